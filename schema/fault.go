@@ -1,0 +1,55 @@
+package schema
+
+import (
+	"strconv"
+	"strings"
+)
+
+// maxFaults bounds how many faults one ValidationError lists.
+const maxFaults = 20
+
+// A Fault is one thing wrong with a JSON value.
+type Fault struct {
+	// Path says where, as people write it: a.b[2].c. Names that are not plain
+	// words are quoted: a["odd name"]. Empty means the root.
+	Path string
+
+	// Problem says what is wrong, and what would be right:
+	// "must be at least 0, got -3".
+	Problem string
+}
+
+// String returns "path: problem", or the problem alone at the root.
+func (f Fault) String() string {
+	if f.Path == "" {
+		return f.Problem
+	}
+	return f.Path + ": " + f.Problem
+}
+
+// ValidationError lists what is wrong with a JSON value. It is what
+// [Type.Decode], [Validator.Validate] and [Form.Check] return for a value that
+// does not fit.
+type ValidationError struct {
+	// Faults are in the order they stand in the JSON text for Type.Decode and
+	// in the order of their paths for a Validator. At most 20 are kept.
+	Faults []Fault
+
+	// More counts the faults that were found but not kept.
+	More int
+}
+
+// Error joins the faults with "; ".
+func (e *ValidationError) Error() string {
+	var b strings.Builder
+	for i, f := range e.Faults {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		b.WriteString(f.String())
+	}
+	if e.More > 0 {
+		b.WriteString("; and " + strconv.Itoa(e.More) + " more")
+	}
+	return b.String()
+}
