@@ -1,0 +1,269 @@
+package jsonx
+
+import (
+	"math/bits"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+const hexDigits = "0123456789abcdef"
+
+// AppendString appends s as a JSON string, quotes included.
+//
+// Control characters, the quote and the backslash are escaped, all else is
+// written as it is (U+2028 and U+2029 too, and no HTML escaping). Bytes that
+// are not UTF-8 become U+FFFD, one for each byte.
+func AppendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	start, i := 0, 0 // s[start:i] is plain and not yet written
+	for i < len(s) {
+		for i+8 <= len(s) {
+			w := loadString(s, i)
+			if m := special(w) | w&high; m != 0 {
+				i += bits.TrailingZeros64(m) / 8
+				break
+			}
+			i += 8
+		}
+		if i == len(s) {
+			break
+		}
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			// Stay here while the text is not ASCII: a run of, say, Greek
+			// would find nothing plain in any word.
+			for i < len(s) && s[i] >= utf8.RuneSelf {
+				r, n := utf8.DecodeRuneInString(s[i:])
+				if r == utf8.RuneError && n == 1 {
+					dst = append(dst, s[start:i]...)
+					dst = append(dst, "\uFFFD"...)
+					start = i + 1
+				}
+				i += n
+			}
+			continue
+		}
+		if c >= ' ' && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		dst = append(dst, s[start:i]...)
+		dst = appendEscape(dst, c)
+		i++
+		start = i
+	}
+	dst = append(dst, s[start:]...)
+	return append(dst, '"')
+}
+
+func appendEscape(dst []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(dst, '\\', c)
+	case '\b':
+		return append(dst, '\\', 'b')
+	case '\f':
+		return append(dst, '\\', 'f')
+	case '\n':
+		return append(dst, '\\', 'n')
+	case '\r':
+		return append(dst, '\\', 'r')
+	case '\t':
+		return append(dst, '\\', 't')
+	}
+	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+}
+
+// Unquote returns the text of b, one JSON string with its quotes and nothing
+// around it. The error is a [*SyntaxError].
+func Unquote(b []byte) (string, error) {
+	end, escaped, err := quoted(b)
+	if err != nil {
+		return "", err
+	}
+	if !escaped {
+		return string(b[1:end]), nil
+	}
+	return string(appendUnescaped(nil, b[1:end])), nil
+}
+
+// AppendUnquote appends the text of b, one JSON string with its quotes and
+// nothing around it. The error is a [*SyntaxError], and dst is then returned
+// as it was.
+func AppendUnquote(dst, b []byte) ([]byte, error) {
+	end, escaped, err := quoted(b)
+	if err != nil {
+		return dst, err
+	}
+	if !escaped {
+		return append(dst, b[1:end]...), nil
+	}
+	return appendUnescaped(dst, b[1:end]), nil
+}
+
+// quoted checks that b is exactly one JSON string and returns the place of the
+// closing quote.
+func quoted(b []byte) (end int, escaped bool, err error) {
+	if len(b) == 0 || b[0] != '"' {
+		return 0, false, &SyntaxError{0, "want a string"}
+	}
+	next, escaped, fault := scanString(b, 0)
+	if fault != nil {
+		return 0, false, fault
+	}
+	if next != len(b) {
+		return 0, false, &SyntaxError{next, "bytes after the string"}
+	}
+	return next - 1, escaped, nil
+}
+
+// scanString checks the string whose opening quote is b[i] and returns the
+// place after its closing quote.
+func scanString(b []byte, i int) (next int, escaped bool, err *SyntaxError) {
+	start := i
+	i++
+	var seen uint64 // all words or-ed: its high bits tell of bytes over 0x7f
+	for {
+		for i+8 <= len(b) {
+			w := load(b, i)
+			if m := special(w); m != 0 {
+				n := bits.TrailingZeros64(m)
+				seen |= w & (1<<n - 1)
+				i += n / 8
+				break
+			}
+			seen |= w
+			i += 8
+		}
+		if i >= len(b) {
+			return 0, false, &SyntaxError{len(b), "unexpected end inside a string"}
+		}
+		c := b[i]
+		switch {
+		case c == '"':
+			if seen&high != 0 && !utf8.Valid(b[start:i]) {
+				return 0, false, &SyntaxError{start + invalidUTF8(b[start:i]), "invalid UTF-8"}
+			}
+			return i + 1, escaped, nil
+		case c == '\\':
+			escaped = true
+			n, err := scanEscape(b, i)
+			if err != nil {
+				return 0, false, err
+			}
+			i += n
+		case c < ' ':
+			return 0, false, &SyntaxError{i, "control character inside a string"}
+		default:
+			seen |= uint64(c)
+			i++
+		}
+	}
+}
+
+// scanEscape checks the escape sequence at b[i], a backslash, and returns its
+// length. A surrogate pair is one sequence.
+func scanEscape(b []byte, i int) (n int, err *SyntaxError) {
+	if i+1 >= len(b) {
+		return 0, &SyntaxError{len(b), "unexpected end inside a string"}
+	}
+	switch b[i+1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 2, nil
+	case 'u':
+		r, ok := hex4(b, i+2)
+		if !ok {
+			return 0, &SyntaxError{i, `\u without four hexadecimal digits`}
+		}
+		if !utf16.IsSurrogate(r) {
+			return 6, nil
+		}
+		if i+7 < len(b) && b[i+6] == '\\' && b[i+7] == 'u' {
+			if r2, ok := hex4(b, i+8); ok && utf16.DecodeRune(r, r2) != utf8.RuneError {
+				return 12, nil
+			}
+		}
+		return 0, &SyntaxError{i, "escaped surrogate without its partner"}
+	}
+	return 0, &SyntaxError{i, "unknown escape sequence"}
+}
+
+// hex4 reads the four hexadecimal digits at b[i].
+func hex4(b []byte, i int) (r rune, ok bool) {
+	if i+4 > len(b) {
+		return 0, false
+	}
+	for _, c := range b[i : i+4] {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
+}
+
+// appendUnescaped appends the text of body, the inside of a string. Of an
+// invalid body it makes something, without panic.
+func appendUnescaped(dst, body []byte) []byte {
+	for i := 0; i < len(body); {
+		j := i + indexBackslash(body[i:])
+		dst = append(dst, body[i:j]...)
+		if j+1 >= len(body) {
+			break
+		}
+		i = j + 2
+		switch c := body[j+1]; c {
+		case 'b':
+			dst = append(dst, '\b')
+		case 'f':
+			dst = append(dst, '\f')
+		case 'n':
+			dst = append(dst, '\n')
+		case 'r':
+			dst = append(dst, '\r')
+		case 't':
+			dst = append(dst, '\t')
+		case 'u':
+			r, _ := hex4(body, i)
+			i = min(i+4, len(body))
+			if utf16.IsSurrogate(r) {
+				r2, _ := hex4(body, i+2)
+				r = utf16.DecodeRune(r, r2)
+				i = min(i+6, len(body))
+			}
+			dst = utf8.AppendRune(dst, r)
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+// indexBackslash returns the place of the first backslash, or len(b).
+func indexBackslash(b []byte) int {
+	for i, c := range b {
+		if c == '\\' {
+			return i
+		}
+	}
+	return len(b)
+}
+
+// invalidUTF8 returns the place of the first byte of b that is not UTF-8.
+func invalidUTF8(b []byte) int {
+	for i := 0; i < len(b); {
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return len(b)
+}

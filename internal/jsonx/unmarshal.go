@@ -1,0 +1,140 @@
+package jsonx
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+var unmarshalOptions = json.JoinOptions(
+	json.MatchCaseInsensitiveNames(false),
+	jsontext.AllowDuplicateNames(false),
+	jsontext.AllowInvalidUTF8(false),
+)
+
+// Unmarshal decodes data, exactly one JSON value, into v, a pointer. Member
+// names match in their exact case; members without a field are ignored. The
+// error is an [*Error].
+func Unmarshal(data []byte, v any) error {
+	if err := json.Unmarshal(data, v, unmarshalOptions); err != nil {
+		return reword(err, "unmarshal")
+	}
+	return nil
+}
+
+// Error says which part of a JSON value cannot be read or written, and why.
+type Error struct {
+	// Pointer is the RFC 6901 pointer to that part; empty for the whole value.
+	Pointer string
+	// Msg says what is wrong, in lower case, in words of JSON and not of Go.
+	Msg string
+	// Err is the cause, from the codec or from a method of the type.
+	Err error
+}
+
+// Error returns `at "/a/b": want an integer, got a string`.
+func (e *Error) Error() string {
+	if e.Pointer == "" {
+		return e.Msg
+	}
+	return fmt.Sprintf("at %.200q: %s", e.Pointer, e.Msg)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+func reword(err error, verb string) error {
+	var syntactic *jsontext.SyntacticError
+	if errors.As(err, &syntactic) {
+		return &Error{
+			Pointer: string(syntactic.JSONPointer),
+			Msg:     fmt.Sprintf("invalid JSON at byte %d: %s", syntactic.ByteOffset, text(syntactic.Err)),
+			Err:     err,
+		}
+	}
+	var semantic *json.SemanticError
+	if !errors.As(err, &semantic) {
+		return &Error{Msg: text(err), Err: err}
+	}
+	e := &Error{Pointer: string(semantic.JSONPointer), Err: err}
+	switch {
+	case semantic.Err != nil:
+		e.Msg = text(semantic.Err)
+		if want := wantOf(semantic.GoType); verb == "unmarshal" && want != "" {
+			e.Msg = fmt.Sprintf("want %s: %s", want, e.Msg)
+		}
+	case semantic.JSONKind != 0 && wantOf(semantic.GoType) != "":
+		e.Msg = fmt.Sprintf("want %s, got %s", wantOf(semantic.GoType), gotOf(semantic.JSONKind))
+	case semantic.GoType != nil:
+		e.Msg = fmt.Sprintf("cannot %s Go type %s", verb, semantic.GoType)
+	default:
+		e.Msg = "cannot " + verb + " this value"
+	}
+	return e
+}
+
+// text is the text of the cause without the codec's own prefixes.
+func text(err error) string {
+	if err == nil {
+		return "unknown cause"
+	}
+	s := err.Error()
+	for _, prefix := range []string{"jsontext: ", "json: "} {
+		s = strings.TrimPrefix(s, prefix)
+	}
+	const most = 300 // it may quote the peer
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "..."
+	}
+	return s
+}
+
+// wantOf names the JSON that a Go type is read from, or is empty.
+func wantOf(t reflect.Type) string {
+	if t == nil {
+		return ""
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return "a boolean"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return "an integer"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.String:
+		return "a string"
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return "a base64 string"
+		}
+		return "an array"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	}
+	return ""
+}
+
+func gotOf(k jsontext.Kind) string {
+	switch k {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "a boolean"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case '{', '}':
+		return "an object"
+	case '[', ']':
+		return "an array"
+	}
+	return "nothing"
+}

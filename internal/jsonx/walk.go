@@ -1,0 +1,239 @@
+package jsonx
+
+import (
+	"bytes"
+	"encoding/json"
+	"iter"
+	"math/bits"
+)
+
+// KindOf returns the kind of a raw value: '{', '[', '"', '0' for a number,
+// 't', 'f', 'n', or 0 when no value begins there. It looks at the first byte
+// that is not white space and nothing else.
+func KindOf(raw []byte) byte {
+	i := skipSpace(raw, 0)
+	if i >= len(raw) {
+		return 0
+	}
+	switch c := raw[i]; c {
+	case '{', '[', '"', 't', 'f', 'n':
+		return c
+	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		return '0'
+	}
+	return 0
+}
+
+// Members goes over the members of an object that is known to be valid, in the
+// order they stand. The name is unescaped and good for this step only; the
+// value is a sub-slice of obj. Anything but an object has no members.
+func Members(obj []byte) iter.Seq2[[]byte, json.RawMessage] {
+	return func(yield func([]byte, json.RawMessage) bool) {
+		for at, ok := firstMember(obj); ok; at, ok = nextMember(obj, at.end) {
+			if !yield(at.text(obj), obj[at.value:at.end:at.end]) {
+				return
+			}
+		}
+	}
+}
+
+// Elements goes over the elements of an array that is known to be valid; they
+// are sub-slices of arr. Anything but an array has no elements.
+func Elements(arr []byte) iter.Seq[json.RawMessage] {
+	return func(yield func(json.RawMessage) bool) {
+		i := skipSpace(arr, 0)
+		if i >= len(arr) || arr[i] != '[' {
+			return
+		}
+		for i = skipSpace(arr, i+1); i < len(arr) && arr[i] != ']'; {
+			end := skipValue(arr, i)
+			if !yield(arr[i:end:end]) {
+				return
+			}
+			i = skipSpace(arr, end)
+			if i >= len(arr) || arr[i] != ',' {
+				return
+			}
+			i = skipSpace(arr, i+1)
+		}
+	}
+}
+
+// Lookup returns the value of a member of an object that is known to be valid,
+// as a sub-slice of obj.
+func Lookup(obj []byte, name string) (value json.RawMessage, ok bool) {
+	for at, ok := firstMember(obj); ok; at, ok = nextMember(obj, at.end) {
+		if at.is(obj, name) {
+			return obj[at.value:at.end:at.end], true
+		}
+	}
+	return nil, false
+}
+
+// LookupPath is [Lookup] from member to member: with "a" and "b" it returns
+// the member "b" of the member "a". Without names it returns obj.
+func LookupPath(obj []byte, names ...string) (value json.RawMessage, ok bool) {
+	value = obj
+	for _, name := range names {
+		if value, ok = Lookup(value, name); !ok {
+			return nil, false
+		}
+	}
+	return value, true
+}
+
+// member is where a member stands in an object: obj[name:value] is the quoted
+// name, the colon and the space around it, obj[value:end] is the value.
+type member struct {
+	name, nameEnd int // with the quotes
+	value, end    int
+	escaped       bool
+}
+
+func (m member) text(obj []byte) []byte {
+	body := obj[m.name+1 : m.nameEnd-1]
+	if m.escaped {
+		return appendUnescaped(nil, body)
+	}
+	return body
+}
+
+func (m member) is(obj []byte, name string) bool {
+	if m.escaped {
+		return string(m.text(obj)) == name
+	}
+	return string(obj[m.name+1:m.nameEnd-1]) == name
+}
+
+func firstMember(obj []byte) (m member, ok bool) {
+	i := skipSpace(obj, 0)
+	if i >= len(obj) || obj[i] != '{' {
+		return m, false
+	}
+	return memberAt(obj, i+1)
+}
+
+// nextMember returns the member after the value that ends at i.
+func nextMember(obj []byte, i int) (m member, ok bool) {
+	i = skipSpace(obj, i)
+	if i >= len(obj) || obj[i] != ',' {
+		return m, false
+	}
+	return memberAt(obj, i+1)
+}
+
+func memberAt(obj []byte, i int) (m member, ok bool) {
+	m.name = skipSpace(obj, i)
+	if m.name >= len(obj) || obj[m.name] != '"' {
+		return m, false
+	}
+	m.nameEnd, m.escaped = skipString(obj, m.name)
+	i = skipSpace(obj, m.nameEnd)
+	if i >= len(obj) || obj[i] != ':' {
+		return m, false
+	}
+	m.value = skipSpace(obj, i+1)
+	m.end = skipValue(obj, m.value)
+	return m, m.end > m.value
+}
+
+// skipString returns the place after the string that begins at b[i].
+func skipString(b []byte, i int) (next int, escaped bool) {
+	i++
+	for {
+		for i+8 <= len(b) {
+			if m := quoteOrBackslash(load(b, i)); m != 0 {
+				i += bits.TrailingZeros64(m) / 8
+				break
+			}
+			i += 8
+		}
+		if i >= len(b) {
+			return len(b), escaped
+		}
+		switch b[i] {
+		case '"':
+			return i + 1, escaped
+		case '\\':
+			escaped = true
+			i++
+		}
+		i++
+	}
+}
+
+// skipValue returns the place after the value that begins at b[i].
+func skipValue(b []byte, i int) int {
+	depth := 0
+	for i < len(b) {
+		switch b[i] {
+		case '"':
+			i, _ = skipString(b, i)
+		case '{', '[':
+			depth++
+			i++
+		case '}', ']':
+			if depth--; depth < 0 {
+				return i
+			}
+			i++
+		case ' ', '\t', '\r', '\n', ',', ':':
+			if depth == 0 {
+				return i
+			}
+			i++
+			continue // a value did not end here
+		default:
+			for i < len(b) && !ends(b[i]) {
+				i++
+			}
+		}
+		if depth == 0 {
+			return i
+		}
+	}
+	return i
+}
+
+// ends reports whether a number or literal ends before c.
+func ends(c byte) bool {
+	switch c {
+	case ' ', '\t', '\r', '\n', ',', ':', '}', ']', '{', '[', '"':
+		return true
+	}
+	return false
+}
+
+// Compact appends raw, known to be valid, without the white space between its
+// tokens. Strings and numbers stay byte for byte.
+func Compact(dst, raw []byte) []byte {
+	start := 0 // raw[start:i] is not yet written
+	for i := 0; i < len(raw); {
+		switch raw[i] {
+		case '"':
+			i, _ = skipString(raw, i)
+		case ' ', '\t', '\r', '\n':
+			dst = append(dst, raw[start:i]...)
+			i = skipSpace(raw, i)
+			start = i
+		default:
+			i++
+		}
+	}
+	return append(dst, raw[start:]...)
+}
+
+// AppendLine appends raw without its raw newlines and carriage returns, so that
+// it can stand in a line. In valid JSON they are white space, and text that is
+// not valid stays one line too. All else stays byte for byte.
+func AppendLine(dst, raw []byte) []byte {
+	if bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0 {
+		return append(dst, raw...)
+	}
+	for _, c := range raw {
+		if c != '\n' && c != '\r' {
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}

@@ -1,0 +1,35 @@
+package jsonx
+
+import "encoding/binary"
+
+// Words of eight bytes are searched at once. For the masks below the lowest
+// set bit is exact; bits above it may be false, because a borrow runs upwards.
+// So only ever look at the lowest one.
+const (
+	low  = 0x0101010101010101
+	high = 0x8080808080808080
+)
+
+// special marks the bytes of w that cannot stand as they are in a JSON string:
+// control characters, the quote and the backslash.
+func special(w uint64) uint64 {
+	q := w ^ low*'"'
+	s := w ^ low*'\\'
+	return ((w-low*0x20)&^w | (q-low)&^q | (s-low)&^s) & high
+}
+
+// quoteOrBackslash marks the quotes and backslashes of w.
+func quoteOrBackslash(w uint64) uint64 {
+	q := w ^ low*'"'
+	s := w ^ low*'\\'
+	return ((q-low)&^q | (s-low)&^s) & high
+}
+
+func load(b []byte, i int) uint64 { return binary.LittleEndian.Uint64(b[i:]) }
+
+// loadString is load for strings; the compiler makes one load of it.
+func loadString(s string, i int) uint64 {
+	s = s[i : i+8]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}

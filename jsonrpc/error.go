@@ -1,0 +1,73 @@
+package jsonrpc
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Codes of JSON-RPC 2.0, section 5.1.
+const (
+	CodeParse          = -32700 // not JSON
+	CodeInvalidRequest = -32600 // JSON, but not a message
+	CodeMethodNotFound = -32601
+	CodeInvalidParams  = -32602
+	CodeInternal       = -32603
+)
+
+// Error is the error member of a response.
+type Error struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitzero"` // nil if absent
+}
+
+// Error returns the message and the code. The message is cut to 500 bytes; it
+// may be the peer's.
+func (e *Error) Error() string {
+	const most = 500
+	if len(e.Message) > most {
+		return fmt.Sprintf("%q... (code %d)", e.Message[:most], e.Code)
+	}
+	return fmt.Sprintf("%q (code %d)", e.Message, e.Code)
+}
+
+// Is reports whether target is an *Error with the same code.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Code == e.Code
+}
+
+// DecodeError says why bytes are not a message, and what to answer.
+type DecodeError struct {
+	// Err is the error to answer with: code [CodeParse] or
+	// [CodeInvalidRequest]. Its Message has no text of the peer but short,
+	// quoted names.
+	Err *Error
+	// ID is the id of the message when it could be read, else zero.
+	ID ID
+	// Response is set when the message has a result or error member. It must
+	// not be answered; the request with this ID will get no other response.
+	Response bool
+}
+
+func (e *DecodeError) Error() string { return e.Err.Message }
+
+// Unwrap returns Err.
+func (e *DecodeError) Unwrap() error { return e.Err }
+
+// ErrClosed is returned by a [Conn] after its own Close.
+var ErrClosed = errors.New("connection is closed")
+
+// FrameTooLargeError reports a frame over the bound of a [Conn]. The frame was
+// skipped.
+type FrameTooLargeError struct {
+	Limit int // bytes allowed
+	// Head is the beginning of the frame, up to 512 bytes. Decode refuses it,
+	// but with the id of the message if it was near the beginning.
+	Head []byte
+}
+
+func (e *FrameTooLargeError) Error() string {
+	return fmt.Sprintf("frame is over the limit of %d bytes", e.Limit)
+}

@@ -1,0 +1,142 @@
+package jsonrpc
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// Kind says what a [Message] is.
+type Kind uint8
+
+const (
+	KindRequest      Kind = iota + 1 // has a method and an id
+	KindNotification                 // has a method and no id
+	KindResponse                     // has no method: a result or an error
+)
+
+func (k Kind) String() string {
+	switch k {
+	case KindRequest:
+		return "request"
+	case KindNotification:
+		return "notification"
+	case KindResponse:
+		return "response"
+	}
+	return "unknown"
+}
+
+// Message is one JSON-RPC message. [Decode] makes it and [Append] writes it; it
+// can be built by hand too. A Message may be copied.
+type Message struct {
+	// ID of a request or response. Zero in a notification, and in an error
+	// response to a request whose id could not be read.
+	ID ID
+	// Method of a request or notification, never empty there.
+	Method string
+	// Params is an object or array as it was received, nil if absent.
+	Params json.RawMessage
+	// Result of a response as it was received, not nil after Decode.
+	Result json.RawMessage
+	// Error of a response, nil if it is a result.
+	Error *Error
+
+	index paramIndex
+}
+
+// Kind says what m is. A message without method is a response, and one without
+// Error a result.
+func (m *Message) Kind() Kind {
+	switch {
+	case m.Method == "":
+		return KindResponse
+	case m.ID.IsZero():
+		return KindNotification
+	}
+	return KindRequest
+}
+
+// Clone returns a copy of m that shares no bytes with it.
+func (m *Message) Clone() Message {
+	c := *m
+	c.Params, c.Result = bytes.Clone(m.Params), bytes.Clone(m.Result)
+	if m.Error != nil {
+		e := *m.Error
+		e.Data = bytes.Clone(e.Data)
+		c.Error = &e
+	}
+	if m.index.describes(m.Params) {
+		c.index.first = &c.Params[0]
+	} else {
+		c.index = paramIndex{}
+	}
+	return c
+}
+
+// Equal reports whether a and b are the same message: ids by kind and value,
+// raw values byte for byte.
+func Equal(a, b *Message) bool {
+	if a.ID != b.ID || a.Method != b.Method || (a.Error == nil) != (b.Error == nil) ||
+		!equalRaw(a.Params, b.Params) || !equalRaw(a.Result, b.Result) {
+		return false
+	}
+	return a.Error == nil || a.Error.Code == b.Error.Code && a.Error.Message == b.Error.Message &&
+		equalRaw(a.Error.Data, b.Error.Data)
+}
+
+// Equal is the function [Equal] as a method, for diff packages.
+func (m Message) Equal(other Message) bool { return Equal(&m, &other) }
+
+func equalRaw(a, b json.RawMessage) bool {
+	return (a == nil) == (b == nil) && slices.Equal(a, b)
+}
+
+// Param returns the value of a top-level member of Params as a sub-slice of
+// it; false if there is no such member or Params is not an object. After
+// [Decode] the bytes are not read again, unless there are more than eight
+// members.
+func (m *Message) Param(name string) (json.RawMessage, bool) {
+	if m.index.describes(m.Params) {
+		return m.index.lookup(m.Params, name)
+	}
+	return jsonx.Lookup(m.Params, name)
+}
+
+// ParamIn returns a member of a top-level member of Params that is an object,
+// such as the progressToken of _meta, as a sub-slice of Params.
+func (m *Message) ParamIn(object, name string) (json.RawMessage, bool) {
+	obj, ok := m.Param(object)
+	if !ok {
+		return nil, false
+	}
+	return jsonx.Lookup(obj, name)
+}
+
+// paramIndex says where the members of an object lie. It is filled while the
+// object is checked, and used for as long as the object is the same slice.
+type paramIndex struct {
+	first   *byte // of the object it describes; nil if it describes none
+	size    int
+	n       int
+	members [8]indexedParam
+}
+
+// indexedParam holds places in the object: [name:nameEnd] is the text of the
+// name, which has no escapes.
+type indexedParam struct{ name, nameEnd, value, end uint32 }
+
+func (x *paramIndex) describes(obj json.RawMessage) bool {
+	return x.first != nil && len(obj) == x.size && x.first == &obj[0]
+}
+
+func (x *paramIndex) lookup(obj json.RawMessage, name string) (json.RawMessage, bool) {
+	for _, p := range x.members[:x.n] {
+		if string(obj[p.name:p.nameEnd]) == name {
+			return obj[p.value:p.end:p.end], true
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,114 @@
+package jsonrpc
+
+import (
+	"fmt"
+	"io"
+	"sync"
+)
+
+// pipeFrames is the number of frames that a [Pipe] holds in each direction.
+const pipeFrames = 16
+
+// Pipe returns the two ends of a wire in memory. Each direction holds up to 16
+// frames; a writer then waits until the peer reads or either end is closed.
+// After one end is closed the other still reads what was written before, then
+// io.EOF, and its Write fails with an error that wraps io.ErrClosedPipe.
+//
+// A Pipe starts no goroutine and waits on channels alone, so it works in a
+// synctest bubble.
+func Pipe() (a, b Conn) {
+	ab, ba := newPipeQueue(), newPipeQueue()
+	x := &pipeEnd{in: ba, out: ab, done: make(chan struct{})}
+	y := &pipeEnd{in: ab, out: ba, done: make(chan struct{})}
+	x.peerDone, y.peerDone = y.done, x.done
+	return x, y
+}
+
+// pipeQueue is one direction: frames are written by one end and read by the
+// other, spare holds their buffers for the next writes.
+type pipeQueue struct{ frames, spare chan []byte }
+
+func newPipeQueue() pipeQueue {
+	return pipeQueue{make(chan []byte, pipeFrames), make(chan []byte, pipeFrames)}
+}
+
+// spareBytes bounds the buffers that are kept.
+const spareBytes = 64 << 10
+
+type pipeEnd struct {
+	in, out  pipeQueue
+	close    sync.Once
+	done     chan struct{} // closed by Close
+	peerDone chan struct{}
+}
+
+func (p *pipeEnd) Read(buf []byte) ([]byte, error) {
+	select {
+	case <-p.done:
+		return nil, ErrClosed
+	default:
+	}
+	select {
+	case f := <-p.in.frames:
+		return p.take(buf, f), nil
+	case <-p.done:
+		return nil, ErrClosed
+	case <-p.peerDone:
+	}
+	select {
+	case f := <-p.in.frames: // written before the peer closed
+		return p.take(buf, f), nil
+	default:
+		return nil, io.EOF
+	}
+}
+
+func (p *pipeEnd) take(buf, frame []byte) []byte {
+	buf = append(buf[:0], frame...)
+	if cap(frame) <= spareBytes {
+		select {
+		case p.in.spare <- frame:
+		default:
+		}
+	}
+	return buf
+}
+
+func (p *pipeEnd) Write(frame []byte) error {
+	if err := p.gone(); err != nil {
+		return err
+	}
+	var f []byte
+	select {
+	case f = <-p.out.spare:
+	default:
+	}
+	f = append(f[:0], frame...)
+	select {
+	case p.out.frames <- f:
+		return nil
+	case <-p.done:
+	case <-p.peerDone:
+	}
+	return p.gone()
+}
+
+// gone says why nothing can be written any more, or returns nil.
+func (p *pipeEnd) gone() error {
+	select {
+	case <-p.done:
+		return ErrClosed
+	default:
+	}
+	select {
+	case <-p.peerDone:
+		return fmt.Errorf("the peer closed the connection: %w", io.ErrClosedPipe)
+	default:
+		return nil
+	}
+}
+
+func (p *pipeEnd) Close() error {
+	p.close.Do(func() { close(p.done) })
+	return nil
+}
