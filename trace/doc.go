@@ -1,0 +1,42 @@
+// Package trace reads and writes recorded frames: what crossed the wire, in
+// one format for the recorder, the inspector, the gateway's flight record,
+// replay and golden tests.
+//
+// A frame is one recorded unit: a JSON-RPC message or batch as it stood on the
+// wire, or an HTTP exchange without a message. A trace is JSON lines, one
+// frame each, in the order the recorder saw them:
+//
+//	{"dir":"in","msg":{"jsonrpc":"2.0","id":1,"method":"ping"}}
+//	{"dir":"out","time":"2026-07-28T09:30:00.000000001Z","conn":"c1","msg":{"jsonrpc":"2.0","id":1,"result":{}}}
+//
+// The members of a line, in the order they are written:
+//
+//	dir     "in" or "out", seen from the one who records; required
+//	time    when, RFC 3339 with nanoseconds
+//	conn    which connection, any name
+//	lost    how many frames were dropped just before this one
+//	http    {"method","path","status","headers"}, each optional; a header is
+//	        a name with a list of values
+//	msg     the message, if the bytes are JSON
+//	raw     the bytes as a string, if they are UTF-8 but not JSON
+//	base64  the bytes in base64, if they are not UTF-8
+//
+// At most one of msg, raw and base64 is present, and at least one of them or
+// http. A reader ignores members it does not know.
+//
+// The recorder sees bytes, not objects. The text of numbers and strings, the
+// order of members, duplicate names and unknown members of a message are
+// written as they came; white space between tokens is dropped where it would
+// break the line.
+//
+// # Guarantees
+//
+//   - A [Writer] redacts every frame before it leaves the process; see
+//     [Redactor] for what it replaces and what it cannot know.
+//   - [Writer.Record] may be called from any goroutine and waits at most
+//     [WriterOptions.MaxWait]. When the sink is slower than the wire, frames
+//     are dropped, counted, and the gap is marked by "lost" in the trace.
+//   - Frames are written in the order in which Record queued them.
+//   - [Read] bounds the length of a line, reports a bad line with its number
+//     and goes on with the next.
+package trace

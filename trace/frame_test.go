@@ -1,0 +1,152 @@
+package trace_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+func TestFrameLine(t *testing.T) {
+	at := time.Date(2026, 7, 28, 9, 30, 0, 1, time.UTC)
+	tests := []struct {
+		name  string
+		frame trace.Frame
+		want  string
+	}{
+		{
+			"smallest",
+			trace.Frame{Dir: trace.In, Msg: json.RawMessage(`{"jsonrpc":"2.0","method":"ping","id":1}`)},
+			`{"dir":"in","msg":{"jsonrpc":"2.0","method":"ping","id":1}}`,
+		},
+		{
+			"all members",
+			trace.Frame{
+				Dir: trace.Out, Time: at, Conn: "c1", Lost: 2, Msg: json.RawMessage(`{"id":1}`),
+				HTTP: &trace.HTTP{Method: "POST", Path: "/mcp", Status: 200, Headers: map[string][]string{"B": {"1", "2"}, "A": {`"`}}},
+			},
+			`{"dir":"out","time":"2026-07-28T09:30:00.000000001Z","conn":"c1","lost":2,` +
+				`"http":{"method":"POST","path":"/mcp","status":200,"headers":{"A":["\""],"B":["1","2"]}},"msg":{"id":1}}`,
+		},
+		{"numbers, escapes and duplicates stay", trace.Frame{Dir: trace.In, Msg: json.RawMessage(`{"a":1.50e1,"a":9007199254740993,"b":"\u0041\/"}`)},
+			`{"dir":"in","msg":{"a":1.50e1,"a":9007199254740993,"b":"\u0041\/"}}`},
+		{"line breaks go", trace.Frame{Dir: trace.In, Msg: json.RawMessage("{\r\n \"a\" : \"\\n\" }\n")}, `{"dir":"in","msg":{"a":"\n"}}`},
+		{"msg that is no JSON", trace.Frame{Dir: trace.In, Msg: json.RawMessage("Listening on :80\n")}, `{"dir":"in","raw":"Listening on :80\n"}`},
+		{"raw text", trace.Frame{Dir: trace.In, Raw: []byte("{")}, `{"dir":"in","raw":"{"}`},
+		{"raw bytes", trace.Frame{Dir: trace.In, Raw: []byte{0xff, 0}}, `{"dir":"in","base64":"/wA="}`},
+		{"nothing but HTTP", trace.Frame{Dir: trace.In, HTTP: &trace.HTTP{Status: 202}}, `{"dir":"in","http":{"status":202}}`},
+		{"an empty line", trace.Frame{Dir: trace.In}, `{"dir":"in","raw":""}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := string(tt.frame.Append(nil))
+			if got != tt.want {
+				t.Fatalf("Append gave\n%s, want\n%s", got, tt.want)
+			}
+			var back trace.Frame
+			if err := json.Unmarshal([]byte(got), &back); err != nil {
+				t.Fatalf("Unmarshal(%s): %v", got, err)
+			}
+			if again := string(back.Append(nil)); again != got {
+				t.Errorf("read and written again gave\n%s, want\n%s", again, got)
+			}
+			if !back.Time.Equal(tt.frame.Time) {
+				t.Errorf("time read back = %v, want %v", back.Time, tt.frame.Time)
+			}
+		})
+	}
+}
+
+func TestReadReportsBadLinesAndGoesOn(t *testing.T) {
+	long := `{"dir":"in","raw":"` + strings.Repeat("x", 200) + `"}`
+	in := strings.Join([]string{
+		`{"dir":"in","msg":1,"unknown":{"kept":"no"}}`,
+		``,
+		`{"dir":"up","msg":1}`,
+		`{"Dir":"in","msg":1}`,
+		`{"dir":"in","dir":"out","msg":1}`,
+		`{"dir":"in","msg":1,"raw":""}`,
+		`{"dir":"in"}`,
+		`{"dir":"in","msg":1} {}`,
+		`[1]`,
+		long,
+		`{"dir":"out","http":{"status":202}}`,
+		`{"dir":"out","msg":{"cut`,
+	}, "\n")
+	var got []string
+	for f, err := range trace.ReadBounded(strings.NewReader(in), 100) {
+		var bad *trace.LineError
+		switch {
+		case err == nil:
+			got = append(got, "frame "+string(f.Dir))
+		case errors.As(err, &bad):
+			got = append(got, fmt.Sprint("bad line ", bad.Line, " ", errors.Is(err, trace.ErrLineTooLong)))
+		default:
+			t.Fatal(err)
+		}
+	}
+	want := []string{
+		"frame in", "bad line 3 false", "bad line 4 false", "bad line 5 false", "bad line 6 false", "bad line 7 false",
+		"bad line 8 false", "bad line 9 false", "bad line 10 true", "frame out", "bad line 12 false",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Read (-want +got):\n%s", diff)
+	}
+}
+
+func TestReadReturnsErrorOfReader(t *testing.T) {
+	f, err := os.Open(t.TempDir()) // a folder opens and cannot be read
+	if err != nil {
+		t.Skip(err)
+	}
+	defer f.Close()
+	n := 0
+	for _, err := range trace.Read(f) {
+		n++
+		var bad *trace.LineError
+		if err == nil || errors.As(err, &bad) {
+			t.Errorf("Read of a folder gave %v, want the reader's error", err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("Read of a folder yielded %d times, want once", n)
+	}
+}
+
+// A line that reads is written and read again as the same frame.
+func FuzzRead(f *testing.F) {
+	for _, seed := range []string{
+		`{"dir":"in","msg":{"jsonrpc":"2.0","id":1,"method":"ping"}}`,
+		`{"dir":"out","time":"2026-07-28T09:30:00.000000001Z","conn":"c","lost":1,"raw":"x\n"}`,
+		`{"dir":"in","base64":"/wA="}`,
+		`{"dir":"in","http":{"method":"POST","path":"/","status":1,"headers":{"A":["b"]}}}`,
+		"{\"dir\":\"in\",\"msg\": [\t1 ]}\r\n\n{",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		for frame, err := range trace.Read(bytes.NewReader(in)) {
+			if err != nil {
+				continue
+			}
+			line := frame.Append(nil)
+			if bytes.ContainsAny(line, "\n\r") {
+				t.Fatalf("Append broke the line: %q", line)
+			}
+			var again trace.Frame
+			if err := json.Unmarshal(line, &again); err != nil {
+				t.Fatalf("Unmarshal(%q): %v", line, err)
+			}
+			if second := again.Append(nil); !bytes.Equal(line, second) {
+				t.Fatalf("frame of %q written as %q, then as %q", in, line, second)
+			}
+		}
+	})
+}

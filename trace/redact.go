@@ -1,0 +1,262 @@
+package trace
+
+// What is replaced by "[redacted]", and the limits of it:
+//
+//   - the values of headers that carry credentials or sessions;
+//   - strings and numbers under a JSON member whose name says secret, however
+//     deep, in messages and in JSON that is carried as text in a string;
+//   - user information and query values with such names in URLs, in paths,
+//     header values and strings;
+//   - in bytes that are not JSON: what follows such a name and = or :, and
+//     what follows Bearer or Basic.
+//
+// A JSON Schema under "properties" describes a member and holds no secret: it
+// is kept, so that a recorded tool list stays one. A secret under a name that
+// does not say so ("q", "text") cannot be known and is kept.
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Redacted stands in a trace where a secret was.
+const Redacted = "[redacted]"
+
+// DefaultNames are the member names whose values are replaced when
+// [RedactorOptions.Names] is nil.
+var DefaultNames = []string{
+	"access_token", "refresh_token", "id_token", "subject_token", "actor_token",
+	"registration_access_token", "auth_token", "bearer_token", "session_token", "token",
+	"api_key", "api_token", "access_key", "secret_access_key", "authorization",
+	"password", "passwd", "passphrase", "secret", "client_secret", "private_key",
+	"client_assertion", "assertion", "code_verifier", "credential", "credentials", "session_id",
+}
+
+// headers whose values never reach a trace.
+var secretHeaders = []string{
+	"Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie", "Mcp-Session-Id",
+	"X-Api-Key", "X-Auth-Token", "X-Access-Token",
+}
+
+// RedactorOptions configures a [Redactor]. Nil and the zero value mean
+// defaults.
+type RedactorOptions struct {
+	// Names are the JSON member and URL query names whose values are
+	// replaced; case, "_" and "-" make no difference, so "api_key" is also
+	// "apiKey" and "API-Key". Nil means [DefaultNames].
+	Names []string
+
+	// Headers are header names whose values are replaced, in addition to
+	// those that always are: Authorization, Proxy-Authorization, Cookie,
+	// Set-Cookie, Mcp-Session-Id and common API key headers. A header is also
+	// replaced when its name, or the x of Mcp-Param-{x}, is one of Names.
+	Headers []string
+}
+
+// Redactor replaces secrets by "[redacted]". It may be used by several
+// goroutines at once.
+type Redactor struct {
+	names   map[string]bool // folded
+	headers map[string]bool // folded
+	query   *regexp.Regexp  // name=value in a query, nil without names
+	text    *regexp.Regexp  // name=value, name: value in free text, nil without names
+}
+
+var (
+	authScheme = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+`)
+	// In prose "bearer" and "basic" are words; a token after them is long.
+	bearerText = regexp.MustCompile(`(?i)\b(bearer)\s+[A-Za-z0-9._~+/=-]{16,}`)
+	userInfo   = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#"@]+@`)
+)
+
+// NewRedactor returns a redactor; opts may be nil.
+func NewRedactor(opts *RedactorOptions) *Redactor {
+	var o RedactorOptions
+	if opts != nil {
+		o = *opts
+	}
+	if o.Names == nil {
+		o.Names = DefaultNames
+	}
+	r := &Redactor{names: make(map[string]bool), headers: make(map[string]bool)}
+	var alternatives []string
+	for _, name := range o.Names {
+		folded := fold(name)
+		if folded == "" || r.names[folded] {
+			continue
+		}
+		r.names[folded] = true
+		// Each letter may be followed by the separators that fold drops.
+		var pattern strings.Builder
+		for _, c := range folded {
+			pattern.WriteString(regexp.QuoteMeta(string(c)))
+			pattern.WriteString(`[_-]?`)
+		}
+		alternatives = append(alternatives, pattern.String())
+	}
+	if alternatives != nil {
+		any := `(?:` + strings.Join(alternatives, "|") + `)`
+		r.query = regexp.MustCompile(`(?i)([?&;#]` + any + `=)[^&;#\s"'<>]*`)
+		r.text = regexp.MustCompile(`(?i)((?:^|[^A-Za-z0-9])` + any + `\\?["']?\s*[=:]\s*)(?:\\?"(?:[^"\\]|\\[^"])*\\?"|'[^']*'|[^\s"'&,;}\]]+)`)
+	}
+	for _, list := range [][]string{secretHeaders, o.Headers} {
+		for _, name := range list {
+			r.headers[fold(name)] = true
+		}
+	}
+	return r
+}
+
+// fold brings apiKey, api_key and API-Key to one form.
+func fold(name string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
+}
+
+// Frame returns f without its secrets. Msg, Raw and HTTP of f are not
+// changed; what had nothing to replace is shared with f.
+func (r *Redactor) Frame(f Frame) Frame {
+	if len(f.Msg) > 0 {
+		if msg, err := r.message(f.Msg, 0); err == nil {
+			f.Msg = msg
+		} else {
+			f.Msg, f.Raw = nil, f.Msg
+		}
+	}
+	if len(f.Msg) == 0 && len(f.Raw) > 0 {
+		f.Raw = r.free(f.Raw)
+	}
+	if f.HTTP != nil {
+		f.HTTP = r.http(f.HTTP)
+	}
+	return f
+}
+
+func (r *Redactor) http(h *HTTP) *HTTP {
+	out := *h
+	out.Path = r.url(h.Path)
+	if h.Headers == nil {
+		return &out
+	}
+	out.Headers = make(map[string][]string, len(h.Headers))
+	for name, values := range h.Headers {
+		secret := r.secretHeader(name)
+		list := make([]string, len(values))
+		for i, v := range values {
+			if secret {
+				list[i] = Redacted
+			} else {
+				list[i] = authScheme.ReplaceAllString(r.url(v), "$1 "+Redacted)
+			}
+		}
+		out.Headers[name] = list
+	}
+	return &out
+}
+
+func (r *Redactor) secretHeader(name string) bool {
+	folded := fold(name)
+	param, _ := strings.CutPrefix(folded, "mcpparam")
+	x, _ := strings.CutPrefix(folded, "x")
+	return r.headers[folded] || r.names[folded] || r.names[param] || r.names[x]
+}
+
+// maxNested bounds JSON in a string in JSON in a string.
+const maxNested = 4
+
+// message redacts JSON. nested counts the strings it was found in.
+func (r *Redactor) message(src []byte, nested int) ([]byte, error) {
+	e := editor{
+		enter: func(p *place, rest []byte) {
+			if r.names[fold(p.name)] {
+				p.secret = p.secret || !describes(p, rest)
+			}
+		},
+		leaf: func(p *place, value jsontext.Value) []byte {
+			switch k := value.Kind(); {
+			case p.secret && (k == '"' || k == '0'):
+				return []byte(`"` + Redacted + `"`)
+			case k == '"':
+				return r.str(value, nested)
+			}
+			return nil
+		},
+	}
+	return e.edit(src)
+}
+
+// describes reports whether the member at p is a JSON Schema of a secret
+// rather than a secret. A string is always one.
+func describes(p *place, rest []byte) bool {
+	if p.parent.name != "properties" || len(rest) == 0 || rest[0] != '{' {
+		return false
+	}
+	value, err := jsontext.NewDecoder(bytes.NewBuffer(rest), lax).ReadValue()
+	if err != nil {
+		return false
+	}
+	schema, members := false, 0
+	if object(value, func(name string, _ jsontext.Value) error {
+		members++
+		switch name {
+		case "type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const", "not":
+			schema = true
+		}
+		return nil
+	}) != nil {
+		return false
+	}
+	return schema || members == 0
+}
+
+// str redacts what is inside one string, or returns nil.
+func (r *Redactor) str(value jsontext.Value, nested int) []byte {
+	maybeJSON := bytes.IndexByte(value, '{') >= 0 && nested < maxNested
+	maybeURL := bytes.Contains(value, []byte(`:`)) && bytes.ContainsAny(value, "?@#&")
+	maybeAuth := bytes.Contains(value, []byte("earer"))
+	if !maybeJSON && !maybeURL && !maybeAuth {
+		return nil
+	}
+	s, err := unquote(value)
+	if err != nil {
+		return nil
+	}
+	out := s
+	if t := strings.TrimSpace(s); maybeJSON && t != "" && (t[0] == '{' || t[0] == '[') {
+		if b, err := r.message([]byte(s), nested+1); err == nil {
+			out = string(b)
+		} else {
+			out = string(r.free([]byte(s)))
+		}
+	} else {
+		out = bearerText.ReplaceAllString(r.url(s), "$1 "+Redacted)
+	}
+	if out == s {
+		return nil
+	}
+	return appendString(nil, out)
+}
+
+// url redacts user information and named query values in s, which may be a
+// URL or text with URLs in it.
+func (r *Redactor) url(s string) string {
+	if strings.Contains(s, "@") {
+		s = userInfo.ReplaceAllString(s, "${1}"+Redacted+"@")
+	}
+	if r.query != nil && strings.Contains(s, "=") {
+		s = r.query.ReplaceAllString(s, "${1}"+Redacted)
+	}
+	return s
+}
+
+// free redacts bytes that are not JSON, as well as names and marks allow.
+func (r *Redactor) free(b []byte) []byte {
+	b = authScheme.ReplaceAll(b, []byte("$1 "+Redacted))
+	b = userInfo.ReplaceAll(b, []byte("${1}"+Redacted+"@"))
+	if r.text != nil {
+		b = r.text.ReplaceAll(b, []byte("${1}"+Redacted))
+	}
+	return b
+}

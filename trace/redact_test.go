@@ -1,0 +1,139 @@
+package trace_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+// LOG-26-008: credentials and secrets stay out of what is recorded.
+func TestRedactMessage(t *testing.T) {
+	const r = `"[redacted]"`
+	tests := []struct{ name, in, want string }{
+		{"nothing to do", `{"id":1,"progressToken":"t","text":"the token: a word"}`, `{"id":1,"progressToken":"t","text":"the token: a word"}`},
+		{"spellings", `{"api_key":"hunter2","apiKey":"hunter2","API-KEY":"hunter2"}`, `{"api_key":` + r + `,"apiKey":` + r + `,"API-KEY":` + r + `}`},
+		{"escaped name", `{"pass\u0077ord":"hunter2"}`, `{"pass\u0077ord":` + r + `}`},
+		{"numbers, not literals", `{"secret":1234,"token":null,"password":true}`, `{"secret":` + r + `,"token":null,"password":true}`},
+		{"whole subtree", `{"secret":{"a":["hunter2",{"b":7}]},"c":1}`, `{"secret":{"a":[` + r + `,{"b":` + r + `}]},"c":1}`},
+		{"white space stays", `{ "token" : "hunter2" , "a" : 1 }`, `{ "token" : ` + r + ` , "a" : 1 }`},
+		{"schema of a secret", `{"properties":{"password":{"type":"string","title":"Password"},"token":{}}}`, `{"properties":{"password":{"type":"string","title":"Password"},"token":{}}}`},
+		{"properties that are no schema", `{"properties":{"password":"hunter2","token":{"value":"hunter2"}}}`, `{"properties":{"password":` + r + `,"token":{"value":` + r + `}}}`},
+		{"schema inside a secret", `{"secret":{"properties":{"token":{"type":"hunter2"}}}}`, `{"secret":{"properties":{"token":{"type":` + r + `}}}}`},
+		{"JSON as text", `{"text":"{\"token\":\"hunter2\",\"a\":[1]}"}`, `{"text":"{\"token\":\"[redacted]\",\"a\":[1]}"}`},
+		{"JSON as text, cut", `{"text":"{\"token\":\"hunter2\",\"a\":[1"}`, `{"text":"{\"token\":[redacted],\"a\":[1"}`},
+		{"query of a URL", `{"url":"https://me:hunter2@example.com/cb?code=1&access_token=hunter2#id_token=hunter2"}`,
+			`{"url":"https://[redacted]@example.com/cb?code=1&access_token=[redacted]#id_token=[redacted]"}`},
+		{"bearer in prose", `{"text":"curl -H 'Authorization: Bearer hunter2hunter2hunter2' and the bearer of news"}`,
+			`{"text":"curl -H 'Authorization: Bearer [redacted]' and the bearer of news"}`},
+		{"batch", `[{"token":"hunter2"},{"token":"hunter2"}]`, `[{"token":` + r + `},{"token":` + r + `}]`},
+	}
+	red := trace.NewRedactor(nil)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			in := []byte(tt.in)
+			got := red.Frame(trace.Frame{Dir: trace.In, Msg: in})
+			if string(got.Msg) != tt.want {
+				t.Errorf("redacted\n%s to\n%s, want\n%s", tt.in, got.Msg, tt.want)
+			}
+			if string(in) != tt.in {
+				t.Error("the original was changed")
+			}
+		})
+	}
+}
+
+func TestRedactHTTPAndRaw(t *testing.T) {
+	frame := trace.Frame{
+		Dir: trace.In, Raw: []byte("GET /x?token=hunter2\nAuthorization: Bearer hunter2\npassword = 'hunter2'\n\"api_key\": \"hunter2\", \"a\": 1 it's basic\n"),
+		HTTP: &trace.HTTP{Method: "GET", Path: "/messages?sessionId=hunter2&x=1", Headers: map[string][]string{
+			"authorization":    {"Bearer hunter2"},
+			"Cookie":           {"a=hunter2", "b=hunter2"},
+			"Set-Cookie":       {"hunter2"},
+			"MCP-Session-Id":   {"hunter2"},
+			"Mcp-Param-ApiKey": {"hunter2"},
+			"X-Api-Key":        {"hunter2"},
+			"X-Ours":           {"hunter2"},
+			"Location":         {"/cb?access_token=hunter2"},
+			"Accept":           {"application/json"},
+		}},
+	}
+	red := trace.NewRedactor(&trace.RedactorOptions{Headers: []string{"X-Ours"}})
+	line := string(red.Frame(frame).Append(nil))
+	if strings.Contains(line, "hunter2") {
+		t.Errorf("a secret is left in %s", line)
+	}
+	for _, want := range []string{"application/json", `\"a\": 1 it's basic`, "x=1", "/cb?access_token=[redacted]", `"Cookie":["[redacted]","[redacted]"]`} {
+		if !strings.Contains(line, want) {
+			t.Errorf("%s lacks %s", line, want)
+		}
+	}
+	if frame.HTTP.Headers["Cookie"][0] != "a=hunter2" {
+		t.Error("the original headers were changed")
+	}
+}
+
+func TestRedactorNames(t *testing.T) {
+	red := trace.NewRedactor(&trace.RedactorOptions{Names: []string{"pin"}})
+	got := string(red.Frame(trace.Frame{Msg: []byte(`{"pin":1,"token":"word"}`)}).Msg)
+	if want := `{"pin":"[redacted]","token":"word"}`; got != want {
+		t.Errorf("redacted to %s, want %s", got, want)
+	}
+	none := trace.NewRedactor(&trace.RedactorOptions{Names: []string{}})
+	got = string(none.Frame(trace.Frame{Msg: []byte(`{"token":"a"}`), HTTP: &trace.HTTP{Headers: map[string][]string{"Authorization": {"x"}}}}).Append(nil))
+	if want := `{"dir":"","http":{"headers":{"Authorization":["[redacted]"]}},"msg":{"token":"a"}}`; got != want {
+		t.Errorf("redacted to %s, want %s", got, want)
+	}
+}
+
+// A redacted message is JSON of the same shape, and a secret under a known
+// name is gone wherever it stands.
+func FuzzRedact(f *testing.F) {
+	f.Add([]byte(`{"a":{"password":"x","b":[{"token":1}]},"properties":{"secret":{"type":"string"}}}`))
+	f.Add([]byte(`{"t":"{\"token\":\"a\"}"}`))
+	f.Add([]byte(`[1, {"api_key" : {"x":"y"}}]`))
+	red := trace.NewRedactor(nil)
+	f.Fuzz(func(t *testing.T, in []byte) {
+		out := red.Frame(trace.Frame{Dir: trace.In, Msg: in}).Msg
+		var before, after any
+		if json.Unmarshal(in, &before) != nil {
+			return
+		}
+		if err := json.Unmarshal(out, &after); err != nil {
+			t.Fatalf("%q redacted to %q: %v", in, out, err)
+		}
+		if diff := cmp.Diff(shape(before), shape(after)); diff != "" {
+			t.Fatalf("%q redacted to %q (-before +after):\n%s", in, out, diff)
+		}
+		if again := red.Frame(trace.Frame{Dir: trace.In, Msg: out}).Msg; !bytes.Equal(again, out) {
+			t.Fatalf("redacting twice: %q then %q", out, again)
+		}
+		if m, ok := after.(map[string]any); ok {
+			if s, ok := m["password"].(string); ok && s != trace.Redacted {
+				t.Fatalf("password left in %q", out)
+			}
+		}
+	})
+}
+
+// shape keeps the structure of a JSON value and not its scalars.
+func shape(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any)
+		for name, member := range v {
+			out[name] = shape(member)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = shape(v[i])
+		}
+		return out
+	}
+	return nil
+}

@@ -1,0 +1,274 @@
+package trace
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+)
+
+// ErrDropped is in the error of [Writer.Err] when frames are missing from the
+// trace because its sink was slower than the wire.
+var ErrDropped = errors.New("frames dropped")
+
+// ErrClosed is returned by [Writer.Flush] after [Writer.Close].
+var ErrClosed = errors.New("trace writer closed")
+
+const (
+	defaultQueue    = 1024
+	defaultMaxBytes = 64 << 20
+	defaultMaxWait  = 50 * time.Millisecond
+	// A sink that takes longer than this for what is queued is given up.
+	closeGrace = 5 * time.Second
+)
+
+// WriterOptions configures a [Writer]. Nil and the zero value mean defaults.
+type WriterOptions struct {
+	// Redactor replaces secrets. Nil means NewRedactor(nil).
+	Redactor *Redactor
+
+	// OmitTime leaves out the time of every frame. Otherwise a frame without
+	// a time gets the time of its Record.
+	OmitTime bool
+
+	// MaxQueued bounds the frames that wait for the sink. Zero means 1024.
+	MaxQueued int
+
+	// MaxQueuedBytes bounds their messages. Zero means 64 MiB. One frame may
+	// always wait, however long it is.
+	MaxQueuedBytes int64
+
+	// MaxWait bounds how long Record waits for room in the queue before the
+	// frame is dropped. Zero means 50 ms; negative means not at all.
+	MaxWait time.Duration
+}
+
+// Writer records frames to a sink, redacted. It owns one goroutine, started
+// by [NewWriter] and finished when [Writer.Close] returns, except when the
+// sink itself never returns from a Write.
+type Writer struct {
+	w        io.Writer
+	redactor *Redactor
+	omitTime bool
+	maxCount int
+	maxBytes int64
+	maxWait  time.Duration
+	finished chan struct{} // closed when the goroutine ends
+
+	mu      sync.Mutex
+	queue   []Frame       // guarded by mu
+	queued  uint64        // guarded by mu; frames that ever entered queue
+	written uint64        // guarded by mu; of these, how many are with the sink
+	bytes   int64         // guarded by mu; of the frames queued and not written
+	lost    int           // guarded by mu; dropped since the last frame queued
+	dropped int           // guarded by mu; dropped in all
+	closed  bool          // guarded by mu
+	err     error         // guarded by mu; first error of the sink
+	changed chan struct{} // guarded by mu; closed and replaced on every change
+}
+
+// NewWriter returns a writer to w; opts may be nil. w is used by one goroutine
+// at a time and is not closed.
+func NewWriter(w io.Writer, opts *WriterOptions) *Writer {
+	var o WriterOptions
+	if opts != nil {
+		o = *opts
+	}
+	if o.Redactor == nil {
+		o.Redactor = NewRedactor(nil)
+	}
+	if o.MaxQueued <= 0 {
+		o.MaxQueued = defaultQueue
+	}
+	if o.MaxQueuedBytes <= 0 {
+		o.MaxQueuedBytes = defaultMaxBytes
+	}
+	if o.MaxWait == 0 {
+		o.MaxWait = defaultMaxWait
+	}
+	t := &Writer{
+		w: w, redactor: o.Redactor, omitTime: o.OmitTime,
+		maxCount: o.MaxQueued, maxBytes: o.MaxQueuedBytes, maxWait: o.MaxWait,
+		finished: make(chan struct{}), changed: make(chan struct{}),
+	}
+	go t.writeLoop()
+	return t
+}
+
+// Record queues a frame to be written. It keeps no reference to the frame's
+// Msg, Raw or HTTP, waits at most [WriterOptions.MaxWait] and returns no
+// error: what went wrong is told by [Writer.Err] and [Writer.Close]. After
+// Close it does nothing.
+func (t *Writer) Record(f Frame) {
+	if t.omitTime {
+		f.Time = time.Time{}
+	} else if f.Time.IsZero() {
+		f.Time = time.Now()
+	}
+	f.Msg, f.Raw = bytes.Clone(f.Msg), bytes.Clone(f.Raw)
+	if f.HTTP != nil {
+		h := *f.HTTP
+		if f.HTTP.Headers != nil {
+			h.Headers = make(map[string][]string, len(f.HTTP.Headers))
+			for name, list := range f.HTTP.Headers {
+				h.Headers[name] = slices.Clone(list)
+			}
+		}
+		f.HTTP = &h
+	}
+
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.full(f) && t.maxWait > 0 {
+		timeout := time.NewTimer(t.maxWait)
+		defer timeout.Stop()
+		for waiting := true; waiting && t.full(f); {
+			changed := t.changed
+			t.mu.Unlock()
+			select {
+			case <-changed:
+			case <-timeout.C:
+				waiting = false
+			}
+			t.mu.Lock()
+		}
+	}
+	switch {
+	case t.closed || t.err != nil:
+	case t.full(f):
+		t.lost++
+		t.dropped++
+	default:
+		f.Lost += t.lost
+		t.lost = 0
+		t.queue = append(t.queue, f)
+		t.queued++
+		t.bytes += size(f)
+		t.signal()
+	}
+}
+
+// full reports whether f must wait. The caller holds mu.
+func (t *Writer) full(f Frame) bool {
+	n := t.waiting()
+	return !t.closed && t.err == nil && n > 0 && (n >= t.maxCount || t.bytes+size(f) > t.maxBytes)
+}
+
+// waiting counts the frames not yet with the sink. The caller holds mu.
+func (t *Writer) waiting() int { return int(t.queued - t.written) }
+
+func size(f Frame) int64 { return int64(len(f.Msg) + len(f.Raw)) }
+
+// signal wakes whoever waits for a change. The caller holds mu.
+func (t *Writer) signal() {
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+// writeLoop writes what is queued, a batch at a time, until the writer is
+// closed and the queue is empty, or the sink has failed.
+func (t *Writer) writeLoop() {
+	defer close(t.finished)
+	const keep = 1 << 20 // a longer line does not pin its buffer
+	var buf []byte
+	for {
+		batch := t.take()
+		if batch == nil {
+			return
+		}
+		for _, f := range batch {
+			buf = append(t.redactor.Frame(f).Append(buf[:0]), '\n')
+			_, err := t.w.Write(buf)
+			if cap(buf) > keep {
+				buf = nil
+			}
+			t.mu.Lock()
+			t.written++
+			t.bytes -= size(f)
+			if err != nil {
+				t.err = fmt.Errorf("write trace: %w", err)
+				t.written, t.bytes, t.queue = t.queued, 0, nil
+			}
+			t.signal()
+			t.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}
+}
+
+// take waits for frames and returns all that are queued; nil when closed.
+func (t *Writer) take() []Frame {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for len(t.queue) == 0 && !t.closed {
+		changed := t.changed
+		t.mu.Unlock()
+		<-changed
+		t.mu.Lock()
+	}
+	batch := t.queue
+	t.queue = nil
+	return batch
+}
+
+// Flush waits until the frames recorded before it are with the sink, at most
+// five seconds, and returns [Writer.Err] or why it gave up.
+func (t *Writer) Flush() error {
+	timeout := time.NewTimer(closeGrace)
+	defer timeout.Stop()
+	t.mu.Lock()
+	for target := t.queued; t.written < target; {
+		changed, n := t.changed, target-t.written
+		t.mu.Unlock()
+		select {
+		case <-changed:
+		case <-timeout.C:
+			return fmt.Errorf("flush trace: the sink did not take %d frames within %v", n, closeGrace)
+		}
+		t.mu.Lock()
+	}
+	closed := t.closed
+	t.mu.Unlock()
+	if err := t.Err(); err != nil || !closed {
+		return err
+	}
+	return ErrClosed
+}
+
+// Err returns what went wrong so far: the first error of the sink, and
+// [ErrDropped] with the number of frames that are missing.
+func (t *Writer) Err() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.dropped > 0 {
+		return errors.Join(t.err, fmt.Errorf("%d %w: the sink is slower than the wire", t.dropped, ErrDropped))
+	}
+	return t.err
+}
+
+// Close writes what is queued and returns [Writer.Err]. It waits for the sink
+// at most five seconds, does not close it, and may be called more than once.
+func (t *Writer) Close() error {
+	t.mu.Lock()
+	if !t.closed {
+		t.closed = true
+		t.signal()
+	}
+	t.mu.Unlock()
+	timeout := time.NewTimer(closeGrace)
+	defer timeout.Stop()
+	select {
+	case <-t.finished:
+		return t.Err()
+	case <-timeout.C:
+		t.mu.Lock()
+		n := t.waiting()
+		t.mu.Unlock()
+		return errors.Join(t.Err(), fmt.Errorf("close trace: the sink did not take %d frames within %v", n, closeGrace))
+	}
+}

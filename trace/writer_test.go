@@ -1,0 +1,173 @@
+package trace_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+var _ io.Writer = writerFunc(nil)
+
+func TestWriterKeepsOrderAndWholeLines(t *testing.T) {
+	const goroutines, each = 8, 200
+	var out bytes.Buffer
+	w := trace.NewWriter(&out, &trace.WriterOptions{MaxWait: time.Minute, MaxQueued: 16})
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Go(func() {
+			buf := make([]byte, 0, 64)
+			for i := range each {
+				buf = fmt.Appendf(buf[:0], `{"g":%d,"i":%d}`, g, i) // reused: Record must copy
+				w.Record(trace.Frame{Dir: trace.In, Msg: buf})
+			}
+		})
+	}
+	wg.Wait()
+	if err := w.Close(); err != nil {
+		t.Fatalf("Close: %v", err)
+	}
+	next := make(map[int]int)
+	n := 0
+	for f, err := range trace.Read(&out) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m struct{ G, I int }
+		if err := json.Unmarshal(f.Msg, &m); err != nil {
+			t.Fatal(err)
+		}
+		if m.I != next[m.G] {
+			t.Fatalf("goroutine %d: frame %d written, want %d", m.G, m.I, next[m.G])
+		}
+		if f.Time.IsZero() {
+			t.Fatal("frame without a time")
+		}
+		next[m.G]++
+		n++
+	}
+	if n != goroutines*each {
+		t.Errorf("read %d frames, want %d", n, goroutines*each)
+	}
+}
+
+func TestWriterDropsWhenTheSinkIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var out bytes.Buffer
+		w := trace.NewWriter(writerFunc(func(b []byte) (int, error) {
+			<-release
+			return out.Write(b)
+		}), &trace.WriterOptions{MaxQueued: 2, OmitTime: true})
+		start := time.Now()
+		for i := range 5 {
+			w.Record(trace.Frame{Dir: trace.In, Msg: fmt.Appendf(nil, "%d", i)})
+		}
+		if got, want := time.Since(start), 3*50*time.Millisecond; got != want {
+			t.Errorf("three Records over the bound took %v, want %v", got, want)
+		}
+		close(release)
+		if err := w.Flush(); !errors.Is(err, trace.ErrDropped) {
+			t.Errorf("Flush = %v, want ErrDropped", err)
+		}
+		w.Record(trace.Frame{Dir: trace.In, Msg: []byte("5")})
+		if err := w.Close(); !errors.Is(err, trace.ErrDropped) {
+			t.Errorf("Close = %v, want ErrDropped", err)
+		}
+		want := `{"dir":"in","msg":0}
+{"dir":"in","msg":1}
+{"dir":"in","lost":3,"msg":5}
+`
+		if out.String() != want {
+			t.Errorf("trace is\n%swant\n%s", out.String(), want)
+		}
+	})
+}
+
+func TestWriterBoundsBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		w := trace.NewWriter(writerFunc(func(b []byte) (int, error) { <-release; return len(b), nil }),
+			&trace.WriterOptions{MaxQueuedBytes: 100, MaxWait: -1})
+		big := []byte(`"` + strings.Repeat("x", 200) + `"`)
+		w.Record(trace.Frame{Dir: trace.In, Msg: big}) // one may always wait
+		w.Record(trace.Frame{Dir: trace.In, Msg: []byte("1")})
+		close(release)
+		if err := w.Close(); !errors.Is(err, trace.ErrDropped) {
+			t.Errorf("Close = %v, want ErrDropped", err)
+		}
+	})
+}
+
+func TestWriterKeepsErrorOfSink(t *testing.T) {
+	full := errors.New("disk full")
+	w := trace.NewWriter(writerFunc(func([]byte) (int, error) { return 0, full }), nil)
+	w.Record(trace.Frame{Dir: trace.In, Msg: []byte("1")})
+	if err := w.Flush(); !errors.Is(err, full) {
+		t.Errorf("Flush = %v, want %v", err, full)
+	}
+	w.Record(trace.Frame{Dir: trace.In, Msg: []byte("2")}) // must not wait or panic
+	if err := w.Close(); !errors.Is(err, full) {
+		t.Errorf("Close = %v, want %v", err, full)
+	}
+	if err := w.Close(); !errors.Is(err, full) {
+		t.Errorf("second Close = %v, want %v", err, full)
+	}
+}
+
+func TestWriterCloseIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		defer close(release)
+		w := trace.NewWriter(writerFunc(func(b []byte) (int, error) { <-release; return len(b), nil }), nil)
+		w.Record(trace.Frame{Dir: trace.In, Msg: []byte("1")})
+		start := time.Now()
+		if err := w.Close(); err == nil {
+			t.Error("Close with a stuck sink gave no error")
+		}
+		if got, want := time.Since(start), 5*time.Second; got != want {
+			t.Errorf("Close took %v, want %v", got, want)
+		}
+	})
+}
+
+func TestWriterAfterClose(t *testing.T) {
+	var out bytes.Buffer
+	w := trace.NewWriter(&out, nil)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.Record(trace.Frame{Dir: trace.In, Msg: []byte("1")})
+	if err := w.Flush(); !errors.Is(err, trace.ErrClosed) {
+		t.Errorf("Flush after Close = %v, want ErrClosed", err)
+	}
+	if out.Len() > 0 {
+		t.Errorf("Record after Close wrote %q", out.String())
+	}
+}
+
+// BenchmarkRecord measures what the wire pays for one recorded call of 1 KiB.
+func BenchmarkRecord(b *testing.B) {
+	msg := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"` + strings.Repeat("x", 1<<10) + `"}}}`)
+	w := trace.NewWriter(io.Discard, &trace.WriterOptions{MaxWait: time.Minute})
+	b.ReportAllocs()
+	b.SetBytes(int64(len(msg)))
+	for b.Loop() {
+		w.Record(trace.Frame{Dir: trace.In, Msg: msg})
+	}
+	if err := w.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
