@@ -1,0 +1,16 @@
+package engine
+
+import (
+	"errors"
+
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// AsError returns the JSON-RPC error that err is or wraps, or makes one of its text.
+func AsError(err error) *jsonrpc.Error {
+	var rpc *jsonrpc.Error
+	if errors.As(err, &rpc) {
+		return rpc
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()}
+}

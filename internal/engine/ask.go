@@ -1,0 +1,356 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// Question is something that only the client can answer: an elicitation, a
+// sampling request or a request for roots, in the inner form.
+type Question struct {
+	Method string
+	Params json.RawMessage
+	Key    string // identity; empty: the ordinal and a digest of what is asked
+}
+
+// ErrSuspended is what Ask returns when the answer is still to come. A handler
+// returns it like any error; the engine then answers input_required.
+var ErrSuspended = errors.New("waiting for the caller's answer; return this error")
+
+// LacksError says that the caller did not declare, or its revision does not have,
+// what a question needs.
+type LacksError struct {
+	// Required is the missing part as a ClientCapabilities object, nil if no
+	// capability would help.
+	Required json.RawMessage
+	What     string
+}
+
+func (e *LacksError) Error() string { return "the caller has no " + e.What }
+
+// asker is one era's way to put questions.
+type asker interface {
+	ask(ctx context.Context, c *Call, qs []Question) ([]json.RawMessage, error)
+	remember(key string, v json.RawMessage)
+	recall(key string) (json.RawMessage, bool)
+	round() int
+}
+
+// Ask puts questions to the caller, all at once, and returns the answers in
+// order. Errors are [LacksError] before anything is sent, [ErrSuspended], the
+// client's *jsonrpc.Error, or that of ctx.
+func (c *Call) Ask(ctx context.Context, qs ...Question) ([]json.RawMessage, error) {
+	if c.asker == nil {
+		return nil, &LacksError{What: "way to be asked on this connection"}
+	}
+	for _, q := range qs {
+		if err := c.Peer.canAnswer(q); err != nil {
+			return nil, err
+		}
+	}
+	return c.asker.ask(ctx, c, qs)
+}
+
+// Remember keeps a value for the later runs of the same call.
+func (c *Call) Remember(key string, v json.RawMessage) {
+	if c.asker != nil {
+		c.asker.remember(key, v)
+	}
+}
+
+// Recall returns what an earlier run of the same call, or this one, remembered.
+func (c *Call) Recall(key string) (json.RawMessage, bool) {
+	if c.asker == nil {
+		return nil, false
+	}
+	return c.asker.recall(key)
+}
+
+// Round is the number of rounds of questions answered before this run.
+func (c *Call) Round() int {
+	if c.asker == nil {
+		return 0
+	}
+	return c.asker.round()
+}
+
+// canAnswer checks a question against what the client declared (MRTR-26: no
+// input request without its capability).
+func (p *Peer) canAnswer(q Question) error {
+	lacks := func(what, required string) error {
+		return &LacksError{What: what, Required: json.RawMessage(required)}
+	}
+	caps := p.Capabilities
+	switch q.Method {
+	case revision.MethodElicit:
+		mode := ""
+		if raw, ok := jsonx.Lookup(q.Params, "mode"); ok {
+			mode, _ = jsonx.Unquote(raw)
+		}
+		e, ok := jsonx.Lookup(caps, "elicitation")
+		_, form := jsonx.Lookup(e, "form")
+		_, url := jsonx.Lookup(e, "url")
+		switch {
+		case mode == "url" && !url:
+			return lacks("elicitation by URL", `{"elicitation":{"url":{}}}`)
+		case mode != "url" && (!ok || (url && !form)): // {} alone means forms
+			return lacks("elicitation", `{"elicitation":{"form":{}}}`)
+		}
+	case revision.MethodSample:
+		s, ok := jsonx.Lookup(caps, "sampling")
+		if !ok {
+			return lacks("sampling", `{"sampling":{}}`)
+		}
+		if tools, ok := jsonx.Lookup(q.Params, "tools"); ok && string(tools) != "[]" {
+			if _, ok := jsonx.Lookup(s, "tools"); !ok {
+				return lacks("sampling with tools", `{"sampling":{"tools":{}}}`)
+			}
+		}
+	case revision.MethodRoots:
+		if _, ok := jsonx.Lookup(caps, "roots"); !ok {
+			return lacks("roots", `{"roots":{}}`)
+		}
+	}
+	return nil
+}
+
+// live asks by requests on the wire of a legacy session and waits.
+type live struct {
+	mu   sync.Mutex
+	kept map[string]json.RawMessage // guarded by mu
+}
+
+func (l *live) ask(ctx context.Context, c *Call, qs []Question) ([]json.RawMessage, error) {
+	params := make([]json.RawMessage, len(qs))
+	for i, q := range qs {
+		p, err := c.Peer.Revision.Question(q.Method, q.Params)
+		if err != nil {
+			var lack *revision.Lack
+			if errors.As(err, &lack) {
+				return nil, &LacksError{What: lack.What}
+			}
+			return nil, err
+		}
+		params[i] = p
+	}
+	answers := make([]json.RawMessage, len(qs))
+	if len(qs) == 1 {
+		var err error
+		answers[0], err = c.ex.Request(ctx, qs[0].Method, params[0])
+		return answers, err
+	}
+	errs := make([]error, len(qs))
+	var wg sync.WaitGroup
+	for i, q := range qs {
+		wg.Go(func() { answers[i], errs[i] = c.ex.Request(ctx, q.Method, params[i]) })
+	}
+	wg.Wait()
+	return answers, errors.Join(errs...)
+}
+
+func (l *live) remember(key string, v json.RawMessage) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kept == nil {
+		l.kept = map[string]json.RawMessage{}
+	}
+	l.kept[key] = v
+}
+
+func (l *live) recall(key string) (json.RawMessage, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v, ok := l.kept[key]
+	return v, ok
+}
+
+func (*live) round() int { return 0 }
+
+// replay answers questions from what came with the request, and gathers those
+// without an answer for an input_required result.
+type replay struct {
+	answers map[string]json.RawMessage // that came with this request, by wire key
+
+	mu      sync.Mutex
+	state   state             // guarded by mu
+	ordinal int               // questions without a key so far; guarded by mu
+	pending []pendingQuestion // guarded by mu
+	fault   error             // guarded by mu
+}
+
+type pendingQuestion struct {
+	key string
+	q   Question
+}
+
+// maxVolatile is how often a question may change its wording between two runs
+// before the call is given up: such a handler would ask for ever.
+const maxVolatile = 2
+
+func (r *replay) ask(_ context.Context, _ *Call, qs []Question) ([]json.RawMessage, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]json.RawMessage, len(qs))
+	missing := false
+	for i, q := range qs {
+		key := r.key(q)
+		if a, ok := r.state.Answers[key]; ok {
+			out[i] = a
+			continue
+		}
+		if a, ok := r.answers[key]; ok {
+			if r.state.Answers == nil {
+				r.state.Answers = map[string]json.RawMessage{}
+			}
+			r.state.Answers[key] = a
+			out[i] = a
+			continue
+		}
+		missing = true
+		if q.Key == "" && r.answeredOther(key) {
+			if r.state.Volatile++; r.state.Volatile > maxVolatile {
+				r.fault = errors.New("the wording of a question changes with every run of the handler; name the question with mcp.Key")
+				return nil, r.fault
+			}
+		}
+		r.pending = append(r.pending, pendingQuestion{key, q})
+	}
+	if missing {
+		return nil, ErrSuspended
+	}
+	return out, nil
+}
+
+// key is the identity of a question within its call: the name its author gave
+// it, or its ordinal and a digest of what it shows.
+func (r *replay) key(q Question) string {
+	if q.Key != "" {
+		return q.Key
+	}
+	r.ordinal++
+	h := sha256.New()
+	h.Write([]byte(q.Method))
+	h.Write([]byte{0})
+	h.Write(q.Params)
+	sum := h.Sum(nil)
+	return strconv.Itoa(r.ordinal) + "." + base64.RawURLEncoding.EncodeToString(sum[:9])
+}
+
+// answeredOther tells whether the client answered a question of the same ordinal
+// but with other wording.
+func (r *replay) answeredOther(key string) bool {
+	ordinal, _, _ := strings.Cut(key, ".")
+	for k := range r.answers {
+		if o, _, ok := strings.Cut(k, "."); ok && o == ordinal && k != key {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *replay) remember(key string, v json.RawMessage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.state.Kept == nil {
+		r.state.Kept = map[string]json.RawMessage{}
+	}
+	r.state.Kept[key] = v
+}
+
+func (r *replay) recall(key string) (json.RawMessage, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v, ok := r.state.Kept[key]
+	return v, ok
+}
+
+func (r *replay) round() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state.Round
+}
+
+// newReplay reads inputResponses and requestState of a request (MRTR). Both come
+// from the client and are not trusted: the state is sealed, and an answer is only
+// ever used as the answer to a question.
+func (e *Engine) newReplay(msg *jsonrpc.Message, principal string) (*replay, error) {
+	r := &replay{}
+	if raw, ok := msg.Param("inputResponses"); ok && string(raw) != "null" {
+		if jsonx.KindOf(raw) != '{' {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "inputResponses must be an object"}
+		}
+		r.answers = map[string]json.RawMessage{}
+		for name, v := range jsonx.Members(raw) {
+			if jsonx.KindOf(v) != '{' {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("inputResponses: %q must be an object", string(name))}
+			}
+			r.answers[string(name)] = append(json.RawMessage(nil), v...)
+		}
+	}
+	raw, ok := msg.Param("requestState")
+	if !ok || string(raw) == "null" {
+		return r, nil
+	}
+	token, err := jsonx.Unquote(raw)
+	if err == nil {
+		r.state, err = e.Sealer.open(token, bind(msg, principal))
+	}
+	if err != nil {
+		// One text for every failure: what exactly was wrong is nobody's business (Q-22).
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState is invalid or expired; start the call again without it"}
+	}
+	r.state.Round++
+	return r, nil
+}
+
+// inputRequired makes the result that carries the pending questions and the
+// sealed state, nil if nothing is pending.
+func (e *Engine) inputRequired(r *replay, msg *jsonrpc.Message, principal string) (json.RawMessage, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fault != nil {
+		return nil, r.fault
+	}
+	if len(r.pending) == 0 {
+		return nil, nil
+	}
+	if r.state.Round >= e.Limits.Rounds {
+		return nil, fmt.Errorf("the call asked for input more than %d times (Limits.Rounds)", e.Limits.Rounds)
+	}
+	token, err := e.Sealer.seal(r.state, bind(msg, principal))
+	if err != nil {
+		return nil, err
+	}
+	out := []byte(`{"inputRequests":{`)
+	seen := map[string]bool{}
+	for _, p := range r.pending {
+		if seen[p.key] {
+			return nil, fmt.Errorf("two questions of one call have the key %q", p.key)
+		}
+		seen[p.key] = true
+		if len(seen) > 1 {
+			out = append(out, ',')
+		}
+		out = jsonx.AppendString(out, p.key)
+		out = append(out, `:{"method":`...)
+		out = jsonx.AppendString(out, p.q.Method)
+		if p.q.Params != nil {
+			out = append(append(out, `,"params":`...), p.q.Params...)
+		}
+		out = append(out, '}')
+	}
+	out = append(out, `},"requestState":`...)
+	out = jsonx.AppendString(out, token)
+	return append(out, '}'), nil
+}

@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// Keys of _meta that belong to the protocol (2026-07-28, basic/index, _meta).
+const (
+	MetaVersion      = "io.modelcontextprotocol/protocolVersion"
+	MetaClientInfo   = "io.modelcontextprotocol/clientInfo"
+	MetaCapabilities = "io.modelcontextprotocol/clientCapabilities"
+	MetaLogLevel     = "io.modelcontextprotocol/logLevel"
+	MetaServerInfo   = "io.modelcontextprotocol/serverInfo"
+	MetaSubscription = "io.modelcontextprotocol/subscriptionId"
+)
+
+// Peer is what is known of a client: from its request if it is modern, from
+// initialize if it is legacy. It is not changed once made.
+type Peer struct {
+	Revision     *revision.Table
+	Info         json.RawMessage // clientInfo, may be nil
+	Capabilities json.RawMessage // may be nil
+	Principal    string          // who was authenticated, empty for nobody
+}
+
+// An Exchange is a transport's half of one request: the way for messages that
+// belong to it. Its methods are safe for several goroutines.
+type Exchange interface {
+	// Notify sends a notification on the stream of the request.
+	Notify(method string, params json.RawMessage) error
+
+	// Request sends a request of the server's own on that stream and waits for the
+	// answer. It is called for legacy sessions only. An error response is returned as
+	// a *jsonrpc.Error.
+	Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
+}
+
+// Call is one request on its way to a handler.
+type Call struct {
+	Method string
+	Params json.RawMessage  // as received, nil if there were none
+	Msg    *jsonrpc.Message // the decoded message
+	Peer   *Peer
+	Header http.Header // nil on other transports than HTTP
+
+	ex       Exchange
+	asker    asker
+	token    json.RawMessage // progress token, nil if the caller wants no progress
+	logLevel string          // empty: the caller wants no log messages
+	tag      json.RawMessage // subscription id to put on notifications of a modern listen
+
+	mu   sync.Mutex
+	done float64 // last progress; guarded by mu
+	told bool    // progress was sent; guarded by mu
+}
+
+// callContext carries a Call without the cost of a context.WithValue chain.
+type callContext struct {
+	context.Context
+	call *Call
+}
+
+type callKey struct{}
+
+func (c *callContext) Value(key any) any {
+	if _, ok := key.(callKey); ok {
+		return c.call
+	}
+	return c.Context.Value(key)
+}
+
+// From returns the call that ctx belongs to, nil if there is none.
+func From(ctx context.Context) *Call {
+	c, _ := ctx.Value(callKey{}).(*Call)
+	return c
+}
+
+// With returns a context that belongs to the call.
+func With(ctx context.Context, c *Call) context.Context { return &callContext{ctx, c} }
+
+// Emit sends a notification on the stream of the call, converted for the
+// caller's revision.
+func (c *Call) Emit(method string, params json.RawMessage) error {
+	if c.ex == nil {
+		return nil
+	}
+	if params == nil {
+		params = json.RawMessage(`{}`)
+	}
+	params = c.Peer.Revision.Notification(method, params)
+	if c.tag != nil {
+		meta, ok := jsonx.Lookup(params, "_meta")
+		if !ok {
+			meta = json.RawMessage(`{}`)
+		}
+		params = jsonx.With(nil, params, "_meta", jsonx.With(nil, meta, MetaSubscription, c.tag))
+	}
+	return c.ex.Notify(method, params)
+}
+
+// Progress emits notifications/progress if the caller asked for it. A value that
+// does not grow is left out (PROG-26-004).
+func (c *Call) Progress(done, total float64, message string) {
+	if c.token == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.told && done <= c.done {
+		return
+	}
+	c.done, c.told = done, true
+	w := struct {
+		Token   json.RawMessage `json:"progressToken"`
+		Done    float64         `json:"progress"`
+		Total   float64         `json:"total,omitzero"`
+		Message string          `json:"message,omitempty"`
+	}{c.token, done, total, message}
+	if raw, err := jsonx.Marshal(w); err == nil {
+		// The order of two progress notifications must be that of their values, so
+		// the lock is held while writing; the wire bounds how long that takes.
+		_ = c.Emit(revision.NoteProgress, raw) // a wire that is gone ends the call by its context
+	}
+}
+
+// ProgressWanted tells whether the caller asked for progress.
+func (c *Call) ProgressWanted() bool { return c.token != nil }
+
+// LogLevel is the least level of log messages that the caller wants, empty for none.
+func (c *Call) LogLevel() string { return c.logLevel }
+
+// LogEnabled tells whether the caller wants log messages of a level.
+func (c *Call) LogEnabled(level string) bool {
+	return c.logLevel != "" && levelIndex(level) >= levelIndex(c.logLevel)
+}
+
+// levels of RFC 5424 as the specification spells them, least first.
+var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+
+// levelIndex returns the place of a level among levels, -1 if there is none.
+func levelIndex(name string) int {
+	for i, l := range levels {
+		if l == name {
+			return i
+		}
+	}
+	return -1
+}

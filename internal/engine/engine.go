@@ -1,0 +1,283 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// Limits bound what callers can make the engine do. All are set.
+type Limits struct {
+	CallTimeout time.Duration // of one run of a handler; 0 for none
+	Rounds      int           // of questions in one call
+}
+
+// A Handler answers one call. An error that is or wraps a *jsonrpc.Error is
+// answered as that; ErrSuspended and LacksError have their own answers.
+type Handler func(ctx context.Context, c *Call) (Result, error)
+
+// Engine serves calls with a Handler. Its fields are set before use and not
+// changed after. It may be used by several goroutines.
+type Engine struct {
+	Handler   Handler
+	Revisions []*revision.Table // served, oldest first
+	Info      json.RawMessage   // the server's Implementation
+	Sealer    *Sealer
+	Limits    Limits
+	Logger    *slog.Logger
+
+	// OnPanic is told of a panic in a handler; nil: it is logged.
+	OnPanic func(ctx context.Context, v any, stack []byte)
+
+	tail []byte // `,"_meta":{serverInfo}` for results without a _meta
+}
+
+// Init prepares the engine; it is called once, after the fields are set.
+func (e *Engine) Init() {
+	e.tail = append([]byte(`,"_meta":{"`+MetaServerInfo+`":`), e.Info...)
+	e.tail = append(e.tail, '}')
+}
+
+// Reply is the answer to one request.
+type Reply struct {
+	ID     jsonrpc.ID
+	Result json.RawMessage // in its final form; nil if Err is set
+	Err    *jsonrpc.Error  // with the code of the caller's revision
+
+	// Refused says that the request was turned down before a handler ran.
+	Refused bool
+}
+
+// Append appends the response message.
+func (r *Reply) Append(dst []byte) []byte {
+	if r.Err != nil {
+		return jsonrpc.AppendError(dst, r.ID, r.Err)
+	}
+	return jsonrpc.AppendResult(dst, r.ID, r.Result)
+}
+
+// Status is the HTTP status of a reply to a modern request (2026-07-28,
+// basic/transports/streamable-http; Q-04).
+func (r *Reply) Status() int {
+	if r.Err == nil {
+		return http.StatusOK
+	}
+	switch r.Err.Code {
+	case revision.CodeHeaderMismatch, revision.CodeMissingCapability, revision.CodeUnsupportedVersion:
+		return http.StatusBadRequest
+	case jsonrpc.CodeMethodNotFound:
+		return http.StatusNotFound
+	}
+	if r.Refused {
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}
+
+func refuse(id jsonrpc.ID, code int, format string, args ...any) Reply {
+	return Reply{ID: id, Refused: true, Err: &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}}
+}
+
+// IsModern tells whether a request or notification belongs to the modern era:
+// it names its version in _meta (VER-26, era table of the server).
+func IsModern(msg *jsonrpc.Message) bool {
+	_, ok := msg.ParamIn("_meta", MetaVersion)
+	return ok
+}
+
+// Peer reads who is asking from the _meta of a modern request. A reply other than
+// nil refuses a request whose required fields are missing (META-26: -32602).
+func (e *Engine) Peer(msg *jsonrpc.Message, principal string) (*Peer, string, *Reply) {
+	raw, ok := msg.ParamIn("_meta", MetaVersion)
+	if !ok {
+		r := refuse(msg.ID, jsonrpc.CodeInvalidParams, "missing _meta member %q; this server speaks %s",
+			MetaVersion, strings.Join(revision.Names(e.Revisions), ", "))
+		return nil, "", &r
+	}
+	version, err := jsonx.Unquote(raw)
+	if err != nil {
+		r := refuse(msg.ID, jsonrpc.CodeInvalidParams, "_meta member %q must be a string", MetaVersion)
+		return nil, "", &r
+	}
+	caps, ok := msg.ParamIn("_meta", MetaCapabilities)
+	if !ok || jsonx.KindOf(caps) != '{' {
+		r := refuse(msg.ID, jsonrpc.CodeInvalidParams, "missing _meta member %q, an object", MetaCapabilities)
+		return nil, "", &r
+	}
+	p := &Peer{Capabilities: caps, Principal: principal}
+	if info, ok := msg.ParamIn("_meta", MetaClientInfo); ok && jsonx.KindOf(info) == '{' {
+		p.Info = info
+	}
+	p.Revision = revision.Find(e.Revisions, version)
+	return p, version, nil
+}
+
+// Modern serves a self-contained request whose peer was read by [Engine.Peer].
+func (e *Engine) Modern(ctx context.Context, msg *jsonrpc.Message, peer *Peer, version string, header http.Header, ex Exchange) Reply {
+	if peer.Revision == nil || !peer.Revision.Modern {
+		return e.unsupported(msg.ID, version)
+	}
+	if !peer.Revision.Has(msg.Method) {
+		return refuse(msg.ID, jsonrpc.CodeMethodNotFound, "revision %s has no method %q", version, msg.Method)
+	}
+	c := &Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: peer, Header: header, ex: ex}
+	c.token, _ = msg.ParamIn("_meta", "progressToken")
+	if raw, ok := msg.ParamIn("_meta", MetaLogLevel); ok {
+		level, err := jsonx.Unquote(raw)
+		if err != nil || levelIndex(level) < 0 {
+			return refuse(msg.ID, jsonrpc.CodeInvalidParams, "_meta member %q is not a level: %s", MetaLogLevel, strings.Join(levels, ", "))
+		}
+		c.logLevel = level
+	}
+	if msg.Method == revision.MethodListen {
+		c.tag = msg.ID.AppendJSON(nil)
+	}
+	var r *replay
+	if revision.Asks(msg.Method) {
+		var err error
+		if r, err = e.newReplay(msg, peer.Principal); err != nil {
+			return e.failure(ctx, c, msg.ID, err)
+		}
+		c.asker = r
+	}
+	res, err := e.run(ctx, c)
+	if r != nil {
+		// A pending question wins over whatever the handler returned.
+		raw, pendErr := e.inputRequired(r, msg, peer.Principal)
+		switch {
+		case pendErr != nil:
+			return e.failure(ctx, c, msg.ID, pendErr)
+		case raw != nil:
+			return Reply{ID: msg.ID, Result: e.inputEnvelope(raw)}
+		}
+	}
+	if err != nil {
+		return e.failure(ctx, c, msg.ID, err)
+	}
+	return e.answer(ctx, c, msg.ID, res)
+}
+
+// Legacy serves a request within a session. Those that belong to the session
+// itself (ping, setLevel, subscribe) never reach the handler.
+func (e *Engine) Legacy(ctx context.Context, s *Session, msg *jsonrpc.Message, header http.Header, ex Exchange) Reply {
+	t := s.Peer.Revision
+	if !t.Has(msg.Method) || msg.Method == revision.MethodInitialize {
+		return refuse(msg.ID, jsonrpc.CodeMethodNotFound, "revision %s has no method %q here", t.Name, msg.Method)
+	}
+	switch msg.Method {
+	case revision.MethodPing:
+		return Reply{ID: msg.ID, Result: json.RawMessage(`{}`)}
+	case revision.MethodSetLevel:
+		return s.setLevel(msg)
+	case revision.MethodSubscribe, revision.MethodUnsubscribe:
+		return s.subscription(ctx, e, msg)
+	}
+	c := &Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: s.Peer, Header: header, ex: ex, asker: &live{}, logLevel: s.LogLevel()}
+	if s.NoAsking {
+		c.asker = nil
+	}
+	c.token, _ = msg.ParamIn("_meta", "progressToken")
+	res, err := e.run(ctx, c)
+	if err != nil {
+		return e.failure(ctx, c, msg.ID, err)
+	}
+	return e.answer(ctx, c, msg.ID, res)
+}
+
+// answer finishes a result behind the panic wall: a raw value that is no JSON is
+// found out here.
+func (e *Engine) answer(ctx context.Context, c *Call, id jsonrpc.ID, res Result) (out Reply) {
+	defer func() {
+		if v := recover(); v != nil {
+			e.panicked(ctx, c, v)
+			out = Reply{ID: id, Err: &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "internal error"}}
+		}
+	}()
+	if res.Memo == nil && jsonx.KindOf(res.JSON) != '{' {
+		panic(fmt.Errorf("the handler of %q returned no JSON object", c.Method))
+	}
+	return Reply{ID: id, Result: e.finish(c.Peer.Revision, c.Method, res)}
+}
+
+// run calls the handler behind the panic wall and under the time limit.
+func (e *Engine) run(ctx context.Context, c *Call) (res Result, err error) {
+	ctx = With(ctx, c)
+	if e.Limits.CallTimeout > 0 && c.Method != revision.MethodListen {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, e.Limits.CallTimeout,
+			fmt.Errorf("the call took longer than %v (Limits.CallTimeout)", e.Limits.CallTimeout))
+		defer cancel()
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			e.panicked(ctx, c, v)
+			res, err = Result{}, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "internal error"}
+		}
+	}()
+	return e.Handler(ctx, c)
+}
+
+func (e *Engine) panicked(ctx context.Context, c *Call, v any) {
+	stack := debug.Stack()
+	if e.OnPanic != nil {
+		e.OnPanic(ctx, v, stack)
+		return
+	}
+	e.Logger.Error("handler panicked", "method", c.Method, "err", fmt.Sprint(v), "stack", string(stack))
+}
+
+// failure turns a handler's error into the answer of the caller's revision.
+func (e *Engine) failure(ctx context.Context, c *Call, id jsonrpc.ID, err error) Reply {
+	var rpc *jsonrpc.Error
+	var lacks *LacksError
+	switch {
+	case errors.As(err, &rpc):
+		out := *rpc
+		out.Code = c.Peer.Revision.Code(rpc.Code)
+		return Reply{ID: id, Err: &out}
+	case errors.As(err, &lacks) && lacks.Required != nil:
+		out := &jsonrpc.Error{Code: c.Peer.Revision.Code(revision.CodeMissingCapability), Message: err.Error()}
+		out.Data = append(append([]byte(`{"requiredCapabilities":`), lacks.Required...), '}')
+		return Reply{ID: id, Err: out}
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		err = context.Cause(ctx)
+	}
+	return Reply{ID: id, Err: &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()}}
+}
+
+// unsupported refuses a version (VER-26-001, VER-26-010).
+func (e *Engine) unsupported(id jsonrpc.ID, requested string) Reply {
+	r := refuse(id, revision.CodeUnsupportedVersion, "protocol version %q is not supported", bounded(requested))
+	data, err := jsonx.Marshal(map[string]any{"supported": e.modernFirst(), "requested": bounded(requested)})
+	if err == nil {
+		r.Err.Data = data
+	}
+	return r
+}
+
+// modernFirst names the versions served, newest first.
+func (e *Engine) modernFirst() []string { return revision.Names(e.Revisions) }
+
+// inputEnvelope makes the pending questions a result of 2026-07-28.
+func (e *Engine) inputEnvelope(raw json.RawMessage) json.RawMessage {
+	out := append([]byte(`{"resultType":"input_required",`), raw[1:len(raw)-1]...)
+	return append(append(out, e.tail...), '}')
+}
+
+// bounded cuts text of a peer for use in an error.
+func bounded(s string) string {
+	if len(s) > 100 {
+		return s[:100] + "…"
+	}
+	return s
+}

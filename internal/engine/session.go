@@ -1,0 +1,243 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// Session is what a legacy client opened with initialize. It lives at the edge: a
+// handler sees only calls.
+type Session struct {
+	Peer *Peer
+
+	// NoAsking says that this transport has no way for the server's own requests.
+	NoAsking bool
+
+	level atomic.Pointer[string] // of log messages
+
+	// Events is where messages go that belong to no request. The transport sets
+	// it before the first request is served.
+	Events Exchange
+
+	mu      sync.Mutex
+	watches map[string]context.CancelFunc // by URI; guarded by mu
+	closed  bool                          // guarded by mu
+	ctx     context.Context               // of the session's own listens
+	cancel  context.CancelCauseFunc
+	wg      sync.WaitGroup
+}
+
+// maxWatches bounds the resources one session may subscribe to.
+const maxWatches = 1000
+
+// Initialize opens a session. The reply is the answer to give; the session is nil
+// if the request was refused.
+//
+// The requested version is answered if it is served, else the newest legacy one
+// (INIT-25-009 to -011; 2026-07-28 is never negotiated this way, Q-12).
+func (e *Engine) Initialize(ctx context.Context, msg *jsonrpc.Message, principal string, header http.Header) (*Session, Reply) {
+	latest := revision.Latest(e.Revisions, false)
+	if latest == nil {
+		// VER-26-008: name what is spoken here.
+		r := refuse(msg.ID, jsonrpc.CodeInvalidParams, "this server speaks only %s, which has no initialize", strings.Join(e.modernFirst(), ", "))
+		if data, err := jsonx.Marshal(map[string]any{"supported": e.modernFirst()}); err == nil {
+			r.Err.Data = data
+		}
+		return nil, r
+	}
+	raw, _ := msg.Param("protocolVersion")
+	version, err := jsonx.Unquote(raw)
+	if err != nil {
+		return nil, refuse(msg.ID, jsonrpc.CodeInvalidParams, "initialize: missing %q, a string", "protocolVersion")
+	}
+	t := revision.Find(e.Revisions, version)
+	if t == nil || t.Modern {
+		t = latest
+	}
+	// The session outlives its first message, whose bytes are reused.
+	p := &Peer{Revision: t, Principal: principal}
+	if raw, ok := msg.Param("capabilities"); ok && jsonx.KindOf(raw) == '{' {
+		p.Capabilities = append(json.RawMessage(nil), raw...)
+	}
+	if raw, ok := msg.Param("clientInfo"); ok && jsonx.KindOf(raw) == '{' {
+		p.Info = append(json.RawMessage(nil), raw...)
+	}
+	info, reply := e.discover(ctx, msg.ID, p, header)
+	if reply != nil {
+		return nil, *reply
+	}
+	s := &Session{Peer: p}
+	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	return s, Reply{ID: msg.ID, Result: initializeResult(t, info, e.Info)}
+}
+
+// discover asks the handler what it offers; initialize is made of the answer (T-10).
+func (e *Engine) discover(ctx context.Context, id jsonrpc.ID, p *Peer, header http.Header) (json.RawMessage, *Reply) {
+	c := &Call{Method: revision.MethodDiscover, Params: json.RawMessage(`{}`), Msg: &jsonrpc.Message{ID: id, Method: revision.MethodDiscover}, Peer: p, Header: header}
+	res, err := e.run(ctx, c)
+	if err != nil {
+		r := e.failure(ctx, c, id, err)
+		return nil, &r
+	}
+	if res.Memo != nil {
+		return res.Memo.inner, nil
+	}
+	return res.JSON, nil
+}
+
+// initializeResult converts what a server says of itself to the answer to initialize.
+func initializeResult(t *revision.Table, discovered, own json.RawMessage) json.RawMessage {
+	caps, ok := jsonx.Lookup(discovered, "capabilities")
+	if !ok {
+		caps = json.RawMessage(`{}`)
+	}
+	info, ok := jsonx.LookupPath(discovered, "_meta", MetaServerInfo)
+	if !ok {
+		info = own
+	}
+	out := append([]byte(`{"protocolVersion":"`), t.Name...)
+	out = append(out, `","capabilities":`...)
+	out = append(out, t.ServerCapabilities(caps)...)
+	out = append(out, `,"serverInfo":`...)
+	out = append(out, t.Implementation(info)...)
+	if text, ok := jsonx.Lookup(discovered, "instructions"); ok {
+		out = append(append(out, `,"instructions":`...), text...)
+	}
+	return append(out, '}')
+}
+
+// LogLevel is the least level of messages that the client wants: what it set, or
+// info, the server's choice before it did (LOG).
+func (s *Session) LogLevel() string {
+	if l := s.level.Load(); l != nil {
+		return *l
+	}
+	return "info"
+}
+
+func (s *Session) setLevel(msg *jsonrpc.Message) Reply {
+	raw, _ := msg.Param("level")
+	level, err := jsonx.Unquote(raw)
+	if err != nil || levelIndex(level) < 0 {
+		return refuse(msg.ID, jsonrpc.CodeInvalidParams, "level must be one of %s", strings.Join(levels, ", "))
+	}
+	s.level.Store(&level)
+	return Reply{ID: msg.ID, Result: json.RawMessage(`{}`)}
+}
+
+// Listen runs one subscriptions/listen of the inner form for the session and sends
+// what it emits to ex. It returns when ctx ends or the handler is done.
+func (s *Session) Listen(ctx context.Context, e *Engine, filter json.RawMessage, ex Exchange, ready func()) error {
+	params := append(append([]byte(`{"notifications":`), filter...), '}')
+	msg := &jsonrpc.Message{Method: revision.MethodListen, Params: params}
+	c := &Call{Method: msg.Method, Params: params, Msg: msg, Peer: s.Peer, ex: &eventsOnly{ex, ready}}
+	_, err := e.run(ctx, c)
+	return err
+}
+
+// ListChanges is the filter of the notifications that legacy clients get unasked.
+var ListChanges = json.RawMessage(`{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}`)
+
+// eventsOnly is an Exchange for a listen of a legacy session: the acknowledgement,
+// which such clients do not know, is turned into a call of ready.
+type eventsOnly struct {
+	Exchange
+	ready func()
+}
+
+func (x *eventsOnly) Notify(method string, params json.RawMessage) error {
+	if method == revision.NoteAcknowledged {
+		if x.ready != nil {
+			x.ready()
+		}
+		return nil
+	}
+	return x.Exchange.Notify(method, params)
+}
+
+// subscription answers resources/subscribe and resources/unsubscribe: each
+// subscribed URI is a listen of its own.
+func (s *Session) subscription(ctx context.Context, e *Engine, msg *jsonrpc.Message) Reply {
+	raw, _ := msg.Param("uri")
+	uri, err := jsonx.Unquote(raw)
+	if err != nil {
+		return refuse(msg.ID, jsonrpc.CodeInvalidParams, "%s: missing %q, a string", msg.Method, "uri")
+	}
+	done := Reply{ID: msg.ID, Result: json.RawMessage(`{}`)}
+	s.mu.Lock()
+	stop, watched := s.watches[uri]
+	if msg.Method == revision.MethodUnsubscribe {
+		delete(s.watches, uri)
+		s.mu.Unlock()
+		if watched {
+			stop()
+		}
+		return done
+	}
+	switch {
+	case s.closed:
+		s.mu.Unlock()
+		return refuse(msg.ID, jsonrpc.CodeInternal, "the session is closed")
+	case watched:
+		s.mu.Unlock()
+		return done
+	case len(s.watches) >= maxWatches:
+		s.mu.Unlock()
+		return refuse(msg.ID, jsonrpc.CodeInternal, "a session may subscribe to at most %d resources", maxWatches)
+	}
+	if s.watches == nil {
+		s.watches = map[string]context.CancelFunc{}
+	}
+	watch, stop := context.WithCancel(s.ctx)
+	s.watches[uri] = stop
+	s.mu.Unlock()
+
+	filter := append([]byte(`{"resourceSubscriptions":[`), raw...)
+	filter = append(filter, `]}`...)
+	acknowledged := make(chan error, 1)
+	s.wg.Go(func() {
+		defer stop()
+		err := s.Listen(watch, e, filter, s.Events, func() { acknowledged <- nil })
+		s.mu.Lock()
+		if watch.Err() == nil {
+			delete(s.watches, uri)
+		}
+		s.mu.Unlock()
+		select {
+		case acknowledged <- err:
+		default:
+		}
+	})
+	// The client may rely on the subscription as soon as it has the answer.
+	select {
+	case err := <-acknowledged:
+		if err != nil {
+			return e.failure(ctx, &Call{Method: msg.Method, Peer: s.Peer}, msg.ID, fmt.Errorf("subscribe to %q: %w", bounded(uri), err))
+		}
+		return done
+	case <-ctx.Done():
+		stop()
+		return e.failure(ctx, &Call{Method: msg.Method, Peer: s.Peer}, msg.ID, ctx.Err())
+	}
+}
+
+// Context ends when the session is closed.
+func (s *Session) Context() context.Context { return s.ctx }
+
+// Close ends what the session started and waits for it.
+func (s *Session) Close(cause error) {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.cancel(cause)
+	s.wg.Wait()
+}

@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// state is what a call carries from one round to the next, sealed in requestState.
+type state struct {
+	Expires  int64                      `json:"e"` // Unix seconds
+	Bind     []byte                     `json:"b"` // digest of what the state belongs to
+	Round    int                        `json:"r,omitzero"`
+	Volatile int                        `json:"v,omitzero"`
+	Answers  map[string]json.RawMessage `json:"a,omitempty"` // of earlier rounds, by question
+	Kept     map[string]json.RawMessage `json:"k,omitempty"` // what Remember kept
+}
+
+// maxState bounds a requestState that travels through the client, in bytes of
+// its JSON. What is larger needs a store.
+const maxState = 256 << 10
+
+// StateStore keeps states on the server, so that a requestState is a reference
+// that works once. Its methods are safe for several goroutines.
+type StateStore interface {
+	// Put keeps a state until it is taken or ttl has passed, and names it.
+	Put(ctx context.Context, state []byte, ttl time.Duration) (ref string, err error)
+	// Take returns a state and forgets it. An unknown reference is an error.
+	Take(ctx context.Context, ref string) ([]byte, error)
+}
+
+// Sealer seals and opens requestState. Keys are derived once. It may be used by
+// several goroutines.
+type Sealer struct {
+	ring  []sealKey
+	name  []byte
+	ttl   time.Duration
+	store StateStore
+}
+
+type sealKey struct {
+	id   [4]byte
+	aead cipher.AEAD
+}
+
+// NewSealer makes a sealer for a server of that name. The first key seals and
+// all open; without keys one is made up, good for this process alone. Zero ttl
+// means 15 minutes. Store may be nil.
+func NewSealer(name string, keys [][]byte, ttl time.Duration, store StateStore) (*Sealer, error) {
+	if ttl == 0 {
+		ttl = 15 * time.Minute
+	}
+	if len(keys) == 0 {
+		key := make([]byte, 32)
+		rand.Read(key)
+		keys = [][]byte{key}
+	}
+	s := &Sealer{name: []byte("patchbay requestState 1\x00" + name), ttl: ttl, store: store}
+	for i, k := range keys {
+		if len(k) < 16 {
+			return nil, fmt.Errorf("state key %d has %d bytes; use at least 16, better 32 random ones", i, len(k))
+		}
+		// A key of any length becomes one of AES-256; its id is a digest of the
+		// derived key, so it tells nothing about it.
+		derived := sha256.Sum256(append([]byte("patchbay state key 1\x00"), k...))
+		block, err := aes.NewCipher(derived[:])
+		if err != nil {
+			return nil, err
+		}
+		aead, err := cipher.NewGCMWithRandomNonce(block)
+		if err != nil {
+			return nil, err
+		}
+		id := sha256.Sum256(derived[:])
+		s.ring = append(s.ring, sealKey{[4]byte(id[:4]), aead})
+	}
+	return s, nil
+}
+
+var errState = errors.New("invalid or expired state")
+
+func (s *Sealer) seal(st state, bound []byte) (string, error) {
+	st.Expires = time.Now().Add(s.ttl).Unix()
+	st.Bind = bound
+	plain, err := jsonx.Marshal(st)
+	if err != nil {
+		return "", err
+	}
+	if s.store != nil {
+		ref, err := s.store.Put(context.Background(), plain, s.ttl)
+		if err != nil {
+			return "", fmt.Errorf("keep the state of the call: %w", err)
+		}
+		plain = []byte(ref)
+	} else if len(plain) > maxState {
+		return "", fmt.Errorf("the answers and Once results of the call take %d bytes, over %d; set StateConfig.Store", len(plain), maxState)
+	}
+	k := s.ring[0]
+	return base64.RawURLEncoding.EncodeToString(k.aead.Seal(k.id[:], nil, plain, s.name)), nil
+}
+
+func (s *Sealer) open(token string, bound []byte) (state, error) {
+	sealed, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil || len(sealed) < 4 {
+		return state{}, errState
+	}
+	i := slices.IndexFunc(s.ring, func(k sealKey) bool { return string(k.id[:]) == string(sealed[:4]) })
+	if i < 0 {
+		return state{}, errState
+	}
+	plain, err := s.ring[i].aead.Open(nil, nil, sealed[4:], s.name)
+	if err != nil {
+		return state{}, errState
+	}
+	if s.store != nil {
+		if plain, err = s.store.Take(context.Background(), string(plain)); err != nil {
+			return state{}, errState
+		}
+	}
+	var st state
+	if err := jsonx.Unmarshal(plain, &st); err != nil {
+		return state{}, errState
+	}
+	if string(st.Bind) != string(bound) || time.Now().Unix() > st.Expires {
+		return state{}, errState
+	}
+	return st, nil
+}
+
+// bind digests what a state belongs to: principal, method and every param but
+// those that change between rounds. Members are sorted, so that a client may write
+// the same params in another order.
+func bind(msg *jsonrpc.Message, principal string) []byte {
+	params := jsonx.Without(nil, orObject(msg.Params), "_meta", "inputResponses", "requestState")
+	h := sha256.New()
+	fmt.Fprintf(h, "%d %s %d %s ", len(principal), principal, len(msg.Method), msg.Method)
+	h.Write(jsonx.Canonical(params))
+	return h.Sum(nil)[:16]
+}
+
+func orObject(raw json.RawMessage) json.RawMessage {
+	if raw == nil {
+		return json.RawMessage(`{}`)
+	}
+	return raw
+}

@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// A Wire is our end, as a client, of a connection to one server, whatever
+// transport carries it. It knows messages, not their meaning: who speaks which
+// revision is the business of its user. Its methods are safe for several
+// goroutines.
+type Wire interface {
+	// Call sends a request under an id of its own and waits for the answer. It
+	// returns the raw result; a *jsonrpc.Error or *HTTPError if the server answered
+	// with one; else a local failure. When ctx ends first it tells the server so,
+	// without waiting for that to be written, and returns the cause of ctx.
+	Call(ctx context.Context, out *Outgoing) (json.RawMessage, error)
+
+	// Notify sends a notification.
+	Notify(ctx context.Context, method string, params json.RawMessage) error
+
+	// Negotiated tells the wire which revision is spoken from now on.
+	Negotiated(t *revision.Table)
+
+	// Done is closed when the connection is over; Err then says why.
+	Done() <-chan struct{}
+	Err() error
+
+	// Close ends the connection, bounded in time. Pending calls fail.
+	Close() error
+}
+
+// Outgoing is one request of ours.
+type Outgoing struct {
+	Method string
+	Params json.RawMessage
+
+	// Token is the progress token that Params carry, as raw JSON; nil for none. A
+	// wire without a stream per request finds the call by it.
+	Token json.RawMessage
+
+	// Header is sent with the request on HTTP, beside what the transport adds.
+	Header http.Header
+
+	// Note is called, in order and before Call returns, with the notifications that
+	// belong to the call. It may be nil. It runs on the goroutine of Call.
+	Note func(method string, params json.RawMessage)
+
+	// Question is called, on a goroutine of its own, with a request of a legacy
+	// server that belongs to the call. If it is nil the [Inbox] gets it.
+	Question func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
+}
+
+// Inbox gets what arrives outside of any call.
+type Inbox interface {
+	// Note is called with each notification, in order. It must not block.
+	Note(method string, params json.RawMessage)
+
+	// Question answers a request of a legacy server, on a goroutine of its own.
+	Question(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
+}
+
+// HTTPError is an HTTP answer that is no success. RPC holds the JSON-RPC error of
+// its body, if there was one.
+type HTTPError struct {
+	Status int
+	Header http.Header
+	Body   string // the beginning of the body, for people
+	RPC    *jsonrpc.Error
+}
+
+func (e *HTTPError) Error() string {
+	if e.RPC != nil {
+		return fmt.Sprintf("HTTP %d %s: %v", e.Status, http.StatusText(e.Status), e.RPC)
+	}
+	if e.Body != "" {
+		return fmt.Sprintf("HTTP %d %s: %q", e.Status, http.StatusText(e.Status), e.Body)
+	}
+	return fmt.Sprintf("HTTP %d %s", e.Status, http.StatusText(e.Status))
+}
+
+// Unwrap returns the JSON-RPC error of the body, nil if there was none.
+func (e *HTTPError) Unwrap() error {
+	if e.RPC == nil {
+		return nil
+	}
+	return e.RPC
+}
+
+// AnswerTo makes the response to a server's request from what a Question
+// function returned.
+func AnswerTo(id jsonrpc.ID, result json.RawMessage, err error) []byte {
+	if err != nil {
+		return jsonrpc.AppendError(nil, id, AsError(err))
+	}
+	return jsonrpc.AppendResult(nil, id, orObject(result))
+}
+
+// Tap is told of every frame that crosses a wire, as bytes, before it is decoded
+// or after it was encoded. It must not keep or change data, nor block for long.
+type Tap func(sent bool, data []byte)

@@ -1,0 +1,173 @@
+package revision
+
+import (
+	"encoding/json"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// Question converts the params of a request that a server sends to a client
+// (elicitation, sampling, roots) from the inner form. An error says what the client
+// cannot be asked.
+func (t *Table) Question(method string, params json.RawMessage) (json.RawMessage, error) {
+	switch method {
+	case MethodElicit:
+		return t.elicitation(params)
+	case MethodSample:
+		return t.sampling(params)
+	}
+	return params, nil
+}
+
+// Params converts the params of a request that a client sends, from the inner form.
+func (t *Table) Params(method string, params json.RawMessage) json.RawMessage {
+	if method == MethodComplete && t.Lacks&CompleteContext != 0 {
+		return jsonx.Without(nil, params, "context")
+	}
+	return params
+}
+
+// Notification converts the params of a notification that a server sends.
+func (t *Table) Notification(method string, params json.RawMessage) json.RawMessage {
+	if method == NoteProgress && t.Lacks&ProgressMessage != 0 {
+		return jsonx.Without(nil, params, "message")
+	}
+	return params
+}
+
+// ClientCapabilities converts what a client declares to what this revision can say.
+func (t *Table) ClientCapabilities(caps json.RawMessage) json.RawMessage {
+	if t.Lacks&Elicitation != 0 {
+		return dropAll(caps, "elicitation", "sampling")
+	}
+	if t.Lacks&RichForms != 0 {
+		return dropSettings(caps, "elicitation", "sampling")
+	}
+	return caps
+}
+
+// dropAll removes the first capability and empties the others.
+func dropAll(caps json.RawMessage, gone string, empty ...string) json.RawMessage {
+	return dropSettings(jsonx.Without(nil, caps, gone), empty...)
+}
+
+// dropSettings leaves capabilities but empties their settings.
+func dropSettings(caps json.RawMessage, names ...string) json.RawMessage {
+	for _, n := range names {
+		if _, ok := jsonx.Lookup(caps, n); ok {
+			caps = jsonx.With(nil, caps, n, []byte(`{}`))
+		}
+	}
+	return caps
+}
+
+// ServerCapabilities converts what a server declares to what this revision can say.
+func (t *Table) ServerCapabilities(caps json.RawMessage) json.RawMessage {
+	if t == V20241105 {
+		return jsonx.Without(nil, caps, "completions")
+	}
+	return caps
+}
+
+func (t *Table) elicitation(params json.RawMessage) (json.RawMessage, error) {
+	switch {
+	case t.Lacks&Elicitation != 0:
+		return nil, &Lack{Revision: t.Name, What: "elicitation"}
+	case text(params, "mode") == "url":
+		if t.Lacks&ElicitURL != 0 {
+			return nil, &Lack{Revision: t.Name, What: "elicitation by URL"}
+		}
+		return params, nil
+	case t.Lacks&RichForms == 0:
+		return params, nil
+	}
+	params = jsonx.Without(nil, params, "mode")
+	form, ok := jsonx.Lookup(params, "requestedSchema")
+	if !ok {
+		return params, nil
+	}
+	props, ok := jsonx.Lookup(form, "properties")
+	if !ok {
+		return params, nil
+	}
+	plain := []byte{'{'}
+	for name, field := range jsonx.Members(props) {
+		field, err := t.plainField(field)
+		if err != nil {
+			return nil, err
+		}
+		if len(plain) > 1 {
+			plain = append(plain, ',')
+		}
+		plain = jsonx.AppendString(plain, string(name))
+		plain = append(append(plain, ':'), field...)
+	}
+	plain = append(plain, '}')
+	return jsonx.With(nil, params, "requestedSchema", jsonx.With(nil, form, "properties", plain)), nil
+}
+
+// plainField converts one field of a form to what 2025-06-18 knows (T-72 to T-76).
+func (t *Table) plainField(field json.RawMessage) (json.RawMessage, error) {
+	kind := text(field, "type")
+	if kind == "array" {
+		return nil, &Lack{Revision: t.Name, What: "a form with a multiple choice"}
+	}
+	if kind != "boolean" {
+		field = jsonx.Without(nil, field, "default")
+	}
+	field = jsonx.Without(nil, field, "pattern")
+	options, ok := jsonx.Lookup(field, "oneOf")
+	if !ok {
+		return field, nil
+	}
+	values, names := []byte{'['}, []byte{'['}
+	for o := range jsonx.Elements(options) {
+		value, _ := jsonx.Lookup(o, "const")
+		name, ok := jsonx.Lookup(o, "title")
+		if !ok {
+			name = value
+		}
+		if len(values) > 1 {
+			values, names = append(values, ','), append(names, ',')
+		}
+		values, names = append(values, value...), append(names, name...)
+	}
+	field = jsonx.Without(nil, field, "oneOf")
+	field = jsonx.With(nil, field, "enum", append(values, ']'))
+	return jsonx.With(nil, field, "enumNames", append(names, ']')), nil
+}
+
+func (t *Table) sampling(params json.RawMessage) (json.RawMessage, error) {
+	if t.Lacks&SampleTools == 0 {
+		return params, nil
+	}
+	if tools, ok := jsonx.Lookup(params, "tools"); ok && string(tools) != "[]" {
+		return nil, &Lack{Revision: t.Name, What: "sampling with tools"}
+	}
+	params = jsonx.Without(nil, params, "tools", "toolChoice")
+	var fault error
+	params = mapMember(params, "messages", func(m json.RawMessage) json.RawMessage {
+		c, _ := jsonx.Lookup(m, "content")
+		if jsonx.KindOf(c) == '[' {
+			var blocks []json.RawMessage
+			for b := range jsonx.Elements(c) {
+				blocks = append(blocks, b)
+			}
+			if len(blocks) != 1 {
+				fault = &Lack{Revision: t.Name, What: "a sampling message of several blocks"}
+				return m
+			}
+			c = blocks[0]
+		}
+		return jsonx.With(nil, m, "content", t.block(c))
+	})
+	return params, fault
+}
+
+// Lack is an error for what a revision has no way to say.
+type Lack struct {
+	Revision string
+	What     string
+}
+
+func (l *Lack) Error() string { return "revision " + l.Revision + " has no " + l.What }

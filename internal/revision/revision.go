@@ -1,0 +1,231 @@
+// Package revision holds one table per published revision of MCP: which methods
+// and codes it has, what it lacks compared with the newest, and how messages are
+// converted at the edge. The inner form of everything is that of 2026-07-28
+// without its envelope (resultType, the _meta keys of requests, serverInfo).
+//
+// No other package asks for a revision by name, the transports apart.
+package revision
+
+// Feature is a set of things that some revision lacks. A typed result tells
+// which of them it uses, so that nothing is converted that needs no conversion.
+type Feature uint32
+
+const (
+	Audio           Feature = 1 << iota // audio content, since 2025-03-26
+	ToolAnnotations                     // since 2025-03-26
+	ProgressMessage                     // since 2025-03-26
+	ResourceLink                        // content blocks, since 2025-06-18
+	Structured                          // structuredContent and outputSchema, since 2025-06-18
+	Titles                              // title of tools, prompts and others, since 2025-06-18
+	ContentMeta                         // _meta on features and content, since 2025-06-18
+	LastModified                        // annotation, since 2025-06-18
+	CompleteContext                     // context.arguments of completion, since 2025-06-18
+	Elicitation                         // since 2025-06-18
+	Icons                               // icons, description and websiteUrl, since 2025-11-25
+	ElicitURL                           // since 2025-11-25
+	RichForms                           // titled and multi-select enums, all defaults, mode, since 2025-11-25
+	SampleTools                         // tools and several blocks in sampling, since 2025-11-25
+	StructuredAny                       // structured results that are no object, since 2026-07-28
+
+	// Unknown marks JSON that nobody looked into: it may use anything.
+	Unknown Feature = 1<<32 - 1
+)
+
+// Methods of requests.
+const (
+	MethodInitialize  = "initialize"
+	MethodPing        = "ping"
+	MethodDiscover    = "server/discover"
+	MethodTools       = "tools/list"
+	MethodCall        = "tools/call"
+	MethodPrompts     = "prompts/list"
+	MethodPrompt      = "prompts/get"
+	MethodResources   = "resources/list"
+	MethodTemplates   = "resources/templates/list"
+	MethodRead        = "resources/read"
+	MethodComplete    = "completion/complete"
+	MethodListen      = "subscriptions/listen"
+	MethodSubscribe   = "resources/subscribe"
+	MethodUnsubscribe = "resources/unsubscribe"
+	MethodSetLevel    = "logging/setLevel"
+	MethodElicit      = "elicitation/create"
+	MethodSample      = "sampling/createMessage"
+	MethodRoots       = "roots/list"
+)
+
+// Methods of notifications.
+const (
+	NoteInitialized      = "notifications/initialized"
+	NoteCancelled        = "notifications/cancelled"
+	NoteProgress         = "notifications/progress"
+	NoteMessage          = "notifications/message"
+	NoteToolsChanged     = "notifications/tools/list_changed"
+	NotePromptsChanged   = "notifications/prompts/list_changed"
+	NoteResourcesChanged = "notifications/resources/list_changed"
+	NoteResourceUpdated  = "notifications/resources/updated"
+	NoteRootsChanged     = "notifications/roots/list_changed"
+	NoteAcknowledged     = "notifications/subscriptions/acknowledged"
+)
+
+// Error codes that differ between revisions.
+const (
+	CodeResourceNotFound   = -32002
+	CodeURLRequired        = -32042
+	CodeHeaderMismatch     = -32020
+	CodeMissingCapability  = -32021
+	CodeUnsupportedVersion = -32022
+)
+
+// Table describes one revision.
+type Table struct {
+	Name string
+
+	// Modern revisions carry everything in each request; legacy ones open a
+	// session with initialize and let the server send requests.
+	Modern bool
+
+	// Batches of messages are accepted.
+	Batches bool
+
+	// VersionHeader says that HTTP requests after initialize carry
+	// MCP-Protocol-Version.
+	VersionHeader bool
+
+	// Lacks is what the inner form has and this revision has not.
+	Lacks Feature
+
+	// edge are the requests that a client of this revision may send beside those of
+	// the core, which all revisions share.
+	edge []string
+
+	// codes maps error codes of the inner form to those of this revision.
+	codes map[int]int
+
+	index int
+}
+
+// core are the requests that reach a Handler, on every revision.
+var core = []string{
+	MethodTools, MethodCall, MethodPrompts, MethodPrompt,
+	MethodResources, MethodTemplates, MethodRead, MethodComplete,
+}
+
+var legacyEdge = []string{MethodInitialize, MethodPing, MethodSetLevel, MethodSubscribe, MethodUnsubscribe}
+
+// legacyCodes: what a client before 2026-07-28 never heard of becomes what the
+// base protocol has.
+var legacyCodes = map[int]int{
+	CodeHeaderMismatch:     -32600,
+	CodeMissingCapability:  -32600,
+	CodeUnsupportedVersion: -32602,
+}
+
+const (
+	lacksD = StructuredAny
+	lacksC = lacksD | Icons | ElicitURL | RichForms | SampleTools
+	lacksB = lacksC | ResourceLink | Structured | Titles | ContentMeta | LastModified | CompleteContext | Elicitation
+	lacksA = lacksB | Audio | ToolAnnotations | ProgressMessage
+)
+
+// The published revisions.
+var (
+	V20241105 = &Table{Name: "2024-11-05", Lacks: lacksA, edge: legacyEdge, codes: legacyCodes, index: 0}
+	V20250326 = &Table{Name: "2025-03-26", Lacks: lacksB, edge: legacyEdge, codes: legacyCodes, index: 1, Batches: true}
+	V20250618 = &Table{Name: "2025-06-18", Lacks: lacksC, edge: legacyEdge, codes: legacyCodes, index: 2, VersionHeader: true}
+	V20251125 = &Table{Name: "2025-11-25", Lacks: lacksD, edge: legacyEdge, codes: legacyCodes, index: 3, VersionHeader: true}
+	V20260728 = &Table{Name: "2026-07-28", Modern: true, index: 4, VersionHeader: true,
+		edge:  []string{MethodDiscover, MethodListen},
+		codes: map[int]int{CodeResourceNotFound: -32602, CodeURLRequired: -32603},
+	}
+)
+
+// All holds every revision, oldest first; Count is their number.
+var All = []*Table{V20241105, V20250326, V20250618, V20251125, V20260728}
+
+// Count is the number of revisions; Table.Index is below it.
+const Count = 5
+
+// Index is the place of the revision in [All].
+func (t *Table) Index() int { return t.index }
+
+// Find returns the revision of that name among ts, nil if there is none.
+func Find(ts []*Table, name string) *Table {
+	for _, t := range ts {
+		if t.Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// Latest returns the newest of ts that is modern, or that is legacy; nil if
+// there is none.
+func Latest(ts []*Table, modern bool) *Table {
+	for i := len(ts) - 1; i >= 0; i-- {
+		if ts[i].Modern == modern {
+			return ts[i]
+		}
+	}
+	return nil
+}
+
+// Names returns the names of ts, newest first, as peers expect preferences.
+func Names(ts []*Table) []string {
+	out := make([]string, 0, len(ts))
+	for i := len(ts) - 1; i >= 0; i-- {
+		out = append(out, ts[i].Name)
+	}
+	return out
+}
+
+// Has tells whether a client of this revision may send the request. A method
+// that no revision knows is allowed too: it may belong to an extension.
+func (t *Table) Has(method string) bool {
+	if contains(core, method) || contains(t.edge, method) {
+		return true
+	}
+	for _, o := range All {
+		if contains(o.edge, method) {
+			return false
+		}
+	}
+	switch method {
+	case MethodElicit, MethodSample, MethodRoots:
+		return false
+	}
+	return true
+}
+
+// Code converts an error code of the inner form.
+func (t *Table) Code(code int) int {
+	if c, ok := t.codes[code]; ok {
+		return c
+	}
+	return code
+}
+
+// Cacheable tells whether results of a method carry ttlMs and cacheScope.
+func (t *Table) Cacheable(method string) bool {
+	if !t.Modern {
+		return false
+	}
+	switch method {
+	case MethodDiscover, MethodTools, MethodPrompts, MethodResources, MethodTemplates, MethodRead:
+		return true
+	}
+	return false
+}
+
+// Asks tells whether a result of a method may be input_required.
+func Asks(method string) bool {
+	return method == MethodCall || method == MethodPrompt || method == MethodRead
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
