@@ -30,6 +30,7 @@ export async function wait(signal) {
 export const waits = () => `${world.waiting} waiting, ${world.cancelled} cancelled`;
 
 // listen serves handle(req, res, body) on a free loopback port and prints the address; body is the parsed JSON, if any.
+// The process ends with its standard input, so that no server outlives the test that started it.
 export function listen(handle) {
   const srv = createServer(async (req, res) => {
     try {
@@ -43,4 +44,5 @@ export function listen(handle) {
     }
   });
   srv.listen(0, '127.0.0.1', () => console.log(`http://127.0.0.1:${srv.address().port}/mcp`));
+  process.stdin.resume().on('end', () => process.exit(0));
 }

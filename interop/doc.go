@@ -1,0 +1,19 @@
+// Package interop proves Patchbay against software that others wrote. It has
+// tests only.
+//
+// Every peer, ours and foreign, is a server and a client that know the same
+// small world: a tool that echoes, one that asks the user, one that asks the
+// model, one that reports progress and logs, one that changes the tool list,
+// one that waits until it is cancelled, a resource, a resource template and a
+// prompt. A client asks a server everything and answers with a [report]; the
+// matrix joins each pair on stdio and on Streamable HTTP, in each revision
+// both speak, and wants the same report from all of them.
+//
+// The Go peers live in this package and serve as children of the test binary
+// ("serve NAME WIRE"); the TypeScript peers are npm/peers/*.mjs. The same
+// folder pins the reference servers, the inspector and the conformance suite,
+// which run against the patchbay program.
+//
+// Set up with "npm ci" in npm. Without Node or that set-up the tests that need
+// them are skipped, unless PATCHBAY_INTEROP=required is set.
+package interop

@@ -1,0 +1,118 @@
+package interop
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var (
+	legacy   = []string{v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25}
+	all      = slices.Concat(legacy, []string{v2026_07_28})
+	withAuto = slices.Concat(all, []string{auto})
+)
+
+// peers are the implementations that meet in the matrix.
+var peers = []peer{
+	{name: "gosdk", ask: askGoSDK, serve: goServer("gosdk"), as: withAuto, serves: all},
+	{name: "mcpgo", ask: askMCPGo, serve: goServer("mcpgo"), as: withAuto, serves: all},
+	{name: "ts1", ask: askScript("client-v1.mjs"), serve: scriptServer("server-v1.mjs"),
+		as: []string{v2025_11_25}, serves: legacy, node: true},
+	{name: "ts2", ask: askScript("client-v2.mjs"), serve: scriptServer("server-v2.mjs"),
+		as: []string{v2025_11_25, v2026_07_28, auto}, serves: all, node: true},
+}
+
+// A gap is a step that a foreign client does not do as the others do. An empty
+// server means any.
+type gap struct {
+	client, server string
+	wire           wire
+	modern         bool
+	step           string
+}
+
+// gaps are known of the pinned versions. None is ours.
+var gaps = []gap{
+	// It only closes the connection, which up to 2025-11-25 cancels nothing.
+	{client: "mcpgo", wire: web, step: "cancelled"},
+	// It posts notifications/cancelled, which 2026-07-28 has on stdio only, and
+	// takes the refusal for the end of the connection.
+	{client: "gosdk", server: "ts2", wire: web, modern: true, step: "cancelled"},
+	{client: "gosdk", server: "mcpgo", wire: web, modern: true, step: "cancelled"},
+}
+
+// gapsOf returns the steps to skip.
+func gapsOf(client, server string, w wire, revision string) (steps []string) {
+	for _, g := range gaps {
+		if g.client == client && (g.server == "" || g.server == server) && g.wire == w && g.modern == (revision >= v2026_07_28) {
+			steps = append(steps, g.step)
+		}
+	}
+	return steps
+}
+
+// TestForeign joins the foreign peers with each other, in the newest revision
+// of each era. It tests no line of Patchbay: it shows that a failure of
+// TestPatchbay is not the harness's.
+func TestForeign(t *testing.T) {
+	for _, client := range peers {
+		for _, server := range peers {
+			if client.name != server.name {
+				client.as = intersect(client.as, []string{v2025_11_25, v2026_07_28})
+				pair(t, client, server)
+			}
+		}
+	}
+}
+
+// pair runs one client against one server on each wire and in each revision
+// that both speak.
+func pair(t *testing.T, client, server peer) {
+	for _, w := range []wire{stdio, web} {
+		for _, revision := range client.as {
+			settled := revision
+			if revision == auto {
+				settled = slices.Max(server.serves)
+			} else if !slices.Contains(server.serves, revision) {
+				continue
+			}
+			t.Run(client.name+"-"+server.name+"/"+string(w)+"/"+revision, func(t *testing.T) {
+				t.Parallel()
+				if client.node || server.node {
+					node(t)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+				defer cancel()
+				to := target{wire: w, revision: revision, skip: gapsOf(client.name, server.name, w, settled)}
+				if w == stdio {
+					to.command = server.serve(stdio)
+				} else {
+					to.url = startServer(t, server.serve(web))
+				}
+				got, err := client.ask(ctx, to)
+				if err != nil {
+					t.Fatalf("%s client on %s server: %v", client.name, server.name, err)
+				}
+				want := goodReport(server.name, settled)
+				if slices.Contains(to.skip, "cancelled") {
+					want.Cancelled = false
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s client on %s server, report (-want +got):\n%s", client.name, server.name, diff)
+				}
+			})
+		}
+	}
+}
+
+func intersect(a, b []string) (both []string) {
+	for _, s := range a {
+		if slices.Contains(b, s) {
+			both = append(both, s)
+		}
+	}
+	return both
+}

@@ -1,0 +1,282 @@
+package interop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A wire is how a client and a server are joined.
+type wire string
+
+const (
+	stdio wire = "stdio" // the server is a child process of the client
+	web   wire = "http"  // Streamable HTTP on loopback
+)
+
+// The revisions a peer can be told to speak. In auto the client finds out.
+const (
+	v2024_11_05 = "2024-11-05"
+	v2025_03_26 = "2025-03-26"
+	v2025_06_18 = "2025-06-18"
+	v2025_11_25 = "2025-11-25"
+	v2026_07_28 = "2026-07-28"
+	auto        = "auto"
+)
+
+// A report is what a client learned from a server. The .mjs clients print the
+// same members.
+type report struct {
+	Revision  string            `json:"revision"`
+	Server    string            `json:"server"`
+	Tools     []string          `json:"tools"`
+	Resources []string          `json:"resources"`
+	Prompts   []string          `json:"prompts"`
+	Echo      string            `json:"echo"`
+	Read      string            `json:"read"`
+	Item      string            `json:"item"`
+	Prompt    string            `json:"prompt"`
+	Ask       string            `json:"ask"`
+	Sample    string            `json:"sample"`
+	Progress  []float64         `json:"progress"`
+	Log       string            `json:"log"`
+	Changed   bool              `json:"changed"`
+	Cancelled bool              `json:"cancelled"`
+	Errors    map[string]string `json:"errors"`
+}
+
+// goodReport is what every client must learn from every server.
+func goodReport(server, revision string) report {
+	return report{
+		Revision:  revision,
+		Server:    server,
+		Tools:     []string{"ask", "echo", "grow", "sample", "steps", "wait", "waits"},
+		Resources: []string{"test://greeting"},
+		Prompts:   []string{"greet"},
+		Echo:      "plug",
+		Read:      "hello",
+		Item:      "item 7",
+		Prompt:    "Hello Ada",
+		Ask:       "hello Ada",
+		Sample:    "the model said pong",
+		Progress:  []float64{1, 2, 3},
+		Log:       "working",
+		Changed:   true,
+		Cancelled: true,
+		Errors:    map[string]string{},
+	}
+}
+
+// A caller is a client of some Go SDK, connected, in the terms of the world.
+// Names and texts come back in the order the server gave them.
+type caller struct {
+	server, revision string
+
+	tools, resources, prompts func(ctx context.Context) ([]string, error)
+
+	// call returns the text of the result; a tool error is an error. progress
+	// may be nil.
+	call   func(ctx context.Context, tool string, args map[string]any, progress func(float64)) (string, error)
+	read   func(ctx context.Context, uri string) (string, error)
+	prompt func(ctx context.Context, name string, args map[string]string) (string, error)
+
+	heard *heard
+}
+
+// heard is what a client was told without asking.
+type heard struct {
+	logs    chan string
+	changes chan struct{}
+}
+
+func newHeard() *heard {
+	return &heard{logs: make(chan string, 64), changes: make(chan struct{}, 64)}
+}
+
+// log and changed never block: a client's reader calls them.
+func (h *heard) log(text string) {
+	select {
+	case h.logs <- text:
+	default:
+	}
+}
+
+func (h *heard) changed() {
+	select {
+	case h.changes <- struct{}{}:
+	default:
+	}
+}
+
+// stepLimit bounds each question.
+const stepLimit = 10 * time.Second
+
+// probe asks everything but the steps in skip. It is probe.mjs in Go.
+func probe(ctx context.Context, c *caller, skip []string) report {
+	r := report{Revision: c.revision, Server: c.server, Errors: map[string]string{}}
+	step := func(name string, f func(ctx context.Context) error) {
+		if slices.Contains(skip, name) {
+			return
+		}
+		ctx, cancel := context.WithTimeout(ctx, stepLimit)
+		defer cancel()
+		if err := f(ctx); err != nil {
+			r.Errors[name] = err.Error()
+		}
+	}
+	list := func(name string, to *[]string, f func(context.Context) ([]string, error)) {
+		step(name, func(ctx context.Context) (err error) {
+			*to, err = f(ctx)
+			slices.Sort(*to)
+			return err
+		})
+	}
+	text := func(name string, to *string, f func(context.Context) (string, error)) {
+		step(name, func(ctx context.Context) (err error) {
+			*to, err = f(ctx)
+			return err
+		})
+	}
+	tool := func(name string, args map[string]any) func(context.Context) (string, error) {
+		return func(ctx context.Context) (string, error) { return c.call(ctx, name, args, nil) }
+	}
+
+	list("tools", &r.Tools, c.tools)
+	list("resources", &r.Resources, c.resources)
+	list("prompts", &r.Prompts, c.prompts)
+	text("echo", &r.Echo, tool("echo", map[string]any{"message": "plug"}))
+	text("read", &r.Read, func(ctx context.Context) (string, error) { return c.read(ctx, "test://greeting") })
+	text("item", &r.Item, func(ctx context.Context) (string, error) { return c.read(ctx, "test://item/7") })
+	text("prompt", &r.Prompt, func(ctx context.Context) (string, error) {
+		return c.prompt(ctx, "greet", map[string]string{"name": "Ada"})
+	})
+	text("ask", &r.Ask, tool("ask", nil))
+	text("sample", &r.Sample, tool("sample", nil))
+	step("progress", func(ctx context.Context) error {
+		seen := make(chan float64, 8)
+		if _, err := c.call(ctx, "steps", nil, func(p float64) { seen <- p }); err != nil {
+			return err
+		}
+		for len(r.Progress) < 3 { // an SDK may hand on the result before the last reports
+			p, err := receive(ctx, seen, "progress")
+			if err != nil {
+				return err
+			}
+			r.Progress = append(r.Progress, p)
+		}
+		return nil
+	})
+	text("log", &r.Log, func(ctx context.Context) (string, error) {
+		drain(c.heard.logs)
+		if _, err := c.call(ctx, "steps", nil, nil); err != nil {
+			return "", err
+		}
+		return receive(ctx, c.heard.logs, "log message")
+	})
+	step("changed", func(ctx context.Context) error {
+		drain(c.heard.changes)
+		if _, err := c.call(ctx, "grow", nil, nil); err != nil {
+			return err
+		}
+		_, err := receive(ctx, c.heard.changes, "list change")
+		r.Changed = err == nil
+		return err
+	})
+	step("cancelled", func(ctx context.Context) error {
+		err := cancelWait(ctx, c)
+		r.Cancelled = err == nil
+		return err
+	})
+	return r
+}
+
+// cancelWait calls the tool that waits, gives up, and sees that the server
+// noticed.
+func cancelWait(ctx context.Context, c *caller) error {
+	waitCtx, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.call(waitCtx, "wait", nil, nil)
+		done <- err
+	}()
+	if err := until(ctx, c, func(s string) bool { return s != "" && s[0] == '1' }); err != nil {
+		return err
+	}
+	giveUp()
+	if err, late := receive(ctx, done, "end of the cancelled call"); late != nil {
+		return late
+	} else if err == nil {
+		return errors.New("the cancelled call was answered")
+	}
+	return until(ctx, c, func(s string) bool { return s == "0 waiting, 1 cancelled" })
+}
+
+// until asks for the state of the waits until it is good. There is nothing to
+// listen to in a foreign process, so it asks again.
+func until(ctx context.Context, c *caller, good func(string) bool) error {
+	tick := time.NewTicker(25 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		s, err := c.call(ctx, "waits", nil, nil)
+		if err != nil {
+			return err
+		}
+		if good(s) {
+			return nil
+		}
+		if _, err := receive(ctx, tick.C, "tick"); err != nil {
+			return fmt.Errorf("the waits stay at %q", s)
+		}
+	}
+}
+
+func receive[T any](ctx context.Context, ch <-chan T, what string) (T, error) {
+	select {
+	case v := <-ch:
+		return v, nil
+	case <-ctx.Done():
+		var none T
+		return none, fmt.Errorf("no %s: %w", what, ctx.Err())
+	}
+}
+
+func drain[T any](ch <-chan T) {
+	for len(ch) > 0 {
+		<-ch
+	}
+}
+
+// waitRoom counts the calls of the tool that waits, in a server.
+type waitRoom struct {
+	mu                 sync.Mutex
+	waiting, cancelled int // guarded by mu
+}
+
+// wait returns when ctx ends.
+func (w *waitRoom) wait(ctx context.Context) {
+	w.add(1, 0)
+	<-ctx.Done()
+	w.add(-1, 1)
+}
+
+func (w *waitRoom) add(waiting, cancelled int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting += waiting
+	w.cancelled += cancelled
+}
+
+func (w *waitRoom) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return fmt.Sprintf("%d waiting, %d cancelled", w.waiting, w.cancelled)
+}
+
+// apart keeps two messages of a server out of one read. Both TypeScript clients
+// lose progress that arrives in one chunk with the result, because they take a
+// result at once and a notification only after a microtask.
+func apart() { time.Sleep(20 * time.Millisecond) }
