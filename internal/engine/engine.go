@@ -203,6 +203,10 @@ func (e *Engine) answer(ctx context.Context, c *Call, id jsonrpc.ID, res Result)
 			out = Reply{ID: id, Err: &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "internal error"}}
 		}
 	}()
+	if c.tag != nil {
+		// The end of a subscription carries its id and nothing else (SUB-26).
+		res = Result{JSON: append(append([]byte(`{"_meta":{"`+MetaSubscription+`":`), c.tag...), `}}`...), Meta: true}
+	}
 	if res.Memo == nil && jsonx.KindOf(res.JSON) != '{' {
 		panic(fmt.Errorf("the handler of %q returned no JSON object", c.Method))
 	}

@@ -1,0 +1,489 @@
+package duplex
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// Causes of the end of a call's context.
+var (
+	errCancelled = errors.New("the caller cancelled the call")
+	errGone      = errors.New("the caller closed the connection")
+)
+
+// Bounds of the end of a connection.
+const (
+	// drainTime is for calls in flight when the peer closes its side: a script
+	// that pipes in a few requests still gets its answers.
+	drainTime = time.Second
+	// unwindTime is for handlers to notice that their context has ended.
+	unwindTime = time.Second
+)
+
+// Server serves the far end of wires with an engine. Its fields are set before
+// use.
+type Server struct {
+	Engine     *engine.Engine
+	MaxDepth   int // of JSON
+	Concurrent int // requests in flight on one connection
+	Principal  string
+	Tap        engine.Tap // may be nil
+	Logger     *slog.Logger
+}
+
+// Serve serves one connection until the peer closes it (nil), ctx ends (its
+// cause) or the wire fails. It closes conn.
+func (s *Server) Serve(ctx context.Context, conn jsonrpc.Conn) error {
+	if s.Tap != nil {
+		conn = &tapped{conn, s.Tap}
+	}
+	p := &peer{s: s, conn: conn, inflight: map[jsonrpc.ID]*exchange{}, pending: map[jsonrpc.ID]chan jsonrpc.Message{}}
+	p.ctx, p.cancel = context.WithCancelCause(ctx)
+	defer p.cancel(errGone)
+
+	// Reading ends with the peer or with ctx, whichever comes first.
+	stop := context.AfterFunc(ctx, func() {
+		p.cancel(context.Cause(ctx))
+		p.wait(unwindTime)
+		conn.Close()
+	})
+	err := p.read()
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	} else if stop(); errors.Is(err, io.EOF) {
+		err = nil
+		p.endListens()
+		p.wait(drainTime)
+	}
+	p.cancel(errGone)
+	if sess := p.session(); sess != nil {
+		sess.Close(errGone)
+	}
+	p.wait(unwindTime)
+	conn.Close()
+	return err
+}
+
+// peer is one connection being served. It owns a goroutine per request in flight
+// and one for the list changes of a legacy session; all end with ctx.
+type peer struct {
+	s      *Server
+	conn   jsonrpc.Conn
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup
+
+	mu       sync.Mutex
+	sess     *engine.Session                     // guarded by mu
+	inflight map[jsonrpc.ID]*exchange            // requests of the peer; guarded by mu
+	pending  map[jsonrpc.ID]chan jsonrpc.Message // requests of ours; guarded by mu
+	nextID   int64                               // of our requests; guarded by mu
+}
+
+func (p *peer) session() *engine.Session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sess
+}
+
+// wait waits for what the connection started, at most d. Handlers that ignore
+// their context are left behind.
+func (p *peer) wait(d time.Duration) {
+	done := make(chan struct{})
+	go func() { p.wg.Wait(); close(done) }()
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	}
+}
+
+var frames = sync.Pool{New: func() any { return new([]byte) }}
+
+// release gives a buffer back, unless it is so large that keeping it would hurt.
+func release(b *[]byte) {
+	if cap(*b) <= 64<<10 {
+		frames.Put(b)
+	}
+}
+
+func (p *peer) read() error {
+	lim := jsonrpc.Limits{MaxDepth: p.s.MaxDepth}
+	for {
+		buf := frames.Get().(*[]byte)
+		frame, err := p.conn.Read((*buf)[:0])
+		*buf = frame
+		var big *jsonrpc.FrameTooLargeError
+		switch {
+		case errors.As(err, &big):
+			p.write(jsonrpc.AppendError(nil, jsonrpc.ID{}, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}))
+			continue
+		case err != nil:
+			return err
+		}
+		if jsonrpc.IsBatch(frame) {
+			p.batch(buf, lim)
+			continue
+		}
+		msg, err := jsonrpc.Decode(frame, lim)
+		if err != nil {
+			p.write(decodeError(err))
+			release(buf)
+			continue
+		}
+		p.message(&msg, buf)
+	}
+}
+
+// decodeError answers a frame that is no message.
+func decodeError(err error) []byte {
+	var bad *jsonrpc.DecodeError
+	if errors.As(err, &bad) {
+		return jsonrpc.AppendError(nil, bad.ID, bad.Err)
+	}
+	return jsonrpc.AppendError(nil, jsonrpc.ID{}, &jsonrpc.Error{Code: jsonrpc.CodeParse, Message: err.Error()})
+}
+
+// message handles one message whose bytes are in buf, which it releases.
+func (p *peer) message(msg *jsonrpc.Message, buf *[]byte) {
+	switch msg.Kind() {
+	case jsonrpc.KindResponse:
+		p.response(msg)
+	case jsonrpc.KindNotification:
+		p.notification(msg)
+	default:
+		if p.opening(msg) {
+			break
+		}
+		x, refusal := p.begin(msg)
+		if refusal != nil {
+			p.write(refusal.Append(nil))
+			break
+		}
+		m := *msg
+		p.wg.Go(func() {
+			defer release(buf)
+			p.serve(x, &m)
+		})
+		return
+	}
+	release(buf)
+}
+
+// opening handles the requests whose effect later ones on the wire rely on, on the
+// reading goroutine: initialize. It tells whether msg was one.
+func (p *peer) opening(msg *jsonrpc.Message) bool {
+	if msg.Method != revision.MethodInitialize || engine.IsModern(msg) {
+		return false
+	}
+	if p.session() != nil {
+		r := engine.Reply{ID: msg.ID, Err: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "initialize: this connection is initialized already"}}
+		p.write(r.Append(nil))
+		return true
+	}
+	sess, reply := p.s.Engine.Initialize(p.ctx, msg, p.s.Principal, nil)
+	if sess != nil {
+		sess.Events = &exchange{p: p}
+		p.mu.Lock()
+		p.sess = sess
+		p.mu.Unlock()
+	}
+	p.write(reply.Append(nil))
+	return true
+}
+
+// begin registers a request as in flight, or refuses it.
+func (p *peer) begin(msg *jsonrpc.Message) (*exchange, *engine.Reply) {
+	refuse := func(code int, text string) *engine.Reply {
+		return &engine.Reply{ID: msg.ID, Err: &jsonrpc.Error{Code: code, Message: text}, Refused: true}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.inflight[msg.ID]; ok {
+		return nil, refuse(jsonrpc.CodeInvalidRequest, "a request with this id is still in progress")
+	}
+	if len(p.inflight) >= p.s.Concurrent {
+		return nil, refuse(jsonrpc.CodeInternal, fmt.Sprintf("more than %d requests in progress on one connection (Limits.Concurrent); wait for some to end", p.s.Concurrent))
+	}
+	x := &exchange{p: p, listen: msg.Method == revision.MethodListen}
+	x.ctx, x.cancel = context.WithCancelCause(p.ctx)
+	p.inflight[msg.ID] = x
+	return x, nil
+}
+
+// serve runs one request and writes its answer.
+func (p *peer) serve(x *exchange, msg *jsonrpc.Message) {
+	reply := p.answer(x, msg)
+	if x.finish() {
+		if x.listen && x.ctx.Err() != nil {
+			// The end of a subscription on our side is said twice (Q-01).
+			p.write(jsonrpc.AppendNotification(nil, revision.NoteCancelled, requestID(msg.ID)))
+		}
+		out := frames.Get().(*[]byte)
+		*out = reply.Append((*out)[:0])
+		p.write(*out)
+		release(out)
+	}
+	p.mu.Lock()
+	delete(p.inflight, msg.ID)
+	p.mu.Unlock()
+	x.cancel(nil)
+}
+
+// answer decides which era a request belongs to and has it served (VER-26, era
+// table of the server).
+func (p *peer) answer(x *exchange, msg *jsonrpc.Message) engine.Reply {
+	e := p.s.Engine
+	if engine.IsModern(msg) {
+		peer, version, refused := e.Peer(msg, p.s.Principal)
+		if refused != nil {
+			return *refused
+		}
+		return e.Modern(x.ctx, msg, peer, version, nil, x)
+	}
+	if sess := p.session(); sess != nil {
+		return e.Legacy(x.ctx, sess, msg, nil, x)
+	}
+	if msg.Method == revision.MethodPing && revision.Latest(e.Revisions, false) != nil {
+		return engine.Reply{ID: msg.ID, Result: json.RawMessage(`{}`)}
+	}
+	return engine.Reply{ID: msg.ID, Refused: true, Err: &jsonrpc.Error{
+		Code: jsonrpc.CodeInvalidParams,
+		Message: fmt.Sprintf("%s came before initialize and without _meta member %q; this server speaks %s",
+			msg.Method, engine.MetaVersion, strings.Join(revision.Names(e.Revisions), ", ")),
+	}}
+}
+
+func (p *peer) response(msg *jsonrpc.Message) {
+	p.mu.Lock()
+	ch := p.pending[msg.ID]
+	delete(p.pending, msg.ID)
+	p.mu.Unlock()
+	if ch == nil {
+		p.s.Logger.Debug("response to no request", "id", msg.ID.String())
+		return
+	}
+	ch <- msg.Clone()
+}
+
+func (p *peer) notification(msg *jsonrpc.Message) {
+	switch msg.Method {
+	case revision.NoteCancelled:
+		raw, _ := msg.Param("requestId")
+		id, err := jsonrpc.ParseID(raw)
+		if err != nil {
+			return // malformed cancellations are ignored (CANC)
+		}
+		p.mu.Lock()
+		x := p.inflight[id]
+		p.mu.Unlock()
+		if x != nil {
+			x.finish()
+			x.cancel(errCancelled)
+		}
+	case revision.NoteInitialized:
+		if sess := p.session(); sess != nil {
+			p.wg.Go(func() {
+				err := sess.Listen(p.ctx, p.s.Engine, engine.ListChanges, sess.Events, nil)
+				if err != nil && p.ctx.Err() == nil {
+					p.s.Logger.Debug("no list changes", "err", err)
+				}
+			})
+		}
+	}
+}
+
+// endListens ends the subscriptions, which would otherwise go on for ever.
+func (p *peer) endListens() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, x := range p.inflight {
+		if x.listen {
+			x.cancel(errGone)
+		}
+	}
+}
+
+// batch serves the messages of a batch and answers with one (2025-03-26 alone).
+func (p *peer) batch(buf *[]byte, lim jsonrpc.Limits) {
+	sess := p.session()
+	if sess == nil || !sess.Peer.Revision.Batches {
+		p.write(jsonrpc.AppendError(nil, jsonrpc.ID{}, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "batches are part of revision 2025-03-26 alone; send one message a line"}))
+		release(buf)
+		return
+	}
+	elements, err := jsonrpc.DecodeBatch(*buf, lim)
+	if err != nil {
+		p.write(decodeError(err))
+		release(buf)
+		return
+	}
+	p.wg.Go(func() {
+		defer release(buf)
+		answers := make([][]byte, len(elements))
+		var wg sync.WaitGroup
+		for i := range elements {
+			el := &elements[i]
+			if el.Err != nil {
+				answers[i] = decodeError(el.Err)
+				continue
+			}
+			switch el.Message.Kind() {
+			case jsonrpc.KindResponse:
+				p.response(&el.Message)
+			case jsonrpc.KindNotification:
+				p.notification(&el.Message)
+			default:
+				x, refusal := p.begin(&el.Message)
+				if refusal != nil {
+					answers[i] = refusal.Append(nil)
+					continue
+				}
+				wg.Go(func() {
+					reply := p.answer(x, &el.Message)
+					if x.finish() {
+						answers[i] = reply.Append(nil)
+					}
+					p.mu.Lock()
+					delete(p.inflight, el.Message.ID)
+					p.mu.Unlock()
+					x.cancel(nil)
+				})
+			}
+		}
+		wg.Wait()
+		var out []byte
+		for _, a := range answers {
+			if a == nil {
+				continue
+			}
+			if out == nil {
+				out = append(out, '[')
+			} else {
+				out = append(out, ',')
+			}
+			out = append(out, a...)
+		}
+		if out != nil {
+			p.write(append(out, ']'))
+		}
+	})
+}
+
+// write sends a frame. A wire that fails ends the reading too, so the error
+// needs no other way up.
+func (p *peer) write(frame []byte) {
+	if err := p.conn.Write(frame); err != nil {
+		p.cancel(fmt.Errorf("%w: %w", errGone, err))
+	}
+}
+
+// exchange is one request in flight, or the way for messages outside of any.
+type exchange struct {
+	p      *peer
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	listen bool
+
+	mu   sync.Mutex
+	done bool // nothing more may be sent; guarded by mu
+}
+
+// finish ends the sending; it tells whether the exchange was still open.
+func (x *exchange) finish() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	was := !x.done
+	x.done = true
+	return was
+}
+
+// Notify implements engine.Exchange.
+func (x *exchange) Notify(method string, params json.RawMessage) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.done {
+		return errCancelled
+	}
+	return x.p.conn.Write(jsonrpc.AppendNotification(nil, method, params))
+}
+
+// Request implements engine.Exchange.
+func (x *exchange) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	ch := make(chan jsonrpc.Message, 1)
+	p := x.p
+	p.mu.Lock()
+	p.nextID++
+	id := jsonrpc.IntID(p.nextID)
+	p.pending[id] = ch
+	p.mu.Unlock()
+	forget := func() {
+		p.mu.Lock()
+		delete(p.pending, id)
+		p.mu.Unlock()
+	}
+	if err := p.conn.Write(jsonrpc.AppendRequest(nil, id, method, params)); err != nil {
+		forget()
+		return nil, err
+	}
+	select {
+	case m := <-ch:
+		if m.Error != nil {
+			return nil, m.Error
+		}
+		return m.Result, nil
+	case <-ctx.Done():
+		forget()
+		if p.ctx.Err() == nil {
+			p.write(jsonrpc.AppendNotification(nil, revision.NoteCancelled, requestID(id)))
+		}
+		return nil, context.Cause(ctx)
+	}
+}
+
+// requestID makes the params of notifications/cancelled.
+func requestID(id jsonrpc.ID) json.RawMessage {
+	return append(id.AppendJSON([]byte(`{"requestId":`)), '}')
+}
+
+// tapped shows every frame to a tap.
+type tapped struct {
+	jsonrpc.Conn
+	tap engine.Tap
+}
+
+func (t *tapped) Read(buf []byte) ([]byte, error) {
+	frame, err := t.Conn.Read(buf)
+	if err == nil {
+		t.tap(false, frame)
+	}
+	return frame, err
+}
+
+func (t *tapped) Write(frame []byte) error {
+	t.tap(true, frame)
+	return t.Conn.Write(frame)
+}
+
+// note returns the raw value that ties a notification to a request of its
+// receiver: a progress token or a subscription id.
+func tieOf(msg *jsonrpc.Message) (token, subscription json.RawMessage) {
+	token, _ = msg.Param("progressToken")
+	if meta, ok := msg.Param("_meta"); ok {
+		subscription, _ = jsonx.Lookup(meta, engine.MetaSubscription)
+	}
+	return token, subscription
+}

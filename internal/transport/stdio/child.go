@@ -1,0 +1,209 @@
+package stdio
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// The steps of ending a child (2026-07-28, basic/transports/stdio, Shutdown).
+const (
+	// Some servers keep timers running and never exit at the end of their input,
+	// so the first wait is short: it delays every one-shot command.
+	eofGrace  = 500 * time.Millisecond
+	termGrace = 2 * time.Second
+	killGrace = time.Second
+
+	// CloseTime bounds the end of a child.
+	CloseTime = eofGrace + termGrace + killGrace
+)
+
+// lingering bounds the wait for the last output of a child that has ended while
+// somebody else still holds its standard output.
+const lingering = 500 * time.Millisecond
+
+// Child is a server running as a child process. It owns a goroutine that waits
+// for the process, finished when the process has ended.
+type Child struct {
+	cmd    *exec.Cmd
+	stdin  *os.File
+	stdout *os.File
+	tail   tail
+	group  group
+	conn   jsonrpc.Conn
+
+	exited  chan struct{} // closed when the process has ended
+	waitErr error         // set before exited is closed
+	once    sync.Once
+}
+
+// Start starts cmd with its standard input and output as a wire. Cmd.Stdin and
+// cmd.Stdout must be nil; what the child writes to standard error goes to
+// cmd.Stderr, if set, and its end is kept for [Child.Explain].
+func Start(cmd *exec.Cmd, maxFrame int) (*Child, error) {
+	if cmd.Stdin != nil || cmd.Stdout != nil {
+		return nil, errors.New("the command's Stdin and Stdout are the wire; leave them nil")
+	}
+	c := &Child{cmd: cmd, exited: make(chan struct{})}
+	if err := c.pipes(); err != nil {
+		return nil, err
+	}
+	if cmd.Stderr == nil {
+		cmd.Stderr = &c.tail
+	} else {
+		cmd.Stderr = io.MultiWriter(&c.tail, cmd.Stderr)
+	}
+	// Wait must not hang on a grandchild that keeps standard error open.
+	cmd.WaitDelay = lingering
+	c.group.prepare(cmd)
+
+	started := make(chan error, 1)
+	go func() {
+		// The kernel's parent-death signal follows the thread that forked, so
+		// that thread has to live as long as the child.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := c.cmd.Start()
+		if err == nil {
+			err = c.group.started(c.cmd)
+		}
+		started <- err
+		if err != nil {
+			return
+		}
+		c.waitErr = c.cmd.Wait()
+		close(c.exited)
+	}()
+	err := <-started
+	// The child has its own copies of these.
+	cmd.Stdin.(*os.File).Close()
+	cmd.Stdout.(*os.File).Close()
+	if err != nil {
+		c.stdin.Close()
+		c.stdout.Close()
+		if c.cmd.Process != nil {
+			c.cmd.Process.Kill()
+		}
+		return nil, fmt.Errorf("start %q: %w", cmd.Path, err)
+	}
+	// The end of the output is the end of the connection, also when somebody
+	// else holds the other end of the pipe.
+	go func() {
+		<-c.exited
+		time.AfterFunc(lingering, func() { c.stdout.Close() })
+	}()
+	c.conn = jsonrpc.NewLineConn(c.stdout, c.stdin, c.close, maxFrame)
+	return c, nil
+}
+
+func (c *Child) pipes() error {
+	in, stdin, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	stdout, out, err := os.Pipe()
+	if err != nil {
+		in.Close()
+		stdin.Close()
+		return err
+	}
+	c.stdin, c.stdout = stdin, stdout
+	c.cmd.Stdin, c.cmd.Stdout = in, out
+	return nil
+}
+
+// Conn is the wire to the child. Closing it ends the child.
+func (c *Child) Conn() jsonrpc.Conn { return c.conn }
+
+// Explain adds to err how the process ended and what it said last.
+func (c *Child) Explain(err error) error {
+	select {
+	case <-c.exited:
+	case <-time.After(lingering):
+		return err
+	}
+	e := &ExitError{Command: c.cmd.Path, Stderr: c.tail.String(), Err: err}
+	if c.cmd.ProcessState != nil {
+		e.State = c.cmd.ProcessState.String()
+	}
+	return e
+}
+
+// close ends the process: end of input, then TERM to its group, then KILL.
+func (c *Child) close() error {
+	c.once.Do(func() {
+		c.stdin.Close()
+		if !c.wait(eofGrace) {
+			c.group.terminate(c.cmd)
+			if !c.wait(termGrace) {
+				c.group.kill(c.cmd)
+				c.wait(killGrace)
+			}
+		}
+		// What the process started itself ends with it.
+		c.group.kill(c.cmd)
+		c.stdout.Close()
+	})
+	return nil
+}
+
+func (c *Child) wait(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-c.exited:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// ExitError says how a child process ended.
+type ExitError struct {
+	Command string
+	State   string // "exit status 1", "signal: killed"
+	Stderr  string // its last lines, bounded
+	Err     error  // what was noticed first
+}
+
+func (e *ExitError) Error() string {
+	s := fmt.Sprintf("%q ended: %s", e.Command, e.State)
+	if e.Stderr != "" {
+		s += fmt.Sprintf("; it last said: %q", e.Stderr)
+	}
+	return s
+}
+
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu  sync.Mutex
+	buf []byte
+}
+
+const maxTail = 2 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf = append(t.buf, p...)
+	if over := len(t.buf) - maxTail; over > 0 {
+		t.buf = append(t.buf[:0], t.buf[over:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(strings.ToValidUTF8(string(t.buf), "�"))
+}
