@@ -43,13 +43,19 @@ func (s *Scanner) addName(f *frame, at NameSpan) (name []byte, fresh bool) {
 		s.names = append(s.names, sp)
 		return name, true
 	}
-	if 2*len(known) >= len(f.table) {
-		f.table = make([]uint32, 8*len(known))
+	if !f.many {
+		f.many = true
+		s.tables = append(s.tables, nil)
+	}
+	// An open object inside f would have the last table, but it was left.
+	table := &s.tables[len(s.tables)-1]
+	if 2*len(known) >= len(*table) {
+		*table = make(nameTable, 8*len(known))
 		for i, k := range known {
-			*s.slot(f, s.nameText(k)) = uint32(i + 1)
+			*s.slot(*table, known, s.nameText(k)) = uint32(i + 1)
 		}
 	}
-	slot := s.slot(f, name)
+	slot := s.slot(*table, known, name)
 	if *slot != 0 {
 		return name, false
 	}
@@ -58,16 +64,18 @@ func (s *Scanner) addName(f *frame, at NameSpan) (name []byte, fresh bool) {
 	return name, true
 }
 
-// slot returns the place of name in the table of f: it holds 0, or one more
-// than the number of the equal name.
-func (s *Scanner) slot(f *frame, name []byte) *uint32 {
-	known := s.names[f.names:]
-	for i := maphash.Bytes(nameSeed, name) % uint64(len(f.table)); ; {
-		slot := &f.table[i]
+// nameTable is an open hash table of the names of one object. A slot holds 0,
+// or one more than the number of the name.
+type nameTable []uint32
+
+// slot returns the slot that name is in, or the empty one where it belongs.
+func (s *Scanner) slot(t nameTable, known []span, name []byte) *uint32 {
+	for i := maphash.Bytes(nameSeed, name) % uint64(len(t)); ; {
+		slot := &t[i]
 		if *slot == 0 || bytes.Equal(s.nameText(known[*slot-1]), name) {
 			return slot
 		}
-		if i++; i == uint64(len(f.table)) {
+		if i++; i == uint64(len(t)) {
 			i = 0
 		}
 	}

@@ -56,15 +56,16 @@ type Scanner struct {
 	frames []frame
 	names  []span // of all open objects, outermost first
 	side   []byte // text of names that were escaped
+	tables []nameTable
 	name   NameSpan
 }
 
 // frame is an object or array that is open.
 type frame struct {
-	object bool
-	begun  bool     // the first member or element was reached
-	names  int      // where the names of this object begin in Scanner.names
-	table  []uint32 // hash table over them, once there are many
+	names  int  // where the names of this object begin in Scanner.names
+	object bool // and not an array
+	begun  bool // the first member or element was reached
+	many   bool // the last of Scanner.tables is of this object
 }
 
 // NameSpan says where a member name stands in the input.
@@ -92,7 +93,6 @@ func (s *Scanner) Free() {
 	if cap(s.names) > kept || cap(s.frames) > kept || cap(s.side) > kept {
 		return
 	}
-	clear(s.frames[:cap(s.frames)])
 	*s = Scanner{frames: s.frames[:0], names: s.names[:0], side: s.side[:0]}
 	scanners.Put(s)
 }
@@ -226,7 +226,11 @@ func (s *Scanner) push(object bool) *SyntaxError {
 
 func (s *Scanner) pop() {
 	last := len(s.frames) - 1
-	s.names = s.names[:s.frames[last].names]
+	f := &s.frames[last]
+	s.names = s.names[:f.names]
+	if f.many {
+		s.tables = s.tables[:len(s.tables)-1]
+	}
 	s.frames = s.frames[:last]
 }
 

@@ -127,9 +127,8 @@ func scanString(b []byte, i int) (next int, escaped bool, err *SyntaxError) {
 		for i+8 <= len(b) {
 			w := load(b, i)
 			if m := special(w); m != 0 {
-				n := bits.TrailingZeros64(m)
-				seen |= w & (1<<n - 1)
-				i += n / 8
+				seen |= w & (m&-m - 1) // the bytes before the special one
+				i += bits.TrailingZeros64(m) / 8
 				break
 			}
 			seen |= w
@@ -141,8 +140,10 @@ func scanString(b []byte, i int) (next int, escaped bool, err *SyntaxError) {
 		c := b[i]
 		switch {
 		case c == '"':
-			if seen&high != 0 && !utf8.Valid(b[start:i]) {
-				return 0, false, &SyntaxError{start + invalidUTF8(b[start:i]), "invalid UTF-8"}
+			if seen&high != 0 {
+				if bad := invalidUTF8(b[start:i]); bad >= 0 {
+					return 0, false, &SyntaxError{start + bad, "invalid UTF-8"}
+				}
 			}
 			return i + 1, escaped, nil
 		case c == '\\':
@@ -256,8 +257,11 @@ func indexBackslash(b []byte) int {
 	return len(b)
 }
 
-// invalidUTF8 returns the place of the first byte of b that is not UTF-8.
+// invalidUTF8 returns the place of the first byte of b that is not UTF-8, or -1.
 func invalidUTF8(b []byte) int {
+	if utf8.Valid(b) {
+		return -1
+	}
 	for i := 0; i < len(b); {
 		r, n := utf8.DecodeRune(b[i:])
 		if r == utf8.RuneError && n == 1 {
@@ -265,5 +269,5 @@ func invalidUTF8(b []byte) int {
 		}
 		i += n
 	}
-	return len(b)
+	return -1
 }

@@ -1,9 +1,12 @@
 package jsonx
 
 import (
+	"bytes"
+	"encoding"
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -46,30 +49,36 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// reword makes an Error of an error of the codec.
 func reword(err error, verb string) error {
 	var syntactic *jsontext.SyntacticError
 	if errors.As(err, &syntactic) {
-		return &Error{
-			Pointer: string(syntactic.JSONPointer),
-			Msg:     fmt.Sprintf("invalid JSON at byte %d: %s", syntactic.ByteOffset, text(syntactic.Err)),
-			Err:     err,
+		e := &Error{Pointer: string(syntactic.JSONPointer), Err: err}
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			e.Msg = "second member with the same name"
+		} else {
+			e.Msg = fmt.Sprintf("invalid JSON at byte %d: %s", syntactic.ByteOffset, text(syntactic.Err))
 		}
+		return e
 	}
 	var semantic *json.SemanticError
 	if !errors.As(err, &semantic) {
 		return &Error{Msg: text(err), Err: err}
 	}
 	e := &Error{Pointer: string(semantic.JSONPointer), Err: err}
+	want := wantOf(semantic.GoType)
 	switch {
+	case verb == "unmarshal" && want != "" && (errors.Is(err, strconv.ErrRange) ||
+		errors.Is(err, strconv.ErrSyntax) && bytes.HasPrefix(semantic.JSONValue, []byte("-"))): // -1 for a uint
+		e.Msg = fmt.Sprintf("want %s%s, got %.40s", want, rangeOf(semantic.GoType), semantic.JSONValue)
+	case verb == "unmarshal" && want != "" && errors.Is(err, strconv.ErrSyntax) && semantic.JSONKind == '0':
+		e.Msg = fmt.Sprintf("want %s, got %.40s", want, semantic.JSONValue)
 	case semantic.Err != nil:
 		e.Msg = text(semantic.Err)
-		if want := wantOf(semantic.GoType); verb == "unmarshal" && want != "" {
-			e.Msg = fmt.Sprintf("want %s: %s", want, e.Msg)
-		}
-	case semantic.JSONKind != 0 && wantOf(semantic.GoType) != "":
-		e.Msg = fmt.Sprintf("want %s, got %s", wantOf(semantic.GoType), gotOf(semantic.JSONKind))
+	case semantic.JSONKind != 0 && want != "":
+		e.Msg = fmt.Sprintf("want %s, got %s", want, gotOf(semantic.JSONKind))
 	case semantic.GoType != nil:
-		e.Msg = fmt.Sprintf("cannot %s Go type %s", verb, semantic.GoType)
+		e.Msg = fmt.Sprintf("cannot %s type %s", verb, semantic.GoType)
 	default:
 		e.Msg = "cannot " + verb + " this value"
 	}
@@ -85,12 +94,19 @@ func text(err error) string {
 	for _, prefix := range []string{"jsontext: ", "json: "} {
 		s = strings.TrimPrefix(s, prefix)
 	}
+	s = strings.Replace(s, "unexpected EOF", "unexpected end", 1)
 	const most = 300 // it may quote the peer
 	if len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "..."
 	}
 	return s
 }
+
+var (
+	textUnmarshaler     = reflect.TypeFor[encoding.TextUnmarshaler]()
+	jsonUnmarshaler     = reflect.TypeFor[json.Unmarshaler]()
+	jsonUnmarshalerFrom = reflect.TypeFor[json.UnmarshalerFrom]()
+)
 
 // wantOf names the JSON that a Go type is read from, or is empty.
 func wantOf(t reflect.Type) string {
@@ -99,6 +115,12 @@ func wantOf(t reflect.Type) string {
 	}
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
+	}
+	switch p := reflect.PointerTo(t); {
+	case p.Implements(textUnmarshaler):
+		return "a string"
+	case p.Implements(jsonUnmarshaler), p.Implements(jsonUnmarshalerFrom):
+		return ""
 	}
 	switch t.Kind() {
 	case reflect.Bool:
@@ -119,6 +141,21 @@ func wantOf(t reflect.Type) string {
 		return "an object"
 	}
 	return ""
+}
+
+// rangeOf names the range of a number type, after "an integer" or "a number".
+func rangeOf(t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		most := int64(1)<<(t.Bits()-1) - 1
+		return fmt.Sprintf(" from %d to %d", -most-1, most)
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return fmt.Sprintf(" from 0 to %d", ^uint64(0)>>(64-t.Bits()))
+	}
+	return " in range"
 }
 
 func gotOf(k jsontext.Kind) string {
