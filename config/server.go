@@ -1,0 +1,265 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Server is one server of a configuration file, its variables replaced.
+// Exactly one of Command, URL and Builtin is set.
+type Server struct {
+	Name      string
+	Command   string            // program to start; never through a shell
+	Args      []string          // of Command or Builtin
+	Env       map[string]string // added to the environment of Command
+	Dir       string            // absolute folder to start in; empty: that of the caller
+	URL       string            // http or https
+	Headers   map[string]string // sent with each request to URL
+	Transport string            // "stdio", "http" or "sse"; empty: not said
+	Builtin   string            // name of a server that Patchbay brings along
+	Disabled  bool
+	Source    string // "path:line" of its name
+}
+
+// GoString and String name the server only: its fields hold secrets.
+func (s Server) String() string { return "server " + quote(s.Name) }
+
+// GoString returns what String does.
+func (s Server) GoString() string { return s.String() }
+
+// transports maps what files say to what Server says.
+var transports = map[string]string{
+	"stdio": "stdio", "http": "http", "streamable-http": "http", "streamableHttp": "http", "streamable_http": "http", "sse": "sse",
+}
+
+// known are the members this package reads.
+var known = []string{"command", "args", "env", "cwd", "url", "headers", "type", "transport", "disabled", "builtin"}
+
+// elsewhere are members of other hosts that a person would miss here, and
+// what to write instead. Others of theirs are ignored in silence.
+var elsewhere = map[string]string{
+	"environment": `write "env"`, "arguments": `write "args"`, "workingDirectory": `write "cwd"`, "dir": `write "cwd"`,
+	"serverUrl": `write "url"`, "httpUrl": `write "url"`, "uri": `write "url"`, "endpoint": `write "url"`, "cmd": `write "command"`,
+	"envFile": `put its variables into "env"`, "enabled": `write "disabled"`,
+	"headersHelper": `write "headers" with ${NAME}`, "oauth": "",
+}
+
+func (l *loader) server(m member) {
+	s := Server{Name: m.name, Source: fmt.Sprintf("%s:%d", l.file.Path, l.at(m.pos, "", "").Line)}
+	seen := make(map[string]int)
+	members := make(map[string]*node)
+	for _, field := range m.value.members {
+		if l.twice(seen, field, "member") {
+			continue
+		}
+		members[field.name] = field.value
+		if fix, ok := elsewhere[field.name]; ok {
+			l.warn(field.pos, "the member "+quote(field.name)+" is not read", fix)
+		} else if near := misspelt(field.name, known); near != "" {
+			l.warn(field.pos, "the member "+quote(field.name)+" is not read", "did you mean "+quote(near)+"?")
+		}
+	}
+	faults := len(l.problems)
+	if n := members["disabled"]; n != nil {
+		if n.kind != 't' && n.kind != 'f' {
+			l.fail(n.pos, `"disabled" is not true or false`, "write true or false without quotes")
+		}
+		s.Disabled = n.kind == 't'
+	}
+	v := values{l, s.Disabled}
+	s.Command = v.text(members, "command")
+	s.Args = v.list(members["args"])
+	s.Env = v.table(members, "env")
+	s.Dir = v.text(members, "cwd")
+	s.URL = v.text(members, "url")
+	s.Headers = v.table(members, "headers")
+	s.Builtin = v.text(members, "builtin")
+	s.Transport = l.transport(members)
+	if len(l.problems) > faults {
+		return // the rest would repeat these in other words
+	}
+	if s.Dir != "" && !filepath.IsAbs(s.Dir) {
+		s.Dir = filepath.Join(l.expander.workspace, s.Dir)
+	}
+	l.check(m, members, &s)
+	if len(l.problems) == faults {
+		l.file.Servers = append(l.file.Servers, s)
+	}
+}
+
+// check reports what members that are right alone say wrongly together.
+func (l *loader) check(m member, members map[string]*node, s *Server) {
+	var kinds []string
+	for _, name := range []string{"command", "url", "builtin"} {
+		if members[name] != nil {
+			kinds = append(kinds, name)
+		}
+	}
+	switch {
+	case len(kinds) == 0:
+		pos, fix := m.pos, `add "command" to start a program, "url" to reach one, or "builtin"`
+		for _, field := range m.value.members {
+			switch near := misspelt(field.name, known); {
+			case elsewhere[field.name] == `write "command"` || elsewhere[field.name] == `write "url"`:
+				pos, fix = field.pos, elsewhere[field.name]+" instead of "+quote(field.name)
+			case near == "command" || near == "url" || near == "builtin":
+				pos, fix = field.pos, "did you mean "+quote(near)+" instead of "+quote(field.name)+"?"
+			}
+		}
+		l.fail(pos, "the server "+quote(s.Name)+" says neither command nor url", fix)
+		return
+	case len(kinds) > 1:
+		l.fail(members[kinds[1]].pos, fmt.Sprintf("the server %s has both %q and %q", quote(s.Name), kinds[0], kinds[1]), "keep one of them")
+		return
+	}
+	place := members["type"]
+	if place == nil {
+		place = members["transport"]
+	}
+	useless := func(names ...string) {
+		for _, name := range names {
+			if n := members[name]; n != nil {
+				l.warn(n.pos, fmt.Sprintf("%q means nothing beside %q", name, kinds[0]), "remove it")
+			}
+		}
+	}
+	switch kinds[0] {
+	case "command":
+		if s.Transport == "" {
+			s.Transport = "stdio"
+		}
+		if s.Transport != "stdio" {
+			l.fail(place.pos, "a command is reached by stdio", `write "stdio", or "url" instead of "command"`)
+		}
+		useless("headers")
+	case "url":
+		if s.Transport == "stdio" {
+			l.fail(place.pos, "a url is not reached by stdio", `write "http" or "sse", or "command" instead of "url"`)
+		}
+		u, err := url.Parse(s.URL)
+		switch {
+		case s.Disabled: // it may still hold variables
+		case err != nil || u.Scheme != "http" && u.Scheme != "https":
+			l.fail(members["url"].pos, `"url" is not an http or https URL`, `write "https://..."`)
+		case u.Host == "":
+			l.fail(members["url"].pos, `"url" has no host`, `write "https://HOST/..."`)
+		}
+		useless("args", "env", "cwd")
+	case "builtin":
+		if s.Transport != "" {
+			l.warn(place.pos, "a builtin server has no transport", "remove it")
+			s.Transport = ""
+		}
+		useless("env", "cwd", "headers")
+	}
+}
+
+func (l *loader) transport(members map[string]*node) string {
+	said := ""
+	for _, name := range []string{"type", "transport"} {
+		n := members[name]
+		if n == nil {
+			continue
+		}
+		t, ok := transports[n.text]
+		if n.kind != '"' || !ok {
+			l.fail(n.pos, fmt.Sprintf("%q is not a transport", name), `write "stdio", "http", "streamable-http" or "sse"`)
+		} else if said != "" && said != t {
+			l.fail(n.pos, `"type" and "transport" say different things`, "keep one of them")
+		}
+		said = t
+	}
+	return said
+}
+
+// values reads the values of one server. lenient keeps a value whose variables
+// cannot be replaced: the server is disabled.
+type values struct {
+	*loader
+	lenient bool
+}
+
+func (v values) expand(n *node) string {
+	out, text, fix := v.expander.expand(n.text)
+	if text == "" {
+		return out
+	}
+	if !v.lenient {
+		v.fail(n.pos, text, fix)
+	}
+	return n.text
+}
+
+// text reads a member that is a string and not empty.
+func (v values) text(members map[string]*node, name string) string {
+	n := members[name]
+	switch {
+	case n == nil:
+		return ""
+	case n.kind == '[' && name == "command":
+		v.fail(n.pos, `"command" is not a string`, `write the program here and the rest in "args"`)
+		return ""
+	case n.kind != '"':
+		v.fail(n.pos, fmt.Sprintf("%q is not a string", name), "put it in quotes")
+		return ""
+	}
+	s := v.expand(n)
+	switch {
+	case strings.TrimSpace(s) == "":
+		v.fail(n.pos, fmt.Sprintf("%q is empty", name), "write it, or remove the member")
+	case strings.ContainsFunc(n.text, func(r rune) bool { return r < ' ' }):
+		v.fail(n.pos, fmt.Sprintf("%q has a control character in it", name), `write \\ for one backslash, as in "C:\\new"`)
+	}
+	return s
+}
+
+// list reads args.
+func (v values) list(n *node) []string {
+	if n == nil {
+		return nil
+	}
+	if n.kind != '[' {
+		v.fail(n.pos, `"args" is not a list`, `write ["one", "two"]`)
+		return nil
+	}
+	out := make([]string, 0, len(n.items))
+	for _, item := range n.items {
+		if item.kind != '"' {
+			v.fail(item.pos, "an argument is not a string", "put it in quotes")
+			continue
+		}
+		out = append(out, v.expand(item))
+	}
+	return out
+}
+
+// table reads env and headers. A number stands for its text, as hosts read it.
+func (v values) table(members map[string]*node, name string) map[string]string {
+	n := members[name]
+	if n == nil {
+		return nil
+	}
+	if n.kind != '{' {
+		v.fail(n.pos, fmt.Sprintf("%q is not an object", name), `write {"NAME": "value"}`)
+		return nil
+	}
+	out, seen := make(map[string]string), make(map[string]int)
+	for _, m := range n.members {
+		switch {
+		case v.twice(seen, m, "name"):
+		case m.name == "" || strings.ContainsAny(m.name, "=\x00\r\n"):
+			v.fail(m.pos, fmt.Sprintf("a name in %q is empty or has = or a line break in it", name), "rename it")
+		case m.value.kind == jsontext.Kind('0'):
+			out[m.name] = m.value.text
+		case m.value.kind != '"':
+			v.fail(m.value.pos, fmt.Sprintf("%s in %q is not a string", quote(m.name), name), "put it in quotes")
+		default:
+			out[m.name] = v.expand(m.value)
+		}
+	}
+	return out
+}
