@@ -100,7 +100,7 @@ func NewRedactor(opts *RedactorOptions) *Redactor {
 	if alternatives != nil {
 		any := `(?:` + strings.Join(alternatives, "|") + `)`
 		r.query = regexp.MustCompile(`(?i)([?&;#]` + any + `=)[^&;#\s"'<>]*`)
-		r.text = regexp.MustCompile(`(?i)((?:^|[^A-Za-z0-9])` + any + `\\?["']?\s*[=:]\s*)(?:\\?"(?:[^"\\]|\\[^"])*\\?"|'[^']*'|[^\s"'&,;}\]]+)`)
+		r.text = regexp.MustCompile(`(?i)((?:^|[^A-Za-z0-9])` + any + `\\?["']?\s*[=:]\s*)(?:\[redacted\]|\\?"(?:[^"\\]|\\[^"])*\\?"|'[^']*'|[^\s"'&,;}\]]+)`)
 	}
 	for _, list := range [][]string{secretHeaders, o.Headers} {
 		for _, name := range list {
