@@ -110,12 +110,13 @@ func DecodeBatch(b []byte, lim Limits) ([]Element, error) {
 		}
 		d := decoder{s: s, b: b}
 		d.message()
-		if err = d.syntax; err == nil {
-			if fault := d.err(); fault != nil {
-				batch = append(batch, Element{Err: fault.(*DecodeError)})
-			} else {
-				batch = append(batch, Element{Message: d.m})
-			}
+		if err = d.syntax; err != nil {
+			break
+		}
+		if fault := d.err(); fault != nil {
+			batch = append(batch, Element{Err: fault.(*DecodeError)})
+		} else {
+			batch = append(batch, Element{Message: d.m})
 		}
 	}
 	if err == nil {
@@ -162,16 +163,18 @@ type decoder struct {
 }
 
 func (d *decoder) err() error {
-	e := DecodeError{ID: d.m.ID, Response: d.m.Result != nil || d.failed}
+	var e *DecodeError
 	switch {
 	case d.syntax != nil:
-		e.Err = &Error{Code: CodeParse, Message: d.syntax.Error()}
+		e = parseError(d.syntax)
 	case d.fault != "":
-		e.Err = &Error{Code: CodeInvalidRequest, Message: d.fault}
+		e = invalid(d.fault)
 	default:
 		return nil
 	}
-	return &e
+	e.ID = d.m.ID
+	e.Response = d.failed || d.m.Result != nil
+	return e
 }
 
 func (d *decoder) refuse(fault string) {
