@@ -216,12 +216,16 @@ func TestDecodeBatch(t *testing.T) {
 
 func TestDecodeAllocs(t *testing.T) {
 	in := []byte(toolsCall)
-	if n := testing.AllocsPerRun(200, func() {
-		m, _ := jsonrpc.Decode(in, jsonrpc.Limits{})
-		m.Param("name")
-		m.ParamIn("_meta", "progressToken")
-	}); n > 1 {
-		t.Errorf("Decode allocates %v times, want the method only", n)
+	least := 100.0
+	for range 50 { // the race detector empties pools at random
+		least = min(least, testing.AllocsPerRun(1, func() {
+			m, _ := jsonrpc.Decode(in, jsonrpc.Limits{})
+			m.Param("name")
+			m.ParamIn("_meta", "progressToken")
+		}))
+	}
+	if least != 1 {
+		t.Errorf("Decode allocates %v times, want 1, the method", least)
 	}
 }
 

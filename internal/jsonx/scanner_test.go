@@ -127,8 +127,12 @@ func TestScanner(t *testing.T) {
 
 func TestValidAllocatesNothing(t *testing.T) {
 	in := []byte(`{"a":[1,2,{"b":"Reykjavík"}],"c":"` + strings.Repeat("x", 1000) + `"}`)
-	if n := testing.AllocsPerRun(100, func() { _ = Valid(in, 0) }); n >= 1 {
-		t.Errorf("Valid allocates %v times, want none", n)
+	least := 100.0
+	for range 50 { // the race detector empties pools at random
+		least = min(least, testing.AllocsPerRun(1, func() { _ = Valid(in, 0) }))
+	}
+	if least != 0 {
+		t.Errorf("Valid allocates %v times, want none", least)
 	}
 }
 
