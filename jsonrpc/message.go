@@ -37,7 +37,8 @@ type Message struct {
 	ID ID
 	// Method of a request or notification, never empty there.
 	Method string
-	// Params is an object or array as it was received, nil if absent.
+	// Params is an object or array as it was received, nil if absent. It may
+	// be replaced, but not changed in place: Param remembers where members lie.
 	Params json.RawMessage
 	// Result of a response as it was received, not nil after Decode.
 	Result json.RawMessage
