@@ -53,3 +53,49 @@ func (e *ValidationError) Error() string {
 	}
 	return b.String()
 }
+
+// faultError returns the first faults as an error, nil if there are none.
+func faultError(faults []Fault) error {
+	switch n := len(faults); {
+	case n == 0:
+		return nil
+	case n > maxFaults:
+		return &ValidationError{Faults: faults[:maxFaults], More: n - maxFaults}
+	}
+	return &ValidationError{Faults: faults}
+}
+
+// under puts faults found in the value called name below that name.
+func under(faults []Fault, name string) {
+	for i := range faults {
+		faults[i].Path = joinPath(pathName(name), faults[i].Path)
+	}
+}
+
+// underIndex does the same for an array item.
+func underIndex(faults []Fault, i int) {
+	for k := range faults {
+		faults[k].Path = joinPath("["+strconv.Itoa(i)+"]", faults[k].Path)
+	}
+}
+
+func joinPath(head, tail string) string {
+	if tail == "" || tail[0] == '[' {
+		return head + tail
+	}
+	return head + "." + tail
+}
+
+// pathName writes a member name as a path element: plain words as they are,
+// anything else quoted in brackets.
+func pathName(name string) string {
+	plain := name != "" && len(name) <= quoteMax
+	for i := 0; i < len(name) && plain; i++ {
+		c := name[i]
+		plain = c == '_' || c == '-' || c == '$' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+	}
+	if plain {
+		return name
+	}
+	return "[" + quote(name) + "]"
+}

@@ -1,10 +1,58 @@
 package schema
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Form is the flat view of an object schema that people can fill in, for
+// elicitation dialogs and for arguments on a command line. It is immutable and
+// may be used by several goroutines at once.
+type Form struct {
+	Title, Description string
+	Fields             []Field // in the order of the schema
+
+	check *Validator
+}
+
+// Field is one property of a form.
+type Field struct {
+	Name        string
+	Title       string // empty: none; show the name
+	Description string
+	Kind        Kind
+	Required    bool
+	Default     json.RawMessage // nil: none
+	Options     []Option        // of Enum and MultiEnum
+	Format      string
+	Pattern     string
+
+	// Min and Max bound the value of a Number or Integer, the characters of a
+	// String, and the choices of a MultiEnum, both inclusive. Empty: no bound.
+	// Bounds of other forms are in Schema, and are checked all the same.
+	Min, Max json.Number
+
+	// Schema is the property's schema, with a local $ref resolved.
+	Schema json.RawMessage
+
+	nullable, text bool // null, or a string, is among the types of an Other
+	check          *Validator
+}
+
+// Option is one choice of a field.
+type Option struct {
+	Value json.RawMessage
+	Title string // what to show; never empty
+}
 
 // Kind says what a form field takes.
 type Kind uint8
 
+// The kinds of fields. The zero Kind is none of them.
 const (
 	String Kind = iota + 1
 	Number
@@ -15,43 +63,199 @@ const (
 	Other     // anything else, typed as JSON
 )
 
-// Form is the flat view of an object schema that people can fill in.
-type Form struct {
-	Title, Description string
-	Fields             []Field // in the order of the schema
+func (k Kind) String() string {
+	names := [...]string{"invalid", "string", "number", "integer", "boolean", "enum", "multi-enum", "other"}
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return names[0]
 }
 
-// Field is one property of a form.
-type Field struct {
-	Name, Title, Description string
-	Kind                     Kind
-	Required                 bool
-	Default                  json.RawMessage // nil: none
-	Options                  []Option        // of Enum and MultiEnum
-	Format                   string
-	Pattern                  string
-
-	// Min and Max bound the value of a Number or Integer, the characters of a
-	// String, and the choices of a MultiEnum. Empty: no bound.
-	Min, Max json.Number
-
-	Schema json.RawMessage // the property's schema, local $ref resolved
+// FormOf returns the form of an object schema. It takes what [Compile] takes;
+// in forms, formats are always checked. A property that is only a local $ref,
+// or that may be null or one other thing, is shown as what it refers to.
+//
+// A property that is no primitive and no list of choices is a field of kind
+// [Other]. FormOf fails if the schema does not compile, or is not for objects.
+func FormOf(raw json.RawMessage) (*Form, error) {
+	check, err := newValidator(raw, true)
+	if err != nil {
+		return nil, err
+	}
+	root := resolve(raw, raw)
+	if t := root.types(); len(t) > 0 && !slices.Contains(t, "object") {
+		return nil, fmt.Errorf("schema: a form needs a schema of type object, got %s", strings.Join(t, ", "))
+	}
+	form := &Form{Title: root.text("title"), Description: root.text("description"), check: check}
+	var required []string
+	_ = json.Unmarshal(root.get("required"), &required) // the meta-schema checked it
+	properties, err := members(orEmpty(root.get("properties")))
+	if err != nil {
+		return nil, errors.New("schema: a form needs an object schema with properties")
+	}
+	for _, p := range properties {
+		f := newField(p.name, resolve(p.value, raw), raw)
+		f.Required = slices.Contains(required, p.name)
+		f.check = check
+		form.Fields = append(form.Fields, f)
+	}
+	return form, nil
 }
 
-// Option is one choice of a field.
-type Option struct {
-	Value json.RawMessage
-	Title string // what to show; never empty
+func orEmpty(raw json.RawMessage) json.RawMessage {
+	if raw == nil {
+		return json.RawMessage("{}")
+	}
+	return raw
 }
 
-// FormOf returns the form of an object schema.
-func FormOf(raw json.RawMessage) (*Form, error) { return nil, errUnfinished }
-
-// Parse turns what a person typed into a JSON value that fits the field.
-func (f *Field) Parse(text string) (json.RawMessage, error) { return nil, errUnfinished }
+// Field returns the field called name, nil if there is none.
+func (f *Form) Field(name string) *Field {
+	for i := range f.Fields {
+		if f.Fields[i].Name == name {
+			return &f.Fields[i]
+		}
+	}
+	return nil
+}
 
 // Defaults returns the default of every field that has one, by name.
-func (f *Form) Defaults() map[string]json.RawMessage { return nil }
+func (f *Form) Defaults() map[string]json.RawMessage {
+	values := map[string]json.RawMessage{}
+	for i := range f.Fields {
+		if d := f.Fields[i].Default; d != nil {
+			values[f.Fields[i].Name] = d
+		}
+	}
+	return values
+}
 
-// Check validates a filled-in form against the whole schema.
-func (f *Form) Check(values map[string]json.RawMessage) error { return errUnfinished }
+// Check validates a filled-in form against the whole schema. A form that does
+// not fit is a [*ValidationError].
+func (f *Form) Check(values map[string]json.RawMessage) error {
+	return f.check.Validate(appendObject(nil, values))
+}
+
+// appendObject appends values as a JSON object.
+func appendObject(dst []byte, values map[string]json.RawMessage) []byte {
+	dst = append(dst, '{')
+	for i, name := range sortedKeys(values) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(appendJSON(dst, name), ':')
+		dst = append(dst, values[name]...)
+	}
+	return append(dst, '}')
+}
+
+// schemaObject is the members of one schema, in the order of the text.
+type schemaObject []member
+
+// get returns a member of the schema, nil if it is not there.
+func (s schemaObject) get(name string) json.RawMessage {
+	for _, m := range s {
+		if m.name == name {
+			return m.value
+		}
+	}
+	return nil
+}
+
+// text returns a string member.
+func (s schemaObject) text(name string) string {
+	var v string
+	_ = json.Unmarshal(orNull(s.get(name)), &v)
+	return v
+}
+
+// number returns a number member as it is written.
+func (s schemaObject) number(name string) json.Number {
+	raw := bytes.TrimSpace(s.get(name))
+	if len(raw) == 0 || !numeric(raw[0]) {
+		return ""
+	}
+	return json.Number(raw)
+}
+
+// list returns the elements of an array member.
+func (s schemaObject) list(name string) []json.RawMessage {
+	var v []json.RawMessage
+	_ = json.Unmarshal(orNull(s.get(name)), &v)
+	return v
+}
+
+// types returns the member type, which is one name or several.
+func (s schemaObject) types() []string {
+	if t := s.text("type"); t != "" {
+		return []string{t}
+	}
+	var list []string
+	_ = json.Unmarshal(orNull(s.get("type")), &list)
+	return list
+}
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if raw == nil {
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
+// with returns s with the members of above laid over it.
+func (s schemaObject) with(above schemaObject) schemaObject {
+	merged := slices.Clone(s)
+	for _, m := range above {
+		if i := slices.IndexFunc(merged, func(have member) bool { return have.name == m.name }); i >= 0 {
+			merged[i] = m
+		} else {
+			merged = append(merged, m)
+		}
+	}
+	return merged
+}
+
+func (s schemaObject) without(name string) schemaObject {
+	return slices.DeleteFunc(slices.Clone(s), func(m member) bool { return m.name == name })
+}
+
+func (s schemaObject) raw() json.RawMessage {
+	dst := []byte{'{'}
+	for i, m := range s {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(appendJSON(dst, m.name), ':')
+		dst = append(dst, bytes.TrimSpace(m.value)...)
+	}
+	return append(dst, '}')
+}
+
+// resolve returns the schema in raw, a part of doc, with a $ref into doc
+// replaced by what it names. What stands beside the $ref wins.
+func resolve(raw, doc json.RawMessage) schemaObject {
+	list, err := members(raw)
+	if err != nil {
+		return nil // true and false
+	}
+	s := schemaObject(list)
+	pointer, local := strings.CutPrefix(s.text("$ref"), "#/")
+	if !local {
+		return s
+	}
+	target := doc
+	for token := range strings.SplitSeq(pointer, "/") {
+		list, err := members(target)
+		if err != nil {
+			return s
+		}
+		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		if target = schemaObject(list).get(token); target == nil {
+			return s
+		}
+	}
+	if list, err = members(target); err != nil {
+		return s
+	}
+	return schemaObject(list).with(s.without("$ref"))
+}

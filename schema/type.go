@@ -3,39 +3,166 @@ package schema
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
+	"sync"
 )
-
-var errUnfinished = errors.New("schema: not written yet")
 
 // Type is the schema and the decoder of one Go type. It is immutable and may
 // be used by several goroutines at once.
-type Type struct{ typ reflect.Type }
+type Type struct {
+	typ  reflect.Type
+	root spec
+	json json.RawMessage
+
+	elicitation func() (json.RawMessage, error)
+}
+
+// types holds the Type of every Go type that was asked for.
+var types sync.Map // reflect.Type -> *Type
 
 // For returns the Type of T. It is made once per T and then kept.
+//
+// For fails on what JSON cannot express (channels, functions, complex numbers,
+// interfaces with methods) and on struct tags that make no sense; the error
+// names the type and the field. The package comment says how Go types and tags
+// become schemas.
 func For[T any]() (*Type, error) { return ForType(reflect.TypeFor[T]()) }
 
-// ForType is For with a type known at run time.
-func ForType(t reflect.Type) (*Type, error) { return nil, errUnfinished }
+// ForType is [For] with a type known at run time. A nil type is an error.
+func ForType(t reflect.Type) (*Type, error) {
+	if t == nil {
+		return nil, errors.New("schema: no type given")
+	}
+	if have, ok := types.Load(t); ok {
+		return have.(*Type), nil
+	}
+	made, err := newType(t)
+	if err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", t, err)
+	}
+	have, _ := types.LoadOrStore(t, made)
+	return have.(*Type), nil
+}
 
-// JSON returns the JSON Schema 2020-12 of the type, compact, members in a fixed
-// order. The caller must not change it.
-func (t *Type) JSON() json.RawMessage { return nil }
+func newType(t reflect.Type) (*Type, error) {
+	b := builder{nodes: map[reflect.Type]*node{}}
+	root, err := b.place(t)
+	if err != nil {
+		return nil, err
+	}
+	made := &Type{typ: t, root: root}
+	var defs map[*node]string
+	if made.json, defs, err = emit(&made.root); err != nil {
+		return nil, err
+	}
+	if err := checkHeaders(root.node, defs); err != nil {
+		return nil, err
+	}
+	if err := checkDefaults(root.node, map[*node]bool{}); err != nil {
+		return nil, err
+	}
+	made.elicitation = sync.OnceValues(made.flat)
+	return made, nil
+}
 
-// Decode checks the JSON value in data and stores it in v, a pointer to the Go
-// type. A value that does not fit is a [*ValidationError] with every fault.
-func (t *Type) Decode(data []byte, v any) error { return errUnfinished }
+// checkDefaults decodes every default and example once, so that a tag that
+// does not fit its field is found at start-up and not in a call.
+func checkDefaults(n *node, done map[*node]bool) error {
+	if n == nil || done[n] {
+		return nil
+	}
+	done[n] = true
+	for i := range n.fields {
+		f := &n.fields[i]
+		values := []json.RawMessage{}
+		if f.rules != nil {
+			values = append(values, f.rules.examples...)
+			if f.rules.def != nil {
+				values = append(values, f.rules.def)
+			}
+		}
+		for _, raw := range values {
+			d := decoder{scanner: scanner{data: raw}}
+			v := reflect.New(n.typ).Elem()
+			if d.value(&f.spec, at(v, f.index)) {
+				d.end()
+			}
+			if err := d.result(); err != nil {
+				return fmt.Errorf("%s: the default or example %s does not fit: %w", f.goName, excerpt(string(raw)), err)
+			}
+		}
+	}
+	var err error
+	n.inside(func(below *node) {
+		if err == nil {
+			err = checkDefaults(below, done)
+		}
+	})
+	return err
+}
+
+// JSON returns the JSON Schema of the type: 2020-12, compact, its members in a
+// fixed order and the properties in the order of the struct fields. The bytes
+// are the same in every run and must not be changed.
+//
+// The schema of a struct always has "type":"object" and "properties" at its
+// root.
+func (t *Type) JSON() json.RawMessage { return t.json }
+
+// String returns the name of the Go type.
+func (t *Type) String() string { return t.typ.String() }
+
+// IsObject reports whether the root of the schema says "type":"object".
+func (t *Type) IsObject() bool {
+	switch n := t.root.node; n.kind {
+	case kindStruct, kindMap:
+		return true
+	case kindHook:
+		list, _ := members(n.raw)
+		for _, m := range list {
+			if m.name == "type" {
+				return string(m.value) == `"object"`
+			}
+		}
+	}
+	return false
+}
+
+// Decode reads the one JSON value in data into v, which must be a non-nil
+// pointer to the Go type, and checks it on the way. What v pointed to before
+// is overwritten; properties that are absent get their default. Nothing of
+// data is kept.
+//
+// If the value does not fit the schema the error is a [*ValidationError] with
+// every fault in the order of the text, and v holds what could be read. Text
+// that is not JSON ends the search: the last fault then says where.
+//
+// Integers are exact: 3, 3.0 and 3e0 are the integer 3, nothing is rounded, and
+// what the Go type cannot hold is a fault. Names match in their exact case, no
+// name may stand twice in an object, and nesting ends at 128 levels.
+func (t *Type) Decode(data []byte, v any) error {
+	p := reflect.ValueOf(v)
+	if p.Kind() != reflect.Pointer || p.Type().Elem() != t.typ || p.IsNil() {
+		return fmt.Errorf("schema: cannot decode into %T, need a *%s", v, t.typ)
+	}
+	return t.decode(data, p.Elem())
+}
+
+func (t *Type) decode(data []byte, v reflect.Value) error {
+	v.SetZero()
+	d := decoder{scanner: scanner{data: data}}
+	if d.value(&t.root, v) {
+		d.end()
+	}
+	return d.result()
+}
 
 // Validate checks the JSON value in data as Decode does and keeps nothing.
-func (t *Type) Validate(data []byte) error { return errUnfinished }
+func (t *Type) Validate(data []byte) error { return t.decode(data, reflect.New(t.typ).Elem()) }
 
-// IsObject reports whether every value of the type is a JSON object.
-func (t *Type) IsObject() bool { return false }
-
-// Elicitation returns the flat schema that elicitation/create allows.
-func (t *Type) Elicitation() (json.RawMessage, error) { return nil, errUnfinished }
-
-// Decode checks data against the schema of T and returns it as a T.
+// Decode checks data against the schema of T and returns it as a T. It is
+// [Type.Decode] on the Type that [For] returns.
 func Decode[T any](data []byte) (T, error) {
 	var v T
 	t, err := For[T]()

@@ -1,0 +1,614 @@
+package schema
+
+import (
+	"encoding"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+)
+
+// decoder reads one JSON text into Go values, collecting what is wrong with
+// it. Its methods return false when the text itself is broken and reading
+// cannot go on.
+//
+// Faults are recorded with an empty path; each level on the way out puts its
+// own name in front. A value without faults pays nothing for paths.
+type decoder struct {
+	scanner
+	faults []Fault
+	extra  int // faults past maxFaults
+}
+
+func (d *decoder) fault(problem string) {
+	if len(d.faults) == maxFaults {
+		d.extra++
+		return
+	}
+	d.faults = append(d.faults, Fault{Problem: problem})
+}
+
+// full reports whether further faults are only counted.
+func (d *decoder) full() bool { return len(d.faults) == maxFaults }
+
+// result returns the faults as an error, nil if there are none.
+func (d *decoder) result() error {
+	if d.err != nil {
+		d.fault(d.err.Error())
+	}
+	if d.faults == nil {
+		return nil
+	}
+	return &ValidationError{Faults: d.faults, More: d.extra}
+}
+
+// mismatch records a value of the wrong kind and steps over it.
+func (d *decoder) mismatch(want string) bool {
+	c := d.peek()
+	if _, ok := d.skip(); !ok {
+		return false
+	}
+	d.fault(want + ", got " + kindOf(c))
+	return true
+}
+
+// value reads the value at the current position into v, a place with spec s.
+func (d *decoder) value(s *spec, v reflect.Value) bool {
+	c := d.peek()
+	if c == 'n' && s.nullable {
+		v.SetZero()
+		return d.word("null")
+	}
+	for range s.ptrs {
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		v = v.Elem()
+	}
+	n, r := s.node, s.rules
+	switch n.kind {
+	case kindStruct:
+		return d.object(n, v)
+	case kindString:
+		if c != '"' {
+			return d.mismatch("must be a string")
+		}
+		raw, escaped, ok := d.str()
+		if !ok {
+			return false
+		}
+		str := text(raw, escaped)
+		if r != nil {
+			if problem := r.ofString(str); problem != "" {
+				d.fault(problem)
+			}
+		}
+		v.SetString(str)
+		return true
+	case kindBool:
+		switch c {
+		case 't':
+			v.SetBool(true)
+			return d.word("true")
+		case 'f':
+			v.SetBool(false)
+			return d.word("false")
+		}
+		return d.mismatch("must be true or false")
+	case kindInt, kindUint:
+		return d.integer(n, r, v, c)
+	case kindFloat:
+		return d.float(n, r, v, c)
+	case kindSlice:
+		return d.slice(n, r, v, c)
+	case kindArray:
+		return d.array(n, r, v, c)
+	case kindMap:
+		return d.mapping(n, r, v, c)
+	case kindAny:
+		e, ok := d.any()
+		if ok && e != nil {
+			v.Set(reflect.ValueOf(e))
+		} else {
+			v.SetZero()
+		}
+		return ok
+	case kindRaw:
+		raw, ok := d.skip()
+		if ok {
+			v.SetBytes(append(make([]byte, 0, len(raw)), raw...))
+		}
+		return ok
+	case kindNumber:
+		if !numeric(c) {
+			return d.mismatch("must be a number")
+		}
+		lit, ok := d.number()
+		if !ok {
+			return false
+		}
+		if r != nil {
+			if problem := r.ofNumber(lit); problem != "" {
+				d.fault(problem)
+			}
+		}
+		v.SetString(string(lit))
+		return true
+	case kindCustom, kindHook:
+		return d.custom(n, v)
+	}
+	return d.texty(n, r, v, c)
+}
+
+// numeric reports whether a value that starts with c is a number, or else no
+// JSON at all: number says so then.
+func numeric(c byte) bool { return kindOf(c) == "number" }
+
+// object reads a struct.
+func (d *decoder) object(n *node, v reflect.Value) bool {
+	if d.peek() != '{' {
+		return d.mismatch("must be an object")
+	}
+	if !d.enter() {
+		return false
+	}
+	var small [2]uint64
+	seen := small[:]
+	if len(n.fields) > 128 {
+		seen = make([]uint64, (len(n.fields)+63)/64)
+	}
+	var strays nameSet // unknown names, to find the ones that stand twice
+	next := 0
+	for first := true; d.more(first, '}'); first = false {
+		name, ok := d.name()
+		if !ok {
+			return false
+		}
+		i := n.find(name, next)
+		if i < 0 {
+			if !strays.add(name) {
+				return d.fail("the name %s stands twice in one object", quote(string(name)))
+			}
+			if d.full() {
+				d.fault("") // only counted
+			} else {
+				d.fault("unknown property " + quote(string(name)) + hint(n, string(name)))
+			}
+			if _, ok := d.skip(); !ok {
+				return false
+			}
+			continue
+		}
+		next = i + 1
+		if seen[i/64]&(1<<(i%64)) != 0 {
+			return d.fail("the name %s stands twice in one object", quote(string(name)))
+		}
+		seen[i/64] |= 1 << (i % 64)
+		f := &n.fields[i]
+		before := len(d.faults)
+		null := d.peek() == 'n'
+		ok = d.value(&f.spec, at(v, f.index))
+		if len(d.faults) > before {
+			if null && !f.required {
+				// Models send null for what they do not know.
+				d.faults[before].Problem += "; leave it out if there is no value"
+			}
+			under(d.faults[before:], f.name)
+		}
+		if !ok {
+			return false
+		}
+	}
+	if d.err != nil {
+		return false
+	}
+	for i := range n.fields {
+		if seen[i/64]&(1<<(i%64)) != 0 {
+			continue
+		}
+		f := &n.fields[i]
+		switch {
+		case f.required:
+			d.fault("missing " + quote(f.name))
+		case f.rules != nil && f.rules.def != nil:
+			// The default was decoded once when the type was compiled.
+			sub := decoder{scanner: scanner{data: f.rules.def}}
+			sub.value(&f.spec, at(v, f.index))
+		}
+	}
+	return true
+}
+
+// at returns the field of struct v, making embedded structs on the way.
+func at(v reflect.Value, index []int) reflect.Value {
+	if len(index) == 1 {
+		return v.Field(index[0])
+	}
+	for i, x := range index {
+		if i > 0 && v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				v.Set(reflect.New(v.Type().Elem()))
+			}
+			v = v.Elem()
+		}
+		v = v.Field(x)
+	}
+	return v
+}
+
+func (d *decoder) integer(n *node, r *rules, v reflect.Value, c byte) bool {
+	if !numeric(c) {
+		return d.mismatch("must be an integer")
+	}
+	lit, ok := d.number()
+	if !ok {
+		return false
+	}
+	neg, abs, m := parseInteger(lit)
+	switch m {
+	case fractional:
+		d.fault("must be an integer, got " + excerpt(string(lit)))
+		return true
+	case huge:
+		d.fault(beyond(n, r, neg, lit))
+		return true
+	}
+	if r != nil && (r.enum != nil || r.multipleOf != nil) {
+		if problem := r.ofNumber(lit); problem != "" {
+			d.fault(problem)
+			return true
+		}
+	}
+	if n.kind == kindUint {
+		lo, hi := uint64(0), uint64(math.MaxUint64)
+		if r != nil {
+			lo, hi = r.ulo, r.uhi
+		}
+		if neg && abs != 0 || abs < lo || abs > hi {
+			d.fault(beyond(n, r, neg && abs != 0 || abs < lo, lit))
+			return true
+		}
+		v.SetUint(abs)
+		return true
+	}
+	var i int64
+	switch {
+	case neg && abs <= 1<<63:
+		i = -int64(abs)
+	case !neg && abs <= math.MaxInt64:
+		i = int64(abs)
+	default:
+		d.fault(beyond(n, r, neg, lit))
+		return true
+	}
+	if r != nil && (i < r.lo || i > r.hi) {
+		d.fault(beyond(n, r, i < r.lo, lit))
+		return true
+	}
+	v.SetInt(i)
+	return true
+}
+
+// beyond words the fault of an integer outside of its bounds: those of the
+// rules if it breaks one, else those of the Go type.
+func beyond(n *node, r *rules, low bool, lit []byte) string {
+	if r != nil {
+		if problem := r.ofNumber(lit); problem != "" {
+			return problem
+		}
+	}
+	switch {
+	case low && n.kind == kindUint:
+		return "must be at least 0, got " + excerpt(string(lit))
+	case low:
+		return "must be at least " + strconv.FormatInt(math.MinInt64, 10) + ", got " + excerpt(string(lit))
+	case n.kind == kindUint:
+		return "must be at most " + strconv.FormatUint(math.MaxUint64, 10) + ", got " + excerpt(string(lit))
+	}
+	return "must be at most " + strconv.FormatInt(math.MaxInt64, 10) + ", got " + excerpt(string(lit))
+}
+
+func (d *decoder) float(n *node, r *rules, v reflect.Value, c byte) bool {
+	if !numeric(c) {
+		return d.mismatch("must be a number")
+	}
+	lit, ok := d.number()
+	if !ok {
+		return false
+	}
+	f, err := strconv.ParseFloat(string(lit), n.bits)
+	if err != nil {
+		d.fault("is too large a number: " + excerpt(string(lit)))
+		return true
+	}
+	if r != nil && (n.bits == 32 || !r.plainFloat(f)) {
+		if problem := r.ofNumber(lit); problem != "" {
+			d.fault(problem)
+		}
+	}
+	v.SetFloat(f)
+	return true
+}
+
+func (d *decoder) slice(n *node, r *rules, v reflect.Value, c byte) bool {
+	if c != '[' {
+		return d.mismatch("must be an array")
+	}
+	if !d.enter() {
+		return false
+	}
+	var unique uniqueItems
+	i := 0
+	for d.more(i == 0, ']') {
+		v.Grow(1)
+		v.SetLen(i + 1)
+		item := v.Index(i)
+		item.SetZero()
+		if !d.item(n, r, item, i, &unique) {
+			return false
+		}
+		i++
+	}
+	if d.err != nil {
+		return false
+	}
+	if i == 0 {
+		v.Set(reflect.MakeSlice(v.Type(), 0, 0)) // empty, not nil
+	}
+	d.size(r, i, "item", "items")
+	return true
+}
+
+func (d *decoder) array(n *node, r *rules, v reflect.Value, c byte) bool {
+	if c != '[' {
+		return d.mismatch("must be an array")
+	}
+	if !d.enter() {
+		return false
+	}
+	var unique uniqueItems
+	i := 0
+	for ; d.more(i == 0, ']'); i++ {
+		if i >= n.bits {
+			if _, ok := d.skip(); !ok {
+				return false
+			}
+			continue
+		}
+		if !d.item(n, r, v.Index(i), i, &unique) {
+			return false
+		}
+	}
+	if d.err != nil {
+		return false
+	}
+	if i != n.bits {
+		d.fault(fmt.Sprintf("must have exactly %d items, got %d", n.bits, i))
+	}
+	d.size(r, i, "item", "items")
+	return true
+}
+
+// item reads element i of a list.
+func (d *decoder) item(n *node, r *rules, v reflect.Value, i int, unique *uniqueItems) bool {
+	d.peek()
+	start, before := d.pos, len(d.faults)
+	ok := d.value(&n.elem, v)
+	if len(d.faults) > before {
+		underIndex(d.faults[before:], i)
+	}
+	if ok && r != nil && r.unique {
+		if j, dup := unique.add(d.data[start:d.pos], i); dup {
+			d.fault(fmt.Sprintf("items must differ, but item %d repeats item %d", i, j))
+		}
+	}
+	return ok
+}
+
+func (d *decoder) size(r *rules, n int, one, many string) {
+	if r == nil {
+		return
+	}
+	if problem := r.ofSize(n, one, many); problem != "" {
+		d.fault(problem)
+	}
+}
+
+func (d *decoder) mapping(n *node, r *rules, v reflect.Value, c byte) bool {
+	if c != '{' {
+		return d.mismatch("must be an object")
+	}
+	if !d.enter() {
+		return false
+	}
+	t := v.Type()
+	m := reflect.MakeMap(t)
+	elem := reflect.New(t.Elem()).Elem()
+	for first := true; d.more(first, '}'); first = false {
+		name, ok := d.name()
+		if !ok {
+			return false
+		}
+		key := reflect.ValueOf(string(name)).Convert(t.Key())
+		if m.MapIndex(key).IsValid() {
+			return d.fail("the name %s stands twice in one object", quote(string(name)))
+		}
+		before := len(d.faults)
+		elem.SetZero()
+		ok = d.value(&n.elem, elem)
+		if len(d.faults) > before {
+			under(d.faults[before:], string(name))
+		}
+		if !ok {
+			return false
+		}
+		m.SetMapIndex(key, elem)
+	}
+	if d.err != nil {
+		return false
+	}
+	v.Set(m)
+	d.size(r, m.Len(), "property", "properties")
+	return true
+}
+
+// custom reads a value that decodes itself.
+func (d *decoder) custom(n *node, v reflect.Value) bool {
+	raw, ok := d.skip()
+	if !ok {
+		return false
+	}
+	if n.check != nil {
+		if err := n.check.Validate(raw); err != nil {
+			d.adopt(err)
+			return true
+		}
+	}
+	if err := jsonv2.Unmarshal(raw, v.Addr().Interface()); err != nil {
+		d.fault("does not fit " + n.typ.Name() + ": " + excerpt(err.Error()))
+	}
+	return true
+}
+
+// adopt takes over the faults in err.
+func (d *decoder) adopt(err error) {
+	var e *ValidationError
+	if e, _ = err.(*ValidationError); e == nil {
+		d.fault(err.Error())
+		return
+	}
+	for _, f := range e.Faults {
+		if len(d.faults) == maxFaults {
+			d.extra++
+			continue
+		}
+		d.faults = append(d.faults, f)
+	}
+	d.extra += e.More
+}
+
+// durationPattern is what the schema of a time.Duration says: what
+// time.Duration.String writes, and the like.
+const durationPattern = `^-?([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+
+var durationRE = regexp.MustCompile(durationPattern)
+
+// texty reads a JSON string into something that is no Go string.
+func (d *decoder) texty(n *node, r *rules, v reflect.Value, c byte) bool {
+	if c != '"' {
+		return d.mismatch("must be a string")
+	}
+	raw, escaped, ok := d.str()
+	if !ok {
+		return false
+	}
+	if escaped {
+		raw = appendUnquoted(nil, raw)
+	}
+	if r != nil {
+		if problem := r.ofString(string(raw)); problem != "" {
+			d.fault(problem)
+			return true
+		}
+	}
+	switch n.kind {
+	case kindTime:
+		var t time.Time
+		if err := t.UnmarshalText(raw); err != nil {
+			d.fault("must be a time such as 2026-07-28T15:04:05Z, got " + quote(string(raw)))
+			return true
+		}
+		v.Set(reflect.ValueOf(t))
+	case kindDuration:
+		t, err := time.ParseDuration(string(raw))
+		if err != nil || !durationRE.Match(raw) {
+			d.fault("must be a duration such as 1m30s, got " + quote(string(raw)))
+			return true
+		}
+		v.SetInt(int64(t))
+	case kindBytes:
+		d.bytes(n, v, raw)
+	default: // kindText
+		err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText(raw)
+		if err != nil {
+			d.fault("must be a " + strings.ToLower(n.typ.Name()) + ": " + excerpt(err.Error()))
+		}
+	}
+	return true
+}
+
+func (d *decoder) bytes(n *node, v reflect.Value, raw []byte) {
+	enc := base64.StdEncoding.Strict()
+	b := make([]byte, enc.DecodedLen(len(raw)))
+	size, err := enc.Decode(b, raw)
+	if err != nil || strings.ContainsAny(string(raw), "\r\n") {
+		d.fault("must be base64, got " + quote(string(raw)))
+		return
+	}
+	if n.bits < 0 {
+		v.SetBytes(b[:size])
+		return
+	}
+	if size != n.bits {
+		d.fault(fmt.Sprintf("must be base64 of exactly %d bytes, got %d", n.bits, size))
+		return
+	}
+	reflect.Copy(v, reflect.ValueOf(b[:size]))
+}
+
+// uniqueItems finds items that are equal as JSON: 1 and 1.0 are, and objects
+// are whatever the order of their members.
+type uniqueItems struct{ seen map[string]int }
+
+// add returns the earlier item that the item i, with the text raw, repeats.
+func (u *uniqueItems) add(raw []byte, i int) (earlier int, dup bool) {
+	v, err := parseAny(raw)
+	if err != nil {
+		return 0, false
+	}
+	key := string(appendCanonical(nil, v))
+	if j, dup := u.seen[key]; dup {
+		return j, true
+	}
+	if u.seen == nil {
+		u.seen = map[string]int{}
+	}
+	u.seen[key] = i
+	return 0, false
+}
+
+// appendCanonical appends a text that equal JSON values share.
+func appendCanonical(dst []byte, v any) []byte {
+	switch v := v.(type) {
+	case map[string]any:
+		dst = append(dst, '{')
+		for _, k := range sortedKeys(v) {
+			dst = strconv.AppendQuote(dst, k)
+			dst = appendCanonical(append(dst, ':'), v[k])
+		}
+		return append(dst, '}')
+	case []any:
+		dst = append(dst, '[')
+		for _, e := range v {
+			dst = append(appendCanonical(dst, e), ',')
+		}
+		return append(dst, ']')
+	case json.Number:
+		n := parseDecimal([]byte(v))
+		if n.neg {
+			dst = append(dst, '-')
+		}
+		dst = append(append(dst, n.digits...), 'e')
+		return strconv.AppendInt(dst, int64(n.exp), 10)
+	case string:
+		return strconv.AppendQuote(dst, v)
+	}
+	return fmt.Append(dst, v)
+}

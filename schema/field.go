@@ -1,0 +1,272 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// newField works out what kind of field the schema s, a part of doc, asks for.
+func newField(name string, s schemaObject, doc json.RawMessage) Field {
+	f := Field{Name: name}
+	s = f.unwrapNull(s, doc)
+	f.Schema = s.raw()
+	f.Title, f.Description = s.text("title"), s.text("description")
+	f.Default = s.get("default")
+	f.Format, f.Pattern = s.text("format"), s.text("pattern")
+
+	types := s.types()
+	if i := slices.Index(types, "null"); i >= 0 {
+		f.nullable = true
+		types = slices.Delete(slices.Clone(types), i, i+1)
+	}
+	f.text = len(types) == 0 || slices.Contains(types, "string")
+	if f.Options = options(s); f.Options != nil {
+		f.Kind = Enum
+		return f
+	}
+	f.Kind = Other
+	if len(types) != 1 {
+		return f
+	}
+	switch types[0] {
+	case "string":
+		f.Kind, f.Min, f.Max = String, s.number("minLength"), s.number("maxLength")
+	case "number":
+		f.Kind, f.Min, f.Max = Number, s.number("minimum"), s.number("maximum")
+	case "integer":
+		f.Kind, f.Min, f.Max = Integer, s.number("minimum"), s.number("maximum")
+	case "boolean":
+		f.Kind = Boolean
+	case "array":
+		if f.Options = options(resolve(s.get("items"), doc)); f.Options != nil {
+			f.Kind, f.Min, f.Max = MultiEnum, s.number("minItems"), s.number("maxItems")
+		}
+	}
+	return f
+}
+
+// unwrapNull turns "one thing or null" into the one thing.
+func (f *Field) unwrapNull(s schemaObject, doc json.RawMessage) schemaObject {
+	for _, key := range []string{"anyOf", "oneOf"} {
+		list := s.list(key)
+		if len(list) != 2 {
+			continue
+		}
+		for i := range list {
+			null := resolve(list[i], doc)
+			if null.text("type") == "null" {
+				f.nullable = true
+				return resolve(list[1-i], doc).with(s.without(key))
+			}
+		}
+	}
+	return s
+}
+
+// options returns the choices of a schema: enum, with enumNames if there are
+// as many; oneOf or anyOf with nothing but const in them; const. Null is no
+// choice: it is the field left out.
+func options(s schemaObject) []Option {
+	var found []Option
+	add := func(value json.RawMessage, title string) {
+		value = bytes.TrimSpace(value)
+		if string(value) == "null" {
+			return
+		}
+		if title == "" {
+			title = shown(value)
+		}
+		found = append(found, Option{value, title})
+	}
+	if c := s.get("const"); c != nil {
+		add(c, s.text("title"))
+		return found
+	}
+	if enum := s.list("enum"); enum != nil {
+		names := s.list("enumNames")
+		for i, v := range enum {
+			title := ""
+			if len(names) == len(enum) {
+				title = shown(names[i])
+			}
+			add(v, title)
+		}
+		return found
+	}
+	for _, key := range []string{"oneOf", "anyOf"} {
+		for _, raw := range s.list(key) {
+			list, err := members(raw)
+			alt := schemaObject(list)
+			if err != nil || alt.get("const") == nil {
+				found = nil
+				break
+			}
+			add(alt.get("const"), alt.text("title"))
+		}
+		if found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// shown is a JSON value as people see it: strings without their quotes.
+func shown(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil && len(raw) > 0 && raw[0] == '"' {
+		return s
+	}
+	return string(raw)
+}
+
+// Parse turns what a person typed into a JSON value that fits the field. If it
+// does not fit, the error is a [*ValidationError] that says what does.
+//
+// A String takes the text as it is. A Boolean takes true, yes, y, on and 1 and
+// their opposites. An Enum takes a value or its title, in any case where that
+// is clear. A MultiEnum takes several, with commas between them, or a JSON
+// array. An Other takes JSON, or plain text where a string is allowed. Null is
+// null in any field that may be null, except in a String.
+func (f *Field) Parse(text string) (json.RawMessage, error) {
+	value, problem := f.read(text)
+	if problem == "" {
+		problem = f.problem(value)
+	}
+	if problem == "" {
+		return value, nil
+	}
+	return nil, &ValidationError{Faults: []Fault{{Path: pathName(f.Name), Problem: problem}}}
+}
+
+// read turns text into JSON of the field's kind.
+func (f *Field) read(text string) (value json.RawMessage, problem string) {
+	trimmed := strings.TrimSpace(text)
+	if f.nullable && trimmed == "null" && f.Kind != String {
+		return json.RawMessage("null"), ""
+	}
+	switch f.Kind {
+	case String:
+		return quoteJSON(text), ""
+	case Number, Integer:
+		s := scanner{data: []byte(trimmed)}
+		if _, ok := s.number(); !ok || s.pos != len(trimmed) {
+			want := "must be a number such as 2.5"
+			if f.Kind == Integer {
+				want = "must be a whole number such as 3"
+			}
+			return nil, want + ", got " + quote(text)
+		}
+		return json.RawMessage(trimmed), ""
+	case Boolean:
+		switch strings.ToLower(trimmed) {
+		case "true", "yes", "y", "on", "1":
+			return json.RawMessage("true"), ""
+		case "false", "no", "n", "off", "0":
+			return json.RawMessage("false"), ""
+		}
+		return nil, "must be true or false (or yes or no), got " + quote(text)
+	case Enum:
+		if o := f.option(trimmed); o != nil {
+			return o.Value, ""
+		}
+		return nil, f.choices(text)
+	case MultiEnum:
+		return f.readMany(trimmed)
+	}
+	if _, err := parseAny([]byte(trimmed)); err == nil {
+		if raw := json.RawMessage(trimmed); !f.text || f.problem(raw) == "" {
+			return raw, ""
+		}
+	}
+	if f.text {
+		return quoteJSON(text), ""
+	}
+	return nil, "must be JSON for " + excerpt(string(f.Schema)) + ", got " + quote(text)
+}
+
+// readMany reads the choices of a MultiEnum.
+func (f *Field) readMany(text string) (json.RawMessage, string) {
+	if strings.HasPrefix(text, "[") {
+		if _, err := parseAny([]byte(text)); err == nil {
+			return json.RawMessage(text), ""
+		}
+	}
+	value := []byte{'['}
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		o := f.option(part)
+		if o == nil {
+			return nil, f.choices(part)
+		}
+		if len(value) > 1 {
+			value = append(value, ',')
+		}
+		value = append(value, o.Value...)
+	}
+	return append(value, ']'), ""
+}
+
+// option finds the choice that text names: by value, by title, then by either
+// without regard to case if only one choice fits.
+func (f *Field) option(text string) *Option {
+	for i := range f.Options {
+		if shown(f.Options[i].Value) == text {
+			return &f.Options[i]
+		}
+	}
+	for i := range f.Options {
+		if f.Options[i].Title == text {
+			return &f.Options[i]
+		}
+	}
+	var found *Option
+	for i := range f.Options {
+		o := &f.Options[i]
+		if strings.EqualFold(o.Title, text) || strings.EqualFold(shown(o.Value), text) {
+			if found != nil {
+				return nil
+			}
+			found = o
+		}
+	}
+	return found
+}
+
+// choices words the fault of a text that names no option.
+func (f *Field) choices(text string) string {
+	values := make([]json.RawMessage, len(f.Options))
+	for i, o := range f.Options {
+		values[i] = json.RawMessage(o.Title)
+		if v := shown(o.Value); v != o.Title {
+			values[i] = json.RawMessage(v + " (" + o.Title + ")")
+		}
+	}
+	return "must be " + oneOf(values) + ", got " + quote(text)
+}
+
+// problem returns the first thing wrong with value in the eyes of the schema,
+// "" if it fits. The rest of the form is left out of it.
+func (f *Field) problem(value json.RawMessage) string {
+	object := appendObject(nil, map[string]json.RawMessage{f.Name: value})
+	faults, err := f.check.faults(object)
+	if err != nil {
+		return err.Error()
+	}
+	for _, fault := range faults {
+		rest, ours := strings.CutPrefix(fault.Path, pathName(f.Name))
+		switch {
+		case !ours:
+		case rest == "":
+			return fault.Problem
+		case rest[0] == '.':
+			return rest[1:] + ": " + fault.Problem
+		case rest[0] == '[':
+			return rest + ": " + fault.Problem
+		}
+	}
+	return ""
+}

@@ -1,0 +1,134 @@
+package schema
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// candidate is a struct field before it is known whether another one hides it.
+type candidate struct {
+	reflect.StructField
+	index    []int
+	name     string
+	tagged   bool // the name comes from the tag
+	optional bool
+	through  bool // a pointer to an embedded struct leads here
+}
+
+// collect returns the properties of a struct in the order of their
+// declaration. Embedded structs are flattened and names that collide are
+// resolved as encoding/json does it: the shallowest field wins, then the one
+// whose name comes from a tag, then none.
+func (b *builder) collect(t reflect.Type) ([]field, error) {
+	var all []candidate
+	if err := candidates(t, nil, false, map[reflect.Type]bool{}, &all); err != nil {
+		return nil, err
+	}
+	byName := map[string][]int{}
+	for i, c := range all {
+		byName[c.name] = append(byName[c.name], i)
+	}
+	var fields []field
+	for i, c := range all {
+		if dominant(all, byName[c.name]) != i {
+			continue
+		}
+		f, err := b.field(&c)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Name, err)
+		}
+		fields = append(fields, f)
+	}
+	return fields, nil
+}
+
+// dominant returns which of the fields of one name is the property, -1 for
+// none.
+func dominant(all []candidate, same []int) int {
+	rank := func(i int) int {
+		r := 2 * len(all[i].index)
+		if !all[i].tagged {
+			r++
+		}
+		return r
+	}
+	best := slices.MinFunc(same, func(a, b int) int { return cmp.Compare(rank(a), rank(b)) })
+	for _, i := range same {
+		if i != best && rank(i) == rank(best) {
+			return -1
+		}
+	}
+	return best
+}
+
+func candidates(t reflect.Type, at []int, through bool, open map[reflect.Type]bool, all *[]candidate) error {
+	if open[t] {
+		return nil // embeds itself through a pointer
+	}
+	open[t] = true
+	defer delete(open, t)
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		embedded := sf.Type
+		if embedded.Kind() == reflect.Pointer {
+			embedded = embedded.Elem()
+		}
+		tag := sf.Tag.Get("json")
+		name, options, _ := strings.Cut(tag, ",")
+		c := candidate{StructField: sf, index: append(slices.Clone(at), i), name: name, tagged: name != "", through: through}
+		flatten := sf.Anonymous && name == "" && embedded.Kind() == reflect.Struct
+		for option := range strings.SplitSeq(options, ",") {
+			switch key, _, _ := strings.Cut(option, ":"); key {
+			case "omitempty", "omitzero":
+				c.optional = true
+			case "inline":
+				if embedded.Kind() != reflect.Struct {
+					return fmt.Errorf("%s.%s: json option %q works for structs only", t, sf.Name, option)
+				}
+				flatten = true
+			case "string", "format", "unknown", "embed", "case":
+				return fmt.Errorf("%s.%s: json option %q is not supported", t, sf.Name, option)
+			}
+		}
+		switch {
+		case tag == "-":
+			continue
+		case flatten:
+			if !sf.IsExported() && sf.Type.Kind() == reflect.Pointer {
+				// Decoding could not set it.
+				return fmt.Errorf("%s: embedded pointer to unexported %s; embed the struct itself", t, embedded)
+			}
+			if err := candidates(embedded, c.index, through || sf.Type.Kind() == reflect.Pointer, open, all); err != nil {
+				return err
+			}
+			continue
+		case !sf.IsExported():
+			continue
+		}
+		if c.name == "" {
+			c.name = sf.Name
+		}
+		*all = append(*all, c)
+	}
+	return nil
+}
+
+// field compiles one property.
+func (b *builder) field(c *candidate) (field, error) {
+	f := field{name: c.name, goName: c.Name, index: c.index}
+	tags, err := readTags(c.Tag)
+	if err != nil {
+		return f, err
+	}
+	if f.spec, err = b.place(c.Type); err != nil {
+		return f, err
+	}
+	if err := b.refine(&f.spec, &tags); err != nil {
+		return f, err
+	}
+	f.required = tags.required || !c.optional && !c.through && !tags.hasDefault && f.ptrs == 0
+	return f, nil
+}

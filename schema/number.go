@@ -1,0 +1,125 @@
+package schema
+
+import (
+	"math/big"
+	"strconv"
+)
+
+// maxExponent bounds the powers of ten that are worked out exactly. A number
+// like 1e999999999 is a few bytes of text and hundreds of megabytes of digits.
+const maxExponent = 2000
+
+// decimal is a number literal taken apart: the value is digits × 10^exp, with
+// no zeros at either end of digits. Zero has no digits.
+type decimal struct {
+	neg    bool
+	digits []byte
+	exp    int // saturated at ±1<<30
+}
+
+// parseDecimal takes the number literal lit apart.
+func parseDecimal(lit []byte) decimal {
+	var d decimal
+	i := 0
+	if lit[0] == '-' {
+		d.neg = true
+		i++
+	}
+	digits := make([]byte, 0, 32)
+	point := false
+	for ; i < len(lit) && lit[i] != 'e' && lit[i] != 'E'; i++ {
+		if lit[i] == '.' {
+			point = true
+			continue
+		}
+		if point {
+			d.exp--
+		}
+		if lit[i] != '0' || len(digits) > 0 {
+			digits = append(digits, lit[i])
+		}
+	}
+	if i < len(lit) {
+		e, err := strconv.Atoi(string(lit[i+1:]))
+		const big = 1 << 29
+		if err != nil || e > big || e < -big {
+			e = big
+			if lit[i+1] == '-' {
+				e = -big
+			}
+		}
+		d.exp += e
+	}
+	for len(digits) > 0 && digits[len(digits)-1] == '0' {
+		digits = digits[:len(digits)-1]
+		d.exp++
+	}
+	if len(digits) == 0 {
+		d.exp = 0
+		d.neg = false
+	}
+	d.digits = digits
+	return d
+}
+
+// bounded reports whether the number is small enough to be worked out exactly.
+func (d decimal) bounded() bool {
+	return len(d.digits) <= maxExponent && -maxExponent <= d.exp && d.exp <= maxExponent
+}
+
+// rat returns the exact value of a bounded literal, nil for any other.
+func rat(lit string) *big.Rat {
+	if !parseDecimal([]byte(lit)).bounded() {
+		return nil
+	}
+	r, _ := new(big.Rat).SetString(lit)
+	return r
+}
+
+// magnitude is what became of reading a literal as an integer.
+type magnitude uint8
+
+const (
+	fits       magnitude = iota // the value is in the result
+	fractional                  // not an integer
+	huge                        // an integer over 64 bits
+)
+
+// parseInteger reads a number literal as an integer: 10, 10.0 and 1e1 are the
+// same integer in JSON Schema. It never goes through floating point.
+func parseInteger(lit []byte) (neg bool, abs uint64, m magnitude) {
+	i := 0
+	if lit[0] == '-' {
+		neg = true
+		i++
+	}
+	if len(lit)-i <= 19 { // always fits uint64
+		for ; i < len(lit); i++ {
+			c := lit[i] - '0'
+			if c > 9 {
+				break
+			}
+			abs = abs*10 + uint64(c)
+		}
+		if i == len(lit) {
+			return neg, abs, fits
+		}
+	}
+	d := parseDecimal(lit)
+	switch {
+	case len(d.digits) == 0:
+		return false, 0, fits
+	case d.exp < 0:
+		return d.neg, 0, fractional
+	case len(d.digits)+d.exp > 20:
+		return d.neg, 0, huge
+	}
+	for range d.exp {
+		d.digits = append(d.digits, '0')
+	}
+	abs, err := strconv.ParseUint(string(d.digits), 10, 64)
+	if err != nil {
+		return d.neg, 0, huge
+	}
+	return d.neg, abs, fits
+}

@@ -1,0 +1,374 @@
+package schema
+
+import (
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+)
+
+// A Go type is compiled once into a graph of nodes, which both the schema and
+// the decoder are read from.
+
+type kind uint8
+
+const (
+	kindBool kind = iota + 1
+	kindString
+	kindInt
+	kindUint
+	kindFloat
+	kindNumber   // json.Number
+	kindBytes    // []byte and [N]byte: base64
+	kindTime     // time.Time: RFC 3339
+	kindDuration // time.Duration: 1m30s
+	kindText     // has UnmarshalText
+	kindSlice
+	kindArray
+	kindMap
+	kindStruct
+	kindAny    // any
+	kindRaw    // json.RawMessage
+	kindCustom // has UnmarshalJSON: any value
+	kindHook   // has JSONSchema
+)
+
+// node is one Go type of the graph. Nodes are shared and, once built, never
+// change.
+type node struct {
+	kind kind
+	typ  reflect.Type
+	bits int // of numbers; the length of arrays, -1 of []byte
+
+	elem spec // of slices, arrays and maps
+
+	fields []field        // of structs
+	index  map[string]int // of structs with many fields: by JSON name
+
+	enum []string // of types with an Enum method
+
+	raw   json.RawMessage // of hooks: what JSONSchema returned
+	check *Validator      // of hooks
+}
+
+// spec is a place for a value: a node and what this place adds to it.
+type spec struct {
+	node     *node
+	ptrs     int // how many pointers lead from the place to the node's type
+	nullable bool
+	rules    *rules // nil: none
+}
+
+// field is one property of a struct.
+type field struct {
+	spec
+	name     string // JSON
+	goName   string
+	index    []int // as in reflect.Value.FieldByIndex
+	required bool
+}
+
+// hook is implemented by types that state their own schema.
+type hook interface{ JSONSchema() json.RawMessage }
+
+// enumerated is implemented by string types with a fixed set of values.
+type enumerated interface{ Enum() []string }
+
+var (
+	hookType       = reflect.TypeFor[hook]()
+	enumType       = reflect.TypeFor[enumerated]()
+	jsonType       = reflect.TypeFor[json.Unmarshaler]()
+	jsonV2Type     = reflect.TypeFor[jsonv2.UnmarshalerFrom]()
+	textType       = reflect.TypeFor[encoding.TextUnmarshaler]()
+	timeType       = reflect.TypeFor[time.Time]()
+	durationType   = reflect.TypeFor[time.Duration]()
+	numberType     = reflect.TypeFor[json.Number]()
+	rawMessageType = reflect.TypeFor[json.RawMessage]()
+	byteType       = reflect.TypeFor[byte]()
+)
+
+// maxTypeDepth bounds how deep a Go type may nest without a named type in
+// between.
+const maxTypeDepth = 100
+
+// builder turns Go types into nodes.
+type builder struct {
+	nodes map[reflect.Type]*node
+	depth int
+}
+
+// place returns the spec of a place of type t without tags.
+func (b *builder) place(t reflect.Type) (spec, error) {
+	var s spec
+	for t.Kind() == reflect.Pointer && s.ptrs < maxTypeDepth {
+		t = t.Elem()
+		s.ptrs++
+	}
+	n, err := b.node(t)
+	if err != nil {
+		return s, err
+	}
+	s.node, s.rules = n, baseRules(n)
+	return s, nil
+}
+
+func (b *builder) node(t reflect.Type) (*node, error) {
+	if n := b.nodes[t]; n != nil {
+		return n, nil
+	}
+	if b.depth++; b.depth > maxTypeDepth {
+		return nil, errors.New("the type nests too deep")
+	}
+	defer func() { b.depth-- }()
+	n := &node{typ: t}
+	b.nodes[t] = n // before what is inside: the type may contain itself
+	if err := b.fill(n, t); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+func (b *builder) fill(n *node, t reflect.Type) (err error) {
+	ptr := reflect.PointerTo(t)
+	switch {
+	case ptr.Implements(hookType) && t.Kind() != reflect.Interface:
+		n.kind = kindHook
+		return n.readHook()
+	case t == timeType:
+		n.kind = kindTime
+		return nil
+	case t == durationType:
+		n.kind = kindDuration
+		return nil
+	case t == numberType:
+		n.kind = kindNumber
+		return nil
+	case t == rawMessageType:
+		n.kind = kindRaw
+		return nil
+	case ptr.Implements(jsonV2Type), ptr.Implements(jsonType):
+		n.kind = kindCustom
+		return nil
+	case ptr.Implements(textType):
+		n.kind = kindText
+		return nil
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		n.kind = kindBool
+	case reflect.String:
+		n.kind = kindString
+		if ptr.Implements(enumType) {
+			n.enum = reflect.New(t).Interface().(enumerated).Enum()
+			if len(n.enum) == 0 {
+				return fmt.Errorf("%s.Enum returns no values", t)
+			}
+		}
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		n.kind, n.bits = kindInt, t.Bits()
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		n.kind, n.bits = kindUint, t.Bits()
+	case reflect.Float32, reflect.Float64:
+		n.kind, n.bits = kindFloat, t.Bits()
+	case reflect.Interface:
+		if t.NumMethod() > 0 {
+			return fmt.Errorf("%s: an interface with methods has no schema; use any, or a type with a JSONSchema method", t)
+		}
+		n.kind = kindAny
+	case reflect.Slice, reflect.Array:
+		n.kind = kindSlice
+		if t.Kind() == reflect.Array {
+			n.kind, n.bits = kindArray, t.Len()
+		}
+		if t.Elem() == byteType {
+			n.kind = kindBytes
+			if t.Kind() == reflect.Slice {
+				n.bits = -1
+			}
+			return nil
+		}
+		if n.elem, err = b.place(t.Elem()); err != nil {
+			return fmt.Errorf("[]: %w", err)
+		}
+	case reflect.Map:
+		n.kind = kindMap
+		if t.Key().Kind() != reflect.String || reflect.PointerTo(t.Key()).Implements(textType) {
+			return fmt.Errorf("%s: the keys of a map must be plain strings", t)
+		}
+		if n.elem, err = b.place(t.Elem()); err != nil {
+			return fmt.Errorf("{}: %w", err)
+		}
+	case reflect.Struct:
+		n.kind = kindStruct
+		if err = b.fields(n); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("%s has no JSON form", t)
+	}
+	return nil
+}
+
+// readHook asks the type for its schema.
+func (n *node) readHook() error {
+	raw := reflect.New(n.typ).Interface().(hook).JSONSchema()
+	check, err := Compile(raw)
+	if err != nil {
+		return fmt.Errorf("%s.JSONSchema: %w", n.typ, err)
+	}
+	if n.raw, err = literal(string(raw), n); err != nil {
+		return fmt.Errorf("%s.JSONSchema: %w", n.typ, err)
+	}
+	n.check = check
+	return nil
+}
+
+// fields fills in the fields of a struct.
+func (b *builder) fields(n *node) error {
+	list, err := b.collect(n.typ)
+	if err != nil {
+		return err
+	}
+	n.fields = list
+	if len(list) > smallStruct {
+		n.index = make(map[string]int, len(list))
+		for i := range list {
+			n.index[list[i].name] = i
+		}
+	}
+	return nil
+}
+
+// smallStruct is how many fields are looked up one by one.
+const smallStruct = 8
+
+// find returns the index of the field with the JSON name, -1 if there is none.
+// The members of an object mostly come in order, so try next first.
+func (n *node) find(name []byte, next int) int {
+	if next < len(n.fields) && n.fields[next].name == string(name) {
+		return next
+	}
+	if n.index != nil {
+		if i, ok := n.index[string(name)]; ok {
+			return i
+		}
+		return -1
+	}
+	for i := range n.fields {
+		if n.fields[i].name == string(name) {
+			return i
+		}
+	}
+	return -1
+}
+
+// refine adds what the tags say to the place s, of the field called name.
+func (b *builder) refine(s *spec, t *tagged) error {
+	n := s.node
+	s.nullable = t.nullable
+	// On a list, what describes one value describes the items.
+	outer, inner := *t, tagged{}
+	if n.kind == kindSlice || n.kind == kindArray {
+		outer.words = nil
+		for _, w := range t.words {
+			switch w.name {
+			case "min", "max", "minItems", "maxItems":
+				outer.words = append(outer.words, w)
+			default:
+				inner.words = append(inner.words, w)
+			}
+		}
+		inner.enum, inner.titles = t.enum, t.titles
+		outer.enum, outer.titles = nil, nil
+		if inner.words != nil || inner.enum != nil {
+			if n.elem.node == nil || n.elem.node.kind == 0 || n.elem.node.kind >= kindSlice {
+				return fmt.Errorf("tag enum, pattern or format: does not apply to %s", n.typ)
+			}
+			items := *n
+			items.elem.rules = newRules(n.elem.node)
+			if err := items.elem.rules.from(n.elem.rules).apply(&inner, n.elem.node); err != nil {
+				return err
+			}
+			n, s.node = &items, &items
+		}
+	}
+	r := newRules(n).from(s.rules)
+	r.title, r.doc, r.headerName = t.title, t.doc, t.header
+	if err := r.apply(&outer, n); err != nil {
+		return err
+	}
+	if t.header != "" {
+		if err := r.takeHeader(s); err != nil {
+			return fmt.Errorf("tag header: %w", err)
+		}
+	}
+	s.rules = r
+	if t.examples != "" {
+		if err := r.readExamples(t.examples, n); err != nil {
+			return fmt.Errorf("tag examples: %w", err)
+		}
+	}
+	if t.hasDefault {
+		def, err := literal(t.def, n)
+		if err != nil {
+			return fmt.Errorf("tag default: %w", err)
+		}
+		r.def = def
+	}
+	return nil
+}
+
+// from takes over the enum of base; bounds of the type are in newRules.
+func (r *rules) from(base *rules) *rules {
+	if base != nil {
+		r.enum, r.enumText = base.enum, base.enumText
+	}
+	return r
+}
+
+// takeHeader checks that the place may be mirrored into a header
+// (HTTP-26-039, HTTP-26-040).
+func (r *rules) takeHeader(s *spec) error {
+	switch s.node.kind {
+	case kindBool, kindString, kindText, kindTime, kindDuration:
+	case kindInt, kindUint:
+		lo, hi := newBound(fmt.Sprint(-headerIntMax)), newBound(fmt.Sprint(headerIntMax))
+		if r.min == nil || r.min.rat.Cmp(lo.rat) < 0 {
+			r.min = lo
+		}
+		if r.max == nil || r.max.rat.Cmp(hi.rat) > 0 {
+			r.max = hi
+		}
+		if err := r.settle(s.node); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("%s cannot be a header; only strings, integers and booleans can", s.node.typ)
+	}
+	if s.nullable {
+		return errors.New("a nullable value cannot be a header")
+	}
+	return nil
+}
+
+// readExamples reads a JSON array, or a list of values split at commas.
+func (r *rules) readExamples(text string, n *node) error {
+	var list []json.RawMessage
+	if strings.HasPrefix(text, "[") && json.Unmarshal([]byte(text), &list) == nil {
+		r.examples = list
+		return nil
+	}
+	for _, v := range splitList(text) {
+		raw, err := literal(v, n)
+		if err != nil {
+			return err
+		}
+		r.examples = append(r.examples, raw)
+	}
+	return nil
+}

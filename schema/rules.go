@@ -1,0 +1,474 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxPatternInput bounds the text that is matched against a pattern, in bytes.
+// Matching takes time linear in it.
+const maxPatternInput = 64 << 10
+
+// rules are the annotations and constraints that one place in a type adds to
+// its node. A nil *rules adds nothing.
+type rules struct {
+	title, doc string
+	headerName string
+	examples   []json.RawMessage
+	def        json.RawMessage // nil: no default
+
+	enum       []json.RawMessage
+	enumTitles []string
+	enumText   []string // of strings: enum unquoted
+
+	// Bounds of numbers as written, and worked out for the kind in hand: lo
+	// and hi for integers (ulo and uhi for unsigned ones), with the bounds of
+	// the Go type; exact for floating point.
+	min, max, exMin, exMax, multipleOf *bound
+	lo, hi                             int64
+	ulo, uhi                           uint64
+
+	minSize, maxSize int // characters, items or properties; maxSize -1: none
+
+	pattern *regexp.Regexp
+	format  *format
+	unique  bool
+}
+
+// bound is a number in a schema.
+type bound struct {
+	lit string
+	f   float64
+	rat *big.Rat
+}
+
+func (r *rules) header() string {
+	if r == nil {
+		return ""
+	}
+	return r.headerName
+}
+
+// newRules returns what every place of a node of this kind starts with.
+func newRules(n *node) *rules {
+	r := &rules{maxSize: -1}
+	switch n.kind {
+	case kindInt:
+		r.lo, r.hi = math.MinInt64, math.MaxInt64
+		if n.bits < 64 {
+			r.lo, r.hi = -1<<(n.bits-1), 1<<(n.bits-1)-1
+			r.min, r.max = newBound(strconv.FormatInt(r.lo, 10)), newBound(strconv.FormatInt(r.hi, 10))
+		}
+	case kindUint:
+		r.uhi = math.MaxUint64
+		r.min = newBound("0")
+		if n.bits < 64 {
+			r.uhi = 1<<n.bits - 1
+			r.max = newBound(strconv.FormatUint(r.uhi, 10))
+		}
+	}
+	return r
+}
+
+// baseRules returns the rules of a place without tags: nil unless the node has
+// bounds of its own.
+func baseRules(n *node) *rules {
+	switch {
+	case n.kind == kindInt && n.bits < 64, n.kind == kindUint:
+		return newRules(n)
+	case n.enum != nil:
+		r := newRules(n)
+		r.setEnum(n.enum)
+		return r
+	}
+	return nil
+}
+
+func newBound(lit string) *bound {
+	b := &bound{lit: lit, rat: rat(lit)}
+	b.f, _ = strconv.ParseFloat(lit, 64)
+	return b
+}
+
+// parseBound reads the number in a tag.
+func parseBound(lit string) (*bound, error) {
+	s := scanner{data: []byte(lit)}
+	if _, ok := s.number(); !ok || s.pos != len(lit) {
+		return nil, fmt.Errorf("%q is not a number", lit)
+	}
+	b := newBound(lit)
+	if b.rat == nil || math.IsInf(b.f, 0) {
+		return nil, fmt.Errorf("%s is too large", excerpt(lit))
+	}
+	return b, nil
+}
+
+func (r *rules) setEnum(values []string) {
+	r.enumText = values
+	for _, v := range values {
+		r.enum = append(r.enum, quoteJSON(v))
+	}
+}
+
+// apply adds the constraints of t, which stand on a place with node n.
+func (r *rules) apply(t *tagged, n *node) error {
+	for _, w := range t.words {
+		if err := r.word(w, n); err != nil {
+			return fmt.Errorf("tag %s: %w", w.name, err)
+		}
+	}
+	if t.enum != nil {
+		if err := r.enumOf(t, n); err != nil {
+			return fmt.Errorf("tag enum: %w", err)
+		}
+	}
+	if t.unique {
+		if n.kind != kindSlice && n.kind != kindArray {
+			return fmt.Errorf("tag unique: does not apply to %s", n.typ)
+		}
+		r.unique = true
+	}
+	return r.settle(n)
+}
+
+func (r *rules) enumOf(t *tagged, n *node) error {
+	switch n.kind {
+	case kindString, kindInt, kindUint, kindFloat, kindNumber:
+	default:
+		return fmt.Errorf("does not apply to %s", n.typ)
+	}
+	r.enum, r.enumText, r.enumTitles = nil, nil, t.titles
+	if n.kind == kindString {
+		r.setEnum(t.enum)
+		return nil
+	}
+	for _, v := range t.enum {
+		if _, err := parseBound(v); err != nil {
+			return err
+		}
+		if _, _, m := parseInteger([]byte(v)); m != fits && (n.kind == kindInt || n.kind == kindUint) {
+			return fmt.Errorf("%q is not an integer", v)
+		}
+		r.enum = append(r.enum, json.RawMessage(v))
+	}
+	return nil
+}
+
+// word applies one keyword. The short names mean the keyword that fits the
+// kind of value.
+func (r *rules) word(w keyword, n *node) error {
+	var number, text, list, object bool
+	switch n.kind {
+	case kindInt, kindUint, kindFloat, kindNumber:
+		number = true
+	case kindString, kindText:
+		text = true
+	case kindSlice, kindArray:
+		list = true
+	case kindMap:
+		object = true
+	}
+	name := w.name
+	switch {
+	case name == "exclusiveMin":
+		name = "exclusiveMinimum"
+	case name == "exclusiveMax":
+		name = "exclusiveMaximum"
+	case name != "min" && name != "max":
+	case number:
+		name += "imum"
+	case text:
+		name += "Length"
+	case list:
+		name += "Items"
+	case object:
+		name += "Properties"
+	}
+	applies := false
+	switch name {
+	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf":
+		applies = number
+	case "minLength", "maxLength", "pattern", "format":
+		applies = text
+	case "minItems", "maxItems":
+		applies = list
+	case "minProperties", "maxProperties":
+		applies = object
+	}
+	if !applies {
+		return fmt.Errorf("does not apply to %s", n.typ)
+	}
+	if number {
+		b, err := parseBound(w.value)
+		if err != nil {
+			return err
+		}
+		switch name {
+		case "minimum":
+			if r.min == nil || b.rat.Cmp(r.min.rat) > 0 {
+				r.min = b
+			}
+		case "maximum":
+			if r.max == nil || b.rat.Cmp(r.max.rat) < 0 {
+				r.max = b
+			}
+		case "exclusiveMinimum":
+			r.exMin = b
+		case "exclusiveMaximum":
+			r.exMax = b
+		default:
+			if b.rat.Sign() <= 0 {
+				return fmt.Errorf("%s must be more than 0", w.value)
+			}
+			r.multipleOf = b
+		}
+		return nil
+	}
+	switch name {
+	case "pattern":
+		re, err := regexp.Compile(w.value)
+		if err != nil {
+			return err
+		}
+		r.pattern = re
+		return nil
+	case "format":
+		f, ok := formats[w.value]
+		if !ok {
+			return fmt.Errorf("unknown format %q; known are %s", w.value, formatNames())
+		}
+		r.format = f
+		return nil
+	}
+	size, err := strconv.Atoi(w.value)
+	if err != nil || size < 0 {
+		return fmt.Errorf("%q is not a count", w.value)
+	}
+	if strings.HasPrefix(name, "min") {
+		r.minSize = size
+	} else {
+		r.maxSize = size
+	}
+	return nil
+}
+
+// settle works the bounds out for the kind, once all are known.
+func (r *rules) settle(n *node) error {
+	if r.maxSize >= 0 && r.minSize > r.maxSize {
+		return fmt.Errorf("at least %d and at most %d cannot both hold", r.minSize, r.maxSize)
+	}
+	if n.kind != kindInt && n.kind != kindUint {
+		return nil
+	}
+	lo, hi := new(big.Int), new(big.Int)
+	if n.kind == kindInt {
+		lo.SetInt64(r.lo)
+		hi.SetInt64(r.hi)
+	} else {
+		lo.SetUint64(r.ulo)
+		hi.SetUint64(r.uhi)
+	}
+	one := big.NewInt(1)
+	raise := func(v *big.Int) {
+		if v.Cmp(lo) > 0 {
+			lo = v
+		}
+	}
+	lower := func(v *big.Int) {
+		if v.Cmp(hi) < 0 {
+			hi = v
+		}
+	}
+	if r.min != nil {
+		raise(ceil(r.min.rat))
+	}
+	if r.exMin != nil {
+		raise(new(big.Int).Add(floor(r.exMin.rat), one))
+	}
+	if r.max != nil {
+		lower(floor(r.max.rat))
+	}
+	if r.exMax != nil {
+		lower(new(big.Int).Sub(ceil(r.exMax.rat), one))
+	}
+	if lo.Cmp(hi) > 0 {
+		return fmt.Errorf("no value of %s is within the bounds", n.typ)
+	}
+	if n.kind == kindInt {
+		r.lo, r.hi = lo.Int64(), hi.Int64()
+	} else {
+		r.ulo, r.uhi = lo.Uint64(), hi.Uint64()
+	}
+	return nil
+}
+
+func floor(r *big.Rat) *big.Int { return new(big.Int).Div(r.Num(), r.Denom()) } // Euclidean; the denominator is positive
+
+func ceil(r *big.Rat) *big.Int {
+	return new(big.Int).Neg(new(big.Int).Div(new(big.Int).Neg(r.Num()), r.Denom()))
+}
+
+// ofString returns what is wrong with s, or "".
+func (r *rules) ofString(s string) string {
+	if r.enumText != nil && !slices.Contains(r.enumText, s) {
+		return r.notInEnum(quote(s))
+	}
+	if r.minSize > 0 || r.maxSize >= 0 {
+		if n := utf8.RuneCountInString(s); n < r.minSize || r.maxSize >= 0 && n > r.maxSize {
+			return r.size(n, "character", "characters")
+		}
+	}
+	if r.format != nil && !r.format.check(s) {
+		return "must be " + r.format.want + ", got " + quote(s)
+	}
+	if r.pattern != nil {
+		if len(s) > maxPatternInput {
+			return fmt.Sprintf("is too long to match against a pattern: %d bytes, at most %d", len(s), maxPatternInput)
+		}
+		if !r.pattern.MatchString(s) {
+			return "must match the pattern " + quote(r.pattern.String()) + ", got " + quote(s)
+		}
+	}
+	return ""
+}
+
+// ofSize returns what is wrong with a list or a map of n elements, or "".
+func (r *rules) ofSize(n int, one, many string) string {
+	if n < r.minSize || r.maxSize >= 0 && n > r.maxSize {
+		return r.size(n, one, many)
+	}
+	return ""
+}
+
+func (r *rules) size(n int, one, many string) string {
+	limit, how := r.minSize, "at least"
+	if n > limit {
+		limit, how = r.maxSize, "at most"
+	}
+	if limit == 1 {
+		many = one
+	}
+	return fmt.Sprintf("must have %s %d %s, got %d", how, limit, many, n)
+}
+
+func (r *rules) notInEnum(got string) string {
+	return "must be " + oneOf(r.enum) + ", got " + got
+}
+
+// oneOf lists allowed values, not more than fit a line.
+func oneOf(values []json.RawMessage) string {
+	var b strings.Builder
+	if len(values) > 1 {
+		b.WriteString("one of ")
+	}
+	for i, v := range values {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if b.Len() > 200 {
+			fmt.Fprintf(&b, "and %d more", len(values)-i)
+			break
+		}
+		b.WriteString(excerpt(string(v)))
+	}
+	return b.String()
+}
+
+// ofNumber returns what is wrong with a number, given as its literal, or "".
+// It is exact.
+func (r *rules) ofNumber(lit []byte) string {
+	got := excerpt(string(lit))
+	v := rat(string(lit))
+	if v == nil {
+		// Beyond any bound that a schema can state.
+		d := parseDecimal(lit)
+		switch small := d.exp < 0; {
+		case small:
+			v = new(big.Rat)
+		case r.multipleOf != nil || r.enum != nil:
+			return "is too large a number to check"
+		case d.neg && (r.min != nil || r.exMin != nil):
+			return "must be at least " + firstBound(r.min, r.exMin).lit + ", got " + got
+		case !d.neg && (r.max != nil || r.exMax != nil):
+			return "must be at most " + firstBound(r.max, r.exMax).lit + ", got " + got
+		default:
+			return ""
+		}
+	}
+	switch {
+	case r.enum != nil && !slices.ContainsFunc(r.enum, func(e json.RawMessage) bool { return rat(string(e)).Cmp(v) == 0 }):
+		return r.notInEnum(got)
+	case r.min != nil && v.Cmp(r.min.rat) < 0:
+		return "must be at least " + r.min.lit + ", got " + got
+	case r.max != nil && v.Cmp(r.max.rat) > 0:
+		return "must be at most " + r.max.lit + ", got " + got
+	case r.exMin != nil && v.Cmp(r.exMin.rat) <= 0:
+		return "must be more than " + r.exMin.lit + ", got " + got
+	case r.exMax != nil && v.Cmp(r.exMax.rat) >= 0:
+		return "must be less than " + r.exMax.lit + ", got " + got
+	case r.multipleOf != nil && !new(big.Rat).Quo(v, r.multipleOf.rat).IsInt():
+		return "must be a multiple of " + r.multipleOf.lit + ", got " + got
+	}
+	return ""
+}
+
+func firstBound(a, b *bound) *bound {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// plainFloat reports whether f is clearly within the bounds, so that its
+// literal need not be looked at. Rounding to float64 keeps order, so only a
+// value that equals a bound is unclear.
+func (r *rules) plainFloat(f float64) bool {
+	return r.enum == nil && r.multipleOf == nil &&
+		(r.min == nil || f > r.min.f) && (r.max == nil || f < r.max.f) &&
+		(r.exMin == nil || f > r.exMin.f) && (r.exMax == nil || f < r.exMax.f)
+}
+
+// quoteJSON returns s as a JSON string.
+func quoteJSON(s string) json.RawMessage { return appendJSON(nil, s) }
+
+// appendJSON appends s as a JSON string. Invalid UTF-8, which only a Go
+// program can bring in, becomes the replacement character.
+func appendJSON(dst []byte, s string) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s) // a string always encodes
+	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
+}
+
+// isText reports whether places of n take JSON strings.
+func isText(n *node) bool {
+	switch n.kind {
+	case kindString, kindText, kindTime, kindDuration, kindBytes:
+		return true
+	}
+	return false
+}
+
+// literal turns the text of a tag into JSON for n: strings need no quotes.
+func literal(s string, n *node) (json.RawMessage, error) {
+	if isText(n) {
+		return quoteJSON(s), nil
+	}
+	if _, err := parseAny([]byte(s)); err != nil {
+		return nil, fmt.Errorf("%s is not JSON for %s", quote(s), n.typ)
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, []byte(s)); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
