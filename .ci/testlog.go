@@ -44,7 +44,7 @@ func main() {
 			bad = true
 		case "output":
 			said[key] = append(said[key], e.Output)
-			if e.Test == "" && closing(e.Output) {
+			if e.Test == "" && closing(e.Output) && e.Output != "FAIL\n" {
 				fmt.Print(e.Output)
 			}
 		case "pass", "skip":
@@ -61,7 +61,11 @@ func main() {
 			} else {
 				bad = true
 			}
-			fmt.Print(strings.Join(said[key], ""))
+			for _, line := range said[key] {
+				if !closing(line) { // that was printed as it came
+					fmt.Print(line)
+				}
+			}
 			delete(said, key)
 		}
 	}
@@ -87,7 +91,7 @@ func main() {
 
 // closing reports whether a line is the closing line of a package.
 func closing(line string) bool {
-	return strings.HasPrefix(line, "ok  \t") || strings.HasPrefix(line, "FAIL\t") || strings.HasPrefix(line, "?   \t")
+	return strings.HasPrefix(line, "ok  \t") || line == "FAIL\n" || strings.HasPrefix(line, "FAIL\t") || strings.HasPrefix(line, "?   \t")
 }
 
 // reason is why a test was skipped, as it said itself.
