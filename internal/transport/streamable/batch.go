@@ -1,0 +1,114 @@
+package streamable
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// batchWorkers bounds the requests of one batch that run at the same time.
+const batchWorkers = 8
+
+// batch serves an array of messages, which only revision 2025-03-26 has
+// (BASE-2503-001, SHTTP-2503-001).
+func (s *Server) batch(p *response, r *http.Request, body []byte, version string) {
+	refuse := func(text string) {
+		refuse(p.w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, text)
+	}
+	if r.Header.Get(headerSession) == "" {
+		refuse("a body is one message; only sessions of 2025-03-26 have batches")
+		return
+	}
+	sess := s.session(p.w, r, jsonrpc.ID{}, version)
+	if sess == nil {
+		return
+	}
+	defer s.done(sess)
+	if !sess.Peer.Revision.Batches {
+		refuse("a body is one message; revision " + sess.Peer.Revision.Name + " has no batches")
+		return
+	}
+	elements, err := jsonrpc.DecodeBatch(body, s.limits())
+	if err != nil {
+		var bad *jsonrpc.DecodeError
+		if errors.As(err, &bad) {
+			refuseID(p.w, http.StatusBadRequest, jsonrpc.ID{}, bad.Err)
+		}
+		return
+	}
+	var calls, responses int
+	for i := range elements {
+		e := &elements[i]
+		switch {
+		case e.Err != nil && e.Err.Response, e.Err == nil && e.Message.Kind() == jsonrpc.KindResponse:
+			responses++
+		case e.Err == nil && e.Message.Method == revision.MethodInitialize:
+			refuse("initialize must not be part of a batch")
+			return
+		default:
+			calls++
+		}
+	}
+	if calls > 0 && responses > 0 {
+		refuse("a batch holds requests and notifications, or responses, not both")
+		return
+	}
+	if p.tap = s.tap(sess.name); p.tap != nil {
+		p.tap(false, body)
+	}
+	frames := s.runBatch(p, r, sess, elements)
+	if len(frames) == 0 {
+		p.mu.Lock()
+		quiet := !p.events // else a call spoke and was cancelled then
+		p.mu.Unlock()
+		if quiet {
+			p.w.WriteHeader(http.StatusAccepted)
+			return
+		}
+	}
+	p.finish(http.StatusOK, true, frames...)
+}
+
+// runBatch runs the elements and returns the responses in their order.
+func (s *Server) runBatch(p *response, r *http.Request, sess *session, elements []jsonrpc.Element) [][]byte {
+	answers := make([][]byte, len(elements))
+	slots := make(chan struct{}, batchWorkers)
+	var wg sync.WaitGroup
+	for i := range elements {
+		e := &elements[i]
+		if e.Err != nil {
+			if !e.Err.Response {
+				answers[i] = jsonrpc.AppendError(nil, e.Err.ID, e.Err.Err)
+			}
+			continue
+		}
+		switch e.Message.Kind() {
+		case jsonrpc.KindNotification:
+			sess.note(&e.Message)
+		case jsonrpc.KindResponse:
+			sess.answer(&e.Message)
+		default:
+			slots <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-slots }()
+				out, ok := s.run(p, r, sess, &e.Message)
+				if out.fault != nil {
+					answers[i] = jsonrpc.AppendError(nil, e.Message.ID, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: out.fault.Error()})
+				} else if ok {
+					answers[i] = out.Append(nil)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	frames := answers[:0]
+	for _, a := range answers {
+		if a != nil {
+			frames = append(frames, a)
+		}
+	}
+	return frames
+}

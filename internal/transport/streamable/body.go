@@ -1,0 +1,108 @@
+package streamable
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// maxPooled bounds the buffers that are kept for reuse, in bytes.
+const maxPooled = 64 << 10
+
+var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
+
+func getBuffer() *[]byte { return buffers.Get().(*[]byte) }
+
+func putBuffer(b *[]byte) {
+	if cap(*b) <= maxPooled {
+		*b = (*b)[:0]
+		buffers.Put(b)
+	}
+}
+
+var errTooLarge = errors.New("body is over the limit")
+
+// readBody appends the body of a request of at most limit bytes. The length that
+// the client declares is believed only where it is harmless.
+func readBody(dst []byte, w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if r.ContentLength > limit {
+		return dst, errTooLarge
+	}
+	if n := int(min(r.ContentLength, maxPooled-1)); n > 0 {
+		dst = slices.Grow(dst, n+1) // one more, to see the end without growing
+	}
+	for {
+		if len(dst) == cap(dst) {
+			dst = slices.Grow(dst, 512)
+		}
+		n, err := r.Body.Read(dst[len(dst):min(cap(dst), int(limit)+1)])
+		dst = dst[:len(dst)+n]
+		if int64(len(dst)) > limit {
+			// Nothing more of it is wanted: the connection ends after the answer.
+			w.Header().Set("Connection", "close")
+			return dst, errTooLarge
+		}
+		if err == io.EOF {
+			return dst, nil
+		}
+		if err != nil {
+			return dst, err
+		}
+	}
+}
+
+// isJSON tells whether a Content-Type is application/json.
+func isJSON(h http.Header) bool {
+	v := h.Get("Content-Type")
+	if v == "application/json" {
+		return true
+	}
+	t, _, err := mime.ParseMediaType(v)
+	return err == nil && t == "application/json"
+}
+
+// accepts says what a client takes as an answer. No Accept header at all means
+// everything (RFC 9110, 12.5.1).
+func accepts(h http.Header) (json, events bool) {
+	values := h["Accept"]
+	if len(values) == 0 {
+		return true, true
+	}
+	if len(values) == 1 && values[0] == acceptBoth {
+		return true, true
+	}
+	for _, v := range values {
+		for part := range strings.SplitSeq(v, ",") {
+			t, params, _ := strings.Cut(part, ";")
+			if refused(params) {
+				continue
+			}
+			switch t = strings.TrimSpace(t); {
+			case t == "*/*":
+				json, events = true, true
+			case strings.EqualFold(t, "application/json"), strings.EqualFold(t, "application/*"):
+				json = true
+			case strings.EqualFold(t, "text/event-stream"), strings.EqualFold(t, "text/*"):
+				events = true
+			}
+		}
+	}
+	return json, events
+}
+
+const acceptBoth = "application/json, text/event-stream"
+
+// refused tells whether the parameters of a media range have the weight 0.
+func refused(params string) bool {
+	for p := range strings.SplitSeq(params, ";") {
+		name, v, ok := strings.Cut(strings.TrimSpace(p), "=")
+		if ok && strings.EqualFold(name, "q") && strings.Trim(v, "0.") == "" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,115 @@
+package streamable
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// checkHost refuses a request whose Host cannot be meant for this server, which is
+// how a page that rebinds a DNS name to a loopback address shows itself. An
+// empty string means that it is fine.
+func (s *Server) checkHost(r *http.Request) string {
+	local, known := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	loopback := known && loopbackAddr(local)
+	if !loopback && len(s.AllowedHosts) == 0 {
+		return ""
+	}
+	host := strings.TrimSuffix(r.Host, ".")
+	name := hostname(host)
+	if loopbackName(name) {
+		return ""
+	}
+	for _, allowed := range s.AllowedHosts {
+		if strings.EqualFold(allowed, host) || strings.EqualFold(allowed, name) {
+			return ""
+		}
+	}
+	return "host is not allowed here; a server that is reached by this name lists it in HTTPConfig.AllowedHosts"
+}
+
+// checkOrigin refuses requests of pages that are neither from this server nor
+// listed (HTTP-26-002, -003; SHTTP-25-002, -003). Listed is the Origin if it is
+// from elsewhere and allowed.
+func (s *Server) checkOrigin(r *http.Request) (listed, refusal string) {
+	values := r.Header["Origin"]
+	if len(values) == 0 {
+		return "", ""
+	}
+	origin := values[0]
+	if len(values) == 1 && sameHost(origin, r.Host) {
+		return "", ""
+	}
+	for _, allowed := range s.AllowedOrigins {
+		if allowed == "*" || len(values) == 1 && strings.EqualFold(allowed, origin) {
+			return origin, ""
+		}
+	}
+	return "", "requests of pages from another origin are refused; list the origin in HTTPConfig.AllowedOrigins to allow it"
+}
+
+// sameHost tells whether an Origin names the same host and port as Host. The
+// scheme is left out: a server behind a TLS proxy does not know its own.
+func sameHost(origin, host string) bool {
+	scheme, rest, ok := strings.Cut(origin, "://")
+	if !ok || rest == "" {
+		return false
+	}
+	port := ""
+	switch {
+	case strings.EqualFold(scheme, "http"):
+		port = ":80"
+	case strings.EqualFold(scheme, "https"):
+		port = ":443"
+	}
+	return strings.EqualFold(strings.TrimSuffix(rest, port), strings.TrimSuffix(host, port))
+}
+
+// hostname is Host without port and brackets.
+func hostname(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return strings.TrimSuffix(name, ".")
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+}
+
+func loopbackName(name string) bool {
+	if strings.EqualFold(name, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(name)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+func loopbackAddr(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+const allowedHeaders = "content-type, accept, authorization, mcp-protocol-version, mcp-method, mcp-name, mcp-session-id, last-event-id"
+
+// allowOrigin adds what lets a page of another origin read the response.
+func allowOrigin(h http.Header, origin string) {
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Set("Access-Control-Expose-Headers", "mcp-session-id, www-authenticate")
+	h.Add("Vary", "Origin")
+}
+
+// preflight answers the question of a browser whether a page may send a request.
+func preflight(w http.ResponseWriter, r *http.Request, origin string) {
+	headers := allowedHeaders
+	// Arguments of tools may travel in headers whose names only the page knows.
+	for name := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
+		name = strings.ToLower(strings.TrimSpace(name))
+		if strings.HasPrefix(name, "mcp-param-") && len(headers) < 4<<10 && plain(name) {
+			headers += ", " + name
+		}
+	}
+	h := w.Header()
+	allowOrigin(h, origin)
+	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+	h.Set("Access-Control-Allow-Headers", headers)
+	h.Set("Access-Control-Max-Age", "600")
+	w.WriteHeader(http.StatusNoContent)
+}

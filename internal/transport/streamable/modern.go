@@ -1,0 +1,87 @@
+package streamable
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// modern serves one message of the modern era.
+func (s *Server) modern(p *response, r *http.Request, msg *jsonrpc.Message, body []byte) {
+	switch msg.Kind() {
+	case jsonrpc.KindResponse: // HTTP-26-010, -011
+		refuse(p.w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "a client sends requests and notifications, no responses")
+		return
+	case jsonrpc.KindNotification:
+		// The core protocol has none over HTTP, so there is nothing to do; it needs
+		// no headers either (HTTP-26-012, Q-05).
+		p.w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	if s.Tap != nil {
+		if p.tap = s.tap("http-" + strconv.FormatInt(s.names.Add(1), 10)); p.tap != nil {
+			p.tap(false, body)
+		}
+	}
+	peer, version, refusal := s.Engine.Peer(msg, s.principal(r))
+	if refusal != nil {
+		p.reply(http.StatusBadRequest, refusal)
+		return
+	}
+	fault := checkHeaders(r.Header, msg, version)
+	if fault == nil && s.CheckHeaders != nil {
+		fault = s.CheckHeaders(msg, r.Header)
+	}
+	if fault != nil {
+		p.reply(http.StatusBadRequest, &engine.Reply{ID: msg.ID, Err: fault})
+		return
+	}
+
+	// The client's going away is its way to cancel (HTTP-26-022), and the handler
+	// should see that as the cause. The context of net/http has no cause to give.
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
+	unwatch := context.AfterFunc(r.Context(), func() { cancel(ErrDisconnected) })
+	defer unwatch()
+	at := &run{cancel: cancel, endless: msg.Method == revision.MethodListen}
+	if !s.start(at) {
+		s.unavailable(p.w, msg.ID)
+		return
+	}
+	defer s.stop(at)
+	defer cancel(nil)
+
+	reply := s.Engine.Modern(ctx, msg, peer, version, r.Header, modernExchange{p})
+	if ctx.Err() != nil {
+		switch {
+		case context.Cause(ctx) == ErrDisconnected:
+			p.end() // HTTP-26-024: nothing further is sent
+			return
+		case at.endless && reply.Err != nil && !reply.Refused && context.Cause(ctx) == ErrShutdown:
+			reply = completed(msg.ID)
+		}
+	}
+	p.reply(reply.Status(), &reply) // an error means that the client is gone
+}
+
+// completed is the answer that ends a subscription in good order
+// (basic/patterns/subscriptions, Graceful Closure; Q-01).
+func completed(id jsonrpc.ID) engine.Reply {
+	tag := id.AppendJSON([]byte(`{"resultType":"complete","_meta":{"` + engine.MetaSubscription + `":`))
+	return engine.Reply{ID: id, Result: append(tag, '}', '}')}
+}
+
+// modernExchange is the engine's way to what a modern request may send.
+type modernExchange struct{ *response }
+
+var errNoRequests = errors.New("a server of 2026-07-28 sends no requests")
+
+// Request fails: what it would ask travels in the result (HTTP-26-017).
+func (modernExchange) Request(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+	return nil, errNoRequests
+}

@@ -1,0 +1,258 @@
+package streamable
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// writeTimeout bounds one write to a client.
+const writeTimeout = 30 * time.Second
+
+// response is the HTTP response to one request: one JSON object, or an event
+// stream as soon as something is sent before the end. Its methods may be called by
+// several goroutines.
+//
+// Writes happen under its lock: they are bounded in time, and nobody but the
+// writers of this one stream waits for them.
+type response struct {
+	server *Server
+	w      http.ResponseWriter
+	tap    engine.Tap // may be nil
+
+	noEvents bool // the client does not take an event stream
+	noJSON   bool // the client does not take JSON
+
+	mu       sync.Mutex
+	events   bool        // the response is an event stream; guarded by mu
+	finished bool        // nothing may be written any more; guarded by mu
+	err      error       // why the client cannot be reached; guarded by mu
+	beat     *time.Timer // sends comments while the stream is quiet; guarded by mu
+}
+
+var (
+	errFinished = errors.New("the response is finished")
+	errNoEvents = errors.New("the client does not accept text/event-stream")
+)
+
+// Shared, so that a response needs no slice of its own. Header.Set replaces them.
+var (
+	typeJSON   = []string{"application/json"}
+	typeEvents = []string{"text/event-stream"}
+	noStore    = []string{"no-store"}
+	noBuffer   = []string{"no"}
+)
+
+// open makes the response an event stream.
+func (p *response) open() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.finished {
+		return errFinished
+	}
+	p.openLocked()
+	return p.flush()
+}
+
+func (p *response) openLocked() {
+	if p.events {
+		return
+	}
+	p.events = true
+	h := p.w.Header()
+	h["Content-Type"] = typeEvents
+	h["Cache-Control"] = noStore
+	h["X-Accel-Buffering"] = noBuffer // HTTP-26-019
+	p.w.WriteHeader(http.StatusOK)
+	if d := p.server.KeepAlive; d > 0 {
+		p.beat = time.AfterFunc(d, p.comment)
+	}
+}
+
+// comment keeps a quiet stream from being taken for dead (HTTP-26-020).
+func (p *response) comment() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.finished || p.err != nil {
+		return
+	}
+	p.write([]byte(":\n\n"))
+	p.beat.Reset(p.server.KeepAlive)
+}
+
+// send writes one message as an event. The first one makes the response a stream.
+func (p *response) send(frame []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.finished:
+		return errFinished
+	case p.err != nil:
+		return p.err
+	case p.noEvents:
+		return errNoEvents
+	}
+	p.openLocked()
+	return p.event(frame)
+}
+
+// event writes one message. It is the one place where a frame becomes an event,
+// and so where event ids would be given out and frames kept for a resumption.
+func (p *response) event(frame []byte) error {
+	if p.tap != nil {
+		p.tap(true, frame)
+	}
+	b := getBuffer()
+	defer putBuffer(b)
+	*b = append(append(append(*b, "event: message\ndata: "...), frame...), "\n\n"...)
+	if p.beat != nil {
+		p.beat.Reset(p.server.KeepAlive)
+	}
+	return p.write(*b)
+}
+
+// finish ends the response with its last messages, none for a call that the
+// client gave up. A batch is an array if it is sent as JSON.
+func (p *response) finish(status int, batch bool, frames ...[]byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.finished {
+		return errFinished
+	}
+	defer p.endLocked()
+	if p.err != nil {
+		return p.err
+	}
+	if len(frames) == 0 || p.noJSON {
+		p.openLocked()
+	}
+	if p.events {
+		for _, f := range frames {
+			if err := p.event(f); err != nil {
+				return err
+			}
+		}
+		return p.flush()
+	}
+	if !batch {
+		return p.json(status, frames[0])
+	}
+	body := []byte{'['}
+	for i, f := range frames {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, f...)
+	}
+	return p.json(status, append(body, ']'))
+}
+
+// reply ends the response with the answer to its one request.
+func (p *response) reply(status int, r *engine.Reply) error {
+	b := getBuffer()
+	defer putBuffer(b)
+	*b = r.Append(*b)
+	return p.finish(status, false, *b)
+}
+
+// end closes the response without a further message.
+func (p *response) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.endLocked()
+}
+
+func (p *response) endLocked() {
+	p.finished = true
+	if p.beat != nil {
+		p.beat.Stop()
+	}
+	// The connection may go on with other requests, of other handlers too.
+	_ = http.NewResponseController(p.w).SetWriteDeadline(time.Time{})
+}
+
+func (p *response) json(status int, body []byte) error {
+	if p.tap != nil {
+		p.tap(true, body)
+	}
+	h := p.w.Header()
+	h["Content-Type"] = typeJSON
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	p.w.WriteHeader(status)
+	return p.write(body)
+}
+
+// write hands bytes to the connection, bounded in time.
+func (p *response) write(b []byte) error {
+	if p.err != nil {
+		return p.err
+	}
+	// A writer that knows no deadlines is not a connection; nothing to bound then.
+	_ = http.NewResponseController(p.w).SetWriteDeadline(time.Now().Add(writeTimeout))
+	if _, p.err = p.w.Write(b); p.err != nil {
+		return p.err
+	}
+	return p.flush()
+}
+
+func (p *response) flush() error {
+	if err := http.NewResponseController(p.w).Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		p.err = err
+	}
+	return p.err
+}
+
+// Notify sends a notification that belongs to the request. A client that takes no
+// event stream does without.
+func (p *response) Notify(method string, params json.RawMessage) error {
+	b := getBuffer()
+	defer putBuffer(b)
+	*b = jsonrpc.AppendNotification(*b, method, params)
+	if err := p.send(*b); err != errNoEvents {
+		return err
+	}
+	return nil
+}
+
+// refuse answers what never became a request of the protocol, with a JSON-RPC
+// error without an id.
+func refuse(w http.ResponseWriter, status int, code int, message string) {
+	refuseID(w, status, jsonrpc.ID{}, &jsonrpc.Error{Code: code, Message: message})
+}
+
+func refuseID(w http.ResponseWriter, status int, id jsonrpc.ID, e *jsonrpc.Error) {
+	var body []byte
+	if id.IsZero() {
+		body = jsonrpc.AppendErrorWithoutID(nil, e)
+	} else {
+		body = jsonrpc.AppendError(nil, id, e)
+	}
+	h := w.Header()
+	h["Content-Type"] = typeJSON
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client may be gone, which ends the exchange as well
+}
+
+// unsupported is the error for a version that is not served (VER-26-001).
+func (s *Server) unsupported(version string) *jsonrpc.Error {
+	e := &jsonrpc.Error{Code: revision.CodeUnsupportedVersion, Message: "protocol version is not supported; data.supported lists those that are"}
+	data := []byte(`{"supported":[`)
+	for i, name := range revision.Names(s.Engine.Revisions) {
+		if i > 0 {
+			data = append(data, ',')
+		}
+		data = append(append(append(data, '"'), name...), '"')
+	}
+	data = append(data, `],"requested":`...)
+	e.Data = append(jsonx.AppendString(data, clip(version)), '}')
+	return e
+}

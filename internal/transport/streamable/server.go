@@ -1,0 +1,314 @@
+package streamable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// Why the context of a handler ended.
+var (
+	ErrDisconnected = errors.New("the client closed the connection")
+	ErrCancelled    = errors.New("the client cancelled the call")
+	ErrSessionEnded = errors.New("the session was ended")
+	ErrShutdown     = errors.New("the server is shutting down")
+)
+
+// Server serves both eras on one endpoint. Its fields are set before use and not
+// changed after. Authentication is the business of a middleware in front of it.
+//
+// A write to a client may take 30 seconds. How long a client may take to send its
+// request is bounded by the http.Server (ReadHeaderTimeout, ReadTimeout).
+type Server struct {
+	Engine *engine.Engine
+
+	// AllowedHosts are accepted in Host beside the loopback names: names, or names
+	// with a port. When it is empty Host is checked on loopback addresses only.
+	AllowedHosts []string
+
+	// AllowedOrigins are accepted in Origin beside that of the server itself, in full
+	// ("https://app.example.com"); "*" is any.
+	AllowedOrigins []string
+
+	MaxBody  int64 // bytes of a request; more is answered with 413
+	MaxDepth int   // of JSON
+
+	// SessionIdle is how long a legacy session lives without a request, a running
+	// call or an open stream. Zero means for ever.
+	SessionIdle time.Duration
+
+	// MaxSessions bounds the legacy sessions; a further one is answered with 503.
+	// Zero means no bound.
+	MaxSessions int
+
+	// KeepAlive is the time after which a quiet event stream gets a comment. Zero
+	// means never.
+	KeepAlive time.Duration
+
+	// Principal tells who was authenticated; nil: nobody ever is.
+	Principal func(*http.Request) string
+
+	// CheckHeaders checks more headers of a modern request, after those of the
+	// protocol and before a handler runs. It may be nil.
+	CheckHeaders func(msg *jsonrpc.Message, h http.Header) *jsonrpc.Error
+
+	// Tap returns a recorder for one exchange, nil for none; conn is one name per
+	// legacy session and per modern request. It may be nil.
+	Tap func(conn string) engine.Tap
+
+	Logger *slog.Logger
+
+	names atomic.Int64 // of connections, for Tap
+
+	mu       sync.Mutex
+	down     bool              // Shutdown was called; guarded by mu
+	running  map[*run]struct{} // guarded by mu
+	drained  chan struct{}     // closed when the last run ends after Shutdown; guarded by mu
+	sessions sessionTable      // guarded by mu
+}
+
+// run is one exchange that has a handler at work.
+type run struct {
+	cancel  context.CancelCauseFunc
+	endless bool // it waits for events and has no end of its own
+}
+
+// start registers a run; false if the server is shutting down. Each start that
+// returned true is followed by a stop.
+func (s *Server) start(r *run) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down {
+		return false
+	}
+	if s.running == nil {
+		s.running = map[*run]struct{}{}
+	}
+	s.running[r] = struct{}{}
+	return true
+}
+
+func (s *Server) stop(r *run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.running, r)
+	if s.down && len(s.running) == 0 {
+		close(s.drained)
+	}
+}
+
+// ServeHTTP serves one request of either era.
+//
+// The order of the checks is that of 2026-07-28 as Q-02 puts it: Host and Origin,
+// content type and size, parse, and then what the era asks for.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if refusal := s.checkHost(r); refusal != "" {
+		refuse(w, http.StatusForbidden, jsonrpc.CodeInvalidRequest, refusal)
+		return
+	}
+	origin, refusal := s.checkOrigin(r)
+	if refusal != "" {
+		refuse(w, http.StatusForbidden, jsonrpc.CodeInvalidRequest, refusal)
+		return
+	}
+	if origin != "" {
+		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
+			preflight(w, r, origin)
+			return
+		}
+		allowOrigin(w.Header(), origin)
+	}
+	switch {
+	case r.Method == http.MethodPost:
+		s.post(w, r)
+	case r.Method == http.MethodGet && s.legacy() && r.Header.Get(headerSession) != "":
+		s.get(w, r)
+	case r.Method == http.MethodDelete && s.legacy() && r.Header.Get(headerSession) != "":
+		s.delete(w, r)
+	default:
+		allow := "POST"
+		if s.legacy() {
+			allow = "POST, GET, DELETE"
+		}
+		w.Header().Set("Allow", allow)
+		text := r.Method + " is not served here; send messages by POST"
+		if allow != "POST" && (r.Method == http.MethodGet || r.Method == http.MethodDelete) {
+			text = r.Method + " needs the Mcp-Session-Id of a session that initialize opened"
+		}
+		refuse(w, http.StatusMethodNotAllowed, jsonrpc.CodeInvalidRequest, text)
+	}
+}
+
+// legacy tells whether any revision with sessions is served.
+func (s *Server) legacy() bool { return revision.Latest(s.Engine.Revisions, false) != nil }
+
+func (s *Server) principal(r *http.Request) string {
+	if s.Principal == nil {
+		return ""
+	}
+	return s.Principal(r)
+}
+
+func (s *Server) limits() jsonrpc.Limits { return jsonrpc.Limits{MaxDepth: s.MaxDepth} }
+
+// post reads the message and finds out whose it is.
+func (s *Server) post(w http.ResponseWriter, r *http.Request) {
+	if !isJSON(r.Header) {
+		refuse(w, http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest, "Content-Type must be application/json")
+		return
+	}
+	asJSON, asEvents := accepts(r.Header)
+	if !asJSON && !asEvents {
+		refuse(w, http.StatusNotAcceptable, jsonrpc.CodeInvalidRequest, "Accept must list "+acceptBoth)
+		return
+	}
+	b := getBuffer()
+	body, err := readBody(*b, w, r, s.MaxBody)
+	*b = body
+	// A legacy message may be kept beyond its exchange, a modern one may not.
+	pooled := true
+	defer func() {
+		if pooled {
+			putBuffer(b)
+		}
+	}()
+	switch {
+	case err == errTooLarge:
+		refuse(w, http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, fmt.Sprintf("the body is over the limit of %d bytes (HTTPConfig.MaxBody)", s.MaxBody))
+		return
+	case err != nil:
+		refuse(w, http.StatusBadRequest, jsonrpc.CodeParse, "the body broke off")
+		return
+	}
+	p := &response{server: s, w: w, noJSON: !asJSON, noEvents: !asEvents}
+	header := strings.TrimSpace(r.Header.Get(headerVersion))
+	named := revision.Find(s.Engine.Revisions, header)
+	modern := named != nil && named.Modern
+	if jsonrpc.IsBatch(body) {
+		if modern {
+			refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "a body is one message; revision "+header+" has no batches")
+			return
+		}
+		pooled = false
+		s.batch(p, r, body, header)
+		return
+	}
+	msg, err := jsonrpc.Decode(body, s.limits())
+	if err != nil {
+		var bad *jsonrpc.DecodeError
+		if errors.As(err, &bad) {
+			id := bad.ID
+			if bad.Response {
+				id = jsonrpc.ID{}
+			}
+			refuseID(w, http.StatusBadRequest, id, bad.Err)
+		}
+		return
+	}
+	opening := msg.Method == revision.MethodInitialize && !engine.IsModern(&msg)
+	if !opening && (modern || engine.IsModern(&msg)) {
+		if !asJSON || !asEvents {
+			refuseID(w, http.StatusNotAcceptable, answerable(&msg), &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "Accept must list " + acceptBoth})
+			return
+		}
+		s.modern(p, r, &msg, body)
+		return
+	}
+	pooled = false
+	s.legacyPost(p, r, &msg, body, header)
+}
+
+// answerable is the id to answer a refused message with: that of a request.
+func answerable(msg *jsonrpc.Message) jsonrpc.ID {
+	if msg.Kind() == jsonrpc.KindRequest {
+		return msg.ID
+	}
+	return jsonrpc.ID{}
+}
+
+// tap returns the recorder for an exchange of a connection, nil for none.
+func (s *Server) tap(conn string) engine.Tap {
+	if s.Tap == nil {
+		return nil
+	}
+	return s.Tap(conn)
+}
+
+func (s *Server) unavailable(w http.ResponseWriter, id jsonrpc.ID) {
+	w.Header().Set("Retry-After", "5")
+	refuseID(w, http.StatusServiceUnavailable, id, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: ErrShutdown.Error()})
+}
+
+// shutdownGrace bounds how long Shutdown waits for handlers that it cancelled.
+const shutdownGrace = 5 * time.Second
+
+// Shutdown ends the service: it refuses new requests with 503, ends the streams
+// that only wait for events (a modern one gets its completion result), waits for
+// the calls at work, and ends all sessions. When ctx ends first it cancels the calls
+// that are left and waits at most 5 seconds more. What it does not do is close
+// connections; that is the http.Server's.
+//
+// Answers of clients to questions of running calls are accepted meanwhile.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	if !s.down {
+		s.down = true
+		s.drained = make(chan struct{})
+		if len(s.running) == 0 {
+			close(s.drained)
+		}
+	}
+	drained := s.drained
+	s.mu.Unlock()
+
+	s.cancelRuns(func(r *run) bool { return r.endless })
+	var err error
+	select {
+	case <-drained:
+	case <-ctx.Done():
+		s.cancelRuns(func(*run) bool { return true })
+		err = waitFor(drained, "handlers")
+	}
+	ended := make(chan struct{})
+	go func() { // ends with the handlers of the sessions' own listens
+		defer close(ended)
+		for _, sess := range s.takeSessions() {
+			sess.end(ErrShutdown)
+		}
+	}()
+	if e := waitFor(ended, "sessions"); err == nil {
+		err = e
+	}
+	return err
+}
+
+func (s *Server) cancelRuns(which func(*run) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for r := range s.running {
+		if which(r) {
+			r.cancel(ErrShutdown)
+		}
+	}
+}
+
+func waitFor(done <-chan struct{}, what string) error {
+	t := time.NewTimer(shutdownGrace)
+	defer t.Stop()
+	select {
+	case <-done:
+		return nil
+	case <-t.C:
+		return fmt.Errorf("shutdown: %s did not end within %v of being cancelled", what, shutdownGrace)
+	}
+}

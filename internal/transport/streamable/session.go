@@ -1,0 +1,294 @@
+package streamable
+
+import (
+	"container/list"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// session is what a legacy client opened, as this transport sees it.
+type session struct {
+	*engine.Session
+	id        string
+	name      string // for recordings: the id is a secret
+	principal string
+	events    events
+
+	// Guarded by mu of the server.
+	users     int // exchanges at work
+	idleSince time.Time
+	idle      *list.Element // place among the idle ones; nil while in use
+	ended     bool
+
+	mu      sync.Mutex
+	calls   map[jsonrpc.ID]context.CancelCauseFunc // at work; guarded by mu
+	asked   map[jsonrpc.ID]chan *jsonrpc.Message   // our requests without an answer; guarded by mu
+	lastAsk int64                                  // guarded by mu
+	closed  error                                  // guarded by mu
+}
+
+// sessionTable holds the sessions of a server. One timer ends the idle ones.
+type sessionTable struct {
+	byID   map[string]*session
+	opened int       // sessions, and those that initialize is about to open
+	idle   list.List // of *session, longest idle first
+	timer  *time.Timer
+}
+
+// reserve makes room for a session; if there is none it returns how long it may
+// take. Each reserve is followed by an add or a release of the place.
+func (s *Server) reserve() (wait time.Duration, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := &s.sessions
+	if s.MaxSessions > 0 && t.opened >= s.MaxSessions {
+		wait = time.Minute
+		if e := t.idle.Front(); e != nil && s.SessionIdle > 0 {
+			wait = s.SessionIdle - time.Since(e.Value.(*session).idleSince)
+		}
+		return max(wait, time.Second), false
+	}
+	t.opened++
+	return 0, true
+}
+
+func (s *Server) unreserve() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sessions.opened--
+}
+
+// add puts a session on a reserved place, in use by its caller.
+func (s *Server) add(es *engine.Session, principal string) *session {
+	sess := &session{
+		Session:   es,
+		id:        rand.Text(), // 130 bits, A-Z and 2-7 (SHTTP-25-033, -034)
+		name:      "session-" + strconv.FormatInt(s.names.Add(1), 10),
+		principal: principal,
+		users:     1,
+	}
+	es.Events = &sess.events
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sessions.byID == nil {
+		s.sessions.byID = map[string]*session{}
+	}
+	s.sessions.byID[sess.id] = sess
+	return sess
+}
+
+// use finds a session and keeps it from being idle until done is called. A session
+// of another principal is as unknown as one that never was.
+func (s *Server) use(id, principal string) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sess := s.sessions.byID[id]
+	if sess == nil || sess.principal != principal {
+		return nil
+	}
+	if sess.idle != nil {
+		if s.SessionIdle > 0 && time.Since(sess.idleSince) >= s.SessionIdle {
+			return nil // its timer is about to come
+		}
+		s.sessions.idle.Remove(sess.idle)
+		sess.idle = nil
+	}
+	sess.users++
+	return sess
+}
+
+// done ends a use.
+func (s *Server) done(sess *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sess.users--; sess.users > 0 || sess.ended {
+		return
+	}
+	sess.idleSince = time.Now()
+	sess.idle = s.sessions.idle.PushBack(sess)
+	if s.SessionIdle > 0 && s.sessions.idle.Len() == 1 {
+		s.schedule(s.SessionIdle)
+	}
+}
+
+// schedule lets the timer come; mu is held.
+func (s *Server) schedule(d time.Duration) {
+	if s.sessions.timer == nil {
+		s.sessions.timer = time.AfterFunc(d, s.reap)
+		return
+	}
+	s.sessions.timer.Reset(d)
+}
+
+// reap ends the sessions that were idle for too long. It runs on the timer.
+func (s *Server) reap() {
+	var gone []*session
+	s.mu.Lock()
+	for e := s.sessions.idle.Front(); e != nil; e = s.sessions.idle.Front() {
+		sess := e.Value.(*session)
+		if left := s.SessionIdle - time.Since(sess.idleSince); left > 0 {
+			s.schedule(left)
+			break
+		}
+		s.removeLocked(sess)
+		gone = append(gone, sess)
+	}
+	s.mu.Unlock()
+	for _, sess := range gone {
+		sess.end(fmt.Errorf("%w: it was idle for %v (HTTPConfig.SessionIdle)", ErrSessionEnded, s.SessionIdle))
+	}
+}
+
+// remove forgets a session; false if somebody else did.
+func (s *Server) remove(sess *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.removeLocked(sess)
+}
+
+func (s *Server) removeLocked(sess *session) bool {
+	if sess.ended {
+		return false
+	}
+	sess.ended = true
+	delete(s.sessions.byID, sess.id)
+	s.sessions.opened--
+	if sess.idle != nil {
+		s.sessions.idle.Remove(sess.idle)
+		sess.idle = nil
+	}
+	return true
+}
+
+// takeSessions forgets all sessions and returns them.
+func (s *Server) takeSessions() []*session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []*session
+	for _, sess := range s.sessions.byID {
+		s.removeLocked(sess)
+		all = append(all, sess)
+	}
+	if s.sessions.timer != nil {
+		s.sessions.timer.Stop()
+	}
+	return all
+}
+
+// end cancels what the session has at work and waits for its own listens. The
+// session was removed before.
+func (sess *session) end(cause error) {
+	sess.mu.Lock()
+	sess.closed = cause
+	for _, cancel := range sess.calls {
+		cancel(cause)
+	}
+	sess.mu.Unlock()
+	sess.Session.Close(cause)
+}
+
+var errDuplicate = errors.New("a request with this id is already at work in the session; ids are used once")
+
+// begin registers a call, so that it can be cancelled by its id.
+func (sess *session) begin(id jsonrpc.ID, cancel context.CancelCauseFunc) error {
+	sess.mu.Lock()
+	defer sess.mu.Unlock()
+	if sess.closed != nil {
+		return sess.closed
+	}
+	if sess.calls[id] != nil {
+		return errDuplicate
+	}
+	if sess.calls == nil {
+		sess.calls = map[jsonrpc.ID]context.CancelCauseFunc{}
+	}
+	sess.calls[id] = cancel
+	return nil
+}
+
+func (sess *session) over(id jsonrpc.ID) {
+	sess.mu.Lock()
+	defer sess.mu.Unlock()
+	delete(sess.calls, id)
+}
+
+// note takes a notification of the client.
+func (sess *session) note(msg *jsonrpc.Message) {
+	if msg.Method != revision.NoteCancelled {
+		return // there is nothing to do for the others
+	}
+	raw, _ := msg.Param("requestId")
+	id, err := jsonrpc.ParseID(raw)
+	if err != nil {
+		return // malformed cancellations are ignored (2025-11-25, utilities/cancellation)
+	}
+	cause := ErrCancelled
+	if raw, ok := msg.Param("reason"); ok {
+		if reason, err := jsonx.Unquote(raw); err == nil && reason != "" {
+			cause = fmt.Errorf("%w: %q", ErrCancelled, clip(reason))
+		}
+	}
+	// An initialize is not among the calls, and so cannot be cancelled.
+	sess.mu.Lock()
+	cancel := sess.calls[id]
+	sess.mu.Unlock()
+	if cancel != nil {
+		cancel(cause)
+	}
+}
+
+// answer takes a response of the client to a request of ours. One that nobody
+// waits for may be late, and is dropped.
+func (sess *session) answer(msg *jsonrpc.Message) {
+	sess.mu.Lock()
+	got := sess.asked[msg.ID]
+	delete(sess.asked, msg.ID)
+	sess.mu.Unlock()
+	if got != nil {
+		got <- msg // has room for the one answer
+	}
+}
+
+// ask sends a request of ours on the response of a call and waits for the answer,
+// which comes by another POST.
+func (sess *session) ask(ctx context.Context, p *response, method string, params json.RawMessage) (json.RawMessage, error) {
+	got := make(chan *jsonrpc.Message, 1)
+	sess.mu.Lock()
+	sess.lastAsk++
+	id := jsonrpc.IntID(sess.lastAsk)
+	if sess.asked == nil {
+		sess.asked = map[jsonrpc.ID]chan *jsonrpc.Message{}
+	}
+	sess.asked[id] = got
+	sess.mu.Unlock()
+	defer func() {
+		sess.mu.Lock()
+		delete(sess.asked, id)
+		sess.mu.Unlock()
+	}()
+	if err := p.send(jsonrpc.AppendRequest(nil, id, method, params)); err != nil {
+		return nil, fmt.Errorf("ask the client: %w", err)
+	}
+	select {
+	case msg := <-got:
+		if msg.Error != nil {
+			return nil, msg.Error
+		}
+		return msg.Result, nil
+	case <-ctx.Done():
+		note := id.AppendJSON([]byte(`{"requestId":`))
+		_ = p.Notify(revision.NoteCancelled, append(note, '}')) // a courtesy
+		return nil, context.Cause(ctx)
+	}
+}
