@@ -31,7 +31,7 @@ const (
 type Frame struct {
 	Time time.Time // zero: not recorded
 	Dir  Dir
-	Conn string // name of the connection; empty: not recorded
+	Conn string // name of the connection, no secret such as a session id; empty: not recorded
 	Lost int    // frames dropped just before this one because the sink was slow
 
 	Msg  json.RawMessage // a message or batch, the bytes as they came

@@ -111,9 +111,9 @@ func NewRedactor(opts *RedactorOptions) *Redactor {
 }
 
 // fold brings apiKey, api_key and API-Key to one form.
-func fold(name string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
-}
+func fold(name string) string { return strings.ToLower(separators.Replace(name)) }
+
+var separators = strings.NewReplacer("_", "", "-", "")
 
 // Frame returns f without its secrets. Msg, Raw and HTTP of f are not
 // changed; what had nothing to replace is shared with f.

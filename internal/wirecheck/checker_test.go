@@ -114,7 +114,7 @@ var legacy = []exchange{
 		< {RPC,"method":"notifications/progress","params":{"progressToken":7,"progress":1}}`, `PROG-26-009`},
 	{"cancel", `> {RPC,"id":1,"method":"tools/list"}
 		> {RPC,"method":"notifications/cancelled","params":{"requestId":1,"reason":"x"}}`, ""},
-	{"cancel of nothing CANC-25-001", `> {RPC,"method":"notifications/cancelled","params":{"requestId":1}}`, `CANC-26-008`},
+	{"cancel of nothing CANC-25-001", `> {RPC,"method":"notifications/cancelled","params":{"requestId":1}}`, `CANC-25-001`},
 }
 
 // These hold in every revision.
@@ -331,6 +331,7 @@ func Test2026_07_28(t *testing.T) {
 		{"SUB-26-003", listen + `< {RPC,"method":"notifications/tools/list_changed","params":{"_meta":{SUB:"l"}}}`, "SUB-26-003"},
 		{"SUB-26-004", listen + `< {RPC,"method":"notifications/subscriptions/acknowledged","params":{"_meta":{SUB:"l"},"notifications":{"promptsListChanged":true}}}`, "SUB-26-004"},
 		{"SUB-26-006", listen + ack + `< {RPC,"method":"notifications/tools/list_changed"}`, "SUB-26-006"},
+		{"CANC-26-008", `> {RPC,"method":"notifications/cancelled","params":{"requestId":1}}`, "CANC-26-008"},
 		{"CANC-26-009", `> {RPC,"id":1,"method":"tools/list","params":{META}}
 			< {RPC,"method":"notifications/cancelled","params":{"requestId":1}}`, "CANC-26-009"},
 		{"progress of the client", `> {RPC,"method":"notifications/progress","params":{"progressToken":1,"progress":1}}`, "client has no notification"},
@@ -357,6 +358,9 @@ func TestAnyRevision(t *testing.T) {
 		{"INIT-25-001", `> {RPC,"id":1,"method":"tools/list"}`, "INIT-25-001"},
 		{"ping first", `> {RPC,"id":1,"method":"ping"}
 			< {RPC,"id":1,"result":{}}`, ""},
+		{"a new session has its own ids", opened("2025-06-18") + `> {RPC,"id":1,"method":"ping"}
+			< {RPC,"id":1,"result":{}}
+			` + opened("2025-06-18") + `> {RPC,"id":1,"method":"ping"}`, ""},
 		{"settled version decides", opened("2024-11-05") + `< {RPC,"id":1,"method":"elicitation/create","params":{}}`, "2024-11-05|server has no request"},
 		{"request of the server before initialize", `< {RPC,"id":1,"method":"roots/list"}`, "before initialize"},
 		{"notification of a modern server", `> {RPC,"id":1,"method":"tools/call","params":{META,"name":"a"}}

@@ -137,9 +137,13 @@ func (c *Checker) cancelled(m *envelope, s *spec, def string, params any) error 
 		}
 		return nil
 	}
+	rule := "CANC-25-001"
+	if s.modern {
+		rule = "CANC-26-008"
+	}
 	switch r := c.open[m.sender][id]; {
 	case r == nil && !c.answered[m.sender][id]:
-		return m.fault(s, def, "/params/requestId", "CANC-26-008", "no request of the %v has this id", m.sender)
+		return m.fault(s, def, "/params/requestId", rule, "no request of the %v has this id", m.sender)
 	case r != nil && r.method == "initialize":
 		return m.fault(s, def, "/params/requestId", "CANC-25-002", "initialize cannot be cancelled")
 	}

@@ -28,6 +28,9 @@ func (c *Checker) request(m *envelope) error {
 	if task, ok := c.tasks[m.sender][text(at(params, "taskId"))]; ok && def == "GetTaskPayloadRequest" {
 		r.result = task
 	}
+	if method == "initialize" && m.sender == client && !s.modern {
+		c.used = [2]map[string]bool{make(map[string]bool), make(map[string]bool)} // a new session
+	}
 	reused, pending := c.used[m.sender][m.id], c.open[m.sender][m.id] != nil
 	if m.id != "" {
 		c.open[m.sender][m.id] = r
