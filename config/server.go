@@ -25,7 +25,7 @@ type Server struct {
 	Source    string // "path:line" of its name
 }
 
-// GoString and String name the server only: its fields hold secrets.
+// String names the server and nothing else of it: its fields hold secrets.
 func (s Server) String() string { return "server " + quote(s.Name) }
 
 // GoString returns what String does.
