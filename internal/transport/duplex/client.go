@@ -263,7 +263,7 @@ func (c *Client) read() {
 			}
 			for i := range elements {
 				if elements[i].Err != nil {
-					c.opts.Logger.Warn("server sent no message", "err", elements[i].Err)
+					c.broken(elements[i].Err, frame)
 					continue
 				}
 				c.message(&elements[i].Message)
@@ -272,11 +272,28 @@ func (c *Client) read() {
 		}
 		msg, err := jsonrpc.Decode(frame, lim)
 		if err != nil {
-			c.opts.Logger.Warn("server sent no message", "err", err, "line", clip(frame))
+			c.broken(err, frame)
 			continue
 		}
 		c.message(&msg)
 	}
+}
+
+// broken deals with a frame that is no message: if it was an answer, the call
+// fails with what is wrong; anything else, such as a stray print of the server, is
+// logged and passed over.
+func (c *Client) broken(err error, frame []byte) {
+	var bad *jsonrpc.DecodeError
+	if errors.As(err, &bad) && !bad.ID.IsZero() {
+		c.mu.Lock()
+		cl := c.calls[bad.ID]
+		c.mu.Unlock()
+		if cl != nil {
+			cl.put(nil, &jsonrpc.Message{ID: bad.ID, Error: &jsonrpc.Error{Code: bad.Err.Code, Message: "the server's answer is no valid message: " + bad.Err.Message}})
+			return
+		}
+	}
+	c.opts.Logger.Warn("server sent no message", "err", err, "line", clip(frame))
 }
 
 // tooLarge fails the call whose answer was skipped, if that can be told.

@@ -140,12 +140,23 @@ func (p *peer) read() error {
 		}
 		msg, err := jsonrpc.Decode(frame, lim)
 		if err != nil {
-			p.write(decodeError(err))
+			p.broken(err)
 			release(buf)
 			continue
 		}
 		p.message(&msg, buf)
 	}
+}
+
+// broken deals with a frame that is no message: a request is answered with what is
+// wrong, a response fails the request of ours that it belongs to.
+func (p *peer) broken(err error) {
+	var bad *jsonrpc.DecodeError
+	if errors.As(err, &bad) && bad.Response {
+		p.response(&jsonrpc.Message{ID: bad.ID, Error: bad.Err})
+		return
+	}
+	p.write(decodeError(err))
 }
 
 // decodeError answers a frame that is no message.
@@ -337,7 +348,11 @@ func (p *peer) batch(buf *[]byte, lim jsonrpc.Limits) {
 		var wg sync.WaitGroup
 		for i := range elements {
 			el := &elements[i]
-			if el.Err != nil {
+			switch {
+			case el.Err != nil && el.Err.Response:
+				p.response(&jsonrpc.Message{ID: el.Err.ID, Error: el.Err.Err})
+				continue
+			case el.Err != nil:
 				answers[i] = decodeError(el.Err)
 				continue
 			}

@@ -25,6 +25,7 @@ func Own(maxFrame int) (conn jsonrpc.Conn, restore func(), err error) {
 	serving = true
 	in, out := os.Stdin, os.Stdout
 	os.Stdout = os.Stderr
+	catchPipe()
 	conn = jsonrpc.NewLineConn(in, out, nil, maxFrame)
 	return conn, func() {
 		servingMu.Lock()

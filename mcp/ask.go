@@ -1,0 +1,232 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/schema"
+)
+
+// Asking, in all functions of this file:
+//
+//   - A caller that did not declare what the question needs: an error that is
+//     ErrNotSupported, before anything is sent.
+//   - Toward 2026-07-28 an unanswered question returns an error that the handler
+//     must return too (wrapping is fine, and so is asking more questions first: all
+//     of them then travel in one round). The handler runs again with the answers.
+//     A pending question wins over whatever the handler returns.
+//   - A question is known by its place among the questions of the call and by
+//     what it shows; [Key] gives it a name instead.
+
+// AskOption changes one question.
+type AskOption func(*engine.Question)
+
+// Key names a question, so that the answer is found again even when the wording
+// or the order of questions differs between two runs of the handler. Keys must be unique
+// within a call.
+func Key(key string) AskOption { return func(q *engine.Question) { q.Key = key } }
+
+// ElicitRequest is a question to the user.
+type ElicitRequest struct {
+	Message string
+
+	// Schema is the flat object schema of the form to fill in; nil for a URL.
+	Schema json.RawMessage
+
+	// URL is a page to visit instead of a form (since 2025-11-25), else empty.
+	URL string
+}
+
+// ElicitResult is the user's answer to an [ElicitRequest].
+type ElicitResult struct {
+	Action  string         // "accept", "decline" or "cancel"
+	Content map[string]any // the form's values, if accepted
+}
+
+// Elicit asks the user to fill in a form and returns what they entered. T is a
+// struct of strings, numbers, booleans and enums; package schema documents the
+// tags. Errors: [ErrDeclined], [ErrDismissed], [ErrNotSupported], [ErrNoCall], and a
+// *schema.ValidationError if the client sent values that do not fit T.
+//
+// Specification: client/elicitation, since 2025-06-18.
+func Elicit[T any](ctx context.Context, message string, opts ...AskOption) (T, error) {
+	var out T
+	typ, err := schema.For[T]()
+	if err != nil {
+		return out, fmt.Errorf("elicit: %w", err)
+	}
+	form, err := typ.Elicitation()
+	if err != nil {
+		return out, fmt.Errorf("elicit: %w", err)
+	}
+	raw, err := elicit(ctx, message, form, opts)
+	if err != nil {
+		return out, err
+	}
+	if err := typ.Decode(raw, &out); err != nil {
+		return out, fmt.Errorf("elicit: the answer does not fit: %w", err)
+	}
+	return out, nil
+}
+
+// ElicitForm is [Elicit] for a form known only at run time. Content holds the
+// values as encoding/json decodes them into any.
+func ElicitForm(ctx context.Context, message string, form json.RawMessage, opts ...AskOption) (*ElicitResult, error) {
+	raw, err := elicit(ctx, message, form, opts)
+	switch {
+	case errors.Is(err, ErrDeclined):
+		return &ElicitResult{Action: "decline"}, nil
+	case errors.Is(err, ErrDismissed):
+		return &ElicitResult{Action: "cancel"}, nil
+	case err != nil:
+		return nil, err
+	}
+	res := &ElicitResult{Action: "accept"}
+	if err := jsonx.Unmarshal(raw, &res.Content); err != nil {
+		return nil, fmt.Errorf("elicit: %w", err)
+	}
+	return res, nil
+}
+
+// Confirm asks the user a question that is answered by yes or no. A refusal to
+// answer is no answer: it returns [ErrDeclined] or [ErrDismissed].
+func Confirm(ctx context.Context, message string, opts ...AskOption) (bool, error) {
+	type form struct {
+		Confirm bool `json:"confirm" title:"Yes?"`
+	}
+	v, err := Elicit[form](ctx, message, opts...)
+	return v.Confirm, err
+}
+
+// ElicitURL asks the user to visit a page, for instance to log in at a third party.
+// Nil means that the user agreed to open it, not that they finished there. It needs a
+// caller of 2025-11-25 or later.
+//
+// Specification: 2026-07-28, client/elicitation, URL mode.
+func ElicitURL(ctx context.Context, message, url string, opts ...AskOption) error {
+	params := encode(struct {
+		Mode    string `json:"mode"`
+		Message string `json:"message"`
+		URL     string `json:"url"`
+	}{"url", message, url})
+	raw, err := ask(ctx, revision.MethodElicit, params, opts)
+	if err != nil {
+		return err
+	}
+	_, err = accepted(raw)
+	return err
+}
+
+func elicit(ctx context.Context, message string, form json.RawMessage, opts []AskOption) (json.RawMessage, error) {
+	params := encode(struct {
+		Mode    string          `json:"mode"`
+		Message string          `json:"message"`
+		Schema  json.RawMessage `json:"requestedSchema"`
+	}{"form", message, form})
+	raw, err := ask(ctx, revision.MethodElicit, params, opts)
+	if err != nil {
+		return nil, err
+	}
+	return accepted(raw)
+}
+
+// accepted returns the content of an ElicitResult whose action is accept.
+func accepted(raw json.RawMessage) (json.RawMessage, error) {
+	var res struct {
+		Action  string          `json:"action"`
+		Content json.RawMessage `json:"content"`
+	}
+	if err := jsonx.Unmarshal(raw, &res); err != nil {
+		return nil, fmt.Errorf("elicit: the client's answer: %w", err)
+	}
+	switch res.Action {
+	case "accept":
+		return orObject(res.Content), nil
+	case "decline":
+		return nil, ErrDeclined
+	case "cancel":
+		return nil, ErrDismissed
+	}
+	return nil, fmt.Errorf("elicit: the client's answer has the unknown action %q", clip(res.Action))
+}
+
+// Root is a folder or file that the client lets servers work on.
+type Root struct {
+	URI  string `json:"uri"` // a file: URI
+	Name string `json:"name,omitempty"`
+	Meta Meta   `json:"_meta,omitempty"`
+}
+
+// Roots asks the client for its roots.
+//
+// Specification: 2026-07-28, client/roots (deprecated there, but served).
+func Roots(ctx context.Context, opts ...AskOption) ([]Root, error) {
+	raw, err := ask(ctx, revision.MethodRoots, nil, opts)
+	if err != nil {
+		return nil, err
+	}
+	var res struct {
+		Roots []Root `json:"roots"`
+	}
+	if err := jsonx.Unmarshal(raw, &res); err != nil {
+		return nil, fmt.Errorf("roots: the client's answer: %w", err)
+	}
+	return res.Roots, nil
+}
+
+// Once runs fn at most once per call, however many rounds of questions the call
+// takes, and returns its result in each round. T is kept as JSON in the sealed
+// requestState, so it should be small. An error of fn is returned and not kept.
+//
+// A client that sends an old state again makes fn run again. What must never
+// happen twice, such as a payment, needs [StateConfig.Store] or an idempotency key.
+func Once[T any](ctx context.Context, key string, fn func(context.Context) (T, error)) (T, error) {
+	var out T
+	call := engine.From(ctx)
+	if call == nil {
+		return out, ErrNoCall
+	}
+	key = "once:" + key
+	if raw, ok := call.Recall(key); ok {
+		if err := jsonx.Unmarshal(raw, &out); err != nil {
+			return out, fmt.Errorf("once: kept value: %w", err)
+		}
+		return out, nil
+	}
+	out, err := fn(ctx)
+	if err != nil {
+		return out, err
+	}
+	raw, err := jsonx.Marshal(out)
+	if err != nil {
+		return out, fmt.Errorf("once: keep value: %w", err)
+	}
+	call.Remember(key, raw)
+	return out, nil
+}
+
+// ask puts one question to whoever made the call of ctx.
+func ask(ctx context.Context, method string, params json.RawMessage, opts []AskOption) (json.RawMessage, error) {
+	call := engine.From(ctx)
+	if call == nil {
+		return nil, ErrNoCall
+	}
+	q := engine.Question{Method: method, Params: params}
+	for _, o := range opts {
+		o(&q)
+	}
+	answers, err := call.Ask(ctx, q)
+	if err != nil {
+		var lacks *engine.LacksError
+		if errors.As(err, &lacks) {
+			return nil, fmt.Errorf("%w: %w", ErrNotSupported, err)
+		}
+		return nil, err
+	}
+	return answers[0], nil
+}

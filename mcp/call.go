@@ -1,0 +1,207 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+)
+
+// Call is what is known of the call that a handler serves.
+type Call struct {
+	Revision     Revision       // that the caller speaks
+	Client       Implementation // as the caller names itself
+	Capabilities Capabilities   // what the caller can answer
+	Principal    string         // who the caller is, empty if nobody was authenticated
+	Header       http.Header    // of the HTTP request, nil on other transports
+	Meta         Meta           // the request's _meta
+	Round        int            // rounds of questions answered before this run, 0 on the first
+}
+
+// CallFrom returns the call being served, nil if ctx belongs to none.
+func CallFrom(ctx context.Context) *Call {
+	c := engine.From(ctx)
+	if c == nil {
+		return nil
+	}
+	out := &Call{
+		Revision:  Revision(c.Peer.Revision.Name),
+		Principal: c.Peer.Principal,
+		Header:    c.Header,
+		Round:     c.Round(),
+	}
+	// What does not decode was never declared: the peer's own description is
+	// for display and must not fail the call.
+	_ = jsonx.Unmarshal(orObject(c.Peer.Info), &out.Client)
+	_ = jsonx.Unmarshal(orObject(c.Peer.Capabilities), &out.Capabilities)
+	if raw, ok := jsonx.Lookup(c.Params, "_meta"); ok {
+		_ = jsonx.Unmarshal(raw, &out.Meta)
+	}
+	return out
+}
+
+// Progress tells the caller how far the work is. Total is 0 if unknown; done must
+// grow from call to call (what does not is left out). It does nothing if the caller
+// did not ask for progress.
+//
+// Specification: 2026-07-28, basic/patterns/progress.
+func Progress(ctx context.Context, done, total float64, message string) {
+	c := engine.From(ctx)
+	if c == nil {
+		return
+	}
+	c.Progress(done, total, message)
+}
+
+// Log returns a logger whose records go to the caller, at the level it asked for.
+// Outside a call, or if the caller asked for none, records go nowhere. The record's
+// message and attributes become the data of notifications/message; an attribute
+// "logger" names the logger.
+//
+// Specification: 2026-07-28, server/utilities/logging (deprecated there, but served).
+func Log(ctx context.Context) *slog.Logger {
+	c := engine.From(ctx)
+	if c == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(&logHandler{call: c})
+}
+
+// Notify sends a notification on the stream of the call, for instance one of an
+// extension. It does nothing outside a call.
+func Notify(ctx context.Context, method string, params any) error {
+	c := engine.From(ctx)
+	if c == nil {
+		return ErrNoCall
+	}
+	raw, err := jsonx.Marshal(params)
+	if err != nil {
+		return err
+	}
+	return c.Emit(method, raw)
+}
+
+// logHandler writes log records as notifications/message on the stream of a call.
+type logHandler struct {
+	call  *engine.Call
+	name  string
+	group string
+	attrs []slog.Attr
+}
+
+func (h *logHandler) Enabled(_ context.Context, l slog.Level) bool {
+	return h.call.LogEnabled(logLevel(l))
+}
+
+func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
+	name := h.name
+	data := map[string]any{}
+	add := func(prefix string, a slog.Attr) {
+		v := a.Value.Resolve()
+		if prefix == "" && a.Key == "logger" && v.Kind() == slog.KindString {
+			name = v.String()
+			return
+		}
+		data[prefix+a.Key] = logValue(v)
+	}
+	for _, a := range h.attrs {
+		add("", a)
+	}
+	r.Attrs(func(a slog.Attr) bool { add(h.group, a); return true })
+	var payload any = r.Message
+	if len(data) > 0 {
+		data["message"] = r.Message
+		payload = data
+	}
+	raw, err := jsonx.Marshal(struct {
+		Level  string `json:"level"`
+		Logger string `json:"logger,omitempty"`
+		Data   any    `json:"data"`
+	}{logLevel(r.Level), name, payload})
+	if err != nil {
+		return err
+	}
+	return h.call.Emit(revision.NoteMessage, raw)
+}
+
+func (h *logHandler) WithAttrs(as []slog.Attr) slog.Handler {
+	out := *h
+	out.attrs = append([]slog.Attr(nil), h.attrs...)
+	for _, a := range as {
+		if h.group == "" && a.Key == "logger" {
+			out.name = a.Value.String()
+			continue
+		}
+		a.Key = h.group + a.Key
+		out.attrs = append(out.attrs, a)
+	}
+	return &out
+}
+
+func (h *logHandler) WithGroup(name string) slog.Handler {
+	out := *h
+	out.group += name + "."
+	return &out
+}
+
+// logValue makes a value fit for JSON: what does not marshal is shown as text.
+func logValue(v slog.Value) any {
+	if b, err := jsonx.Marshal(v.Any()); err == nil {
+		return json.RawMessage(b)
+	}
+	return v.String()
+}
+
+// Levels of MCP that slog has no name for, for use with [Log].
+const (
+	LevelNotice    = slog.LevelInfo + 2
+	LevelCritical  = slog.LevelError + 4
+	LevelAlert     = slog.LevelError + 8
+	LevelEmergency = slog.LevelError + 12
+)
+
+// logLevel names a level as the specification does (RFC 5424).
+func logLevel(l slog.Level) string {
+	switch {
+	case l < slog.LevelInfo:
+		return "debug"
+	case l < LevelNotice:
+		return "info"
+	case l < slog.LevelWarn:
+		return "notice"
+	case l < slog.LevelError:
+		return "warning"
+	case l < LevelCritical:
+		return "error"
+	case l < LevelAlert:
+		return "critical"
+	case l < LevelEmergency:
+		return "alert"
+	}
+	return "emergency"
+}
+
+// slogLevel is the inverse of logLevel; an unknown name is Info.
+func slogLevel(name string) slog.Level {
+	switch name {
+	case "debug":
+		return slog.LevelDebug
+	case "notice":
+		return LevelNotice
+	case "warning":
+		return slog.LevelWarn
+	case "error":
+		return slog.LevelError
+	case "critical":
+		return LevelCritical
+	case "alert":
+		return LevelAlert
+	case "emergency":
+		return LevelEmergency
+	}
+	return slog.LevelInfo
+}

@@ -1,0 +1,316 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/transport/duplex"
+	"github.com/patchbay-dev/patchbay/internal/transport/stdio"
+	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
+)
+
+// A Client opens sessions with servers. Its fields are read when a session opens
+// and not after. One Client may open many sessions; it remembers which servers are
+// legacy.
+type Client struct {
+	Name, Title, Version string
+
+	// OnElicit answers questions to the user. Nil: elicitation is not declared.
+	// Fields that the answer leaves out get the defaults of the form.
+	OnElicit func(ctx context.Context, r *ElicitRequest) (*ElicitResult, error)
+
+	// OnSample answers requests for a language model's completion. Nil: sampling is
+	// not declared.
+	OnSample func(ctx context.Context, r *SampleRequest) (*SampleResult, error)
+
+	// Roots answers requests for the client's roots. Nil: roots are not declared.
+	Roots func(ctx context.Context) ([]Root, error)
+
+	// OnEvent is told, one event after the other, what a server sends outside of
+	// calls. It must not wait for the session it is given. Nil: nobody is.
+	OnEvent func(s *Session, e Event)
+
+	// LogLevel is the least level of log messages to ask servers for. Nil: none.
+	LogLevel slog.Leveler
+
+	// HTTPClient carries requests to HTTP servers. Nil: one without an overall
+	// time-out, as calls may be long.
+	HTTPClient *http.Client
+
+	// Header is sent with each HTTP request.
+	Header http.Header
+
+	Revisions []Revision // nil: all
+	Limits    Limits
+
+	// OnFrame is told of each message on the wire. Nil: nobody is.
+	OnFrame func(Frame)
+
+	// Logger gets what a session cannot return to anybody. Nil: it is discarded.
+	Logger *slog.Logger
+
+	mu   sync.Mutex
+	eras map[string]bool // true: the server is legacy; by address or command; guarded by mu
+}
+
+// A Transport opens connections of a kind that this package does not know.
+type Transport interface {
+	// Connect opens a connection. Ctx bounds the opening alone.
+	Connect(ctx context.Context) (Conn, error)
+}
+
+// Event is a notification that a server sent outside of any call.
+type Event struct {
+	Method string          // "notifications/tools/list_changed" and others
+	Params json.RawMessage // nil if there were none
+
+	URI string      // of the resource that changed, for notifications/resources/updated
+	Log *LogMessage // for notifications/message
+}
+
+// LogMessage is a log record of a server.
+type LogMessage struct {
+	Level  slog.Level // with LevelNotice and others where slog has no name
+	Logger string
+	Data   json.RawMessage
+}
+
+// HTTPError is an HTTP answer that is no success, without a JSON-RPC error in it
+// that would say more.
+type HTTPError struct {
+	Status int
+	Header http.Header
+	Body   string // its beginning, for people
+}
+
+func (e *HTTPError) Error() string {
+	if e.Body == "" {
+		return fmt.Sprintf("HTTP %d %s", e.Status, http.StatusText(e.Status))
+	}
+	return fmt.Sprintf("HTTP %d %s: %q", e.Status, http.StatusText(e.Status), e.Body)
+}
+
+// ExitError says that the process of a server has ended, how, and what it wrote
+// last to standard error.
+type ExitError struct {
+	Command string
+	State   string // "exit status 1", "signal: killed"
+	Stderr  string // at most 2 KiB
+}
+
+func (e *ExitError) Error() string {
+	s := fmt.Sprintf("server process %q ended: %s", e.Command, e.State)
+	if e.Stderr != "" {
+		s += fmt.Sprintf("; it last said: %q", e.Stderr)
+	}
+	return s
+}
+
+// publicError turns an error of a transport into one of this package.
+func publicError(err error) error {
+	var he *engine.HTTPError
+	var ee *stdio.ExitError
+	switch {
+	case errors.As(err, &he):
+		if he.RPC != nil {
+			return he.RPC
+		}
+		return &HTTPError{he.Status, he.Header, he.Body}
+	case errors.As(err, &ee):
+		return &ExitError{ee.Command, ee.State, ee.Stderr}
+	case errors.Is(err, duplex.ErrClosed):
+		return ErrClosed
+	}
+	return err
+}
+
+// Dial opens a session with an HTTP server. Ctx bounds the opening alone.
+//
+// The era of the server is found by asking it (server/discover first, initialize if
+// that is no success of the modern era) and remembered for later Dials. Answers such as
+// 401 or 503 decide nothing and are returned as [*HTTPError].
+//
+// Specification: 2026-07-28, basic/transports/streamable-http, Backward Compatibility.
+func (c *Client) Dial(ctx context.Context, url string) (*Session, error) {
+	if err := checkURL(url); err != nil {
+		return nil, err
+	}
+	s := c.newSession()
+	s.wire = streamable.NewClient(streamable.ClientOptions{
+		URL: url, HTTP: c.HTTPClient, Inbox: (*inbox)(s), MaxMessage: orDefault(c.Limits.Message, 16<<20),
+		MaxDepth: s.limits.Depth, Tap: c.tap(), Header: c.Header, Logger: s.log,
+	})
+	if err := s.openHTTP(ctx, url); err != nil {
+		s.wire.Close()
+		return nil, fmt.Errorf("dial %s: %w", url, publicError(err))
+	}
+	s.begin()
+	return s, nil
+}
+
+// Start starts a server as a child process and opens a session over its standard
+// streams. Cmd.Stdin and cmd.Stdout must be nil; cmd.Stderr gets what the server
+// writes there. Ctx bounds the opening alone; the process ends with the session:
+// its input is closed, then it is asked to terminate, then killed, with everything
+// in its process group, within 4 seconds. If this process dies, so does the child on
+// Linux and Windows.
+//
+// Specification: 2026-07-28, basic/transports/stdio.
+func (c *Client) Start(ctx context.Context, cmd *exec.Cmd) (*Session, error) {
+	if cmd.Err != nil {
+		return nil, fmt.Errorf("start: %w", cmd.Err)
+	}
+	key := fmt.Sprint(cmd.Args, cmd.Dir)
+	again := cloneCmd(cmd)
+	s, err := c.start(ctx, cmd, key)
+	if errors.Is(err, errProbeFatal) {
+		// Some servers exit at the first message they do not know. They are legacy.
+		c.remember(key, true)
+		s, err = c.start(ctx, again, key)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start %q: %w", cmd.Path, publicError(err))
+	}
+	return s, nil
+}
+
+func (c *Client) start(ctx context.Context, cmd *exec.Cmd, key string) (*Session, error) {
+	child, err := stdio.Start(cmd, c.Limits.Message)
+	if err != nil {
+		return nil, err
+	}
+	return c.openDuplex(ctx, child.Conn(), key, child.Explain)
+}
+
+// cloneCmd copies what describes a command that has not been started.
+func cloneCmd(cmd *exec.Cmd) *exec.Cmd {
+	out := exec.Command(cmd.Path)
+	out.Args, out.Env, out.Dir, out.Stderr, out.ExtraFiles = cmd.Args, cmd.Env, cmd.Dir, cmd.Stderr, cmd.ExtraFiles
+	if cmd.SysProcAttr != nil {
+		attr := *cmd.SysProcAttr
+		out.SysProcAttr = &attr
+	}
+	return out
+}
+
+// Connect opens a session over a transport of another kind. Ctx bounds the opening
+// alone.
+func (c *Client) Connect(ctx context.Context, t Transport) (*Session, error) {
+	conn, err := t.Connect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	s, err := c.openDuplex(ctx, conn, "", nil)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", publicError(err))
+	}
+	return s, nil
+}
+
+func (c *Client) openDuplex(ctx context.Context, conn Conn, key string, explain func(error) error) (*Session, error) {
+	s := c.newSession()
+	s.wire = duplex.NewClient(conn, duplex.ClientOptions{
+		Inbox: (*inbox)(s), MaxDepth: s.limits.Depth, Tap: c.tap(), Logger: s.log, Explain: explain,
+	})
+	if err := s.openDuplex(ctx, key); err != nil {
+		s.wire.Close()
+		return nil, err
+	}
+	s.begin()
+	return s, nil
+}
+
+func (c *Client) newSession() *Session {
+	s := &Session{
+		client: c, limits: c.Limits.withDefaults(), log: c.Logger,
+		events: make(chan Event, 256), subscribed: map[string]int{}, parked: map[string]*parkedCall{},
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.idle = orDefault(c.Limits.CallTimeout, time.Minute)
+	s.caps = c.capabilities()
+	return s
+}
+
+func (c *Client) tap() engine.Tap {
+	if c.OnFrame == nil {
+		return nil
+	}
+	return func(sent bool, data []byte) { c.OnFrame(Frame{sent, data}) }
+}
+
+func (c *Client) implementation() Implementation {
+	return Implementation{Name: orDefault(c.Name, "patchbay"), Title: c.Title, Version: orDefault(c.Version, "0")}
+}
+
+// capabilities declares what the client's fields can answer, in the form of the
+// newest revision.
+func (c *Client) capabilities() json.RawMessage {
+	caps := Capabilities{}
+	if c.OnElicit != nil {
+		caps["elicitation"] = json.RawMessage(`{"form":{},"url":{}}`)
+	}
+	if c.OnSample != nil {
+		caps["sampling"] = json.RawMessage(`{"tools":{}}`)
+	}
+	if c.Roots != nil {
+		caps["roots"] = json.RawMessage(`{}`)
+	}
+	return encode(caps)
+}
+
+// remember keeps whether a server is legacy (VER-26-007).
+func (c *Client) remember(key string, legacy bool) {
+	if key == "" {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.eras == nil {
+		c.eras = map[string]bool{}
+	}
+	c.eras[key] = legacy
+}
+
+func (c *Client) knownLegacy(key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.eras[key]
+}
+
+// answer answers a question of a server with the client's own functions.
+func (c *Client) answer(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	switch {
+	case method == revision.MethodElicit && c.OnElicit != nil:
+		return c.elicit(ctx, params)
+	case method == revision.MethodSample && c.OnSample != nil:
+		r, err := decodeSampleRequest(params)
+		if err != nil {
+			return nil, Errorf(CodeInvalidParams, "%v", err)
+		}
+		res, err := c.OnSample(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		return res.encode(), nil
+	case method == revision.MethodRoots && c.Roots != nil:
+		roots, err := c.Roots(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return encode(struct {
+			Roots []Root `json:"roots"`
+		}{roots}), nil
+	}
+	return nil, Errorf(CodeMethodNotFound, "this client does not answer %q", clip(method))
+}

@@ -1,0 +1,44 @@
+// Package mcp is the Model Context Protocol for Go: servers made of plain
+// functions, and clients that drive any server, on all five revisions and every
+// transport with the same code.
+//
+// Everything is a [Handler], the way everything is an http.Handler in net/http.
+// A [Server] answers requests from its registry of tools, prompts and resources. A
+// [Session], our end of a connection to a remote server, answers them by
+// forwarding. A [Middleware] turns one Handler into another.
+//
+// A server is three statements:
+//
+//	srv := &mcp.Server{Name: "calc", Version: "1.0.0"}
+//	mcp.AddTool(srv, mcp.Tool{Name: "add", Description: "Add two numbers"}, add)
+//	log.Fatal(srv.ServeStdio(context.Background())) // or: http.Handle("/mcp", srv)
+//
+// A client is two:
+//
+//	s, err := client.Dial(ctx, "http://127.0.0.1:7420/mcp") // or Start, with an exec.Cmd
+//	res, err := s.CallTool(ctx, "add", map[string]any{"a": 1, "b": 2})
+//
+// # Revisions
+//
+// Public types carry no detail of a revision. The package speaks 2026-07-28
+// inside; one table per older revision converts at the edge of a connection.
+// [CallFrom] tells a handler which revision its caller speaks, should it care.
+//
+// # Asking
+//
+// [Elicit], [Confirm], [ElicitURL], [Sample] and [Roots] put a question to the caller
+// from inside a handler. Up to 2025-11-25 the question travels as a request of the
+// server's own and the handler waits. In 2026-07-28 it travels in the result: the
+// handler returns the error it got, and runs again from the top when the answer
+// has come. Code between two questions therefore runs once per round; [Once]
+// keeps what must happen only once.
+//
+// # Guarantees
+//
+//   - A panic in a handler answers that one call with an internal error.
+//   - Notifications of a call arrive before its answer, in the order they were sent.
+//   - A handler's context ends when the caller cancels, its connection closes,
+//     the server shuts down or [Limits.CallTimeout] passes; context.Cause says which.
+//   - Every Close and Shutdown is bounded in time.
+//   - A Server, a Session and a Client may be used by several goroutines at once.
+package mcp

@@ -1,0 +1,288 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// How a client finds out which era a server belongs to (2026-07-28,
+// basic/versioning, Backward Compatibility; spec table "Client, all five
+// revisions"). Only positive evidence decides: a DiscoverResult or one of the
+// modern era's own error codes means modern, an answer to initialize means legacy.
+
+// probeTime bounds the wait for an answer to server/discover on a pipe, where a
+// legacy server may stay silent.
+const probeTime = 5 * time.Second
+
+// errProbeFatal says that the server went away while it was probed.
+var errProbeFatal = errors.New("the server ended when it was asked server/discover")
+
+// openDuplex opens a session on a pipe.
+func (s *Session) openDuplex(ctx context.Context, key string) error {
+	modern, legacy, err := s.eras()
+	if err != nil {
+		return err
+	}
+	if modern == nil || (legacy != nil && s.client.knownLegacy(key)) {
+		s.how = "initialize, as the client speaks only legacy revisions"
+		if modern != nil {
+			s.how = "initialize, as this server was legacy before"
+		}
+		return s.initialize(ctx, legacy)
+	}
+	probe, cancel := context.WithTimeoutCause(ctx, probeTime, errNoAnswer)
+	defer cancel()
+	verdict, err := s.discover(probe, modern)
+	switch {
+	case verdict == verdictModern:
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case legacy == nil:
+		return fmt.Errorf("the server does not speak %s: %w", modern.Name, err)
+	case s.wireEnded():
+		return fmt.Errorf("%w: %w", errProbeFatal, err)
+	case verdict == verdictOlder:
+		legacy = s.older
+		s.how = "server/discover named only legacy revisions; initialize"
+	default:
+		s.how = fmt.Sprintf("initialize, after server/discover failed: %v", publicError(err))
+	}
+	if err := s.initialize(ctx, legacy); err != nil {
+		return err
+	}
+	s.client.remember(key, true)
+	return nil
+}
+
+// openHTTP opens a session with an HTTP server.
+func (s *Session) openHTTP(ctx context.Context, address string) error {
+	modern, legacy, err := s.eras()
+	if err != nil {
+		return err
+	}
+	key := origin(address)
+	if modern == nil || (legacy != nil && s.client.knownLegacy(key)) {
+		s.how = "initialize, as the client speaks only legacy revisions"
+		if modern == nil {
+			return s.initialize(ctx, legacy)
+		}
+		s.how = "initialize, as this server was legacy before"
+		if err = s.initialize(ctx, legacy); err == nil {
+			return nil
+		}
+		s.client.remember(key, false) // the assumption failed: ask again
+	}
+	verdict, err := s.discover(ctx, modern)
+	switch {
+	case verdict == verdictModern:
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case verdict == verdictNone:
+		return err
+	case legacy == nil:
+		return fmt.Errorf("the server does not speak %s: %w", modern.Name, err)
+	case verdict == verdictOlder:
+		legacy = s.older
+		s.how = "server/discover named only legacy revisions; initialize"
+	default:
+		s.how = fmt.Sprintf("initialize, after server/discover failed: %v", publicError(err))
+	}
+	if err := s.initialize(ctx, legacy); err != nil {
+		var he *engine.HTTPError
+		if errors.As(err, &he) && (he.Status == http.StatusNotFound || he.Status == http.StatusMethodNotAllowed) {
+			return fmt.Errorf("neither server/discover nor initialize is answered here; is this the MCP endpoint? (a server of 2024-11-05 over HTTP+SSE is not supported yet): %w", err)
+		}
+		return err
+	}
+	s.client.remember(key, true)
+	return nil
+}
+
+// eras returns the newest revision of each era that the client speaks.
+func (s *Session) eras() (modern, legacy *revision.Table, err error) {
+	revs := tables(s.client.Revisions)
+	if len(revs) == 0 || (len(s.client.Revisions) > 0 && len(revs) != len(s.client.Revisions)) {
+		return nil, nil, fmt.Errorf("Client.Revisions %v: use some of %v", s.client.Revisions, Revisions())
+	}
+	return revision.Latest(revs, true), revision.Latest(revs, false), nil
+}
+
+// verdict is what a probe found.
+type verdict int
+
+const (
+	verdictNone   verdict = iota // nothing can be said: network, authorization, server fault
+	verdictModern                // modern; the session is open if there was no error
+	verdictOlder                 // the server names only legacy revisions, the best is s.older
+	verdictLegacy                // no sign of the modern era
+)
+
+// discover asks a server what it is, in the modern era.
+func (s *Session) discover(ctx context.Context, modern *revision.Table) (verdict, error) {
+	s.rev = modern
+	raw, err := s.wire.Call(ctx, &engine.Outgoing{Method: revision.MethodDiscover, Params: s.modernParams(json.RawMessage(`{}`), s.caps, "", nil)})
+	if err == nil {
+		versions, ok := jsonx.Lookup(raw, "supportedVersions")
+		if !ok {
+			return verdictLegacy, errors.New("the answer to server/discover has no supportedVersions")
+		}
+		if v, done := s.choose(versions); done {
+			return v, nil
+		}
+		if s.rev == nil {
+			return verdictModern, s.noCommon(versions)
+		}
+		if s.info, err = decodeServerInfo(raw); err != nil {
+			return verdictModern, err
+		}
+		s.how = "server/discover"
+		s.wire.Negotiated(s.rev)
+		return verdictModern, nil
+	}
+	var rpc *jsonrpc.Error
+	var he *engine.HTTPError
+	status := 0
+	if errors.As(err, &he) {
+		status = he.Status
+	}
+	if !errors.As(err, &rpc) {
+		switch {
+		case status >= 400 && status < 500 && status != http.StatusUnauthorized && status != http.StatusForbidden &&
+			status != http.StatusRequestTimeout && status != http.StatusTooManyRequests:
+			return verdictLegacy, err
+		case errors.Is(err, errNoAnswer):
+			return verdictLegacy, err
+		}
+		return verdictNone, err
+	}
+	if status == http.StatusUnauthorized || status == http.StatusForbidden || status >= 500 {
+		return verdictNone, err
+	}
+	switch rpc.Code {
+	case CodeUnsupportedVersion, CodeHeaderMismatch, CodeMissingCapability:
+		versions, ok := jsonx.Lookup(rpc.Data, "supported")
+		if !ok {
+			return verdictModern, err
+		}
+		if v, done := s.choose(versions); done {
+			return v, nil
+		}
+		if s.rev == nil {
+			return verdictModern, s.noCommon(versions)
+		}
+		if s.rev == modern {
+			return verdictModern, err // it names what was just asked for
+		}
+		return s.discover(ctx, s.rev)
+	}
+	return verdictLegacy, err
+}
+
+// choose picks the newest revision that both sides speak. It is done if that is a
+// legacy one; else s.rev is it, nil if there is none.
+func (s *Session) choose(versions json.RawMessage) (verdict, bool) {
+	var names []string
+	if err := jsonx.Unmarshal(versions, &names); err != nil {
+		s.rev = nil
+		return verdictModern, false
+	}
+	var best *revision.Table
+	for _, t := range tables(s.client.Revisions) {
+		for _, n := range names {
+			if n == t.Name {
+				best = t
+			}
+		}
+	}
+	if best != nil && !best.Modern {
+		s.older = best
+		return verdictOlder, true
+	}
+	s.rev = best
+	return verdictModern, false
+}
+
+func (s *Session) noCommon(versions json.RawMessage) error {
+	return fmt.Errorf("no revision in common: the server speaks %s, this client %v", clip(string(versions)), revision.Names(tables(s.client.Revisions)))
+}
+
+// initialize opens a legacy session (2025-11-25, basic/lifecycle).
+func (s *Session) initialize(ctx context.Context, t *revision.Table) error {
+	params := encode(struct {
+		Version      string          `json:"protocolVersion"`
+		Capabilities json.RawMessage `json:"capabilities"`
+		Info         json.RawMessage `json:"clientInfo"`
+	}{t.Name, t.ClientCapabilities(s.caps), t.Implementation(encode(s.client.implementation()))})
+	ctx, cancel := context.WithTimeoutCause(ctx, max(s.idle, probeTime), errNoAnswer)
+	defer cancel()
+	raw, err := s.wire.Call(ctx, &engine.Outgoing{Method: revision.MethodInitialize, Params: params})
+	if err != nil {
+		return fmt.Errorf("initialize: %w", err)
+	}
+	var res struct {
+		Version      string         `json:"protocolVersion"`
+		Capabilities Capabilities   `json:"capabilities"`
+		Info         Implementation `json:"serverInfo"`
+		Instructions string         `json:"instructions"`
+	}
+	if err := jsonx.Unmarshal(raw, &res); err != nil {
+		return fmt.Errorf("initialize: the server's answer: %w", err)
+	}
+	// INIT-25-022: a version that this client does not speak ends the connection.
+	if s.rev = revision.Find(tables(s.client.Revisions), res.Version); s.rev == nil || s.rev.Modern {
+		return fmt.Errorf("initialize: the server answered with revision %q, this client speaks %v", clip(res.Version), revision.Names(tables(s.client.Revisions)))
+	}
+	s.info = &ServerInfo{Implementation: res.Info, Capabilities: res.Capabilities, Instructions: res.Instructions, Revisions: []Revision{Revision(s.rev.Name)}}
+	s.wire.Negotiated(s.rev)
+	if err := s.wire.Notify(ctx, revision.NoteInitialized, nil); err != nil {
+		return fmt.Errorf("initialize: %w", err)
+	}
+	if s.client.LogLevel != nil && res.Capabilities.Has("logging") {
+		level := encode(map[string]string{"level": logLevel(s.client.LogLevel.Level())})
+		if _, err := s.wire.Call(ctx, &engine.Outgoing{Method: revision.MethodSetLevel, Params: level}); err != nil {
+			s.log.Warn("the server did not take the log level", "err", err)
+		}
+	}
+	return nil
+}
+
+func (s *Session) wireEnded() bool {
+	select {
+	case <-s.wire.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+func checkURL(address string) error {
+	u, err := url.Parse(address)
+	if err != nil {
+		return fmt.Errorf("dial: %w", err)
+	}
+	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return fmt.Errorf("dial %q: use a URL such as http://127.0.0.1:7420/mcp", clip(address))
+	}
+	return nil
+}
+
+// origin is what an era is remembered by.
+func origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	return u.Scheme + "://" + u.Host + u.Path
+}

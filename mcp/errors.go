@@ -1,0 +1,78 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// Error is a JSON-RPC error: what a [Handler] returns to answer with one, and
+// what a [Session] returns when the server answered with one. errors.Is compares
+// codes.
+type Error = jsonrpc.Error
+
+// Error codes of JSON-RPC and of MCP.
+const (
+	CodeParse          = jsonrpc.CodeParse
+	CodeInvalidRequest = jsonrpc.CodeInvalidRequest
+	CodeMethodNotFound = jsonrpc.CodeMethodNotFound
+	CodeInvalidParams  = jsonrpc.CodeInvalidParams
+	CodeInternal       = jsonrpc.CodeInternal
+
+	// CodeResourceNotFound is written as -32602 toward 2026-07-28 peers.
+	CodeResourceNotFound = -32002 // 2024-11-05 to 2025-11-25, server/resources
+
+	CodeHeaderMismatch     = -32020 // 2026-07-28, HeaderMismatch
+	CodeMissingCapability  = -32021 // 2026-07-28, MissingRequiredClientCapability
+	CodeUnsupportedVersion = -32022 // 2026-07-28, UnsupportedProtocolVersion
+)
+
+// Errorf makes an [*Error] with a code and a formatted message.
+func Errorf(code int, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// ResourceNotFound is the error for a resource that does not exist, in the form
+// of the caller's revision: -32002 up to 2025-11-25, -32602 since.
+func ResourceNotFound(uri string) *Error {
+	data, _ := json.Marshal(map[string]string{"uri": uri})
+	return &Error{Code: CodeResourceNotFound, Message: fmt.Sprintf("no resource %q", clip(uri)), Data: data}
+}
+
+var (
+	// ErrDeclined says that the user refused a question.
+	ErrDeclined = errors.New("mcp: the user declined")
+	// ErrDismissed says that the user closed a question without an answer.
+	ErrDismissed = errors.New("mcp: the user dismissed the question")
+	// ErrNotSupported says that the other side did not declare what a call
+	// or question needs. Returned unhandled by a handler, it becomes -32021 toward
+	// callers of 2026-07-28.
+	ErrNotSupported = fmt.Errorf("mcp: not supported by the other side: %w", errors.ErrUnsupported)
+	// ErrNoCall says that a function such as [Elicit] was called with a context
+	// that does not belong to a call.
+	ErrNoCall = errors.New("mcp: the context belongs to no call; pass on the one your handler was given")
+	// ErrClosed says that the session or server was closed on this side.
+	ErrClosed = errors.New("mcp: closed")
+)
+
+// ToolError is a tool's own failure, a result with isError, as [CallAs] returns it.
+type ToolError struct {
+	Tool   string
+	Result *ToolResult
+}
+
+// Error returns the text of the result.
+func (e *ToolError) Error() string {
+	return fmt.Sprintf("tool %q: %s", e.Tool, clip(e.Result.Text()))
+}
+
+// clip bounds text of a peer for use in an error.
+func clip(s string) string {
+	const most = 200
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "…"
+}

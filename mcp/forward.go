@@ -1,0 +1,297 @@
+package mcp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+)
+
+// Handle forwards a request to the server, and its questions, progress and log
+// messages to the caller of ctx, whatever revisions the two speak. Ids, progress
+// tokens, and what _meta says about a hop belong to that hop and are made anew (T-01,
+// T-04 of the translation rules).
+//
+// A server that asks by requests of its own, in front of a caller that is asked by
+// results, is left waiting with its call open until the caller comes back with the
+// answer, for at most 15 minutes.
+func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
+	call := engine.From(ctx)
+	switch req.Method {
+	case revision.MethodDiscover:
+		return s.info, nil
+	case revision.MethodListen:
+		return s.forwardListen(ctx, call, req)
+	}
+	x := &outgoingCall{
+		s: s, method: req.Method, caps: json.RawMessage(`{}`),
+		params: forwardParams(req.Params),
+		note:   func(string, json.RawMessage) {},
+		ask: func(context.Context, []engine.Question) ([]json.RawMessage, error) {
+			return nil, ErrNoCall
+		},
+	}
+	if call == nil {
+		raw, err := x.run(ctx)
+		if err != nil {
+			return nil, publicError(err)
+		}
+		return RawResult(raw), nil
+	}
+	x.caps = forwardCapabilities(call.Peer.Capabilities)
+	x.logLevel = call.LogLevel()
+	x.memo = call
+	if call.ProgressWanted() {
+		x.token = json.RawMessage(strconv.FormatInt(s.nextToken.Add(1), 10))
+	}
+	x.ask = func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
+		return call.Ask(ctx, qs...)
+	}
+	x.note = func(method string, params json.RawMessage) { forwardNote(call, method, params) }
+
+	var raw json.RawMessage
+	var err error
+	if s.rev.Modern || !revision.Asks(req.Method) {
+		raw, err = x.run(ctx)
+	} else {
+		raw, err = s.hold(ctx, call, x)
+	}
+	switch {
+	case errors.Is(err, engine.ErrSuspended):
+		return nil, err
+	case err != nil:
+		return nil, publicError(err)
+	}
+	return RawResult(raw), nil
+}
+
+// forwardParams removes from a request what belongs to the hop it came over.
+func forwardParams(params json.RawMessage) json.RawMessage {
+	params = jsonx.Without(nil, orObject(params), "inputResponses", "requestState")
+	meta, ok := jsonx.Lookup(params, "_meta")
+	if !ok {
+		return params
+	}
+	meta = jsonx.Without(nil, meta, engine.MetaVersion, engine.MetaClientInfo, engine.MetaCapabilities, engine.MetaLogLevel,
+		engine.MetaServerInfo, engine.MetaSubscription, "progressToken", "io.modelcontextprotocol/related-task")
+	if len(meta) == 2 {
+		return jsonx.Without(nil, params, "_meta")
+	}
+	return jsonx.With(nil, params, "_meta", meta)
+}
+
+// forwardCapabilities declares to a modern server what the caller can answer (T-15).
+func forwardCapabilities(caps json.RawMessage) json.RawMessage {
+	caps = jsonx.Without(nil, orObject(caps), "tasks", "experimental")
+	if e, ok := jsonx.Lookup(caps, "elicitation"); ok && len(e) == 2 {
+		caps = jsonx.With(nil, caps, "elicitation", []byte(`{"form":{}}`))
+	}
+	if _, ok := jsonx.Lookup(caps, "roots"); ok {
+		caps = jsonx.With(nil, caps, "roots", []byte(`{}`))
+	}
+	return caps
+}
+
+// forwardNote passes on a notification of a forwarded call.
+func forwardNote(call *engine.Call, method string, params json.RawMessage) {
+	switch method {
+	case revision.NoteProgress:
+		var w struct {
+			Done    float64 `json:"progress"`
+			Total   float64 `json:"total"`
+			Message string  `json:"message"`
+		}
+		if jsonx.Unmarshal(params, &w) == nil {
+			call.Progress(w.Done, w.Total, w.Message)
+		}
+		return
+	case revision.NoteMessage:
+		level, _ := jsonx.Lookup(params, "level")
+		if name, err := jsonx.Unquote(level); err != nil || !call.LogEnabled(name) {
+			return
+		}
+	}
+	// A caller that is gone ends the call by its context.
+	_ = call.Emit(method, params)
+}
+
+func (s *Session) forwardListen(ctx context.Context, call *engine.Call, req *Request) (Result, error) {
+	if call == nil {
+		return nil, ErrNoCall
+	}
+	raw, err := rawObject(req, "notifications")
+	if err != nil {
+		return nil, err
+	}
+	var f filter
+	if err := jsonx.Unmarshal(raw, &f); err != nil {
+		return nil, Errorf(CodeInvalidParams, "%s: notifications: %v", req.Method, err)
+	}
+	ack := func() error {
+		return call.Emit(revision.NoteAcknowledged, encode(map[string]filter{"notifications": f}))
+	}
+	if err := s.listen(ctx, f, ack, call.Emit); err != nil && ctx.Err() == nil {
+		return nil, err
+	}
+	return RawResult(`{}`), nil
+}
+
+// holdTime bounds how long a legacy server's call is kept open for a caller that
+// has to come back with an answer.
+const holdTime = 15 * time.Minute
+
+const memoHeld = "forward:held"
+
+// parkedCall is a call to a legacy server that may have to wait for a caller to
+// come back. It owns the goroutine that waits for the server, ended by cancel.
+type parkedCall struct {
+	front     atomic.Pointer[engine.Call] // who gets notifications; nil between two runs
+	questions chan heldQuestion
+	done      chan heldAnswer // capacity 1
+	cancel    context.CancelCauseFunc
+
+	asked *heldQuestion // being asked; owned by whoever runs the call
+	n     int           // questions so far; owned by whoever runs the call
+	timer *time.Timer
+}
+
+type heldQuestion struct {
+	method string
+	params json.RawMessage
+	reply  chan heldAnswer // capacity 1
+}
+
+type heldAnswer struct {
+	raw json.RawMessage
+	err error
+}
+
+// hold runs a call to a legacy server. A question that the caller cannot answer
+// within this run suspends it: the server's call stays open, and the run in which
+// the answer has come goes on with it.
+func (s *Session) hold(ctx context.Context, call *engine.Call, x *outgoingCall) (json.RawMessage, error) {
+	var p *parkedCall
+	if ref, ok := call.Recall(memoHeld); ok {
+		if p = s.unpark(string(ref)); p == nil {
+			// Never a silent second run of something that may have side effects (T-37).
+			return nil, Errorf(CodeInvalidParams, "the call's state is no longer valid; start it again")
+		}
+		p.front.Store(call)
+	} else {
+		p = s.place(ctx, call, x)
+	}
+	for {
+		if p.asked != nil {
+			q := engine.Question{Method: p.asked.method, Params: p.asked.params, Key: "held-" + strconv.Itoa(p.n)}
+			answers, err := call.Ask(ctx, q)
+			if errors.Is(err, engine.ErrSuspended) {
+				p.front.Store(nil)
+				call.Remember(memoHeld, s.park(p))
+				return nil, err
+			}
+			a := heldAnswer{err: err}
+			if err == nil {
+				a.raw = answers[0]
+			}
+			p.asked.reply <- a
+			p.asked = nil
+		}
+		select {
+		case a := <-p.done:
+			p.cancel(nil)
+			return a.raw, a.err
+		case q := <-p.questions:
+			p.asked = &q
+			p.n++
+		case <-ctx.Done():
+			p.cancel(context.Cause(ctx))
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// place starts a call to a legacy server that can outlive the caller's request.
+func (s *Session) place(ctx context.Context, call *engine.Call, x *outgoingCall) *parkedCall {
+	p := &parkedCall{questions: make(chan heldQuestion), done: make(chan heldAnswer, 1)}
+	var own context.Context
+	own, p.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	p.front.Store(call)
+	x.note = func(method string, params json.RawMessage) {
+		if front := p.front.Load(); front != nil {
+			forwardNote(front, method, params)
+		}
+	}
+	x.ask = func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
+		q := heldQuestion{qs[0].Method, qs[0].Params, make(chan heldAnswer, 1)}
+		select {
+		case p.questions <- q:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-own.Done():
+			return nil, context.Cause(own)
+		}
+		select {
+		case a := <-q.reply:
+			return []json.RawMessage{a.raw}, a.err
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-own.Done():
+			return nil, context.Cause(own)
+		}
+	}
+	s.wg.Go(func() {
+		raw, err := x.run(own)
+		p.done <- heldAnswer{raw, err}
+	})
+	return p
+}
+
+var errNeverAnswered = errors.New("the caller did not come back with an answer")
+
+// park keeps a call until unpark, at most holdTime, and names it. The name is
+// sealed into the caller's requestState, so only that caller can use it.
+func (s *Session) park(p *parkedCall) json.RawMessage {
+	name := rand.Text()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.parked[name] = p
+	p.timer = time.AfterFunc(holdTime, func() {
+		if p := s.unpark(name); p != nil {
+			p.cancel(errNeverAnswered)
+		}
+	})
+	return jsonx.AppendString(nil, name)
+}
+
+func (s *Session) unpark(ref string) *parkedCall {
+	name, err := jsonx.Unquote([]byte(ref))
+	if err != nil {
+		name = ref
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.parked[name]
+	delete(s.parked, name)
+	if p != nil {
+		p.timer.Stop()
+	}
+	return p
+}
+
+// dropParked ends the calls that wait for their callers, when the session closes.
+func (s *Session) dropParked() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, p := range s.parked {
+		p.timer.Stop()
+		p.cancel(ErrClosed)
+		delete(s.parked, name)
+	}
+}

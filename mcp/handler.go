@@ -1,0 +1,90 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// A Handler answers MCP requests. A [Server] is one, a [Session] is one, a
+// gateway is one made of many, and a [Middleware] turns one into another.
+//
+// Handle is called by several goroutines at once. An error that is (or wraps)
+// an [*Error] is answered as that JSON-RPC error; any other error as an internal
+// error with its text. While Handle runs, the context gives access to the call:
+// [CallFrom], [Elicit], [Progress], [Log].
+type Handler interface {
+	Handle(ctx context.Context, req *Request) (Result, error)
+}
+
+// HandlerFunc makes a Handler of a function.
+type HandlerFunc func(ctx context.Context, req *Request) (Result, error)
+
+// Handle calls f.
+func (f HandlerFunc) Handle(ctx context.Context, req *Request) (Result, error) { return f(ctx, req) }
+
+// Middleware makes a Handler that does something before or after another.
+type Middleware func(next Handler) Handler
+
+// Request is one request in the shape of revision 2026-07-28, whatever revision
+// the caller speaks. What older revisions express by sessions arrives here as the
+// newest revision says it: "initialize" as server/discover, resources/subscribe as
+// subscriptions/listen.
+type Request struct {
+	// Method is the request's method, for instance "tools/call".
+	Method string
+
+	// Params is the params object as received, nil if there was none.
+	// It must not be modified, nor kept after Handle returns.
+	Params json.RawMessage
+
+	msg *jsonrpc.Message // the decoded message, if the request came off a wire
+}
+
+// Param returns the raw value of one member of Params, nil if there is none.
+func (r *Request) Param(name string) json.RawMessage {
+	if r.msg != nil {
+		v, _ := r.msg.Param(name)
+		return v
+	}
+	v, _ := jsonx.Lookup(r.Params, name)
+	return v
+}
+
+// paramString returns a member of Params that must be a string.
+func (r *Request) paramString(name string) (string, error) {
+	raw := r.Param(name)
+	if raw == nil {
+		return "", Errorf(CodeInvalidParams, "%s: missing %q", r.Method, name)
+	}
+	s, err := jsonx.Unquote(raw)
+	if err != nil {
+		return "", Errorf(CodeInvalidParams, "%s: %q must be a string", r.Method, name)
+	}
+	return s, nil
+}
+
+// A Result is what a [Handler] answers: one of this package's result types by
+// pointer ([ToolResult], [PromptResult], [ReadResult], [CompleteResult],
+// [ServerInfo], [ToolList], [PromptList], [ResourceList], [TemplateList]), or a
+// [RawResult].
+//
+// A result must not be modified once it has been returned.
+type Result interface{ result() }
+
+// RawResult is the JSON of a result object, passed on untouched but for what
+// the caller's revision lacks. It has no resultType; that belongs to the wire.
+type RawResult json.RawMessage
+
+func (RawResult) result()       {}
+func (*ToolResult) result()     {}
+func (*PromptResult) result()   {}
+func (*ReadResult) result()     {}
+func (*CompleteResult) result() {}
+func (*ServerInfo) result()     {}
+func (*ToolList) result()       {}
+func (*PromptList) result()     {}
+func (*ResourceList) result()   {}
+func (*TemplateList) result()   {}

@@ -1,0 +1,200 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+)
+
+// settle is how long a listener waits after a change for more of them, so that a
+// burst becomes one notification.
+const settle = 10 * time.Millisecond
+
+// hub tells listeners of changes. A change is recorded with each listener that
+// wants it and taken by the listener's own goroutine, so that nothing here ever
+// waits and what is recorded is bounded by what was subscribed to.
+type hub struct {
+	mu        sync.Mutex
+	listeners map[*listener]struct{} // guarded by mu
+}
+
+type listener struct {
+	kinds map[Kind]bool   // list changes wanted
+	uris  map[string]bool // updates wanted
+
+	wake chan struct{} // capacity 1
+
+	mu      sync.Mutex
+	changed map[Kind]bool   // guarded by mu
+	updated map[string]bool // guarded by mu
+}
+
+func (h *hub) add(l *listener) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.listeners == nil {
+		h.listeners = map[*listener]struct{}{}
+	}
+	h.listeners[l] = struct{}{}
+}
+
+func (h *hub) remove(l *listener) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.listeners, l)
+}
+
+// changed records that the list of a kind changed.
+func (h *hub) changed(k Kind) {
+	if k == KindResourceTemplate {
+		k = KindResource // one notification stands for both lists
+	}
+	h.each(func(l *listener) bool {
+		if l.kinds[k] {
+			l.changed[k] = true
+		}
+		return l.kinds[k]
+	})
+}
+
+// updated records that a resource changed.
+func (h *hub) updated(uri string) {
+	h.each(func(l *listener) bool {
+		if l.uris[uri] {
+			l.updated[uri] = true
+		}
+		return l.uris[uri]
+	})
+}
+
+func (h *hub) each(record func(*listener) bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for l := range h.listeners {
+		l.mu.Lock()
+		hit := record(l)
+		l.mu.Unlock()
+		if hit {
+			select {
+			case l.wake <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+func (l *listener) take() (map[Kind]bool, []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kinds, uris := l.changed, make([]string, 0, len(l.updated))
+	for u := range l.updated {
+		uris = append(uris, u)
+	}
+	slices.Sort(uris)
+	l.changed, l.updated = map[Kind]bool{}, map[string]bool{}
+	return kinds, uris
+}
+
+// ResourceUpdated tells subscribers that a resource has changed. It does not wait
+// for them.
+func (s *Server) ResourceUpdated(uri string) { s.hub.updated(uri) }
+
+// filter is what a listener asks for, and what is honoured of it.
+type filter struct {
+	Tools     bool     `json:"toolsListChanged,omitzero"`
+	Prompts   bool     `json:"promptsListChanged,omitzero"`
+	Resources bool     `json:"resourcesListChanged,omitzero"`
+	URIs      []string `json:"resourceSubscriptions,omitempty"`
+}
+
+var changeNotes = []struct {
+	kind   Kind
+	method string
+}{
+	{KindTool, revision.NoteToolsChanged},
+	{KindPrompt, revision.NotePromptsChanged},
+	{KindResource, revision.NoteResourcesChanged},
+}
+
+// listen answers subscriptions/listen: it acknowledges, then emits what changes
+// until ctx ends (2026-07-28, basic/patterns/subscriptions).
+func (s *Server) listen(ctx context.Context, req *Request) (Result, error) {
+	call := engine.From(ctx)
+	if call == nil {
+		return nil, ErrNoCall
+	}
+	raw, err := rawObject(req, "notifications")
+	if err != nil {
+		return nil, err
+	}
+	var f filter
+	if err := jsonx.Unmarshal(raw, &f); err != nil {
+		return nil, Errorf(CodeInvalidParams, "%s: notifications: %v", req.Method, err)
+	}
+	const most = 10_000
+	if len(f.URIs) > most {
+		return nil, Errorf(CodeInvalidParams, "%s: %d resources at once, at most %d", req.Method, len(f.URIs), most)
+	}
+	ack := func() error {
+		return call.Emit(revision.NoteAcknowledged, encode(struct {
+			Notifications filter `json:"notifications"`
+		}{f}))
+	}
+	if err := s.hub.listen(ctx, f, ack, call.Emit); err != nil {
+		return nil, err
+	}
+	return RawResult(`{}`), nil
+}
+
+// listen emits the changes that f asks for until ctx ends (nil) or emitting
+// fails. Ack is called first, when nothing can be missed any more.
+func (h *hub) listen(ctx context.Context, f filter, ack func() error, emit func(method string, params json.RawMessage) error) error {
+	l := &listener{
+		kinds: map[Kind]bool{KindTool: f.Tools, KindPrompt: f.Prompts, KindResource: f.Resources},
+		uris:  map[string]bool{}, wake: make(chan struct{}, 1),
+		changed: map[Kind]bool{}, updated: map[string]bool{},
+	}
+	for _, u := range f.URIs {
+		l.uris[u] = true
+	}
+	h.add(l)
+	defer h.remove(l)
+	if err := ack(); err != nil {
+		return err
+	}
+	timer := time.NewTimer(settle)
+	defer timer.Stop()
+	for {
+		select {
+		case <-l.wake:
+		case <-ctx.Done():
+			return nil
+		}
+		timer.Reset(settle)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil
+		}
+		kinds, uris := l.take()
+		for _, n := range changeNotes {
+			if kinds[n.kind] {
+				if err := emit(n.method, json.RawMessage(`{}`)); err != nil {
+					return err
+				}
+			}
+		}
+		for _, u := range uris {
+			params := append(jsonx.AppendString([]byte(`{"uri":`), u), '}')
+			if err := emit(revision.NoteResourceUpdated, params); err != nil {
+				return err
+			}
+		}
+	}
+}

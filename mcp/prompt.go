@@ -1,0 +1,184 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/schema"
+)
+
+type promptEntry struct {
+	def *Prompt
+	get func(ctx context.Context, args json.RawMessage) (*PromptResult, error)
+}
+
+func (p *promptEntry) name() string { return p.def.Name }
+
+// AddPrompt adds a prompt that is a Go function, or replaces the prompt of that
+// name. In is a struct whose fields are the arguments; as they travel as strings,
+// the fields are strings or types that read themselves from text. Out is a string (one
+// message of the user), Content, PromptMessage, []PromptMessage or *PromptResult.
+//
+// AddPrompt panics if In or Out does not fit or p has no name.
+//
+// Specification: 2026-07-28, server/prompts.
+func AddPrompt[In, Out any](s *Server, p Prompt, h func(context.Context, In) (Out, error)) {
+	if p.Name == "" {
+		panic("mcp: AddPrompt: the prompt has no name")
+	}
+	typ, err := schema.For[In]()
+	if err == nil && !typ.IsObject() {
+		err = errors.New("the arguments must be a struct")
+	}
+	if err == nil && p.Arguments == nil {
+		p.Arguments, err = promptArguments(typ)
+	}
+	if err == nil {
+		var zero Out
+		_, err = promptResult(zero, p.Description)
+	}
+	if err != nil {
+		panic(fmt.Errorf("mcp: AddPrompt %q: %w", p.Name, err))
+	}
+	s.prompts.put(&promptEntry{&p, func(ctx context.Context, args json.RawMessage) (*PromptResult, error) {
+		var in In
+		if err := typ.Decode(args, &in); err != nil {
+			return nil, Errorf(CodeInvalidParams, "prompt %q: %v", p.Name, err)
+		}
+		out, err := h(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		return promptResult(out, p.Description)
+	}})
+	s.hub.changed(KindPrompt)
+}
+
+// promptArguments describes the arguments of a prompt from the schema of its struct.
+func promptArguments(typ *schema.Type) ([]PromptArgument, error) {
+	form, err := schema.FormOf(typ.JSON())
+	if err != nil {
+		return nil, err
+	}
+	out := make([]PromptArgument, len(form.Fields))
+	for i, f := range form.Fields {
+		if f.Kind != schema.String && f.Kind != schema.Enum {
+			return nil, fmt.Errorf("argument %q is no string; arguments of prompts are", f.Name)
+		}
+		out[i] = PromptArgument{f.Name, f.Title, f.Description, f.Required}
+	}
+	return out, nil
+}
+
+func promptResult(v any, description string) (*PromptResult, error) {
+	r := &PromptResult{Description: description}
+	switch v := v.(type) {
+	case string:
+		r.Messages = []PromptMessage{User(v)}
+	case PromptMessage:
+		r.Messages = []PromptMessage{v}
+	case []PromptMessage:
+		r.Messages = v
+	case *PromptResult:
+		return v, nil
+	case Content:
+		r.Messages = []PromptMessage{{"user", v}}
+	default:
+		return nil, fmt.Errorf("a prompt cannot return %T; use string, Content, PromptMessage, []PromptMessage or *PromptResult", v)
+	}
+	return r, nil
+}
+
+func (s *Server) listPrompts(ctx context.Context, req *Request) (Result, error) {
+	p, after, snap, err := list(ctx, s, &s.prompts, KindPrompt, req)
+	if err != nil {
+		return nil, err
+	}
+	return memoPage(s, snap, after, func() *PromptList {
+		l := &PromptList{Prompts: make([]*Prompt, len(p.entries)), NextCursor: p.next}
+		for i, e := range p.entries {
+			l.Prompts[i] = e.def
+		}
+		return l
+	}, func(l *PromptList, m *engine.Memo) { l.memo = m }), nil
+}
+
+func (s *Server) getPrompt(ctx context.Context, req *Request) (Result, error) {
+	name, err := req.paramString("name")
+	if err != nil {
+		return nil, err
+	}
+	p, ok := s.prompts.snapshot().by[name]
+	if !ok || !s.visible(ctx, KindPrompt, name) {
+		return nil, Errorf(CodeInvalidParams, "no prompt %q; prompts/list names those there are", clip(name))
+	}
+	args, err := rawObject(req, "arguments")
+	if err != nil {
+		return nil, err
+	}
+	res, err := p.get(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	if res == nil {
+		return nil, fmt.Errorf("prompt %q returned no result", name)
+	}
+	return res, nil
+}
+
+// complete answers completion/complete (2026-07-28, server/utilities/completion).
+func (s *Server) complete(ctx context.Context, req *Request) (Result, error) {
+	var p struct {
+		Ref struct {
+			Type string `json:"type"`
+			Name string `json:"name"`
+			URI  string `json:"uri"`
+		} `json:"ref"`
+		Argument struct {
+			Name  string `json:"name"`
+			Value string `json:"value"`
+		} `json:"argument"`
+		Context struct {
+			Arguments map[string]string `json:"arguments"`
+		} `json:"context"`
+	}
+	if err := jsonx.Unmarshal(orObject(req.Params), &p); err != nil {
+		return nil, Errorf(CodeInvalidParams, "%s: %v", req.Method, err)
+	}
+	var complete map[string]CompleteFunc
+	switch p.Ref.Type {
+	case "ref/prompt":
+		e, ok := s.prompts.snapshot().by[p.Ref.Name]
+		if !ok || !s.visible(ctx, KindPrompt, p.Ref.Name) {
+			return nil, Errorf(CodeInvalidParams, "no prompt %q to complete", clip(p.Ref.Name))
+		}
+		complete = e.def.Complete
+	case "ref/resource":
+		if e, ok := s.templates.snapshot().by[p.Ref.URI]; ok && s.visible(ctx, KindResourceTemplate, p.Ref.URI) {
+			complete = e.def.Complete
+		} else if _, ok := s.resources.snapshot().by[p.Ref.URI]; !ok || !s.visible(ctx, KindResource, p.Ref.URI) {
+			return nil, Errorf(CodeInvalidParams, "no resource or template %q to complete", clip(p.Ref.URI))
+		}
+	default:
+		return nil, Errorf(CodeInvalidParams, "%s: ref.type must be %q or %q", req.Method, "ref/prompt", "ref/resource")
+	}
+	f := complete[p.Argument.Name]
+	if f == nil {
+		return &CompleteResult{}, nil
+	}
+	values, err := f(ctx, p.Argument.Value, p.Context.Arguments)
+	if err != nil {
+		return nil, err
+	}
+	// At most 100 values travel (COMP-26).
+	const most = 100
+	res := &CompleteResult{Values: values}
+	if len(values) > most {
+		res.Values, res.Total, res.HasMore = values[:most], len(values), true
+	}
+	return res, nil
+}

@@ -1,0 +1,206 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// entry is a registered feature.
+type entry interface{ name() string }
+
+// set holds the features of one kind in the order of their registration. Readers
+// get an immutable snapshot, made when it is first wanted after a change. The zero
+// value is empty.
+type set[E entry] struct {
+	mu   sync.RWMutex
+	seq  uint64              // of the last entry; guarded by mu
+	all  map[string]place[E] // guarded by mu
+	snap *snapshot[E]        // nil after a change; guarded by mu
+}
+
+type place[E entry] struct {
+	seq uint64
+	e   E
+}
+
+// snapshot is a set at one moment.
+type snapshot[E entry] struct {
+	order []place[E]
+	by    map[string]E
+
+	mu    sync.Mutex
+	pages map[uint64]any // encoded pages by the place they start after; guarded by mu
+}
+
+// put adds an entry, or replaces the one of its name in its place.
+func (s *set[E]) put(e E) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = map[string]place[E]{}
+	}
+	p, ok := s.all[e.name()]
+	if !ok {
+		s.seq++
+		p.seq = s.seq
+	}
+	p.e = e
+	s.all[e.name()] = p
+	s.snap = nil
+}
+
+// remove deletes an entry and tells whether there was one.
+func (s *set[E]) remove(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.all[name]; !ok {
+		return false
+	}
+	delete(s.all, name)
+	s.snap = nil
+	return true
+}
+
+// used tells whether the set has, or ever had, an entry.
+func (s *set[E]) used() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.seq > 0
+}
+
+func (s *set[E]) snapshot() *snapshot[E] {
+	s.mu.RLock()
+	snap := s.snap
+	s.mu.RUnlock()
+	if snap != nil {
+		return snap
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.snap == nil {
+		snap = &snapshot[E]{by: make(map[string]E, len(s.all)), pages: map[uint64]any{}}
+		for name, p := range s.all {
+			snap.order = append(snap.order, p)
+			snap.by[name] = p.e
+		}
+		slices.SortFunc(snap.order, func(a, b place[E]) int { return cmp.Compare(a.seq, b.seq) })
+		s.snap = snap
+	}
+	return s.snap
+}
+
+// page is one page of a listing.
+type page[E entry] struct {
+	entries []E
+	next    string // cursor, empty on the last page
+}
+
+// list returns the page that a request's cursor names. The order is that of
+// registration; an entry added or removed meanwhile moves no other (PAGE-26).
+func list[E entry](ctx context.Context, s *Server, set *set[E], kind Kind, req *Request) (page[E], uint64, *snapshot[E], error) {
+	var p page[E]
+	if !set.used() && kind != KindResourceTemplate && kind != KindResource {
+		return p, 0, nil, Errorf(CodeMethodNotFound, "%s: this server has no %ss", req.Method, kind)
+	}
+	after, err := parseCursor(req)
+	if err != nil {
+		return p, 0, nil, err
+	}
+	snap := set.snapshot()
+	var last uint64
+	for _, pl := range snap.order {
+		if pl.seq <= after || !s.visible(ctx, kind, pl.e.name()) {
+			continue
+		}
+		if len(p.entries) == s.limits.PageSize {
+			p.next = cursor(last)
+			break
+		}
+		p.entries = append(p.entries, pl.e)
+		last = pl.seq
+	}
+	return p, after, snap, nil
+}
+
+// memoPage returns the page of a snapshot that starts after a place, made by
+// build and kept with its encodings if all callers see the same.
+func memoPage[E entry, L any](s *Server, snap *snapshot[E], after uint64, build func() L, seal func(L, *engine.Memo)) L {
+	if s.Visible != nil {
+		return build()
+	}
+	snap.mu.Lock()
+	defer snap.mu.Unlock()
+	if l, ok := snap.pages[after]; ok {
+		return l.(L)
+	}
+	l := build()
+	seal(l, engine.NewMemo(l, encode(l)))
+	snap.pages[after] = l
+	return l
+}
+
+// Cursors name the place they continue after. They are opaque to clients, and
+// good across changes of the list.
+func cursor(after uint64) string {
+	return base64.RawURLEncoding.EncodeToString([]byte("p1." + strconv.FormatUint(after, 36)))
+}
+
+func parseCursor(req *Request) (uint64, error) {
+	raw := req.Param("cursor")
+	if raw == nil || string(raw) == "null" {
+		return 0, nil
+	}
+	text, err := jsonx.Unquote(raw)
+	if err == nil {
+		var b []byte
+		if b, err = base64.RawURLEncoding.DecodeString(text); err == nil {
+			if seq, ok := strings.CutPrefix(string(b), "p1."); ok {
+				if n, err := strconv.ParseUint(seq, 36, 64); err == nil {
+					return n, nil
+				}
+			}
+		}
+	}
+	return 0, Errorf(CodeInvalidParams, "%s: the cursor is not one of this server; start without a cursor", req.Method)
+}
+
+// Remove removes features. What does not exist is left out.
+func (s *Server) Remove(features ...Feature) {
+	for _, f := range features {
+		gone := false
+		switch f.Kind {
+		case KindTool:
+			gone = s.tools.remove(f.Name)
+		case KindPrompt:
+			gone = s.prompts.remove(f.Name)
+		case KindResource:
+			gone = s.resources.remove(f.Name)
+		case KindResourceTemplate:
+			gone = s.templates.remove(f.Name)
+		}
+		if gone {
+			s.hub.changed(f.Kind)
+		}
+	}
+}
+
+// rawObject returns params' member that must be an object, {} if it is absent.
+func rawObject(req *Request, name string) (json.RawMessage, error) {
+	raw := req.Param(name)
+	if raw == nil || string(raw) == "null" {
+		return json.RawMessage(`{}`), nil
+	}
+	if jsonx.KindOf(raw) != '{' {
+		return nil, Errorf(CodeInvalidParams, "%s: %q must be an object", req.Method, name)
+	}
+	return raw, nil
+}

@@ -1,0 +1,356 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+)
+
+// request sends a request of the API: questions are answered by the client's own
+// functions. Params are an object in the inner form; so is the result.
+func (s *Session) request(ctx context.Context, method string, params json.RawMessage, opts []CallOption) (json.RawMessage, error) {
+	o := callOptions{idle: s.idle}
+	for _, f := range opts {
+		f(&o)
+	}
+	ctx, alive := s.idleTimer(ctx, o.idle)
+	defer alive.stop()
+	x := &outgoingCall{
+		s: s, method: method, params: params, caps: s.caps,
+		ask: func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
+			alive.pause()
+			defer alive.resume()
+			answers := make([]json.RawMessage, len(qs))
+			for i, q := range qs {
+				var err error
+				if answers[i], err = s.client.answer(ctx, q.Method, q.Params); err != nil {
+					return nil, err
+				}
+			}
+			return answers, nil
+		},
+		note: func(method string, params json.RawMessage) {
+			alive.touch()
+			o.note(s, method, params)
+		},
+	}
+	if s.client.LogLevel != nil {
+		x.logLevel = logLevel(s.client.LogLevel.Level())
+	}
+	// Without a token a server that works hard and says so could not be told
+	// from one that is stuck.
+	if revision.Asks(method) && (o.progress != nil || o.idle > 0) {
+		x.token = json.RawMessage(strconv.FormatInt(s.nextToken.Add(1), 10))
+	}
+	raw, err := x.run(ctx)
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = context.Cause(ctx)
+	}
+	return raw, publicError(err)
+}
+
+func (o *callOptions) note(s *Session, method string, params json.RawMessage) {
+	switch {
+	case method == revision.NoteProgress:
+		if o.progress == nil {
+			return
+		}
+		var w struct {
+			Done    float64 `json:"progress"`
+			Total   float64 `json:"total"`
+			Message string  `json:"message"`
+		}
+		if jsonx.Unmarshal(params, &w) == nil {
+			o.progress(ProgressEvent{w.Done, w.Total, w.Message})
+		}
+	case method == revision.NoteMessage && o.log != nil:
+		if e := newEvent(method, params); e.Log != nil {
+			o.log(*e.Log)
+		}
+	default:
+		(*inbox)(s).Note(method, params)
+	}
+}
+
+// idleTimer returns a context that ends when nothing was heard for d.
+func (s *Session) idleTimer(ctx context.Context, d time.Duration) (context.Context, *aliveness) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	a := &aliveness{d: d, cancel: cancel}
+	if d > 0 {
+		a.timer = time.AfterFunc(d, func() { cancel(errNoAnswer) })
+	}
+	return ctx, a
+}
+
+// aliveness bounds the silence of a server during a call.
+type aliveness struct {
+	d      time.Duration
+	cancel context.CancelCauseFunc
+	timer  *time.Timer // nil: no bound
+
+	mu     sync.Mutex
+	paused int // questions being answered: the silence is ours; guarded by mu
+}
+
+func (a *aliveness) touch() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.timer != nil && a.paused == 0 {
+		a.timer.Reset(a.d)
+	}
+}
+
+func (a *aliveness) pause() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.paused++
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+}
+
+func (a *aliveness) resume() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.paused--; a.timer != nil && a.paused == 0 {
+		a.timer.Reset(a.d)
+	}
+}
+
+func (a *aliveness) stop() {
+	a.pause()
+	a.cancel(nil)
+}
+
+// outgoingCall is one request on its way to the server, over all its rounds.
+type outgoingCall struct {
+	s        *Session
+	method   string
+	params   json.RawMessage
+	caps     json.RawMessage // capabilities to declare
+	logLevel string
+	token    json.RawMessage
+	ask      func(context.Context, []engine.Question) ([]json.RawMessage, error)
+	note     func(method string, params json.RawMessage)
+	memo     memo // of the call in front, nil if there is none
+}
+
+// memo is what outlives a run of a forwarded call.
+type memo interface {
+	Remember(key string, v json.RawMessage)
+	Recall(key string) (json.RawMessage, bool)
+}
+
+func (x *outgoingCall) run(ctx context.Context) (json.RawMessage, error) {
+	if x.s.rev.Modern {
+		return x.rounds(ctx)
+	}
+	out := &engine.Outgoing{
+		Method: x.method,
+		Params: x.s.rev.Params(x.method, x.legacyParams()),
+		Token:  x.token,
+		Note:   x.note,
+		Question: func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+			answers, err := x.ask(ctx, []engine.Question{{Method: method, Params: params}})
+			if err != nil {
+				return nil, err
+			}
+			return answers[0], nil
+		},
+	}
+	return x.s.wire.Call(ctx, out)
+}
+
+func (x *outgoingCall) legacyParams() json.RawMessage {
+	if x.token == nil {
+		return x.params
+	}
+	meta, ok := jsonx.Lookup(x.params, "_meta")
+	if !ok {
+		meta = json.RawMessage(`{}`)
+	}
+	return jsonx.With(nil, x.params, "_meta", jsonx.With(nil, meta, "progressToken", x.token))
+}
+
+// modernParams puts the envelope of 2026-07-28 around params: who asks, what it
+// can answer, and in which revision.
+func (s *Session) modernParams(params, caps json.RawMessage, level string, token json.RawMessage) json.RawMessage {
+	meta, ok := jsonx.Lookup(params, "_meta")
+	if !ok {
+		meta = json.RawMessage(`{}`)
+	}
+	meta = jsonx.With(nil, meta, engine.MetaVersion, jsonx.AppendString(nil, s.rev.Name))
+	meta = jsonx.With(nil, meta, engine.MetaClientInfo, encode(s.client.implementation()))
+	meta = jsonx.With(nil, meta, engine.MetaCapabilities, orObject(caps))
+	if level != "" {
+		meta = jsonx.With(nil, meta, engine.MetaLogLevel, jsonx.AppendString(nil, level))
+	}
+	if token != nil {
+		meta = jsonx.With(nil, meta, "progressToken", token)
+	}
+	return jsonx.With(nil, params, "_meta", meta)
+}
+
+// keptRound is what a forwarded call keeps between two runs: the questions of the
+// server's last round and the state to give back.
+type keptRound struct {
+	Round     int             `json:"round"`
+	State     json.RawMessage `json:"state,omitzero"`
+	Questions []keptQuestion  `json:"questions"`
+}
+
+type keptQuestion struct {
+	Key    string          `json:"key"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params,omitzero"`
+}
+
+const memoRound = "forward:round"
+
+// rounds drives a call of the modern era: as long as the server requires input,
+// the questions are answered and the call is sent again (2026-07-28,
+// basic/patterns/mrtr).
+func (x *outgoingCall) rounds(ctx context.Context) (json.RawMessage, error) {
+	var kept keptRound
+	if x.memo != nil {
+		if raw, ok := x.memo.Recall(memoRound); ok {
+			if err := jsonx.Unmarshal(raw, &kept); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for {
+		params := x.params
+		if kept.Round > 0 {
+			responses, err := x.answers(ctx, &kept)
+			if err != nil {
+				return nil, err
+			}
+			if responses != nil {
+				params = jsonx.With(nil, params, "inputResponses", responses)
+			}
+			if kept.State != nil {
+				params = jsonx.With(nil, params, "requestState", kept.State)
+			}
+		}
+		raw, err := x.s.wire.Call(ctx, &engine.Outgoing{
+			Method: x.method, Params: x.s.modernParams(params, x.caps, x.logLevel, x.token),
+			Token: x.token, Note: x.note,
+		})
+		if err != nil {
+			return nil, err
+		}
+		kind := "complete"
+		if t, ok := jsonx.Lookup(raw, "resultType"); ok {
+			if kind, err = jsonx.Unquote(t); err != nil {
+				return nil, errors.New("the server's resultType is no string")
+			}
+		}
+		switch kind {
+		case "complete":
+			return inner(raw), nil
+		case "input_required":
+			if !revision.Asks(x.method) {
+				return nil, fmt.Errorf("the server asked for input on %q, where that is not allowed", x.method)
+			}
+			if err := kept.next(raw, x.s.limits.Rounds); err != nil {
+				return nil, err
+			}
+			if x.memo != nil {
+				x.memo.Remember(memoRound, encode(kept))
+			}
+		default:
+			return nil, fmt.Errorf("the server's result has the unknown type %q", clip(kind)) // BASE-26: invalid
+		}
+	}
+}
+
+// next reads an input_required result.
+func (k *keptRound) next(raw json.RawMessage, limit int) error {
+	round := keptRound{Round: k.Round + 1}
+	if round.Round > limit {
+		return fmt.Errorf("the server asked for input more than %d times (Limits.Rounds)", limit)
+	}
+	if state, ok := jsonx.Lookup(raw, "requestState"); ok && string(state) != "null" {
+		round.State = state
+	}
+	requests, _ := jsonx.Lookup(raw, "inputRequests")
+	for name, q := range jsonx.Members(orObject(requests)) {
+		kq := keptQuestion{Key: string(name)}
+		if m, ok := jsonx.Lookup(q, "method"); ok {
+			kq.Method, _ = jsonx.Unquote(m)
+		}
+		if kq.Method == "" {
+			return fmt.Errorf("the server's input request %q has no method", clip(kq.Key))
+		}
+		kq.Params, _ = jsonx.Lookup(q, "params")
+		round.Questions = append(round.Questions, kq)
+	}
+	if round.State == nil && len(round.Questions) == 0 {
+		return errors.New("the server requires input but names neither questions nor a state")
+	}
+	*k = round
+	return nil
+}
+
+// answers has the questions of a round answered and returns inputResponses, nil
+// if nothing was asked.
+func (x *outgoingCall) answers(ctx context.Context, k *keptRound) (json.RawMessage, error) {
+	if len(k.Questions) == 0 {
+		// Load shedding: the server wants the call again later.
+		t := time.NewTimer(min(time.Duration(k.Round)*100*time.Millisecond, 2*time.Second))
+		defer t.Stop()
+		select {
+		case <-t.C:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	qs := make([]engine.Question, len(k.Questions))
+	for i, q := range k.Questions {
+		// A key may come again in a later round and mean something else.
+		key := q.Key
+		if k.Round > 1 {
+			key = strconv.Itoa(k.Round) + "/" + key
+		}
+		qs[i] = engine.Question{Method: q.Method, Params: q.Params, Key: key}
+	}
+	got, err := x.ask(ctx, qs)
+	if err != nil {
+		return nil, err
+	}
+	out := []byte{'{'}
+	for i, a := range got {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(jsonx.AppendString(out, k.Questions[i].Key), ':')
+		out = append(out, a...)
+	}
+	return append(out, '}'), nil
+}
+
+// inner removes from a result what belongs to the wire of 2026-07-28.
+func inner(raw json.RawMessage) json.RawMessage {
+	raw = jsonx.Without(nil, raw, "resultType")
+	meta, ok := jsonx.Lookup(raw, "_meta")
+	if !ok {
+		return raw
+	}
+	if _, ok := jsonx.Lookup(meta, engine.MetaServerInfo); !ok {
+		return raw
+	}
+	if meta = jsonx.Without(nil, meta, engine.MetaServerInfo); len(meta) == 2 {
+		return jsonx.Without(nil, raw, "_meta")
+	}
+	return jsonx.With(nil, raw, "_meta", meta)
+}

@@ -1,0 +1,216 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/yosida95/uritemplate/v3"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/schema"
+)
+
+type resourceEntry struct {
+	def  *Resource
+	read func(ctx context.Context, uri string) (*ReadResult, error)
+}
+
+func (r *resourceEntry) name() string { return r.def.URI }
+
+type templateEntry struct {
+	def   *ResourceTemplate
+	match *uritemplate.Template
+	read  func(ctx context.Context, uri string, vars uritemplate.Values) (*ReadResult, error)
+}
+
+func (t *templateEntry) name() string { return t.def.URITemplate }
+
+// AddResource adds a resource whose contents a Go function makes, or replaces
+// the resource of that URI. Out is a string (text), []byte (blob), ResourceContents,
+// []ResourceContents or *ReadResult; another type becomes its JSON. URI and MIME type
+// are filled in where they are empty.
+//
+// AddResource panics if r has no URI or name.
+//
+// Specification: 2026-07-28, server/resources.
+func AddResource[Out any](s *Server, r Resource, h func(context.Context) (Out, error)) {
+	if r.URI == "" || r.Name == "" {
+		panic(fmt.Errorf("mcp: AddResource %q %q: a resource has a URI and a name", r.URI, r.Name))
+	}
+	mime := mimeOf[Out](r.MIMEType)
+	s.resources.put(&resourceEntry{&r, func(ctx context.Context, uri string) (*ReadResult, error) {
+		out, err := h(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return readResult(out, uri, mime)
+	}})
+	s.hub.changed(KindResource)
+}
+
+// AddResourceTemplate adds a family of resources, or replaces the one of that
+// template. The variables of the URI template bind to the fields of In by their json
+// names and are strings, or types that read themselves from text. Out is as for
+// [AddResource]; [ResourceNotFound] is the error for a URI that names nothing.
+//
+// AddResourceTemplate panics if the template or In does not fit.
+func AddResourceTemplate[In, Out any](s *Server, t ResourceTemplate, h func(context.Context, In) (Out, error)) {
+	typ, err := schema.For[In]()
+	if err == nil && (t.URITemplate == "" || t.Name == "") {
+		err = fmt.Errorf("a resource template has a URI template and a name")
+	}
+	var match *uritemplate.Template
+	if err == nil {
+		match, err = uritemplate.New(t.URITemplate)
+	}
+	if err != nil {
+		panic(fmt.Errorf("mcp: AddResourceTemplate %q: %w", t.URITemplate, err))
+	}
+	mime := mimeOf[Out](t.MIMEType)
+	s.templates.put(&templateEntry{&t, match, func(ctx context.Context, uri string, vars uritemplate.Values) (*ReadResult, error) {
+		var in In
+		if err := typ.Decode(variables(match, vars), &in); err != nil {
+			return nil, Errorf(CodeInvalidParams, "resource %q: %v", clip(uri), err)
+		}
+		out, err := h(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		return readResult(out, uri, mime)
+	}})
+	s.hub.changed(KindResourceTemplate)
+}
+
+// variables makes an object of what a URI template matched.
+func variables(t *uritemplate.Template, vars uritemplate.Values) json.RawMessage {
+	out := []byte{'{'}
+	for _, name := range t.Varnames() {
+		v := vars.Get(name)
+		if !v.Valid() {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(jsonx.AppendString(out, name), ':')
+		if v.T == uritemplate.ValueTypeString {
+			out = jsonx.AppendString(out, v.String())
+		} else {
+			out = append(out, encode(v.List())...)
+		}
+	}
+	return append(out, '}')
+}
+
+// mimeOf is the MIME type of what Out becomes, unless one is given.
+func mimeOf[Out any](given string) string {
+	if given != "" {
+		return given
+	}
+	switch reflect.TypeFor[Out]() {
+	case reflect.TypeFor[string]():
+		return "text/plain"
+	case reflect.TypeFor[[]byte]():
+		return "application/octet-stream"
+	}
+	return "application/json"
+}
+
+func readResult(v any, uri, mime string) (*ReadResult, error) {
+	var res ReadResult
+	switch v := v.(type) {
+	case string:
+		res.Contents = []ResourceContents{{Text: v}}
+	case []byte:
+		if v == nil {
+			v = []byte{}
+		}
+		res.Contents = []ResourceContents{{Blob: v}}
+	case ResourceContents:
+		res.Contents = []ResourceContents{v}
+	case []ResourceContents:
+		res.Contents = v
+	case *ReadResult:
+		if v == nil {
+			return nil, fmt.Errorf("resource %q returned no result", clip(uri))
+		}
+		return v, nil
+	default:
+		raw, err := jsonx.Marshal(v)
+		if err != nil {
+			return nil, fmt.Errorf("resource %q: encode: %w", clip(uri), err)
+		}
+		res.Contents = []ResourceContents{{Text: string(raw)}}
+	}
+	for i := range res.Contents {
+		c := &res.Contents[i]
+		c.URI, c.MIMEType = orDefault(c.URI, uri), orDefault(c.MIMEType, mime)
+	}
+	return &res, nil
+}
+
+func (s *Server) listResources(ctx context.Context, req *Request) (Result, error) {
+	if !s.resources.used() && !s.templates.used() {
+		return nil, Errorf(CodeMethodNotFound, "%s: this server has no resources", req.Method)
+	}
+	p, after, snap, err := list(ctx, s, &s.resources, KindResource, req)
+	if err != nil {
+		return nil, err
+	}
+	return memoPage(s, snap, after, func() *ResourceList {
+		l := &ResourceList{Resources: make([]*Resource, len(p.entries)), NextCursor: p.next}
+		for i, e := range p.entries {
+			l.Resources[i] = e.def
+		}
+		return l
+	}, func(l *ResourceList, m *engine.Memo) { l.memo = m }), nil
+}
+
+func (s *Server) listTemplates(ctx context.Context, req *Request) (Result, error) {
+	if !s.resources.used() && !s.templates.used() {
+		return nil, Errorf(CodeMethodNotFound, "%s: this server has no resources", req.Method)
+	}
+	p, after, snap, err := list(ctx, s, &s.templates, KindResourceTemplate, req)
+	if err != nil {
+		return nil, err
+	}
+	return memoPage(s, snap, after, func() *TemplateList {
+		l := &TemplateList{Templates: make([]*ResourceTemplate, len(p.entries)), NextCursor: p.next}
+		for i, e := range p.entries {
+			l.Templates[i] = e.def
+		}
+		return l
+	}, func(l *TemplateList, m *engine.Memo) { l.memo = m }), nil
+}
+
+// readResource answers resources/read: a resource of that URI, else the first
+// template that matches.
+func (s *Server) readResource(ctx context.Context, req *Request) (Result, error) {
+	uri, err := req.paramString("uri")
+	if err != nil {
+		return nil, err
+	}
+	if r, ok := s.resources.snapshot().by[uri]; ok && s.visible(ctx, KindResource, uri) {
+		return orNothing(r.read(ctx, uri))
+	}
+	for _, p := range s.templates.snapshot().order {
+		if !s.visible(ctx, KindResourceTemplate, p.e.name()) {
+			continue
+		}
+		if vars := p.e.match.Match(uri); vars != nil {
+			return orNothing(p.e.read(ctx, uri, vars))
+		}
+	}
+	return nil, ResourceNotFound(uri)
+}
+
+// orNothing keeps a nil pointer from becoming a Result that is not nil.
+func orNothing(r *ReadResult, err error) (Result, error) {
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}

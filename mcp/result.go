@@ -1,0 +1,324 @@
+package mcp
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+)
+
+// ToolResult is the result of a tool call.
+type ToolResult struct {
+	Content []Content
+
+	// Structured is the JSON of the structured result, nil if there is none.
+	// Before 2026-07-28 it must be an object, before 2025-06-18 it does not exist;
+	// such callers get it as text.
+	Structured json.RawMessage
+
+	// IsError says that the tool failed; Content says how, for the model to act on.
+	IsError bool
+
+	Meta Meta
+}
+
+// Text returns the text blocks of the result, joined by newlines.
+func (r *ToolResult) Text() string { return textOf(r.Content) }
+
+// appendJSON appends the result in the inner form and tells which newer features
+// it uses.
+func (r *ToolResult) appendJSON(dst []byte) ([]byte, revision.Feature) {
+	dst = append(dst, `{"content":`...)
+	dst, uses := appendContents(dst, r.Content)
+	if r.Structured != nil {
+		dst = append(dst, `,"structuredContent":`...)
+		dst = append(dst, r.Structured...)
+		uses |= revision.Structured
+		if jsonx.KindOf(r.Structured) != '{' {
+			uses |= revision.StructuredAny
+		}
+	}
+	if r.IsError {
+		dst = append(dst, `,"isError":true`...)
+	}
+	return appendMeta(dst, r.Meta), uses
+}
+
+func decodeToolResult(raw json.RawMessage) (*ToolResult, error) {
+	var w struct {
+		Content    json.RawMessage `json:"content"`
+		Structured json.RawMessage `json:"structuredContent"`
+		IsError    bool            `json:"isError"`
+		Meta       Meta            `json:"_meta"`
+	}
+	if err := jsonx.Unmarshal(raw, &w); err != nil {
+		return nil, fmt.Errorf("tool result: %w", err)
+	}
+	r := &ToolResult{Structured: w.Structured, IsError: w.IsError, Meta: w.Meta}
+	if w.Content != nil {
+		var err error
+		if r.Content, err = decodeContents(w.Content); err != nil {
+			return nil, fmt.Errorf("tool result: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// ResourceContents is the contents of one resource: Text, or Blob if it is not nil.
+type ResourceContents struct {
+	URI      string
+	MIMEType string
+	Text     string
+	Blob     []byte // the bytes, not their base64 form
+	Meta     Meta
+}
+
+type resourceContentsWire struct {
+	URI      string  `json:"uri"`
+	MIMEType string  `json:"mimeType,omitempty"`
+	Text     *string `json:"text,omitzero"`
+	Blob     *[]byte `json:"blob,omitzero"`
+	Meta     Meta    `json:"_meta,omitempty"`
+}
+
+// MarshalJSON writes the form of the specification.
+func (c ResourceContents) MarshalJSON() ([]byte, error) {
+	w := resourceContentsWire{URI: c.URI, MIMEType: c.MIMEType, Meta: c.Meta}
+	if c.Blob != nil {
+		w.Blob = &c.Blob
+	} else {
+		w.Text = &c.Text
+	}
+	return jsonx.Marshal(w)
+}
+
+// UnmarshalJSON reads the form of the specification.
+func (c *ResourceContents) UnmarshalJSON(data []byte) error {
+	var w resourceContentsWire
+	if err := jsonx.Unmarshal(data, &w); err != nil {
+		return err
+	}
+	*c = ResourceContents{URI: w.URI, MIMEType: w.MIMEType, Meta: w.Meta}
+	if w.Text != nil {
+		c.Text = *w.Text
+	}
+	if w.Blob != nil {
+		if c.Blob = *w.Blob; c.Blob == nil {
+			c.Blob = []byte{}
+		}
+	}
+	return nil
+}
+
+// ReadResult is the result of reading a resource: usually one element, several
+// when the URI names a collection.
+type ReadResult struct {
+	Contents []ResourceContents `json:"contents"`
+	Meta     Meta               `json:"_meta,omitempty"`
+}
+
+// PromptResult is a filled-in prompt.
+type PromptResult struct {
+	Description string
+	Messages    []PromptMessage
+	Meta        Meta
+}
+
+// PromptMessage is one message of a prompt.
+type PromptMessage struct {
+	Role    string // "user" or "assistant"
+	Content Content
+}
+
+// User makes a [PromptMessage] of the user with a text.
+func User(text string) PromptMessage { return PromptMessage{Role: "user", Content: Text(text)} }
+
+func (r *PromptResult) appendJSON(dst []byte) ([]byte, revision.Feature) {
+	dst = append(dst, '{')
+	if r.Description != "" {
+		dst = append(dst, `"description":`...)
+		dst = jsonx.AppendString(dst, r.Description)
+		dst = append(dst, ',')
+	}
+	dst = append(dst, `"messages":[`...)
+	var uses revision.Feature
+	for i, m := range r.Messages {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"role":`...)
+		dst = jsonx.AppendString(dst, m.Role)
+		dst = append(dst, `,"content":`...)
+		var u revision.Feature
+		dst, u = m.Content.appendJSON(dst)
+		uses |= u
+		dst = append(dst, '}')
+	}
+	dst = append(dst, ']')
+	return appendMeta(dst, r.Meta), uses
+}
+
+func decodePromptResult(raw json.RawMessage) (*PromptResult, error) {
+	var w struct {
+		Description string `json:"description"`
+		Messages    []struct {
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
+		} `json:"messages"`
+		Meta Meta `json:"_meta"`
+	}
+	if err := jsonx.Unmarshal(raw, &w); err != nil {
+		return nil, fmt.Errorf("prompt result: %w", err)
+	}
+	r := &PromptResult{Description: w.Description, Meta: w.Meta}
+	for i, m := range w.Messages {
+		c, err := decodeContent(m.Content)
+		if err != nil {
+			return nil, fmt.Errorf("prompt result: messages[%d]: %w", i, err)
+		}
+		r.Messages = append(r.Messages, PromptMessage{m.Role, c})
+	}
+	return r, nil
+}
+
+// CompleteResult is what completion suggests.
+type CompleteResult struct {
+	Values  []string
+	Total   int // 0 if not known
+	HasMore bool
+}
+
+type completeWire struct {
+	Completion struct {
+		Values  []string `json:"values"`
+		Total   int      `json:"total,omitzero"`
+		HasMore bool     `json:"hasMore,omitzero"`
+	} `json:"completion"`
+}
+
+// ServerInfo is what a server says of itself: the result of server/discover, or
+// of initialize before 2026-07-28.
+type ServerInfo struct {
+	Implementation
+	Capabilities Capabilities
+	Instructions string
+	Revisions    []Revision // that the server speaks, as far as it said
+}
+
+// ToolList is a page of tools. NextCursor is empty on the last one.
+type ToolList struct {
+	Tools      []*Tool `json:"tools"`
+	NextCursor string  `json:"nextCursor,omitempty"`
+	Meta       Meta    `json:"_meta,omitempty"`
+
+	memo *engine.Memo
+}
+
+// PromptList is a page of prompts. NextCursor is empty on the last one.
+type PromptList struct {
+	Prompts    []*Prompt `json:"prompts"`
+	NextCursor string    `json:"nextCursor,omitempty"`
+	Meta       Meta      `json:"_meta,omitempty"`
+
+	memo *engine.Memo
+}
+
+// ResourceList is a page of resources. NextCursor is empty on the last one.
+type ResourceList struct {
+	Resources  []*Resource `json:"resources"`
+	NextCursor string      `json:"nextCursor,omitempty"`
+	Meta       Meta        `json:"_meta,omitempty"`
+
+	memo *engine.Memo
+}
+
+// TemplateList is a page of resource templates. NextCursor is empty on the last one.
+type TemplateList struct {
+	Templates  []*ResourceTemplate `json:"resourceTemplates"`
+	NextCursor string              `json:"nextCursor,omitempty"`
+	Meta       Meta                `json:"_meta,omitempty"`
+
+	memo *engine.Memo
+}
+
+// appendMeta ends an object with its _meta.
+func appendMeta(dst []byte, m Meta) []byte {
+	if m != nil {
+		dst = append(dst, `,"_meta":`...)
+		dst = append(dst, encode(m)...)
+	}
+	return append(dst, '}')
+}
+
+// encodeResult gives a Result its inner form.
+func encodeResult(r Result) engine.Result {
+	switch r := r.(type) {
+	case RawResult:
+		return engine.Result{JSON: orObject(json.RawMessage(r)), Uses: revision.Unknown}
+	case *ToolResult:
+		b, uses := r.appendJSON(nil)
+		return engine.Result{JSON: b, Uses: uses, Meta: r.Meta != nil}
+	case *PromptResult:
+		b, uses := r.appendJSON(nil)
+		return engine.Result{JSON: b, Uses: uses, Meta: r.Meta != nil}
+	case *ReadResult:
+		return engine.Result{JSON: encode(r), Uses: revision.Unknown}
+	case *CompleteResult:
+		var w completeWire
+		w.Completion.Values, w.Completion.Total, w.Completion.HasMore = r.Values, r.Total, r.HasMore
+		return engine.Result{JSON: encode(w)}
+	case *ServerInfo:
+		return engine.Result{JSON: r.encode(), Uses: revision.Unknown}
+	case *ToolList:
+		return listResult(r.memo.Of(r), r)
+	case *PromptList:
+		return listResult(r.memo.Of(r), r)
+	case *ResourceList:
+		return listResult(r.memo.Of(r), r)
+	case *TemplateList:
+		return listResult(r.memo.Of(r), r)
+	}
+	panic(fmt.Errorf("mcp: a handler returned no result and no error"))
+}
+
+func listResult(memo *engine.Memo, list any) engine.Result {
+	if memo != nil {
+		return engine.Result{Memo: memo, Uses: revision.Unknown}
+	}
+	return engine.Result{JSON: encode(list), Uses: revision.Unknown}
+}
+
+// encode writes the inner form: a DiscoverResult without what the edge adds.
+func (s *ServerInfo) encode() json.RawMessage {
+	versions := make([]string, len(s.Revisions))
+	for i, r := range s.Revisions {
+		versions[i] = string(r)
+	}
+	return encode(struct {
+		SupportedVersions []string                  `json:"supportedVersions"`
+		Capabilities      Capabilities              `json:"capabilities"`
+		Instructions      string                    `json:"instructions,omitempty"`
+		Meta              map[string]Implementation `json:"_meta"`
+	}{versions, s.Capabilities, s.Instructions, map[string]Implementation{engine.MetaServerInfo: s.Implementation}})
+}
+
+func decodeServerInfo(raw json.RawMessage) (*ServerInfo, error) {
+	var w struct {
+		SupportedVersions []Revision                 `json:"supportedVersions"`
+		Capabilities      Capabilities               `json:"capabilities"`
+		Instructions      string                     `json:"instructions"`
+		Meta              map[string]json.RawMessage `json:"_meta"`
+	}
+	if err := jsonx.Unmarshal(raw, &w); err != nil {
+		return nil, fmt.Errorf("server info: %w", err)
+	}
+	s := &ServerInfo{Capabilities: w.Capabilities, Instructions: w.Instructions, Revisions: w.SupportedVersions}
+	if info := w.Meta[engine.MetaServerInfo]; info != nil {
+		if err := jsonx.Unmarshal(info, &s.Implementation); err != nil {
+			return nil, fmt.Errorf("server info: %w", err)
+		}
+	}
+	return s, nil
+}

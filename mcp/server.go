@@ -1,0 +1,460 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/transport/duplex"
+	"github.com/patchbay-dev/patchbay/internal/transport/stdio"
+	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// A Server offers tools, prompts and resources. The zero value plus a Name works.
+// Its fields are read when serving starts and not after; features may be added and
+// removed at any time, and callers are told.
+//
+// A Server is an [http.Handler] that serves Streamable HTTP of every revision, with
+// and without sessions, on one endpoint; [Server.ServeStdio] and [Server.Serve] serve
+// other transports. It is a [Handler] too: Handle answers one request in memory.
+type Server struct {
+	Name, Title, Version string
+
+	// Instructions tell a model how to use the server.
+	Instructions string
+
+	// Handler answers the requests in place of the server's own registry. It is how a
+	// gateway, or a [Session], is put behind a transport.
+	Handler Handler
+
+	Revisions []Revision // nil: all
+	HTTP      HTTPConfig
+	State     StateConfig
+	Limits    Limits
+
+	// Visible tells whether the caller of ctx may see and use a feature; nil: all.
+	// It filters lists and calls alike.
+	Visible func(ctx context.Context, f Feature) bool
+
+	// OnStart is called before the first request is served, for instance to open
+	// a database. If it fails, requests are answered with its error and it is
+	// tried again with the next one. OnShutdown is called once by Shutdown, after the
+	// last request has ended, if OnStart has succeeded.
+	OnStart    func(ctx context.Context) error
+	OnShutdown func(ctx context.Context) error
+
+	// OnPanic is told of a panic in a handler. Nil: it is logged.
+	OnPanic func(ctx context.Context, v any, stack []byte)
+
+	// OnFrame is told of each message on the wire. Nil: nobody is.
+	OnFrame func(Frame)
+
+	// Logger gets what the server cannot return to anybody. Nil: it is discarded.
+	Logger *slog.Logger
+
+	middleware []Middleware
+
+	tools     set[*toolEntry]
+	prompts   set[*promptEntry]
+	resources set[*resourceEntry]
+	templates set[*templateEntry]
+	hub       hub
+
+	once     sync.Once
+	eng      *engine.Engine
+	engErr   error
+	limits   Limits
+	http     *streamable.Server
+	chain    Handler
+	started  atomic.Bool
+	startMu  sync.Mutex
+	stopped  chan struct{} // closed by Shutdown
+	stopOnce sync.Once
+
+	connMu sync.Mutex
+	conns  map[*serving]struct{} // guarded by connMu
+}
+
+// serving is one connection being served.
+type serving struct {
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+}
+
+// HTTPConfig configures the HTTP side of a [Server]. The zero value is safe.
+type HTTPConfig struct {
+	// AllowedHosts are the names, beside those of loopback, under which a server on
+	// loopback may be addressed, such as "mcp.example.com" behind a proxy. If set, they
+	// are enforced on every address.
+	AllowedHosts []string
+
+	// AllowedOrigins are the web origins, beside the server's own, whose pages may
+	// use it: "https://app.example.com", or "*" for all.
+	AllowedOrigins []string
+
+	// SessionIdle ends a legacy session that nobody used. Zero: 30 minutes.
+	SessionIdle time.Duration
+
+	// MaxSessions bounds legacy sessions. Zero: 10,000.
+	MaxSessions int
+
+	// KeepAlive is the interval of comments on quiet event streams. Zero: 15 seconds.
+	KeepAlive time.Duration
+
+	// Principal names who was authenticated, by middleware in front of the server.
+	// Sessions and requestState belong to it. Nil: nobody.
+	Principal func(*http.Request) string
+}
+
+// StateConfig says how a call's answers travel between rounds of questions
+// ([Elicit] and others) toward callers of 2026-07-28.
+type StateConfig struct {
+	// Keys seal requestState: the first seals, all open. Give all nodes of a fleet
+	// the same keys, of 32 random bytes each. Nil: one made up by this process.
+	Keys [][]byte
+
+	// TTL is how long a caller may take to answer. Zero: 15 minutes.
+	TTL time.Duration
+
+	// Store keeps states on the server, so that each works once. Nil: they travel
+	// with the caller, sealed.
+	Store StateStore
+}
+
+// StateStore keeps the state of calls that wait for an answer. Its methods may be
+// called by several goroutines at once.
+type StateStore interface {
+	// Put keeps a state until it is taken or ttl has passed, and names it.
+	Put(ctx context.Context, state []byte, ttl time.Duration) (ref string, err error)
+	// Take returns a state and forgets it. An unknown reference is an error.
+	Take(ctx context.Context, ref string) ([]byte, error)
+}
+
+// Limits bound what the other side can cause. Zero means the default, a negative
+// value no bound where that is said.
+type Limits struct {
+	// Message bounds one incoming message in bytes. Zero: 4 MiB over HTTP, 16 MiB
+	// on other transports.
+	Message int
+
+	// Depth bounds the nesting of JSON. Zero: 128.
+	Depth int
+
+	// Concurrent bounds the requests in progress on one connection. Zero: 1,000.
+	Concurrent int
+
+	// Rounds bounds the rounds of questions of one call. Zero: 16.
+	Rounds int
+
+	// PageSize is the number of features on a page of a list. Zero: 500.
+	PageSize int
+
+	// CallTimeout bounds a call. A server's handler sees its context end; a
+	// client's call fails. Zero: none for a server, 60 seconds without answer or
+	// progress for a client; negative: none.
+	CallTimeout time.Duration
+}
+
+func (l Limits) withDefaults() Limits {
+	def := func(v *int, d int) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	def(&l.Depth, 128)
+	def(&l.Concurrent, 1000)
+	def(&l.Rounds, 16)
+	def(&l.PageSize, 500)
+	return l
+}
+
+// Frame is one message on the wire, as bytes.
+type Frame struct {
+	Sent bool   // by this side
+	Data []byte // not to be kept or changed
+}
+
+// errShutdown is the cause of contexts that Shutdown ends.
+var errShutdown = errors.New("the server is shutting down")
+
+// Use adds middleware around the server's handling of requests; the first added
+// is the outermost. It must be called before serving starts.
+func (s *Server) Use(mw ...Middleware) { s.middleware = append(s.middleware, mw...) }
+
+// init resolves the configuration, once.
+func (s *Server) init() error {
+	s.once.Do(func() {
+		s.limits = s.Limits.withDefaults()
+		s.stopped = make(chan struct{})
+		s.conns = map[*serving]struct{}{}
+		logger := s.Logger
+		if logger == nil {
+			logger = slog.New(slog.DiscardHandler)
+		}
+		s.chain = HandlerFunc(s.dispatch)
+		if s.Handler != nil {
+			s.chain = s.Handler
+		}
+		for i := len(s.middleware) - 1; i >= 0; i-- {
+			s.chain = s.middleware[i](s.chain)
+		}
+		revs := tables(s.Revisions)
+		if len(revs) == 0 || (len(s.Revisions) > 0 && len(revs) != len(s.Revisions)) {
+			s.engErr = fmt.Errorf("mcp: Server.Revisions %v: use some of %v", s.Revisions, Revisions())
+			return
+		}
+		var store engine.StateStore
+		if s.State.Store != nil {
+			store = s.State.Store
+		}
+		sealer, err := engine.NewSealer(s.Name, s.State.Keys, s.State.TTL, store)
+		if err != nil {
+			s.engErr = fmt.Errorf("mcp: Server.State: %w", err)
+			return
+		}
+		s.eng = &engine.Engine{
+			Handler:   s.serveCall,
+			Revisions: revs,
+			Info:      encode(s.implementation()),
+			Sealer:    sealer,
+			Limits:    engine.Limits{Rounds: s.limits.Rounds, CallTimeout: s.limits.CallTimeout},
+			Logger:    logger,
+			OnPanic:   s.OnPanic,
+		}
+		s.eng.Init()
+		s.http = &streamable.Server{
+			Engine:         s.eng,
+			AllowedHosts:   s.HTTP.AllowedHosts,
+			AllowedOrigins: s.HTTP.AllowedOrigins,
+			MaxBody:        int64(orDefault(s.limits.Message, 4<<20)),
+			MaxDepth:       s.limits.Depth,
+			SessionIdle:    orDefault(s.HTTP.SessionIdle, 30*time.Minute),
+			MaxSessions:    orDefault(s.HTTP.MaxSessions, 10_000),
+			KeepAlive:      orDefault(s.HTTP.KeepAlive, 15*time.Second),
+			Principal:      s.HTTP.Principal,
+			Logger:         logger,
+		}
+		if s.OnFrame != nil {
+			s.http.Tap = func(string) engine.Tap { return s.tap() }
+		}
+	})
+	return s.engErr
+}
+
+func orDefault[T comparable](v, d T) T {
+	var zero T
+	if v == zero {
+		return d
+	}
+	return v
+}
+
+func (s *Server) tap() engine.Tap {
+	if s.OnFrame == nil {
+		return nil
+	}
+	return func(sent bool, data []byte) { s.OnFrame(Frame{sent, data}) }
+}
+
+func (s *Server) implementation() Implementation {
+	return Implementation{Name: s.Name, Title: s.Title, Version: s.Version}
+}
+
+// ServeStdio serves the process's own standard streams until the client closes
+// them, ctx ends or Shutdown is called. A client that goes away is not an error.
+// Meanwhile os.Stdout is os.Stderr, so that a stray print does no harm.
+//
+// Specification: 2026-07-28, basic/transports/stdio.
+func (s *Server) ServeStdio(ctx context.Context) error {
+	conn, restore, err := stdio.Own(s.Limits.Message)
+	if err != nil {
+		return err
+	}
+	defer restore()
+	return s.Serve(ctx, conn)
+}
+
+// Serve serves one connection until the client closes it, ctx ends or Shutdown is
+// called. It closes conn.
+func (s *Server) Serve(ctx context.Context, conn Conn) error {
+	if err := s.init(); err != nil {
+		conn.Close()
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	v := &serving{cancel, make(chan struct{})}
+	defer close(v.done)
+	s.connMu.Lock()
+	select {
+	case <-s.stopped:
+		s.connMu.Unlock()
+		conn.Close()
+		return ErrClosed
+	default:
+	}
+	s.conns[v] = struct{}{}
+	s.connMu.Unlock()
+	defer func() {
+		s.connMu.Lock()
+		delete(s.conns, v)
+		s.connMu.Unlock()
+	}()
+	d := &duplex.Server{Engine: s.eng, MaxDepth: s.limits.Depth, Concurrent: s.limits.Concurrent, Tap: s.tap(), Logger: s.eng.Logger}
+	err := d.Serve(ctx, conn)
+	if errors.Is(err, errShutdown) {
+		return ErrClosed
+	}
+	return err
+}
+
+// ServeHTTP serves Streamable HTTP: stateless requests of 2026-07-28 and legacy
+// sessions, on one endpoint at once. By default only requests addressed to loopback
+// names are served on loopback, and none from other web origins; see [HTTPConfig].
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := s.init(); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	s.http.ServeHTTP(w, r)
+}
+
+// Handle answers one request through the server's middleware. Without a transport
+// in front, questions and notifications of the call go nowhere.
+func (s *Server) Handle(ctx context.Context, req *Request) (Result, error) {
+	if err := s.init(); err != nil {
+		return nil, err
+	}
+	if err := s.start(ctx); err != nil {
+		return nil, err
+	}
+	return s.chain.Handle(ctx, req)
+}
+
+// serveCall is the engine's handler.
+func (s *Server) serveCall(ctx context.Context, c *engine.Call) (engine.Result, error) {
+	res, err := s.Handle(ctx, &Request{Method: c.Method, Params: c.Params, msg: c.Msg})
+	if err != nil {
+		return engine.Result{}, err
+	}
+	return encodeResult(res), nil
+}
+
+// start runs OnStart once.
+func (s *Server) start(ctx context.Context) error {
+	if s.OnStart == nil || s.started.Load() {
+		return nil
+	}
+	s.startMu.Lock()
+	defer s.startMu.Unlock()
+	if s.started.Load() {
+		return nil
+	}
+	if err := s.OnStart(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("start %q: %w", s.Name, err)
+	}
+	s.started.Store(true)
+	return nil
+}
+
+// Shutdown ends serving: no new requests are taken, subscriptions end, requests
+// in progress may finish until ctx ends and are cancelled then. After the last one
+// OnShutdown is called. It does not close listeners; they are the caller's.
+func (s *Server) Shutdown(ctx context.Context) error {
+	if err := s.init(); err != nil {
+		return err
+	}
+	s.connMu.Lock()
+	s.stopOnce.Do(func() { close(s.stopped) })
+	var waits []chan struct{}
+	for v := range s.conns {
+		v.cancel(errShutdown)
+		waits = append(waits, v.done)
+	}
+	s.connMu.Unlock()
+	err := s.http.Shutdown(ctx)
+	for _, w := range waits {
+		select {
+		case <-w:
+		case <-ctx.Done():
+			err = errors.Join(err, context.Cause(ctx))
+		}
+	}
+	if s.OnShutdown != nil && s.started.Swap(false) {
+		err = errors.Join(err, s.OnShutdown(context.WithoutCancel(ctx)))
+	}
+	return err
+}
+
+// dispatch answers requests from the registry.
+func (s *Server) dispatch(ctx context.Context, req *Request) (Result, error) {
+	switch req.Method {
+	case revision.MethodDiscover:
+		return s.discover(), nil
+	case revision.MethodTools:
+		return s.listTools(ctx, req)
+	case revision.MethodCall:
+		return s.callTool(ctx, req)
+	case revision.MethodPrompts:
+		return s.listPrompts(ctx, req)
+	case revision.MethodPrompt:
+		return s.getPrompt(ctx, req)
+	case revision.MethodResources:
+		return s.listResources(ctx, req)
+	case revision.MethodTemplates:
+		return s.listTemplates(ctx, req)
+	case revision.MethodRead:
+		return s.readResource(ctx, req)
+	case revision.MethodComplete:
+		return s.complete(ctx, req)
+	case revision.MethodListen:
+		return s.listen(ctx, req)
+	}
+	return nil, Errorf(CodeMethodNotFound, "no method %q", clip(req.Method))
+}
+
+// discover says what the server offers: a capability is declared when the server
+// has, or had, a feature of that kind.
+func (s *Server) discover() *ServerInfo {
+	caps := Capabilities{"logging": json.RawMessage(`{}`)}
+	if s.tools.used() {
+		caps["tools"] = json.RawMessage(`{"listChanged":true}`)
+	}
+	if s.prompts.used() {
+		caps["prompts"] = json.RawMessage(`{"listChanged":true}`)
+	}
+	if s.resources.used() || s.templates.used() {
+		caps["resources"] = json.RawMessage(`{"listChanged":true,"subscribe":true}`)
+	}
+	if s.prompts.used() || s.templates.used() {
+		caps["completions"] = json.RawMessage(`{}`)
+	}
+	names := revision.Names(s.eng.Revisions)
+	revs := make([]Revision, len(names))
+	for i, n := range names {
+		revs[i] = Revision(n)
+	}
+	return &ServerInfo{Implementation: s.implementation(), Capabilities: caps, Instructions: s.Instructions, Revisions: revs}
+}
+
+// visible tells whether the caller may use a feature.
+func (s *Server) visible(ctx context.Context, kind Kind, name string) bool {
+	return s.Visible == nil || s.Visible(ctx, Feature{kind, name})
+}
+
+var _ interface {
+	Handler
+	http.Handler
+} = (*Server)(nil)
+
+// Conn is one two-way wire that carries whole messages.
+type Conn = jsonrpc.Conn

@@ -1,0 +1,499 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+)
+
+// errNoAnswer is the cause of a call's end when its time has passed.
+var errNoAnswer = fmt.Errorf("no answer and no progress in time: %w", context.DeadlineExceeded)
+
+// A Session is our end of a logical connection to one server. It is made by a
+// [Client] and used by any number of goroutines. It is a [Handler]: Handle forwards a
+// request, with its questions and notifications, to the server.
+type Session struct {
+	client *Client
+	wire   engine.Wire
+	rev    *revision.Table // spoken with the server
+	older  *revision.Table // best common legacy revision, while opening
+	info   *ServerInfo
+	how    string
+	caps   json.RawMessage // our capabilities, in the inner form
+	limits Limits
+	idle   time.Duration
+	log    *slog.Logger
+
+	hub    hub        // of changes that a legacy server announces
+	events chan Event // for Client.OnEvent; full: the event is dropped and logged
+	wg     sync.WaitGroup
+
+	mu         sync.Mutex
+	subscribed map[string]int         // listeners by URI, on a legacy server; guarded by mu
+	parked     map[string]*parkedCall // guarded by mu
+	nextToken  atomic.Int64
+}
+
+// begin starts what runs while the session is open.
+func (s *Session) begin() {
+	s.wg.Go(func() {
+		for {
+			select {
+			case e := <-s.events:
+				if s.client.OnEvent != nil {
+					s.client.OnEvent(s, e)
+				}
+			case <-s.wire.Done():
+				return
+			}
+		}
+	})
+}
+
+// Revision is the revision spoken with the server.
+func (s *Session) Revision() Revision { return Revision(s.rev.Name) }
+
+// Server is what the server said of itself when the session opened. It must not
+// be changed.
+func (s *Session) Server() *ServerInfo { return s.info }
+
+// How tells in words how the server's era was found.
+func (s *Session) How() string { return s.how }
+
+// Done is closed when the session is over; [Session.Err] then says why.
+func (s *Session) Done() <-chan struct{} { return s.wire.Done() }
+
+// Err says why the session is over, nil while it is not: [ErrClosed] after Close, an
+// [*ExitError] if the server's process ended.
+func (s *Session) Err() error { return publicError(s.wire.Err()) }
+
+// Close ends the session, within 4 seconds whatever the server does. Calls in
+// progress fail with [ErrClosed].
+func (s *Session) Close() error {
+	err := s.wire.Close()
+	s.dropParked()
+	s.wg.Wait()
+	return err
+}
+
+// CallOption changes one call.
+type CallOption func(*callOptions)
+
+type callOptions struct {
+	progress func(ProgressEvent)
+	log      func(LogMessage)
+	idle     time.Duration
+}
+
+// ProgressEvent tells how far a call is. Total is 0 if the server does not know.
+type ProgressEvent struct {
+	Done, Total float64
+	Message     string
+}
+
+// OnProgress has f called, in order and before the call returns, with the
+// progress of the call.
+func OnProgress(f func(ProgressEvent)) CallOption {
+	return func(o *callOptions) { o.progress = f }
+}
+
+// OnLog has f called, in order and before the call returns, with the log
+// messages that belong to the call. [Client.LogLevel] says which the server sends.
+func OnLog(f func(LogMessage)) CallOption { return func(o *callOptions) { o.log = f } }
+
+// IdleTimeout bounds the time without an answer, progress or question, instead
+// of [Limits.CallTimeout]; negative: no bound.
+func IdleTimeout(d time.Duration) CallOption { return func(o *callOptions) { o.idle = d } }
+
+// CallTool calls a tool. Args is what becomes a JSON object: a struct, a map, a
+// json.RawMessage, or nil for none. Questions of the server are answered by the
+// functions of the [Client].
+//
+// A failure of the tool is a result with IsError, not an error. Errors are the
+// server's [*Error], [*HTTPError], [*ExitError], [ErrClosed], or the cause of ctx; after one
+// of the last four it is not known whether the tool has run.
+func (s *Session) CallTool(ctx context.Context, name string, args any, opts ...CallOption) (*ToolResult, error) {
+	params, err := namedParams(name, args)
+	if err != nil {
+		return nil, fmt.Errorf("call %q: %w", name, err)
+	}
+	raw, err := s.request(ctx, revision.MethodCall, params, opts)
+	if err != nil {
+		return nil, fmt.Errorf("call %q: %w", name, err)
+	}
+	return decodeToolResult(raw)
+}
+
+// CallAs calls a tool and decodes its structured result, or its text if it has
+// none, into an Out. A result with IsError is returned as a [*ToolError].
+func CallAs[Out any](ctx context.Context, s *Session, name string, args any, opts ...CallOption) (Out, error) {
+	var out Out
+	res, err := s.CallTool(ctx, name, args, opts...)
+	if err != nil {
+		return out, err
+	}
+	if res.IsError {
+		return out, &ToolError{name, res}
+	}
+	if res.Structured != nil {
+		if err := jsonx.Unmarshal(res.Structured, &out); err != nil {
+			return out, fmt.Errorf("call %q: the result: %w", name, err)
+		}
+		return out, nil
+	}
+	if text, ok := any(&out).(*string); ok {
+		*text = res.Text()
+		return out, nil
+	}
+	if err := jsonx.Unmarshal([]byte(res.Text()), &out); err != nil {
+		return out, fmt.Errorf("call %q: the result is no JSON for %T: %w", name, out, err)
+	}
+	return out, nil
+}
+
+// Prompt gets a prompt. Args are its arguments, all strings; they may be nil.
+func (s *Session) Prompt(ctx context.Context, name string, args map[string]string, opts ...CallOption) (*PromptResult, error) {
+	var a any
+	if args != nil {
+		a = args
+	}
+	params, err := namedParams(name, a)
+	if err != nil {
+		return nil, fmt.Errorf("prompt %q: %w", name, err)
+	}
+	raw, err := s.request(ctx, revision.MethodPrompt, params, opts)
+	if err != nil {
+		return nil, fmt.Errorf("prompt %q: %w", name, err)
+	}
+	return decodePromptResult(raw)
+}
+
+// Read reads a resource.
+func (s *Session) Read(ctx context.Context, uri string, opts ...CallOption) (*ReadResult, error) {
+	params := append(jsonx.AppendString([]byte(`{"uri":`), uri), '}')
+	raw, err := s.request(ctx, revision.MethodRead, params, opts)
+	if err != nil {
+		return nil, fmt.Errorf("read %q: %w", uri, err)
+	}
+	var res ReadResult
+	if err := jsonx.Unmarshal(raw, &res); err != nil {
+		return nil, fmt.Errorf("read %q: the result: %w", uri, err)
+	}
+	return &res, nil
+}
+
+// Complete asks for values of an argument of a prompt, or of a variable of a
+// resource template, that suit what was typed so far. Of is a Feature of kind
+// KindPrompt, KindResource or KindResourceTemplate; others holds the arguments known already.
+func (s *Session) Complete(ctx context.Context, of Feature, argument, prefix string, others map[string]string) (*CompleteResult, error) {
+	ref := map[string]string{"type": "ref/resource", "uri": of.Name}
+	if of.Kind == KindPrompt {
+		ref = map[string]string{"type": "ref/prompt", "name": of.Name}
+	}
+	params := map[string]any{"ref": ref, "argument": map[string]string{"name": argument, "value": prefix}}
+	if len(others) > 0 {
+		params["context"] = map[string]any{"arguments": others}
+	}
+	raw, err := s.request(ctx, revision.MethodComplete, encode(params), nil)
+	if err != nil {
+		return nil, fmt.Errorf("complete %q: %w", of.Name, err)
+	}
+	var w completeWire
+	if err := jsonx.Unmarshal(raw, &w); err != nil {
+		return nil, fmt.Errorf("complete %q: the result: %w", of.Name, err)
+	}
+	return &CompleteResult{w.Completion.Values, w.Completion.Total, w.Completion.HasMore}, nil
+}
+
+// Raw sends any request and returns its result object without what belongs to the
+// wire. Params is what becomes a JSON object; nil means an empty one.
+func (s *Session) Raw(ctx context.Context, method string, params any, opts ...CallOption) (json.RawMessage, error) {
+	raw := json.RawMessage(`{}`)
+	if params != nil {
+		var err error
+		if raw, err = jsonx.Marshal(params); err != nil {
+			return nil, fmt.Errorf("%s: params: %w", method, err)
+		}
+		if jsonx.KindOf(raw) != '{' {
+			return nil, fmt.Errorf("%s: params must be a JSON object", method)
+		}
+	}
+	raw, err := s.request(ctx, method, raw, opts)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", method, err)
+	}
+	return raw, nil
+}
+
+// Tools iterates over the server's tools; pages are fetched as needed. After an
+// error the iteration ends. A tool that cannot be decoded is reported and the
+// iteration goes on.
+func (s *Session) Tools(ctx context.Context) iter.Seq2[*Tool, error] {
+	return listOf[Tool](ctx, s, revision.MethodTools, "tools")
+}
+
+// Prompts iterates over the server's prompts, like [Session.Tools].
+func (s *Session) Prompts(ctx context.Context) iter.Seq2[*Prompt, error] {
+	return listOf[Prompt](ctx, s, revision.MethodPrompts, "prompts")
+}
+
+// Resources iterates over the server's resources, like [Session.Tools].
+func (s *Session) Resources(ctx context.Context) iter.Seq2[*Resource, error] {
+	return listOf[Resource](ctx, s, revision.MethodResources, "resources")
+}
+
+// Templates iterates over the server's resource templates, like [Session.Tools].
+func (s *Session) Templates(ctx context.Context) iter.Seq2[*ResourceTemplate, error] {
+	return listOf[ResourceTemplate](ctx, s, revision.MethodTemplates, "resourceTemplates")
+}
+
+// Bounds of a listing, for servers whose pages have no end.
+const (
+	maxPages = 10_000
+	maxItems = 1_000_000
+)
+
+// listOf iterates over all pages of a list.
+func listOf[T any](ctx context.Context, s *Session, method, member string) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		params := json.RawMessage(`{}`)
+		seen := map[string]bool{}
+		items := 0
+		for {
+			raw, err := s.request(ctx, method, params, nil)
+			if err != nil {
+				yield(nil, fmt.Errorf("%s: %w", method, err))
+				return
+			}
+			list, _ := jsonx.Lookup(raw, member)
+			if jsonx.KindOf(list) != '[' {
+				yield(nil, fmt.Errorf("%s: the result has no array %q", method, member))
+				return
+			}
+			for e := range jsonx.Elements(list) {
+				item := new(T)
+				if err := jsonx.Unmarshal(e, item); err != nil {
+					item, err = nil, fmt.Errorf("%s: %s[%d]: %w", method, member, items, err)
+					if !yield(item, err) {
+						return
+					}
+				} else if !yield(item, nil) {
+					return
+				}
+				if items++; items > maxItems {
+					yield(nil, fmt.Errorf("%s: more than %d entries", method, maxItems))
+					return
+				}
+			}
+			next, ok := jsonx.Lookup(raw, "nextCursor")
+			if !ok || string(next) == "null" {
+				return
+			}
+			if seen[string(next)] || len(seen) >= maxPages {
+				yield(nil, fmt.Errorf("%s: the server's pages have no end: cursor %s comes again", method, clip(string(next))))
+				return
+			}
+			seen[string(next)] = true
+			params = append(append([]byte(`{"cursor":`), next...), '}')
+		}
+	}
+}
+
+// namedParams makes the params of a request that names a feature.
+func namedParams(name string, args any) (json.RawMessage, error) {
+	out := jsonx.AppendString([]byte(`{"name":`), name)
+	if args == nil {
+		return append(out, '}'), nil
+	}
+	raw, err := jsonx.Marshal(args)
+	if err != nil {
+		return nil, fmt.Errorf("arguments: %w", err)
+	}
+	if jsonx.KindOf(raw) != '{' {
+		return nil, errors.New("the arguments must become a JSON object")
+	}
+	return append(append(append(out, `,"arguments":`...), raw...), '}'), nil
+}
+
+// Watch yields what the server announces: changes of its lists and of the
+// resources named by uris. It ends with ctx, without an error, or with the error
+// that ended it; a subscription that a server ends is such an error.
+//
+// Specification: 2026-07-28, basic/patterns/subscriptions; before it, resources/subscribe.
+func (s *Session) Watch(ctx context.Context, uris ...string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		events := make(chan Event)
+		ended := make(chan error, 1)
+		go func() {
+			f := filter{true, true, true, uris}
+			ended <- s.listen(ctx, f, func() error { return nil }, func(method string, params json.RawMessage) error {
+				select {
+				case events <- newEvent(method, params):
+					return nil
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			})
+		}()
+		for {
+			select {
+			case e := <-events:
+				if !yield(e, nil) {
+					return
+				}
+			case err := <-ended:
+				if ctx.Err() == nil {
+					if err == nil {
+						err = errors.New("the server ended the subscription")
+					}
+					yield(Event{}, fmt.Errorf("watch: %w", err))
+				}
+				return
+			}
+		}
+	}
+}
+
+func newEvent(method string, params json.RawMessage) Event {
+	e := Event{Method: method, Params: params}
+	switch method {
+	case revision.NoteResourceUpdated:
+		if raw, ok := jsonx.Lookup(params, "uri"); ok {
+			e.URI, _ = jsonx.Unquote(raw)
+		}
+	case revision.NoteMessage:
+		var w struct {
+			Level  string          `json:"level"`
+			Logger string          `json:"logger"`
+			Data   json.RawMessage `json:"data"`
+		}
+		if jsonx.Unmarshal(params, &w) == nil {
+			e.Log = &LogMessage{slogLevel(w.Level), w.Logger, w.Data}
+		}
+	}
+	return e
+}
+
+// listen runs one subscription until ctx ends (nil) or the server ends it.
+func (s *Session) listen(ctx context.Context, f filter, ack func() error, emit func(string, json.RawMessage) error) error {
+	if s.rev.Modern {
+		return s.listenModern(ctx, f, ack, emit)
+	}
+	return s.hub.listen(ctx, f, func() error {
+		for _, uri := range f.URIs {
+			if err := s.subscribe(ctx, uri); err != nil {
+				return err
+			}
+			context.AfterFunc(ctx, func() { s.unsubscribe(uri) })
+		}
+		return ack()
+	}, emit)
+}
+
+func (s *Session) listenModern(ctx context.Context, f filter, ack func() error, emit func(string, json.RawMessage) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	params := encode(struct {
+		Notifications filter `json:"notifications"`
+	}{f})
+	_, err := s.wire.Call(ctx, &engine.Outgoing{
+		Method: revision.MethodListen,
+		Params: s.modernParams(params, s.caps, "", nil),
+		Note: func(method string, params json.RawMessage) {
+			var err error
+			switch method {
+			case revision.NoteAcknowledged:
+				err = ack()
+			case revision.NoteCancelled: // the listen's own end, told twice on pipes (Q-01)
+			default:
+				err = emit(method, params)
+			}
+			if err != nil {
+				cancel(err)
+			}
+		},
+	})
+	return publicError(err)
+}
+
+// subscribe subscribes to a resource of a legacy server unless some listener
+// already has.
+func (s *Session) subscribe(ctx context.Context, uri string) error {
+	s.mu.Lock()
+	s.subscribed[uri]++
+	first := s.subscribed[uri] == 1
+	s.mu.Unlock()
+	if !first {
+		return nil
+	}
+	_, err := s.request(ctx, revision.MethodSubscribe, append(jsonx.AppendString([]byte(`{"uri":`), uri), '}'), nil)
+	if err != nil {
+		s.mu.Lock()
+		delete(s.subscribed, uri)
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// unsubscribe undoes one subscribe. The session may be closing, so the time to
+// tell the server is short.
+func (s *Session) unsubscribe(uri string) {
+	s.mu.Lock()
+	s.subscribed[uri]--
+	last := s.subscribed[uri] == 0
+	if s.subscribed[uri] <= 0 {
+		delete(s.subscribed, uri)
+	}
+	s.mu.Unlock()
+	if !last || s.wireEnded() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if _, err := s.request(ctx, revision.MethodUnsubscribe, append(jsonx.AppendString([]byte(`{"uri":`), uri), '}'), nil); err != nil {
+		s.log.Debug("unsubscribe", "uri", uri, "err", err)
+	}
+}
+
+// inbox is the Session as its wire sees it.
+type inbox Session
+
+// Note implements engine.Inbox.
+func (i *inbox) Note(method string, params json.RawMessage) {
+	s := (*Session)(i)
+	switch method {
+	case revision.NoteToolsChanged:
+		s.hub.changed(KindTool)
+	case revision.NotePromptsChanged:
+		s.hub.changed(KindPrompt)
+	case revision.NoteResourcesChanged:
+		s.hub.changed(KindResource)
+	case revision.NoteResourceUpdated:
+		s.hub.updated(newEvent(method, params).URI)
+	}
+	if s.client.OnEvent == nil {
+		return
+	}
+	select {
+	case s.events <- newEvent(method, params):
+	default:
+		s.log.Warn("notifications dropped", "method", method)
+	}
+}
+
+// Question implements engine.Inbox.
+func (i *inbox) Question(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	return (*Session)(i).client.answer(ctx, method, params)
+}

@@ -1,0 +1,226 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/schema"
+)
+
+// ToolHandler is the untyped form of a tool, for tools known only at run time.
+// Arguments are an object that obeys the tool's InputSchema; they are not kept or
+// changed. Errors are treated as those of [AddTool].
+type ToolHandler func(ctx context.Context, call *ToolCall) (*ToolResult, error)
+
+// ToolCall is a call of a tool.
+type ToolCall struct {
+	Name      string
+	Arguments json.RawMessage
+}
+
+type toolEntry struct {
+	def  *Tool
+	call func(ctx context.Context, args json.RawMessage) (*ToolResult, error)
+}
+
+func (t *toolEntry) name() string { return t.def.Name }
+
+// AddTool adds a tool that is a Go function, or replaces the tool of that name.
+//
+// In is a struct; its fields and tags (package schema) make the input schema, and
+// arguments are checked and decoded in one go. What does not fit is answered as a
+// tool error that names every fault. In may be struct{} for no arguments.
+//
+// Out decides the result: a string becomes text; Content or []Content content;
+// *ToolResult is taken as it is; any other type becomes structured content, with
+// its schema, and its JSON as text.
+//
+// An error of h becomes a tool error with its text, for the model to act on; an
+// [*Error] a JSON-RPC error; a panic an internal error without detail.
+//
+// AddTool panics if In or Out has no schema or t has no name: mistakes of the
+// program that no input can cause.
+//
+// Specification: 2026-07-28, server/tools.
+func AddTool[In, Out any](s *Server, t Tool, h func(context.Context, In) (Out, error)) {
+	if t.Name == "" {
+		panic("mcp: AddTool: the tool has no name")
+	}
+	decode, in, err := decoderOf[In](t.InputSchema)
+	if err != nil {
+		panic(fmt.Errorf("mcp: AddTool %q: %w", t.Name, err))
+	}
+	t.InputSchema = in
+	result, out, err := resultOf[Out]()
+	if err != nil {
+		panic(fmt.Errorf("mcp: AddTool %q: %w", t.Name, err))
+	}
+	if t.OutputSchema == nil {
+		t.OutputSchema = out
+	}
+	s.tools.put(&toolEntry{&t, func(ctx context.Context, args json.RawMessage) (*ToolResult, error) {
+		var v In
+		if err := decode(args, &v); err != nil {
+			return nil, err
+		}
+		res, err := h(ctx, v)
+		if err != nil {
+			return nil, err
+		}
+		return result(res)
+	}})
+	s.hub.changed(KindTool)
+}
+
+// HandleTool adds an untyped tool, or replaces the tool of that name. Arguments are
+// checked against t.InputSchema, which may be nil for any object. The error says
+// what is wrong with the schema.
+func (s *Server) HandleTool(t Tool, h ToolHandler) error {
+	if t.Name == "" {
+		return errors.New("mcp: HandleTool: the tool has no name")
+	}
+	if t.InputSchema == nil {
+		t.InputSchema = json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	check, err := schema.Compile(t.InputSchema)
+	if err != nil {
+		return fmt.Errorf("mcp: HandleTool %q: input schema: %w", t.Name, err)
+	}
+	name := t.Name
+	s.tools.put(&toolEntry{&t, func(ctx context.Context, args json.RawMessage) (*ToolResult, error) {
+		if err := check.Validate(args); err != nil {
+			return nil, err
+		}
+		return h(ctx, &ToolCall{name, args})
+	}})
+	s.hub.changed(KindTool)
+	return nil
+}
+
+// decoderOf returns how arguments become an In, and their schema.
+func decoderOf[In any](given json.RawMessage) (func(json.RawMessage, *In) error, json.RawMessage, error) {
+	if given == nil {
+		typ, err := schema.For[In]()
+		if err != nil {
+			return nil, nil, err
+		}
+		if typ.IsObject() {
+			return func(args json.RawMessage, v *In) error { return typ.Decode(args, v) }, typ.JSON(), nil
+		}
+		// json.RawMessage, map[string]any and the like: any object.
+		given = json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	check, err := schema.Compile(given)
+	if err != nil {
+		return nil, nil, fmt.Errorf("input schema: %w", err)
+	}
+	return func(args json.RawMessage, v *In) error {
+		if err := check.Validate(args); err != nil {
+			return err
+		}
+		return jsonx.Unmarshal(args, v)
+	}, given, nil
+}
+
+// resultOf returns how an Out becomes a tool result, and its schema if it is
+// structured.
+func resultOf[Out any]() (func(Out) (*ToolResult, error), json.RawMessage, error) {
+	typ := reflect.TypeFor[Out]()
+	if typ.Kind() != reflect.Interface && !isPlainOut(typ) {
+		st, err := schema.For[Out]()
+		if err != nil {
+			return nil, nil, fmt.Errorf("result: %w", err)
+		}
+		return func(v Out) (*ToolResult, error) { return structured(v) }, st.JSON(), nil
+	}
+	return func(v Out) (*ToolResult, error) { return anyResult(v) }, nil, nil
+}
+
+func isPlainOut(t reflect.Type) bool {
+	return t == reflect.TypeFor[string]() || t == reflect.TypeFor[*ToolResult]() ||
+		t == reflect.TypeFor[[]Content]() || t.Implements(reflect.TypeFor[Content]())
+}
+
+// anyResult makes a result of a value whose type says how.
+func anyResult(v any) (*ToolResult, error) {
+	switch v := v.(type) {
+	case string:
+		return &ToolResult{Content: []Content{TextContent{Text: v}}}, nil
+	case *ToolResult:
+		if v == nil {
+			return nil, errors.New("the tool returned no result")
+		}
+		return v, nil
+	case []Content:
+		return &ToolResult{Content: v}, nil
+	case Content:
+		return &ToolResult{Content: []Content{v}}, nil
+	case nil:
+		return &ToolResult{}, nil
+	}
+	return structured(v)
+}
+
+func structured(v any) (*ToolResult, error) {
+	raw, err := jsonx.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode the result: %w", err)
+	}
+	return &ToolResult{Content: []Content{TextContent{Text: string(raw)}}, Structured: raw}, nil
+}
+
+func (s *Server) listTools(ctx context.Context, req *Request) (Result, error) {
+	p, after, snap, err := list(ctx, s, &s.tools, KindTool, req)
+	if err != nil {
+		return nil, err
+	}
+	return memoPage(s, snap, after, func() *ToolList {
+		l := &ToolList{Tools: make([]*Tool, len(p.entries)), NextCursor: p.next}
+		for i, e := range p.entries {
+			l.Tools[i] = e.def
+		}
+		return l
+	}, func(l *ToolList, m *engine.Memo) { l.memo = m }), nil
+}
+
+func (s *Server) callTool(ctx context.Context, req *Request) (Result, error) {
+	name, err := req.paramString("name")
+	if err != nil {
+		return nil, err
+	}
+	t, ok := s.tools.snapshot().by[name]
+	if !ok || !s.visible(ctx, KindTool, name) {
+		return nil, Errorf(CodeInvalidParams, "no tool %q; tools/list names those there are", clip(name))
+	}
+	args, err := rawObject(req, "arguments")
+	if err != nil {
+		return nil, err
+	}
+	res, err := t.call(ctx, args)
+	if err != nil {
+		return toolFailure(ctx, err)
+	}
+	return res, nil
+}
+
+// toolFailure makes a tool error of what a tool returned, unless it is meant for
+// the protocol (TOOL-26: input faults and failures are results with isError).
+func toolFailure(ctx context.Context, err error) (Result, error) {
+	var rpc *Error
+	var lacks *engine.LacksError
+	call := engine.From(ctx)
+	switch {
+	case errors.As(err, &rpc), errors.Is(err, engine.ErrSuspended):
+		return nil, err
+	case errors.As(err, &lacks) && call != nil && call.Peer.Revision.Modern:
+		return nil, err // modern revisions have a code for it
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		err = context.Cause(ctx)
+	}
+	return &ToolResult{Content: []Content{TextContent{Text: err.Error()}}, IsError: true}, nil
+}
