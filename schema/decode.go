@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -300,7 +301,7 @@ func (d *decoder) integer(n *node, r *rules, v reflect.Value, c byte) bool {
 // rules if it breaks one, else those of the Go type.
 func beyond(n *node, r *rules, low bool, lit []byte) string {
 	if r != nil {
-		if problem := r.ofNumber(lit); problem != "" {
+		if problem := r.ofNumber(lit); problem != "" && problem != tooLarge {
 			return problem
 		}
 	}
@@ -545,22 +546,26 @@ func (d *decoder) texty(n *node, r *rules, v reflect.Value, c byte) bool {
 }
 
 func (d *decoder) bytes(n *node, v reflect.Value, raw []byte) {
-	enc := base64.StdEncoding.Strict()
-	b := make([]byte, enc.DecodedLen(len(raw)))
-	size, err := enc.Decode(b, raw)
-	if err != nil || strings.ContainsAny(string(raw), "\r\n") {
+	b, err := decodeBase64(string(raw))
+	switch {
+	case err != nil:
 		d.fault("must be base64, got " + quote(string(raw)))
-		return
+	case n.bits < 0:
+		v.SetBytes(b)
+	case len(b) != n.bits:
+		d.fault(fmt.Sprintf("must be base64 of exactly %d bytes, got %d", n.bits, len(b)))
+	default:
+		reflect.Copy(v, reflect.ValueOf(b))
 	}
-	if n.bits < 0 {
-		v.SetBytes(b[:size])
-		return
+}
+
+// decodeBase64 decodes standard base64 with padding, and nothing beside it:
+// encoding/base64 alone lets line breaks through.
+func decodeBase64(s string) ([]byte, error) {
+	if strings.ContainsAny(s, "\r\n") {
+		return nil, errors.New("line break in base64")
 	}
-	if size != n.bits {
-		d.fault(fmt.Sprintf("must be base64 of exactly %d bytes, got %d", n.bits, size))
-		return
-	}
-	reflect.Copy(v, reflect.ValueOf(b[:size]))
+	return base64.StdEncoding.Strict().DecodeString(s)
 }
 
 // uniqueItems finds items that are equal as JSON: 1 and 1.0 are, and objects

@@ -198,9 +198,7 @@ func (e *emitter) place(s *spec, root bool) {
 	case kindBytes:
 		e.raw("contentEncoding", `"base64"`)
 		if n.bits >= 0 {
-			size := strconv.Itoa((n.bits + 2) / 3 * 4)
-			e.raw("minLength", size)
-			e.raw("maxLength", size)
+			e.base64Length(n.bits)
 		}
 	case kindTime:
 		e.raw("format", `"date-time"`)
@@ -222,6 +220,19 @@ func (e *emitter) place(s *spec, root bool) {
 	}
 	e.constraints(s)
 	e.buf = append(e.buf, '}')
+}
+
+// base64Length says that a base64 text holds exactly n bytes.
+func (e *emitter) base64Length(n int) {
+	padding := (3 - n%3) % 3
+	digits := (n+2)/3*4 - padding
+	if digits > 1000 { // the most that Go's regexp repeats
+		size := strconv.Itoa(digits + padding)
+		e.raw("minLength", size)
+		e.raw("maxLength", size)
+		return
+	}
+	e.raw("pattern", fmt.Sprintf(`"^[A-Za-z0-9+/]{%d}%s$"`, digits, "=="[:padding]))
 }
 
 func (e *emitter) object(n *node) {

@@ -41,20 +41,13 @@ func (x *explainer) locate(tokens []string) (path string, value any) {
 				value = v[i]
 			}
 		case map[string]any:
-			path = joinPath2(path, pathName(token))
+			path = joinPath(path, pathName(token))
 			value = v[token]
 		default:
-			path, value = joinPath2(path, pathName(token)), nil
+			path, value = joinPath(path, pathName(token)), nil
 		}
 	}
 	return path, value
-}
-
-func joinPath2(head, tail string) string {
-	if head == "" {
-		return tail
-	}
-	return joinPath(head, tail)
 }
 
 func (x *explainer) fault(path, problem string) {

@@ -80,7 +80,7 @@ func underIndex(faults []Fault, i int) {
 }
 
 func joinPath(head, tail string) string {
-	if tail == "" || tail[0] == '[' {
+	if head == "" || tail == "" || tail[0] == '[' {
 		return head + tail
 	}
 	return head + "." + tail

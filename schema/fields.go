@@ -84,12 +84,12 @@ func candidates(t reflect.Type, at []int, through bool, open map[reflect.Type]bo
 			switch key, _, _ := strings.Cut(option, ":"); key {
 			case "omitempty", "omitzero":
 				c.optional = true
-			case "inline":
+			case "embed":
 				if embedded.Kind() != reflect.Struct {
 					return fmt.Errorf("%s.%s: json option %q works for structs only", t, sf.Name, option)
 				}
 				flatten = true
-			case "string", "format", "unknown", "embed", "case":
+			case "string", "format", "case":
 				return fmt.Errorf("%s.%s: json option %q is not supported", t, sf.Name, option)
 			}
 		}

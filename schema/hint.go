@@ -15,12 +15,13 @@ func hint(n *node, name string) string {
 	}
 	best, least := "", 3
 	if len(name) <= quoteMax {
+		folded := fold(name)
 		for i := range n.fields {
 			known := n.fields[i].name
 			if len(known) > quoteMax {
 				continue
 			}
-			if d := distance(fold(name), fold(known)); d < least && 3*d <= max(len(name), len(known))+1 {
+			if d := distance(folded, fold(known)); d < least && 3*d <= max(len(name), len(known))+1 {
 				best, least = known, d
 			}
 		}
@@ -43,9 +44,9 @@ func hint(n *node, name string) string {
 }
 
 // fold drops what people vary in names: case, and the way words are joined.
-func fold(s string) string {
-	return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(s))
-}
+func fold(s string) string { return joints.Replace(strings.ToLower(s)) }
+
+var joints = strings.NewReplacer("_", "", "-", "", " ", "")
 
 // distance is how many letters must be put in, left out, changed, or swapped
 // with a neighbour to make b of a.

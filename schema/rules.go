@@ -393,12 +393,12 @@ func (r *rules) ofNumber(lit []byte) string {
 		switch small := d.exp < 0; {
 		case small:
 			v = new(big.Rat)
-		case r.multipleOf != nil || r.enum != nil:
-			return "is too large a number to check"
 		case d.neg && (r.min != nil || r.exMin != nil):
 			return "must be at least " + firstBound(r.min, r.exMin).lit + ", got " + got
 		case !d.neg && (r.max != nil || r.exMax != nil):
 			return "must be at most " + firstBound(r.max, r.exMax).lit + ", got " + got
+		case r.multipleOf != nil || r.enum != nil:
+			return tooLarge
 		default:
 			return ""
 		}
@@ -419,6 +419,8 @@ func (r *rules) ofNumber(lit []byte) string {
 	}
 	return ""
 }
+
+const tooLarge = "is too large a number to check"
 
 func firstBound(a, b *bound) *bound {
 	if a != nil {

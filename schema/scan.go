@@ -64,10 +64,10 @@ func (s *scanner) end() bool {
 
 // enter and leave count levels of nesting.
 func (s *scanner) enter() bool {
-	s.pos++
 	if s.depth++; s.depth > maxDepth {
 		return s.fail("nested more than %d levels deep", maxDepth)
 	}
+	s.pos++
 	return true
 }
 
@@ -90,7 +90,7 @@ func (s *scanner) more(first bool, end byte) bool {
 	case c == ',':
 		s.pos++
 		if s.peek() == end {
-			return s.unexpected("a value")
+			return s.unexpected("another element")
 		}
 		return true
 	}

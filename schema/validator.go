@@ -39,7 +39,7 @@ var dialects = map[string]bool{
 // and may be used by several goroutines at once.
 type Validator struct {
 	raw    json.RawMessage
-	assert bool // formats are checked in every dialect
+	strict bool // format and contentEncoding are checked in every dialect
 
 	// Compiled copies of the schema that are not in use. Each counts the work
 	// of the one validation that holds it. Another is made when all are taken,
@@ -64,10 +64,10 @@ type Validator struct {
 // and older check it. contentEncoding and contentMediaType are never checked.
 func Compile(raw json.RawMessage) (*Validator, error) { return newValidator(raw, false) }
 
-func newValidator(raw json.RawMessage, assertFormat bool) (*Validator, error) {
+func newValidator(raw json.RawMessage, strict bool) (*Validator, error) {
 	v := &Validator{
 		raw:    append(json.RawMessage(nil), raw...),
-		assert: assertFormat,
+		strict: strict,
 		idle:   make(chan *compiled, runtime.GOMAXPROCS(0)),
 	}
 	c, err := v.compile()
@@ -112,7 +112,7 @@ func (v *Validator) faults(data []byte) ([]Fault, error) {
 		return []Fault{{Problem: err.Error()}}, nil
 	}
 	if path, ok := hugeNumber(value); ok {
-		return []Fault{{Path: path, Problem: "is too large a number to check"}}, nil
+		return []Fault{{Path: path, Problem: tooLarge}}, nil
 	}
 	c, err := v.take()
 	if err != nil {
@@ -187,8 +187,10 @@ func (v *Validator) compile() (_ *compiled, err error) {
 	jc.DefaultDraft(jsonschema.Draft2020)
 	jc.UseLoader(noLoader{})
 	jc.UseRegexpEngine(compilePattern)
-	if v.assert {
+	if v.strict {
 		jc.AssertFormat()
+		jc.AssertContent()
+		jc.RegisterContentEncoding(&jsonschema.Decoder{Name: "base64", Decode: decodeBase64})
 	}
 	for _, f := range formats {
 		jc.RegisterFormat(&jsonschema.Format{Name: f.name, Validate: func(v any) error {
