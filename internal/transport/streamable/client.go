@@ -1,0 +1,412 @@
+package streamable
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// ClientOptions configure a [Client].
+type ClientOptions struct {
+	// URL is the endpoint.
+	URL string
+
+	// HTTP sends the requests; its CheckRedirect is asked after ours. It must have no
+	// Timeout, which would end long calls. Nil means one of the Client's own.
+	HTTP *http.Client
+
+	// Inbox gets what belongs to no call. Nil drops it, and refuses questions.
+	Inbox engine.Inbox
+
+	MaxMessage int // bytes of a message of the server; zero means 4 MiB
+	MaxDepth   int // of JSON; zero means 128
+
+	Tap    engine.Tap   // may be nil
+	Header http.Header  // sent with every request
+	Logger *slog.Logger // nil: nothing is logged
+}
+
+// Bounds of the client.
+const (
+	defaultMaxMessage = 4 << 20
+	maxErrorBody      = 64 << 10         // bytes read of an answer that is an error
+	maxErrorText      = 1 << 10          // bytes of it kept for people
+	maxQuestions      = 64               // of the server at the same time
+	cancelTimeout     = 2 * time.Second  // to tell the server of a cancellation
+	deleteTimeout     = 2 * time.Second  // to end the session
+	answerTimeout     = 30 * time.Second // to post the answer to a question
+	drainTimeout      = time.Second      // to see the end of a stream after its response
+	closeGrace        = 5 * time.Second  // for goroutines to end
+	maxRedirects      = 5
+)
+
+// SessionLostError says that the server does not know our session any more. The
+// client is over; a new one must initialize again (SHTTP-25-039).
+type SessionLostError struct {
+	Err error // what the server answered
+}
+
+func (e *SessionLostError) Error() string {
+	return "the server has ended the session; connect again: " + e.Err.Error()
+}
+
+func (e *SessionLostError) Unwrap() error { return e.Err }
+
+// LostError says that the connection broke before the answer came, so that nobody
+// here knows whether the call was carried out.
+type LostError struct {
+	Method string
+	Err    error // what broke it; nil if the server just ended the stream
+}
+
+func (e *LostError) Error() string {
+	text := fmt.Sprintf("connection lost before the answer to %s; the outcome is unknown", e.Method)
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+func (e *LostError) Unwrap() error { return e.Err }
+
+// Client is the client's end of Streamable HTTP. It owns a goroutine for the GET
+// stream of a legacy session, one for each question of the server, and one for each
+// cancellation on its way; Close ends them.
+type Client struct {
+	opts   ClientOptions
+	url    string
+	http   *http.Client
+	own    *http.Transport // ours, nil if the user gave a client
+	ctx    context.Context // of the whole client; its cause is Err
+	cancel context.CancelCauseFunc
+	lastID atomic.Int64
+	asking chan struct{} // a slot per question being answered
+	close  sync.Once
+
+	mu        sync.Mutex
+	session   string          // guarded by mu
+	table     *revision.Table // guarded by mu
+	listening bool            // guarded by mu
+	over      bool            // no goroutine may start any more; guarded by mu
+	wg        sync.WaitGroup  // Add is guarded by mu
+}
+
+var _ engine.Wire = (*Client)(nil)
+
+// NewClient makes a client. It does not connect: the first call does.
+func NewClient(opts ClientOptions) *Client {
+	if opts.MaxMessage <= 0 {
+		opts.MaxMessage = defaultMaxMessage
+	}
+	if opts.Inbox == nil {
+		opts.Inbox = nobody{}
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	c := &Client{opts: opts, url: opts.URL, asking: make(chan struct{}, maxQuestions)}
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	if opts.HTTP != nil {
+		h := *opts.HTTP
+		c.http = &h
+	} else {
+		c.own = &http.Transport{
+			Proxy:               http.ProxyFromEnvironment,
+			DialContext:         (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+			ForceAttemptHTTP2:   true,
+			MaxIdleConns:        256,
+			MaxIdleConnsPerHost: 128,
+			IdleConnTimeout:     90 * time.Second,
+			TLSHandshakeTimeout: 10 * time.Second,
+		}
+		c.http = &http.Client{Transport: c.own}
+	}
+	theirs := c.http.CheckRedirect
+	c.http.CheckRedirect = func(req *http.Request, via []*http.Request) error {
+		return checkRedirect(req, via, theirs)
+	}
+	return c
+}
+
+// nobody is an Inbox for a client that expects nothing.
+type nobody struct{}
+
+func (nobody) Note(string, json.RawMessage) {}
+
+func (nobody) Question(_ context.Context, method string, _ json.RawMessage) (json.RawMessage, error) {
+	return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this client answers no " + clip(method)}
+}
+
+// checkRedirect follows what keeps method, body and origin, and nothing else: our
+// headers are not for other servers. Other redirects are answers like any error.
+func checkRedirect(req *http.Request, via []*http.Request, more func(*http.Request, []*http.Request) error) error {
+	status := 0
+	if req.Response != nil {
+		status = req.Response.StatusCode
+	}
+	keeps := status == http.StatusTemporaryRedirect || status == http.StatusPermanentRedirect
+	if !keeps || !sameOrigin(req.URL, via[0].URL) || len(via) > maxRedirects {
+		return http.ErrUseLastResponse
+	}
+	if more != nil {
+		return more(req, via)
+	}
+	return nil
+}
+
+func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
+
+// Done is closed when the client was closed or its session is lost.
+func (c *Client) Done() <-chan struct{} { return c.ctx.Done() }
+
+// Err is why the client is over: jsonrpc.ErrClosed or a [*SessionLostError]. Nil
+// while it is not.
+func (c *Client) Err() error { return context.Cause(c.ctx) }
+
+// Negotiated tells which revision is spoken. A legacy client opens its GET stream
+// after it has sent notifications/initialized.
+func (c *Client) Negotiated(t *revision.Table) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.table = t
+}
+
+// start runs f on a goroutine that Close waits for; false if it is too late.
+func (c *Client) start(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return false
+	}
+	c.wg.Go(f)
+	return true
+}
+
+// Close ends pending calls and the GET stream, and a legacy session on the server.
+// It takes at most 7 seconds, if the server or a Question function hangs.
+func (c *Client) Close() error {
+	var err error
+	c.close.Do(func() {
+		c.mu.Lock()
+		c.over = true
+		session := c.session
+		c.mu.Unlock()
+		alive := c.ctx.Err() == nil
+		c.cancel(jsonrpc.ErrClosed)
+		if session != "" && alive {
+			c.deleteSession()
+		}
+		ended := make(chan struct{})
+		go func() { defer close(ended); c.wg.Wait() }()
+		t := time.NewTimer(closeGrace)
+		defer t.Stop()
+		select {
+		case <-ended:
+		case <-t.C:
+			err = fmt.Errorf("close: questions of the server are still being answered after %v", closeGrace)
+		}
+		if c.own != nil {
+			c.own.CloseIdleConnections()
+		}
+	})
+	return err
+}
+
+// deleteSession tells the server that the session is not needed any more
+// (SHTTP-25-040). What it answers does not matter.
+func (c *Client) deleteSession() {
+	ctx, cancel := context.WithTimeout(context.Background(), deleteTimeout)
+	defer cancel()
+	req, _, err := c.request(ctx, http.MethodDelete, nil)
+	if err != nil {
+		return
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		c.opts.Logger.Debug("session not ended", "err", err)
+		return
+	}
+	res.Body.Close()
+}
+
+// lost ends the client if an answer says that its session is gone: a 404 to a
+// request with a session id that is not about the method (SHTTP-25-038, -039).
+func (c *Client) lost(req *http.Request, err error) error {
+	var he *engine.HTTPError
+	if !errors.As(err, &he) || he.Status != http.StatusNotFound || req.Header.Get(headerSession) == "" {
+		return err
+	}
+	if he.RPC != nil && he.RPC.Code == jsonrpc.CodeMethodNotFound {
+		return err
+	}
+	gone := &SessionLostError{Err: err}
+	c.cancel(gone)
+	return gone
+}
+
+// request makes a request with the headers that all have, and returns the revision
+// that is spoken, nil before that is known.
+func (c *Client) request(ctx context.Context, method string, body []byte) (*http.Request, *revision.Table, error) {
+	var r io.Reader
+	if body != nil {
+		r = bytes.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.url, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	for name, v := range c.opts.Header {
+		req.Header[http.CanonicalHeaderKey(name)] = slices.Clone(v)
+	}
+	c.mu.Lock()
+	t, session := c.table, c.session
+	c.mu.Unlock()
+	if t != nil && !t.Modern {
+		if session != "" {
+			req.Header.Set(headerSession, session) // SHTTP-25-036
+		}
+		if t.VersionHeader {
+			req.Header.Set(headerVersion, t.Name) // SHTTP-25-041, -042
+		}
+	}
+	return req, t, nil
+}
+
+// postRequest makes the POST of one message. Modern tells whether the message is
+// of the modern era.
+func (c *Client) postRequest(ctx context.Context, body []byte, method string, params json.RawMessage) (req *http.Request, modern bool, err error) {
+	req, t, err := c.request(ctx, http.MethodPost, body)
+	if err != nil {
+		return nil, false, err
+	}
+	h := req.Header
+	h["Content-Type"] = typeJSON
+	h["Accept"] = []string{acceptBoth}
+	version := ""
+	if raw, ok := jsonx.LookupPath(params, "_meta", engine.MetaVersion); ok {
+		version, _ = jsonx.Unquote(raw)
+	} else if t != nil && t.Modern {
+		version = t.Name // a notification
+	}
+	if method == revision.MethodInitialize {
+		h.Del(headerSession)
+		h.Del(headerVersion)
+	}
+	if version == "" || method == "" {
+		return req, false, nil
+	}
+	// HTTP-26-025 to -032. A name is the same in header and body, or the server
+	// must refuse the request.
+	h.Del(headerSession)
+	h.Set(headerVersion, version)
+	h.Set(headerMethod, method)
+	if param := nameParam(method); param != "" {
+		if raw, ok := jsonx.Lookup(params, param); ok {
+			if name, err := jsonx.Unquote(raw); err == nil {
+				h.Set(headerName, EncodeValue(name))
+			}
+		}
+	}
+	return req, true, nil
+}
+
+// do sends a request and returns the answer if it is a success, else an
+// *engine.HTTPError or a local failure.
+func (c *Client) do(req *http.Request, body []byte) (*http.Response, error) {
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	if c.opts.Tap != nil && body != nil {
+		c.opts.Tap(true, body)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		if cause := context.Cause(req.Context()); cause != nil {
+			return nil, cause
+		}
+		return nil, err
+	}
+	if res.StatusCode/100 == 2 {
+		return res, nil
+	}
+	defer res.Body.Close()
+	return nil, c.lost(req, c.httpError(res))
+}
+
+// httpError reads an answer that is no success, whatever its type.
+func (c *Client) httpError(res *http.Response) *engine.HTTPError {
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
+	if err != nil {
+		body = nil // what came of it may mislead
+	}
+	e := &engine.HTTPError{Status: res.StatusCode, Header: res.Header, RPC: rpcError(body)}
+	if e.RPC != nil && c.opts.Tap != nil {
+		c.opts.Tap(false, body)
+	}
+	e.Body = string(body[:min(len(body), maxErrorText)])
+	return e
+}
+
+// rpcError finds a JSON-RPC error in a body; it need not be a perfect message.
+func rpcError(body []byte) *jsonrpc.Error {
+	var m struct {
+		Error *jsonrpc.Error `json:"error"`
+	}
+	if jsonx.Unmarshal(body, &m) != nil || m.Error == nil || m.Error.Code == 0 && m.Error.Message == "" {
+		return nil
+	}
+	return m.Error
+}
+
+// Notify sends a notification.
+func (c *Client) Notify(ctx context.Context, method string, params json.RawMessage) error {
+	ctx, _, cancel := c.bound(ctx)
+	defer cancel()
+	body := jsonrpc.AppendNotification(nil, method, params)
+	req, _, err := c.postRequest(ctx, body, method, params)
+	if err != nil {
+		return err
+	}
+	res, err := c.do(req, body)
+	if err != nil {
+		return err
+	}
+	discard(res)
+	if method == revision.NoteInitialized {
+		c.listen()
+	}
+	return nil
+}
+
+// discard ends an answer whose body says nothing, so that its connection can be
+// used again.
+func discard(res *http.Response) {
+	_, _ = io.CopyN(io.Discard, res.Body, 4<<10)
+	res.Body.Close()
+}
+
+// bound returns a context that ends with ctx and with the client. Release lets it go
+// on without ctx until cancel is called.
+func (c *Client) bound(ctx context.Context) (bounded context.Context, release func(), cancel func()) {
+	bounded, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
+	stopClient := context.AfterFunc(c.ctx, func() { end(c.Err()) })
+	release = func() { stop() }
+	return bounded, release, func() { stop(); stopClient(); end(nil) }
+}

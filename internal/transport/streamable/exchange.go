@@ -1,0 +1,395 @@
+package streamable
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// exchange is one call of ours: a POST, and the GETs that resume its stream.
+type exchange struct {
+	c      *Client
+	out    *engine.Outgoing
+	id     jsonrpc.ID
+	modern bool
+	ctx    context.Context
+
+	rest io.ReadCloser // of an event stream after the response
+
+	questions questions
+}
+
+// Call sends a request and waits for the answer.
+//
+// Beside the errors of engine.Wire it returns a [*LostError] if the connection
+// broke, and a [*SessionLostError] if the server forgot the session. When ctx ends,
+// a modern call is cancelled by closing its response, a legacy one by
+// notifications/cancelled, sent in the background.
+func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessage, error) {
+	bounded, release, cancel := c.bound(ctx)
+	x := &exchange{c: c, out: out, id: jsonrpc.IntID(c.lastID.Add(1)), ctx: bounded}
+	raw, err := x.run()
+	x.questions.end()
+	if rest := x.rest; rest != nil {
+		// The server is about to end the stream. Its connection can be used again
+		// if that is read, for which the caller need not wait.
+		release()
+		if c.start(func() { drain(rest); cancel() }) {
+			return raw, err
+		}
+		rest.Close()
+	}
+	defer cancel()
+	if err != nil && !x.modern && ctx.Err() != nil && out.Method != revision.MethodInitialize {
+		c.cancelled(x.id, context.Cause(ctx))
+	}
+	if err != nil && bounded.Err() != nil {
+		return nil, context.Cause(bounded)
+	}
+	return raw, err
+}
+
+// drain reads the end of a stream, bounded in time and length.
+func drain(rest io.ReadCloser) {
+	t := time.AfterFunc(drainTimeout, func() { rest.Close() })
+	defer t.Stop()
+	_, _ = io.CopyN(io.Discard, rest, 4<<10)
+	rest.Close()
+}
+
+// cancelled tells a legacy server that nobody waits for an answer any more
+// (SHTTP-25-021).
+func (c *Client) cancelled(id jsonrpc.ID, cause error) {
+	params := id.AppendJSON([]byte(`{"requestId":`))
+	params = append(params, `,"reason":`...)
+	reason, err := json.Marshal(clip(cause.Error()))
+	if err != nil {
+		return
+	}
+	params = append(append(params, reason...), '}')
+	c.start(func() {
+		ctx, cancel := context.WithTimeout(c.ctx, cancelTimeout)
+		defer cancel()
+		if err := c.Notify(ctx, revision.NoteCancelled, params); err != nil {
+			c.opts.Logger.Debug("cancellation not delivered", "id", id, "err", err)
+		}
+	})
+}
+
+func (x *exchange) run() (json.RawMessage, error) {
+	c, out := x.c, x.out
+	body := jsonrpc.AppendRequest(nil, x.id, out.Method, out.Params)
+	req, modern, err := c.postRequest(x.ctx, body, out.Method, out.Params)
+	if err != nil {
+		return nil, err
+	}
+	x.modern = modern
+	for name, v := range out.Header {
+		req.Header[http.CanonicalHeaderKey(name)] = v
+	}
+	res, err := c.do(req, body)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if x.rest == nil {
+			res.Body.Close()
+		}
+	}()
+	if out.Method == revision.MethodInitialize && !modern {
+		if err := c.takeSession(res.Header.Get(headerSession)); err != nil {
+			return nil, err
+		}
+	}
+	if res.StatusCode == http.StatusAccepted || res.StatusCode == http.StatusNoContent {
+		return nil, fmt.Errorf("%s: the server answered HTTP %d, which has no response", out.Method, res.StatusCode)
+	}
+	switch t, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); t {
+	case "application/json":
+		return x.json(res.Body)
+	case "text/event-stream":
+		return x.follow(&res)
+	default:
+		head, _ := io.ReadAll(io.LimitReader(res.Body, 200))
+		return nil, fmt.Errorf("%s: the server answered %q, want application/json or text/event-stream; it begins %q", out.Method, clip(t), head)
+	}
+}
+
+// takeSession keeps the id that a server gave with the answer to initialize.
+func (c *Client) takeSession(id string) error {
+	for i := range len(id) {
+		if id[i] < 0x21 || id[i] > 0x7e { // SHTTP-25-034
+			return errors.New("the server's Mcp-Session-Id has characters that no session id may have")
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session = id
+	return nil
+}
+
+// json reads an answer of one message.
+func (x *exchange) json(r io.Reader) (json.RawMessage, error) {
+	body, err := io.ReadAll(io.LimitReader(r, int64(x.c.opts.MaxMessage)+1))
+	if err != nil {
+		return nil, &LostError{Method: x.out.Method, Err: err}
+	}
+	if len(body) > x.c.opts.MaxMessage {
+		return nil, fmt.Errorf("%s: the answer is over the limit of %d bytes", x.out.Method, x.c.opts.MaxMessage)
+	}
+	raw, found, err := x.frame(body)
+	if err == nil && !found {
+		err = fmt.Errorf("%s: the body holds no response to the request", x.out.Method)
+	}
+	return raw, err
+}
+
+// follow reads an event stream to the response, and resumes it where a legacy
+// server made that possible (SHTTP-25-014, -016, -031).
+func (x *exchange) follow(res **http.Response) (json.RawMessage, error) {
+	var (
+		lastID   string
+		retry    = time.Duration(-1)
+		failures int // attempts since the last message
+	)
+	for {
+		events := newEventReader((*res).Body, x.c.opts.MaxMessage)
+		events.lastID, events.retry = lastID, retry
+		got, raw, err := x.stream(events)
+		switch got {
+		case streamAnswered:
+			x.rest = (*res).Body
+			return raw, err
+		case streamSpoilt:
+			return nil, err
+		}
+		(*res).Body.Close()
+		if got == streamProgressed || events.lastID != lastID {
+			failures = 0
+		}
+		lastID, retry = events.lastID, events.retry
+		if x.modern || lastID == "" || x.ctx.Err() != nil {
+			return nil, &LostError{Method: x.out.Method, Err: err}
+		}
+		for {
+			if failures++; failures > maxResumptions {
+				return nil, &LostError{Method: x.out.Method, Err: err}
+			}
+			if e := sleep(x.ctx, pause(retry, failures)); e != nil {
+				return nil, e
+			}
+			next, e := x.c.stream(x.ctx, lastID)
+			if e == nil {
+				*res = next
+				break
+			}
+			if !transient(e) {
+				return nil, &LostError{Method: x.out.Method, Err: e}
+			}
+			err = e
+		}
+	}
+}
+
+// maxResumptions bounds the attempts in a row that brought nothing.
+const maxResumptions = 8
+
+// What became of a stream.
+type streamEnd int
+
+const (
+	streamEmpty      streamEnd = iota // it broke, without a message
+	streamProgressed                  // it broke, after some message
+	streamAnswered                    // the response came
+	streamSpoilt                      // the server sent what makes no sense
+)
+
+func (x *exchange) stream(events *eventReader) (streamEnd, json.RawMessage, error) {
+	state := streamEmpty
+	for {
+		data, err := events.next()
+		switch {
+		case err == errEventTooLarge:
+			return streamSpoilt, nil, fmt.Errorf("%s: an event is over the limit of %d bytes", x.out.Method, x.c.opts.MaxMessage)
+		case err == io.EOF:
+			return state, nil, nil
+		case err != nil:
+			return state, nil, err
+		}
+		raw, found, err := x.frame(data)
+		if err != nil && !found {
+			return streamSpoilt, nil, err
+		}
+		if found {
+			return streamAnswered, raw, err
+		}
+		state = streamProgressed
+	}
+}
+
+// frame takes one message, or a batch of them, of the server. Found tells that
+// the response was among them.
+func (x *exchange) frame(data []byte) (raw json.RawMessage, found bool, err error) {
+	if x.c.opts.Tap != nil {
+		x.c.opts.Tap(false, data)
+	}
+	lim := jsonrpc.Limits{MaxDepth: x.c.opts.MaxDepth}
+	if !x.modern && jsonrpc.IsBatch(data) { // 2025-03-26
+		batch, err := jsonrpc.DecodeBatch(data, lim)
+		if err != nil {
+			return nil, false, fmt.Errorf("%s: answer: %w", x.out.Method, err)
+		}
+		for i := range batch {
+			if batch[i].Err != nil {
+				return nil, false, fmt.Errorf("%s: answer: %w", x.out.Method, batch[i].Err)
+			}
+			r, ok, e := x.message(&batch[i].Message)
+			if ok || e != nil {
+				raw, found, err = r, ok, e
+			}
+		}
+		return raw, found, err
+	}
+	msg, err := jsonrpc.Decode(data, lim)
+	if err != nil {
+		return nil, false, fmt.Errorf("%s: answer: %w", x.out.Method, err)
+	}
+	return x.message(&msg)
+}
+
+func (x *exchange) message(msg *jsonrpc.Message) (raw json.RawMessage, found bool, err error) {
+	switch msg.Kind() {
+	case jsonrpc.KindNotification:
+		x.note(msg)
+		return nil, false, nil
+	case jsonrpc.KindRequest:
+		if x.modern { // HTTP-26-017
+			x.c.opts.Logger.Warn("request of a server ignored, which 2026-07-28 does not allow", "method", clip(msg.Method))
+			return nil, false, nil
+		}
+		answer := x.c.opts.Inbox.Question
+		if x.out.Question != nil {
+			answer = x.out.Question
+		}
+		x.questions.start(x.c, x.ctx, msg, answer)
+		return nil, false, nil
+	}
+	// An error without an id can only be about the one request of this exchange.
+	if msg.ID != x.id && !(msg.Error != nil && msg.ID.IsZero()) {
+		return nil, false, fmt.Errorf("%s: the answer has the id %v, want %v", x.out.Method, msg.ID, x.id)
+	}
+	if msg.Error != nil {
+		e := *msg.Error
+		e.Data = append(json.RawMessage(nil), e.Data...)
+		return nil, true, &e
+	}
+	return append(json.RawMessage(nil), msg.Result...), true, nil
+}
+
+// note hands on a notification. On a stream of a legacy server also comes what
+// belongs to no call.
+func (x *exchange) note(msg *jsonrpc.Message) {
+	own := x.modern || msg.Method == revision.NoteProgress || msg.Method == revision.NoteMessage
+	switch {
+	case !x.modern && msg.Method == revision.NoteCancelled:
+		x.questions.cancel(msg)
+	case own && x.out.Note != nil:
+		x.out.Note(msg.Method, append(json.RawMessage(nil), msg.Params...))
+	case x.c.opts.Inbox != nil:
+		x.c.opts.Inbox.Note(msg.Method, append(json.RawMessage(nil), msg.Params...))
+	}
+}
+
+// questions are the requests of a legacy server on one stream that are being
+// answered.
+type questions struct {
+	mu      sync.Mutex
+	running map[jsonrpc.ID]context.CancelCauseFunc // guarded by mu
+}
+
+var errWithdrawn = errors.New("the server withdrew the question")
+
+// start answers a question on a goroutine of its own. The answer is posted unless
+// ctx ends or the server withdraws the question.
+func (q *questions) start(c *Client, ctx context.Context, msg *jsonrpc.Message, answer func(context.Context, string, json.RawMessage) (json.RawMessage, error)) {
+	select {
+	case c.asking <- struct{}{}:
+	default:
+		c.start(func() {
+			c.respond(msg.ID, nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "too many questions at the same time"})
+		})
+		return
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	id, method, params := msg.ID, msg.Method, append(json.RawMessage(nil), msg.Params...)
+	q.mu.Lock()
+	if q.running == nil {
+		q.running = map[jsonrpc.ID]context.CancelCauseFunc{}
+	}
+	q.running[id] = cancel
+	q.mu.Unlock()
+	started := c.start(func() {
+		defer func() { <-c.asking }()
+		defer cancel(nil)
+		result, err := answer(ctx, method, params)
+		q.mu.Lock()
+		delete(q.running, id)
+		q.mu.Unlock()
+		if ctx.Err() == nil {
+			c.respond(id, result, err)
+		}
+	})
+	if !started {
+		cancel(jsonrpc.ErrClosed)
+		<-c.asking
+	}
+}
+
+func (q *questions) cancel(msg *jsonrpc.Message) {
+	raw, _ := msg.Param("requestId")
+	id, err := jsonrpc.ParseID(raw)
+	if err != nil {
+		return
+	}
+	q.mu.Lock()
+	cancel := q.running[id]
+	q.mu.Unlock()
+	if cancel != nil {
+		cancel(errWithdrawn)
+	}
+}
+
+// end withdraws what is still being answered.
+func (q *questions) end() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, cancel := range q.running {
+		cancel(errWithdrawn)
+	}
+}
+
+// respond posts the answer to a question.
+func (c *Client) respond(id jsonrpc.ID, result json.RawMessage, err error) {
+	ctx, cancel := context.WithTimeout(c.ctx, answerTimeout)
+	defer cancel()
+	body := engine.AnswerTo(id, result, err)
+	req, _, err := c.postRequest(ctx, body, "", nil)
+	if err == nil {
+		var res *http.Response
+		if res, err = c.do(req, body); err == nil {
+			discard(res)
+			return
+		}
+	}
+	c.opts.Logger.Warn("answer to a question not delivered", "id", id, "err", err)
+}

@@ -1,0 +1,179 @@
+package streamable
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// listen opens the GET stream of a legacy session in the background, once.
+func (c *Client) listen() {
+	c.mu.Lock()
+	if c.listening || c.table == nil || c.table.Modern {
+		c.mu.Unlock()
+		return
+	}
+	c.listening = true
+	c.mu.Unlock()
+	c.start(c.listenLoop)
+}
+
+// listenLoop keeps the stream open until the client is over or the server says
+// that it has none.
+func (c *Client) listenLoop() {
+	var (
+		q        questions
+		lastID   string
+		retry    = time.Duration(-1)
+		failures int
+	)
+	defer q.end()
+	for {
+		res, err := c.stream(c.ctx, lastID)
+		if err == nil {
+			events := newEventReader(res.Body, c.opts.MaxMessage)
+			events.lastID, events.retry = lastID, retry
+			if c.receive(events, &q) {
+				failures = 0
+			}
+			res.Body.Close()
+			lastID, retry = events.lastID, events.retry
+		} else if !transient(err) {
+			var he *engine.HTTPError
+			if !errors.As(err, &he) || he.Status != http.StatusMethodNotAllowed { // SHTTP-25-023
+				c.opts.Logger.Debug("event stream refused", "err", err)
+			}
+			return
+		}
+		failures++
+		if sleep(c.ctx, pause(retry, failures)) != nil {
+			return
+		}
+	}
+}
+
+// receive hands on what comes on the GET stream; it tells whether anything came.
+func (c *Client) receive(events *eventReader, q *questions) (some bool) {
+	for {
+		data, err := events.next()
+		if err != nil {
+			if err != io.EOF && c.ctx.Err() == nil {
+				c.opts.Logger.Debug("event stream broke", "err", err)
+			}
+			return some
+		}
+		some = true
+		if c.opts.Tap != nil {
+			c.opts.Tap(false, data)
+		}
+		lim := jsonrpc.Limits{MaxDepth: c.opts.MaxDepth}
+		if jsonrpc.IsBatch(data) {
+			batch, err := jsonrpc.DecodeBatch(data, lim)
+			if err != nil {
+				c.opts.Logger.Warn("event dropped", "err", err)
+			}
+			for i := range batch {
+				if batch[i].Err == nil {
+					c.take(&batch[i].Message, q)
+				}
+			}
+			continue
+		}
+		msg, err := jsonrpc.Decode(data, lim)
+		if err != nil {
+			c.opts.Logger.Warn("event dropped", "err", err)
+			continue
+		}
+		c.take(&msg, q)
+	}
+}
+
+// take hands on one message that belongs to no call.
+func (c *Client) take(msg *jsonrpc.Message, q *questions) {
+	switch msg.Kind() {
+	case jsonrpc.KindRequest:
+		q.start(c, c.ctx, msg, c.opts.Inbox.Question)
+	case jsonrpc.KindNotification:
+		if msg.Method == revision.NoteCancelled {
+			q.cancel(msg)
+			return
+		}
+		c.opts.Inbox.Note(msg.Method, append(json.RawMessage(nil), msg.Params...))
+	default: // SHTTP-25-025
+		c.opts.Logger.Warn("response outside of a call dropped", "id", msg.ID)
+	}
+}
+
+// stream opens a stream by GET: that of the session, or one that broke after the
+// event lastID.
+func (c *Client) stream(ctx context.Context, lastID string) (*http.Response, error) {
+	req, _, err := c.request(ctx, http.MethodGet, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header["Accept"] = typeEvents // SHTTP-25-022
+	if lastID != "" {
+		req.Header.Set(headerLastEvent, lastID)
+	}
+	res, err := c.do(req, nil)
+	if err != nil {
+		return nil, err
+	}
+	if t, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); res.StatusCode != http.StatusOK || t != "text/event-stream" {
+		discard(res)
+		return nil, &engine.HTTPError{Status: res.StatusCode, Header: res.Header, Body: fmt.Sprintf("the answer to GET is %q, want text/event-stream", clip(t))}
+	}
+	return res, nil
+}
+
+// transient tells whether the same request may succeed later.
+func transient(err error) bool {
+	var he *engine.HTTPError
+	if errors.As(err, &he) {
+		return he.Status >= 500 || he.Status == http.StatusTooManyRequests || he.Status == http.StatusRequestTimeout
+	}
+	var gone *SessionLostError
+	return !errors.As(err, &gone) && !errors.Is(err, context.Canceled) && !errors.Is(err, jsonrpc.ErrClosed)
+}
+
+const (
+	firstPause = time.Second
+	maxPause   = 30 * time.Second
+)
+
+// pause is how long to wait before the n-th attempt in a row: what the server
+// asked for and not less (SHTTP-25-016), longer each time, and a little different
+// for each client.
+func pause(retry time.Duration, n int) time.Duration {
+	d := firstPause
+	if retry >= 0 {
+		d = retry
+	}
+	if n > 1 {
+		grown := max(d, 100*time.Millisecond) << min(n-1, 10)
+		d = max(d, min(grown, maxPause))
+	}
+	return d + rand.N(d/4+1)
+}
+
+// sleep waits for d, or returns the cause of ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
