@@ -85,6 +85,17 @@ func Notify(ctx context.Context, method string, params any) error {
 	return c.Emit(method, raw)
 }
 
+// WithNotify returns a context in which the notifications of the call go to f
+// instead of its caller. Questions still go to the caller. Outside a call it
+// returns ctx.
+func WithNotify(ctx context.Context, f func(method string, params json.RawMessage) error) context.Context {
+	c := engine.From(ctx)
+	if c == nil {
+		return ctx
+	}
+	return engine.With(ctx, c.Redirect(f))
+}
+
 // logHandler writes log records as notifications/message on the stream of a call.
 type logHandler struct {
 	call  *engine.Call

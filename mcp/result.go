@@ -283,6 +283,15 @@ func encodeResult(r Result) engine.Result {
 	panic(fmt.Errorf("mcp: a handler returned no result and no error"))
 }
 
+// ResultJSON returns the JSON object of a result, in the form of [RawResult].
+func ResultJSON(r Result) json.RawMessage {
+	res := encodeResult(r)
+	if res.Memo != nil {
+		return res.Memo.Inner()
+	}
+	return res.JSON
+}
+
 func listResult(memo *engine.Memo, list any) engine.Result {
 	if memo != nil {
 		return engine.Result{Memo: memo, Uses: revision.Unknown}

@@ -105,6 +105,25 @@ func (c *Call) Emit(method string, params json.RawMessage) error {
 	return c.ex.Notify(method, params)
 }
 
+// Redirect returns a call like c whose notifications go to f. What it asks and
+// remembers is c's.
+func (c *Call) Redirect(f func(method string, params json.RawMessage) error) *Call {
+	return &Call{
+		Method: c.Method, Params: c.Params, Msg: c.Msg, Peer: c.Peer, Header: c.Header,
+		ex: redirected{c.ex, f}, asker: c.asker, token: c.token, logLevel: c.logLevel,
+	}
+}
+
+// redirected is an Exchange whose notifications go elsewhere.
+type redirected struct {
+	Exchange
+	notify func(method string, params json.RawMessage) error
+}
+
+func (r redirected) Notify(method string, params json.RawMessage) error {
+	return r.notify(method, params)
+}
+
 // Progress emits notifications/progress if the caller asked for it. A value that
 // does not grow is left out (PROG-26-004).
 func (c *Call) Progress(done, total float64, message string) {

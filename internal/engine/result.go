@@ -38,6 +38,9 @@ func (m *Memo) Of(owner any) *Memo {
 	return m
 }
 
+// Inner returns the result in the inner form.
+func (m *Memo) Inner() json.RawMessage { return m.inner }
+
 // finish gives a result the final form of the caller's revision: what it lacks is
 // converted, what it requires is added.
 func (e *Engine) finish(t *revision.Table, method string, r Result) json.RawMessage {
