@@ -39,13 +39,22 @@ type Engine struct {
 	// OnPanic is told of a panic in a handler; nil: it is logged.
 	OnPanic func(ctx context.Context, v any, stack []byte)
 
-	tail []byte // `,"_meta":{serverInfo}` for results without a _meta
+	tail     []byte // `,"_meta":{serverInfo}` for results without a _meta
+	versions []byte // names of the revisions served, as a JSON array
 }
 
 // Init prepares the engine; it is called once, after the fields are set.
 func (e *Engine) Init() {
 	e.tail = append([]byte(`,"_meta":{"`+MetaServerInfo+`":`), e.Info...)
 	e.tail = append(e.tail, '}')
+	e.versions = []byte{'['}
+	for i, name := range revision.Names(e.Revisions) {
+		if i > 0 {
+			e.versions = append(e.versions, ',')
+		}
+		e.versions = jsonx.AppendString(e.versions, name)
+	}
+	e.versions = append(e.versions, ']')
 }
 
 // Reply is the answer to one request.
@@ -210,6 +219,10 @@ func (e *Engine) answer(ctx context.Context, c *Call, id jsonrpc.ID, res Result)
 	if res.Memo == nil && jsonx.KindOf(res.JSON) != '{' {
 		panic(fmt.Errorf("the handler of %q returned no JSON object", c.Method))
 	}
+	if c.Method == revision.MethodDiscover && res.Memo == nil {
+		// The versions are those of this hop, whoever the handler speaks for (T-10).
+		res.JSON = jsonx.With(nil, res.JSON, "supportedVersions", e.versions)
+	}
 	return Reply{ID: id, Result: e.finish(c.Peer.Revision, c.Method, res)}
 }
 
@@ -262,15 +275,11 @@ func (e *Engine) failure(ctx context.Context, c *Call, id jsonrpc.ID, err error)
 // unsupported refuses a version (VER-26-001, VER-26-010).
 func (e *Engine) unsupported(id jsonrpc.ID, requested string) Reply {
 	r := refuse(id, revision.CodeUnsupportedVersion, "protocol version %q is not supported", bounded(requested))
-	data, err := jsonx.Marshal(map[string]any{"supported": e.modernFirst(), "requested": bounded(requested)})
-	if err == nil {
-		r.Err.Data = data
-	}
+	data := append([]byte(`{"supported":`), e.versions...)
+	data = append(data, `,"requested":`...)
+	r.Err.Data = append(jsonx.AppendString(data, bounded(requested)), '}')
 	return r
 }
-
-// modernFirst names the versions served, newest first.
-func (e *Engine) modernFirst() []string { return revision.Names(e.Revisions) }
 
 // inputEnvelope makes the pending questions a result of 2026-07-28.
 func (e *Engine) inputEnvelope(raw json.RawMessage) json.RawMessage {

@@ -48,10 +48,8 @@ func (e *Engine) Initialize(ctx context.Context, msg *jsonrpc.Message, principal
 	latest := revision.Latest(e.Revisions, false)
 	if latest == nil {
 		// VER-26-008: name what is spoken here.
-		r := refuse(msg.ID, jsonrpc.CodeInvalidParams, "this server speaks only %s, which has no initialize", strings.Join(e.modernFirst(), ", "))
-		if data, err := jsonx.Marshal(map[string]any{"supported": e.modernFirst()}); err == nil {
-			r.Err.Data = data
-		}
+		r := refuse(msg.ID, jsonrpc.CodeInvalidParams, "this server speaks only %s, which has no initialize", strings.Join(revision.Names(e.Revisions), ", "))
+		r.Err.Data = append(append([]byte(`{"supported":`), e.versions...), '}')
 		return nil, r
 	}
 	raw, _ := msg.Param("protocolVersion")
