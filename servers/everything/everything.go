@@ -1,0 +1,45 @@
+package everything
+
+import (
+	"context"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// New makes a server. Servers share nothing.
+func New() *mcp.Server {
+	srv := &mcp.Server{
+		Name:         "everything",
+		Title:        "Everything",
+		Version:      "0.1.0",
+		Instructions: "A server to try clients with. Start with echo or describe_call; nothing here has an effect outside this server.",
+	}
+	addTools(srv)
+	addContent(srv)
+	addProgress(srv)
+	addQuestions(srv)
+	addRounds(srv)
+	addChanges(srv)
+	addResources(srv)
+	addPrompts(srv)
+	return srv
+}
+
+// harmless marks tools that change nothing and reach nothing outside the server.
+var harmless = &mcp.ToolAnnotations{ReadOnly: new(true), OpenWorld: new(false)}
+
+// none is the arguments of what takes none.
+type none struct{}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

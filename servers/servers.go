@@ -1,0 +1,113 @@
+package servers
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/servers/everything"
+)
+
+// builtin is one server of the table.
+type builtin struct {
+	name, summary string
+
+	// bind declares the server's flags and returns what makes the server once they
+	// have been parsed.
+	bind func(fs *flag.FlagSet) func(logger *slog.Logger) (*mcp.Server, error)
+}
+
+// builtins are in the order in which people see them.
+var builtins = []builtin{
+	{"everything", "every feature of the protocol, to try clients with", func(*flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
+		return func(logger *slog.Logger) (*mcp.Server, error) {
+			srv := everything.New()
+			srv.Logger = logger
+			return srv, nil
+		}
+	}},
+}
+
+// Names returns the names of the servers, in the order in which to show them.
+func Names() []string {
+	names := make([]string, len(builtins))
+	for i, b := range builtins {
+		names[i] = b.name
+	}
+	return names
+}
+
+// Summary says in one line what a server is for. It is empty for an unknown name.
+func Summary(name string) string {
+	b, err := find(name)
+	if err != nil {
+		return ""
+	}
+	return b.summary
+}
+
+// Usage lists the flags of a server, a few lines of text for people that end with
+// a newline. It is empty for an unknown name.
+func Usage(name string) string {
+	b, err := find(name)
+	if err != nil {
+		return ""
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s: %s\n", b.name, b.summary)
+	fs := flagSet(b)
+	b.bind(fs)
+	fs.SetOutput(&text)
+	fs.PrintDefaults()
+	return text.String()
+}
+
+// New makes a server of its name and flags, for instance "sqlite" and {"--db",
+// "notes.db"}. What the server cannot tell a client goes to logger, which may be nil.
+//
+// The error is [flag.ErrHelp] if args ask for help ([Usage] has the text), and
+// else says what is wrong with the name, a flag or what a flag names. New starts
+// nothing and opens nothing.
+func New(name string, args []string, logger *slog.Logger) (*mcp.Server, error) {
+	b, err := find(name)
+	if err != nil {
+		return nil, err
+	}
+	fs := flagSet(b)
+	open := b.bind(fs)
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil, flag.ErrHelp
+		}
+		return nil, fmt.Errorf("server %q: %w", name, err)
+	}
+	if fs.NArg() > 0 {
+		return nil, fmt.Errorf("server %q: unexpected argument %q; it takes flags only", name, fs.Arg(0))
+	}
+	srv, err := open(logger)
+	if err != nil {
+		return nil, fmt.Errorf("server %q: %w", name, err)
+	}
+	return srv, nil
+}
+
+func find(name string) (builtin, error) {
+	for _, b := range builtins {
+		if b.name == name {
+			return b, nil
+		}
+	}
+	return builtin{}, fmt.Errorf("no built-in server %q; there are %s", name, strings.Join(Names(), ", "))
+}
+
+// flagSet returns a flag set that leaves all printing to the caller.
+func flagSet(b builtin) *flag.FlagSet {
+	fs := flag.NewFlagSet(b.name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.Usage = func() {}
+	return fs
+}

@@ -1,0 +1,50 @@
+package servers_test
+
+import (
+	"errors"
+	"flag"
+	"strings"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/servers"
+)
+
+func TestEveryServerIsMadeAndDescribed(t *testing.T) {
+	for _, name := range servers.Names() {
+		srv, err := servers.New(name, nil, nil)
+		if err != nil {
+			t.Errorf("New(%q) = %v", name, err)
+			continue
+		}
+		if srv.Name != name {
+			t.Errorf("New(%q).Name = %q", name, srv.Name)
+		}
+		if servers.Summary(name) == "" || !strings.Contains(servers.Usage(name), servers.Summary(name)) {
+			t.Errorf("Summary(%q) = %q, Usage = %q", name, servers.Summary(name), servers.Usage(name))
+		}
+	}
+}
+
+func TestNewSaysWhatIsWrong(t *testing.T) {
+	tests := []struct {
+		name   string
+		server string
+		args   []string
+		want   string
+	}{
+		{"unknown server", "nosuch", nil, "everything"},
+		{"unknown flag", "everything", []string{"--colour"}, "colour"},
+		{"argument", "everything", []string{"x.db"}, `"x.db"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			srv, err := servers.New(tt.server, tt.args, nil)
+			if err == nil || srv != nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("New(%q, %q) = %v, %v; want an error with %q", tt.server, tt.args, srv, err, tt.want)
+			}
+		})
+	}
+	if _, err := servers.New("everything", []string{"-h"}, nil); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("New with -h = %v, want flag.ErrHelp", err)
+	}
+}
