@@ -232,7 +232,7 @@ func (c *Client) openDuplex(ctx context.Context, conn Conn, key string, explain 
 func (c *Client) newSession() *Session {
 	s := &Session{
 		client: c, limits: c.Limits.withDefaults(), log: c.Logger,
-		events: make(chan Event, 256), subscribed: map[string]int{}, parked: map[string]*parkedCall{},
+		events: make(chan Event, 256), subscribed: map[string]int{}, parked: map[string]*parkedCall{}, tokens: map[string]*outgoingCall{},
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

@@ -141,6 +141,18 @@ type outgoingCall struct {
 	ask      func(context.Context, []engine.Question) ([]json.RawMessage, error)
 	note     func(method string, params json.RawMessage)
 	memo     memo // of the call in front, nil if there is none
+
+	noteMu sync.Mutex // orders what arrives on several streams
+	over   bool       // nothing more is told; guarded by noteMu
+}
+
+// notify passes on a notification of the call.
+func (x *outgoingCall) notify(method string, params json.RawMessage) {
+	x.noteMu.Lock()
+	defer x.noteMu.Unlock()
+	if !x.over {
+		x.note(method, params)
+	}
 }
 
 // memo is what outlives a run of a forwarded call.
@@ -150,6 +162,19 @@ type memo interface {
 }
 
 func (x *outgoingCall) run(ctx context.Context) (json.RawMessage, error) {
+	if x.token != nil {
+		x.s.mu.Lock()
+		x.s.tokens[string(x.token)] = x
+		x.s.mu.Unlock()
+		defer func() {
+			x.s.mu.Lock()
+			delete(x.s.tokens, string(x.token))
+			x.s.mu.Unlock()
+			x.noteMu.Lock()
+			x.over = true
+			x.noteMu.Unlock()
+		}()
+	}
 	if x.s.rev.Modern {
 		return x.rounds(ctx)
 	}
@@ -157,8 +182,11 @@ func (x *outgoingCall) run(ctx context.Context) (json.RawMessage, error) {
 		Method: x.method,
 		Params: x.s.rev.Params(x.method, x.legacyParams()),
 		Token:  x.token,
-		Note:   x.note,
+		Note:   x.notify,
 		Question: func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+			if err := x.s.mayAsk(method, params); err != nil {
+				return nil, err
+			}
 			answers, err := x.ask(ctx, []engine.Question{{Method: method, Params: params}})
 			if err != nil {
 				return nil, err
@@ -243,7 +271,7 @@ func (x *outgoingCall) rounds(ctx context.Context) (json.RawMessage, error) {
 		}
 		raw, err := x.s.wire.Call(ctx, &engine.Outgoing{
 			Method: x.method, Params: x.s.modernParams(params, x.caps, x.logLevel, x.token),
-			Token: x.token, Note: x.note,
+			Token: x.token, Note: x.notify,
 		})
 		if err != nil {
 			return nil, err

@@ -39,8 +39,9 @@ type Session struct {
 	wg     sync.WaitGroup
 
 	mu         sync.Mutex
-	subscribed map[string]int         // listeners by URI, on a legacy server; guarded by mu
-	parked     map[string]*parkedCall // guarded by mu
+	subscribed map[string]int           // listeners by URI, on a legacy server; guarded by mu
+	parked     map[string]*parkedCall   // guarded by mu
+	tokens     map[string]*outgoingCall // calls by progress token; guarded by mu
 	nextToken  atomic.Int64
 }
 
@@ -404,6 +405,15 @@ func (s *Session) listen(ctx context.Context, f filter, ack func() error, emit f
 
 func (s *Session) listenModern(ctx context.Context, f filter, ack func() error, emit func(string, json.RawMessage) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
+	// Some servers leave the subscription's id out, on a pipe. Such changes
+	// arrive outside of any call.
+	var untagged sync.WaitGroup
+	untagged.Go(func() {
+		if err := s.hub.listen(ctx, f, func() error { return nil }, emit); err != nil {
+			cancel(err)
+		}
+	})
+	defer untagged.Wait()
 	defer cancel(nil)
 	params := encode(struct {
 		Notifications filter `json:"notifications"`
@@ -482,6 +492,16 @@ func (i *inbox) Note(method string, params json.RawMessage) {
 		s.hub.changed(KindResource)
 	case revision.NoteResourceUpdated:
 		s.hub.updated(newEvent(method, params).URI)
+	case revision.NoteProgress:
+		// Some servers send it on another stream than that of the call.
+		token, _ := jsonx.Lookup(params, "progressToken")
+		s.mu.Lock()
+		x := s.tokens[string(token)]
+		s.mu.Unlock()
+		if x != nil {
+			x.notify(method, params)
+			return
+		}
 	}
 	if s.client.OnEvent == nil {
 		return
@@ -495,5 +515,22 @@ func (i *inbox) Note(method string, params json.RawMessage) {
 
 // Question implements engine.Inbox.
 func (i *inbox) Question(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	return (*Session)(i).client.answer(ctx, method, params)
+	s := (*Session)(i)
+	if err := s.mayAsk(method, params); err != nil {
+		return nil, err
+	}
+	return s.client.answer(ctx, method, params)
+}
+
+// mayAsk refuses what a legacy server must not ask: what its revision does not
+// have, or what was not declared to it.
+func (s *Session) mayAsk(method string, params json.RawMessage) error {
+	if s.rev == nil {
+		return Errorf(CodeInvalidRequest, "%s before the answer to initialize", clip(method))
+	}
+	p := engine.Peer{Revision: s.rev, Capabilities: s.rev.ClientCapabilities(s.caps)}
+	if err := p.CanAnswer(engine.Question{Method: method, Params: params}); err != nil {
+		return Errorf(CodeMethodNotFound, "%s: this client did not declare it", clip(method))
+	}
+	return nil
 }

@@ -55,7 +55,7 @@ func (c *Call) Ask(ctx context.Context, qs ...Question) ([]json.RawMessage, erro
 		return nil, &LacksError{What: "way to be asked on this connection"}
 	}
 	for _, q := range qs {
-		if err := c.Peer.canAnswer(q); err != nil {
+		if err := c.Peer.CanAnswer(q); err != nil {
 			return nil, err
 		}
 	}
@@ -85,9 +85,9 @@ func (c *Call) Round() int {
 	return c.asker.round()
 }
 
-// canAnswer checks a question against what the client declared (MRTR-26: no
+// CanAnswer checks a question against what the client declared (MRTR-26: no
 // input request without its capability).
-func (p *Peer) canAnswer(q Question) error {
+func (p *Peer) CanAnswer(q Question) error {
 	lacks := func(what, required string) error {
 		return &LacksError{What: what, Required: json.RawMessage(required)}
 	}
