@@ -1,15 +1,15 @@
 package streamable_test
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,12 +24,17 @@ import (
 // and what is not "tools/..." are answered without it.
 func newServer(t testing.TB, tools engine.Handler) *streamable.Server {
 	t.Helper()
+	return newServerOf(t, revision.All, tools)
+}
+
+func newServerOf(t testing.TB, revisions []*revision.Table, tools engine.Handler) *streamable.Server {
+	t.Helper()
 	sealer, err := engine.NewSealer("test", nil, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := &engine.Engine{
-		Revisions: revision.All,
+		Revisions: revisions,
 		Info:      json.RawMessage(`{"name":"test","version":"1"}`),
 		Sealer:    sealer,
 		Limits:    engine.Limits{Rounds: 5},
@@ -150,15 +155,66 @@ func TestLegacySession(t *testing.T) {
 	}
 }
 
-// scanEvents returns the data of the events of a stream.
-func scanEvents(r io.Reader) []string {
+// recorder is a ResponseWriter whose content can be read while it is written to.
+type recorder struct {
+	mu     sync.Mutex
+	header http.Header
+	code   int
+	body   bytes.Buffer
+	fail   error // of every write
+}
+
+func (w *recorder) Header() http.Header {
+	if w.header == nil {
+		w.header = http.Header{}
+	}
+	return w.header
+}
+
+func (w *recorder) WriteHeader(code int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.code == 0 {
+		w.code = code
+	}
+}
+
+func (w *recorder) Write(p []byte) (int, error) {
+	w.WriteHeader(200)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fail != nil {
+		return 0, w.fail
+	}
+	return w.body.Write(p)
+}
+
+func (*recorder) Flush()                           {}
+func (*recorder) SetWriteDeadline(time.Time) error { return nil }
+
+func (w *recorder) text() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.body.String()
+}
+
+// messages returns the data of the events so far.
+func (w *recorder) messages() []string { return events(w.text()) }
+
+// cut makes all writes fail, as to a connection that is gone.
+func (w *recorder) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fail = errors.New("connection reset")
+}
+
+// events returns the data of the events of a stream.
+func events(stream string) []string {
 	var out []string
-	for sc := bufio.NewScanner(r); sc.Scan(); {
-		if data, ok := strings.CutPrefix(sc.Text(), "data: "); ok {
-			out = append(out, data)
+	for line := range strings.Lines(stream) {
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			out = append(out, strings.TrimSuffix(data, "\n"))
 		}
 	}
 	return out
 }
-
-var errTest = errors.New("test is over")
