@@ -1,0 +1,134 @@
+package layers
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/patchbay-dev/patchbay/"
+
+// forbidden says what the packages below a folder must not import, and why. Test
+// files are free.
+var forbidden = []struct {
+	folder  string
+	imports []string // prefixes of import paths; "./" stands for the module
+	reason  string
+}{
+	{"internal/jsonx", []string{"./"}, "the codec is the ground floor"},
+	{"jsonrpc", []string{"./mcp", "./schema", "./internal/engine", "./internal/revision", "./internal/transport"}, "messages know nothing of MCP"},
+	{"schema", []string{"./mcp", "./jsonrpc", "./internal/engine", "./internal/revision", "./internal/transport"}, "schemas know nothing of MCP's wire"},
+	{"internal/revision", []string{"./mcp", "./jsonrpc", "./internal/engine", "./internal/transport"}, "tables convert JSON and nothing else"},
+	{"internal/engine", []string{"./mcp", "./schema", "./internal/transport"}, "the inside speaks raw: no Go types of features, no wires"},
+	{"internal/transport", []string{"./mcp", "./schema"}, "the inside speaks raw: no Go types of features"},
+	{"mcp", []string{"./auth", "./config", "./host", "./gateway", "./inspector", "./servers", "./trace", "./cmd", "./mcptest"}, "the SDK imports no product package"},
+	{"trace", []string{"./mcp", "./internal/engine", "./internal/transport"}, "a recorder sees bytes"},
+	{"config", []string{"./mcp", "./internal/engine", "./internal/transport", "./gateway"}, "a configuration is data"},
+	{"servers", []string{"./gateway", "./config", "./cmd", "./internal/engine", "./internal/transport"}, "a bundled server is made of the public SDK alone"},
+	{"gateway", []string{"./config", "./cmd", "./servers", "./internal/engine", "./internal/transport"}, "the gateway is made of the public SDK alone"},
+}
+
+// sdk lists what the packages that every user imports may depend on outside of
+// the standard library and the module.
+var sdk = []string{
+	"github.com/go-json-experiment/json",
+	"github.com/santhosh-tekuri/jsonschema/v6",
+	"github.com/yosida95/uritemplate/v3",
+	"golang.org/x/sys",  // job objects of Windows
+	"golang.org/x/text", // messages of jsonschema
+}
+
+func TestLayers(t *testing.T) {
+	for file, imports := range sources(t) {
+		for _, rule := range forbidden {
+			if !strings.HasPrefix(file, rule.folder+"/") {
+				continue
+			}
+			for _, path := range imports {
+				for _, bad := range rule.imports {
+					bad = strings.Replace(bad, "./", module, 1)
+					if path == strings.TrimSuffix(bad, "/") || strings.HasPrefix(path, strings.TrimSuffix(bad, "/")+"/") {
+						if strings.HasPrefix(path, module+rule.folder+"/") || path == module+rule.folder {
+							continue // a package of the folder itself
+						}
+						t.Errorf("%s imports %s: %s", file, path, rule.reason)
+					}
+				}
+			}
+		}
+		for _, folder := range []string{"mcp/", "jsonrpc/", "schema/", "internal/engine/", "internal/revision/", "internal/transport/", "internal/jsonx/"} {
+			if !strings.HasPrefix(file, folder) {
+				continue
+			}
+			for _, path := range imports {
+				first, _, _ := strings.Cut(path, "/")
+				if strings.Contains(first, ".") && !strings.HasPrefix(path, module) &&
+					!slices.ContainsFunc(sdk, func(ok string) bool { return path == ok || strings.HasPrefix(path, ok+"/") }) {
+					t.Errorf("%s imports %s: users of the SDK pay for each dependency", file, path)
+				}
+			}
+		}
+	}
+}
+
+func TestEveryPackageHasAComment(t *testing.T) {
+	commented := map[string]bool{}
+	for file := range sources(t) {
+		dir := filepath.Dir(file)
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", file), nil, parser.ParseComments|parser.PackageClauseOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		commented[dir] = commented[dir] || f.Doc != nil
+	}
+	for dir, ok := range commented {
+		if !ok {
+			t.Errorf("package %s has no package comment", dir)
+		}
+	}
+}
+
+// sources returns the imports of every Go file of the module that is no test, by
+// path from its root.
+func sources(t *testing.T) map[string][]string {
+	t.Helper()
+	out := map[string][]string{}
+	root := os.DirFS("../..")
+	err := fs.WalkDir(root, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			name := d.Name()
+			_, nested := fs.Stat(root, path+"/go.mod")
+			if path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules" || nested == nil) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", path), nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		out[path] = []string{}
+		for _, imp := range f.Imports {
+			out[path] = append(out[path], strings.Trim(imp.Path.Value, `"`))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out) < 20 {
+		t.Fatalf("found only %d files; the walk is broken", len(out))
+	}
+	return out
+}
