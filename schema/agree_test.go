@@ -296,7 +296,7 @@ func (g *generator) appendObject(dst []byte, s map[string]any, depth int) []byte
 	return append(dst, '}')
 }
 
-// FuzzDecodeNeverPanics also feeds types whose own methods are called.
+// FuzzDecode also feeds types whose own methods are called.
 func FuzzDecode(f *testing.F) {
 	type all struct {
 		Addr  netip.Addr               `json:"addr,omitzero"`

@@ -473,7 +473,7 @@ func (d *decoder) custom(n *node, v reflect.Value) bool {
 		}
 	}
 	if err := jsonv2.Unmarshal(raw, v.Addr().Interface()); err != nil {
-		d.fault("does not fit " + n.typ.Name() + ": " + excerpt(err.Error()))
+		d.fault("is not a valid " + n.typ.Name() + ": " + excerpt(err.Error()))
 	}
 	return true
 }
@@ -539,7 +539,7 @@ func (d *decoder) texty(n *node, r *rules, v reflect.Value, c byte) bool {
 	default: // kindText
 		err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText(raw)
 		if err != nil {
-			d.fault("must be a " + strings.ToLower(n.typ.Name()) + ": " + excerpt(err.Error()))
+			d.fault("is not a valid " + n.typ.Name() + ": " + excerpt(err.Error()))
 		}
 	}
 	return true

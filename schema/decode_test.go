@@ -79,7 +79,7 @@ func TestDecodeFaults(t *testing.T) {
 		{"map", `{` + ok + `,"labels":{"a":1,"b c":"x"}}`, `labels["b c"]: must be an integer, got string; labels: must have at most 1 property, got 2`},
 		{"odd name", `{` + ok + `,"odd one":{"k":1}}`, `["odd one"].k: must be a string, got number`},
 		{"unique", `{` + ok + `,"ids":[1,2,1.0]}`, `ids: items must differ, but item 2 repeats item 0`},
-		{"text type", `{` + ok + `,"addr":"nowhere"}`, `addr: must be a addr: ParseAddr("nowhere"): unable to parse IP`},
+		{"text type", `{` + ok + `,"addr":"nowhere"}`, `addr: is not a valid Addr: ParseAddr("nowhere"): unable to parse IP`},
 		{"not an object", `[]`, `must be an object, got array`},
 		{"long values are cut", `{` + ok + `,"level":"` + strings.Repeat("x", 100) + `"}`, `level: must be one of "low", "high", got "` + strings.Repeat("x", 60) + `"...`},
 

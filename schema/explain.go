@@ -58,8 +58,13 @@ func (x *explainer) walk(e *jsonschema.ValidationError) {
 	path, value := x.locate(e.InstanceLocation)
 	switch k := e.ErrorKind.(type) {
 	case *says.Schema, *says.Group, *says.Reference, *says.AllOf:
+		// When a part of a schema fails, all that it covers counts as
+		// unevaluated. Those errors say nothing: the part's own do.
+		failed := slices.ContainsFunc(e.Causes, composed)
 		for _, cause := range e.Causes {
-			x.walk(cause)
+			if !failed || !unevaluated(cause) {
+				x.walk(cause)
+			}
 		}
 	case *says.AnyOf:
 		x.alternatives(e, path, value)
@@ -87,7 +92,7 @@ func (x *explainer) walk(e *jsonschema.ValidationError) {
 		}
 	case *says.FalseSchema:
 		n := len(e.InstanceLocation)
-		if n > 0 && strings.HasSuffix(e.SchemaURL, "/unevaluatedProperties") {
+		if n > 0 && unevaluated(e) {
 			parent, _ := x.locate(e.InstanceLocation[:n-1])
 			x.fault(parent, "unknown property "+quote(e.InstanceLocation[n-1]))
 			return
@@ -155,6 +160,23 @@ func (x *explainer) walk(e *jsonschema.ValidationError) {
 	}
 }
 
+// composed reports whether e comes from a keyword that applies other schemas
+// to the same value.
+func composed(e *jsonschema.ValidationError) bool {
+	switch e.ErrorKind.(type) {
+	case *says.Reference, *says.AllOf, *says.AnyOf, *says.OneOf:
+		return true
+	}
+	return false
+}
+
+// unevaluated reports whether e is about a property that unevaluatedProperties
+// refuses.
+func unevaluated(e *jsonschema.ValidationError) bool {
+	_, refused := e.ErrorKind.(*says.FalseSchema)
+	return refused && strings.HasSuffix(e.SchemaURL, "/unevaluatedProperties")
+}
+
 // alternatives explains an anyOf or oneOf none of which fits. Alternatives
 // that are for another type of value, or that another tag stands in, were not
 // meant; if one is left its faults are the faults.
@@ -170,8 +192,6 @@ func (x *explainer) alternatives(e *jsonschema.ValidationError, path string, val
 		meant = append(meant, cause)
 	}
 	if len(meant) == 0 && len(types) > 0 {
-		slices.Sort(types)
-		types = slices.Compact(types)
 		x.fault(path, wantTypes(types)+", got "+gotType(&says.Type{Got: typeName(value), Want: types}, value))
 		return
 	}
@@ -278,11 +298,16 @@ func decimalText(r *big.Rat) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
+// typeOrder is the order in which types are named.
+var typeOrder = []string{"string", "integer", "number", "boolean", "array", "object", "null"}
+
 // wantTypes words a list of JSON Schema types.
 func wantTypes(types []string) string {
+	rank := func(t string) int { return slices.Index(typeOrder, t) }
+	types = slices.SortedFunc(slices.Values(types), func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	var b strings.Builder
 	b.WriteString("must be ")
-	for i, t := range types {
+	for i, t := range slices.Compact(types) {
 		if i > 0 {
 			b.WriteString(" or ")
 		}

@@ -102,7 +102,7 @@ func (m *meter) wrap(s *jsonschema.Schema, same, children []*jsonschema.Schema) 
 			}
 		case string:
 			if s.Pattern != nil {
-				cost += len(v) / 64
+				cost += 2 + len(v)/8
 			}
 		}
 		spend(cost)

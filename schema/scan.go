@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -537,5 +538,5 @@ func excerpt(s string) string {
 	if len(s) <= quoteMax {
 		return s
 	}
-	return s[:quoteMax] + "..."
+	return strings.ToValidUTF8(s[:quoteMax], "") + "..."
 }

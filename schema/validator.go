@@ -21,7 +21,7 @@ const (
 // a few lines can ask for 2^128 of them.
 const (
 	workBase    = 100_000
-	workPerByte = 16
+	workPerByte = 8
 	workMost    = 10_000_000
 )
 
