@@ -198,8 +198,15 @@ func TestLineConnCoalesces(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if want := "[100001 200002 200002 100001]"; fmt.Sprint(sizes) != want || written != 6 {
-			t.Errorf("sizes of the writes %v, %d done, want %s, 6", sizes, written, want)
+		// Which of those who wait goes first is the scheduler's business.
+		sum := 0
+		for _, n := range sizes {
+			if sum += n; n > 2*100_001 {
+				t.Errorf("a write of %d bytes, over the bound of a batch", n)
+			}
+		}
+		if len(sizes) > 5 || sizes[0] != 100_001 || sum != 6*100_001 || written != 6 {
+			t.Errorf("sizes of the writes %v, %d done, want the first alone, fewer than one a frame, 6 done", sizes, written)
 		}
 	})
 }
