@@ -184,7 +184,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 	}()
 	switch {
 	case err == errTooLarge:
-		refuse(w, http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, fmt.Sprintf("the body is over the limit of %d bytes (HTTPConfig.MaxBody)", s.MaxBody))
+		refuse(w, http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, fmt.Sprintf("the body is over the limit of %d bytes (Limits.Message)", s.MaxBody))
 		return
 	case err != nil:
 		refuse(w, http.StatusBadRequest, jsonrpc.CodeParse, "the body broke off")
