@@ -1,17 +1,10 @@
 package schema
 
 import (
-	"encoding"
-	"encoding/base64"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"reflect"
-	"regexp"
 	"strconv"
-	"strings"
-	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
 )
@@ -493,127 +486,4 @@ func (d *decoder) adopt(err error) {
 		d.faults = append(d.faults, f)
 	}
 	d.extra += e.More
-}
-
-// durationPattern is what the schema of a time.Duration says: what
-// time.Duration.String writes, and the like.
-const durationPattern = `^-?([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
-
-var durationRE = regexp.MustCompile(durationPattern)
-
-// texty reads a JSON string into something that is no Go string.
-func (d *decoder) texty(n *node, r *rules, v reflect.Value, c byte) bool {
-	if c != '"' {
-		return d.mismatch("must be a string")
-	}
-	raw, escaped, ok := d.str()
-	if !ok {
-		return false
-	}
-	if escaped {
-		raw = appendUnquoted(nil, raw)
-	}
-	if r != nil {
-		if problem := r.ofString(string(raw)); problem != "" {
-			d.fault(problem)
-			return true
-		}
-	}
-	switch n.kind {
-	case kindTime:
-		var t time.Time
-		if err := t.UnmarshalText(raw); err != nil {
-			d.fault("must be a time such as 2026-07-28T15:04:05Z, got " + quote(string(raw)))
-			return true
-		}
-		v.Set(reflect.ValueOf(t))
-	case kindDuration:
-		t, err := time.ParseDuration(string(raw))
-		if err != nil || !durationRE.Match(raw) {
-			d.fault("must be a duration such as 1m30s, got " + quote(string(raw)))
-			return true
-		}
-		v.SetInt(int64(t))
-	case kindBytes:
-		d.bytes(n, v, raw)
-	default: // kindText
-		err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText(raw)
-		if err != nil {
-			d.fault("is not a valid " + n.typ.Name() + ": " + excerpt(err.Error()))
-		}
-	}
-	return true
-}
-
-func (d *decoder) bytes(n *node, v reflect.Value, raw []byte) {
-	b, err := decodeBase64(string(raw))
-	switch {
-	case err != nil:
-		d.fault("must be base64, got " + quote(string(raw)))
-	case n.bits < 0:
-		v.SetBytes(b)
-	case len(b) != n.bits:
-		d.fault(fmt.Sprintf("must be base64 of exactly %d bytes, got %d", n.bits, len(b)))
-	default:
-		reflect.Copy(v, reflect.ValueOf(b))
-	}
-}
-
-// decodeBase64 decodes standard base64 with padding, and nothing beside it:
-// encoding/base64 alone lets line breaks through.
-func decodeBase64(s string) ([]byte, error) {
-	if strings.ContainsAny(s, "\r\n") {
-		return nil, errors.New("line break in base64")
-	}
-	return base64.StdEncoding.Strict().DecodeString(s)
-}
-
-// uniqueItems finds items that are equal as JSON: 1 and 1.0 are, and objects
-// are whatever the order of their members.
-type uniqueItems struct{ seen map[string]int }
-
-// add returns the earlier item that the item i, with the text raw, repeats.
-func (u *uniqueItems) add(raw []byte, i int) (earlier int, dup bool) {
-	v, err := parseAny(raw)
-	if err != nil {
-		return 0, false
-	}
-	key := string(appendCanonical(nil, v))
-	if j, dup := u.seen[key]; dup {
-		return j, true
-	}
-	if u.seen == nil {
-		u.seen = map[string]int{}
-	}
-	u.seen[key] = i
-	return 0, false
-}
-
-// appendCanonical appends a text that equal JSON values share.
-func appendCanonical(dst []byte, v any) []byte {
-	switch v := v.(type) {
-	case map[string]any:
-		dst = append(dst, '{')
-		for _, k := range sortedKeys(v) {
-			dst = strconv.AppendQuote(dst, k)
-			dst = appendCanonical(append(dst, ':'), v[k])
-		}
-		return append(dst, '}')
-	case []any:
-		dst = append(dst, '[')
-		for _, e := range v {
-			dst = append(appendCanonical(dst, e), ',')
-		}
-		return append(dst, ']')
-	case json.Number:
-		n := parseDecimal([]byte(v))
-		if n.neg {
-			dst = append(dst, '-')
-		}
-		dst = append(append(dst, n.digits...), 'e')
-		return strconv.AppendInt(dst, int64(n.exp), 10)
-	case string:
-		return strconv.AppendQuote(dst, v)
-	}
-	return fmt.Append(dst, v)
 }

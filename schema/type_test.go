@@ -44,7 +44,7 @@ type base struct {
 type derived struct {
 	base
 	Note int `json:"note"` // hides base.Note
-	skip int //nolint:unused // unexported fields do not count
+	_    int // unexported fields do not count
 }
 
 type money struct{ cents int64 }
