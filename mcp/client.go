@@ -243,10 +243,11 @@ func (c *Client) newSession() *Session {
 }
 
 func (c *Client) tap() engine.Tap {
-	if c.OnFrame == nil {
+	f := c.OnFrame // of this session, whatever the field holds later
+	if f == nil {
 		return nil
 	}
-	return func(sent bool, data []byte) { c.OnFrame(Frame{sent, data}) }
+	return func(sent bool, data []byte) { f(Frame{sent, data}) }
 }
 
 func (c *Client) implementation() Implementation {

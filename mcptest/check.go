@@ -1,0 +1,66 @@
+package mcptest
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/internal/wirecheck"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// Check returns an OnFrame function that holds the frames of one connection against
+// the specification and fails the test for each that breaks it. Revision is what
+// is spoken; empty: what each message or initialize says. FromClient tells on which
+// side the frames are seen: true for [mcp.Client], false for [mcp.Server]. Frames are
+// then passed on to next, which may be nil.
+//
+// Sessions that this package opens are checked already.
+func Check(t testing.TB, rev mcp.Revision, fromClient bool, next func(mcp.Frame)) func(mcp.Frame) {
+	c := &checked{t: t, check: wirecheck.New(string(rev))}
+	t.Cleanup(c.close)
+	return func(f mcp.Frame) {
+		c.frame(f.Sent == fromClient, f.Data)
+		if next != nil {
+			next(f)
+		}
+	}
+}
+
+// checked reports invalid frames for as long as its test runs.
+type checked struct {
+	check *wirecheck.Checker
+
+	mu sync.Mutex
+	t  testing.TB // nil when the test is over; guarded by mu
+}
+
+func (c *checked) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = nil
+}
+
+func (c *checked) frame(ofClient bool, data []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.t == nil {
+		return
+	}
+	if err := c.check.Frame(ofClient, data); err != nil {
+		side := "server"
+		if ofClient {
+			side = "client"
+		}
+		c.t.Errorf("the %s sent an invalid frame: %v\n\t%s", side, err, clip(data))
+	}
+}
+
+// clip bounds a frame for a test log.
+func clip(b []byte) string {
+	const most = 2000
+	if len(b) <= most {
+		return string(b)
+	}
+	return fmt.Sprintf("%s… (%d bytes)", b[:most], len(b))
+}

@@ -1,0 +1,87 @@
+package mcptest
+
+import (
+	"context"
+	"net/http/httptest"
+	"os"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// Every runs body on all five revisions and every wire: "memory"; "stdio", which is
+// newline-delimited JSON over pipes of the operating system; and "http", which is
+// Streamable HTTP over loopback. Each is a subtest of its own, such as
+// "2025-11-25/http", with a server, client and session of its own.
+//
+// Streamable HTTP is newer than 2024-11-05; that revision's own HTTP transport is not
+// served by mcp yet, but its messages are, on the same endpoint.
+func Every(t *testing.T, newServer func() *mcp.Server, newClient func() *mcp.Client, body func(t *testing.T, s *mcp.Session)) {
+	t.Helper()
+	for _, rev := range mcp.Revisions() {
+		for _, w := range wires {
+			t.Run(string(rev)+"/"+w.name, func(t *testing.T) {
+				body(t, w.open(t, newServer(), newClient(), rev))
+			})
+		}
+	}
+}
+
+var wires = []struct {
+	name string
+	open func(testing.TB, *mcp.Server, *mcp.Client, mcp.Revision) *mcp.Session
+}{
+	{"memory", Connect},
+	{"stdio", connectPipes},
+	{"http", connectHTTP},
+}
+
+// connectPipes opens a session over two pipes of the operating system.
+func connectPipes(t testing.TB, s *mcp.Server, c *mcp.Client, rev mcp.Revision) *mcp.Session {
+	t.Helper()
+	near, far := Pipes(t)
+	return connect(t, s, c, rev, near, far)
+}
+
+// Pipes returns the two ends of a wire of newline-delimited JSON over pipes of the
+// operating system, as between a program and its child.
+func Pipes(t testing.TB) (near, far mcp.Conn) {
+	t.Helper()
+	pipe := func() (r, w *os.File) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { r.Close(); w.Close() })
+		return r, w
+	}
+	fromServer, toClient := pipe()
+	fromClient, toServer := pipe()
+	end := func(r, w *os.File) jsonrpc.Conn {
+		return jsonrpc.NewLineConn(r, w, func() error { w.Close(); return r.Close() }, 0)
+	}
+	return end(fromServer, toServer), end(fromClient, toClient)
+}
+
+// connectHTTP opens a session over Streamable HTTP.
+func connectHTTP(t testing.TB, s *mcp.Server, c *mcp.Client, rev mcp.Revision) *mcp.Session {
+	t.Helper()
+	srv := httptest.NewServer(s)
+	t.Cleanup(func() {
+		s.Shutdown(ended())
+		srv.Close()
+	})
+	return open(t, c, rev, dialer(c, srv.URL))
+}
+
+// ended is the context of a Shutdown that waits for nobody: the test is over.
+func ended() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+func dialer(c *mcp.Client, url string) func(context.Context) (*mcp.Session, error) {
+	return func(ctx context.Context) (*mcp.Session, error) { return c.Dial(ctx, url) }
+}
