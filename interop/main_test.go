@@ -11,8 +11,9 @@ import (
 
 // servers are the Go peers that this test binary can be, by name.
 var servers = map[string]func(ctx context.Context, w wire) error{
-	"gosdk": serveGoSDK,
-	"mcpgo": serveMCPGo,
+	"gosdk":    serveGoSDK,
+	"mcpgo":    serveMCPGo,
+	"patchbay": serveOurs,
 }
 
 // TestMain runs the tests, or, as "serve NAME WIRE", one of the Go peers.

@@ -106,16 +106,23 @@ func startGroup(t *testing.T, cmd *exec.Cmd) {
 // it printed. A command that has not ended when ctx does is killed, with all
 // it started.
 func run(ctx context.Context, command []string, env ...string) (stdout, stderr string, err error) {
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	ownGroup(cmd)
-	cmd.Cancel = func() error { endGroup(cmd); return nil }
-	cmd.WaitDelay = 2 * time.Second
+	cmd := inGroup(ctx, command)
 	cmd.Env = append(os.Environ(), env...)
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err = cmd.Run()
 	endGroup(cmd)
 	return out.String(), errs.String(), err
+}
+
+// inGroup is a command in a process group of its own, all of which ends with
+// ctx.
+func inGroup(ctx context.Context, command []string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	ownGroup(cmd)
+	cmd.Cancel = func() error { endGroup(cmd); return nil }
+	cmd.WaitDelay = 2 * time.Second
+	return cmd
 }
 
 // logWriter passes lines on to the test's log.
