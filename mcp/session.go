@@ -327,8 +327,9 @@ func namedParams(name string, args any) (json.RawMessage, error) {
 }
 
 // Watch yields what the server announces: changes of its lists and of the
-// resources named by uris. It ends with ctx, without an error, or with the error
-// that ended it; a subscription that a server ends is such an error.
+// resources named by uris. The first event, notifications/subscriptions/acknowledged,
+// tells that nothing is missed from then on. It ends with ctx, without an error, or with
+// the error that ended it; a subscription that a server ends is such an error.
 //
 // Specification: 2026-07-28, basic/patterns/subscriptions; before it, resources/subscribe.
 func (s *Session) Watch(ctx context.Context, uris ...string) iter.Seq2[Event, error] {
@@ -338,15 +339,16 @@ func (s *Session) Watch(ctx context.Context, uris ...string) iter.Seq2[Event, er
 		events := make(chan Event)
 		ended := make(chan error, 1)
 		go func() {
-			f := filter{true, true, true, uris}
-			ended <- s.listen(ctx, f, func() error { return nil }, func(method string, params json.RawMessage) error {
+			emit := func(method string, params json.RawMessage) error {
 				select {
 				case events <- newEvent(method, params):
 					return nil
 				case <-ctx.Done():
 					return context.Cause(ctx)
 				}
-			})
+			}
+			ack := func() error { return emit(revision.NoteAcknowledged, nil) }
+			ended <- s.listen(ctx, filter{true, true, true, uris}, ack, emit)
 		}()
 		for {
 			select {

@@ -1,0 +1,316 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcptest"
+)
+
+// newsServer has one of each kind of feature.
+func newsServer(name string) *mcp.Server {
+	s := &mcp.Server{Name: name, Version: "1", Instructions: "Read " + name + "."}
+	mcp.AddTool(s, mcp.Tool{Name: "whoami", Description: "Names the server"},
+		func(context.Context, struct{}) (string, error) { return name, nil })
+	type form struct {
+		Color string `json:"color"`
+	}
+	mcp.AddTool(s, mcp.Tool{Name: "ask", Description: "Asks the user"}, func(ctx context.Context, _ struct{}) (string, error) {
+		v, err := mcp.Elicit[form](ctx, "Which color?")
+		return name + " " + v.Color, err
+	})
+	type topic struct {
+		Topic string `json:"topic"`
+	}
+	mcp.AddPrompt(s, mcp.Prompt{Name: "brief", Complete: map[string]mcp.CompleteFunc{
+		"topic": func(context.Context, string, map[string]string) ([]string, error) {
+			return []string{name + "-topic"}, nil
+		},
+	}}, func(_ context.Context, in topic) (string, error) { return name + " on " + in.Topic, nil })
+	mcp.AddResource(s, mcp.Resource{URI: name + "://front", Name: "front"},
+		func(context.Context) (string, error) { return "front of " + name, nil })
+	mcp.AddResource(s, mcp.Resource{URI: "shared://page", Name: "page"},
+		func(context.Context) (string, error) { return "page of " + name, nil })
+	type id struct {
+		ID string `json:"id"`
+	}
+	mcp.AddResourceTemplate(s, mcp.ResourceTemplate{URITemplate: name + "://item/{id}", Name: "item"},
+		func(_ context.Context, in id) (string, error) { return name + " item " + in.ID, nil })
+	return s
+}
+
+func newGateway(t *testing.T, ups map[string]mcp.Handler, order ...string) *gateway.Gateway {
+	t.Helper()
+	g := &gateway.Gateway{Name: "gw", Version: "1"}
+	for _, name := range order {
+		if err := g.Set(name, ups[name]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return g
+}
+
+// every runs body on a gateway of two servers, over five revisions and all wires.
+func every(t *testing.T, body func(t *testing.T, s *mcp.Session)) {
+	newServer := func() *mcp.Server {
+		g := newGateway(t, map[string]mcp.Handler{"daily": newsServer("daily"), "weekly news": newsServer("weekly")}, "daily", "weekly news")
+		return &mcp.Server{Name: "gw", Version: "1", Handler: g}
+	}
+	newClient := func() *mcp.Client {
+		return &mcp.Client{Name: "c", Version: "1", OnElicit: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"color": "red"}}, nil
+		}}
+	}
+	mcptest.Every(t, newServer, newClient, body)
+}
+
+func TestListsAreMergedAndCallsRouted(t *testing.T) {
+	every(t, func(t *testing.T, s *mcp.Session) {
+		ctx := t.Context()
+		var names []string
+		for tool, err := range s.Tools(ctx) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, tool.Name)
+		}
+		if got, want := strings.Join(names, " "), "daily_whoami daily_ask weekly-news_whoami weekly-news_ask"; got != want {
+			t.Errorf("tools = %s, want %s", got, want)
+		}
+		for tool, want := range map[string]string{"daily_whoami": "daily", "weekly-news_whoami": "weekly"} {
+			res, err := s.CallTool(ctx, tool, nil)
+			if err != nil || res.Text() != want {
+				t.Errorf("call %s = %v, %v, want %q", tool, res, err, want)
+			}
+		}
+		p, err := s.Prompt(ctx, "weekly-news_brief", map[string]string{"topic": "rain"})
+		if err != nil || p.Messages[0].Content.(mcp.TextContent).Text != "weekly on rain" {
+			t.Errorf("prompt = %v, %v", p, err)
+		}
+		c, err := s.Complete(ctx, mcp.Feature{Kind: mcp.KindPrompt, Name: "weekly-news_brief"}, "topic", "", nil)
+		if err != nil || len(c.Values) != 1 || c.Values[0] != "weekly-topic" {
+			t.Errorf("completion = %v, %v", c, err)
+		}
+		for uri, want := range map[string]string{
+			"daily://front": "front of daily", "weekly://front": "front of weekly",
+			"weekly://item/7": "weekly item 7",
+			"shared://page":   "page of daily", // the server that was added first has it
+		} {
+			r, err := s.Read(ctx, uri)
+			if err != nil || r.Contents[0].Text != want {
+				t.Errorf("read %s = %v, %v, want %q", uri, r, err, want)
+			}
+		}
+		if in := s.Server().Instructions; !strings.Contains(in, "Read daily.") || !strings.Contains(in, "Read weekly.") {
+			t.Errorf("instructions = %q, want those of both servers", in)
+		}
+	})
+}
+
+func TestUnknownNamesAreRefused(t *testing.T) {
+	every(t, func(t *testing.T, s *mcp.Session) {
+		var rpc *mcp.Error
+		if _, err := s.CallTool(t.Context(), "monthly_whoami", nil); !errors.As(err, &rpc) || rpc.Code != mcp.CodeInvalidParams {
+			t.Errorf("call of an unknown server = %v, want -32602", err)
+		}
+		want := mcp.CodeResourceNotFound
+		if s.Revision() == mcp.V2026_07_28 {
+			want = mcp.CodeInvalidParams
+		}
+		if _, err := s.Read(t.Context(), "nobody://has/this"); !errors.As(err, &rpc) || rpc.Code != want {
+			t.Errorf("read of an unknown resource = %v, want %d", err, want)
+		}
+	})
+}
+
+func TestQuestionsReachTheCaller(t *testing.T) {
+	every(t, func(t *testing.T, s *mcp.Session) {
+		if s.Revision() < mcp.V2025_06_18 {
+			t.Skip("revision has no elicitation")
+		}
+		res, err := s.CallTool(t.Context(), "weekly-news_ask", nil)
+		if err != nil || res.Text() != "weekly red" {
+			t.Errorf("call = %v, %v, want the answer of the user", res, err)
+		}
+	})
+}
+
+// broken fails every request.
+type broken struct{ block bool }
+
+func (b broken) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	if b.block {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return nil, errors.New("out of order")
+}
+
+func TestABrokenServerIsMissingFromListsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, map[string]mcp.Handler{"a": broken{}, "b": newsServer("b"), "c": broken{block: true}}, "a", "b", "c")
+		res, err := g.Handle(t.Context(), &mcp.Request{Method: "tools/list"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list struct{ Tools []struct{ Name string } }
+		if err := json.Unmarshal(mcp.ResultJSON(res), &list); err != nil {
+			t.Fatal(err)
+		}
+		if len(list.Tools) != 2 || list.Tools[0].Name != "b_whoami" {
+			t.Errorf("tools = %v, want those of b", list.Tools)
+		}
+	})
+}
+
+func TestNamesThatCollideAreRefused(t *testing.T) {
+	g := newGateway(t, map[string]mcp.Handler{"my db": newsServer("x")}, "my db")
+	if err := g.Set("my-db", newsServer("y")); err == nil || !strings.Contains(err.Error(), `"my db"`) {
+		t.Errorf("Set of a colliding name = %v, want an error that names the other", err)
+	}
+	if err := g.Set("…", newsServer("z")); err == nil {
+		t.Error("Set of a name without letters succeeded")
+	}
+}
+
+// Unknown members of what a server lists survive the way through the gateway.
+func TestUnknownMembersPass(t *testing.T) {
+	raw := mcp.HandlerFunc(func(context.Context, *mcp.Request) (mcp.Result, error) {
+		return mcp.RawResult(`{"tools":[{"name":"x","inputSchema":{"type":"object"},"x-new":{"a":[1,2.50]}}]}`), nil
+	})
+	g := newGateway(t, map[string]mcp.Handler{"u": raw}, "u")
+	res, err := g.Handle(t.Context(), &mcp.Request{Method: "tools/list"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"tools":[{"name":"u_x","inputSchema":{"type":"object"},"x-new":{"a":[1,2.50]}}]}`
+	if got := string(mcp.ResultJSON(res)); got != want {
+		t.Errorf("tools/list = %s, want %s", got, want)
+	}
+}
+
+func TestListenersAreToldOfServersAndTheirChanges(t *testing.T) {
+	daily := newsServer("daily")
+	g := newGateway(t, map[string]mcp.Handler{"daily": daily}, "daily")
+	s := mcptest.Connect(t, &mcp.Server{Name: "gw", Version: "1", Handler: g}, &mcp.Client{Name: "c", Version: "1"}, mcp.V2026_07_28)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	listening := startListening(ctx, t, s, "weekly://front")
+	listening.want("notifications/subscriptions/acknowledged")
+
+	if err := g.Set("weekly", newsServer("weekly")); err != nil {
+		t.Fatal(err)
+	}
+	listening.want("notifications/tools/list_changed")
+	listening.want("notifications/prompts/list_changed")
+	listening.want("notifications/resources/list_changed")
+	g.Remove("weekly")
+	listening.want("notifications/tools/list_changed")
+	listening.want("notifications/prompts/list_changed")
+	listening.want("notifications/resources/list_changed")
+	mcp.AddTool(daily, mcp.Tool{Name: "late"}, func(context.Context, struct{}) (string, error) { return "", nil })
+	listening.want("notifications/tools/list_changed")
+}
+
+// listening is a Watch whose events a test takes one by one.
+type listening struct {
+	t      *testing.T
+	events chan mcp.Event
+}
+
+func startListening(ctx context.Context, t *testing.T, s *mcp.Session, uris ...string) *listening {
+	l := &listening{t, make(chan mcp.Event, 100)}
+	go func() {
+		defer close(l.events)
+		for e, err := range s.Watch(ctx, uris...) {
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			l.events <- e
+		}
+	}()
+	return l
+}
+
+func (l *listening) want(method string) {
+	l.t.Helper()
+	e, ok := <-l.events
+	if !ok {
+		l.t.Fatalf("no event, want %s", method)
+	}
+	if e.Method != method {
+		l.t.Fatalf("event %s, want %s", e.Method, method)
+	}
+}
+
+func TestKeepComesBackAfterALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gateway.Gateway{Name: "gw", Version: "1"}
+		ctx, cancel := context.WithCancel(t.Context())
+		var reports []string
+		attempts := 0
+		var far jsonrpc.Conn
+		open := func(ctx context.Context) (*mcp.Session, error) {
+			if attempts++; attempts == 2 || attempts == 3 {
+				return nil, errors.New("still starting")
+			}
+			var near jsonrpc.Conn
+			near, far = jsonrpc.Pipe()
+			go newsServer("daily").Serve(context.WithoutCancel(ctx), far)
+			return (&mcp.Client{Name: "c", Version: "1"}).Connect(ctx, mcptest.Wire(near))
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			g.Keep(ctx, "daily", open, func(s *mcp.Session, err error) {
+				if err != nil {
+					reports = append(reports, err.Error())
+					return
+				}
+				reports = append(reports, "open")
+			})
+		}()
+		synctest.Wait()
+		far.Close()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		want := "open; connection lost: the server closed the connection; still starting; open"
+		if got := strings.Join(reports, "; "); got != want {
+			t.Errorf("reports = %s, want %s", got, want)
+		}
+		res, err := g.Handle(ctx, &mcp.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"daily_whoami"}`)})
+		if err != nil || !strings.Contains(string(mcp.ResultJSON(res)), "daily") {
+			t.Errorf("call after coming back = %v, %v", res, err)
+		}
+		cancel()
+		<-done
+		if _, err := g.Handle(t.Context(), &mcp.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"daily_whoami"}`)}); err == nil {
+			t.Error("a call after the end of Keep was answered")
+		}
+	})
+}
+
+func Example() {
+	g := &gateway.Gateway{Name: "home", Version: "1"}
+	calc := &mcp.Server{Name: "calc", Version: "1"}
+	type pair struct{ A, B int }
+	mcp.AddTool(calc, mcp.Tool{Name: "add"}, func(_ context.Context, in pair) (string, error) { return fmt.Sprint(in.A + in.B), nil })
+	if err := g.Set("calc", calc); err != nil {
+		fmt.Println(err)
+		return
+	}
+	// &mcp.Server{Name: "home", Handler: g} serves it over any transport.
+	res, err := g.Handle(context.Background(), &mcp.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"calc_add","arguments":{"A":1,"B":2}}`)})
+	fmt.Println(string(mcp.ResultJSON(res)), err)
+	// Output: {"content":[{"type":"text","text":"3"}]} <nil>
+}
