@@ -187,7 +187,8 @@ func (x *outgoingCall) run(ctx context.Context) (json.RawMessage, error) {
 			if err := x.s.mayAsk(method, params); err != nil {
 				return nil, err
 			}
-			answers, err := x.ask(ctx, []engine.Question{{Method: method, Params: params}})
+			q := engine.Question{Method: method, Params: x.s.rev.InnerQuestion(method, params)}
+			answers, err := x.ask(ctx, []engine.Question{q})
 			if err != nil {
 				return nil, err
 			}

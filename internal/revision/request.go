@@ -1,6 +1,7 @@
 package revision
 
 import (
+	"crypto/rand"
 	"encoding/json"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -17,6 +18,15 @@ func (t *Table) Question(method string, params json.RawMessage) (json.RawMessage
 		return t.sampling(params)
 	}
 	return params, nil
+}
+
+// InnerQuestion converts the params of a request that a server of this revision
+// sent to the inner form.
+func (t *Table) InnerQuestion(method string, params json.RawMessage) json.RawMessage {
+	if method == MethodElicit && !t.Modern {
+		return jsonx.Without(nil, params, "elicitationId") // T-43
+	}
+	return params
 }
 
 // Params converts the params of a request that a client sends, from the inner form.
@@ -76,6 +86,10 @@ func (t *Table) elicitation(params json.RawMessage) (json.RawMessage, error) {
 	case text(params, "mode") == "url":
 		if t.Lacks&ElicitURL != 0 {
 			return nil, &Lack{Revision: t.Name, What: "elicitation by URL"}
+		}
+		if !t.Modern {
+			// 2025-11-25 names each visit; 2026-07-28 tells by the retry (T-26).
+			params = jsonx.With(nil, params, "elicitationId", jsonx.AppendString(nil, rand.Text()))
 		}
 		return params, nil
 	case t.Lacks&RichForms == 0:
