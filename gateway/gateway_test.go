@@ -260,7 +260,7 @@ func TestKeepComesBackAfterALoss(t *testing.T) {
 		var reports []string
 		attempts := 0
 		var far jsonrpc.Conn
-		open := func(ctx context.Context) (*mcp.Session, error) {
+		open := func(ctx context.Context) (gateway.Upstream, error) {
 			if attempts++; attempts == 2 || attempts == 3 {
 				return nil, errors.New("still starting")
 			}
@@ -272,7 +272,7 @@ func TestKeepComesBackAfterALoss(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			g.Keep(ctx, "daily", open, func(s *mcp.Session, err error) {
+			g.Keep(ctx, "daily", open, func(_ gateway.Upstream, err error) {
 				if err != nil {
 					reports = append(reports, err.Error())
 					return

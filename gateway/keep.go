@@ -16,15 +16,23 @@ const (
 	longPause  = time.Minute
 )
 
-// Keep keeps an upstream connected: it opens a session, adds it, and when the
-// session ends opens another, with growing pauses, until ctx ends. It returns when
-// the last session is closed, which is bounded in time.
+// Upstream is a connection to a server that ends at some time, as a *mcp.Session is.
+type Upstream interface {
+	mcp.Handler
+	Done() <-chan struct{} // closed when the connection is over
+	Err() error            // why
+	Close() error          // bounded in time
+}
+
+// Keep keeps an upstream connected: it opens one, adds it, and when it
+// ends opens another, with growing pauses, until ctx ends. It returns when
+// the last one is closed, which is bounded in time.
 //
-// Report, if not nil, is told of each session that was opened, and of each error
+// Report, if not nil, is told of each one that was opened, and of each error
 // that differs from the one before. It is called from Keep's goroutine.
-func (g *Gateway) Keep(ctx context.Context, name string, open func(context.Context) (*mcp.Session, error), report func(*mcp.Session, error)) {
+func (g *Gateway) Keep(ctx context.Context, name string, open func(context.Context) (Upstream, error), report func(Upstream, error)) {
 	if report == nil {
-		report = func(*mcp.Session, error) {}
+		report = func(Upstream, error) {}
 	}
 	pause := firstPause
 	last := ""
@@ -53,8 +61,8 @@ func (g *Gateway) Keep(ctx context.Context, name string, open func(context.Conte
 	}
 }
 
-// keepOnce runs one session from its opening to its end, and says why it ended.
-func (g *Gateway) keepOnce(ctx context.Context, name string, open func(context.Context) (*mcp.Session, error), report func(*mcp.Session, error)) error {
+// keepOnce runs one connection from its opening to its end, and says why it ended.
+func (g *Gateway) keepOnce(ctx context.Context, name string, open func(context.Context) (Upstream, error), report func(Upstream, error)) error {
 	s, err := open(ctx)
 	if err != nil {
 		return err
