@@ -145,6 +145,7 @@ func (c *Client) Dial(ctx context.Context, url string) (*Session, error) {
 		return nil, err
 	}
 	s := c.newSession()
+	s.overHTTP = true
 	s.wire = streamable.NewClient(streamable.ClientOptions{
 		URL: url, HTTP: c.HTTPClient, Inbox: (*inbox)(s), MaxMessage: orDefault(c.Limits.Message, 16<<20),
 		MaxDepth: s.limits.Depth, Tap: c.tap(), Header: c.Header, Logger: s.log,
@@ -232,7 +233,7 @@ func (c *Client) openDuplex(ctx context.Context, conn Conn, key string, explain 
 func (c *Client) newSession() *Session {
 	s := &Session{
 		client: c, limits: c.Limits.withDefaults(), log: c.Logger,
-		events: make(chan Event, 256), subscribed: map[string]int{}, parked: map[string]*parkedCall{}, tokens: map[string]*outgoingCall{},
+		events: make(chan Event, 256), subscribed: map[string]int{}, parked: map[string]*parkedCall{}, tokens: map[string]*outgoingCall{}, headers: map[string][]streamable.ParamHeader{},
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

@@ -270,10 +270,10 @@ func (x *outgoingCall) rounds(ctx context.Context) (json.RawMessage, error) {
 				params = jsonx.With(nil, params, "requestState", kept.State)
 			}
 		}
-		raw, err := x.s.wire.Call(ctx, &engine.Outgoing{
-			Method: x.method, Params: x.s.modernParams(params, x.caps, x.logLevel, x.token),
-			Token: x.token, Note: x.notify,
-		})
+		raw, err := x.send(ctx, params)
+		if x.s.relearn(ctx, x.method, err) {
+			raw, err = x.send(ctx, params)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -300,6 +300,15 @@ func (x *outgoingCall) rounds(ctx context.Context) (json.RawMessage, error) {
 			return nil, fmt.Errorf("the server's result has the unknown type %q", clip(kind)) // BASE-26: invalid
 		}
 	}
+}
+
+// send sends one round.
+func (x *outgoingCall) send(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+	return x.s.wire.Call(ctx, &engine.Outgoing{
+		Method: x.method, Params: x.s.modernParams(params, x.caps, x.logLevel, x.token),
+		Header: x.s.headersOf(x.method, params),
+		Token:  x.token, Note: x.notify,
+	})
 }
 
 // next reads an input_required result.

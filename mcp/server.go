@@ -241,6 +241,7 @@ func (s *Server) init() error {
 			MaxSessions:    orDefault(s.HTTP.MaxSessions, 10_000),
 			KeepAlive:      orDefault(s.HTTP.KeepAlive, 15*time.Second),
 			Principal:      s.HTTP.Principal,
+			CheckHeaders:   s.checkHeaders,
 			Logger:         logger,
 		}
 		if s.OnFrame != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
 )
 
 // errNoAnswer is the cause of a call's end when its time has passed.
@@ -34,14 +35,17 @@ type Session struct {
 	idle   time.Duration
 	log    *slog.Logger
 
+	overHTTP bool
+
 	hub    hub        // of changes that a legacy server announces
 	events chan Event // for Client.OnEvent; full: the event is dropped and logged
 	wg     sync.WaitGroup
 
 	mu         sync.Mutex
-	subscribed map[string]int           // listeners by URI, on a legacy server; guarded by mu
-	parked     map[string]*parkedCall   // guarded by mu
-	tokens     map[string]*outgoingCall // calls by progress token; guarded by mu
+	subscribed map[string]int                      // listeners by URI, on a legacy server; guarded by mu
+	parked     map[string]*parkedCall              // guarded by mu
+	tokens     map[string]*outgoingCall            // calls by progress token; guarded by mu
+	headers    map[string][]streamable.ParamHeader // by tool, as far as listed; guarded by mu
 	nextToken  atomic.Int64
 }
 
@@ -238,9 +242,22 @@ func (s *Session) Raw(ctx context.Context, method string, params any, opts ...Ca
 
 // Tools iterates over the server's tools; pages are fetched as needed. After an
 // error the iteration ends. A tool that cannot be decoded is reported and the
-// iteration goes on.
+// iteration goes on. A tool that the specification forbids to use, for its x-mcp-header
+// annotations, is left out and logged.
 func (s *Session) Tools(ctx context.Context) iter.Seq2[*Tool, error] {
-	return listOf[Tool](ctx, s, revision.MethodTools, "tools")
+	return func(yield func(*Tool, error) bool) {
+		for t, err := range listOf[Tool](ctx, s, revision.MethodTools, "tools") {
+			if t != nil {
+				if bad := s.learn(t.Name, t.InputSchema); bad != nil {
+					s.log.Warn("tool left out", "tool", clip(t.Name), "err", bad)
+					continue
+				}
+			}
+			if !yield(t, err) {
+				return
+			}
+		}
+	}
 }
 
 // Prompts iterates over the server's prompts, like [Session.Tools].

@@ -9,6 +9,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
@@ -24,8 +25,9 @@ type ToolCall struct {
 }
 
 type toolEntry struct {
-	def  *Tool
-	call func(ctx context.Context, args json.RawMessage) (*ToolResult, error)
+	def     *Tool
+	headers []streamable.ParamHeader
+	call    func(ctx context.Context, args json.RawMessage) (*ToolResult, error)
 }
 
 func (t *toolEntry) name() string { return t.def.Name }
@@ -63,7 +65,11 @@ func AddTool[In, Out any](s *Server, t Tool, h func(context.Context, In) (Out, e
 	if t.OutputSchema == nil {
 		t.OutputSchema = out
 	}
-	s.tools.put(&toolEntry{&t, func(ctx context.Context, args json.RawMessage) (*ToolResult, error) {
+	headers, err := streamable.ParamHeaders(t.InputSchema)
+	if err != nil {
+		panic(fmt.Errorf("mcp: AddTool %q: %w", t.Name, err))
+	}
+	s.tools.put(&toolEntry{&t, headers, func(ctx context.Context, args json.RawMessage) (*ToolResult, error) {
 		var v In
 		if err := decode(args, &v); err != nil {
 			return nil, err
@@ -91,8 +97,12 @@ func (s *Server) HandleTool(t Tool, h ToolHandler) error {
 	if err != nil {
 		return fmt.Errorf("mcp: HandleTool %q: input schema: %w", t.Name, err)
 	}
+	headers, err := streamable.ParamHeaders(t.InputSchema)
+	if err != nil {
+		return fmt.Errorf("mcp: HandleTool %q: %w", t.Name, err)
+	}
 	name := t.Name
-	s.tools.put(&toolEntry{&t, func(ctx context.Context, args json.RawMessage) (*ToolResult, error) {
+	s.tools.put(&toolEntry{&t, headers, func(ctx context.Context, args json.RawMessage) (*ToolResult, error) {
 		if err := check.Validate(args); err != nil {
 			return nil, err
 		}

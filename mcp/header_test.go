@@ -1,0 +1,55 @@
+package mcp_test
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// An argument that travels in a header too: the client learns of it from the list,
+// by itself if it has to (HTTP-26-053, -055, -061).
+func TestArgumentsInHeaders(t *testing.T) {
+	srv := &mcp.Server{Name: "t", Version: "1"}
+	type in struct {
+		Region string `json:"region" header:"Region"`
+	}
+	seen := ""
+	mcp.AddTool(srv, mcp.Tool{Name: "where"}, func(ctx context.Context, in in) (string, error) {
+		seen = mcp.CallFrom(ctx).Header.Get("Mcp-Param-Region")
+		return in.Region, nil
+	})
+	h := httptest.NewServer(srv)
+	defer h.Close()
+	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
+		t.Run(string(rev), func(t *testing.T) {
+			s, err := (&mcp.Client{Name: "c", Version: "1", Revisions: []mcp.Revision{rev}}).Dial(t.Context(), h.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			res, err := s.CallTool(t.Context(), "where", map[string]string{"region": "Zürich"})
+			if err != nil || res.Text() != "Zürich" {
+				t.Fatalf("call = %v, %v", res, err)
+			}
+			want := ""
+			if rev == mcp.V2026_07_28 {
+				want = "=?base64?WsO8cmljaA==?="
+			}
+			if seen != want {
+				t.Errorf("Mcp-Param-Region = %q, want %q", seen, want)
+			}
+		})
+	}
+}
+
+func TestHandleToolRefusesABadHeaderAnnotation(t *testing.T) {
+	srv := &mcp.Server{Name: "t", Version: "1"}
+	err := srv.HandleTool(mcp.Tool{Name: "x", InputSchema: []byte(`{"type":"object","properties":{"a":{"type":"array","x-mcp-header":"A"}}}`)},
+		func(context.Context, *mcp.ToolCall) (*mcp.ToolResult, error) { return nil, errors.New("unused") })
+	if err == nil {
+		t.Error("HandleTool took a header annotation on an array")
+	}
+}
