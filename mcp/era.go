@@ -225,8 +225,11 @@ func (s *Session) initialize(ctx context.Context, t *revision.Table) error {
 		Capabilities json.RawMessage `json:"capabilities"`
 		Info         json.RawMessage `json:"clientInfo"`
 	}{t.Name, t.ClientCapabilities(s.caps), t.Implementation(encode(s.client.implementation()))})
-	ctx, cancel := context.WithTimeoutCause(ctx, max(s.idle, probeTime), errNoAnswer)
-	defer cancel()
+	if s.idle > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, max(s.idle, probeTime), errNoAnswer)
+		defer cancel()
+	}
 	raw, err := s.wire.Call(ctx, &engine.Outgoing{Method: revision.MethodInitialize, Params: params})
 	if err != nil {
 		return fmt.Errorf("initialize: %w", err)

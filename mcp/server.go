@@ -271,8 +271,8 @@ func (s *Server) implementation() Implementation {
 }
 
 // ServeStdio serves the process's own standard streams until the client closes
-// them, ctx ends or Shutdown is called. A client that goes away is not an error.
-// Meanwhile os.Stdout is os.Stderr, so that a stray print does no harm.
+// them, ctx ends or Shutdown is called; then it shuts the server down, within 5
+// seconds. A client that goes away is not an error. Meanwhile os.Stdout is os.Stderr, so that a stray print does no harm.
 //
 // Specification: 2026-07-28, basic/transports/stdio.
 func (s *Server) ServeStdio(ctx context.Context) error {
@@ -281,7 +281,10 @@ func (s *Server) ServeStdio(ctx context.Context) error {
 		return err
 	}
 	defer restore()
-	return s.Serve(ctx, conn)
+	err = s.Serve(ctx, conn)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return errors.Join(err, s.Shutdown(end))
 }
 
 // Serve serves one connection until the client closes it, ctx ends or Shutdown is
