@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+
+	"golang.org/x/term"
+
+	"github.com/patchbay-dev/patchbay/config"
+)
+
+// run is the whole program: it does what args say and returns the exit code. Ctx
+// ends with ctrl-C.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == guardVerb {
+		return runGuard(ctx, args[1:], stderr)
+	}
+	return newApp(ctx, stdin, stdout, stderr).run(args)
+}
+
+// app is one run of the program.
+type app struct {
+	ctx   context.Context // of the run; ends with ctrl-C
+	stdin io.Reader
+	out   *bufio.Writer // standard output, flushed before anything is closed
+	talk  *talk         // standard error
+	tty   terminals
+
+	*globals
+	verb    string
+	words   []string // the verb's positional arguments
+	command []string // what stands after "--"
+	dashed  bool     // there was a "--"
+	server  *config.Server
+	keys    *keyboard // nil until something is asked
+	atEnd   []func()  // run in reverse order after the output is flushed
+}
+
+// terminals says which streams a person sits at.
+type terminals struct {
+	in, out, err bool
+	width        int // of standard output in columns; 0: lines are not cut
+	errWidth     int // of standard error
+	color        bool
+}
+
+func newApp(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) *app {
+	tty := terminalsOf(stdin, stdout, stderr)
+	return &app{
+		ctx: ctx, stdin: stdin, out: bufio.NewWriterSize(stdout, 64<<10), tty: tty,
+		talk: &talk{w: stderr, tty: tty.err, width: tty.errWidth, color: tty.err && tty.color}, globals: new(globals),
+	}
+}
+
+func terminalsOf(stdin, stdout, stderr any) terminals {
+	size := func(stream any) (is bool, width int) {
+		f, ok := stream.(*os.File)
+		if !ok || !term.IsTerminal(int(f.Fd())) {
+			return false, 0
+		}
+		width, _, err := term.GetSize(int(f.Fd()))
+		if err != nil || width <= 0 {
+			width = 80
+		}
+		return true, width
+	}
+	var t terminals
+	t.in, _ = size(stdin)
+	t.out, t.width = size(stdout)
+	t.err, t.errWidth = size(stderr)
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		t.width = n
+	}
+	t.color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return t
+}
+
+func (a *app) run(args []string) int {
+	err := a.dispatch(args)
+	// The result first: a server may take seconds to end.
+	if flushed := a.out.Flush(); err == nil && flushed != nil {
+		err = flushed
+	}
+	a.talk.endProgress()
+	code := a.report(err)
+	for _, f := range slices.Backward(a.atEnd) {
+		f()
+	}
+	return code
+}
+
+// print writes a line of data.
+func (a *app) print(s string) {
+	a.out.WriteString(s)
+	a.out.WriteByte('\n')
+}
+
+// paint colours text for standard output, if a person reads it there.
+func (a *app) paint(s, style string) string { return paint(s, style, a.tty.out && a.tty.color) }
+
+// shown is text of a server as it may be printed: as it is to a file or pipe,
+// without control characters to a terminal, which would obey them.
+func (a *app) shown(s string) string {
+	if a.tty.out {
+		return visible(s)
+	}
+	return s
+}
+
+func (a *app) serverName() string {
+	if a.server == nil {
+		return "the server"
+	}
+	return cmp.Or(a.server.Name, a.server.URL, "the server")
+}

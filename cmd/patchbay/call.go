@@ -1,0 +1,91 @@
+package main
+
+import (
+	"encoding/json"
+	"log/slog"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/schema"
+)
+
+type callCmd struct {
+	Tool   string   `arg:"" help:"Name of the tool, or SERVER/TOOL."`
+	Args   []string `arg:"" optional:"" name:"argument" help:"key=value, key:=JSON, key=@FILE, JSON, @FILE or -."`
+	Output string   `short:"o" placeholder:"FILE" help:"Save the first image, sound or blob, or else the text."`
+}
+
+func (c *callCmd) Run(a *app) error {
+	c.Tool = a.slashed(c.Tool)
+	words, err := a.readArguments(c.Args)
+	if err != nil {
+		return err
+	}
+	p, err := a.open()
+	if err != nil {
+		return err
+	}
+	args, err := c.arguments(a, p, words)
+	if err != nil {
+		return err
+	}
+	params := struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	}{c.Tool, args}
+	raw, err := p.Raw(a.ctx, "tools/call", params, a.listening()...)
+	a.talk.endProgress()
+	if err != nil {
+		return a.unknownTool(p, c.Tool, err)
+	}
+	failed, _ := jsonx.Lookup(raw, "isError")
+	if a.JSON {
+		a.print(string(raw))
+	} else if err := a.showResult(raw, c.Output); err != nil {
+		return err
+	}
+	if string(failed) == "true" {
+		return errTool
+	}
+	return nil
+}
+
+// arguments types the words of the command line by the schema of the tool, which
+// is fetched only if a word needs it.
+func (c *callCmd) arguments(a *app, p *peer, words []word) (json.RawMessage, error) {
+	var form *schema.Form
+	var input json.RawMessage
+	if needsSchema(words) {
+		l, err := a.list(p, "tools/list", "tools")
+		if err != nil {
+			return nil, err
+		}
+		if raw, _ := pick(l.items, c.Tool); raw != nil {
+			input, _ = jsonx.Lookup(raw, "inputSchema")
+			if form, err = schema.FormOf(input); err != nil {
+				a.talk.note("warning: the input schema of %s cannot be read, values are guessed: %v", c.Tool, err)
+				form = nil
+			}
+		}
+	}
+	return buildArguments(words, form, input, a.other("tools", c.Tool))
+}
+
+// listening shows the progress and log of a call.
+func (a *app) listening() []mcp.CallOption {
+	if a.Quiet {
+		return nil
+	}
+	return []mcp.CallOption{mcp.OnProgress(a.talk.progress), mcp.OnLog(a.talk.log)}
+}
+
+// logLevel is the least level of the server's log to show.
+func (a *app) logLevel() slog.Leveler {
+	switch {
+	case a.Quiet:
+		return nil
+	case a.Verbose:
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
+}

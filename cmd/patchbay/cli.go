@@ -1,0 +1,207 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// commands is the command table: a field per verb, each with its type in the file
+// of its name.
+type commands struct {
+	globals
+
+	Tools     toolsCmd     `cmd:"" help:"List tools, or show one with its arguments."`
+	Call      callCmd      `cmd:"" help:"Call a tool."`
+	Resources resourcesCmd `cmd:"" help:"List resources."`
+	Templates templatesCmd `cmd:"" help:"List resource templates."`
+	Read      readCmd      `cmd:"" help:"Read a resource."`
+	Prompts   promptsCmd   `cmd:"" help:"List prompts, or show one with its arguments."`
+	Prompt    promptCmd    `cmd:"" help:"Get a prompt."`
+	Discover  discoverCmd  `cmd:"" help:"Show what a server is and offers."`
+	Raw       rawCmd       `cmd:"" help:"Send any request."`
+	Serve     serveCmd     `cmd:"" help:"Serve a built-in server."`
+	Up        upCmd        `cmd:"" hidden:"" help:"Serve several servers behind one endpoint."` // hidden until it is there
+	Version   versionCmd   `cmd:"" help:"Show the version."`
+	Help      helpCmd      `cmd:"" help:"Show help."`
+}
+
+// globals are the flags of every verb.
+type globals struct {
+	Server   string        `short:"s" placeholder:"SERVER" help:"A name of mcp.json, a built-in server or a URL."`
+	Config   string        `placeholder:"FILE" help:"Read this mcp.json; default: the one found from here."`
+	JSON     bool          `name:"json" help:"Print JSON, exactly what the server sent."`
+	Verbose  bool          `short:"v" help:"Show frames and the server's stderr; secrets are redacted."`
+	Quiet    bool          `short:"q" help:"No progress, log lines or warnings."`
+	Timeout  time.Duration `default:"1m" placeholder:"TIME" help:"Give up when nothing is heard for so long; 0: never."`
+	Revision string        `placeholder:"DATE" help:"Speak only this revision, such as 2025-11-25."`
+	Header   []string      `sep:"none" placeholder:"'K: V'" help:"Send this HTTP header (repeatable)."`
+	OnElicit string        `placeholder:"ANSWER" help:"Answer questions: decline, cancel or @answers.json."`
+	OnSample string        `placeholder:"@FILE" help:"Answer sampling with a file: text or a result."`
+	Root     []string      `sep:"none" placeholder:"DIR" help:"A folder the server may use (repeatable)."`
+}
+
+// dispatch parses the command line and runs its verb.
+func (a *app) dispatch(args []string) error {
+	var table commands
+	k, err := kong.New(&table, kong.Name("patchbay"), kong.NoDefaultHelp(),
+		kong.Exit(func(int) {}), kong.Writers(io.Discard, io.Discard))
+	if err != nil {
+		return err
+	}
+	line := arrange(k.Model, args)
+	a.globals, a.verb, a.words, a.command, a.dashed = &table.globals, line.verb, line.words, line.command, line.dashed
+	switch {
+	case line.help || line.verb == "":
+		if line.verb == "" && !line.help && len(line.flags) > 0 {
+			return usagef("a verb is missing").hint("patchbay help")
+		}
+		return a.help(k.Model, append([]string{line.verb}, line.words...))
+	case line.verb == "help":
+		return a.help(k.Model, line.words)
+	}
+	ctx, err := k.Parse(line.forKong())
+	if err != nil {
+		hint := "patchbay help"
+		if find(k.Model, line.verb) != nil {
+			hint += " " + line.verb
+		}
+		var parse *kong.ParseError
+		if errors.As(err, &parse) {
+			err = parse.Unwrap()
+		}
+		return usagef("%s", strings.TrimPrefix(err.Error(), "unexpected argument ")).orUnknown(k.Model, line.verb).hint(hint)
+	}
+	if err := a.checkGlobals(); err != nil {
+		return err
+	}
+	a.talk.quiet = a.Quiet
+	return ctx.Run(a)
+}
+
+func (a *app) checkGlobals() error {
+	if a.Server != "" && a.dashed {
+		return usagef("both -s %s and a command after -- name a server; keep one", a.Server)
+	}
+	if a.dashed && len(a.command) == 0 {
+		return usagef("no command stands after --").hint("patchbay tools -- npx -y @modelcontextprotocol/server-everything")
+	}
+	if a.Timeout < 0 {
+		return usagef("--timeout %v is negative; 0 waits for ever", a.Timeout)
+	}
+	if a.Verbose && a.Quiet {
+		return usagef("--verbose and --quiet exclude each other")
+	}
+	return nil
+}
+
+// line is a command line taken apart.
+type line struct {
+	verb    string
+	flags   []string // with their values
+	words   []string // positional arguments
+	command []string // after "--"
+	dashed  bool
+	help    bool // -h or --help was there
+}
+
+// forKong is the line in the order that kong reads best: flags may stand anywhere,
+// and a word may be "-" or begin with it.
+func (l *line) forKong() []string {
+	return append(append([]string{l.verb}, l.flags...), append([]string{"--"}, l.words...)...)
+}
+
+// arrange takes a command line apart. What "serve" does not know belongs to the
+// server.
+func arrange(model *kong.Application, args []string) line {
+	var l line
+	flags := flagsOf(model.Node)
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		switch {
+		case arg == "--":
+			l.command, l.dashed = args[i+1:], true
+			return l
+		case arg == "-h" || arg == "--help":
+			l.help = true
+		case arg == "--version" && l.verb == "":
+			l.verb = "version"
+		case len(arg) < 2 || arg[0] != '-':
+			if l.verb == "" {
+				if l.verb = arg; find(model, arg) != nil {
+					flags = flagsOf(find(model, arg))
+				}
+			} else {
+				l.words = append(l.words, arg)
+			}
+		default:
+			name, _, joined := strings.Cut(arg, "=")
+			flag := flags[name]
+			if flag == nil && len(arg) > 2 && arg[1] != '-' {
+				// -sNAME, or -qv
+				if flag = flags[arg[:2]]; flag != nil && !flag.IsBool() {
+					joined = true
+				}
+			}
+			if flag == nil && l.verb == "serve" {
+				l.words = append(l.words, arg)
+				continue
+			}
+			l.flags = append(l.flags, arg)
+			if flag != nil && !flag.IsBool() && !joined && i+1 < len(args) {
+				i++
+				l.flags[len(l.flags)-1] = flagWithValue(arg, args[i])
+			}
+		}
+	}
+	return l
+}
+
+// flagWithValue joins a flag and its value, which may begin with a dash.
+func flagWithValue(flag, value string) string {
+	if strings.HasPrefix(flag, "--") {
+		return flag + "=" + value
+	}
+	return flag + value
+}
+
+// flagsOf returns the flags of a verb as they are written.
+func flagsOf(n *kong.Node) map[string]*kong.Flag {
+	out := make(map[string]*kong.Flag)
+	for _, group := range n.AllFlags(false) {
+		for _, f := range group {
+			out["--"+f.Name] = f
+			if f.Short != 0 {
+				out["-"+string(f.Short)] = f
+			}
+		}
+	}
+	return out
+}
+
+// find returns a verb of the command table, nil if there is none of that name.
+func find(model *kong.Application, verb string) *kong.Node {
+	for _, n := range model.Children {
+		if n.Name == verb {
+			return n
+		}
+	}
+	return nil
+}
+
+// orUnknown replaces what kong says of a verb that does not exist.
+func (f *fault) orUnknown(model *kong.Application, verb string) *fault {
+	if find(model, verb) != nil {
+		return f
+	}
+	var names []string
+	for _, n := range model.Children {
+		names = append(names, n.Name)
+	}
+	f.err = fmt.Errorf("no verb %q%s", verb, didYouMean(verb, names))
+	return f
+}

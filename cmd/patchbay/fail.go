@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// The exit codes of the program. They are documented in "patchbay help exits" and
+// do not change.
+const (
+	exitOK           = 0
+	exitLocal        = 1
+	exitUsage        = 2
+	exitUnauthorized = 3
+	exitUnreachable  = 4
+	exitAnswer       = 5 // the tool, or the server, answered with an error
+)
+
+// fault is an error with what a person needs besides its text.
+type fault struct {
+	code   int
+	err    error
+	detail string // lines to show below, for instance a server's last words
+	next   string // a command to paste
+}
+
+func (f *fault) Error() string { return f.err.Error() }
+
+func (f *fault) Unwrap() error { return f.err }
+
+func (f *fault) hint(command string) *fault {
+	f.next = command
+	return f
+}
+
+func usagef(format string, args ...any) *fault {
+	return &fault{code: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+// errTool says that the tool's result was an error. The result itself has been
+// printed.
+var errTool = errors.New("the tool reported an error")
+
+// report tells a person what went wrong and returns the exit code.
+func (a *app) report(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if errors.Is(err, errTool) {
+		a.talk.always(a.talk.paint("patchbay: ", "") + errTool.Error())
+		return exitAnswer
+	}
+	if a.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, a.ctx.Err())) {
+		a.talk.always("patchbay: interrupted")
+		return exitLocal
+	}
+	f := a.explain(err)
+	label := a.talk.paint("error:", "31")
+	for i, text := range strings.Split(visible(f.err.Error()), "\n") {
+		if i == 0 {
+			text = "patchbay: " + label + " " + text
+		}
+		a.talk.always(text)
+	}
+	if f.detail != "" {
+		for _, text := range strings.Split(visible(f.detail), "\n") {
+			a.talk.always("  | " + text)
+		}
+	}
+	if f.next != "" {
+		a.talk.always("patchbay: " + a.talk.paint("hint:", "36") + " " + f.next)
+	}
+	return f.code
+}
+
+// explain finds the exit code, and words what a person cannot be expected to know.
+func (a *app) explain(err error) *fault {
+	var f *fault
+	if errors.As(err, &f) && f.code != 0 {
+		return f
+	}
+	out := &fault{code: exitLocal, err: err}
+	if f != nil {
+		out.next = f.next
+	}
+	var (
+		status *mcp.HTTPError
+		exit   *mcp.ExitError
+		rpc    *mcp.Error
+		open   *openError
+		bad    config.Problems
+	)
+	switch {
+	case errors.As(err, &bad):
+		out.err = fmt.Errorf("%w", bad)
+	case errors.As(err, &status) && (status.Status == http.StatusUnauthorized || status.Status == http.StatusForbidden):
+		out.code = exitUnauthorized
+		out.err = fmt.Errorf("%s wants authorization: HTTP %d %s", a.serverName(), status.Status, http.StatusText(status.Status))
+		out.next = a.again("--header", "Authorization: Bearer $TOKEN")
+	case errors.As(err, &exit):
+		out.code = exitUnreachable
+		out.err = fmt.Errorf("%s ended (%s) before it answered", a.serverName(), exit.State)
+		out.detail = lastLines(exit.Stderr, 8)
+	case errors.As(err, &open):
+		out.code = exitUnreachable
+	case errors.As(err, &rpc):
+		out.code = exitAnswer
+		if rpc.Code == mcp.CodeMissingCapability && out.next == "" {
+			out.next = "the tool asks its caller something; answer with --on-sample @FILE or --root DIR"
+		}
+	case errors.As(err, &status), errors.Is(err, context.DeadlineExceeded):
+		out.code = exitUnreachable
+	case errors.Is(err, fs.ErrNotExist):
+	case networkFault(err):
+		out.code = exitUnreachable
+	}
+	if out.code == exitUnreachable && out.next == "" {
+		out.next = a.reachHint(err)
+	}
+	return out
+}
+
+// lastLines returns the last n lines of s.
+func lastLines(s string, n int) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// didYouMean suggests the name nearest to a word, with a leading "; ". It is empty if
+// none is near.
+func didYouMean(word string, names []string) string {
+	best, least := "", 3
+	for _, n := range names {
+		if strings.HasPrefix(n, "__") {
+			continue
+		}
+		d := distance(strings.ToLower(word), strings.ToLower(n))
+		if d < least && d < max(len(n), len(word)) {
+			best, least = n, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", best)
+}
+
+// distance counts the letters to insert, remove, change or swap with a neighbour to
+// make b of a.
+func distance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return max(len(a), len(b))
+	}
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
+}

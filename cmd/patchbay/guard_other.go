@@ -1,0 +1,10 @@
+//go:build unix && !linux
+
+package main
+
+import "syscall"
+
+// parentDeath does nothing where the kernel has no such signal; the pipe tells.
+func parentDeath(syscall.Signal) *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
+
+func lockThread() {}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/patchbay-dev/patchbay/servers"
+)
+
+type helpCmd struct {
+	Topic []string `arg:"" optional:"" help:"A verb, flags or exits."`
+}
+
+// Run is not reached: help is given before a verb runs.
+func (*helpCmd) Run(*app) error { return nil }
+
+// examples come first in the help of a verb. The first one is in the overview.
+var examples = map[string][]string{
+	"": {
+		"patchbay tools -- npx -y @modelcontextprotocol/server-everything",
+		"patchbay call everything/add a=2 b=3",
+		"patchbay serve everything --http 127.0.0.1:7420",
+	},
+	"tools":     {"patchbay tools -s everything", "patchbay tools add -s everything", "patchbay tools -- npx -y @modelcontextprotocol/server-memory"},
+	"call":      {"patchbay call everything/echo message=hi", "patchbay call add a=2 b=3 -s http://127.0.0.1:7420/mcp", "patchbay call read_text_file path=notes.txt -- mcp-server-filesystem .", "patchbay call search '{\"query\": \"cords\"}' tags=a tags=b body=@mail.txt"},
+	"resources": {"patchbay resources -s everything"},
+	"templates": {"patchbay templates -s everything"},
+	"read":      {"patchbay read test://static-text -s everything", "patchbay read test://static-binary -s everything -o picture.png"},
+	"prompts":   {"patchbay prompts -s everything", "patchbay prompts test_prompt_with_arguments -s everything"},
+	"prompt":    {"patchbay prompt everything/test_prompt_with_arguments arg1=one arg2=two"},
+	"discover":  {"patchbay discover -s everything", "patchbay discover --json -- npx -y @modelcontextprotocol/server-everything"},
+	"raw":       {"patchbay raw tools/list -s everything", "patchbay raw tools/call '{\"name\": \"echo\", \"arguments\": {\"message\": \"hi\"}}' -s everything"},
+	"serve":     {"patchbay serve everything", "patchbay serve everything --http 127.0.0.1:7420"},
+	"version":   {"patchbay version --json"},
+	"help":      {"patchbay help call"},
+}
+
+// usages are the shapes of verbs.
+var usages = map[string]string{
+	"tools": "patchbay tools [TOOL] [SERVER]", "call": "patchbay call TOOL [ARGUMENT ...] [SERVER]",
+	"resources": "patchbay resources [SERVER]", "templates": "patchbay templates [SERVER]", "read": "patchbay read URI [SERVER]",
+	"prompts": "patchbay prompts [PROMPT] [SERVER]", "prompt": "patchbay prompt PROMPT [ARGUMENT ...] [SERVER]",
+	"discover": "patchbay discover [SERVER]", "raw": "patchbay raw METHOD [JSON] [SERVER]",
+	"serve": "patchbay serve NAME [--http ADDR] [FLAGS OF THE SERVER]", "version": "patchbay version", "help": "patchbay help [VERB | flags | exits]",
+}
+
+// details are what a verb needs to be understood, if it is more than its flags.
+var details = map[string]string{
+	"call": `Arguments, merged from left to right:
+  key=value    typed by the tool's schema; several of a key make a list
+  key=@FILE    the contents of a file
+  key:=JSON    any JSON, not checked
+  JSON         an object of all arguments; also @FILE.json, or - for stdin
+
+Questions of the server are asked here, or answered by --on-elicit, --on-sample
+and --root. The result's text is printed as it is, else its structure as JSON.`,
+	"read":     `Text is printed. Bytes go to --output, or as they are to a file or pipe.`,
+	"discover": `It tells the revision spoken, how it was found, and what the server offers.`,
+	"serve": `Without --http the server speaks over stdio, for hosts that start it. With it,
+it speaks Streamable HTTP at http://ADDR/mcp until ctrl-C; port 0 takes a free one.
+What stands after -- goes to the server untouched.`,
+	"raw": `The params are an object. They are sent in the form of revision 2026-07-28, and
+converted to what the server speaks.`,
+}
+
+const helpServer = `SERVER is -s NAME, -s URL, or -- COMMAND ARGS to start one over stdio. NAME is one
+of mcp.json or built in. Without any, it is the only server of mcp.json.
+`
+
+const helpExits = `Exit codes
+  0  it worked
+  1  something failed on this side
+  2  the command line is wrong, or an argument does not fit the tool
+  3  the server wants authorization (HTTP 401 or 403)
+  4  the server cannot be reached: refused, unknown host, command not found, or
+     ended or silent before it answered
+  5  the server answered with an error: of the tool (its result is printed), or
+     of the protocol
+`
+
+// help prints the help of a topic, or the overview.
+func (a *app) help(model *kong.Application, topic []string) error {
+	topic = slices.DeleteFunc(slices.Clone(topic), func(s string) bool { return s == "" })
+	if len(topic) == 0 {
+		return a.overview(model)
+	}
+	switch name := topic[0]; name {
+	case "flags":
+		a.print("Flags of every verb")
+		a.flagTable(model.Flags)
+		return nil
+	case "exits":
+		a.out.WriteString(helpExits)
+		return nil
+	default:
+		n := find(model, name)
+		if n == nil {
+			return usagef("").orUnknown(model, name).hint("patchbay help")
+		}
+		a.helpVerb(n)
+		if name == "serve" && len(topic) > 1 {
+			a.out.WriteString("\n" + servers.Usage(topic[1]))
+		}
+		return nil
+	}
+}
+
+func (a *app) overview(model *kong.Application) error {
+	a.print("Patchbay talks to servers of the Model Context Protocol, and serves its own.\n")
+	a.examples("")
+	a.print("\nVerbs")
+	for _, n := range model.Children {
+		if !n.Hidden {
+			a.print("  " + a.paint(pad(n.Name, 11), "1") + n.Help)
+		}
+	}
+	a.print("\npatchbay help VERB | flags | exits tells more.")
+	return nil
+}
+
+func (a *app) examples(verb string) {
+	for _, e := range examples[verb] {
+		a.print("  " + a.paint(e, "1"))
+	}
+}
+
+func (a *app) helpVerb(n *kong.Node) {
+	a.print(n.Help + "\n")
+	a.examples(n.Name)
+	a.print("\nUsage: " + orName(usages[n.Name], "patchbay "+n.Name))
+	if d := details[n.Name]; d != "" {
+		a.print("\n" + d)
+	}
+	switch n.Name {
+	case "version", "help":
+		return
+	case "serve":
+		a.print("\nServers: " + strings.Join(servers.Names(), ", ") + " (patchbay help serve NAME shows their flags)")
+	case "up":
+	default:
+		a.print("")
+		a.out.WriteString(helpServer)
+	}
+	if len(n.Flags) > 0 {
+		a.print("\nFlags")
+		a.flagTable(n.Flags)
+	}
+	a.print("\nFlags of every verb: patchbay help flags")
+}
+
+func (a *app) flagTable(flags []*kong.Flag) {
+	var rows []row
+	for _, f := range flags {
+		if f.Hidden {
+			continue
+		}
+		name := "  --" + f.Name
+		if f.Short != 0 {
+			name = "  -" + string(f.Short) + ", --" + f.Name
+		}
+		if !f.IsBool() {
+			name += " " + f.PlaceHolder
+		}
+		rows = append(rows, row{name, f.Help})
+	}
+	first := 0
+	for _, r := range rows {
+		first = max(first, columns(r.name))
+	}
+	for _, r := range rows {
+		a.print(pad(r.name, first) + "  " + r.about)
+	}
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// maxPages bounds a list whose pages have no end.
+const maxPages = 10_000
+
+// listing is a whole list as the server sent it.
+type listing struct {
+	items []json.RawMessage
+	raw   json.RawMessage // the first page with the items of all
+}
+
+// list fetches all pages of a list. Unknown members are kept, of the items and of the
+// first page.
+func (a *app) list(p *peer, method, member string) (*listing, error) {
+	l := &listing{}
+	var params any
+	seen := map[string]bool{}
+	for {
+		raw, err := p.Raw(a.ctx, method, params)
+		if err != nil {
+			return nil, a.noList(err, method, member)
+		}
+		if l.raw == nil {
+			l.raw = raw
+		}
+		items, _ := jsonx.Lookup(raw, member)
+		if jsonx.KindOf(items) != '[' {
+			return nil, fmt.Errorf("%s: the result of %s has no array %q", method, a.serverName(), member)
+		}
+		for item := range jsonx.Elements(items) {
+			l.items = append(l.items, item)
+		}
+		cursor, ok := jsonx.Lookup(raw, "nextCursor")
+		if !ok || string(cursor) == "null" {
+			break
+		}
+		if seen[string(cursor)] || len(seen) >= maxPages {
+			return nil, fmt.Errorf("%s: the pages of %s have no end: a cursor comes again", method, a.serverName())
+		}
+		seen[string(cursor)] = true
+		params = map[string]json.RawMessage{"cursor": cursor}
+	}
+	if len(seen) > 0 {
+		all := []byte{'['}
+		for i, item := range l.items {
+			if i > 0 {
+				all = append(all, ',')
+			}
+			all = append(all, item...)
+		}
+		l.raw = jsonx.With(nil, jsonx.Without(nil, l.raw, "nextCursor"), member, append(all, ']'))
+	}
+	return l, nil
+}
+
+// noList says in words that a server has no such list.
+func (a *app) noList(err error, method, member string) error {
+	var rpc *mcp.Error
+	if errors.As(err, &rpc) && rpc.Code == mcp.CodeMethodNotFound {
+		what := map[string]string{"resourceTemplates": "resource templates"}[member]
+		if what == "" {
+			what = member
+		}
+		return &fault{code: exitAnswer, err: fmt.Errorf("%s has no %s", a.serverName(), what), next: a.other("discover")}
+	}
+	return err
+}
+
+// row is one entry of a list for people.
+type row struct{ name, about string }
+
+// rowsOf decodes the items of a list. What cannot be read is told and left out.
+func rowsOf[T any](a *app, l *listing, make func(*T) row) []row {
+	var out []row
+	for i, raw := range l.items {
+		v, err := decode[T](raw)
+		if err != nil {
+			a.talk.note("warning: entry %d cannot be read: %v", i, err)
+			continue
+		}
+		out = append(out, make(v))
+	}
+	return out
+}
+
+func decode[T any](raw json.RawMessage) (*T, error) {
+	v := new(T)
+	if err := jsonx.Unmarshal(raw, v); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// table prints rows in two columns, cut to the width of the terminal.
+func (a *app) table(rows []row, none string) {
+	if len(rows) == 0 {
+		a.talk.note("%s", none)
+		return
+	}
+	first := 0
+	for i := range rows {
+		rows[i].name, rows[i].about = oneLine(rows[i].name), oneLine(rows[i].about)
+		first = max(first, columns(rows[i].name))
+	}
+	// One very long name must not push all descriptions away.
+	limit := 40
+	if a.tty.width > 0 {
+		limit = max(20, a.tty.width*2/5)
+	}
+	first = min(first, limit)
+	for _, r := range rows {
+		if r.about == "" {
+			a.print(a.paint(r.name, "1"))
+			continue
+		}
+		room := 0
+		if a.tty.width > 0 {
+			room = max(10, a.tty.width-max(first, columns(r.name))-2)
+		}
+		a.print(a.paint(r.name, "1") + strings.Repeat(" ", max(0, first-columns(r.name))) + "  " + cut(r.about, room))
+	}
+}
+
+// about is what a list says of an entry: its title, if it says more than the name,
+// and the beginning of its description.
+func about(name, title, description string) string {
+	title, description = strings.TrimSpace(title), strings.TrimSpace(description)
+	same := func(a, b string) bool {
+		fold := strings.NewReplacer("_", " ", "-", " ", ".", " ")
+		return strings.EqualFold(fold.Replace(a), fold.Replace(b))
+	}
+	switch {
+	case title == "" || same(title, name):
+		return description
+	case description == "":
+		return title
+	}
+	return title + ": " + description
+}
+
+// items prints a list of one kind.
+func items[T any](a *app, method, member, none string, make func(*T) row) error {
+	p, err := a.open()
+	if err != nil {
+		return err
+	}
+	l, err := a.list(p, method, member)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		a.print(string(l.raw))
+		return nil
+	}
+	a.table(rowsOf(a, l, make), a.serverName()+" "+none)
+	return nil
+}

@@ -1,0 +1,23 @@
+// Command patchbay talks to servers of the Model Context Protocol, and serves
+// those it brings along.
+//
+//	patchbay tools -- npx -y @modelcontextprotocol/server-everything
+//	patchbay call everything/echo message=hi
+//	patchbay serve everything --http 127.0.0.1:7420
+//
+// Standard output is data, standard error is talk. "patchbay help" lists the
+// verbs, "patchbay help exits" the exit codes.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second ctrl-C ends the program at once
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}

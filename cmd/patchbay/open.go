@@ -1,0 +1,494 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/servers"
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+// peer is an open session with a server, and what ends together with it.
+type peer struct {
+	*mcp.Session
+	after func() // nil: nothing
+}
+
+// Close ends the session, and the server if it runs in this process. It takes at
+// most 4 seconds, and 2 more for a built-in server.
+func (p *peer) Close() error {
+	err := p.Session.Close()
+	if p.after != nil {
+		p.after()
+	}
+	return err
+}
+
+// openServer opens a session with a server of a configuration: a built-in one runs
+// in this process, a command under a guard. Client is used for this server alone:
+// the server's headers are added to it. Stderr gets what a command, or the log of a
+// built-in server, says. Ctx bounds the opening alone.
+//
+// An error is an [*openError], or a fault of usage.
+func openServer(ctx context.Context, s config.Server, client *mcp.Client, stderr io.Writer) (*peer, error) {
+	var p *peer
+	var err error
+	switch {
+	case s.Builtin != "":
+		p, err = openBuiltin(ctx, s, client, stderr)
+	case s.URL != "":
+		header := http.Header{}
+		for k, v := range s.Headers {
+			header.Set(k, v)
+		}
+		for k, v := range client.Header { // those of the command line win
+			header[k] = v
+		}
+		client.Header = header
+		var session *mcp.Session
+		if session, err = client.Dial(ctx, s.URL); err == nil {
+			p = &peer{Session: session}
+		}
+	default:
+		p, err = openCommand(ctx, s, client, stderr)
+	}
+	var f *fault
+	switch {
+	case err == nil:
+		return p, nil
+	case errors.As(err, &f):
+		return nil, err
+	}
+	return nil, &openError{s.Name, err}
+}
+
+func openBuiltin(ctx context.Context, s config.Server, client *mcp.Client, stderr io.Writer) (*peer, error) {
+	srv, err := newBuiltin(s.Builtin, s.Args, slog.New(slog.NewTextHandler(stderr, nil)))
+	if err != nil {
+		return nil, err
+	}
+	near, far := jsonrpc.Pipe()
+	var wg sync.WaitGroup
+	wg.Go(func() { srv.Serve(context.WithoutCancel(ctx), far) })
+	stop := func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		srv.Shutdown(ctx)
+	}
+	session, err := client.Connect(ctx, wire{near})
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	return &peer{session, stop}, nil
+}
+
+// wire is an open connection as a Transport.
+type wire struct{ conn mcp.Conn }
+
+func (w wire) Connect(context.Context) (mcp.Conn, error) { return w.conn, nil }
+
+func openCommand(ctx context.Context, s config.Server, client *mcp.Client, stderr io.Writer) (*peer, error) {
+	if err := checkCommand(s); err != nil {
+		return nil, err
+	}
+	cmd, release, err := guarded(s.Command, s.Args)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Dir, cmd.Stderr = s.Dir, stderr
+	if len(s.Env) > 0 {
+		cmd.Env = os.Environ()
+		for k, v := range s.Env {
+			cmd.Env = append(cmd.Env, k+"="+v)
+		}
+	}
+	session, err := client.Start(ctx, cmd)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return &peer{session, release}, nil
+}
+
+// checkCommand tells a command that is not there from a server that ends at once.
+func checkCommand(s config.Server) error {
+	if s.Dir != "" {
+		if info, err := os.Stat(s.Dir); err != nil || !info.IsDir() {
+			return fmt.Errorf("the folder to start in, %q, is not there", s.Dir)
+		}
+	}
+	name := s.Command
+	if _, ok := s.Env["PATH"]; ok && !strings.ContainsRune(name, filepath.Separator) {
+		return nil // found, or not, by the guard
+	}
+	if s.Dir != "" && strings.ContainsRune(name, filepath.Separator) && !filepath.IsAbs(name) {
+		name = filepath.Join(s.Dir, name)
+	}
+	if _, err := exec.LookPath(name); err != nil && !errors.Is(err, exec.ErrDot) {
+		return fmt.Errorf("the command %q is not there or cannot be run", s.Command)
+	} else if err != nil {
+		return fmt.Errorf("%q is in the current folder; write %q to run it", s.Command, "."+string(filepath.Separator)+s.Command)
+	}
+	return nil
+}
+
+// openError says that there is no session with a server.
+type openError struct {
+	server string
+	err    error
+}
+
+func (e *openError) Error() string { return fmt.Sprintf("cannot reach %s: %v", e.server, e.err) }
+
+func (e *openError) Unwrap() error { return e.err }
+
+// newBuiltin makes a built-in server.
+func newBuiltin(name string, args []string, logger *slog.Logger) (*mcp.Server, error) {
+	srv, err := servers.New(name, args, logger)
+	if err != nil {
+		f := usagef("%w", err)
+		if slices.Contains(servers.Names(), name) {
+			f.hint("patchbay help serve " + name)
+		}
+		return nil, f
+	}
+	return srv, nil
+}
+
+// open opens the session that the command line names. It is closed when the
+// program ends, after the output has been flushed.
+func (a *app) open() (*peer, error) {
+	s, err := a.target()
+	if err != nil {
+		return nil, err
+	}
+	a.server = &s
+	client, err := a.newClient()
+	if err != nil {
+		return nil, err
+	}
+	ctx := a.ctx
+	if a.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, a.Timeout, fmt.Errorf("no answer in %v (--timeout): %w", a.Timeout, context.DeadlineExceeded))
+		defer cancel()
+	}
+	said := newChildLog(a.talk, a.Verbose)
+	p, err := openServer(ctx, s, client, said)
+	said.opened()
+	if err != nil {
+		return nil, err
+	}
+	a.atEnd = append(a.atEnd, func() { p.Close() })
+	return p, nil
+}
+
+// newClient makes a client of the global flags.
+func (a *app) newClient() (*mcp.Client, error) {
+	c := &mcp.Client{
+		Name: "patchbay", Title: "Patchbay", Version: Version,
+		Limits: mcp.Limits{CallTimeout: a.Timeout},
+		Header: http.Header{},
+	}
+	if a.Timeout == 0 {
+		c.Limits.CallTimeout = -1
+	}
+	for _, h := range a.Header {
+		name, value, ok := strings.Cut(h, ":")
+		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, " \t\r\n") || strings.ContainsAny(value, "\r\n") {
+			return nil, usagef("--header must be NAME: VALUE").hint("--header 'Authorization: Bearer TOKEN'") // the value may be a secret
+		}
+		c.Header.Add(name, strings.TrimSpace(value))
+	}
+	if a.Revision != "" {
+		r := mcp.Revision(a.Revision)
+		if !slices.Contains(mcp.Revisions(), r) {
+			return nil, usagef("no revision %q; use one of %s", a.Revision, join(mcp.Revisions(), ", "))
+		}
+		c.Revisions = []mcp.Revision{r}
+	}
+	if a.Verbose {
+		redactor := trace.NewRedactor(nil)
+		c.OnFrame = func(f mcp.Frame) {
+			dir, arrow := trace.In, "←"
+			if f.Sent {
+				dir, arrow = trace.Out, "→"
+			}
+			f2 := redactor.Frame(trace.Frame{Dir: dir, Msg: f.Data})
+			a.talk.always(a.talk.paint(arrow, "2") + " " + oneLine(string(f2.Msg)+string(f2.Raw)))
+		}
+	}
+	if err := a.answerQuestions(c); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// join joins texts of any string type.
+func join[T ~string](list []T, sep string) string {
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = string(v)
+	}
+	return strings.Join(out, sep)
+}
+
+// target finds the server that the command line means.
+func (a *app) target() (config.Server, error) {
+	switch {
+	case a.dashed:
+		return config.Server{Name: a.command[0], Command: a.command[0], Args: a.command[1:]}, nil
+	case a.Server != "":
+		return a.named(a.Server)
+	}
+	file, err := a.loadConfig()
+	if err != nil {
+		return config.Server{}, err
+	}
+	names := enabled(file)
+	if len(names) == 1 {
+		return a.named(names[0])
+	}
+	if len(names) == 0 {
+		return config.Server{}, usagef("no server is named: use -s NAME, -s URL or -- COMMAND; built in: %s", strings.Join(servers.Names(), ", ")).
+			hint(a.again("-s", servers.Names()[0]))
+	}
+	return config.Server{}, usagef("which server? %s has %s", file.Path, strings.Join(names, ", ")).hint(a.again("-s", names[0]))
+}
+
+// named finds a server by its name in the configuration, by the name of a built-in
+// one, or by its URL.
+func (a *app) named(name string) (config.Server, error) {
+	if u, err := url.Parse(name); err == nil && strings.Contains(name, "://") {
+		if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return config.Server{}, usagef("-s %q is no http or https URL", name)
+		}
+		return config.Server{Name: name, URL: name}, nil
+	}
+	builtin := slices.Contains(servers.Names(), name)
+	file, err := a.loadConfig()
+	if err != nil && (!builtin || a.Config != "") {
+		return config.Server{}, err
+	} else if err != nil {
+		a.talk.note("warning: mcp.json is not read: %v", err)
+	}
+	names := enabled(file)
+	if file != nil {
+		for _, s := range file.Servers {
+			if s.Name == name && s.Disabled {
+				return config.Server{}, usagef("%s: %q is disabled there", s.Source, name)
+			}
+			if s.Name == name {
+				return s, nil
+			}
+		}
+	}
+	if builtin {
+		return config.Server{Name: name, Builtin: name}, nil
+	}
+	names = append(names, servers.Names()...)
+	return config.Server{}, usagef("no server %q%s there are %s", name, didYouMean(name, names)+";", strings.Join(names, ", "))
+}
+
+// loadConfig reads mcp.json: the one of --config, else the one found from here. It
+// returns nil if there is none.
+func (a *app) loadConfig() (*config.File, error) {
+	path := a.Config
+	if path == "" {
+		dir, err := os.Getwd()
+		if err != nil {
+			return nil, err
+		}
+		found, ok := config.Find(dir)
+		if !ok {
+			return nil, nil
+		}
+		path = found
+	}
+	file, err := config.Load(path, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range file.Warnings {
+		a.talk.note("warning: %s", w)
+	}
+	file.Warnings = nil
+	return file, nil
+}
+
+// enabled returns the names of the servers that are not disabled.
+func enabled(file *config.File) []string {
+	var names []string
+	if file != nil {
+		for _, s := range file.Servers {
+			if !s.Disabled {
+				names = append(names, s.Name)
+			}
+		}
+	}
+	return names
+}
+
+// slashed takes "server/name" apart if no server was named otherwise and the part
+// before the slash is one.
+func (a *app) slashed(name string) string {
+	server, rest, ok := strings.Cut(name, "/")
+	if !ok || rest == "" || a.Server != "" || a.dashed {
+		return name
+	}
+	known := servers.Names()
+	if file, err := a.loadConfig(); err == nil {
+		known = append(known, enabled(file)...)
+	}
+	if !slices.Contains(known, server) {
+		return name
+	}
+	a.Server, a.words = server, slices.Clone(a.words)
+	a.words[0] = rest
+	return rest
+}
+
+// again words a command that names the verb and server of this run.
+func (a *app) again(flags ...string) string {
+	words := append([]string{"patchbay", a.verb}, a.words...)
+	if a.Server != "" {
+		words = append(words, "-s", a.Server)
+	}
+	words = append(words, flags...)
+	if a.dashed {
+		words = append(append(words, "--"), a.command...)
+	}
+	return shell(words)
+}
+
+// other words a command of another verb on the same server.
+func (a *app) other(words ...string) string {
+	words = append([]string{"patchbay"}, words...)
+	if a.Server != "" {
+		words = append(words, "-s", a.Server)
+	}
+	if a.dashed {
+		words = append(append(words, "--"), a.command...)
+	}
+	return shell(words)
+}
+
+// shell joins words so that a shell takes them apart again.
+func shell(words []string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		switch {
+		case strings.Contains(w, "$TOKEN"): // to be filled in by the shell
+			w = `"` + w + `"`
+		case w == "" || strings.ContainsAny(w, " \t\n\"'`$&|;<>()*?[]{}!#~\\"):
+			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+		out[i] = w
+	}
+	return strings.Join(out, " ")
+}
+
+// networkFault tells an address that does not answer from other faults.
+func networkFault(err error) bool {
+	var op *net.OpError
+	var dns *net.DNSError
+	return errors.As(err, &op) || errors.As(err, &dns)
+}
+
+// reachHint says what to try when a server cannot be reached.
+func (a *app) reachHint(err error) string {
+	var dns *net.DNSError
+	switch {
+	case a.server == nil:
+		return ""
+	case a.server.URL != "" && errors.As(err, &dns):
+		return "check the name of the host in " + a.server.URL
+	case a.server.URL != "" && networkFault(err):
+		return "is it running? try: curl -i " + shell([]string{a.server.URL})
+	case a.server.Command != "":
+		return "run it by hand to see what it says: " + shell(append([]string{a.server.Command}, a.server.Args...))
+	}
+	return ""
+}
+
+// childLog holds back what a child says on its standard error: most servers greet
+// there, which nobody wants to see. If the opening takes long, it may say why, so
+// that it is shown then.
+type childLog struct {
+	to    *talk
+	mu    sync.Mutex
+	state int    // guarded by mu
+	held  []byte // at most maxHeld; guarded by mu
+	timer *time.Timer
+}
+
+const (
+	holding = iota
+	passing
+	dropping
+)
+
+const (
+	slowOpening = 5 * time.Second
+	maxHeld     = 16 << 10
+)
+
+func newChildLog(to *talk, all bool) *childLog {
+	l := &childLog{to: to}
+	if all {
+		l.state = passing
+		return l
+	}
+	l.timer = time.AfterFunc(slowOpening, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.state == holding {
+			l.state = passing
+			if len(l.held) > 0 {
+				l.to.Write(l.held)
+			}
+			l.held = nil
+		}
+	})
+	return l
+}
+
+func (l *childLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.state == passing:
+		l.to.Write(p)
+	case l.state == holding && len(l.held)+len(p) <= maxHeld:
+		l.held = append(l.held, p...)
+	}
+	return len(p), nil
+}
+
+// opened says that the session is open, or is not going to be.
+func (l *childLog) opened() {
+	if l.timer == nil {
+		return
+	}
+	l.timer.Stop()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state, l.held = dropping, nil
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+type promptCmd struct {
+	Name string   `arg:"" help:"Name of the prompt, or SERVER/PROMPT."`
+	Args []string `arg:"" optional:"" name:"argument" help:"key=value, key=@FILE, JSON, @FILE or -."`
+}
+
+func (c *promptCmd) Run(a *app) error {
+	c.Name = a.slashed(c.Name)
+	words, err := a.readArguments(c.Args)
+	if err != nil {
+		return err
+	}
+	args, err := textArguments(words)
+	if err != nil {
+		return err
+	}
+	p, err := a.open()
+	if err != nil {
+		return err
+	}
+	params := map[string]any{"name": c.Name}
+	if len(args) > 0 {
+		params["arguments"] = args
+	}
+	raw, err := p.Raw(a.ctx, "prompts/get", params, a.listening()...)
+	if err != nil {
+		return &fault{err: err, next: a.other("prompts")}
+	}
+	if a.JSON {
+		a.print(string(raw))
+		return nil
+	}
+	return a.showPrompt(raw)
+}
+
+// textArguments are the arguments of a prompt, which are texts.
+func textArguments(words []word) (map[string]string, error) {
+	out := map[string]string{}
+	for _, w := range words {
+		switch {
+		case w.raw == nil:
+			out[w.key] = w.value
+		case w.key != "":
+			out[w.key] = plain(w.raw)
+		default:
+			var m map[string]json.RawMessage
+			if err := jsonx.Unmarshal(w.raw, &m); err != nil {
+				return nil, usagef("the arguments of a prompt: %v", err)
+			}
+			for k, v := range m {
+				out[k] = plain(v)
+			}
+		}
+	}
+	return out, nil
+}
+
+func (a *app) showPrompt(raw json.RawMessage) error {
+	list, _ := jsonx.Lookup(raw, "messages")
+	if jsonx.KindOf(list) != '[' {
+		return fmt.Errorf("prompts/get: the result has no array %q", "messages")
+	}
+	for item := range jsonx.Elements(list) {
+		var m struct {
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
+		}
+		if err := jsonx.Unmarshal(item, &m); err != nil {
+			return fmt.Errorf("prompts/get: a message: %w", err)
+		}
+		b, err := decodeBlock(m.Content)
+		if err != nil {
+			return fmt.Errorf("prompts/get: a message: %w", err)
+		}
+		text, ok := b.text()
+		switch {
+		case !ok:
+			text = b.describe()
+		case b.Type == "resource":
+			text = "[resource " + oneLine(b.Resource.URI) + "]\n" + text
+		}
+		role := oneLine(m.Role) + ": "
+		// Lines of a long text stand under its beginning, so that roles are easy to see.
+		text = strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n"+strings.Repeat(" ", len(role)))
+		a.print(a.paint(role, "1") + a.shown(text))
+	}
+	return nil
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+type promptsCmd struct {
+	Name string `arg:"" optional:"" help:"Show this prompt with its arguments."`
+}
+
+func (c *promptsCmd) Run(a *app) error {
+	if c.Name == "" {
+		return items(a, "prompts/list", "prompts", "has no prompts", func(p *mcp.Prompt) row {
+			return row{p.Name, about(p.Name, p.Title, p.Description)}
+		})
+	}
+	c.Name = a.slashed(c.Name)
+	p, err := a.open()
+	if err != nil {
+		return err
+	}
+	l, err := a.list(p, "prompts/list", "prompts")
+	if err != nil {
+		return err
+	}
+	raw, names := pick(l.items, c.Name)
+	if raw == nil {
+		return &fault{code: exitAnswer, err: fmt.Errorf("%s has no prompt %q%s", a.serverName(), c.Name, didYouMean(c.Name, names)), next: a.other("prompts")}
+	}
+	if a.JSON {
+		a.print(string(raw))
+		return nil
+	}
+	d, err := decode[mcp.Prompt](raw)
+	if err != nil {
+		return fmt.Errorf("the prompt %q cannot be read: %w", c.Name, err)
+	}
+	a.head(d.Name, d.Title, d.Description)
+	if len(d.Arguments) == 0 {
+		a.print("\nno arguments")
+		return nil
+	}
+	a.print("\narguments:")
+	var rows []row
+	for _, arg := range d.Arguments {
+		name := "  " + arg.Name
+		if arg.Required {
+			name += " *"
+		}
+		rows = append(rows, row{name, about(arg.Name, arg.Title, arg.Description)})
+	}
+	a.rows(rows)
+	return nil
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+type rawCmd struct {
+	Method string `arg:"" help:"For instance tools/list."`
+	Params string `arg:"" optional:"" help:"A JSON object, @FILE, or - for standard input."`
+}
+
+func (c *rawCmd) Run(a *app) error {
+	var params any
+	if c.Params != "" {
+		if !strings.HasPrefix(c.Params, "{") && !strings.HasPrefix(c.Params, "@") && c.Params != "-" {
+			return usagef("the params %q are no JSON object", c.Params).hint("patchbay help raw")
+		}
+		w, err := a.readArgument(c.Params)
+		if err != nil {
+			return err
+		}
+		params = json.RawMessage(w.raw)
+	}
+	p, err := a.open()
+	if err != nil {
+		return err
+	}
+	raw, err := p.Raw(a.ctx, c.Method, params, a.listening()...)
+	if err != nil {
+		return err
+	}
+	a.talk.endProgress()
+	a.print(string(raw))
+	return nil
+}

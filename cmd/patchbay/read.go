@@ -1,0 +1,65 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+type readCmd struct {
+	URI    string `arg:"" name:"uri" help:"The resource to read."`
+	Output string `short:"o" placeholder:"FILE" help:"Save what was read."`
+}
+
+func (c *readCmd) Run(a *app) error {
+	p, err := a.open()
+	if err != nil {
+		return err
+	}
+	raw, err := p.Raw(a.ctx, "resources/read", map[string]string{"uri": c.URI}, a.listening()...)
+	if err != nil {
+		return &fault{err: err, next: a.other("resources")}
+	}
+	if a.JSON {
+		a.print(string(raw))
+		return nil
+	}
+	blocks, err := readBlocks(raw)
+	if err != nil {
+		return err
+	}
+	if c.Output != "" {
+		return a.saveBlocks(blocks, c.Output)
+	}
+	for _, b := range blocks {
+		if text, ok := b.text(); ok {
+			if len(blocks) > 1 {
+				a.print("[resource " + oneLine(b.Resource.URI) + "]")
+			}
+			a.printText(text)
+		} else if data, _ := b.blob(); data != nil && !a.tty.out {
+			a.out.Write(data)
+		} else {
+			a.showBlocks([]*block{b})
+		}
+	}
+	return nil
+}
+
+// readBlocks makes content blocks of what was read.
+func readBlocks(raw json.RawMessage) ([]*block, error) {
+	list, _ := jsonx.Lookup(raw, "contents")
+	if jsonx.KindOf(list) != '[' {
+		return nil, fmt.Errorf("resources/read: the result has no array %q", "contents")
+	}
+	var out []*block
+	for item := range jsonx.Elements(list) {
+		c, err := decode[contents](item)
+		if err != nil {
+			return nil, fmt.Errorf("resources/read: contents[%d]: %w", len(out), err)
+		}
+		out = append(out, &block{Type: "resource", Resource: c, Raw: item})
+	}
+	return out, nil
+}

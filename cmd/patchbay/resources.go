@@ -1,0 +1,18 @@
+package main
+
+import "github.com/patchbay-dev/patchbay/mcp"
+
+type resourcesCmd struct{}
+
+func (*resourcesCmd) Run(a *app) error {
+	return items(a, "resources/list", "resources", "has no resources", func(r *mcp.Resource) row {
+		return row{r.URI, about("", orName(r.Title, r.Name), r.Description)}
+	})
+}
+
+func orName(title, name string) string {
+	if title == "" {
+		return name
+	}
+	return title
+}

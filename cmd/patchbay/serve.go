@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+type serveCmd struct {
+	Name     string   `arg:"" help:"Name of a built-in server."`
+	Args     []string `arg:"" optional:"" name:"flags" help:"Flags of the server."`
+	HTTP     string   `name:"http" placeholder:"ADDR" help:"Serve Streamable HTTP on this address; default: stdio."`
+	Insecure bool     `name:"insecure-no-auth" help:"Serve on an address that others reach, without authentication."`
+}
+
+// shutdownTime bounds the end of serving: calls in progress may finish until then.
+const shutdownTime = 5 * time.Second
+
+func (c *serveCmd) Run(a *app) error {
+	if a.Server != "" {
+		return usagef("serve takes the name itself, not -s").hint("patchbay serve " + a.Server)
+	}
+	srv, err := newBuiltin(c.Name, append(c.Args, a.command...), a.logger())
+	if err != nil {
+		return err
+	}
+	if a.Revision != "" || a.Verbose {
+		client, err := a.newClient() // for its checks of the flags
+		if err != nil {
+			return err
+		}
+		srv.Revisions, srv.OnFrame = client.Revisions, client.OnFrame
+	}
+	if c.HTTP != "" {
+		return a.serveHTTP(srv, c.HTTP, c.Insecure)
+	}
+	err = srv.ServeStdio(a.ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), shutdownTime)
+	defer cancel()
+	if shut := srv.Shutdown(ctx); err == nil || a.ctx.Err() != nil {
+		err = shut
+	}
+	return err
+}
+
+// endpoint is where a server is served.
+const endpoint = "/mcp"
+
+// serveHTTP serves a server until the program is told to end.
+func (a *app) serveHTTP(srv *mcp.Server, address string, insecure bool) error {
+	web, err := a.listen(srv, address, insecure)
+	if err != nil {
+		return err
+	}
+	a.talk.always("listening on " + web.url)
+	served := web.serve()
+	select {
+	case err := <-served:
+		return err
+	case <-a.ctx.Done():
+	}
+	return web.end(a.ctx, shutdownTime)
+}
+
+// web is a server behind a listener.
+type web struct {
+	url      string
+	srv      *mcp.Server
+	listener net.Listener
+	http     *http.Server
+}
+
+// listen opens a listener for a server; [web.serve] serves it.
+func (a *app) listen(srv *mcp.Server, address string, insecure bool) (*web, error) {
+	address, err := listenAddress(address, insecure)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle(endpoint, srv)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "the MCP endpoint is at "+endpoint, http.StatusNotFound)
+	})
+	return &web{"http://" + shownAddress(listener.Addr()) + endpoint, srv, listener, &http.Server{
+		Handler: mux, ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog: slog.NewLogLogger(slog.NewTextHandler(a.talk, nil), slog.LevelWarn),
+	}}, nil
+}
+
+// serve serves in the background; the channel tells how that ended.
+func (w *web) serve() <-chan error {
+	served := make(chan error, 1)
+	go func() { served <- w.http.Serve(w.listener) }()
+	return served
+}
+
+// end lets calls in progress finish for at most d, and then ends them.
+func (w *web) end(ctx context.Context, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d)
+	defer cancel()
+	if err := errors.Join(w.srv.Shutdown(ctx), w.http.Shutdown(ctx)); err != nil {
+		w.http.Close()
+		return fmt.Errorf("shut down within %v: %w", d, err)
+	}
+	return nil
+}
+
+// listenAddress completes an address and checks that only this machine reaches it,
+// unless that is not wanted. A bare port is one of loopback.
+func listenAddress(address string, insecure bool) (string, error) {
+	if !strings.Contains(address, ":") {
+		address = ":" + address
+		if !insecure {
+			address = "127.0.0.1" + address
+		}
+	}
+	addr, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return "", usagef("--http %s: %v", address, err).hint("--http 127.0.0.1:7420")
+	}
+	if !addr.IP.IsLoopback() && !insecure {
+		return "", usagef("--http %s: everybody who reaches this address could use the server, as there is no authentication", address).
+			hint(fmt.Sprintf("--http 127.0.0.1:%d serves this machine alone; --insecure-no-auth serves everybody", addr.Port))
+	}
+	return address, nil
+}
+
+// shownAddress is an address to connect to.
+func shownAddress(a net.Addr) string {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return a.String()
+	}
+	return net.JoinHostPort("127.0.0.1", fmt.Sprint(tcp.Port))
+}

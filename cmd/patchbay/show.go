@@ -1,0 +1,169 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// block is one content block, of a kind this program knows or not.
+type block struct {
+	Type        string          `json:"type"`
+	Text        string          `json:"text"`
+	Data        []byte          `json:"data"`
+	MIMEType    string          `json:"mimeType"`
+	URI         string          `json:"uri"`
+	Name        string          `json:"name"`
+	Title       string          `json:"title"`
+	Description string          `json:"description"`
+	Resource    *contents       `json:"resource"`
+	Raw         json.RawMessage `json:"-"`
+}
+
+// contents is the contents of a resource.
+type contents struct {
+	URI      string  `json:"uri"`
+	MIMEType string  `json:"mimeType"`
+	Text     *string `json:"text"`
+	Blob     []byte  `json:"blob"`
+}
+
+func decodeBlock(raw json.RawMessage) (*block, error) {
+	b, err := decode[block](raw)
+	if err != nil {
+		return nil, err
+	}
+	b.Raw = raw
+	return b, nil
+}
+
+// blob returns the bytes of a block that has some.
+func (b *block) blob() (data []byte, mime string) {
+	switch {
+	case (b.Type == "image" || b.Type == "audio") && b.Data != nil:
+		return b.Data, b.MIMEType
+	case b.Type == "resource" && b.Resource != nil && b.Resource.Blob != nil:
+		return b.Resource.Blob, b.Resource.MIMEType
+	}
+	return nil, ""
+}
+
+// text returns the text of a block that is text.
+func (b *block) text() (string, bool) {
+	switch {
+	case b.Type == "text":
+		return b.Text, true
+	case b.Type == "resource" && b.Resource != nil && b.Resource.Text != nil:
+		return *b.Resource.Text, true
+	}
+	return "", false
+}
+
+// describe words a block in one line.
+func (b *block) describe() string {
+	if data, mime := b.blob(); data != nil {
+		s := fmt.Sprintf("%s, %s", orName(mime, "unknown type"), bytesOf(len(data)))
+		if b.Type == "resource" {
+			return "[blob " + oneLine(b.Resource.URI) + " " + s + "]"
+		}
+		return "[" + b.Type + " " + s + "]"
+	}
+	if b.Type == "resource_link" {
+		return strings.TrimSpace("[link " + oneLine(b.URI) + "] " + oneLine(about("", orName(b.Title, b.Name), b.Description)))
+	}
+	return "[" + oneLine(b.Type) + "] " + oneLine(string(jsonx.Compact(nil, b.Raw)))
+}
+
+// showResult prints the result of a tool. Output, if not empty, is where the first
+// bytes go, or the text if there are none.
+func (a *app) showResult(raw json.RawMessage, output string) error {
+	list, _ := jsonx.Lookup(raw, "content")
+	var blocks []*block
+	hasText := false
+	for item := range jsonx.Elements(list) {
+		b, err := decodeBlock(item)
+		if err != nil {
+			a.talk.note("warning: content block %d cannot be read: %v", len(blocks), err)
+			b = &block{Type: "unreadable", Raw: item}
+		}
+		if _, ok := b.text(); ok {
+			hasText = true
+		}
+		blocks = append(blocks, b)
+	}
+	structured, _ := jsonx.Lookup(raw, "structuredContent")
+	if structured != nil && !hasText {
+		blocks = append(blocks, &block{Type: "text", Text: indented(structured)})
+	}
+	if output != "" {
+		return a.saveBlocks(blocks, output)
+	}
+	a.showBlocks(blocks)
+	return nil
+}
+
+func (a *app) showBlocks(blocks []*block) {
+	for _, b := range blocks {
+		text, ok := b.text()
+		switch {
+		case !ok:
+			text = b.describe()
+			if data, _ := b.blob(); data != nil && a.tty.out {
+				text += a.paint("  --output FILE saves it", "2")
+				a.print(text)
+				continue
+			}
+		case b.Type == "resource":
+			a.print("[resource " + oneLine(b.Resource.URI) + "]")
+		}
+		a.printText(text)
+	}
+}
+
+// printText prints text and ends its last line.
+func (a *app) printText(text string) {
+	a.out.WriteString(a.shown(text))
+	if !strings.HasSuffix(text, "\n") {
+		a.out.WriteByte('\n')
+	}
+}
+
+// saveBlocks saves the first bytes among blocks and prints the rest, or saves the
+// text if there are no bytes.
+func (a *app) saveBlocks(blocks []*block, path string) error {
+	for i, b := range blocks {
+		if data, mime := b.blob(); data != nil {
+			if err := a.save(path, data, mime); err != nil {
+				return err
+			}
+			a.showBlocks(append(blocks[:i:i], blocks[i+1:]...))
+			return nil
+		}
+	}
+	var texts []string
+	for _, b := range blocks {
+		if s, ok := b.text(); ok {
+			texts = append(texts, s)
+		} else {
+			texts = append(texts, b.describe())
+		}
+	}
+	return a.save(path, []byte(strings.Join(texts, "\n")), "text")
+}
+
+// save writes a file, or standard output if path is "-".
+func (a *app) save(path string, data []byte, mime string) error {
+	if path == "-" {
+		_, err := a.out.Write(data)
+		return err
+	}
+	if err := os.WriteFile(filepath.Clean(path), data, 0o666); err != nil {
+		return err
+	}
+	a.talk.note("saved %s, %s, to %s", orName(mime, "bytes"), bytesOf(len(data)), path)
+	return nil
+}

@@ -1,0 +1,11 @@
+package main
+
+import "github.com/patchbay-dev/patchbay/mcp"
+
+type templatesCmd struct{}
+
+func (*templatesCmd) Run(a *app) error {
+	return items(a, "resources/templates/list", "resourceTemplates", "has no resource templates", func(t *mcp.ResourceTemplate) row {
+		return row{t.URITemplate, about("", orName(t.Title, t.Name), t.Description)}
+	})
+}

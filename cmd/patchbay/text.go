@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/width"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// visible replaces what a terminal would obey instead of show: control characters
+// other than newline and tab, and those that change the direction of text.
+func visible(s string) string {
+	bad := func(r rune) bool {
+		return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == utf8.RuneError)
+	}
+	if !strings.ContainsFunc(s, bad) {
+		return s
+	}
+	s = strings.ReplaceAll(s, "\r\n", "\n")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case !bad(r):
+			return r
+		case r < 0x20:
+			return '␀' + r // the pictures of control characters begin there
+		}
+		return utf8.RuneError
+	}, s)
+}
+
+// oneLine makes one line of a text.
+func oneLine(s string) string { return visible(strings.Join(strings.Fields(s), " ")) }
+
+// columns is the width of a text on a terminal.
+func columns(s string) int {
+	n := 0
+	for _, r := range s {
+		n += runeColumns(r)
+	}
+	return n
+}
+
+func runeColumns(r rune) int {
+	if r < 0x300 {
+		return 1
+	}
+	if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) {
+		return 0
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
+}
+
+// cut shortens a line to so many columns; 0 leaves it.
+func cut(s string, most int) string {
+	if most <= 0 || columns(s) <= most {
+		return s
+	}
+	n := 1 // for the ellipsis
+	for i, r := range s {
+		if n += runeColumns(r); n > most {
+			return strings.TrimRight(s[:i], " ") + "…"
+		}
+	}
+	return s
+}
+
+func pad(s string, to int) string { return s + strings.Repeat(" ", max(0, to-columns(s))) }
+
+// paint colours text with an ANSI style such as "1" or "31".
+func paint(s, style string, on bool) string {
+	if !on || style == "" || s == "" {
+		return s
+	}
+	return "\x1b[" + style + "m" + s + "\x1b[0m"
+}
+
+// plain is a JSON value as people read it: strings without their quotes.
+func plain(raw json.RawMessage) string {
+	if s, err := jsonx.Unquote(raw); err == nil {
+		return s
+	}
+	return string(jsonx.Compact(nil, raw))
+}
+
+// indented is a JSON value over several lines, exact in its numbers and names.
+func indented(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil {
+		return string(raw)
+	}
+	return b.String()
+}
+
+// bytesOf words a number of bytes.
+func bytesOf(n int) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 1000_000:
+		return fmt.Sprintf("%.1f kB", float64(n)/1000)
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/1000_000)
+}
+
+// levelName is the protocol's word for a log level.
+func levelName(l slog.Level) string {
+	names := []struct {
+		from slog.Level
+		name string
+	}{
+		{mcp.LevelEmergency, "emergency"}, {mcp.LevelAlert, "alert"}, {mcp.LevelCritical, "critical"},
+		{slog.LevelError, "error"}, {slog.LevelWarn, "warning"}, {mcp.LevelNotice, "notice"}, {slog.LevelInfo, "info"},
+	}
+	for _, n := range names {
+		if l >= n.from {
+			return n.name
+		}
+	}
+	return "debug"
+}
+
+// wrap breaks text into lines of at most so many columns; 0 leaves it.
+func wrap(s string, most int) string {
+	if most <= 0 {
+		return s
+	}
+	var out strings.Builder
+	for i, line := range strings.Split(s, "\n") {
+		if i > 0 {
+			out.WriteByte('\n')
+		}
+		used := 0
+		for j, word := range strings.Split(line, " ") {
+			n := columns(word)
+			if j > 0 {
+				if used+1+n > most {
+					out.WriteByte('\n')
+					used = 0
+				} else {
+					out.WriteByte(' ')
+					used++
+				}
+			}
+			out.WriteString(word)
+			used += n
+		}
+	}
+	return out.String()
+}
