@@ -3,6 +3,8 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/schema"
@@ -26,31 +28,49 @@ func (c *Client) elicit(ctx context.Context, params json.RawMessage) (json.RawMe
 	if err != nil {
 		return nil, err
 	}
+	if res == nil {
+		return nil, errors.New("elicitation: OnElicit returned neither an answer nor an error")
+	}
 	answer := struct {
 		Action  string         `json:"action"`
 		Content map[string]any `json:"content,omitzero"`
 	}{Action: res.Action}
-	if res.Action == "accept" && w.Mode != "url" {
-		answer.Content = withDefaults(w.Schema, res.Content)
+	switch res.Action {
+	case "accept":
+		if w.Mode == "url" {
+			break
+		}
+		if answer.Content, err = fillIn(w.Schema, res.Content); err != nil {
+			return nil, fmt.Errorf("elicitation: the answer of OnElicit: %w", err)
+		}
+	case "decline", "cancel":
+	default:
+		return nil, fmt.Errorf("elicitation: OnElicit returned the action %q; use accept, decline or cancel", res.Action)
 	}
 	return jsonx.Marshal(answer)
 }
 
-// withDefaults fills in what an answer leaves out and the form has a default for
-// (ELIC-25: clients pre-populate forms with the defaults).
-func withDefaults(form json.RawMessage, content map[string]any) map[string]any {
-	f, err := schema.FormOf(form)
-	if err != nil {
-		return content // a form that nobody can read has no defaults
-	}
+// fillIn adds to an answer what it leaves out and the form has a default for
+// (ELIC-25: clients pre-populate forms with the defaults), and checks that the whole
+// fits the form.
+func fillIn(raw json.RawMessage, content map[string]any) (map[string]any, error) {
 	out := map[string]any{}
+	values := map[string]json.RawMessage{}
 	for k, v := range content {
-		out[k] = v
+		b, err := jsonx.Marshal(v)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", k, err)
+		}
+		out[k], values[k] = v, b
 	}
-	for _, field := range f.Fields {
-		if _, ok := out[field.Name]; !ok && field.Default != nil {
-			out[field.Name] = field.Default
+	form, err := schema.FormOf(raw)
+	if err != nil {
+		return out, nil // a form that nobody can read has no defaults; the server checks
+	}
+	for k, v := range form.Defaults() {
+		if _, ok := out[k]; !ok {
+			out[k], values[k] = v, v
 		}
 	}
-	return out
+	return out, form.Check(values)
 }

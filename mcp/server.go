@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -313,9 +315,9 @@ func (s *Server) Serve(ctx context.Context, conn Conn) error {
 		delete(s.conns, v)
 		s.connMu.Unlock()
 	}()
-	d := &duplex.Server{Engine: s.eng, MaxDepth: s.limits.Depth, Concurrent: s.limits.Concurrent, Tap: s.tap(), Logger: s.eng.Logger}
+	d := &duplex.Server{Engine: s.eng, MaxDepth: s.limits.Depth, Concurrent: s.limits.Concurrent, Tap: s.tap(), Logger: s.eng.Logger, Drain: s.stopped}
 	err := d.Serve(ctx, conn)
-	if errors.Is(err, errShutdown) {
+	if errors.Is(err, duplex.ErrShutdown) || errors.Is(err, errShutdown) {
 		return ErrClosed
 	}
 	return err
@@ -379,19 +381,24 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.connMu.Lock()
 	s.stopOnce.Do(func() { close(s.stopped) })
-	var waits []chan struct{}
-	for v := range s.conns {
-		v.cancel(errShutdown)
-		waits = append(waits, v.done)
-	}
+	open := slices.Collect(maps.Keys(s.conns))
 	s.connMu.Unlock()
 	err := s.http.Shutdown(ctx)
-	for _, w := range waits {
+	late := false
+	for _, v := range open {
 		select {
-		case <-w:
+		case <-v.done:
+			continue
 		case <-ctx.Done():
-			err = errors.Join(err, context.Cause(ctx))
+			late = true
+			v.cancel(errShutdown)
 		}
+	}
+	if late {
+		for _, v := range open {
+			<-v.done // Serve ends soon after its context
+		}
+		err = errors.Join(err, context.Cause(ctx))
 	}
 	if s.OnShutdown != nil && s.started.Swap(false) {
 		err = errors.Join(err, s.OnShutdown(context.WithoutCancel(ctx)))

@@ -87,9 +87,18 @@ func (s *Session) Err() error { return publicError(s.wire.Err()) }
 func (s *Session) Close() error {
 	err := s.wire.Close()
 	s.dropParked()
-	s.wg.Wait()
+	ended := make(chan struct{})
+	go func() { defer close(ended); s.wg.Wait() }()
+	t := time.NewTimer(closeGrace)
+	defer t.Stop()
+	select {
+	case <-ended:
+	case <-t.C: // Client.OnEvent does not return; it is left behind
+	}
 	return err
 }
+
+const closeGrace = 250 * time.Millisecond
 
 // CallOption changes one call.
 type CallOption func(*callOptions)

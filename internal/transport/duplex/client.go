@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
@@ -37,7 +38,8 @@ type ClientOptions struct {
 }
 
 // Client is our end, as a client, of a duplex wire. It owns a reading goroutine
-// and one per question of the server, finished when Close returns.
+// and one per question of the server, finished when Close returns, unless the
+// function that answers ignores the end of its context.
 type Client struct {
 	conn   jsonrpc.Conn
 	opts   ClientOptions
@@ -52,6 +54,7 @@ type Client struct {
 	mu        sync.Mutex
 	calls     map[jsonrpc.ID]*call              // guarded by mu
 	questions map[jsonrpc.ID]context.CancelFunc // guarded by mu
+	ending    bool                              // somebody sets err and closes done; guarded by mu
 	err       error                             // why done is closed; guarded by mu
 }
 
@@ -127,7 +130,8 @@ func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 		delete(c.calls, id)
 		c.mu.Unlock()
 	}()
-	if err := c.write(ctx, jsonrpc.AppendRequest(nil, id, out.Method, out.Params)); err != nil {
+	late := func() { c.abandon(id, out.Method) }
+	if err := c.write(ctx, jsonrpc.AppendRequest(nil, id, out.Method, out.Params), late); err != nil {
 		return nil, err
 	}
 	for {
@@ -168,9 +172,9 @@ func (c *Client) abandon(id jsonrpc.ID, method string) {
 	go c.conn.Write(jsonrpc.AppendNotification(nil, revision.NoteCancelled, requestID(id)))
 }
 
-// write sends a frame, but not for longer than ctx: a server that does not read
-// must not hold its client. The frame may then still be sent.
-func (c *Client) write(ctx context.Context, frame []byte) error {
+// write sends a frame, but does not wait longer than ctx: a server that does not read
+// must not hold its client. If the frame is sent after that, late is called.
+func (c *Client) write(ctx context.Context, frame []byte, late func()) error {
 	if ctx.Done() == nil {
 		return c.writeError(c.conn.Write(frame))
 	}
@@ -183,6 +187,11 @@ func (c *Client) write(ctx context.Context, frame []byte) error {
 	case err := <-written:
 		return c.writeError(err)
 	case <-ctx.Done():
+		go func() {
+			if <-written == nil && late != nil {
+				late()
+			}
+		}()
 		return context.Cause(ctx)
 	}
 }
@@ -198,7 +207,7 @@ func (c *Client) writeError(err error) error {
 
 // Notify implements engine.Wire.
 func (c *Client) Notify(ctx context.Context, method string, params json.RawMessage) error {
-	return c.write(ctx, jsonrpc.AppendNotification(nil, method, params))
+	return c.write(ctx, jsonrpc.AppendNotification(nil, method, params), nil)
 }
 
 // Negotiated implements engine.Wire.
@@ -214,25 +223,40 @@ func (c *Client) Err() error {
 	return c.err
 }
 
+// closeGrace is for the functions that answer questions to notice the end.
+const closeGrace = 250 * time.Millisecond
+
 // Close implements engine.Wire.
 func (c *Client) Close() error {
 	c.end(ErrClosed)
 	err := c.conn.Close()
-	c.wg.Wait()
+	ended := make(chan struct{})
+	go func() { defer close(ended); c.wg.Wait() }()
+	t := time.NewTimer(closeGrace)
+	defer t.Stop()
+	select {
+	case <-ended:
+	case <-t.C: // a function of the user does not return; it is left behind
+	}
 	return err
 }
 
-// end marks the connection as over; the first reason counts.
+// end marks the connection as over and returns when it is; the first reason counts.
 func (c *Client) end(err error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err != nil {
+	first := !c.ending
+	c.ending = true
+	c.mu.Unlock()
+	if !first {
+		<-c.done
 		return
 	}
 	if err != ErrClosed && c.opts.Explain != nil {
 		err = c.opts.Explain(err)
 	}
+	c.mu.Lock()
 	c.err = err
+	c.mu.Unlock()
 	c.cancel(err)
 	close(c.done)
 }

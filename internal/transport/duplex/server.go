@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
@@ -32,6 +33,9 @@ const (
 	unwindTime = time.Second
 )
 
+// ErrShutdown is what Serve returns after Drain.
+var ErrShutdown = errors.New("the server is shutting down")
+
 // Server serves the far end of wires with an engine. Its fields are set before
 // use.
 type Server struct {
@@ -41,10 +45,15 @@ type Server struct {
 	Principal  string
 	Tap        engine.Tap // may be nil
 	Logger     *slog.Logger
+
+	// Drain, once closed, has Serve end subscriptions, refuse new requests and
+	// return when those in flight are answered. Nil: it never does.
+	Drain <-chan struct{}
 }
 
-// Serve serves one connection until the peer closes it (nil), ctx ends (its
-// cause) or the wire fails. It closes conn.
+// Serve serves one connection until the peer closes it or takes nothing more
+// (nil), ctx ends (its cause), Drain is closed and done (ErrShutdown) or the wire
+// fails. It closes conn.
 func (s *Server) Serve(ctx context.Context, conn jsonrpc.Conn) error {
 	if s.Tap != nil {
 		conn = &tapped{conn, s.Tap}
@@ -53,27 +62,59 @@ func (s *Server) Serve(ctx context.Context, conn jsonrpc.Conn) error {
 	p.ctx, p.cancel = context.WithCancelCause(ctx)
 	defer p.cancel(errGone)
 
-	// Reading ends with the peer or with ctx, whichever comes first.
-	stop := context.AfterFunc(ctx, func() {
-		p.cancel(context.Cause(ctx))
-		p.wait(unwindTime)
-		conn.Close()
-	})
+	over, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		p.watch(ctx, over)
+	}()
 	err := p.read()
-	if ctx.Err() != nil {
+	close(over)
+	switch {
+	case ctx.Err() != nil:
 		err = context.Cause(ctx)
-	} else if stop(); errors.Is(err, io.EOF) {
+	case p.draining():
+		err = ErrShutdown
+	case errors.Is(context.Cause(p.ctx), errGone):
 		err = nil
-		p.endListens()
-		p.wait(drainTime)
+	case errors.Is(err, io.EOF):
+		err = nil
+		p.endListens(errGone)
+		p.wait(ctx, drainTime)
 	}
 	p.cancel(errGone)
 	if sess := p.session(); sess != nil {
 		sess.Close(errGone)
 	}
-	p.wait(unwindTime)
+	p.wait(context.Background(), unwindTime)
 	conn.Close()
+	<-watched
 	return err
+}
+
+// watch ends the reading when ctx ends or, after Drain, the last request is
+// answered. It returns once the reading is over.
+func (p *peer) watch(ctx context.Context, over <-chan struct{}) {
+	select {
+	case <-over:
+		return
+	case <-p.s.Drain:
+		p.mu.Lock()
+		p.down = true
+		p.mu.Unlock()
+		p.endListens(ErrShutdown)
+		select {
+		case <-over:
+			return
+		case <-p.idle():
+		case <-ctx.Done():
+		}
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
+		p.cancel(context.Cause(ctx))
+		p.wait(context.Background(), unwindTime)
+	}
+	p.conn.Close()
 }
 
 // peer is one connection being served. It owns a goroutine per request in flight
@@ -83,13 +124,16 @@ type peer struct {
 	conn   jsonrpc.Conn
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	wg     sync.WaitGroup
 
 	mu       sync.Mutex
 	sess     *engine.Session                     // guarded by mu
 	inflight map[jsonrpc.ID]*exchange            // requests of the peer; guarded by mu
 	pending  map[jsonrpc.ID]chan jsonrpc.Message // requests of ours; guarded by mu
 	nextID   int64                               // of our requests; guarded by mu
+	down     bool                                // no new requests are taken; guarded by mu
+	changes  context.CancelCauseFunc             // ends the list changes of a legacy session; guarded by mu
+	running  int                                 // goroutines; guarded by mu
+	quiet    chan struct{}                       // closed when running gets to 0, nil if nobody waits; guarded by mu
 }
 
 func (p *peer) session() *engine.Session {
@@ -98,16 +142,54 @@ func (p *peer) session() *engine.Session {
 	return p.sess
 }
 
-// wait waits for what the connection started, at most d. Handlers that ignore
-// their context are left behind.
-func (p *peer) wait(d time.Duration) {
-	done := make(chan struct{})
-	go func() { p.wg.Wait(); close(done) }()
+func (p *peer) draining() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.down
+}
+
+// start runs f on a goroutine of the connection.
+func (p *peer) start(f func()) {
+	p.mu.Lock()
+	p.running++
+	p.mu.Unlock()
+	go func() {
+		defer func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if p.running--; p.running == 0 && p.quiet != nil {
+				close(p.quiet)
+				p.quiet = nil
+			}
+		}()
+		f()
+	}()
+}
+
+// idle returns a channel that is closed when no goroutine of the connection runs.
+func (p *peer) idle() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.quiet == nil {
+		p.quiet = make(chan struct{})
+	}
+	quiet := p.quiet
+	if p.running == 0 {
+		close(p.quiet)
+		p.quiet = nil
+	}
+	return quiet
+}
+
+// wait waits for what the connection started, at most d and while ctx lasts.
+// Handlers that ignore their context are left behind.
+func (p *peer) wait(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
-	case <-done:
+	case <-p.idle():
 	case <-t.C:
+	case <-ctx.Done():
 	}
 }
 
@@ -185,7 +267,7 @@ func (p *peer) message(msg *jsonrpc.Message, buf *[]byte) {
 			break
 		}
 		m := *msg
-		p.wg.Go(func() {
+		p.start(func() {
 			defer release(buf)
 			p.serve(x, &m)
 		})
@@ -223,6 +305,9 @@ func (p *peer) begin(msg *jsonrpc.Message) (*exchange, *engine.Reply) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.down {
+		return nil, refuse(jsonrpc.CodeInternal, ErrShutdown.Error())
+	}
 	if _, ok := p.inflight[msg.ID]; ok {
 		return nil, refuse(jsonrpc.CodeInvalidRequest, "a request with this id is still in progress")
 	}
@@ -302,28 +387,45 @@ func (p *peer) notification(msg *jsonrpc.Message) {
 		x := p.inflight[id]
 		p.mu.Unlock()
 		if x != nil {
-			x.finish()
+			x.done.Store(true)
 			x.cancel(errCancelled)
 		}
 	case revision.NoteInitialized:
-		if sess := p.session(); sess != nil {
-			p.wg.Go(func() {
-				err := sess.Listen(p.ctx, p.s.Engine, engine.ListChanges, sess.Events, nil)
-				if err != nil && p.ctx.Err() == nil {
-					p.s.Logger.Debug("no list changes", "err", err)
-				}
-			})
-		}
+		p.announce()
 	}
 }
 
+// announce tells a legacy session of list changes from now on.
+func (p *peer) announce() {
+	ctx, cancel := context.WithCancelCause(p.ctx)
+	p.mu.Lock()
+	sess := p.sess
+	if sess == nil || p.changes != nil || p.down {
+		p.mu.Unlock()
+		cancel(nil)
+		return
+	}
+	p.changes = cancel
+	p.mu.Unlock()
+	p.start(func() {
+		defer cancel(nil)
+		err := sess.Listen(ctx, p.s.Engine, engine.ListChanges, sess.Events, nil)
+		if err != nil && ctx.Err() == nil {
+			p.s.Logger.Debug("no list changes", "err", err)
+		}
+	})
+}
+
 // endListens ends the subscriptions, which would otherwise go on for ever.
-func (p *peer) endListens() {
+func (p *peer) endListens(cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.changes != nil {
+		p.changes(cause)
+	}
 	for _, x := range p.inflight {
 		if x.listen {
-			x.cancel(errGone)
+			x.cancel(cause)
 		}
 	}
 }
@@ -342,7 +444,7 @@ func (p *peer) batch(buf *[]byte, lim jsonrpc.Limits) {
 		release(buf)
 		return
 	}
-	p.wg.Go(func() {
+	p.start(func() {
 		defer release(buf)
 		answers := make([][]byte, len(elements))
 		var wg sync.WaitGroup
@@ -400,10 +502,13 @@ func (p *peer) batch(buf *[]byte, lim jsonrpc.Limits) {
 
 // write sends a frame. A wire that fails ends the reading too, so the error
 // needs no other way up.
-func (p *peer) write(frame []byte) {
-	if err := p.conn.Write(frame); err != nil {
+func (p *peer) write(frame []byte) error {
+	err := p.conn.Write(frame)
+	if err != nil {
 		p.cancel(fmt.Errorf("%w: %w", errGone, err))
+		p.conn.Close()
 	}
+	return err
 }
 
 // exchange is one request in flight, or the way for messages outside of any.
@@ -413,31 +518,37 @@ type exchange struct {
 	cancel context.CancelCauseFunc
 	listen bool
 
-	mu   sync.Mutex
-	done bool // nothing more may be sent; guarded by mu
+	mu   sync.Mutex  // held while sending: the answer is the last
+	done atomic.Bool // nothing more may be sent
 }
 
 // finish ends the sending; it tells whether the exchange was still open.
 func (x *exchange) finish() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	was := !x.done
-	x.done = true
-	return was
+	return !x.done.Swap(true)
+}
+
+// send sends a frame that belongs to the request, unless that is over.
+func (x *exchange) send(frame []byte) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.done.Load() {
+		return errCancelled
+	}
+	return x.p.write(frame)
 }
 
 // Notify implements engine.Exchange.
 func (x *exchange) Notify(method string, params json.RawMessage) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.done {
-		return errCancelled
-	}
-	return x.p.conn.Write(jsonrpc.AppendNotification(nil, method, params))
+	return x.send(jsonrpc.AppendNotification(nil, method, params))
 }
 
 // Request implements engine.Exchange.
 func (x *exchange) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	ch := make(chan jsonrpc.Message, 1)
 	p := x.p
 	p.mu.Lock()
@@ -450,7 +561,7 @@ func (x *exchange) Request(ctx context.Context, method string, params json.RawMe
 		delete(p.pending, id)
 		p.mu.Unlock()
 	}
-	if err := p.conn.Write(jsonrpc.AppendRequest(nil, id, method, params)); err != nil {
+	if err := x.send(jsonrpc.AppendRequest(nil, id, method, params)); err != nil {
 		forget()
 		return nil, err
 	}
