@@ -178,10 +178,14 @@ func (c *Client) Start(ctx context.Context, cmd *exec.Cmd) (*Session, error) {
 		c.remember(key, true)
 		s, err = c.start(ctx, again, key)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("start %q: %w", cmd.Path, publicError(err))
+	var exit *ExitError
+	switch err = publicError(err); {
+	case err == nil:
+		return s, nil
+	case errors.As(err, &exit):
+		return nil, err // it names the command
 	}
-	return s, nil
+	return nil, fmt.Errorf("start %q: %w", stdio.Name(cmd), err)
 }
 
 func (c *Client) start(ctx context.Context, cmd *exec.Cmd, key string) (*Session, error) {
@@ -303,6 +307,9 @@ func (c *Client) answer(ctx context.Context, method string, params json.RawMessa
 		res, err := c.OnSample(ctx, r)
 		if err != nil {
 			return nil, err
+		}
+		if res == nil {
+			return nil, errors.New("sampling: OnSample returned neither an answer nor an error")
 		}
 		return res.encode(), nil
 	case method == revision.MethodRoots && c.Roots != nil:

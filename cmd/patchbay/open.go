@@ -27,7 +27,20 @@ import (
 // peer is an open session with a server, and what ends together with it.
 type peer struct {
 	*mcp.Session
-	after func() // nil: nothing
+	after   func() // nil: nothing
+	command string // that was started, empty if none was
+}
+
+// Err is that of the session, about the command and not its guard.
+func (p *peer) Err() error { return aboutCommand(p.Session.Err(), p.command) }
+
+// aboutCommand names in the error of a process the command that a person wrote.
+func aboutCommand(err error, command string) error {
+	var exit *mcp.ExitError
+	if command != "" && errors.As(err, &exit) {
+		exit.Command = command
+	}
+	return err
 }
 
 // Close ends the session, and the server if it runs in this process. It takes at
@@ -96,7 +109,7 @@ func openBuiltin(ctx context.Context, s config.Server, client *mcp.Client, stder
 		stop()
 		return nil, err
 	}
-	return &peer{session, stop}, nil
+	return &peer{Session: session, after: stop}, nil
 }
 
 // wire is an open connection as a Transport.
@@ -122,9 +135,9 @@ func openCommand(ctx context.Context, s config.Server, client *mcp.Client, stder
 	session, err := client.Start(ctx, cmd)
 	if err != nil {
 		release()
-		return nil, err
+		return nil, aboutCommand(err, s.Command)
 	}
-	return &peer{session, release}, nil
+	return &peer{session, release, s.Command}, nil
 }
 
 // checkCommand tells a command that is not there from a server that ends at once.

@@ -92,7 +92,7 @@ func Start(cmd *exec.Cmd, maxFrame int) (*Child, error) {
 		if c.cmd.Process != nil {
 			c.cmd.Process.Kill()
 		}
-		return nil, fmt.Errorf("start %q: %w", cmd.Path, err)
+		return nil, fmt.Errorf("start %q: %w", Name(cmd), err)
 	}
 	// The end of the output is the end of the connection, also when somebody
 	// else holds the other end of the pipe.
@@ -120,6 +120,14 @@ func (c *Child) pipes() error {
 	return nil
 }
 
+// Name is what a command calls itself, which need not be the file that is run.
+func Name(cmd *exec.Cmd) string {
+	if len(cmd.Args) > 0 && cmd.Args[0] != "" {
+		return cmd.Args[0]
+	}
+	return cmd.Path
+}
+
 // Conn is the wire to the child. Closing it ends the child.
 func (c *Child) Conn() jsonrpc.Conn { return c.conn }
 
@@ -130,7 +138,7 @@ func (c *Child) Explain(err error) error {
 	case <-time.After(lingering):
 		return err
 	}
-	e := &ExitError{Command: c.cmd.Path, Stderr: c.tail.String(), Err: err}
+	e := &ExitError{Command: Name(c.cmd), Stderr: c.tail.String(), Err: err}
 	if c.cmd.ProcessState != nil {
 		e.State = c.cmd.ProcessState.String()
 	}
