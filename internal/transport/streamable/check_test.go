@@ -132,9 +132,9 @@ func TestEras(t *testing.T) {
 		{"session", live, "2025-11-25", list, 200, 0},
 		{"session without version", live, "", list, 200, 0}, // SHTTP-25-043
 		{"session of 2025-03-26", old, "", list, 200, 0},
-		{"session, other version", live, "2025-06-18", list, 400, -32600}, // SHTTP-25-044
-		{"session, bad version", live, "x", list, 400, -32600},            // SHTTP-25-044
-		{"unknown session", "nope", "2025-11-25", list, 404, -32600},      // SHTTP-25-038
+		{"session, other version", live, "2025-03-26", list, 200, 0}, // SHTTP-25-042 is a SHOULD of the client
+		{"session, bad version", live, "x", list, 400, -32600},       // SHTTP-25-044
+		{"unknown session", "nope", "2025-11-25", list, 404, -32600}, // SHTTP-25-038
 		{"unknown session, initialize", "nope", "", initialize, 404, -32600},
 		{"session, modern version", live, "2026-07-28", list, 400, -32602},
 		{"session, modern _meta", live, "2025-11-25", modernList, 400, -32020},

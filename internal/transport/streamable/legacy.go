@@ -39,7 +39,7 @@ func (s *Server) legacyPost(p *response, r *http.Request, msg *jsonrpc.Message, 
 	}
 }
 
-// session finds the session of a request and checks that its version header fits
+// session finds the session of a request and checks its version header
 // (SHTTP-25-037, -038, -044). It answers itself, and returns nil, if there is none.
 func (s *Server) session(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, version string) *session {
 	key := r.Header.Get(headerSession)
@@ -61,9 +61,12 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, 
 		refuseID(w, http.StatusNotFound, id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "there is no such session (any more); call initialize again, without Mcp-Session-Id"})
 		return nil
 	}
-	if t := sess.Peer.Revision; version != "" && version != t.Name {
+	// Another legacy revision is let pass, though a client should name the one agreed
+	// on (SHTTP-25-042): that one is spoken anyway, and clients that always send the
+	// oldest exist.
+	if t := revision.Find(s.Engine.Revisions, version); version != "" && (t == nil || t.Modern) {
 		s.done(sess)
-		refuseID(w, http.StatusBadRequest, id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "MCP-Protocol-Version differs from " + t.Name + ", which initialize agreed on"})
+		refuseID(w, http.StatusBadRequest, id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "MCP-Protocol-Version is not " + sess.Peer.Revision.Name + ", which initialize agreed on"})
 		return nil
 	}
 	return sess
