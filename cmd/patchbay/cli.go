@@ -25,7 +25,7 @@ type commands struct {
 	Discover  discoverCmd  `cmd:"" help:"Show what a server is and offers."`
 	Raw       rawCmd       `cmd:"" help:"Send any request."`
 	Serve     serveCmd     `cmd:"" help:"Serve a built-in server."`
-	Up        upCmd        `cmd:"" hidden:"" help:"Serve several servers behind one endpoint."` // hidden until it is there
+	Up        upCmd        `cmd:"" help:"Serve all servers of mcp.json behind one endpoint."`
 	Version   versionCmd   `cmd:"" help:"Show the version."`
 	Help      helpCmd      `cmd:"" help:"Show help."`
 }

@@ -21,7 +21,7 @@ var examples = map[string][]string{
 	"": {
 		"patchbay tools -- npx -y @modelcontextprotocol/server-everything",
 		"patchbay call everything/add a=2 b=3",
-		"patchbay serve everything --http 127.0.0.1:7420",
+		"patchbay up",
 	},
 	"tools":     {"patchbay tools -s everything", "patchbay tools add -s everything", "patchbay tools -- npx -y @modelcontextprotocol/server-memory"},
 	"call":      {"patchbay call everything/echo message=hi", "patchbay call add a=2 b=3 -s http://127.0.0.1:7420/mcp", "patchbay call read_text_file path=notes.txt -- mcp-server-filesystem .", "patchbay call search '{\"query\": \"cords\"}' tags=a tags=b body=@mail.txt"},
@@ -33,6 +33,7 @@ var examples = map[string][]string{
 	"discover":  {"patchbay discover -s everything", "patchbay discover --json -- npx -y @modelcontextprotocol/server-everything"},
 	"raw":       {"patchbay raw tools/list -s everything", "patchbay raw tools/call '{\"name\": \"echo\", \"arguments\": {\"message\": \"hi\"}}' -s everything"},
 	"serve":     {"patchbay serve everything", "patchbay serve everything --http 127.0.0.1:7420"},
+	"up":        {"patchbay up", "patchbay up --config ~/mcp.json --http 127.0.0.1:0", "patchbay up -- npx -y @modelcontextprotocol/server-memory"},
 	"version":   {"patchbay version --json"},
 	"help":      {"patchbay help call"},
 }
@@ -43,7 +44,7 @@ var usages = map[string]string{
 	"resources": "patchbay resources [SERVER]", "templates": "patchbay templates [SERVER]", "read": "patchbay read URI [SERVER]",
 	"prompts": "patchbay prompts [PROMPT] [SERVER]", "prompt": "patchbay prompt PROMPT [ARGUMENT ...] [SERVER]",
 	"discover": "patchbay discover [SERVER]", "raw": "patchbay raw METHOD [JSON] [SERVER]",
-	"serve": "patchbay serve NAME [--http ADDR] [FLAGS OF THE SERVER]", "version": "patchbay version", "help": "patchbay help [VERB | flags | exits]",
+	"serve": "patchbay serve NAME [--http ADDR] [FLAGS OF THE SERVER]", "up": "patchbay up [--http ADDR] [--config FILE | SERVER]", "version": "patchbay version", "help": "patchbay help [VERB | flags | exits]",
 }
 
 // details are what a verb needs to be understood, if it is more than its flags.
@@ -57,6 +58,10 @@ var details = map[string]string{
 Questions of the server are asked here, or answered by --on-elicit, --on-sample
 and --root. The result's text is printed as it is, else its structure as JSON.`,
 	"read":     `Text is printed. Bytes go to --output, or as they are to a file or pipe.`,
+	"up": `Starts every server of mcp.json, or the built-in ones if there is no such file, and
+offers all of them as one MCP endpoint. Tools and prompts are named SERVER_NAME.
+A server that fails does not stop the others; it is tried again. ctrl-C ends
+everything within 5 seconds.`,
 	"discover": `It tells the revision spoken, how it was found, and what the server offers.`,
 	"serve": `Without --http the server speaks over stdio, for hosts that start it. With it,
 it speaks Streamable HTTP at http://ADDR/mcp until ctrl-C; port 0 takes a free one.
