@@ -57,7 +57,7 @@ var details = map[string]string{
 
 Questions of the server are asked here, or answered by --on-elicit, --on-sample
 and --root. The result's text is printed as it is, else its structure as JSON.`,
-	"read":     `Text is printed. Bytes go to --output, or as they are to a file or pipe.`,
+	"read": `Text is printed. Bytes go to --output, or as they are to a file or pipe.`,
 	"up": `Starts every server of mcp.json, or the built-in ones if there is no such file, and
 offers all of them as one MCP endpoint. Tools and prompts are named SERVER_NAME.
 A server that fails does not stop the others; it is tried again. ctrl-C ends
