@@ -59,7 +59,7 @@ func (p *response) open() error {
 		return errFinished
 	}
 	p.openLocked()
-	return p.flush()
+	return p.write(nil)
 }
 
 func (p *response) openLocked() {
@@ -77,15 +77,16 @@ func (p *response) openLocked() {
 	}
 }
 
-// comment keeps a quiet stream from being taken for dead (HTTP-26-020).
+// comment keeps a quiet stream from being taken for dead (HTTP-26-020). It runs on
+// the timer, which whoever writes sets again.
 func (p *response) comment() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.finished || p.err != nil {
-		return
+	if !p.mu.TryLock() {
+		return // it is not quiet
 	}
-	p.write([]byte(":\n\n"))
-	p.beat.Reset(p.server.KeepAlive)
+	defer p.mu.Unlock()
+	if !p.finished {
+		_ = p.write([]byte(":\n\n")) // the error is kept for who has something to say
+	}
 }
 
 // send writes one message as an event. The first one makes the response a stream.
@@ -113,9 +114,6 @@ func (p *response) event(frame []byte) error {
 	b := getBuffer()
 	defer putBuffer(b)
 	*b = append(append(append(*b, "event: message\ndata: "...), frame...), "\n\n"...)
-	if p.beat != nil {
-		p.beat.Reset(p.server.KeepAlive)
-	}
 	return p.write(*b)
 }
 
@@ -140,7 +138,10 @@ func (p *response) finish(status int, batch bool, frames ...[]byte) error {
 				return err
 			}
 		}
-		return p.flush()
+		if len(frames) == 0 {
+			return p.write(nil)
+		}
+		return nil
 	}
 	if !batch {
 		return p.json(status, frames[0])
@@ -190,24 +191,28 @@ func (p *response) json(status int, body []byte) error {
 	return p.write(body)
 }
 
-// write hands bytes to the connection, bounded in time.
+// write hands bytes, and the header if there are none, to the connection, bounded
+// in time.
 func (p *response) write(b []byte) error {
 	if p.err != nil {
 		return p.err
 	}
 	// A writer that knows no deadlines is not a connection; nothing to bound then.
-	_ = http.NewResponseController(p.w).SetWriteDeadline(time.Now().Add(writeTimeout))
-	if _, p.err = p.w.Write(b); p.err != nil {
-		return p.err
+	c := http.NewResponseController(p.w)
+	_ = c.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if len(b) > 0 {
+		if _, p.err = p.w.Write(b); p.err != nil {
+			return p.err
+		}
 	}
-	return p.flush()
-}
-
-func (p *response) flush() error {
-	if err := http.NewResponseController(p.w).Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := c.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		p.err = err
+		return err
 	}
-	return p.err
+	if p.beat != nil {
+		p.beat.Reset(p.server.KeepAlive)
+	}
+	return nil
 }
 
 // Notify sends a notification that belongs to the request. A client that takes no
