@@ -2,6 +2,7 @@ package streamable_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -279,5 +280,26 @@ func TestPreflight(t *testing.T) {
 	r.Header.Set("Origin", "https://evil.example.com")
 	if w := serve(s, r); w.Code != 403 {
 		t.Errorf("preflight of another origin = %d, want 403", w.Code)
+	}
+}
+
+// endless is a body without end that counts what was read of it.
+type endless struct{ read int64 }
+
+func (e *endless) Read(p []byte) (int, error) {
+	e.read += int64(len(p))
+	return len(p), nil
+}
+
+// TestHugeBody: neither a declared nor an actual length takes more than the limit.
+func TestHugeBody(t *testing.T) {
+	s := newServer(t, nil)
+	for _, length := range []int64{-1, 100 << 20} {
+		e := &endless{}
+		r := request("", modern()...)
+		r.Body, r.ContentLength = io.NopCloser(e), length
+		if w := serve(s, r); w.Code != 413 || e.read > s.MaxBody+1 || length > 0 && e.read > 0 {
+			t.Errorf("body of declared length %d = %d after %d bytes, want 413 after at most %d", length, w.Code, e.read, s.MaxBody+1)
+		}
 	}
 }

@@ -111,15 +111,17 @@ func (v *events) leave(l *listener) {
 }
 
 // begin starts the turn of l as the newest stream, false if another one is.
-func (v *events) begin(l *listener, stop context.CancelFunc) (backlog [][]byte, ok bool) {
+// Lost is the number of messages that the backlog had no room for.
+func (v *events) begin(l *listener, stop context.CancelFunc) (backlog [][]byte, lost int, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if n := len(v.listeners); n == 0 || v.listeners[n-1] != l {
-		return nil, false
+		return nil, 0, false
 	}
 	l.stop = stop
-	backlog, v.backlog = v.backlog, nil
-	return backlog, true
+	backlog, lost = v.backlog, v.lost
+	v.backlog, v.lost = nil, 0
+	return backlog, lost, true
 }
 
 // get opens an event stream for what belongs to no call, and serves it until the
@@ -170,9 +172,12 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 func (s *Server) listen(ctx context.Context, sess *session, l *listener) {
 	turn, stop := context.WithCancel(ctx)
 	defer stop()
-	backlog, ok := sess.events.begin(l, stop)
+	backlog, lost, ok := sess.events.begin(l, stop)
 	if !ok {
 		return
+	}
+	if lost > 0 {
+		s.Logger.Warn("notifications dropped", "conn", sess.name, "count", lost)
 	}
 	for _, frame := range backlog {
 		sess.events.deliver(frame)

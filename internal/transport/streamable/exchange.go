@@ -239,6 +239,9 @@ func (x *exchange) stream(events *eventReader) (streamEnd, json.RawMessage, erro
 
 // frame takes one message, or a batch of them, of the server. Found tells that
 // the response was among them.
+//
+// A message that cannot be read is a failure of ours: its error must not look like
+// a JSON-RPC error of the server, so it is not wrapped.
 func (x *exchange) frame(data []byte) (raw json.RawMessage, found bool, err error) {
 	if x.c.opts.Tap != nil {
 		x.c.opts.Tap(false, data)
@@ -247,11 +250,11 @@ func (x *exchange) frame(data []byte) (raw json.RawMessage, found bool, err erro
 	if !x.modern && jsonrpc.IsBatch(data) { // 2025-03-26
 		batch, err := jsonrpc.DecodeBatch(data, lim)
 		if err != nil {
-			return nil, false, fmt.Errorf("%s: answer: %w", x.out.Method, err)
+			return nil, false, fmt.Errorf("%s: answer: %v", x.out.Method, err)
 		}
 		for i := range batch {
 			if batch[i].Err != nil {
-				return nil, false, fmt.Errorf("%s: answer: %w", x.out.Method, batch[i].Err)
+				return nil, false, fmt.Errorf("%s: answer: %v", x.out.Method, batch[i].Err)
 			}
 			r, ok, e := x.message(&batch[i].Message)
 			if ok || e != nil {
@@ -262,7 +265,7 @@ func (x *exchange) frame(data []byte) (raw json.RawMessage, found bool, err erro
 	}
 	msg, err := jsonrpc.Decode(data, lim)
 	if err != nil {
-		return nil, false, fmt.Errorf("%s: answer: %w", x.out.Method, err)
+		return nil, false, fmt.Errorf("%s: answer: %v", x.out.Method, err)
 	}
 	return x.message(&msg)
 }
