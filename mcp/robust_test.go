@@ -22,11 +22,11 @@ import (
 // workshop is a server with tools that behave badly, and echo, which does not.
 type workshop struct {
 	*mcp.Server
-	started chan struct{}      // one for each run of wait and stuck
-	causes  chan error         // why the context of wait ended
-	release chan struct{}      // lets stuck return
-	panics  atomic.Int64       // seen by OnPanic
-	late    chan chan struct{} // wait: closed when late messages may be sent
+	started chan struct{} // one for each run of wait and stuck
+	causes  chan error    // why the context of wait ended
+	release chan struct{} // lets stuck return
+	panics  atomic.Int64  // seen by OnPanic
+	late    chan struct{} // one for each run of wait that has tried to send
 }
 
 type text struct {
@@ -37,6 +37,7 @@ func newWorkshop() *workshop {
 	w := &workshop{
 		Server:  &mcp.Server{Name: "workshop", Version: "1"},
 		started: make(chan struct{}, 100), causes: make(chan error, 100), release: make(chan struct{}),
+		late: make(chan struct{}, 100),
 	}
 	w.OnPanic = func(context.Context, any, []byte) { w.panics.Add(1) }
 	mcp.AddTool(w.Server, mcp.Tool{Name: "echo"}, func(_ context.Context, in text) (string, error) { return in.Text, nil })
@@ -50,6 +51,7 @@ func newWorkshop() *workshop {
 		mcp.Log(ctx).Error("late")
 		mcp.Notify(ctx, "notifications/late", struct{}{})
 		mcp.Elicit[color](ctx, "late?")
+		w.late <- struct{}{}
 		return "late", nil
 	})
 	mcp.AddTool(w.Server, mcp.Tool{Name: "stuck"}, func(context.Context, struct{}) (string, error) {
@@ -136,6 +138,7 @@ func TestCancel(t *testing.T) {
 			if cause := <-w.causes; cause == nil || !strings.Contains(cause.Error(), "cancelled") {
 				t.Errorf("context.Cause = %v", cause)
 			}
+			<-w.late
 			// Malformed and unknown cancellations are ignored (CANC).
 			p.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}`)
 			p.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}`)

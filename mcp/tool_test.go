@@ -1,0 +1,357 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcptest"
+)
+
+type point struct {
+	X float64 `json:"x"`
+	Y float64 `json:"y"`
+}
+
+type shapes struct {
+	Name   string            `json:"name" min:"1"`
+	Points []point           `json:"points,omitempty" max:"2"`
+	Kind   string            `json:"kind,omitempty" enum:"open,closed"`
+	Meta   map[string]string `json:"meta,omitempty"`
+}
+
+func nothing() *mcp.Client { return &mcp.Client{Name: "c", Version: "1"} }
+
+// results has a tool for each kind of Out.
+func results() *mcp.Server {
+	s := &mcp.Server{Name: "results", Version: "1"}
+	add := func(name string) mcp.Tool { return mcp.Tool{Name: name} }
+	type none = struct{}
+	mcp.AddTool(s, add("string"), func(context.Context, none) (string, error) { return "a \"text\"\n", nil })
+	mcp.AddTool(s, add("content"), func(context.Context, none) (mcp.Content, error) { return mcp.Text("one"), nil })
+	mcp.AddTool(s, add("image"), func(context.Context, none) (mcp.ImageContent, error) {
+		return mcp.ImageContent{Data: []byte{1, 2, 3}, MIMEType: "image/png"}, nil
+	})
+	mcp.AddTool(s, add("contents"), func(context.Context, none) ([]mcp.Content, error) {
+		return []mcp.Content{mcp.Text("one"), mcp.Text("two")}, nil
+	})
+	mcp.AddTool(s, add("result"), func(context.Context, none) (*mcp.ToolResult, error) {
+		return &mcp.ToolResult{Content: []mcp.Content{mcp.Text("as it is")}, IsError: true, Meta: mcp.Meta{"example.com/k": json.RawMessage(`1`)}}, nil
+	})
+	mcp.AddTool(s, add("struct"), func(context.Context, none) (point, error) { return point{1, 2.5}, nil })
+	mcp.AddTool(s, add("pointer"), func(context.Context, none) (*point, error) { return &point{3, 4}, nil })
+	mcp.AddTool(s, add("number"), func(context.Context, none) (float64, error) { return 4.5, nil })
+	mcp.AddTool(s, add("list"), func(context.Context, none) ([]int, error) { return []int{1, 2}, nil })
+	mcp.AddTool(s, add("map"), func(context.Context, none) (map[string]int, error) { return map[string]int{"a": 1}, nil })
+	mcp.AddTool(s, add("any"), func(context.Context, none) (any, error) { return map[string]bool{"b": true}, nil })
+	mcp.AddTool(s, add("nil list"), func(context.Context, none) ([]int, error) { return nil, nil })
+	mcp.AddTool(s, add("no content"), func(context.Context, none) ([]mcp.Content, error) { return nil, nil })
+	mcp.AddTool(s, add("nil result"), func(context.Context, none) (*mcp.ToolResult, error) { return nil, nil })
+	mcp.AddTool(s, add("nil any"), func(context.Context, none) (any, error) { return nil, nil })
+	return s
+}
+
+// TOOL: each kind of Out becomes a result that every revision can read.
+func TestResultsEverywhere(t *testing.T) {
+	mcptest.LeakCheck(t)
+	tests := []struct {
+		name, text, structured string
+		since                  mcp.Revision // structured content is seen from
+		isError                bool
+	}{
+		{name: "string", text: "a \"text\"\n"},
+		{name: "content", text: "one"},
+		{name: "contents", text: "one\ntwo"},
+		{name: "result", text: "as it is", isError: true},
+		{name: "struct", text: `{"x":1,"y":2.5}`, structured: `{"x":1,"y":2.5}`, since: mcp.V2025_06_18},
+		{name: "pointer", text: `{"x":3,"y":4}`, structured: `{"x":3,"y":4}`, since: mcp.V2025_06_18},
+		{name: "number", text: `4.5`, structured: `4.5`, since: mcp.V2026_07_28},
+		{name: "list", text: `[1,2]`, structured: `[1,2]`, since: mcp.V2026_07_28},
+		{name: "nil list", text: `[]`, structured: `[]`, since: mcp.V2026_07_28},
+		{name: "map", text: `{"a":1}`, structured: `{"a":1}`, since: mcp.V2025_06_18},
+		{name: "any", text: `{"b":true}`, structured: `{"b":true}`, since: mcp.V2025_06_18},
+		{name: "no content"},
+		{name: "nil any"},
+		{name: "nil result", text: "the tool returned no result", isError: true},
+	}
+	mcptest.Every(t, results, nothing, func(t *testing.T, s *mcp.Session) {
+		for _, tt := range tests {
+			res, err := s.CallTool(t.Context(), tt.name, nil)
+			if err != nil {
+				t.Errorf("%s: %v", tt.name, err)
+				continue
+			}
+			want := tt.structured
+			if s.Revision() < tt.since {
+				want = ""
+			}
+			if res.Text() != tt.text || string(res.Structured) != want || res.IsError != tt.isError {
+				t.Errorf("%s = text %q, structured %s, isError %v; want %q, %s, %v", tt.name, res.Text(), res.Structured, res.IsError, tt.text, want, tt.isError)
+			}
+		}
+		res, err := s.CallTool(t.Context(), "image", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff([]mcp.Content{mcp.ImageContent{Data: []byte{1, 2, 3}, MIMEType: "image/png"}}, res.Content); d != "" {
+			t.Errorf("image:\n%s", d)
+		}
+		for tool, err := range s.Tools(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			has := tool.OutputSchema != nil
+			want := map[string]mcp.Revision{"struct": mcp.V2025_06_18, "map": mcp.V2025_06_18, "pointer": mcp.V2025_06_18,
+				"number": mcp.V2026_07_28, "list": mcp.V2026_07_28, "nil list": mcp.V2026_07_28}[tool.Name]
+			if expected := want != "" && s.Revision() >= want; has != expected {
+				t.Errorf("%s has the output schema %s", tool.Name, tool.OutputSchema)
+			}
+		}
+		got, err := mcp.CallAs[point](t.Context(), s, "struct", nil)
+		if err != nil || got != (point{1, 2.5}) {
+			t.Errorf("CallAs = %v, %v", got, err)
+		}
+		if got, err := mcp.CallAs[[]int](t.Context(), s, "list", nil); err != nil || len(got) != 2 {
+			t.Errorf("CallAs = %v, %v", got, err)
+		}
+		var te *mcp.ToolError
+		if _, err := mcp.CallAs[point](t.Context(), s, "result", nil); !errors.As(err, &te) || te.Tool != "result" {
+			t.Errorf("CallAs of a failure = %v, want a ToolError", err)
+		}
+		if _, err := mcp.CallAs[point](t.Context(), s, "string", nil); err == nil {
+			t.Error("CallAs of a text that is no JSON is no error")
+		}
+	})
+}
+
+// T-60 to T-68: content that a revision lacks becomes the nearest thing it has.
+func TestContentEverywhere(t *testing.T) {
+	mcptest.LeakCheck(t)
+	half := 0.5
+	notes := &mcp.Annotations{Audience: []string{"user"}, Priority: &half, LastModified: "2026-01-02T03:04:05Z"}
+	meta := mcp.Meta{"example.com/k": json.RawMessage(`{"v":1}`)}
+	all := []mcp.Content{
+		mcp.TextContent{Text: "t", Annotations: notes, Meta: meta},
+		mcp.ImageContent{Data: []byte{0, 255}, MIMEType: "image/png", Annotations: notes, Meta: meta},
+		mcp.AudioContent{Data: []byte("sound"), MIMEType: "audio/wav"},
+		mcp.ResourceLink{Resource: mcp.Resource{URI: "file:///a", Name: "a", Title: "A", MIMEType: "text/plain", Size: 3, Icons: []mcp.Icon{{Src: "https://example.com/i.png"}}, Meta: meta}},
+		mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: "file:///b", MIMEType: "text/plain", Text: "", Meta: meta}, Annotations: notes, Meta: meta},
+		mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: "file:///c", Blob: []byte{}}},
+	}
+	newServer := func() *mcp.Server {
+		s := &mcp.Server{Name: "s", Version: "1"}
+		mcp.AddTool(s, mcp.Tool{Name: "all"}, func(context.Context, struct{}) ([]mcp.Content, error) { return all, nil })
+		mcp.AddPrompt(s, mcp.Prompt{Name: "all"}, func(context.Context, struct{}) ([]mcp.PromptMessage, error) {
+			var ms []mcp.PromptMessage
+			for _, c := range all {
+				ms = append(ms, mcp.PromptMessage{Role: "assistant", Content: c})
+			}
+			return ms, nil
+		})
+		return s
+	}
+	mcptest.Every(t, newServer, nothing, func(t *testing.T, s *mcp.Session) {
+		want := append([]mcp.Content(nil), all...)
+		rev := s.Revision()
+		if rev < mcp.V2025_11_25 {
+			link := all[3].(mcp.ResourceLink)
+			link.Icons = nil
+			want[3] = link
+		}
+		if rev < mcp.V2025_06_18 {
+			old := &mcp.Annotations{Audience: notes.Audience, Priority: notes.Priority}
+			want[0] = mcp.TextContent{Text: "t", Annotations: old}
+			want[1] = mcp.ImageContent{Data: []byte{0, 255}, MIMEType: "image/png", Annotations: old}
+			want[3] = mcp.TextContent{Text: "a: file:///a"}
+			want[4] = mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: "file:///b", MIMEType: "text/plain"}, Annotations: old}
+		}
+		if rev < mcp.V2025_03_26 {
+			want[2] = mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: "data:audio", MIMEType: "audio/wav", Blob: []byte("sound")}}
+		}
+		res, err := s.CallTool(t.Context(), "all", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, res.Content); d != "" {
+			t.Errorf("tool content (-want +got):\n%s", d)
+		}
+		prompt, err := s.Prompt(t.Context(), "all", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []mcp.Content
+		for _, m := range prompt.Messages {
+			got = append(got, m.Content)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("prompt content (-want +got):\n%s", d)
+		}
+	})
+}
+
+// T-62, T-63: a structured value that nobody put into words is not lost.
+func TestStructuredWithoutText(t *testing.T) {
+	newServer := func() *mcp.Server {
+		return one(func(_ context.Context, in text) (*mcp.ToolResult, error) {
+			return &mcp.ToolResult{Structured: json.RawMessage(in.Text)}, nil
+		})
+	}
+	mcptest.Every(t, newServer, nothing, func(t *testing.T, s *mcp.Session) {
+		for value, since := range map[string]mcp.Revision{`{"a":1}`: mcp.V2025_06_18, `[1]`: mcp.V2026_07_28, `null`: mcp.V2026_07_28} {
+			res, err := s.CallTool(t.Context(), "ask", text{value})
+			if err != nil {
+				t.Errorf("%s: %v", value, err)
+				continue
+			}
+			if s.Revision() >= since {
+				if string(res.Structured) != value || len(res.Content) != 0 {
+					t.Errorf("%s = %+v", value, res)
+				}
+			} else if res.Text() != value || res.Structured != nil {
+				t.Errorf("%s = %+v, want it as text", value, res)
+			}
+		}
+	})
+}
+
+// T-64 to T-66: descriptions in lists lose what a revision lacks, and T-65 moves a
+// tool's title among the annotations.
+func TestToolDescriptionsEverywhere(t *testing.T) {
+	yes := true
+	def := mcp.Tool{
+		Name: "full", Title: "Full", Description: "has everything",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string","x-own":[1,2]}},"x-other":true}`),
+		Annotations: &mcp.ToolAnnotations{ReadOnly: &yes}, Icons: []mcp.Icon{{Src: "https://example.com/i.png", Sizes: []string{"any"}}},
+		Meta: mcp.Meta{"example.com/k": json.RawMessage(`1`)},
+	}
+	newServer := func() *mcp.Server {
+		s := &mcp.Server{Name: "s", Title: "Server", Version: "1"}
+		mcp.AddTool(s, def, func(context.Context, json.RawMessage) (string, error) { return "", nil })
+		return s
+	}
+	mcptest.Every(t, newServer, nothing, func(t *testing.T, s *mcp.Session) {
+		want := def
+		rev := s.Revision()
+		if rev < mcp.V2025_11_25 {
+			want.Icons = nil
+		}
+		if rev < mcp.V2025_06_18 {
+			want.Title, want.Meta = "", nil
+			want.Annotations = &mcp.ToolAnnotations{ReadOnly: &yes, Title: "Full"}
+		}
+		if rev < mcp.V2025_03_26 {
+			want.Annotations = nil
+		}
+		for got, err := range s.Tools(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(&want, got); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		}
+	})
+}
+
+// TOOL-26, SEP-1303: errors of a tool, faults of arguments, errors of the protocol.
+func TestToolErrorsEverywhere(t *testing.T) {
+	mcptest.LeakCheck(t)
+	newServer := func() *mcp.Server {
+		s := &mcp.Server{Name: "s", Version: "1"}
+		mcp.AddTool(s, mcp.Tool{Name: "shape"}, func(context.Context, shapes) (string, error) { return "ok", nil })
+		mcp.AddTool(s, mcp.Tool{Name: "fail"}, func(context.Context, struct{}) (string, error) { return "", errors.New("no paper left") })
+		mcp.AddTool(s, mcp.Tool{Name: "rpc"}, func(context.Context, struct{}) (string, error) {
+			return "", fmt.Errorf("wrapped: %w", &mcp.Error{Code: 1234, Message: "own code", Data: json.RawMessage(`{"k":[1]}`)})
+		})
+		if err := s.HandleTool(mcp.Tool{Name: "untyped", InputSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer","minimum":3}},"required":["n"]}`)},
+			func(_ context.Context, c *mcp.ToolCall) (*mcp.ToolResult, error) {
+				return &mcp.ToolResult{Content: []mcp.Content{mcp.Text(c.Name + string(c.Arguments))}}, nil
+			}); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	mcptest.Every(t, newServer, nothing, func(t *testing.T, s *mcp.Session) {
+		res, err := s.CallTool(t.Context(), "fail", nil)
+		if err != nil || !res.IsError || res.Text() != "no paper left" {
+			t.Errorf("fail = %+v, %v", res, err)
+		}
+		faults := map[string]any{
+			"name":        map[string]any{},
+			"points[1].y": map[string]any{"name": "n", "points": []any{map[string]any{"x": 1, "y": 2}, map[string]any{"x": 1, "y": "2"}}},
+			"kind":        map[string]any{"name": "n", "kind": "other"},
+			"points":      map[string]any{"name": "n", "points": []point{{}, {}, {}}},
+			"meta.k":      map[string]any{"name": "n", "meta": map[string]any{"k": 1}},
+			"extra":       map[string]any{"name": "n", "extra": 1},
+			"Name":        map[string]any{"Name": "n", "name": "n"},
+		}
+		for path, args := range faults {
+			res, err := s.CallTool(t.Context(), "shape", args)
+			if err != nil || !res.IsError || !strings.Contains(res.Text(), path) {
+				t.Errorf("shape with a fault at %s = %+v, %v; want a tool error that names it", path, res, err)
+			}
+		}
+		both, err := s.CallTool(t.Context(), "shape", map[string]any{"kind": "other", "points": 3})
+		if err != nil || !strings.Contains(both.Text(), "kind") || !strings.Contains(both.Text(), "points") || !strings.Contains(both.Text(), "name") {
+			t.Errorf("three faults at once = %+v, %v", both, err)
+		}
+		res, err = s.CallTool(t.Context(), "untyped", map[string]int{"n": 2})
+		if err != nil || !res.IsError || !strings.Contains(res.Text(), "n") {
+			t.Errorf("untyped = %+v, %v", res, err)
+		}
+		if got, err := mcp.CallAs[string](t.Context(), s, "untyped", map[string]int{"n": 3}); err != nil || got != `untyped{"n":3}` {
+			t.Errorf("untyped = %q, %v", got, err)
+		}
+		var rpc *mcp.Error
+		if _, err := s.CallTool(t.Context(), "rpc", nil); !errors.As(err, &rpc) || rpc.Code != 1234 || rpc.Message != "own code" || string(rpc.Data) != `{"k":[1]}` {
+			t.Errorf("rpc = %v", err)
+		}
+		if _, err := s.CallTool(t.Context(), "none", nil); !errors.Is(err, &mcp.Error{Code: mcp.CodeInvalidParams}) {
+			t.Errorf("an unknown tool = %v, want %d", err, mcp.CodeInvalidParams)
+		}
+		if _, err := s.Prompt(t.Context(), "none", nil); err == nil {
+			t.Error("an unknown prompt is no error")
+		}
+		if _, err := s.CallTool(t.Context(), "shape", 3); err == nil {
+			t.Error("arguments that are no object are no error")
+		}
+	})
+}
+
+// What cannot be registered says so at once.
+func TestRegistrationErrors(t *testing.T) {
+	s := &mcp.Server{Name: "s"}
+	panics := func(name string, f func()) {
+		t.Helper()
+		defer func() {
+			if recover() == nil {
+				t.Errorf("%s does not panic", name)
+			}
+		}()
+		f()
+	}
+	panics("a tool without a name", func() {
+		mcp.AddTool(s, mcp.Tool{}, func(context.Context, struct{}) (string, error) { return "", nil })
+	})
+	panics("arguments without a schema", func() {
+		mcp.AddTool(s, mcp.Tool{Name: "x"}, func(context.Context, struct{ C chan int }) (string, error) { return "", nil })
+	})
+	panics("a result without a schema", func() {
+		mcp.AddTool(s, mcp.Tool{Name: "x"}, func(context.Context, struct{}) (func(), error) { return nil, nil })
+	})
+	panics("a prompt with an argument that is no text", func() {
+		mcp.AddPrompt(s, mcp.Prompt{Name: "x"}, func(context.Context, struct{ N int }) (string, error) { return "", nil })
+	})
+	panics("a template that is none", func() {
+		mcp.AddResourceTemplate(s, mcp.ResourceTemplate{Name: "x", URITemplate: "a{b"}, func(context.Context, struct{}) (string, error) { return "", nil })
+	})
+	if err := s.HandleTool(mcp.Tool{Name: "x", InputSchema: json.RawMessage(`{"type":7}`)}, nil); err == nil {
+		t.Error("HandleTool takes a schema that is none")
+	}
+}
