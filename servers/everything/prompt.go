@@ -44,13 +44,16 @@ func addPrompts(srv *mcp.Server) {
 			}, nil
 		})
 
-	mcp.AddPrompt(srv, mcp.Prompt{Name: "test_input_required_result_prompt", Description: "A prompt that asks for a name first (since 2026-07-28)."},
+	type subject struct {
+		Context string `json:"context" doc:"What the prompt should be about"`
+	}
+	mcp.AddPrompt(srv, mcp.Prompt{Name: "test_input_required_result_prompt", Description: "A prompt that asks the user what it should be about."},
 		func(ctx context.Context, _ none) (string, error) {
-			who, err := mcp.Elicit[named](ctx, "What is your name?", mcp.Key("user_name"))
+			about, err := mcp.Elicit[subject](ctx, "What should the prompt be about?", mcp.Key("user_context"))
 			if err != nil {
 				return "", err
 			}
-			return fmt.Sprintf("Greet %s.", who.Name), nil
+			return fmt.Sprintf("Tell me about %s.", about.Context), nil
 		})
 }
 
