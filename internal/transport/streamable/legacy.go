@@ -115,6 +115,8 @@ func (s *Server) call(p *response, r *http.Request, sess *session, msg *jsonrpc.
 	switch {
 	case errors.Is(reply.fault, ErrShutdown):
 		s.unavailable(p.w, msg.ID)
+	case errors.Is(reply.fault, ErrSessionEnded): // just now
+		refuseID(p.w, http.StatusNotFound, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: reply.fault.Error()})
 	case reply.fault != nil:
 		refuseID(p.w, http.StatusBadRequest, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: reply.fault.Error()})
 	case !ok:
