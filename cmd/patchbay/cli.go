@@ -35,7 +35,7 @@ type globals struct {
 	Server   string        `short:"s" placeholder:"SERVER" help:"A name of mcp.json, a built-in server or a URL."`
 	Config   string        `placeholder:"FILE" help:"Read this mcp.json; default: the one found from here."`
 	JSON     bool          `name:"json" help:"Print JSON, exactly what the server sent."`
-	Verbose  bool          `short:"v" help:"Show frames and the server's stderr; secrets are redacted."`
+	Verbose  bool          `short:"v" help:"Show frames, redacted, and the server's stderr."`
 	Quiet    bool          `short:"q" help:"No progress, log lines or warnings."`
 	Timeout  time.Duration `default:"1m" placeholder:"TIME" help:"Give up when nothing is heard for so long; 0: never."`
 	Revision string        `placeholder:"DATE" help:"Speak only this revision, such as 2025-11-25."`

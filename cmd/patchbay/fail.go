@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -54,7 +55,7 @@ func (a *app) report(err error) int {
 		return exitOK
 	}
 	if errors.Is(err, errTool) {
-		a.talk.always(a.talk.paint("patchbay: ", "") + errTool.Error())
+		a.talk.always("patchbay: " + errTool.Error())
 		return exitAnswer
 	}
 	if a.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, a.ctx.Err())) {
@@ -99,7 +100,7 @@ func (a *app) explain(err error) *fault {
 	)
 	switch {
 	case errors.As(err, &bad):
-		out.err = fmt.Errorf("%w", bad)
+		out.err = bad
 	case errors.As(err, &status) && (status.Status == http.StatusUnauthorized || status.Status == http.StatusForbidden):
 		out.code = exitUnauthorized
 		out.err = fmt.Errorf("%s wants authorization: HTTP %d %s", a.serverName(), status.Status, http.StatusText(status.Status))
@@ -112,8 +113,9 @@ func (a *app) explain(err error) *fault {
 		out.code = exitUnreachable
 	case errors.As(err, &rpc):
 		out.code = exitAnswer
-		if rpc.Code == mcp.CodeMissingCapability && out.next == "" {
-			out.next = "the tool asks its caller something; answer with --on-sample @FILE or --root DIR"
+		out.err = fmt.Errorf("%s answered with an error: %s (code %d)", a.serverName(), clip(rpc.Message), rpc.Code)
+		if rpc.Code == mcp.CodeMissingCapability {
+			out.next = a.missingHint(rpc)
 		}
 	case errors.As(err, &status), errors.Is(err, context.DeadlineExceeded):
 		out.code = exitUnreachable
@@ -125,6 +127,27 @@ func (a *app) explain(err error) *fault {
 		out.next = a.reachHint(err)
 	}
 	return out
+}
+
+// missingHint names the flag that gives the capability which the server asks for.
+func (a *app) missingHint(rpc *mcp.Error) string {
+	required, _ := jsonx.Lookup(rpc.Data, "requiredCapabilities")
+	if _, ok := jsonx.Lookup(required, "roots"); ok {
+		return a.again("--root", "DIR")
+	}
+	if _, ok := jsonx.Lookup(required, "sampling"); ok {
+		return a.again("--on-sample", "@FILE")
+	}
+	return ""
+}
+
+// clip bounds the text of a peer.
+func clip(s string) string {
+	const most = 2000
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
 }
 
 // lastLines returns the last n lines of s.

@@ -31,7 +31,7 @@ var examples = map[string][]string{
 	"prompts":   {"patchbay prompts -s everything", "patchbay prompts test_prompt_with_arguments -s everything"},
 	"prompt":    {"patchbay prompt everything/test_prompt_with_arguments arg1=one arg2=two"},
 	"discover":  {"patchbay discover -s everything", "patchbay discover --json -- npx -y @modelcontextprotocol/server-everything"},
-	"raw":       {"patchbay raw tools/list -s everything", "patchbay raw tools/call '{\"name\": \"echo\", \"arguments\": {\"message\": \"hi\"}}' -s everything"},
+	"raw":       {"patchbay raw tools/list -s everything", "patchbay raw tools/call '{\"name\": \"test_simple_text\"}' -s everything"},
 	"serve":     {"patchbay serve everything", "patchbay serve everything --http 127.0.0.1:7420"},
 	"up":        {"patchbay up", "patchbay up --config ~/mcp.json --http 127.0.0.1:0", "patchbay up -- npx -y @modelcontextprotocol/server-memory"},
 	"version":   {"patchbay version --json"},
@@ -58,20 +58,20 @@ var details = map[string]string{
 Questions of the server are asked here, or answered by --on-elicit, --on-sample
 and --root. The result's text is printed as it is, else its structure as JSON.`,
 	"read": `Text is printed. Bytes go to --output, or as they are to a file or pipe.`,
-	"up": `Starts every server of mcp.json, or the built-in ones if there is no such file, and
-offers all of them as one MCP endpoint. Tools and prompts are named SERVER_NAME.
+	"up": `Starts every server of mcp.json, or the built-in ones if there is no such file,
+and offers all as one MCP endpoint. Tools and prompts are named SERVER_NAME.
 A server that fails does not stop the others; it is tried again. ctrl-C ends
 everything within 5 seconds.`,
 	"discover": `It tells the revision spoken, how it was found, and what the server offers.`,
 	"serve": `Without --http the server speaks over stdio, for hosts that start it. With it,
-it speaks Streamable HTTP at http://ADDR/mcp until ctrl-C; port 0 takes a free one.
+it speaks Streamable HTTP at http://ADDR/mcp until ctrl-C. Port 0 is any.
 What stands after -- goes to the server untouched.`,
 	"raw": `The params are an object. They are sent in the form of revision 2026-07-28, and
 converted to what the server speaks.`,
 }
 
-const helpServer = `SERVER is -s NAME, -s URL, or -- COMMAND ARGS to start one over stdio. NAME is one
-of mcp.json or built in. Without any, it is the only server of mcp.json.
+const helpServer = `SERVER is -s NAME (of mcp.json, or built in), -s URL, or -- COMMAND ARGS to
+start one over stdio. Without any, it is the only server of mcp.json.
 `
 
 const helpExits = `Exit codes

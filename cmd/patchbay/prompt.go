@@ -33,7 +33,7 @@ func (c *promptCmd) Run(a *app) error {
 	}
 	raw, err := p.Raw(a.ctx, "prompts/get", params, a.listening()...)
 	if err != nil {
-		return &fault{err: err, next: a.other("prompts")}
+		return &fault{err: err, next: a.other("prompts", c.Name)}
 	}
 	if a.JSON {
 		a.print(string(raw))

@@ -47,7 +47,7 @@ func (c *promptsCmd) Run(a *app) error {
 	for _, arg := range d.Arguments {
 		name := "  " + arg.Name
 		if arg.Required {
-			name += " *"
+			name += requiredMark
 		}
 		rows = append(rows, row{name, about(arg.Name, arg.Title, arg.Description)})
 	}

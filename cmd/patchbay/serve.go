@@ -17,7 +17,7 @@ type serveCmd struct {
 	Name     string   `arg:"" help:"Name of a built-in server."`
 	Args     []string `arg:"" optional:"" name:"flags" help:"Flags of the server."`
 	HTTP     string   `name:"http" placeholder:"ADDR" help:"Serve Streamable HTTP on this address; default: stdio."`
-	Insecure bool     `name:"insecure-no-auth" help:"Serve on an address that others reach, without authentication."`
+	Insecure bool     `name:"insecure-no-auth" help:"Serve where others can reach it, unauthenticated."`
 }
 
 // shutdownTime bounds the end of serving: calls in progress may finish until then.
@@ -86,6 +86,9 @@ func (a *app) listen(srv *mcp.Server, address string, insecure bool) (*web, erro
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
+	}
+	if tcp, ok := listener.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
+		a.talk.always("patchbay: warning: everybody who reaches " + listener.Addr().String() + " can use the server, without authentication")
 	}
 	mux := http.NewServeMux()
 	mux.Handle(endpoint, srv)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -95,7 +96,7 @@ func (a *app) fields(form *schema.Form) {
 		f := &form.Fields[i]
 		name := "  " + f.Name
 		if f.Required {
-			name += " *"
+			name += requiredMark
 		}
 		text := kindOf(f)
 		if more := about(f.Name, f.Title, f.Description); more != "" {
@@ -105,6 +106,9 @@ func (a *app) fields(form *schema.Form) {
 	}
 	a.rows(rows)
 }
+
+// requiredMark stands behind the name of an argument that must be given.
+const requiredMark = " *"
 
 // rows prints arguments, each description wrapped beside its name.
 func (a *app) rows(rows []row) {
@@ -126,7 +130,9 @@ func (a *app) rows(rows []row) {
 			a.print(a.paint(pad(name, first), "1") + "  " + text)
 		}
 	}
-	a.print(pad("", first) + "  (* required)")
+	if slices.ContainsFunc(rows, func(r row) bool { return strings.HasSuffix(r.name, requiredMark) }) {
+		a.print("\n  (* required)")
+	}
 }
 
 // kindOf words what a field takes.

@@ -18,7 +18,7 @@ import (
 // upCmd serves every server of mcp.json, or the built-in ones, behind one endpoint.
 type upCmd struct {
 	HTTP     string `name:"http" default:"127.0.0.1:7420" placeholder:"ADDR" help:"Listen here; port 0: any free one."`
-	Insecure bool   `name:"insecure-no-auth" help:"Allow an address that other machines reach, without authentication."`
+	Insecure bool   `name:"insecure-no-auth" help:"Serve where others can reach it, unauthenticated."`
 }
 
 const (

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// testRun names what the test binary is to be, when a test starts it again.
+const testRun = "PATCHBAY_TEST_RUN"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(testRun) {
+	case "patchbay":
+		main()
+	case "stub":
+		stub()
+		return
+	}
+	testscript.Main(m, map[string]func(){"patchbay": main, "stub": stub})
+}
+
+// stub is a server to be started by the tests, with what the built-in ones lack.
+func stub() {
+	if len(os.Args) > 1 && os.Args[1] == "die" {
+		fmt.Fprintln(os.Stderr, "stub: no configuration\nstub: giving up")
+		os.Exit(3)
+	}
+	fmt.Fprintln(os.Stderr, "stub: hello")
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	newStub().ServeStdio(ctx)
+}
+
+func newStub() *mcp.Server {
+	s := &mcp.Server{Name: "stub", Version: "7", Limits: mcp.Limits{PageSize: 2}}
+	object := func(name, description, properties string) mcp.Tool {
+		return mcp.Tool{Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object","properties":` + properties + `}`)}
+	}
+	handle := func(t mcp.Tool, h mcp.ToolHandler) {
+		if err := s.HandleTool(t, h); err != nil {
+			panic(err)
+		}
+	}
+	text := func(s string) *mcp.ToolResult { return &mcp.ToolResult{Content: []mcp.Content{mcp.Text(s)}} }
+	handle(object("args", "Returns its arguments as they came.\n\nNot more.", `{
+		"count": {"type": "integer", "minimum": 1},
+		"ratio": {"type": "number"},
+		"on": {"type": "boolean"},
+		"size": {"type": "string", "enum": ["small", "large"]},
+		"tags": {"type": "array", "items": {"type": "string"}},
+		"primes": {"type": "array", "items": {"type": "integer"}},
+		"text": {"type": "string"},
+		"more": {"type": "object"}
+	}`), func(_ context.Context, call *mcp.ToolCall) (*mcp.ToolResult, error) { return text(string(call.Arguments)), nil })
+	handle(object("free", "Takes anything.", `{}`), func(_ context.Context, call *mcp.ToolCall) (*mcp.ToolResult, error) {
+		return &mcp.ToolResult{Structured: call.Arguments}, nil
+	})
+	handle(object("colour", "Returns text that a terminal would obey.", `{}`), func(context.Context, *mcp.ToolCall) (*mcp.ToolResult, error) {
+		return text("\x1b[31mred\x1b[0m"), nil
+	})
+	handle(object("exit", "Ends the process.", `{}`), func(context.Context, *mcp.ToolCall) (*mcp.ToolResult, error) {
+		fmt.Fprintln(os.Stderr, "stub: the disk is full")
+		os.Exit(9)
+		return nil, nil
+	})
+	handle(object("hang", "Waits until it is cancelled.", `{"ready": {"type": "string"}}`), func(ctx context.Context, call *mcp.ToolCall) (*mcp.ToolResult, error) {
+		var in struct{ Ready string }
+		if err := json.Unmarshal(call.Arguments, &in); err != nil {
+			return nil, err
+		}
+		if in.Ready != "" {
+			if err := os.WriteFile(in.Ready, nil, 0o600); err != nil {
+				return nil, err
+			}
+		}
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	})
+	return s
+}
+
+// TestScripts runs the program as a person does: each script says what is typed, what
+// is printed where, and the exit code.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(e *testscript.Env) error {
+			home := filepath.Join(e.WorkDir, "home")
+			e.Setenv("HOME", home)
+			e.Setenv("XDG_CONFIG_HOME", filepath.Join(home, ".config"))
+			e.Setenv("AppData", home)
+			e.Setenv("COLUMNS", "80")
+			wants := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Authorization") != "Bearer secret-token" {
+					http.Error(w, "who are you?", http.StatusUnauthorized)
+					return
+				}
+				stubHTTP.ServeHTTP(w, r)
+			})
+			srv := httptest.NewServer(wants)
+			e.Defer(srv.Close)
+			e.Setenv("LOCKED", srv.URL+"/mcp")
+			free, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return err
+			}
+			e.Setenv("FREE", free.Addr().String())
+			return free.Close()
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "listening": listening},
+	})
+}
+
+var stubHTTP = newStub()
+
+// exits runs a command and checks its exit code: exits CODE COMMAND ARGS.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	if err != nil {
+		ts.Fatalf("exits: %v", err)
+	}
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("exits: %v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("%s exited with %d, want %d", strings.Join(args[1:], " "), got, want)
+	}
+}
+
+// listening waits until somebody listens on an address.
+func listening(ts *testscript.TestScript, _ bool, args []string) {
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		c, err := net.DialTimeout("tcp", args[0], time.Second)
+		if err == nil {
+			c.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("nobody listens on %s: %v", args[0], err)
+		}
+		time.Sleep(10 * time.Millisecond) // another process tells nobody
+	}
+}
