@@ -101,6 +101,7 @@ func runGuard(ctx context.Context, args []string, stderr io.Writer) int {
 	for {
 		select {
 		case err := <-ended:
+			endGroup(group)
 			return statusOf(err)
 		case <-term:
 			term, forward = nil, time.After(forwardAfter)
@@ -115,6 +116,17 @@ func runGuard(ctx context.Context, args []string, stderr io.Writer) int {
 			syscall.Kill(-group, syscall.SIGKILL) // this process too
 		}
 	}
+}
+
+// endGroup kills what is left of the group when the command has ended. The end of the
+// parent may be why it has, so this must not wait for news of that. To live on and
+// tell the command's status, the guard goes over to the group of its parent; if that
+// is impossible the parent is gone, and nobody asks.
+func endGroup(group int) {
+	if parents, err := syscall.Getpgid(os.Getppid()); err == nil && parents != group {
+		syscall.Setpgid(0, parents) // if it fails, the next line ends this process too
+	}
+	syscall.Kill(-group, syscall.SIGKILL)
 }
 
 // statusOf returns the exit code of a command, as a shell would.

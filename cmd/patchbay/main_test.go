@@ -69,7 +69,9 @@ func newStub() *mcp.Server {
 		"primes": {"type": "array", "items": {"type": "integer"}},
 		"text": {"type": "string"},
 		"more": {"type": "object"}
-	}`), func(_ context.Context, call *mcp.ToolCall) (*mcp.ToolResult, error) { return text(string(call.Arguments)), nil })
+	}`), func(_ context.Context, call *mcp.ToolCall) (*mcp.ToolResult, error) {
+		return text(string(call.Arguments)), nil
+	})
 	handle(object("free", "Takes anything.", `{}`), func(_ context.Context, call *mcp.ToolCall) (*mcp.ToolResult, error) {
 		return &mcp.ToolResult{Structured: call.Arguments}, nil
 	})
