@@ -87,6 +87,7 @@ func (d *dialog) read(prompt string) (string, error) {
 		d.say("\n")
 		return "", cancelled
 	case err != nil:
+		d.say("\n")
 		return "", err
 	}
 	switch strings.TrimSpace(text) {
@@ -113,11 +114,11 @@ func (d *dialog) form(message string, raw json.RawMessage) (*mcp.ElicitResult, e
 	d.intro(message)
 	enter := ""
 	for i := range form.Fields {
-		if form.Fields[i].Default != nil {
-			enter = "Enter takes the [default], "
+		if f := &form.Fields[i]; f.Default != nil || !f.Required {
+			enter = "Enter takes what is in [brackets], or skips what is optional; "
 		}
 	}
-	d.say(d.paint("("+enter+":decline refuses, :cancel or ctrl-D dismisses)", "2") + "\n")
+	d.say(d.paint(wrap("("+enter+":decline refuses, :cancel or ctrl-D dismisses)", d.width), "2") + "\n")
 	if len(form.Fields) == 0 {
 		return d.agree("Agree? [y/n] ", nil)
 	}
@@ -153,7 +154,7 @@ func (d *dialog) review(form *schema.Form, values map[string]json.RawMessage) (*
 		f := &form.Fields[i]
 		text := d.paint("(left out)", "2")
 		if v, ok := values[f.Name]; ok {
-			text = visible(plain(v))
+			text = visible(shownValue(f, v))
 		}
 		d.say("  " + pad(label(f), wide) + "  " + text + "\n")
 	}
@@ -204,7 +205,7 @@ func (d *dialog) field(f *schema.Field, values map[string]json.RawMessage) error
 		d.say(d.paint(" (optional)", "2"))
 	}
 	d.say("\n")
-	if text := strings.TrimSpace(f.Description); text != "" && text != f.Title {
+	if text := strings.TrimSpace(f.Description); !sameWords(text, label(f)) && text != "" {
 		d.say(wrap("  "+oneLine(text), d.width) + "\n")
 	}
 	many := f.Kind == schema.MultiEnum
@@ -223,6 +224,11 @@ func (d *dialog) field(f *schema.Field, values map[string]json.RawMessage) error
 	default:
 		prompt += kindOf(without(f))
 	}
+	// What has a default cannot be left out: it gets the default again.
+	removable := !f.Required && f.Default == nil
+	if has && removable {
+		d.say(d.paint("  (:skip leaves it out)", "2") + "\n")
+	}
 	if has {
 		prompt += " [" + oneLine(shownValue(f, def)) + "]"
 	}
@@ -231,6 +237,10 @@ func (d *dialog) field(f *schema.Field, values map[string]json.RawMessage) error
 		text, err := d.read(prompt)
 		if err != nil {
 			return err
+		}
+		if strings.TrimSpace(text) == ":skip" && removable {
+			delete(values, f.Name)
+			return nil
 		}
 		if text == "" {
 			switch {
@@ -287,7 +297,13 @@ func shownValue(f *schema.Field, v json.RawMessage) string {
 		if json.Unmarshal(v, &values) == nil {
 			var names []string
 			for _, e := range values {
-				names = append(names, plain(e))
+				name := plain(e)
+				for _, o := range f.Options {
+					if string(o.Value) == string(e) {
+						name = o.Title
+					}
+				}
+				names = append(names, name)
 			}
 			return strings.Join(names, ", ")
 		}

@@ -135,17 +135,19 @@ func (a *app) table(rows []row, none string) {
 // and the beginning of its description.
 func about(name, title, description string) string {
 	title, description = strings.TrimSpace(title), strings.TrimSpace(description)
-	same := func(a, b string) bool {
-		fold := strings.NewReplacer("_", " ", "-", " ", ".", " ")
-		return strings.EqualFold(fold.Replace(a), fold.Replace(b))
-	}
 	switch {
-	case title == "" || same(title, name):
+	case title == "" || sameWords(title, name):
 		return description
 	case description == "":
 		return title
 	}
 	return title + ": " + description
+}
+
+// sameWords reports whether a title says no more than a name.
+func sameWords(title, name string) bool {
+	fold := strings.NewReplacer("_", " ", "-", " ", ".", " ")
+	return strings.EqualFold(fold.Replace(title), fold.Replace(name))
 }
 
 // items prints a list of one kind.

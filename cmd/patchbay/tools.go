@@ -78,10 +78,10 @@ func pick(items []json.RawMessage, name string) (raw json.RawMessage, names []st
 
 // head prints what an entry is.
 func (a *app) head(name, title, description string) {
-	if title = oneLine(title); title != "" && title != name {
-		title = "  " + title
-	} else {
+	if title = oneLine(title); title == "" || sameWords(title, name) {
 		title = ""
+	} else {
+		title = "  " + title
 	}
 	a.print(a.paint(oneLine(name), "1") + title)
 	if description = strings.TrimSpace(description); description != "" {

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// atTerminal runs the program as if a person sat at a terminal without colours and
+// typed input.
+func atTerminal(t *testing.T, input string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	t.Setenv("HOME", t.TempDir()) // no configuration of the person who runs the tests
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	var out, talk strings.Builder
+	a := newApp(t.Context(), strings.NewReader(input), &out, &talk)
+	a.tty = terminals{in: true, out: true, err: true, width: 80, errWidth: 80}
+	a.talk.width = 80
+	code = a.run(args)
+	return out.String(), talk.String(), code
+}
+
+// TestFormInTerminal fills in a form of every kind of field, with mistakes, and
+// changes an answer before it is sent.
+//
+// Ledger: ELIC-26-003, ELIC-26-004, ELIC-26-005, ELIC-26-014, ELIC-2506-003.
+func TestFormInTerminal(t *testing.T) {
+	input := strings.Join([]string{
+		"2",              // untitledSingle by number
+		"nope", "second", // titledSingle by nothing there is, by the wrong name,
+		"Second option",         // and by its title
+		"",                      // legacyEnum is left out
+		"1, option3",            // untitledMulti by number and name
+		"value1",                // titledMulti by value
+		"edit",                  // not yet
+		"", ":skip", "", "", "", // the second is left out
+		"y",
+	}, "\n") + "\n"
+	stdout, stderr, code := atTerminal(t, input, "call", "everything/test_elicitation_sep1330_enums")
+	golden(t, "enums", stderr)
+	want := `Elicitation completed: action=accept, content={"titledMulti":["value1"],"untitledMulti":["option1","option3"],"untitledSingle":"option2"}` + "\n"
+	if stdout != want || code != 0 {
+		t.Errorf("printed %q with exit code %d, want %q with 0", stdout, code, want)
+	}
+}
+
+// TestDefaultsInTerminal takes the defaults of a form by Enter alone (ELIC-26-014), and
+// sees that what does not fit is asked again.
+func TestDefaultsInTerminal(t *testing.T) {
+	stdout, stderr, code := atTerminal(t, "\nold\n31\n\n\n\n\n", "call", "everything/test_elicitation_sep1034_defaults")
+	golden(t, "defaults", stderr)
+	if code != 0 || !strings.Contains(stdout, `action=accept`) || !strings.Contains(stdout, `"age":31`) {
+		t.Errorf("printed %q with exit code %d, want the defaults but for the age", stdout, code)
+	}
+}
+
+// TestRefusalInTerminal refuses and dismisses questions at every place (ELIC-26-004).
+func TestRefusalInTerminal(t *testing.T) {
+	tests := []struct{ name, input, want string }{
+		{"word for decline", ":decline\n", "action=decline"},
+		{"word for cancel", "Ada\n:cancel\n", "action=cancel"},
+		{"end of input", "", "action=cancel"},
+		{"end of input later", "Ada\n", "action=cancel"},
+		{"no at the review", "Ada\nada@example.com\nn\n", "action=decline"},
+		{"cancel at the review", "Ada\nada@example.com\n:cancel\n", "action=cancel"},
+		{"accepted", "Ada\nada@example.com\n\n", "action=accept"},
+		{"a word in the text is text", ":decline me\nada@example.com\n\n", "action=accept"},
+		{"nothing where something is required", "\nAda\nada@example.com\n\n", "action=accept"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, revision := range []string{"2025-06-18", "2026-07-28"} {
+				stdout, stderr, _ := atTerminal(t, tt.input, "call", "everything/test_elicitation", "message=Who?", "--revision", revision)
+				if !strings.Contains(stdout, tt.want) {
+					t.Errorf("%s: typed %q, printed %q, want %s in it; the dialog was:\n%s", revision, tt.input, stdout, tt.want, stderr)
+				}
+			}
+		})
+	}
+}
+
+// TestPageInTerminal shows a page to visit and asks for consent.
+//
+// Ledger: ELIC-26-006, ELIC-26-037, ELIC-26-038, ELIC-26-040.
+func TestPageInTerminal(t *testing.T) {
+	page := "https://login.example.com/start?id=1"
+	for input, want := range map[string]string{"y\n": "agreed", "what\nn\n": "did not want", "": "did not want"} {
+		stdout, stderr, _ := atTerminal(t, input, "call", "everything/visit_page", "url="+page)
+		if !strings.Contains(stderr, "\n  "+page+"\n") || !strings.Contains(stderr, "a page of login.example.com.") {
+			t.Errorf("the question %q does not show the whole URL and its host", stderr)
+		}
+		if !strings.Contains(stdout, want) && !(input == "y\n" && !strings.Contains(stdout, "did not want")) {
+			t.Errorf("typed %q, printed %q, want %q in it", input, stdout, want)
+		}
+	}
+}
+
+// TestSuspiciousPages warns of URLs that deceive (ELIC-26-035, ELIC-26-041).
+func TestSuspiciousPages(t *testing.T) {
+	tests := []struct {
+		url  string
+		want int
+	}{
+		{"https://example.com/a", 0},
+		{"http://localhost:8080/a", 0},
+		{"http://127.0.0.1/a", 0},
+		{"http://example.com/a", 1},
+		{"https://xn--pple-43d.com/", 1},
+		{"https://аpple.com/", 1}, // the first letter is Cyrillic
+		{"https://bank.example@evil.example/", 1},
+		{"file://host/etc/passwd", 1},
+	}
+	for _, tt := range tests {
+		u, err := url.Parse(tt.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := suspicions(u); len(got) != tt.want {
+			t.Errorf("suspicions(%q) = %q, want %d", tt.url, got, tt.want)
+		}
+	}
+}
+
+// TestTerminalIsNotObeyed shows text of a server that would move the cursor or change
+// colours as what it is.
+func TestTerminalIsNotObeyed(t *testing.T) {
+	stdout, _, _ := atTerminal(t, "", "call", "everything/echo", `{"message":"\u001b[31mred\u009b2J\u202e"}`)
+	if strings.ContainsAny(stdout, "\x1b\u009b\u202e") {
+		t.Errorf("printed %q to a terminal, want no control characters", stdout)
+	}
+	if !strings.Contains(stdout, "␛[31mred") {
+		t.Errorf("printed %q, want the text with a picture of the control character", stdout)
+	}
+}
+
+// TestInterruptedQuestion ends a question when its call is cancelled, though nobody
+// types anything.
+func TestInterruptedQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		typed, unblock := io.Pipe()
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		var said strings.Builder
+		d := &dialog{ctx: ctx, keys: newKeyboard(typed), say: func(s string) { said.WriteString(s) }, paint: func(s, _ string) string { return s }, server: "x"}
+		if _, err := d.page("Please?", "https://example.com/"); err != context.Canceled {
+			t.Errorf("the question ended with %v, want %v", err, context.Canceled)
+		}
+		close(d.keys.want)
+		unblock.Close()
+	})
+}
+
+// golden compares a dialog with a file. PATCHBAY_UPDATE=1 writes the file.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", "dialog", name+".txt")
+	if os.Getenv("PATCHBAY_UPDATE") != "" {
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("the dialog differs from %s (-want +got):\n%s", path, diff)
+	}
+}
