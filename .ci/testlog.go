@@ -1,9 +1,10 @@
 //go:build ignore
 
 // Testlog reads the output of "go test -json" and prints what a person wants of
-// it: the closing line of every package, and all that a failed test or package
-// said. It adds what it counted to a file, one "PASSED FAILED SKIPPED" line per
-// run, and exits 1 if anything failed.
+// it: the closing line of every package, lines that a test begins with
+// "report: ", and all that a failed test or package said. It adds what it
+// counted to a file, one "PASSED FAILED SKIPPED" line per run, and exits 1 if
+// anything failed.
 //
 //	go test -json ./... | go run .ci/testlog.go COUNTS
 package main
@@ -43,6 +44,10 @@ func main() {
 		case "build-fail":
 			bad = true
 		case "output":
+			if text, ok := strings.CutPrefix(e.Output, "report: "); ok {
+				fmt.Print("    ", text)
+				continue
+			}
 			said[key] = append(said[key], e.Output)
 			if e.Test == "" && closing(e.Output) && e.Output != "FAIL\n" {
 				fmt.Print(e.Output)

@@ -60,6 +60,12 @@ func node(t *testing.T) string {
 	return path
 }
 
+// nodePath is the environment variable that puts that Node first.
+func nodePath(t *testing.T) string {
+	t.Helper()
+	return "PATH=" + filepath.Dir(node(t)) + string(os.PathListSeparator) + os.Getenv("PATH")
+}
+
 // npmFile is the absolute path of a file in the npm folder.
 func npmFile(elem ...string) string {
 	path, err := filepath.Abs(filepath.Join(append([]string{"npm"}, elem...)...))
@@ -67,6 +73,12 @@ func npmFile(elem ...string) string {
 		panic(err)
 	}
 	return path
+}
+
+// npmProgram is the command that runs a program which npm installed.
+func npmProgram(t *testing.T, name string) []string {
+	t.Helper()
+	return []string{node(t), npmFile("node_modules", ".bin", name)}
 }
 
 // scriptServer is the command of a TypeScript server.

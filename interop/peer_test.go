@@ -49,57 +49,59 @@ func goServer(name string) func(wire) []string {
 	}
 }
 
-// startServer starts a command that prints an address on its first line, and
-// returns the address. The process, with all it started, ends with the test.
+// startServer starts a server that prints its address, and returns the first
+// address that it prints. What it says goes to the test's log. The process, with
+// all it started, ends with the test.
 func startServer(t *testing.T, command []string, env ...string) (address string) {
 	t.Helper()
 	cmd := exec.Command(command[0], command[1:]...)
+	ownGroup(cmd)
 	cmd.Env = append(os.Environ(), env...)
-	cmd.Stderr = logWriter(t, "server")
-	if _, err := cmd.StdinPipe(); err != nil { // held open: its end ends the server
+	r, w := io.Pipe()
+	cmd.Stdout, cmd.Stderr = w, w
+	if _, err := cmd.StdinPipe(); err != nil { // held open: its end ends some servers
 		t.Fatal(err)
 	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("start %q: %v", command, err)
 	}
-	startGroup(t, cmd)
-	lines := make(chan string, 1)
 	go func() {
-		sc := bufio.NewScanner(stdout)
-		for sc.Scan() {
-			if s := sc.Text(); strings.Contains(s, "http://") {
-				lines <- s
-				break
+		_ = cmd.Wait() // the test knows by what it printed, or did not
+		w.Close()
+	}()
+	found := make(chan string, 1)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer close(found)
+		for lines := bufio.NewReader(r); ; {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				return
+			}
+			t.Log("server: ", strings.TrimSuffix(line, "\n"))
+			if _, rest, ok := strings.Cut(line, "http://"); ok {
+				select {
+				case found <- "http://" + strings.Fields(rest)[0]:
+				default: // an address was found before
+				}
 			}
 		}
-		close(lines)
-		_, _ = io.Copy(io.Discard, stdout) // ends with the process
 	}()
+	t.Cleanup(func() {
+		endGroup(cmd)
+		<-ended
+	})
 	select {
-	case line, ok := <-lines:
+	case address, ok := <-found:
 		if !ok {
-			t.Fatalf("%q printed no address", command)
+			t.Fatalf("%q ended and printed no address", command)
 		}
-		return strings.Fields(line[strings.Index(line, "http://"):])[0]
+		return address
 	case <-time.After(20 * time.Second):
 		t.Fatalf("%q printed no address within 20 s", command)
 	}
 	return ""
-}
-
-// startGroup starts cmd in a process group of its own and ends the group with
-// the test.
-func startGroup(t *testing.T, cmd *exec.Cmd) {
-	t.Helper()
-	ownGroup(cmd)
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("start %q: %v", cmd.Args, err)
-	}
-	t.Cleanup(func() {
-		endGroup(cmd)
-		_ = cmd.Wait() // it was killed
-	})
 }
 
 // run runs a command to its end in a process group of its own and returns what
@@ -123,23 +125,4 @@ func inGroup(ctx context.Context, command []string) *exec.Cmd {
 	cmd.Cancel = func() error { endGroup(cmd); return nil }
 	cmd.WaitDelay = 2 * time.Second
 	return cmd
-}
-
-// logWriter passes lines on to the test's log.
-func logWriter(t *testing.T, name string) io.Writer {
-	r, w := io.Pipe()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		sc := bufio.NewScanner(r)
-		for sc.Scan() {
-			t.Logf("%s: %s", name, sc.Text())
-		}
-		_, _ = io.Copy(io.Discard, r) // a line too long to scan
-	}()
-	t.Cleanup(func() {
-		w.Close()
-		<-done
-	})
-	return w
 }
