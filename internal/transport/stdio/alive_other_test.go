@@ -1,0 +1,16 @@
+//go:build !linux
+
+package stdio
+
+import (
+	"os"
+	"syscall"
+)
+
+const diesWithParent = false
+
+// alive tells whether a process runs.
+func alive(pid int) bool {
+	p, err := os.FindProcess(pid)
+	return err == nil && p.Signal(syscall.Signal(0)) == nil
+}
