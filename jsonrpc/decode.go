@@ -191,17 +191,15 @@ func (d *decoder) value() (raw json.RawMessage) {
 
 // text takes the next value, which must be a string that is not empty.
 func (d *decoder) text(name string) string {
-	raw := d.value()
-	if d.syntax != nil {
+	if d.s.Kind() != '"' {
+		if d.value(); d.syntax == nil {
+			d.refuse(name + " is not a string")
+		}
 		return ""
 	}
-	if raw[0] != '"' {
-		d.refuse(name + " is not a string")
-		return ""
-	}
-	s, err := jsonx.Unquote(raw)
+	text, err := d.s.Text()
 	d.syntax = err
-	return s
+	return string(text)
 }
 
 func (d *decoder) message() {

@@ -23,25 +23,39 @@ func (s *Scanner) nameText(sp span) []byte {
 	return s.b[sp.off : sp.off+sp.n]
 }
 
-// addName remembers a name of the object f. It returns the name unescaped, and
-// false if the object had it.
-func (s *Scanner) addName(f *frame, at NameSpan) (name []byte, fresh bool) {
+// nameBit returns one of 64 bits for a name. It is cheap and no good hash: a
+// name whose bit no other has is new, and all others are compared.
+func nameBit(name []byte) uint64 {
+	n := len(name)
+	if n == 0 {
+		return 1
+	}
+	return 1 << ((uint(n)<<3 ^ uint(name[0]) ^ uint(name[n/2])<<1 ^ uint(name[n-1])<<2) & 63)
+}
+
+// addName remembers a name of the object f. It returns false if the object
+// had it.
+func (s *Scanner) addName(f *frame, at NameSpan) (fresh bool) {
 	sp := span{at.Start, at.End - at.Start}
 	if at.Escaped {
 		before := len(s.side)
 		s.side = appendUnescaped(s.side, s.b[at.Start:at.End])
 		sp = span{^before, len(s.side) - before}
 	}
-	name = s.nameText(sp)
+	name := s.nameText(sp)
 	known := s.names[f.names:]
 	if len(known) < few {
-		for _, k := range known {
-			if k.n == sp.n && bytes.Equal(s.nameText(k), name) {
-				return name, false
+		bit := nameBit(name)
+		if f.filter&bit != 0 {
+			for _, k := range known {
+				if k.n == sp.n && bytes.Equal(s.nameText(k), name) {
+					return false
+				}
 			}
 		}
+		f.filter |= bit
 		s.names = append(s.names, sp)
-		return name, true
+		return true
 	}
 	if !f.many {
 		f.many = true
@@ -57,11 +71,11 @@ func (s *Scanner) addName(f *frame, at NameSpan) (name []byte, fresh bool) {
 	}
 	slot := s.slot(*table, known, name)
 	if *slot != 0 {
-		return name, false
+		return false
 	}
 	*slot = uint32(len(known) + 1)
 	s.names = append(s.names, sp)
-	return name, true
+	return true
 }
 
 // nameTable is an open hash table of the names of one object. A slot holds 0,

@@ -53,6 +53,7 @@ type Scanner struct {
 	b      []byte
 	pos    int
 	max    int
+	open   int // objects and arrays around b that count towards max
 	frames []frame
 	names  []span // of all open objects, outermost first
 	side   []byte // text of names that were escaped
@@ -62,10 +63,11 @@ type Scanner struct {
 
 // frame is an object or array that is open.
 type frame struct {
-	names  int  // where the names of this object begin in Scanner.names
-	object bool // and not an array
-	begun  bool // the first member or element was reached
-	many   bool // the last of Scanner.tables is of this object
+	names  int    // where the names of this object begin in Scanner.names
+	filter uint64 // has the bit of every name of this object, see nameBit
+	object bool   // and not an array
+	begun  bool   // the first member or element was reached
+	many   bool   // the last of Scanner.tables is of this object
 }
 
 // NameSpan says where a member name stands in the input.
@@ -108,7 +110,12 @@ func (s *Scanner) Taken() int { return s.pos }
 
 // Kind returns the kind of the next value, as [KindOf] does, without checking
 // more than its first byte.
-func (s *Scanner) Kind() byte { return KindOf(s.b[s.Offset():]) }
+func (s *Scanner) Kind() byte {
+	if i := s.Offset(); i < len(s.b) {
+		return kinds[s.b[i]]
+	}
+	return 0
+}
 
 // Name says where the name stands that Member returned last.
 func (s *Scanner) Name() NameSpan { return s.name }
@@ -127,7 +134,7 @@ func (s *Scanner) Object() error {
 	if i >= len(s.b) || s.b[i] != '{' {
 		return &SyntaxError{i, "want an object"}
 	}
-	return asError(s.push(true))
+	return s.at(s.push(i, true))
 }
 
 // Array enters the next value, which must be an array.
@@ -136,230 +143,182 @@ func (s *Scanner) Array() error {
 	if i >= len(s.b) || s.b[i] != '[' {
 		return &SyntaxError{i, "want an array"}
 	}
-	return asError(s.push(false))
+	return s.at(s.push(i, false))
 }
 
-// asError keeps a nil *SyntaxError from becoming an error that is not nil.
-func asError(err *SyntaxError) error {
-	if err == nil {
-		return nil
+// at goes to the place next, unless err says that there is none.
+func (s *Scanner) at(next int, err *SyntaxError) error {
+	if err != nil {
+		return err
 	}
-	return err
+	s.pos = next
+	return nil
 }
 
 // Member goes to the next member of the object entered last and returns its
 // name, unescaped and good until the next call. The value must be taken or
 // entered next. At the end of the object Member leaves it and returns false.
 func (s *Scanner) Member() (name []byte, more bool, err error) {
-	name, more, fault := s.member()
-	return name, more, asError(fault)
+	next, more, fault := s.member(&s.frames[len(s.frames)-1], s.pos)
+	if fault != nil {
+		return nil, false, fault
+	}
+	s.pos = next
+	if !more {
+		return nil, false, nil
+	}
+	if s.name.Escaped {
+		return s.nameText(s.names[len(s.names)-1]), true, nil
+	}
+	return s.b[s.name.Start:s.name.End], true, nil
 }
 
 // Element goes to the next element of the array entered last, which must be
 // taken or entered next. At the end of the array Element leaves it and returns
 // false.
 func (s *Scanner) Element() (more bool, err error) {
-	more, fault := s.element()
-	return more, asError(fault)
+	next, more, fault := s.element(&s.frames[len(s.frames)-1], s.pos)
+	return more, s.at(next, fault)
 }
 
 // Value takes the next value whole, without the white space around it.
 func (s *Scanner) Value() (json.RawMessage, error) {
 	start := s.Offset()
-	if err := s.value(); err != nil {
+	next, err := s.value(start)
+	if err != nil {
 		return nil, err
 	}
-	return s.b[start:s.pos:s.pos], nil
+	s.pos = next
+	return s.b[start:next:next], nil
 }
 
+// Text takes the next value, which must be a string, and returns its text,
+// unescaped and good until the next call. It may be a sub-slice of the input.
+func (s *Scanner) Text() ([]byte, error) {
+	i := s.Offset()
+	if i >= len(s.b) || s.b[i] != '"' {
+		return nil, &SyntaxError{i, "want a string"}
+	}
+	next, escaped, err := scanString(s.b, i)
+	if err != nil {
+		return nil, err
+	}
+	s.pos = next
+	body := s.b[i+1 : next-1]
+	if !escaped {
+		return body, nil
+	}
+	// What is past the end of side belongs to nobody.
+	kept := len(s.side)
+	s.side = appendUnescaped(s.side, body)
+	body = s.side[kept:]
+	s.side = s.side[:kept]
+	return body, nil
+}
+
+// The functions below go from the place i to the place they return. It stays
+// out of Scanner.pos, and so in a register, while a value is passed over.
+
 // value is a loop, not a recursion, so that depth costs no stack.
-func (s *Scanner) value() (err *SyntaxError) {
-	outer := len(s.frames)
+func (s *Scanner) value(i int) (next int, err *SyntaxError) {
+	b, outer := s.b, len(s.frames)
 	for {
-		i := skipSpace(s.b, s.pos)
-		s.pos = i
-		if i >= len(s.b) {
-			return &SyntaxError{i, "unexpected end, want a value"}
+		if i = skipSpace(b, i); i >= len(b) {
+			return 0, unexpected(b, i, "want a value")
 		}
-		switch c := s.b[i]; c {
-		case '{', '[':
-			err = s.push(c == '{')
+		switch c := b[i]; c {
 		case '"':
-			s.pos, _, err = scanString(s.b, i)
-		case 't':
-			err = s.literal("true")
-		case 'f':
-			err = s.literal("false")
-		case 'n':
-			err = s.literal("null")
+			i, _, err = scanString(b, i)
+		case '{', '[':
+			i, err = s.push(i, c == '{')
+		case 't', 'f', 'n':
+			i, err = scanBare(b, i)
 		default:
-			s.pos, err = scanNumber(s.b, i)
+			i, err = scanNumber(b, i)
 		}
 		if err != nil {
-			return err
+			return 0, err
 		}
 		// Go on to the next value inside, leaving what ends here.
 		for more := false; !more; {
-			if len(s.frames) == outer {
-				return nil
+			open := len(s.frames)
+			if open == outer {
+				return i, nil
 			}
-			if s.frames[len(s.frames)-1].object {
-				_, more, err = s.member()
+			if f := &s.frames[open-1]; f.object {
+				i, more, err = s.member(f, i)
 			} else {
-				more, err = s.element()
+				i, more, err = s.element(f, i)
 			}
 			if err != nil {
-				return err
+				return 0, err
 			}
 		}
 	}
 }
 
-func (s *Scanner) push(object bool) *SyntaxError {
-	if len(s.frames) >= s.max {
-		return &SyntaxError{s.pos, fmt.Sprintf("nested deeper than %d", s.max)}
+func (s *Scanner) push(i int, object bool) (next int, err *SyntaxError) {
+	if s.open+len(s.frames) >= s.max {
+		return 0, &SyntaxError{i, fmt.Sprintf("nested deeper than %d", s.max)}
 	}
-	s.pos++
 	s.frames = append(s.frames, frame{object: object, names: len(s.names)})
-	return nil
+	return i + 1, nil
 }
 
-func (s *Scanner) pop() {
-	last := len(s.frames) - 1
-	f := &s.frames[last]
+func (s *Scanner) pop(f *frame) {
 	s.names = s.names[:f.names]
 	if f.many {
 		s.tables = s.tables[:len(s.tables)-1]
 	}
-	s.frames = s.frames[:last]
+	s.frames = s.frames[:len(s.frames)-1]
 }
 
-func (s *Scanner) member() (name []byte, more bool, err *SyntaxError) {
-	f := &s.frames[len(s.frames)-1]
-	b, i := s.b, skipSpace(s.b, s.pos)
+// member goes to the value of the next member of f and leaves the name in
+// Scanner.name.
+func (s *Scanner) member(f *frame, i int) (next int, more bool, err *SyntaxError) {
+	b := s.b
+	i = skipSpace(b, i)
 	if i < len(b) && b[i] == '}' {
-		s.pos = i + 1
-		s.pop()
-		return nil, false, nil
+		s.pop(f)
+		return i + 1, false, nil
 	}
 	if f.begun {
 		if i >= len(b) || b[i] != ',' {
-			return nil, false, unexpected(b, i, "want , or } in an object")
+			return 0, false, unexpected(b, i, "want , or } in an object")
 		}
 		i = skipSpace(b, i+1)
 	}
 	f.begun = true
 	if i >= len(b) || b[i] != '"' {
-		return nil, false, unexpected(b, i, "want a member name")
+		return 0, false, unexpected(b, i, "want a member name")
 	}
 	end, escaped, err := scanString(b, i)
 	if err != nil {
-		return nil, false, err
+		return 0, false, err
 	}
 	s.name = NameSpan{i + 1, end - 1, escaped}
-	name, fresh := s.addName(f, s.name)
-	if !fresh {
-		return nil, false, &SyntaxError{i, "second member with the same name"}
+	if !s.addName(f, s.name) {
+		return 0, false, &SyntaxError{i, "second member with the same name"}
 	}
 	i = skipSpace(b, end)
 	if i >= len(b) || b[i] != ':' {
-		return nil, false, unexpected(b, i, "want : after a member name")
+		return 0, false, unexpected(b, i, "want : after a member name")
 	}
-	s.pos = i + 1
-	return name, true, nil
+	return i + 1, true, nil
 }
 
-func (s *Scanner) element() (more bool, err *SyntaxError) {
-	f := &s.frames[len(s.frames)-1]
-	b, i := s.b, skipSpace(s.b, s.pos)
-	if !f.begun {
-		f.begun = true
-		if i < len(b) && b[i] == ']' {
-			s.pos = i + 1
-			s.pop()
-			return false, nil
-		}
-		s.pos = i
-		return true, nil
-	}
-	if i < len(b) {
-		switch b[i] {
-		case ',':
-			s.pos = i + 1
-			return true, nil
-		case ']':
-			s.pos = i + 1
-			s.pop()
-			return false, nil
-		}
-	}
-	return false, unexpected(b, i, "want , or ] in an array")
-}
-
-func (s *Scanner) literal(word string) *SyntaxError {
-	end := s.pos + len(word)
-	if end > len(s.b) || string(s.b[s.pos:end]) != word {
-		return &SyntaxError{s.pos, "want a value"}
-	}
-	s.pos = end
-	return nil
-}
-
-// scanNumber checks the number at b[i] and returns the place after it.
-func scanNumber(b []byte, i int) (next int, err *SyntaxError) {
-	start := i
-	if i < len(b) && b[i] == '-' {
-		i++
-	}
+func (s *Scanner) element(f *frame, i int) (next int, more bool, err *SyntaxError) {
+	b := s.b
+	i = skipSpace(b, i)
 	switch {
-	case i < len(b) && b[i] == '0':
-		i++
-	case i < len(b) && isDigit(b[i]):
-		i = skipDigits(b, i)
-	case i == start:
-		return 0, &SyntaxError{i, "want a value"}
-	default:
-		return 0, unexpected(b, i, "want a digit")
+	case i < len(b) && b[i] == ']':
+		s.pop(f)
+		return i + 1, false, nil
+	case !f.begun:
+		f.begun = true
+		return i, true, nil
+	case i < len(b) && b[i] == ',':
+		return i + 1, true, nil
 	}
-	if i < len(b) && b[i] == '.' {
-		i++
-		if i >= len(b) || !isDigit(b[i]) {
-			return 0, unexpected(b, i, "want a digit")
-		}
-		i = skipDigits(b, i)
-	}
-	if i < len(b) && b[i]|0x20 == 'e' {
-		i++
-		if i < len(b) && (b[i] == '+' || b[i] == '-') {
-			i++
-		}
-		if i >= len(b) || !isDigit(b[i]) {
-			return 0, unexpected(b, i, "want a digit")
-		}
-		i = skipDigits(b, i)
-	}
-	return i, nil
-}
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
-
-func skipDigits(b []byte, i int) int {
-	for i < len(b) && isDigit(b[i]) {
-		i++
-	}
-	return i
-}
-
-func skipSpace(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\r' || b[i] == '\t') {
-		i++
-	}
-	return i
-}
-
-func unexpected(b []byte, i int, msg string) *SyntaxError {
-	if i >= len(b) {
-		msg = "unexpected end, " + msg
-	}
-	return &SyntaxError{i, msg}
+	return 0, false, unexpected(b, i, "want , or ] in an array")
 }

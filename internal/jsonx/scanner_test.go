@@ -125,6 +125,21 @@ func TestScanner(t *testing.T) {
 	}
 }
 
+// What is open around a value counts towards the bound.
+func TestScanValueDepth(t *testing.T) {
+	for _, tt := range []struct {
+		in        string
+		open, max int
+		ok        bool
+	}{
+		{`[[]]`, 0, 2, true}, {`[[]]`, 1, 2, false}, {`[[]]`, 126, 128, true}, {`[[]]`, 127, 128, false}, {`"x"`, 128, 128, true}, {`[]`, 128, 128, false},
+	} {
+		if _, err := ScanValue([]byte(tt.in), 0, tt.open, tt.max); (err == nil) != tt.ok {
+			t.Errorf("ScanValue(%s) inside %d of %d = %v, want ok %v", tt.in, tt.open, tt.max, err, tt.ok)
+		}
+	}
+}
+
 func TestValidAllocatesNothing(t *testing.T) {
 	in := []byte(`{"a":[1,2,{"b":"Reykjavík"}],"c":"` + strings.Repeat("x", 1000) + `"}`)
 	least := 100.0
@@ -151,6 +166,17 @@ func FuzzScanner(f *testing.F) {
 		if want := jsontext.Value(in).IsValid(); (err == nil) != want {
 			t.Fatalf("Valid(%q) = %v, jsontext says %v", in, err, want)
 		}
+		start := SkipSpace(in, 0)
+		next, fault := ScanValue(in, start, 0, depth)
+		if ok := fault == nil && SkipSpace(in, next) == len(in); ok != (err == nil) {
+			t.Fatalf("ScanValue(%q) = %d, %v, but Valid says %v", in, next, fault, err)
+		}
+		s := NewScanner(in, depth)
+		text, terr := s.Text()
+		if quoted, qerr := Unquote(in[start:max(start, s.Taken())]); (terr == nil) != (qerr == nil) || string(text) != quoted {
+			t.Fatalf("Text of %q = %q, %v, but Unquote says %q, %v", in, text, terr, quoted, qerr)
+		}
+		s.Free()
 		// Invalid input must do no harm.
 		compact := Compact(nil, in)
 		with := With(nil, in, "new \"name\"", []byte("1"))

@@ -19,7 +19,7 @@ func AppendString(dst []byte, s string) []byte {
 	for i < len(s) {
 		for i+8 <= len(s) {
 			w := loadString(s, i)
-			if m := special(w) | w&high; m != 0 {
+			if m := notPlain(w); m != 0 {
 				i += bits.TrailingZeros64(m) / 8
 				break
 			}
@@ -122,6 +122,22 @@ func quoted(b []byte) (end int, escaped bool, err error) {
 func scanString(b []byte, i int) (next int, escaped bool, err *SyntaxError) {
 	start := i
 	i++
+	// Most strings are plain ASCII.
+	for i+8 <= len(b) {
+		w := load(b, i)
+		if m := notPlain(w); m != 0 {
+			if i += bits.TrailingZeros64(m) / 8; b[i] == '"' {
+				return i + 1, false, nil
+			}
+			break
+		}
+		i += 8
+	}
+	return scanStringFrom(b, start, i)
+}
+
+// scanStringFrom goes on at b[i], what is before it in the string being plain.
+func scanStringFrom(b []byte, start, i int) (next int, escaped bool, err *SyntaxError) {
 	var seen uint64 // all words or-ed: its high bits tell of bytes over 0x7f
 	for {
 		for i+8 <= len(b) {

@@ -11,17 +11,16 @@ import (
 // 't', 'f', 'n', or 0 when no value begins there. It looks at the first byte
 // that is not white space and nothing else.
 func KindOf(raw []byte) byte {
-	i := skipSpace(raw, 0)
-	if i >= len(raw) {
-		return 0
-	}
-	switch c := raw[i]; c {
-	case '{', '[', '"', 't', 'f', 'n':
-		return c
-	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
-		return '0'
+	if i := skipSpace(raw, 0); i < len(raw) {
+		return kinds[raw[i]]
 	}
 	return 0
+}
+
+// kinds is the kind of value that begins with a byte.
+var kinds = [256]byte{
+	'{': '{', '[': '[', '"': '"', 't': 't', 'f': 'f', 'n': 'n',
+	'-': '0', '0': '0', '1': '0', '2': '0', '3': '0', '4': '0', '5': '0', '6': '0', '7': '0', '8': '0', '9': '0',
 }
 
 // Members goes over the members of an object that is known to be valid, in the

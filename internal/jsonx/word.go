@@ -18,6 +18,14 @@ func special(w uint64) uint64 {
 	return ((w-low*0x20)&^w | (q-low)&^q | (s-low)&^s) & high
 }
 
+// notPlain marks what special marks and the bytes over 0x7f. A byte that is
+// marked for its high bit needs no care in the other terms.
+func notPlain(w uint64) uint64 {
+	q := w ^ low*'"'
+	s := w ^ low*'\\'
+	return (w | (w - low*0x20) | (q - low) | (s - low)) & high
+}
+
 // quoteOrBackslash marks the quotes and backslashes of w.
 func quoteOrBackslash(w uint64) uint64 {
 	q := w ^ low*'"'
