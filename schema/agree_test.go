@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
 // Property: for any Go type and any JSON, Decode accepts exactly what a
@@ -290,7 +292,7 @@ func (g *generator) appendObject(dst []byte, s map[string]any, depth int) []byte
 		if i > 0 {
 			dst = append(dst, g.pick(",", ", ", ",\n")...)
 		}
-		dst = append(appendJSON(dst, name), ':')
+		dst = append(jsonx.AppendString(dst, name), ':')
 		dst = g.append(dst, names[name], depth+1)
 	}
 	return append(dst, '}')

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"strconv"
 
-	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
 // decoder reads one JSON text into Go values, collecting what is wrong with
@@ -19,6 +19,15 @@ type decoder struct {
 	scanner
 	faults []Fault
 	extra  int // faults past maxFaults
+}
+
+// decodeInto reads data, one JSON value, into v, a place with spec s.
+func decodeInto(data []byte, s *spec, v reflect.Value) error {
+	d := decoder{scanner: scanner{data: data}}
+	if d.value(s, v) {
+		d.end()
+	}
+	return d.result()
 }
 
 func (d *decoder) fault(problem string) {
@@ -46,10 +55,10 @@ func (d *decoder) result() error {
 // mismatch records a value of the wrong kind and steps over it.
 func (d *decoder) mismatch(want string) bool {
 	c := d.peek()
-	if _, ok := d.skip(); !ok {
+	if _, ok := d.take(); !ok {
 		return false
 	}
-	d.fault(want + ", got " + kindOf(c))
+	d.fault(want + ", got " + kindName(c))
 	return true
 }
 
@@ -58,7 +67,8 @@ func (d *decoder) value(s *spec, v reflect.Value) bool {
 	c := d.peek()
 	if c == 'n' && s.nullable {
 		v.SetZero()
-		return d.word("null")
+		_, ok := d.take()
+		return ok
 	}
 	for range s.ptrs {
 		if v.IsNil() {
@@ -69,16 +79,16 @@ func (d *decoder) value(s *spec, v reflect.Value) bool {
 	n, r := s.node, s.rules
 	switch n.kind {
 	case kindStruct:
-		return d.object(n, v)
+		return d.object(n, v, c)
 	case kindString:
 		if c != '"' {
 			return d.mismatch("must be a string")
 		}
-		raw, escaped, ok := d.str()
+		raw, ok := d.text()
 		if !ok {
 			return false
 		}
-		str := text(raw, escaped)
+		str := string(raw)
 		if r != nil {
 			if problem := r.ofString(str); problem != "" {
 				d.fault(problem)
@@ -87,15 +97,12 @@ func (d *decoder) value(s *spec, v reflect.Value) bool {
 		v.SetString(str)
 		return true
 	case kindBool:
-		switch c {
-		case 't':
-			v.SetBool(true)
-			return d.word("true")
-		case 'f':
-			v.SetBool(false)
-			return d.word("false")
+		if c != 't' && c != 'f' {
+			return d.mismatch("must be true or false")
 		}
-		return d.mismatch("must be true or false")
+		v.SetBool(c == 't')
+		_, ok := d.take()
+		return ok
 	case kindInt, kindUint:
 		return d.integer(n, r, v, c)
 	case kindFloat:
@@ -108,14 +115,14 @@ func (d *decoder) value(s *spec, v reflect.Value) bool {
 		return d.mapping(n, r, v, c)
 	case kindAny:
 		e, ok := d.any()
-		if ok && e != nil {
+		if e != nil {
 			v.Set(reflect.ValueOf(e))
 		} else {
 			v.SetZero()
 		}
 		return ok
 	case kindRaw:
-		raw, ok := d.skip()
+		raw, ok := d.take()
 		if ok {
 			v.SetBytes(append(make([]byte, 0, len(raw)), raw...))
 		}
@@ -124,7 +131,7 @@ func (d *decoder) value(s *spec, v reflect.Value) bool {
 		if !numeric(c) {
 			return d.mismatch("must be a number")
 		}
-		lit, ok := d.number()
+		lit, ok := d.take()
 		if !ok {
 			return false
 		}
@@ -141,13 +148,13 @@ func (d *decoder) value(s *spec, v reflect.Value) bool {
 	return d.texty(n, r, v, c)
 }
 
-// numeric reports whether a value that starts with c is a number, or else no
-// JSON at all: number says so then.
-func numeric(c byte) bool { return kindOf(c) == "number" }
+// numeric reports whether a value that begins with c is a number, or else no
+// JSON at all: take says so then.
+func numeric(c byte) bool { return kindName(c) == "number" }
 
 // object reads a struct.
-func (d *decoder) object(n *node, v reflect.Value) bool {
-	if d.peek() != '{' {
+func (d *decoder) object(n *node, v reflect.Value, c byte) bool {
+	if c != '{' {
 		return d.mismatch("must be an object")
 	}
 	if !d.enter() {
@@ -158,7 +165,6 @@ func (d *decoder) object(n *node, v reflect.Value) bool {
 	if len(n.fields) > 128 {
 		seen = make([]uint64, (len(n.fields)+63)/64)
 	}
-	var strays nameSet // unknown names, to find the ones that stand twice
 	next := 0
 	for first := true; d.more(first, '}'); first = false {
 		name, ok := d.name()
@@ -167,22 +173,19 @@ func (d *decoder) object(n *node, v reflect.Value) bool {
 		}
 		i := n.find(name, next)
 		if i < 0 {
-			if !strays.add(name) {
-				return d.fail("the name %s stands twice in one object", quote(string(name)))
-			}
 			if d.full() {
 				d.fault("") // only counted
 			} else {
 				d.fault("unknown property " + quote(string(name)) + hint(n, string(name)))
 			}
-			if _, ok := d.skip(); !ok {
+			if _, ok := d.take(); !ok {
 				return false
 			}
 			continue
 		}
 		next = i + 1
 		if seen[i/64]&(1<<(i%64)) != 0 {
-			return d.fail("the name %s stands twice in one object", quote(string(name)))
+			return d.repeated()
 		}
 		seen[i/64] |= 1 << (i % 64)
 		f := &n.fields[i]
@@ -213,8 +216,7 @@ func (d *decoder) object(n *node, v reflect.Value) bool {
 			d.fault("missing " + quote(f.name))
 		case f.rules != nil && f.rules.def != nil:
 			// The default was decoded once when the type was compiled.
-			sub := decoder{scanner: scanner{data: f.rules.def}}
-			sub.value(&f.spec, at(v, f.index))
+			_ = decodeInto(f.rules.def, &f.spec, at(v, f.index))
 		}
 	}
 	return true
@@ -241,7 +243,7 @@ func (d *decoder) integer(n *node, r *rules, v reflect.Value, c byte) bool {
 	if !numeric(c) {
 		return d.mismatch("must be an integer")
 	}
-	lit, ok := d.number()
+	lit, ok := d.take()
 	if !ok {
 		return false
 	}
@@ -313,7 +315,7 @@ func (d *decoder) float(n *node, r *rules, v reflect.Value, c byte) bool {
 	if !numeric(c) {
 		return d.mismatch("must be a number")
 	}
-	lit, ok := d.number()
+	lit, ok := d.take()
 	if !ok {
 		return false
 	}
@@ -371,7 +373,7 @@ func (d *decoder) array(n *node, r *rules, v reflect.Value, c byte) bool {
 	i := 0
 	for ; d.more(i == 0, ']'); i++ {
 		if i >= n.bits {
-			if _, ok := d.skip(); !ok {
+			if _, ok := d.take(); !ok {
 				return false
 			}
 			continue
@@ -432,7 +434,7 @@ func (d *decoder) mapping(n *node, r *rules, v reflect.Value, c byte) bool {
 		}
 		key := reflect.ValueOf(string(name)).Convert(t.Key())
 		if m.MapIndex(key).IsValid() {
-			return d.fail("the name %s stands twice in one object", quote(string(name)))
+			return d.repeated()
 		}
 		before := len(d.faults)
 		elem.SetZero()
@@ -455,7 +457,7 @@ func (d *decoder) mapping(n *node, r *rules, v reflect.Value, c byte) bool {
 
 // custom reads a value that decodes itself.
 func (d *decoder) custom(n *node, v reflect.Value) bool {
-	raw, ok := d.skip()
+	raw, ok := d.take()
 	if !ok {
 		return false
 	}
@@ -465,7 +467,7 @@ func (d *decoder) custom(n *node, v reflect.Value) bool {
 			return true
 		}
 	}
-	if err := jsonv2.Unmarshal(raw, v.Addr().Interface()); err != nil {
+	if err := jsonx.Unmarshal(raw, v.Addr().Interface()); err != nil {
 		d.fault("is not a valid " + n.typ.Name() + ": " + excerpt(err.Error()))
 	}
 	return true

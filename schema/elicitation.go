@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
 // elicitationFormats are the formats that a form may ask for. The others are
@@ -35,7 +37,7 @@ func (t *Type) flat() (json.RawMessage, error) {
 		if i > 0 {
 			e.buf = append(e.buf, ',')
 		}
-		e.buf = append(appendJSON(e.buf, f.name), ':', '{')
+		e.buf = append(jsonx.AppendString(e.buf, f.name), ':', '{')
 		if problem := e.primitive(&f.spec); problem != "" {
 			return nil, fmt.Errorf("schema: %s cannot be an elicitation form: field %s (%s) %s; a form is flat: strings, numbers, booleans, choices and lists of choices", t.typ, f.goName, f.node.typ, problem)
 		}
@@ -46,7 +48,7 @@ func (t *Type) flat() (json.RawMessage, error) {
 	}
 	e.buf = append(e.buf, '}')
 	if required != nil {
-		e.list("required", len(required), func(i int) { e.buf = appendJSON(e.buf, required[i]) })
+		e.list("required", len(required), func(i int) { e.buf = jsonx.AppendString(e.buf, required[i]) })
 	}
 	e.buf = append(e.buf, '}')
 	return e.buf, nil
@@ -149,7 +151,7 @@ func (e *emitter) choices(r *rules, key string) {
 		e.buf = append(e.buf, `{"const":`...)
 		e.buf = append(e.buf, r.enum[i]...)
 		e.buf = append(e.buf, `,"title":`...)
-		e.buf = append(appendJSON(e.buf, r.enumTitles[i]), '}')
+		e.buf = append(jsonx.AppendString(e.buf, r.enumTitles[i]), '}')
 	})
 }
 

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
 // maxInline bounds the schema of a type whose parts are all written where they
@@ -44,7 +46,7 @@ func (e *emitter) document(root *spec, defs []*node) json.RawMessage {
 		if i > 0 {
 			e.buf = append(e.buf, ',')
 		}
-		e.buf = appendJSON(e.buf, e.defs[n])
+		e.buf = jsonx.AppendString(e.buf, e.defs[n])
 		e.buf = append(e.buf, ':')
 		e.place(&spec{node: n}, true)
 	}
@@ -243,7 +245,7 @@ func (e *emitter) object(n *node) {
 		if i > 0 {
 			e.buf = append(e.buf, ',')
 		}
-		e.buf = appendJSON(e.buf, f.name)
+		e.buf = jsonx.AppendString(e.buf, f.name)
 		e.buf = append(e.buf, ':')
 		e.spec(&f.spec, false)
 		if f.required {
@@ -252,7 +254,7 @@ func (e *emitter) object(n *node) {
 	}
 	e.buf = append(e.buf, '}')
 	if required != nil {
-		e.list("required", len(required), func(i int) { e.buf = appendJSON(e.buf, required[i]) })
+		e.list("required", len(required), func(i int) { e.buf = jsonx.AppendString(e.buf, required[i]) })
 	}
 	e.raw("additionalProperties", "false")
 }
@@ -374,7 +376,7 @@ func (e *emitter) key(name string) {
 	if e.buf[len(e.buf)-1] != '{' {
 		e.buf = append(e.buf, ',')
 	}
-	e.buf = appendJSON(e.buf, name)
+	e.buf = jsonx.AppendString(e.buf, name)
 	e.buf = append(e.buf, ':')
 }
 

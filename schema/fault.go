@@ -3,6 +3,7 @@ package schema
 import (
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxFaults bounds how many faults one ValidationError lists.
@@ -98,4 +99,27 @@ func pathName(name string) string {
 		return name
 	}
 	return "[" + quote(name) + "]"
+}
+
+// quoteMax bounds how much of a peer's text is repeated in an error.
+const quoteMax = 60
+
+// quote quotes text from a peer for an error, cut when long.
+func quote(s string) string {
+	if len(s) <= quoteMax {
+		return strconv.Quote(s)
+	}
+	cut := quoteMax
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return strconv.Quote(s[:cut]) + "..."
+}
+
+// excerpt cuts a number or another bare literal for an error.
+func excerpt(s string) string {
+	if len(s) <= quoteMax {
+		return s
+	}
+	return strings.ToValidUTF8(s[:quoteMax], "") + "..."
 }

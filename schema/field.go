@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
 // newField works out what kind of field the schema s, a part of doc, asks for.
@@ -150,8 +152,7 @@ func (f *Field) read(text string) (value json.RawMessage, problem string) {
 	case String:
 		return quoteJSON(text), ""
 	case Number, Integer:
-		s := scanner{data: []byte(trimmed)}
-		if _, ok := s.number(); !ok || s.pos != len(trimmed) {
+		if !isNumber(trimmed) {
 			want := "must be a number such as 2.5"
 			if f.Kind == Integer {
 				want = "must be a whole number such as 3"
@@ -175,7 +176,7 @@ func (f *Field) read(text string) (value json.RawMessage, problem string) {
 	case MultiEnum:
 		return f.readMany(trimmed)
 	}
-	if _, err := parseAny([]byte(trimmed)); err == nil {
+	if jsonx.Valid([]byte(trimmed), maxDepth) == nil {
 		if raw := json.RawMessage(trimmed); !f.text || f.problem(raw) == "" {
 			return raw, ""
 		}
@@ -189,7 +190,7 @@ func (f *Field) read(text string) (value json.RawMessage, problem string) {
 // readMany reads the choices of a MultiEnum.
 func (f *Field) readMany(text string) (json.RawMessage, string) {
 	if strings.HasPrefix(text, "[") {
-		if _, err := parseAny([]byte(text)); err == nil {
+		if jsonx.Valid([]byte(text), maxDepth) == nil {
 			return json.RawMessage(text), ""
 		}
 	}

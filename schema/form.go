@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
 // Form is the flat view of an object schema that people can fill in, for
@@ -143,7 +145,7 @@ func appendObject(dst []byte, values map[string]json.RawMessage) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(appendJSON(dst, name), ':')
+		dst = append(jsonx.AppendString(dst, name), ':')
 		dst = append(dst, values[name]...)
 	}
 	return append(dst, '}')
@@ -172,7 +174,7 @@ func (s schemaObject) text(name string) string {
 // number returns a number member as it is written.
 func (s schemaObject) number(name string) json.Number {
 	raw := bytes.TrimSpace(s.get(name))
-	if len(raw) == 0 || !numeric(raw[0]) {
+	if jsonx.KindOf(raw) != '0' {
 		return ""
 	}
 	return json.Number(raw)
@@ -225,7 +227,7 @@ func (s schemaObject) raw() json.RawMessage {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(appendJSON(dst, m.name), ':')
+		dst = append(jsonx.AppendString(dst, m.name), ':')
 		dst = append(dst, bytes.TrimSpace(m.value)...)
 	}
 	return append(dst, '}')

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -262,10 +263,12 @@ func compilePattern(pattern string) (jsonschema.Regexp, error) {
 	var b strings.Builder
 	for i := 0; i < len(pattern); i++ {
 		if pattern[i] == '\\' && i+1 < len(pattern) {
-			if _, ok := hex4([]byte(pattern[i:])); ok {
-				b.WriteString(`\x{` + pattern[i+2:i+6] + `}`)
-				i += 5
-				continue
+			if pattern[i+1] == 'u' && i+6 <= len(pattern) {
+				if _, err := strconv.ParseUint(pattern[i+2:i+6], 16, 16); err == nil {
+					b.WriteString(`\x{` + pattern[i+2:i+6] + `}`)
+					i += 5
+					continue
+				}
 			}
 			b.WriteByte(pattern[i])
 			i++

@@ -10,7 +10,7 @@ import (
 const maxExponent = 2000
 
 // decimal is a number literal taken apart: the value is digits × 10^exp, with
-// no zeros at either end of digits. Zero has no digits.
+// no zeros at either end of digits. Zero has no digits, whatever its exponent.
 type decimal struct {
 	neg    bool
 	digits []byte
@@ -55,7 +55,6 @@ func parseDecimal(lit []byte) decimal {
 		d.exp++
 	}
 	if len(digits) == 0 {
-		d.exp = 0
 		d.neg = false
 	}
 	d.digits = digits
@@ -67,9 +66,13 @@ func (d decimal) bounded() bool {
 	return len(d.digits) <= maxExponent && -maxExponent <= d.exp && d.exp <= maxExponent
 }
 
-// rat returns the exact value of a bounded literal, nil for any other.
+// rat returns the exact value of zero and of a bounded literal, nil for any
+// other.
 func rat(lit string) *big.Rat {
-	if !parseDecimal([]byte(lit)).bounded() {
+	switch d := parseDecimal([]byte(lit)); {
+	case len(d.digits) == 0:
+		return new(big.Rat)
+	case !d.bounded():
 		return nil
 	}
 	r, _ := new(big.Rat).SetString(lit)

@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -11,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
 // maxPatternInput bounds the text that is matched against a pattern, in bytes.
@@ -100,8 +101,7 @@ func newBound(lit string) *bound {
 
 // parseBound reads the number in a tag.
 func parseBound(lit string) (*bound, error) {
-	s := scanner{data: []byte(lit)}
-	if _, ok := s.number(); !ok || s.pos != len(lit) {
+	if !isNumber(lit) {
 		return nil, fmt.Errorf("%q is not a number", lit)
 	}
 	b := newBound(lit)
@@ -438,18 +438,9 @@ func (r *rules) plainFloat(f float64) bool {
 		(r.exMin == nil || f > r.exMin.f) && (r.exMax == nil || f < r.exMax.f)
 }
 
-// quoteJSON returns s as a JSON string.
-func quoteJSON(s string) json.RawMessage { return appendJSON(nil, s) }
-
-// appendJSON appends s as a JSON string. Invalid UTF-8, which only a Go
-// program can bring in, becomes the replacement character.
-func appendJSON(dst []byte, s string) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string always encodes
-	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
-}
+// quoteJSON returns s as a JSON string. Invalid UTF-8, which only a Go program
+// can bring in, becomes the replacement character.
+func quoteJSON(s string) json.RawMessage { return jsonx.AppendString(nil, s) }
 
 // isText reports whether places of n take JSON strings.
 func isText(n *node) bool {
@@ -465,12 +456,8 @@ func literal(s string, n *node) (json.RawMessage, error) {
 	if isText(n) {
 		return quoteJSON(s), nil
 	}
-	if _, err := parseAny([]byte(s)); err != nil {
+	if err := jsonx.Valid([]byte(s), maxDepth); err != nil {
 		return nil, fmt.Errorf("%s is not JSON for %s", quote(s), n.typ)
 	}
-	var b bytes.Buffer
-	if err := json.Compact(&b, []byte(s)); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	return jsonx.Compact(nil, []byte(s)), nil
 }

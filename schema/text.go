@@ -22,12 +22,9 @@ func (d *decoder) texty(n *node, r *rules, v reflect.Value, c byte) bool {
 	if c != '"' {
 		return d.mismatch("must be a string")
 	}
-	raw, escaped, ok := d.str()
+	raw, ok := d.text()
 	if !ok {
 		return false
-	}
-	if escaped {
-		raw = appendUnquoted(nil, raw)
 	}
 	if r != nil {
 		if problem := r.ofString(string(raw)); problem != "" {

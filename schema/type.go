@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
 // Type is the schema and the decoder of one Go type. It is immutable and may
@@ -83,12 +85,8 @@ func checkDefaults(n *node, done map[*node]bool) error {
 			}
 		}
 		for _, raw := range values {
-			d := decoder{scanner: scanner{data: raw}}
 			v := reflect.New(n.typ).Elem()
-			if d.value(&f.spec, at(v, f.index)) {
-				d.end()
-			}
-			if err := d.result(); err != nil {
+			if err := decodeInto(raw, &f.spec, at(v, f.index)); err != nil {
 				return fmt.Errorf("%s: the default or example %s does not fit: %w", f.goName, excerpt(string(raw)), err)
 			}
 		}
@@ -119,12 +117,8 @@ func (t *Type) IsObject() bool {
 	case kindStruct, kindMap:
 		return true
 	case kindHook:
-		list, _ := members(n.raw)
-		for _, m := range list {
-			if m.name == "type" {
-				return string(m.value) == `"object"`
-			}
-		}
+		typ, _ := jsonx.Lookup(n.raw, "type")
+		return string(typ) == `"object"`
 	}
 	return false
 }
@@ -151,11 +145,7 @@ func (t *Type) Decode(data []byte, v any) error {
 
 func (t *Type) decode(data []byte, v reflect.Value) error {
 	v.SetZero()
-	d := decoder{scanner: scanner{data: data}}
-	if d.value(&t.root, v) {
-		d.end()
-	}
-	return d.result()
+	return decodeInto(data, &t.root, v)
 }
 
 // Validate checks the JSON value in data as Decode does and keeps nothing.

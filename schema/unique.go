@@ -45,6 +45,9 @@ func appendCanonical(dst []byte, v any) []byte {
 		return append(dst, ']')
 	case json.Number:
 		n := parseDecimal([]byte(v))
+		if len(n.digits) == 0 {
+			n.exp = 0
+		}
 		if n.neg {
 			dst = append(dst, '-')
 		}
