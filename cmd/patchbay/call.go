@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"log/slog"
+	"slices"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -40,7 +41,7 @@ func (c *callCmd) Run(a *app) error {
 	}
 	failed, _ := jsonx.Lookup(raw, "isError")
 	if a.JSON {
-		a.print(string(raw))
+		a.print(a.shown(string(raw)))
 	} else if err := a.showResult(raw, c.Output); err != nil {
 		return err
 	}
@@ -79,10 +80,11 @@ func (a *app) listening() []mcp.CallOption {
 	return []mcp.CallOption{mcp.OnProgress(a.talk.progress), mcp.OnLog(a.talk.log)}
 }
 
-// logLevel is the least level of the server's log to show.
+// logLevel is the least level of the server's log to show. A verb that only lists asks
+// for none, as that is one more request up to 2025-11-25.
 func (a *app) logLevel() slog.Leveler {
 	switch {
-	case a.Quiet:
+	case a.Quiet, slices.Contains([]string{"tools", "resources", "templates", "prompts", "discover"}, a.verb):
 		return nil
 	case a.Verbose:
 		return slog.LevelDebug

@@ -57,7 +57,7 @@ func (a *app) dispatch(args []string) error {
 	a.globals, a.verb, a.words, a.command, a.dashed = &table.globals, line.verb, line.words, line.command, line.dashed
 	switch {
 	case line.help || line.verb == "":
-		if line.verb == "" && !line.help && len(line.flags) > 0 {
+		if line.verb == "" && !line.help && (len(line.flags) > 0 || line.dashed) {
 			return usagef("a verb is missing").hint("patchbay help")
 		}
 		return a.help(k.Model, append([]string{line.verb}, line.words...))

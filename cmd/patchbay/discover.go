@@ -29,7 +29,7 @@ func (*discoverCmd) Run(a *app) error {
 		if err != nil {
 			return err
 		}
-		a.print(string(raw))
+		a.print(a.shown(string(raw)))
 		return nil
 	}
 	line := func(label, text string) {

@@ -58,7 +58,7 @@ func (a *app) report(err error) int {
 		a.talk.always("patchbay: " + errTool.Error())
 		return exitAnswer
 	}
-	if a.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, a.ctx.Err())) {
+	if a.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(a.ctx))) {
 		a.talk.always("patchbay: interrupted")
 		return exitLocal
 	}

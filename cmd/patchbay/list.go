@@ -161,7 +161,7 @@ func items[T any](a *app, method, member, none string, make func(*T) row) error 
 		return err
 	}
 	if a.JSON {
-		a.print(string(l.raw))
+		a.print(a.shown(string(l.raw)))
 		return nil
 	}
 	a.table(rowsOf(a, l, make), a.serverName()+" "+none)

@@ -168,7 +168,30 @@ type openError struct {
 	err    error
 }
 
-func (e *openError) Error() string { return fmt.Sprintf("cannot reach %s: %v", e.server, e.err) }
+func (e *openError) Error() string { return "cannot reach " + e.server + ": " + e.reason() }
+
+// reason leaves out of the error what names the server again.
+func (e *openError) reason() string {
+	var dns *net.DNSError
+	var op *net.OpError
+	var status *mcp.HTTPError
+	switch {
+	case errors.As(e.err, &dns):
+		return dns.Error()
+	case errors.As(e.err, &op):
+		return op.Error()
+	case errors.As(e.err, &status):
+		text := fmt.Sprintf("HTTP %d %s", status.Status, http.StatusText(status.Status))
+		if body := oneLine(status.Body); body != "" {
+			text += ": " + clip(body)
+		}
+		return text
+	}
+	if inner := errors.Unwrap(e.err); inner != nil {
+		return inner.Error()
+	}
+	return e.err.Error()
+}
 
 func (e *openError) Unwrap() error { return e.err }
 
@@ -428,11 +451,17 @@ func networkFault(err error) bool {
 // reachHint says what to try when a server cannot be reached.
 func (a *app) reachHint(err error) string {
 	var dns *net.DNSError
+	var status *mcp.HTTPError
 	switch {
 	case a.server == nil:
 		return ""
 	case a.server.URL != "" && errors.As(err, &dns):
 		return "check the name of the host in " + a.server.URL
+	case a.server.URL != "" && errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusMethodNotAllowed):
+		if u, err := url.Parse(a.server.URL); err == nil && u.Path != endpoint {
+			u.Path, u.RawQuery, u.Fragment = endpoint, "", ""
+			return "many servers are at " + endpoint + ": patchbay " + a.verb + " -s " + shell([]string{u.String()})
+		}
 	case a.server.URL != "" && networkFault(err):
 		return "is it running? try: curl -i " + shell([]string{a.server.URL})
 	case a.server.Command != "":

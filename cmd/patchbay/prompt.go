@@ -36,7 +36,7 @@ func (c *promptCmd) Run(a *app) error {
 		return &fault{err: err, next: a.other("prompts", c.Name)}
 	}
 	if a.JSON {
-		a.print(string(raw))
+		a.print(a.shown(string(raw)))
 		return nil
 	}
 	return a.showPrompt(raw)

@@ -30,7 +30,7 @@ func (c *promptsCmd) Run(a *app) error {
 		return &fault{code: exitAnswer, err: fmt.Errorf("%s has no prompt %q%s", a.serverName(), c.Name, didYouMean(c.Name, names)), next: a.other("prompts")}
 	}
 	if a.JSON {
-		a.print(string(raw))
+		a.print(a.shown(string(raw)))
 		return nil
 	}
 	d, err := decode[mcp.Prompt](raw)

@@ -31,6 +31,6 @@ func (c *rawCmd) Run(a *app) error {
 		return err
 	}
 	a.talk.endProgress()
-	a.print(string(raw))
+	a.print(a.shown(string(raw)))
 	return nil
 }

@@ -22,7 +22,7 @@ func (c *readCmd) Run(a *app) error {
 		return &fault{err: err, next: a.other("resources")}
 	}
 	if a.JSON {
-		a.print(string(raw))
+		a.print(a.shown(string(raw)))
 		return nil
 	}
 	blocks, err := readBlocks(raw)

@@ -36,7 +36,7 @@ func (c *toolsCmd) Run(a *app) error {
 		return &fault{code: exitAnswer, err: fmt.Errorf("%s has no tool %q%s", a.serverName(), c.Name, didYouMean(c.Name, names)), next: a.other("tools")}
 	}
 	if a.JSON {
-		a.print(string(raw))
+		a.print(a.shown(string(raw)))
 		return nil
 	}
 	t, err := decode[mcp.Tool](raw)
