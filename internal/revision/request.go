@@ -136,7 +136,10 @@ func (t *Table) plainField(field json.RawMessage) (json.RawMessage, error) {
 	}
 	values, names := []byte{'['}, []byte{'['}
 	for o := range jsonx.Elements(options) {
-		value, _ := jsonx.Lookup(o, "const")
+		value, ok := jsonx.Lookup(o, "const")
+		if !ok {
+			continue // no option that could be chosen
+		}
 		name, ok := jsonx.Lookup(o, "title")
 		if !ok {
 			name = value
@@ -161,7 +164,10 @@ func (t *Table) sampling(params json.RawMessage) (json.RawMessage, error) {
 	params = jsonx.Without(nil, params, "tools", "toolChoice")
 	var fault error
 	params = mapMember(params, "messages", func(m json.RawMessage) json.RawMessage {
-		c, _ := jsonx.Lookup(m, "content")
+		c, ok := jsonx.Lookup(m, "content")
+		if !ok {
+			return m
+		}
 		if jsonx.KindOf(c) == '[' {
 			var blocks []json.RawMessage
 			for b := range jsonx.Elements(c) {

@@ -181,7 +181,10 @@ func (t *Table) annotated(raw json.RawMessage) json.RawMessage {
 
 // audioAsResource keeps the sound as an embedded resource (T-60).
 func audioAsResource(raw json.RawMessage) json.RawMessage {
-	data, _ := jsonx.Lookup(raw, "data")
+	data, ok := jsonx.Lookup(raw, "data")
+	if !ok {
+		data = json.RawMessage(`""`)
+	}
 	mime, _ := jsonx.Lookup(raw, "mimeType")
 	out := append([]byte(`{"type":"resource","resource":{"uri":"data:audio","blob":`), data...)
 	if mime != nil {
