@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 
@@ -72,7 +73,8 @@ func Log(ctx context.Context) *slog.Logger {
 }
 
 // Notify sends a notification on the stream of the call, for instance one of an
-// extension. It does nothing outside a call.
+// extension. Params is what becomes a JSON object; nil means an empty one. Outside a
+// call it returns [ErrNoCall].
 func Notify(ctx context.Context, method string, params any) error {
 	c := engine.From(ctx)
 	if c == nil {
@@ -82,7 +84,13 @@ func Notify(ctx context.Context, method string, params any) error {
 	if err != nil {
 		return err
 	}
-	return c.Emit(method, raw)
+	switch jsonx.KindOf(raw) {
+	case '{':
+		return c.Emit(method, raw)
+	case 'n':
+		return c.Emit(method, nil)
+	}
+	return fmt.Errorf("%s: params must be a JSON object", method)
 }
 
 // WithNotify returns a context in which the notifications of the call go to f

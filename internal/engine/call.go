@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -122,6 +123,17 @@ type redirected struct {
 
 func (r redirected) Notify(method string, params json.RawMessage) error {
 	return r.notify(method, params)
+}
+
+// progressToken returns the token that a request carries, nil if there is none that
+// is a string or number. It is a copy: a goroutine that a handler left behind may still
+// tell progress when the bytes of the request are used for another.
+func progressToken(msg *jsonrpc.Message) json.RawMessage {
+	raw, _ := msg.ParamIn("_meta", "progressToken")
+	if k := jsonx.KindOf(raw); k != '"' && k != '0' {
+		return nil
+	}
+	return bytes.Clone(raw)
 }
 
 // Progress emits notifications/progress if the caller asked for it. A value that

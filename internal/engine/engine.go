@@ -140,7 +140,7 @@ func (e *Engine) Modern(ctx context.Context, msg *jsonrpc.Message, peer *Peer, v
 		return refuse(msg.ID, jsonrpc.CodeMethodNotFound, "revision %s has no method %q", version, msg.Method)
 	}
 	c := &Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: peer, Header: header, ex: ex}
-	c.token, _ = msg.ParamIn("_meta", "progressToken")
+	c.token = progressToken(msg)
 	if raw, ok := msg.ParamIn("_meta", MetaLogLevel); ok {
 		level, err := jsonx.Unquote(raw)
 		if err != nil || levelIndex(level) < 0 {
@@ -195,7 +195,7 @@ func (e *Engine) Legacy(ctx context.Context, s *Session, msg *jsonrpc.Message, h
 	if s.NoAsking {
 		c.asker = nil
 	}
-	c.token, _ = msg.ParamIn("_meta", "progressToken")
+	c.token = progressToken(msg)
 	res, err := e.run(ctx, c)
 	if err != nil {
 		return e.failure(ctx, c, msg.ID, err)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/json"
 	"sync/atomic"
 
@@ -77,7 +78,9 @@ func (e *Engine) envelope(method string, raw json.RawMessage, foreign, meta bool
 	if foreign {
 		raw = jsonx.Without(nil, raw, "resultType")
 	}
-	if rest := raw[1:]; len(rest) > 0 && rest[0] != '}' {
+	// A foreign object may have white space around it and in it.
+	raw = bytes.TrimSpace(raw)
+	if rest := bytes.TrimLeft(raw[1:], " \t\r\n"); rest[0] != '}' {
 		out = append(out, ',')
 	}
 	out = append(out, raw[1:len(raw)-1]...)

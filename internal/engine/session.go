@@ -29,12 +29,15 @@ type Session struct {
 	Events Exchange
 
 	mu      sync.Mutex
-	watches map[string]context.CancelFunc // by URI; guarded by mu
-	closed  bool                          // guarded by mu
-	ctx     context.Context               // of the session's own listens
+	watches map[string]*watch // by URI; guarded by mu
+	closed  bool              // guarded by mu
+	ctx     context.Context   // of the session's own listens
 	cancel  context.CancelCauseFunc
 	wg      sync.WaitGroup
 }
+
+// watch is a resource that a session is subscribed to.
+type watch struct{ stop context.CancelFunc }
 
 // maxWatches bounds the resources one session may subscribe to.
 const maxWatches = 1000
@@ -172,12 +175,12 @@ func (s *Session) subscription(ctx context.Context, e *Engine, msg *jsonrpc.Mess
 	}
 	done := Reply{ID: msg.ID, Result: json.RawMessage(`{}`)}
 	s.mu.Lock()
-	stop, watched := s.watches[uri]
+	old, watched := s.watches[uri]
 	if msg.Method == revision.MethodUnsubscribe {
 		delete(s.watches, uri)
 		s.mu.Unlock()
 		if watched {
-			stop()
+			old.stop()
 		}
 		return done
 	}
@@ -193,28 +196,34 @@ func (s *Session) subscription(ctx context.Context, e *Engine, msg *jsonrpc.Mess
 		return refuse(msg.ID, jsonrpc.CodeInternal, "a session may subscribe to at most %d resources", maxWatches)
 	}
 	if s.watches == nil {
-		s.watches = map[string]context.CancelFunc{}
+		s.watches = map[string]*watch{}
 	}
-	watch, stop := context.WithCancel(s.ctx)
-	s.watches[uri] = stop
-	s.mu.Unlock()
-
+	own, stop := context.WithCancel(s.ctx)
+	w := &watch{stop}
+	s.watches[uri] = w
+	forget := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.watches[uri] == w {
+			delete(s.watches, uri)
+		}
+	}
 	filter := append([]byte(`{"resourceSubscriptions":[`), raw...)
 	filter = append(filter, `]}`...)
 	acknowledged := make(chan error, 1)
-	s.wg.Go(func() {
-		defer stop()
-		err := s.Listen(watch, e, filter, s.Events, func() { acknowledged <- nil })
-		s.mu.Lock()
-		if watch.Err() == nil {
-			delete(s.watches, uri)
-		}
-		s.mu.Unlock()
+	acknowledge := func(err error) {
 		select {
 		case acknowledged <- err:
-		default:
+		default: // a server behind the handler may say it more than once
 		}
+	}
+	s.wg.Go(func() { // with mu held, so that Close waits for it
+		defer stop()
+		err := s.Listen(own, e, filter, s.Events, func() { acknowledge(nil) })
+		forget()
+		acknowledge(err)
 	})
+	s.mu.Unlock()
 	// The client may rely on the subscription as soon as it has the answer.
 	select {
 	case err := <-acknowledged:
@@ -223,6 +232,7 @@ func (s *Session) subscription(ctx context.Context, e *Engine, msg *jsonrpc.Mess
 		}
 		return done
 	case <-ctx.Done():
+		forget()
 		stop()
 		return e.failure(ctx, &Call{Method: msg.Method, Peer: s.Peer}, msg.ID, ctx.Err())
 	}
