@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -16,7 +17,7 @@ const batchWorkers = 8
 // (BASE-2503-001, SHTTP-2503-001).
 func (s *Server) batch(p *response, r *http.Request, body []byte, version string) {
 	refuse := func(text string) {
-		refuse(p.w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, text)
+		web.Refuse(p.w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, text)
 	}
 	if r.Header.Get(headerSession) == "" {
 		refuse("a body is one message; only sessions of 2025-03-26 have batches")
@@ -35,7 +36,7 @@ func (s *Server) batch(p *response, r *http.Request, body []byte, version string
 	if err != nil {
 		var bad *jsonrpc.DecodeError
 		if errors.As(err, &bad) {
-			refuseID(p.w, http.StatusBadRequest, jsonrpc.ID{}, bad.Err)
+			web.RefuseID(p.w, http.StatusBadRequest, jsonrpc.ID{}, bad.Err)
 		}
 		return
 	}

@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,6 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -53,7 +52,6 @@ const (
 	answerTimeout     = 30 * time.Second // to post the answer to a question
 	drainTimeout      = time.Second      // to see the end of a stream after its response
 	closeGrace        = 5 * time.Second  // for goroutines to end
-	maxRedirects      = 5
 )
 
 // SessionLostError says that the server does not know our session any more. The
@@ -89,22 +87,23 @@ func (e *LostError) Unwrap() error { return e.Err }
 // stream of a legacy session, one for each question of the server, and one for each
 // cancellation on its way; Close ends them.
 type Client struct {
-	opts   ClientOptions
-	url    string
-	http   *http.Client
-	own    *http.Transport // ours, nil if the user gave a client
-	ctx    context.Context // of the whole client; its cause is Err
-	cancel context.CancelCauseFunc
-	lastID atomic.Int64
-	asking chan struct{} // a slot per question being answered
-	close  sync.Once
+	opts    ClientOptions
+	url     string
+	http    *http.Client
+	release func()          // of the connections that http keeps
+	ctx     context.Context // of the whole client; its cause is Err
+	cancel  context.CancelCauseFunc
+	lastID  atomic.Int64
+	asking  chan struct{} // a slot per question being answered
+	close   sync.Once
 
 	mu        sync.Mutex
-	session   string          // guarded by mu
-	table     *revision.Table // guarded by mu
-	listening bool            // guarded by mu
-	over      bool            // no goroutine may start any more; guarded by mu
-	wg        sync.WaitGroup  // Add is guarded by mu
+	session   string                   // guarded by mu
+	table     *revision.Table          // guarded by mu
+	listening bool                     // guarded by mu
+	open      map[jsonrpc.ID]*exchange // calls without an answer; guarded by mu
+	over      bool                     // no goroutine may start any more; guarded by mu
+	wg        sync.WaitGroup           // Add is guarded by mu
 }
 
 var _ engine.Wire = (*Client)(nil)
@@ -122,25 +121,7 @@ func NewClient(opts ClientOptions) *Client {
 	}
 	c := &Client{opts: opts, url: opts.URL, asking: make(chan struct{}, maxQuestions)}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
-	if opts.HTTP != nil {
-		h := *opts.HTTP
-		c.http = &h
-	} else {
-		c.own = &http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
-			DialContext:         (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-			ForceAttemptHTTP2:   true,
-			MaxIdleConns:        256,
-			MaxIdleConnsPerHost: 128,
-			IdleConnTimeout:     90 * time.Second,
-			TLSHandshakeTimeout: 10 * time.Second,
-		}
-		c.http = &http.Client{Transport: c.own}
-	}
-	theirs := c.http.CheckRedirect
-	c.http.CheckRedirect = func(req *http.Request, via []*http.Request) error {
-		return checkRedirect(req, via, theirs)
-	}
+	c.http, c.release = web.NewClient(opts.HTTP)
 	return c
 }
 
@@ -152,25 +133,6 @@ func (nobody) Note(string, json.RawMessage) {}
 func (nobody) Question(_ context.Context, method string, _ json.RawMessage) (json.RawMessage, error) {
 	return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this client answers no " + clip(method)}
 }
-
-// checkRedirect follows what keeps method, body and origin, and nothing else: our
-// headers are not for other servers. Other redirects are answers like any error.
-func checkRedirect(req *http.Request, via []*http.Request, more func(*http.Request, []*http.Request) error) error {
-	status := 0
-	if req.Response != nil {
-		status = req.Response.StatusCode
-	}
-	keeps := status == http.StatusTemporaryRedirect || status == http.StatusPermanentRedirect
-	if !keeps || !sameOrigin(req.URL, via[0].URL) || len(via) > maxRedirects {
-		return http.ErrUseLastResponse
-	}
-	if more != nil {
-		return more(req, via)
-	}
-	return nil
-}
-
-func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
 // Done is closed when the client was closed or its session is lost.
 func (c *Client) Done() <-chan struct{} { return c.ctx.Done() }
@@ -221,9 +183,7 @@ func (c *Client) Close() error {
 		case <-t.C:
 			err = fmt.Errorf("close: questions of the server are still being answered after %v", closeGrace)
 		}
-		if c.own != nil {
-			c.own.CloseIdleConnections()
-		}
+		c.release()
 	})
 	return err
 }
@@ -297,7 +257,7 @@ func (c *Client) postRequest(ctx context.Context, body []byte, method string, pa
 	}
 	h := req.Header
 	h["Content-Type"] = typeJSON
-	h["Accept"] = []string{acceptBoth}
+	h["Accept"] = []string{web.AcceptBoth}
 	version := ""
 	if raw, ok := jsonx.LookupPath(params, "_meta", engine.MetaVersion); ok {
 		version, _ = jsonx.Unquote(raw)
@@ -389,7 +349,7 @@ func (c *Client) Notify(ctx context.Context, method string, params json.RawMessa
 	}
 	discard(res)
 	if method == revision.NoteInitialized {
-		c.listen()
+		c.awaitListening(ctx)
 	}
 	return nil
 }

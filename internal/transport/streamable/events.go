@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -131,8 +132,8 @@ func (v *events) begin(l *listener, stop context.CancelFunc) (backlog [][]byte, 
 // A stream that is not the newest stays open and gets nothing: closing it would
 // make a client that wants two of them open it again and again.
 func (s *Server) get(w http.ResponseWriter, r *http.Request) {
-	if _, asEvents := accepts(r.Header); !asEvents {
-		refuse(w, http.StatusNotAcceptable, jsonrpc.CodeInvalidRequest, "Accept must list text/event-stream")
+	if _, asEvents := web.Accepts(r.Header); !asEvents {
+		web.Refuse(w, http.StatusNotAcceptable, jsonrpc.CodeInvalidRequest, "Accept must list text/event-stream")
 		return
 	}
 	sess := s.session(w, r, jsonrpc.ID{}, r.Header.Get(headerVersion))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -27,6 +28,20 @@ type exchange struct {
 	rest io.ReadCloser // of an event stream after the response
 
 	questions questions
+
+	stray  chan *jsonrpc.Message // capacity 1: the response, if it came on another stream
+	cancel func()
+}
+
+// astray takes the response from a stream where it should not be, and ends the
+// waiting for it elsewhere.
+func (x *exchange) astray(msg *jsonrpc.Message) {
+	m := msg.Clone()
+	select {
+	case x.stray <- &m:
+		x.cancel()
+	default:
+	}
 }
 
 // Call sends a request and waits for the answer.
@@ -37,9 +52,26 @@ type exchange struct {
 // notifications/cancelled, sent in the background.
 func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessage, error) {
 	bounded, release, cancel := c.bound(ctx)
-	x := &exchange{c: c, out: out, id: jsonrpc.IntID(c.lastID.Add(1)), ctx: bounded}
+	x := &exchange{c: c, out: out, id: jsonrpc.IntID(c.lastID.Add(1)), ctx: bounded, stray: make(chan *jsonrpc.Message, 1), cancel: cancel}
+	c.mu.Lock()
+	if c.open == nil {
+		c.open = map[jsonrpc.ID]*exchange{}
+	}
+	c.open[x.id] = x
+	c.mu.Unlock()
 	raw, err := x.run()
+	c.mu.Lock()
+	delete(c.open, x.id)
+	c.mu.Unlock()
 	x.questions.end()
+	if err != nil && ctx.Err() == nil {
+		select {
+		case m := <-x.stray:
+			raw, _, err = x.message(m)
+			return raw, err
+		default:
+		}
+	}
 	if rest := x.rest; rest != nil {
 		// The server is about to end the stream. Its connection can be used again
 		// if that is read, for which the caller need not wait.
@@ -163,8 +195,8 @@ func (x *exchange) follow(res **http.Response) (json.RawMessage, error) {
 		failures int // attempts since the last message
 	)
 	for {
-		events := newEventReader((*res).Body, x.c.opts.MaxMessage)
-		events.lastID, events.retry = lastID, retry
+		events := web.NewEventReader((*res).Body, x.c.opts.MaxMessage)
+		events.LastID, events.Retry = lastID, retry
 		got, raw, err := x.stream(events)
 		switch got {
 		case streamAnswered:
@@ -174,10 +206,10 @@ func (x *exchange) follow(res **http.Response) (json.RawMessage, error) {
 			return nil, err
 		}
 		(*res).Body.Close()
-		if got == streamProgressed || events.lastID != lastID {
+		if got == streamProgressed || events.LastID != lastID {
 			failures = 0
 		}
-		lastID, retry = events.lastID, events.retry
+		lastID, retry = events.LastID, events.Retry
 		if x.modern || lastID == "" || x.ctx.Err() != nil {
 			return nil, &LostError{Method: x.out.Method, Err: err}
 		}
@@ -214,12 +246,12 @@ const (
 	streamSpoilt                      // the server sent what makes no sense
 )
 
-func (x *exchange) stream(events *eventReader) (streamEnd, json.RawMessage, error) {
+func (x *exchange) stream(events *web.EventReader) (streamEnd, json.RawMessage, error) {
 	state := streamEmpty
 	for {
-		data, err := events.next()
+		data, err := events.Message()
 		switch {
-		case err == errEventTooLarge:
+		case err == web.ErrEventTooLarge:
 			return streamSpoilt, nil, fmt.Errorf("%s: an event is over the limit of %d bytes", x.out.Method, x.c.opts.MaxMessage)
 		case err == io.EOF:
 			return state, nil, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -53,12 +54,12 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, 
 		default:
 			e = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "Mcp-Session-Id is missing; call initialize first and send the id of its answer"}
 		}
-		refuseID(w, http.StatusBadRequest, id, e)
+		web.RefuseID(w, http.StatusBadRequest, id, e)
 		return nil
 	}
 	sess := s.use(key, s.principal(r))
 	if sess == nil {
-		refuseID(w, http.StatusNotFound, id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "there is no such session (any more); call initialize again, without Mcp-Session-Id"})
+		web.RefuseID(w, http.StatusNotFound, id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "there is no such session (any more); call initialize again, without Mcp-Session-Id"})
 		return nil
 	}
 	// Another legacy revision is let pass, though a client should name the one agreed
@@ -66,7 +67,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, 
 	// oldest exist.
 	if t := revision.Find(s.Engine.Revisions, version); version != "" && (t == nil || t.Modern) {
 		s.done(sess)
-		refuseID(w, http.StatusBadRequest, id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "MCP-Protocol-Version is not " + sess.Peer.Revision.Name + ", which initialize agreed on"})
+		web.RefuseID(w, http.StatusBadRequest, id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "MCP-Protocol-Version is not " + sess.Peer.Revision.Name + ", which initialize agreed on"})
 		return nil
 	}
 	return sess
@@ -85,7 +86,7 @@ func (s *Server) initialize(p *response, r *http.Request, msg *jsonrpc.Message, 
 	defer cancel(nil)
 	if wait, ok := s.reserve(); !ok {
 		p.w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)))
-		refuseID(p.w, http.StatusServiceUnavailable, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInternal,
+		web.RefuseID(p.w, http.StatusServiceUnavailable, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInternal,
 			Message: "there are " + strconv.Itoa(s.MaxSessions) + " sessions, the most that this server allows (HTTPConfig.MaxSessions)"})
 		return
 	}
@@ -116,9 +117,9 @@ func (s *Server) call(p *response, r *http.Request, sess *session, msg *jsonrpc.
 	case errors.Is(reply.fault, ErrShutdown):
 		s.unavailable(p.w, msg.ID)
 	case errors.Is(reply.fault, ErrSessionEnded): // just now
-		refuseID(p.w, http.StatusNotFound, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: reply.fault.Error()})
+		web.RefuseID(p.w, http.StatusNotFound, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: reply.fault.Error()})
 	case reply.fault != nil:
-		refuseID(p.w, http.StatusBadRequest, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: reply.fault.Error()})
+		web.RefuseID(p.w, http.StatusBadRequest, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: reply.fault.Error()})
 	case !ok:
 		p.finish(http.StatusOK, false) // cancelled: an empty stream
 	default:

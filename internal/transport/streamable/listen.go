@@ -9,15 +9,22 @@ import (
 	"math/rand/v2"
 	"mime"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// listen opens the GET stream of a legacy session in the background, once.
-func (c *Client) listen() {
+// streamTime bounds how long the opening of a session waits for its GET stream.
+const streamTime = time.Second
+
+// awaitListening opens the GET stream of a legacy session, once, and waits until
+// the server has taken or refused it: some servers put requests of a call on that
+// stream, and lose them if there is none yet.
+func (c *Client) awaitListening(ctx context.Context) {
 	c.mu.Lock()
 	if c.listening || c.table == nil || c.table.Modern {
 		c.mu.Unlock()
@@ -25,12 +32,22 @@ func (c *Client) listen() {
 	}
 	c.listening = true
 	c.mu.Unlock()
-	c.start(c.listenLoop)
+	settled := make(chan struct{})
+	if !c.start(func() { c.listenLoop(sync.OnceFunc(func() { close(settled) })) }) {
+		return
+	}
+	t := time.NewTimer(streamTime)
+	defer t.Stop()
+	select {
+	case <-settled:
+	case <-t.C:
+	case <-ctx.Done():
+	}
 }
 
 // listenLoop keeps the stream open until the client is over or the server says
-// that it has none.
-func (c *Client) listenLoop() {
+// that it has none. Settled is called when the first attempt was answered.
+func (c *Client) listenLoop(settled func()) {
 	var (
 		q        questions
 		lastID   string
@@ -40,14 +57,15 @@ func (c *Client) listenLoop() {
 	defer q.end()
 	for {
 		res, err := c.stream(c.ctx, lastID)
+		settled()
 		if err == nil {
-			events := newEventReader(res.Body, c.opts.MaxMessage)
-			events.lastID, events.retry = lastID, retry
+			events := web.NewEventReader(res.Body, c.opts.MaxMessage)
+			events.LastID, events.Retry = lastID, retry
 			if c.receive(events, &q) {
 				failures = 0
 			}
 			res.Body.Close()
-			lastID, retry = events.lastID, events.retry
+			lastID, retry = events.LastID, events.Retry
 		} else if !transient(err) {
 			var he *engine.HTTPError
 			if !errors.As(err, &he) || he.Status != http.StatusMethodNotAllowed { // SHTTP-25-023
@@ -63,9 +81,9 @@ func (c *Client) listenLoop() {
 }
 
 // receive hands on what comes on the GET stream; it tells whether anything came.
-func (c *Client) receive(events *eventReader, q *questions) (some bool) {
+func (c *Client) receive(events *web.EventReader, q *questions) (some bool) {
 	for {
-		data, err := events.next()
+		data, err := events.Message()
 		if err != nil {
 			if err != io.EOF && c.ctx.Err() == nil {
 				c.opts.Logger.Debug("event stream broke", "err", err)
@@ -109,8 +127,17 @@ func (c *Client) take(msg *jsonrpc.Message, q *questions) {
 			return
 		}
 		c.opts.Inbox.Note(msg.Method, append(json.RawMessage(nil), msg.Params...))
-	default: // SHTTP-25-025
-		c.opts.Logger.Warn("response outside of a call dropped", "id", msg.ID)
+	default:
+		// A response has no business here (SHTTP-25-025), but the server that sent
+		// it will not send another.
+		c.mu.Lock()
+		x := c.open[msg.ID]
+		c.mu.Unlock()
+		if x == nil {
+			c.opts.Logger.Warn("response outside of a call dropped", "id", msg.ID)
+			return
+		}
+		x.astray(msg)
 	}
 }
 

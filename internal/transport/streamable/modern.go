@@ -9,6 +9,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -16,7 +17,7 @@ import (
 func (s *Server) modern(p *response, r *http.Request, msg *jsonrpc.Message, body []byte) {
 	switch msg.Kind() {
 	case jsonrpc.KindResponse: // HTTP-26-010, -011
-		refuse(p.w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "a client sends requests and notifications, no responses")
+		web.Refuse(p.w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "a client sends requests and notifications, no responses")
 		return
 	case jsonrpc.KindNotification:
 		// The core protocol has none over HTTP, so there is nothing to do; it needs

@@ -11,6 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -111,8 +112,8 @@ func (p *response) event(frame []byte) error {
 	if p.tap != nil {
 		p.tap(true, frame)
 	}
-	b := getBuffer()
-	defer putBuffer(b)
+	b := web.GetBuffer()
+	defer web.PutBuffer(b)
 	*b = append(append(append(*b, "event: message\ndata: "...), frame...), "\n\n"...)
 	return p.write(*b)
 }
@@ -158,8 +159,8 @@ func (p *response) finish(status int, batch bool, frames ...[]byte) error {
 
 // reply ends the response with the answer to its one request.
 func (p *response) reply(status int, r *engine.Reply) error {
-	b := getBuffer()
-	defer putBuffer(b)
+	b := web.GetBuffer()
+	defer web.PutBuffer(b)
 	*b = r.Append(*b)
 	return p.finish(status, false, *b)
 }
@@ -218,33 +219,13 @@ func (p *response) write(b []byte) error {
 // Notify sends a notification that belongs to the request. A client that takes no
 // event stream does without.
 func (p *response) Notify(method string, params json.RawMessage) error {
-	b := getBuffer()
-	defer putBuffer(b)
+	b := web.GetBuffer()
+	defer web.PutBuffer(b)
 	*b = jsonrpc.AppendNotification(*b, method, params)
 	if err := p.send(*b); err != errNoEvents {
 		return err
 	}
 	return nil
-}
-
-// refuse answers what never became a request of the protocol, with a JSON-RPC
-// error without an id.
-func refuse(w http.ResponseWriter, status int, code int, message string) {
-	refuseID(w, status, jsonrpc.ID{}, &jsonrpc.Error{Code: code, Message: message})
-}
-
-func refuseID(w http.ResponseWriter, status int, id jsonrpc.ID, e *jsonrpc.Error) {
-	var body []byte
-	if id.IsZero() {
-		body = jsonrpc.AppendErrorWithoutID(nil, e)
-	} else {
-		body = jsonrpc.AppendError(nil, id, e)
-	}
-	h := w.Header()
-	h["Content-Type"] = typeJSON
-	h["Content-Length"] = []string{strconv.Itoa(len(body))}
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client may be gone, which ends the exchange as well
 }
 
 // unsupported is the error for a version that is not served (VER-26-001).

@@ -13,6 +13,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -32,13 +33,8 @@ var (
 type Server struct {
 	Engine *engine.Engine
 
-	// AllowedHosts are accepted in Host beside the loopback names: names, or names
-	// with a port. When it is empty Host is checked on loopback addresses only.
-	AllowedHosts []string
-
-	// AllowedOrigins are accepted in Origin beside that of the server itself, in full
-	// ("https://app.example.com"); "*" is any.
-	AllowedOrigins []string
+	// AllowedHosts and AllowedOrigins are as in [web.Guard].
+	AllowedHosts, AllowedOrigins []string
 
 	MaxBody  int64 // bytes of a request; more is answered with 413
 	MaxDepth int   // of JSON
@@ -112,21 +108,9 @@ func (s *Server) stop(r *run) {
 // The order of the checks is that of 2026-07-28 as Q-02 puts it: Host and Origin,
 // content type and size, parse, and then what the era asks for.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if refusal := s.checkHost(r); refusal != "" {
-		refuse(w, http.StatusForbidden, jsonrpc.CodeInvalidRequest, refusal)
+	guard := web.Guard{AllowedHosts: s.AllowedHosts, AllowedOrigins: s.AllowedOrigins}
+	if !guard.Admit(w, r, "GET, POST, DELETE") {
 		return
-	}
-	origin, refusal := s.checkOrigin(r)
-	if refusal != "" {
-		refuse(w, http.StatusForbidden, jsonrpc.CodeInvalidRequest, refusal)
-		return
-	}
-	if origin != "" {
-		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
-			preflight(w, r, origin)
-			return
-		}
-		allowOrigin(w.Header(), origin)
 	}
 	switch {
 	case r.Method == http.MethodPost:
@@ -145,7 +129,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if allow != "POST" && (r.Method == http.MethodGet || r.Method == http.MethodDelete) {
 			text = r.Method + " needs the Mcp-Session-Id of a session that initialize opened"
 		}
-		refuse(w, http.StatusMethodNotAllowed, jsonrpc.CodeInvalidRequest, text)
+		web.Refuse(w, http.StatusMethodNotAllowed, jsonrpc.CodeInvalidRequest, text)
 	}
 }
 
@@ -163,31 +147,31 @@ func (s *Server) limits() jsonrpc.Limits { return jsonrpc.Limits{MaxDepth: s.Max
 
 // post reads the message and finds out whose it is.
 func (s *Server) post(w http.ResponseWriter, r *http.Request) {
-	if !isJSON(r.Header) {
-		refuse(w, http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest, "Content-Type must be application/json")
+	if !web.IsJSON(r.Header) {
+		web.Refuse(w, http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest, "Content-Type must be application/json")
 		return
 	}
-	asJSON, asEvents := accepts(r.Header)
+	asJSON, asEvents := web.Accepts(r.Header)
 	if !asJSON && !asEvents {
-		refuse(w, http.StatusNotAcceptable, jsonrpc.CodeInvalidRequest, "Accept must list "+acceptBoth)
+		web.Refuse(w, http.StatusNotAcceptable, jsonrpc.CodeInvalidRequest, "Accept must list "+web.AcceptBoth)
 		return
 	}
-	b := getBuffer()
-	body, err := readBody(*b, w, r, s.MaxBody)
+	b := web.GetBuffer()
+	body, err := web.ReadBody(*b, w, r, s.MaxBody)
 	*b = body
 	// A legacy message may be kept beyond its exchange, a modern one may not.
 	pooled := true
 	defer func() {
 		if pooled {
-			putBuffer(b)
+			web.PutBuffer(b)
 		}
 	}()
 	switch {
-	case err == errTooLarge:
-		refuse(w, http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, fmt.Sprintf("the body is over the limit of %d bytes (Limits.Message)", s.MaxBody))
+	case err == web.ErrTooLarge:
+		web.Refuse(w, http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, fmt.Sprintf("the body is over the limit of %d bytes (Limits.Message)", s.MaxBody))
 		return
 	case err != nil:
-		refuse(w, http.StatusBadRequest, jsonrpc.CodeParse, "the body broke off")
+		web.Refuse(w, http.StatusBadRequest, jsonrpc.CodeParse, "the body broke off")
 		return
 	}
 	p := &response{server: s, w: w, noJSON: !asJSON, noEvents: !asEvents}
@@ -196,7 +180,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 	modern := named != nil && named.Modern
 	if jsonrpc.IsBatch(body) {
 		if modern {
-			refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "a body is one message; revision "+header+" has no batches")
+			web.Refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "a body is one message; revision "+header+" has no batches")
 			return
 		}
 		pooled = false
@@ -211,14 +195,14 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 			if bad.Response {
 				id = jsonrpc.ID{}
 			}
-			refuseID(w, http.StatusBadRequest, id, bad.Err)
+			web.RefuseID(w, http.StatusBadRequest, id, bad.Err)
 		}
 		return
 	}
 	opening := msg.Method == revision.MethodInitialize && !engine.IsModern(&msg)
 	if !opening && (modern || engine.IsModern(&msg)) {
 		if !asJSON || !asEvents {
-			refuseID(w, http.StatusNotAcceptable, answerable(&msg), &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "Accept must list " + acceptBoth})
+			web.RefuseID(w, http.StatusNotAcceptable, answerable(&msg), &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "Accept must list " + web.AcceptBoth})
 			return
 		}
 		s.modern(p, r, &msg, body)
@@ -246,7 +230,7 @@ func (s *Server) tap(conn string) engine.Tap {
 
 func (s *Server) unavailable(w http.ResponseWriter, id jsonrpc.ID) {
 	w.Header().Set("Retry-After", "5")
-	refuseID(w, http.StatusServiceUnavailable, id, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: ErrShutdown.Error()})
+	web.RefuseID(w, http.StatusServiceUnavailable, id, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: ErrShutdown.Error()})
 }
 
 // shutdownGrace bounds how long Shutdown waits for handlers that it cancelled.

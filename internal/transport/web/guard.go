@@ -1,19 +1,55 @@
-package streamable
+package web
 
 import (
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
+
+// Guard tells which requests are meant for a server.
+type Guard struct {
+	// AllowedHosts are accepted in Host beside the loopback names: names, or names
+	// with a port. When it is empty Host is checked on loopback addresses only.
+	AllowedHosts []string
+
+	// AllowedOrigins are accepted in Origin beside that of the server itself, in full
+	// ("https://app.example.com"); "*" is any.
+	AllowedOrigins []string
+}
+
+// Admit checks Host and Origin. It returns false if it has answered the request:
+// with a refusal, or as the preflight of a page that may send one by the given methods
+// ("GET, POST").
+func (g *Guard) Admit(w http.ResponseWriter, r *http.Request, methods string) bool {
+	if refusal := g.checkHost(r); refusal != "" {
+		Refuse(w, http.StatusForbidden, jsonrpc.CodeInvalidRequest, refusal)
+		return false
+	}
+	origin, refusal := g.checkOrigin(r)
+	if refusal != "" {
+		Refuse(w, http.StatusForbidden, jsonrpc.CodeInvalidRequest, refusal)
+		return false
+	}
+	if origin != "" {
+		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
+			preflight(w, r, origin, methods)
+			return false
+		}
+		allowOrigin(w.Header(), origin)
+	}
+	return true
+}
 
 // checkHost refuses a request whose Host cannot be meant for this server, which is
 // how a page that rebinds a DNS name to a loopback address shows itself. An
 // empty string means that it is fine.
-func (s *Server) checkHost(r *http.Request) string {
+func (g *Guard) checkHost(r *http.Request) string {
 	local, known := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	loopback := known && loopbackAddr(local)
-	if !loopback && len(s.AllowedHosts) == 0 {
+	if !loopback && len(g.AllowedHosts) == 0 {
 		return ""
 	}
 	host := strings.TrimSuffix(r.Host, ".")
@@ -21,7 +57,7 @@ func (s *Server) checkHost(r *http.Request) string {
 	if loopbackName(name) {
 		return ""
 	}
-	for _, allowed := range s.AllowedHosts {
+	for _, allowed := range g.AllowedHosts {
 		if strings.EqualFold(allowed, host) || strings.EqualFold(allowed, name) {
 			return ""
 		}
@@ -32,7 +68,7 @@ func (s *Server) checkHost(r *http.Request) string {
 // checkOrigin refuses requests of pages that are neither from this server nor
 // listed (HTTP-26-002, -003; SHTTP-25-002, -003). Listed is the Origin if it is
 // from elsewhere and allowed.
-func (s *Server) checkOrigin(r *http.Request) (listed, refusal string) {
+func (g *Guard) checkOrigin(r *http.Request) (listed, refusal string) {
 	values := r.Header["Origin"]
 	if len(values) == 0 {
 		return "", ""
@@ -41,7 +77,7 @@ func (s *Server) checkOrigin(r *http.Request) (listed, refusal string) {
 	if len(values) == 1 && sameHost(origin, r.Host) {
 		return "", ""
 	}
-	for _, allowed := range s.AllowedOrigins {
+	for _, allowed := range g.AllowedOrigins {
 		if allowed == "*" || len(values) == 1 && strings.EqualFold(allowed, origin) {
 			return origin, ""
 		}
@@ -97,19 +133,21 @@ func allowOrigin(h http.Header, origin string) {
 }
 
 // preflight answers the question of a browser whether a page may send a request.
-func preflight(w http.ResponseWriter, r *http.Request, origin string) {
+func preflight(w http.ResponseWriter, r *http.Request, origin, methods string) {
 	headers := allowedHeaders
 	// Arguments of tools may travel in headers whose names only the page knows.
 	for name := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
 		name = strings.ToLower(strings.TrimSpace(name))
-		if strings.HasPrefix(name, "mcp-param-") && len(headers) < 4<<10 && plain(name) {
+		if strings.HasPrefix(name, "mcp-param-") && len(headers) < 4<<10 && !strings.ContainsFunc(name, unprintable) {
 			headers += ", " + name
 		}
 	}
 	h := w.Header()
 	allowOrigin(h, origin)
-	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+	h.Set("Access-Control-Allow-Methods", methods)
 	h.Set("Access-Control-Allow-Headers", headers)
 	h.Set("Access-Control-Max-Age", "600")
 	w.WriteHeader(http.StatusNoContent)
 }
+
+func unprintable(c rune) bool { return c <= ' ' || c > '~' }

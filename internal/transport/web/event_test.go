@@ -1,4 +1,4 @@
-package streamable
+package web
 
 import (
 	"bytes"
@@ -11,10 +11,10 @@ import (
 )
 
 // readEvents reads a stream to its end.
-func readEvents(r io.Reader, limit int) (got []string, e *eventReader, err error) {
-	e = newEventReader(r, limit)
+func readEvents(r io.Reader, limit int) (got []string, e *EventReader, err error) {
+	e = NewEventReader(r, limit)
 	for {
-		data, err := e.next()
+		data, err := e.Message()
 		if err != nil {
 			return got, e, err
 		}
@@ -56,8 +56,8 @@ func TestEventReader(t *testing.T) {
 				"pieces": iotest.OneByteReader(strings.NewReader(tt.stream)),
 			} {
 				got, e, err := readEvents(r, 1000)
-				if err != io.EOF || !slices.Equal(got, tt.want) || e.lastID != tt.lastID || e.retry != tt.retry {
-					t.Errorf("%s: %q gave %q, id %q, retry %v, %v; want %q, %q, %v", how, tt.stream, got, e.lastID, e.retry, err, tt.want, tt.lastID, tt.retry)
+				if err != io.EOF || !slices.Equal(got, tt.want) || e.LastID != tt.lastID || e.Retry != tt.retry {
+					t.Errorf("%s: %q gave %q, id %q, retry %v, %v; want %q, %q, %v", how, tt.stream, got, e.LastID, e.Retry, err, tt.want, tt.lastID, tt.retry)
 				}
 			}
 		})
@@ -70,16 +70,16 @@ func TestEventReaderBounds(t *testing.T) {
 		"comment": ":" + strings.Repeat("x", 2000) + "\n\n",
 		"lines":   strings.Repeat("data: 0123456789\n", 200) + "\n",
 	} {
-		if got, _, err := readEvents(strings.NewReader(stream), 1000); err != errEventTooLarge {
-			t.Errorf("%s: %d events, %v, want errEventTooLarge", name, len(got), err)
+		if got, _, err := readEvents(strings.NewReader(stream), 1000); err != ErrEventTooLarge {
+			t.Errorf("%s: %d events, %v, want ErrEventTooLarge", name, len(got), err)
 		}
 	}
 	// CR that a server sends last in what it flushes ends the line at once.
 	r, w := io.Pipe()
 	go w.Write([]byte("data: a\r\r"))
-	e := newEventReader(r, 1000)
-	if data, err := e.next(); string(data) != "a" || err != nil {
-		t.Errorf("next = %q, %v", data, err)
+	e := NewEventReader(r, 1000)
+	if data, err := e.Message(); string(data) != "a" || err != nil {
+		t.Errorf("Message = %q, %v", data, err)
 	}
 }
 
@@ -92,7 +92,7 @@ func FuzzEventReader(f *testing.F) {
 		const limit = 64
 		whole, e1, err1 := readEvents(bytes.NewReader(in), limit)
 		pieces, e2, err2 := readEvents(iotest.OneByteReader(bytes.NewReader(in)), limit)
-		if !slices.Equal(whole, pieces) || err1 != err2 || e1.lastID != e2.lastID || e1.retry != e2.retry {
+		if !slices.Equal(whole, pieces) || err1 != err2 || e1.LastID != e2.LastID || e1.Retry != e2.Retry {
 			t.Fatalf("%q gave %q (%v) whole and %q (%v) in pieces", in, whole, err1, pieces, err2)
 		}
 		crlf := bytes.ReplaceAll(bytes.ReplaceAll(bytes.ReplaceAll(in, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n")), []byte("\n"), []byte("\r\n"))
@@ -105,4 +105,31 @@ func FuzzEventReader(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What comes after an event over the limit is read, and nothing of that event.
+func TestEventReaderSkips(t *testing.T) {
+	long := strings.Repeat("x", 2000)
+	for name, big := range map[string]string{
+		"line":        "data: " + long + "\n",
+		"hidden line": "data: " + strings.Repeat("x", 4090) + "data: evil\n", // begins where a read does
+		"lines":       strings.Repeat("data: 0123456789\n", 200),
+		"name":        "event: " + long + "\ndata: evil\n",
+	} {
+		r := strings.NewReader("data: a\n\n" + big + "data: evil\n\nevent: b\ndata: b\n\n" + big)
+		e := NewEventReader(r, 1000)
+		var got []string
+		for len(got) < 5 {
+			name, data, err := e.Next()
+			if err != nil {
+				got = append(got, err.Error())
+			} else {
+				got = append(got, name+"="+string(data))
+			}
+		}
+		want := []string{"message=a", ErrEventTooLarge.Error(), "b=b", ErrEventTooLarge.Error(), "EOF"}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %.100q, want %q", name, got, want)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package streamable
+package web
 
 import (
 	"errors"
@@ -15,22 +15,25 @@ const maxPooled = 64 << 10
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
 
-func getBuffer() *[]byte { return buffers.Get().(*[]byte) }
+// GetBuffer returns an empty buffer for reuse.
+func GetBuffer() *[]byte { return buffers.Get().(*[]byte) }
 
-func putBuffer(b *[]byte) {
+// PutBuffer gives a buffer back, unless it is so large that keeping it would hurt.
+func PutBuffer(b *[]byte) {
 	if cap(*b) <= maxPooled {
 		*b = (*b)[:0]
 		buffers.Put(b)
 	}
 }
 
-var errTooLarge = errors.New("body is over the limit")
+// ErrTooLarge says that the body of a request is over the limit.
+var ErrTooLarge = errors.New("body is over the limit")
 
-// readBody appends the body of a request of at most limit bytes. The length that
+// ReadBody appends the body of a request of at most limit bytes. The length that
 // the client declares is believed only where it is harmless.
-func readBody(dst []byte, w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+func ReadBody(dst []byte, w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if r.ContentLength > limit {
-		return dst, errTooLarge
+		return dst, ErrTooLarge
 	}
 	if n := int(min(r.ContentLength, maxPooled-1)); n > 0 {
 		dst = slices.Grow(dst, n+1) // one more, to see the end without growing
@@ -44,7 +47,7 @@ func readBody(dst []byte, w http.ResponseWriter, r *http.Request, limit int64) (
 		if int64(len(dst)) > limit {
 			// Nothing more of it is wanted: the connection ends after the answer.
 			w.Header().Set("Connection", "close")
-			return dst, errTooLarge
+			return dst, ErrTooLarge
 		}
 		if err == io.EOF {
 			return dst, nil
@@ -55,8 +58,8 @@ func readBody(dst []byte, w http.ResponseWriter, r *http.Request, limit int64) (
 	}
 }
 
-// isJSON tells whether a Content-Type is application/json.
-func isJSON(h http.Header) bool {
+// IsJSON tells whether a Content-Type is application/json.
+func IsJSON(h http.Header) bool {
 	v := h.Get("Content-Type")
 	if v == "application/json" {
 		return true
@@ -65,14 +68,14 @@ func isJSON(h http.Header) bool {
 	return err == nil && t == "application/json"
 }
 
-// accepts says what a client takes as an answer. No Accept header at all means
+// Accepts says what a client takes as an answer. No Accept header at all means
 // everything (RFC 9110, 12.5.1).
-func accepts(h http.Header) (json, events bool) {
+func Accepts(h http.Header) (json, events bool) {
 	values := h["Accept"]
 	if len(values) == 0 {
 		return true, true
 	}
-	if len(values) == 1 && values[0] == acceptBoth {
+	if len(values) == 1 && values[0] == AcceptBoth {
 		return true, true
 	}
 	for _, v := range values {
@@ -94,7 +97,8 @@ func accepts(h http.Header) (json, events bool) {
 	return json, events
 }
 
-const acceptBoth = "application/json, text/event-stream"
+// AcceptBoth is the Accept header that the specification asks clients for.
+const AcceptBoth = "application/json, text/event-stream"
 
 // refused tells whether the parameters of a media range have the weight 0.
 func refused(params string) bool {

@@ -1,0 +1,53 @@
+package web
+
+import (
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+const maxRedirects = 5
+
+// NewClient returns an HTTP client that follows redirects within one origin and
+// where the method and the body stay the same, and no others: headers of ours are not
+// for other servers, and the redirect itself is an answer like any error. It is a copy
+// of theirs, whose own CheckRedirect is asked after that; if theirs is nil it has
+// connections of its own, which release ends when they are idle.
+func NewClient(theirs *http.Client) (c *http.Client, release func()) {
+	release = func() {}
+	c = &http.Client{}
+	if theirs != nil {
+		*c = *theirs
+	} else {
+		own := &http.Transport{
+			Proxy:               http.ProxyFromEnvironment,
+			DialContext:         (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+			ForceAttemptHTTP2:   true,
+			MaxIdleConns:        256,
+			MaxIdleConnsPerHost: 128,
+			IdleConnTimeout:     90 * time.Second,
+			TLSHandshakeTimeout: 10 * time.Second,
+		}
+		c.Transport, release = own, own.CloseIdleConnections
+	}
+	more := c.CheckRedirect
+	c.CheckRedirect = func(req *http.Request, via []*http.Request) error {
+		status := 0
+		if req.Response != nil {
+			status = req.Response.StatusCode
+		}
+		keeps := status == http.StatusTemporaryRedirect || status == http.StatusPermanentRedirect
+		if !keeps || !SameOrigin(req.URL, via[0].URL) || len(via) > maxRedirects {
+			return http.ErrUseLastResponse
+		}
+		if more != nil {
+			return more(req, via)
+		}
+		return nil
+	}
+	return c, release
+}
+
+// SameOrigin tells whether two URLs have the same scheme, host and port.
+func SameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }

@@ -1,0 +1,4 @@
+// Package web holds what the transports over HTTP share: the guard against requests
+// that are not meant for a server, bodies and event streams of bounded size, and the
+// way in which a client follows redirects.
+package web
