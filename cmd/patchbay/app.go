@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -112,9 +113,13 @@ func (a *app) shown(s string) string {
 	return s
 }
 
+// serverName is what people know the server by.
 func (a *app) serverName() string {
 	if a.server == nil {
 		return "the server"
+	}
+	if a.dashed { // "npx" alone would not tell one server from another
+		return cut(shell(append([]string{filepath.Base(a.command[0])}, a.command[1:]...)), 60)
 	}
 	return cmp.Or(a.server.Name, a.server.URL, "the server")
 }

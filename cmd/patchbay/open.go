@@ -229,6 +229,10 @@ func (a *app) open() (*peer, error) {
 	said := newChildLog(a.talk, a.Verbose)
 	p, err := openServer(ctx, s, client, said)
 	said.opened()
+	var open *openError
+	if errors.As(err, &open) {
+		open.server = a.serverName()
+	}
 	if err != nil {
 		return nil, err
 	}
