@@ -145,7 +145,7 @@ func (c *Client) Dial(ctx context.Context, url string) (*Session, error) {
 		return nil, err
 	}
 	s := c.newSession()
-	s.overHTTP = true
+	s.overHTTP, s.id = true, url
 	s.wire = streamable.NewClient(streamable.ClientOptions{
 		URL: url, HTTP: c.HTTPClient, Inbox: (*inbox)(s), MaxMessage: orDefault(c.Limits.Message, 16<<20),
 		MaxDepth: s.limits.Depth, Tap: c.tap(), Header: c.Header, Logger: s.log,
@@ -223,6 +223,7 @@ func (c *Client) Connect(ctx context.Context, t Transport) (*Session, error) {
 
 func (c *Client) openDuplex(ctx context.Context, conn Conn, key string, explain func(error) error) (*Session, error) {
 	s := c.newSession()
+	s.id = key
 	s.wire = duplex.NewClient(conn, duplex.ClientOptions{
 		Inbox: (*inbox)(s), MaxDepth: s.limits.Depth, Tap: c.tap(), Logger: s.log, Explain: explain,
 	})

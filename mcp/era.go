@@ -249,6 +249,7 @@ func (s *Session) initialize(ctx context.Context, t *revision.Table) error {
 	}
 	s.info = &ServerInfo{Implementation: res.Info, Capabilities: res.Capabilities, Instructions: res.Instructions, Revisions: []Revision{Revision(s.rev.Name)}}
 	s.wire.Negotiated(s.rev)
+	s.asker.Store(s.rev)
 	if err := s.wire.Notify(ctx, revision.NoteInitialized, nil); err != nil {
 		return fmt.Errorf("initialize: %w", err)
 	}

@@ -54,7 +54,7 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	x.ask = func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
 		return call.Ask(ctx, qs...)
 	}
-	x.note = func(method string, params json.RawMessage) { forwardNote(call, method, params) }
+	x.note = func(method string, params json.RawMessage) { s.forwardNote(call, method, params) }
 
 	var raw json.RawMessage
 	var err error
@@ -75,16 +75,8 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 // forwardParams removes from a request what belongs to the hop it came over.
 func forwardParams(params json.RawMessage) json.RawMessage {
 	params = jsonx.Without(nil, orObject(params), "inputResponses", "requestState")
-	meta, ok := jsonx.Lookup(params, "_meta")
-	if !ok {
-		return params
-	}
-	meta = jsonx.Without(nil, meta, engine.MetaVersion, engine.MetaClientInfo, engine.MetaCapabilities, engine.MetaLogLevel,
+	return withoutMeta(params, engine.MetaVersion, engine.MetaClientInfo, engine.MetaCapabilities, engine.MetaLogLevel,
 		engine.MetaServerInfo, engine.MetaSubscription, "progressToken", "io.modelcontextprotocol/related-task")
-	if len(meta) == 2 {
-		return jsonx.Without(nil, params, "_meta")
-	}
-	return jsonx.With(nil, params, "_meta", meta)
 }
 
 // forwardCapabilities declares to a modern server what the caller can answer (T-15).
@@ -100,7 +92,7 @@ func forwardCapabilities(caps json.RawMessage) json.RawMessage {
 }
 
 // forwardNote passes on a notification of a forwarded call.
-func forwardNote(call *engine.Call, method string, params json.RawMessage) {
+func (s *Session) forwardNote(call *engine.Call, method string, params json.RawMessage) {
 	switch method {
 	case revision.NoteProgress:
 		var w struct {
@@ -117,6 +109,11 @@ func forwardNote(call *engine.Call, method string, params json.RawMessage) {
 		if name, err := jsonx.Unquote(level); err != nil || !call.LogEnabled(name) {
 			return
 		}
+	case revision.NoteToolsChanged, revision.NotePromptsChanged, revision.NoteResourcesChanged, revision.NoteResourceUpdated:
+		(*inbox)(s).Note(method, params) // for those who listen, whatever stream it came on
+		return
+	case revision.NoteCancelled, revision.NoteAcknowledged:
+		return // it names a request of this hop, or none (T-01)
 	}
 	// A caller that is gone ends the call by its context.
 	_ = call.Emit(method, params)
@@ -137,7 +134,10 @@ func (s *Session) forwardListen(ctx context.Context, call *engine.Call, req *Req
 	ack := func() error {
 		return call.Emit(revision.NoteAcknowledged, encode(map[string]filter{"notifications": f}))
 	}
-	if err := s.listen(ctx, f, ack, call.Emit); err != nil && ctx.Err() == nil {
+	emit := func(method string, params json.RawMessage) error {
+		return call.Emit(method, withoutMeta(params, engine.MetaSubscription))
+	}
+	if err := s.listen(ctx, f, ack, emit); err != nil && ctx.Err() == nil {
 		return nil, err
 	}
 	return RawResult(`{}`), nil
@@ -147,7 +147,7 @@ func (s *Session) forwardListen(ctx context.Context, call *engine.Call, req *Req
 // has to come back with an answer.
 const holdTime = 15 * time.Minute
 
-const memoHeld = "forward:held"
+const memoHeld = "forward:held:" // and a scope
 
 // parkedCall is a call to a legacy server that may have to wait for a caller to
 // come back. It owns the goroutine that waits for the server, ended by cancel.
@@ -178,7 +178,11 @@ type heldAnswer struct {
 // the answer has come goes on with it.
 func (s *Session) hold(ctx context.Context, call *engine.Call, x *outgoingCall) (json.RawMessage, error) {
 	var p *parkedCall
-	if ref, ok := call.Recall(memoHeld); ok {
+	var ref json.RawMessage
+	if call.Round() > 0 {
+		ref, _ = call.Recall(memoHeld + x.scope())
+	}
+	if ref != nil {
 		if p = s.unpark(string(ref)); p == nil {
 			// Never a silent second run of something that may have side effects (T-37).
 			return nil, Errorf(CodeInvalidParams, "the call's state is no longer valid; start it again")
@@ -189,11 +193,11 @@ func (s *Session) hold(ctx context.Context, call *engine.Call, x *outgoingCall) 
 	}
 	for {
 		if p.asked != nil {
-			q := engine.Question{Method: p.asked.method, Params: p.asked.params, Key: "held-" + strconv.Itoa(p.n)}
+			q := engine.Question{Method: p.asked.method, Params: p.asked.params, Key: x.scope() + "/" + strconv.Itoa(p.n)}
 			answers, err := call.Ask(ctx, q)
 			if errors.Is(err, engine.ErrSuspended) {
 				p.front.Store(nil)
-				call.Remember(memoHeld, s.park(p))
+				call.Remember(memoHeld+x.scope(), s.park(p))
 				return nil, err
 			}
 			a := heldAnswer{err: err}
@@ -225,7 +229,7 @@ func (s *Session) place(ctx context.Context, call *engine.Call, x *outgoingCall)
 	p.front.Store(call)
 	x.note = func(method string, params json.RawMessage) {
 		if front := p.front.Load(); front != nil {
-			forwardNote(front, method, params)
+			s.forwardNote(front, method, params)
 		}
 	}
 	x.ask = func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
@@ -246,7 +250,13 @@ func (s *Session) place(ctx context.Context, call *engine.Call, x *outgoingCall)
 			return nil, context.Cause(own)
 		}
 	}
-	s.wg.Go(func() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		p.done <- heldAnswer{err: ErrClosed}
+		return p
+	}
+	s.wg.Go(func() { // with mu held, so that Close waits for it
 		raw, err := x.run(own)
 		p.done <- heldAnswer{raw, err}
 	})
@@ -261,6 +271,9 @@ func (s *Session) park(p *parkedCall) json.RawMessage {
 	name := rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		p.cancel(ErrClosed)
+	}
 	s.parked[name] = p
 	p.timer = time.AfterFunc(holdTime, func() {
 		if p := s.unpark(name); p != nil {

@@ -144,7 +144,10 @@ func memoPage[E entry, L any](s *Server, snap *snapshot[E], after uint64, build 
 	}
 	l := build()
 	seal(l, engine.NewMemo(l, encode(l)))
-	snap.pages[after] = l
+	// A client can make up cursors; more pages than there are need no keeping.
+	if len(snap.pages) <= len(snap.order)/max(s.limits.PageSize, 1) {
+		snap.pages[after] = l
+	}
 	return l
 }
 

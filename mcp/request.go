@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -157,6 +159,7 @@ func (x *outgoingCall) notify(method string, params json.RawMessage) {
 
 // memo is what outlives a run of a forwarded call.
 type memo interface {
+	Round() int
 	Remember(key string, v json.RawMessage)
 	Recall(key string) (json.RawMessage, bool)
 }
@@ -195,7 +198,15 @@ func (x *outgoingCall) run(ctx context.Context) (json.RawMessage, error) {
 			return answers[0], nil
 		},
 	}
-	return x.s.wire.Call(ctx, out)
+	return object(x.s.wire.Call(ctx, out))
+}
+
+// object refuses a result that is no object; every result of the protocol is one.
+func object(raw json.RawMessage, err error) (json.RawMessage, error) {
+	if err == nil && jsonx.KindOf(raw) != '{' {
+		return nil, errors.New("the server's result is no object")
+	}
+	return raw, err
 }
 
 func (x *outgoingCall) legacyParams() json.RawMessage {
@@ -242,15 +253,26 @@ type keptQuestion struct {
 	Params json.RawMessage `json:"params,omitzero"`
 }
 
-const memoRound = "forward:round"
+const memoRound = "forward:round:" // and a scope
+
+// scope names a call to a server among all that the call in front becomes: a gateway
+// may ask several servers, a handler may forward more than once. What is kept of one, and
+// the answers to its questions, must reach no other. It is the same in each run.
+func (x *outgoingCall) scope() string {
+	h := sha256.New()
+	server := orDefault(x.s.id, x.s.info.Name)
+	fmt.Fprintf(h, "%d %s %d %s ", len(server), server, len(x.method), x.method)
+	h.Write(jsonx.Canonical(jsonx.Without(nil, x.params, "_meta")))
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:12])
+}
 
 // rounds drives a call of the modern era: as long as the server requires input,
 // the questions are answered and the call is sent again (2026-07-28,
 // basic/patterns/mrtr).
 func (x *outgoingCall) rounds(ctx context.Context) (json.RawMessage, error) {
 	var kept keptRound
-	if x.memo != nil {
-		if raw, ok := x.memo.Recall(memoRound); ok {
+	if x.memo != nil && x.memo.Round() > 0 && revision.Asks(x.method) {
+		if raw, ok := x.memo.Recall(memoRound + x.scope()); ok {
 			if err := jsonx.Unmarshal(raw, &kept); err != nil {
 				return nil, err
 			}
@@ -294,7 +316,7 @@ func (x *outgoingCall) rounds(ctx context.Context) (json.RawMessage, error) {
 				return nil, err
 			}
 			if x.memo != nil {
-				x.memo.Remember(memoRound, encode(kept))
+				x.memo.Remember(memoRound+x.scope(), encode(kept))
 			}
 		default:
 			return nil, fmt.Errorf("the server's result has the unknown type %q", clip(kind)) // BASE-26: invalid
@@ -304,11 +326,11 @@ func (x *outgoingCall) rounds(ctx context.Context) (json.RawMessage, error) {
 
 // send sends one round.
 func (x *outgoingCall) send(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
-	return x.s.wire.Call(ctx, &engine.Outgoing{
+	return object(x.s.wire.Call(ctx, &engine.Outgoing{
 		Method: x.method, Params: x.s.modernParams(params, x.caps, x.logLevel, x.token),
 		Header: x.s.headersOf(x.method, params),
 		Token:  x.token, Note: x.notify,
-	})
+	}))
 }
 
 // next reads an input_required result.
@@ -353,14 +375,12 @@ func (x *outgoingCall) answers(ctx context.Context, k *keptRound) (json.RawMessa
 			return nil, context.Cause(ctx)
 		}
 	}
+	// A key may come again in a later round, or of another server, and mean
+	// something else.
+	prefix := x.scope() + "/" + strconv.Itoa(k.Round) + "/"
 	qs := make([]engine.Question, len(k.Questions))
 	for i, q := range k.Questions {
-		// A key may come again in a later round and mean something else.
-		key := q.Key
-		if k.Round > 1 {
-			key = strconv.Itoa(k.Round) + "/" + key
-		}
-		qs[i] = engine.Question{Method: q.Method, Params: q.Params, Key: key}
+		qs[i] = engine.Question{Method: q.Method, Params: q.Params, Key: prefix + q.Key}
 	}
 	got, err := x.ask(ctx, qs)
 	if err != nil {
@@ -379,16 +399,21 @@ func (x *outgoingCall) answers(ctx context.Context, k *keptRound) (json.RawMessa
 
 // inner removes from a result what belongs to the wire of 2026-07-28.
 func inner(raw json.RawMessage) json.RawMessage {
-	raw = jsonx.Without(nil, raw, "resultType")
-	meta, ok := jsonx.Lookup(raw, "_meta")
+	return withoutMeta(jsonx.Without(nil, raw, "resultType"), engine.MetaServerInfo)
+}
+
+// withoutMeta removes members of _meta, and _meta if nothing is left of it.
+func withoutMeta(obj json.RawMessage, names ...string) json.RawMessage {
+	meta, ok := jsonx.Lookup(obj, "_meta")
 	if !ok {
-		return raw
+		return obj
 	}
-	if _, ok := jsonx.Lookup(meta, engine.MetaServerInfo); !ok {
-		return raw
+	rest := jsonx.Without(nil, meta, names...)
+	switch len(rest) {
+	case len(meta):
+		return obj
+	case len("{}"):
+		return jsonx.Without(nil, obj, "_meta")
 	}
-	if meta = jsonx.Without(nil, meta, engine.MetaServerInfo); len(meta) == 2 {
-		return jsonx.Without(nil, raw, "_meta")
-	}
-	return jsonx.With(nil, raw, "_meta", meta)
+	return jsonx.With(nil, obj, "_meta", rest)
 }

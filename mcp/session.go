@@ -37,6 +37,14 @@ type Session struct {
 
 	overHTTP bool
 
+	// id names the server in what is kept of forwarded calls, also when it is
+	// connected anew; empty: by the name it gives itself.
+	id string
+
+	// asker is the revision of a legacy server that may ask now, nil before the
+	// answer to initialize.
+	asker atomic.Pointer[revision.Table]
+
 	hub    hub        // of changes that a legacy server announces
 	events chan Event // for Client.OnEvent; full: the event is dropped and logged
 	wg     sync.WaitGroup
@@ -47,6 +55,8 @@ type Session struct {
 	tokens     map[string]*outgoingCall            // calls by progress token; guarded by mu
 	headers    map[string][]streamable.ParamHeader // by tool, as far as listed; guarded by mu
 	nextToken  atomic.Int64
+
+	closed bool // nothing more is started; guarded by mu
 }
 
 // begin starts what runs while the session is open.
@@ -85,6 +95,9 @@ func (s *Session) Err() error { return publicError(s.wire.Err()) }
 // Close ends the session, within 4 seconds whatever the server does. Calls in
 // progress fail with [ErrClosed].
 func (s *Session) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
 	err := s.wire.Close()
 	s.dropParked()
 	ended := make(chan struct{})
@@ -553,10 +566,11 @@ func (i *inbox) Question(ctx context.Context, method string, params json.RawMess
 // mayAsk refuses what a legacy server must not ask: what its revision does not
 // have, or what was not declared to it.
 func (s *Session) mayAsk(method string, params json.RawMessage) error {
-	if s.rev == nil {
+	rev := s.asker.Load()
+	if rev == nil {
 		return Errorf(CodeInvalidRequest, "%s before the answer to initialize", clip(method))
 	}
-	p := engine.Peer{Revision: s.rev, Capabilities: s.rev.ClientCapabilities(s.caps)}
+	p := engine.Peer{Revision: rev, Capabilities: rev.ClientCapabilities(s.caps)}
 	if err := p.CanAnswer(engine.Question{Method: method, Params: params}); err != nil {
 		return Errorf(CodeMethodNotFound, "%s: this client did not declare it", clip(method))
 	}
