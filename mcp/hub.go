@@ -146,15 +146,15 @@ func (s *Server) listen(ctx context.Context, req *Request) (Result, error) {
 			Notifications filter `json:"notifications"`
 		}{f}))
 	}
-	if err := s.hub.listen(ctx, f, ack, call.Emit); err != nil {
+	if err := s.hub.listen(ctx, nil, f, ack, call.Emit); err != nil {
 		return nil, err
 	}
 	return RawResult(`{}`), nil
 }
 
-// listen emits the changes that f asks for until ctx ends (nil) or emitting
-// fails. Ack is called first, when nothing can be missed any more.
-func (h *hub) listen(ctx context.Context, f filter, ack func() error, emit func(method string, params json.RawMessage) error) error {
+// listen emits the changes that f asks for until ctx ends or over is closed (nil), or
+// emitting fails. Ack is called first, when nothing can be missed any more.
+func (h *hub) listen(ctx context.Context, over <-chan struct{}, f filter, ack func() error, emit func(method string, params json.RawMessage) error) error {
 	l := &listener{
 		kinds: map[Kind]bool{KindTool: f.Tools, KindPrompt: f.Prompts, KindResource: f.Resources},
 		uris:  map[string]bool{}, wake: make(chan struct{}, 1),
@@ -174,6 +174,8 @@ func (h *hub) listen(ctx context.Context, f filter, ack func() error, emit func(
 		select {
 		case <-l.wake:
 		case <-ctx.Done():
+			return nil
+		case <-over:
 			return nil
 		}
 		timer.Reset(settle)

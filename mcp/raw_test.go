@@ -12,6 +12,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
 // peer is the other end of a wire, written by hand: it sends and reads frames.
@@ -149,4 +150,18 @@ func wantError(t testing.TB, m jsonrpc.Message, code int) {
 	if m.Error == nil || m.Error.Code != code {
 		t.Errorf("got %s, want error %d", show(&m), code)
 	}
+}
+
+// unchecked opens a session in memory whose frames need not be valid.
+func unchecked(t testing.TB, s *mcp.Server, c *mcp.Client) *mcp.Session {
+	t.Helper()
+	near, far := jsonrpc.Pipe()
+	done := make(chan struct{})
+	go func() { defer close(done); s.Serve(t.Context(), far) }()
+	session, err := c.Connect(t.Context(), mcptest.Wire(near))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { session.Close(); <-done })
+	return session
 }

@@ -536,6 +536,7 @@ func TestCloseWithStuckClientFunctions(t *testing.T) {
 			ended <- err
 		}()
 		<-asked
+		synctest.Wait()
 		mcp.AddTool(srv, mcp.Tool{Name: "more"}, func(context.Context, struct{}) (string, error) { return "", nil })
 		<-asked
 		start := time.Now()

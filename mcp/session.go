@@ -50,7 +50,7 @@ type Session struct {
 	wg     sync.WaitGroup
 
 	mu         sync.Mutex
-	subscribed map[string]int                      // listeners by URI, on a legacy server; guarded by mu
+	subscribed map[string]*subscription            // by URI, on a legacy server; guarded by mu
 	parked     map[string]*parkedCall              // guarded by mu
 	tokens     map[string]*outgoingCall            // calls by progress token; guarded by mu
 	headers    map[string][]streamable.ParamHeader // by tool, as far as listed; guarded by mu
@@ -374,10 +374,12 @@ func namedParams(name string, args any) (json.RawMessage, error) {
 func (s *Session) Watch(ctx context.Context, uris ...string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
 		events := make(chan Event)
 		ended := make(chan error, 1)
-		go func() {
+		var listening sync.WaitGroup
+		defer listening.Wait()
+		defer cancel()
+		listening.Go(func() {
 			emit := func(method string, params json.RawMessage) error {
 				select {
 				case events <- newEvent(method, params):
@@ -388,7 +390,7 @@ func (s *Session) Watch(ctx context.Context, uris ...string) iter.Seq2[Event, er
 			}
 			ack := func() error { return emit(revision.NoteAcknowledged, nil) }
 			ended <- s.listen(ctx, filter{true, true, true, uris}, ack, emit)
-		}()
+		})
 		for {
 			select {
 			case e := <-events:
@@ -433,7 +435,7 @@ func (s *Session) listen(ctx context.Context, f filter, ack func() error, emit f
 	if s.rev.Modern {
 		return s.listenModern(ctx, f, ack, emit)
 	}
-	return s.hub.listen(ctx, f, func() error {
+	err := s.hub.listen(ctx, s.wire.Done(), f, func() error {
 		for _, uri := range f.URIs {
 			if err := s.subscribe(ctx, uri); err != nil {
 				return err
@@ -442,6 +444,10 @@ func (s *Session) listen(ctx context.Context, f filter, ack func() error, emit f
 		}
 		return ack()
 	}, emit)
+	if err == nil && ctx.Err() == nil {
+		err = s.Err()
+	}
+	return err
 }
 
 func (s *Session) listenModern(ctx context.Context, f filter, ack func() error, emit func(string, json.RawMessage) error) error {
@@ -450,7 +456,7 @@ func (s *Session) listenModern(ctx context.Context, f filter, ack func() error, 
 	// arrive outside of any call.
 	var untagged sync.WaitGroup
 	untagged.Go(func() {
-		if err := s.hub.listen(ctx, f, func() error { return nil }, emit); err != nil {
+		if err := s.hub.listen(ctx, nil, f, func() error { return nil }, emit); err != nil {
 			cancel(err)
 		}
 	})
@@ -477,45 +483,6 @@ func (s *Session) listenModern(ctx context.Context, f filter, ack func() error, 
 		},
 	})
 	return publicError(err)
-}
-
-// subscribe subscribes to a resource of a legacy server unless some listener
-// already has.
-func (s *Session) subscribe(ctx context.Context, uri string) error {
-	s.mu.Lock()
-	s.subscribed[uri]++
-	first := s.subscribed[uri] == 1
-	s.mu.Unlock()
-	if !first {
-		return nil
-	}
-	_, err := s.request(ctx, revision.MethodSubscribe, append(jsonx.AppendString([]byte(`{"uri":`), uri), '}'), nil)
-	if err != nil {
-		s.mu.Lock()
-		delete(s.subscribed, uri)
-		s.mu.Unlock()
-	}
-	return err
-}
-
-// unsubscribe undoes one subscribe. The session may be closing, so the time to
-// tell the server is short.
-func (s *Session) unsubscribe(uri string) {
-	s.mu.Lock()
-	s.subscribed[uri]--
-	last := s.subscribed[uri] == 0
-	if s.subscribed[uri] <= 0 {
-		delete(s.subscribed, uri)
-	}
-	s.mu.Unlock()
-	if !last || s.wireEnded() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	if _, err := s.request(ctx, revision.MethodUnsubscribe, append(jsonx.AppendString([]byte(`{"uri":`), uri), '}'), nil); err != nil {
-		s.log.Debug("unsubscribe", "uri", uri, "err", err)
-	}
 }
 
 // inbox is the Session as its wire sees it.

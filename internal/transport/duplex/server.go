@@ -24,13 +24,15 @@ var (
 	errGone      = errors.New("the caller closed the connection")
 )
 
-// Bounds of the end of a connection.
+// Bounds of what a connection waits for.
 const (
 	// drainTime is for calls in flight when the peer closes its side: a script
 	// that pipes in a few requests still gets its answers.
 	drainTime = time.Second
 	// unwindTime is for handlers to notice that their context has ended.
 	unwindTime = time.Second
+	// announceTime is for the list changes of a session to be listened for.
+	announceTime = 500 * time.Millisecond
 )
 
 // ErrShutdown is what Serve returns after Drain.
@@ -407,13 +409,24 @@ func (p *peer) announce() {
 	}
 	p.changes = cancel
 	p.mu.Unlock()
+	var once sync.Once
+	ready := make(chan struct{})
 	p.start(func() {
+		defer once.Do(func() { close(ready) })
 		defer cancel(nil)
-		err := sess.Listen(ctx, p.s.Engine, engine.ListChanges, sess.Events, nil)
+		err := sess.Listen(ctx, p.s.Engine, engine.ListChanges, sess.Events, func() { once.Do(func() { close(ready) }) })
 		if err != nil && ctx.Err() == nil {
 			p.s.Logger.Debug("no list changes", "err", err)
 		}
 	})
+	// What changes after a list that the client asks for next must reach it, so
+	// the next frame waits; but not for a server behind this one that is slow.
+	t := time.NewTimer(announceTime)
+	defer t.Stop()
+	select {
+	case <-ready:
+	case <-t.C:
+	}
 }
 
 // endListens ends the subscriptions, which would otherwise go on for ever.

@@ -1,0 +1,217 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcptest"
+)
+
+func addTools(s *mcp.Server, from, to int) {
+	for i := from; i < to; i++ {
+		mcp.AddTool(s, mcp.Tool{Name: fmt.Sprintf("t%03d", i)}, func(context.Context, struct{}) (string, error) { return "", nil })
+	}
+}
+
+func toolNames(t testing.TB, s *mcp.Session) []string {
+	t.Helper()
+	var names []string
+	for tool, err := range s.Tools(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, tool.Name)
+	}
+	return names
+}
+
+// PAGE-26: pages are invisible, whole and in the order of registration.
+func TestPagesEverywhere(t *testing.T) {
+	newServer := func() *mcp.Server {
+		s := &mcp.Server{Name: "s", Version: "1", Limits: mcp.Limits{PageSize: 7}}
+		addTools(s, 0, 50)
+		return s
+	}
+	mcptest.Every(t, newServer, nothing, func(t *testing.T, s *mcp.Session) {
+		names := toolNames(t, s)
+		if len(names) != 50 || !slices.IsSorted(names) {
+			t.Errorf("%d tools: %v", len(names), names)
+		}
+		n := 0
+		for range s.Tools(t.Context()) {
+			if n++; n == 10 {
+				break // an iteration can be left
+			}
+		}
+	})
+}
+
+// Tools that come and go while somebody is paging move no other.
+func TestPagingWhileChanging(t *testing.T) {
+	s := &mcp.Server{Name: "s", Version: "1", Limits: mcp.Limits{PageSize: 10}}
+	addTools(s, 0, 30)
+	session := mcptest.Connect(t, s, nothing(), mcp.V2026_07_28)
+	var names []string
+	for tool, err := range session.Tools(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, tool.Name)
+		switch len(names) {
+		case 5: // on the page already fetched
+			s.Remove(mcp.Feature{Kind: mcp.KindTool, Name: "t002"}, mcp.Feature{Kind: mcp.KindTool, Name: "t009"}, mcp.Feature{Kind: mcp.KindTool, Name: "t025"})
+			addTools(s, 30, 40)
+			addTools(s, 12, 13) // replaced in its place
+		}
+	}
+	want := 39 // t025 was gone before its page came
+	if len(names) != want || !slices.IsSorted(names) || slices.Contains(names, "t025") {
+		t.Errorf("%d tools, want %d: %v", len(names), want, names)
+	}
+}
+
+// PAGE-26: a cursor that is not ours is refused; one that is old still works.
+func TestCursors(t *testing.T) {
+	s := &mcp.Server{Name: "s", Version: "1", Limits: mcp.Limits{PageSize: 2}}
+	addTools(s, 0, 5)
+	session := mcptest.Connect(t, s, nothing(), mcp.V2025_11_25)
+	list := func(cursor any) (names []string, next string, err error) {
+		params := map[string]any{}
+		if cursor != nil {
+			params["cursor"] = cursor
+		}
+		raw, err := session.Raw(t.Context(), "tools/list", params)
+		if err != nil {
+			return nil, "", err
+		}
+		var l mcp.ToolList
+		if err := json.Unmarshal(raw, &l); err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range l.Tools {
+			names = append(names, tool.Name)
+		}
+		return names, l.NextCursor, nil
+	}
+	_, next, err := list(nil)
+	if err != nil || next == "" {
+		t.Fatalf("first page: %q, %v", next, err)
+	}
+	for i := range 5 {
+		s.Remove(mcp.Feature{Kind: mcp.KindTool, Name: fmt.Sprintf("t%03d", i)})
+	}
+	addTools(s, 5, 6)
+	if names, next, err := list(next); err != nil || next != "" || fmt.Sprint(names) != "[t005]" {
+		t.Errorf("an old cursor = %v, %q, %v", names, next, err)
+	}
+	foreign := []any{"", "abc", "!!", base64.RawURLEncoding.EncodeToString([]byte("p2.5")), base64.RawURLEncoding.EncodeToString([]byte("p1.-1")), strings.Repeat("A", 5000)}
+	for _, c := range foreign {
+		if _, _, err := list(c); !errors.Is(err, &mcp.Error{Code: mcp.CodeInvalidParams}) {
+			t.Errorf("cursor %.20q = %v, want %d", c, err, mcp.CodeInvalidParams)
+		}
+	}
+}
+
+// A list of a kind that a server never had is a method it does not have.
+func TestListsOfNothing(t *testing.T) {
+	mcptest.Every(t, func() *mcp.Server { return &mcp.Server{Name: "empty", Version: "1"} }, nothing, func(t *testing.T, s *mcp.Session) {
+		for _, method := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
+			if _, err := s.Raw(t.Context(), method, nil); !errors.Is(err, &mcp.Error{Code: mcp.CodeMethodNotFound}) {
+				t.Errorf("%s = %v", method, err)
+			}
+		}
+		if caps := s.Server().Capabilities; caps.Has("tools") || caps.Has("prompts") || caps.Has("resources") {
+			t.Errorf("capabilities %s", caps)
+		}
+	})
+}
+
+// Visible filters lists and calls alike.
+func TestVisibleEverywhere(t *testing.T) {
+	newServer := func() *mcp.Server {
+		s := library()
+		addTools(s, 0, 5)
+		s.Limits.PageSize = 2
+		s.Visible = func(ctx context.Context, f mcp.Feature) bool {
+			if mcp.CallFrom(ctx) == nil {
+				return false
+			}
+			return !strings.Contains(f.Name, "1") && f.Name != "greet" && f.Name != "lib:text" && !strings.HasPrefix(f.Name, "page:")
+		}
+		return s
+	}
+	mcptest.Every(t, newServer, nothing, func(t *testing.T, s *mcp.Session) {
+		if got := fmt.Sprint(toolNames(t, s)); got != "[t000 t002 t003 t004]" {
+			t.Errorf("tools %s", got)
+		}
+		if _, err := s.CallTool(t.Context(), "t001", nil); !errors.Is(err, &mcp.Error{Code: mcp.CodeInvalidParams}) {
+			t.Errorf("a call of a hidden tool = %v", err)
+		}
+		if _, err := s.Prompt(t.Context(), "greet", map[string]string{"name": "x"}); !errors.Is(err, &mcp.Error{Code: mcp.CodeInvalidParams}) {
+			t.Errorf("a hidden prompt = %v", err)
+		}
+		for _, uri := range []string{"lib:text", "page://de/x"} {
+			if _, err := s.Read(t.Context(), uri); err == nil {
+				t.Errorf("a hidden resource %s can be read", uri)
+			}
+		}
+		if _, err := s.Complete(t.Context(), mcp.Feature{Kind: mcp.KindPrompt, Name: "greet"}, "name", "", nil); err == nil {
+			t.Error("a hidden prompt is completed")
+		}
+	})
+}
+
+// Bad lists of a server: one entry that makes no sense costs nobody the others.
+func TestMalformedLists(t *testing.T) {
+	fake := func(result string) *mcp.Session {
+		s := &mcp.Server{Name: "fake", Version: "1", Handler: mcp.HandlerFunc(func(_ context.Context, r *mcp.Request) (mcp.Result, error) {
+			if r.Method == "tools/list" {
+				return mcp.RawResult(result), nil
+			}
+			return &mcp.ServerInfo{Implementation: mcp.Implementation{Name: "fake", Version: "1"}, Revisions: mcp.Revisions()}, nil
+		})}
+		return unchecked(t, s, &mcp.Client{Name: "c", Revisions: []mcp.Revision{mcp.V2025_11_25}})
+	}
+	t.Run("an entry", func(t *testing.T) {
+		var names []string
+		var errs []error
+		for tool, err := range fake(`{"tools":[{"name":"a","inputSchema":{}},{"name":7},"x",{"name":"b","inputSchema":{}}]}`).Tools(t.Context()) {
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			names = append(names, tool.Name)
+		}
+		if fmt.Sprint(names) != "[a b]" || len(errs) != 2 || !strings.Contains(errs[0].Error(), "tools[1]") || !strings.Contains(errs[1].Error(), "tools[2]") {
+			t.Errorf("names %v, errors %v", names, errs)
+		}
+	})
+	t.Run("pages without end", func(t *testing.T) {
+		n, failed := 0, error(nil)
+		for _, err := range fake(`{"tools":[{"name":"a","inputSchema":{}}],"nextCursor":"x"}`).Tools(t.Context()) {
+			if n++; n > 10 {
+				t.Fatal("the iteration has no end")
+			}
+			failed = err
+		}
+		if failed == nil || !strings.Contains(failed.Error(), "no end") {
+			t.Errorf("error %v", failed)
+		}
+	})
+	t.Run("no list", func(t *testing.T) {
+		for _, result := range []string{`{}`, `{"tools":null}`, `{"tools":{}}`} {
+			for _, err := range fake(result).Tools(t.Context()) {
+				if err == nil {
+					t.Errorf("%s is a list", result)
+				}
+			}
+		}
+	})
+}

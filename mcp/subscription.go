@@ -1,0 +1,99 @@
+package mcp
+
+import (
+	"context"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+)
+
+// subscription is one resource of a legacy server that somebody listens to. All
+// listeners of the session share it.
+type subscription struct {
+	listeners int           // guarded by mu of the session
+	turn      chan struct{} // capacity 1; held while the server is told, so that it hears things in order
+	active    bool          // the server has it; guarded by turn
+}
+
+// unsubscribeTime bounds telling a server; the session may be closing.
+const unsubscribeTime = 2 * time.Second
+
+// subscribe subscribes to a resource unless some listener already has. Each subscribe
+// that succeeded is followed by an unsubscribe.
+func (s *Session) subscribe(ctx context.Context, uri string) error {
+	s.mu.Lock()
+	sub := s.subscribed[uri]
+	if sub == nil {
+		sub = &subscription{turn: make(chan struct{}, 1)}
+		s.subscribed[uri] = sub
+	}
+	sub.listeners++
+	s.mu.Unlock()
+	select {
+	case sub.turn <- struct{}{}:
+	case <-ctx.Done():
+		s.leave(sub)
+		s.forget(uri, sub)
+		return context.Cause(ctx)
+	}
+	defer func() { <-sub.turn }()
+	if sub.active {
+		return nil
+	}
+	if err := s.tell(ctx, revision.MethodSubscribe, uri); err != nil {
+		s.leave(sub)
+		s.forget(uri, sub)
+		return err
+	}
+	sub.active = true
+	return nil
+}
+
+// unsubscribe undoes one subscribe.
+func (s *Session) unsubscribe(uri string) {
+	ctx, cancel := context.WithTimeout(context.Background(), unsubscribeTime)
+	defer cancel()
+	s.mu.Lock()
+	sub := s.subscribed[uri]
+	s.mu.Unlock()
+	select {
+	case sub.turn <- struct{}{}:
+	case <-ctx.Done():
+		s.leave(sub) // whoever holds the turn does not answer; the server keeps the subscription
+		return
+	}
+	defer func() { <-sub.turn }()
+	if s.leave(sub) > 0 {
+		return
+	}
+	if sub.active && !s.wireEnded() {
+		if err := s.tell(ctx, revision.MethodUnsubscribe, uri); err != nil {
+			s.log.Debug("unsubscribe", "uri", uri, "err", err)
+		}
+	}
+	sub.active = false
+	s.forget(uri, sub)
+}
+
+func (s *Session) tell(ctx context.Context, method, uri string) error {
+	_, err := s.request(ctx, method, append(jsonx.AppendString([]byte(`{"uri":`), uri), '}'), nil)
+	return err
+}
+
+// leave counts one listener less and returns how many are left.
+func (s *Session) leave(sub *subscription) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sub.listeners--
+	return sub.listeners
+}
+
+// forget drops a subscription that nobody came back to meanwhile.
+func (s *Session) forget(uri string, sub *subscription) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sub.listeners == 0 && s.subscribed[uri] == sub {
+		delete(s.subscribed, uri)
+	}
+}
