@@ -101,7 +101,7 @@ func TestSubscriptionAcknowledgedOften(t *testing.T) {
 			ended = true
 			return mcp.RawResult(`{}`), nil
 		}))
-		p.initialize(mcp.V2025_11_25, `{}`)
+		p.initializeOnly(mcp.V2025_11_25)
 		p.sendf(subscribeX, 1)
 		for range 2 { // the answer and the update, in any order
 			p.read()

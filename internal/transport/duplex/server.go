@@ -85,7 +85,8 @@ func (s *Server) Serve(ctx context.Context, conn jsonrpc.Conn) error {
 	}
 	p.cancel(errGone)
 	if sess := p.session(); sess != nil {
-		sess.Close(errGone)
+		// What it waits for may wait in turn for a peer that does not read.
+		p.start(func() { sess.Close(errGone) })
 	}
 	p.wait(context.Background(), unwindTime)
 	conn.Close()
@@ -360,7 +361,7 @@ func (p *peer) answer(x *exchange, msg *jsonrpc.Message) engine.Reply {
 	}
 	return engine.Reply{ID: msg.ID, Refused: true, Err: &jsonrpc.Error{
 		Code: jsonrpc.CodeInvalidParams,
-		Message: fmt.Sprintf("%s came before initialize and without _meta member %q; this server speaks %s",
+		Message: fmt.Sprintf("%.100q came before initialize and without _meta member %q; this server speaks %s",
 			msg.Method, engine.MetaVersion, strings.Join(revision.Names(e.Revisions), ", ")),
 	}}
 }
