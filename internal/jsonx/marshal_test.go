@@ -3,6 +3,7 @@ package jsonx
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -41,6 +42,69 @@ func TestMarshalTags(t *testing.T) {
 		got, err := Marshal(tt.in)
 		if err != nil || string(got) != tt.want {
 			t.Errorf("%s: Marshal = %s, %v, want %s", tt.name, got, err, tt.want)
+		}
+	}
+}
+
+type scalars struct {
+	Wait  time.Duration   `json:"wait,omitempty"`
+	Ptr   *time.Duration  `json:"ptr,omitempty"`
+	Waits []time.Duration `json:"waits,omitempty"`
+	N     json.Number     `json:"n"`
+	Empty json.Number     `json:"empty,omitempty"`
+	Zero  json.Number     `json:"zero,omitzero"`
+	Any   any             `json:"any,omitempty"`
+}
+
+// Durations and numbers are what package schema says, wherever they stand.
+func TestScalars(t *testing.T) {
+	wait := 1500 * time.Microsecond
+	for _, tt := range []struct {
+		in   scalars
+		want string
+	}{
+		{scalars{}, `{"wait":"0s","n":0,"empty":0}`},
+		{scalars{90 * time.Second, &wait, []time.Duration{-1, math.MinInt64}, "1.50", "-1e400", "7", nil},
+			`{"wait":"1m30s","ptr":"1.5ms","waits":["-1ns","-2562047h47m16.854775808s"],"n":1.50,"empty":-1e400,"zero":7}`},
+	} {
+		raw, err := Marshal(tt.in)
+		if err != nil || string(raw) != tt.want {
+			t.Errorf("Marshal = %s, %v, want %s", raw, err, tt.want)
+			continue
+		}
+		var back scalars
+		if err := Unmarshal(raw, &back); err != nil {
+			t.Errorf("Unmarshal(%s) = %v", raw, err)
+		}
+		if again, err := Marshal(back); err != nil || string(again) != tt.want {
+			t.Errorf("a second time Marshal = %s, %v, want %s", again, err, tt.want)
+		}
+	}
+	if got, err := Marshal(map[string]any{"d": time.Hour, "n": json.Number("2")}); string(got) != `{"d":"1h0m0s","n":2}` {
+		t.Errorf("Marshal inside any = %s, %v", got, err)
+	}
+	for _, n := range []json.Number{"x", "01", "1 2", "{}", "-", " 1", "1e"} {
+		if got, err := Marshal(n); err == nil {
+			t.Errorf("Marshal(json.Number(%q)) = %s", string(n), got)
+		}
+	}
+}
+
+func TestScalarsRead(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		{`{"wait":90}`, `at "/wait": want a string, got a number`},
+		{`{"wait":"90"}`, `at "/wait": want a duration such as 1m30s, got "90"`},
+		{`{"waits":["1s",{"a":[]}]}`, `at "/waits/1": want a string, got an object`},
+		{`{"n":"1"}`, `at "/n": want a number, got a string`},
+		{`{"wait":null,"n":null}`, ``},
+	} {
+		v := scalars{Wait: 1, N: "1"}
+		err := Unmarshal([]byte(tt.in), &v)
+		if got := fmt.Sprint(err); got != tt.want && !(err == nil && tt.want == "") {
+			t.Errorf("Unmarshal(%s) = %v, want %q", tt.in, err, tt.want)
+		}
+		if err == nil && (v.Wait != 0 || v.N != "") {
+			t.Errorf("Unmarshal(%s) kept %v, %q", tt.in, v.Wait, v.N)
 		}
 	}
 }

@@ -15,13 +15,14 @@ import (
 
 var unmarshalOptions = json.JoinOptions(
 	json.MatchCaseInsensitiveNames(false),
+	json.WithUnmarshalers(unmarshalers),
 	jsontext.AllowDuplicateNames(false),
 	jsontext.AllowInvalidUTF8(false),
 )
 
 // Unmarshal decodes data, exactly one JSON value, into v, a pointer. Member
-// names match in their exact case; members without a field are ignored. The
-// error is an [*Error].
+// names match in their exact case; members without a field are ignored. Null is
+// the zero value. The error is an [*Error].
 func Unmarshal(data []byte, v any) error {
 	if err := json.Unmarshal(data, v, unmarshalOptions); err != nil {
 		return reword(err, "unmarshal")
