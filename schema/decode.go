@@ -467,6 +467,9 @@ func (d *decoder) custom(n *node, v reflect.Value) bool {
 			return true
 		}
 	}
+	if n.out {
+		return true
+	}
 	if err := jsonx.Unmarshal(raw, v.Addr().Interface()); err != nil {
 		d.fault("is not a valid " + n.typ.Name() + ": " + excerpt(err.Error()))
 	}

@@ -11,11 +11,12 @@ import (
 // candidate is a struct field before it is known whether another one hides it.
 type candidate struct {
 	reflect.StructField
-	index    []int
-	name     string
-	tagged   bool // the name comes from the tag
-	optional bool
-	through  bool // a pointer to an embedded struct leads here
+	index   []int
+	name    string
+	tagged  bool // the name comes from the tag
+	through bool // a pointer to an embedded struct leads here
+
+	omitempty, omitzero bool
 }
 
 // collect returns the properties of a struct in the order of their
@@ -82,8 +83,10 @@ func candidates(t reflect.Type, at []int, through bool, open map[reflect.Type]bo
 		flatten := sf.Anonymous && name == "" && embedded.Kind() == reflect.Struct
 		for option := range strings.SplitSeq(options, ",") {
 			switch key, _, _ := strings.Cut(option, ":"); key {
-			case "omitempty", "omitzero":
-				c.optional = true
+			case "omitempty":
+				c.omitempty = true
+			case "omitzero":
+				c.omitzero = true
 			case "embed":
 				if embedded.Kind() != reflect.Struct {
 					return fmt.Errorf("%s.%s: json option %q works for structs only", t, sf.Name, option)
@@ -123,12 +126,19 @@ func (b *builder) field(c *candidate) (field, error) {
 	if err != nil {
 		return f, err
 	}
+	if b.out {
+		tags.hasDefault, tags.header = false, "" // about arguments
+	}
 	if f.spec, err = b.place(c.Type); err != nil {
 		return f, err
 	}
 	if err := b.refine(&f.spec, &tags); err != nil {
 		return f, err
 	}
-	f.required = tags.required || !c.optional && !c.through && !tags.hasDefault && f.ptrs == 0
+	if b.out {
+		f.written(c)
+		return f, nil
+	}
+	f.required = tags.required || !c.omitempty && !c.omitzero && !c.through && !tags.hasDefault && f.ptrs == 0
 	return f, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,14 +28,14 @@ const (
 	kindBytes    // []byte and [N]byte: base64
 	kindTime     // time.Time: RFC 3339
 	kindDuration // time.Duration: 1m30s
-	kindText     // has UnmarshalText
+	kindText     // has UnmarshalText; of an Output, MarshalText
 	kindSlice
 	kindArray
 	kindMap
 	kindStruct
 	kindAny    // any
 	kindRaw    // json.RawMessage
-	kindCustom // has UnmarshalJSON: any value
+	kindCustom // has UnmarshalJSON; of an Output, MarshalJSON: any value
 	kindHook   // has JSONSchema
 )
 
@@ -54,6 +55,8 @@ type node struct {
 
 	raw   json.RawMessage // of hooks: what JSONSchema returned
 	check *Validator      // of hooks
+
+	out bool // of an Output: methods that read are not called
 }
 
 // spec is a place for a value: a node and what this place adds to it.
@@ -82,9 +85,6 @@ type enumerated interface{ Enum() []string }
 var (
 	hookType       = reflect.TypeFor[hook]()
 	enumType       = reflect.TypeFor[enumerated]()
-	jsonType       = reflect.TypeFor[json.Unmarshaler]()
-	jsonV2Type     = reflect.TypeFor[jsonv2.UnmarshalerFrom]()
-	textType       = reflect.TypeFor[encoding.TextUnmarshaler]()
 	timeType       = reflect.TypeFor[time.Time]()
 	durationType   = reflect.TypeFor[time.Duration]()
 	numberType     = reflect.TypeFor[json.Number]()
@@ -92,14 +92,36 @@ var (
 	byteType       = reflect.TypeFor[byte]()
 )
 
+// methods are the interfaces by which a type takes JSON into its own hands.
+type methods struct{ json, text []reflect.Type }
+
+var (
+	reading = methods{
+		[]reflect.Type{reflect.TypeFor[jsonv2.UnmarshalerFrom](), reflect.TypeFor[json.Unmarshaler]()},
+		[]reflect.Type{reflect.TypeFor[encoding.TextUnmarshaler]()},
+	}
+	writing = methods{
+		[]reflect.Type{reflect.TypeFor[jsonv2.MarshalerTo](), reflect.TypeFor[json.Marshaler]()},
+		[]reflect.Type{reflect.TypeFor[encoding.TextAppender](), reflect.TypeFor[encoding.TextMarshaler]()},
+	}
+)
+
+func implements(t reflect.Type, any []reflect.Type) bool {
+	return slices.ContainsFunc(any, reflect.PointerTo(t).Implements)
+}
+
 // maxTypeDepth bounds how deep a Go type may nest without a named type in
 // between.
 const maxTypeDepth = 100
 
-// builder turns Go types into nodes.
+// builder turns Go types into nodes: as JSON is read into them or, with out, as
+// they are written.
 type builder struct {
 	nodes map[reflect.Type]*node
 	depth int
+	out   bool
+
+	stricter bool // a tag or a method says more than the Go types do
 }
 
 // place returns the spec of a place of type t without tags.
@@ -114,6 +136,7 @@ func (b *builder) place(t reflect.Type) (spec, error) {
 		return s, err
 	}
 	s.node, s.rules = n, baseRules(n)
+	s.nullable = b.out && s.ptrs > 0
 	return s, nil
 }
 
@@ -125,7 +148,7 @@ func (b *builder) node(t reflect.Type) (*node, error) {
 		return nil, errors.New("the type nests too deep")
 	}
 	defer func() { b.depth-- }()
-	n := &node{typ: t}
+	n := &node{typ: t, out: b.out}
 	b.nodes[t] = n // before what is inside: the type may contain itself
 	if err := b.fill(n, t); err != nil {
 		return nil, err
@@ -134,10 +157,14 @@ func (b *builder) node(t reflect.Type) (*node, error) {
 }
 
 func (b *builder) fill(n *node, t reflect.Type) (err error) {
-	ptr := reflect.PointerTo(t)
+	ptr, own := reflect.PointerTo(t), reading
+	if b.out {
+		own = writing
+	}
 	switch {
 	case ptr.Implements(hookType) && t.Kind() != reflect.Interface:
 		n.kind = kindHook
+		b.stricter = true
 		return n.readHook()
 	case t == timeType:
 		n.kind = kindTime
@@ -151,10 +178,10 @@ func (b *builder) fill(n *node, t reflect.Type) (err error) {
 	case t == rawMessageType:
 		n.kind = kindRaw
 		return nil
-	case ptr.Implements(jsonV2Type), ptr.Implements(jsonType):
+	case implements(t, own.json):
 		n.kind = kindCustom
 		return nil
-	case ptr.Implements(textType):
+	case implements(t, own.text):
 		n.kind = kindText
 		return nil
 	}
@@ -164,6 +191,7 @@ func (b *builder) fill(n *node, t reflect.Type) (err error) {
 	case reflect.String:
 		n.kind = kindString
 		if ptr.Implements(enumType) {
+			b.stricter = true
 			n.enum = reflect.New(t).Interface().(enumerated).Enum()
 			if len(n.enum) == 0 {
 				return fmt.Errorf("%s.Enum returns no values", t)
@@ -197,7 +225,7 @@ func (b *builder) fill(n *node, t reflect.Type) (err error) {
 		}
 	case reflect.Map:
 		n.kind = kindMap
-		if t.Key().Kind() != reflect.String || reflect.PointerTo(t.Key()).Implements(textType) {
+		if t.Key().Kind() != reflect.String || implements(t.Key(), own.text) {
 			return fmt.Errorf("%s: the keys of a map must be plain strings", t)
 		}
 		if n.elem, err = b.place(t.Elem()); err != nil {
@@ -235,6 +263,11 @@ func (b *builder) fields(n *node) error {
 		return err
 	}
 	n.fields = list
+	if b.out {
+		if err := written(n.typ, len(list)); err != nil {
+			return err
+		}
+	}
 	if len(list) > smallStruct {
 		n.index = make(map[string]int, len(list))
 		for i := range list {
@@ -270,7 +303,10 @@ func (n *node) find(name []byte, next int) int {
 // refine adds what the tags say to the place s, of the field called name.
 func (b *builder) refine(s *spec, t *tagged) error {
 	n := s.node
-	s.nullable = t.nullable
+	if !b.out || n.kind == kindHook {
+		s.nullable = s.nullable || t.nullable
+	}
+	b.stricter = b.stricter || t.words != nil || t.enum != nil || t.unique
 	// On a list, what describes one value describes the items.
 	outer, inner := *t, tagged{}
 	if n.kind == kindSlice || n.kind == kindArray {

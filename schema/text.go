@@ -50,6 +50,9 @@ func (d *decoder) texty(n *node, r *rules, v reflect.Value, c byte) bool {
 	case kindBytes:
 		d.bytes(n, v, raw)
 	default: // kindText
+		if n.out {
+			return true
+		}
 		err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText(raw)
 		if err != nil {
 			d.fault("is not a valid " + n.typ.Name() + ": " + excerpt(err.Error()))
