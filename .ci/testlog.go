@@ -13,7 +13,9 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -29,6 +31,7 @@ func main() {
 	var passed, failed, skipped int
 	bad := false
 	said := map[string][]string{} // by package and test, what it printed so far
+	why := map[string]int{}       // how many tests were skipped, by reason
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 64<<20)
 	for in.Scan() {
@@ -57,7 +60,7 @@ func main() {
 				passed++
 			} else if e.Test != "" {
 				skipped++
-				fmt.Print(reason(said[key]))
+				why[reason(said[key])]++
 			}
 			delete(said, key)
 		case "fail":
@@ -77,6 +80,9 @@ func main() {
 	if err := in.Err(); err != nil {
 		fmt.Fprintln(os.Stderr, "testlog:", err)
 		os.Exit(1)
+	}
+	for _, text := range slices.Sorted(maps.Keys(why)) {
+		fmt.Printf("    %d skipped: %s\n", why[text], text)
 	}
 	f, err := os.OpenFile(os.Args[1], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err == nil {
@@ -101,11 +107,12 @@ func closing(line string) bool {
 
 // reason is why a test was skipped, as it said itself.
 func reason(said []string) string {
-	var keep []string
+	text := "no reason given"
 	for _, line := range said {
-		if s := strings.TrimSpace(line); s != "" && !strings.HasPrefix(s, "===") {
-			keep = append(keep, line)
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "===") && !strings.HasPrefix(line, "---") {
+			text = line
 		}
 	}
-	return strings.Join(keep, "")
+	return text
 }

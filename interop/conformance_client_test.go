@@ -13,8 +13,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// TestConformanceClient runs the suites against our client: scenarios that
-// need no login, in every revision the scenario has. This test binary is the
+// TestConformanceClient runs the suites against our client: every scenario that
+// needs no login, in every revision the scenario has. This test binary is the
 // client ("conform URL").
 func TestConformanceClient(t *testing.T) {
 	node(t)
@@ -30,8 +30,12 @@ func TestConformanceClient(t *testing.T) {
 	}{
 		{suiteReleased, "initialize", []string{""}},
 		{suiteReleased, "tools_call", []string{""}},
+		{suiteReleased, "elicitation-sep1034-client-defaults", []string{""}},
+		{suiteReleased, "sse-retry", []string{""}},
 		{suiteNext, "initialize", legacy},
 		{suiteNext, "tools_call", append(legacy, v2026_07_28)},
+		{suiteNext, "elicitation-sep1034-client-defaults", []string{v2025_11_25}},
+		{suiteNext, "sse-retry", []string{v2025_11_25}},
 		{suiteNext, "sep-2322-client-request-state", []string{v2026_07_28}},
 		{suiteNext, "http-standard-headers", []string{v2026_07_28}},
 		{suiteNext, "http-custom-headers", []string{v2026_07_28}},
