@@ -7,9 +7,11 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/servers/everything"
+	"github.com/patchbay-dev/patchbay/servers/sqlite"
 )
 
 // builtin is one server of the table.
@@ -28,6 +30,18 @@ var builtins = []builtin{
 			srv := everything.New()
 			srv.Logger = logger
 			return srv, nil
+		}
+	}},
+	{"sqlite", "a SQLite database: look, read, write, with guards", func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
+		var o sqlite.Options
+		fs.StringVar(&o.DB, "db", "", "the database `file`, created if it does not exist; without it, a database in memory")
+		fs.DurationVar(&o.Timeout, "timeout", 30*time.Second, "how long a query may `run`")
+		return func(logger *slog.Logger) (*mcp.Server, error) {
+			if err := o.Check(); err != nil {
+				return nil, err
+			}
+			o.Logger = logger
+			return sqlite.New(o), nil
 		}
 	}},
 }

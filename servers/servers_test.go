@@ -3,6 +3,7 @@ package servers_test
 import (
 	"errors"
 	"flag"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,6 +35,7 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 	}{
 		{"unknown server", "nosuch", nil, "everything"},
 		{"unknown flag", "everything", []string{"--colour"}, "colour"},
+		{"missing folder", "sqlite", []string{"--db", filepath.Join(t.TempDir(), "missing", "x.db")}, "create it"},
 		{"argument", "everything", []string{"x.db"}, `"x.db"`},
 	}
 	for _, tt := range tests {

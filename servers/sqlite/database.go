@@ -1,0 +1,156 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	_ "modernc.org/sqlite" // registers the driver "sqlite"
+)
+
+// readers is how many queries may read at once.
+const readers = 4
+
+// Settings of every connection. _defensive keeps SQL from corrupting the file,
+// trusted_schema keeps a schema somebody else made from calling unsafe functions.
+const settings = "_busy_timeout=5000&_defensive=1&_error_rc=1&_foreign_keys=1&_pragma=trusted_schema(0)"
+
+// database is an open database. SQLite has one writer at a time, so there is one
+// connection for writing.
+type database struct {
+	write *sql.DB
+	read  *sql.DB
+
+	// anchor keeps a database in memory alive with a connection that nobody uses: the
+	// database goes with its last connection, and the pools drop those that were
+	// interrupted. Nil for a file.
+	anchor *sql.DB
+}
+
+// fileMagic is how every SQLite file begins that is not empty.
+var fileMagic = []byte("SQLite format 3\x00")
+
+// Check tells what would keep the database from being opened: a folder that does
+// not exist, a file that is no database, missing rights. It creates nothing.
+func (o Options) Check() error {
+	if o.DB == "" {
+		return nil
+	}
+	info, err := os.Stat(o.DB)
+	if errors.Is(err, fs.ErrNotExist) {
+		dir := filepath.Dir(o.DB)
+		switch info, err := os.Stat(dir); {
+		case errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("database %q: the folder %q does not exist; create it, or name a file in another one", o.DB, dir)
+		case err != nil:
+			return fmt.Errorf("database %q: %w", o.DB, err)
+		case !info.IsDir():
+			return fmt.Errorf("database %q: %q is no folder; name another file", o.DB, dir)
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("database %q: %w", o.DB, err)
+	}
+	if info.IsDir() {
+		return fmt.Errorf("database %q is a folder; name a file in it", o.DB)
+	}
+	f, err := os.Open(o.DB)
+	if err != nil {
+		return fmt.Errorf("database %q: %w", o.DB, err)
+	}
+	defer f.Close()
+	head := make([]byte, len(fileMagic))
+	switch n, err := io.ReadFull(f, head); {
+	case n == 0 && errors.Is(err, io.EOF):
+		return nil // SQLite makes a database of an empty file
+	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("database %q: %w", o.DB, err)
+	case !bytes.Equal(head, fileMagic):
+		return fmt.Errorf("%q is no SQLite database; name another file", o.DB)
+	}
+	return nil
+}
+
+// open opens, and if need be creates, the database.
+func open(ctx context.Context, o Options) (_ *database, err error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	name, more := "file:/patchbay-"+rand.Text(), "vfs=memdb&"
+	if o.DB != "" {
+		if name, err = fileURI(o.DB); err != nil {
+			return nil, err
+		}
+		more = ""
+	}
+	db := &database{}
+	defer func() {
+		if err != nil {
+			db.close()
+		}
+	}()
+	if db.write, err = sql.Open("sqlite", name+"?"+more+settings); err != nil {
+		return nil, fmt.Errorf("database %q: %w", o.DB, err)
+	}
+	db.write.SetMaxOpenConns(1)
+	if o.DB == "" {
+		if db.anchor, err = sql.Open("sqlite", name+"?"+more+settings); err != nil {
+			return nil, err
+		}
+		db.anchor.SetMaxOpenConns(1)
+		if err = db.anchor.PingContext(ctx); err != nil {
+			return nil, fmt.Errorf("database in memory: %w", err)
+		}
+	}
+	// The writer goes first: it creates the file, and recovers it after a crash.
+	if _, err := db.write.ExecContext(ctx, "SELECT count(*) FROM sqlite_schema"); err != nil {
+		return nil, fmt.Errorf("database %q: %w", o.DB, err)
+	}
+	if db.read, err = sql.Open("sqlite", name+"?"+more+"mode=ro&_query_only=1&"+settings); err != nil {
+		return nil, fmt.Errorf("database %q: %w", o.DB, err)
+	}
+	db.read.SetMaxOpenConns(readers)
+	db.read.SetMaxIdleConns(readers)
+	if _, err := db.read.ExecContext(ctx, "SELECT count(*) FROM sqlite_schema"); err != nil {
+		return nil, fmt.Errorf("database %q: %w", o.DB, err)
+	}
+	return db, nil
+}
+
+// close closes what is open. Queries in progress end first.
+func (db *database) close() error {
+	var errs []error
+	if db.read != nil {
+		errs = append(errs, db.read.Close())
+	}
+	if db.write != nil {
+		errs = append(errs, db.write.Close())
+	}
+	if db.anchor != nil {
+		errs = append(errs, db.anchor.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// fileURI is a path as SQLite takes it in a URI, where "?" and "%" mean something.
+func fileURI(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("database %q: %w", path, err)
+	}
+	abs = filepath.ToSlash(abs)
+	if !strings.HasPrefix(abs, "/") {
+		abs = "/" + abs // C:/notes.db
+	}
+	return "file://" + (&url.URL{Path: abs}).EscapedPath(), nil
+}
