@@ -67,9 +67,30 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	case errors.Is(err, engine.ErrSuspended):
 		return nil, err
 	case err != nil:
-		return nil, publicError(err)
+		return nil, s.forwardError(call, req.Method, publicError(err))
 	}
 	return RawResult(raw), nil
+}
+
+// forwardError turns an error of the server into one for the caller in front.
+func (s *Session) forwardError(call *engine.Call, method string, err error) error {
+	var rpc *Error
+	if !errors.As(err, &rpc) {
+		return err
+	}
+	uri, _ := jsonx.Lookup(rpc.Data, "uri")
+	free := rpc.Code >= -32019 && rpc.Code <= -32000 && rpc.Code != CodeResourceNotFound
+	switch {
+	case method == revision.MethodRead && s.rev.Modern && rpc.Code == CodeInvalidParams && uri != nil:
+		return &Error{Code: CodeResourceNotFound, Message: rpc.Message, Data: rpc.Data} // T-131
+	case rpc.Code == CodeHeaderMismatch, rpc.Code == CodeUnsupportedVersion:
+		// The fault is between this hop and the server (T-18, T-133).
+		return Errorf(CodeInternal, "the server refused the forwarded request: %s", clip(rpc.Message))
+	case free && call.Peer.Revision.Modern:
+		// The modern era gives no meaning to these codes (T-139).
+		return &Error{Code: CodeInternal, Message: rpc.Message, Data: encode(map[string]int{"code": rpc.Code})}
+	}
+	return err
 }
 
 // forwardParams removes from a request what belongs to the hop it came over.

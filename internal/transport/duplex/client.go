@@ -373,7 +373,7 @@ func (c *Client) notification(msg *jsonrpc.Message) {
 }
 
 // owner finds the call that a notification belongs to: by progress token or by
-// subscription id, and a log message by being alone in flight.
+// subscription id, and a log message by being the only one in flight.
 func (c *Client) owner(msg *jsonrpc.Message) *call {
 	token, subscription := tieOf(msg)
 	c.mu.Lock()
@@ -389,10 +389,18 @@ func (c *Client) owner(msg *jsonrpc.Message) *call {
 				return cl
 			}
 		}
-	case msg.Method == revision.NoteMessage && len(c.calls) == 1:
+	case msg.Method == revision.NoteMessage:
+		var only *call
 		for _, cl := range c.calls {
-			return cl
+			if cl.out.Method == revision.MethodListen {
+				continue // has no log messages of its own (LOG-26-005)
+			}
+			if only != nil {
+				return nil
+			}
+			only = cl
 		}
+		return only
 	}
 	return nil
 }
