@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
@@ -148,6 +149,9 @@ func decodeSampleRequest(raw json.RawMessage) (*SampleRequest, error) {
 	}
 	if w.ToolChoice != nil {
 		r.ToolChoice = w.ToolChoice.Mode
+	}
+	if i := slices.Index(w.Tools, nil); i >= 0 {
+		return nil, fmt.Errorf("sampling request: tools[%d] is null", i)
 	}
 	for i, m := range w.Messages {
 		content, err := decodeContents(m.Content)

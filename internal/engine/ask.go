@@ -121,6 +121,8 @@ func (p *Peer) CanAnswer(q Question) error {
 		if _, ok := jsonx.Lookup(caps, "roots"); !ok {
 			return lacks("roots", `{"roots":{}}`)
 		}
+	default:
+		return &LacksError{What: fmt.Sprintf("answer to %q", bounded(q.Method))} // MRTR-26-005: the three above and no other
 	}
 	return nil
 }
