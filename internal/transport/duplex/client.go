@@ -60,7 +60,9 @@ type Client struct {
 
 var _ engine.Wire = (*Client)(nil)
 
-// NewClient starts reading from conn, which the client owns from now on.
+// NewClient starts reading from conn, which the client owns from now on. An error of
+// its Write that is or wraps an *engine.HTTPError is about that message alone; any
+// other ends the connection.
 func NewClient(conn jsonrpc.Conn, opts ClientOptions) *Client {
 	if opts.Tap != nil {
 		conn = &tapped{conn, opts.Tap}
@@ -196,10 +198,16 @@ func (c *Client) write(ctx context.Context, frame []byte, late func()) error {
 	}
 }
 
+// refused tells whether a wire turned down one message and is as good as before.
+func refused(err error) bool {
+	var he *engine.HTTPError
+	return errors.As(err, &he)
+}
+
 // writeError prefers the reason why the connection ended over what writing to it says.
 func (c *Client) writeError(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || refused(err) {
+		return err
 	}
 	c.end(err)
 	return c.Err()
@@ -448,20 +456,25 @@ func (c *Client) question(msg *jsonrpc.Message) {
 		if ctx.Err() != nil {
 			return
 		}
-		if err := c.conn.Write(engine.AnswerTo(m.ID, result, err)); err != nil {
-			c.end(err)
-		}
+		c.send(engine.AnswerTo(m.ID, result, err))
 	})
 }
 
 // answer writes a response without holding up the reading goroutine, on which
 // it is called.
 func (c *Client) answer(frame []byte) {
-	c.wg.Go(func() {
-		if err := c.conn.Write(frame); err != nil {
-			c.end(err)
-		}
-	})
+	c.wg.Go(func() { c.send(frame) })
+}
+
+// send writes a response.
+func (c *Client) send(frame []byte) {
+	switch err := c.conn.Write(frame); {
+	case err == nil:
+	case refused(err):
+		c.opts.Logger.Warn("answer to a question not delivered", "err", err)
+	default:
+		c.end(err)
+	}
 }
 
 // clip bounds what a peer sent for a log.

@@ -44,8 +44,6 @@ type ClientOptions struct {
 // Bounds of the client.
 const (
 	defaultMaxMessage = 4 << 20
-	maxErrorBody      = 64 << 10         // bytes read of an answer that is an error
-	maxErrorText      = 1 << 10          // bytes of it kept for people
 	maxQuestions      = 64               // of the server at the same time
 	cancelTimeout     = 2 * time.Second  // to tell the server of a cancellation
 	deleteTimeout     = 2 * time.Second  // to end the session
@@ -309,29 +307,13 @@ func (c *Client) do(req *http.Request, body []byte) (*http.Response, error) {
 	return nil, c.lost(req, c.httpError(res))
 }
 
-// httpError reads an answer that is no success, whatever its type.
+// httpError reads an answer that is no success.
 func (c *Client) httpError(res *http.Response) *engine.HTTPError {
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
-	if err != nil {
-		body = nil // what came of it may mislead
-	}
-	e := &engine.HTTPError{Status: res.StatusCode, Header: res.Header, RPC: rpcError(body)}
+	e, body := web.Failure(res)
 	if e.RPC != nil && c.opts.Tap != nil {
 		c.opts.Tap(false, body)
 	}
-	e.Body = string(body[:min(len(body), maxErrorText)])
 	return e
-}
-
-// rpcError finds a JSON-RPC error in a body; it need not be a perfect message.
-func rpcError(body []byte) *jsonrpc.Error {
-	var m struct {
-		Error *jsonrpc.Error `json:"error"`
-	}
-	if jsonx.Unmarshal(body, &m) != nil || m.Error == nil || m.Error.Code == 0 && m.Error.Message == "" {
-		return nil
-	}
-	return m.Error
 }
 
 // Notify sends a notification.
@@ -347,18 +329,11 @@ func (c *Client) Notify(ctx context.Context, method string, params json.RawMessa
 	if err != nil {
 		return err
 	}
-	discard(res)
+	web.Discard(res)
 	if method == revision.NoteInitialized {
 		c.awaitListening(ctx)
 	}
 	return nil
-}
-
-// discard ends an answer whose body says nothing, so that its connection can be
-// used again.
-func discard(res *http.Response) {
-	_, _ = io.CopyN(io.Discard, res.Body, 4<<10)
-	res.Body.Close()
 }
 
 // bound returns a context that ends with ctx and with the client. Release lets it go

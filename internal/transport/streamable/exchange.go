@@ -422,7 +422,7 @@ func (c *Client) respond(id jsonrpc.ID, result json.RawMessage, err error) {
 	if err == nil {
 		var res *http.Response
 		if res, err = c.do(req, body); err == nil {
-			discard(res)
+			web.Discard(res)
 			return
 		}
 	}

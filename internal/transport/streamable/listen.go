@@ -157,7 +157,7 @@ func (c *Client) stream(ctx context.Context, lastID string) (*http.Response, err
 		return nil, err
 	}
 	if t, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); res.StatusCode != http.StatusOK || t != "text/event-stream" {
-		discard(res)
+		web.Discard(res)
 		return nil, &engine.HTTPError{Status: res.StatusCode, Header: res.Header, Body: fmt.Sprintf("the answer to GET is %q, want text/event-stream", clip(t))}
 	}
 	return res, nil

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -49,5 +50,19 @@ func NewClient(theirs *http.Client) (c *http.Client, release func()) {
 	return c, release
 }
 
-// SameOrigin tells whether two URLs have the same scheme, host and port.
-func SameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
+// SameOrigin tells whether two URLs have the same scheme, host and port (RFC 6454).
+func SameOrigin(a, b *url.URL) bool {
+	return strings.EqualFold(a.Scheme, b.Scheme) && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
+}
+
+func port(u *url.URL) string {
+	switch p := u.Port(); {
+	case p != "":
+		return p
+	case strings.EqualFold(u.Scheme, "http"):
+		return "80"
+	case strings.EqualFold(u.Scheme, "https"):
+		return "443"
+	}
+	return ""
+}

@@ -1,0 +1,207 @@
+package sse
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// ClientOptions configure [Dial]. URL is required.
+type ClientOptions struct {
+	URL        string       // of the event stream
+	HTTP       *http.Client // nil: one without a time-out of its own
+	Header     http.Header  // sent with every request
+	MaxMessage int          // bytes of one message; zero means 4 MiB
+}
+
+const (
+	defaultMaxMessage = 4 << 20
+	endpointTimeout   = 30 * time.Second // for the endpoint event
+	postTimeout       = 60 * time.Second // for the answer to a POST, which is no more than a receipt
+)
+
+// conn is the client's end of a session.
+type conn struct {
+	opts    ClientOptions
+	http    *http.Client
+	release func()          // of the connections that http keeps
+	ctx     context.Context // of all requests; ends with the session
+	cancel  context.CancelCauseFunc
+	body    io.Closer // of the stream
+	events  *web.EventReader
+	post    string // where messages go
+}
+
+var _ jsonrpc.Conn = (*conn)(nil)
+
+// Dial opens an event stream and waits for its endpoint event, at most 30 seconds and
+// while ctx lasts. The stream itself outlives ctx.
+//
+// Errors are *engine.HTTPError for an answer that is no success, and those of a server
+// that is none of this transport: another content type, or an endpoint of another
+// origin than the stream (SSE-24-006).
+//
+// A Write of the connection returns when the server has taken the message. It returns
+// an *engine.HTTPError for one that the server refused, after which the connection goes
+// on; but a status of 404 or 410 says that the session is gone, and is the end.
+func Dial(ctx context.Context, opts ClientOptions) (jsonrpc.Conn, error) {
+	if opts.MaxMessage <= 0 {
+		opts.MaxMessage = defaultMaxMessage
+	}
+	c := &conn{opts: opts}
+	c.http, c.release = web.NewClient(opts.HTTP)
+	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	ctx, stop := context.WithTimeoutCause(ctx, endpointTimeout, fmt.Errorf("no endpoint event within %v", endpointTimeout))
+	defer stop()
+	detach := context.AfterFunc(ctx, func() { c.cancel(context.Cause(ctx)) })
+	err := c.open()
+	if !detach() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// open opens the stream and reads up to the endpoint event.
+func (c *conn) open() error {
+	req, err := http.NewRequestWithContext(c.ctx, http.MethodGet, c.opts.URL, nil)
+	if err != nil {
+		return err
+	}
+	c.header(req)
+	req.Header.Set("Accept", "text/event-stream")
+	res, err := c.http.Do(req)
+	if err != nil {
+		return c.cause(err)
+	}
+	c.body = res.Body
+	if res.StatusCode/100 != 2 {
+		e, _ := web.Failure(res)
+		return e
+	}
+	if t, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); res.StatusCode != http.StatusOK || t != "text/event-stream" {
+		return fmt.Errorf("the answer to GET is HTTP %d of type %q, want an event stream", res.StatusCode, clip(t))
+	}
+	c.events = web.NewEventReader(res.Body, c.opts.MaxMessage)
+	for {
+		name, data, err := c.events.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return errors.New("the event stream ended before its endpoint event")
+		case err != nil:
+			return c.cause(err)
+		case name != "endpoint":
+			continue // SSE-24-005 has it first, but nothing is lost by waiting
+		}
+		c.post, err = endpoint(req.URL, res.Request.URL, string(data))
+		return err
+	}
+}
+
+// endpoint resolves the URI of an endpoint event. The origin must be that of the URL
+// that a person gave: our headers and messages are not for other servers.
+func endpoint(dialled, stream *url.URL, uri string) (string, error) {
+	u, err := stream.Parse(uri)
+	if err != nil {
+		return "", fmt.Errorf("endpoint event: %q is no URI", clip(uri))
+	}
+	if !web.SameOrigin(u, dialled) || u.User != nil {
+		return "", fmt.Errorf("endpoint event: %q is not of the origin of the stream, %s://%s; messages go nowhere else", clip(uri), dialled.Scheme, dialled.Host)
+	}
+	u.Fragment = ""
+	return u.String(), nil
+}
+
+func (c *conn) header(req *http.Request) {
+	for name, v := range c.opts.Header {
+		req.Header[http.CanonicalHeaderKey(name)] = slices.Clone(v)
+	}
+}
+
+// cause prefers the reason why the session ended over what that did to a request.
+func (c *conn) cause(err error) error {
+	if c.ctx.Err() != nil {
+		return context.Cause(c.ctx)
+	}
+	return err
+}
+
+// Read implements jsonrpc.Conn.
+func (c *conn) Read(buf []byte) ([]byte, error) {
+	data, err := c.events.Message()
+	switch {
+	case c.ctx.Err() != nil:
+		return nil, context.Cause(c.ctx)
+	case err == web.ErrEventTooLarge:
+		return nil, &jsonrpc.FrameTooLargeError{Limit: c.opts.MaxMessage}
+	case err != nil:
+		return nil, err
+	}
+	return append(buf[:0], data...), nil
+}
+
+// Write implements jsonrpc.Conn: it posts a message.
+func (c *conn) Write(frame []byte) error {
+	if c.ctx.Err() != nil {
+		return context.Cause(c.ctx)
+	}
+	ctx, cancel := context.WithTimeoutCause(c.ctx, postTimeout, fmt.Errorf("the server did not take a message within %v", postTimeout))
+	defer cancel()
+	// The transport may still read the body when the answer is here.
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.post, bytes.NewReader(bytes.Clone(frame)))
+	if err != nil {
+		return err
+	}
+	c.header(req)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := c.http.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return err
+	}
+	if res.StatusCode/100 == 2 {
+		web.Discard(res)
+		return nil
+	}
+	defer res.Body.Close()
+	refusal, _ := web.Failure(res)
+	if res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusGone {
+		gone := fmt.Errorf("the server has ended the session; connect again: %v", refusal)
+		c.cancel(gone)
+		return gone
+	}
+	return refusal
+}
+
+// Close implements jsonrpc.Conn.
+func (c *conn) Close() error {
+	c.cancel(jsonrpc.ErrClosed)
+	if c.body != nil {
+		c.body.Close()
+	}
+	c.release()
+	return nil
+}
+
+// clip bounds text of the server for use in an error.
+func clip(s string) string {
+	if len(s) > 200 {
+		return s[:200] + "..."
+	}
+	return s
+}

@@ -1,0 +1,198 @@
+package sse
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// Server opens a stream for each GET and takes the messages of its client by POST
+// (2024-11-05, basic/transports, HTTP with SSE). Its fields are set before use and not
+// changed after.
+//
+// How long a client may take to send a message is bounded by the http.Server
+// (ReadTimeout).
+type Server struct {
+	// Serve serves one stream until it or ctx, which is that of the GET, ends. It
+	// closes conn.
+	Serve func(ctx context.Context, conn jsonrpc.Conn, principal string) error
+
+	// MessagePath is where the Server also gets the POSTs. A path that begins with a
+	// slash is announced relative to that of the stream, so that it holds behind a
+	// proxy that adds a prefix to both; any other URL is announced as it is. Empty
+	// means the path of the stream.
+	MessagePath string
+
+	Guard      web.Guard
+	MaxBody    int64         // bytes of a message; more is answered with 413
+	MaxStreams int           // open at once; a further one is answered with 503
+	KeepAlive  time.Duration // after which a quiet stream gets a comment; zero means never
+
+	// Principal tells who was authenticated; nil: nobody ever is.
+	Principal func(*http.Request) string
+
+	// Drain, once closed, has new streams refused. It may be nil.
+	Drain <-chan struct{}
+
+	Logger *slog.Logger
+
+	mu      sync.Mutex
+	streams map[string]*stream // by id; guarded by mu
+}
+
+// sessionParam is the query parameter that names a session in the URI of the
+// endpoint event. Clients take the URI as it is.
+const sessionParam = "sessionId"
+
+// ServeHTTP opens a stream for a GET, which it serves to its end, and hands on the
+// message of a POST.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.Guard.Admit(w, r, "GET, POST") { // SSE-24-001
+		return
+	}
+	switch r.Method {
+	case http.MethodGet:
+		s.open(w, r)
+	case http.MethodPost:
+		s.post(w, r)
+	default:
+		w.Header().Set("Allow", "GET, POST")
+		web.Refuse(w, http.StatusMethodNotAllowed, jsonrpc.CodeInvalidRequest, "open the event stream by GET, send messages by POST")
+	}
+}
+
+func (s *Server) principal(r *http.Request) string {
+	if s.Principal == nil {
+		return ""
+	}
+	return s.Principal(r)
+}
+
+// open opens a stream and serves it.
+func (s *Server) open(w http.ResponseWriter, r *http.Request) {
+	if _, events := web.Accepts(r.Header); !events {
+		web.Refuse(w, http.StatusNotAcceptable, jsonrpc.CodeInvalidRequest, "Accept must list text/event-stream")
+		return
+	}
+	principal := s.principal(r)
+	id := rand.Text() // 130 bits
+	st := newStream(w, principal, s.KeepAlive)
+	if refusal := s.add(id, st); refusal != "" {
+		w.Header().Set("Retry-After", "5")
+		web.Refuse(w, http.StatusServiceUnavailable, jsonrpc.CodeInternal, refusal)
+		return
+	}
+	defer s.remove(id)
+	defer st.leave()
+	if err := st.begin(s.endpoint(r, id)); err != nil {
+		if errors.Is(err, http.ErrNotSupported) {
+			s.Logger.Error("event streams do not work behind a middleware whose ResponseWriter has no Flush and no Unwrap")
+		}
+		return
+	}
+	if err := s.Serve(r.Context(), st, principal); err != nil && r.Context().Err() == nil {
+		s.Logger.Debug("event stream ended", "err", err)
+	}
+}
+
+// add makes room for a stream, or says why there is none.
+func (s *Server) add(id string, st *stream) (refusal string) {
+	select {
+	case <-s.Drain:
+		return "the server is shutting down"
+	default:
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.streams) >= s.MaxStreams {
+		return fmt.Sprintf("there are %d event streams already (HTTPConfig.MaxSessions)", s.MaxStreams)
+	}
+	if s.streams == nil {
+		s.streams = map[string]*stream{}
+	}
+	s.streams[id] = st
+	return ""
+}
+
+func (s *Server) remove(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.streams, id)
+}
+
+// post hands the message of a client to its stream. That is all a 202 says: what is
+// wrong with the message is answered on the stream.
+func (s *Server) post(w http.ResponseWriter, r *http.Request) {
+	id := r.URL.Query().Get(sessionParam)
+	if id == "" {
+		// 400 sends a client that tried Streamable HTTP first on to GET (HTTP-26-077).
+		web.Refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "post to the URI of the endpoint event; a GET opens the event stream that begins with it")
+		return
+	}
+	s.mu.Lock()
+	st := s.streams[id]
+	s.mu.Unlock()
+	if st == nil || st.principal != s.principal(r) {
+		web.Refuse(w, http.StatusNotFound, jsonrpc.CodeInvalidRequest, "there is no such session; its event stream has ended")
+		return
+	}
+	if !web.IsJSON(r.Header) {
+		web.Refuse(w, http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest, "Content-Type must be application/json")
+		return
+	}
+	b := web.GetBuffer()
+	body, err := web.ReadBody(*b, w, r, s.MaxBody)
+	*b = body
+	defer web.PutBuffer(b)
+	switch {
+	case err == web.ErrTooLarge:
+		web.Refuse(w, http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, fmt.Sprintf("the body is over the limit of %d bytes (Limits.Message)", s.MaxBody))
+	case err != nil:
+		web.Refuse(w, http.StatusBadRequest, jsonrpc.CodeParse, "the body broke off")
+	case !st.deliver(r.Context(), body):
+		web.Refuse(w, http.StatusNotFound, jsonrpc.CodeInvalidRequest, "the session has ended")
+	default:
+		w.WriteHeader(http.StatusAccepted)
+	}
+}
+
+// endpoint is the URI for the messages of a session, as its client is told.
+func (s *Server) endpoint(r *http.Request, id string) string {
+	path, query, _ := strings.Cut(s.MessagePath, "?")
+	at := r.URL.EscapedPath()
+	if path == "" {
+		path = at
+	}
+	if strings.HasPrefix(path, "/") {
+		path = reference(at, path)
+	}
+	if query != "" {
+		query += "&"
+	}
+	return path + "?" + query + sessionParam + "=" + id
+}
+
+// reference is the relative reference that leads from one absolute path to another
+// (RFC 3986, 4.2).
+func reference(from, to string) string {
+	a, b := strings.Split(from, "/"), strings.Split(to, "/")
+	same := 0
+	for same < len(a)-1 && same < len(b)-1 && a[same] == b[same] {
+		same++
+	}
+	ref := strings.Repeat("../", len(a)-1-same) + strings.Join(b[same:], "/")
+	first, _, _ := strings.Cut(ref, "/")
+	if first == "" || strings.Contains(first, ":") {
+		return "./" + ref // it would be an absolute path, a scheme or nothing
+	}
+	return ref
+}

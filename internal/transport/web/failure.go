@@ -1,0 +1,45 @@
+package web
+
+import (
+	"io"
+	"net/http"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+const (
+	maxErrorBody = 64 << 10 // bytes read of an answer that is an error
+	maxErrorText = 1 << 10  // bytes of it kept for people
+)
+
+// Failure reads an answer that is no success, whatever its type, and returns what was
+// read of its body too. It does not close it.
+func Failure(res *http.Response) (e *engine.HTTPError, body []byte) {
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
+	if err != nil {
+		body = nil // what came of it may mislead
+	}
+	e = &engine.HTTPError{Status: res.StatusCode, Header: res.Header, RPC: rpcError(body)}
+	e.Body = string(body[:min(len(body), maxErrorText)])
+	return e, body
+}
+
+// rpcError finds a JSON-RPC error in a body; it need not be a perfect message.
+func rpcError(body []byte) *jsonrpc.Error {
+	var m struct {
+		Error *jsonrpc.Error `json:"error"`
+	}
+	if jsonx.Unmarshal(body, &m) != nil || m.Error == nil || m.Error.Code == 0 && m.Error.Message == "" {
+		return nil
+	}
+	return m.Error
+}
+
+// Discard ends an answer whose body says nothing, so that its connection can be used
+// again.
+func Discard(res *http.Response) {
+	_, _ = io.CopyN(io.Discard, res.Body, 4<<10)
+	res.Body.Close()
+}
