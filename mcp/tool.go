@@ -40,7 +40,8 @@ func (t *toolEntry) name() string { return t.def.Name }
 //
 // Out decides the result: a string becomes text; Content or []Content content;
 // *ToolResult is taken as it is; any other type becomes structured content, with
-// its schema, and its JSON as text.
+// its schema ([schema.ForOutput]), and its JSON as text. A result that does not fit
+// the schema, be it that one or t.OutputSchema, is a tool error.
 //
 // An error of h becomes a tool error with its text, for the model to act on; an
 // [*Error] a JSON-RPC error; a panic an internal error without detail.
@@ -58,13 +59,11 @@ func AddTool[In, Out any](s *Server, t Tool, h func(context.Context, In) (Out, e
 		panic(fmt.Errorf("mcp: AddTool %q: %w", t.Name, err))
 	}
 	t.InputSchema = in
-	result, out, err := resultOf[Out]()
+	result, out, err := resultOf[Out](t.OutputSchema)
 	if err != nil {
 		panic(fmt.Errorf("mcp: AddTool %q: %w", t.Name, err))
 	}
-	if t.OutputSchema == nil {
-		t.OutputSchema = out
-	}
+	t.OutputSchema = out
 	headers, err := streamable.ParamHeaders(t.InputSchema)
 	if err != nil {
 		panic(fmt.Errorf("mcp: AddTool %q: %w", t.Name, err))
@@ -138,17 +137,29 @@ func decoderOf[In any](given json.RawMessage) (func(json.RawMessage, *In) error,
 }
 
 // resultOf returns how an Out becomes a tool result, and its schema if it is
-// structured.
-func resultOf[Out any]() (func(Out) (*ToolResult, error), json.RawMessage, error) {
-	typ := reflect.TypeFor[Out]()
-	if typ.Kind() != reflect.Interface && !isPlainOut(typ) {
-		st, err := schema.For[Out]()
+// structured. What does not fit the schema is an error (TOOL-26-023).
+func resultOf[Out any](given json.RawMessage) (func(Out) (*ToolResult, error), json.RawMessage, error) {
+	if typ := reflect.TypeFor[Out](); typ.Kind() == reflect.Interface || isPlainOut(typ) {
+		return func(v Out) (*ToolResult, error) { return anyResult(v) }, given, nil
+	}
+	if given == nil {
+		out, err := schema.ForOutput[Out]()
 		if err != nil {
 			return nil, nil, fmt.Errorf("result: %w", err)
 		}
-		return func(v Out) (*ToolResult, error) { return structured(v) }, st.JSON(), nil
+		return func(v Out) (*ToolResult, error) { return structured(out.Encode(v)) }, out.JSON(), nil
 	}
-	return func(v Out) (*ToolResult, error) { return anyResult(v) }, nil, nil
+	check, err := schema.Compile(given)
+	if err != nil {
+		return nil, nil, fmt.Errorf("output schema: %w", err)
+	}
+	return func(v Out) (*ToolResult, error) {
+		raw, err := jsonx.Marshal(v)
+		if err == nil {
+			err = check.Validate(raw)
+		}
+		return structured(raw, err)
+	}, given, nil
 }
 
 func isPlainOut(t reflect.Type) bool {
@@ -173,13 +184,12 @@ func anyResult(v any) (*ToolResult, error) {
 	case nil:
 		return &ToolResult{}, nil
 	}
-	return structured(v)
+	return structured(jsonx.Marshal(v))
 }
 
-func structured(v any) (*ToolResult, error) {
-	raw, err := jsonx.Marshal(v)
+func structured(raw json.RawMessage, err error) (*ToolResult, error) {
 	if err != nil {
-		return nil, fmt.Errorf("encode the result: %w", err)
+		return nil, fmt.Errorf("the result: %w", err)
 	}
 	return &ToolResult{Content: []Content{TextContent{Text: string(raw)}}, Structured: raw}, nil
 }
