@@ -124,7 +124,7 @@ func (t *Table) elicitation(params json.RawMessage) (json.RawMessage, error) {
 func (t *Table) plainField(field json.RawMessage) (json.RawMessage, error) {
 	kind := text(field, "type")
 	if kind == "array" {
-		return nil, &Lack{Revision: t.Name, What: "a form with a multiple choice"}
+		return nil, &Lack{Revision: t.Name, What: "form with a multiple choice"}
 	}
 	if kind != "boolean" {
 		field = jsonx.Without(nil, field, "default")
@@ -174,7 +174,7 @@ func (t *Table) sampling(params json.RawMessage) (json.RawMessage, error) {
 				blocks = append(blocks, b)
 			}
 			if len(blocks) != 1 {
-				fault = &Lack{Revision: t.Name, What: "a sampling message of several blocks"}
+				fault = &Lack{Revision: t.Name, What: "sampling message of several blocks"}
 				return m
 			}
 			c = blocks[0]
