@@ -68,7 +68,9 @@ func TestDial(t *testing.T) {
 		{"other host", func(w http.ResponseWriter, r *http.Request) {
 			say(w, "event: endpoint\ndata: http://evil.example.com/m\n\n")
 		}, `"http://evil.example.com/m" is not of the origin`, ""},
-		{"other host, no scheme", func(w http.ResponseWriter, r *http.Request) { say(w, "event: endpoint\ndata: //evil.example.com/m\n\n") }, "is not of the origin", ""},
+		{"other host, no scheme", func(w http.ResponseWriter, r *http.Request) {
+			say(w, "event: endpoint\ndata: //evil.example.com/m\n\n")
+		}, "is not of the origin", ""},
 		{"other scheme", func(w http.ResponseWriter, r *http.Request) {
 			say(w, "event: endpoint\ndata: https://%s/m\n\n", r.Host)
 		}, "is not of the origin", ""},

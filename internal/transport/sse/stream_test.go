@@ -54,7 +54,7 @@ func FuzzReference(f *testing.F) {
 				t.Skip() // dot segments, which no server has a handler for
 			}
 			got, err := base.Parse(reference(from, to))
-			if err != nil || got.Host != "h" || got.EscapedPath() != target.EscapedPath() {
+			if err != nil || got.Host != "h" || got.Path != target.Path {
 				t.Fatalf("%s has %q, which leads to %v, %v; want %s", base, reference(from, to), got, err, target)
 			}
 		}
@@ -163,4 +163,3 @@ func TestCloseEndsWrite(t *testing.T) {
 		}
 	})
 }
-
