@@ -7,8 +7,8 @@
 //
 // From the command line:
 //
-//	patchbay serve everything
-//	patchbay call everything echo message=hi
+//	patchbay call everything/echo message=hi
+//	patchbay serve everything --http 127.0.0.1:7420
 //
 // From Go:
 //

@@ -4,8 +4,9 @@
 // From the command line, on a file or on a database in memory that lives as long as
 // the server:
 //
-//	patchbay serve sqlite --db notes.db
-//	patchbay call sqlite read_query query="SELECT * FROM notes WHERE id = ?" params="[1]"
+//	patchbay call sqlite/read_query query="SELECT sqlite_version()"
+//	patchbay serve sqlite --db notes.db --http 127.0.0.1:7420
+//	patchbay call read_query query="SELECT * FROM notes WHERE id = ?" params:=[1] -s http://127.0.0.1:7420/mcp
 //
 // From Go:
 //
