@@ -16,6 +16,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/transport/duplex"
 	"github.com/patchbay-dev/patchbay/internal/transport/stdio"
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // A Client opens sessions with servers. Its fields are read when a session opens
@@ -127,7 +128,7 @@ func publicError(err error) error {
 		return &HTTPError{he.Status, he.Header, he.Body}
 	case errors.As(err, &ee):
 		return &ExitError{ee.Command, ee.State, ee.Stderr}
-	case errors.Is(err, duplex.ErrClosed):
+	case errors.Is(err, duplex.ErrClosed), errors.Is(err, jsonrpc.ErrClosed):
 		return ErrClosed
 	}
 	return err
@@ -176,7 +177,9 @@ func (c *Client) Start(ctx context.Context, cmd *exec.Cmd) (*Session, error) {
 	if errors.Is(err, errProbeFatal) {
 		// Some servers exit at the first message they do not know. They are legacy.
 		c.remember(key, true)
-		s, err = c.start(ctx, again, key)
+		if s, err = c.start(ctx, again, key); err != nil {
+			c.remember(key, false) // it is simply broken, which says nothing of its era
+		}
 	}
 	var exit *ExitError
 	switch err = publicError(err); {

@@ -3,7 +3,9 @@ package mcp_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,6 +47,67 @@ func TestServeEndsWithADeafSubscriber(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Errorf("Serve goes on after %v", time.Since(start))
 			fromServer.Close()
+		}
+	})
+}
+
+// Serve ends while OnStart, or a handler, still thinks about initialize.
+func TestServeEndsWhileOpening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		s := &mcp.Server{Name: "s", OnStart: func(context.Context) error { <-release; return nil }}
+		near, far := jsonrpc.Pipe()
+		ctx, cancel := context.WithCancel(t.Context())
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(ctx, far) }()
+		p := &peer{t: t, conn: near}
+		p.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`)
+		synctest.Wait()
+		cancel()
+		select {
+		case <-served:
+		case <-time.After(time.Minute):
+			t.Error("Serve waits for OnStart")
+		}
+		close(release)
+		near.Close()
+	})
+}
+
+// OnStart is not called after OnShutdown.
+func TestNothingStartsAfterShutdown(t *testing.T) {
+	starts := 0
+	s := &mcp.Server{
+		Name:       "s",
+		OnStart:    func(context.Context) error { starts++; return nil },
+		OnShutdown: func(context.Context) error { return nil },
+	}
+	discover := &mcp.Request{Method: "server/discover"}
+	if _, err := s.Handle(t.Context(), discover); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Handle(t.Context(), discover); !errors.Is(err, mcp.ErrClosed) || starts != 1 {
+		t.Errorf("Handle after Shutdown = %v, %d starts; want ErrClosed and 1", err, starts)
+	}
+}
+
+// BASE-2503-001, CANC: a request of a batch can be cancelled by the frame after it.
+func TestCancelInABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorkshop()
+		p := rawClient(t, w.Server)
+		p.initializeOnly(mcp.V2025_03_26)
+		p.send(`[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait"}},{"jsonrpc":"2.0","id":2,"method":"ping"}]`)
+		p.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+		if cause := <-w.causes; cause == nil {
+			t.Error("no cause")
+		}
+		frame, err := p.conn.Read(nil)
+		if err != nil || !strings.HasPrefix(string(frame), `[{"jsonrpc":"2.0","id":2,`) {
+			t.Errorf("got %s, %v; want the answer to 2 alone", frame, err)
 		}
 	})
 }

@@ -35,10 +35,14 @@ func (s *Session) openDuplex(ctx context.Context, key string) error {
 	}
 	if modern == nil || (legacy != nil && s.client.knownLegacy(key)) {
 		s.how = "initialize, as the client speaks only legacy revisions"
-		if modern != nil {
-			s.how = "initialize, as this server was legacy before"
+		if modern == nil {
+			return s.initialize(ctx, legacy)
 		}
-		return s.initialize(ctx, legacy)
+		s.how = "initialize, as this server was legacy before"
+		if err = s.initialize(ctx, legacy); err == nil || s.wireEnded() || ctx.Err() != nil {
+			return err
+		}
+		s.client.remember(key, false) // the assumption failed: ask again
 	}
 	probe, cancel := context.WithTimeoutCause(ctx, probeTime, errNoAnswer)
 	defer cancel()
@@ -182,9 +186,10 @@ func (s *Session) discover(ctx context.Context, modern *revision.Table) (verdict
 		if s.rev == nil {
 			return verdictModern, s.noCommon(versions)
 		}
-		if s.rev == modern {
-			return verdictModern, err // it names what was just asked for
+		if s.rev == modern && s.repeated {
+			return verdictModern, err // it names what was asked for, twice
 		}
+		s.repeated = s.rev == modern
 		return s.discover(ctx, s.rev)
 	}
 	return verdictLegacy, err

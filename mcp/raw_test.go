@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -165,3 +166,6 @@ func unchecked(t testing.TB, s *mcp.Server, c *mcp.Client) *mcp.Session {
 	t.Cleanup(func() { session.Close(); <-done })
 	return session
 }
+
+// lineConn is a wire over standard output and what reads standard input.
+func lineConn(in io.Reader) mcp.Conn { return jsonrpc.NewLineConn(in, os.Stdout, nil, 0) }

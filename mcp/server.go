@@ -365,6 +365,11 @@ func (s *Server) start(ctx context.Context) error {
 	if s.started.Load() {
 		return nil
 	}
+	select {
+	case <-s.stopped:
+		return ErrClosed // OnShutdown would not be called for what starts now
+	default:
+	}
 	if err := s.OnStart(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("start %q: %w", s.Name, err)
 	}

@@ -24,16 +24,17 @@ var errNoAnswer = fmt.Errorf("no answer and no progress in time: %w", context.De
 // [Client] and used by any number of goroutines. It is a [Handler]: Handle forwards a
 // request, with its questions and notifications, to the server.
 type Session struct {
-	client *Client
-	wire   engine.Wire
-	rev    *revision.Table // spoken with the server
-	older  *revision.Table // best common legacy revision, while opening
-	info   *ServerInfo
-	how    string
-	caps   json.RawMessage // our capabilities, in the inner form
-	limits Limits
-	idle   time.Duration
-	log    *slog.Logger
+	client   *Client
+	wire     engine.Wire
+	rev      *revision.Table // spoken with the server
+	older    *revision.Table // best common legacy revision, while opening
+	repeated bool            // server/discover was sent twice with one revision, while opening
+	info     *ServerInfo
+	how      string
+	caps     json.RawMessage // our capabilities, in the inner form
+	limits   Limits
+	idle     time.Duration
+	log      *slog.Logger
 
 	overHTTP bool
 

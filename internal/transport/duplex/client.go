@@ -96,7 +96,7 @@ func (cl *call) put(n *note, response *jsonrpc.Message) bool {
 		if ok = len(cl.notes) < maxNotes; ok {
 			cl.notes = append(cl.notes, *n)
 		}
-	} else {
+	} else if cl.response == nil { // a second one is the peer's mistake
 		cl.response = response
 	}
 	cl.mu.Unlock()

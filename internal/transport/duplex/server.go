@@ -290,6 +290,22 @@ func (p *peer) opening(msg *jsonrpc.Message) bool {
 		p.write(r.Append(nil))
 		return true
 	}
+	// The handler says what it offers. The end of the connection does not wait for
+	// one that takes its time, nor do the bytes of the message.
+	m := msg.Clone()
+	opened := make(chan struct{})
+	p.start(func() {
+		defer close(opened)
+		p.initialize(&m)
+	})
+	select {
+	case <-opened:
+	case <-p.ctx.Done():
+	}
+	return true
+}
+
+func (p *peer) initialize(msg *jsonrpc.Message) {
 	sess, reply := p.s.Engine.Initialize(p.ctx, msg, p.s.Principal, nil)
 	if sess != nil {
 		sess.Events = &exchange{p: p}
@@ -298,7 +314,6 @@ func (p *peer) opening(msg *jsonrpc.Message) bool {
 		p.mu.Unlock()
 	}
 	p.write(reply.Append(nil))
-	return true
 }
 
 // begin registers a request as in flight, or refuses it.
@@ -458,42 +473,49 @@ func (p *peer) batch(buf *[]byte, lim jsonrpc.Limits) {
 		release(buf)
 		return
 	}
+	answers := make([][]byte, len(elements))
+	begun := make([]*exchange, len(elements)) // before the next frame is read: it may cancel one
+	for i := range elements {
+		el := &elements[i]
+		switch {
+		case el.Err != nil && el.Err.Response:
+			p.response(&jsonrpc.Message{ID: el.Err.ID, Error: el.Err.Err})
+			continue
+		case el.Err != nil:
+			answers[i] = decodeError(el.Err)
+			continue
+		}
+		switch el.Message.Kind() {
+		case jsonrpc.KindResponse:
+			p.response(&el.Message)
+		case jsonrpc.KindNotification:
+			p.notification(&el.Message)
+		default:
+			x, refusal := p.begin(&el.Message)
+			if refusal != nil {
+				answers[i] = refusal.Append(nil)
+			}
+			begun[i] = x
+		}
+	}
 	p.start(func() {
 		defer release(buf)
-		answers := make([][]byte, len(elements))
 		var wg sync.WaitGroup
-		for i := range elements {
-			el := &elements[i]
-			switch {
-			case el.Err != nil && el.Err.Response:
-				p.response(&jsonrpc.Message{ID: el.Err.ID, Error: el.Err.Err})
-				continue
-			case el.Err != nil:
-				answers[i] = decodeError(el.Err)
+		for i, x := range begun {
+			if x == nil {
 				continue
 			}
-			switch el.Message.Kind() {
-			case jsonrpc.KindResponse:
-				p.response(&el.Message)
-			case jsonrpc.KindNotification:
-				p.notification(&el.Message)
-			default:
-				x, refusal := p.begin(&el.Message)
-				if refusal != nil {
-					answers[i] = refusal.Append(nil)
-					continue
+			msg := &elements[i].Message
+			wg.Go(func() {
+				reply := p.answer(x, msg)
+				if x.finish() {
+					answers[i] = reply.Append(nil)
 				}
-				wg.Go(func() {
-					reply := p.answer(x, &el.Message)
-					if x.finish() {
-						answers[i] = reply.Append(nil)
-					}
-					p.mu.Lock()
-					delete(p.inflight, el.Message.ID)
-					p.mu.Unlock()
-					x.cancel(nil)
-				})
-			}
+				p.mu.Lock()
+				delete(p.inflight, msg.ID)
+				p.mu.Unlock()
+				x.cancel(nil)
+			})
 		}
 		wg.Wait()
 		var out []byte

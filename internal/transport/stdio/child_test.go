@@ -27,10 +27,10 @@ func TestMain(m *testing.M) {
 	case "stubborn": // ignores the end of its input, and TERM
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println(os.Getpid())
-		select {}
+		linger()
 	case "deaf": // ignores the end of its input alone
 		fmt.Println(os.Getpid())
-		select {}
+		linger()
 	case "dies":
 		fmt.Fprint(os.Stderr, strings.Repeat("x", 5000), "\nthe disk is full\n")
 		os.Exit(3)
@@ -57,7 +57,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		fmt.Println(string(pid))
-		select {}
+		linger()
 	case "serve": // serves with the process's own streams, and prints meanwhile
 		conn, restore, err := Own(0)
 		if err != nil {
@@ -81,6 +81,10 @@ func TestMain(m *testing.M) {
 		fmt.Println("after")
 	}
 }
+
+// linger waits to be ended. A bare select would end a program without other
+// goroutines: the runtime calls that a deadlock.
+func linger() { time.Sleep(time.Hour) }
 
 func lines(f func(string)) {
 	in := bufio.NewScanner(os.Stdin)
