@@ -1,7 +1,8 @@
 // Package schema is JSON Schema for the Model Context Protocol: it infers a
-// schema from a Go type, decodes JSON into that type while checking it,
-// validates JSON against schemas that arrive at run time, and shows an object
-// schema as a form that people can fill in.
+// schema from a Go type, decodes JSON into that type while checking it, encodes
+// results so that they fit their schema, validates JSON against schemas that
+// arrive at run time, and shows an object schema as a form that people can fill
+// in.
 //
 //	type Trip struct {
 //		City string `json:"city" doc:"where to"`
@@ -58,9 +59,10 @@
 //	T or *T with nullable:"true"    as above  zero value, nil
 //	any, json.RawMessage            as T      a value like any other
 //
-// Fields that are reached through an embedded pointer are optional. A nil
-// pointer is written as null, so give pointer fields of results omitempty, or
-// nullable.
+// Fields that are reached through an embedded pointer are optional.
+//
+// That is for values that come in. Of values that go out [ForOutput] makes a
+// schema of what is always written; [Output] has the differences.
 //
 // # Struct tags
 //
@@ -107,5 +109,7 @@
 //   - JSON is read strictly: exact case, no name twice in an object, valid
 //     UTF-8, nothing after the value. Numbers are compared exactly and never
 //     rounded on the way to an integer.
+//   - What [Output.Encode] returns is what a validator accepts that knows only
+//     [Output.JSON].
 //   - Errors quote at most 60 bytes of a value and list at most 20 faults.
 package schema

@@ -3,6 +3,7 @@ package schema_test
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/schema"
 )
@@ -85,4 +86,29 @@ func ExampleType_Elicitation() {
 	fmt.Println(string(raw), err)
 	// Output:
 	// {"type":"object","properties":{"size":{"type":"string","oneOf":[{"const":"s","title":"Small"},{"const":"l","title":"Large"}]},"count":{"type":"integer","minimum":1}},"required":["size","count"]} <nil>
+}
+
+func ExampleForOutput() {
+	type answer struct {
+		Took time.Duration `json:"took,omitempty"`
+		Note *string       `json:"note"`
+		Size string        `json:"size,omitempty" enum:"s,l"`
+	}
+	out, err := schema.ForOutput[answer]()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var v struct {
+		Required []string `json:"required"`
+	}
+	fmt.Println(json.Unmarshal(out.JSON(), &v), v.Required)
+	raw, err := out.Encode(answer{Took: 90 * time.Second})
+	fmt.Println(string(raw), err)
+	_, err = out.Encode(answer{Size: "xl"})
+	fmt.Println(err)
+	// Output:
+	// <nil> [took note]
+	// {"took":"1m30s","note":null} <nil>
+	// size: must be one of "s", "l", got "xl"
 }

@@ -373,7 +373,7 @@ func (r *rules) takeHeader(s *spec) error {
 	switch s.node.kind {
 	case kindBool, kindString, kindText, kindTime, kindDuration:
 	case kindInt, kindUint:
-		lo, hi := newBound(fmt.Sprint(-headerIntMax)), newBound(fmt.Sprint(headerIntMax))
+		lo, hi := newBound(fmt.Sprint(int64(-headerIntMax))), newBound(fmt.Sprint(int64(headerIntMax)))
 		if r.min == nil || r.min.rat.Cmp(lo.rat) < 0 {
 			r.min = lo
 		}

@@ -15,6 +15,11 @@
 // with the same name (compared after unescaping), bytes after the value, and
 // nesting over the bound. Numbers are kept as text until a type asks for them.
 //
+// # What is written
+//
+// Besides what the codec does by itself, a time.Duration is a string such as
+// "1m30s" and a json.Number is a number, the empty one 0; both are read back so.
+//
 // # Struct tags
 //
 // The tags mean what encoding/json/v2 says, which is not what encoding/json
