@@ -112,21 +112,29 @@ func (s *script) elicit(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitRes
 }
 
 // formContent makes the values of a form of an answer: an object, or the value of
-// the one field.
-func formContent(form json.RawMessage, answer any) (map[string]any, bool) {
-	raw, err := json.Marshal(answer)
+// the one field. It tells whether they fit the form.
+func formContent(raw json.RawMessage, answer any) (map[string]any, bool) {
+	value, err := json.Marshal(answer)
 	if err != nil {
 		return nil, false
 	}
-	var content map[string]any
-	if json.Unmarshal(raw, &content) == nil && content != nil {
-		return content, true
-	}
-	f, err := schema.FormOf(form)
-	if err != nil || len(f.Fields) != 1 || answer == nil {
+	form, err := schema.FormOf(raw)
+	if err != nil {
 		return nil, false
 	}
-	return map[string]any{f.Fields[0].Name: json.RawMessage(raw)}, true
+	var values map[string]json.RawMessage
+	if json.Unmarshal(value, &values) != nil || values == nil {
+		if len(form.Fields) != 1 {
+			return nil, false
+		}
+		values = map[string]json.RawMessage{form.Fields[0].Name: value}
+	}
+	content := map[string]any{}
+	filled := form.Defaults() // what the client adds
+	for k, v := range values {
+		content[k], filled[k] = v, v
+	}
+	return content, form.Check(filled) == nil
 }
 
 func (s *script) sample(_ context.Context, r *mcp.SampleRequest) (*mcp.SampleResult, error) {
