@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,5 +110,39 @@ func TestCancelInABatch(t *testing.T) {
 		if err != nil || !strings.HasPrefix(string(frame), `[{"jsonrpc":"2.0","id":2,`) {
 			t.Errorf("got %s, %v; want the answer to 2 alone", frame, err)
 		}
+	})
+}
+
+// slowWire takes its time to say that the first frame was sent, though the peer has
+// it already.
+type slowWire struct {
+	mcp.Conn
+	once  sync.Once
+	first chan struct{}
+}
+
+func (w *slowWire) Write(frame []byte) error {
+	err := w.Conn.Write(frame)
+	w.once.Do(func() { <-w.first })
+	return err
+}
+
+// BASE-26: an id may be used again as soon as its answer is there.
+func TestIDIsFreeOnceAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := jsonrpc.Pipe()
+		slow := &slowWire{Conn: far, first: make(chan struct{})}
+		served := make(chan error, 1)
+		go func() { served <- newWorkshop().Serve(t.Context(), slow) }()
+		p := &peer{t: t, conn: near}
+		for range 2 {
+			p.send(modern(1, "server/discover", `{}`, ""))
+			if m := p.answer(1); m.Error != nil {
+				t.Errorf("got %s", show(&m))
+			}
+		}
+		close(slow.first)
+		near.Close()
+		<-served
 	})
 }

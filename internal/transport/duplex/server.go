@@ -133,6 +133,7 @@ type peer struct {
 	inflight map[jsonrpc.ID]*exchange            // requests of the peer; guarded by mu
 	pending  map[jsonrpc.ID]chan jsonrpc.Message // requests of ours; guarded by mu
 	nextID   int64                               // of our requests; guarded by mu
+	busy     int                                 // requests whose answer is not sent yet; guarded by mu
 	down     bool                                // no new requests are taken; guarded by mu
 	changes  context.CancelCauseFunc             // ends the list changes of a legacy session; guarded by mu
 	running  int                                 // goroutines; guarded by mu
@@ -329,18 +330,36 @@ func (p *peer) begin(msg *jsonrpc.Message) (*exchange, *engine.Reply) {
 	if _, ok := p.inflight[msg.ID]; ok {
 		return nil, refuse(jsonrpc.CodeInvalidRequest, "a request with this id is still in progress")
 	}
-	if len(p.inflight) >= p.s.Concurrent {
+	if p.busy >= p.s.Concurrent {
 		return nil, refuse(jsonrpc.CodeInternal, fmt.Sprintf("more than %d requests in progress on one connection (Limits.Concurrent); wait for some to end", p.s.Concurrent))
 	}
 	x := &exchange{p: p, listen: msg.Method == revision.MethodListen}
 	x.ctx, x.cancel = context.WithCancelCause(p.ctx)
 	p.inflight[msg.ID] = x
+	p.busy++
 	return x, nil
+}
+
+// free makes the id of a request free for another. It comes before the answer is
+// sent, since the peer may use the id again as soon as it has that.
+func (p *peer) free(id jsonrpc.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.inflight, id)
+}
+
+// end gives back the place that a request took under Concurrent.
+func (p *peer) end(x *exchange) {
+	p.mu.Lock()
+	p.busy--
+	p.mu.Unlock()
+	x.cancel(nil)
 }
 
 // serve runs one request and writes its answer.
 func (p *peer) serve(x *exchange, msg *jsonrpc.Message) {
 	reply := p.answer(x, msg)
+	p.free(msg.ID)
 	if x.finish() {
 		if x.listen && x.ctx.Err() != nil {
 			// The end of a subscription on our side is said twice.
@@ -351,10 +370,7 @@ func (p *peer) serve(x *exchange, msg *jsonrpc.Message) {
 		p.write(*out)
 		release(out)
 	}
-	p.mu.Lock()
-	delete(p.inflight, msg.ID)
-	p.mu.Unlock()
-	x.cancel(nil)
+	p.end(x)
 }
 
 // answer decides which era a request belongs to and has it served (VER-26, era
@@ -511,10 +527,8 @@ func (p *peer) batch(buf *[]byte, lim jsonrpc.Limits) {
 				if x.finish() {
 					answers[i] = reply.Append(nil)
 				}
-				p.mu.Lock()
-				delete(p.inflight, msg.ID)
-				p.mu.Unlock()
-				x.cancel(nil)
+				p.free(msg.ID)
+				p.end(x)
 			})
 		}
 		wg.Wait()
