@@ -332,7 +332,7 @@ func (d *decoder) params() {
 		if !more {
 			end := d.s.Taken()
 			d.m.Params = d.b[start:end:end]
-			if simple && len(d.m.Params) <= math.MaxUint32 {
+			if simple && uint64(len(d.m.Params)) <= math.MaxUint32 {
 				x.first, x.size = &d.m.Params[0], len(d.m.Params)
 			}
 			return

@@ -26,15 +26,11 @@ func (h inTurn) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error
 			return nil, err
 		}
 	}
-	for _, next := range h[1:] {
-		if res, err := h[0].Handle(ctx, req); err == nil {
-			return res, nil
-		} else if rpc := new(mcp.Error); !errors.As(err, &rpc) {
-			return nil, err
-		}
-		return next.Handle(ctx, req)
+	res, err := h[0].Handle(ctx, req)
+	if rpc := new(mcp.Error); len(h) > 1 && errors.As(err, &rpc) {
+		return h[1].Handle(ctx, req)
 	}
-	return h[0].Handle(ctx, req)
+	return res, err
 }
 
 // What a user answers one server reaches no other, though both may serve one call

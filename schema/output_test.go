@@ -100,11 +100,11 @@ func (m money) MarshalJSON() ([]byte, error) {
 }
 
 // writes has only the methods that write, reads only those that read.
-type writes struct{ n int }
+type writes struct{ _ int }
 
 func (w writes) MarshalText() ([]byte, error) { return []byte("w"), nil }
 
-type writesJSON struct{ n int }
+type writesJSON struct{ _ int }
 
 func (w *writesJSON) MarshalJSON() ([]byte, error) { return []byte(`[1,"two"]`), nil }
 
