@@ -48,6 +48,24 @@ func foreign(t testing.TB, c *mcp.Client, answer func(m *jsonrpc.Message, id str
 	return s
 }
 
+// What is no object in a list is reported, and the list goes on.
+func TestNullInAList(t *testing.T) {
+	s := foreign(t, &mcp.Client{Name: "c"}, func(m *jsonrpc.Message, id string, send func(string, ...any)) {
+		send(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","tools":[null,{"name":"x","inputSchema":{"type":"object"}}]}}`, id)
+	})
+	var got []string
+	for tool, err := range s.Tools(t.Context()) {
+		if err != nil {
+			got = append(got, "error")
+		} else {
+			got = append(got, tool.Name)
+		}
+	}
+	if fmt.Sprint(got) != "[error x]" {
+		t.Errorf("tools = %q, want an error and x", got)
+	}
+}
+
 // White space in and around a result is no part of it.
 func TestSpaceInResults(t *testing.T) {
 	for _, result := range []string{`{ }`, `{ "resultType":"complete" }`, `{ "content":[] , "resultType":"complete"}`, " {\"a\":1}", "{\"a\":1}\t", ` { } `} {

@@ -323,7 +323,11 @@ func listOf[T any](ctx context.Context, s *Session, method, member string) iter.
 			}
 			for e := range jsonx.Elements(list) {
 				item := new(T)
-				if err := jsonx.Unmarshal(e, item); err != nil {
+				err := jsonx.Unmarshal(e, item)
+				if err == nil && jsonx.KindOf(e) != '{' { // null fits any type
+					err = errors.New("want an object")
+				}
+				if err != nil {
 					item, err = nil, fmt.Errorf("%s: %s[%d]: %w", method, member, items, err)
 					if !yield(item, err) {
 						return
@@ -368,7 +372,7 @@ func namedParams(name string, args any) (json.RawMessage, error) {
 
 // Watch yields what the server announces: changes of its lists and of the
 // resources named by uris. The first event, notifications/subscriptions/acknowledged,
-// tells that nothing is missed from then on. It ends with ctx, without an error, or with
+// tells that nothing is missed from then on; its Params name what the server honours. It ends with ctx, without an error, or with
 // the error that ended it; a subscription that a server ends is such an error.
 //
 // Specification: 2026-07-28, basic/patterns/subscriptions; before it, resources/subscribe.
@@ -389,7 +393,9 @@ func (s *Session) Watch(ctx context.Context, uris ...string) iter.Seq2[Event, er
 					return context.Cause(ctx)
 				}
 			}
-			ack := func() error { return emit(revision.NoteAcknowledged, nil) }
+			ack := func(honoured filter) error {
+				return emit(revision.NoteAcknowledged, encode(map[string]filter{"notifications": honoured}))
+			}
 			ended <- s.listen(ctx, filter{true, true, true, uris}, ack, emit)
 		})
 		for {
@@ -432,7 +438,8 @@ func newEvent(method string, params json.RawMessage) Event {
 }
 
 // listen runs one subscription until ctx ends (nil) or the server ends it.
-func (s *Session) listen(ctx context.Context, f filter, ack func() error, emit func(string, json.RawMessage) error) error {
+// Ack is told what the server honours of f.
+func (s *Session) listen(ctx context.Context, f filter, ack func(filter) error, emit func(string, json.RawMessage) error) error {
 	if s.rev.Modern {
 		return s.listenModern(ctx, f, ack, emit)
 	}
@@ -443,7 +450,7 @@ func (s *Session) listen(ctx context.Context, f filter, ack func() error, emit f
 			}
 			context.AfterFunc(ctx, func() { s.unsubscribe(uri) })
 		}
-		return ack()
+		return ack(f)
 	}, emit)
 	if err == nil && ctx.Err() == nil {
 		err = s.Err()
@@ -451,7 +458,7 @@ func (s *Session) listen(ctx context.Context, f filter, ack func() error, emit f
 	return err
 }
 
-func (s *Session) listenModern(ctx context.Context, f filter, ack func() error, emit func(string, json.RawMessage) error) error {
+func (s *Session) listenModern(ctx context.Context, f filter, ack func(filter) error, emit func(string, json.RawMessage) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	// Some servers leave the subscription's id out, on a pipe. Such changes
 	// arrive outside of any call.
@@ -473,7 +480,7 @@ func (s *Session) listenModern(ctx context.Context, f filter, ack func() error, 
 			var err error
 			switch method {
 			case revision.NoteAcknowledged:
-				err = ack()
+				err = ack(f.and(params))
 			case revision.NoteCancelled: // the listen's own end, told twice on pipes
 			default:
 				err = emit(method, params)
