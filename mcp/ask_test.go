@@ -417,3 +417,31 @@ func TestAskOutsideOfACall(t *testing.T) {
 	mcp.Progress(ctx, 1, 2, "")
 	mcp.Log(ctx).Info("nothing")
 }
+
+// T-81: other servers' context is asked for only where that was declared, or cannot be.
+func TestSampleIncludeContext(t *testing.T) {
+	var got atomic.Pointer[string]
+	mcptest.Every(t, func() *mcp.Server {
+		return one(func(ctx context.Context, _ struct{}) (string, error) {
+			_, err := mcp.Sample(ctx, &mcp.SampleRequest{MaxTokens: 1, IncludeContext: "thisServer",
+				Messages: []mcp.SampleMessage{{Role: "user", Content: []mcp.Content{mcp.Text("x")}}}})
+			return "", err
+		})
+	}, func() *mcp.Client {
+		return &mcp.Client{Name: "c", OnSample: func(_ context.Context, r *mcp.SampleRequest) (*mcp.SampleResult, error) {
+			got.Store(&r.IncludeContext)
+			return &mcp.SampleResult{Model: "m", Content: []mcp.Content{mcp.Text("y")}}, nil
+		}}
+	}, func(t *testing.T, s *mcp.Session) {
+		if _, err := mcp.CallAs[string](t.Context(), s, "ask", nil); err != nil {
+			t.Fatal(err)
+		}
+		want := "thisServer"
+		if s.Revision() >= mcp.V2025_11_25 {
+			want = ""
+		}
+		if *got.Load() != want {
+			t.Errorf("includeContext is %q, want %q", *got.Load(), want)
+		}
+	})
+}

@@ -152,8 +152,15 @@ func (s *Session) forwardListen(ctx context.Context, call *engine.Call, req *Req
 	if err := jsonx.Unmarshal(raw, &f); err != nil {
 		return nil, Errorf(CodeInvalidParams, "%s: notifications: %v", req.Method, err)
 	}
-	ack := func() error {
-		return call.Emit(revision.NoteAcknowledged, encode(map[string]filter{"notifications": f}))
+	asked := len(f.URIs)
+	if !s.rev.Modern {
+		f = f.offered(s.info.Capabilities) // T-51
+	}
+	ack := func(honoured filter) error {
+		if len(honoured.URIs) < asked && !call.Peer.Revision.Modern {
+			return Errorf(CodeInvalidParams, "the server takes no subscription to this resource") // T-50
+		}
+		return call.Emit(revision.NoteAcknowledged, encode(map[string]filter{"notifications": honoured}))
 	}
 	emit := func(method string, params json.RawMessage) error {
 		return call.Emit(method, withoutMeta(params, engine.MetaSubscription))

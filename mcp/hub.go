@@ -113,6 +113,30 @@ type filter struct {
 	URIs      []string `json:"resourceSubscriptions,omitempty"`
 }
 
+// and returns what an acknowledgement leaves of a filter.
+func (f filter) and(acknowledged json.RawMessage) filter {
+	var w struct {
+		Notifications filter `json:"notifications"`
+	}
+	if jsonx.Unmarshal(orObject(acknowledged), &w) != nil {
+		return filter{}
+	}
+	a := w.Notifications
+	return filter{f.Tools && a.Tools, f.Prompts && a.Prompts, f.Resources && a.Resources,
+		slices.DeleteFunc(slices.Clone(f.URIs), func(u string) bool { return !slices.Contains(a.URIs, u) })}
+}
+
+// offered returns what a legacy server with these capabilities can honour of a filter.
+func (f filter) offered(c Capabilities) filter {
+	f.Tools = f.Tools && c.Has("tools", "listChanged")
+	f.Prompts = f.Prompts && c.Has("prompts", "listChanged")
+	f.Resources = f.Resources && c.Has("resources", "listChanged")
+	if !c.Has("resources", "subscribe") {
+		f.URIs = nil
+	}
+	return f
+}
+
 var changeNotes = []struct {
 	kind   Kind
 	method string

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
@@ -285,4 +286,38 @@ func TestHeldCall(t *testing.T) {
 		session.Close()
 		<-ended
 	})
+}
+
+// T-50, T-51: what the server behind cannot tell is not promised in front.
+func TestPairsHonour(t *testing.T) {
+	ackOf := func(t *testing.T, front *mcp.Server) string {
+		p := rawClient(t, front)
+		p.send(modern(1, "subscriptions/listen", `{}`, `"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourceSubscriptions":["x:y"]}`))
+		m := p.read()
+		raw, _ := m.Param("notifications")
+		return m.Method + " " + string(raw)
+	}
+	back, err := nothing().Connect(t.Context(), stub(t, func(m jsonrpc.Message) []string {
+		switch m.Method {
+		case "server/discover":
+			return failure(m, -32601, "")
+		case "initialize":
+			return result(m, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"prompts":{},"resources":{}},"serverInfo":{"name":"stub","version":"1"}}`)
+		case "resources/subscribe":
+			t.Error("the server behind is asked for what it does not offer")
+		}
+		return []string{}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer back.Close()
+	front := &mcp.Server{Name: "front", Version: "1", Handler: back}
+	if got, want := ackOf(t, front), `notifications/subscriptions/acknowledged {"toolsListChanged":true}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	p := rawClient(t, front)
+	p.initialize(mcp.V2025_11_25, `{}`)
+	p.send(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"x:y"}}`)
+	wantError(t, p.answer(1), mcp.CodeInvalidParams)
 }

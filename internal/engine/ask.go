@@ -54,12 +54,14 @@ func (c *Call) Ask(ctx context.Context, qs ...Question) ([]json.RawMessage, erro
 	if c.asker == nil {
 		return nil, &LacksError{What: "way to be asked on this connection"}
 	}
-	for _, q := range qs {
+	fitting := make([]Question, len(qs))
+	for i, q := range qs {
 		if err := c.Peer.CanAnswer(q); err != nil {
 			return nil, err
 		}
+		fitting[i] = c.Peer.withoutContext(q)
 	}
-	return c.asker.ask(ctx, c, qs)
+	return c.asker.ask(ctx, c, fitting)
 }
 
 // Remember keeps a value for the later runs of the same call.
@@ -125,6 +127,20 @@ func (p *Peer) CanAnswer(q Question) error {
 		return &LacksError{What: fmt.Sprintf("answer to %q", bounded(q.Method))} // MRTR-26-005: the three above and no other
 	}
 	return nil
+}
+
+// withoutContext drops the wish for other servers' context from a sampling request,
+// unless the client declared that it can include it. Revisions without settings of
+// sampling could not say so (T-81).
+func (p *Peer) withoutContext(q Question) Question {
+	if q.Method != revision.MethodSample || p.Revision.Lacks&revision.SampleTools != 0 {
+		return q
+	}
+	if _, ok := jsonx.LookupPath(p.Capabilities, "sampling", "context"); ok {
+		return q
+	}
+	q.Params = jsonx.Without(nil, q.Params, "includeContext")
+	return q
 }
 
 // live asks by requests on the wire of a legacy session and waits.
