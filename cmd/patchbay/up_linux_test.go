@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// ctrl-C ends everything within 5 seconds, also a server that does not want to and a
+// call that never ends; kill -9 leaves nothing behind.
+func TestUpLeavesNothing(t *testing.T) {
+	for name, sig := range map[string]syscall.Signal{"ctrl-C": syscall.SIGINT, "kill -9": syscall.SIGKILL} {
+		t.Run(name, func(t *testing.T) {
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			script := fmt.Sprintf(`(trap '' TERM HUP; sleep 1000; echo) & trap '' TERM; env %s=stub %s; sleep 1000`, testRun, self)
+			r := startUp(t, map[string]any{
+				"stub":     stubServer(t),
+				"stubborn": map[string]any{"command": "sh", "args": []string{"-c", script}},
+			})
+			s, err := (&mcp.Client{Name: "host", Version: "1"}).Dial(t.Context(), r.url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			ready := filepath.Join(t.TempDir(), "ready")
+			called := make(chan error, 1)
+			go func() {
+				_, err := s.CallTool(context.WithoutCancel(t.Context()), "stub_hang", map[string]any{"ready": ready})
+				called <- err
+			}()
+			for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+				if _, err := os.Stat(ready); err == nil {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatal("the call has not begun within 20 s")
+				}
+			}
+			descendants := descendantsOf(r.cmd.Process.Pid)
+			if len(descendants) < 5 {
+				t.Fatalf("the program has the descendants %v, want two guards, two servers and a sleep at least", descendants)
+			}
+			start := time.Now()
+			r.cmd.Process.Signal(sig)
+			r.cmd.Wait()
+			if took := time.Since(start); took > 5*time.Second {
+				t.Errorf("%s took %v, want 5 s at most", name, took)
+			}
+			wantGone(t, descendants)
+			if err := <-called; err == nil {
+				t.Error("the call in progress was answered")
+			}
+		})
+	}
+}

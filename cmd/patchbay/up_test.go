@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// running is a started "patchbay up".
+type running struct {
+	cmd    *exec.Cmd
+	url    string
+	banner string // what it printed
+	stderr *strings.Builder
+}
+
+// startUp starts the program's "up" on a configuration of the given servers, and
+// waits until it has printed what it serves.
+func startUp(t *testing.T, servers map[string]any) *running {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := json.Marshal(map[string]any{"mcpServers": servers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "mcp.json")
+	if err := os.WriteFile(file, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := &running{cmd: exec.Command(self, "up", "--http", "127.0.0.1:0", "--config", file), stderr: new(strings.Builder)}
+	r.cmd.Env = append(os.Environ(), testRun+"=patchbay")
+	r.cmd.Stderr = r.stderr
+	out, err := r.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		r.cmd.Process.Kill()
+		r.cmd.Wait()
+	})
+	late := time.AfterFunc(30*time.Second, func() { r.cmd.Process.Kill() })
+	defer late.Stop()
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		r.banner += lines.Text() + "\n"
+		if strings.HasPrefix(lines.Text(), "ctrl-C") {
+			break
+		}
+	}
+	r.url = regexp.MustCompile(`http://127\.0\.0\.1:\d+/mcp`).FindString(r.banner)
+	if r.url == "" {
+		t.Fatalf("up printed no address: %q, %q", r.banner, r.stderr)
+	}
+	return r
+}
+
+// stubServer is the configuration of the stub as a command. Its environment is set
+// by the command, since that of the configuration is the guard's too.
+func stubServer(t *testing.T, args ...string) map[string]any {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("needs the command env")
+	}
+	return map[string]any{"command": "env", "args": append([]string{testRun + "=stub", self}, args...)}
+}
+
+// Several servers, one of which is broken and one dies at once, are one endpoint for
+// clients of every revision.
+func TestUp(t *testing.T) {
+	r := startUp(t, map[string]any{
+		"stub":    stubServer(t),
+		"dies":    stubServer(t, "die"),
+		"missing": map[string]any{"command": "no-such-program-anywhere"},
+		"all":     map[string]any{"builtin": "everything"},
+	})
+	for _, want := range []string{
+		`(?m)^stub +5 +0 +0 +stub 7, 2026-07-28$`,
+		`(?m)^all +\d+ +\d+ +\d+ +everything `,
+		`(?m)^dies +- .*exit status 3`,
+		`(?m)^missing +- .*no-such-program-anywhere`,
+		`(?m)^  claude mcp add --transport http patchbay ` + r.url + `$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(r.banner) {
+			t.Errorf("up printed\n%swant a line like %s", r.banner, want)
+		}
+	}
+	// What a host pastes is an address in JSON.
+	for _, line := range strings.Split(r.banner, "\n") {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "{") && !json.Valid([]byte(line)) {
+			t.Errorf("no JSON to paste: %s", line)
+		}
+	}
+	for _, rev := range mcp.Revisions() {
+		t.Run(string(rev), func(t *testing.T) {
+			c := &mcp.Client{Name: "host", Version: "1", Revisions: []mcp.Revision{rev}}
+			c.OnElicit = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				return &mcp.ElicitResult{Action: "decline"}, nil
+			}
+			s, err := c.Dial(t.Context(), r.url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			names := map[string]bool{}
+			for tool, err := range s.Tools(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				names[tool.Name] = true
+			}
+			if !names["stub_args"] || !names["all_echo"] {
+				t.Errorf("tools %v, want those of both servers", names)
+			}
+			res, err := s.CallTool(t.Context(), "stub_args", map[string]any{"count": 3})
+			if err != nil || res.Text() != `{"count":3}` {
+				t.Errorf("call of a command = %v, %v", res, err)
+			}
+			if rev >= mcp.V2025_06_18 {
+				res, err = s.CallTool(t.Context(), "all_test_elicitation", map[string]any{"message": "Who?"})
+				if err != nil || !strings.Contains(res.Text(), "action=decline") {
+					t.Errorf("call that asks = %v, %v", res, err)
+				}
+			}
+		})
+	}
+}
+
+// A server that dies is started again, and callers find it under its name.
+func TestUpStartsAServerAgain(t *testing.T) {
+	r := startUp(t, map[string]any{"stub": stubServer(t)})
+	s, err := (&mcp.Client{Name: "host", Version: "1"}).Dial(t.Context(), r.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.CallTool(t.Context(), "stub_exit", nil); err == nil {
+		t.Error("the call that ends the server was answered")
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		res, err := s.CallTool(t.Context(), "stub_args", map[string]any{"count": 1})
+		if err == nil && res.Text() == `{"count":1}` {
+			return
+		}
+		var rpc *mcp.Error
+		if !errors.As(err, &rpc) || time.Now().After(deadline) {
+			t.Fatalf("call after the death of the server = %v, %v", res, err)
+		}
+		time.Sleep(50 * time.Millisecond) // the program tells its callers, but not at what moment it is asked
+	}
+}
