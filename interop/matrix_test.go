@@ -2,6 +2,7 @@ package interop
 
 import (
 	"context"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -67,8 +68,12 @@ func TestPatchbay(t *testing.T) {
 
 // TestForeign joins the foreign peers with each other, in the newest revision
 // of each era. It tests no line of Patchbay: it shows that a failure of
-// TestPatchbay is not the harness's.
+// TestPatchbay is not the harness's. Their time-outs are not ours to set, and a busy
+// machine is too slow for some, so it runs only when PATCHBAY_FOREIGN is set.
 func TestForeign(t *testing.T) {
+	if os.Getenv("PATCHBAY_FOREIGN") == "" {
+		t.Skip("joins others' software with each other; set PATCHBAY_FOREIGN=1 to run it")
+	}
 	for _, client := range peers {
 		for _, server := range peers {
 			if client.name != server.name {
