@@ -36,6 +36,7 @@ var forbidden = []struct {
 // sdk lists what the packages that every user imports may depend on outside of
 // the standard library and the module.
 var sdk = []string{
+	"github.com/coder/websocket", // has no dependencies of its own
 	"github.com/go-json-experiment/json",
 	"github.com/santhosh-tekuri/jsonschema/v6",
 	"github.com/yosida95/uritemplate/v3",

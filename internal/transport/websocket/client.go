@@ -1,0 +1,76 @@
+package websocket
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// ClientOptions configure [Dial]. URL is required.
+type ClientOptions struct {
+	URL        string        // with the scheme ws or wss
+	HTTP       *http.Client  // sends the opening request; nil: one without a time-out of its own
+	Header     http.Header   // of the opening request
+	MaxMessage int           // bytes of one message; zero means 16 MiB
+	KeepAlive  time.Duration // between pings; zero means 30 seconds, negative never
+}
+
+const (
+	defaultMaxMessage = 16 << 20
+	defaultKeepAlive  = 30 * time.Second
+	openTimeout       = 30 * time.Second // for the answer to the opening request
+)
+
+// Dial opens a connection. Ctx, and 30 seconds, bound the opening alone. An answer
+// that opens none is an *engine.HTTPError.
+func Dial(ctx context.Context, opts ClientOptions) (jsonrpc.Conn, error) {
+	if opts.MaxMessage <= 0 {
+		opts.MaxMessage = defaultMaxMessage
+	}
+	if opts.KeepAlive == 0 {
+		opts.KeepAlive = defaultKeepAlive
+	}
+	opening, cancel := context.WithTimeoutCause(ctx, openTimeout, fmt.Errorf("no answer within %v", openTimeout))
+	defer cancel()
+	client, release := web.NewClient(opts.HTTP)
+	defer release()
+	u := &upgrader{RoundTripper: client.Transport}
+	if u.RoundTripper == nil {
+		u.RoundTripper = http.DefaultTransport
+	}
+	client.Transport = u
+	ws, res, err := websocket.Dial(opening, opts.URL, &websocket.DialOptions{
+		HTTPClient: client, HTTPHeader: opts.Header.Clone(), Subprotocols: []string{Subprotocol},
+	})
+	switch {
+	case err == nil:
+		return newConn(ctx, ws, u.body, opts.MaxMessage, opts.KeepAlive, websocket.StatusNormalClosure), nil
+	case opening.Err() != nil:
+		return nil, context.Cause(opening)
+	case res != nil && res.StatusCode != http.StatusSwitchingProtocols:
+		e, _ := web.Failure(res)
+		return nil, e
+	}
+	return nil, err
+}
+
+// upgrader keeps the connection that an answer hands out as its body.
+type upgrader struct {
+	http.RoundTripper
+	body io.Closer
+}
+
+func (u *upgrader) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := u.RoundTripper.RoundTrip(r)
+	if err == nil && res.StatusCode == http.StatusSwitchingProtocols {
+		u.body = res.Body
+	}
+	return res, err
+}

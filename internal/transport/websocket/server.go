@@ -1,0 +1,105 @@
+package websocket
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// Server takes connections. Its fields are set before use and not changed after.
+type Server struct {
+	// Serve serves one connection until it or ctx, which has the values of the
+	// opening request and does not end by itself, ends. It closes conn.
+	Serve func(ctx context.Context, conn jsonrpc.Conn, principal string) error
+
+	Guard      web.Guard
+	MaxMessage int           // bytes; a longer message is skipped
+	MaxConns   int           // open at once; a further one is answered with 503
+	KeepAlive  time.Duration // between pings; zero means never
+
+	// Principal tells who was authenticated; nil: nobody ever is.
+	Principal func(*http.Request) string
+
+	// Drain, once closed, has new connections refused. It may be nil.
+	Drain <-chan struct{}
+
+	Logger *slog.Logger
+
+	mu   sync.Mutex
+	open int // connections; guarded by mu
+}
+
+// ServeHTTP turns the request into a connection and serves that to its end.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.Guard.Admit(w, r, "GET") {
+		return
+	}
+	if refusal := s.enter(); refusal != "" {
+		w.Header().Set("Retry-After", "5")
+		web.Refuse(w, http.StatusServiceUnavailable, jsonrpc.CodeInternal, refusal)
+		return
+	}
+	defer s.leave()
+	principal := ""
+	if s.Principal != nil {
+		principal = s.Principal(r)
+	}
+	h := &hijacker{ResponseWriter: w}
+	ws, err := websocket.Accept(h, r, &websocket.AcceptOptions{
+		Subprotocols:       []string{Subprotocol},
+		InsecureSkipVerify: true, // of Origin alone, which the Guard has checked
+	})
+	if err != nil {
+		return // it was answered
+	}
+	ctx := context.WithoutCancel(r.Context())
+	c := newConn(ctx, ws, h.conn, s.MaxMessage, s.KeepAlive, websocket.StatusGoingAway)
+	defer c.Close()
+	if err := s.Serve(ctx, c, principal); err != nil {
+		s.Logger.Debug("connection ended", "err", err)
+	}
+}
+
+// enter makes room for a connection, or says why there is none.
+func (s *Server) enter() (refusal string) {
+	select {
+	case <-s.Drain:
+		return "the server is shutting down"
+	default:
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open >= s.MaxConns {
+		return fmt.Sprintf("there are %d connections already (HTTPConfig.MaxSessions)", s.MaxConns)
+	}
+	s.open++
+	return ""
+}
+
+func (s *Server) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open--
+}
+
+// hijacker keeps the connection that it hands out.
+type hijacker struct {
+	http.ResponseWriter
+	conn net.Conn
+}
+
+func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	h.conn = conn
+	return conn, rw, err
+}
