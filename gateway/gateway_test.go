@@ -204,8 +204,11 @@ func TestListenersAreToldOfServersAndTheirChanges(t *testing.T) {
 	s := mcptest.Connect(t, &mcp.Server{Name: "gw", Version: "1", Handler: g}, &mcp.Client{Name: "c", Version: "1"}, mcp.V2026_07_28)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	listening := startListening(ctx, t, s, "weekly://front")
+	listening := startListening(ctx, t, s, "weekly://front", "daily://item/7")
 	listening.want("notifications/subscriptions/acknowledged")
+	daily.ResourceUpdated("daily://front") // nobody asked for it
+	daily.ResourceUpdated("daily://item/7")
+	listening.want("notifications/resources/updated")
 
 	if err := g.Set("weekly", newsServer("weekly")); err != nil {
 		t.Fatal(err)

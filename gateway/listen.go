@@ -21,12 +21,16 @@ func (g *Gateway) listen(ctx context.Context, req *mcp.Request) (mcp.Result, err
 	if jsonx.KindOf(wanted) != '{' {
 		return nil, mcp.Errorf(mcp.CodeInvalidParams, "%s: %q must be an object", req.Method, "notifications")
 	}
+	uris, err := watched(req.Method, wanted)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
 
-	l := &listening{g: g, ctx: ctx, wg: &wg, wanted: wanted, at: map[*upstream]context.CancelFunc{}}
+	l := &listening{g: g, ctx: ctx, wg: &wg, wanted: wanted, uris: uris, at: map[*upstream]context.CancelFunc{}}
 	ups, changed := g.upstreams()
 	l.update(ups)
 	ack := append(append([]byte(`{"notifications":`), wanted...), '}')
@@ -63,12 +67,14 @@ type listening struct {
 	ctx    context.Context // of the listen
 	wg     *sync.WaitGroup
 	wanted json.RawMessage
+	uris   []string // of the resources wanted
 	at     map[*upstream]context.CancelFunc
 }
 
 // update listens at the upstreams there are now and at no others.
 func (l *listening) update(ups []*upstream) {
 	still := map[*upstream]bool{}
+	owners := l.g.owners(l.ctx, l.uris)
 	for _, up := range ups {
 		still[up] = true
 		if l.at[up] != nil {
@@ -77,7 +83,8 @@ func (l *listening) update(ups []*upstream) {
 		ctx, cancel := context.WithCancel(l.ctx)
 		l.at[up] = cancel
 		ready := make(chan struct{})
-		l.wg.Go(func() { l.run(ctx, up, ready) })
+		filter := l.filter(up, owners)
+		l.wg.Go(func() { l.run(ctx, up, filter, ready) })
 		// What the caller is told it listens to, it listens to, unless a server
 		// takes too long to say so.
 		timer := time.NewTimer(l.g.listTimeout())
@@ -98,7 +105,7 @@ func (l *listening) update(ups []*upstream) {
 
 // run listens at one upstream and passes on what it says, but for its
 // acknowledgement. Ready is closed when that has come or never will.
-func (l *listening) run(ctx context.Context, up *upstream, ready chan struct{}) {
+func (l *listening) run(ctx context.Context, up *upstream, filter json.RawMessage, ready chan struct{}) {
 	var once sync.Once
 	open := func() { once.Do(func() { close(ready) }) }
 	defer open()
@@ -109,9 +116,7 @@ func (l *listening) run(ctx context.Context, up *upstream, ready chan struct{}) 
 		}
 		return mcp.Notify(l.ctx, method, params)
 	})
-	// Several upstreams may be asked for a URI that one of them has: one that does
-	// not have it refuses or says nothing, and both are fine.
-	params := append(append([]byte(`{"notifications":`), l.filter(ctx, up)...), '}')
+	params := append(append([]byte(`{"notifications":`), filter...), '}')
 	if _, err := up.forward(out, "subscriptions/listen", params); err != nil && ctx.Err() == nil {
 		l.g.log().Warn("no notifications from a server", "server", up.name, "err", err)
 	}
@@ -119,24 +124,38 @@ func (l *listening) run(ctx context.Context, up *upstream, ready chan struct{}) 
 
 // filter is what is asked of one upstream: the list changes that the caller wants,
 // and of the resources those that are the upstream's.
-func (l *listening) filter(ctx context.Context, up *upstream) json.RawMessage {
-	uris, ok := jsonx.Lookup(l.wanted, "resourceSubscriptions")
-	if !ok || jsonx.KindOf(uris) != '[' {
+func (l *listening) filter(up *upstream, owners map[string]*upstream) json.RawMessage {
+	if l.uris == nil {
 		return l.wanted
 	}
 	own := []byte{'['}
-	for u := range jsonx.Elements(uris) {
-		uri, err := jsonx.Unquote(u)
-		if err != nil {
-			continue
-		}
-		if owner := l.g.ownerOfURI(ctx, uri); owner != up {
+	for _, uri := range l.uris {
+		if owners[uri] != up {
 			continue
 		}
 		if len(own) > 1 {
 			own = append(own, ',')
 		}
-		own = append(own, u...)
+		own = jsonx.AppendString(own, uri)
 	}
 	return jsonx.With(nil, l.wanted, "resourceSubscriptions", append(own, ']'))
+}
+
+// maxWatched bounds the resources of one listen.
+const maxWatched = 10_000
+
+// watched reads the URIs of the resources that a caller wants to hear of.
+func watched(method string, wanted json.RawMessage) ([]string, error) {
+	raw, ok := jsonx.Lookup(wanted, "resourceSubscriptions")
+	if !ok {
+		return nil, nil
+	}
+	uris := []string{}
+	if err := jsonx.Unmarshal(raw, &uris); err != nil {
+		return nil, mcp.Errorf(mcp.CodeInvalidParams, "%s: resourceSubscriptions must be a list of URIs", method)
+	}
+	if len(uris) > maxWatched {
+		return nil, mcp.Errorf(mcp.CodeInvalidParams, "%s: %d resources at once, at most %d", method, len(uris), maxWatched)
+	}
+	return uris, nil
 }

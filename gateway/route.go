@@ -68,22 +68,42 @@ func (g *Gateway) byURI(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 	return nil, mcp.ResourceNotFound(uri)
 }
 
-// ownerOfURI finds the upstream that lists a URI, or a template that it matches.
+// ownerOfURI finds the upstream that lists a URI, or a template that it matches,
+// or that is the URI itself.
 func (g *Gateway) ownerOfURI(ctx context.Context, uri string) *upstream {
+	return g.owners(ctx, []string{uri})[uri]
+}
+
+// owners finds the upstreams of several URIs, with one look at the lists.
+func (g *Gateway) owners(ctx context.Context, uris []string) map[string]*upstream {
+	found := make(map[string]*upstream, len(uris))
+	if len(uris) == 0 {
+		return found
+	}
+	listed := map[string]*upstream{}
 	for _, e := range g.entries(ctx, "resources/list", "resources", "uri") {
-		if e.id == uri {
-			return e.up
+		if listed[e.id] == nil {
+			listed[e.id] = e.up
 		}
+	}
+	missing := false
+	for _, uri := range uris {
+		if found[uri] = listed[uri]; found[uri] == nil {
+			missing = true
+		}
+	}
+	if !missing {
+		return found
 	}
 	for _, e := range g.entries(ctx, "resources/templates/list", "resourceTemplates", "uriTemplate") {
-		if e.id == uri {
-			return e.up
-		}
-		if t, err := uritemplate.New(e.id); err == nil && t.Match(uri) != nil {
-			return e.up
+		t, err := uritemplate.New(e.id)
+		for _, uri := range uris {
+			if found[uri] == nil && (e.id == uri || err == nil && t.Match(uri) != nil) {
+				found[uri] = e.up
+			}
 		}
 	}
-	return nil
+	return found
 }
 
 // complete routes completion/complete by what it refers to.

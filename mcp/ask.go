@@ -21,7 +21,8 @@ import (
 //     of them then travel in one round). The handler runs again with the answers.
 //     A pending question wins over whatever the handler returns.
 //   - A question is known by its place among the questions of the call and by
-//     what it shows; [Key] gives it a name instead.
+//     what it shows; [Key] gives it a name instead. Questions asked by several
+//     goroutines at once have no certain place and need one.
 
 // AskOption changes one question.
 type AskOption func(*engine.Question)

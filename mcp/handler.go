@@ -75,7 +75,8 @@ func (r *Request) paramString(name string) (string, error) {
 type Result interface{ result() }
 
 // RawResult is the JSON of a result object, passed on untouched but for what
-// the caller's revision lacks. It has no resultType; that belongs to the wire.
+// the caller's revision lacks. It has no resultType; that belongs to the wire. It must be
+// valid JSON, which is not checked again.
 type RawResult json.RawMessage
 
 func (RawResult) result()       {}
