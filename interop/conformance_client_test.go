@@ -14,8 +14,8 @@ import (
 )
 
 // TestConformanceClient runs the suites against our client: every scenario that
-// needs no login, in every revision the scenario has. This test binary is the
-// client ("conform URL").
+// needs no login and no extension, in every revision the scenario has. This test
+// binary is the client ("conform URL").
 func TestConformanceClient(t *testing.T) {
 	node(t)
 	self, err := os.Executable()
@@ -36,6 +36,7 @@ func TestConformanceClient(t *testing.T) {
 		{suiteNext, "tools_call", append(legacy, v2026_07_28)},
 		{suiteNext, "elicitation-sep1034-client-defaults", []string{v2025_11_25}},
 		{suiteNext, "sse-retry", []string{v2025_11_25}},
+		{suiteNext, "request-metadata", []string{v2026_07_28}},
 		{suiteNext, "sep-2322-client-request-state", []string{v2026_07_28}},
 		{suiteNext, "http-standard-headers", []string{v2026_07_28}},
 		{suiteNext, "http-custom-headers", []string{v2026_07_28}},
