@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/spelling"
 )
 
 // hint proposes the property that was meant by an unknown name, as the tail of
@@ -21,7 +23,7 @@ func hint(n *node, name string) string {
 			if len(known) > quoteMax {
 				continue
 			}
-			if d := distance(folded, fold(known)); d < least && 3*d <= max(len(name), len(known))+1 {
+			if d := spelling.Distance(folded, fold(known)); d < least && 3*d <= max(len(name), len(known))+1 {
 				best, least = known, d
 			}
 		}
@@ -47,31 +49,5 @@ func hint(n *node, name string) string {
 func fold(s string) string { return joints.Replace(strings.ToLower(s)) }
 
 var joints = strings.NewReplacer("_", "", "-", "", " ", "")
-
-// distance is how many letters must be put in, left out, changed, or swapped
-// with a neighbour to make b of a.
-func distance(a, b string) int {
-	prev2 := make([]int, len(b)+1)
-	prev := make([]int, len(b)+1)
-	row := make([]int, len(b)+1)
-	for j := range prev {
-		prev[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(prev[j]+1, row[j-1]+1, prev[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], prev2[j-2]+1)
-			}
-		}
-		prev2, prev, row = prev, row, prev2
-	}
-	return prev[len(b)]
-}
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/spelling"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -164,7 +165,7 @@ func didYouMean(word string, names []string) string {
 		if strings.HasPrefix(n, "__") {
 			continue
 		}
-		d := distance(strings.ToLower(word), strings.ToLower(n))
+		d := spelling.Distance(strings.ToLower(word), strings.ToLower(n))
 		if d < least && d < max(len(n), len(word)) {
 			best, least = n, d
 		}
@@ -173,33 +174,4 @@ func didYouMean(word string, names []string) string {
 		return ""
 	}
 	return fmt.Sprintf("; did you mean %q?", best)
-}
-
-// distance counts the letters to insert, remove, change or swap with a neighbour to
-// make b of a.
-func distance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return max(len(a), len(b))
-	}
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
-	}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
-			}
-		}
-	}
-	return rows[len(a)][len(b)]
 }

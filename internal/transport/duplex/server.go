@@ -9,11 +9,9 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
@@ -475,81 +473,6 @@ func (p *peer) endListens(cause error) {
 	}
 }
 
-// batch serves the messages of a batch and answers with one (2025-03-26 alone).
-func (p *peer) batch(buf *[]byte, lim jsonrpc.Limits) {
-	sess := p.session()
-	if sess == nil || !sess.Peer.Revision.Batches {
-		p.write(jsonrpc.AppendError(nil, jsonrpc.ID{}, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "batches are part of revision 2025-03-26 alone; send one message a line"}))
-		release(buf)
-		return
-	}
-	elements, err := jsonrpc.DecodeBatch(*buf, lim)
-	if err != nil {
-		p.write(decodeError(err))
-		release(buf)
-		return
-	}
-	answers := make([][]byte, len(elements))
-	begun := make([]*exchange, len(elements)) // before the next frame is read: it may cancel one
-	for i := range elements {
-		el := &elements[i]
-		switch {
-		case el.Err != nil && el.Err.Response:
-			p.response(&jsonrpc.Message{ID: el.Err.ID, Error: el.Err.Err})
-			continue
-		case el.Err != nil:
-			answers[i] = decodeError(el.Err)
-			continue
-		}
-		switch el.Message.Kind() {
-		case jsonrpc.KindResponse:
-			p.response(&el.Message)
-		case jsonrpc.KindNotification:
-			p.notification(&el.Message)
-		default:
-			x, refusal := p.begin(&el.Message)
-			if refusal != nil {
-				answers[i] = refusal.Append(nil)
-			}
-			begun[i] = x
-		}
-	}
-	p.start(func() {
-		defer release(buf)
-		var wg sync.WaitGroup
-		for i, x := range begun {
-			if x == nil {
-				continue
-			}
-			msg := &elements[i].Message
-			wg.Go(func() {
-				reply := p.answer(x, msg)
-				if x.finish() {
-					answers[i] = reply.Append(nil)
-				}
-				p.free(msg.ID)
-				p.end(x)
-			})
-		}
-		wg.Wait()
-		var out []byte
-		for _, a := range answers {
-			if a == nil {
-				continue
-			}
-			if out == nil {
-				out = append(out, '[')
-			} else {
-				out = append(out, ',')
-			}
-			out = append(out, a...)
-		}
-		if out != nil {
-			p.write(append(out, ']'))
-		}
-	})
-}
-
 // write sends a frame. A wire that fails ends the reading too, so the error
 // needs no other way up.
 func (p *peer) write(frame []byte) error {
@@ -559,107 +482,4 @@ func (p *peer) write(frame []byte) error {
 		p.conn.Close()
 	}
 	return err
-}
-
-// exchange is one request in flight, or the way for messages outside of any.
-type exchange struct {
-	p      *peer
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	listen bool
-
-	mu   sync.Mutex  // held while sending: the answer is the last
-	done atomic.Bool // nothing more may be sent
-}
-
-// finish ends the sending; it tells whether the exchange was still open.
-func (x *exchange) finish() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return !x.done.Swap(true)
-}
-
-// send sends a frame that belongs to the request, unless that is over.
-func (x *exchange) send(frame []byte) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.done.Load() {
-		return errCancelled
-	}
-	return x.p.write(frame)
-}
-
-// Notify implements engine.Exchange.
-func (x *exchange) Notify(method string, params json.RawMessage) error {
-	return x.send(jsonrpc.AppendNotification(nil, method, params))
-}
-
-// Request implements engine.Exchange.
-func (x *exchange) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	ch := make(chan jsonrpc.Message, 1)
-	p := x.p
-	p.mu.Lock()
-	p.nextID++
-	id := jsonrpc.IntID(p.nextID)
-	p.pending[id] = ch
-	p.mu.Unlock()
-	forget := func() {
-		p.mu.Lock()
-		delete(p.pending, id)
-		p.mu.Unlock()
-	}
-	if err := x.send(jsonrpc.AppendRequest(nil, id, method, params)); err != nil {
-		forget()
-		return nil, err
-	}
-	select {
-	case m := <-ch:
-		if m.Error != nil {
-			return nil, m.Error
-		}
-		return m.Result, nil
-	case <-ctx.Done():
-		forget()
-		if p.ctx.Err() == nil {
-			p.write(jsonrpc.AppendNotification(nil, revision.NoteCancelled, requestID(id)))
-		}
-		return nil, context.Cause(ctx)
-	}
-}
-
-// requestID makes the params of notifications/cancelled.
-func requestID(id jsonrpc.ID) json.RawMessage {
-	return append(id.AppendJSON([]byte(`{"requestId":`)), '}')
-}
-
-// tapped shows every frame to a tap.
-type tapped struct {
-	jsonrpc.Conn
-	tap engine.Tap
-}
-
-func (t *tapped) Read(buf []byte) ([]byte, error) {
-	frame, err := t.Conn.Read(buf)
-	if err == nil {
-		t.tap(false, frame)
-	}
-	return frame, err
-}
-
-func (t *tapped) Write(frame []byte) error {
-	t.tap(true, frame)
-	return t.Conn.Write(frame)
-}
-
-// note returns the raw value that ties a notification to a request of its
-// receiver: a progress token or a subscription id.
-func tieOf(msg *jsonrpc.Message) (token, subscription json.RawMessage) {
-	token, _ = msg.Param("progressToken")
-	if meta, ok := msg.Param("_meta"); ok {
-		subscription, _ = jsonx.Lookup(meta, engine.MetaSubscription)
-	}
-	return token, subscription
 }

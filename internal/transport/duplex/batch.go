@@ -1,0 +1,82 @@
+package duplex
+
+import (
+	"sync"
+
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// batch serves the messages of a batch and answers with one (2025-03-26 alone).
+func (p *peer) batch(buf *[]byte, lim jsonrpc.Limits) {
+	sess := p.session()
+	if sess == nil || !sess.Peer.Revision.Batches {
+		p.write(jsonrpc.AppendError(nil, jsonrpc.ID{}, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "batches are part of revision 2025-03-26 alone; send one message a line"}))
+		release(buf)
+		return
+	}
+	elements, err := jsonrpc.DecodeBatch(*buf, lim)
+	if err != nil {
+		p.write(decodeError(err))
+		release(buf)
+		return
+	}
+	answers := make([][]byte, len(elements))
+	begun := make([]*exchange, len(elements)) // before the next frame is read: it may cancel one
+	for i := range elements {
+		el := &elements[i]
+		switch {
+		case el.Err != nil && el.Err.Response:
+			p.response(&jsonrpc.Message{ID: el.Err.ID, Error: el.Err.Err})
+			continue
+		case el.Err != nil:
+			answers[i] = decodeError(el.Err)
+			continue
+		}
+		switch el.Message.Kind() {
+		case jsonrpc.KindResponse:
+			p.response(&el.Message)
+		case jsonrpc.KindNotification:
+			p.notification(&el.Message)
+		default:
+			x, refusal := p.begin(&el.Message)
+			if refusal != nil {
+				answers[i] = refusal.Append(nil)
+			}
+			begun[i] = x
+		}
+	}
+	p.start(func() {
+		defer release(buf)
+		var wg sync.WaitGroup
+		for i, x := range begun {
+			if x == nil {
+				continue
+			}
+			msg := &elements[i].Message
+			wg.Go(func() {
+				reply := p.answer(x, msg)
+				if x.finish() {
+					answers[i] = reply.Append(nil)
+				}
+				p.free(msg.ID)
+				p.end(x)
+			})
+		}
+		wg.Wait()
+		var out []byte
+		for _, a := range answers {
+			if a == nil {
+				continue
+			}
+			if out == nil {
+				out = append(out, '[')
+			} else {
+				out = append(out, ',')
+			}
+			out = append(out, a...)
+		}
+		if out != nil {
+			p.write(append(out, ']'))
+		}
+	})
+}

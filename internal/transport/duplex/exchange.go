@@ -1,0 +1,85 @@
+package duplex
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"sync/atomic"
+
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// exchange is one request in flight, or the way for messages outside of any.
+type exchange struct {
+	p      *peer
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	listen bool
+
+	mu   sync.Mutex  // held while sending: the answer is the last
+	done atomic.Bool // nothing more may be sent
+}
+
+// finish ends the sending; it tells whether the exchange was still open.
+func (x *exchange) finish() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return !x.done.Swap(true)
+}
+
+// send sends a frame that belongs to the request, unless that is over.
+func (x *exchange) send(frame []byte) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.done.Load() {
+		return errCancelled
+	}
+	return x.p.write(frame)
+}
+
+// Notify implements engine.Exchange.
+func (x *exchange) Notify(method string, params json.RawMessage) error {
+	return x.send(jsonrpc.AppendNotification(nil, method, params))
+}
+
+// Request implements engine.Exchange.
+func (x *exchange) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	ch := make(chan jsonrpc.Message, 1)
+	p := x.p
+	p.mu.Lock()
+	p.nextID++
+	id := jsonrpc.IntID(p.nextID)
+	p.pending[id] = ch
+	p.mu.Unlock()
+	forget := func() {
+		p.mu.Lock()
+		delete(p.pending, id)
+		p.mu.Unlock()
+	}
+	if err := x.send(jsonrpc.AppendRequest(nil, id, method, params)); err != nil {
+		forget()
+		return nil, err
+	}
+	select {
+	case m := <-ch:
+		if m.Error != nil {
+			return nil, m.Error
+		}
+		return m.Result, nil
+	case <-ctx.Done():
+		forget()
+		if p.ctx.Err() == nil {
+			p.write(jsonrpc.AppendNotification(nil, revision.NoteCancelled, requestID(id)))
+		}
+		return nil, context.Cause(ctx)
+	}
+}
+
+// requestID makes the params of notifications/cancelled.
+func requestID(id jsonrpc.ID) json.RawMessage {
+	return append(id.AppendJSON([]byte(`{"requestId":`)), '}')
+}
