@@ -134,7 +134,13 @@ func publicError(err error) error {
 	return err
 }
 
-// Dial opens a session with an HTTP server. Ctx bounds the opening alone.
+// Dial opens a session with the server at a URL. Ctx bounds the opening alone.
+//
+//   - http and https: Streamable HTTP or, if that is not what the server has, HTTP+SSE
+//     of 2024-11-05, which has no way to resume: the end of its stream ends the session.
+//   - ws and wss: WebSocket, as [Server.WebSocket] serves it.
+//   - unix:///path and tcp://host:port: messages in lines, as [Server.ServeListener]
+//     serves them, without authentication and encryption.
 //
 // The era of the server is found by asking it (server/discover first, initialize if
 // that is no success of the modern era) and remembered for later Dials. Answers such as
@@ -142,8 +148,12 @@ func publicError(err error) error {
 //
 // Specification: 2026-07-28, basic/transports/streamable-http, Backward Compatibility.
 func (c *Client) Dial(ctx context.Context, url string) (*Session, error) {
-	if err := checkURL(url); err != nil {
+	u, err := parseAddress(url)
+	if err != nil {
 		return nil, err
+	}
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return c.dialDuplex(ctx, url, u)
 	}
 	s := c.newSession()
 	s.overHTTP, s.id = true, url

@@ -76,10 +76,16 @@ func (s *Session) openHTTP(ctx context.Context, address string) error {
 		return err
 	}
 	key := origin(address)
+	if legacy != nil && s.client.knownLegacy(sseKey(address)) {
+		if err := s.initializeSSE(ctx, address, legacy); err == nil {
+			return nil
+		}
+		s.client.remember(sseKey(address), false) // ask again
+	}
 	if modern == nil || (legacy != nil && s.client.knownLegacy(key)) {
 		s.how = "initialize, as the client speaks only legacy revisions"
 		if modern == nil {
-			return s.initialize(ctx, legacy)
+			return s.initializeHTTP(ctx, address, legacy)
 		}
 		s.how = "initialize, as this server was legacy before"
 		if err = s.initialize(ctx, legacy); err == nil {
@@ -103,14 +109,12 @@ func (s *Session) openHTTP(ctx context.Context, address string) error {
 	default:
 		s.how = fmt.Sprintf("initialize, after server/discover failed: %v", publicError(err))
 	}
-	if err := s.initialize(ctx, legacy); err != nil {
-		var he *engine.HTTPError
-		if errors.As(err, &he) && (he.Status == http.StatusNotFound || he.Status == http.StatusMethodNotAllowed) {
-			return fmt.Errorf("neither server/discover nor initialize is answered here; is this the MCP endpoint? (a server of 2024-11-05 over HTTP+SSE is not supported yet): %w", err)
-		}
+	if err := s.initializeHTTP(ctx, address, legacy); err != nil {
 		return err
 	}
-	s.client.remember(key, true)
+	if s.overHTTP {
+		s.client.remember(key, true)
+	}
 	return nil
 }
 
@@ -274,17 +278,6 @@ func (s *Session) wireEnded() bool {
 	default:
 		return false
 	}
-}
-
-func checkURL(address string) error {
-	u, err := url.Parse(address)
-	if err != nil {
-		return fmt.Errorf("dial: %w", err)
-	}
-	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return fmt.Errorf("dial %q: use a URL such as http://127.0.0.1:7420/mcp", clip(address))
-	}
-	return nil
 }
 
 // origin is what an era is remembered by.

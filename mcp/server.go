@@ -26,8 +26,8 @@ import (
 // removed at any time, and callers are told.
 //
 // A Server is an [http.Handler] that serves Streamable HTTP of every revision, with
-// and without sessions, on one endpoint; [Server.ServeStdio] and [Server.Serve] serve
-// other transports. It is a [Handler] too: Handle answers one request in memory.
+// and without sessions, on one endpoint; [Server.ServeStdio], [Server.SSE],
+// [Server.WebSocket], [Server.ServeListener] and [Server.Serve] serve other transports. It is a [Handler] too: Handle answers one request in memory.
 type Server struct {
 	Name, Title, Version string
 
@@ -106,7 +106,8 @@ type HTTPConfig struct {
 	// SessionIdle ends a legacy session that nobody used. Zero: 30 minutes.
 	SessionIdle time.Duration
 
-	// MaxSessions bounds legacy sessions. Zero: 10,000.
+	// MaxSessions bounds legacy sessions, and the connections of [Server.SSE] and
+	// [Server.WebSocket]. Zero: 10,000.
 	MaxSessions int
 
 	// KeepAlive is the interval of comments on quiet event streams. Zero: 15 seconds.
@@ -291,7 +292,10 @@ func (s *Server) ServeStdio(ctx context.Context) error {
 
 // Serve serves one connection until the client closes it, ctx ends or Shutdown is
 // called. It closes conn.
-func (s *Server) Serve(ctx context.Context, conn Conn) error {
+func (s *Server) Serve(ctx context.Context, conn Conn) error { return s.serve(ctx, conn, "") }
+
+// serve serves one connection of a principal, empty for nobody.
+func (s *Server) serve(ctx context.Context, conn Conn, principal string) error {
 	if err := s.init(); err != nil {
 		conn.Close()
 		return err
@@ -315,7 +319,7 @@ func (s *Server) Serve(ctx context.Context, conn Conn) error {
 		delete(s.conns, v)
 		s.connMu.Unlock()
 	}()
-	d := &duplex.Server{Engine: s.eng, MaxDepth: s.limits.Depth, Concurrent: s.limits.Concurrent, Tap: s.tap(), Logger: s.eng.Logger, Drain: s.stopped}
+	d := &duplex.Server{Engine: s.eng, MaxDepth: s.limits.Depth, Concurrent: s.limits.Concurrent, Principal: principal, Tap: s.tap(), Logger: s.eng.Logger, Drain: s.stopped}
 	err := d.Serve(ctx, conn)
 	if errors.Is(err, duplex.ErrShutdown) || errors.Is(err, errShutdown) {
 		return ErrClosed

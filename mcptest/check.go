@@ -1,6 +1,7 @@
 package mcptest
 
 import (
+	"bytes"
 	"fmt"
 	"sync"
 	"testing"
@@ -17,7 +18,7 @@ import (
 //
 // Sessions that this package opens are checked already.
 func Check(t testing.TB, rev mcp.Revision, fromClient bool, next func(mcp.Frame)) func(mcp.Frame) {
-	c := &checked{t: t, check: wirecheck.New(string(rev))}
+	c := &checked{t: t, rev: rev, check: wirecheck.New(string(rev))}
 	t.Cleanup(c.close)
 	return func(f mcp.Frame) {
 		c.frame(f.Sent == fromClient, f.Data)
@@ -29,10 +30,12 @@ func Check(t testing.TB, rev mcp.Revision, fromClient bool, next func(mcp.Frame)
 
 // checked reports invalid frames for as long as its test runs.
 type checked struct {
-	check *wirecheck.Checker
+	rev mcp.Revision
 
-	mu sync.Mutex
-	t  testing.TB // nil when the test is over; guarded by mu
+	mu      sync.Mutex
+	t       testing.TB         // nil when the test is over; guarded by mu
+	check   *wirecheck.Checker // guarded by mu
+	opening bool               // initialize was sent and nothing came since; guarded by mu
 }
 
 func (c *checked) close() {
@@ -47,6 +50,12 @@ func (c *checked) frame(ofClient bool, data []byte) {
 	if c.t == nil {
 		return
 	}
+	initialize := ofClient && bytes.Contains(data, []byte(`"method":"initialize"`))
+	if initialize && c.opening {
+		// Nobody answered: the client tries the same on another transport.
+		c.check = wirecheck.New(string(c.rev))
+	}
+	c.opening = initialize || c.opening && ofClient
 	if err := c.check.Frame(ofClient, data); err != nil {
 		side := "server"
 		if ofClient {

@@ -2,8 +2,10 @@ package mcptest
 
 import (
 	"context"
+	"net"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -11,16 +13,20 @@ import (
 )
 
 // Every runs body on all five revisions and every wire: "memory"; "stdio", which is
-// newline-delimited JSON over pipes of the operating system; and "http", which is
-// Streamable HTTP over loopback. Each is a subtest of its own, such as
-// "2025-11-25/http", with a server, client and session of its own.
+// newline-delimited JSON over pipes of the operating system; "http", which is
+// Streamable HTTP over loopback; "sse", which is HTTP+SSE and carries no 2026-07-28;
+// "websocket"; and "tcp". Each is a subtest of its own, such as "2025-11-25/http", with
+// a server, client and session of its own.
 //
-// Streamable HTTP is newer than 2024-11-05; that revision's own HTTP transport is not
-// served by mcp yet, but its messages are, on the same endpoint.
+// Streamable HTTP is newer than 2024-11-05, but a server speaks that on the same
+// endpoint.
 func Every(t *testing.T, newServer func() *mcp.Server, newClient func() *mcp.Client, body func(t *testing.T, s *mcp.Session)) {
 	t.Helper()
 	for _, rev := range mcp.Revisions() {
 		for _, w := range wires {
+			if w.legacy && rev == mcp.V2026_07_28 {
+				continue
+			}
 			t.Run(string(rev)+"/"+w.name, func(t *testing.T) {
 				body(t, w.open(t, newServer(), newClient(), rev))
 			})
@@ -29,12 +35,16 @@ func Every(t *testing.T, newServer func() *mcp.Server, newClient func() *mcp.Cli
 }
 
 var wires = []struct {
-	name string
-	open func(testing.TB, *mcp.Server, *mcp.Client, mcp.Revision) *mcp.Session
+	name   string
+	open   func(testing.TB, *mcp.Server, *mcp.Client, mcp.Revision) *mcp.Session
+	legacy bool // it carries no 2026-07-28
 }{
-	{"memory", Connect},
-	{"stdio", connectPipes},
-	{"http", connectHTTP},
+	{"memory", Connect, false},
+	{"stdio", connectPipes, false},
+	{"http", connectHTTP, false},
+	{"sse", connectSSE, true},
+	{"websocket", connectWebSocket, false},
+	{"tcp", connectTCP, false},
 }
 
 // connectPipes opens a session over two pipes of the operating system.
@@ -84,4 +94,46 @@ func ended() context.Context {
 
 func dialer(c *mcp.Client, url string) func(context.Context) (*mcp.Session, error) {
 	return func(ctx context.Context) (*mcp.Session, error) { return c.Dial(ctx, url) }
+}
+
+// connectSSE opens a session over HTTP+SSE, with a server that has nothing else.
+func connectSSE(t testing.TB, s *mcp.Server, c *mcp.Client, rev mcp.Revision) *mcp.Session {
+	t.Helper()
+	srv := httptest.NewServer(s.SSE(""))
+	t.Cleanup(func() {
+		s.Shutdown(ended())
+		srv.Close()
+	})
+	return open(t, c, rev, dialer(c, srv.URL))
+}
+
+// connectWebSocket opens a session over WebSocket.
+func connectWebSocket(t testing.TB, s *mcp.Server, c *mcp.Client, rev mcp.Revision) *mcp.Session {
+	t.Helper()
+	srv := httptest.NewServer(s.WebSocket())
+	t.Cleanup(func() {
+		s.Shutdown(ended())
+		srv.Close()
+	})
+	return open(t, c, rev, dialer(c, "ws"+strings.TrimPrefix(srv.URL, "http")))
+}
+
+// connectTCP opens a session over a TCP connection.
+func connectTCP(t testing.TB, s *mcp.Server, c *mcp.Client, rev mcp.Revision) *mcp.Session {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.ServeListener(ctx, l)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done // it is bounded in time
+	})
+	return open(t, c, rev, dialer(c, "tcp://"+l.Addr().String()))
 }

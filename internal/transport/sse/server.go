@@ -34,7 +34,7 @@ type Server struct {
 
 	Guard      web.Guard
 	MaxBody    int64         // bytes of a message; more is answered with 413
-	MaxStreams int           // open at once; a further one is answered with 503
+	MaxStreams int           // open at once; a further one is answered with 503; zero means no bound
 	KeepAlive  time.Duration // after which a quiet stream gets a comment; zero means never
 
 	// Principal tells who was authenticated; nil: nobody ever is.
@@ -66,7 +66,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.post(w, r)
 	default:
 		w.Header().Set("Allow", "GET, POST")
-		web.Refuse(w, http.StatusMethodNotAllowed, jsonrpc.CodeInvalidRequest, "open the event stream by GET, send messages by POST")
+		refuse(w, http.StatusMethodNotAllowed, "open the event stream by GET, send messages by POST")
 	}
 }
 
@@ -80,7 +80,7 @@ func (s *Server) principal(r *http.Request) string {
 // open opens a stream and serves it.
 func (s *Server) open(w http.ResponseWriter, r *http.Request) {
 	if _, events := web.Accepts(r.Header); !events {
-		web.Refuse(w, http.StatusNotAcceptable, jsonrpc.CodeInvalidRequest, "Accept must list text/event-stream")
+		refuse(w, http.StatusNotAcceptable, "Accept must list text/event-stream")
 		return
 	}
 	principal := s.principal(r)
@@ -88,7 +88,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) {
 	st := newStream(w, principal, s.KeepAlive)
 	if refusal := s.add(id, st); refusal != "" {
 		w.Header().Set("Retry-After", "5")
-		web.Refuse(w, http.StatusServiceUnavailable, jsonrpc.CodeInternal, refusal)
+		refuse(w, http.StatusServiceUnavailable, refusal)
 		return
 	}
 	defer s.remove(id)
@@ -113,7 +113,7 @@ func (s *Server) add(id string, st *stream) (refusal string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.streams) >= s.MaxStreams {
+	if s.MaxStreams > 0 && len(s.streams) >= s.MaxStreams {
 		return fmt.Sprintf("there are %d event streams already (HTTPConfig.MaxSessions)", s.MaxStreams)
 	}
 	if s.streams == nil {
@@ -135,18 +135,18 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get(sessionParam)
 	if id == "" {
 		// 400 sends a client that tried Streamable HTTP first on to GET (HTTP-26-077).
-		web.Refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "post to the URI of the endpoint event; a GET opens the event stream that begins with it")
+		refuse(w, http.StatusBadRequest, "post to the URI of the endpoint event; a GET opens the event stream that begins with it")
 		return
 	}
 	s.mu.Lock()
 	st := s.streams[id]
 	s.mu.Unlock()
 	if st == nil || st.principal != s.principal(r) {
-		web.Refuse(w, http.StatusNotFound, jsonrpc.CodeInvalidRequest, "there is no such session; its event stream has ended")
+		refuse(w, http.StatusNotFound, "there is no such session; its event stream has ended")
 		return
 	}
 	if !web.IsJSON(r.Header) {
-		web.Refuse(w, http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest, "Content-Type must be application/json")
+		refuse(w, http.StatusUnsupportedMediaType, "Content-Type must be application/json")
 		return
 	}
 	b := web.GetBuffer()
@@ -155,11 +155,11 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 	defer web.PutBuffer(b)
 	switch {
 	case err == web.ErrTooLarge:
-		web.Refuse(w, http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, fmt.Sprintf("the body is over the limit of %d bytes (Limits.Message)", s.MaxBody))
+		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is over the limit of %d bytes (Limits.Message)", s.MaxBody))
 	case err != nil:
-		web.Refuse(w, http.StatusBadRequest, jsonrpc.CodeParse, "the body broke off")
+		refuse(w, http.StatusBadRequest, "the body broke off")
 	case !st.deliver(r.Context(), body):
-		web.Refuse(w, http.StatusNotFound, jsonrpc.CodeInvalidRequest, "the session has ended")
+		refuse(w, http.StatusNotFound, "the session has ended")
 	default:
 		w.WriteHeader(http.StatusAccepted)
 	}
@@ -180,6 +180,10 @@ func (s *Server) endpoint(r *http.Request, id string) string {
 	}
 	return path + "?" + query + sessionParam + "=" + id
 }
+
+// refuse answers in words: up to 2025-06-18 there is no JSON-RPC error without the id of
+// a request.
+func refuse(w http.ResponseWriter, status int, text string) { http.Error(w, text, status) }
 
 // reference is the relative reference that leads from one absolute path to another
 // (RFC 3986, 4.2).

@@ -287,7 +287,6 @@ func TestRefusals(t *testing.T) {
 		{"listed page", "", "https://app.example.com", func(s *websocket.Server) { s.Guard.AllowedOrigins = []string{"https://app.example.com"} }, 101},
 		{"rebound name", "evil.example.com", "", nil, 403},
 		{"rebound name, same origin", "evil.example.com", "http://evil.example.com", nil, 403},
-		{"too many", "", "", func(s *websocket.Server) { s.MaxConns = 0 }, 503},
 		{"shutting down", "", "", func(s *websocket.Server) { c := make(chan struct{}); close(c); s.Drain = c }, 503},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -305,6 +304,15 @@ func TestRefusals(t *testing.T) {
 			}
 		})
 	}
+	t.Run("too many", func(t *testing.T) {
+		hs := start(t, func(s *websocket.Server) { s.MaxConns = 1 })
+		dial(t, hs)
+		_, err := websocket.Dial(t.Context(), websocket.ClientOptions{URL: wsURL(hs)})
+		var he *engine.HTTPError
+		if !errors.As(err, &he) || he.Status != http.StatusServiceUnavailable {
+			t.Errorf("Dial = %v, want HTTP 503", err)
+		}
+	})
 	t.Run("no upgrade", func(t *testing.T) {
 		res, err := http.Get(start(t, nil).URL)
 		if err != nil || res.StatusCode != http.StatusUpgradeRequired {

@@ -24,7 +24,7 @@ type Server struct {
 
 	Guard      web.Guard
 	MaxMessage int           // bytes; a longer message is skipped
-	MaxConns   int           // open at once; a further one is answered with 503
+	MaxConns   int           // open at once; a further one is answered with 503; zero means no bound
 	KeepAlive  time.Duration // between pings; zero means never
 
 	// Principal tells who was authenticated; nil: nobody ever is.
@@ -79,7 +79,7 @@ func (s *Server) enter() (refusal string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open >= s.MaxConns {
+	if s.MaxConns > 0 && s.open >= s.MaxConns {
 		return fmt.Sprintf("there are %d connections already (HTTPConfig.MaxSessions)", s.MaxConns)
 	}
 	s.open++

@@ -1,0 +1,132 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/transport/duplex"
+	"github.com/patchbay-dev/patchbay/internal/transport/sse"
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
+)
+
+// SSE returns a handler for HTTP with server-sent events, the HTTP transport of
+// revision 2024-11-05, for clients that have no other one. It serves both endpoints:
+// a GET opens the event stream, and a POST to messagePath, on the same host, takes the
+// messages of its client:
+//
+//	h := srv.SSE("/messages")
+//	mux.Handle("/sse", h)
+//	mux.Handle("/messages", h)
+//	mux.Handle("/mcp", srv) // and Streamable HTTP for everybody else
+//
+// Clients are told messagePath relative to the path of the stream, so that a proxy, or
+// [http.StripPrefix], may serve both below some prefix.
+//
+// The stream is the session: it ends with the stream and with Shutdown. [HTTPConfig]
+// holds for it as for Streamable HTTP; MaxSessions bounds the streams of each SSE
+// handler. Every revision that has initialize can be spoken, and a stream is served like
+// any connection of [Server.Serve].
+//
+// Specification: 2024-11-05, basic/transports, HTTP with SSE; deprecated since
+// 2025-03-26.
+func (s *Server) SSE(messagePath string) http.Handler {
+	return s.lazy(func() http.Handler {
+		return &sse.Server{
+			Serve:       s.serve,
+			MessagePath: messagePath,
+			Guard:       s.guard(),
+			MaxBody:     int64(s.http.MaxBody),
+			MaxStreams:  s.http.MaxSessions,
+			KeepAlive:   s.http.KeepAlive,
+			Principal:   s.HTTP.Principal,
+			Drain:       s.stopped,
+			Logger:      s.eng.Logger,
+		}
+	})
+}
+
+// lazy returns a handler that is made when the first request comes: the fields of the
+// server are read when serving starts.
+func (s *Server) lazy(handler func() http.Handler) http.Handler {
+	made := sync.OnceValue(handler)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := s.init(); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		made().ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) guard() web.Guard {
+	return web.Guard{AllowedHosts: s.HTTP.AllowedHosts, AllowedOrigins: s.HTTP.AllowedOrigins}
+}
+
+// initializeHTTP opens a legacy session with an HTTP server: over Streamable HTTP or,
+// if the server answers that as one of 2024-11-05 does, over HTTP+SSE.
+func (s *Session) initializeHTTP(ctx context.Context, address string, legacy *revision.Table) error {
+	err := s.initialize(ctx, legacy)
+	if !mayBeSSE(err) {
+		return err
+	}
+	sseErr := s.initializeSSE(ctx, address, legacy)
+	switch {
+	case sseErr == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("neither server/discover nor initialize is answered here, and there is no event stream of 2024-11-05 (%v); is this the MCP endpoint?: %w", sseErr, publicError(err))
+}
+
+// mayBeSSE tells whether the answer to a posted initialize is that of a server that
+// wants a GET: 400, 404 or 405, and no error of the modern era (HTTP-26-077,
+// SHTTP-25-045).
+func mayBeSSE(err error) bool {
+	var he *engine.HTTPError
+	if !errors.As(err, &he) {
+		return false
+	}
+	switch he.Status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
+	default:
+		return false
+	}
+	if he.RPC != nil {
+		switch he.RPC.Code {
+		case CodeHeaderMismatch, CodeMissingCapability, CodeUnsupportedVersion, CodeMethodNotFound:
+			return false
+		}
+	}
+	return true
+}
+
+// initializeSSE opens a legacy session over HTTP+SSE. If that fails the session is as
+// before.
+func (s *Session) initializeSSE(ctx context.Context, address string, legacy *revision.Table) error {
+	c := s.client
+	conn, err := sse.Dial(ctx, sse.ClientOptions{URL: address, HTTP: c.HTTPClient, Header: c.Header, MaxMessage: orDefault(c.Limits.Message, 16<<20)})
+	if err != nil {
+		return err
+	}
+	before, how := s.wire, s.how
+	s.wire = duplex.NewClient(conn, duplex.ClientOptions{Inbox: (*inbox)(s), MaxDepth: s.limits.Depth, Tap: c.tap(), Logger: s.log})
+	s.overHTTP = false
+	s.how = "initialize over HTTP+SSE, as the server answers no initialize by POST"
+	if err := s.initialize(ctx, legacy); err != nil {
+		s.wire.Close()
+		s.wire, s.overHTTP, s.how = before, true, how
+		return err
+	}
+	before.Close()
+	c.remember(sseKey(address), true)
+	return nil
+}
+
+// sseKey is what it is remembered by that a server has HTTP+SSE alone.
+func sseKey(address string) string { return "sse " + origin(address) }

@@ -1,0 +1,40 @@
+package mcp
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/patchbay-dev/patchbay/internal/transport/websocket"
+)
+
+// WebSocket returns a handler that serves MCP over WebSocket: a custom transport, which
+// every revision allows. The subprotocol is "mcp", each text message is one JSON-RPC
+// message, and both eras work as on stdio, with the connection as the session:
+//
+//	mux.Handle("/ws", srv.WebSocket()) // for clients of ws://127.0.0.1:7420/ws
+//
+// [HTTPConfig] holds for it as for Streamable HTTP; MaxSessions bounds the connections
+// of each WebSocket handler, and KeepAlive is the time between pings. Messages may have
+// 4 MiB unless [Limits] says otherwise. Connections outlive http.Server.Shutdown;
+// [Server.Shutdown] ends them, with status 1001.
+//
+// Specification: 2026-07-28, basic/transports, Custom Transports.
+func (s *Server) WebSocket() http.Handler {
+	return s.lazy(func() http.Handler {
+		return &websocket.Server{
+			Serve:      s.serve,
+			Guard:      s.guard(),
+			MaxMessage: int(s.http.MaxBody),
+			MaxConns:   s.http.MaxSessions,
+			KeepAlive:  s.http.KeepAlive,
+			Principal:  s.HTTP.Principal,
+			Drain:      s.stopped,
+			Logger:     s.eng.Logger,
+		}
+	})
+}
+
+// dialWebSocket opens the wire of a ws or wss URL.
+func (c *Client) dialWebSocket(ctx context.Context, address string) (Conn, error) {
+	return websocket.Dial(ctx, websocket.ClientOptions{URL: address, HTTP: c.HTTPClient, Header: c.Header, MaxMessage: c.Limits.Message})
+}
