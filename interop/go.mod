@@ -11,7 +11,10 @@ require (
 	github.com/modelcontextprotocol/go-sdk v1.8.0
 )
 
-require github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // indirect
+require (
+	github.com/coder/websocket v1.8.15 // indirect
+	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // indirect
+)
 
 require (
 	github.com/google/uuid v1.6.0 // indirect
