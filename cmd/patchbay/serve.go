@@ -85,7 +85,8 @@ func (a *app) listen(srv *mcp.Server, address string, insecure bool) (*web, erro
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listen: %w", err)
+		f := &fault{code: exitLocal, err: fmt.Errorf("listen: %w", err)}
+		return nil, f.hint("--http 127.0.0.1:0 takes any free port")
 	}
 	if tcp, ok := listener.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
 		a.talk.always("patchbay: warning: everybody who reaches " + listener.Addr().String() + " can use the server, without authentication")
