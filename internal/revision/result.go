@@ -9,7 +9,7 @@ import (
 
 // Result converts a result from the inner form to this revision. Uses tells what
 // the result uses; the input is returned as it is when nothing has to change.
-// The rules are T-60 to T-81 of the translation table in docs/revisions.md.
+// What older peers get instead of what they lack is listed in docs/revisions.md.
 func (t *Table) Result(method string, raw json.RawMessage, uses Feature) json.RawMessage {
 	if uses&t.Lacks == 0 {
 		return raw
