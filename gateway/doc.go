@@ -11,6 +11,7 @@
 //
 //   - An upstream that fails, or does not answer in time, is missing from a list;
 //     the others are there.
-//   - A request goes to one upstream. It is never sent twice.
+//   - A request goes to one upstream and is never sent twice. The exception is a read of
+//     a URI that nobody lists: the upstreams are tried in turn until one has it.
 //   - Callers who listen are told when an upstream comes, goes or changes.
 package gateway

@@ -68,8 +68,8 @@ func (g *Gateway) byURI(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 	return nil, mcp.ResourceNotFound(uri)
 }
 
-// ownerOfURI finds the upstream that lists a URI, or a template that it matches,
-// or that is the URI itself.
+// ownerOfURI finds the upstream that lists a URI, or a template that matches it or
+// is it; nil if there is none.
 func (g *Gateway) ownerOfURI(ctx context.Context, uri string) *upstream {
 	return g.owners(ctx, []string{uri})[uri]
 }
