@@ -102,7 +102,8 @@ func TestIdsStayOnTheirHop(t *testing.T) {
 			send(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{%s}}`, tag)
 			send(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","content":[]}}`, id)
 		case "subscriptions/listen":
-			send(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{},%s}}`, tag)
+			asked, _ := m.Param("notifications")
+			send(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":%s,%s}}`, asked, tag)
 			send(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"test://x",%s}}`, tag)
 		}
 	})
@@ -117,10 +118,17 @@ func TestIdsStayOnTheirHop(t *testing.T) {
 		p := rawClient(t, &mcp.Server{Name: "gw", Version: "1", Handler: back})
 		p.initializeOnly(mcp.V2025_11_25)
 		p.sendf(subscribeX, 1)
-		for range 2 {
-			if m := p.read(); strings.Contains(string(m.Params), "_meta") {
+		updated := false
+		for answered := false; !answered || !updated; {
+			m := p.read()
+			if strings.Contains(string(m.Params), "_meta") {
 				t.Errorf("a legacy client got %s", show(&m))
 			}
+			if m.Error != nil {
+				t.Fatalf("subscribe: %v", m.Error)
+			}
+			answered = answered || m.Kind() == jsonrpc.KindResponse
+			updated = updated || m.Method == "notifications/resources/updated"
 		}
 	})
 }

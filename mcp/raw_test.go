@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -48,7 +49,10 @@ func (p *peer) send(frame string) {
 // read returns the next message.
 func (p *peer) read() jsonrpc.Message {
 	p.t.Helper()
+	// What never comes is a failure of this test, not the end of the whole run.
+	bound := time.AfterFunc(time.Minute, func() { p.conn.Close() })
 	frame, err := p.conn.Read(nil)
+	bound.Stop()
 	if err != nil {
 		p.t.Fatalf("read: %v", err)
 	}
