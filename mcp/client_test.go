@@ -95,6 +95,7 @@ func TestForeignResults(t *testing.T) {
 			}
 		})
 	}
+	// BASE-26-011
 	t.Run("no type is complete", func(t *testing.T) {
 		s, err := nothing().Connect(t.Context(), stub(t, func(m jsonrpc.Message) []string {
 			if m.Method == "server/discover" {

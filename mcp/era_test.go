@@ -70,7 +70,8 @@ func initialized(m jsonrpc.Message, version string) []string {
 const discovered = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{},"ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"stub","version":"1"}}}`
 
 // VER-26, REVISIONS 2.2: what a server answers to server/discover decides its era, and
-// only positive evidence means modern.
+// only positive evidence means modern (VER-26-011), an error of the modern era included
+// (VER-26-012).
 func TestEraOnAPipe(t *testing.T) {
 	legacy := func(probe func(m jsonrpc.Message) []string) func(jsonrpc.Message) []string {
 		return func(m jsonrpc.Message) []string {

@@ -10,7 +10,7 @@ import (
 )
 
 // An argument that travels in a header too: the client learns of it from the list,
-// by itself if it has to (HTTP-26-053, -055, -061).
+// by itself if it has to (HTTP-26-033, -034, -053, -055, -061).
 func TestArgumentsInHeaders(t *testing.T) {
 	srv := &mcp.Server{Name: "t", Version: "1"}
 	type in struct {

@@ -116,7 +116,7 @@ func TestStuckHandler(t *testing.T) {
 }
 
 // CANC-26: cancellation reaches the handler's context, with a cause, and nothing
-// more is sent for the call.
+// more is sent for the call (STDIO-26-010).
 func TestCancel(t *testing.T) {
 	mcptest.LeakCheck(t)
 	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
@@ -188,7 +188,7 @@ func TestGarbageToServer(t *testing.T) {
 		{"initialize again", `{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`, mcp.CodeInvalidRequest},
 		{"a response to nothing", `{"jsonrpc":"2.0","id":77,"result":{}}`, 0},
 		{"a bad response", `{"jsonrpc":"2.0","id":78,"result":{},"error":3}`, 0},
-		{"an unknown notification", `{"jsonrpc":"2.0","method":"notifications/x"}`, 0},
+		{"an unknown notification", `{"jsonrpc":"2.0","method":"notifications/x"}`, 0}, // BASE-26-023
 		{"arguments that are no object", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":[]}}`, mcp.CodeInvalidParams},
 		{"a name that is no string", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":7}}`, mcp.CodeInvalidParams},
 		{"no params", `{"jsonrpc":"2.0","id":2,"method":"tools/call"}`, mcp.CodeInvalidParams},

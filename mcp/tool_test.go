@@ -130,7 +130,7 @@ func TestResultsEverywhere(t *testing.T) {
 	})
 }
 
-// T-60 to T-68: content that a revision lacks becomes the nearest thing it has.
+// T-60 to T-68, INIT-25-014: content that a revision lacks becomes the nearest thing it has.
 func TestContentEverywhere(t *testing.T) {
 	mcptest.LeakCheck(t)
 	half := 0.5

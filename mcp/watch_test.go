@@ -223,7 +223,7 @@ func TestOnEvent(t *testing.T) {
 }
 
 // PROG-26, LOG: progress and log messages come in order, before the answer, and
-// progress only grows.
+// progress only grows (PROG-26-003).
 func TestProgressAndLogEverywhere(t *testing.T) {
 	mcptest.LeakCheck(t)
 	newServer := func() *mcp.Server {

@@ -15,7 +15,8 @@ import (
 )
 
 // TestModernChecks goes through the checks of a modern POST in their order
-// (REVISIONS 2.3).
+// (REVISIONS 2.3). What a header gets wrong is answered with 400 and -32020 (HTTP-26-057,
+// -066, -067), and the codes from -32020 to -32022 stand for nothing else (BASE-26-019).
 func TestModernChecks(t *testing.T) {
 	s := newServer(t, func(_ context.Context, c *engine.Call) (engine.Result, error) {
 		if raw, _ := c.Msg.Param("name"); string(raw) == `"needy"` {
@@ -84,7 +85,7 @@ func TestModernChecks(t *testing.T) {
 		{"resource by name", with("tools/call", "resources/read"), modern("Mcp-Method", "resources/read"), 400, -32020},
 		{"unknown method", with("tools/call", "foo/bar"), modern("Mcp-Method", "foo/bar"), 404, -32601},   // HTTP-26-029
 		{"initialize", with("tools/call", "initialize"), modern("Mcp-Method", "initialize"), 404, -32601}, // Q-03
-		{"ping", with("tools/call", "ping"), modern("Mcp-Method", "ping"), 404, -32601},                   // Q-03
+		{"ping", with("tools/call", "ping"), modern("Mcp-Method", "ping"), 404, -32601},                   // Q-03, PING-26-001
 		{"client capability", with(`"echo"`, `"needy"`), modern("Mcp-Name", "needy"), 400, -32021},
 		{"session header is ignored", modernCall, modern("Mcp-Session-Id", "nonsense", "Last-Event-ID", "1"), 200, 0}, // HTTP-26-075, -076
 	} {

@@ -17,8 +17,8 @@ func TestParamHeaders(t *testing.T) { // HTTP-26-038 to -045
 		{"property of that name", `{"properties":{"x-mcp-header":{"type":"string"}}}`, 0},
 		{"in a default", `{"properties":{"a":{"type":"object","default":{"x-mcp-header":"A"}}}}`, 0},
 		{"empty", `{"properties":{"a":{"type":"string","x-mcp-header":""}}}`, -1},
-		{"space", `{"properties":{"a":{"type":"string","x-mcp-header":"A B"}}}`, -1},
-		{"control", `{"properties":{"a":{"type":"string","x-mcp-header":"A\r\nB"}}}`, -1},
+		{"space", `{"properties":{"a":{"type":"string","x-mcp-header":"A B"}}}`, -1},      // HTTP-26-036
+		{"control", `{"properties":{"a":{"type":"string","x-mcp-header":"A\r\nB"}}}`, -1}, // HTTP-26-037
 		{"not ASCII", `{"properties":{"a":{"type":"string","x-mcp-header":"Ä"}}}`, -1},
 		{"not a string", `{"properties":{"a":{"type":"string","x-mcp-header":1}}}`, -1},
 		{"number", `{"properties":{"a":{"type":"number","x-mcp-header":"A"}}}`, -1},
@@ -39,7 +39,7 @@ func TestParamHeaders(t *testing.T) { // HTTP-26-038 to -045
 	}
 }
 
-func TestParamsMirrored(t *testing.T) { // HTTP-26-047 to -056
+func TestParamsMirrored(t *testing.T) { // HTTP-26-034, -047 to -056, -057
 	ps, err := ParamHeaders(json.RawMessage(`{"properties":{"s":{"type":"string","x-mcp-header":"S"},"o":{"properties":{"n":{"type":"integer","x-mcp-header":"N"}}},"b":{"type":"boolean","x-mcp-header":"B"}}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -49,8 +49,8 @@ func TestParamsMirrored(t *testing.T) { // HTTP-26-047 to -056
 		s, n, b    string // headers, "" for none
 	}{
 		{"all", `{"s":"us-west1","o":{"n":42},"b":true}`, "us-west1", "42", "true"},
-		{"absent", `{}`, "", "", ""},
-		{"null", `{"s":null,"b":null}`, "", "", ""},
+		{"absent", `{}`, "", "", ""},                // HTTP-26-059, -060
+		{"null", `{"s":null,"b":null}`, "", "", ""}, // HTTP-26-059, -060
 		{"not ASCII", `{"s":"Hello, 世界"}`, "=?base64?SGVsbG8sIOS4lueVjA==?=", "", ""},
 		{"padded", `{"s":" padded "}`, "=?base64?IHBhZGRlZCA=?=", "", ""},
 		{"like a sentinel", `{"s":"=?base64?literal?="}`, "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?=", "", ""},

@@ -52,7 +52,7 @@ func TestLazyStream(t *testing.T) {
 	}
 }
 
-// TestModernDisconnect: HTTP-26-022 to -024.
+// TestModernDisconnect: HTTP-26-022 to -024, CANC-26-002.
 func TestModernDisconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var cause error

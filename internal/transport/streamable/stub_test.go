@@ -411,8 +411,9 @@ func (b inbox) Question(_ context.Context, method string, _ json.RawMessage) (js
 	return nil, &jsonrpc.Error{Code: -1, Message: method}
 }
 
-// TestListening: the GET stream feeds the inbox, is opened again when it breaks,
-// and its questions are answered by POST.
+// TestListening: the GET stream feeds the inbox, is opened again when it breaks, and
+// its questions are answered by POST. All that comes after initialize has the headers
+// of the session (INIT-25-013).
 func TestListening(t *testing.T) {
 	var mu sync.Mutex
 	var ids []string
