@@ -44,6 +44,9 @@ func FuzzReference(f *testing.F) {
 	f.Add("", "x:y/z")
 	f.Fuzz(func(t *testing.T, from, to string) {
 		from, to = (&url.URL{Path: "/" + from}).EscapedPath(), (&url.URL{Path: "/" + to}).EscapedPath()
+		if strings.HasPrefix(to, "//") {
+			t.Skip() // net/url makes one slash of those behind "..", and http.ServeMux has no such path
+		}
 		for _, prefix := range []string{"", "/pre/fix"} {
 			base, target := &url.URL{Scheme: "http", Host: "h"}, &url.URL{}
 			if base, _ = url.Parse("http://h" + prefix + from); base == nil {
