@@ -178,7 +178,11 @@ func TestStateStore(t *testing.T) {
 	const args = `"name":"book","arguments":{"date":"2026-12-24"}`
 	p.send(modern(1, "tools/call", canElicit, args))
 	state, qs := inputRequired(t, p.answer(1))
-	retry := args + "," + accept(qs, `{"date":"2026-12-27"}`) + `,"requestState":` + quote(state)
+	answered := "," + accept(qs, `{"date":"2026-12-27"}`) + `,"requestState":` + quote(state)
+	// The state of another call is refused, and not spent.
+	p.send(modern(9, "tools/call", canElicit, `"name":"deploy","arguments":{"name":"api"}`+answered))
+	wantError(t, p.answer(9), mcp.CodeInvalidParams)
+	retry := args + answered
 	p.send(modern(2, "tools/call", canElicit, retry))
 	if m := p.answer(2); !bytes.Contains(m.Result, []byte("booked 2026-12-27")) {
 		t.Errorf("got %s", show(&m))

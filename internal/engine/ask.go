@@ -302,7 +302,7 @@ func (r *replay) round() int {
 // newReplay reads inputResponses and requestState of a request (MRTR). Both come
 // from the client and are not trusted: the state is sealed, and an answer is only
 // ever used as the answer to a question.
-func (e *Engine) newReplay(msg *jsonrpc.Message, principal string) (*replay, error) {
+func (e *Engine) newReplay(ctx context.Context, msg *jsonrpc.Message, principal string) (*replay, error) {
 	r := &replay{}
 	if raw, ok := msg.Param("inputResponses"); ok && string(raw) != "null" {
 		if jsonx.KindOf(raw) != '{' {
@@ -322,7 +322,7 @@ func (e *Engine) newReplay(msg *jsonrpc.Message, principal string) (*replay, err
 	}
 	token, err := jsonx.Unquote(raw)
 	if err == nil {
-		r.state, err = e.Sealer.open(token, bind(msg, principal))
+		r.state, err = e.Sealer.open(ctx, token, bind(msg, principal))
 	}
 	if err != nil {
 		// One text for every failure: what exactly was wrong is nobody's business.
@@ -334,7 +334,7 @@ func (e *Engine) newReplay(msg *jsonrpc.Message, principal string) (*replay, err
 
 // inputRequired makes the result that carries the pending questions and the
 // sealed state, nil if nothing is pending.
-func (e *Engine) inputRequired(r *replay, msg *jsonrpc.Message, principal string) (json.RawMessage, error) {
+func (e *Engine) inputRequired(ctx context.Context, r *replay, msg *jsonrpc.Message, principal string) (json.RawMessage, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.fault != nil {
@@ -346,7 +346,7 @@ func (e *Engine) inputRequired(r *replay, msg *jsonrpc.Message, principal string
 	if r.state.Round >= e.Limits.Rounds {
 		return nil, fmt.Errorf("the call asked for input more than %d times (Limits.Rounds)", e.Limits.Rounds)
 	}
-	token, err := e.Sealer.seal(r.state, bind(msg, principal))
+	token, err := e.Sealer.seal(ctx, r.state, bind(msg, principal))
 	if err != nil {
 		return nil, err
 	}

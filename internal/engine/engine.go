@@ -154,7 +154,7 @@ func (e *Engine) Modern(ctx context.Context, msg *jsonrpc.Message, peer *Peer, v
 	var r *replay
 	if revision.Asks(msg.Method) {
 		var err error
-		if r, err = e.newReplay(msg, peer.Principal); err != nil {
+		if r, err = e.newReplay(ctx, msg, peer.Principal); err != nil {
 			return e.failure(ctx, c, msg.ID, err)
 		}
 		c.asker = r
@@ -162,7 +162,7 @@ func (e *Engine) Modern(ctx context.Context, msg *jsonrpc.Message, peer *Peer, v
 	res, err := e.run(ctx, c)
 	if r != nil {
 		// A pending question wins over whatever the handler returned.
-		raw, pendErr := e.inputRequired(r, msg, peer.Principal)
+		raw, pendErr := e.inputRequired(ctx, r, msg, peer.Principal)
 		switch {
 		case pendErr != nil:
 			return e.failure(ctx, c, msg.ID, pendErr)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
@@ -90,7 +91,7 @@ func NewSealer(name string, keys [][]byte, ttl time.Duration, store StateStore) 
 
 var errState = errors.New("invalid or expired state")
 
-func (s *Sealer) seal(st state, bound []byte) (string, error) {
+func (s *Sealer) seal(ctx context.Context, st state, bound []byte) (string, error) {
 	st.Expires = time.Now().Add(s.ttl).Unix()
 	st.Bind = bound
 	plain, err := jsonx.Marshal(st)
@@ -98,11 +99,11 @@ func (s *Sealer) seal(st state, bound []byte) (string, error) {
 		return "", err
 	}
 	if s.store != nil {
-		ref, err := s.store.Put(context.Background(), plain, s.ttl)
+		ref, err := s.store.Put(ctx, plain, s.ttl)
 		if err != nil {
 			return "", fmt.Errorf("keep the state of the call: %w", err)
 		}
-		plain = []byte(ref)
+		plain = slices.Concat(bound, []byte(ref))
 	} else if len(plain) > maxState {
 		return "", fmt.Errorf("the answers and Once results of the call take %d bytes, over %d; set StateConfig.Store", len(plain), maxState)
 	}
@@ -110,7 +111,7 @@ func (s *Sealer) seal(st state, bound []byte) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(k.aead.Seal(k.id[:], nil, plain, s.name)), nil
 }
 
-func (s *Sealer) open(token string, bound []byte) (state, error) {
+func (s *Sealer) open(ctx context.Context, token string, bound []byte) (state, error) {
 	sealed, err := base64.RawURLEncoding.DecodeString(token)
 	// Several texts decode to the same bytes: line breaks and the last bits are not
 	// looked at. Only the one that was given out is taken.
@@ -126,7 +127,12 @@ func (s *Sealer) open(token string, bound []byte) (state, error) {
 		return state{}, errState
 	}
 	if s.store != nil {
-		if plain, err = s.store.Take(context.Background(), string(plain)); err != nil {
+		// A reference works once, so it is not spent on a call that it does not belong to.
+		ref, ours := bytes.CutPrefix(plain, bound)
+		if !ours {
+			return state{}, errState
+		}
+		if plain, err = s.store.Take(ctx, string(ref)); err != nil {
 			return state{}, errState
 		}
 	}

@@ -29,7 +29,7 @@ var kept = state{Round: 2, Answers: map[string]json.RawMessage{"q": json.RawMess
 // without losing calls; names of servers keep their states apart.
 func TestKeyRing(t *testing.T) {
 	bound := []byte("this call")
-	token, err := sealer(t, "s", "a").seal(kept, bound)
+	token, err := sealer(t, "s", "a").seal(t.Context(), kept, bound)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestKeyRing(t *testing.T) {
 		{"a key made up", sealer(t, "s"), false},
 	}
 	for _, tt := range tests {
-		got, err := tt.s.open(token, bound)
+		got, err := tt.s.open(t.Context(), token, bound)
 		if (err == nil) != tt.want {
 			t.Errorf("%s: %v", tt.name, err)
 		}
@@ -53,7 +53,7 @@ func TestKeyRing(t *testing.T) {
 			t.Errorf("%s: state %+v", tt.name, got)
 		}
 	}
-	if _, err := sealer(t, "s", "a").open(token, []byte("another call")); err == nil {
+	if _, err := sealer(t, "s", "a").open(t.Context(), token, []byte("another call")); err == nil {
 		t.Error("a state opens for another call")
 	}
 	if _, err := NewSealer("s", [][]byte{[]byte("short")}, 0, nil); err == nil {
@@ -64,16 +64,16 @@ func TestKeyRing(t *testing.T) {
 func TestStateTimeToLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sealer(t, "s", "a")
-		token, err := s.seal(kept, nil)
+		token, err := s.seal(t.Context(), kept, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		if _, err := s.open(token, nil); err != nil {
+		if _, err := s.open(t.Context(), token, nil); err != nil {
 			t.Errorf("after its minute: %v", err)
 		}
 		time.Sleep(2 * time.Second)
-		if _, err := s.open(token, nil); err == nil {
+		if _, err := s.open(t.Context(), token, nil); err == nil {
 			t.Error("a state outlives its time")
 		}
 	})
@@ -81,7 +81,7 @@ func TestStateTimeToLive(t *testing.T) {
 
 func TestStateIsBounded(t *testing.T) {
 	large := state{Kept: map[string]json.RawMessage{"k": json.RawMessage(`"` + strings.Repeat("x", maxState) + `"`)}}
-	if _, err := sealer(t, "s", "a").seal(large, nil); err == nil || !strings.Contains(err.Error(), "StateConfig.Store") {
+	if _, err := sealer(t, "s", "a").seal(t.Context(), large, nil); err == nil || !strings.Contains(err.Error(), "StateConfig.Store") {
 		t.Errorf("a large state: %v; want the way out", err)
 	}
 }
@@ -132,7 +132,7 @@ func TestBind(t *testing.T) {
 // process, so what opens is known by what it holds.
 func FuzzOpen(f *testing.F) {
 	s := sealer(f, "s", "a", "b")
-	token, err := s.seal(kept, []byte("bound"))
+	token, err := s.seal(f.Context(), kept, []byte("bound"))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add("")
 	f.Add(strings.Repeat("A", 100))
 	f.Fuzz(func(t *testing.T, in string) {
-		got, err := s.open(in, []byte("bound"))
+		got, err := s.open(t.Context(), in, []byte("bound"))
 		if err != nil {
 			if got.Round != 0 || got.Answers != nil || got.Kept != nil {
 				t.Fatalf("open(%q) returned both %+v and %v", in, got, err)
