@@ -290,3 +290,32 @@ func TestNoLogUnasked(t *testing.T) {
 		t.Errorf("got %q", p.notes)
 	}
 }
+
+// A second subscription to a resource is answered when the first is: the client may
+// rely on either.
+func TestSubscribeTwiceAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		gw := &mcp.Server{Name: "gw", Version: "1", Handler: mcp.HandlerFunc(func(ctx context.Context, r *mcp.Request) (mcp.Result, error) {
+			if r.Method != "subscriptions/listen" {
+				return mcp.RawResult(`{"capabilities":{"resources":{"subscribe":true}}}`), nil
+			}
+			if strings.Contains(string(r.Params), "test://x") {
+				<-release
+			}
+			mcp.Notify(ctx, "notifications/subscriptions/acknowledged", struct{}{})
+			<-ctx.Done()
+			return mcp.RawResult(`{}`), nil
+		})}
+		p := rawClient(t, gw)
+		p.initialize(mcp.V2025_11_25, `{}`)
+		p.sendf(subscribeX, 1)
+		p.sendf(subscribeX, 2)
+		p.send(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
+		p.answer(3) // fails the test if another answer comes before
+		synctest.Wait()
+		close(release)
+		p.read()
+		p.read()
+	})
+}

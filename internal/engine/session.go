@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -37,7 +38,16 @@ type Session struct {
 }
 
 // watch is a resource that a session is subscribed to.
-type watch struct{ stop context.CancelFunc }
+type watch struct {
+	stop context.CancelFunc
+	once sync.Once
+	said chan struct{} // closed when the handler has taken or refused it
+	err  error         // why it was refused; read after said
+}
+
+// say tells those who wait what became of the subscription; the first time counts,
+// since a server behind the handler may acknowledge more than once.
+func (w *watch) say(err error) { w.once.Do(func() { w.err = err; close(w.said) }) }
 
 // maxWatches bounds the resources one session may subscribe to.
 const maxWatches = 1000
@@ -175,12 +185,12 @@ func (s *Session) subscription(ctx context.Context, e *Engine, msg *jsonrpc.Mess
 	}
 	done := Reply{ID: msg.ID, Result: json.RawMessage(`{}`)}
 	s.mu.Lock()
-	old, watched := s.watches[uri]
+	w, watched := s.watches[uri]
 	if msg.Method == revision.MethodUnsubscribe {
 		delete(s.watches, uri)
 		s.mu.Unlock()
 		if watched {
-			old.stop()
+			w.stop()
 		}
 		return done
 	}
@@ -189,52 +199,58 @@ func (s *Session) subscription(ctx context.Context, e *Engine, msg *jsonrpc.Mess
 		s.mu.Unlock()
 		return refuse(msg.ID, jsonrpc.CodeInternal, "the session is closed")
 	case watched:
-		s.mu.Unlock()
-		return done
 	case len(s.watches) >= maxWatches:
 		s.mu.Unlock()
 		return refuse(msg.ID, jsonrpc.CodeInternal, "a session may subscribe to at most %d resources", maxWatches)
+	default:
+		w = s.watch(e, uri, raw)
 	}
+	s.mu.Unlock()
+	// The client may rely on the subscription as soon as it has the answer.
+	select {
+	case <-w.said:
+		if w.err != nil {
+			return e.failure(ctx, &Call{Method: msg.Method, Peer: s.Peer}, msg.ID, fmt.Errorf("subscribe to %q: %w", bounded(uri), w.err))
+		}
+		return done
+	case <-ctx.Done():
+		if !watched {
+			s.forget(uri, w)
+			w.stop()
+		}
+		return e.failure(ctx, &Call{Method: msg.Method, Peer: s.Peer}, msg.ID, ctx.Err())
+	}
+}
+
+// watch starts the listen of a resource, named by its URI and that in JSON. It is called
+// with mu held, so that Close waits for what it starts.
+func (s *Session) watch(e *Engine, uri string, raw json.RawMessage) *watch {
 	if s.watches == nil {
 		s.watches = map[string]*watch{}
 	}
 	own, stop := context.WithCancel(s.ctx)
-	w := &watch{stop}
+	w := &watch{stop: stop, said: make(chan struct{})}
 	s.watches[uri] = w
-	forget := func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.watches[uri] == w {
-			delete(s.watches, uri)
-		}
-	}
 	filter := append([]byte(`{"resourceSubscriptions":[`), raw...)
 	filter = append(filter, `]}`...)
-	acknowledged := make(chan error, 1)
-	acknowledge := func(err error) {
-		select {
-		case acknowledged <- err:
-		default: // a server behind the handler may say it more than once
-		}
-	}
-	s.wg.Go(func() { // with mu held, so that Close waits for it
+	s.wg.Go(func() {
 		defer stop()
-		err := s.Listen(own, e, filter, s.Events, func() { acknowledge(nil) })
-		forget()
-		acknowledge(err)
-	})
-	s.mu.Unlock()
-	// The client may rely on the subscription as soon as it has the answer.
-	select {
-	case err := <-acknowledged:
-		if err != nil {
-			return e.failure(ctx, &Call{Method: msg.Method, Peer: s.Peer}, msg.ID, fmt.Errorf("subscribe to %q: %w", bounded(uri), err))
+		err := s.Listen(own, e, filter, s.Events, func() { w.say(nil) })
+		s.forget(uri, w)
+		if err == nil {
+			err = errors.New("the subscription has ended")
 		}
-		return done
-	case <-ctx.Done():
-		forget()
-		stop()
-		return e.failure(ctx, &Call{Method: msg.Method, Peer: s.Peer}, msg.ID, ctx.Err())
+		w.say(err)
+	})
+	return w
+}
+
+// forget drops a subscription, unless another has taken its place.
+func (s *Session) forget(uri string, w *watch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watches[uri] == w {
+		delete(s.watches, uri)
 	}
 }
 
