@@ -1,0 +1,115 @@
+package mcp_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// On a wire that is no HTTP a client cancels with a notification that names the request
+// (CANC-26-003, STDIO-26-008, CANC-25-004), once and only while the request is in
+// progress (CANC-25-001). An answer that crosses it is ignored (CANC-26-014).
+func TestClientCancels(t *testing.T) {
+	for _, rev := range mcp.Revisions() {
+		t.Run(string(rev), func(t *testing.T) {
+			started := make(chan string, 10)
+			cancelled := make(chan string, 10)
+			c := nothing()
+			c.Revisions = []mcp.Revision{rev}
+			var slow jsonrpc.Message
+			s, err := c.Connect(t.Context(), stub(t, func(m jsonrpc.Message) []string {
+				switch m.Method {
+				case "server/discover":
+					return result(m, discovered)
+				case "initialize":
+					return initialized(m, string(rev))
+				case "notifications/cancelled":
+					id, _ := m.Param("requestId")
+					cancelled <- string(id)
+					return result(slow, `{"content":[]}`)
+				case "tools/call":
+					if name, _ := m.Param("name"); string(name) == `"slow"` {
+						slow = m.Clone()
+						started <- string(m.ID.AppendJSON(nil))
+						return []string{}
+					}
+					return result(m, `{"content":[]}`)
+				}
+				return []string{}
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			failed := make(chan error, 1)
+			go func() {
+				_, err := s.CallTool(ctx, "slow", nil)
+				failed <- err
+			}()
+			id := <-started
+			cancel()
+			if err := <-failed; err == nil {
+				t.Error("the cancelled call has a result")
+			}
+			if got := <-cancelled; got != id {
+				t.Errorf("cancelled %s, want %s", got, id)
+			}
+			for range 2 {
+				ctx, cancel := context.WithCancel(t.Context())
+				if _, err := s.CallTool(ctx, "fast", nil); err != nil {
+					t.Errorf("call after the cancellation = %v", err)
+				}
+				cancel()
+			}
+			s.Close()
+			if len(cancelled) > 0 {
+				t.Errorf("cancelled %s too", <-cancelled)
+			}
+		})
+	}
+}
+
+// A cancellation that comes after the answer changes nothing (CANC-26-014).
+func TestCancelAfterTheAnswer(t *testing.T) {
+	p := rawClient(t, newWorkshop().Server)
+	p.initialize(mcp.V2025_11_25, `{}`)
+	for id := int64(1); id < 4; id++ {
+		p.sendf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"text":"ok"}}}`, id)
+		if m := p.answer(id); !strings.Contains(string(m.Result), "ok") {
+			t.Errorf("got %s", show(&m))
+		}
+		p.sendf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, id)
+	}
+}
+
+// A legacy server takes back a question by the id that it gave to it, though a request
+// of the client has the same (CANC-25-001, -004).
+func TestServerTakesBackAQuestion(t *testing.T) {
+	p := rawClient(t, one(func(ctx context.Context, _ struct{}) (string, error) {
+		asking, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+		defer cancel()
+		mcp.Elicit[color](asking, "Which?")
+		return "went on", ctx.Err()
+	}))
+	p.initialize(mcp.V2025_11_25, `{"elicitation":{}}`)
+	p.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}`)
+	question := p.read()
+	if question.Kind() != jsonrpc.KindRequest {
+		t.Fatalf("got %s", show(&question))
+	}
+	var back string
+	for m := p.read(); m.Kind() != jsonrpc.KindResponse; m = p.read() {
+		if m.Method == "notifications/cancelled" {
+			id, _ := m.Param("requestId")
+			back += string(id)
+		}
+	}
+	if want := string(question.ID.AppendJSON(nil)); back != want {
+		t.Errorf("took back %q, want %s", back, want)
+	}
+}
