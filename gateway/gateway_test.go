@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -254,6 +255,84 @@ func (l *listening) want(method string) {
 	if e.Method != method {
 		l.t.Fatalf("event %s, want %s", e.Method, method)
 	}
+}
+
+// HTTP-26-069: what a request's headers get wrong is refused by the gateway itself, with
+// a status that says so.
+func TestBadHeadersAreRefused(t *testing.T) {
+	g := newGateway(t, map[string]mcp.Handler{"daily": newsServer("daily")}, "daily")
+	srv := &mcp.Server{Name: "gw", Version: "1", Handler: g}
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"daily_whoami","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+	for _, tt := range []struct {
+		header, value string
+		status        int
+		want          string
+	}{
+		{"Mcp-Name", "daily_whoami", 200, "daily"},
+		{"Mcp-Name", "daily_ask", 400, "-32020"},
+		{"Mcp-Name", "", 400, "-32020"},
+		{"Mcp-Method", "tools/list", 400, "-32020"},
+		{"MCP-Protocol-Version", "2025-11-25", 400, "-32020"},
+		{"Origin", "http://evil.example.com", 403, ""},
+	} {
+		r := httptest.NewRequest("POST", "http://127.0.0.1/mcp", strings.NewReader(call))
+		for k, v := range map[string]string{
+			"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+			"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "daily_whoami", tt.header: tt.value,
+		} {
+			r.Header.Set(k, v)
+		}
+		w := httptest.NewRecorder()
+		srv.ServeHTTP(w, r)
+		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) {
+			t.Errorf("%s %q = %d %s, want %d with %q", tt.header, tt.value, w.Code, w.Body, tt.status, tt.want)
+		}
+	}
+}
+
+// STDIO-26-014: who listens to the gateway goes on hearing of a server that was lost and
+// came back.
+func TestListenersSurviveALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gateway.Gateway{Name: "gw", Version: "1"}
+		ctx, cancel := context.WithCancel(t.Context())
+		var daily *mcp.Server
+		var far jsonrpc.Conn
+		open := func(ctx context.Context) (gateway.Upstream, error) {
+			var near jsonrpc.Conn
+			near, far = jsonrpc.Pipe()
+			daily = newsServer("daily")
+			go daily.Serve(context.WithoutCancel(ctx), far)
+			return (&mcp.Client{Name: "c", Version: "1", Revisions: []mcp.Revision{mcp.V2026_07_28}}).Connect(ctx, mcptest.Wire(near))
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			g.Keep(ctx, "daily", open, nil)
+		}()
+		synctest.Wait()
+		s := mcptest.Connect(t, &mcp.Server{Name: "gw", Version: "1", Handler: g}, &mcp.Client{Name: "c", Version: "1"}, mcp.V2026_07_28)
+		updates := make(chan string, 100)
+		go func() {
+			for e, err := range s.Watch(ctx, "daily://front") {
+				if err == nil && e.Method == "notifications/resources/updated" {
+					updates <- e.URI
+				}
+			}
+		}()
+		for range 2 {
+			synctest.Wait()
+			daily.ResourceUpdated("daily://front")
+			if uri := <-updates; uri != "daily://front" {
+				t.Errorf("told of %s", uri)
+			}
+			far.Close()
+			time.Sleep(time.Minute)
+		}
+		cancel()
+		<-done
+		far.Close()
+	})
 }
 
 func TestKeepComesBackAfterALoss(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -169,5 +170,27 @@ func TestRequestsStandAlone(t *testing.T) {
 	p.send(`{"jsonrpc":"2.0","id":4,"method":"tools/list"}`)
 	if m := p.answer(4); m.Error == nil {
 		t.Errorf("a request without version = %s", show(&m))
+	}
+}
+
+// What goes on over several requests is named by what the client sends with each, and
+// by nothing of the connection (BASE-26-029): an answer continues its call on another.
+func TestStateIsNoPartOfAConnection(t *testing.T) {
+	s := one(func(ctx context.Context, _ struct{}) (string, error) {
+		v, err := mcp.Elicit[color](ctx, "Which?")
+		return v.Color, err
+	})
+	first, second := rawClient(t, s), rawClient(t, s)
+	first.send(modern(1, "tools/call", canElicit, `"name":"ask"`))
+	state, questions := inputRequired(t, first.answer(1))
+	for key := range questions {
+		second.send(modern(1, "tools/call", canElicit, `"name":"ask","inputResponses":{`+quote(key)+`:{"action":"accept","content":{"color":"red"}}},"requestState":`+quote(state)))
+	}
+	if m := second.answer(1); m.Error != nil || !strings.Contains(string(m.Result), `"text":"red"`) {
+		t.Errorf("the call continued on another connection = %s", show(&m))
+	}
+	first.send(modern(2, "tools/call", canElicit, `"name":"ask"`))
+	if m := first.answer(2); !strings.Contains(string(m.Result), `"inputRequests"`) {
+		t.Errorf("a new call on the first connection = %s", show(&m))
 	}
 }

@@ -113,6 +113,14 @@ func TestModernNotification(t *testing.T) {
 			t.Errorf("notification = %d %q, want 202 without a body", w.Code, w.Body)
 		}
 	}
+	for _, headers := range [][]string{ // HTTP-26-013
+		{"Origin", "http://evil.example.com"},
+		{"Content-Type", "text/plain"},
+	} {
+		if w := serve(s, request(`{"jsonrpc":"2.0","method":"notifications/x","params":{`+meta+`}}`, headers...)); w.Code < 400 || w.Code > 499 {
+			t.Errorf("notification with %v = %d %q, want an HTTP error", headers, w.Code, w.Body)
+		}
+	}
 }
 
 // TestEras goes through the table of REVISIONS 2.1 for HTTP.

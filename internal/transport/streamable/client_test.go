@@ -41,7 +41,8 @@ func modernParams(members string) json.RawMessage {
 	return json.RawMessage(`{` + members + meta + `}`)
 }
 
-// TestRoundTrip drives our server with our client in both eras.
+// TestRoundTrip drives our server with our client in both eras, at one address that
+// takes POST (HTTP-26-001).
 func TestRoundTrip(t *testing.T) {
 	s := newServer(t, func(ctx context.Context, c *engine.Call) (engine.Result, error) {
 		if c.Method == revision.MethodListen {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -50,6 +52,35 @@ func TestLazyStream(t *testing.T) {
 	if w := serve(s, request(modernCall, modern()...)); w.Code != 404 || w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("without progress = %d %v, want 404 and JSON", w.Code, w.Header())
 	}
+}
+
+// TestStreamsAreApart: HTTP-26-016. What is told during two calls at once goes to the
+// stream of its own call.
+func TestStreamsAreApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var both sync.WaitGroup
+		both.Add(2)
+		s := newServer(t, func(_ context.Context, c *engine.Call) (engine.Result, error) {
+			both.Done()
+			both.Wait()
+			c.Progress(1, 2, "")
+			return engine.Result{JSON: json.RawMessage(`{"content":[]}`)}, nil
+		})
+		var streams []*recorder
+		var ends []chan struct{}
+		for i := range 2 {
+			call := strings.NewReplacer(`"id":7`, fmt.Sprint(`"id":`, i), `"progressToken":"p"`, fmt.Sprintf(`"progressToken":"p%d"`, i)).Replace(progressCall)
+			w, done := background(s, request(call, modern()...))
+			streams, ends = append(streams, w), append(ends, done)
+		}
+		for i, w := range streams {
+			<-ends[i]
+			got := events(w.text())
+			if len(got) != 2 || !strings.Contains(got[0], fmt.Sprintf(`"progressToken":"p%d"`, i)) || !strings.Contains(got[1], fmt.Sprintf(`"id":%d`, i)) {
+				t.Errorf("stream %d = %q", i, got)
+			}
+		}
+	})
 }
 
 // TestModernDisconnect: HTTP-26-022 to -024, CANC-26-002.
