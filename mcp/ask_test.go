@@ -156,7 +156,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// MRTR-26, INIT-25-015: nothing is asked that the caller did not declare. A modern
+// MRTR-26, INIT-25-015, INIT-2503-002: nothing is asked that the caller did not declare. A modern
 // caller is told the capability, an older one gets a tool error in words.
 func TestUndeclaredQuestion(t *testing.T) {
 	tests := []struct {

@@ -11,8 +11,8 @@ import (
 )
 
 // On a wire that is no HTTP a client cancels with a notification that names the request
-// (CANC-26-003, STDIO-26-008, CANC-25-004), once and only while the request is in
-// progress (CANC-25-001). An answer that crosses it is ignored (CANC-26-014).
+// (CANC-26-001, -003, STDIO-26-008, CANC-25-004), once and only while the request is in
+// progress (CANC-25-001). An answer that crosses it is ignored (CANC-26-013, -014).
 func TestClientCancels(t *testing.T) {
 	for _, rev := range mcp.Revisions() {
 		t.Run(string(rev), func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestClientCancels(t *testing.T) {
 	}
 }
 
-// A cancellation that comes after the answer changes nothing (CANC-26-014).
+// A cancellation that comes after the answer changes nothing (CANC-26-014, -017).
 func TestCancelAfterTheAnswer(t *testing.T) {
 	p := rawClient(t, newWorkshop().Server)
 	p.initialize(mcp.V2025_11_25, `{}`)

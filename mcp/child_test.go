@@ -64,7 +64,7 @@ func program(kind string) *exec.Cmd {
 	return cmd
 }
 
-// STDIO-26: a program of ours as a child, in both eras.
+// TRAN-25-002: a program of ours as a child, in both eras.
 func TestStart(t *testing.T) {
 	mcptest.LeakCheck(t)
 	for kind, rev := range map[string]mcp.Revision{"modern": mcp.V2026_07_28, "legacy": mcp.V2025_11_25, "chatty": mcp.V2026_07_28} {

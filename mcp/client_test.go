@@ -14,8 +14,9 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// PROG-26: the time-out of a call starts again with progress, and stands still while a
-// question is being answered.
+// The time-out of a call starts again with progress, and stands still while a question
+// is being answered. Each call has one, and may say its length (INIT-24-001, INIT-25-017,
+// -019, CANC-26-004, -006).
 func TestIdleTimeout(t *testing.T) {
 	bothEras(t, func(t *testing.T, rev mcp.Revision) {
 		synctest.Test(t, func(t *testing.T) {

@@ -71,7 +71,8 @@ const discovered = `{"resultType":"complete","supportedVersions":["2026-07-28"],
 
 // VER-26, REVISIONS 2.2: what a server answers to server/discover decides its era, and
 // only positive evidence means modern (VER-26-011), an error of the modern era included
-// (VER-26-012).
+// (VER-26-012). After -32022 a version in common is taken, or the lack of one told
+// (VER-26-002).
 func TestEraOnAPipe(t *testing.T) {
 	legacy := func(probe func(m jsonrpc.Message) []string) func(jsonrpc.Message) []string {
 		return func(m jsonrpc.Message) []string {
@@ -222,7 +223,7 @@ func TestNegotiation(t *testing.T) {
 }
 
 // HTTP: 401, 403, 5xx decide nothing; other refusals mean legacy; the era is
-// remembered, and asked for again when that turns out wrong.
+// remembered, and asked for again when that turns out wrong (VER-26-007, -013).
 func TestEraOverHTTP(t *testing.T) {
 	legacy := &mcp.Server{Name: "s", Version: "1", Revisions: []mcp.Revision{mcp.V2025_11_25, mcp.V2025_06_18}}
 	refuse := func(status int, body string) http.HandlerFunc {

@@ -14,7 +14,7 @@ import (
 )
 
 // A server answers initialize with the version that was asked for, if it speaks that
-// (INIT-25-009), and with its newest otherwise (INIT-25-010). It answers ping with an
+// (INIT-25-009), and with its newest otherwise (INIT-25-010, -011). It answers ping with an
 // empty result (PING-25-001).
 func TestVersionOfInitialize(t *testing.T) {
 	tests := []struct {
@@ -88,7 +88,48 @@ func TestOpeningOfAClient(t *testing.T) {
 	}
 }
 
-// INIT-25-022: a client disconnects from a server that answers with a version that it
+// A client that speaks 2026-07-28 sends server/discover first, with that version
+// (DISC-26-004, STDIO-26-015), also when it speaks nothing else (STDIO-26-016,
+// VER-26-009). To a server that does not know it, it goes on with the newest version of
+// the older era (INIT-25-008), if it has any.
+func TestProbeComesFirst(t *testing.T) {
+	for _, tt := range []struct {
+		revs []mcp.Revision
+		want string // what is sent
+	}{
+		{nil, "server/discover 2026-07-28, initialize 2025-11-25"},
+		{[]mcp.Revision{mcp.V2026_07_28}, "server/discover 2026-07-28"},
+		{[]mcp.Revision{mcp.V2026_07_28, mcp.V2025_03_26}, "server/discover 2026-07-28, initialize 2025-03-26"},
+	} {
+		c := nothing()
+		c.Revisions = tt.revs
+		var sent []string
+		near, far := jsonrpc.Pipe()
+		opened := make(chan error, 1)
+		go func() {
+			_, err := c.Connect(t.Context(), mcptest.Wire(near))
+			opened <- err
+		}()
+		p := &peer{t: t, conn: far}
+		for range strings.Count(tt.want, ",") + 1 {
+			m := p.read()
+			version, ok := m.ParamIn("_meta", "io.modelcontextprotocol/protocolVersion")
+			if !ok {
+				version, _ = m.Param("protocolVersion")
+			}
+			sent = append(sent, m.Method+" "+strings.Trim(string(version), `"`))
+			p.send(failure(m, mcp.CodeMethodNotFound, "")[0])
+		}
+		if frames := p.end(); len(frames) > 0 || strings.Join(sent, ", ") != tt.want {
+			t.Errorf("a client of %v sends %q and then %q, want %s", tt.revs, sent, frames, tt.want)
+		}
+		if err := <-opened; err == nil {
+			t.Errorf("a client of %v opens a session", tt.revs)
+		}
+	}
+}
+
+// INIT-25-022, -012: a client disconnects from a server that answers with a version that it
 // does not speak, and does not say that it is initialized.
 func TestVersionThatTheClientLacks(t *testing.T) {
 	for _, version := range []string{"2024-11-05", "2026-07-28", "1999-01-01", ""} {
@@ -111,7 +152,7 @@ func TestVersionThatTheClientLacks(t *testing.T) {
 }
 
 // server/discover needs nothing but _meta and has all its members (VER-26-003,
-// DISC-26-001, -002).
+// DISC-26-001 to -003).
 func TestDiscover(t *testing.T) {
 	p := rawClient(t, newWorkshop().Server)
 	p.send(modern(1, "server/discover", `{}`, ""))
@@ -122,12 +163,14 @@ func TestDiscover(t *testing.T) {
 		Capabilities      map[string]any
 		TTLMs             *int64
 		CacheScope        string
+		Meta              map[string]struct{ Name string } `json:"_meta"`
 	}
 	if err := json.Unmarshal(m.Result, &got); err != nil {
 		t.Fatalf("%s: %v", show(&m), err)
 	}
 	if got.ResultType != "complete" || !slices.Contains(got.SupportedVersions, mcp.V2026_07_28) || got.Capabilities["tools"] == nil ||
-		got.TTLMs == nil || *got.TTLMs < 0 || got.CacheScope != "public" && got.CacheScope != "private" {
+		got.TTLMs == nil || *got.TTLMs < 0 || got.CacheScope != "public" && got.CacheScope != "private" ||
+		got.Meta["io.modelcontextprotocol/serverInfo"].Name != "workshop" {
 		t.Errorf("got %s", show(&m))
 	}
 }
@@ -174,7 +217,7 @@ func TestRequestsStandAlone(t *testing.T) {
 }
 
 // What goes on over several requests is named by what the client sends with each, and
-// by nothing of the connection (BASE-26-029): an answer continues its call on another.
+// by nothing of the connection (BASE-26-029, -027): an answer continues its call on another.
 func TestStateIsNoPartOfAConnection(t *testing.T) {
 	s := one(func(ctx context.Context, _ struct{}) (string, error) {
 		v, err := mcp.Elicit[color](ctx, "Which?")

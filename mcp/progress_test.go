@@ -11,7 +11,7 @@ import (
 )
 
 // Progress names the token of a request that is being served, and none after the answer
-// (PROG-26-005, -006, -009).
+// (PROG-26-005 to -007, -009).
 func TestTokensComeBack(t *testing.T) {
 	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
 		t.Run(string(rev), func(t *testing.T) {

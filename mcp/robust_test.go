@@ -116,7 +116,7 @@ func TestStuckHandler(t *testing.T) {
 }
 
 // CANC-26: cancellation reaches the handler's context, with a cause, and nothing
-// more is sent for the call (STDIO-26-010).
+// more is sent for the call (STDIO-26-009, -010, CANC-26-010, -012).
 func TestCancel(t *testing.T) {
 	mcptest.LeakCheck(t)
 	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
@@ -139,7 +139,7 @@ func TestCancel(t *testing.T) {
 				t.Errorf("context.Cause = %v", cause)
 			}
 			<-w.late
-			// Malformed and unknown cancellations are ignored (CANC).
+			// Malformed and unknown cancellations are ignored (CANC-26-017).
 			p.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}`)
 			p.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}`)
 			p.send(`{"jsonrpc":"2.0","method":"notifications/cancelled"}`)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// BASE-26-015: no code of our own is between -32019 and -32000. -32002 is one of the
+// BASE-26-015, -016: no code of our own is between -32019 and -32000. -32002 is one of the
 // older revisions. What is compared with is not allocated.
 func TestNoCodeIsAllocated(t *testing.T) {
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {

@@ -158,7 +158,7 @@ func TestChildEchoes(t *testing.T) {
 	}
 }
 
-// STDIO-26, Shutdown: end of input, then TERM, then KILL, all bounded.
+// STDIO-26-011, INIT-25-016: end of input, then TERM, then KILL, all bounded.
 func TestClosingSequence(t *testing.T) {
 	for kind, least := range map[string]time.Duration{"deaf": eofGrace, "stubborn": eofGrace + termGrace} {
 		t.Run(kind, func(t *testing.T) {

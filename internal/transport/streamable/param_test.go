@@ -90,6 +90,7 @@ func TestParamsMirrored(t *testing.T) { // HTTP-26-034, -047 to -056, -057
 			}
 		})
 	}
+	// HTTP-26-065
 	if err := CheckParams(http.Header{"Mcp-Param-N": {"42.0"}}, ps, json.RawMessage(`{"o":{"n":42}}`)); err != nil {
 		t.Errorf("42.0 for 42: %v", err)
 	}
