@@ -113,6 +113,15 @@ type HTTPConfig struct {
 	// KeepAlive is the interval of comments on quiet event streams. Zero: 15 seconds.
 	KeepAlive time.Duration
 
+	// Events keeps what calls of legacy sessions send on event streams, so that a client
+	// whose connection broke can resume with Last-Event-ID. Nil: in memory, at most
+	// 64 MiB and 5 minutes.
+	Events EventStore
+
+	// Retry is how long a client of 2025-11-25 waits before it comes back to a stream
+	// that was closed. Zero: 1 second.
+	Retry time.Duration
+
 	// Principal names who was authenticated, by middleware in front of the server.
 	// Sessions and requestState belong to it. Nil: nobody.
 	Principal func(*http.Request) string
@@ -243,9 +252,14 @@ func (s *Server) init() error {
 			SessionIdle:    orDefault(s.HTTP.SessionIdle, 30*time.Minute),
 			MaxSessions:    orDefault(s.HTTP.MaxSessions, 10_000),
 			KeepAlive:      orDefault(s.HTTP.KeepAlive, 15*time.Second),
+			Events:         s.HTTP.Events,
+			Retry:          orDefault(s.HTTP.Retry, time.Second),
 			Principal:      s.HTTP.Principal,
 			CheckHeaders:   s.checkHeaders,
 			Logger:         logger,
+		}
+		if s.http.Events == nil {
+			s.http.Events = new(streamable.MemoryEvents)
 		}
 		if s.OnFrame != nil {
 			s.http.Tap = func(string) engine.Tap { return s.tap() }

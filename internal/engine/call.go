@@ -106,6 +106,18 @@ func (c *Call) Emit(method string, params json.RawMessage) error {
 	return c.ex.Notify(method, params)
 }
 
+// A Releaser is an Exchange whose client can come back to a call: Release lets go of
+// the connection that carries it.
+type Releaser interface{ Release() }
+
+// Release lets go of the connection that carries the call, where the client can
+// come back for the answer.
+func (c *Call) Release() {
+	if x, ok := c.ex.(Releaser); ok {
+		x.Release()
+	}
+}
+
 // Redirect returns a call like c whose notifications go to f. What it asks and
 // remembers is c's.
 func (c *Call) Redirect(f func(method string, params json.RawMessage) error) *Call {
@@ -119,6 +131,12 @@ func (c *Call) Redirect(f func(method string, params json.RawMessage) error) *Ca
 type redirected struct {
 	Exchange
 	notify func(method string, params json.RawMessage) error
+}
+
+func (r redirected) Release() {
+	if x, ok := r.Exchange.(Releaser); ok {
+		x.Release()
+	}
 }
 
 func (r redirected) Notify(method string, params json.RawMessage) error {

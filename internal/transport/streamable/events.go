@@ -153,6 +153,10 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 
 	p := &response{server: s, w: w, tap: s.tap(sess.name)}
 	defer p.end()
+	if id := r.Header.Get("Last-Event-ID"); id != "" {
+		s.resume(ctx, p, sess, id)
+		return
+	}
 	if p.open() != nil {
 		return
 	}

@@ -112,19 +112,46 @@ func (s *Server) initialize(p *response, r *http.Request, msg *jsonrpc.Message, 
 // call serves one request of a session. It goes on when the connection breaks
 // (SHTTP-25-020).
 func (s *Server) call(p *response, r *http.Request, sess *session, msg *jsonrpc.Message) {
-	reply, ok := s.run(p, r, sess, msg)
+	st := s.newStream(p, sess)
+	if !st.primes || msg.Method != revision.MethodCall {
+		s.answer(st, r, sess, msg)
+		return
+	}
+	// The handler may let go of the connection while it works.
+	gone, done := make(chan struct{}), make(chan struct{})
+	p.gone = gone
+	s.keep(sess)
+	go func() { // it ends with the call, which Shutdown waits for
+		defer close(done)
+		defer s.done(sess)
+		s.answer(st, r, sess, msg)
+	}()
+	select {
+	case <-done:
+	case <-gone:
+	case <-r.Context().Done():
+		st.leave(p)
+	}
+}
+
+// answer runs a request and answers it on its stream.
+func (s *Server) answer(st *stream, r *http.Request, sess *session, msg *jsonrpc.Message) {
+	reply, ok := s.run(r, sess, msg, &legacyExchange{sess, st.send, st})
 	switch {
 	case errors.Is(reply.fault, ErrShutdown):
-		s.unavailable(p.w, msg.ID)
-	case errors.Is(reply.fault, ErrSessionEnded): // just now
-		web.RefuseID(p.w, http.StatusNotFound, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: reply.fault.Error()})
+		st.refuse(func(w http.ResponseWriter) { s.unavailable(w, msg.ID) })
 	case reply.fault != nil:
-		web.RefuseID(p.w, http.StatusBadRequest, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: reply.fault.Error()})
-	case !ok:
-		p.finish(http.StatusOK, false) // cancelled: an empty stream
+		status := http.StatusBadRequest
+		if errors.Is(reply.fault, ErrSessionEnded) { // just now
+			status = http.StatusNotFound
+		}
+		st.refuse(func(w http.ResponseWriter) {
+			web.RefuseID(w, status, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: reply.fault.Error()})
+		})
+	case !ok: // cancelled
+		st.finish(nil)
 	default:
-		// An error says that the connection is gone, and the answer with it.
-		p.reply(http.StatusOK, &reply.Reply)
+		st.finish(&reply.Reply)
 	}
 }
 
@@ -136,7 +163,7 @@ type outcome struct {
 
 // run runs one request of a session; false if the client cancelled it and wants
 // no answer.
-func (s *Server) run(p *response, r *http.Request, sess *session, msg *jsonrpc.Message) (outcome, bool) {
+func (s *Server) run(r *http.Request, sess *session, msg *jsonrpc.Message, x *legacyExchange) (outcome, bool) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	defer cancel(nil)
 	at := &run{cancel: cancel}
@@ -147,7 +174,7 @@ func (s *Server) run(p *response, r *http.Request, sess *session, msg *jsonrpc.M
 	if err := sess.begin(msg.ID, cancel); err != nil {
 		return outcome{fault: err}, false
 	}
-	reply := s.Engine.Legacy(ctx, sess.Session, msg, r.Header, &legacyExchange{p, sess})
+	reply := s.Engine.Legacy(ctx, sess.Session, msg, r.Header, x)
 	sess.over(msg.ID)
 	if ctx.Err() != nil && errors.Is(context.Cause(ctx), ErrCancelled) {
 		return outcome{}, false
@@ -157,12 +184,28 @@ func (s *Server) run(p *response, r *http.Request, sess *session, msg *jsonrpc.M
 
 // legacyExchange is the engine's way to what a legacy call may send.
 type legacyExchange struct {
-	*response
 	session *session
+	send    func(frame []byte) error
+	stream  *stream // nil for a call of a batch
+}
+
+// Notify sends a notification. A client that takes no event stream does without.
+func (x *legacyExchange) Notify(method string, params json.RawMessage) error {
+	if err := x.send(jsonrpc.AppendNotification(nil, method, params)); err != errNoEvents {
+		return err
+	}
+	return nil
 }
 
 func (x *legacyExchange) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	return x.session.ask(ctx, x.response, method, params)
+	return x.session.ask(ctx, x.send, method, params)
+}
+
+// Release lets go of the connection of the call.
+func (x *legacyExchange) Release() {
+	if x.stream != nil {
+		x.stream.release()
+	}
 }
 
 // delete ends a session (SHTTP-25-038).

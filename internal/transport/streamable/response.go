@@ -32,6 +32,10 @@ type response struct {
 	noEvents bool // the client does not take an event stream
 	noJSON   bool // the client does not take JSON
 
+	// gone is closed when the stream on this response has let go of it; nil if nobody
+	// waits for that. It belongs to the stream.
+	gone chan struct{}
+
 	mu       sync.Mutex
 	events   bool        // the response is an event stream; guarded by mu
 	finished bool        // nothing may be written any more; guarded by mu
@@ -103,18 +107,21 @@ func (p *response) send(frame []byte) error {
 		return errNoEvents
 	}
 	p.openLocked()
-	return p.event(frame)
+	return p.event("", frame)
 }
 
-// event writes one message. It is the one place where a frame becomes an event,
-// and so where event ids would be given out and frames kept for a resumption.
-func (p *response) event(frame []byte) error {
+// event writes one message, with the id under which it is kept, if it is.
+func (p *response) event(id string, frame []byte) error {
 	if p.tap != nil {
 		p.tap(true, frame)
 	}
 	b := web.GetBuffer()
 	defer web.PutBuffer(b)
-	*b = append(append(append(*b, "event: message\ndata: "...), frame...), "\n\n"...)
+	*b = append(*b, "event: message\n"...)
+	if id != "" {
+		*b = append(append(append(*b, "id: "...), id...), '\n')
+	}
+	*b = append(append(append(*b, "data: "...), frame...), "\n\n"...)
 	return p.write(*b)
 }
 
@@ -135,7 +142,7 @@ func (p *response) finish(status int, batch bool, frames ...[]byte) error {
 	}
 	if p.events {
 		for _, f := range frames {
-			if err := p.event(f); err != nil {
+			if err := p.event("", f); err != nil {
 				return err
 			}
 		}

@@ -51,6 +51,11 @@ type Server struct {
 	// means never.
 	KeepAlive time.Duration
 
+	// Events keeps what legacy calls send, for clients that come back; it must be set if
+	// a revision with sessions is served. Retry is the time after which they may.
+	Events EventStore
+	Retry  time.Duration
+
 	// Principal tells who was authenticated; nil: nobody ever is.
 	Principal func(*http.Request) string
 

@@ -54,6 +54,7 @@ func newServerOf(t testing.TB, revisions []*revision.Table, tools engine.Handler
 	}
 	e.Init()
 	return &streamable.Server{
+		Events: new(streamable.MemoryEvents), Retry: time.Second,
 		Engine: e, MaxBody: 1 << 20, MaxDepth: 128, KeepAlive: 15 * time.Second,
 		SessionIdle: 30 * time.Minute, MaxSessions: 100, Logger: e.Logger,
 	}
@@ -208,11 +209,11 @@ func (w *recorder) cut() {
 	w.fail = errors.New("connection reset")
 }
 
-// events returns the data of the events of a stream.
+// events returns the data of the events of a stream, those without any left out.
 func events(stream string) []string {
 	var out []string
 	for line := range strings.Lines(stream) {
-		if data, ok := strings.CutPrefix(line, "data: "); ok {
+		if data, ok := strings.CutPrefix(line, "data: "); ok && data != "\n" {
 			out = append(out, strings.TrimSuffix(data, "\n"))
 		}
 	}

@@ -35,6 +35,7 @@ type session struct {
 	calls   map[jsonrpc.ID]context.CancelCauseFunc // at work; guarded by mu
 	asked   map[jsonrpc.ID]chan *jsonrpc.Message   // our requests without an answer; guarded by mu
 	lastAsk int64                                  // guarded by mu
+	streams []*stream                              // that can be resumed, oldest first; guarded by mu
 	closed  error                                  // guarded by mu
 }
 
@@ -106,6 +107,13 @@ func (s *Server) use(id, principal string) *session {
 	}
 	sess.users++
 	return sess
+}
+
+// keep begins another use of a session in use.
+func (s *Server) keep(sess *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sess.users++
 }
 
 // done ends a use.
@@ -196,6 +204,7 @@ func (sess *session) end(cause error) {
 	}
 	sess.mu.Unlock()
 	sess.Session.Close(cause)
+	sess.dropStreams()
 }
 
 var errDuplicate = errors.New("a request with this id is already at work in the session; ids are used once")
@@ -260,9 +269,9 @@ func (sess *session) answer(msg *jsonrpc.Message) {
 	}
 }
 
-// ask sends a request of ours on the response of a call and waits for the answer,
+// ask sends a request of ours on the stream of a call and waits for the answer,
 // which comes by another POST.
-func (sess *session) ask(ctx context.Context, p *response, method string, params json.RawMessage) (json.RawMessage, error) {
+func (sess *session) ask(ctx context.Context, send func(frame []byte) error, method string, params json.RawMessage) (json.RawMessage, error) {
 	got := make(chan *jsonrpc.Message, 1)
 	sess.mu.Lock()
 	sess.lastAsk++
@@ -277,7 +286,7 @@ func (sess *session) ask(ctx context.Context, p *response, method string, params
 		delete(sess.asked, id)
 		sess.mu.Unlock()
 	}()
-	if err := p.send(jsonrpc.AppendRequest(nil, id, method, params)); err != nil {
+	if err := send(jsonrpc.AppendRequest(nil, id, method, params)); err != nil {
 		return nil, fmt.Errorf("ask the client: %w", err)
 	}
 	select {
@@ -288,7 +297,7 @@ func (sess *session) ask(ctx context.Context, p *response, method string, params
 		return msg.Result, nil
 	case <-ctx.Done():
 		note := id.AppendJSON([]byte(`{"requestId":`))
-		_ = p.Notify(revision.NoteCancelled, append(note, '}')) // a courtesy
+		_ = send(jsonrpc.AppendNotification(nil, revision.NoteCancelled, append(note, '}'))) // a courtesy
 		return nil, context.Cause(ctx)
 	}
 }

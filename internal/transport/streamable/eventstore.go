@@ -1,0 +1,106 @@
+package streamable
+
+import (
+	"bytes"
+	"container/list"
+	"context"
+	"sync"
+	"time"
+)
+
+// An EventStore keeps the events of the streams of legacy calls, so that a client
+// whose connection broke can go on where it was. Positions count from 1 within a stream
+// and come in order; names of streams are unguessable. Its methods are safe for several
+// goroutines.
+type EventStore interface {
+	// Append keeps an event, whose bytes it may not hold on to.
+	Append(ctx context.Context, stream string, position int64, event []byte) error
+	// After returns the events behind a position, in order. Those that are no longer
+	// kept are missing, oldest first; that is no error.
+	After(ctx context.Context, stream string, position int64) ([][]byte, error)
+	// Forget drops a stream, which may be unknown.
+	Forget(ctx context.Context, stream string) error
+}
+
+// Bounds of what a MemoryEvents keeps.
+const (
+	maxEventBytes = 64 << 20
+	maxEventAge   = 5 * time.Minute
+)
+
+// MemoryEvents is an [EventStore] in memory, of at most 64 MiB and 5 minutes; the
+// oldest events go first. The zero value is ready for use.
+type MemoryEvents struct {
+	mu      sync.Mutex
+	streams map[string][]*list.Element // in order of their positions; guarded by mu
+	all     list.List                  // of *keptEvent, oldest first; guarded by mu
+	bytes   int                        // guarded by mu
+}
+
+type keptEvent struct {
+	stream   string
+	position int64
+	event    []byte
+	at       time.Time
+}
+
+// size is what an event costs, about.
+func (k *keptEvent) size() int { return len(k.event) + 200 }
+
+// Append implements [EventStore].
+func (m *MemoryEvents) Append(_ context.Context, stream string, position int64, event []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := &keptEvent{stream, position, bytes.Clone(event), time.Now()}
+	if m.streams == nil {
+		m.streams = map[string][]*list.Element{}
+	}
+	m.streams[stream] = append(m.streams[stream], m.all.PushBack(k))
+	m.bytes += k.size()
+	m.prune(k.at)
+	return nil
+}
+
+// After implements [EventStore].
+func (m *MemoryEvents) After(_ context.Context, stream string, position int64) ([][]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.prune(time.Now())
+	var events [][]byte
+	for _, e := range m.streams[stream] {
+		if k := e.Value.(*keptEvent); k.position > position {
+			events = append(events, k.event)
+		}
+	}
+	return events, nil
+}
+
+// Forget implements [EventStore].
+func (m *MemoryEvents) Forget(_ context.Context, stream string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.streams[stream] {
+		m.bytes -= e.Value.(*keptEvent).size()
+		m.all.Remove(e)
+	}
+	delete(m.streams, stream)
+	return nil
+}
+
+// prune drops what is too old or too much; mu is held.
+func (m *MemoryEvents) prune(now time.Time) {
+	for e := m.all.Front(); e != nil; e = m.all.Front() {
+		k := e.Value.(*keptEvent)
+		if m.bytes <= maxEventBytes && now.Sub(k.at) < maxEventAge {
+			return
+		}
+		m.bytes -= k.size()
+		m.all.Remove(e)
+		// The oldest of all is the oldest of its stream.
+		if rest := m.streams[k.stream][1:]; len(rest) > 0 {
+			m.streams[k.stream] = rest
+		} else {
+			delete(m.streams, k.stream)
+		}
+	}
+}

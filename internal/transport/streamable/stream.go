@@ -1,0 +1,307 @@
+package streamable
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// maxStreams bounds the streams of one session that can still be resumed.
+const maxStreams = 64
+
+// polls is the first revision whose clients come back to a stream that the server
+// closed, and so get the event that primes them.
+const polls = "2025-11-25"
+
+// stream is what a legacy call sends before and with its answer. It outlives the
+// connection that carries it: what is sent meanwhile is kept, and a GET with
+// Last-Event-ID goes on with it (2025-11-25, basic/transports, Resumability and
+// Redelivery).
+//
+// A call that sends nothing but its answer has none: that goes out as JSON.
+type stream struct {
+	server  *Server
+	session *session
+	primes  bool // clients of the revision may be let go and come back
+
+	mu    sync.Mutex
+	conn  *response // carries the stream; nil while none does; guarded by mu
+	id    string    // empty until something is sent; guarded by mu
+	last  int64     // position of the newest event; guarded by mu
+	done  bool      // the answer is sent, or never will be; guarded by mu
+	ended chan struct{}
+}
+
+func (s *Server) newStream(p *response, sess *session) *stream {
+	return &stream{server: s, session: sess, conn: p, primes: sess.Peer.Revision.Name >= polls, ended: make(chan struct{})}
+}
+
+// eventID names a position of the stream.
+func (st *stream) eventID(position int64) string {
+	return st.id + "-" + strconv.FormatInt(position, 10)
+}
+
+// send sends one message, or keeps it for who comes back.
+func (st *stream) send(frame []byte) error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	switch {
+	case st.done:
+		return errFinished
+	case st.id == "" && st.conn == nil:
+		return ErrDisconnected // nobody has an id to come back with
+	case st.id == "" && st.conn.noEvents:
+		return errNoEvents
+	}
+	return st.sendLocked(frame)
+}
+
+func (st *stream) sendLocked(frame []byte) error {
+	st.beginLocked()
+	st.last++
+	kept := st.server.Events.Append(st.session.Context(), st.id, st.last, frame)
+	if kept != nil {
+		st.server.Logger.Error("event not kept for a client that comes back", "conn", st.session.name, "err", kept)
+	}
+	if st.conn != nil {
+		if err := st.conn.sendEvent(st.eventID(st.last), frame); err == nil {
+			return nil
+		}
+		st.leaveLocked()
+	}
+	return kept
+}
+
+// beginLocked makes the response an event stream with a name.
+func (st *stream) beginLocked() {
+	if st.id != "" {
+		return
+	}
+	st.id = rand.Text()
+	st.session.keepStream(st)
+	if st.primes {
+		// An error is noticed by what is sent next.
+		_ = st.conn.prime(st.eventID(0), st.server.Retry)
+	}
+}
+
+// leaveLocked lets go of the connection.
+func (st *stream) leaveLocked() {
+	if st.conn != nil {
+		st.conn.end()
+		st.conn.letGo()
+		st.conn = nil
+	}
+}
+
+// leave lets go of a connection, if it is still the one that carries the stream.
+func (st *stream) leave(p *response) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.conn == p {
+		st.leaveLocked()
+	}
+}
+
+// release lets go of the connection, if the client knows how to come back.
+func (st *stream) release() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if !st.primes || st.done || st.conn == nil || st.conn.noEvents {
+		return
+	}
+	st.beginLocked()
+	st.leaveLocked()
+}
+
+// finish sends the answer of the call, nil if it has none.
+func (st *stream) finish(r *engine.Reply) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.done {
+		return
+	}
+	defer close(st.ended)
+	defer func() { st.done = true }()
+	if st.id == "" {
+		switch {
+		case st.conn == nil: // its client is gone
+		case r == nil:
+			st.conn.finish(http.StatusOK, false) // cancelled: an empty stream
+		case st.conn.noJSON:
+			_ = st.sendLocked(r.Append(nil))
+		default:
+			st.conn.reply(http.StatusOK, r)
+		}
+	} else if r != nil {
+		_ = st.sendLocked(r.Append(nil)) // it was logged
+	}
+	st.leaveLocked()
+}
+
+// refuse answers a call that was not begun.
+func (st *stream) refuse(answer func(http.ResponseWriter)) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.conn != nil {
+		answer(st.conn.w)
+	}
+	st.done = true
+	close(st.ended)
+	st.leaveLocked()
+}
+
+// resume goes on with the stream on another connection, behind a position. It
+// returns false if events behind that are no longer kept.
+func (st *stream) resume(p *response, position int64) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if position > st.last {
+		return false
+	}
+	events, err := st.server.Events.After(st.session.Context(), st.id, position)
+	if err != nil {
+		st.server.Logger.Error("read the events of a stream", "conn", st.session.name, "err", err)
+	}
+	if int64(len(events)) != st.last-position {
+		return false
+	}
+	st.leaveLocked()
+	st.conn = p
+	if p.open() != nil {
+		st.leaveLocked()
+		return true
+	}
+	for i, frame := range events {
+		if p.sendEvent(st.eventID(position+1+int64(i)), frame) != nil {
+			st.leaveLocked()
+			return true
+		}
+	}
+	if st.done {
+		st.leaveLocked()
+	}
+	return true
+}
+
+// keepStream makes a stream known to who comes back; the oldest that are over make room.
+func (sess *session) keepStream(st *stream) {
+	sess.mu.Lock()
+	var gone []string
+	for i := 0; len(sess.streams) >= maxStreams && i < len(sess.streams); {
+		old := sess.streams[i]
+		select {
+		case <-old.ended:
+			gone = append(gone, old.id)
+			sess.streams = append(sess.streams[:i:i], sess.streams[i+1:]...)
+		default:
+			i++
+		}
+	}
+	sess.streams = append(sess.streams, st)
+	sess.mu.Unlock()
+	for _, id := range gone {
+		st.server.forget(id)
+	}
+}
+
+// forget drops what is kept of a stream.
+func (s *Server) forget(id string) {
+	if err := s.Events.Forget(context.Background(), id); err != nil {
+		s.Logger.Warn("events of a stream not dropped", "err", err)
+	}
+}
+
+// dropStreams forgets the streams of a session that is over.
+func (sess *session) dropStreams() {
+	sess.mu.Lock()
+	streams := sess.streams
+	sess.streams = nil
+	sess.mu.Unlock()
+	for _, st := range streams {
+		st.server.forget(st.id)
+	}
+}
+
+// find returns the stream and the position that an event id names, nil for none
+// of this session.
+func (sess *session) find(eventID string) (*stream, int64) {
+	id, after, ok := strings.Cut(eventID, "-")
+	position, err := strconv.ParseInt(after, 10, 64)
+	if !ok || err != nil || position < 0 || strconv.FormatInt(position, 10) != after {
+		return nil, 0
+	}
+	sess.mu.Lock()
+	defer sess.mu.Unlock()
+	for _, st := range sess.streams {
+		if st.id == id {
+			return st, position
+		}
+	}
+	return nil, 0
+}
+
+// resume serves a GET with Last-Event-ID: what the stream of that event has sent
+// since, and goes on with it to its end. Only messages of that stream are sent
+// (SHTTP-25-032).
+func (s *Server) resume(ctx context.Context, p *response, sess *session, eventID string) {
+	st, position := sess.find(eventID)
+	gone := make(chan struct{})
+	p.gone = gone
+	if st == nil || !st.resume(p, position) {
+		web.Refuse(p.w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "nothing is kept behind this Last-Event-ID; its stream cannot be resumed")
+		return
+	}
+	select {
+	case <-gone:
+	case <-ctx.Done():
+		st.leave(p)
+	}
+}
+
+// letGo has the handler of the connection return, if it waits for that.
+func (p *response) letGo() {
+	if p.gone != nil {
+		close(p.gone)
+		p.gone = nil
+	}
+}
+
+// prime makes the response an event stream that begins with an event without a
+// message, for its id and the time after which the client may come back.
+func (p *response) prime(id string, retry time.Duration) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.openLocked()
+	return p.write(primer(id, retry))
+}
+
+// primer is the event that a stream begins with (2025-11-25, basic/transports).
+func primer(id string, retry time.Duration) []byte {
+	b := append([]byte("id: "), id...)
+	b = append(b, "\nretry: "...)
+	b = strconv.AppendInt(b, retry.Milliseconds(), 10)
+	return append(b, "\ndata: \n\n"...)
+}
+
+// sendEvent writes one message as an event with an id.
+func (p *response) sendEvent(id string, frame []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.finished:
+		return errFinished
+	case p.err != nil:
+		return p.err
+	}
+	p.openLocked()
+	return p.event(id, frame)
+}
