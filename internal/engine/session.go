@@ -31,6 +31,7 @@ type Session struct {
 
 	mu      sync.Mutex
 	watches map[string]*watch // by URI; guarded by mu
+	lists   bool              // WatchLists was called; guarded by mu
 	closed  bool              // guarded by mu
 	ctx     context.Context   // of the session's own listens
 	cancel  context.CancelCauseFunc
@@ -157,6 +158,18 @@ func (s *Session) Listen(ctx context.Context, e *Engine, filter json.RawMessage,
 
 // ListChanges is the filter of the notifications that legacy clients get unasked.
 var ListChanges = json.RawMessage(`{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}`)
+
+// WatchLists has changes of lists told to Events from now on, until the session is
+// closed. A server that has no such events may still have those of single resources.
+func (s *Session) WatchLists(e *Engine) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.lists {
+		return
+	}
+	s.lists = true
+	s.wg.Go(func() { _ = s.Listen(s.ctx, e, ListChanges, s.Events, nil) })
+}
 
 // eventsOnly is an Exchange for a listen of a legacy session: the acknowledgement,
 // which such clients do not know, is turned into a call of ready.

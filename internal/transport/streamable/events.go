@@ -1,6 +1,7 @@
 package streamable
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,7 +9,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
@@ -23,16 +24,19 @@ const (
 type events struct {
 	mu        sync.Mutex
 	listeners []*listener // newest last; guarded by mu
-	backlog   [][]byte    // guarded by mu
+	backlog   []note      // guarded by mu
 	lost      int         // messages dropped from the backlog; guarded by mu
 }
 
 // listener is one open GET stream.
 type listener struct {
-	*response
-	wake chan struct{}           // it is the newest now; has room for one
-	stop context.CancelFunc      // ends its turn as the newest; guarded by mu of events
-	quit context.CancelCauseFunc // ends the stream
+	*stream
+	quit context.CancelCauseFunc // ends its connection
+}
+
+type note struct {
+	method string
+	frame  []byte
 }
 
 var (
@@ -42,7 +46,7 @@ var (
 
 // Notify sends a notification to the newest stream, or keeps it for the next.
 func (v *events) Notify(method string, params json.RawMessage) error {
-	v.deliver(jsonrpc.AppendNotification(nil, method, params))
+	v.deliver(note{method, jsonrpc.AppendNotification(nil, method, params)})
 	return nil
 }
 
@@ -51,83 +55,64 @@ func (v *events) Request(context.Context, string, json.RawMessage) (json.RawMess
 	return nil, errNoCall
 }
 
-func (v *events) deliver(frame []byte) {
+func (v *events) deliver(n note) {
 	for {
 		v.mu.Lock()
-		n := len(v.listeners)
-		if n == 0 {
-			v.keep(frame)
+		open := len(v.listeners)
+		if open == 0 {
+			v.keep(n)
 			v.mu.Unlock()
 			return
 		}
-		l := v.listeners[n-1]
+		l := v.listeners[open-1]
 		v.mu.Unlock()
-		if l.send(frame) == nil {
+		if l.send(n.frame) == nil {
 			return
 		}
 		v.leave(l) // its connection is gone; the one before it is next
 	}
 }
 
-// keep puts a message aside; mu is held.
-func (v *events) keep(frame []byte) {
+// keep puts a message aside; mu is held. That a thing has changed is worth saying once.
+func (v *events) keep(n note) {
+	switch n.method {
+	case revision.NoteToolsChanged, revision.NotePromptsChanged, revision.NoteResourcesChanged, revision.NoteResourceUpdated:
+		v.backlog = slices.DeleteFunc(v.backlog, func(old note) bool { return bytes.Equal(old.frame, n.frame) })
+	}
 	if len(v.backlog) == maxBacklog {
 		v.backlog = slices.Delete(v.backlog, 0, 1)
 		v.lost++
 	}
-	v.backlog = append(v.backlog, frame)
+	v.backlog = append(v.backlog, n)
 }
 
-// join makes l the newest stream.
-func (v *events) join(l *listener) {
+// join makes l the newest stream and returns what was kept for it. Lost is the number
+// of messages that there was no room for.
+func (v *events) join(l *listener) (backlog []note, lost int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if n := len(v.listeners); n > 0 && v.listeners[n-1].stop != nil {
-		v.listeners[n-1].stop()
-	}
 	if len(v.listeners) == maxListeners {
 		v.listeners[0].quit(errTooManyStreams)
 		v.listeners = slices.Delete(v.listeners, 0, 1)
 	}
 	v.listeners = append(v.listeners, l)
-	l.wake <- struct{}{}
+	backlog, lost = v.backlog, v.lost
+	v.backlog, v.lost = nil, 0
+	return backlog, lost
 }
 
 // leave takes l out; the newest of the others takes over.
 func (v *events) leave(l *listener) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	i := slices.Index(v.listeners, l)
-	if i < 0 {
-		return
-	}
-	v.listeners = slices.Delete(v.listeners, i, i+1)
-	if n := len(v.listeners); n > 0 && i == n {
-		select {
-		case v.listeners[n-1].wake <- struct{}{}:
-		default:
-		}
-	}
+	v.listeners = slices.DeleteFunc(v.listeners, func(o *listener) bool { return o == l })
 	l.quit(ErrDisconnected)
 }
 
-// begin starts the turn of l as the newest stream, false if another one is.
-// Lost is the number of messages that the backlog had no room for.
-func (v *events) begin(l *listener, stop context.CancelFunc) (backlog [][]byte, lost int, ok bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if n := len(v.listeners); n == 0 || v.listeners[n-1] != l {
-		return nil, 0, false
-	}
-	l.stop = stop
-	backlog, lost = v.backlog, v.lost
-	v.backlog, v.lost = nil, 0
-	return backlog, lost, true
-}
-
-// get opens an event stream for what belongs to no call, and serves it until the
-// client leaves, the session ends or the server shuts down (2025-11-25,
-// basic/transports, Listening for Messages from the Server).
+// get opens an event stream for what belongs to no call, or goes on with a stream
+// that broke off, until the client leaves, the stream or the session ends, or the
+// server shuts down (2025-11-25, basic/transports, Listening for Messages from the
+// Server, and Resumability and Redelivery).
 //
 // A stream that is not the newest stays open and gets nothing: closing it would
 // make a client that wants two of them open it again and again.
@@ -151,64 +136,34 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 	defer s.stop(at)
 	defer context.AfterFunc(sess.Context(), func() { cancel(ErrSessionEnded) })()
 
-	p := &response{server: s, w: w, tap: s.tap(sess.name)}
+	gone := make(chan struct{})
+	p := &response{server: s, w: w, tap: s.tap(sess.name), gone: gone}
 	defer p.end()
+	var st *stream
 	if id := r.Header.Get("Last-Event-ID"); id != "" {
-		s.resume(ctx, p, sess, id)
-		return
-	}
-	if p.open() != nil {
-		return
-	}
-	l := &listener{response: p, wake: make(chan struct{}, 1), quit: cancel}
-	sess.events.join(l)
-	defer sess.events.leave(l)
-	for {
-		select {
-		case <-l.wake:
-			s.listen(ctx, sess, l)
-		case <-ctx.Done():
+		var position int64
+		if st, position = sess.find(id); st == nil || !st.resume(p, position) {
+			web.Refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "nothing is kept behind this Last-Event-ID; its stream cannot be resumed")
 			return
 		}
-	}
-}
-
-// listen serves a stream for as long as it is the newest.
-func (s *Server) listen(ctx context.Context, sess *session, l *listener) {
-	turn, stop := context.WithCancel(ctx)
-	defer stop()
-	backlog, lost, ok := sess.events.begin(l, stop)
-	if !ok {
+	} else if st = s.newStream(p, sess, false); p.open() != nil {
 		return
 	}
-	if lost > 0 {
-		s.Logger.Warn("notifications dropped", "conn", sess.name, "count", lost)
+	defer st.leave(p)
+	if !st.ofCall {
+		l := &listener{st, cancel}
+		backlog, lost := sess.events.join(l)
+		defer sess.events.leave(l)
+		if lost > 0 {
+			s.Logger.Warn("notifications dropped", "conn", sess.name, "count", lost)
+		}
+		for _, n := range backlog {
+			sess.events.deliver(n)
+		}
+		sess.WatchLists(s.Engine)
 	}
-	for _, frame := range backlog {
-		sess.events.deliver(frame)
+	select {
+	case <-gone:
+	case <-ctx.Done():
 	}
-	err := sess.Listen(turn, s.Engine, engine.ListChanges, turnExchange{l, turn}, nil)
-	if err != nil && turn.Err() == nil {
-		// The server has no such events. Those of single resources may still come.
-		s.Logger.Debug("listen ended", "conn", sess.name, "err", err)
-	}
-	<-turn.Done()
-}
-
-// turnExchange sends on a stream while it is the newest, so that two streams never
-// carry the same event.
-type turnExchange struct {
-	*listener
-	turn context.Context
-}
-
-func (x turnExchange) Notify(method string, params json.RawMessage) error {
-	if err := x.turn.Err(); err != nil {
-		return err
-	}
-	return x.response.Notify(method, params)
-}
-
-func (x turnExchange) Request(context.Context, string, json.RawMessage) (json.RawMessage, error) {
-	return nil, errNoCall
 }

@@ -112,7 +112,7 @@ func (s *Server) initialize(p *response, r *http.Request, msg *jsonrpc.Message, 
 // call serves one request of a session. It goes on when the connection breaks
 // (SHTTP-25-020).
 func (s *Server) call(p *response, r *http.Request, sess *session, msg *jsonrpc.Message) {
-	st := s.newStream(p, sess)
+	st := s.newStream(p, sess, true)
 	if !st.primes || msg.Method != revision.MethodCall {
 		s.answer(st, r, sess, msg)
 		return

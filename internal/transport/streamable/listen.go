@@ -68,7 +68,12 @@ func (c *Client) listenLoop(settled func()) {
 			lastID, retry = events.LastID, events.Retry
 		} else if !transient(err) {
 			var he *engine.HTTPError
-			if !errors.As(err, &he) || he.Status != http.StatusMethodNotAllowed { // SHTTP-25-023
+			refused := errors.As(err, &he)
+			if refused && he.Status == http.StatusBadRequest && lastID != "" {
+				lastID = "" // what is behind it is no longer kept; what comes now is
+				continue
+			}
+			if !refused || he.Status != http.StatusMethodNotAllowed { // SHTTP-25-023
 				c.opts.Logger.Debug("event stream refused", "err", err)
 			}
 			return

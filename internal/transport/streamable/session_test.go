@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -285,7 +286,10 @@ func TestBrokenConnection(t *testing.T) {
 }
 
 // listHandler emits what is put on the channel to every listen that wants it.
-type listHandler struct{ topic chan string }
+type listHandler struct {
+	topic   chan string
+	updates atomic.Int64
+}
 
 func (l *listHandler) handle(ctx context.Context, c *engine.Call) (engine.Result, error) {
 	if c.Method != revision.MethodListen {
@@ -295,6 +299,10 @@ func (l *listHandler) handle(ctx context.Context, c *engine.Call) (engine.Result
 	for {
 		select {
 		case method := <-l.topic:
+			if method == revision.NoteResourceUpdated {
+				c.Emit(method, fmt.Appendf(nil, `{"uri":"a:%d"}`, l.updates.Add(1)))
+				continue
+			}
 			c.Emit(method, nil)
 		case <-ctx.Done():
 			return engine.Result{}, context.Cause(ctx)
@@ -302,10 +310,85 @@ func (l *listHandler) handle(ctx context.Context, c *engine.Call) (engine.Result
 	}
 }
 
+// A GET stream goes on behind the last event that its client saw; what could not be sent
+// is sent once, whether the client goes on or opens a new stream (SHTTP-25-025, -027, -032).
+func TestResumeGET(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &listHandler{topic: make(chan string)}
+		s := newServer(t, l.handle)
+		h := open(t, s, "2025-11-25")
+		w1, done1 := background(s, get(h...))
+		synctest.Wait()
+		for range 3 {
+			l.topic <- revision.NoteResourceUpdated
+		}
+		synctest.Wait()
+		ids := eventIDs(w1.text())
+		if len(ids) != 3 {
+			t.Fatalf("ids = %q", ids)
+		}
+		// The client saw the first only, and comes back before the server knows.
+		w2, done2 := background(s, get(append(h, "Last-Event-ID", ids[0])...))
+		if !finished(done1) {
+			t.Error("the old connection goes on")
+		}
+		l.topic <- revision.NoteResourceUpdated
+		synctest.Wait()
+		if got := uris(w2.messages()); got != "2 3 4" || len(w1.messages()) != 3 {
+			t.Errorf("resumed with %q", got)
+		}
+		w2.cut()
+		l.topic <- revision.NoteResourceUpdated // nobody takes it
+		if !finished(done2) {
+			t.Error("the broken connection goes on")
+		}
+		l.topic <- revision.NoteResourceUpdated
+		ids = eventIDs(w2.text())
+		w3, _ := background(s, get(append(h, "Last-Event-ID", ids[len(ids)-1])...))
+		synctest.Wait()
+		if got := uris(w3.messages()); got != "5 6" {
+			t.Errorf("resumed with %q", got)
+		}
+		// Streams that nobody comes back to make room.
+		var first string
+		for range 70 {
+			ctx, leave := context.WithCancel(t.Context())
+			w, done := background(s, get(h...).WithContext(ctx))
+			synctest.Wait()
+			l.topic <- revision.NoteResourceUpdated
+			synctest.Wait()
+			leave()
+			if !finished(done) {
+				t.Fatal("GET goes on without its client")
+			}
+			if first == "" {
+				first = eventIDs(w.text())[0]
+			}
+		}
+		if late := serve(s, get(append(h, "Last-Event-ID", first)...)); late.Code != 400 {
+			t.Errorf("status = %d, want 400 for a stream that was dropped", late.Code)
+		}
+		if err := s.Shutdown(t.Context()); err != nil {
+			t.Errorf("Shutdown = %v", err)
+		}
+	})
+}
+
+// uris returns the numbers of the resources that messages of a listHandler name.
+func uris(messages []string) string {
+	var out []string
+	for _, m := range messages {
+		_, after, _ := strings.Cut(m, `"a:`)
+		n, _, _ := strings.Cut(after, `"`)
+		out = append(out, n)
+	}
+	return strings.Join(out, " ")
+}
+
 // TestGET: SHTTP-25-024, -025, -027, -028.
 func TestGET(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &listHandler{make(chan string)}
+		l := &listHandler{topic: make(chan string)}
 		s := newServer(t, l.handle)
 		h := open(t, s, "2025-11-25")
 		ctx1, leave1 := context.WithCancel(t.Context())
@@ -338,19 +421,25 @@ func TestGET(t *testing.T) {
 			t.Fatal("GET goes on without its client")
 		}
 
-		// What happens to subscribed resources is kept for the next stream.
+		// What changes now is kept for the next stream, and that a list did is told once.
 		sub := serve(s, request(`{"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"a:b"}}`, h...))
 		if sub.Code != 200 || code(sub.Body.Bytes()) != 0 {
 			t.Fatalf("subscribe = %d %s", sub.Code, sub.Body)
 		}
-		for range 70 {
+		for range 63 {
+			l.topic <- "notifications/tools/list_changed"
+		}
+		for range 64 {
 			l.topic <- "notifications/resources/updated"
 		}
+		synctest.Wait()
+		l.topic <- "notifications/tools/list_changed"
+		l.topic <- "notifications/tools/list_changed"
 		synctest.Wait()
 		ctx3, leave3 := context.WithCancel(t.Context())
 		w3, done3 := background(s, get(h...).WithContext(ctx3))
 		synctest.Wait()
-		if got := w3.messages(); len(got) != 64 || !strings.Contains(got[0], "resources/updated") {
+		if got := w3.messages(); len(got) != 64 || !strings.Contains(got[0], `"a:2"`) || !strings.Contains(got[63], "tools/list_changed") {
 			t.Errorf("next stream has %d messages, want the last 64", len(got))
 		}
 		// A stream whose connection is gone hands on what it could not send.
@@ -375,7 +464,7 @@ func TestGET(t *testing.T) {
 
 func TestTooManyGETs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &listHandler{make(chan string)}
+		l := &listHandler{topic: make(chan string)}
 		s := newServer(t, l.handle)
 		h := open(t, s, "2025-11-25")
 		_, first := background(s, get(h...))
@@ -395,7 +484,7 @@ func TestTooManyGETs(t *testing.T) {
 
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &listHandler{make(chan string)}
+		l := &listHandler{topic: make(chan string)}
 		s := newServer(t, l.handle)
 		h := open(t, s, "2025-11-25")
 		ctx, leave := context.WithCancel(t.Context())
@@ -418,6 +507,9 @@ func TestKeepAlive(t *testing.T) {
 		time.Sleep(time.Minute)
 		if w.text() != before {
 			t.Error("comment after the end")
+		}
+		if err := s.Shutdown(t.Context()); err != nil {
+			t.Errorf("Shutdown = %v", err)
 		}
 	})
 }

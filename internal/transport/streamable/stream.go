@@ -4,14 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
-	"github.com/patchbay-dev/patchbay/internal/transport/web"
-	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // maxStreams bounds the streams of one session that can still be resumed.
@@ -21,27 +21,31 @@ const maxStreams = 64
 // closed, and so get the event that primes them.
 const polls = "2025-11-25"
 
-// stream is what a legacy call sends before and with its answer. It outlives the
-// connection that carries it: what is sent meanwhile is kept, and a GET with
-// Last-Event-ID goes on with it (2025-11-25, basic/transports, Resumability and
-// Redelivery).
+// stream is a stream of events of a session: what a legacy call sends before and with
+// its answer, or what belongs to no call. It outlives the connection that carries it: a
+// GET with Last-Event-ID goes on with it (2025-11-25, basic/transports, Resumability
+// and Redelivery). What a call sends meanwhile is kept; what belongs to no call goes
+// to another stream, or waits for one.
 //
 // A call that sends nothing but its answer has none: that goes out as JSON.
 type stream struct {
 	server  *Server
 	session *session
-	primes  bool // clients of the revision may be let go and come back
+	ofCall  bool
+	primes  bool // the client may be let go and comes back
 
-	mu    sync.Mutex
-	conn  *response // carries the stream; nil while none does; guarded by mu
-	id    string    // empty until something is sent; guarded by mu
-	last  int64     // position of the newest event; guarded by mu
-	done  bool      // the answer is sent, or never will be; guarded by mu
-	ended chan struct{}
+	mu   sync.Mutex
+	conn *response // carries the stream; nil while none does; guarded by mu
+	id   string    // empty until something is sent; guarded by mu
+	last int64     // position of the newest event; guarded by mu
+	done bool      // the answer is sent, or never will be; guarded by mu
+
+	quiet atomic.Bool // nothing will be sent unless a client comes back
 }
 
-func (s *Server) newStream(p *response, sess *session) *stream {
-	return &stream{server: s, session: sess, conn: p, primes: sess.Peer.Revision.Name >= polls, ended: make(chan struct{})}
+func (s *Server) newStream(p *response, sess *session, ofCall bool) *stream {
+	primes := ofCall && sess.Peer.Revision.Name >= polls
+	return &stream{server: s, session: sess, ofCall: ofCall, primes: primes, conn: p}
 }
 
 // eventID names a position of the stream.
@@ -66,16 +70,22 @@ func (st *stream) send(frame []byte) error {
 
 func (st *stream) sendLocked(frame []byte) error {
 	st.beginLocked()
+	sent := ErrDisconnected
+	if st.conn != nil {
+		if sent = st.conn.sendEvent(st.eventID(st.last+1), frame); sent != nil {
+			st.leaveLocked()
+		}
+	}
+	if sent != nil && !st.ofCall {
+		return sent
+	}
 	st.last++
 	kept := st.server.Events.Append(st.session.Context(), st.id, st.last, frame)
 	if kept != nil {
 		st.server.Logger.Error("event not kept for a client that comes back", "conn", st.session.name, "err", kept)
 	}
-	if st.conn != nil {
-		if err := st.conn.sendEvent(st.eventID(st.last), frame); err == nil {
-			return nil
-		}
-		st.leaveLocked()
+	if sent == nil {
+		return nil
 	}
 	return kept
 }
@@ -100,6 +110,7 @@ func (st *stream) leaveLocked() {
 		st.conn.letGo()
 		st.conn = nil
 	}
+	st.quiet.Store(st.done || !st.ofCall)
 }
 
 // leave lets go of a connection, if it is still the one that carries the stream.
@@ -129,8 +140,6 @@ func (st *stream) finish(r *engine.Reply) {
 	if st.done {
 		return
 	}
-	defer close(st.ended)
-	defer func() { st.done = true }()
 	if st.id == "" {
 		switch {
 		case st.conn == nil: // its client is gone
@@ -144,6 +153,7 @@ func (st *stream) finish(r *engine.Reply) {
 	} else if r != nil {
 		_ = st.sendLocked(r.Append(nil)) // it was logged
 	}
+	st.done = true
 	st.leaveLocked()
 }
 
@@ -155,7 +165,6 @@ func (st *stream) refuse(answer func(http.ResponseWriter)) {
 		answer(st.conn.w)
 	}
 	st.done = true
-	close(st.ended)
 	st.leaveLocked()
 }
 
@@ -165,7 +174,10 @@ func (st *stream) resume(p *response, position int64) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if position > st.last {
-		return false
+		if st.ofCall {
+			return false
+		}
+		position = st.last // it has what could not be told to have arrived
 	}
 	events, err := st.server.Events.After(st.session.Context(), st.id, position)
 	if err != nil {
@@ -176,6 +188,7 @@ func (st *stream) resume(p *response, position int64) bool {
 	}
 	st.leaveLocked()
 	st.conn = p
+	st.quiet.Store(st.done)
 	if p.open() != nil {
 		st.leaveLocked()
 		return true
@@ -192,17 +205,15 @@ func (st *stream) resume(p *response, position int64) bool {
 	return true
 }
 
-// keepStream makes a stream known to who comes back; the oldest that are over make room.
+// keepStream makes a stream known to who comes back; the oldest quiet ones make room.
 func (sess *session) keepStream(st *stream) {
 	sess.mu.Lock()
 	var gone []string
 	for i := 0; len(sess.streams) >= maxStreams && i < len(sess.streams); {
-		old := sess.streams[i]
-		select {
-		case <-old.ended:
+		if old := sess.streams[i]; old.quiet.Load() {
 			gone = append(gone, old.id)
-			sess.streams = append(sess.streams[:i:i], sess.streams[i+1:]...)
-		default:
+			sess.streams = slices.Delete(sess.streams, i, i+1)
+		} else {
 			i++
 		}
 	}
@@ -247,24 +258,6 @@ func (sess *session) find(eventID string) (*stream, int64) {
 		}
 	}
 	return nil, 0
-}
-
-// resume serves a GET with Last-Event-ID: what the stream of that event has sent
-// since, and goes on with it to its end. Only messages of that stream are sent
-// (SHTTP-25-032).
-func (s *Server) resume(ctx context.Context, p *response, sess *session, eventID string) {
-	st, position := sess.find(eventID)
-	gone := make(chan struct{})
-	p.gone = gone
-	if st == nil || !st.resume(p, position) {
-		web.Refuse(p.w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "nothing is kept behind this Last-Event-ID; its stream cannot be resumed")
-		return
-	}
-	select {
-	case <-gone:
-	case <-ctx.Done():
-		st.leave(p)
-	}
 }
 
 // letGo has the handler of the connection return, if it waits for that.
