@@ -9,11 +9,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 
+	"github.com/patchbay-dev/patchbay/internal/sqlitefile"
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 )
 
@@ -88,7 +87,7 @@ func open(ctx context.Context, o Options) (_ *database, err error) {
 	}
 	name, more := "file:/patchbay-"+rand.Text(), "vfs=memdb&"
 	if o.DB != "" {
-		if name, err = fileURI(o.DB); err != nil {
+		if name, err = sqlitefile.URI(o.DB); err != nil {
 			return nil, err
 		}
 		more = ""
@@ -140,17 +139,4 @@ func (db *database) close() error {
 		errs = append(errs, db.anchor.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// fileURI is a path as SQLite takes it in a URI, where "?" and "%" mean something.
-func fileURI(path string) (string, error) {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return "", fmt.Errorf("database %q: %w", path, err)
-	}
-	abs = filepath.ToSlash(abs)
-	if !strings.HasPrefix(abs, "/") {
-		abs = "/" + abs // C:/notes.db
-	}
-	return "file://" + (&url.URL{Path: abs}).EscapedPath(), nil
 }

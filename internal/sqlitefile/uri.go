@@ -1,0 +1,22 @@
+// Package sqlitefile names files as SQLite wants them named.
+package sqlitefile
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+)
+
+// URI is a path as SQLite takes it in a URI, where "?" and "%" mean something.
+func URI(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("database %q: %w", path, err)
+	}
+	abs = filepath.ToSlash(abs)
+	if !strings.HasPrefix(abs, "/") {
+		abs = "/" + abs // C:/notes.db
+	}
+	return "file://" + (&url.URL{Path: abs}).EscapedPath(), nil
+}

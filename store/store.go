@@ -1,0 +1,105 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/sqlitefile"
+	_ "modernc.org/sqlite" // the driver
+)
+
+// settings of the connection. A second process may hold the lock for 5 seconds.
+const settings = "_busy_timeout=5000&_journal_mode=WAL&_synchronous=NORMAL&_foreign_keys=1&_defensive=1&_error_rc=1&_pragma=trusted_schema(0)"
+
+// migrations make a new database, each from what the one before left. They are never
+// changed, only added to.
+var migrations = []string{
+	`CREATE TABLE events (
+		n        INTEGER PRIMARY KEY AUTOINCREMENT,
+		stream   TEXT    NOT NULL,
+		position INTEGER NOT NULL,
+		at       INTEGER NOT NULL, -- Unix time in milliseconds
+		event    BLOB    NOT NULL,
+		UNIQUE (stream, position)
+	)`,
+}
+
+// Store is an open database. Its methods are safe for several goroutines, and
+// several processes may have it open.
+type Store struct {
+	path string
+	db   *sql.DB
+
+	eventsOnce sync.Once
+	events     *Events
+}
+
+// Open opens the database in a file. It makes one where there is none, and brings that
+// of an older version of this package up to date; the folder must exist. That of a
+// newer version is an error.
+func Open(path string) (*Store, error) {
+	uri, err := sqlitefile.URI(path)
+	if err != nil {
+		return nil, err
+	}
+	// SQLite would make a file that everybody may read.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	db, err := sql.Open("sqlite", uri+"?"+settings)
+	if err != nil {
+		return nil, fmt.Errorf("store %q: %w", path, err)
+	}
+	db.SetMaxOpenConns(1) // SQLite has one writer at a time, and answers are short
+	s := &Store{path: path, db: db}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := s.migrate(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("store %q: %w", path, err), db.Close())
+	}
+	return s, nil
+}
+
+func (s *Store) migrate(ctx context.Context) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // does nothing after Commit
+	var version int
+	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return err
+	}
+	if version > len(migrations) {
+		return fmt.Errorf("it was made by a newer version (schema %d, this one knows %d); upgrade, or name another file", version, len(migrations))
+	}
+	if version == len(migrations) {
+		return nil
+	}
+	for _, m := range migrations[version:] {
+		if _, err := tx.ExecContext(ctx, m); err != nil {
+			return err
+		}
+	}
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", len(migrations))); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// Close closes the database. What is used after that fails.
+func (s *Store) Close() error {
+	if err := s.db.Close(); err != nil {
+		return fmt.Errorf("store %q: %w", s.path, err)
+	}
+	return nil
+}
