@@ -110,6 +110,12 @@ type HTTPConfig struct {
 	// [Server.WebSocket]. Zero: 10,000.
 	MaxSessions int
 
+	// Stateless serves clients of revisions before 2026-07-28 without sessions, for
+	// servers of many nodes: each request stands alone, GET and DELETE are refused, and
+	// what needs a session is not offered: questions fail, there are no log messages,
+	// subscriptions and list changes.
+	Stateless bool
+
 	// KeepAlive is the interval of comments on quiet event streams. Zero: 15 seconds.
 	KeepAlive time.Duration
 
@@ -252,6 +258,7 @@ func (s *Server) init() error {
 			SessionIdle:    orDefault(s.HTTP.SessionIdle, 30*time.Minute),
 			MaxSessions:    orDefault(s.HTTP.MaxSessions, 10_000),
 			KeepAlive:      orDefault(s.HTTP.KeepAlive, 15*time.Second),
+			Stateless:      s.HTTP.Stateless,
 			Events:         s.HTTP.Events,
 			Retry:          orDefault(s.HTTP.Retry, time.Second),
 			Principal:      s.HTTP.Principal,

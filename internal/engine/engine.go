@@ -186,6 +186,12 @@ func (e *Engine) Legacy(ctx context.Context, s *Session, msg *jsonrpc.Message, h
 	switch msg.Method {
 	case revision.MethodPing:
 		return Reply{ID: msg.ID, Result: json.RawMessage(`{}`)}
+	case revision.MethodSetLevel, revision.MethodSubscribe, revision.MethodUnsubscribe:
+		if s.loose {
+			return refuse(msg.ID, jsonrpc.CodeMethodNotFound, "%q needs a session, and this server has none", msg.Method)
+		}
+	}
+	switch msg.Method {
 	case revision.MethodSetLevel:
 		return s.setLevel(msg)
 	case revision.MethodSubscribe, revision.MethodUnsubscribe:

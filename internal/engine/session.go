@@ -24,6 +24,7 @@ type Session struct {
 	NoAsking bool
 
 	level atomic.Pointer[string] // of log messages
+	loose bool                   // made by Loose
 
 	// Events is where messages go that belong to no request. The transport sets
 	// it before the first request is served.
@@ -59,6 +60,17 @@ const maxWatches = 1000
 // The requested version is answered if it is served, else the newest legacy one
 // (INIT-25-009 to -011; 2026-07-28 is never negotiated this way, Q-12).
 func (e *Engine) Initialize(ctx context.Context, msg *jsonrpc.Message, principal string, header http.Header) (*Session, Reply) {
+	return e.initialize(ctx, msg, principal, header, false)
+}
+
+// Introduce answers initialize without opening a session. What needs one is not among
+// the capabilities.
+func (e *Engine) Introduce(ctx context.Context, msg *jsonrpc.Message, principal string, header http.Header) Reply {
+	_, reply := e.initialize(ctx, msg, principal, header, true)
+	return reply
+}
+
+func (e *Engine) initialize(ctx context.Context, msg *jsonrpc.Message, principal string, header http.Header, stateless bool) (*Session, Reply) {
 	latest := revision.Latest(e.Revisions, false)
 	if latest == nil {
 		// VER-26-008: name what is spoken here.
@@ -87,9 +99,36 @@ func (e *Engine) Initialize(ctx context.Context, msg *jsonrpc.Message, principal
 	if reply != nil {
 		return nil, *reply
 	}
+	if stateless {
+		return nil, Reply{ID: msg.ID, Result: initializeResult(t, withoutState(info), e.Info)}
+	}
 	s := &Session{Peer: p}
 	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	return s, Reply{ID: msg.ID, Result: initializeResult(t, info, e.Info)}
+}
+
+// Loose is the session of a single legacy request of a server without state: what the
+// client said in initialize is forgotten, so it cannot be asked anything and gets no
+// log messages.
+func (e *Engine) Loose(t *revision.Table, principal string) *Session {
+	s := &Session{Peer: &Peer{Revision: t, Principal: principal}, NoAsking: true, loose: true}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	return s
+}
+
+// withoutState takes out of a server's description what needs a session.
+func withoutState(discovered json.RawMessage) json.RawMessage {
+	caps, ok := jsonx.Lookup(discovered, "capabilities")
+	if !ok {
+		return discovered
+	}
+	caps = jsonx.Without(nil, caps, "logging", "tasks")
+	for _, name := range []string{"tools", "prompts", "resources"} {
+		if c, ok := jsonx.Lookup(caps, name); ok && jsonx.KindOf(c) == '{' {
+			caps = jsonx.With(nil, caps, name, jsonx.Without(nil, c, "listChanged", "subscribe"))
+		}
+	}
+	return jsonx.With(nil, discovered, "capabilities", caps)
 }
 
 // discover asks the handler what it offers; initialize is made of the answer (T-10).
@@ -128,8 +167,11 @@ func initializeResult(t *revision.Table, discovered, own json.RawMessage) json.R
 }
 
 // LogLevel is the least level of messages that the client wants: what it set, or
-// info, the server's choice before it did (LOG).
+// info, the server's choice before it did (LOG). Empty: none.
 func (s *Session) LogLevel() string {
+	if s.loose {
+		return ""
+	}
 	if l := s.level.Load(); l != nil {
 		return *l
 	}

@@ -19,7 +19,7 @@ func (s *Server) batch(p *response, r *http.Request, body []byte, version string
 	refuse := func(text string) {
 		web.Refuse(p.w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, text)
 	}
-	if r.Header.Get(headerSession) == "" {
+	if r.Header.Get(headerSession) == "" && !s.Stateless {
 		refuse("a body is one message; only sessions of 2025-03-26 have batches")
 		return
 	}

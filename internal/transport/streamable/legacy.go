@@ -16,7 +16,7 @@ import (
 
 // legacyPost serves one message without evidence of the modern era.
 func (s *Server) legacyPost(p *response, r *http.Request, msg *jsonrpc.Message, body []byte, version string) {
-	if msg.Method == revision.MethodInitialize && msg.Kind() == jsonrpc.KindRequest && r.Header.Get(headerSession) == "" {
+	if msg.Method == revision.MethodInitialize && msg.Kind() == jsonrpc.KindRequest && (s.Stateless || r.Header.Get(headerSession) == "") {
 		s.initialize(p, r, msg, body)
 		return
 	}
@@ -43,6 +43,9 @@ func (s *Server) legacyPost(p *response, r *http.Request, msg *jsonrpc.Message, 
 // session finds the session of a request and checks its version header
 // (SHTTP-25-037, -038, -044). It answers itself, and returns nil, if there is none.
 func (s *Server) session(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, version string) *session {
+	if s.Stateless && s.legacy() {
+		return s.loose(w, r, id, version)
+	}
 	key := r.Header.Get(headerSession)
 	if key == "" || !s.legacy() {
 		var e *jsonrpc.Error
@@ -73,7 +76,22 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, 
 	return sess
 }
 
-// initialize opens a session.
+// loose makes a session for one message of a server without sessions. Without a header
+// the revision is 2025-03-26 (SHTTP-25-043).
+func (s *Server) loose(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, version string) *session {
+	if version == "" {
+		version = "2025-03-26"
+	}
+	t := revision.Find(s.Engine.Revisions, version)
+	if t == nil || t.Modern { // a modern message names its version itself
+		web.RefuseID(w, http.StatusBadRequest, id, s.unsupported(version))
+		return nil
+	}
+	name := "request-" + strconv.FormatInt(s.names.Add(1), 10)
+	return &session{Session: s.Engine.Loose(t, s.principal(r)), name: name, users: 1, ended: true}
+}
+
+// initialize opens a session, if the server has any.
 func (s *Server) initialize(p *response, r *http.Request, msg *jsonrpc.Message, body []byte) {
 	at := &run{}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
@@ -84,13 +102,21 @@ func (s *Server) initialize(p *response, r *http.Request, msg *jsonrpc.Message, 
 	}
 	defer s.stop(at)
 	defer cancel(nil)
+	principal := s.principal(r)
+	if s.Stateless {
+		if p.tap = s.tap("request-" + strconv.FormatInt(s.names.Add(1), 10)); p.tap != nil {
+			p.tap(false, body)
+		}
+		reply := s.Engine.Introduce(ctx, msg, principal, r.Header)
+		p.reply(reply.Status(), &reply)
+		return
+	}
 	if wait, ok := s.reserve(); !ok {
 		p.w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)))
 		web.RefuseID(p.w, http.StatusServiceUnavailable, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInternal,
 			Message: "there are " + strconv.Itoa(s.MaxSessions) + " sessions, the most that this server allows (HTTPConfig.MaxSessions)"})
 		return
 	}
-	principal := s.principal(r)
 	es, reply := s.Engine.Initialize(ctx, msg, principal, r.Header)
 	if es == nil {
 		s.unreserve()

@@ -51,6 +51,9 @@ type Server struct {
 	// means never.
 	KeepAlive time.Duration
 
+	// Stateless serves legacy clients without sessions.
+	Stateless bool
+
 	// Events keeps what legacy calls send, for clients that come back; it must be set if
 	// a revision with sessions is served. Retry is the time after which they may.
 	Events EventStore
@@ -120,13 +123,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodPost:
 		s.post(w, r)
-	case r.Method == http.MethodGet && s.legacy() && r.Header.Get(headerSession) != "":
+	case r.Method == http.MethodGet && s.sessionful() && r.Header.Get(headerSession) != "":
 		s.get(w, r)
-	case r.Method == http.MethodDelete && s.legacy() && r.Header.Get(headerSession) != "":
+	case r.Method == http.MethodDelete && s.sessionful() && r.Header.Get(headerSession) != "":
 		s.delete(w, r)
 	default:
 		allow := "POST"
-		if s.legacy() {
+		if s.sessionful() {
 			allow = "POST, GET, DELETE"
 		}
 		w.Header().Set("Allow", allow)
@@ -140,6 +143,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // legacy tells whether any revision with sessions is served.
 func (s *Server) legacy() bool { return revision.Latest(s.Engine.Revisions, false) != nil }
+
+// sessionful tells whether any session can be opened.
+func (s *Server) sessionful() bool { return s.legacy() && !s.Stateless }
 
 func (s *Server) principal(r *http.Request) string {
 	if s.Principal == nil {

@@ -44,12 +44,15 @@ type stream struct {
 }
 
 func (s *Server) newStream(p *response, sess *session, ofCall bool) *stream {
-	primes := ofCall && sess.Peer.Revision.Name >= polls
+	primes := ofCall && sess.Peer.Revision.Name >= polls && !s.Stateless
 	return &stream{server: s, session: sess, ofCall: ofCall, primes: primes, conn: p}
 }
 
-// eventID names a position of the stream.
+// eventID names a position of the stream; empty if nobody can come back to it.
 func (st *stream) eventID(position int64) string {
+	if st.server.Stateless {
+		return ""
+	}
 	return st.id + "-" + strconv.FormatInt(position, 10)
 }
 
@@ -76,7 +79,7 @@ func (st *stream) sendLocked(frame []byte) error {
 			st.leaveLocked()
 		}
 	}
-	if sent != nil && !st.ofCall {
+	if sent != nil && !st.ofCall || st.server.Stateless {
 		return sent
 	}
 	st.last++
@@ -96,6 +99,9 @@ func (st *stream) beginLocked() {
 		return
 	}
 	st.id = rand.Text()
+	if st.server.Stateless {
+		return // nobody can come back to it
+	}
 	st.session.keepStream(st)
 	if st.primes {
 		// An error is noticed by what is sent next.
