@@ -1,14 +1,20 @@
 package streamable_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // dial makes a client of a server; both end with the test.
@@ -92,5 +98,45 @@ func TestRoundTrip(t *testing.T) {
 				t.Errorf("Call = %s, %v", raw, err)
 			}
 		})
+	}
+}
+
+// Each message of a client is a POST of its own that takes both answers (SHTTP-25-006,
+// -007, -008).
+func TestOnePOSTPerMessage(t *testing.T) {
+	s := newServer(t, nil)
+	var mu sync.Mutex
+	var methods []string
+	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == "POST" {
+			body, err := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			msg, bad := jsonrpc.Decode(body, jsonrpc.Limits{})
+			asJSON, asEvents := web.Accepts(r.Header)
+			if err != nil || bad != nil || !asJSON || !asEvents {
+				t.Errorf("POST of %q with %v: %v, %v", body, r.Header, err, bad)
+			}
+			mu.Lock()
+			methods = append(methods, msg.Method)
+			mu.Unlock()
+		}
+		s.ServeHTTP(w, r)
+	}))
+	t.Cleanup(hs.Close)
+	c := dial(t, hs.URL, streamable.ClientOptions{})
+	handshake(t, c, revision.V20250326) // which has batches
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if _, err := c.Call(t.Context(), &engine.Outgoing{Method: "tools/list"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	mu.Lock()
+	defer mu.Unlock()
+	if len(methods) != 22 {
+		t.Errorf("%d messages in %q", len(methods), methods)
 	}
 }

@@ -131,9 +131,13 @@ func open(t testing.TB, s http.Handler, version string, headers ...string) []str
 	return append(headers, "Mcp-Session-Id", id)
 }
 
+// TestLegacySession: SHTTP-25-010, -011, -034.
 func TestLegacySession(t *testing.T) {
 	s := newServer(t, nil)
 	h := open(t, s, "2025-11-25")
+	if id := h[len(h)-1]; strings.ContainsFunc(id, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
+		t.Errorf("session id = %q", id)
+	}
 	for _, body := range []string{
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
 		`{"jsonrpc":"2.0","id":99,"result":{}}`, // nobody asked
@@ -142,7 +146,18 @@ func TestLegacySession(t *testing.T) {
 			t.Errorf("POST %s = %d %q, want 202 without a body", body, w.Code, w.Body)
 		}
 	}
+	for _, body := range []string{
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		`{"jsonrpc":"2.0","id":99,"result":{}}`,
+	} {
+		if w := serve(s, request(body, "Mcp-Session-Id", "unknown")); w.Code != 404 {
+			t.Errorf("POST %s of no session = %d %q, want 404", body, w.Code, w.Body)
+		}
+	}
 	w := serve(s, request(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, h...))
+	if got := w.Header().Get("Content-Type"); got != "application/json" {
+		t.Errorf("the answer is %q", got)
+	}
 	if want := `{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`; w.Code != 200 || w.Body.String() != want {
 		t.Errorf("call = %d %s, want %s", w.Code, w.Body, want)
 	}

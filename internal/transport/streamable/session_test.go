@@ -385,7 +385,7 @@ func uris(messages []string) string {
 	return strings.Join(out, " ")
 }
 
-// TestGET: SHTTP-25-024, -025, -027, -028.
+// TestGET: SHTTP-25-001, -024, -025, -027, -028.
 func TestGET(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &listHandler{topic: make(chan string)}

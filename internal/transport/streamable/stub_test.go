@@ -413,7 +413,7 @@ func (b inbox) Question(_ context.Context, method string, _ json.RawMessage) (js
 
 // TestListening: the GET stream feeds the inbox, is opened again when it breaks, and
 // its questions are answered by POST. All that comes after initialize has the headers
-// of the session (INIT-25-013).
+// of the session (INIT-25-013, SHTTP-25-036, -041).
 func TestListening(t *testing.T) {
 	var mu sync.Mutex
 	var ids []string
