@@ -34,6 +34,11 @@ type Server struct {
 	// Instructions tell a model how to use the server.
 	Instructions string
 
+	// Extensions are the extensions that the server declares, by identifier
+	// ("com.example/audit"), with the settings object of each, {} for none.
+	// [Server.HandleMethod] serves their methods.
+	Extensions map[string]json.RawMessage
+
 	// Handler answers the requests in place of the server's own registry. It is how a
 	// gateway, or a [Session], is put behind a transport.
 	Handler Handler
@@ -69,6 +74,7 @@ type Server struct {
 	prompts   set[*promptEntry]
 	resources set[*resourceEntry]
 	templates set[*templateEntry]
+	methods   sync.Map // HandlerFunc by method of an extension
 	hub       hub
 
 	once     sync.Once
@@ -217,6 +223,9 @@ func (s *Server) init() error {
 		logger := s.Logger
 		if logger == nil {
 			logger = slog.New(slog.DiscardHandler)
+		}
+		if s.engErr = s.checkExtensions(); s.engErr != nil {
+			return
 		}
 		s.chain = HandlerFunc(s.dispatch)
 		if s.Handler != nil {
@@ -460,6 +469,9 @@ func (s *Server) dispatch(ctx context.Context, req *Request) (Result, error) {
 	case revision.MethodListen:
 		return s.listen(ctx, req)
 	}
+	if h := s.extension(req.Method); h != nil {
+		return h(ctx, req)
+	}
 	return nil, Errorf(CodeMethodNotFound, "no method %q", clip(req.Method))
 }
 
@@ -479,6 +491,7 @@ func (s *Server) discover() *ServerInfo {
 	if s.prompts.used() || s.templates.used() {
 		caps["completions"] = json.RawMessage(`{}`)
 	}
+	s.declareExtensions(caps)
 	names := revision.Names(s.eng.Revisions)
 	revs := make([]Revision, len(names))
 	for i, n := range names {

@@ -18,7 +18,7 @@ import (
 //
 // Sessions that this package opens are checked already.
 func Check(t testing.TB, rev mcp.Revision, fromClient bool, next func(mcp.Frame)) func(mcp.Frame) {
-	c := &checked{t: t, rev: rev, check: wirecheck.New(string(rev))}
+	c := &checked{t: t, rev: rev, check: newChecker(rev)}
 	t.Cleanup(c.close)
 	return func(f mcp.Frame) {
 		c.frame(f.Sent == fromClient, f.Data)
@@ -26,6 +26,17 @@ func Check(t testing.TB, rev mcp.Revision, fromClient bool, next func(mcp.Frame)
 			next(f)
 		}
 	}
+}
+
+// newChecker returns a checker that knows the official extensions too.
+func newChecker(rev mcp.Revision) *wirecheck.Checker {
+	c := wirecheck.New(string(rev))
+	c.Methods = []string{
+		"skills/list", "skills/get", "resources/directory/read",
+		"tasks/get", "tasks/update", "tasks/cancel", "notifications/tasks",
+	}
+	c.ResultTypes = []string{"task"}
+	return c
 }
 
 // checked reports invalid frames for as long as its test runs.
@@ -53,7 +64,7 @@ func (c *checked) frame(ofClient bool, data []byte) {
 	initialize := ofClient && bytes.Contains(data, []byte(`"method":"initialize"`))
 	if initialize && c.opening {
 		// Nobody answered: the client tries the same on another transport.
-		c.check = wirecheck.New(string(c.rev))
+		c.check = newChecker(c.rev)
 	}
 	c.opening = initialize || c.opening && ofClient
 	if err := c.check.Frame(ofClient, data); err != nil {

@@ -181,19 +181,25 @@ func Names(ts []*Table) []string {
 // Has tells whether a client of this revision may send the request. A method
 // that no revision knows is allowed too: it may belong to an extension.
 func (t *Table) Has(method string) bool {
-	if contains(core, method) || contains(t.edge, method) {
+	return contains(core, method) || contains(t.edge, method) || !Defines(method)
+}
+
+// Defines tells whether some revision defines the request, of a client or of a
+// server. The tasks of 2025-11-25 are counted as what they have become, an extension.
+func Defines(method string) bool {
+	if contains(core, method) {
 		return true
 	}
-	for _, o := range All {
-		if contains(o.edge, method) {
-			return false
+	for _, t := range All {
+		if contains(t.edge, method) {
+			return true
 		}
 	}
 	switch method {
 	case MethodElicit, MethodSample, MethodRoots:
-		return false
+		return true
 	}
-	return true
+	return false
 }
 
 // Code converts an error code of the inner form.

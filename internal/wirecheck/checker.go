@@ -8,6 +8,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,8 +18,9 @@ import (
 // Checker checks the frames of one connection. It may be used by several
 // goroutines at once, though frames must be handed over in their order.
 type Checker struct {
-	// Methods are the methods of extensions. Their messages are checked as
-	// envelopes only. Set before the first frame.
+	// Methods are the methods of extensions, beside those that carry the domain of
+	// a vendor, such as "com.example/audit". Their messages are checked as envelopes
+	// only. Set before the first frame.
 	Methods []string
 
 	// ResultTypes are values of resultType that extensions add; such results
@@ -35,6 +37,15 @@ type Checker struct {
 	tokens     [2]map[string]*work    // guarded by mu; by sender of the request: progress tokens
 	tasks      [2]map[string]string   // guarded by mu; by sender of the request: task to result type
 	listens    map[string]*listen     // guarded by mu; by id
+}
+
+// extension tells whether a method belongs to an extension.
+func (c *Checker) extension(method string) bool {
+	if slices.Contains(c.Methods, method) {
+		return true
+	}
+	vendor, _, ok := strings.Cut(strings.TrimPrefix(method, "notifications/"), "/")
+	return ok && strings.Contains(vendor, ".")
 }
 
 // request is what a response is held against.

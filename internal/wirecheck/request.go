@@ -1,7 +1,5 @@
 package wirecheck
 
-import "slices"
-
 // Keys of _meta by which a request of 2026-07-28 speaks for itself.
 const (
 	metaVersion      = "io.modelcontextprotocol/protocolVersion"
@@ -56,7 +54,7 @@ func (c *Checker) request(m *envelope) error {
 		return m.fault(s, "JSONRPCRequest", "/id", "BASE-26-005", "id of a request that is not answered yet")
 	case (pending || reused) && !s.modern:
 		return m.fault(s, "JSONRPCRequest", "/id", "BASE-25-002", "id used before in this session")
-	case !known && slices.Contains(c.Methods, method):
+	case !known && c.extension(method):
 		return nil
 	case !known && m.sender == server && s.modern:
 		return m.fault(s, "ServerRequest", "/method", "MRTR-26-001", "a server sends no requests, and this is %q", method)

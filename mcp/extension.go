@@ -1,0 +1,93 @@
+package mcp
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+)
+
+// HandleMethod has h answer a method of an extension, such as "skills/list", or
+// replaces what answered it. Middleware sees its requests like all others.
+//
+// The result is a [RawResult]. Toward callers of 2026-07-28 it gets what every
+// result has; where the extension wants ttlMs and cacheScope, h gives them. Whether
+// the caller opted in is for h to tell, by the capabilities of [CallFrom]; it
+// answers who did not with [CodeMissingCapability] or falls back, as the extension
+// says.
+//
+// The extension itself is declared in Server.Extensions. HandleMethod may be called at
+// any time. It panics if a revision of the protocol defines the method, or if it is
+// that of a notification.
+//
+// Specification: 2026-07-28, basic/versioning, Extension Negotiation.
+func (s *Server) HandleMethod(method string, h HandlerFunc) {
+	if method == "" || revision.Defines(method) || strings.HasPrefix(method, "notifications/") {
+		panic(fmt.Errorf("mcp: HandleMethod %q: not a method of an extension", method))
+	}
+	s.methods.Store(method, h)
+}
+
+// extension returns what answers a method of an extension, nil if nothing does.
+func (s *Server) extension(method string) HandlerFunc {
+	h, _ := s.methods.Load(method)
+	f, _ := h.(HandlerFunc)
+	return f
+}
+
+// checkExtensions tells what is wrong with Server.Extensions (VER-26-004).
+func (s *Server) checkExtensions() error {
+	for _, id := range slices.Sorted(maps.Keys(s.Extensions)) {
+		if !extensionID(id) {
+			return fmt.Errorf("mcp: Server.Extensions: %q is no extension identifier: use prefix/name, such as com.example/audit", clip(id))
+		}
+		settings := s.Extensions[id]
+		if err := jsonx.Valid(settings, s.limits.Depth); err != nil || jsonx.KindOf(settings) != '{' {
+			return fmt.Errorf("mcp: Server.Extensions %q: the settings must be a JSON object, {} for none", clip(id))
+		}
+	}
+	return nil
+}
+
+// declareExtensions adds the extensions to capabilities. Those of revisions before
+// 2026-07-28 are open objects, so they carry them too.
+func (s *Server) declareExtensions(caps Capabilities) {
+	if len(s.Extensions) > 0 {
+		caps["extensions"] = json.RawMessage(encode(s.Extensions))
+	}
+}
+
+// extensionID tells whether an identifier follows the rules of _meta keys with a
+// prefix: labels joined by dots, a slash, a name (2026-07-28, basic/index, _meta).
+func extensionID(id string) bool {
+	prefix, name, ok := strings.Cut(id, "/")
+	if !ok || !word(name, "-_.") {
+		return false
+	}
+	for label := range strings.SplitSeq(prefix, ".") {
+		if !word(label, "-") || !letter(label[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+// word tells whether s begins and ends with a letter or digit and has between them
+// only those and the characters of inner.
+func word(s, inner string) bool {
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case letter(c), '0' <= c && c <= '9':
+		case i == 0, i == len(s)-1, strings.IndexByte(inner, c) < 0:
+			return false
+		}
+	}
+	return s != ""
+}
+
+func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
