@@ -251,7 +251,7 @@ func (c *Client) openDuplex(ctx context.Context, conn Conn, key string, explain 
 func (c *Client) newSession() *Session {
 	s := &Session{
 		client: c, limits: c.Limits.withDefaults(), log: c.Logger,
-		events: make(chan Event, 256), subscribed: map[string]*subscription{}, parked: map[string]*parkedCall{}, tokens: map[string]*outgoingCall{}, headers: map[string][]streamable.ParamHeader{},
+		events: make(chan Event, 256), subscribed: map[string]*subscription{}, parked: map[string]*parkedCall{}, tokens: map[string]*outgoingCall{}, support: map[string]TaskSupport{}, headers: map[string][]streamable.ParamHeader{},
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -276,7 +276,7 @@ func (c *Client) implementation() Implementation {
 // capabilities declares what the client's fields can answer, in the form of the
 // newest revision.
 func (c *Client) capabilities() json.RawMessage {
-	caps := Capabilities{}
+	caps := Capabilities{"extensions": json.RawMessage(`{"` + revision.Tasks + `":{}}`)}
 	if c.OnElicit != nil {
 		caps["elicitation"] = json.RawMessage(`{"form":{},"url":{}}`)
 	}

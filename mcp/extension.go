@@ -56,8 +56,15 @@ func (s *Server) checkExtensions() error {
 // declareExtensions adds the extensions to capabilities. Those of revisions before
 // 2026-07-28 are open objects, so they carry them too (Q-21).
 func (s *Server) declareExtensions(caps Capabilities) {
-	if len(s.Extensions) > 0 {
-		caps["extensions"] = json.RawMessage(encode(s.Extensions))
+	all := maps.Clone(s.Extensions)
+	if s.taskTools() {
+		if all == nil {
+			all = map[string]json.RawMessage{}
+		}
+		all[revision.Tasks] = json.RawMessage(`{}`)
+	}
+	if len(all) > 0 {
+		caps["extensions"] = json.RawMessage(encode(all))
 	}
 }
 

@@ -38,6 +38,7 @@ type Tool struct {
 	OutputSchema json.RawMessage `json:"outputSchema,omitzero"`
 
 	Annotations *ToolAnnotations `json:"annotations,omitempty"`
+	Execution   ToolExecution    `json:"execution,omitzero"`
 	Icons       []Icon           `json:"icons,omitempty"`
 	Meta        Meta             `json:"_meta,omitempty"`
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"maps"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -26,7 +27,7 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	call := engine.From(ctx)
 	switch req.Method {
 	case revision.MethodDiscover:
-		return s.info, nil
+		return s.forwardInfo(), nil
 	case revision.MethodListen:
 		return s.forwardListen(ctx, call, req)
 	}
@@ -45,7 +46,12 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 		}
 		return RawResult(raw), nil
 	}
-	x.caps = forwardCapabilities(call.Peer.Capabilities)
+	x.caps = forwardCapabilities(call)
+	var handle *createTaskResult
+	x.onTask = func(_ context.Context, raw json.RawMessage) (json.RawMessage, error) {
+		handle = &createTaskResult{raw: raw}
+		return raw, nil
+	}
 	x.logLevel = call.LogLevel()
 	x.memo = call
 	if call.ProgressWanted() {
@@ -68,8 +74,22 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 		return nil, err
 	case err != nil:
 		return nil, s.forwardError(call, req.Method, publicError(err))
+	case handle != nil:
+		return handle, nil
 	}
 	return RawResult(raw), nil
+}
+
+// forwardInfo is what the server said of itself, without the tasks of 2025-11-25: its
+// calls are waited for.
+func (s *Session) forwardInfo() *ServerInfo {
+	if !s.info.Capabilities.Has("tasks") {
+		return s.info
+	}
+	info := *s.info
+	info.Capabilities = maps.Clone(info.Capabilities)
+	delete(info.Capabilities, "tasks")
+	return &info
 }
 
 // forwardError turns an error of the server into one for the caller in front.
@@ -95,14 +115,18 @@ func (s *Session) forwardError(call *engine.Call, method string, err error) erro
 
 // forwardParams removes from a request what belongs to the hop it came over.
 func forwardParams(params json.RawMessage) json.RawMessage {
-	params = jsonx.Without(nil, orObject(params), "inputResponses", "requestState")
+	params = jsonx.Without(nil, orObject(params), "inputResponses", "requestState", "task")
 	return withoutMeta(params, engine.MetaVersion, engine.MetaClientInfo, engine.MetaCapabilities, engine.MetaLogLevel,
 		engine.MetaServerInfo, engine.MetaSubscription, "progressToken", "io.modelcontextprotocol/related-task")
 }
 
 // forwardCapabilities declares to a modern server what the caller can answer (T-15).
-func forwardCapabilities(caps json.RawMessage) json.RawMessage {
-	caps = jsonx.Without(nil, orObject(caps), "tasks", "experimental")
+func forwardCapabilities(call *engine.Call) json.RawMessage {
+	caps := jsonx.Without(nil, orObject(call.Peer.Capabilities), "tasks", "experimental")
+	if call.TakesTask() && !call.Peer.Revision.Modern { // T-106
+		ext, _ := jsonx.Lookup(caps, "extensions")
+		caps = jsonx.With(nil, caps, "extensions", jsonx.With(nil, orObject(ext), revision.Tasks, []byte(`{}`)))
+	}
 	if e, ok := jsonx.Lookup(caps, "elicitation"); ok && len(e) == 2 {
 		caps = jsonx.With(nil, caps, "elicitation", []byte(`{"form":{}}`))
 	}

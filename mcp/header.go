@@ -34,13 +34,20 @@ func (s *Server) checkHeaders(msg *jsonrpc.Message, h http.Header) *jsonrpc.Erro
 	return streamable.CheckParams(h, t.headers, args)
 }
 
-// learn keeps which arguments of a tool travel in headers. A tool whose annotations
-// break the rules must not be used over HTTP (HTTP-26-046), which the error says.
-func (s *Session) learn(name string, schema json.RawMessage) error {
+// learn keeps what calls of a tool need to know: which arguments travel in headers, and
+// whether it must be a task. A tool whose annotations break the rules must not be used
+// over HTTP (HTTP-26-046), which the error says.
+func (s *Session) learn(t *Tool) error {
+	if s.rev.CoreTasks {
+		s.mu.Lock()
+		s.support[t.Name] = t.Execution.TaskSupport
+		s.mu.Unlock()
+	}
 	if !s.overHTTP || !s.rev.Modern {
 		return nil
 	}
-	headers, err := streamable.ParamHeaders(schema)
+	name := t.Name
+	headers, err := streamable.ParamHeaders(t.InputSchema)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil || len(headers) == 0 {
@@ -80,10 +87,5 @@ func (s *Session) relearn(ctx context.Context, method string, err error) bool {
 	if !s.overHTTP || method != revision.MethodCall || !errors.As(err, &rpc) || rpc.Code != CodeHeaderMismatch {
 		return false
 	}
-	for _, err := range s.Tools(ctx) {
-		if err != nil {
-			return false
-		}
-	}
-	return true
+	return s.relist(ctx)
 }

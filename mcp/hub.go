@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -27,12 +28,14 @@ type hub struct {
 type listener struct {
 	kinds map[Kind]bool   // list changes wanted
 	uris  map[string]bool // updates wanted
+	tasks map[string]bool // changes wanted
 
 	wake chan struct{} // capacity 1
 
 	mu      sync.Mutex
 	changed map[Kind]bool   // guarded by mu
 	updated map[string]bool // guarded by mu
+	moved   map[string]bool // tasks; guarded by mu
 }
 
 func (h *hub) add(l *listener) {
@@ -73,6 +76,16 @@ func (h *hub) updated(uri string) {
 	})
 }
 
+// taskChanged records that a task changed.
+func (h *hub) taskChanged(id string) {
+	h.each(func(l *listener) bool {
+		if l.tasks[id] {
+			l.moved[id] = true
+		}
+		return l.tasks[id]
+	})
+}
+
 func (h *hub) each(record func(*listener) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -89,16 +102,12 @@ func (h *hub) each(record func(*listener) bool) {
 	}
 }
 
-func (l *listener) take() (map[Kind]bool, []string) {
+func (l *listener) take() (kinds map[Kind]bool, uris, tasks []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	kinds, uris := l.changed, make([]string, 0, len(l.updated))
-	for u := range l.updated {
-		uris = append(uris, u)
-	}
-	slices.Sort(uris)
-	l.changed, l.updated = map[Kind]bool{}, map[string]bool{}
-	return kinds, uris
+	kinds, uris, tasks = l.changed, slices.Sorted(maps.Keys(l.updated)), slices.Sorted(maps.Keys(l.moved))
+	l.changed, l.updated, l.moved = map[Kind]bool{}, map[string]bool{}, map[string]bool{}
+	return kinds, uris, tasks
 }
 
 // ResourceUpdated tells subscribers that a resource has changed. It does not wait
@@ -111,6 +120,7 @@ type filter struct {
 	Prompts   bool     `json:"promptsListChanged,omitzero"`
 	Resources bool     `json:"resourcesListChanged,omitzero"`
 	URIs      []string `json:"resourceSubscriptions,omitempty"`
+	Tasks     []string `json:"taskIds,omitempty"` // extensions/tasks
 }
 
 // and returns what an acknowledgement leaves of a filter.
@@ -122,8 +132,10 @@ func (f filter) and(acknowledged json.RawMessage) filter {
 		return filter{}
 	}
 	a := w.Notifications
-	return filter{f.Tools && a.Tools, f.Prompts && a.Prompts, f.Resources && a.Resources,
-		slices.DeleteFunc(slices.Clone(f.URIs), func(u string) bool { return !slices.Contains(a.URIs, u) })}
+	both := func(asked, given []string) []string {
+		return slices.DeleteFunc(slices.Clone(asked), func(s string) bool { return !slices.Contains(given, s) })
+	}
+	return filter{f.Tools && a.Tools, f.Prompts && a.Prompts, f.Resources && a.Resources, both(f.URIs, a.URIs), both(f.Tasks, a.Tasks)}
 }
 
 // offered returns what a legacy server with these capabilities can honour of a filter.
@@ -134,6 +146,7 @@ func (f filter) offered(c Capabilities) filter {
 	if !c.Has("resources", "subscribe") {
 		f.URIs = nil
 	}
+	f.Tasks = nil
 	return f
 }
 
@@ -162,30 +175,41 @@ func (s *Server) listen(ctx context.Context, req *Request) (Result, error) {
 		return nil, Errorf(CodeInvalidParams, "%s: notifications: %v", req.Method, err)
 	}
 	const most = 10_000
-	if len(f.URIs) > most {
-		return nil, Errorf(CodeInvalidParams, "%s: %d resources at once, at most %d", req.Method, len(f.URIs), most)
+	if len(f.URIs) > most || len(f.Tasks) > most {
+		return nil, Errorf(CodeInvalidParams, "%s: %d resources and %d tasks at once, at most %d", req.Method, len(f.URIs), len(f.Tasks), most)
+	}
+	if f.Tasks != nil {
+		if call.Peer.Revision.Modern && !call.TakesTask() {
+			return nil, call.NeedsTask() // XTASK-26-035
+		}
+		f.Tasks = s.jobs.known(ctx, f.Tasks)
 	}
 	ack := func() error {
 		return call.Emit(revision.NoteAcknowledged, encode(struct {
 			Notifications filter `json:"notifications"`
 		}{f}))
 	}
-	if err := s.hub.listen(ctx, nil, f, ack, call.Emit); err != nil {
+	task := func(id string) json.RawMessage { return s.jobs.detailed(ctx, id) }
+	if err := s.hub.listen(ctx, nil, f, ack, call.Emit, task); err != nil {
 		return nil, err
 	}
 	return RawResult(`{}`), nil
 }
 
 // listen emits the changes that f asks for until ctx ends or over is closed (nil), or
-// emitting fails. Ack is called first, when nothing can be missed any more.
-func (h *hub) listen(ctx context.Context, over <-chan struct{}, f filter, ack func() error, emit func(method string, params json.RawMessage) error) error {
+// emitting fails. Ack is called first, when nothing can be missed any more. Task returns
+// the state of a task, nil for none; it is not used if f names none.
+func (h *hub) listen(ctx context.Context, over <-chan struct{}, f filter, ack func() error, emit func(method string, params json.RawMessage) error, task func(id string) json.RawMessage) error {
 	l := &listener{
 		kinds: map[Kind]bool{KindTool: f.Tools, KindPrompt: f.Prompts, KindResource: f.Resources},
-		uris:  map[string]bool{}, wake: make(chan struct{}, 1),
-		changed: map[Kind]bool{}, updated: map[string]bool{},
+		uris:  map[string]bool{}, tasks: map[string]bool{}, wake: make(chan struct{}, 1),
+		changed: map[Kind]bool{}, updated: map[string]bool{}, moved: map[string]bool{},
 	}
 	for _, u := range f.URIs {
 		l.uris[u] = true
+	}
+	for _, id := range f.Tasks {
+		l.tasks[id] = true
 	}
 	h.add(l)
 	defer h.remove(l)
@@ -208,7 +232,7 @@ func (h *hub) listen(ctx context.Context, over <-chan struct{}, f filter, ack fu
 		case <-ctx.Done():
 			return nil
 		}
-		kinds, uris := l.take()
+		kinds, uris, tasks := l.take()
 		for _, n := range changeNotes {
 			if kinds[n.kind] {
 				if err := emit(n.method, json.RawMessage(`{}`)); err != nil {
@@ -220,6 +244,13 @@ func (h *hub) listen(ctx context.Context, over <-chan struct{}, f filter, ack fu
 			params := append(jsonx.AppendString([]byte(`{"uri":`), u), '}')
 			if err := emit(revision.NoteResourceUpdated, params); err != nil {
 				return err
+			}
+		}
+		for _, id := range tasks {
+			if state := task(id); state != nil {
+				if err := emit(revision.NoteTask, state); err != nil {
+					return err
+				}
 			}
 		}
 	}

@@ -17,15 +17,26 @@ import (
 )
 
 // request sends a request of the API: questions are answered by the client's own
-// functions. Params are an object in the inner form; so is the result.
+// functions. Params are an object in the inner form; so is the result. A server that
+// makes a task of it is waited for.
 func (s *Session) request(ctx context.Context, method string, params json.RawMessage, opts []CallOption) (json.RawMessage, error) {
+	x, alive, end := s.outgoing(ctx, method, params, opts)
+	x.onTask = func(ctx context.Context, handle json.RawMessage) (json.RawMessage, error) {
+		return x.finishTask(ctx, handle, alive.touch)
+	}
+	raw, err := x.run(alive.ctx)
+	return raw, end(err)
+}
+
+// outgoing prepares a request of the API. End finishes it and turns its error into one
+// for the caller; it may be called more than once.
+func (s *Session) outgoing(ctx context.Context, method string, params json.RawMessage, opts []CallOption) (x *outgoingCall, alive *aliveness, end func(error) error) {
 	o := callOptions{idle: s.idle}
 	for _, f := range opts {
 		f(&o)
 	}
-	ctx, alive := s.idleTimer(ctx, o.idle)
-	defer alive.stop()
-	x := &outgoingCall{
+	alive = s.idleTimer(ctx, o.idle)
+	x = &outgoingCall{
 		s: s, method: method, params: params, caps: s.caps,
 		ask: func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
 			alive.pause()
@@ -52,11 +63,13 @@ func (s *Session) request(ctx context.Context, method string, params json.RawMes
 	if revision.Asks(method) && (o.progress != nil || o.idle > 0) {
 		x.token = json.RawMessage(strconv.FormatInt(s.nextToken.Add(1), 10))
 	}
-	raw, err := x.run(ctx)
-	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		err = context.Cause(ctx)
+	return x, alive, func(err error) error {
+		defer alive.stop()
+		if err != nil && alive.ctx.Err() != nil && errors.Is(err, alive.ctx.Err()) {
+			err = context.Cause(alive.ctx)
+		}
+		return publicError(err)
 	}
-	return raw, publicError(err)
 }
 
 func (o *callOptions) note(s *Session, method string, params json.RawMessage) {
@@ -82,18 +95,19 @@ func (o *callOptions) note(s *Session, method string, params json.RawMessage) {
 	}
 }
 
-// idleTimer returns a context that ends when nothing was heard for d.
-func (s *Session) idleTimer(ctx context.Context, d time.Duration) (context.Context, *aliveness) {
+// idleTimer returns what has a context that ends when nothing was heard for d.
+func (s *Session) idleTimer(ctx context.Context, d time.Duration) *aliveness {
 	ctx, cancel := context.WithCancelCause(ctx)
-	a := &aliveness{d: d, cancel: cancel}
+	a := &aliveness{ctx: ctx, d: d, cancel: cancel}
 	if d > 0 {
 		a.timer = time.AfterFunc(d, func() { cancel(errNoAnswer) })
 	}
-	return ctx, a
+	return a
 }
 
 // aliveness bounds the silence of a server during a call.
 type aliveness struct {
+	ctx    context.Context // of the call
 	d      time.Duration
 	cancel context.CancelCauseFunc
 	timer  *time.Timer // nil: no bound
@@ -144,6 +158,9 @@ type outgoingCall struct {
 	note     func(method string, params json.RawMessage)
 	memo     memo // of the call in front, nil if there is none
 
+	// onTask turns the handle of a task into the result. Nil: a task is no answer.
+	onTask func(ctx context.Context, handle json.RawMessage) (json.RawMessage, error)
+
 	noteMu sync.Mutex // orders what arrives on several streams
 	over   bool       // nothing more is told; guarded by noteMu
 }
@@ -181,9 +198,41 @@ func (x *outgoingCall) run(ctx context.Context) (json.RawMessage, error) {
 	if x.s.rev.Modern {
 		return x.rounds(ctx)
 	}
+	if x.requiresTask(ctx, nil) {
+		return x.asTask(ctx)
+	}
+	raw, err := x.plain(ctx, x.params)
+	if err != nil && x.requiresTask(ctx, err) {
+		return x.asTask(ctx)
+	}
+	return raw, err
+}
+
+// asTask makes a call to a server of 2025-11-25 that has to be a task, and waits for it
+// (T-104).
+func (x *outgoingCall) asTask(ctx context.Context) (json.RawMessage, error) {
+	raw, err := x.plain(ctx, jsonx.With(nil, x.params, "task", []byte(`{}`)))
+	if err != nil {
+		return nil, err
+	}
+	handle, err := coreHandle(raw)
+	if err != nil {
+		return nil, err
+	}
+	return x.finishTask(ctx, handle, func() {})
+}
+
+// bare is a further request on behalf of the call: what is asked and told meanwhile
+// belongs to the call.
+func (x *outgoingCall) bare() *outgoingCall {
+	return &outgoingCall{s: x.s, caps: x.caps, logLevel: x.logLevel, ask: x.ask, note: x.notify}
+}
+
+// plain makes one request to a legacy server.
+func (x *outgoingCall) plain(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 	out := &engine.Outgoing{
 		Method: x.method,
-		Params: x.s.rev.Params(x.method, x.legacyParams()),
+		Params: x.s.rev.Params(x.method, x.legacyParams(params)),
 		Token:  x.token,
 		Note:   x.notify,
 		Question: func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
@@ -209,15 +258,15 @@ func object(raw json.RawMessage, err error) (json.RawMessage, error) {
 	return raw, err
 }
 
-func (x *outgoingCall) legacyParams() json.RawMessage {
+func (x *outgoingCall) legacyParams(params json.RawMessage) json.RawMessage {
 	if x.token == nil {
-		return x.params
+		return params
 	}
-	meta, ok := jsonx.Lookup(x.params, "_meta")
+	meta, ok := jsonx.Lookup(params, "_meta")
 	if !ok {
 		meta = json.RawMessage(`{}`)
 	}
-	return jsonx.With(nil, x.params, "_meta", jsonx.With(nil, meta, "progressToken", x.token))
+	return jsonx.With(nil, params, "_meta", jsonx.With(nil, meta, "progressToken", x.token))
 }
 
 // modernParams puts the envelope of 2026-07-28 around params: who asks, what it
@@ -318,6 +367,11 @@ func (x *outgoingCall) rounds(ctx context.Context) (json.RawMessage, error) {
 			if x.memo != nil {
 				x.memo.Remember(memoRound+x.scope(), encode(kept))
 			}
+		case "task":
+			if x.method != revision.MethodCall || x.onTask == nil { // XTASK-26-003
+				return nil, fmt.Errorf("the server made a task of %q, where that is not allowed", x.method)
+			}
+			return x.onTask(ctx, inner(raw))
 		default:
 			return nil, fmt.Errorf("the server's result has the unknown type %q", clip(kind)) // BASE-26: invalid
 		}

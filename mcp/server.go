@@ -46,6 +46,7 @@ type Server struct {
 	Revisions []Revision // nil: all
 	HTTP      HTTPConfig
 	State     StateConfig
+	Tasks     TaskConfig
 	Limits    Limits
 
 	// Visible tells whether the caller of ctx may see and use a feature; nil: all.
@@ -76,6 +77,7 @@ type Server struct {
 	templates set[*templateEntry]
 	methods   sync.Map // HandlerFunc by method of an extension
 	hub       hub
+	jobs      *tasks // set by init
 
 	once     sync.Once
 	eng      *engine.Engine
@@ -258,6 +260,7 @@ func (s *Server) init() error {
 			OnPanic:   s.OnPanic,
 		}
 		s.eng.Init()
+		s.jobs = s.newTasks()
 		s.http = &streamable.Server{
 			Engine:         s.eng,
 			AllowedHosts:   s.HTTP.AllowedHosts,
@@ -314,7 +317,7 @@ func (s *Server) ServeStdio(ctx context.Context) error {
 		return err
 	}
 	defer restore()
-	err = s.Serve(ctx, conn)
+	err = s.serveCaller(ctx, conn, engine.Caller{Alone: true})
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	return errors.Join(err, s.Shutdown(end))
@@ -326,6 +329,10 @@ func (s *Server) Serve(ctx context.Context, conn Conn) error { return s.serve(ct
 
 // serve serves one connection of a principal, empty for nobody.
 func (s *Server) serve(ctx context.Context, conn Conn, principal string) error {
+	return s.serveCaller(ctx, conn, engine.Caller{Principal: principal})
+}
+
+func (s *Server) serveCaller(ctx context.Context, conn Conn, who engine.Caller) error {
 	if err := s.init(); err != nil {
 		conn.Close()
 		return err
@@ -349,7 +356,7 @@ func (s *Server) serve(ctx context.Context, conn Conn, principal string) error {
 		delete(s.conns, v)
 		s.connMu.Unlock()
 	}()
-	d := &duplex.Server{Engine: s.eng, MaxDepth: s.limits.Depth, Concurrent: s.limits.Concurrent, Principal: principal, Tap: s.tap(), Logger: s.eng.Logger, Drain: s.stopped}
+	d := &duplex.Server{Engine: s.eng, MaxDepth: s.limits.Depth, Concurrent: s.limits.Concurrent, Principal: who.Principal, Alone: who.Alone, Tap: s.tap(), Logger: s.eng.Logger, Drain: s.stopped}
 	err := d.Serve(ctx, conn)
 	if errors.Is(err, duplex.ErrShutdown) || errors.Is(err, errShutdown) {
 		return ErrClosed
@@ -439,6 +446,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		}
 		err = errors.Join(err, context.Cause(ctx))
 	}
+	err = errors.Join(err, s.jobs.close(ctx))
 	if s.OnShutdown != nil && s.started.Swap(false) {
 		err = errors.Join(err, s.OnShutdown(context.WithoutCancel(ctx)))
 	}
@@ -471,6 +479,9 @@ func (s *Server) dispatch(ctx context.Context, req *Request) (Result, error) {
 	}
 	if h := s.extension(req.Method); h != nil {
 		return h(ctx, req)
+	}
+	if revision.OfTasks(req.Method) {
+		return s.jobs.serve(ctx, req)
 	}
 	return nil, Errorf(CodeMethodNotFound, "no method %q", clip(req.Method))
 }

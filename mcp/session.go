@@ -50,11 +50,14 @@ type Session struct {
 	events chan Event // for Client.OnEvent; full: the event is dropped and logged
 	wg     sync.WaitGroup
 
+	farewells sync.WaitGroup // requests that tell the server to give up tasks
+
 	mu         sync.Mutex
 	subscribed map[string]*subscription            // by URI, on a legacy server; guarded by mu
 	parked     map[string]*parkedCall              // guarded by mu
 	tokens     map[string]*outgoingCall            // calls by progress token; guarded by mu
 	headers    map[string][]streamable.ParamHeader // by tool, as far as listed; guarded by mu
+	support    map[string]TaskSupport              // of tools of a server of 2025-11-25, as far as listed; guarded by mu
 	nextToken  atomic.Int64
 
 	closed bool // nothing more is started; guarded by mu
@@ -99,12 +102,19 @@ func (s *Session) Close() error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
+	t := time.NewTimer(closeGrace)
+	defer t.Stop()
+	told := make(chan struct{})
+	go func() { defer close(told); s.farewells.Wait() }()
+	select {
+	case <-told:
+	case <-t.C: // the server does not answer
+	}
 	err := s.wire.Close()
 	s.dropParked()
 	ended := make(chan struct{})
 	go func() { defer close(ended); s.wg.Wait() }()
-	t := time.NewTimer(closeGrace)
-	defer t.Stop()
+	t.Reset(closeGrace)
 	select {
 	case <-ended:
 	case <-t.C: // Client.OnEvent does not return; it is left behind
@@ -271,7 +281,7 @@ func (s *Session) Tools(ctx context.Context) iter.Seq2[*Tool, error] {
 	return func(yield func(*Tool, error) bool) {
 		for t, err := range listOf[Tool](ctx, s, revision.MethodTools, "tools") {
 			if t != nil {
-				if bad := s.learn(t.Name, t.InputSchema); bad != nil {
+				if bad := s.learn(t); bad != nil {
 					s.log.Warn("tool left out", "tool", clip(t.Name), "err", bad)
 					continue
 				}
@@ -396,7 +406,7 @@ func (s *Session) Watch(ctx context.Context, uris ...string) iter.Seq2[Event, er
 			ack := func(honoured filter) error {
 				return emit(revision.NoteAcknowledged, encode(map[string]filter{"notifications": honoured}))
 			}
-			ended <- s.listen(ctx, filter{true, true, true, uris}, ack, emit)
+			ended <- s.listen(ctx, filter{Tools: true, Prompts: true, Resources: true, URIs: uris}, ack, emit)
 		})
 		for {
 			select {
@@ -451,7 +461,7 @@ func (s *Session) listen(ctx context.Context, f filter, ack func(filter) error, 
 			context.AfterFunc(ctx, func() { s.unsubscribe(uri) })
 		}
 		return ack(f)
-	}, emit)
+	}, emit, nil)
 	if err == nil && ctx.Err() == nil {
 		err = s.Err()
 	}
@@ -464,7 +474,7 @@ func (s *Session) listenModern(ctx context.Context, f filter, ack func(filter) e
 	// arrive outside of any call.
 	var untagged sync.WaitGroup
 	untagged.Go(func() {
-		if err := s.hub.listen(ctx, nil, f, func() error { return nil }, emit); err != nil {
+		if err := s.hub.listen(ctx, nil, f, func() error { return nil }, emit, nil); err != nil {
 			cancel(err)
 		}
 	})

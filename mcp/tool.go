@@ -221,6 +221,14 @@ func (s *Server) callTool(ctx context.Context, req *Request) (Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if how := t.def.Execution; how.TaskSupport != "" || req.Param("task") != nil {
+		return s.callAsTask(ctx, how, args, t.run)
+	}
+	return t.run(ctx, args)
+}
+
+// run calls the tool; what it fails with is a result.
+func (t *toolEntry) run(ctx context.Context, args json.RawMessage) (Result, error) {
 	res, err := t.call(ctx, args)
 	if err != nil {
 		return toolFailure(ctx, err)

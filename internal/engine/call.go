@@ -29,7 +29,12 @@ type Peer struct {
 	Info         json.RawMessage // clientInfo, may be nil
 	Capabilities json.RawMessage // may be nil
 	Principal    string          // who was authenticated, empty for nobody
+	Alone        bool            // nobody else can reach the server: it is this peer's own
+	Stateless    bool            // nothing is known of it beyond its request
 }
+
+// Identified tells whether the peer can be told from others.
+func (p *Peer) Identified() bool { return p.Principal != "" || p.Alone }
 
 // An Exchange is a transport's half of one request: the way for messages that
 // belong to it. Its methods are safe for several goroutines.
@@ -55,6 +60,8 @@ type Call struct {
 	asker    asker
 	token    json.RawMessage // progress token, nil if the caller wants no progress
 	logLevel string          // empty: the caller wants no log messages
+	session  *Session        // nil for a modern caller
+	faults   map[string]error
 	tag      json.RawMessage // subscription id to put on notifications of a modern listen
 
 	mu   sync.Mutex
@@ -123,7 +130,7 @@ func (c *Call) Release() {
 func (c *Call) Redirect(f func(method string, params json.RawMessage) error) *Call {
 	return &Call{
 		Method: c.Method, Params: c.Params, Msg: c.Msg, Peer: c.Peer, Header: c.Header,
-		ex: redirected{c.ex, f}, asker: c.asker, token: c.token, logLevel: c.logLevel,
+		ex: redirected{c.ex, f}, asker: c.asker, token: c.token, logLevel: c.logLevel, session: c.session,
 	}
 }
 
@@ -157,6 +164,9 @@ func progressToken(msg *jsonrpc.Message) json.RawMessage {
 // Progress emits notifications/progress if the caller asked for it. A value that
 // does not grow is left out (PROG-26-004).
 func (c *Call) Progress(done, total float64, message string) {
+	if x, ok := c.ex.(*taskExchange); ok {
+		x.tell(done, total, message)
+	}
 	if c.token == nil {
 		return
 	}

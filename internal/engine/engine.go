@@ -197,7 +197,10 @@ func (e *Engine) Legacy(ctx context.Context, s *Session, msg *jsonrpc.Message, h
 	case revision.MethodSubscribe, revision.MethodUnsubscribe:
 		return s.subscription(ctx, e, msg)
 	}
-	c := &Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: s.Peer, Header: header, ex: ex, asker: &live{}, logLevel: s.LogLevel()}
+	if t.CoreTasks && revision.OfTasks(msg.Method) { // T-105 to T-107
+		return e.coreTask(ctx, s, msg, header, ex)
+	}
+	c := &Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: s.Peer, Header: header, ex: ex, asker: &live{}, logLevel: s.LogLevel(), session: s}
 	if s.NoAsking {
 		c.asker = nil
 	}
@@ -218,6 +221,10 @@ func (e *Engine) answer(ctx context.Context, c *Call, id jsonrpc.ID, res Result)
 			out = Reply{ID: id, Err: &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "internal error"}}
 		}
 	}()
+	if res.Task && !c.TakesTask() {
+		// XTASK-26-001: whoever stands behind the handler forgot whom it answers.
+		panic(fmt.Errorf("the handler of %q returned a task to a caller that takes none", c.Method))
+	}
 	if c.tag != nil {
 		// The end of a subscription carries its id and nothing else (SUB-26).
 		res = Result{JSON: append(append([]byte(`{"_meta":{"`+MetaSubscription+`":`), c.tag...), `}}`...), Meta: true}
@@ -231,6 +238,9 @@ func (e *Engine) answer(ctx context.Context, c *Call, id jsonrpc.ID, res Result)
 	}
 	return Reply{ID: id, Result: e.finish(c.Peer.Revision, c.Method, res)}
 }
+
+// Panicked reports a panic of a handler that works on behind its answer.
+func (e *Engine) Panicked(ctx context.Context, c *Call, v any) { e.panicked(ctx, c, v) }
 
 // run calls the handler behind the panic wall and under the time limit.
 func (e *Engine) run(ctx context.Context, c *Call) (res Result, err error) {

@@ -15,6 +15,10 @@ type Result struct {
 	Uses revision.Feature // what the result uses that older revisions may lack
 	Meta bool             // the object may have a _meta (implied by Uses == Unknown)
 
+	// Task says that the result is the handle of a task and not what the method
+	// promises.
+	Task bool
+
 	// Memo holds a result that is answered many times, such as a list. The engine
 	// keeps its final form per revision there.
 	Memo *Memo
@@ -54,6 +58,12 @@ func (e *Engine) finish(t *revision.Table, method string, r Result) json.RawMess
 		slot.Store(&b)
 		return b
 	}
+	if r.Task {
+		if !t.Modern {
+			return append(append([]byte(`{"task":`), revision.CoreTask(r.JSON)...), '}')
+		}
+		return e.envelope("", "task", r.JSON, false, false)
+	}
 	return e.convert(t, method, r.JSON, r.Uses, r.Meta || r.Uses == revision.Unknown)
 }
 
@@ -67,14 +77,14 @@ func (e *Engine) convert(t *revision.Table, method string, raw json.RawMessage, 
 		}
 		return raw
 	}
-	return e.envelope(method, raw, uses == revision.Unknown, meta)
+	return e.envelope(method, "complete", raw, uses == revision.Unknown, meta)
 }
 
 // envelope adds what every result of 2026-07-28 has: resultType, the server's
 // identity, and on cacheable results how long and for whom they are good.
-func (e *Engine) envelope(method string, raw json.RawMessage, foreign, meta bool) json.RawMessage {
+func (e *Engine) envelope(method, kind string, raw json.RawMessage, foreign, meta bool) json.RawMessage {
 	out := make([]byte, 0, len(raw)+len(e.tail)+64)
-	out = append(out, `{"resultType":"complete"`...)
+	out = append(append(append(out, `{"resultType":"`...), kind...), '"')
 	if foreign {
 		raw = jsonx.Without(nil, raw, "resultType")
 	}

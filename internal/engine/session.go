@@ -32,6 +32,7 @@ type Session struct {
 
 	mu      sync.Mutex
 	watches map[string]*watch // by URI; guarded by mu
+	claims  map[string]bool   // questions of tasks put to the client; guarded by mu
 	lists   bool              // WatchLists was called; guarded by mu
 	closed  bool              // guarded by mu
 	ctx     context.Context   // of the session's own listens
@@ -51,6 +52,12 @@ type watch struct {
 // since a server behind the handler may acknowledge more than once.
 func (w *watch) say(err error) { w.once.Do(func() { w.err = err; close(w.said) }) }
 
+// Caller is who opens a session, as its transport knows.
+type Caller struct {
+	Principal string
+	Alone     bool
+}
+
 // maxWatches bounds the resources one session may subscribe to.
 const maxWatches = 1000
 
@@ -59,18 +66,18 @@ const maxWatches = 1000
 //
 // The requested version is answered if it is served, else the newest legacy one
 // (INIT-25-009 to -011; 2026-07-28 is never negotiated this way, Q-12).
-func (e *Engine) Initialize(ctx context.Context, msg *jsonrpc.Message, principal string, header http.Header) (*Session, Reply) {
-	return e.initialize(ctx, msg, principal, header, false)
+func (e *Engine) Initialize(ctx context.Context, msg *jsonrpc.Message, who Caller, header http.Header) (*Session, Reply) {
+	return e.initialize(ctx, msg, who, header, false)
 }
 
 // Introduce answers initialize without opening a session. What needs one is not among
 // the capabilities.
-func (e *Engine) Introduce(ctx context.Context, msg *jsonrpc.Message, principal string, header http.Header) Reply {
-	_, reply := e.initialize(ctx, msg, principal, header, true)
+func (e *Engine) Introduce(ctx context.Context, msg *jsonrpc.Message, who Caller, header http.Header) Reply {
+	_, reply := e.initialize(ctx, msg, who, header, true)
 	return reply
 }
 
-func (e *Engine) initialize(ctx context.Context, msg *jsonrpc.Message, principal string, header http.Header, stateless bool) (*Session, Reply) {
+func (e *Engine) initialize(ctx context.Context, msg *jsonrpc.Message, who Caller, header http.Header, stateless bool) (*Session, Reply) {
 	latest := revision.Latest(e.Revisions, false)
 	if latest == nil {
 		// VER-26-008: name what is spoken here.
@@ -88,7 +95,7 @@ func (e *Engine) initialize(ctx context.Context, msg *jsonrpc.Message, principal
 		t = latest
 	}
 	// The session outlives its first message, whose bytes are reused.
-	p := &Peer{Revision: t, Principal: principal}
+	p := &Peer{Revision: t, Principal: who.Principal, Alone: who.Alone}
 	if raw, ok := msg.Param("capabilities"); ok && jsonx.KindOf(raw) == '{' {
 		p.Capabilities = append(json.RawMessage(nil), raw...)
 	}
@@ -100,18 +107,18 @@ func (e *Engine) initialize(ctx context.Context, msg *jsonrpc.Message, principal
 		return nil, *reply
 	}
 	if stateless {
-		return nil, Reply{ID: msg.ID, Result: initializeResult(t, withoutState(info), e.Info)}
+		return nil, Reply{ID: msg.ID, Result: initializeResult(p, withoutState(info), e.Info)}
 	}
 	s := &Session{Peer: p}
 	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	return s, Reply{ID: msg.ID, Result: initializeResult(t, info, e.Info)}
+	return s, Reply{ID: msg.ID, Result: initializeResult(p, info, e.Info)}
 }
 
 // Loose is the session of a single legacy request of a server without state: what the
 // client said in initialize is forgotten, so it cannot be asked anything and gets no
 // log messages.
 func (e *Engine) Loose(t *revision.Table, principal string) *Session {
-	s := &Session{Peer: &Peer{Revision: t, Principal: principal}, NoAsking: true, loose: true}
+	s := &Session{Peer: &Peer{Revision: t, Principal: principal, Stateless: true}, NoAsking: true, loose: true}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	return s
 }
@@ -122,7 +129,10 @@ func withoutState(discovered json.RawMessage) json.RawMessage {
 	if !ok {
 		return discovered
 	}
-	caps = jsonx.Without(nil, caps, "logging", "tasks")
+	caps = jsonx.Without(nil, caps, "logging")
+	if ext, ok := jsonx.Lookup(caps, "extensions"); ok {
+		caps = jsonx.With(nil, caps, "extensions", jsonx.Without(nil, ext, revision.Tasks))
+	}
 	for _, name := range []string{"tools", "prompts", "resources"} {
 		if c, ok := jsonx.Lookup(caps, name); ok && jsonx.KindOf(c) == '{' {
 			caps = jsonx.With(nil, caps, name, jsonx.Without(nil, c, "listChanged", "subscribe"))
@@ -146,7 +156,8 @@ func (e *Engine) discover(ctx context.Context, id jsonrpc.ID, p *Peer, header ht
 }
 
 // initializeResult converts what a server says of itself to the answer to initialize.
-func initializeResult(t *revision.Table, discovered, own json.RawMessage) json.RawMessage {
+func initializeResult(p *Peer, discovered, own json.RawMessage) json.RawMessage {
+	t := p.Revision
 	caps, ok := jsonx.Lookup(discovered, "capabilities")
 	if !ok {
 		caps = json.RawMessage(`{}`)
@@ -157,7 +168,11 @@ func initializeResult(t *revision.Table, discovered, own json.RawMessage) json.R
 	}
 	out := append([]byte(`{"protocolVersion":"`), t.Name...)
 	out = append(out, `","capabilities":`...)
-	out = append(out, t.ServerCapabilities(caps)...)
+	caps = t.ServerCapabilities(caps)
+	if tasks, ok := jsonx.Lookup(caps, "tasks"); ok && !p.Identified() {
+		caps = jsonx.With(nil, caps, "tasks", jsonx.Without(nil, tasks, "list")) // TASK-25-059
+	}
+	out = append(out, caps...)
 	out = append(out, `,"serverInfo":`...)
 	out = append(out, t.Implementation(info)...)
 	if text, ok := jsonx.Lookup(discovered, "instructions"); ok {

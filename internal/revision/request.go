@@ -47,6 +47,14 @@ func (t *Table) Notification(method string, params json.RawMessage) json.RawMess
 
 // ClientCapabilities converts what a client declares to what this revision can say.
 func (t *Table) ClientCapabilities(caps json.RawMessage) json.RawMessage {
+	if ext, ok := jsonx.Lookup(caps, "extensions"); ok && !t.Modern {
+		// What a client of 2025-11-25 asks as a task it says with each call.
+		if ext = jsonx.Without(nil, ext, Tasks); len(ext) > 2 {
+			caps = jsonx.With(nil, caps, "extensions", ext)
+		} else {
+			caps = jsonx.Without(nil, caps, "extensions")
+		}
+	}
 	if t.Lacks&Elicitation != 0 {
 		return dropAll(caps, "elicitation", "sampling")
 	}
@@ -73,6 +81,21 @@ func dropSettings(caps json.RawMessage, names ...string) json.RawMessage {
 
 // ServerCapabilities converts what a server declares to what this revision can say.
 func (t *Table) ServerCapabilities(caps json.RawMessage) json.RawMessage {
+	if t.Modern {
+		return caps
+	}
+	if ext, ok := jsonx.Lookup(caps, "extensions"); ok {
+		if _, ok := jsonx.Lookup(ext, Tasks); ok {
+			if ext = jsonx.Without(nil, ext, Tasks); len(ext) > 2 {
+				caps = jsonx.With(nil, caps, "extensions", ext)
+			} else {
+				caps = jsonx.Without(nil, caps, "extensions")
+			}
+			if t.CoreTasks {
+				caps = jsonx.With(nil, caps, "tasks", []byte(`{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`))
+			}
+		}
+	}
 	if t == V20241105 {
 		return jsonx.Without(nil, caps, "completions")
 	}

@@ -11,7 +11,7 @@ import (
 // the result uses; the input is returned as it is when nothing has to change.
 // What older peers get instead of what they lack is listed in docs/revisions.md.
 func (t *Table) Result(method string, raw json.RawMessage, uses Feature) json.RawMessage {
-	if uses&t.Lacks == 0 {
+	if uses&t.Lacks == 0 || t.Modern && method != MethodTools {
 		return raw
 	}
 	switch method {
@@ -93,6 +93,9 @@ func (t *Table) namedTool(raw json.RawMessage) json.RawMessage {
 	}
 	if t.Lacks&ToolAnnotations != 0 {
 		drop = append(drop, "annotations")
+	}
+	if t.Lacks&Execution != 0 {
+		drop = append(drop, "execution")
 	}
 	if len(drop) == 0 {
 		return raw

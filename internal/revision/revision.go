@@ -26,6 +26,7 @@ const (
 	RichForms                           // titled and multi-select enums, all defaults, mode, since 2025-11-25
 	SampleTools                         // tools and several blocks in sampling, since 2025-11-25
 	StructuredAny                       // structured results that are no object, since 2026-07-28
+	Execution                           // execution of tools, in 2025-11-25 alone
 
 	// Unknown marks JSON that nobody looked into: it may use anything.
 	Unknown Feature = 1<<32 - 1
@@ -51,6 +52,11 @@ const (
 	MethodElicit      = "elicitation/create"
 	MethodSample      = "sampling/createMessage"
 	MethodRoots       = "roots/list"
+	MethodTask        = "tasks/get"
+	MethodTaskUpdate  = "tasks/update"
+	MethodTaskCancel  = "tasks/cancel"
+	MethodTaskResult  = "tasks/result" // 2025-11-25; no handler sees it
+	MethodTasks       = "tasks/list"   // 2025-11-25
 )
 
 // Methods of notifications.
@@ -65,6 +71,8 @@ const (
 	NoteResourceUpdated  = "notifications/resources/updated"
 	NoteRootsChanged     = "notifications/roots/list_changed"
 	NoteAcknowledged     = "notifications/subscriptions/acknowledged"
+	NoteTask             = "notifications/tasks"
+	NoteTaskStatus       = "notifications/tasks/status" // 2025-11-25
 )
 
 // Error codes that differ between revisions.
@@ -91,6 +99,10 @@ type Table struct {
 	// MCP-Protocol-Version.
 	VersionHeader bool
 
+	// CoreTasks says that tasks are part of the protocol, in the form of 2025-11-25.
+	// The inner form is that of the extension [Tasks].
+	CoreTasks bool
+
 	// Lacks is what the inner form has and this revision has not.
 	Lacks Feature
 
@@ -110,7 +122,10 @@ var core = []string{
 	MethodResources, MethodTemplates, MethodRead, MethodComplete,
 }
 
-var legacyEdge = []string{MethodInitialize, MethodPing, MethodSetLevel, MethodSubscribe, MethodUnsubscribe}
+var (
+	legacyEdge = []string{MethodInitialize, MethodPing, MethodSetLevel, MethodSubscribe, MethodUnsubscribe}
+	taskEdge   = append([]string{MethodTask, MethodTaskCancel, MethodTaskResult, MethodTasks}, legacyEdge...)
+)
 
 // legacyCodes: what a client before 2026-07-28 never heard of becomes what the
 // base protocol has.
@@ -122,7 +137,7 @@ var legacyCodes = map[int]int{
 
 const (
 	lacksD = StructuredAny
-	lacksC = lacksD | Icons | ElicitURL | RichForms | SampleTools
+	lacksC = lacksD | Execution | Icons | ElicitURL | RichForms | SampleTools
 	lacksB = lacksC | ResourceLink | Structured | Titles | ContentMeta | LastModified | CompleteContext | Elicitation
 	lacksA = lacksB | Audio | ToolAnnotations | ProgressMessage
 )
@@ -132,9 +147,9 @@ var (
 	V20241105 = &Table{Name: "2024-11-05", Lacks: lacksA, edge: legacyEdge, codes: legacyCodes, index: 0}
 	V20250326 = &Table{Name: "2025-03-26", Lacks: lacksB, edge: legacyEdge, codes: legacyCodes, index: 1, Batches: true}
 	V20250618 = &Table{Name: "2025-06-18", Lacks: lacksC, edge: legacyEdge, codes: legacyCodes, index: 2, VersionHeader: true}
-	V20251125 = &Table{Name: "2025-11-25", Lacks: lacksD, edge: legacyEdge, codes: legacyCodes, index: 3, VersionHeader: true}
-	V20260728 = &Table{Name: "2026-07-28", Modern: true, index: 4, VersionHeader: true,
-		edge:  []string{MethodDiscover, MethodListen},
+	V20251125 = &Table{Name: "2025-11-25", Lacks: lacksD, edge: taskEdge, codes: legacyCodes, index: 3, VersionHeader: true, CoreTasks: true}
+	V20260728 = &Table{Name: "2026-07-28", Modern: true, index: 4, VersionHeader: true, Lacks: Execution,
+		edge:  []string{MethodDiscover, MethodListen, MethodTask, MethodTaskUpdate, MethodTaskCancel},
 		codes: map[int]int{CodeResourceNotFound: -32602, CodeURLRequired: -32603},
 	}
 )
@@ -225,6 +240,15 @@ func (t *Table) Cacheable(method string) bool {
 // Asks tells whether a result of a method may be input_required.
 func Asks(method string) bool {
 	return method == MethodCall || method == MethodPrompt || method == MethodRead
+}
+
+// OfTasks tells whether a request is about a task.
+func OfTasks(method string) bool {
+	switch method {
+	case MethodTask, MethodTaskUpdate, MethodTaskCancel, MethodTaskResult, MethodTasks:
+		return true
+	}
+	return false
 }
 
 func contains(list []string, s string) bool {

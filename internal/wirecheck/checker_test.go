@@ -30,7 +30,7 @@ func run(t *testing.T, revision string, tests []exchange) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := wirecheck.New(revision)
 			c.Methods = []string{"x/ext", "notifications/x"}
-			c.ResultTypes = []string{"task"}
+			c.ResultTypes = []string{"other"}
 			lines := strings.Split(strings.TrimSpace(tt.frames), "\n")
 			for i, line := range lines {
 				line = strings.TrimSpace(line)
@@ -277,7 +277,9 @@ func Test2026_07_28(t *testing.T) {
 		{"BASE-26-010", `> {RPC,"id":1,"method":"tools/call","params":{META,"name":"a"}}
 			< {RPC,"id":1,"result":{"resultType":"foo","content":[]}}`, "BASE-26-009"},
 		{"resultType of an extension", `> {RPC,"id":1,"method":"tools/call","params":{META,"name":"a"}}
-			< {RPC,"id":1,"result":{"resultType":"task","taskId":"t"}}`, ""},
+			< {RPC,"id":1,"result":{"resultType":"other","taskId":"t"}}`, ""},
+		{"task for who takes none", `> {RPC,"id":1,"method":"tools/call","params":{META,"name":"a"}}
+			< {RPC,"id":1,"result":{"resultType":"task","taskId":"t"}}`, "XTASK-26-001"},
 		{"caching is required", `> {RPC,"id":1,"method":"tools/list","params":{META}}
 			< {RPC,"id":1,"result":{"resultType":"complete","tools":[]}}`, "ListToolsResult|cacheScope|ttlMs"},
 		{"negative ttlMs", `> {RPC,"id":1,"method":"tools/list","params":{META}}

@@ -10,6 +10,8 @@ const (
 	metaSubscription = "io.modelcontextprotocol/subscriptionId"
 )
 
+const extTasks = "io.modelcontextprotocol/tasks"
+
 // request checks a request and remembers it.
 func (c *Checker) request(m *envelope) error {
 	method, _ := m.value["method"].(string)
@@ -100,7 +102,7 @@ func (c *Checker) requestRules(m *envelope, s *spec, def string, params any) err
 	if version := at(params, "_meta", metaVersion); c.fixed != nil && version != s.revision {
 		return m.fault(s, def, "/params/_meta/io.modelcontextprotocol~1protocolVersion", "META-26-006", "version %q", version)
 	}
-	if !rounds(m.value["method"]) {
+	if method := m.value["method"]; !rounds(method) && method != "tasks/update" {
 		for _, name := range []string{"inputResponses", "requestState"} {
 			if at(params, name) != nil {
 				return m.fault(s, def, "/params/"+name, "MRTR-26-002", "this request has no input rounds")

@@ -106,6 +106,11 @@ func (c *Checker) modernResult(m *envelope, s *spec, r *request, result any) err
 			return err
 		}
 		return c.inputRequired(m, s, r, result)
+	case kind == "task":
+		if r.method != "tools/call" || at(r.params, "_meta", metaCapabilities, "extensions", extTasks) == nil {
+			return m.fault(s, "CreateTaskResult", "/result/resultType", "XTASK-26-001", "a task for a request that did not declare %s", extTasks)
+		}
+		return s.validate("CreateTaskResult", m.pointer+"/result", result)
 	case slices.Contains(c.ResultTypes, kind):
 		return s.validate("Result", m.pointer+"/result", result)
 	default:

@@ -74,18 +74,40 @@ var specs = func() map[string]func() *spec {
 	return m
 }()
 
-// load reads an embedded schema. It panics on a fault in it: no input can
-// cause one.
-func load(revision string) *spec {
-	data, err := files.ReadFile("schemas/" + revision + ".json")
+// read reads an embedded schema. It panics on a fault in it: no input can cause one.
+func read(name string) map[string]any {
+	data, err := files.ReadFile("schemas/" + name + ".json")
 	if err != nil {
 		panic(err)
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
-		panic(fmt.Errorf("schema %s: %w", revision, err))
+		panic(fmt.Errorf("schema %s: %w", name, err))
 	}
-	doc := value.(map[string]any)
+	return value.(map[string]any)
+}
+
+// extend adds the definitions of the tasks extension; what it shares with the core is
+// the core's.
+func (s *spec) extend() {
+	for name, def := range read("ext-tasks")["$defs"].(map[string]any) {
+		if s.defs[name] == nil {
+			s.defs[name] = def
+		}
+	}
+}
+
+// tasks are the messages of the tasks extension.
+func (s *spec) tasks() {
+	s.requests[client]["tasks/get"] = "GetTaskRequest"
+	s.requests[client]["tasks/update"] = "UpdateTaskRequest"
+	s.requests[client]["tasks/cancel"] = "CancelTaskRequest"
+	s.notifications[server]["notifications/tasks"] = "TaskStatusNotification"
+}
+
+// load makes the spec of a revision.
+func load(revision string) *spec {
+	doc := read(revision)
 	s := &spec{
 		revision: revision, modern: revision >= rev2607,
 		url: "mcp:" + revision, compiled: make(map[string]*jsonschema.Schema),
@@ -95,10 +117,16 @@ func load(revision string) *spec {
 			s.defs, s.pointer = defs, "#/"+key+"/"
 		}
 	}
+	if s.modern {
+		s.extend()
+	}
 	correct(doc)
 	for sender, prefix := range []string{"Client", "Server"} {
 		s.requests[sender] = s.methods(prefix + "Request")
 		s.notifications[sender] = s.methods(prefix + "Notification")
+	}
+	if s.modern {
+		s.tasks()
 	}
 	s.errorsByCode = s.typedErrors()
 

@@ -45,9 +45,10 @@ func TestMethods(t *testing.T) {
 		rev2503: {legacy, ofServer},
 		rev2506: {legacy, all(ofServer, elicit)},
 		rev2511: {all(legacy, tasks), all(ofServer, elicit, tasks)},
-		rev2607: {all(modern, map[string]string{"server/discover": "DiscoverResult", "subscriptions/listen": "SubscriptionsListenResult"}), {}},
+		rev2607: {all(modern, map[string]string{"server/discover": "DiscoverResult", "subscriptions/listen": "SubscriptionsListenResult",
+			"tasks/get": "GetTaskResult", "tasks/update": "UpdateTaskResult", "tasks/cancel": "CancelTaskResult"}), {}},
 	}
-	notifications := map[string][2]int{rev2411: {4, 7}, rev2503: {4, 7}, rev2506: {4, 7}, rev2511: {5, 9}, rev2607: {1, 8}}
+	notifications := map[string][2]int{rev2411: {4, 7}, rev2503: {4, 7}, rev2506: {4, 7}, rev2511: {5, 9}, rev2607: {1, 9}}
 	for _, revision := range revisions {
 		s := specs[revision]()
 		for sender := range 2 {

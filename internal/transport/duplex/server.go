@@ -43,6 +43,7 @@ type Server struct {
 	MaxDepth   int // of JSON
 	Concurrent int // requests in flight on one connection
 	Principal  string
+	Alone      bool       // nobody else can reach the server: see [engine.Peer]
 	Tap        engine.Tap // may be nil
 	Logger     *slog.Logger
 
@@ -305,7 +306,7 @@ func (p *peer) opening(msg *jsonrpc.Message) bool {
 }
 
 func (p *peer) initialize(msg *jsonrpc.Message) {
-	sess, reply := p.s.Engine.Initialize(p.ctx, msg, p.s.Principal, nil)
+	sess, reply := p.s.Engine.Initialize(p.ctx, msg, engine.Caller{Principal: p.s.Principal, Alone: p.s.Alone}, nil)
 	if sess != nil {
 		sess.Events = &exchange{p: p}
 		p.mu.Lock()

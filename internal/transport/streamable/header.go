@@ -78,6 +78,8 @@ func nameParam(method string) string {
 		return "name"
 	case revision.MethodRead:
 		return "uri"
+	case revision.MethodTask, revision.MethodTaskUpdate, revision.MethodTaskCancel:
+		return "taskId" // extensions/tasks, Streamable HTTP: Routing Headers
 	}
 	return ""
 }

@@ -107,7 +107,7 @@ func (s *Server) initialize(p *response, r *http.Request, msg *jsonrpc.Message, 
 		if p.tap = s.tap("request-" + strconv.FormatInt(s.names.Add(1), 10)); p.tap != nil {
 			p.tap(false, body)
 		}
-		reply := s.Engine.Introduce(ctx, msg, principal, r.Header)
+		reply := s.Engine.Introduce(ctx, msg, engine.Caller{Principal: principal}, r.Header)
 		p.reply(reply.Status(), &reply)
 		return
 	}
@@ -117,7 +117,7 @@ func (s *Server) initialize(p *response, r *http.Request, msg *jsonrpc.Message, 
 			Message: "there are " + strconv.Itoa(s.MaxSessions) + " sessions, the most that this server allows (HTTPConfig.MaxSessions)"})
 		return
 	}
-	es, reply := s.Engine.Initialize(ctx, msg, principal, r.Header)
+	es, reply := s.Engine.Initialize(ctx, msg, engine.Caller{Principal: principal}, r.Header)
 	if es == nil {
 		s.unreserve()
 		p.reply(reply.Status(), &reply)

@@ -1,0 +1,258 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// coreTask is one request about a task in the form of 2025-11-25, served by a handler
+// that knows the form of the extension (T-105 to T-107, T-110).
+type coreTask struct {
+	e       *Engine
+	session *Session
+	id      jsonrpc.ID
+	header  http.Header
+	ex      Exchange
+	task    json.RawMessage // its id, as JSON
+	name    string          // its id
+}
+
+// pollTasks bounds how long a change of a task that nobody announces goes unnoticed.
+const pollTasks = 2 * time.Second
+
+func (e *Engine) coreTask(ctx context.Context, s *Session, msg *jsonrpc.Message, header http.Header, ex Exchange) Reply {
+	x := &coreTask{e: e, session: s, id: msg.ID, header: header, ex: ex}
+	var res json.RawMessage
+	var err error
+	if msg.Method == revision.MethodTasks {
+		res, err = x.list(ctx, msg)
+	} else {
+		x.task, _ = msg.Param("taskId") // TASK-25-036, -038: and nothing in _meta
+		if x.name, err = jsonx.Unquote(x.task); err != nil {
+			return refuse(msg.ID, jsonrpc.CodeInvalidParams, "%s: missing %q, a string", msg.Method, "taskId")
+		}
+		switch msg.Method {
+		case revision.MethodTask:
+			if res, err = x.get(ctx); err == nil {
+				res = revision.CoreTask(res)
+			}
+		case revision.MethodTaskCancel:
+			res, err = x.cancel(ctx)
+		default:
+			res, err = x.result(ctx)
+		}
+	}
+	if err != nil {
+		return e.failure(ctx, &Call{Method: msg.Method, Peer: s.Peer}, msg.ID, err)
+	}
+	return Reply{ID: msg.ID, Result: res}
+}
+
+// call asks the handler.
+func (x *coreTask) call(ctx context.Context, method string, params json.RawMessage, ex Exchange, faults map[string]error) (json.RawMessage, error) {
+	c := &Call{Method: method, Params: params, Msg: &jsonrpc.Message{ID: x.id, Method: method, Params: params},
+		Peer: x.session.Peer, Header: x.header, ex: ex, session: x.session, faults: faults}
+	res, err := x.e.run(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return res.JSON, nil
+}
+
+func (x *coreTask) params(more string) json.RawMessage {
+	return append(append(append([]byte(`{"taskId":`), x.task...), more...), '}')
+}
+
+func (x *coreTask) get(ctx context.Context) (json.RawMessage, error) {
+	return x.call(ctx, revision.MethodTask, x.params(""), nil, nil)
+}
+
+func (x *coreTask) list(ctx context.Context, msg *jsonrpc.Message) (json.RawMessage, error) {
+	if !x.session.Peer.Identified() {
+		// TASK-25-059: whoever is not identified would see the tasks of all others.
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "tasks are listed for callers with an identity only"}
+	}
+	params := []byte(`{}`)
+	if cursor, ok := msg.Param("cursor"); ok {
+		params = jsonx.With(nil, params, "cursor", cursor)
+	}
+	raw, err := x.call(ctx, revision.MethodTasks, params, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	tasks, _ := jsonx.Lookup(raw, "tasks")
+	out := []byte{'['}
+	for t := range jsonx.Elements(tasks) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, revision.CoreTask(t)...)
+	}
+	return jsonx.With(nil, raw, "tasks", append(out, ']')), nil
+}
+
+// cancel answers when the task is cancelled (TASK-25-046 to -048).
+func (x *coreTask) cancel(ctx context.Context) (json.RawMessage, error) {
+	task, err := x.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if status := taskStatus(task); terminal(status) {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the task is " + status + " already and cannot be cancelled"}
+	}
+	if _, err := x.call(ctx, revision.MethodTaskCancel, x.params(""), nil, nil); err != nil {
+		return nil, err
+	}
+	if task, err = x.get(ctx); err != nil {
+		return nil, err
+	}
+	if status := taskStatus(task); terminal(status) && status != "cancelled" {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the task became " + status + " before it could be cancelled"}
+	}
+	return revision.CoreTask(task), nil
+}
+
+// result answers when the task is over, and puts its questions to the client
+// meanwhile (TASK-25-031 to -035, T-107).
+func (x *coreTask) result(ctx context.Context) (json.RawMessage, error) {
+	ctx, stop := context.WithCancel(ctx)
+	news := make(chan struct{}, 1)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	wg.Go(func() {
+		filter := append(append([]byte(`{"notifications":{"taskIds":[`), x.task...), `]}}`...)
+		// A handler that announces nothing is polled.
+		_, _ = x.call(ctx, revision.MethodListen, filter, wakes(news), nil)
+	})
+	timer := time.NewTimer(pollTasks)
+	defer timer.Stop()
+	for {
+		task, err := x.get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		status := taskStatus(task)
+		if terminal(status) {
+			return x.outcome(status, task)
+		}
+		if requests, ok := jsonx.Lookup(task, "inputRequests"); ok {
+			for key, q := range jsonx.Members(requests) {
+				x.question(ctx, &wg, string(key), append(json.RawMessage(nil), q...))
+			}
+		}
+		timer.Reset(pollTasks)
+		select {
+		case <-news:
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// question puts a question to the client, unless another request does already.
+func (x *coreTask) question(ctx context.Context, wg *sync.WaitGroup, key string, q json.RawMessage) {
+	claim := x.name + "\x00" + key
+	if !x.session.claim(claim) {
+		return
+	}
+	wg.Go(func() {
+		raw, _ := jsonx.Lookup(q, "method")
+		method, _ := jsonx.Unquote(raw)
+		params, _ := jsonx.Lookup(q, "params")
+		params, err := x.session.Peer.Revision.Question(method, orObject(params))
+		var answer json.RawMessage
+		if err == nil {
+			answer, err = x.ex.Request(ctx, method, revision.WithRelatedTask(params, x.name)) // TASK-25-021
+		}
+		if ctx.Err() != nil {
+			x.session.unclaim(claim) // nobody answered; the next request asks again
+			return
+		}
+		responses := []byte(`,"inputResponses":{`)
+		faults := map[string]error{}
+		if err != nil {
+			faults[key] = err
+		} else {
+			responses = append(append(jsonx.AppendString(responses, key), ':'), orObject(answer)...)
+		}
+		// The handler is asked again soon, so an error shows there.
+		_, _ = x.call(ctx, revision.MethodTaskUpdate, x.params(string(append(responses, '}'))), nil, faults)
+	})
+}
+
+// outcome is what the request that became a task would have been answered.
+func (x *coreTask) outcome(status string, task json.RawMessage) (json.RawMessage, error) {
+	if result, ok := jsonx.Lookup(task, "result"); ok {
+		result = x.session.Peer.Revision.Result(revision.MethodCall, result, revision.Unknown)
+		return revision.WithRelatedTask(result, x.name), nil // TASK-25-040
+	}
+	if raw, ok := jsonx.Lookup(task, "error"); ok {
+		var e jsonrpc.Error
+		if err := jsonx.Unmarshal(raw, &e); err == nil {
+			return nil, &e // TASK-25-054
+		}
+	}
+	if status == "cancelled" {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "the task was cancelled"}
+	}
+	return nil, errors.New("the task is " + status + " and has no result")
+}
+
+// Faults are the errors that a client gave for answers to questions of a task, by key;
+// the form of the extension has no way to say them.
+func (c *Call) Faults() map[string]error { return c.faults }
+
+func taskStatus(task json.RawMessage) string {
+	raw, _ := jsonx.Lookup(task, "status")
+	status, _ := jsonx.Unquote(raw)
+	return status
+}
+
+func terminal(status string) bool {
+	return status == "completed" || status == "failed" || status == "cancelled"
+}
+
+// claim makes a question of a task that of one request of the session.
+func (s *Session) claim(question string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.claims[question] {
+		return false
+	}
+	if s.claims == nil {
+		s.claims = map[string]bool{}
+	}
+	s.claims[question] = true
+	return true
+}
+
+func (s *Session) unclaim(question string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.claims, question)
+}
+
+// wakes is an Exchange that tells of notifications, whatever they say.
+type wakes chan struct{}
+
+func (w wakes) Notify(string, json.RawMessage) error {
+	select {
+	case w <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (w wakes) Request(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+	return nil, errors.New("a subscription asks nothing")
+}

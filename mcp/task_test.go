@@ -1,0 +1,124 @@
+package mcp_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcptest"
+)
+
+// answeringYes is a client that confirms all it is asked.
+func answeringYes() *mcp.Client {
+	return &mcp.Client{Name: "c", OnElicit: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"confirm": true}}, nil
+	}}
+}
+
+func quick() mcp.TaskConfig { return mcp.TaskConfig{Poll: 10 * time.Millisecond} }
+
+// taskServer has tools of each kind of task support.
+func taskServer() *mcp.Server {
+	s := &mcp.Server{Name: "s", Version: "1", Tasks: quick()}
+	twice := func(ctx context.Context, _ struct{}) (string, error) {
+		mcp.Progress(ctx, 1, 3, "asking")
+		for _, q := range []string{"first?", "second?"} {
+			ok, err := mcp.Confirm(ctx, q)
+			if errors.Is(err, mcp.ErrNotSupported) {
+				break // 2024-11-05 and 2025-03-26 have no elicitation
+			}
+			if err != nil || !ok {
+				return "", errors.Join(err, errors.New("not confirmed"))
+			}
+		}
+		return "done", nil
+	}
+	for name, how := range map[string]mcp.ToolExecution{
+		"optional": {TaskSupport: mcp.TaskOptional},
+		"required": {TaskSupport: mcp.TaskRequired},
+		"never":    {},
+	} {
+		mcp.AddTool(s, mcp.Tool{Name: name, Execution: how}, twice)
+	}
+	mcp.AddTool(s, mcp.Tool{Name: "late", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional, OnRelease: true}},
+		func(ctx context.Context, in struct{}) (string, error) {
+			if ok, err := mcp.Confirm(ctx, "before?"); err != nil && !errors.Is(err, mcp.ErrNotSupported) || err == nil && !ok {
+				return "", errors.Join(err, errors.New("not confirmed"))
+			}
+			mcp.Release(ctx)
+			return twice(ctx, in)
+		})
+	mcp.AddTool(s, mcp.Tool{Name: "fail", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional}},
+		func(context.Context, struct{}) (string, error) { return "", mcp.Errorf(-32000, "broken") })
+	mcp.AddTool(s, mcp.Tool{Name: "unwell", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional}},
+		func(context.Context, struct{}) (string, error) { return "", errors.New("no such file") })
+	mcp.AddTool(s, mcp.Tool{Name: "panic", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional}},
+		func(context.Context, struct{}) (string, error) { panic("oops") })
+	mcp.AddTool(s, mcp.Tool{Name: "forever", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional}},
+		func(ctx context.Context, _ struct{}) (string, error) {
+			<-ctx.Done()
+			return "", context.Cause(ctx)
+		})
+	return s
+}
+
+// The same handlers and the same client code work on all revisions, whether a call
+// becomes a task or not.
+func TestTaskEverywhere(t *testing.T) {
+	mcptest.LeakCheck(t)
+	mcptest.Every(t, taskServer, answeringYes, func(t *testing.T, s *mcp.Session) {
+		for _, name := range []string{"optional", "required", "never", "late"} {
+			res, err := s.CallTool(t.Context(), name, nil)
+			if err != nil || res.Text() != "done" {
+				t.Fatalf("call %q = %v, %v", name, res, err)
+			}
+			task, err := s.StartTask(t.Context(), name, nil)
+			if err != nil {
+				t.Fatalf("start %q: %v", name, err)
+			}
+			if res, err = task.Wait(t.Context()); err != nil || res.Text() != "done" {
+				t.Fatalf("wait for %q = %v, %v", name, res, err)
+			}
+			info, err := task.Info(t.Context())
+			if err != nil || info.Status != "completed" || !info.Over() {
+				t.Errorf("info of %q = %+v, %v", name, info, err)
+			}
+			if task.ID != "" {
+				if res, err = s.Task(task.ID).Wait(t.Context()); err != nil || res.Text() != "done" {
+					t.Errorf("wait for %q again = %v, %v", name, res, err)
+				}
+			}
+		}
+		var rpc *mcp.Error
+		if res, err := s.CallTool(t.Context(), "fail", nil); !errors.As(err, &rpc) || rpc.Message != "broken" {
+			t.Errorf("fail = %v, %v", res, err)
+		}
+		if res, err := s.CallTool(t.Context(), "unwell", nil); err != nil || !res.IsError || res.Text() != "no such file" {
+			t.Errorf("unwell = %v, %v", res, err)
+		}
+		if res, err := s.CallTool(t.Context(), "panic", nil); !errors.As(err, &rpc) || rpc.Code != mcp.CodeInternal || strings.Contains(rpc.Message, "oops") {
+			t.Errorf("panic = %v, %v", res, err)
+		}
+		task, err := s.StartTask(t.Context(), "forever", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := task.Info(t.Context()); err != nil || info.Status != "working" {
+			t.Errorf("forever is %+v, %v", info, err)
+		}
+		if err := task.Cancel(t.Context()); err != nil {
+			t.Errorf("cancel = %v", err)
+		}
+		if res, err := task.Wait(t.Context()); err == nil {
+			t.Errorf("a cancelled task ended with %v", res)
+		}
+		ctx, give := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer give()
+		if _, err := s.CallTool(ctx, "forever", nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a call that was given up = %v", err)
+		}
+	})
+}

@@ -1,0 +1,699 @@
+package mcp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+)
+
+// ToolExecution says how calls of a tool run.
+//
+// Specification: 2025-11-25, basic/utilities/tasks, and extensions/tasks.
+type ToolExecution struct {
+	// TaskSupport tells whether calls become tasks, which go on when the caller was
+	// answered: for callers of 2026-07-28 who declared the extension, and callers of
+	// 2025-11-25 who ask for it. Questions of a task reach the caller all the same. All
+	// others wait for the result. Zero: never.
+	TaskSupport TaskSupport `json:"taskSupport,omitempty"`
+
+	// OnRelease lets the handler choose the moment: the call becomes a task when it
+	// calls [Release], for instance after it has asked for what is missing. A
+	// caller of 2025-11-25 who asks for a task gets it at once.
+	OnRelease bool `json:"-"`
+}
+
+// TaskSupport tells whether calls of a tool become tasks.
+type TaskSupport string
+
+// The kinds of task support beside none. A tool with TaskRequired refuses callers who
+// could have a task and do not take one; those before 2025-11-25 wait.
+const (
+	TaskOptional TaskSupport = "optional"
+	TaskRequired TaskSupport = "required"
+)
+
+// TaskConfig configures the tasks of a [Server]. A task belongs to the principal that
+// made it. Where nobody is authenticated its id, of 130 random bits, is all that
+// protects it.
+type TaskConfig struct {
+	// Store keeps tasks and their results. Nil: in memory, at most 10,000. One server
+	// at a time may use a store: tasks that it finds at work and does not know have
+	// failed with the process that ran them.
+	Store TaskStore
+
+	// TTL is how long a task may take and is kept, from its beginning; a caller may ask
+	// for less. Zero: 1 hour.
+	TTL time.Duration
+
+	// Poll is how often callers should ask. Zero: 1 second.
+	Poll time.Duration
+
+	// Max bounds the tasks of one principal that are at work; one more is refused.
+	// Zero: 100.
+	Max int
+}
+
+// TaskStore keeps tasks. Its methods may be called by several goroutines at once.
+type TaskStore interface {
+	// PutTask keeps a task, in place of what was kept under its id.
+	PutTask(ctx context.Context, t TaskRecord) error
+	// Task returns a task; false if there is none, or it has expired.
+	Task(ctx context.Context, id string) (TaskRecord, bool, error)
+	// Tasks returns the first tasks of an owner, at most limit, in the order of their
+	// ids, with ids after the one given.
+	Tasks(ctx context.Context, owner, after string, limit int) ([]TaskRecord, error)
+}
+
+// TaskRecord is a task in a [TaskStore].
+type TaskRecord struct {
+	ID, Owner string
+	Expires   time.Time
+	Data      json.RawMessage // a DetailedTask of extensions/tasks
+}
+
+// taskState is a task on the wire, and in a store (extensions/tasks, DetailedTask).
+type taskState struct {
+	ID       string          `json:"taskId"`
+	Status   string          `json:"status"`
+	Message  string          `json:"statusMessage,omitempty"`
+	Created  time.Time       `json:"createdAt"`
+	Updated  time.Time       `json:"lastUpdatedAt"`
+	TTL      int64           `json:"ttlMs"`          // milliseconds
+	Poll     int64           `json:"pollIntervalMs"` // milliseconds
+	Requests json.RawMessage `json:"inputRequests,omitzero"`
+	Result   json.RawMessage `json:"result,omitzero"`
+	Error    *Error          `json:"error,omitempty"`
+}
+
+func (t *taskState) over() bool {
+	return t.Status == "completed" || t.Status == "failed" || t.Status == "cancelled"
+}
+
+// now is the time as tasks tell it: in UTC, to the millisecond.
+func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
+// maxTasks bounds the tasks at work of all principals.
+const maxTasks = 10_000
+
+var errTaskCancelled = errors.New("the task was cancelled")
+
+// tasks are those of a server.
+type tasks struct {
+	s     *Server
+	store TaskStore
+	ttl   time.Duration
+	poll  time.Duration
+	max   int
+
+	wg sync.WaitGroup
+
+	mu   sync.Mutex
+	work map[string]*task // at work, or not kept by the store; guarded by mu
+	own  map[string]int   // at work, by owner; guarded by mu
+	down bool             // guarded by mu
+}
+
+// task is a call that goes on.
+type task struct {
+	*engine.Task
+	owner   string
+	expires time.Time
+	cancel  context.CancelCauseFunc
+	notify  func(method string, params json.RawMessage) // nil if the caller hears of nothing
+
+	mu    sync.Mutex
+	state taskState // guarded by mu
+}
+
+func (s *Server) newTasks() *tasks {
+	m := &tasks{s: s, store: s.Tasks.Store, ttl: orDefault(s.Tasks.TTL, time.Hour), poll: orDefault(s.Tasks.Poll, time.Second),
+		max: orDefault(s.Tasks.Max, 100), work: map[string]*task{}, own: map[string]int{}}
+	if m.store == nil {
+		m.store = &memoryTasks{}
+	}
+	return m
+}
+
+// taskTools tells whether any tool may run as a task.
+func (s *Server) taskTools() bool {
+	for _, p := range s.tools.snapshot().order {
+		if p.e.def.Execution.TaskSupport != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// callAsTask calls a tool, as a task if the caller takes one.
+func (s *Server) callAsTask(ctx context.Context, how ToolExecution, args json.RawMessage, run func(context.Context, json.RawMessage) (Result, error)) (Result, error) {
+	call := engine.From(ctx)
+	switch {
+	case call == nil:
+		return run(ctx, args)
+	case !call.TakesTask():
+		if how.TaskSupport == TaskRequired && call.Peer.MayTakeTask() {
+			return nil, call.NeedsTask()
+		}
+		return run(ctx, args)
+	case how.TaskSupport == "":
+		if call.Peer.Revision.Modern || !s.taskTools() {
+			return run(ctx, args) // TASK-25-015
+		}
+		return nil, Errorf(CodeMethodNotFound, "this tool does not run as a task; call it without a task member") // TASK-25-006
+	}
+	args = slices.Clone(args)
+	if !how.OnRelease || !call.Peer.Revision.Modern {
+		own := call.Detach(nil)
+		t, err := s.jobs.create(ctx, own)
+		if err != nil {
+			return nil, err
+		}
+		s.jobs.start(ctx, own, t, func(ctx context.Context) (Result, error) { return run(ctx, args) })
+		return t.handle(), nil
+	}
+	return s.callUntilRelease(ctx, call, args, run)
+}
+
+// callUntilRelease runs a handler that becomes a task when it lets go of its caller.
+func (s *Server) callUntilRelease(ctx context.Context, call *engine.Call, args json.RawMessage, run func(context.Context, json.RawMessage) (Result, error)) (Result, error) {
+	type outcome struct {
+		res Result
+		err error
+	}
+	var (
+		answer = make(chan outcome, 1)
+		own    *engine.Call
+		once   sync.Once
+		became = make(chan *task, 1)
+	)
+	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	attached := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	own = call.Detach(func() {
+		once.Do(func() {
+			if !attached() {
+				return // the caller is gone; so is the work, soon
+			}
+			t, err := s.jobs.create(ctx, own)
+			if err != nil {
+				answer <- outcome{nil, err}
+				cancel(err)
+				return
+			}
+			became <- t
+			answer <- outcome{t.handle(), nil}
+		})
+	})
+	ended := make(chan outcome, 1)
+	s.jobs.wg.Go(func() {
+		defer cancel(nil)
+		res, err := s.contain(work, own, func(ctx context.Context) (Result, error) { return run(ctx, args) })
+		once.Do(func() { // it did not let go, and what it left behind comes too late
+			close(became)
+			ended <- outcome{res, err}
+		})
+		select {
+		case t := <-became:
+			if t != nil {
+				s.jobs.finish(t, res, err)
+			}
+		default: // there was no making a task
+		}
+	})
+	select {
+	case o := <-ended:
+		attached()
+		return o.res, o.err
+	case o := <-answer:
+		if t, ok := o.res.(*createTaskResult); ok {
+			s.jobs.adopt(t.task, cancel)
+		}
+		return o.res, o.err
+	}
+}
+
+// contain runs a handler behind a panic wall.
+func (s *Server) contain(ctx context.Context, call *engine.Call, run func(context.Context) (Result, error)) (res Result, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			if s.OnPanic != nil {
+				s.OnPanic(ctx, v, debug.Stack())
+			} else {
+				s.eng.Panicked(ctx, call, v)
+			}
+			res, err = nil, Errorf(CodeInternal, "internal error")
+		}
+	}()
+	return run(engine.With(ctx, call))
+}
+
+// create makes a task of a detached call. It can be found from then on (XTASK-26-009).
+func (m *tasks) create(ctx context.Context, call *engine.Call) (*task, error) {
+	ttl := m.ttl
+	if ms := call.TaskTTL(); ms > 0 && ms < ttl.Milliseconds() {
+		ttl = time.Duration(ms) * time.Millisecond
+	}
+	at := now()
+	t := &task{owner: call.Peer.Principal, expires: at.Add(ttl), notify: call.TaskNotes(), cancel: func(error) {}}
+	t.state = taskState{ID: rand.Text(), Status: "working", Created: at, Updated: at, TTL: ttl.Milliseconds(), Poll: m.poll.Milliseconds()}
+	t.Task = engine.NewTask(t.state.ID, func() { m.asks(t) }, func(message string) { m.tells(t, message) })
+	m.mu.Lock()
+	switch {
+	case m.down:
+		m.mu.Unlock()
+		return nil, ErrClosed
+	case m.own[t.owner] >= m.max:
+		m.mu.Unlock()
+		return nil, Errorf(CodeInternal, "%d tasks are at work for this caller, the most that this server allows; wait for one to end", m.max)
+	case len(m.work) >= maxTasks:
+		m.mu.Unlock()
+		return nil, Errorf(CodeInternal, "%d tasks are at work, the most that this server allows; try again later", maxTasks)
+	}
+	m.own[t.owner]++
+	m.work[t.state.ID] = t
+	m.mu.Unlock()
+	if err := m.store.PutTask(ctx, t.record()); err != nil {
+		m.mu.Lock()
+		m.leave(t)
+		m.mu.Unlock()
+		return nil, fmt.Errorf("create a task: %w", err)
+	}
+	call.Become(t.Task)
+	return t, nil
+}
+
+// leave takes a task out of those at work; mu is held.
+func (m *tasks) leave(t *task) {
+	if m.work[t.state.ID] != t {
+		return
+	}
+	delete(m.work, t.state.ID)
+	m.rest(t)
+}
+
+// rest counts a task as no longer at work; mu is held.
+func (m *tasks) rest(t *task) {
+	if m.own[t.owner]--; m.own[t.owner] <= 0 {
+		delete(m.own, t.owner)
+	}
+}
+
+// start lets a task work.
+func (m *tasks) start(ctx context.Context, call *engine.Call, t *task, run func(context.Context) (Result, error)) {
+	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	m.adopt(t, cancel)
+	m.wg.Go(func() {
+		defer cancel(nil)
+		res, err := m.s.contain(work, call, run)
+		m.finish(t, res, err)
+	})
+}
+
+// adopt makes what works on a task end when the task is cancelled or out of time.
+func (m *tasks) adopt(t *task, cancel context.CancelCauseFunc) {
+	timer := time.AfterFunc(time.Until(t.expires), func() {
+		cancel(fmt.Errorf("the task took longer than its time to live, %v", time.Duration(t.snapshot().TTL)*time.Millisecond))
+	})
+	t.mu.Lock()
+	over := t.state.over()
+	t.cancel = func(cause error) { timer.Stop(); cancel(cause) }
+	t.mu.Unlock()
+	m.mu.Lock()
+	down := m.down
+	m.mu.Unlock()
+	if over || down {
+		t.cancel(errShutdown)
+	}
+}
+
+// finish ends a task with what its handler returned.
+func (m *tasks) finish(t *task, res Result, err error) {
+	t.mu.Lock()
+	if !t.state.over() { // a cancelled task stays cancelled (TASK-25-049)
+		t.state.Requests, t.state.Updated = nil, now()
+		var rpc *Error
+		switch {
+		case err == nil:
+			t.state.Status, t.state.Message, t.state.Result = "completed", "", ResultJSON(res)
+		case errors.As(err, &rpc):
+			t.state.Status, t.state.Message, t.state.Error = "failed", rpc.Message, rpc
+		default:
+			t.state.Status, t.state.Message, t.state.Error = "failed", err.Error(), Errorf(CodeInternal, "%s", err)
+		}
+	}
+	stop := t.cancel
+	t.mu.Unlock()
+	stop(nil)
+	m.settle(t)
+}
+
+// settle keeps a task that is over.
+func (m *tasks) settle(t *task) {
+	err := m.store.PutTask(context.Background(), t.record())
+	m.mu.Lock()
+	if err == nil {
+		m.leave(t)
+	} else if m.work[t.state.ID] == t {
+		// The result is not lost while this process lives.
+		m.rest(t)
+		time.AfterFunc(time.Until(t.expires), func() {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			delete(m.work, t.state.ID)
+		})
+	}
+	m.mu.Unlock()
+	if err != nil {
+		m.s.eng.Logger.Error("the end of a task was not kept", "task", t.state.ID, "err", err)
+	}
+	m.announce(t)
+}
+
+// asks takes notice of questions that came or went.
+func (m *tasks) asks(t *task) {
+	requests := t.InputRequests()
+	t.mu.Lock()
+	if t.state.over() {
+		t.mu.Unlock()
+		return
+	}
+	t.state.Status, t.state.Requests, t.state.Updated = "working", requests, now()
+	if requests != nil {
+		t.state.Status = "input_required"
+	}
+	t.mu.Unlock()
+	m.announce(t)
+}
+
+// tells takes progress as the status message.
+func (m *tasks) tells(t *task, message string) {
+	t.mu.Lock()
+	if t.state.over() || t.state.Message == message {
+		t.mu.Unlock()
+		return
+	}
+	t.state.Message, t.state.Updated = message, now()
+	t.mu.Unlock()
+	m.announce(t)
+}
+
+// announce tells those who listen that a task changed.
+func (m *tasks) announce(t *task) {
+	m.s.hub.taskChanged(t.state.ID)
+	if t.notify != nil {
+		t.notify(revision.NoteTaskStatus, revision.CoreTask(encode(t.snapshot())))
+	}
+}
+
+func (t *task) snapshot() taskState {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.state
+}
+
+func (t *task) record() TaskRecord {
+	state := t.snapshot()
+	return TaskRecord{ID: state.ID, Owner: t.owner, Expires: t.expires, Data: encode(state)}
+}
+
+// handle is the answer to the call that became the task.
+func (t *task) handle() Result {
+	state := t.snapshot()
+	return &createTaskResult{t, encode(taskState{ID: state.ID, Status: "working", Created: state.Created, Updated: state.Created, TTL: state.TTL, Poll: state.Poll})}
+}
+
+// createTaskResult is a CreateTaskResult.
+type createTaskResult struct {
+	task *task // nil for a task of a server behind this one
+	raw  json.RawMessage
+}
+
+func (*createTaskResult) result() {}
+
+func unknownTask(id string) error {
+	return Errorf(CodeInvalidParams, "no task %q (any more); a task is kept for its time to live", clip(id))
+}
+
+// find returns a task of the caller: one at work, or else its state.
+func (m *tasks) find(ctx context.Context, owner, id string) (*task, *taskState, error) {
+	m.mu.Lock()
+	t := m.work[id]
+	m.mu.Unlock()
+	if t != nil {
+		if t.owner != owner {
+			return nil, nil, unknownTask(id) // TASK-25-060, XTASK-26-046
+		}
+		state := t.snapshot()
+		return t, &state, nil
+	}
+	rec, ok, err := m.store.Task(ctx, id)
+	if err != nil {
+		return nil, nil, fmt.Errorf("task %q: %w", clip(id), err)
+	}
+	if !ok || rec.Owner != owner {
+		return nil, nil, unknownTask(id)
+	}
+	state, err := m.read(ctx, rec)
+	return nil, state, err
+}
+
+// read decodes a record. A task at work that nobody here works on ended with the
+// process that did.
+func (m *tasks) read(ctx context.Context, rec TaskRecord) (*taskState, error) {
+	var state taskState
+	if err := jsonx.Unmarshal(rec.Data, &state); err != nil {
+		return nil, fmt.Errorf("task %q: %w", clip(rec.ID), err)
+	}
+	if state.over() {
+		return &state, nil
+	}
+	m.mu.Lock()
+	t := m.work[rec.ID] // it may have been made just now
+	m.mu.Unlock()
+	if t != nil {
+		state = t.snapshot()
+		return &state, nil
+	}
+	const why = "interrupted: the server ended while the task was at work"
+	state.Status, state.Message, state.Error, state.Requests, state.Updated = "failed", why, Errorf(CodeInternal, why), nil, now()
+	rec.Data = encode(state)
+	if err := m.store.PutTask(ctx, rec); err != nil {
+		return nil, fmt.Errorf("task %q: %w", clip(rec.ID), err)
+	}
+	return &state, nil
+}
+
+// serve answers a request about tasks.
+func (m *tasks) serve(ctx context.Context, req *Request) (Result, error) {
+	call := engine.From(ctx)
+	if !m.s.taskTools() {
+		return nil, Errorf(CodeMethodNotFound, "no method %q: this server has no tasks", req.Method)
+	}
+	owner := ""
+	if call != nil {
+		owner = call.Peer.Principal
+		if call.Peer.Revision.Modern && !call.TakesTask() {
+			return nil, call.NeedsTask() // XTASK-26-040
+		}
+	}
+	if req.Method == revision.MethodTasks {
+		return m.list(ctx, owner, req)
+	}
+	id, err := req.paramString("taskId")
+	if err != nil {
+		return nil, err
+	}
+	t, state, err := m.find(ctx, owner, id)
+	if err != nil {
+		return nil, err
+	}
+	switch req.Method {
+	case revision.MethodTask:
+		return RawResult(encode(state)), nil
+	case revision.MethodTaskCancel:
+		if t != nil {
+			m.cancel(t)
+		}
+	case revision.MethodTaskUpdate:
+		responses, err := rawObject(req, "inputResponses")
+		if err != nil {
+			return nil, err
+		}
+		if t == nil {
+			break // it is over, and nothing outstanding (XTASK-26-029)
+		}
+		for key, answer := range jsonx.Members(responses) {
+			if jsonx.KindOf(answer) != '{' {
+				return nil, Errorf(CodeInvalidParams, "%s: %q of inputResponses must be an object", req.Method, clip(string(key)))
+			}
+		}
+		for key, answer := range jsonx.Members(responses) {
+			t.Answer(string(key), answer, nil)
+		}
+		if call != nil {
+			for key, fault := range call.Faults() {
+				t.Answer(key, nil, fault)
+			}
+		}
+	}
+	return RawResult(`{}`), nil
+}
+
+// cancel ends a task at once; what works on it is told, and has no say any more.
+func (m *tasks) cancel(t *task) {
+	t.mu.Lock()
+	if t.state.over() {
+		t.mu.Unlock()
+		return
+	}
+	t.state.Status, t.state.Message, t.state.Requests, t.state.Updated = "cancelled", "cancelled by request", nil, now()
+	stop := t.cancel
+	t.mu.Unlock()
+	stop(errTaskCancelled)
+	m.settle(t)
+}
+
+// list answers tasks/list of 2025-11-25.
+func (m *tasks) list(ctx context.Context, owner string, req *Request) (Result, error) {
+	after := ""
+	if req.Param("cursor") != nil {
+		cursor, err := req.paramString("cursor")
+		if err != nil {
+			return nil, err
+		}
+		var ok bool
+		if after, ok = strings.CutPrefix(cursor, "after:"); !ok {
+			return nil, Errorf(CodeInvalidParams, "%s: unknown cursor %q; start again without one", req.Method, clip(cursor))
+		}
+	}
+	size := m.s.limits.PageSize
+	records, err := m.store.Tasks(ctx, owner, after, size+1)
+	if err != nil {
+		return nil, fmt.Errorf("list tasks: %w", err)
+	}
+	page := struct {
+		Tasks []json.RawMessage `json:"tasks"`
+		Next  string            `json:"nextCursor,omitempty"`
+	}{Tasks: []json.RawMessage{}}
+	if len(records) > size {
+		records = records[:size]
+		page.Next = "after:" + records[size-1].ID
+	}
+	for _, rec := range records {
+		_, state, err := m.find(ctx, owner, rec.ID)
+		if err != nil {
+			continue // it expired just now
+		}
+		page.Tasks = append(page.Tasks, encode(state))
+	}
+	return RawResult(encode(page)), nil
+}
+
+// known returns those of some ids that are tasks of the caller.
+func (m *tasks) known(ctx context.Context, ids []string) []string {
+	owner := ""
+	if call := engine.From(ctx); call != nil {
+		owner = call.Peer.Principal
+	}
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+		_, _, err := m.find(ctx, owner, id)
+		return err != nil
+	})
+}
+
+// detailed is what tasks/get would answer, nil for no task.
+func (m *tasks) detailed(ctx context.Context, id string) json.RawMessage {
+	owner := ""
+	if call := engine.From(ctx); call != nil {
+		owner = call.Peer.Principal
+	}
+	_, state, err := m.find(ctx, owner, id)
+	if err != nil {
+		return nil
+	}
+	return encode(state)
+}
+
+// close cancels what is at work and waits for it until ctx ends.
+func (m *tasks) close(ctx context.Context) error {
+	m.mu.Lock()
+	m.down = true
+	work := slices.Collect(maps.Values(m.work))
+	m.mu.Unlock()
+	for _, t := range work {
+		t.mu.Lock()
+		stop := t.cancel
+		t.mu.Unlock()
+		stop(errShutdown)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); m.wg.Wait() }() // ends with the handlers
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("shutdown: tasks did not end when they were cancelled: %w", context.Cause(ctx))
+	}
+}
+
+// memoryTasks is a [TaskStore] in memory. The zero value is ready for use.
+type memoryTasks struct {
+	mu   sync.Mutex
+	kept map[string]TaskRecord // guarded by mu
+}
+
+// PutTask implements [TaskStore].
+func (m *memoryTasks) PutTask(_ context.Context, t TaskRecord) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.kept == nil {
+		m.kept = map[string]TaskRecord{}
+	}
+	if _, ok := m.kept[t.ID]; !ok && len(m.kept) >= maxTasks {
+		at := time.Now()
+		maps.DeleteFunc(m.kept, func(_ string, r TaskRecord) bool { return !r.Expires.After(at) })
+		if len(m.kept) >= maxTasks {
+			return fmt.Errorf("%d tasks are kept in memory, the most there may be; set TaskConfig.Store or a shorter TaskConfig.TTL", maxTasks)
+		}
+	}
+	m.kept[t.ID] = t
+	return nil
+}
+
+// Task implements [TaskStore].
+func (m *memoryTasks) Task(_ context.Context, id string) (TaskRecord, bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t, ok := m.kept[id]
+	if ok && !t.Expires.After(time.Now()) {
+		delete(m.kept, id)
+		ok = false
+	}
+	return t, ok, nil
+}
+
+// Tasks implements [TaskStore].
+func (m *memoryTasks) Tasks(_ context.Context, owner, after string, limit int) ([]TaskRecord, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := time.Now()
+	var out []TaskRecord
+	for _, t := range m.kept {
+		if t.Owner == owner && t.ID > after && t.Expires.After(at) {
+			out = append(out, t)
+		}
+	}
+	slices.SortFunc(out, func(a, b TaskRecord) int { return strings.Compare(a.ID, b.ID) })
+	return out[:min(limit, len(out))], nil
+}
