@@ -29,6 +29,9 @@ type Gateway struct {
 	mu      sync.Mutex
 	ups     []*upstream   // in the order they were added; guarded by mu
 	changed chan struct{} // closed at the next change of ups; guarded by mu
+
+	keyOnce sync.Once
+	taskKey []byte // of the ids of tasks
 }
 
 var _ mcp.Handler = (*Gateway)(nil)
@@ -152,6 +155,8 @@ func (g *Gateway) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, err
 		return g.complete(ctx, req)
 	case "subscriptions/listen":
 		return g.listen(ctx, req)
+	case "tasks/get", "tasks/update", "tasks/cancel":
+		return g.task(ctx, req)
 	}
 	return nil, mcp.Errorf(mcp.CodeMethodNotFound, "the gateway has no method %q", bounded(req.Method))
 }
@@ -167,6 +172,7 @@ func (g *Gateway) discover(ctx context.Context) *mcp.ServerInfo {
 			"resources":   json.RawMessage(`{"listChanged":true,"subscribe":true}`),
 			"completions": json.RawMessage(`{}`),
 			"logging":     json.RawMessage(`{}`),
+			"extensions":  json.RawMessage(`{"io.modelcontextprotocol/tasks":{}}`),
 		},
 		Revisions: mcp.Revisions(),
 	}

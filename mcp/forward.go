@@ -33,7 +33,7 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	}
 	x := &outgoingCall{
 		s: s, method: req.Method, caps: json.RawMessage(`{}`),
-		params: forwardParams(req.Params),
+		params: forwardParams(req.Method, req.Params),
 		note:   func(string, json.RawMessage) {},
 		ask: func(context.Context, []engine.Question) ([]json.RawMessage, error) {
 			return nil, ErrNoCall
@@ -47,9 +47,9 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 		return RawResult(raw), nil
 	}
 	x.caps = forwardCapabilities(call)
-	var handle *createTaskResult
+	var handle *CreateTaskResult
 	x.onTask = func(_ context.Context, raw json.RawMessage) (json.RawMessage, error) {
-		handle = &createTaskResult{raw: raw}
+		handle = &CreateTaskResult{Task: raw}
 		return raw, nil
 	}
 	x.logLevel = call.LogLevel()
@@ -114,8 +114,11 @@ func (s *Session) forwardError(call *engine.Call, method string, err error) erro
 }
 
 // forwardParams removes from a request what belongs to the hop it came over.
-func forwardParams(params json.RawMessage) json.RawMessage {
-	params = jsonx.Without(nil, orObject(params), "inputResponses", "requestState", "task")
+func forwardParams(method string, params json.RawMessage) json.RawMessage {
+	params = orObject(params)
+	if revision.Asks(method) {
+		params = jsonx.Without(nil, params, "inputResponses", "requestState", "task")
+	}
 	return withoutMeta(params, engine.MetaVersion, engine.MetaClientInfo, engine.MetaCapabilities, engine.MetaLogLevel,
 		engine.MetaServerInfo, engine.MetaSubscription, "progressToken", "io.modelcontextprotocol/related-task")
 }

@@ -67,7 +67,7 @@ func (r *Request) paramString(name string) (string, error) {
 }
 
 // A Result is what a [Handler] answers: one of this package's result types by
-// pointer ([ToolResult], [PromptResult], [ReadResult], [CompleteResult],
+// pointer ([ToolResult], [CreateTaskResult], [PromptResult], [ReadResult], [CompleteResult],
 // [ServerInfo], [ToolList], [PromptList], [ResourceList], [TemplateList]), or a
 // [RawResult].
 //
@@ -79,13 +79,14 @@ type Result interface{ result() }
 // valid JSON, which is not checked again.
 type RawResult json.RawMessage
 
-func (RawResult) result()       {}
-func (*ToolResult) result()     {}
-func (*PromptResult) result()   {}
-func (*ReadResult) result()     {}
-func (*CompleteResult) result() {}
-func (*ServerInfo) result()     {}
-func (*ToolList) result()       {}
-func (*PromptList) result()     {}
-func (*ResourceList) result()   {}
-func (*TemplateList) result()   {}
+func (RawResult) result()         {}
+func (*ToolResult) result()       {}
+func (*CreateTaskResult) result() {}
+func (*PromptResult) result()     {}
+func (*ReadResult) result()       {}
+func (*CompleteResult) result()   {}
+func (*ServerInfo) result()       {}
+func (*ToolList) result()         {}
+func (*PromptList) result()       {}
+func (*ResourceList) result()     {}
+func (*TemplateList) result()     {}

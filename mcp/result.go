@@ -260,8 +260,8 @@ func encodeResult(r Result) engine.Result {
 	case *ToolResult:
 		b, uses := r.appendJSON(nil)
 		return engine.Result{JSON: b, Uses: uses, Meta: r.Meta != nil}
-	case *createTaskResult:
-		return engine.Result{JSON: r.raw, Task: true}
+	case *CreateTaskResult:
+		return engine.Result{JSON: r.Task, Task: true}
 	case *PromptResult:
 		b, uses := r.appendJSON(nil)
 		return engine.Result{JSON: b, Uses: uses, Meta: r.Meta != nil}

@@ -236,8 +236,8 @@ func (s *Server) callUntilRelease(ctx context.Context, call *engine.Call, args j
 		attached()
 		return o.res, o.err
 	case o := <-answer:
-		if t, ok := o.res.(*createTaskResult); ok {
-			s.jobs.adopt(t.task, cancel)
+		if t, ok := o.res.(*CreateTaskResult); ok {
+			s.jobs.adopt(t.work, cancel)
 		}
 		return o.res, o.err
 	}
@@ -430,16 +430,16 @@ func (t *task) record() TaskRecord {
 // handle is the answer to the call that became the task.
 func (t *task) handle() Result {
 	state := t.snapshot()
-	return &createTaskResult{t, encode(taskState{ID: state.ID, Status: "working", Created: state.Created, Updated: state.Created, TTL: state.TTL, Poll: state.Poll})}
+	return &CreateTaskResult{encode(taskState{ID: state.ID, Status: "working", Created: state.Created, Updated: state.Created, TTL: state.TTL, Poll: state.Poll}), t}
 }
 
-// createTaskResult is a CreateTaskResult.
-type createTaskResult struct {
-	task *task // nil for a task of a server behind this one
-	raw  json.RawMessage
-}
+// CreateTaskResult is the answer to a call of a tool that became a task. Callers who take
+// no task must not get it (extensions/tasks).
+type CreateTaskResult struct {
+	Task json.RawMessage // with taskId, status and others; an object
 
-func (*createTaskResult) result() {}
+	work *task // nil for a task of another server
+}
 
 func unknownTask(id string) error {
 	return Errorf(CodeInvalidParams, "no task %q (any more); a task is kept for its time to live", clip(id))

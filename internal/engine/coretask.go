@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -25,8 +26,21 @@ type coreTask struct {
 	name    string          // its id
 }
 
-// pollTasks bounds how long a change of a task that nobody announces goes unnoticed.
-const pollTasks = 2 * time.Second
+// A change of a task that nobody announces is noticed by asking, as often as the task
+// says within these bounds.
+const (
+	minTaskPoll = 50 * time.Millisecond
+	maxTaskPoll = 2 * time.Second
+)
+
+func taskPoll(task json.RawMessage) time.Duration {
+	raw, _ := jsonx.Lookup(task, "pollIntervalMs")
+	ms, err := strconv.ParseInt(string(raw), 10, 32)
+	if err != nil {
+		return maxTaskPoll
+	}
+	return min(max(time.Duration(ms)*time.Millisecond, minTaskPoll), maxTaskPoll)
+}
 
 func (e *Engine) coreTask(ctx context.Context, s *Session, msg *jsonrpc.Message, header http.Header, ex Exchange) Reply {
 	x := &coreTask{e: e, session: s, id: msg.ID, header: header, ex: ex}
@@ -133,7 +147,7 @@ func (x *coreTask) result(ctx context.Context) (json.RawMessage, error) {
 		// A handler that announces nothing is polled.
 		_, _ = x.call(ctx, revision.MethodListen, filter, wakes(news), nil)
 	})
-	timer := time.NewTimer(pollTasks)
+	timer := time.NewTimer(maxTaskPoll)
 	defer timer.Stop()
 	for {
 		task, err := x.get(ctx)
@@ -149,7 +163,7 @@ func (x *coreTask) result(ctx context.Context) (json.RawMessage, error) {
 				x.question(ctx, &wg, string(key), append(json.RawMessage(nil), q...))
 			}
 		}
-		timer.Reset(pollTasks)
+		timer.Reset(taskPoll(task))
 		select {
 		case <-news:
 		case <-timer.C:

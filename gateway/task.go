@@ -1,0 +1,81 @@
+package gateway
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// Tasks of an upstream have ids of the gateway's: the upstream, a seal, and the id they
+// have there. To an upstream all callers of the gateway may be one; the seal ties a task
+// to its principal, for as long as the gateway lives (T-112).
+
+// task routes a request about a task.
+func (g *Gateway) task(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	id, err := member(req.Method, req.Params, "taskId")
+	if err != nil {
+		return nil, err
+	}
+	up, own := g.ownerOfTask(ctx, id)
+	if up == nil {
+		return nil, mcp.Errorf(mcp.CodeInvalidParams, "no task %q (any more)", bounded(id))
+	}
+	res, err := up.forward(ctx, req.Method, jsonx.With(nil, req.Params, "taskId", jsonx.AppendString(nil, own)))
+	if err != nil || req.Method != "tasks/get" {
+		return res, err
+	}
+	return mcp.RawResult(g.ofTask(ctx, up, mcp.ResultJSON(res))), nil
+}
+
+// ofTask gives a task of an upstream the id that it has here.
+func (g *Gateway) ofTask(ctx context.Context, up *upstream, task json.RawMessage) json.RawMessage {
+	raw, _ := jsonx.Lookup(task, "taskId")
+	own, err := jsonx.Unquote(raw)
+	if err != nil {
+		return task // nobody can ask for it, here or there
+	}
+	id := url.PathEscape(up.name) + "/" + g.seal(ctx, up, own) + "/" + own
+	return jsonx.With(nil, task, "taskId", jsonx.AppendString(nil, id))
+}
+
+// ownerOfTask finds the upstream of a task of the caller, and the id that it has there;
+// nil if there is none.
+func (g *Gateway) ownerOfTask(ctx context.Context, id string) (*upstream, string) {
+	name, rest, _ := strings.Cut(id, "/")
+	seal, own, ok := strings.Cut(rest, "/")
+	if !ok {
+		return nil, ""
+	}
+	ups, _ := g.upstreams()
+	for _, up := range ups {
+		if url.PathEscape(up.name) == name && hmac.Equal([]byte(seal), []byte(g.seal(ctx, up, own))) {
+			return up, own
+		}
+	}
+	return nil, ""
+}
+
+// seal ties a task of an upstream to the principal of the call.
+func (g *Gateway) seal(ctx context.Context, up *upstream, own string) string {
+	g.keyOnce.Do(func() {
+		g.taskKey = make([]byte, 32)
+		rand.Read(g.taskKey) // never fails
+	})
+	principal := ""
+	if call := mcp.CallFrom(ctx); call != nil {
+		principal = call.Principal
+	}
+	h := hmac.New(sha256.New, g.taskKey)
+	for _, s := range []string{up.name, principal, own} {
+		h.Write(jsonx.AppendString(nil, s))
+	}
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:12])
+}
