@@ -120,7 +120,10 @@ func (e *ExitError) Error() string {
 func publicError(err error) error {
 	var he *engine.HTTPError
 	var ee *stdio.ExitError
+	var lost *streamable.SessionLostError
 	switch {
+	case errors.As(err, &lost):
+		return &lostError{lost.Error(), publicError(lost.Err)}
 	case errors.As(err, &he):
 		if he.RPC != nil {
 			return he.RPC
@@ -133,6 +136,15 @@ func publicError(err error) error {
 	}
 	return err
 }
+
+// lostError has the text of an error of a transport and a cause of this package.
+type lostError struct {
+	text  string
+	cause error
+}
+
+func (e *lostError) Error() string { return e.text }
+func (e *lostError) Unwrap() error { return e.cause }
 
 // Dial opens a session with the server at a URL. Ctx bounds the opening alone.
 //
@@ -158,7 +170,7 @@ func (c *Client) Dial(ctx context.Context, url string) (*Session, error) {
 	s := c.newSession()
 	s.overHTTP, s.id = true, url
 	s.wire = streamable.NewClient(streamable.ClientOptions{
-		URL: url, HTTP: c.HTTPClient, Inbox: (*inbox)(s), MaxMessage: orDefault(c.Limits.Message, 16<<20),
+		URL: url, HTTP: c.HTTPClient, Inbox: (*inbox)(s), Renew: s.renew, MaxMessage: orDefault(c.Limits.Message, 16<<20),
 		MaxDepth: s.limits.Depth, Tap: c.tap(), Header: c.Header, Logger: s.log,
 	})
 	if err := s.openHTTP(ctx, url); err != nil {

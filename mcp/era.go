@@ -152,9 +152,11 @@ func (s *Session) discover(ctx context.Context, modern *revision.Table) (verdict
 		if s.rev == nil {
 			return verdictModern, s.noCommon(versions)
 		}
-		if s.info, err = decodeServerInfo(raw); err != nil {
+		info, err := decodeServerInfo(raw)
+		if err != nil {
 			return verdictModern, err
 		}
+		s.info.Store(info)
 		s.how = "server/discover"
 		s.wire.Negotiated(s.rev)
 		return verdictModern, nil
@@ -229,19 +231,32 @@ func (s *Session) noCommon(versions json.RawMessage) error {
 
 // initialize opens a legacy session (2025-11-25, basic/lifecycle).
 func (s *Session) initialize(ctx context.Context, t *revision.Table) error {
-	params := encode(struct {
-		Version      string          `json:"protocolVersion"`
-		Capabilities json.RawMessage `json:"capabilities"`
-		Info         json.RawMessage `json:"clientInfo"`
-	}{t.Name, t.ClientCapabilities(s.caps), t.Implementation(encode(s.client.implementation()))})
 	if s.idle > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, max(s.idle, probeTime), errNoAnswer)
 		defer cancel()
 	}
-	raw, err := s.wire.Call(ctx, &engine.Outgoing{Method: revision.MethodInitialize, Params: params})
+	info, spoken, err := s.hello(ctx, t)
 	if err != nil {
 		return fmt.Errorf("initialize: %w", err)
+	}
+	s.rev = spoken
+	s.wire.Negotiated(s.rev)
+	s.asker.Store(s.rev)
+	return s.opened(ctx, info)
+}
+
+// hello sends initialize and returns what the server says of itself and the revision
+// that it chose.
+func (s *Session) hello(ctx context.Context, t *revision.Table) (*ServerInfo, *revision.Table, error) {
+	params := encode(struct {
+		Version      string          `json:"protocolVersion"`
+		Capabilities json.RawMessage `json:"capabilities"`
+		Info         json.RawMessage `json:"clientInfo"`
+	}{t.Name, t.ClientCapabilities(s.caps), t.Implementation(encode(s.client.implementation()))})
+	raw, err := s.wire.Call(ctx, &engine.Outgoing{Method: revision.MethodInitialize, Params: params})
+	if err != nil {
+		return nil, nil, err
 	}
 	var res struct {
 		Version      string         `json:"protocolVersion"`
@@ -250,23 +265,50 @@ func (s *Session) initialize(ctx context.Context, t *revision.Table) error {
 		Instructions string         `json:"instructions"`
 	}
 	if err := jsonx.Unmarshal(raw, &res); err != nil {
-		return fmt.Errorf("initialize: the server's answer: %w", err)
+		return nil, nil, fmt.Errorf("the server's answer: %w", err)
 	}
 	// INIT-25-022: a version that this client does not speak ends the connection.
-	if s.rev = revision.Find(tables(s.client.Revisions), res.Version); s.rev == nil || s.rev.Modern {
-		return fmt.Errorf("initialize: the server answered with revision %q, this client speaks %v", clip(res.Version), revision.Names(tables(s.client.Revisions)))
+	spoken := revision.Find(tables(s.client.Revisions), res.Version)
+	if spoken == nil || spoken.Modern {
+		return nil, nil, fmt.Errorf("the server answered with revision %q, this client speaks %v", clip(res.Version), revision.Names(tables(s.client.Revisions)))
 	}
-	s.info = &ServerInfo{Implementation: res.Info, Capabilities: res.Capabilities, Instructions: res.Instructions, Revisions: []Revision{Revision(s.rev.Name)}}
-	s.wire.Negotiated(s.rev)
-	s.asker.Store(s.rev)
+	return &ServerInfo{Implementation: res.Info, Capabilities: res.Capabilities, Instructions: res.Instructions, Revisions: []Revision{Revision(spoken.Name)}}, spoken, nil
+}
+
+// opened ends the opening of a legacy session.
+func (s *Session) opened(ctx context.Context, info *ServerInfo) error {
+	s.info.Store(info)
 	if err := s.wire.Notify(ctx, revision.NoteInitialized, nil); err != nil {
 		return fmt.Errorf("initialize: %w", err)
 	}
-	if s.client.LogLevel != nil && res.Capabilities.Has("logging") {
+	if s.client.LogLevel != nil && info.Capabilities.Has("logging") {
 		level := encode(map[string]string{"level": logLevel(s.client.LogLevel.Level())})
 		if _, err := s.wire.Call(ctx, &engine.Outgoing{Method: revision.MethodSetLevel, Params: level}); err != nil {
 			s.log.Warn("the server did not take the log level", "err", err)
 		}
+	}
+	return nil
+}
+
+// renew opens the session again after the server has ended it (2025-11-25,
+// basic/transports, Session Management). The wire sees to it that nothing else is sent
+// meanwhile.
+func (s *Session) renew(ctx context.Context) error {
+	info, spoken, err := s.hello(ctx, s.rev)
+	if err != nil {
+		return err
+	}
+	if spoken != s.rev {
+		return fmt.Errorf("the server now speaks revision %s, this session was opened in %s", spoken.Name, s.rev.Name)
+	}
+	if err := s.opened(ctx, info); err != nil {
+		return err
+	}
+	s.log.Info("session opened again", "server", clip(info.Name))
+	s.resubscribe(ctx)
+	// Nobody knows what has changed meanwhile.
+	for _, k := range []Kind{KindTool, KindPrompt, KindResource} {
+		s.hub.changed(k)
 	}
 	return nil
 }

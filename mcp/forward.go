@@ -83,10 +83,11 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 // forwardInfo is what the server said of itself, without the tasks of 2025-11-25: its
 // calls are waited for.
 func (s *Session) forwardInfo() *ServerInfo {
-	if !s.info.Capabilities.Has("tasks") {
-		return s.info
+	said := s.Server()
+	if !said.Capabilities.Has("tasks") {
+		return said
 	}
-	info := *s.info
+	info := *said
 	info.Capabilities = maps.Clone(info.Capabilities)
 	delete(info.Capabilities, "tasks")
 	return &info
@@ -181,7 +182,7 @@ func (s *Session) forwardListen(ctx context.Context, call *engine.Call, req *Req
 	}
 	asked := len(f.URIs)
 	if !s.rev.Modern {
-		f = f.offered(s.info.Capabilities) // T-51
+		f = f.offered(s.Server().Capabilities) // T-51
 	}
 	ack := func(honoured filter) error {
 		if len(honoured.URIs) < asked && !call.Peer.Revision.Modern {

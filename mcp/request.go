@@ -309,7 +309,7 @@ const memoRound = "forward:round:" // and a scope
 // the answers to its questions, must reach no other. It is the same in each run.
 func (x *outgoingCall) scope() string {
 	h := sha256.New()
-	server := orDefault(x.s.id, x.s.info.Name)
+	server := orDefault(x.s.id, x.s.Server().Name)
 	fmt.Fprintf(h, "%d %s %d %s ", len(server), server, len(x.method), x.method)
 	h.Write(jsonx.Canonical(jsonx.Without(nil, x.params, "_meta")))
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:12])

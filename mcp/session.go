@@ -23,13 +23,19 @@ var errNoAnswer = fmt.Errorf("no answer and no progress in time: %w", context.De
 // A Session is our end of a logical connection to one server. It is made by a
 // [Client] and used by any number of goroutines. It is a [Handler]: Handle forwards a
 // request, with its questions and notifications, to the server.
+//
+// A legacy HTTP server may end the session on its side, for instance because it was
+// started anew. The session is then opened again, with its subscriptions and its log
+// level, and a request that was refused for it, so that it has not run, is sent once more.
+// Watch reports everything watched as changed. A server that loses the new session too
+// before it was of use ends the Session.
 type Session struct {
 	client   *Client
 	wire     engine.Wire
 	rev      *revision.Table // spoken with the server
 	older    *revision.Table // best common legacy revision, while opening
 	repeated bool            // server/discover was sent twice with one revision, while opening
-	info     *ServerInfo
+	info     atomic.Pointer[ServerInfo]
 	how      string
 	caps     json.RawMessage // our capabilities, in the inner form
 	limits   Limits
@@ -82,9 +88,9 @@ func (s *Session) begin() {
 // Revision is the revision spoken with the server.
 func (s *Session) Revision() Revision { return Revision(s.rev.Name) }
 
-// Server is what the server said of itself when the session opened. It must not
-// be changed.
-func (s *Session) Server() *ServerInfo { return s.info }
+// Server is what the server said of itself when the session opened, the last time if
+// it had to be opened again. It must not be changed.
+func (s *Session) Server() *ServerInfo { return s.info.Load() }
 
 // How tells in words how the server's era was found.
 func (s *Session) How() string { return s.how }

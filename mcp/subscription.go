@@ -2,8 +2,11 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
@@ -13,7 +16,7 @@ import (
 type subscription struct {
 	listeners int           // guarded by mu of the session
 	turn      chan struct{} // capacity 1; held while the server is told, so that it hears things in order
-	active    bool          // the server has it; guarded by turn
+	active    bool          // the server has it; guarded by mu of the session
 }
 
 // unsubscribeTime bounds telling a server; the session may be closing.
@@ -38,16 +41,44 @@ func (s *Session) subscribe(ctx context.Context, uri string) error {
 		return context.Cause(ctx)
 	}
 	defer func() { <-sub.turn }()
-	if sub.active {
+	// It counts from here, so that a session that is opened again on the way has it.
+	if s.activate(sub, true) {
 		return nil
 	}
 	if err := s.tell(ctx, revision.MethodSubscribe, uri); err != nil {
+		s.activate(sub, false)
 		s.leave(sub)
 		s.forget(uri, sub)
 		return err
 	}
-	sub.active = true
 	return nil
+}
+
+// activate sets whether the server has a subscription and tells whether it had it.
+func (s *Session) activate(sub *subscription, active bool) (before bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, sub.active = sub.active, active
+	return before
+}
+
+// resubscribe restores the subscriptions in a session that was opened again.
+func (s *Session) resubscribe(ctx context.Context) {
+	s.mu.Lock()
+	var uris []string
+	for uri, sub := range s.subscribed {
+		if sub.active {
+			uris = append(uris, uri)
+		}
+	}
+	s.mu.Unlock()
+	slices.Sort(uris)
+	for _, uri := range uris {
+		if _, err := s.wire.Call(ctx, &engine.Outgoing{Method: revision.MethodSubscribe, Params: uriParams(uri)}); err != nil {
+			s.log.Warn("subscription lost with the session", "uri", clip(uri), "err", err)
+		}
+		s.hub.updated(uri)
+	}
 }
 
 // unsubscribe undoes one subscribe.
@@ -67,18 +98,22 @@ func (s *Session) unsubscribe(uri string) {
 	if s.leave(sub) > 0 {
 		return
 	}
-	if sub.active && !s.wireEnded() {
+	if s.activate(sub, false) && !s.wireEnded() {
 		if err := s.tell(ctx, revision.MethodUnsubscribe, uri); err != nil {
 			s.log.Debug("unsubscribe", "uri", uri, "err", err)
 		}
 	}
-	sub.active = false
 	s.forget(uri, sub)
 }
 
 func (s *Session) tell(ctx context.Context, method, uri string) error {
-	_, err := s.request(ctx, method, append(jsonx.AppendString([]byte(`{"uri":`), uri), '}'), nil)
+	_, err := s.request(ctx, method, uriParams(uri), nil)
 	return err
+}
+
+// uriParams makes the params of a request that names a resource.
+func uriParams(uri string) json.RawMessage {
+	return append(jsonx.AppendString([]byte(`{"uri":`), uri), '}')
 }
 
 // leave counts one listener less and returns how many are left.

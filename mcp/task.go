@@ -124,7 +124,7 @@ func (s *Session) Task(id string) *Task { return &Task{ID: id, s: s} }
 // list, and not every server of it: [ErrNotSupported].
 func (s *Session) Tasks(ctx context.Context) iter.Seq2[TaskInfo, error] {
 	return func(yield func(TaskInfo, error) bool) {
-		if !s.rev.CoreTasks || !s.info.Capabilities.Has("tasks", "list") {
+		if !s.rev.CoreTasks || !s.Server().Capabilities.Has("tasks", "list") {
 			yield(TaskInfo{}, fmt.Errorf("%s: %w", revision.MethodTasks, ErrNotSupported))
 			return
 		}
@@ -367,7 +367,7 @@ func (s *Session) spawn(f func()) bool {
 
 // coreTasks tells whether the server takes calls as tasks in the form of 2025-11-25.
 func (s *Session) coreTasks() bool {
-	raw := s.info.Capabilities["tasks"]
+	raw := s.Server().Capabilities["tasks"]
 	_, ok := jsonx.LookupPath(raw, "requests", "tools", "call")
 	return s.rev.CoreTasks && ok // TASK-25-004
 }

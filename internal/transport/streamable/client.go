@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -36,6 +35,10 @@ type ClientOptions struct {
 	MaxMessage int // bytes of a message of the server; zero means 4 MiB
 	MaxDepth   int // of JSON; zero means 128
 
+	// Renew opens a new session, by calls with its ctx, after the server has ended
+	// one. Nil: the client is over then.
+	Renew func(ctx context.Context) error
+
 	Tap    engine.Tap   // may be nil
 	Header http.Header  // sent with every request
 	Logger *slog.Logger // nil: nothing is logged
@@ -51,18 +54,6 @@ const (
 	drainTimeout      = time.Second      // to see the end of a stream after its response
 	closeGrace        = 5 * time.Second  // for goroutines to end
 )
-
-// SessionLostError says that the server does not know our session any more. The
-// client is over; a new one must initialize again (SHTTP-25-039).
-type SessionLostError struct {
-	Err error // what the server answered
-}
-
-func (e *SessionLostError) Error() string {
-	return "the server has ended the session; connect again: " + e.Err.Error()
-}
-
-func (e *SessionLostError) Unwrap() error { return e.Err }
 
 // LostError says that the connection broke before the answer came, so that nobody
 // here knows whether the call was carried out.
@@ -97,6 +88,9 @@ type Client struct {
 
 	mu        sync.Mutex
 	session   string                   // guarded by mu
+	opened    time.Time                // when the session was; guarded by mu
+	useful    bool                     // it has answered a call; guarded by mu
+	renewal   *renewal                 // of the session, nil most of the time; guarded by mu
 	table     *revision.Table          // guarded by mu
 	listening bool                     // guarded by mu
 	open      map[jsonrpc.ID]*exchange // calls without an answer; guarded by mu
@@ -203,21 +197,6 @@ func (c *Client) deleteSession() {
 	res.Body.Close()
 }
 
-// lost ends the client if an answer says that its session is gone: a 404 to a
-// request with a session id that is not about the method (SHTTP-25-038, -039).
-func (c *Client) lost(req *http.Request, err error) error {
-	var he *engine.HTTPError
-	if !errors.As(err, &he) || he.Status != http.StatusNotFound || req.Header.Get(headerSession) == "" {
-		return err
-	}
-	if he.RPC != nil && he.RPC.Code == jsonrpc.CodeMethodNotFound {
-		return err
-	}
-	gone := &SessionLostError{Err: err}
-	c.cancel(gone)
-	return gone
-}
-
 // request makes a request with the headers that all have, and returns the revision
 // that is spoken, nil before that is known.
 func (c *Client) request(ctx context.Context, method string, body []byte) (*http.Request, *revision.Table, error) {
@@ -304,7 +283,7 @@ func (c *Client) do(req *http.Request, body []byte) (*http.Response, error) {
 		return res, nil
 	}
 	defer res.Body.Close()
-	return nil, c.lost(req, c.httpError(res))
+	return nil, c.lost(req.Header.Get(headerSession), c.httpError(res))
 }
 
 // httpError reads an answer that is no success.
@@ -316,8 +295,8 @@ func (c *Client) httpError(res *http.Response) *engine.HTTPError {
 	return e
 }
 
-// Notify sends a notification.
-func (c *Client) Notify(ctx context.Context, method string, params json.RawMessage) error {
+// notify sends a notification, once.
+func (c *Client) notify(ctx context.Context, method string, params json.RawMessage) error {
 	ctx, _, cancel := c.bound(ctx)
 	defer cancel()
 	body := jsonrpc.AppendNotification(nil, method, params)

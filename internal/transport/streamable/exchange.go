@@ -25,6 +25,8 @@ type exchange struct {
 	modern bool
 	ctx    context.Context
 
+	session string // the one the request was sent in
+
 	rest io.ReadCloser // of an event stream after the response
 
 	questions questions
@@ -44,13 +46,8 @@ func (x *exchange) astray(msg *jsonrpc.Message) {
 	}
 }
 
-// Call sends a request and waits for the answer.
-//
-// Beside the errors of engine.Wire it returns a [*LostError] if the connection
-// broke, and a [*SessionLostError] if the server forgot the session. When ctx ends,
-// a modern call is cancelled by closing its response, a legacy one by
-// notifications/cancelled, sent in the background.
-func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessage, error) {
+// call sends a request, once.
+func (c *Client) call(ctx context.Context, out *engine.Outgoing) (json.RawMessage, error) {
 	bounded, release, cancel := c.bound(ctx)
 	x := &exchange{c: c, out: out, id: jsonrpc.IntID(c.lastID.Add(1)), ctx: bounded, stray: make(chan *jsonrpc.Message, 1), cancel: cancel}
 	c.mu.Lock()
@@ -82,7 +79,7 @@ func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 		rest.Close()
 	}
 	defer cancel()
-	if err != nil && !x.modern && ctx.Err() != nil && out.Method != revision.MethodInitialize {
+	if err != nil && !x.modern && ctx.Err() != nil && out.Method != revision.MethodInitialize && x.session == c.sessionID() {
 		c.cancelled(x.id, context.Cause(ctx))
 	}
 	if err != nil && bounded.Err() != nil {
@@ -125,7 +122,7 @@ func (x *exchange) run() (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.modern = modern
+	x.modern, x.session = modern, req.Header.Get(headerSession)
 	for name, v := range out.Header {
 		req.Header[http.CanonicalHeaderKey(name)] = v
 	}
@@ -166,7 +163,7 @@ func (c *Client) takeSession(id string) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.session = id
+	c.session, c.opened = id, time.Now()
 	return nil
 }
 
@@ -373,6 +370,7 @@ func (q *questions) start(c *Client, ctx context.Context, msg *jsonrpc.Message, 
 	}
 	q.running[id] = cancel
 	q.mu.Unlock()
+	session := c.sessionID()
 	started := c.start(func() {
 		defer func() { <-c.asking }()
 		defer cancel(nil)
@@ -380,7 +378,7 @@ func (q *questions) start(c *Client, ctx context.Context, msg *jsonrpc.Message, 
 		q.mu.Lock()
 		delete(q.running, id)
 		q.mu.Unlock()
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && session == c.sessionID() { // a new session did not ask
 			c.respond(id, result, err)
 		}
 	})

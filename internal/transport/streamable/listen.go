@@ -45,8 +45,8 @@ func (c *Client) awaitListening(ctx context.Context) {
 	}
 }
 
-// listenLoop keeps the stream open until the client is over or the server says
-// that it has none. Settled is called when the first attempt was answered.
+// listenLoop keeps the stream open until the client or the session is over or the server
+// says that it has none. Settled is called when the first attempt was answered.
 func (c *Client) listenLoop(settled func()) {
 	var (
 		q        questions
@@ -55,7 +55,8 @@ func (c *Client) listenLoop(settled func()) {
 		failures int
 	)
 	defer q.end()
-	for {
+	session := c.sessionID()
+	for c.sessionID() == session { // another session has a stream of its own
 		res, err := c.stream(c.ctx, lastID)
 		settled()
 		if err == nil {
@@ -67,6 +68,11 @@ func (c *Client) listenLoop(settled func()) {
 			res.Body.Close()
 			lastID, retry = events.LastID, events.Retry
 		} else if !transient(err) {
+			if lost, ok := c.renewable(c.ctx, err); ok {
+				// Nobody may call for long, and there may be somebody who listens.
+				c.start(func() { _ = c.renew(c.ctx, lost) }) // a failure is that of the client
+				return
+			}
 			var he *engine.HTTPError
 			refused := errors.As(err, &he)
 			if refused && he.Status == http.StatusBadRequest && lastID != "" {

@@ -1,0 +1,194 @@
+package streamable
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// A session that the server has ended is opened again (SHTTP-25-039), in this way:
+//
+//   - It is found out by a 404. The request was refused, so it has not run, and is sent
+//     again, once, in the new session.
+//   - Whoever finds it out first has the session renewed; requests that come meanwhile
+//     wait for that.
+//   - A session that is lost before it was of any use is not renewed: the client is
+//     over. So no server makes a client initialize for ever.
+
+// Bounds of renewing.
+const (
+	renewTime  = 30 * time.Second // to open the new session
+	usefulTime = 10 * time.Second // after which a session has been of use
+)
+
+// renewal is a new session being opened.
+type renewal struct {
+	done chan struct{} // closed when it is
+	err  error         // read after done
+}
+
+type renewingKey struct{}
+
+// SessionLostError says that the server does not know our session any more, and that
+// no other could be opened, or was wanted. The client is over.
+type SessionLostError struct {
+	Err error // what the server answered
+
+	session string // the one that is lost
+}
+
+func (e *SessionLostError) Error() string {
+	return "the server has ended the session; connect again: " + e.Err.Error()
+}
+
+func (e *SessionLostError) Unwrap() error { return e.Err }
+
+// renewable tells whether a request of ctx, refused with err, may be sent again in
+// a new session.
+func (c *Client) renewable(ctx context.Context, err error) (lost *SessionLostError, ok bool) {
+	// Only as it is: in a LostError it says that a stream cannot be resumed, and the
+	// call may have run.
+	lost, ok = err.(*SessionLostError)
+	return lost, ok && c.opts.Renew != nil && ctx.Value(renewingKey{}) == nil
+}
+
+// settled waits until no session is being opened, unless ctx is that of opening it.
+func (c *Client) settled(ctx context.Context) error {
+	if c.opts.Renew == nil || ctx.Value(renewingKey{}) != nil {
+		return nil
+	}
+	c.mu.Lock()
+	r := c.renewal
+	c.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	return r.wait(ctx)
+}
+
+func (r *renewal) wait(ctx context.Context) error {
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// renew has another session opened, unless that was done already. It returns when
+// that session can be used.
+func (c *Client) renew(ctx context.Context, lost *SessionLostError) error {
+	c.mu.Lock()
+	r := c.renewal
+	switch {
+	case r != nil: // somebody else has it opened
+	case c.session != lost.session: // somebody else had it opened
+		c.mu.Unlock()
+		return nil
+	case c.over:
+		c.mu.Unlock()
+		return lost
+	case !c.useful && time.Since(c.opened) < usefulTime:
+		c.mu.Unlock()
+		c.cancel(lost)
+		return lost
+	default:
+		r = &renewal{done: make(chan struct{})}
+		c.renewal, c.useful, c.listening = r, false, false
+		c.wg.Go(func() { c.runRenewal(r, lost) })
+	}
+	c.mu.Unlock()
+	return r.wait(ctx)
+}
+
+func (c *Client) runRenewal(r *renewal, lost *SessionLostError) {
+	ctx, cancel := context.WithTimeout(context.WithValue(c.ctx, renewingKey{}, true), renewTime)
+	defer cancel()
+	err := c.opts.Renew(ctx)
+	if err != nil {
+		r.err = &SessionLostError{Err: fmt.Errorf("%w; opening another: %w", lost.Err, err), session: lost.session}
+		c.cancel(r.err)
+	}
+	c.mu.Lock()
+	c.renewal = nil
+	c.mu.Unlock()
+	close(r.done)
+}
+
+// used keeps that the session has answered a call.
+func (c *Client) used(ctx context.Context, err error) {
+	var rpc *jsonrpc.Error
+	if c.opts.Renew == nil || ctx.Value(renewingKey{}) != nil || (err != nil && !errors.As(err, &rpc)) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.useful = true
+}
+
+// Call sends a request and waits for the answer.
+//
+// Beside the errors of engine.Wire it returns a [*LostError] if the connection
+// broke, and a [*SessionLostError] if the server forgot the session and no other could
+// be opened. When ctx ends, a modern call is cancelled by closing its response, a legacy
+// one by notifications/cancelled, sent in the background.
+func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessage, error) {
+	if err := c.settled(ctx); err != nil {
+		return nil, err
+	}
+	raw, err := c.call(ctx, out)
+	if lost, ok := c.renewable(ctx, err); ok {
+		if err := c.renew(ctx, lost); err != nil {
+			return nil, err
+		}
+		raw, err = c.call(ctx, out)
+	}
+	c.used(ctx, err)
+	return raw, err
+}
+
+// Notify sends a notification.
+func (c *Client) Notify(ctx context.Context, method string, params json.RawMessage) error {
+	if err := c.settled(ctx); err != nil {
+		return err
+	}
+	err := c.notify(ctx, method, params)
+	if lost, ok := c.renewable(ctx, err); ok {
+		if err := c.renew(ctx, lost); err != nil {
+			return err
+		}
+		err = c.notify(ctx, method, params)
+	}
+	return err
+}
+
+// sessionID is the session that requests carry now, empty for none.
+func (c *Client) sessionID() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session
+}
+
+// lost finds out whether an answer says that the session is gone: a 404 to a request
+// with a session id that is not about the method (SHTTP-25-038, -039). Without Renew the
+// client is over then.
+func (c *Client) lost(session string, err error) error {
+	var he *engine.HTTPError
+	if session == "" || !errors.As(err, &he) || he.Status != http.StatusNotFound {
+		return err
+	}
+	if he.RPC != nil && he.RPC.Code == jsonrpc.CodeMethodNotFound {
+		return err
+	}
+	gone := &SessionLostError{Err: err, session: session}
+	if c.opts.Renew == nil {
+		c.cancel(gone)
+	}
+	return gone
+}

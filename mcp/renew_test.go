@@ -1,0 +1,199 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcptest"
+)
+
+// restarting is an HTTP server that can be started anew, after which it knows no
+// session any more. It counts what it gets, by method.
+type restarting struct {
+	make func(generation int) *mcp.Server
+
+	now  atomic.Pointer[mcp.Server]
+	mu   sync.Mutex
+	gen  int            // guarded by mu
+	seen map[string]int // guarded by mu
+}
+
+func startRestarting(t testing.TB, newServer func(int) *mcp.Server) (*restarting, string) {
+	r := &restarting{make: newServer, seen: map[string]int{}}
+	r.restart()
+	srv := httptest.NewServer(r)
+	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close() })
+	return r, srv.URL
+}
+
+func (r *restarting) restart() {
+	r.mu.Lock()
+	r.gen++
+	gen := r.gen
+	r.mu.Unlock()
+	before := r.now.Swap(r.make(gen))
+	if before != nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = before.Shutdown(ctx) // at once, which ends its streams
+	}
+}
+
+func (r *restarting) count(method string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.seen[method]
+}
+
+func (r *restarting) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if req.Method == http.MethodPost {
+		body, _ := io.ReadAll(req.Body)
+		req.Body = io.NopCloser(strings.NewReader(string(body)))
+		if m, err := jsonrpc.Decode(body, jsonrpc.Limits{}); err == nil && m.Method != "" {
+			r.mu.Lock()
+			r.seen[m.Method]++
+			r.mu.Unlock()
+		}
+	}
+	r.now.Load().ServeHTTP(w, req)
+}
+
+// SHTTP-25-039: a session that the server has ended is opened again, and what was
+// refused for it is sent once more: each call has run once. Calls at the same time share
+// the new session, which has the log level and the subscriptions of the old.
+func TestSessionIsOpenedAgain(t *testing.T) {
+	for _, rev := range []mcp.Revision{mcp.V2025_03_26, mcp.V2025_06_18, mcp.V2025_11_25} {
+		t.Run(string(rev), func(t *testing.T) {
+			mcptest.LeakCheck(t)
+			var ran, logged atomic.Int64
+			r, url := startRestarting(t, func(gen int) *mcp.Server {
+				s := library()
+				s.Version = fmt.Sprint(gen)
+				mcp.AddTool(s, mcp.Tool{Name: "run"}, func(ctx context.Context, _ struct{}) (string, error) {
+					ran.Add(1)
+					mcp.Log(ctx).Debug("running")
+					return fmt.Sprint(gen), nil
+				})
+				return s
+			})
+			c := &mcp.Client{Name: "c", Version: "1", Revisions: []mcp.Revision{rev}, LogLevel: slog.LevelDebug}
+			s, err := c.Dial(t.Context(), url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { s.Close() })
+			events := watching(t, t.Context(), s, "lib:text")
+			call := func() string {
+				res, err := s.CallTool(t.Context(), "run", nil, mcp.OnLog(func(mcp.LogMessage) { logged.Add(1) }))
+				if err != nil {
+					t.Errorf("call: %v", err)
+					return ""
+				}
+				return res.Text()
+			}
+			if got := call(); got != "1" {
+				t.Fatalf("call = %q", got)
+			}
+			r.restart()
+			var wg sync.WaitGroup
+			for range 8 {
+				wg.Go(func() {
+					if got := call(); got != "2" {
+						t.Errorf("call after the restart = %q", got)
+					}
+				})
+			}
+			wg.Wait()
+			if n := ran.Load(); n != 9 {
+				t.Errorf("the tool ran %d times, want 9", n)
+			}
+			if n := logged.Load(); n != 9 {
+				t.Errorf("%d log messages, want 9", n)
+			}
+			if n, l := r.count("initialize"), r.count("logging/setLevel"); n != 2 || l != 2 {
+				t.Errorf("%d times initialize, %d times setLevel, want 2 of each", n, l)
+			}
+			if v := s.Server().Version; v != "2" {
+				t.Errorf("Server().Version = %s", v)
+			}
+			// What may have changed meanwhile is told, and what changes from now on.
+			expect(t, events, "resources/updated lib:text", "tools/list_changed ", "prompts/list_changed ", "resources/list_changed ")
+			r.now.Load().ResourceUpdated("lib:text")
+			expect(t, events, "resources/updated lib:text")
+		})
+	}
+}
+
+// A session that is lost again before it was of use ends the Session: no server makes a
+// client initialize for ever.
+func TestSessionIsLostForGood(t *testing.T) {
+	for name, refuse := range map[string]func(method string, session int) bool{
+		"all of the new session": func(_ string, n int) bool { return n > 1 },
+		"no initialize":          func(method string, n int) bool { return method == "initialize" && n > 1 },
+		"only calls":             func(method string, n int) bool { return method == "tools/call" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			mcptest.LeakCheck(t)
+			var sessions, calls atomic.Int64
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				body, _ := io.ReadAll(req.Body)
+				m, err := jsonrpc.Decode(body, jsonrpc.Limits{})
+				switch {
+				case err != nil: // GET, DELETE
+					w.WriteHeader(http.StatusMethodNotAllowed)
+				case m.Method == "initialize" && !refuse(m.Method, int(sessions.Load()+1)):
+					w.Header().Set("Mcp-Session-Id", fmt.Sprint(sessions.Add(1)))
+					w.Header().Set("Content-Type", "application/json")
+					w.Write([]byte(initialized(m, "2025-11-25")[0]))
+				case calls.Load() > 0 && refuse(m.Method, int(sessions.Load())), m.Method == "tools/call":
+					calls.Add(1)
+					w.WriteHeader(http.StatusNotFound)
+				case m.Kind() == jsonrpc.KindNotification:
+					w.WriteHeader(http.StatusAccepted)
+				default:
+					w.Header().Set("Content-Type", "application/json")
+					w.Write([]byte(result(m, `{}`)[0]))
+				}
+			}))
+			defer srv.Close()
+			c := &mcp.Client{Name: "c", Version: "1", Revisions: []mcp.Revision{mcp.V2025_11_25}}
+			s, err := c.Dial(t.Context(), srv.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if _, err := s.Raw(t.Context(), "completion/complete", json.RawMessage(`{}`)); err != nil {
+				t.Fatal(err) // the first session is of use
+			}
+			var last error
+			for range 5 {
+				if _, last = s.CallTool(t.Context(), "run", nil); last == nil {
+					t.Fatal("a call of a lost session succeeded")
+				}
+			}
+			if !strings.Contains(last.Error(), "the server has ended the session; connect again") {
+				t.Errorf("the last call = %v", last)
+			}
+			<-s.Done()
+			var he *mcp.HTTPError
+			if !errors.As(s.Err(), &he) || he.Status != http.StatusNotFound {
+				t.Errorf("Err = %v, want one with the 404 of the server", s.Err())
+			}
+			if n := sessions.Load(); n > 2 {
+				t.Errorf("%d sessions opened", n)
+			}
+		})
+	}
+}
