@@ -107,7 +107,7 @@ func serveGoSDK(ctx context.Context, w wire) error {
 		// One handler of this SDK serves one era: the modern one only without
 		// sessions, the legacy one fully only with them.
 		one := func(*http.Request) *mcp.Server { return s }
-		sessions := mcp.NewStreamableHTTPHandler(one, nil)
+		sessions := mcp.NewStreamableHTTPHandler(one, &mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)})
 		modern := mcp.NewStreamableHTTPHandler(one, &mcp.StreamableHTTPOptions{
 			Stateless:                    true,
 			PropagateRequestCancellation: true,

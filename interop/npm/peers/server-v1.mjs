@@ -46,6 +46,28 @@ function build() {
   return s;
 }
 
+// Events keeps what streams of a session sent, for clients that come back.
+class Events {
+  all = [];
+
+  async storeEvent(stream, message) {
+    this.all.push({ stream, message });
+    return `${stream}_${this.all.length}`;
+  }
+
+  async getStreamIdForEventId(id) { return id.slice(0, id.lastIndexOf('_')); }
+
+  async replayEventsAfter(id, { send }) {
+    const cut = id.lastIndexOf('_');
+    const stream = id.slice(0, cut);
+    for (let i = Number(id.slice(cut + 1)); i < this.all.length; i++) {
+      const e = this.all[i];
+      if (e.stream === stream && e.message.jsonrpc) await send(`${stream}_${i + 1}`, e.message);
+    }
+    return stream;
+  }
+}
+
 if (process.argv[2] === 'http') {
   const sessions = new Map();
   listen(async (req, res, body) => {
@@ -54,7 +76,7 @@ if (process.argv[2] === 'http') {
     if (!transport) {
       if (id) { res.writeHead(404).end(); return; }
       transport = new StreamableHTTPServerTransport({
-        sessionIdGenerator: randomUUID, onsessioninitialized: (sid) => sessions.set(sid, transport),
+        sessionIdGenerator: randomUUID, onsessioninitialized: (sid) => sessions.set(sid, transport), eventStore: new Events(),
       });
       await build().connect(transport);
     }
