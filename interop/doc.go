@@ -2,8 +2,8 @@
 // tests only.
 //
 // Every peer, ours and foreign, is a server and a client that know the same
-// small world: a tool that echoes, one that asks the user, one that asks the
-// model, one that reports progress and logs, one that changes the tool list,
+// small world: a tool that echoes, one that asks the user, one that asks twice,
+// one that asks the model, one that reports progress and logs, one that changes the tool list,
 // one that waits until it is cancelled, a resource, a resource template and a
 // prompt. A client asks a server everything and answers with a [report]; the
 // matrix joins each pair on stdio and on Streamable HTTP, in each revision

@@ -37,18 +37,33 @@ func serveGoSDK(ctx context.Context, w wire) error {
 			r, err := say(in.Message)
 			return r, nil, err
 		})
-	tool("ask", func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		if a, ok := req.Params.InputResponses["name"].(*mcp.ElicitResult); ok {
-			return say(fmt.Sprint("hello ", a.Content["name"]))
-		}
-		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"name": &mcp.ElicitParams{
-			Message: "What is your name?",
+	question := func(message string) *mcp.ElicitParams {
+		return &mcp.ElicitParams{
+			Message: message,
 			RequestedSchema: &jsonschema.Schema{
 				Type:       "object",
 				Properties: map[string]*jsonschema.Schema{"name": {Type: "string"}},
 				Required:   []string{"name"},
 			},
-		}}}, nil
+		}
+	}
+	tool("ask", func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		if a, ok := req.Params.InputResponses["name"].(*mcp.ElicitResult); ok {
+			return say(fmt.Sprint("hello ", a.Content["name"]))
+		}
+		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"name": question("What is your name?")}}, nil
+	})
+	tool("twice", func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		if a, ok := req.Params.InputResponses["friend"].(*mcp.ElicitResult); ok {
+			return say(fmt.Sprint(req.Params.RequestState, " and ", a.Content["name"]))
+		}
+		if a, ok := req.Params.InputResponses["name"].(*mcp.ElicitResult); ok {
+			return &mcp.CallToolResult{
+				InputRequests: mcp.InputRequestMap{"friend": question("And that of your friend?")},
+				RequestState:  fmt.Sprint(a.Content["name"]),
+			}, nil
+		}
+		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"name": question("What is your name?")}}, nil
 	})
 	tool("sample", func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		switch a := req.Params.InputResponses["word"].(type) {

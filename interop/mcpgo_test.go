@@ -30,18 +30,36 @@ func serveMCPGo(_ context.Context, w wire) error {
 	tool("echo", func(_ context.Context, req mcp.CallToolRequest) (*result, error) {
 		return say(req.GetString("message", ""))
 	}, mcp.WithString("message", mcp.Required()))
-	tool("ask", func(_ context.Context, req mcp.CallToolRequest) (*result, error) {
-		if a := server.ElicitationResponse(req.Params.InputResponses, "name"); a != nil {
-			return say(fmt.Sprint("hello ", a.Content.(map[string]any)["name"]))
-		}
-		return server.NewInputRequestBuilder("").Elicit("name", mcp.ElicitationParams{
-			Message: "What is your name?",
+	question := func(message string) mcp.ElicitationParams {
+		return mcp.ElicitationParams{
+			Message: message,
 			RequestedSchema: map[string]any{
 				"type":       "object",
 				"properties": map[string]any{"name": map[string]any{"type": "string"}},
 				"required":   []string{"name"},
 			},
-		}).ToolResult(), nil
+		}
+	}
+	answer := func(req mcp.CallToolRequest, key string) any {
+		if a := server.ElicitationResponse(req.Params.InputResponses, key); a != nil {
+			return a.Content.(map[string]any)["name"]
+		}
+		return nil
+	}
+	tool("ask", func(_ context.Context, req mcp.CallToolRequest) (*result, error) {
+		if name := answer(req, "name"); name != nil {
+			return say(fmt.Sprint("hello ", name))
+		}
+		return server.NewInputRequestBuilder("").Elicit("name", question("What is your name?")).ToolResult(), nil
+	})
+	tool("twice", func(_ context.Context, req mcp.CallToolRequest) (*result, error) {
+		if friend := answer(req, "friend"); friend != nil {
+			return say(fmt.Sprint(req.Params.RequestState, " and ", friend))
+		}
+		if name := answer(req, "name"); name != nil {
+			return server.NewInputRequestBuilder(fmt.Sprint(name)).Elicit("friend", question("And that of your friend?")).ToolResult(), nil
+		}
+		return server.NewInputRequestBuilder("").Elicit("name", question("What is your name?")).ToolResult(), nil
 	})
 	tool("sample", func(_ context.Context, req mcp.CallToolRequest) (*result, error) {
 		if a := server.SamplingResponse(req.Params.InputResponses, "word"); a != nil {

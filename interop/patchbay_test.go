@@ -32,6 +32,14 @@ func serveOurs(ctx context.Context, w wire) error {
 		p, err := mcp.Elicit[person](ctx, "What is your name?")
 		return "hello " + p.Name, err
 	})
+	tool("twice", func(ctx context.Context) (string, error) {
+		first, err := mcp.Elicit[person](ctx, "What is your name?")
+		if err != nil {
+			return "", err
+		}
+		second, err := mcp.Elicit[person](ctx, "And that of your friend?")
+		return first.Name + " and " + second.Name, err
+	})
 	tool("sample", func(ctx context.Context) (string, error) {
 		r, err := mcp.Sample(ctx, &mcp.SampleRequest{
 			MaxTokens: 10,

@@ -40,6 +40,7 @@ type report struct {
 	Item      string            `json:"item"`
 	Prompt    string            `json:"prompt"`
 	Ask       string            `json:"ask"`
+	Twice     string            `json:"twice"`
 	Sample    string            `json:"sample"`
 	Progress  []float64         `json:"progress"`
 	Log       string            `json:"log"`
@@ -53,7 +54,7 @@ func goodReport(server, revision string) report {
 	return report{
 		Revision:  revision,
 		Server:    server,
-		Tools:     []string{"ask", "echo", "grow", "sample", "steps", "wait", "waits"},
+		Tools:     []string{"ask", "echo", "grow", "sample", "steps", "twice", "wait", "waits"},
 		Resources: []string{"test://greeting"},
 		Prompts:   []string{"greet"},
 		Echo:      "plug",
@@ -61,6 +62,7 @@ func goodReport(server, revision string) report {
 		Item:      "item 7",
 		Prompt:    "Hello Ada",
 		Ask:       "hello Ada",
+		Twice:     "Ada and Ada",
 		Sample:    "the model said pong",
 		Progress:  []float64{1, 2, 3},
 		Log:       "working",
@@ -154,6 +156,7 @@ func probe(ctx context.Context, c *caller, skip []string) report {
 		return c.prompt(ctx, "greet", map[string]string{"name": "Ada"})
 	})
 	text("ask", &r.Ask, tool("ask", nil))
+	text("twice", &r.Twice, tool("twice", nil))
 	text("sample", &r.Sample, tool("sample", nil))
 	step("progress", func(ctx context.Context) error {
 		seen := make(chan float64, 8)

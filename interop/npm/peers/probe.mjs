@@ -52,6 +52,7 @@ export async function probe(c) {
   await step('item', () => c.read('test://item/7'));
   await step('prompt', () => c.prompt('greet', { name: 'Ada' }));
   await step('ask', () => c.call('ask', {}));
+  await step('twice', () => c.call('twice', {}));
   await step('sample', () => c.call('sample', {}));
   await step('progress', async () => {
     // On a busy machine several messages come in one chunk after all, and then these clients lose progress (see

@@ -11,12 +11,14 @@ function build() {
   const tool = (name, f, inputSchema = {}) => s.registerTool(name, { description: name, inputSchema }, f);
   const addGrown = () => tool('grown', async () => say('grown'));
   tool('echo', async ({ message }) => say(message), { message: z.string() });
-  tool('ask', async () => {
-    const a = await s.server.elicitInput({
-      message: 'What is your name?',
-      requestedSchema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
-    });
-    return say(`hello ${a.content.name}`);
+  const askName = async (message) => (await s.server.elicitInput({
+    message,
+    requestedSchema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
+  })).content.name;
+  tool('ask', async () => say(`hello ${await askName('What is your name?')}`));
+  tool('twice', async () => {
+    const name = await askName('What is your name?');
+    return say(`${name} and ${await askName('And that of your friend?')}`);
   });
   tool('sample', async () => {
     const a = await s.server.createMessage({

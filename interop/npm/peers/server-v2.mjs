@@ -13,17 +13,20 @@ function build() {
   const tool = (name, f, inputSchema = z.object({})) => s.registerTool(name, { description: name, inputSchema }, f);
   const addGrown = () => tool('grown', async () => say('grown'));
   tool('echo', async ({ message }) => say(message), z.object({ message: z.string() }));
+  const question = (message) => inputRequired.elicit({
+    message, requestedSchema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
+  });
   tool('ask', async (_, { mcpReq }) => {
     const a = acceptedContent(mcpReq.inputResponses, 'name');
     if (a) return say(`hello ${a.name}`);
-    return inputRequired({
-      inputRequests: {
-        name: inputRequired.elicit({
-          message: 'What is your name?',
-          requestedSchema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
-        }),
-      },
-    });
+    return inputRequired({ inputRequests: { name: question('What is your name?') } });
+  });
+  tool('twice', async (_, { mcpReq }) => {
+    const friend = acceptedContent(mcpReq.inputResponses, 'friend');
+    if (friend) return say(`${mcpReq.requestState()} and ${friend.name}`);
+    const a = acceptedContent(mcpReq.inputResponses, 'name');
+    if (a) return inputRequired({ inputRequests: { friend: question('And that of your friend?') }, requestState: a.name });
+    return inputRequired({ inputRequests: { name: question('What is your name?') } });
   });
   tool('sample', async (_, { mcpReq }) => {
     const a = inputResponse(mcpReq.inputResponses, 'word');
