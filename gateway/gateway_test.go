@@ -290,7 +290,7 @@ func TestBadHeadersAreRefused(t *testing.T) {
 	}
 }
 
-// STDIO-26-014: who listens to the gateway goes on hearing of a server that was lost and
+// STDIO-26-014, SUB-26-009: who listens to the gateway goes on hearing of a server that was lost and
 // came back.
 func TestListenersSurviveALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

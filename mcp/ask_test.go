@@ -130,7 +130,7 @@ func TestTwoQuestionsOfOneKey(t *testing.T) {
 	}
 }
 
-// ELIC: refusals are errors that a handler can tell apart.
+// Refusals are errors that a handler can tell apart (ELIC-26-027).
 func TestRefusals(t *testing.T) {
 	for action, want := range map[string]error{"decline": mcp.ErrDeclined, "cancel": mcp.ErrDismissed} {
 		t.Run(action, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// MRTR-26, INIT-25-015, INIT-2503-002: nothing is asked that the caller did not declare. A modern
+// META-26-010, INIT-25-015, INIT-2503-002: nothing is asked that the caller did not declare. A modern
 // caller is told the capability, an older one gets a tool error in words.
 func TestUndeclaredQuestion(t *testing.T) {
 	tests := []struct {

@@ -193,7 +193,7 @@ func TestUnsupportedVersion(t *testing.T) {
 	}
 }
 
-// What one modern request said of the client holds for no other (BASE-26-025).
+// What one modern request said of the client holds for no other (BASE-26-025, META-26-013).
 func TestRequestsStandAlone(t *testing.T) {
 	p := rawClient(t, one(func(ctx context.Context, _ struct{}) (string, error) {
 		if mcp.CallFrom(ctx).Client.Name != "" {

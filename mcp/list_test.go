@@ -133,7 +133,8 @@ func TestListsOfNothing(t *testing.T) {
 	})
 }
 
-// Visible filters lists and calls alike.
+// Visible filters lists and calls alike, and completion: what it hides is refused as if it
+// was not there (TOOL-26-029, RES-26-015, -017, COMP-26-010, -011).
 func TestVisibleEverywhere(t *testing.T) {
 	newServer := func() *mcp.Server {
 		s := library()
@@ -162,8 +163,16 @@ func TestVisibleEverywhere(t *testing.T) {
 				t.Errorf("a hidden resource %s can be read", uri)
 			}
 		}
-		if _, err := s.Complete(t.Context(), mcp.Feature{Kind: mcp.KindPrompt, Name: "greet"}, "name", "", nil); err == nil {
-			t.Error("a hidden prompt is completed")
+		for hidden, missing := range map[mcp.Feature]mcp.Feature{
+			{Kind: mcp.KindPrompt, Name: "greet"}:                           {Kind: mcp.KindPrompt, Name: "none!"},
+			{Kind: mcp.KindResourceTemplate, Name: "page://{lang}/{+path}"}: {Kind: mcp.KindResourceTemplate, Name: "none!"},
+			{Kind: mcp.KindResource, Name: "lib:text"}:                      {Kind: mcp.KindResource, Name: "none!"},
+		} {
+			_, err := s.Complete(t.Context(), hidden, "name", "", nil)
+			_, unknown := s.Complete(t.Context(), missing, "name", "", nil)
+			if err == nil || unknown == nil || strings.ReplaceAll(err.Error(), hidden.Name, "none!") != unknown.Error() {
+				t.Errorf("completing what is hidden = %v, and what does not exist = %v", err, unknown)
+			}
 		}
 	})
 }

@@ -83,7 +83,8 @@ func complete(values ...string) mcp.CompleteFunc {
 	}
 }
 
-// RES: every kind of Out, templates with variables, and what does not exist.
+// Every kind of Out, templates with variables, and what does not exist, which is an
+// error and no empty result (RES-26-009, -012, RES-25-002).
 func TestResourcesEverywhere(t *testing.T) {
 	mcptest.LeakCheck(t)
 	want := map[string][]mcp.ResourceContents{

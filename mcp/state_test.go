@@ -53,8 +53,9 @@ func accept[Q any](questions map[string]Q, content string) string {
 
 func quote(s string) string { b, _ := json.Marshal(s); return string(b) }
 
-// MRTR-26, SEC: requestState is sealed and bound to the principal, the method, the
-// target, the arguments and a time; what does not fit is refused and nothing runs.
+// SEC: requestState is sealed and bound to the principal, the method, the target, the
+// arguments and a time; what does not fit is refused and nothing runs (MRTR-26-006 to
+// -008, -025). What a user was asked is bound to that user (ELIC-26-018, -028).
 func TestStateIsBound(t *testing.T) {
 	mcptest.LeakCheck(t)
 	d := new(deployer)
@@ -170,7 +171,7 @@ func (o *once) Take(_ context.Context, ref string) ([]byte, error) {
 	return state, nil
 }
 
-// With a store a state works once, and nothing of the call travels.
+// With a store a state works once (MRTR-26-012), and nothing of the call travels.
 func TestStateStore(t *testing.T) {
 	s := asker(new(deployer))
 	s.State.Store = new(once)

@@ -57,7 +57,9 @@ func results() *mcp.Server {
 	return s
 }
 
-// TOOL: each kind of Out becomes a result that every revision can read.
+// Each kind of Out becomes a result that every revision can read. What is no object is
+// structured, and described by an output schema (TOOL-26-011), since 2026-07-28 alone
+// (TOOL-25-002, -003).
 func TestResultsEverywhere(t *testing.T) {
 	mcptest.LeakCheck(t)
 	tests := []struct {
@@ -195,7 +197,7 @@ func TestContentEverywhere(t *testing.T) {
 	})
 }
 
-// T-62, T-63: a structured value that nobody put into words is not lost.
+// T-62, T-63, TOOL-25-003: a structured value that nobody put into words is not lost.
 func TestStructuredWithoutText(t *testing.T) {
 	newServer := func() *mcp.Server {
 		return one(func(_ context.Context, in text) (*mcp.ToolResult, error) {

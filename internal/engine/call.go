@@ -99,6 +99,9 @@ func (c *Call) Emit(method string, params json.RawMessage) error {
 	if c.ex == nil {
 		return nil
 	}
+	if c.tag != nil && (method == revision.NoteProgress || method == revision.NoteMessage) {
+		return nil // SUB-26-010: a subscription carries neither
+	}
 	if params == nil {
 		params = json.RawMessage(`{}`)
 	}

@@ -334,10 +334,41 @@ func Test2026_07_28(t *testing.T) {
 		{"SUB-26-004", listen + `< {RPC,"method":"notifications/subscriptions/acknowledged","params":{"_meta":{SUB:"l"},"notifications":{"promptsListChanged":true}}}`, "SUB-26-004"},
 		{"SUB-26-006", listen + ack + `< {RPC,"method":"notifications/tools/list_changed"}`, "SUB-26-006"},
 		{"CANC-26-008", `> {RPC,"method":"notifications/cancelled","params":{"requestId":1}}`, "CANC-26-008"},
-		{"CANC-26-009", `> {RPC,"id":1,"method":"tools/list","params":{META}}
+		{"CANC-26-009 SUB-26-012", `> {RPC,"id":1,"method":"tools/list","params":{META}}
 			< {RPC,"method":"notifications/cancelled","params":{"requestId":1}}`, "CANC-26-009"},
 		{"progress of the client", `> {RPC,"method":"notifications/progress","params":{"progressToken":1,"progress":1}}`, "client has no notification"},
 	})
+}
+
+// META-26-002, -003, -005: what a key of _meta may look like.
+func TestMetaKeys(t *testing.T) {
+	for key, want := range map[string]bool{
+		"": true, "a": true, "7": true, "a.b_c-d": true,
+		"a/": true, "a/b": true, "com.example/k": true, "a-1.b2/": true, "A.B/C": true,
+		".a": false, "a.": false, "a-": false, "_a": false, "a b": false, "é": false,
+		"/a": false, "1/a": false, "a./b": false, "a..b/c": false, ".a/b": false, "-a/b": false,
+		"a-/b": false, "a_b/c": false, "a/b/c": false, "a/b-": false, "a/.b": false,
+	} {
+		for _, revision := range wirecheck.Revisions() {
+			fault := "META-26-002"
+			if want || revision < "2025-06-18" { // before, every key is one
+				fault = ""
+			}
+			meta := `{"` + key + `":1}`
+			list, keyed, result := `{}`, `{"_meta":`+meta+`}`, `{"tools":[],"_meta":`+meta+`}`
+			if revision == "2026-07-28" {
+				list, result = `{META}`, `{CACHED,"tools":[],"_meta":`+meta+`}`
+				keyed = `{"_meta":{"` + key + `":1,VERSION,"io.modelcontextprotocol/clientCapabilities":{}}}`
+			}
+			run(t, revision, []exchange{
+				{"request " + key, `> {RPC,"id":1,"method":"tools/list","params":` + keyed + `}`, fault},
+				{"result " + key, `> {RPC,"id":1,"method":"tools/list","params":` + list + `}
+					< {RPC,"id":1,"result":` + result + `}`, fault},
+				{"notification " + key, `> {RPC,"id":1,"method":"tools/list","params":` + list + `}
+					> {RPC,"method":"notifications/cancelled","params":{"requestId":1,"_meta":` + meta + `}}`, fault},
+			})
+		}
+	}
 }
 
 func TestAnyRevision(t *testing.T) {

@@ -46,6 +46,9 @@ func (c *Checker) notification(m *envelope) error {
 	if err := s.validate(def, m.pointer, m.value); err != nil {
 		return err
 	}
+	if err := metaKeys(m, s, def, "/params", params); err != nil {
+		return err
+	}
 	switch method {
 	case "notifications/progress":
 		if err := c.progress(m, s, def, params); err != nil {

@@ -66,6 +66,9 @@ func (c *Checker) request(m *envelope) error {
 	if err := s.validate(def, m.pointer, m.value); err != nil {
 		return err
 	}
+	if err := metaKeys(m, s, def, "/params", params); err != nil {
+		return err
+	}
 	return c.requestRules(m, s, def, params)
 }
 

@@ -46,6 +46,9 @@ func (c *Checker) result(m *envelope) error {
 	if err := s.validate(envelopeDef, m.pointer, m.value); err != nil {
 		return err
 	}
+	if err := metaKeys(m, s, r.result, "/result", result); err != nil {
+		return err
+	}
 	if s.modern {
 		return c.modernResult(m, s, r, result)
 	}

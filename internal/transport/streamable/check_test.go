@@ -57,7 +57,7 @@ func TestModernChecks(t *testing.T) {
 		{"response", `{"jsonrpc":"2.0","id":1,"result":{}}`, modern(), 400, -32600}, // HTTP-26-011
 		{"too large", with(`"arguments":{}`, `"arguments":{"a":"`+strings.Repeat("x", 1<<20)+`"}`), modern(), 413, -32600},
 		{"too deep", with(`"arguments":{}`, `"arguments":`+strings.Repeat("[", 200)+strings.Repeat("]", 200)), modern(), 400, -32700},
-		{"no _meta", `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo"}}`, modern("Mcp-Method", ""), 400, -32602}, // META, Q-02: before the headers
+		{"no _meta", `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo"}}`, modern("Mcp-Method", ""), 400, -32602}, // META-26-007, -008, Q-02: before the headers
 		{"no capabilities", with(`,"io.modelcontextprotocol/clientCapabilities":{}`, ""), modern("Mcp-Method", ""), 400, -32602},       // Q-02
 		{"no client info", with(`"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},`, ""), modern(), 200, 0},
 		{"no version header", modernCall, modern("MCP-Protocol-Version", ""), 400, -32020},                           // HTTP-26-025, -068
@@ -83,10 +83,10 @@ func TestModernChecks(t *testing.T) {
 		{"prompt", with("tools/call", "prompts/get"), modern("Mcp-Method", "prompts/get"), 200, 0}, // HTTP-26-031
 		{"resource", strings.NewReplacer("tools/call", "resources/read", `"name":"echo"`, `"uri":"echo"`).Replace(modernCall), modern("Mcp-Method", "resources/read"), 200, 0},
 		{"resource by name", with("tools/call", "resources/read"), modern("Mcp-Method", "resources/read"), 400, -32020},
-		{"unknown method", with("tools/call", "foo/bar"), modern("Mcp-Method", "foo/bar"), 404, -32601},   // HTTP-26-029
-		{"initialize", with("tools/call", "initialize"), modern("Mcp-Method", "initialize"), 404, -32601}, // Q-03
-		{"ping", with("tools/call", "ping"), modern("Mcp-Method", "ping"), 404, -32601},                   // Q-03, PING-26-001
-		{"client capability", with(`"echo"`, `"needy"`), modern("Mcp-Name", "needy"), 400, -32021},
+		{"unknown method", with("tools/call", "foo/bar"), modern("Mcp-Method", "foo/bar"), 404, -32601},               // HTTP-26-029
+		{"initialize", with("tools/call", "initialize"), modern("Mcp-Method", "initialize"), 404, -32601},             // Q-03
+		{"ping", with("tools/call", "ping"), modern("Mcp-Method", "ping"), 404, -32601},                               // Q-03, PING-26-001
+		{"client capability", with(`"echo"`, `"needy"`), modern("Mcp-Name", "needy"), 400, -32021},                    // META-26-012
 		{"session header is ignored", modernCall, modern("Mcp-Session-Id", "nonsense", "Last-Event-ID", "1"), 200, 0}, // HTTP-26-075, -076
 	} {
 		t.Run(tt.name, func(t *testing.T) {
