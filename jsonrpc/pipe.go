@@ -108,6 +108,9 @@ func (p *pipeEnd) gone() error {
 	}
 }
 
+// Transport names the wire in recordings.
+func (p *pipeEnd) Transport() string { return "memory" }
+
 func (p *pipeEnd) Close() error {
 	p.close.Do(func() { close(p.done) })
 	return nil

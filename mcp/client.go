@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
@@ -17,6 +18,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/transport/stdio"
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // A Client opens sessions with servers. Its fields are read when a session opens
@@ -53,11 +55,14 @@ type Client struct {
 	Revisions []Revision // nil: all
 	Limits    Limits
 
-	// OnFrame is told of each message on the wire. Nil: nobody is.
-	OnFrame func(Frame)
+	// OnFrame is told of what happens on the wire, as [Server.OnFrame] is, and of the
+	// processes of servers and what they say on standard error.
+	OnFrame func(trace.Frame)
 
 	// Logger gets what a session cannot return to anybody. Nil: it is discarded.
 	Logger *slog.Logger
+
+	wires atomic.Int64 // opened so far, for their names
 
 	mu   sync.Mutex
 	eras map[string]bool // true: the server is legacy; by address or command; guarded by mu
@@ -168,13 +173,13 @@ func (c *Client) Dial(ctx context.Context, url string) (*Session, error) {
 		return c.dialDuplex(ctx, url, u)
 	}
 	s := c.newSession()
-	s.overHTTP, s.id = true, url
+	s.overHTTP, s.id, s.tap = true, url, c.tap("http")
 	s.wire = streamable.NewClient(streamable.ClientOptions{
 		URL: url, HTTP: c.HTTPClient, Inbox: (*inbox)(s), Renew: s.renew, MaxMessage: orDefault(c.Limits.Message, 16<<20),
-		MaxDepth: s.limits.Depth, Tap: c.tap(), Header: c.Header, Logger: s.log,
+		MaxDepth: s.limits.Depth, Tap: s.tap, Header: c.Header, Logger: s.log,
 	})
 	if err := s.openHTTP(ctx, url); err != nil {
-		s.wire.Close()
+		s.failed(err)
 		return nil, fmt.Errorf("dial %s: %w", url, publicError(err))
 	}
 	s.begin()
@@ -214,11 +219,12 @@ func (c *Client) Start(ctx context.Context, cmd *exec.Cmd) (*Session, error) {
 }
 
 func (c *Client) start(ctx context.Context, cmd *exec.Cmd, key string) (*Session, error) {
-	child, err := stdio.Start(cmd, c.Limits.Message)
+	tap := c.tap("stdio")
+	child, err := stdio.Start(cmd, c.Limits.Message, tap)
 	if err != nil {
 		return nil, err
 	}
-	return c.openDuplex(ctx, child.Conn(), key, child.Explain)
+	return c.openDuplex(ctx, child.Conn(), key, child.Explain, tap)
 }
 
 // cloneCmd copies what describes a command that has not been started.
@@ -239,21 +245,21 @@ func (c *Client) Connect(ctx context.Context, t Transport) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	s, err := c.openDuplex(ctx, conn, "", nil)
+	s, err := c.openDuplex(ctx, conn, "", nil, c.tap(transportOf(conn)))
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", publicError(err))
 	}
 	return s, nil
 }
 
-func (c *Client) openDuplex(ctx context.Context, conn Conn, key string, explain func(error) error) (*Session, error) {
+func (c *Client) openDuplex(ctx context.Context, conn Conn, key string, explain func(error) error, tap engine.Tap) (*Session, error) {
 	s := c.newSession()
-	s.id = key
+	s.id, s.tap = key, tap
 	s.wire = duplex.NewClient(conn, duplex.ClientOptions{
-		Inbox: (*inbox)(s), MaxDepth: s.limits.Depth, Tap: c.tap(), Logger: s.log, Explain: explain,
+		Inbox: (*inbox)(s), MaxDepth: s.limits.Depth, Tap: tap, Logger: s.log, Explain: explain,
 	})
 	if err := s.openDuplex(ctx, key); err != nil {
-		s.wire.Close()
+		s.failed(err)
 		return nil, err
 	}
 	s.begin()
@@ -273,12 +279,13 @@ func (c *Client) newSession() *Session {
 	return s
 }
 
-func (c *Client) tap() engine.Tap {
+// tap tells of the frames of one session, nil if nobody wants to know.
+func (c *Client) tap(transport string) engine.Tap {
 	f := c.OnFrame // of this session, whatever the field holds later
 	if f == nil {
 		return nil
 	}
-	return func(sent bool, data []byte) { f(Frame{sent, data}) }
+	return newTap(f, transport, &c.wires)
 }
 
 func (c *Client) implementation() Implementation {

@@ -12,6 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // inTurn asks one server for each resource first and then the next, as a gateway does.
@@ -52,11 +53,11 @@ func TestAnswersStayWithTheirServer(t *testing.T) {
 						}
 						return v.Text, nil
 					})
-					s.OnFrame = func(f mcp.Frame) {
+					s.OnFrame = func(f trace.Frame) {
 						mu.Lock()
 						defer mu.Unlock()
-						if !f.Sent {
-							*seen = append(*seen, string(f.Data))
+						if f.Dir == trace.In {
+							*seen = append(*seen, string(f.Msg))
 						}
 					}
 					asking := &mcp.Client{Name: "gw", OnElicit: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +19,9 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/transport/duplex"
 	"github.com/patchbay-dev/patchbay/internal/transport/stdio"
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // A Server offers tools, prompts and resources. The zero value plus a Name works.
@@ -63,8 +66,12 @@ type Server struct {
 	// OnPanic is told of a panic in a handler. Nil: it is logged.
 	OnPanic func(ctx context.Context, v any, stack []byte)
 
-	// OnFrame is told of each message on the wire. Nil: nobody is.
-	OnFrame func(Frame)
+	// OnFrame is told, before anybody else is, of each message on the wire, of each
+	// HTTP exchange, and of what becomes of connections: [trace.Writer.Record] records
+	// them. It may be called by several goroutines at once, must not block for long, and
+	// must not keep or change what a frame refers to. Nothing is redacted. Nil: nobody
+	// is told.
+	OnFrame func(trace.Frame)
 
 	// Logger gets what the server cannot return to anybody. Nil: it is discarded.
 	Logger *slog.Logger
@@ -89,6 +96,8 @@ type Server struct {
 	startMu  sync.Mutex
 	stopped  chan struct{} // closed by Shutdown
 	stopOnce sync.Once
+
+	wires atomic.Int64 // connections so far, for their names
 
 	connMu sync.Mutex
 	conns  map[*serving]struct{} // guarded by connMu
@@ -203,12 +212,6 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Frame is one message on the wire, as bytes.
-type Frame struct {
-	Sent bool   // by this side
-	Data []byte // not to be kept or changed
-}
-
 // errShutdown is the cause of contexts that Shutdown ends.
 var errShutdown = errors.New("the server is shutting down")
 
@@ -281,7 +284,7 @@ func (s *Server) init() error {
 			s.http.Events = new(streamable.MemoryEvents)
 		}
 		if s.OnFrame != nil {
-			s.http.Tap = func(string) engine.Tap { return s.tap() }
+			s.http.Recorder = s.recorder("http")
 		}
 	})
 	return s.engErr
@@ -295,11 +298,41 @@ func orDefault[T comparable](v, d T) T {
 	return v
 }
 
-func (s *Server) tap() engine.Tap {
+// tap tells of the frames of one connection, nil if nobody wants to know.
+func (s *Server) tap(transport string) engine.Tap {
 	if s.OnFrame == nil {
 		return nil
 	}
-	return func(sent bool, data []byte) { s.OnFrame(Frame{sent, data}) }
+	return newTap(s.OnFrame, transport, &s.wires)
+}
+
+// recorder records the exchanges of an HTTP transport, which name their connections
+// themselves.
+func (s *Server) recorder(transport string) *web.Recorder {
+	if s.OnFrame == nil {
+		return nil
+	}
+	return &web.Recorder{Tap: func(f trace.Frame) {
+		f.Transport = transport
+		s.OnFrame(f)
+	}}
+}
+
+// transportOf names a wire that was opened elsewhere, for recordings.
+func transportOf(conn Conn) string {
+	if named, ok := conn.(interface{ Transport() string }); ok {
+		return named.Transport()
+	}
+	return "custom"
+}
+
+// newTap names the connection of the frames, after the transport and with a number.
+func newTap(on func(trace.Frame), transport string, wires *atomic.Int64) engine.Tap {
+	conn := transport + "-" + strconv.FormatInt(wires.Add(1), 10)
+	return func(f trace.Frame) {
+		f.Transport, f.Conn = transport, conn
+		on(f)
+	}
 }
 
 func (s *Server) implementation() Implementation {
@@ -317,7 +350,7 @@ func (s *Server) ServeStdio(ctx context.Context) error {
 		return err
 	}
 	defer restore()
-	err = s.serveCaller(ctx, conn, engine.Caller{Alone: true})
+	err = s.serve(ctx, conn, engine.Caller{Alone: true}, s.tap("stdio"))
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	return errors.Join(err, s.Shutdown(end))
@@ -325,14 +358,12 @@ func (s *Server) ServeStdio(ctx context.Context) error {
 
 // Serve serves one connection until the client closes it, ctx ends or Shutdown is
 // called. It closes conn.
-func (s *Server) Serve(ctx context.Context, conn Conn) error { return s.serve(ctx, conn, "") }
-
-// serve serves one connection of a principal, empty for nobody.
-func (s *Server) serve(ctx context.Context, conn Conn, principal string) error {
-	return s.serveCaller(ctx, conn, engine.Caller{Principal: principal})
+func (s *Server) Serve(ctx context.Context, conn Conn) error {
+	return s.serve(ctx, conn, engine.Caller{}, s.tap(transportOf(conn)))
 }
 
-func (s *Server) serveCaller(ctx context.Context, conn Conn, who engine.Caller) error {
+// serve serves one connection of a caller. Tap may be nil.
+func (s *Server) serve(ctx context.Context, conn Conn, who engine.Caller, tap engine.Tap) error {
 	if err := s.init(); err != nil {
 		conn.Close()
 		return err
@@ -356,7 +387,7 @@ func (s *Server) serveCaller(ctx context.Context, conn Conn, who engine.Caller) 
 		delete(s.conns, v)
 		s.connMu.Unlock()
 	}()
-	d := &duplex.Server{Engine: s.eng, MaxDepth: s.limits.Depth, Concurrent: s.limits.Concurrent, Principal: who.Principal, Alone: who.Alone, Tap: s.tap(), Logger: s.eng.Logger, Drain: s.stopped}
+	d := &duplex.Server{Engine: s.eng, MaxDepth: s.limits.Depth, Concurrent: s.limits.Concurrent, Principal: who.Principal, Alone: who.Alone, Tap: tap, Logger: s.eng.Logger, Drain: s.stopped}
 	err := d.Serve(ctx, conn)
 	if errors.Is(err, duplex.ErrShutdown) || errors.Is(err, errShutdown) {
 		return ErrClosed

@@ -15,6 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // errNoAnswer is the cause of a call's end when its time has passed.
@@ -43,6 +44,7 @@ type Session struct {
 	log      *slog.Logger
 
 	overHTTP bool
+	tap      engine.Tap // nil: nobody wants to know
 
 	// id names the server in what is kept of forwarded calls, also when it is
 	// connected anew; empty: by the name it gives itself.
@@ -71,6 +73,9 @@ type Session struct {
 
 // begin starts what runs while the session is open.
 func (s *Session) begin() {
+	if s.tap != nil {
+		s.tap(trace.Frame{Kind: trace.KindSession, Dir: trace.Out, Note: s.rev.Name + " with " + s.Server().Name + " " + s.Server().Version + ": " + s.how})
+	}
 	s.wg.Go(func() {
 		for {
 			select {
@@ -83,6 +88,14 @@ func (s *Session) begin() {
 			}
 		}
 	})
+}
+
+// failed ends what did not become a session.
+func (s *Session) failed(err error) {
+	if s.tap != nil {
+		s.tap(trace.Frame{Kind: trace.KindClose, Dir: trace.Out, Note: "no session: " + publicError(err).Error()})
+	}
+	s.wire.Close()
 }
 
 // Revision is the revision spoken with the server.

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -75,7 +77,7 @@ func (s *Server) accept(ctx context.Context, l net.Listener, conns *sync.WaitGro
 			faults = 0
 			conns.Go(func() {
 				defer func() { <-places }()
-				if err := s.serve(ctx, socketConn(conn, s.Limits.Message), ""); err != nil {
+				if err := s.serve(ctx, socketConn(conn, s.Limits.Message), engine.Caller{}, s.tap(l.Addr().Network())); err != nil {
 					s.eng.Logger.Debug("connection ended", "client", conn.RemoteAddr().String(), "err", err)
 				}
 			})
@@ -121,11 +123,11 @@ func (c boundedConn) Write(b []byte) (int, error) {
 }
 
 // dialWire opens the wire of an address that is not of HTTP.
-func (c *Client) dialWire(ctx context.Context, u *url.URL) (Conn, error) {
+func (c *Client) dialWire(ctx context.Context, u *url.URL, tap engine.Tap) (Conn, error) {
 	network, address := u.Scheme, u.Host
 	switch u.Scheme {
 	case "ws", "wss":
-		return c.dialWebSocket(ctx, u.String())
+		return c.dialWebSocket(ctx, u.String(), tap)
 	case "unix":
 		address = u.Path
 	}
@@ -141,11 +143,12 @@ func (c *Client) dialWire(ctx context.Context, u *url.URL) (Conn, error) {
 func (c *Client) dialDuplex(ctx context.Context, address string, u *url.URL) (*Session, error) {
 	key := origin(address)
 	open := func() (*Session, error) {
-		conn, err := c.dialWire(ctx, u)
+		tap := c.tap(strings.Replace(strings.Replace(u.Scheme, "wss", "ws", 1), "ws", "websocket", 1))
+		conn, err := c.dialWire(ctx, u, tap)
 		if err != nil {
 			return nil, err
 		}
-		return c.openDuplex(ctx, conn, key, nil)
+		return c.openDuplex(ctx, conn, key, nil, tap)
 	}
 	s, err := open()
 	if errors.Is(err, errProbeFatal) {

@@ -37,7 +37,9 @@ import (
 func (s *Server) SSE(messagePath string) http.Handler {
 	return s.lazy(func() http.Handler {
 		return &sse.Server{
-			Serve:       s.serve,
+			Serve: func(ctx context.Context, conn Conn, principal string) error {
+				return s.serve(ctx, conn, engine.Caller{Principal: principal}, nil) // the exchanges have the messages
+			},
 			MessagePath: messagePath,
 			Guard:       s.guard(),
 			MaxBody:     int64(s.http.MaxBody),
@@ -45,6 +47,7 @@ func (s *Server) SSE(messagePath string) http.Handler {
 			KeepAlive:   s.http.KeepAlive,
 			Principal:   s.HTTP.Principal,
 			Drain:       s.stopped,
+			Recorder:    s.recorder("sse"),
 			Logger:      s.eng.Logger,
 		}
 	})
@@ -110,17 +113,19 @@ func mayBeSSE(err error) bool {
 // before.
 func (s *Session) initializeSSE(ctx context.Context, address string, legacy *revision.Table) error {
 	c := s.client
-	conn, err := sse.Dial(ctx, sse.ClientOptions{URL: address, HTTP: c.HTTPClient, Header: c.Header, MaxMessage: orDefault(c.Limits.Message, 16<<20)})
+	tap := c.tap("sse")
+	conn, err := sse.Dial(ctx, sse.ClientOptions{URL: address, HTTP: c.HTTPClient, Header: c.Header, MaxMessage: orDefault(c.Limits.Message, 16<<20), Tap: tap})
 	if err != nil {
 		return err
 	}
-	before, how := s.wire, s.how
-	s.wire = duplex.NewClient(conn, duplex.ClientOptions{Inbox: (*inbox)(s), MaxDepth: s.limits.Depth, Tap: c.tap(), Logger: s.log})
+	before, how, httpTap := s.wire, s.how, s.tap
+	s.tap = tap
+	s.wire = duplex.NewClient(conn, duplex.ClientOptions{Inbox: (*inbox)(s), MaxDepth: s.limits.Depth, Logger: s.log})
 	s.overHTTP = false
 	s.how = "initialize over HTTP+SSE, as the server answers no initialize by POST"
 	if err := s.initialize(ctx, legacy); err != nil {
 		s.wire.Close()
-		s.wire, s.overHTTP, s.how = before, true, how
+		s.wire, s.overHTTP, s.how, s.tap = before, true, how, httpTap
 		return err
 	}
 	before.Close()

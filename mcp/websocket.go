@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/transport/websocket"
 )
 
@@ -22,7 +23,9 @@ import (
 func (s *Server) WebSocket() http.Handler {
 	return s.lazy(func() http.Handler {
 		return &websocket.Server{
-			Serve:      s.serve,
+			Serve: func(ctx context.Context, conn Conn, principal string) error {
+				return s.serve(ctx, conn, engine.Caller{Principal: principal}, s.tap("websocket"))
+			},
 			Guard:      s.guard(),
 			MaxMessage: int(s.http.MaxBody),
 			MaxConns:   s.http.MaxSessions,
@@ -35,6 +38,6 @@ func (s *Server) WebSocket() http.Handler {
 }
 
 // dialWebSocket opens the wire of a ws or wss URL.
-func (c *Client) dialWebSocket(ctx context.Context, address string) (Conn, error) {
-	return websocket.Dial(ctx, websocket.ClientOptions{URL: address, HTTP: c.HTTPClient, Header: c.Header, MaxMessage: c.Limits.Message})
+func (c *Client) dialWebSocket(ctx context.Context, address string, tap engine.Tap) (Conn, error) {
+	return websocket.Dial(ctx, websocket.ClientOptions{URL: address, HTTP: c.HTTPClient, Header: c.Header, MaxMessage: c.Limits.Message, Tap: tap})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/wirecheck"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // Check returns an OnFrame function that holds the frames of one connection against
@@ -17,11 +18,13 @@ import (
 // then passed on to next, which may be nil.
 //
 // Sessions that this package opens are checked already.
-func Check(t testing.TB, rev mcp.Revision, fromClient bool, next func(mcp.Frame)) func(mcp.Frame) {
+func Check(t testing.TB, rev mcp.Revision, fromClient bool, next func(trace.Frame)) func(trace.Frame) {
 	c := &checked{t: t, rev: rev, check: newChecker(rev)}
 	t.Cleanup(c.close)
-	return func(f mcp.Frame) {
-		c.frame(f.Sent == fromClient, f.Data)
+	return func(f trace.Frame) {
+		if f.Message() {
+			c.frame((f.Dir == trace.Out) == fromClient, f.Msg)
+		}
 		if next != nil {
 			next(f)
 		}

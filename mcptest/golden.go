@@ -63,14 +63,17 @@ type recorder struct {
 	frames []trace.Frame // guarded by mu
 }
 
-func (r *recorder) frame(f mcp.Frame) {
+func (r *recorder) frame(f trace.Frame) {
+	if !f.Message() {
+		return
+	}
 	dir := trace.Out // of the server
-	if f.Sent {
+	if f.Dir == trace.Out {
 		dir = trace.In
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.frames = append(r.frames, trace.Frame{Dir: dir, Msg: bytes.Clone(f.Data)})
+	r.frames = append(r.frames, trace.Frame{Dir: dir, Msg: bytes.Clone(f.Msg)})
 }
 
 func (r *recorder) lines() string {

@@ -16,6 +16,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 func TestMain(m *testing.M) { mcptest.Main(m) }
@@ -100,7 +101,7 @@ func TestEveryNamesItsSubtests(t *testing.T) {
 func TestConnectTwice(t *testing.T) {
 	c := client()
 	frames := 0
-	c.OnFrame = func(mcp.Frame) { frames++ }
+	c.OnFrame = func(trace.Frame) { frames++ }
 	old := mcptest.Connect(t, greeter(), c, mcp.V2024_11_05)
 	newer := mcptest.Connect(t, greeter(), c, mcp.V2026_07_28)
 	if old.Revision() != mcp.V2024_11_05 || newer.Revision() != mcp.V2026_07_28 || c.Revisions != nil {

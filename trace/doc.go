@@ -13,16 +13,23 @@
 //
 //	dir     "in" or "out", seen from the one who records; required
 //	time    when, RFC 3339 with nanoseconds
+//	kind    what the frame is, if no message: see [Kind]
 //	conn    which connection, any name
+//	transport  "stdio", "http" and so on: see [Frame]
 //	lost    how many frames were dropped just before this one
-//	http    {"method","path","status","headers"}, each optional; a header is
-//	        a name with a list of values
+//	size    bytes on the wire, before redaction and cut
+//	cut     how many bytes of them were left out at the end, at least
+//	event   id of the server-sent event that carried the message
+//	note    words about kind
+//	args    command line of a child process
+//	http    {"exchange","method","path","status","headers"}, each optional; a
+//	        header is a name with a list of values
 //	msg     the message, if the bytes are JSON
 //	raw     the bytes as a string, if they are UTF-8 but not JSON
 //	base64  the bytes in base64, if they are not UTF-8
 //
-// At most one of msg, raw and base64 is present, and at least one of them or
-// http. A reader ignores members it does not know.
+// At most one of msg, raw and base64 is present, and at least one of them,
+// http or kind. A reader ignores members it does not know.
 //
 // The recorder sees bytes, not objects. The text of numbers and strings, the
 // order of members, duplicate names and unknown members of a message are
@@ -36,6 +43,8 @@
 //   - [Writer.Record] may be called from any goroutine and waits at most
 //     [WriterOptions.MaxWait]. When the sink is slower than the wire, frames
 //     are dropped, counted, and the gap is marked by "lost" in the trace.
+//   - When the sink fails nothing more is written; what is missing is counted, and
+//     [WriterOptions.OnFault] is told once.
 //   - Frames are written in the order in which Record queued them.
 //   - [Read] bounds the length of a line, reports a bad line with its number
 //     and goes on with the next.

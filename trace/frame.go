@@ -24,27 +24,59 @@ const (
 	Out Dir = "out" // the recorder's side sent it
 )
 
+// Kind says what a frame is, if it is no message.
+type Kind string
+
+// The kinds of frames. Out is what the recorder's side did, In what happened to it.
+const (
+	KindMessage Kind = ""        // a message, stray bytes, or an HTTP exchange without either
+	KindStart   Kind = "start"   // a child process was started; Args is its command line
+	KindStderr  Kind = "stderr"  // Raw is a line that a child wrote to standard error
+	KindExit    Kind = "exit"    // a child process has ended; Note says how
+	KindOpen    Kind = "open"    // a connection was opened
+	KindClose   Kind = "close"   // a connection was closed, or could not be opened; Note says why
+	KindSession Kind = "session" // a session is open; Note says in which revision, and how that was found
+	KindEvent   Kind = "event"   // a server-sent event that is no message; Note is its name
+	KindComment Kind = "comment" // a comment on a stream of server-sent events
+)
+
 // Frame is one recorded unit on the wire.
 //
 // A frame holds a message in Msg, or bytes that are no JSON in Raw, or only
-// the facts in HTTP (a GET, a 202 without a body).
+// the facts in HTTP (a GET, a 202 without a body), or what its Kind says.
 type Frame struct {
 	Time time.Time // zero: not recorded
 	Dir  Dir
+	Kind Kind
 	Conn string // name of the connection, no secret such as a session id; empty: not recorded
 	Lost int    // frames dropped just before this one because the sink was slow
+
+	Transport string // "stdio", "http", "sse", "websocket", "tcp", "unix", "memory", "custom"; empty: not recorded
+
+	Size  int      // bytes of Msg and Raw on the wire; zero: not recorded
+	Cut   int      // bytes left out at the end, at least; the message then is in Raw, as it is none any more
+	Event string   // id of the server-sent event that carried the message
+	Note  string   // about Kind, for people
+	Args  []string // command line of a child
 
 	Msg  json.RawMessage // a message or batch, the bytes as they came
 	Raw  []byte          // bytes that are not JSON; written only if Msg is empty
 	HTTP *HTTP           // nil: not HTTP, or not recorded
 }
 
+// Message reports whether the frame is a whole message, or should have been one: bytes
+// on the place of a message, and no HTTP error page.
+func (f *Frame) Message() bool {
+	return f.Kind == KindMessage && len(f.Msg) > 0 && (f.HTTP == nil || f.HTTP.Status < 300 || hasMember(f.Msg, "jsonrpc"))
+}
+
 // HTTP holds what an HTTP exchange says beside the message.
 type HTTP struct {
-	Method  string              // "POST"; empty for a response
-	Path    string              // path and query as sent
-	Status  int                 // 200; zero for a request
-	Headers map[string][]string // an http.Header is assignable to it
+	Exchange int                 // which request and answer belong together, from 1; zero: not recorded
+	Method   string              // "POST"; empty for a response
+	Path     string              // path and query as sent
+	Status   int                 // 200; zero for a request
+	Headers  map[string][]string // an http.Header is assignable to it
 }
 
 // lax is how recorded messages are read: whatever the grammar allows was on
@@ -63,13 +95,35 @@ func (f Frame) Append(dst []byte) []byte {
 		dst = f.Time.AppendFormat(dst, time.RFC3339Nano)
 		dst = append(dst, '"')
 	}
-	if f.Conn != "" {
-		dst = append(dst, `,"conn":`...)
-		dst = appendString(dst, f.Conn)
+	text := func(name, s string) {
+		if s != "" {
+			dst = append(append(append(dst, `,"`...), name...), `":`...)
+			dst = appendString(dst, s)
+		}
 	}
-	if f.Lost > 0 {
-		dst = append(dst, `,"lost":`...)
-		dst = strconv.AppendInt(dst, int64(f.Lost), 10)
+	count := func(name string, n int) {
+		if n > 0 {
+			dst = append(append(append(dst, `,"`...), name...), `":`...)
+			dst = strconv.AppendInt(dst, int64(n), 10)
+		}
+	}
+	text("kind", string(f.Kind))
+	text("conn", f.Conn)
+	text("transport", f.Transport)
+	count("lost", f.Lost)
+	count("size", f.Size)
+	count("cut", f.Cut)
+	text("event", f.Event)
+	text("note", f.Note)
+	if len(f.Args) > 0 {
+		dst = append(dst, `,"args":[`...)
+		for i, arg := range f.Args {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendString(dst, arg)
+		}
+		dst = append(dst, ']')
 	}
 	if f.HTTP != nil {
 		dst = append(dst, `,"http":`...)
@@ -84,7 +138,7 @@ func (f Frame) Append(dst []byte) []byte {
 		raw = f.Msg
 	}
 	switch {
-	case len(raw) == 0 && f.HTTP != nil:
+	case len(raw) == 0 && (f.HTTP != nil || f.Kind != KindMessage):
 	case utf8.Valid(raw):
 		dst = append(dst, `,"raw":`...)
 		dst = appendString(dst, string(raw))
@@ -104,6 +158,10 @@ func (h *HTTP) append(dst []byte) []byte {
 			dst = append(dst, ',')
 		}
 		dst = append(appendString(dst, name), ':')
+	}
+	if h.Exchange != 0 {
+		member("exchange")
+		dst = strconv.AppendInt(dst, int64(h.Exchange), 10)
 	}
 	if h.Method != "" {
 		member("method")
@@ -182,10 +240,26 @@ func (f *Frame) UnmarshalJSON(line []byte) error {
 			if s, err = unquote(value); err == nil {
 				out.Time, err = time.Parse(time.RFC3339Nano, s)
 			}
+		case "kind":
+			var s string
+			s, err = unquote(value)
+			out.Kind = Kind(s)
 		case "conn":
 			out.Conn, err = unquote(value)
+		case "transport":
+			out.Transport, err = unquote(value)
 		case "lost":
-			out.Lost, err = strconv.Atoi(string(value))
+			out.Lost, err = number(value)
+		case "size":
+			out.Size, err = number(value)
+		case "cut":
+			out.Cut, err = number(value)
+		case "event":
+			out.Event, err = unquote(value)
+		case "note":
+			out.Note, err = unquote(value)
+		case "args":
+			err = json.Unmarshal(value, &out.Args)
 		case "http":
 			out.HTTP, err = parseHTTP(value)
 		case "msg":
@@ -212,7 +286,7 @@ func (f *Frame) UnmarshalJSON(line []byte) error {
 		return errors.New(`no "dir" member`)
 	case content > 1:
 		return errors.New(`more than one of "msg", "raw" and "base64"`)
-	case content == 0 && out.HTTP == nil:
+	case content == 0 && out.HTTP == nil && out.Kind == KindMessage:
 		return errors.New(`none of "msg", "raw", "base64" and "http"`)
 	}
 	*f = out
@@ -228,8 +302,10 @@ func parseHTTP(value jsontext.Value) (*HTTP, error) {
 			h.Method, err = unquote(value)
 		case "path":
 			h.Path, err = unquote(value)
+		case "exchange":
+			h.Exchange, err = number(value)
 		case "status":
-			h.Status, err = strconv.Atoi(string(value))
+			h.Status, err = number(value)
 		case "headers":
 			h.Headers = make(map[string][]string)
 			err = object(value, func(name string, value jsontext.Value) error {
@@ -288,6 +364,25 @@ func object(b []byte, member func(name string, value jsontext.Value) error) erro
 		return errors.New("more than one JSON value")
 	}
 	return nil
+}
+
+// hasMember reports whether the JSON object in b has a member of that name at its top.
+func hasMember(b []byte, member string) bool {
+	found := false
+	err := object(b, func(name string, _ jsontext.Value) error {
+		found = found || name == member
+		return nil
+	})
+	return found && err == nil
+}
+
+// number reads a count.
+func number(value jsontext.Value) (int, error) {
+	n, err := strconv.Atoi(string(value))
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%q is no count", bound(string(value)))
+	}
+	return n, nil
 }
 
 func unquote(value jsontext.Value) (string, error) {

@@ -2,7 +2,7 @@ package trace
 
 // What Normalise replaces, and why each stays comparable:
 //
-//   - frame times are dropped, other RFC 3339 times become one fixed time;
+//   - times and sizes of frames are dropped, other RFC 3339 times become one fixed time;
 //   - connections, sessions, request states, tasks and stream events become
 //     "conn-1", "session-1", "state-1", ... in order of first appearance, so
 //     that a golden test still sees that the same value came back;
@@ -98,8 +98,12 @@ func (n *normaliser) number(kind, value string) string {
 }
 
 func (n *normaliser) frame(f Frame) Frame {
-	f.Time = time.Time{}
+	f.Time, f.Size = time.Time{}, 0
 	f.Conn = n.placeholder("conn", f.Conn)
+	f.Event = n.placeholder("event", f.Event)
+	if f.Kind == KindStart {
+		f.Note = "" // the process id
+	}
 	if len(f.Msg) > 0 {
 		f.Msg = n.message(f)
 	}

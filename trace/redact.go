@@ -8,7 +8,9 @@ package trace
 //   - user information and query values with such names in URLs, in paths,
 //     header values and strings;
 //   - in bytes that are not JSON: what follows such a name and = or :, and
-//     what follows Bearer or Basic.
+//     what follows Bearer or Basic;
+//   - in a command line: what follows a flag with such a name, and all of the above;
+//   - the values that the one who records knows to be secret, wherever they stand.
 //
 // A JSON Schema under "properties" describes a member and holds no secret: it
 // is kept, so that a recorded tool list stays one. A secret under a name that
@@ -16,7 +18,9 @@ package trace
 
 import (
 	"bytes"
+	"cmp"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -54,15 +58,24 @@ type RedactorOptions struct {
 	// Set-Cookie, Mcp-Session-Id and common API key headers. A header is also
 	// replaced when its name, or the x of Mcp-Param-{x}, is one of Names.
 	Headers []string
+
+	// Values are secrets that are known, such as those that a child was given in its
+	// environment. They are replaced wherever they stand; one of less than 6 bytes
+	// is not, as it may be part of any word.
+	Values []string
 }
+
+// minValue is the least length of a known secret in bytes.
+const minValue = 6
 
 // Redactor replaces secrets by "[redacted]". It may be used by several
 // goroutines at once.
 type Redactor struct {
-	names   map[string]bool // folded
-	headers map[string]bool // folded
-	query   *regexp.Regexp  // name=value in a query, nil without names
-	text    *regexp.Regexp  // name=value, name: value in free text, nil without names
+	names   map[string]bool   // folded
+	headers map[string]bool   // folded
+	query   *regexp.Regexp    // name=value in a query, nil without names
+	text    *regexp.Regexp    // name=value, name: value in free text, nil without names
+	values  *strings.Replacer // nil without known values
 }
 
 var (
@@ -100,14 +113,34 @@ func NewRedactor(opts *RedactorOptions) *Redactor {
 	if alternatives != nil {
 		any := `(?:` + strings.Join(alternatives, "|") + `)`
 		r.query = regexp.MustCompile(`(?i)([?&;#]` + any + `=)[^&;#\s"'<>]*`)
-		r.text = regexp.MustCompile(`(?i)((?:^|[^A-Za-z0-9])` + any + `\\?["']?\s*[=:]\s*)(?:\[redacted\]|\\?"(?:[^"\\]|\\[^"])*\\?"|'[^']*'|[^\s"'&,;}\]]+)`)
+		r.text = regexp.MustCompile(`(?i)((?:^|[^A-Za-z0-9])` + any + `\\?["']?\s*[=:]\s*)(?:\[redacted\]|\\?"(?:[^"\\]|\\[^"])*\\?"|\\?"[^"]*$|'[^']*'|[^\s"'&,;}\]]+)`)
 	}
 	for _, list := range [][]string{secretHeaders, o.Headers} {
 		for _, name := range list {
 			r.headers[fold(name)] = true
 		}
 	}
+	var pairs []string
+	for _, v := range slices.SortedFunc(slices.Values(o.Values), longest) {
+		if len(v) >= minValue {
+			pairs = append(pairs, v, Redacted)
+		}
+	}
+	if pairs != nil {
+		r.values = strings.NewReplacer(pairs...)
+	}
 	return r
+}
+
+// longest puts a value before those that it contains: the first that fits is replaced.
+func longest(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
+
+// known replaces the secrets that are known by value.
+func (r *Redactor) known(s string) string {
+	if r.values == nil {
+		return s
+	}
+	return r.values.Replace(s)
 }
 
 // fold brings apiKey, api_key and API-Key to one form.
@@ -131,12 +164,57 @@ func (r *Redactor) Frame(f Frame) Frame {
 	if f.HTTP != nil {
 		f.HTTP = r.http(f.HTTP)
 	}
+	if f.Note != "" {
+		f.Note = string(r.free([]byte(f.Note)))
+	}
+	f.Args = r.args(f.Args)
 	return f
+}
+
+// args redacts a command line. It returns args itself if there is nothing to replace.
+func (r *Redactor) args(args []string) []string {
+	var out []string
+	for i, arg := range args {
+		text := string(r.free([]byte(arg)))
+		name, value, joined := strings.Cut(arg, "=")
+		switch {
+		case joined && value != "" && r.flag(name):
+			text = name + "=" + Redacted
+		case i > 0 && strings.HasPrefix(args[i-1], "-") && !strings.Contains(args[i-1], "=") && !strings.HasPrefix(arg, "-") && r.flag(args[i-1]):
+			text = Redacted
+		}
+		if text != arg && out == nil {
+			out = slices.Clone(args)
+		}
+		if out != nil {
+			out[i] = text
+		}
+	}
+	if out == nil {
+		return args
+	}
+	return out
+}
+
+// flag reports whether a flag, or a variable, is named like a secret: as one of the
+// names, or with one as its last word, such as --github-token and DB_PASSWORD.
+func (r *Redactor) flag(name string) bool {
+	name = strings.TrimLeft(name, "-")
+	for {
+		if r.names[fold(name)] {
+			return true
+		}
+		i := strings.IndexAny(name, "-_.")
+		if i < 0 {
+			return false
+		}
+		name = name[i+1:]
+	}
 }
 
 func (r *Redactor) http(h *HTTP) *HTTP {
 	out := *h
-	out.Path = r.url(h.Path)
+	out.Path = r.known(r.url(h.Path))
 	if h.Headers == nil {
 		return &out
 	}
@@ -148,7 +226,7 @@ func (r *Redactor) http(h *HTTP) *HTTP {
 			if secret {
 				list[i] = Redacted
 			} else {
-				list[i] = authScheme.ReplaceAllString(r.url(v), "$1 "+Redacted)
+				list[i] = r.known(authScheme.ReplaceAllString(r.url(v), "$1 "+Redacted))
 			}
 		}
 		out.Headers[name] = list
@@ -216,7 +294,7 @@ func (r *Redactor) str(value jsontext.Value, nested int) []byte {
 	maybeJSON := bytes.IndexByte(value, '{') >= 0 && nested < maxNested
 	maybeURL := bytes.Contains(value, []byte(`:`)) && bytes.ContainsAny(value, "?@#&")
 	maybeAuth := bytes.Contains(value, []byte("earer"))
-	if !maybeJSON && !maybeURL && !maybeAuth {
+	if !maybeJSON && !maybeURL && !maybeAuth && r.values == nil {
 		return nil
 	}
 	s, err := unquote(value)
@@ -233,7 +311,7 @@ func (r *Redactor) str(value jsontext.Value, nested int) []byte {
 	} else {
 		out = bearerText.ReplaceAllString(r.url(s), "$1 "+Redacted)
 	}
-	if out == s {
+	if out = r.known(out); out == s {
 		return nil
 	}
 	return appendString(nil, out)
@@ -257,6 +335,9 @@ func (r *Redactor) free(b []byte) []byte {
 	b = userInfo.ReplaceAll(b, []byte("${1}"+Redacted+"@"))
 	if r.text != nil {
 		b = r.text.ReplaceAll(b, []byte("${1}"+Redacted))
+	}
+	if r.values != nil {
+		b = []byte(r.known(string(b)))
 	}
 	return b
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // ErrDropped is in the error of [Writer.Err] when frames are missing from the
@@ -21,6 +22,7 @@ const (
 	defaultQueue    = 1024
 	defaultMaxBytes = 64 << 20
 	defaultMaxWait  = 50 * time.Millisecond
+	defaultMaxFrame = 16 << 20
 	// A sink that takes longer than this for what is queued is given up.
 	closeGrace = 5 * time.Second
 )
@@ -30,8 +32,8 @@ type WriterOptions struct {
 	// Redactor replaces secrets. Nil means NewRedactor(nil).
 	Redactor *Redactor
 
-	// OmitTime leaves out the time of every frame. Otherwise a frame without
-	// a time gets the time of its Record.
+	// OmitTime leaves out the time and the size of every frame, as fixtures want it.
+	// Otherwise a frame without them gets the time of its Record and its length.
 	OmitTime bool
 
 	// MaxQueued bounds the frames that wait for the sink. Zero means 1024.
@@ -42,8 +44,18 @@ type WriterOptions struct {
 	MaxQueuedBytes int64
 
 	// MaxWait bounds how long Record waits for room in the queue before the
-	// frame is dropped. Zero means 50 ms; negative means not at all.
+	// frame is dropped. Zero means 50 ms; negative means not at all. After a
+	// drop nobody waits until the sink has taken a frame.
 	MaxWait time.Duration
+
+	// MaxFrame bounds the bytes of a message that are written; the rest is cut.
+	// Zero means 16 MiB. A message that was cut can be read, not replayed.
+	MaxFrame int
+
+	// OnFault is told the first time that something is lost, by the sink's error
+	// or because it is slow. It runs on the goroutine of Record or of the Writer
+	// and must not call the Writer. Nil: see [Writer.Err].
+	OnFault func(error)
 }
 
 // Writer records frames to a sink, redacted. It owns one goroutine, started
@@ -56,6 +68,8 @@ type Writer struct {
 	maxCount int
 	maxBytes int64
 	maxWait  time.Duration
+	maxFrame int
+	onFault  func(error)
 	finished chan struct{} // closed when the goroutine ends
 
 	mu      sync.Mutex
@@ -89,9 +103,12 @@ func NewWriter(w io.Writer, opts *WriterOptions) *Writer {
 	if o.MaxWait == 0 {
 		o.MaxWait = defaultMaxWait
 	}
+	if o.MaxFrame <= 0 {
+		o.MaxFrame = defaultMaxFrame
+	}
 	t := &Writer{
 		w: w, redactor: o.Redactor, omitTime: o.OmitTime,
-		maxCount: o.MaxQueued, maxBytes: o.MaxQueuedBytes, maxWait: o.MaxWait,
+		maxCount: o.MaxQueued, maxBytes: o.MaxQueuedBytes, maxWait: o.MaxWait, maxFrame: o.MaxFrame, onFault: o.OnFault,
 		finished: make(chan struct{}), changed: make(chan struct{}),
 	}
 	go t.writeLoop()
@@ -103,12 +120,16 @@ func NewWriter(w io.Writer, opts *WriterOptions) *Writer {
 // error: what went wrong is told by [Writer.Err] and [Writer.Close]. After
 // Close it does nothing.
 func (t *Writer) Record(f Frame) {
-	if t.omitTime {
-		f.Time = time.Time{}
-	} else if f.Time.IsZero() {
+	if f.Time.IsZero() {
 		f.Time = time.Now()
 	}
-	f.Msg, f.Raw = bytes.Clone(f.Msg), bytes.Clone(f.Raw)
+	if f.Size == 0 {
+		f.Size = len(f.Msg) + len(f.Raw)
+	}
+	if t.omitTime {
+		f.Time, f.Size = time.Time{}, 0
+	}
+	f.Msg, f.Raw, f.Args = bytes.Clone(f.Msg), bytes.Clone(f.Raw), slices.Clone(f.Args)
 	if f.HTTP != nil {
 		h := *f.HTTP
 		if f.HTTP.Headers != nil {
@@ -120,9 +141,16 @@ func (t *Writer) Record(f Frame) {
 		f.HTTP = &h
 	}
 
+	if fault := t.enqueue(f); fault != nil && t.onFault != nil {
+		t.onFault(fault)
+	}
+}
+
+// enqueue queues a frame or counts it as lost. It returns the first fault.
+func (t *Writer) enqueue(f Frame) (fault error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.full(f) && t.maxWait > 0 {
+	if t.full(f) && t.maxWait > 0 && t.lost == 0 {
 		timeout := time.NewTimer(t.maxWait)
 		defer timeout.Stop()
 		for waiting := true; waiting && t.full(f); {
@@ -137,10 +165,14 @@ func (t *Writer) Record(f Frame) {
 		}
 	}
 	switch {
-	case t.closed || t.err != nil:
+	case t.closed:
+	case t.err != nil:
+		t.dropped++
 	case t.full(f):
 		t.lost++
-		t.dropped++
+		if t.dropped++; t.dropped == 1 {
+			fault = fmt.Errorf("%w: the sink is slower than the wire", ErrDropped)
+		}
 	default:
 		f.Lost += t.lost
 		t.lost = 0
@@ -149,6 +181,7 @@ func (t *Writer) Record(f Frame) {
 		t.bytes += size(f)
 		t.signal()
 	}
+	return fault
 }
 
 // full reports whether f must wait. The caller holds mu.
@@ -180,7 +213,7 @@ func (t *Writer) writeLoop() {
 			return
 		}
 		for _, f := range batch {
-			buf = append(t.redactor.Frame(f).Append(buf[:0]), '\n')
+			buf = append(t.cut(t.redactor.Frame(f)).Append(buf[:0]), '\n')
 			_, err := t.w.Write(buf)
 			if cap(buf) > keep {
 				buf = nil
@@ -190,15 +223,37 @@ func (t *Writer) writeLoop() {
 			t.bytes -= size(f)
 			if err != nil {
 				t.err = fmt.Errorf("write trace: %w", err)
+				t.dropped += t.waiting() + 1
 				t.written, t.bytes, t.queue = t.queued, 0, nil
 			}
+			fault := t.err
 			t.signal()
 			t.mu.Unlock()
 			if err != nil {
+				if t.onFault != nil {
+					t.onFault(fault)
+				}
 				return
 			}
 		}
 	}
+}
+
+// cut bounds what is written of a message, which was redacted before.
+func (t *Writer) cut(f Frame) Frame {
+	body := []byte(f.Msg)
+	if len(body) == 0 {
+		body = f.Raw
+	}
+	if len(body) <= t.maxFrame {
+		return f
+	}
+	n := t.maxFrame
+	for i := 0; i < utf8.UTFMax && n > 0 && !utf8.RuneStart(body[n]); i++ {
+		n--
+	}
+	f.Msg, f.Raw, f.Cut = nil, body[:n], f.Cut+len(body)-n
+	return f
 }
 
 // take waits for frames and returns all that are queued; nil when closed.
@@ -245,10 +300,13 @@ func (t *Writer) Flush() error {
 func (t *Writer) Err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.dropped > 0 {
-		return errors.Join(t.err, fmt.Errorf("%d %w: the sink is slower than the wire", t.dropped, ErrDropped))
+	switch {
+	case t.err != nil:
+		return fmt.Errorf("%w; %d %w", t.err, t.dropped, ErrDropped)
+	case t.dropped > 0:
+		return fmt.Errorf("%d %w: the sink is slower than the wire", t.dropped, ErrDropped)
 	}
-	return t.err
+	return nil
 }
 
 // Close writes what is queued and returns [Writer.Err]. It waits for the sink

@@ -75,8 +75,8 @@ func TestWriterDropsWhenTheSinkIsSlow(t *testing.T) {
 		for i := range 5 {
 			w.Record(trace.Frame{Dir: trace.In, Msg: fmt.Appendf(nil, "%d", i)})
 		}
-		if got, want := time.Since(start), 3*50*time.Millisecond; got != want {
-			t.Errorf("three Records over the bound took %v, want %v", got, want)
+		if got, want := time.Since(start), 50*time.Millisecond; got != want {
+			t.Errorf("three Records over the bound, of which the first may wait, took %v, want %v", got, want)
 		}
 		close(release)
 		if err := w.Flush(); !errors.Is(err, trace.ErrDropped) {

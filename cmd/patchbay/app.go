@@ -39,6 +39,7 @@ type app struct {
 	dashed  bool     // there was a "--"
 	server  *config.Server
 	keys    *keyboard // nil until something is asked
+	tape    *tape     // nil without --trace
 	atEnd   []func()  // run in reverse order after the output is flushed
 }
 

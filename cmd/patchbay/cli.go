@@ -40,6 +40,8 @@ type globals struct {
 	Timeout  time.Duration `default:"1m" placeholder:"TIME" help:"Give up when nothing is heard for so long; 0: never."`
 	Revision string        `placeholder:"DATE" help:"Speak only this revision, such as 2025-11-25."`
 	Header   []string      `sep:"none" placeholder:"'K: V'" help:"Send this HTTP header (repeatable)."`
+	Trace    string        `placeholder:"FILE" help:"Record everything on the wire, redacted; -: to stderr."`
+	TraceMax int           `name:"trace-max" default:"16777216" placeholder:"BYTES" help:"Cut longer messages in the recording."`
 	OnElicit string        `placeholder:"ANSWER" help:"Answer questions: decline, cancel or @answers.json."`
 	OnSample string        `placeholder:"@FILE" help:"Answer sampling with a file: text or a result."`
 	Root     []string      `sep:"none" placeholder:"DIR" help:"A folder the server may use (repeatable)."`
@@ -92,6 +94,9 @@ func (a *app) checkGlobals() error {
 	}
 	if a.Timeout < 0 {
 		return usagef("--timeout %v is negative; 0 waits for ever", a.Timeout)
+	}
+	if a.TraceMax <= 0 {
+		return usagef("--trace-max %d is not a length in bytes", a.TraceMax)
 	}
 	if a.Verbose && a.Quiet {
 		return usagef("--verbose and --quiet exclude each other")

@@ -132,6 +132,14 @@ func openCommand(ctx context.Context, s config.Server, client *mcp.Client, stder
 			cmd.Env = append(cmd.Env, k+"="+v)
 		}
 	}
+	if on := client.OnFrame; on != nil {
+		client.OnFrame = func(f trace.Frame) {
+			if f.Kind == trace.KindStart { // what a person wrote, and not its guard
+				f.Args = append([]string{s.Command}, s.Args...)
+			}
+			on(f)
+		}
+	}
 	session, err := client.Start(ctx, cmd)
 	if err != nil {
 		release()
@@ -216,7 +224,7 @@ func (a *app) open() (*peer, error) {
 		return nil, err
 	}
 	a.server = &s
-	client, err := a.newClient()
+	client, err := a.newClient(s)
 	if err != nil {
 		return nil, err
 	}
@@ -240,8 +248,8 @@ func (a *app) open() (*peer, error) {
 	return p, nil
 }
 
-// newClient makes a client of the global flags.
-func (a *app) newClient() (*mcp.Client, error) {
+// newClient makes a client of the global flags, for one server.
+func (a *app) newClient(s config.Server) (*mcp.Client, error) {
 	c := &mcp.Client{
 		Name: "patchbay", Title: "Patchbay", Version: Version,
 		Limits: mcp.Limits{CallTimeout: a.Timeout},
@@ -264,16 +272,9 @@ func (a *app) newClient() (*mcp.Client, error) {
 		}
 		c.Revisions = []mcp.Revision{r}
 	}
-	if a.Verbose {
-		redactor := trace.NewRedactor(nil)
-		c.OnFrame = func(f mcp.Frame) {
-			dir, arrow := trace.In, "←"
-			if f.Sent {
-				dir, arrow = trace.Out, "→"
-			}
-			f2 := redactor.Frame(trace.Frame{Dir: dir, Msg: f.Data})
-			a.talk.always(a.talk.paint(arrow, "2") + " " + oneLine(string(f2.Msg)+string(f2.Raw)))
-		}
+	var err error
+	if c.OnFrame, err = a.recorder(s); err != nil {
+		return nil, err
 	}
 	if err := a.answerQuestions(c); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -31,13 +32,11 @@ func (c *serveCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if a.Revision != "" || a.Verbose {
-		client, err := a.newClient() // for its checks of the flags
-		if err != nil {
-			return err
-		}
-		srv.Revisions, srv.OnFrame = client.Revisions, client.OnFrame
+	client, err := a.newClient(config.Server{Args: append(c.Args, a.command...)}) // for its checks of the flags
+	if err != nil {
+		return err
 	}
+	srv.Revisions, srv.OnFrame = client.Revisions, client.OnFrame
 	if c.HTTP != "" {
 		return a.serveHTTP(srv, c.HTTP, c.Insecure)
 	}

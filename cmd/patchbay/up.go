@@ -13,6 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/servers"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // upCmd serves every server of mcp.json, or the built-in ones, behind one endpoint.
@@ -39,6 +40,9 @@ func (c *upCmd) Run(a *app) error {
 	}
 	g := &gateway.Gateway{Name: "patchbay", Version: Version, Logger: a.logger()}
 	front := &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: g, Logger: a.logger()}
+	if front.OnFrame, err = a.recorder(list...); err != nil {
+		return err
+	}
 	web, err := a.listen(front, c.HTTP, c.Insecure)
 	if err != nil {
 		return err
@@ -114,9 +118,15 @@ func (a *app) upServers() ([]config.Server, string, error) {
 // openUpstream opens a session whose questions go to the callers of the gateway.
 // Those that belong to no call cannot be put to anybody.
 func (a *app) openUpstream(ctx context.Context, s config.Server) (gateway.Upstream, error) {
-	client, err := a.newClient()
+	client, err := a.newClient(s)
 	if err != nil {
 		return nil, err
+	}
+	if on := client.OnFrame; on != nil {
+		client.OnFrame = func(f trace.Frame) {
+			f.Conn = s.Name + "/" + f.Conn
+			on(f)
+		}
 	}
 	client.OnElicit = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 		return &mcp.ElicitResult{Action: "decline"}, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // A Wire is our end, as a client, of a connection to one server, whatever
@@ -102,5 +103,6 @@ func AnswerTo(id jsonrpc.ID, result json.RawMessage, err error) []byte {
 }
 
 // Tap is told of every frame that crosses a wire, as bytes, before it is decoded
-// or after it was encoded. It must not keep or change data, nor block for long.
-type Tap func(sent bool, data []byte)
+// or after it was encoded, and of what becomes of the wire. It must not keep or change
+// what the frame refers to, nor block for long.
+type Tap func(trace.Frame)

@@ -14,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // Bounds of what a server can pile up at a client.
@@ -64,9 +65,7 @@ var _ engine.Wire = (*Client)(nil)
 // its Write that is or wraps an *engine.HTTPError is about that message alone; any
 // other ends the connection.
 func NewClient(conn jsonrpc.Conn, opts ClientOptions) *Client {
-	if opts.Tap != nil {
-		conn = &tapped{conn, opts.Tap}
-	}
+	conn = newTapped(conn, opts.Tap, trace.Out)
 	c := &Client{conn: conn, opts: opts, done: make(chan struct{}), calls: map[jsonrpc.ID]*call{}, questions: map[jsonrpc.ID]context.CancelFunc{}}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.wg.Go(c.read)

@@ -14,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // Causes of the end of a call's context.
@@ -56,9 +57,7 @@ type Server struct {
 // (nil), ctx ends (its cause), Drain is closed and done (ErrShutdown) or the wire
 // fails. It closes conn.
 func (s *Server) Serve(ctx context.Context, conn jsonrpc.Conn) error {
-	if s.Tap != nil {
-		conn = &tapped{conn, s.Tap}
-	}
+	conn = newTapped(conn, s.Tap, trace.In)
 	p := &peer{s: s, conn: conn, inflight: map[jsonrpc.ID]*exchange{}, pending: map[jsonrpc.ID]chan jsonrpc.Message{}}
 	p.ctx, p.cancel = context.WithCancelCause(ctx)
 	defer p.cancel(errGone)

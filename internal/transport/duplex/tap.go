@@ -2,32 +2,66 @@ package duplex
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
+	"sync"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// tapped shows every frame to a tap.
+// tapped shows every frame to a tap, whether it is a message or not, and the end of
+// the wire.
 type tapped struct {
 	jsonrpc.Conn
-	tap engine.Tap
+	tap  engine.Tap
+	over sync.Once
+}
+
+// newTapped returns conn itself without a tap. Opened tells who opened it.
+func newTapped(conn jsonrpc.Conn, tap engine.Tap, opened trace.Dir) jsonrpc.Conn {
+	if tap == nil {
+		return conn
+	}
+	tap(trace.Frame{Kind: trace.KindOpen, Dir: opened})
+	return &tapped{Conn: conn, tap: tap}
 }
 
 func (t *tapped) Read(buf []byte) ([]byte, error) {
 	frame, err := t.Conn.Read(buf)
-	if err == nil {
-		t.tap(false, frame)
+	var big *jsonrpc.FrameTooLargeError
+	switch {
+	case err == nil:
+		t.tap(trace.Frame{Dir: trace.In, Msg: frame})
+	case errors.As(err, &big):
+		t.tap(trace.Frame{Dir: trace.In, Raw: big.Head, Size: big.Limit + 1, Cut: big.Limit + 1 - len(big.Head), Note: big.Error()})
+	case errors.Is(err, jsonrpc.ErrClosed): // by Close, which tells
+	case errors.Is(err, io.EOF):
+		t.end(trace.In, "the peer closed the connection")
+	default:
+		t.end(trace.In, err.Error())
 	}
 	return frame, err
 }
 
 func (t *tapped) Write(frame []byte) error {
-	t.tap(true, frame)
+	t.tap(trace.Frame{Dir: trace.Out, Msg: frame})
 	return t.Conn.Write(frame)
 }
 
-// note returns the raw value that ties a notification to a request of its
+func (t *tapped) Close() error {
+	t.end(trace.Out, "")
+	return t.Conn.Close()
+}
+
+// end tells once how the wire ended.
+func (t *tapped) end(by trace.Dir, why string) {
+	t.over.Do(func() { t.tap(trace.Frame{Kind: trace.KindClose, Dir: by, Note: why}) })
+}
+
+// tieOf returns the raw value that ties a notification to a request of its
 // receiver: a progress token or a subscription id.
 func tieOf(msg *jsonrpc.Message) (token, subscription json.RawMessage) {
 	token, _ = msg.Param("progressToken")

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
@@ -21,6 +22,7 @@ type ClientOptions struct {
 	URL        string       // of the event stream
 	HTTP       *http.Client // nil: one without a time-out of its own
 	Header     http.Header  // sent with every request
+	Tap        engine.Tap   // told of every exchange, which has the messages; may be nil
 	MaxMessage int          // bytes of one message; zero means 4 MiB
 }
 
@@ -59,7 +61,7 @@ func Dial(ctx context.Context, opts ClientOptions) (jsonrpc.Conn, error) {
 		opts.MaxMessage = defaultMaxMessage
 	}
 	c := &conn{opts: opts}
-	c.http, c.release = web.NewClient(opts.HTTP)
+	c.http, c.release = web.NewClient(opts.HTTP, opts.Tap)
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	ctx, stop := context.WithTimeoutCause(ctx, endpointTimeout, fmt.Errorf("no endpoint event within %v", endpointTimeout))
 	defer stop()
@@ -89,8 +91,7 @@ func (c *conn) open() error {
 	}
 	c.body = res.Body
 	if res.StatusCode/100 != 2 {
-		e, _ := web.Failure(res)
-		return e
+		return web.Failure(res)
 	}
 	if t, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); res.StatusCode != http.StatusOK || t != "text/event-stream" {
 		return fmt.Errorf("the answer to GET is HTTP %d of type %q, want an event stream", res.StatusCode, clip(t))
@@ -179,7 +180,7 @@ func (c *conn) Write(frame []byte) error {
 		return nil
 	}
 	defer res.Body.Close()
-	refusal, _ := web.Failure(res)
+	refusal := web.Failure(res)
 	if res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusGone {
 		gone := fmt.Errorf("the server has ended the session; connect again: %v", refusal)
 		c.cancel(gone)

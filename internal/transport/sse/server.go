@@ -43,6 +43,9 @@ type Server struct {
 	// Drain, once closed, has new streams refused. It may be nil.
 	Drain <-chan struct{}
 
+	// Recorder records the exchanges, and with them the messages. It may be nil.
+	Recorder *web.Recorder
+
 	Logger *slog.Logger
 
 	mu      sync.Mutex
@@ -56,6 +59,11 @@ const sessionParam = "sessionId"
 // ServeHTTP opens a stream for a GET, which it serves to its end, and hands on the
 // message of a POST.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.Recorder != nil {
+		var end func()
+		w, r, end = s.Recorder.Record(w, r)
+		defer end()
+	}
 	if !s.Guard.Admit(w, r, "GET, POST") { // SSE-24-001
 		return
 	}

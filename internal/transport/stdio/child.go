@@ -11,7 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // The steps of ending a child (2026-07-28, basic/transports/stdio, Shutdown).
@@ -47,8 +49,9 @@ type Child struct {
 
 // Start starts cmd with its standard input and output as a wire. Cmd.Stdin and
 // cmd.Stdout must be nil; what the child writes to standard error goes to
-// cmd.Stderr, if set, and its end is kept for [Child.Explain].
-func Start(cmd *exec.Cmd, maxFrame int) (*Child, error) {
+// cmd.Stderr, if set, and its end is kept for [Child.Explain]. Tap, which may be nil,
+// is told when the process starts and ends, and each line of its standard error.
+func Start(cmd *exec.Cmd, maxFrame int, tap engine.Tap) (*Child, error) {
 	if cmd.Stdin != nil || cmd.Stdout != nil {
 		return nil, errors.New("the command's Stdin and Stdout are the wire; leave them nil")
 	}
@@ -56,11 +59,16 @@ func Start(cmd *exec.Cmd, maxFrame int) (*Child, error) {
 	if err := c.pipes(); err != nil {
 		return nil, err
 	}
-	if cmd.Stderr == nil {
-		cmd.Stderr = &c.tail
-	} else {
-		cmd.Stderr = io.MultiWriter(&c.tail, cmd.Stderr)
+	said := []io.Writer{&c.tail}
+	var lines *lineTap
+	if tap != nil {
+		lines = &lineTap{tap: tap}
+		said = append(said, lines)
 	}
+	if cmd.Stderr != nil {
+		said = append(said, cmd.Stderr)
+	}
+	cmd.Stderr = io.MultiWriter(said...)
 	// Wait must not hang on a grandchild that keeps standard error open.
 	cmd.WaitDelay = lingering
 	c.group.prepare(cmd)
@@ -75,11 +83,18 @@ func Start(cmd *exec.Cmd, maxFrame int) (*Child, error) {
 		if err == nil {
 			err = c.group.started(c.cmd)
 		}
+		if err == nil && tap != nil {
+			tap(trace.Frame{Kind: trace.KindStart, Dir: trace.Out, Note: fmt.Sprintf("pid %d", c.cmd.Process.Pid), Args: c.cmd.Args})
+		}
 		started <- err
 		if err != nil {
 			return
 		}
 		c.waitErr = c.cmd.Wait()
+		if tap != nil {
+			lines.flush()
+			tap(trace.Frame{Kind: trace.KindExit, Dir: trace.In, Note: c.cmd.ProcessState.String()})
+		}
 		close(c.exited)
 	}()
 	err := <-started

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	case "parent": // starts a child and waits to be killed
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "STDIO_TEST=stubborn")
-		c, err := Start(cmd, 0)
+		c, err := Start(cmd, 0, nil)
 		if err != nil {
 			panic(err)
 		}
@@ -102,7 +102,7 @@ func command(kind string) *exec.Cmd {
 
 func start(t *testing.T, cmd *exec.Cmd) *Child {
 	t.Helper()
-	c, err := Start(cmd, 0)
+	c, err := Start(cmd, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,12 +261,12 @@ func TestChildOfKilledParent(t *testing.T) {
 }
 
 func TestStartFails(t *testing.T) {
-	if _, err := Start(exec.Command("/no/such/program"), 0); err == nil {
+	if _, err := Start(exec.Command("/no/such/program"), 0, nil); err == nil {
 		t.Error("a program that does not exist starts")
 	}
 	cmd := command("echo")
 	cmd.Stdin = strings.NewReader("")
-	if _, err := Start(cmd, 0); err == nil {
+	if _, err := Start(cmd, 0, nil); err == nil {
 		t.Error("a command with its own Stdin starts")
 	}
 }

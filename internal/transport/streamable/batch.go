@@ -57,9 +57,6 @@ func (s *Server) batch(p *response, r *http.Request, body []byte, version string
 		refuse("a batch holds requests and notifications, or responses, not both")
 		return
 	}
-	if p.tap = s.tap(sess.name); p.tap != nil {
-		p.tap(false, body)
-	}
 	frames := s.runBatch(p, r, sess, elements)
 	if len(frames) == 0 {
 		p.mu.Lock()

@@ -113,7 +113,7 @@ func NewClient(opts ClientOptions) *Client {
 	}
 	c := &Client{opts: opts, url: opts.URL, asking: make(chan struct{}, maxQuestions)}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
-	c.http, c.release = web.NewClient(opts.HTTP)
+	c.http, c.release = web.NewClient(opts.HTTP, opts.Tap)
 	return c
 }
 
@@ -269,9 +269,6 @@ func (c *Client) do(req *http.Request, body []byte) (*http.Response, error) {
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	if c.opts.Tap != nil && body != nil {
-		c.opts.Tap(true, body)
-	}
 	res, err := c.http.Do(req)
 	if err != nil {
 		if cause := context.Cause(req.Context()); cause != nil {
@@ -288,11 +285,7 @@ func (c *Client) do(req *http.Request, body []byte) (*http.Response, error) {
 
 // httpError reads an answer that is no success.
 func (c *Client) httpError(res *http.Response) *engine.HTTPError {
-	e, body := web.Failure(res)
-	if e.RPC != nil && c.opts.Tap != nil {
-		c.opts.Tap(false, body)
-	}
-	return e
+	return web.Failure(res)
 }
 
 // notify sends a notification, once.

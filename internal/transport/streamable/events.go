@@ -137,7 +137,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 	defer context.AfterFunc(sess.Context(), func() { cancel(ErrSessionEnded) })()
 
 	gone := make(chan struct{})
-	p := &response{server: s, w: w, tap: s.tap(sess.name), gone: gone}
+	p := &response{server: s, w: w, gone: gone}
 	defer p.end()
 	var st *stream
 	if id := r.Header.Get("Last-Event-ID"); id != "" {

@@ -272,9 +272,6 @@ func (x *exchange) stream(events *web.EventReader) (streamEnd, json.RawMessage, 
 // A message that cannot be read is a failure of ours: its error must not look like
 // a JSON-RPC error of the server, so it is not wrapped.
 func (x *exchange) frame(data []byte) (raw json.RawMessage, found bool, err error) {
-	if x.c.opts.Tap != nil {
-		x.c.opts.Tap(false, data)
-	}
 	lim := jsonrpc.Limits{MaxDepth: x.c.opts.MaxDepth}
 	if !x.modern && jsonrpc.IsBatch(data) { // 2025-03-26
 		batch, err := jsonrpc.DecodeBatch(data, lim)

@@ -15,9 +15,9 @@ import (
 )
 
 // legacyPost serves one message without evidence of the modern era.
-func (s *Server) legacyPost(p *response, r *http.Request, msg *jsonrpc.Message, body []byte, version string) {
+func (s *Server) legacyPost(p *response, r *http.Request, msg *jsonrpc.Message, version string) {
 	if msg.Method == revision.MethodInitialize && msg.Kind() == jsonrpc.KindRequest && (s.Stateless || r.Header.Get(headerSession) == "") {
-		s.initialize(p, r, msg, body)
+		s.initialize(p, r, msg)
 		return
 	}
 	sess := s.session(p.w, r, answerable(msg), version)
@@ -25,9 +25,6 @@ func (s *Server) legacyPost(p *response, r *http.Request, msg *jsonrpc.Message, 
 		return
 	}
 	defer s.done(sess)
-	if p.tap = s.tap(sess.name); p.tap != nil {
-		p.tap(false, body)
-	}
 	switch msg.Kind() {
 	case jsonrpc.KindNotification: // SHTTP-25-009
 		sess.note(msg)
@@ -92,7 +89,7 @@ func (s *Server) loose(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, ve
 }
 
 // initialize opens a session, if the server has any.
-func (s *Server) initialize(p *response, r *http.Request, msg *jsonrpc.Message, body []byte) {
+func (s *Server) initialize(p *response, r *http.Request, msg *jsonrpc.Message) {
 	at := &run{}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	at.cancel = cancel
@@ -104,9 +101,6 @@ func (s *Server) initialize(p *response, r *http.Request, msg *jsonrpc.Message, 
 	defer cancel(nil)
 	principal := s.principal(r)
 	if s.Stateless {
-		if p.tap = s.tap("request-" + strconv.FormatInt(s.names.Add(1), 10)); p.tap != nil {
-			p.tap(false, body)
-		}
 		reply := s.Engine.Introduce(ctx, msg, engine.Caller{Principal: principal}, r.Header)
 		p.reply(reply.Status(), &reply)
 		return
@@ -124,9 +118,6 @@ func (s *Server) initialize(p *response, r *http.Request, msg *jsonrpc.Message, 
 		return
 	}
 	sess := s.add(es, principal)
-	if p.tap = s.tap(sess.name); p.tap != nil {
-		p.tap(false, body)
-	}
 	p.w.Header().Set(headerSession, sess.id)
 	err := p.reply(http.StatusOK, &reply)
 	s.done(sess)

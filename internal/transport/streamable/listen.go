@@ -102,9 +102,6 @@ func (c *Client) receive(events *web.EventReader, q *questions) (some bool) {
 			return some
 		}
 		some = true
-		if c.opts.Tap != nil {
-			c.opts.Tap(false, data)
-		}
 		lim := jsonrpc.Limits{MaxDepth: c.opts.MaxDepth}
 		if jsonrpc.IsBatch(data) {
 			batch, err := jsonrpc.DecodeBatch(data, lim)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
@@ -14,7 +13,7 @@ import (
 )
 
 // modern serves one message of the modern era.
-func (s *Server) modern(p *response, r *http.Request, msg *jsonrpc.Message, body []byte) {
+func (s *Server) modern(p *response, r *http.Request, msg *jsonrpc.Message) {
 	switch msg.Kind() {
 	case jsonrpc.KindResponse: // HTTP-26-010, -011
 		web.Refuse(p.w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "a client sends requests and notifications, no responses")
@@ -24,11 +23,6 @@ func (s *Server) modern(p *response, r *http.Request, msg *jsonrpc.Message, body
 		// no headers either (HTTP-26-012, Q-05).
 		p.w.WriteHeader(http.StatusAccepted)
 		return
-	}
-	if s.Tap != nil {
-		if p.tap = s.tap("http-" + strconv.FormatInt(s.names.Add(1), 10)); p.tap != nil {
-			p.tap(false, body)
-		}
 	}
 	peer, version, refusal := s.Engine.Peer(msg, s.principal(r))
 	if refusal != nil {

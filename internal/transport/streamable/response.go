@@ -27,7 +27,6 @@ const writeTimeout = 30 * time.Second
 type response struct {
 	server *Server
 	w      http.ResponseWriter
-	tap    engine.Tap // may be nil
 
 	noEvents bool // the client does not take an event stream
 	noJSON   bool // the client does not take JSON
@@ -112,9 +111,6 @@ func (p *response) send(frame []byte) error {
 
 // event writes one message, with the id under which it is kept, if it is.
 func (p *response) event(id string, frame []byte) error {
-	if p.tap != nil {
-		p.tap(true, frame)
-	}
 	b := web.GetBuffer()
 	defer web.PutBuffer(b)
 	*b = append(*b, "event: message\n"...)
@@ -189,9 +185,6 @@ func (p *response) endLocked() {
 }
 
 func (p *response) json(status int, body []byte) error {
-	if p.tap != nil {
-		p.tap(true, body)
-	}
 	h := p.w.Header()
 	h["Content-Type"] = typeJSON
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}

@@ -66,13 +66,12 @@ type Server struct {
 	// protocol and before a handler runs. It may be nil.
 	CheckHeaders func(msg *jsonrpc.Message, h http.Header) *jsonrpc.Error
 
-	// Tap returns a recorder for one exchange, nil for none; conn is one name per
-	// legacy session and per modern request. It may be nil.
-	Tap func(conn string) engine.Tap
+	// Recorder records the exchanges. It may be nil.
+	Recorder *web.Recorder
 
 	Logger *slog.Logger
 
-	names atomic.Int64 // of connections, for Tap
+	names atomic.Int64 // of connections, for the log
 
 	mu       sync.Mutex
 	down     bool              // Shutdown was called; guarded by mu
@@ -116,6 +115,11 @@ func (s *Server) stop(r *run) {
 // The order of the checks is that of 2026-07-28 as Q-02 puts it: Host and Origin,
 // content type and size, parse, and then what the era asks for.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.Recorder != nil {
+		var end func()
+		w, r, end = s.Recorder.Record(w, r)
+		defer end()
+	}
 	guard := web.Guard{AllowedHosts: s.AllowedHosts, AllowedOrigins: s.AllowedOrigins}
 	if !guard.Admit(w, r, "GET, POST, DELETE") {
 		return
@@ -216,11 +220,11 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 			web.RefuseID(w, http.StatusNotAcceptable, answerable(&msg), &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "Accept must list " + web.AcceptBoth})
 			return
 		}
-		s.modern(p, r, &msg, body)
+		s.modern(p, r, &msg)
 		return
 	}
 	pooled = false
-	s.legacyPost(p, r, &msg, body, header)
+	s.legacyPost(p, r, &msg, header)
 }
 
 // answerable is the id to answer a refused message with: that of a request.
@@ -229,14 +233,6 @@ func answerable(msg *jsonrpc.Message) jsonrpc.ID {
 		return msg.ID
 	}
 	return jsonrpc.ID{}
-}
-
-// tap returns the recorder for an exchange of a connection, nil for none.
-func (s *Server) tap(conn string) engine.Tap {
-	if s.Tap == nil {
-		return nil
-	}
-	return s.Tap(conn)
 }
 
 func (s *Server) unavailable(w http.ResponseWriter, id jsonrpc.ID) {

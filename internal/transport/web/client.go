@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
 )
 
 const maxRedirects = 5
@@ -15,7 +17,9 @@ const maxRedirects = 5
 // for other servers, and the redirect itself is an answer like any error. It is a copy
 // of theirs, whose own CheckRedirect is asked after that; if theirs is nil it has
 // connections of its own, which release ends when they are idle.
-func NewClient(theirs *http.Client) (c *http.Client, release func()) {
+//
+// Tap, if it is not nil, is told of every exchange.
+func NewClient(theirs *http.Client, tap engine.Tap) (c *http.Client, release func()) {
 	release = func() {}
 	c = &http.Client{}
 	if theirs != nil {
@@ -31,6 +35,13 @@ func NewClient(theirs *http.Client) (c *http.Client, release func()) {
 			TLSHandshakeTimeout: 10 * time.Second,
 		}
 		c.Transport, release = own, own.CloseIdleConnections
+	}
+	if tap != nil {
+		base := c.Transport
+		if base == nil {
+			base = http.DefaultTransport
+		}
+		c.Transport = &recordingTransport{base: base, tap: tap}
 	}
 	more := c.CheckRedirect
 	c.CheckRedirect = func(req *http.Request, via []*http.Request) error {

@@ -14,16 +14,16 @@ const (
 	maxErrorText = 1 << 10  // bytes of it kept for people
 )
 
-// Failure reads an answer that is no success, whatever its type, and returns what was
-// read of its body too. It does not close it.
-func Failure(res *http.Response) (e *engine.HTTPError, body []byte) {
+// Failure reads an answer that is no success, whatever its type. It does not close its
+// body.
+func Failure(res *http.Response) *engine.HTTPError {
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
 	if err != nil {
 		body = nil // what came of it may mislead
 	}
-	e = &engine.HTTPError{Status: res.StatusCode, Header: res.Header, RPC: rpcError(body)}
+	e := &engine.HTTPError{Status: res.StatusCode, Header: res.Header, RPC: rpcError(body)}
 	e.Body = string(body[:min(len(body), maxErrorText)])
-	return e, body
+	return e
 }
 
 // rpcError finds a JSON-RPC error in a body; it need not be a perfect message.

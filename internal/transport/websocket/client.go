@@ -9,6 +9,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
@@ -20,6 +21,7 @@ type ClientOptions struct {
 	Header     http.Header   // of the opening request
 	MaxMessage int           // bytes of one message; zero means 16 MiB
 	KeepAlive  time.Duration // between pings; zero means 30 seconds, negative never
+	Tap        engine.Tap    // told of the opening request and its answer; may be nil
 }
 
 const (
@@ -39,7 +41,7 @@ func Dial(ctx context.Context, opts ClientOptions) (jsonrpc.Conn, error) {
 	}
 	opening, cancel := context.WithTimeoutCause(ctx, openTimeout, fmt.Errorf("no answer within %v", openTimeout))
 	defer cancel()
-	client, release := web.NewClient(opts.HTTP)
+	client, release := web.NewClient(opts.HTTP, opts.Tap)
 	defer release()
 	u := &upgrader{RoundTripper: client.Transport}
 	if u.RoundTripper == nil {
@@ -55,8 +57,7 @@ func Dial(ctx context.Context, opts ClientOptions) (jsonrpc.Conn, error) {
 	case opening.Err() != nil:
 		return nil, context.Cause(opening)
 	case res != nil && res.StatusCode != http.StatusSwitchingProtocols:
-		e, _ := web.Failure(res)
-		return nil, e
+		return nil, web.Failure(res)
 	}
 	return nil, err
 }

@@ -1,0 +1,379 @@
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+// A recorder sees an HTTP exchange below the protocol: the bytes of both bodies as
+// they pass, also those that nobody can read. Of each exchange it tells
+//
+//   - the request, when its body was read to the end or, if it never is, when the
+//     answer begins;
+//   - the answer with its body; or its head, and then each event of its stream.
+
+// maxRecorded bounds what is kept of a body, or of one event, until it is told. The
+// rest is counted.
+const maxRecorded = 32 << 20
+
+// exchange is one HTTP exchange being recorded. Its frames have the number n.
+type exchange struct {
+	tap engine.Tap
+	n   int
+
+	mu   sync.Mutex
+	conn string // empty: the tap knows; guarded by mu
+}
+
+func (x *exchange) tell(f trace.Frame) {
+	x.mu.Lock()
+	f.Conn = x.conn
+	x.mu.Unlock()
+	if f.HTTP == nil {
+		f.HTTP = &trace.HTTP{}
+	}
+	f.HTTP.Exchange = x.n
+	x.tap(f)
+}
+
+// body is what was kept of a body.
+type body struct {
+	kept []byte
+	size int
+}
+
+func (b *body) Write(p []byte) (int, error) {
+	b.size += len(p)
+	b.kept = append(b.kept, p[:min(len(p), maxRecorded-len(b.kept))]...)
+	return len(p), nil
+}
+
+// frame is the body on the wire in a direction.
+func (b *body) frame(dir trace.Dir, head *trace.HTTP) trace.Frame {
+	f := trace.Frame{Dir: dir, HTTP: head, Size: b.size, Cut: b.size - len(b.kept)}
+	if f.Cut > 0 {
+		f.Raw = b.kept
+	} else {
+		f.Msg = b.kept
+	}
+	return f
+}
+
+// reader tells what is read of a body when that is over.
+type reader struct {
+	io.ReadCloser
+	sink io.Writer
+	over func() // called once
+	once sync.Once
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	r.sink.Write(p[:n])
+	if err != nil {
+		r.once.Do(r.over)
+	}
+	return n, err
+}
+
+func (r *reader) Close() error {
+	r.once.Do(r.over)
+	return r.ReadCloser.Close()
+}
+
+// isStream tells whether an answer is a stream of events.
+func isStream(h http.Header) bool {
+	t, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	return t == "text/event-stream"
+}
+
+// recordingTransport records the exchanges of a client.
+type recordingTransport struct {
+	base http.RoundTripper
+	tap  engine.Tap
+	last atomic.Int64
+}
+
+func (t *recordingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	x := &exchange{tap: t.tap, n: int(t.last.Add(1))}
+	var sent body
+	if req.GetBody != nil {
+		if b, err := req.GetBody(); err == nil {
+			_, _ = io.Copy(&sent, b)
+			b.Close()
+		}
+	}
+	x.tell(sent.frame(trace.Out, &trace.HTTP{Method: req.Method, Path: req.URL.RequestURI(), Headers: withHost(req.Header, req.URL.Host)}))
+	res, err := t.base.RoundTrip(req)
+	if err != nil {
+		x.tell(trace.Frame{Kind: trace.KindClose, Dir: trace.In, Note: err.Error()})
+		return nil, err
+	}
+	head := &trace.HTTP{Status: res.StatusCode, Headers: res.Header}
+	switch {
+	case res.StatusCode == http.StatusSwitchingProtocols, res.Body == http.NoBody, res.ContentLength == 0:
+		x.tell(trace.Frame{Dir: trace.In, HTTP: head})
+	case isStream(res.Header):
+		x.tell(trace.Frame{Dir: trace.In, HTTP: head})
+		events := &eventTap{x: x, dir: trace.In}
+		res.Body = &reader{ReadCloser: res.Body, sink: events, over: events.end}
+	default:
+		got := &body{}
+		res.Body = &reader{ReadCloser: res.Body, sink: got, over: func() { x.tell(got.frame(trace.In, head)) }}
+	}
+	return res, nil
+}
+
+// withHost adds to the headers what Go keeps beside them.
+func withHost(h http.Header, host string) http.Header {
+	out := h.Clone()
+	if out == nil {
+		out = http.Header{}
+	}
+	out.Set("Host", host)
+	return out
+}
+
+// Recorder records the exchanges of a server.
+type Recorder struct {
+	Tap  engine.Tap
+	last atomic.Int64
+}
+
+// Record returns what a handler is to use in place of w and r, and a function to call
+// when the handler has returned. The names of connections are those of sessions, but
+// not their ids; an exchange without a session is a connection of its own.
+func (rec *Recorder) Record(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *http.Request, func()) {
+	n := int(rec.last.Add(1))
+	x := &exchange{tap: rec.Tap, n: n, conn: "http-" + strconv.Itoa(n)}
+	if id := r.Header.Get("Mcp-Session-Id"); id != "" {
+		x.conn = sessionName(id)
+	} else if id := r.URL.Query().Get("sessionId"); id != "" {
+		x.conn = sessionName(id)
+	}
+	path := r.RequestURI
+	if path == "" {
+		path = r.URL.RequestURI()
+	}
+	got := &body{}
+	in := &reader{ReadCloser: r.Body, sink: got}
+	in.over = func() {
+		x.tell(got.frame(trace.In, &trace.HTTP{Method: r.Method, Path: path, Headers: withHost(r.Header, r.Host)}))
+	}
+	out := r.WithContext(r.Context())
+	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
+		in.once.Do(in.over)
+	} else {
+		out.Body = in
+	}
+	rw := &recordingWriter{ResponseWriter: w, x: x, request: in}
+	return rw, out, rw.end
+}
+
+// sessionName names a session by what does not open it.
+func sessionName(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return "session-" + hex.EncodeToString(sum[:4])
+}
+
+// recordingWriter records an answer. A [http.ResponseController] finds the writer
+// behind it.
+type recordingWriter struct {
+	http.ResponseWriter
+	x       *exchange
+	request *reader
+
+	mu     sync.Mutex
+	head   *trace.HTTP // nil: not written; guarded by mu
+	length int         // that the handler promised, -1 if it did not; guarded by mu
+	body   body        // guarded by mu
+	events *eventTap   // nil: the answer is no stream; guarded by mu
+	told   bool        // guarded by mu
+}
+
+func (w *recordingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *recordingWriter) WriteHeader(status int) {
+	w.mu.Lock()
+	w.begin(status)
+	w.mu.Unlock()
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// begin notes the head of the answer. The caller holds mu.
+func (w *recordingWriter) begin(status int) {
+	if w.head != nil || status < 200 && status != http.StatusSwitchingProtocols {
+		return
+	}
+	w.request.once.Do(w.request.over)
+	h := w.Header().Clone()
+	w.head = &trace.HTTP{Status: status, Headers: h}
+	w.length = -1
+	if n, err := strconv.Atoi(h.Get("Content-Length")); err == nil {
+		w.length = n
+	}
+	if isStream(h) {
+		w.x.tell(trace.Frame{Dir: trace.Out, HTTP: w.head})
+		w.told = true
+		w.events = &eventTap{x: w.x, dir: trace.Out}
+	}
+}
+
+func (w *recordingWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	w.begin(http.StatusOK)
+	if w.events != nil {
+		w.events.Write(p)
+	} else {
+		w.body.Write(p)
+		if w.length >= 0 && w.body.size >= w.length {
+			w.tell() // before the client has it and goes on
+		}
+	}
+	w.mu.Unlock()
+	return w.ResponseWriter.Write(p)
+}
+
+// tell tells the answer once. The caller holds mu.
+func (w *recordingWriter) tell() {
+	if !w.told {
+		w.told = true
+		w.x.tell(w.body.frame(trace.Out, w.head))
+	}
+}
+
+// end is called when the handler has returned.
+func (w *recordingWriter) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.begin(http.StatusOK)
+	if w.events != nil {
+		w.events.end()
+	}
+	w.tell()
+}
+
+// eventTap tells the events of a stream whose bytes are written to it, as far as they
+// were written (WHATWG HTML, 9.2). It is used by one goroutine at a time.
+type eventTap struct {
+	x   *exchange
+	dir trace.Dir
+
+	line    body
+	afterCR bool
+	data    body
+	hasData bool
+	name    string
+	id      string
+	hasID   bool
+}
+
+func (e *eventTap) Write(p []byte) (int, error) {
+	rest := p
+	for len(rest) > 0 {
+		if e.afterCR && rest[0] == '\n' {
+			rest = rest[1:]
+			e.afterCR = false
+			continue
+		}
+		e.afterCR = false
+		end := bytes.IndexAny(rest, "\r\n")
+		if end < 0 {
+			e.line.Write(rest)
+			break
+		}
+		e.line.Write(rest[:end])
+		e.afterCR = rest[end] == '\r'
+		rest = rest[end+1:]
+		e.field()
+	}
+	return len(p), nil
+}
+
+// field takes a line.
+func (e *eventTap) field() {
+	line, cut := string(e.line.kept), e.line.size-len(e.line.kept)
+	e.line = body{kept: e.line.kept[:0]}
+	if cap(e.line.kept) > maxPooled {
+		e.line.kept = nil
+	}
+	if line == "" {
+		e.dispatch()
+		return
+	}
+	name, value, _ := strings.Cut(line, ":")
+	value = strings.TrimPrefix(value, " ")
+	switch name {
+	case "":
+		e.x.tell(trace.Frame{Kind: trace.KindComment, Dir: e.dir, Note: value})
+	case "data":
+		if e.hasData {
+			e.data.Write([]byte{'\n'})
+		}
+		e.hasData = true
+		e.data.Write([]byte(value))
+		e.data.size += cut
+	case "event":
+		e.name = value
+	case "id":
+		e.id, e.hasID = value, true
+	}
+}
+
+// dispatch tells the event that a blank line ends.
+func (e *eventTap) dispatch() {
+	f := e.data.frame(e.dir, nil)
+	f.Event = e.id
+	switch {
+	case e.name != "" && e.name != "message":
+		if e.name == "endpoint" {
+			e.endpoint(string(e.data.kept))
+		}
+		f.Kind, f.Note = trace.KindEvent, e.name
+		e.x.tell(f)
+	case len(e.data.kept) > 0:
+		e.x.tell(f)
+	case e.hasID: // it primes the client for a resumption
+		f.Kind = trace.KindEvent
+		e.x.tell(f)
+	}
+	e.data, e.hasData, e.name, e.id, e.hasID = body{}, false, "", "", false
+}
+
+// endpoint gives the exchange the name of the session that the event of HTTP+SSE opens.
+func (e *eventTap) endpoint(uri string) {
+	u, err := url.Parse(uri)
+	if err != nil || u.Query().Get("sessionId") == "" {
+		return
+	}
+	e.x.mu.Lock()
+	defer e.x.mu.Unlock()
+	if e.x.conn != "" {
+		e.x.conn = sessionName(u.Query().Get("sessionId"))
+	}
+}
+
+// end tells what the stream has left unfinished.
+func (e *eventTap) end() {
+	e.afterCR = false
+	if e.line.size > 0 || e.hasData {
+		f := e.data.frame(e.dir, nil)
+		f.Raw = append(append(f.Raw, f.Msg...), e.line.kept...)
+		f.Msg, f.Kind, f.Note, f.Size = nil, trace.KindEvent, "the stream ended within an event", f.Size+e.line.size
+		e.x.tell(f)
+	}
+	e.x.tell(trace.Frame{Kind: trace.KindClose, Dir: e.dir, Note: "end of the stream"})
+	e.line, e.data, e.hasData = body{}, body{}, false
+}
