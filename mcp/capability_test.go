@@ -153,7 +153,13 @@ func TestCapabilitiesOfAClient(t *testing.T) {
 					}
 					if ok {
 						requests++
-						if string(declared) != want {
+						var members map[string]json.RawMessage
+						if err := json.Unmarshal(declared, &members); err != nil {
+							t.Error(err)
+						}
+						delete(members, "extensions") // and tasks, which are no questions
+						delete(members, "tasks")
+						if got, _ := json.Marshal(members); string(got) != want {
 							t.Errorf("%s declares %s, want %s", m.Method, declared, want)
 						}
 					}
