@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -121,4 +122,62 @@ func TestTaskEverywhere(t *testing.T) {
 			t.Errorf("a call that was given up = %v", err)
 		}
 	})
+}
+
+// A task that the end of its server interrupts has failed, and the reason is told to
+// who asks the next server that has the store.
+func TestTaskInterrupted(t *testing.T) {
+	mcptest.LeakCheck(t)
+	kept := &mapStore{}
+	start := func() (*mcp.Server, *mcp.Session) {
+		s := taskServer()
+		s.Tasks.Store = kept
+		return s, mcptest.Connect(t, s, answeringYes(), mcp.V2026_07_28)
+	}
+	first, near := start()
+	task, err := near.StartTask(t.Context(), "forever", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stuck, err := near.StartTask(t.Context(), "forever", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asLeft, _ := kept.kept.Load(stuck.ID) // as it is when the process dies without a word
+	if err := near.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kept.kept.Store(stuck.ID, asLeft)
+	_, near = start()
+	for _, id := range []string{task.ID, stuck.ID} {
+		info, err := near.Task(id).Info(t.Context())
+		if err != nil || info.Status != "failed" || !strings.Contains(info.Message, "interrupted") {
+			t.Errorf("the interrupted task is %+v, %v", info, err)
+		}
+		var rpc *mcp.Error
+		if _, err := near.Task(id).Wait(t.Context()); !errors.As(err, &rpc) || !strings.Contains(rpc.Message, "interrupted") {
+			t.Errorf("its outcome = %v", err)
+		}
+	}
+}
+
+// mapStore is a TaskStore that can be looked into.
+type mapStore struct{ kept sync.Map }
+
+func (m *mapStore) PutTask(_ context.Context, r mcp.TaskRecord) error {
+	m.kept.Store(r.ID, r)
+	return nil
+}
+
+func (m *mapStore) Task(_ context.Context, id string) (mcp.TaskRecord, bool, error) {
+	v, ok := m.kept.Load(id)
+	r, _ := v.(mcp.TaskRecord)
+	return r, ok, nil
+}
+
+func (m *mapStore) Tasks(context.Context, string, string, int) ([]mcp.TaskRecord, error) {
+	return nil, errors.New("not asked for here")
 }

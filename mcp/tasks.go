@@ -48,9 +48,9 @@ const (
 // made it. Where nobody is authenticated its id, of 130 random bits, is all that
 // protects it.
 type TaskConfig struct {
-	// Store keeps tasks and their results. Nil: in memory, at most 10,000. One server
-	// at a time may use a store: tasks that it finds at work and does not know have
-	// failed with the process that ran them.
+	// Store keeps tasks and their results. Nil: in memory, at most 10,000 and 256 MiB;
+	// the oldest that are over make room. One server at a time may use a store: tasks
+	// that it finds at work and does not know have failed with the process that ran them.
 	Store TaskStore
 
 	// TTL is how long a task may take and is kept, from its beginning; a caller may ask
@@ -80,6 +80,7 @@ type TaskStore interface {
 type TaskRecord struct {
 	ID, Owner string
 	Expires   time.Time
+	Over      bool            // its state is final
 	Data      json.RawMessage // a DetailedTask of extensions/tasks
 }
 
@@ -135,6 +136,8 @@ type task struct {
 
 	mu    sync.Mutex
 	state taskState // guarded by mu
+
+	rested bool // it is no longer counted as at work; guarded by mu of tasks
 }
 
 func (s *Server) newTasks() *tasks {
@@ -255,7 +258,11 @@ func (s *Server) contain(ctx context.Context, call *engine.Call, run func(contex
 			res, err = nil, Errorf(CodeInternal, "internal error")
 		}
 	}()
-	return run(engine.With(ctx, call))
+	res, err = run(engine.With(ctx, call))
+	if failed, ok := res.(*ToolResult); errors.Is(context.Cause(ctx), errShutdown) && (err != nil || ok && failed.IsError) {
+		return nil, Errorf(CodeInternal, "interrupted: the server was shut down while the task was at work")
+	}
+	return res, err
 }
 
 // create makes a task of a detached call. It can be found from then on (XTASK-26-009).
@@ -304,6 +311,10 @@ func (m *tasks) leave(t *task) {
 
 // rest counts a task as no longer at work; mu is held.
 func (m *tasks) rest(t *task) {
+	if t.rested {
+		return
+	}
+	t.rested = true
 	if m.own[t.owner]--; m.own[t.owner] <= 0 {
 		delete(m.own, t.owner)
 	}
@@ -382,12 +393,12 @@ func (m *tasks) settle(t *task) {
 
 // asks takes notice of questions that came or went.
 func (m *tasks) asks(t *task) {
-	requests := t.InputRequests()
 	t.mu.Lock()
 	if t.state.over() {
 		t.mu.Unlock()
 		return
 	}
+	requests := t.InputRequests()
 	t.state.Status, t.state.Requests, t.state.Updated = "working", requests, now()
 	if requests != nil {
 		t.state.Status = "input_required"
@@ -424,7 +435,7 @@ func (t *task) snapshot() taskState {
 
 func (t *task) record() TaskRecord {
 	state := t.snapshot()
-	return TaskRecord{ID: state.ID, Owner: t.owner, Expires: t.expires, Data: encode(state)}
+	return TaskRecord{ID: state.ID, Owner: t.owner, Expires: t.expires, Over: state.over(), Data: encode(state)}
 }
 
 // handle is the answer to the call that became the task.
@@ -487,7 +498,7 @@ func (m *tasks) read(ctx context.Context, rec TaskRecord) (*taskState, error) {
 	}
 	const why = "interrupted: the server ended while the task was at work"
 	state.Status, state.Message, state.Error, state.Requests, state.Updated = "failed", why, Errorf(CodeInternal, why), nil, now()
-	rec.Data = encode(state)
+	rec.Data, rec.Over = encode(state), true
 	if err := m.store.PutTask(ctx, rec); err != nil {
 		return nil, fmt.Errorf("task %q: %w", clip(rec.ID), err)
 	}
@@ -647,10 +658,14 @@ func (m *tasks) close(ctx context.Context) error {
 	}
 }
 
+// maxTaskBytes bounds what memoryTasks keeps.
+const maxTaskBytes = 256 << 20
+
 // memoryTasks is a [TaskStore] in memory. The zero value is ready for use.
 type memoryTasks struct {
-	mu   sync.Mutex
-	kept map[string]TaskRecord // guarded by mu
+	mu    sync.Mutex
+	kept  map[string]TaskRecord // guarded by mu
+	bytes int                   // guarded by mu
 }
 
 // PutTask implements [TaskStore].
@@ -660,15 +675,43 @@ func (m *memoryTasks) PutTask(_ context.Context, t TaskRecord) error {
 	if m.kept == nil {
 		m.kept = map[string]TaskRecord{}
 	}
-	if _, ok := m.kept[t.ID]; !ok && len(m.kept) >= maxTasks {
-		at := time.Now()
-		maps.DeleteFunc(m.kept, func(_ string, r TaskRecord) bool { return !r.Expires.After(at) })
-		if len(m.kept) >= maxTasks {
-			return fmt.Errorf("%d tasks are kept in memory, the most there may be; set TaskConfig.Store or a shorter TaskConfig.TTL", maxTasks)
-		}
+	m.drop(t.ID)
+	if len(m.kept) >= maxTasks || m.bytes+len(t.Data) > maxTaskBytes {
+		m.makeRoom(len(t.Data))
+	}
+	if len(m.kept) >= maxTasks || m.bytes+len(t.Data) > maxTaskBytes {
+		return fmt.Errorf("%d tasks of %d bytes are at work and kept in memory, which is full; set TaskConfig.Store", len(m.kept), m.bytes)
 	}
 	m.kept[t.ID] = t
+	m.bytes += len(t.Data)
 	return nil
+}
+
+func (m *memoryTasks) drop(id string) {
+	m.bytes -= len(m.kept[id].Data)
+	delete(m.kept, id)
+}
+
+// makeRoom drops what has expired, and then tasks that are over, those first that
+// expire first, until a tenth is free, and room for so many bytes; mu is held.
+func (m *memoryTasks) makeRoom(room int) {
+	at := time.Now()
+	var over []TaskRecord
+	for id, r := range m.kept {
+		switch {
+		case !r.Expires.After(at):
+			m.drop(id)
+		case r.Over:
+			over = append(over, r)
+		}
+	}
+	slices.SortFunc(over, func(a, b TaskRecord) int { return a.Expires.Compare(b.Expires) })
+	for _, r := range over {
+		if len(m.kept) < maxTasks-maxTasks/10 && m.bytes+room < maxTaskBytes-maxTaskBytes/10 {
+			return
+		}
+		m.drop(r.ID)
+	}
 }
 
 // Task implements [TaskStore].
@@ -677,7 +720,7 @@ func (m *memoryTasks) Task(_ context.Context, id string) (TaskRecord, bool, erro
 	defer m.mu.Unlock()
 	t, ok := m.kept[id]
 	if ok && !t.Expires.After(time.Now()) {
-		delete(m.kept, id)
+		m.drop(id)
 		ok = false
 	}
 	return t, ok, nil

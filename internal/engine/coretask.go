@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -156,6 +158,7 @@ func (x *coreTask) result(ctx context.Context) (json.RawMessage, error) {
 		}
 		status := taskStatus(task)
 		if terminal(status) {
+			x.session.forgetClaims(x.name)
 			return x.outcome(status, task)
 		}
 		if requests, ok := jsonx.Lookup(task, "inputRequests"); ok {
@@ -248,6 +251,13 @@ func (s *Session) claim(question string) bool {
 	}
 	s.claims[question] = true
 	return true
+}
+
+// forgetClaims drops the claims on questions of a task.
+func (s *Session) forgetClaims(task string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.claims, func(c string, _ bool) bool { return strings.HasPrefix(c, task+"\x00") })
 }
 
 func (s *Session) unclaim(question string) {
