@@ -29,6 +29,8 @@ var forbidden = []struct {
 	{"mcp", []string{"./auth", "./config", "./host", "./gateway", "./inspector", "./servers", "./cmd", "./mcptest"}, "the SDK imports no product package"},
 	{"trace", []string{"./"}, "a recorder sees bytes, and everything may be recorded"},
 	{"config", []string{"./mcp", "./internal/engine", "./internal/transport", "./gateway"}, "a configuration is data"},
+	{"skills", []string{"./gateway", "./config", "./servers", "./cmd", "./internal/engine", "./internal/transport", "./internal/revision"}, "an extension is made of the public SDK alone"},
+	{"apps", []string{"./gateway", "./config", "./servers", "./cmd", "./internal/engine", "./internal/transport", "./internal/revision"}, "an extension is made of the public SDK alone"},
 	{"servers", []string{"./gateway", "./config", "./cmd", "./internal/engine", "./internal/transport"}, "a bundled server is made of the public SDK alone"},
 	{"gateway", []string{"./config", "./cmd", "./servers", "./internal/engine", "./internal/transport"}, "the gateway is made of the public SDK alone"},
 }

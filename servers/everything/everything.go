@@ -23,6 +23,7 @@ func New() *mcp.Server {
 	addChanges(srv)
 	addResources(srv)
 	addPrompts(srv)
+	addSkills(srv)
 	return srv
 }
 

@@ -1,0 +1,32 @@
+// Package skills serves and reads Agent Skills over MCP, by the extension
+// io.modelcontextprotocol/skills (SEP-2640). A skill is a folder with a SKILL.md, which
+// begins with YAML front matter and goes on with instructions for a model, and with
+// any other files these refer to.
+//
+// A server offers a folder of skills:
+//
+//	root, err := os.OpenRoot("skills")
+//	...
+//	_, err = skills.Serve(srv, root.FS())
+//
+// It then answers skills/list, skills/get and resources/directory/read, and every file
+// is a resource, skill://<path of the skill>/<path of the file>.
+//
+// A client lists what there is, which reads no file, and loads what it wants:
+//
+//	for skill, err := range skills.List(ctx, session) { ... }
+//	active, err := skills.Load(ctx, session, skill)
+//	form, err := active.Read(ctx, "references/FORMS.md")
+//
+// # Guarantees
+//
+//   - Nothing outside of the folder is served: symbolic links and special files are
+//     refused, and only what a scan has found can be read. Files whose names begin with
+//     a dot are left out.
+//   - Nothing is read before it is asked for. What was read is returned only if its size
+//     and digest are those of the entry, and of a SKILL.md also only if its front
+//     matter is that of the entry; no file of a skill is read before its SKILL.md has
+//     passed.
+//   - A digest proves that the server is consistent, not that it can be trusted. What
+//     a skill says is input of the server; run nothing of it without asking.
+package skills

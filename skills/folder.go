@@ -1,0 +1,303 @@
+package skills
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// fresh is how long a scan stands for what is in the folder.
+const fresh = 2 * time.Second
+
+// Bounds of a page.
+const (
+	pageSkills   = 100
+	pageFiles    = 2000 // of all its skills; one skill is never split
+	pageChildren = 500
+)
+
+// Folder is a folder of skills that a server serves.
+type Folder struct {
+	srv  *mcp.Server
+	fsys fs.FS
+
+	mu    sync.Mutex
+	shelf *shelf    // guarded by mu
+	at    time.Time // of the last scan; guarded by mu
+	said  string    // the last fault that was logged; guarded by mu
+}
+
+// Serve has a server offer the skills in a folder and declare the extension. A skill is a
+// folder with a SKILL.md, at any depth; one may stand within another. The
+// name in its front matter is that of its folder, and the folders above become part
+// of its URI.
+//
+// A folder on disk is best opened with [os.OpenRoot], which nothing leads out of. What
+// changes in it is found when skills are listed or asked for, at most every 2
+// seconds, or by [Folder.Reload]; whoever watches the resources is told. Server.Visible
+// hides skills and files: they are resources.
+//
+// An error names every skill that breaks a rule, and if there is none at all. Serve must
+// be called before the server serves, and once for a server.
+func Serve(s *mcp.Server, fsys fs.FS) (*Folder, error) {
+	f := &Folder{srv: s, fsys: fsys}
+	shelf, err := scan(fsys, nil)
+	if err == nil && len(shelf.skills) == 0 {
+		err = fmt.Errorf("no skill found: a skill is a folder with a %s", manifest)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("skills: %w", err)
+	}
+	if s.Extensions == nil {
+		s.Extensions = map[string]json.RawMessage{}
+	}
+	s.Extensions[Extension] = json.RawMessage(`{"directoryRead":true}`)
+	f.put(shelf)
+	s.HandleMethod("skills/list", f.list)
+	s.HandleMethod("skills/get", f.get)
+	s.HandleMethod("resources/directory/read", f.directory)
+	return f, nil
+}
+
+// Skills returns the skills as of the last scan, by URI. They must not be changed.
+func (f *Folder) Skills() []*Skill {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.shelf.skills)
+}
+
+// Reload scans the folder now. The error names the skills that break a rule; they are
+// not served until they keep it.
+func (f *Folder) Reload() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.reload()
+}
+
+// current returns what is in the folder, scanned if it was not of late.
+func (f *Folder) current() *shelf {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if time.Since(f.at) >= fresh {
+		said := ""
+		if err := f.reload(); err != nil {
+			said = err.Error()
+		}
+		if said != f.said && said != "" && f.srv.Logger != nil {
+			f.srv.Logger.Warn("skills left out", "err", said)
+		}
+		f.said = said
+	}
+	return f.shelf
+}
+
+// reload scans with f.mu held.
+func (f *Folder) reload() error {
+	next, err := scan(f.fsys, f.shelf)
+	f.at = time.Now()
+	if next != nil {
+		f.put(next)
+	}
+	if err != nil {
+		return fmt.Errorf("skills: %w", err)
+	}
+	return nil
+}
+
+// put makes a scan what is served: the server's resources become its files.
+func (f *Folder) put(next *shelf) {
+	before := f.shelf
+	if before == nil {
+		before = new(shelf)
+	}
+	f.shelf, f.at = next, time.Now()
+	for uri := range before.files {
+		if next.files[uri] == nil {
+			f.srv.Remove(mcp.Feature{Kind: mcp.KindResource, Name: uri})
+		}
+	}
+	for _, uri := range next.order() {
+		s, old := next.files[uri], before.files[uri]
+		if old == nil || described(old.resource) != described(s.resource) {
+			mcp.AddResource(f.srv, s.resource, func(context.Context) (mcp.ResourceContents, error) { return f.contents(s) })
+		}
+		if old != nil && old.Digest != s.Digest {
+			f.srv.ResourceUpdated(uri)
+		}
+	}
+}
+
+// description is what a resource says of a file, to compare.
+type description struct {
+	name, description, mime string
+	size                    int64
+}
+
+func described(r mcp.Resource) description {
+	return description{r.Name, r.Description, r.MIMEType, r.Size}
+}
+
+// order returns the URIs of the files: each skill, and what it is made of.
+func (s *shelf) order() []string {
+	var out []string
+	seen := map[string]bool{}
+	add := func(uri string) {
+		if !seen[uri] {
+			seen[uri] = true
+			out = append(out, uri)
+		}
+	}
+	for _, skill := range s.skills {
+		add(skill.URI)
+		for _, file := range skill.Files {
+			add(file.URI)
+		}
+	}
+	return out
+}
+
+// contents reads a file as it is now.
+func (f *Folder) contents(s *stored) (mcp.ResourceContents, error) {
+	data, err := read(f.fsys, s.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return mcp.ResourceContents{}, mcp.ResourceNotFound(s.URI)
+	case err != nil:
+		return mcp.ResourceContents{}, err
+	}
+	c := mcp.ResourceContents{URI: s.URI, MIMEType: s.resource.MIMEType}
+	if isText(data) {
+		c.Text = string(data)
+	} else {
+		c.Blob = data
+	}
+	return c, nil
+}
+
+// visible tells whether the caller may see a file.
+func (f *Folder) visible(ctx context.Context, uri string) bool {
+	return f.srv.Visible == nil || f.srv.Visible(ctx, mcp.Feature{Kind: mcp.KindResource, Name: uri})
+}
+
+// list answers skills/list.
+func (f *Folder) list(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	after, err := cursorOf(req)
+	if err != nil {
+		return nil, err
+	}
+	var res struct {
+		Skills []*Skill `json:"skills"`
+		Next   string   `json:"nextCursor,omitempty"`
+		cached
+	}
+	res.Skills, res.cached = []*Skill{}, unkept
+	files := 0
+	for _, skill := range f.current().skills {
+		if skill.URI <= after || !f.visible(ctx, skill.URI) {
+			continue
+		}
+		if files += len(skill.Files); len(res.Skills) > 0 && (len(res.Skills) == pageSkills || files > pageFiles) {
+			res.Next = cursor(res.Skills[len(res.Skills)-1].URI)
+			break
+		}
+		res.Skills = append(res.Skills, skill)
+	}
+	return result(res)
+}
+
+// get answers skills/get.
+func (f *Folder) get(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	uri, err := uriParam(req)
+	if err != nil {
+		return nil, err
+	}
+	skill := f.current().skill(uri)
+	if skill == nil || !f.visible(ctx, uri) {
+		return nil, mcp.Errorf(mcp.CodeInvalidParams, "skills/get: no skill %q; skills/list names those there are", clip(uri))
+	}
+	return result(struct {
+		Skill *Skill `json:"skill"`
+		cached
+	}{skill, unkept})
+}
+
+// directory answers resources/directory/read.
+func (f *Folder) directory(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	uri, err := uriParam(req)
+	if err != nil {
+		return nil, err
+	}
+	after, err := cursorOf(req)
+	if err != nil {
+		return nil, err
+	}
+	children, ok := f.current().dirs[uri]
+	if !ok {
+		return nil, mcp.Errorf(mcp.CodeInvalidParams, "resources/directory/read: %q is no folder here", clip(uri))
+	}
+	var res struct {
+		Resources []*mcp.Resource `json:"resources"`
+		Next      string          `json:"nextCursor,omitempty"`
+	}
+	res.Resources = []*mcp.Resource{}
+	for _, c := range children {
+		if c.URI <= after || c.MIMEType != directoryType && !f.visible(ctx, c.URI) {
+			continue
+		}
+		if len(res.Resources) == pageChildren {
+			res.Next = cursor(res.Resources[pageChildren-1].URI)
+			break
+		}
+		res.Resources = append(res.Resources, c)
+	}
+	return result(res)
+}
+
+// cached is what results that may be kept have; ours may not, for the folder can
+// change at any time and Server.Visible can tell callers apart.
+type cached struct {
+	TTL   int    `json:"ttlMs"`
+	Scope string `json:"cacheScope"`
+}
+
+var unkept = cached{0, "private"}
+
+func result(v any) (mcp.Result, error) {
+	raw, err := jsonx.Marshal(v)
+	return mcp.RawResult(raw), err
+}
+
+func uriParam(req *mcp.Request) (string, error) {
+	uri, err := jsonx.Unquote(req.Param("uri"))
+	if err != nil {
+		return "", mcp.Errorf(mcp.CodeInvalidParams, `%s: "uri" must be a string`, req.Method)
+	}
+	return uri, nil
+}
+
+// Cursors name the URI that they continue after, so that they are good across changes.
+func cursor(after string) string { return base64.RawURLEncoding.EncodeToString([]byte("s1." + after)) }
+
+func cursorOf(req *mcp.Request) (string, error) {
+	raw := req.Param("cursor")
+	if raw == nil || string(raw) == "null" {
+		return "", nil
+	}
+	text, err := jsonx.Unquote(raw)
+	if err == nil {
+		var b []byte
+		if b, err = base64.RawURLEncoding.DecodeString(text); err == nil && len(b) > 3 && string(b[:3]) == "s1." {
+			return string(b[3:]), nil
+		}
+	}
+	return "", mcp.Errorf(mcp.CodeInvalidParams, "%s: the cursor is not one of this server; start without a cursor", req.Method)
+}
