@@ -32,6 +32,7 @@ var forbidden = []struct {
 	{"skills", []string{"./gateway", "./config", "./servers", "./cmd", "./internal/engine", "./internal/transport", "./internal/revision"}, "an extension is made of the public SDK alone"},
 	{"apps", []string{"./gateway", "./config", "./servers", "./cmd", "./internal/engine", "./internal/transport", "./internal/revision"}, "an extension is made of the public SDK alone"},
 	{"servers", []string{"./gateway", "./config", "./cmd", "./internal/engine", "./internal/transport"}, "a bundled server is made of the public SDK alone"},
+	{"examples", []string{"./internal"}, "an example could live in a module of its own"},
 	{"gateway", []string{"./config", "./cmd", "./servers", "./internal/engine", "./internal/transport"}, "the gateway is made of the public SDK alone"},
 }
 
