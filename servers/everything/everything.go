@@ -20,6 +20,7 @@ func New() *mcp.Server {
 	addProgress(srv)
 	addQuestions(srv)
 	addRounds(srv)
+	addTasks(srv)
 	addChanges(srv)
 	addResources(srv)
 	addPrompts(srv)
