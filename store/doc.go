@@ -7,6 +7,7 @@
 //	}
 //	defer db.Close()
 //	server.HTTP.Events = db.Events()
+//	server.Tasks.Store = db.Tasks()
 //
 // What was written survives the end of the process at any moment; the last moments
 // before a power cut may be lost. The file and its companions (-wal, -shm) are readable

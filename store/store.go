@@ -27,6 +27,20 @@ var migrations = []string{
 		event    BLOB    NOT NULL,
 		UNIQUE (stream, position)
 	)`,
+	// What all tasks take is counted as they come and go, since summing takes long.
+	`CREATE TABLE tasks (
+		id      TEXT    PRIMARY KEY,
+		owner   TEXT    NOT NULL,
+		expires INTEGER NOT NULL, -- Unix time in milliseconds
+		data    BLOB    NOT NULL
+	) WITHOUT ROWID;
+	CREATE INDEX tasks_owner ON tasks (owner, id);
+	CREATE INDEX tasks_expires ON tasks (expires);
+	CREATE TABLE task_size (bytes INTEGER NOT NULL);
+	INSERT INTO task_size VALUES (0);
+	CREATE TRIGGER tasks_added AFTER INSERT ON tasks BEGIN UPDATE task_size SET bytes = bytes + length(NEW.data); END;
+	CREATE TRIGGER tasks_changed AFTER UPDATE OF data ON tasks BEGIN UPDATE task_size SET bytes = bytes - length(OLD.data) + length(NEW.data); END;
+	CREATE TRIGGER tasks_dropped AFTER DELETE ON tasks BEGIN UPDATE task_size SET bytes = bytes - length(OLD.data); END`,
 }
 
 // Store is an open database. Its methods are safe for several goroutines, and
@@ -37,6 +51,9 @@ type Store struct {
 
 	eventsOnce sync.Once
 	events     *Events
+
+	tasksOnce sync.Once
+	tasks     *Tasks
 }
 
 // Open opens the database in a file. It makes one where there is none, and brings that

@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// Tasks is an [mcp.TaskStore]: tasks and their results are found again by the process
+// that comes next. Those that were at work when the process ended are found as failed.
+// Its fields are set before use.
+type Tasks struct {
+	// MaxPerOwner bounds the tasks of one owner that are kept, also of nobody; one more
+	// is refused. Zero: 10,000.
+	MaxPerOwner int
+
+	// MaxBytes bounds what all tasks take; what would take more is refused. Zero: 1 GiB.
+	MaxBytes int64
+
+	store *Store
+
+	mu     sync.Mutex
+	pruned time.Time // guarded by mu
+}
+
+// Tasks returns the store of tasks, always the same.
+func (s *Store) Tasks() *Tasks {
+	s.tasksOnce.Do(func() { s.tasks = &Tasks{store: s} })
+	return s.tasks
+}
+
+func (v *Tasks) maxPerOwner() int {
+	if v.MaxPerOwner > 0 {
+		return v.MaxPerOwner
+	}
+	return 10_000
+}
+
+func (v *Tasks) maxBytes() int64 {
+	if v.MaxBytes > 0 {
+		return v.MaxBytes
+	}
+	return 1 << 30
+}
+
+func (v *Tasks) fail(doing string, err error) error {
+	return fmt.Errorf("%s in store %q: %w", doing, v.store.path, err)
+}
+
+// PutTask implements mcp.TaskStore.
+func (v *Tasks) PutTask(ctx context.Context, t mcp.TaskRecord) error {
+	if err := v.prune(ctx); err != nil {
+		return err
+	}
+	// One statement, so that two processes wait for each other and neither gives up. How
+	// much room there is does not matter to a task that takes no more than before.
+	res, err := v.store.db.ExecContext(ctx, `INSERT INTO tasks (id, owner, expires, data)
+		SELECT ?1, ?2, ?3, ?4 FROM (SELECT (SELECT length(data) FROM tasks WHERE id = ?1) AS before) WHERE
+			(before IS NOT NULL OR (SELECT count(*) FROM tasks WHERE owner = ?2) < ?5)
+			AND (length(?4) <= coalesce(before, 0) OR (SELECT bytes FROM task_size) - coalesce(before, 0) + length(?4) <= ?6)
+		ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, expires = excluded.expires, data = excluded.data`,
+		t.ID, t.Owner, t.Expires.UnixMilli(), []byte(t.Data), v.maxPerOwner(), v.maxBytes())
+	if err != nil {
+		return v.fail("keep a task", err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 1 {
+		return err
+	}
+	return v.fail("keep a task", fmt.Errorf("there is no room: its owner has %d tasks (Tasks.MaxPerOwner), or all of them take %d bytes (Tasks.MaxBytes)", v.maxPerOwner(), v.maxBytes()))
+}
+
+// Task implements mcp.TaskStore.
+func (v *Tasks) Task(ctx context.Context, id string) (mcp.TaskRecord, bool, error) {
+	row := v.store.db.QueryRowContext(ctx, "SELECT id, owner, expires, data FROM tasks WHERE id = ? AND expires > ?", id, time.Now().UnixMilli())
+	t, err := scanTask(row.Scan)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return mcp.TaskRecord{}, false, nil
+	case err != nil:
+		return mcp.TaskRecord{}, false, v.fail("read a task", err)
+	}
+	return t, true, nil
+}
+
+// Tasks implements mcp.TaskStore.
+func (v *Tasks) Tasks(ctx context.Context, owner, after string, limit int) ([]mcp.TaskRecord, error) {
+	rows, err := v.store.db.QueryContext(ctx, "SELECT id, owner, expires, data FROM tasks WHERE owner = ? AND id > ? AND expires > ? ORDER BY id LIMIT ?",
+		owner, after, time.Now().UnixMilli(), limit)
+	if err != nil {
+		return nil, v.fail("list tasks", err)
+	}
+	var out []mcp.TaskRecord
+	for rows.Next() {
+		var t mcp.TaskRecord
+		if t, err = scanTask(rows.Scan); err != nil {
+			break
+		}
+		out = append(out, t)
+	}
+	if err := errors.Join(err, rows.Err(), rows.Close()); err != nil {
+		return nil, v.fail("list tasks", err)
+	}
+	return out, nil
+}
+
+func scanTask(scan func(...any) error) (t mcp.TaskRecord, err error) {
+	var expires int64
+	var data []byte
+	err = scan(&t.ID, &t.Owner, &expires, &data)
+	t.Expires, t.Data = time.UnixMilli(expires), json.RawMessage(data)
+	return t, err
+}
+
+// prune drops, now and then, what has expired.
+func (v *Tasks) prune(ctx context.Context) error {
+	now := time.Now()
+	v.mu.Lock()
+	due := now.Sub(v.pruned) >= pruneEvery
+	if due {
+		v.pruned = now
+	}
+	v.mu.Unlock()
+	if !due {
+		return nil
+	}
+	if _, err := v.store.db.ExecContext(ctx, "DELETE FROM tasks WHERE expires <= ?", now.UnixMilli()); err != nil {
+		return v.fail("drop expired tasks", err)
+	}
+	return nil
+}
