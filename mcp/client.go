@@ -274,6 +274,7 @@ func (c *Client) newSession() *Session {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	s.cache.most = s.limits.Cache
 	s.idle = orDefault(c.Limits.CallTimeout, time.Minute)
 	s.caps = c.capabilities()
 	return s

@@ -107,6 +107,9 @@ func (c AudioContent) appendJSON(dst []byte) ([]byte, revision.Feature) {
 func (c ResourceLink) appendJSON(dst []byte) ([]byte, revision.Feature) {
 	dst = append(dst, `{"type":"resource_link",`...)
 	rest := encode(c.Resource)
+	if c.Resource.Extra["type"] != nil {
+		rest = jsonx.Without(nil, rest, "type") // of the resource; the block has its own
+	}
 	return append(dst, rest[1:]...), revision.ResourceLink | revision.Unknown
 }
 
@@ -216,6 +219,9 @@ func decodeContent(raw json.RawMessage) (Content, error) {
 		var r Resource
 		if err := jsonx.Unmarshal(raw, &r); err != nil {
 			return nil, fmt.Errorf("resource link: %w", err)
+		}
+		if delete(r.Extra, "type"); len(r.Extra) == 0 {
+			r.Extra = nil
 		}
 		return ResourceLink{r}, nil
 	case "resource":

@@ -41,6 +41,9 @@ type Tool struct {
 	Execution   ToolExecution    `json:"execution,omitzero"`
 	Icons       []Icon           `json:"icons,omitempty"`
 	Meta        Meta             `json:"_meta,omitempty"`
+
+	// Extra holds members that this package does not know, by name.
+	Extra map[string]json.RawMessage `json:"-"`
 }
 
 // ToolAnnotations are hints about what a tool does. They are claims of the
@@ -65,6 +68,9 @@ type Resource struct {
 	Annotations *Annotations `json:"annotations,omitempty"`
 	Icons       []Icon       `json:"icons,omitempty"`
 	Meta        Meta         `json:"_meta,omitempty"`
+
+	// Extra holds members that this package does not know, by name.
+	Extra map[string]json.RawMessage `json:"-"`
 }
 
 // ResourceTemplate describes a family of resources by a URI template (RFC 6570).
@@ -80,6 +86,9 @@ type ResourceTemplate struct {
 
 	// Complete suggests values, by variable name.
 	Complete map[string]CompleteFunc `json:"-"`
+
+	// Extra holds members that this package does not know, by name.
+	Extra map[string]json.RawMessage `json:"-"`
 }
 
 // Prompt describes a message template that a person can pick.
@@ -96,6 +105,9 @@ type Prompt struct {
 
 	// Complete suggests values, by argument name.
 	Complete map[string]CompleteFunc `json:"-"`
+
+	// Extra holds members that this package does not know, by name.
+	Extra map[string]json.RawMessage `json:"-"`
 }
 
 // PromptArgument describes one argument of a prompt; its value is a string.

@@ -20,6 +20,9 @@ import (
 // tokens, and what _meta says about a hop belong to that hop and are made anew (T-01,
 // T-04 of the translation rules).
 //
+// Of what the server lets clients keep, only what is public is kept here: a result that is
+// private to one caller is never given to another.
+//
 // A server that asks by requests of its own, in front of a caller that is asked by
 // results, is left waiting with its call open until the caller comes back with the
 // answer, for at most 15 minutes.
@@ -32,7 +35,7 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 		return s.forwardListen(ctx, call, req)
 	}
 	x := &outgoingCall{
-		s: s, method: req.Method, caps: json.RawMessage(`{}`),
+		s: s, method: req.Method, caps: json.RawMessage(`{}`), cache: cachePublic,
 		params: forwardParams(req.Method, req.Params),
 		note:   func(string, json.RawMessage) {},
 		ask: func(context.Context, []engine.Question) ([]json.RawMessage, error) {

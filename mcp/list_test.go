@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -177,30 +179,50 @@ func TestVisibleEverywhere(t *testing.T) {
 	})
 }
 
-// Bad lists of a server: one entry that makes no sense costs nobody the others.
+// Bad lists of a server: one entry that makes no sense is logged, and costs nobody the
+// others. A cursor that comes again ends the iteration with an error.
 func TestMalformedLists(t *testing.T) {
+	var log strings.Builder
 	fake := func(result string) *mcp.Session {
 		s := &mcp.Server{Name: "fake", Version: "1", Handler: mcp.HandlerFunc(func(_ context.Context, r *mcp.Request) (mcp.Result, error) {
-			if r.Method == "tools/list" {
+			if strings.HasSuffix(r.Method, "/list") {
 				return mcp.RawResult(result), nil
 			}
 			return &mcp.ServerInfo{Implementation: mcp.Implementation{Name: "fake", Version: "1"}, Revisions: mcp.Revisions()}, nil
 		})}
-		return unchecked(t, s, &mcp.Client{Name: "c", Revisions: []mcp.Revision{mcp.V2025_11_25}})
+		log.Reset()
+		return unchecked(t, s, &mcp.Client{Name: "c", Revisions: []mcp.Revision{mcp.V2025_11_25}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	}
-	t.Run("an entry", func(t *testing.T) {
-		var names []string
-		var errs []error
-		for tool, err := range fake(`{"tools":[{"name":"a","inputSchema":{}},{"name":7},"x",{"name":"b","inputSchema":{}}]}`).Tools(t.Context()) {
-			if err != nil {
-				errs = append(errs, err)
-				continue
+	check := func(t *testing.T, names []string, errs error, reasons ...string) {
+		t.Helper()
+		if fmt.Sprint(names) != "[a b]" || errs != nil {
+			t.Errorf("names %v, error %v", names, errs)
+		}
+		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+		if len(lines) != len(reasons) {
+			t.Fatalf("%d lines of log, want %d:\n%s", len(lines), len(reasons), log.String())
+		}
+		for i, want := range reasons {
+			if !strings.Contains(lines[i], want) {
+				t.Errorf("log %q does not say %q", lines[i], want)
 			}
-			names = append(names, tool.Name)
 		}
-		if fmt.Sprint(names) != "[a b]" || len(errs) != 2 || !strings.Contains(errs[0].Error(), "tools[1]") || !strings.Contains(errs[1].Error(), "tools[2]") {
-			t.Errorf("names %v, errors %v", names, errs)
-		}
+	}
+	t.Run("a tool", func(t *testing.T) {
+		names, err := gather(fake(`{"tools":[{"name":"a","inputSchema":{}},{"name":7},"x",{"title":"nameless"},null,{"name":"t","title":[]},{"name":"b","inputSchema":{}}]}`).Tools(t.Context()), func(t *mcp.Tool) string { return t.Name })
+		check(t, names, err, "index=1", `index=2 err="want an object"`, "index=3", "index=4", "index=5")
+	})
+	t.Run("a prompt", func(t *testing.T) {
+		names, err := gather(fake(`{"prompts":[{"name":"a"},{"name":"p","arguments":{}},{"name":"b"}]}`).Prompts(t.Context()), func(p *mcp.Prompt) string { return p.Name })
+		check(t, names, err, "method=prompts/list index=1")
+	})
+	t.Run("a resource", func(t *testing.T) {
+		names, err := gather(fake(`{"resources":[{"uri":"a"},{"name":"no uri"},{"uri":"b","size":4}]}`).Resources(t.Context()), func(r *mcp.Resource) string { return r.URI })
+		check(t, names, err, "method=resources/list index=1")
+	})
+	t.Run("a template", func(t *testing.T) {
+		names, err := gather(fake(`{"resourceTemplates":[{"uriTemplate":"a"},{"uriTemplate":"t","icons":7},{"uriTemplate":"b"}]}`).Templates(t.Context()), func(r *mcp.ResourceTemplate) string { return r.URITemplate })
+		check(t, names, err, "method=resources/templates/list index=1")
 	})
 	t.Run("pages without end", func(t *testing.T) {
 		n, failed := 0, error(nil)
@@ -223,4 +245,74 @@ func TestMalformedLists(t *testing.T) {
 			}
 		}
 	})
+}
+
+// gather reads a list to its end or first error.
+func gather[T any](seq iter.Seq2[T, error], name func(T) string) (names []string, err error) {
+	for item, err := range seq {
+		if err != nil {
+			return names, err
+		}
+		names = append(names, name(item))
+	}
+	return names, nil
+}
+
+// What this package does not know of a listed feature survives decoding, and offering it
+// to others.
+func TestUnknownMembersOfFeatures(t *testing.T) {
+	const meta = `"_meta":{"com.example/k":[1,{"a":null}]}`
+	lists := map[string]string{
+		"tools/list":               `{"tools":[{"name":"a","inputSchema":{"type":"object"},` + meta + `,"x-price":{"eur":1.50},"zero":null}]}`,
+		"prompts/list":             `{"prompts":[{"name":"a",` + meta + `,"x-price":{"eur":1.50}}]}`,
+		"resources/list":           `{"resources":[{"uri":"a:","name":"a",` + meta + `,"type":"file"}]}`,
+		"resources/templates/list": `{"resourceTemplates":[{"uriTemplate":"a:{x}","name":"a",` + meta + `,"x":"y"}]}`,
+	}
+	newServer := func() *mcp.Server {
+		return &mcp.Server{Name: "s", Version: "1", Handler: mcp.HandlerFunc(func(_ context.Context, r *mcp.Request) (mcp.Result, error) {
+			if l := lists[r.Method]; l != "" {
+				return mcp.RawResult(l), nil
+			}
+			return &mcp.ServerInfo{Implementation: mcp.Implementation{Name: "s", Version: "1"}, Revisions: mcp.Revisions()}, nil
+		})}
+	}
+	back := unchecked(t, newServer(), &mcp.Client{Name: "c", Revisions: []mcp.Revision{mcp.V2026_07_28}})
+
+	// By way of Go types, into another server.
+	typed := &mcp.Server{Name: "typed", Version: "1"}
+	for item, err := range back.Tools(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(item.Extra["x-price"]) != `{"eur":1.50}` {
+			t.Errorf("Extra = %s", item.Extra)
+		}
+		typed.HandleTool(*item, func(context.Context, *mcp.ToolCall) (*mcp.ToolResult, error) { return nil, nil })
+	}
+	raw, err := unchecked(t, typed, &mcp.Client{Name: "c"}).Raw(t.Context(), "tools/list", nil)
+	if err != nil || !strings.Contains(string(raw), `"_meta":{"com.example/k":[1,{"a":null}]},"x-price":{"eur":1.50},"zero":null}`) {
+		t.Errorf("typed: %s, %v", raw, err)
+	}
+	// As bytes, through a Session that is served.
+	front := unchecked(t, &mcp.Server{Name: "front", Version: "1", Handler: back}, &mcp.Client{Name: "c"})
+	for method, list := range lists {
+		raw, err := front.Raw(t.Context(), method, nil)
+		if err != nil || !strings.HasPrefix(string(raw), strings.TrimSuffix(list, "}")) {
+			t.Errorf("forwarded %s = %s, %v", method, raw, err)
+		}
+	}
+	for _, encoded := range []struct {
+		list string
+		into any
+	}{
+		{lists["tools/list"], new(mcp.ToolList)}, {lists["prompts/list"], new(mcp.PromptList)},
+		{lists["resources/list"], new(mcp.ResourceList)}, {lists["resources/templates/list"], new(mcp.TemplateList)},
+	} {
+		if err := json.Unmarshal([]byte(encoded.list), encoded.into); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := json.Marshal(encoded.into); err != nil || string(again) != encoded.list {
+			t.Errorf("%s becomes %s, %v", encoded.list, again, err)
+		}
+	}
 }

@@ -55,6 +55,11 @@ func (s *Session) outgoing(ctx context.Context, method string, params json.RawMe
 			o.note(s, method, params)
 		},
 	}
+	x.cache = cacheOwn
+	if o.fresh {
+		x.cache = cacheFill
+	}
+	x.params, x.fault = o.meta.with(params)
 	if s.client.LogLevel != nil {
 		x.logLevel = logLevel(s.client.LogLevel.Level())
 	}
@@ -157,6 +162,9 @@ type outgoingCall struct {
 	ask      func(context.Context, []engine.Question) ([]json.RawMessage, error)
 	note     func(method string, params json.RawMessage)
 	memo     memo // of the call in front, nil if there is none
+	cache    cacheUse
+	hit      bool  // the result came from the cache
+	fault    error // of the caller; nothing is sent
 
 	// onTask turns the handle of a task into the result. Nil: a task is no answer.
 	onTask func(ctx context.Context, handle json.RawMessage) (json.RawMessage, error)
@@ -182,6 +190,9 @@ type memo interface {
 }
 
 func (x *outgoingCall) run(ctx context.Context) (json.RawMessage, error) {
+	if x.fault != nil {
+		return nil, x.fault
+	}
 	if x.token != nil {
 		x.s.mu.Lock()
 		x.s.tokens[string(x.token)] = x
@@ -327,6 +338,16 @@ func (x *outgoingCall) rounds(ctx context.Context) (json.RawMessage, error) {
 			}
 		}
 	}
+	// CACHE-26-004: a retry with answers is neither taken from the cache nor kept.
+	caching := x.s.rev.Cacheable(x.method) && kept.Round == 0 && x.cache != cacheNone
+	var t ticket
+	if caching {
+		t = x.s.cache.ticket(x.method, x.params, x.caps)
+		if raw, ok := x.s.cache.get(t, x.cache); ok {
+			x.hit = true
+			return raw, nil
+		}
+	}
 	for {
 		params := x.params
 		if kept.Round > 0 {
@@ -356,7 +377,11 @@ func (x *outgoingCall) rounds(ctx context.Context) (json.RawMessage, error) {
 		}
 		switch kind {
 		case "complete":
-			return inner(raw), nil
+			raw = inner(raw)
+			if caching && kept.Round == 0 {
+				x.s.cache.put(t, x.cache, raw)
+			}
+			return raw, nil
 		case "input_required":
 			if !revision.Asks(x.method) {
 				return nil, fmt.Errorf("the server asked for input on %q, where that is not allowed", x.method)

@@ -197,6 +197,10 @@ type Limits struct {
 	// client's call fails. Zero: none for a server, 60 seconds without answer or
 	// progress for a client; negative: none.
 	CallTimeout time.Duration
+
+	// Cache bounds, in bytes, the results that a client's session keeps for as long as
+	// the server says they are good. Zero: 4 MiB; negative: none is kept.
+	Cache int
 }
 
 func (l Limits) withDefaults() Limits {
@@ -209,6 +213,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.Concurrent, 1000)
 	def(&l.Rounds, 16)
 	def(&l.PageSize, 500)
+	def(&l.Cache, 4<<20)
 	return l
 }
 

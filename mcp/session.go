@@ -54,6 +54,7 @@ type Session struct {
 	// answer to initialize.
 	asker atomic.Pointer[revision.Table]
 
+	cache  cache      // of results of a modern server
 	hub    hub        // of changes that a legacy server announces
 	events chan Event // for Client.OnEvent; full: the event is dropped and logged
 	wg     sync.WaitGroup
@@ -130,6 +131,7 @@ func (s *Session) Close() error {
 	case <-t.C: // the server does not answer
 	}
 	err := s.wire.Close()
+	s.cache.close()
 	s.dropParked()
 	ended := make(chan struct{})
 	go func() { defer close(ended); s.wg.Wait() }()
@@ -150,6 +152,8 @@ type callOptions struct {
 	progress func(ProgressEvent)
 	log      func(LogMessage)
 	idle     time.Duration
+	fresh    bool
+	meta     Meta
 }
 
 // ProgressEvent tells how far a call is. Total is 0 if the server does not know.
@@ -171,6 +175,12 @@ func OnLog(f func(LogMessage)) CallOption { return func(o *callOptions) { o.log 
 // IdleTimeout bounds the time without an answer, progress or question, instead
 // of [Limits.CallTimeout]; negative: no bound.
 func IdleTimeout(d time.Duration) CallOption { return func(o *callOptions) { o.idle = d } }
+
+// Fresh has a list, a resource or server/discover fetched from the server even if the
+// session still has a result that the server said is good. The new result is kept.
+//
+// Specification: 2026-07-28, server/utilities/caching.
+func Fresh() CallOption { return func(o *callOptions) { o.fresh = true } }
 
 // CallTool calls a tool. Args is what becomes a JSON object: a struct, a map, a
 // json.RawMessage, or nil for none. Questions of the server are answered by the
@@ -292,13 +302,13 @@ func (s *Session) Raw(ctx context.Context, method string, params any, opts ...Ca
 	return raw, nil
 }
 
-// Tools iterates over the server's tools; pages are fetched as needed. After an
-// error the iteration ends. A tool that cannot be decoded is reported and the
-// iteration goes on. A tool that the specification forbids to use, for its x-mcp-header
-// annotations, is left out and logged.
-func (s *Session) Tools(ctx context.Context) iter.Seq2[*Tool, error] {
+// Tools iterates over the server's tools; pages are fetched as needed, unless the session
+// has them and the server said that they are still good ([Fresh]). An error ends the
+// iteration. A tool that cannot be decoded, or that the specification forbids to use for
+// its x-mcp-header annotations, is left out and logged.
+func (s *Session) Tools(ctx context.Context, opts ...CallOption) iter.Seq2[*Tool, error] {
 	return func(yield func(*Tool, error) bool) {
-		for t, err := range listOf[Tool](ctx, s, revision.MethodTools, "tools") {
+		for t, err := range listOf[Tool](ctx, s, revision.MethodTools, "tools", "name", opts) {
 			if t != nil {
 				if bad := s.learn(t); bad != nil {
 					s.log.Warn("tool left out", "tool", clip(t.Name), "err", bad)
@@ -313,74 +323,18 @@ func (s *Session) Tools(ctx context.Context) iter.Seq2[*Tool, error] {
 }
 
 // Prompts iterates over the server's prompts, like [Session.Tools].
-func (s *Session) Prompts(ctx context.Context) iter.Seq2[*Prompt, error] {
-	return listOf[Prompt](ctx, s, revision.MethodPrompts, "prompts")
+func (s *Session) Prompts(ctx context.Context, opts ...CallOption) iter.Seq2[*Prompt, error] {
+	return listOf[Prompt](ctx, s, revision.MethodPrompts, "prompts", "name", opts)
 }
 
 // Resources iterates over the server's resources, like [Session.Tools].
-func (s *Session) Resources(ctx context.Context) iter.Seq2[*Resource, error] {
-	return listOf[Resource](ctx, s, revision.MethodResources, "resources")
+func (s *Session) Resources(ctx context.Context, opts ...CallOption) iter.Seq2[*Resource, error] {
+	return listOf[Resource](ctx, s, revision.MethodResources, "resources", "uri", opts)
 }
 
 // Templates iterates over the server's resource templates, like [Session.Tools].
-func (s *Session) Templates(ctx context.Context) iter.Seq2[*ResourceTemplate, error] {
-	return listOf[ResourceTemplate](ctx, s, revision.MethodTemplates, "resourceTemplates")
-}
-
-// Bounds of a listing, for servers whose pages have no end.
-const (
-	maxPages = 10_000
-	maxItems = 1_000_000
-)
-
-// listOf iterates over all pages of a list.
-func listOf[T any](ctx context.Context, s *Session, method, member string) iter.Seq2[*T, error] {
-	return func(yield func(*T, error) bool) {
-		params := json.RawMessage(`{}`)
-		seen := map[string]bool{}
-		items := 0
-		for {
-			raw, err := s.request(ctx, method, params, nil)
-			if err != nil {
-				yield(nil, fmt.Errorf("%s: %w", method, err))
-				return
-			}
-			list, _ := jsonx.Lookup(raw, member)
-			if jsonx.KindOf(list) != '[' {
-				yield(nil, fmt.Errorf("%s: the result has no array %q", method, member))
-				return
-			}
-			for e := range jsonx.Elements(list) {
-				item := new(T)
-				err := jsonx.Unmarshal(e, item)
-				if err == nil && jsonx.KindOf(e) != '{' { // null fits any type
-					err = errors.New("want an object")
-				}
-				if err != nil {
-					item, err = nil, fmt.Errorf("%s: %s[%d]: %w", method, member, items, err)
-					if !yield(item, err) {
-						return
-					}
-				} else if !yield(item, nil) {
-					return
-				}
-				if items++; items > maxItems {
-					yield(nil, fmt.Errorf("%s: more than %d entries", method, maxItems))
-					return
-				}
-			}
-			next, ok := jsonx.Lookup(raw, "nextCursor")
-			if !ok || string(next) == "null" {
-				return
-			}
-			if seen[string(next)] || len(seen) >= maxPages {
-				yield(nil, fmt.Errorf("%s: the server's pages have no end: cursor %s comes again", method, clip(string(next))))
-				return
-			}
-			seen[string(next)] = true
-			params = append(append([]byte(`{"cursor":`), next...), '}')
-		}
-	}
+func (s *Session) Templates(ctx context.Context, opts ...CallOption) iter.Seq2[*ResourceTemplate, error] {
+	return listOf[ResourceTemplate](ctx, s, revision.MethodTemplates, "resourceTemplates", "uriTemplate", opts)
 }
 
 // namedParams makes the params of a request that names a feature.
@@ -507,6 +461,7 @@ func (s *Session) listenModern(ctx context.Context, f filter, ack func(filter) e
 		Params: s.modernParams(params, s.caps, "", nil),
 		Note: func(method string, params json.RawMessage) {
 			var err error
+			s.cache.changed(method, params)
 			switch method {
 			case revision.NoteAcknowledged:
 				err = ack(f.and(params))
@@ -528,6 +483,7 @@ type inbox Session
 // Note implements engine.Inbox.
 func (i *inbox) Note(method string, params json.RawMessage) {
 	s := (*Session)(i)
+	s.cache.changed(method, params)
 	switch method {
 	case revision.NoteToolsChanged:
 		s.hub.changed(KindTool)

@@ -128,7 +128,7 @@ func (s *Session) Tasks(ctx context.Context) iter.Seq2[TaskInfo, error] {
 			yield(TaskInfo{}, fmt.Errorf("%s: %w", revision.MethodTasks, ErrNotSupported))
 			return
 		}
-		for item, err := range listOf[json.RawMessage](ctx, s, revision.MethodTasks, "tasks") {
+		for item, err := range listOf[json.RawMessage](ctx, s, revision.MethodTasks, "tasks", "taskId", nil) {
 			var state taskState
 			if err == nil {
 				err = jsonx.Unmarshal(revision.InnerTask(*item), &state)

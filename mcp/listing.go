@@ -1,0 +1,145 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// Bounds of a listing, for servers whose pages have no end.
+const (
+	maxPages = 10_000
+	maxItems = 1_000_000
+)
+
+// A listing goes through the pages of one list of a server.
+type listing struct {
+	s           *Session
+	method      string
+	member, key string // the array in the result, and what its entries are known by
+	opts        []CallOption
+
+	cursor json.RawMessage // of the page to fetch, nil for the first
+	pages  int             // fetched so far
+	seen   map[string]bool // cursors
+	items  int             // so far, on all pages
+
+	kept   bool            // a page came from the cache
+	told   map[string]bool // keys of entries, if pages may come from the cache
+	before map[string]bool // keys not to tell again, after a new start
+}
+
+// listOf iterates over all pages of a list. Each entry is an object that is known by
+// its member key.
+func listOf[T any](ctx context.Context, s *Session, method, member, key string, opts []CallOption) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		l := &listing{s: s, method: method, member: member, key: key, opts: opts, seen: map[string]bool{}, told: map[string]bool{}}
+		for more := true; more; {
+			page, err := l.page(ctx)
+			if err != nil {
+				yield(nil, fmt.Errorf("%s: %w", method, err))
+				return
+			}
+			list, _ := jsonx.Lookup(page, member)
+			for e := range jsonx.Elements(list) {
+				if l.items++; l.items > maxItems {
+					yield(nil, fmt.Errorf("%s: more than %d entries", method, maxItems))
+					return
+				}
+				item := new(T)
+				if err := l.entry(e, item); err != nil {
+					s.log.Warn("list entry left out", "method", method, "index", l.items-1, "err", err)
+					continue
+				}
+				if l.again(e) {
+					continue
+				}
+				if !yield(item, nil) {
+					return
+				}
+			}
+			if more, err = l.next(page); err != nil {
+				yield(nil, fmt.Errorf("%s: %w", method, err))
+				return
+			}
+		}
+	}
+}
+
+// page fetches the page of the cursor.
+func (l *listing) page(ctx context.Context) (json.RawMessage, error) {
+	for {
+		params := json.RawMessage(`{}`)
+		if l.cursor != nil {
+			params = append(append([]byte(`{"cursor":`), l.cursor...), '}')
+		}
+		x, alive, end := l.s.outgoing(ctx, l.method, params, l.opts)
+		raw, err := x.run(alive.ctx)
+		err = end(err)
+		l.kept = l.kept || x.hit
+		if err == nil {
+			if list, _ := jsonx.Lookup(raw, l.member); jsonx.KindOf(list) != '[' {
+				return nil, fmt.Errorf("the result has no array %q", l.member)
+			}
+			return raw, nil
+		}
+		var rpc *Error
+		if l.cursor == nil || !errors.As(err, &rpc) || rpc.Code != CodeInvalidParams {
+			return nil, err
+		}
+		l.s.cache.drop(l.method)
+		if !l.kept {
+			return nil, fmt.Errorf("the server refuses the cursor it gave after page %d; the list may have changed, list again: %w", l.pages, err)
+		}
+		// A page that was kept named a cursor that is no longer good (CACHE-26-017):
+		// start again, once, without what was told already.
+		l.before, l.told, l.kept = l.told, map[string]bool{}, false
+		l.cursor, l.pages, l.items, l.seen = nil, 0, 0, map[string]bool{}
+		l.opts = append(append([]CallOption(nil), l.opts...), Fresh())
+	}
+}
+
+// entry decodes an entry of the list.
+func (l *listing) entry(raw json.RawMessage, item any) error {
+	if jsonx.KindOf(raw) != '{' { // null fits any type
+		return errors.New("want an object")
+	}
+	if key, _ := jsonx.Lookup(raw, l.key); jsonx.KindOf(key) != '"' {
+		return fmt.Errorf("it has no %q", l.key)
+	}
+	return jsonx.Unmarshal(raw, item)
+}
+
+// again tells whether an entry was told before a new start.
+func (l *listing) again(raw json.RawMessage) bool {
+	if !l.s.rev.Cacheable(l.method) {
+		return false
+	}
+	key, _ := jsonx.Lookup(raw, l.key)
+	if l.before[string(key)] {
+		return true
+	}
+	l.told[string(key)] = true
+	return false
+}
+
+// next reads where the next page is; false if there is none.
+func (l *listing) next(page json.RawMessage) (bool, error) {
+	next, ok := jsonx.Lookup(page, "nextCursor")
+	if !ok || string(next) == "null" {
+		return false, nil
+	}
+	if l.seen[string(next)] {
+		return false, fmt.Errorf("the server's pages have no end: cursor %s comes again", clip(string(next)))
+	}
+	if l.pages++; l.pages >= maxPages {
+		return false, fmt.Errorf("more than %d pages", maxPages)
+	}
+	l.seen[string(next)] = true
+	l.cursor = append(json.RawMessage(nil), next...)
+	return true, nil
+}
