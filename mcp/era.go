@@ -305,6 +305,7 @@ func (s *Session) renew(ctx context.Context) error {
 		return err
 	}
 	s.log.Info("session opened again", "server", clip(info.Name))
+	s.outputs.forget()
 	s.resubscribe(ctx)
 	// Nobody knows what has changed meanwhile.
 	for _, k := range []Kind{KindTool, KindPrompt, KindResource} {

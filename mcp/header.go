@@ -34,10 +34,11 @@ func (s *Server) checkHeaders(msg *jsonrpc.Message, h http.Header) *jsonrpc.Erro
 	return streamable.CheckParams(h, t.headers, args)
 }
 
-// learn keeps what calls of a tool need to know: which arguments travel in headers, and
-// whether it must be a task. A tool whose annotations break the rules must not be used
+// learn keeps what calls of a tool need to know: which arguments travel in headers, what
+// it returns, and whether it must be a task. A tool whose annotations break the rules must not be used
 // over HTTP (HTTP-26-046), which the error says.
 func (s *Session) learn(t *Tool) error {
+	s.learnOutput(t)
 	if s.rev.CoreTasks {
 		s.mu.Lock()
 		s.support[t.Name] = t.Execution.TaskSupport

@@ -54,10 +54,11 @@ type Session struct {
 	// answer to initialize.
 	asker atomic.Pointer[revision.Table]
 
-	cache  cache      // of results of a modern server
-	hub    hub        // of changes that a legacy server announces
-	events chan Event // for Client.OnEvent; full: the event is dropped and logged
-	wg     sync.WaitGroup
+	cache   cache // of results of a modern server
+	outputs outputs
+	hub     hub        // of changes that a legacy server announces
+	events  chan Event // for Client.OnEvent; full: the event is dropped and logged
+	wg      sync.WaitGroup
 
 	farewells sync.WaitGroup // requests that tell the server to give up tasks
 
@@ -189,6 +190,10 @@ func Fresh() CallOption { return func(o *callOptions) { o.fresh = true } }
 // A failure of the tool is a result with IsError, not an error. Errors are the
 // server's [*Error], [*HTTPError], [*ExitError], [ErrClosed], or the cause of ctx; after one
 // of the last four it is not known whether the tool has run.
+//
+// If the tool was listed with an output schema, a structured result that does not fit it
+// is an error that names the place, and the result is returned beside it. A schema that
+// cannot be compiled is logged and not enforced.
 func (s *Session) CallTool(ctx context.Context, name string, args any, opts ...CallOption) (*ToolResult, error) {
 	params, err := namedParams(name, args)
 	if err != nil {
@@ -198,7 +203,14 @@ func (s *Session) CallTool(ctx context.Context, name string, args any, opts ...C
 	if err != nil {
 		return nil, fmt.Errorf("call %q: %w", name, err)
 	}
-	return decodeToolResult(raw)
+	res, err := decodeToolResult(raw)
+	if err != nil {
+		return nil, fmt.Errorf("call %q: %w", name, err)
+	}
+	if err := s.outputs.check(name, res); err != nil {
+		return res, fmt.Errorf("call %q: %w", name, err)
+	}
+	return res, nil
 }
 
 // CallAs calls a tool and decodes its structured result, or its text if it has
@@ -461,7 +473,7 @@ func (s *Session) listenModern(ctx context.Context, f filter, ack func(filter) e
 		Params: s.modernParams(params, s.caps, "", nil),
 		Note: func(method string, params json.RawMessage) {
 			var err error
-			s.cache.changed(method, params)
+			s.noteChange(method, params)
 			switch method {
 			case revision.NoteAcknowledged:
 				err = ack(f.and(params))
@@ -477,13 +489,21 @@ func (s *Session) listenModern(ctx context.Context, f filter, ack func(filter) e
 	return publicError(err)
 }
 
+// noteChange drops what is not known any more after a notification.
+func (s *Session) noteChange(method string, params json.RawMessage) {
+	s.cache.changed(method, params)
+	if method == revision.NoteToolsChanged {
+		s.outputs.forget()
+	}
+}
+
 // inbox is the Session as its wire sees it.
 type inbox Session
 
 // Note implements engine.Inbox.
 func (i *inbox) Note(method string, params json.RawMessage) {
 	s := (*Session)(i)
-	s.cache.changed(method, params)
+	s.noteChange(method, params)
 	switch method {
 	case revision.NoteToolsChanged:
 		s.hub.changed(KindTool)

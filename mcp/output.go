@@ -1,0 +1,92 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/schema"
+)
+
+// maxOutputs bounds, in bytes, the output schemas that a session keeps. What is over it
+// is not checked.
+const maxOutputs = 16 << 20
+
+// outputs are the output schemas of a server's tools, as far as they were listed. A
+// schema is compiled when the first result comes. The zero value is empty.
+type outputs struct {
+	mu    sync.Mutex
+	bytes int                    // guarded by mu
+	tools map[string]*toolOutput // guarded by mu
+}
+
+type toolOutput struct {
+	raw     json.RawMessage
+	compile func() *schema.Validator // once; nil if the schema cannot be enforced
+}
+
+// learn keeps what a list says of a tool.
+func (s *Session) learnOutput(t *Tool) {
+	o := &s.outputs
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if old := o.tools[t.Name]; old != nil {
+		if string(old.raw) == string(t.OutputSchema) {
+			return // compiled, perhaps
+		}
+		o.bytes -= len(old.raw)
+		delete(o.tools, t.Name)
+	}
+	if len(t.OutputSchema) == 0 || s.rev.Lacks&revision.Structured != 0 {
+		return
+	}
+	raw := append(json.RawMessage(nil), t.OutputSchema...)
+	if o.bytes+len(raw) > maxOutputs {
+		s.log.Warn("output schema not kept, there are too many", "tool", clip(t.Name))
+		return
+	}
+	if o.tools == nil {
+		o.tools = map[string]*toolOutput{}
+	}
+	o.bytes += len(raw)
+	name := t.Name
+	o.tools[name] = &toolOutput{raw, sync.OnceValue(func() *schema.Validator {
+		v, err := schema.Compile(raw)
+		if err != nil {
+			s.log.Warn("output schema not enforced", "tool", clip(name), "err", err)
+			return nil
+		}
+		return v
+	})}
+}
+
+// forget drops everything: the server says that its tools have changed.
+func (o *outputs) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.bytes, o.tools = 0, nil
+}
+
+// check compares the structured result of a tool with its output schema, if that is
+// known (2026-07-28, server/tools, Output Schema).
+func (o *outputs) check(name string, res *ToolResult) error {
+	o.mu.Lock()
+	t := o.tools[name]
+	o.mu.Unlock()
+	if t == nil || res.IsError {
+		return nil
+	}
+	v := t.compile()
+	switch {
+	case v == nil:
+		return nil
+	case res.Structured == nil:
+		return errors.New("the result has no structured content, though the tool has an output schema")
+	}
+	if err := v.Validate(res.Structured); err != nil {
+		return fmt.Errorf("the structured result does not fit the tool's output schema: %w", err)
+	}
+	return nil
+}
