@@ -2,7 +2,13 @@ package interop
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,43 +21,146 @@ var (
 	suiteNext     = npmFile("node_modules", "conformance-next", "dist", "index.js")
 )
 
-// TestConformanceServer runs the suites against our server. No failure is
-// expected in advance: the exit code decides.
-func TestConformanceServer(t *testing.T) {
-	node(t)
-	url := startServer(t, patchbay(t, "serve", "everything", "--http", "127.0.0.1:0"), home(t)...)
-	tests := []struct {
-		name, suite string
-		args        []string
-	}{
-		{"0.1.16 active", suiteReleased, []string{"--suite", "active"}},
-		{"0.1.16 all", suiteReleased, []string{"--suite", "all"}},
-		{"0.2.0-alpha.12 2025-03-26", suiteNext, []string{"--suite", "all", "--spec-version", "2025-03-26"}},
-		{"0.2.0-alpha.12 2025-06-18", suiteNext, []string{"--suite", "all", "--spec-version", "2025-06-18"}},
-		{"0.2.0-alpha.12 2025-11-25", suiteNext, []string{"--suite", "all", "--spec-version", "2025-11-25"}},
-		{"0.2.0-alpha.12 2026-07-28", suiteNext, []string{"--suite", "all", "--spec-version", "2026-07-28"}},
-	}
-	for _, tt := range tests { // one after the other: some scenarios measure time
-		t.Run(tt.name, func(t *testing.T) {
-			conform(t, tt.suite, append([]string{"server", "--url", url}, tt.args...)...)
-		})
-	}
+// scenario is one scenario of the suites.
+type scenario struct {
+	name        string
+	from, until string // revisions that it belongs to, both included; empty: an extension, which has none
+	released    bool   // the released suite has it too
 }
 
-// conform runs a suite and prints its total. It fails with all that the suite said.
-func conform(t *testing.T, suite string, args ...string) {
+// in tells whether a scenario belongs to a revision.
+func (s scenario) in(revision string) bool {
+	return s.from != "" && s.from <= revision && revision <= s.until
+}
+
+// suiteRun is one run of a suite, with the scenarios that must be in it.
+type suiteRun struct {
+	name  string
+	suite string
+	args  []string
+	want  func(scenario) bool
+}
+
+// outcome is what a suite wrote of one scenario.
+type outcome struct {
+	checks []check
+	stderr string // of the client; a server has none
+}
+
+// check is one thing that a scenario looked at.
+type check struct {
+	ID      string `json:"id"`
+	Status  string `json:"status"`
+	Message string `json:"errorMessage"`
+}
+
+// conform runs a suite, with each scenario as a subtest. A scenario fails by a check that
+// failed or warns, by having no check, by what the client says on standard error, and by not
+// being run. No failure is expected in advance. What the suite runs beside them must begin
+// with later, the scenarios that wait for a part that is not there yet; empty: none do.
+func conform(t *testing.T, role string, r suiteRun, all []scenario, later string, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	stdout, stderr, err := run(ctx, append([]string{node(t), suite}, args...))
-	total := ""
-	for line := range strings.Lines(stdout) {
-		if strings.HasPrefix(line, "Total:") {
-			total = strings.TrimSpace(line)
+	dir := t.TempDir()
+	command := append([]string{node(t), r.suite, role, "-o", dir}, append(args, r.args...)...)
+	stdout, stderr, err := run(ctx, command) // the exit code knows nothing of scenarios that are left out
+	ran := results(t, dir)
+	if role == "server" { // the suite puts the role before the name
+		bare := map[string]outcome{}
+		for name, out := range ran {
+			bare[strings.TrimPrefix(name, "server-")] = out
+		}
+		ran = bare
+	}
+	if len(ran) == 0 {
+		t.Fatalf("conformance %q: %v\n%s\nstderr: %s", command, err, stdout, stderr)
+	}
+	passed, skipped := 0, []string(nil)
+	for _, s := range all {
+		if !r.want(s) {
+			continue
+		}
+		out, found := ran[s.name]
+		checks := out.checks
+		delete(ran, s.name)
+		t.Run(s.name, func(t *testing.T) {
+			if !found || len(checks) == 0 {
+				t.Errorf("the scenario did not run\n%s\nstderr: %s", stdout, stderr)
+			}
+			if out.stderr != "" {
+				t.Errorf("the client says: %s", out.stderr)
+			}
+			for _, c := range checks {
+				switch {
+				case c.Status == "FAILURE", c.Status == "WARNING": // a warning is about a SHOULD, and we leave out none
+					t.Errorf("%s: %s: %s", c.Status, c.ID, c.Message)
+				case c.Status == "SKIPPED":
+					skipped = append(skipped, s.name+"/"+c.ID)
+				case c.Status == "SUCCESS":
+					passed++
+				}
+			}
+		})
+	}
+	for name := range ran {
+		if later == "" || !strings.HasPrefix(name, later) {
+			t.Errorf("the suite ran %q, which is not in our list: add it", name)
 		}
 	}
-	if err != nil || total == "" {
-		t.Fatalf("conformance %q: %v\n%s\nstderr: %s", args, err, stdout, stderr)
+	fmt.Printf("report: %s: %d checks passed, %d scenarios wait, skipped by the suite: %q\n", t.Name(), passed, len(ran), skipped)
+	if err != nil && len(ran) == 0 && !t.Failed() {
+		t.Errorf("conformance %q: %v, though no scenario failed\n%s\nstderr: %s", command, err, stdout, stderr)
 	}
-	fmt.Printf("report: %s: %s\n", t.Name(), total) // worth a line even when it passes
+}
+
+// results reads what a suite wrote, by scenario: a folder each, with the time in its name.
+func results(t *testing.T, dir string) map[string]outcome {
+	t.Helper()
+	found := map[string]outcome{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.Name() != "checks.json" {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		var out outcome
+		if err := json.Unmarshal(raw, &out.checks); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if said, err := os.ReadFile(filepath.Join(filepath.Dir(path), "stderr.txt")); err == nil {
+			out.stderr = strings.TrimSpace(string(said))
+		}
+		name, err := filepath.Rel(dir, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		name = name[:max(len(name)-len("-2006-01-02T15-04-05-000Z"), 0)]
+		found[name] = out
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// spoken are the revisions that the newer suite knows.
+var spoken = []string{v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28}
+
+// nextRuns are the runs of the newer suite: all scenarios of each revision; both lists of
+// requirements, with what the suite adds to them; and all there are, the extensions
+// among them, each in the revision that the suite picks.
+func nextRuns(required map[string]func(scenario) bool) []suiteRun {
+	var runs []suiteRun
+	for _, v := range spoken {
+		runs = append(runs, suiteRun{"0.2.0-alpha.12 " + v, suiteNext, []string{"--suite", "all", "--spec-version", v}, func(s scenario) bool { return s.in(v) }})
+	}
+	for _, v := range slices.Sorted(maps.Keys(required)) {
+		runs = append(runs, suiteRun{"0.2.0-alpha.12 requirements " + v, suiteNext, []string{"--requirements", v}, required[v]})
+	}
+	return append(runs, suiteRun{"0.2.0-alpha.12 all", suiteNext, []string{"--suite", "all"}, func(scenario) bool { return true }})
 }

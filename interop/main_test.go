@@ -16,16 +16,8 @@ var servers = map[string]func(ctx context.Context, w wire) error{
 	"patchbay": serveOurs,
 }
 
-// TestMain runs the tests; or, as "serve NAME WIRE", one of the Go peers; or, as
-// "conform URL", the client that the conformance suite tests.
+// TestMain runs the tests; or, as "serve NAME WIRE", one of the Go peers.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == "conform" {
-		if err := runConformant(context.Background(), os.Args[2]); err != nil {
-			fmt.Fprintln(os.Stderr, "conform:", err)
-			os.Exit(1)
-		}
-		return
-	}
 	if len(os.Args) == 4 && os.Args[1] == "serve" {
 		if err := servers[os.Args[2]](context.Background(), wire(os.Args[3])); err != nil {
 			fmt.Fprintln(os.Stderr, "serve:", err)

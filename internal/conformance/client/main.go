@@ -1,0 +1,64 @@
+// Command client is what the client suites of the official conformance suite run:
+//
+//	client URL
+//
+// The environment says what to do: MCP_CONFORMANCE_SCENARIO names the scenario,
+// MCP_CONFORMANCE_PROTOCOL_VERSION the revision to speak, and MCP_CONFORMANCE_CONTEXT
+// holds what else the scenario gives, as JSON. The exit code is 0 if all went as it
+// should, 1 if not, and 2 for a scenario that it does not know.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], os.Getenv, os.Stderr))
+}
+
+// patience is below that of the suite, so that what hangs is told and not killed.
+const patience = 25 * time.Second
+
+func run(ctx context.Context, args []string, env func(string) string, stderr io.Writer) int {
+	if len(args) != 1 {
+		fmt.Fprintln(stderr, "usage: client URL")
+		return 2
+	}
+	name := env("MCP_CONFORMANCE_SCENARIO")
+	play, ok := scenarios[name]
+	if !ok {
+		fmt.Fprintf(stderr, "client: no scenario %q\n", name)
+		return 2
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	client := &mcp.Client{
+		Name: "patchbay", Version: "1",
+		OnElicit: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return &mcp.ElicitResult{Action: "accept"}, nil // the defaults of the form are filled in by the client
+		},
+		OnSample: func(context.Context, *mcp.SampleRequest) (*mcp.SampleResult, error) {
+			return &mcp.SampleResult{Role: "assistant", Model: "none", Content: []mcp.Content{mcp.Text("Nothing to say.")}}, nil
+		},
+		Roots: func(context.Context) ([]mcp.Root, error) { return nil, nil },
+	}
+	if v := env("MCP_CONFORMANCE_PROTOCOL_VERSION"); v != "" {
+		client.Revisions = []mcp.Revision{mcp.Revision(v)}
+	}
+	s, err := client.Dial(ctx, args[0])
+	if err == nil {
+		err = play(ctx, s, env("MCP_CONFORMANCE_CONTEXT"))
+		s.Close()
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "client: %s: %v\n", name, err)
+		return 1
+	}
+	return 0
+}
