@@ -157,6 +157,8 @@ func (g *Gateway) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, err
 		return g.listen(ctx, req)
 	case "tasks/get", "tasks/update", "tasks/cancel":
 		return g.task(ctx, req)
+	case "tasks/list":
+		return g.tasks(ctx)
 	}
 	return nil, mcp.Errorf(mcp.CodeMethodNotFound, "the gateway has no method %q", bounded(req.Method))
 }
@@ -172,7 +174,6 @@ func (g *Gateway) discover(ctx context.Context) *mcp.ServerInfo {
 			"resources":   json.RawMessage(`{"listChanged":true,"subscribe":true}`),
 			"completions": json.RawMessage(`{}`),
 			"logging":     json.RawMessage(`{}`),
-			"extensions":  json.RawMessage(`{"io.modelcontextprotocol/tasks":{}}`),
 		},
 		Revisions: mcp.Revisions(),
 	}
@@ -183,7 +184,11 @@ func (g *Gateway) discover(ctx context.Context) *mcp.ServerInfo {
 		if err != nil {
 			continue
 		}
-		raw, _ := jsonx.Lookup(mcp.ResultJSON(res), "instructions")
+		own := mcp.ResultJSON(res)
+		if _, ok := jsonx.LookupPath(own, "capabilities", "extensions", extTasks); ok {
+			info.Capabilities["extensions"] = json.RawMessage(`{"` + extTasks + `":{}}`)
+		}
+		raw, _ := jsonx.Lookup(own, "instructions")
 		if text, err := jsonx.Unquote(raw); err == nil && text != "" {
 			parts = append(parts, fmt.Sprintf("# %s (tools and prompts named %s…)\n\n%s", up.name, up.prefix, text))
 		}

@@ -18,6 +18,21 @@ import (
 // have there. To an upstream all callers of the gateway may be one; the seal ties a task
 // to its principal, for as long as the gateway lives (T-112).
 
+const extTasks = "io.modelcontextprotocol/tasks"
+
+// tasks lists the caller's tasks at the upstreams that have such a list for callers of the
+// gateway: those within the process.
+func (g *Gateway) tasks(ctx context.Context) (mcp.Result, error) {
+	all := []byte{'['}
+	for _, e := range g.entries(ctx, "tasks/list", "tasks", "taskId") {
+		if len(all) > 1 {
+			all = append(all, ',')
+		}
+		all = append(all, g.ofTask(ctx, e.up, e.raw)...)
+	}
+	return mcp.RawResult(append(append([]byte(`{"tasks":`), all...), `]}`...)), nil
+}
+
 // task routes a request about a task.
 func (g *Gateway) task(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	id, err := member(req.Method, req.Params, "taskId")

@@ -3,6 +3,8 @@ package gateway_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -67,4 +69,59 @@ func TestTasksPass(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A caller sees its own tasks, and nobody else's: not those of other principals, nor
+// those that a server of 2025-11-25 keeps for the gateway.
+func TestTaskListIsOfThePrincipal(t *testing.T) {
+	legacy := jobServer()
+	mcp.AddTool(legacy, mcp.Tool{Name: "must", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskRequired}},
+		func(context.Context, struct{}) (string, error) { return "done", nil })
+	g := &gateway.Gateway{Name: "gw", Version: "1"}
+	for name, h := range map[string]mcp.Handler{
+		"in":  jobServer(),
+		"old": mcptest.Connect(t, legacy, &mcp.Client{Name: "c"}, mcp.V2025_11_25),
+	} {
+		if err := g.Set(name, h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	front := &mcp.Server{Name: "gw", Version: "1", Handler: g}
+	front.HTTP.Principal = func(r *http.Request) string { return r.Header.Get("User") }
+	srv := httptest.NewServer(front)
+	t.Cleanup(srv.Close)
+	connect := func(user string) *mcp.Session {
+		c := &mcp.Client{Name: "c", Revisions: []mcp.Revision{mcp.V2025_11_25}, Header: http.Header{"User": {user}}}
+		s, err := c.Dial(t.Context(), srv.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	ada, eve := connect("ada"), connect("eve")
+	task, err := ada.StartTask(t.Context(), "in_work", nil)
+	if err != nil || task.ID == "" {
+		t.Fatalf("start = %+v, %v", task, err)
+	}
+	if res, err := ada.CallTool(t.Context(), "old_must", nil); err != nil || res.Text() != "done" {
+		t.Errorf("a call that must be a task at the server = %v, %v", res, err)
+	}
+	var seen []string
+	for info, err := range ada.Tasks(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen = append(seen, info.ID)
+	}
+	if len(seen) != 1 || seen[0] != task.ID {
+		t.Errorf("ada has %q, want %q", seen, task.ID)
+	}
+	for info, err := range eve.Tasks(t.Context()) {
+		t.Errorf("eve has %v, %v", info, err)
+	}
+	var rpc *mcp.Error
+	if info, err := eve.Task(task.ID).Info(t.Context()); !errors.As(err, &rpc) || rpc.Code != mcp.CodeInvalidParams {
+		t.Errorf("eve sees %v, %v", info, err)
+	}
 }

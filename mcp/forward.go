@@ -34,6 +34,10 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	case revision.MethodListen:
 		return s.forwardListen(ctx, call, req)
 	}
+	if revision.OfTasks(req.Method) && !s.rev.Modern {
+		// Its tasks are this session's, whoever called; nobody in front has any.
+		return nil, Errorf(CodeMethodNotFound, "no method %q: this server has no tasks for callers of others", req.Method)
+	}
 	x := &outgoingCall{
 		s: s, method: req.Method, caps: json.RawMessage(`{}`), cache: cachePublic,
 		params: forwardParams(req.Method, req.Params),
@@ -79,6 +83,8 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 		return nil, s.forwardError(call, req.Method, publicError(err))
 	case handle != nil:
 		return handle, nil
+	case req.Method == revision.MethodTools && s.rev.CoreTasks:
+		raw = revision.WithoutExecution(raw) // its tasks are not offered to callers in front
 	}
 	return RawResult(raw), nil
 }

@@ -226,9 +226,9 @@ func (x *outgoingCall) asTask(ctx context.Context) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	handle, err := coreHandle(raw)
-	if err != nil {
-		return nil, err
+	handle := coreHandle(raw)
+	if handle == nil {
+		return raw, nil
 	}
 	return x.finishTask(ctx, handle, func() {})
 }

@@ -85,8 +85,7 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 			return nil, fmt.Errorf("call %q: %w", name, end(err))
 		}
 		if t.ID == "" {
-			t.raw, t.done, t.cancel = raw, make(chan struct{}), func() {}
-			close(t.done)
+			t.answered(raw)
 		}
 		return t, nil
 	case s.coreTasks():
@@ -94,12 +93,16 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 			s.relist(ctx)
 		}
 		if support, _ := s.taskSupport(name); support != "" {
-			handle, err := s.augment(ctx, params, opts)
+			raw, err := s.request(ctx, revision.MethodCall, jsonx.With(nil, params, "task", []byte(`{}`)), opts)
 			if err != nil {
 				return nil, fmt.Errorf("call %q: %w", name, err)
 			}
-			t.ID, err = taskID(handle)
-			return t, err
+			if handle := coreHandle(raw); handle != nil {
+				t.ID, err = taskID(handle)
+				return t, err
+			}
+			t.answered(raw)
+			return t, nil
 		}
 	}
 	// There is nothing at the server to come back to.
@@ -115,6 +118,12 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 		return nil, fmt.Errorf("call %q: %w", name, ErrClosed)
 	}
 	return t, nil
+}
+
+// answered makes the task one that is over.
+func (t *Task) answered(raw json.RawMessage) {
+	t.raw, t.done, t.cancel = raw, make(chan struct{}), func() {}
+	close(t.done)
 }
 
 // Task returns a handle of a task that exists at the server. Nothing is sent.
@@ -390,21 +399,14 @@ func (s *Session) relist(ctx context.Context) bool {
 	return true
 }
 
-// augment calls a tool of a server of 2025-11-25 as a task, and returns its handle.
-func (s *Session) augment(ctx context.Context, params json.RawMessage, opts []CallOption) (json.RawMessage, error) {
-	raw, err := s.request(ctx, revision.MethodCall, jsonx.With(nil, params, "task", []byte(`{}`)), opts)
-	if err != nil {
-		return nil, err
-	}
-	return coreHandle(raw)
-}
-
-func coreHandle(raw json.RawMessage) (json.RawMessage, error) {
+// coreHandle returns the task of a CreateTaskResult of 2025-11-25 in the inner form, nil
+// if the server answered the call at once.
+func coreHandle(raw json.RawMessage) json.RawMessage {
 	task, ok := jsonx.Lookup(raw, "task")
 	if !ok || jsonx.KindOf(task) != '{' {
-		return nil, errors.New("the server was asked for a task and made none")
+		return nil
 	}
-	return revision.InnerTask(task), nil
+	return revision.InnerTask(task)
 }
 
 // requiresTask tells whether a call to a server of 2025-11-25 must be a task. It takes

@@ -57,6 +57,13 @@ func InnerTask(task json.RawMessage) json.RawMessage {
 	return task
 }
 
+// WithoutExecution removes from a list of tools how they run.
+func WithoutExecution(list json.RawMessage) json.RawMessage {
+	return mapMember(list, "tools", func(tool json.RawMessage) json.RawMessage {
+		return jsonx.Without(nil, tool, "execution")
+	})
+}
+
 // WithRelatedTask ties a message to a task: obj is its params or result.
 func WithRelatedTask(obj json.RawMessage, id string) json.RawMessage {
 	meta, ok := jsonx.Lookup(obj, "_meta")
