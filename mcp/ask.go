@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	neturl "net/url"
+	"slices"
+	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -106,10 +109,13 @@ func Confirm(ctx context.Context, message string, opts ...AskOption) (bool, erro
 
 // ElicitURL asks the user to visit a page, for instance to log in at a third party.
 // Nil means that the user agreed to open it, not that they finished there. It needs a
-// caller of 2025-11-25 or later.
+// caller of 2025-11-25 or later, and an absolute URL.
 //
 // Specification: 2026-07-28, client/elicitation, URL mode.
 func ElicitURL(ctx context.Context, message, url string, opts ...AskOption) error {
+	if u, err := neturl.Parse(url); err != nil || !u.IsAbs() || u.Host == "" && u.Opaque == "" {
+		return fmt.Errorf("elicit: %q is no absolute URL; use one such as https://example.com/login", clip(url))
+	}
 	params := encode(struct {
 		Mode    string `json:"mode"`
 		Message string `json:"message"`
@@ -161,6 +167,18 @@ type Root struct {
 	URI  string `json:"uri"` // a file: URI
 	Name string `json:"name,omitempty"`
 	Meta Meta   `json:"_meta,omitempty"`
+}
+
+// check refuses what must not be given to a server (2026-07-28, client/roots).
+func (r Root) check() error {
+	u, err := neturl.Parse(r.URI)
+	switch {
+	case err != nil || u.Scheme != "file" || u.Path == "":
+		return fmt.Errorf("root %q is no file: URI", clip(r.URI))
+	case slices.Contains(strings.FieldsFunc(u.Path, func(c rune) bool { return c == '/' || c == '\\' }), ".."):
+		return fmt.Errorf("root %q leads out of itself; clean its path", clip(r.URI))
+	}
+	return nil
 }
 
 // Roots asks the client for its roots.

@@ -35,7 +35,8 @@ type Client struct {
 	// not declared.
 	OnSample func(ctx context.Context, r *SampleRequest) (*SampleResult, error)
 
-	// Roots answers requests for the client's roots. Nil: roots are not declared.
+	// Roots answers requests for the client's roots: file: URIs without ".." in their
+	// paths, or the answer is an error. Nil: roots are not declared.
 	Roots func(ctx context.Context) ([]Root, error)
 
 	// OnEvent is told, one event after the other, what a server sends outside of
@@ -350,6 +351,11 @@ func (c *Client) answer(ctx context.Context, method string, params json.RawMessa
 		roots, err := c.Roots(ctx)
 		if err != nil {
 			return nil, err
+		}
+		for _, r := range roots {
+			if err := r.check(); err != nil {
+				return nil, err
+			}
 		}
 		return encode(struct {
 			Roots []Root `json:"roots"`

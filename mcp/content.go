@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -43,7 +44,8 @@ type TextContent struct {
 	Meta        Meta
 }
 
-// ImageContent is an image. Data holds its bytes, not their base64 form.
+// ImageContent is an image. Data holds its bytes, not their base64 form. An empty
+// MIMEType is sent as what the bytes look like.
 type ImageContent struct {
 	Data        []byte
 	MIMEType    string
@@ -52,7 +54,7 @@ type ImageContent struct {
 }
 
 // AudioContent is a sound (since 2025-03-26). Data holds its bytes, not their
-// base64 form.
+// base64 form. An empty MIMEType is sent as what the bytes look like.
 type AudioContent struct {
 	Data        []byte
 	MIMEType    string
@@ -65,7 +67,8 @@ type ResourceLink struct {
 	Resource
 }
 
-// EmbeddedResource carries the contents of a resource.
+// EmbeddedResource carries the contents of a resource. An empty MIME type is sent as
+// text/plain, or application/octet-stream of a blob.
 type EmbeddedResource struct {
 	Resource    ResourceContents
 	Annotations *Annotations
@@ -115,7 +118,14 @@ func (c ResourceLink) appendJSON(dst []byte) ([]byte, revision.Feature) {
 
 func (c EmbeddedResource) appendJSON(dst []byte) ([]byte, revision.Feature) {
 	dst = append(dst, `{"type":"resource","resource":`...)
-	dst = append(dst, encode(c.Resource)...)
+	r := c.Resource
+	if r.MIMEType == "" {
+		r.MIMEType = "text/plain"
+		if r.Blob != nil {
+			r.MIMEType = "application/octet-stream"
+		}
+	}
+	dst = append(dst, encode(r)...)
 	dst, uses := appendTail(dst, c.Annotations, c.Meta)
 	if c.Resource.Meta != nil {
 		uses |= revision.Unknown
@@ -148,6 +158,9 @@ func (c RawContent) appendJSON(dst []byte) ([]byte, revision.Feature) {
 }
 
 func appendBlob(dst []byte, kind string, data []byte, mime string, a *Annotations, m Meta) ([]byte, revision.Feature) {
+	if mime == "" {
+		mime = http.DetectContentType(data)
+	}
 	dst = append(dst, `{"type":"`...)
 	dst = append(dst, kind...)
 	dst = append(dst, `","data":"`...)

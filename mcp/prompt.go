@@ -139,8 +139,8 @@ func (s *Server) complete(ctx context.Context, req *Request) (Result, error) {
 			URI  string `json:"uri"`
 		} `json:"ref"`
 		Argument struct {
-			Name  string `json:"name"`
-			Value string `json:"value"`
+			Name  *string `json:"name"`
+			Value *string `json:"value"`
 		} `json:"argument"`
 		Context struct {
 			Arguments map[string]string `json:"arguments"`
@@ -166,11 +166,14 @@ func (s *Server) complete(ctx context.Context, req *Request) (Result, error) {
 	default:
 		return nil, Errorf(CodeInvalidParams, "%s: ref.type must be %q or %q", req.Method, "ref/prompt", "ref/resource")
 	}
-	f := complete[p.Argument.Name]
+	if p.Argument.Name == nil || p.Argument.Value == nil {
+		return nil, Errorf(CodeInvalidParams, "%s: missing argument.name or argument.value", req.Method)
+	}
+	f := complete[*p.Argument.Name]
 	if f == nil {
 		return &CompleteResult{}, nil
 	}
-	values, err := f(ctx, p.Argument.Value, p.Context.Arguments)
+	values, err := f(ctx, *p.Argument.Value, p.Context.Arguments)
 	if err != nil {
 		return nil, err
 	}

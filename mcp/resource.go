@@ -3,8 +3,11 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
+	"strings"
 
 	"github.com/yosida95/uritemplate/v3"
 
@@ -28,17 +31,20 @@ type templateEntry struct {
 
 func (t *templateEntry) name() string { return t.def.URITemplate }
 
+// scheme is how a URI begins (RFC 3986, section 3.1).
+var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+
 // AddResource adds a resource whose contents a Go function makes, or replaces
 // the resource of that URI. Out is a string (text), []byte (blob), ResourceContents,
 // []ResourceContents or *ReadResult; another type becomes its JSON. URI and MIME type
 // are filled in where they are empty.
 //
-// AddResource panics if r has no URI or name.
+// AddResource panics if r has no name, or no URI that begins with a scheme.
 //
 // Specification: 2026-07-28, server/resources.
 func AddResource[Out any](s *Server, r Resource, h func(context.Context) (Out, error)) {
-	if r.URI == "" || r.Name == "" {
-		panic(fmt.Errorf("mcp: AddResource %q %q: a resource has a URI and a name", r.URI, r.Name))
+	if !scheme.MatchString(r.URI) || r.Name == "" {
+		panic(fmt.Errorf("mcp: AddResource %q %q: a resource has a URI, such as app:notes or file:///notes, and a name", r.URI, r.Name))
 	}
 	mime := mimeOf[Out](r.MIMEType)
 	s.resources.put(&resourceEntry{&r, func(ctx context.Context, uri string) (*ReadResult, error) {
@@ -59,8 +65,9 @@ func AddResource[Out any](s *Server, r Resource, h func(context.Context) (Out, e
 // AddResourceTemplate panics if the template or In does not fit.
 func AddResourceTemplate[In, Out any](s *Server, t ResourceTemplate, h func(context.Context, In) (Out, error)) {
 	typ, err := schema.For[In]()
-	if err == nil && (t.URITemplate == "" || t.Name == "") {
-		err = fmt.Errorf("a resource template has a URI template and a name")
+	// A scheme may come of a variable; else the template begins with one.
+	if err == nil && (t.Name == "" || !strings.HasPrefix(t.URITemplate, "{") && !scheme.MatchString(t.URITemplate)) {
+		err = errors.New("a resource template has a URI template, such as app:notes/{day}, and a name")
 	}
 	var match *uritemplate.Template
 	if err == nil {

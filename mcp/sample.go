@@ -90,10 +90,14 @@ type sampleResultWire struct {
 
 // Sample asks the client's model for a completion and waits for it. Errors:
 // [ErrNotSupported], [ErrNoCall], or the client's [*Error], for instance when the user
-// refused.
+// refused. Messages that no model could follow are not sent: each has a role and content,
+// and the uses of tools in one are answered by the next, which holds nothing else.
 func Sample(ctx context.Context, r *SampleRequest, opts ...AskOption) (*SampleResult, error) {
 	if r.MaxTokens <= 0 {
 		return nil, fmt.Errorf("sample: MaxTokens must be more than 0, got %d", r.MaxTokens)
+	}
+	if err := checkMessages(r.Messages); err != nil {
+		return nil, fmt.Errorf("sample: %w", err)
 	}
 	raw, err := ask(ctx, revision.MethodSample, r.encode(), opts)
 	if err != nil {
@@ -108,6 +112,51 @@ func Sample(ctx context.Context, r *SampleRequest, opts ...AskOption) (*SampleRe
 		return nil, fmt.Errorf("sample: the client's answer: %w", err)
 	}
 	return &SampleResult{w.Role, content, w.Model, w.StopReason}, nil
+}
+
+// checkMessages checks a conversation (2026-07-28, client/sampling, Messages and
+// Message Content Constraints).
+func checkMessages(ms []SampleMessage) error {
+	var open []string // uses of tools in the message before
+	for i, m := range ms {
+		var uses, results []string
+		for _, c := range m.Content {
+			switch c := c.(type) {
+			case ToolUseContent:
+				uses = append(uses, c.ID)
+			case ToolResultContent:
+				results = append(results, c.ToolUseID)
+			}
+		}
+		slices.Sort(results)
+		switch {
+		case m.Role != "user" && m.Role != "assistant":
+			return fmt.Errorf("messages[%d]: the role is %q; use user or assistant", i, clip(m.Role))
+		case len(m.Content) == 0:
+			return fmt.Errorf("messages[%d]: no content", i)
+		case len(uses) > 0 && m.Role != "assistant":
+			return fmt.Errorf("messages[%d]: the user does not use tools, the assistant does", i)
+		case len(results) > 0 && (m.Role != "user" || len(results) < len(m.Content)):
+			return fmt.Errorf("messages[%d]: results of tools belong in a message of the user that holds nothing else", i)
+		case !slices.Equal(open, results):
+			return fmt.Errorf("messages[%d]: results of the tool uses %q, want those of %q, which the message before has", i, clipAll(results), clipAll(open))
+		}
+		slices.Sort(uses)
+		open = uses
+	}
+	if len(open) > 0 {
+		return fmt.Errorf("messages: the tool uses %q have no results", clipAll(open))
+	}
+	return nil
+}
+
+// clipAll bounds texts of a peer for use in an error.
+func clipAll(ss []string) []string {
+	out := make([]string, min(len(ss), 5))
+	for i := range out {
+		out[i] = clip(ss[i])
+	}
+	return out
 }
 
 func (r *SampleRequest) encode() json.RawMessage {
@@ -159,6 +208,9 @@ func decodeSampleRequest(raw json.RawMessage) (*SampleRequest, error) {
 			return nil, fmt.Errorf("sampling request: messages[%d]: %w", i, err)
 		}
 		r.Messages = append(r.Messages, SampleMessage{m.Role, content})
+	}
+	if err := checkMessages(r.Messages); err != nil {
+		return nil, fmt.Errorf("sampling request: %w", err)
 	}
 	return r, nil
 }

@@ -552,6 +552,9 @@ func (s *Session) mayAsk(method string, params json.RawMessage) error {
 	}
 	p := engine.Peer{Revision: rev, Capabilities: rev.ClientCapabilities(s.caps)}
 	if err := p.CanAnswer(engine.Question{Method: method, Params: params}); err != nil {
+		if _, ok := jsonx.Lookup(p.Capabilities, "elicitation"); ok && method == revision.MethodElicit {
+			return Errorf(CodeInvalidParams, "%s: this client did not declare the mode", method) // ELIC-25-009
+		}
 		return Errorf(CodeMethodNotFound, "%s: this client did not declare it", clip(method))
 	}
 	return nil

@@ -144,7 +144,7 @@ func TestContentEverywhere(t *testing.T) {
 		mcp.AudioContent{Data: []byte("sound"), MIMEType: "audio/wav"},
 		mcp.ResourceLink{Resource: mcp.Resource{URI: "file:///a", Name: "a", Title: "A", MIMEType: "text/plain", Size: 3, Icons: []mcp.Icon{{Src: "https://example.com/i.png"}}, Meta: meta}},
 		mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: "file:///b", MIMEType: "text/plain", Text: "", Meta: meta}, Annotations: notes, Meta: meta},
-		mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: "file:///c", Blob: []byte{}}},
+		mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: "file:///c", MIMEType: "image/png", Blob: []byte{}}},
 	}
 	newServer := func() *mcp.Server {
 		s := &mcp.Server{Name: "s", Version: "1"}

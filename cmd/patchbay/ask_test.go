@@ -31,7 +31,7 @@ func atTerminal(t *testing.T, input string, args ...string) (stdout, stderr stri
 // TestFormInTerminal fills in a form of every kind of field, with mistakes, and
 // changes an answer before it is sent.
 //
-// Ledger: ELIC-26-003, ELIC-26-004, ELIC-26-005, ELIC-26-014, ELIC-2506-003.
+// Ledger: ELIC-26-003, ELIC-26-004, ELIC-26-005, ELIC-26-014, ELIC-26-029, ELIC-26-030, ELIC-2506-002, -003.
 func TestFormInTerminal(t *testing.T) {
 	input := strings.Join([]string{
 		"2",              // untitledSingle by number

@@ -114,7 +114,9 @@ func (p *Peer) CanAnswer(q Question) error {
 		if !ok {
 			return lacks("sampling", `{"sampling":{}}`)
 		}
-		if tools, ok := jsonx.Lookup(q.Params, "tools"); ok && string(tools) != "[]" {
+		tools, some := jsonx.Lookup(q.Params, "tools")
+		_, choice := jsonx.Lookup(q.Params, "toolChoice")
+		if some && string(tools) != "[]" || choice {
 			if _, ok := jsonx.Lookup(s, "tools"); !ok {
 				return lacks("sampling with tools", `{"sampling":{"tools":{}}}`)
 			}

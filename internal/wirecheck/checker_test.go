@@ -248,6 +248,12 @@ func Test2025_11_25(t *testing.T) {
 			< {RPC,"id":1,"result":{"task":{"taskId":"t","status":"working","ttl":null}}}`, "CreateTaskResult|createdAt"},
 		{"URL elicitation error", `> {RPC,"id":1,"method":"tools/call","params":{"name":"a"}}
 			< {RPC,"id":1,"error":{"code":-32042,"message":"x","data":{"elicitations":[{"mode":"url","message":"x","url":"https://h/","elicitationId":"e"}]}}}`, ""},
+		{"ELIC-25-007", `> {RPC,"id":1,"method":"tools/call","params":{"name":"a"}}
+			< {RPC,"id":1,"error":{"code":-32042,"message":"x","data":{"elicitations":[{"mode":"url","message":"x","url":"https://h/"}]}}}`, "elicitationId"},
+		{"ELIC-25-007 form", `> {RPC,"id":1,"method":"tools/call","params":{"name":"a"}}
+			< {RPC,"id":1,"error":{"code":-32042,"message":"x","data":{"elicitations":[{"mode":"form","message":"x","requestedSchema":{"type":"object","properties":{}}}]}}}`, "elicitations/0"},
+		{"ELIC-25-006", `> {RPC,"id":1,"method":"tools/call","params":{"name":"a"}}
+			< {RPC,"id":1,"error":{"code":-32042,"message":"x","data":{}}}`, "elicitations"},
 		{"URL elicitation error without data", `> {RPC,"id":1,"method":"tools/call","params":{"name":"a"}}
 			< {RPC,"id":1,"error":{"code":-32042,"message":"x"}}`, "URLElicitationRequiredError|data"},
 		{"unreadable id is left out", `< {RPC,"error":{"code":-32700,"message":"x"}}`, ""},
@@ -336,6 +342,7 @@ func Test2026_07_28(t *testing.T) {
 		{"CANC-26-008", `> {RPC,"method":"notifications/cancelled","params":{"requestId":1}}`, "CANC-26-008"},
 		{"CANC-26-009 SUB-26-012", `> {RPC,"id":1,"method":"tools/list","params":{META}}
 			< {RPC,"method":"notifications/cancelled","params":{"requestId":1}}`, "CANC-26-009"},
+		{"ROOT-26-004", `> {RPC,"method":"notifications/roots/list_changed","params":{}}`, "client has no notification"},
 		{"progress of the client", `> {RPC,"method":"notifications/progress","params":{"progressToken":1,"progress":1}}`, "client has no notification"},
 	})
 }

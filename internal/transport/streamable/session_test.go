@@ -50,6 +50,8 @@ func toolCall(id int) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x"}}`, id)
 }
 
+// A session, with what is asked in it, is of whoever opened it: its id alone is worth
+// nothing (ELIC-25-010, -011).
 func TestSessionIsOfItsPrincipal(t *testing.T) {
 	s := newServer(t, nil)
 	s.Principal = func(r *http.Request) string { return r.Header.Get("X-User") }
