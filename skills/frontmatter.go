@@ -59,7 +59,7 @@ func frontmatter(file []byte) (json.RawMessage, error) {
 		return nil, errors.New("front matter: more than one document")
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
-		return nil, errors.New("front matter: want fields, such as name: and description:")
+		return nil, errors.New("front matter: want fields, such as a name and a description")
 	}
 	out, err := appendNode(nil, doc.Content[0], maxDepth)
 	if err != nil {
