@@ -209,7 +209,11 @@ func (h *hub) listen(ctx context.Context, over <-chan struct{}, f filter, ack fu
 		l.uris[u] = true
 	}
 	for _, id := range f.Tasks {
-		l.tasks[id] = true
+		// What happened before is told too: a task may be over already.
+		l.tasks[id], l.moved[id] = task != nil, task != nil
+	}
+	if len(f.Tasks) > 0 && task != nil {
+		l.wake <- struct{}{}
 	}
 	h.add(l)
 	defer h.remove(l)

@@ -108,6 +108,12 @@ func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 // maxTasks bounds the tasks at work of all principals.
 const maxTasks = 10_000
 
+// maxTaskResult bounds the result of one task in bytes.
+const maxTaskResult = 16 << 20
+
+// settleTime bounds what a store takes to keep the end of a task.
+const settleTime = 30 * time.Second
+
 var errTaskCancelled = errors.New("the task was cancelled")
 
 // tasks are those of a server.
@@ -293,6 +299,7 @@ func (m *tasks) create(ctx context.Context, call *engine.Call) (*task, error) {
 	if err := m.store.PutTask(ctx, t.record()); err != nil {
 		m.mu.Lock()
 		m.leave(t)
+		m.rest(t)
 		m.mu.Unlock()
 		return nil, fmt.Errorf("create a task: %w", err)
 	}
@@ -306,10 +313,10 @@ func (m *tasks) leave(t *task) {
 		return
 	}
 	delete(m.work, t.state.ID)
-	m.rest(t)
 }
 
-// rest counts a task as no longer at work; mu is held.
+// rest counts the handler of a task as no longer at work; mu is held. One that goes on
+// when its task was cancelled counts.
 func (m *tasks) rest(t *task) {
 	if t.rested {
 		return
@@ -350,13 +357,22 @@ func (m *tasks) adopt(t *task, cancel context.CancelCauseFunc) {
 
 // finish ends a task with what its handler returned.
 func (m *tasks) finish(t *task, res Result, err error) {
+	var raw json.RawMessage
+	if err == nil {
+		if raw = ResultJSON(res); len(raw) > maxTaskResult {
+			err = fmt.Errorf("the result has %d bytes, and that of a task at most %d", len(raw), maxTaskResult)
+		}
+	}
+	m.mu.Lock()
+	m.rest(t)
+	m.mu.Unlock()
 	t.mu.Lock()
 	if !t.state.over() { // a cancelled task stays cancelled (TASK-25-049)
 		t.state.Requests, t.state.Updated = nil, now()
 		var rpc *Error
 		switch {
 		case err == nil:
-			t.state.Status, t.state.Message, t.state.Result = "completed", "", ResultJSON(res)
+			t.state.Status, t.state.Message, t.state.Result = "completed", failedText(res), raw
 		case errors.As(err, &rpc):
 			t.state.Status, t.state.Message, t.state.Error = "failed", rpc.Message, rpc
 		default:
@@ -369,15 +385,25 @@ func (m *tasks) finish(t *task, res Result, err error) {
 	m.settle(t)
 }
 
+// failedText says in the status what the result of a tool that failed says.
+func failedText(res Result) string {
+	if r, ok := res.(*ToolResult); ok && r.IsError {
+		return clip(r.Text())
+	}
+	return ""
+}
+
 // settle keeps a task that is over.
 func (m *tasks) settle(t *task) {
-	err := m.store.PutTask(context.Background(), t.record())
+	t.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
+	defer cancel()
+	err := m.store.PutTask(ctx, t.record())
 	m.mu.Lock()
 	if err == nil {
 		m.leave(t)
 	} else if m.work[t.state.ID] == t {
 		// The result is not lost while this process lives.
-		m.rest(t)
 		time.AfterFunc(time.Until(t.expires), func() {
 			m.mu.Lock()
 			defer m.mu.Unlock()
@@ -389,6 +415,17 @@ func (m *tasks) settle(t *task) {
 		m.s.eng.Logger.Error("the end of a task was not kept", "task", t.state.ID, "err", err)
 	}
 	m.announce(t)
+}
+
+// settleAgain keeps the end of a task that the store could not keep when it came.
+func (m *tasks) settleAgain(ctx context.Context, t *task) {
+	if err := m.store.PutTask(ctx, t.record()); err != nil {
+		m.s.eng.Logger.Error("the end of a task was not kept", "task", t.state.ID, "err", err)
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.leave(t)
 }
 
 // asks takes notice of questions that came or went.
@@ -529,6 +566,9 @@ func (m *tasks) serve(ctx context.Context, req *Request) (Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if t != nil && state.over() {
+		m.settleAgain(ctx, t)
+	}
 	switch req.Method {
 	case revision.MethodTask:
 		return RawResult(encode(state)), nil
@@ -537,9 +577,9 @@ func (m *tasks) serve(ctx context.Context, req *Request) (Result, error) {
 			m.cancel(t)
 		}
 	case revision.MethodTaskUpdate:
-		responses, err := rawObject(req, "inputResponses")
-		if err != nil {
-			return nil, err
+		responses := req.Param("inputResponses")
+		if jsonx.KindOf(responses) != '{' {
+			return nil, Errorf(CodeInvalidParams, "%s: missing %q, an object", req.Method, "inputResponses")
 		}
 		if t == nil {
 			break // it is over, and nothing outstanding (XTASK-26-029)

@@ -4,10 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"net/http"
+	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +25,15 @@ type coreTask struct {
 	ex      Exchange
 	task    json.RawMessage // its id, as JSON
 	name    string          // its id
+
+	// Of tasks/result:
+	ctx  context.Context // of the request
+	news chan struct{}   // capacity 1
+
+	mu     sync.Mutex
+	asking context.Context // of the questions put by this request; nil while another asks; guarded by mu
+	stop   func()          // ends asking; guarded by mu
+	put    map[string]bool // questions put by this request; guarded by mu
 }
 
 // A change of a task that nobody announces is noticed by asking, as often as the task
@@ -140,14 +148,16 @@ func (x *coreTask) cancel(ctx context.Context) (json.RawMessage, error) {
 // meanwhile (TASK-25-031 to -035, T-107).
 func (x *coreTask) result(ctx context.Context) (json.RawMessage, error) {
 	ctx, stop := context.WithCancel(ctx)
-	news := make(chan struct{}, 1)
+	x.ctx, x.news = ctx, make(chan struct{}, 1)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop()
+	x.session.ask(x)
+	defer x.session.askNoMore(x)
 	wg.Go(func() {
 		filter := append(append([]byte(`{"notifications":{"taskIds":[`), x.task...), `]}}`...)
 		// A handler that announces nothing is polled.
-		_, _ = x.call(ctx, revision.MethodListen, filter, wakes(news), nil)
+		_, _ = x.call(ctx, revision.MethodListen, filter, wakes(x.news), nil)
 	})
 	timer := time.NewTimer(maxTaskPoll)
 	defer timer.Stop()
@@ -158,17 +168,16 @@ func (x *coreTask) result(ctx context.Context) (json.RawMessage, error) {
 		}
 		status := taskStatus(task)
 		if terminal(status) {
-			x.session.forgetClaims(x.name)
 			return x.outcome(status, task)
 		}
 		if requests, ok := jsonx.Lookup(task, "inputRequests"); ok {
 			for key, q := range jsonx.Members(requests) {
-				x.question(ctx, &wg, string(key), append(json.RawMessage(nil), q...))
+				x.question(&wg, string(key), append(json.RawMessage(nil), q...))
 			}
 		}
 		timer.Reset(taskPoll(task))
 		select {
-		case <-news:
+		case <-x.news:
 		case <-timer.C:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
@@ -176,10 +185,16 @@ func (x *coreTask) result(ctx context.Context) (json.RawMessage, error) {
 	}
 }
 
-// question puts a question to the client, unless another request does already.
-func (x *coreTask) question(ctx context.Context, wg *sync.WaitGroup, key string, q json.RawMessage) {
-	claim := x.name + "\x00" + key
-	if !x.session.claim(claim) {
+// question puts a question to the client, if it is for this request to ask.
+func (x *coreTask) question(wg *sync.WaitGroup, key string, q json.RawMessage) {
+	x.mu.Lock()
+	ctx := x.asking
+	known := ctx == nil || x.put[key]
+	if !known {
+		x.put[key] = true
+	}
+	x.mu.Unlock()
+	if known {
 		return
 	}
 	wg.Go(func() {
@@ -191,9 +206,10 @@ func (x *coreTask) question(ctx context.Context, wg *sync.WaitGroup, key string,
 		if err == nil {
 			answer, err = x.ex.Request(ctx, method, revision.WithRelatedTask(params, x.name)) // TASK-25-021
 		}
-		if ctx.Err() != nil {
-			x.session.unclaim(claim) // nobody answered; the next request asks again
-			return
+		var rpc *jsonrpc.Error
+		var lack *revision.Lack
+		if ctx.Err() != nil || err != nil && !errors.As(err, &rpc) && !errors.As(err, &lack) {
+			return // nobody answered; who asks from now on asks again
 		}
 		responses := []byte(`,"inputResponses":{`)
 		faults := map[string]error{}
@@ -203,7 +219,7 @@ func (x *coreTask) question(ctx context.Context, wg *sync.WaitGroup, key string,
 			responses = append(append(jsonx.AppendString(responses, key), ':'), orObject(answer)...)
 		}
 		// The handler is asked again soon, so an error shows there.
-		_, _ = x.call(ctx, revision.MethodTaskUpdate, x.params(string(append(responses, '}'))), nil, faults)
+		_, _ = x.call(x.ctx, revision.MethodTaskUpdate, x.params(string(append(responses, '}'))), nil, faults)
 	})
 }
 
@@ -239,31 +255,58 @@ func terminal(status string) bool {
 	return status == "completed" || status == "failed" || status == "cancelled"
 }
 
-// claim makes a question of a task that of one request of the session.
-func (s *Session) claim(question string) bool {
+// ask makes a request for the result of a task the one that puts its questions: the last
+// of them does, since the client may have lost the stream of those before. When it ends
+// the one before has its turn again.
+func (s *Session) ask(x *coreTask) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.claims[question] {
-		return false
+	if s.askers == nil {
+		s.askers = map[string][]*coreTask{}
 	}
-	if s.claims == nil {
-		s.claims = map[string]bool{}
+	waiting := s.askers[x.name]
+	if n := len(waiting); n > 0 {
+		waiting[n-1].pause()
 	}
-	s.claims[question] = true
-	return true
+	s.askers[x.name] = append(waiting, x)
+	x.resume()
 }
 
-// forgetClaims drops the claims on questions of a task.
-func (s *Session) forgetClaims(task string) {
+func (s *Session) askNoMore(x *coreTask) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.claims, func(c string, _ bool) bool { return strings.HasPrefix(c, task+"\x00") })
+	x.pause()
+	waiting := s.askers[x.name]
+	last := waiting[len(waiting)-1] == x
+	waiting = slices.DeleteFunc(waiting, func(o *coreTask) bool { return o == x })
+	if len(waiting) == 0 {
+		delete(s.askers, x.name)
+		return
+	}
+	s.askers[x.name] = waiting
+	if last {
+		waiting[len(waiting)-1].resume()
+	}
 }
 
-func (s *Session) unclaim(question string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.claims, question)
+func (x *coreTask) pause() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.asking != nil {
+		x.stop()
+		x.asking = nil
+	}
+}
+
+func (x *coreTask) resume() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.asking, x.stop = context.WithCancel(x.ctx)
+	x.put = map[string]bool{}
+	select {
+	case x.news <- struct{}{}:
+	default:
+	}
 }
 
 // wakes is an Exchange that tells of notifications, whatever they say.

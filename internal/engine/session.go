@@ -31,11 +31,11 @@ type Session struct {
 	Events Exchange
 
 	mu      sync.Mutex
-	watches map[string]*watch // by URI; guarded by mu
-	claims  map[string]bool   // questions of tasks put to the client; guarded by mu
-	lists   bool              // WatchLists was called; guarded by mu
-	closed  bool              // guarded by mu
-	ctx     context.Context   // of the session's own listens
+	watches map[string]*watch      // by URI; guarded by mu
+	askers  map[string][]*coreTask // requests for the result of a task, the last asks; guarded by mu
+	lists   bool                   // WatchLists was called; guarded by mu
+	closed  bool                   // guarded by mu
+	ctx     context.Context        // of the session's own listens
 	cancel  context.CancelCauseFunc
 	wg      sync.WaitGroup
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -23,6 +24,27 @@ type Task struct {
 	mu      sync.Mutex
 	pending []*taskQuestion // guarded by mu
 	used    map[string]bool // keys, ever; guarded by mu
+	closed  bool            // nothing more is asked or told; guarded by mu
+}
+
+var errTaskOver = errors.New("the task is over")
+
+// Close ends what the task asks and tells, whatever its handler still does
+// (PROG-25-003).
+func (t *Task) Close() {
+	t.mu.Lock()
+	pending := t.pending
+	t.closed, t.pending = true, nil
+	t.mu.Unlock()
+	for _, p := range pending {
+		p.got <- answered{nil, errTaskOver}
+	}
+}
+
+func (t *Task) over() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.closed
 }
 
 type taskQuestion struct {
@@ -86,6 +108,10 @@ func (t *Task) Answer(key string, raw json.RawMessage, err error) {
 // ask puts questions and waits until all are answered.
 func (t *Task) ask(ctx context.Context, qs []Question) ([]json.RawMessage, error) {
 	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		return nil, errTaskOver
+	}
 	mine := make([]*taskQuestion, len(qs))
 	for i, q := range qs {
 		mine[i] = &taskQuestion{t.key(q), q, make(chan answered, 1)}
@@ -266,7 +292,7 @@ func (x *taskExchange) Notify(method string, params json.RawMessage) error {
 	switch {
 	case t == nil:
 		return x.before.Notify(method, params)
-	case x.session == nil || x.session.Events == nil:
+	case x.session == nil || x.session.Events == nil || t.over():
 		return nil // XTASK-26-037: tasks of the extension have no such notifications
 	}
 	return x.session.Events.Notify(method, revision.WithRelatedTask(params, t.id)) // TASK-25-034
