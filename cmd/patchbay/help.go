@@ -34,6 +34,9 @@ var examples = map[string][]string{
 	"raw":       {"patchbay raw tools/list -s everything", "patchbay raw tools/call '{\"name\": \"test_simple_text\"}' -s everything"},
 	"serve":     {"patchbay serve everything", "patchbay serve everything --http 127.0.0.1:7420"},
 	"up":        {"patchbay up", "patchbay up --config ~/mcp.json --http 127.0.0.1:0", "patchbay up -- npx -y @modelcontextprotocol/server-memory"},
+	"trace":     {"patchbay trace t.jsonl", "patchbay trace t.jsonl --method 'tools/*' --full", "patchbay call everything/echo message=hi --trace t.jsonl"},
+	"replay":    {"patchbay replay t.jsonl -s everything", "patchbay replay t.jsonl --revision 2025-06-18 --ignore version -- ./my-server"},
+	"mock":      {"patchbay mock t.jsonl", "patchbay mock t.jsonl --http 127.0.0.1:7420", "patchbay tools -- patchbay mock t.jsonl"},
 	"version":   {"patchbay version --json"},
 	"help":      {"patchbay help call"},
 }
@@ -44,7 +47,8 @@ var usages = map[string]string{
 	"resources": "patchbay resources [SERVER]", "templates": "patchbay templates [SERVER]", "read": "patchbay read URI [SERVER]",
 	"prompts": "patchbay prompts [PROMPT] [SERVER]", "prompt": "patchbay prompt PROMPT [ARGUMENT ...] [SERVER]",
 	"discover": "patchbay discover [SERVER]", "raw": "patchbay raw METHOD [JSON] [SERVER]",
-	"serve": "patchbay serve NAME [--http ADDR] [FLAGS OF THE SERVER]", "up": "patchbay up [--http ADDR] [--config FILE | SERVER]", "version": "patchbay version", "help": "patchbay help [VERB | flags | exits]",
+	"serve": "patchbay serve NAME [--http ADDR] [FLAGS OF THE SERVER]", "up": "patchbay up [--http ADDR] [--config FILE | SERVER]",
+	"trace": "patchbay trace TRACE", "replay": "patchbay replay TRACE [SERVER]", "mock": "patchbay mock TRACE [--http ADDR]", "version": "patchbay version", "help": "patchbay help [VERB | flags | exits]",
 }
 
 // details are what a verb needs to be understood, if it is more than its flags.
@@ -66,6 +70,14 @@ everything within 5 seconds.`,
 	"serve": `Without --http the server speaks over stdio, for hosts that start it. With it,
 it speaks Streamable HTTP at http://ADDR/mcp until ctrl-C. Port 0 is any.
 What stands after -- goes to the server untouched.`,
+	"trace": `A line per frame: seconds since the first, connection, direction, content. All
+verbs record what is on the wire to a file with --trace, without secrets.`,
+	"replay": `The recorded requests are sent again, one after the other, by a client of the
+same name, capabilities and revision, which answers questions as was recorded.
+Ids, times, states and cursors may differ. Exit code 1: answers differ.`,
+	"mock": `Requests get recorded answers, by method and params, else by method and name,
+in recorded order. Recorded questions and notifications come again. Clients may
+speak any revision. Without --http the mock speaks over stdio.`,
 	"raw": `The params are an object. They are sent in the form of revision 2026-07-28, and
 converted to what the server speaks.`,
 }
@@ -143,7 +155,7 @@ func (a *app) helpVerb(n *kong.Node) {
 		return
 	case "serve":
 		a.print("\nServers: " + strings.Join(servers.Names(), ", ") + " (patchbay help serve NAME shows their flags)")
-	case "up":
+	case "up", "trace", "mock":
 	default:
 		a.print("")
 		a.out.WriteString(helpServer)

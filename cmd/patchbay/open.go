@@ -218,7 +218,10 @@ func newBuiltin(name string, args []string, logger *slog.Logger) (*mcp.Server, e
 
 // open opens the session that the command line names. It is closed when the
 // program ends, after the output has been flushed.
-func (a *app) open() (*peer, error) {
+func (a *app) open() (*peer, error) { return a.openWith(func(*mcp.Client) {}) }
+
+// openWith opens the session with a client that was changed.
+func (a *app) openWith(change func(*mcp.Client)) (*peer, error) {
 	s, err := a.target()
 	if err != nil {
 		return nil, err
@@ -228,6 +231,7 @@ func (a *app) open() (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
+	change(client)
 	ctx := a.ctx
 	if a.Timeout > 0 {
 		var cancel context.CancelFunc

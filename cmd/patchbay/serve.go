@@ -32,13 +32,19 @@ func (c *serveCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	client, err := a.newClient(config.Server{Args: append(c.Args, a.command...)}) // for its checks of the flags
+	return a.serve(srv, append(c.Args, a.command...), c.HTTP, c.Insecure)
+}
+
+// serve serves a server that was given args over HTTP, or over stdio without an
+// address, until the client leaves or the program is told to end.
+func (a *app) serve(srv *mcp.Server, args []string, address string, insecure bool) error {
+	client, err := a.newClient(config.Server{Args: args}) // for its checks of the flags
 	if err != nil {
 		return err
 	}
 	srv.Revisions, srv.OnFrame = client.Revisions, client.OnFrame
-	if c.HTTP != "" {
-		return a.serveHTTP(srv, c.HTTP, c.Insecure)
+	if address != "" {
+		return a.serveHTTP(srv, address, insecure)
 	}
 	err = srv.ServeStdio(a.ctx)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), shutdownTime)

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/replay"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+// replayCmd plays the client's side of a recording against a live server.
+type replayCmd struct {
+	File   string   `arg:"" name:"trace" help:"A recording of --trace; -: standard input."`
+	Ignore []string `placeholder:"MEMBER" help:"A member that may differ (repeatable)."`
+	Conn   string   `placeholder:"PATTERN" help:"Only connections of such names, as *."`
+}
+
+func (c *replayCmd) Run(a *app) error {
+	rec, err := a.readRecording(c.File, c.Conn)
+	if err != nil {
+		return err
+	}
+	if rec.Redacted > 0 {
+		a.talk.note("warning: %d requests were recorded without their secrets; they are sent with %s in their place", rec.Redacted, trace.Redacted)
+	}
+	opened := func(ctx context.Context, like *mcp.Client) (*mcp.Session, error) {
+		p, err := a.openLike(like, mcp.Revision(rec.Revision))
+		if err != nil {
+			return nil, err
+		}
+		return p.Session, nil
+	}
+	played := 0
+	report, err := replay.Run(a.ctx, rec, &replay.Options{
+		Open: opened, Ignore: c.Ignore,
+		Each: func(*replay.Outcome) {
+			if played++; !a.tty.err {
+				return // the result comes soon enough
+			}
+			a.talk.progress(mcp.ProgressEvent{Done: float64(played), Total: float64(len(rec.Exchanges))})
+		},
+	})
+	a.talk.endProgress()
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		a.printReportJSON(c.File, rec, report)
+	} else {
+		a.printReport(c.File, rec, report)
+	}
+	if report.Differ > 0 {
+		return &fault{code: exitLocal, err: fmt.Errorf("%d of %d exchanges differ from the recording", report.Differ, report.Same+report.Differ)}
+	}
+	return nil
+}
+
+// readRecording reads a recording and tells what of it cannot be used.
+func (a *app) readRecording(file, conns string) (*replay.Recording, error) {
+	in := a.stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, usagef("%w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	rec, err := replay.Read(in, conns)
+	if err != nil {
+		return nil, &fault{code: exitUsage, err: fmt.Errorf("%s: %w", file, err), next: "patchbay trace " + shell([]string{file})}
+	}
+	for _, f := range rec.Faults {
+		a.talk.note("warning: %s: %s", file, f)
+	}
+	return rec, nil
+}
+
+// openLike opens the session that the command line names, as the client that was
+// recorded: with its name, capabilities, answers and revision. A server that does not
+// speak that is spoken to in its own.
+func (a *app) openLike(like *mcp.Client, rev mcp.Revision) (*peer, error) {
+	change := func(c *mcp.Client) {
+		on := c.OnFrame
+		c.OnFrame = like.OnFrame
+		if on != nil {
+			c.OnFrame = func(f trace.Frame) {
+				on(f)
+				like.OnFrame(f)
+			}
+		}
+		if like.Name != "" {
+			c.Name, c.Title, c.Version = like.Name, like.Title, like.Version
+		}
+		c.OnElicit, c.OnSample, c.Roots, c.LogLevel, c.OnEvent = like.OnElicit, like.OnSample, like.Roots, like.LogLevel, nil
+	}
+	if a.Revision != "" || rev == "" {
+		return a.openWith(change)
+	}
+	p, err := a.openWith(func(c *mcp.Client) {
+		change(c)
+		c.Revisions = []mcp.Revision{rev}
+	})
+	if err == nil || a.ctx.Err() != nil || a.explain(err).code == exitUsage || networkFault(err) {
+		return p, err
+	}
+	a.talk.note("the server does not speak %s, as was recorded: %v", rev, err)
+	return a.openWith(change)
+}
+
+func (a *app) printReport(file string, rec *replay.Recording, r *replay.Report) {
+	for _, o := range r.Outcomes {
+		where := "     "
+		if o.Line > 0 {
+			where = fmt.Sprintf("%5d", o.Line)
+		}
+		switch label := oneLine(a.shown(o.Label)); {
+		case o.Skipped != "":
+			a.print(a.paint("skipped", "2") + " " + where + "  " + label + ": " + o.Skipped)
+		case len(o.Differences) == 0:
+			a.print(a.paint("same   ", "32") + " " + where + "  " + label)
+		default:
+			a.print(a.paint("differs", "31") + " " + where + "  " + label)
+			for _, d := range o.Differences {
+				a.print("                 " + a.shown(oneLine(d.Path)))
+				a.print("                   recorded " + a.shown(orNothing(d.Recorded)))
+				a.print("                   now      " + a.shown(orNothing(d.Now)))
+			}
+			if o.More > 0 {
+				a.print(fmt.Sprintf("                 and %d more", o.More))
+			}
+		}
+	}
+	from := strings.Join(append([]string{orName(rec.Revision, "an unknown revision")}, rec.Transports...), ", ")
+	a.print(fmt.Sprintf("%s (%s) against %s (%s): %d same, %d differ, %d skipped",
+		file, from, oneLine(a.shown(strings.TrimSpace(r.Server.Name+" "+r.Server.Version))), r.Revision, r.Same, r.Differ, r.Skipped))
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return "(nothing)"
+	}
+	return s
+}
+
+// printReportJSON prints the report as one document. The values that differ are JSON as
+// text, as they may be cut.
+func (a *app) printReportJSON(file string, rec *replay.Recording, r *replay.Report) {
+	type difference struct {
+		Path     string `json:"path"`
+		Recorded string `json:"recorded,omitempty"`
+		Now      string `json:"now,omitempty"`
+	}
+	type exchange struct {
+		Line        int          `json:"line,omitempty"`
+		Request     string       `json:"request"`
+		Outcome     string       `json:"outcome"`
+		Why         string       `json:"why,omitempty"`
+		Differences []difference `json:"differences,omitempty"`
+	}
+	out := struct {
+		Trace     string     `json:"trace"`
+		Recorded  string     `json:"recordedRevision,omitempty"`
+		Revision  string     `json:"revision"`
+		Server    string     `json:"server"`
+		Same      int        `json:"same"`
+		Differ    int        `json:"differ"`
+		Skipped   int        `json:"skipped"`
+		Exchanges []exchange `json:"exchanges"`
+	}{file, rec.Revision, r.Revision, strings.TrimSpace(r.Server.Name + " " + r.Server.Version), r.Same, r.Differ, r.Skipped, []exchange{}}
+	for _, o := range r.Outcomes {
+		e := exchange{Line: o.Line, Request: o.Label, Outcome: "same", Why: o.Skipped}
+		if o.Skipped != "" {
+			e.Outcome = "skipped"
+		}
+		for _, d := range o.Differences {
+			e.Outcome = "differs"
+			e.Differences = append(e.Differences, difference(d))
+		}
+		out.Exchanges = append(out.Exchanges, e)
+	}
+	raw, err := json.Marshal(out)
+	if err != nil {
+		a.talk.always("patchbay: " + err.Error()) // strings and numbers always marshal
+		return
+	}
+	a.print(string(raw))
+}

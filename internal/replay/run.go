@@ -1,0 +1,395 @@
+package replay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+// Options configure [Run]. Open is required.
+type Options struct {
+	// Open opens a session with the live server, which is not closed. The client has the name, the
+	// capabilities and the answers of the recorded one; Open may change the rest of it,
+	// but must keep a function that is set as OnFrame, or call it.
+	Open func(ctx context.Context, c *mcp.Client) (*mcp.Session, error)
+
+	// Ignore are names of members that may differ.
+	Ignore []string
+
+	// Each is told of each outcome as soon as it is known. It may be nil. Differences
+	// are not known yet, as values can be told to be volatile only at the end.
+	Each func(*Outcome)
+
+	// Redactor is the one that the recording was made with. Nil: the default.
+	Redactor *trace.Redactor
+}
+
+// Report is what came of a replay.
+type Report struct {
+	Revision string // spoken with the live server
+	Server   *mcp.ServerInfo
+	Outcomes []*Outcome // of the opening, if it can be compared, and of each exchange
+
+	Same, Differ, Skipped int
+}
+
+// Outcome is what came of one exchange.
+type Outcome struct {
+	Line        int // of the request in the trace; zero: the opening
+	Label       string
+	Skipped     string // why it was not played, empty if it was
+	Differences []Difference
+	More        int // differences beyond those
+}
+
+// player is the client of a replay.
+type player struct {
+	rec      *Recording
+	redactor *trace.Redactor
+
+	mu      sync.Mutex
+	live    *joiner            // guarded by mu
+	frames  int                // guarded by mu
+	current *Exchange          // being played; guarded by mu
+	used    map[*Question]bool // guarded by mu
+}
+
+// Run plays the client's side of a recording against a live server, and compares what
+// it answers. An error says that no session could be opened, or is the cause of ctx.
+func Run(ctx context.Context, rec *Recording, opts *Options) (*Report, error) {
+	p := &player{rec: rec, redactor: opts.Redactor, live: newJoiner(), used: map[*Question]bool{}}
+	if p.redactor == nil {
+		p.redactor = trace.NewRedactor(nil)
+	}
+	s, err := opts.Open(ctx, p.client())
+	if err != nil {
+		return nil, err
+	}
+	spoken := revision.Find(revision.All, string(s.Revision()))
+	report := &Report{Revision: spoken.Name, Server: s.Server()}
+
+	var recorded, now []*Exchange
+	var played []*Outcome
+	cursors := map[string]json.RawMessage{} // recorded to live, as raw JSON
+	for _, x := range rec.Exchanges {
+		o := &Outcome{Line: x.Line, Label: x.Label(), Skipped: p.skip(x, spoken)}
+		report.Outcomes = append(report.Outcomes, o)
+		if o.Skipped == "" {
+			got, err := p.play(ctx, s, x, cursors)
+			if ctx.Err() != nil {
+				return report, context.Cause(ctx)
+			}
+			if got != nil {
+				recorded, now, played = append(recorded, x), append(now, got), append(played, o)
+			} else {
+				o.Differences = []Difference{{Path: "answer", Recorded: outline(x), Now: shown(fmt.Sprint("none: ", err))}}
+			}
+		}
+		if opts.Each != nil {
+			opts.Each(o)
+		}
+	}
+	p.compare(report, recorded, now, played, spoken, opts.Ignore)
+	return report, nil
+}
+
+// outline says in short what was answered.
+func outline(x *Exchange) string {
+	if x.Error != nil {
+		return clip(string(errorDocument(x.Error, false)))
+	}
+	return clip(string(x.Result))
+}
+
+// skip says why an exchange cannot be played, empty if it can.
+func (p *player) skip(x *Exchange, spoken *revision.Table) string {
+	switch {
+	case !x.Done:
+		return "it was not answered in the recording"
+	case x.Task || strings.HasPrefix(x.Method, "tasks/"):
+		return "tasks are not replayed"
+	case !spoken.Has(x.Method):
+		return "revision " + spoken.Name + " has no " + x.Method
+	}
+	for _, q := range x.Questions() {
+		if spoken.Lacks&revision.Elicitation != 0 && q.Method == revision.MethodElicit {
+			return "it asks the user, and revision " + spoken.Name + " has no elicitation"
+		}
+		if _, err := spoken.Question(q.Method, q.Params); err != nil {
+			return "it asks what " + err.Error()
+		}
+	}
+	if t := revision.Find(revision.All, x.Revision); t == nil {
+		return "its revision is not known"
+	}
+	return ""
+}
+
+// play sends one request and returns the exchange that came of it.
+func (p *player) play(ctx context.Context, s *mcp.Session, x *Exchange, cursors map[string]json.RawMessage) (*Exchange, error) {
+	params := x.Params
+	if c, ok := jsonx.Lookup(params, "cursor"); ok {
+		if now, ok := cursors[string(c)]; ok {
+			params = jsonx.With(nil, params, "cursor", now)
+		}
+	}
+	p.mu.Lock()
+	before := len(p.live.rec.Exchanges)
+	p.current = x
+	p.mu.Unlock()
+	var opts []mcp.CallOption
+	if x.Progress {
+		opts = append(opts, mcp.OnProgress(func(mcp.ProgressEvent) {}))
+	}
+	raw, err := s.Raw(ctx, x.Method, params, opts...)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.current = nil
+	var got *Exchange
+	for _, y := range p.live.rec.Exchanges[before:] {
+		if y.Method == x.Method {
+			got = y
+		}
+	}
+	if got == nil || !got.Done {
+		if err == nil {
+			err = errors.New("the answer is not among the frames")
+		}
+		return nil, err
+	}
+	if was, ok := jsonx.Lookup(x.Result, "nextCursor"); ok && err == nil {
+		if is, ok := jsonx.Lookup(raw, "nextCursor"); ok {
+			cursors[string(was)] = is
+		}
+	}
+	// A copy: what comes late must not change it.
+	y := *got
+	if !x.Progress {
+		y.Steps = nil
+		for _, step := range got.Steps {
+			if step.Note == nil || step.Note.Method != revision.NoteProgress {
+				y.Steps = append(y.Steps, step)
+			}
+		}
+	}
+	return &y, nil
+}
+
+// compare fills in the differences and counts.
+func (p *player) compare(report *Report, recorded, now []*Exchange, played []*Outcome, spoken *revision.Table, ignore []string) {
+	var was, is [][]byte
+	for i, x := range recorded {
+		mine := revision.Find(revision.All, x.Revision)
+		was = append(was, document(x, mine, spoken, !x.Overlaps))
+		is = append(is, document(now[i], spoken, mine, !x.Overlaps))
+	}
+	a, b := stable(was), stable(is)
+	for i, o := range played {
+		d := differ{ignore: ignore}
+		d.compare("", a[i], b[i])
+		o.Differences, o.More = d.found, d.more
+	}
+	p.mu.Lock()
+	opening := p.opening(ignore)
+	p.mu.Unlock()
+	if opening != nil {
+		report.Outcomes = append([]*Outcome{opening}, report.Outcomes...)
+	}
+	for _, o := range report.Outcomes {
+		switch {
+		case o.Skipped != "":
+			report.Skipped++
+		case len(o.Differences) > 0:
+			report.Differ++
+		default:
+			report.Same++
+		}
+	}
+}
+
+// opening compares what the server said of itself, if it was asked in the same way.
+// Its name and version are not compared: that they change is why people replay.
+func (p *player) opening(ignore []string) *Outcome {
+	was, is := p.rec.Server, p.live.rec.Server
+	if was == nil || is == nil || was.Method != is.Method || p.rec.Revision != p.live.rec.Revision {
+		return nil
+	}
+	document := func(s *Server) []byte {
+		out := json.RawMessage(`{}`)
+		if s.Capabilities != nil {
+			out = jsonx.With(nil, out, "capabilities", s.Capabilities)
+		}
+		if s.Instructions != nil {
+			out = jsonx.With(nil, out, "instructions", s.Instructions)
+		}
+		return out
+	}
+	d := differ{ignore: ignore}
+	d.compare("", stable([][]byte{document(was)})[0], stable([][]byte{document(is)})[0])
+	return &Outcome{Label: was.Method, Differences: d.found, More: d.more}
+}
+
+// client makes a client like the recorded one.
+func (p *player) client() *mcp.Client {
+	c := &mcp.Client{OnFrame: p.frame}
+	var info struct{ Name, Title, Version string }
+	if p.rec.Client != nil && json.Unmarshal(p.rec.Client, &info) == nil {
+		c.Name, c.Title, c.Version = info.Name, info.Title, info.Version
+	}
+	declared := func(name string) bool {
+		_, ok := jsonx.Lookup(orObject(p.rec.Capabilities), name)
+		return ok
+	}
+	if declared("elicitation") {
+		c.OnElicit = p.elicit
+	}
+	if declared("sampling") {
+		c.OnSample = p.sample
+	}
+	if declared("roots") {
+		c.Roots = p.roots
+	}
+	if level, ok := levels[p.rec.LogLevel]; ok {
+		c.LogLevel = level
+	}
+	return c
+}
+
+var levels = map[string]slog.Level{
+	"debug": slog.LevelDebug, "info": slog.LevelInfo, "notice": mcp.LevelNotice, "warning": slog.LevelWarn,
+	"error": slog.LevelError, "critical": mcp.LevelCritical, "alert": mcp.LevelAlert, "emergency": mcp.LevelEmergency,
+}
+
+// frame takes in what crosses the live wire, as it would have been recorded.
+func (p *player) frame(f trace.Frame) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.frames++
+	p.live.add(numbered{p.frames, p.redactor.Frame(f)}, trace.Out)
+}
+
+// answer finds the recorded answer to a question of the live server: of the exchange
+// being played, the one with the same words or else the next; or one that belonged to
+// no exchange.
+func (p *player) answer(method, message string) (json.RawMessage, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var pick, last *Question
+	consider := func(q *Question) {
+		if q.Method != method || q.Answer == nil && q.Error == nil {
+			return
+		}
+		last = q
+		if p.used[q] {
+			return
+		}
+		if pick == nil || textOf(pick) != message && textOf(q) == message {
+			pick = q
+		}
+	}
+	if p.current != nil {
+		for _, q := range p.current.Questions() {
+			consider(q)
+		}
+	}
+	if pick == nil {
+		for _, q := range p.rec.answers {
+			consider(q)
+		}
+	}
+	if pick == nil && method == revision.MethodRoots { // may be asked any time and again
+		for _, x := range p.rec.Exchanges {
+			for _, q := range x.Questions() {
+				consider(q)
+			}
+		}
+		pick = last
+	}
+	if pick == nil {
+		return nil, mcp.Errorf(-1, "the recording has no answer to this question")
+	}
+	p.used[pick] = true
+	if pick.Error != nil {
+		return nil, &mcp.Error{Code: pick.Error.Code, Message: pick.Error.Message, Data: pick.Error.Data}
+	}
+	return pick.Answer, nil
+}
+
+// textOf is what a question says to a person.
+func textOf(q *Question) string {
+	raw, _ := jsonx.Lookup(q.Params, "message")
+	s, err := jsonx.Unquote(raw)
+	if err != nil {
+		return ""
+	}
+	return s
+}
+
+func (p *player) elicit(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+	raw, err := p.answer(revision.MethodElicit, r.Message)
+	if err != nil {
+		return nil, err
+	}
+	var w struct {
+		Action  string                     `json:"action"`
+		Content map[string]json.RawMessage `json:"content"`
+	}
+	if err := json.Unmarshal(raw, &w); err != nil {
+		return nil, fmt.Errorf("the recorded answer: %w", err)
+	}
+	res := &mcp.ElicitResult{Action: w.Action}
+	if w.Content != nil {
+		res.Content = map[string]any{}
+		for name, v := range w.Content {
+			res.Content[name] = v
+		}
+	}
+	return res, nil
+}
+
+func (p *player) sample(context.Context, *mcp.SampleRequest) (*mcp.SampleResult, error) {
+	raw, err := p.answer(revision.MethodSample, "")
+	if err != nil {
+		return nil, err
+	}
+	var w struct {
+		Role       string          `json:"role"`
+		Model      string          `json:"model"`
+		StopReason string          `json:"stopReason"`
+		Content    json.RawMessage `json:"content"`
+	}
+	if err := json.Unmarshal(raw, &w); err != nil {
+		return nil, fmt.Errorf("the recorded answer: %w", err)
+	}
+	res := &mcp.SampleResult{Role: w.Role, Model: w.Model, StopReason: w.StopReason}
+	switch jsonx.KindOf(w.Content) {
+	case '{':
+		res.Content = []mcp.Content{mcp.RawContent(w.Content)}
+	case '[':
+		for b := range jsonx.Elements(w.Content) {
+			res.Content = append(res.Content, mcp.RawContent(b))
+		}
+	}
+	return res, nil
+}
+
+func (p *player) roots(context.Context) ([]mcp.Root, error) {
+	raw, err := p.answer(revision.MethodRoots, "")
+	if err != nil {
+		return nil, err
+	}
+	var w struct{ Roots []mcp.Root }
+	if err := json.Unmarshal(raw, &w); err != nil {
+		return nil, fmt.Errorf("the recorded answer: %w", err)
+	}
+	return w.Roots, nil
+}
