@@ -250,4 +250,3 @@ func TestAcross(t *testing.T) {
 		}
 	}
 }
-
