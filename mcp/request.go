@@ -222,7 +222,7 @@ func (x *outgoingCall) run(ctx context.Context) (json.RawMessage, error) {
 // asTask makes a call to a server of 2025-11-25 that has to be a task, and waits for it
 // (T-104).
 func (x *outgoingCall) asTask(ctx context.Context) (json.RawMessage, error) {
-	raw, err := x.plain(ctx, jsonx.With(nil, x.params, "task", []byte(`{}`)))
+	raw, err := x.create(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,8 @@ type Task struct {
 	name string // of the tool, for errors; may be empty
 	opts []CallOption
 
+	token string // of progress, at 2025-11-25
+
 	// Of a task without an ID:
 	done   chan struct{} // closed when res and err are set
 	cancel context.CancelFunc
@@ -53,6 +55,10 @@ const (
 	minPoll = 10 * time.Millisecond
 	maxPoll = time.Minute
 )
+
+// createTime bounds how long a server of 2025-11-25 may take to make a task that nobody
+// waits for any more, and which is cancelled then.
+const createTime = 30 * time.Second
 
 // cancelTime bounds telling a server that nobody waits for a task any more.
 const cancelTime = 2 * time.Second
@@ -93,16 +99,21 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 			s.relist(ctx)
 		}
 		if support, _ := s.taskSupport(name); support != "" {
-			raw, err := s.request(ctx, revision.MethodCall, jsonx.With(nil, params, "task", []byte(`{}`)), opts)
-			if err != nil {
+			x, alive, end := s.outgoing(ctx, revision.MethodCall, params, opts)
+			t.listen(x)
+			raw, err := x.create(alive.ctx)
+			if err = end(err); err != nil {
+				t.listenNoMore()
 				return nil, fmt.Errorf("call %q: %w", name, err)
 			}
-			if handle := coreHandle(raw); handle != nil {
-				t.ID, err = taskID(handle)
-				return t, err
+			handle := coreHandle(raw)
+			if handle == nil {
+				t.listenNoMore()
+				t.answered(raw)
+				return t, nil
 			}
-			t.answered(raw)
-			return t, nil
+			t.ID, err = taskID(handle)
+			return t, err
 		}
 	}
 	// There is nothing at the server to come back to.
@@ -118,6 +129,24 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 		return nil, fmt.Errorf("call %q: %w", name, ErrClosed)
 	}
 	return t, nil
+}
+
+// listen has what the server tells of the call reach its options, by the token of the
+// call, until the task is waited for or the session ends (PROG-25-001).
+func (t *Task) listen(x *outgoingCall) {
+	if x.token == nil {
+		return
+	}
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	t.token = string(x.token)
+	t.s.tokens[t.token] = x
+}
+
+func (t *Task) listenNoMore() {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	delete(t.s.tokens, t.token)
 }
 
 // answered makes the task one that is over.
@@ -195,6 +224,9 @@ func (t *Task) wait(ctx context.Context) (json.RawMessage, error) {
 	}
 	x, alive, end := t.s.outgoing(ctx, revision.MethodCall, nil, t.opts)
 	raw, err := x.await(alive.ctx, t.ID, alive.touch)
+	if ctx.Err() == nil {
+		t.listenNoMore()
+	}
 	return raw, end(err)
 }
 
@@ -397,6 +429,49 @@ func (s *Session) relist(ctx context.Context) bool {
 		}
 	}
 	return true
+}
+
+// create makes a call to a server of 2025-11-25 as a task, and returns the answer. Such a
+// call must not be cancelled like others: when ctx ends first, the task is cancelled once
+// its id is known (CANC-25-003).
+func (x *outgoingCall) create(ctx context.Context) (json.RawMessage, error) {
+	type answer struct {
+		raw json.RawMessage
+		err error
+	}
+	got := make(chan answer, 1)
+	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	begun := x.s.spawn(func() {
+		defer cancel()
+		raw, err := x.plain(own, jsonx.With(nil, x.params, "task", []byte(`{}`)))
+		got <- answer{raw, err}
+	})
+	if !begun {
+		cancel()
+		return nil, ErrClosed
+	}
+	select {
+	case a := <-got:
+		return a.raw, a.err
+	case <-ctx.Done():
+	}
+	late := time.AfterFunc(createTime, cancel)
+	x.s.farewells.Add(1)
+	begun = x.s.spawn(func() {
+		defer x.s.farewells.Done()
+		defer late.Stop()
+		a := <-got
+		if handle := coreHandle(a.raw); handle != nil {
+			if id, err := taskID(handle); err == nil {
+				x.s.abandon(ctx, id)
+			}
+		}
+	})
+	if !begun {
+		x.s.farewells.Done()
+		cancel()
+	}
+	return nil, context.Cause(ctx)
 }
 
 // coreHandle returns the task of a CreateTaskResult of 2025-11-25 in the inner form, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // answeringYes is a client that confirms all it is asked.
@@ -180,4 +181,92 @@ func (m *mapStore) Task(_ context.Context, id string) (mcp.TaskRecord, bool, err
 
 func (m *mapStore) Tasks(context.Context, string, string, int) ([]mcp.TaskRecord, error) {
 	return nil, errors.New("not asked for here")
+}
+
+// What a task of 2025-11-25 tells reaches who started it, by the token of the call
+// (PROG-25-001, -002).
+func TestTaskTellsWhoStartedIt(t *testing.T) {
+	mcptest.LeakCheck(t)
+	started := make(chan struct{})
+	s := &mcp.Server{Name: "s", Version: "1", Tasks: quick()}
+	mcp.AddTool(s, mcp.Tool{Name: "steps", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional}},
+		func(ctx context.Context, _ struct{}) (string, error) {
+			<-started
+			for i := range 3 {
+				mcp.Progress(ctx, float64(i+1), 3, "")
+			}
+			return "done", nil
+		})
+	near := mcptest.Connect(t, s, answeringYes(), mcp.V2025_11_25)
+	told := make(chan float64, 10)
+	task, err := near.StartTask(t.Context(), "steps", nil, mcp.OnProgress(func(e mcp.ProgressEvent) { told <- e.Done }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(started)
+	if res, err := task.Wait(t.Context()); err != nil || res.Text() != "done" {
+		t.Errorf("wait = %v, %v", res, err)
+	}
+	for i := range 3 {
+		select {
+		case done := <-told:
+			if done != float64(i+1) {
+				t.Errorf("progress %v, want %d", done, i+1)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("no progress")
+		}
+	}
+}
+
+// slowStore keeps tasks when it is let.
+type slowStore struct {
+	mapStore
+	asked, let chan struct{}
+}
+
+func (s *slowStore) PutTask(ctx context.Context, r mcp.TaskRecord) error {
+	select {
+	case s.asked <- struct{}{}:
+	default:
+	}
+	<-s.let
+	return s.mapStore.PutTask(ctx, r)
+}
+
+// A call as a task that is given up before its task is known is cancelled as a task, and
+// not by the notification (CANC-25-003, -005).
+func TestTaskGivenUp(t *testing.T) {
+	mcptest.LeakCheck(t)
+	s := taskServer()
+	store := &slowStore{asked: make(chan struct{}, 1), let: make(chan struct{})}
+	s.Tasks.Store = store
+	cancelled := make(chan struct{})
+	c := answeringYes()
+	c.OnFrame = func(f trace.Frame) {
+		switch text := string(f.Msg); {
+		case strings.Contains(text, "notifications/cancelled"):
+			t.Errorf("the client sent %s", text)
+		case f.Dir == trace.Out && strings.Contains(text, "tasks/cancel"):
+			close(cancelled)
+		}
+	}
+	near := mcptest.Connect(t, s, c, mcp.V2025_11_25)
+	ctx, giveUp := context.WithCancel(t.Context())
+	failed := make(chan error, 1)
+	go func() {
+		_, err := near.StartTask(ctx, "forever", nil)
+		failed <- err
+	}()
+	<-store.asked
+	giveUp()
+	if err := <-failed; !errors.Is(err, context.Canceled) {
+		t.Errorf("StartTask = %v", err)
+	}
+	close(store.let)
+	select {
+	case <-cancelled:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the task was not cancelled")
+	}
 }
