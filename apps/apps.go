@@ -1,0 +1,268 @@
+package apps
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// Extension identifies the extension in the capabilities of both sides.
+const Extension = "io.modelcontextprotocol/ui"
+
+// MIMEType is that of views.
+const MIMEType = "text/html;profile=mcp-app"
+
+// metaKey is where the extension writes in _meta; oldMetaKey is the deprecated place of
+// a tool's view.
+const (
+	metaKey    = "ui"
+	oldMetaKey = "ui/resourceUri"
+)
+
+// Apps are the views of a server and the tools that use them. Its methods may be
+// called by several goroutines at once.
+type Apps struct {
+	srv *mcp.Server
+
+	mu    sync.RWMutex
+	views map[string]bool // by URI; guarded by mu
+	links map[string]Link // by name of the tool; guarded by mu
+}
+
+// Enable declares the extension on a server. It must be called once, before the server
+// serves; views and tools can be added at any time.
+func Enable(s *mcp.Server) *Apps {
+	a := &Apps{srv: s, views: map[string]bool{}, links: map[string]Link{}}
+	if s.Extensions == nil {
+		s.Extensions = map[string]json.RawMessage{}
+	}
+	s.Extensions[Extension] = json.RawMessage(`{}`)
+	s.Use(a.negotiate)
+	return a
+}
+
+// Settings are what a client that renders views declares of the extension.
+//
+// Specification: extensions/apps, Client<>Server Capability Negotiation.
+func Settings() json.RawMessage { return json.RawMessage(`{"mimeTypes":["` + MIMEType + `"]}`) }
+
+// CanRender tells whether the caller of a handler's context declared that it renders
+// views. Callers of revisions before 2025-06-18 cannot: their tools have no _meta.
+func CanRender(ctx context.Context) bool {
+	call := mcp.CallFrom(ctx)
+	if call == nil || call.Revision < mcp.V2025_06_18 {
+		return false
+	}
+	raw, _ := jsonx.LookupPath(call.Capabilities["extensions"], Extension, "mimeTypes")
+	for e := range jsonx.Elements(raw) {
+		if text, err := jsonx.Unquote(e); err == nil && text == MIMEType {
+			return true
+		}
+	}
+	return false
+}
+
+// Audience is who may see and call a tool.
+type Audience string
+
+// The audiences of tools.
+const (
+	Model Audience = "model" // the model that the host runs
+	App   Audience = "app"   // views of the same server
+)
+
+// Link ties a tool to a view.
+type Link struct {
+	// ResourceURI is the view that shows the tool's results. Empty: none.
+	ResourceURI string `json:"resourceUri,omitempty"`
+
+	// Visibility is who may see and call the tool. Nil: the model and views.
+	Visibility []Audience `json:"visibility,omitempty"`
+}
+
+// For tells whether a tool is for an audience. A host gives a model only the tools that
+// are for [Model], and refuses calls by a view of tools that are not for [App] or are of
+// another server.
+func (l Link) For(a Audience) bool { return l.Visibility == nil || slices.Contains(l.Visibility, a) }
+
+// LinkOf returns the link of a tool that a server listed. The zero Link is that of a
+// tool without one. A link that breaks the rules is an error, and the Link is that of a
+// tool that is for nobody.
+func LinkOf(t *mcp.Tool) (Link, error) {
+	var l Link
+	if raw, ok := t.Meta[oldMetaKey]; ok {
+		l.ResourceURI, _ = jsonx.Unquote(raw)
+	}
+	if raw, ok := t.Meta[metaKey]; ok {
+		if err := jsonx.Unmarshal(raw, &l); err != nil {
+			return Link{Visibility: []Audience{}}, fmt.Errorf("tool %q: _meta.ui: %w", t.Name, err)
+		}
+	}
+	if l.ResourceURI != "" {
+		if err := checkURI(l.ResourceURI); err != nil {
+			return Link{Visibility: []Audience{}}, fmt.Errorf("tool %q: _meta.ui: resourceUri %q: %w", t.Name, l.ResourceURI, err)
+		}
+	}
+	return l, nil
+}
+
+// NeedsOf returns what a view that was read wants of its host, checked as a server's
+// own are.
+func NeedsOf(c mcp.ResourceContents) (Needs, error) {
+	var n Needs
+	if raw, ok := c.Meta[metaKey]; ok {
+		if err := jsonx.Unmarshal(raw, &n); err != nil {
+			return Needs{}, fmt.Errorf("view %q: _meta.ui: %w", c.URI, err)
+		}
+	}
+	if err := n.CSP.check(); err != nil {
+		return Needs{}, fmt.Errorf("view %q: %w", c.URI, err)
+	}
+	return n, nil
+}
+
+// AddTool adds a tool as [mcp.AddTool] does, and ties it to a view. Its result must have
+// content that can be read without the view: a result without any is an internal error,
+// unless it is structured, whose JSON is then its text.
+//
+// AddTool panics where mcp.AddTool does, and if the link names a view that was not added or
+// an audience that does not exist.
+func AddTool[In, Out any](a *Apps, t mcp.Tool, l Link, h func(context.Context, In) (Out, error)) {
+	meta, err := a.link(t, l)
+	if err != nil {
+		panic(fmt.Errorf("apps: AddTool %q: %w", t.Name, err))
+	}
+	t.Meta = meta
+	a.keep(t.Name, l)
+	mcp.AddTool(a.srv, t, h)
+}
+
+// HandleTool adds an untyped tool as [mcp.Server.HandleTool] does, and ties it to a view.
+func (a *Apps) HandleTool(t mcp.Tool, l Link, h mcp.ToolHandler) error {
+	meta, err := a.link(t, l)
+	if err != nil {
+		return fmt.Errorf("apps: HandleTool %q: %w", t.Name, err)
+	}
+	t.Meta = meta
+	a.keep(t.Name, l)
+	return a.srv.HandleTool(t, h)
+}
+
+// link checks a link and returns the _meta of its tool.
+func (a *Apps) link(t mcp.Tool, l Link) (mcp.Meta, error) {
+	if l.ResourceURI != "" {
+		a.mu.RLock()
+		ok := a.views[l.ResourceURI]
+		a.mu.RUnlock()
+		if !ok {
+			return nil, fmt.Errorf("no view %q: add it before the tool", l.ResourceURI)
+		}
+	}
+	if l.Visibility != nil && len(l.Visibility) == 0 {
+		return nil, errors.New("the tool is for nobody: leave Visibility nil for the model and views")
+	}
+	for _, who := range l.Visibility {
+		if who != Model && who != App {
+			return nil, fmt.Errorf("no audience %q: use Model or App", who)
+		}
+	}
+	meta := mcp.Meta{metaKey: encode(l)}
+	for name, v := range t.Meta {
+		if name == metaKey || name == oldMetaKey {
+			return nil, fmt.Errorf("_meta.%s of the tool is what the link says", name)
+		}
+		meta[name] = v
+	}
+	return meta, nil
+}
+
+func (a *Apps) keep(tool string, l Link) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.links[tool] = l
+}
+
+// linkOf returns the link of a tool of the server.
+func (a *Apps) linkOf(tool string) (Link, bool) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	l, ok := a.links[tool]
+	return l, ok
+}
+
+// negotiate is the middleware that shows each caller what it can use.
+func (a *Apps) negotiate(next mcp.Handler) mcp.Handler {
+	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+		switch req.Method {
+		case "tools/list":
+			res, err := next.Handle(ctx, req)
+			if list, ok := res.(*mcp.ToolList); ok && err == nil && !CanRender(ctx) {
+				return a.plain(list), nil
+			}
+			return res, err
+		case "tools/call":
+			name, _ := jsonx.Unquote(req.Param("name"))
+			l, ok := a.linkOf(name)
+			if !ok {
+				break
+			}
+			if !l.For(Model) && !CanRender(ctx) {
+				return nil, mcp.Errorf(mcp.CodeInvalidParams, "no tool %q for a client that renders no views", name)
+			}
+			res, err := next.Handle(ctx, req)
+			if out, ok := res.(*mcp.ToolResult); ok && err == nil {
+				return readable(name, out)
+			}
+			return res, err
+		}
+		return next.Handle(ctx, req)
+	})
+}
+
+// plain makes a list of tools one for a caller that renders nothing: without the tools
+// that are for views alone, and without the links of the others.
+func (a *Apps) plain(list *mcp.ToolList) *mcp.ToolList {
+	out := &mcp.ToolList{Tools: make([]*mcp.Tool, 0, len(list.Tools)), NextCursor: list.NextCursor, Meta: list.Meta}
+	for _, t := range list.Tools {
+		l, ok := a.linkOf(t.Name)
+		if !ok {
+			out.Tools = append(out.Tools, t)
+			continue
+		}
+		if !l.For(Model) {
+			continue
+		}
+		bare := *t
+		bare.Meta = nil
+		for name, v := range t.Meta {
+			if name == metaKey {
+				continue
+			}
+			if bare.Meta == nil {
+				bare.Meta = mcp.Meta{}
+			}
+			bare.Meta[name] = v
+		}
+		out.Tools = append(out.Tools, &bare)
+	}
+	return out
+}
+
+// readable gives a result content that can be read without the view.
+func readable(tool string, res *mcp.ToolResult) (mcp.Result, error) {
+	if len(res.Content) > 0 {
+		return res, nil
+	}
+	if res.Structured == nil {
+		return nil, fmt.Errorf("tool %q returned no content: a tool with a view says in text what the view shows", tool)
+	}
+	out := *res
+	out.Content = []mcp.Content{mcp.Text(string(res.Structured))}
+	return &out, nil
+}
