@@ -109,24 +109,28 @@ func Confirm(ctx context.Context, message string, opts ...AskOption) (bool, erro
 
 // ElicitURL asks the user to visit a page, for instance to log in at a third party.
 // Nil means that the user agreed to open it, not that they finished there. It needs a
-// caller of 2025-11-25 or later, and an absolute URL.
+// caller of 2025-11-25 or later, and an absolute URL. A caller of 2025-11-25 is told that
+// the visit is complete when the handler returns without an error. [RequireURL] ends the
+// call instead.
 //
 // Specification: 2026-07-28, client/elicitation, URL mode.
 func ElicitURL(ctx context.Context, message, url string, opts ...AskOption) error {
-	if u, err := neturl.Parse(url); err != nil || !u.IsAbs() || u.Host == "" && u.Opaque == "" {
-		return fmt.Errorf("elicit: %q is no absolute URL; use one such as https://example.com/login", clip(url))
+	if err := checkURL(url); err != nil {
+		return err
 	}
-	params := encode(struct {
-		Mode    string `json:"mode"`
-		Message string `json:"message"`
-		URL     string `json:"url"`
-	}{"url", message, url})
-	raw, err := ask(ctx, revision.MethodElicit, params, opts)
+	raw, err := ask(ctx, revision.MethodElicit, urlParams(message, url), opts)
 	if err != nil {
 		return err
 	}
 	_, err = accepted(raw)
 	return err
+}
+
+func checkURL(url string) error {
+	if u, err := neturl.Parse(url); err != nil || !u.IsAbs() || u.Host == "" && u.Opaque == "" {
+		return fmt.Errorf("elicit: %q is no absolute URL; use one such as https://example.com/login", clip(url))
+	}
+	return nil
 }
 
 func elicit(ctx context.Context, message string, form json.RawMessage, opts []AskOption) (json.RawMessage, error) {

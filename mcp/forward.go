@@ -79,6 +79,8 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	switch {
 	case errors.Is(err, engine.ErrSuspended):
 		return nil, err
+	case requiredPages(err) != nil:
+		return forwardPages(call, req.Method, err, requiredPages(err))
 	case err != nil:
 		return nil, s.forwardError(call, req.Method, publicError(err))
 	case handle != nil:

@@ -50,6 +50,7 @@ func (s *Session) outgoing(ctx context.Context, method string, params json.RawMe
 			}
 			return answers, nil
 		},
+		quiet: func() func() { alive.pause(); return alive.resume },
 		note: func(method string, params json.RawMessage) {
 			alive.touch()
 			o.note(s, method, params)
@@ -166,6 +167,10 @@ type outgoingCall struct {
 	hit      bool  // the result came from the cache
 	fault    error // of the caller; nothing is sent
 
+	// quiet says that the server is not to speak until what it returns is called. It
+	// may be nil.
+	quiet func() func()
+
 	// onTask turns the handle of a task into the result. Nil: a task is no answer.
 	onTask func(ctx context.Context, handle json.RawMessage) (json.RawMessage, error)
 
@@ -212,7 +217,7 @@ func (x *outgoingCall) run(ctx context.Context) (json.RawMessage, error) {
 	if x.requiresTask(ctx, nil) {
 		return x.asTask(ctx)
 	}
-	raw, err := x.plain(ctx, x.params)
+	raw, err := x.visiting(ctx)
 	if err != nil && x.requiresTask(ctx, err) {
 		return x.asTask(ctx)
 	}
@@ -250,6 +255,7 @@ func (x *outgoingCall) plain(ctx context.Context, params json.RawMessage) (json.
 			if err := x.s.mayAsk(method, params); err != nil {
 				return nil, err
 			}
+			x.s.expectVisit(params)
 			q := engine.Question{Method: method, Params: x.s.rev.InnerQuestion(method, params)}
 			answers, err := x.ask(ctx, []engine.Question{q})
 			if err != nil {

@@ -70,6 +70,8 @@ type Session struct {
 	support    map[string]TaskSupport              // of tools of a server of 2025-11-25, as far as listed; guarded by mu
 	nextToken  atomic.Int64
 
+	visits map[string]func() // called when a visit is complete, by elicitationId; guarded by mu
+
 	closed bool // nothing more is started; guarded by mu
 }
 
@@ -513,6 +515,10 @@ func (i *inbox) Note(method string, params json.RawMessage) {
 		s.hub.changed(KindResource)
 	case revision.NoteResourceUpdated:
 		s.hub.updated(newEvent(method, params).URI)
+	case revision.NoteElicited:
+		if !s.visited(params) {
+			return
+		}
 	case revision.NoteProgress:
 		// Some servers send it on another stream than that of the call.
 		token, _ := jsonx.Lookup(params, "progressToken")
@@ -540,6 +546,7 @@ func (i *inbox) Question(ctx context.Context, method string, params json.RawMess
 	if err := s.mayAsk(method, params); err != nil {
 		return nil, err
 	}
+	s.expectVisit(params)
 	return s.client.answer(ctx, method, params)
 }
 

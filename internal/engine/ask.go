@@ -147,8 +147,9 @@ func (p *Peer) withoutContext(q Question) Question {
 
 // live asks by requests on the wire of a legacy session and waits.
 type live struct {
-	mu   sync.Mutex
-	kept map[string]json.RawMessage // guarded by mu
+	mu     sync.Mutex
+	kept   map[string]json.RawMessage // guarded by mu
+	visits []json.RawMessage          // elicitationIds of pages that the user has gone to; guarded by mu
 }
 
 func (l *live) ask(ctx context.Context, c *Call, qs []Question) ([]json.RawMessage, error) {
@@ -168,15 +169,41 @@ func (l *live) ask(ctx context.Context, c *Call, qs []Question) ([]json.RawMessa
 	if len(qs) == 1 {
 		var err error
 		answers[0], err = c.ex.Request(ctx, qs[0].Method, params[0])
+		l.visit(params[0], answers[0])
 		return answers, err
 	}
 	errs := make([]error, len(qs))
 	var wg sync.WaitGroup
 	for i, q := range qs {
-		wg.Go(func() { answers[i], errs[i] = c.ex.Request(ctx, q.Method, params[i]) })
+		wg.Go(func() {
+			answers[i], errs[i] = c.ex.Request(ctx, q.Method, params[i])
+			l.visit(params[i], answers[i])
+		})
 	}
 	wg.Wait()
 	return answers, errors.Join(errs...)
+}
+
+// visit keeps the elicitationId of a question whose answer is that the user goes to a page.
+func (l *live) visit(params, answer json.RawMessage) {
+	id, ok := jsonx.Lookup(params, "elicitationId")
+	if action, _ := jsonx.Lookup(answer, "action"); !ok || string(action) != `"accept"` {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.visits = append(l.visits, id)
+}
+
+// complete tells the client of the call, and nobody else, that its visits are complete
+// (ELIC-25-001, -002).
+func (l *live) complete(c *Call) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range l.visits {
+		params := append(append([]byte(`{"elicitationId":`), id...), '}')
+		_ = c.Emit(revision.NoteElicited, params) // a client that is gone needs no word
+	}
 }
 
 func (l *live) remember(key string, v json.RawMessage) {

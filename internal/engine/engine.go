@@ -200,7 +200,8 @@ func (e *Engine) Legacy(ctx context.Context, s *Session, msg *jsonrpc.Message, h
 	if t.CoreTasks && revision.OfTasks(msg.Method) { // T-105 to T-107
 		return e.coreTask(ctx, s, msg, header, ex)
 	}
-	c := &Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: s.Peer, Header: header, ex: ex, asker: &live{}, logLevel: s.LogLevel(), session: s}
+	asker := &live{}
+	c := &Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: s.Peer, Header: header, ex: ex, asker: asker, logLevel: s.LogLevel(), session: s}
 	if s.NoAsking {
 		c.asker = nil
 	}
@@ -209,6 +210,7 @@ func (e *Engine) Legacy(ctx context.Context, s *Session, msg *jsonrpc.Message, h
 	if err != nil {
 		return e.failure(ctx, c, msg.ID, err)
 	}
+	asker.complete(c)
 	return e.answer(ctx, c, msg.ID, res)
 }
 

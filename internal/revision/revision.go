@@ -70,6 +70,7 @@ const (
 	NoteResourcesChanged = "notifications/resources/list_changed"
 	NoteResourceUpdated  = "notifications/resources/updated"
 	NoteRootsChanged     = "notifications/roots/list_changed"
+	NoteElicited         = "notifications/elicitation/complete" // in 2025-11-25 alone
 	NoteAcknowledged     = "notifications/subscriptions/acknowledged"
 	NoteTask             = "notifications/tasks"
 	NoteTaskStatus       = "notifications/tasks/status" // 2025-11-25
