@@ -98,7 +98,7 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 		if _, known := s.taskSupport(name); !known {
 			s.relist(ctx)
 		}
-		if support, _ := s.taskSupport(name); support != "" {
+		if support, _ := s.taskSupport(name); support == TaskOptional || support == TaskRequired { // TASK-25-005
 			x, alive, end := s.outgoing(ctx, revision.MethodCall, params, opts)
 			t.listen(x)
 			raw, err := x.create(alive.ctx)

@@ -32,6 +32,7 @@ var migrations = []string{
 		id      TEXT    PRIMARY KEY,
 		owner   TEXT    NOT NULL,
 		expires INTEGER NOT NULL, -- Unix time in milliseconds
+		over    INTEGER NOT NULL, -- its state is final
 		data    BLOB    NOT NULL
 	) WITHOUT ROWID;
 	CREATE INDEX tasks_owner ON tasks (owner, id);

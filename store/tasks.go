@@ -16,8 +16,8 @@ import (
 // that comes next. Those that were at work when the process ended are found as failed.
 // Its fields are set before use.
 type Tasks struct {
-	// MaxPerOwner bounds the tasks of one owner that are kept, also of nobody; one more
-	// is refused. Zero: 10,000.
+	// MaxPerOwner bounds the tasks of one owner that are kept, also of nobody: for one
+	// more the oldest of them that are over make room. Zero: 10,000.
 	MaxPerOwner int
 
 	// MaxBytes bounds what all tasks take; what would take more is refused. Zero: 1 GiB.
@@ -58,26 +58,49 @@ func (v *Tasks) PutTask(ctx context.Context, t mcp.TaskRecord) error {
 	if err := v.prune(ctx); err != nil {
 		return err
 	}
+	kept, err := v.put(ctx, t)
+	if err == nil && !kept {
+		if err = v.makeRoom(ctx, t.Owner); err == nil {
+			kept, err = v.put(ctx, t)
+		}
+	}
+	switch {
+	case err != nil:
+		return v.fail("keep a task", err)
+	case !kept:
+		return v.fail("keep a task", fmt.Errorf("there is no room: its owner has %d tasks at work (Tasks.MaxPerOwner), or all take %d bytes (Tasks.MaxBytes)", v.maxPerOwner(), v.maxBytes()))
+	}
+	return nil
+}
+
+// put keeps a task if there is room for it.
+func (v *Tasks) put(ctx context.Context, t mcp.TaskRecord) (kept bool, err error) {
 	// One statement, so that two processes wait for each other and neither gives up. How
 	// much room there is does not matter to a task that takes no more than before.
-	res, err := v.store.db.ExecContext(ctx, `INSERT INTO tasks (id, owner, expires, data)
-		SELECT ?1, ?2, ?3, ?4 FROM (SELECT (SELECT length(data) FROM tasks WHERE id = ?1) AS before) WHERE
+	res, err := v.store.db.ExecContext(ctx, `INSERT INTO tasks (id, owner, expires, over, data)
+		SELECT ?1, ?2, ?3, ?7, ?4 FROM (SELECT (SELECT length(data) FROM tasks WHERE id = ?1) AS before) WHERE
 			(before IS NOT NULL OR (SELECT count(*) FROM tasks WHERE owner = ?2) < ?5)
 			AND (length(?4) <= coalesce(before, 0) OR (SELECT bytes FROM task_size) - coalesce(before, 0) + length(?4) <= ?6)
-		ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, expires = excluded.expires, data = excluded.data`,
-		t.ID, t.Owner, t.Expires.UnixMilli(), []byte(t.Data), v.maxPerOwner(), v.maxBytes())
+		ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, expires = excluded.expires, over = excluded.over, data = excluded.data`,
+		t.ID, t.Owner, t.Expires.UnixMilli(), []byte(t.Data), v.maxPerOwner(), v.maxBytes(), t.Over)
 	if err != nil {
-		return v.fail("keep a task", err)
+		return false, err
 	}
-	if n, err := res.RowsAffected(); err != nil || n == 1 {
-		return err
-	}
-	return v.fail("keep a task", fmt.Errorf("there is no room: its owner has %d tasks (Tasks.MaxPerOwner), or all of them take %d bytes (Tasks.MaxBytes)", v.maxPerOwner(), v.maxBytes()))
+	n, err := res.RowsAffected()
+	return n == 1, err
+}
+
+// makeRoom drops tasks of an owner that are over, the oldest first, if it has too many: a
+// tenth of them, so that this is not done for each.
+func (v *Tasks) makeRoom(ctx context.Context, owner string) error {
+	_, err := v.store.db.ExecContext(ctx, `DELETE FROM tasks WHERE (SELECT count(*) FROM tasks WHERE owner = ?1) >= ?2 AND id IN (
+		SELECT id FROM tasks WHERE owner = ?1 AND over ORDER BY expires LIMIT ?2 / 10 + 1)`, owner, v.maxPerOwner())
+	return err
 }
 
 // Task implements mcp.TaskStore.
 func (v *Tasks) Task(ctx context.Context, id string) (mcp.TaskRecord, bool, error) {
-	row := v.store.db.QueryRowContext(ctx, "SELECT id, owner, expires, data FROM tasks WHERE id = ? AND expires > ?", id, time.Now().UnixMilli())
+	row := v.store.db.QueryRowContext(ctx, "SELECT id, owner, expires, over, data FROM tasks WHERE id = ? AND expires > ?", id, time.Now().UnixMilli())
 	t, err := scanTask(row.Scan)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -90,7 +113,7 @@ func (v *Tasks) Task(ctx context.Context, id string) (mcp.TaskRecord, bool, erro
 
 // Tasks implements mcp.TaskStore.
 func (v *Tasks) Tasks(ctx context.Context, owner, after string, limit int) ([]mcp.TaskRecord, error) {
-	rows, err := v.store.db.QueryContext(ctx, "SELECT id, owner, expires, data FROM tasks WHERE owner = ? AND id > ? AND expires > ? ORDER BY id LIMIT ?",
+	rows, err := v.store.db.QueryContext(ctx, "SELECT id, owner, expires, over, data FROM tasks WHERE owner = ? AND id > ? AND expires > ? ORDER BY id LIMIT ?",
 		owner, after, time.Now().UnixMilli(), limit)
 	if err != nil {
 		return nil, v.fail("list tasks", err)
@@ -112,7 +135,7 @@ func (v *Tasks) Tasks(ctx context.Context, owner, after string, limit int) ([]mc
 func scanTask(scan func(...any) error) (t mcp.TaskRecord, err error) {
 	var expires int64
 	var data []byte
-	err = scan(&t.ID, &t.Owner, &expires, &data)
+	err = scan(&t.ID, &t.Owner, &expires, &t.Over, &data)
 	t.Expires, t.Data = time.UnixMilli(expires), json.RawMessage(data)
 	return t, err
 }

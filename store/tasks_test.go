@@ -94,6 +94,13 @@ func TestTasksAreBounded(t *testing.T) {
 	if err := v.PutTask(t.Context(), record("3", "ada", `{}`, time.Hour)); err == nil || !strings.Contains(err.Error(), "MaxPerOwner") {
 		t.Errorf("a fourth task = %v", err)
 	}
+	done := record("2", "ada", `{}`, time.Hour)
+	done.Over = true
+	put(t, v, done)
+	put(t, v, record("3", "ada", `{}`, time.Hour)) // in place of the one that is over
+	if got := listed(t, v, "ada", "", 9); got != `0{} 1{} 3{}` {
+		t.Errorf("kept %s", got)
+	}
 	put(t, v, record("4", "bob", strings.Repeat("x", 900), time.Hour)) // of somebody else
 	put(t, v, record("0", "ada", `{"n":1}`, time.Hour))                // known already
 	if err := v.PutTask(t.Context(), record("0", "ada", strings.Repeat("x", 200), time.Hour)); err == nil || !strings.Contains(err.Error(), "MaxBytes") {
