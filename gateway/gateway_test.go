@@ -74,6 +74,8 @@ func every(t *testing.T, body func(t *testing.T, s *mcp.Session)) {
 	mcptest.Every(t, newServer, newClient, body)
 }
 
+// Names are told apart by those that the configuration gives to servers (TOOL-26-018), whatever
+// they call themselves (TOOL-26-019).
 func TestListsAreMergedAndCallsRouted(t *testing.T) {
 	every(t, func(t *testing.T, s *mcp.Session) {
 		ctx := t.Context()
@@ -335,6 +337,7 @@ func TestListenersSurviveALoss(t *testing.T) {
 	})
 }
 
+// STDIO-26-013: a server that died is started again.
 func TestKeepComesBackAfterALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gateway.Gateway{Name: "gw", Version: "1"}

@@ -382,7 +382,7 @@ func TestElicitDefaults(t *testing.T) {
 	})
 }
 
-// What a client answers is checked before a handler sees it.
+// What a client answers is checked before a handler sees it (MRTR-26-021).
 func TestElicitAnswerDoesNotFit(t *testing.T) {
 	mcptest.LeakCheck(t)
 	const form = `{"action":"accept","content":{"color":"blue"}}`
@@ -418,7 +418,8 @@ func TestAskOutsideOfACall(t *testing.T) {
 	mcp.Log(ctx).Info("nothing")
 }
 
-// T-81: other servers' context is asked for only where that was declared, or cannot be.
+// T-81, SAMP-26-008, -009: other servers' context is asked for only where that was declared, or
+// cannot be.
 func TestSampleIncludeContext(t *testing.T) {
 	var got atomic.Pointer[string]
 	mcptest.Every(t, func() *mcp.Server {

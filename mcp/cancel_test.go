@@ -1,13 +1,18 @@
 package mcp_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
 // On a wire that is no HTTP a client cancels with a notification that names the request
@@ -111,5 +116,103 @@ func TestServerTakesBackAQuestion(t *testing.T) {
 	}
 	if want := string(question.ID.AppendJSON(nil)); back != want {
 		t.Errorf("took back %q, want %s", back, want)
+	}
+}
+
+// A call that takes too long is cancelled at the server, and nobody waits for it any
+// longer (INIT-25-018, -021, CANC-26-005). The deadline of its context ends it also while
+// progress keeps it alive (INIT-25-020, CANC-26-007).
+func TestTimeOutCancels(t *testing.T) {
+	for _, rev := range mcp.Revisions() {
+		synctest.Test(t, func(t *testing.T) {
+			cancelled := make(chan string, 10)
+			slow := ""
+			near, far := jsonrpc.Pipe()
+			over := make(chan struct{})
+			busy := func(token []byte) {
+				for {
+					select {
+					case <-time.After(time.Second):
+						far.Write([]byte(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + string(token) + `,"progress":1}}`))
+					case <-over:
+						return
+					}
+				}
+			}
+			c := nothing()
+			c.Revisions = []mcp.Revision{rev}
+			go func() {
+				p := &peer{t: t, conn: far}
+				for {
+					frame, err := p.conn.Read(nil)
+					if err != nil {
+						return
+					}
+					m, err := jsonrpc.Decode(frame, jsonrpc.Limits{})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					switch m.Method {
+					case "server/discover":
+						p.send(result(m, discovered)[0])
+					case "initialize":
+						p.send(initialized(m, string(rev))[0])
+					case "tools/call":
+						slow = string(m.ID.AppendJSON(nil))
+						if name, _ := m.Param("name"); string(name) == `"busy"` {
+							token, _ := m.ParamIn("_meta", "progressToken")
+							go busy(bytes.Clone(token))
+						}
+					case "notifications/cancelled":
+						id, _ := m.Param("requestId")
+						cancelled <- string(id)
+					}
+				}
+			}()
+			s, err := c.Connect(t.Context(), mcptest.Wire(near))
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			_, err = s.CallTool(t.Context(), "silent", nil, mcp.IdleTimeout(5*time.Second))
+			if got := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || got != 5*time.Second {
+				t.Errorf("%s: a silent call = %v after %v", rev, err, got)
+			}
+			if got := <-cancelled; got != slow {
+				t.Errorf("%s: cancelled %s, want %s", rev, got, slow)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			start = time.Now()
+			_, err = s.CallTool(ctx, "busy", nil, mcp.IdleTimeout(5*time.Second))
+			if got := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || got != time.Minute {
+				t.Errorf("%s: a busy call = %v after %v", rev, err, got)
+			}
+			if got := <-cancelled; got != slow {
+				t.Errorf("%s: cancelled %s, want %s", rev, got, slow)
+			}
+			close(over)
+			s.Close()
+			far.Close()
+		})
+	}
+}
+
+// Why a call was cancelled is logged, and the cause of its context (CANC-26-015).
+func TestReasonOfACancellation(t *testing.T) {
+	w := newWorkshop()
+	var log lockedBuffer
+	w.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	p := rawClient(t, w.Server)
+	p.send(modern(1, "tools/call", `{}`, `"name":"wait"`))
+	<-w.started
+	p.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"seen enough"}}`)
+	if cause := <-w.causes; cause == nil || !strings.Contains(cause.Error(), `"seen enough"`) {
+		t.Errorf("the cause is %v", cause)
+	}
+	<-w.late
+	if !strings.Contains(log.String(), "call cancelled") || !strings.Contains(log.String(), "seen enough") {
+		t.Errorf("the log is %s", log.String())
 	}
 }

@@ -31,8 +31,8 @@ type Client struct {
 	// Fields that the answer leaves out get the defaults of the form.
 	OnElicit func(ctx context.Context, r *ElicitRequest) (*ElicitResult, error)
 
-	// OnSample answers requests for a language model's completion. Nil: sampling is
-	// not declared.
+	// OnSample answers requests for a language model's completion. ErrDeclined says
+	// that the user refused. Nil: sampling is not declared.
 	OnSample func(ctx context.Context, r *SampleRequest) (*SampleResult, error)
 
 	// Roots answers requests for the client's roots: file: URIs without ".." in their
@@ -329,6 +329,10 @@ func (c *Client) knownLegacy(key string) bool {
 	return c.eras[key]
 }
 
+// codeDeclined says that the user refused a sampling request (2025-11-25,
+// client/sampling, Error Handling).
+const codeDeclined = -1
+
 // answer answers a question of a server with the client's own functions.
 func (c *Client) answer(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	switch {
@@ -340,6 +344,9 @@ func (c *Client) answer(ctx context.Context, method string, params json.RawMessa
 			return nil, Errorf(CodeInvalidParams, "%v", err)
 		}
 		res, err := c.OnSample(ctx, r)
+		if errors.Is(err, ErrDeclined) {
+			return nil, Errorf(codeDeclined, "the user declined the sampling request")
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -45,7 +47,8 @@ func TestVersionOfInitialize(t *testing.T) {
 }
 
 // A legacy client begins with initialize, of a version that it speaks (INIT-25-002,
-// -007), goes on with notifications/initialized (INIT-25-004), and answers ping with an
+// -007), sends nothing else before the answer (INIT-25-005), goes on with
+// notifications/initialized (INIT-25-004), and answers ping with an
 // empty result (PING-25-001).
 func TestOpeningOfAClient(t *testing.T) {
 	for _, rev := range mcp.Revisions()[:4] {
@@ -129,7 +132,7 @@ func TestProbeComesFirst(t *testing.T) {
 	}
 }
 
-// INIT-25-022, -012: a client disconnects from a server that answers with a version that it
+// INIT-25-021, -022, -012: a client disconnects from a server that answers with a version that it
 // does not speak, and does not say that it is initialized.
 func TestVersionThatTheClientLacks(t *testing.T) {
 	for _, version := range []string{"2024-11-05", "2026-07-28", "1999-01-01", ""} {
@@ -193,7 +196,7 @@ func TestUnsupportedVersion(t *testing.T) {
 	}
 }
 
-// What one modern request said of the client holds for no other (BASE-26-025, META-26-013).
+// What one modern request said of the client holds for no other (BASE-26-025, -026, META-26-013).
 func TestRequestsStandAlone(t *testing.T) {
 	p := rawClient(t, one(func(ctx context.Context, _ struct{}) (string, error) {
 		if mcp.CallFrom(ctx).Client.Name != "" {
@@ -235,5 +238,31 @@ func TestStateIsNoPartOfAConnection(t *testing.T) {
 	first.send(modern(2, "tools/call", canElicit, `"name":"ask"`))
 	if m := first.answer(2); !strings.Contains(string(m.Result), `"inputRequests"`) {
 		t.Errorf("a new call on the first connection = %s", show(&m))
+	}
+}
+
+// Before notifications/initialized a server tells nothing but answers (INIT-25-006),
+// whatever changes.
+func TestNothingIsToldBeforeInitialized(t *testing.T) {
+	for _, rev := range mcp.Revisions()[:4] {
+		synctest.Test(t, func(t *testing.T) {
+			s := library()
+			addTools(s, 0, 1)
+			p := rawClient(t, s)
+			p.initializeOnly(rev)
+			addTools(s, 1, 2)
+			time.Sleep(time.Minute)
+			p.send(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+			p.answer(1)
+			if len(p.notes) > 0 {
+				t.Errorf("%s: told %q", rev, p.notes)
+			}
+			p.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			synctest.Wait()
+			addTools(s, 2, 3)
+			if m := p.read(); m.Method != "notifications/tools/list_changed" {
+				t.Errorf("%s: got %s", rev, show(&m))
+			}
+		})
 	}
 }

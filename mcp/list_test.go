@@ -34,17 +34,31 @@ func toolNames(t testing.TB, s *mcp.Session) []string {
 	return names
 }
 
-// PAGE-26: pages are invisible, whole and in the order of registration.
+// PAGE-26: pages are invisible, whole and in the order of registration (TOOL-26-006,
+// PROM-26-010).
 func TestPagesEverywhere(t *testing.T) {
 	newServer := func() *mcp.Server {
 		s := &mcp.Server{Name: "s", Version: "1", Limits: mcp.Limits{PageSize: 7}}
 		addTools(s, 0, 50)
+		for i := range 20 {
+			mcp.AddPrompt(s, mcp.Prompt{Name: fmt.Sprintf("p%02d", i)}, func(context.Context, struct{}) (string, error) { return "", nil })
+		}
 		return s
 	}
 	mcptest.Every(t, newServer, nothing, func(t *testing.T, s *mcp.Session) {
 		names := toolNames(t, s)
 		if len(names) != 50 || !slices.IsSorted(names) {
 			t.Errorf("%d tools: %v", len(names), names)
+		}
+		var prompts []string
+		for p, err := range s.Prompts(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			prompts = append(prompts, p.Name)
+		}
+		if len(prompts) != 20 || !slices.IsSorted(prompts) {
+			t.Errorf("%d prompts: %v", len(prompts), prompts)
 		}
 		n := 0
 		for range s.Tools(t.Context()) {
@@ -121,7 +135,7 @@ func TestCursors(t *testing.T) {
 	}
 }
 
-// A list of a kind that a server never had is a method it does not have.
+// A list of a kind that a server never had is a method it does not have (PROM-26-011).
 func TestListsOfNothing(t *testing.T) {
 	mcptest.Every(t, func() *mcp.Server { return &mcp.Server{Name: "empty", Version: "1"} }, nothing, func(t *testing.T, s *mcp.Session) {
 		for _, method := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {

@@ -288,7 +288,7 @@ func TestHeldCall(t *testing.T) {
 	})
 }
 
-// T-50, T-51: what the server behind cannot tell is not promised in front.
+// T-50, T-51, SUB-26-005: what the server behind cannot tell is not promised in front.
 func TestPairsHonour(t *testing.T) {
 	ackOf := func(t *testing.T, front *mcp.Server) string {
 		p := rawClient(t, front)

@@ -120,7 +120,7 @@ func TestResourcesEverywhere(t *testing.T) {
 				t.Errorf("read %q = %v, want error %d", uri, err, missing)
 			}
 		}
-		if _, err := s.Read(t.Context(), "lib:broken"); err == nil || !strings.Contains(err.Error(), "disk on fire") {
+		if _, err := s.Read(t.Context(), "lib:broken"); !errors.Is(err, &mcp.Error{Code: mcp.CodeInternal}) || !strings.Contains(err.Error(), "disk on fire") { // RES-26-010
 			t.Errorf("a resource that fails = %v", err)
 		}
 		got, err := s.Read(t.Context(), "lib:asks")
@@ -213,7 +213,7 @@ func TestPromptsEverywhere(t *testing.T) {
 				t.Errorf("complete %s %q = %+v", tt.arg, tt.prefix, got)
 			}
 		}
-		// T-70: the other arguments are newer than 2025-03-26.
+		// T-70, COMP-26-003: the other arguments are newer than 2025-03-26.
 		got, err := s.Complete(t.Context(), prompt, "name", "others", map[string]string{"tone": "dry"})
 		want := "[map[tone:dry]]"
 		if s.Revision() < mcp.V2025_06_18 {

@@ -3,7 +3,9 @@ package mcp_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -117,5 +119,32 @@ func TestKeysOfQuestions(t *testing.T) {
 	m := p.answer(1) // duplicate members would not have been read
 	if _, questions := inputRequired(t, m); len(questions) != 3 {
 		t.Errorf("got %s, want 3 questions", show(&m))
+	}
+}
+
+// An answer to nothing that was asked is left aside (MRTR-26-023), and what is still
+// missing is asked again instead of failing the call (MRTR-26-024).
+func TestAnswersThatDoNotMatch(t *testing.T) {
+	p := rawClient(t, one(func(ctx context.Context, _ struct{}) (string, error) {
+		a, errA := mcp.Elicit[color](ctx, "First?", mcp.Key("first"))
+		b, errB := mcp.Elicit[color](ctx, "Second?", mcp.Key("second"))
+		return a.Color + " " + b.Color, errors.Join(errA, errB)
+	}))
+	p.send(modern(1, "tools/call", canElicit, `"name":"ask"`))
+	state, _ := inputRequired(t, p.answer(1))
+	const red = `{"action":"accept","content":{"color":"red"}}`
+	p.send(modern(2, "tools/call", canElicit, `"name":"ask","inputResponses":{"other":`+red+`,"":{},"first":`+red+`},"requestState":`+quote(state)))
+	state, questions := inputRequired(t, p.answer(2))
+	if _, ok := questions["second"]; !ok || len(questions) != 1 {
+		t.Errorf("asked again: %v, want the second question", questions)
+	}
+	p.send(modern(3, "tools/call", canElicit, `"name":"ask","inputResponses":{},"requestState":`+quote(state)))
+	state, questions = inputRequired(t, p.answer(3))
+	if len(questions) != 1 {
+		t.Errorf("asked again: %v, want the second question", questions)
+	}
+	p.send(modern(4, "tools/call", canElicit, `"name":"ask","inputResponses":{"second":`+red+`},"requestState":`+quote(state)))
+	if m := p.answer(4); !strings.Contains(string(m.Result), "red red") {
+		t.Errorf("got %s", show(&m))
 	}
 }

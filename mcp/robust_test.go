@@ -116,7 +116,7 @@ func TestStuckHandler(t *testing.T) {
 }
 
 // CANC-26: cancellation reaches the handler's context, with a cause, and nothing
-// more is sent for the call (STDIO-26-009, -010, CANC-26-010, -012).
+// more is sent for the call (STDIO-26-009, -010, CANC-26-010 to -012).
 func TestCancel(t *testing.T) {
 	mcptest.LeakCheck(t)
 	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
@@ -269,7 +269,8 @@ func TestConcurrentLimit(t *testing.T) {
 	p.answer(4)
 }
 
-// STDIO-26: when the client closes its side, what is in flight is still answered.
+// STDIO-26-012: when the client closes its side, serving ends, and what is in flight is
+// still answered.
 func TestEOFDrains(t *testing.T) {
 	mcptest.LeakCheck(t)
 	w := newWorkshop()

@@ -3,11 +3,13 @@ package mcp_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
 // sampling is a client whose model says ok to everything.
@@ -129,4 +131,50 @@ func TestToolsInSamplingThatWereNotDeclared(t *testing.T) {
 			t.Errorf("a call that wants %s = %v after %d requests", tools, err, calls)
 		}
 	}
+}
+
+// A refusal of the user has a code of its own (SAMP-25-001).
+func TestSamplingDeclined(t *testing.T) {
+	c := sampling()
+	c.OnSample = func(context.Context, *mcp.SampleRequest) (*mcp.SampleResult, error) {
+		return nil, fmt.Errorf("asked: %w", mcp.ErrDeclined)
+	}
+	p := legacyServer(t, c, mcp.V2025_11_25)
+	p.send(`{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"maxTokens":1,"messages":[]}}`)
+	wantError(t, p.answer(1), -1)
+}
+
+// The _meta of uses and results of tools goes from one request to the next (SAMP-26-020).
+func TestMetaOfToolUse(t *testing.T) {
+	meta := mcp.Meta{"example.com/k": json.RawMessage(`{"a":[1]}`)}
+	s := one(func(ctx context.Context, _ struct{}) (string, error) {
+		r := &mcp.SampleRequest{MaxTokens: 1, Tools: []*mcp.Tool{{Name: "look", InputSchema: json.RawMessage(`{"type":"object"}`)}},
+			Messages: []mcp.SampleMessage{{Role: "user", Content: []mcp.Content{mcp.Text("x")}}}}
+		first, err := mcp.Sample(ctx, r)
+		if err != nil {
+			return "", err
+		}
+		use := first.Content[0].(mcp.ToolUseContent)
+		r.Messages = append(r.Messages, mcp.SampleMessage{Role: "assistant", Content: first.Content},
+			mcp.SampleMessage{Role: "user", Content: []mcp.Content{mcp.ToolResultContent{ToolUseID: use.ID, Result: mcp.ToolResult{Meta: meta}}}})
+		second, err := mcp.Sample(ctx, r)
+		if err != nil {
+			return "", err
+		}
+		return second.Text(), nil
+	})
+	c := sampling()
+	c.OnSample = func(_ context.Context, r *mcp.SampleRequest) (*mcp.SampleResult, error) {
+		if len(r.Messages) == 1 {
+			return &mcp.SampleResult{Model: "m", StopReason: "toolUse", Content: []mcp.Content{mcp.ToolUseContent{ID: "1", Name: "look", Meta: meta}}}, nil
+		}
+		use, result := r.Messages[1].Content[0].(mcp.ToolUseContent), r.Messages[2].Content[0].(mcp.ToolResultContent)
+		return &mcp.SampleResult{Model: "m", Content: []mcp.Content{mcp.Text(fmt.Sprintf("%s %s", use.Meta, result.Result.Meta))}}, nil
+	}
+	bothEras(t, func(t *testing.T, rev mcp.Revision) {
+		got, err := mcp.CallAs[string](t.Context(), mcptest.Connect(t, s, c, rev), "ask", nil)
+		if want := fmt.Sprintf("%s %s", meta, meta); err != nil || got != want {
+			t.Errorf("the second request has %q, %v; want %q", got, err, want)
+		}
+	})
 }

@@ -55,7 +55,7 @@ func quote(s string) string { b, _ := json.Marshal(s); return string(b) }
 
 // SEC: requestState is sealed and bound to the principal, the method, the target, the
 // arguments and a time; what does not fit is refused and nothing runs (MRTR-26-006 to
-// -008, -025). What a user was asked is bound to that user (ELIC-26-018, -028).
+// -011, -025). What a user was asked is bound to that user (ELIC-26-018, -028).
 func TestStateIsBound(t *testing.T) {
 	mcptest.LeakCheck(t)
 	d := new(deployer)
@@ -96,6 +96,7 @@ func TestStateIsBound(t *testing.T) {
 		{"empty", "ada", "book", retry(args, "")},
 		{"no base64", "ada", "book", retry(args, "%%%")},
 		{"no string", "ada", "book", modern(2, "tools/call", canElicit, args+`,"requestState":{}`)},
+		// MRTR-26-022
 		{"responses are no object", "ada", "book", modern(2, "tools/call", canElicit, args+`,"inputResponses":[]`)},
 		{"a response is no object", "ada", "book", modern(2, "tools/call", canElicit, args+`,"inputResponses":{"a":1}`)},
 	}
@@ -121,7 +122,7 @@ func flip(s string, i int) string {
 	return string(b)
 }
 
-// MRTR-26: a state has a time to live.
+// MRTR-26-010: a state has a time to live.
 func TestStateExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := asker(new(deployer))

@@ -59,7 +59,7 @@ func results() *mcp.Server {
 
 // Each kind of Out becomes a result that every revision can read. What is no object is
 // structured, and described by an output schema (TOOL-26-011), since 2026-07-28 alone
-// (TOOL-25-002, -003).
+// (TOOL-25-002, -003). Its JSON is a text block too (TOOL-26-022).
 func TestResultsEverywhere(t *testing.T) {
 	mcptest.LeakCheck(t)
 	tests := []struct {
@@ -261,7 +261,8 @@ func TestToolDescriptionsEverywhere(t *testing.T) {
 	})
 }
 
-// TOOL-26, SEP-1303: errors of a tool, faults of arguments, errors of the protocol.
+// SEP-1303: errors of a tool, faults of arguments (TOOL-26-025, TOOL-2506-001), errors of the
+// protocol.
 func TestToolErrorsEverywhere(t *testing.T) {
 	mcptest.LeakCheck(t)
 	newServer := func() *mcp.Server {
@@ -355,5 +356,31 @@ func TestRegistrationErrors(t *testing.T) {
 	})
 	if err := s.HandleTool(mcp.Tool{Name: "x", InputSchema: json.RawMessage(`{"type":7}`)}, nil); err == nil {
 		t.Error("HandleTool takes a schema that is none")
+	}
+}
+
+// Names of tools are compared byte for byte (TOOL-26-014), and each is of one tool
+// (TOOL-26-017).
+func TestNamesOfTools(t *testing.T) {
+	s := &mcp.Server{Name: "s", Version: "1"}
+	add := func(name, says string) {
+		mcp.AddTool(s, mcp.Tool{Name: name}, func(context.Context, struct{}) (string, error) { return says, nil })
+	}
+	add("echo", "old")
+	add("Echo", "upper")
+	add("echo", "lower")
+	p := rawClient(t, s)
+	p.send(modern(1, "tools/list", `{}`, ""))
+	if m := p.answer(1); strings.Count(string(m.Result), `"name":"echo"`) != 1 || strings.Count(string(m.Result), `"name":"Echo"`) != 1 {
+		t.Errorf("tools are %s", show(&m))
+	}
+	for i, tt := range []struct{ name, want string }{{"echo", "lower"}, {"Echo", "upper"}, {"ECHO", ""}, {"echo ", ""}} {
+		id := int64(i + 2)
+		p.send(modern(id, "tools/call", `{}`, `"name":`+quote(tt.name)))
+		if m := p.answer(id); tt.want == "" {
+			wantError(t, m, mcp.CodeInvalidParams)
+		} else if !strings.Contains(string(m.Result), tt.want) {
+			t.Errorf("%s = %s, want %s", tt.name, show(&m), tt.want)
+		}
 	}
 }

@@ -70,7 +70,9 @@ func without(events <-chan mcp.Event, method string) <-chan mcp.Event {
 	return one
 }
 
-// SUB-26, RES: changes of lists and resources reach those who asked.
+// Changes of lists and resources reach those who asked: of tools (TOOL-25-001, TOOL-26-008),
+// prompts (PROM-26-004) and resources (RES-26-004), and of single resources those that were
+// subscribed to (RES-25-001).
 func TestWatchEverywhere(t *testing.T) {
 	mcptest.LeakCheck(t)
 	var srv *mcp.Server

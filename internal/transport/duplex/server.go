@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/trace"
@@ -28,6 +29,9 @@ const (
 	// drainTime is for calls in flight when the peer closes its side: a script
 	// that pipes in a few requests still gets its answers.
 	drainTime = time.Second
+
+	// maxReason is for why a call was cancelled, in bytes.
+	maxReason = 200
 	// unwindTime is for handlers to notice that their context has ended.
 	unwindTime = time.Second
 	// announceTime is for the list changes of a session to be listened for.
@@ -419,8 +423,15 @@ func (p *peer) notification(msg *jsonrpc.Message) {
 		x := p.inflight[id]
 		p.mu.Unlock()
 		if x != nil {
+			cause := errCancelled
+			if raw, ok := msg.Param("reason"); ok {
+				if reason, err := jsonx.Unquote(raw); err == nil && reason != "" {
+					cause = fmt.Errorf("%w: %q", errCancelled, reason[:min(len(reason), maxReason)])
+				}
+			}
+			p.s.Logger.Debug("call cancelled", "id", id.String(), "err", cause)
 			x.done.Store(true)
-			x.cancel(errCancelled)
+			x.cancel(cause)
 		}
 	case revision.NoteInitialized:
 		p.announce()

@@ -206,6 +206,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// A child takes its credentials from the environment (BASE-26-031).
 func TestEnvironment(t *testing.T) {
 	cmd := command("env")
 	cmd.Env = append(cmd.Env, "STDIO_WANT=this")
@@ -214,7 +215,8 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// STDIO-26-002: what a server prints does not reach its client.
+// STDIO-26-002: what a server prints does not reach its client. STDIO-26-004: what it writes
+// to standard error is no error of the connection.
 func TestOwnStreams(t *testing.T) {
 	cmd := command("serve")
 	var stderr strings.Builder

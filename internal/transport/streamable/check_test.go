@@ -87,12 +87,15 @@ func TestModernChecks(t *testing.T) {
 		{"initialize", with("tools/call", "initialize"), modern("Mcp-Method", "initialize"), 404, -32601},             // Q-03
 		{"ping", with("tools/call", "ping"), modern("Mcp-Method", "ping"), 404, -32601},                               // Q-03, PING-26-001
 		{"client capability", with(`"echo"`, `"needy"`), modern("Mcp-Name", "needy"), 400, -32021},                    // META-26-012
-		{"session header is ignored", modernCall, modern("Mcp-Session-Id", "nonsense", "Last-Event-ID", "1"), 200, 0}, // HTTP-26-075, -076
+		{"session header is ignored", modernCall, modern("Mcp-Session-Id", "nonsense", "Last-Event-ID", "1"), 200, 0}, // HTTP-26-074 to -076
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := serve(s, request(tt.body, tt.headers...))
 			if w.Code != tt.status || code(w.Body.Bytes()) != tt.code {
 				t.Errorf("POST = %d with code %d: %.300s, want %d with code %d", w.Code, code(w.Body.Bytes()), w.Body, tt.status, tt.code)
+			}
+			if id := w.Header().Get("Mcp-Session-Id"); id != "" {
+				t.Errorf("POST got the session %q", id)
 			}
 			// What was refused after it was read echoes the id.
 			if parsed := tt.code != 0 && tt.code != -32600 && tt.code != -32700; parsed && !strings.Contains(w.Body.String(), `"id":7`) {

@@ -27,7 +27,7 @@ func (s *Server) legacyPost(p *response, r *http.Request, msg *jsonrpc.Message, 
 	defer s.done(sess)
 	switch msg.Kind() {
 	case jsonrpc.KindNotification: // SHTTP-25-009
-		sess.note(msg)
+		sess.note(msg, s.Logger)
 		p.w.WriteHeader(http.StatusAccepted)
 	case jsonrpc.KindResponse:
 		sess.answer(msg)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"sync"
 	"time"
@@ -233,7 +234,7 @@ func (sess *session) over(id jsonrpc.ID) {
 }
 
 // note takes a notification of the client.
-func (sess *session) note(msg *jsonrpc.Message) {
+func (sess *session) note(msg *jsonrpc.Message, log *slog.Logger) {
 	if msg.Method != revision.NoteCancelled {
 		return // there is nothing to do for the others
 	}
@@ -253,6 +254,7 @@ func (sess *session) note(msg *jsonrpc.Message) {
 	cancel := sess.calls[id]
 	sess.mu.Unlock()
 	if cancel != nil {
+		log.Debug("call cancelled", "id", id.String(), "err", cause)
 		cancel(cause)
 	}
 }

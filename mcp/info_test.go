@@ -1,0 +1,86 @@
+package mcp_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// Every result of 2026-07-28 says which server it is of (META-26-014), also one that asks
+// for input; which client asks changes nothing of it (META-26-015).
+func TestServerInfoInResults(t *testing.T) {
+	s := library()
+	addTools(s, 0, 1)
+	p := rawClient(t, s)
+	for i, tt := range []struct{ method, more string }{
+		{"server/discover", ""}, {"tools/list", ""}, {"tools/call", `"name":"t000"`}, {"resources/list", ""},
+		{"resources/templates/list", ""}, {"resources/read", `"uri":"lib:text"`}, {"resources/read", `"uri":"lib:result"`},
+		{"resources/read", `"uri":"lib:asks"`}, {"prompts/list", ""}, {"prompts/get", `"name":"greet","arguments":{"name":"x"}`},
+		{"completion/complete", `"ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":"a"}`},
+	} {
+		first := ""
+		for j, client := range []string{"", `{"name":"library","version":"1"}`, `{"name":"Patchbay","version":"999","title":"Root","websiteUrl":"https://example.com"}`, `7`} {
+			id := int64(10*i + j)
+			frame := modern(id, tt.method, canElicit, tt.more)
+			if client != "" {
+				frame = strings.Replace(frame, `"_meta":{`, `"_meta":{"io.modelcontextprotocol/clientInfo":`+client+`,`, 1)
+			}
+			p.send(frame)
+			m := p.answer(id)
+			if !strings.Contains(string(m.Result), `"io.modelcontextprotocol/serverInfo":{"name":"library","version":"1"}`) {
+				t.Errorf("%s of the client %s = %s", tt.method, client, show(&m))
+			}
+			got := string(m.Result)
+			if before, _, ok := strings.Cut(got, `"requestState"`); ok {
+				got = before // sealed anew each time
+			}
+			if j == 0 {
+				first = got
+			} else if got != first {
+				t.Errorf("%s of the client %s = %s, and of no client %s", tt.method, client, got, first)
+			}
+		}
+	}
+}
+
+// A client says with every request of 2026-07-28 who it is (META-26-009), and does the
+// same whoever the server says it is (DISC-26-005, -006).
+func TestClientInfoInRequests(t *testing.T) {
+	var first []string
+	for i, server := range []string{`{"name":"stub","version":"1"}`, `{"name":"patchbay","version":"999"}`, `{"name":"c","version":"1","title":"Root"}`, `{"name":"","version":""}`, ``} {
+		var sent []string
+		s, err := nothing().Connect(t.Context(), stub(t, func(m jsonrpc.Message) []string {
+			if m.Kind() == jsonrpc.KindRequest {
+				sent = append(sent, show(&m))
+			}
+			if info, _ := m.ParamIn("_meta", "io.modelcontextprotocol/clientInfo"); !strings.Contains(string(info), `"name":"c"`) {
+				t.Errorf("%s has the client %s", m.Method, info)
+			}
+			meta := ""
+			if server != "" {
+				meta = `,"_meta":{"io.modelcontextprotocol/serverInfo":` + server + `}`
+			}
+			switch m.Method {
+			case "server/discover":
+				return result(m, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"`+meta+`}`)
+			case "tools/list":
+				return result(m, `{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"`+meta+`}`)
+			}
+			return result(m, `{"resultType":"complete","content":[]`+meta+`}`)
+		}))
+		if err != nil {
+			t.Fatalf("server %s: %v", server, err)
+		}
+		toolNames(t, s)
+		if _, err := s.CallTool(t.Context(), "x", nil); err != nil {
+			t.Errorf("server %s: %v", server, err)
+		}
+		s.Close()
+		if i == 0 {
+			first = sent
+		} else if got, want := strings.Join(sent, "\n"), strings.Join(first, "\n"); got != want {
+			t.Errorf("to the server %s is sent\n%s\nand to another\n%s", server, got, want)
+		}
+	}
+}
