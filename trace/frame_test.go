@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +43,17 @@ func TestFrameLine(t *testing.T) {
 		{"msg that is no JSON", trace.Frame{Dir: trace.In, Msg: json.RawMessage("Listening on :80\n")}, `{"dir":"in","raw":"Listening on :80\n"}`},
 		{"raw text", trace.Frame{Dir: trace.In, Raw: []byte("{")}, `{"dir":"in","raw":"{"}`},
 		{"raw bytes", trace.Frame{Dir: trace.In, Raw: []byte{0xff, 0}}, `{"dir":"in","base64":"/wA="}`},
+		{
+			"what the recorder adds",
+			trace.Frame{
+				Dir: trace.In, Conn: "http-1", Transport: "http", Size: 900, Cut: 880, Event: "e-4", Raw: []byte(`{"jsonrpc":"2.0","id"`),
+				HTTP: &trace.HTTP{Exchange: 3},
+			},
+			`{"dir":"in","conn":"http-1","transport":"http","size":900,"cut":880,"event":"e-4","http":{"exchange":3},"raw":"{\"jsonrpc\":\"2.0\",\"id\""}`,
+		},
+		{"a child", trace.Frame{Dir: trace.Out, Kind: trace.KindStart, Note: "pid 7", Args: []string{"npx", `a "b"`}},
+			`{"dir":"out","kind":"start","note":"pid 7","args":["npx","a \"b\""]}`},
+		{"nothing but a kind", trace.Frame{Dir: trace.In, Kind: trace.KindClose}, `{"dir":"in","kind":"close"}`},
 		{"nothing but HTTP", trace.Frame{Dir: trace.In, HTTP: &trace.HTTP{Status: 202}}, `{"dir":"in","http":{"status":202}}`},
 		{"an empty line", trace.Frame{Dir: trace.In}, `{"dir":"in","raw":""}`},
 	}
@@ -73,6 +86,8 @@ func TestReadReportsBadLinesAndGoesOn(t *testing.T) {
 		`{"Dir":"in","msg":1}`,
 		`{"dir":"in","dir":"out","msg":1}`,
 		`{"dir":"in","msg":1,"raw":""}`,
+		`{"dir":"in","msg":1,"size":-1}`,
+		`{"dir":"in","msg":1,"args":[1]}`,
 		`{"dir":"in"}`,
 		`{"dir":"in","msg":1} {}`,
 		`[1]`,
@@ -94,7 +109,7 @@ func TestReadReportsBadLinesAndGoesOn(t *testing.T) {
 	}
 	want := []string{
 		"frame in", "bad line 3 false", "bad line 4 false", "bad line 5 false", "bad line 6 false", "bad line 7 false",
-		"bad line 8 false", "bad line 9 false", "bad line 10 true", "frame out", "bad line 12 false",
+		"bad line 8 false", "bad line 9 false", "bad line 10 false", "bad line 11 false", "bad line 12 true", "frame out", "bad line 14 false",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Read (-want +got):\n%s", diff)
@@ -127,6 +142,7 @@ func FuzzRead(f *testing.F) {
 		`{"dir":"out","time":"2026-07-28T09:30:00.000000001Z","conn":"c","lost":1,"raw":"x\n"}`,
 		`{"dir":"in","base64":"/wA="}`,
 		`{"dir":"in","http":{"method":"POST","path":"/","status":1,"headers":{"A":["b"]}}}`,
+		`{"dir":"out","kind":"start","transport":"stdio","size":3,"cut":1,"event":"e","note":"pid 1","args":["a"]}`,
 		"{\"dir\":\"in\",\"msg\": [\t1 ]}\r\n\n{",
 	} {
 		f.Add([]byte(seed))
@@ -149,4 +165,52 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What counts as a message: not an error page, not what says what it is.
+func TestFrameMessage(t *testing.T) {
+	msg := json.RawMessage(`{"jsonrpc":"2.0","method":"ping","id":1}`)
+	for _, tt := range []struct {
+		name  string
+		frame trace.Frame
+		want  bool
+	}{
+		{"message", trace.Frame{Msg: msg}, true},
+		{"stray bytes in its place", trace.Frame{Msg: json.RawMessage("hello")}, true},
+		{"answer", trace.Frame{Msg: msg, HTTP: &trace.HTTP{Status: 200}}, true},
+		{"answer that is a JSON-RPC error", trace.Frame{Msg: msg, HTTP: &trace.HTTP{Status: 400}}, true},
+		{"error page", trace.Frame{Msg: json.RawMessage(`{"error":"no"}`), HTTP: &trace.HTTP{Status: 400}}, false},
+		{"error page that is no JSON", trace.Frame{Msg: json.RawMessage(`"jsonrpc`), HTTP: &trace.HTTP{Status: 500}}, false},
+		{"cut", trace.Frame{Raw: msg[:4], Cut: 9}, false},
+		{"event", trace.Frame{Kind: trace.KindEvent, Msg: msg}, false},
+		{"nothing", trace.Frame{HTTP: &trace.HTTP{Status: 202}}, false},
+	} {
+		if got := tt.frame.Message(); got != tt.want {
+			t.Errorf("%s: Message() = %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A line of 100 MB that is none is passed over in bounded memory, and what comes after
+// it is read.
+func TestReadPassesOverAHugeLine(t *testing.T) {
+	huge := io.LimitReader(endless{}, 150<<20)
+	in := io.MultiReader(huge, strings.NewReader("\n{\"dir\":\"in\",\"msg\":1}\n"))
+	var got []string
+	for f, err := range trace.ReadBounded(in, 1<<20) {
+		got = append(got, fmt.Sprint(string(f.Msg), errors.Is(err, trace.ErrLineTooLong)))
+	}
+	if want := []string{"true", "1false"}; !slices.Equal(got, want) {
+		t.Errorf("Read gave %q, want %q", got, want)
+	}
+}
+
+// endless is a line without an end.
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = '{'
+	}
+	return len(b), nil
 }

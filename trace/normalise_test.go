@@ -1,8 +1,11 @@
 package trace_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/patchbay-dev/patchbay/trace"
@@ -67,4 +70,37 @@ func lines(frames []trace.Frame) []string {
 		out = append(out, string(f.Append(nil)))
 	}
 	return out
+}
+
+// Normalising twice is normalising once, and messages keep their shape.
+func FuzzNormalise(f *testing.F) {
+	f.Add([]byte(`{"dir":"in","conn":"a","http":{"path":"/m?sessionId=abc","headers":{"Mcp-Session-Id":["abc"]}},"msg":{"id":77,"method":"x","params":{"requestState":"s","_meta":{"progressToken":"p"}}}}
+{"dir":"out","conn":"a","event":"e9","msg":[{"id":77,"result":{"at":"2026-07-28T09:30:00.5Z","taskId":"t"}}]}`))
+	f.Add([]byte(`{"dir":"in","msg":{"id":"id-2","method":"a"}}
+{"dir":"in","msg":{"id":1,"method":"b"}}`))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		var frames []trace.Frame
+		for frame, err := range trace.Read(bytes.NewReader(in)) {
+			if err == nil {
+				frames = append(frames, frame)
+			}
+		}
+		opts := &trace.NormaliseOptions{IDs: true}
+		once := trace.Normalise(frames, opts)
+		if diff := cmp.Diff(lines(once), lines(trace.Normalise(once, opts))); diff != "" {
+			t.Fatalf("%q normalised again (-once +twice):\n%s", in, diff)
+		}
+		for i, frame := range frames {
+			var before, after any
+			if json.Unmarshal(frame.Msg, &before) != nil || !utf8.Valid(frame.Msg) {
+				continue
+			}
+			if err := json.Unmarshal(once[i].Msg, &after); err != nil {
+				t.Fatalf("%q normalised to %q: %v", frame.Msg, once[i].Msg, err)
+			}
+			if diff := cmp.Diff(shape(before), shape(after)); diff != "" {
+				t.Fatalf("%q normalised to %q (-before +after):\n%s", frame.Msg, once[i].Msg, diff)
+			}
+		}
+	})
 }

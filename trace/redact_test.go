@@ -90,6 +90,59 @@ func TestRedactorNames(t *testing.T) {
 	}
 }
 
+// LOG-26-008: a command line shows no secrets, nor do words about a frame.
+func TestRedactArgsAndNotes(t *testing.T) {
+	in := trace.Frame{
+		Dir: trace.Out, Kind: trace.KindStart, Note: "see https://me:hunter2@example.com/?api_key=hunter2, Bearer hunter2",
+		Args: []string{
+			"server", "--token", "hunter2", "--api-key=hunter2", "--github-token", "hunter2", "DB_PASSWORD=hunter2", "--password", "--verbose",
+			"https://me:hunter2@example.com/", "--header", "Authorization: Bearer hunter2", "--name", "ada", "-y", "--token=", "-X-secret", "hunter2",
+		},
+	}
+	got := trace.NewRedactor(nil).Frame(in)
+	want := []string{
+		"server", "--token", "[redacted]", "--api-key=[redacted]", "--github-token", "[redacted]", "DB_PASSWORD=[redacted]", "--password", "--verbose",
+		"https://[redacted]@example.com/", "--header", "Authorization: [redacted] [redacted]", "--name", "ada", "-y", "--token=", "-X-secret", "[redacted]",
+	}
+	if diff := cmp.Diff(want, got.Args); diff != "" {
+		t.Errorf("args (-want +got):\n%s", diff)
+	}
+	if strings.Contains(got.Note, "hunter2") {
+		t.Errorf("note %q", got.Note)
+	}
+	if in.Args[2] != "hunter2" {
+		t.Error("the original was changed")
+	}
+}
+
+// LOG-26-008: what is known to be secret is gone wherever it stands, also where no name
+// gives it away.
+func TestRedactValues(t *testing.T) {
+	red := trace.NewRedactor(&trace.RedactorOptions{Values: []string{"s3cr3t-value", "s3cr3t-value-long", "short", ""}})
+	line := string(red.Frame(trace.Frame{
+		Dir: trace.In, Note: "exit s3cr3t-value", Args: []string{"x", "as3cr3t-valueb"}, Event: "e",
+		Msg:  []byte(`{"text":"it is s3cr3t-value-long, or s3cr3t\u002dvalue","a":"short","b":"{\"q\":\"s3cr3t-value\"}"}`),
+		HTTP: &trace.HTTP{Path: "/s3cr3t-value", Headers: map[string][]string{"X-Any": {"s3cr3t-value"}}},
+	}).Append(nil))
+	line += string(red.Frame(trace.Frame{Dir: trace.In, Kind: trace.KindStderr, Raw: []byte("token is s3cr3t-value-long.")}).Append(nil))
+	if strings.Contains(line, "s3cr3t") || strings.Contains(line, "-long") {
+		t.Errorf("a secret is left in %s", line)
+	}
+	if !strings.Contains(line, `"a":"short"`) {
+		t.Errorf("too much is gone from %s", line)
+	}
+}
+
+// The beginning of a message that was cut within a secret does not show it.
+func TestRedactCutMessage(t *testing.T) {
+	red := trace.NewRedactor(nil)
+	for _, in := range []string{`{"a":1,"password":"hunter2`, `{"password" : "hunter2`, `{"text":"{\"token\":\"hunter2`} {
+		if got := string(red.Frame(trace.Frame{Raw: []byte(in), Cut: 9}).Raw); strings.Contains(got, "hunter2") {
+			t.Errorf("%s is redacted to %s", in, got)
+		}
+	}
+}
+
 // A redacted message is JSON of the same shape, and a secret under a known
 // name is gone wherever it stands.
 func FuzzRedact(f *testing.F) {

@@ -172,3 +172,75 @@ func BenchmarkRecord(b *testing.B) {
 		b.Fatal(err)
 	}
 }
+
+// A sink that fails is told once, everything after it is counted.
+func TestWriterCountsWhatAFullDiskLoses(t *testing.T) {
+	full := errors.New("no space left")
+	var told []error
+	wrote := 0
+	w := trace.NewWriter(writerFunc(func(b []byte) (int, error) {
+		if wrote++; wrote > 1 {
+			return 0, full
+		}
+		return len(b), nil
+	}), &trace.WriterOptions{OnFault: func(err error) { told = append(told, err) }})
+	for range 2 {
+		w.Record(trace.Frame{Dir: trace.In, Msg: []byte("1")})
+	}
+	w.Flush()
+	start := time.Now()
+	for range 1000 {
+		w.Record(trace.Frame{Dir: trace.In, Msg: []byte("2")})
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("a thousand Records after the fault took %v", took)
+	}
+	err := w.Close()
+	if !errors.Is(err, full) || !errors.Is(err, trace.ErrDropped) || !strings.Contains(err.Error(), "1001 frames") {
+		t.Errorf("Close = %v, want the fault and 1001 frames", err)
+	}
+	if len(told) != 1 || !errors.Is(told[0], full) {
+		t.Errorf("OnFault was told %v, want the fault once", told)
+	}
+}
+
+// A slow sink is told once too, at the first loss.
+func TestWriterTellsOfTheFirstLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		told := 0
+		w := trace.NewWriter(writerFunc(func(b []byte) (int, error) { <-release; return len(b), nil }),
+			&trace.WriterOptions{MaxQueued: 1, OnFault: func(err error) {
+				if told++; !errors.Is(err, trace.ErrDropped) {
+					t.Errorf("OnFault(%v), want ErrDropped", err)
+				}
+			}})
+		for range 10 {
+			w.Record(trace.Frame{Dir: trace.In, Msg: []byte("1")})
+		}
+		close(release)
+		w.Close()
+		if told != 1 {
+			t.Errorf("OnFault was called %d times, want once", told)
+		}
+	})
+}
+
+// A long message is cut after it was redacted, between two characters.
+func TestWriterCutsLongMessages(t *testing.T) {
+	var out bytes.Buffer
+	w := trace.NewWriter(&out, &trace.WriterOptions{MaxFrame: 30, OmitTime: true})
+	w.Record(trace.Frame{Dir: trace.In, Msg: []byte(`{"password":"hunter2hunter2hunter2","b":1}`)})
+	w.Record(trace.Frame{Dir: trace.In, Raw: []byte(strings.Repeat("ä", 20))})
+	w.Record(trace.Frame{Dir: trace.In, Raw: bytes.Repeat([]byte{0x80}, 40)})
+	w.Record(trace.Frame{Dir: trace.In, Msg: []byte(`{"a":"` + strings.Repeat("x", 22) + `"}`)})
+	w.Close()
+	want := `{"dir":"in","cut":1,"raw":"{\"password\":\"[redacted]\",\"b\":1"}
+{"dir":"in","cut":10,"raw":"` + strings.Repeat("ä", 15) + `"}
+{"dir":"in","cut":14,"base64":"gICAgICAgICAgICAgICAgICAgICAgICAgIA="}
+{"dir":"in","msg":{"a":"` + strings.Repeat("x", 22) + `"}}
+`
+	if got := out.String(); got != want {
+		t.Errorf("written\n%swant\n%s", got, want)
+	}
+}

@@ -273,6 +273,7 @@ type eventTap struct {
 
 	line    body
 	afterCR bool
+	begun   bool // a line was read: no byte order mark any more
 	data    body
 	hasData bool
 	name    string
@@ -309,6 +310,10 @@ func (e *eventTap) field() {
 	if cap(e.line.kept) > maxPooled {
 		e.line.kept = nil
 	}
+	if !e.begun {
+		e.begun = true
+		line = strings.TrimPrefix(line, "\xef\xbb\xbf")
+	}
 	if line == "" {
 		e.dispatch()
 		return
@@ -328,7 +333,9 @@ func (e *eventTap) field() {
 	case "event":
 		e.name = value
 	case "id":
-		e.id, e.hasID = value, true
+		if !strings.Contains(value, "\x00") {
+			e.id, e.hasID = value, true
+		}
 	}
 }
 
