@@ -50,7 +50,7 @@ func weather() *mcp.Server {
 	return srv
 }
 
-// renders are the capabilities of a client that renders views (XAPP-26-031).
+// renders are the capabilities of a client that renders views.
 var renders = `{"extensions":{"io.modelcontextprotocol/ui":` + string(apps.Settings()) + `}}`
 
 // host is a client of 2026-07-28 that declares some capabilities in each request.
@@ -106,7 +106,8 @@ func tools(t testing.TB, m jsonrpc.Message) map[string]string {
 }
 
 // A client that renders views sees all tools with their links, and one that does not
-// sees neither links nor what is for views alone (XAPP-26-032; VER-26-005).
+// sees neither links nor what is for views alone (XAPP-26-032; VER-26-005). What says that
+// it does is a list of MIME types (XAPP-26-031).
 func TestNegotiation(t *testing.T) {
 	all := map[string]string{
 		"forecast":     `{"com.example/kept":1,"ui":{"resourceUri":"ui://weather/forecast"}}`,

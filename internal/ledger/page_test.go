@@ -42,7 +42,7 @@ var areas = []area{
 	{"ROOT", "Roots", true},
 	{"TASK", "Tasks of 2025-11-25", true},
 	{"XTASK", "Tasks of 2026-07-28 (extension)", true},
-	{"XAPP", "Apps (extension)", false},
+	{"XAPP", "Apps (extension)", true},
 	{"GEN", "General principles", false},
 	{"AUTH", "Authorization", false},
 	{"XAUTH", "Authorization (extensions)", false},
