@@ -71,9 +71,14 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 
 	var raw json.RawMessage
 	var err error
-	if s.rev.Modern || !revision.Asks(req.Method) {
+	switch {
+	case s.rev.Modern:
+		if raw, err = x.run(ctx); needsTask(err) && !call.Peer.Revision.Modern {
+			raw, err = x.insideTask(ctx)
+		}
+	case !revision.Asks(req.Method):
 		raw, err = x.run(ctx)
-	} else {
+	default:
 		raw, err = s.hold(ctx, call, x)
 	}
 	switch {
@@ -139,8 +144,7 @@ func forwardParams(method string, params json.RawMessage) json.RawMessage {
 func forwardCapabilities(call *engine.Call) json.RawMessage {
 	caps := jsonx.Without(nil, orObject(call.Peer.Capabilities), "tasks", "experimental")
 	if call.TakesTask() && !call.Peer.Revision.Modern { // T-106
-		ext, _ := jsonx.Lookup(caps, "extensions")
-		caps = jsonx.With(nil, caps, "extensions", jsonx.With(nil, orObject(ext), revision.Tasks, []byte(`{}`)))
+		caps = takingTasks(caps)
 	}
 	if e, ok := jsonx.Lookup(caps, "elicitation"); ok && len(e) == 2 {
 		caps = jsonx.With(nil, caps, "elicitation", []byte(`{"form":{}}`))
@@ -149,6 +153,34 @@ func forwardCapabilities(call *engine.Call) json.RawMessage {
 		caps = jsonx.With(nil, caps, "roots", []byte(`{}`))
 	}
 	return caps
+}
+
+// takingTasks declares the extension of tasks.
+func takingTasks(caps json.RawMessage) json.RawMessage {
+	ext, _ := jsonx.Lookup(caps, "extensions")
+	return jsonx.With(nil, caps, "extensions", jsonx.With(nil, orObject(ext), revision.Tasks, []byte(`{}`)))
+}
+
+// needsTask tells whether a server of 2026-07-28 refused a call because it would not be
+// taken a task from.
+func needsTask(err error) bool {
+	var rpc *Error
+	if !errors.As(err, &rpc) || rpc.Code != CodeMissingCapability {
+		return false
+	}
+	_, ok := jsonx.LookupPath(rpc.Data, "requiredCapabilities", "extensions", revision.Tasks)
+	return ok
+}
+
+// insideTask makes a call again, for a caller whose revision cannot say that it takes a
+// task: the task is waited for here (T-108, T-109).
+func (x *outgoingCall) insideTask(ctx context.Context) (json.RawMessage, error) {
+	again := &outgoingCall{s: x.s, method: x.method, params: x.params, caps: takingTasks(x.caps),
+		logLevel: x.logLevel, token: x.token, ask: x.ask, note: x.note, memo: x.memo}
+	again.onTask = func(ctx context.Context, handle json.RawMessage) (json.RawMessage, error) {
+		return again.finishTask(ctx, handle, func() {})
+	}
+	return again.run(ctx)
 }
 
 // forwardNote passes on a notification of a forwarded call.
