@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -149,5 +150,45 @@ func TestCompletionInputs(t *testing.T) {
 	p.send(modern(1000, "completion/complete", `{}`, good+`,`+arg))
 	if m := p.answer(1000); m.Error != nil || ran != 1 {
 		t.Errorf("a good one = %s", show(&m))
+	}
+}
+
+// What is no argument of a prompt is refused before its function runs, and what is no
+// message after it (PROM-26-012).
+func TestInputsAndOutputsOfPrompts(t *testing.T) {
+	ran := 0
+	var out []mcp.PromptMessage
+	s := &mcp.Server{Name: "s", Version: "1"}
+	mcp.AddPrompt(s, mcp.Prompt{Name: "p"}, func(context.Context, struct {
+		Kind string `json:"kind" enum:"a,b"`
+		Note string `json:"note,omitempty"`
+	}) ([]mcp.PromptMessage, error) {
+		ran++
+		return out, nil
+	})
+	p := rawClient(t, s)
+	id := int64(0)
+	get := func(args string) jsonrpc.Message {
+		id++
+		ran = 0
+		p.send(modern(id, "prompts/get", `{}`, `"name":"p","arguments":`+args))
+		return p.answer(id)
+	}
+	for _, args := range []string{`{}`, `null`, `7`, `[]`, `"a"`, `{"kind":"c"}`, `{"kind":7}`, `{"kind":null}`, `{"Kind":"a"}`, `{"kind":"a","note":7}`, `{"kind":"a","more":"x"}`} {
+		if m := get(args); m.Error == nil || m.Error.Code != mcp.CodeInvalidParams || ran != 0 {
+			t.Errorf("arguments %s = %s, and the function ran %d times", args, show(&m), ran)
+		}
+	}
+	for _, tt := range []struct {
+		out  mcp.PromptMessage
+		want bool
+	}{
+		{mcp.User("x"), true}, {mcp.PromptMessage{Role: "assistant", Content: mcp.Text("x")}, true},
+		{mcp.PromptMessage{Role: "system", Content: mcp.Text("x")}, false}, {mcp.PromptMessage{Content: mcp.Text("x")}, false}, {mcp.PromptMessage{Role: "user"}, false},
+	} {
+		out = []mcp.PromptMessage{tt.out}
+		if m := get(`{"kind":"a"}`); (m.Error == nil) != tt.want || m.Error != nil && m.Error.Code != mcp.CodeInternal || ran != 1 {
+			t.Errorf("the message %+v = %s", tt.out, show(&m))
+		}
 	}
 }

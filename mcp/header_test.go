@@ -3,7 +3,10 @@ package mcp_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -51,5 +54,32 @@ func TestHandleToolRefusesABadHeaderAnnotation(t *testing.T) {
 		func(context.Context, *mcp.ToolCall) (*mcp.ToolResult, error) { return nil, errors.New("unused") })
 	if err == nil {
 		t.Error("HandleTool took a header annotation on an array")
+	}
+}
+
+// A tool that must not be used over HTTP is left out, with a warning that names it and
+// says why (HTTP-26-046).
+func TestToolsLeftOutAreLogged(t *testing.T) {
+	h := httptest.NewServer(&mcp.Server{Name: "t", Version: "1", Handler: mcp.HandlerFunc(func(_ context.Context, r *mcp.Request) (mcp.Result, error) {
+		if r.Method == "tools/list" {
+			return mcp.RawResult(`{"tools":[{"name":"odd one","inputSchema":{"type":"object","properties":{"a":{"type":"array","x-mcp-header":"A"}}}},{"name":"good","inputSchema":{"type":"object"}}]}`), nil
+		}
+		return &mcp.ServerInfo{Capabilities: mcp.Capabilities{"tools": []byte(`{}`)}}, nil
+	})})
+	defer h.Close()
+	var log lockedBuffer
+	c := &mcp.Client{Name: "c", Version: "1", Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	s, err := c.Dial(t.Context(), h.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if got := fmt.Sprint(toolNames(t, s)); got != "[good]" {
+		t.Errorf("tools = %s, want [good]", got)
+	}
+	for _, want := range []string{"level=WARN", "odd one", "x-mcp-header"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log has no %q: %s", want, log.String())
+		}
 	}
 }

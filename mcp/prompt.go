@@ -127,6 +127,11 @@ func (s *Server) getPrompt(ctx context.Context, req *Request) (Result, error) {
 	if res == nil {
 		return nil, fmt.Errorf("prompt %q returned no result", name)
 	}
+	for i, m := range res.Messages {
+		if m.Role != "user" && m.Role != "assistant" || m.Content == nil {
+			return nil, fmt.Errorf("prompt %q returned messages[%d] without content or with the role %q; use user or assistant", name, i, m.Role)
+		}
+	}
 	return res, nil
 }
 

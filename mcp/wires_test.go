@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
@@ -477,4 +479,32 @@ func TestBrokenListener(t *testing.T) {
 		}
 		<-l.closed
 	})
+}
+
+// What travels on a socket is framed as on stdio: a message is a line (TRAN-26-005).
+func TestSocketsCarryLines(t *testing.T) {
+	for name, url := range serveWires(t, newWorkshop().Server) {
+		network, address, _ := strings.Cut(url, "://")
+		if name != "tcp" && name != "unix" {
+			continue
+		}
+		c, err := net.Dial(network, address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewReader(c)
+		for id := range int64(3) {
+			if _, err := io.WriteString(c, modern(id, "tools/call", `{}`, `"name":"echo","arguments":{"text":"two\nlines"}`)+"\n"); err != nil {
+				t.Fatal(err)
+			}
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m, err := jsonrpc.Decode([]byte(line), jsonrpc.Limits{}); err != nil || m.ID != jsonrpc.IntID(id) {
+				t.Errorf("%s: the line %q: %v", name, line, err)
+			}
+		}
+		c.Close()
+	}
 }

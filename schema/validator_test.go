@@ -120,7 +120,7 @@ func chain(n int, def func(i int) string) string {
 	return b.String()
 }
 
-// JSON-26-008, JSON-26-009: nothing is fetched, whatever the reference.
+// JSON-26-008, JSON-26-009, TOOL-26-033: nothing is fetched, whatever the reference.
 func TestCompileFetchesNothing(t *testing.T) {
 	hits := 0
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"flag"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcptest"
 	"github.com/patchbay-dev/patchbay/servers"
 )
 
@@ -22,6 +25,31 @@ func TestEveryServerIsMadeAndDescribed(t *testing.T) {
 		}
 		if servers.Summary(name) == "" || !strings.Contains(servers.Usage(name), servers.Summary(name)) {
 			t.Errorf("Summary(%q) = %q, Usage = %q", name, servers.Summary(name), servers.Usage(name))
+		}
+	}
+}
+
+// The names of tools are of the characters, and as long, as every client takes
+// (TOOL-26-013, -015, -016).
+func TestNamesOfTools(t *testing.T) {
+	name := regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+	for _, server := range servers.Names() {
+		srv, err := servers.New(server, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := mcptest.Connect(t, srv, &mcp.Client{Name: "c", Version: "1"}, mcp.V2026_07_28)
+		n := 0
+		for tool, err := range s.Tools(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n++; !name.MatchString(tool.Name) {
+				t.Errorf("%s has a tool %q", server, tool.Name)
+			}
+		}
+		if n == 0 {
+			t.Errorf("%s has no tools", server)
 		}
 	}
 }
