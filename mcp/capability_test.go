@@ -110,8 +110,8 @@ func TestListsAreTheSameForAll(t *testing.T) {
 // A client declares what its functions answer, in the words of each revision: with every
 // request of 2026-07-28 and in initialize before it. Elicitation (ELIC-26-007) is declared
 // with its modes, or as {} before those existed, which means forms (ELIC-26-008); sampling
-// (SAMP-26-007) with tools (SAMP-26-005); roots (ROOT-26-003) without listChanged, so
-// that there are no changes to announce (ROOT-25-001).
+// (SAMP-26-007) with tools (SAMP-26-005); roots (ROOT-26-003) with listChanged, as
+// RootsChanged announces changes (ROOT-25-001), but for 2026-07-28, which has no such word.
 func TestCapabilitiesOfAClient(t *testing.T) {
 	elicit := func(c *mcp.Client) {
 		c.OnElicit = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) { return nil, nil }
@@ -130,7 +130,7 @@ func TestCapabilitiesOfAClient(t *testing.T) {
 			mcp.V2024_11_05: `{}`, mcp.V2025_06_18: `{"elicitation":{}}`, mcp.V2025_11_25: `{"elicitation":{"form":{},"url":{}}}`}},
 		{"sampling", sample, map[mcp.Revision]string{
 			mcp.V2024_11_05: `{"sampling":{}}`, mcp.V2025_11_25: `{"sampling":{"tools":{}}}`}},
-		{"roots", roots, map[mcp.Revision]string{mcp.V2024_11_05: `{"roots":{}}`}},
+		{"roots", roots, map[mcp.Revision]string{mcp.V2024_11_05: `{"roots":{"listChanged":true}}`, mcp.V2026_07_28: `{"roots":{}}`}},
 	}
 	for _, tt := range tests {
 		want := ""

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os/exec"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,8 +38,14 @@ type Client struct {
 	OnSample func(ctx context.Context, r *SampleRequest) (*SampleResult, error)
 
 	// Roots answers requests for the client's roots: file: URIs without ".." in their
-	// paths, or the answer is an error. Nil: roots are not declared.
+	// paths, or the answer is an error. Nil: roots are not declared. What it returns may
+	// change; legacy servers learn that from [Client.RootsChanged].
 	Roots func(ctx context.Context) ([]Root, error)
+
+	// Extensions are declared to servers of every revision: settings, {} for none, by
+	// identifier, such as "io.modelcontextprotocol/ui". Tasks are declared anyway. What
+	// an extension asks of a client beyond that is up to the application.
+	Extensions map[string]json.RawMessage
 
 	// OnEvent is told, one event after the other, what a server sends outside of
 	// calls. It must not wait for the session it is given. Nil: nobody is.
@@ -65,8 +73,9 @@ type Client struct {
 
 	wires atomic.Int64 // opened so far, for their names
 
-	mu   sync.Mutex
-	eras map[string]bool // true: the server is legacy; by address or command; guarded by mu
+	mu       sync.Mutex
+	sessions map[*Session]struct{} // open ones; guarded by mu
+	eras     map[string]bool       // true: the server is legacy; by address or command; guarded by mu
 }
 
 // A Transport opens connections of a kind that this package does not know.
@@ -277,7 +286,6 @@ func (c *Client) newSession() *Session {
 	}
 	s.cache.most = s.limits.Cache
 	s.idle = orDefault(c.Limits.CallTimeout, time.Minute)
-	s.caps = c.capabilities()
 	return s
 }
 
@@ -297,7 +305,9 @@ func (c *Client) implementation() Implementation {
 // capabilities declares what the client's fields can answer, in the form of the
 // newest revision.
 func (c *Client) capabilities() json.RawMessage {
-	caps := Capabilities{"extensions": json.RawMessage(`{"` + revision.Tasks + `":{}}`)}
+	extensions := map[string]json.RawMessage{revision.Tasks: json.RawMessage(`{}`)}
+	maps.Copy(extensions, c.Extensions)
+	caps := Capabilities{"extensions": encode(extensions)}
 	if c.OnElicit != nil {
 		caps["elicitation"] = json.RawMessage(`{"form":{},"url":{}}`)
 	}
@@ -308,6 +318,44 @@ func (c *Client) capabilities() json.RawMessage {
 		caps["roots"] = json.RawMessage(`{}`)
 	}
 	return encode(caps)
+}
+
+// RootsChanged says that [Client.Roots] would now return something else. The open sessions
+// with legacy servers tell it their servers; modern servers ask anew with each call. Ctx
+// bounds the sending; what could not be told is logged.
+//
+// Specification: 2025-11-25, client/roots, Root List Changes.
+func (c *Client) RootsChanged(ctx context.Context) {
+	c.mu.Lock()
+	sessions := slices.Collect(maps.Keys(c.sessions))
+	c.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, s := range sessions {
+		if s.rev.Modern || s.client.Roots == nil { // ROOT-26-004: there is no such notification
+			continue
+		}
+		wg.Go(func() {
+			if err := s.wire.Notify(ctx, revision.NoteRootsChanged, nil); err != nil && !s.wireEnded() {
+				s.log.Warn("server not told that the roots changed", "server", clip(s.Server().Name), "err", err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// enter counts a session among the open ones; the function it returns ends that.
+func (c *Client) enter(s *Session) (leave func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sessions == nil {
+		c.sessions = map[*Session]struct{}{}
+	}
+	c.sessions[s] = struct{}{}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.sessions, s)
+	}
 }
 
 // remember keeps whether a server is legacy (VER-26-007).

@@ -118,12 +118,17 @@ func (s *Session) openHTTP(ctx context.Context, address string) error {
 	return nil
 }
 
-// eras returns the newest revision of each era that the client speaks.
+// eras settles what the client declares, and returns the newest revision of each era that
+// it speaks.
 func (s *Session) eras() (modern, legacy *revision.Table, err error) {
 	revs := tables(s.client.Revisions)
 	if len(revs) == 0 || (len(s.client.Revisions) > 0 && len(revs) != len(s.client.Revisions)) {
 		return nil, nil, fmt.Errorf("Client.Revisions %v: use some of %v", s.client.Revisions, Revisions())
 	}
+	if err := checkExtensions("Client.Extensions", s.client.Extensions, s.limits.Depth); err != nil {
+		return nil, nil, err
+	}
+	s.caps = s.client.capabilities()
 	return revision.Latest(revs, true), revision.Latest(revs, false), nil
 }
 
@@ -249,11 +254,15 @@ func (s *Session) initialize(ctx context.Context, t *revision.Table) error {
 // hello sends initialize and returns what the server says of itself and the revision
 // that it chose.
 func (s *Session) hello(ctx context.Context, t *revision.Table) (*ServerInfo, *revision.Table, error) {
+	caps := t.ClientCapabilities(s.caps)
+	if s.client.Roots != nil {
+		caps = jsonx.With(nil, caps, "roots", []byte(`{"listChanged":true}`)) // RootsChanged tells
+	}
 	params := encode(struct {
 		Version      string          `json:"protocolVersion"`
 		Capabilities json.RawMessage `json:"capabilities"`
 		Info         json.RawMessage `json:"clientInfo"`
-	}{t.Name, t.ClientCapabilities(s.caps), t.Implementation(encode(s.client.implementation()))})
+	}{t.Name, caps, t.Implementation(encode(s.client.implementation()))})
 	raw, err := s.wire.Call(ctx, &engine.Outgoing{Method: revision.MethodInitialize, Params: params})
 	if err != nil {
 		return nil, nil, err

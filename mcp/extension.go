@@ -39,15 +39,15 @@ func (s *Server) extension(method string) HandlerFunc {
 	return f
 }
 
-// checkExtensions tells what is wrong with Server.Extensions (VER-26-004).
-func (s *Server) checkExtensions() error {
-	for _, id := range slices.Sorted(maps.Keys(s.Extensions)) {
+// checkExtensions tells what is wrong with the extensions of a field (VER-26-004).
+func checkExtensions(field string, extensions map[string]json.RawMessage, depth int) error {
+	for _, id := range slices.Sorted(maps.Keys(extensions)) {
 		if !extensionID(id) {
-			return fmt.Errorf("mcp: Server.Extensions: %q is no extension identifier: use prefix/name, such as com.example/audit", clip(id))
+			return fmt.Errorf("mcp: %s: %q is no extension identifier: use prefix/name, such as com.example/audit", field, clip(id))
 		}
-		settings := s.Extensions[id]
-		if err := jsonx.Valid(settings, s.limits.Depth); err != nil || jsonx.KindOf(settings) != '{' {
-			return fmt.Errorf("mcp: Server.Extensions %q: the settings must be a JSON object, {} for none", clip(id))
+		settings := extensions[id]
+		if err := jsonx.Valid(settings, depth); err != nil || jsonx.KindOf(settings) != '{' {
+			return fmt.Errorf("mcp: %s %q: the settings must be a JSON object, {} for none", field, clip(id))
 		}
 	}
 	return nil

@@ -138,6 +138,16 @@ func (f filter) and(acknowledged json.RawMessage) filter {
 	return filter{f.Tools && a.Tools, f.Prompts && a.Prompts, f.Resources && a.Resources, both(f.URIs, a.URIs), both(f.Tasks, a.Tasks)}
 }
 
+// without returns what another filter leaves out.
+func (f filter) without(honoured filter) filter {
+	return filter{Tools: f.Tools && !honoured.Tools, Prompts: f.Prompts && !honoured.Prompts, Resources: f.Resources && !honoured.Resources,
+		URIs: slices.DeleteFunc(slices.Clone(f.URIs), func(u string) bool { return slices.Contains(honoured.URIs, u) })}
+}
+
+func (f filter) empty() bool {
+	return !f.Tools && !f.Prompts && !f.Resources && len(f.URIs) == 0
+}
+
 // offered returns what a legacy server with these capabilities can honour of a filter.
 func (f filter) offered(c Capabilities) filter {
 	f.Tools = f.Tools && c.Has("tools", "listChanged")

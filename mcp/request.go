@@ -89,9 +89,12 @@ func (o *callOptions) note(s *Session, method string, params json.RawMessage) {
 			Total   float64 `json:"total"`
 			Message string  `json:"message"`
 		}
-		if jsonx.Unmarshal(params, &w) == nil {
-			o.progress(ProgressEvent{w.Done, w.Total, w.Message})
+		if jsonx.Unmarshal(params, &w) != nil || o.told && w.Done <= o.done { // PROG-26-003
+			s.log.Debug("progress that does not grow ignored", "params", clip(string(params)))
+			return
 		}
+		o.told, o.done = true, w.Done
+		o.progress(ProgressEvent{w.Done, w.Total, w.Message})
 	case method == revision.NoteMessage && o.log != nil:
 		if e := newEvent(method, params); e.Log != nil {
 			o.log(*e.Log)
@@ -176,6 +179,68 @@ type outgoingCall struct {
 
 	noteMu sync.Mutex // orders what arrives on several streams
 	over   bool       // nothing more is told; guarded by noteMu
+
+	late late // what came outside of the request's own stream
+}
+
+// late holds notifications that somebody else than the goroutine of the call has read,
+// and who must go on reading. It owns a goroutine while there are some, which ends
+// before the call does.
+type late struct {
+	mu      sync.Mutex
+	notes   []lateNote // guarded by mu
+	telling bool       // the goroutine runs; guarded by mu
+	closed  bool       // guarded by mu
+	wg      sync.WaitGroup
+}
+
+type lateNote struct {
+	method string
+	params json.RawMessage
+}
+
+// maxLate bounds the notifications that wait to be told.
+const maxLate = 4096
+
+// notifyLate passes on a notification of the call without waiting for that.
+func (x *outgoingCall) notifyLate(method string, params json.RawMessage) {
+	l := &x.late
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	if len(l.notes) >= maxLate {
+		x.s.log.Warn("notifications dropped", "method", method)
+		return
+	}
+	l.notes = append(l.notes, lateNote{method, params})
+	if l.telling {
+		return
+	}
+	l.telling = true
+	l.wg.Go(func() {
+		for {
+			l.mu.Lock()
+			if len(l.notes) == 0 {
+				l.telling = false
+				l.mu.Unlock()
+				return
+			}
+			n := l.notes[0]
+			l.notes = l.notes[1:]
+			l.mu.Unlock()
+			x.notify(n.method, n.params)
+		}
+	})
+}
+
+// close waits until everything is told, and takes no more.
+func (l *late) close() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.wg.Wait()
 }
 
 // notify passes on a notification of the call.
@@ -206,6 +271,7 @@ func (x *outgoingCall) run(ctx context.Context) (json.RawMessage, error) {
 			x.s.mu.Lock()
 			delete(x.s.tokens, string(x.token))
 			x.s.mu.Unlock()
+			x.late.close()
 			x.noteMu.Lock()
 			x.over = true
 			x.noteMu.Unlock()

@@ -234,7 +234,7 @@ func (s *Server) init() error {
 		if logger == nil {
 			logger = slog.New(slog.DiscardHandler)
 		}
-		if s.engErr = s.checkExtensions(); s.engErr != nil {
+		if s.engErr = checkExtensions("Server.Extensions", s.Extensions, s.limits.Depth); s.engErr != nil {
 			return
 		}
 		s.chain = HandlerFunc(s.dispatch)

@@ -80,7 +80,9 @@ func (s *Session) begin() {
 	if s.tap != nil {
 		s.tap(trace.Frame{Kind: trace.KindSession, Dir: trace.Out, Note: s.rev.Name + " with " + s.Server().Name + " " + s.Server().Version + ": " + s.how})
 	}
+	leave := s.client.enter(s)
 	s.wg.Go(func() {
+		defer leave()
 		for {
 			select {
 			case e := <-s.events:
@@ -157,6 +159,9 @@ type callOptions struct {
 	idle     time.Duration
 	fresh    bool
 	meta     Meta
+
+	told bool    // some progress; guarded by noteMu of the call
+	done float64 // the last progress; guarded by noteMu of the call
 }
 
 // ProgressEvent tells how far a call is. Total is 0 if the server does not know.
@@ -166,7 +171,8 @@ type ProgressEvent struct {
 }
 
 // OnProgress has f called, in order and before the call returns, with the
-// progress of the call.
+// progress of the call, as far as it grows (what does not is left out). It may use the
+// session.
 func OnProgress(f func(ProgressEvent)) CallOption {
 	return func(o *callOptions) { o.progress = f }
 }
@@ -369,8 +375,10 @@ func namedParams(name string, args any) (json.RawMessage, error) {
 
 // Watch yields what the server announces: changes of its lists and of the
 // resources named by uris. The first event, notifications/subscriptions/acknowledged,
-// tells that nothing is missed from then on; its Params name what the server honours. It ends with ctx, without an error, or with
-// the error that ended it; a subscription that a server ends is such an error.
+// tells that nothing is missed from then on; its Params name what the server honours of
+// that. What it leaves out, though it offers it or was given by uris, is logged. The
+// iteration ends with ctx, without an error, or with the error that ended it; a subscription
+// that a server ends is such an error.
 //
 // Specification: 2026-07-28, basic/patterns/subscriptions; before it, resources/subscribe.
 func (s *Session) Watch(ctx context.Context, uris ...string) iter.Seq2[Event, error] {
@@ -390,10 +398,16 @@ func (s *Session) Watch(ctx context.Context, uris ...string) iter.Seq2[Event, er
 					return context.Cause(ctx)
 				}
 			}
+			asked := filter{Tools: true, Prompts: true, Resources: true, URIs: uris}
 			ack := func(honoured filter) error {
+				can := asked.offered(s.Server().Capabilities)
+				can.URIs = asked.URIs
+				if left := can.without(honoured); !left.empty() {
+					s.log.Warn("subscription not honoured in full", "server", clip(s.Server().Name), "left_out", string(encode(left)))
+				}
 				return emit(revision.NoteAcknowledged, encode(map[string]filter{"notifications": honoured}))
 			}
-			ended <- s.listen(ctx, filter{Tools: true, Prompts: true, Resources: true, URIs: uris}, ack, emit)
+			ended <- s.listen(ctx, asked, ack, emit)
 		})
 		for {
 			select {
@@ -440,6 +454,7 @@ func (s *Session) listen(ctx context.Context, f filter, ack func(filter) error, 
 	if s.rev.Modern {
 		return s.listenModern(ctx, f, ack, emit)
 	}
+	f = f.offered(s.Server().Capabilities)
 	err := s.hub.listen(ctx, s.wire.Done(), f, func() error {
 		for _, uri := range f.URIs {
 			if err := s.subscribe(ctx, uri); err != nil {
@@ -526,9 +541,13 @@ func (i *inbox) Note(method string, params json.RawMessage) {
 		x := s.tokens[string(token)]
 		s.mu.Unlock()
 		if x != nil {
-			x.notify(method, params)
-			return
+			x.notifyLate(method, params)
+		} else { // it has its answer, or never was (PROG-26-005)
+			s.log.Debug("progress of no call ignored", "token", clip(string(token)))
 		}
+		return
+	case revision.NoteCancelled:
+		return // of a question that is answered, or never was (CANC-26-017)
 	}
 	if s.client.OnEvent == nil {
 		return
