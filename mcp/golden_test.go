@@ -13,12 +13,17 @@ import (
 func TestGolden(t *testing.T) {
 	for _, rev := range mcp.Revisions() {
 		t.Run(string(rev), func(t *testing.T) {
-			s := &mcp.Server{Name: "calc", Title: "Calculator", Version: "1.0.0", Instructions: "Add."}
-			mcp.AddTool(s, mcp.Tool{Name: "add", Title: "Addition", Description: "Add two numbers"}, add)
-			mcp.AddTool(s, mcp.Tool{Name: "book"}, book)
-			mcp.AddResource(s, mcp.Resource{URI: "calc:pi", Name: "pi"}, func(context.Context) (float64, error) { return 3.14, nil })
-			c := user()
-			mcptest.Golden(t, "testdata/session-"+string(rev)+".txt", s, c, rev, func(s *mcp.Session) {
+			calc := func() *mcp.Server {
+				s := &mcp.Server{Name: "calc", Title: "Calculator", Version: "1.0.0", Instructions: "Add."}
+				mcp.AddTool(s, mcp.Tool{Name: "add", Title: "Addition", Description: "Add two numbers"}, add)
+				mcp.AddTool(s, mcp.Tool{Name: "book"}, book)
+				mcp.AddResource(s, mcp.Resource{URI: "calc:pi", Name: "pi"}, func(context.Context) (float64, error) { return 3.14, nil })
+				return s
+			}
+			c, file := user(), "testdata/session-"+string(rev)+".txt"
+			mcptest.Replay(t, file, calc())
+			mcptest.Replay(t, file, mcptest.Mock(t, file))
+			mcptest.Golden(t, file, calc(), c, rev, func(s *mcp.Session) {
 				ctx := t.Context()
 				for _, err := range s.Tools(ctx) {
 					if err != nil {

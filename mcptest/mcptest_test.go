@@ -286,6 +286,43 @@ func TestGoldenTrace(t *testing.T) {
 	}
 }
 
+// A recording of the wire, as it is, is a golden test: of the server that was recorded,
+// of a client against what was recorded, and of another server, which fails.
+func TestRecordingIsAGoldenTest(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "t.jsonl")
+	out, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := trace.NewWriter(out, nil)
+	c := client()
+	c.OnFrame = w.Record
+	s := mcptest.Connect(t, greeter(), c, mcp.V2026_07_28)
+	if _, err := s.CallTool(t.Context(), "greet", name{"Ada"}); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if err := errors.Join(w.Close(), out.Close()); err != nil {
+		t.Fatal(err)
+	}
+	mcptest.Replay(t, file, greeter())
+	for _, rev := range mcp.Revisions() {
+		res, err := mcptest.Connect(t, mcptest.Mock(t, file), client(), rev).CallTool(t.Context(), "greet", name{"Ada"})
+		if err != nil || res.Text() != "hello, Ada" {
+			t.Errorf("%s: the mock answers %v, %v", rev, res, err)
+		}
+	}
+	rude := &mcp.Server{Name: "rude", Version: "1"}
+	mcp.AddTool(rude, mcp.Tool{Name: "greet"}, func(context.Context, name) (string, error) { return "go away", nil })
+	errs := fake(t, func(t testing.TB) { mcptest.Replay(t, file, rude) })
+	if len(errs) != 1 || !strings.Contains(errs[0], `tools/call greet: result.content[0].text`) || !strings.Contains(errs[0], `want "hello, Ada"`) {
+		t.Errorf("another server: failures %q", errs)
+	}
+	if errs := fake(t, func(t testing.TB) { mcptest.Replay(t, file, rude, "text") }); len(errs) != 0 {
+		t.Errorf("with text ignored: failures %q", errs)
+	}
+}
+
 func TestFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := jsonrpc.Pipe()

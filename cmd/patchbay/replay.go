@@ -96,6 +96,7 @@ func (a *app) openLike(like *mcp.Client, rev mcp.Revision) (*peer, error) {
 		if like.Name != "" {
 			c.Name, c.Title, c.Version = like.Name, like.Title, like.Version
 		}
+		c.Limits.Cache = like.Limits.Cache
 		c.OnElicit, c.OnSample, c.Roots, c.LogLevel, c.OnEvent = like.OnElicit, like.OnSample, like.Roots, like.LogLevel, nil
 	}
 	if a.Revision != "" || rev == "" {

@@ -23,7 +23,6 @@ type joiner struct {
 	waiting  []*Exchange       // that were answered by input_required
 	states   map[*Exchange]json.RawMessage
 	spoken   map[string]string // revision by connection
-	events   map[string]bool   // ids of events that were seen, with their connection
 	answered int
 }
 
@@ -38,13 +37,12 @@ type opened struct {
 	method   string
 	token    string // progress token as raw JSON
 	exchange int    // of HTTP
-	order    int
 }
 
 func newJoiner() *joiner {
 	return &joiner{
 		rec: &Recording{}, open: map[key]*opened{}, asked: map[key]*Question{}, states: map[*Exchange]json.RawMessage{},
-		spoken: map[string]string{}, events: map[string]bool{},
+		spoken: map[string]string{},
 	}
 }
 
@@ -55,13 +53,6 @@ func (j *joiner) add(f numbered, client trace.Dir) {
 	}
 	if !f.Message() || f.Cut > 0 {
 		return
-	}
-	if f.Event != "" { // what comes again after a resumption was seen
-		at := f.Conn + " " + f.Event
-		if j.events[at] {
-			return
-		}
-		j.events[at] = true
 	}
 	fromClient := f.Dir == client
 	raw := bytes.Clone(f.Msg)
@@ -132,7 +123,7 @@ func (j *joiner) revisionOf(f numbered, msg *jsonrpc.Message) string {
 }
 
 func (j *joiner) request(f numbered, at key, msg *jsonrpc.Message) {
-	o := &opened{method: msg.Method, order: f.n}
+	o := &opened{method: msg.Method}
 	if f.HTTP != nil {
 		o.exchange = f.HTTP.Exchange
 	}
@@ -242,7 +233,7 @@ func (j *joiner) continued(msg *jsonrpc.Message, params json.RawMessage) *Exchan
 // owner finds the request that a message of the server belongs to: by its progress
 // token, by the HTTP exchange that carries it, or as the only one there is.
 func (j *joiner) owner(f numbered, token json.RawMessage) *opened {
-	var only, last *opened
+	var only *opened
 	many := false
 	for at, o := range j.open {
 		if at.conn != f.Conn || o.ex == nil {
@@ -254,16 +245,13 @@ func (j *joiner) owner(f numbered, token json.RawMessage) *opened {
 		if f.HTTP != nil && o.exchange != 0 && o.exchange == f.HTTP.Exchange {
 			return o
 		}
-		many = only != nil
+		many = many || only != nil
 		only = o
-		if last == nil || o.order > last.order {
-			last = o
-		}
 	}
 	if token != nil || many {
 		return nil
 	}
-	return last
+	return only
 }
 
 func (j *joiner) question(f numbered, at key, msg *jsonrpc.Message) {

@@ -240,7 +240,7 @@ func (p *player) opening(ignore []string) *Outcome {
 
 // client makes a client like the recorded one.
 func (p *player) client() *mcp.Client {
-	c := &mcp.Client{OnFrame: p.frame}
+	c := &mcp.Client{OnFrame: p.frame, Limits: mcp.Limits{Cache: -1}} // a repeated request is one on the wire
 	var info struct{ Name, Title, Version string }
 	if p.rec.Client != nil && json.Unmarshal(p.rec.Client, &info) == nil {
 		c.Name, c.Title, c.Version = info.Name, info.Title, info.Version
