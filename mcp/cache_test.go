@@ -48,7 +48,7 @@ func tools(n int, rest string) mcp.RawResult {
 	return mcp.RawResult(fmt.Sprintf(`{"tools":[{"name":"n%d","inputSchema":{"type":"object"}}]%s}`, n, rest))
 }
 
-// CACHE-26-005 to -008, -010, -011: a list is good for ttlMs after it came, and not at
+// CACHE-26-005 to -008, -010 to -012: a list is good for ttlMs after it came, and not at
 // all if that is missing, zero, negative or nonsense; it is fetched again when somebody
 // asks for it after that, and not before.
 func TestCacheTimes(t *testing.T) {

@@ -3,6 +3,7 @@ package mcp
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -117,6 +118,17 @@ func (c *ResourceContents) UnmarshalJSON(data []byte) error {
 type ReadResult struct {
 	Contents []ResourceContents `json:"contents"`
 	Meta     Meta               `json:"_meta,omitempty"`
+
+	// Cache says how long the contents may be kept. A client finds here what the server
+	// said, less the time that it kept them itself.
+	Cache CacheHint `json:"-"`
+}
+
+// CacheHint says how long, and for whom, a result is good (2026-07-28,
+// server/utilities/caching). Other revisions have no word for it.
+type CacheHint struct {
+	TTL    time.Duration // zero or less: it is not to be kept
+	Public bool          // it is the same for every caller, and may be kept for all of them
 }
 
 // PromptResult is a filled-in prompt.
@@ -266,7 +278,11 @@ func encodeResult(r Result) engine.Result {
 		b, uses := r.appendJSON(nil)
 		return engine.Result{JSON: b, Uses: uses, Meta: r.Meta != nil}
 	case *ReadResult:
-		return engine.Result{JSON: encode(r), Uses: revision.Unknown}
+		raw := encode(r)
+		if r.Cache != (CacheHint{}) {
+			raw = engine.Hint(r.Cache).AppendTo(raw)
+		}
+		return engine.Result{JSON: raw, Uses: revision.Unknown}
 	case *CompleteResult:
 		var w completeWire
 		w.Completion.Values, w.Completion.Total, w.Completion.HasMore = r.Values, r.Total, r.HasMore

@@ -63,6 +63,11 @@ type Server struct {
 	OnStart    func(ctx context.Context) error
 	OnShutdown func(ctx context.Context) error
 
+	// Cache says how long clients of 2026-07-28 may keep the lists of this server and what
+	// it says of itself, unless a result says it by itself ([ReadResult.Cache]). Set Public
+	// only if all callers see the same; with Visible they do not, and it has no effect.
+	Cache CacheHint
+
 	// OnPanic is told of a panic in a handler. Nil: it is logged.
 	OnPanic func(ctx context.Context, v any, stack []byte)
 
@@ -263,6 +268,7 @@ func (s *Server) init() error {
 			Revisions: revs,
 			Info:      encode(s.implementation()),
 			Sealer:    sealer,
+			Lists:     engine.Hint{TTL: s.Cache.TTL, Public: s.Cache.Public && s.Visible == nil},
 			Limits:    engine.Limits{Rounds: s.limits.Rounds, CallTimeout: s.limits.CallTimeout},
 			Logger:    logger,
 			OnPanic:   s.OnPanic,

@@ -276,6 +276,7 @@ func (s *Session) Read(ctx context.Context, uri string, opts ...CallOption) (*Re
 	if err := jsonx.Unmarshal(raw, &res); err != nil {
 		return nil, fmt.Errorf("read %q: the result: %w", uri, err)
 	}
+	res.Cache.TTL, res.Cache.Public = freshness(raw)
 	return &res, nil
 }
 

@@ -33,18 +33,21 @@ type Engine struct {
 	Revisions []*revision.Table // served, oldest first
 	Info      json.RawMessage   // the server's Implementation
 	Sealer    *Sealer
+	Lists     Hint // of results of the lists and of server/discover that have none
 	Limits    Limits
 	Logger    *slog.Logger
 
 	// OnPanic is told of a panic in a handler; nil: it is logged.
 	OnPanic func(ctx context.Context, v any, stack []byte)
 
+	lists    []byte // `,"ttlMs":…,"cacheScope":…` for results of the lists that have none
 	tail     []byte // `,"_meta":{serverInfo}` for results without a _meta
 	versions []byte // names of the revisions served, as a JSON array
 }
 
 // Init prepares the engine; it is called once, after the fields are set.
 func (e *Engine) Init() {
+	e.lists = e.Lists.append(nil)
 	e.tail = append([]byte(`,"_meta":{"`+MetaServerInfo+`":`), e.Info...)
 	e.tail = append(e.tail, '}')
 	e.versions = []byte{'['}

@@ -3,7 +3,10 @@ package engine
 import (
 	"bytes"
 	"encoding/json"
+	"math"
+	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
@@ -80,6 +83,61 @@ func (e *Engine) convert(t *revision.Table, method string, raw json.RawMessage, 
 	return e.envelope(method, "complete", raw, uses == revision.Unknown, meta)
 }
 
+// A Hint says how long, and for whom, a result is good (2026-07-28,
+// server/utilities/caching). The zero value: not at all.
+type Hint struct {
+	TTL    time.Duration
+	Public bool
+}
+
+// none are the members of the zero Hint.
+var none = Hint{}.append(nil)
+
+// append appends the members of a hint, each after a comma. A negative time is none
+// (CACHE-26-009).
+func (h Hint) append(dst []byte) []byte {
+	dst = append(dst, `,"ttlMs":`...)
+	dst = strconv.AppendInt(dst, max(h.TTL.Milliseconds(), 0), 10)
+	if h.Public {
+		return append(dst, `,"cacheScope":"public"`...)
+	}
+	return append(dst, `,"cacheScope":"private"`...)
+}
+
+// AppendTo returns an object with the members of the hint.
+func (h Hint) AppendTo(obj json.RawMessage) json.RawMessage {
+	out := append([]byte(nil), obj[:len(obj)-1]...)
+	if members := h.append(nil); len(out) > 1 {
+		out = append(out, members...)
+	} else {
+		out = append(out, members[1:]...)
+	}
+	return append(out, '}')
+}
+
+// soundHints leaves in a result of a handler both hints, or none: those that it has if they
+// are as the specification wants them, else what is safe.
+func soundHints(raw json.RawMessage) json.RawMessage {
+	ttl, timed := jsonx.Lookup(raw, "ttlMs")
+	scope, scoped := jsonx.Lookup(raw, "cacheScope")
+	if !timed && !scoped {
+		return raw
+	}
+	ms, err := strconv.ParseFloat(string(ttl), 64)
+	sound := err == nil && ms >= 0 && ms == math.Trunc(ms)
+	public := string(scope) == `"public"`
+	if sound && (public || string(scope) == `"private"`) {
+		return raw
+	}
+	if !sound {
+		raw = jsonx.With(nil, raw, "ttlMs", []byte("0"))
+	}
+	if !public {
+		raw = jsonx.With(nil, raw, "cacheScope", []byte(`"private"`))
+	}
+	return raw
+}
+
 // envelope adds what every result of 2026-07-28 has: resultType, the server's
 // identity, and on cacheable results how long and for whom they are good.
 func (e *Engine) envelope(method, kind string, raw json.RawMessage, foreign, meta bool) json.RawMessage {
@@ -90,17 +148,22 @@ func (e *Engine) envelope(method, kind string, raw json.RawMessage, foreign, met
 	}
 	// A foreign object may have white space around it and in it.
 	raw = bytes.TrimSpace(raw)
+	if foreign && revision.V20260728.Cacheable(method) {
+		raw = soundHints(raw)
+	}
 	if rest := bytes.TrimLeft(raw[1:], " \t\r\n"); rest[0] != '}' {
 		out = append(out, ',')
 	}
 	out = append(out, raw[1:len(raw)-1]...)
 	if revision.V20260728.Cacheable(method) {
-		if _, ok := jsonx.Lookup(raw, "ttlMs"); !foreign || !ok {
-			out = append(out, `,"ttlMs":0`...)
+		hint := e.lists
+		if method == revision.MethodRead {
+			hint = none
 		}
-		if _, ok := jsonx.Lookup(raw, "cacheScope"); !foreign || !ok {
-			out = append(out, `,"cacheScope":"private"`...)
+		if _, ok := jsonx.Lookup(raw, "ttlMs"); foreign && ok {
+			hint = nil
 		}
+		out = append(out, hint...)
 	}
 	if !meta {
 		out = append(out, e.tail...)
