@@ -147,6 +147,34 @@ func TestNegotiation(t *testing.T) {
 	}
 }
 
+// A session declares what it renders when it opens, or in each request; the answer is
+// the same on every wire. Before 2025-06-18 tools have no _meta to name a view in.
+func TestNegotiationOfSessions(t *testing.T) {
+	client := func() *mcp.Client {
+		return &mcp.Client{Name: "c", Extensions: map[string]json.RawMessage{apps.Extension: apps.Settings()}}
+	}
+	mcptest.Every(t, weather, client, func(t *testing.T, s *mcp.Session) {
+		links := map[string]apps.Link{}
+		for tool, err := range s.Tools(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if links[tool.Name], err = apps.LinkOf(tool); err != nil {
+				t.Error(err)
+			}
+		}
+		want := map[string]apps.Link{"forecast": {}, "warn": {}, "ping_station": {}}
+		if s.Revision() >= mcp.V2025_06_18 {
+			want["forecast"] = apps.Link{ResourceURI: forecastURI}
+			want["refresh"] = apps.Link{ResourceURI: forecastURI, Visibility: []apps.Audience{apps.App}}
+			want["warn"] = apps.Link{Visibility: []apps.Audience{apps.Model}}
+		}
+		if diff := cmp.Diff(want, links); diff != "" {
+			t.Errorf("links (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // On every revision and wire a client that renders nothing gets a text for the tool with a
 // view (XAPP-26-033), and can read the view, which is exactly of the type of the extension and
 // has text (XAPP-26-003). The declaration reaches it too.

@@ -14,7 +14,9 @@
 // wire and [LeakCheck] finds goroutines that were left behind.
 //
 // Every frame of a session that this package opens is held against the schema of
-// its revision; an invalid one, of either side, fails the test.
+// its revision; an invalid one, of either side, fails the test. Of the official
+// extensions, and of methods that carry a vendor's domain such as "com.example/audit", the
+// envelope is checked.
 //
 // The package registers the test flags -update and -mcptest.seed, so a test
 // binary that uses it cannot define flags of these names.

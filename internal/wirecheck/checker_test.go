@@ -92,6 +92,10 @@ var legacy = []exchange{
 	{"extension", `> {RPC,"id":1,"method":"x/ext","params":{"a":1}}
 		< {RPC,"id":1,"result":{"b":2}}
 		< {RPC,"method":"notifications/x"}`, ""},
+	{"method of a vendor", `> {RPC,"id":1,"method":"com.example/audit"}
+		< {RPC,"id":1,"result":{"b":2}}
+		< {RPC,"method":"notifications/com.example/audited"}`, ""},
+	{"no vendor", `> {RPC,"id":1,"method":"example/audit"}`, `client has no request "example/audit"`},
 	{"resultType", `> {RPC,"id":1,"method":"tools/call","params":{"name":"a"}}
 		< {RPC,"id":1,"result":{"resultType":"complete","content":[]}}`, `/result/resultType|2026-07-28`},
 	{"ttlMs", `> {RPC,"id":1,"method":"tools/list"}
