@@ -68,6 +68,11 @@ func (a *app) readRecording(file, conns string) (*replay.Recording, error) {
 			return nil, usagef("%w", err)
 		}
 		defer f.Close()
+		if old, err := f.Stat(); err == nil {
+			if now, err := os.Stat(a.Trace); err == nil && os.SameFile(old, now) {
+				return nil, usagef("--trace %s would overwrite the recording that is read", a.Trace)
+			}
+		}
 		in = f
 	}
 	rec, err := replay.Read(in, conns)

@@ -37,7 +37,7 @@ func (c *traceCmd) Run(a *app) error {
 		defer f.Close()
 		in = f
 	}
-	v := &traceView{a: a, c: c, methods: map[string]string{}}
+	v := &traceView{a: a, c: c, wide: len("session-01234567"), methods: map[string]string{}}
 	bad := 0
 	for f, err := range trace.Read(in) {
 		var line *trace.LineError
@@ -66,6 +66,7 @@ type traceView struct {
 	c       *traceCmd
 	start   time.Time
 	frames  int
+	wide    int               // columns of the names of connections
 	methods map[string]string // of requests, by connection, direction and id
 }
 
@@ -97,12 +98,14 @@ func (v *traceView) frame(f *trace.Frame) {
 	if f.Lost > 0 {
 		a.print(fmt.Sprintf("         %d frames are missing here", f.Lost))
 	}
-	head := fmt.Sprintf("%s%-12s %s ", at, visible(oneLine(f.Conn)), arrow)
+	conn := oneLine(f.Conn)
+	v.wide = min(max(v.wide, columns(conn)), 40)
+	head := at + conn + strings.Repeat(" ", max(0, v.wide-columns(conn))) + " " + arrow + " "
 	room := 0
 	if a.tty.width > 0 {
 		room = max(20, a.tty.width-columns(head))
 	}
-	a.print(a.paint(head, "2") + cut(visible(oneLine(about)), room))
+	a.print(a.paint(head, "2") + cut(oneLine(about), room))
 	if v.c.Full {
 		v.full(f)
 	}

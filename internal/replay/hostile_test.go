@@ -57,6 +57,9 @@ func TestHostileRecordings(t *testing.T) {
 		{"answered twice", good + lines[6], all, 0},
 		{"no message", lines[2] + `{"dir":"in","conn":"c","msg":{"id":2}}` + "\n" + `{"dir":"in","conn":"c","msg":"hello"}`, "tools/call a false\n", 2},
 		{"cut and lost", lines[2] + `{"dir":"in","conn":"c","lost":3,"cut":9,"raw":"{\"jsonrpc"}`, "tools/call a false\n", 2},
+		{"refused without an id", `{"dir":"out","conn":"c","http":{"exchange":4,"method":"POST"},"msg":{"jsonrpc":"2.0","id":1,"method":"x"}}
+{"dir":"out","conn":"c","http":{"exchange":5,"method":"POST"},"msg":{"jsonrpc":"2.0","id":2,"method":"y"}}
+{"dir":"in","conn":"c","http":{"exchange":4,"status":400},"msg":{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}}`, "x true\ny false\n", 0},
 		{"empty", "", "no request of a client is recorded in 0 frames", 0},
 		{"server alone", lines[1] + lines[6], "no request of a client is recorded in 2 frames", 0},
 		{"params of other kinds", `{"dir":"out","msg":{"jsonrpc":"2.0","id":1,"method":"x","params":[1]}}

@@ -97,11 +97,27 @@ func (j *joiner) message(f numbered, fromClient bool, msg *jsonrpc.Message) {
 			q.Answer, q.Error = msg.Result, msg.Error
 		}
 	case kind == jsonrpc.KindResponse:
+		if msg.ID.IsZero() {
+			at = j.refused(f)
+		}
 		if o := j.open[at]; o != nil {
 			delete(j.open, at)
 			j.response(f, o, msg)
 		}
 	}
+}
+
+// refused finds the request that an error without an id is about: that of the same
+// exchange of HTTP.
+func (j *joiner) refused(f numbered) key {
+	if f.HTTP != nil && f.HTTP.Exchange != 0 {
+		for at, o := range j.open {
+			if at.conn == f.Conn && o.exchange == f.HTTP.Exchange {
+				return at
+			}
+		}
+	}
+	return key{}
 }
 
 // revisionOf finds the revision of a message.
