@@ -35,8 +35,7 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 		return s.forwardListen(ctx, call, req)
 	}
 	if revision.OfTasks(req.Method) && !s.rev.Modern {
-		// Its tasks are this session's, whoever called; nobody in front has any.
-		return nil, Errorf(CodeMethodNotFound, "no method %q: this server has no tasks for callers of others", req.Method)
+		return s.forwardTask(ctx, call, req)
 	}
 	x := &outgoingCall{
 		s: s, method: req.Method, caps: json.RawMessage(`{}`), cache: cachePublic,
@@ -79,6 +78,17 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	case !revision.Asks(req.Method):
 		raw, err = x.run(ctx)
 	default:
+		lends, refused := s.lends(ctx, call, req.Method, x.params)
+		if refused != nil {
+			return nil, refused
+		}
+		if lends {
+			res, err := s.lend(ctx, call, x)
+			if err != nil {
+				return nil, s.forwardError(call, req.Method, publicError(err))
+			}
+			return res, nil
+		}
 		raw, err = s.hold(ctx, call, x)
 	}
 	switch {
@@ -90,14 +100,14 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 		return nil, s.forwardError(call, req.Method, publicError(err))
 	case handle != nil:
 		return handle, nil
-	case req.Method == revision.MethodTools && s.rev.CoreTasks:
-		raw = revision.WithoutExecution(raw) // its tasks are not offered to callers in front
+	case req.Method == revision.MethodTools && s.rev.CoreTasks && !s.coreTasks():
+		raw = revision.WithoutExecution(raw) // the server has no tasks, whatever its tools say
 	}
 	return RawResult(raw), nil
 }
 
-// forwardInfo is what the server said of itself, without the tasks of 2025-11-25: its
-// calls are waited for.
+// forwardInfo is what the server said of itself, with the tasks of 2025-11-25 in the
+// inner form.
 func (s *Session) forwardInfo() *ServerInfo {
 	said := s.Server()
 	if !said.Capabilities.Has("tasks") {
@@ -106,6 +116,9 @@ func (s *Session) forwardInfo() *ServerInfo {
 	info := *said
 	info.Capabilities = maps.Clone(info.Capabilities)
 	delete(info.Capabilities, "tasks")
+	if s.coreTasks() {
+		info.Capabilities["extensions"] = jsonx.With(nil, info.Capabilities["extensions"], revision.Tasks, []byte(`{}`))
+	}
 	return &info
 }
 

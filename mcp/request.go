@@ -327,10 +327,20 @@ func (x *outgoingCall) plain(ctx context.Context, params json.RawMessage) (json.
 			if err != nil {
 				return nil, err
 			}
-			return answers[0], nil
+			return tied(answers[0], params), nil
 		},
 	}
 	return object(x.s.wire.Call(ctx, out))
+}
+
+// tied ties the answer to a question of a task to it, as the question is (TASK-25-034).
+func tied(answer, params json.RawMessage) json.RawMessage {
+	raw, ok := jsonx.LookupPath(params, "_meta", revision.RelatedTask, "taskId")
+	id, err := jsonx.Unquote(raw)
+	if !ok || err != nil {
+		return answer
+	}
+	return revision.WithRelatedTask(answer, id)
 }
 
 // object refuses a result that is no object; every result of the protocol is one.

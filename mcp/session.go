@@ -68,6 +68,7 @@ type Session struct {
 	tokens     map[string]*outgoingCall            // calls by progress token; guarded by mu
 	headers    map[string][]streamable.ParamHeader // by tool, as far as listed; guarded by mu
 	support    map[string]TaskSupport              // of tools of a server of 2025-11-25, as far as listed; guarded by mu
+	lent       map[string]*lentTask                // tasks of callers in front, by id; guarded by mu
 	nextToken  atomic.Int64
 
 	visits map[string]func() // called when a visit is complete, by elicitationId; guarded by mu
@@ -566,8 +567,15 @@ func (i *inbox) Question(ctx context.Context, method string, params json.RawMess
 	if err := s.mayAsk(method, params); err != nil {
 		return nil, err
 	}
-	s.expectVisit(params)
-	return s.client.answer(ctx, method, params)
+	answer, lent, err := s.lentAsk(ctx, method, params)
+	if !lent {
+		s.expectVisit(params)
+		answer, err = s.client.answer(ctx, method, params)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return tied(answer, params), nil
 }
 
 // mayAsk refuses what a legacy server must not ask: what its revision does not

@@ -286,8 +286,17 @@ func (x *outgoingCall) await(ctx context.Context, id string, heard func()) (json
 	if x.s.rev.CoreTasks {
 		out := x.bare()
 		out.method, out.params = revision.MethodTaskResult, taskParams(id)
-		raw, err := out.run(ctx)
-		return withoutMeta(raw, revision.RelatedTask), err
+		for failures := 1; ; failures++ {
+			raw, err := out.run(ctx)
+			var rpc *Error
+			if err == nil || errors.As(err, &rpc) || errors.Is(err, ErrClosed) || ctx.Err() != nil || x.s.wireEnded() || failures > pollFailures {
+				return withoutMeta(raw, revision.RelatedTask), err
+			}
+			// Out of reach; the task goes on, and its result can be asked for again.
+			if err := sleep(ctx, time.Duration(failures)*time.Second); err != nil {
+				return nil, err
+			}
+		}
 	}
 	answered := map[string]bool{} // XTASK-26-021, -028
 	failures := 0

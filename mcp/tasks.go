@@ -577,28 +577,40 @@ func (m *tasks) serve(ctx context.Context, req *Request) (Result, error) {
 			m.cancel(t)
 		}
 	case revision.MethodTaskUpdate:
-		responses := req.Param("inputResponses")
-		if jsonx.KindOf(responses) != '{' {
-			return nil, Errorf(CodeInvalidParams, "%s: missing %q, an object", req.Method, "inputResponses")
+		var open *engine.Task
+		if t != nil {
+			open = t.Task
 		}
-		if t == nil {
-			break // it is over, and nothing outstanding (XTASK-26-029)
-		}
-		for key, answer := range jsonx.Members(responses) {
-			if jsonx.KindOf(answer) != '{' {
-				return nil, Errorf(CodeInvalidParams, "%s: %q of inputResponses must be an object", req.Method, clip(string(key)))
-			}
-		}
-		for key, answer := range jsonx.Members(responses) {
-			t.Answer(string(key), answer, nil)
-		}
-		if call != nil {
-			for key, fault := range call.Faults() {
-				t.Answer(key, nil, fault)
-			}
+		if err := answerAll(call, req, open); err != nil {
+			return nil, err
 		}
 	}
 	return RawResult(`{}`), nil
+}
+
+// answerAll gives a task, nil for one that is over, the answers of tasks/update.
+func answerAll(call *engine.Call, req *Request, t *engine.Task) error {
+	responses := req.Param("inputResponses")
+	if jsonx.KindOf(responses) != '{' {
+		return Errorf(CodeInvalidParams, "%s: missing %q, an object", req.Method, "inputResponses")
+	}
+	for key, answer := range jsonx.Members(responses) {
+		if jsonx.KindOf(answer) != '{' {
+			return Errorf(CodeInvalidParams, "%s: %q of inputResponses must be an object", req.Method, clip(string(key)))
+		}
+	}
+	if t == nil {
+		return nil // it is over, and nothing outstanding (XTASK-26-029)
+	}
+	for key, answer := range jsonx.Members(responses) {
+		t.Answer(string(key), answer, nil)
+	}
+	if call != nil {
+		for key, fault := range call.Faults() {
+			t.Answer(key, nil, fault)
+		}
+	}
+	return nil
 }
 
 // cancel ends a task at once; what works on it is told, and has no say any more.

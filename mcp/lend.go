@@ -1,0 +1,284 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+)
+
+// lentTask is a task of a server of 2025-11-25 that a caller in front was given (T-100 to
+// T-103). To the server it is this session's, so what is known of its owner is here. Its
+// questions and its result come by tasks/result, which is open all the while; the caller
+// finds them in tasks/get.
+type lentTask struct {
+	*engine.Task
+	owner string
+	ask   func(context.Context, []engine.Question) ([]json.RawMessage, error)
+
+	done chan struct{} // closed when raw and err are set
+	raw  json.RawMessage
+	err  error
+}
+
+const (
+	maxLent  = 1000             // tasks of one session
+	lentTime = time.Hour        // that a task is known after its end
+	lentWait = 10 * time.Second // for the result of a task that is over
+	lentPage = 50               // tasks of a page of a list
+)
+
+// lends tells whether a call for somebody in front is made as a task: one that has to be,
+// or that the caller wants to be and can.
+func (s *Session) lends(ctx context.Context, call *engine.Call, method string, params json.RawMessage) (bool, error) {
+	if method != revision.MethodCall || !s.coreTasks() || !call.TakesTask() {
+		return false, nil
+	}
+	raw, _ := jsonx.Lookup(params, "name")
+	name, err := jsonx.Unquote(raw)
+	if err != nil {
+		return false, nil // the server says what is wrong
+	}
+	support, known := s.taskSupport(name)
+	if !known && s.relist(ctx) {
+		support, _ = s.taskSupport(name)
+	}
+	demanded := !call.Peer.Revision.Modern
+	switch support {
+	case TaskRequired:
+		return true, nil
+	case TaskOptional:
+		// A caller of 2026-07-28 who takes either is served sooner without.
+		return demanded, nil
+	}
+	if demanded {
+		return false, Errorf(CodeMethodNotFound, "the tool %q does not run as a task; call it without a task member", clip(name)) // TASK-25-006
+	}
+	return false, nil
+}
+
+// lend makes a call as a task and hands its handle to the caller in front.
+func (s *Session) lend(ctx context.Context, call *engine.Call, x *outgoingCall) (Result, error) {
+	s.mu.Lock()
+	full := len(s.lent) >= maxLent
+	s.mu.Unlock()
+	if full {
+		return nil, Errorf(CodeInternal, "%d tasks of the server are known here, the most there may be; try again later", maxLent)
+	}
+	own := call.Detach(nil) // it has questions and progress when its caller was answered
+	x.ask = func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
+		for i := range qs {
+			qs[i].Params = withoutMeta(qs[i].Params, revision.RelatedTask) // it names the task as the server does
+		}
+		return own.Ask(ctx, qs...)
+	}
+	x.note = func(method string, params json.RawMessage) { s.forwardNote(own, method, params) }
+	quiet := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.tokens, string(x.token))
+	}
+	if x.token != nil {
+		s.mu.Lock()
+		s.tokens[string(x.token)] = x
+		s.mu.Unlock()
+	}
+	raw, err := x.create(ctx)
+	if err != nil {
+		quiet()
+		return nil, err
+	}
+	handle := coreHandle(raw)
+	if handle == nil { // it was answered at once
+		quiet()
+		return RawResult(raw), nil
+	}
+	id, err := taskID(handle)
+	if err != nil {
+		quiet()
+		return nil, err
+	}
+	t := &lentTask{Task: engine.NewTask(id, func() {}, func(string) {}), owner: call.Peer.Principal, ask: x.ask, done: make(chan struct{})}
+	own.Become(t.Task)
+	begun := s.spawn(func() {
+		defer close(t.done)
+		t.raw, t.err = x.await(context.Background(), id, func() {}) // it ends with the session
+		t.Close()
+		quiet()
+		time.AfterFunc(lentTime, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.lent, id)
+		})
+	})
+	if !begun {
+		quiet()
+		return nil, ErrClosed
+	}
+	s.mu.Lock()
+	s.lent[id] = t
+	s.mu.Unlock()
+	return &CreateTaskResult{Task: handle}, nil
+}
+
+// forwardTask answers a request about a task that was lent.
+func (s *Session) forwardTask(ctx context.Context, call *engine.Call, req *Request) (Result, error) {
+	switch {
+	case call == nil:
+		return nil, ErrNoCall
+	case !s.coreTasks():
+		return nil, Errorf(CodeMethodNotFound, "no method %q: the server has no tasks", req.Method)
+	case call.Peer.Revision.Modern && !call.TakesTask():
+		return nil, call.NeedsTask()
+	case req.Method == revision.MethodTasks:
+		return s.lentTasks(ctx, call, req)
+	}
+	id, err := req.paramString("taskId")
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	t := s.lent[id]
+	s.mu.Unlock()
+	if t == nil || t.owner != call.Peer.Principal {
+		return nil, unknownTask(id)
+	}
+	switch req.Method {
+	case revision.MethodTask:
+		state, err := s.lentState(ctx, call, id, t)
+		return RawResult(state), err
+	case revision.MethodTaskUpdate:
+		if err := answerAll(call, req, t.Task); err != nil {
+			return nil, err
+		}
+	case revision.MethodTaskCancel:
+		if !s.Server().Capabilities.Has("tasks", "cancel") {
+			break // T-103: acknowledged, and that is all
+		}
+		var rpc *Error
+		_, err := s.request(ctx, revision.MethodTaskCancel, taskParams(id), nil)
+		if err != nil && (!errors.As(err, &rpc) || rpc.Code != CodeInvalidParams) { // it is over already
+			return nil, err
+		}
+	}
+	return RawResult(`{}`), nil
+}
+
+// lentState is the state of a task in the inner form (T-101, T-102).
+func (s *Session) lentState(ctx context.Context, call *engine.Call, id string, t *lentTask) (json.RawMessage, error) {
+	raw, err := s.request(ctx, revision.MethodTask, taskParams(id), nil)
+	if err != nil {
+		var rpc *Error
+		if errors.As(err, &rpc) && rpc.Code == CodeInvalidParams {
+			return nil, unknownTask(id)
+		}
+		return nil, err
+	}
+	state := withoutMeta(revision.InnerTask(raw), revision.RelatedTask)
+	kind, _ := jsonx.Lookup(state, "status")
+	status, _ := jsonx.Unquote(kind)
+	set := func(status, member string, value json.RawMessage) json.RawMessage {
+		out := jsonx.With(nil, state, "status", jsonx.AppendString(nil, status))
+		if member == "" {
+			return out
+		}
+		return jsonx.With(nil, out, member, value)
+	}
+	switch status {
+	case "cancelled":
+		return state, nil
+	case "working", "input_required":
+		if requests := t.InputRequests(); requests != nil {
+			return set("input_required", "inputRequests", requests), nil
+		}
+		return set("working", "", nil), nil // its questions have not come yet
+	}
+	wait := time.NewTimer(lentWait)
+	defer wait.Stop()
+	select {
+	case <-t.done:
+	case <-wait.C:
+		return set("working", "", nil), nil // its result has not come yet
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if t.err == nil {
+		return set("completed", "result", t.raw), nil
+	}
+	var rpc *Error
+	if !errors.As(s.forwardError(call, revision.MethodCall, publicError(t.err)), &rpc) {
+		rpc = Errorf(CodeInternal, "the result of the task did not come: %s", clip(t.err.Error()))
+	}
+	return set("failed", "error", encode(rpc)), nil
+}
+
+// lentTasks lists the tasks of the caller.
+func (s *Session) lentTasks(ctx context.Context, call *engine.Call, req *Request) (Result, error) {
+	after := ""
+	if req.Param("cursor") != nil {
+		cursor, err := req.paramString("cursor")
+		if err != nil {
+			return nil, err
+		}
+		var ok bool
+		if after, ok = strings.CutPrefix(cursor, "after:"); !ok {
+			return nil, Errorf(CodeInvalidParams, "%s: unknown cursor %q; start again without one", req.Method, clip(cursor))
+		}
+	}
+	s.mu.Lock()
+	lent := maps.Clone(s.lent)
+	s.mu.Unlock()
+	page := struct {
+		Tasks []json.RawMessage `json:"tasks"`
+		Next  string            `json:"nextCursor,omitempty"`
+	}{Tasks: []json.RawMessage{}}
+	for _, id := range slices.Sorted(maps.Keys(lent)) {
+		if lent[id].owner != call.Peer.Principal || id <= after {
+			continue
+		}
+		if len(page.Tasks) == lentPage {
+			page.Next = "after:" + after
+			break
+		}
+		after = id
+		state, err := s.lentState(ctx, call, id, lent[id])
+		var rpc *Error
+		switch {
+		case errors.As(err, &rpc):
+			continue // the server has it no longer
+		case err != nil:
+			return nil, err
+		}
+		page.Tasks = append(page.Tasks, state)
+	}
+	return RawResult(encode(page)), nil
+}
+
+// lentAsk has a question of the server's answered by whom the task was lent to that it
+// belongs to; false if it belongs to none. Such a question may come on any stream
+// (TASK-25-024).
+func (s *Session) lentAsk(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, bool, error) {
+	raw, ok := jsonx.LookupPath(params, "_meta", revision.RelatedTask, "taskId")
+	if !ok {
+		return nil, false, nil
+	}
+	id, _ := jsonx.Unquote(raw)
+	s.mu.Lock()
+	t := s.lent[id]
+	s.mu.Unlock()
+	if t == nil {
+		return nil, false, nil
+	}
+	answers, err := t.ask(ctx, []engine.Question{{Method: method, Params: s.rev.InnerQuestion(method, params)}})
+	if err != nil {
+		return nil, true, err
+	}
+	return answers[0], true, nil
+}
