@@ -148,3 +148,35 @@ func TestAnswersThatDoNotMatch(t *testing.T) {
 		t.Errorf("got %s", show(&m))
 	}
 }
+
+// Each round has the state and the answers of the result before it, and of no earlier one
+// (MRTR-26-018, -020).
+func TestRoundsStandAlone(t *testing.T) {
+	inputs := []string{
+		`"inputRequests":{"a":{"method":"roots/list"}},"requestState":"one"`,
+		`"inputRequests":{"b":{"method":"roots/list"}}`,
+		`"inputRequests":{"a":{"method":"roots/list"}},"requestState":"three"`,
+		`"requestState":"four"`,
+	}
+	const roots = `{"roots":[]}`
+	want := []string{" ", `"one" {"a":` + roots + `}`, ` {"b":` + roots + `}`, `"three" {"a":` + roots + `}`, `"four" `}
+	c := nothing()
+	c.Roots = func(context.Context) ([]mcp.Root, error) { return []mcp.Root{}, nil }
+	var got []string
+	s := foreign(t, c, func(m *jsonrpc.Message, id string, send func(string, ...any)) {
+		state, _ := m.Param("requestState")
+		answers, _ := m.Param("inputResponses")
+		got = append(got, string(state)+" "+string(answers))
+		if n := len(got); n <= len(inputs) {
+			send(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"input_required",%s}}`, id, inputs[n-1])
+			return
+		}
+		send(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","content":[]}}`, id)
+	})
+	if _, err := s.CallTool(t.Context(), "x", nil); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("sent state and answers %q, want %q", got, want)
+	}
+}
