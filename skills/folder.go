@@ -30,10 +30,10 @@ type Folder struct {
 	srv  *mcp.Server
 	fsys fs.FS
 
-	mu    sync.Mutex
-	shelf *shelf    // guarded by mu
-	at    time.Time // of the last scan; guarded by mu
-	said  string    // the last fault that was logged; guarded by mu
+	mu    sync.Mutex // held while scanning, so that one scan serves all who wait for it
+	shelf *shelf     // guarded by mu
+	at    time.Time  // of the last scan; guarded by mu
+	said  string     // what was wrong at the last scan; guarded by mu
 }
 
 // Serve has a server offer the skills in a folder and declare the extension. A skill is a
@@ -85,19 +85,29 @@ func (f *Folder) Reload() error {
 
 // current returns what is in the folder, scanned if it was not of late.
 func (f *Folder) current() *shelf {
+	now, fault := f.refresh()
+	if fault != "" && f.srv.Logger != nil {
+		f.srv.Logger.Warn("skills left out", "err", fault)
+	}
+	return now
+}
+
+// refresh scans if that was not done of late. Fault is what is wrong, if it was not
+// before.
+func (f *Folder) refresh() (now *shelf, fault string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if time.Since(f.at) >= fresh {
-		said := ""
-		if err := f.reload(); err != nil {
-			said = err.Error()
-		}
-		if said != f.said && said != "" && f.srv.Logger != nil {
-			f.srv.Logger.Warn("skills left out", "err", said)
-		}
-		f.said = said
+	if time.Since(f.at) < fresh {
+		return f.shelf, ""
 	}
-	return f.shelf
+	said := ""
+	if err := f.reload(); err != nil {
+		said = err.Error()
+	}
+	if said != f.said {
+		f.said, fault = said, said
+	}
+	return f.shelf, fault
 }
 
 // reload scans with f.mu held.

@@ -1,9 +1,9 @@
 // Package everything is a server that uses every feature of the protocol that the
 // SDK has: results of all kinds, progress, logging, questions to the user, to a model
 // and for roots, over one and more rounds, features that come and go, subscriptions,
-// completion, mirrored headers. It is made to try clients with, and it is what the
-// official conformance suite is run against; the names that begin with test_ are
-// the suite's.
+// completion, mirrored headers, a tool with a view, skills. It is made to try clients
+// with, and it is what the official conformance suite is run against; the names that
+// begin with test_ are the suite's.
 //
 // From the command line:
 //

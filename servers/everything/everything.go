@@ -24,6 +24,7 @@ func New() *mcp.Server {
 	addChanges(srv)
 	addResources(srv)
 	addPrompts(srv)
+	addDice(srv)
 	addSkills(srv)
 	return srv
 }
