@@ -156,6 +156,9 @@ func TestBothSidesRecordTheSame(t *testing.T) {
 				if got := ofClient.kinds(trace.KindSession); len(got) != 1 || !strings.HasPrefix(got[0].Note, string(rev)+" with s") {
 					t.Errorf("session frames %v, want one of %s", got, rev)
 				}
+				if got := ofServer.kinds(trace.KindSession); rev == mcp.V2025_11_25 && name != "sse" && (len(got) != 1 || got[0].Note != "2025-11-25 with c: initialize" || got[0].Dir != trace.In) {
+					t.Errorf("session frames of the server %v, want one", got)
+				}
 				if name == "http" || name == "sse" {
 					checkExchanges(t, "client", ofClient.all())
 					checkExchanges(t, "server", ofServer.all())

@@ -10,6 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // Keys of _meta that belong to the protocol (2026-07-28, basic/index, _meta).
@@ -31,6 +32,17 @@ type Peer struct {
 	Principal    string          // who was authenticated, empty for nobody
 	Alone        bool            // nobody else can reach the server: it is this peer's own
 	Stateless    bool            // nothing is known of it beyond its request
+}
+
+// Opened is what a recording says when the peer has opened a legacy session.
+func (p *Peer) Opened() trace.Frame {
+	note := p.Revision.Name + ": initialize"
+	if name, ok := jsonx.Lookup(p.Info, "name"); ok {
+		if s, err := jsonx.Unquote(name); err == nil {
+			note = p.Revision.Name + " with " + s + ": initialize"
+		}
+	}
+	return trace.Frame{Kind: trace.KindSession, Dir: trace.In, Note: note}
 }
 
 // Identified tells whether the peer can be told from others.

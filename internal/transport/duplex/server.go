@@ -315,6 +315,9 @@ func (p *peer) initialize(msg *jsonrpc.Message) {
 		p.mu.Lock()
 		p.sess = sess
 		p.mu.Unlock()
+		if p.s.Tap != nil {
+			p.s.Tap(sess.Peer.Opened())
+		}
 	}
 	p.write(reply.Append(nil))
 }

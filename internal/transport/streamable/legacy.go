@@ -118,6 +118,9 @@ func (s *Server) initialize(p *response, r *http.Request, msg *jsonrpc.Message) 
 		return
 	}
 	sess := s.add(es, principal)
+	if s.Recorder != nil {
+		s.Recorder.Session(sess.id, es.Peer)
+	}
 	p.w.Header().Set(headerSession, sess.id)
 	err := p.reply(http.StatusOK, &reply)
 	s.done(sess)

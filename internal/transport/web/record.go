@@ -182,6 +182,13 @@ func (rec *Recorder) Record(w http.ResponseWriter, r *http.Request) (http.Respon
 	return rw, out, rw.end
 }
 
+// Session tells that a peer has opened a session with an id.
+func (rec *Recorder) Session(id string, peer *engine.Peer) {
+	f := peer.Opened()
+	f.Conn = sessionName(id)
+	rec.Tap(f)
+}
+
 // sessionName names a session by what does not open it.
 func sessionName(id string) string {
 	sum := sha256.Sum256([]byte(id))
