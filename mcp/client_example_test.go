@@ -1,0 +1,65 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// A list is fetched once while the server says that it is good; Fresh asks again.
+func ExampleFresh() {
+	srv := &mcp.Server{Name: "s", Cache: mcp.CacheHint{TTL: time.Hour}}
+	mcp.AddTool(srv, mcp.Tool{Name: "one"}, func(context.Context, struct{}) (string, error) { return "", nil })
+	s := connect(srv, &mcp.Client{})
+	defer s.Close()
+	count := func(opts ...mcp.CallOption) (n int) {
+		for range s.Tools(context.Background(), opts...) {
+			n++
+		}
+		return n
+	}
+	fmt.Println(count())
+	mcp.AddTool(srv, mcp.Tool{Name: "two"}, func(context.Context, struct{}) (string, error) { return "", nil })
+	fmt.Println(count(), count(mcp.Fresh()))
+	// Output:
+	// 1
+	// 1 2
+}
+
+// The context of a trace travels in _meta.
+func ExampleWithMeta() {
+	srv := &mcp.Server{Name: "s"}
+	mcp.AddTool(srv, mcp.Tool{Name: "traced"}, func(ctx context.Context, _ struct{}) (string, error) {
+		return string(mcp.CallFrom(ctx).Meta["traceparent"]), nil
+	})
+	s := connect(srv, &mcp.Client{})
+	defer s.Close()
+	trace := mcp.Meta{"traceparent": json.RawMessage(`"00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"`)}
+	fmt.Println(mcp.CallAs[string](context.Background(), s, "traced", nil, mcp.WithMeta(trace)))
+	// Output: "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01" <nil>
+}
+
+// A tool that needs a login elsewhere ends its call until the user has been there.
+func ExampleRequireURL() {
+	loggedIn := false
+	srv := &mcp.Server{Name: "s"}
+	mcp.AddTool(srv, mcp.Tool{Name: "files"}, func(ctx context.Context, _ struct{}) (string, error) {
+		if !loggedIn {
+			return "", mcp.RequireURL(ctx, "Log in at Example", "https://login.example.com/")
+		}
+		return "a.txt", nil
+	})
+	s := connect(srv, &mcp.Client{OnElicit: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		fmt.Println(r.Message, "at", r.URL)
+		loggedIn = true // the user goes there
+		return &mcp.ElicitResult{Action: "accept"}, nil
+	}})
+	defer s.Close()
+	fmt.Println(mcp.CallAs[string](context.Background(), s, "files", nil))
+	// Output:
+	// Log in at Example at https://login.example.com/
+	// a.txt <nil>
+}
