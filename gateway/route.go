@@ -22,7 +22,8 @@ func (g *Gateway) byName(ctx context.Context, req *mcp.Request) (mcp.Result, err
 	if up == nil {
 		return nil, mcp.Errorf(mcp.CodeInvalidParams, "no server offers %q; the names start with that of a server", bounded(name))
 	}
-	res, err := up.forward(ctx, req.Method, jsonx.With(nil, req.Params, "name", jsonx.AppendString(nil, own)))
+	inner := mcp.WithTaskID(ctx, func(principal, id string) string { return g.taskID(principal, up, id) })
+	res, err := up.forward(inner, req.Method, jsonx.With(nil, req.Params, "name", jsonx.AppendString(nil, own)))
 	if made, ok := res.(*mcp.CreateTaskResult); ok && err == nil {
 		return &mcp.CreateTaskResult{Task: g.ofTask(ctx, up, made.Task)}, nil
 	}

@@ -57,8 +57,12 @@ func (g *Gateway) ofTask(ctx context.Context, up *upstream, task json.RawMessage
 	if err != nil {
 		return task // nobody can ask for it, here or there
 	}
-	id := url.PathEscape(up.name) + "/" + g.seal(ctx, up, own) + "/" + own
-	return jsonx.With(nil, task, "taskId", jsonx.AppendString(nil, id))
+	return jsonx.With(nil, task, "taskId", jsonx.AppendString(nil, g.taskID(principalOf(ctx), up, own)))
+}
+
+// taskID is the id that a task of an upstream has here, for a principal.
+func (g *Gateway) taskID(principal string, up *upstream, own string) string {
+	return url.PathEscape(up.name) + "/" + g.seal(principal, up, own) + "/" + own
 }
 
 // ownerOfTask finds the upstream of a task of the caller, and the id that it has there;
@@ -71,23 +75,27 @@ func (g *Gateway) ownerOfTask(ctx context.Context, id string) (*upstream, string
 	}
 	ups, _ := g.upstreams()
 	for _, up := range ups {
-		if url.PathEscape(up.name) == name && hmac.Equal([]byte(seal), []byte(g.seal(ctx, up, own))) {
+		if url.PathEscape(up.name) == name && hmac.Equal([]byte(seal), []byte(g.seal(principalOf(ctx), up, own))) {
 			return up, own
 		}
 	}
 	return nil, ""
 }
 
-// seal ties a task of an upstream to the principal of the call.
-func (g *Gateway) seal(ctx context.Context, up *upstream, own string) string {
+// principalOf names the caller, empty for nobody.
+func principalOf(ctx context.Context) string {
+	if call := mcp.CallFrom(ctx); call != nil {
+		return call.Principal
+	}
+	return ""
+}
+
+// seal ties a task of an upstream to a principal.
+func (g *Gateway) seal(principal string, up *upstream, own string) string {
 	g.keyOnce.Do(func() {
 		g.taskKey = make([]byte, 32)
 		rand.Read(g.taskKey) // never fails
 	})
-	principal := ""
-	if call := mcp.CallFrom(ctx); call != nil {
-		principal = call.Principal
-	}
 	h := hmac.New(sha256.New, g.taskKey)
 	for _, s := range []string{up.name, principal, own} {
 		h.Write(jsonx.AppendString(nil, s))

@@ -2,17 +2,20 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 func jobServer() *mcp.Server {
@@ -127,5 +130,75 @@ func TestTaskListIsOfThePrincipal(t *testing.T) {
 		if info, err := eve.Task(id).Info(t.Context()); !errors.As(err, &rpc) || rpc.Code != mcp.CodeInvalidParams {
 			t.Errorf("eve sees %v, %v", info, err)
 		}
+	}
+}
+
+// What a caller of 2025-11-25 is told of a task names it by the id that it has at the
+// gateway (TASK-25-034), whatever kind of server it is at.
+func TestTaskIsToldByItsID(t *testing.T) {
+	jobs := func() *mcp.Server {
+		s := jobServer()
+		mcp.AddTool(s, mcp.Tool{Name: "tell", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional}},
+			func(ctx context.Context, _ struct{}) (string, error) {
+				for i := range 3 {
+					if _, err := mcp.Confirm(ctx, "more?"); err != nil {
+						return "", err
+					}
+					mcp.Progress(ctx, float64(i+1), 3, "so far")
+				}
+				return "done", nil
+			})
+		return s
+	}
+	yes := func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"confirm": true}}, nil
+	}
+	g := &gateway.Gateway{Name: "gw", Version: "1"}
+	for name, h := range map[string]mcp.Handler{
+		"in":  jobs(),
+		"old": mcptest.Connect(t, jobs(), &mcp.Client{Name: "c", OnElicit: yes}, mcp.V2025_11_25),
+	} {
+		if err := g.Set(name, h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"in_tell", "old_tell"} {
+		var mu sync.Mutex
+		told := map[string]int{} // by method and id
+		c := &mcp.Client{Name: "c", OnElicit: yes, OnFrame: func(f trace.Frame) {
+			var m struct {
+				Method string
+				Params struct {
+					TaskID string
+					Meta   struct {
+						Task struct{ TaskID string } `json:"io.modelcontextprotocol/related-task"`
+					} `json:"_meta"`
+				}
+			}
+			if err := json.Unmarshal(f.Msg, &m); err != nil || f.Dir == trace.Out || m.Method == "" {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			told[m.Method+" "+m.Params.TaskID+m.Params.Meta.Task.TaskID]++
+		}}
+		s := mcptest.Connect(t, &mcp.Server{Name: "gw", Version: "1", Handler: g}, c, mcp.V2025_11_25)
+		task, err := s.StartTask(t.Context(), name, nil)
+		if err != nil || task.ID == "" {
+			t.Fatalf("start = %+v, %v", task, err)
+		}
+		if res, err := task.Wait(t.Context()); err != nil || res.Text() != "done" {
+			t.Errorf("%s = %v, %v", name, res, err)
+		}
+		mu.Lock()
+		if told["elicitation/create "+task.ID] != 3 || told["notifications/progress "+task.ID] == 0 {
+			t.Errorf("%s, %q: told of %v", name, task.ID, told)
+		}
+		for what := range told {
+			if !strings.HasSuffix(what, " "+task.ID) && !strings.Contains(what, "list_changed") {
+				t.Errorf("%s, %q: told of %q", name, task.ID, what)
+			}
+		}
+		mu.Unlock()
 	}
 }

@@ -104,6 +104,19 @@ func WithNotify(ctx context.Context, f func(method string, params json.RawMessag
 	return engine.With(ctx, c.Redirect(f))
 }
 
+// WithTaskID returns a context in which a task that the call becomes is called what f makes
+// of its id, and of the principal of the caller, in what its caller is told of it. A handler
+// in front of others that gives tasks ids of its own needs it. F is called when the request
+// may be over. Outside a call it returns ctx.
+func WithTaskID(ctx context.Context, f func(principal, id string) string) context.Context {
+	c := engine.From(ctx)
+	if c == nil {
+		return ctx
+	}
+	principal := c.Peer.Principal
+	return engine.With(ctx, c.Rename(func(id string) string { return f(principal, id) }))
+}
+
 // logHandler writes log records as notifications/message on the stream of a call.
 type logHandler struct {
 	call  *engine.Call

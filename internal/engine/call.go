@@ -70,9 +70,10 @@ type Call struct {
 
 	ex       Exchange
 	asker    asker
-	token    json.RawMessage // progress token, nil if the caller wants no progress
-	logLevel string          // empty: the caller wants no log messages
-	session  *Session        // nil for a modern caller
+	token    json.RawMessage        // progress token, nil if the caller wants no progress
+	logLevel string                 // empty: the caller wants no log messages
+	session  *Session               // nil for a modern caller
+	rename   func(id string) string // of the task that the call becomes; nil: it keeps its id
 	faults   map[string]error
 	tag      json.RawMessage // subscription id to put on notifications of a modern listen
 
@@ -145,8 +146,17 @@ func (c *Call) Release() {
 func (c *Call) Redirect(f func(method string, params json.RawMessage) error) *Call {
 	return &Call{
 		Method: c.Method, Params: c.Params, Msg: c.Msg, Peer: c.Peer, Header: c.Header,
-		ex: redirected{c.ex, f}, asker: c.asker, token: c.token, logLevel: c.logLevel, session: c.session,
+		ex: redirected{c.ex, f}, asker: c.asker, token: c.token, logLevel: c.logLevel, session: c.session, rename: c.rename,
 	}
+}
+
+// Rename returns a call like c whose task, if it becomes one, is called what f makes of
+// its id, in what its caller is told of it.
+func (c *Call) Rename(f func(id string) string) *Call {
+	out := c.Redirect(nil)
+	out.ex = c.ex
+	out.rename = func(id string) string { return c.taskName(f(id)) }
+	return out
 }
 
 // redirected is an Exchange whose notifications go elsewhere.

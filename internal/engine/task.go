@@ -198,8 +198,21 @@ func (c *Call) TaskNotes() func(method string, params json.RawMessage) {
 		return nil
 	}
 	return func(method string, params json.RawMessage) {
+		if id, ok := jsonx.Lookup(params, "taskId"); ok && c.rename != nil {
+			if id, err := jsonx.Unquote(id); err == nil {
+				params = jsonx.With(nil, params, "taskId", jsonx.AppendString(nil, c.rename(id)))
+			}
+		}
 		_ = s.Events.Notify(method, params) // polling suffices (TASK-25-013)
 	}
+}
+
+// taskName is what the caller calls the task of an id.
+func (c *Call) taskName(id string) string {
+	if c.rename == nil {
+		return id
+	}
+	return c.rename(id)
 }
 
 // TaskTTL is the lifetime in milliseconds that the caller of 2025-11-25 wishes a task,
@@ -230,10 +243,10 @@ func (c *Call) Detach(release func()) *Call {
 	peer.Capabilities, peer.Info = bytes.Clone(peer.Capabilities), bytes.Clone(peer.Info)
 	out := &Call{
 		Method: c.Method, Params: params, Msg: &jsonrpc.Message{ID: c.Msg.ID, Method: c.Method, Params: params},
-		Peer: &peer, Header: c.Header, token: c.token, logLevel: c.logLevel, session: c.session,
+		Peer: &peer, Header: c.Header, token: c.token, logLevel: c.logLevel, session: c.session, rename: c.rename,
 	}
 	out.asker = &turning{before: c.asker}
-	out.ex = &taskExchange{before: c.ex, session: c.session, release: release}
+	out.ex = &taskExchange{before: c.ex, session: c.session, release: release, name: c.taskName}
 	return out
 }
 
@@ -276,6 +289,7 @@ type taskExchange struct {
 	before  Exchange
 	session *Session
 	release func()
+	name    func(id string) string // of the task, toward its caller
 
 	mu   sync.Mutex
 	task *Task // nil before; guarded by mu
@@ -295,7 +309,7 @@ func (x *taskExchange) Notify(method string, params json.RawMessage) error {
 	case x.session == nil || x.session.Events == nil || t.over():
 		return nil // XTASK-26-037: tasks of the extension have no such notifications
 	}
-	return x.session.Events.Notify(method, revision.WithRelatedTask(params, t.id)) // TASK-25-034
+	return x.session.Events.Notify(method, revision.WithRelatedTask(params, x.name(t.id))) // TASK-25-034
 }
 
 func (x *taskExchange) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
