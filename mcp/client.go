@@ -133,6 +133,9 @@ func (e *ExitError) Error() string {
 
 // publicError turns an error of a transport into one of this package.
 func publicError(err error) error {
+	if err == nil {
+		return nil
+	}
 	var he *engine.HTTPError
 	var ee *stdio.ExitError
 	var lost *streamable.SessionLostError

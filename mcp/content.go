@@ -3,6 +3,7 @@ package mcp
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -205,6 +206,9 @@ func appendContents(dst []byte, cs []Content) ([]byte, revision.Feature) {
 
 // decodeContent reads one block.
 func decodeContent(raw json.RawMessage) (Content, error) {
+	if text, ok := plainText(raw); ok {
+		return TextContent{Text: text}, nil
+	}
 	var w struct {
 		Type        string          `json:"type"`
 		Text        string          `json:"text"`
@@ -257,6 +261,26 @@ func decodeContent(raw json.RawMessage) (Content, error) {
 	return RawContent(append([]byte(nil), raw...)), nil
 }
 
+// plainText is the text of a block that has text and nothing else.
+func plainText(raw json.RawMessage) (text string, ok bool) {
+	typed := false
+	for name, v := range jsonx.Members(raw) {
+		switch string(name) {
+		case "type":
+			typed = string(v) == `"text"`
+		case "text":
+			var err error
+			if text, err = jsonx.Unquote(v); err != nil {
+				return "", false
+			}
+			ok = true
+		default:
+			return "", false
+		}
+	}
+	return text, ok && typed
+}
+
 // decodeContents reads an array of blocks, or a single one (sampling allows both).
 func decodeContents(raw json.RawMessage) ([]Content, error) {
 	if jsonx.KindOf(raw) == '{' {
@@ -266,15 +290,18 @@ func decodeContents(raw json.RawMessage) ([]Content, error) {
 		}
 		return []Content{c}, nil
 	}
-	var raws []json.RawMessage
-	if err := jsonx.Unmarshal(raw, &raws); err != nil {
-		return nil, fmt.Errorf("content: %w", err)
+	switch jsonx.KindOf(raw) {
+	case '[':
+	case 'n':
+		return nil, nil
+	default:
+		return nil, errors.New("content: want an array")
 	}
-	out := make([]Content, 0, len(raws))
-	for i, r := range raws {
+	out := make([]Content, 0, 1)
+	for r := range jsonx.Elements(raw) {
 		c, err := decodeContent(r)
 		if err != nil {
-			return nil, fmt.Errorf("content[%d]: %w", i, err)
+			return nil, fmt.Errorf("content[%d]: %w", len(out), err)
 		}
 		out = append(out, c)
 	}

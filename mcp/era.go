@@ -128,7 +128,7 @@ func (s *Session) eras() (modern, legacy *revision.Table, err error) {
 	if err := checkExtensions("Client.Extensions", s.client.Extensions, s.limits.Depth); err != nil {
 		return nil, nil, err
 	}
-	s.caps = s.client.capabilities()
+	s.caps, s.self = s.client.capabilities(), encode(s.client.implementation())
 	return revision.Latest(revs, true), revision.Latest(revs, false), nil
 }
 

@@ -365,12 +365,15 @@ func (x *outgoingCall) legacyParams(params json.RawMessage) json.RawMessage {
 // modernParams puts the envelope of 2026-07-28 around params: who asks, what it
 // can answer, and in which revision.
 func (s *Session) modernParams(params, caps json.RawMessage, level string, token json.RawMessage) json.RawMessage {
+	if _, ok := jsonx.Lookup(params, "_meta"); !ok && params[len(params)-1] == '}' {
+		return s.appendMeta(params, orObject(caps), level, token)
+	}
 	meta, ok := jsonx.Lookup(params, "_meta")
 	if !ok {
 		meta = json.RawMessage(`{}`)
 	}
 	meta = jsonx.With(nil, meta, engine.MetaVersion, jsonx.AppendString(nil, s.rev.Name))
-	meta = jsonx.With(nil, meta, engine.MetaClientInfo, encode(s.client.implementation()))
+	meta = jsonx.With(nil, meta, engine.MetaClientInfo, s.self)
 	meta = jsonx.With(nil, meta, engine.MetaCapabilities, orObject(caps))
 	if level != "" {
 		meta = jsonx.With(nil, meta, engine.MetaLogLevel, jsonx.AppendString(nil, level))
@@ -379,6 +382,26 @@ func (s *Session) modernParams(params, caps json.RawMessage, level string, token
 		meta = jsonx.With(nil, meta, "progressToken", token)
 	}
 	return jsonx.With(nil, params, "_meta", meta)
+}
+
+// appendMeta is modernParams for params without a _meta, in one go.
+func (s *Session) appendMeta(params, caps json.RawMessage, level string, token json.RawMessage) json.RawMessage {
+	out := make([]byte, 0, len(params)+len(s.self)+len(caps)+len(token)+256)
+	out = append(out, params[:len(params)-1]...)
+	if jsonx.KindOf(params[1:]) == '"' {
+		out = append(out, ',')
+	}
+	out = append(out, `"_meta":{"`+engine.MetaVersion+`":"`...)
+	out = append(append(out, s.rev.Name...), `","`+engine.MetaClientInfo+`":`...)
+	out = append(append(out, s.self...), `,"`+engine.MetaCapabilities+`":`...)
+	out = append(out, caps...)
+	if level != "" {
+		out = jsonx.AppendString(append(out, `,"`+engine.MetaLogLevel+`":`...), level)
+	}
+	if token != nil {
+		out = append(append(out, `,"progressToken":`...), token...)
+	}
+	return append(out, `}}`...)
 }
 
 // keptRound is what a forwarded call keeps between two runs: the questions of the

@@ -48,19 +48,20 @@ func (r *ToolResult) appendJSON(dst []byte) ([]byte, revision.Feature) {
 }
 
 func decodeToolResult(raw json.RawMessage) (*ToolResult, error) {
-	var w struct {
-		Content    json.RawMessage `json:"content"`
-		Structured json.RawMessage `json:"structuredContent"`
-		IsError    bool            `json:"isError"`
-		Meta       Meta            `json:"_meta"`
-	}
-	if err := jsonx.Unmarshal(raw, &w); err != nil {
-		return nil, fmt.Errorf("tool result: %w", err)
-	}
-	r := &ToolResult{Structured: w.Structured, IsError: w.IsError, Meta: w.Meta}
-	if w.Content != nil {
+	r := &ToolResult{}
+	for name, v := range jsonx.Members(raw) {
 		var err error
-		if r.Content, err = decodeContents(w.Content); err != nil {
+		switch string(name) {
+		case "content":
+			r.Content, err = decodeContents(v)
+		case "structuredContent":
+			r.Structured = v
+		case "isError":
+			err = jsonx.Unmarshal(v, &r.IsError)
+		case "_meta":
+			err = jsonx.Unmarshal(v, &r.Meta)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("tool result: %w", err)
 		}
 	}

@@ -39,6 +39,7 @@ type Session struct {
 	info     atomic.Pointer[ServerInfo]
 	how      string
 	caps     json.RawMessage // our capabilities, in the inner form
+	self     json.RawMessage // our Implementation, in the inner form
 	limits   Limits
 	idle     time.Duration
 	log      *slog.Logger
@@ -361,18 +362,20 @@ func (s *Session) Templates(ctx context.Context, opts ...CallOption) iter.Seq2[*
 
 // namedParams makes the params of a request that names a feature.
 func namedParams(name string, args any) (json.RawMessage, error) {
-	out := jsonx.AppendString([]byte(`{"name":`), name)
+	out := jsonx.AppendString(append(make([]byte, 0, 128), `{"name":`...), name)
 	if args == nil {
 		return append(out, '}'), nil
 	}
-	raw, err := jsonx.Marshal(args)
+	out = append(out, `,"arguments":`...)
+	start := len(out)
+	out, err := jsonx.AppendMarshal(out, args)
 	if err != nil {
 		return nil, fmt.Errorf("arguments: %w", err)
 	}
-	if jsonx.KindOf(raw) != '{' {
+	if jsonx.KindOf(out[start:]) != '{' {
 		return nil, errors.New("the arguments must become a JSON object")
 	}
-	return append(append(append(out, `,"arguments":`...), raw...), '}'), nil
+	return append(out, '}'), nil
 }
 
 // Watch yields what the server announces: changes of its lists and of the
