@@ -243,6 +243,11 @@ func TestServerInfoEverywhere(t *testing.T) {
 		if !info.Capabilities.Has("resources", "subscribe") || info.Capabilities.Has("tools") {
 			t.Errorf("capabilities %s", info.Capabilities)
 		}
+		if s.Revision() < mcp.V2026_07_28 { // which has no pings
+			if raw, err := s.Raw(t.Context(), "ping", nil); err != nil || string(raw) != "{}" {
+				t.Errorf("ping = %s, %v", raw, err)
+			}
+		}
 		raw, err := s.Raw(t.Context(), "resources/list", nil)
 		if err != nil {
 			t.Fatal(err)
