@@ -276,7 +276,8 @@ func TestTaskHeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if info, err := s.Task(id).Info(t.Context()); err != nil || info.Status != "completed" {
+	// Whether the cancellation or the end came first is not told.
+	if info, err := s.Task(id).Info(t.Context()); err != nil || info.Status != "completed" && info.Status != "cancelled" {
 		t.Errorf("task = %+v, %v", info, err)
 	}
 }
