@@ -16,6 +16,7 @@ import (
 type replayCmd struct {
 	File   string   `arg:"" name:"trace" help:"A recording of --trace; -: standard input."`
 	Ignore []string `placeholder:"MEMBER" help:"A member that may differ (repeatable)."`
+	Logs   bool     `help:"Compare log messages too."`
 	Conn   string   `placeholder:"PATTERN" help:"Only connections of such names, as *."`
 }
 
@@ -36,7 +37,7 @@ func (c *replayCmd) Run(a *app) error {
 	}
 	played := 0
 	report, err := replay.Run(a.ctx, rec, &replay.Options{
-		Open: opened, Ignore: c.Ignore,
+		Open: opened, Ignore: c.Ignore, Logs: c.Logs,
 		Each: func(*replay.Outcome) {
 			if played++; !a.tty.err {
 				return // the result comes soon enough

@@ -30,11 +30,13 @@ const (
 // document is what is compared of an exchange, as one JSON object.
 //
 // What only one of two revisions can express is left out of both sides: they are
-// brought to the form of the older one.
-func document(x *Exchange, mine, other *revision.Table, notes bool) []byte {
-	t := mine
+// brought to a form that both have. Logs tells whether log messages count: servers log
+// what they please, and on a pipe nobody can tell to what it belongs.
+func document(x *Exchange, mine, other *revision.Table, logs bool) []byte {
+	notes := !x.Overlaps
+	t, newer := mine, other
 	if other.Index() < mine.Index() {
-		t = other
+		t, newer = other, mine
 	}
 	across := mine.Modern != other.Modern
 	if across && len(x.Questions()) > 0 {
@@ -54,7 +56,7 @@ func document(x *Exchange, mine, other *revision.Table, notes bool) []byte {
 	} else {
 		result := x.Result
 		if jsonx.KindOf(result) == '{' {
-			result = t.Result(x.Method, result, revision.Unknown)
+			result = t.Result(x.Method, newer.Result(x.Method, result, revision.Unknown), revision.Unknown)
 			if across {
 				result = jsonx.Without(nil, result, "ttlMs", "cacheScope")
 			}
@@ -69,13 +71,16 @@ func document(x *Exchange, mine, other *revision.Table, notes bool) []byte {
 	var questions, told [][]byte
 	for _, s := range x.Steps {
 		for _, q := range s.Questions {
+			if q.Method == revision.MethodRoots && !(mine.Modern && other.Modern) {
+				continue // up to 2025-11-25 servers ask at any time, and not on behalf of a call
+			}
 			params := q.Params
 			if mine != other {
 				params = onlyMembers(params, "message", "messages", "url", "maxTokens")
 			}
 			questions = append(questions, entry(q.Method, params))
 		}
-		if s.Note != nil && notes {
+		if s.Note != nil && notes && (logs || s.Note.Method != revision.NoteMessage) {
 			told = append(told, entry(s.Note.Method, t.Notification(s.Note.Method, s.Note.Params)))
 		}
 	}

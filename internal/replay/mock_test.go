@@ -173,3 +173,25 @@ func TestMockNotifies(t *testing.T) {
 		})
 	}
 }
+
+// TestMockDoesWithoutRoots: a server of an older revision asks for roots when it likes, so
+// a client that has none gets its answer.
+func TestMockDoesWithoutRoots(t *testing.T) {
+	for _, rev := range mcp.Revisions() {
+		s := mockOf(t, asked(`{"name":"a"}`)+`
+{"dir":"in","msg":{"jsonrpc":"2.0","id":"qID","method":"roots/list"}}
+{"dir":"out","msg":{"jsonrpc":"2.0","id":"qID","result":{"roots":[]}}}
+`+answered("x"))
+		for _, roots := range []bool{false, true} {
+			c := &mcp.Client{Name: "c"}
+			calls := 0
+			if roots {
+				c.Roots = func(context.Context) ([]mcp.Root, error) { calls++; return nil, nil }
+			}
+			res, err := mcptest.Connect(t, s, c, rev).CallTool(t.Context(), "a", nil)
+			if err != nil || res.Text() != "x" || roots && calls != 1 {
+				t.Errorf("%s, with roots %v: %v, %v, asked %d times", rev, roots, res, err, calls)
+			}
+		}
+	}
+}

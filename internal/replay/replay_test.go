@@ -164,7 +164,7 @@ func play(t *testing.T, file []byte, s *mcp.Server, wire string, rev mcp.Revisio
 		t.Errorf("fault: %s", f)
 	}
 	open := wires[wire](t, s)
-	report, err := replay.Run(t.Context(), rec, &replay.Options{Open: func(ctx context.Context, c *mcp.Client) (*mcp.Session, error) {
+	report, err := replay.Run(t.Context(), rec, &replay.Options{Logs: true, Open: func(ctx context.Context, c *mcp.Client) (*mcp.Session, error) {
 		c.Revisions = []mcp.Revision{rev}
 		session, err := open(ctx, c)
 		if err == nil {

@@ -25,6 +25,9 @@ type Options struct {
 	// Ignore are names of members that may differ.
 	Ignore []string
 
+	// Logs says that the log messages of a call must be the same too.
+	Logs bool
+
 	// Each is told of each outcome as soon as it is known. It may be nil. Differences
 	// are not known yet, as values can be told to be volatile only at the end.
 	Each func(*Outcome)
@@ -98,7 +101,7 @@ func Run(ctx context.Context, rec *Recording, opts *Options) (*Report, error) {
 			opts.Each(o)
 		}
 	}
-	p.compare(report, recorded, now, played, spoken, opts.Ignore)
+	p.compare(report, recorded, now, played, spoken, opts)
 	return report, nil
 }
 
@@ -185,21 +188,22 @@ func (p *player) play(ctx context.Context, s *mcp.Session, x *Exchange, cursors 
 }
 
 // compare fills in the differences and counts.
-func (p *player) compare(report *Report, recorded, now []*Exchange, played []*Outcome, spoken *revision.Table, ignore []string) {
+func (p *player) compare(report *Report, recorded, now []*Exchange, played []*Outcome, spoken *revision.Table, opts *Options) {
 	var was, is [][]byte
 	for i, x := range recorded {
 		mine := revision.Find(revision.All, x.Revision)
-		was = append(was, document(x, mine, spoken, !x.Overlaps))
-		is = append(is, document(now[i], spoken, mine, !x.Overlaps))
+		now[i].Overlaps = x.Overlaps // its notifications say nothing then
+		was = append(was, document(x, mine, spoken, opts.Logs))
+		is = append(is, document(now[i], spoken, mine, opts.Logs))
 	}
 	a, b := stable(was), stable(is)
 	for i, o := range played {
-		d := differ{ignore: ignore}
+		d := differ{ignore: opts.Ignore}
 		d.compare("", a[i], b[i])
 		o.Differences, o.More = d.found, d.more
 	}
 	p.mu.Lock()
-	opening := p.opening(ignore)
+	opening := p.opening(opts.Ignore)
 	p.mu.Unlock()
 	if opening != nil {
 		report.Outcomes = append([]*Outcome{opening}, report.Outcomes...)
