@@ -84,6 +84,9 @@ func (s *Session) headersOf(method string, params json.RawMessage) http.Header {
 // relearn lists the tools again after a call was refused for its headers; it tells
 // whether that is worth another try.
 func (s *Session) relearn(ctx context.Context, method string, err error) bool {
+	if err == nil {
+		return false
+	}
 	var rpc *Error
 	if !s.overHTTP || method != revision.MethodCall || !errors.As(err, &rpc) || rpc.Code != CodeHeaderMismatch {
 		return false
