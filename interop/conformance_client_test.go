@@ -46,7 +46,8 @@ func TestConformanceClient(t *testing.T) {
 	})...)
 	for _, r := range runs {
 		t.Run(r.name, func(t *testing.T) {
-			conform(t, "client", r, clientScenarios, "auth/", "--command", client)
+			// The suite runs all clients at once, which takes a small machine a while.
+			conform(t, "client", r, clientScenarios, "auth/", "--command", client, "--timeout", "120000")
 		})
 	}
 }
