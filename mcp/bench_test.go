@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 type message struct {
@@ -104,6 +107,28 @@ func benchmarkEcho(b *testing.B, s *mcp.Session) {
 		if res, err := s.CallTool(b.Context(), "echo", hello); err != nil || res.IsError {
 			b.Fatal(res, err)
 		}
+	}
+}
+
+// What a call costs when the client records it.
+func BenchmarkCallRecorded(b *testing.B) {
+	for _, on := range []bool{false, true} {
+		b.Run(fmt.Sprintf("wire=http/recorded=%v", on), func(b *testing.B) {
+			srv := httptest.NewServer(echoServer())
+			defer srv.Close()
+			c := &mcp.Client{Name: "bench", Revisions: []mcp.Revision{mcp.V2026_07_28}}
+			if on {
+				w := trace.NewWriter(io.Discard, &trace.WriterOptions{MaxWait: time.Minute})
+				defer w.Close()
+				c.OnFrame = w.Record
+			}
+			s, err := c.Dial(b.Context(), srv.URL)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			benchmarkEcho(b, s)
+		})
 	}
 }
 

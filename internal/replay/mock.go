@@ -217,7 +217,7 @@ func (m *Mock) steps(ctx context.Context, call *engine.Call, x *Exchange) error 
 	}
 	told := call.Round()
 	group := 0
-	for _, s := range x.Steps {
+	for at, s := range x.Steps {
 		if s.Note != nil {
 			if group >= told {
 				m.tell(call, s.Note)
@@ -226,13 +226,12 @@ func (m *Mock) steps(ctx context.Context, call *engine.Call, x *Exchange) error 
 		}
 		if len(s.Questions) == 1 && s.Questions[0].Method == revision.MethodRoots {
 			if _, ok := jsonx.Lookup(call.Peer.Capabilities, "roots"); !ok {
-				group++
 				continue // asked at any time, so hardly what the answer hangs on
 			}
 		}
 		qs := make([]engine.Question, len(s.Questions))
 		for i, q := range s.Questions {
-			qs[i] = engine.Question{Method: q.Method, Params: q.Params, Key: fmt.Sprintf("%d.%d", group, i)}
+			qs[i] = engine.Question{Method: q.Method, Params: q.Params, Key: fmt.Sprintf("%d.%d", at, i)}
 		}
 		group++
 		_, err := call.Ask(ctx, qs...)
