@@ -121,7 +121,7 @@ func NeedsOf(c mcp.ResourceContents) (Needs, error) {
 			return Needs{}, fmt.Errorf("view %q: _meta.ui: %w", c.URI, err)
 		}
 	}
-	if err := n.CSP.check(); err != nil {
+	if err := n.check(); err != nil {
 		return Needs{}, fmt.Errorf("view %q: %w", c.URI, err)
 	}
 	return n, nil

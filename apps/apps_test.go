@@ -389,6 +389,9 @@ func TestLinkOf(t *testing.T) {
 	if n, err := apps.NeedsOf(mcp.ResourceContents{Meta: mcp.Meta{"ui": json.RawMessage(`{"csp":{"connectDomains":["https://a; x"]}}`)}}); err == nil {
 		t.Errorf("NeedsOf a bad origin = %+v", n)
 	}
+	if n, err := apps.NeedsOf(mcp.ResourceContents{Meta: mcp.Meta{"ui": json.RawMessage(`{"domain":"a.example; script-src *"}`)}}); err == nil {
+		t.Errorf("NeedsOf a bad domain = %+v", n)
+	}
 }
 
 // A gateway passes on links and views as the server wrote them, and who renders is told

@@ -137,10 +137,14 @@ func (v *View) check() error {
 			return err
 		}
 	}
-	if v.Domain != "" && !isHost(v.Domain) {
-		return fmt.Errorf("the domain %q is no host name", v.Domain)
+	return v.Needs.check()
+}
+
+func (n Needs) check() error {
+	if n.Domain != "" && !isHost(n.Domain) {
+		return fmt.Errorf("the domain %q is no host name", n.Domain)
 	}
-	return v.CSP.check()
+	return n.CSP.check()
 }
 
 // checkURI holds a URI against the rules of views.

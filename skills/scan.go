@@ -225,8 +225,11 @@ func read(fsys fs.FS, name string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if info.Mode()&fs.ModeSymlink != 0 {
+		switch {
+		case info.Mode()&fs.ModeSymlink != 0:
 			return nil, fmt.Errorf("%q is a symbolic link, which is not served", clip(name[:i]))
+		case i == len(name) && !info.Mode().IsRegular(): // to open a pipe may take for ever
+			return nil, fmt.Errorf("%q is no regular file", clip(name))
 		}
 	}
 	f, err := fsys.Open(name)

@@ -56,7 +56,7 @@ type RedactorOptions struct {
 	// Headers are header names whose values are replaced, in addition to
 	// those that always are: Authorization, Proxy-Authorization, Cookie,
 	// Set-Cookie, Mcp-Session-Id and common API key headers. A header is also
-	// replaced when its name, or the x of Mcp-Param-{x}, is one of Names.
+	// replaced when its name, its last words, or the x of Mcp-Param-{x}, is one of Names.
 	Headers []string
 
 	// Values are secrets that are known, such as those that a child was given in its
@@ -196,7 +196,7 @@ func (r *Redactor) args(args []string) []string {
 	return out
 }
 
-// flag reports whether a flag, or a variable, is named like a secret: as one of the
+// flag reports whether a flag, a variable or a header is named like a secret: as one of the
 // names, or with one as its last word, such as --github-token and DB_PASSWORD.
 func (r *Redactor) flag(name string) bool {
 	name = strings.TrimLeft(name, "-")
@@ -238,7 +238,7 @@ func (r *Redactor) secretHeader(name string) bool {
 	folded := fold(name)
 	param, _ := strings.CutPrefix(folded, "mcpparam")
 	x, _ := strings.CutPrefix(folded, "x")
-	return r.headers[folded] || r.names[folded] || r.names[param] || r.names[x]
+	return r.headers[folded] || r.names[param] || r.names[x] || r.flag(name) // X-Goog-Api-Key, Private-Token
 }
 
 // maxNested bounds JSON in a string in JSON in a string.
@@ -293,7 +293,7 @@ func describes(p *place, rest []byte) bool {
 func (r *Redactor) str(value jsontext.Value, nested int) []byte {
 	maybeJSON := bytes.IndexByte(value, '{') >= 0 && nested < maxNested
 	maybeURL := bytes.Contains(value, []byte(`:`)) && bytes.ContainsAny(value, "?@#&")
-	maybeAuth := bytes.Contains(value, []byte("earer"))
+	maybeAuth := bytes.Contains(value, []byte("earer")) || bytes.Contains(value, []byte("EARER"))
 	if !maybeJSON && !maybeURL && !maybeAuth && r.values == nil {
 		return nil
 	}

@@ -30,6 +30,7 @@ func TestRedactMessage(t *testing.T) {
 			`{"url":"https://[redacted]@example.com/cb?code=1&access_token=[redacted]#id_token=[redacted]"}`},
 		{"bearer in prose", `{"text":"curl -H 'Authorization: Bearer hunter2hunter2hunter2' and the bearer of news"}`,
 			`{"text":"curl -H 'Authorization: Bearer [redacted]' and the bearer of news"}`},
+		{"bearer in capitals", `{"text":"AUTHORIZATION: BEARER hunter2hunter2hunter2"}`, `{"text":"AUTHORIZATION: BEARER [redacted]"}`},
 		{"batch", `[{"token":"hunter2"},{"token":"hunter2"}]`, `[{"token":` + r + `},{"token":` + r + `}]`},
 	}
 	red := trace.NewRedactor(nil)
@@ -58,6 +59,8 @@ func TestRedactHTTPAndRaw(t *testing.T) {
 			"Mcp-Param-ApiKey": {"hunter2"},
 			"X-Api-Key":        {"hunter2"},
 			"X-Ours":           {"hunter2"},
+			"X-Goog-Api-Key":   {"hunter2"},
+			"Private-Token":    {"hunter2"},
 			"Location":         {"/cb?access_token=hunter2"},
 			"Accept":           {"application/json"},
 		}},

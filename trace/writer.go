@@ -39,7 +39,7 @@ type WriterOptions struct {
 	// MaxQueued bounds the frames that wait for the sink. Zero means 1024.
 	MaxQueued int
 
-	// MaxQueuedBytes bounds their messages. Zero means 64 MiB. One frame may
+	// MaxQueuedBytes bounds what they hold. Zero means 64 MiB. One frame may
 	// always wait, however long it is.
 	MaxQueuedBytes int64
 
@@ -193,7 +193,23 @@ func (t *Writer) full(f Frame) bool {
 // waiting counts the frames not yet with the sink. The caller holds mu.
 func (t *Writer) waiting() int { return int(t.queued - t.written) }
 
-func size(f Frame) int64 { return int64(len(f.Msg) + len(f.Raw)) }
+// size is what a frame that waits holds. Peers choose the length of most of it.
+func size(f Frame) int64 {
+	n := len(f.Msg) + len(f.Raw) + len(f.Event) + len(f.Note)
+	for _, arg := range f.Args {
+		n += len(arg)
+	}
+	if f.HTTP != nil {
+		n += len(f.HTTP.Path)
+		for name, list := range f.HTTP.Headers {
+			n += len(name)
+			for _, v := range list {
+				n += len(v)
+			}
+		}
+	}
+	return int64(n)
+}
 
 // signal wakes whoever waits for a change. The caller holds mu.
 func (t *Writer) signal() {

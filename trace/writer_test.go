@@ -111,6 +111,33 @@ func TestWriterBoundsBytes(t *testing.T) {
 	})
 }
 
+// Whatever a peer makes long counts: the text of a comment on a stream, the headers of an
+// answer.
+func TestWriterBoundsAllThatWaits(t *testing.T) {
+	long := strings.Repeat("x", 200)
+	for name, f := range map[string]trace.Frame{
+		"note":    {Dir: trace.In, Kind: trace.KindComment, Note: long},
+		"event":   {Dir: trace.In, Event: long, Msg: []byte("1")},
+		"args":    {Dir: trace.Out, Kind: trace.KindStart, Args: []string{"cat", long}},
+		"path":    {Dir: trace.In, HTTP: &trace.HTTP{Path: long}},
+		"headers": {Dir: trace.In, HTTP: &trace.HTTP{Status: 200, Headers: map[string][]string{"A": {"b", long}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				w := trace.NewWriter(writerFunc(func(b []byte) (int, error) { <-release; return len(b), nil }),
+					&trace.WriterOptions{MaxQueuedBytes: 100, MaxWait: -1})
+				w.Record(f) // one may always wait
+				w.Record(f)
+				close(release)
+				if err := w.Close(); !errors.Is(err, trace.ErrDropped) {
+					t.Errorf("Close = %v, want ErrDropped", err)
+				}
+			})
+		})
+	}
+}
+
 func TestWriterKeepsErrorOfSink(t *testing.T) {
 	full := errors.New("disk full")
 	w := trace.NewWriter(writerFunc(func([]byte) (int, error) { return 0, full }), nil)
