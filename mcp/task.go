@@ -390,18 +390,30 @@ func (x *outgoingCall) finishTask(ctx context.Context, handle json.RawMessage, h
 // abandon tells the server that nobody waits for a task any more.
 func (s *Session) abandon(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
-	s.farewells.Add(1)
-	begun := s.spawn(func() {
-		defer s.farewells.Done()
+	begun := s.farewell(func() {
 		defer cancel()
 		if _, err := s.request(ctx, revision.MethodTaskCancel, taskParams(id), nil); err != nil {
 			s.log.Debug("cancel a task", "task", id, "err", err)
 		}
 	})
 	if !begun {
-		s.farewells.Done()
 		cancel()
 	}
+}
+
+// farewell runs f like spawn; Close waits for it before it closes the wire.
+func (s *Session) farewell(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.farewells.Add(1) // before Close waits, which sets closed first
+	s.wg.Go(func() {
+		defer s.farewells.Done()
+		f()
+	})
+	return true
 }
 
 // spawn runs f on a goroutine that Close waits for; false if the session is closed.
@@ -465,9 +477,7 @@ func (x *outgoingCall) create(ctx context.Context) (json.RawMessage, error) {
 	case <-ctx.Done():
 	}
 	late := time.AfterFunc(createTime, cancel)
-	x.s.farewells.Add(1)
-	begun = x.s.spawn(func() {
-		defer x.s.farewells.Done()
+	begun = x.s.farewell(func() {
 		defer late.Stop()
 		a := <-got
 		if handle := coreHandle(a.raw); handle != nil {
@@ -477,7 +487,7 @@ func (x *outgoingCall) create(ctx context.Context) (json.RawMessage, error) {
 		}
 	})
 	if !begun {
-		x.s.farewells.Done()
+		late.Stop()
 		cancel()
 	}
 	return nil, context.Cause(ctx)

@@ -211,8 +211,9 @@ func (s *Server) callUntilRelease(ctx context.Context, call *engine.Call, args j
 	attached := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	own = call.Detach(func() {
 		once.Do(func() {
-			if !attached() {
-				return // the caller is gone; so is the work, soon
+			if !attached() { // the caller is gone; so is the work, soon
+				answer <- outcome{nil, context.Cause(ctx)}
+				return
 			}
 			t, err := s.jobs.create(ctx, own)
 			if err != nil {
@@ -225,7 +226,7 @@ func (s *Server) callUntilRelease(ctx context.Context, call *engine.Call, args j
 		})
 	})
 	ended := make(chan outcome, 1)
-	s.jobs.wg.Go(func() {
+	begun := s.jobs.spawn(func() {
 		defer cancel(nil)
 		res, err := s.contain(work, own, func(ctx context.Context) (Result, error) { return run(ctx, args) })
 		once.Do(func() { // it did not let go, and what it left behind comes too late
@@ -240,6 +241,11 @@ func (s *Server) callUntilRelease(ctx context.Context, call *engine.Call, args j
 		default: // there was no making a task
 		}
 	})
+	if !begun {
+		attached()
+		cancel(ErrClosed)
+		return nil, ErrClosed
+	}
 	select {
 	case o := <-ended:
 		attached()
@@ -327,15 +333,29 @@ func (m *tasks) rest(t *task) {
 	}
 }
 
+// spawn runs f on a goroutine that close waits for; false if it is too late.
+func (m *tasks) spawn(f func()) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.down {
+		return false
+	}
+	m.wg.Go(f)
+	return true
+}
+
 // start lets a task work.
 func (m *tasks) start(ctx context.Context, call *engine.Call, t *task, run func(context.Context) (Result, error)) {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	m.adopt(t, cancel)
-	m.wg.Go(func() {
+	begun := m.spawn(func() {
 		defer cancel(nil)
 		res, err := m.s.contain(work, call, run)
 		m.finish(t, res, err)
 	})
+	if !begun {
+		m.finish(t, nil, ErrClosed)
+	}
 }
 
 // adopt makes what works on a task end when the task is cancelled or out of time.
