@@ -84,7 +84,7 @@ func (v *traceView) frame(f *trace.Frame) {
 	}
 	a := v.a
 	if a.JSON {
-		a.print(string(f.Append(nil)))
+		a.print(a.shown(string(f.Append(nil))))
 		return
 	}
 	arrow := "←"
