@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -23,6 +24,7 @@ import (
 // session any more. It counts what it gets, by method.
 type restarting struct {
 	make func(generation int) *mcp.Server
+	web  *httptest.Server
 
 	now  atomic.Pointer[mcp.Server]
 	mu   sync.Mutex
@@ -33,9 +35,9 @@ type restarting struct {
 func startRestarting(t testing.TB, newServer func(int) *mcp.Server) (*restarting, string) {
 	r := &restarting{make: newServer, seen: map[string]int{}}
 	r.restart()
-	srv := httptest.NewServer(r)
-	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close() })
-	return r, srv.URL
+	r.web = httptest.NewServer(r)
+	t.Cleanup(func() { r.web.CloseClientConnections(); r.web.Close() })
+	return r, r.web.URL
 }
 
 func (r *restarting) restart() {
@@ -43,11 +45,10 @@ func (r *restarting) restart() {
 	r.gen++
 	gen := r.gen
 	r.mu.Unlock()
-	before := r.now.Swap(r.make(gen))
-	if before != nil {
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = before.Shutdown(ctx) // at once, which ends its streams
+	if before := r.now.Swap(r.make(gen)); before != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = before.Shutdown(ctx) // which ends its streams
 	}
 }
 
@@ -134,6 +135,26 @@ func TestSessionIsOpenedAgain(t *testing.T) {
 			expect(t, events, "resources/updated lib:text")
 		})
 	}
+}
+
+// A session that only listens is opened again too, when its stream is refused.
+func TestListeningSessionIsOpenedAgain(t *testing.T) {
+	mcptest.LeakCheck(t)
+	r, url := startRestarting(t, func(int) *mcp.Server { return library() })
+	c := &mcp.Client{Name: "c", Version: "1", Revisions: []mcp.Revision{mcp.V2025_11_25}}
+	s, err := c.Dial(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	events := watching(t, t.Context(), s, "lib:text")
+	r.restart()
+	expect(t, events, "resources/updated lib:text", "prompts/list_changed ", "resources/list_changed ") // it has no tools
+	if n, l := r.count("initialize"), r.count("resources/subscribe"); n != 2 || l != 2 {
+		t.Errorf("%d times initialize, %d times subscribe, want 2 of each", n, l)
+	}
+	r.now.Load().ResourceUpdated("lib:text")
+	expect(t, events, "resources/updated lib:text")
 }
 
 // A session that is lost again before it was of use ends the Session: no server makes a
