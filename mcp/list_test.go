@@ -250,6 +250,17 @@ func TestMalformedLists(t *testing.T) {
 			t.Errorf("error %v", failed)
 		}
 	})
+	t.Run("ever new pages", func(t *testing.T) {
+		n := 0
+		s := unchecked(t, (&counting{answer: func(*mcp.Request, int) (mcp.Result, error) {
+			n++
+			return mcp.RawResult(fmt.Sprintf(`{"tools":[],"nextCursor":"%d"}`, n)), nil
+		}}).server(), nothing())
+		_, err := gather(s.Tools(t.Context()), func(t *mcp.Tool) string { return t.Name })
+		if err == nil || !strings.Contains(err.Error(), "more than 10000 pages") || n > 10_001 {
+			t.Errorf("error %v after %d pages", err, n)
+		}
+	})
 	t.Run("no list", func(t *testing.T) {
 		for _, result := range []string{`{}`, `{"tools":null}`, `{"tools":{}}`} {
 			for _, err := range fake(result).Tools(t.Context()) {
