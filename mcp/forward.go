@@ -34,7 +34,7 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	case revision.MethodListen:
 		return s.forwardListen(ctx, call, req)
 	}
-	if revision.OfTasks(req.Method) && !s.rev.Modern {
+	if revision.OfTasks(req.Method) && (!s.rev.Modern || s.mayBecome(call)) {
 		return s.forwardTask(ctx, call, req)
 	}
 	x := &outgoingCall{
@@ -71,6 +71,8 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	var raw json.RawMessage
 	var err error
 	switch {
+	case req.Method == revision.MethodCall && s.mayBecome(call) && call.TakesTask():
+		return s.lendHere(call, x)
 	case s.rev.Modern:
 		if raw, err = x.run(ctx); needsTask(err) && !call.Peer.Revision.Modern {
 			raw, err = x.insideTask(ctx)
@@ -100,6 +102,8 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 		return nil, s.forwardError(call, req.Method, publicError(err))
 	case handle != nil:
 		return handle, nil
+	case req.Method == revision.MethodTools && s.mayBecome(call):
+		raw = revision.WithTaskSupport(raw)
 	case req.Method == revision.MethodTools && s.rev.CoreTasks && !s.coreTasks():
 		raw = revision.WithoutExecution(raw) // the server has no tasks, whatever its tools say
 	}

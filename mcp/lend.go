@@ -2,11 +2,13 @@ package mcp
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
@@ -26,6 +28,10 @@ type lentTask struct {
 	done chan struct{} // closed when raw and err are set
 	raw  json.RawMessage
 	err  error
+
+	here *taskState  // of a task made here, of which the server knows nothing; else nil
+	stop func()      // gives up a task made here
+	over atomic.Bool // a task made here was cancelled
 }
 
 const (
@@ -133,7 +139,7 @@ func (s *Session) forwardTask(ctx context.Context, call *engine.Call, req *Reque
 	switch {
 	case call == nil:
 		return nil, ErrNoCall
-	case !s.coreTasks():
+	case !s.rev.Modern && !s.coreTasks():
 		return nil, Errorf(CodeMethodNotFound, "no method %q: the server has no tasks", req.Method)
 	case call.Peer.Revision.Modern && !call.TakesTask():
 		return nil, call.NeedsTask()
@@ -159,6 +165,10 @@ func (s *Session) forwardTask(ctx context.Context, call *engine.Call, req *Reque
 			return nil, err
 		}
 	case revision.MethodTaskCancel:
+		if t.here != nil {
+			t.give()
+			break
+		}
 		if !s.Server().Capabilities.Has("tasks", "cancel") {
 			break // T-103: acknowledged, and that is all
 		}
@@ -173,6 +183,9 @@ func (s *Session) forwardTask(ctx context.Context, call *engine.Call, req *Reque
 
 // lentState is the state of a task in the inner form (T-101, T-102).
 func (s *Session) lentState(ctx context.Context, call *engine.Call, id string, t *lentTask) (json.RawMessage, error) {
+	if t.here != nil {
+		return s.hereState(call, t), nil
+	}
 	raw, err := s.request(ctx, revision.MethodTask, taskParams(id), nil)
 	if err != nil {
 		var rpc *Error
@@ -281,4 +294,104 @@ func (s *Session) lentAsk(ctx context.Context, method string, params json.RawMes
 		return nil, true, err
 	}
 	return answers[0], true, nil
+}
+
+// mayBecome tells whether the tools of this server of 2026-07-28 are shown to a caller of
+// 2025-11-25 as ones that may run as tasks: what it answers at once becomes one here (T-105).
+func (s *Session) mayBecome(call *engine.Call) bool {
+	return call != nil && s.rev.Modern && call.Peer.Revision.CoreTasks && call.Peer.MayTakeTask() && s.Server().Capabilities.Has("extensions", revision.Tasks)
+}
+
+// lendHere makes a task of a call to a server of 2026-07-28 for a caller of 2025-11-25, who
+// gets one whatever the server answers with: a task, questions or a result (T-106, T-107).
+func (s *Session) lendHere(call *engine.Call, x *outgoingCall) (Result, error) {
+	own := call.Detach(nil)
+	ttl := lentTime
+	if ms := call.TaskTTL(); ms > 0 && ms < ttl.Milliseconds() {
+		ttl = time.Duration(ms) * time.Millisecond
+	}
+	at := now()
+	state := taskState{ID: rand.Text(), Status: "working", Created: at, Updated: at, TTL: ttl.Milliseconds(), Poll: time.Second.Milliseconds()}
+	t := &lentTask{Task: engine.NewTask(state.ID, func() {}, func(string) {}), owner: call.Peer.Principal, done: make(chan struct{}), here: &state}
+	x.memo = own
+	x.ask = func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) { return own.Ask(ctx, qs...) }
+	x.note = func(method string, params json.RawMessage) { s.forwardNote(own, method, params) }
+	ctx, cancel := context.WithCancelCause(context.Background())
+	wanted, giveUp := context.WithCancelCause(ctx)
+	t.stop = func() {
+		giveUp(errTaskCancelled)
+		// A server that is about to make a task has a moment to say so, or its task would go on
+		// with nobody to cancel it.
+		time.AfterFunc(cancelTime, func() { cancel(errTaskCancelled) })
+	}
+	x.onTask = func(_ context.Context, handle json.RawMessage) (json.RawMessage, error) {
+		return x.finishTask(wanted, handle, func() {})
+	}
+	own.Become(t.Task)
+	s.mu.Lock()
+	full := len(s.lent) >= maxLent
+	if !full {
+		s.lent[state.ID] = t
+	}
+	s.mu.Unlock()
+	forget := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.lent, state.ID)
+	}
+	if full {
+		cancel(nil)
+		return nil, Errorf(CodeInternal, "%d tasks are known here, the most there may be; try again later", maxLent)
+	}
+	begun := s.spawn(func() {
+		defer close(t.done)
+		defer cancel(nil)
+		t.raw, t.err = x.run(ctx)
+		t.Close()
+	})
+	if !begun {
+		cancel(nil)
+		forget()
+		return nil, ErrClosed
+	}
+	time.AfterFunc(ttl, func() { t.stop(); forget() })
+	return &CreateTaskResult{Task: encode(state)}, nil
+}
+
+// give ends a task made here at once, unless it has ended.
+func (t *lentTask) give() {
+	select {
+	case <-t.done:
+	default:
+		t.over.Store(true)
+		t.stop()
+	}
+}
+
+// hereState is the state of a task made here.
+func (s *Session) hereState(call *engine.Call, t *lentTask) json.RawMessage {
+	state := *t.here
+	if t.over.Load() {
+		state.Status, state.Message = "cancelled", "cancelled by request"
+		return encode(state)
+	}
+	select {
+	case <-t.done:
+	default:
+		if requests := t.InputRequests(); requests != nil {
+			state.Status, state.Requests = "input_required", requests
+		}
+		return encode(state)
+	}
+	if t.err == nil {
+		state.Status, state.Result = "completed", t.raw
+		return encode(state)
+	}
+	err := s.forwardError(call, revision.MethodCall, publicError(t.err))
+	state.Status = "failed"
+	if !errors.As(err, &state.Error) {
+		state.Error = Errorf(CodeInternal, "%s", clip(err.Error()))
+	}
+	state.Message = clip(state.Error.Message)
+	return encode(state)
 }

@@ -68,7 +68,9 @@ const pollFailures = 5
 
 // StartTask calls a tool and returns when the server has begun: with a handle of the
 // task if it made one. If not, be it that the tool or the revision has no tasks, the call
-// goes on in the background, and the same methods work, within this session.
+// goes on in the background, and the same methods work, within this session. A server of
+// 2026-07-28 decides by itself, so StartTask returns with what it answers first: the task,
+// or the result.
 //
 // Questions of a task are answered, by the functions of the [Client], while
 // [Task.Wait] runs.

@@ -57,6 +57,13 @@ func InnerTask(task json.RawMessage) json.RawMessage {
 	return task
 }
 
+// WithTaskSupport says of the tools of a list that they may run as tasks.
+func WithTaskSupport(list json.RawMessage) json.RawMessage {
+	return mapMember(list, "tools", func(tool json.RawMessage) json.RawMessage {
+		return jsonx.With(nil, tool, "execution", []byte(`{"taskSupport":"optional"}`))
+	})
+}
+
 // WithoutExecution removes from a list of tools how they run.
 func WithoutExecution(list json.RawMessage) json.RawMessage {
 	return mapMember(list, "tools", func(tool json.RawMessage) json.RawMessage {
