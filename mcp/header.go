@@ -41,6 +41,9 @@ func (s *Session) learn(t *Tool) error {
 	s.learnOutput(t)
 	if s.rev.CoreTasks {
 		s.mu.Lock()
+		if len(s.support) >= maxLearnt {
+			clear(s.support)
+		}
 		s.support[t.Name] = t.Execution.TaskSupport
 		s.mu.Unlock()
 	}
@@ -55,9 +58,15 @@ func (s *Session) learn(t *Tool) error {
 		delete(s.headers, name)
 		return err
 	}
+	if len(s.headers) >= maxLearnt {
+		clear(s.headers) // a call without its headers is refused, and they are learnt again
+	}
 	s.headers[name] = headers
 	return nil
 }
+
+// maxLearnt bounds the tools that a session knows such things of.
+const maxLearnt = 10_000
 
 // headersOf makes the headers of a call of a tool as far as its schema is known.
 func (s *Session) headersOf(method string, params json.RawMessage) http.Header {

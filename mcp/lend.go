@@ -25,6 +25,8 @@ type lentTask struct {
 	owner string
 	ask   func(context.Context, []engine.Question) ([]json.RawMessage, error)
 
+	ended time.Time // zero before; guarded by mu of the session
+
 	done chan struct{} // closed when raw and err are set
 	raw  json.RawMessage
 	err  error
@@ -36,6 +38,8 @@ type lentTask struct {
 
 const (
 	maxLent  = 1000             // tasks of one session
+	maxOwned = 100              // of these, of one owner
+	maxKept  = 64 << 20         // bytes of their results
 	lentTime = time.Hour        // that a task is known after its end
 	lentWait = 10 * time.Second // for the result of a task that is over
 	lentPage = 50               // tasks of a page of a list
@@ -72,11 +76,8 @@ func (s *Session) lends(ctx context.Context, call *engine.Call, method string, p
 
 // lend makes a call as a task and hands its handle to the caller in front.
 func (s *Session) lend(ctx context.Context, call *engine.Call, x *outgoingCall) (Result, error) {
-	s.mu.Lock()
-	full := len(s.lent) >= maxLent
-	s.mu.Unlock()
-	if full {
-		return nil, Errorf(CodeInternal, "%d tasks of the server are known here, the most there may be; try again later", maxLent)
+	if err := s.roomToLend(call.Peer.Principal); err != nil {
+		return nil, err
 	}
 	own := call.Detach(nil) // it has questions and progress when its caller was answered
 	x.ask = func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
@@ -118,10 +119,11 @@ func (s *Session) lend(ctx context.Context, call *engine.Call, x *outgoingCall) 
 		t.raw, t.err = x.await(context.Background(), id, func() {}) // it ends with the session
 		t.Close()
 		quiet()
+		s.endLent(t)
 		time.AfterFunc(lentTime, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			delete(s.lent, id)
+			s.forgetLent(id, t)
 		})
 	})
 	if !begun {
@@ -132,6 +134,71 @@ func (s *Session) lend(ctx context.Context, call *engine.Call, x *outgoingCall) 
 	s.lent[id] = t
 	s.mu.Unlock()
 	return &CreateTaskResult{Task: handle}, nil
+}
+
+// roomToLend makes room for one more task of an owner: in place of the one that is over
+// for longest, of the owner's if it has too many.
+func (s *Session) roomToLend(owner string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	owned := 0
+	for _, t := range s.lent {
+		if t.owner == owner {
+			owned++
+		}
+	}
+	most, all := maxLent, owned < maxOwned
+	switch {
+	case !all:
+		most = maxOwned
+	case len(s.lent) < maxLent:
+		return nil
+	}
+	oldest := s.oldestLent(func(t *lentTask) bool { return all || t.owner == owner })
+	if oldest == "" {
+		return Errorf(CodeInternal, "%d tasks of the server are at work, the most there may be; try again later", most)
+	}
+	delete(s.lent, oldest)
+	return nil
+}
+
+// oldestLent finds the task that is over for longest among some, empty for none; mu is held.
+func (s *Session) oldestLent(among func(*lentTask) bool) (oldest string) {
+	for id, t := range s.lent {
+		if !t.ended.IsZero() && among(t) && (oldest == "" || t.ended.Before(s.lent[oldest].ended)) {
+			oldest = id
+		}
+	}
+	return oldest
+}
+
+// endLent takes notice of the end of a task. Results that are too much drop those of the
+// tasks that are over for longest.
+func (s *Session) endLent(ended *lentTask) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ended.ended = time.Now()
+	kept := 0
+	for _, t := range s.lent {
+		if !t.ended.IsZero() {
+			kept += len(t.raw)
+		}
+	}
+	for kept > maxKept {
+		oldest := s.oldestLent(func(t *lentTask) bool { return t != ended })
+		if oldest == "" {
+			return
+		}
+		kept -= len(s.lent[oldest].raw)
+		delete(s.lent, oldest)
+	}
+}
+
+// forgetLent drops a task, unless another has its id; mu is held.
+func (s *Session) forgetLent(id string, t *lentTask) {
+	if s.lent[id] == t {
+		delete(s.lent, id)
+	}
 }
 
 // forwardTask answers a request about a task that was lent.

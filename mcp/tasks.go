@@ -111,6 +111,9 @@ const maxTasks = 10_000
 // maxTaskResult bounds the result of one task in bytes.
 const maxTaskResult = 16 << 20
 
+// maxUnkept bounds in bytes the results that are held because the store did not take them.
+const maxUnkept = 64 << 20
+
 // settleTime bounds what a store takes to keep the end of a task.
 const settleTime = 30 * time.Second
 
@@ -130,6 +133,8 @@ type tasks struct {
 	work map[string]*task // at work, or not kept by the store; guarded by mu
 	own  map[string]int   // at work, by owner; guarded by mu
 	down bool             // guarded by mu
+
+	unkept int // bytes of what the store did not take; guarded by mu
 }
 
 // task is a call that goes on.
@@ -144,6 +149,7 @@ type task struct {
 	state taskState // guarded by mu
 
 	rested bool // it is no longer counted as at work; guarded by mu of tasks
+	unkept int  // bytes that are counted as held for the store; guarded by mu of tasks
 }
 
 func (s *Server) newTasks() *tasks {
@@ -319,6 +325,7 @@ func (m *tasks) leave(t *task) {
 		return
 	}
 	delete(m.work, t.state.ID)
+	m.unkept -= t.unkept
 }
 
 // rest counts the handler of a task as no longer at work; mu is held. One that goes on
@@ -418,23 +425,42 @@ func (m *tasks) settle(t *task) {
 	t.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()
-	err := m.store.PutTask(ctx, t.record())
+	record := t.record()
+	err := m.store.PutTask(ctx, record)
+	lost := false
 	m.mu.Lock()
 	if err == nil {
 		m.leave(t)
-	} else if m.work[t.state.ID] == t {
-		// The result is not lost while this process lives.
+	} else if m.work[t.state.ID] == t && t.unkept == 0 {
+		// The result is not lost while this process lives, unless there are too many.
+		if lost = m.unkept+len(record.Data) > maxUnkept; !lost {
+			t.unkept = len(record.Data)
+			m.unkept += t.unkept
+		}
 		time.AfterFunc(time.Until(t.expires), func() {
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			delete(m.work, t.state.ID)
+			m.leave(t)
 		})
 	}
 	m.mu.Unlock()
+	if lost {
+		t.loseResult()
+	}
 	if err != nil {
 		m.s.eng.Logger.Error("the end of a task was not kept", "task", t.state.ID, "err", err)
 	}
 	m.announce(t)
+}
+
+// loseResult makes a task that has a result one that failed.
+func (t *task) loseResult() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state.Result != nil {
+		const why = "the result could not be kept"
+		t.state.Status, t.state.Message, t.state.Result, t.state.Error = "failed", why, nil, Errorf(CodeInternal, why)
+	}
 }
 
 // settleAgain keeps the end of a task that the store could not keep when it came.
