@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/sqlitefile"
-	_ "modernc.org/sqlite" // the driver
+	"modernc.org/sqlite"
 )
 
-// settings of the connection. A second process may hold the lock for 5 seconds.
-const settings = "_busy_timeout=5000&_journal_mode=WAL&_synchronous=NORMAL&_foreign_keys=1&_defensive=1&_error_rc=1&_pragma=trusted_schema(0)"
+// settings of the connection. A second process may hold the lock for 5 seconds. A
+// transaction has it from its beginning: one that takes it later is refused at once.
+const settings = "_busy_timeout=5000&_txlock=immediate&_journal_mode=WAL&_synchronous=NORMAL&_foreign_keys=1&_defensive=1&_error_rc=1&_pragma=trusted_schema(0)"
 
 // migrations make a new database, each from what the one before left. They are never
 // changed, only added to.
@@ -81,10 +82,28 @@ func Open(path string) (*Store, error) {
 	s := &Store{path: path, db: db}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := s.migrate(ctx); err != nil {
+	if err := s.prepare(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("store %q: %w", path, err), db.Close())
 	}
 	return s, nil
+}
+
+// prepare makes the connection and the tables. While another process makes a new file a
+// database, SQLite does not wait for that; prepare does.
+func (s *Store) prepare(ctx context.Context) error {
+	const codeBusy = 5 // SQLITE_BUSY, in the lowest byte
+	for begun := time.Now(); ; {
+		err := s.migrate(ctx)
+		var busy *sqlite.Error
+		if !errors.As(err, &busy) || busy.Code()&0xff != codeBusy || time.Since(begun) > 5*time.Second {
+			return err
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 func (s *Store) migrate(ctx context.Context) error {
