@@ -82,6 +82,9 @@ func (st *stream) sendLocked(frame []byte) error {
 	if sent != nil && !st.ofCall || st.server.Stateless {
 		return sent
 	}
+	if st.session.Context().Err() != nil {
+		return sent // nobody comes back to a session that is over
+	}
 	st.last++
 	kept := st.server.Events.Append(st.session.Context(), st.id, st.last, frame)
 	if kept != nil {
