@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,19 +26,24 @@ type listing struct {
 
 	cursor json.RawMessage // of the page to fetch, nil for the first
 	pages  int             // fetched so far
-	seen   map[string]bool // cursors
+	seen   map[mark]bool   // cursors
 	items  int             // so far, on all pages
 
-	kept   bool            // a page came from the cache
-	told   map[string]bool // keys of entries, if pages may come from the cache
-	before map[string]bool // keys not to tell again, after a new start
+	kept   bool          // a page came from the cache
+	told   map[mark]bool // keys of entries, if pages may come from the cache
+	before map[mark]bool // keys not to tell again, after a new start
 }
+
+// mark stands for a value of a server, which may be long.
+type mark [sha256.Size]byte
+
+func markOf(raw json.RawMessage) mark { return sha256.Sum256(raw) }
 
 // listOf iterates over all pages of a list. Each entry is an object that is known by
 // its member key.
 func listOf[T any](ctx context.Context, s *Session, method, member, key string, opts []CallOption) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		l := &listing{s: s, method: method, member: member, key: key, opts: opts, seen: map[string]bool{}, told: map[string]bool{}}
+		l := &listing{s: s, method: method, member: member, key: key, opts: opts, seen: map[mark]bool{}, told: map[mark]bool{}}
 		for more := true; more; {
 			page, err := l.page(ctx)
 			if err != nil {
@@ -97,8 +103,8 @@ func (l *listing) page(ctx context.Context) (json.RawMessage, error) {
 		}
 		// A page that was kept named a cursor that is no longer good (CACHE-26-017):
 		// start again, once, without what was told already.
-		l.before, l.told, l.kept = l.told, map[string]bool{}, false
-		l.cursor, l.pages, l.items, l.seen = nil, 0, 0, map[string]bool{}
+		l.before, l.told, l.kept = l.told, map[mark]bool{}, false
+		l.cursor, l.pages, l.items, l.seen = nil, 0, 0, map[mark]bool{}
 		l.opts = append(append([]CallOption(nil), l.opts...), Fresh())
 	}
 }
@@ -120,10 +126,10 @@ func (l *listing) again(raw json.RawMessage) bool {
 		return false
 	}
 	key, _ := jsonx.Lookup(raw, l.key)
-	if l.before[string(key)] {
+	if l.before[markOf(key)] {
 		return true
 	}
-	l.told[string(key)] = true
+	l.told[markOf(key)] = true
 	return false
 }
 
@@ -133,13 +139,13 @@ func (l *listing) next(page json.RawMessage) (bool, error) {
 	if !ok || string(next) == "null" {
 		return false, nil
 	}
-	if l.seen[string(next)] {
+	if l.seen[markOf(next)] {
 		return false, fmt.Errorf("the server's pages have no end: cursor %s comes again", clip(string(next)))
 	}
 	if l.pages++; l.pages >= maxPages {
 		return false, fmt.Errorf("more than %d pages", maxPages)
 	}
-	l.seen[string(next)] = true
+	l.seen[markOf(next)] = true
 	l.cursor = append(json.RawMessage(nil), next...)
 	return true, nil
 }

@@ -36,21 +36,21 @@ func (s *Session) learnOutput(t *Tool) {
 		if string(old.raw) == string(t.OutputSchema) {
 			return // compiled, perhaps
 		}
-		o.bytes -= len(old.raw)
+		o.bytes -= len(t.Name) + len(old.raw)
 		delete(o.tools, t.Name)
 	}
 	if len(t.OutputSchema) == 0 || s.rev.Lacks&revision.Structured != 0 {
 		return
 	}
 	raw := append(json.RawMessage(nil), t.OutputSchema...)
-	if o.bytes+len(raw) > maxOutputs {
+	if o.bytes+len(t.Name)+len(raw) > maxOutputs {
 		s.log.Warn("output schema not kept, there are too many", "tool", clip(t.Name))
 		return
 	}
 	if o.tools == nil {
 		o.tools = map[string]*toolOutput{}
 	}
-	o.bytes += len(raw)
+	o.bytes += len(t.Name) + len(raw)
 	name := t.Name
 	o.tools[name] = &toolOutput{raw, sync.OnceValue(func() *schema.Validator {
 		v, err := schema.Compile(raw)

@@ -3,6 +3,7 @@ package skills
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,7 +68,7 @@ func List(ctx context.Context, s *mcp.Session) iter.Seq2[*Skill, error] {
 func pages(ctx context.Context, s *mcp.Session, method string, params map[string]any, member string) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
 		cursor := ""
-		for seen := map[string]bool{}; ; {
+		for seen := map[[sha256.Size]byte]bool{}; ; {
 			p := map[string]any{}
 			for k, v := range params {
 				p[k] = v
@@ -94,11 +95,12 @@ func pages(ctx context.Context, s *mcp.Session, method string, params map[string
 			if cursor, err = jsonx.Unquote(next); err != nil || cursor == "" {
 				return
 			}
-			if seen[cursor] || len(seen) >= maxPages {
+			mark := sha256.Sum256([]byte(cursor)) // it may be long
+			if seen[mark] || len(seen) >= maxPages {
 				yield(nil, fmt.Errorf("%s: the server's pages have no end: cursor %q comes again", method, clip(cursor)))
 				return
 			}
-			seen[cursor] = true
+			seen[mark] = true
 		}
 	}
 }
