@@ -71,26 +71,47 @@ func (b *body) frame(dir trace.Dir, head *trace.HTTP) trace.Frame {
 	return f
 }
 
-// reader tells what is read of a body when that is over.
+// reader tells what is read of a body when that is over. It may be closed while it is
+// read.
 type reader struct {
 	io.ReadCloser
-	sink io.Writer
-	over func() // called once
-	once sync.Once
+
+	mu    sync.Mutex
+	sink  io.Writer // guarded by mu
+	over  func()    // called once, with mu held
+	ended bool      // over was called; guarded by mu
 }
 
 func (r *reader) Read(p []byte) (int, error) {
 	n, err := r.ReadCloser.Read(p)
-	r.sink.Write(p[:n])
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended {
+		r.sink.Write(p[:n])
+	}
 	if err != nil {
-		r.once.Do(r.over)
+		r.endLocked()
 	}
 	return n, err
 }
 
 func (r *reader) Close() error {
-	r.once.Do(r.over)
+	r.end()
 	return r.ReadCloser.Close()
+}
+
+// end tells what was read so far, if nobody did.
+func (r *reader) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.endLocked()
+}
+
+func (r *reader) endLocked() {
+	if !r.ended {
+		r.ended = true
+		r.over()
+	}
 }
 
 // isStream tells whether an answer is a stream of events.
@@ -174,7 +195,7 @@ func (rec *Recorder) Record(w http.ResponseWriter, r *http.Request) (http.Respon
 	}
 	out := r.WithContext(r.Context())
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
-		in.once.Do(in.over)
+		in.end()
 	} else {
 		out.Body = in
 	}
@@ -224,7 +245,7 @@ func (w *recordingWriter) begin(status int) {
 	if w.head != nil || status < 200 && status != http.StatusSwitchingProtocols {
 		return
 	}
-	w.request.once.Do(w.request.over)
+	w.request.end()
 	h := w.Header().Clone()
 	w.head = &trace.HTTP{Status: status, Headers: h}
 	w.length = -1
