@@ -391,15 +391,15 @@ func (x *outgoingCall) finishTask(ctx context.Context, handle json.RawMessage, h
 
 // abandon tells the server that nobody waits for a task any more.
 func (s *Session) abandon(ctx context.Context, id string) {
+	s.farewell(func() { s.cancelTask(ctx, id) })
+}
+
+// cancelTask tells the server to give a task up, bounded in time, also when ctx is over.
+func (s *Session) cancelTask(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
-	begun := s.farewell(func() {
-		defer cancel()
-		if _, err := s.request(ctx, revision.MethodTaskCancel, taskParams(id), nil); err != nil {
-			s.log.Debug("cancel a task", "task", id, "err", err)
-		}
-	})
-	if !begun {
-		cancel()
+	defer cancel()
+	if _, err := s.request(ctx, revision.MethodTaskCancel, taskParams(id), nil); err != nil {
+		s.log.Debug("cancel a task", "task", id, "err", err)
 	}
 }
 
@@ -484,7 +484,7 @@ func (x *outgoingCall) create(ctx context.Context) (json.RawMessage, error) {
 		a := <-got
 		if handle := coreHandle(a.raw); handle != nil {
 			if id, err := taskID(handle); err == nil {
-				x.s.abandon(ctx, id)
+				x.s.cancelTask(ctx, id)
 			}
 		}
 	})
