@@ -145,7 +145,7 @@ func TestHostileOutputSchemas(t *testing.T) {
 			if n := strings.Count(log.String(), "output schema not enforced"); (n == 1) != tt.logged || n > 1 {
 				t.Errorf("logged %d times, want logged: %t\n%.300s", n, tt.logged, log.String())
 			}
-			if took := time.Since(start); took > 20*time.Second {
+			if took := time.Since(start); took > 2*time.Minute {
 				t.Errorf("it took %v", took)
 			}
 		})
