@@ -55,7 +55,8 @@ type Client struct {
 	LogLevel slog.Leveler
 
 	// HTTPClient carries requests to HTTP servers. Nil: one without an overall
-	// time-out, as calls may be long.
+	// time-out, as calls may be long. Package auth of this module has a Transport for it
+	// that logs in.
 	HTTPClient *http.Client
 
 	// Header is sent with each HTTP request.

@@ -28,6 +28,7 @@ var forbidden = []struct {
 	{"internal/transport", []string{"./mcp", "./schema"}, "the inside speaks raw: no Go types of features"},
 	{"mcp", []string{"./auth", "./config", "./host", "./gateway", "./inspector", "./servers", "./cmd", "./mcptest"}, "the SDK imports no product package"},
 	{"trace", []string{"./"}, "a recorder sees bytes, and everything may be recorded"},
+	{"auth", []string{"./mcp", "./jsonrpc", "./schema", "./internal/engine", "./internal/revision", "./internal/transport", "./gateway", "./config", "./servers", "./cmd"}, "logging in is about HTTP, whatever is said over it"},
 	{"config", []string{"./mcp", "./internal/engine", "./internal/transport", "./gateway"}, "a configuration is data"},
 	{"skills", []string{"./gateway", "./config", "./servers", "./cmd", "./internal/engine", "./internal/transport", "./internal/revision"}, "an extension is made of the public SDK alone"},
 	{"apps", []string{"./gateway", "./config", "./servers", "./cmd", "./internal/engine", "./internal/transport", "./internal/revision"}, "an extension is made of the public SDK alone"},

@@ -1,0 +1,66 @@
+package auth
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// AUTH-26-018.
+func TestReadChallenge(t *testing.T) {
+	tests := []struct {
+		name    string
+		headers []string
+		want    challenge
+	}{
+		{"none", nil, challenge{}},
+		{"bare", []string{"Bearer"}, challenge{}},
+		{"all", []string{`Bearer error="insufficient_scope", scope="a b a", resource_metadata="https://h/p"`}, challenge{"insufficient_scope", []string{"a", "b"}, "https://h/p"}},
+		{"spelling", []string{`bEARER Scope = a ,ERROR="e"`}, challenge{"e", []string{"a"}, ""}},
+		{"after another", []string{`Basic realm="a, Bearer scope=x", Bearer scope="y"`}, challenge{"", []string{"y"}, ""}},
+		{"after a token68", []string{`Negotiate a+/b==, Bearer scope=y`}, challenge{"", []string{"y"}, ""}},
+		{"other header", []string{`Basic realm=x`, `Bearer scope=y`}, challenge{"", []string{"y"}, ""}},
+		{"the one with metadata", []string{`Bearer scope=x`, `Bearer scope=y, resource_metadata="m"`, `Bearer resource_metadata="n"`}, challenge{"", []string{"y"}, "m"}},
+		{"escapes", []string{`Bearer realm="a\"b", scope="c\d"`}, challenge{"", []string{"cd"}, ""}},
+		{"first of two", []string{`Bearer scope=a, scope=b`}, challenge{"", []string{"a"}, ""}},
+		{"no quote at the end", []string{`Bearer error=e, scope="a`}, challenge{"e", nil, ""}},
+		{"folded", []string{"Bearer error=\"e\",\t scope=\"a\""}, challenge{"e", []string{"a"}, ""}},
+		{"no scope", []string{"Bearer scope=\"a\x01b \xff c\""}, challenge{"", []string{"c"}, ""}},
+		{"other scheme", []string{`DPoP scope="a"`}, challenge{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := readChallenge(http.Header{"Www-Authenticate": tt.headers})
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(challenge{})); diff != "" {
+				t.Errorf("readChallenge(%q): -want +got\n%s", tt.headers, diff)
+			}
+		})
+	}
+}
+
+// Whatever a header is, what comes out of it is bounded; and what is quoted into one comes out
+// again, whatever stood before it in another header.
+func FuzzReadChallenge(f *testing.F) {
+	f.Add(`Basic realm="x", Bearer scope=a`, "https://h/p", "a b")
+	f.Add(`Negotiate a==, b`, `q"\`, "c\"d")
+	f.Fuzz(func(t *testing.T, header, metadata, scope string) {
+		quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace
+		whole := `Bearer resource_metadata="` + quote(metadata) + `", scope="` + quote(scope) + `"`
+		got := readChallenge(http.Header{"Www-Authenticate": {whole}})
+		if got.metadata != metadata || !slices.Equal(got.scope, scopes(scope)) {
+			t.Fatalf("%q gave %+v", whole, got)
+		}
+		got = readChallenge(http.Header{"Www-Authenticate": {header}})
+		if len(got.scope) > maxScopes || len(got.metadata) > len(header) {
+			t.Fatalf("%q gave %+v", header, got)
+		}
+		for _, s := range got.scope {
+			if strings.ContainsAny(s, " \t\r\n\"") || s == "" {
+				t.Fatalf("%q gave the scope %q", header, s)
+			}
+		}
+	})
+}

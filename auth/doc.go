@@ -1,0 +1,40 @@
+// Package auth logs a client in at MCP servers that want it (OAuth 2.1).
+//
+// A [Transport] is an http.RoundTripper for one server, to be put into the HTTPClient of
+// an mcp.Client. When the server answers 401, or 403 with insufficient_scope, the
+// Transport finds out who gives tokens for the server, logs in, and sends the request
+// again. [Loopback] receives the user's browser when it comes back from that.
+//
+//	back, err := auth.NewLoopback(openBrowser)
+//	if err != nil {
+//		return err
+//	}
+//	defer back.Close()
+//	login := &auth.Transport{Server: url, RedirectURL: back.RedirectURL(), Visit: back.Visit}
+//	client := &mcp.Client{Name: "mine", HTTPClient: &http.Client{Transport: login}}
+//	session, err := client.Dial(ctx, url)
+//
+// A call waits while the user logs in, so mcp.Limits.CallTimeout must leave the time
+// for it.
+//
+// # Guarantees
+//
+//   - A token is sent to the origin of its server and nowhere else, in the Authorization
+//     header and nowhere else. It came from an authorization server which that server named.
+//   - Client ids and secrets of a registration are kept by issuer, and used with no other.
+//   - Every login has PKCE (S256), state, the resource parameter, and a check of iss.
+//   - One login or refresh at a time: whoever needs a token meanwhile waits for it. A
+//     refresh that was begun is finished, and its token kept, even if all callers leave.
+//   - Only https is spoken, and http on loopback if the server itself is there. Metadata is
+//     read up to 256 KiB and follows redirects within its origin alone. Without a Base of
+//     the program's own, a name that leads to an address more private than the server's is
+//     not connected to.
+//   - No error and no log has a token, a code, a verifier or a secret in it.
+//   - Tokens are kept in memory, for as long as the Transport is.
+//
+// # Which specification
+//
+// The rules are those of 2025-11-25 and 2026-07-28, basic/authorization. A server without
+// protected resource metadata is one of 2025-03-26, where the authorization server is the
+// origin of the MCP server, and has default endpoints if it has no metadata.
+package auth

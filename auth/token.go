@@ -1,0 +1,125 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// token is an access token, bound to the place that it came from. It never prints
+// itself.
+type token struct {
+	access  string
+	refresh string // empty: none was given
+	from    *place
+	as      *identity
+	asked   []string // scopes asked for so far, of this authorization server
+	got     time.Time
+	login   bool      // it came from a login, not from a refresh
+	stale   time.Time // when to refresh; zero: not known
+
+	accepted atomic.Bool // by the server, once at least
+	spent    atomic.Bool // the refresh token is of no use any more
+}
+
+func (*token) String() string       { return "[redacted]" }
+func (*token) GoString() string     { return "[redacted]" }
+func (*token) LogValue() slog.Value { return slog.StringValue("[redacted]") }
+
+// refreshable tells whether a new token may be had without the user.
+func (k *token) refreshable() bool { return k != nil && k.refresh != "" && !k.spent.Load() }
+
+// freshness is how long a token that was never accepted is held to be new: another that
+// came in the same way would be like it.
+const freshness = time.Minute
+
+// unwanted tells whether a token is new and was never accepted. Then, if the server refuses
+// it, age is not the reason.
+func (k *token) unwanted() bool { return !k.accepted.Load() && time.Since(k.got) < freshness }
+
+// refreshMargin is how long before its end a token is refreshed, at most.
+const refreshMargin = 10 * time.Second
+
+// request asks a token endpoint for a token. What the answer does not say is as it was in
+// the token before, old; nil: there is none.
+//
+// Specification: OAuth 2.1, 3.2; RFC 8707, 2.2.
+func (t *Transport) request(ctx context.Context, p *place, id *identity, form url.Values, old *token) (*token, error) {
+	form.Set("resource", p.resource)
+	user, password := "", ""
+	switch id.method {
+	case methodBasic:
+		user, password = id.ID, id.Secret
+	case methodPost:
+		form.Set("client_secret", id.Secret)
+		fallthrough
+	default:
+		form.Set("client_id", id.ID)
+	}
+	start := time.Now()
+	status, answer, err := t.fetch.post(ctx, p.token, "application/x-www-form-urlencoded", []byte(form.Encode()), user, password)
+	if err != nil {
+		return nil, err
+	}
+	if status/100 != 2 {
+		e := refusal(status, answer)
+		if e.Code == "invalid_client" {
+			t.forget(p.issuer, id)
+		}
+		return nil, e
+	}
+	var r struct {
+		Access  string          `json:"access_token"`
+		Type    string          `json:"token_type"`
+		Expires json.RawMessage `json:"expires_in"`
+		Refresh string          `json:"refresh_token"`
+	}
+	if jsonx.Unmarshal(answer, &r) != nil || !isHeaderToken(r.Access) { // its text may hold a token
+		return nil, errors.New("the answer holds no access token")
+	}
+	if !strings.EqualFold(r.Type, "Bearer") {
+		return nil, fmt.Errorf("the token is of type %q, and this client knows Bearer", clip(r.Type))
+	}
+	k := &token{access: r.Access, refresh: r.Refresh, from: p, as: id, got: start}
+	if old != nil {
+		k.asked = old.asked
+		if k.refresh == "" {
+			k.refresh = old.refresh
+		}
+	}
+	if s := seconds(r.Expires); s > 0 {
+		life := time.Duration(s * float64(time.Second))
+		k.stale = start.Add(life - min(refreshMargin, life/2))
+	}
+	return k, nil
+}
+
+// seconds reads a number of seconds, as a number or, as some write it, as a string. Zero:
+// it is neither, or not positive.
+func seconds(raw json.RawMessage) float64 {
+	s, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64)
+	if err != nil || !(s > 0) {
+		return 0
+	}
+	return min(s, math.MaxInt64/float64(time.Second)/2)
+}
+
+// isHeaderToken tells whether s can stand in a header as a token.
+func isHeaderToken(s string) bool {
+	for _, c := range []byte(s) {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return s != ""
+}

@@ -1,0 +1,285 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// A Transport carries the requests of one client to one server, and logs in when the
+// server wants that. Server, RedirectURL and Visit are required; no field may change after
+// the first request. Requests to other origins, and those that have an Authorization header
+// already, pass as they are.
+//
+// A request is sent again after a login if its body can be had again (GetBody of
+// http.Request, which http.NewRequest sets for bytes in memory); else the server's refusal
+// is the answer. So it is if a login cannot help: the server refuses a token less than a
+// minute old that it never accepted, or it wants scopes that were already asked for. A login
+// that fails is the error of the request, with a [*RefusedError] in it if the user or the
+// authorization server said no.
+//
+// A Transport may be used by several goroutines at once. It runs one of its own while it
+// gets a token, which ends when no request waits for it any more, within a minute at the
+// most.
+//
+// Specification: 2025-11-25 and 2026-07-28, basic/authorization.
+type Transport struct {
+	// Server is the URL of the MCP server: https, or http on loopback.
+	Server string
+
+	// RedirectURL is where authorization servers send the browser back to: http on
+	// loopback, or https. See [Loopback.RedirectURL].
+	RedirectURL string
+
+	// Visit brings the user to a page, and returns the URL that the page sent the browser
+	// back to, which begins with RedirectURL. The page's URL is https, or http on loopback;
+	// it must not be given to a shell. Ctx ends when nobody waits for the login any more,
+	// or after 10 minutes. See [Loopback.Visit].
+	Visit func(ctx context.Context, page string) (back *url.URL, err error)
+
+	// ClientName is what registrations call us, for users to see. Empty: "patchbay".
+	ClientName string
+
+	// DocumentURL is the client id for authorization servers that take Client ID Metadata
+	// Documents: the https URL of ours, which must list RedirectURL. Empty: there is none.
+	DocumentURL string
+
+	// Registered returns the credentials that were registered with an issuer before, and
+	// nil if there are none. It comes before all other ways to be somebody. The server
+	// chooses the issuer: return a secret only to the one that it was made for.
+	Registered func(ctx context.Context, server, issuer string) (*Credentials, error)
+
+	// Base carries all requests, those to authorization servers too, whose addresses are
+	// then its business. Nil: http.DefaultTransport for those to the server.
+	Base http.RoundTripper
+
+	once   sync.Once
+	fault  error // of the fields
+	server *url.URL
+	fetch  *fetcher
+
+	mu         sync.Mutex
+	token      *token               // guarded by mu
+	flight     *flight              // to a new token; nil: none; guarded by mu
+	identities map[string]*identity // registered by us, by issuer; guarded by mu
+}
+
+// Bounds of one request.
+const (
+	maxSends   = 6 // of the request
+	maxStepUps = 2 // logins for more scopes
+
+	insufficientScope = "insufficient_scope"
+
+	// defaultRevision is told to those whom we ask for metadata before the client and
+	// the server have agreed on one.
+	defaultRevision = "2025-11-25"
+)
+
+func (t *Transport) prepare() {
+	u, err := url.Parse(t.Server)
+	if err == nil {
+		u, err = checkURL(t.Server, u)
+	}
+	if err != nil {
+		t.fault = fmt.Errorf("auth: Server: %w", err)
+		return
+	}
+	r, err := url.Parse(t.RedirectURL)
+	switch {
+	case err != nil || r.Host == "" || r.Fragment != "" || r.RawQuery != "" || r.Scheme != "https" && (r.Scheme != "http" || !isLoopback(r.Hostname())):
+		t.fault = fmt.Errorf("auth: RedirectURL %q is neither https nor http on loopback, or has a query", clip(t.RedirectURL))
+	case t.Visit == nil:
+		t.fault = errors.New("auth: Visit is not set")
+	case t.DocumentURL != "" && checkDocumentURL(t.DocumentURL) != nil:
+		t.fault = fmt.Errorf("auth: %w", checkDocumentURL(t.DocumentURL))
+	}
+	t.server, t.fetch = u, newFetcher(u, t.Base)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	t.once.Do(t.prepare)
+	base := t.Base
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	switch {
+	case t.fault != nil:
+		closeBody(req)
+		return nil, t.fault
+	case origin(req.URL) != origin(t.server) || req.Header.Get("Authorization") != "":
+		return base.RoundTrip(req)
+	}
+	res, err := t.roundTrip(req, base)
+	if err != nil {
+		closeBody(req)
+	}
+	return res, err
+}
+
+func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.Response, error) {
+	ctx := req.Context()
+	w := why{version: req.Header.Get("MCP-Protocol-Version")}
+	if w.version == "" {
+		w.version = defaultRevision
+	}
+	stepUps := 0
+	for sent := 1; ; sent++ {
+		used := t.current()
+		if used.refreshable() && !used.stale.IsZero() && time.Now().After(used.stale) {
+			w.challenge, w.quietly = challenge{}, true
+			var err error
+			if used, err = t.renew(ctx, used, w); err != nil {
+				return nil, err
+			}
+		}
+		try := req
+		if sent > 1 || used != nil {
+			try = req.Clone(ctx)
+		}
+		if sent > 1 && req.GetBody != nil {
+			body, err := req.GetBody()
+			if err != nil {
+				return nil, err
+			}
+			try.Body = body
+		}
+		if used != nil {
+			try.Header.Set("Authorization", "Bearer "+used.access)
+		}
+		res, err := base.RoundTrip(try)
+		if err != nil {
+			return nil, err
+		}
+		w.challenge, w.quietly = challenge{}, false
+		switch res.StatusCode {
+		case http.StatusUnauthorized:
+			w.challenge = readChallenge(res.Header)
+			w.errorCode = "" // whatever it says: this token is no good
+		case http.StatusForbidden:
+			w.challenge = readChallenge(res.Header)
+			fallthrough
+		default:
+			if used != nil {
+				used.accepted.Store(true)
+			}
+			if w.errorCode != insufficientScope || used == nil {
+				return res, nil
+			}
+		}
+		if t.final(used, w, stepUps) || sent == maxSends || req.Body != nil && req.Body != http.NoBody && req.GetBody == nil {
+			return res, nil
+		}
+		if w.errorCode == insufficientScope {
+			stepUps++
+		}
+		_, _ = io.CopyN(io.Discard, res.Body, 4<<10)
+		res.Body.Close()
+		if _, err := t.renew(ctx, used, w); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// final tells whether a refusal stands, as no login would change it.
+func (t *Transport) final(used *token, w why, stepUps int) bool {
+	if t.current() != used {
+		return false // there is a newer token to try
+	}
+	if w.errorCode == insufficientScope {
+		return stepUps == maxStepUps || len(union(used.asked, w.scope)) == len(used.asked)
+	}
+	return used != nil && used.login && used.unwanted()
+}
+
+func (t *Transport) current() *token {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.token
+}
+
+// A flight is the way to one new token, by refresh or login. It owns a goroutine, which
+// ends when nobody waits for it.
+type flight struct {
+	done   chan struct{}
+	cancel context.CancelCauseFunc
+
+	waiting   int   // guarded by Transport.mu
+	abandoned bool  // all who waited left; guarded by Transport.mu
+	err       error // after done
+}
+
+var errAbandoned = errors.New("nobody waits for the login any more")
+
+// renew returns a newer token than used. Whoever comes while one is on its way waits for
+// that.
+func (t *Transport) renew(ctx context.Context, used *token, w why) (*token, error) {
+	for {
+		t.mu.Lock()
+		if t.token != used {
+			defer t.mu.Unlock()
+			return t.token, nil
+		}
+		f := t.flight
+		if f == nil {
+			f = t.start(ctx, used, w)
+		}
+		f.waiting++
+		t.mu.Unlock()
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+		}
+		t.mu.Lock()
+		f.waiting--
+		if f.waiting == 0 && ctx.Err() != nil {
+			f.abandoned = true
+			f.cancel(errAbandoned)
+		}
+		again := f.abandoned // not by us: then its end says nothing about what we want
+		t.mu.Unlock()
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case again:
+			continue
+		case f.err != nil:
+			return nil, f.err
+		}
+		return t.current(), nil
+	}
+}
+
+// start starts a flight, with t.mu held.
+func (t *Transport) start(ctx context.Context, used *token, w why) *flight {
+	// It belongs to all who will wait for it: keep values, drop the first one's deadline.
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	f := &flight{done: make(chan struct{}), cancel: cancel}
+	t.flight = f
+	go func() {
+		defer cancel(nil)
+		ctx, stop := context.WithTimeoutCause(ctx, loginTimeout, fmt.Errorf("no login within %v", loginTimeout))
+		defer stop()
+		k, err := t.obtain(ctx, used, w)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if err == nil {
+			t.token = k
+		}
+		t.flight, f.err = nil, err
+		close(f.done)
+	}()
+	return f
+}
+
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		req.Body.Close()
+	}
+}
