@@ -12,7 +12,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -52,10 +54,17 @@ func run(ctx context.Context, args []string, env func(string) string, stderr io.
 	if v := env("MCP_CONFORMANCE_PROTOCOL_VERSION"); v != "" {
 		client.Revisions = []mcp.Revision{mcp.Revision(v)}
 	}
+	given := env("MCP_CONFORMANCE_CONTEXT")
+	if strings.HasPrefix(name, "auth/") {
+		client.HTTPClient = &http.Client{Transport: login(args[0], given)}
+	}
 	s, err := client.Dial(ctx, args[0])
 	if err == nil {
-		err = play(ctx, s, env("MCP_CONFORMANCE_CONTEXT"))
+		err = play(ctx, s, given)
 		s.Close()
+	}
+	if name == "auth/scope-retry-limit" {
+		err = forbidden(err)
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "client: %s: %v\n", name, err)

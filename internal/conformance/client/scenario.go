@@ -30,7 +30,27 @@ var scenarios = map[string]func(ctx context.Context, s *mcp.Session, given strin
 	"sep-2640-client-verify-digest":      refuseSkill,
 	"sep-2640-client-verify-size":        refuseSkill,
 	"sep-2640-client-verify-frontmatter": refuseSkill,
+
+	"auth/metadata-default":                     callTest,
+	"auth/metadata-var1":                        callTest,
+	"auth/metadata-var2":                        callTest,
+	"auth/metadata-var3":                        callTest,
+	"auth/basic-cimd":                           callTest,
+	"auth/scope-from-www-authenticate":          callTest,
+	"auth/scope-from-scopes-supported":          callTest,
+	"auth/scope-omitted-when-undefined":         callTest,
+	"auth/scope-step-up":                        callTest,
+	"auth/scope-retry-limit":                    callTest,
+	"auth/token-endpoint-auth-basic":            callTest,
+	"auth/token-endpoint-auth-post":             callTest,
+	"auth/token-endpoint-auth-none":             callTest,
+	"auth/pre-registration":                     callTest,
+	"auth/2025-03-26-oauth-metadata-backcompat": callTest,
+	"auth/2025-03-26-oauth-endpoint-fallback":   callTest,
 }
+
+// callTest calls the one tool that there is behind a login.
+var callTest = calls(call{"test-tool", nil})
 
 // call is one call of a tool.
 type call struct {
