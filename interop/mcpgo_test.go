@@ -115,7 +115,7 @@ func serveMCPGo(_ context.Context, w wire) error {
 
 	if w == web {
 		quiet := slog.New(slog.DiscardHandler)
-		return serveHTTP(server.NewStreamableHTTPServer(s, server.WithStateful(true), server.WithStreamableHTTPLogger(quiet)))
+		return serveHTTP(server.NewStreamableHTTPServer(s, server.WithStateful(true), server.WithEventStore(server.NewInMemoryEventStore()), server.WithStreamableHTTPLogger(quiet)))
 	}
 	return server.ServeStdio(s)
 }

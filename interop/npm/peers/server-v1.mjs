@@ -4,7 +4,7 @@ import { McpServer, ResourceTemplate } from '@modelcontextprotocol/sdk/server/mc
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { z } from 'zod';
-import { apart, grow, listen, say, wait, waits, world } from './world.mjs';
+import { Events, apart, grow, listen, say, wait, waits, world } from './world.mjs';
 
 function build() {
   const s = new McpServer({ name: 'ts1', version: '1' }, { capabilities: { logging: {} } });
@@ -46,28 +46,6 @@ function build() {
   s.registerPrompt('greet', { description: 'greet', argsSchema: { name: z.string() } }, ({ name }) => (
     { messages: [{ role: 'user', content: { type: 'text', text: `Hello ${name}` } }] }));
   return s;
-}
-
-// Events keeps what streams of a session sent, for clients that come back.
-class Events {
-  all = [];
-
-  async storeEvent(stream, message) {
-    this.all.push({ stream, message });
-    return `${stream}_${this.all.length}`;
-  }
-
-  async getStreamIdForEventId(id) { return id.slice(0, id.lastIndexOf('_')); }
-
-  async replayEventsAfter(id, { send }) {
-    const cut = id.lastIndexOf('_');
-    const stream = id.slice(0, cut);
-    for (let i = Number(id.slice(cut + 1)); i < this.all.length; i++) {
-      const e = this.all[i];
-      if (e.stream === stream && e.message.jsonrpc) await send(`${stream}_${i + 1}`, e.message);
-    }
-    return stream;
-  }
 }
 
 if (process.argv[2] === 'http') {

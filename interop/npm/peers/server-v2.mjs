@@ -4,7 +4,7 @@ import { McpServer, ResourceTemplate, acceptedContent, createMcpHandler, inputRe
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { NodeStreamableHTTPServerTransport, toNodeHandler } from '@modelcontextprotocol/node';
 import { z } from 'zod';
-import { apart, grow, listen, say, wait, waits, world } from './world.mjs';
+import { Events, apart, grow, listen, say, wait, waits, world } from './world.mjs';
 
 let modern; // the handler of 2026-07-28 over HTTP, which publishes list changes itself
 
@@ -72,7 +72,7 @@ if (process.argv[2] === 'http') {
     if (!transport) {
       if (id) { res.writeHead(404).end(); return; }
       transport = new NodeStreamableHTTPServerTransport({
-        sessionIdGenerator: randomUUID, onsessioninitialized: (sid) => sessions.set(sid, transport),
+        sessionIdGenerator: randomUUID, onsessioninitialized: (sid) => sessions.set(sid, transport), eventStore: new Events(),
       });
       await build().connect(transport);
     }

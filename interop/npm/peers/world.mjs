@@ -46,3 +46,25 @@ export function listen(handle) {
   srv.listen(0, '127.0.0.1', () => console.log(`http://127.0.0.1:${srv.address().port}/mcp`));
   process.stdin.resume().on('end', () => process.exit(0));
 }
+
+// Events keeps what streams of a session sent, for clients that come back.
+export class Events {
+  all = [];
+
+  async storeEvent(stream, message) {
+    this.all.push({ stream, message });
+    return `${stream}_${this.all.length}`;
+  }
+
+  async getStreamIdForEventId(id) { return id.slice(0, id.lastIndexOf('_')); }
+
+  async replayEventsAfter(id, { send }) {
+    const cut = id.lastIndexOf('_');
+    const stream = id.slice(0, cut);
+    for (let i = Number(id.slice(cut + 1)); i < this.all.length; i++) {
+      const e = this.all[i];
+      if (e.stream === stream && e.message.jsonrpc) await send(`${stream}_${i + 1}`, e.message);
+    }
+    return stream;
+  }
+}
