@@ -21,11 +21,12 @@ type EventStore interface {
 	Forget(ctx context.Context, stream string) error
 }
 
-// Release lets go of the HTTP connection that carries the call of ctx, for work that
-// takes long: a client of 2025-11-25 comes back for what the call sends and for its
-// answer. Everywhere else it does nothing.
+// Release lets go of the caller of ctx, for work that takes long. With
+// [ToolExecution].OnRelease the call of a caller who takes one becomes a task. Else, over
+// HTTP, the connection that carries the call ends, and a client of 2025-11-25 comes back
+// for what the call sends and for its answer. Everywhere else it does nothing.
 //
-// Specification: 2025-11-25, basic/transports, Sending Messages to the Server.
+// Specification: 2025-11-25, basic/transports, Sending Messages to the Server; extensions/tasks.
 func Release(ctx context.Context) {
 	if c := engine.From(ctx); c != nil {
 		c.Release()

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -16,32 +15,6 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
-)
-
-// ToolExecution says how calls of a tool run.
-//
-// Specification: 2025-11-25, basic/utilities/tasks, and extensions/tasks.
-type ToolExecution struct {
-	// TaskSupport tells whether calls become tasks, which go on when the caller was
-	// answered: for callers of 2026-07-28 who declared the extension, and callers of
-	// 2025-11-25 who ask for it. Questions of a task reach the caller all the same. All
-	// others wait for the result. Zero: never.
-	TaskSupport TaskSupport `json:"taskSupport,omitempty"`
-
-	// OnRelease lets the handler choose the moment: the call becomes a task when it
-	// calls [Release], for instance after it has asked for what is missing. A
-	// caller of 2025-11-25 who asks for a task gets it at once.
-	OnRelease bool `json:"-"`
-}
-
-// TaskSupport tells whether calls of a tool become tasks.
-type TaskSupport string
-
-// The kinds of task support beside none. A tool with TaskRequired refuses callers who
-// could have a task and do not take one; those before 2025-11-25 wait.
-const (
-	TaskOptional TaskSupport = "optional"
-	TaskRequired TaskSupport = "required"
 )
 
 // TaskConfig configures the tasks of a [Server]. A task belongs to the principal that
@@ -63,25 +36,6 @@ type TaskConfig struct {
 	// Max bounds the tasks of one principal that are at work; one more is refused.
 	// Zero: 100.
 	Max int
-}
-
-// TaskStore keeps tasks. Its methods may be called by several goroutines at once.
-type TaskStore interface {
-	// PutTask keeps a task, in place of what was kept under its id.
-	PutTask(ctx context.Context, t TaskRecord) error
-	// Task returns a task; false if there is none, or it has expired.
-	Task(ctx context.Context, id string) (TaskRecord, bool, error)
-	// Tasks returns the first tasks of an owner, at most limit, in the order of their
-	// ids, with ids after the one given.
-	Tasks(ctx context.Context, owner, after string, limit int) ([]TaskRecord, error)
-}
-
-// TaskRecord is a task in a [TaskStore].
-type TaskRecord struct {
-	ID, Owner string
-	Expires   time.Time
-	Over      bool            // its state is final
-	Data      json.RawMessage // a DetailedTask of extensions/tasks
 }
 
 // taskState is a task on the wire, and in a store (extensions/tasks, DetailedTask).
@@ -159,128 +113,6 @@ func (s *Server) newTasks() *tasks {
 		m.store = &memoryTasks{}
 	}
 	return m
-}
-
-// taskTools tells whether any tool may run as a task.
-func (s *Server) taskTools() bool {
-	for _, p := range s.tools.snapshot().order {
-		if p.e.def.Execution.TaskSupport != "" {
-			return true
-		}
-	}
-	return false
-}
-
-// callAsTask calls a tool, as a task if the caller takes one.
-func (s *Server) callAsTask(ctx context.Context, how ToolExecution, args json.RawMessage, run func(context.Context, json.RawMessage) (Result, error)) (Result, error) {
-	call := engine.From(ctx)
-	switch {
-	case call == nil:
-		return run(ctx, args)
-	case !call.TakesTask():
-		if how.TaskSupport == TaskRequired && call.Peer.MayTakeTask() {
-			return nil, call.NeedsTask()
-		}
-		return run(ctx, args)
-	case how.TaskSupport == "":
-		if call.Peer.Revision.Modern || !s.taskTools() {
-			return run(ctx, args) // TASK-25-015
-		}
-		return nil, Errorf(CodeMethodNotFound, "this tool does not run as a task; call it without a task member") // TASK-25-006
-	}
-	args = slices.Clone(args)
-	if !how.OnRelease || !call.Peer.Revision.Modern {
-		own := call.Detach(nil)
-		t, err := s.jobs.create(ctx, own)
-		if err != nil {
-			return nil, err
-		}
-		s.jobs.start(ctx, own, t, func(ctx context.Context) (Result, error) { return run(ctx, args) })
-		return t.handle(), nil
-	}
-	return s.callUntilRelease(ctx, call, args, run)
-}
-
-// callUntilRelease runs a handler that becomes a task when it lets go of its caller.
-func (s *Server) callUntilRelease(ctx context.Context, call *engine.Call, args json.RawMessage, run func(context.Context, json.RawMessage) (Result, error)) (Result, error) {
-	type outcome struct {
-		res Result
-		err error
-	}
-	var (
-		answer = make(chan outcome, 1)
-		own    *engine.Call
-		once   sync.Once
-		became = make(chan *task, 1)
-	)
-	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	attached := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
-	own = call.Detach(func() {
-		once.Do(func() {
-			if !attached() { // the caller is gone; so is the work, soon
-				answer <- outcome{nil, context.Cause(ctx)}
-				return
-			}
-			t, err := s.jobs.create(ctx, own)
-			if err != nil {
-				answer <- outcome{nil, err}
-				cancel(err)
-				return
-			}
-			became <- t
-			answer <- outcome{t.handle(), nil}
-		})
-	})
-	ended := make(chan outcome, 1)
-	begun := s.jobs.spawn(func() {
-		defer cancel(nil)
-		res, err := s.contain(work, own, func(ctx context.Context) (Result, error) { return run(ctx, args) })
-		once.Do(func() { // it did not let go, and what it left behind comes too late
-			close(became)
-			ended <- outcome{res, err}
-		})
-		select {
-		case t := <-became:
-			if t != nil {
-				s.jobs.finish(t, res, err)
-			}
-		default: // there was no making a task
-		}
-	})
-	if !begun {
-		attached()
-		cancel(ErrClosed)
-		return nil, ErrClosed
-	}
-	select {
-	case o := <-ended:
-		attached()
-		return o.res, o.err
-	case o := <-answer:
-		if t, ok := o.res.(*CreateTaskResult); ok {
-			s.jobs.adopt(t.work, cancel)
-		}
-		return o.res, o.err
-	}
-}
-
-// contain runs a handler behind a panic wall.
-func (s *Server) contain(ctx context.Context, call *engine.Call, run func(context.Context) (Result, error)) (res Result, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			if s.OnPanic != nil {
-				s.OnPanic(ctx, v, debug.Stack())
-			} else {
-				s.eng.Panicked(ctx, call, v)
-			}
-			res, err = nil, Errorf(CodeInternal, "internal error")
-		}
-	}()
-	res, err = run(engine.With(ctx, call))
-	if failed, ok := res.(*ToolResult); errors.Is(context.Cause(ctx), errShutdown) && (err != nil || ok && failed.IsError) {
-		return nil, Errorf(CodeInternal, "interrupted: the server was shut down while the task was at work")
-	}
-	return res, err
 }
 
 // create makes a task of a detached call. It can be found from then on (XTASK-26-009).
@@ -754,87 +586,4 @@ func (m *tasks) close(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("shutdown: tasks did not end when they were cancelled: %w", context.Cause(ctx))
 	}
-}
-
-// maxTaskBytes bounds what memoryTasks keeps.
-const maxTaskBytes = 256 << 20
-
-// memoryTasks is a [TaskStore] in memory. The zero value is ready for use.
-type memoryTasks struct {
-	mu    sync.Mutex
-	kept  map[string]TaskRecord // guarded by mu
-	bytes int                   // guarded by mu
-}
-
-// PutTask implements [TaskStore].
-func (m *memoryTasks) PutTask(_ context.Context, t TaskRecord) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.kept == nil {
-		m.kept = map[string]TaskRecord{}
-	}
-	m.drop(t.ID)
-	if len(m.kept) >= maxTasks || m.bytes+len(t.Data) > maxTaskBytes {
-		m.makeRoom(len(t.Data))
-	}
-	if len(m.kept) >= maxTasks || m.bytes+len(t.Data) > maxTaskBytes {
-		return fmt.Errorf("%d tasks of %d bytes are at work and kept in memory, which is full; set TaskConfig.Store", len(m.kept), m.bytes)
-	}
-	m.kept[t.ID] = t
-	m.bytes += len(t.Data)
-	return nil
-}
-
-func (m *memoryTasks) drop(id string) {
-	m.bytes -= len(m.kept[id].Data)
-	delete(m.kept, id)
-}
-
-// makeRoom drops what has expired, and then tasks that are over, those first that
-// expire first, until a tenth is free, and room for so many bytes; mu is held.
-func (m *memoryTasks) makeRoom(room int) {
-	at := time.Now()
-	var over []TaskRecord
-	for id, r := range m.kept {
-		switch {
-		case !r.Expires.After(at):
-			m.drop(id)
-		case r.Over:
-			over = append(over, r)
-		}
-	}
-	slices.SortFunc(over, func(a, b TaskRecord) int { return a.Expires.Compare(b.Expires) })
-	for _, r := range over {
-		if len(m.kept) < maxTasks-maxTasks/10 && m.bytes+room < maxTaskBytes-maxTaskBytes/10 {
-			return
-		}
-		m.drop(r.ID)
-	}
-}
-
-// Task implements [TaskStore].
-func (m *memoryTasks) Task(_ context.Context, id string) (TaskRecord, bool, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	t, ok := m.kept[id]
-	if ok && !t.Expires.After(time.Now()) {
-		m.drop(id)
-		ok = false
-	}
-	return t, ok, nil
-}
-
-// Tasks implements [TaskStore].
-func (m *memoryTasks) Tasks(_ context.Context, owner, after string, limit int) ([]TaskRecord, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	at := time.Now()
-	var out []TaskRecord
-	for _, t := range m.kept {
-		if t.Owner == owner && t.ID > after && t.Expires.After(at) {
-			out = append(out, t)
-		}
-	}
-	slices.SortFunc(out, func(a, b TaskRecord) int { return strings.Compare(a.ID, b.ID) })
-	return out[:min(limit, len(out))], nil
 }

@@ -1,0 +1,160 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+)
+
+// ToolExecution says how calls of a tool run.
+//
+// Specification: 2025-11-25, basic/utilities/tasks, and extensions/tasks.
+type ToolExecution struct {
+	// TaskSupport tells whether calls become tasks, which go on when the caller was
+	// answered: for callers of 2026-07-28 who declared the extension, and callers of
+	// 2025-11-25 who ask for it. Questions of a task reach the caller all the same. All
+	// others wait for the result. Zero: never.
+	TaskSupport TaskSupport `json:"taskSupport,omitempty"`
+
+	// OnRelease lets the handler choose the moment: the call becomes a task when it
+	// calls [Release], for instance after it has asked for what is missing. A
+	// caller of 2025-11-25 who asks for a task gets it at once.
+	OnRelease bool `json:"-"`
+}
+
+// TaskSupport tells whether calls of a tool become tasks.
+type TaskSupport string
+
+// The kinds of task support beside none. A tool with TaskRequired refuses callers who
+// could have a task and do not take one; those before 2025-11-25 wait.
+const (
+	TaskOptional TaskSupport = "optional"
+	TaskRequired TaskSupport = "required"
+)
+
+// taskTools tells whether any tool may run as a task.
+func (s *Server) taskTools() bool {
+	for _, p := range s.tools.snapshot().order {
+		if p.e.def.Execution.TaskSupport != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// callAsTask calls a tool, as a task if the caller takes one.
+func (s *Server) callAsTask(ctx context.Context, how ToolExecution, args json.RawMessage, run func(context.Context, json.RawMessage) (Result, error)) (Result, error) {
+	call := engine.From(ctx)
+	switch {
+	case call == nil:
+		return run(ctx, args)
+	case !call.TakesTask():
+		if how.TaskSupport == TaskRequired && call.Peer.MayTakeTask() {
+			return nil, call.NeedsTask()
+		}
+		return run(ctx, args)
+	case how.TaskSupport == "":
+		if call.Peer.Revision.Modern || !s.taskTools() {
+			return run(ctx, args) // TASK-25-015
+		}
+		return nil, Errorf(CodeMethodNotFound, "this tool does not run as a task; call it without a task member") // TASK-25-006
+	}
+	args = slices.Clone(args)
+	if !how.OnRelease || !call.Peer.Revision.Modern {
+		own := call.Detach(nil)
+		t, err := s.jobs.create(ctx, own)
+		if err != nil {
+			return nil, err
+		}
+		s.jobs.start(ctx, own, t, func(ctx context.Context) (Result, error) { return run(ctx, args) })
+		return t.handle(), nil
+	}
+	return s.callUntilRelease(ctx, call, args, run)
+}
+
+// callUntilRelease runs a handler that becomes a task when it lets go of its caller.
+func (s *Server) callUntilRelease(ctx context.Context, call *engine.Call, args json.RawMessage, run func(context.Context, json.RawMessage) (Result, error)) (Result, error) {
+	type outcome struct {
+		res Result
+		err error
+	}
+	var (
+		answer = make(chan outcome, 1)
+		own    *engine.Call
+		once   sync.Once
+		became = make(chan *task, 1)
+	)
+	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	attached := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	own = call.Detach(func() {
+		once.Do(func() {
+			if !attached() { // the caller is gone; so is the work, soon
+				answer <- outcome{nil, context.Cause(ctx)}
+				return
+			}
+			t, err := s.jobs.create(ctx, own)
+			if err != nil {
+				answer <- outcome{nil, err}
+				cancel(err)
+				return
+			}
+			became <- t
+			answer <- outcome{t.handle(), nil}
+		})
+	})
+	ended := make(chan outcome, 1)
+	begun := s.jobs.spawn(func() {
+		defer cancel(nil)
+		res, err := s.contain(work, own, func(ctx context.Context) (Result, error) { return run(ctx, args) })
+		once.Do(func() { // it did not let go, and what it left behind comes too late
+			close(became)
+			ended <- outcome{res, err}
+		})
+		select {
+		case t := <-became:
+			if t != nil {
+				s.jobs.finish(t, res, err)
+			}
+		default: // there was no making a task
+		}
+	})
+	if !begun {
+		attached()
+		cancel(ErrClosed)
+		return nil, ErrClosed
+	}
+	select {
+	case o := <-ended:
+		attached()
+		return o.res, o.err
+	case o := <-answer:
+		if t, ok := o.res.(*CreateTaskResult); ok {
+			s.jobs.adopt(t.work, cancel)
+		}
+		return o.res, o.err
+	}
+}
+
+// contain runs a handler behind a panic wall.
+func (s *Server) contain(ctx context.Context, call *engine.Call, run func(context.Context) (Result, error)) (res Result, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			if s.OnPanic != nil {
+				s.OnPanic(ctx, v, debug.Stack())
+			} else {
+				s.eng.Panicked(ctx, call, v)
+			}
+			res, err = nil, Errorf(CodeInternal, "internal error")
+		}
+	}()
+	res, err = run(engine.With(ctx, call))
+	if failed, ok := res.(*ToolResult); errors.Is(context.Cause(ctx), errShutdown) && (err != nil || ok && failed.IsError) {
+		return nil, Errorf(CodeInternal, "interrupted: the server was shut down while the task was at work")
+	}
+	return res, err
+}
