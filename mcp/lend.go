@@ -25,7 +25,7 @@ type lentTask struct {
 	owner string
 	ask   func(context.Context, []engine.Question) ([]json.RawMessage, error)
 
-	ended time.Time // zero before; guarded by mu of the session
+	ended uint64 // its place among those of the session that ended, from 1; 0 before; guarded by its mu
 
 	done chan struct{} // closed when raw and err are set
 	raw  json.RawMessage
@@ -165,7 +165,7 @@ func (s *Session) roomToLend(owner string) error {
 // oldestLent finds the task that is over for longest among some, empty for none; mu is held.
 func (s *Session) oldestLent(among func(*lentTask) bool) (oldest string) {
 	for id, t := range s.lent {
-		if !t.ended.IsZero() && among(t) && (oldest == "" || t.ended.Before(s.lent[oldest].ended)) {
+		if t.ended != 0 && among(t) && (oldest == "" || t.ended < s.lent[oldest].ended) {
 			oldest = id
 		}
 	}
@@ -177,10 +177,11 @@ func (s *Session) oldestLent(among func(*lentTask) bool) (oldest string) {
 func (s *Session) endLent(ended *lentTask) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ended.ended = time.Now()
+	s.lentEnds++
+	ended.ended = s.lentEnds
 	kept := 0
 	for _, t := range s.lent {
-		if !t.ended.IsZero() {
+		if t.ended != 0 {
 			kept += len(t.raw)
 		}
 	}

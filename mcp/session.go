@@ -70,6 +70,7 @@ type Session struct {
 	headers    map[string][]streamable.ParamHeader // by tool, as far as listed; guarded by mu
 	support    map[string]TaskSupport              // of tools of a server of 2025-11-25, as far as listed; guarded by mu
 	lent       map[string]*lentTask                // tasks of callers in front, by id; guarded by mu
+	lentEnds   uint64                              // of these that ended, the dropped ones too; guarded by mu
 	nextToken  atomic.Int64
 
 	visits map[string]func() // called when a visit is complete, by elicitationId; guarded by mu
