@@ -1,0 +1,232 @@
+package bench_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/schema"
+)
+
+// The budgets: what the hot paths may allocate, default settings, all checks on. They are
+// what the code does today and a little more; a change that goes beyond one has to be worth
+// it. Lower them when something gets cheaper.
+var budgets = []struct {
+	path   string
+	allocs uint64 // allocations per operation, of all goroutines together
+	bytes  uint64 // bytes of these
+	setUp  func(*testing.T) func()
+}{
+	// Messages and schemas.
+	{"decode a request", 1, 32, decodes(modernFrame("tools/call", echoMembers(prose(100))))},
+	{"decode a request of 10 KiB", 1, 32, decodes(modernFrame("tools/call", echoMembers(prose(10<<10))))},
+	{"append a result", 0, 0, appendsResult},
+	{"decode arguments", 3, 256, decodesArguments},
+	{"validate arguments against a foreign schema", 60, 2560, validates},
+
+	// The server alone.
+	{"call on the registry", 9, 512, callsRegistry},
+	{"call on a pipe, modern", 28, 2304, callsPipe(true)},
+	{"call on a pipe, legacy", 25, 1792, callsPipe(false)},
+	{"call over HTTP, modern", 38, 2560, callsModern("tools/call", "echo", 1)},
+	{"call over HTTP, session, JSON", 42, 7 << 10, callsSession("application/json, text/event-stream", false)},
+	{"call over HTTP, session, SSE", 53, 8 << 10, callsSession("text/event-stream", false)},
+	{"call over HTTP, legacy without sessions", 46, 8 << 10, callsSession("application/json, text/event-stream", true)},
+	{"list of 1,000 tools over HTTP, modern", 40, 600 << 10, callsModern("tools/list", "", 1000)},
+
+	// Server and client together.
+	{"typed call in memory", 84, 8 << 10, callsTyped},
+	{"call with 10 progress notifications in memory", 240, 16 << 10, callsProgress},
+	{"notification to the server", 12, 640, notifies},
+}
+
+func TestBudgets(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates too: allocation budgets hold without it")
+	}
+	for _, b := range budgets {
+		t.Run(b.path, func(t *testing.T) {
+			allocs, bytes := measure(b.setUp(t))
+			t.Logf("%d allocations, %d bytes", allocs, bytes)
+			if allocs > b.allocs {
+				t.Errorf("%d allocations per operation, the budget is %d", allocs, b.allocs)
+			}
+			if bytes > b.bytes {
+				t.Errorf("%d bytes per operation, the budget is %d", bytes, b.bytes)
+			}
+		})
+	}
+}
+
+// measure returns what op allocates each time, on average and rounded down, in the best of
+// some rounds: what else goes on in the process can only add.
+func measure(op func()) (allocs, bytes uint64) {
+	const rounds, perRound = 5, 200
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for range 20 {
+		op() // fill pools and caches
+	}
+	allocs, bytes = ^uint64(0), ^uint64(0)
+	for range rounds {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range perRound {
+			op()
+		}
+		runtime.ReadMemStats(&after)
+		allocs = min(allocs, (after.Mallocs-before.Mallocs)/perRound)
+		bytes = min(bytes, (after.TotalAlloc-before.TotalAlloc)/perRound)
+	}
+	return allocs, bytes
+}
+
+func decodes(frame []byte) func(*testing.T) func() {
+	return func(t *testing.T) func() {
+		return func() {
+			m, err := jsonrpc.Decode(frame, jsonrpc.Limits{})
+			if err != nil || m.Method != "tools/call" {
+				t.Fatalf("decoded %q, %v", m.Method, err)
+			}
+		}
+	}
+}
+
+func appendsResult(t *testing.T) func() {
+	result := json.RawMessage(`{"content":[{"type":"text","text":"` + fmt.Sprintf("%0100d", 1) + `"}]}`)
+	buf := make([]byte, 0, 1024)
+	return func() {
+		if buf = jsonrpc.AppendResult(buf[:0], jsonrpc.IntID(7), result); len(buf) < len(result) {
+			t.Fatalf("appended %s", buf)
+		}
+	}
+}
+
+func decodesArguments(t *testing.T) func() {
+	typ, err := schema.For[echoIn]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args, _ := json.Marshal(echoIn{prose(100)})
+	return func() {
+		var in echoIn
+		if err := typ.Decode(args, &in); err != nil || len(in.Message) != 100 {
+			t.Fatalf("decoded %q, %v", in.Message, err)
+		}
+	}
+}
+
+func validates(t *testing.T) func() {
+	v, err := schema.Compile(json.RawMessage(`{"type":"object","properties":{"message":{"type":"string","maxLength":1000},` +
+		`"count":{"type":"integer","minimum":0},"tags":{"type":"array","items":{"type":"string"}}},"required":["message"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []byte(`{"message":"hello","count":3,"tags":["a","b"]}`)
+	return func() {
+		if err := v.Validate(args); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func callsRegistry(t *testing.T) func() {
+	s := newServer(t, 1)
+	req := &mcp.Request{Method: "tools/call", Params: json.RawMessage(echoParams(prose(100)))}
+	return func() {
+		if _, err := s.Handle(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func callsPipe(modern bool) func(*testing.T) func() {
+	return func(t *testing.T) func() {
+		p := newPipe(t, newServer(t, 1))
+		frame := modernFrame("tools/call", echoMembers(prose(100)))
+		if !modern {
+			p.initialize()
+			frame = legacyFrame("tools/call", echoParams(prose(100)))
+		}
+		return func() {
+			if answer := p.exchange(frame); len(answer) < 100 {
+				t.Fatalf("answer %s", answer)
+			}
+		}
+	}
+}
+
+func callsModern(method, name string, tools int) func(*testing.T) func() {
+	return func(t *testing.T) func() {
+		c := modernCaller(t, newServer(t, tools), method, name)
+		members := ""
+		if name != "" {
+			members = echoMembers(prose(100))
+		}
+		return posts(t, c, modernFrame(method, members))
+	}
+}
+
+func callsSession(accept string, stateless bool) func(*testing.T) func() {
+	return func(t *testing.T) func() {
+		s := newServer(t, 1)
+		s.HTTP.Stateless = stateless
+		return posts(t, sessionCaller(t, s, accept), legacyFrame("tools/call", echoParams(prose(100))))
+	}
+}
+
+func posts(t *testing.T, c *caller, frame []byte) func() {
+	return func() {
+		if out := c.post(frame); c.status != 200 || len(out) < 100 {
+			t.Fatalf("status %d, %.200q", c.status, out)
+		}
+	}
+}
+
+func callsTyped(t *testing.T) func() {
+	s := connect(t, newServer(t, 1), nil)
+	text := prose(100)
+	return func() { echo(t, s, text) }
+}
+
+func callsProgress(t *testing.T) func() {
+	s, seen := connect(t, progressServer(), nil), 0
+	count := mcp.OnProgress(func(mcp.ProgressEvent) { seen++ })
+	return func() {
+		seen = 0
+		if _, err := s.CallTool(t.Context(), "steps", stepsIn{10}, count); err != nil || seen != 10 {
+			t.Fatalf("%d notifications, %v", seen, err)
+		}
+	}
+}
+
+type stepsIn struct {
+	Steps int `json:"steps"`
+}
+
+// progressServer returns a server whose tool "steps" notifies of so many steps.
+func progressServer() *mcp.Server {
+	s := &mcp.Server{Name: "bench", Version: "1"}
+	mcp.AddTool(s, mcp.Tool{Name: "steps"}, func(ctx context.Context, in stepsIn) (string, error) {
+		for i := range in.Steps {
+			mcp.Progress(ctx, float64(i+1), float64(in.Steps), "step")
+		}
+		return "done", nil
+	})
+	return s
+}
+
+// A notification is followed by a ping, as it has no answer that says when it was read.
+func notifies(t *testing.T) func() {
+	p := newPipe(t, newServer(t, 1))
+	p.initialize()
+	cancelled := []byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99,"reason":"bench"}}`)
+	ping := legacyFrame("ping", "{}")
+	return func() {
+		p.send(cancelled)
+		p.exchange(ping)
+	}
+}

@@ -1,0 +1,12 @@
+// Package bench holds what says how fast Patchbay is, and no code that anybody imports.
+//
+//   - The benchmarks beside this file measure one path each, within one process:
+//     go test -run ^$ -bench . ./bench
+//   - budget_test.go bounds what the hot paths allocate. It runs with the other tests.
+//   - compare puts a server and a client built on Patchbay next to bare (no MCP library: the
+//     physical limit) and to other libraries, as processes: go run ./bench/compare
+//   - load is the raw-wire load generator of compare.
+//   - target is our side of compare, and peers, a module of its own, are the others.
+//
+// docs/performance.md says how to read the results.
+package bench
