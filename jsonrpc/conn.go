@@ -6,6 +6,14 @@ package jsonrpc
 // Read is called by one goroutine, Write by many at once. Close may be called
 // at any time and more than once; it unblocks both, and they return
 // [ErrClosed] from then on.
+//
+// A Conn may also have a method
+//
+//	WriteContext(ctx context.Context, frame []byte) (sent bool, err error)
+//
+// which is Write for a caller who waits no longer than ctx lasts. If ctx ends first the
+// error is its cause, and sent tells whether the frame goes out all the same, before the
+// frames of later writes. The ends of a [Pipe] have it.
 type Conn interface {
 	// Read appends the next frame to buf[:0] and returns it. The error is
 	// io.EOF at the orderly end, and a [*FrameTooLargeError] for a frame over

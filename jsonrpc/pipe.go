@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"sync"
@@ -75,8 +76,14 @@ func (p *pipeEnd) take(buf, frame []byte) []byte {
 }
 
 func (p *pipeEnd) Write(frame []byte) error {
+	_, err := p.WriteContext(context.Background(), frame)
+	return err
+}
+
+// WriteContext is Write for a caller who waits no longer than ctx lasts.
+func (p *pipeEnd) WriteContext(ctx context.Context, frame []byte) (sent bool, err error) {
 	if err := p.gone(); err != nil {
-		return err
+		return false, err
 	}
 	var f []byte
 	select {
@@ -86,11 +93,13 @@ func (p *pipeEnd) Write(frame []byte) error {
 	f = append(f[:0], frame...)
 	select {
 	case p.out.frames <- f:
-		return nil
+		return true, nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
 	case <-p.done:
 	case <-p.peerDone:
 	}
-	return p.gone()
+	return false, p.gone()
 }
 
 // gone says why nothing can be written any more, or returns nil.

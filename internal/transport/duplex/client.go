@@ -1,6 +1,7 @@
 package duplex
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 const (
 	maxNotes     = 4096 // notifications of one call that nobody has taken yet
 	maxQuestions = 64   // requests of the server's own in progress
+	maxSpare     = 64   // calls that ended and are kept for the next
 )
 
 // ErrClosed says that the connection was closed on this side.
@@ -42,8 +44,11 @@ type ClientOptions struct {
 // and one per question of the server, finished when Close returns, unless the
 // function that answers ignores the end of its context.
 type Client struct {
-	conn   jsonrpc.Conn
-	opts   ClientOptions
+	conn jsonrpc.Conn
+	opts ClientOptions
+
+	contextWriter contextWriter // conn, if it is one; else nil
+
 	modern atomic.Bool
 	nextID atomic.Int64
 
@@ -53,7 +58,8 @@ type Client struct {
 	wg     sync.WaitGroup
 
 	mu        sync.Mutex
-	calls     map[jsonrpc.ID]*call              // guarded by mu
+	calls     map[jsonrpc.ID]*call              // without an answer yet; guarded by mu
+	spare     []*call                           // guarded by mu
 	questions map[jsonrpc.ID]context.CancelFunc // guarded by mu
 	ending    bool                              // somebody sets err and closes done; guarded by mu
 	err       error                             // why done is closed; guarded by mu
@@ -67,20 +73,25 @@ var _ engine.Wire = (*Client)(nil)
 func NewClient(conn jsonrpc.Conn, opts ClientOptions) *Client {
 	conn = newTapped(conn, opts.Tap, trace.Out)
 	c := &Client{conn: conn, opts: opts, done: make(chan struct{}), calls: map[jsonrpc.ID]*call{}, questions: map[jsonrpc.ID]context.CancelFunc{}}
+	c.contextWriter, _ = conn.(contextWriter)
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.wg.Go(c.read)
 	return c
 }
 
 // call is a request of ours in flight. Its notes wait here for the goroutine of
-// Call.
+// Call. All but wake is guarded by mu of the client, and nobody has it any more when
+// its goroutine has taken it out of calls: so it can be used again.
 type call struct {
-	out  *engine.Outgoing
-	wake chan struct{} // capacity 1
+	id    jsonrpc.ID
+	out   *engine.Outgoing
+	notes []note
 
-	mu       sync.Mutex
-	notes    []note           // guarded by mu
-	response *jsonrpc.Message // guarded by mu
+	answered bool
+	result   json.RawMessage
+	err      error // of the server, or of the connection
+
+	wake chan struct{} // capacity 1: there is something new
 }
 
 type note struct {
@@ -88,77 +99,96 @@ type note struct {
 	params json.RawMessage
 }
 
-func (cl *call) put(n *note, response *jsonrpc.Message) bool {
-	cl.mu.Lock()
-	ok := true
-	if n != nil {
-		if ok = len(cl.notes) < maxNotes; ok {
-			cl.notes = append(cl.notes, *n)
-		}
-	} else if cl.response == nil { // a second one is the peer's mistake
-		cl.response = response
+// tell gives a call a notification; false if it has too many. Mu is held.
+func (cl *call) tell(n note) bool {
+	if len(cl.notes) >= maxNotes {
+		return false
 	}
-	cl.mu.Unlock()
-	select {
-	case cl.wake <- struct{}{}:
-	default:
-	}
-	return ok
+	cl.notes = append(cl.notes, n)
+	cl.rouse()
+	return true
 }
 
-func (cl *call) take() ([]note, *jsonrpc.Message) {
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	notes := cl.notes
-	cl.notes = nil
-	return notes, cl.response
+// answer ends a call. Mu is held.
+func (c *Client) answer(cl *call, result json.RawMessage, err error) {
+	delete(c.calls, cl.id)
+	cl.answered, cl.result, cl.err = true, result, err
+	cl.rouse()
+}
+
+func (cl *call) rouse() {
+	select {
+	case cl.wake <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// begin registers a call.
+func (c *Client) begin(out *engine.Outgoing) (*call, error) {
+	id := jsonrpc.IntID(c.nextID.Add(1))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return nil, c.err
+	}
+	var cl *call
+	if last := len(c.spare) - 1; last >= 0 {
+		cl, c.spare = c.spare[last], c.spare[:last]
+	} else {
+		cl = &call{wake: make(chan struct{}, 1)}
+	}
+	cl.id, cl.out = id, out
+	c.calls[id] = cl
+	return cl, nil
+}
+
+// forget ends a call, answered or not.
+func (c *Client) forget(cl *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.calls, cl.id)
+	select {
+	case <-cl.wake:
+	default:
+	}
+	if len(c.spare) < maxSpare {
+		*cl = call{wake: cl.wake}
+		c.spare = append(c.spare, cl)
+	}
 }
 
 // Call implements engine.Wire.
 func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessage, error) {
-	id := jsonrpc.IntID(c.nextID.Add(1))
-	cl := &call{out: out, wake: make(chan struct{}, 1)}
-	c.mu.Lock()
-	if c.err != nil {
-		err := c.err
-		c.mu.Unlock()
+	cl, err := c.begin(out)
+	if err != nil {
 		return nil, err
 	}
-	c.calls[id] = cl
-	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		delete(c.calls, id)
-		c.mu.Unlock()
-	}()
-	late := func() { c.abandon(id, out.Method) }
-	if err := c.write(ctx, jsonrpc.AppendRequest(nil, id, out.Method, out.Params), late); err != nil {
+	defer c.forget(cl)
+	frame := frames.Get().(*[]byte)
+	*frame = jsonrpc.AppendRequest((*frame)[:0], cl.id, out.Method, out.Params)
+	err = c.write(ctx, *frame, cl.id, out.Method)
+	release(frame)
+	if err != nil {
 		return nil, err
 	}
 	for {
-		var over bool
 		select {
 		case <-cl.wake:
 		case <-ctx.Done():
-			c.abandon(id, out.Method)
+			c.abandon(cl.id, out.Method)
 			return nil, context.Cause(ctx)
-		case <-c.done:
-			over = true
 		}
-		notes, response := cl.take()
+		c.mu.Lock()
+		notes, answered := cl.notes, cl.answered
+		cl.notes = nil
+		c.mu.Unlock()
 		for _, n := range notes {
 			if out.Note != nil {
 				out.Note(n.method, n.params)
 			}
 		}
-		switch {
-		case response == nil && over:
-			return nil, c.Err()
-		case response == nil:
-		case response.Error != nil:
-			return nil, response.Error
-		default:
-			return response.Result, nil
+		if answered {
+			return cl.result, cl.err
 		}
 	}
 }
@@ -166,7 +196,7 @@ func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 // abandon tells the server that an answer is no longer wanted, without waiting
 // for that to be written. Initialize is never cancelled (CANC-25-002).
 func (c *Client) abandon(id jsonrpc.ID, method string) {
-	if method == revision.MethodInitialize {
+	if method == revision.MethodInitialize || id.IsZero() {
 		return
 	}
 	// Best effort; the goroutine ends with the connection, whose Close unblocks it.
@@ -174,23 +204,43 @@ func (c *Client) abandon(id jsonrpc.ID, method string) {
 }
 
 // write sends a frame, but does not wait longer than ctx: a server that does not read
-// must not hold its client. If the frame is sent after that, late is called.
-func (c *Client) write(ctx context.Context, frame []byte, late func()) error {
-	if ctx.Done() == nil {
-		return c.writeError(c.conn.Write(frame))
-	}
-	if err := ctx.Err(); err != nil {
+// must not hold its client. If the frame, a request with this id, goes out all the same, it
+// is abandoned; a zero id stands for a notification.
+func (c *Client) write(ctx context.Context, frame []byte, id jsonrpc.ID, method string) error {
+	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	if c.contextWriter == nil && ctx.Done() != nil {
+		return c.writeApart(ctx, frame, id, method)
+	}
+	var sent bool
+	var err error
+	if c.contextWriter != nil {
+		sent, err = c.contextWriter.WriteContext(ctx, frame)
+	} else {
+		err = c.conn.Write(frame)
+	}
+	if err != nil && ctx.Err() != nil && err == context.Cause(ctx) {
+		if sent {
+			c.abandon(id, method)
+		}
+		return err
+	}
+	return c.writeError(err)
+}
+
+// writeApart is write for a connection that cannot give up a Write.
+func (c *Client) writeApart(ctx context.Context, frame []byte, id jsonrpc.ID, method string) error {
+	frame = bytes.Clone(frame)
 	written := make(chan error, 1)
-	go func() { written <- c.conn.Write(frame) }()
+	go func() { written <- c.conn.Write(frame) }() // it ends with the connection
 	select {
 	case err := <-written:
 		return c.writeError(err)
 	case <-ctx.Done():
 		go func() {
-			if <-written == nil && late != nil {
-				late()
+			if <-written == nil {
+				c.abandon(id, method)
 			}
 		}()
 		return context.Cause(ctx)
@@ -214,7 +264,7 @@ func (c *Client) writeError(err error) error {
 
 // Notify implements engine.Wire.
 func (c *Client) Notify(ctx context.Context, method string, params json.RawMessage) error {
-	return c.write(ctx, jsonrpc.AppendNotification(nil, method, params), nil)
+	return c.write(ctx, jsonrpc.AppendNotification(nil, method, params), jsonrpc.ID{}, method)
 }
 
 // Negotiated implements engine.Wire.
@@ -263,6 +313,9 @@ func (c *Client) end(err error) {
 	}
 	c.mu.Lock()
 	c.err = err
+	for _, cl := range c.calls {
+		c.answer(cl, nil, err)
+	}
 	c.mu.Unlock()
 	c.cancel(err)
 	close(c.done)
@@ -270,11 +323,18 @@ func (c *Client) end(err error) {
 
 func (c *Client) read() {
 	lim := jsonrpc.Limits{MaxDepth: c.opts.MaxDepth}
+	var buf []byte
 	for {
-		// A frame's bytes belong to whoever gets its result, so each has its own.
-		frame, err := c.conn.Read(nil)
+		// What somebody keeps of a frame is copied, so the next takes its place; but a
+		// small one not that of one so large that keeping it would hurt.
+		if cap(buf) > 64<<10 && len(buf) < cap(buf)/4 {
+			buf = nil
+		}
+		frame, err := c.conn.Read(buf)
 		var big *jsonrpc.FrameTooLargeError
 		switch {
+		case err == nil:
+			buf = frame
 		case errors.As(err, &big):
 			c.opts.Logger.Warn("message of the server is too large", "err", err)
 			c.tooLarge(big)
@@ -282,7 +342,7 @@ func (c *Client) read() {
 		case errors.Is(err, io.EOF):
 			c.end(errors.New("the server closed the connection"))
 			return
-		case err != nil:
+		default:
 			c.end(err)
 			return
 		}
@@ -318,9 +378,11 @@ func (c *Client) broken(err error, frame []byte) {
 	if errors.As(err, &bad) && !bad.ID.IsZero() {
 		c.mu.Lock()
 		cl := c.calls[bad.ID]
+		if cl != nil {
+			c.answer(cl, nil, &jsonrpc.Error{Code: bad.Err.Code, Message: "the server's answer is no valid message: " + bad.Err.Message})
+		}
 		c.mu.Unlock()
 		if cl != nil {
-			cl.put(nil, &jsonrpc.Message{ID: bad.ID, Error: &jsonrpc.Error{Code: bad.Err.Code, Message: "the server's answer is no valid message: " + bad.Err.Message}})
 			return
 		}
 	}
@@ -333,27 +395,38 @@ func (c *Client) tooLarge(big *jsonrpc.FrameTooLargeError) {
 	defer c.mu.Unlock()
 	if len(c.calls) == 1 {
 		for _, cl := range c.calls {
-			cl.put(nil, &jsonrpc.Message{Error: &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "the server's answer is too large: " + big.Error()}})
+			c.answer(cl, nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "the server's answer is too large: " + big.Error()})
 		}
 	}
 }
 
+// message deals with one message, whose bytes are good until it returns.
 func (c *Client) message(msg *jsonrpc.Message) {
 	switch msg.Kind() {
 	case jsonrpc.KindResponse:
-		c.mu.Lock()
-		cl := c.calls[msg.ID]
-		c.mu.Unlock()
-		if cl == nil {
-			c.opts.Logger.Debug("response to no request", "id", msg.ID.String())
-			return
-		}
-		m := *msg
-		cl.put(nil, &m)
+		c.response(msg)
 	case jsonrpc.KindNotification:
 		c.notification(msg)
 	default:
 		c.question(msg)
+	}
+}
+
+func (c *Client) response(msg *jsonrpc.Message) {
+	var err error
+	if e := msg.Error; e != nil {
+		e.Data = bytes.Clone(e.Data)
+		err = e
+	}
+	result := bytes.Clone(msg.Result)
+	c.mu.Lock()
+	cl := c.calls[msg.ID]
+	if cl != nil {
+		c.answer(cl, result, err)
+	}
+	c.mu.Unlock()
+	if cl == nil {
+		c.opts.Logger.Debug("response to no request", "id", msg.ID.String())
 	}
 }
 
@@ -370,21 +443,26 @@ func (c *Client) notification(msg *jsonrpc.Message) {
 			}
 		}
 	}
-	if cl := c.owner(msg); cl != nil {
-		if !cl.put(&note{msg.Method, msg.Params}, nil) {
-			c.opts.Logger.Warn("notifications dropped", "method", msg.Method)
-		}
-		return
+	params := bytes.Clone(msg.Params)
+	told := true
+	c.mu.Lock()
+	cl := c.owner(msg)
+	if cl != nil {
+		told = cl.tell(note{msg.Method, params})
 	}
-	c.opts.Inbox.Note(msg.Method, msg.Params)
+	c.mu.Unlock()
+	switch {
+	case !told:
+		c.opts.Logger.Warn("notifications dropped", "method", msg.Method)
+	case cl == nil:
+		c.opts.Inbox.Note(msg.Method, params)
+	}
 }
 
 // owner finds the call that a notification belongs to: by progress token or by
-// subscription id, and a log message by being the only one in flight.
+// subscription id, and a log message by being the only one in flight. Mu is held.
 func (c *Client) owner(msg *jsonrpc.Message) *call {
 	token, subscription := tieOf(msg)
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	switch {
 	case subscription != nil:
 		if id, err := jsonrpc.ParseID(subscription); err == nil {
@@ -420,7 +498,7 @@ func (c *Client) question(msg *jsonrpc.Message) {
 		return
 	}
 	if msg.Method == revision.MethodPing {
-		c.answer(jsonrpc.AppendResult(nil, msg.ID, json.RawMessage(`{}`)))
+		c.reply(jsonrpc.AppendResult(nil, msg.ID, json.RawMessage(`{}`)))
 		return
 	}
 	c.mu.Lock()
@@ -442,26 +520,26 @@ func (c *Client) question(msg *jsonrpc.Message) {
 	c.mu.Unlock()
 	if busy || twice {
 		stop()
-		c.answer(engine.AnswerTo(msg.ID, nil, fmt.Errorf("too many requests in progress, or one with the id %s", msg.ID)))
+		c.reply(engine.AnswerTo(msg.ID, nil, fmt.Errorf("too many requests in progress, or one with the id %s", msg.ID)))
 		return
 	}
-	m := *msg
+	id, method, params := msg.ID, msg.Method, bytes.Clone(msg.Params)
 	c.wg.Go(func() {
 		defer stop()
-		result, err := ask(ctx, m.Method, m.Params)
+		result, err := ask(ctx, method, params)
 		c.mu.Lock()
-		delete(c.questions, m.ID)
+		delete(c.questions, id)
 		c.mu.Unlock()
 		if ctx.Err() != nil {
 			return
 		}
-		c.send(engine.AnswerTo(m.ID, result, err))
+		c.send(engine.AnswerTo(id, result, err))
 	})
 }
 
-// answer writes a response without holding up the reading goroutine, on which
+// reply writes a response without holding up the reading goroutine, on which
 // it is called.
-func (c *Client) answer(frame []byte) {
+func (c *Client) reply(frame []byte) {
 	c.wg.Go(func() { c.send(frame) })
 }
 

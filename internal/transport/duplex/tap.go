@@ -1,6 +1,7 @@
 package duplex
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -26,7 +27,11 @@ func newTapped(conn jsonrpc.Conn, tap engine.Tap, opened trace.Dir) jsonrpc.Conn
 		return conn
 	}
 	tap(trace.Frame{Kind: trace.KindOpen, Dir: opened})
-	return &tapped{Conn: conn, tap: tap}
+	t := &tapped{Conn: conn, tap: tap}
+	if w, ok := conn.(contextWriter); ok {
+		return &tappedContext{t, w}
+	}
+	return t
 }
 
 func (t *tapped) Read(buf []byte) ([]byte, error) {
@@ -49,6 +54,24 @@ func (t *tapped) Read(buf []byte) ([]byte, error) {
 func (t *tapped) Write(frame []byte) error {
 	t.tap(trace.Frame{Dir: trace.Out, Msg: frame})
 	return t.Conn.Write(frame)
+}
+
+// contextWriter is a connection that can give up a Write. When ctx ends first the error
+// is its cause, and sent tells whether the frame goes out all the same, before those of
+// later writes.
+type contextWriter interface {
+	WriteContext(ctx context.Context, frame []byte) (sent bool, err error)
+}
+
+// tappedContext is a tapped contextWriter.
+type tappedContext struct {
+	*tapped
+	w contextWriter
+}
+
+func (t *tappedContext) WriteContext(ctx context.Context, frame []byte) (sent bool, err error) {
+	t.tap(trace.Frame{Dir: trace.Out, Msg: frame})
+	return t.w.WriteContext(ctx, frame)
 }
 
 func (t *tapped) Close() error {

@@ -1,0 +1,119 @@
+package duplex
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// nobody is an Inbox that expects nothing.
+type nobody struct{}
+
+func (nobody) Note(string, json.RawMessage) {}
+
+func (nobody) Question(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+	return nil, errors.New("nobody is here")
+}
+
+// plain hides what a connection has beside Conn.
+type plain struct{ jsonrpc.Conn }
+
+// CANC-25-001, CANC-26: a server that does not read holds no call longer than its context;
+// when it reads after all, what was sent is followed by its cancellation.
+func TestCallOfAServerThatDoesNotRead(t *testing.T) {
+	for name, hide := range map[string]func(jsonrpc.Conn) jsonrpc.Conn{
+		"line":  func(c jsonrpc.Conn) jsonrpc.Conn { return c },
+		"plain": func(c jsonrpc.Conn) jsonrpc.Conn { return plain{c} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, toClient := io.Pipe()
+			fromClient, out, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn := jsonrpc.NewLineConn(in, out, func() error { in.Close(); return out.Close() }, 0)
+			c := NewClient(hide(conn), ClientOptions{Inbox: nobody{}, Logger: slog.New(slog.DiscardHandler)})
+			defer c.Close()
+			server := jsonrpc.NewLineConn(fromClient, toClient, fromClient.Close, 0)
+			defer server.Close()
+
+			cause := errors.New("waited long enough")
+			ctx, cancel := context.WithCancelCause(t.Context())
+			called := make(chan error, 1)
+			go func() {
+				params := json.RawMessage(`{"x":"` + strings.Repeat("y", 1<<20) + `"}`)
+				_, err := c.Call(ctx, &engine.Outgoing{Method: "tools/call", Params: params})
+				called <- err
+			}()
+			head := make([]byte, 1) // the request is being written
+			if _, err := io.ReadFull(fromClient, head); err != nil {
+				t.Fatal(err)
+			}
+			cancel(cause)
+			if err := <-called; err != cause {
+				t.Fatalf("Call = %v, want the cause of its context", err)
+			}
+			for _, want := range []string{`"jsonrpc":"2.0","id":1,"method":"tools/call"`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1`} {
+				frame, err := server.Read(nil)
+				if err != nil || !strings.HasPrefix(string(frame), want) {
+					t.Fatalf("the server got %.100q, %v; want %s", frame, err, want)
+				}
+			}
+		})
+	}
+}
+
+// A call that is over leaves nothing to the one that takes its place.
+func TestCallsAreUsedAgain(t *testing.T) {
+	near, far := jsonrpc.Pipe()
+	c := NewClient(near, ClientOptions{Inbox: nobody{}, Logger: slog.New(slog.DiscardHandler)})
+	defer c.Close()
+	go func() {
+		for {
+			frame, err := far.Read(nil)
+			if err != nil {
+				return
+			}
+			msg, err := jsonrpc.Decode(frame, jsonrpc.Limits{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			switch msg.Method {
+			case "fail":
+				far.Write(jsonrpc.AppendNotification(nil, "notifications/progress", json.RawMessage(`{"progressToken":1,"progress":1}`)))
+				far.Write(jsonrpc.AppendError(nil, msg.ID, &jsonrpc.Error{Code: -32000, Message: "no", Data: json.RawMessage(`"data"`)}))
+			case "work":
+				answer := jsonrpc.AppendResult(nil, msg.ID, json.RawMessage(`{"of":`+msg.ID.String()+`}`))
+				far.Write(answer)
+				far.Write(answer) // twice
+			}
+		}
+	}()
+	notes := 0
+	note := func(string, json.RawMessage) { notes++ }
+	for i := range 100 {
+		var rpc *jsonrpc.Error
+		_, err := c.Call(t.Context(), &engine.Outgoing{Method: "fail", Token: json.RawMessage(`1`), Note: note})
+		if !errors.As(err, &rpc) || string(rpc.Data) != `"data"` || notes != i+1 {
+			t.Fatalf("the failing call gave %v and %d notes, want its error and %d", err, notes, i+1)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := c.Call(gone, &engine.Outgoing{Method: "never"}); !errors.Is(err, context.Canceled) {
+			t.Fatalf("Call = %v, want context.Canceled", err)
+		}
+		raw, err := c.Call(t.Context(), &engine.Outgoing{Method: "work"})
+		if want := `{"of":` + jsonrpc.IntID(int64(3*i+3)).String() + `}`; string(raw) != want || err != nil {
+			t.Fatalf("Call = %s, %v; want %s", raw, err, want)
+		}
+	}
+}
