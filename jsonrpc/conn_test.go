@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -177,7 +178,7 @@ func TestLineConnCoalesces(t *testing.T) {
 			sizes = append(sizes, len(p))
 			return w.Write(p)
 		}), w.Close, 0)
-		frame := bytes.Repeat([]byte("x"), 100_000)
+		frame := bytes.Repeat([]byte("x"), 60_000)
 		written := 0
 		var mu sync.Mutex
 		for range 6 {
@@ -194,18 +195,18 @@ func TestLineConnCoalesces(t *testing.T) {
 		if len(sizes) != 1 || written != 0 {
 			t.Fatalf("while the first write blocks: %d writes begun, %d done", len(sizes), written)
 		}
-		if _, err := io.CopyN(io.Discard, r, 6*100_001); err != nil {
+		if _, err := io.CopyN(io.Discard, r, 6*60_001); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		// Which of those who wait goes first is the scheduler's business.
 		sum := 0
 		for _, n := range sizes {
-			if sum += n; n > 2*100_001 {
+			if sum += n; n > 256<<10 {
 				t.Errorf("a write of %d bytes, over the bound of a batch", n)
 			}
 		}
-		if len(sizes) > 5 || sizes[0] != 100_001 || sum != 6*100_001 || written != 6 {
+		if len(sizes) > 5 || sizes[0] != 60_001 || sum != 6*60_001 || written != 6 {
 			t.Errorf("sizes of the writes %v, %d done, want the first alone, fewer than one a frame, 6 done", sizes, written)
 		}
 	})
@@ -254,8 +255,8 @@ func TestLineConnWriteErrorReachesWaiters(t *testing.T) {
 	})
 }
 
-// Close unblocks a reader, the writer in Write and those that wait for it;
-// with a closer, and, where nothing can interrupt r and w, without.
+// Close unblocks a reader, the writer in Write and those that wait for it. Where nothing
+// can interrupt r and w, a Read and a Write that are in them return when these do.
 func TestCloseUnblocks(t *testing.T) {
 	pipe := func() (jsonrpc.Conn, func()) {
 		a, _ := jsonrpc.Pipe()
@@ -271,6 +272,7 @@ func TestCloseUnblocks(t *testing.T) {
 		rOther, w := io.Pipe()
 		return jsonrpc.NewLineConn(r, w, nil, 0), func() { wOther.Close(); rOther.Close() }
 	}
+	behind := map[string]int{"detached": 2}
 	for name, open := range map[string]func() (jsonrpc.Conn, func()){"pipe": pipe, "line": line, "detached": detached} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // fails when a goroutine stays behind
@@ -298,6 +300,11 @@ func TestCloseUnblocks(t *testing.T) {
 				c.Close()
 				c.Close()
 				synctest.Wait()
+				if n := len(errs); n != 40-behind[name] {
+					t.Errorf("after Close %d of 40 have returned, want all but %d", n, behind[name])
+				}
+				end()
+				synctest.Wait()
 				for range 40 {
 					select {
 					case err := <-errs:
@@ -314,31 +321,86 @@ func TestCloseUnblocks(t *testing.T) {
 				if err := c.Write(frame); err != jsonrpc.ErrClosed {
 					t.Errorf("Write after Close = %v", err)
 				}
-				end()
 			})
 		})
 	}
 }
 
-// Without a closer the wire works like any other.
-func TestDetached(t *testing.T) {
-	long := strings.Repeat("x", 3*32<<10+1)
-	var out bytes.Buffer
-	c := jsonrpc.NewLineConn(strings.NewReader("1\n"+long+"\n2"), &out, nil, 0)
-	defer c.Close()
-	for _, want := range []string{"1", long, "2"} {
-		if f, err := c.Read(nil); string(f) != want || err != nil {
-			t.Fatalf("Read = %.40q, %v, want %.40q", f, err, want)
+// Frames that are longer than what is read ahead come whole, and what follows them is not
+// lost; they go out whole too, with raw line breaks taken out.
+func TestLongFrames(t *testing.T) {
+	for _, n := range []int{32<<10 - 1, 32 << 10, 64 << 10, 64<<10 + 1, 96<<10 + 1, 1 << 20} {
+		long := strings.Repeat("x", n)
+		in := "1\n" + long + "\n2\n" + long + "\r\n\n3"
+		for name, r := range map[string]io.Reader{"at once": strings.NewReader(in), "in pieces": &chopped{strings.NewReader(in)}} {
+			var out bytes.Buffer
+			c := jsonrpc.NewLineConn(r, &out, noClose, 0)
+			for _, want := range []string{"1", long, "2", long, "3"} {
+				if f, err := c.Read(nil); string(f) != want || err != nil {
+					t.Fatalf("%d bytes %s: Read = %.40q of %d, %v, want %.40q", n, name, f, len(f), err, want)
+				}
+				if err := c.Write([]byte("\r" + want + "\n")); err != nil {
+					t.Fatal(err)
+				}
+				if err := c.Write([]byte(want)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := c.Read(nil); err != io.EOF {
+				t.Errorf("%d bytes %s: Read at the end = %v, want io.EOF", n, name, err)
+			}
+			want := "1\n1\n" + long + "\n" + long + "\n2\n2\n" + long + "\n" + long + "\n3\n3\n"
+			if out.String() != want {
+				t.Errorf("%d bytes %s: written %.40q of %d bytes, want %d", n, name, out.String(), out.Len(), len(want))
+			}
 		}
-		if err := c.Write([]byte(want)); err != nil {
+	}
+}
+
+// chopped reads in pieces of odd sizes.
+type chopped struct{ r io.Reader }
+
+func (c *chopped) Read(p []byte) (int, error) { return c.r.Read(p[:min(len(p), 12_345)]) }
+
+// What is staged goes out by Flush, or in front of the next frame that is written.
+func TestStage(t *testing.T) {
+	type stager interface {
+		jsonrpc.Conn
+		Ready() bool
+		Stage(frame []byte) error
+		Flush() error
+	}
+	var writes []string
+	w := writerFunc(func(p []byte) (int, error) { writes = append(writes, string(p)); return len(p), nil })
+	c := jsonrpc.NewLineConn(strings.NewReader("1\n2\n3"), w, noClose, 0).(stager)
+	if c.Ready() {
+		t.Error("ready before anything was read")
+	}
+	for i, ready := range []bool{true, false} { // the last line has no end yet
+		if f, err := c.Read(nil); err != nil || c.Ready() != ready {
+			t.Errorf("Read %d = %q, %v, then ready is %t", i, f, err, c.Ready())
+		}
+	}
+	do := func(err error) {
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := c.Read(nil); err != io.EOF {
-		t.Errorf("Read at the end = %v, want io.EOF", err)
-	}
-	if out.String() != "1\n"+long+"\n2\n" {
-		t.Errorf("written %.40q", out.String())
+	do(c.Flush())
+	do(c.Stage([]byte("a")))
+	do(c.Stage([]byte("b\n")))
+	do(c.Flush())
+	do(c.Flush())
+	do(c.Stage([]byte("c")))
+	do(c.Write([]byte("d")))
+	long := strings.Repeat("x", 100_000)
+	do(c.Stage([]byte("e")))
+	do(c.Write([]byte(long)))
+	do(c.Stage([]byte("f")))
+	do(c.Stage([]byte(long)))
+	want := []string{"a\nb\n", "c\nd\n", "e\n", long, "\n", "f\n", long, "\n"}
+	if !slices.Equal(writes, want) {
+		t.Errorf("writes %.200q, want %.200q", writes, want)
 	}
 }
 
@@ -405,20 +467,14 @@ func TestPipePeerCloseUnblocksWrite(t *testing.T) {
 }
 
 func BenchmarkConn(b *testing.B) {
-	line := func(detach bool) func() (jsonrpc.Conn, jsonrpc.Conn) {
-		return func() (jsonrpc.Conn, jsonrpc.Conn) {
-			r, w := io.Pipe()
-			closer := w.Close
-			if detach {
-				closer = nil
-			}
-			return jsonrpc.NewLineConn(strings.NewReader(""), w, closer, 0), jsonrpc.NewLineConn(r, io.Discard, r.Close, 0)
-		}
+	line := func() (jsonrpc.Conn, jsonrpc.Conn) {
+		r, w := io.Pipe()
+		return jsonrpc.NewLineConn(strings.NewReader(""), w, w.Close, 0), jsonrpc.NewLineConn(r, io.Discard, r.Close, 0)
 	}
 	for _, bb := range []struct {
 		name string
 		open func() (jsonrpc.Conn, jsonrpc.Conn)
-	}{{"wire=pipe", jsonrpc.Pipe}, {"wire=line", line(false)}, {"wire=line,detached", line(true)}} {
+	}{{"wire=pipe", jsonrpc.Pipe}, {"wire=line", line}} {
 		b.Run(bb.name, func(b *testing.B) {
 			w, r := bb.open()
 			frame := []byte(toolsCall)

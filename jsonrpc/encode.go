@@ -52,14 +52,20 @@ func appendCall(dst []byte, method string, params json.RawMessage) []byte {
 // valid. Empty means {}: a response must have a result, and the least that all
 // revisions of MCP accept is an object.
 func AppendResult(dst []byte, id ID, result json.RawMessage) []byte {
-	dst = append(dst, opening+`,"id":`...)
-	dst = id.AppendJSON(dst)
-	dst = append(dst, `,"result":`...)
+	dst = AppendResultHead(dst, id)
 	if len(result) == 0 {
 		dst = append(dst, "{}"...)
 	}
 	dst = jsonx.AppendLine(dst, result)
 	return append(dst, '}')
+}
+
+// AppendResultHead appends a response up to its result, which the caller appends in
+// one line, and after it the brace that ends the response.
+func AppendResultHead(dst []byte, id ID) []byte {
+	dst = append(dst, opening+`,"id":`...)
+	dst = id.AppendJSON(dst)
+	return append(dst, `,"result":`...)
 }
 
 // AppendError appends a response with an error. A zero id is written as null,

@@ -1,17 +1,17 @@
 package jsonrpc
 
 import (
-	"bufio"
 	"bytes"
 	"io"
 	"sync"
 
+	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
 const (
 	defaultMaxFrame = 16 << 20
-	readBuffer      = 32 << 10
+	readAhead       = 32 << 10
 	headBytes       = 512 // of FrameTooLargeError.Head
 )
 
@@ -23,17 +23,17 @@ const (
 // zero means 16 MiB.
 //
 // Write removes newlines inside the frame, which are white space in JSON, and
-// hands the frame and its newline to w in one Write. Frames that come while a
-// write is under way wait, and go out together in the next one; over 256 KiB
-// of them make further writers wait. After a failed write the wire may hold
-// half a frame, so all later ones return the same error. Writing to a standard
-// output whose reader is gone kills a Go program, unless it asks for SIGPIPE
-// with os/signal.
+// hands the frame and its newline to w in one Write, or in two if it is over
+// 64 KiB. Frames that come while a write is under way wait, and go out together
+// in the next one; over 256 KiB of them make further writers wait. After a
+// failed write the wire may hold half a frame, so all later ones return the same
+// error. Writing to a standard output whose reader is gone kills a Go program,
+// unless it asks for SIGPIPE with os/signal.
 //
 // Close calls closer once, which must unblock a Read of r and a Write of w.
 // A nil closer says that nothing can, as for the standard streams of the
-// process: then r and w are used from two goroutines of the Conn, which Close
-// leaves behind until the Read or Write they are in returns.
+// process: then Close leaves a Read and a Write that are under way behind, to
+// return [ErrClosed] when r and w let them.
 //
 // Specification: 2026-07-28, basic/transports/stdio.mdx (STDIO-26-001); the
 // same in all revisions.
@@ -42,34 +42,25 @@ func NewLineConn(r io.Reader, w io.Writer, closer func() error, maxFrame int) Co
 		maxFrame = defaultMaxFrame
 	}
 	done := make(chan struct{})
-	if closer == nil {
-		r, w = &detachedReader{r: r, done: done}, &detachedWriter{w: w, done: done}
-	}
 	return &lineConn{
-		r:       bufio.NewReaderSize(r, readBuffer),
-		max:     maxFrame,
-		closer:  closer,
-		done:    done,
+		lineIn:  lineIn{r: r, buf: make([]byte, readAhead), max: maxFrame, done: done},
 		lineOut: lineOut{w: w, done: done},
+		closer:  closer,
 	}
 }
 
 type lineConn struct {
-	r       *bufio.Reader
-	readErr error // what Read returns from now on
-	max     int
+	lineIn
+	lineOut
 
 	closer   func() error
 	close    sync.Once
 	closeErr error
-	done     chan struct{} // closed by Close
-
-	lineOut
 }
 
 func (c *lineConn) Close() error {
 	c.close.Do(func() {
-		close(c.done)
+		close(c.lineIn.done)
 		if c.closer != nil {
 			c.closeErr = c.closer()
 		}
@@ -77,16 +68,31 @@ func (c *lineConn) Close() error {
 	return c.closeErr
 }
 
-func (c *lineConn) Read(buf []byte) ([]byte, error) {
+// lineIn is the reading half.
+type lineIn struct {
+	r    io.Reader
+	buf  []byte // buf[at:end] was read and is not taken yet
+	at   int
+	end  int
+	err  error // of r, for when nothing is left
+	max  int   // bytes of a frame
+	done chan struct{}
+}
+
+// Ready tells whether a Read would return at once. It is called by the goroutine
+// that reads.
+func (c *lineIn) Ready() bool { return bytes.IndexByte(c.buf[c.at:c.end], '\n') >= 0 }
+
+func (c *lineIn) Read(buf []byte) ([]byte, error) {
 	for {
 		if closed(c.done) {
 			return nil, ErrClosed
 		}
-		if c.readErr != nil {
-			return nil, c.readErr
-		}
 		line, err := c.line(buf[:0])
 		if err != nil {
+			if closed(c.done) {
+				err = ErrClosed
+			}
 			return nil, err
 		}
 		if len(bytes.TrimLeft(line, " \t\r")) > 0 {
@@ -97,47 +103,86 @@ func (c *lineConn) Read(buf []byte) ([]byte, error) {
 }
 
 // line appends the next line to buf, without its end. An error of the reader
-// is kept for the next Read when there is a line to return before it.
-func (c *lineConn) line(buf []byte) ([]byte, error) {
+// is kept for the next call when there is a line to return before it.
+func (c *lineIn) line(buf []byte) ([]byte, error) {
 	for {
-		part, err := c.r.ReadSlice('\n')
-		if len(buf)+len(part) > c.max+len("\r\n") {
-			buf = append(buf, part[:min(len(part), headBytes)]...)
-			return nil, c.skip(buf, err)
+		part := c.buf[c.at:c.end]
+		if i := bytes.IndexByte(part, '\n'); i >= 0 {
+			c.at += i + 1
+			return c.frame(append(buf, part[:i]...))
 		}
-		buf = append(buf, part...)
-		if err == bufio.ErrBufferFull {
-			continue
+		buf = append(buffer.Grow(buf, len(part)), part...)
+		c.at, c.end = 0, 0
+		if len(buf) > c.max+len("\r") {
+			return nil, c.skip(buf)
 		}
-		if err != nil {
-			if closed(c.done) {
-				err = ErrClosed
+		if c.err != nil {
+			if c.err != io.EOF || len(buf) == 0 {
+				return nil, c.err
 			}
-			c.readErr = err
-			if err != io.EOF || len(buf) == 0 {
-				return nil, err
-			}
+			return c.frame(buf)
 		}
-		buf = bytes.TrimSuffix(buf, []byte("\n"))
-		buf = bytes.TrimSuffix(buf, []byte("\r"))
-		if len(buf) > c.max {
-			return nil, c.tooLarge(buf)
+		var ended bool
+		if len(buf) < readAhead {
+			c.fill()
+		} else if buf, ended = c.fillLong(buf); ended {
+			return c.frame(buf)
 		}
-		return buf, nil
 	}
 }
 
-// skip reads to the end of a line that begins with head and is too long; err
-// is of the last read.
-func (c *lineConn) skip(head []byte, err error) error {
-	for err == bufio.ErrBufferFull {
-		_, err = c.r.ReadSlice('\n')
+// fill reads into the empty buffer.
+func (c *lineIn) fill() {
+	c.end, c.err = c.r.Read(c.buf)
+}
+
+// fillLong reads the next bytes of a long line to where they belong; what comes after
+// the end of the line goes to the buffer.
+func (c *lineIn) fillLong(buf []byte) (line []byte, ended bool) {
+	n := len(buf)
+	buf = buffer.Grow(buf, readAhead)
+	var got int
+	got, c.err = c.r.Read(buf[n:min(cap(buf), n+longRead)])
+	buf = buf[:n+got]
+	i := bytes.IndexByte(buf[n:], '\n')
+	if i < 0 {
+		return buf, false
 	}
-	c.readErr = err
+	rest := buf[n+i+1:]
+	if len(rest) > len(c.buf) {
+		c.buf = make([]byte, longRead)
+	}
+	c.end = copy(c.buf, rest)
+	return buf[:n+i], true
+}
+
+// longRead bounds one read of a long line: what a pipe can hold on Linux.
+const longRead = 64 << 10
+
+// frame returns a line as a frame, without the CR of its end.
+func (c *lineIn) frame(line []byte) ([]byte, error) {
+	line = bytes.TrimSuffix(line, []byte("\r"))
+	if len(line) > c.max {
+		return nil, c.tooLarge(line)
+	}
+	return line, nil
+}
+
+// skip reads to the end of a line that begins with head and is too long.
+func (c *lineIn) skip(head []byte) error {
+	for c.err == nil {
+		c.at = 0
+		c.fill()
+		if i := bytes.IndexByte(c.buf[:c.end], '\n'); i >= 0 {
+			c.at = i + 1
+			return c.tooLarge(head)
+		}
+	}
+	c.at, c.end = 0, 0
 	return c.tooLarge(head)
 }
 
-func (c *lineConn) tooLarge(head []byte) error {
+func (c *lineIn) tooLarge(head []byte) error {
 	return &FrameTooLargeError{Limit: c.max, Head: bytes.Clone(head[:min(len(head), headBytes)])}
 }
 
@@ -160,12 +205,74 @@ const writeAhead = 256 << 10
 type lineOut struct {
 	w    io.Writer
 	done <-chan struct{}
-	own  []byte // of the writer that found the wire idle
+	own  []byte // staged frames while the wire is idle, guarded by mu; else of the writer that found it so
 
 	mu   sync.Mutex
 	busy bool       // guarded by mu; somebody writes, or was told that it is its turn
 	next *lineBatch // guarded by mu; what goes out when the write under way ends
 	err  error      // guarded by mu; of the first write that failed
+}
+
+// stageBytes bounds the frames that Stage holds back.
+const stageBytes = 32 << 10
+
+// Stage is Write, except that the frame may be held back until the next Write or
+// Flush.
+func (o *lineOut) Stage(frame []byte) error {
+	o.mu.Lock()
+	if o.busy || o.err != nil || len(o.own)+len(frame) >= stageBytes {
+		o.mu.Unlock()
+		return o.Write(frame)
+	}
+	o.own = appendFrame(o.own, frame)
+	o.mu.Unlock()
+	return nil
+}
+
+// Flush writes what is held back.
+func (o *lineOut) Flush() error {
+	o.mu.Lock()
+	if o.busy || len(o.own) == 0 {
+		err := o.err
+		o.mu.Unlock()
+		return err
+	}
+	o.busy = true
+	o.mu.Unlock()
+	return o.writeOwn(nil)
+}
+
+// writeOwn writes what was staged, and then frame if it is not empty, as the one who
+// found the wire idle.
+func (o *lineOut) writeOwn(frame []byte) error {
+	var err error
+	if len(frame) > longFrame && !broken(frame) {
+		if len(o.own) > 0 {
+			err = o.write(o.own)
+		}
+		if err == nil {
+			err = o.write(frame)
+		}
+		o.own = append(o.own[:0], '\n')
+	} else if frame != nil {
+		o.own = appendFrame(o.own, frame)
+	}
+	if err == nil {
+		err = o.write(o.own)
+	}
+	if o.own = o.own[:0]; cap(o.own) > 2*longFrame {
+		o.own = nil
+	}
+	o.pass(err)
+	return err
+}
+
+// longFrame is the size over which a frame is written from where it is.
+const longFrame = 64 << 10
+
+// broken tells whether a frame has raw line breaks in it.
+func broken(frame []byte) bool {
+	return bytes.IndexByte(frame, '\n') >= 0 || bytes.IndexByte(frame, '\r') >= 0
 }
 
 // lineBatch is frames that wait to be written together.
@@ -191,13 +298,7 @@ func (o *lineOut) Write(frame []byte) error {
 		if !o.busy {
 			o.busy = true
 			o.mu.Unlock()
-			o.own = appendFrame(o.own[:0], frame)
-			err := o.write(o.own)
-			if cap(o.own) > writeAhead {
-				o.own = nil
-			}
-			o.pass(err)
-			return err
+			return o.writeOwn(frame)
 		}
 		b := o.next
 		if b == nil {

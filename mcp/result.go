@@ -47,6 +47,12 @@ func (r *ToolResult) appendJSON(dst []byte) ([]byte, revision.Feature) {
 	return appendMeta(dst, r.Meta), uses
 }
 
+// encode gives the result its inner form, in dst.
+func (r *ToolResult) encode(dst []byte) engine.Result {
+	b, uses := r.appendJSON(dst)
+	return engine.Result{JSON: b, Uses: uses, Meta: r.Meta != nil, Typed: true}
+}
+
 func decodeToolResult(raw json.RawMessage) (*ToolResult, error) {
 	r := &ToolResult{}
 	for name, v := range jsonx.Members(raw) {
@@ -271,8 +277,7 @@ func encodeResult(r Result) engine.Result {
 	case RawResult:
 		return engine.Result{JSON: orObject(json.RawMessage(r)), Uses: revision.Unknown}
 	case *ToolResult:
-		b, uses := r.appendJSON(nil)
-		return engine.Result{JSON: b, Uses: uses, Meta: r.Meta != nil}
+		return r.encode(nil)
 	case *CreateTaskResult:
 		return engine.Result{JSON: r.Task, Task: true}
 	case *PromptResult:

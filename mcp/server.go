@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/transport/duplex"
@@ -434,6 +435,12 @@ func (s *Server) serveCall(ctx context.Context, c *engine.Call) (engine.Result, 
 	res, err := s.Handle(ctx, &Request{Method: c.Method, Params: c.Params, msg: c.Msg})
 	if err != nil {
 		return engine.Result{}, err
+	}
+	if r, ok := res.(*ToolResult); ok {
+		lent := buffer.Get()
+		out := r.encode(*lent)
+		*lent, out.Lent = out.JSON, lent
+		return out, nil
 	}
 	return encodeResult(res), nil
 }

@@ -328,26 +328,25 @@ func (r *replay) round() int {
 	return r.state.Round
 }
 
-// newReplay reads inputResponses and requestState of a request (MRTR). Both come
-// from the client and are not trusted: the state is sealed, and an answer is only
+// prepare fills a replay with inputResponses and requestState of a request (MRTR). Both
+// come from the client and are not trusted: the state is sealed, and an answer is only
 // ever used as the answer to a question.
-func (e *Engine) newReplay(ctx context.Context, msg *jsonrpc.Message, principal string) (*replay, error) {
-	r := &replay{}
+func (e *Engine) prepare(ctx context.Context, r *replay, msg *jsonrpc.Message, principal string) error {
 	if raw, ok := msg.Param("inputResponses"); ok && string(raw) != "null" {
 		if jsonx.KindOf(raw) != '{' {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "inputResponses must be an object"}
+			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "inputResponses must be an object"}
 		}
 		r.answers = map[string]json.RawMessage{}
 		for name, v := range jsonx.Members(raw) {
 			if jsonx.KindOf(v) != '{' {
-				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("inputResponses: %q must be an object", string(name))}
+				return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("inputResponses: %q must be an object", string(name))}
 			}
 			r.answers[string(name)] = append(json.RawMessage(nil), v...)
 		}
 	}
 	raw, ok := msg.Param("requestState")
 	if !ok || string(raw) == "null" {
-		return r, nil
+		return nil
 	}
 	token, err := jsonx.Unquote(raw)
 	if err == nil {
@@ -355,10 +354,10 @@ func (e *Engine) newReplay(ctx context.Context, msg *jsonrpc.Message, principal 
 	}
 	if err != nil {
 		// One text for every failure: what exactly was wrong is nobody's business.
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState is invalid or expired; start the call again without it"}
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState is invalid or expired; start the call again without it"}
 	}
 	r.state.Round++
-	return r, nil
+	return nil
 }
 
 // inputRequired makes the result that carries the pending questions and the

@@ -175,11 +175,10 @@ func (r redirected) Notify(method string, params json.RawMessage) error {
 	return r.notify(method, params)
 }
 
-// progressToken returns the token that a request carries, nil if there is none that
-// is a string or number. It is a copy: a goroutine that a handler left behind may still
-// tell progress when the bytes of the request are used for another.
-func progressToken(msg *jsonrpc.Message) json.RawMessage {
-	raw, _ := msg.ParamIn("_meta", "progressToken")
+// progressToken returns the token that a request carries, nil if it is no string or
+// number. It is a copy: a goroutine that a handler left behind may still tell progress
+// when the bytes of the request are used for another.
+func progressToken(raw json.RawMessage) json.RawMessage {
 	if k := jsonx.KindOf(raw); k != '"' && k != '0' {
 		return nil
 	}

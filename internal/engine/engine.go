@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -63,19 +64,42 @@ func (e *Engine) Init() {
 // Reply is the answer to one request.
 type Reply struct {
 	ID     jsonrpc.ID
-	Result json.RawMessage // in its final form; nil if Err is set
+	Result json.RawMessage // in its final form, but for head and tail; nil if Err is set
 	Err    *jsonrpc.Error  // with the code of the caller's revision
 
 	// Refused says that the request was turned down before a handler ran.
 	Refused bool
+
+	head, tail []byte  // members to put in front of and behind those of Result
+	lent       *[]byte // what Result lies in, to be given back; nil: it is not lent
 }
 
-// Append appends the response message.
+// Append appends the response message, in room made for it.
 func (r *Reply) Append(dst []byte) []byte {
 	if r.Err != nil {
 		return jsonrpc.AppendError(dst, r.ID, r.Err)
 	}
-	return jsonrpc.AppendResult(dst, r.ID, r.Result)
+	dst = buffer.Grow(dst, len(r.Result)+len(r.head)+len(r.tail)+replyRoom)
+	if r.head == nil {
+		return jsonrpc.AppendResult(dst, r.ID, r.Result)
+	}
+	dst = jsonrpc.AppendResultHead(dst, r.ID)
+	dst = append(append(dst, '{'), r.head...)
+	if members := r.Result[1 : len(r.Result)-1]; len(members) > 0 {
+		dst = append(append(dst, ','), members...)
+	}
+	return append(append(dst, r.tail...), "}}"...)
+}
+
+// replyRoom is for what a response has beside its result.
+const replyRoom = 128
+
+// Release gives back what the reply lies in. It must not be used after that.
+func (r *Reply) Release() {
+	if r.lent != nil {
+		buffer.Put(r.lent)
+		*r = Reply{}
+	}
 }
 
 // Status is the HTTP status of a reply to a modern request (2026-07-28,
@@ -107,44 +131,80 @@ func IsModern(msg *jsonrpc.Message) bool {
 	return ok
 }
 
-// Peer reads who is asking from the _meta of a modern request. A reply other than
-// nil refuses a request whose required fields are missing (META-26: -32602).
-func (e *Engine) Peer(msg *jsonrpc.Message, principal string) (*Peer, string, *Reply) {
-	raw, ok := msg.ParamIn("_meta", MetaVersion)
+// meta is what the _meta of a request says to the protocol, as it is there; nil for what
+// is absent.
+type meta struct{ version, info, capabilities, logLevel, token json.RawMessage }
+
+func metaOf(msg *jsonrpc.Message) (m meta) {
+	obj, ok := msg.Param("_meta")
 	if !ok {
-		r := refuse(msg.ID, jsonrpc.CodeInvalidParams, "missing _meta member %q; this server speaks %s",
-			MetaVersion, strings.Join(revision.Names(e.Revisions), ", "))
-		return nil, "", &r
+		return m
 	}
-	version, err := jsonx.Unquote(raw)
-	if err != nil {
-		r := refuse(msg.ID, jsonrpc.CodeInvalidParams, "_meta member %q must be a string", MetaVersion)
-		return nil, "", &r
+	for name, v := range jsonx.Members(obj) {
+		switch string(name) {
+		case MetaVersion:
+			m.version = v
+		case MetaClientInfo:
+			m.info = v
+		case MetaCapabilities:
+			m.capabilities = v
+		case MetaLogLevel:
+			m.logLevel = v
+		case "progressToken":
+			m.token = v
+		}
 	}
-	caps, ok := msg.ParamIn("_meta", MetaCapabilities)
-	if !ok || jsonx.KindOf(caps) != '{' {
-		r := refuse(msg.ID, jsonrpc.CodeInvalidParams, "missing _meta member %q, an object", MetaCapabilities)
-		return nil, "", &r
-	}
-	p := &Peer{Capabilities: caps, Principal: principal}
-	if info, ok := msg.ParamIn("_meta", MetaClientInfo); ok && jsonx.KindOf(info) == '{' {
-		p.Info = info
-	}
-	p.Revision = revision.Find(e.Revisions, version)
-	return p, version, nil
+	return m
 }
 
-// Modern serves a self-contained request whose peer was read by [Engine.Peer].
-func (e *Engine) Modern(ctx context.Context, msg *jsonrpc.Message, peer *Peer, version string, header http.Header, ex Exchange) Reply {
+// Peer reads who is asking from the _meta of a modern request, and returns the version
+// that it names. A reply other than nil refuses a request whose required fields are
+// missing (META-26: -32602).
+func (e *Engine) Peer(ctx *Context, msg *jsonrpc.Message, principal string) (version string, refused *Reply) {
+	ctx.meta = metaOf(msg)
+	m := &ctx.meta
+	if m.version == nil {
+		r := refuse(msg.ID, jsonrpc.CodeInvalidParams, "missing _meta member %q; this server speaks %s",
+			MetaVersion, strings.Join(revision.Names(e.Revisions), ", "))
+		return "", &r
+	}
+	if jsonx.KindOf(m.version) != '"' {
+		r := refuse(msg.ID, jsonrpc.CodeInvalidParams, "_meta member %q must be a string", MetaVersion)
+		return "", &r
+	}
+	if jsonx.KindOf(m.capabilities) != '{' {
+		r := refuse(msg.ID, jsonrpc.CodeInvalidParams, "missing _meta member %q, an object", MetaCapabilities)
+		return "", &r
+	}
+	ctx.peer = Peer{Capabilities: m.capabilities, Principal: principal}
+	if jsonx.KindOf(m.info) == '{' {
+		ctx.peer.Info = m.info
+	}
+	for _, t := range e.Revisions {
+		if string(m.version[1:len(m.version)-1]) == t.Name {
+			ctx.peer.Revision = t
+			return t.Name, nil
+		}
+	}
+	version, _ = jsonx.Unquote(m.version) // known to be a string
+	ctx.peer.Revision = revision.Find(e.Revisions, version)
+	return version, nil
+}
+
+// Modern serves a self-contained request after [Engine.Peer] has read who asks, into the
+// same ctx.
+func (e *Engine) Modern(ctx *Context, msg *jsonrpc.Message, version string, header http.Header, ex Exchange) Reply {
+	peer := &ctx.peer
 	if peer.Revision == nil || !peer.Revision.Modern {
 		return e.unsupported(msg.ID, version)
 	}
 	if !peer.Revision.Has(msg.Method) {
 		return refuse(msg.ID, jsonrpc.CodeMethodNotFound, "revision %s has no method %q", version, msg.Method)
 	}
-	c := &Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: peer, Header: header, ex: ex}
-	c.token = progressToken(msg)
-	if raw, ok := msg.ParamIn("_meta", MetaLogLevel); ok {
+	c := &ctx.call
+	*c = Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: peer, Header: header, ex: ex}
+	c.token = progressToken(ctx.meta.token)
+	if raw := ctx.meta.logLevel; raw != nil {
 		level, err := jsonx.Unquote(raw)
 		if err != nil || levelIndex(level) < 0 {
 			return refuse(msg.ID, jsonrpc.CodeInvalidParams, "_meta member %q is not a level: %s", MetaLogLevel, strings.Join(levels, ", "))
@@ -156,8 +216,8 @@ func (e *Engine) Modern(ctx context.Context, msg *jsonrpc.Message, peer *Peer, v
 	}
 	var r *replay
 	if revision.Asks(msg.Method) {
-		var err error
-		if r, err = e.newReplay(ctx, msg, peer.Principal); err != nil {
+		r = &ctx.replay
+		if err := e.prepare(ctx, r, msg, peer.Principal); err != nil {
 			return e.failure(ctx, c, msg.ID, err)
 		}
 		c.asker = r
@@ -181,7 +241,7 @@ func (e *Engine) Modern(ctx context.Context, msg *jsonrpc.Message, peer *Peer, v
 
 // Legacy serves a request within a session. Those that belong to the session
 // itself (ping, setLevel, subscribe) never reach the handler.
-func (e *Engine) Legacy(ctx context.Context, s *Session, msg *jsonrpc.Message, header http.Header, ex Exchange) Reply {
+func (e *Engine) Legacy(ctx *Context, s *Session, msg *jsonrpc.Message, header http.Header, ex Exchange) Reply {
 	t := s.Peer.Revision
 	if !t.Has(msg.Method) || msg.Method == revision.MethodInitialize {
 		return refuse(msg.ID, jsonrpc.CodeMethodNotFound, "revision %s has no method %q here", t.Name, msg.Method)
@@ -203,17 +263,19 @@ func (e *Engine) Legacy(ctx context.Context, s *Session, msg *jsonrpc.Message, h
 	if t.CoreTasks && revision.OfTasks(msg.Method) { // T-105 to T-107
 		return e.coreTask(ctx, s, msg, header, ex)
 	}
-	asker := &live{}
-	c := &Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: s.Peer, Header: header, ex: ex, asker: asker, logLevel: s.LogLevel(), session: s}
-	if s.NoAsking {
-		c.asker = nil
+	c := &ctx.call
+	*c = Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: s.Peer, Header: header, ex: ex, logLevel: s.LogLevel(), session: s}
+	if !s.NoAsking {
+		c.asker = &ctx.live
 	}
-	c.token = progressToken(msg)
+	if raw, ok := msg.ParamIn("_meta", "progressToken"); ok {
+		c.token = progressToken(raw)
+	}
 	res, err := e.run(ctx, c)
 	if err != nil {
 		return e.failure(ctx, c, msg.ID, err)
 	}
-	asker.complete(c)
+	ctx.live.complete(c)
 	return e.answer(ctx, c, msg.ID, res)
 }
 
@@ -241,15 +303,30 @@ func (e *Engine) answer(ctx context.Context, c *Call, id jsonrpc.ID, res Result)
 		// The versions are those of this hop, whoever the handler speaks for (T-10).
 		res.JSON = jsonx.With(nil, res.JSON, "supportedVersions", e.versions)
 	}
-	return Reply{ID: id, Result: e.finish(c.Peer.Revision, c.Method, res)}
+	if res.plain() && c.Peer.Revision.Modern {
+		return Reply{ID: id, Result: res.JSON, head: completeHead, tail: e.tail, lent: res.Lent}
+	}
+	out = Reply{ID: id, Result: e.finish(c.Peer.Revision, c.Method, res)}
+	if res.Lent != nil {
+		if &out.Result[0] == &res.JSON[0] {
+			out.lent = res.Lent
+		} else {
+			buffer.Put(res.Lent)
+		}
+	}
+	return out
 }
+
+var completeHead = []byte(`"resultType":"complete"`)
 
 // Panicked reports a panic of a handler that works on behind its answer.
 func (e *Engine) Panicked(ctx context.Context, c *Call, v any) { e.panicked(ctx, c, v) }
 
 // run calls the handler behind the panic wall and under the time limit.
 func (e *Engine) run(ctx context.Context, c *Call) (res Result, err error) {
-	ctx = With(ctx, c)
+	if own, ok := ctx.(*Context); !ok || c != &own.call {
+		ctx = With(ctx, c)
+	}
 	if e.Limits.CallTimeout > 0 && c.Method != revision.MethodListen {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, e.Limits.CallTimeout,

@@ -18,13 +18,26 @@ type Result struct {
 	Uses revision.Feature // what the result uses that older revisions may lack
 	Meta bool             // the object may have a _meta (implied by Uses == Unknown)
 
+	// Typed says that JSON is the encoding of a typed result that is not cacheable.
+	Typed bool
+
 	// Task says that the result is the handle of a task and not what the method
 	// promises.
 	Task bool
 
+	// Lent is the buffer that JSON lies in, if the engine may give it back once the
+	// answer is sent (package buffer).
+	Lent *[]byte
+
 	// Memo holds a result that is answered many times, such as a list. The engine
 	// keeps its final form per revision there.
 	Memo *Memo
+}
+
+// plain tells whether a result is one of ours, without white space, to which nothing has
+// to be done but to put it into the envelope.
+func (r *Result) plain() bool {
+	return r.Typed && r.Memo == nil && !r.Task && !r.Meta && r.Uses != revision.Unknown
 }
 
 // Memo is a result with its final forms. It belongs to one owner, so that a copy of

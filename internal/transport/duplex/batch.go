@@ -3,6 +3,7 @@ package duplex
 import (
 	"sync"
 
+	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -11,13 +12,13 @@ func (p *peer) batch(buf *[]byte, lim jsonrpc.Limits) {
 	sess := p.session()
 	if sess == nil || !sess.Peer.Revision.Batches {
 		p.write(jsonrpc.AppendError(nil, jsonrpc.ID{}, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "batches are part of revision 2025-03-26 alone; send one message a line"}))
-		release(buf)
+		buffer.Put(buf)
 		return
 	}
 	elements, err := jsonrpc.DecodeBatch(*buf, lim)
 	if err != nil {
 		p.write(decodeError(err))
-		release(buf)
+		buffer.Put(buf)
 		return
 	}
 	answers := make([][]byte, len(elements))
@@ -46,7 +47,7 @@ func (p *peer) batch(buf *[]byte, lim jsonrpc.Limits) {
 		}
 	}
 	p.start(func() {
-		defer release(buf)
+		defer buffer.Put(buf)
 		var wg sync.WaitGroup
 		for i, x := range begun {
 			if x == nil {

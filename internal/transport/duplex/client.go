@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -164,10 +165,10 @@ func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 		return nil, err
 	}
 	defer c.forget(cl)
-	frame := frames.Get().(*[]byte)
-	*frame = jsonrpc.AppendRequest((*frame)[:0], cl.id, out.Method, out.Params)
+	frame := buffer.Get()
+	*frame = jsonrpc.AppendRequest(*frame, cl.id, out.Method, out.Params)
 	err = c.write(ctx, *frame, cl.id, out.Method)
-	release(frame)
+	buffer.Put(frame)
 	if err != nil {
 		return nil, err
 	}

@@ -6,15 +6,17 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // exchange is one request in flight, or the way for messages outside of any.
 type exchange struct {
+	ctx    engine.Context
 	p      *peer
-	ctx    context.Context
-	cancel context.CancelCauseFunc
+	msg    jsonrpc.Message
+	turn   *turn // of the goroutine that reads and serves the request; nil: it does not read
 	listen bool
 
 	mu   sync.Mutex  // held while sending: the answer is the last
@@ -47,6 +49,9 @@ func (x *exchange) Notify(method string, params json.RawMessage) error {
 func (x *exchange) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
+	}
+	if x.turn != nil {
+		x.turn.pass() // or nobody would read the answer
 	}
 	ch := make(chan jsonrpc.Message, 1)
 	p := x.p

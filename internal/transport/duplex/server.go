@@ -9,8 +9,10 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
@@ -59,10 +61,14 @@ type Server struct {
 
 // Serve serves one connection until the peer closes it or takes nothing more
 // (nil), ctx ends (its cause), Drain is closed and done (ErrShutdown) or the wire
-// fails. It closes conn.
+// fails. It closes conn. A Read that nothing can interrupt is left behind.
 func (s *Server) Serve(ctx context.Context, conn jsonrpc.Conn) error {
-	conn = newTapped(conn, s.Tap, trace.In)
-	p := &peer{s: s, conn: conn, inflight: map[jsonrpc.ID]*exchange{}, pending: map[jsonrpc.ID]chan jsonrpc.Message{}}
+	p := &peer{s: s, conn: newTapped(conn, s.Tap, trace.In), inflight: map[jsonrpc.ID]*exchange{}, pending: map[jsonrpc.ID]chan jsonrpc.Message{},
+		read: make(chan error, 1), closed: make(chan struct{})}
+	p.stager, _ = conn.(stager)
+	if s.Tap != nil {
+		p.stager = nil // each frame is told when it goes
+	}
 	p.ctx, p.cancel = context.WithCancelCause(ctx)
 	defer p.cancel(errGone)
 
@@ -71,7 +77,13 @@ func (s *Server) Serve(ctx context.Context, conn jsonrpc.Conn) error {
 		defer close(watched)
 		p.watch(ctx, over)
 	}()
-	err := p.read()
+	go p.lead()
+	var err error
+	select {
+	case err = <-p.read:
+	case <-p.closed:
+		err = jsonrpc.ErrClosed
+	}
 	close(over)
 	switch {
 	case ctx.Err() != nil:
@@ -91,7 +103,7 @@ func (s *Server) Serve(ctx context.Context, conn jsonrpc.Conn) error {
 		p.start(func() { sess.Close(errGone) })
 	}
 	p.wait(context.Background(), unwindTime)
-	conn.Close()
+	p.close()
 	<-watched
 	return err
 }
@@ -119,16 +131,23 @@ func (p *peer) watch(ctx context.Context, over <-chan struct{}) {
 		p.cancel(context.Cause(ctx))
 		p.wait(context.Background(), unwindTime)
 	}
-	p.conn.Close()
+	p.close()
 }
 
-// peer is one connection being served. It owns a goroutine per request in flight
-// and one for the list changes of a legacy session; all end with ctx.
+// peer is one connection being served. It owns a goroutine that reads, one for each
+// request that takes its time, and one for the list changes of a legacy session; all
+// end with ctx, or when the wire is closed.
 type peer struct {
 	s      *Server
 	conn   jsonrpc.Conn
+	stager stager // conn, if it can hold frames back; else nil
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+
+	read    chan error    // capacity 1; how the reading ended
+	closed  chan struct{} // closed with conn
+	closing sync.Once
+	slow    atomic.Int32 // requests to come that get a goroutine of their own at once
 
 	mu       sync.Mutex
 	sess     *engine.Session                     // guarded by mu
@@ -138,8 +157,16 @@ type peer struct {
 	busy     int                                 // requests whose answer is not sent yet; guarded by mu
 	down     bool                                // no new requests are taken; guarded by mu
 	changes  context.CancelCauseFunc             // ends the list changes of a legacy session; guarded by mu
-	running  int                                 // goroutines; guarded by mu
+	running  int                                 // goroutines and requests; guarded by mu
 	quiet    chan struct{}                       // closed when running gets to 0, nil if nobody waits; guarded by mu
+}
+
+// close closes the wire.
+func (p *peer) close() {
+	p.closing.Do(func() {
+		p.conn.Close()
+		close(p.closed)
+	})
 }
 
 func (p *peer) session() *engine.Session {
@@ -163,10 +190,7 @@ func (p *peer) start(f func()) {
 		defer func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			if p.running--; p.running == 0 && p.quiet != nil {
-				close(p.quiet)
-				p.quiet = nil
-			}
+			p.ended()
 		}()
 		f()
 	}()
@@ -199,43 +223,6 @@ func (p *peer) wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-var frames = sync.Pool{New: func() any { return new([]byte) }}
-
-// release gives a buffer back, unless it is so large that keeping it would hurt.
-func release(b *[]byte) {
-	if cap(*b) <= 64<<10 {
-		frames.Put(b)
-	}
-}
-
-func (p *peer) read() error {
-	lim := jsonrpc.Limits{MaxDepth: p.s.MaxDepth}
-	for {
-		buf := frames.Get().(*[]byte)
-		frame, err := p.conn.Read((*buf)[:0])
-		*buf = frame
-		var big *jsonrpc.FrameTooLargeError
-		switch {
-		case errors.As(err, &big):
-			p.write(jsonrpc.AppendError(nil, jsonrpc.ID{}, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}))
-			continue
-		case err != nil:
-			return err
-		}
-		if jsonrpc.IsBatch(frame) {
-			p.batch(buf, lim)
-			continue
-		}
-		msg, err := jsonrpc.Decode(frame, lim)
-		if err != nil {
-			p.broken(err)
-			release(buf)
-			continue
-		}
-		p.message(&msg, buf)
-	}
-}
-
 // broken deals with a frame that is no message: a request is answered with what is
 // wrong, a response fails the request of ours that it belongs to.
 func (p *peer) broken(err error) {
@@ -256,8 +243,8 @@ func decodeError(err error) []byte {
 	return jsonrpc.AppendError(nil, jsonrpc.ID{}, &jsonrpc.Error{Code: jsonrpc.CodeParse, Message: err.Error()})
 }
 
-// message handles one message whose bytes are in buf, which it releases.
-func (p *peer) message(msg *jsonrpc.Message, buf *[]byte) {
+// message handles one message whose bytes are in buf, which it gives back.
+func (p *peer) message(t *turn, msg *jsonrpc.Message, buf *[]byte) {
 	switch msg.Kind() {
 	case jsonrpc.KindResponse:
 		p.response(msg)
@@ -272,14 +259,10 @@ func (p *peer) message(msg *jsonrpc.Message, buf *[]byte) {
 			p.write(refusal.Append(nil))
 			break
 		}
-		m := *msg
-		p.start(func() {
-			defer release(buf)
-			p.serve(x, &m)
-		})
+		p.dispatch(t, x, buf)
 		return
 	}
-	release(buf)
+	buffer.Put(buf)
 }
 
 // opening handles the requests whose effect later ones on the wire rely on, on the
@@ -338,10 +321,11 @@ func (p *peer) begin(msg *jsonrpc.Message) (*exchange, *engine.Reply) {
 	if p.busy >= p.s.Concurrent {
 		return nil, refuse(jsonrpc.CodeInternal, fmt.Sprintf("more than %d requests in progress on one connection (Limits.Concurrent); wait for some to end", p.s.Concurrent))
 	}
-	x := &exchange{p: p, listen: msg.Method == revision.MethodListen}
-	x.ctx, x.cancel = context.WithCancelCause(p.ctx)
+	x := &exchange{p: p, msg: *msg, listen: msg.Method == revision.MethodListen}
+	x.ctx.Init(p.ctx, nil)
 	p.inflight[msg.ID] = x
 	p.busy++
+	p.running++
 	return x, nil
 }
 
@@ -355,27 +339,46 @@ func (p *peer) free(id jsonrpc.ID) {
 
 // end gives back the place that a request took under Concurrent.
 func (p *peer) end(x *exchange) {
+	x.ctx.Cancel(nil)
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.busy--
-	p.mu.Unlock()
-	x.cancel(nil)
+	p.ended()
 }
 
-// serve runs one request and writes its answer.
-func (p *peer) serve(x *exchange, msg *jsonrpc.Message) {
+// ended takes one off those that run; mu is held.
+func (p *peer) ended() {
+	if p.running--; p.running == 0 && p.quiet != nil {
+		close(p.quiet)
+		p.quiet = nil
+	}
+}
+
+// serve runs one request, whose bytes are in buf, and writes its answer.
+func (p *peer) serve(x *exchange, buf *[]byte) {
+	defer p.end(x) // a handler may end its goroutine
+	msg, begun := &x.msg, time.Now()
 	reply := p.answer(x, msg)
+	if !x.listen && time.Since(begun) > quickTime {
+		p.slow.Store(slowRun)
+	}
 	p.free(msg.ID)
 	if x.finish() {
 		if x.listen && x.ctx.Err() != nil {
 			// The end of a subscription on our side is said twice (Q-01).
 			p.write(jsonrpc.AppendNotification(nil, revision.NoteCancelled, requestID(msg.ID)))
 		}
-		out := frames.Get().(*[]byte)
-		*out = reply.Append((*out)[:0])
-		p.write(*out)
-		release(out)
+		out := buffer.Get()
+		*out = reply.Append(*out)
+		if x.turn != nil && p.stager != nil && x.turn.mine() && p.stager.Ready() {
+			p.failed(p.stager.Stage(*out)) // the answer to the next request is about to follow
+		} else {
+			p.write(*out)
+		}
+		buffer.Put(out)
 	}
-	p.end(x)
+	reply.Release()
+	buffer.Put(buf)
 }
 
 // answer decides which era a request belongs to and has it served (VER-26, era
@@ -383,14 +386,14 @@ func (p *peer) serve(x *exchange, msg *jsonrpc.Message) {
 func (p *peer) answer(x *exchange, msg *jsonrpc.Message) engine.Reply {
 	e := p.s.Engine
 	if engine.IsModern(msg) {
-		peer, version, refused := e.Peer(msg, p.s.Principal)
+		version, refused := e.Peer(&x.ctx, msg, p.s.Principal)
 		if refused != nil {
 			return *refused
 		}
-		return e.Modern(x.ctx, msg, peer, version, nil, x)
+		return e.Modern(&x.ctx, msg, version, nil, x)
 	}
 	if sess := p.session(); sess != nil {
-		return e.Legacy(x.ctx, sess, msg, nil, x)
+		return e.Legacy(&x.ctx, sess, msg, nil, x)
 	}
 	if msg.Method == revision.MethodPing && revision.Latest(e.Revisions, false) != nil {
 		return engine.Reply{ID: msg.ID, Result: json.RawMessage(`{}`)}
@@ -434,7 +437,7 @@ func (p *peer) notification(msg *jsonrpc.Message) {
 			}
 			p.s.Logger.Debug("call cancelled", "id", id.String(), "err", cause)
 			x.done.Store(true)
-			x.cancel(cause)
+			x.ctx.Cancel(cause)
 		}
 	case revision.NoteInitialized:
 		p.announce()
@@ -482,7 +485,7 @@ func (p *peer) endListens(cause error) {
 	}
 	for _, x := range p.inflight {
 		if x.listen {
-			x.cancel(cause)
+			x.ctx.Cancel(cause)
 		}
 	}
 }
@@ -490,10 +493,14 @@ func (p *peer) endListens(cause error) {
 // write sends a frame. A wire that fails ends the reading too, so the error
 // needs no other way up.
 func (p *peer) write(frame []byte) error {
-	err := p.conn.Write(frame)
+	return p.failed(p.conn.Write(frame))
+}
+
+// failed takes notice of how a write went.
+func (p *peer) failed(err error) error {
 	if err != nil {
 		p.cancel(fmt.Errorf("%w: %w", errGone, err))
-		p.conn.Close()
+		p.close()
 	}
 	return err
 }

@@ -126,15 +126,15 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.done(sess)
-	ctx, cancel := context.WithCancelCause(r.Context())
-	defer cancel(nil)
-	at := &run{cancel: cancel, endless: true}
+	at := &run{endless: true}
+	at.ctx.Init(r.Context(), ErrDisconnected)
+	defer at.ctx.Cancel(nil)
 	if !s.start(at) {
 		s.unavailable(w, jsonrpc.ID{})
 		return
 	}
 	defer s.stop(at)
-	defer context.AfterFunc(sess.Context(), func() { cancel(ErrSessionEnded) })()
+	defer context.AfterFunc(sess.Context(), func() { at.ctx.Cancel(ErrSessionEnded) })()
 
 	gone := make(chan struct{})
 	p := &response{server: s, w: w, gone: gone}
@@ -151,7 +151,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 	}
 	defer st.leave(p)
 	if !st.ofCall {
-		l := &listener{st, cancel}
+		l := &listener{st, at.ctx.Cancel}
 		backlog, lost := sess.events.join(l)
 		defer sess.events.leave(l)
 		if lost > 0 {
@@ -164,6 +164,6 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 	}
 	select {
 	case <-gone:
-	case <-ctx.Done():
+	case <-at.ctx.Done():
 	}
 }

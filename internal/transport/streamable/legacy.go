@@ -91,14 +91,14 @@ func (s *Server) loose(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, ve
 // initialize opens a session, if the server has any.
 func (s *Server) initialize(p *response, r *http.Request, msg *jsonrpc.Message) {
 	at := &run{}
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
-	at.cancel = cancel
+	at.ctx.Init(context.WithoutCancel(r.Context()), nil)
+	ctx := &at.ctx
 	if !s.start(at) {
 		s.unavailable(p.w, msg.ID)
 		return
 	}
 	defer s.stop(at)
-	defer cancel(nil)
+	defer ctx.Cancel(nil)
 	principal := s.principal(r)
 	if s.Stateless {
 		reply := s.Engine.Introduce(ctx, msg, engine.Caller{Principal: principal}, r.Header)
@@ -133,7 +133,7 @@ func (s *Server) initialize(p *response, r *http.Request, msg *jsonrpc.Message) 
 // (SHTTP-25-020).
 func (s *Server) call(p *response, r *http.Request, sess *session, msg *jsonrpc.Message) {
 	st := s.newStream(p, sess, true)
-	if !st.primes || msg.Method != revision.MethodCall {
+	if !st.primes || msg.Method != revision.MethodCall || p.detachable(r) {
 		s.answer(st, r, sess, msg)
 		return
 	}
@@ -156,7 +156,7 @@ func (s *Server) call(p *response, r *http.Request, sess *session, msg *jsonrpc.
 
 // answer runs a request and answers it on its stream.
 func (s *Server) answer(st *stream, r *http.Request, sess *session, msg *jsonrpc.Message) {
-	reply, ok := s.run(r, sess, msg, &legacyExchange{sess, st.send, st})
+	reply, ok := s.run(r, sess, msg, &legacyExchange{session: sess, send: st.send, stream: st})
 	switch {
 	case errors.Is(reply.fault, ErrShutdown):
 		st.refuse(func(w http.ResponseWriter) { s.unavailable(w, msg.ID) })
@@ -184,26 +184,26 @@ type outcome struct {
 // run runs one request of a session; false if the client cancelled it and wants
 // no answer.
 func (s *Server) run(r *http.Request, sess *session, msg *jsonrpc.Message, x *legacyExchange) (outcome, bool) {
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
-	defer cancel(nil)
-	at := &run{cancel: cancel}
-	if !s.start(at) {
+	x.ctx.Init(context.WithoutCancel(r.Context()), nil)
+	defer x.ctx.Cancel(nil)
+	if !s.start(&x.run) {
 		return outcome{fault: ErrShutdown}, false
 	}
-	defer s.stop(at)
-	if err := sess.begin(msg.ID, cancel); err != nil {
+	defer s.stop(&x.run)
+	if err := sess.begin(msg.ID, &x.ctx); err != nil {
 		return outcome{fault: err}, false
 	}
-	reply := s.Engine.Legacy(ctx, sess.Session, msg, r.Header, x)
+	reply := s.Engine.Legacy(&x.ctx, sess.Session, msg, r.Header, x)
 	sess.over(msg.ID)
-	if ctx.Err() != nil && errors.Is(context.Cause(ctx), ErrCancelled) {
+	if x.ctx.Err() != nil && errors.Is(context.Cause(&x.ctx), ErrCancelled) {
 		return outcome{}, false
 	}
 	return outcome{Reply: reply}, true
 }
 
-// legacyExchange is the engine's way to what a legacy call may send.
+// legacyExchange is one call at work, and the engine's way to what it may send.
 type legacyExchange struct {
+	run
 	session *session
 	send    func(frame []byte) error
 	stream  *stream // nil for a call of a batch

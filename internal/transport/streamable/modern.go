@@ -24,7 +24,11 @@ func (s *Server) modern(p *response, r *http.Request, msg *jsonrpc.Message) {
 		p.w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	peer, version, refusal := s.Engine.Peer(msg, s.principal(r))
+	// The client's going away is its way to cancel (HTTP-26-022), and the handler
+	// should see that as the cause. The context of net/http has no cause to give.
+	x := &modernExchange{response: p, run: run{endless: msg.Method == revision.MethodListen}}
+	x.ctx.Init(r.Context(), ErrDisconnected)
+	version, refusal := s.Engine.Peer(&x.ctx, msg, s.principal(r))
 	if refusal != nil {
 		p.reply(http.StatusBadRequest, refusal)
 		return
@@ -37,31 +41,25 @@ func (s *Server) modern(p *response, r *http.Request, msg *jsonrpc.Message) {
 		p.reply(http.StatusBadRequest, &engine.Reply{ID: msg.ID, Err: fault})
 		return
 	}
-
-	// The client's going away is its way to cancel (HTTP-26-022), and the handler
-	// should see that as the cause. The context of net/http has no cause to give.
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
-	unwatch := context.AfterFunc(r.Context(), func() { cancel(ErrDisconnected) })
-	defer unwatch()
-	at := &run{cancel: cancel, endless: msg.Method == revision.MethodListen}
-	if !s.start(at) {
+	if !s.start(&x.run) {
 		s.unavailable(p.w, msg.ID)
 		return
 	}
-	defer s.stop(at)
-	defer cancel(nil)
+	defer s.stop(&x.run)
+	defer x.ctx.Cancel(nil)
 
-	reply := s.Engine.Modern(ctx, msg, peer, version, r.Header, modernExchange{p})
-	if ctx.Err() != nil {
-		switch {
-		case context.Cause(ctx) == ErrDisconnected:
+	reply := s.Engine.Modern(&x.ctx, msg, version, r.Header, x)
+	if x.ctx.Err() != nil {
+		switch cause := context.Cause(&x.ctx); {
+		case cause == ErrDisconnected:
 			p.end() // HTTP-26-024: nothing further is sent
 			return
-		case at.endless && reply.Err != nil && !reply.Refused && context.Cause(ctx) == ErrShutdown:
+		case x.endless && reply.Err != nil && !reply.Refused && cause == ErrShutdown:
 			reply = completed(msg.ID)
 		}
 	}
 	p.reply(reply.Status(), &reply) // an error means that the client is gone
+	reply.Release()
 }
 
 // completed is the answer that ends a subscription in good order
@@ -71,12 +69,15 @@ func completed(id jsonrpc.ID) engine.Reply {
 	return engine.Reply{ID: id, Result: append(tag, '}', '}')}
 }
 
-// modernExchange is the engine's way to what a modern request may send.
-type modernExchange struct{ *response }
+// modernExchange is one request at work, and the engine's way to what it may send.
+type modernExchange struct {
+	*response
+	run
+}
 
 var errNoRequests = errors.New("a server of 2026-07-28 sends no requests")
 
 // Request fails: what it would ask travels in the result (HTTP-26-017).
-func (modernExchange) Request(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+func (*modernExchange) Request(context.Context, string, json.RawMessage) (json.RawMessage, error) {
 	return nil, errNoRequests
 }

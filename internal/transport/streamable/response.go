@@ -1,6 +1,7 @@
 package streamable
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -27,13 +28,18 @@ const writeTimeout = 30 * time.Second
 type response struct {
 	server *Server
 	w      http.ResponseWriter
+	client context.Context // ends when the client goes away
 
 	noEvents bool // the client does not take an event stream
 	noJSON   bool // the client does not take JSON
 
-	// gone is closed when the stream on this response has let go of it; nil if nobody
-	// waits for that. It belongs to the stream.
-	gone chan struct{}
+	// What belongs to the stream on this response: gone is closed when it has let go,
+	// nil if nobody waits for that; unwatch ends the watching of client, nil if nobody
+	// does; detaches says that the handler goes on after it has let go.
+	gone     chan struct{}
+	unwatch  func() bool
+	detaches bool
+	chunked  bool // how the response is framed
 
 	mu       sync.Mutex
 	events   bool        // the response is an event stream; guarded by mu

@@ -82,7 +82,7 @@ type Server struct {
 
 // run is one exchange that has a handler at work.
 type run struct {
-	cancel  context.CancelCauseFunc
+	ctx     engine.Context
 	endless bool // it waits for events and has no end of its own
 }
 
@@ -189,7 +189,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 		web.Refuse(w, http.StatusBadRequest, jsonrpc.CodeParse, "the body broke off")
 		return
 	}
-	p := &response{server: s, w: w, noJSON: !asJSON, noEvents: !asEvents}
+	p := &response{server: s, w: w, client: r.Context(), noJSON: !asJSON, noEvents: !asEvents}
 	header := strings.TrimSpace(r.Header.Get(headerVersion))
 	named := revision.Find(s.Engine.Revisions, header)
 	modern := named != nil && named.Modern
@@ -288,7 +288,7 @@ func (s *Server) cancelRuns(which func(*run) bool) {
 	defer s.mu.Unlock()
 	for r := range s.running {
 		if which(r) {
-			r.cancel(ErrShutdown)
+			r.ctx.Cancel(ErrShutdown)
 		}
 	}
 }

@@ -33,11 +33,11 @@ type session struct {
 	ended     bool
 
 	mu      sync.Mutex
-	calls   map[jsonrpc.ID]context.CancelCauseFunc // at work; guarded by mu
-	asked   map[jsonrpc.ID]chan *jsonrpc.Message   // our requests without an answer; guarded by mu
-	lastAsk int64                                  // guarded by mu
-	streams []*stream                              // that can be resumed, oldest first; guarded by mu
-	closed  error                                  // guarded by mu
+	calls   map[jsonrpc.ID]*engine.Context       // at work; guarded by mu
+	asked   map[jsonrpc.ID]chan *jsonrpc.Message // our requests without an answer; guarded by mu
+	lastAsk int64                                // guarded by mu
+	streams []*stream                            // that can be resumed, oldest first; guarded by mu
+	closed  error                                // guarded by mu
 }
 
 // sessionTable holds the sessions of a server. One timer ends the idle ones.
@@ -200,8 +200,8 @@ func (s *Server) takeSessions() []*session {
 func (sess *session) end(cause error) {
 	sess.mu.Lock()
 	sess.closed = cause
-	for _, cancel := range sess.calls {
-		cancel(cause)
+	for _, ctx := range sess.calls {
+		ctx.Cancel(cause)
 	}
 	sess.mu.Unlock()
 	sess.Session.Close(cause)
@@ -211,7 +211,7 @@ func (sess *session) end(cause error) {
 var errDuplicate = errors.New("a request with this id is already at work in the session; ids are used once")
 
 // begin registers a call, so that it can be cancelled by its id.
-func (sess *session) begin(id jsonrpc.ID, cancel context.CancelCauseFunc) error {
+func (sess *session) begin(id jsonrpc.ID, ctx *engine.Context) error {
 	sess.mu.Lock()
 	defer sess.mu.Unlock()
 	if sess.closed != nil {
@@ -221,9 +221,9 @@ func (sess *session) begin(id jsonrpc.ID, cancel context.CancelCauseFunc) error 
 		return errDuplicate
 	}
 	if sess.calls == nil {
-		sess.calls = map[jsonrpc.ID]context.CancelCauseFunc{}
+		sess.calls = map[jsonrpc.ID]*engine.Context{}
 	}
-	sess.calls[id] = cancel
+	sess.calls[id] = ctx
 	return nil
 }
 
@@ -251,11 +251,11 @@ func (sess *session) note(msg *jsonrpc.Message, log *slog.Logger) {
 	}
 	// An initialize is not among the calls, and so cannot be cancelled.
 	sess.mu.Lock()
-	cancel := sess.calls[id]
+	ctx := sess.calls[id]
 	sess.mu.Unlock()
-	if cancel != nil {
+	if ctx != nil {
 		log.Debug("call cancelled", "id", id.String(), "err", cause)
-		cancel(cause)
+		ctx.Cancel(cause)
 	}
 }
 

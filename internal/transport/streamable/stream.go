@@ -106,6 +106,7 @@ func (st *stream) beginLocked() {
 		return // nobody can come back to it
 	}
 	st.session.keepStream(st)
+	st.conn.watch(st)
 	if st.primes {
 		// An error is noticed by what is sent next.
 		_ = st.conn.prime(st.eventID(0), st.server.Retry)
@@ -116,7 +117,7 @@ func (st *stream) beginLocked() {
 func (st *stream) leaveLocked() {
 	if st.conn != nil {
 		st.conn.end()
-		st.conn.letGo()
+		st.conn.letGo(st.done)
 		st.conn = nil
 	}
 	st.quiet.Store(st.done || !st.ofCall)
@@ -161,6 +162,9 @@ func (st *stream) finish(r *engine.Reply) {
 		}
 	} else if r != nil {
 		_ = st.sendLocked(r.Append(nil)) // it was logged
+	}
+	if r != nil {
+		r.Release()
 	}
 	st.done = true
 	st.leaveLocked()
@@ -267,14 +271,6 @@ func (sess *session) find(eventID string) (*stream, int64) {
 		}
 	}
 	return nil, 0
-}
-
-// letGo has the handler of the connection return, if it waits for that.
-func (p *response) letGo() {
-	if p.gone != nil {
-		close(p.gone)
-		p.gone = nil
-	}
 }
 
 // prime makes the response an event stream that begins with an event without a

@@ -1,0 +1,55 @@
+// Package buffer lends byte slices to messages on their way.
+//
+// Small and large slices are kept apart, so that a large one is never bound by small
+// messages, and is given back to the system once no large ones come any more: after two
+// garbage collections, as with any [sync.Pool].
+package buffer
+
+import "sync"
+
+const (
+	small   = 64 << 10 // capacity up to which a slice is small
+	large   = 64 << 20 // capacity over which a slice is not kept
+	initial = 4 << 10  // capacity of a new one
+)
+
+var (
+	smalls = sync.Pool{New: func() any { b := make([]byte, 0, initial); return &b }}
+	larges sync.Pool
+)
+
+// Get returns an empty slice.
+func Get() *[]byte { return smalls.Get().(*[]byte) }
+
+// Put gives a slice back, which must not be used any more, wherever it came from.
+func Put(b *[]byte) {
+	*b = (*b)[:0]
+	switch {
+	case cap(*b) <= small:
+		smalls.Put(b)
+	case cap(*b) <= large:
+		larges.Put(b)
+	}
+}
+
+// Grow returns b with room for n more bytes. What is large already grows at least twofold.
+func Grow(b []byte, n int) []byte {
+	need := len(b) + n
+	if need <= cap(b) {
+		return b
+	}
+	if need <= small {
+		grown := make([]byte, len(b), min(max(need, 2*cap(b)), small))
+		copy(grown, b)
+		return grown
+	}
+	if kept, ok := larges.Get().(*[]byte); ok {
+		if cap(*kept) >= need {
+			return append(*kept, b...)
+		}
+		larges.Put(kept)
+	}
+	grown := make([]byte, len(b), max(need, 2*cap(b), 4*small))
+	copy(grown, b)
+	return grown
+}

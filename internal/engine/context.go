@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Context is the context of one call that a transport serves, with the call in it. It ends
+// with what it was made of, or by Cancel. What it takes to wait for that end, and to have
+// contexts depend on it, is made when a handler first does; most never do.
+type Context struct {
+	parent context.Context
+	gone   error // the cause of the end if parent ends; nil: that of parent
+
+	call   Call
+	meta   meta // of a modern request
+	peer   Peer // of a modern request
+	live   live
+	replay replay
+
+	mu     sync.Mutex
+	full   context.Context         // guarded by mu; nil until it is needed
+	cancel context.CancelCauseFunc // of full; guarded by mu
+	unlink func() bool             // guarded by mu; may be nil
+	ended  bool                    // by Cancel; guarded by mu
+	cause  error                   // of Cancel; guarded by mu
+}
+
+var _ context.Context = (*Context)(nil)
+
+// Init makes c a child of parent. When parent ends, gone is the cause of c's end; nil
+// stands for that of parent.
+func (c *Context) Init(parent context.Context, gone error) { c.parent, c.gone = parent, gone }
+
+// NewContext returns a child of parent, as [Context.Init] makes it.
+func NewContext(parent context.Context, gone error) *Context {
+	return &Context{parent: parent, gone: gone}
+}
+
+// Cancel ends c; the first cause counts. It is called at least once.
+func (c *Context) Cancel(cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended {
+		c.ended, c.cause = true, cause
+	}
+	if c.full != nil {
+		c.cancel(cause)
+		if c.unlink != nil {
+			c.unlink()
+		}
+	}
+}
+
+// whole returns a context of the standard library that stands for c.
+func (c *Context) whole() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.full != nil {
+		return c.full
+	}
+	if c.gone == nil {
+		c.full, c.cancel = context.WithCancelCause(c.parent)
+	} else {
+		c.full, c.cancel = context.WithCancelCause(context.WithoutCancel(c.parent))
+		switch cancel := c.cancel; {
+		case c.ended:
+		case c.parent.Err() != nil: // AfterFunc would do it later
+			cancel(c.gone)
+		default:
+			c.unlink = context.AfterFunc(c.parent, func() { cancel(c.gone) })
+		}
+	}
+	if c.ended {
+		c.cancel(c.cause)
+	}
+	return c.full
+}
+
+// Deadline implements [context.Context].
+func (c *Context) Deadline() (time.Time, bool) {
+	if c.gone != nil {
+		return time.Time{}, false
+	}
+	return c.parent.Deadline()
+}
+
+// Done implements [context.Context].
+func (c *Context) Done() <-chan struct{} { return c.whole().Done() }
+
+// Err implements [context.Context].
+func (c *Context) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.full != nil:
+		return c.full.Err()
+	case c.ended:
+		return context.Canceled
+	}
+	err := c.parent.Err()
+	if err != nil && c.gone != nil {
+		return context.Canceled
+	}
+	return err
+}
+
+// Value implements [context.Context].
+func (c *Context) Value(key any) any {
+	switch key.(type) {
+	case callKey:
+		if c.call.Msg != nil {
+			return &c.call
+		}
+	case *int:
+		// The key by which package context finds whom to ask for a cause, and whom to
+		// add a child to, is of this type.
+		return c.whole().Value(key)
+	}
+	return c.parent.Value(key)
+}

@@ -1,0 +1,128 @@
+package duplex
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/buffer"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// Requests are served on the goroutine that has read them, which costs no switch to
+// another. Those that take their time must hold up nothing: after guardTime another
+// goroutine takes over the reading, and as long as requests are slow each gets a goroutine
+// of its own at once.
+const (
+	guardTime = 100 * time.Microsecond
+	quickTime = 50 * time.Microsecond // of a request that is worth no goroutine
+	slowRun   = 8                     // requests after a slow one that are taken for slow
+)
+
+// stager is a Conn that can hold frames back, so that several go out in one write.
+type stager interface {
+	Ready() bool // a Read would return at once
+	Stage(frame []byte) error
+	Flush() error
+}
+
+// turn is the right of one goroutine to read. It can pass to another one while its owner
+// is at work on what it has read.
+type turn struct {
+	p     *peer
+	state atomic.Int32
+	guard *time.Timer
+}
+
+const (
+	reading int32 = iota
+	working
+	passed // the owner does not read any more
+)
+
+// lead reads and serves until the wire ends or the turn has passed to another goroutine.
+func (p *peer) lead() {
+	t := &turn{p: p}
+	t.guard = time.AfterFunc(time.Hour, t.pass)
+	defer t.guard.Stop()
+	lim := jsonrpc.Limits{MaxDepth: p.s.MaxDepth}
+	for {
+		if p.stager != nil && !p.stager.Ready() {
+			if !t.work(func() { p.failed(p.stager.Flush()) }) {
+				return
+			}
+		}
+		buf := buffer.Get()
+		frame, err := p.conn.Read(*buf)
+		*buf = frame
+		var big *jsonrpc.FrameTooLargeError
+		switch {
+		case errors.As(err, &big):
+			frame = nil
+		case err != nil:
+			p.read <- err
+			return
+		}
+		ours := t.work(func() {
+			switch {
+			case frame == nil:
+				p.write(jsonrpc.AppendError(nil, jsonrpc.ID{}, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}))
+			case jsonrpc.IsBatch(frame):
+				p.batch(buf, lim)
+			default:
+				p.frame(t, buf, lim)
+			}
+		})
+		if !ours {
+			return
+		}
+	}
+}
+
+// frame handles a frame that is one message.
+func (p *peer) frame(t *turn, buf *[]byte, lim jsonrpc.Limits) {
+	msg, err := jsonrpc.Decode(*buf, lim)
+	if err != nil {
+		p.broken(err)
+		buffer.Put(buf)
+		return
+	}
+	p.message(t, &msg, buf)
+}
+
+// dispatch serves a request here, or on a goroutine of its own.
+func (p *peer) dispatch(t *turn, x *exchange, buf *[]byte) {
+	switch x.msg.Method {
+	case revision.MethodListen, revision.MethodSubscribe, revision.MethodTaskResult: // wait for others
+		go p.serve(x, buf)
+		return
+	}
+	if p.slow.Load() > 0 {
+		p.slow.Add(-1)
+		go p.serve(x, buf)
+		return
+	}
+	x.turn = t
+	p.serve(x, buf)
+}
+
+// work does what may take time. It returns false if the turn has passed meanwhile.
+func (t *turn) work(f func()) bool {
+	t.state.Store(working)
+	t.guard.Reset(guardTime)
+	defer t.pass() // if f ends the goroutine
+	f()
+	t.guard.Stop()
+	return t.state.CompareAndSwap(working, reading)
+}
+
+// mine tells whether the turn has not passed.
+func (t *turn) mine() bool { return t.state.Load() == working }
+
+// pass lets another goroutine read, if the owner of the turn is at work.
+func (t *turn) pass() {
+	if t.state.CompareAndSwap(working, passed) {
+		go t.p.lead()
+	}
+}
