@@ -43,7 +43,7 @@ type Validator struct {
 
 	// Compiled copies of the schema that are not in use. Each counts the work
 	// of the one validation that holds it. Another is made when all are taken,
-	// up to as many as can run at once.
+	// up to as many as can run at once; of a plain schema so is the first.
 	idle chan *compiled
 	made atomic.Int32
 }
@@ -69,6 +69,9 @@ func newValidator(raw json.RawMessage, strict bool) (*Validator, error) {
 		raw:    append(json.RawMessage(nil), raw...),
 		strict: strict,
 		idle:   make(chan *compiled, runtime.GOMAXPROCS(0)),
+	}
+	if plain(v.raw) {
+		return v, nil
 	}
 	c, err := v.compile()
 	if err != nil {
@@ -137,7 +140,7 @@ func (v *Validator) take() (*compiled, error) {
 		return <-v.idle, nil
 	}
 	c, err := v.compile()
-	if err != nil { // it compiled before
+	if err != nil { // not to be: it compiled before, or it is plain
 		v.made.Add(-1)
 	}
 	return c, err

@@ -234,12 +234,64 @@ func TestValidateConcurrently(t *testing.T) {
 	wg.Wait()
 }
 
-// FuzzCompile: whatever compiles also validates without ado, and a value fits
+// A schema is compiled when it is first used if a glance shows that it is valid,
+// and only then.
+func TestPlain(t *testing.T) {
+	tests := []struct {
+		schema string
+		want   bool
+	}{
+		{`{"type":"object","properties":{"message":{"type":"string","description":"what"}},"required":["message"],"additionalProperties":false}`, true},
+		{`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"$ref":{"x-mcp-header":"Ref","type":"string"}}}`, true},
+		{`{"anyOf":[{"type":"integer","minimum":-1.5,"maxLength":10},{"enum":["a",1,null]},true]}`, true},
+		{`{"items":{"const":null,"uniqueItems":true,"examples":[]}}`, true},
+		{`{"$schema":"http://json-schema.org/draft-07/schema#"}`, false},
+		{`{"$ref":"#"}`, false},
+		{`{"pattern":"^a"}`, false},
+		{`{"properties":{"a":{"$id":"x"}}}`, false},
+		{`{"properties":[]}`, false},
+		{`{"type":"strnig"}`, false},
+		{`{"type":["string","null"]}`, true},
+		{`{"type":["string","string"]}`, false},
+		{`{"type":["string","strnig"]}`, false},
+		{`{"type":[]}`, false},
+		{`{"required":["a","a"]}`, false},
+		{`{"required":[1]}`, false},
+		{`{"minLength":-1}`, false},
+		{`{"minLength":""}`, false},
+		{`{"maximum":1e999999999}`, false},
+		{`{"maximum":"1"}`, false},
+		{`{"enum":1}`, false},
+		{`{"default":{"a":1}}`, false},
+		{`{"anyOf":[]}`, false},
+		{`{"anyOf":{}}`, false},
+		{`{"title":1}`, false},
+		{`{"a":1,"a":1}`, false},
+		{`{"unknown":1}`, false},
+		{`{"anyOf":[` + strings.Repeat(`{},`, 5000) + `{}]}`, false},
+		{`[]`, false},
+		{``, false},
+	}
+	for _, tt := range tests {
+		if got := plain([]byte(tt.schema)); got != tt.want {
+			t.Errorf("plain(%.200s) = %v, want %v", tt.schema, got, tt.want)
+		}
+		if v, err := Compile([]byte(tt.schema)); err == nil && (v.made.Load() == 0) != tt.want {
+			t.Errorf("Compile(%.200s) has compiled %d times", tt.schema, v.made.Load())
+		}
+		if _, err := (&Validator{raw: []byte(tt.schema)}).compile(); tt.want && err != nil {
+			t.Errorf("%.200s is plain, but compiling says %v", tt.schema, err)
+		}
+	}
+}
+
+// FuzzCompile: what Compile takes without compiling it compiles. Whatever compiles also validates without ado, and a value fits
 // or not for reasons that can be told.
 func FuzzCompile(f *testing.F) {
 	f.Add([]byte(`{"type":"object","properties":{"a":{"$ref":"#/$defs/x"}},"$defs":{"x":{"enum":[1,"a"]}}}`), []byte(`{"a":1}`))
 	f.Add([]byte(`{"anyOf":[{"type":"string"},{"type":"null"}],"unevaluatedProperties":false}`), []byte(`[null]`))
 	f.Add([]byte(`{"$schema":"http://json-schema.org/draft-07/schema#","dependencies":{"a":["b"]},"if":true,"then":{"propertyNames":{"pattern":"^a"}}}`), []byte(`{"a":1e400}`))
+	f.Add([]byte(`{"type":"object","properties":{"a":{"type":"integer","minimum":-1.5,"maxLength":10,"enum":["a",1,null]}},"required":["a"],"additionalProperties":false}`), []byte(`{"a":1}`))
 	f.Add([]byte(`{"$dynamicRef":"#a","$defs":{"b":{"$dynamicAnchor":"a","contains":{"multipleOf":0.1},"minContains":2}}}`), []byte(`[0.2,-0]`))
 	f.Fuzz(func(t *testing.T, schema, data []byte) {
 		v, err := Compile(schema)
@@ -248,6 +300,9 @@ func FuzzCompile(f *testing.F) {
 				t.Fatalf("Compile(%q) returned both a Validator and %v", schema, err)
 			}
 			return
+		}
+		if _, err := v.compile(); err != nil {
+			t.Fatalf("Compile(%q) says yes without compiling, compiling says %v", schema, err)
 		}
 		err = v.Validate(data)
 		var invalid *ValidationError
