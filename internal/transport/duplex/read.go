@@ -31,6 +31,7 @@ type stager interface {
 // is at work on what it has read.
 type turn struct {
 	p     *peer
+	msg   jsonrpc.Message // that was read last
 	state atomic.Int32
 	guard *time.Timer
 }
@@ -82,13 +83,13 @@ func (p *peer) lead() {
 
 // frame handles a frame that is one message.
 func (p *peer) frame(t *turn, buf *[]byte, lim jsonrpc.Limits) {
-	msg, err := jsonrpc.Decode(*buf, lim)
-	if err != nil {
+	var err error
+	if t.msg, err = jsonrpc.Decode(*buf, lim); err != nil {
 		p.broken(err)
 		buffer.Put(buf)
 		return
 	}
-	p.message(t, &msg, buf)
+	p.message(t, &t.msg, buf)
 }
 
 // dispatch serves a request here, or on a goroutine of its own.

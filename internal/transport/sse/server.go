@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
@@ -157,10 +158,10 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnsupportedMediaType, "Content-Type must be application/json")
 		return
 	}
-	b := web.GetBuffer()
+	b := buffer.Get()
 	body, err := web.ReadBody(*b, w, r, s.MaxBody)
 	*b = body
-	defer web.PutBuffer(b)
+	defer buffer.Put(b)
 	switch {
 	case err == web.ErrTooLarge:
 		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is over the limit of %d bytes (Limits.Message)", s.MaxBody))

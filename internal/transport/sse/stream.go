@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
-	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -108,8 +108,8 @@ func (s *stream) Read(buf []byte) ([]byte, error) {
 
 // Write implements jsonrpc.Conn: it sends a message event (SSE-24-007).
 func (s *stream) Write(frame []byte) error {
-	b := web.GetBuffer()
-	defer web.PutBuffer(b)
+	b := buffer.Get()
+	defer buffer.Put(b)
 	*b = append(*b, "event: message\ndata: "...)
 	*b = jsonx.AppendLine(*b, frame)
 	*b = append(*b, "\n\n"...)

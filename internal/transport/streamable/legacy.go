@@ -14,15 +14,16 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// legacyPost serves one message without evidence of the modern era.
-func (s *Server) legacyPost(p *response, r *http.Request, msg *jsonrpc.Message, version string) {
+// legacyPost serves one message without evidence of the modern era. It tells whether the
+// message is still used.
+func (s *Server) legacyPost(p *response, r *http.Request, msg *jsonrpc.Message, version string) (kept bool) {
 	if msg.Method == revision.MethodInitialize && msg.Kind() == jsonrpc.KindRequest && (s.Stateless || r.Header.Get(headerSession) == "") {
 		s.initialize(p, r, msg)
-		return
+		return false
 	}
 	sess := s.session(p.w, r, answerable(msg), version)
 	if sess == nil {
-		return
+		return false
 	}
 	defer s.done(sess)
 	switch msg.Kind() {
@@ -33,8 +34,9 @@ func (s *Server) legacyPost(p *response, r *http.Request, msg *jsonrpc.Message, 
 		sess.answer(msg)
 		p.w.WriteHeader(http.StatusAccepted)
 	default:
-		s.call(p, r, sess, msg)
+		return s.call(p, r, sess, msg)
 	}
+	return false
 }
 
 // session finds the session of a request and checks its version header
@@ -130,12 +132,12 @@ func (s *Server) initialize(p *response, r *http.Request, msg *jsonrpc.Message) 
 }
 
 // call serves one request of a session. It goes on when the connection breaks
-// (SHTTP-25-020).
-func (s *Server) call(p *response, r *http.Request, sess *session, msg *jsonrpc.Message) {
+// (SHTTP-25-020). It tells whether the call is still at work.
+func (s *Server) call(p *response, r *http.Request, sess *session, msg *jsonrpc.Message) (goesOn bool) {
 	st := s.newStream(p, sess, true)
 	if !st.primes || msg.Method != revision.MethodCall || p.detachable(r) {
 		s.answer(st, r, sess, msg)
-		return
+		return false
 	}
 	// The handler may let go of the connection while it works.
 	gone, done := make(chan struct{}), make(chan struct{})
@@ -148,10 +150,12 @@ func (s *Server) call(p *response, r *http.Request, sess *session, msg *jsonrpc.
 	}()
 	select {
 	case <-done:
+		return false
 	case <-gone:
 	case <-r.Context().Done():
 		st.leave(p)
 	}
+	return true
 }
 
 // answer runs a request and answers it on its stream.

@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
-	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -117,8 +117,8 @@ func (p *response) send(frame []byte) error {
 
 // event writes one message, with the id under which it is kept, if it is.
 func (p *response) event(id string, frame []byte) error {
-	b := web.GetBuffer()
-	defer web.PutBuffer(b)
+	b := buffer.Get()
+	defer buffer.Put(b)
 	*b = append(*b, "event: message\n"...)
 	if id != "" {
 		*b = append(append(append(*b, "id: "...), id...), '\n')
@@ -168,8 +168,8 @@ func (p *response) finish(status int, batch bool, frames ...[]byte) error {
 
 // reply ends the response with the answer to its one request.
 func (p *response) reply(status int, r *engine.Reply) error {
-	b := web.GetBuffer()
-	defer web.PutBuffer(b)
+	b := buffer.Get()
+	defer buffer.Put(b)
 	*b = r.Append(*b)
 	return p.finish(status, false, *b)
 }
@@ -225,8 +225,8 @@ func (p *response) write(b []byte) error {
 // Notify sends a notification that belongs to the request. A client that takes no
 // event stream does without.
 func (p *response) Notify(method string, params json.RawMessage) error {
-	b := web.GetBuffer()
-	defer web.PutBuffer(b)
+	b := buffer.Get()
+	defer buffer.Put(b)
 	*b = jsonrpc.AppendNotification(*b, method, params)
 	if err := p.send(*b); err != errNoEvents {
 		return err

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
@@ -171,14 +172,13 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 		web.Refuse(w, http.StatusNotAcceptable, jsonrpc.CodeInvalidRequest, "Accept must list "+web.AcceptBoth)
 		return
 	}
-	b := web.GetBuffer()
+	b := buffer.Get()
 	body, err := web.ReadBody(*b, w, r, s.MaxBody)
 	*b = body
-	// A legacy message may be kept beyond its exchange, a modern one may not.
-	pooled := true
+	kept := false // beyond the exchange
 	defer func() {
-		if pooled {
-			web.PutBuffer(b)
+		if !kept {
+			buffer.Put(b)
 		}
 	}()
 	switch {
@@ -198,7 +198,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 			web.Refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "a body is one message; revision "+header+" has no batches")
 			return
 		}
-		pooled = false
+		kept = true
 		s.batch(p, r, body, header)
 		return
 	}
@@ -223,8 +223,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 		s.modern(p, r, &msg)
 		return
 	}
-	pooled = false
-	s.legacyPost(p, r, &msg, header)
+	kept = s.legacyPost(p, r, &msg, header)
 }
 
 // answerable is the id to answer a refused message with: that of a request.

@@ -267,7 +267,8 @@ func (sess *session) answer(msg *jsonrpc.Message) {
 	delete(sess.asked, msg.ID)
 	sess.mu.Unlock()
 	if got != nil {
-		got <- msg // has room for the one answer
+		m := msg.Clone()
+		got <- &m // has room for the one answer
 	}
 }
 

@@ -5,29 +5,16 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
+
+	"github.com/patchbay-dev/patchbay/internal/buffer"
 )
-
-// maxPooled bounds the buffers that are kept for reuse, in bytes.
-const maxPooled = 64 << 10
-
-var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
-
-// GetBuffer returns an empty buffer for reuse.
-func GetBuffer() *[]byte { return buffers.Get().(*[]byte) }
-
-// PutBuffer gives a buffer back, unless it is so large that keeping it would hurt.
-func PutBuffer(b *[]byte) {
-	if cap(*b) <= maxPooled {
-		*b = (*b)[:0]
-		buffers.Put(b)
-	}
-}
 
 // ErrTooLarge says that the body of a request is over the limit.
 var ErrTooLarge = errors.New("body is over the limit")
+
+// believed is the length of a body that a client may declare and have room made for.
+const believed = 32 << 10
 
 // ReadBody appends the body of a request of at most limit bytes. The length that
 // the client declares is believed only where it is harmless.
@@ -35,12 +22,12 @@ func ReadBody(dst []byte, w http.ResponseWriter, r *http.Request, limit int64) (
 	if r.ContentLength > limit {
 		return dst, ErrTooLarge
 	}
-	if n := int(min(r.ContentLength, maxPooled-1)); n > 0 {
-		dst = slices.Grow(dst, n+1) // one more, to see the end without growing
+	if n := int(min(r.ContentLength, believed)); n > 0 {
+		dst = buffer.Grow(dst, n+1) // one more, to see the end without growing
 	}
 	for {
 		if len(dst) == cap(dst) {
-			dst = slices.Grow(dst, 512)
+			dst = buffer.Grow(dst, 512)
 		}
 		n, err := r.Body.Read(dst[len(dst):min(cap(dst), int(limit)+1)])
 		dst = dst[:len(dst)+n]

@@ -331,11 +331,14 @@ func (e *eventTap) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// keptLine is the capacity of the longest line whose memory is used again.
+const keptLine = 64 << 10
+
 // field takes a line.
 func (e *eventTap) field() {
 	line, cut := string(e.line.kept), e.line.size-len(e.line.kept)
 	e.line = body{kept: e.line.kept[:0]}
-	if cap(e.line.kept) > maxPooled {
+	if cap(e.line.kept) > keptLine {
 		e.line.kept = nil
 	}
 	if !e.begun {
