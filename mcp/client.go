@@ -283,7 +283,7 @@ func (c *Client) openDuplex(ctx context.Context, conn Conn, key string, explain 
 func (c *Client) newSession() *Session {
 	s := &Session{
 		client: c, limits: c.Limits.withDefaults(), log: c.Logger,
-		events: make(chan Event, 256), subscribed: map[string]*subscription{}, parked: map[string]*parkedCall{}, tokens: map[string]*outgoingCall{}, support: map[string]TaskSupport{}, lent: map[string]*lentTask{}, headers: map[string][]streamable.ParamHeader{},
+		events: make(chan Event, 256), subscribed: map[string]*subscription{}, parked: map[string]*parkedCall{}, tokens: map[int64]*outgoingCall{}, support: map[string]TaskSupport{}, lent: map[string]*lentTask{}, headers: map[string][]streamable.ParamHeader{},
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

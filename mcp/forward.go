@@ -61,7 +61,7 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	x.logLevel = call.LogLevel()
 	x.memo = call
 	if call.ProgressWanted() {
-		x.token = json.RawMessage(strconv.FormatInt(s.nextToken.Add(1), 10))
+		x.setToken()
 	}
 	x.ask = func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
 		return call.Ask(ctx, qs...)
@@ -193,7 +193,7 @@ func needsTask(err error) bool {
 // task: the task is waited for here (T-108, T-109).
 func (x *outgoingCall) insideTask(ctx context.Context) (json.RawMessage, error) {
 	again := &outgoingCall{s: x.s, method: x.method, params: x.params, caps: takingTasks(x.caps),
-		logLevel: x.logLevel, token: x.token, ask: x.ask, note: x.note, memo: x.memo}
+		logLevel: x.logLevel, tokenID: x.tokenID, token: x.token, ask: x.ask, note: x.note, memo: x.memo}
 	again.onTask = func(ctx context.Context, handle json.RawMessage) (json.RawMessage, error) {
 		return again.finishTask(ctx, handle, func() {})
 	}

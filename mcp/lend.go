@@ -87,29 +87,22 @@ func (s *Session) lend(ctx context.Context, call *engine.Call, x *outgoingCall) 
 		return own.Ask(ctx, qs...)
 	}
 	x.note = func(method string, params json.RawMessage) { s.forwardNote(own, method, params) }
-	quiet := func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.tokens, string(x.token))
-	}
 	if x.token != nil {
-		s.mu.Lock()
-		s.tokens[string(x.token)] = x
-		s.mu.Unlock()
+		x.listen()
 	}
 	raw, err := x.create(ctx)
 	if err != nil {
-		quiet()
+		x.listenNoMore()
 		return nil, err
 	}
 	handle := coreHandle(raw)
 	if handle == nil { // it was answered at once
-		quiet()
+		x.listenNoMore()
 		return RawResult(raw), nil
 	}
 	id, err := taskID(handle)
 	if err != nil {
-		quiet()
+		x.listenNoMore()
 		return nil, err
 	}
 	t := &lentTask{Task: engine.NewTask(id, func() {}, func(string) {}), owner: call.Peer.Principal, ask: x.ask, done: make(chan struct{})}
@@ -118,7 +111,7 @@ func (s *Session) lend(ctx context.Context, call *engine.Call, x *outgoingCall) 
 		defer close(t.done)
 		t.raw, t.err = x.await(context.Background(), id, func() {}) // it ends with the session
 		t.Close()
-		quiet()
+		x.listenNoMore()
 		s.endLent(t)
 		time.AfterFunc(lentTime, func() {
 			s.mu.Lock()
@@ -127,7 +120,7 @@ func (s *Session) lend(ctx context.Context, call *engine.Call, x *outgoingCall) 
 		})
 	})
 	if !begun {
-		quiet()
+		x.listenNoMore()
 		return nil, ErrClosed
 	}
 	s.mu.Lock()

@@ -83,9 +83,9 @@ func (l *listing) page(ctx context.Context) (json.RawMessage, error) {
 		if l.cursor != nil {
 			params = append(append([]byte(`{"cursor":`), l.cursor...), '}')
 		}
-		x, alive, end := l.s.outgoing(ctx, l.method, params, l.opts)
-		raw, err := x.run(alive.ctx)
-		err = end(err)
+		x := l.s.outgoing(ctx, l.method, params, l.opts)
+		raw, err := x.run(x.ctx)
+		err = x.end(err)
 		l.kept = l.kept || x.hit
 		if err == nil {
 			if list, _ := jsonx.Lookup(raw, l.member); jsonx.KindOf(list) != '[' {

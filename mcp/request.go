@@ -20,62 +20,46 @@ import (
 // functions. Params are an object in the inner form; so is the result. A server that
 // makes a task of it is waited for.
 func (s *Session) request(ctx context.Context, method string, params json.RawMessage, opts []CallOption) (json.RawMessage, error) {
-	x, alive, end := s.outgoing(ctx, method, params, opts)
-	x.onTask = func(ctx context.Context, handle json.RawMessage) (json.RawMessage, error) {
-		return x.finishTask(ctx, handle, alive.touch)
-	}
-	raw, err := x.run(alive.ctx)
-	return raw, end(err)
+	x := s.outgoing(ctx, method, params, opts)
+	x.waits = true
+	raw, err := x.run(x.ctx)
+	return raw, x.end(err)
 }
 
-// outgoing prepares a request of the API. End finishes it and turns its error into one
-// for the caller; it may be called more than once.
-func (s *Session) outgoing(ctx context.Context, method string, params json.RawMessage, opts []CallOption) (x *outgoingCall, alive *aliveness, end func(error) error) {
-	o := callOptions{idle: s.idle}
+// outgoing prepares a request of the API, whose context is ctx of what it returns. End
+// must follow.
+func (s *Session) outgoing(ctx context.Context, method string, params json.RawMessage, opts []CallOption) *outgoingCall {
+	x := &outgoingCall{s: s, method: method, caps: s.caps, cache: cacheOwn}
+	x.opts.idle = s.idle
 	for _, f := range opts {
-		f(&o)
+		f(&x.opts)
 	}
-	alive = s.idleTimer(ctx, o.idle)
-	x = &outgoingCall{
-		s: s, method: method, params: params, caps: s.caps,
-		ask: func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
-			alive.pause()
-			defer alive.resume()
-			answers := make([]json.RawMessage, len(qs))
-			for i, q := range qs {
-				var err error
-				if answers[i], err = s.client.answer(ctx, q.Method, q.Params); err != nil {
-					return nil, err
-				}
-			}
-			return answers, nil
-		},
-		quiet: func() func() { alive.pause(); return alive.resume },
-		note: func(method string, params json.RawMessage) {
-			alive.touch()
-			o.note(s, method, params)
-		},
-	}
-	x.cache = cacheOwn
-	if o.fresh {
+	x.ctx, x.cancel = context.WithCancelCause(ctx)
+	s.silences.begin(&x.silence, x.opts.idle, x.cancel)
+	if x.opts.fresh {
 		x.cache = cacheFill
 	}
-	x.params, x.fault = o.meta.with(params)
+	x.params, x.fault = x.opts.meta.with(params)
 	if s.client.LogLevel != nil {
 		x.logLevel = logLevel(s.client.LogLevel.Level())
 	}
 	// Without a token a server that works hard and says so could not be told
 	// from one that is stuck.
-	if revision.Asks(method) && (o.progress != nil || o.idle > 0) {
-		x.token = json.RawMessage(strconv.FormatInt(s.nextToken.Add(1), 10))
+	if revision.Asks(method) && (x.opts.progress != nil || x.opts.idle > 0) {
+		x.setToken()
 	}
-	return x, alive, func(err error) error {
-		defer alive.stop()
-		if err != nil && alive.ctx.Err() != nil && errors.Is(err, alive.ctx.Err()) {
-			err = context.Cause(alive.ctx)
-		}
-		return publicError(err)
+	return x
+}
+
+// end finishes a request of the API and turns its error into one for the caller. It may
+// be called more than once.
+func (x *outgoingCall) end(err error) error {
+	if err != nil && x.ctx.Err() != nil && errors.Is(err, x.ctx.Err()) {
+		err = context.Cause(x.ctx)
 	}
+	x.silence.end()
+	x.cancel(nil)
+	return publicError(err)
 }
 
 func (o *callOptions) note(s *Session, method string, params json.RawMessage) {
@@ -104,83 +88,79 @@ func (o *callOptions) note(s *Session, method string, params json.RawMessage) {
 	}
 }
 
-// idleTimer returns what has a context that ends when nothing was heard for d.
-func (s *Session) idleTimer(ctx context.Context, d time.Duration) *aliveness {
-	ctx, cancel := context.WithCancelCause(ctx)
-	a := &aliveness{ctx: ctx, d: d, cancel: cancel}
-	if d > 0 {
-		a.timer = time.AfterFunc(d, func() { cancel(errNoAnswer) })
-	}
-	return a
-}
-
-// aliveness bounds the silence of a server during a call.
-type aliveness struct {
-	ctx    context.Context // of the call
-	d      time.Duration
-	cancel context.CancelCauseFunc
-	timer  *time.Timer // nil: no bound
-
-	mu     sync.Mutex
-	paused int // questions being answered: the silence is ours; guarded by mu
-}
-
-func (a *aliveness) touch() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.timer != nil && a.paused == 0 {
-		a.timer.Reset(a.d)
-	}
-}
-
-func (a *aliveness) pause() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.paused++
-	if a.timer != nil {
-		a.timer.Stop()
-	}
-}
-
-func (a *aliveness) resume() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.paused--; a.timer != nil && a.paused == 0 {
-		a.timer.Reset(a.d)
-	}
-}
-
-func (a *aliveness) stop() {
-	a.pause()
-	a.cancel(nil)
-}
-
-// outgoingCall is one request on its way to the server, over all its rounds.
+// outgoingCall is one request on its way to the server, over all its rounds. One of the
+// API has a context and options of its own; in one that is forwarded, ask, note and onTask
+// say who is in front.
 type outgoingCall struct {
 	s        *Session
 	method   string
 	params   json.RawMessage
 	caps     json.RawMessage // capabilities to declare
 	logLevel string
-	token    json.RawMessage
-	ask      func(context.Context, []engine.Question) ([]json.RawMessage, error)
-	note     func(method string, params json.RawMessage)
 	memo     memo // of the call in front, nil if there is none
 	cache    cacheUse
 	hit      bool  // the result came from the cache
 	fault    error // of the caller; nothing is sent
 
-	// quiet says that the server is not to speak until what it returns is called. It
-	// may be nil.
-	quiet func() func()
+	tokenID  int64 // of progress; 0: none
+	tokenRaw [20]byte
+	token    json.RawMessage // tokenID as it is sent, nil for none
 
-	// onTask turns the handle of a task into the result. Nil: a task is no answer.
+	ctx     context.Context // of a request of the API
+	cancel  context.CancelCauseFunc
+	opts    callOptions
+	silence silence
+
+	// ask has questions answered. Nil: by the functions of the client.
+	ask func(context.Context, []engine.Question) ([]json.RawMessage, error)
+
+	// note gets what belongs to the call. Nil: the options do.
+	note func(method string, params json.RawMessage)
+
+	// onTask turns the handle of a task into the result. Nil: a task is waited for, if
+	// waits is set, or else no answer.
 	onTask func(ctx context.Context, handle json.RawMessage) (json.RawMessage, error)
+	waits  bool
 
 	noteMu sync.Mutex // orders what arrives on several streams
 	over   bool       // nothing more is told; guarded by noteMu
 
 	late late // what came outside of the request's own stream
+}
+
+func (x *outgoingCall) setToken() {
+	x.tokenID = x.s.nextToken.Add(1)
+	x.token = strconv.AppendInt(x.tokenRaw[:0], x.tokenID, 10)
+}
+
+// listen has what is told of the call by its token reach it, until listenNoMore.
+func (x *outgoingCall) listen() {
+	x.s.mu.Lock()
+	defer x.s.mu.Unlock()
+	x.s.tokens[x.tokenID] = x
+}
+
+func (x *outgoingCall) listenNoMore() {
+	x.s.mu.Lock()
+	defer x.s.mu.Unlock()
+	delete(x.s.tokens, x.tokenID)
+}
+
+// answer has questions answered.
+func (x *outgoingCall) answer(ctx context.Context, qs ...engine.Question) ([]json.RawMessage, error) {
+	if x.ask != nil {
+		return x.ask(ctx, qs)
+	}
+	x.silence.pause()
+	defer x.silence.resume()
+	answers := make([]json.RawMessage, len(qs))
+	for i, q := range qs {
+		var err error
+		if answers[i], err = x.s.client.answer(ctx, q.Method, q.Params); err != nil {
+			return nil, err
+		}
+	}
+	return answers, nil
 }
 
 // late holds notifications that somebody else than the goroutine of the call has read,
@@ -247,9 +227,36 @@ func (l *late) close() {
 func (x *outgoingCall) notify(method string, params json.RawMessage) {
 	x.noteMu.Lock()
 	defer x.noteMu.Unlock()
-	if !x.over {
+	switch {
+	case x.over:
+	case x.note != nil:
 		x.note(method, params)
+	default:
+		x.silence.touch()
+		x.opts.note(x.s, method, params)
 	}
+}
+
+// callInbox is a call as the wire sees it.
+type callInbox outgoingCall
+
+// Note implements engine.Inbox.
+func (i *callInbox) Note(method string, params json.RawMessage) {
+	(*outgoingCall)(i).notify(method, params)
+}
+
+// Question implements engine.Inbox.
+func (i *callInbox) Question(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	x := (*outgoingCall)(i)
+	if err := x.s.mayAsk(method, params); err != nil {
+		return nil, err
+	}
+	x.s.expectVisit(params)
+	answers, err := x.answer(ctx, engine.Question{Method: method, Params: x.s.rev.InnerQuestion(method, params)})
+	if err != nil {
+		return nil, err
+	}
+	return tied(answers[0], params), nil
 }
 
 // memo is what outlives a run of a forwarded call.
@@ -264,13 +271,9 @@ func (x *outgoingCall) run(ctx context.Context) (json.RawMessage, error) {
 		return nil, x.fault
 	}
 	if x.token != nil {
-		x.s.mu.Lock()
-		x.s.tokens[string(x.token)] = x
-		x.s.mu.Unlock()
+		x.listen()
 		defer func() {
-			x.s.mu.Lock()
-			delete(x.s.tokens, string(x.token))
-			x.s.mu.Unlock()
+			x.listenNoMore()
 			x.late.close()
 			x.noteMu.Lock()
 			x.over = true
@@ -307,30 +310,20 @@ func (x *outgoingCall) asTask(ctx context.Context) (json.RawMessage, error) {
 // bare is a further request on behalf of the call: what is asked and told meanwhile
 // belongs to the call.
 func (x *outgoingCall) bare() *outgoingCall {
-	return &outgoingCall{s: x.s, caps: x.caps, logLevel: x.logLevel, ask: x.ask, note: x.notify}
+	return &outgoingCall{s: x.s, caps: x.caps, logLevel: x.logLevel, note: x.notify,
+		ask: func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
+			return x.answer(ctx, qs...)
+		}}
 }
 
 // plain makes one request to a legacy server.
 func (x *outgoingCall) plain(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
-	out := &engine.Outgoing{
+	return object(x.s.wire.Call(ctx, &engine.Outgoing{
 		Method: x.method,
 		Params: x.s.rev.Params(x.method, x.legacyParams(params)),
 		Token:  x.token,
-		Note:   x.notify,
-		Question: func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-			if err := x.s.mayAsk(method, params); err != nil {
-				return nil, err
-			}
-			x.s.expectVisit(params)
-			q := engine.Question{Method: method, Params: x.s.rev.InnerQuestion(method, params)}
-			answers, err := x.ask(ctx, []engine.Question{q})
-			if err != nil {
-				return nil, err
-			}
-			return tied(answers[0], params), nil
-		},
-	}
-	return object(x.s.wire.Call(ctx, out))
+		Inbox:  (*callInbox)(x),
+	}))
 }
 
 // tied ties the answer to a question of a task to it, as the question is (TASK-25-034).
@@ -498,10 +491,14 @@ func (x *outgoingCall) rounds(ctx context.Context) (json.RawMessage, error) {
 				x.memo.Remember(memoRound+x.scope(), encode(kept))
 			}
 		case "task":
-			if x.method != revision.MethodCall || x.onTask == nil { // XTASK-26-003
-				return nil, fmt.Errorf("the server made a task of %q, where that is not allowed", x.method)
+			switch {
+			case x.method != revision.MethodCall: // XTASK-26-003
+			case x.onTask != nil:
+				return x.onTask(ctx, inner(raw))
+			case x.waits:
+				return x.finishTask(ctx, inner(raw), x.silence.touch)
 			}
-			return x.onTask(ctx, inner(raw))
+			return nil, fmt.Errorf("the server made a task of %q, where that is not allowed", x.method)
 		default:
 			return nil, fmt.Errorf("the server's result has the unknown type %q", clip(kind)) // BASE-26: invalid
 		}
@@ -513,7 +510,7 @@ func (x *outgoingCall) send(ctx context.Context, params json.RawMessage) (json.R
 	return object(x.s.wire.Call(ctx, &engine.Outgoing{
 		Method: x.method, Params: x.s.modernParams(params, x.caps, x.logLevel, x.token),
 		Header: x.s.headersOf(x.method, params),
-		Token:  x.token, Note: x.notify,
+		Token:  x.token, Inbox: (*callInbox)(x),
 	}))
 }
 
@@ -566,7 +563,7 @@ func (x *outgoingCall) answers(ctx context.Context, k *keptRound) (json.RawMessa
 	for i, q := range k.Questions {
 		qs[i] = engine.Question{Method: q.Method, Params: q.Params, Key: prefix + q.Key}
 	}
-	got, err := x.ask(ctx, qs)
+	got, err := x.answer(ctx, qs...)
 	var rpc *Error
 	if x.memo != nil && len(qs) == 1 && qs[0].Method == revision.MethodElicit && errors.As(err, &rpc) {
 		// A caller in front whose user interface failed: in the modern era a question

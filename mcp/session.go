@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,9 +18,6 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
 	"github.com/patchbay-dev/patchbay/trace"
 )
-
-// errNoAnswer is the cause of a call's end when its time has passed.
-var errNoAnswer = fmt.Errorf("no answer and no progress in time: %w", context.DeadlineExceeded)
 
 // A Session is our end of a logical connection to one server. It is made by a
 // [Client] and used by any number of goroutines. It is a [Handler]: Handle forwards a
@@ -55,18 +53,19 @@ type Session struct {
 	// answer to initialize.
 	asker atomic.Pointer[revision.Table]
 
-	cache   cache // of results of a modern server
-	outputs outputs
-	hub     hub        // of changes that a legacy server announces
-	events  chan Event // for Client.OnEvent; full: the event is dropped and logged
-	wg      sync.WaitGroup
+	silences silences
+	cache    cache // of results of a modern server
+	outputs  outputs
+	hub      hub        // of changes that a legacy server announces
+	events   chan Event // for Client.OnEvent; full: the event is dropped and logged
+	wg       sync.WaitGroup
 
 	farewells sync.WaitGroup // requests that tell the server to give up tasks
 
 	mu         sync.Mutex
 	subscribed map[string]*subscription            // by URI, on a legacy server; guarded by mu
 	parked     map[string]*parkedCall              // guarded by mu
-	tokens     map[string]*outgoingCall            // calls by progress token; guarded by mu
+	tokens     map[int64]*outgoingCall             // calls by progress token; guarded by mu
 	headers    map[string][]streamable.ParamHeader // by tool, as far as listed; guarded by mu
 	support    map[string]TaskSupport              // of tools of a server of 2025-11-25, as far as listed; guarded by mu
 	lent       map[string]*lentTask                // tasks of callers in front, by id; guarded by mu
@@ -139,6 +138,7 @@ func (s *Session) Close() error {
 	case <-t.C: // the server does not answer
 	}
 	err := s.wire.Close()
+	s.silences.close()
 	s.cache.close()
 	s.dropParked()
 	ended := make(chan struct{})
@@ -494,7 +494,7 @@ func (s *Session) listenModern(ctx context.Context, f filter, ack func(filter) e
 	_, err := s.wire.Call(ctx, &engine.Outgoing{
 		Method: revision.MethodListen,
 		Params: s.modernParams(params, s.caps, "", nil),
-		Note: func(method string, params json.RawMessage) {
+		Inbox: listenInbox(func(method string, params json.RawMessage) {
 			var err error
 			s.noteChange(method, params)
 			switch method {
@@ -507,9 +507,20 @@ func (s *Session) listenModern(ctx context.Context, f filter, ack func(filter) e
 			if err != nil {
 				cancel(err)
 			}
-		},
+		}),
 	})
 	return publicError(err)
+}
+
+// listenInbox gets what a subscription brings.
+type listenInbox func(method string, params json.RawMessage)
+
+// Note implements engine.Inbox.
+func (f listenInbox) Note(method string, params json.RawMessage) { f(method, params) }
+
+// Question implements engine.Inbox. A modern server has none.
+func (f listenInbox) Question(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+	return nil, ErrNoCall
 }
 
 // noteChange drops what is not known any more after a notification.
@@ -543,8 +554,9 @@ func (i *inbox) Note(method string, params json.RawMessage) {
 	case revision.NoteProgress:
 		// Some servers send it on another stream than that of the call.
 		token, _ := jsonx.Lookup(params, "progressToken")
+		id, _ := strconv.ParseInt(string(token), 10, 64)
 		s.mu.Lock()
-		x := s.tokens[string(token)]
+		x := s.tokens[id]
 		s.mu.Unlock()
 		if x != nil {
 			x.notifyLate(method, params)

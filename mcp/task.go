@@ -25,7 +25,7 @@ type Task struct {
 	name string // of the tool, for errors; may be empty
 	opts []CallOption
 
-	token string // of progress, at 2025-11-25
+	call *outgoingCall // that made it, at 2025-11-25, if it listens for progress
 
 	// Of a task without an ID:
 	done   chan struct{} // closed when res and err are set
@@ -82,15 +82,15 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 	t := &Task{s: s, name: name, opts: opts}
 	switch {
 	case s.rev.Modern:
-		x, alive, end := s.outgoing(ctx, revision.MethodCall, params, opts)
-		defer end(nil)
+		x := s.outgoing(ctx, revision.MethodCall, params, opts)
+		defer x.end(nil)
 		x.onTask = func(_ context.Context, handle json.RawMessage) (json.RawMessage, error) {
 			t.ID, err = taskID(handle)
 			return handle, err
 		}
-		raw, err := x.run(alive.ctx)
+		raw, err := x.run(x.ctx)
 		if err != nil {
-			return nil, fmt.Errorf("call %q: %w", name, end(err))
+			return nil, fmt.Errorf("call %q: %w", name, x.end(err))
 		}
 		if t.ID == "" {
 			t.answered(raw)
@@ -101,10 +101,10 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 			s.relist(ctx)
 		}
 		if support, _ := s.taskSupport(name); support == TaskOptional || support == TaskRequired { // TASK-25-005
-			x, alive, end := s.outgoing(ctx, revision.MethodCall, params, opts)
+			x := s.outgoing(ctx, revision.MethodCall, params, opts)
 			t.listen(x)
-			raw, err := x.create(alive.ctx)
-			if err = end(err); err != nil {
+			raw, err := x.create(x.ctx)
+			if err = x.end(err); err != nil {
 				t.listenNoMore()
 				return nil, fmt.Errorf("call %q: %w", name, err)
 			}
@@ -139,16 +139,14 @@ func (t *Task) listen(x *outgoingCall) {
 	if x.token == nil {
 		return
 	}
-	t.s.mu.Lock()
-	defer t.s.mu.Unlock()
-	t.token = string(x.token)
-	t.s.tokens[t.token] = x
+	t.call = x
+	x.listen()
 }
 
 func (t *Task) listenNoMore() {
-	t.s.mu.Lock()
-	defer t.s.mu.Unlock()
-	delete(t.s.tokens, t.token)
+	if t.call != nil {
+		t.call.listenNoMore()
+	}
 }
 
 // answered makes the task one that is over.
@@ -224,12 +222,12 @@ func (t *Task) wait(ctx context.Context) (json.RawMessage, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
-	x, alive, end := t.s.outgoing(ctx, revision.MethodCall, nil, t.opts)
-	raw, err := x.await(alive.ctx, t.ID, alive.touch)
+	x := t.s.outgoing(ctx, revision.MethodCall, nil, t.opts)
+	raw, err := x.await(x.ctx, t.ID, x.silence.touch)
 	if ctx.Err() == nil {
 		t.listenNoMore()
 	}
-	return raw, end(err)
+	return raw, x.end(err)
 }
 
 // Cancel asks the server to give the task up. It need not: [Task.Info] tells.

@@ -138,9 +138,8 @@ func (x *outgoingCall) visiting(ctx context.Context) (json.RawMessage, error) {
 
 // pauseFor waits for visits, or for a while; false when the time for all of it is over.
 func (x *outgoingCall) pauseFor(ctx context.Context, done <-chan struct{}, d time.Duration, deadline <-chan time.Time) (bool, error) {
-	if x.quiet != nil { // the silence is ours
-		defer x.quiet()()
-	}
+	x.silence.pause() // it is ours
+	defer x.silence.resume()
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -160,7 +159,7 @@ var errCannotAsk = errors.New("nobody can be asked to visit a page")
 
 // consent asks the user about one page.
 func (x *outgoingCall) consent(ctx context.Context, p visit) error {
-	answers, err := x.ask(ctx, []engine.Question{p.question()})
+	answers, err := x.answer(ctx, p.question())
 	var lacks *engine.LacksError
 	var rpc *Error
 	switch {

@@ -19,7 +19,8 @@ type Wire interface {
 	// Call sends a request under an id of its own and waits for the answer. It
 	// returns the raw result; a *jsonrpc.Error or *HTTPError if the server answered
 	// with one; else a local failure. When ctx ends first it tells the server so,
-	// without waiting for that to be written, and returns the cause of ctx.
+	// without waiting for that to be written, and returns the cause of ctx. It keeps
+	// nothing of out, and nobody else has the result.
 	Call(ctx context.Context, out *Outgoing) (json.RawMessage, error)
 
 	// Notify sends a notification.
@@ -48,16 +49,13 @@ type Outgoing struct {
 	// Header is sent with the request on HTTP, beside what the transport adds.
 	Header http.Header
 
-	// Note is called, in order and before Call returns, with the notifications that
-	// belong to the call. It may be nil. It runs on the goroutine of Call.
-	Note func(method string, params json.RawMessage)
-
-	// Question is called, on a goroutine of its own, with a request of a legacy
-	// server that belongs to the call. If it is nil the [Inbox] gets it.
-	Question func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
+	// Inbox gets what belongs to the call: Note is called in order and before Call
+	// returns, on its goroutine; Question only for a legacy server. Nil: the inbox of the
+	// wire gets it.
+	Inbox Inbox
 }
 
-// Inbox gets what arrives outside of any call.
+// Inbox gets what a server sends beside its answers.
 type Inbox interface {
 	// Note is called with each notification, in order. It must not block.
 	Note(method string, params json.RawMessage)

@@ -184,8 +184,10 @@ func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 		cl.notes = nil
 		c.mu.Unlock()
 		for _, n := range notes {
-			if out.Note != nil {
-				out.Note(n.method, n.params)
+			if out.Inbox != nil {
+				out.Inbox.Note(n.method, n.params)
+			} else {
+				c.opts.Inbox.Note(n.method, n.params)
 			}
 		}
 		if answered {
@@ -513,8 +515,8 @@ func (c *Client) question(msg *jsonrpc.Message) {
 	if len(c.calls) == 1 {
 		// Only one call can have caused the question.
 		for _, cl := range c.calls {
-			if cl.out.Question != nil {
-				ask = cl.out.Question
+			if cl.out.Inbox != nil {
+				ask = cl.out.Inbox.Question
 			}
 		}
 	}

@@ -23,6 +23,15 @@ func (nobody) Question(context.Context, string, json.RawMessage) (json.RawMessag
 	return nil, errors.New("nobody is here")
 }
 
+// counter counts the notifications of a call.
+type counter struct{ n *int }
+
+func (c counter) Note(string, json.RawMessage) { *c.n++ }
+
+func (counter) Question(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+	return nil, errors.New("nobody is here")
+}
+
 // plain hides what a connection has beside Conn.
 type plain struct{ jsonrpc.Conn }
 
@@ -99,10 +108,10 @@ func TestCallsAreUsedAgain(t *testing.T) {
 		}
 	}()
 	notes := 0
-	note := func(string, json.RawMessage) { notes++ }
+	inbox := counter{&notes}
 	for i := range 100 {
 		var rpc *jsonrpc.Error
-		_, err := c.Call(t.Context(), &engine.Outgoing{Method: "fail", Token: json.RawMessage(`1`), Note: note})
+		_, err := c.Call(t.Context(), &engine.Outgoing{Method: "fail", Token: json.RawMessage(`1`), Inbox: inbox})
 		if !errors.As(err, &rpc) || string(rpc.Data) != `"data"` || notes != i+1 {
 			t.Fatalf("the failing call gave %v and %d notes, want its error and %d", err, notes, i+1)
 		}

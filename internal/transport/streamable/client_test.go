@@ -75,7 +75,7 @@ func TestRoundTrip(t *testing.T) {
 		raw, err := c.Call(t.Context(), &engine.Outgoing{
 			Method: "tools/call",
 			Params: json.RawMessage(`{"name":"grüße","_meta":{"progressToken":1,` + meta[len(`"_meta":{`):] + `}`),
-			Note:   func(string, json.RawMessage) { notes++ },
+			Inbox:  callInbox{note: func(string, json.RawMessage) { notes++ }},
 		})
 		if err != nil || notes != 1 {
 			t.Errorf("Call = %s, %v with %d notes, want 1", raw, err, notes)
@@ -90,9 +90,7 @@ func TestRoundTrip(t *testing.T) {
 			handshake(t, c, table)
 			raw, err := c.Call(t.Context(), &engine.Outgoing{
 				Method: "tools/call", Params: json.RawMessage(`{"name":"x"}`),
-				Question: func(_ context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-					return json.RawMessage(`{"action":"accept","content":{}}`), nil
-				},
+				Inbox: callInbox{question: func() json.RawMessage { return json.RawMessage(`{"action":"accept","content":{}}`) }},
 			})
 			if err != nil || string(raw) != `{"action":"accept","content":{}}` {
 				t.Errorf("Call = %s, %v", raw, err)

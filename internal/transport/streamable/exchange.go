@@ -306,11 +306,11 @@ func (x *exchange) message(msg *jsonrpc.Message) (raw json.RawMessage, found boo
 			x.c.opts.Logger.Warn("request of a server ignored, which 2026-07-28 does not allow", "method", clip(msg.Method))
 			return nil, false, nil
 		}
-		answer := x.c.opts.Inbox.Question
-		if x.out.Question != nil {
-			answer = x.out.Question
+		inbox := x.c.opts.Inbox
+		if x.out.Inbox != nil {
+			inbox = x.out.Inbox
 		}
-		x.questions.start(x.c, x.ctx, msg, answer)
+		x.questions.start(x.c, x.ctx, msg, inbox.Question)
 		return nil, false, nil
 	}
 	// An error without an id can only be about the one request of this exchange.
@@ -332,8 +332,8 @@ func (x *exchange) note(msg *jsonrpc.Message) {
 	switch {
 	case !x.modern && msg.Method == revision.NoteCancelled:
 		x.questions.cancel(msg)
-	case own && x.out.Note != nil:
-		x.out.Note(msg.Method, append(json.RawMessage(nil), msg.Params...))
+	case own && x.out.Inbox != nil:
+		x.out.Inbox.Note(msg.Method, append(json.RawMessage(nil), msg.Params...))
 	case x.c.opts.Inbox != nil:
 		x.c.opts.Inbox.Note(msg.Method, append(json.RawMessage(nil), msg.Params...))
 	}

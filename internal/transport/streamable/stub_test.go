@@ -291,7 +291,7 @@ func TestResume(t *testing.T) {
 	c := startLegacy(t, s, streamable.ClientOptions{})
 	var notes []string
 	raw, err := c.Call(t.Context(), &engine.Outgoing{Method: "tools/call", Params: json.RawMessage(`{"name":"x"}`),
-		Note: func(method string, _ json.RawMessage) { notes = append(notes, method) }})
+		Inbox: callInbox{note: func(method string, _ json.RawMessage) { notes = append(notes, method) }}})
 	if err != nil || string(raw) != `{"done":true}` {
 		t.Fatalf("Call = %s, %v", raw, err)
 	}
@@ -443,4 +443,16 @@ func TestListening(t *testing.T) {
 	if !slices.Equal(ids, []string{"", "e1"}) {
 		t.Errorf("Last-Event-ID = %q", ids)
 	}
+}
+
+// callInbox gets what belongs to a call.
+type callInbox struct {
+	note     func(method string, params json.RawMessage)
+	question func() json.RawMessage
+}
+
+func (i callInbox) Note(method string, params json.RawMessage) { i.note(method, params) }
+
+func (i callInbox) Question(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+	return i.question(), nil
 }
