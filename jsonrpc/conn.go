@@ -13,7 +13,7 @@ package jsonrpc
 //
 // which is Write for a caller who waits no longer than ctx lasts. If ctx ends first the
 // error is its cause, and sent tells whether the frame goes out all the same, before the
-// frames of later writes. The ends of a [Pipe] have it.
+// frames of later writes. The connections of this package have it.
 type Conn interface {
 	// Read appends the next frame to buf[:0] and returns it. The error is
 	// io.EOF at the orderly end, and a [*FrameTooLargeError] for a frame over

@@ -2,8 +2,12 @@ package jsonrpc
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
+	"os"
 	"sync"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -42,11 +46,16 @@ func NewLineConn(r io.Reader, w io.Writer, closer func() error, maxFrame int) Co
 		maxFrame = defaultMaxFrame
 	}
 	done := make(chan struct{})
-	return &lineConn{
+	c := &lineConn{
 		lineIn:  lineIn{r: r, buf: make([]byte, readAhead), max: maxFrame, done: done},
 		lineOut: lineOut{w: w, done: done},
 		closer:  closer,
 	}
+	if f, ok := w.(*os.File); ok && f.SetWriteDeadline(time.Time{}) == nil {
+		c.file = &hurriedFile{File: f}
+		c.w = c.file
+	}
+	return c
 }
 
 type lineConn struct {
@@ -204,6 +213,7 @@ const writeAhead = 256 << 10
 // frames into one batch, and one of them writes it when its turn comes.
 type lineOut struct {
 	w    io.Writer
+	file *hurriedFile // w, if a write to it can be given up; else nil
 	done <-chan struct{}
 	own  []byte // staged frames while the wire is idle, guarded by mu; else of the writer that found it so
 
@@ -239,32 +249,20 @@ func (o *lineOut) Flush() error {
 	}
 	o.busy = true
 	o.mu.Unlock()
-	return o.writeOwn(nil)
+	_, err := o.writeOwn(context.Background(), nil)
+	return err
 }
 
 // writeOwn writes what was staged, and then frame if it is not empty, as the one who
 // found the wire idle.
-func (o *lineOut) writeOwn(frame []byte) error {
-	var err error
+func (o *lineOut) writeOwn(ctx context.Context, frame []byte) (sent bool, err error) {
 	if len(frame) > longFrame && !broken(frame) {
-		if len(o.own) > 0 {
-			err = o.write(o.own)
-		}
-		if err == nil {
-			err = o.write(frame)
-		}
-		o.own = append(o.own[:0], '\n')
-	} else if frame != nil {
+		return o.put(ctx, nil, o.own, frame, []byte("\n"))
+	}
+	if frame != nil {
 		o.own = appendFrame(o.own, frame)
 	}
-	if err == nil {
-		err = o.write(o.own)
-	}
-	if o.own = o.own[:0]; cap(o.own) > 2*longFrame {
-		o.own = nil
-	}
-	o.pass(err)
-	return err
+	return o.put(ctx, nil, o.own)
 }
 
 // longFrame is the size over which a frame is written from where it is.
@@ -285,20 +283,26 @@ type lineBatch struct {
 }
 
 func (o *lineOut) Write(frame []byte) error {
+	_, err := o.WriteContext(context.Background(), frame)
+	return err
+}
+
+// WriteContext is Write for a caller who waits no longer than ctx lasts, see [Conn].
+func (o *lineOut) WriteContext(ctx context.Context, frame []byte) (sent bool, err error) {
 	o.mu.Lock()
 	for {
 		if o.err != nil || closed(o.done) {
 			err := o.err
 			o.mu.Unlock()
 			if closed(o.done) {
-				return ErrClosed
+				return false, ErrClosed
 			}
-			return err
+			return false, err
 		}
 		if !o.busy {
 			o.busy = true
 			o.mu.Unlock()
-			return o.writeOwn(frame)
+			return o.writeOwn(ctx, frame)
 		}
 		b := o.next
 		if b == nil {
@@ -312,42 +316,103 @@ func (o *lineOut) Write(frame []byte) error {
 		if len(b.buf) == 0 || len(b.buf)+len(frame) <= writeAhead {
 			b.buf = appendFrame(b.buf, frame)
 			o.mu.Unlock()
-			return o.wait(b)
+			return o.wait(ctx, b)
 		}
 		o.mu.Unlock()
 		select {
 		case <-b.taken:
 		case <-o.done:
-			return ErrClosed
+			return false, ErrClosed
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
 		}
 		o.mu.Lock()
 	}
 }
 
 // wait waits until b is written, or writes it when it is the caller's turn.
-func (o *lineOut) wait(b *lineBatch) error {
+func (o *lineOut) wait(ctx context.Context, b *lineBatch) (sent bool, err error) {
 	select {
 	case <-b.done:
-		return b.err
+		return b.err == nil, b.err
 	case <-o.done:
-		return ErrClosed
+		return false, ErrClosed
+	case <-ctx.Done():
+		go o.wait(context.Background(), b) // it may be the one whose turn comes
+		return true, context.Cause(ctx)
 	case <-b.turn:
 	}
 	o.mu.Lock()
 	o.next = nil
-	b.err = o.err
+	err = o.err
 	o.mu.Unlock()
 	close(b.taken)
-	if b.err == nil {
-		b.err = o.write(b.buf)
+	if err != nil {
+		o.pass(b, err)
+		return false, err
 	}
-	close(b.done)
-	o.pass(b.err)
-	return b.err
+	return o.put(ctx, b, b.buf)
 }
 
-// pass ends a write: the next batch has its turn.
-func (o *lineOut) pass(err error) {
+// patience is how long a writer whose context can end writes itself. A peer that has
+// not taken the bytes by then is slow, or does not read at all.
+const patience = 10 * time.Millisecond
+
+// put writes the parts of b, or of what the writer has itself if b is nil, and passes
+// the turn on.
+func (o *lineOut) put(ctx context.Context, b *lineBatch, parts ...[]byte) (sent bool, err error) {
+	for i, p := range parts {
+		var n int
+		switch {
+		case ctx.Done() == nil:
+			n, err = o.w.Write(p)
+		case o.file != nil:
+			n, err = o.file.writeWithin(p, patience)
+		default:
+			err = os.ErrDeadlineExceeded // nobody knows how long it will take
+		}
+		if ctx.Done() != nil && errors.Is(err, os.ErrDeadlineExceeded) {
+			rest := bytes.Join(append([][]byte{p[n:]}, parts[i+1:]...), nil)
+			return o.putApart(ctx, b, rest)
+		}
+		if err == nil && n < len(p) {
+			err = io.ErrShortWrite
+		}
+		if err != nil {
+			break
+		}
+	}
+	err = o.pass(b, err)
+	return err == nil, err
+}
+
+// putApart is put on a goroutine, which ends when the peer has read, or with Close.
+func (o *lineOut) putApart(ctx context.Context, b *lineBatch, rest []byte) (sent bool, err error) {
+	written := make(chan error, 1)
+	go func() {
+		_, err := o.put(context.Background(), b, rest)
+		written <- err
+	}()
+	select {
+	case err := <-written:
+		return err == nil, err
+	case <-ctx.Done():
+		return true, context.Cause(ctx)
+	}
+}
+
+// pass ends a write, of b or of what the writer had itself, and gives its turn to the
+// next batch. It returns what the writer is told.
+func (o *lineOut) pass(b *lineBatch, err error) error {
+	if err != nil && closed(o.done) {
+		err = ErrClosed
+	}
+	if b != nil {
+		b.err = err
+		close(b.done)
+	} else if o.own = o.own[:0]; cap(o.own) > 2*longFrame {
+		o.own = nil
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.err == nil {
@@ -355,18 +420,8 @@ func (o *lineOut) pass(err error) {
 	}
 	if o.next == nil {
 		o.busy = false
-		return
-	}
-	o.next.turn <- struct{}{} // never blocks: a batch has one turn
-}
-
-func (o *lineOut) write(p []byte) error {
-	n, err := o.w.Write(p)
-	if err == nil && n < len(p) {
-		err = io.ErrShortWrite
-	}
-	if err != nil && closed(o.done) {
-		err = ErrClosed
+	} else {
+		o.next.turn <- struct{}{} // never blocks: a batch has one turn
 	}
 	return err
 }

@@ -1,0 +1,36 @@
+package jsonrpc
+
+import (
+	"os"
+	"time"
+)
+
+// hurriedFile is a pipe, or another file that knows deadlines, for one writer at a time.
+// Setting a deadline costs about as much as a short write, so one is used for several.
+type hurriedFile struct {
+	*os.File
+	until time.Time // the deadline, zero for none
+}
+
+// writeWithin writes for at most d, at least half of that: the error is
+// os.ErrDeadlineExceeded then, and n bytes are written.
+func (f *hurriedFile) writeWithin(p []byte, d time.Duration) (n int, err error) {
+	if now := time.Now(); f.until.Sub(now) < d/2 {
+		f.until = now.Add(d)
+		if err := f.SetWriteDeadline(f.until); err != nil {
+			return 0, err
+		}
+	}
+	return f.File.Write(p)
+}
+
+// Write writes for as long as it takes.
+func (f *hurriedFile) Write(p []byte) (n int, err error) {
+	if !f.until.IsZero() {
+		f.until = time.Time{}
+		if err := f.SetWriteDeadline(f.until); err != nil {
+			return 0, err
+		}
+	}
+	return f.File.Write(p)
+}
