@@ -199,7 +199,17 @@ func (d *decoder) text(name string) string {
 	}
 	text, err := d.s.Text()
 	d.syntax = err
+	if known, ok := frequent[string(text)]; ok {
+		return known
+	}
 	return string(text)
+}
+
+// frequent are methods that need no string of their own.
+var frequent = map[string]string{
+	"tools/call": "tools/call", "tools/list": "tools/list", "resources/read": "resources/read",
+	"prompts/get": "prompts/get", "completion/complete": "completion/complete", "ping": "ping",
+	"notifications/progress": "notifications/progress", "notifications/message": "notifications/message",
 }
 
 func (d *decoder) message() {

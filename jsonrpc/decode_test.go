@@ -224,8 +224,8 @@ func TestDecodeAllocs(t *testing.T) {
 			m.ParamIn("_meta", "progressToken")
 		}))
 	}
-	if least != 1 {
-		t.Errorf("Decode allocates %v times, want 1, the method", least)
+	if least != 0 {
+		t.Errorf("Decode of a frequent method allocates %v times, want 0", least)
 	}
 }
 

@@ -22,11 +22,7 @@ func (s *Server) checkHeaders(msg *jsonrpc.Message, h http.Header) *jsonrpc.Erro
 		return nil // whoever stands behind another Handler checks what it knows
 	}
 	raw, _ := msg.Param("name")
-	name, err := jsonx.Unquote(raw)
-	if err != nil {
-		return nil
-	}
-	t, ok := s.tools.snapshot().by[name]
+	t, ok := s.tools.snapshot().named(raw)
 	if !ok || len(t.headers) == 0 {
 		return nil
 	}

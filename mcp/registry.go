@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/base64"
@@ -96,6 +97,20 @@ func (s *set[E]) snapshot() *snapshot[E] {
 		s.snap = snap
 	}
 	return s.snap
+}
+
+// named finds an entry by its name in JSON.
+func (s *snapshot[E]) named(raw json.RawMessage) (e E, ok bool) {
+	if len(raw) >= 2 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 {
+		e, ok = s.by[string(raw[1:len(raw)-1])]
+		return e, ok
+	}
+	name, err := jsonx.Unquote(raw)
+	if err != nil {
+		return e, false
+	}
+	e, ok = s.by[name]
+	return e, ok
 }
 
 // page is one page of a listing.

@@ -171,7 +171,7 @@ func isPlainOut(t reflect.Type) bool {
 func anyResult(v any) (*ToolResult, error) {
 	switch v := v.(type) {
 	case string:
-		return &ToolResult{Content: []Content{TextContent{Text: v}}}, nil
+		return oneBlock(TextContent{Text: v}), nil
 	case *ToolResult:
 		if v == nil {
 			return nil, errors.New("the tool returned no result")
@@ -180,11 +180,21 @@ func anyResult(v any) (*ToolResult, error) {
 	case []Content:
 		return &ToolResult{Content: v}, nil
 	case Content:
-		return &ToolResult{Content: []Content{v}}, nil
+		return oneBlock(v), nil
 	case nil:
 		return &ToolResult{}, nil
 	}
 	return structured(jsonx.Marshal(v))
+}
+
+// oneBlock is a result of one block, in one allocation.
+func oneBlock(c Content) *ToolResult {
+	r := &struct {
+		ToolResult
+		block [1]Content
+	}{block: [1]Content{c}}
+	r.Content = r.block[:]
+	return &r.ToolResult
 }
 
 func structured(raw json.RawMessage, err error) (*ToolResult, error) {
@@ -209,12 +219,12 @@ func (s *Server) listTools(ctx context.Context, req *Request) (Result, error) {
 }
 
 func (s *Server) callTool(ctx context.Context, req *Request) (Result, error) {
-	name, err := req.paramString("name")
-	if err != nil {
-		return nil, err
-	}
-	t, ok := s.tools.snapshot().by[name]
-	if !ok || !s.visible(ctx, KindTool, name) {
+	t, ok := s.tools.snapshot().named(req.Param("name"))
+	if !ok || !s.visible(ctx, KindTool, t.def.Name) {
+		name, err := req.paramString("name")
+		if err != nil {
+			return nil, err
+		}
 		return nil, Errorf(CodeInvalidParams, "no tool %q; tools/list names those there are", clip(name))
 	}
 	args, err := rawObject(req, "arguments")

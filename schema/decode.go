@@ -84,11 +84,10 @@ func (d *decoder) value(s *spec, v reflect.Value) bool {
 		if c != '"' {
 			return d.mismatch("must be a string")
 		}
-		raw, ok := d.text()
+		str, ok := d.str()
 		if !ok {
 			return false
 		}
-		str := string(raw)
 		if r != nil {
 			if problem := r.ofString(str); problem != "" {
 				d.fault(problem)

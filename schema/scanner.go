@@ -109,6 +109,20 @@ func (s *scanner) repeated() bool {
 	return s.fail(&jsonx.SyntaxError{Offset: s.named, Msg: "second member with the same name"})
 }
 
+// str reads the string at the current position.
+func (s *scanner) str() (text string, ok bool) {
+	next, escaped, err := jsonx.ScanString(s.data, s.pos)
+	if err != nil {
+		return "", s.fail(err)
+	}
+	body := s.data[s.pos+1 : next-1]
+	s.pos = next
+	if escaped {
+		return jsonx.Unescaped(body), true
+	}
+	return string(body), true
+}
+
 // text reads the string at the current position and returns it unescaped. It
 // may be a sub-slice of the text.
 func (s *scanner) text() (text []byte, ok bool) {
@@ -173,8 +187,7 @@ func (s *scanner) any() (v any, ok bool) {
 		}
 		return a, s.err == nil
 	case '"':
-		text, ok := s.text()
-		return string(text), ok
+		return s.str()
 	default:
 		raw, ok := s.take()
 		switch {

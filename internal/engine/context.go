@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -14,8 +15,8 @@ type Context struct {
 	gone   error // the cause of the end if parent ends; nil: that of parent
 
 	call   Call
-	meta   meta // of a modern request
 	peer   Peer // of a modern request
+	meta   meta // of a modern request
 	live   live
 	replay replay
 
@@ -29,14 +30,12 @@ type Context struct {
 
 var _ context.Context = (*Context)(nil)
 
+// Detached as the second argument of [Context.Init] lets a context outlive its parent.
+var Detached = errors.New("never")
+
 // Init makes c a child of parent. When parent ends, gone is the cause of c's end; nil
 // stands for that of parent.
 func (c *Context) Init(parent context.Context, gone error) { c.parent, c.gone = parent, gone }
-
-// NewContext returns a child of parent, as [Context.Init] makes it.
-func NewContext(parent context.Context, gone error) *Context {
-	return &Context{parent: parent, gone: gone}
-}
 
 // Cancel ends c; the first cause counts. It is called at least once.
 func (c *Context) Cancel(cause error) {
@@ -65,7 +64,7 @@ func (c *Context) whole() context.Context {
 	} else {
 		c.full, c.cancel = context.WithCancelCause(context.WithoutCancel(c.parent))
 		switch cancel := c.cancel; {
-		case c.ended:
+		case c.ended, c.gone == Detached:
 		case c.parent.Err() != nil: // AfterFunc would do it later
 			cancel(c.gone)
 		default:
@@ -99,11 +98,16 @@ func (c *Context) Err() error {
 	case c.ended:
 		return context.Canceled
 	}
-	err := c.parent.Err()
-	if err != nil && c.gone != nil {
+	switch c.gone {
+	case nil:
+		return c.parent.Err()
+	case Detached:
+		return nil
+	}
+	if c.parent.Err() != nil {
 		return context.Canceled
 	}
-	return err
+	return nil
 }
 
 // Value implements [context.Context].

@@ -4,6 +4,8 @@ import (
 	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/patchbay-dev/patchbay/internal/buffer"
 )
 
 const hexDigits = "0123456789abcdef"
@@ -84,7 +86,15 @@ func Unquote(b []byte) (string, error) {
 	if !escaped {
 		return string(b[1:end]), nil
 	}
-	return string(appendUnescaped(nil, b[1:end])), nil
+	return Unescaped(b[1:end]), nil
+}
+
+// Unescaped returns the text of what stands between the quotes of a valid string.
+func Unescaped(body []byte) string {
+	lent := buffer.Get()
+	defer buffer.Put(lent)
+	*lent = appendUnescaped(buffer.Grow(*lent, len(body)), body)
+	return string(*lent)
 }
 
 // AppendUnquote appends the text of b, one JSON string with its quotes and

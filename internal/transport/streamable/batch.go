@@ -92,7 +92,7 @@ func (s *Server) runBatch(p *response, r *http.Request, sess *session, elements 
 			slots <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-slots }()
-				out, ok := s.run(r, sess, &e.Message, &legacyExchange{session: sess, send: p.send})
+				out, ok := s.run(r, sess, &e.Message, &legacyExchange{session: sess, out: p})
 				if out.fault != nil {
 					answers[i] = jsonrpc.AppendError(nil, e.Message.ID, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: out.fault.Error()})
 				} else if ok {

@@ -93,7 +93,7 @@ func (s *Server) loose(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, ve
 // initialize opens a session, if the server has any.
 func (s *Server) initialize(p *response, r *http.Request, msg *jsonrpc.Message) {
 	at := &run{}
-	at.ctx.Init(context.WithoutCancel(r.Context()), nil)
+	at.ctx.Init(r.Context(), engine.Detached)
 	ctx := &at.ctx
 	if !s.start(at) {
 		s.unavailable(p.w, msg.ID)
@@ -152,6 +152,10 @@ func (s *Server) call(p *response, r *http.Request, sess *session, msg *jsonrpc.
 	case <-done:
 		return false
 	case <-gone:
+		if st.isDone() {
+			<-done
+			return false
+		}
 	case <-r.Context().Done():
 		st.leave(p)
 	}
@@ -160,7 +164,7 @@ func (s *Server) call(p *response, r *http.Request, sess *session, msg *jsonrpc.
 
 // answer runs a request and answers it on its stream.
 func (s *Server) answer(st *stream, r *http.Request, sess *session, msg *jsonrpc.Message) {
-	reply, ok := s.run(r, sess, msg, &legacyExchange{session: sess, send: st.send, stream: st})
+	reply, ok := s.run(r, sess, msg, &legacyExchange{session: sess, out: st, stream: st})
 	switch {
 	case errors.Is(reply.fault, ErrShutdown):
 		st.refuse(func(w http.ResponseWriter) { s.unavailable(w, msg.ID) })
@@ -188,7 +192,7 @@ type outcome struct {
 // run runs one request of a session; false if the client cancelled it and wants
 // no answer.
 func (s *Server) run(r *http.Request, sess *session, msg *jsonrpc.Message, x *legacyExchange) (outcome, bool) {
-	x.ctx.Init(context.WithoutCancel(r.Context()), nil)
+	x.ctx.Init(r.Context(), engine.Detached)
 	defer x.ctx.Cancel(nil)
 	if !s.start(&x.run) {
 		return outcome{fault: ErrShutdown}, false
@@ -209,20 +213,23 @@ func (s *Server) run(r *http.Request, sess *session, msg *jsonrpc.Message, x *le
 type legacyExchange struct {
 	run
 	session *session
-	send    func(frame []byte) error
+	out     sender
 	stream  *stream // nil for a call of a batch
 }
 
+// sender is where the messages of a call go.
+type sender interface{ send(frame []byte) error }
+
 // Notify sends a notification. A client that takes no event stream does without.
 func (x *legacyExchange) Notify(method string, params json.RawMessage) error {
-	if err := x.send(jsonrpc.AppendNotification(nil, method, params)); err != errNoEvents {
+	if err := x.out.send(jsonrpc.AppendNotification(nil, method, params)); err != errNoEvents {
 		return err
 	}
 	return nil
 }
 
 func (x *legacyExchange) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	return x.session.ask(ctx, x.send, method, params)
+	return x.session.ask(ctx, x.out.send, method, params)
 }
 
 // Release lets go of the connection of the call.

@@ -29,6 +29,7 @@ type response struct {
 	server *Server
 	w      http.ResponseWriter
 	client context.Context // ends when the client goes away
+	msg    jsonrpc.Message // that is answered, unless it is a batch
 
 	noEvents bool // the client does not take an event stream
 	noJSON   bool // the client does not take JSON
@@ -44,6 +45,7 @@ type response struct {
 	mu       sync.Mutex
 	events   bool        // the response is an event stream; guarded by mu
 	finished bool        // nothing may be written any more; guarded by mu
+	bounded  bool        // the connection has a deadline; guarded by mu
 	err      error       // why the client cannot be reached; guarded by mu
 	beat     *time.Timer // sends comments while the stream is quiet; guarded by mu
 }
@@ -76,15 +78,19 @@ func (p *response) openLocked() {
 	if p.events {
 		return
 	}
+	p.beginEvents()
+	if d := p.server.KeepAlive; d > 0 {
+		p.beat = time.AfterFunc(d, p.comment)
+	}
+}
+
+func (p *response) beginEvents() {
 	p.events = true
 	h := p.w.Header()
 	h["Content-Type"] = typeEvents
 	h["Cache-Control"] = noStore
 	h["X-Accel-Buffering"] = noBuffer // HTTP-26-019
 	p.w.WriteHeader(http.StatusOK)
-	if d := p.server.KeepAlive; d > 0 {
-		p.beat = time.AfterFunc(d, p.comment)
-	}
 }
 
 // comment keeps a quiet stream from being taken for dead (HTTP-26-020). It runs on
@@ -119,12 +125,17 @@ func (p *response) send(frame []byte) error {
 func (p *response) event(id string, frame []byte) error {
 	b := buffer.Get()
 	defer buffer.Put(b)
-	*b = append(*b, "event: message\n"...)
-	if id != "" {
-		*b = append(append(append(*b, "id: "...), id...), '\n')
-	}
-	*b = append(append(append(*b, "data: "...), frame...), "\n\n"...)
+	*b = appendEvent(*b, id, frame)
 	return p.write(*b)
+}
+
+func appendEvent(dst []byte, id string, frame []byte) []byte {
+	dst = buffer.Grow(dst, len(id)+len(frame)+40)
+	dst = append(dst, "event: message\n"...)
+	if id != "" {
+		dst = append(append(append(dst, "id: "...), id...), '\n')
+	}
+	return append(append(append(dst, "data: "...), frame...), "\n\n"...)
 }
 
 // finish ends the response with its last messages, none for a call that the
@@ -139,7 +150,16 @@ func (p *response) finish(status int, batch bool, frames ...[]byte) error {
 	if p.err != nil {
 		return p.err
 	}
-	if len(frames) == 0 || p.noJSON {
+	if p.noJSON && !p.events && len(frames) > 0 {
+		p.beginEvents() // all is known: no time will pass
+		b := buffer.Get()
+		defer buffer.Put(b)
+		for _, f := range frames {
+			*b = appendEvent(*b, "", f)
+		}
+		return p.whole(*b)
+	}
+	if len(frames) == 0 {
 		p.openLocked()
 	}
 	if p.events {
@@ -186,16 +206,33 @@ func (p *response) endLocked() {
 	if p.beat != nil {
 		p.beat.Stop()
 	}
-	// The connection may go on with other requests, of other handlers too.
-	_ = http.NewResponseController(p.w).SetWriteDeadline(time.Time{})
+	if p.bounded {
+		// The connection may go on with other requests, of other handlers too.
+		_ = http.NewResponseController(p.w).SetWriteDeadline(time.Time{})
+	}
 }
+
+// wholeBytes is the size of an answer that net/http sends in one piece with its header,
+// when the handler has returned.
+const wholeBytes = 2 << 10
 
 func (p *response) json(status int, body []byte) error {
 	h := p.w.Header()
 	h["Content-Type"] = typeJSON
-	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	if len(body) > wholeBytes {
+		h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	}
 	p.w.WriteHeader(status)
-	return p.write(body)
+	return p.whole(body)
+}
+
+// whole writes the one and last piece of a body.
+func (p *response) whole(body []byte) error {
+	if len(body) > wholeBytes {
+		return p.write(body)
+	}
+	_, p.err = p.w.Write(body)
+	return p.err
 }
 
 // write hands bytes, and the header if there are none, to the connection, bounded
@@ -207,6 +244,7 @@ func (p *response) write(b []byte) error {
 	// A writer that knows no deadlines is not a connection; nothing to bound then.
 	c := http.NewResponseController(p.w)
 	_ = c.SetWriteDeadline(time.Now().Add(writeTimeout))
+	p.bounded = true
 	if len(b) > 0 {
 		if _, p.err = p.w.Write(b); p.err != nil {
 			return p.err

@@ -29,7 +29,8 @@ var (
 // Server serves both eras on one endpoint. Its fields are set before use and not
 // changed after. Authentication is the business of a middleware in front of it.
 //
-// A write to a client may take 30 seconds. How long a client may take to send its
+// A write to a client may take 30 seconds, but for an answer of at most 2 KiB that is
+// sent alone: that is written by the http.Server (WriteTimeout). How long a client may take to send its
 // request is bounded by the http.Server (ReadHeaderTimeout, ReadTimeout).
 type Server struct {
 	Engine *engine.Engine
@@ -202,8 +203,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 		s.batch(p, r, body, header)
 		return
 	}
-	msg, err := jsonrpc.Decode(body, s.limits())
-	if err != nil {
+	if p.msg, err = jsonrpc.Decode(body, s.limits()); err != nil {
 		var bad *jsonrpc.DecodeError
 		if errors.As(err, &bad) {
 			id := bad.ID
@@ -214,16 +214,17 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	opening := msg.Method == revision.MethodInitialize && !engine.IsModern(&msg)
-	if !opening && (modern || engine.IsModern(&msg)) {
+	msg := &p.msg
+	opening := msg.Method == revision.MethodInitialize && !engine.IsModern(msg)
+	if !opening && (modern || engine.IsModern(msg)) {
 		if !asJSON || !asEvents {
-			web.RefuseID(w, http.StatusNotAcceptable, answerable(&msg), &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "Accept must list " + web.AcceptBoth})
+			web.RefuseID(w, http.StatusNotAcceptable, answerable(msg), &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "Accept must list " + web.AcceptBoth})
 			return
 		}
-		s.modern(p, r, &msg)
+		s.modern(p, r, msg)
 		return
 	}
-	kept = s.legacyPost(p, r, &msg, header)
+	kept = s.legacyPost(p, r, msg, header)
 }
 
 // answerable is the id to answer a refused message with: that of a request.

@@ -155,9 +155,7 @@ func (st *stream) finish(r *engine.Reply) {
 		case st.conn == nil: // its client is gone
 		case r == nil:
 			st.conn.finish(http.StatusOK, false) // cancelled: an empty stream
-		case st.conn.noJSON:
-			_ = st.sendLocked(r.Append(nil))
-		default:
+		default: // a lone answer needs no event id: whoever could name it would have it
 			st.conn.reply(http.StatusOK, r)
 		}
 	} else if r != nil {
@@ -168,6 +166,13 @@ func (st *stream) finish(r *engine.Reply) {
 	}
 	st.done = true
 	st.leaveLocked()
+}
+
+// isDone tells whether all is sent that ever will be.
+func (st *stream) isDone() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.done
 }
 
 // refuse answers a call that was not begun.
