@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
@@ -105,6 +106,8 @@ type outgoingCall struct {
 	tokenID  int64 // of progress; 0: none
 	tokenRaw [20]byte
 	token    json.RawMessage // tokenID as it is sent, nil for none
+
+	out engine.Outgoing // the round under way
 
 	ctx     context.Context // of a request of the API
 	cancel  context.CancelCauseFunc
@@ -318,12 +321,11 @@ func (x *outgoingCall) bare() *outgoingCall {
 
 // plain makes one request to a legacy server.
 func (x *outgoingCall) plain(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
-	return object(x.s.wire.Call(ctx, &engine.Outgoing{
-		Method: x.method,
-		Params: x.s.rev.Params(x.method, x.legacyParams(params)),
-		Token:  x.token,
-		Inbox:  (*callInbox)(x),
-	}))
+	x.out = engine.Outgoing{
+		Method: x.method, Params: x.s.rev.Params(x.method, x.legacyParams(params)),
+		Token: x.token, Inbox: (*callInbox)(x),
+	}
+	return object(x.s.wire.Call(ctx, &x.out))
 }
 
 // tied ties the answer to a question of a task to it, as the question is (TASK-25-034).
@@ -358,10 +360,15 @@ func (x *outgoingCall) legacyParams(params json.RawMessage) json.RawMessage {
 // modernParams puts the envelope of 2026-07-28 around params: who asks, what it
 // can answer, and in which revision.
 func (s *Session) modernParams(params, caps json.RawMessage, level string, token json.RawMessage) json.RawMessage {
-	if _, ok := jsonx.Lookup(params, "_meta"); !ok && params[len(params)-1] == '}' {
-		return s.appendMeta(params, orObject(caps), level, token)
-	}
+	return s.appendModern(nil, params, caps, level, token)
+}
+
+// appendModern appends what modernParams returns.
+func (s *Session) appendModern(dst []byte, params, caps json.RawMessage, level string, token json.RawMessage) []byte {
 	meta, ok := jsonx.Lookup(params, "_meta")
+	if !ok && params[len(params)-1] == '}' {
+		return s.appendEnvelope(dst, params, orObject(caps), level, token)
+	}
 	if !ok {
 		meta = json.RawMessage(`{}`)
 	}
@@ -374,12 +381,11 @@ func (s *Session) modernParams(params, caps json.RawMessage, level string, token
 	if token != nil {
 		meta = jsonx.With(nil, meta, "progressToken", token)
 	}
-	return jsonx.With(nil, params, "_meta", meta)
+	return jsonx.With(dst, params, "_meta", meta)
 }
 
-// appendMeta is modernParams for params without a _meta, in one go.
-func (s *Session) appendMeta(params, caps json.RawMessage, level string, token json.RawMessage) json.RawMessage {
-	out := make([]byte, 0, len(params)+len(s.self)+len(caps)+len(token)+256)
+// appendEnvelope is appendModern for params without a _meta, in one go.
+func (s *Session) appendEnvelope(out []byte, params, caps json.RawMessage, level string, token json.RawMessage) []byte {
 	out = append(out, params[:len(params)-1]...)
 	if jsonx.KindOf(params[1:]) == '"' {
 		out = append(out, ',')
@@ -428,13 +434,9 @@ func (x *outgoingCall) scope() string {
 // the questions are answered and the call is sent again (2026-07-28,
 // basic/patterns/mrtr).
 func (x *outgoingCall) rounds(ctx context.Context) (json.RawMessage, error) {
-	var kept keptRound
-	if x.memo != nil && x.memo.Round() > 0 && revision.Asks(x.method) {
-		if raw, ok := x.memo.Recall(memoRound + x.scope()); ok {
-			if err := jsonx.Unmarshal(raw, &kept); err != nil {
-				return nil, err
-			}
-		}
+	kept, err := x.recall()
+	if err != nil {
+		return nil, err
 	}
 	// CACHE-26-004: a retry with answers is neither taken from the cache nor kept.
 	caching := x.s.rev.Cacheable(x.method) && kept.Round == 0 && x.cache != cacheNone
@@ -449,7 +451,7 @@ func (x *outgoingCall) rounds(ctx context.Context) (json.RawMessage, error) {
 	for {
 		params := x.params
 		if kept.Round > 0 {
-			responses, err := x.answers(ctx, &kept)
+			responses, err := x.answers(ctx, kept)
 			if err != nil {
 				return nil, err
 			}
@@ -467,11 +469,9 @@ func (x *outgoingCall) rounds(ctx context.Context) (json.RawMessage, error) {
 		if err != nil {
 			return nil, err
 		}
-		kind := "complete"
-		if t, ok := jsonx.Lookup(raw, "resultType"); ok {
-			if kind, err = jsonx.Unquote(t); err != nil {
-				return nil, errors.New("the server's resultType is no string")
-			}
+		kind, err := resultType(raw)
+		if err != nil {
+			return nil, err
 		}
 		switch kind {
 		case "complete":
@@ -484,7 +484,7 @@ func (x *outgoingCall) rounds(ctx context.Context) (json.RawMessage, error) {
 			if !revision.Asks(x.method) {
 				return nil, fmt.Errorf("the server asked for input on %q, where that is not allowed", x.method)
 			}
-			if err := kept.next(raw, x.s.limits.Rounds); err != nil {
+			if kept, err = kept.next(raw, x.s.limits.Rounds); err != nil {
 				return nil, err
 			}
 			if x.memo != nil {
@@ -505,20 +505,50 @@ func (x *outgoingCall) rounds(ctx context.Context) (json.RawMessage, error) {
 	}
 }
 
+// recall returns what was kept of the call in an earlier run.
+func (x *outgoingCall) recall() (keptRound, error) {
+	if x.memo == nil || x.memo.Round() == 0 || !revision.Asks(x.method) {
+		return keptRound{}, nil
+	}
+	raw, ok := x.memo.Recall(memoRound + x.scope())
+	if !ok {
+		return keptRound{}, nil
+	}
+	kept := new(keptRound)
+	err := jsonx.Unmarshal(raw, kept)
+	return *kept, err
+}
+
+// resultType tells what kind of result the answer to a request is.
+func resultType(raw json.RawMessage) (string, error) {
+	t, ok := jsonx.Lookup(raw, "resultType")
+	if !ok || string(t) == `"complete"` {
+		return "complete", nil
+	}
+	kind, err := jsonx.Unquote(t)
+	if err != nil {
+		return "", errors.New("the server's resultType is no string")
+	}
+	return kind, nil
+}
+
 // send sends one round.
 func (x *outgoingCall) send(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
-	return object(x.s.wire.Call(ctx, &engine.Outgoing{
-		Method: x.method, Params: x.s.modernParams(params, x.caps, x.logLevel, x.token),
+	buf := buffer.Get()
+	defer buffer.Put(buf)
+	*buf = x.s.appendModern(*buf, params, x.caps, x.logLevel, x.token)
+	x.out = engine.Outgoing{
+		Method: x.method, Params: *buf, Token: x.token, Inbox: (*callInbox)(x),
 		Header: x.s.headersOf(x.method, params),
-		Token:  x.token, Inbox: (*callInbox)(x),
-	}))
+	}
+	return object(x.s.wire.Call(ctx, &x.out))
 }
 
 // next reads an input_required result.
-func (k *keptRound) next(raw json.RawMessage, limit int) error {
+func (k keptRound) next(raw json.RawMessage, limit int) (keptRound, error) {
 	round := keptRound{Round: k.Round + 1}
 	if round.Round > limit {
-		return fmt.Errorf("the server asked for input more than %d times (Limits.Rounds)", limit)
+		return k, fmt.Errorf("the server asked for input more than %d times (Limits.Rounds)", limit)
 	}
 	if state, ok := jsonx.Lookup(raw, "requestState"); ok && string(state) != "null" {
 		round.State = state
@@ -530,21 +560,20 @@ func (k *keptRound) next(raw json.RawMessage, limit int) error {
 			kq.Method, _ = jsonx.Unquote(m)
 		}
 		if kq.Method == "" {
-			return fmt.Errorf("the server's input request %q has no method", clip(kq.Key))
+			return k, fmt.Errorf("the server's input request %q has no method", clip(kq.Key))
 		}
 		kq.Params, _ = jsonx.Lookup(q, "params")
 		round.Questions = append(round.Questions, kq)
 	}
 	if round.State == nil && len(round.Questions) == 0 {
-		return errors.New("the server requires input but names neither questions nor a state")
+		return k, errors.New("the server requires input but names neither questions nor a state")
 	}
-	*k = round
-	return nil
+	return round, nil
 }
 
 // answers has the questions of a round answered and returns inputResponses, nil
 // if nothing was asked.
-func (x *outgoingCall) answers(ctx context.Context, k *keptRound) (json.RawMessage, error) {
+func (x *outgoingCall) answers(ctx context.Context, k keptRound) (json.RawMessage, error) {
 	if len(k.Questions) == 0 {
 		// Load shedding: the server wants the call again later.
 		t := time.NewTimer(min(time.Duration(k.Round)*100*time.Millisecond, 2*time.Second))
@@ -584,9 +613,24 @@ func (x *outgoingCall) answers(ctx context.Context, k *keptRound) (json.RawMessa
 	return append(out, '}'), nil
 }
 
-// inner removes from a result what belongs to the wire of 2026-07-28.
+// inner removes from a result, in place, what belongs to the wire of 2026-07-28.
 func inner(raw json.RawMessage) json.RawMessage {
-	return withoutMeta(jsonx.Without(nil, raw, "resultType"), engine.MetaServerInfo)
+	meta, _ := jsonx.Lookup(raw, "_meta")
+	named, others := false, false
+	for name := range jsonx.Members(meta) {
+		if string(name) == engine.MetaServerInfo {
+			named = true
+		} else {
+			others = true
+		}
+	}
+	switch {
+	case named && others:
+		raw = withoutMeta(raw, engine.MetaServerInfo)
+	case named:
+		return jsonx.Without(raw[:0], raw, "resultType", "_meta")
+	}
+	return jsonx.Without(raw[:0], raw, "resultType")
 }
 
 // withoutMeta removes members of _meta, and _meta if nothing is left of it.

@@ -56,22 +56,26 @@ func (r *ToolResult) encode(dst []byte) engine.Result {
 func decodeToolResult(raw json.RawMessage) (*ToolResult, error) {
 	r := &ToolResult{}
 	for name, v := range jsonx.Members(raw) {
-		var err error
-		switch string(name) {
-		case "content":
-			r.Content, err = decodeContents(v)
-		case "structuredContent":
-			r.Structured = v
-		case "isError":
-			err = jsonx.Unmarshal(v, &r.IsError)
-		case "_meta":
-			err = jsonx.Unmarshal(v, &r.Meta)
-		}
-		if err != nil {
+		if err := r.decode(string(name), v); err != nil {
 			return nil, fmt.Errorf("tool result: %w", err)
 		}
 	}
 	return r, nil
+}
+
+// decode reads one member.
+func (r *ToolResult) decode(name string, v json.RawMessage) (err error) {
+	switch name {
+	case "content":
+		r.Content, err = decodeContents(v)
+	case "structuredContent":
+		r.Structured = v
+	case "isError":
+		err = jsonx.Unmarshal(v, &r.IsError)
+	case "_meta":
+		err = jsonx.Unmarshal(v, &r.Meta)
+	}
+	return err
 }
 
 // ResourceContents is the contents of one resource: Text, or Blob if it is not nil.

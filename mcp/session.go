@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
@@ -206,7 +207,10 @@ func Fresh() CallOption { return func(o *callOptions) { o.fresh = true } }
 // is an error that names the place, and the result is returned beside it. A schema that
 // cannot be compiled is logged and not enforced.
 func (s *Session) CallTool(ctx context.Context, name string, args any, opts ...CallOption) (*ToolResult, error) {
-	params, err := namedParams(name, args)
+	buf := buffer.Get()
+	defer buffer.Put(buf)
+	params, err := appendNamed(*buf, name, args)
+	*buf = params
 	if err != nil {
 		return nil, fmt.Errorf("call %q: %w", name, err)
 	}
@@ -363,7 +367,12 @@ func (s *Session) Templates(ctx context.Context, opts ...CallOption) iter.Seq2[*
 
 // namedParams makes the params of a request that names a feature.
 func namedParams(name string, args any) (json.RawMessage, error) {
-	out := jsonx.AppendString(append(make([]byte, 0, 128), `{"name":`...), name)
+	return appendNamed(nil, name, args)
+}
+
+// appendNamed appends what namedParams returns.
+func appendNamed(dst []byte, name string, args any) ([]byte, error) {
+	out := jsonx.AppendString(append(dst, `{"name":`...), name)
 	if args == nil {
 		return append(out, '}'), nil
 	}
@@ -371,10 +380,10 @@ func namedParams(name string, args any) (json.RawMessage, error) {
 	start := len(out)
 	out, err := jsonx.AppendMarshal(out, args)
 	if err != nil {
-		return nil, fmt.Errorf("arguments: %w", err)
+		return dst, fmt.Errorf("arguments: %w", err)
 	}
 	if jsonx.KindOf(out[start:]) != '{' {
-		return nil, errors.New("the arguments must become a JSON object")
+		return dst, errors.New("the arguments must become a JSON object")
 	}
 	return append(out, '}'), nil
 }

@@ -348,8 +348,8 @@ func (x *outgoingCall) await(ctx context.Context, id string, heard func()) (json
 
 // answerTask has the questions of a task answered that were not yet.
 func (x *outgoingCall) answerTask(ctx context.Context, id string, requests json.RawMessage, answered map[string]bool) error {
-	var round keptRound
-	if err := round.next(jsonx.With(nil, json.RawMessage(`{"requestState":""}`), "inputRequests", orObject(requests)), 1); err != nil {
+	round, err := keptRound{}.next(jsonx.With(nil, json.RawMessage(`{"requestState":""}`), "inputRequests", orObject(requests)), 1)
+	if err != nil {
 		return err
 	}
 	fresh := round.Questions[:0]
@@ -362,7 +362,7 @@ func (x *outgoingCall) answerTask(ctx context.Context, id string, requests json.
 		return nil
 	}
 	round.Questions = fresh
-	responses, err := x.answers(ctx, &round)
+	responses, err := x.answers(ctx, round)
 	if err != nil {
 		return err
 	}

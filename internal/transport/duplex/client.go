@@ -334,21 +334,13 @@ func (c *Client) read() {
 			buf = nil
 		}
 		frame, err := c.conn.Read(buf)
-		var big *jsonrpc.FrameTooLargeError
-		switch {
-		case err == nil:
-			buf = frame
-		case errors.As(err, &big):
-			c.opts.Logger.Warn("message of the server is too large", "err", err)
-			c.tooLarge(big)
+		if err != nil {
+			if !c.passOver(err) {
+				return
+			}
 			continue
-		case errors.Is(err, io.EOF):
-			c.end(errors.New("the server closed the connection"))
-			return
-		default:
-			c.end(err)
-			return
 		}
+		buf = frame
 		if jsonrpc.IsBatch(frame) {
 			elements, err := jsonrpc.DecodeBatch(frame, lim)
 			if err != nil {
@@ -371,6 +363,21 @@ func (c *Client) read() {
 		}
 		c.message(&msg)
 	}
+}
+
+// passOver deals with an error of Read, and tells whether reading goes on after it.
+func (c *Client) passOver(err error) bool {
+	var big *jsonrpc.FrameTooLargeError
+	switch {
+	case errors.As(err, &big):
+		c.opts.Logger.Warn("message of the server is too large", "err", err)
+		c.tooLarge(big)
+		return true
+	case errors.Is(err, io.EOF):
+		err = errors.New("the server closed the connection")
+	}
+	c.end(err)
+	return false
 }
 
 // broken deals with a frame that is no message: if it was an answer, the call
