@@ -10,7 +10,7 @@ import "sync"
 const (
 	small   = 64 << 10 // capacity up to which a slice is small
 	large   = 64 << 20 // capacity over which a slice is not kept
-	initial = 4 << 10  // capacity of a new one
+	initial = 1 << 10  // capacity of a new one
 )
 
 var (

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 	"time"
@@ -16,7 +17,7 @@ type Context struct {
 
 	call   Call
 	peer   Peer // of a modern request
-	meta   meta // of a modern request
+	level  json.RawMessage // of log messages, as a modern request has it
 	live   live
 	replay replay
 

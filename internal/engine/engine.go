@@ -161,8 +161,8 @@ func metaOf(msg *jsonrpc.Message) (m meta) {
 // that it names. A reply other than nil refuses a request whose required fields are
 // missing (META-26: -32602).
 func (e *Engine) Peer(ctx *Context, msg *jsonrpc.Message, principal string) (version string, refused *Reply) {
-	ctx.meta = metaOf(msg)
-	m := &ctx.meta
+	m := metaOf(msg)
+	ctx.level, ctx.call.token = m.logLevel, m.token
 	if m.version == nil {
 		r := refuse(msg.ID, jsonrpc.CodeInvalidParams, "missing _meta member %q; this server speaks %s",
 			MetaVersion, strings.Join(revision.Names(e.Revisions), ", "))
@@ -202,9 +202,8 @@ func (e *Engine) Modern(ctx *Context, msg *jsonrpc.Message, version string, head
 		return refuse(msg.ID, jsonrpc.CodeMethodNotFound, "revision %s has no method %q", version, msg.Method)
 	}
 	c := &ctx.call
-	*c = Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: peer, Header: header, ex: ex}
-	c.token = progressToken(ctx.meta.token)
-	if raw := ctx.meta.logLevel; raw != nil {
+	*c = Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: peer, Header: header, ex: ex, token: progressToken(c.token)}
+	if raw := ctx.level; raw != nil {
 		level, err := jsonx.Unquote(raw)
 		if err != nil || levelIndex(level) < 0 {
 			return refuse(msg.ID, jsonrpc.CodeInvalidParams, "_meta member %q is not a level: %s", MetaLogLevel, strings.Join(levels, ", "))
