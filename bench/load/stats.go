@@ -1,0 +1,49 @@
+package load
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// A Sample is what a series of calls cost.
+type Sample struct {
+	Calls int
+	CPU   time.Duration // of the server, all calls together
+	P50   time.Duration // of a call, as the caller saw it
+}
+
+// CPUPerCall returns the CPU time of one call.
+func (s Sample) CPUPerCall() time.Duration { return s.CPU / time.Duration(max(s.Calls, 1)) }
+
+// Median returns the middle of v, the mean of both if there are two, and NaN if v is empty.
+// It leaves v as it is.
+func Median(v []float64) float64 {
+	if len(v) == 0 {
+		return math.NaN()
+	}
+	v = slices.Sorted(slices.Values(v))
+	mid := len(v) / 2
+	if len(v)%2 == 1 {
+		return v[mid]
+	}
+	return (v[mid-1] + v[mid]) / 2
+}
+
+// Spread returns half of the distance between the least and the greatest of v, 0 if v is
+// empty.
+func Spread(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	return (slices.Max(v) - slices.Min(v)) / 2
+}
+
+// p50 returns the middle of v, which it sorts; 0 if it is empty.
+func p50(v []time.Duration) time.Duration {
+	if len(v) == 0 {
+		return 0
+	}
+	slices.Sort(v)
+	return v[len(v)/2]
+}
