@@ -22,26 +22,26 @@ var budgets = []struct {
 	setUp  func(*testing.T) func()
 }{
 	// Messages and schemas.
-	{"decode a request", 1, 32, decodes(modernFrame("tools/call", echoMembers(prose(100))))},
-	{"decode a request of 10 KiB", 1, 32, decodes(modernFrame("tools/call", echoMembers(prose(10<<10))))},
+	{"decode a request", 0, 0, decodes(modernFrame("tools/call", echoMembers(prose(100))))},
+	{"decode a request of 10 KiB", 0, 0, decodes(modernFrame("tools/call", echoMembers(prose(10<<10))))},
 	{"append a result", 0, 0, appendsResult},
-	{"decode arguments", 3, 256, decodesArguments},
-	{"validate arguments against a foreign schema", 60, 2560, validates},
+	{"decode arguments", 5, 192, decodesArguments},
+	{"validate arguments against a foreign schema", 59, 2944, validates},
 
 	// The server alone.
-	{"call on the registry", 9, 512, callsRegistry},
-	{"call on a pipe, modern", 28, 2304, callsPipe(true)},
-	{"call on a pipe, legacy", 25, 1792, callsPipe(false)},
-	{"call over HTTP, modern", 38, 2560, callsModern("tools/call", "echo", 1)},
-	{"call over HTTP, session, JSON", 42, 7 << 10, callsSession("application/json, text/event-stream", false)},
-	{"call over HTTP, session, SSE", 53, 8 << 10, callsSession("text/event-stream", false)},
-	{"call over HTTP, legacy without sessions", 46, 8 << 10, callsSession("application/json, text/event-stream", true)},
-	{"list of 1,000 tools over HTTP, modern", 40, 600 << 10, callsModern("tools/list", "", 1000)},
+	{"call on the registry", 8, 320, callsRegistry},
+	{"call on a pipe, modern", 11, 1728, callsPipe(true)},
+	{"call on a pipe, legacy", 11, 1728, callsPipe(false)},
+	{"call over HTTP, modern", 11, 1792, callsModern("tools/call", "echo", 1)},
+	{"call over HTTP, session, JSON", 16, 2368, callsSession("application/json, text/event-stream", false)},
+	{"call over HTTP, session, SSE", 16, 2368, callsSession("text/event-stream", false)},
+	{"call over HTTP, legacy without sessions", 20, 3136, callsSession("application/json, text/event-stream", true)},
+	{"list of 1,000 tools over HTTP, modern", 26, 18 << 10, callsModern("tools/list", "", 1000)},
 
 	// Server and client together.
-	{"typed call in memory", 84, 8 << 10, callsTyped},
-	{"call with 10 progress notifications in memory", 240, 16 << 10, callsProgress},
-	{"notification to the server", 12, 640, notifies},
+	{"typed call in memory", 24, 3392, callsTyped},
+	{"call with 10 progress notifications in memory", 163, 15 << 10, callsProgress},
+	{"notification to the server", 8, 1344, notifies},
 }
 
 func TestBudgets(t *testing.T) {
