@@ -1,6 +1,9 @@
 // Package bench holds what says how fast Patchbay is, and no code that anybody imports.
 //
 //   - The benchmarks beside this file measure one path each, within one process:
+//     codec_test.go, schema_test.go, call_test.go (typed calls in memory, over pipes and over
+//     HTTP), http_test.go (the server alone, in each mode of HTTP), client_test.go (the client
+//     alone), list_test.go, notification_test.go, ask_test.go, session_test.go (memory).
 //     go test -run ^$ -bench . ./bench
 //   - budget_test.go bounds what the hot paths allocate. It runs with the other tests.
 //   - compare puts a server and a client built on Patchbay next to bare (no MCP library: the

@@ -103,6 +103,12 @@ func echoMembers(text string) string {
 	return fmt.Sprintf(`"name":"echo","arguments":{"message":%s},`, quoted)
 }
 
+// echoResult is the result of such a call.
+func echoResult(text string) json.RawMessage {
+	quoted, _ := json.Marshal(text)
+	return fmt.Appendf(nil, `{"content":[{"type":"text","text":%s}]}`, quoted)
+}
+
 // echoParams are params for legacyFrame: a call of the echo tool.
 func echoParams(text string) string { return "{" + strings.TrimSuffix(echoMembers(text), ",") + "}" }
 
@@ -131,9 +137,14 @@ func (p *pipe) send(frame []byte) {
 	}
 }
 
-// exchange sends a request and returns what comes next, valid until it is called again.
+// exchange sends a request and returns what comes next.
 func (p *pipe) exchange(frame []byte) []byte {
 	p.send(frame)
+	return p.read()
+}
+
+// read returns the next frame, valid until it is called again.
+func (p *pipe) read() []byte {
 	var err error
 	if p.buf, err = p.conn.Read(p.buf[:0]); err != nil {
 		p.tb.Fatal(err)

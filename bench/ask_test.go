@@ -1,0 +1,37 @@
+package bench_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// A call that asks its user one question: a request on the wire before 2026-07-28, and from
+// then on a second round of the call with the sealed state of the first.
+func BenchmarkAsk(b *testing.B) {
+	for _, w := range wires {
+		for _, rev := range revisions {
+			b.Run("wire="+w.name+"/rev="+string(rev), func(b *testing.B) {
+				srv := &mcp.Server{Name: "bench", Version: "1"}
+				mcp.AddTool(srv, mcp.Tool{Name: "ask"}, func(ctx context.Context, _ struct{}) (string, error) {
+					if ok, err := mcp.Confirm(ctx, "Go on?"); err != nil || !ok {
+						return "no", err
+					}
+					return "yes", nil
+				})
+				c := speaking(rev)
+				c.OnElicit = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+					return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"confirm": true}}, nil
+				}
+				s := w.open(b, srv, c)
+				b.ReportAllocs()
+				for b.Loop() {
+					if r, err := s.CallTool(b.Context(), "ask", nil); err != nil || r.Text() != "yes" {
+						b.Fatal(r, err)
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package bench_test
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"sync"
+	"testing"
+)
+
+// Memory of one session of 2025-11-25 over HTTP in which nothing happens, alone and with the
+// GET stream of its client open. What net/http keeps for a connection is not in it.
+func BenchmarkIdleSession(b *testing.B) {
+	b.Run("stream=none", func(b *testing.B) { benchmarkIdle(b, 2000, false) })
+	b.Run("stream=open", func(b *testing.B) { benchmarkIdle(b, 500, true) })
+}
+
+func benchmarkIdle(b *testing.B, sessions int, streams bool) {
+	var grown int64
+	for b.Loop() {
+		s := newServer(b, 1)
+		ctx, cancel := context.WithCancel(b.Context())
+		var open sync.WaitGroup
+		begin := func(n int) {
+			for range n {
+				c := sessionCaller(b, s, both)
+				if !streams {
+					continue
+				}
+				req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1/mcp", nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				for _, name := range []string{"Mcp-Session-Id", "MCP-Protocol-Version"} {
+					req.Header.Set(name, c.req.Header.Get(name))
+				}
+				req.Header.Set("Accept", "text/event-stream")
+				w := &streamWriter{header: http.Header{}, begun: make(chan struct{})}
+				open.Go(func() { s.ServeHTTP(w, req) })
+				<-w.begun
+				if w.status != http.StatusOK {
+					b.Fatalf("GET stream: status %d", w.status)
+				}
+			}
+		}
+		begin(10) // what the first sessions cost is not theirs alone
+		before := atRest()
+		begin(sessions)
+		grown += atRest() - before
+		cancel()
+		open.Wait()
+		if err := s.Shutdown(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(grown)/float64(b.N*sessions), "B/session")
+}
+
+// A streamWriter tells when the answer has begun.
+type streamWriter struct {
+	header http.Header
+	begun  chan struct{}
+	once   sync.Once
+	status int
+}
+
+func (w *streamWriter) Header() http.Header { return w.header }
+
+func (w *streamWriter) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return len(p), nil
+}
+
+func (w *streamWriter) WriteHeader(status int) {
+	w.once.Do(func() { w.status = status; close(w.begun) })
+}
+
+func (w *streamWriter) Flush() { w.WriteHeader(http.StatusOK) }
+
+// atRest returns the bytes of heap and stacks in use after a collection.
+func atRest() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what the first one moved out of pools
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}
