@@ -140,7 +140,7 @@ func (c ToolUseContent) appendJSON(dst []byte) ([]byte, revision.Feature) {
 	dst = append(dst, `,"name":`...)
 	dst = jsonx.AppendString(dst, c.Name)
 	dst = append(dst, `,"input":`...)
-	dst = append(dst, orObject(c.Input)...)
+	dst = jsonx.AppendLine(dst, orObject(c.Input))
 	dst, uses := appendTail(dst, nil, c.Meta)
 	return dst, uses | revision.SampleTools
 }

@@ -35,7 +35,7 @@ func (r *ToolResult) appendJSON(dst []byte) ([]byte, revision.Feature) {
 	dst, uses := appendContents(dst, r.Content)
 	if r.Structured != nil {
 		dst = append(dst, `,"structuredContent":`...)
-		dst = append(dst, r.Structured...)
+		dst = jsonx.AppendLine(dst, r.Structured)
 		uses |= revision.Structured
 		if jsonx.KindOf(r.Structured) != '{' {
 			uses |= revision.StructuredAny

@@ -16,7 +16,7 @@ type Context struct {
 	gone   error // the cause of the end if parent ends; nil: that of parent
 
 	call   Call
-	peer   Peer // of a modern request
+	peer   Peer            // of a modern request
 	level  json.RawMessage // of log messages, as a modern request has it
 	live   live
 	replay replay

@@ -70,7 +70,8 @@ type Reply struct {
 	// Refused says that the request was turned down before a handler ran.
 	Refused bool
 
-	head, tail []byte  // members to put in front of and behind those of Result
+	plain      bool    // Result has no white space
+	head, tail []byte  // members to put in front of and behind those of a plain Result
 	lent       *[]byte // what Result lies in, to be given back; nil: it is not lent
 }
 
@@ -80,10 +81,13 @@ func (r *Reply) Append(dst []byte) []byte {
 		return jsonrpc.AppendError(dst, r.ID, r.Err)
 	}
 	dst = buffer.Grow(dst, len(r.Result)+len(r.head)+len(r.tail)+replyRoom)
-	if r.head == nil {
+	if !r.plain {
 		return jsonrpc.AppendResult(dst, r.ID, r.Result)
 	}
 	dst = jsonrpc.AppendResultHead(dst, r.ID)
+	if r.head == nil {
+		return append(append(dst, r.Result...), '}')
+	}
 	dst = append(append(dst, '{'), r.head...)
 	if members := r.Result[1 : len(r.Result)-1]; len(members) > 0 {
 		dst = append(append(dst, ','), members...)
@@ -303,9 +307,10 @@ func (e *Engine) answer(ctx context.Context, c *Call, id jsonrpc.ID, res Result)
 		res.JSON = jsonx.With(nil, res.JSON, "supportedVersions", e.versions)
 	}
 	if res.plain() && c.Peer.Revision.Modern {
-		return Reply{ID: id, Result: res.JSON, head: completeHead, tail: e.tail, lent: res.Lent}
+		return Reply{ID: id, Result: res.JSON, plain: true, head: completeHead, tail: e.tail, lent: res.Lent}
 	}
 	out = Reply{ID: id, Result: e.finish(c.Peer.Revision, c.Method, res)}
+	out.plain = res.plain() && &out.Result[0] == &res.JSON[0]
 	if res.Lent != nil {
 		if &out.Result[0] == &res.JSON[0] {
 			out.lent = res.Lent

@@ -34,8 +34,8 @@ type Result struct {
 	Memo *Memo
 }
 
-// plain tells whether a result is one of ours, without white space, to which nothing has
-// to be done but to put it into the envelope.
+// plain tells whether a result is one of ours, in one line and without white space around
+// it, to which nothing has to be done but to put it into the envelope.
 func (r *Result) plain() bool {
 	return r.Typed && r.Memo == nil && !r.Task && !r.Meta && r.Uses != revision.Unknown
 }

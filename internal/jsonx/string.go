@@ -1,6 +1,7 @@
 package jsonx
 
 import (
+	"bytes"
 	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -16,6 +17,9 @@ const hexDigits = "0123456789abcdef"
 // written as it is (U+2028 and U+2029 too, and no HTML escaping). Bytes that
 // are not UTF-8 become U+FFFD, one for each byte.
 func AppendString(dst []byte, s string) []byte {
+	if len(s) > longText {
+		dst = buffer.Grow(dst, len(s)+len(s)/16+len(`""`)) // and some escapes
+	}
 	dst = append(dst, '"')
 	start, i := 0, 0 // s[start:i] is plain and not yet written
 	for i < len(s) {
@@ -57,6 +61,9 @@ func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, s[start:]...)
 	return append(dst, '"')
 }
+
+// longText is the length from which room for a text is made beforehand.
+const longText = 512
 
 func appendEscape(dst []byte, c byte) []byte {
 	switch c {
@@ -152,12 +159,14 @@ func scanStringFrom(b []byte, start, i int) (next int, escaped bool, err *Syntax
 	for {
 		for i+8 <= len(b) {
 			w := load(b, i)
-			if m := special(w); m != 0 {
-				seen |= w & (m&-m - 1) // the bytes before the special one
-				i += bits.TrailingZeros64(m) / 8
-				break
+			if notPlain(w) != 0 {
+				if m := special(w); m != 0 {
+					seen |= w & (m&-m - 1) // the bytes before the special one
+					i += bits.TrailingZeros64(m) / 8
+					break
+				}
+				seen |= w
 			}
-			seen |= w
 			i += 8
 		}
 		if i >= len(b) {
@@ -240,7 +249,11 @@ func hex4(b []byte, i int) (r rune, ok bool) {
 // invalid body it makes something, without panic.
 func appendUnescaped(dst, body []byte) []byte {
 	for i := 0; i < len(body); {
-		j := i + indexBackslash(body[i:])
+		j := bytes.IndexByte(body[i:], '\\')
+		if j < 0 {
+			return append(dst, body[i:]...)
+		}
+		j += i
 		dst = append(dst, body[i:j]...)
 		if j+1 >= len(body) {
 			break
@@ -271,16 +284,6 @@ func appendUnescaped(dst, body []byte) []byte {
 		}
 	}
 	return dst
-}
-
-// indexBackslash returns the place of the first backslash, or len(b).
-func indexBackslash(b []byte) int {
-	for i, c := range b {
-		if c == '\\' {
-			return i
-		}
-	}
-	return len(b)
 }
 
 // invalidUTF8 returns the place of the first byte of b that is not UTF-8, or -1.
