@@ -321,8 +321,14 @@ func (x *outgoingCall) bare() *outgoingCall {
 
 // plain makes one request to a legacy server.
 func (x *outgoingCall) plain(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+	if x.token != nil {
+		buf := buffer.Get()
+		defer buffer.Put(buf)
+		*buf = appendToken(*buf, params, x.token)
+		params = *buf
+	}
 	x.out = engine.Outgoing{
-		Method: x.method, Params: x.s.rev.Params(x.method, x.legacyParams(params)),
+		Method: x.method, Params: x.s.rev.Params(x.method, params),
 		Token: x.token, Inbox: (*callInbox)(x),
 	}
 	return object(x.s.wire.Call(ctx, &x.out))
@@ -346,15 +352,24 @@ func object(raw json.RawMessage, err error) (json.RawMessage, error) {
 	return raw, err
 }
 
-func (x *outgoingCall) legacyParams(params json.RawMessage) json.RawMessage {
-	if x.token == nil {
-		return params
-	}
+// appendToken appends params with a progress token.
+func appendToken(dst []byte, params, token json.RawMessage) []byte {
 	meta, ok := jsonx.Lookup(params, "_meta")
-	if !ok {
-		meta = json.RawMessage(`{}`)
+	if ok || params[len(params)-1] != '}' {
+		return jsonx.With(dst, params, "_meta", jsonx.With(nil, meta, "progressToken", token))
 	}
-	return jsonx.With(nil, params, "_meta", jsonx.With(nil, meta, "progressToken", x.token))
+	dst = openMeta(dst, params)
+	dst = append(append(dst, `"progressToken":`...), token...)
+	return append(dst, `}}`...)
+}
+
+// openMeta appends params, which end with '}' and have no _meta, up to the members of one.
+func openMeta(dst []byte, params json.RawMessage) []byte {
+	dst = append(dst, params[:len(params)-1]...)
+	if jsonx.KindOf(params[1:]) == '"' {
+		dst = append(dst, ',')
+	}
+	return append(dst, `"_meta":{`...)
 }
 
 // modernParams puts the envelope of 2026-07-28 around params: who asks, what it
@@ -386,11 +401,8 @@ func (s *Session) appendModern(dst []byte, params, caps json.RawMessage, level s
 
 // appendEnvelope is appendModern for params without a _meta, in one go.
 func (s *Session) appendEnvelope(out []byte, params, caps json.RawMessage, level string, token json.RawMessage) []byte {
-	out = append(out, params[:len(params)-1]...)
-	if jsonx.KindOf(params[1:]) == '"' {
-		out = append(out, ',')
-	}
-	out = append(out, `"_meta":{"`+engine.MetaVersion+`":"`...)
+	out = openMeta(out, params)
+	out = append(out, `"`+engine.MetaVersion+`":"`...)
 	out = append(append(out, s.rev.Name...), `","`+engine.MetaClientInfo+`":`...)
 	out = append(append(out, s.self...), `,"`+engine.MetaCapabilities+`":`...)
 	out = append(out, caps...)

@@ -65,6 +65,9 @@ func urlParams(message, url string) json.RawMessage {
 
 // requiredPages reads the pages that an error wants visited, nil if it is no such error.
 func requiredPages(err error) []visit {
+	if err == nil {
+		return nil
+	}
 	var rpc *Error
 	if !errors.As(err, &rpc) || rpc.Code != revision.CodeURLRequired {
 		return nil
@@ -86,7 +89,7 @@ func requiredPages(err error) []visit {
 // visiting makes a request to a legacy server, with the visits that it wants.
 func (x *outgoingCall) visiting(ctx context.Context) (json.RawMessage, error) {
 	raw, err := x.plain(ctx, x.params)
-	if !revision.Asks(x.method) {
+	if err == nil || !revision.Asks(x.method) {
 		return raw, err
 	}
 	accepted := map[string]bool{} // by place

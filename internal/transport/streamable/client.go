@@ -77,7 +77,8 @@ func (e *LostError) Unwrap() error { return e.Err }
 // cancellation on its way; Close ends them.
 type Client struct {
 	opts    ClientOptions
-	url     string
+	blank   *http.Request // what all requests have in common; nil if the URL is none
+	noURL   error         // why that is
 	http    *http.Client
 	release func()          // of the connections that http keeps
 	ctx     context.Context // of the whole client; its cause is Err
@@ -111,8 +112,14 @@ func NewClient(opts ClientOptions) *Client {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &Client{opts: opts, url: opts.URL, asking: make(chan struct{}, maxQuestions)}
+	c := &Client{opts: opts, asking: make(chan struct{}, maxQuestions), open: map[jsonrpc.ID]*exchange{}}
+	if c.blank, c.noURL = http.NewRequest(http.MethodPost, opts.URL, nil); c.noURL == nil {
+		for name, v := range opts.Header {
+			c.blank.Header[http.CanonicalHeaderKey(name)] = slices.Clone(v)
+		}
+	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	context.AfterFunc(c.ctx, c.endCalls)
 	c.http, c.release = web.NewClient(opts.HTTP, opts.Tap)
 	return c
 }
@@ -200,26 +207,31 @@ func (c *Client) deleteSession() {
 // request makes a request with the headers that all have, and returns the revision
 // that is spoken, nil before that is known.
 func (c *Client) request(ctx context.Context, method string, body []byte) (*http.Request, *revision.Table, error) {
-	var r io.Reader
+	if c.noURL != nil {
+		return nil, nil, c.noURL
+	}
+	// A transport of the user may change a request, so nothing is shared that can be
+	// changed in place.
+	req := c.blank.WithContext(ctx)
+	at := *c.blank.URL
+	req.Method, req.URL, req.Header = method, &at, make(http.Header, 8)
+	for name, v := range c.blank.Header {
+		req.Header[name] = slices.Clone(v)
+	}
 	if body != nil {
-		r = bytes.NewReader(body)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, c.url, r)
-	if err != nil {
-		return nil, nil, err
-	}
-	for name, v := range c.opts.Header {
-		req.Header[http.CanonicalHeaderKey(name)] = slices.Clone(v)
+		req.ContentLength = int64(len(body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		req.Body, _ = req.GetBody()
 	}
 	c.mu.Lock()
 	t, session := c.table, c.session
 	c.mu.Unlock()
 	if t != nil && !t.Modern {
 		if session != "" {
-			req.Header.Set(headerSession, session) // SHTTP-25-036
+			req.Header[headerSession] = []string{session} // SHTTP-25-036
 		}
 		if t.VersionHeader {
-			req.Header.Set(headerVersion, t.Name) // SHTTP-25-041, -042
+			req.Header[headerVersion] = []string{t.Name} // SHTTP-25-041, -042
 		}
 	}
 	return req, t, nil
@@ -234,33 +246,44 @@ func (c *Client) postRequest(ctx context.Context, body []byte, method string, pa
 	}
 	h := req.Header
 	h["Content-Type"] = typeJSON
-	h["Accept"] = []string{web.AcceptBoth}
-	version := ""
-	if raw, ok := jsonx.LookupPath(params, "_meta", engine.MetaVersion); ok {
-		version, _ = jsonx.Unquote(raw)
-	} else if t != nil && t.Modern {
-		version = t.Name // a notification
-	}
+	h["Accept"] = acceptBoth
 	if method == revision.MethodInitialize {
-		h.Del(headerSession)
-		h.Del(headerVersion)
+		delete(h, headerSession)
+		delete(h, headerVersion)
 	}
+	version := versionOf(params, t)
 	if version == "" || method == "" {
 		return req, false, nil
 	}
 	// HTTP-26-025 to -032. A name is the same in header and body, or the server
 	// must refuse the request.
-	h.Del(headerSession)
-	h.Set(headerVersion, version)
-	h.Set(headerMethod, method)
+	delete(h, headerSession)
+	h[headerVersion] = []string{version}
+	h[headerMethod] = []string{method}
 	if param := nameParam(method); param != "" {
 		if raw, ok := jsonx.Lookup(params, param); ok {
 			if name, err := jsonx.Unquote(raw); err == nil {
-				h.Set(headerName, EncodeValue(name))
+				h[headerName] = []string{EncodeValue(name)}
 			}
 		}
 	}
 	return req, true, nil
+}
+
+var acceptBoth = []string{web.AcceptBoth}
+
+// versionOf is the revision that a message of the modern era names, empty for others. A
+// notification does not name it, but t does, what is spoken.
+func versionOf(params json.RawMessage, t *revision.Table) string {
+	raw, ok := jsonx.LookupPath(params, "_meta", engine.MetaVersion)
+	switch {
+	case t != nil && t.Modern && (!ok || string(raw) == `"`+t.Name+`"`):
+		return t.Name
+	case ok:
+		version, _ := jsonx.Unquote(raw)
+		return version
+	}
+	return ""
 }
 
 // do sends a request and returns the answer if it is a success, else an
@@ -290,7 +313,7 @@ func (c *Client) httpError(res *http.Response) *engine.HTTPError {
 
 // notify sends a notification, once.
 func (c *Client) notify(ctx context.Context, method string, params json.RawMessage) error {
-	ctx, _, cancel := c.bound(ctx)
+	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	body := jsonrpc.AppendNotification(nil, method, params)
 	req, _, err := c.postRequest(ctx, body, method, params)
@@ -308,12 +331,9 @@ func (c *Client) notify(ctx context.Context, method string, params json.RawMessa
 	return nil
 }
 
-// bound returns a context that ends with ctx and with the client. Release lets it go
-// on without ctx until cancel is called.
-func (c *Client) bound(ctx context.Context) (bounded context.Context, release func(), cancel func()) {
-	bounded, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
-	stopClient := context.AfterFunc(c.ctx, func() { end(c.Err()) })
-	release = func() { stop() }
-	return bounded, release, func() { stop(); stopClient(); end(nil) }
+// bound returns a context that ends with ctx and with the client.
+func (c *Client) bound(ctx context.Context) (bounded context.Context, cancel func()) {
+	bounded, end := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.ctx, func() { end(c.Err()) })
+	return bounded, func() { stop(); end(nil) }
 }

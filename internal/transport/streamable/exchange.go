@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
@@ -31,61 +34,78 @@ type exchange struct {
 
 	questions questions
 
-	stray  chan *jsonrpc.Message // capacity 1: the response, if it came on another stream
-	cancel func()
+	end   context.CancelCauseFunc // of ctx
+	stray *jsonrpc.Message        // the response, if it came on another stream; guarded by c.mu
+}
+
+// endCalls ends the calls under way when the client is over.
+func (c *Client) endCalls() {
+	c.mu.Lock()
+	calls := slices.Collect(maps.Values(c.open))
+	c.mu.Unlock()
+	for _, x := range calls {
+		x.end(c.Err())
+	}
 }
 
 // astray takes the response from a stream where it should not be, and ends the
 // waiting for it elsewhere.
 func (x *exchange) astray(msg *jsonrpc.Message) {
 	m := msg.Clone()
-	select {
-	case x.stray <- &m:
-		x.cancel()
-	default:
+	x.c.mu.Lock()
+	if x.stray == nil {
+		x.stray = &m
 	}
+	x.c.mu.Unlock()
+	x.end(context.Canceled)
 }
 
 // call sends a request, once.
 func (c *Client) call(ctx context.Context, out *engine.Outgoing) (json.RawMessage, error) {
-	bounded, release, cancel := c.bound(ctx)
-	x := &exchange{c: c, out: out, id: jsonrpc.IntID(c.lastID.Add(1)), ctx: bounded, stray: make(chan *jsonrpc.Message, 1), cancel: cancel}
+	x := &exchange{c: c, out: out, id: jsonrpc.IntID(c.lastID.Add(1))}
+	x.ctx, x.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	attached := context.AfterFunc(ctx, func() { x.end(context.Cause(ctx)) })
 	c.mu.Lock()
-	if c.open == nil {
-		c.open = map[jsonrpc.ID]*exchange{}
-	}
 	c.open[x.id] = x
 	c.mu.Unlock()
 	raw, err := x.run()
-	c.mu.Lock()
-	delete(c.open, x.id)
-	c.mu.Unlock()
 	x.questions.end()
-	if err != nil && ctx.Err() == nil {
-		select {
-		case m := <-x.stray:
-			raw, _, err = x.message(m)
-			return raw, err
-		default:
-		}
-	}
+	// The server is about to end the stream. Its connection can be used again if that is
+	// read, for which the caller need not wait.
 	if rest := x.rest; rest != nil {
-		// The server is about to end the stream. Its connection can be used again
-		// if that is read, for which the caller need not wait.
-		release()
-		if c.start(func() { drain(rest); cancel() }) {
+		attached()
+		if c.start(func() { drain(rest); x.over() }) {
 			return raw, err
 		}
 		rest.Close()
 	}
-	defer cancel()
-	if err != nil && !x.modern && ctx.Err() != nil && out.Method != revision.MethodInitialize && x.session == c.sessionID() {
+	defer attached()
+	stray := x.over()
+	switch {
+	case err == nil:
+		return raw, nil
+	case stray != nil && ctx.Err() == nil:
+		raw, _, err = x.message(stray)
+		return raw, err
+	case ctx.Err() != nil && !x.modern && out.Method != revision.MethodInitialize && x.session == c.sessionID():
 		c.cancelled(x.id, context.Cause(ctx))
 	}
-	if err != nil && bounded.Err() != nil {
-		return nil, context.Cause(bounded)
+	if cause := context.Cause(x.ctx); cause != errOver {
+		err = cause
 	}
-	return raw, err
+	return nil, err
+}
+
+// errOver is why the context of a call ends when nothing else has ended it.
+var errOver = errors.New("the call is over")
+
+// over ends a call, and returns the response if it came on another stream.
+func (x *exchange) over() (stray *jsonrpc.Message) {
+	x.end(errOver)
+	x.c.mu.Lock()
+	defer x.c.mu.Unlock()
+	delete(x.c.open, x.id)
+	return x.stray
 }
 
 // drain reads the end of a stream, bounded in time and length.
@@ -117,7 +137,8 @@ func (c *Client) cancelled(id jsonrpc.ID, cause error) {
 
 func (x *exchange) run() (json.RawMessage, error) {
 	c, out := x.c, x.out
-	body := jsonrpc.AppendRequest(nil, x.id, out.Method, out.Params)
+	// The transport may still read the body when the answer is here: it is used once.
+	body := jsonrpc.AppendRequest(make([]byte, 0, len(out.Params)+len(out.Method)+80), x.id, out.Method, out.Params)
 	req, modern, err := c.postRequest(x.ctx, body, out.Method, out.Params)
 	if err != nil {
 		return nil, err
@@ -143,9 +164,9 @@ func (x *exchange) run() (json.RawMessage, error) {
 	if res.StatusCode == http.StatusAccepted || res.StatusCode == http.StatusNoContent {
 		return nil, fmt.Errorf("%s: the server answered HTTP %d, which has no response", out.Method, res.StatusCode)
 	}
-	switch t, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); t {
+	switch t := mediaType(res.Header); t {
 	case "application/json":
-		return x.json(res.Body)
+		return x.json(res)
 	case "text/event-stream":
 		return x.follow(&res)
 	default:
@@ -167,14 +188,37 @@ func (c *Client) takeSession(id string) error {
 	return nil
 }
 
+// mediaType is the Content-Type without its parameters.
+func mediaType(h http.Header) string {
+	v := h.Get("Content-Type")
+	if v == "application/json" || v == "text/event-stream" {
+		return v
+	}
+	t, _, _ := mime.ParseMediaType(v)
+	return t
+}
+
 // json reads an answer of one message.
-func (x *exchange) json(r io.Reader) (json.RawMessage, error) {
-	body, err := io.ReadAll(io.LimitReader(r, int64(x.c.opts.MaxMessage)+1))
-	if err != nil {
+func (x *exchange) json(res *http.Response) (json.RawMessage, error) {
+	limit := x.c.opts.MaxMessage
+	buf := buffer.Get()
+	defer buffer.Put(buf)
+	body, err := *buf, error(nil)
+	if n := res.ContentLength; n > 0 && n <= int64(limit) {
+		body = buffer.Grow(body, int(n)+1) // one more, to see the end
+	}
+	for err == nil && len(body) <= limit {
+		var n int
+		body = buffer.Grow(body, 1)
+		n, err = res.Body.Read(body[len(body):min(cap(body), limit+1)])
+		body = body[:len(body)+n]
+	}
+	*buf = body
+	if err != nil && err != io.EOF {
 		return nil, &LostError{Method: x.out.Method, Err: err}
 	}
-	if len(body) > x.c.opts.MaxMessage {
-		return nil, fmt.Errorf("%s: the answer is over the limit of %d bytes", x.out.Method, x.c.opts.MaxMessage)
+	if len(body) > limit {
+		return nil, fmt.Errorf("%s: the answer is over the limit of %d bytes", x.out.Method, limit)
 	}
 	raw, found, err := x.frame(body)
 	if err == nil && !found {

@@ -123,13 +123,21 @@ func (c *Client) runRenewal(r *renewal, lost *SessionLostError) {
 
 // used keeps that the session has answered a call.
 func (c *Client) used(ctx context.Context, err error) {
-	var rpc *jsonrpc.Error
-	if c.opts.Renew == nil || ctx.Value(renewingKey{}) != nil || (err != nil && !errors.As(err, &rpc)) {
+	if c.opts.Renew == nil || !answered(err) || ctx.Value(renewingKey{}) != nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.useful = true
+}
+
+// answered tells whether a call that ended with err was answered.
+func answered(err error) bool {
+	if err == nil {
+		return true
+	}
+	var rpc *jsonrpc.Error
+	return errors.As(err, &rpc)
 }
 
 // Call sends a request and waits for the answer.
