@@ -1,166 +1,56 @@
 package mcp
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/patchbay-dev/patchbay/internal/engine"
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// settle is how long a listener waits after a change for more of them, so that a
-// burst becomes one notification.
+// settle is how long a listener is left alone after a change, so that a burst of them
+// becomes one notification.
 const settle = 10 * time.Millisecond
 
-// hub tells listeners of changes. A change is recorded with each listener that
-// wants it and taken by the listener's own goroutine, so that nothing here ever
-// waits and what is recorded is bounded by what was subscribed to.
+// patience is how long others wait for a listener that is slow to take what it is told.
+const patience = 10 * time.Millisecond
+
+// hub tells listeners of changes. A change is recorded with each listener that wants it,
+// so that nothing here ever waits and what is recorded is bounded by what was subscribed
+// to. It is taken by the goroutine of a listen, or told by one goroutine to all watches:
+// while a slow one keeps it, another goes on with the rest. The zero value is ready for
+// use.
 type hub struct {
-	mu        sync.Mutex
-	listeners map[*listener]struct{} // guarded by mu
+	mu    sync.Mutex
+	lists map[*listener]struct{}            // those that want changes of lists; guarded by mu
+	uris  map[string]map[*listener]struct{} // by resource; guarded by mu
+	tasks map[string]map[*listener]struct{} // by task; guarded by mu
+	queue []*listener                       // watches that the next round tells; guarded by mu
 }
 
+// listener is a listen or a watch.
 type listener struct {
-	kinds map[Kind]bool   // list changes wanted
-	uris  map[string]bool // updates wanted
-	tasks map[string]bool // changes wanted
+	kinds       kindSet  // list changes wanted
+	uris, tasks []string // changes wanted
 
-	wake chan struct{} // capacity 1
+	wake chan struct{}                                     // of a listen; capacity 1
+	tell func(method string, params json.RawMessage) error // of a watch
 
-	mu      sync.Mutex
-	changed map[Kind]bool   // guarded by mu
-	updated map[string]bool // guarded by mu
-	moved   map[string]bool // tasks; guarded by mu
+	// What there is to tell; guarded by mu of the hub.
+	changed kindSet
+	updated map[string]bool
+	moved   map[string]bool // tasks
+	busy    bool            // a watch that is in the queue, or being told
+	gone    bool
 }
 
-func (h *hub) add(l *listener) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.listeners == nil {
-		h.listeners = map[*listener]struct{}{}
-	}
-	h.listeners[l] = struct{}{}
-}
+// kindSet is a set of kinds, as bits.
+type kindSet uint8
 
-func (h *hub) remove(l *listener) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.listeners, l)
-}
-
-// changed records that the list of a kind changed.
-func (h *hub) changed(k Kind) {
-	if k == KindResourceTemplate {
-		k = KindResource // one notification stands for both lists
-	}
-	h.each(func(l *listener) bool {
-		if l.kinds[k] {
-			l.changed[k] = true
-		}
-		return l.kinds[k]
-	})
-}
-
-// updated records that a resource changed.
-func (h *hub) updated(uri string) {
-	h.each(func(l *listener) bool {
-		if l.uris[uri] {
-			l.updated[uri] = true
-		}
-		return l.uris[uri]
-	})
-}
-
-// taskChanged records that a task changed.
-func (h *hub) taskChanged(id string) {
-	h.each(func(l *listener) bool {
-		if l.tasks[id] {
-			l.moved[id] = true
-		}
-		return l.tasks[id]
-	})
-}
-
-func (h *hub) each(record func(*listener) bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for l := range h.listeners {
-		l.mu.Lock()
-		hit := record(l)
-		l.mu.Unlock()
-		if hit {
-			select {
-			case l.wake <- struct{}{}:
-			default:
-			}
-		}
-	}
-}
-
-func (l *listener) take() (kinds map[Kind]bool, uris, tasks []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	kinds, uris, tasks = l.changed, slices.Sorted(maps.Keys(l.updated)), slices.Sorted(maps.Keys(l.moved))
-	l.changed, l.updated, l.moved = map[Kind]bool{}, map[string]bool{}, map[string]bool{}
-	return kinds, uris, tasks
-}
-
-// ResourceUpdated tells subscribers that a resource has changed. It does not wait
-// for them.
-func (s *Server) ResourceUpdated(uri string) { s.hub.updated(uri) }
-
-// filter is what a listener asks for, and what is honoured of it.
-type filter struct {
-	Tools     bool     `json:"toolsListChanged,omitzero"`
-	Prompts   bool     `json:"promptsListChanged,omitzero"`
-	Resources bool     `json:"resourcesListChanged,omitzero"`
-	URIs      []string `json:"resourceSubscriptions,omitempty"`
-	Tasks     []string `json:"taskIds,omitempty"` // extensions/tasks
-}
-
-// and returns what an acknowledgement leaves of a filter.
-func (f filter) and(acknowledged json.RawMessage) filter {
-	var w struct {
-		Notifications filter `json:"notifications"`
-	}
-	if jsonx.Unmarshal(orObject(acknowledged), &w) != nil {
-		return filter{}
-	}
-	a := w.Notifications
-	both := func(asked, given []string) []string {
-		return slices.DeleteFunc(slices.Clone(asked), func(s string) bool { return !slices.Contains(given, s) })
-	}
-	return filter{f.Tools && a.Tools, f.Prompts && a.Prompts, f.Resources && a.Resources, both(f.URIs, a.URIs), both(f.Tasks, a.Tasks)}
-}
-
-// without returns what another filter leaves out.
-func (f filter) without(honoured filter) filter {
-	return filter{Tools: f.Tools && !honoured.Tools, Prompts: f.Prompts && !honoured.Prompts, Resources: f.Resources && !honoured.Resources,
-		URIs: slices.DeleteFunc(slices.Clone(f.URIs), func(u string) bool { return slices.Contains(honoured.URIs, u) })}
-}
-
-func (f filter) empty() bool {
-	return !f.Tools && !f.Prompts && !f.Resources && len(f.URIs) == 0
-}
-
-// offered returns what a legacy server with these capabilities can honour of a filter.
-func (f filter) offered(c Capabilities) filter {
-	f.Tools = f.Tools && c.Has("tools", "listChanged")
-	f.Prompts = f.Prompts && c.Has("prompts", "listChanged")
-	f.Resources = f.Resources && c.Has("resources", "listChanged")
-	if !c.Has("resources", "subscribe") {
-		f.URIs = nil
-	}
-	f.Tasks = nil
-	return f
-}
-
-var changeNotes = []struct {
+// changeNotes are the notifications of list changes, in the order of the bits.
+var changeNotes = [...]struct {
 	kind   Kind
 	method string
 }{
@@ -169,103 +59,229 @@ var changeNotes = []struct {
 	{KindResource, revision.NoteResourcesChanged},
 }
 
-// listen answers subscriptions/listen: it acknowledges, then emits what changes
-// until ctx ends (2026-07-28, basic/patterns/subscriptions).
-func (s *Server) listen(ctx context.Context, req *Request) (Result, error) {
-	call := engine.From(ctx)
-	if call == nil {
-		return nil, ErrNoCall
-	}
-	raw, err := rawObject(req, "notifications")
-	if err != nil {
-		return nil, err
-	}
-	var f filter
-	if err := jsonx.Unmarshal(raw, &f); err != nil {
-		return nil, Errorf(CodeInvalidParams, "%s: notifications: %v", req.Method, err)
-	}
-	const most = 10_000
-	if len(f.URIs) > most || len(f.Tasks) > most {
-		return nil, Errorf(CodeInvalidParams, "%s: %d resources and %d tasks at once, at most %d", req.Method, len(f.URIs), len(f.Tasks), most)
-	}
-	if f.Tasks != nil {
-		if call.Peer.Revision.Modern && !call.TakesTask() {
-			return nil, call.NeedsTask() // XTASK-26-035
+const allKinds kindSet = 1<<len(changeNotes) - 1
+
+// kindBit is the set of one kind, empty if its list has no notification.
+func kindBit(k Kind) kindSet {
+	for i := range changeNotes {
+		if changeNotes[i].kind == k {
+			return 1 << i
 		}
-		f.Tasks = s.jobs.known(ctx, f.Tasks)
 	}
-	ack := func() error {
-		return call.Emit(revision.NoteAcknowledged, encode(struct {
-			Notifications filter `json:"notifications"`
-		}{f}))
-	}
-	task := func(id string) json.RawMessage { return s.jobs.detailed(ctx, id) }
-	if err := s.hub.listen(ctx, nil, f, ack, call.Emit, task); err != nil {
-		return nil, err
-	}
-	return RawResult(`{}`), nil
+	return 0
 }
 
-// listen emits the changes that f asks for until ctx ends or over is closed (nil), or
-// emitting fails. Ack is called first, when nothing can be missed any more. Task returns
-// the state of a task, nil for none; it is not used if f names none.
-func (h *hub) listen(ctx context.Context, over <-chan struct{}, f filter, ack func() error, emit func(method string, params json.RawMessage) error, task func(id string) json.RawMessage) error {
-	l := &listener{
-		kinds: map[Kind]bool{KindTool: f.Tools, KindPrompt: f.Prompts, KindResource: f.Resources},
-		uris:  map[string]bool{}, tasks: map[string]bool{}, wake: make(chan struct{}, 1),
-		changed: map[Kind]bool{}, updated: map[string]bool{}, moved: map[string]bool{},
+func (h *hub) add(l *listener) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if l.kinds != 0 {
+		if h.lists == nil {
+			h.lists = map[*listener]struct{}{}
+		}
+		h.lists[l] = struct{}{}
 	}
-	for _, u := range f.URIs {
-		l.uris[u] = true
+	h.uris = enlist(h.uris, l.uris, l)
+	h.tasks = enlist(h.tasks, l.tasks, l)
+}
+
+func (h *hub) remove(l *listener) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l.gone = true
+	delete(h.lists, l)
+	delist(h.uris, l.uris, l)
+	delist(h.tasks, l.tasks, l)
+}
+
+func enlist(by map[string]map[*listener]struct{}, names []string, l *listener) map[string]map[*listener]struct{} {
+	for _, name := range names {
+		if by == nil {
+			by = map[string]map[*listener]struct{}{}
+		}
+		if by[name] == nil {
+			by[name] = map[*listener]struct{}{}
+		}
+		by[name][l] = struct{}{}
 	}
-	for _, id := range f.Tasks {
-		// What happened before is told too: a task may be over already.
-		l.tasks[id], l.moved[id] = task != nil, task != nil
+	return by
+}
+
+func delist(by map[string]map[*listener]struct{}, names []string, l *listener) {
+	for _, name := range names {
+		if delete(by[name], l); len(by[name]) == 0 {
+			delete(by, name)
+		}
 	}
-	if len(f.Tasks) > 0 && task != nil {
-		l.wake <- struct{}{}
+}
+
+// changed records that the list of a kind changed.
+func (h *hub) changed(k Kind) {
+	if k == KindResourceTemplate {
+		k = KindResource // one notification stands for both lists
 	}
-	h.add(l)
-	defer h.remove(l)
-	if err := ack(); err != nil {
-		return err
+	bit := kindBit(k)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for l := range h.lists {
+		if l.kinds&bit != 0 {
+			l.changed |= bit
+			h.rouse(l)
+		}
 	}
-	timer := time.NewTimer(settle)
-	defer timer.Stop()
-	for {
+}
+
+// updated records that a resource changed.
+func (h *hub) updated(uri string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for l := range h.uris[uri] {
+		if l.updated == nil {
+			l.updated = map[string]bool{}
+		}
+		l.updated[uri] = true
+		h.rouse(l)
+	}
+}
+
+// taskChanged records that a task changed.
+func (h *hub) taskChanged(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for l := range h.tasks[id] {
+		if l.moved == nil {
+			l.moved = map[string]bool{}
+		}
+		l.moved[id] = true
+		h.rouse(l)
+	}
+}
+
+// rouse sees to it that a listener learns what was recorded; mu is held.
+func (h *hub) rouse(l *listener) {
+	if l.wake != nil {
 		select {
-		case <-l.wake:
-		case <-ctx.Done():
-			return nil
-		case <-over:
-			return nil
+		case l.wake <- struct{}{}:
+		default:
 		}
-		timer.Reset(settle)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return nil
+		return
+	}
+	if l.busy {
+		return // it looks again when it was told
+	}
+	l.busy = true
+	if h.queue = append(h.queue, l); len(h.queue) == 1 {
+		time.AfterFunc(settle, h.round) // it ends when all were told
+	}
+}
+
+// news is what a listener takes at once.
+type news struct {
+	kinds       kindSet
+	uris, tasks []string
+}
+
+// take returns what was recorded for l.
+func (h *hub) take(l *listener) (n news) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !l.gone {
+		n.kinds = l.changed
+		if l.updated != nil {
+			n.uris = slices.Sorted(maps.Keys(l.updated))
 		}
-		kinds, uris, tasks := l.take()
-		for _, n := range changeNotes {
-			if kinds[n.kind] {
-				if err := emit(n.method, json.RawMessage(`{}`)); err != nil {
-					return err
-				}
-			}
+		if l.moved != nil {
+			n.tasks = slices.Sorted(maps.Keys(l.moved))
 		}
-		for _, u := range uris {
-			params := append(jsonx.AppendString([]byte(`{"uri":`), u), '}')
-			if err := emit(revision.NoteResourceUpdated, params); err != nil {
+	}
+	l.changed, l.updated, l.moved = 0, nil, nil
+	return n
+}
+
+// send emits the news; the state of a task is that of now.
+func (n news) send(emit func(method string, params json.RawMessage) error, task func(id string) json.RawMessage) error {
+	for i, note := range changeNotes {
+		if n.kinds&(1<<i) != 0 {
+			if err := emit(note.method, json.RawMessage(`{}`)); err != nil {
 				return err
 			}
 		}
-		for _, id := range tasks {
-			if state := task(id); state != nil {
-				if err := emit(revision.NoteTask, state); err != nil {
-					return err
-				}
+	}
+	for _, u := range n.uris {
+		if err := emit(revision.NoteResourceUpdated, uriParams(u)); err != nil {
+			return err
+		}
+	}
+	for _, id := range n.tasks {
+		if state := task(id); state != nil {
+			if err := emit(revision.NoteTask, state); err != nil {
+				return err
 			}
 		}
 	}
+	return nil
 }
+
+// watch has changes of all lists, or of the resource uri if that is not empty, told until
+// stop is called. One thing is told at a time. What is being told then may still arrive.
+func (h *hub) watch(uri string, tell func(method string, params json.RawMessage) error) (stop func()) {
+	l := &listener{tell: tell}
+	if uri == "" {
+		l.kinds = allKinds
+	} else {
+		l.uris = []string{uri}
+	}
+	h.add(l)
+	return func() { h.remove(l) }
+}
+
+// round tells the watches in the queue.
+func (h *hub) round() {
+	h.mu.Lock()
+	due := &watches{list: h.queue}
+	h.queue = nil
+	h.mu.Unlock()
+	h.tellAll(due)
+}
+
+// watches are those of one round that were not told yet.
+type watches struct {
+	mu   sync.Mutex
+	list []*listener // guarded by mu
+}
+
+func (w *watches) next() *listener {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.list) == 0 {
+		return nil
+	}
+	l := w.list[0]
+	w.list = w.list[1:]
+	return l
+}
+
+// tellAll tells one watch after the other. Each goroutine that it takes more than one ends
+// when the watch that keeps it has taken, or refused, what it is told.
+func (h *hub) tellAll(due *watches) {
+	relief := time.AfterFunc(patience, func() { h.tellAll(due) })
+	defer relief.Stop()
+	for l := due.next(); l != nil; l = due.next() {
+		relief.Reset(patience)
+		_ = h.take(l).send(l.tell, nil) // a watch that fails goes on, until it is stopped
+		h.told(l)
+	}
+}
+
+// told lets a watch be told again, which it is at once if there was more meanwhile.
+func (h *hub) told(l *listener) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l.busy = false
+	if !l.gone && (l.changed != 0 || l.updated != nil) {
+		h.rouse(l)
+	}
+}
+
+// ResourceUpdated tells subscribers that a resource has changed. It does not wait
+// for them.
+func (s *Server) ResourceUpdated(uri string) { s.hub.updated(uri) }

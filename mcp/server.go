@@ -274,6 +274,9 @@ func (s *Server) init() error {
 			Logger:    logger,
 			OnPanic:   s.OnPanic,
 		}
+		if s.Handler == nil && len(s.middleware) == 0 {
+			s.eng.Watch = s.hub.watch // as listen does, without a goroutine each
+		}
 		s.eng.Init()
 		s.jobs = s.newTasks()
 		s.http = &streamable.Server{

@@ -38,6 +38,11 @@ type Engine struct {
 	Limits    Limits
 	Logger    *slog.Logger
 
+	// Watch has changes of all lists, or of the resource uri if that is not empty, told
+	// until stop is called. It stands for what Handler does when a legacy session asks
+	// for that. It may be nil; then Handler listens, on a goroutine for each.
+	Watch func(uri string, tell func(method string, params json.RawMessage) error) (stop func())
+
 	// OnPanic is told of a panic in a handler; nil: it is logged.
 	OnPanic func(ctx context.Context, v any, stack []byte)
 

@@ -30,23 +30,29 @@ type Session struct {
 	// it before the first request is served.
 	Events Exchange
 
+	opened context.Context // of the message that opened it
+
 	mu      sync.Mutex
-	watches map[string]*watch      // by URI; guarded by mu
-	askers  map[string][]*coreTask // requests for the result of a task, the last asks; guarded by mu
-	lists   bool                   // WatchLists was called; guarded by mu
-	closed  bool                   // guarded by mu
-	ctx     context.Context        // of the session's own listens
-	cancel  context.CancelCauseFunc
+	watches map[string]*watch       // by URI; guarded by mu
+	askers  map[string][]*coreTask  // requests for the result of a task, the last asks; guarded by mu
+	lists   bool                    // WatchLists was called; guarded by mu
+	stop    func()                  // ends what WatchLists began, nil if closing does; guarded by mu
+	closed  error                   // why it was; guarded by mu
+	ctx     context.Context         // made when it is first wanted; guarded by mu
+	cancel  context.CancelCauseFunc // of ctx; guarded by mu
 	wg      sync.WaitGroup
 }
 
 // watch is a resource that a session is subscribed to.
 type watch struct {
-	stop context.CancelFunc
+	stop func()
 	once sync.Once
 	said chan struct{} // closed when the handler has taken or refused it
 	err  error         // why it was refused; read after said
 }
+
+// saidYes is closed: there was nothing to wait for.
+var saidYes = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // say tells those who wait what became of the subscription; the first time counts,
 // since a server behind the handler may acknowledge more than once.
@@ -109,8 +115,10 @@ func (e *Engine) initialize(ctx context.Context, msg *jsonrpc.Message, who Calle
 	if stateless {
 		return nil, Reply{ID: msg.ID, Result: initializeResult(p, withoutState(info), e.Info)}
 	}
-	s := &Session{Peer: p}
-	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	s := &Session{Peer: p, opened: ctx}
+	if own, ok := ctx.(*Context); ok {
+		s.opened = own.parent // the call itself is over soon
+	}
 	return s, Reply{ID: msg.ID, Result: initializeResult(p, info, e.Info)}
 }
 
@@ -118,9 +126,7 @@ func (e *Engine) initialize(ctx context.Context, msg *jsonrpc.Message, who Calle
 // client said in initialize is forgotten, so it cannot be asked anything and gets no
 // log messages.
 func (e *Engine) Loose(t *revision.Table, principal string) *Session {
-	s := &Session{Peer: &Peer{Revision: t, Principal: principal, Stateless: true}, NoAsking: true, loose: true}
-	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	return s
+	return &Session{Peer: &Peer{Revision: t, Principal: principal, Stateless: true}, NoAsking: true, loose: true, opened: context.Background()}
 }
 
 // withoutState takes out of a server's description what needs a session.
@@ -217,15 +223,26 @@ func (s *Session) Listen(ctx context.Context, e *Engine, filter json.RawMessage,
 var ListChanges = json.RawMessage(`{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}`)
 
 // WatchLists has changes of lists told to Events from now on, until the session is
-// closed. A server that has no such events may still have those of single resources.
+// closed; what is being told then may come yet. A server that has no such events may still
+// have those of single resources.
 func (s *Session) WatchLists(e *Engine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.lists {
+	if s.closed != nil || s.lists {
 		return
 	}
 	s.lists = true
-	s.wg.Go(func() { _ = s.Listen(s.ctx, e, ListChanges, s.Events, nil) })
+	if e.Watch != nil {
+		s.stop = e.Watch("", s.tell)
+		return
+	}
+	ctx := s.context()
+	s.wg.Go(func() { _ = s.Listen(ctx, e, ListChanges, s.Events, nil) })
+}
+
+// tell sends Events what a watch says.
+func (s *Session) tell(method string, params json.RawMessage) error {
+	return s.Events.Notify(method, s.Peer.Revision.Notification(method, params))
 }
 
 // eventsOnly is an Exchange for a listen of a legacy session: the acknowledgement,
@@ -265,7 +282,7 @@ func (s *Session) subscription(ctx context.Context, e *Engine, msg *jsonrpc.Mess
 		return done
 	}
 	switch {
-	case s.closed:
+	case s.closed != nil:
 		s.mu.Unlock()
 		return refuse(msg.ID, jsonrpc.CodeInternal, "the session is closed")
 	case watched:
@@ -292,13 +309,18 @@ func (s *Session) subscription(ctx context.Context, e *Engine, msg *jsonrpc.Mess
 	}
 }
 
-// watch starts the listen of a resource, named by its URI and that in JSON. It is called
+// watch begins to watch a resource, named by its URI and that in JSON. It is called
 // with mu held, so that Close waits for what it starts.
 func (s *Session) watch(e *Engine, uri string, raw json.RawMessage) *watch {
 	if s.watches == nil {
 		s.watches = map[string]*watch{}
 	}
-	own, stop := context.WithCancel(s.ctx)
+	if e.Watch != nil {
+		w := &watch{stop: e.Watch(uri, s.tell), said: saidYes}
+		s.watches[uri] = w
+		return w
+	}
+	own, stop := context.WithCancel(s.context())
 	w := &watch{stop: stop, said: make(chan struct{})}
 	s.watches[uri] = w
 	filter := append([]byte(`{"resourceSubscriptions":[`), raw...)
@@ -324,14 +346,40 @@ func (s *Session) forget(uri string, w *watch) {
 	}
 }
 
-// Context ends when the session is closed.
-func (s *Session) Context() context.Context { return s.ctx }
+// Context has the values of the message that opened the session, and ends when the
+// session is closed.
+func (s *Session) Context() context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.context()
+}
 
-// Close ends what the session started and waits for it.
+// context is Context with mu held. Most sessions never need one.
+func (s *Session) context() context.Context {
+	if s.ctx == nil {
+		s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(s.opened))
+		if s.closed != nil {
+			s.cancel(s.closed)
+		}
+	}
+	return s.ctx
+}
+
+// Close ends what the session started and waits for it. The cause is not nil.
 func (s *Session) Close(cause error) {
 	s.mu.Lock()
-	s.closed = true
+	if s.closed == nil {
+		s.closed = cause
+	}
+	if s.cancel != nil {
+		s.cancel(cause)
+	}
+	if s.stop != nil {
+		s.stop()
+	}
+	for _, w := range s.watches {
+		w.stop()
+	}
 	s.mu.Unlock()
-	s.cancel(cause)
 	s.wg.Wait()
 }

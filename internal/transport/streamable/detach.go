@@ -45,9 +45,9 @@ func (p *response) letGo(over bool) {
 		p.unwatch()
 	}
 	switch {
-	case p.gone != nil:
-		close(p.gone)
-		p.gone = nil
+	case p.left != nil:
+		p.left()
+		p.left = nil
 	case p.detaches && !over:
 		p.hangUp()
 	}

@@ -26,23 +26,25 @@ type events struct {
 	listeners []*listener // newest last; guarded by mu
 	backlog   []note      // guarded by mu
 	lost      int         // messages dropped from the backlog; guarded by mu
+	ended     bool        // the session has; guarded by mu
 }
 
 // listener is one open GET stream.
 type listener struct {
 	*stream
-	quit context.CancelCauseFunc // ends its connection
+	once sync.Once
+	over chan struct{} // closed when the connection is to end
 }
+
+// Cancel ends the connection, whatever the cause.
+func (l *listener) Cancel(error) { l.once.Do(func() { close(l.over) }) }
 
 type note struct {
 	method string
 	frame  []byte
 }
 
-var (
-	errNoCall         = errors.New("there is no call to ask the client for")
-	errTooManyStreams = errors.New("the client opened more streams")
-)
+var errNoCall = errors.New("there is no call to ask the client for")
 
 // Notify sends a notification to the newest stream, or keeps it for the next.
 func (v *events) Notify(method string, params json.RawMessage) error {
@@ -87,12 +89,16 @@ func (v *events) keep(n note) {
 }
 
 // join makes l the newest stream and returns what was kept for it. Lost is the number
-// of messages that there was no room for.
+// of messages that there was no room for. If the session has ended, so does l.
 func (v *events) join(l *listener) (backlog []note, lost int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.ended {
+		l.Cancel(ErrSessionEnded)
+		return nil, 0
+	}
 	if len(v.listeners) == maxListeners {
-		v.listeners[0].quit(errTooManyStreams)
+		v.listeners[0].Cancel(nil) // the client opened more
 		v.listeners = slices.Delete(v.listeners, 0, 1)
 	}
 	v.listeners = append(v.listeners, l)
@@ -106,7 +112,17 @@ func (v *events) leave(l *listener) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.listeners = slices.DeleteFunc(v.listeners, func(o *listener) bool { return o == l })
-	l.quit(ErrDisconnected)
+	l.Cancel(ErrDisconnected)
+}
+
+// end ends the streams; there will be no others.
+func (v *events) end() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.ended = true
+	for _, l := range v.listeners {
+		l.Cancel(ErrSessionEnded)
+	}
 }
 
 // get opens an event stream for what belongs to no call, or goes on with a stream
@@ -126,44 +142,52 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.done(sess)
-	at := &run{endless: true}
-	at.ctx.Init(r.Context(), ErrDisconnected)
-	defer at.ctx.Cancel(nil)
-	if !s.start(at) {
+	l := &listener{over: make(chan struct{})}
+	if !s.start(l, true) {
 		s.unavailable(w, jsonrpc.ID{})
 		return
 	}
-	defer s.stop(at)
-	defer context.AfterFunc(sess.Context(), func() { at.ctx.Cancel(ErrSessionEnded) })()
-
-	gone := make(chan struct{})
-	p := &response{server: s, w: w, gone: gone}
+	defer s.stop(l)
+	p := &response{server: s, w: w, left: func() { l.Cancel(nil) }}
 	defer p.end()
-	var st *stream
-	if id := r.Header.Get("Last-Event-ID"); id != "" {
-		var position int64
-		if st, position = sess.find(id); st == nil || !st.resume(p, position) {
-			web.Refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "nothing is kept behind this Last-Event-ID; its stream cannot be resumed")
-			return
-		}
-	} else if st = s.newStream(p, sess, false); p.open() != nil {
+	if !s.listen(l, p, sess, r.Header.Get("Last-Event-ID")) {
 		return
 	}
-	defer st.leave(p)
-	if !st.ofCall {
-		l := &listener{st, at.ctx.Cancel}
-		backlog, lost := sess.events.join(l)
+	defer l.leave(p)
+	if l.ofCall {
+		defer context.AfterFunc(sess.Context(), func() { l.Cancel(ErrSessionEnded) })()
+	} else {
 		defer sess.events.leave(l)
-		if lost > 0 {
-			s.Logger.Warn("notifications dropped", "conn", sess.name, "count", lost)
-		}
-		for _, n := range backlog {
-			sess.events.deliver(n)
-		}
-		sess.WatchLists(s.Engine)
 	}
 	select {
-	case <-gone:
-	case <-at.ctx.Done():
+	case <-l.over:
+	case <-r.Context().Done():
 	}
+}
+
+// listen gives l its stream, a new one or that of the event lastID, on p. It answers
+// itself, and returns false, if there is none.
+func (s *Server) listen(l *listener, p *response, sess *session, lastID string) bool {
+	if lastID != "" {
+		st, position := sess.find(lastID)
+		if st == nil || !st.resume(p, position) {
+			web.Refuse(p.w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "nothing is kept behind this Last-Event-ID; its stream cannot be resumed")
+			return false
+		}
+		l.stream = st
+	} else if l.stream = s.newStream(p, sess, false); p.open() != nil {
+		return false
+	}
+	if l.ofCall {
+		return true
+	}
+	backlog, lost := sess.events.join(l)
+	if lost > 0 {
+		s.Logger.Warn("notifications dropped", "conn", sess.name, "count", lost)
+	}
+	for _, n := range backlog {
+		sess.events.deliver(n)
+	}
+	sess.WatchLists(s.Engine)
+	return true
 }

@@ -92,14 +92,13 @@ func (s *Server) loose(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, ve
 
 // initialize opens a session, if the server has any.
 func (s *Server) initialize(p *response, r *http.Request, msg *jsonrpc.Message) {
-	at := &run{}
-	at.ctx.Init(r.Context(), engine.Detached)
-	ctx := &at.ctx
-	if !s.start(at) {
+	ctx := new(engine.Context)
+	ctx.Init(r.Context(), engine.Detached)
+	if !s.start(ctx, false) {
 		s.unavailable(p.w, msg.ID)
 		return
 	}
-	defer s.stop(at)
+	defer s.stop(ctx)
 	defer ctx.Cancel(nil)
 	principal := s.principal(r)
 	if s.Stateless {
@@ -141,7 +140,7 @@ func (s *Server) call(p *response, r *http.Request, sess *session, msg *jsonrpc.
 	}
 	// The handler may let go of the connection while it works.
 	gone, done := make(chan struct{}), make(chan struct{})
-	p.gone = gone
+	p.left = func() { close(gone) }
 	s.keep(sess)
 	go func() { // it ends with the call, which Shutdown waits for
 		defer close(done)
@@ -194,10 +193,10 @@ type outcome struct {
 func (s *Server) run(r *http.Request, sess *session, msg *jsonrpc.Message, x *legacyExchange) (outcome, bool) {
 	x.ctx.Init(r.Context(), engine.Detached)
 	defer x.ctx.Cancel(nil)
-	if !s.start(&x.run) {
+	if !s.start(&x.ctx, false) {
 		return outcome{fault: ErrShutdown}, false
 	}
-	defer s.stop(&x.run)
+	defer s.stop(&x.ctx)
 	if err := sess.begin(msg.ID, &x.ctx); err != nil {
 		return outcome{fault: err}, false
 	}
@@ -211,7 +210,7 @@ func (s *Server) run(r *http.Request, sess *session, msg *jsonrpc.Message, x *le
 
 // legacyExchange is one call at work, and the engine's way to what it may send.
 type legacyExchange struct {
-	run
+	ctx     engine.Context
 	session *session
 	out     sender
 	stream  *stream // nil for a call of a batch

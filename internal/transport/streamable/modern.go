@@ -26,7 +26,8 @@ func (s *Server) modern(p *response, r *http.Request, msg *jsonrpc.Message) {
 	}
 	// The client's going away is its way to cancel (HTTP-26-022), and the handler
 	// should see that as the cause. The context of net/http has no cause to give.
-	x := &modernExchange{response: p, run: run{endless: msg.Method == revision.MethodListen}}
+	x := &modernExchange{response: p}
+	endless := msg.Method == revision.MethodListen
 	x.ctx.Init(r.Context(), ErrDisconnected)
 	version, refusal := s.Engine.Peer(&x.ctx, msg, s.principal(r))
 	if refusal != nil {
@@ -41,11 +42,11 @@ func (s *Server) modern(p *response, r *http.Request, msg *jsonrpc.Message) {
 		p.reply(http.StatusBadRequest, &engine.Reply{ID: msg.ID, Err: fault})
 		return
 	}
-	if !s.start(&x.run) {
+	if !s.start(&x.ctx, endless) {
 		s.unavailable(p.w, msg.ID)
 		return
 	}
-	defer s.stop(&x.run)
+	defer s.stop(&x.ctx)
 	defer x.ctx.Cancel(nil)
 
 	reply := s.Engine.Modern(&x.ctx, msg, version, r.Header, x)
@@ -54,7 +55,7 @@ func (s *Server) modern(p *response, r *http.Request, msg *jsonrpc.Message) {
 		case cause == ErrDisconnected:
 			p.end() // HTTP-26-024: nothing further is sent
 			return
-		case x.endless && reply.Err != nil && !reply.Refused && cause == ErrShutdown:
+		case endless && reply.Err != nil && !reply.Refused && cause == ErrShutdown:
 			reply = completed(msg.ID)
 		}
 	}
@@ -72,7 +73,7 @@ func completed(id jsonrpc.ID) engine.Reply {
 // modernExchange is one request at work, and the engine's way to what it may send.
 type modernExchange struct {
 	*response
-	run
+	ctx engine.Context
 }
 
 var errNoRequests = errors.New("a server of 2026-07-28 sends no requests")

@@ -34,10 +34,10 @@ type response struct {
 	noEvents bool // the client does not take an event stream
 	noJSON   bool // the client does not take JSON
 
-	// What belongs to the stream on this response: gone is closed when it has let go,
+	// What belongs to the stream on this response: left is called when it has let go,
 	// nil if nobody waits for that; unwatch ends the watching of client, nil if nobody
 	// does; detaches says that the handler goes on after it has let go.
-	gone     chan struct{}
+	left     func()
 	unwatch  func() bool
 	detaches bool
 	chunked  bool // how the response is framed

@@ -76,34 +76,31 @@ type Server struct {
 	names atomic.Int64 // of connections, for the log
 
 	mu       sync.Mutex
-	down     bool              // Shutdown was called; guarded by mu
-	running  map[*run]struct{} // guarded by mu
-	drained  chan struct{}     // closed when the last run ends after Shutdown; guarded by mu
-	sessions sessionTable      // guarded by mu
+	down     bool          // Shutdown was called; guarded by mu
+	running  map[run]bool  // true for one that waits for events and has no end of its own; guarded by mu
+	drained  chan struct{} // closed when the last run ends after Shutdown; guarded by mu
+	sessions sessionTable  // guarded by mu
 }
 
-// run is one exchange that has a handler at work.
-type run struct {
-	ctx     engine.Context
-	endless bool // it waits for events and has no end of its own
-}
+// run is one exchange that has a handler at work, or waits for events.
+type run interface{ Cancel(cause error) }
 
 // start registers a run; false if the server is shutting down. Each start that
 // returned true is followed by a stop.
-func (s *Server) start(r *run) bool {
+func (s *Server) start(r run, endless bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down {
 		return false
 	}
 	if s.running == nil {
-		s.running = map[*run]struct{}{}
+		s.running = map[run]bool{}
 	}
-	s.running[r] = struct{}{}
+	s.running[r] = endless
 	return true
 }
 
-func (s *Server) stop(r *run) {
+func (s *Server) stop(r run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.running, r)
@@ -262,12 +259,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	drained := s.drained
 	s.mu.Unlock()
 
-	s.cancelRuns(func(r *run) bool { return r.endless })
+	s.cancelRuns(true)
 	var err error
 	select {
 	case <-drained:
 	case <-ctx.Done():
-		s.cancelRuns(func(*run) bool { return true })
+		s.cancelRuns(false)
 		err = waitFor(drained, "handlers")
 	}
 	ended := make(chan struct{})
@@ -283,12 +280,13 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-func (s *Server) cancelRuns(which func(*run) bool) {
+// cancelRuns ends the runs; with onlyEndless those that have no end of their own.
+func (s *Server) cancelRuns(onlyEndless bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for r := range s.running {
-		if which(r) {
-			r.ctx.Cancel(ErrShutdown)
+	for r, endless := range s.running {
+		if endless || !onlyEndless {
+			r.Cancel(ErrShutdown)
 		}
 	}
 }

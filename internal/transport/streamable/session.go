@@ -204,6 +204,7 @@ func (sess *session) end(cause error) {
 		ctx.Cancel(cause)
 	}
 	sess.mu.Unlock()
+	sess.events.end()
 	sess.Session.Close(cause)
 	sess.dropStreams()
 }

@@ -1,0 +1,111 @@
+package bench_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"testing"
+)
+
+// What a session costs that does nothing, in bytes of memory: heap and stacks together, after
+// a collection, and more than a handler without any library costs that does as little.
+func TestIdleBudgets(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates too: memory budgets hold without it")
+	}
+	tests := []struct {
+		name   string
+		stream bool
+		budget int64
+	}{
+		{"session", false, 1500},
+		{"session with a stream", true, 8000},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			ours := restsAt(t, newServer(t, 1), tt.stream)
+			bare := restsAt(t, bareSessions{}, tt.stream)
+			t.Logf("%d bytes, %d of them beyond a bare handler", ours, ours-bare)
+			if ours-bare > tt.budget {
+				t.Errorf("a %s takes %d bytes beyond a bare handler, the budget is %d", tt.name, ours-bare, tt.budget)
+			}
+		})
+	}
+}
+
+// bareSessions answers initialize and holds streams open.
+type bareSessions struct{}
+
+func (bareSessions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		return
+	}
+	_, _ = io.Copy(io.Discard, r.Body)
+	w.Header().Set("Mcp-Session-Id", "x")
+	_, _ = io.WriteString(w, "{}")
+}
+
+// restsAt opens sessions and returns what each costs.
+func restsAt(t *testing.T, h http.Handler, stream bool) int64 {
+	const sessions = 400
+	srv := httptest.NewServer(h)
+	defer srv.Close()
+	defer srv.CloseClientConnections()
+	var conns []net.Conn
+	defer func() {
+		for _, c := range conns {
+			c.Close()
+		}
+	}()
+	open := func() {
+		conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := bufio.NewReader(conn)
+		body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{"listChanged":true}},"clientInfo":{"name":"bench","version":"1"}}}`
+		fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: %d\r\n\r\n%s", srv.Listener.Addr(), len(body), body)
+		res, err := http.ReadResponse(r, nil)
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("initialize: %v, %v", res, err)
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		if !stream {
+			conn.Close()
+			return
+		}
+		conns = append(conns, conn)
+		fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: %s\r\nMcp-Session-Id: %s\r\nAccept: text/event-stream\r\nMCP-Protocol-Version: 2025-11-25\r\n\r\n", srv.Listener.Addr(), res.Header.Get("Mcp-Session-Id"))
+		if res, err = http.ReadResponse(r, nil); err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("GET: %v, %v", res, err)
+		}
+	}
+	for range 20 {
+		open()
+	}
+	conns = slices.Grow(conns, sessions)
+	before := inUse()
+	for range sessions {
+		open()
+	}
+	after := inUse()
+	return (after - before) / sessions
+}
+
+func inUse() int64 {
+	var m runtime.MemStats
+	for range 3 {
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}
