@@ -70,7 +70,7 @@ func AddTool[In, Out any](s *Server, t Tool, h func(context.Context, In) (Out, e
 	}
 	s.tools.put(&toolEntry{&t, headers, func(ctx context.Context, args json.RawMessage) (*ToolResult, error) {
 		var v In
-		if err := decode(args, &v); err != nil {
+		if err := decode(args, &v, decoded(ctx, args)); err != nil {
 			return nil, err
 		}
 		res, err := h(ctx, v)
@@ -112,14 +112,19 @@ func (s *Server) HandleTool(t Tool, h ToolHandler) error {
 }
 
 // decoderOf returns how arguments become an In, and their schema.
-func decoderOf[In any](given json.RawMessage) (func(json.RawMessage, *In) error, json.RawMessage, error) {
+func decoderOf[In any](given json.RawMessage) (func(args json.RawMessage, v *In, valid bool) error, json.RawMessage, error) {
 	if given == nil {
 		typ, err := schema.For[In]()
 		if err != nil {
 			return nil, nil, err
 		}
 		if typ.IsObject() {
-			return func(args json.RawMessage, v *In) error { return typ.Decode(args, v) }, typ.JSON(), nil
+			return func(args json.RawMessage, v *In, valid bool) error {
+				if valid {
+					return typ.DecodeValid(args, v)
+				}
+				return typ.Decode(args, v)
+			}, typ.JSON(), nil
 		}
 		// json.RawMessage, map[string]any and the like: any object.
 		given = json.RawMessage(`{"type":"object","properties":{}}`)
@@ -128,12 +133,23 @@ func decoderOf[In any](given json.RawMessage) (func(json.RawMessage, *In) error,
 	if err != nil {
 		return nil, nil, fmt.Errorf("input schema: %w", err)
 	}
-	return func(args json.RawMessage, v *In) error {
+	return func(args json.RawMessage, v *In, _ bool) error {
 		if err := check.Validate(args); err != nil {
 			return err
 		}
 		return jsonx.Unmarshal(args, v)
 	}, given, nil
+}
+
+// decoded tells whether arguments are just the bytes that came off a wire in the request
+// of ctx, which are known to be valid JSON.
+func decoded(ctx context.Context, args json.RawMessage) bool {
+	call := engine.From(ctx)
+	if call == nil {
+		return false
+	}
+	raw, ok := call.Msg.Param("arguments")
+	return ok && len(raw) == len(args) && &raw[0] == &args[0]
 }
 
 // resultOf returns how an Out becomes a tool result, and its schema if it is

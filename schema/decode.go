@@ -21,9 +21,10 @@ type decoder struct {
 	extra  int // faults past maxFaults
 }
 
-// decodeInto reads data, one JSON value, into v, a place with spec s.
-func decodeInto(data []byte, s *spec, v reflect.Value) error {
-	d := decoder{scanner: scanner{data: data}}
+// decodeInto reads data, one JSON value, into v, a place with spec s. Valid says that it is
+// known to be one.
+func decodeInto(data []byte, s *spec, v reflect.Value, valid bool) error {
+	d := decoder{scanner: scanner{data: data, valid: valid}}
 	if d.value(s, v) {
 		d.end()
 	}
@@ -215,7 +216,7 @@ func (d *decoder) object(n *node, v reflect.Value, c byte) bool {
 			d.fault("missing " + quote(f.name))
 		case f.rules != nil && f.rules.def != nil:
 			// The default was decoded once when the type was compiled.
-			_ = decodeInto(f.rules.def, &f.spec, at(v, f.index))
+			_ = decodeInto(f.rules.def, &f.spec, at(v, f.index), true)
 		}
 	}
 	return true

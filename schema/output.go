@@ -92,7 +92,7 @@ func (o *Output) Encode(v any) (json.RawMessage, error) {
 		return nil, err
 	}
 	if o.check {
-		if err := decodeInto(raw, &o.root, reflect.New(o.typ).Elem()); err != nil {
+		if err := decodeInto(raw, &o.root, reflect.New(o.typ).Elem(), false); err != nil {
 			return nil, err
 		}
 	}

@@ -23,6 +23,7 @@ type scanner struct {
 	named int // where the last name began
 	depth int
 	err   *jsonx.SyntaxError
+	valid bool // the text was checked before
 }
 
 // fail records the first problem with the text.
@@ -111,12 +112,10 @@ func (s *scanner) repeated() bool {
 
 // str reads the string at the current position.
 func (s *scanner) str() (text string, ok bool) {
-	next, escaped, err := jsonx.ScanString(s.data, s.pos)
-	if err != nil {
-		return "", s.fail(err)
+	body, escaped, ok := s.quoted()
+	if !ok {
+		return "", false
 	}
-	body := s.data[s.pos+1 : next-1]
-	s.pos = next
 	if escaped {
 		return jsonx.Unescaped(body), true
 	}
@@ -126,16 +125,30 @@ func (s *scanner) str() (text string, ok bool) {
 // text reads the string at the current position and returns it unescaped. It
 // may be a sub-slice of the text.
 func (s *scanner) text() (text []byte, ok bool) {
-	next, escaped, err := jsonx.ScanString(s.data, s.pos)
-	if err != nil {
-		return nil, s.fail(err)
+	text, escaped, ok := s.quoted()
+	if !ok {
+		return nil, false
 	}
-	text = s.data[s.pos+1 : next-1]
-	s.pos = next
 	if escaped {
 		text = jsonx.AppendUnescaped(make([]byte, 0, len(text)), text)
 	}
 	return text, true
+}
+
+// quoted takes the string at the current position, without its quotes.
+func (s *scanner) quoted() (body []byte, escaped, ok bool) {
+	var next int
+	if s.valid {
+		next, escaped = jsonx.SkipString(s.data, s.pos)
+	} else {
+		var err *jsonx.SyntaxError
+		if next, escaped, err = jsonx.ScanString(s.data, s.pos); err != nil {
+			return nil, false, s.fail(err)
+		}
+	}
+	body = s.data[s.pos+1 : next-1]
+	s.pos = next
+	return body, escaped, true
 }
 
 // take reads one value of any kind and returns its bytes.

@@ -86,7 +86,7 @@ func checkDefaults(n *node, done map[*node]bool) error {
 		}
 		for _, raw := range values {
 			v := reflect.New(n.typ).Elem()
-			if err := decodeInto(raw, &f.spec, at(v, f.index)); err != nil {
+			if err := decodeInto(raw, &f.spec, at(v, f.index), false); err != nil {
 				return fmt.Errorf("%s: the default or example %s does not fit: %w", f.goName, excerpt(string(raw)), err)
 			}
 		}
@@ -140,16 +140,26 @@ func (t *Type) Decode(data []byte, v any) error {
 	if p.Kind() != reflect.Pointer || p.Type().Elem() != t.typ || p.IsNil() {
 		return fmt.Errorf("schema: cannot decode into %T, need a *%s", v, t.typ)
 	}
-	return t.decode(data, p.Elem())
+	return t.decode(data, p.Elem(), false)
 }
 
-func (t *Type) decode(data []byte, v reflect.Value) error {
+// DecodeValid is [Type.Decode] for data known to be valid JSON, such as a part of a
+// message that was decoded before: what the strings are made of is not checked again.
+func (t *Type) DecodeValid(data []byte, v any) error {
+	p := reflect.ValueOf(v)
+	if p.Kind() != reflect.Pointer || p.Type().Elem() != t.typ || p.IsNil() {
+		return fmt.Errorf("schema: cannot decode into %T, need a *%s", v, t.typ)
+	}
+	return t.decode(data, p.Elem(), true)
+}
+
+func (t *Type) decode(data []byte, v reflect.Value, valid bool) error {
 	v.SetZero()
-	return decodeInto(data, &t.root, v)
+	return decodeInto(data, &t.root, v, valid)
 }
 
 // Validate checks the JSON value in data as Decode does and keeps nothing.
-func (t *Type) Validate(data []byte) error { return t.decode(data, reflect.New(t.typ).Elem()) }
+func (t *Type) Validate(data []byte) error { return t.decode(data, reflect.New(t.typ).Elem(), false) }
 
 // Decode checks data against the schema of T and returns it as a T. It is
 // [Type.Decode] on the Type that [For] returns.

@@ -23,6 +23,9 @@ func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start, i := 0, 0 // s[start:i] is plain and not yet written
 	for i < len(s) {
+		for i+16 <= len(s) && notPlain(loadString(s, i))|notPlain(loadString(s, i+8)) == 0 {
+			i += 16
+		}
 		for i+8 <= len(s) {
 			w := loadString(s, i)
 			if m := notPlain(w); m != 0 {
@@ -157,6 +160,9 @@ func scanString(b []byte, i int) (next int, escaped bool, err *SyntaxError) {
 func scanStringFrom(b []byte, start, i int) (next int, escaped bool, err *SyntaxError) {
 	var seen uint64 // all words or-ed: its high bits tell of bytes over 0x7f
 	for {
+		for i+16 <= len(b) && notPlain(load(b, i))|notPlain(load(b, i+8)) == 0 {
+			i += 16
+		}
 		for i+8 <= len(b) {
 			w := load(b, i)
 			if notPlain(w) != 0 {

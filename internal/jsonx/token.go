@@ -13,6 +13,9 @@ func ScanString(b []byte, i int) (next int, escaped bool, err *SyntaxError) {
 	return scanString(b, i)
 }
 
+// SkipString is [ScanString] for a string that is known to be valid.
+func SkipString(b []byte, i int) (next int, escaped bool) { return skipString(b, i) }
+
 // AppendUnescaped appends the text of body, the inside of a string that
 // [ScanString] has accepted.
 func AppendUnescaped(dst, body []byte) []byte { return appendUnescaped(dst, body) }

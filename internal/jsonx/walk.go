@@ -139,8 +139,12 @@ func memberAt(obj []byte, i int) (m member, ok bool) {
 // skipString returns the place after the string that begins at b[i].
 func skipString(b []byte, i int) (next int, escaped bool) {
 	i++
-	for {
-		for i+8 <= len(b) {
+	for start := i; ; {
+		if i > start+longSkip && i < len(b) {
+			next, more := skipLong(b, i)
+			return next, escaped || more
+		}
+		for i+8 <= len(b) && i <= start+longSkip {
 			if m := quoteOrBackslash(load(b, i)); m != 0 {
 				i += bits.TrailingZeros64(m) / 8
 				break
@@ -150,6 +154,9 @@ func skipString(b []byte, i int) (next int, escaped bool) {
 		if i >= len(b) {
 			return len(b), escaped
 		}
+		if i > start+longSkip {
+			continue
+		}
 		switch b[i] {
 		case '"':
 			return i + 1, escaped
@@ -158,6 +165,28 @@ func skipString(b []byte, i int) (next int, escaped bool) {
 			i++
 		}
 		i++
+	}
+}
+
+// longSkip is how far into a string its end is looked for word by word.
+const longSkip = 128
+
+// skipLong goes on at b[i], inside a string and not behind a backslash that escapes.
+func skipLong(b []byte, start int) (next int, escaped bool) {
+	for i := start; ; {
+		n := bytes.IndexByte(b[i:], '"')
+		if n < 0 {
+			return len(b), escaped
+		}
+		i += n
+		slashes := 0
+		for i-slashes > start && b[i-slashes-1] == '\\' {
+			slashes++
+		}
+		i++
+		if slashes%2 == 0 {
+			return i, bytes.IndexByte(b[start:i], '\\') >= 0
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package jsonx
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -106,6 +107,31 @@ func TestAppendLine(t *testing.T) {
 	} {
 		if got := string(AppendLine(nil, []byte(in))); got != want {
 			t.Errorf("AppendLine(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// A string that is skipped ends where one that is checked does, however long it is.
+func TestSkipString(t *testing.T) {
+	for _, unit := range []string{"x", `\n`, `\\`, `\"`, `é`, `\\\"`, `0123456789012345678901234567890123456789012\n`} {
+		for _, n := range []int{0, 1, 2, 3, 7, 8, 9, 60, 127, 128, 129, 130, 131, 200, 1000} {
+			for _, head := range []string{"", "a", `\t`, "abcdefg", `\u00e9`} {
+				for _, tail := range []string{"", `,"more"`, `\"`} {
+					in := []byte(`"` + head + strings.Repeat(unit, n) + `"` + tail)
+					want, escaped, err := scanString(in, 0)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if next, e := skipString(in, 0); next != want || e != escaped {
+						t.Fatalf("%.60q of %d bytes: skipped to %d, escaped %t; want %d, %t", in, len(in), next, e, want, escaped)
+					}
+				}
+			}
+		}
+	}
+	for _, broken := range []string{`"`, `"\`, `"` + strings.Repeat("x", 500), `"` + strings.Repeat("x", 500) + `\`, `"` + strings.Repeat(`\`, 501)} {
+		if next, _ := skipString([]byte(broken), 0); next != len(broken) {
+			t.Errorf("%.20q of %d bytes: skipped to %d", broken, len(broken), next)
 		}
 	}
 }
