@@ -13,18 +13,7 @@ func BenchmarkAsk(b *testing.B) {
 	for _, w := range wires {
 		for _, rev := range revisions {
 			b.Run("wire="+w.name+"/rev="+string(rev), func(b *testing.B) {
-				srv := &mcp.Server{Name: "bench", Version: "1"}
-				mcp.AddTool(srv, mcp.Tool{Name: "ask"}, func(ctx context.Context, _ struct{}) (string, error) {
-					if ok, err := mcp.Confirm(ctx, "Go on?"); err != nil || !ok {
-						return "no", err
-					}
-					return "yes", nil
-				})
-				c := speaking(rev)
-				c.OnElicit = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-					return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"confirm": true}}, nil
-				}
-				s := w.open(b, srv, c)
+				s := w.open(b, askServer(), agreeing(rev))
 				b.ReportAllocs()
 				for b.Loop() {
 					if r, err := s.CallTool(b.Context(), "ask", nil); err != nil || r.Text() != "yes" {
@@ -34,4 +23,25 @@ func BenchmarkAsk(b *testing.B) {
 			})
 		}
 	}
+}
+
+// askServer returns a server whose tool "ask" asks the user to agree.
+func askServer() *mcp.Server {
+	s := &mcp.Server{Name: "bench", Version: "1"}
+	mcp.AddTool(s, mcp.Tool{Name: "ask"}, func(ctx context.Context, _ struct{}) (string, error) {
+		if ok, err := mcp.Confirm(ctx, "Go on?"); err != nil || !ok {
+			return "no", err
+		}
+		return "yes", nil
+	})
+	return s
+}
+
+// agreeing returns a client of one revision whose user agrees.
+func agreeing(rev mcp.Revision) *mcp.Client {
+	c := speaking(rev)
+	c.OnElicit = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"confirm": true}}, nil
+	}
+	return c
 }

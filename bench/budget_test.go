@@ -25,23 +25,25 @@ var budgets = []struct {
 	{"decode a request", 0, 0, decodes(modernFrame("tools/call", echoMembers(prose(100))))},
 	{"decode a request of 10 KiB", 0, 0, decodes(modernFrame("tools/call", echoMembers(prose(10<<10))))},
 	{"append a result", 0, 0, appendsResult},
-	{"decode arguments", 5, 192, decodesArguments},
-	{"validate arguments against a foreign schema", 59, 2944, validates},
+	{"decode arguments", 4, 192, decodesArguments},
+	{"validate arguments against a foreign schema", 58, 2816, validates},
 
 	// The server alone.
-	{"call on the registry", 8, 320, callsRegistry},
-	{"call on a pipe, modern", 11, 1728, callsPipe(true)},
-	{"call on a pipe, legacy", 11, 1728, callsPipe(false)},
-	{"call over HTTP, modern", 11, 1792, callsModern("tools/call", "echo", 1)},
-	{"call over HTTP, session, JSON", 16, 2368, callsSession("application/json, text/event-stream", false)},
-	{"call over HTTP, session, SSE", 16, 2368, callsSession("text/event-stream", false)},
-	{"call over HTTP, legacy without sessions", 20, 3136, callsSession("application/json, text/event-stream", true)},
-	{"list of 1,000 tools over HTTP, modern", 26, 18 << 10, callsModern("tools/list", "", 1000)},
+	{"call on the registry", 7, 320, callsRegistry},
+	{"call on a pipe, modern", 10, 1472, callsPipe(true)},
+	{"call on a pipe, legacy", 10, 1472, callsPipe(false)},
+	{"call over HTTP, modern", 10, 1600, callsModern("tools/call", "echo", 1)},
+	{"call over HTTP, session, JSON", 16, 2112, callsSession("application/json, text/event-stream", false)},
+	{"call over HTTP, session, SSE", 16, 2112, callsSession("text/event-stream", false)},
+	{"call over HTTP, legacy without sessions", 17, 2816, callsSession("application/json, text/event-stream", true)},
+	{"list of 1,000 tools over HTTP, modern", 25, 14 << 10, callsModern("tools/list", "", 1000)},
 
 	// Server and client together.
-	{"typed call in memory", 24, 3392, callsTyped},
-	{"call with 10 progress notifications in memory", 163, 15 << 10, callsProgress},
-	{"notification to the server", 8, 1344, notifies},
+	{"typed call in memory", 23, 3072, callsTyped},
+	{"call with 10 progress notifications in memory", 162, 14 << 10, callsProgress},
+	{"call with a question in memory, modern", 654, 95 << 10, asks(mcp.V2026_07_28)},
+	{"call with a question in memory, legacy", 588, 87 << 10, asks(mcp.V2025_11_25)},
+	{"notification to the server", 7, 1152, notifies},
 }
 
 func TestBudgets(t *testing.T) {
@@ -199,6 +201,17 @@ func callsProgress(t *testing.T) func() {
 		seen = 0
 		if _, err := s.CallTool(t.Context(), "steps", stepsIn{10}, count); err != nil || seen != 10 {
 			t.Fatalf("%d notifications, %v", seen, err)
+		}
+	}
+}
+
+func asks(rev mcp.Revision) func(*testing.T) func() {
+	return func(t *testing.T) func() {
+		s := connect(t, askServer(), agreeing(rev))
+		return func() {
+			if r, err := s.CallTool(t.Context(), "ask", nil); err != nil || r.Text() != "yes" {
+				t.Fatal(r, err)
+			}
 		}
 	}
 }

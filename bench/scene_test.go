@@ -174,13 +174,15 @@ func (c *caller) Write(p []byte) (int, error) { return c.out.Write(p) }
 func (c *caller) WriteHeader(status int)      { c.status = status }
 func (c *caller) Flush()                      {}
 
+// served is the context of requests that an http.Server serves.
+var served = context.WithValue(context.Background(), http.ServerContextKey, &http.Server{})
+
 // newCaller returns a caller that sends header with each request, in pairs of name and
 // value.
 func newCaller(tb testing.TB, h http.Handler, header ...string) *caller {
 	tb.Helper()
 	c := &caller{h: h, header: http.Header{}}
-	req, err := http.NewRequestWithContext(context.WithValue(context.Background(), http.ServerContextKey, &http.Server{}),
-		http.MethodPost, "http://127.0.0.1/mcp", io.NopCloser(&c.body))
+	req, err := http.NewRequestWithContext(served, http.MethodPost, "http://127.0.0.1/mcp", io.NopCloser(&c.body))
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -16,44 +16,51 @@ func BenchmarkIdleSession(b *testing.B) {
 }
 
 func benchmarkIdle(b *testing.B, sessions int, streams bool) {
-	var grown int64
+	var sum int64
 	for b.Loop() {
-		s := newServer(b, 1)
-		ctx, cancel := context.WithCancel(b.Context())
-		var open sync.WaitGroup
-		begin := func(n int) {
-			for range n {
-				c := sessionCaller(b, s, both)
-				if !streams {
-					continue
-				}
-				req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1/mcp", nil)
-				if err != nil {
-					b.Fatal(err)
-				}
-				for _, name := range []string{"Mcp-Session-Id", "MCP-Protocol-Version"} {
-					req.Header.Set(name, c.req.Header.Get(name))
-				}
-				req.Header.Set("Accept", "text/event-stream")
-				w := &streamWriter{header: http.Header{}, begun: make(chan struct{})}
-				open.Go(func() { s.ServeHTTP(w, req) })
-				<-w.begun
-				if w.status != http.StatusOK {
-					b.Fatalf("GET stream: status %d", w.status)
-				}
+		sum += idle(b, sessions, streams)
+	}
+	b.ReportMetric(float64(sum)/float64(b.N), "B/session")
+}
+
+// idle opens sessions, and returns the bytes that one takes.
+func idle(tb testing.TB, sessions int, streams bool) int64 {
+	tb.Helper()
+	s := newServer(tb, 1)
+	ctx, cancel := context.WithCancel(served)
+	var open sync.WaitGroup
+	begin := func(n int) {
+		for range n {
+			c := sessionCaller(tb, s, both)
+			if !streams {
+				continue
+			}
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1/mcp", nil)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			for _, name := range []string{"Mcp-Session-Id", "MCP-Protocol-Version"} {
+				req.Header.Set(name, c.req.Header.Get(name))
+			}
+			req.Header.Set("Accept", "text/event-stream")
+			w := &streamWriter{header: http.Header{}, begun: make(chan struct{})}
+			open.Go(func() { s.ServeHTTP(w, req) })
+			<-w.begun
+			if w.status != http.StatusOK {
+				tb.Fatalf("GET stream: status %d", w.status)
 			}
 		}
-		begin(10) // what the first sessions cost is not theirs alone
-		before := atRest()
-		begin(sessions)
-		grown += atRest() - before
-		cancel()
-		open.Wait()
-		if err := s.Shutdown(b.Context()); err != nil {
-			b.Fatal(err)
-		}
 	}
-	b.ReportMetric(float64(grown)/float64(b.N*sessions), "B/session")
+	begin(10) // what the first sessions cost is not theirs alone
+	before := atRest()
+	begin(sessions)
+	grown := atRest() - before
+	cancel()
+	open.Wait()
+	if err := s.Shutdown(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
+	return grown / int64(sessions)
 }
 
 // A streamWriter tells when the answer has begun.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
 )
@@ -33,6 +34,36 @@ func TestUsage(t *testing.T) {
 		var out, talk bytes.Buffer
 		if code := run(t.Context(), args, &out, &talk); code != 2 || talk.Len() == 0 || out.Len() > 0 {
 			t.Errorf("compare %v: exit %d, %q", args, code, talk.String())
+		}
+	}
+}
+
+// docs/performance.md explains each row, and no other.
+func TestRowsAreExplained(t *testing.T) {
+	page, err := os.ReadFile("../../docs/performance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "| row | what is done |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	used := map[string]bool{}
+	for line := range strings.Lines(table) {
+		used[strings.TrimSpace(strings.Split(line, "|")[1])] = false
+	}
+	for _, r := range rows {
+		found := false
+		for about := range used {
+			if strings.HasPrefix(r.name, about) {
+				found, used[about] = true, true
+			}
+		}
+		if !found {
+			t.Errorf("the row %q is not explained", r.name)
+		}
+	}
+	for about, ok := range used {
+		if !ok {
+			t.Errorf("%q explains no row", about)
 		}
 	}
 }
