@@ -17,15 +17,12 @@ const hexDigits = "0123456789abcdef"
 // written as it is (U+2028 and U+2029 too, and no HTML escaping). Bytes that
 // are not UTF-8 become U+FFFD, one for each byte.
 func AppendString(dst []byte, s string) []byte {
-	if len(s) > longText {
-		dst = buffer.Grow(dst, len(s)+len(s)/16+len(`""`)) // and some escapes
-	}
 	dst = append(dst, '"')
+	if len(s) > longText {
+		dst, s = appendLong(dst, s)
+	}
 	start, i := 0, 0 // s[start:i] is plain and not yet written
 	for i < len(s) {
-		for i+16 <= len(s) && notPlain(loadString(s, i))|notPlain(loadString(s, i+8)) == 0 {
-			i += 16
-		}
 		for i+8 <= len(s) {
 			w := loadString(s, i)
 			if m := notPlain(w); m != 0 {
@@ -65,9 +62,6 @@ func AppendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// longText is the length from which room for a text is made beforehand.
-const longText = 512
-
 func appendEscape(dst []byte, c byte) []byte {
 	switch c {
 	case '"', '\\':
@@ -103,7 +97,8 @@ func Unquote(b []byte) (string, error) {
 func Unescaped(body []byte) string {
 	lent := buffer.Get()
 	defer buffer.Put(lent)
-	*lent = appendUnescaped(buffer.Grow(*lent, len(body)), body)
+	*lent, body = unescapeLong(buffer.Grow(*lent, len(body)+8), body)
+	*lent = appendUnescaped(*lent, body)
 	return string(*lent)
 }
 
@@ -159,9 +154,12 @@ func scanString(b []byte, i int) (next int, escaped bool, err *SyntaxError) {
 // scanStringFrom goes on at b[i], what is before it in the string being plain.
 func scanStringFrom(b []byte, start, i int) (next int, escaped bool, err *SyntaxError) {
 	var seen uint64 // all words or-ed: its high bits tell of bytes over 0x7f
-	for {
-		for i+16 <= len(b) && notPlain(load(b, i))|notPlain(load(b, i+8)) == 0 {
-			i += 16
+	for endless := false; ; {
+		if i > start+longText && !endless {
+			if next, more, err, ok := scanLong(b, start, i, seen); ok {
+				return next, escaped || more, err
+			}
+			endless = true // find what is wrong first
 		}
 		for i+8 <= len(b) {
 			w := load(b, i)
@@ -264,32 +262,39 @@ func appendUnescaped(dst, body []byte) []byte {
 		if j+1 >= len(body) {
 			break
 		}
-		i = j + 2
-		switch c := body[j+1]; c {
-		case 'b':
-			dst = append(dst, '\b')
-		case 'f':
-			dst = append(dst, '\f')
-		case 'n':
-			dst = append(dst, '\n')
-		case 'r':
-			dst = append(dst, '\r')
-		case 't':
-			dst = append(dst, '\t')
-		case 'u':
-			r, _ := hex4(body, i)
-			i = min(i+4, len(body))
-			if utf16.IsSurrogate(r) {
-				r2, _ := hex4(body, i+2)
-				r = utf16.DecodeRune(r, r2)
-				i = min(i+6, len(body))
-			}
-			dst = utf8.AppendRune(dst, r)
-		default:
-			dst = append(dst, c)
-		}
+		dst, i = unescape(dst, body, j)
 	}
 	return dst
+}
+
+// unescape appends what the escape sequence at body[i] stands for, and returns the place
+// after it.
+func unescape(dst, body []byte, i int) (out []byte, next int) {
+	next = i + 2
+	switch c := body[i+1]; c {
+	case 'b':
+		dst = append(dst, '\b')
+	case 'f':
+		dst = append(dst, '\f')
+	case 'n':
+		dst = append(dst, '\n')
+	case 'r':
+		dst = append(dst, '\r')
+	case 't':
+		dst = append(dst, '\t')
+	case 'u':
+		r, _ := hex4(body, next)
+		next = min(next+4, len(body))
+		if utf16.IsSurrogate(r) {
+			r2, _ := hex4(body, next+2)
+			r = utf16.DecodeRune(r, r2)
+			next = min(next+6, len(body))
+		}
+		dst = utf8.AppendRune(dst, r)
+	default:
+		dst = append(dst, c)
+	}
+	return dst, next
 }
 
 // invalidUTF8 returns the place of the first byte of b that is not UTF-8, or -1.
