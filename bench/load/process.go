@@ -197,10 +197,10 @@ func parseAnon(status string) (int64, error) {
 // falls.
 func (p *Process) settle(ctx context.Context) (int64, error) {
 	least := int64(1 << 62)
-	for quiet := 0; quiet < 3; {
+	for quiet := 0; quiet < 4; {
 		p.cmd.Process.Signal(syscall.SIGUSR2)
 		select {
-		case <-time.After(100 * time.Millisecond):
+		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():
 			return 0, context.Cause(ctx)
 		}
