@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	fail := func(err error) int { fmt.Fprintln(stderr, "compare:", err); return 1 }
 	fmt.Fprintf(stderr, "building %s\n", strings.Join(peers, ", "))
 	began := time.Now()
-	programs, err := build(ctx, peers)
+	programs, err := build(ctx, withBare(peers))
 	if err != nil {
 		return fail(err)
 	}
@@ -106,4 +106,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	return 0
+}
+
+// withBare adds bare, whose server the clients call.
+func withBare(peers []string) []string {
+	if slices.Contains(peers, "bare") {
+		return peers
+	}
+	return append(slices.Clone(peers), "bare")
 }
