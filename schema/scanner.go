@@ -110,14 +110,24 @@ func (s *scanner) repeated() bool {
 	return s.fail(&jsonx.SyntaxError{Offset: s.named, Msg: "second member with the same name"})
 }
 
+// longText is from which length on it pays to look for the end of a string while it is
+// taken.
+const longText = 256
+
 // str reads the string at the current position.
 func (s *scanner) str() (text string, ok bool) {
+	if s.valid && len(s.data)-s.pos > longText {
+		text, s.pos = jsonx.Unescaped(s.data, s.pos)
+		return text, true
+	}
+	start := s.pos
 	body, escaped, ok := s.quoted()
 	if !ok {
 		return "", false
 	}
 	if escaped {
-		return jsonx.Unescaped(body), true
+		text, _ = jsonx.Unescaped(s.data[:s.pos], start)
+		return text, true
 	}
 	return string(body), true
 }

@@ -1,7 +1,6 @@
 package jsonx
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"unicode/utf8"
@@ -67,75 +66,40 @@ func appendLong(dst []byte, s string) (out []byte, rest string) {
 	return dst[:n], s[i:]
 }
 
-// unescapeLong appends the text of body, up to the last few bytes, which it returns. There
-// is room for len(body)+8 bytes.
-func unescapeLong(dst, body []byte) (out, rest []byte) {
-	n, i := len(dst), 0
+// unescapeTo appends the text of the valid string whose opening quote is b[i], and returns
+// the place after its closing quote. There is room for len(b)-i+8 bytes.
+func unescapeTo(dst, b []byte, i int) (out []byte, next int) {
+	n := len(dst)
 	dst = dst[:cap(dst)]
-	for i+8 <= len(body) {
-		w := load(body, i)
-		binary.LittleEndian.PutUint64(dst[n:], w)
-		x := w ^ low*'\\'
-		m := (x - low) &^ x & high
-		if m == 0 {
-			i, n = i+8, n+8
-			continue
+	for i++; i < len(b); {
+		if i+8 <= len(b) {
+			w := load(b, i)
+			binary.LittleEndian.PutUint64(dst[n:], w)
+			m := quoteOrBackslash(w)
+			if m == 0 {
+				i, n = i+8, n+8
+				continue
+			}
+			plain := bits.TrailingZeros64(m) / 8
+			i, n = i+plain, n+plain
 		}
-		plain := bits.TrailingZeros64(m) / 8
-		i, n = i+plain, n+plain
-		if i+1 >= len(body) {
-			return dst[:n], body[i:]
+		switch c := b[i]; {
+		case c == '"':
+			return dst[:n], i + 1
+		case c != '\\' || i+1 == len(b):
+			dst[n] = c
+			i, n = i+1, n+1
+		case simple[b[i+1]] != 0:
+			dst[n] = simple[b[i+1]]
+			i, n = i+2, n+1
+		default:
+			dst, i = unescape(dst[:n], b, i)
+			n = len(dst)
+			dst = dst[:cap(dst)]
 		}
-		var out []byte
-		out, i = unescape(dst[:n], body, i)
-		n = len(out)
 	}
-	return dst[:n], body[i:]
+	return dst[:n], i
 }
 
-// scanLong goes on at b[i], inside the string that begins at b[start] and not behind a
-// backslash that escapes. Seen is as in scanStringFrom. It is not ok if the string has no
-// end.
-func scanLong(b []byte, start, i int, seen uint64) (next int, escaped bool, err *SyntaxError, ok bool) {
-	quote := -1 // the next one
-	for {
-		if quote < i {
-			n := bytes.IndexByte(b[i:], '"')
-			if n < 0 {
-				return 0, false, nil, false
-			}
-			quote = i + n
-		}
-		end := quote
-		if n := bytes.IndexByte(b[i:quote], '\\'); n >= 0 {
-			end = i + n
-		}
-		for ; i+8 <= end; i += 8 {
-			w := load(b, i)
-			if m := (w - low*' ') &^ w & high; m != 0 {
-				return 0, false, &SyntaxError{i + bits.TrailingZeros64(m)/8, "control character inside a string"}, true
-			}
-			seen |= w
-		}
-		for ; i < end; i++ {
-			if b[i] < ' ' {
-				return 0, false, &SyntaxError{i, "control character inside a string"}, true
-			}
-			seen |= uint64(b[i])
-		}
-		if end == quote {
-			if seen&high != 0 {
-				if bad := invalidUTF8(b[start:i]); bad >= 0 {
-					return 0, false, &SyntaxError{start + bad, "invalid UTF-8"}, true
-				}
-			}
-			return i + 1, escaped, nil, true
-		}
-		escaped = true
-		n, err := scanEscape(b, i)
-		if err != nil {
-			return 0, false, err, true
-		}
-		i += n
-	}
-}
+// simple holds what stands for what behind a backslash, but for u.
+var simple = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}

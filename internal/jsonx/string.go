@@ -90,16 +90,17 @@ func Unquote(b []byte) (string, error) {
 	if !escaped {
 		return string(b[1:end]), nil
 	}
-	return Unescaped(b[1:end]), nil
+	text, _ := Unescaped(b, 0)
+	return text, nil
 }
 
-// Unescaped returns the text of what stands between the quotes of a valid string.
-func Unescaped(body []byte) string {
+// Unescaped returns the text of the valid string whose opening quote is b[i], and the
+// place after its closing quote.
+func Unescaped(b []byte, i int) (text string, next int) {
 	lent := buffer.Get()
 	defer buffer.Put(lent)
-	*lent, body = unescapeLong(buffer.Grow(*lent, len(body)+8), body)
-	*lent = appendUnescaped(*lent, body)
-	return string(*lent)
+	*lent, next = unescapeTo(buffer.Grow(*lent, len(b)-i+8), b, i)
+	return string(*lent), next
 }
 
 // AppendUnquote appends the text of b, one JSON string with its quotes and
@@ -154,13 +155,7 @@ func scanString(b []byte, i int) (next int, escaped bool, err *SyntaxError) {
 // scanStringFrom goes on at b[i], what is before it in the string being plain.
 func scanStringFrom(b []byte, start, i int) (next int, escaped bool, err *SyntaxError) {
 	var seen uint64 // all words or-ed: its high bits tell of bytes over 0x7f
-	for endless := false; ; {
-		if i > start+longText && !endless {
-			if next, more, err, ok := scanLong(b, start, i, seen); ok {
-				return next, escaped || more, err
-			}
-			endless = true // find what is wrong first
-		}
+	for {
 		for i+8 <= len(b) {
 			w := load(b, i)
 			if notPlain(w) != 0 {
@@ -187,6 +182,10 @@ func scanStringFrom(b []byte, start, i int) (next int, escaped bool, err *Syntax
 			return i + 1, escaped, nil
 		case c == '\\':
 			escaped = true
+			if i+1 < len(b) && simple[b[i+1]] != 0 {
+				i += 2
+				continue
+			}
 			n, err := scanEscape(b, i)
 			if err != nil {
 				return 0, false, err
@@ -207,10 +206,7 @@ func scanEscape(b []byte, i int) (n int, err *SyntaxError) {
 	if i+1 >= len(b) {
 		return 0, &SyntaxError{len(b), "unexpected end inside a string"}
 	}
-	switch b[i+1] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return 2, nil
-	case 'u':
+	if b[i+1] == 'u' {
 		r, ok := hex4(b, i+2)
 		if !ok {
 			return 0, &SyntaxError{i, `\u without four hexadecimal digits`}
@@ -271,18 +267,10 @@ func appendUnescaped(dst, body []byte) []byte {
 // after it.
 func unescape(dst, body []byte, i int) (out []byte, next int) {
 	next = i + 2
-	switch c := body[i+1]; c {
-	case 'b':
-		dst = append(dst, '\b')
-	case 'f':
-		dst = append(dst, '\f')
-	case 'n':
-		dst = append(dst, '\n')
-	case 'r':
-		dst = append(dst, '\r')
-	case 't':
-		dst = append(dst, '\t')
-	case 'u':
+	switch c := body[i+1]; {
+	case simple[c] != 0:
+		dst = append(dst, simple[c])
+	case c == 'u':
 		r, _ := hex4(body, next)
 		next = min(next+4, len(body))
 		if utf16.IsSurrogate(r) {
