@@ -315,7 +315,7 @@ func (e *Engine) answer(ctx context.Context, c *Call, id jsonrpc.ID, res Result)
 		return Reply{ID: id, Result: res.JSON, plain: true, head: completeHead, tail: e.tail, lent: res.Lent}
 	}
 	out = Reply{ID: id, Result: e.finish(c.Peer.Revision, c.Method, res)}
-	out.plain = res.plain() && &out.Result[0] == &res.JSON[0]
+	out.plain = res.Memo != nil || res.plain() && &out.Result[0] == &res.JSON[0]
 	if res.Lent != nil {
 		if &out.Result[0] == &res.JSON[0] {
 			out.lent = res.Lent

@@ -48,7 +48,7 @@ type Memo struct {
 	final [revision.Count]atomic.Pointer[[]byte]
 }
 
-// NewMemo makes a memo of owner, a pointer, whose inner form is known.
+// NewMemo makes a memo of owner, a pointer, whose inner form is known and in one line.
 func NewMemo(owner any, inner json.RawMessage) *Memo { return &Memo{owner: owner, inner: inner} }
 
 // Of returns the memo if it belongs to owner, else nil.
