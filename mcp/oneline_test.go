@@ -13,7 +13,7 @@ import (
 )
 
 // What a handler gives as raw JSON may have line breaks between its tokens. None of them
-// may reach an event stream, where they would end the event (SHTTP-25-010).
+// may reach an event stream, where they would end the event.
 func TestRawJSONStaysInOneLine(t *testing.T) {
 	raw := json.RawMessage("{\n\"type\":\r\n\"object\",\n\"properties\":{}\n}")
 	s := &mcp.Server{Name: "s", Version: "1", HTTP: mcp.HTTPConfig{Stateless: true}}
