@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -39,13 +40,11 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	}
 	x := &outgoingCall{
 		s: s, method: req.Method, caps: json.RawMessage(`{}`), cache: cachePublic,
-		params: forwardParams(req.Method, req.Params),
-		note:   func(string, json.RawMessage) {},
-		ask: func(context.Context, []engine.Question) ([]json.RawMessage, error) {
-			return nil, ErrNoCall
-		},
+		params: forwardParams(req.Method, req.Params), front: call,
 	}
 	if call == nil {
+		x.note = func(string, json.RawMessage) {}
+		x.ask = func(context.Context, []engine.Question) ([]json.RawMessage, error) { return nil, ErrNoCall }
 		raw, err := x.run(ctx)
 		if err != nil {
 			return nil, publicError(err)
@@ -53,20 +52,11 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 		return RawResult(raw), nil
 	}
 	x.caps = forwardCapabilities(call)
-	var handle *CreateTaskResult
-	x.onTask = func(_ context.Context, raw json.RawMessage) (json.RawMessage, error) {
-		handle = &CreateTaskResult{Task: raw}
-		return raw, nil
-	}
 	x.logLevel = call.LogLevel()
 	x.memo = call
 	if call.ProgressWanted() {
 		x.setToken()
 	}
-	x.ask = func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
-		return call.Ask(ctx, qs...)
-	}
-	x.note = func(method string, params json.RawMessage) { s.forwardNote(call, method, params) }
 
 	var raw json.RawMessage
 	var err error
@@ -100,8 +90,8 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 		return forwardPages(call, req.Method, err, requiredPages(err))
 	case err != nil:
 		return nil, s.forwardError(call, req.Method, publicError(err))
-	case handle != nil:
-		return handle, nil
+	case x.handle != nil:
+		return &CreateTaskResult{Task: x.handle}, nil
 	case req.Method == revision.MethodTools && s.mayBecome(call):
 		raw = revision.WithTaskSupport(raw)
 	case req.Method == revision.MethodTools && s.rev.CoreTasks && !s.coreTasks():
@@ -147,26 +137,53 @@ func (s *Session) forwardError(call *engine.Call, method string, err error) erro
 	return err
 }
 
-// forwardParams removes from a request what belongs to the hop it came over.
+// forwardParams returns a copy of the params of a request without what belongs to the
+// hop it came over.
 func forwardParams(method string, params json.RawMessage) json.RawMessage {
 	params = orObject(params)
+	gone := make([]string, 0, 4)
 	if revision.Asks(method) {
-		params = jsonx.Without(nil, params, "inputResponses", "requestState", "task")
+		gone = append(gone, "inputResponses", "requestState", "task")
 	}
-	return withoutMeta(params, engine.MetaVersion, engine.MetaClientInfo, engine.MetaCapabilities, engine.MetaLogLevel,
-		engine.MetaServerInfo, engine.MetaSubscription, "progressToken", "io.modelcontextprotocol/related-task")
+	meta, _ := jsonx.Lookup(params, "_meta")
+	hop, others := 0, 0
+	for name := range jsonx.Members(meta) {
+		if slices.Contains(hopMeta, string(name)) {
+			hop++
+		} else {
+			others++
+		}
+	}
+	switch {
+	case hop > 0 && others == 0:
+		gone = append(gone, "_meta")
+	case hop > 0:
+		params = withoutMeta(params, hopMeta...)
+	}
+	return jsonx.Without(make([]byte, 0, len(params)), params, gone...)
 }
 
-// forwardCapabilities declares to a modern server what the caller can answer (T-15).
+// hopMeta is what _meta says about a hop.
+var hopMeta = []string{engine.MetaVersion, engine.MetaClientInfo, engine.MetaCapabilities, engine.MetaLogLevel,
+	engine.MetaServerInfo, engine.MetaSubscription, "progressToken", "io.modelcontextprotocol/related-task"}
+
+// forwardCapabilities declares to a modern server what the caller can answer (T-15). It
+// may share bytes with the request.
 func forwardCapabilities(call *engine.Call) json.RawMessage {
-	caps := jsonx.Without(nil, orObject(call.Peer.Capabilities), "tasks", "experimental")
-	if call.TakesTask() && !call.Peer.Revision.Modern { // T-106
+	caps := orObject(call.Peer.Capabilities)
+	for name := range jsonx.Members(caps) {
+		if n := string(name); n == "tasks" || n == "experimental" {
+			caps = jsonx.Without(nil, caps, "tasks", "experimental")
+			break
+		}
+	}
+	if !call.Peer.Revision.Modern && call.TakesTask() { // T-106
 		caps = takingTasks(caps)
 	}
 	if e, ok := jsonx.Lookup(caps, "elicitation"); ok && len(e) == 2 {
 		caps = jsonx.With(nil, caps, "elicitation", []byte(`{"form":{}}`))
 	}
-	if _, ok := jsonx.Lookup(caps, "roots"); ok {
+	if r, ok := jsonx.Lookup(caps, "roots"); ok && len(r) != 2 {
 		caps = jsonx.With(nil, caps, "roots", []byte(`{}`))
 	}
 	return caps
@@ -193,7 +210,7 @@ func needsTask(err error) bool {
 // task: the task is waited for here (T-108, T-109).
 func (x *outgoingCall) insideTask(ctx context.Context) (json.RawMessage, error) {
 	again := &outgoingCall{s: x.s, method: x.method, params: x.params, caps: takingTasks(x.caps),
-		logLevel: x.logLevel, tokenID: x.tokenID, token: x.token, ask: x.ask, note: x.note, memo: x.memo}
+		logLevel: x.logLevel, tokenID: x.tokenID, token: x.token, front: x.front, memo: x.memo}
 	again.onTask = func(ctx context.Context, handle json.RawMessage) (json.RawMessage, error) {
 		return again.finishTask(ctx, handle, func() {})
 	}

@@ -90,8 +90,7 @@ func (o *callOptions) note(s *Session, method string, params json.RawMessage) {
 }
 
 // outgoingCall is one request on its way to the server, over all its rounds. One of the
-// API has a context and options of its own; in one that is forwarded, ask, note and onTask
-// say who is in front.
+// API has a context and options of its own, and one that is forwarded a call in front.
 type outgoingCall struct {
 	s        *Session
 	method   string
@@ -114,14 +113,18 @@ type outgoingCall struct {
 	opts    callOptions
 	silence silence
 
-	// ask has questions answered. Nil: by the functions of the client.
+	front  *engine.Call    // the call that is forwarded, nil for one of the API
+	handle json.RawMessage // of the task that a forwarded call became
+
+	// ask has questions answered. Nil: by the call in front, or else by the functions of
+	// the client.
 	ask func(context.Context, []engine.Question) ([]json.RawMessage, error)
 
-	// note gets what belongs to the call. Nil: the options do.
+	// note gets what belongs to the call. Nil: the call in front does, or else the options.
 	note func(method string, params json.RawMessage)
 
-	// onTask turns the handle of a task into the result. Nil: a task is waited for, if
-	// waits is set, or else no answer.
+	// onTask turns the handle of a task into the result. Nil: the handle of a forwarded
+	// call is kept, a task is waited for if waits is set, or else is no answer.
 	onTask func(ctx context.Context, handle json.RawMessage) (json.RawMessage, error)
 	waits  bool
 
@@ -153,6 +156,9 @@ func (x *outgoingCall) listenNoMore() {
 func (x *outgoingCall) answer(ctx context.Context, qs ...engine.Question) ([]json.RawMessage, error) {
 	if x.ask != nil {
 		return x.ask(ctx, qs)
+	}
+	if x.front != nil {
+		return x.front.Ask(ctx, qs...)
 	}
 	x.silence.pause()
 	defer x.silence.resume()
@@ -234,6 +240,8 @@ func (x *outgoingCall) notify(method string, params json.RawMessage) {
 	case x.over:
 	case x.note != nil:
 		x.note(method, params)
+	case x.front != nil:
+		x.s.forwardNote(x.front, method, params)
 	default:
 		x.silence.touch()
 		x.opts.note(x.s, method, params)
@@ -507,6 +515,9 @@ func (x *outgoingCall) rounds(ctx context.Context) (json.RawMessage, error) {
 			case x.method != revision.MethodCall: // XTASK-26-003
 			case x.onTask != nil:
 				return x.onTask(ctx, inner(raw))
+			case x.front != nil:
+				x.handle = inner(raw)
+				return x.handle, nil
 			case x.waits:
 				return x.finishTask(ctx, inner(raw), x.silence.touch)
 			}
