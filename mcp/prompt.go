@@ -14,9 +14,11 @@ import (
 type promptEntry struct {
 	def *Prompt
 	get func(ctx context.Context, args json.RawMessage) (*PromptResult, error)
+	encoding
 }
 
-func (p *promptEntry) name() string { return p.def.Name }
+func (p *promptEntry) name() string          { return p.def.Name }
+func (p *promptEntry) json() json.RawMessage { return p.of(p.def) }
 
 // AddPrompt adds a prompt that is a Go function, or replaces the prompt of that
 // name. In is a struct whose fields are the arguments; as they travel as strings,
@@ -44,7 +46,7 @@ func AddPrompt[In, Out any](s *Server, p Prompt, h func(context.Context, In) (Ou
 	if err != nil {
 		panic(fmt.Errorf("mcp: AddPrompt %q: %w", p.Name, err))
 	}
-	s.prompts.put(&promptEntry{&p, func(ctx context.Context, args json.RawMessage) (*PromptResult, error) {
+	s.prompts.put(&promptEntry{def: &p, get: func(ctx context.Context, args json.RawMessage) (*PromptResult, error) {
 		var in In
 		if err := typ.Decode(args, &in); err != nil {
 			return nil, Errorf(CodeInvalidParams, "prompt %q: %v", p.Name, err)
@@ -94,17 +96,13 @@ func promptResult(v any, description string) (*PromptResult, error) {
 }
 
 func (s *Server) listPrompts(ctx context.Context, req *Request) (Result, error) {
-	p, after, snap, err := list(ctx, s, &s.prompts, KindPrompt, req)
-	if err != nil {
-		return nil, err
-	}
-	return memoPage(s, snap, after, func() *PromptList {
-		l := &PromptList{Prompts: make([]*Prompt, len(p.entries)), NextCursor: p.next}
-		for i, e := range p.entries {
+	return listPage(ctx, s, &s.prompts, KindPrompt, req, func(entries []*promptEntry, next string) *PromptList {
+		l := &PromptList{Prompts: make([]*Prompt, len(entries)), NextCursor: next}
+		for i, e := range entries {
 			l.Prompts[i] = e.def
 		}
 		return l
-	}, func(l *PromptList, m *engine.Memo) { l.memo = m }), nil
+	}, func(l *PromptList, m *engine.Memo) { l.memo = m })
 }
 
 func (s *Server) getPrompt(ctx context.Context, req *Request) (Result, error) {

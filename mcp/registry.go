@@ -7,16 +7,36 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
 // entry is a registered feature.
-type entry interface{ name() string }
+type entry interface {
+	name() string
+	json() json.RawMessage // as it is listed
+}
+
+// encoding is the JSON of a feature, made when it is first listed. The zero value is ready
+// for use.
+type encoding struct {
+	made atomic.Pointer[json.RawMessage]
+}
+
+func (e *encoding) of(def any) json.RawMessage {
+	if raw := e.made.Load(); raw != nil {
+		return *raw
+	}
+	raw := encode(def)
+	e.made.Store(&raw)
+	return raw
+}
 
 // set holds the features of one kind in the order of their registration. Readers
 // get an immutable snapshot, made when it is first wanted after a change. The zero
@@ -39,7 +59,7 @@ type snapshot[E entry] struct {
 	by    map[string]E
 
 	mu    sync.Mutex
-	pages map[uint64]any // encoded pages by the place they start after; guarded by mu
+	pages map[uint64]Result // encoded pages by the place they start after; guarded by mu
 }
 
 // put adds an entry, or replaces the one of its name in its place.
@@ -88,7 +108,7 @@ func (s *set[E]) snapshot() *snapshot[E] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.snap == nil {
-		snap = &snapshot[E]{by: make(map[string]E, len(s.all)), pages: map[uint64]any{}}
+		snap = &snapshot[E]{by: make(map[string]E, len(s.all)), pages: map[uint64]Result{}}
 		for name, p := range s.all {
 			snap.order = append(snap.order, p)
 			snap.by[name] = p.e
@@ -113,57 +133,77 @@ func (s *snapshot[E]) named(raw json.RawMessage) (e E, ok bool) {
 	return e, ok
 }
 
-// page is one page of a listing.
-type page[E entry] struct {
-	entries []E
-	next    string // cursor, empty on the last page
-}
-
-// list returns the page that a request's cursor names. The order is that of
-// registration; an entry added or removed meanwhile moves no other (PAGE-26).
-func list[E entry](ctx context.Context, s *Server, set *set[E], kind Kind, req *Request) (page[E], uint64, *snapshot[E], error) {
-	var p page[E]
+// listPage answers a request for the page of a list that its cursor names. The order is
+// that of registration; an entry added or removed meanwhile moves no other (PAGE-26).
+//
+// Build makes a page of its entries and the cursor behind it. If all callers see the same
+// it is kept with its encodings, which seal gives it, until the list changes.
+func listPage[E entry, L Result](ctx context.Context, s *Server, set *set[E], kind Kind, req *Request, build func(entries []E, next string) L, seal func(L, *engine.Memo)) (Result, error) {
 	if !set.used() && kind != KindResourceTemplate && kind != KindResource {
-		return p, 0, nil, Errorf(CodeMethodNotFound, "%s: this server has no %ss", req.Method, kind)
+		return nil, Errorf(CodeMethodNotFound, "%s: this server has no %ss", req.Method, kind)
 	}
 	after, err := parseCursor(req)
 	if err != nil {
-		return p, 0, nil, err
+		return nil, err
 	}
 	snap := set.snapshot()
-	var last uint64
-	for _, pl := range snap.order {
-		if pl.seq <= after || !s.visible(ctx, kind, pl.e.name()) {
-			continue
-		}
-		if len(p.entries) == s.limits.PageSize {
-			p.next = cursor(last)
-			break
-		}
-		p.entries = append(p.entries, pl.e)
-		last = pl.seq
-	}
-	return p, after, snap, nil
-}
-
-// memoPage returns the page of a snapshot that starts after a place, made by
-// build and kept with its encodings if all callers see the same.
-func memoPage[E entry, L any](s *Server, snap *snapshot[E], after uint64, build func() L, seal func(L, *engine.Memo)) L {
 	if s.Visible != nil {
-		return build()
+		return build(snap.after(after, s.limits.PageSize, func(e E) bool { return s.visible(ctx, kind, e.name()) })), nil
 	}
 	snap.mu.Lock()
 	defer snap.mu.Unlock()
 	if l, ok := snap.pages[after]; ok {
-		return l.(L)
+		return l.(L), nil
 	}
-	l := build()
-	seal(l, engine.NewMemo(l, encode(l)))
+	entries, next := snap.after(after, s.limits.PageSize, func(E) bool { return true })
+	l := build(entries, next)
+	seal(l, engine.NewMemo(l, encodePage(kind, entries, next)))
 	// A client can make up cursors; more pages than there are need no keeping.
 	if len(snap.pages) <= len(snap.order)/max(s.limits.PageSize, 1) {
 		snap.pages[after] = l
 	}
-	return l
+	return l, nil
+}
+
+// encodePage is the JSON of a page, put together of that of its entries.
+func encodePage[E entry](kind Kind, entries []E, next string) json.RawMessage {
+	raws := make([]json.RawMessage, len(entries))
+	size := 100
+	for i, e := range entries {
+		raws[i] = e.json()
+		size += len(raws[i]) + 1
+	}
+	out := append(append(append(make([]byte, 0, size), `{"`...), listMembers[kind]...), `":[`...)
+	for i, raw := range raws {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, raw...)
+	}
+	out = append(out, ']')
+	if next != "" {
+		out = jsonx.AppendString(append(out, `,"nextCursor":`...), next)
+	}
+	return append(out, '}')
+}
+
+// listMembers are the members of list results that have the entries.
+var listMembers = map[Kind]string{KindTool: "tools", KindPrompt: "prompts", KindResource: "resources", KindResourceTemplate: "resourceTemplates"}
+
+// after returns the entries behind a place, at most size of those that are visible, and
+// the cursor behind them, empty if they are the last.
+func (s *snapshot[E]) after(seq uint64, size int, visible func(E) bool) (entries []E, next string) {
+	start := sort.Search(len(s.order), func(i int) bool { return s.order[i].seq > seq })
+	for _, p := range s.order[start:] {
+		switch {
+		case !visible(p.e):
+			continue
+		case len(entries) == size:
+			return entries, cursor(seq)
+		}
+		entries, seq = append(entries, p.e), p.seq
+	}
+	return entries, ""
 }
 
 // Cursors name the place they continue after. They are opaque to clients, and

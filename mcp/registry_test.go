@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -21,5 +22,89 @@ func TestPagesKeptAreBounded(t *testing.T) {
 	}
 	if n := len(s.tools.snapshot().pages); n > 10 {
 		t.Errorf("%d pages are kept of a list of 10", n)
+	}
+}
+
+// BenchmarkListChanged lists 1,000 tools of 1 KiB after each change of one of them.
+func BenchmarkListChanged(b *testing.B) {
+	s := &Server{Name: "s"}
+	form := json.RawMessage(`{"type":"object","properties":{"a":{"type":"string","description":"` + strings.Repeat("x", 880) + `"}}}`)
+	add := func(i int) {
+		t := Tool{Name: fmt.Sprintf("tool%04d", i), InputSchema: form}
+		if err := s.HandleTool(t, func(context.Context, *ToolCall) (*ToolResult, error) { return nil, nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for i := range 1000 {
+		add(i)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		add(500)
+		req := &Request{Method: "tools/list"}
+		for {
+			res, err := s.Handle(b.Context(), req)
+			if err != nil {
+				b.Fatal(err)
+			}
+			next := res.(*ToolList).NextCursor
+			if next == "" {
+				break
+			}
+			req = &Request{Method: "tools/list", Params: json.RawMessage(`{"cursor":"` + next + `"}`)}
+		}
+	}
+}
+
+// A page put together of its entries is what encoding the list makes, before and after a
+// change.
+func TestPagesAreListsEncoded(t *testing.T) {
+	s := &Server{Name: "s", Limits: Limits{PageSize: 2}}
+	tool := func(i int, text string) {
+		AddTool(s, Tool{Name: fmt.Sprint("t", i), Description: text, Extra: map[string]json.RawMessage{"x": json.RawMessage("[1,\n2]")}},
+			func(context.Context, struct{}) (string, error) { return "", nil })
+	}
+	for i := range 5 {
+		tool(i, "first")
+		AddPrompt(s, Prompt{Name: fmt.Sprint("p", i)}, func(context.Context, struct{}) (string, error) { return "", nil })
+		AddResource(s, Resource{URI: fmt.Sprint("x:", i), Name: "x"}, func(context.Context) (string, error) { return "", nil })
+		AddResourceTemplate(s, ResourceTemplate{URITemplate: fmt.Sprintf("y%d:{a}", i), Name: "y"}, func(context.Context, struct {
+			A string `json:"a"`
+		}) (string, error) {
+			return "", nil
+		})
+	}
+	for _, method := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
+		for round := range 2 {
+			params, pages := `{}`, 0
+			for params != "" {
+				res, err := s.Handle(t.Context(), &Request{Method: method, Params: json.RawMessage(params)})
+				if err != nil {
+					t.Fatalf("%s: %v", method, err)
+				}
+				if got, want := ResultJSON(res), encode(res); string(got) != string(want) {
+					t.Errorf("%s is\n%s, want\n%s", method, got, want)
+				}
+				var more struct{ NextCursor string }
+				if err := json.Unmarshal(ResultJSON(res), &more); err != nil {
+					t.Fatal(err)
+				}
+				if params = ""; more.NextCursor != "" {
+					params = fmt.Sprintf(`{"cursor":%q}`, more.NextCursor)
+				}
+				pages++
+			}
+			if pages != 3 {
+				t.Errorf("%s has %d pages, want 3", method, pages)
+			}
+			if round == 0 {
+				tool(3, "second")
+			}
+		}
+	}
+	tool(0, "third")
+	res, err := s.Handle(t.Context(), &Request{Method: "tools/list"})
+	if err != nil || !strings.Contains(string(ResultJSON(res)), "third") {
+		t.Errorf("after a change the list is %v, %v", res, err)
 	}
 }

@@ -19,17 +19,21 @@ import (
 type resourceEntry struct {
 	def  *Resource
 	read func(ctx context.Context, uri string) (*ReadResult, error)
+	encoding
 }
 
-func (r *resourceEntry) name() string { return r.def.URI }
+func (r *resourceEntry) name() string          { return r.def.URI }
+func (r *resourceEntry) json() json.RawMessage { return r.of(r.def) }
 
 type templateEntry struct {
 	def   *ResourceTemplate
 	match *uritemplate.Template
 	read  func(ctx context.Context, uri string, vars uritemplate.Values) (*ReadResult, error)
+	encoding
 }
 
-func (t *templateEntry) name() string { return t.def.URITemplate }
+func (t *templateEntry) name() string          { return t.def.URITemplate }
+func (t *templateEntry) json() json.RawMessage { return t.of(t.def) }
 
 // scheme is how a URI begins (RFC 3986, section 3.1).
 var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
@@ -47,7 +51,7 @@ func AddResource[Out any](s *Server, r Resource, h func(context.Context) (Out, e
 		panic(fmt.Errorf("mcp: AddResource %q %q: a resource has a URI, such as app:notes or file:///notes, and a name", r.URI, r.Name))
 	}
 	mime := mimeOf[Out](r.MIMEType)
-	s.resources.put(&resourceEntry{&r, func(ctx context.Context, uri string) (*ReadResult, error) {
+	s.resources.put(&resourceEntry{def: &r, read: func(ctx context.Context, uri string) (*ReadResult, error) {
 		out, err := h(ctx)
 		if err != nil {
 			return nil, err
@@ -77,7 +81,7 @@ func AddResourceTemplate[In, Out any](s *Server, t ResourceTemplate, h func(cont
 		panic(fmt.Errorf("mcp: AddResourceTemplate %q: %w", t.URITemplate, err))
 	}
 	mime := mimeOf[Out](t.MIMEType)
-	s.templates.put(&templateEntry{&t, match, func(ctx context.Context, uri string, vars uritemplate.Values) (*ReadResult, error) {
+	s.templates.put(&templateEntry{def: &t, match: match, read: func(ctx context.Context, uri string, vars uritemplate.Values) (*ReadResult, error) {
 		var in In
 		if err := typ.Decode(variables(match, vars), &in); err != nil {
 			return nil, Errorf(CodeInvalidParams, "resource %q: %v", clip(uri), err)
@@ -163,34 +167,26 @@ func (s *Server) listResources(ctx context.Context, req *Request) (Result, error
 	if !s.resources.used() && !s.templates.used() {
 		return nil, Errorf(CodeMethodNotFound, "%s: this server has no resources", req.Method)
 	}
-	p, after, snap, err := list(ctx, s, &s.resources, KindResource, req)
-	if err != nil {
-		return nil, err
-	}
-	return memoPage(s, snap, after, func() *ResourceList {
-		l := &ResourceList{Resources: make([]*Resource, len(p.entries)), NextCursor: p.next}
-		for i, e := range p.entries {
+	return listPage(ctx, s, &s.resources, KindResource, req, func(entries []*resourceEntry, next string) *ResourceList {
+		l := &ResourceList{Resources: make([]*Resource, len(entries)), NextCursor: next}
+		for i, e := range entries {
 			l.Resources[i] = e.def
 		}
 		return l
-	}, func(l *ResourceList, m *engine.Memo) { l.memo = m }), nil
+	}, func(l *ResourceList, m *engine.Memo) { l.memo = m })
 }
 
 func (s *Server) listTemplates(ctx context.Context, req *Request) (Result, error) {
 	if !s.resources.used() && !s.templates.used() {
 		return nil, Errorf(CodeMethodNotFound, "%s: this server has no resources", req.Method)
 	}
-	p, after, snap, err := list(ctx, s, &s.templates, KindResourceTemplate, req)
-	if err != nil {
-		return nil, err
-	}
-	return memoPage(s, snap, after, func() *TemplateList {
-		l := &TemplateList{Templates: make([]*ResourceTemplate, len(p.entries)), NextCursor: p.next}
-		for i, e := range p.entries {
+	return listPage(ctx, s, &s.templates, KindResourceTemplate, req, func(entries []*templateEntry, next string) *TemplateList {
+		l := &TemplateList{Templates: make([]*ResourceTemplate, len(entries)), NextCursor: next}
+		for i, e := range entries {
 			l.Templates[i] = e.def
 		}
 		return l
-	}, func(l *TemplateList, m *engine.Memo) { l.memo = m }), nil
+	}, func(l *TemplateList, m *engine.Memo) { l.memo = m })
 }
 
 // readResource answers resources/read: a resource of that URI, else the first

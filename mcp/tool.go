@@ -28,9 +28,11 @@ type toolEntry struct {
 	def     *Tool
 	headers []streamable.ParamHeader
 	call    func(ctx context.Context, args json.RawMessage) (*ToolResult, error)
+	encoding
 }
 
-func (t *toolEntry) name() string { return t.def.Name }
+func (t *toolEntry) name() string          { return t.def.Name }
+func (t *toolEntry) json() json.RawMessage { return t.of(t.def) }
 
 // AddTool adds a tool that is a Go function, or replaces the tool of that name.
 //
@@ -68,7 +70,7 @@ func AddTool[In, Out any](s *Server, t Tool, h func(context.Context, In) (Out, e
 	if err != nil {
 		panic(fmt.Errorf("mcp: AddTool %q: %w", t.Name, err))
 	}
-	s.tools.put(&toolEntry{&t, headers, func(ctx context.Context, args json.RawMessage) (*ToolResult, error) {
+	s.tools.put(&toolEntry{def: &t, headers: headers, call: func(ctx context.Context, args json.RawMessage) (*ToolResult, error) {
 		var v In
 		if err := decode(args, &v, decoded(ctx, args)); err != nil {
 			return nil, err
@@ -101,7 +103,7 @@ func (s *Server) HandleTool(t Tool, h ToolHandler) error {
 		return fmt.Errorf("mcp: HandleTool %q: %w", t.Name, err)
 	}
 	name := t.Name
-	s.tools.put(&toolEntry{&t, headers, func(ctx context.Context, args json.RawMessage) (*ToolResult, error) {
+	s.tools.put(&toolEntry{def: &t, headers: headers, call: func(ctx context.Context, args json.RawMessage) (*ToolResult, error) {
 		if err := check.Validate(args); err != nil {
 			return nil, err
 		}
@@ -221,17 +223,13 @@ func structured(raw json.RawMessage, err error) (*ToolResult, error) {
 }
 
 func (s *Server) listTools(ctx context.Context, req *Request) (Result, error) {
-	p, after, snap, err := list(ctx, s, &s.tools, KindTool, req)
-	if err != nil {
-		return nil, err
-	}
-	return memoPage(s, snap, after, func() *ToolList {
-		l := &ToolList{Tools: make([]*Tool, len(p.entries)), NextCursor: p.next}
-		for i, e := range p.entries {
+	return listPage(ctx, s, &s.tools, KindTool, req, func(entries []*toolEntry, next string) *ToolList {
+		l := &ToolList{Tools: make([]*Tool, len(entries)), NextCursor: next}
+		for i, e := range entries {
 			l.Tools[i] = e.def
 		}
 		return l
-	}, func(l *ToolList, m *engine.Memo) { l.memo = m }), nil
+	}, func(l *ToolList, m *engine.Memo) { l.memo = m })
 }
 
 func (s *Server) callTool(ctx context.Context, req *Request) (Result, error) {

@@ -75,7 +75,7 @@ type Reply struct {
 	// Refused says that the request was turned down before a handler ran.
 	Refused bool
 
-	plain      bool    // Result has no white space
+	plain      bool    // Result is one line
 	head, tail []byte  // members to put in front of and behind those of a plain Result
 	lent       *[]byte // what Result lies in, to be given back; nil: it is not lent
 }

@@ -71,6 +71,9 @@ func (e *Engine) finish(t *revision.Table, method string, r Result) json.RawMess
 			return *b
 		}
 		b := []byte(e.convert(t, method, r.Memo.inner, revision.Unknown, true))
+		if bytes.ContainsAny(b, "\r\n") {
+			b = jsonx.AppendLine(nil, b)
+		}
 		slot.Store(&b)
 		return b
 	}
