@@ -23,7 +23,8 @@ func (g *Gateway) byName(ctx context.Context, req *mcp.Request) (mcp.Result, err
 		return nil, mcp.Errorf(mcp.CodeInvalidParams, "no server offers %q; the names start with that of a server", bounded(name))
 	}
 	inner := mcp.WithTaskID(ctx, func(principal, id string) string { return g.taskID(principal, up, id) })
-	res, err := up.forward(inner, req.Method, jsonx.With(nil, req.Params, "name", jsonx.AppendString(nil, own)))
+	params := jsonx.With(make([]byte, 0, len(req.Params)), req.Params, "name", jsonx.AppendString(nil, own))
+	res, err := up.forward(inner, req.Method, params)
 	if made, ok := res.(*mcp.CreateTaskResult); ok && err == nil {
 		return &mcp.CreateTaskResult{Task: g.ofTask(ctx, up, made.Task)}, nil
 	}

@@ -110,7 +110,7 @@ func WithNotify(ctx context.Context, f func(method string, params json.RawMessag
 // may be over. Outside a call it returns ctx.
 func WithTaskID(ctx context.Context, f func(principal, id string) string) context.Context {
 	c := engine.From(ctx)
-	if c == nil {
+	if c == nil || !c.TakesTask() {
 		return ctx
 	}
 	principal := c.Peer.Principal

@@ -261,7 +261,7 @@ func decodeContent(raw json.RawMessage) (Content, error) {
 	return RawContent(append([]byte(nil), raw...)), nil
 }
 
-// plainText is the text of a block that has text and nothing else.
+// plainText is the text of a block, known to be valid, that has text and nothing else.
 func plainText(raw json.RawMessage) (text string, ok bool) {
 	typed := false
 	for name, v := range jsonx.Members(raw) {
@@ -269,11 +269,10 @@ func plainText(raw json.RawMessage) (text string, ok bool) {
 		case "type":
 			typed = string(v) == `"text"`
 		case "text":
-			var err error
-			if text, err = jsonx.Unquote(v); err != nil {
+			if ok = jsonx.KindOf(v) == '"'; !ok {
 				return "", false
 			}
-			ok = true
+			text, _ = jsonx.Unescaped(v, 0)
 		default:
 			return "", false
 		}
@@ -310,6 +309,10 @@ func decodeContents(raw json.RawMessage) ([]Content, error) {
 
 // textOf joins the text blocks of cs with newlines.
 func textOf(cs []Content) string {
+	if len(cs) == 1 {
+		t, _ := cs[0].(TextContent)
+		return t.Text
+	}
 	var parts []string
 	for _, c := range cs {
 		if t, ok := c.(TextContent); ok {

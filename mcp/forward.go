@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -148,7 +147,7 @@ func forwardParams(method string, params json.RawMessage) json.RawMessage {
 	meta, _ := jsonx.Lookup(params, "_meta")
 	hop, others := 0, 0
 	for name := range jsonx.Members(meta) {
-		if slices.Contains(hopMeta, string(name)) {
+		if ofHop(name) {
 			hop++
 		} else {
 			others++
@@ -161,6 +160,15 @@ func forwardParams(method string, params json.RawMessage) json.RawMessage {
 		params = withoutMeta(params, hopMeta...)
 	}
 	return jsonx.Without(make([]byte, 0, len(params)), params, gone...)
+}
+
+func ofHop(name []byte) bool {
+	for _, h := range hopMeta {
+		if string(name) == h {
+			return true
+		}
+	}
+	return false
 }
 
 // hopMeta is what _meta says about a hop.
@@ -198,6 +206,9 @@ func takingTasks(caps json.RawMessage) json.RawMessage {
 // needsTask tells whether a server of 2026-07-28 refused a call because it would not be
 // taken a task from.
 func needsTask(err error) bool {
+	if err == nil {
+		return false
+	}
 	var rpc *Error
 	if !errors.As(err, &rpc) || rpc.Code != CodeMissingCapability {
 		return false
