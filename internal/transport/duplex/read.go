@@ -2,6 +2,7 @@ package duplex
 
 import (
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -39,7 +40,8 @@ type turn struct {
 const (
 	reading int32 = iota
 	working
-	passed // the owner does not read any more
+	looking // at work, and needs the wire for a moment
+	passed  // the owner does not read any more
 )
 
 // lead reads and serves until the wire ends or the turn has passed to another goroutine.
@@ -49,7 +51,8 @@ func (p *peer) lead() {
 	defer t.guard.Stop()
 	lim := jsonrpc.Limits{MaxDepth: p.s.MaxDepth}
 	for {
-		if p.stager != nil && !p.stager.Ready() {
+		if p.staged.Load() && !p.stager.Ready() {
+			p.staged.Store(false)
 			if !t.work(func() { p.failed(p.stager.Flush()) }) {
 				return
 			}
@@ -118,12 +121,38 @@ func (t *turn) work(f func()) bool {
 	return t.state.CompareAndSwap(working, reading)
 }
 
-// mine tells whether the turn has not passed.
-func (t *turn) mine() bool { return t.state.Load() == working }
+// answer writes the answer to a request that the owner of the turn serves. If the next
+// request is there already, it waits to go out with the answer to that.
+func (t *turn) answer(frame []byte) {
+	p := t.p
+	if !t.another() {
+		p.write(frame)
+		return
+	}
+	p.failed(p.stager.Stage(frame))
+	p.staged.Store(true)
+	if t.state.Load() == passed { // perhaps before whoever reads now could see it
+		p.failed(p.stager.Flush())
+	}
+}
+
+// another tells whether a further frame is there already, and the turn has not passed.
+func (t *turn) another() bool {
+	if t.p.stager == nil || !t.state.CompareAndSwap(working, looking) {
+		return false
+	}
+	ready := t.p.stager.Ready()
+	t.state.Store(working)
+	return ready
+}
 
 // pass lets another goroutine read, if the owner of the turn is at work.
 func (t *turn) pass() {
-	if t.state.CompareAndSwap(working, passed) {
-		go t.p.lead()
+	for !t.state.CompareAndSwap(working, passed) {
+		if t.state.Load() != looking {
+			return
+		}
+		runtime.Gosched()
 	}
+	go t.p.lead()
 }

@@ -148,6 +148,7 @@ type peer struct {
 	closed  chan struct{} // closed with conn
 	closing sync.Once
 	slow    atomic.Int32 // requests to come that get a goroutine of their own at once
+	staged  atomic.Bool  // answers are held back in stager
 
 	mu       sync.Mutex
 	sess     *engine.Session                     // guarded by mu
@@ -370,8 +371,8 @@ func (p *peer) serve(x *exchange, buf *[]byte) {
 		}
 		out := buffer.Get()
 		*out = reply.Append(*out)
-		if x.turn != nil && p.stager != nil && x.turn.mine() && p.stager.Ready() {
-			p.failed(p.stager.Stage(*out)) // the answer to the next request is about to follow
+		if x.turn != nil {
+			x.turn.answer(*out)
 		} else {
 			p.write(*out)
 		}

@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// A Context is like one of the standard library, whether anybody waits for it before it
+// ends or looks at it afterwards, and leaves no goroutine behind.
+func TestContextEnds(t *testing.T) {
+	gone, given := errors.New("gone"), errors.New("given")
+	parentCause := errors.New("of the parent")
+	for _, tt := range []struct {
+		name   string
+		gone   error
+		end    func(c *Context, parent context.CancelCauseFunc)
+		cause  error // nil: it does not end
+		parent bool  // the parent ends
+	}{
+		{"by Cancel", nil, func(c *Context, _ context.CancelCauseFunc) { c.Cancel(given); c.Cancel(gone) }, given, false},
+		{"by Cancel(nil)", nil, func(c *Context, _ context.CancelCauseFunc) { c.Cancel(nil) }, context.Canceled, false},
+		{"by its parent", nil, func(_ *Context, end context.CancelCauseFunc) { end(parentCause) }, parentCause, true},
+		{"by its parent, with a cause of its own", gone, func(_ *Context, end context.CancelCauseFunc) { end(parentCause) }, gone, true},
+		{"not by its parent", Detached, func(_ *Context, end context.CancelCauseFunc) { end(parentCause) }, nil, true},
+		{"by Cancel, detached", Detached, func(c *Context, end context.CancelCauseFunc) { end(parentCause); c.Cancel(given) }, given, true},
+	} {
+		for _, early := range []bool{true, false} {
+			t.Run(tt.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					parent, end := context.WithCancelCause(context.WithValue(t.Context(), "key", "value"))
+					defer end(nil)
+					c := &Context{}
+					c.Init(parent, tt.gone)
+					defer c.Cancel(nil)
+					var child context.Context
+					told := make(chan struct{}, 1)
+					watch := func() {
+						var cancel context.CancelFunc
+						child, cancel = context.WithTimeout(c, time.Hour)
+						t.Cleanup(cancel)
+						context.AfterFunc(c, func() { told <- struct{}{} })
+					}
+					if early {
+						watch()
+					}
+					if c.Err() != nil {
+						t.Errorf("Err() = %v before the end", c.Err())
+					}
+					tt.end(c, end)
+					if !early {
+						watch()
+					}
+					synctest.Wait()
+					ended := tt.cause != nil
+					if (c.Err() != nil) != ended || (child.Err() != nil) != ended || (len(told) == 1) != ended {
+						t.Fatalf("Err() = %v, of the child %v, told %d times; want an end: %t", c.Err(), child.Err(), len(told), ended)
+					}
+					if ended && (context.Cause(c) != tt.cause || context.Cause(child) != tt.cause || c.Err() != context.Canceled) {
+						t.Errorf("cause %v, of the child %v, error %v; want the cause %v", context.Cause(c), context.Cause(child), c.Err(), tt.cause)
+					}
+					if c.Value("key") != "value" || child.Value("key") != "value" {
+						t.Error("a value of the parent is lost")
+					}
+				})
+			})
+		}
+	}
+}
+
+// A deadline of the parent counts unless the context has an end of its own.
+func TestContextDeadline(t *testing.T) {
+	parent, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	for gone, want := range map[error]bool{nil: true, Detached: false} {
+		var c Context
+		c.Init(parent, gone)
+		if _, ok := c.Deadline(); ok != want {
+			t.Errorf("with %v: has a deadline: %t, want %t", gone, ok, want)
+		}
+		c.Cancel(nil)
+	}
+}
+
+// The call of a context is found from what is made of it.
+func TestContextCall(t *testing.T) {
+	var c Context
+	c.Init(t.Context(), nil)
+	defer c.Cancel(nil)
+	if From(&c) != nil {
+		t.Error("a call before there is one")
+	}
+	c.call.Msg = &jsonrpc.Message{}
+	child, cancel := context.WithCancel(&c)
+	defer cancel()
+	if From(&c) != &c.call || From(child) != &c.call {
+		t.Error("the call is not found")
+	}
+}
