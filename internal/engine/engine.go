@@ -46,6 +46,7 @@ type Engine struct {
 	// OnPanic is told of a panic in a handler; nil: it is logged.
 	OnPanic func(ctx context.Context, v any, stack []byte)
 
+	peers    peers  // of legacy sessions
 	lists    []byte // `,"ttlMs":…,"cacheScope":…` for results of the lists that have none
 	tail     []byte // `,"_meta":{serverInfo}` for results without a _meta
 	versions []byte // names of the revisions served, as a JSON array

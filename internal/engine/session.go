@@ -101,13 +101,7 @@ func (e *Engine) initialize(ctx context.Context, msg *jsonrpc.Message, who Calle
 		t = latest
 	}
 	// The session outlives its first message, whose bytes are reused.
-	p := &Peer{Revision: t, Principal: who.Principal, Alone: who.Alone}
-	if raw, ok := msg.Param("capabilities"); ok && jsonx.KindOf(raw) == '{' {
-		p.Capabilities = append(json.RawMessage(nil), raw...)
-	}
-	if raw, ok := msg.Param("clientInfo"); ok && jsonx.KindOf(raw) == '{' {
-		p.Info = append(json.RawMessage(nil), raw...)
-	}
+	p := e.peers.of(t, who, objectParam(msg, "clientInfo"), objectParam(msg, "capabilities"))
 	info, reply := e.discover(ctx, msg.ID, p, header)
 	if reply != nil {
 		return nil, *reply
@@ -120,6 +114,14 @@ func (e *Engine) initialize(ctx context.Context, msg *jsonrpc.Message, who Calle
 		s.opened = own.parent // the call itself is over soon
 	}
 	return s, Reply{ID: msg.ID, Result: initializeResult(p, info, e.Info)}
+}
+
+// objectParam returns a member of the params that is an object, else nil.
+func objectParam(msg *jsonrpc.Message, name string) json.RawMessage {
+	if raw, ok := msg.Param(name); ok && jsonx.KindOf(raw) == '{' {
+		return raw
+	}
+	return nil
 }
 
 // Loose is the session of a single legacy request of a server without state: what the

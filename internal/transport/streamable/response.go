@@ -29,7 +29,6 @@ type response struct {
 	server *Server
 	w      http.ResponseWriter
 	client context.Context // ends when the client goes away
-	msg    jsonrpc.Message // that is answered, unless it is a batch
 
 	noEvents bool // the client does not take an event stream
 	noJSON   bool // the client does not take JSON
@@ -48,6 +47,12 @@ type response struct {
 	bounded  bool        // the connection has a deadline; guarded by mu
 	err      error       // why the client cannot be reached; guarded by mu
 	beat     *time.Timer // sends comments while the stream is quiet; guarded by mu
+}
+
+// posted is the response to a POST, with the message that it answers unless that is a batch.
+type posted struct {
+	response
+	msg jsonrpc.Message
 }
 
 var (

@@ -187,7 +187,8 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 		web.Refuse(w, http.StatusBadRequest, jsonrpc.CodeParse, "the body broke off")
 		return
 	}
-	p := &response{server: s, w: w, client: r.Context(), noJSON: !asJSON, noEvents: !asEvents}
+	in := &posted{response: response{server: s, w: w, client: r.Context(), noJSON: !asJSON, noEvents: !asEvents}}
+	p := &in.response
 	header := strings.TrimSpace(r.Header.Get(headerVersion))
 	named := revision.Find(s.Engine.Revisions, header)
 	modern := named != nil && named.Modern
@@ -200,7 +201,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 		s.batch(p, r, body, header)
 		return
 	}
-	if p.msg, err = jsonrpc.Decode(body, s.limits()); err != nil {
+	if in.msg, err = jsonrpc.Decode(body, s.limits()); err != nil {
 		var bad *jsonrpc.DecodeError
 		if errors.As(err, &bad) {
 			id := bad.ID
@@ -211,7 +212,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	msg := &p.msg
+	msg := &in.msg
 	opening := msg.Method == revision.MethodInitialize && !engine.IsModern(msg)
 	if !opening && (modern || engine.IsModern(msg)) {
 		if !asJSON || !asEvents {
