@@ -117,6 +117,9 @@ func (l *listing) entry(raw json.RawMessage, item any) error {
 	if key, _ := jsonx.Lookup(raw, l.key); jsonx.KindOf(key) != '"' {
 		return fmt.Errorf("it has no %q", l.key)
 	}
+	if u, ok := item.(json.Unmarshaler); ok { // at once: the codec would look at it twice
+		return u.UnmarshalJSON(raw)
+	}
 	return jsonx.Unmarshal(raw, item)
 }
 
