@@ -160,7 +160,12 @@ func (e *Engine) envelope(method, kind string, raw json.RawMessage, foreign, met
 	out := make([]byte, 0, len(raw)+len(e.tail)+64)
 	out = append(append(append(out, `{"resultType":"`...), kind...), '"')
 	if foreign {
-		raw = jsonx.Without(nil, raw, "resultType")
+		if _, ok := jsonx.Lookup(raw, "resultType"); ok {
+			raw = jsonx.Without(nil, raw, "resultType")
+		}
+		if meta {
+			_, meta = jsonx.Lookup(raw, "_meta")
+		}
 	}
 	// A foreign object may have white space around it and in it.
 	raw = bytes.TrimSpace(raw)
