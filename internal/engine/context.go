@@ -31,8 +31,8 @@ type Context struct {
 
 var _ context.Context = (*Context)(nil)
 
-// Detached as the second argument of [Context.Init] lets a context outlive its parent.
-var Detached = errors.New("never")
+// ErrNever as the second argument of [Context.Init] lets a context outlive its parent.
+var ErrNever = errors.New("never")
 
 // Init makes c a child of parent. When parent ends, gone is the cause of c's end; nil
 // stands for that of parent.
@@ -65,7 +65,7 @@ func (c *Context) whole() context.Context {
 	} else {
 		c.full, c.cancel = context.WithCancelCause(context.WithoutCancel(c.parent))
 		switch cancel := c.cancel; {
-		case c.ended, c.gone == Detached:
+		case c.ended, c.gone == ErrNever:
 		case c.parent.Err() != nil: // AfterFunc would do it later
 			cancel(c.gone)
 		default:
@@ -102,7 +102,7 @@ func (c *Context) Err() error {
 	switch c.gone {
 	case nil:
 		return c.parent.Err()
-	case Detached:
+	case ErrNever:
 		return nil
 	}
 	if c.parent.Err() != nil {

@@ -10,6 +10,8 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
+type testKey struct{}
+
 // A Context is like one of the standard library, whether anybody waits for it before it
 // ends or looks at it afterwards, and leaves no goroutine behind.
 func TestContextEnds(t *testing.T) {
@@ -26,13 +28,13 @@ func TestContextEnds(t *testing.T) {
 		{"by Cancel(nil)", nil, func(c *Context, _ context.CancelCauseFunc) { c.Cancel(nil) }, context.Canceled, false},
 		{"by its parent", nil, func(_ *Context, end context.CancelCauseFunc) { end(parentCause) }, parentCause, true},
 		{"by its parent, with a cause of its own", gone, func(_ *Context, end context.CancelCauseFunc) { end(parentCause) }, gone, true},
-		{"not by its parent", Detached, func(_ *Context, end context.CancelCauseFunc) { end(parentCause) }, nil, true},
-		{"by Cancel, detached", Detached, func(c *Context, end context.CancelCauseFunc) { end(parentCause); c.Cancel(given) }, given, true},
+		{"not by its parent", ErrNever, func(_ *Context, end context.CancelCauseFunc) { end(parentCause) }, nil, true},
+		{"by Cancel, detached", ErrNever, func(c *Context, end context.CancelCauseFunc) { end(parentCause); c.Cancel(given) }, given, true},
 	} {
 		for _, early := range []bool{true, false} {
 			t.Run(tt.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					parent, end := context.WithCancelCause(context.WithValue(t.Context(), "key", "value"))
+					parent, end := context.WithCancelCause(context.WithValue(t.Context(), testKey{}, "value"))
 					defer end(nil)
 					c := &Context{}
 					c.Init(parent, tt.gone)
@@ -63,7 +65,7 @@ func TestContextEnds(t *testing.T) {
 					if ended && (context.Cause(c) != tt.cause || context.Cause(child) != tt.cause || c.Err() != context.Canceled) {
 						t.Errorf("cause %v, of the child %v, error %v; want the cause %v", context.Cause(c), context.Cause(child), c.Err(), tt.cause)
 					}
-					if c.Value("key") != "value" || child.Value("key") != "value" {
+					if c.Value(testKey{}) != "value" || child.Value(testKey{}) != "value" {
 						t.Error("a value of the parent is lost")
 					}
 				})
@@ -76,7 +78,7 @@ func TestContextEnds(t *testing.T) {
 func TestContextDeadline(t *testing.T) {
 	parent, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	for gone, want := range map[error]bool{nil: true, Detached: false} {
+	for gone, want := range map[error]bool{nil: true, ErrNever: false} {
 		var c Context
 		c.Init(parent, gone)
 		if _, ok := c.Deadline(); ok != want {

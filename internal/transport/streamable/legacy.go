@@ -93,7 +93,7 @@ func (s *Server) loose(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, ve
 // initialize opens a session, if the server has any.
 func (s *Server) initialize(p *response, r *http.Request, msg *jsonrpc.Message) {
 	ctx := new(engine.Context)
-	ctx.Init(r.Context(), engine.Detached)
+	ctx.Init(r.Context(), engine.ErrNever)
 	if !s.start(ctx, false) {
 		s.unavailable(p.w, msg.ID)
 		return
@@ -191,7 +191,7 @@ type outcome struct {
 // run runs one request of a session; false if the client cancelled it and wants
 // no answer.
 func (s *Server) run(r *http.Request, sess *session, msg *jsonrpc.Message, x *legacyExchange) (outcome, bool) {
-	x.ctx.Init(r.Context(), engine.Detached)
+	x.ctx.Init(r.Context(), engine.ErrNever)
 	defer x.ctx.Cancel(nil)
 	if !s.start(&x.ctx, false) {
 		return outcome{fault: ErrShutdown}, false
