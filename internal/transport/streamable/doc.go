@@ -21,7 +21,9 @@
 //     they were sent, the answer last.
 //   - A message that belongs to no call goes on one GET stream of its session, the
 //     newest. Without one up to 64 are kept and the rest dropped, oldest first.
-//   - An answer whose connection is gone is dropped: streams have no event ids.
+//   - What a legacy call sends before its answer, and then the answer, is kept for a
+//     client that comes back. An answer that is alone and whose connection is gone
+//     is dropped.
 //   - Every write to a client is bounded in time ([Server] says how long); a client
 //     that does not read loses its response, not the server its goroutine.
 //   - A session answers to the principal that opened it, and to others as if it
