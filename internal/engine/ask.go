@@ -328,36 +328,43 @@ func (r *replay) round() int {
 	return r.state.Round
 }
 
-// prepare fills a replay with inputResponses and requestState of a request (MRTR). Both
-// come from the client and are not trusted: the state is sealed, and an answer is only
-// ever used as the answer to a question.
-func (e *Engine) prepare(ctx context.Context, r *replay, msg *jsonrpc.Message, principal string) error {
-	if raw, ok := msg.Param("inputResponses"); ok && string(raw) != "null" {
-		if jsonx.KindOf(raw) != '{' {
-			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "inputResponses must be an object"}
+// answered reads inputResponses and requestState of a request (MRTR), nil if it has
+// neither. Both come from the client and are not trusted: the state is sealed, and an
+// answer is only ever used as the answer to a question.
+func (e *Engine) answered(ctx context.Context, msg *jsonrpc.Message, principal string) (asker, error) {
+	responses, given := msg.Param("inputResponses")
+	given = given && string(responses) != "null"
+	sealed, going := msg.Param("requestState")
+	going = going && string(sealed) != "null"
+	if !given && !going {
+		return nil, nil
+	}
+	r := &replay{}
+	if given {
+		if jsonx.KindOf(responses) != '{' {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "inputResponses must be an object"}
 		}
 		r.answers = map[string]json.RawMessage{}
-		for name, v := range jsonx.Members(raw) {
+		for name, v := range jsonx.Members(responses) {
 			if jsonx.KindOf(v) != '{' {
-				return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("inputResponses: %q must be an object", string(name))}
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("inputResponses: %q must be an object", string(name))}
 			}
 			r.answers[string(name)] = append(json.RawMessage(nil), v...)
 		}
 	}
-	raw, ok := msg.Param("requestState")
-	if !ok || string(raw) == "null" {
-		return nil
+	if !going {
+		return r, nil
 	}
-	token, err := jsonx.Unquote(raw)
+	token, err := jsonx.Unquote(sealed)
 	if err == nil {
 		r.state, err = e.Sealer.open(ctx, token, bind(msg, principal))
 	}
 	if err != nil {
 		// One text for every failure: what exactly was wrong is nobody's business.
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState is invalid or expired; start the call again without it"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState is invalid or expired; start the call again without it"}
 	}
 	r.state.Round++
-	return nil
+	return r, nil
 }
 
 // inputRequired makes the result that carries the pending questions and the

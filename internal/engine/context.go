@@ -15,13 +15,12 @@ type Context struct {
 	parent context.Context
 	gone   error // the cause of the end if parent ends; nil: that of parent
 
-	call   Call
-	peer   Peer            // of a modern request
-	level  json.RawMessage // of log messages, as a modern request has it
-	live   live
-	replay replay
+	call  Call
+	peer  Peer            // of a modern request
+	level json.RawMessage // of log messages, as a modern request has it
 
 	mu     sync.Mutex
+	asking asker                   // guarded by mu; nil until it is needed
 	full   context.Context         // guarded by mu; nil until it is needed
 	cancel context.CancelCauseFunc // of full; guarded by mu
 	unlink func() bool             // guarded by mu; may be nil
@@ -51,6 +50,47 @@ func (c *Context) Cancel(cause error) {
 			c.unlink()
 		}
 	}
+}
+
+// asked returns what puts the questions of the call, nil if nothing was asked or kept.
+func (c *Context) asked() asker {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asking
+}
+
+// asker is [Context.asked], and makes what is not there.
+func (c *Context) asker() asker {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.asking != nil:
+	case c.call.session == nil:
+		c.asking = &replay{}
+	default:
+		c.asking = &live{}
+	}
+	return c.asking
+}
+
+func (c *Context) ask(ctx context.Context, call *Call, qs []Question) ([]json.RawMessage, error) {
+	return c.asker().ask(ctx, call, qs)
+}
+
+func (c *Context) remember(key string, v json.RawMessage) { c.asker().remember(key, v) }
+
+func (c *Context) recall(key string) (json.RawMessage, bool) {
+	if a := c.asked(); a != nil {
+		return a.recall(key)
+	}
+	return nil, false
+}
+
+func (c *Context) round() int {
+	if a := c.asked(); a != nil {
+		return a.round()
+	}
+	return 0
 }
 
 // whole returns a context of the standard library that stands for c.

@@ -223,16 +223,15 @@ func (e *Engine) Modern(ctx *Context, msg *jsonrpc.Message, version string, head
 	if msg.Method == revision.MethodListen {
 		c.tag = msg.ID.AppendJSON(nil)
 	}
-	var r *replay
 	if revision.Asks(msg.Method) {
-		r = &ctx.replay
-		if err := e.prepare(ctx, r, msg, peer.Principal); err != nil {
+		c.asker = ctx
+		var err error
+		if ctx.asking, err = e.answered(ctx, msg, peer.Principal); err != nil {
 			return e.failure(ctx, c, msg.ID, err)
 		}
-		c.asker = r
 	}
 	res, err := e.run(ctx, c)
-	if r != nil {
+	if r, ok := ctx.asked().(*replay); ok {
 		// A pending question wins over whatever the handler returned.
 		raw, pendErr := e.inputRequired(ctx, r, msg, peer.Principal)
 		switch {
@@ -275,7 +274,7 @@ func (e *Engine) Legacy(ctx *Context, s *Session, msg *jsonrpc.Message, header h
 	c := &ctx.call
 	*c = Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: s.Peer, Header: header, ex: ex, logLevel: s.LogLevel(), session: s}
 	if !s.NoAsking {
-		c.asker = &ctx.live
+		c.asker = ctx
 	}
 	if raw, ok := msg.ParamIn("_meta", "progressToken"); ok {
 		c.token = progressToken(raw)
@@ -284,7 +283,9 @@ func (e *Engine) Legacy(ctx *Context, s *Session, msg *jsonrpc.Message, header h
 	if err != nil {
 		return e.failure(ctx, c, msg.ID, err)
 	}
-	ctx.live.complete(c)
+	if l, ok := ctx.asked().(*live); ok {
+		l.complete(c)
+	}
 	return e.answer(ctx, c, msg.ID, res)
 }
 
