@@ -26,24 +26,24 @@ var budgets = []struct {
 	{"decode a request of 10 KiB", 0, 0, decodes(modernFrame("tools/call", echoMembers(prose(10<<10))))},
 	{"append a result", 0, 0, appendsResult},
 	{"decode arguments", 4, 192, decodesArguments},
-	{"validate arguments against a foreign schema", 58, 2816, validates},
+	{"validate arguments against a foreign schema", 58, 2752, validates},
 
 	// The server alone.
 	{"call on the registry", 7, 320, callsRegistry},
-	{"call on a pipe, modern", 10, 1472, callsPipe(true)},
-	{"call on a pipe, legacy", 10, 1472, callsPipe(false)},
-	{"call over HTTP, modern", 10, 1600, callsModern("tools/call", "echo", 1)},
-	{"call over HTTP, session, JSON", 16, 2112, callsSession("application/json, text/event-stream", false)},
-	{"call over HTTP, session, SSE", 16, 2112, callsSession("text/event-stream", false)},
-	{"call over HTTP, legacy without sessions", 17, 2816, callsSession("application/json, text/event-stream", true)},
-	{"list of 1,000 tools over HTTP, modern", 25, 14 << 10, callsModern("tools/list", "", 1000)},
+	{"call on a pipe, modern", 10, 1280, callsPipe(true)},
+	{"call on a pipe, legacy", 10, 1280, callsPipe(false)},
+	{"call over HTTP, modern", 10, 1344, callsModern("tools/call", "echo", 1)},
+	{"call over HTTP, session, JSON", 16, 1856, callsSession("application/json, text/event-stream", false)},
+	{"call over HTTP, session, SSE", 16, 1856, callsSession("text/event-stream", false)},
+	{"call over HTTP, legacy without sessions", 17, 2496, callsSession("application/json, text/event-stream", true)},
+	{"list of 1,000 tools over HTTP, modern", 13, 2432, callsModern("tools/list", "", 1000)},
 
 	// Server and client together.
-	{"typed call in memory", 23, 3072, callsTyped},
-	{"call with 10 progress notifications in memory", 162, 14 << 10, callsProgress},
-	{"call with a question in memory, modern", 654, 95 << 10, asks(mcp.V2026_07_28)},
-	{"call with a question in memory, legacy", 588, 87 << 10, asks(mcp.V2025_11_25)},
-	{"notification to the server", 7, 1152, notifies},
+	{"typed call in memory", 23, 2816, callsTyped},
+	{"call with 10 progress notifications in memory", 164, 13 << 10, callsProgress},
+	{"call with a question in memory, modern", 670, 91 << 10, asks(mcp.V2026_07_28)},
+	{"call with a question in memory, legacy", 601, 83 << 10, asks(mcp.V2025_11_25)},
+	{"notification to the server", 7, 960, notifies},
 }
 
 func TestBudgets(t *testing.T) {
