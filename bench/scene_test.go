@@ -1,11 +1,13 @@
 package bench_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -173,6 +175,10 @@ func (c *caller) Header() http.Header         { return c.header }
 func (c *caller) Write(p []byte) (int, error) { return c.out.Write(p) }
 func (c *caller) WriteHeader(status int)      { c.status = status }
 func (c *caller) Flush()                      {}
+
+// Hijack is there as with HTTP/1.1: the handler may then serve a call without a goroutine of
+// its own.
+func (c *caller) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, http.ErrHijacked }
 
 // served is the context of requests that an http.Server serves.
 var served = context.WithValue(context.Background(), http.ServerContextKey, &http.Server{})
