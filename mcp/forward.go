@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -80,7 +81,11 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 			}
 			return res, nil
 		}
-		raw, err = s.hold(ctx, call, x)
+		if comesBack(call) {
+			raw, err = s.hold(ctx, call, x)
+		} else {
+			raw, err = x.straight(ctx)
+		}
 	}
 	switch {
 	case errors.Is(err, engine.ErrSuspended):
@@ -285,6 +290,77 @@ func (s *Session) forwardListen(ctx context.Context, call *engine.Call, req *Req
 		return nil, err
 	}
 	return RawResult(`{}`), nil
+}
+
+// comesBack tells whether a caller may be asked something, by a result, and come back with
+// the answer: one of the modern era that can answer anything.
+func comesBack(call *engine.Call) bool {
+	if !call.Peer.Revision.Modern {
+		return false
+	}
+	for name := range jsonx.Members(call.Peer.Capabilities) {
+		switch string(name) {
+		case "elicitation", "sampling", "roots":
+			return true
+		}
+	}
+	return false
+}
+
+// straight runs a call to a legacy server for a caller that is asked, if at all, while it
+// waits. No question is open any more when it returns.
+func (x *outgoingCall) straight(ctx context.Context) (json.RawMessage, error) {
+	var open openQuestions
+	defer open.end()
+	x.ask = func(server context.Context, qs []engine.Question) ([]json.RawMessage, error) {
+		asking, ok := open.begin(ctx)
+		if !ok {
+			return nil, ErrNoCall
+		}
+		defer open.wg.Done()
+		asking, cancel := context.WithCancelCause(asking)
+		defer cancel(nil)
+		defer context.AfterFunc(server, func() { cancel(context.Cause(server)) })()
+		return x.front.Ask(asking, qs...)
+	}
+	return x.run(ctx)
+}
+
+// openQuestions are those that a caller is asked while its call waits for the server.
+type openQuestions struct {
+	wg sync.WaitGroup // Add is guarded by mu
+
+	mu     sync.Mutex
+	ctx    context.Context // of all questions, nil before the first; guarded by mu
+	cancel context.CancelCauseFunc
+	over   bool // guarded by mu
+}
+
+var errAnsweredUnasked = errors.New("the server has answered without waiting for the answer")
+
+// begin counts a question, unless it comes too late. Ctx is that of the call.
+func (o *openQuestions) begin(ctx context.Context) (asking context.Context, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.over {
+		return nil, false
+	}
+	if o.ctx == nil {
+		o.ctx, o.cancel = context.WithCancelCause(ctx)
+	}
+	o.wg.Add(1)
+	return o.ctx, true
+}
+
+// end takes open questions back, and waits for that.
+func (o *openQuestions) end() {
+	o.mu.Lock()
+	o.over = true
+	if o.cancel != nil {
+		o.cancel(errAnsweredUnasked)
+	}
+	o.mu.Unlock()
+	o.wg.Wait()
 }
 
 // holdTime bounds how long a legacy server's call is kept open for a caller that

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -227,4 +228,66 @@ func TestEarlyQuestions(t *testing.T) {
 	}
 	s.Close()
 	far.Close()
+}
+
+// A legacy server that answers a call without waiting for the answer to its question, or
+// that takes the question back: the user in front is asked no longer, and the call has its
+// result.
+func TestForwardedQuestionThatNobodyNeeds(t *testing.T) {
+	for name, end := range map[string]string{
+		"answered":  `{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`,
+		"withdrawn": `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				near, far := jsonrpc.Pipe()
+				asked, over := make(chan struct{}), make(chan struct{})
+				send := func(format string, args ...any) { far.Write(fmt.Appendf(nil, format, args...)) }
+				served := make(chan struct{})
+				go func() {
+					defer close(served)
+					for {
+						frame, err := far.Read(nil)
+						if err != nil {
+							return
+						}
+						m, _ := jsonrpc.Decode(frame, jsonrpc.Limits{})
+						id := string(m.ID.AppendJSON(nil))
+						switch m.Method {
+						case "initialize":
+							send(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}`, id)
+						case "tools/call":
+							send(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Text?","requestedSchema":{"type":"object","properties":{}}}}`)
+							<-asked
+							far.Write([]byte(strings.ReplaceAll(end, "%s", id)))
+							if name == "withdrawn" {
+								<-over // the question is, the call is not
+								send(`{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`, id)
+							}
+						}
+					}
+				}()
+				gwClient := answering("decline", nil)
+				gwClient.Revisions = []mcp.Revision{mcp.V2025_11_25}
+				back, err := gwClient.Connect(t.Context(), mcptest.Wire(near))
+				if err != nil {
+					t.Fatal(err)
+				}
+				user := &mcp.Client{Name: "c", OnElicit: func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+					close(asked)
+					<-ctx.Done()
+					close(over)
+					return nil, ctx.Err()
+				}}
+				s := mcptest.Connect(t, &mcp.Server{Name: "gw", Version: "1", Handler: back}, user, mcp.V2025_11_25)
+				if _, err := s.CallTool(t.Context(), "x", nil); err != nil {
+					t.Errorf("call = %v", err)
+				}
+				<-over
+				back.Close()
+				far.Close()
+				<-served
+			})
+		})
+	}
 }
