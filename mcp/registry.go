@@ -60,6 +60,7 @@ type snapshot[E entry] struct {
 
 	mu    sync.Mutex
 	pages map[uint64]Result // encoded pages by the place they start after; guarded by mu
+	kept  int               // entries on pages; guarded by mu
 }
 
 // put adds an entry, or replaces the one of its name in its place.
@@ -158,9 +159,9 @@ func listPage[E entry, L Result](ctx context.Context, s *Server, set *set[E], ki
 	entries, next := snap.after(after, s.limits.PageSize, func(E) bool { return true })
 	l := build(entries, next)
 	seal(l, engine.NewMemo(l, encodePage(kind, entries, next)))
-	// A client can make up cursors; more pages than there are need no keeping.
-	if len(snap.pages) <= len(snap.order)/max(s.limits.PageSize, 1) {
-		snap.pages[after] = l
+	// A client can make up cursors; more than the whole list once need no keeping.
+	if n := snap.kept + max(len(entries), 1); n <= max(len(snap.order), 1) {
+		snap.pages[after], snap.kept = l, n
 	}
 	return l, nil
 }
@@ -190,15 +191,21 @@ func encodePage[E entry](kind Kind, entries []E, next string) json.RawMessage {
 // listMembers are the members of list results that have the entries.
 var listMembers = map[Kind]string{KindTool: "tools", KindPrompt: "prompts", KindResource: "resources", KindResourceTemplate: "resourceTemplates"}
 
+// maxPageBytes ends a page before its entries are more: clients bound what they read, at
+// 4 MiB in this package.
+const maxPageBytes = 1 << 20
+
 // after returns the entries behind a place, at most size of those that are visible, and
 // the cursor behind them, empty if they are the last.
 func (s *snapshot[E]) after(seq uint64, size int, visible func(E) bool) (entries []E, next string) {
 	start := sort.Search(len(s.order), func(i int) bool { return s.order[i].seq > seq })
+	bytes := 0
 	for _, p := range s.order[start:] {
-		switch {
-		case !visible(p.e):
+		if !visible(p.e) {
 			continue
-		case len(entries) == size:
+		}
+		bytes += len(p.e.json())
+		if len(entries) == size || len(entries) > 0 && bytes > maxPageBytes {
 			return entries, cursor(seq)
 		}
 		entries, seq = append(entries, p.e), p.seq

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -106,5 +107,30 @@ func TestPagesAreListsEncoded(t *testing.T) {
 	res, err := s.Handle(t.Context(), &Request{Method: "tools/list"})
 	if err != nil || !strings.Contains(string(ResultJSON(res)), "third") {
 		t.Errorf("after a change the list is %v, %v", res, err)
+	}
+}
+
+// A page ends before its tools are more than a client reads at once; one that is larger has
+// a page of its own.
+func TestPagesOfLargeTools(t *testing.T) {
+	s := &Server{Name: "s"}
+	for i, size := range []int{400 << 10, 400 << 10, 400 << 10, 2 << 20, 10, 10} {
+		AddTool(s, Tool{Name: fmt.Sprint("t", i), Description: strings.Repeat("x", size)},
+			func(context.Context, struct{}) (string, error) { return "", nil })
+	}
+	var got []int
+	for after := cursor(0); after != ""; {
+		res, err := s.Handle(t.Context(), &Request{Method: "tools/list", Params: encode(map[string]string{"cursor": after})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := res.(*ToolList)
+		got, after = append(got, len(l.Tools)), l.NextCursor
+	}
+	if want := []int{2, 1, 1, 2}; !slices.Equal(got, want) {
+		t.Errorf("the pages have %v tools, want %v", got, want)
+	}
+	if n := len(s.tools.snapshot().pages); n != len(got) {
+		t.Errorf("%d pages are kept, want all %d", n, len(got))
 	}
 }

@@ -196,7 +196,8 @@ type Limits struct {
 	// Rounds bounds the rounds of questions of one call. Zero: 16.
 	Rounds int
 
-	// PageSize is the number of features on a page of a list. Zero: 500.
+	// PageSize is the number of features on a page of a list, fewer if they would be more
+	// than 1 MiB. Zero: 500.
 	PageSize int
 
 	// CallTimeout bounds a call. A server's handler sees its context end; a
