@@ -1,9 +1,12 @@
 package bench_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"runtime"
 	"testing"
 
@@ -37,6 +40,10 @@ var budgets = []struct {
 	{"call over HTTP, session, SSE", 16, 1856, callsSession("text/event-stream", false)},
 	{"call over HTTP, legacy without sessions", 17, 2496, callsSession("application/json, text/event-stream", true)},
 	{"list of 1,000 tools over HTTP, modern", 13, 2432, callsModern("tools/list", "", 1000)},
+
+	// The client alone.
+	{"typed call of a client in memory", 12, 1312, callsMinimal},
+	{"typed call of a client over HTTP, without a net", 39, 4096, callsInstant},
 
 	// Server and client together.
 	{"typed call in memory", 23, 2816, callsTyped},
@@ -186,6 +193,48 @@ func posts(t *testing.T, c *caller, frame []byte) func() {
 			t.Fatalf("status %d, %.200q", c.status, out)
 		}
 	}
+}
+
+func callsMinimal(t *testing.T) func() {
+	s, text := minimalPipe(t), prose(100)
+	return func() { echo(t, s, text) }
+}
+
+// An instant transport answers without a net.
+type instant struct {
+	minimal
+	in  bytes.Buffer
+	out bytes.Reader
+}
+
+var instantHeader = http.Header{"Content-Type": {"application/json"}}
+
+func (i *instant) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodPost { // the stream of the session, and its end
+		return &http.Response{StatusCode: http.StatusMethodNotAllowed, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+	}
+	i.in.Reset()
+	if _, err := i.in.ReadFrom(r.Body); err != nil {
+		return nil, err
+	}
+	out, err := i.answer(i.in.Bytes())
+	if out == nil {
+		return &http.Response{StatusCode: http.StatusAccepted, Header: http.Header{}, Body: http.NoBody, Request: r}, err
+	}
+	i.out.Reset(out)
+	return &http.Response{StatusCode: http.StatusOK, Header: instantHeader, ContentLength: int64(len(out)), Body: io.NopCloser(&i.out), Request: r}, nil
+}
+
+func callsInstant(t *testing.T) func() {
+	c := speaking(mcp.V2025_11_25)
+	c.HTTPClient = &http.Client{Transport: &instant{minimal: minimal{result: echoResult(prose(100))}}}
+	s, err := c.Dial(t.Context(), "http://127.0.0.1:1/mcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	text := prose(100)
+	return func() { echo(t, s, text) }
 }
 
 func callsTyped(t *testing.T) func() {

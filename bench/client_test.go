@@ -18,7 +18,11 @@ func BenchmarkClient(b *testing.B) {
 	for _, wire := range []struct {
 		name string
 		open func(*testing.B) *mcp.Session
-	}{{"memory", minimalPipe}, {"stdio", minimalStdio}, {"http", minimalHTTP}} {
+	}{
+		{"memory", func(b *testing.B) *mcp.Session { return minimalPipe(b) }},
+		{"stdio", func(b *testing.B) *mcp.Session { return minimalStdio(b) }},
+		{"http", minimalHTTP},
+	} {
 		b.Run("wire="+wire.name+"/calls=1", func(b *testing.B) {
 			s := wire.open(b)
 			b.ReportAllocs()
@@ -50,17 +54,17 @@ func (m *minimal) answer(frame []byte) ([]byte, error) {
 	return m.buf, nil
 }
 
-func minimalPipe(b *testing.B) *mcp.Session {
+func minimalPipe(b testing.TB) *mcp.Session {
 	near, far := jsonrpc.Pipe()
 	return minimalOver(b, near, far)
 }
 
-func minimalStdio(b *testing.B) *mcp.Session {
+func minimalStdio(b testing.TB) *mcp.Session {
 	near, far := mcptest.Pipes(b)
 	return minimalOver(b, near, far)
 }
 
-func minimalOver(b *testing.B, near, far mcp.Conn) *mcp.Session {
+func minimalOver(b testing.TB, near, far mcp.Conn) *mcp.Session {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -395,16 +395,17 @@ var errWithdrawn = errors.New("the server withdrew the question")
 // start answers a question on a goroutine of its own. The answer is posted unless
 // ctx ends or the server withdraws the question.
 func (q *questions) start(c *Client, ctx context.Context, msg *jsonrpc.Message, answer func(context.Context, string, json.RawMessage) (json.RawMessage, error)) {
+	id, method := msg.ID, msg.Method
 	select {
 	case c.asking <- struct{}{}:
 	default:
 		c.start(func() {
-			c.respond(msg.ID, nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "too many questions at the same time"})
+			c.respond(id, nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "too many questions at the same time"})
 		})
 		return
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	id, method, params := msg.ID, msg.Method, append(json.RawMessage(nil), msg.Params...)
+	params := append(json.RawMessage(nil), msg.Params...)
 	q.mu.Lock()
 	if q.running == nil {
 		q.running = map[jsonrpc.ID]context.CancelCauseFunc{}
