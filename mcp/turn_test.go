@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -137,5 +138,31 @@ func TestAnswersThatNobodyTakesYet(t *testing.T) {
 		if ids := nextIDs(t, answers, 40); !slices.Equal(ids, want) {
 			t.Errorf("answers to %v", ids)
 		}
+	})
+}
+
+// A Read that nothing can interrupt, as of standard input, holds up neither the end of
+// Serve nor a call that is at work meanwhile.
+func TestServeLeavesAStuckReadBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, stdin := io.Pipe()
+		stdout, out := io.Pipe()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		served := make(chan error, 1)
+		go func() { served <- turns(nil).Serve(ctx, jsonrpc.NewLineConn(in, out, nil, 0)) }()
+		if _, err := io.WriteString(stdin, callOf(1, "quick")+"\n"+callOf(2, "stuck")+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		if ids := nextIDs(t, bufio.NewReader(stdout), 1); ids[0] != 1 {
+			t.Errorf("answer to %v", ids)
+		}
+		enough := errors.New("enough")
+		cancel(enough)
+		go io.Copy(io.Discard, stdout) // the answer to the other
+		if err := <-served; err != enough {
+			t.Errorf("Serve = %v, want the cause of its context", err)
+		}
+		stdin.Close()
+		out.Close()
 	})
 }
