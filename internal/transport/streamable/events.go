@@ -181,6 +181,7 @@ func (s *Server) listen(l *listener, p *response, sess *session, lastID string) 
 	if l.ofCall {
 		return true
 	}
+	sess.WatchLists(s.Engine) // first: who gets what was kept hears of what comes
 	backlog, lost := sess.events.join(l)
 	if lost > 0 {
 		s.Logger.Warn("notifications dropped", "conn", sess.name, "count", lost)
@@ -188,6 +189,5 @@ func (s *Server) listen(l *listener, p *response, sess *session, lastID string) 
 	for _, n := range backlog {
 		sess.events.deliver(n)
 	}
-	sess.WatchLists(s.Engine)
 	return true
 }
