@@ -239,6 +239,9 @@ func (x *exchange) follow(res **http.Response) (json.RawMessage, error) {
 		events := web.NewEventReader((*res).Body, x.c.opts.MaxMessage)
 		events.LastID, events.Retry = lastID, retry
 		got, raw, err := x.stream(events)
+		progressed := got == streamProgressed || events.LastID != lastID
+		lastID, retry = events.LastID, events.Retry
+		events.Release()
 		switch got {
 		case streamAnswered:
 			x.rest = (*res).Body
@@ -247,10 +250,9 @@ func (x *exchange) follow(res **http.Response) (json.RawMessage, error) {
 			return nil, err
 		}
 		(*res).Body.Close()
-		if got == streamProgressed || events.LastID != lastID {
+		if progressed {
 			failures = 0
 		}
-		lastID, retry = events.LastID, events.Retry
 		if x.modern || lastID == "" || x.ctx.Err() != nil {
 			return nil, &LostError{Method: x.out.Method, Err: err}
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -19,9 +20,9 @@ type EventReader struct {
 	LastID string        // of the last event that had one
 	Retry  time.Duration // that the server asked for; negative: it did not
 
-	chunk      []byte // read and not yet parsed
-	buf        [4 << 10]byte
-	line       []byte
+	chunk      []byte            // read and not yet parsed
+	buf        *[chunkBytes]byte // that chunks are read to, lent; nil before the first
+	line       []byte            // the beginning of a line that goes on in the next chunk
 	data       []byte
 	afterCR    bool // a LF that comes next belongs to the line before
 	begun      bool // a line was read: no byte order mark any more
@@ -40,10 +41,23 @@ var ErrEventTooLarge = errors.New("an event is over the limit")
 // maxRetry bounds what a server can ask for.
 const maxRetry = time.Hour
 
+const chunkBytes = 4 << 10
+
+var chunks = sync.Pool{New: func() any { return new([chunkBytes]byte) }}
+
 // NewEventReader returns a reader of the events that come from r, each of whose lines
 // and data may have maxBytes bytes.
 func NewEventReader(r io.Reader, maxBytes int) *EventReader {
 	return &EventReader{r: r, max: maxBytes, Retry: -1}
+}
+
+// Release gives back what the reader was lent. Neither it nor what it has returned may be
+// used after that. A reader need not be released.
+func (e *EventReader) Release() {
+	if e.buf != nil {
+		chunks.Put(e.buf)
+	}
+	*e = EventReader{unreadable: io.ErrClosedPipe}
 }
 
 // Message returns the data of the next event named "message" as [EventReader.Next]
@@ -155,6 +169,9 @@ func (e *EventReader) readLine() ([]byte, error) {
 			if e.unreadable != nil {
 				return nil, e.unreadable
 			}
+			if e.buf == nil {
+				e.buf = chunks.Get().(*[chunkBytes]byte)
+			}
 			n, err := e.r.Read(e.buf[:])
 			e.chunk, e.unreadable = e.buf[:n], err
 			continue
@@ -177,8 +194,10 @@ func (e *EventReader) readLine() ([]byte, error) {
 			e.cut = true
 			return nil, ErrEventTooLarge
 		}
-		if !e.cut {
-			e.line = append(e.line, e.chunk[:end]...)
+		line := e.chunk[:end]
+		if !e.cut && (len(e.line) > 0 || end == len(e.chunk)) {
+			e.line = append(e.line, line...)
+			line = e.line
 		}
 		if end == len(e.chunk) {
 			e.chunk = nil
@@ -190,7 +209,6 @@ func (e *EventReader) readLine() ([]byte, error) {
 			e.cut = false // that was the rest of a line over the limit
 			continue
 		}
-		line := e.line
 		if !e.begun {
 			e.begun = true
 			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
