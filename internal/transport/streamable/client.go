@@ -192,7 +192,7 @@ func (c *Client) Close() error {
 func (c *Client) deleteSession() {
 	ctx, cancel := context.WithTimeout(context.Background(), deleteTimeout)
 	defer cancel()
-	req, _, err := c.request(ctx, http.MethodDelete, nil)
+	req, _, err := c.request(ctx, http.MethodDelete, nil, false)
 	if err != nil {
 		return
 	}
@@ -205,8 +205,8 @@ func (c *Client) deleteSession() {
 }
 
 // request makes a request with the headers that all have, and returns the revision
-// that is spoken, nil before that is known.
-func (c *Client) request(ctx context.Context, method string, body []byte) (*http.Request, *revision.Table, error) {
+// that is spoken, nil before that is known. OfUser is as place has it.
+func (c *Client) request(ctx context.Context, method string, body []byte, ofUser bool) (*http.Request, *revision.Table, error) {
 	if c.noURL != nil {
 		return nil, nil, c.noURL
 	}
@@ -223,9 +223,10 @@ func (c *Client) request(ctx context.Context, method string, body []byte) (*http
 		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 		req.Body, _ = req.GetBody()
 	}
-	c.mu.Lock()
-	t, session := c.table, c.session
-	c.mu.Unlock()
+	t, session, err := c.place(ctx, ofUser)
+	if err != nil {
+		return nil, nil, err
+	}
 	if t != nil && !t.Modern {
 		if session != "" {
 			req.Header[headerSession] = []string{session} // SHTTP-25-036
@@ -240,7 +241,7 @@ func (c *Client) request(ctx context.Context, method string, body []byte) (*http
 // postRequest makes the POST of one message. Modern tells whether the message is
 // of the modern era.
 func (c *Client) postRequest(ctx context.Context, body []byte, method string, params json.RawMessage) (req *http.Request, modern bool, err error) {
-	req, t, err := c.request(ctx, http.MethodPost, body)
+	req, t, err := c.request(ctx, http.MethodPost, body, method != "")
 	if err != nil {
 		return nil, false, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -58,18 +59,21 @@ func (c *Client) renewable(ctx context.Context, err error) (lost *SessionLostErr
 	return lost, ok && c.opts.Renew != nil && ctx.Value(renewingKey{}) == nil
 }
 
-// settled waits until no session is being opened, unless ctx is that of opening it.
-func (c *Client) settled(ctx context.Context) error {
-	if c.opts.Renew == nil || ctx.Value(renewingKey{}) != nil {
-		return nil
-	}
+// place returns the revision that is spoken and the session to send something in. A
+// message of a user is not sent in a session that is still being opened.
+func (c *Client) place(ctx context.Context, ofUser bool) (*revision.Table, string, error) {
 	c.mu.Lock()
-	r := c.renewal
-	c.mu.Unlock()
-	if r == nil {
-		return nil
+	defer c.mu.Unlock()
+	for ofUser && c.renewal != nil && ctx.Value(renewingKey{}) == nil {
+		r := c.renewal
+		c.mu.Unlock()
+		err := r.wait(ctx)
+		c.mu.Lock()
+		if err != nil {
+			return nil, "", err
+		}
 	}
-	return r.wait(ctx)
+	return c.table, c.session, nil
 }
 
 func (r *renewal) wait(ctx context.Context) error {
@@ -147,9 +151,6 @@ func answered(err error) bool {
 // be opened. When ctx ends, a modern call is cancelled by closing its response, a legacy
 // one by notifications/cancelled, sent in the background.
 func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessage, error) {
-	if err := c.settled(ctx); err != nil {
-		return nil, err
-	}
 	raw, err := c.call(ctx, out)
 	if lost, ok := c.renewable(ctx, err); ok {
 		if err := c.renew(ctx, lost); err != nil {
@@ -163,9 +164,6 @@ func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 
 // Notify sends a notification.
 func (c *Client) Notify(ctx context.Context, method string, params json.RawMessage) error {
-	if err := c.settled(ctx); err != nil {
-		return err
-	}
 	err := c.notify(ctx, method, params)
 	if lost, ok := c.renewable(ctx, err); ok {
 		if err := c.renew(ctx, lost); err != nil {
