@@ -2,7 +2,7 @@
 // other libraries, on this machine, and prints a table:
 //
 //	go run ./bench/compare                         # about 3 minutes
-//	go run ./bench/compare -only stdio,http -rounds 5
+//	go run ./bench/compare -only stdio,http -rounds 9
 //	go run ./bench/compare -peers bare -json out.json
 //
 // It builds an echo server, an echo client and an in-process benchmark of each peer into a

@@ -32,8 +32,8 @@ const patience = time.Minute
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("compare", flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	rounds := fs.Int("rounds", 3, "how often to measure everything")
-	dur := fs.Duration("dur", 200*time.Millisecond, "time of one series of calls; half as long before is not measured")
+	rounds := fs.Int("rounds", 5, "how often to measure everything")
+	dur := fs.Duration("dur", 120*time.Millisecond, "time of one series of calls; half as long before is not measured")
 	only := fs.String("only", "", "measure only rows whose names contain one of these words, separated by commas")
 	others := fs.String("peers", "bare,go-sdk,mcp-go", "what to compare with, separated by commas")
 	file := fs.String("json", "", "write the measurements to this file")
