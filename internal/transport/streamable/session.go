@@ -1,7 +1,6 @@
 package streamable
 
 import (
-	"container/list"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -29,7 +28,6 @@ type session struct {
 	// Guarded by mu of the server.
 	users     int // exchanges at work
 	idleSince time.Time
-	idle      *list.Element // place among the idle ones; nil while in use
 	ended     bool
 
 	mu      sync.Mutex
@@ -40,12 +38,14 @@ type session struct {
 	closed  error                                // guarded by mu
 }
 
-// sessionTable holds the sessions of a server. One timer ends the idle ones.
+// sessionTable holds the sessions of a server. One timer ends the idle ones. It comes when
+// the first may have been idle for too long, and looks at all: a session in use costs
+// nothing but the time of its last use.
 type sessionTable struct {
 	byID   map[string]*session
-	opened int       // sessions, and those that initialize is about to open
-	idle   list.List // of *session, longest idle first
+	opened int // sessions, and those that initialize is about to open
 	timer  *time.Timer
+	due    time.Time // when the timer comes; zero if it does not
 }
 
 // reserve makes room for a session; if there is none it returns how long it may
@@ -56,8 +56,8 @@ func (s *Server) reserve() (wait time.Duration, ok bool) {
 	t := &s.sessions
 	if s.MaxSessions > 0 && t.opened >= s.MaxSessions {
 		wait = time.Minute
-		if e := t.idle.Front(); e != nil && s.SessionIdle > 0 {
-			wait = s.SessionIdle - time.Since(e.Value.(*session).idleSince)
+		if !t.due.IsZero() {
+			wait = time.Until(t.due)
 		}
 		return max(wait, time.Second), false
 	}
@@ -99,12 +99,8 @@ func (s *Server) use(id, principal string) *session {
 	if sess == nil || sess.principal != principal {
 		return nil
 	}
-	if sess.idle != nil {
-		if s.SessionIdle > 0 && time.Since(sess.idleSince) >= s.SessionIdle {
-			return nil // its timer is about to come
-		}
-		s.sessions.idle.Remove(sess.idle)
-		sess.idle = nil
+	if sess.users == 0 && s.SessionIdle > 0 && time.Since(sess.idleSince) >= s.SessionIdle {
+		return nil // the timer is about to come
 	}
 	sess.users++
 	return sess
@@ -125,14 +121,14 @@ func (s *Server) done(sess *session) {
 		return
 	}
 	sess.idleSince = time.Now()
-	sess.idle = s.sessions.idle.PushBack(sess)
-	if s.SessionIdle > 0 && s.sessions.idle.Len() == 1 {
+	if s.SessionIdle > 0 && s.sessions.due.IsZero() {
 		s.schedule(s.SessionIdle)
 	}
 }
 
 // schedule lets the timer come; mu is held.
 func (s *Server) schedule(d time.Duration) {
+	s.sessions.due = time.Now().Add(d)
 	if s.sessions.timer == nil {
 		s.sessions.timer = time.AfterFunc(d, s.reap)
 		return
@@ -144,20 +140,32 @@ func (s *Server) schedule(d time.Duration) {
 func (s *Server) reap() {
 	var gone []*session
 	s.mu.Lock()
-	for e := s.sessions.idle.Front(); e != nil; e = s.sessions.idle.Front() {
-		sess := e.Value.(*session)
-		if left := s.SessionIdle - time.Since(sess.idleSince); left > 0 {
-			s.schedule(left)
-			break
+	now, next := time.Now(), time.Duration(0)
+	for _, sess := range s.sessions.byID {
+		if sess.users > 0 {
+			continue
+		}
+		if left := s.SessionIdle - now.Sub(sess.idleSince); left > 0 {
+			if next == 0 || left < next {
+				next = left
+			}
+			continue
 		}
 		s.removeLocked(sess)
 		gone = append(gone, sess)
+	}
+	if s.sessions.due = (time.Time{}); next > 0 {
+		s.schedule(max(next, time.Duration(len(s.sessions.byID))*lookTime))
 	}
 	s.mu.Unlock()
 	for _, sess := range gone {
 		sess.end(fmt.Errorf("%w: it was idle for %v (HTTPConfig.SessionIdle)", ErrSessionEnded, s.SessionIdle))
 	}
 }
+
+// lookTime is the time between two looks at all sessions, for each of them: a hundred times
+// what a look takes.
+const lookTime = 10 * time.Microsecond
 
 // remove forgets a session; false if somebody else did.
 func (s *Server) remove(sess *session) bool {
@@ -173,10 +181,6 @@ func (s *Server) removeLocked(sess *session) bool {
 	sess.ended = true
 	delete(s.sessions.byID, sess.id)
 	s.sessions.opened--
-	if sess.idle != nil {
-		s.sessions.idle.Remove(sess.idle)
-		sess.idle = nil
-	}
 	return true
 }
 
@@ -191,6 +195,7 @@ func (s *Server) takeSessions() []*session {
 	}
 	if s.sessions.timer != nil {
 		s.sessions.timer.Stop()
+		s.sessions.due = time.Time{}
 	}
 	return all
 }
