@@ -204,19 +204,35 @@ func (e *Engine) Peer(ctx *Context, msg *jsonrpc.Message, principal string) (ver
 // Modern serves a self-contained request after [Engine.Peer] has read who asks, into the
 // same ctx.
 func (e *Engine) Modern(ctx *Context, msg *jsonrpc.Message, version string, header http.Header, ex Exchange) Reply {
-	peer := &ctx.peer
-	if peer.Revision == nil || !peer.Revision.Modern {
-		return e.unsupported(msg.ID, version)
+	if refused := e.admitModern(ctx, msg, version, header, ex); refused != nil {
+		return *refused
 	}
-	if !peer.Revision.Has(msg.Method) {
-		return refuse(msg.ID, jsonrpc.CodeMethodNotFound, "revision %s has no method %q", version, msg.Method)
+	res, err := e.run(ctx, &ctx.call)
+	return e.conclude(ctx, res, err)
+}
+
+// What comes before the handler and what comes after are functions of their own, so that
+// their frames are not below it on the stack: it has to grow less often.
+
+// admitModern makes the call of ctx. A reply is the answer to a request that gets no
+// further.
+func (e *Engine) admitModern(ctx *Context, msg *jsonrpc.Message, version string, header http.Header, ex Exchange) *Reply {
+	peer, c := &ctx.peer, &ctx.call
+	var r Reply
+	switch {
+	case peer.Revision == nil || !peer.Revision.Modern:
+		r = e.unsupported(msg.ID, version)
+		return &r
+	case !peer.Revision.Has(msg.Method):
+		r = refuse(msg.ID, jsonrpc.CodeMethodNotFound, "revision %s has no method %q", version, msg.Method)
+		return &r
 	}
-	c := &ctx.call
 	*c = Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: peer, Header: header, ex: ex, token: progressToken(c.token)}
 	if raw := ctx.level; raw != nil {
 		level, err := jsonx.Unquote(raw)
 		if err != nil || levelIndex(level) < 0 {
-			return refuse(msg.ID, jsonrpc.CodeInvalidParams, "_meta member %q is not a level: %s", MetaLogLevel, strings.Join(levels, ", "))
+			r = refuse(msg.ID, jsonrpc.CodeInvalidParams, "_meta member %q is not a level: %s", MetaLogLevel, strings.Join(levels, ", "))
+			return &r
 		}
 		c.logLevel = level
 	}
@@ -227,66 +243,78 @@ func (e *Engine) Modern(ctx *Context, msg *jsonrpc.Message, version string, head
 		c.asker = ctx
 		var err error
 		if ctx.asking, err = e.answered(ctx, msg, peer.Principal); err != nil {
-			return e.failure(ctx, c, msg.ID, err)
+			r = e.failure(ctx, c, msg.ID, err)
+			return &r
 		}
 	}
-	res, err := e.run(ctx, c)
-	if r, ok := ctx.asked().(*replay); ok {
+	return nil
+}
+
+// conclude makes the reply of what a handler has returned.
+func (e *Engine) conclude(ctx *Context, res Result, err error) Reply {
+	c := &ctx.call
+	id := c.Msg.ID
+	switch a := ctx.asked().(type) {
+	case *replay:
 		// A pending question wins over whatever the handler returned.
-		raw, pendErr := e.inputRequired(ctx, r, msg, peer.Principal)
+		raw, pendErr := e.inputRequired(ctx, a, c.Msg, c.Peer.Principal)
 		switch {
 		case pendErr != nil:
-			return e.failure(ctx, c, msg.ID, pendErr)
+			return e.failure(ctx, c, id, pendErr)
 		case raw != nil:
-			return Reply{ID: msg.ID, Result: e.inputEnvelope(raw)}
+			return Reply{ID: id, Result: e.inputEnvelope(raw)}
+		}
+	case *live:
+		if err == nil {
+			a.complete(c)
 		}
 	}
 	if err != nil {
-		return e.failure(ctx, c, msg.ID, err)
+		return e.failure(ctx, c, id, err)
 	}
-	return e.answer(ctx, c, msg.ID, res)
+	return e.answer(ctx, c, id, res)
 }
 
 // Legacy serves a request within a session. Those that belong to the session
 // itself (ping, setLevel, subscribe) never reach the handler.
 func (e *Engine) Legacy(ctx *Context, s *Session, msg *jsonrpc.Message, header http.Header, ex Exchange) Reply {
+	if done := e.admitLegacy(ctx, s, msg, header, ex); done != nil {
+		return *done
+	}
+	res, err := e.run(ctx, &ctx.call)
+	return e.conclude(ctx, res, err)
+}
+
+// admitLegacy makes the call of ctx. A reply is the answer to a request that needs no
+// handler, or gets no further.
+func (e *Engine) admitLegacy(ctx *Context, s *Session, msg *jsonrpc.Message, header http.Header, ex Exchange) *Reply {
 	t := s.Peer.Revision
-	if !t.Has(msg.Method) || msg.Method == revision.MethodInitialize {
-		return refuse(msg.ID, jsonrpc.CodeMethodNotFound, "revision %s has no method %q here", t.Name, msg.Method)
-	}
-	switch msg.Method {
-	case revision.MethodPing:
-		return Reply{ID: msg.ID, Result: json.RawMessage(`{}`)}
-	case revision.MethodSetLevel, revision.MethodSubscribe, revision.MethodUnsubscribe:
-		if s.loose {
-			return refuse(msg.ID, jsonrpc.CodeMethodNotFound, "%q needs a session, and this server has none", msg.Method)
+	var r Reply
+	switch method := msg.Method; {
+	case !t.Has(method) || method == revision.MethodInitialize:
+		r = refuse(msg.ID, jsonrpc.CodeMethodNotFound, "revision %s has no method %q here", t.Name, method)
+	case method == revision.MethodPing:
+		r = Reply{ID: msg.ID, Result: json.RawMessage(`{}`)}
+	case s.loose && (method == revision.MethodSetLevel || method == revision.MethodSubscribe || method == revision.MethodUnsubscribe):
+		r = refuse(msg.ID, jsonrpc.CodeMethodNotFound, "%q needs a session, and this server has none", method)
+	case method == revision.MethodSetLevel:
+		r = s.setLevel(msg)
+	case method == revision.MethodSubscribe || method == revision.MethodUnsubscribe:
+		r = s.subscription(ctx, e, msg)
+	case t.CoreTasks && revision.OfTasks(method): // T-105 to T-107
+		r = e.coreTask(ctx, s, msg, header, ex)
+	default:
+		c := &ctx.call
+		*c = Call{Method: method, Params: msg.Params, Msg: msg, Peer: s.Peer, Header: header, ex: ex, logLevel: s.LogLevel(), session: s}
+		if !s.NoAsking {
+			c.asker = ctx
 		}
+		if raw, ok := msg.ParamIn("_meta", "progressToken"); ok {
+			c.token = progressToken(raw)
+		}
+		return nil
 	}
-	switch msg.Method {
-	case revision.MethodSetLevel:
-		return s.setLevel(msg)
-	case revision.MethodSubscribe, revision.MethodUnsubscribe:
-		return s.subscription(ctx, e, msg)
-	}
-	if t.CoreTasks && revision.OfTasks(msg.Method) { // T-105 to T-107
-		return e.coreTask(ctx, s, msg, header, ex)
-	}
-	c := &ctx.call
-	*c = Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: s.Peer, Header: header, ex: ex, logLevel: s.LogLevel(), session: s}
-	if !s.NoAsking {
-		c.asker = ctx
-	}
-	if raw, ok := msg.ParamIn("_meta", "progressToken"); ok {
-		c.token = progressToken(raw)
-	}
-	res, err := e.run(ctx, c)
-	if err != nil {
-		return e.failure(ctx, c, msg.ID, err)
-	}
-	if l, ok := ctx.asked().(*live); ok {
-		l.complete(c)
-	}
-	return e.answer(ctx, c, msg.ID, res)
+	return &r
 }
 
 // answer finishes a result behind the panic wall: a raw value that is no JSON is

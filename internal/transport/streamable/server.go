@@ -159,47 +159,65 @@ func (s *Server) principal(r *http.Request) string {
 
 func (s *Server) limits() jsonrpc.Limits { return jsonrpc.Limits{MaxDepth: s.MaxDepth} }
 
-// post reads the message and finds out whose it is.
+// post reads what was posted and finds out whose it is.
 func (s *Server) post(w http.ResponseWriter, r *http.Request) {
+	b := buffer.Get()
+	kept := false // beyond the exchange
+	switch in, kind, version := s.receive(b, w, r); kind {
+	case ofModern:
+		s.modern(&in.response, r, &in.msg)
+	case ofLegacy:
+		kept = s.legacyPost(&in.response, r, &in.msg, version)
+	case ofBatch:
+		kept = true
+		s.batch(&in.response, r, *b, version)
+	}
+	if !kept {
+		buffer.Put(b)
+	}
+}
+
+// What a POST carries.
+type posting int
+
+const (
+	ofNothing posting = iota // that can be served; it was answered
+	ofModern
+	ofLegacy
+	ofBatch
+)
+
+// receive reads a POST into b. Its frame, which is large, is gone when a handler runs.
+func (s *Server) receive(b *[]byte, w http.ResponseWriter, r *http.Request) (in *posted, kind posting, version string) {
 	if !web.IsJSON(r.Header) {
 		web.Refuse(w, http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest, "Content-Type must be application/json")
-		return
+		return nil, ofNothing, ""
 	}
 	asJSON, asEvents := web.Accepts(r.Header)
 	if !asJSON && !asEvents {
 		web.Refuse(w, http.StatusNotAcceptable, jsonrpc.CodeInvalidRequest, "Accept must list "+web.AcceptBoth)
-		return
+		return nil, ofNothing, ""
 	}
-	b := buffer.Get()
 	body, err := web.ReadBody(*b, w, r, s.MaxBody)
 	*b = body
-	kept := false // beyond the exchange
-	defer func() {
-		if !kept {
-			buffer.Put(b)
-		}
-	}()
 	switch {
 	case err == web.ErrTooLarge:
 		web.Refuse(w, http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, fmt.Sprintf("the body is over the limit of %d bytes (Limits.Message)", s.MaxBody))
-		return
+		return nil, ofNothing, ""
 	case err != nil:
 		web.Refuse(w, http.StatusBadRequest, jsonrpc.CodeParse, "the body broke off")
-		return
+		return nil, ofNothing, ""
 	}
-	in := &posted{response: response{server: s, w: w, client: r.Context(), noJSON: !asJSON, noEvents: !asEvents}}
-	p := &in.response
-	header := strings.TrimSpace(r.Header.Get(headerVersion))
-	named := revision.Find(s.Engine.Revisions, header)
+	in = &posted{response: response{server: s, w: w, client: r.Context(), noJSON: !asJSON, noEvents: !asEvents}}
+	version = strings.TrimSpace(r.Header.Get(headerVersion))
+	named := revision.Find(s.Engine.Revisions, version)
 	modern := named != nil && named.Modern
 	if jsonrpc.IsBatch(body) {
 		if modern {
-			web.Refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "a body is one message; revision "+header+" has no batches")
-			return
+			web.Refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "a body is one message; revision "+version+" has no batches")
+			return nil, ofNothing, ""
 		}
-		kept = true
-		s.batch(p, r, body, header)
-		return
+		return in, ofBatch, version
 	}
 	if in.msg, err = jsonrpc.Decode(body, s.limits()); err != nil {
 		var bad *jsonrpc.DecodeError
@@ -210,19 +228,18 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 			}
 			web.RefuseID(w, http.StatusBadRequest, id, bad.Err)
 		}
-		return
+		return nil, ofNothing, ""
 	}
 	msg := &in.msg
 	opening := msg.Method == revision.MethodInitialize && !engine.IsModern(msg)
-	if !opening && (modern || engine.IsModern(msg)) {
-		if !asJSON || !asEvents {
-			web.RefuseID(w, http.StatusNotAcceptable, answerable(msg), &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "Accept must list " + web.AcceptBoth})
-			return
-		}
-		s.modern(p, r, msg)
-		return
+	if opening || !modern && !engine.IsModern(msg) {
+		return in, ofLegacy, version
 	}
-	kept = s.legacyPost(p, r, msg, header)
+	if !asJSON || !asEvents {
+		web.RefuseID(w, http.StatusNotAcceptable, answerable(msg), &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "Accept must list " + web.AcceptBoth})
+		return nil, ofNothing, ""
+	}
+	return in, ofModern, version
 }
 
 // answerable is the id to answer a refused message with: that of a request.
