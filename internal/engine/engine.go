@@ -204,8 +204,8 @@ func (e *Engine) Peer(ctx *Context, msg *jsonrpc.Message, principal string) (ver
 // Modern serves a self-contained request after [Engine.Peer] has read who asks, into the
 // same ctx.
 func (e *Engine) Modern(ctx *Context, msg *jsonrpc.Message, version string, header http.Header, ex Exchange) Reply {
-	if refused := e.admitModern(ctx, msg, version, header, ex); refused != nil {
-		return *refused
+	if refusal, refused := e.admitModern(ctx, msg, version, header, ex); refused {
+		return refusal
 	}
 	res, err := e.run(ctx, &ctx.call)
 	return e.conclude(ctx, res, err)
@@ -214,25 +214,20 @@ func (e *Engine) Modern(ctx *Context, msg *jsonrpc.Message, version string, head
 // What comes before the handler and what comes after are functions of their own, so that
 // their frames are not below it on the stack: it has to grow less often.
 
-// admitModern makes the call of ctx. A reply is the answer to a request that gets no
-// further.
-func (e *Engine) admitModern(ctx *Context, msg *jsonrpc.Message, version string, header http.Header, ex Exchange) *Reply {
+// admitModern makes the call of ctx, or the answer to a request that gets no further.
+func (e *Engine) admitModern(ctx *Context, msg *jsonrpc.Message, version string, header http.Header, ex Exchange) (refusal Reply, refused bool) {
 	peer, c := &ctx.peer, &ctx.call
-	var r Reply
 	switch {
 	case peer.Revision == nil || !peer.Revision.Modern:
-		r = e.unsupported(msg.ID, version)
-		return &r
+		return e.unsupported(msg.ID, version), true
 	case !peer.Revision.Has(msg.Method):
-		r = refuse(msg.ID, jsonrpc.CodeMethodNotFound, "revision %s has no method %q", version, msg.Method)
-		return &r
+		return refuse(msg.ID, jsonrpc.CodeMethodNotFound, "revision %s has no method %q", version, msg.Method), true
 	}
 	*c = Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: peer, Header: header, ex: ex, token: progressToken(c.token)}
 	if raw := ctx.level; raw != nil {
 		level, err := jsonx.Unquote(raw)
 		if err != nil || levelIndex(level) < 0 {
-			r = refuse(msg.ID, jsonrpc.CodeInvalidParams, "_meta member %q is not a level: %s", MetaLogLevel, strings.Join(levels, ", "))
-			return &r
+			return refuse(msg.ID, jsonrpc.CodeInvalidParams, "_meta member %q is not a level: %s", MetaLogLevel, strings.Join(levels, ", ")), true
 		}
 		c.logLevel = level
 	}
@@ -243,11 +238,10 @@ func (e *Engine) admitModern(ctx *Context, msg *jsonrpc.Message, version string,
 		c.asker = ctx
 		var err error
 		if ctx.asking, err = e.answered(ctx, msg, peer.Principal); err != nil {
-			r = e.failure(ctx, c, msg.ID, err)
-			return &r
+			return e.failure(ctx, c, msg.ID, err), true
 		}
 	}
-	return nil
+	return Reply{}, false
 }
 
 // conclude makes the reply of what a handler has returned.
@@ -278,31 +272,30 @@ func (e *Engine) conclude(ctx *Context, res Result, err error) Reply {
 // Legacy serves a request within a session. Those that belong to the session
 // itself (ping, setLevel, subscribe) never reach the handler.
 func (e *Engine) Legacy(ctx *Context, s *Session, msg *jsonrpc.Message, header http.Header, ex Exchange) Reply {
-	if done := e.admitLegacy(ctx, s, msg, header, ex); done != nil {
-		return *done
+	if reply, done := e.admitLegacy(ctx, s, msg, header, ex); done {
+		return reply
 	}
 	res, err := e.run(ctx, &ctx.call)
 	return e.conclude(ctx, res, err)
 }
 
-// admitLegacy makes the call of ctx. A reply is the answer to a request that needs no
-// handler, or gets no further.
-func (e *Engine) admitLegacy(ctx *Context, s *Session, msg *jsonrpc.Message, header http.Header, ex Exchange) *Reply {
+// admitLegacy makes the call of ctx, or the answer to a request that needs no handler or
+// gets no further.
+func (e *Engine) admitLegacy(ctx *Context, s *Session, msg *jsonrpc.Message, header http.Header, ex Exchange) (reply Reply, done bool) {
 	t := s.Peer.Revision
-	var r Reply
 	switch method := msg.Method; {
 	case !t.Has(method) || method == revision.MethodInitialize:
-		r = refuse(msg.ID, jsonrpc.CodeMethodNotFound, "revision %s has no method %q here", t.Name, method)
+		reply = refuse(msg.ID, jsonrpc.CodeMethodNotFound, "revision %s has no method %q here", t.Name, method)
 	case method == revision.MethodPing:
-		r = Reply{ID: msg.ID, Result: json.RawMessage(`{}`)}
+		reply = Reply{ID: msg.ID, Result: json.RawMessage(`{}`)}
 	case s.loose && (method == revision.MethodSetLevel || method == revision.MethodSubscribe || method == revision.MethodUnsubscribe):
-		r = refuse(msg.ID, jsonrpc.CodeMethodNotFound, "%q needs a session, and this server has none", method)
+		reply = refuse(msg.ID, jsonrpc.CodeMethodNotFound, "%q needs a session, and this server has none", method)
 	case method == revision.MethodSetLevel:
-		r = s.setLevel(msg)
+		reply = s.setLevel(msg)
 	case method == revision.MethodSubscribe || method == revision.MethodUnsubscribe:
-		r = s.subscription(ctx, e, msg)
+		reply = s.subscription(ctx, e, msg)
 	case t.CoreTasks && revision.OfTasks(method): // T-105 to T-107
-		r = e.coreTask(ctx, s, msg, header, ex)
+		reply = e.coreTask(ctx, s, msg, header, ex)
 	default:
 		c := &ctx.call
 		*c = Call{Method: method, Params: msg.Params, Msg: msg, Peer: s.Peer, Header: header, ex: ex, logLevel: s.LogLevel(), session: s}
@@ -312,9 +305,9 @@ func (e *Engine) admitLegacy(ctx *Context, s *Session, msg *jsonrpc.Message, hea
 		if raw, ok := msg.ParamIn("_meta", "progressToken"); ok {
 			c.token = progressToken(raw)
 		}
-		return nil
+		return Reply{}, false
 	}
-	return &r
+	return reply, true
 }
 
 // answer finishes a result behind the panic wall: a raw value that is no JSON is
