@@ -345,6 +345,7 @@ func TestResumeGET(t *testing.T) {
 			t.Error("the broken connection goes on")
 		}
 		l.topic <- revision.NoteResourceUpdated
+		synctest.Wait() // or it may overtake what waits for the next stream
 		ids = eventIDs(w2.text())
 		w3, _ := background(s, get(append(h, "Last-Event-ID", ids[len(ids)-1])...))
 		synctest.Wait()
@@ -428,16 +429,16 @@ func TestGET(t *testing.T) {
 		if sub.Code != 200 || code(sub.Body.Bytes()) != 0 {
 			t.Fatalf("subscribe = %d %s", sub.Code, sub.Body)
 		}
-		for range 63 {
-			l.topic <- "notifications/tools/list_changed"
+		// Two listens take turns: one change at a time, or they are told in any order.
+		tell := func(method string, times int) {
+			for range times {
+				l.topic <- method
+				synctest.Wait()
+			}
 		}
-		for range 64 {
-			l.topic <- "notifications/resources/updated"
-		}
-		synctest.Wait()
-		l.topic <- "notifications/tools/list_changed"
-		l.topic <- "notifications/tools/list_changed"
-		synctest.Wait()
+		tell("notifications/tools/list_changed", 63)
+		tell("notifications/resources/updated", 64)
+		tell("notifications/tools/list_changed", 2)
 		ctx3, leave3 := context.WithCancel(t.Context())
 		w3, done3 := background(s, get(h...).WithContext(ctx3))
 		synctest.Wait()
