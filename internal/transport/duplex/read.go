@@ -93,6 +93,7 @@ func (p *peer) frame(t *turn, buf *[]byte, lim jsonrpc.Limits) {
 		return
 	}
 	p.message(t, &t.msg, buf)
+	t.msg = jsonrpc.Message{} // it may be large, and the next one may be far
 }
 
 // dispatch serves a request here, or on a goroutine of its own.
