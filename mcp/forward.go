@@ -265,13 +265,9 @@ func (s *Session) forwardListen(ctx context.Context, call *engine.Call, req *Req
 	if call == nil {
 		return nil, ErrNoCall
 	}
-	raw, err := rawObject(req, "notifications")
+	f, err := filterOf(req)
 	if err != nil {
 		return nil, err
-	}
-	var f filter
-	if err := jsonx.Unmarshal(raw, &f); err != nil {
-		return nil, Errorf(CodeInvalidParams, "%s: notifications: %v", req.Method, err)
 	}
 	asked := len(f.URIs)
 	if !s.rev.Modern {

@@ -71,6 +71,22 @@ func (f filter) offered(c Capabilities) filter {
 	return f
 }
 
+// filterOf reads what a subscriptions/listen asks for.
+func filterOf(req *Request) (f filter, err error) {
+	raw, err := rawObject(req, "notifications")
+	if err != nil {
+		return f, err
+	}
+	if err := jsonx.Unmarshal(raw, &f); err != nil {
+		return f, Errorf(CodeInvalidParams, "%s: notifications: %v", req.Method, err)
+	}
+	const most = 10_000
+	if len(f.URIs) > most || len(f.Tasks) > most {
+		return f, Errorf(CodeInvalidParams, "%s: %d resources and %d tasks at once, at most %d", req.Method, len(f.URIs), len(f.Tasks), most)
+	}
+	return f, nil
+}
+
 // listen answers subscriptions/listen: it acknowledges, then emits what changes
 // until ctx ends (2026-07-28, basic/patterns/subscriptions).
 func (s *Server) listen(ctx context.Context, req *Request) (Result, error) {
@@ -78,17 +94,9 @@ func (s *Server) listen(ctx context.Context, req *Request) (Result, error) {
 	if call == nil {
 		return nil, ErrNoCall
 	}
-	raw, err := rawObject(req, "notifications")
+	f, err := filterOf(req)
 	if err != nil {
 		return nil, err
-	}
-	var f filter
-	if err := jsonx.Unmarshal(raw, &f); err != nil {
-		return nil, Errorf(CodeInvalidParams, "%s: notifications: %v", req.Method, err)
-	}
-	const most = 10_000
-	if len(f.URIs) > most || len(f.Tasks) > most {
-		return nil, Errorf(CodeInvalidParams, "%s: %d resources and %d tasks at once, at most %d", req.Method, len(f.URIs), len(f.Tasks), most)
 	}
 	if f.Tasks != nil {
 		if call.Peer.Revision.Modern && !call.TakesTask() {

@@ -135,22 +135,18 @@ func (t *Type) IsObject() bool {
 // Integers are exact: 3, 3.0 and 3e0 are the integer 3, nothing is rounded, and
 // what the Go type cannot hold is a fault. Names match in their exact case, no
 // name may stand twice in an object, and nesting ends at 128 levels.
-func (t *Type) Decode(data []byte, v any) error {
-	p := reflect.ValueOf(v)
-	if p.Kind() != reflect.Pointer || p.Type().Elem() != t.typ || p.IsNil() {
-		return fmt.Errorf("schema: cannot decode into %T, need a *%s", v, t.typ)
-	}
-	return t.decode(data, p.Elem(), false)
-}
+func (t *Type) Decode(data []byte, v any) error { return t.decodeTo(data, v, false) }
 
 // DecodeValid is [Type.Decode] for data known to be valid JSON, such as a part of a
 // message that was decoded before: what the strings are made of is not checked again.
-func (t *Type) DecodeValid(data []byte, v any) error {
+func (t *Type) DecodeValid(data []byte, v any) error { return t.decodeTo(data, v, true) }
+
+func (t *Type) decodeTo(data []byte, v any, valid bool) error {
 	p := reflect.ValueOf(v)
 	if p.Kind() != reflect.Pointer || p.Type().Elem() != t.typ || p.IsNil() {
 		return fmt.Errorf("schema: cannot decode into %T, need a *%s", v, t.typ)
 	}
-	return t.decode(data, p.Elem(), true)
+	return t.decode(data, p.Elem(), valid)
 }
 
 func (t *Type) decode(data []byte, v reflect.Value, valid bool) error {
