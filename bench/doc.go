@@ -8,6 +8,7 @@
 //   - budget_test.go bounds what the hot paths allocate. It runs with the other tests.
 //   - compare puts a server and a client built on Patchbay next to bare (no MCP library: the
 //     physical limit) and to other libraries, as processes: go run ./bench/compare
+//   - oneshot measures what a call of the program costs: go run ./bench/oneshot PATCHBAY
 //   - load is the raw-wire load generator of compare.
 //   - target is our side of compare, and peers, a module of its own, are the others.
 //

@@ -46,7 +46,21 @@ func stub() {
 	fmt.Fprintln(os.Stderr, "stub: hello")
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	newStub().ServeStdio(ctx)
+	last := len(os.Args) - 1
+	switch kind := os.Args[min(1, last)]; kind {
+	case "deaf": // ends neither with its input nor by SIGTERM
+		signal.Ignore(syscall.SIGTERM)
+		newStub().ServeStdio(context.Background())
+		time.Sleep(time.Hour)
+	case "tidy": // takes its time at the end of its input, and notes that it has got so far
+		newStub().ServeStdio(ctx)
+		fmt.Fprintln(os.Stderr, "stub: tidying up")
+		time.Sleep(300 * time.Millisecond)
+		fmt.Fprintln(os.Stderr, "stub: done")
+		os.WriteFile(os.Args[last], []byte("tidy"), 0o600)
+	default:
+		newStub().ServeStdio(ctx)
+	}
 }
 
 func newStub() *mcp.Server {

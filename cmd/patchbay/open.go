@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/guard"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -27,8 +28,9 @@ import (
 // peer is an open session with a server, and what ends together with it.
 type peer struct {
 	*mcp.Session
-	after   func() // nil: nothing
-	command string // that was started, empty if none was
+	after    func() // nil: nothing
+	handOver func() // leaves a command to its guard; nil: there is none
+	command  string // that was started, empty if none was
 }
 
 // Err is that of the session, about the command and not its guard.
@@ -51,6 +53,28 @@ func (p *peer) Close() error {
 		p.after()
 	}
 	return err
+}
+
+// leaveGrace is how long a program that has printed its result waits for the server. Some
+// servers keep timers running and never exit at the end of their input.
+const leaveGrace = 200 * time.Millisecond
+
+// leave closes the session when the program is about to end. It waits for at most
+// leaveGrace: what has not ended by then is left to the guard, to the end of this process, or,
+// on Windows, to the job object.
+func (p *peer) leave() {
+	closed := make(chan struct{})
+	go func() { // ends with the program at the latest
+		defer close(closed)
+		p.Close()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(leaveGrace):
+		if p.handOver != nil {
+			p.handOver()
+		}
+	}
 }
 
 // openServer opens a session with a server of a configuration: a built-in one runs
@@ -121,7 +145,7 @@ func openCommand(ctx context.Context, s config.Server, client *mcp.Client, stder
 	if err := checkCommand(s); err != nil {
 		return nil, err
 	}
-	cmd, release, err := guarded(s.Command, s.Args)
+	cmd, leash, err := guard.Command(s.Command, s.Args)
 	if err != nil {
 		return nil, err
 	}
@@ -142,10 +166,10 @@ func openCommand(ctx context.Context, s config.Server, client *mcp.Client, stder
 	}
 	session, err := client.Start(ctx, cmd)
 	if err != nil {
-		release()
+		leash.Release()
 		return nil, aboutCommand(err, s.Command)
 	}
-	return &peer{session, release, s.Command}, nil
+	return &peer{session, leash.Release, leash.HandOver, s.Command}, nil
 }
 
 // checkCommand tells a command that is not there from a server that ends at once.
@@ -216,8 +240,8 @@ func newBuiltin(name string, args []string, logger *slog.Logger) (*mcp.Server, e
 	return srv, nil
 }
 
-// open opens the session that the command line names. It is closed when the
-// program ends, after the output has been flushed.
+// open opens the session that the command line names. It is left when the program
+// ends, after the output has been flushed.
 func (a *app) open() (*peer, error) { return a.openWith(func(*mcp.Client) {}) }
 
 // openWith opens the session with a client that was changed.
@@ -248,7 +272,7 @@ func (a *app) openWith(change func(*mcp.Client)) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.atEnd = append(a.atEnd, func() { p.Close() })
+	a.atEnd = append(a.atEnd, p.leave)
 	return p, nil
 }
 

@@ -1,0 +1,20 @@
+// Package guard keeps a server's command from outliving the program that started it,
+// however that program ends.
+//
+// A command is started through a guard: this program again, with a hidden verb. The
+// guard is the leader of a process group, starts the command in it with its own
+// standard streams, and ends with the command's status. It holds the reading end of a
+// pipe whose writing end is with the program. However that process ends, the pipe ends
+// too, and the guard then ends the whole group: a server started by npx or a shell is a
+// grandchild, which no parent-death signal of the kernel reaches.
+//
+// A process that leaves the group on purpose (a daemon) is out of reach. On Windows the
+// job object of package mcp does all this, and there is no guard.
+//
+// The guard runs while its package is initialized. This package imports nothing but the
+// standard library, so that this is before most others are: a guard would otherwise wait
+// for what only the program needs, which is most of the time that a command takes to start.
+package guard
+
+// Verb is the hidden first argument of a guard.
+const Verb = "__guard"

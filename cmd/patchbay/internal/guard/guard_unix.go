@@ -1,0 +1,210 @@
+//go:build unix
+
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == Verb {
+		os.Exit(run(os.Args[2:]))
+	}
+}
+
+// pipeFD is where the guard finds its pipe: the first of exec.Cmd's ExtraFiles.
+const pipeFD = 3
+
+// Leash is a program's hold on a guard. It may be used by several goroutines.
+type Leash struct{ r, w *os.File }
+
+// Command describes a command under a guard. The leash is released when the command has
+// ended, or is not started after all.
+func Command(command string, args []string) (*exec.Cmd, *Leash, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, fmt.Errorf("find this program, to guard the server: %w", err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	cmd := &exec.Cmd{
+		Path:       self,
+		Args:       append([]string{os.Args[0], Verb, "--", command}, args...),
+		ExtraFiles: []*os.File{r},
+		// Without one, package mcp would have the kernel kill the guard, and
+		// nobody would be left to end the group.
+		SysProcAttr: parentDeath(syscall.SIGTERM),
+	}
+	return cmd, &Leash{r, w}, nil
+}
+
+// Release ends the guard's watch.
+func (l *Leash) Release() {
+	l.r.Close()
+	l.w.Close()
+}
+
+// HandOver tells the guard that this program ends now on purpose, and that the command's
+// input is closed: the command is given the time that it has by the specification.
+func (l *Leash) HandOver() {
+	l.w.Write([]byte{handedOver}) // if it fails, there is no guard any more
+}
+
+const handedOver = 'h'
+
+const (
+	// A signal to the group reaches the command too, and a second one would make
+	// many programs skip their cleaning up. So it is passed on only to a command
+	// that is still there after a while.
+	forwardAfter = time.Second
+
+	// A command that was handed over may end by itself for so long.
+	eofGrace = 500 * time.Millisecond
+
+	// When the parent is gone nobody waits for a slow end.
+	orphanGrace = time.Second
+
+	// lastWords bounds the wait for the last of standard error when somebody who is
+	// out of reach holds it.
+	lastWords = 200 * time.Millisecond
+)
+
+// run starts a command and stays with it. It returns the command's exit code, or 127 if
+// it cannot be started.
+func run(args []string) int {
+	if len(args) < 2 || args[0] != "--" {
+		fmt.Fprintln(os.Stderr, "patchbay: error: "+Verb+" is for patchbay itself")
+		return 2
+	}
+	// Caught and not ignored: what is ignored stays so in the command. A broken pipe is an
+	// error of the write then.
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM, syscall.SIGINT)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGPIPE)
+	group := os.Getpid()
+	if syscall.Getpgrp() != group {
+		if err := syscall.Setpgid(0, 0); err != nil {
+			fmt.Fprintln(os.Stderr, "patchbay: error: guard:", err)
+			return 1
+		}
+	}
+	syscall.CloseOnExec(pipeFD)
+	orphaned := make(chan bool, 1) // true: handed over
+	go func() {
+		said, _ := io.ReadAll(os.NewFile(pipeFD, "parent"))
+		orphaned <- len(said) > 0 && said[0] == handedOver
+	}()
+
+	cmd := exec.Command(args[1], args[2:]...)
+	cmd.SysProcAttr = parentDeath(syscall.SIGKILL)
+	ended, drained, err := start(cmd)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "patchbay: cannot start %q: %v\n", args[1], err)
+		return 127
+	}
+	var forward <-chan time.Time
+	for {
+		select {
+		case err := <-ended:
+			endGroup(group)
+			within(lastWords, drained)
+			return statusOf(err)
+		case <-term:
+			if forward == nil {
+				forward = time.After(forwardAfter)
+			}
+		case <-forward:
+			cmd.Process.Signal(syscall.SIGTERM)
+		case gently := <-orphaned:
+			if !gently || !within(eofGrace, ended) {
+				syscall.Kill(-group, syscall.SIGTERM)
+				within(orphanGrace, ended)
+			}
+			syscall.Kill(-group, syscall.SIGKILL) // this process too
+		}
+	}
+}
+
+// start starts the command with the streams of this process. Standard error goes through
+// this process, so that a command that was handed over and says good-bye does not die of
+// a broken pipe in the middle of its cleaning up. Ended tells the command's end, drained is
+// closed when nobody holds its standard error any more.
+func start(cmd *exec.Cmd) (ended chan error, drained chan error, err error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, w
+	ended, drained = make(chan error, 1), make(chan error)
+	started := make(chan error, 1)
+	go func() {
+		lockThread() // the parent-death signal is about the thread that forked
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			ended <- cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, nil, err
+	}
+	// The command has them now. Its own end, or its closing of them, must be seen at
+	// the other side.
+	os.Stdin.Close()
+	os.Stdout.Close()
+	w.Close()
+	go func() {
+		defer close(drained)
+		io.Copy(os.Stderr, r)
+		os.Stderr.Close()
+		io.Copy(io.Discard, r)
+	}()
+	return ended, drained, nil
+}
+
+// within waits for a channel, but not for longer than d.
+func within(d time.Duration, c <-chan error) bool {
+	select {
+	case <-c:
+		return true
+	case <-time.After(d):
+		return false
+	}
+}
+
+// endGroup kills what is left of the group when the command has ended. The end of the
+// parent may be why it has, so this must not wait for news of that. To live on and
+// tell the command's status, the guard goes over to the group of its parent; if that
+// is impossible the parent is gone, and nobody asks.
+func endGroup(group int) {
+	if parents, err := syscall.Getpgid(os.Getppid()); err == nil && parents != group {
+		syscall.Setpgid(0, parents) // if it fails, the next line ends this process too
+	}
+	syscall.Kill(-group, syscall.SIGKILL)
+}
+
+// statusOf returns the exit code of a command, as a shell would.
+func statusOf(err error) int {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case !errors.As(err, &exit):
+		return 1
+	case exit.ExitCode() >= 0:
+		return exit.ExitCode()
+	}
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return 1
+}
