@@ -343,7 +343,7 @@ func (d *decoder) params() {
 			end := d.s.Taken()
 			d.m.Params = d.b[start:end:end]
 			if simple && uint64(len(d.m.Params)) <= math.MaxUint32 {
-				x.first, x.size = &d.m.Params[0], len(d.m.Params)
+				x.first, x.size = &d.m.Params[0], uint32(len(d.m.Params))
 			}
 			return
 		}
@@ -351,7 +351,7 @@ func (d *decoder) params() {
 		if _, d.syntax = d.s.Value(); d.syntax != nil {
 			return
 		}
-		if name.Escaped || x.n == len(x.members) {
+		if name.Escaped || int(x.n) == len(x.members) {
 			simple = false
 			continue
 		}

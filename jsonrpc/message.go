@@ -97,7 +97,7 @@ func equalRaw(a, b json.RawMessage) bool {
 
 // Param returns the value of a top-level member of Params as a sub-slice of
 // it; false if there is no such member or Params is not an object. After
-// [Decode] the bytes are not read again, unless there are more than eight
+// [Decode] the bytes are not read again, unless there are more than six
 // members.
 func (m *Message) Param(name string) (json.RawMessage, bool) {
 	if m.index.describes(m.Params) {
@@ -120,9 +120,8 @@ func (m *Message) ParamIn(object, name string) (json.RawMessage, bool) {
 // object is checked, and used for as long as the object is the same slice.
 type paramIndex struct {
 	first   *byte // of the object it describes; nil if it describes none
-	size    int
-	n       int
-	members [8]indexedParam
+	size, n uint32
+	members [6]indexedParam // as many as a call has, at most, in the newest revision
 }
 
 // indexedParam holds places in the object: [name:nameEnd] is the text of the
@@ -130,7 +129,7 @@ type paramIndex struct {
 type indexedParam struct{ name, nameEnd, value, end uint32 }
 
 func (x *paramIndex) describes(obj json.RawMessage) bool {
-	return x.first != nil && len(obj) == x.size && x.first == &obj[0]
+	return x.first != nil && len(obj) == int(x.size) && x.first == &obj[0]
 }
 
 func (x *paramIndex) lookup(obj json.RawMessage, name string) (json.RawMessage, bool) {

@@ -20,12 +20,16 @@ type Context struct {
 	level json.RawMessage // of log messages, as a modern request has it
 
 	mu     sync.Mutex
-	asking asker                   // guarded by mu; nil until it is needed
-	full   context.Context         // guarded by mu; nil until it is needed
-	cancel context.CancelCauseFunc // of full; guarded by mu
-	unlink func() bool             // guarded by mu; may be nil
-	ended  bool                    // by Cancel; guarded by mu
-	cause  error                   // of Cancel; guarded by mu
+	asking asker      // guarded by mu; nil until it is needed
+	full   *wholeness // guarded by mu; nil until it is needed
+	cause  error      // of Cancel, nil before that; guarded by mu
+}
+
+// wholeness is a context of the standard library that stands for a Context.
+type wholeness struct {
+	context.Context
+	cancel context.CancelCauseFunc
+	unlink func() bool // may be nil
 }
 
 var _ context.Context = (*Context)(nil)
@@ -39,15 +43,18 @@ func (c *Context) Init(parent context.Context, gone error) { c.parent, c.gone = 
 
 // Cancel ends c; the first cause counts. It is called at least once.
 func (c *Context) Cancel(cause error) {
+	if cause == nil {
+		cause = context.Canceled
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.ended {
-		c.ended, c.cause = true, cause
+	if c.cause == nil {
+		c.cause = cause
 	}
 	if c.full != nil {
-		c.cancel(cause)
-		if c.unlink != nil {
-			c.unlink()
+		c.full.cancel(cause)
+		if c.full.unlink != nil {
+			c.full.unlink()
 		}
 	}
 }
@@ -100,22 +107,24 @@ func (c *Context) whole() context.Context {
 	if c.full != nil {
 		return c.full
 	}
+	w := &wholeness{}
 	if c.gone == nil {
-		c.full, c.cancel = context.WithCancelCause(c.parent)
+		w.Context, w.cancel = context.WithCancelCause(c.parent)
 	} else {
-		c.full, c.cancel = context.WithCancelCause(context.WithoutCancel(c.parent))
-		switch cancel := c.cancel; {
-		case c.ended, c.gone == ErrNever:
+		w.Context, w.cancel = context.WithCancelCause(context.WithoutCancel(c.parent))
+		switch {
+		case c.cause != nil, c.gone == ErrNever:
 		case c.parent.Err() != nil: // AfterFunc would do it later
-			cancel(c.gone)
+			w.cancel(c.gone)
 		default:
-			c.unlink = context.AfterFunc(c.parent, func() { cancel(c.gone) })
+			w.unlink = context.AfterFunc(c.parent, func() { w.cancel(c.gone) })
 		}
 	}
-	if c.ended {
-		c.cancel(c.cause)
+	if c.cause != nil {
+		w.cancel(c.cause)
 	}
-	return c.full
+	c.full = w
+	return w
 }
 
 // Deadline implements [context.Context].
@@ -136,7 +145,7 @@ func (c *Context) Err() error {
 	switch {
 	case c.full != nil:
 		return c.full.Err()
-	case c.ended:
+	case c.cause != nil:
 		return context.Canceled
 	}
 	switch c.gone {

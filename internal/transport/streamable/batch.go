@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -23,11 +24,11 @@ func (s *Server) batch(p *response, r *http.Request, body []byte, version string
 		refuse("a body is one message; only sessions of 2025-03-26 have batches")
 		return
 	}
-	sess := s.session(p.w, r, jsonrpc.ID{}, version)
+	sess := s.session(p.w, r, jsonrpc.ID{}, version, nil)
 	if sess == nil {
 		return
 	}
-	defer s.done(sess)
+	defer s.done(sess, nil)
 	if !sess.Peer.Revision.Batches {
 		refuse("a body is one message; revision " + sess.Peer.Revision.Name + " has no batches")
 		return
@@ -92,12 +93,7 @@ func (s *Server) runBatch(p *response, r *http.Request, sess *session, elements 
 			slots <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-slots }()
-				out, ok := s.run(r, sess, &e.Message, &legacyExchange{session: sess, out: p})
-				if out.fault != nil {
-					answers[i] = jsonrpc.AppendError(nil, e.Message.ID, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: out.fault.Error()})
-				} else if ok {
-					answers[i] = out.Append(nil)
-				}
+				answers[i] = s.runElement(r, &e.Message, &legacyExchange{sess, p})
 			})
 		}
 	}
@@ -109,4 +105,25 @@ func (s *Server) runBatch(p *response, r *http.Request, sess *session, elements 
 		}
 	}
 	return frames
+}
+
+// runElement runs one request of a batch and returns its response, nil if none is wanted.
+func (s *Server) runElement(r *http.Request, msg *jsonrpc.Message, x *legacyExchange) []byte {
+	refuse := func(err error) []byte {
+		return jsonrpc.AppendError(nil, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()})
+	}
+	w := new(work)
+	w.begin(r.Context(), engine.ErrNever)
+	if !s.start(&w.run) {
+		return refuse(ErrShutdown)
+	}
+	defer s.stop(&w.run)
+	reply, wanted, err := s.run(w, r, msg, x)
+	switch {
+	case err != nil:
+		return refuse(err)
+	case wanted:
+		return reply.Append(nil)
+	}
+	return nil
 }

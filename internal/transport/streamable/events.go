@@ -32,6 +32,7 @@ type events struct {
 // listener is one open GET stream.
 type listener struct {
 	*stream
+	run
 	once sync.Once
 	over chan struct{} // closed when the connection is to end
 }
@@ -137,17 +138,13 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 		web.Refuse(w, http.StatusNotAcceptable, jsonrpc.CodeInvalidRequest, "Accept must list text/event-stream")
 		return
 	}
-	sess := s.session(w, r, jsonrpc.ID{}, r.Header.Get(headerVersion))
+	l := &listener{over: make(chan struct{})}
+	l.run = run{of: l, endless: true}
+	sess := s.session(w, r, jsonrpc.ID{}, r.Header.Get(headerVersion), &l.run)
 	if sess == nil {
 		return
 	}
-	defer s.done(sess)
-	l := &listener{over: make(chan struct{})}
-	if !s.start(l, true) {
-		s.unavailable(w, jsonrpc.ID{})
-		return
-	}
-	defer s.stop(l)
+	defer s.done(sess, &l.run)
 	p := &response{server: s, w: w, left: func() { l.Cancel(nil) }}
 	defer p.end()
 	if !s.listen(l, p, sess, r.Header.Get("Last-Event-ID")) {

@@ -16,34 +16,35 @@ import (
 
 // legacyPost serves one message without evidence of the modern era. It tells whether the
 // message is still used.
-func (s *Server) legacyPost(p *response, r *http.Request, msg *jsonrpc.Message, version string) (kept bool) {
+func (s *Server) legacyPost(p *posted, r *http.Request, version string) (kept bool) {
+	msg := &p.msg
 	if msg.Method == revision.MethodInitialize && msg.Kind() == jsonrpc.KindRequest && (s.Stateless || r.Header.Get(headerSession) == "") {
-		s.initialize(p, r, msg)
+		s.initialize(p, r)
 		return false
 	}
-	sess := s.session(p.w, r, answerable(msg), version)
+	if msg.Kind() == jsonrpc.KindRequest {
+		return s.call(p, r, version)
+	}
+	sess := s.session(p.w, r, jsonrpc.ID{}, version, nil)
 	if sess == nil {
 		return false
 	}
-	defer s.done(sess)
-	switch msg.Kind() {
-	case jsonrpc.KindNotification: // SHTTP-25-009
-		sess.note(msg, s.Logger)
-		p.w.WriteHeader(http.StatusAccepted)
-	case jsonrpc.KindResponse:
+	defer s.done(sess, nil)
+	if msg.Kind() == jsonrpc.KindResponse {
 		sess.answer(msg)
-		p.w.WriteHeader(http.StatusAccepted)
-	default:
-		return s.call(p, r, sess, msg)
+	} else { // SHTTP-25-009
+		sess.note(msg, s.Logger)
 	}
+	p.w.WriteHeader(http.StatusAccepted)
 	return false
 }
 
 // session finds the session of a request and checks its version header
-// (SHTTP-25-037, -038, -044). It answers itself, and returns nil, if there is none.
-func (s *Server) session(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, version string) *session {
+// (SHTTP-25-037, -038, -044). It answers itself, and returns nil, if there is none. It is in
+// use until done is called, and at is at work, if it is not nil.
+func (s *Server) session(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, version string, at *run) *session {
 	if s.Stateless && s.legacy() {
-		return s.loose(w, r, id, version)
+		return s.loose(w, r, id, version, at)
 	}
 	key := r.Header.Get(headerSession)
 	if key == "" || !s.legacy() {
@@ -59,8 +60,12 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, 
 		web.RefuseID(w, http.StatusBadRequest, id, e)
 		return nil
 	}
-	sess := s.use(key, s.principal(r))
-	if sess == nil {
+	sess, err := s.use(key, s.principal(r), at)
+	switch {
+	case err != nil:
+		s.unavailable(w, id)
+		return nil
+	case sess == nil:
 		web.RefuseID(w, http.StatusNotFound, id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "there is no such session (any more); call initialize again, without Mcp-Session-Id"})
 		return nil
 	}
@@ -68,7 +73,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, 
 	// on (SHTTP-25-042): that one is spoken anyway, and clients that always send the
 	// oldest exist.
 	if t := revision.Find(s.Engine.Revisions, version); version != "" && (t == nil || t.Modern) {
-		s.done(sess)
+		s.done(sess, at)
 		web.RefuseID(w, http.StatusBadRequest, id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "MCP-Protocol-Version is not " + sess.Peer.Revision.Name + ", which initialize agreed on"})
 		return nil
 	}
@@ -77,7 +82,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, 
 
 // loose makes a session for one message of a server without sessions. Without a header
 // the revision is 2025-03-26 (SHTTP-25-043).
-func (s *Server) loose(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, version string) *session {
+func (s *Server) loose(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, version string, at *run) *session {
 	if version == "" {
 		version = "2025-03-26"
 	}
@@ -86,19 +91,23 @@ func (s *Server) loose(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, ve
 		web.RefuseID(w, http.StatusBadRequest, id, s.unsupported(version))
 		return nil
 	}
+	if at != nil && !s.start(at) {
+		s.unavailable(w, id)
+		return nil
+	}
 	name := "request-" + strconv.FormatInt(s.names.Add(1), 10)
 	return &session{Session: s.Engine.Loose(t, s.principal(r)), name: name, users: 1, ended: true}
 }
 
 // initialize opens a session, if the server has any.
-func (s *Server) initialize(p *response, r *http.Request, msg *jsonrpc.Message) {
-	ctx := new(engine.Context)
-	ctx.Init(r.Context(), engine.ErrNever)
-	if !s.start(ctx, false) {
+func (s *Server) initialize(p *posted, r *http.Request) {
+	msg, ctx := &p.msg, &p.ctx
+	p.begin(r.Context(), engine.ErrNever)
+	if !s.start(&p.run) {
 		s.unavailable(p.w, msg.ID)
 		return
 	}
-	defer s.stop(ctx)
+	defer s.stop(&p.run)
 	defer ctx.Cancel(nil)
 	principal := s.principal(r)
 	if s.Stateless {
@@ -124,7 +133,7 @@ func (s *Server) initialize(p *response, r *http.Request, msg *jsonrpc.Message) 
 	}
 	p.w.Header().Set(headerSession, sess.id)
 	err := p.reply(http.StatusOK, &reply)
-	s.done(sess)
+	s.done(sess, nil)
 	if err != nil && s.remove(sess) { // nobody knows the id
 		sess.end(ErrDisconnected)
 	}
@@ -132,20 +141,24 @@ func (s *Server) initialize(p *response, r *http.Request, msg *jsonrpc.Message) 
 
 // call serves one request of a session. It goes on when the connection breaks
 // (SHTTP-25-020). It tells whether the call is still at work.
-func (s *Server) call(p *response, r *http.Request, sess *session, msg *jsonrpc.Message) (goesOn bool) {
-	st := s.newStream(p, sess, true)
-	if !st.primes || msg.Method != revision.MethodCall || p.detachable(r) {
-		s.answer(st, r, sess, msg)
+func (s *Server) call(p *posted, r *http.Request, version string) (goesOn bool) {
+	p.begin(r.Context(), engine.ErrNever)
+	sess := s.session(p.w, r, p.msg.ID, version, &p.run)
+	if sess == nil {
+		return false
+	}
+	st := s.newStream(&p.response, sess, true)
+	p.legacy = legacyExchange{sess, st}
+	if !st.primes || p.msg.Method != revision.MethodCall || p.detachable(r) {
+		s.answer(st, p, r)
 		return false
 	}
 	// The handler may let go of the connection while it works.
 	gone, done := make(chan struct{}), make(chan struct{})
 	p.left = func() { close(gone) }
-	s.keep(sess)
 	go func() { // it ends with the call, which Shutdown waits for
 		defer close(done)
-		defer s.done(sess)
-		s.answer(st, r, sess, msg)
+		s.answer(st, p, r)
 	}()
 	select {
 	case <-done:
@@ -156,64 +169,42 @@ func (s *Server) call(p *response, r *http.Request, sess *session, msg *jsonrpc.
 			return false
 		}
 	case <-r.Context().Done():
-		st.leave(p)
+		st.leave(&p.response)
 	}
 	return true
 }
 
-// answer runs a request and answers it on its stream.
-func (s *Server) answer(st *stream, r *http.Request, sess *session, msg *jsonrpc.Message) {
-	reply, ok := s.run(r, sess, msg, &legacyExchange{session: sess, out: st, stream: st})
+// answer runs a request that has begun and answers it on its stream.
+func (s *Server) answer(st *stream, p *posted, r *http.Request) {
+	defer s.done(st.session, &p.run)
+	reply, wanted, err := s.run(&p.work, r, &p.msg, &p.legacy)
 	switch {
-	case errors.Is(reply.fault, ErrShutdown):
-		st.refuse(func(w http.ResponseWriter) { s.unavailable(w, msg.ID) })
-	case reply.fault != nil:
-		status := http.StatusBadRequest
-		if errors.Is(reply.fault, ErrSessionEnded) { // just now
-			status = http.StatusNotFound
-		}
-		st.refuse(func(w http.ResponseWriter) {
-			web.RefuseID(w, status, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: reply.fault.Error()})
-		})
-	case !ok: // cancelled
+	case err != nil:
+		st.refuse(p.msg.ID, err)
+	case !wanted: // cancelled
 		st.finish(nil)
 	default:
-		st.finish(&reply.Reply)
+		st.finish(&reply)
 	}
 }
 
-// outcome is what became of a request of a session.
-type outcome struct {
-	engine.Reply
-	fault error // why it was not begun
+// run runs one request of a session; wanted is false if the client cancelled it and wants
+// no answer. The error says why it was not begun.
+func (s *Server) run(w *work, r *http.Request, msg *jsonrpc.Message, x *legacyExchange) (reply engine.Reply, wanted bool, err error) {
+	defer w.ctx.Cancel(nil)
+	if err := x.session.begin(msg.ID, &w.ctx); err != nil {
+		return engine.Reply{}, false, err
+	}
+	reply = s.Engine.Legacy(&w.ctx, x.session.Session, msg, r.Header, x)
+	x.session.over(msg.ID)
+	wanted = w.ctx.Err() == nil || !errors.Is(context.Cause(&w.ctx), ErrCancelled)
+	return reply, wanted, nil
 }
 
-// run runs one request of a session; false if the client cancelled it and wants
-// no answer.
-func (s *Server) run(r *http.Request, sess *session, msg *jsonrpc.Message, x *legacyExchange) (outcome, bool) {
-	x.ctx.Init(r.Context(), engine.ErrNever)
-	defer x.ctx.Cancel(nil)
-	if !s.start(&x.ctx, false) {
-		return outcome{fault: ErrShutdown}, false
-	}
-	defer s.stop(&x.ctx)
-	if err := sess.begin(msg.ID, &x.ctx); err != nil {
-		return outcome{fault: err}, false
-	}
-	reply := s.Engine.Legacy(&x.ctx, sess.Session, msg, r.Header, x)
-	sess.over(msg.ID)
-	if x.ctx.Err() != nil && errors.Is(context.Cause(&x.ctx), ErrCancelled) {
-		return outcome{}, false
-	}
-	return outcome{Reply: reply}, true
-}
-
-// legacyExchange is one call at work, and the engine's way to what it may send.
+// legacyExchange is the engine's way to what a call of a session may send.
 type legacyExchange struct {
-	ctx     engine.Context
 	session *session
 	out     sender
-	stream  *stream // nil for a call of a batch
 }
 
 // sender is where the messages of a call go.
@@ -233,18 +224,18 @@ func (x *legacyExchange) Request(ctx context.Context, method string, params json
 
 // Release lets go of the connection of the call.
 func (x *legacyExchange) Release() {
-	if x.stream != nil {
-		x.stream.release()
+	if st, ok := x.out.(*stream); ok {
+		st.release()
 	}
 }
 
 // delete ends a session (SHTTP-25-038).
 func (s *Server) delete(w http.ResponseWriter, r *http.Request) {
-	sess := s.session(w, r, jsonrpc.ID{}, r.Header.Get(headerVersion))
+	sess := s.session(w, r, jsonrpc.ID{}, r.Header.Get(headerVersion), nil)
 	if sess == nil {
 		return
 	}
-	defer s.done(sess)
+	defer s.done(sess, nil)
 	if s.remove(sess) {
 		sess.end(ErrSessionEnded)
 	}

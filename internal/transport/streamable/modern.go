@@ -13,15 +13,15 @@ import (
 )
 
 // modern serves one message of the modern era.
-func (s *Server) modern(p *response, r *http.Request, msg *jsonrpc.Message) {
-	x, version := s.admit(p, r, msg)
-	if x == nil {
+func (s *Server) modern(p *posted, r *http.Request) {
+	version, ok := s.admit(p, r)
+	if !ok {
 		return
 	}
-	defer s.stop(&x.ctx)
-	defer x.ctx.Cancel(nil)
-	reply := s.Engine.Modern(&x.ctx, msg, version, r.Header, x)
-	if x.ctx.Err() != nil && !x.cutShort(&reply) {
+	defer s.stop(&p.run)
+	defer p.ctx.Cancel(nil)
+	reply := s.Engine.Modern(&p.ctx, &p.msg, version, r.Header, modernExchange{p})
+	if p.ctx.Err() != nil && !p.cutShort(&reply) {
 		p.end() // HTTP-26-024: nothing further is sent
 		return
 	}
@@ -29,27 +29,28 @@ func (s *Server) modern(p *response, r *http.Request, msg *jsonrpc.Message) {
 	reply.Release()
 }
 
-// admit begins a request whose headers are as they have to be. It returns nil if it has
+// admit begins a request whose headers are as they have to be. It returns false if it has
 // answered; else a stop follows.
-func (s *Server) admit(p *response, r *http.Request, msg *jsonrpc.Message) (x *modernExchange, version string) {
+func (s *Server) admit(p *posted, r *http.Request) (version string, ok bool) {
+	msg := &p.msg
 	switch msg.Kind() {
 	case jsonrpc.KindResponse: // HTTP-26-010, -011
 		web.Refuse(p.w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "a client sends requests and notifications, no responses")
-		return nil, ""
+		return "", false
 	case jsonrpc.KindNotification:
 		// The core protocol has none over HTTP, so there is nothing to do; it needs
 		// no headers either (HTTP-26-012, Q-05).
 		p.w.WriteHeader(http.StatusAccepted)
-		return nil, ""
+		return "", false
 	}
 	// The client's going away is its way to cancel (HTTP-26-022), and the handler
 	// should see that as the cause. The context of net/http has no cause to give.
-	x = &modernExchange{response: p, endless: msg.Method == revision.MethodListen}
-	x.ctx.Init(r.Context(), ErrDisconnected)
-	version, refusal := s.Engine.Peer(&x.ctx, msg, s.principal(r))
+	p.begin(r.Context(), ErrDisconnected)
+	p.endless = msg.Method == revision.MethodListen
+	version, refusal := s.Engine.Peer(&p.ctx, msg, s.principal(r))
 	if refusal != nil {
 		p.reply(http.StatusBadRequest, refusal)
-		return nil, ""
+		return "", false
 	}
 	fault := checkHeaders(r.Header, msg, version)
 	if fault == nil && s.CheckHeaders != nil {
@@ -57,22 +58,22 @@ func (s *Server) admit(p *response, r *http.Request, msg *jsonrpc.Message) (x *m
 	}
 	if fault != nil {
 		p.reply(http.StatusBadRequest, &engine.Reply{ID: msg.ID, Err: fault})
-		return nil, ""
+		return "", false
 	}
-	if !s.start(&x.ctx, x.endless) {
+	if !s.start(&p.run) {
 		s.unavailable(p.w, msg.ID)
-		return nil, ""
+		return "", false
 	}
-	return x, version
+	return version, true
 }
 
 // cutShort deals with the reply to a request whose context has ended. It returns false if
 // nobody is there any more to get it.
-func (x *modernExchange) cutShort(reply *engine.Reply) bool {
-	switch cause := context.Cause(&x.ctx); {
+func (w *work) cutShort(reply *engine.Reply) bool {
+	switch cause := context.Cause(&w.ctx); {
 	case cause == ErrDisconnected:
 		return false
-	case x.endless && reply.Err != nil && !reply.Refused && cause == ErrShutdown:
+	case w.endless && reply.Err != nil && !reply.Refused && cause == ErrShutdown:
 		*reply = completed(reply.ID)
 	}
 	return true
@@ -85,16 +86,12 @@ func completed(id jsonrpc.ID) engine.Reply {
 	return engine.Reply{ID: id, Result: append(tag, '}', '}')}
 }
 
-// modernExchange is one request at work, and the engine's way to what it may send.
-type modernExchange struct {
-	*response
-	ctx     engine.Context
-	endless bool // it waits for events
-}
+// modernExchange is the engine's way to what a request at work may send.
+type modernExchange struct{ *posted }
 
 var errNoRequests = errors.New("a server of 2026-07-28 sends no requests")
 
 // Request fails: what it would ask travels in the result (HTTP-26-017).
-func (*modernExchange) Request(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+func (modernExchange) Request(context.Context, string, json.RawMessage) (json.RawMessage, error) {
 	return nil, errNoRequests
 }

@@ -30,9 +30,6 @@ type response struct {
 	w      http.ResponseWriter
 	client context.Context // ends when the client goes away
 
-	noEvents bool // the client does not take an event stream
-	noJSON   bool // the client does not take JSON
-
 	// What belongs to the stream on this response: left is called when it has let go,
 	// nil if nobody waits for that; unwatch ends the watching of client, nil if nobody
 	// does; detaches says that the handler goes on after it has let go.
@@ -40,6 +37,9 @@ type response struct {
 	unwatch  func() bool
 	detaches bool
 	chunked  bool // how the response is framed
+
+	noEvents bool // the client does not take an event stream
+	noJSON   bool // the client does not take JSON
 
 	mu       sync.Mutex
 	events   bool        // the response is an event stream; guarded by mu
@@ -49,10 +49,13 @@ type response struct {
 	beat     *time.Timer // sends comments while the stream is quiet; guarded by mu
 }
 
-// posted is the response to a POST, with the message that it answers unless that is a batch.
+// posted is a POST of one message and the response to it, with what serving it takes: one
+// allocation for all.
 type posted struct {
 	response
 	msg jsonrpc.Message
+	work
+	legacy legacyExchange // of a request of a session
 }
 
 var (
@@ -84,6 +87,8 @@ func (p *response) openLocked() {
 		return
 	}
 	p.beginEvents()
+	p.w.Header()["X-Accel-Buffering"] = noBuffer // HTTP-26-019
+	p.w.WriteHeader(http.StatusOK)
 	if d := p.server.KeepAlive; d > 0 {
 		p.beat = time.AfterFunc(d, p.comment)
 	}
@@ -94,8 +99,6 @@ func (p *response) beginEvents() {
 	h := p.w.Header()
 	h["Content-Type"] = typeEvents
 	h["Cache-Control"] = noStore
-	h["X-Accel-Buffering"] = noBuffer // HTTP-26-019
-	p.w.WriteHeader(http.StatusOK)
 }
 
 // comment keeps a quiet stream from being taken for dead (HTTP-26-020). It runs on
@@ -156,7 +159,8 @@ func (p *response) finish(status int, batch bool, frames ...[]byte) error {
 		return p.err
 	}
 	if p.noJSON && !p.events && len(frames) > 0 {
-		p.beginEvents() // all is known: no time will pass
+		p.beginEvents() // all is known: no time will pass, whoever holds it back
+		p.w.WriteHeader(http.StatusOK)
 		b := buffer.Get()
 		defer buffer.Put(b)
 		for _, f := range frames {

@@ -77,34 +77,67 @@ type Server struct {
 
 	mu       sync.Mutex
 	down     bool          // Shutdown was called; guarded by mu
-	running  map[run]bool  // true for one that waits for events and has no end of its own; guarded by mu
+	running  *run          // the newest, which leads to the others; guarded by mu
 	drained  chan struct{} // closed when the last run ends after Shutdown; guarded by mu
 	sessions sessionTable  // guarded by mu
 }
 
-// run is one exchange that has a handler at work, or waits for events.
-type run interface{ Cancel(cause error) }
+// run is one exchange that has a handler at work, or waits for events. It is part of that.
+type run struct {
+	of      interface{ Cancel(cause error) }
+	endless bool // it waits for events and has no end of its own
+
+	older, newer *run // guarded by mu of the server
+}
+
+// work is a run of a handler, with the context that it gets.
+type work struct {
+	run
+	ctx engine.Context
+}
+
+// begin makes the context a child of parent; gone is as in [engine.Context.Init].
+func (w *work) begin(parent context.Context, gone error) {
+	w.of = &w.ctx
+	w.ctx.Init(parent, gone)
+}
 
 // start registers a run; false if the server is shutting down. Each start that
 // returned true is followed by a stop.
-func (s *Server) start(r run, endless bool) bool {
+func (s *Server) start(r *run) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.startLocked(r)
+}
+
+func (s *Server) startLocked(r *run) bool {
 	if s.down {
 		return false
 	}
-	if s.running == nil {
-		s.running = map[run]bool{}
+	if r.older = s.running; r.older != nil {
+		r.older.newer = r
 	}
-	s.running[r] = endless
+	s.running = r
 	return true
 }
 
-func (s *Server) stop(r run) {
+func (s *Server) stop(r *run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.running, r)
-	if s.down && len(s.running) == 0 {
+	s.stopLocked(r)
+}
+
+func (s *Server) stopLocked(r *run) {
+	if r.older != nil {
+		r.older.newer = r.newer
+	}
+	if r.newer != nil {
+		r.newer.older = r.older
+	} else {
+		s.running = r.older
+	}
+	r.older, r.newer = nil, nil // what a handler has left behind may keep r
+	if s.down && s.running == nil {
 		close(s.drained)
 	}
 }
@@ -163,14 +196,14 @@ func (s *Server) limits() jsonrpc.Limits { return jsonrpc.Limits{MaxDepth: s.Max
 func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 	b := buffer.Get()
 	kept := false // beyond the exchange
-	switch in, kind, version := s.receive(b, w, r); kind {
+	switch p, kind, version := s.receive(b, w, r); kind {
 	case ofModern:
-		s.modern(&in.response, r, &in.msg)
+		s.modern(p, r)
 	case ofLegacy:
-		kept = s.legacyPost(&in.response, r, &in.msg, version)
+		kept = s.legacyPost(p, r, version)
 	case ofBatch:
 		kept = true
-		s.batch(&in.response, r, *b, version)
+		s.batch(&p.response, r, *b, version)
 	}
 	if !kept {
 		buffer.Put(b)
@@ -188,7 +221,7 @@ const (
 )
 
 // receive reads a POST into b. Its frame, which is large, is gone when a handler runs.
-func (s *Server) receive(b *[]byte, w http.ResponseWriter, r *http.Request) (in *posted, kind posting, version string) {
+func (s *Server) receive(b *[]byte, w http.ResponseWriter, r *http.Request) (p *posted, kind posting, version string) {
 	if !web.IsJSON(r.Header) {
 		web.Refuse(w, http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest, "Content-Type must be application/json")
 		return nil, ofNothing, ""
@@ -208,7 +241,7 @@ func (s *Server) receive(b *[]byte, w http.ResponseWriter, r *http.Request) (in 
 		web.Refuse(w, http.StatusBadRequest, jsonrpc.CodeParse, "the body broke off")
 		return nil, ofNothing, ""
 	}
-	in = &posted{response: response{server: s, w: w, client: r.Context(), noJSON: !asJSON, noEvents: !asEvents}}
+	p = &posted{response: response{server: s, w: w, client: r.Context(), noJSON: !asJSON, noEvents: !asEvents}}
 	version = strings.TrimSpace(r.Header.Get(headerVersion))
 	named := revision.Find(s.Engine.Revisions, version)
 	modern := named != nil && named.Modern
@@ -217,9 +250,9 @@ func (s *Server) receive(b *[]byte, w http.ResponseWriter, r *http.Request) (in 
 			web.Refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "a body is one message; revision "+version+" has no batches")
 			return nil, ofNothing, ""
 		}
-		return in, ofBatch, version
+		return p, ofBatch, version
 	}
-	if in.msg, err = jsonrpc.Decode(body, s.limits()); err != nil {
+	if p.msg, err = jsonrpc.Decode(body, s.limits()); err != nil {
 		var bad *jsonrpc.DecodeError
 		if errors.As(err, &bad) {
 			id := bad.ID
@@ -230,16 +263,16 @@ func (s *Server) receive(b *[]byte, w http.ResponseWriter, r *http.Request) (in 
 		}
 		return nil, ofNothing, ""
 	}
-	msg := &in.msg
+	msg := &p.msg
 	opening := msg.Method == revision.MethodInitialize && !engine.IsModern(msg)
 	if opening || !modern && !engine.IsModern(msg) {
-		return in, ofLegacy, version
+		return p, ofLegacy, version
 	}
 	if !asJSON || !asEvents {
 		web.RefuseID(w, http.StatusNotAcceptable, answerable(msg), &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "Accept must list " + web.AcceptBoth})
 		return nil, ofNothing, ""
 	}
-	return in, ofModern, version
+	return p, ofModern, version
 }
 
 // answerable is the id to answer a refused message with: that of a request.
@@ -270,7 +303,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if !s.down {
 		s.down = true
 		s.drained = make(chan struct{})
-		if len(s.running) == 0 {
+		if s.running == nil {
 			close(s.drained)
 		}
 	}
@@ -302,9 +335,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func (s *Server) cancelRuns(onlyEndless bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for r, endless := range s.running {
-		if endless || !onlyEndless {
-			r.Cancel(ErrShutdown)
+	for r := s.running; r != nil; r = r.older {
+		if r.endless || !onlyEndless {
+			r.of.Cancel(ErrShutdown)
 		}
 	}
 }

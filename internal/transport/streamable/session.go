@@ -91,32 +91,32 @@ func (s *Server) add(es *engine.Session, principal string) *session {
 }
 
 // use finds a session and keeps it from being idle until done is called. A session
-// of another principal is as unknown as one that never was.
-func (s *Server) use(id, principal string) *session {
+// of another principal is as unknown as one that never was. With a run it starts that too,
+// to be stopped by done; the error is [ErrShutdown].
+func (s *Server) use(id, principal string, r *run) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sess := s.sessions.byID[id]
 	if sess == nil || sess.principal != principal {
-		return nil
+		return nil, nil
 	}
 	if sess.users == 0 && s.SessionIdle > 0 && time.Since(sess.idleSince) >= s.SessionIdle {
-		return nil // the timer is about to come
+		return nil, nil // the timer is about to come
+	}
+	if r != nil && !s.startLocked(r) {
+		return nil, ErrShutdown
 	}
 	sess.users++
-	return sess
+	return sess, nil
 }
 
-// keep begins another use of a session in use.
-func (s *Server) keep(sess *session) {
+// done ends a use, and the run that it began with.
+func (s *Server) done(sess *session, r *run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sess.users++
-}
-
-// done ends a use.
-func (s *Server) done(sess *session) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if r != nil {
+		s.stopLocked(r)
+	}
 	if sess.users--; sess.users > 0 || sess.ended {
 		return
 	}

@@ -3,6 +3,7 @@ package streamable
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // maxStreams bounds the streams of one session that can still be resumed.
@@ -176,11 +179,15 @@ func (st *stream) isDone() bool {
 }
 
 // refuse answers a call that was not begun.
-func (st *stream) refuse(answer func(http.ResponseWriter)) {
+func (st *stream) refuse(id jsonrpc.ID, cause error) {
+	status := http.StatusBadRequest
+	if errors.Is(cause, ErrSessionEnded) { // just now
+		status = http.StatusNotFound
+	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.conn != nil {
-		answer(st.conn.w)
+		web.RefuseID(st.conn.w, status, id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: cause.Error()})
 	}
 	st.done = true
 	st.leaveLocked()
