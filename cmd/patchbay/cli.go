@@ -23,6 +23,9 @@ type commands struct {
 	Prompts   promptsCmd   `cmd:"" help:"List prompts, or show one with its arguments."`
 	Prompt    promptCmd    `cmd:"" help:"Get a prompt."`
 	Discover  discoverCmd  `cmd:"" help:"Show what a server is and offers."`
+	Complete  completeCmd  `cmd:"" help:"Ask for values of an argument of a prompt or template."`
+	Watch     watchCmd     `cmd:"" help:"Show updates of resources and changes of lists."`
+	Ping      pingCmd      `cmd:"" help:"Measure round trips."`
 	Raw       rawCmd       `cmd:"" help:"Send any request."`
 	Serve     serveCmd     `cmd:"" help:"Serve a built-in server."`
 	Up        upCmd        `cmd:"" help:"Serve all servers of mcp.json behind one endpoint."`
@@ -42,6 +45,7 @@ type globals struct {
 	Quiet    bool          `short:"q" help:"No progress, log lines or warnings."`
 	Timeout  time.Duration `default:"1m" placeholder:"TIME" help:"Give up when nothing is heard for so long; 0: never."`
 	Revision string        `placeholder:"DATE" help:"Speak only this revision, such as 2025-11-25."`
+	Env      []string      `sep:"none" placeholder:"K=V" help:"Set this in the environment of a command (repeatable)."`
 	Header   []string      `sep:"none" placeholder:"'K: V'" help:"Send this HTTP header (repeatable)."`
 	Trace    string        `placeholder:"FILE" help:"Record everything on the wire, redacted; -: to stderr."`
 	TraceMax int           `name:"trace-max" default:"16777216" placeholder:"BYTES" help:"Cut longer messages in the recording."`

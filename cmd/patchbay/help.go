@@ -31,6 +31,9 @@ var examples = map[string][]string{
 	"prompts":   {"patchbay prompts -s everything", "patchbay prompts test_prompt_with_arguments -s everything"},
 	"prompt":    {"patchbay prompt everything/test_prompt_with_arguments arg1=one arg2=two"},
 	"discover":  {"patchbay discover -s everything", "patchbay discover --json -- npx -y @modelcontextprotocol/server-everything"},
+	"complete":  {"patchbay complete everything/test_prompt_with_arguments arg1=p", "patchbay complete 'test://template/{id}/data' id=4 -s everything"},
+	"watch":     {"patchbay watch test://watched-resource --read -s everything", "patchbay watch --json -s http://127.0.0.1:7420/mcp"},
+	"ping":      {"patchbay ping -s everything", "patchbay ping -n 0 --interval 5s -s http://127.0.0.1:7420/mcp"},
 	"raw":       {"patchbay raw tools/list -s everything", "patchbay raw tools/call '{\"name\": \"test_simple_text\"}' -s everything"},
 	"serve":     {"patchbay serve everything", "patchbay serve everything --http 127.0.0.1:7420"},
 	"up":        {"patchbay up", "patchbay up --config ~/mcp.json --http 127.0.0.1:0", "patchbay up -- npx -y @modelcontextprotocol/server-memory"},
@@ -47,6 +50,8 @@ var usages = map[string]string{
 	"resources": "patchbay resources [SERVER]", "templates": "patchbay templates [SERVER]", "read": "patchbay read URI [SERVER]",
 	"prompts": "patchbay prompts [PROMPT] [SERVER]", "prompt": "patchbay prompt PROMPT [ARGUMENT ...] [SERVER]",
 	"discover": "patchbay discover [SERVER]", "raw": "patchbay raw METHOD [JSON] [SERVER]",
+	"complete": "patchbay complete PROMPT|TEMPLATE ARG=PREFIX [KEY=VALUE ...] [SERVER]",
+	"watch":    "patchbay watch [URI ...] [SERVER]", "ping": "patchbay ping [SERVER]",
 	"serve": "patchbay serve NAME [--http ADDR] [FLAGS OF THE SERVER]", "up": "patchbay up [--http ADDR] [--config FILE | SERVER]",
 	"trace": "patchbay trace TRACE", "replay": "patchbay replay TRACE [SERVER]", "mock": "patchbay mock TRACE [--http ADDR]", "version": "patchbay version", "help": "patchbay help [VERB | flags | exits]",
 }
@@ -66,6 +71,11 @@ and --root. The result's text is printed as it is, else its structure as JSON.`,
 and offers all as one MCP endpoint. Tools and prompts are named SERVER_NAME.
 A server that fails does not stop the others; it is tried again. ctrl-C ends
 everything within 5 seconds.`,
+	"complete": `Values are printed one a line. The others say what was filled in already.`,
+	"watch": `Until ctrl-C. What is watched is told on stderr; stdout has a line per event,
+with --json as JSON.`,
+	"ping": `Revision 2026-07-28 has no ping; there it is server/discover. Exit code 0: there
+was an answer.`,
 	"discover": `It tells the revision spoken, how it was found, and what the server offers.`,
 	"serve": `Without --http the server speaks over stdio, for hosts that start it. With it,
 it speaks Streamable HTTP at http://ADDR/mcp until ctrl-C. Port 0 is any.
@@ -129,11 +139,11 @@ func (a *app) overview(model *kong.Application) error {
 	a.examples("")
 	a.print("\nVerbs")
 	for _, n := range model.Children {
-		if !n.Hidden {
+		if !n.Hidden && n.Name != "help" && n.Name != "version" {
 			a.print("  " + a.paint(pad(n.Name, 11), "1") + n.Help)
 		}
 	}
-	a.print("\npatchbay help VERB | flags | exits tells more.")
+	a.print("\npatchbay help VERB | flags | exits tells more, patchbay version which one it is.")
 	return nil
 }
 

@@ -58,6 +58,13 @@ func stub() {
 		time.Sleep(300 * time.Millisecond)
 		fmt.Fprintln(os.Stderr, "stub: done")
 		os.WriteFile(os.Args[last], []byte("tidy"), 0o600)
+	case "env":
+		s := newStub()
+		type variable struct {
+			Name string `json:"name"`
+		}
+		mcp.AddTool(s, mcp.Tool{Name: "env"}, func(_ context.Context, in variable) (string, error) { return os.Getenv(in.Name), nil })
+		s.ServeStdio(ctx)
 	default:
 		newStub().ServeStdio(ctx)
 	}

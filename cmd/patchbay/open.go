@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -250,6 +251,9 @@ func (a *app) openWith(change func(*mcp.Client)) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s, err = a.withEnv(s); err != nil {
+		return nil, err
+	}
 	a.server = &s
 	client, err := a.newClient(s)
 	if err != nil {
@@ -274,6 +278,39 @@ func (a *app) openWith(change func(*mcp.Client)) (*peer, error) {
 	}
 	a.atEnd = append(a.atEnd, p.leave)
 	return p, nil
+}
+
+// withEnv adds the variables of --env to those of a command.
+func (a *app) withEnv(s config.Server) (config.Server, error) {
+	if len(a.Env) == 0 {
+		return s, nil
+	}
+	if s.Command == "" {
+		return s, usagef("--env is for servers that are started by a command; %s is not", s.Name)
+	}
+	s.Env = maps.Clone(s.Env)
+	if s.Env == nil {
+		s.Env = map[string]string{}
+	}
+	for _, e := range a.Env {
+		name, value, ok := strings.Cut(e, "=")
+		if !ok || name == "" || strings.ContainsRune(e, 0) {
+			return s, usagef("--env must be NAME=VALUE").hint("--env LOG_LEVEL=debug") // the value may be a secret
+		}
+		s.Env[name] = value
+	}
+	return s, nil
+}
+
+// wireOf words how a server is reached.
+func wireOf(s *config.Server) string {
+	switch {
+	case s.Builtin != "":
+		return "memory"
+	case s.URL != "":
+		return "HTTP"
+	}
+	return "stdio"
 }
 
 // newClient makes a client of the global flags, for one server.

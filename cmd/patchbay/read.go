@@ -25,12 +25,21 @@ func (c *readCmd) Run(a *app) error {
 		a.print(a.shown(string(raw)))
 		return nil
 	}
+	if c.Output != "" {
+		blocks, err := readBlocks(raw)
+		if err != nil {
+			return err
+		}
+		return a.saveBlocks(blocks, c.Output)
+	}
+	return a.showContents(raw)
+}
+
+// showContents prints what was read: text as it is, and bytes too unless to a terminal.
+func (a *app) showContents(raw json.RawMessage) error {
 	blocks, err := readBlocks(raw)
 	if err != nil {
 		return err
-	}
-	if c.Output != "" {
-		return a.saveBlocks(blocks, c.Output)
 	}
 	for _, b := range blocks {
 		if text, ok := b.text(); ok {

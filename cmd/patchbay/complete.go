@@ -1,0 +1,100 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// completeCmd asks a server for values of an argument (server/utilities/completion of
+// every revision).
+type completeCmd struct {
+	Of   string   `arg:"" name:"prompt" help:"Name of a prompt, or URI of a resource template."`
+	Args []string `arg:"" name:"argument" help:"ARGUMENT=PREFIX, then others as key=value."`
+}
+
+func (c *completeCmd) Run(a *app) error {
+	c.Of = a.slashed(c.Of)
+	if !strings.Contains(c.Args[0], "=") {
+		c.Args[0] += "="
+	}
+	words, err := a.readArguments(c.Args)
+	if err != nil {
+		return err
+	}
+	if words[0].raw != nil {
+		return usagef("the first argument is the one to complete: NAME=PREFIX").hint("patchbay help complete")
+	}
+	others, err := textArguments(words[1:])
+	if err != nil {
+		return err
+	}
+	p, err := a.open()
+	if err != nil {
+		return err
+	}
+	raw, err := p.Raw(a.ctx, "completion/complete", completion(c.Of, words[0].key, words[0].value, others))
+	if err != nil {
+		return &fault{err: a.noList(err, "completion/complete", "completions"), next: a.other(listVerb(c.Of))}
+	}
+	if a.JSON {
+		a.print(a.shown(string(raw)))
+		return nil
+	}
+	var w completed
+	if err := jsonx.Unmarshal(raw, &w); err != nil {
+		return fmt.Errorf("completion/complete: the result: %w", err)
+	}
+	for _, v := range w.Completion.Values {
+		a.print(a.shown(v))
+	}
+	switch n := len(w.Completion.Values); {
+	case n == 0:
+		a.talk.note("%s suggests nothing", a.serverName())
+	case w.Completion.Total > n:
+		a.talk.note("%d of %d; type more to narrow them down", n, w.Completion.Total)
+	case w.Completion.HasMore:
+		a.talk.note("there are more; type more to narrow them down")
+	}
+	return nil
+}
+
+// completed is the result of completion/complete.
+type completed struct {
+	Completion struct {
+		Values  []string `json:"values"`
+		Total   int      `json:"total"`
+		HasMore bool     `json:"hasMore"`
+	} `json:"completion"`
+}
+
+// completion makes the params of completion/complete. Of is a prompt, or a template if it
+// reads like a URI.
+func completion(of, argument, prefix string, others map[string]string) json.RawMessage {
+	ref := map[string]string{"type": "ref/prompt", "name": of}
+	if isTemplate(of) {
+		ref = map[string]string{"type": "ref/resource", "uri": of}
+	}
+	params := map[string]any{"ref": ref, "argument": map[string]string{"name": argument, "value": prefix}}
+	if len(others) > 0 {
+		params["context"] = map[string]any{"arguments": others}
+	}
+	raw, err := jsonx.Marshal(params)
+	if err != nil { // a text that is no UTF-8
+		return json.RawMessage(`{}`)
+	}
+	return raw
+}
+
+func isTemplate(name string) bool {
+	return strings.Contains(name, "://") || strings.Contains(name, "{")
+}
+
+func listVerb(of string) string {
+	if isTemplate(of) {
+		return "templates"
+	}
+	return "prompts"
+}
