@@ -11,6 +11,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/servers/everything"
+	"github.com/patchbay-dev/patchbay/servers/shop"
 	"github.com/patchbay-dev/patchbay/servers/sqlite"
 )
 
@@ -30,6 +31,17 @@ var builtins = []builtin{
 			srv := everything.New()
 			srv.Logger = logger
 			return srv, nil
+		}
+	}},
+	{"shop", "a small shop with a state: orders, carts, stock, questions", func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
+		var o shop.Options
+		fs.StringVar(&o.DB, "db", "", "the database `file`, made and filled if it does not exist; without it, a shop in memory")
+		return func(logger *slog.Logger) (*mcp.Server, error) {
+			if err := o.Check(); err != nil {
+				return nil, err
+			}
+			o.Logger = logger
+			return shop.New(o), nil
 		}
 	}},
 	{"sqlite", "a SQLite database: look, read, write, with guards", func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {

@@ -1,16 +1,11 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/patchbay-dev/patchbay/internal/sqlitefile"
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
@@ -35,49 +30,13 @@ type database struct {
 	anchor *sql.DB
 }
 
-// fileMagic is how every SQLite file begins that is not empty.
-var fileMagic = []byte("SQLite format 3\x00")
-
 // Check tells what would keep the database from being opened: a folder that does
 // not exist, a file that is no database, missing rights. It creates nothing.
 func (o Options) Check() error {
 	if o.DB == "" {
 		return nil
 	}
-	info, err := os.Stat(o.DB)
-	if errors.Is(err, fs.ErrNotExist) {
-		dir := filepath.Dir(o.DB)
-		switch info, err := os.Stat(dir); {
-		case errors.Is(err, fs.ErrNotExist):
-			return fmt.Errorf("database %q: the folder %q does not exist; create it, or name a file in another one", o.DB, dir)
-		case err != nil:
-			return fmt.Errorf("database %q: %w", o.DB, err)
-		case !info.IsDir():
-			return fmt.Errorf("database %q: %q is no folder; name another file", o.DB, dir)
-		}
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("database %q: %w", o.DB, err)
-	}
-	if info.IsDir() {
-		return fmt.Errorf("database %q is a folder; name a file in it", o.DB)
-	}
-	f, err := os.Open(o.DB)
-	if err != nil {
-		return fmt.Errorf("database %q: %w", o.DB, err)
-	}
-	defer f.Close()
-	head := make([]byte, len(fileMagic))
-	switch n, err := io.ReadFull(f, head); {
-	case n == 0 && errors.Is(err, io.EOF):
-		return nil // SQLite makes a database of an empty file
-	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("database %q: %w", o.DB, err)
-	case !bytes.Equal(head, fileMagic):
-		return fmt.Errorf("%q is no SQLite database; name another file", o.DB)
-	}
-	return nil
+	return sqlitefile.Check(o.DB)
 }
 
 // open opens, and if need be creates, the database.

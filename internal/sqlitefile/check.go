@@ -1,0 +1,53 @@
+package sqlitefile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// magic is how every SQLite file begins that is not empty.
+var magic = []byte("SQLite format 3\x00")
+
+// Check tells what would keep a database from being opened: a folder that does
+// not exist, a file that is no database, missing rights. It creates nothing.
+func Check(path string) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		dir := filepath.Dir(path)
+		switch info, err := os.Stat(dir); {
+		case errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("database %q: the folder %q does not exist; create it, or name a file in another one", path, dir)
+		case err != nil:
+			return fmt.Errorf("database %q: %w", path, err)
+		case !info.IsDir():
+			return fmt.Errorf("database %q: %q is no folder; name another file", path, dir)
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("database %q: %w", path, err)
+	}
+	if info.IsDir() {
+		return fmt.Errorf("database %q is a folder; name a file in it", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("database %q: %w", path, err)
+	}
+	defer f.Close()
+	head := make([]byte, len(magic))
+	switch n, err := io.ReadFull(f, head); {
+	case n == 0 && errors.Is(err, io.EOF):
+		return nil // SQLite makes a database of an empty file
+	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("database %q: %w", path, err)
+	case !bytes.Equal(head, magic):
+		return fmt.Errorf("%q is no SQLite database; name another file", path)
+	}
+	return nil
+}

@@ -1,0 +1,170 @@
+package shop
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+const (
+	// maxLines is how many products a cart or an order takes; maxQuantity is how many
+	// of each, which the tags of arguments repeat.
+	maxLines    = 100
+	maxQuantity = 1000
+
+	// maxCarts is how many carts there may be; most are left behind by somebody.
+	maxCarts = 10_000
+)
+
+type cart struct {
+	ID       string `json:"id" examples:"crt-1001"`
+	Customer string `json:"customer,omitempty" doc:"id of who it belongs to; absent: nobody yet"`
+	Created  string `json:"created" format:"date-time"`
+	Items    int    `json:"items" doc:"how many things are in it"`
+	Total    money  `json:"total" examples:"24.90 EUR"`
+}
+
+// line is one product of a cart or an order.
+type line struct {
+	Product  string `json:"product" doc:"id of the product"`
+	Name     string `json:"name"`
+	Quantity int    `json:"quantity"`
+	Price    money  `json:"price" doc:"of one" examples:"24.90 EUR"`
+	Total    money  `json:"total" examples:"49.80 EUR"`
+}
+
+func (l *line) fields() []any { return []any{&l.Product, &l.Name, &l.Quantity, &l.Price, &l.Total} }
+
+type cartItems struct {
+	Cart  string `json:"cart" doc:"id of the cart"`
+	Items []line `json:"items"`
+	Total money  `json:"total" examples:"49.80 EUR"`
+}
+
+type addition struct {
+	Product  string `json:"product" doc:"id of the product, such as prd-1001" max:"100"`
+	Quantity int    `json:"quantity,omitempty" doc:"how many to add" default:"1" min:"1" max:"1000"`
+	Cart     string `json:"cart,omitempty" doc:"id of the cart, such as crt-1001; without it, a new cart" max:"100"`
+	Customer string `json:"customer,omitempty" doc:"id of the customer whose cart it is to be, such as cus-1001" max:"100"`
+}
+
+func (s *server) addCarts() {
+	type one struct {
+		Cart string `json:"cart" doc:"id of the cart, such as crt-1001" max:"100"`
+	}
+	mcp.AddTool(s.mcp, mcp.Tool{
+		Name: "get-cart", Title: "Show a cart", Description: "Tells whose a cart is, how much is in it and what that costs.",
+		Annotations: reads,
+	}, func(ctx context.Context, in one) (*cart, error) {
+		return view(ctx, s.db, func(tx *sql.Tx) (*cart, error) { return cartOf(ctx, tx, in.Cart) })
+	})
+
+	mcp.AddTool(s.mcp, mcp.Tool{
+		Name: "get-cart-items", Title: "List a cart", Description: "Lists what is in a cart.",
+		Annotations: reads,
+	}, func(ctx context.Context, in one) (*cartItems, error) {
+		return view(ctx, s.db, func(tx *sql.Tx) (*cartItems, error) {
+			c, err := cartOf(ctx, tx, in.Cart)
+			if err != nil {
+				return nil, err
+			}
+			lines, err := linesOf(ctx, tx, c.ID)
+			return &cartItems{c.ID, lines, c.Total}, err
+		})
+	})
+
+	mcp.AddTool(s.mcp, mcp.Tool{
+		Name: "add-to-cart", Title: "Add to a cart",
+		Description: "Puts a product into a cart, or more of one that is in it. Makes a cart when none is given. Nothing is reserved before the order is placed.",
+		Annotations: adds,
+	}, func(ctx context.Context, in addition) (*cart, error) {
+		return change(ctx, s.db, func(tx *sql.Tx) (*cart, error) { return addToCart(ctx, tx, in) })
+	})
+}
+
+func cartOf(ctx context.Context, tx *sql.Tx, id string) (*cart, error) {
+	c := &cart{}
+	err := tx.QueryRowContext(ctx, `SELECT id, coalesce(customer, ''), created,
+			(SELECT coalesce(sum(quantity), 0) FROM cart_items WHERE cart = carts.id),
+			(SELECT coalesce(sum(quantity * price), 0) FROM cart_items i JOIN products p ON p.id = i.product WHERE cart = carts.id)
+		FROM carts WHERE id = ?`, id).Scan(&c.ID, &c.Customer, &c.Created, &c.Items, &c.Total)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("there is no cart %s; add-to-cart makes one when it is given none", quoted(id))
+	}
+	return c, err
+}
+
+// linesOf returns what is in a cart.
+func linesOf(ctx context.Context, tx *sql.Tx, cart string) ([]line, error) {
+	return list(ctx, tx, (*line).fields, `SELECT p.id, p.name, i.quantity, p.price, i.quantity * p.price
+		FROM cart_items i JOIN products p ON p.id = i.product WHERE i.cart = ? ORDER BY p.n`, cart)
+}
+
+func addToCart(ctx context.Context, tx *sql.Tx, in addition) (*cart, error) {
+	p, err := productOf(ctx, tx, in.Product)
+	if err != nil {
+		return nil, err
+	}
+	id := in.Cart
+	if id == "" {
+		if id, err = newCart(ctx, tx); err != nil {
+			return nil, err
+		}
+	}
+	c, err := cartOf(ctx, tx, id)
+	if err != nil {
+		return nil, err
+	}
+	if c.Customer, err = owner(ctx, tx, c.ID, c.Customer, in.Customer); err != nil {
+		return nil, err
+	}
+	if _, err := tx.ExecContext(ctx, "UPDATE carts SET customer = nullif(?, '') WHERE id = ?", c.Customer, id); err != nil {
+		return nil, err
+	}
+	var quantity, lines int
+	err = tx.QueryRowContext(ctx, `INSERT INTO cart_items (cart, product, quantity) VALUES (?1, ?2, ?3)
+		ON CONFLICT DO UPDATE SET quantity = quantity + ?3
+		RETURNING quantity, (SELECT count(*) FROM cart_items WHERE cart = ?1)`, id, p.ID, in.Quantity).Scan(&quantity, &lines)
+	switch {
+	case err != nil:
+		return nil, err
+	case quantity > p.Stock:
+		return nil, fmt.Errorf("%w; nothing was added", shortage(p, quantity))
+	case quantity > maxQuantity:
+		return nil, fmt.Errorf("the cart would hold %d of %s; it takes at most %d", quantity, p.ID, maxQuantity)
+	case lines > maxLines:
+		return nil, fmt.Errorf("the cart would hold %d products; it takes at most %d, so place the order and go on with another", lines, maxLines)
+	}
+	return cartOf(ctx, tx, id)
+}
+
+// newCart makes a cart that belongs to nobody, and lets the oldest go if there are too many.
+func newCart(ctx context.Context, tx *sql.Tx) (string, error) {
+	n, id, err := nextID(ctx, tx, "carts", "crt")
+	if err != nil {
+		return "", err
+	}
+	if _, err := tx.ExecContext(ctx, "INSERT INTO carts (n, id, created) VALUES (?, ?, ?)", n, id, now()); err != nil {
+		return "", err
+	}
+	_, err = tx.ExecContext(ctx, "DELETE FROM carts WHERE n <= ?", n-maxCarts)
+	return id, err
+}
+
+// shortage says that there is less of a product than wanted.
+func shortage(p *product, wanted int) error {
+	switch p.Stock {
+	case 0:
+		return fmt.Errorf("%s (%s) is sold out", p.Name, p.ID)
+	case 1:
+		return fmt.Errorf("only one %s (%s) is left, and %d are wanted", p.Name, p.ID, wanted)
+	}
+	return fmt.Errorf("only %d of %s (%s) are left, and %d are wanted", p.Stock, p.Name, p.ID, wanted)
+}
+
+// now is the time as the database keeps it.
+func now() string { return time.Now().UTC().Format(time.RFC3339) }

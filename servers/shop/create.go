@@ -1,0 +1,162 @@
+package shop
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+const (
+	maxProducts   = 1_000
+	maxCategories = 100
+
+	// maxDescription bounds a description, in characters; the tag of the argument
+	// repeats it.
+	maxDescription = 1_000
+)
+
+type creation struct {
+	Name          string `json:"name" doc:"its name, unlike that of any other product" min:"1" max:"100"`
+	Category      string `json:"category" doc:"id of its category, such as tents" pattern:"^[a-z][a-z0-9-]{0,39}$"`
+	CategoryTitle string `json:"category_title,omitempty" doc:"makes the category if there is none of that id, under this title" max:"100"`
+	Price         money  `json:"price" doc:"in EUR, such as 24.90" examples:"24.90"`
+	Stock         int    `json:"stock,omitempty" doc:"how many there are to sell" default:"0" min:"0" max:"100000"`
+	Description   string `json:"description,omitempty" doc:"a sentence or two; without it, the model of the client writes it" max:"1000"`
+}
+
+func (s *server) addCreation() {
+	mcp.AddTool(s.mcp, mcp.Tool{
+		Name: "create-product", Title: "Create a product",
+		Description: "Adds a product to the catalogue. Without a description, the model of the client is asked to write one.",
+		Annotations: adds,
+	}, s.createProduct)
+}
+
+func (s *server) createProduct(ctx context.Context, in creation) (*product, error) {
+	if in.Name = plain(in.Name); in.Name == "" {
+		return nil, errors.New("the name is empty")
+	}
+	in.CategoryTitle = plain(in.CategoryTitle)
+	// What cannot be created is refused before the model is put to work.
+	_, err := view(ctx, s.db, func(tx *sql.Tx) (newCategory bool, err error) { return creatable(ctx, tx, in) })
+	if err != nil {
+		return nil, err
+	}
+	if in.Description = plain(in.Description); in.Description == "" {
+		if in.Description, err = write(ctx, in); err != nil {
+			return nil, err
+		}
+	}
+	// No question comes after this, so it is run once. An answer that is sent again
+	// finds the name taken.
+	newCategory := false
+	out, err := change(ctx, s.db, func(tx *sql.Tx) (*product, error) {
+		if newCategory, err = creatable(ctx, tx, in); err != nil {
+			return nil, err
+		}
+		return create(ctx, tx, in, newCategory)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if newCategory {
+		s.listCategory(in.Category, in.CategoryTitle)
+	}
+	s.catalogChanged(in.Category)
+	return out, nil
+}
+
+// creatable tells what keeps a product from being created, and whether its category
+// has to be made.
+func creatable(ctx context.Context, tx *sql.Tx, in creation) (newCategory bool, err error) {
+	var same string
+	err = tx.QueryRowContext(ctx, "SELECT id FROM products WHERE name = ?", in.Name).Scan(&same)
+	if err == nil {
+		return false, fmt.Errorf("%s has the name %s already; choose another", same, quoted(in.Name))
+	}
+	if !errors.Is(err, sql.ErrNoRows) {
+		return false, err
+	}
+	var products, categories int
+	err = tx.QueryRowContext(ctx, "SELECT (SELECT count(*) FROM products), (SELECT count(*) FROM categories), NOT EXISTS (SELECT 1 FROM categories WHERE id = ?)",
+		in.Category).Scan(&products, &categories, &newCategory)
+	switch {
+	case err != nil:
+		return false, err
+	case newCategory && in.CategoryTitle == "":
+		return false, fmt.Errorf("%w; category_title makes a new one", unknown("category", in.Category, "categories"))
+	case products >= maxProducts:
+		return false, fmt.Errorf("the catalogue has %d products, which is all it takes", products)
+	case newCategory && categories >= maxCategories:
+		return false, fmt.Errorf("the catalogue has %d categories, which is all it takes; choose one of them", categories)
+	}
+	return newCategory, nil
+}
+
+func create(ctx context.Context, tx *sql.Tx, in creation, newCategory bool) (*product, error) {
+	if newCategory {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO categories (id, title) VALUES (?, ?)", in.Category, in.CategoryTitle); err != nil {
+			return nil, err
+		}
+	}
+	n, id, err := nextID(ctx, tx, "products", "prd")
+	if err != nil {
+		return nil, err
+	}
+	_, err = tx.ExecContext(ctx, "INSERT INTO products (n, id, name, category, price, stock, description) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		n, id, in.Name, in.Category, in.Price, in.Stock, in.Description)
+	return &product{id, in.Name, in.Category, in.Price, in.Stock, in.Description}, err
+}
+
+// write has the client's model write a description.
+func write(ctx context.Context, in creation) (string, error) {
+	res, err := mcp.Sample(ctx, &mcp.SampleRequest{
+		SystemPrompt: "You write for the catalogue of a small outdoor shop: plainly, and nothing that you were not told.",
+		Messages:     []mcp.SampleMessage{{Role: "user", Content: []mcp.Content{mcp.Text(task(in.Name, in.Category, in.Price))}}},
+		MaxTokens:    300,
+	}, mcp.Key("description"))
+	var refused *mcp.Error
+	switch {
+	case errors.Is(err, mcp.ErrNotSupported):
+		return "", errors.New("this client has no model to write the description (sampling); give one as description")
+	case errors.Is(err, mcp.ErrDeclined):
+		return "", errors.New("the user did not let the model write the description; give one as description")
+	case errors.As(err, &refused):
+		return "", fmt.Errorf("the client's model wrote no description: %s; give one as description", quoted(refused.Message))
+	case err != nil:
+		return "", err
+	}
+	text := plain(res.Text())
+	if text == "" {
+		return "", errors.New("the client's model answered without any text; give a description")
+	}
+	if utf8.RuneCountInString(text) > maxDescription {
+		text = string([]rune(text)[:maxDescription-1]) + "…"
+	}
+	return text, nil
+}
+
+// task is what a model is asked for when it describes a product.
+func task(name, category string, price money) string {
+	return fmt.Sprintf("Write a description of one or two sentences for the product %q of the category %q, which costs %s. Answer with the description alone.", name, category, price)
+}
+
+// plain is text on one line, without control characters.
+func plain(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, s)
+	return strings.Join(strings.Fields(s), " ")
+}

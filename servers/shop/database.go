@@ -1,0 +1,267 @@
+package shop
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	_ "embed"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/patchbay-dev/patchbay/internal/sqlitefile"
+	"modernc.org/sqlite"
+)
+
+//go:embed schema.sql
+var schemaSQL string
+
+//go:embed seed.sql
+var seedSQL string
+
+const (
+	// application marks the file of a shop ("shop" in ASCII), where SQLite wants it.
+	application = 0x73686f70
+	// version is that of schema.sql.
+	version = 1
+)
+
+// settings of the connection. Another program may hold the lock for 5 seconds. A
+// transaction that writes has it from its beginning: one that takes it later could be
+// refused at once.
+const settings = "_busy_timeout=5000&_txlock=immediate&_foreign_keys=1&_defensive=1&_error_rc=1&_pragma=trusted_schema(0)"
+
+// database is an open database. SQLite has one writer at a time and all that happens
+// here is short, so one connection does everything.
+type database struct {
+	db *sql.DB
+
+	// anchor keeps a database in memory alive, which goes with its last connection, and
+	// the pool drops connections that were interrupted. Nil for a file.
+	anchor *sql.Conn
+}
+
+// Check tells what would keep the database from being opened: a folder that does
+// not exist, a file that is no database or not of a shop, missing rights. It creates nothing.
+func (o Options) Check() error {
+	if o.DB == "" {
+		return nil
+	}
+	if err := sqlitefile.Check(o.DB); err != nil {
+		return err
+	}
+	f, err := os.Open(o.DB)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("database %q: %w", o.DB, err)
+	}
+	defer f.Close()
+	// The application id is in the bytes from 68 on, see "The Database Header" of
+	// the file format of SQLite. 0 may still be an empty database, which open finds out.
+	head := make([]byte, 72)
+	if _, err := io.ReadFull(f, head); err != nil {
+		return nil // too short for a database with anything in it
+	}
+	if id := binary.BigEndian.Uint32(head[68:]); id != 0 && id != application {
+		return fmt.Errorf("database %q: %w", o.DB, errForeign)
+	}
+	return nil
+}
+
+var errForeign = errors.New("it belongs to another program; name another file")
+
+// open opens the database. It makes and fills one where there is none.
+func open(ctx context.Context, o Options) (_ *database, err error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	shown, name, more := "in memory", "file:/patchbay-"+rand.Text(), "vfs=memdb&"
+	if o.DB != "" {
+		shown, more = fmt.Sprintf("%q", o.DB), ""
+		if name, err = sqlitefile.URI(o.DB); err != nil {
+			return nil, err
+		}
+		// SQLite would make a file that everybody may read.
+		f, err := os.OpenFile(o.DB, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("database %s: %w", shown, err)
+		}
+		if err := f.Close(); err != nil {
+			return nil, fmt.Errorf("database %s: %w", shown, err)
+		}
+	}
+	pool, err := sql.Open("sqlite", name+"?"+more+settings)
+	if err != nil {
+		return nil, fmt.Errorf("database %s: %w", shown, err)
+	}
+	d := &database{db: pool}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("database %s: %w", shown, err), d.close())
+		}
+	}()
+	if o.DB == "" {
+		if d.anchor, err = pool.Conn(ctx); err != nil {
+			return nil, err
+		}
+		pool.SetMaxOpenConns(2)
+	} else {
+		pool.SetMaxOpenConns(1)
+	}
+	if _, err := change(ctx, d, func(tx *sql.Tx) (none, error) { return none{}, prepare(ctx, tx) }); err != nil {
+		return nil, err
+	}
+	if o.DB != "" {
+		// The mode stays with the file, so it is not set before the file is known to be
+		// ours. It cannot be set while another program is at work, and need not be.
+		if _, err := pool.ExecContext(ctx, "PRAGMA journal_mode = WAL"); err != nil && codeOf(err) != codeBusy {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// prepare makes and fills the tables of an empty database, and refuses one that is not ours.
+func prepare(ctx context.Context, tx *sql.Tx) error {
+	var app, have, objects int
+	err := tx.QueryRowContext(ctx, "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id, pragma_user_version").Scan(&app, &have, &objects)
+	switch {
+	case err != nil:
+		return err
+	case app == application && have == version:
+		return nil
+	case app == application:
+		return fmt.Errorf("it was made by another version (schema %d, this one knows %d); use that version, or name another file", have, version)
+	case app != 0 || objects > 0:
+		return errForeign
+	}
+	for _, query := range []string{schemaSQL, seedSQL, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", application, version)} {
+		if _, err := tx.ExecContext(ctx, query); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close closes what is open, after what is in progress.
+func (d *database) close() error {
+	var err error
+	if d.anchor != nil {
+		err = d.anchor.Close()
+	}
+	return errors.Join(err, d.db.Close())
+}
+
+// view runs fn in a transaction that reads.
+func view[T any](ctx context.Context, d *database, fn func(*sql.Tx) (T, error)) (T, error) {
+	return run(ctx, d, &sql.TxOptions{ReadOnly: true}, fn)
+}
+
+// change runs fn in a transaction that writes, and keeps nothing of it if fn fails.
+func change[T any](ctx context.Context, d *database, fn func(*sql.Tx) (T, error)) (T, error) {
+	return run(ctx, d, nil, fn)
+}
+
+func run[T any](ctx context.Context, d *database, o *sql.TxOptions, fn func(*sql.Tx) (T, error)) (out T, err error) {
+	tx, err := d.db.BeginTx(ctx, o)
+	if err == nil {
+		defer tx.Rollback() // does nothing after Commit
+		out, err = fn(tx)
+	}
+	if err == nil {
+		err = tx.Commit()
+	}
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return out, explain(err)
+}
+
+// Result codes of SQLite, in the lowest byte.
+const (
+	codeBusy     = 5
+	codeReadOnly = 8
+	codeIO       = 10
+	codeFull     = 13
+)
+
+// codeOf returns the result code of an error of SQLite, 0 for any other.
+func codeOf(err error) int {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return 0
+	}
+	return e.Code() & 0xff
+}
+
+// explain says what to do about an error of SQLite. Whatever it is, the transaction
+// was rolled back.
+func explain(err error) error {
+	why := ""
+	switch codeOf(err) {
+	case codeBusy:
+		why = "another program uses the database; try again"
+	case codeReadOnly:
+		why = "the database cannot be written; see to the rights of the file and its folder"
+	case codeIO:
+		why = "the disk cannot be read or written, or is full"
+	case codeFull:
+		why = "the disk is full; make room and try again"
+	default:
+		return err
+	}
+	return fmt.Errorf("nothing was changed: %s: %w", why, err)
+}
+
+// list returns the rows of a query. Fields says where the columns go.
+func list[T any](ctx context.Context, tx *sql.Tx, fields func(*T) []any, query string, args ...any) ([]T, error) {
+	rows, err := tx.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out := []T{}
+	for rows.Next() {
+		var v T
+		if err := rows.Scan(fields(&v)...); err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, rows.Err()
+}
+
+// nextID returns the number and the id of the row to be added to a table next.
+func nextID(ctx context.Context, tx *sql.Tx, table, prefix string) (n int64, id string, err error) {
+	err = tx.QueryRowContext(ctx, "SELECT coalesce(max(n), 1000) + 1 FROM "+table).Scan(&n)
+	return n, fmt.Sprintf("%s-%d", prefix, n), err
+}
+
+// known is an error unless a table has the id; tool is where ids come from.
+func known(ctx context.Context, tx *sql.Tx, table, what, id, tool string) error {
+	err := tx.QueryRowContext(ctx, "SELECT 1 FROM "+table+" WHERE id = ?", id).Scan(new(int))
+	if errors.Is(err, sql.ErrNoRows) {
+		return unknown(what, id, tool)
+	}
+	return err
+}
+
+// errUnknown is what errors about ids that nothing has are.
+var errUnknown = errors.New("there is no")
+
+func unknown(what, id, tool string) error {
+	return fmt.Errorf("%w %s %s; %s names those there are", errUnknown, what, quoted(id), tool)
+}
+
+// quoted is what somebody sent, for an error.
+func quoted(s string) string {
+	const most = 60
+	if len(s) > most {
+		s = s[:most] + "..."
+	}
+	return fmt.Sprintf("%q", s)
+}

@@ -1,0 +1,119 @@
+package shop
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+type product struct {
+	ID          string `json:"id" examples:"prd-1001"`
+	Name        string `json:"name"`
+	Category    string `json:"category" doc:"id of its category"`
+	Price       money  `json:"price" examples:"24.90 EUR"`
+	Stock       int    `json:"stock" doc:"how many there are to buy"`
+	Description string `json:"description"`
+}
+
+func (p *product) fields() []any {
+	return []any{&p.ID, &p.Name, &p.Category, &p.Price, &p.Stock, &p.Description}
+}
+
+const productColumns = "id, name, category, price, stock, description"
+
+type productList struct {
+	Products []product `json:"products"`
+	Next     string    `json:"next,omitempty" doc:"there are more: give this as after"`
+}
+
+type category struct {
+	ID       string `json:"id" examples:"tents"`
+	Title    string `json:"title"`
+	Products int    `json:"products" doc:"how many it has"`
+}
+
+func (c *category) fields() []any { return []any{&c.ID, &c.Title, &c.Products} }
+
+type categoryList struct {
+	Categories []category `json:"categories"`
+}
+
+func (s *server) addProducts() {
+	type filter struct {
+		Category string `json:"category,omitempty" doc:"id of a category; without it, of all" max:"100"`
+		page
+	}
+	mcp.AddTool(s.mcp, mcp.Tool{
+		Name: "products", Title: "List products", Description: "Lists the products of the shop, of one category or all.",
+		Annotations: reads,
+	}, func(ctx context.Context, in filter) (*productList, error) {
+		return view(ctx, s.db, func(tx *sql.Tx) (*productList, error) {
+			if in.Category != "" {
+				if err := knownCategory(ctx, tx, in.Category); err != nil {
+					return nil, err
+				}
+			}
+			first, err := in.start(ctx, tx, "products", 0)
+			if err != nil {
+				return nil, err
+			}
+			rows, err := products(ctx, tx, in.Category, first, in.Limit+1)
+			if err != nil {
+				return nil, err
+			}
+			out := &productList{}
+			out.Products, out.Next = cut(in.page, rows, func(p *product) string { return p.ID })
+			return out, nil
+		})
+	})
+
+	type one struct {
+		Product string `json:"product" doc:"id of the product, such as prd-1001" max:"100"`
+	}
+	mcp.AddTool(s.mcp, mcp.Tool{
+		Name: "product", Title: "Show a product", Description: "Tells all about one product: price, stock, description.",
+		Annotations: reads,
+	}, func(ctx context.Context, in one) (*product, error) {
+		return view(ctx, s.db, func(tx *sql.Tx) (*product, error) { return productOf(ctx, tx, in.Product) })
+	})
+
+	mcp.AddTool(s.mcp, mcp.Tool{
+		Name: "categories", Title: "List categories", Description: "Lists the categories of products.",
+		Annotations: reads,
+	}, func(ctx context.Context, _ none) (*categoryList, error) {
+		all, err := view(ctx, s.db, func(tx *sql.Tx) ([]category, error) { return categories(ctx, tx) })
+		if err != nil {
+			return nil, err
+		}
+		return &categoryList{all}, nil
+	})
+}
+
+// products returns up to limit products after a number, of a category or, if it is
+// empty, of all.
+func products(ctx context.Context, tx *sql.Tx, category string, after int64, limit int) ([]product, error) {
+	return list(ctx, tx, (*product).fields,
+		"SELECT "+productColumns+" FROM products WHERE (?1 = '' OR category = ?1) AND n > ?2 ORDER BY n LIMIT ?3", category, after, limit)
+}
+
+func productOf(ctx context.Context, tx *sql.Tx, id string) (*product, error) {
+	p := &product{}
+	err := tx.QueryRowContext(ctx, "SELECT "+productColumns+" FROM products WHERE id = ?", id).Scan(p.fields()...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, unknownProduct(id)
+	}
+	return p, err
+}
+
+func unknownProduct(id string) error { return unknown("product", id, "products") }
+
+func categories(ctx context.Context, tx *sql.Tx) ([]category, error) {
+	return list(ctx, tx, (*category).fields,
+		"SELECT id, title, (SELECT count(*) FROM products WHERE category = categories.id) FROM categories ORDER BY n")
+}
+
+func knownCategory(ctx context.Context, tx *sql.Tx, id string) error {
+	return known(ctx, tx, "categories", "category", id, "categories")
+}

@@ -1,0 +1,257 @@
+package shop
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// destination is where a trip goes, by its id.
+type destination string
+
+// destinations are what there are of them, with the price for one person. The schema
+// of book-trip names their ids.
+var destinations = []struct {
+	id    destination
+	title string
+	price money
+}{
+	{"lofoten", "Sea kayaking in Lofoten", 149_00},
+	{"tatra", "Ridge walk in the High Tatras", 89_00},
+	{"cairngorms", "Winter skills in the Cairngorms", 119_00},
+	{"dolomites", "Via ferrata in the Dolomites", 135_00},
+}
+
+// Enum is what the schema of arguments allows.
+func (destination) Enum() []string {
+	ids := make([]string, len(destinations))
+	for i, d := range destinations {
+		ids[i] = string(d.id)
+	}
+	return ids
+}
+
+// describe returns what is done at a destination that Enum has let pass, and its price.
+func (d destination) describe() (title string, price money) {
+	for _, one := range destinations {
+		if one.id == d {
+			return one.title, one.price
+		}
+	}
+	return string(d), 0
+}
+
+const (
+	// maxQuestions is how often a call asks for another date.
+	maxQuestions = 3
+	// maxAhead is how many days ahead a trip can be booked.
+	maxAhead = 366
+	// offered is how many free days a question names.
+	offered = 3
+)
+
+type tripRequest struct {
+	Customer    string      `json:"customer" doc:"id of who books, such as cus-1001" max:"100"`
+	Destination destination `json:"destination" doc:"where to"`
+	Date        string      `json:"date" doc:"the day, from tomorrow on for a year; if it is taken, the user is asked for another" format:"date"`
+	People      int         `json:"people,omitempty" doc:"how many come along" default:"1" min:"1" max:"8"`
+}
+
+type trip struct {
+	ID          string      `json:"id" examples:"trp-1001"`
+	Customer    string      `json:"customer" doc:"id of who booked it"`
+	Destination destination `json:"destination"`
+	Title       string      `json:"title" doc:"what is done there"`
+	Date        string      `json:"date" format:"date"`
+	People      int         `json:"people"`
+	Price       money       `json:"price" doc:"for all of them" examples:"298.00 EUR"`
+}
+
+func (t *trip) fields() []any {
+	return []any{&t.ID, &t.Customer, &t.Destination, &t.Date, &t.People, &t.Price}
+}
+
+type tripResult struct {
+	Trip   *trip  `json:"trip,omitempty" doc:"what was booked; absent: nothing was"`
+	Member bool   `json:"member" doc:"whether the customer is a member now"`
+	Note   string `json:"note" doc:"what happened, in a sentence"`
+}
+
+// dateError says that there is no trip on a date, and when there would be.
+type dateError struct {
+	reason string
+	free   []string
+}
+
+func (e *dateError) Error() string {
+	if len(e.free) == 0 {
+		return e.reason + "; every day of the year is taken"
+	}
+	return e.reason + "; free are " + strings.Join(e.free, ", ")
+}
+
+func (s *server) addTrips() {
+	mcp.AddTool(s.mcp, mcp.Tool{
+		Name: "book-trip", Title: "Book a trip",
+		Description: "Books a guided trip for a group of up to eight. A destination takes one group a day: if the day is taken, the user is asked for another. Afterwards the user is asked whether the customer wants to be a member.",
+		Annotations: adds,
+	}, s.bookTrip)
+}
+
+// bookTrip asks up to two kinds of questions. It runs again from the top with each answer,
+// so that what it has done by then is kept by Once, and the booking by its request:
+// an answer that a client sends twice books nothing more.
+func (s *server) bookTrip(ctx context.Context, in tripRequest) (*tripResult, error) {
+	request, err := mcp.Once(ctx, "request", func(context.Context) (string, error) { return rand.Text(), nil })
+	if err != nil {
+		return nil, err
+	}
+	booked, err := mcp.Once(ctx, "trip", func(ctx context.Context) (*trip, error) { return s.findDate(ctx, in, request) })
+	switch {
+	case errors.Is(err, mcp.ErrDeclined), errors.Is(err, mcp.ErrDismissed):
+		return &tripResult{Note: "Nothing was booked, as the user named no other date."}, nil
+	case err != nil:
+		return nil, err
+	}
+	out := &tripResult{Trip: booked, Note: fmt.Sprintf("Booked %s on %s.", booked.Title, booked.Date)}
+	out.Member, err = s.offerMembership(ctx, in.Customer)
+	switch {
+	case err == nil, errors.Is(err, mcp.ErrDeclined), errors.Is(err, mcp.ErrDismissed), errors.Is(err, mcp.ErrNotSupported):
+	default:
+		// The trip stands whatever became of the offer. A question that waits for its
+		// answer comes here too, and goes out in place of this result.
+		out.Note += fmt.Sprintf(" The offer of a membership went wrong: %s.", quoted(err.Error()))
+	}
+	return out, nil
+}
+
+// findDate books the wanted date, or one that the user names instead.
+func (s *server) findDate(ctx context.Context, in tripRequest, request string) (*trip, error) {
+	for asked := 1; ; asked++ {
+		out, err := change(ctx, s.db, func(tx *sql.Tx) (*trip, error) { return book(ctx, tx, in, request) })
+		var unfit *dateError
+		if !errors.As(err, &unfit) || asked > maxQuestions || len(unfit.free) == 0 {
+			return out, err
+		}
+		type form struct {
+			Date string `json:"date" title:"Date" doc:"another day, such as 2026-07-28" format:"date"`
+		}
+		answer, err := mcp.Elicit[form](ctx, fmt.Sprintf("%s. Which other day?", unfit), mcp.Key(fmt.Sprintf("date %d", asked)))
+		if errors.Is(err, mcp.ErrNotSupported) {
+			return nil, fmt.Errorf("%w; this client cannot ask the user, so call again with another date", unfit)
+		}
+		if err != nil {
+			return nil, err
+		}
+		in.Date = answer.Date
+	}
+}
+
+// book books a trip, or returns the one that the same request has booked.
+func book(ctx context.Context, tx *sql.Tx, in tripRequest, request string) (*trip, error) {
+	const of = "SELECT id, customer, destination, date, people, price FROM trips "
+	t := &trip{}
+	err := tx.QueryRowContext(ctx, of+"WHERE request = ?", request).Scan(t.fields()...)
+	title, price := in.Destination.describe()
+	t.Title = title
+	if !errors.Is(err, sql.ErrNoRows) {
+		return t, err
+	}
+	if err := knownCustomer(ctx, tx, in.Customer); err != nil {
+		return nil, err
+	}
+	taken, err := takenDates(ctx, tx, in.Destination)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkDate(in.Date, title, time.Now().UTC(), taken); err != nil {
+		return nil, err
+	}
+	n, id, err := nextID(ctx, tx, "trips", "trp")
+	if err != nil {
+		return nil, err
+	}
+	*t = trip{id, in.Customer, in.Destination, title, in.Date, in.People, price * money(in.People)}
+	_, err = tx.ExecContext(ctx, "INSERT INTO trips (n, id, customer, destination, date, people, price, request) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+		n, t.ID, t.Customer, t.Destination, t.Date, t.People, t.Price, request)
+	return t, err
+}
+
+func takenDates(ctx context.Context, tx *sql.Tx, to destination) (map[string]bool, error) {
+	dates, err := list(ctx, tx, func(date *string) []any { return []any{date} }, "SELECT date FROM trips WHERE destination = ?", to)
+	taken := make(map[string]bool, len(dates))
+	for _, date := range dates {
+		taken[date] = true
+	}
+	return taken, err
+}
+
+// checkDate returns a *dateError unless a date can be booked.
+func checkDate(date, title string, now time.Time, taken map[string]bool) error {
+	day, err := time.Parse(time.DateOnly, date)
+	if err != nil {
+		return err
+	}
+	today := now.Truncate(24 * time.Hour)
+	first, last := today.AddDate(0, 0, 1), today.AddDate(0, 0, maxAhead)
+	reason := ""
+	switch {
+	case day.Before(first):
+		reason = date + " is over, or too soon"
+	case day.After(last):
+		reason = date + " is too far ahead"
+	case taken[date]:
+		reason = fmt.Sprintf("%s is taken on %s", title, date)
+	default:
+		return nil
+	}
+	var free []string
+	for day := range daysFrom(day, first, last) {
+		if date := day.Format(time.DateOnly); !taken[date] && len(free) < offered {
+			free = append(free, date)
+		}
+	}
+	return &dateError{reason, free}
+}
+
+// daysFrom yields the days from first to last, those before day at the end.
+func daysFrom(day, first, last time.Time) iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		for d := first; !d.After(last); d = d.AddDate(0, 0, 1) {
+			if !d.Before(day) && !yield(d) {
+				return
+			}
+		}
+		for d := first; !d.After(last) && d.Before(day); d = d.AddDate(0, 0, 1) {
+			if !yield(d) {
+				return
+			}
+		}
+	}
+}
+
+// offerMembership tells whether a customer is a member, after asking one who is not.
+func (s *server) offerMembership(ctx context.Context, id string) (bool, error) {
+	member, err := view(ctx, s.db, func(tx *sql.Tx) (member bool, err error) {
+		err = tx.QueryRowContext(ctx, "SELECT member FROM customers WHERE id = ?", id).Scan(&member)
+		return member, err
+	})
+	if err != nil || member {
+		return member, err
+	}
+	yes, err := mcp.Confirm(ctx, "Shall the customer be a member of the shop? It is free, and members hear of new trips first.", mcp.Key("member"))
+	if err != nil || !yes {
+		return false, err
+	}
+	return change(ctx, s.db, func(tx *sql.Tx) (bool, error) {
+		_, err := tx.ExecContext(ctx, "UPDATE customers SET member = 1 WHERE id = ?", id)
+		return err == nil, err
+	})
+}
