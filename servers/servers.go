@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/servers/conjugate"
 	"github.com/patchbay-dev/patchbay/servers/everything"
 	"github.com/patchbay-dev/patchbay/servers/shop"
 	"github.com/patchbay-dev/patchbay/servers/sqlite"
@@ -54,6 +55,11 @@ var builtins = []builtin{
 			}
 			o.Logger = logger
 			return sqlite.New(o), nil
+		}
+	}},
+	{"conjugate", "English verbs: 20 verbs, 5 tenses, 3 persons", func(*flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
+		return func(logger *slog.Logger) (*mcp.Server, error) {
+			return conjugate.New(conjugate.Options{Logger: logger}), nil
 		}
 	}},
 }

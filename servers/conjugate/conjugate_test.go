@@ -1,0 +1,128 @@
+package conjugate_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcptest"
+	"github.com/patchbay-dev/patchbay/servers/conjugate"
+)
+
+func TestMain(m *testing.M) { mcptest.Main(m) }
+
+type cell struct {
+	Verb     string `json:"verb"`
+	Tense    string `json:"tense"`
+	Person   string `json:"person"`
+	Singular string `json:"singular"`
+	Plural   string `json:"plural"`
+}
+
+func newServer() *mcp.Server { return conjugate.New(conjugate.Options{}) }
+
+func TestEveryRevision(t *testing.T) {
+	mcptest.Every(t, newServer, func() *mcp.Client { return &mcp.Client{} }, func(t *testing.T, s *mcp.Session) {
+		want := cell{"go", "past", "third", "he/she/it went", "they went"}
+		got, err := mcp.CallAs[cell](t.Context(), s, "conjugate", map[string]any{"verb": "go", "tense": "past", "person": "third"})
+		if err != nil || got != want {
+			t.Errorf("conjugate = %+v, %v; want %+v", got, err, want)
+		}
+		res, err := s.CallTool(t.Context(), "conjugate", map[string]any{"verb": "shine", "tense": "past"})
+		if err != nil || !res.IsError || !strings.Contains(res.Text(), "shine") || !strings.Contains(res.Text(), "person") {
+			t.Errorf("shine without a person = %v, %v; want a tool error that names both", res, err)
+		}
+
+		p, err := s.Prompt(t.Context(), "conjugate_verb", map[string]string{"verb": "be", "tense": "present_perfect", "person": "first"})
+		if err != nil || len(p.Messages) != 1 {
+			t.Fatalf("prompt = %v, %v", p, err)
+		}
+		text := p.Messages[0].Content.(mcp.TextContent).Text
+		for _, part := range []string{`"be"`, "present perfect tense", "first person", `"I have been"`, `"we have been"`} {
+			if !strings.Contains(text, part) {
+				t.Errorf("prompt %q lacks %s", text, part)
+			}
+		}
+		var e *mcp.Error
+		if _, err := s.Prompt(t.Context(), "conjugate_verb", map[string]string{"verb": "be", "tense": "aorist", "person": "first"}); !errors.As(err, &e) || e.Code != mcp.CodeInvalidParams {
+			t.Errorf("aorist = %v, want invalid params", err)
+		}
+
+		all, err := s.Read(t.Context(), "conjugate://verbs")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var cells []cell
+		if err := json.Unmarshal([]byte(all.Contents[0].Text), &cells); err != nil || len(cells) != 300 {
+			t.Errorf("table of %d cells, %v; want 300", len(cells), err)
+		}
+		one, err := s.Read(t.Context(), "conjugate://verbs/go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal([]byte(one.Contents[0].Text), &cells); err != nil || len(cells) != 15 || cells[5] != want {
+			t.Errorf("go = %d cells, %v; want 15, the sixth %+v", len(cells), err, want)
+		}
+		if _, err := s.Read(t.Context(), "conjugate://verbs/shine"); !errors.As(err, &e) {
+			t.Errorf("conjugate://verbs/shine = %v, want not found", err)
+		}
+	})
+}
+
+func TestCompletions(t *testing.T) {
+	s := mcptest.Connect(t, newServer(), &mcp.Client{}, mcp.V2026_07_28)
+	prompt, template := mcp.Feature{Kind: mcp.KindPrompt, Name: "conjugate_verb"}, mcp.Feature{Kind: mcp.KindResourceTemplate, Name: "conjugate://verbs/{verb}"}
+	tests := []struct {
+		of              mcp.Feature
+		argument, typed string
+		want            []string
+	}{
+		{prompt, "verb", "s", []string{"say", "see", "stop"}},
+		{prompt, "verb", "St", []string{"stop"}},
+		{prompt, "verb", "x", []string{}},
+		{prompt, "tense", "", []string{"present", "past", "future", "present_perfect", "past_perfect"}},
+		{prompt, "tense", "pa", []string{"past", "past_perfect"}},
+		{prompt, "person", "", []string{"first", "second", "third"}},
+		{prompt, "person", "t", []string{"third"}},
+		{template, "verb", "w", []string{"write", "work"}},
+	}
+	for _, tt := range tests {
+		got, err := s.Complete(t.Context(), tt.of, tt.argument, tt.typed, nil)
+		if err != nil {
+			t.Errorf("%s %q: %v", tt.argument, tt.typed, err)
+			continue
+		}
+		if diff := cmp.Diff(tt.want, got.Values); diff != "" {
+			t.Errorf("%s %q (-want +got):\n%s", tt.argument, tt.typed, diff)
+		}
+	}
+}
+
+// The tool's schema says what there is, so that nobody has to guess.
+func TestEnums(t *testing.T) {
+	s := mcptest.Connect(t, newServer(), &mcp.Client{}, mcp.V2026_07_28)
+	for tool, err := range s.Tools(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		var schema struct {
+			Properties map[string]struct{ Enum []string }
+			Required   []string
+		}
+		if err := json.Unmarshal(tool.InputSchema, &schema); err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]int{"verb": 20, "tense": 5, "person": 3} {
+			if got := len(schema.Properties[name].Enum); got != want {
+				t.Errorf("%s has %d values, want %d", name, got, want)
+			}
+		}
+		if len(schema.Required) != 3 {
+			t.Errorf("required %q, want all three", schema.Required)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package conjugate
+
+import "strings"
+
+// verb is what the forms of a verb are made of.
+type verb struct {
+	base       string
+	past       string
+	participle string // the past participle
+}
+
+// verbs are in the order in which people see them: irregular ones first.
+var verbs = []verb{
+	be,
+	have,
+	{"do", "did", "done"},
+	{"say", "said", "said"},
+	{"go", "went", "gone"},
+	{"make", "made", "made"},
+	{"know", "knew", "known"},
+	{"think", "thought", "thought"},
+	{"take", "took", "taken"},
+	{"see", "saw", "seen"},
+	{"come", "came", "come"},
+	{"give", "gave", "given"},
+	{"find", "found", "found"},
+	{"write", "wrote", "written"},
+	{"begin", "began", "begun"},
+	regular("look"),
+	regular("use"),
+	regular("work"),
+	regular("try"),
+	regular("stop"),
+}
+
+// The two whose present follows no rule. Have is in the perfect tenses of all others.
+var (
+	be   = verb{"be", "was", "been"}
+	have = verb{"have", "had", "had"}
+)
+
+// regular makes a verb whose past and participle follow the rules of spelling: used,
+// tried, stopped, looked. The rule that doubles a consonant is that of verbs of one
+// syllable.
+func regular(base string) verb {
+	ed := base + "ed"
+	n := len(base)
+	switch last := base[n-1]; {
+	case last == 'e':
+		ed = base + "d"
+	case last == 'y' && !vowel(base[n-2]):
+		ed = base[:n-1] + "ied"
+	case n > 2 && !vowel(last) && !strings.ContainsRune("wxy", rune(last)) && vowel(base[n-2]) && !vowel(base[n-3]):
+		ed = base + string(last) + "ed"
+	}
+	return verb{base, ed, ed}
+}
+
+// present is the form of "I go" or "it goes".
+func (v verb) present(p person, plural bool) string {
+	thirdSingular := p == third && !plural
+	switch {
+	case v == be && p == first && !plural:
+		return "am"
+	case v == be && thirdSingular:
+		return "is"
+	case v == be:
+		return "are"
+	case v == have && thirdSingular:
+		return "has"
+	case thirdSingular:
+		return withS(v.base)
+	}
+	return v.base
+}
+
+// preterite is the form of "I went".
+func (v verb) preterite(p person, plural bool) string {
+	if v == be && (plural || p == second) {
+		return "were"
+	}
+	return v.past
+}
+
+// withS is the form of "it goes", "it tries", "it looks".
+func withS(base string) string {
+	n := len(base)
+	switch {
+	case base[n-1] == 'y' && !vowel(base[n-2]):
+		return base[:n-1] + "ies"
+	case base[n-1] == 'o', strings.HasSuffix(base, "s"), strings.HasSuffix(base, "x"), strings.HasSuffix(base, "z"),
+		strings.HasSuffix(base, "ch"), strings.HasSuffix(base, "sh"):
+		return base + "es"
+	}
+	return base + "s"
+}
+
+func vowel(b byte) bool { return strings.IndexByte("aeiou", b) >= 0 }
