@@ -77,6 +77,7 @@ type loader struct {
 	data     []byte
 	problems Problems
 	expander expander
+	above    map[string]member // what "patchbay" at the top says of servers, by name
 }
 
 func (l *loader) at(pos int, text, fix string) Problem {
@@ -117,21 +118,28 @@ func (l *loader) load() {
 		return
 	}
 	lists, seen, servers := 0, make(map[string]int), make(map[string]int)
+	l.above = make(map[string]member)
+	if i := slices.IndexFunc(root.members, func(m member) bool { return m.name == "patchbay" }); i >= 0 {
+		l.patchbay(root.members[i].value)
+	}
 	for _, m := range root.members {
 		if l.twice(seen, m, "member") {
 			continue
 		}
 		switch m.name {
+		case "patchbay":
+			lists++
 		case "mcpServers", "servers":
 			lists++
 			l.servers(m, servers)
 		case "inputs":
 		default:
-			if known := misspelt(m.name, []string{"mcpServers", "servers"}); known != "" {
+			if known := misspelt(m.name, []string{"mcpServers", "servers", "inputs", "patchbay"}); known != "" {
 				l.warn(m.pos, "the member "+quote(m.name)+" is not read", "did you mean "+quote(known)+"?")
 			}
 		}
 	}
+	l.alone(servers)
 	if lists == 0 {
 		l.fail(root.pos, `neither "mcpServers" nor "servers" is here`, `write {"mcpServers": {"NAME": {"command": "..."}}}`)
 	}
@@ -165,7 +173,7 @@ func (l *loader) servers(list member, seen map[string]int) {
 		case m.value.kind != '{':
 			l.fail(m.value.pos, "the server "+quote(m.name)+" is not an object", `write {"command": "..."} or {"url": "..."}`)
 		default:
-			l.server(m)
+			l.server(m, false)
 		}
 	}
 }

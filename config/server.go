@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -22,7 +24,16 @@ type Server struct {
 	Transport string            // "stdio", "http" or "sse"; empty: not said
 	Builtin   string            // name of a server that Patchbay brings along
 	Disabled  bool
-	Source    string // "path:line" of its name
+
+	// Share says whether clients of a gateway have one session with the server
+	// together ("shared") or one each ("per-client"). Empty: the gateway decides.
+	Share string
+
+	Idle         time.Duration // a Command nobody uses so long is stopped; 0: not said; negative: never
+	StartTimeout time.Duration // for the session to open; 0: not said; negative: no bound
+	CallTimeout  time.Duration // for one call; 0: not said; negative: no bound
+
+	Source string // "path:line" of its name
 }
 
 // String names the server and nothing else of it: its fields hold secrets.
@@ -36,8 +47,11 @@ var transports = map[string]string{
 	"stdio": "stdio", "http": "http", "streamable-http": "http", "streamableHttp": "http", "streamable_http": "http", "sse": "sse",
 }
 
+// kinds are the members that say what a server is. It has one of them.
+var kinds = []string{"command", "url", "builtin"}
+
 // known are the members this package reads.
-var known = []string{"command", "args", "env", "cwd", "url", "headers", "type", "transport", "disabled", "builtin"}
+var known = []string{"command", "args", "env", "cwd", "url", "headers", "type", "transport", "disabled", "builtin", "patchbay"}
 
 // elsewhere are members of other hosts that a person would miss here, and
 // what to write instead. Others of theirs are ignored in silence.
@@ -48,8 +62,14 @@ var elsewhere = map[string]string{
 	"headersHelper": `write "headers" with ${NAME}`, "oauth": "",
 }
 
-func (l *loader) server(m member) {
+// server reads one server. One that stands alone under "patchbay" has its settings
+// among its other members.
+func (l *loader) server(m member, alone bool) {
 	s := Server{Name: m.name, Source: fmt.Sprintf("%s:%d", l.file.Path, l.at(m.pos, "", "").Line)}
+	words := known
+	if alone {
+		words = slices.Concat(known, settings)
+	}
 	seen := make(map[string]int)
 	members := make(map[string]*node)
 	for _, field := range m.value.members {
@@ -59,7 +79,7 @@ func (l *loader) server(m member) {
 		members[field.name] = field.value
 		if fix, ok := elsewhere[field.name]; ok {
 			l.warn(field.pos, "the member "+quote(field.name)+" is not read", fix)
-		} else if near := misspelt(field.name, known); near != "" {
+		} else if near := misspelt(field.name, words); near != "" {
 			l.warn(field.pos, "the member "+quote(field.name)+" is not read", "did you mean "+quote(near)+"?")
 		}
 	}
@@ -79,6 +99,12 @@ func (l *loader) server(m member) {
 	s.Headers = v.table(members, "headers")
 	s.Builtin = v.text(members, "builtin")
 	s.Transport = l.transport(members)
+	if alone {
+		l.settings(members, &s)
+	} else {
+		l.own(l.above[m.name].value, &s)
+	}
+	l.own(members["patchbay"], &s)
 	if len(l.problems) > faults {
 		return // the rest would repeat these in other words
 	}
@@ -93,14 +119,14 @@ func (l *loader) server(m member) {
 
 // check reports what members that are right alone say wrongly together.
 func (l *loader) check(m member, members map[string]*node, s *Server) {
-	var kinds []string
-	for _, name := range []string{"command", "url", "builtin"} {
+	var said []string
+	for _, name := range kinds {
 		if members[name] != nil {
-			kinds = append(kinds, name)
+			said = append(said, name)
 		}
 	}
 	switch {
-	case len(kinds) == 0:
+	case len(said) == 0:
 		pos, fix := m.pos, `add "command" to start a program, "url" to reach one, or "builtin"`
 		for _, field := range m.value.members {
 			switch near := misspelt(field.name, known); {
@@ -112,8 +138,8 @@ func (l *loader) check(m member, members map[string]*node, s *Server) {
 		}
 		l.fail(pos, "the server "+quote(s.Name)+" says neither command nor url", fix)
 		return
-	case len(kinds) > 1:
-		l.fail(members[kinds[1]].pos, fmt.Sprintf("the server %s has both %q and %q", quote(s.Name), kinds[0], kinds[1]), "keep one of them")
+	case len(said) > 1:
+		l.fail(members[said[1]].pos, fmt.Sprintf("the server %s has both %q and %q", quote(s.Name), said[0], said[1]), "keep one of them")
 		return
 	}
 	place := members["type"]
@@ -123,11 +149,11 @@ func (l *loader) check(m member, members map[string]*node, s *Server) {
 	useless := func(names ...string) {
 		for _, name := range names {
 			if n := members[name]; n != nil {
-				l.warn(n.pos, fmt.Sprintf("%q means nothing beside %q", name, kinds[0]), "remove it")
+				l.warn(n.pos, fmt.Sprintf("%q means nothing beside %q", name, said[0]), "remove it")
 			}
 		}
 	}
-	switch kinds[0] {
+	switch said[0] {
 	case "command":
 		if s.Transport == "" {
 			s.Transport = "stdio"

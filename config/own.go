@@ -1,0 +1,146 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// What is Patchbay's own stands under the key "patchbay", where no other host
+// looks: in a server, or for all servers at the top of the file.
+
+// settings are the members that Patchbay alone reads of a server.
+var settings = []string{"share", "idle", "startTimeout", "callTimeout"}
+
+// own reads the settings of a server from the value of a "patchbay" key, which may
+// be nil.
+func (l *loader) own(n *node, s *Server) {
+	if n == nil {
+		return
+	}
+	if n.kind != '{' {
+		l.fail(n.pos, `"patchbay" is not an object`, `write {"share": "shared", "idle": "10m"}`)
+		return
+	}
+	seen, members := make(map[string]int), make(map[string]*node)
+	for _, m := range n.members {
+		switch {
+		case l.twice(seen, m, "member"):
+		case slices.Contains(settings, m.name):
+			members[m.name] = m.value
+		default:
+			fix := "Patchbay has " + strings.Join(settings, ", ")
+			if near := misspelt(m.name, settings); near != "" {
+				fix = "did you mean " + quote(near) + "?"
+			}
+			l.warn(m.pos, "the member "+quote(m.name)+" of \"patchbay\" is not read", fix)
+		}
+	}
+	l.settings(members, s)
+}
+
+// settings reads the settings among the members of an object.
+func (l *loader) settings(members map[string]*node, s *Server) {
+	if n := members["share"]; n != nil {
+		s.Share = l.share(n)
+	}
+	for name, d := range map[string]*time.Duration{"idle": &s.Idle, "startTimeout": &s.StartTimeout, "callTimeout": &s.CallTimeout} {
+		if n := members[name]; n != nil {
+			*d = l.duration(name, n)
+		}
+	}
+}
+
+func (l *loader) share(n *node) string {
+	switch {
+	case n.kind == '"' && n.text == "auto":
+		return ""
+	case n.kind == '"' && (n.text == "shared" || n.text == "per-client"):
+		return n.text
+	}
+	l.fail(n.pos, `"share" is none of its words`, `write "shared", "per-client" or "auto"`)
+	return ""
+}
+
+// duration reads a time such as "90s", or "never", which is -1.
+func (l *loader) duration(name string, n *node) time.Duration {
+	if n.kind == '"' && n.text == "never" {
+		return -1
+	}
+	d, err := time.ParseDuration(n.text)
+	if n.kind != '"' || err != nil || d <= 0 {
+		l.fail(n.pos, fmt.Sprintf("%q is not a time", name), `write "30s", "5m" or "never"`)
+		return 0
+	}
+	return d
+}
+
+// patchbay reads the key at the top of the file. What it says of a server holds
+// where the server itself is silent; a server that is in no list may stand there
+// whole, as built-in ones do, which other hosts could not start.
+func (l *loader) patchbay(n *node) {
+	if n.kind != '{' {
+		l.fail(n.pos, `"patchbay" is not an object`, `write {"servers": {"NAME": {"idle": "10m"}}}`)
+		return
+	}
+	seen := make(map[string]int)
+	for _, m := range n.members {
+		switch {
+		case l.twice(seen, m, "member"):
+		case m.name != "servers":
+			l.warn(m.pos, "the member "+quote(m.name)+" of \"patchbay\" is not read", `Patchbay has "servers"`)
+		case m.value.kind != '{':
+			l.fail(m.value.pos, `"servers" is not an object`, `write {"NAME": {"idle": "10m"}}`)
+		default:
+			l.ownServers(m.value)
+		}
+	}
+}
+
+func (l *loader) ownServers(n *node) {
+	seen := make(map[string]int)
+	for _, m := range n.members {
+		switch {
+		case l.twice(seen, m, "server"):
+		case m.value.kind != '{':
+			l.fail(m.value.pos, "the server "+quote(m.name)+" is not an object", `write {"idle": "10m"}`)
+		default:
+			l.above[m.name] = m
+		}
+	}
+}
+
+// alone reads the servers that stand under "patchbay" and in no list. lists has
+// the names of the others.
+func (l *loader) alone(lists map[string]int) {
+	names := slices.SortedFunc(maps.Keys(l.above), func(a, b string) int { return l.above[a].pos - l.above[b].pos })
+	for _, name := range names {
+		m := l.above[name]
+		whole := slices.ContainsFunc(m.value.members, func(f member) bool { return slices.Contains(kinds, f.name) })
+		_, listed := lists[name]
+		switch {
+		case listed && whole:
+			l.fail(m.pos, "the server "+quote(name)+" is here and in a list", "keep its settings alone here, or rename one")
+		case listed:
+		case whole:
+			l.server(m, true)
+		default:
+			fix := "name one of the servers of this file"
+			if near := misspelt(name, slices.Sorted(maps.Keys(lists))); near != "" {
+				fix = "did you mean " + quote(near) + "?"
+			}
+			l.warn(m.pos, "there is no server "+quote(name), fix)
+		}
+	}
+}
+
+// Equal reports whether s and t are reached, started and treated alike: they
+// differ at most in where they stand.
+func (s Server) Equal(t Server) bool {
+	return s.Name == t.Name && s.Command == t.Command && slices.Equal(s.Args, t.Args) && maps.Equal(s.Env, t.Env) &&
+		s.Dir == t.Dir && s.URL == t.URL && maps.Equal(s.Headers, t.Headers) && s.Transport == t.Transport &&
+		s.Builtin == t.Builtin && s.Disabled == t.Disabled && s.Share == t.Share && s.Idle == t.Idle &&
+		s.StartTimeout == t.StartTimeout && s.CallTimeout == t.CallTimeout
+}

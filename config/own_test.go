@@ -1,0 +1,106 @@
+package config_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/patchbay-dev/patchbay/config"
+)
+
+func TestLoadOwnSettings(t *testing.T) {
+	file, faults, _ := load(t, `{
+  "patchbay": {"servers": {
+    "a": {"share": "shared", "idle": "10m", "callTimeout": "never"},
+    "db": {"builtin": "sqlite", "args": ["x.db"], "idle": "1s", "patchbay": {"share": "auto"}}
+  }},
+  "mcpServers": {
+    "a": {"command": "x", "patchbay": {"share": "per-client", "startTimeout": "1m30s"}},
+    "b": {"command": "y"}
+  }
+}`, nil)
+	if faults != nil {
+		t.Fatal(faults)
+	}
+	want := []config.Server{
+		{Name: "a", Command: "x", Transport: "stdio", Share: "per-client", Idle: 10 * time.Minute, StartTimeout: 90 * time.Second, CallTimeout: -1, Source: "DIR/mcp.json:7"},
+		{Name: "b", Command: "y", Transport: "stdio", Source: "DIR/mcp.json:8"},
+		{Name: "db", Builtin: "sqlite", Args: []string{"x.db"}, Idle: time.Second, Source: "DIR/mcp.json:4"},
+	}
+	if diff := cmp.Diff(plain(want), plain(file.Servers)); diff != "" {
+		t.Errorf("servers (-want +got):\n%s", diff)
+	}
+	if len(file.Warnings) > 0 {
+		t.Errorf("warnings %v, want none", file.Warnings)
+	}
+}
+
+func TestLoadOwnFaults(t *testing.T) {
+	file, faults, _ := load(t, `{
+  "patchbay": {"servers": {
+    "a": {"command": "z"},
+    "b": {"share": "both", "idle": 5},
+    "c": 1
+  }, "servers": {}},
+  "mcpServers": {
+    "a": {"command": "x"},
+    "b": {"command": "y", "patchbay": {"startTimeout": "-1s", "callTimeout": "soon"}},
+    "d": {"command": "y", "patchbay": true}
+  }
+}`, nil)
+	want := []string{
+		`3:5: the server "a" is here and in a list`,
+		`4:20: "share" is none of its words`,
+		`4:36: "idle" is not a time`,
+		`5:10: the server "c" is not an object`,
+		`6:6: the member "servers" is here twice, first in line 2`,
+		`9:56: "startTimeout" is not a time`,
+		`9:78: "callTimeout" is not a time`,
+		`10:39: "patchbay" is not an object`,
+	}
+	if diff := cmp.Diff(want, faults); diff != "" || file != nil {
+		t.Errorf("faults (-want +got):\n%s", diff)
+	}
+
+	file, faults, _ = load(t, `{"patchbay": {"server": {}, "servers": {"bb": {"idle": "1s"}, "s": {"builtin": "sqlite", "idel": "1s"}}},
+"servers": {"ab": {"command": "x", "patchbay": {"idel": "1s", "colour": "red"}}}}`, nil)
+	if faults != nil {
+		t.Fatal(faults)
+	}
+	var got []string
+	for _, w := range file.Warnings {
+		got = append(got, fmt.Sprintf("%d:%d: %s: %s", w.Line, w.Column, w.Text, w.Fix))
+	}
+	want = []string{
+		`1:15: the member "server" of "patchbay" is not read: Patchbay has "servers"`,
+		`1:41: there is no server "bb": did you mean "ab"?`,
+		`1:90: the member "idel" is not read: did you mean "idle"?`,
+		`2:49: the member "idel" of "patchbay" is not read: did you mean "idle"?`,
+		`2:63: the member "colour" of "patchbay" is not read: Patchbay has share, idle, startTimeout, callTimeout`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+func TestServerEqual(t *testing.T) {
+	text := `{"servers": {"a": {"command": "x", "args": ["1"], "env": {"K": "v"}, "patchbay": {"idle": "1s"}}}}`
+	one, _, _ := load(t, text, nil)
+	two, _, _ := load(t, "\n\n"+text, nil)
+	if !one.Servers[0].Equal(two.Servers[0]) {
+		t.Error("the same server in another line is not Equal")
+	}
+	for _, other := range []string{
+		`{"servers": {"a": {"command": "x", "args": ["1"], "env": {"K": "w"}, "patchbay": {"idle": "1s"}}}}`,
+		`{"servers": {"a": {"command": "x", "args": ["1"], "env": {"K": "v"}, "patchbay": {"idle": "2s"}}}}`,
+		`{"servers": {"a": {"command": "x", "args": ["1"], "env": {"K": "v"}, "disabled": true, "patchbay": {"idle": "1s"}}}}`,
+		`{"servers": {"b": {"command": "x", "args": ["1"], "env": {"K": "v"}, "patchbay": {"idle": "1s"}}}}`,
+	} {
+		three, _, _ := load(t, other, nil)
+		if one.Servers[0].Equal(three.Servers[0]) {
+			t.Errorf("Equal to %s", other)
+		}
+	}
+}
