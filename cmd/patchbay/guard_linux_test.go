@@ -26,6 +26,8 @@ func TestKilledProgramLeavesNothing(t *testing.T) {
 		{"the shell becomes the server", `sleep 1000 & sleep 1000 & exec "$STUB"`},
 		{"the server is a grandchild", `sleep 1000 & "$STUB"; echo`},
 		{"the server ends first", `sleep 1000 & sleep 1000 & "$STUB"`},
+		{"a daemon", `(setsid sleep 1000 &); exec "$STUB"`},
+		{"a session of its own that ignores SIGTERM", `setsid sh -c 'trap "" TERM HUP; sleep 1000; echo' & "$STUB"; echo`},
 		{"a great-grandchild that ignores SIGTERM", `(trap '' TERM HUP; sleep 1000; echo) & sh -c '"$STUB"; echo'; echo`},
 	}
 	for _, tt := range tests {
@@ -44,7 +46,7 @@ func TestKilledProgramLeavesNothing(t *testing.T) {
 // TestInterruptedProgramLeavesNothing ends the program by ctrl-C in the middle of a
 // call.
 func TestInterruptedProgramLeavesNothing(t *testing.T) {
-	cmd, descendants := startTree(t, `(trap '' TERM HUP; sleep 1000; echo) & exec "$STUB"`)
+	cmd, descendants := startTree(t, `(trap '' TERM HUP; sleep 1000; echo) & (setsid sleep 1000 &); exec "$STUB"`)
 	cmd.Process.Signal(syscall.SIGINT)
 	cmd.Wait()
 	if got := cmd.ProcessState.ExitCode(); got != exitLocal {

@@ -8,8 +8,10 @@
 // too, and the guard then ends the whole group: a server started by npx or a shell is a
 // grandchild, which no parent-death signal of the kernel reaches.
 //
-// A process that leaves the group on purpose (a daemon) is out of reach. On Windows the
-// job object of package mcp does all this, and there is no guard.
+// On Linux the guard also adopts what leaves the group, such as a daemon or what is
+// started with setsid, and ends it with the rest: whatever a server starts ends with the server.
+// Elsewhere such a process is out of reach, as it is on Linux if the guard itself
+// is killed. On Windows the job object of package mcp does all this, and there is no guard.
 //
 // The guard runs while its package is initialized. This package imports nothing but the
 // standard library, so that this is before most others are: a guard would otherwise wait

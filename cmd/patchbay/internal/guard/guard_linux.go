@@ -1,7 +1,10 @@
 package guard
 
 import (
+	"bytes"
+	"os"
 	"runtime"
+	"strconv"
 	"syscall"
 )
 
@@ -9,3 +12,55 @@ import (
 func parentDeath(s syscall.Signal) *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: s} }
 
 func lockThread() { runtime.LockOSThread() }
+
+const prSetChildSubreaper = 36 // linux/prctl.h
+
+// adoptOrphans makes this process the parent of those of its descendants whose own
+// parent ends, also of daemons.
+func adoptOrphans() { syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0) }
+
+// descendants lists the processes below this one, parents before children.
+func descendants() []int {
+	children := map[int][]int{}
+	for _, p := range processes() {
+		children[p.parent] = append(children[p.parent], p.pid)
+	}
+	var found []int
+	for next := []int{os.Getpid()}; len(next) > 0; next = next[1:] {
+		found = append(found, children[next[0]]...)
+		next = append(next, children[next[0]]...)
+	}
+	return found
+}
+
+type process struct{ pid, parent int }
+
+// processes lists the processes of the system, none if the system does not tell.
+func processes() []process {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	var list []process
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		data, err := os.ReadFile("/proc/" + name + "/stat")
+		if err != nil {
+			continue // it has ended
+		}
+		// The command's name, in parentheses, may hold anything.
+		fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+		if len(fields) < 2 {
+			continue
+		}
+		if parent, err := strconv.Atoi(string(fields[1])); err == nil {
+			list = append(list, process{pid, parent})
+		}
+	}
+	return list
+}

@@ -3,7 +3,6 @@
 package guard
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -73,6 +72,14 @@ const (
 	// When the parent is gone nobody waits for a slow end.
 	orphanGrace = time.Second
 
+	// A command that has ignored SIGTERM for so long is killed by the guard. It has to be
+	// before the program kills the guard's group, 2 s after SIGTERM (package mcp), and the
+	// guard with it: what left the group would stay.
+	termGrace = 1500 * time.Millisecond
+
+	// killTime bounds the end of what was killed.
+	killTime = 2 * time.Second
+
 	// lastWords bounds the wait for the last of standard error when somebody who is
 	// out of reach holds it.
 	lastWords = 200 * time.Millisecond
@@ -104,31 +111,36 @@ func run(args []string) int {
 		orphaned <- len(said) > 0 && said[0] == handedOver
 	}()
 
+	adoptOrphans()
 	cmd := exec.Command(args[1], args[2:]...)
 	cmd.SysProcAttr = parentDeath(syscall.SIGKILL)
-	ended, drained, err := start(cmd)
+	f, drained, err := start(cmd)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "patchbay: cannot start %q: %v\n", args[1], err)
 		return 127
 	}
-	var forward <-chan time.Time
+	var forward, kill <-chan time.Time
 	for {
 		select {
-		case err := <-ended:
+		case status := <-f.ended:
 			endGroup(group)
+			f.end()
 			within(lastWords, drained)
-			return statusOf(err)
+			return status
 		case <-term:
 			if forward == nil {
-				forward = time.After(forwardAfter)
+				forward, kill = time.After(forwardAfter), time.After(termGrace)
 			}
 		case <-forward:
-			cmd.Process.Signal(syscall.SIGTERM)
+			syscall.Kill(f.command, syscall.SIGTERM)
+		case <-kill:
+			f.end()
 		case gently := <-orphaned:
-			if !gently || !within(eofGrace, ended) {
-				syscall.Kill(-group, syscall.SIGTERM)
-				within(orphanGrace, ended)
+			if !gently || !within(eofGrace, f.gone) {
+				terminate(group)
+				within(orphanGrace, f.gone)
 			}
+			f.end()
 			syscall.Kill(-group, syscall.SIGKILL) // this process too
 		}
 	}
@@ -136,22 +148,25 @@ func run(args []string) int {
 
 // start starts the command with the streams of this process. Standard error goes through
 // this process, so that a command that was handed over and says good-bye does not die of
-// a broken pipe in the middle of its cleaning up. Ended tells the command's end, drained is
-// closed when nobody holds its standard error any more.
-func start(cmd *exec.Cmd) (ended chan error, drained chan error, err error) {
+// a broken pipe in the middle of its cleaning up. Drained is closed when nobody holds its
+// standard error any more.
+func start(cmd *exec.Cmd) (f *family, drained chan struct{}, err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, nil, err
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, w
-	ended, drained = make(chan error, 1), make(chan error)
+	f, drained = &family{ended: make(chan int, 1), gone: make(chan struct{})}, make(chan struct{})
 	started := make(chan error, 1)
 	go func() {
 		lockThread() // the parent-death signal is about the thread that forked
 		err := cmd.Start()
+		if err == nil {
+			f.command = cmd.Process.Pid
+		}
 		started <- err
 		if err == nil {
-			ended <- cmd.Wait()
+			f.reap()
 		}
 	}()
 	if err := <-started; err != nil {
@@ -168,11 +183,61 @@ func start(cmd *exec.Cmd) (ended chan error, drained chan error, err error) {
 		os.Stderr.Close()
 		io.Copy(io.Discard, r)
 	}()
-	return ended, drained, nil
+	return f, drained, nil
 }
 
-// within waits for a channel, but not for longer than d.
-func within(d time.Duration, c <-chan error) bool {
+// family is the command and, where the system lets the guard adopt them, all that
+// descends from it.
+type family struct {
+	command int           // its process
+	ended   chan int      // the command's status, once
+	gone    chan struct{} // closed when nobody is left
+}
+
+// reap waits for the processes of the family until none is left. It stays on the thread
+// that has started the command.
+func (f *family) reap() {
+	defer close(f.gone)
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil: // there is nobody to wait for
+			return
+		case pid == f.command && (status.Exited() || status.Signaled()):
+			f.ended <- exitCode(status)
+		}
+	}
+}
+
+// end kills what is left of the family, and again what that may have started meanwhile.
+// It takes at most killTime, and next to nothing if nobody is left or can be found.
+func (f *family) end() {
+	pause := time.Millisecond
+	for deadline := time.Now().Add(killTime); time.Now().Before(deadline) && !within(pause, f.gone); pause = min(2*pause, 50*time.Millisecond) {
+		left := descendants()
+		if len(left) == 0 {
+			return
+		}
+		for _, pid := range left {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// terminate asks a group, and the descendants that have left it, to end.
+func terminate(group int) {
+	syscall.Kill(-group, syscall.SIGTERM)
+	for _, pid := range descendants() {
+		if of, err := syscall.Getpgid(pid); err == nil && of != group { // nobody is asked twice
+			syscall.Kill(pid, syscall.SIGTERM)
+		}
+	}
+}
+
+// within waits for a channel to be closed, but not for longer than d.
+func within(d time.Duration, c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true
@@ -192,19 +257,10 @@ func endGroup(group int) {
 	syscall.Kill(-group, syscall.SIGKILL)
 }
 
-// statusOf returns the exit code of a command, as a shell would.
-func statusOf(err error) int {
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
-		return 0
-	case !errors.As(err, &exit):
-		return 1
-	case exit.ExitCode() >= 0:
-		return exit.ExitCode()
-	}
-	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+// exitCode returns the exit code of a command, as a shell would.
+func exitCode(status syscall.WaitStatus) int {
+	if status.Signaled() {
 		return 128 + int(status.Signal())
 	}
-	return 1
+	return status.ExitStatus()
 }
