@@ -3,8 +3,10 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,9 +28,13 @@ type Gateway struct {
 	// from a list. Nil: it is discarded.
 	Logger *slog.Logger
 
+	// OnStatus is told what becomes of a server of Run, in order for one server. It may
+	// use the gateway and must not block for long. Nil: nobody is told.
+	OnStatus func(Status)
+
 	mu      sync.Mutex
-	ups     []*upstream   // in the order they were added; guarded by mu
-	changed chan struct{} // closed at the next change of ups; guarded by mu
+	ups     []*upstream   // by name; guarded by mu
+	changed chan struct{} // closed at the next change of what is offered; guarded by mu
 
 	keyOnce sync.Once
 	taskKey []byte // of the ids of tasks
@@ -36,61 +42,59 @@ type Gateway struct {
 
 var _ mcp.Handler = (*Gateway)(nil)
 
-// upstream is one server behind the gateway.
-type upstream struct {
-	name    string
-	prefix  string
-	handler mcp.Handler
-}
-
-// Set adds an upstream, or puts another handler in the place of the one of that
-// name. It fails if the name leaves nothing for a prefix, or the prefix is that of
-// another upstream.
+// Set adds a handler that is always there as an upstream, in the place of the one of that
+// name, if any. It fails if the name is empty.
 func (g *Gateway) Set(name string, h mcp.Handler) error {
-	up := &upstream{name, prefixOf(name), h}
-	if up.prefix == "_" {
-		return fmt.Errorf("server name %q has no letter or digit; rename it", name)
+	if name == "" {
+		return errors.New("a server needs a name")
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	// Lists are read without the lock, so a change makes a new one.
-	ups := make([]*upstream, 0, len(g.ups)+1)
-	replaced := false
-	for _, old := range g.ups {
-		switch {
-		case old.name == name:
-			old, replaced = up, true
-		case old.prefix == up.prefix:
-			return fmt.Errorf("servers %q and %q would both name their tools %s…; rename one", old.name, name, up.prefix)
-		}
-		ups = append(ups, old)
-	}
-	if !replaced {
-		ups = append(ups, up)
-	}
-	g.ups = ups
-	g.announce()
+	up := newUpstream(g, name)
+	up.fixed = &conn{h: h}
+	g.put(up)
 	return nil
 }
 
-// Remove takes an upstream away. Its calls in progress go on.
+// Remove takes a handler of Set away. Its calls in progress go on.
 func (g *Gateway) Remove(name string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var ups []*upstream
-	for _, old := range g.ups {
-		if old.name != name {
-			ups = append(ups, old)
+	ups, _ := g.upstreams()
+	for _, up := range ups {
+		if up.name == name && up.fixed != nil {
+			g.takeOut(up)
 		}
-	}
-	if len(ups) != len(g.ups) {
-		g.ups = ups
-		g.announce()
 	}
 }
 
-// announce wakes the listeners; mu is held.
+// put adds an upstream, in the place of the one of that name.
+func (g *Gateway) put(up *upstream) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	// Lists are read without the lock, so a change makes a new one.
+	ups := slices.DeleteFunc(slices.Clone(g.ups), func(old *upstream) bool { return old.name == up.name })
+	ups = append(ups, up)
+	slices.SortFunc(ups, func(a, b *upstream) int { return strings.Compare(a.name, b.name) })
+	g.ups = ups
+	g.wake()
+}
+
+// takeOut takes an upstream away, unless another has its place.
+func (g *Gateway) takeOut(up *upstream) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if i := slices.Index(g.ups, up); i >= 0 {
+		g.ups = slices.Delete(slices.Clone(g.ups), i, i+1)
+		g.wake()
+	}
+}
+
+// announce tells the listeners that lists have changed.
 func (g *Gateway) announce() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.wake()
+}
+
+// wake wakes the listeners; mu is held.
+func (g *Gateway) wake() {
 	if g.changed != nil {
 		close(g.changed)
 		g.changed = nil
@@ -121,34 +125,23 @@ func (g *Gateway) listTimeout() time.Duration {
 	return g.ListTimeout
 }
 
-// prefixOf is what the names of a server's tools and prompts start with. Characters
-// that tool names may not have become hyphens.
-func prefixOf(server string) string {
-	clean := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '.', r == '_':
-			return r
-		}
-		return '-'
-	}, server)
-	return strings.Trim(clean, "-._") + "_"
-}
-
 // Handle routes a request.
 func (g *Gateway) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	switch req.Method {
 	case "server/discover":
 		return g.discover(ctx), nil
-	case "tools/list":
-		return g.list(ctx, req.Method, "tools", "name")
-	case "prompts/list":
-		return g.list(ctx, req.Method, "prompts", "name")
-	case "resources/list":
-		return g.list(ctx, req.Method, "resources", "uri")
-	case "resources/templates/list":
-		return g.list(ctx, req.Method, "resourceTemplates", "uriTemplate")
-	case "tools/call", "prompts/get":
-		return g.byName(ctx, req)
+	case listTools.method:
+		return g.list(ctx, listTools)
+	case listPrompts.method:
+		return g.list(ctx, listPrompts)
+	case listResources.method:
+		return g.list(ctx, listResources)
+	case listTemplates.method:
+		return g.list(ctx, listTemplates)
+	case "tools/call":
+		return g.byName(ctx, req, listTools)
+	case "prompts/get":
+		return g.byName(ctx, req, listPrompts)
 	case "resources/read":
 		return g.byURI(ctx, req)
 	case "completion/complete":
@@ -178,17 +171,18 @@ func (g *Gateway) discover(ctx context.Context) *mcp.ServerInfo {
 		Revisions: mcp.Revisions(),
 	}
 	ups, _ := g.upstreams()
+	said := make([]json.RawMessage, len(ups))
+	var wg sync.WaitGroup
+	for i, up := range ups {
+		wg.Go(func() { said[i] = up.discover(ctx) })
+	}
+	wg.Wait()
 	var parts []string
-	for _, up := range ups {
-		res, err := up.handler.Handle(ctx, &mcp.Request{Method: "server/discover"})
-		if err != nil {
-			continue
-		}
-		own := mcp.ResultJSON(res)
-		if _, ok := jsonx.LookupPath(own, "capabilities", "extensions", extTasks); ok {
+	for i, up := range ups {
+		if _, ok := jsonx.LookupPath(said[i], "capabilities", "extensions", extTasks); ok {
 			info.Capabilities["extensions"] = json.RawMessage(`{"` + extTasks + `":{}}`)
 		}
-		raw, _ := jsonx.Lookup(own, "instructions")
+		raw, _ := jsonx.Lookup(said[i], "instructions")
 		if text, err := jsonx.Unquote(raw); err == nil && text != "" {
 			parts = append(parts, fmt.Sprintf("# %s (tools and prompts named %s…)\n\n%s", up.name, up.prefix, text))
 		}

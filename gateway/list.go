@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/yosida95/uritemplate/v3"
+
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -17,32 +19,43 @@ const (
 	maxEntries = 100_000
 )
 
+// listKind is one of the lists of a server.
+type listKind struct {
+	method     string
+	member     string // of the result that holds the entries
+	key        string // of an entry that tells it from others
+	capability string // of servers that have some; empty: it is not known, and the list is not kept
+}
+
+var (
+	listTools     = &listKind{"tools/list", "tools", "name", "tools"}
+	listPrompts   = &listKind{"prompts/list", "prompts", "name", "prompts"}
+	listResources = &listKind{"resources/list", "resources", "uri", "resources"}
+	listTemplates = &listKind{"resources/templates/list", "resourceTemplates", "uriTemplate", "resources"}
+)
+
 // entry is one feature of an upstream.
 type entry struct {
 	up  *upstream
 	id  string          // its name, URI or URI template at the upstream
 	raw json.RawMessage // as the upstream sent it
+
+	template *uritemplate.Template // of the id of a URI template, nil if it makes no sense
+}
+
+// is tells whether a URI is that of the entry, or its template, or matches that.
+func (e *entry) is(uri string) bool {
+	return e.id == uri || e.template != nil && e.template.Match(uri) != nil
 }
 
 // entries asks every upstream for a list, at once, and returns what there is, in the
 // order of the upstreams.
-func (g *Gateway) entries(ctx context.Context, method, member, key string) []entry {
+func (g *Gateway) entries(ctx context.Context, k *listKind) []entry {
 	ups, _ := g.upstreams()
 	found := make([][]entry, len(ups))
 	var wg sync.WaitGroup
 	for i, up := range ups {
-		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, g.listTimeout())
-			defer cancel()
-			var err error
-			found[i], err = up.list(ctx, method, member, key)
-			var rpc *mcp.Error
-			switch {
-			case errors.As(err, &rpc) && rpc.Code == mcp.CodeMethodNotFound: // it has none of these
-			case err != nil:
-				g.log().Warn("server missing from a list", "server", up.name, "method", method, "err", err)
-			}
-		})
+		wg.Go(func() { found[i] = up.listed(ctx, k) })
 	}
 	wg.Wait()
 	var out []entry
@@ -52,28 +65,111 @@ func (g *Gateway) entries(ctx context.Context, method, member, key string) []ent
 	return out
 }
 
-// list gets all pages of a list of an upstream.
-func (up *upstream) list(ctx context.Context, method, member, key string) ([]entry, error) {
+// listed returns what the caller is to see of a list of the server, nothing if the server
+// does not answer.
+func (up *upstream) listed(ctx context.Context, k *listKind) []entry {
+	ctx, cancel := context.WithTimeoutCause(ctx, up.g.listTimeout(), errSlow)
+	defer cancel()
+	who := clientOf(ctx)
+	if up.fixed != nil {
+		return up.fetch(ctx, up.fixed, who.all(), k)
+	}
+	c, kept, err := up.pool.forList(ctx, who, k)
+	switch {
+	case err != nil:
+		up.g.log().Debug("server missing from a list", "server", up.name, "method", k.method, "err", err)
+	case c != nil:
+		defer up.pool.release(c, nil, nil)
+		if c.evict == nil { // everybody's
+			who = who.all()
+		}
+		return up.fetch(ctx, c, who, k)
+	}
+	return kept
+}
+
+var errSlow = errors.New("no answer in time (Gateway.ListTimeout)")
+
+// fetch gets a list from a connection and keeps it for a client.
+func (up *upstream) fetch(ctx context.Context, c *conn, who client, k *listKind) []entry {
+	if !c.offers(k) {
+		return nil
+	}
+	if _, reason := c.lists.silent(); reason != "" {
+		c.lists.probe(
+			func(ctx context.Context) error { _, err := c.list(ctx, up, k); return err },
+			func() { up.listsChanged("") })
+		return nil
+	}
+	entries, err := c.list(ctx, up, k)
+	var rpc *mcp.Error
+	switch {
+	case err == nil:
+		if k.capability != "" {
+			up.kept.put(who, k, entries)
+		}
+		return entries
+	case errors.As(err, &rpc) && rpc.Code == mcp.CodeMethodNotFound: // it has none of these
+		return nil
+	case errors.Is(context.Cause(ctx), errSlow):
+		reason := fmt.Sprintf("%s: no answer within %v", k.method, up.g.listTimeout())
+		if c.lists.fell(reason) {
+			up.listsChanged(reason)
+		}
+	default:
+		up.g.log().Warn("server missing from a list", "server", up.name, "method", k.method, "err", err)
+	}
+	return entries // what came before the error
+}
+
+// listsChanged takes note that the server does not answer lists, or does again.
+func (up *upstream) listsChanged(reason string) {
+	if reason != "" {
+		up.g.log().Warn("server missing from lists", "server", up.name, "err", reason)
+	}
+	up.g.announce()
+	if up.pool != nil {
+		up.pool.tell()
+	}
+}
+
+// prefetch gets all lists over the main connection: for names with a hash, for the time
+// when the server is not running, and to find out whether it answers.
+func (up *upstream) prefetch(c *conn) {
+	for _, k := range []*listKind{listTools, listPrompts, listResources, listTemplates} {
+		ctx, cancel := context.WithTimeoutCause(up.pool.ctx, up.g.listTimeout(), errSlow)
+		up.fetch(ctx, c, client{}, k)
+		cancel()
+	}
+	up.pool.tell() // the counts
+}
+
+// list gets all pages of a list.
+func (c *conn) list(ctx context.Context, up *upstream, k *listKind) ([]entry, error) {
 	var out []entry
 	params := json.RawMessage(`{}`)
 	seen := map[string]bool{}
 	for {
-		res, err := up.handler.Handle(ctx, &mcp.Request{Method: method, Params: params})
+		res, err := c.h.Handle(ctx, &mcp.Request{Method: k.method, Params: params})
 		if err != nil {
 			return out, err
 		}
 		raw := mcp.ResultJSON(res)
-		list, _ := jsonx.Lookup(raw, member)
+		list, _ := jsonx.Lookup(raw, k.member)
 		if jsonx.KindOf(list) != '[' {
-			return out, fmt.Errorf("the result has no array %q", member)
+			return out, fmt.Errorf("the result has no array %q", k.member)
 		}
 		for e := range jsonx.Elements(list) {
-			v, _ := jsonx.Lookup(e, key)
+			v, _ := jsonx.Lookup(e, k.key)
 			id, err := jsonx.Unquote(v)
 			if err != nil {
 				continue // no caller could use what has no name
 			}
-			if out = append(out, entry{up, id, e}); len(out) > maxEntries {
+			found := entry{up: up, id: id, raw: e}
+			if k == listTemplates {
+				found.template, _ = uritemplate.New(id) // nil: it matches nothing
+			}
+			if out = append(out, found); len(out) > maxEntries {
 				return out, fmt.Errorf("more than %d entries", maxEntries)
 			}
 		}
@@ -90,18 +186,18 @@ func (up *upstream) list(ctx context.Context, method, member, key string) ([]ent
 }
 
 // list merges the lists of the upstreams into one page. What two upstreams would
-// offer under one name belongs to the first.
-func (g *Gateway) list(ctx context.Context, method, member, key string) (mcp.Result, error) {
-	out := jsonx.AppendString([]byte{'{'}, member)
+// offer under one URI belongs to the first.
+func (g *Gateway) list(ctx context.Context, k *listKind) (mcp.Result, error) {
+	out := jsonx.AppendString([]byte{'{'}, k.member)
 	out = append(out, ':', '[')
 	seen := map[string]bool{}
-	for _, e := range g.entries(ctx, method, member, key) {
+	for _, e := range g.entries(ctx, k) {
 		id := e.id
-		if key == "name" {
-			id = e.up.prefix + id
+		if k.key == "name" {
+			id = nameOf(e.up.prefix, e.up.name, id)
 		}
 		if seen[id] {
-			g.log().Warn("name taken by another server", "server", e.up.name, "name", id)
+			g.log().Debug("taken by another feature", "server", e.up.name, "name", id)
 			continue
 		}
 		if len(seen) > 0 {
@@ -109,7 +205,7 @@ func (g *Gateway) list(ctx context.Context, method, member, key string) (mcp.Res
 		}
 		seen[id] = true
 		if id != e.id {
-			e.raw = jsonx.With(nil, e.raw, key, jsonx.AppendString(nil, id))
+			e.raw = jsonx.With(nil, e.raw, k.key, jsonx.AppendString(nil, id))
 		}
 		out = append(out, e.raw...)
 	}

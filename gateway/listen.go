@@ -3,6 +3,9 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,9 +13,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// listen answers subscriptions/listen: one listen at each upstream, and the
-// coming and going of upstreams themselves. It owns a goroutine per upstream, ended
-// with ctx.
+// listen answers subscriptions/listen: one listen at each upstream, and the coming and
+// going of upstreams themselves.
 func (g *Gateway) listen(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	wanted, ok := jsonx.Lookup(req.Params, "notifications")
 	if !ok {
@@ -26,14 +28,17 @@ func (g *Gateway) listen(ctx context.Context, req *mcp.Request) (mcp.Result, err
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	defer wg.Wait()
+	l := &listening{g: g, ctx: ctx, wanted: wanted, uris: uris, at: map[*upstream]*following{}}
+	defer l.wg.Wait()
 	defer cancel()
 
-	l := &listening{g: g, ctx: ctx, wg: &wg, wanted: wanted, uris: uris, at: map[*upstream]context.CancelFunc{}}
 	ups, changed := g.upstreams()
 	l.update(ups)
-	ack := append(append([]byte(`{"notifications":`), wanted...), '}')
+	honoured, left := l.honoured()
+	if call := mcp.CallFrom(ctx); left > 0 && call != nil && call.Revision < mcp.V2026_07_28 {
+		return nil, mcp.Errorf(mcp.CodeInvalidParams, "the server takes no subscription to this resource") // T-50
+	}
+	ack := append(append([]byte(`{"notifications":`), honoured...), '}')
 	if err := mcp.Notify(ctx, "notifications/subscriptions/acknowledged", json.RawMessage(ack)); err != nil {
 		return nil, err
 	}
@@ -45,12 +50,8 @@ func (g *Gateway) listen(ctx context.Context, req *mcp.Request) (mcp.Result, err
 		}
 		ups, changed = g.upstreams()
 		l.update(ups)
-		for _, n := range listChanges {
-			if on, _ := jsonx.Lookup(wanted, n.member); string(on) == "true" {
-				if err := mcp.Notify(ctx, n.method, struct{}{}); err != nil {
-					return nil, err
-				}
-			}
+		if err := l.listsChanged(); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -61,84 +62,274 @@ var listChanges = []struct{ member, method string }{
 	{"resourcesListChanged", "notifications/resources/list_changed"},
 }
 
-// listening is one listen of a caller.
+// listening is one listen of a caller. It owns a goroutine per upstream, ended with ctx.
 type listening struct {
 	g      *Gateway
 	ctx    context.Context // of the listen
-	wg     *sync.WaitGroup
+	wg     sync.WaitGroup
 	wanted json.RawMessage
 	uris   []string // of the resources wanted
-	at     map[*upstream]context.CancelFunc
+	at     map[*upstream]*following
+
+	mu      sync.Mutex
+	refused map[string]bool // resources that their upstreams do not tell of; guarded by mu
+}
+
+// following is the part of a listen at one upstream. It is not changed once made.
+type following struct {
+	l      *listening
+	up     *upstream
+	uris   []string        // of those wanted that are the upstream's
+	filter json.RawMessage // that it is asked for
+	cancel context.CancelFunc
+	once   sync.Once
+	begun  chan struct{} // closed when it listens, or cannot
+}
+
+// listsChanged tells the caller that the lists it listens to have changed.
+func (l *listening) listsChanged() error {
+	for _, n := range listChanges {
+		if on, _ := jsonx.Lookup(l.wanted, n.member); string(on) == "true" {
+			if err := mcp.Notify(l.ctx, n.method, struct{}{}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // update listens at the upstreams there are now and at no others.
 func (l *listening) update(ups []*upstream) {
-	still := map[*upstream]bool{}
 	owners := l.g.owners(l.ctx, l.uris)
+	still := map[*upstream]bool{}
+	var fresh []*following
 	for _, up := range ups {
 		still[up] = true
-		if l.at[up] != nil {
-			continue
+		f := l.following(up, owners)
+		if old := l.at[up]; old != nil {
+			if slices.Equal(old.uris, f.uris) {
+				continue
+			}
+			old.cancel()
 		}
-		ctx, cancel := context.WithCancel(l.ctx)
-		l.at[up] = cancel
-		ready := make(chan struct{})
-		filter := l.filter(up, owners)
-		l.wg.Go(func() { l.run(ctx, up, filter, ready) })
-		// What the caller is told it listens to, it listens to, unless a server
-		// takes too long to say so.
-		timer := time.NewTimer(l.g.listTimeout())
-		select {
-		case <-ready:
-		case <-timer.C:
-		case <-l.ctx.Done():
-		}
-		timer.Stop()
+		var ctx context.Context
+		ctx, f.cancel = context.WithCancel(l.ctx)
+		l.at[up] = f
+		l.wg.Go(func() { f.run(ctx) })
+		fresh = append(fresh, f)
 	}
-	for up, cancel := range l.at {
+	for up, f := range l.at {
 		if !still[up] {
-			cancel()
+			f.cancel()
 			delete(l.at, up)
 		}
 	}
+	// What the caller is told it listens to, it listens to, unless a server takes too long to
+	// say so.
+	timer := time.NewTimer(l.g.listTimeout())
+	defer timer.Stop()
+	for _, f := range fresh {
+		select {
+		case <-f.begun:
+		case <-timer.C:
+			return
+		case <-l.ctx.Done():
+			return
+		}
+	}
 }
 
-// run listens at one upstream and passes on what it says, but for its
-// acknowledgement. Ready is closed when that has come or never will.
-func (l *listening) run(ctx context.Context, up *upstream, filter json.RawMessage, ready chan struct{}) {
-	var once sync.Once
-	open := func() { once.Do(func() { close(ready) }) }
-	defer open()
+// following prepares a listen at one upstream: for the list changes that the caller wants, and
+// of the resources and tasks for those that are the upstream's.
+func (l *listening) following(up *upstream, owners map[string]*upstream) *following {
+	f := &following{l: l, up: up, filter: l.wanted, begun: make(chan struct{})}
+	if l.uris != nil {
+		for _, uri := range l.uris {
+			if owners[uri] == up {
+				f.uris = append(f.uris, uri)
+			}
+		}
+		f.filter = jsonx.With(nil, f.filter, "resourceSubscriptions", appendStrings(nil, f.uris))
+	}
+	if raw, ok := jsonx.Lookup(l.wanted, "taskIds"); ok {
+		var own []string
+		for e := range jsonx.Elements(raw) {
+			if id, err := jsonx.Unquote(e); err == nil {
+				if at, there := l.g.ownerOfTask(l.ctx, id); at == up {
+					own = append(own, there)
+				}
+			}
+		}
+		f.filter = jsonx.With(nil, f.filter, "taskIds", appendStrings(nil, own))
+	}
+	return f
+}
+
+// honoured is what the caller listens to: all that it wants but so many resources that their
+// upstreams refuse.
+func (l *listening) honoured() (filter json.RawMessage, refused int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.refused) == 0 {
+		return l.wanted, 0
+	}
+	left := slices.DeleteFunc(slices.Clone(l.uris), func(uri string) bool { return l.refused[uri] })
+	return jsonx.With(nil, l.wanted, "resourceSubscriptions", appendStrings(nil, left)), len(l.refused)
+}
+
+func appendStrings(dst []byte, list []string) []byte {
+	dst = append(dst, '[')
+	for i, s := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = jsonx.AppendString(dst, s)
+	}
+	return append(dst, ']')
+}
+
+// begin says that the following listens, or cannot for now.
+func (f *following) begin() { f.once.Do(func() { close(f.begun) }) }
+
+// run listens at the caller's connection to the upstream, and again at the next when that
+// ends, until ctx does. Nothing is replayed, so each resource is then told to have changed
+// (T-55, T-56).
+func (f *following) run(ctx context.Context) {
+	defer f.begin()
+	pause, again := firstPause, false
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := f.listen(ctx, &again)
+		f.begin()
+		var rpc *mcp.Error
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.As(err, &rpc) && rpc.Code == mcp.CodeMethodNotFound:
+			return // the handler has nothing to tell
+		case errors.Is(err, errMoved):
+			pause = firstPause
+			continue
+		case time.Since(began) > longPause:
+			pause = firstPause
+		}
+		f.l.g.log().Debug("no notifications from a server", "server", f.up.name, "err", err)
+		t := time.NewTimer(pause/2 + rand.N(pause/2))
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+		}
+		pause = min(2*pause, longPause)
+	}
+}
+
+// errMoved says that the caller has another connection to listen at.
+var errMoved = errors.New("the connection is another")
+
+// listen listens at the connection that there is, or comes next, until that ends. Again tells
+// whether one was listened at before.
+func (f *following) listen(ctx context.Context, again *bool) error {
+	if f.up.fixed != nil {
+		return f.listenAt(ctx, f.up.fixed, again)
+	}
+	p := f.up.pool
+	if len(f.uris) > 0 {
+		// A subscription needs a connection, and keeps it.
+		c, err := p.take(ctx)
+		if err != nil {
+			return err
+		}
+		defer p.release(c, nil, nil)
+		return f.listenAt(ctx, c, again)
+	}
+	who := clientOf(ctx)
+	c, changed := p.current(who)
+	for c == nil {
+		f.begin()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		c, changed = p.current(who)
+	}
+	own, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ended := make(chan error, 1)
+	f.l.wg.Go(func() { ended <- f.listenAt(own, c, again) })
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-changed:
+			var now *conn
+			if now, changed = p.current(who); now != c {
+				cancel(errMoved)
+				<-ended
+				return errMoved
+			}
+		}
+	}
+}
+
+// listenAt listens at one connection and passes on what it says, but for its acknowledgement.
+func (f *following) listenAt(ctx context.Context, c *conn, again *bool) error {
+	l := f.l
 	out := mcp.WithNotify(ctx, func(method string, params json.RawMessage) error {
-		if method == "notifications/subscriptions/acknowledged" {
-			open()
-			return nil
+		switch method {
+		case "notifications/subscriptions/acknowledged":
+			return f.acknowledged(params, c, again)
+		case "notifications/tasks":
+			params = l.g.ofTask(l.ctx, f.up, params)
 		}
 		return mcp.Notify(l.ctx, method, params)
 	})
-	params := append(append([]byte(`{"notifications":`), filter...), '}')
-	if _, err := up.forward(out, "subscriptions/listen", params); err != nil && ctx.Err() == nil {
-		l.g.log().Warn("no notifications from a server", "server", up.name, "err", err)
+	params := append(append([]byte(`{"notifications":`), f.filter...), '}')
+	_, err := c.h.Handle(out, &mcp.Request{Method: "subscriptions/listen", Params: params})
+	if err == nil {
+		err = errors.New("the server ended the subscription")
 	}
+	return err
 }
 
-// filter is what is asked of one upstream: the list changes that the caller wants,
-// and of the resources those that are the upstream's.
-func (l *listening) filter(up *upstream, owners map[string]*upstream) json.RawMessage {
-	if l.uris == nil {
-		return l.wanted
-	}
-	own := []byte{'['}
-	for _, uri := range l.uris {
-		if owners[uri] != up {
-			continue
+// acknowledged takes in what an upstream honours.
+func (f *following) acknowledged(params json.RawMessage, c *conn, again *bool) error {
+	l := f.l
+	if len(f.uris) > 0 {
+		raw, _ := jsonx.LookupPath(params, "notifications", "resourceSubscriptions")
+		told := map[string]bool{}
+		for e := range jsonx.Elements(raw) {
+			if uri, err := jsonx.Unquote(e); err == nil {
+				told[uri] = true
+			}
 		}
-		if len(own) > 1 {
-			own = append(own, ',')
+		l.mu.Lock()
+		for _, uri := range f.uris {
+			if !told[uri] {
+				if l.refused == nil {
+					l.refused = map[string]bool{}
+				}
+				l.refused[uri] = true
+			}
 		}
-		own = jsonx.AppendString(own, uri)
+		l.mu.Unlock()
 	}
-	return jsonx.With(nil, l.wanted, "resourceSubscriptions", append(own, ']'))
+	if *again {
+		for _, uri := range f.uris {
+			if err := mcp.Notify(l.ctx, "notifications/resources/updated", map[string]string{"uri": uri}); err != nil {
+				return err
+			}
+		}
+		if c.evict != nil { // of the others the gateway tells
+			if err := l.listsChanged(); err != nil {
+				return err
+			}
+		}
+	}
+	*again = true
+	f.begin()
+	return nil
 }
 
 // maxWatched bounds the resources of one listen.

@@ -4,23 +4,22 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"strings"
-
-	"github.com/yosida95/uritemplate/v3"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// byName routes tools/call and prompts/get by the prefix of the name.
-func (g *Gateway) byName(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+// byName routes tools/call and prompts/get.
+func (g *Gateway) byName(ctx context.Context, req *mcp.Request, k *listKind) (mcp.Result, error) {
 	name, err := member(req.Method, req.Params, "name")
 	if err != nil {
 		return nil, err
 	}
-	up, own := g.owner(name)
-	if up == nil {
-		return nil, mcp.Errorf(mcp.CodeInvalidParams, "no server offers %q; the names start with that of a server", bounded(name))
+	up, own, err := g.feature(ctx, name, k)
+	if err != nil {
+		return nil, err
 	}
 	inner := mcp.WithTaskID(ctx, func(principal, id string) string { return g.taskID(principal, up, id) })
 	params := jsonx.With(make([]byte, 0, len(req.Params)), req.Params, "name", jsonx.AppendString(nil, own))
@@ -31,9 +30,37 @@ func (g *Gateway) byName(ctx context.Context, req *mcp.Request) (mcp.Result, err
 	return res, err
 }
 
-// owner finds the upstream whose prefix a name has, and the name without it. Of
-// two prefixes the longer counts.
-func (g *Gateway) owner(name string) (*upstream, string) {
+// feature finds the upstream of a name, and what it calls the feature.
+func (g *Gateway) feature(ctx context.Context, name string, k *listKind) (*upstream, string, error) {
+	up := g.serverOf(name)
+	if up == nil {
+		return nil, "", mcp.Errorf(mcp.CodeInvalidParams, "no server offers %q; the names start with that of a server", bounded(name))
+	}
+	if own, ok := up.plain(name); ok {
+		return up, own, nil
+	}
+	// Which feature a hash means is known from the list.
+	who := clientOf(ctx)
+	for _, who := range []client{who, who.all()} {
+		if l := up.kept.list(who, k); l != nil {
+			if own, ok := l.names[name]; ok {
+				return up, own, nil
+			}
+		}
+	}
+	for _, e := range up.listed(ctx, k) {
+		if nameOf(up.prefix, up.name, e.id) == name {
+			return up, e.id, nil
+		}
+	}
+	if err := up.unavailable(); err != nil {
+		return nil, "", err
+	}
+	return nil, "", mcp.Errorf(mcp.CodeInvalidParams, "server %q offers no %q; list the names again", bounded(up.name), bounded(name))
+}
+
+// serverOf finds the upstream of a name. Of two prefixes the longer counts.
+func (g *Gateway) serverOf(name string) *upstream {
 	ups, _ := g.upstreams()
 	var best *upstream
 	for _, up := range ups {
@@ -41,14 +68,13 @@ func (g *Gateway) owner(name string) (*upstream, string) {
 			best = up
 		}
 	}
-	if best == nil {
-		return nil, ""
-	}
-	return best, name[len(best.prefix):]
+	return best
 }
 
-func (up *upstream) forward(ctx context.Context, method string, params json.RawMessage) (mcp.Result, error) {
-	return up.handler.Handle(ctx, &mcp.Request{Method: method, Params: params})
+// plain returns the feature of a name of this upstream that is in the name as it is.
+func (up *upstream) plain(name string) (string, bool) {
+	own := name[len(up.prefix):]
+	return own, nameOf(up.prefix, up.name, own) == name
 }
 
 // byURI routes resources/read.
@@ -57,55 +83,81 @@ func (g *Gateway) byURI(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 	if err != nil {
 		return nil, err
 	}
-	if up := g.ownerOfURI(ctx, uri); up != nil {
+	// What was kept may be out of date, which a server tells by not having the resource.
+	owner := g.keptOwner(clientOf(ctx), uri)
+	if owner != nil {
+		if res, err := owner.forward(ctx, req.Method, req.Params); !hasNot(err) {
+			return res, err
+		}
+	}
+	if up := g.listedOwners(ctx, []string{uri})[uri]; up != nil && up != owner {
 		return up.forward(ctx, req.Method, req.Params)
 	}
-	// A server may read what it does not list. Reading changes nothing, so those
-	// that have resources are asked in turn.
+	// A server may read what it does not list. Reading changes nothing, so the others
+	// are asked in turn.
 	ups, _ := g.upstreams()
 	for _, up := range ups {
-		res, err := up.forward(ctx, req.Method, req.Params)
-		var rpc *mcp.Error
-		if errors.As(err, &rpc) && (rpc.Code == mcp.CodeResourceNotFound || rpc.Code == mcp.CodeInvalidParams || rpc.Code == mcp.CodeMethodNotFound) {
+		if up == owner || up.unavailable() != nil {
 			continue
 		}
-		return res, err
+		if res, err := up.forward(ctx, req.Method, req.Params); !hasNot(err) {
+			return res, err
+		}
 	}
 	return nil, mcp.ResourceNotFound(uri)
 }
 
-// ownerOfURI finds the upstream that lists a URI, or a template that matches it or
-// is it; nil if there is none.
-func (g *Gateway) ownerOfURI(ctx context.Context, uri string) *upstream {
-	return g.owners(ctx, []string{uri})[uri]
+// hasNot tells whether a server says that it has not what it was asked for.
+func hasNot(err error) bool {
+	var rpc *mcp.Error
+	return errors.As(err, &rpc) && (rpc.Code == mcp.CodeResourceNotFound || rpc.Code == mcp.CodeInvalidParams || rpc.Code == mcp.CodeMethodNotFound)
 }
 
-// owners finds the upstreams of several URIs, with one look at the lists.
+// owners finds the upstreams of several URIs: those that list them, or a template that
+// matches them or is them.
 func (g *Gateway) owners(ctx context.Context, uris []string) map[string]*upstream {
 	found := make(map[string]*upstream, len(uris))
-	if len(uris) == 0 {
-		return found
-	}
-	listed := map[string]*upstream{}
-	for _, e := range g.entries(ctx, "resources/list", "resources", "uri") {
-		if listed[e.id] == nil {
-			listed[e.id] = e.up
-		}
-	}
-	missing := false
+	var missing []string
+	who := clientOf(ctx)
 	for _, uri := range uris {
-		if found[uri] = listed[uri]; found[uri] == nil {
-			missing = true
+		if up := g.keptOwner(who, uri); up != nil {
+			found[uri] = up
+		} else {
+			missing = append(missing, uri)
 		}
 	}
-	if !missing {
-		return found
+	maps.Copy(found, g.listedOwners(ctx, missing))
+	return found
+}
+
+// keptOwner finds the upstream of a URI by the lists that the caller was given, nil if it is
+// in none of them.
+func (g *Gateway) keptOwner(who client, uri string) *upstream {
+	ups, _ := g.upstreams()
+	for _, k := range []*listKind{listResources, listTemplates} {
+		for _, up := range ups {
+			for _, who := range []client{who, who.all()} {
+				if l := up.kept.list(who, k); l != nil && l.has(uri) {
+					return up
+				}
+			}
+		}
 	}
-	for _, e := range g.entries(ctx, "resources/templates/list", "resourceTemplates", "uriTemplate") {
-		t, err := uritemplate.New(e.id)
-		for _, uri := range uris {
-			if found[uri] == nil && (e.id == uri || err == nil && t.Match(uri) != nil) {
-				found[uri] = e.up
+	return nil
+}
+
+// listedOwners finds the upstreams of several URIs with one look at the lists.
+func (g *Gateway) listedOwners(ctx context.Context, uris []string) map[string]*upstream {
+	found := make(map[string]*upstream, len(uris))
+	for _, k := range []*listKind{listResources, listTemplates} {
+		if len(found) == len(uris) {
+			break
+		}
+		for _, e := range g.entries(ctx, k) {
+			for _, uri := range uris {
+				if found[uri] == nil && e.is(uri) {
+					found[uri] = e.up
+				}
 			}
 		}
 	}
@@ -124,9 +176,9 @@ func (g *Gateway) complete(ctx context.Context, req *mcp.Request) (mcp.Result, e
 		if err != nil {
 			return nil, err
 		}
-		up, own := g.owner(name)
-		if up == nil {
-			return nil, mcp.Errorf(mcp.CodeInvalidParams, "no server offers the prompt %q", bounded(name))
+		up, own, err := g.feature(ctx, name, listPrompts)
+		if err != nil {
+			return nil, err
 		}
 		ref = jsonx.With(nil, ref, "name", jsonx.AppendString(nil, own))
 		return up.forward(ctx, req.Method, jsonx.With(nil, req.Params, "ref", ref))
@@ -135,7 +187,7 @@ func (g *Gateway) complete(ctx context.Context, req *mcp.Request) (mcp.Result, e
 	if err != nil {
 		return nil, err
 	}
-	up := g.ownerOfURI(ctx, uri)
+	up := g.owners(ctx, []string{uri})[uri]
 	if up == nil {
 		return nil, mcp.ResourceNotFound(uri)
 	}

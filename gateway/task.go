@@ -24,7 +24,7 @@ const extTasks = "io.modelcontextprotocol/tasks"
 // gateway: those within the process.
 func (g *Gateway) tasks(ctx context.Context) (mcp.Result, error) {
 	all := []byte{'['}
-	for _, e := range g.entries(ctx, "tasks/list", "tasks", "taskId") {
+	for _, e := range g.entries(ctx, listTasks) {
 		if len(all) > 1 {
 			all = append(all, ',')
 		}
@@ -32,6 +32,8 @@ func (g *Gateway) tasks(ctx context.Context) (mcp.Result, error) {
 	}
 	return mcp.RawResult(append(append([]byte(`{"tasks":`), all...), `]}`...)), nil
 }
+
+var listTasks = &listKind{method: "tasks/list", member: "tasks", key: "taskId"}
 
 // task routes a request about a task.
 func (g *Gateway) task(ctx context.Context, req *mcp.Request) (mcp.Result, error) {

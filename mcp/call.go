@@ -21,6 +21,18 @@ type Call struct {
 	Header       http.Header    // of the HTTP request, nil on other transports
 	Meta         Meta           // the request's _meta
 	Round        int            // rounds of questions answered before this run, 0 on the first
+
+	session *engine.Session
+}
+
+// Session returns a context that stands for the session of the caller: it is the same in all
+// calls of one session and no others, and ends with it. It is nil for a caller without a
+// session, as all of 2026-07-28 are.
+func (c *Call) Session() context.Context {
+	if c.session == nil {
+		return nil
+	}
+	return c.session.Context()
 }
 
 // CallFrom returns the call being served, nil if ctx belongs to none.
@@ -34,6 +46,7 @@ func CallFrom(ctx context.Context) *Call {
 		Principal: c.Peer.Principal,
 		Header:    c.Header,
 		Round:     c.Round(),
+		session:   c.Session(),
 	}
 	// What does not decode was never declared: the peer's own description is
 	// for display and must not fail the call.

@@ -213,6 +213,14 @@ func (c *Call) Progress(done, total float64, message string) {
 	}
 }
 
+// Session returns the session that the call belongs to, nil if it belongs to none.
+func (c *Call) Session() *Session {
+	if c.session == nil || c.session.loose {
+		return nil
+	}
+	return c.session
+}
+
 // ProgressWanted tells whether the caller asked for progress.
 func (c *Call) ProgressWanted() bool { return c.token != nil }
 

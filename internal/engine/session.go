@@ -216,7 +216,7 @@ func (s *Session) setLevel(msg *jsonrpc.Message) Reply {
 func (s *Session) Listen(ctx context.Context, e *Engine, filter json.RawMessage, ex Exchange, ready func()) error {
 	params := append(append([]byte(`{"notifications":`), filter...), '}')
 	msg := &jsonrpc.Message{Method: revision.MethodListen, Params: params}
-	c := &Call{Method: msg.Method, Params: params, Msg: msg, Peer: s.Peer, ex: &eventsOnly{ex, ready}}
+	c := &Call{Method: msg.Method, Params: params, Msg: msg, Peer: s.Peer, ex: &eventsOnly{ex, ready}, session: s}
 	_, err := e.run(ctx, c)
 	return err
 }

@@ -1,0 +1,387 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// How a server is kept connected.
+const (
+	// The pauses between attempts to connect.
+	firstPause = time.Second
+	longPause  = time.Minute
+
+	// A connection that lasts for so long has worked. Servers that end before that, so many
+	// times in a row, are crashing.
+	steady    = 20 * time.Second
+	crashLoop = 3
+)
+
+// pool keeps the connections to one server: the main one, which everybody shares or which
+// is for lists alone, and those of clients. It owns a goroutine for each of the latter,
+// ended by the end of run, which is that of Run.
+type pool struct {
+	g   *Gateway
+	up  *upstream
+	src Source
+	ctx context.Context // of Run
+
+	wanted chan struct{} // capacity 1: an idle server is to be started
+	over   chan struct{} // closed when the connections of clients are to be closed
+	wg     sync.WaitGroup
+
+	tellMu sync.Mutex // orders what OnStatus is told
+
+	mu       sync.Mutex
+	state    State            // guarded by mu
+	reason   string           // guarded by mu
+	since    time.Time        // of state; guarded by mu
+	opened   int              // times that the main connection was opened; guarded by mu
+	share    Share            // guarded by mu
+	revision mcp.Revision     // guarded by mu
+	info     []byte           // the result of server/discover, of the last connection; guarded by mu
+	main     *conn            // nil while there is none; guarded by mu
+	clients  map[client]*conn // guarded by mu
+	changed  chan struct{}    // closed at the next change of anything here, nil if nobody waits; guarded by mu
+}
+
+func newPool(ctx context.Context, g *Gateway, src Source) *pool {
+	p := &pool{
+		g: g, src: src, ctx: ctx, share: src.Share,
+		wanted: make(chan struct{}, 1), over: make(chan struct{}),
+		state: Starting, since: time.Now(), clients: map[client]*conn{},
+	}
+	p.up = newUpstream(g, src.Name)
+	p.up.pool = p
+	return p
+}
+
+// run keeps the main connection open until the context of Run ends.
+func (p *pool) run() {
+	defer p.end()
+	p.tell()
+	pause, crashes := firstPause, 0
+	for p.ctx.Err() == nil {
+		c, err := p.open(p.ctx)
+		switch {
+		case p.ctx.Err() != nil:
+			if c != nil {
+				c.up.Close()
+			}
+			return
+		case err != nil:
+			p.become(Failing, err.Error())
+		default:
+			opened := time.Now()
+			why := p.serve(c, crashes >= crashLoop)
+			if time.Since(opened) >= steady || errors.Is(why, errIdle) {
+				pause, crashes = firstPause, 0
+			} else {
+				crashes++
+			}
+			switch {
+			case p.ctx.Err() != nil:
+				return
+			case errors.Is(why, errIdle):
+				select {
+				case <-p.wanted:
+				case <-p.ctx.Done():
+					return
+				}
+				p.become(Starting, "")
+				select { // two may have wanted it at once
+				case <-p.wanted:
+				default:
+				}
+				continue
+			case crashes >= crashLoop:
+				p.become(Crashing, fmt.Sprintf("it ended %d times in a row, each time less than %v after it was ready: %v", crashes, steady, why))
+			default:
+				p.become(Starting, why.Error())
+			}
+		}
+		// A fleet of clients must not come back all at once.
+		t := time.NewTimer(pause/2 + rand.N(pause/2))
+		select {
+		case <-t.C:
+		case <-p.ctx.Done():
+			t.Stop()
+		}
+		pause = min(2*pause, longPause)
+	}
+}
+
+// open opens a connection for the caller of ctx, or for all.
+func (p *pool) open(ctx context.Context) (*conn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.src.StartTimeout, fmt.Errorf("it was not ready within %v", p.src.StartTimeout))
+	defer cancel()
+	defer context.AfterFunc(p.ctx, cancel)()
+	up, err := p.src.Open(ctx)
+	switch {
+	case err == nil && up == nil:
+		return nil, errors.New("Source.Open returned neither a connection nor an error")
+	case err == nil:
+		c := newConn(up)
+		if res, err := up.Handle(ctx, &mcp.Request{Method: "server/discover"}); err == nil {
+			c.info = mcp.ResultJSON(res)
+		}
+		return c, nil
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		err = context.Cause(ctx)
+	}
+	return nil, p.explain(err)
+}
+
+// explain adds to an error what the server has said last.
+func (p *pool) explain(err error) error {
+	var exit *mcp.ExitError
+	if p.src.Stderr == nil || errors.As(err, &exit) && exit.Stderr != "" {
+		return err
+	}
+	if said := lastOf(p.src.Stderr()); said != "" {
+		return fmt.Errorf("%w; it last said: %q", err, said)
+	}
+	return err
+}
+
+var errIdle = errors.New("nobody uses it")
+
+// serve has c as the main connection until it ends, and says why it did. One of a server
+// that was crashing is not shown as ready before it has lasted.
+func (p *pool) serve(c *conn, crashing bool) error {
+	p.mu.Lock()
+	c.last = time.Now()
+	p.main = c
+	p.opened++
+	p.info = c.info
+	if r, ok := c.up.(interface{ Revision() mcp.Revision }); ok {
+		p.revision = r.Revision()
+	}
+	if p.share == ShareAuto {
+		p.share = Shared
+		if p.revision != "" && p.revision < mcp.V2026_07_28 {
+			p.share = PerClient
+		}
+	}
+	p.announce()
+	p.spawn(func() { p.up.prefetch(c) })
+	p.mu.Unlock()
+
+	var lasted <-chan time.Time
+	if crashing {
+		lasted = time.After(steady)
+	} else {
+		p.become(Ready, "")
+	}
+	idle := newIdleTimer(p.src.Idle)
+	defer idle.stop()
+	for {
+		select {
+		case <-p.ctx.Done():
+			return context.Cause(p.ctx)
+		case <-lasted:
+			p.become(Ready, "")
+		case <-c.up.Done():
+			p.mu.Lock()
+			p.main = nil
+			p.mu.Unlock()
+			err := c.up.Err()
+			c.up.Close()
+			if err == nil {
+				return errors.New("connection lost")
+			}
+			return p.explain(fmt.Errorf("connection lost: %w", err))
+		case <-idle.C():
+			p.mu.Lock()
+			wait := c.unused(idle.after)
+			if wait <= 0 {
+				p.main = nil
+			}
+			p.mu.Unlock()
+			if wait > 0 {
+				idle.again(wait)
+				continue
+			}
+			p.become(Idle, fmt.Sprintf("unused for %v", idle.after))
+			c.up.Close()
+			return errIdle
+		}
+	}
+}
+
+// end takes the server out of the gateway, waits for the calls in progress, and closes
+// all connections.
+func (p *pool) end() {
+	p.become(Stopped, "")
+	p.g.takeOut(p.up)
+	p.drain()
+	close(p.over)
+	p.mu.Lock()
+	main := p.main
+	p.main = nil
+	p.mu.Unlock()
+	if main != nil {
+		main.up.Close()
+	}
+	p.wg.Wait()
+}
+
+// drain waits until no call is in progress, for at most Source.Drain.
+func (p *pool) drain() {
+	t := time.NewTimer(p.src.Drain)
+	defer t.Stop()
+	for {
+		p.mu.Lock()
+		users := 0
+		if p.main != nil {
+			users = p.main.users
+		}
+		for _, c := range p.clients {
+			users += c.users
+		}
+		changed := p.change()
+		p.mu.Unlock()
+		if users == 0 {
+			return
+		}
+		select {
+		case <-changed:
+		case <-t.C:
+			return
+		}
+	}
+}
+
+// spawn runs f on a goroutine that the end of the pool waits for, unless that has begun; mu
+// is held.
+func (p *pool) spawn(f func()) bool {
+	if p.state == Stopped {
+		return false
+	}
+	p.wg.Go(f)
+	return true
+}
+
+// become changes the state.
+func (p *pool) become(s State, reason string) {
+	p.mu.Lock()
+	before := p.inLists()
+	if p.state != s {
+		p.state, p.since = s, time.Now()
+	}
+	p.reason = reason
+	p.announce()
+	news := s == Ready || before != p.inLists()
+	p.mu.Unlock()
+	if news {
+		p.g.announce()
+	}
+	p.tell()
+}
+
+// inLists tells whether the features of the server are in lists; mu is held.
+func (p *pool) inLists() bool {
+	return p.state == Ready || p.state == Idle || p.state == Starting && p.opened > 0
+}
+
+// tell tells OnStatus.
+func (p *pool) tell() {
+	if p.g.OnStatus == nil {
+		return
+	}
+	p.tellMu.Lock()
+	defer p.tellMu.Unlock()
+	p.g.OnStatus(p.status())
+}
+
+// change returns a channel that is closed at the next change; mu is held.
+func (p *pool) change() <-chan struct{} {
+	if p.changed == nil {
+		p.changed = make(chan struct{})
+	}
+	return p.changed
+}
+
+// announce tells those who wait for a change; mu is held.
+func (p *pool) announce() {
+	if p.changed != nil {
+		close(p.changed)
+		p.changed = nil
+	}
+}
+
+func (p *pool) status() Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := Status{
+		Name: p.src.Name, State: p.state, Reason: p.reason, Since: p.since,
+		Restarts: max(p.opened-1, 0), Share: p.share, Revision: p.revision,
+		Tools: p.up.kept.count(listTools), Prompts: p.up.kept.count(listPrompts), Resources: p.up.kept.count(listResources),
+	}
+	if raw, ok := jsonx.LookupPath(p.info, "_meta", "io.modelcontextprotocol/serverInfo"); ok {
+		_ = jsonx.Unmarshal(raw, &s.Server) // it is for display
+	}
+	for _, c := range p.clients {
+		if c.up != nil {
+			s.Clients++
+		}
+	}
+	s.Conns = s.Clients
+	if p.main != nil {
+		s.Conns++
+		if since, reason := p.main.lists.silent(); s.State == Ready && reason != "" {
+			s.State, s.Since, s.Reason = Failing, since, reason
+		}
+	}
+	if s.State == Starting && s.Reason == "" && p.src.Stderr != nil {
+		if said := lastOf(p.src.Stderr()); said != "" {
+			s.Reason = fmt.Sprintf("it last said: %q", said)
+		}
+	}
+	return s
+}
+
+// lastOf bounds what a server has said.
+func lastOf(s string) string {
+	if len(s) > 1000 {
+		return "…" + s[len(s)-1000:]
+	}
+	return s
+}
+
+// idleTimer comes when something may have been unused for long enough. That of a
+// duration that is not positive never comes.
+type idleTimer struct {
+	after time.Duration
+	t     *time.Timer
+}
+
+func newIdleTimer(d time.Duration) *idleTimer {
+	i := &idleTimer{after: d}
+	if d > 0 {
+		i.t = time.NewTimer(d)
+	}
+	return i
+}
+
+func (i *idleTimer) C() <-chan time.Time {
+	if i.t == nil {
+		return nil
+	}
+	return i.t.C
+}
+
+func (i *idleTimer) again(d time.Duration) { i.t.Reset(d) }
+
+func (i *idleTimer) stop() {
+	if i.t != nil {
+		i.t.Stop()
+	}
+}

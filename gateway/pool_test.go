@@ -1,0 +1,494 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcptest"
+)
+
+// farm starts servers for a Source. Each is told from the others by its number.
+type farm struct {
+	rev  mcp.Revision                    // that the servers speak
+	open func(ctx context.Context) error // nil: it succeeds at once
+	more func(n int, server *mcp.Server) // adds features; may be nil
+
+	mu      sync.Mutex
+	started int
+	running map[int]jsonrpc.Conn
+}
+
+func (f *farm) Open(ctx context.Context) (gateway.Upstream, error) {
+	f.mu.Lock()
+	f.started++
+	n := f.started
+	f.mu.Unlock()
+	if f.open != nil {
+		if err := f.open(ctx); err != nil {
+			return nil, err
+		}
+	}
+	s := newsServer("news")
+	mcp.AddTool(s, mcp.Tool{Name: "which"}, func(context.Context, struct{}) (string, error) { return fmt.Sprint(n), nil })
+	if f.more != nil {
+		f.more(n, s)
+	}
+	near, far := jsonrpc.Pipe()
+	f.mu.Lock()
+	if f.running == nil {
+		f.running = map[int]jsonrpc.Conn{}
+	}
+	f.running[n] = far
+	f.mu.Unlock()
+	go func() {
+		s.Serve(context.WithoutCancel(ctx), far)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.running, n)
+	}()
+	return (&mcp.Client{Name: "gw", Version: "1", Revisions: []mcp.Revision{f.rev}}).Connect(ctx, mcptest.Wire(near))
+}
+
+// kill ends a server.
+func (f *farm) kill(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.running[n].Close()
+}
+
+// alive tells which servers run.
+func (f *farm) alive() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []string
+	for n := 1; n <= f.started; n++ {
+		if f.running[n] != nil {
+			all = append(all, fmt.Sprint(n))
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// run runs a source until the test ends.
+func run(t *testing.T, g *gateway.Gateway, src gateway.Source) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := g.Run(ctx, src); err != nil {
+			t.Error(err)
+		}
+	}()
+	stop = func() { cancel(); <-done }
+	t.Cleanup(stop)
+	synctest.Wait()
+	return stop
+}
+
+// connect opens a session with a gateway.
+func connect(t *testing.T, g *gateway.Gateway, rev mcp.Revision) *mcp.Session {
+	t.Helper()
+	return mcptest.Connect(t, &mcp.Server{Name: "gw", Version: "1", Handler: g}, &mcp.Client{Name: "c", Version: "1"}, rev)
+}
+
+// which tells which server answers a caller.
+func which(t *testing.T, s *mcp.Session) string {
+	t.Helper()
+	res, err := s.CallTool(t.Context(), "db_which", nil)
+	if err != nil {
+		return err.Error()
+	}
+	return res.Text()
+}
+
+func state(g *gateway.Gateway) string {
+	all := g.Status()
+	if len(all) != 1 {
+		return fmt.Sprint(all)
+	}
+	return string(all[0].State)
+}
+
+func tools(t *testing.T, s *mcp.Session) (n int) {
+	t.Helper()
+	for _, err := range s.Tools(t.Context(), mcp.Fresh()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	return n
+}
+
+func TestWhoSharesAConnection(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		back     mcp.Revision
+		share    gateway.Share
+		front    mcp.Revision
+		one, two string // servers that two callers reach
+		alive    string
+	}{
+		{"a server of 2026-07-28", mcp.V2026_07_28, gateway.ShareAuto, mcp.V2025_11_25, "1", "1", "1"},
+		{"an older one, two sessions", mcp.V2025_11_25, gateway.ShareAuto, mcp.V2025_06_18, "2", "3", "1 2 3"},
+		{"an older one, the same principal", mcp.V2025_11_25, gateway.ShareAuto, mcp.V2026_07_28, "2", "2", "1 2"},
+		{"an older one, shared", mcp.V2025_11_25, gateway.Shared, mcp.V2025_06_18, "1", "1", "1"},
+		{"a new one, per client", mcp.V2026_07_28, gateway.PerClient, mcp.V2025_06_18, "2", "3", "1 2 3"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &farm{rev: tt.back}
+				g := &gateway.Gateway{Name: "gw"}
+				stop := run(t, g, gateway.Source{Name: "db", Open: f.Open, Share: tt.share})
+				one, two := connect(t, g, tt.front), connect(t, g, tt.front)
+				for range 2 {
+					if a, b := which(t, one), which(t, two); a != tt.one || b != tt.two {
+						t.Errorf("the callers reach %s and %s, want %s and %s", a, b, tt.one, tt.two)
+					}
+				}
+				if got := f.alive(); got != tt.alive {
+					t.Errorf("servers %s run, want %s", got, tt.alive)
+				}
+				if tt.one != tt.two {
+					one.Close()
+					synctest.Wait()
+					if got, want := f.alive(), "1 3"; got != want {
+						t.Errorf("servers %s run after the end of a session, want %s", got, want)
+					}
+				}
+				if st := g.Status()[0]; st.Share == gateway.ShareAuto || st.Revision != tt.back || st.Server.Name != "news" || st.Tools != 3 {
+					t.Errorf("status = %+v", st)
+				}
+				stop()
+				synctest.Wait()
+				if got := f.alive(); got != "" {
+					t.Errorf("servers %s run after the end", got)
+				}
+			})
+		})
+	}
+}
+
+func TestIdleServersAreStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &farm{rev: mcp.V2026_07_28}
+		g := &gateway.Gateway{Name: "gw"}
+		run(t, g, gateway.Source{Name: "db", Open: f.Open, Idle: time.Minute})
+		s := connect(t, g, mcp.V2025_11_25)
+		time.Sleep(50 * time.Second)
+		if got := which(t, s); got != "1" {
+			t.Fatalf("call = %s", got)
+		}
+		time.Sleep(59 * time.Second)
+		if got := state(g); got != "ready" {
+			t.Errorf("%s before its time", got)
+		}
+		time.Sleep(2 * time.Second)
+		if got := state(g) + f.alive(); got != "idle" {
+			t.Errorf("%s, want idle and none running", got)
+		}
+		if n := tools(t, s); n != 3 || f.alive() != "" {
+			t.Errorf("%d tools of an idle server, want 3, and server %q runs", n, f.alive())
+		}
+		if got := which(t, s); got != "2" {
+			t.Errorf("call of an idle server = %s, want 2", got)
+		}
+
+		// A subscription keeps it.
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		events := make(chan mcp.Event, 100)
+		go func() {
+			for e := range s.Watch(ctx, "news://front") {
+				events <- e
+			}
+		}()
+		time.Sleep(time.Hour)
+		if got := state(g) + " " + f.alive(); got != "ready 2" {
+			t.Errorf("%s while a resource is watched, want ready 2", got)
+		}
+		cancel()
+		time.Sleep(2 * time.Minute)
+		if got := state(g); got != "idle" {
+			t.Errorf("%s after that, want idle", got)
+		}
+	})
+}
+
+func TestSlowStartsCrashesAndFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen []string
+		var mu sync.Mutex
+		g := &gateway.Gateway{Name: "gw", OnStatus: func(s gateway.Status) {
+			mu.Lock()
+			defer mu.Unlock()
+			if len(seen) == 0 || seen[len(seen)-1] != string(s.State) {
+				seen = append(seen, string(s.State))
+			}
+		}}
+		opening := make(chan error)
+		f := &farm{rev: mcp.V2026_07_28, open: func(ctx context.Context) error {
+			select {
+			case err := <-opening:
+				return err
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}}
+		stop := run(t, g, gateway.Source{Name: "db", Open: f.Open, StartTimeout: 30 * time.Second,
+			Stderr: func() string { return "installing…" }})
+		s := connect(t, g, mcp.V2026_07_28)
+		time.Sleep(20 * time.Second)
+		if st := g.Status()[0]; st.State != gateway.Starting || !strings.Contains(st.Reason, "installing") {
+			t.Errorf("a slow start is %+v", st)
+		}
+		go func() { opening <- nil }()
+		if got := which(t, s); got != "1" { // it waits
+			t.Errorf("call while it starts = %s", got)
+		}
+
+		// A death after a while is a restart.
+		time.Sleep(time.Hour)
+		f.kill(1)
+		synctest.Wait()
+		if n := tools(t, s); n != 3 || state(g) != "starting" {
+			t.Errorf("%d tools while it is %s again, want 3", n, state(g))
+		}
+		opening <- nil
+		time.Sleep(time.Second)
+
+		// Deaths soon after the start are a loop.
+		for n := 2; n <= 4; n++ {
+			f.kill(n)
+			opening <- nil
+			time.Sleep(time.Second)
+		}
+		st := g.Status()[0]
+		if st.State != gateway.Crashing || !strings.Contains(st.Reason, "3 times") || !strings.Contains(st.Reason, "installing") || st.Restarts != 4 {
+			t.Errorf("after 3 deaths it is %+v", st)
+		}
+		if got := which(t, s); got != "5" { // it may live yet
+			t.Errorf("call = %s", got)
+		}
+		if n := tools(t, s); n != 0 {
+			t.Errorf("%d tools of a server that is crashing", n)
+		}
+		time.Sleep(time.Minute)
+		if n := tools(t, s); n != 3 || state(g) != "ready" {
+			t.Errorf("%d tools and %s after a minute of life", n, state(g))
+		}
+
+		// It cannot be reached.
+		f.kill(5)
+		opening <- errors.New("no such file")
+		synctest.Wait()
+		if got := which(t, s); !strings.Contains(got, `is failing: no such file; it last said:`) {
+			t.Errorf("call of a server that is failing = %s", got)
+		}
+		if n := tools(t, s); n != 0 {
+			t.Errorf("%d tools of a server that is failing", n)
+		}
+		time.Sleep(time.Hour)
+		if st := g.Status()[0]; st.State != gateway.Failing || !strings.Contains(st.Reason, "not ready within 30s") {
+			t.Errorf("it is %+v", st)
+		}
+		stop()
+		if got := which(t, s); !strings.Contains(got, "no server offers") {
+			t.Errorf("call after the end = %s", got)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if got, want := strings.Join(seen, " "), "starting ready starting ready starting ready starting ready crashing ready starting failing stopped"; got != want {
+			t.Errorf("told of %s, want %s", got, want)
+		}
+	})
+}
+
+// A list waits for a server that does not answer once, and has it again when it answers.
+func TestASlowServerDelaysOneList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		slow := false
+		handler := mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+			mu.Lock()
+			wait := slow
+			mu.Unlock()
+			if wait {
+				select {
+				case <-time.After(30 * time.Second):
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}
+			return mcp.RawResult(`{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}`), nil
+		})
+		g := newGateway(t, map[string]mcp.Handler{"fast": newsServer("n"), "slow": handler}, "fast", "slow")
+		count := func() (n int, took time.Duration) {
+			start := time.Now()
+			res, err := g.Handle(t.Context(), &mcp.Request{Method: "tools/list"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var list struct{ Tools []json.RawMessage }
+			if err := json.Unmarshal(mcp.ResultJSON(res), &list); err != nil {
+				t.Fatal(err)
+			}
+			return len(list.Tools), time.Since(start)
+		}
+		if n, took := count(); n != 3 || took != 0 {
+			t.Errorf("%d tools after %v", n, took)
+		}
+		mu.Lock()
+		slow = true
+		mu.Unlock()
+		if n, took := count(); n != 2 || took != 10*time.Second {
+			t.Errorf("%d tools after %v, want 2 after 10s", n, took)
+		}
+		if n, took := count(); n != 2 || took != 0 {
+			t.Errorf("%d tools after %v, want 2 at once", n, took)
+		}
+		time.Sleep(31 * time.Second)
+		mu.Lock()
+		slow = false
+		mu.Unlock()
+		if n, took := count(); n != 3 || took != 0 {
+			t.Errorf("%d tools after %v, want 3 at once", n, took)
+		}
+	})
+}
+
+func TestClientsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &farm{rev: mcp.V2025_11_25}
+		f.more = func(_ int, s *mcp.Server) {
+			mcp.AddTool(s, mcp.Tool{Name: "wait"}, func(ctx context.Context, _ struct{}) (string, error) {
+				<-ctx.Done()
+				return "", ctx.Err()
+			})
+		}
+		g := &gateway.Gateway{Name: "gw"}
+		run(t, g, gateway.Source{Name: "db", Open: f.Open, MaxClients: 2})
+		var s [4]*mcp.Session
+		for i := range s {
+			s[i] = connect(t, g, mcp.V2025_11_25)
+		}
+		which(t, s[0])
+		time.Sleep(time.Second)
+		which(t, s[1])
+		if got := which(t, s[2]); got != "4" || f.alive() != "1 3 4" {
+			t.Errorf("the third client reaches %s, and %s run; want 4 and 1 3 4", got, f.alive())
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var calls sync.WaitGroup
+		for _, s := range s[1:3] {
+			calls.Go(func() { s.CallTool(ctx, "db_wait", nil) })
+		}
+		synctest.Wait()
+		if got := which(t, s[3]); !strings.Contains(got, "used by 2 clients") {
+			t.Errorf("call of one client too many = %s", got)
+		}
+		cancel()
+		calls.Wait()
+		time.Sleep(time.Second)
+		if got := which(t, s[3]); got != "5" {
+			t.Errorf("call when there is room again = %s", got)
+		}
+		time.Sleep(time.Hour) // sessions are there still
+		if st := g.Status()[0]; st.Clients != 2 || st.Conns != 3 {
+			t.Errorf("status = %+v", st)
+		}
+	})
+}
+
+// One client's connection that fails does not concern the others, and is not tried with
+// each of many calls.
+func TestAClientsConnectionFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &farm{rev: mcp.V2025_11_25}
+		f.open = func(ctx context.Context) error {
+			if call := mcp.CallFrom(ctx); call != nil && call.Revision == mcp.V2026_07_28 {
+				return errors.New("not for you")
+			}
+			return nil
+		}
+		g := &gateway.Gateway{Name: "gw"}
+		run(t, g, gateway.Source{Name: "db", Open: f.Open})
+		bad, good := connect(t, g, mcp.V2026_07_28), connect(t, g, mcp.V2025_11_25)
+		for range 3 {
+			if got := which(t, bad); !strings.Contains(got, "not for you") {
+				t.Errorf("call = %s", got)
+			}
+		}
+		if got := which(t, good); got != "3" {
+			t.Errorf("the other client reaches %s, want 3", got)
+		}
+		f.kill(3)
+		time.Sleep(2 * time.Second)
+		if got := which(t, good); got != "4" {
+			t.Errorf("after a loss it reaches %s, want 4", got)
+		}
+	})
+}
+
+// Calls in progress may finish when a server is taken away; new ones go elsewhere.
+func TestDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &farm{rev: mcp.V2026_07_28}
+		f.more = func(n int, s *mcp.Server) {
+			mcp.AddTool(s, mcp.Tool{Name: "work"}, func(ctx context.Context, _ struct{}) (string, error) {
+				select {
+				case <-time.After(5 * time.Second):
+					return fmt.Sprint("done by ", n), nil
+				case <-ctx.Done():
+					return "", ctx.Err()
+				}
+			})
+		}
+		g := &gateway.Gateway{Name: "gw"}
+		src := gateway.Source{Name: "db", Open: f.Open, Drain: time.Minute}
+		stop := run(t, g, src)
+		s := connect(t, g, mcp.V2026_07_28)
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			if res, err := s.CallTool(t.Context(), "db_work", nil); err != nil || res.Text() != "done by 1" {
+				t.Errorf("call in progress = %v, %v", res, err)
+			}
+		})
+		synctest.Wait()
+		run(t, g, src)
+		start := time.Now()
+		stop()
+		if took := time.Since(start); took != 5*time.Second {
+			t.Errorf("the end took %v, want 5s", took)
+		}
+		calls.Wait()
+		synctest.Wait()
+		if got := which(t, s); got != "2" || f.alive() != "2" {
+			t.Errorf("new calls reach %s, and %s run; want 2", got, f.alive())
+		}
+	})
+}
+
+func TestRunNeedsAWholeSource(t *testing.T) {
+	g := &gateway.Gateway{}
+	if err := g.Run(t.Context(), gateway.Source{Name: "db"}); err == nil || !strings.Contains(err.Error(), `"db"`) {
+		t.Errorf("Run without Open = %v", err)
+	}
+	if err := g.Run(t.Context(), gateway.Source{}); err == nil {
+		t.Error("Run without a name succeeded")
+	}
+	if err := g.Set("", newsServer("x")); err == nil {
+		t.Error("Set without a name succeeded")
+	}
+}

@@ -1,0 +1,171 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// Source says how to reach a server. Name and Open are required.
+type Source struct {
+	// Name is what the configuration calls the server. The names of its features
+	// depend on it (see [Name]).
+	Name string
+
+	// Open connects to the server. Ctx bounds the opening alone. Where the connection is
+	// for one client, ctx belongs to the call of that client that needs it first, so that
+	// mcp.CallFrom tells who it is and what it can answer. Open may be called by several
+	// goroutines at once.
+	Open func(ctx context.Context) (Upstream, error)
+
+	// Share says whose connections are.
+	Share Share
+
+	// MaxClients bounds the connections of a server that is not shared; at most so many
+	// clients use it at once, and of the others the one that was quiet for longest makes
+	// room. Zero: 100.
+	MaxClients int
+
+	// Idle is how long a connection is kept that no call and no subscription to a resource
+	// uses. The next call opens it again; until then lists are those that it gave.
+	// Zero: for ever, but 30 minutes for that of a client of whom it is not known when
+	// it leaves, one without a session. Negative: for ever.
+	Idle time.Duration
+
+	// StartTimeout bounds Open. Calls wait for a server that is starting.
+	// Zero: 1 minute.
+	StartTimeout time.Duration
+
+	// Drain is how long Run waits at its end for calls in progress. Zero: it does not.
+	Drain time.Duration
+
+	// Stderr returns the end of what the server has written to its standard error, to say
+	// why it does not start. It may be nil.
+	Stderr func() string
+}
+
+// Upstream is a connection to a server that ends at some time, as a [*mcp.Session] is.
+//
+// Of one that has the methods Revision and Server of a Session it is known what it speaks
+// and offers.
+type Upstream interface {
+	mcp.Handler
+	Done() <-chan struct{} // closed when the connection is over
+	Err() error            // why
+	Close() error          // bounded in time
+}
+
+// Share says whose the connections to a server are.
+type Share int
+
+const (
+	// ShareAuto: Shared for a server that speaks 2026-07-28, which keeps nothing between
+	// requests, and PerClient for an older one, whose state belongs to a session.
+	ShareAuto Share = iota
+	// Shared: all callers use one connection.
+	Shared
+	// PerClient: each client has one of its own, opened when it is first needed. A
+	// client is a session before 2026-07-28, and after it a principal; callers of whom
+	// neither is known are one. One more connection is for lists.
+	PerClient
+)
+
+// String returns "auto", "shared" or "per-client".
+func (s Share) String() string {
+	switch s {
+	case Shared:
+		return "shared"
+	case PerClient:
+		return "per-client"
+	}
+	return "auto"
+}
+
+// State is what becomes of a server.
+type State string
+
+const (
+	Starting State = "starting" // for the first time or again; calls wait
+	Ready    State = "ready"
+	Failing  State = "failing"  // it could not be reached, or does not answer; it is tried again
+	Crashing State = "crashing" // it ends soon after each start
+	Idle     State = "idle"     // ended as nobody used it; the next call starts it
+	Stopped  State = "stopped"  // Run has ended
+)
+
+// Status is the state of a server, and why.
+type Status struct {
+	Name   string
+	State  State
+	Reason string    // for people, empty if there is nothing to say; it may quote the server
+	Since  time.Time // that it is in this state
+
+	Restarts int   // times that it was connected again
+	Conns    int   // open connections
+	Clients  int   // of these, of single clients
+	Share    Share // what ShareAuto became; ShareAuto while that is not known
+
+	// What it offers, as last listed by Run itself or for a caller without a principal; -1
+	// while that is not known.
+	Tools, Prompts, Resources int
+
+	Server   mcp.Implementation // as it names itself, as far as it is known
+	Revision mcp.Revision       // spoken with it, empty if it is not known
+}
+
+const (
+	defaultClients = 100
+	clientIdle     = 30 * time.Minute
+	defaultStart   = time.Minute
+)
+
+func (src Source) check() error {
+	switch {
+	case src.Name == "":
+		return errors.New("a server needs a name")
+	case src.Open == nil:
+		return fmt.Errorf("server %q: Source.Open is nil", src.Name)
+	}
+	return nil
+}
+
+func (src Source) withDefaults() Source {
+	if src.MaxClients <= 0 {
+		src.MaxClients = defaultClients
+	}
+	if src.StartTimeout <= 0 {
+		src.StartTimeout = defaultStart
+	}
+	return src
+}
+
+// Run keeps a server connected until ctx ends: it opens a connection, and when that ends
+// another, with growing pauses. It returns when all its connections are closed. The server is
+// in the gateway from the beginning; another of that name gives way.
+//
+// Run returns an error only if src is not complete.
+func (g *Gateway) Run(ctx context.Context, src Source) error {
+	if err := src.check(); err != nil {
+		return err
+	}
+	p := newPool(ctx, g, src.withDefaults())
+	g.put(p.up)
+	defer g.takeOut(p.up)
+	p.run()
+	return nil
+}
+
+// Status returns the states of the servers of Run, in the order of their names.
+func (g *Gateway) Status() []Status {
+	ups, _ := g.upstreams()
+	var all []Status
+	for _, up := range ups {
+		if up.pool != nil {
+			all = append(all, up.pool.status())
+		}
+	}
+	return all
+}
