@@ -53,13 +53,12 @@ func (p *peer) batch(buf *[]byte, lim jsonrpc.Limits) {
 			if x == nil {
 				continue
 			}
-			msg := &elements[i].Message
 			wg.Go(func() {
-				reply := p.answer(x, msg)
+				reply := p.answer(x)
 				if x.finish() {
 					answers[i] = reply.Append(nil)
 				}
-				p.free(msg.ID)
+				p.free(x.msg.ID)
 				p.end(x)
 			})
 		}

@@ -32,7 +32,6 @@ type stager interface {
 // is at work on what it has read.
 type turn struct {
 	p     *peer
-	msg   jsonrpc.Message // that was read last
 	state atomic.Int32
 	guard *time.Timer
 }
@@ -86,14 +85,11 @@ func (p *peer) lead() {
 
 // frame handles a frame that is one message.
 func (p *peer) frame(t *turn, buf *[]byte, lim jsonrpc.Limits) {
-	var err error
-	if t.msg, err = jsonrpc.Decode(*buf, lim); err != nil {
-		p.broken(err)
+	if x := p.message(*buf, lim); x != nil {
+		p.dispatch(t, x, buf)
+	} else {
 		buffer.Put(buf)
-		return
 	}
-	p.message(t, &t.msg, buf)
-	t.msg = jsonrpc.Message{} // it may be large, and the next one may be far
 }
 
 // dispatch serves a request here, or on a goroutine of its own.

@@ -244,26 +244,30 @@ func decodeError(err error) []byte {
 	return jsonrpc.AppendError(nil, jsonrpc.ID{}, &jsonrpc.Error{Code: jsonrpc.CodeParse, Message: err.Error()})
 }
 
-// message handles one message whose bytes are in buf, which it gives back.
-func (p *peer) message(t *turn, msg *jsonrpc.Message, buf *[]byte) {
+// message handles one message, unless it is a request that has to be served: that is
+// returned. The function's frame, which is large, is gone when a handler runs.
+func (p *peer) message(frame []byte, lim jsonrpc.Limits) *exchange {
+	msg, err := jsonrpc.Decode(frame, lim)
+	if err != nil {
+		p.broken(err)
+		return nil
+	}
 	switch msg.Kind() {
 	case jsonrpc.KindResponse:
-		p.response(msg)
+		p.response(&msg)
 	case jsonrpc.KindNotification:
-		p.notification(msg)
+		p.notification(&msg)
 	default:
-		if p.opening(msg) {
+		if p.opening(&msg) {
 			break
 		}
-		x, refusal := p.begin(msg)
-		if refusal != nil {
-			p.write(refusal.Append(nil))
-			break
+		x, refusal := p.begin(&msg)
+		if refusal == nil {
+			return x
 		}
-		p.dispatch(t, x, buf)
-		return
+		p.write(refusal.Append(nil))
 	}
-	buffer.Put(buf)
+	return nil
 }
 
 // opening handles the requests whose effect later ones on the wire rely on, on the
@@ -358,16 +362,22 @@ func (p *peer) ended() {
 // serve runs one request, whose bytes are in buf, and writes its answer.
 func (p *peer) serve(x *exchange, buf *[]byte) {
 	defer p.end(x) // a handler may end its goroutine
-	msg, begun := &x.msg, time.Now()
-	reply := p.answer(x, msg)
+	begun := time.Now()
+	reply := p.answer(x)
 	if !x.listen && time.Since(begun) > quickTime {
 		p.slow.Store(slowRun)
 	}
-	p.free(msg.ID)
+	p.conclude(x, &reply)
+	buffer.Put(buf)
+}
+
+// conclude sends the answer to a request, if it is wanted, and lets go of it.
+func (p *peer) conclude(x *exchange, reply *engine.Reply) {
+	p.free(x.msg.ID)
 	if x.finish() {
 		if x.listen && x.ctx.Err() != nil {
 			// The end of a subscription on our side is said twice.
-			p.write(jsonrpc.AppendNotification(nil, revision.NoteCancelled, requestID(msg.ID)))
+			p.write(jsonrpc.AppendNotification(nil, revision.NoteCancelled, requestID(x.msg.ID)))
 		}
 		out := buffer.Get()
 		*out = reply.Append(*out)
@@ -379,12 +389,12 @@ func (p *peer) serve(x *exchange, buf *[]byte) {
 		buffer.Put(out)
 	}
 	reply.Release()
-	buffer.Put(buf)
 }
 
 // answer decides which era a request belongs to and has it served (VER-26, era
 // table of the server).
-func (p *peer) answer(x *exchange, msg *jsonrpc.Message) engine.Reply {
+func (p *peer) answer(x *exchange) engine.Reply {
+	msg := &x.msg
 	e := p.s.Engine
 	if engine.IsModern(msg) {
 		version, refused := e.Peer(&x.ctx, msg, p.s.Principal)
