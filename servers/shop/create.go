@@ -125,8 +125,6 @@ func write(ctx context.Context, in creation) (string, error) {
 	switch {
 	case errors.Is(err, mcp.ErrNotSupported):
 		return "", errors.New("this client has no model to write the description (sampling); give one as description")
-	case errors.Is(err, mcp.ErrDeclined):
-		return "", errors.New("the user did not let the model write the description; give one as description")
 	case errors.As(err, &refused):
 		return "", fmt.Errorf("the client's model wrote no description: %s; give one as description", quoted(refused.Message))
 	case err != nil:

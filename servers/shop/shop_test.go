@@ -32,6 +32,11 @@ type cart struct {
 	Total    string `json:"total"`
 }
 
+type cartItems struct {
+	Items []line `json:"items"`
+	Total string `json:"total"`
+}
+
 type order struct {
 	ID       string `json:"id"`
 	Customer string `json:"customer"`
@@ -172,9 +177,7 @@ func TestEveryRevision(t *testing.T) {
 			member: func() (bool, error) { return true, nil },
 			write:  func() (string, error) { return "A kettle that whistles.", nil },
 		}
-		c := p.client()
-		c.LogLevel = nil
-		return c
+		return p.client()
 	}
 	mcptest.Every(t, func() *mcp.Server { return newServer(t, shop.Options{}) }, newClient, func(t *testing.T, s *mcp.Session) {
 		// From the catalogue to an order.
@@ -183,6 +186,9 @@ func TestEveryRevision(t *testing.T) {
 		if c.ID != "crt-1003" || c.Items != 4 || c.Total != "54.60 EUR" {
 			t.Errorf("cart = %+v, want crt-1003 with 4 items for 54.60 EUR", c)
 		}
+		if items := call[cartItems](t, s, "get-cart-items", args{"cart": c.ID}); items.Total != c.Total || len(items.Items) != 2 || items.Items[0] != (line{"prd-1016", 3, "29.70 EUR"}) {
+			t.Errorf("get-cart-items = %+v, want 3 of prd-1016 for 29.70 EUR, and another", items)
+		}
 		o := call[order](t, s, "place-order", args{"cart": c.ID})
 		if o.ID != "ord-1011" || o.Customer != "cus-1006" || o.Total != c.Total || len(o.Lines) != 2 {
 			t.Errorf("order = %+v, want ord-1011 of cus-1006 for %s", o, c.Total)
@@ -190,8 +196,13 @@ func TestEveryRevision(t *testing.T) {
 		if got := stock(t, s, "prd-1016"); got != 117 {
 			t.Errorf("stock = %d after an order of 3, want 117", got)
 		}
-		if r, err := s.Read(t.Context(), "catalog://products/kitchen"); err != nil || !strings.Contains(r.Contents[0].Text, `"stock":117`) {
-			t.Errorf("catalog://products/kitchen = %v, %v; want the new stock in it", r, err)
+		for _, uri := range []string{"catalog://products", "catalog://products/kitchen"} {
+			if r, err := s.Read(t.Context(), uri); err != nil || !strings.Contains(r.Contents[0].Text, `"stock":117`) {
+				t.Errorf("%s = %v, %v; want the new stock in it", uri, r, err)
+			}
+		}
+		if res, err := s.CallTool(t.Context(), "categories", nil); err != nil || !strings.Contains(res.Text(), `{"id":"tents","title":"Tents & shelters","products":4}`) {
+			t.Errorf("categories = %v, %v", res, err)
 		}
 
 		// The model is asked, where there is one that can be.
