@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/servers/conjugate"
 	"github.com/patchbay-dev/patchbay/servers/everything"
+	"github.com/patchbay-dev/patchbay/servers/files"
 	"github.com/patchbay-dev/patchbay/servers/shop"
 	"github.com/patchbay-dev/patchbay/servers/sqlite"
 )
@@ -21,20 +23,41 @@ type builtin struct {
 	name, summary string
 
 	// bind declares the server's flags and returns what makes the server once they
-	// have been parsed.
+	// have been parsed. The set then has the operands as its arguments.
 	bind func(fs *flag.FlagSet) func(logger *slog.Logger) (*mcp.Server, error)
+
+	// operands says what may stand beside the flags, as "DIR...: what it is". Empty:
+	// nothing may.
+	operands string
+
+	// unattended are the arguments to serve the server with when nobody chose any.
+	unattended []string
 }
 
 // builtins are in the order in which people see them.
 var builtins = []builtin{
-	{"everything", "every feature of the protocol, to try clients with", func(*flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
+	{name: "everything", summary: "every feature of the protocol, to try clients with", bind: func(*flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 		return func(logger *slog.Logger) (*mcp.Server, error) {
 			srv := everything.New()
 			srv.Logger = logger
 			return srv, nil
 		}
 	}},
-	{"shop", "a small shop with a state: orders, carts, stock, questions", func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
+	{name: "files", summary: "files below folders: read, search, write, edit, watch", bind: func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
+		var o files.Options
+		fs.BoolVar(&o.ReadOnly, "read-only", false, "offer nothing that changes files")
+		fs.TextVar(&o.ClientRoots, "client-roots", files.LegacyClientRoots, "whose roots narrow the folders: of legacy `CLIENTS` (2025-11-25 and older), always or never")
+		fs.DurationVar(&o.Timeout, "timeout", 30*time.Second, "how long a call may `run`")
+		return func(logger *slog.Logger) (*mcp.Server, error) {
+			o.Roots = fs.Args()
+			if err := o.Check(); err != nil {
+				return nil, err
+			}
+			o.Logger = logger
+			return files.New(o), nil
+		}
+	}, operands: "DIR...: the folders; without any, the working folder", unattended: []string{"--read-only"}},
+	{name: "shop", summary: "a small shop with a state: orders, carts, stock, questions", bind: func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 		var o shop.Options
 		fs.StringVar(&o.DB, "db", "", "the database `file`, made and filled if it does not exist; without it, a shop in memory")
 		return func(logger *slog.Logger) (*mcp.Server, error) {
@@ -45,7 +68,7 @@ var builtins = []builtin{
 			return shop.New(o), nil
 		}
 	}},
-	{"sqlite", "a SQLite database: look, read, write, with guards", func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
+	{name: "sqlite", summary: "a SQLite database: look, read, write, with guards", bind: func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 		var o sqlite.Options
 		fs.StringVar(&o.DB, "db", "", "the database `file`, created if it does not exist; without it, a database in memory")
 		fs.DurationVar(&o.Timeout, "timeout", 30*time.Second, "how long a query may `run`")
@@ -57,7 +80,7 @@ var builtins = []builtin{
 			return sqlite.New(o), nil
 		}
 	}},
-	{"conjugate", "English verbs: 20 verbs, 5 tenses, 3 persons", func(*flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
+	{name: "conjugate", summary: "English verbs: 20 verbs, 5 tenses, 3 persons", bind: func(*flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 		return func(logger *slog.Logger) (*mcp.Server, error) {
 			return conjugate.New(conjugate.Options{Logger: logger}), nil
 		}
@@ -82,6 +105,16 @@ func Summary(name string) string {
 	return b.summary
 }
 
+// Unattended returns the arguments to serve a server with when nobody chose any, as
+// "patchbay up" does without a configuration: they make it harmless.
+func Unattended(name string) []string {
+	b, err := find(name)
+	if err != nil {
+		return nil
+	}
+	return slices.Clone(b.unattended)
+}
+
 // Usage lists the flags of a server, a few lines of text for people that end with
 // a newline. It is empty for an unknown name.
 func Usage(name string) string {
@@ -91,6 +124,9 @@ func Usage(name string) string {
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s: %s\n", b.name, b.summary)
+	if b.operands != "" {
+		fmt.Fprintf(&text, "  %s\n", b.operands)
+	}
 	fs := flagSet(b)
 	b.bind(fs)
 	fs.SetOutput(&text)
@@ -98,8 +134,8 @@ func Usage(name string) string {
 	return text.String()
 }
 
-// New makes a server of its name and flags, for instance "sqlite" and {"--db",
-// "notes.db"}. What the server cannot tell a client goes to logger, which may be nil.
+// New makes a server of its name and arguments, for instance "sqlite" and {"--db",
+// "notes.db"}, or "files" and {"docs", "--read-only"}. What the server cannot tell a client goes to logger, which may be nil.
 //
 // The error is [flag.ErrHelp] if args ask for help ([Usage] has the text), and
 // else says what is wrong with the name, a flag or what a flag names. New starts
@@ -111,13 +147,13 @@ func New(name string, args []string, logger *slog.Logger) (*mcp.Server, error) {
 	}
 	fs := flagSet(b)
 	open := b.bind(fs)
-	if err := fs.Parse(args); err != nil {
+	if err := parse(fs, args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return nil, flag.ErrHelp
 		}
 		return nil, fmt.Errorf("server %q: %w", name, err)
 	}
-	if fs.NArg() > 0 {
+	if fs.NArg() > 0 && b.operands == "" {
 		return nil, fmt.Errorf("server %q: unexpected argument %q; it takes flags only", name, fs.Arg(0))
 	}
 	srv, err := open(logger)
@@ -125,6 +161,22 @@ func New(name string, args []string, logger *slog.Logger) (*mcp.Server, error) {
 		return nil, fmt.Errorf("server %q: %w", name, err)
 	}
 	return srv, nil
+}
+
+// parse parses flags wherever they stand, up to "--". What is none becomes the
+// arguments of the set.
+func parse(fs *flag.FlagSet, args []string) error {
+	var operands []string
+	for {
+		if err := fs.Parse(args); err != nil {
+			return err
+		}
+		rest := fs.Args()
+		if n := len(args) - len(rest); len(rest) == 0 || n > 0 && args[n-1] == "--" {
+			return fs.Parse(append(append([]string{"--"}, operands...), rest...))
+		}
+		operands, args = append(operands, rest[0]), rest[1:]
+	}
 }
 
 func find(name string) (builtin, error) {

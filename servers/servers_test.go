@@ -54,6 +54,28 @@ func TestNamesOfTools(t *testing.T) {
 	}
 }
 
+// What is served when nobody chose how changes nothing outside of the server.
+func TestUnattended(t *testing.T) {
+	srv, err := servers.New("files", append(servers.Unattended("files"), t.TempDir()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := mcptest.Connect(t, srv, &mcp.Client{Name: "c", Version: "1"}, mcp.V2026_07_28)
+	for tool, err := range s.Tools(t.Context()) {
+		if err != nil || tool.Annotations.ReadOnly == nil || !*tool.Annotations.ReadOnly {
+			t.Errorf("files has %v, %v", tool, err)
+		}
+	}
+	for _, name := range servers.Names() {
+		if _, err := servers.New(name, servers.Unattended(name), nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := servers.Unattended("nosuch"); got != nil {
+		t.Errorf("Unattended of an unknown server = %q", got)
+	}
+}
+
 func TestNewSaysWhatIsWrong(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -65,6 +87,9 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 		{"unknown flag", "everything", []string{"--colour"}, "colour"},
 		{"missing folder", "sqlite", []string{"--db", filepath.Join(t.TempDir(), "missing", "x.db")}, "create it"},
 		{"argument", "everything", []string{"x.db"}, `"x.db"`},
+		{"argument behind a flag", "sqlite", []string{"--timeout", "1s", "x.db"}, `"x.db"`},
+		{"missing operand", "files", []string{".", "--read-only", filepath.Join(t.TempDir(), "missing")}, "missing"},
+		{"operand like a flag", "files", []string{"--", "--read-only"}, `"--read-only" does not exist`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

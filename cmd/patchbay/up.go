@@ -99,7 +99,7 @@ func (a *app) upServers() ([]config.Server, string, error) {
 	if file == nil {
 		var list []config.Server
 		for _, name := range servers.Names() {
-			list = append(list, config.Server{Name: name, Builtin: name})
+			list = append(list, config.Server{Name: name, Builtin: name, Args: servers.Unattended(name)})
 		}
 		return list, "no mcp.json found, so these are the built-in servers", nil
 	}

@@ -1,0 +1,234 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// area is what one call may reach: the roots of the server, or the parts of them that
+// the client's roots leave.
+type area struct {
+	places  []place
+	folders []folder // of the places, for locating
+	opened  []*os.Root
+}
+
+// place is one folder of an area.
+type place struct {
+	folder
+	dir *os.Root
+}
+
+// target is something in a place, which need not exist.
+type target struct {
+	place *place
+	rel   string // local and slashed, "." is the place itself
+	shown string // the path that callers write
+}
+
+// name is the path within the place as the system writes it.
+func (t target) name() string { return filepath.FromSlash(t.rel) }
+
+// uri is the URI of the target.
+func (t target) uri() string { return host.toURI(host.join(t.place.spellings[0], t.rel)) }
+
+// child is something in a target that is a folder.
+func (t target) child(name string) target {
+	shown := t.shown + "/" + name
+	if t.shown == "." {
+		shown = name
+	}
+	return target{t.place, path.Join(t.rel, name), shown}
+}
+
+// area returns what the call of ctx may reach. It is closed after use.
+func (s *server) area(ctx context.Context) (*area, error) {
+	a := s.whole()
+	if !s.narrows(ctx) {
+		return a, nil
+	}
+	roots, err := mcp.Roots(ctx)
+	var rpc *mcp.Error
+	switch {
+	case errors.Is(err, mcp.ErrNotSupported), errors.As(err, &rpc) && rpc.Code == mcp.CodeMethodNotFound:
+		return a, nil // it has none: ROOT-25-002
+	case rpc != nil:
+		return nil, fmt.Errorf("the client does not tell its roots: %q", clip(rpc.Message))
+	case err != nil:
+		return nil, err
+	}
+	return a.narrow(roots)
+}
+
+// narrows tells whether the caller is asked for its roots. Revisions since 2026-07-28
+// deprecate them and put a question in a result, which is why the revision matters here.
+func (s *server) narrows(ctx context.Context) bool {
+	call := mcp.CallFrom(ctx)
+	if call == nil || s.options.ClientRoots == NoClientRoots || !call.Capabilities.Has("roots") {
+		return false
+	}
+	return call.Revision < mcp.V2026_07_28 || s.options.ClientRoots == AlwaysClientRoots
+}
+
+// whole is the area of all roots.
+func (s *server) whole() *area {
+	a := &area{}
+	for _, r := range s.roots {
+		f := folder{spellings: []string{host.clean(filepath.ToSlash(r.path))}}
+		if r.real != r.path {
+			f.spellings = append(f.spellings, host.clean(filepath.ToSlash(r.real)))
+		}
+		a.places = append(a.places, place{folder: f, dir: r.open()})
+	}
+	a.name()
+	return a
+}
+
+// name names the places.
+func (a *area) name() {
+	a.folders = make([]folder, len(a.places))
+	for i, p := range a.places {
+		a.folders[i] = p.folder
+	}
+	host.nameFolders(a.folders)
+	for i := range a.places {
+		a.places[i].folder = a.folders[i]
+	}
+}
+
+// maxClientRoots bounds the roots of a client.
+const maxClientRoots = 100
+
+// narrow returns the part of an area that the roots of a client leave. A root that is
+// a file, or is not there, leaves nothing.
+func (a *area) narrow(roots []mcp.Root) (*area, error) {
+	if len(roots) > maxClientRoots {
+		return nil, fmt.Errorf("the client lists %d roots, at most %d are taken", len(roots), maxClientRoots)
+	}
+	out := &area{}
+	kept := map[located]bool{}
+	for _, r := range roots {
+		p, err := host.fromURI(r.URI)
+		if err != nil {
+			continue
+		}
+		p = host.clean(p)
+		for i, f := range a.folders {
+			for _, dir := range f.spellings {
+				if _, ok := host.below(p, dir); ok { // the client's is the wider one
+					kept[located{i, "."}] = true
+				} else if rel, ok := host.below(dir, p); ok && host.check(rel) == nil {
+					kept[located{i, rel}] = true
+				}
+			}
+		}
+	}
+	var order []located
+	for l := range kept {
+		// One below another adds nothing.
+		if !slices.ContainsFunc(parents(l.rel), func(up string) bool { return kept[located{l.index, up}] }) {
+			order = append(order, l)
+		}
+	}
+	slices.SortFunc(order, func(x, y located) int {
+		if x.index != y.index {
+			return x.index - y.index
+		}
+		if x.rel < y.rel {
+			return -1
+		}
+		return 1
+	})
+	for _, l := range order {
+		if err := out.take(&a.places[l.index], l.rel); err != nil {
+			out.close()
+			return nil, err
+		}
+	}
+	if len(out.places) == 0 {
+		return nil, fmt.Errorf("none of the %d roots that the client lists is a folder below one of the server; add it to the client's roots, or start the server with it", len(roots))
+	}
+	out.name()
+	return out, nil
+}
+
+// parents are the folders that a local path is in.
+func parents(rel string) []string {
+	var up []string
+	for rel != "." {
+		rel = path.Dir(rel)
+		up = append(up, rel)
+	}
+	return up
+}
+
+// take adds a part of a place. The part is opened, so that links in it do not lead
+// out of it.
+func (a *area) take(p *place, rel string) error {
+	if rel == "." {
+		a.places = append(a.places, *p)
+		return nil
+	}
+	dir, err := p.dir.OpenRoot(filepath.FromSlash(rel))
+	if err != nil {
+		return nil // not there, or no folder
+	}
+	a.opened = append(a.opened, dir)
+	part := place{dir: dir}
+	for _, s := range p.spellings {
+		part.spellings = append(part.spellings, host.join(s, rel))
+	}
+	a.places = append(a.places, part)
+	return nil
+}
+
+// close closes what was opened for the area.
+func (a *area) close() {
+	for _, dir := range a.opened {
+		dir.Close()
+	}
+}
+
+// find finds what a path names, which must not be all of several roots.
+func (a *area) find(given string) (target, error) {
+	ts, err := a.all(given)
+	switch {
+	case err != nil:
+		return target{}, err
+	case len(ts) > 1:
+		return target{}, fmt.Errorf("%q stands for all %d roots; name something below one", given, len(ts))
+	}
+	return ts[0], nil
+}
+
+// all finds what a path names: one target, or all roots.
+func (a *area) all(given string) ([]target, error) {
+	l, err := host.locate(a.folders, given)
+	if err != nil {
+		return nil, err
+	}
+	if l.index >= 0 {
+		return []target{a.target(l)}, nil
+	}
+	var ts []target
+	for i := range a.places {
+		ts = append(ts, a.target(located{i, "."}))
+	}
+	return ts, nil
+}
+
+func (a *area) target(l located) target {
+	p := &a.places[l.index]
+	shown := l.rel
+	if len(a.places) > 1 {
+		shown = path.Join(p.folder.name, l.rel)
+	}
+	return target{p, l.rel, shown}
+}

@@ -1,0 +1,134 @@
+package files
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// Options configure a server. The zero value serves the working folder, for reading
+// and writing.
+type Options struct {
+	// Roots are the folders to serve. Nil: the working folder. One that is below
+	// another adds nothing and is left out.
+	Roots []string
+
+	// ReadOnly leaves out the tools that change something.
+	ReadOnly bool
+
+	// ClientRoots says whether clients are asked for their roots, to narrow what
+	// their calls reach.
+	ClientRoots ClientRoots
+
+	// Timeout bounds one call. search and tree return what they have when it passes.
+	// Zero: 30 seconds; negative: no bound.
+	Timeout time.Duration
+
+	// Logger gets what the server cannot return to anybody. Nil: it is discarded.
+	Logger *slog.Logger
+}
+
+// ClientRoots says which clients are asked for their roots. Those that do not declare
+// roots never are.
+type ClientRoots string
+
+const (
+	LegacyClientRoots ClientRoots = ""       // clients of 2025-11-25 and older
+	AlwaysClientRoots ClientRoots = "always" // all; it costs a round trip with each call in 2026-07-28
+	NoClientRoots     ClientRoots = "never"  // none
+)
+
+// UnmarshalText reads "legacy", "always" or "never".
+func (c *ClientRoots) UnmarshalText(text []byte) error {
+	switch v := ClientRoots(text); v {
+	case "legacy":
+		*c = LegacyClientRoots
+	case AlwaysClientRoots, NoClientRoots:
+		*c = v
+	default:
+		return fmt.Errorf("%q is none of legacy, always, never", text)
+	}
+	return nil
+}
+
+// MarshalText is the inverse of UnmarshalText.
+func (c ClientRoots) MarshalText() ([]byte, error) {
+	if c == LegacyClientRoots {
+		return []byte("legacy"), nil
+	}
+	return []byte(c), nil
+}
+
+// server is what the handlers of one server share.
+type server struct {
+	options Options
+	mcp     *mcp.Server
+	log     *slog.Logger
+	roots   []*root // set by OnStart, before any handler runs
+	watcher *watcher
+
+	// turn is held while something is changed; capacity 1.
+	turn chan struct{}
+}
+
+// New makes a server. The folders are opened with the first request; [Options.Check]
+// tells earlier what would keep them from that.
+func New(o Options) *mcp.Server { return newServer(o).mcp }
+
+func newServer(o Options) *server {
+	if o.Timeout == 0 {
+		o.Timeout = 30 * time.Second
+	}
+	s := &server{options: o, log: o.Logger, turn: make(chan struct{}, 1)}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	instructions := "Files below the folders that the tool roots names. Paths are relative to the root or, if there are several, begin with its name. Look with list, tree and search; read long files in parts, by offset and limit."
+	if o.ReadOnly {
+		instructions += " Nothing can be changed."
+	} else {
+		instructions += " Prefer edit to write for files that exist."
+	}
+	s.mcp = &mcp.Server{
+		Name:         "files",
+		Title:        "Files",
+		Version:      "0.1.0",
+		Instructions: instructions,
+		Logger:       o.Logger,
+		OnStart: func(context.Context) (err error) {
+			s.roots, err = openRoots(o.Roots)
+			return err
+		},
+		OnShutdown: func(context.Context) error { return closeRoots(s.roots) },
+	}
+	s.watcher = newWatcher(s)
+	s.mcp.Use(s.subscriptions)
+	s.addLooking()
+	s.addReading()
+	if !o.ReadOnly {
+		s.addWriting()
+	}
+	s.addResources()
+	return s
+}
+
+// bound gives a call its time.
+func (s *server) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.options.Timeout < 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, s.options.Timeout, &timeUp{s.options.Timeout})
+}
+
+// timeUp is the cause of a call's end by [Options.Timeout].
+type timeUp struct{ after time.Duration }
+
+func (t *timeUp) Error() string {
+	return fmt.Sprintf("stopped after %v; narrow the path, or start the server with a longer timeout", t.after)
+}
+
+// reads marks tools that change nothing. Nothing here reaches beyond the roots.
+var reads = &mcp.ToolAnnotations{ReadOnly: new(true), OpenWorld: new(false)}

@@ -1,0 +1,212 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// maxBlob bounds what is read at once and is not text, and any resource, in bytes. In
+// base64 it is within the 4 MiB that clients take.
+const maxBlob = 2 << 20
+
+type readInput struct {
+	Path   string `json:"path" doc:"a file"`
+	Offset int    `json:"offset,omitempty" doc:"first line to read, from 1" min:"1"`
+	Limit  int    `json:"limit,omitempty" doc:"at most so many lines; alone, the head of the file" min:"1"`
+	Tail   int    `json:"tail,omitempty" doc:"the last so many lines instead" min:"1"`
+}
+
+type readManyInput struct {
+	Paths []string `json:"paths" doc:"files" min:"1" max:"50"`
+}
+
+func (s *server) addReading() {
+	mcp.AddTool(s.mcp, mcp.Tool{
+		Name: "read", Title: "Read a file",
+		Description: "Reads a file: text as it is, by lines if wanted and at most 256 KiB at once; pictures and sounds as such; anything else as a blob.",
+		Annotations: reads,
+	}, s.read)
+	mcp.AddTool(s.mcp, mcp.Tool{
+		Name: "read_many", Title: "Read files",
+		Description: "Reads up to 50 files, together at most 256 KiB of text. Each is headed by its path. A file that cannot be read does not keep the others from it.",
+		Annotations: reads,
+	}, s.readMany)
+}
+
+func (s *server) read(ctx context.Context, in readInput) (*mcp.ToolResult, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	if in.Tail > 0 && (in.Offset > 0 || in.Limit > 0) {
+		return nil, errors.New("tail stands alone; leave out offset and limit")
+	}
+	a, err := s.area(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer a.close()
+	t, err := a.find(in.Path)
+	if err != nil {
+		return nil, err
+	}
+	c, err := t.content(ctx, in, maxText)
+	if err != nil {
+		return nil, err
+	}
+	res := &mcp.ToolResult{Content: []mcp.Content{c.block}}
+	if c.note != "" {
+		res.Content = append(res.Content, mcp.Text(c.note))
+	}
+	return res, nil
+}
+
+func (s *server) readMany(ctx context.Context, in readManyInput) (*mcp.ToolResult, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	a, err := s.area(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer a.close()
+	res := &mcp.ToolResult{IsError: true} // until one was read
+	text, blobs := maxText, maxBlob
+	for _, p := range in.Paths {
+		head := "==> " + p + " <==\n"
+		t, err := a.find(p)
+		var c content
+		if err == nil {
+			head = "==> " + t.shown + " <==\n"
+			switch {
+			case text <= 0:
+				err = errors.New("not read: the files before it fill the answer; read it by itself")
+			default:
+				c, err = t.content(ctx, readInput{}, text)
+			}
+		}
+		if err == nil && c.blob > blobs {
+			err = errors.New("not read: the files before it fill the answer; read it by itself")
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil {
+			res.Content = append(res.Content, mcp.Text(head+"error: "+err.Error()))
+			continue
+		}
+		res.IsError = false
+		blobs -= c.blob
+		note := ""
+		if c.note != "" {
+			note = "\n(" + c.note + ")"
+		}
+		if b, ok := c.block.(mcp.TextContent); ok {
+			text -= len(b.Text)
+			res.Content = append(res.Content, mcp.Text(head+b.Text+note))
+			continue
+		}
+		res.Content = append(res.Content, mcp.Text(strings.TrimSuffix(head, "\n")+note), c.block)
+	}
+	return res, nil
+}
+
+// content is what was read of a file.
+type content struct {
+	block mcp.Content
+	note  string // what the reader ought to know
+	blob  int    // bytes, if it is no text
+}
+
+// content reads a file, at most most bytes if it is text.
+func (t target) content(ctx context.Context, in readInput, most int) (content, error) {
+	f, info, err := t.open()
+	if err != nil {
+		return content{}, err
+	}
+	defer f.Close()
+	head, err := headOf(f)
+	if err != nil {
+		return content{}, t.fault(err)
+	}
+	if isText(head) {
+		return t.text(ctx, f, info, in, most)
+	}
+	mime := mimeOf(t.rel, head)
+	if in.Offset > 0 || in.Limit > 0 || in.Tail > 0 {
+		return content{}, fmt.Errorf("%q is %s, which has no lines; leave out offset, limit and tail", t.shown, mime)
+	}
+	data, err := readWhole(f, info, maxBlob)
+	if err != nil {
+		return content{}, t.fault(err)
+	}
+	c := content{blob: len(data)}
+	switch kind, _, _ := strings.Cut(mime, "/"); kind {
+	case "image":
+		c.block = mcp.ImageContent{Data: data, MIMEType: mime}
+	case "audio":
+		c.block = mcp.AudioContent{Data: data, MIMEType: mime}
+	default:
+		c.block = mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: t.uri(), MIMEType: mime, Blob: data}}
+	}
+	return c, nil
+}
+
+// text reads lines.
+func (t target) text(ctx context.Context, f *os.File, info fs.FileInfo, in readInput, most int) (content, error) {
+	var w window
+	var err error
+	if in.Tail > 0 {
+		w, err = readTail(f, info.Size(), in.Tail, most)
+	} else {
+		w, err = readLines(ctx, f, max(in.Offset, 1), in.Limit, most)
+	}
+	if err != nil {
+		return content{}, t.fault(err)
+	}
+	text, wrong := valid(w.text)
+	var notes []string
+	switch {
+	case w.cut:
+		notes = append(notes, fmt.Sprintf("the line is longer than %d bytes and was cut", most))
+		if in.Tail == 0 {
+			notes = append(notes, fmt.Sprintf("what follows it is at offset %d", w.first+1))
+		}
+	case in.Tail > 0 && w.lines < in.Tail && w.more:
+		notes = append(notes, fmt.Sprintf("the last %s, which is all that is read at once", plural(w.lines, "line", "lines")))
+	case in.Tail == 0 && w.more:
+		notes = append(notes, fmt.Sprintf("lines %d to %d; the file goes on at offset %d", w.first, w.first+w.lines-1, w.first+w.lines))
+	case len(text) == 0:
+		notes = append(notes, "the file is empty")
+	}
+	if wrong > 0 {
+		notes = append(notes, fmt.Sprintf("not valid UTF-8: %s shown as U+FFFD, so do not write this back", plural(wrong, "byte is", "bytes are")))
+	}
+	return content{block: mcp.Text(text), note: strings.Join(notes, "; ")}, nil
+}
+
+// headOf reads how a file begins, wherever reading has got to.
+func headOf(f *os.File) ([]byte, error) {
+	head := make([]byte, sniffed)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return head[:n], nil
+}
+
+// readWhole reads a file of at most most bytes.
+func readWhole(f *os.File, info fs.FileInfo, most int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return nil, err
+	}
+	if size := max(info.Size(), int64(len(data))); size > most || int64(len(data)) > most {
+		return nil, fmt.Errorf("has %d bytes, at most %d are taken at once", size, most)
+	}
+	return data, nil
+}

@@ -1,0 +1,62 @@
+package files
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// isFileURI tells whether text begins like a file: URI. No path does, but a relative
+// one with a folder called "file:".
+func isFileURI(text string) bool {
+	return len(text) >= 7 && strings.EqualFold(text[:7], "file://")
+}
+
+// toURI makes the URI of an absolute slashed path (RFC 8089).
+func (d dialect) toURI(p string) string {
+	u := url.URL{Scheme: "file", Path: p}
+	if d.windows {
+		if unc, ok := strings.CutPrefix(p, "//"); ok { // \\server\share
+			server, rest, _ := strings.Cut(unc, "/")
+			u.Host, u.Path = server, "/"+rest
+		} else {
+			u.Path = "/" + p
+		}
+	}
+	return u.String()
+}
+
+// fromURI makes an absolute slashed path of a file: URI.
+func (d dialect) fromURI(uri string) (string, error) {
+	u, err := url.Parse(uri)
+	switch {
+	case err != nil || !strings.EqualFold(u.Scheme, "file") || u.Opaque != "":
+		return "", fmt.Errorf("%q is no file: URI", clip(uri))
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return "", fmt.Errorf("%q: a file: URI has neither query nor fragment; write ? as %%3F and # as %%23", clip(uri))
+	case u.User != nil || u.Port() != "":
+		return "", fmt.Errorf("%q names no file of this machine", clip(uri))
+	}
+	p := u.Path
+	switch local := u.Host == "" || strings.EqualFold(u.Host, "localhost"); {
+	case !local && d.windows:
+		p = "//" + u.Host + p
+	case !local:
+		return "", fmt.Errorf("%q names no file of this machine", clip(uri))
+	case d.windows:
+		p = d.slashed(strings.TrimPrefix(p, "/"))
+	}
+	if !d.absolute(p) || strings.ContainsRune(p, 0) {
+		return "", fmt.Errorf("%q has no absolute path", clip(uri))
+	}
+	return p, nil
+}
+
+// clip bounds text of a caller for use in an error.
+func clip(s string) string {
+	const most = 200
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "..."
+}

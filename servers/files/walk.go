@@ -1,0 +1,131 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// skipped are the folders that walks leave out: what tools keep for themselves.
+var skipped = []string{".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv"}
+
+const (
+	// maxDepth bounds how deep a walk goes. Each level takes an open file.
+	maxDepth = 64
+
+	// maxWalk bounds the entries that one walk looks at.
+	maxWalk = 1_000_000
+)
+
+// walk goes through what is in folders and below, by name, without following links.
+type walk struct {
+	all   bool // nothing is left out
+	depth int  // levels to show; 0: all
+
+	// visit is called with each entry, the folder that it is in, its name there and its
+	// depth, from 1. It returns errEnough to end the walk.
+	visit func(t target, dir *os.Root, name string, info fs.FileInfo, depth int) error
+
+	seen    int
+	skipped int  // folders left out
+	closed  int  // folders that cannot be read
+	cut     bool // there was more than walks go through
+}
+
+// errEnough ends a walk before its end.
+var errEnough = errors.New("enough")
+
+// run walks through a folder. When ctx ends it returns the cause.
+func (w *walk) run(ctx context.Context, t target) error {
+	dir, err := t.openDir()
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return w.folder(ctx, t, dir, 1)
+}
+
+func (w *walk) folder(ctx context.Context, t target, dir *os.Root, depth int) error {
+	names, more, err := namesIn(dir)
+	if err != nil {
+		w.closed++
+		return nil
+	}
+	w.cut = w.cut || more
+	for _, name := range names {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if w.seen++; w.seen > maxWalk {
+			w.cut = true
+			return errEnough
+		}
+		if w.seen%1000 == 0 {
+			mcp.Progress(ctx, float64(w.seen), 0, "files and folders looked at")
+		}
+		info, err := dir.Lstat(name)
+		if err != nil || !utf8.ValidString(name) {
+			continue // gone meanwhile, or without a name that can be written
+		}
+		if info.IsDir() && !w.all && slices.ContainsFunc(skipped, func(s string) bool { return strings.EqualFold(s, name) }) {
+			w.skipped++
+			continue
+		}
+		child := t.child(name)
+		if err := w.visit(child, dir, name, info, depth); err != nil {
+			return err
+		}
+		if !info.IsDir() || depth == w.depth {
+			continue
+		}
+		if depth == maxDepth {
+			w.cut = true
+			continue
+		}
+		if err := w.below(ctx, child, dir, name, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// below walks through a folder within one that is open.
+func (w *walk) below(ctx context.Context, t target, dir *os.Root, name string, depth int) error {
+	sub, err := dir.OpenRoot(name)
+	if err != nil {
+		w.closed++
+		return nil
+	}
+	defer sub.Close()
+	return w.folder(ctx, t, sub, depth)
+}
+
+// notes tell what the walk left out.
+func (w *walk) notes() (notes []string) {
+	if w.skipped > 0 {
+		notes = append(notes, plural(w.skipped, "folder", "folders")+" such as .git and node_modules left out; set all to have them")
+	}
+	if w.closed > 0 {
+		notes = append(notes, plural(w.closed, "folder", "folders")+" could not be read")
+	}
+	if w.cut {
+		notes = append(notes, "not everything was looked at, there is too much; narrow the path")
+	}
+	return notes
+}
+
+// timedOut returns a note if err says that a call's time is up, so that it answers
+// with what it has.
+func timedOut(err error) (string, bool) {
+	var up *timeUp
+	if errors.As(err, &up) {
+		return up.Error(), true
+	}
+	return "", false
+}

@@ -1,0 +1,279 @@
+package files
+
+import (
+	"context"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+const (
+	// settle is how long changes are gathered before they are told.
+	settle = 50 * time.Millisecond
+
+	// patrol is how often resources are looked at without being told of a change: for
+	// file systems that do not tell, and folders that come back.
+	patrol = 5 * time.Second
+
+	// maxWatched bounds the resources that are watched at once.
+	maxWatched = 1000
+)
+
+// watcher watches the resources that somebody is subscribed to. It has one goroutine
+// while there are any. The system is asked to tell of changes in the folders that the
+// files are in, not in the files, so that a file may be replaced by another; what has
+// become of a file is then looked up below its root.
+type watcher struct {
+	s *server
+
+	mu      sync.Mutex
+	by      map[string]*watched // by URI; guarded by mu
+	running *patrolling         // nil while by is empty; guarded by mu
+}
+
+// watched is one resource.
+type watched struct {
+	uri    string
+	target target
+	folder string // that it is in, as the system writes it
+	users  int    // subscriptions; guarded by mu of the watcher
+
+	// Of the goroutine.
+	state   fs.FileInfo // nil: there is none
+	due     bool        // it is to be looked at
+	touched bool        // the system says that it was written
+}
+
+// patrolling is the goroutine of a watcher.
+type patrolling struct {
+	cancel context.CancelFunc
+	news   chan struct{} // capacity 1; the resources are others now
+	done   chan struct{}
+}
+
+func newWatcher(s *server) *watcher { return &watcher{s: s, by: map[string]*watched{}} }
+
+// add watches a resource until release is called. It tells whether it can.
+func (w *watcher) add(uri string) (release func(), ok bool) {
+	fresh, ok := w.s.watch(uri)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.by[uri]
+	if r == nil {
+		if !ok || len(w.by) >= maxWatched {
+			return nil, false
+		}
+		r = fresh
+		w.by[uri] = r
+	}
+	r.users++
+	if w.running == nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		w.running = &patrolling{cancel, make(chan struct{}, 1), make(chan struct{})}
+		go w.run(ctx, w.running)
+	}
+	w.running.tell()
+	return sync.OnceFunc(func() { w.release(r) }), true
+}
+
+// release ends one subscription. With the last one it waits for the goroutine to end.
+func (w *watcher) release(r *watched) {
+	w.mu.Lock()
+	if r.users--; r.users == 0 {
+		delete(w.by, r.uri)
+	}
+	p := w.running
+	if len(w.by) == 0 {
+		w.running = nil
+		w.mu.Unlock()
+		p.cancel()
+		<-p.done
+		return
+	}
+	p.tell()
+	w.mu.Unlock()
+}
+
+func (p *patrolling) tell() {
+	select {
+	case p.news <- struct{}{}:
+	default:
+	}
+}
+
+// watch begins to look at the resource of a URI, if it is below a root of the server.
+func (s *server) watch(uri string) (*watched, bool) {
+	if len(uri) > 3*maxPath || !isFileURI(uri) {
+		return nil, false
+	}
+	t, err := s.whole().find(uri)
+	if err != nil || t.rel == "." {
+		return nil, false
+	}
+	r := &watched{uri: uri, target: t, folder: filepath.Dir(filepath.Join(filepath.FromSlash(t.place.spellings[0]), t.name()))}
+	r.state = r.look()
+	return r, true
+}
+
+// look looks at the file, nil if there is none.
+func (r *watched) look() fs.FileInfo {
+	info, err := r.target.place.dir.Stat(r.target.name())
+	if err != nil {
+		return nil
+	}
+	return info
+}
+
+// run watches until ctx ends.
+func (w *watcher) run(ctx context.Context, p *patrolling) {
+	defer close(p.done)
+	folders := w.listen()
+	var events <-chan fsnotify.Event // nil, as the other, if the system does not tell
+	var faults <-chan error
+	if folders != nil {
+		events, faults = folders.Events, folders.Errors
+		defer folders.Close()
+	}
+	var mine map[string]*watched
+	ticker := time.NewTicker(patrol)
+	defer ticker.Stop()
+	settled := time.NewTimer(settle)
+	settled.Stop()
+	defer settled.Stop()
+	waiting := false
+	gather := func() {
+		if !waiting {
+			waiting = true
+			settled.Reset(settle)
+		}
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.news:
+			mine = w.current()
+			w.follow(folders, mine)
+			suspect(mine) // they may have changed before their folders were followed
+			gather()
+		case e := <-events:
+			if mark(mine, e) {
+				gather()
+			}
+		case err := <-faults: // that events were lost, for instance
+			w.s.log.Debug("watch", "err", err)
+			suspect(mine)
+			gather()
+		case <-settled.C:
+			waiting = false
+			w.check(ctx, mine)
+		case <-ticker.C:
+			for uri, r := range mine {
+				if again, ok := w.s.watch(uri); ok {
+					r.target = again.target // the root may have been made again
+				}
+			}
+			w.follow(folders, mine)
+			suspect(mine)
+			w.check(ctx, mine)
+		}
+	}
+}
+
+// listen asks the system to tell of changes. Nil: it cannot, and patrols have to do.
+func (w *watcher) listen() *fsnotify.Watcher {
+	folders, err := fsnotify.NewWatcher()
+	if err != nil {
+		w.s.log.Warn("the system does not tell of changes, so resources are looked at now and then", "err", err)
+		return nil
+	}
+	return folders
+}
+
+// suspect has all resources looked at.
+func suspect(mine map[string]*watched) {
+	for _, r := range mine {
+		r.due = true
+	}
+}
+
+// current returns the resources to watch.
+func (w *watcher) current() map[string]*watched {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	mine := make(map[string]*watched, len(w.by))
+	for uri, r := range w.by {
+		mine[uri] = r
+	}
+	return mine
+}
+
+// follow has the system tell of the folders of the resources, and of no others.
+func (w *watcher) follow(folders *fsnotify.Watcher, mine map[string]*watched) {
+	if folders == nil {
+		return
+	}
+	wanted := map[string]bool{}
+	for _, r := range mine {
+		if r.inside() {
+			wanted[r.folder] = true
+		}
+	}
+	for _, have := range folders.WatchList() {
+		if !wanted[have] {
+			folders.Remove(have) // it may be gone already
+		}
+		delete(wanted, have)
+	}
+	for folder := range wanted {
+		if err := folders.Add(folder); err != nil {
+			w.s.log.Warn("folder not watched, it is looked at now and then", "folder", folder, "err", err)
+		}
+	}
+}
+
+// inside tells whether the folder is there, below its root.
+func (r *watched) inside() bool {
+	info, err := r.target.place.dir.Stat(filepath.Dir(r.target.name()))
+	return err == nil && info.IsDir()
+}
+
+// mark notes what an event is about, and tells whether it is about any resource.
+func mark(mine map[string]*watched, e fsnotify.Event) bool {
+	any := false
+	for _, r := range mine {
+		file := filepath.Join(r.folder, filepath.Base(r.target.name()))
+		switch {
+		case strings.EqualFold(e.Name, file): // spurious where case matters, and harmless
+			r.touched = r.touched || e.Has(fsnotify.Write) || e.Has(fsnotify.Create)
+		case e.Name == r.folder: // it is gone, or another
+		default:
+			continue
+		}
+		r.due, any = true, true
+	}
+	return any
+}
+
+// check looks at the resources that are due and tells of those that have changed.
+func (w *watcher) check(ctx context.Context, mine map[string]*watched) {
+	for _, r := range mine {
+		if !r.due {
+			continue
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		was, now := r.state, r.look()
+		changed := (was == nil) != (now == nil) ||
+			now != nil && (r.touched || !unchanged(was, now) || was.Mode() != now.Mode())
+		r.state, r.due, r.touched = now, false, false
+		if changed {
+			w.s.mcp.ResourceUpdated(r.uri)
+		}
+	}
+}

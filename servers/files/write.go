@@ -1,0 +1,101 @@
+package files
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+type writeInput struct {
+	Path      string `json:"path" doc:"the file"`
+	Content   string `json:"content" doc:"all of the file"`
+	Encoding  string `json:"encoding,omitempty" doc:"of content" enum:"text,base64" default:"text"`
+	Overwrite bool   `json:"overwrite,omitempty" doc:"replace the file if there is one"`
+	Parents   bool   `json:"parents,omitempty" doc:"make the folders that it is in"`
+}
+
+type written struct {
+	Path    string `json:"path"`
+	Bytes   int    `json:"bytes"`
+	Created bool   `json:"created" doc:"whether there was no file before"`
+}
+
+func (s *server) addWriting() {
+	mcp.AddTool(s.mcp, mcp.Tool{
+		Name: "write", Title: "Write a file",
+		Description: "Makes a file or, with overwrite, replaces one as a whole. To change parts of one, use edit.",
+		Annotations: &mcp.ToolAnnotations{Destructive: new(true), Idempotent: new(true), OpenWorld: new(false)},
+	}, s.write)
+	mcp.AddTool(s.mcp, mcp.Tool{
+		Name: "edit", Title: "Edit a file",
+		Description: "Replaces passages of a file of text, one after the other, and answers with a unified diff. Each old_text must be in the file exactly once, unless replace_all is set. Line ends stay as they are. With dry_run the diff is all that happens.",
+		Annotations: &mcp.ToolAnnotations{Destructive: new(true), Idempotent: new(false), OpenWorld: new(false)},
+	}, s.edit)
+	mcp.AddTool(s.mcp, mcp.Tool{
+		Name: "move", Title: "Move",
+		Description: "Renames or moves a file or folder. It never replaces anything. From one root to another it moves files only.",
+		Annotations: &mcp.ToolAnnotations{Destructive: new(true), Idempotent: new(false), OpenWorld: new(false)},
+	}, s.move)
+}
+
+func (s *server) write(ctx context.Context, in writeInput) (*written, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	data := []byte(in.Content)
+	if in.Encoding == "base64" {
+		var err error
+		if data, err = base64.StdEncoding.DecodeString(strings.TrimSpace(in.Content)); err != nil {
+			return nil, fmt.Errorf("content: %w", err)
+		}
+	}
+	a, err := s.area(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer a.close()
+	t, err := a.find(in.Path)
+	if err != nil {
+		return nil, err
+	}
+	release, err := s.change(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	replaced, err := t.storeBytes(ctx, data, storing{parents: in.Parents, overwrite: in.Overwrite})
+	if err != nil {
+		return nil, err
+	}
+	return &written{t.shown, len(data), !replaced}, nil
+}
+
+// readText reads a file that is to be edited.
+func (t target) readText() (text string, how storing, err error) {
+	st, err := t.place.dir.Lstat(t.name())
+	if err != nil {
+		return "", storing{}, t.fault(err)
+	}
+	if kind(st.Mode()) == "symlink" {
+		return "", storing{}, fmt.Errorf("%q is a link to %q; edit that instead", t.shown, clip(t.linkTarget()))
+	}
+	f, info, err := t.open()
+	if err != nil {
+		return "", storing{}, err
+	}
+	defer f.Close()
+	data, err := readWhole(f, info, maxEdited)
+	switch {
+	case err != nil:
+		return "", storing{}, t.fault(err)
+	case !isText(data):
+		return "", storing{}, fmt.Errorf("%q is no text", t.shown)
+	case !utf8.Valid(data):
+		return "", storing{}, t.fault(errors.New("is not valid UTF-8 and cannot be edited"))
+	}
+	return string(data), storing{overwrite: true, read: info}, nil
+}
