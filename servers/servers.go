@@ -46,7 +46,7 @@ var builtins = []builtin{
 	{name: "files", summary: "files below folders: read, search, write, edit, watch", bind: func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 		var o files.Options
 		fs.BoolVar(&o.ReadOnly, "read-only", false, "offer nothing that changes files")
-		fs.TextVar(&o.ClientRoots, "client-roots", files.LegacyClientRoots, "whose roots narrow the folders: of legacy `CLIENTS` (2025-11-25 and older), always or never")
+		fs.TextVar(&o.ClientRoots, "client-roots", files.LegacyClientRoots, "`which` clients' roots narrow the folders: legacy, always or never")
 		fs.DurationVar(&o.Timeout, "timeout", 30*time.Second, "how long a call may `run`")
 		return func(logger *slog.Logger) (*mcp.Server, error) {
 			o.Roots = fs.Args()
@@ -135,7 +135,8 @@ func Usage(name string) string {
 }
 
 // New makes a server of its name and arguments, for instance "sqlite" and {"--db",
-// "notes.db"}, or "files" and {"docs", "--read-only"}. What the server cannot tell a client goes to logger, which may be nil.
+// "notes.db"}, or "files" and {"docs", "--read-only"}. What
+// the server cannot tell a client goes to logger, which may be nil.
 //
 // The error is [flag.ErrHelp] if args ask for help ([Usage] has the text), and
 // else says what is wrong with the name, a flag or what a flag names. New starts

@@ -35,7 +35,7 @@ var examples = map[string][]string{
 	"watch":     {"patchbay watch test://watched-resource --read -s everything", "patchbay watch --json -s http://127.0.0.1:7420/mcp"},
 	"ping":      {"patchbay ping -s everything", "patchbay ping -n 0 --interval 5s -s http://127.0.0.1:7420/mcp"},
 	"raw":       {"patchbay raw tools/list -s everything", "patchbay raw tools/call '{\"name\": \"test_simple_text\"}' -s everything"},
-	"serve":     {"patchbay serve everything", "patchbay serve everything --http 127.0.0.1:7420"},
+	"serve":     {"patchbay serve everything", "patchbay serve everything --http 127.0.0.1:7420", "patchbay serve files --read-only docs src"},
 	"up":        {"patchbay up", "patchbay up --config ~/mcp.json --http 127.0.0.1:0", "patchbay up -- npx -y @modelcontextprotocol/server-memory"},
 	"trace":     {"patchbay trace t.jsonl", "patchbay trace t.jsonl --method 'tools/*' --full", "patchbay call everything/echo message=hi --trace t.jsonl"},
 	"replay":    {"patchbay replay t.jsonl -s everything", "patchbay replay t.jsonl --revision 2025-06-18 --ignore version -- ./my-server"},
@@ -52,7 +52,7 @@ var usages = map[string]string{
 	"discover": "patchbay discover [SERVER]", "raw": "patchbay raw METHOD [JSON] [SERVER]",
 	"complete": "patchbay complete PROMPT|TEMPLATE ARG=PREFIX [KEY=VALUE ...] [SERVER]",
 	"watch":    "patchbay watch [URI ...] [SERVER]", "ping": "patchbay ping [SERVER]",
-	"serve": "patchbay serve NAME [--http ADDR] [FLAGS OF THE SERVER]", "up": "patchbay up [--http ADDR] [--config FILE | SERVER]",
+	"serve": "patchbay serve NAME [--http ADDR] [ARGUMENTS OF THE SERVER]", "up": "patchbay up [--http ADDR] [--config FILE | SERVER]",
 	"trace": "patchbay trace TRACE", "replay": "patchbay replay TRACE [SERVER]", "mock": "patchbay mock TRACE [--http ADDR]", "version": "patchbay version", "help": "patchbay help [VERB | flags | exits]",
 }
 
@@ -164,7 +164,7 @@ func (a *app) helpVerb(n *kong.Node) {
 	case "version", "help":
 		return
 	case "serve":
-		a.print("\nServers: " + strings.Join(servers.Names(), ", ") + " (patchbay help serve NAME shows their flags)")
+		a.print("\nServers: " + strings.Join(servers.Names(), ", ") + "\n(patchbay help serve NAME shows their arguments)")
 	case "up", "trace", "mock":
 	default:
 		a.print("")

@@ -95,6 +95,9 @@ func (s *server) search(ctx context.Context, in searchInput) (*found, error) {
 			break
 		}
 	}
+	if len(q.matches) > 0 {
+		w.skipped = 0 // who finds something does not miss it
+	}
 	notes := w.notes()
 	if errors.Is(err, errEnough) && !w.cut {
 		notes = append(notes, "there may be more matches; narrow the search or raise the limit")
