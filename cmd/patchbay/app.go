@@ -37,6 +37,7 @@ type app struct {
 	server  *config.Server
 	keys    *keyboard // nil until something is asked
 	tape    *tape     // nil without --trace
+	saveDir string    // where bytes go without --save; empty until there are some
 	atEnd   []func()  // run in reverse order after the output is flushed
 }
 

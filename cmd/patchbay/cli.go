@@ -41,6 +41,8 @@ type globals struct {
 	Server   string        `short:"s" placeholder:"SERVER" help:"A name of mcp.json, a built-in server or a URL."`
 	Config   string        `placeholder:"FILE" help:"Read this mcp.json; default: the one found from here."`
 	JSON     bool          `name:"json" help:"Print JSON, exactly what the server sent."`
+	Plain    bool          `help:"Print texts as they are, nothing rendered."`
+	Save     string        `placeholder:"DIR" help:"Save pictures, sounds and blobs there."`
 	Verbose  bool          `short:"v" help:"Show frames, redacted, and the server's stderr."`
 	Quiet    bool          `short:"q" help:"No progress, log lines or warnings."`
 	Timeout  time.Duration `default:"1m" placeholder:"TIME" help:"Give up when nothing is heard for so long; 0: never."`

@@ -39,7 +39,7 @@ func (*discoverCmd) Run(a *app) error {
 			if a.tty.width > 0 {
 				room = max(20, a.tty.width-indent)
 			}
-			text = strings.ReplaceAll(wrap(a.shown(text), room), "\n", "\n"+strings.Repeat(" ", indent))
+			text = strings.ReplaceAll(a.prose(text, room), "\n", "\n"+strings.Repeat(" ", indent))
 			a.print(a.paint(pad(label, indent), "1") + text)
 		}
 	}

@@ -101,7 +101,12 @@ func decode[T any](raw json.RawMessage) (*T, error) {
 	return v, nil
 }
 
-// table prints rows in two columns, cut to the width of the terminal.
+// leastRoom is the least room for a description beside a name, in columns. Where there is
+// less it goes to a line of its own.
+const leastRoom = 24
+
+// table prints rows in two columns. A name is never cut; a description is cut to the
+// width of the terminal.
 func (a *app) table(rows []row, none string) {
 	if len(rows) == 0 {
 		a.talk.note("%s", none)
@@ -119,15 +124,20 @@ func (a *app) table(rows []row, none string) {
 	}
 	first = min(first, limit)
 	for _, r := range rows {
-		if r.about == "" {
-			a.print(a.paint(r.name, "1"))
-			continue
+		used := max(first, columns(r.name)) + 2
+		name := a.paint(r.name, "1")
+		switch room := a.tty.width - used; {
+		case r.about == "":
+			a.print(name)
+		case a.tty.width == 0:
+			a.print(name + strings.Repeat(" ", used-columns(r.name)) + r.about)
+		case room < leastRoom:
+			const indent = 4
+			a.print(name)
+			a.print(strings.Repeat(" ", indent) + cut(r.about, max(1, a.tty.width-indent)))
+		default:
+			a.print(name + strings.Repeat(" ", used-columns(r.name)) + cut(r.about, room))
 		}
-		room := 0
-		if a.tty.width > 0 {
-			room = max(10, a.tty.width-max(first, columns(r.name))-2)
-		}
-		a.print(a.paint(r.name, "1") + strings.Repeat(" ", max(0, first-columns(r.name))) + "  " + cut(r.about, room))
 	}
 }
 

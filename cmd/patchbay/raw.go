@@ -31,6 +31,10 @@ func (c *rawCmd) Run(a *app) error {
 		return err
 	}
 	a.talk.endProgress()
+	if a.tty.out && !a.JSON && !a.Plain {
+		a.print(a.shownJSON(raw))
+		return nil
+	}
 	a.print(a.shown(string(raw)))
 	return nil
 }

@@ -46,11 +46,11 @@ func (a *app) showContents(raw json.RawMessage) error {
 			if len(blocks) > 1 {
 				a.print("[resource " + oneLine(b.Resource.URI) + "]")
 			}
-			a.printText(text)
-		} else if data, _ := b.blob(); data != nil && !a.tty.out {
+			a.showText(text, b.Resource.MIMEType)
+		} else if data, _ := b.blob(); data != nil && !a.tty.out && a.Save == "" {
 			a.out.Write(data)
-		} else {
-			a.showBlocks([]*block{b})
+		} else if err := a.showBlock(b); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -66,7 +66,7 @@ func (b *block) text() (string, bool) {
 // describe words a block in one line.
 func (b *block) describe() string {
 	if data, mime := b.blob(); data != nil {
-		s := fmt.Sprintf("%s, %s", orName(mime, "unknown type"), bytesOf(len(data)))
+		s := fmt.Sprintf("%s, %s", orName(oneLine(mime), "unknown type"), bytesOf(len(data)))
 		if b.Type == "resource" {
 			return "[blob " + oneLine(b.Resource.URI) + " " + s + "]"
 		}
@@ -102,26 +102,72 @@ func (a *app) showResult(raw json.RawMessage, output string) error {
 	if output != "" {
 		return a.saveBlocks(blocks, output)
 	}
-	a.showBlocks(blocks)
+	return a.showBlocks(blocks)
+}
+
+// showBlocks prints blocks one after the other.
+func (a *app) showBlocks(blocks []*block) error {
+	for _, b := range blocks {
+		if err := a.showBlock(b); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-func (a *app) showBlocks(blocks []*block) {
-	for _, b := range blocks {
-		text, ok := b.text()
-		switch {
-		case !ok:
-			text = b.describe()
-			if data, _ := b.blob(); data != nil && a.tty.out {
-				text += a.paint("  --output FILE saves it", "2")
-				a.print(text)
-				continue
-			}
-		case b.Type == "resource":
-			a.print("[resource " + oneLine(b.Resource.URI) + "]")
+func (a *app) showBlock(b *block) error {
+	text, isText := b.text()
+	data, _ := b.blob()
+	switch {
+	case isText && b.Type == "resource":
+		a.print("[resource " + oneLine(b.Resource.URI) + "]")
+		a.showText(text, b.Resource.MIMEType)
+	case isText:
+		a.showText(text, "")
+	case data == nil:
+		a.printText(b.describe())
+	case a.Save == "" && a.showPicture(data):
+		a.print(b.describe() + a.paint("  --save DIR keeps it", "2"))
+	default:
+		name, err := a.keep(b)
+		if err != nil {
+			return err
 		}
+		if name != "" {
+			name = " saved as " + name
+		}
+		a.printText(b.describe() + name)
+	}
+	return nil
+}
+
+// maxRendered bounds the texts that are rendered, in bytes; longer ones are printed as they
+// are.
+const maxRendered = 1 << 20
+
+// showText prints a text of the given MIME type, which may be empty: to people JSON in
+// colour and Markdown rendered, else as it is.
+func (a *app) showText(text, mime string) {
+	mime, _, _ = strings.Cut(strings.ToLower(mime), ";")
+	switch {
+	case !a.tty.out || a.Plain || len(text) > maxRendered:
+		a.printText(text)
+	case isJSON(text):
+		a.print(a.shownJSON(json.RawMessage(strings.TrimSpace(text))))
+	case mime == "text/markdown", (mime == "" || mime == "text/plain") && isMarkdown(text):
+		a.out.WriteString(markdown(visible(text), a.tty.width, a.tty.color))
+	default:
 		a.printText(text)
 	}
+}
+
+// prose is a text in which a server describes something, within so many columns; 0: its
+// lines are not broken.
+func (a *app) prose(text string, width int) string {
+	if a.tty.out && !a.Plain && len(text) <= maxRendered && isMarkdown(text) {
+		return strings.TrimRight(markdown(visible(text), width, a.tty.color), "\n")
+	}
+	return wrap(a.shown(text), width)
 }
 
 // printText prints text and ends its last line.
@@ -140,8 +186,7 @@ func (a *app) saveBlocks(blocks []*block, path string) error {
 			if err := a.save(path, data, mime); err != nil {
 				return err
 			}
-			a.showBlocks(append(blocks[:i:i], blocks[i+1:]...))
-			return nil
+			return a.showBlocks(append(blocks[:i:i], blocks[i+1:]...))
 		}
 	}
 	var texts []string

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/text/width"
 
@@ -15,42 +14,30 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// visible replaces what a terminal would obey instead of show: control characters
-// other than newline and tab, and those that change the direction of text.
-func visible(s string) string {
-	bad := func(r rune) bool {
-		return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == utf8.RuneError)
-	}
-	if !strings.ContainsFunc(s, bad) {
-		return s
-	}
-	s = strings.ReplaceAll(s, "\r\n", "\n")
-	return strings.Map(func(r rune) rune {
-		switch {
-		case !bad(r):
-			return r
-		case r < 0x20:
-			return '␀' + r // the pictures of control characters begin there
-		}
-		return utf8.RuneError
-	}, s)
-}
-
 // oneLine makes one line of a text.
 func oneLine(s string) string { return visible(strings.Join(strings.Fields(s), " ")) }
 
 // columns is the width of a text on a terminal.
 func columns(s string) int {
 	n := 0
+	var last rune
 	for _, r := range s {
-		n += runeColumns(r)
+		n += runeColumns(last, r)
+		last = r
 	}
 	return n
 }
 
-func runeColumns(r rune) int {
-	if r < 0x300 {
+// runeColumns is how much wider a character makes a text that ends with last: what is joined
+// to an emoji adds nothing, and the selector of pictures makes its character wide.
+func runeColumns(last, r rune) int {
+	switch {
+	case r < 0x300:
 		return 1
+	case r == 0xfe0f && last >= 0x300:
+		return 2 - runeColumns(0, last)
+	case last == 0x200d && r > 0x2000, r >= 0x1f3fb && r <= 0x1f3ff && last > 0x2000:
+		return 0
 	}
 	if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) {
 		return 0
@@ -68,10 +55,12 @@ func cut(s string, most int) string {
 		return s
 	}
 	n := 1 // for the ellipsis
+	var last rune
 	for i, r := range s {
-		if n += runeColumns(r); n > most {
+		if n += runeColumns(last, r); n > most {
 			return strings.TrimRight(s[:i], " ") + "…"
 		}
+		last = r
 	}
 	return s
 }

@@ -47,7 +47,7 @@ func (c *toolsCmd) Run(a *app) error {
 	form, err := schema.FormOf(t.InputSchema)
 	switch {
 	case err != nil:
-		a.print("\narguments, by this JSON Schema:\n" + a.shown(indented(t.InputSchema)))
+		a.print("\narguments, by this JSON Schema:\n" + a.shownJSON(t.InputSchema))
 	case len(form.Fields) == 0:
 		a.print("\nno arguments")
 	default:
@@ -85,7 +85,7 @@ func (a *app) head(name, title, description string) {
 	}
 	a.print(a.paint(oneLine(name), "1") + title)
 	if description = strings.TrimSpace(description); description != "" {
-		a.print(wrap(a.shown(description), a.tty.width))
+		a.print(a.prose(description, a.tty.width))
 	}
 }
 

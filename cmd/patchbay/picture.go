@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"image"
+	_ "image/gif" // formats to be shown
+	_ "image/jpeg"
+	"image/png"
+	"os"
+	"strings"
+)
+
+// graphics is how a terminal shows pictures.
+type graphics int
+
+const (
+	graphicsNone  graphics = iota
+	graphicsKitty          // kitty, Ghostty: escape sequences with PNG
+	graphicsITerm          // iTerm2, WezTerm, mintty: any format, as a file
+)
+
+// graphicsOf finds out what the terminal says that it can. Multiplexers pass no pictures on.
+func graphicsOf(env func(string) string) graphics {
+	term, program := env("TERM"), env("TERM_PROGRAM")
+	switch {
+	case env("TMUX") != "" || strings.HasPrefix(term, "screen") || strings.HasPrefix(term, "tmux") || term == "dumb":
+		return graphicsNone
+	case env("KITTY_WINDOW_ID") != "" || term == "xterm-kitty" || term == "xterm-ghostty" || strings.EqualFold(program, "ghostty"):
+		return graphicsKitty
+	case program == "iTerm.app" || program == "WezTerm" || program == "mintty" || env("LC_TERMINAL") == "iTerm2":
+		return graphicsITerm
+	}
+	return graphicsNone
+}
+
+const (
+	// maxShown bounds a picture that is shown, in bytes; a longer one is saved alone.
+	maxShown = 8 << 20
+
+	// maxPixels bounds a picture that has to be decoded to be shown.
+	maxPixels = 16 << 20
+
+	// pixelsPerColumn is about how wide a column is. A picture that is wider than the
+	// terminal is shown as wide as that.
+	pixelsPerColumn = 8
+)
+
+// picture returns what makes a terminal of so many columns show an image. It is empty if
+// that cannot be shown. What the server sent is in it as base64 alone.
+func picture(data []byte, how graphics, width int) string {
+	if how == graphicsNone || len(data) > maxShown {
+		return ""
+	}
+	config, format, err := image.DecodeConfig(bytes.NewReader(data))
+	if err != nil || config.Width <= 0 || config.Height <= 0 {
+		return "" // what no picture is, whatever its type says
+	}
+	wide := width > 0 && config.Width > width*pixelsPerColumn
+	if how == graphicsITerm {
+		size := ""
+		if wide {
+			size = ";width=100%"
+		}
+		return fmt.Sprintf("\x1b]1337;File=inline=1;size=%d%s:%s\a", len(data), size, base64.StdEncoding.EncodeToString(data))
+	}
+	if format != "png" {
+		if config.Width > maxPixels/config.Height {
+			return ""
+		}
+		decoded, _, err := image.Decode(bytes.NewReader(data))
+		if err != nil {
+			return ""
+		}
+		var again bytes.Buffer
+		if err := png.Encode(&again, decoded); err != nil {
+			return ""
+		}
+		data = again.Bytes()
+	}
+	// q=2: the terminal is not to answer, as nobody reads that.
+	control := "a=T,f=100,q=2,"
+	if wide {
+		control += fmt.Sprintf("c=%d,", width)
+	}
+	var out strings.Builder
+	const chunk = 4096
+	for text := base64.StdEncoding.EncodeToString(data); text != ""; control = "" {
+		n, more := min(chunk, len(text)), 0
+		if n < len(text) {
+			more = 1
+		}
+		fmt.Fprintf(&out, "\x1b_G%sm=%d;%s\x1b\\", control, more, text[:n])
+		text = text[n:]
+	}
+	return out.String()
+}
+
+// showPicture shows an image to a person whose terminal can, and tells whether it did.
+func (a *app) showPicture(data []byte) bool {
+	if !a.tty.out {
+		return false
+	}
+	shown := picture(data, graphicsOf(os.Getenv), a.tty.width)
+	if shown != "" {
+		a.print(shown)
+	}
+	return shown != ""
+}
