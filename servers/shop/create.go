@@ -44,7 +44,7 @@ func (s *server) createProduct(ctx context.Context, in creation) (*product, erro
 	}
 	in.CategoryTitle = plain(in.CategoryTitle)
 	// What cannot be created is refused before the model is put to work.
-	_, err := view(ctx, s.db, func(tx *sql.Tx) (newCategory bool, err error) { return creatable(ctx, tx, in) })
+	_, err := view(ctx, s.db, func(tx *sql.Tx) (bool, error) { return creatable(ctx, tx, in) })
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (s *server) createProduct(ctx context.Context, in creation) (*product, erro
 	// No question comes after this, so it is run once. An answer that is sent again
 	// finds the name taken.
 	newCategory := false
-	out, err := change(ctx, s.db, func(tx *sql.Tx) (*product, error) {
+	out, err := change(ctx, s.db, func(tx *sql.Tx) (_ *product, err error) {
 		if newCategory, err = creatable(ctx, tx, in); err != nil {
 			return nil, err
 		}

@@ -180,7 +180,7 @@ func TestSeed(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	d := opened(t, filepath.Join(t.TempDir(), "shop.db"))
 	s := &server{db: d, mcp: New(Options{})}
-	one := placement{Customer: "cus-1001", Items: []wanted{{"prd-1016", 1}}} // there are 120
+	one := placement{Customer: "cus-1001", Items: []wanted{{"prd-1016", 1}}}              // there are 120
 	if _, err := d.db.ExecContext(t.Context(), "PRAGMA max_page_count = 1"); err != nil { // no less than there are
 		t.Fatal(err)
 	}

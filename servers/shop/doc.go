@@ -41,15 +41,15 @@
 // # Guarantees
 //
 //   - An order is one transaction: the stock goes down, the order is there and the cart
-//     is empty, or nothing has happened. Nothing is sold that is not there, by however
-//     many programs that use the file at the same time.
+//     is empty, or nothing has happened. Nothing is sold that is not there, however many
+//     programs use the file at the same time.
 //   - A trip is booked once, and a product made once, however often a client sends an
 //     answer again.
 //   - Prices are whole cents; totals are exact.
 //   - What was answered is on the disk, if a file was given.
-//   - Lists have at most 100 entries, and say how to read on. A shop holds at most 1,000
-//     products in 100 categories, 100 products to a cart or order, and 10,000 carts; the
-//     oldest cart makes room.
+//   - Tools list at most 100 products, customers or orders, and say how to read on.
+//   - A shop holds at most 1,000 products in 100 categories, 100 products to a cart or
+//     order, and 10,000 carts; the oldest cart makes room.
 //
 // It is a shop to try things with: every caller sees and may do everything.
 package shop

@@ -41,20 +41,16 @@ func Example() {
 	}{
 		{"create-product", map[string]any{"name": "Kettle", "category": "kitchen", "price": "39.50", "stock": 5}},
 		{"place-order", map[string]any{"customer": "cus-1003", "items": []any{map[string]any{"product": "prd-1025", "quantity": 6}}}},
-		{"process-files", nil},
+		{"get-cart", map[string]any{"cart": "crt-1001"}},
 	} {
 		res, err := s.CallTool(ctx, call.tool, call.args)
 		if err != nil {
 			log.Fatal(err)
-		}
-		if len(res.Text()) > 140 {
-			fmt.Println(res.Text()[:26], "...")
-			continue
 		}
 		fmt.Println(res.Text())
 	}
 	// Output:
 	// {"id":"prd-1025","name":"Kettle","category":"kitchen","price":"39.50 EUR","stock":5,"description":"A kettle that whistles."}
 	// only 5 of Kettle (prd-1025) are left, and 6 are wanted; nothing was ordered
-	// {"processed":5,"left":0,"f ...
+	// {"id":"crt-1001","customer":"cus-1002","created":"2026-04-27T18:22:10Z","items":4,"total":"164.60 EUR"}
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/patchbay-dev/patchbay/servers/shop"
 )
 
+// What does not fit, or names nothing, is a tool error that says what would be right
+// (TOOL-26-028).
 func TestWhatCannotBe(t *testing.T) {
 	s := connect(t)
 	for _, tt := range []struct {
@@ -123,14 +125,11 @@ func TestNothingIsOversold(t *testing.T) {
 	if bought.Load() != 6 || last.Load() != 1 {
 		t.Errorf("sold %d of 6 and %d of 1", bought.Load(), last.Load())
 	}
-	var list struct {
+	type orderList struct {
 		Orders []order `json:"orders"`
 	}
-	list, err := mcp.CallAs[struct {
-		Orders []order `json:"orders"`
-	}](t.Context(), sessions[0], "get-orders", args{"customer": "cus-1001", "limit": 100})
-	if err != nil || len(list.Orders) != 3+7 {
-		t.Errorf("there are %d orders, %v; want 10", len(list.Orders), err)
+	if all := call[orderList](t, sessions[0], "get-orders", args{"customer": "cus-1001", "limit": 100}); len(all.Orders) != 3+7 {
+		t.Errorf("there are %d orders, want 10", len(all.Orders))
 	}
 	if got := stock(t, sessions[1], "prd-1002") + stock(t, sessions[1], "prd-1024"); got != 0 {
 		t.Errorf("%d are left, want none", got)

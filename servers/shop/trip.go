@@ -114,9 +114,10 @@ func (s *server) bookTrip(ctx context.Context, in tripRequest) (*tripResult, err
 		return nil, err
 	}
 	booked, err := mcp.Once(ctx, "trip", func(ctx context.Context) (*trip, error) { return s.findDate(ctx, in, request) })
+	var unfit *dateError
 	switch {
-	case errors.Is(err, mcp.ErrDeclined), errors.Is(err, mcp.ErrDismissed):
-		return &tripResult{Note: "Nothing was booked, as the user named no other date."}, nil
+	case errors.As(err, &unfit) && (errors.Is(err, mcp.ErrDeclined) || errors.Is(err, mcp.ErrDismissed)):
+		return &tripResult{Note: fmt.Sprintf("Nothing was booked: %s. The user named no other date.", unfit)}, nil
 	case err != nil:
 		return nil, err
 	}
@@ -132,7 +133,8 @@ func (s *server) bookTrip(ctx context.Context, in tripRequest) (*tripResult, err
 	return out, nil
 }
 
-// findDate books the wanted date, or one that the user names instead.
+// findDate books the wanted date, or one that the user names instead. When the user
+// does not, the error is also the *dateError that was asked about.
 func (s *server) findDate(ctx context.Context, in tripRequest, request string) (*trip, error) {
 	for asked := 1; ; asked++ {
 		out, err := change(ctx, s.db, func(tx *sql.Tx) (*trip, error) { return book(ctx, tx, in, request) })
@@ -148,7 +150,7 @@ func (s *server) findDate(ctx context.Context, in tripRequest, request string) (
 			return nil, fmt.Errorf("%w; this client cannot ask the user, so call again with another date", unfit)
 		}
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", unfit, err)
 		}
 		in.Date = answer.Date
 	}

@@ -57,7 +57,7 @@ func TestTripAsksForAnotherDate(t *testing.T) {
 }
 
 // A user who names no other date gets no trip; one who wants no membership, or cannot be
-// asked about it, keeps the trip.
+// asked about it, keeps the trip (ELIC-26-026, -027).
 func TestTripAnswers(t *testing.T) {
 	broken := errors.New("the dialog broke")
 	eras(t, func(t *testing.T, rev mcp.Revision) {
@@ -70,8 +70,8 @@ func TestTripAnswers(t *testing.T) {
 			memberNow bool
 			note      string
 		}{
-			{name: "declined", date: mcp.ErrDeclined, note: "no other date"},
-			{name: "dismissed", date: mcp.ErrDismissed, note: "no other date"},
+			{name: "declined", date: mcp.ErrDeclined, note: "free are " + day(61)},
+			{name: "dismissed", date: mcp.ErrDismissed, note: "named no other date"},
 			{name: "member", wants: true, booked: true, memberNow: true, note: "Booked"},
 			{name: "no member", booked: true, note: "Booked"},
 			{name: "member declined", member: mcp.ErrDeclined, booked: true, note: "Booked"},
