@@ -14,60 +14,78 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 type expander struct {
 	env       func(string) (string, bool)
 	workspace string // absolute folder of the file
+	inputs    func(id string) (Input, bool)
 }
 
-// expand returns s with its variables replaced, or what is wrong with the
+// piece is a part of a value: text, or an input that nobody was asked for yet.
+type piece struct {
+	text  string
+	from  string // where text is from, in words; empty: from the file
+	input string // the id of an input; text is empty
+
+	secret bool // text is a password
+}
+
+// expand takes s apart and replaces its variables, or tells what is wrong with the
 // first one that cannot be. The texts name variables, never their values.
-func (e *expander) expand(s string) (out, text, fix string) {
-	var b strings.Builder
+func (e *expander) expand(s string) (out []piece, text, fix string) {
 	for {
 		before, rest, found := strings.Cut(s, "${")
-		b.WriteString(before)
+		if before != "" {
+			out = append(out, piece{text: before})
+		}
 		if !found {
-			return b.String(), "", ""
+			return out, "", ""
 		}
 		ref, after, closed := strings.Cut(rest, "}")
 		if !closed {
-			return "", "${ without its }", "write ${NAME}"
+			return nil, "${ without its }", "write ${NAME}"
 		}
-		value, text, fix := e.variable(ref)
+		p, text, fix := e.variable(ref)
 		if text != "" {
-			return "", text, fix
+			return nil, text, fix
 		}
-		b.WriteString(value)
+		out = append(out, p)
 		s = after
 	}
 }
 
-func (e *expander) variable(ref string) (value, text, fix string) {
+func (e *expander) variable(ref string) (p piece, text, fix string) {
 	if id, ok := strings.CutPrefix(ref, "input:"); ok {
-		return "", "the input ${input:" + bare(id) + "} is not supported yet", "set an environment variable and write ${env:NAME}"
+		if _, ok := e.inputs(id); !ok {
+			return p, "there is no input " + quote(bare(id)), `add {"type": "promptString", "id": "` + bare(id) + `", "description": "..."} to "inputs"`
+		}
+		return piece{input: id}, "", ""
 	}
 	switch ref {
 	case "userHome":
 		if home := e.home(); home != "" {
-			return home, "", ""
+			return piece{text: home, from: "the home folder"}, "", ""
 		}
-		return "", "the home folder for ${userHome} is not known", "set HOME, or write the folder"
+		return p, "the home folder for ${userHome} is not known", "set HOME, or write the folder"
 	case "workspaceFolder":
-		return e.workspace, "", ""
+		return piece{text: e.workspace, from: "the folder of the file"}, "", ""
+	case "workspaceFolderBasename":
+		return piece{text: filepath.Base(e.workspace), from: "the folder of the file"}, "", ""
+	case "pathSeparator", "/":
+		return piece{text: string(filepath.Separator), from: "this system"}, "", ""
 	}
 	name, fallback, hasFallback := strings.Cut(ref, ":-")
 	name, prefixed := strings.CutPrefix(name, "env:")
 	if strings.Contains(fallback, "${") {
-		return "", "a variable inside the default of ${" + bare(name) + "}", "write a plain default after :-"
+		return p, "a variable inside the default of ${" + bare(name) + "}", "write a plain default after :-"
 	}
 	if name == "" || !prefixed && !variableName.MatchString(name) {
-		return "", "unknown variable " + form(name), "write ${NAME}, ${NAME:-default}, ${userHome} or ${workspaceFolder}"
+		return p, "unknown variable " + form(name), "write ${NAME}, ${NAME:-default}, ${input:ID}, ${userHome} or ${workspaceFolder}"
 	}
 	value, set := e.env(name)
 	switch {
 	case hasFallback && value == "":
-		return fallback, "", ""
+		return piece{text: fallback, from: "the default of " + bare(name) + ", which is not set"}, "", ""
 	case !set:
-		return "", "the environment variable " + bare(name) + " is not set", "set it, or write ${" + bare(name) + ":-default}"
+		return p, "the environment variable " + bare(name) + " is not set", "set it, or write ${" + bare(name) + ":-default}"
 	}
-	return value, "", ""
+	return piece{text: value, from: bare(name) + " of the environment"}, "", ""
 }
 
 // form shows what kind of variable name asks for, such as ${config:...}. What

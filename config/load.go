@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -22,6 +23,7 @@ const (
 type File struct {
 	Path     string
 	Servers  []Server // in the order of the file
+	Inputs   []Input
 	Warnings []Problem
 }
 
@@ -32,6 +34,28 @@ type File struct {
 // fault in it. Variables of a disabled server are looked up too, but one that
 // cannot be replaced leaves that value as it was written.
 func Load(path string, env func(string) (string, bool)) (*File, error) {
+	file, faults, err := Inspect(path, env)
+	if err != nil {
+		return nil, err
+	}
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	return file, nil
+}
+
+// Inspect reads a configuration file as [Load] does. Of a file with faults it
+// returns what is right of it beside them: servers that have none.
+func Inspect(path string, env func(string) (string, bool)) (file *File, faults Problems, err error) {
+	data, err := readFile(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return parse(path, data, env)
+}
+
+// readFile reads a configuration file.
+func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
@@ -44,54 +68,70 @@ func Load(path string, env func(string) (string, bool)) (*File, error) {
 	if len(data) > MaxBytes {
 		return nil, fmt.Errorf("read configuration: %s is over %d bytes: is it the right file?", path, MaxBytes)
 	}
-	return parse(path, data, env)
+	return data, nil
 }
 
-func parse(path string, data []byte, env func(string) (string, bool)) (*File, error) {
+func parse(path string, data []byte, env func(string) (string, bool)) (*File, Problems, error) {
 	if env == nil {
 		env = os.LookupEnv
 	}
 	workspace, err := workspaceOf(path)
 	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
+		return nil, nil, fmt.Errorf("read configuration: %w", err)
 	}
-	l := &loader{file: &File{Path: path}, data: data, expander: expander{env: env, workspace: workspace}}
-	l.load()
-	byPlace := func(a, b Problem) int {
-		if a.Line != b.Line {
-			return a.Line - b.Line
+	l := &loader{file: &File{Path: path}, data: data}
+	for i, c := range data {
+		if c == '\n' {
+			l.breaks = append(l.breaks, i)
 		}
-		return a.Column - b.Column
+	}
+	l.expander = expander{env: env, workspace: workspace, inputs: l.file.named}
+	l.load()
+	other := func(p Problem) int { // those of an envFile come last
+		if p.Path == path {
+			return 0
+		}
+		return 1
+	}
+	byPlace := func(a, b Problem) int {
+		return cmp.Or(other(a)-other(b), strings.Compare(a.Path, b.Path), a.Line-b.Line, a.Column-b.Column)
 	}
 	slices.SortStableFunc(l.problems, byPlace)
 	slices.SortStableFunc(l.file.Warnings, byPlace)
-	if len(l.problems) > 0 {
-		return nil, l.problems
-	}
-	return l.file, nil
+	return l.file, l.problems, nil
 }
 
 // loader collects what one file says and what is wrong with it.
 type loader struct {
 	file     *File
 	data     []byte
+	breaks   []int // offsets of the line breaks in data
 	problems Problems
 	expander expander
+	about    string            // the server that is being read
 	above    map[string]member // what "patchbay" at the top says of servers, by name
 }
 
+// line returns the line of an offset, from 1.
+func (l *loader) line(pos int) int {
+	n, _ := slices.BinarySearch(l.breaks, pos)
+	return n + 1
+}
+
+// source names a place of the file, as Server.Source does.
+func (l *loader) source(pos int) string { return fmt.Sprintf("%s:%d", l.file.Path, l.line(pos)) }
+
 func (l *loader) at(pos int, text, fix string) Problem {
 	before := bytes.TrimPrefix(l.data[:min(pos, len(l.data))], utf8BOM)
-	line := before[bytes.LastIndexByte(before, '\n')+1:]
 	return Problem{
 		Path: l.file.Path,
-		Line: bytes.Count(before, []byte("\n")) + 1, Column: utf8.RuneCount(line) + 1,
-		Text: text, Fix: fix,
+		Line: l.line(pos), Column: utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1,
+		Text: text, Fix: fix, Server: l.about,
 	}
 }
 
 func (l *loader) fail(pos int, text, fix string) {
-	if len(l.problems) < maxProblems {
+	if len(l.problems) < maxProblems { // looked at first: a place takes time to find
 		l.problems = append(l.problems, l.at(pos, text, fix))
 	}
 }
@@ -119,9 +159,14 @@ func (l *loader) load() {
 	}
 	lists, seen, servers := 0, make(map[string]int), make(map[string]int)
 	l.above = make(map[string]member)
-	if i := slices.IndexFunc(root.members, func(m member) bool { return m.name == "patchbay" }); i >= 0 {
-		l.patchbay(root.members[i].value)
+	// These two are needed to read the servers, wherever they stand.
+	first := func(name string, read func(*node)) {
+		if i := slices.IndexFunc(root.members, func(m member) bool { return m.name == name }); i >= 0 {
+			read(root.members[i].value)
+		}
 	}
+	first("patchbay", l.patchbay)
+	first("inputs", l.inputs)
 	for _, m := range root.members {
 		if l.twice(seen, m, "member") {
 			continue
@@ -152,8 +197,7 @@ func (l *loader) twice(seen map[string]int, m member, what string) bool {
 		seen[m.name] = m.pos
 		return false
 	}
-	first := l.at(pos, "", "")
-	l.fail(m.pos, fmt.Sprintf("the %s %s is here twice, first in line %d", what, quote(m.name), first.Line), "rename or remove one")
+	l.fail(m.pos, fmt.Sprintf("the %s %s is here twice, first in line %d", what, quote(m.name), l.line(pos)), "rename or remove one")
 	return true
 }
 

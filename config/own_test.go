@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/patchbay-dev/patchbay/config"
 )
@@ -29,7 +30,7 @@ func TestLoadOwnSettings(t *testing.T) {
 		{Name: "b", Command: "y", Transport: "stdio", Source: "DIR/mcp.json:8"},
 		{Name: "db", Builtin: "sqlite", Args: []string{"x.db"}, Idle: time.Second, Source: "DIR/mcp.json:4"},
 	}
-	if diff := cmp.Diff(plain(want), plain(file.Servers)); diff != "" {
+	if diff := cmp.Diff(plain(want), plain(file.Servers), cmpopts.IgnoreUnexported(fields{})); diff != "" {
 		t.Errorf("servers (-want +got):\n%s", diff)
 	}
 	if len(file.Warnings) > 0 {

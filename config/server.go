@@ -3,8 +3,8 @@ package config
 import (
 	"fmt"
 	"net/url"
-	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,7 +12,8 @@ import (
 )
 
 // Server is one server of a configuration file, its variables replaced.
-// Exactly one of Command, URL and Builtin is set.
+// Exactly one of Command, URL and Builtin is set. Inputs stand in its fields as
+// they are written, ${input:ID}, until [Server.Resolve] replaces them.
 type Server struct {
 	Name      string
 	Command   string            // program to start; never through a shell
@@ -34,6 +35,10 @@ type Server struct {
 	CallTimeout  time.Duration // for one call; 0: not said; negative: no bound
 
 	Source string // "path:line" of its name
+
+	values    []Value
+	inputs    []Input // that values need
+	workspace string  // what a relative cwd is relative to
 }
 
 // String names the server and nothing else of it: its fields hold secrets.
@@ -51,21 +56,23 @@ var transports = map[string]string{
 var kinds = []string{"command", "url", "builtin"}
 
 // known are the members this package reads.
-var known = []string{"command", "args", "env", "cwd", "url", "headers", "type", "transport", "disabled", "builtin", "patchbay"}
+var known = []string{"command", "args", "env", "envFile", "cwd", "url", "headers", "type", "transport", "disabled", "builtin", "patchbay"}
 
 // elsewhere are members of other hosts that a person would miss here, and
 // what to write instead. Others of theirs are ignored in silence.
 var elsewhere = map[string]string{
 	"environment": `write "env"`, "arguments": `write "args"`, "workingDirectory": `write "cwd"`, "dir": `write "cwd"`,
 	"serverUrl": `write "url"`, "httpUrl": `write "url"`, "uri": `write "url"`, "endpoint": `write "url"`, "cmd": `write "command"`,
-	"envFile": `put its variables into "env"`, "enabled": `write "disabled"`,
+	"enabled":       `write "disabled"`,
 	"headersHelper": `write "headers" with ${NAME}`, "oauth": "",
 }
 
 // server reads one server. One that stands alone under "patchbay" has its settings
 // among its other members.
 func (l *loader) server(m member, alone bool) {
-	s := Server{Name: m.name, Source: fmt.Sprintf("%s:%d", l.file.Path, l.at(m.pos, "", "").Line)}
+	l.about = m.name
+	defer func() { l.about = "" }()
+	s := Server{Name: m.name, Source: l.source(m.pos), workspace: l.expander.workspace}
 	words := known
 	if alone {
 		words = slices.Concat(known, settings)
@@ -90,11 +97,13 @@ func (l *loader) server(m member, alone bool) {
 		}
 		s.Disabled = n.kind == 't'
 	}
-	v := values{l, s.Disabled}
+	v := values{l, &s, s.Disabled}
 	s.Command = v.text(members, "command")
 	s.Args = v.list(members["args"])
 	s.Env = v.table(members, "env")
-	s.Dir = v.text(members, "cwd")
+	v.text(members, "envFile")
+	v.envFile(members["envFile"])
+	s.Dir = absolute(s.workspace, v.text(members, "cwd"))
 	s.URL = v.text(members, "url")
 	s.Headers = v.table(members, "headers")
 	s.Builtin = v.text(members, "builtin")
@@ -107,9 +116,6 @@ func (l *loader) server(m member, alone bool) {
 	l.own(members["patchbay"], &s)
 	if len(l.problems) > faults {
 		return // the rest would repeat these in other words
-	}
-	if s.Dir != "" && !filepath.IsAbs(s.Dir) {
-		s.Dir = filepath.Join(l.expander.workspace, s.Dir)
 	}
 	l.check(m, members, &s)
 	if len(l.problems) == faults {
@@ -166,21 +172,17 @@ func (l *loader) check(m member, members map[string]*node, s *Server) {
 		if s.Transport == "stdio" {
 			l.fail(place.pos, "a url is not reached by stdio", `write "http" or "sse", or "command" instead of "url"`)
 		}
-		u, err := url.Parse(s.URL)
-		switch {
-		case s.Disabled: // it may still hold variables
-		case err != nil || u.Scheme != "http" && u.Scheme != "https":
-			l.fail(members["url"].pos, `"url" is not an http or https URL`, `write "https://..."`)
-		case u.Host == "":
-			l.fail(members["url"].pos, `"url" has no host`, `write "https://HOST/..."`)
+		open := slices.ContainsFunc(s.values, func(v Value) bool { return v.Member == "url" && v.unresolved() })
+		if problem, fix := checkURL(s.URL); problem != "" && !open && !s.Disabled {
+			l.fail(members["url"].pos, problem, fix)
 		}
-		useless("args", "env", "cwd")
+		useless("args", "env", "envFile", "cwd")
 	case "builtin":
 		if s.Transport != "" {
 			l.warn(place.pos, "a builtin server has no transport", "remove it")
 			s.Transport = ""
 		}
-		useless("env", "cwd", "headers")
+		useless("env", "envFile", "cwd", "headers")
 	}
 }
 
@@ -202,22 +204,44 @@ func (l *loader) transport(members map[string]*node) string {
 	return said
 }
 
+// checkURL tells what is wrong with the url of a server, if anything is.
+func checkURL(text string) (problem, fix string) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https":
+		return `"url" is not an http or https URL`, `write "https://..."`
+	case u.Host == "":
+		return `"url" has no host`, `write "https://HOST/..."`
+	}
+	return "", ""
+}
+
 // values reads the values of one server. lenient keeps a value whose variables
 // cannot be replaced: the server is disabled.
 type values struct {
 	*loader
+	s       *Server
 	lenient bool
 }
 
-func (v values) expand(n *node) string {
-	out, text, fix := v.expander.expand(n.text)
-	if text == "" {
-		return out
+// expand reads one value, and keeps where it is from.
+func (v values) expand(n *node, member, name string) string {
+	pieces, text, fix := v.expander.expand(n.text)
+	if text != "" {
+		if !v.lenient {
+			v.fail(n.pos, text, fix)
+		}
+		pieces = []piece{{text: n.text}}
 	}
-	if !v.lenient {
-		v.fail(n.pos, text, fix)
+	value := Value{Member: member, Name: name, Written: n.text, Source: v.source(n.pos), pieces: pieces}
+	v.s.values = append(v.s.values, value)
+	for _, p := range pieces {
+		if p.input != "" && !slices.ContainsFunc(v.s.inputs, func(in Input) bool { return in.ID == p.input }) {
+			in, _ := v.file.named(p.input) // expand made sure that it is there
+			v.s.inputs = append(v.s.inputs, in)
+		}
 	}
-	return n.text
+	return value.Text()
 }
 
 // text reads a member that is a string and not empty.
@@ -233,7 +257,7 @@ func (v values) text(members map[string]*node, name string) string {
 		v.fail(n.pos, fmt.Sprintf("%q is not a string", name), "put it in quotes")
 		return ""
 	}
-	s := v.expand(n)
+	s := v.expand(n, name, "")
 	switch {
 	case strings.TrimSpace(s) == "":
 		v.fail(n.pos, fmt.Sprintf("%q is empty", name), "write it, or remove the member")
@@ -253,12 +277,12 @@ func (v values) list(n *node) []string {
 		return nil
 	}
 	out := make([]string, 0, len(n.items))
-	for _, item := range n.items {
+	for i, item := range n.items {
 		if item.kind != '"' {
 			v.fail(item.pos, "an argument is not a string", "put it in quotes")
 			continue
 		}
-		out = append(out, v.expand(item))
+		out = append(out, v.expand(item, "args", strconv.Itoa(i)))
 	}
 	return out
 }
@@ -280,11 +304,11 @@ func (v values) table(members map[string]*node, name string) map[string]string {
 		case m.name == "" || strings.ContainsAny(m.name, "=\x00\r\n"):
 			v.fail(m.pos, fmt.Sprintf("a name in %q is empty or has = or a line break in it", name), "rename it")
 		case m.value.kind == jsontext.Kind('0'):
-			out[m.name] = m.value.text
+			out[m.name] = v.expand(m.value, name, m.name)
 		case m.value.kind != '"':
 			v.fail(m.value.pos, fmt.Sprintf("%s in %q is not a string", quote(m.name), name), "put it in quotes")
 		default:
-			out[m.name] = v.expand(m.value)
+			out[m.name] = v.expand(m.value, name, m.name)
 		}
 	}
 	return out

@@ -3,7 +3,7 @@ package config
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -64,35 +64,33 @@ func FuzzLoad(f *testing.F) {
 		`{"mcpServers":{"a":{"command":"x","args":["${A:-b}"],"env":{"K":"v"},"cwd":"d"}}}`,
 		`{"servers":{"a":{"url":"http://h/","headers":{"K":"v"},"type":"http"},"b":{"builtin":"sqlite"}}}`,
 		"{\"servers\":{\"a\":{\"comand\":1,}}} // x\n", `{"servers":{"a":{"command":"C:\Users"`, "\xef\xbb\xbf{",
+		`{"inputs":[{"id":"i","password":true}],"servers":{"a":{"command":"${input:i}","args":["a${input:i}b"],"env":{"K":"${input:i}"},"cwd":"${input:i}"}}}`,
 	} {
 		f.Add([]byte(seed))
 	}
 	none := func(string) (string, bool) { return "", false }
 	f.Fuzz(func(t *testing.T, in []byte) {
-		file, err := parse("mcp.json", in, none)
+		file, faults, err := parse("mcp.json", in, none)
+		if err != nil {
+			t.Fatalf("%q gave %v", in, err)
+		}
 		lines := strings.Split(string(in), "\n")
-		check := func(p Problem) {
-			if p.Line < 1 || p.Line > len(lines) || p.Column < 1 || p.Column > len(lines[p.Line-1])+1 {
+		for _, p := range slices.Concat(faults, file.Warnings) {
+			if p.Path == "mcp.json" && (p.Line < 1 || p.Line > len(lines) || p.Column < 1 || p.Column > len(lines[p.Line-1])+1) {
 				t.Fatalf("%q: %v is outside the file", in, p)
 			}
 		}
-		var problems Problems
-		switch {
-		case err == nil:
-			for _, s := range file.Servers {
-				if s.Name == "" || (s.Command == "") == (s.URL == "" && s.Builtin == "") {
-					t.Fatalf("%q gave %+v", in, s)
-				}
+		for _, s := range file.Servers {
+			if s.Name == "" || (s.Command == "") == (s.URL == "" && s.Builtin == "") {
+				t.Fatalf("%q gave %+v", in, s)
 			}
-			for _, w := range file.Warnings {
-				check(w)
+			all, err := s.Resolve(func(Input) (string, error) { return "http://h/", nil })
+			if err != nil && !strings.Contains(err.Error(), "url") {
+				t.Fatalf("%q: Resolve of %v = %v", in, s, err)
 			}
-		case errors.As(err, &problems) && len(problems) > 0 && file == nil:
-			for _, p := range problems {
-				check(p)
+			if err == nil && len(all.Inputs()) > 0 {
+				t.Fatalf("%q: inputs left: %v", in, all.Inputs())
 			}
-		default:
-			t.Fatalf("%q gave %v, %v", in, file, err)
 		}
 	})
 }

@@ -35,10 +35,12 @@ type app struct {
 	command []string // what stands after "--"
 	dashed  bool     // there was a "--"
 	server  *config.Server
-	keys    *keyboard // nil until something is asked
-	tape    *tape     // nil without --trace
-	saveDir string    // where bytes go without --save; empty until there are some
-	atEnd   []func()  // run in reverse order after the output is flushed
+	keys    *keyboard  // nil until something is asked
+	answers answers    // to the inputs of mcp.json
+	file    *inspected // mcp.json, once it was read
+	tape    *tape      // nil without --trace
+	saveDir string     // where bytes go without --save; empty until there are some
+	atEnd   []func()   // run in reverse order after the output is flushed
 }
 
 // terminals says which streams a person sits at.

@@ -151,11 +151,10 @@ func openCommand(ctx context.Context, s config.Server, client *mcp.Client, stder
 		return nil, err
 	}
 	cmd.Dir, cmd.Stderr = s.Dir, stderr
-	if len(s.Env) > 0 {
-		cmd.Env = os.Environ()
-		for k, v := range s.Env {
-			cmd.Env = append(cmd.Env, k+"="+v)
-		}
+	// The answers to the questions of one server are not for another.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, config.InputEnvPrefix) })
+	for k, v := range s.Env {
+		cmd.Env = append(cmd.Env, k+"="+v)
 	}
 	if on := client.OnFrame; on != nil {
 		client.OnFrame = func(f trace.Frame) {
@@ -251,6 +250,9 @@ func (a *app) openWith(change func(*mcp.Client)) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s, err = s.Resolve(a.input); err != nil {
+		return nil, err
+	}
 	if s, err = a.withEnv(s); err != nil {
 		return nil, err
 	}
@@ -260,12 +262,8 @@ func (a *app) openWith(change func(*mcp.Client)) (*peer, error) {
 		return nil, err
 	}
 	change(client)
-	ctx := a.ctx
-	if a.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, a.Timeout, fmt.Errorf("no answer in %v (--timeout): %w", a.Timeout, context.DeadlineExceeded))
-		defer cancel()
-	}
+	ctx, cancel := a.startContext(a.ctx, s)
+	defer cancel()
 	said := newChildLog(a.talk, a.Verbose)
 	p, err := openServer(ctx, s, client, said)
 	said.opened()
@@ -278,6 +276,22 @@ func (a *app) openWith(change func(*mcp.Client)) (*peer, error) {
 	}
 	a.atEnd = append(a.atEnd, p.leave)
 	return p, nil
+}
+
+// defaultTimeout is --timeout if it is not on the command line. Then what the
+// server's own settings say goes before it.
+const defaultTimeout = time.Minute
+
+// startContext bounds the opening of a session.
+func (a *app) startContext(ctx context.Context, s config.Server) (context.Context, context.CancelFunc) {
+	d, from := a.Timeout, "--timeout"
+	if s.StartTimeout != 0 && d == defaultTimeout {
+		d, from = s.StartTimeout, `"startTimeout"`
+	}
+	if d <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, d, fmt.Errorf("no answer in %v (%s): %w", d, from, context.DeadlineExceeded))
 }
 
 // withEnv adds the variables of --env to those of a command.
@@ -320,8 +334,11 @@ func (a *app) newClient(s config.Server) (*mcp.Client, error) {
 		Limits: mcp.Limits{CallTimeout: a.Timeout},
 		Header: http.Header{},
 	}
-	if a.Timeout == 0 {
+	switch {
+	case a.Timeout == 0:
 		c.Limits.CallTimeout = -1
+	case s.CallTimeout != 0 && a.Timeout == defaultTimeout:
+		c.Limits.CallTimeout = s.CallTimeout
 	}
 	for _, h := range a.Header {
 		name, value, ok := strings.Cut(h, ":")
@@ -354,121 +371,6 @@ func join[T ~string](list []T, sep string) string {
 		out[i] = string(v)
 	}
 	return strings.Join(out, sep)
-}
-
-// target finds the server that the command line means.
-func (a *app) target() (config.Server, error) {
-	switch {
-	case a.dashed:
-		return config.Server{Name: a.command[0], Command: a.command[0], Args: a.command[1:]}, nil
-	case a.Server != "":
-		return a.named(a.Server)
-	}
-	file, err := a.loadConfig()
-	if err != nil {
-		return config.Server{}, err
-	}
-	names := enabled(file)
-	if len(names) == 1 {
-		return a.named(names[0])
-	}
-	if len(names) == 0 {
-		return config.Server{}, usagef("no server is named: use -s NAME, -s URL or -- COMMAND; built in: %s", strings.Join(servers.Names(), ", ")).
-			hint(a.again("-s", servers.Names()[0]))
-	}
-	return config.Server{}, usagef("which server? %s has %s", file.Path, strings.Join(names, ", ")).hint(a.again("-s", names[0]))
-}
-
-// named finds a server by its name in the configuration, by the name of a built-in
-// one, or by its URL.
-func (a *app) named(name string) (config.Server, error) {
-	if u, err := url.Parse(name); err == nil && strings.Contains(name, "://") {
-		if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return config.Server{}, usagef("-s %q is no http or https URL", name)
-		}
-		return config.Server{Name: name, URL: name}, nil
-	}
-	builtin := slices.Contains(servers.Names(), name)
-	file, err := a.loadConfig()
-	if err != nil && (!builtin || a.Config != "") {
-		return config.Server{}, err
-	} else if err != nil {
-		a.talk.note("warning: mcp.json is not read: %v", err)
-	}
-	names := enabled(file)
-	if file != nil {
-		for _, s := range file.Servers {
-			if s.Name == name && s.Disabled {
-				return config.Server{}, usagef("%s: %q is disabled there", s.Source, name)
-			}
-			if s.Name == name {
-				return s, nil
-			}
-		}
-	}
-	if builtin {
-		return config.Server{Name: name, Builtin: name}, nil
-	}
-	names = append(names, servers.Names()...)
-	return config.Server{}, usagef("no server %q%s there are %s", name, didYouMean(name, names)+";", strings.Join(names, ", "))
-}
-
-// loadConfig reads mcp.json: the one of --config, else the one found from here. It
-// returns nil if there is none.
-func (a *app) loadConfig() (*config.File, error) {
-	path := a.Config
-	if path == "" {
-		dir, err := os.Getwd()
-		if err != nil {
-			return nil, err
-		}
-		found, ok := config.Find(dir)
-		if !ok {
-			return nil, nil
-		}
-		path = found
-	}
-	file, err := config.Load(path, nil)
-	if err != nil {
-		return nil, err
-	}
-	for _, w := range file.Warnings {
-		a.talk.note("warning: %s", w)
-	}
-	file.Warnings = nil
-	return file, nil
-}
-
-// enabled returns the names of the servers that are not disabled.
-func enabled(file *config.File) []string {
-	var names []string
-	if file != nil {
-		for _, s := range file.Servers {
-			if !s.Disabled {
-				names = append(names, s.Name)
-			}
-		}
-	}
-	return names
-}
-
-// slashed takes "server/name" apart if no server was named otherwise and the part
-// before the slash is one.
-func (a *app) slashed(name string) string {
-	server, rest, ok := strings.Cut(name, "/")
-	if !ok || rest == "" || a.Server != "" || a.dashed {
-		return name
-	}
-	known := servers.Names()
-	if file, err := a.loadConfig(); err == nil {
-		known = append(known, enabled(file)...)
-	}
-	if !slices.Contains(known, server) {
-		return name
-	}
-	a.Server, a.words = server, slices.Clone(a.words)
-	a.words[0] = rest
-	return rest
 }
 
 // again words a command that names the verb and server of this run.
@@ -535,7 +437,7 @@ func (a *app) reachHint(err error) string {
 	case a.server.URL != "" && networkFault(err):
 		return "is it running? try: curl -i " + shell([]string{a.server.URL})
 	case a.server.Command != "":
-		return "run it by hand to see what it says: " + shell(append([]string{a.server.Command}, a.server.Args...))
+		return "run it by hand to see what it says: " + shell(a.server.CommandLine())
 	}
 	return ""
 }

@@ -114,6 +114,7 @@ func secretsOf(list []config.Server, header []string) []string {
 		}
 	}
 	for _, s := range list {
+		out = append(out, s.Secrets()...)
 		for name, value := range s.Env {
 			if secretName(name) {
 				out = append(out, value)

@@ -90,6 +90,9 @@ func (c *upCmd) Run(a *app) error {
 func (a *app) upServers() ([]config.Server, string, error) {
 	if a.dashed || a.Server != "" {
 		s, err := a.target()
+		if err == nil {
+			s, err = s.Resolve(a.input)
+		}
 		return []config.Server{s}, "the command line", err
 	}
 	file, err := a.loadConfig()
@@ -105,9 +108,15 @@ func (a *app) upServers() ([]config.Server, string, error) {
 	}
 	var list []config.Server
 	for _, s := range file.Servers {
-		if !s.Disabled {
-			list = append(list, s)
+		if s.Disabled {
+			continue
 		}
+		// Questions come before anything is started. A server whose input is
+		// missing fails when it is to start, and the others do not.
+		if resolved, err := s.Resolve(a.input); err == nil {
+			s = resolved
+		}
+		list = append(list, s)
 	}
 	if len(list) == 0 {
 		return nil, "", usagef("%s names no server that is enabled", file.Path).hint(a.again("-s", servers.Names()[0]))
@@ -118,6 +127,10 @@ func (a *app) upServers() ([]config.Server, string, error) {
 // openUpstream opens a session whose questions go to the callers of the gateway.
 // Those that belong to no call cannot be put to anybody.
 func (a *app) openUpstream(ctx context.Context, s config.Server) (gateway.Upstream, error) {
+	s, err := s.Resolve(a.input)
+	if err != nil {
+		return nil, err
+	}
 	client, err := a.newClient(s)
 	if err != nil {
 		return nil, err
@@ -135,11 +148,8 @@ func (a *app) openUpstream(ctx context.Context, s config.Server) (gateway.Upstre
 		return nil, mcp.Errorf(-1, "there is no model to ask outside of a call")
 	}
 	client.Roots = func(context.Context) ([]mcp.Root, error) { return nil, nil }
-	if a.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, a.Timeout, fmt.Errorf("no answer in %v (--timeout): %w", a.Timeout, context.DeadlineExceeded))
-		defer cancel()
-	}
+	ctx, cancel := a.startContext(ctx, s)
+	defer cancel()
 	said := newChildLog(a.talk, a.Verbose)
 	p, err := openServer(ctx, s, client, said)
 	said.opened()

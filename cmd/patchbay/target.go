@@ -1,0 +1,202 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/servers"
+)
+
+// target finds the server that the command line means.
+func (a *app) target() (config.Server, error) {
+	switch {
+	case a.dashed:
+		return config.Server{Name: a.command[0], Command: a.command[0], Args: a.command[1:]}, nil
+	case a.Server != "":
+		return a.named(a.Server)
+	}
+	read, err := a.inspectConfig()
+	if err != nil {
+		return config.Server{}, err
+	}
+	if faults := read.about(""); len(faults) > 0 {
+		return config.Server{}, faults
+	}
+	names := read.names()
+	if len(names) == 1 {
+		return a.named(names[0])
+	}
+	if len(names) == 0 {
+		return config.Server{}, usagef("no server is named: use -s NAME, -s URL or -- COMMAND; built in: %s", strings.Join(servers.Names(), ", ")).
+			hint(a.again("-s", servers.Names()[0]))
+	}
+	return config.Server{}, usagef("which server? %s has %s", read.path, strings.Join(names, ", ")).hint(a.again("-s", names[0]))
+}
+
+// named finds a server by its name in the configuration, by the name of a built-in
+// one, or by its URL. Faults of the file that are about other servers are no hindrance.
+func (a *app) named(name string) (config.Server, error) {
+	if u, err := url.Parse(name); err == nil && strings.Contains(name, "://") {
+		if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return config.Server{}, usagef("-s %q is no http or https URL", name)
+		}
+		return config.Server{Name: name, URL: name}, nil
+	}
+	builtin := slices.Contains(servers.Names(), name)
+	read, err := a.inspectConfig()
+	if err == nil && len(read.about(""))+len(read.about(name)) > 0 {
+		err = read.faults
+	}
+	if err != nil && (!builtin || a.Config != "") {
+		return config.Server{}, err
+	} else if err != nil {
+		a.talk.note("warning: mcp.json is not read: %v", err)
+		return config.Server{Name: name, Builtin: name}, nil
+	}
+	for _, s := range read.servers {
+		switch {
+		case s.Name != name:
+		case s.Disabled:
+			return s, usagef("%s: %q is disabled there", s.Source, name)
+		default:
+			if n := len(read.faults); n > 0 {
+				a.talk.note("warning: %s has %s about other servers; patchbay config list shows them", read.path, quantity(n, "fault"))
+			}
+			return s, nil
+		}
+	}
+	switch {
+	case builtin && (a.Config == "" || len(read.faults) == 0):
+		return config.Server{Name: name, Builtin: name}, nil
+	case len(read.faults) > 0:
+		return config.Server{}, read.faults
+	}
+	names := append(read.names(), servers.Names()...)
+	return config.Server{}, usagef("no server %q%s there are %s", name, didYouMean(name, names)+";", strings.Join(names, ", "))
+}
+
+// quantity words a number of things.
+func quantity(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// inspected is mcp.json as far as it is right, and what is wrong with it. The zero
+// value stands for no file.
+type inspected struct {
+	path    string
+	servers []config.Server
+	faults  config.Problems
+	file    *config.File
+}
+
+// about returns the faults about one server, or with "" about the file as a whole.
+func (r *inspected) about(server string) config.Problems {
+	var out config.Problems
+	for _, p := range r.faults {
+		if p.Server == server {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// names returns the names of the servers that are not disabled, also of those that
+// have faults.
+func (r *inspected) names() []string {
+	names := enabled(r.file)
+	for _, p := range r.faults {
+		if p.Server != "" && !slices.Contains(names, p.Server) {
+			names = append(names, p.Server)
+		}
+	}
+	return names
+}
+
+// configPath returns the file of --config, else the one found from here, else "".
+func (a *app) configPath() (string, error) {
+	if a.Config != "" {
+		return a.Config, nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	path, _ := config.Find(dir)
+	return path, nil
+}
+
+// inspectConfig reads mcp.json once, and tells its warnings.
+func (a *app) inspectConfig() (*inspected, error) {
+	if a.file != nil {
+		return a.file, nil
+	}
+	path, err := a.configPath()
+	if err != nil {
+		return nil, err
+	}
+	read := &inspected{path: path}
+	if path != "" {
+		file, faults, err := config.Inspect(path, nil)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range file.Warnings {
+			a.talk.note("warning: %s", w)
+		}
+		read.servers, read.faults, read.file = file.Servers, faults, file
+	}
+	a.file = read
+	return read, nil
+}
+
+// loadConfig reads mcp.json: the one of --config, else the one found from here. It
+// returns nil if there is none. Any fault of the file is an error.
+func (a *app) loadConfig() (*config.File, error) {
+	read, err := a.inspectConfig()
+	if err != nil {
+		return nil, err
+	}
+	if len(read.faults) > 0 {
+		return nil, read.faults
+	}
+	return read.file, nil
+}
+
+// enabled returns the names of the servers that are not disabled.
+func enabled(file *config.File) []string {
+	var names []string
+	if file != nil {
+		for _, s := range file.Servers {
+			if !s.Disabled {
+				names = append(names, s.Name)
+			}
+		}
+	}
+	return names
+}
+
+// slashed takes "server/name" apart if no server was named otherwise and the part
+// before the slash is one.
+func (a *app) slashed(name string) string {
+	server, rest, ok := strings.Cut(name, "/")
+	if !ok || rest == "" || a.Server != "" || a.dashed {
+		return name
+	}
+	known := servers.Names()
+	if read, err := a.inspectConfig(); err == nil {
+		known = append(known, read.names()...)
+	}
+	if !slices.Contains(known, server) {
+		return name
+	}
+	a.Server, a.words = server, slices.Clone(a.words)
+	a.words[0] = rest
+	return rest
+}

@@ -1,0 +1,164 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Value is one value of a server: what the file says, and what became of it.
+type Value struct {
+	Member  string // command, args, env, envFile, cwd, url or headers
+	Name    string // of a variable or header; of an argument its index
+	Written string // as the file has it; empty if it is from an envFile
+	Source  string // "path:line"
+
+	pieces []piece
+}
+
+// Text returns the value with its variables replaced. Inputs stay as they are
+// written.
+func (v Value) Text() string {
+	var b strings.Builder
+	for _, p := range v.pieces {
+		if p.input != "" {
+			b.WriteString("${input:" + p.input + "}")
+		}
+		b.WriteString(p.text)
+	}
+	return b.String()
+}
+
+// From says in words where the parts of the value are from that are not from the
+// file itself, such as "HOME of the environment".
+func (v Value) From() []string {
+	var out []string
+	for _, p := range v.pieces {
+		from := p.from
+		if p.input != "" {
+			from = "the input " + quote(p.input)
+		}
+		if from != "" && !slices.Contains(out, from) {
+			out = append(out, from)
+		}
+	}
+	return out
+}
+
+// Values returns the values of a server and where they came from, grouped by member.
+// The texts may be secrets.
+func (s Server) Values() []Value { return slices.Clone(s.values) }
+
+// Inputs returns the inputs that a server needs: [Server.Resolve] puts their values
+// in place.
+func (s Server) Inputs() []Input { return slices.Clone(s.inputs) }
+
+// Secrets returns the values that no person is to see and that the file does not
+// name as such: those of the inputs with a password.
+func (s Server) Secrets() []string {
+	var out []string
+	for _, v := range s.values {
+		for _, p := range v.pieces {
+			if p.secret && p.text != "" {
+				out = append(out, p.text)
+			}
+		}
+	}
+	return out
+}
+
+// CommandLine returns Command and Args as the file has them, without what their
+// variables stand for, so that it can be shown.
+func (s Server) CommandLine() []string {
+	if s.values == nil {
+		return append([]string{s.Command}, s.Args...)
+	}
+	var out []string
+	for _, v := range s.values {
+		if v.Member == "command" || v.Member == "args" {
+			out = append(out, v.Written)
+		}
+	}
+	return out
+}
+
+// Resolve returns the server with the values of its inputs in place. It calls value
+// once for each of them, and not at all if there are none. An error of value is
+// returned, with the server and the input named.
+func (s Server) Resolve(value func(Input) (string, error)) (Server, error) {
+	if len(s.inputs) == 0 {
+		return s, nil
+	}
+	known := make(map[string]piece)
+	for _, in := range s.inputs {
+		text, err := value(in)
+		if err != nil {
+			return s, fmt.Errorf("the server %s needs the input %s: %w", quote(s.Name), quote(in.ID), err)
+		}
+		known[in.ID] = piece{text: text, from: "the input " + quote(in.ID), secret: in.Password}
+	}
+	s.inputs = nil
+	s.Args, s.Env, s.Headers, s.values = slices.Clone(s.Args), maps.Clone(s.Env), maps.Clone(s.Headers), slices.Clone(s.values)
+	for i := range s.values {
+		v := &s.values[i]
+		if !v.unresolved() {
+			continue
+		}
+		v.pieces = slices.Clone(v.pieces)
+		for j, p := range v.pieces {
+			if p.input != "" {
+				v.pieces[j] = known[p.input]
+			}
+		}
+		if err := s.set(*v); err != nil {
+			return s, fmt.Errorf("%s: the server %s: %w", s.Source, quote(s.Name), err)
+		}
+	}
+	return s, nil
+}
+
+func (v *Value) unresolved() bool {
+	return slices.ContainsFunc(v.pieces, func(p piece) bool { return p.input != "" })
+}
+
+// set puts a value into its field.
+func (s *Server) set(v Value) error {
+	text := v.Text()
+	if strings.TrimSpace(text) == "" && (v.Member == "command" || v.Member == "url") {
+		return fmt.Errorf("%q is empty with its inputs in place", v.Member)
+	}
+	switch v.Member {
+	case "command":
+		s.Command = text
+	case "args":
+		i, err := strconv.Atoi(v.Name)
+		if err != nil || i >= len(s.Args) {
+			return errors.New("an argument is out of place")
+		}
+		s.Args[i] = text
+	case "env":
+		s.Env[v.Name] = text
+	case "headers":
+		s.Headers[v.Name] = text
+	case "cwd":
+		s.Dir = absolute(s.workspace, text)
+	case "url":
+		s.URL = text
+		if problem, fix := checkURL(text); problem != "" {
+			return errors.New(problem + ": " + fix)
+		}
+	}
+	return nil
+}
+
+// absolute makes a path absolute that is relative to a folder. An empty one stays so.
+func absolute(folder, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(folder, path)
+}
