@@ -20,7 +20,7 @@ import (
 //	db       + query      db_query                          the simple case
 //	my_db    + query      my_db__query                      or it could be my's db_query
 //	my db    + query      my-db--wriuzbi2_query             or it could be my-db's
-//	db       + files.read db_files-read--hrc4wpqy           or it could be files-read
+//	db       + files.read db_files-read--jzbphfxz           or it could be files-read
 //
 // Where a part cannot stand as it is, it ends in "--" and a hash; what would look like
 // that by itself is hashed too.

@@ -56,7 +56,9 @@ func (f *farm) Open(ctx context.Context) (gateway.Upstream, error) {
 		defer f.mu.Unlock()
 		delete(f.running, n)
 	}()
-	return (&mcp.Client{Name: "gw", Version: "1", Revisions: []mcp.Revision{f.rev}}).Connect(ctx, mcptest.Wire(near))
+	c := &mcp.Client{Name: "gw", Version: "1", Revisions: []mcp.Revision{f.rev}}
+	gateway.Relay(ctx, c)
+	return c.Connect(ctx, mcptest.Wire(near))
 }
 
 // kill ends a server.

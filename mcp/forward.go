@@ -87,12 +87,18 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 			raw, err = x.straight(ctx)
 		}
 	}
+	var end *unanswered
 	switch {
 	case errors.Is(err, engine.ErrSuspended):
 		return nil, err
+	case errors.As(err, &end):
+		return end.answer(call, req.Method)
 	case requiredPages(err) != nil:
 		return forwardPages(call, req.Method, err, requiredPages(err))
 	case err != nil:
+		if res, ok := lacking(call, req.Method, err); ok {
+			return res, nil
+		}
 		return nil, s.forwardError(call, req.Method, publicError(err))
 	case x.handle != nil:
 		return &CreateTaskResult{Task: x.handle}, nil
@@ -308,6 +314,8 @@ func comesBack(call *engine.Call) bool {
 func (x *outgoingCall) straight(ctx context.Context) (json.RawMessage, error) {
 	var open openQuestions
 	defer open.end()
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
 	x.ask = func(server context.Context, qs []engine.Question) ([]json.RawMessage, error) {
 		asking, ok := open.begin(ctx)
 		if !ok {
@@ -317,7 +325,11 @@ func (x *outgoingCall) straight(ctx context.Context) (json.RawMessage, error) {
 		asking, cancel := context.WithCancelCause(asking)
 		defer cancel(nil)
 		defer context.AfterFunc(server, func() { cancel(context.Cause(server)) })()
-		return x.front.Ask(asking, qs...)
+		answers, err := x.front.Ask(asking, qs...)
+		if end := endsWith(x.front, qs[0], err); end != nil {
+			giveUp(end)
+		}
+		return answers, err
 	}
 	return x.run(ctx)
 }
@@ -415,6 +427,10 @@ func (s *Session) hold(ctx context.Context, call *engine.Call, x *outgoingCall) 
 				p.front.Store(nil)
 				call.Remember(memoHeld+x.scope(), s.park(p))
 				return nil, err
+			}
+			if end := endsWith(call, q, err); end != nil {
+				p.cancel(end)
+				return nil, end
 			}
 			a := heldAnswer{err: err}
 			if err == nil {

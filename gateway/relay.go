@@ -1,0 +1,46 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// extUI is the extension that says that a client shows the pages of tools.
+const extUI = "io.modelcontextprotocol/ui"
+
+// Relay prepares a client that Source.Open connects with. Ctx is that of Open.
+//
+// Questions that a server asks during a call go to who has called, whatever the client has
+// to answer them. So the client is given functions that answer the others, which belong to no
+// call, by a refusal. They also declare what the server may ask. Where the connection is for one
+// session, that is what the session can answer, and the client takes its name. Else it is
+// everything, and a caller who cannot answer is told so when it is asked.
+func Relay(ctx context.Context, c *mcp.Client) {
+	var caps mcp.Capabilities
+	all := true
+	if call := mcp.CallFrom(ctx); call != nil {
+		if call.Client.Name != "" {
+			c.Name, c.Title, c.Version = call.Client.Name, call.Client.Title, call.Client.Version
+		}
+		caps, all = call.Capabilities, call.Session() == nil
+	}
+	if all || caps.Has("elicitation") {
+		c.OnElicit = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return &mcp.ElicitResult{Action: "decline"}, nil
+		}
+	}
+	if all || caps.Has("sampling") {
+		c.OnSample = func(context.Context, *mcp.SampleRequest) (*mcp.SampleResult, error) {
+			return nil, mcp.Errorf(-1, "there is nobody to ask outside of a call")
+		}
+	}
+	if all || caps.Has("roots") {
+		c.Roots = func(context.Context) ([]mcp.Root, error) { return nil, nil }
+	}
+	var declared map[string]json.RawMessage
+	if json.Unmarshal(caps["extensions"], &declared) == nil && declared[extUI] != nil {
+		c.Extensions = map[string]json.RawMessage{extUI: declared[extUI]}
+	}
+}
