@@ -25,7 +25,9 @@ func (g *Gateway) byName(ctx context.Context, req *mcp.Request, k *listKind) (mc
 	params := jsonx.With(make([]byte, 0, len(req.Params)), req.Params, "name", jsonx.AppendString(nil, own))
 	res, err := up.forward(inner, req.Method, params)
 	if made, ok := res.(*mcp.CreateTaskResult); ok && err == nil {
-		return &mcp.CreateTaskResult{Task: g.ofTask(ctx, up, made.Task)}, nil
+		here := *made
+		here.Task = g.ofTask(ctx, up, made.Task)
+		return &here, nil
 	}
 	return res, err
 }

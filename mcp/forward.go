@@ -101,7 +101,8 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 		}
 		return nil, s.forwardError(call, req.Method, publicError(err))
 	case x.handle != nil:
-		return &CreateTaskResult{Task: x.handle}, nil
+		id, _ := taskID(x.handle)
+		return &CreateTaskResult{Task: x.handle, drop: func() { s.abandon(id) }}, nil
 	case req.Method == revision.MethodTools && s.mayBecome(call):
 		raw = revision.WithTaskSupport(raw)
 	case req.Method == revision.MethodTools && s.rev.CoreTasks && !s.coreTasks():

@@ -80,6 +80,10 @@ func (s *Session) lend(ctx context.Context, call *engine.Call, x *outgoingCall) 
 	if err := s.roomToLend(call.Peer.Principal); err != nil {
 		return nil, err
 	}
+	d, ok := s.farewells.owe(ctx)
+	if !ok {
+		return nil, ErrClosed
+	}
 	own := call.Detach(nil) // it has questions and progress when its caller was answered
 	x.ask = func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
 		for i := range qs {
@@ -91,11 +95,12 @@ func (s *Session) lend(ctx context.Context, call *engine.Call, x *outgoingCall) 
 	if x.token != nil {
 		x.listen()
 	}
-	raw, err := x.create(ctx)
+	raw, err := x.create(d)
 	if err != nil {
 		x.listenNoMore()
 		return nil, err
 	}
+	defer d.pay()
 	handle := coreHandle(raw)
 	if handle == nil { // it was answered at once
 		x.listenNoMore()
@@ -108,9 +113,16 @@ func (s *Session) lend(ctx context.Context, call *engine.Call, x *outgoingCall) 
 	}
 	t := &lentTask{Task: engine.NewTask(id, func() {}, func(string) {}), owner: call.Peer.Principal, ask: x.ask, done: make(chan struct{})}
 	own.Become(t.Task)
-	begun := s.spawn(func() {
+	s.mu.Lock()
+	s.lent[id] = t
+	s.mu.Unlock()
+	going, _ := s.farewells.owe(context.Background()) // there is time for it: d is owed
+	going.payBy(func() {
 		defer close(t.done)
-		t.raw, t.err = x.await(context.Background(), id, func() {}) // it ends with the session
+		t.raw, t.err = x.await(going.ctx, id, func() {})
+		if t.err != nil && going.ctx.Err() != nil { // the session is being closed
+			s.cancelTask(id)
+		}
 		t.Close()
 		x.listenNoMore()
 		s.endLent(t)
@@ -120,14 +132,7 @@ func (s *Session) lend(ctx context.Context, call *engine.Call, x *outgoingCall) 
 			s.forgetLent(id, t)
 		})
 	})
-	if !begun {
-		x.listenNoMore()
-		return nil, ErrClosed
-	}
-	s.mu.Lock()
-	s.lent[id] = t
-	s.mu.Unlock()
-	return &CreateTaskResult{Task: handle}, nil
+	return &CreateTaskResult{Task: handle, drop: func() { s.abandon(id) }}, nil
 }
 
 // roomToLend makes room for one more task of an owner: in place of the one that is over
@@ -367,6 +372,13 @@ func (s *Session) mayBecome(call *engine.Call) bool {
 // lendHere makes a task of a call to a server of 2026-07-28 for a caller of 2025-11-25, who
 // gets one whatever the server answers with: a task, questions or a result (T-106, T-107).
 func (s *Session) lendHere(call *engine.Call, x *outgoingCall) (Result, error) {
+	if err := s.roomToLend(call.Peer.Principal); err != nil {
+		return nil, err
+	}
+	d, ok := s.farewells.owe(context.Background())
+	if !ok {
+		return nil, ErrClosed
+	}
 	own := call.Detach(nil)
 	ttl := lentTime
 	if ms := call.TaskTTL(); ms > 0 && ms < ttl.Milliseconds() {
@@ -391,33 +403,24 @@ func (s *Session) lendHere(call *engine.Call, x *outgoingCall) (Result, error) {
 	}
 	own.Become(t.Task)
 	s.mu.Lock()
-	full := len(s.lent) >= maxLent
-	if !full {
-		s.lent[state.ID] = t
-	}
+	s.lent[state.ID] = t
 	s.mu.Unlock()
-	forget := func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.lent, state.ID)
-	}
-	if full {
-		cancel(nil)
-		return nil, Errorf(CodeInternal, "%d tasks are known here, the most there may be; try again later", maxLent)
-	}
-	begun := s.spawn(func() {
+	attached := context.AfterFunc(d.ctx, t.stop)
+	d.payBy(func() {
 		defer close(t.done)
+		defer attached()
 		defer cancel(nil)
 		t.raw, t.err = x.run(ctx)
 		t.Close()
+		s.endLent(t)
 	})
-	if !begun {
-		cancel(nil)
-		forget()
-		return nil, ErrClosed
-	}
-	time.AfterFunc(ttl, func() { t.stop(); forget() })
-	return &CreateTaskResult{Task: encode(state)}, nil
+	time.AfterFunc(ttl, func() {
+		t.stop()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.forgetLent(state.ID, t)
+	})
+	return &CreateTaskResult{Task: encode(state), drop: t.give}, nil
 }
 
 // give ends a task made here at once, unless it has ended.

@@ -307,15 +307,20 @@ func (x *outgoingCall) run(ctx context.Context) (json.RawMessage, error) {
 // asTask makes a call to a server of 2025-11-25 that has to be a task, and waits for it
 // (T-104).
 func (x *outgoingCall) asTask(ctx context.Context) (json.RawMessage, error) {
-	raw, err := x.create(ctx)
+	d, ok := x.s.farewells.owe(ctx)
+	if !ok {
+		return nil, ErrClosed
+	}
+	raw, err := x.create(d)
 	if err != nil {
 		return nil, err
 	}
 	handle := coreHandle(raw)
 	if handle == nil {
+		d.pay()
 		return raw, nil
 	}
-	return x.finishTask(ctx, handle, func() {})
+	return x.finishOwed(d, handle, func() {})
 }
 
 // bare is a further request on behalf of the call: what is asked and told meanwhile

@@ -283,7 +283,7 @@ func encodeResult(r Result) engine.Result {
 	case *ToolResult:
 		return r.encode(nil)
 	case *CreateTaskResult:
-		return engine.Result{JSON: r.Task, Task: true}
+		return engine.Result{JSON: r.Task, Task: true, Drop: r.drop}
 	case *PromptResult:
 		b, uses := r.appendJSON(nil)
 		return engine.Result{JSON: b, Uses: uses, Meta: r.Meta != nil}

@@ -61,7 +61,7 @@ type Session struct {
 	events   chan Event // for Client.OnEvent; full: the event is dropped and logged
 	wg       sync.WaitGroup
 
-	farewells sync.WaitGroup // requests that tell the server to give up tasks
+	farewells farewells
 
 	mu         sync.Mutex
 	subscribed map[string]*subscription            // by URI, on a legacy server; guarded by mu
@@ -130,21 +130,15 @@ func (s *Session) Close() error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	t := time.NewTimer(closeGrace)
-	defer t.Stop()
-	told := make(chan struct{})
-	go func() { defer close(told); s.farewells.Wait() }()
-	select {
-	case <-told:
-	case <-t.C: // the server does not answer
-	}
+	told := s.farewells.close()
 	err := s.wire.Close()
 	s.silences.close()
 	s.cache.close()
 	s.dropParked()
 	ended := make(chan struct{})
-	go func() { defer close(ended); s.wg.Wait() }()
-	t.Reset(closeGrace)
+	go func() { defer close(ended); s.wg.Wait(); <-told }()
+	t := time.NewTimer(closeGrace)
+	defer t.Stop()
 	select {
 	case <-ended:
 	case <-t.C: // Client.OnEvent does not return; it is left behind

@@ -102,8 +102,15 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 		}
 		if support, _ := s.taskSupport(name); support == TaskOptional || support == TaskRequired { // TASK-25-005
 			x := s.outgoing(ctx, revision.MethodCall, params, opts)
+			d, ok := s.farewells.owe(x.ctx)
+			if !ok {
+				return nil, fmt.Errorf("call %q: %w", name, x.end(ErrClosed))
+			}
 			t.listen(x)
-			raw, err := x.create(x.ctx)
+			raw, err := x.create(d)
+			if err == nil {
+				d.pay()
+			}
 			if err = x.end(err); err != nil {
 				t.listenNoMore()
 				return nil, fmt.Errorf("call %q: %w", name, err)
@@ -376,44 +383,27 @@ func (x *outgoingCall) answerTask(ctx context.Context, id string, requests json.
 // finishTask waits for a task in place of a call: whoever gives up the call gives up
 // the task.
 func (x *outgoingCall) finishTask(ctx context.Context, handle json.RawMessage, heard func()) (json.RawMessage, error) {
+	d, ok := x.s.farewells.owe(ctx)
+	if !ok {
+		return nil, ErrClosed
+	}
+	return x.finishOwed(d, handle, heard)
+}
+
+// finishOwed is finishTask for a debt, which it pays.
+func (x *outgoingCall) finishOwed(d *debt, handle json.RawMessage, heard func()) (json.RawMessage, error) {
 	id, err := taskID(handle)
 	if err != nil {
+		d.pay()
 		return nil, err
 	}
-	raw, err := x.await(ctx, id, heard)
-	if err != nil && ctx.Err() != nil {
-		x.s.abandon(ctx, id)
+	raw, err := x.await(d.ctx, id, heard)
+	if err == nil || d.ctx.Err() == nil {
+		d.pay()
+		return raw, err
 	}
-	return raw, err
-}
-
-// abandon tells the server that nobody waits for a task any more.
-func (s *Session) abandon(ctx context.Context, id string) {
-	s.farewell(func() { s.cancelTask(ctx, id) })
-}
-
-// cancelTask tells the server to give a task up, bounded in time, also when ctx is over.
-func (s *Session) cancelTask(ctx context.Context, id string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
-	defer cancel()
-	if _, err := s.request(ctx, revision.MethodTaskCancel, taskParams(id), nil); err != nil {
-		s.log.Debug("cancel a task", "task", id, "err", err)
-	}
-}
-
-// farewell runs f like spawn; Close waits for it before it closes the wire.
-func (s *Session) farewell(f func()) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.farewells.Add(1) // before Close waits, which sets closed first
-	s.wg.Go(func() {
-		defer s.farewells.Done()
-		f()
-	})
-	return true
+	d.payBy(func() { x.s.cancelTask(id) })
+	return nil, err
 }
 
 // spawn runs f on a goroutine that Close waits for; false if the session is closed.
@@ -453,44 +443,40 @@ func (s *Session) relist(ctx context.Context) bool {
 }
 
 // create makes a call to a server of 2025-11-25 as a task, and returns the answer. Such a
-// call must not be cancelled like others: when ctx ends first, the task is cancelled once
-// its id is known (CANC-25-003).
-func (x *outgoingCall) create(ctx context.Context) (json.RawMessage, error) {
+// call must not be cancelled like others: when d ends first, the task is cancelled once
+// its id is known (CANC-25-003). D is paid if there is an error.
+func (x *outgoingCall) create(d *debt) (json.RawMessage, error) {
 	type answer struct {
 		raw json.RawMessage
 		err error
 	}
 	got := make(chan answer, 1)
-	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	begun := x.s.spawn(func() {
+	own, cancel := context.WithCancel(context.WithoutCancel(d.ctx))
+	params := jsonx.With(nil, x.params, "task", []byte(`{}`)) // a copy: the caller may leave
+	// It ends before d is paid.
+	go func() {
 		defer cancel()
-		raw, err := x.plain(own, jsonx.With(nil, x.params, "task", []byte(`{}`)))
+		raw, err := x.plain(own, params)
 		got <- answer{raw, err}
-	})
-	if !begun {
-		cancel()
-		return nil, ErrClosed
-	}
+	}()
 	select {
 	case a := <-got:
+		if a.err != nil {
+			d.pay()
+		}
 		return a.raw, a.err
-	case <-ctx.Done():
+	case <-d.ctx.Done():
 	}
+	cause := context.Cause(d.ctx)
 	late := time.AfterFunc(createTime, cancel)
-	begun = x.s.farewell(func() {
+	d.payBy(func() {
 		defer late.Stop()
 		a := <-got
-		if handle := coreHandle(a.raw); handle != nil {
-			if id, err := taskID(handle); err == nil {
-				x.s.cancelTask(ctx, id)
-			}
+		if id := x.s.taskIn(a.raw); id != "" {
+			x.s.cancelTask(id)
 		}
 	})
-	if !begun {
-		late.Stop()
-		cancel()
-	}
-	return nil, context.Cause(ctx)
+	return nil, cause
 }
 
 // coreHandle returns the task of a CreateTaskResult of 2025-11-25 in the inner form, nil

@@ -72,7 +72,7 @@ func (s *Server) callAsTask(ctx context.Context, how ToolExecution, args json.Ra
 			return nil, err
 		}
 		s.jobs.start(ctx, own, t, func(ctx context.Context) (Result, error) { return run(ctx, args) })
-		return t.handle(), nil
+		return s.jobs.handle(t), nil
 	}
 	return s.callUntilRelease(ctx, call, args, run)
 }
@@ -82,6 +82,7 @@ func (s *Server) callUntilRelease(ctx context.Context, call *engine.Call, args j
 	type outcome struct {
 		res Result
 		err error
+		t   *task // that the call became
 	}
 	var (
 		answer = make(chan outcome, 1)
@@ -94,17 +95,17 @@ func (s *Server) callUntilRelease(ctx context.Context, call *engine.Call, args j
 	own = call.Detach(func() {
 		once.Do(func() {
 			if !attached() { // the caller is gone; so is the work, soon
-				answer <- outcome{nil, context.Cause(ctx)}
+				answer <- outcome{err: context.Cause(ctx)}
 				return
 			}
 			t, err := s.jobs.create(ctx, own)
 			if err != nil {
-				answer <- outcome{nil, err}
+				answer <- outcome{err: err}
 				cancel(err)
 				return
 			}
 			became <- t
-			answer <- outcome{t.handle(), nil}
+			answer <- outcome{res: s.jobs.handle(t), t: t}
 		})
 	})
 	ended := make(chan outcome, 1)
@@ -113,7 +114,7 @@ func (s *Server) callUntilRelease(ctx context.Context, call *engine.Call, args j
 		res, err := s.contain(work, own, func(ctx context.Context) (Result, error) { return run(ctx, args) })
 		once.Do(func() { // it did not let go, and what it left behind comes too late
 			close(became)
-			ended <- outcome{res, err}
+			ended <- outcome{res: res, err: err}
 		})
 		select {
 		case t := <-became:
@@ -133,8 +134,8 @@ func (s *Server) callUntilRelease(ctx context.Context, call *engine.Call, args j
 		attached()
 		return o.res, o.err
 	case o := <-answer:
-		if t, ok := o.res.(*CreateTaskResult); ok {
-			s.jobs.adopt(t.work, cancel)
+		if o.t != nil {
+			s.jobs.adopt(o.t, cancel)
 		}
 		return o.res, o.err
 	}

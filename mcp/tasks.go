@@ -354,9 +354,12 @@ func (t *task) record() TaskRecord {
 }
 
 // handle is the answer to the call that became the task.
-func (t *task) handle() Result {
+func (m *tasks) handle(t *task) Result {
 	state := t.snapshot()
-	return &CreateTaskResult{encode(taskState{ID: state.ID, Status: "working", Created: state.Created, Updated: state.Created, TTL: state.TTL, Poll: state.Poll}), t}
+	return &CreateTaskResult{
+		Task: encode(taskState{ID: state.ID, Status: "working", Created: state.Created, Updated: state.Created, TTL: state.TTL, Poll: state.Poll}),
+		drop: func() { m.spawn(func() { m.cancel(t, "the caller was gone before it knew of the task") }) },
+	}
 }
 
 // CreateTaskResult is the answer to a call of a tool that became a task. Callers who take
@@ -364,7 +367,7 @@ func (t *task) handle() Result {
 type CreateTaskResult struct {
 	Task json.RawMessage // with taskId, status and others; an object
 
-	work *task // nil for a task of another server
+	drop func() // gives the task up if the answer does not reach the caller; may be nil
 }
 
 func unknownTask(id string) error {
@@ -452,7 +455,7 @@ func (m *tasks) serve(ctx context.Context, req *Request) (Result, error) {
 		return RawResult(encode(state)), nil
 	case revision.MethodTaskCancel:
 		if t != nil {
-			m.cancel(t)
+			m.cancel(t, "cancelled by request")
 		}
 	case revision.MethodTaskUpdate:
 		var open *engine.Task
@@ -492,13 +495,13 @@ func answerAll(call *engine.Call, req *Request, t *engine.Task) error {
 }
 
 // cancel ends a task at once; what works on it is told, and has no say any more.
-func (m *tasks) cancel(t *task) {
+func (m *tasks) cancel(t *task, why string) {
 	t.mu.Lock()
 	if t.state.over() {
 		t.mu.Unlock()
 		return
 	}
-	t.state.Status, t.state.Message, t.state.Requests, t.state.Updated = "cancelled", "cancelled by request", nil, now()
+	t.state.Status, t.state.Message, t.state.Requests, t.state.Updated = "cancelled", why, nil, now()
 	stop := t.cancel
 	t.mu.Unlock()
 	stop(errTaskCancelled)

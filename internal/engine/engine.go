@@ -79,6 +79,7 @@ type Reply struct {
 	plain      bool    // Result is one line
 	head, tail []byte  // members to put in front of and behind those of a plain Result
 	lent       *[]byte // what Result lies in, to be given back; nil: it is not lent
+	drop       func()  // see Result; nil for nothing
 }
 
 // Append appends the response message, in room made for it.
@@ -109,6 +110,14 @@ func (r *Reply) Release() {
 	if r.lent != nil {
 		buffer.Put(r.lent)
 		*r = Reply{}
+	}
+}
+
+// Drop tells who made the reply that it does not reach its caller. It is called before
+// Release, and at most once.
+func (r *Reply) Drop() {
+	if r.drop != nil {
+		r.drop()
 	}
 }
 
@@ -252,6 +261,9 @@ func (e *Engine) conclude(ctx *Context, res Result, err error) Reply {
 	case *replay:
 		// A pending question wins over whatever the handler returned.
 		raw, pendErr := e.inputRequired(ctx, a, c.Msg, c.Peer.Principal)
+		if (raw != nil || pendErr != nil) && res.Drop != nil {
+			res.Drop()
+		}
 		switch {
 		case pendErr != nil:
 			return e.failure(ctx, c, id, pendErr)
@@ -317,6 +329,9 @@ func (e *Engine) answer(ctx context.Context, c *Call, id jsonrpc.ID, res Result)
 		if v := recover(); v != nil {
 			e.panicked(ctx, c, v)
 			out = Reply{ID: id, Err: &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "internal error"}}
+			if res.Drop != nil {
+				res.Drop()
+			}
 		}
 	}()
 	if res.Task && !c.TakesTask() {
@@ -337,7 +352,7 @@ func (e *Engine) answer(ctx context.Context, c *Call, id jsonrpc.ID, res Result)
 	if res.plain() && c.Peer.Revision.Modern {
 		return Reply{ID: id, Result: res.JSON, plain: true, head: completeHead, tail: e.tail, lent: res.Lent}
 	}
-	out = Reply{ID: id, Result: e.finish(c.Peer.Revision, c.Method, res)}
+	out = Reply{ID: id, Result: e.finish(c.Peer.Revision, c.Method, res), drop: res.Drop}
 	out.plain = res.Memo != nil || res.plain() && &out.Result[0] == &res.JSON[0]
 	if res.Lent != nil {
 		if &out.Result[0] == &res.JSON[0] {

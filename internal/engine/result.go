@@ -25,6 +25,10 @@ type Result struct {
 	// promises.
 	Task bool
 
+	// Drop is called if the answer does not reach the caller, so that nobody will ever
+	// ask for the task. It does not wait. Nil: there is nothing to do.
+	Drop func()
+
 	// Lent is the buffer that JSON lies in, if the engine may give it back once the
 	// answer is sent (package buffer).
 	Lent *[]byte

@@ -64,6 +64,17 @@ type Inbox interface {
 	Question(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 }
 
+// LateInbox is an Inbox that may want the answer to a call that was given up. Where giving
+// up ends the way for answers, as over HTTP, none comes.
+type LateInbox interface {
+	Inbox
+
+	// GivenUp is called when Call gives up a request that was or may yet be sent. What it
+	// returns is called at most once, with the result if that comes all the same, nil if
+	// there is none. It must not block; nil: nobody wants to know.
+	GivenUp() (late func(result json.RawMessage))
+}
+
 // HTTPError is an HTTP answer that is no success. RPC holds the JSON-RPC error of
 // its body, if there was one.
 type HTTPError struct {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,7 @@ const (
 	maxNotes     = 4096 // notifications of one call that nobody has taken yet
 	maxQuestions = 64   // requests of the server's own in progress
 	maxSpare     = 64   // calls that ended and are kept for the next
+	maxLate      = 256  // answers that are listened for after their calls were given up
 )
 
 // ErrClosed says that the connection was closed on this side.
@@ -61,6 +63,7 @@ type Client struct {
 	mu        sync.Mutex
 	calls     map[jsonrpc.ID]*call              // without an answer yet; guarded by mu
 	spare     []*call                           // guarded by mu
+	late      []lateAnswer                      // that may come, of the calls given up last; guarded by mu
 	questions map[jsonrpc.ID]context.CancelFunc // guarded by mu
 	ending    bool                              // somebody sets err and closes done; guarded by mu
 	err       error                             // why done is closed; guarded by mu
@@ -124,6 +127,12 @@ func (cl *call) rouse() {
 	}
 }
 
+// lateAnswer is what wants the answer to a call that was given up.
+type lateAnswer struct {
+	id   jsonrpc.ID
+	take func(result json.RawMessage)
+}
+
 // begin registers a call.
 func (c *Client) begin(out *engine.Outgoing) (*call, error) {
 	id := jsonrpc.IntID(c.nextID.Add(1))
@@ -170,13 +179,18 @@ func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 	err = c.write(ctx, *frame, cl.id, out.Method)
 	buffer.Put(frame)
 	if err != nil {
+		if ctx.Err() != nil {
+			c.giveUp(cl)
+		}
 		return nil, err
 	}
 	for {
 		select {
 		case <-cl.wake:
 		case <-ctx.Done():
-			c.abandon(cl.id, out.Method)
+			if c.giveUp(cl) {
+				c.abandon(cl.id, out.Method)
+			}
 			return nil, context.Cause(ctx)
 		}
 		c.mu.Lock()
@@ -194,6 +208,45 @@ func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 			return cl.result, cl.err
 		}
 	}
+}
+
+// giveUp lets an answer that comes all the same go to who may want it; false if it is here
+// already.
+func (c *Client) giveUp(cl *call) bool {
+	var late func(json.RawMessage)
+	if inbox, ok := cl.out.Inbox.(engine.LateInbox); ok {
+		late = inbox.GivenUp()
+	}
+	c.mu.Lock()
+	_, open := c.calls[cl.id]
+	result := cl.result
+	if open && late != nil {
+		if len(c.late) == maxLate {
+			c.late = slices.Delete(c.late, 0, 1)
+		}
+		c.late = append(c.late, lateAnswer{cl.id, late})
+	}
+	delete(c.calls, cl.id)
+	c.mu.Unlock()
+	if !open && late != nil {
+		late(result)
+	}
+	return open
+}
+
+// takeLate hands on the answer to a call that was given up; false if nobody wants it.
+func (c *Client) takeLate(msg *jsonrpc.Message, result json.RawMessage) bool {
+	c.mu.Lock()
+	i := slices.IndexFunc(c.late, func(l lateAnswer) bool { return l.id == msg.ID })
+	if i < 0 {
+		c.mu.Unlock()
+		return false
+	}
+	take := c.late[i].take
+	c.late = slices.Delete(c.late, i, i+1)
+	c.mu.Unlock()
+	take(result)
+	return true
 }
 
 // abandon tells the server that an answer is no longer wanted, without waiting
@@ -435,7 +488,7 @@ func (c *Client) response(msg *jsonrpc.Message) {
 		c.answer(cl, result, err)
 	}
 	c.mu.Unlock()
-	if cl == nil {
+	if cl == nil && !c.takeLate(msg, result) {
 		c.opts.Logger.Debug("response to no request", "id", msg.ID.String())
 	}
 }

@@ -120,17 +120,17 @@ func (t *turn) work(f func()) bool {
 
 // answer writes the answer to a request that the owner of the turn serves. If the next
 // request is there already, it waits to go out with the answer to that.
-func (t *turn) answer(frame []byte) {
+func (t *turn) answer(frame []byte) error {
 	p := t.p
 	if !t.another() {
-		p.write(frame)
-		return
+		return p.write(frame)
 	}
-	p.failed(p.stager.Stage(frame))
+	err := p.failed(p.stager.Stage(frame))
 	p.staged.Store(true)
-	if t.state.Load() == passed { // perhaps before whoever reads now could see it
-		p.failed(p.stager.Flush())
+	if err == nil && t.state.Load() == passed { // perhaps before whoever reads now could see it
+		err = p.failed(p.stager.Flush())
 	}
+	return err
 }
 
 // another tells whether a further frame is there already, and the turn has not passed.

@@ -374,17 +374,23 @@ func (p *peer) serve(x *exchange, buf *[]byte) {
 // conclude sends the answer to a request, if it is wanted, and lets go of it.
 func (p *peer) conclude(x *exchange, reply *engine.Reply) {
 	p.free(x.msg.ID)
-	if x.finish() {
+	if !x.finish() {
+		reply.Drop()
+	} else {
 		if x.listen && x.ctx.Err() != nil {
 			// The end of a subscription on our side is said twice.
 			p.write(jsonrpc.AppendNotification(nil, revision.NoteCancelled, requestID(x.msg.ID)))
 		}
 		out := buffer.Get()
 		*out = reply.Append(*out)
+		var err error
 		if x.turn != nil {
-			x.turn.answer(*out)
+			err = x.turn.answer(*out)
 		} else {
-			p.write(*out)
+			err = p.write(*out)
+		}
+		if err != nil {
+			reply.Drop()
 		}
 		buffer.Put(out)
 	}

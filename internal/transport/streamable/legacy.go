@@ -197,8 +197,14 @@ func (s *Server) run(w *work, r *http.Request, msg *jsonrpc.Message, x *legacyEx
 	}
 	reply = s.Engine.Legacy(&w.ctx, x.session.Session, msg, r.Header, x)
 	x.session.over(msg.ID)
-	wanted = w.ctx.Err() == nil || !errors.Is(context.Cause(&w.ctx), ErrCancelled)
-	return reply, wanted, nil
+	if w.ctx.Err() == nil {
+		return reply, true, nil
+	}
+	cancelled := errors.Is(context.Cause(&w.ctx), ErrCancelled)
+	if cancelled || errors.Is(context.Cause(&w.ctx), ErrSessionEnded) {
+		reply.Drop() // whoever has lost its connection may yet ask for what it began, but not these
+	}
+	return reply, !cancelled, nil
 }
 
 // legacyExchange is the engine's way to what a call of a session may send.

@@ -23,9 +23,12 @@ func (s *Server) modern(p *posted, r *http.Request) {
 	reply := s.Engine.Modern(&p.ctx, &p.msg, version, r.Header, modernExchange{p})
 	if p.ctx.Err() != nil && !p.cutShort(&reply) {
 		p.end() // HTTP-26-024: nothing further is sent
+		reply.Drop()
 		return
 	}
-	p.reply(reply.Status(), &reply) // an error means that the client is gone
+	if p.reply(reply.Status(), &reply) != nil { // the client is gone
+		reply.Drop()
+	}
 	reply.Release()
 }
 
