@@ -252,5 +252,5 @@ func askGoSDK(ctx context.Context, to target) (report, error) {
 		}
 		return r.Messages[0].Content.(*mcp.TextContent).Text, nil
 	}
-	return probe(ctx, c, to.skip), nil
+	return probe(ctx, c, to), nil
 }

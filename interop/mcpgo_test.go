@@ -282,5 +282,5 @@ func askMCPGo(ctx context.Context, to target) (report, error) {
 		}
 		return mcpGoText(r.Messages[0].Content), nil
 	}
-	return probe(ctx, c, to.skip), nil
+	return probe(ctx, c, to), nil
 }

@@ -168,7 +168,7 @@ func askOurs(ctx context.Context, to target) (report, error) {
 		}
 		return r.Messages[0].Content.(mcp.TextContent).Text, nil
 	}
-	r := probe(ctx, c, to.skip)
+	r := probe(ctx, c, to)
 	stop()
 	if err := <-watched; err != nil {
 		r.Errors["watch"] = err.Error()

@@ -18,6 +18,7 @@ type target struct {
 	command  []string // on stdio
 	url      string   // on http
 	skip     []string // steps the client is known to lack
+	prefix   string   // of the names of tools and prompts, behind a gateway
 }
 
 // A peer is one implementation, as the client, the server or both.

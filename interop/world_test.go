@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -116,8 +117,35 @@ func (h *heard) changed() {
 // stepLimit bounds each question.
 const stepLimit = 10 * time.Second
 
-// probe asks everything but the steps in skip. It is probe.mjs in Go.
-func probe(ctx context.Context, c *caller, skip []string) report {
+// behind is c as it sees one server behind a gateway: that of a prefix. Resources have none;
+// all servers of the world have the same.
+func (c caller) behind(prefix string) *caller {
+	own := func(list func(context.Context) ([]string, error)) func(context.Context) ([]string, error) {
+		return func(ctx context.Context) (names []string, err error) {
+			all, err := list(ctx)
+			for _, name := range all {
+				if own, ok := strings.CutPrefix(name, prefix); ok {
+					names = append(names, own)
+				}
+			}
+			return names, err
+		}
+	}
+	call, prompt := c.call, c.prompt
+	c.tools, c.prompts = own(c.tools), own(c.prompts)
+	c.call = func(ctx context.Context, tool string, args map[string]any, progress func(float64)) (string, error) {
+		return call(ctx, prefix+tool, args, progress)
+	}
+	c.prompt = func(ctx context.Context, name string, args map[string]string) (string, error) {
+		return prompt(ctx, prefix+name, args)
+	}
+	return &c
+}
+
+// probe asks everything but the steps that the target says to skip. It is probe.mjs in Go.
+func probe(ctx context.Context, c *caller, to target) report {
+	skip := to.skip
+	c = c.behind(to.prefix)
 	r := report{Revision: c.revision, Server: c.server, Errors: map[string]string{}}
 	step := func(name string, f func(ctx context.Context) error) {
 		if slices.Contains(skip, name) {

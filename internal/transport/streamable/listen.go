@@ -124,11 +124,27 @@ func (c *Client) receive(events *web.EventReader, q *questions) (some bool) {
 	}
 }
 
+// asked returns who answers a question that came outside of a call. Servers are told to put
+// what belongs to a call on its stream, and many do not: with exactly one call in flight it is
+// that call's, as on a pipe.
+func (c *Client) asked() func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.open) == 1 {
+		for _, x := range c.open {
+			if x.out.Inbox != nil {
+				return x.out.Inbox.Question
+			}
+		}
+	}
+	return c.opts.Inbox.Question
+}
+
 // take hands on one message that belongs to no call.
 func (c *Client) take(msg *jsonrpc.Message, q *questions) {
 	switch msg.Kind() {
 	case jsonrpc.KindRequest:
-		q.start(c, c.ctx, msg, c.opts.Inbox.Question)
+		q.start(c, c.ctx, msg, c.asked())
 	case jsonrpc.KindNotification:
 		if msg.Method == revision.NoteCancelled {
 			q.cancel(msg)

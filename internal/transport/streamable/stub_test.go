@@ -445,6 +445,50 @@ func TestListening(t *testing.T) {
 	}
 }
 
+// TestQuestionBesideACall: what a server asks on the GET stream while exactly one call is
+// in flight is that call's question.
+func TestQuestionBesideACall(t *testing.T) {
+	calls, asked := make(chan int), make(chan struct{})
+	s := &legacyStub{}
+	s.get = func(w http.ResponseWriter, r *http.Request) {
+		for n := range calls {
+			sse(w, "data: {\"jsonrpc\":\"2.0\",\"id\":\"q%d\",\"method\":\"roots/list\"}\n\n", n)
+		}
+	}
+	begun := make(chan struct{}, 2)
+	s.post = func(w http.ResponseWriter, r *http.Request, id, _ string) {
+		begun <- struct{}{}
+		select {
+		case <-asked:
+		case <-r.Context().Done():
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
+	}
+	c := startLegacy(t, s, streamable.ClientOptions{Inbox: inbox{make(chan string, 10)}})
+	var wg sync.WaitGroup
+	for n := 1; n <= 2; n++ {
+		wg.Go(func() {
+			box := callInbox{nil, func() json.RawMessage { return json.RawMessage(`{"of":"the call"}`) }}
+			if _, err := c.Call(t.Context(), &engine.Outgoing{Method: "tools/call", Inbox: box}); err != nil {
+				t.Error(err)
+			}
+		})
+		<-begun
+		calls <- n
+		want := `{"jsonrpc":"2.0","id":"q1","result":{"of":"the call"}}`
+		if n == 2 { // it could be either's
+			want = `{"jsonrpc":"2.0","id":"q2","error":{"code":-1,"message":"roots/list"}}`
+		}
+		if got := s.wait(1); got[len(got)-1] != want {
+			t.Errorf("answer = %q, want %s", got, want)
+		}
+	}
+	close(calls)
+	close(asked)
+	wg.Wait()
+}
+
 // callInbox gets what belongs to a call.
 type callInbox struct {
 	note     func(method string, params json.RawMessage)

@@ -35,7 +35,14 @@ function deferred() {
 // probe asks everything of the server behind c and returns the report. c has: revision, server, tools(), resources(),
 // prompts(), call(name, args, {onprogress, signal}), read(uri), prompt(name, args), and the fields onLog, onChanged
 // that c calls.
+//
+// PREFIX is what the names of tools and prompts begin with behind a gateway, which may have others too.
 export async function probe(c) {
+  const prefix = process.env.PREFIX ?? '';
+  const { call, prompt } = c;
+  const own = (names) => names.filter((n) => n.startsWith(prefix)).map((n) => n.slice(prefix.length)).sort();
+  c.call = (name, ...rest) => call(prefix + name, ...rest);
+  c.prompt = (name, ...rest) => prompt(prefix + name, ...rest);
   const r = { revision: c.revision, server: c.server, errors: {} };
   const step = async (name, f) => {
     try {
@@ -44,9 +51,9 @@ export async function probe(c) {
       r.errors[name] = `${e?.code ?? ''} ${e?.message ?? e}`.trim();
     }
   };
-  await step('tools', async () => (await c.tools()).sort());
+  await step('tools', async () => own(await c.tools()));
   await step('resources', async () => (await c.resources()).sort());
-  await step('prompts', async () => (await c.prompts()).sort());
+  await step('prompts', async () => own(await c.prompts()));
   await step('echo', () => c.call('echo', { message: 'plug' }));
   await step('read', () => c.read('test://greeting'));
   await step('item', () => c.read('test://item/7'));

@@ -1,0 +1,103 @@
+package interop
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// behind are the servers behind the gateway of TestGateway: of both eras, on both wires.
+var behind = []struct {
+	name string
+	peer string
+	wire wire
+}{
+	{"ts1", "ts1", stdio},    // up to 2025-11-25
+	{"ts1-http", "ts1", web}, // the same, in sessions over HTTP
+	{"ts2", "ts2", stdio},    // 2026-07-28
+	{"gosdk", "gosdk", web},
+	{"mcpgo", "mcpgo", stdio},
+}
+
+// up starts "patchbay up" in front of the servers above and some that come along, and returns
+// its address.
+func up(t *testing.T) string {
+	t.Helper()
+	servers := map[string]any{
+		"conjugate": map[string]any{"builtin": "conjugate"},
+	}
+	for _, s := range behind {
+		var p peer
+		for _, p = range peers {
+			if p.name == s.peer {
+				break
+			}
+		}
+		command := p.serve(s.wire)
+		if s.wire == web {
+			servers[s.name] = map[string]any{"type": "http", "url": startServer(t, command)}
+			continue
+		}
+		servers[s.name] = map[string]any{"command": command[0], "args": command[1:]}
+	}
+	text, err := json.Marshal(map[string]any{"mcpServers": servers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(t.TempDir(), "mcp.json")
+	if err := os.WriteFile(config, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return startServer(t, patchbay(t, "up", "--config", config, "--http", "127.0.0.1:0"), home(t)...)
+}
+
+// TestGateway lets every client ask all that it asks of a server of the servers behind "up":
+// two rounds of elicitation, sampling, progress, logs, changes and cancellation go through
+// between all pairs of eras.
+func TestGateway(t *testing.T) {
+	ours := peer{name: "patchbay", ask: askOurs, as: all}
+	for _, client := range append([]peer{ours}, peers...) {
+		for _, revision := range client.as {
+			if revision == auto || client.name != ours.name && revision != v2025_11_25 && revision != v2026_07_28 {
+				continue
+			}
+			t.Run(client.name+"/"+revision, func(t *testing.T) {
+				t.Parallel()
+				node(t)
+				address := up(t)
+				for _, s := range behind {
+					t.Run(s.name, func(t *testing.T) { throughGateway(t, client, revision, address, s.name) })
+				}
+			})
+		}
+	}
+}
+
+func throughGateway(t *testing.T, client peer, revision, address, server string) {
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	to := target{wire: web, revision: revision, url: address, prefix: server + "_"}
+	to.skip = gapsOf(client.name, "patchbay", web, revision)
+	got, err := client.ask(ctx, to)
+	if err != nil {
+		t.Fatalf("%s client on %s behind the gateway: %v", client.name, server, err)
+	}
+	got.Resources = slices.DeleteFunc(got.Resources, func(uri string) bool { return !strings.HasPrefix(uri, "test://") })
+	want := goodReport("patchbay", revision)
+	if slices.Contains(to.skip, "cancelled") {
+		want.Cancelled = false
+	}
+	if revision < v2025_06_18 {
+		unasked(t, &want, got, to.skip)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s client on %s behind the gateway, report (-want +got):\n%s", client.name, server, diff)
+	}
+}
