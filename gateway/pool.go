@@ -323,7 +323,7 @@ func (p *pool) status() Status {
 	s := Status{
 		Name: p.src.Name, State: p.state, Reason: p.reason, Since: p.since,
 		Restarts: max(p.opened-1, 0), Share: p.share, Revision: p.revision,
-		Tools: p.up.kept.count(listTools), Prompts: p.up.kept.count(listPrompts), Resources: p.up.kept.count(listResources),
+		Tools: p.count(listTools), Prompts: p.count(listPrompts), Resources: p.count(listResources),
 	}
 	if raw, ok := jsonx.LookupPath(p.info, "_meta", "io.modelcontextprotocol/serverInfo"); ok {
 		_ = jsonx.Unmarshal(raw, &s.Server) // it is for display
@@ -346,6 +346,14 @@ func (p *pool) status() Status {
 		}
 	}
 	return s
+}
+
+// count returns how many features of a kind the server has, -1 if that is not known; mu is held.
+func (p *pool) count(k *listKind) int {
+	if n := p.up.kept.count(k); n >= 0 || p.info == nil || (&conn{info: p.info}).offers(k) {
+		return n
+	}
+	return 0
 }
 
 // lastOf bounds what a server has said.

@@ -36,7 +36,8 @@ var examples = map[string][]string{
 	"ping":      {"patchbay ping -s everything", "patchbay ping -n 0 --interval 5s -s http://127.0.0.1:7420/mcp"},
 	"raw":       {"patchbay raw tools/list -s everything", "patchbay raw tools/call '{\"name\": \"test_simple_text\"}' -s everything"},
 	"serve":     {"patchbay serve everything", "patchbay serve everything --http 127.0.0.1:7420", "patchbay serve files --read-only docs src"},
-	"up":        {"patchbay up", "patchbay up --config ~/mcp.json --http 127.0.0.1:0", "patchbay up -- npx -y @modelcontextprotocol/server-memory"},
+	"up":        {"patchbay up", "patchbay up --config ~/mcp.json --http 127.0.0.1:0", "patchbay up --stdio", "patchbay up -- npx -y @modelcontextprotocol/server-memory"},
+	"status":    {"patchbay status", "patchbay status --json", "patchbay status -s http://127.0.0.1:7420/mcp"},
 	"trace":     {"patchbay trace t.jsonl", "patchbay trace t.jsonl --method 'tools/*' --full", "patchbay call everything/echo message=hi --trace t.jsonl"},
 	"replay":    {"patchbay replay t.jsonl -s everything", "patchbay replay t.jsonl --revision 2025-06-18 --ignore version -- ./my-server"},
 	"mock":      {"patchbay mock t.jsonl", "patchbay mock t.jsonl --http 127.0.0.1:7420", "patchbay tools -- patchbay mock t.jsonl"},
@@ -52,7 +53,7 @@ var usages = map[string]string{
 	"discover": "patchbay discover [SERVER]", "raw": "patchbay raw METHOD [JSON] [SERVER]",
 	"complete": "patchbay complete PROMPT|TEMPLATE ARG=PREFIX [KEY=VALUE ...] [SERVER]",
 	"watch":    "patchbay watch [URI ...] [SERVER]", "ping": "patchbay ping [SERVER]",
-	"serve": "patchbay serve NAME [--http ADDR] [ARGUMENTS OF THE SERVER]", "up": "patchbay up [--http ADDR] [--config FILE | SERVER]",
+	"serve": "patchbay serve NAME [--http ADDR] [ARGUMENTS OF THE SERVER]", "up": "patchbay up [--http ADDR | --stdio] [--config FILE | SERVER]", "status": "patchbay status [-s URL]",
 	"trace": "patchbay trace TRACE", "replay": "patchbay replay TRACE [SERVER]", "mock": "patchbay mock TRACE [--http ADDR]", "version": "patchbay version", "help": "patchbay help [VERB | flags | exits]",
 }
 
@@ -67,10 +68,15 @@ var details = map[string]string{
 Questions of the server are asked here, or answered by --on-elicit, --on-sample
 and --root. The result's text is printed as it is, else its structure as JSON.`,
 	"read": `Text is printed. Bytes go to --output, or as they are to a file or pipe.`,
-	"up": `Starts every server of mcp.json, or the built-in ones if there is no such file,
+	"up": `Starts every server of mcp.json, or some built-in ones if there is no such file,
 and offers all as one MCP endpoint. Tools and prompts are named SERVER_NAME.
-A server that fails does not stop the others; it is tried again. ctrl-C ends
-everything within 5 seconds.`,
+A server that fails does not stop the others; it is tried again. The file is
+followed: servers that are added, changed or removed there come and go, and
+calls in progress go on. patchbay status shows what became of each; /healthz
+and /readyz tell machines. ctrl-C ends everything within 5 seconds, a second
+one at once.`,
+	"status": `Asks each up of yours on this machine, or the one at URL. What a server said
+last is shown if it is not there. Exit code 4: none is running.`,
 	"complete": `Values are printed one a line. The others say what was filled in already.`,
 	"watch": `Until ctrl-C. What is watched is told on stderr; stdout has a line per event,
 with --json as JSON.`,

@@ -23,6 +23,15 @@ import (
 type answers struct {
 	mu    sync.Mutex
 	known map[string]answer // guarded by mu, which is held while a person is asked
+	mute  bool              // nobody is asked any more; guarded by mu
+}
+
+// silence has questions from now on answered by the environment or not at all: the
+// terminal is used for other things, or is none.
+func (a *answers) silence() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.mute = true
 }
 
 type answer struct {
@@ -58,11 +67,14 @@ func (a *app) findInput(in config.Input) (string, error) {
 		}
 		return text, nil
 	}
-	if a.tty.in && a.tty.err {
+	if a.tty.in && a.tty.err && !a.answers.mute {
 		return a.askInput(in)
 	}
 	if in.Default != "" {
 		return in.Default, nil
+	}
+	if a.answers.mute {
+		return "", fmt.Errorf("set %s and start patchbay again", name)
 	}
 	return "", fmt.Errorf("set %s, or run this in a terminal to be asked", name)
 }

@@ -79,6 +79,7 @@ type web struct {
 	url      string
 	srv      *mcp.Server
 	listener net.Listener
+	mux      *http.ServeMux // of http
 	http     *http.Server
 }
 
@@ -101,7 +102,7 @@ func (a *app) listen(srv *mcp.Server, address string, insecure bool) (*web, erro
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the MCP endpoint is at "+endpoint, http.StatusNotFound)
 	})
-	return &web{"http://" + shownAddress(listener.Addr()) + endpoint, srv, listener, &http.Server{
+	return &web{"http://" + shownAddress(listener.Addr()) + endpoint, srv, listener, mux, &http.Server{
 		Handler: mux, ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog: slog.NewLogLogger(slog.NewTextHandler(a.talk, nil), slog.LevelWarn),
 	}}, nil

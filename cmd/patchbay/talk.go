@@ -117,6 +117,16 @@ func (t *talk) progress(e mcp.ProgressEvent) {
 	t.draw(bar(e, message, t.width))
 }
 
+// status shows a line that gives way to the next, on a terminal.
+func (t *talk) status(s string) {
+	if t.quiet || !t.tty {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.draw(cut(oneLine(s), max(t.width-1, 20)))
+}
+
 func (t *talk) endProgress() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// statusCmd shows what became of the servers of each running up.
+type statusCmd struct{}
+
+// Run prints a table per run of up, or all as a JSON array.
+func (*statusCmd) Run(a *app) error {
+	if a.dashed {
+		return usagef("status asks a program that is running; it starts none").hint("patchbay status")
+	}
+	ups, err := a.askedUps()
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		reports := []*upReport{}
+		for _, u := range ups {
+			if u.upReport != nil {
+				reports = append(reports, u.upReport)
+			}
+		}
+		return json.NewEncoder(a.out).Encode(reports)
+	}
+	answered := false
+	for i, u := range ups {
+		if i > 0 {
+			a.print("")
+		}
+		if u.err != nil {
+			a.talk.always("patchbay: warning: the one at " + u.path + " does not say how it is: " + visible(u.err.Error()))
+			continue
+		}
+		answered = true
+		a.showUp(u.upReport, time.Now())
+	}
+	if !answered {
+		f := &fault{code: exitUnreachable, err: errors.New("no patchbay up is running here")}
+		return f.hint("patchbay up")
+	}
+	return nil
+}
+
+// askedUps returns the runs of up that the command line means.
+func (a *app) askedUps() ([]found, error) {
+	if a.Server == "" {
+		return runningUps(a.ctx)
+	}
+	u, err := url.Parse(a.Server)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, usagef("-s %q is not the URL of a patchbay up", a.Server).hint("patchbay status -s http://127.0.0.1:7420/mcp")
+	}
+	report, err := askUp(a.ctx, http.DefaultClient, u.Scheme+"://"+u.Host)
+	if err != nil {
+		f := &fault{code: exitUnreachable, err: fmt.Errorf("%s: %w", u.Host, err)}
+		return nil, f.hint("patchbay status shows those of this machine")
+	}
+	return []found{{upReport: report, path: a.Server}}, nil
+}
+
+// showUp prints how one up is.
+func (a *app) showUp(r *upReport, now time.Time) {
+	if r.PID == 0 {
+		a.print(r.State)
+		a.print("(servers are told to those on its machine alone)")
+		return
+	}
+	where := r.URL
+	if where == "" {
+		where = "over stdio"
+	}
+	a.print(fmt.Sprintf("patchbay %s, %s: %s", a.shown(r.Version), a.shown(where), a.shown(r.State)))
+	a.print(fmt.Sprintf("(pid %d for %s, %s)", r.PID, age(r.Since, now), a.shown(r.From)))
+	a.print("")
+	t := grid{right: []bool{false, false, true, true, true, true}}
+	t.add("SERVER", "STATE", "SINCE", "RESTARTS", "CLIENTS", "TOOLS", "ABOUT")
+	for _, s := range r.Servers {
+		about := s.Server
+		if s.Reason != "" {
+			about = s.Reason
+		}
+		clients := fmt.Sprint(s.Clients)
+		if s.Share != "per-client" {
+			clients = s.Share
+		}
+		t.add(s.Name, s.State, age(s.Since, now), fmt.Sprint(s.Restarts), clients, count(s.Tools), about)
+		if !s.running() {
+			t.below(s.Said...)
+		}
+	}
+	t.print(a)
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/gateway"
+)
+
+// board knows what became of the servers, and tells a person what is new. It may be
+// used by several goroutines.
+type board struct {
+	a *app
+
+	mu        sync.Mutex
+	last      map[string]gateway.Status // what was heard of each server; guarded by mu
+	settled   map[string]bool           // servers that have been tried; guarded by mu
+	reporting bool                      // news are told; guarded by mu
+	changed   chan struct{}             // closed at the next news; guarded by mu
+}
+
+func newBoard(a *app) *board {
+	return &board{a: a, last: map[string]gateway.Status{}, settled: map[string]bool{}, changed: make(chan struct{})}
+}
+
+// tell takes in what became of a server.
+func (b *board) tell(s gateway.Status) {
+	if s.State == gateway.Stopped { // another may have its name by now
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before, known := b.last[s.Name]
+	b.last[s.Name] = s
+	if s.State != gateway.Starting {
+		b.settled[s.Name] = true
+	}
+	close(b.changed)
+	b.changed = make(chan struct{})
+	if !b.reporting {
+		return
+	}
+	up := func(s gateway.Status) bool { return s.State == gateway.Ready || s.State == gateway.Idle }
+	switch {
+	case up(s) && (!known || !up(before)) && s.Tools >= 0, up(s) && up(before) && before.Tools < 0 && s.Tools >= 0:
+		b.a.talk.note("%s: ready, %d tools", s.Name, s.Tools)
+	case s.State == gateway.Failing && before.State != gateway.Failing,
+		s.State == gateway.Failing && before.Reason != s.Reason,
+		s.State == gateway.Crashing && before.State != gateway.Crashing,
+		s.State == gateway.Starting && s.Reason != "" && up(before):
+		b.complain(s)
+	}
+}
+
+// complain says that a server is not there, and why.
+func (b *board) complain(s gateway.Status) {
+	reason, said := apart(s.Reason)
+	b.a.talk.note("%s: %s: %s", s.Name, s.State, oneLine(reason))
+	if !b.a.talk.quiet {
+		for _, line := range said {
+			b.a.talk.always("  | " + visible(line))
+		}
+	}
+}
+
+// forget drops what is known of a server that is gone, or begins anew.
+func (b *board) forget(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.last, name)
+	delete(b.settled, name)
+}
+
+// report begins to tell what is new.
+func (b *board) report() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reporting = true
+}
+
+// starting returns which of the servers were not tried yet.
+func (b *board) starting(names []string) (list []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, name := range names {
+		if !b.settled[name] {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// wait waits until each server has been tried, and those that are ready have said what
+// they offer, but not for longer than d. A person is shown what is waited for.
+func (b *board) wait(ctx context.Context, names []string, d time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	defer b.a.talk.endProgress()
+	patience := time.NewTimer(time.Second)
+	defer patience.Stop()
+	patient := true
+	for ctx.Err() == nil {
+		b.mu.Lock()
+		changed := b.changed
+		uncounted := false
+		for _, s := range b.last {
+			uncounted = uncounted || s.State == gateway.Ready && s.Tools < 0
+		}
+		b.mu.Unlock()
+		starting := b.starting(names)
+		if len(starting) == 0 && (!uncounted || !patient) {
+			return
+		}
+		if !patient {
+			b.a.talk.status("starting " + strings.Join(starting, ", "))
+		}
+		select {
+		case <-changed:
+		case <-patience.C:
+			patient = false
+		case <-ctx.Done():
+		}
+	}
+}
+
+// apart takes the reason of a state and what the server has said last apart, which
+// package gateway puts behind it for callers.
+func apart(reason string) (why string, said []string) {
+	why, quoted, found := strings.Cut(reason, saidLast)
+	if !found {
+		return reason, nil
+	}
+	text, err := strconv.Unquote(quoted)
+	if err != nil {
+		return reason, nil
+	}
+	return why, strings.Split(text, "\n")
+}
+
+const saidLast = "; it last said: "
+
+// table prints a line per server.
+func (h *hub) table() {
+	t := grid{right: []bool{false, true, true, true}}
+	t.add("SERVER", "TOOLS", "PROMPTS", "RESOURCES", "STATE")
+	for _, s := range h.report().Servers {
+		what := s.State
+		switch {
+		case s.running() && s.Server != "":
+			what = s.Server
+		case s.Reason != "":
+			what += ": " + s.Reason
+		}
+		t.add(s.Name, count(s.Tools), count(s.Prompts), count(s.Resources), what)
+		t.below(s.Said...)
+	}
+	t.print(h.a)
+}
+
+func count(n int) string {
+	if n < 0 {
+		return "-"
+	}
+	return strconv.Itoa(n)
+}
+
+// grid is a table whose last column is cut to the width of the terminal, with lines of
+// text below a row.
+type grid struct {
+	right []bool // columns to the right
+	rows  [][]string
+	under map[int][]string
+}
+
+func (g *grid) add(cells ...string) { g.rows = append(g.rows, cells) }
+
+// below puts lines below the last row.
+func (g *grid) below(lines ...string) {
+	if g.under == nil {
+		g.under = map[int][]string{}
+	}
+	g.under[len(g.rows)-1] = lines
+}
+
+func (g *grid) print(a *app) {
+	wide := make([]int, len(g.rows[0]))
+	for _, row := range g.rows {
+		for i, cell := range row {
+			wide[i] = max(wide[i], columns(oneLine(cell)))
+		}
+	}
+	for n, row := range g.rows {
+		var line strings.Builder
+		for i, cell := range row {
+			cell = oneLine(cell)
+			switch {
+			case i == len(row)-1:
+			case i < len(g.right) && g.right[i]:
+				cell = strings.Repeat(" ", wide[i]-columns(cell)) + cell + "  "
+			default:
+				cell = pad(cell, wide[i]) + "  "
+			}
+			line.WriteString(cell)
+		}
+		text := cut(strings.TrimRight(line.String(), " "), a.tty.width)
+		if n == 0 {
+			text = a.paint(text, "1")
+		}
+		a.print(text)
+		for _, said := range g.under[n] {
+			a.print(cut("  | "+oneLine(said), a.tty.width))
+		}
+	}
+}
+
+// age words how long ago something was.
+func age(t, now time.Time) string {
+	d := now.Sub(t).Round(time.Second)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", max(d, 0)/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%dd", d/(24*time.Hour))
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+// leaveTime is for calls in progress with a server that was taken out of the
+// configuration, or changed there.
+const leaveTime = 30 * time.Second
+
+// fleet is the servers that run behind a gateway. It owns a goroutine per server, which
+// ends with close, or when the last call to a server that was taken out has ended.
+type fleet struct {
+	a    *app
+	g    *gateway.Gateway
+	ctx  context.Context // of all servers
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+
+	mu    sync.Mutex
+	ships []*ship // in the order of the configuration; guarded by mu
+}
+
+// ship is one server as it was configured.
+type ship struct {
+	config.Server
+	end context.CancelFunc
+}
+
+func newFleet(a *app, g *gateway.Gateway) *fleet {
+	f := &fleet{a: a, g: g}
+	f.ctx, f.stop = context.WithCancel(context.WithoutCancel(a.ctx))
+	return f
+}
+
+// close ends all servers and waits for their end.
+func (f *fleet) close() {
+	f.stop()
+	f.wg.Wait()
+}
+
+// names returns the names of the servers, in the order of the configuration.
+func (f *fleet) names() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	names := make([]string, len(f.ships))
+	for i, s := range f.ships {
+		names[i] = s.Name
+	}
+	return names
+}
+
+// set makes the fleet the given servers, and tells what that changed: "+ new",
+// "- gone", "~ different". What is as it was goes on undisturbed. Of a server that is
+// different, calls in progress end where they began, and new ones go to the new one.
+func (f *fleet) set(list []config.Server) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old := map[string]*ship{}
+	for _, s := range f.ships {
+		old[s.Name] = s
+	}
+	var changes []string
+	ships := make([]*ship, len(list))
+	for i, server := range list {
+		was := old[server.Name]
+		delete(old, server.Name)
+		switch {
+		case was == nil:
+			changes = append(changes, "+ "+server.Name)
+			ships[i] = f.launch(server, func() {})
+		case !was.Equal(server):
+			changes = append(changes, "~ "+server.Name)
+			ships[i] = f.launch(server, was.end)
+		default:
+			ships[i] = was
+		}
+	}
+	for _, s := range f.ships {
+		if old[s.Name] != nil {
+			changes = append(changes, "- "+s.Name)
+			s.end()
+		}
+	}
+	f.ships = ships
+	return changes
+}
+
+// launch starts a server. Placed is called when its place in the gateway is taken.
+func (f *fleet) launch(server config.Server, placed func()) *ship {
+	log := &serverLog{name: server.Name}
+	if f.a.Verbose {
+		log.to = f.a.talk
+	}
+	ctx, end := context.WithCancel(f.ctx)
+	var once sync.Once
+	src := gateway.Source{
+		Name: server.Name, Idle: server.Idle, Drain: leaveTime, Stderr: log.last,
+		StartTimeout: f.a.startTimeout(server),
+		Open: func(ctx context.Context) (gateway.Upstream, error) {
+			once.Do(placed)
+			return f.a.openUpstream(ctx, server, log)
+		},
+	}
+	switch server.Share {
+	case "shared":
+		src.Share = gateway.Shared
+	case "per-client":
+		src.Share = gateway.PerClient
+	}
+	f.wg.Go(func() {
+		defer end()
+		if err := f.g.Run(ctx, src); err != nil {
+			f.a.talk.note("%s: %v", server.Name, err)
+		}
+	})
+	return &ship{server, end}
+}
+
+// startTimeout is how long a server may take to start, as [app.startContext] has it.
+func (a *app) startTimeout(s config.Server) time.Duration {
+	d := a.Timeout
+	if s.StartTimeout != 0 && d == defaultTimeout {
+		d = s.StartTimeout
+	}
+	if d <= 0 {
+		return math.MaxInt64 // it is not bounded
+	}
+	return d
+}
+
+// openUpstream opens a session whose questions go to the callers of the gateway.
+// Those that belong to no call cannot be put to anybody.
+func (a *app) openUpstream(ctx context.Context, s config.Server, log *serverLog) (gateway.Upstream, error) {
+	s, err := s.Resolve(a.input)
+	if err != nil {
+		return nil, err
+	}
+	client, err := a.newClient(s)
+	if err != nil {
+		return nil, err
+	}
+	if on := client.OnFrame; on != nil {
+		client.OnFrame = func(f trace.Frame) {
+			f.Conn = s.Name + "/" + f.Conn
+			on(f)
+		}
+	}
+	client.OnElicit = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		return &mcp.ElicitResult{Action: "decline"}, nil
+	}
+	client.OnSample = func(context.Context, *mcp.SampleRequest) (*mcp.SampleResult, error) {
+		return nil, mcp.Errorf(-1, "there is no model to ask outside of a call")
+	}
+	client.Roots = func(context.Context) ([]mcp.Root, error) { return nil, nil }
+	p, err := openServer(ctx, s, client, log)
+	var open *openError
+	switch {
+	case err == nil:
+		return p, nil
+	case errors.As(err, &open):
+		return nil, nameless{open}
+	}
+	return nil, err
+}
+
+// nameless is an openError where the name of the server stands already.
+type nameless struct{ *openError }
+
+func (e nameless) Error() string { return e.reason() }
+
+// serverLog keeps the end of what a server says on its standard error, over all its
+// connections. It may be used by several goroutines.
+type serverLog struct {
+	name string
+	to   *talk // gets all of it, nil: nobody does
+
+	mu   sync.Mutex
+	tail []byte // guarded by mu
+	part []byte // of a line that is not complete; guarded by mu
+}
+
+// maxSaid bounds what is kept of what a server says, and the length of a line.
+const maxSaid = 4 << 10
+
+func (l *serverLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tail = append(l.tail, p[max(0, len(p)-maxSaid):]...)
+	l.tail = append(l.tail[:0], l.tail[max(0, len(l.tail)-maxSaid):]...)
+	if l.to == nil {
+		return len(p), nil
+	}
+	l.part = append(l.part, p...)
+	for {
+		i := slices.Index(l.part, '\n')
+		if i < 0 && len(l.part) <= maxSaid {
+			return len(p), nil
+		}
+		if i < 0 {
+			i = maxSaid
+		}
+		l.to.always(visible(l.name + ": " + strings.TrimRight(string(l.part[:i]), "\r\n")))
+		l.part = append(l.part[:0], l.part[min(i+1, len(l.part)):]...)
+	}
+}
+
+// last returns the end of what was said.
+func (l *serverLog) last() string { return strings.Join(l.lines(8), "\n") }
+
+// lines returns the last n lines of what was said, not more than maxSaid bytes.
+func (l *serverLog) lines(n int) []string {
+	l.mu.Lock()
+	text := strings.TrimSpace(strings.ToValidUTF8(string(l.tail), "�"))
+	l.mu.Unlock()
+	if text == "" {
+		return nil
+	}
+	lines := strings.Split(text, "\n")
+	return lines[max(0, len(lines)-n):]
+}

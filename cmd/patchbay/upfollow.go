@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/patchbay-dev/patchbay/config"
+)
+
+const (
+	// Editors write in several steps.
+	settleTime = 150 * time.Millisecond
+
+	// A file with faults may be one that is half written, if it changes again in so long.
+	halfWritten = time.Second
+
+	// What the system does not tell, as on some network folders, is seen so late.
+	lookAgain = 10 * time.Second
+)
+
+// follow reads the configuration again whenever it has changed, and changes the
+// servers to what it says, until ctx ends. A file with faults, or none, changes nothing.
+func (h *hub) follow(ctx context.Context, path string) {
+	w := watchFile(path)
+	defer w.close()
+	told := "" // what was said of the file
+	for ctx.Err() == nil {
+		fault := h.reread(path)
+		if fault != "" && fault != told {
+			if w.wait(ctx, halfWritten) {
+				continue
+			}
+			h.a.talk.always(fault)
+		} else if fault == "" && told != "" {
+			h.a.talk.note("%s is right again", path)
+		}
+		told = fault
+		w.wait(ctx, lookAgain)
+	}
+}
+
+// reread makes the servers those of the file, and tells what that changed. It returns
+// what is wrong with the file, in lines for people; then nothing was changed.
+func (h *hub) reread(path string) string {
+	file, err := config.Load(path, nil)
+	var bad config.Problems
+	switch {
+	case errors.As(err, &bad):
+		text := "patchbay: " + path + " has faults; everything stays as it is"
+		for _, p := range bad {
+			text += "\n  " + visible(p.String())
+		}
+		return text
+	case errors.Is(err, fs.ErrNotExist):
+		return "patchbay: " + path + " is gone; everything stays as it is"
+	case err != nil:
+		return "patchbay: " + visible(err.Error()) + "; everything stays as it is"
+	}
+	changes := h.fleet.set(enabledServers(file))
+	if len(changes) > 0 {
+		for _, w := range file.Warnings {
+			h.a.talk.note("warning: %s", w)
+		}
+	}
+	for _, change := range changes {
+		h.a.talk.note("%s", change)
+		if name, gone := strings.CutPrefix(change, "- "); gone {
+			h.board.forget(name)
+		}
+	}
+	return ""
+}
+
+// fileWatch tells that a file may have changed: itself, what it links to, or its name.
+type fileWatch struct {
+	path    string
+	watcher *fsnotify.Watcher // nil if the system does not tell
+}
+
+func watchFile(path string) *fileWatch {
+	w := &fileWatch{path: path}
+	w.watcher, _ = fsnotify.NewWatcher() // without one there is lookAgain
+	return w
+}
+
+func (w *fileWatch) close() {
+	if w.watcher != nil {
+		w.watcher.Close()
+	}
+}
+
+// wait waits until something has happened in the folder of the file, and that has
+// settled, but not for longer than d; false if nothing has.
+func (w *fileWatch) wait(ctx context.Context, d time.Duration) bool {
+	var events <-chan fsnotify.Event
+	var faults <-chan error
+	if w.watcher != nil {
+		events, faults = w.watcher.Events, w.watcher.Errors
+		// Folders, since a file may be replaced. They may have come anew.
+		w.watcher.Add(filepath.Dir(w.path))
+		if target, err := filepath.EvalSymlinks(w.path); err == nil {
+			w.watcher.Add(filepath.Dir(target))
+		}
+	}
+	late := time.NewTimer(d)
+	defer late.Stop()
+	select {
+	case <-events:
+	case <-faults: // some events were lost
+	case <-late.C:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+	settled := time.NewTimer(settleTime)
+	defer settled.Stop()
+	for {
+		select {
+		case <-events:
+		case <-faults:
+		case <-settled.C:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/gateway"
+	httpguard "github.com/patchbay-dev/patchbay/internal/transport/web"
+)
+
+// upReport is what "patchbay status" knows of a running "patchbay up".
+type upReport struct {
+	State   string         `json:"state"` // starting, ready, failing or ending
+	Version string         `json:"version"`
+	PID     int            `json:"pid"`
+	URL     string         `json:"url,omitempty"` // empty: served over stdio
+	From    string         `json:"from"`          // the configuration
+	Since   time.Time      `json:"since"`
+	Servers []serverReport `json:"servers"`
+}
+
+// serverReport is what became of one server.
+type serverReport struct {
+	Name      string    `json:"name"`
+	State     string    `json:"state"`
+	Since     time.Time `json:"since"`
+	Reason    string    `json:"reason,omitempty"`
+	Said      []string  `json:"said,omitempty"` // the last lines of its standard error, if it is not there
+	Restarts  int       `json:"restarts"`
+	Share     string    `json:"share"`
+	Clients   int       `json:"clients"`     // connections of single clients
+	Conns     int       `json:"connections"` // all of them
+	Tools     int       `json:"tools"`       // -1: not known, as the next two
+	Prompts   int       `json:"prompts"`
+	Resources int       `json:"resources"`
+	Server    string    `json:"server,omitempty"` // its name, version and revision
+}
+
+// running tells whether callers reach the server.
+func (s *serverReport) running() bool {
+	return s.State == string(gateway.Ready) || s.State == string(gateway.Idle)
+}
+
+// The states of up as a whole.
+const (
+	upStarting = "starting" // a server has not been tried yet
+	upReady    = "ready"    // each server has been tried, and one at least can be used
+	upFailing  = "failing"  // none can be used
+	upEnding   = "ending"
+)
+
+// report tells how things are, the servers in the order of the configuration.
+func (h *hub) report() *upReport {
+	r := &upReport{State: upFailing, Version: Version, PID: os.Getpid(), URL: h.url, From: h.from, Since: h.began}
+	names := h.fleet.names()
+	states := map[string]gateway.Status{}
+	for _, s := range h.gateway.Status() {
+		states[s.Name] = s
+	}
+	for _, name := range names {
+		s, ok := states[name]
+		if !ok { // it is about to be placed
+			s = gateway.Status{Name: name, State: gateway.Starting, Since: time.Now(), Tools: -1, Prompts: -1, Resources: -1}
+		}
+		row := serverReport{
+			Name: name, State: string(s.State), Since: s.Since, Restarts: s.Restarts, Share: s.Share.String(), Clients: s.Clients,
+			Conns: s.Conns, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources,
+		}
+		row.Reason, row.Said = apart(s.Reason)
+		if s.Server.Name != "" {
+			row.Server = oneLine(strings.TrimSpace(s.Server.Name+" "+s.Server.Version)) + ", " + string(s.Revision)
+		}
+		if row.running() {
+			r.State = upReady
+		}
+		r.Servers = append(r.Servers, row)
+	}
+	switch {
+	case h.ending.Load():
+		r.State = upEnding
+	case len(h.board.starting(names)) > 0:
+		r.State = upStarting
+	case len(names) == 0:
+		r.State = upReady
+	}
+	return r
+}
+
+// How a question for the health of up came.
+type asked int
+
+const (
+	overSocket asked = iota // by the socket that its user alone can open
+	overHTTP
+)
+
+// handleHealth serves
+//
+//	/healthz  200 as long as the process answers
+//	/readyz   200 if each server has been tried and one at least can be used, else 503
+//
+// Both say so in JSON. Servers, their states and reasons are for those on this machine;
+// others learn the state of the whole alone, also if they come through a proxy here.
+func (h *hub) handleHealth(mux *http.ServeMux, how asked) {
+	serve := func(path string, answer func(r *http.Request) (int, any)) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			if how == overHTTP && !new(httpguard.Guard).Admit(w, r, "GET") {
+				return
+			}
+			if r.Method != http.MethodGet && r.Method != http.MethodHead {
+				w.Header().Set("Allow", "GET, HEAD")
+				http.Error(w, path+" is read with GET", http.StatusMethodNotAllowed)
+				return
+			}
+			code, v := answer(r)
+			body, err := json.Marshal(v)
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Cache-Control", "no-store")
+			w.WriteHeader(code)
+			w.Write(append(body, '\n'))
+		})
+	}
+	type brief struct {
+		Program string `json:"program"`
+		State   string `json:"state"`
+	}
+	serve("/healthz", func(*http.Request) (int, any) { return http.StatusOK, brief{"patchbay", "alive"} })
+	serve("/readyz", func(r *http.Request) (int, any) {
+		report := h.report()
+		code := http.StatusOK
+		if report.State != upReady {
+			code = http.StatusServiceUnavailable
+		}
+		if how == overHTTP && !fromHere(r) {
+			return code, brief{"patchbay", report.State}
+		}
+		return code, report
+	})
+}
+
+// fromHere tells whether a request was made on this machine, and not passed on by a proxy.
+func fromHere(r *http.Request) bool {
+	for _, name := range []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"} {
+		if r.Header.Get(name) != "" {
+			return false
+		}
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
