@@ -20,7 +20,8 @@
 //   - Messages of one call go on its own response and nowhere else, in the order
 //     they were sent, the answer last.
 //   - A message that belongs to no call goes on one GET stream of its session, the
-//     newest. Without one up to 64 are kept and the rest dropped, oldest first.
+//     newest. Without one up to 64 are kept and the rest dropped, oldest first; the
+//     next stream gets them before what comes then.
 //   - What a legacy call sends before its answer, and then the answer, is kept for a
 //     client that comes back. An answer that is alone and whose connection is gone
 //     is dropped.

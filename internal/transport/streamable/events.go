@@ -21,6 +21,8 @@ const (
 
 // events is where messages of a session go that belong to no call: to the newest
 // of its GET streams, and to that one only (SHTTP-25-027, -028).
+//
+// The lock of a stream is taken before mu, not with it held.
 type events struct {
 	mu        sync.Mutex
 	listeners []*listener // newest last; guarded by mu
@@ -89,9 +91,27 @@ func (v *events) keep(n note) {
 	v.backlog = append(v.backlog, n)
 }
 
-// join makes l the newest stream and returns what was kept for it. Lost is the number
-// of messages that there was no room for. If the session has ended, so does l.
-func (v *events) join(l *listener) (backlog []note, lost int) {
+// join makes l the newest stream and gives it what was kept, before what comes meanwhile.
+// Lost is the number of messages that there was no room for. If the session has ended, so
+// does l.
+func (v *events) join(l *listener) (lost int) {
+	l.stream.mu.Lock() // whoever has something for l from now on waits
+	backlog, lost := v.enter(l)
+	for len(backlog) > 0 && l.offerLocked(backlog[0].frame) == nil {
+		backlog = backlog[1:]
+	}
+	if len(backlog) > 0 {
+		backlog = v.putBack(l, backlog)
+	}
+	l.stream.mu.Unlock()
+	for _, n := range backlog {
+		v.deliver(n)
+	}
+	return lost
+}
+
+// enter makes l the newest stream and returns what was kept.
+func (v *events) enter(l *listener) (backlog []note, lost int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.ended {
@@ -112,8 +132,29 @@ func (v *events) join(l *listener) (backlog []note, lost int) {
 func (v *events) leave(l *listener) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.leaveLocked(l)
+}
+
+func (v *events) leaveLocked(l *listener) {
 	v.listeners = slices.DeleteFunc(v.listeners, func(o *listener) bool { return o == l })
 	l.Cancel(ErrDisconnected)
+}
+
+// putBack takes out l, whose connection is gone, and keeps what it was not given, before
+// what comes meanwhile. It returns that if there is another stream, which should have it.
+func (v *events) putBack(l *listener, rest []note) []note {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.leaveLocked(l)
+	if len(v.listeners) > 0 {
+		return rest
+	}
+	later := v.backlog
+	v.backlog = rest
+	for _, n := range later {
+		v.keep(n)
+	}
+	return nil
 }
 
 // end ends the streams; there will be no others.
@@ -179,12 +220,8 @@ func (s *Server) listen(l *listener, p *response, sess *session, lastID string) 
 		return true
 	}
 	sess.WatchLists(s.Engine) // first: who gets what was kept hears of what comes
-	backlog, lost := sess.events.join(l)
-	if lost > 0 {
+	if lost := sess.events.join(l); lost > 0 {
 		s.Logger.Warn("notifications dropped", "conn", sess.name, "count", lost)
-	}
-	for _, n := range backlog {
-		sess.events.deliver(n)
 	}
 	return true
 }

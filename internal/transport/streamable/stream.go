@@ -63,6 +63,10 @@ func (st *stream) eventID(position int64) string {
 func (st *stream) send(frame []byte) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	return st.offerLocked(frame)
+}
+
+func (st *stream) offerLocked(frame []byte) error {
 	switch {
 	case st.done:
 		return errFinished
