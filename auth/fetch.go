@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/zone"
 )
 
 // What this file guards against is a hostile server: it names URLs that we fetch, and
@@ -154,28 +155,6 @@ func (f *fetcher) do(req *http.Request) (status int, body []byte, isJSON bool, e
 	return res.StatusCode, body, t == "application/json" || strings.HasSuffix(t, "+json"), nil
 }
 
-// zone says how far inside an address is.
-type zone int
-
-const (
-	public  zone = iota
-	private      // of this site
-	inside       // of this machine or link: what answers there trusts its neighbours
-)
-
-func zoneOf(ip netip.Addr) zone {
-	ip = ip.Unmap()
-	switch {
-	case ip.IsLoopback(), ip.IsUnspecified(), ip.IsLinkLocalUnicast(), ip.IsMulticast():
-		return inside
-	case ip.IsPrivate(), shared.Contains(ip):
-		return private
-	}
-	return public
-}
-
-var shared = netip.MustParsePrefix("100.64.0.0/10") // RFC 6598
-
 // guard refuses connections to addresses further inside than those of the server on whose
 // behalf they are made. It looks when the address is dialled: a name may lead elsewhere
 // each time that it is asked for.
@@ -198,23 +177,23 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // zone is that of the server: public, if it is not known.
-func (g *guard) zone(ctx context.Context) zone {
+func (g *guard) zone(ctx context.Context) zone.Zone {
 	if isLoopback(g.server) {
-		return inside
+		return zone.Local
 	}
 	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", g.server)
 	if err != nil || len(ips) == 0 {
-		return public
+		return zone.Public
 	}
-	z := zoneOf(ips[0])
+	z := zone.Of(ips[0])
 	for _, ip := range ips {
-		z = min(z, zoneOf(ip))
+		z = min(z, zone.Of(ip))
 	}
 	return z
 }
 
 func (g *guard) check(ctx context.Context, _, address string, _ syscall.RawConn) error {
-	most, direct := ctx.Value(directKey{}).(zone)
+	most, direct := ctx.Value(directKey{}).(zone.Zone)
 	if !direct {
 		return nil
 	}
@@ -222,7 +201,7 @@ func (g *guard) check(ctx context.Context, _, address string, _ syscall.RawConn)
 	if err != nil {
 		return err
 	}
-	if zoneOf(at.Addr()) > most {
+	if zone.Of(at.Addr()) > most {
 		return fmt.Errorf("the server named an address inside of this network, %s, and is not there itself", at.Addr())
 	}
 	return nil
