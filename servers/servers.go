@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/servers/conjugate"
 	"github.com/patchbay-dev/patchbay/servers/everything"
+	"github.com/patchbay-dev/patchbay/servers/fetch"
 	"github.com/patchbay-dev/patchbay/servers/files"
 	"github.com/patchbay-dev/patchbay/servers/shop"
 	"github.com/patchbay-dev/patchbay/servers/sqlite"
@@ -83,6 +85,32 @@ var builtins = []builtin{
 	{name: "conjugate", summary: "English verbs: 20 verbs, 5 tenses, 3 persons", bind: func(*flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 		return func(logger *slog.Logger) (*mcp.Server, error) {
 			return conjugate.New(conjugate.Options{Logger: logger}), nil
+		}
+	}},
+	{name: "fetch", summary: "pages of the web as Markdown, text or source", bind: func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
+		var o fetch.Options
+		fs.BoolVar(&o.AllowPrivate, "allow-private", false, "fetch from this machine and private networks too, but not from link-local addresses")
+		fs.Func("allow-host", "a `host`, or host:port, that may be at any address; repeatable", func(host string) error {
+			o.AllowHosts = append(o.AllowHosts, host)
+			return nil
+		})
+		fs.Func("proxy", "the `URL` of a proxy; it decides about addresses then. Without it there is none, whatever the environment says", func(raw string) (err error) {
+			o.Proxy, err = url.Parse(raw)
+			return err
+		})
+		fs.Int64Var(&o.MaxBytes, "max-bytes", 5<<20, "how many `bytes` of a page are read")
+		redirects := fs.Int("max-redirects", 10, "how many redirects are followed; 0: none")
+		fs.DurationVar(&o.Timeout, "timeout", 30*time.Second, "how long a page may take, redirects and all")
+		fs.StringVar(&o.UserAgent, "user-agent", "", "what to call itself; without it, a `name` with a link to the project")
+		return func(logger *slog.Logger) (*mcp.Server, error) {
+			if o.MaxRedirects = *redirects; o.MaxRedirects <= 0 {
+				o.MaxRedirects = -1
+			}
+			o.Logger = logger
+			if err := o.Check(); err != nil {
+				return nil, err
+			}
+			return fetch.New(o), nil
 		}
 	}},
 }

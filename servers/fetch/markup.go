@@ -1,0 +1,622 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// What markup may make of us. HTML is the choice of a stranger: nothing here grows with
+// how deep it nests, and no work is done twice.
+const (
+	maxNesting = 8     // lists and quotations that are indented; deeper ones are not
+	maxLink    = 2_000 // bytes of a URL in a link
+	spanCost   = 48    // bytes that a change of style is counted as
+)
+
+// document is what HTML was made into.
+type document struct {
+	title string
+	text  string
+	cut   bool // the limit ended it early
+}
+
+// renderer makes Markdown, or plain text, of HTML as it reads it. It goes through the
+// tokens once and builds no tree: a tree of the standard's algorithm can have a hundred
+// nodes for each byte of a page that is made for it.
+type renderer struct {
+	z     *html.Tokenizer
+	base  *url.URL // what links are relative to
+	plain bool     // text without marks
+	limit int      // bytes of out, and of what waits to get there
+
+	out        strings.Builder // finished blocks
+	line       line            // the paragraph at work
+	containers []container     // lists, items and quotations around it
+	tooDeep    int             // how many more there are
+	depth      int             // len(containers) of the last block
+	inList     bool            // the last block was in a list
+	heading    int             // level of the heading at work, 0 for none
+	pre        *preformatted   // nil outside of pre
+	table      *table          // nil outside of a table, and in one for layout
+
+	title    *strings.Builder // nil outside of the first title
+	titled   string
+	skipped  string // name of an element that is left out, with all in it
+	skipping int    // how many of that name are open
+	sections int    // article, main and section that are open
+
+	main     mainPart
+	resolved [2]string // the last reference, and where it leads
+}
+
+// mainPart is where the main part of the page is in the output.
+type mainPart struct {
+	count      int
+	name       string // of the element
+	open       int    // how many of that name are open
+	start, end int
+}
+
+// preformatted is the text of a pre.
+type preformatted struct {
+	language string
+	text     strings.Builder
+}
+
+type containerKind int
+
+const (
+	quotation containerKind = iota
+	list
+	item
+)
+
+// container is something that indents its blocks.
+type container struct {
+	kind    containerKind
+	ordered bool
+	next    int    // number of the next item of an ordered list
+	marker  string // in front of the first line of an item, empty once it is written
+	indent  string // in front of all others
+}
+
+// render makes text of HTML, Markdown unless plain. The result is cut at about limit bytes. The
+// error is that of ctx.
+func render(ctx context.Context, source string, base *url.URL, plain bool, limit int) (document, error) {
+	r := &renderer{z: html.NewTokenizer(strings.NewReader(source)), base: base, plain: plain, limit: limit}
+	cut := false
+	for n := 0; ; n++ {
+		if n%4096 == 0 && ctx.Err() != nil {
+			return document{}, context.Cause(ctx)
+		}
+		kind := r.z.Next()
+		if kind == html.ErrorToken { // the end: a string has no other error
+			break
+		}
+		r.token(kind)
+		if cut = r.size() > limit; cut {
+			break
+		}
+	}
+	if r.table != nil {
+		r.finishCell()
+		r.endTable()
+	}
+	r.endPre()
+	r.block()
+	text := r.out.String()
+	if m := r.main; m.count == 1 {
+		if m.open > 0 {
+			m.end = len(text)
+		}
+		if part := text[m.start:m.end]; strings.TrimSpace(part) != "" {
+			text = part
+		}
+	}
+	if r.title != nil {
+		r.titled = r.title.String()
+	}
+	return document{strings.Join(strings.Fields(r.titled), " "), strings.Trim(text, "\n"), cut}, nil
+}
+
+// size is how much text there is, finished and not.
+func (r *renderer) size() int {
+	n := r.out.Len() + len(r.line.text) + r.line.extra
+	if r.pre != nil {
+		n += r.pre.text.Len()
+	}
+	if r.table != nil {
+		n += r.table.size
+	}
+	return n
+}
+
+func (r *renderer) token(kind html.TokenType) {
+	switch kind {
+	case html.TextToken:
+		r.text(r.z.Text())
+	case html.StartTagToken, html.SelfClosingTagToken:
+		name, more := r.z.TagName()
+		r.start(string(name), r.attributes(more), kind == html.SelfClosingTagToken)
+	case html.EndTagToken:
+		name, _ := r.z.TagName()
+		r.end(string(name))
+	}
+}
+
+// attributes returns the attributes of the tag that this package looks at.
+func (r *renderer) attributes(more bool) map[string]string {
+	var found map[string]string
+	for more {
+		var key, value []byte
+		key, value, more = r.z.TagAttr()
+		switch string(key) {
+		case "href", "src", "alt", "class", "role", "hidden", "aria-hidden", "style", "start":
+			if found == nil {
+				found = map[string]string{}
+			}
+			if _, twice := found[string(key)]; !twice {
+				found[string(key)] = string(value)
+			}
+		}
+	}
+	return found
+}
+
+func (r *renderer) text(b []byte) {
+	switch {
+	case r.title != nil:
+		r.title.Write(b[:min(len(b), 1000)])
+	case r.skipped != "":
+	case r.pre != nil:
+		r.pre.text.Write(b)
+	case r.table != nil && !r.table.inCell && len(bytes.TrimSpace(b)) == 0:
+	default:
+		r.line.add(b)
+	}
+}
+
+// start handles a start tag.
+func (r *renderer) start(name string, attr map[string]string, selfClosing bool) {
+	if r.main.open > 0 && name == r.main.name {
+		r.main.open++
+	}
+	if r.skipped != "" {
+		switch {
+		case name != r.skipped:
+			return
+		case !endIsOptional(name):
+			r.skipping++
+			return
+		}
+		r.skipped = "" // <p hidden>... <p>: the first has ended
+	}
+	if r.noise(name, attr) {
+		if !isVoid(name) && !(selfClosing && name == "svg") {
+			r.skipped, r.skipping = name, 1
+		}
+		return
+	}
+	if (name == "main" || attr["role"] == "main") && !isVoid(name) {
+		r.startMain(name)
+	}
+	if r.pre != nil && r.pre.language == "" && name == "code" {
+		r.pre.language = language(attr["class"])
+	}
+	if s := styleOf(name); s != 0 {
+		r.line.open(s)
+		return
+	}
+	switch name {
+	case "title":
+		if r.titled == "" && r.title == nil {
+			r.title = &strings.Builder{}
+		}
+	case "base":
+		if u, err := r.base.Parse(attr["href"]); err == nil && len(attr["href"]) < maxLink && (u.Scheme == "http" || u.Scheme == "https") {
+			r.base, r.resolved = u, [2]string{}
+		}
+	case "a":
+		r.line.link(r.resolve(attr["href"]))
+	case "img":
+		r.image(attr)
+	case "br", "wbr":
+		r.lineBreak(name)
+	case "sup":
+		r.line.add([]byte("^"))
+	case "q":
+		r.line.add([]byte(`"`))
+	case "hr":
+		r.block()
+		if r.table == nil && r.pre == nil {
+			r.para("---")
+		}
+	case "h1", "h2", "h3", "h4", "h5", "h6":
+		r.spill()
+		r.block()
+		r.heading = int(name[1] - '0')
+	case "pre":
+		r.spill()
+		r.block()
+		if r.pre == nil {
+			r.pre = &preformatted{language: language(attr["class"])}
+		}
+	case "ul", "ol", "menu", "dl":
+		r.block()
+		first, err := strconv.Atoi(attr["start"])
+		if err != nil || first < 0 || first > 1e6 {
+			first = 1
+		}
+		r.push(container{kind: list, ordered: name == "ol", next: first})
+	case "li", "dd", "dt":
+		r.startItem(name)
+	case "blockquote":
+		r.block()
+		r.push(container{kind: quotation, indent: "> "})
+	case "table":
+		r.spill()
+		r.block()
+		r.table = &table{}
+	case "tr", "td", "th":
+		r.startCell(name)
+	case "main", "article", "section":
+		r.sections++
+		r.block()
+	default:
+		if isBlock(name) {
+			r.block()
+		}
+	}
+}
+
+// end handles an end tag.
+func (r *renderer) end(name string) {
+	ends := false
+	if r.main.open > 0 && name == r.main.name {
+		r.main.open--
+		ends = r.main.open == 0
+	}
+	switch {
+	case r.skipped == "":
+	case name == r.skipped:
+		if r.skipping--; r.skipping <= 0 {
+			r.skipped = ""
+		}
+		return
+	case endIsOptional(r.skipped) && isBlock(name):
+		r.skipped = ""
+	default:
+		return
+	}
+	if s := styleOf(name); s != 0 {
+		r.line.close(s)
+		return
+	}
+	switch name {
+	case "title":
+		if r.title != nil {
+			r.titled, r.title = r.title.String(), nil
+		}
+	case "a":
+		r.line.link("")
+	case "q":
+		r.line.add([]byte(`"`))
+	case "h1", "h2", "h3", "h4", "h5", "h6":
+		r.block()
+		r.heading = 0
+	case "pre":
+		r.endPre()
+	case "ul", "ol", "menu", "dl":
+		r.block()
+		r.pop(list)
+	case "li", "dd", "dt":
+		r.block()
+		r.pop(item)
+	case "blockquote":
+		r.block()
+		r.pop(quotation)
+	case "tr", "td", "th", "table":
+		r.endCell(name)
+	case "main", "article", "section":
+		r.sections = max(0, r.sections-1)
+		r.block()
+	default:
+		if isBlock(name) {
+			r.block()
+		}
+	}
+	if ends {
+		r.main.end = r.out.Len()
+	}
+}
+
+// noise tells whether an element is no part of what a reader comes for.
+func (r *renderer) noise(name string, attr map[string]string) bool {
+	switch name {
+	case "script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "embed", "video", "audio", "map",
+		"select", "button", "textarea", "input", "datalist", "dialog", "nav", "noembed", "noframes", "annotation", "annotation-xml":
+		return true
+	case "html", "body", "main":
+		return false
+	case "footer": // of the page, not of an article
+		if r.sections == 0 {
+			return true
+		}
+	case "a":
+		if strings.Contains(attr["class"], "headerlink") { // the ¶ next to a heading
+			return true
+		}
+	}
+	switch attr["role"] {
+	case "navigation", "search", "menu", "menubar":
+		return true
+	}
+	if _, hidden := attr["hidden"]; hidden || attr["aria-hidden"] == "true" {
+		return true
+	}
+	if style := attr["style"]; style != "" {
+		style = strings.ToLower(strings.Join(strings.Fields(style), ""))
+		return strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden")
+	}
+	return false
+}
+
+// startMain notes where the main part begins. Of several, none counts.
+func (r *renderer) startMain(name string) {
+	r.spill()
+	r.block()
+	if r.main.count++; r.main.count == 1 {
+		r.main.name, r.main.open, r.main.start = name, 1, r.out.Len()
+	}
+}
+
+// block ends the paragraph at work. In a cell of a table there are none.
+func (r *renderer) block() {
+	switch {
+	case r.pre != nil:
+		if text := r.pre.text.String(); text != "" && !strings.HasSuffix(text, "\n") {
+			r.pre.text.WriteByte('\n') // a line in an element of its own
+		}
+		return
+	case r.table != nil && r.table.inCell:
+		r.line.add([]byte(" "))
+		return
+	}
+	text := r.line.flush(r.plain, false)
+	if r.heading > 0 {
+		text = strings.Join(strings.Fields(text), " ")
+	}
+	switch {
+	case text == "":
+		return
+	case r.plain:
+	case r.heading > 0:
+		text = strings.Repeat("#", r.heading) + " " + text
+	default:
+		text = guardLine(text)
+	}
+	r.para(text)
+}
+
+// para writes a block, indented as the containers say.
+func (r *renderer) para(text string) {
+	if r.out.Len() > 0 {
+		r.out.WriteByte('\n')
+		last := len(r.containers) - 1
+		if tight := last >= 0 && r.containers[last].marker != "" && r.inList; !tight {
+			r.out.WriteString(strings.TrimRight(r.prefix(min(r.depth, last+1), false), " "))
+			r.out.WriteByte('\n')
+		}
+	}
+	for n := 0; ; n++ {
+		first, rest, more := strings.Cut(text, "\n")
+		prefix := r.prefix(len(r.containers), n == 0)
+		if first == "" {
+			prefix = strings.TrimRight(prefix, " ")
+		}
+		r.out.WriteString(prefix)
+		r.out.WriteString(first)
+		if !more {
+			break
+		}
+		r.out.WriteByte('\n')
+		text = rest
+	}
+	r.depth = len(r.containers)
+	r.inList = slices.ContainsFunc(r.containers, func(c container) bool { return c.kind == list })
+}
+
+// prefix is what stands in front of a line in the first so many containers.
+func (r *renderer) prefix(containers int, mark bool) string {
+	if containers == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for i := range r.containers[:containers] {
+		c := &r.containers[i]
+		if mark && c.marker != "" {
+			b.WriteString(c.marker)
+			c.marker = ""
+		} else {
+			b.WriteString(c.indent)
+		}
+	}
+	return b.String()
+}
+
+func (r *renderer) push(c container) {
+	if r.table != nil {
+		return
+	}
+	if len(r.containers) >= 2*maxNesting {
+		r.tooDeep++
+		return
+	}
+	r.containers = append(r.containers, c)
+}
+
+// pop closes the innermost container of a kind and all in it. An item only ends inside of
+// its list.
+func (r *renderer) pop(kind containerKind) {
+	if r.table != nil {
+		return
+	}
+	if r.tooDeep > 0 {
+		r.tooDeep--
+		return
+	}
+	for i := len(r.containers) - 1; i >= 0; i-- {
+		if r.containers[i].kind == kind {
+			r.containers = r.containers[:i]
+			break
+		}
+		if kind == item && r.containers[i].kind == list {
+			break
+		}
+	}
+	if !slices.ContainsFunc(r.containers, func(c container) bool { return c.kind == list }) {
+		r.inList = false
+	}
+}
+
+func (r *renderer) startItem(name string) {
+	r.block()
+	if r.table != nil {
+		if name == "li" {
+			r.line.add([]byte(" • "))
+		}
+		return
+	}
+	if r.tooDeep == 0 {
+		r.pop(item) // end tags of items are optional
+	}
+	if name == "dt" {
+		return
+	}
+	c := container{kind: item, marker: "- ", indent: "  "}
+	if name == "dd" {
+		c.marker = ": "
+	} else if last := len(r.containers) - 1; last >= 0 && r.containers[last].kind == list && r.containers[last].ordered {
+		c.marker = strconv.Itoa(r.containers[last].next) + ". "
+		c.indent = strings.Repeat(" ", len(c.marker))
+		r.containers[last].next++
+	}
+	r.push(c)
+}
+
+func (r *renderer) lineBreak(name string) {
+	switch {
+	case name == "wbr":
+	case r.pre != nil:
+		r.pre.text.WriteByte('\n')
+	case r.table != nil || r.heading > 0:
+		r.line.add([]byte(" "))
+	default:
+		r.line.lineBreak()
+	}
+}
+
+// image leaves the words that stand for a picture, and where it is.
+func (r *renderer) image(attr map[string]string) {
+	alt := strings.Join(strings.Fields(attr["alt"]), " ")
+	if alt == "" || len(alt) > maxLink || r.pre != nil {
+		return // a picture that its author finds not worth a word
+	}
+	r.line.image(alt, r.resolve(attr["src"]))
+}
+
+// resolve returns the URL that a page refers to, as it may stand in a link of Markdown. It is
+// empty for what leads nowhere else.
+func (r *renderer) resolve(ref string) string {
+	if ref != r.resolved[0] {
+		r.resolved = [2]string{ref, r.follow(strings.TrimSpace(ref))}
+	}
+	return r.resolved[1]
+}
+
+func (r *renderer) follow(ref string) string {
+	if ref == "" || ref[0] == '#' || len(ref) > maxLink {
+		return ""
+	}
+	u, err := r.base.Parse(ref)
+	if err != nil {
+		return ""
+	}
+	switch u.Scheme {
+	case "http", "https", "mailto":
+	default:
+		return ""
+	}
+	link := linkEscaper.Replace(u.String())
+	if len(link) > maxLink {
+		return ""
+	}
+	return link
+}
+
+var linkEscaper = strings.NewReplacer(" ", "%20", "(", "%28", ")", "%29", "<", "%3C", ">", "%3E", `\`, "%5C")
+
+func (r *renderer) endPre() {
+	if r.pre == nil {
+		return
+	}
+	text := strings.Trim(strings.ReplaceAll(r.pre.text.String(), "\r\n", "\n"), "\n")
+	language := r.pre.language
+	r.pre = nil
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	if !r.plain {
+		fence := strings.Repeat("`", max(3, longestRun(text, '`')+1))
+		text = fence + language + "\n" + text + "\n" + fence
+	}
+	r.para(text)
+}
+
+// language is the name in a class such as "language-go", empty if there is none.
+func language(class string) string {
+	for _, c := range strings.Fields(class) {
+		for _, prefix := range []string{"language-", "lang-", "highlight-source-"} {
+			name, ok := strings.CutPrefix(c, prefix)
+			if ok && len(name) <= 20 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+#-") == "" {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// isBlock tells whether an element stands on lines of its own.
+func isBlock(name string) bool {
+	switch name {
+	case "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "div", "dl", "dt", "fieldset",
+		"figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "html", "legend", "li", "main",
+		"menu", "ol", "p", "pre", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul":
+		return true
+	}
+	return false
+}
+
+// endIsOptional tells whether HTML lets authors leave out the end tag of an element.
+func endIsOptional(name string) bool {
+	switch name {
+	case "p", "li", "dt", "dd", "tr", "td", "th":
+		return true
+	}
+	return false
+}
+
+// isVoid tells whether an element has neither content nor end tag.
+func isVoid(name string) bool {
+	switch name {
+	case "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,182 @@
+package fetch
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/net/html/charset"
+)
+
+// maxImage bounds the bytes of a picture.
+const maxImage = 1 << 20
+
+// page is what was at a URL, ready to be handed out in pieces.
+type page struct {
+	url       string // after redirects
+	asked     string // before them
+	status    int
+	mediaType string // as the server says it, or what it seems to be
+	title     string
+	text      string
+	form      string // what the text is: "Markdown made of HTML", "text"
+	picture   []byte // in place of text
+	cut       string // why the text is not all there is; empty if it is
+	loaded    time.Time
+}
+
+// kind is what to make of a body.
+type kind int
+
+const (
+	opaque kind = iota // of no use to a model
+	plainText
+	markup
+	picture
+)
+
+// load fetches a page.
+func (s *server) load(ctx context.Context, raw string, as format) (*page, error) {
+	u, err := url.Parse(strings.TrimSpace(raw))
+	if err != nil {
+		return nil, fmt.Errorf("%q is no URL", clip(raw, 200))
+	}
+	if s.options.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, s.options.Timeout,
+			fmt.Errorf("%q took longer than %v, which is all the time there is for a page; its server is slow, or the page has no end", shownURL(u, 200), s.options.Timeout))
+		defer cancel()
+	}
+	res, err := s.web.open(ctx, u, as.accept())
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	p := &page{url: shownURL(res.Request.URL, 2000), asked: shownURL(u, 2000), status: res.StatusCode, loaded: time.Now()}
+	body := bufio.NewReader(newMeter(ctx, res.Body, res.ContentLength))
+	head, err := body.Peek(512)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, p.brokeOff(ctx, err)
+	}
+	k, mediaType := kindOf(res.Header.Get("Content-Type"), head)
+	p.mediaType = mediaType
+	limit := s.options.MaxBytes
+	switch k {
+	case opaque:
+		return nil, fmt.Errorf("%s has %s content (%s), which is not text; this tool returns text, HTML, JSON, XML, and pictures (PNG, JPEG, GIF, WebP) up to %s",
+			p.origin(), clip(mediaType, 100), bytesText(res.ContentLength), bytesText(maxImage))
+	case picture:
+		limit = min(limit, maxImage)
+	}
+	data, err := io.ReadAll(io.LimitReader(body, limit+1))
+	if err != nil {
+		return nil, p.brokeOff(ctx, err)
+	}
+	if more := int64(len(data)) > limit; more && k == picture {
+		return nil, fmt.Errorf("%s has a picture, %s, of more than %s, which is too large to return", p.origin(), mediaType, bytesText(limit))
+	} else if more {
+		data = data[:limit]
+		p.cut = fmt.Sprintf("only its first %s were read", bytesText(limit))
+	}
+	if k == picture {
+		p.picture = data
+		return p, nil
+	}
+	text := decode(data, res.Header.Get("Content-Type"), k, p.cut != "")
+	if strings.Contains(text, "\x00") {
+		return nil, fmt.Errorf("%s says that its content is %s, but that has zero bytes in it, as only binary content does", p.origin(), clip(mediaType, 100))
+	}
+	p.text, p.form = text, "text"
+	if k == markup && as != asSource {
+		doc, err := render(ctx, text, res.Request.URL, as == asText, int(s.options.MaxBytes))
+		if err != nil {
+			return nil, err
+		}
+		p.text, p.title, p.form = doc.text, clip(doc.title, 200), as.of("HTML")
+		if doc.cut && p.cut == "" {
+			p.cut = fmt.Sprintf("only its first %s were made into text", bytesText(s.options.MaxBytes))
+		}
+	}
+	return p, nil
+}
+
+// origin says where a page is from, for the beginning of a sentence.
+func (p *page) origin() string {
+	where := p.url
+	if p.asked != p.url {
+		where += " (redirected from " + p.asked + ")"
+	}
+	return where
+}
+
+// brokeOff says that a body ended early, or why it was given up.
+func (p *page) brokeOff(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("the answer of %s broke off: %w", p.origin(), explain(ctx, err))
+}
+
+// kindOf decides what a body is, by its type and how it begins, and tells the type.
+func kindOf(contentType string, head []byte) (kind, string) {
+	looks, _, _ := mime.ParseMediaType(http.DetectContentType(head))
+	declared, _, _ := mime.ParseMediaType(contentType)
+	if declared == "" {
+		declared = looks
+	}
+	switch {
+	case declared == "text/html", declared == "application/xhtml+xml":
+		return markup, declared
+	case strings.HasPrefix(declared, "text/"), declared == "application/json", declared == "application/xml",
+		strings.HasSuffix(declared, "+json"), strings.HasSuffix(declared, "+xml"):
+		return plainText, declared
+	}
+	switch looks {
+	case "image/png", "image/jpeg", "image/gif", "image/webp": // what clients show
+		return picture, looks
+	}
+	// A type that says nothing, such as application/octet-stream, or one of many for text.
+	if strings.HasPrefix(looks, "text/") && !strings.HasPrefix(declared, "image/") && !strings.HasPrefix(declared, "audio/") && !strings.HasPrefix(declared, "video/") {
+		return plainText, declared
+	}
+	return opaque, declared
+}
+
+// decode makes valid UTF-8 of a body.
+//
+// A byte order mark decides, then what the header says, then, in HTML, a meta element. Where
+// they say windows-1252, or nothing, UTF-8 is what it is if it can be: no other text
+// looks like it by chance, and the wrong header is common.
+func decode(body []byte, contentType string, k kind, cut bool) string {
+	head := body[:min(len(body), 1024)]
+	if k != markup {
+		head = body[:min(len(body), 3)] // a byte order mark, and no meta element
+	}
+	encoding, name, _ := charset.DetermineEncoding(head, contentType)
+	whole := body
+	for n := 1; cut && n < utf8.UTFMax && n <= len(body); n++ { // a rune that the limit has cut
+		if b := body[len(body)-n]; utf8.RuneStart(b) {
+			if !utf8.FullRune(body[len(body)-n:]) {
+				whole = body[:len(body)-n]
+			}
+			break
+		}
+	}
+	if name == "utf-8" || name == "windows-1252" && utf8.Valid(whole) {
+		return strings.ToValidUTF8(string(bytes.TrimPrefix(whole, []byte("\ufeff"))), "\ufffd")
+	}
+	text, err := encoding.NewDecoder().Bytes(body)
+	if err != nil {
+		text = body
+	}
+	return strings.TrimPrefix(strings.ToValidUTF8(string(text), "\ufffd"), "\ufeff")
+}
