@@ -36,12 +36,14 @@ type conn struct {
 	info json.RawMessage // the result of server/discover, nil: not known
 
 	// Of a connection in a pool.
-	tried chan struct{} // of one for a client: closed when up or err is set
-	err   error         // why it was not opened; read after tried
-	evict chan struct{} // of one for a client: closed to make room
-	users int           // calls and subscriptions; guarded by mu of the pool
-	last  time.Time     // that users became 0; guarded by mu of the pool
-	until time.Time     // something waits in the server until then; guarded by mu of the pool
+	own     bool          // it is for one client
+	watched bool          // the pool knows when its lists change
+	tried   chan struct{} // of one for a client: closed when up or err is set
+	err     error         // why it was not opened; read after tried
+	evict   chan struct{} // of one for a client: closed to make room
+	users   int           // calls and subscriptions; guarded by mu of the pool
+	last    time.Time     // that users became 0; guarded by mu of the pool
+	until   time.Time     // something waits in the server until then; guarded by mu of the pool
 
 	lists silence
 }
@@ -106,6 +108,7 @@ func (p *pool) release(c *conn, res mcp.Result, err error) {
 // take finds the connection for a request of the caller, waits for it while the server
 // is starting, and opens it if nobody has used it for a while. It must be released.
 func (p *pool) take(ctx context.Context) (*conn, error) {
+	var late <-chan time.Time // made when there is something to wait for
 	p.mu.Lock()
 	for {
 		own := p.share == PerClient
@@ -133,16 +136,26 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 		case p.state == Idle:
 			p.want()
 		}
+		if late == nil {
+			late = time.After(callWait)
+		}
 		changed := p.change()
 		p.mu.Unlock()
 		select {
 		case <-changed:
+		case <-late:
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return nil, p.unavailable()
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 		p.mu.Lock()
 	}
 }
+
+// callWait bounds the wait of a call for a server that is starting.
+const callWait = time.Minute
 
 // want has an idle server started; mu is held.
 func (p *pool) want() {
@@ -192,7 +205,7 @@ func (p *pool) openOwn(ctx context.Context, who client) (*conn, error) {
 		p.mu.Unlock()
 		return nil, err
 	}
-	c := &conn{tried: make(chan struct{}), evict: make(chan struct{})}
+	c := &conn{own: true, tried: make(chan struct{}), evict: make(chan struct{})}
 	p.clients[who] = c
 	p.mu.Unlock()
 
@@ -214,6 +227,9 @@ func (p *pool) openOwn(ctx context.Context, who client) (*conn, error) {
 	case ctx.Err() != nil:
 		delete(p.clients, who)
 		return nil, context.Cause(ctx)
+	case p.ctx.Err() != nil:
+		delete(p.clients, who)
+		return nil, p.unavailable()
 	}
 	c.err = mcp.Errorf(mcp.CodeInternal, "server %q is failing: %v", p.src.Name, err)
 	// It is not tried again with each of many calls.

@@ -34,6 +34,7 @@ type Gateway struct {
 
 	mu      sync.Mutex
 	ups     []*upstream   // by name; guarded by mu
+	changes [3]int        // times that the lists of listChanges have changed; guarded by mu
 	changed chan struct{} // closed at the next change of what is offered; guarded by mu
 
 	keyOnce sync.Once
@@ -56,8 +57,7 @@ func (g *Gateway) Set(name string, h mcp.Handler) error {
 
 // Remove takes a handler of Set away. Its calls in progress go on.
 func (g *Gateway) Remove(name string) {
-	ups, _ := g.upstreams()
-	for _, up := range ups {
+	for _, up := range g.upstreams() {
 		if up.name == name && up.fixed != nil {
 			g.takeOut(up)
 		}
@@ -73,7 +73,7 @@ func (g *Gateway) put(up *upstream) {
 	ups = append(ups, up)
 	slices.SortFunc(ups, func(a, b *upstream) int { return strings.Compare(a.name, b.name) })
 	g.ups = ups
-	g.wake()
+	g.wake(changedAll)
 }
 
 // takeOut takes an upstream away, unless another has its place.
@@ -82,33 +82,51 @@ func (g *Gateway) takeOut(up *upstream) {
 	defer g.mu.Unlock()
 	if i := slices.Index(g.ups, up); i >= 0 {
 		g.ups = slices.Delete(slices.Clone(g.ups), i, i+1)
-		g.wake()
+		g.wake(changedAll)
 	}
 }
 
+// changeSet is a set of lists, a bit for each of listChanges.
+type changeSet int
+
+const changedAll changeSet = 1<<len(listChanges) - 1
+
 // announce tells the listeners that lists have changed.
-func (g *Gateway) announce() {
+func (g *Gateway) announce(set changeSet) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.wake()
+	g.wake(set)
 }
 
 // wake wakes the listeners; mu is held.
-func (g *Gateway) wake() {
+func (g *Gateway) wake(set changeSet) {
+	for i := range g.changes {
+		if set&(1<<i) != 0 {
+			g.changes[i]++
+		}
+	}
 	if g.changed != nil {
 		close(g.changed)
 		g.changed = nil
 	}
 }
 
-// upstreams returns the upstreams and a channel that is closed when they change.
-func (g *Gateway) upstreams() ([]*upstream, <-chan struct{}) {
+// upstreams returns the upstreams there are now.
+func (g *Gateway) upstreams() []*upstream {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.ups
+}
+
+// watch returns the upstreams, how often each of listChanges has changed, and a channel that
+// is closed when that is no longer so.
+func (g *Gateway) watch() ([]*upstream, [3]int, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.changed == nil {
 		g.changed = make(chan struct{})
 	}
-	return g.ups, g.changed
+	return g.ups, g.changes, g.changed
 }
 
 func (g *Gateway) log() *slog.Logger {
@@ -170,7 +188,7 @@ func (g *Gateway) discover(ctx context.Context) *mcp.ServerInfo {
 		},
 		Revisions: mcp.Revisions(),
 	}
-	ups, _ := g.upstreams()
+	ups := g.upstreams()
 	said := make([]json.RawMessage, len(ups))
 	var wg sync.WaitGroup
 	for i, up := range ups {

@@ -191,6 +191,27 @@ func TestUnknownMembersPass(t *testing.T) {
 	}
 }
 
+// T-122: tools for the pages of other tools are for clients that show them.
+func TestToolsForPages(t *testing.T) {
+	raw := mcp.HandlerFunc(func(context.Context, *mcp.Request) (mcp.Result, error) {
+		return mcp.RawResult(`{"tools":[{"name":"page","inputSchema":{"type":"object"},"_meta":{"ui":{"visibility":["app"]}}},` +
+			`{"name":"both","inputSchema":{"type":"object"},"_meta":{"ui":{"visibility":["app","model"]}}}]}`), nil
+	})
+	g := newGateway(t, map[string]mcp.Handler{"u": raw}, "u")
+	srv := &mcp.Server{Name: "gw", Version: "1", Handler: g}
+	for _, rev := range mcp.Revisions() {
+		for _, tt := range []struct {
+			extensions map[string]json.RawMessage
+			want       int
+		}{{nil, 1}, {map[string]json.RawMessage{"io.modelcontextprotocol/ui": json.RawMessage(`{}`)}, 2}} {
+			s := mcptest.Connect(t, srv, &mcp.Client{Name: "c", Extensions: tt.extensions}, rev)
+			if n := tools(t, s); n != tt.want {
+				t.Errorf("%s with %s: %d tools, want %d", rev, tt.extensions, n, tt.want)
+			}
+		}
+	}
+}
+
 func TestListenersAreToldOfServersAndTheirChanges(t *testing.T) {
 	daily := newsServer("daily")
 	g := newGateway(t, map[string]mcp.Handler{"daily": daily}, "daily")

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"sync"
 )
@@ -106,11 +107,16 @@ func (k *kept) put(who client, kind *listKind, entries []entry) {
 
 // forget drops the lists of a client.
 func (k *kept) forget(who client) {
+	k.dropIf(func(key keptKey) bool { return key.who == who })
+}
+
+// drop drops a list of all clients.
+func (k *kept) drop(kind *listKind) {
+	k.dropIf(func(key keptKey) bool { return key.method == kind.method })
+}
+
+func (k *kept) dropIf(gone func(keptKey) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for key := range k.lists {
-		if key.who == who {
-			delete(k.lists, key)
-		}
-	}
+	maps.DeleteFunc(k.lists, func(key keptKey, _ *keptList) bool { return gone(key) })
 }

@@ -25,13 +25,14 @@ type listKind struct {
 	member     string // of the result that holds the entries
 	key        string // of an entry that tells it from others
 	capability string // of servers that have some; empty: it is not known, and the list is not kept
+	change     changeSet
 }
 
 var (
-	listTools     = &listKind{"tools/list", "tools", "name", "tools"}
-	listPrompts   = &listKind{"prompts/list", "prompts", "name", "prompts"}
-	listResources = &listKind{"resources/list", "resources", "uri", "resources"}
-	listTemplates = &listKind{"resources/templates/list", "resourceTemplates", "uriTemplate", "resources"}
+	listTools     = &listKind{"tools/list", "tools", "name", "tools", 1}
+	listPrompts   = &listKind{"prompts/list", "prompts", "name", "prompts", 2}
+	listResources = &listKind{"resources/list", "resources", "uri", "resources", 4}
+	listTemplates = &listKind{"resources/templates/list", "resourceTemplates", "uriTemplate", "resources", 4}
 )
 
 // entry is one feature of an upstream.
@@ -51,7 +52,7 @@ func (e *entry) is(uri string) bool {
 // entries asks every upstream for a list, at once, and returns what there is, in the
 // order of the upstreams.
 func (g *Gateway) entries(ctx context.Context, k *listKind) []entry {
-	ups, _ := g.upstreams()
+	ups := g.upstreams()
 	found := make([][]entry, len(ups))
 	var wg sync.WaitGroup
 	for i, up := range ups {
@@ -80,7 +81,7 @@ func (up *upstream) listed(ctx context.Context, k *listKind) []entry {
 		up.g.log().Debug("server missing from a list", "server", up.name, "method", k.method, "err", err)
 	case c != nil:
 		defer up.pool.release(c, nil, nil)
-		if c.evict == nil { // everybody's
+		if !c.own {
 			who = who.all()
 		}
 		return up.fetch(ctx, c, who, k)
@@ -127,16 +128,20 @@ func (up *upstream) listsChanged(reason string) {
 	if reason != "" {
 		up.g.log().Warn("server missing from lists", "server", up.name, "err", reason)
 	}
-	up.g.announce()
+	up.g.announce(changedAll)
 	if up.pool != nil {
 		up.pool.tell()
 	}
 }
 
-// prefetch gets all lists over the main connection: for names with a hash, for the time
-// when the server is not running, and to find out whether it answers.
-func (up *upstream) prefetch(c *conn) {
+// refetch gets lists over the main connection: for names with a hash, for the time when the
+// server is not running, and to find out whether it answers. What was kept of them is dropped.
+func (up *upstream) refetch(c *conn, set changeSet) {
 	for _, k := range []*listKind{listTools, listPrompts, listResources, listTemplates} {
+		if k.change&set == 0 {
+			continue
+		}
+		up.kept.drop(k)
 		ctx, cancel := context.WithTimeoutCause(up.pool.ctx, up.g.listTimeout(), errSlow)
 		up.fetch(ctx, c, client{}, k)
 		cancel()
@@ -191,7 +196,12 @@ func (g *Gateway) list(ctx context.Context, k *listKind) (mcp.Result, error) {
 	out := jsonx.AppendString([]byte{'{'}, k.member)
 	out = append(out, ':', '[')
 	seen := map[string]bool{}
+	call := mcp.CallFrom(ctx)
+	showsPages := call != nil && call.Capabilities.Has("extensions", extUI)
 	for _, e := range g.entries(ctx, k) {
+		if k == listTools && !showsPages && forPages(e.raw) { // T-122
+			continue
+		}
 		id := e.id
 		if k.key == "name" {
 			id = nameOf(e.up.prefix, e.up.name, id)
@@ -210,4 +220,20 @@ func (g *Gateway) list(ctx context.Context, k *listKind) (mcp.Result, error) {
 		out = append(out, e.raw...)
 	}
 	return mcp.RawResult(append(out, ']', '}')), nil
+}
+
+// forPages tells whether a tool is for the pages of tools and not for models.
+func forPages(tool json.RawMessage) bool {
+	raw, _ := jsonx.LookupPath(tool, "_meta", "ui", "visibility")
+	if jsonx.KindOf(raw) != '[' {
+		return false
+	}
+	pages := false
+	for e := range jsonx.Elements(raw) {
+		if string(e) == `"model"` {
+			return false
+		}
+		pages = true
+	}
+	return pages
 }

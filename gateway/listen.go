@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -32,14 +31,14 @@ func (g *Gateway) listen(ctx context.Context, req *mcp.Request) (mcp.Result, err
 	defer l.wg.Wait()
 	defer cancel()
 
-	ups, changed := g.upstreams()
+	ups, told, changed := g.watch()
 	l.update(ups)
 	honoured, left := l.honoured()
 	if call := mcp.CallFrom(ctx); left > 0 && call != nil && call.Revision < mcp.V2026_07_28 {
 		return nil, mcp.Errorf(mcp.CodeInvalidParams, "the server takes no subscription to this resource") // T-50
 	}
 	ack := append(append([]byte(`{"notifications":`), honoured...), '}')
-	if err := mcp.Notify(ctx, "notifications/subscriptions/acknowledged", json.RawMessage(ack)); err != nil {
+	if err := mcp.Notify(ctx, noteAcknowledged, json.RawMessage(ack)); err != nil {
 		return nil, err
 	}
 	for {
@@ -48,15 +47,25 @@ func (g *Gateway) listen(ctx context.Context, req *mcp.Request) (mcp.Result, err
 		case <-ctx.Done():
 			return mcp.RawResult(`{}`), nil
 		}
-		ups, changed = g.upstreams()
+		var now [3]int
+		ups, now, changed = g.watch()
 		l.update(ups)
-		if err := l.listsChanged(); err != nil {
+		var set changeSet
+		for i := range now {
+			if now[i] != told[i] {
+				set |= 1 << i
+			}
+		}
+		if err := l.listsChanged(set); err != nil {
 			return nil, err
 		}
+		told = now
 	}
 }
 
-var listChanges = []struct{ member, method string }{
+const noteAcknowledged = "notifications/subscriptions/acknowledged"
+
+var listChanges = [...]struct{ member, method string }{
 	{"toolsListChanged", "notifications/tools/list_changed"},
 	{"promptsListChanged", "notifications/prompts/list_changed"},
 	{"resourcesListChanged", "notifications/resources/list_changed"},
@@ -80,15 +89,19 @@ type following struct {
 	l      *listening
 	up     *upstream
 	uris   []string        // of those wanted that are the upstream's
+	lists  bool            // it is for changes of lists alone
 	filter json.RawMessage // that it is asked for
 	cancel context.CancelFunc
 	once   sync.Once
 	begun  chan struct{} // closed when it listens, or cannot
 }
 
-// listsChanged tells the caller that the lists it listens to have changed.
-func (l *listening) listsChanged() error {
-	for _, n := range listChanges {
+// listsChanged tells the caller which lists that it listens to have changed.
+func (l *listening) listsChanged(set changeSet) error {
+	for i, n := range listChanges {
+		if set&(1<<i) == 0 {
+			continue
+		}
 		if on, _ := jsonx.Lookup(l.wanted, n.member); string(on) == "true" {
 			if err := mcp.Notify(l.ctx, n.method, struct{}{}); err != nil {
 				return err
@@ -142,7 +155,7 @@ func (l *listening) update(ups []*upstream) {
 // following prepares a listen at one upstream: for the list changes that the caller wants, and
 // of the resources and tasks for those that are the upstream's.
 func (l *listening) following(up *upstream, owners map[string]*upstream) *following {
-	f := &following{l: l, up: up, filter: l.wanted, begun: make(chan struct{})}
+	f := &following{l: l, up: up, lists: true, filter: l.wanted, begun: make(chan struct{})}
 	if l.uris != nil {
 		for _, uri := range l.uris {
 			if owners[uri] == up {
@@ -161,7 +174,9 @@ func (l *listening) following(up *upstream, owners map[string]*upstream) *follow
 			}
 		}
 		f.filter = jsonx.With(nil, f.filter, "taskIds", appendStrings(nil, own))
+		f.lists = len(own) == 0
 	}
+	f.lists = f.lists && len(f.uris) == 0
 	return f
 }
 
@@ -214,13 +229,7 @@ func (f *following) run(ctx context.Context) {
 			pause = firstPause
 		}
 		f.l.g.log().Debug("no notifications from a server", "server", f.up.name, "err", err)
-		t := time.NewTimer(pause/2 + rand.N(pause/2))
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-		}
-		pause = min(2*pause, longPause)
+		rest(ctx, &pause)
 	}
 }
 
@@ -257,7 +266,13 @@ func (f *following) listen(ctx context.Context, again *bool) error {
 	own, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ended := make(chan error, 1)
-	f.l.wg.Go(func() { ended <- f.listenAt(own, c, again) })
+	if f.lists && c.watched {
+		*again = true
+		f.begin() // the gateway tells
+		context.AfterFunc(own, func() { ended <- context.Cause(own) })
+	} else {
+		f.l.wg.Go(func() { ended <- f.listenAt(own, c, again) })
+	}
 	for {
 		select {
 		case err := <-ended:
@@ -278,14 +293,20 @@ func (f *following) listenAt(ctx context.Context, c *conn, again *bool) error {
 	l := f.l
 	out := mcp.WithNotify(ctx, func(method string, params json.RawMessage) error {
 		switch method {
-		case "notifications/subscriptions/acknowledged":
+		case noteAcknowledged:
 			return f.acknowledged(params, c, again)
 		case "notifications/tasks":
 			params = l.g.ofTask(l.ctx, f.up, params)
 		}
 		return mcp.Notify(l.ctx, method, params)
 	})
-	params := append(append([]byte(`{"notifications":`), f.filter...), '}')
+	filter := f.filter
+	if c.watched { // of lists the gateway tells
+		for _, n := range listChanges {
+			filter = jsonx.Without(nil, filter, n.member)
+		}
+	}
+	params := append(append([]byte(`{"notifications":`), filter...), '}')
 	_, err := c.h.Handle(out, &mcp.Request{Method: "subscriptions/listen", Params: params})
 	if err == nil {
 		err = errors.New("the server ended the subscription")
@@ -321,8 +342,8 @@ func (f *following) acknowledged(params json.RawMessage, c *conn, again *bool) e
 				return err
 			}
 		}
-		if c.evict != nil { // of the others the gateway tells
-			if err := l.listsChanged(); err != nil {
+		if c.own { // of the others the gateway tells
+			if err := l.listsChanged(changedAll); err != nil {
 				return err
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -107,14 +108,7 @@ func (p *pool) run() {
 				p.become(Starting, why.Error())
 			}
 		}
-		// A fleet of clients must not come back all at once.
-		t := time.NewTimer(pause/2 + rand.N(pause/2))
-		select {
-		case <-t.C:
-		case <-p.ctx.Done():
-			t.Stop()
-		}
-		pause = min(2*pause, longPause)
+		rest(p.ctx, &pause)
 	}
 }
 
@@ -170,8 +164,11 @@ func (p *pool) serve(c *conn, crashing bool) error {
 			p.share = PerClient
 		}
 	}
+	following, stop := context.WithCancel(p.ctx)
+	defer stop()
+	w, watched := c.up.(watcher)
+	c.watched = watched
 	p.announce()
-	p.spawn(func() { p.up.prefetch(c) })
 	p.mu.Unlock()
 
 	var lasted <-chan time.Time
@@ -180,6 +177,14 @@ func (p *pool) serve(c *conn, crashing bool) error {
 	} else {
 		p.become(Ready, "")
 	}
+	p.mu.Lock()
+	p.spawn(func() {
+		p.up.refetch(c, changedAll)
+		if watched {
+			p.follow(following, c, w)
+		}
+	})
+	p.mu.Unlock()
 	idle := newIdleTimer(p.src.Idle)
 	defer idle.stop()
 	for {
@@ -214,6 +219,51 @@ func (p *pool) serve(c *conn, crashing bool) error {
 			return errIdle
 		}
 	}
+}
+
+// watcher is a connection that tells when lists change, as a Session is.
+type watcher interface {
+	Watch(ctx context.Context, uris ...string) iter.Seq2[mcp.Event, error]
+}
+
+// follow tells the listeners, and what is kept, of changes of lists at the main connection.
+// One subscription is for all of them. Ctx ends with the connection.
+func (p *pool) follow(ctx context.Context, c *conn, w watcher) {
+	for pause, again := firstPause, false; ctx.Err() == nil; again = true {
+		began := time.Now()
+		for e, err := range w.Watch(ctx) {
+			if err != nil {
+				p.g.log().Debug("no news from a server", "server", p.src.Name, "err", err)
+				break
+			}
+			var set changeSet
+			for i, n := range listChanges {
+				if e.Method == n.method || again && e.Method == noteAcknowledged { // nothing is replayed (T-55)
+					set |= 1 << i
+				}
+			}
+			if set != 0 {
+				p.up.refetch(c, set)
+				p.g.announce(set)
+			}
+		}
+		if time.Since(began) > longPause {
+			pause = firstPause
+		}
+		rest(ctx, &pause)
+	}
+}
+
+// rest waits for a while between half a pause and a whole one, as a fleet of clients must not
+// come back all at once, and makes the next one longer.
+func rest(ctx context.Context, pause *time.Duration) {
+	t := time.NewTimer(*pause/2 + rand.N(*pause/2))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	*pause = min(2**pause, longPause)
 }
 
 // end takes the server out of the gateway, waits for the calls in progress, and closes
@@ -281,7 +331,7 @@ func (p *pool) become(s State, reason string) {
 	news := s == Ready || before != p.inLists()
 	p.mu.Unlock()
 	if news {
-		p.g.announce()
+		p.g.announce(changedAll)
 	}
 	p.tell()
 }

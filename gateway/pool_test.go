@@ -413,6 +413,57 @@ func TestClientsAreBounded(t *testing.T) {
 	})
 }
 
+// However many listen, a server is listened to once; what it says refreshes what was kept of
+// its lists (T-53).
+func TestOneSubscriptionIsForAll(t *testing.T) {
+	for _, back := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			listens := 0
+			var server *mcp.Server
+			f := &farm{rev: back, more: func(_ int, s *mcp.Server) {
+				server = s
+				s.Use(func(next mcp.Handler) mcp.Handler {
+					return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+						if req.Method == "subscriptions/listen" {
+							mu.Lock()
+							listens++
+							mu.Unlock()
+						}
+						return next.Handle(ctx, req)
+					})
+				})
+			}}
+			g := &gateway.Gateway{Name: "gw"}
+			run(t, g, gateway.Source{Name: "db", Open: f.Open})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var all []*listening
+			for _, rev := range mcp.Revisions() {
+				l := startListening(ctx, t, connect(t, g, rev))
+				l.want("notifications/subscriptions/acknowledged")
+				all = append(all, l)
+			}
+			synctest.Wait()
+			mcp.AddTool(server, mcp.Tool{Name: "late"}, func(context.Context, struct{}) (string, error) { return "", nil })
+			for _, l := range all {
+				l.want("notifications/tools/list_changed")
+			}
+			time.Sleep(time.Second)
+			for _, l := range all {
+				if len(l.events) != 0 {
+					t.Errorf("%s: told of %v too", back, <-l.events)
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if listens != 1 || g.Status()[0].Tools != 4 {
+				t.Errorf("%s: %d subscriptions, want 1; status %+v", back, listens, g.Status()[0])
+			}
+		})
+	}
+}
+
 // One client's connection that fails does not concern the others, and is not tried with
 // each of many calls.
 func TestAClientsConnectionFails(t *testing.T) {

@@ -41,6 +41,10 @@ func (g *Gateway) feature(ctx context.Context, name string, k *listKind) (*upstr
 	if own, ok := up.plain(name); ok {
 		return up, own, nil
 	}
+	unknown := mcp.Errorf(mcp.CodeInvalidParams, "server %q offers no %q; list the names again", bounded(up.name), bounded(name))
+	if len(name) > maxName || !isHashed(name) {
+		return nil, "", unknown
+	}
 	// Which feature a hash means is known from the list.
 	who := clientOf(ctx)
 	for _, who := range []client{who, who.all()} {
@@ -58,14 +62,13 @@ func (g *Gateway) feature(ctx context.Context, name string, k *listKind) (*upstr
 	if err := up.unavailable(); err != nil {
 		return nil, "", err
 	}
-	return nil, "", mcp.Errorf(mcp.CodeInvalidParams, "server %q offers no %q; list the names again", bounded(up.name), bounded(name))
+	return nil, "", unknown
 }
 
 // serverOf finds the upstream of a name. Of two prefixes the longer counts.
 func (g *Gateway) serverOf(name string) *upstream {
-	ups, _ := g.upstreams()
 	var best *upstream
-	for _, up := range ups {
+	for _, up := range g.upstreams() {
 		if strings.HasPrefix(name, up.prefix) && (best == nil || len(up.prefix) > len(best.prefix)) {
 			best = up
 		}
@@ -97,8 +100,7 @@ func (g *Gateway) byURI(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 	}
 	// A server may read what it does not list. Reading changes nothing, so the others
 	// are asked in turn.
-	ups, _ := g.upstreams()
-	for _, up := range ups {
+	for _, up := range g.upstreams() {
 		if up == owner || up.unavailable() != nil {
 			continue
 		}
@@ -135,7 +137,7 @@ func (g *Gateway) owners(ctx context.Context, uris []string) map[string]*upstrea
 // keptOwner finds the upstream of a URI by the lists that the caller was given, nil if it is
 // in none of them.
 func (g *Gateway) keptOwner(who client, uri string) *upstream {
-	ups, _ := g.upstreams()
+	ups := g.upstreams()
 	for _, k := range []*listKind{listResources, listTemplates} {
 		for _, up := range ups {
 			for _, who := range []client{who, who.all()} {

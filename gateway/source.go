@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -36,7 +37,7 @@ type Source struct {
 	Idle time.Duration
 
 	// StartTimeout bounds Open. Calls wait for a server that is starting.
-	// Zero: 1 minute.
+	// Zero: 1 minute; negative: no bound.
 	StartTimeout time.Duration
 
 	// Drain is how long Run waits at its end for calls in progress. Zero: it does not.
@@ -49,8 +50,8 @@ type Source struct {
 
 // Upstream is a connection to a server that ends at some time, as a [*mcp.Session] is.
 //
-// Of one that has the methods Revision and Server of a Session it is known what it speaks
-// and offers.
+// One that has the methods Revision and Watch of a Session tells by them what it speaks and
+// what changes.
 type Upstream interface {
 	mcp.Handler
 	Done() <-chan struct{} // closed when the connection is over
@@ -136,8 +137,11 @@ func (src Source) withDefaults() Source {
 	if src.MaxClients <= 0 {
 		src.MaxClients = defaultClients
 	}
-	if src.StartTimeout <= 0 {
+	switch {
+	case src.StartTimeout == 0:
 		src.StartTimeout = defaultStart
+	case src.StartTimeout < 0:
+		src.StartTimeout = math.MaxInt64
 	}
 	return src
 }
@@ -160,9 +164,8 @@ func (g *Gateway) Run(ctx context.Context, src Source) error {
 
 // Status returns the states of the servers of Run, in the order of their names.
 func (g *Gateway) Status() []Status {
-	ups, _ := g.upstreams()
 	var all []Status
-	for _, up := range ups {
+	for _, up := range g.upstreams() {
 		if up.pool != nil {
 			all = append(all, up.pool.status())
 		}

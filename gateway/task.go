@@ -75,8 +75,7 @@ func (g *Gateway) ownerOfTask(ctx context.Context, id string) (*upstream, string
 	if !ok {
 		return nil, ""
 	}
-	ups, _ := g.upstreams()
-	for _, up := range ups {
+	for _, up := range g.upstreams() {
 		if url.PathEscape(up.name) == name && hmac.Equal([]byte(seal), []byte(g.seal(principalOf(ctx), up, own))) {
 			return up, own
 		}

@@ -290,12 +290,10 @@ func (s *Session) opened(ctx context.Context, info *ServerInfo) error {
 	if err := s.wire.Notify(ctx, revision.NoteInitialized, nil); err != nil {
 		return fmt.Errorf("initialize: %w", err)
 	}
-	if s.client.LogLevel != nil && info.Capabilities.Has("logging") {
-		level := encode(map[string]string{"level": logLevel(s.client.LogLevel.Level())})
-		if _, err := s.wire.Call(ctx, &engine.Outgoing{Method: revision.MethodSetLevel, Params: level}); err != nil {
-			s.log.Warn("the server did not take the log level", "err", err)
-		}
+	if s.client.LogLevel != nil {
+		s.level.lower(logLevel(s.client.LogLevel.Level()))
 	}
+	s.tellLevel(ctx)
 	return nil
 }
 

@@ -53,6 +53,7 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	}
 	x.caps = forwardCapabilities(call)
 	x.logLevel = call.LogLevel()
+	s.wantLevel(ctx, call)
 	x.memo = call
 	if call.ProgressWanted() {
 		x.setToken()

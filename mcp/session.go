@@ -54,6 +54,7 @@ type Session struct {
 	// answer to initialize.
 	asker atomic.Pointer[revision.Table]
 
+	level    serverLevel
 	silences silences
 	cache    cache // of results of a modern server
 	outputs  outputs

@@ -227,6 +227,14 @@ func (c *Call) ProgressWanted() bool { return c.token != nil }
 // LogLevel is the least level of log messages that the caller wants, empty for none.
 func (c *Call) LogLevel() string { return c.logLevel }
 
+// LogLevelSet is LogLevel of a caller who has said what it wants, empty for others.
+func (c *Call) LogLevelSet() string {
+	if c.session != nil && c.session.level.Load() == nil {
+		return ""
+	}
+	return c.logLevel
+}
+
 // LogEnabled tells whether the caller wants log messages of a level.
 func (c *Call) LogEnabled(level string) bool {
 	return c.logLevel != "" && levelIndex(level) >= levelIndex(c.logLevel)
