@@ -200,7 +200,7 @@ func testResource(t *testing.T, s *mcp.Session, dir string) {
 	if err != nil || string(res.Contents[0].Blob) != "\x7fELF\x02\x01\x01\x00\x00" || res.Contents[0].MIMEType != "application/octet-stream" {
 		t.Errorf("read program = %+v, %v", res, err)
 	}
-	// RES-26: what is not there, and what is outside, are one answer.
+	// What is not there, and what is outside, are one answer.
 	for _, path := range []string{dir + "/nosuch", filepath.Dir(dir), os.DevNull} {
 		u := "file://" + filepath.ToSlash(path)
 		if filepath.Separator != '/' {
@@ -325,7 +325,7 @@ func TestRead(t *testing.T) {
 		{"tail of empty", args{"path": "empty", "tail": 3}, "", "the file is empty"},
 		{"not UTF-8", args{"path": "latin1.txt"}, "caf\uFFFD\n", "1 byte is shown as U+FFFD"},
 		{"too many lines", args{"path": "lines"}, lines[:256<<10], "lines 1 to 16384; the file goes on at offset 16385"},
-		{"last lines", args{"path": "lines", "tail": 20_000}, lines[:256<<10-16], "the last 16383 lines"},
+		{"last lines", args{"path": "lines", "tail": 20_000}, lines[:256<<10], "the last 16384 lines"},
 		{"before a long line", args{"path": "long"}, "first\n", "goes on at offset 2"},
 		{"long line", args{"path": "long", "offset": 2}, long[:256<<10], "offset 3"},
 		{"after a long line", args{"path": "long", "offset": 3}, "last\n", ""},

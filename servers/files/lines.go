@@ -77,7 +77,7 @@ func lastIsOpen(text []byte) bool { return len(text) > 0 && text[len(text)-1] !=
 
 // readTail reads the last count lines of a file of a size, at most most bytes.
 func readTail(r io.ReaderAt, size int64, count, most int) (window, error) {
-	start := max(0, size-int64(most))
+	start := max(0, size-int64(most)-1) // one more, which tells whether a line begins behind it
 	text := make([]byte, 0, min(size, 64<<10))
 	at := size
 	for at > start {
@@ -102,11 +102,10 @@ func readTail(r io.ReaderAt, size int64, count, most int) (window, error) {
 		w.lines++
 		i := bytes.LastIndexByte(text[:end], '\n')
 		if i < 0 {
-			// The beginning of what was read, which may be within a line.
-			w.more = at > 0
-			if w.more {
+			// The beginning of what was read, which is within a line.
+			if w.more = at > 0 || len(text) > most; w.more {
 				if w.cut = w.lines == 1; w.cut {
-					w.text = fromRune(text)
+					w.text = fromRune(text[1:])
 				} else {
 					w.text, w.lines = text[end+1:], w.lines-1
 				}

@@ -77,7 +77,7 @@ func write(t testing.TB, path, text string) {
 }
 
 // A subscription tells of a file that is written, replaced, removed and made again, and
-// of no other. What it took is given back (SUB-26).
+// of no other. What it took is given back.
 func TestWatch(t *testing.T) {
 	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
 		t.Run(string(rev), func(t *testing.T) {
