@@ -18,6 +18,7 @@ type area struct {
 	places  []place
 	folders []folder // of the places, for locating
 	opened  []*os.Root
+	leave   func() // gives back the room of the call
 }
 
 // place is one folder of an area.
@@ -48,23 +49,42 @@ func (t target) child(name string) target {
 	return target{t.place, path.Join(t.rel, name), shown}
 }
 
-// area returns what the call of ctx may reach. It is closed after use.
-func (s *server) area(ctx context.Context) (*area, error) {
-	a := s.whole()
-	if !s.narrows(ctx) {
-		return a, nil
+// area returns what the call of ctx may reach, when there is room for the call. It is
+// closed after use.
+func (s *server) area(ctx context.Context) (a *area, err error) {
+	var roots []mcp.Root
+	narrows := s.narrows(ctx)
+	if narrows {
+		roots, err = mcp.Roots(ctx)
+		var rpc *mcp.Error
+		switch {
+		case errors.As(err, &rpc) && rpc.Code == mcp.CodeMethodNotFound:
+			narrows = false // it has none after all (2025-11-25, client/roots, Error Handling)
+		case rpc != nil:
+			return nil, fmt.Errorf("the client does not tell its roots: %q", clip(rpc.Message))
+		case err != nil:
+			return nil, err
+		}
 	}
-	roots, err := mcp.Roots(ctx)
-	var rpc *mcp.Error
-	switch {
-	case errors.Is(err, mcp.ErrNotSupported), errors.As(err, &rpc) && rpc.Code == mcp.CodeMethodNotFound:
-		return a, nil // it has none: ROOT-25-002
-	case rpc != nil:
-		return nil, fmt.Errorf("the client does not tell its roots: %q", clip(rpc.Message))
-	case err != nil:
+	select {
+	case s.room <- struct{}{}:
+	default:
+		select {
+		case s.room <- struct{}{}:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	a = s.whole()
+	if narrows {
+		a, err = a.narrow(roots)
+	}
+	if err != nil {
+		<-s.room
 		return nil, err
 	}
-	return a.narrow(roots)
+	a.leave = func() { <-s.room }
+	return a, nil
 }
 
 // narrows tells whether the caller is asked for its roots. Revisions since 2026-07-28
@@ -189,10 +209,13 @@ func (a *area) take(p *place, rel string) error {
 	return nil
 }
 
-// close closes what was opened for the area.
+// close closes what was opened for the area, and makes room for another call.
 func (a *area) close() {
 	for _, dir := range a.opened {
 		dir.Close()
+	}
+	if a.leave != nil {
+		a.leave()
 	}
 }
 

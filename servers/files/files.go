@@ -62,6 +62,10 @@ func (c ClientRoots) MarshalText() ([]byte, error) {
 	return []byte(c), nil
 }
 
+// maxCalls bounds the calls that work with files at once; others wait. Each may have
+// some megabytes in memory and, deep down in a walk, some hundred files open.
+const maxCalls = 16
+
 // server is what the handlers of one server share.
 type server struct {
 	options Options
@@ -70,8 +74,8 @@ type server struct {
 	roots   []*root // set by OnStart, before any handler runs
 	watcher *watcher
 
-	// turn is held while something is changed; capacity 1.
-	turn chan struct{}
+	room chan struct{} // held by each call that works with files; capacity maxCalls
+	turn chan struct{} // held while something is changed; capacity 1
 }
 
 // New makes a server. The folders are opened with the first request; [Options.Check]
@@ -82,7 +86,7 @@ func newServer(o Options) *server {
 	if o.Timeout == 0 {
 		o.Timeout = 30 * time.Second
 	}
-	s := &server{options: o, log: o.Logger, turn: make(chan struct{}, 1)}
+	s := &server{options: o, log: o.Logger, room: make(chan struct{}, maxCalls), turn: make(chan struct{}, 1)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

@@ -186,3 +186,20 @@ func TestEditsTakeTurns(t *testing.T) {
 		t.Errorf("after 20 edits the file begins with %.60q", got)
 	}
 }
+
+// However many calls there are at once, all end, and few work at a time.
+func TestManyCalls(t *testing.T) {
+	dir := example(t)
+	s := connect(t, files.Options{Roots: []string{dir}})
+	var wg sync.WaitGroup
+	for range 200 {
+		wg.Go(func() {
+			for _, tool := range []string{"tree", "list"} {
+				if res, err := s.CallTool(t.Context(), tool, nil); err != nil || res.IsError {
+					t.Errorf("%s = %v, %v", tool, res, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

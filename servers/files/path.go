@@ -36,7 +36,7 @@ func (d dialect) locate(folders []folder, given string) (located, error) {
 	case len(given) > maxPath:
 		return none, fmt.Errorf("the path has %d bytes, at most %d are taken", len(given), maxPath)
 	case !utf8.ValidString(given) || strings.ContainsRune(given, 0):
-		return none, fmt.Errorf("%q is no path", given)
+		return none, fmt.Errorf("%q is no path", clip(given))
 	case len(folders) == 0:
 		return none, errors.New("there are no roots")
 	}
@@ -53,7 +53,7 @@ func (d dialect) locate(folders []folder, given string) (located, error) {
 	p = path.Clean(p)
 	switch {
 	case p == ".." || strings.HasPrefix(p, "../"):
-		return none, fmt.Errorf("%q %w", given, errOutside)
+		return none, fmt.Errorf("%q %w", clip(given), errOutside)
 	case p == "." && len(folders) > 1:
 		return located{index: -1, rel: "."}, nil
 	case len(folders) == 1:
@@ -66,7 +66,7 @@ func (d dialect) locate(folders []folder, given string) (located, error) {
 			return located{i, rel}, d.check(rel)
 		}
 	}
-	return none, fmt.Errorf("%q does not begin with the name of a root, as in %q; the tool roots names them", given, folders[0].name+"/"+p)
+	return none, fmt.Errorf("%q does not begin with the name of a root, as in %q; the tool roots names them", clip(given), folders[0].name+"/"+clip(p))
 }
 
 // locateAbsolute finds the folder that a path is below of, the innermost of them.
@@ -80,7 +80,7 @@ func (d dialect) locateAbsolute(folders []folder, p, given string) (located, err
 		}
 	}
 	if depth < 0 {
-		return located{}, fmt.Errorf("%q %w", given, errOutside)
+		return located{}, fmt.Errorf("%q %w", clip(given), errOutside)
 	}
 	return found, d.check(found.rel)
 }

@@ -77,7 +77,7 @@ func (s *server) readMany(ctx context.Context, in readManyInput) (*mcp.ToolResul
 	res := &mcp.ToolResult{IsError: true} // until one was read
 	text, blobs := maxText, maxBlob
 	for _, p := range in.Paths {
-		head := "==> " + p + " <==\n"
+		head := "==> " + clip(p) + " <==\n"
 		t, err := a.find(p)
 		var c content
 		if err == nil {

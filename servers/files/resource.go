@@ -2,6 +2,7 @@ package files
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"path"
 	"strings"
@@ -93,6 +94,9 @@ func (s *server) complete(ctx context.Context, prefix string, _ map[string]strin
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
 	a, err := s.area(ctx)
+	if errors.Is(err, mcp.ErrNotSupported) {
+		return []string{}, nil // 2026-07-28 knows no questions while completing
+	}
 	if err != nil {
 		return nil, err
 	}

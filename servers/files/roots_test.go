@@ -127,6 +127,11 @@ func TestClientRootsChoice(t *testing.T) {
 		if narrowed := slices.Equal(got, []string{"x"}); narrowed != tt.narrows || (c.asked.Load() > 0) != tt.narrows {
 			t.Errorf("%q with %s: list = %q, asked %d times", tt.choice, tt.rev, got, c.asked.Load())
 		}
+		// Completion of 2026-07-28 knows no questions, and so suggests nothing.
+		res, err := s.Complete(t.Context(), mcp.Feature{Kind: mcp.KindResourceTemplate, Name: "file:///{+path}"}, "path", strings.TrimPrefix(uriOf(dir), "file:///")+"/b", nil)
+		if err != nil || len(res.Values) == 1 == tt.narrows {
+			t.Errorf("%q with %s: complete = %v, %v", tt.choice, tt.rev, res, err)
+		}
 		// A client that has none is not asked.
 		s = mcptest.Connect(t, srv, newClient(), tt.rev)
 		if got := as[entries](t, call(t, s, "list", nil)).paths(); !slices.Equal(got, []string{"a", "b"}) {
@@ -177,10 +182,7 @@ func TestSeveralRoots(t *testing.T) {
 	s := connect(t, files.Options{Roots: []string{
 		filepath.Join(base, "one", "src"), filepath.Join(base, "two", "src"), filepath.Join(base, "src-2"), filepath.Join(base, "one", "src", "deep"),
 	}})
-	var roots struct {
-		Roots []struct{ Name, Folder, URI string }
-	}
-	roots = as[struct {
+	roots := as[struct {
 		Roots []struct{ Name, Folder, URI string }
 	}](t, call(t, s, "roots", nil))
 	var names []string

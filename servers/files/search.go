@@ -139,7 +139,7 @@ func newQuery(in searchInput) (*query, error) {
 			return nil, fmt.Errorf("glob %q is no pattern; a [ or { in it has no end", in.Glob)
 		}
 		// Each choice is tried with each of the others.
-		if n := strings.Count(q.glob, "{"); n > 3 || n > 1 && strings.Count(q.glob, ",") > 30 {
+		if n := strings.Count(q.glob, "{"); n > 3 || n > 1 && strings.Count(q.glob, ",") > 20 {
 			return nil, fmt.Errorf("glob %q has too many choices; search for some of them at a time", in.Glob)
 		}
 	}
@@ -206,7 +206,7 @@ func (q *query) lines(ctx context.Context, t target, r io.Reader) error {
 	}
 	begins := true // what is read next begins a line
 	for number := 1; ; {
-		if number%1000 == 0 && ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		line, err := q.in.ReadSlice('\n')

@@ -28,7 +28,8 @@ const (
 // files are in, not in the files, so that a file may be replaced by another; what has
 // become of a file is then looked up below its root.
 type watcher struct {
-	s *server
+	s      *server
+	patrol time.Duration // between two looks at everything
 
 	mu      sync.Mutex
 	by      map[string]*watched // by URI; guarded by mu
@@ -55,7 +56,7 @@ type patrolling struct {
 	done   chan struct{}
 }
 
-func newWatcher(s *server) *watcher { return &watcher{s: s, by: map[string]*watched{}} }
+func newWatcher(s *server) *watcher { return &watcher{s: s, patrol: patrol, by: map[string]*watched{}} }
 
 // add watches a resource until release is called. It tells whether it can.
 func (w *watcher) add(uri string) (release func(), ok bool) {
@@ -139,7 +140,7 @@ func (w *watcher) run(ctx context.Context, p *patrolling) {
 		defer folders.Close()
 	}
 	var mine map[string]*watched
-	ticker := time.NewTicker(patrol)
+	ticker := time.NewTicker(w.patrol)
 	defer ticker.Stop()
 	settled := time.NewTimer(settle)
 	settled.Stop()

@@ -168,7 +168,7 @@ func TestWatchEndsWithTheClient(t *testing.T) {
 }
 
 // What is not below a root is not honoured: an older client gets an error, a newer one
-// an acknowledgement that leaves it out.
+// an acknowledgement that leaves it out (SUB-26-004).
 func TestWatchOutside(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "in"), "")
@@ -206,6 +206,7 @@ func TestWatchFolderComesBack(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "sub", "file")
 	srv := newServer(Options{Roots: []string{dir}})
+	srv.watcher.patrol = 2 * settle
 	s := mcptest.Connect(t, srv.mcp, &mcp.Client{Name: "c", Version: "1"}, mcp.V2026_07_28)
 	uri := host.toURI(filepath.ToSlash(path))
 	events, _ := listen(t, s, uri)
