@@ -70,7 +70,8 @@
 // # Resources
 //
 // Each file is a resource, file:///home/ada/a%20b.txt or file:///C:/a.txt, of at most
-// 2 MiB; read takes larger ones apart. resources/list lists none, as there may be
+// 2 MiB; read takes larger ones apart, and reads what is on a Windows share, which has
+// no resources. resources/list lists none, as there may be
 // very many: the template file:///{+path} stands for all, and its path is completed,
 // percent-encoded. Resources that somebody subscribes to are watched, also while they
 // are replaced by rename or do not exist, and only as long as somebody is subscribed.
