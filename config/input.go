@@ -91,8 +91,8 @@ func (l *loader) input(n *node) (in Input, id *node) {
 			for _, option := range m.value.items {
 				if option.kind == '"' {
 					in.Options = append(in.Options, option.text)
-				} else if i := slices.IndexFunc(option.members, func(m member) bool { return m.name == "value" }); i >= 0 && option.members[i].value.kind == '"' {
-					in.Options = append(in.Options, option.members[i].value.text)
+				} else if value := option.member("value"); value != nil && value.kind == '"' {
+					in.Options = append(in.Options, value.text)
 				} else {
 					l.fail(option.pos, "an option of an input is not a string", "put it in quotes")
 				}

@@ -72,20 +72,10 @@ func readFile(path string) ([]byte, error) {
 }
 
 func parse(path string, data []byte, env func(string) (string, bool)) (*File, Problems, error) {
-	if env == nil {
-		env = os.LookupEnv
-	}
-	workspace, err := workspaceOf(path)
+	l, err := newLoader(path, data, env)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read configuration: %w", err)
+		return nil, nil, err
 	}
-	l := &loader{file: &File{Path: path}, data: data}
-	for i, c := range data {
-		if c == '\n' {
-			l.breaks = append(l.breaks, i)
-		}
-	}
-	l.expander = expander{env: env, workspace: workspace, inputs: l.file.named}
 	l.load()
 	other := func(p Problem) int { // those of an envFile come last
 		if p.Path == path {
@@ -108,8 +98,10 @@ type loader struct {
 	breaks   []int // offsets of the line breaks in data
 	problems Problems
 	expander expander
-	about    string            // the server that is being read
-	above    map[string]member // what "patchbay" at the top says of servers, by name
+	about    string // the server that is being read
+
+	unfinished bool              // the file need not have a list of servers
+	above      map[string]member // what "patchbay" at the top says of servers, by name
 }
 
 // line returns the line of an offset, from 1.
@@ -140,6 +132,24 @@ func (l *loader) warn(pos int, text, fix string) {
 	if len(l.file.Warnings) < maxProblems {
 		l.file.Warnings = append(l.file.Warnings, l.at(pos, text, fix))
 	}
+}
+
+func newLoader(path string, data []byte, env func(string) (string, bool)) (*loader, error) {
+	if env == nil {
+		env = os.LookupEnv
+	}
+	workspace, err := workspaceOf(path)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	l := &loader{file: &File{Path: path}, data: data}
+	for i, c := range data {
+		if c == '\n' {
+			l.breaks = append(l.breaks, i)
+		}
+	}
+	l.expander = expander{env: env, workspace: workspace, inputs: l.file.named}
+	return l, nil
 }
 
 func (l *loader) load() {
@@ -185,7 +195,7 @@ func (l *loader) load() {
 		}
 	}
 	l.alone(servers)
-	if lists == 0 {
+	if lists == 0 && !l.unfinished {
 		l.fail(root.pos, `neither "mcpServers" nor "servers" is here`, `write {"mcpServers": {"NAME": {"command": "..."}}}`)
 	}
 }

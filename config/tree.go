@@ -12,6 +12,7 @@ import (
 type node struct {
 	kind    jsontext.Kind // one of n t " 0 { [ ; false is f
 	pos     int           // offset in the file
+	end     int           // offset after it
 	text    string        // of a string, its content; of a number, its literal
 	members []member      // of an object, in the order of the file
 	items   []*node       // of an array
@@ -21,6 +22,16 @@ type member struct {
 	name  string
 	pos   int
 	value *node
+}
+
+// member returns the first member of a name, or nil.
+func (n *node) member(name string) *node {
+	for i := range n.members {
+		if n.members[i].name == name {
+			return n.members[i].value
+		}
+	}
+	return nil
 }
 
 // syntaxError is the first place where the text is not JSON.
@@ -57,7 +68,7 @@ func parseNode(d *jsontext.Decoder) (*node, error) {
 		if err != nil {
 			return nil, err
 		}
-		n := &node{kind: kind, pos: int(d.InputOffset()) - len(value), text: string(value)}
+		n := &node{kind: kind, pos: int(d.InputOffset()) - len(value), end: int(d.InputOffset()), text: string(value)}
 		if kind == '"' {
 			text, err := jsontext.AppendUnquote(nil, value)
 			if err != nil {
@@ -75,6 +86,7 @@ func parseNode(d *jsontext.Decoder) (*node, error) {
 		switch d.PeekKind() {
 		case '}', ']':
 			_, err := d.ReadToken()
+			n.end = int(d.InputOffset())
 			return n, err
 		}
 		var m member

@@ -1,0 +1,252 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// Entry is one server as it stands in a file: nothing is replaced or left out.
+type Entry struct {
+	Name   string
+	Object json.RawMessage // its members, in their order
+}
+
+// Document is the text of a configuration file that is to be changed. What is not
+// changed keeps its comments, its order and its layout.
+type Document struct {
+	path string
+	was  []byte // nil: there is no file yet
+	data []byte
+	root *node
+}
+
+// Open reads a file to change it. A file that is not there is empty. The error is
+// [Problems] when the file as a whole is wrong; faults of single servers are no
+// hindrance.
+func Open(path string) (*Document, error) {
+	data, err := readFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		d := &Document{path: path}
+		return d, d.set([]byte("{}\n"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	d := &Document{path: path, was: data}
+	if len(bytes.TrimSpace(bytes.TrimPrefix(data, utf8BOM))) == 0 {
+		data = []byte("{}\n")
+	}
+	return d, d.set(data)
+}
+
+// set takes a text, if it is right as a whole.
+func (d *Document) set(data []byte) error {
+	l, err := newLoader(d.path, data, nil)
+	if err != nil {
+		return err
+	}
+	l.unfinished = true
+	l.load()
+	if whole := slices.DeleteFunc(l.problems, func(p Problem) bool { return p.Server != "" }); len(whole) > 0 {
+		return whole
+	}
+	root, err := parseTree(strip(data))
+	if err != nil {
+		return err
+	}
+	d.data, d.root = data, root
+	return nil
+}
+
+// Bytes returns the text as it is now.
+func (d *Document) Bytes() []byte { return bytes.Clone(d.data) }
+
+// lists returns the objects that servers stand in.
+func (d *Document) lists() []*node {
+	var out []*node
+	for _, name := range []string{"mcpServers", "servers"} {
+		if n := d.root.member(name); n != nil {
+			out = append(out, n)
+		}
+	}
+	if own := d.root.member("patchbay"); own != nil {
+		if n := own.member("servers"); n != nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// Entries returns the servers of the file, as they stand there. Those that stand
+// only under "patchbay" come last; settings of others that stand there are not in it.
+func (d *Document) Entries() []Entry {
+	var out []Entry
+	text := strip(d.data)
+	for _, list := range d.lists() {
+		for _, m := range list.members {
+			if !slices.ContainsFunc(out, func(e Entry) bool { return e.Name == m.name }) && m.value.kind == '{' {
+				out = append(out, Entry{m.name, compact(text[m.value.pos:m.value.end])})
+			}
+		}
+	}
+	return out
+}
+
+func compact(raw []byte) json.RawMessage { return jsonx.Compact(nil, raw) }
+
+// Entry returns one server of the file.
+func (d *Document) Entry(name string) (Entry, bool) {
+	for _, e := range d.Entries() {
+		if e.Name == name {
+			return e, true
+		}
+	}
+	return Entry{}, false
+}
+
+// Inputs returns the inputs of the file, as they stand there.
+func (d *Document) Inputs() []json.RawMessage {
+	var out []json.RawMessage
+	if n := d.root.member("inputs"); n != nil {
+		text := strip(d.data)
+		for _, item := range n.items {
+			out = append(out, compact(text[item.pos:item.end]))
+		}
+	}
+	return out
+}
+
+// Add adds a server to the end of the list that the file has, or to a new one:
+// "servers" in a folder .vscode, else "mcpServers". A name that is there already is
+// an error.
+func (d *Document) Add(e Entry) error {
+	if _, ok := d.Entry(e.Name); ok {
+		return fmt.Errorf("%s has a server %s already", d.path, quote(e.Name))
+	}
+	if !utf8.ValidString(e.Name) {
+		return errors.New("the name of a server is not UTF-8")
+	}
+	if err := jsonx.Valid(e.Object, 0); err != nil || jsonx.KindOf(e.Object) != '{' {
+		return fmt.Errorf("the server %s is not a JSON object", quote(e.Name))
+	}
+	name := "mcpServers"
+	list := d.root.member(name)
+	if list == nil {
+		if list = d.root.member("servers"); list == nil && filepath.Base(filepath.Dir(d.path)) == ".vscode" {
+			name = "servers"
+		}
+	}
+	l := layoutOf(d.data, d.root)
+	key := string(jsonx.AppendString(nil, e.Name)) + ": "
+	if list != nil {
+		return d.set(insertMember(d.data, list, l, func(indent string, oneLine bool) string {
+			return key + format(e.Object, indent, l, oneLine)
+		}))
+	}
+	whole := json.RawMessage("{" + key + string(e.Object) + "}")
+	return d.set(insertMember(d.data, d.root, l, func(indent string, oneLine bool) string {
+		return `"` + name + `": ` + format(whole, indent, l, oneLine)
+	}))
+}
+
+// AddInput adds an input, which servers refer to by its id.
+func (d *Document) AddInput(input json.RawMessage) error {
+	if err := jsonx.Valid(input, 0); err != nil || jsonx.KindOf(input) != '{' {
+		return errors.New("an input is not a JSON object")
+	}
+	l := layoutOf(d.data, d.root)
+	list := d.root.member("inputs")
+	if list == nil {
+		return d.set(insertMember(d.data, d.root, l, func(indent string, oneLine bool) string {
+			return `"inputs": ` + format(json.RawMessage("["+string(input)+"]"), indent, l, oneLine)
+		}))
+	}
+	var places [][2]int
+	for _, item := range list.items {
+		places = append(places, [2]int{item.pos, item.end})
+	}
+	return d.set(insertInto(d.data, list, places, l, func(indent string, oneLine bool) string {
+		return format(input, indent, l, oneLine)
+	}))
+}
+
+// Remove removes a server, and what "patchbay" says of it. A comment in the lines
+// above it stays. A name that is not there is an error.
+func (d *Document) Remove(name string) error {
+	if _, ok := d.Entry(name); !ok {
+		return fmt.Errorf("%s has no server %s", d.path, quote(name))
+	}
+	for i := range d.lists() {
+		list := d.lists()[i] // the text is another one each time
+		at := slices.IndexFunc(list.members, func(m member) bool { return m.name == name })
+		if at < 0 {
+			continue
+		}
+		if err := d.set(removeMember(d.data, list, at)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Save writes the text to the file, which is replaced as a whole: nobody ever sees
+// half of it. The mode of the file is kept, and a symbolic link followed; a new file
+// is for its owner alone, since it may hold secrets. When somebody else has changed
+// the file since [Open], Save writes nothing and returns an error.
+func (d *Document) Save() error {
+	if d.was != nil && bytes.Equal(d.was, d.data) {
+		return nil
+	}
+	path, mode := d.path, os.FileMode(0o600)
+	now, err := readFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && d.was == nil:
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return fmt.Errorf("write configuration: %w", err)
+		}
+	case err != nil:
+		return err
+	case d.was == nil || !bytes.Equal(now, d.was):
+		return fmt.Errorf("write configuration: %s was changed by somebody else meanwhile; do it again", path)
+	default:
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return fmt.Errorf("write configuration: %w", err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			return fmt.Errorf("write configuration: %w", err)
+		}
+		mode = info.Mode().Perm()
+	}
+	if err := replace(path, d.data, mode); err != nil {
+		return fmt.Errorf("write configuration: %w", err)
+	}
+	d.was = d.data
+	return nil
+}
+
+// replace writes a file beside path and moves it there.
+func replace(path string, data []byte, mode os.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".mcp-*.tmp")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}

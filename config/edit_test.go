@@ -1,0 +1,268 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// document is a file of a test that stands nowhere.
+func document(t testing.TB, text string) *Document {
+	t.Helper()
+	d := &Document{path: "mcp.json"}
+	if err := d.set([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+var entry = Entry{"new", json.RawMessage(`{"command":"npx","args":["-y","x"],"env":{"K":"v"}}`)}
+
+func TestAdd(t *testing.T) {
+	tests := []struct{ name, in, want string }{
+		{"first of all", "{}\n", `{
+  "mcpServers": {
+    "new": {
+      "command": "npx",
+      "args": ["-y", "x"],
+      "env": {
+        "K": "v"
+      }
+    }
+  }
+}
+`},
+		{"comments and tabs", `{
+	// mine
+	"servers": {
+		// about a
+		"a": {"command": "x"}, // beside a
+		/* nothing more */
+	}, // end
+}`, `{
+	// mine
+	"servers": {
+		// about a
+		"a": {"command": "x"}, // beside a
+		"new": {
+			"command": "npx",
+			"args": ["-y", "x"],
+			"env": {
+				"K": "v"
+			}
+		},
+		/* nothing more */
+	}, // end
+}`},
+		{"no comma before", "{\r\n    \"mcpServers\": {\r\n        \"a\": {\"command\": \"x\"} // beside a\r\n    }\r\n}", "{\r\n    \"mcpServers\": {\r\n        \"a\": {\"command\": \"x\"}, // beside a\r\n        \"new\": {\r\n            \"command\": \"npx\",\r\n            \"args\": [\"-y\", \"x\"],\r\n            \"env\": {\r\n                \"K\": \"v\"\r\n            }\r\n        }\r\n    }\r\n}"},
+		{"one line", `{"mcpServers": {"a": {"command": "x"}}, "other": [1]}`, `{"mcpServers": {"a": {"command": "x"}, "new": {"command": "npx", "args": ["-y", "x"], "env": {"K": "v"}}}, "other": [1]}`},
+		{"one line with a comma", `{"mcpServers": {"a": {"command": "x"},}}`, `{"mcpServers": {"a": {"command": "x"}, "new": {"command": "npx", "args": ["-y", "x"], "env": {"K": "v"}},}}`},
+		{"comment in an empty list", "{\n  \"mcpServers\": {\n    // none yet\n  }\n}", "{\n  \"mcpServers\": {\n    \"new\": {\n      \"command\": \"npx\",\n      \"args\": [\"-y\", \"x\"],\n      \"env\": {\n        \"K\": \"v\"\n      }\n    }\n    // none yet\n  }\n}"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d := document(t, tt.in)
+			if err := d.Add(entry); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, string(d.Bytes())); diff != "" {
+				t.Errorf("Add (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRemove(t *testing.T) {
+	tests := []struct{ name, in, want string }{
+		{"middle", "{\"servers\": {\n\t\"a\": {\"command\": \"x\"},\n\t// stays\n\t\"new\": {\n\t\t\"command\": \"y\"\n\t}, // goes\n\t\"b\": {\"command\": \"x\"}\n}}", "{\"servers\": {\n\t\"a\": {\"command\": \"x\"},\n\t// stays\n\t\"b\": {\"command\": \"x\"}\n}}"},
+		{"last", "{\"servers\": {\n\t\"a\": {\"command\": \"x\"}, // stays\n\t\"new\": {\"command\": \"y\"}\n}}", "{\"servers\": {\n\t\"a\": {\"command\": \"x\"} // stays\n}}"},
+		{"last with a comma", "{\"servers\": {\n\t\"a\": {\"command\": \"x\"},\n\t\"new\": {\"command\": \"y\"},\n}}", "{\"servers\": {\n\t\"a\": {\"command\": \"x\"},\n}}"},
+		{"only", "{\"servers\": {\n\t\"new\": {\"command\": \"y\"}\n}}", "{\"servers\": {\n}}"},
+		{"one line, first", `{"servers": {"new": {"command": "y"}, "a": {"command": "x"}}}`, `{"servers": {"a": {"command": "x"}}}`},
+		{"one line, last", `{"servers": {"a": {"command": "x"}, "new": {"command": "y"}}}`, `{"servers": {"a": {"command": "x"}}}`},
+		{"settings too", `{"servers": {"new": {"command": "y"}}, "patchbay": {"servers": {"new": {"idle": "1s"}, "a": {"builtin": "x"}}}}`, `{"servers": {}, "patchbay": {"servers": {"a": {"builtin": "x"}}}}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d := document(t, tt.in)
+			if err := d.Remove("new"); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, string(d.Bytes())); diff != "" {
+				t.Errorf("Remove (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAddInput(t *testing.T) {
+	d := document(t, "{\n  \"servers\": {}\n}")
+	for _, id := range []string{"a", "b"} {
+		if err := d.AddInput(json.RawMessage(`{"id":"` + id + `","type":"promptString"}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := d.Inputs(); len(got) != 2 || string(got[1]) != `{"id":"b","type":"promptString"}` {
+		t.Errorf("inputs = %s in\n%s", got, d.Bytes())
+	}
+	if err := d.AddInput(json.RawMessage(`{"id":"a"}`)); err == nil {
+		t.Error("an input of an id that is there was added")
+	}
+}
+
+func TestEditRefuses(t *testing.T) {
+	d := document(t, `{"servers": {"a": {"command": "x"}}}`)
+	before := d.Bytes()
+	var problems Problems
+	if err := d.Add(Entry{"a", json.RawMessage(`{}`)}); err == nil {
+		t.Error("Add of a name that is there")
+	}
+	if err := d.Add(Entry{"", json.RawMessage(`{}`)}); !errors.As(err, &problems) {
+		t.Errorf("Add without a name = %v", err)
+	}
+	if err := d.Add(Entry{"b", json.RawMessage(`{"a":1}, "x": {}`)}); err == nil {
+		t.Error("Add of more than an object")
+	}
+	if err := d.Remove("b"); err == nil {
+		t.Error("Remove of a name that is not there")
+	}
+	if !bytes.Equal(before, d.Bytes()) {
+		t.Errorf("a refused change was made: %s", d.Bytes())
+	}
+	for _, text := range []string{`{"servers": {`, `{"servers": []}`, `{"servers": {"a": {}, "a": {}}}`, `[]`} {
+		path := filepath.Join(t.TempDir(), "mcp.json")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(path); !errors.As(err, &problems) {
+			t.Errorf("Open of %s = %v, want its faults", text, err)
+		}
+	}
+	d = document(t, `{"servers": {"a": {"command": "${GONE_FOR_EVER}"}}}`)
+	if err := d.Remove("a"); err != nil {
+		t.Errorf("Remove of a server with a fault = %v", err)
+	}
+}
+
+func TestSave(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "sub", "mcp.json")
+	d, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Add(entry); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal("written before Save")
+	}
+	other, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Save(); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Add(entry); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Save(); err == nil {
+		t.Error("Save over the change of somebody else")
+	}
+	if runtime.GOOS != "windows" { // which has neither modes nor links for everybody
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("a new file has the mode %v, %v", info.Mode(), err)
+		}
+		if err := os.Chmod(path, 0o640); err != nil {
+			t.Fatal(err)
+		}
+		link := filepath.Join(dir, "link.json")
+		if err := os.Symlink(path, link); err != nil {
+			t.Fatal(err)
+		}
+		path = link
+	}
+	if d, err = Open(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Remove("new"); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Save(); err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GOOS != "windows" {
+		if info, err := os.Lstat(path); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+			t.Errorf("the link was replaced: %v, %v", info.Mode(), err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
+			t.Errorf("the mode became %v, %v", info.Mode(), err)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "sub", ".mcp-*")); len(left) > 0 || err != nil {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// An addition only adds text, and a removal only takes text away; what they leave is
+// what was there, value for value.
+func FuzzEdit(f *testing.F) {
+	f.Add("{\"servers\": {\n\t\"a\": {\"command\": \"x\"}, // c\n},}", "n", `{"args":[1,{"a":[]}]}`)
+	f.Add("{\"mcpServers\": {}, /* c */ \"inputs\": [ ] // d\n}", "\"", `{}`)
+	f.Add("\xef\xbb\xbf{\"a\": 1 /* \n */ , }", "a", `{"command":"x"}`)
+	f.Add("{\"mcpServers\": {\"a\": {\"url\":\"http://h/\"}\r\n, \"b\": {} // x\r\n}, \"patchbay\": {\"servers\": {\"b\": {}}}}", "c", `{"x":null}`)
+	f.Fuzz(func(t *testing.T, text, name, object string) {
+		d := &Document{path: "mcp.json"}
+		if d.set([]byte(text)) != nil || strings.Contains(text, "envFile") {
+			return
+		}
+		before, values := d.Bytes(), compact(strip(d.data))
+		e := Entry{name, json.RawMessage(object)}
+		if d.Add(e) != nil {
+			if !bytes.Equal(before, d.data) {
+				t.Fatalf("a refused Add changed %q to %q", before, d.data)
+			}
+			return
+		}
+		if !subsequence(before, d.data) {
+			t.Fatalf("Add lost text: %q became %q", before, d.data)
+		}
+		got, ok := d.Entry(name)
+		if !ok || !bytes.Equal(got.Object, compact([]byte(object))) {
+			t.Fatalf("Add(%q, %s) to %q gave %q", name, object, before, d.data)
+		}
+		added := d.Bytes()
+		if err := d.Remove(name); err != nil {
+			t.Fatalf("Remove of what was added to %q: %v", before, err)
+		}
+		if !subsequence(d.data, added) {
+			t.Fatalf("Remove added text: %q became %q", added, d.data)
+		}
+		after := compact(strip(d.data))
+		if without, ok := bytes.CutSuffix(after, []byte(`"mcpServers":{}}`)); ok && !bytes.Equal(after, values) {
+			after = append(bytes.TrimSuffix(without, []byte(",")), '}') // the list is what Add made
+		}
+		if !bytes.Equal(after, values) {
+			t.Fatalf("Add and Remove made %s of %s", after, values)
+		}
+	})
+}
+
+// subsequence reports whether all of a is in b, in its order.
+func subsequence(a, b []byte) bool {
+	for _, c := range b {
+		if len(a) > 0 && a[0] == c {
+			a = a[1:]
+		}
+	}
+	return len(a) == 0
+}
