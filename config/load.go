@@ -231,3 +231,19 @@ func (l *loader) servers(list member, seen map[string]int) {
 		}
 	}
 }
+
+// Standardize returns the JSON of a text with comments and trailing commas: a text
+// of the same length in which every offset keeps its meaning. path is for its
+// errors, which are [Problems].
+func Standardize(path string, data []byte) ([]byte, error) {
+	l, err := newLoader(path, data, nil)
+	if err != nil {
+		return nil, err
+	}
+	text := strip(data)
+	if _, err := parseTree(text); err != nil {
+		syntax := err.(*syntaxError)
+		return nil, Problems{l.at(syntax.pos, syntax.text, syntax.fix)}
+	}
+	return text, nil
+}

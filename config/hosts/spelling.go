@@ -1,0 +1,201 @@
+package hosts
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// spelling is how a host writes variables in the values of a server.
+type spelling struct {
+	env      func(name string) string // nil: it has no variables
+	defaults bool                     // ${NAME:-text}
+	inputs   bool                     // ${input:ID}
+	folders  bool                     // ${userHome}, ${workspaceFolder} and their like
+	bare     bool                     // a value that is $NAME is one too
+}
+
+var (
+	verbatim    = spelling{}
+	shellStyle  = spelling{env: braced, defaults: true}
+	envStyle    = spelling{env: prefixed, folders: true}
+	inputStyle  = spelling{env: prefixed, folders: true, inputs: true}
+	dollarStyle = spelling{env: braced, bare: true}
+)
+
+func braced(name string) string   { return "${" + name + "}" }
+func prefixed(name string) string { return "${env:" + name + "}" }
+
+// each replaces the texts of a server in which variables may stand.
+func each(o *object, change func(text string) string) {
+	one := func(raw json.RawMessage) json.RawMessage {
+		text, err := jsonx.Unquote(raw)
+		if err != nil {
+			return raw // a number, or a fault for others to find
+		}
+		if got := change(text); got != text {
+			return quoted(got)
+		}
+		return raw
+	}
+	for i := range o.fields {
+		f := &o.fields[i]
+		switch f.name {
+		case "command", "cwd", "url", "envFile":
+			f.value = one(f.value)
+		case "args":
+			if jsonx.KindOf(f.value) == '[' {
+				out := []byte{'['}
+				for v := range jsonx.Elements(f.value) {
+					if len(out) > 1 {
+						out = append(out, ',')
+					}
+					out = append(out, one(v)...)
+				}
+				f.value = append(out, ']')
+			}
+		case "env", "headers":
+			if jsonx.KindOf(f.value) == '{' {
+				table := objectOf(f.value)
+				for j := range table.fields {
+					table.fields[j].value = one(table.fields[j].value)
+				}
+				f.value = table.json()
+			}
+		}
+	}
+}
+
+var bareVariable = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
+
+// check reads the variables of a server that was taken over.
+func (s spelling) check(o *object, note func(string)) {
+	noted := false
+	each(o, func(text string) string {
+		if s.env == nil && strings.Contains(text, "${") && !noted {
+			noted = true
+			note("it has a ${ in a value, which its host takes as it stands and Patchbay replaces")
+		}
+		if s.bare {
+			return bareVariable.ReplaceAllString(text, "$${$1}")
+		}
+		return text
+	})
+}
+
+// write puts the variables of a server into the host's words.
+func (s spelling) write(o *object, note func(string)) {
+	each(o, func(text string) string { return s.text(text, note) })
+}
+
+// text puts the variables of one value into the host's words.
+func (s spelling) text(text string, note func(string)) string {
+	var out strings.Builder
+	rest := text
+	for {
+		before, after, found := strings.Cut(rest, "${")
+		out.WriteString(before)
+		ref, end, closed := strings.Cut(after, "}")
+		if !found || !closed {
+			out.WriteString(rest[len(before):])
+			break
+		}
+		out.WriteString(s.variable(ref, note))
+		rest = end
+	}
+	got := out.String()
+	if s.bare && strings.HasPrefix(got, "${") && strings.IndexByte(got, '}') == len(got)-1 && bareVariable.MatchString("$"+got[2:len(got)-1]) {
+		return "$" + got[2:len(got)-1]
+	}
+	return got
+}
+
+func (s spelling) variable(ref string, note func(string)) string {
+	asIs := "${" + ref + "}"
+	unknown := func(what string) string {
+		note("its host does not replace " + what + ", which stays as it stands")
+		return asIs
+	}
+	if id, ok := strings.CutPrefix(ref, "input:"); ok {
+		name := config.Input{ID: id}.EnvName()
+		switch {
+		case s.inputs:
+			return asIs
+		case s.env == nil:
+			return unknown("${input:...}")
+		}
+		note("its host asks for no inputs: set the environment variable " + name)
+		return s.env(name)
+	}
+	switch ref {
+	case "userHome", "workspaceFolder", "workspaceFolderBasename", "pathSeparator", "/":
+		switch {
+		case s.folders:
+			return asIs
+		case ref == "userHome" && s.env != nil:
+			return s.env("HOME")
+		}
+		return unknown(asIs)
+	}
+	if s.env == nil {
+		return unknown("variables")
+	}
+	name, fallback, has := strings.Cut(ref, ":-")
+	name = strings.TrimPrefix(name, "env:")
+	switch {
+	case has && s.defaults:
+		return "${" + name + ":-" + fallback + "}"
+	case has:
+		note("its host knows no defaults: set the environment variable " + name)
+	}
+	return s.env(name)
+}
+
+// Redact replaces the texts that stand in env and headers by variables of the
+// environment, and returns how many: a text of a variable K by ${K}, one of a header
+// by a name made of the server and the header.
+func Redact(e config.Entry) (config.Entry, int) {
+	if jsonx.KindOf(e.Object) != '{' {
+		return e, 0
+	}
+	o, n := objectOf(e.Object), 0
+	for _, member := range []string{"env", "headers"} {
+		if jsonx.KindOf(o.get(member)) != '{' {
+			continue
+		}
+		table := objectOf(o.get(member))
+		for i := range table.fields {
+			f := &table.fields[i]
+			text, err := jsonx.Unquote(f.value)
+			if err == nil && strings.Contains(text, "${") || text == "" && err == nil {
+				continue
+			}
+			name, before := variableOf(f.name), ""
+			if member == "headers" {
+				name = variableOf(e.Name + "_" + f.name)
+				if scheme, _, ok := strings.Cut(text, " "); ok && (scheme == "Bearer" || scheme == "Basic") {
+					before = scheme + " "
+				}
+			}
+			f.value = quoted(before + "${" + name + "}")
+			n++
+		}
+		o.set(member, table.json())
+	}
+	return config.Entry{Name: e.Name, Object: o.json()}, n
+}
+
+// variableOf makes the name of an environment variable.
+func variableOf(s string) string {
+	if regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(s) && strings.ToUpper(s) == s {
+		return s
+	}
+	name := strings.TrimPrefix(config.Input{ID: s}.EnvName(), config.InputEnvPrefix)
+	if name == "" || name[0] >= '0' && name[0] <= '9' {
+		name = "_" + name
+	}
+	return name
+}
