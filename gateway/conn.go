@@ -207,9 +207,13 @@ func (p *pool) openOwn(ctx context.Context, who client) (*conn, error) {
 	}
 	c := &conn{own: true, tried: make(chan struct{}), evict: make(chan struct{})}
 	p.clients[who] = c
+	opening := ctx
+	if p.revision != "" {
+		opening = context.WithValue(ctx, spokenKey{}, p.revision)
+	}
 	p.mu.Unlock()
 
-	opened, err := p.open(ctx)
+	opened, err := p.open(opening)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer close(c.tried)

@@ -321,7 +321,7 @@ func TestListenersSurviveALoss(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			g.Keep(ctx, "daily", open, nil)
+			g.Run(ctx, gateway.Source{Name: "daily", Open: open})
 		}()
 		synctest.Wait()
 		s := mcptest.Connect(t, &mcp.Server{Name: "gw", Version: "1", Handler: g}, &mcp.Client{Name: "c", Version: "1"}, mcp.V2026_07_28)
@@ -345,54 +345,6 @@ func TestListenersSurviveALoss(t *testing.T) {
 		cancel()
 		<-done
 		far.Close()
-	})
-}
-
-// STDIO-26-013: a server that died is started again.
-func TestKeepComesBackAfterALoss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := &gateway.Gateway{Name: "gw", Version: "1"}
-		ctx, cancel := context.WithCancel(t.Context())
-		var reports []string
-		attempts := 0
-		var far jsonrpc.Conn
-		open := func(ctx context.Context) (gateway.Upstream, error) {
-			if attempts++; attempts == 2 || attempts == 3 {
-				return nil, errors.New("still starting")
-			}
-			var near jsonrpc.Conn
-			near, far = jsonrpc.Pipe()
-			go newsServer("daily").Serve(context.WithoutCancel(ctx), far)
-			return (&mcp.Client{Name: "c", Version: "1"}).Connect(ctx, mcptest.Wire(near))
-		}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			g.Keep(ctx, "daily", open, func(_ gateway.Upstream, err error) {
-				if err != nil {
-					reports = append(reports, err.Error())
-					return
-				}
-				reports = append(reports, "open")
-			})
-		}()
-		synctest.Wait()
-		far.Close()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		want := "open; connection lost: the server closed the connection; still starting; open"
-		if got := strings.Join(reports, "; "); got != want {
-			t.Errorf("reports = %s, want %s", got, want)
-		}
-		res, err := g.Handle(ctx, &mcp.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"daily_whoami"}`)})
-		if err != nil || !strings.Contains(string(mcp.ResultJSON(res)), "daily") {
-			t.Errorf("call after coming back = %v, %v", res, err)
-		}
-		cancel()
-		<-done
-		if _, err := g.Handle(t.Context(), &mcp.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"daily_whoami"}`)}); err == nil {
-			t.Error("a call after the end of Keep was answered")
-		}
 	})
 }
 

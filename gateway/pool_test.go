@@ -56,7 +56,10 @@ func (f *farm) Open(ctx context.Context) (gateway.Upstream, error) {
 		defer f.mu.Unlock()
 		delete(f.running, n)
 	}()
-	c := &mcp.Client{Name: "gw", Version: "1", Revisions: []mcp.Revision{f.rev}}
+	c := &mcp.Client{Name: "gw", Version: "1"}
+	if f.rev != "" {
+		c.Revisions = []mcp.Revision{f.rev}
+	}
 	gateway.Relay(ctx, c)
 	return c.Connect(ctx, mcptest.Wire(near))
 }
@@ -543,5 +546,54 @@ func TestRunNeedsAWholeSource(t *testing.T) {
 	}
 	if err := g.Set("", newsServer("x")); err == nil {
 		t.Error("Set without a name succeeded")
+	}
+}
+
+// T-06, T-11, T-15: what a server is told of its client is true of who uses the connection.
+func TestRelay(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		share gateway.Share
+		front mcp.Revision
+		want  string
+	}{
+		{"a session's own", gateway.PerClient, mcp.V2025_06_18, "editor roots io.modelcontextprotocol/ui"},
+		{"a principal's own, which may come with other programs", gateway.PerClient, mcp.V2026_07_28, "editor elicitation roots sampling io.modelcontextprotocol/ui"},
+		{"for all", gateway.Shared, mcp.V2025_06_18, "gw elicitation roots sampling"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &farm{more: func(_ int, s *mcp.Server) {
+					mcp.AddTool(s, mcp.Tool{Name: "caller"}, func(ctx context.Context, _ struct{}) (string, error) {
+						call := mcp.CallFrom(ctx)
+						said := call.Client.Name
+						for _, name := range []string{"elicitation", "roots", "sampling"} {
+							if call.Capabilities.Has(name) {
+								said += " " + name
+							}
+						}
+						if call.Capabilities.Has("extensions", "io.modelcontextprotocol/ui") {
+							said += " io.modelcontextprotocol/ui"
+						}
+						return said + " " + string(call.Revision), nil
+					})
+				}}
+				g := &gateway.Gateway{Name: "gw"}
+				open := func(ctx context.Context) (gateway.Upstream, error) {
+					if f.rev = ""; mcp.CallFrom(ctx) == nil {
+						f.rev = mcp.V2025_11_25
+					}
+					return f.Open(ctx)
+				}
+				run(t, g, gateway.Source{Name: "db", Open: open, Share: tt.share})
+				c := &mcp.Client{Name: "editor", Version: "2", Roots: func(context.Context) ([]mcp.Root, error) { return nil, nil },
+					Extensions: map[string]json.RawMessage{"io.modelcontextprotocol/ui": json.RawMessage(`{}`)}}
+				s := mcptest.Connect(t, &mcp.Server{Name: "gw", Version: "1", Handler: g}, c, tt.front)
+				want := tt.want + " 2025-11-25" // as the main connection has found out (T-02)
+				if got, err := mcp.CallAs[string](t.Context(), s, "db_caller", nil); err != nil || got != want {
+					t.Errorf("the server is told %q, %v; want %q", got, err, want)
+				}
+			})
+		})
 	}
 }

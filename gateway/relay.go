@@ -17,6 +17,9 @@ const extUI = "io.modelcontextprotocol/ui"
 // call, by a refusal. They also declare what the server may ask. Where the connection is for one
 // session, that is what the session can answer, and the client takes its name. Else it is
 // everything, and a caller who cannot answer is told so when it is asked.
+//
+// A client with no Revisions of its own is given the one that is known to be spoken with the
+// server, if the connection is for a client.
 func Relay(ctx context.Context, c *mcp.Client) {
 	var caps mcp.Capabilities
 	all := true
@@ -26,6 +29,10 @@ func Relay(ctx context.Context, c *mcp.Client) {
 		}
 		caps, all = call.Capabilities, call.Session() == nil
 	}
+	if rev, ok := ctx.Value(spokenKey{}).(mcp.Revision); ok && c.Revisions == nil {
+		c.Revisions = []mcp.Revision{rev}
+	}
+	c.OnElicit, c.OnSample, c.Roots = nil, nil, nil
 	if all || caps.Has("elicitation") {
 		c.OnElicit = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			return &mcp.ElicitResult{Action: "decline"}, nil
@@ -44,3 +51,6 @@ func Relay(ctx context.Context, c *mcp.Client) {
 		c.Extensions = map[string]json.RawMessage{extUI: declared[extUI]}
 	}
 }
+
+// spokenKey is where the context of an opening has the revision that a server speaks (T-02).
+type spokenKey struct{}

@@ -3,15 +3,16 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
-	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
@@ -152,18 +153,16 @@ func (a *app) openUpstream(ctx context.Context, s config.Server, log *serverLog)
 		return nil, err
 	}
 	if on := client.OnFrame; on != nil {
+		name := s.Name
+		if n := log.opened.Add(1); n > 1 { // another client's connection, or one after a loss
+			name = fmt.Sprintf("%s#%d", s.Name, n)
+		}
 		client.OnFrame = func(f trace.Frame) {
-			f.Conn = s.Name + "/" + f.Conn
+			f.Conn = name + "/" + f.Conn
 			on(f)
 		}
 	}
-	client.OnElicit = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-		return &mcp.ElicitResult{Action: "decline"}, nil
-	}
-	client.OnSample = func(context.Context, *mcp.SampleRequest) (*mcp.SampleResult, error) {
-		return nil, mcp.Errorf(-1, "there is no model to ask outside of a call")
-	}
-	client.Roots = func(context.Context) ([]mcp.Root, error) { return nil, nil }
+	gateway.Relay(ctx, client)
 	p, err := openServer(ctx, s, client, log)
 	var open *openError
 	switch {
@@ -185,6 +184,8 @@ func (e nameless) Error() string { return e.reason() }
 type serverLog struct {
 	name string
 	to   *talk // gets all of it, nil: nobody does
+
+	opened atomic.Int64 // connections to the server so far
 
 	mu   sync.Mutex
 	tail []byte // guarded by mu
