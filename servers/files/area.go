@@ -173,7 +173,7 @@ func (a *area) narrow(roots []mcp.Root) (*area, error) {
 		}
 	}
 	if len(out.places) == 0 {
-		return nil, fmt.Errorf("none of the %d roots that the client lists is a folder below one of the server; add it to the client's roots, or start the server with it", len(roots))
+		return nil, fmt.Errorf("nothing can be used here: the client lists %s, and none is a folder below or above one of the server's; add a folder to the roots of the client, or start the server with it", plural(len(roots), "root", "roots"))
 	}
 	out.name()
 	return out, nil

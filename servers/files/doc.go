@@ -65,16 +65,18 @@
 // In 2026-07-28, which deprecates roots, asking costs a round trip in results, so it is
 // done only with [AlwaysClientRoots]. With [NoClientRoots] nobody is asked. Subscriptions
 // belong to no call and so are checked against the roots of the server alone; reading
-// what has changed is a call.
+// what has changed is a call. A server without sessions ([mcp.HTTPConfig]) does not know
+// what its older clients declare, and so asks none of them.
 //
 // # Resources
 //
 // Each file is a resource, file:///home/ada/a%20b.txt or file:///C:/a.txt, of at most
-// 2 MiB; read takes larger ones apart, and reads what is on a Windows share, which has
-// no resources. resources/list lists none, as there may be
-// very many: the template file:///{+path} stands for all, and its path is completed,
-// percent-encoded. Resources that somebody subscribes to are watched, also while they
+// 2 MiB; the tool read takes larger ones of text apart. What is on a Windows share has
+// no resources. resources/list lists none, as there may be very many: the template
+// file:///{+path} stands for all, and its path is completed, percent-encoded. Resources that somebody subscribes to are watched, also while they
 // are replaced by rename or do not exist, and only as long as somebody is subscribed.
+// What the system does not tell, of a file behind a link for instance, is found out
+// within 5 seconds.
 //
 // # Guarantees
 //

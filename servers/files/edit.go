@@ -61,7 +61,7 @@ func (s *server) edit(ctx context.Context, in editInput) (*mcp.ToolResult, error
 		res.Content = append(res.Content, mcp.Text("dry run: nothing was written"))
 		return res, nil
 	}
-	if _, err := t.storeBytes(ctx, []byte(ends.restore(after)), how); err != nil {
+	if _, err := t.store(ctx, strings.NewReader(ends.restore(after)), how); err != nil {
 		return nil, err
 	}
 	return res, nil

@@ -3,6 +3,7 @@ package files
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"path"
 	"strings"
@@ -58,7 +59,11 @@ func (s *server) readResource(ctx context.Context, p string) (c mcp.ResourceCont
 	defer f.Close()
 	data, err := readWhole(f, info, maxBlob)
 	if err != nil {
-		return c, mcp.Errorf(mcp.CodeInvalidParams, "%v; the tool read takes it apart", t.fault(err))
+		err = t.fault(err)
+		if head, sniff := headOf(f); sniff == nil && isText(head) {
+			err = fmt.Errorf("%w; the tool read takes it apart", err)
+		}
+		return c, mcp.Errorf(mcp.CodeInvalidParams, "%v", err)
 	}
 	c.MIMEType = mimeOf(t.rel, data)
 	if isText(data) && utf8.Valid(data) && escaped(data) <= maxEscaped {

@@ -110,7 +110,8 @@ func (r *root) close() error {
 	return r.dir.Close()
 }
 
-// open returns the folder. If it was removed and made again, that is the new one; what
+// open returns the folder, looking at it with mu held: whoever else wants it waits for
+// the same file system. If it was removed and made again, that is the new one; what
 // is in progress in the old one ends with an error.
 func (r *root) open() *os.Root {
 	r.mu.Lock()

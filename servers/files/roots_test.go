@@ -95,7 +95,7 @@ func TestClientRoots(t *testing.T) {
 
 		for _, none := range [][]string{{}, {outside}, {filepath.Join(dir, "three")}, {dir + "x"}} {
 			c.set(none...)
-			if got := refused(t, s, "list", nil); !strings.Contains(got, "none of the") {
+			if got := refused(t, s, "list", nil); !strings.Contains(got, "none is a folder") {
 				t.Errorf("list with the roots %q = %q", none, got)
 			}
 		}

@@ -1,7 +1,6 @@
 package files
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -193,9 +192,4 @@ func (s *stoppable) Read(p []byte) (int, error) {
 		return 0, context.Cause(s.ctx)
 	}
 	return s.r.Read(p)
-}
-
-// storeBytes stores what is in memory.
-func (t target) storeBytes(ctx context.Context, data []byte, how storing) (bool, error) {
-	return t.store(ctx, bytes.NewReader(data), how)
 }

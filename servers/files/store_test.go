@@ -106,7 +106,7 @@ func TestStoreOnce(t *testing.T) {
 	errs := make(chan error, 8)
 	for i := range cap(errs) {
 		go func() {
-			_, err := to.storeBytes(t.Context(), make([]byte, i), storing{})
+			_, err := to.store(t.Context(), strings.NewReader(strings.Repeat("x", i)), storing{})
 			errs <- err
 		}()
 	}

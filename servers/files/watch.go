@@ -30,6 +30,7 @@ const (
 type watcher struct {
 	s      *server
 	patrol time.Duration // between two looks at everything
+	warned sync.Once     // that a folder is not watched
 
 	mu      sync.Mutex
 	by      map[string]*watched // by URI; guarded by mu
@@ -232,7 +233,9 @@ func (w *watcher) follow(folders *fsnotify.Watcher, mine map[string]*watched) {
 	}
 	for folder := range wanted {
 		if err := folders.Add(folder); err != nil {
-			w.s.log.Warn("folder not watched, it is looked at now and then", "folder", folder, "err", err)
+			w.warned.Do(func() {
+				w.s.log.Warn("folder not watched, it is looked at now and then", "folder", folder, "err", err)
+			})
 		}
 	}
 }
@@ -245,7 +248,7 @@ func (r *watched) inside() bool {
 
 // mark notes what an event is about, and tells whether it is about any resource.
 func mark(mine map[string]*watched, e fsnotify.Event) bool {
-	any := false
+	marked := false
 	for _, r := range mine {
 		file := filepath.Join(r.folder, filepath.Base(r.target.name()))
 		switch {
@@ -255,9 +258,9 @@ func mark(mine map[string]*watched, e fsnotify.Event) bool {
 		default:
 			continue
 		}
-		r.due, any = true, true
+		r.due, marked = true, true
 	}
-	return any
+	return marked
 }
 
 // check looks at the resources that are due and tells of those that have changed.

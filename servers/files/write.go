@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -67,7 +68,7 @@ func (s *server) write(ctx context.Context, in writeInput) (*written, error) {
 		return nil, err
 	}
 	defer release()
-	replaced, err := t.storeBytes(ctx, data, storing{parents: in.Parents, overwrite: in.Overwrite})
+	replaced, err := t.store(ctx, bytes.NewReader(data), storing{parents: in.Parents, overwrite: in.Overwrite})
 	if err != nil {
 		return nil, err
 	}
