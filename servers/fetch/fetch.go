@@ -13,6 +13,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/net/http/httpguts"
+	"golang.org/x/net/idna"
+
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -59,6 +62,9 @@ func (o Options) Check() error {
 			return fmt.Errorf("allowed host %q is no host; write host or host:port", h)
 		}
 	}
+	if !httpguts.ValidHeaderFieldValue(o.UserAgent) {
+		return fmt.Errorf("user agent %q cannot stand in a header; leave out line breaks", o.UserAgent)
+	}
 	if o.MaxBytes < 0 {
 		return errors.New("the bound of bytes is negative; 0 stands for 5 MiB")
 	}
@@ -86,7 +92,11 @@ func plainHost(host string) string {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return ip.String()
 	}
-	return strings.ToLower(strings.TrimSuffix(host, "."))
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if ascii, err := idna.Lookup.ToASCII(host); err == nil { // as it is dialled
+		return ascii
+	}
+	return host
 }
 
 // server is what the handlers of one server share.
@@ -95,6 +105,8 @@ type server struct {
 	mcp     *mcp.Server
 	web     *web
 	shelf   shelf
+
+	rendering chan struct{} // holds one for each page that is made into text, 4 at most
 }
 
 // format is what a page is wanted as.
@@ -151,7 +163,7 @@ func newServer(o Options) *server {
 	if o.UserAgent == "" {
 		o.UserAgent = "Patchbay-Fetch/" + version + " (+https://github.com/patchbay-dev/patchbay)"
 	}
-	s := &server{options: o, web: newWeb(o)}
+	s := &server{options: o, web: newWeb(o), rendering: make(chan struct{}, 4)}
 	s.mcp = &mcp.Server{
 		Name:         "fetch",
 		Title:        "Fetch",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -189,10 +190,13 @@ func TestContent(t *testing.T) {
 	}
 }
 
+// TOOL-26-028: what is asked for is looked at, and what is wrong with it is said.
 func TestRefusals(t *testing.T) {
 	web := newSite(t)
+	closed := httptest.NewServer(nil)
+	closed.Close()
 	s := connect(t, fetch.Options{AllowPrivate: true})
-	for url, want := range map[string]string{
+	for raw, want := range map[string]string{
 		web.URL + "/paper":                      "application/pdf content (11 bytes)",
 		web.URL + "/large.png":                  "more than 1024 KiB",
 		web.URL + "/not.png":                    "image/png content",
@@ -208,12 +212,12 @@ func TestRefusals(t *testing.T) {
 		"http://user:secret@127.0.0.1/x":        "user name or password",
 		"http://127.0.0.1:1/\x01":               "is no URL",
 		"http://h/" + strings.Repeat("x", 5000): "longer than 4096 bytes",
-		"http://127.0.0.1:1/":                   "refused",
+		closed.URL:                              "refused",
 		"":                                      "no http or https URL",
 	} {
-		got, isError := blocks(t, s, args{"url": url})
+		got, isError := blocks(t, s, args{"url": raw})
 		if !isError || len(got) != 1 || !strings.Contains(got[0], want) || len(got[0]) > 1200 {
-			t.Errorf("%.60q: error %v, %.1500q; want a tool error with %q", url, isError, got, want)
+			t.Errorf("%.60q: error %v, %.1500q; want a tool error with %q", raw, isError, got, want)
 		}
 		if strings.Contains(got[0], "secret") {
 			t.Errorf("%q tells a password", got[0])
@@ -261,7 +265,7 @@ func TestReadingOn(t *testing.T) {
 	if got, isError := blocks(t, s, args{"url": web.URL + "/long", "start_index": 10_000}); !isError || !strings.Contains(got[0], "has 10000 characters") {
 		t.Errorf("past the end = %q, error %v", got, isError)
 	}
-	// What fits schema is what it says.
+	// The schema bounds both.
 	for _, in := range []args{{"start_index": -1}, {"max_length": 0}, {"max_length": 200_001}, {"format": "pdf"}, {"start_index": 1.5}} {
 		in["url"] = web.URL + "/long"
 		if got, isError := blocks(t, s, in); !isError {
@@ -290,7 +294,7 @@ func TestCheck(t *testing.T) {
 	if err := (fetch.Options{AllowHosts: []string{"intranet", "10.0.0.1:8080", "::1", "[::1]:80"}}).Check(); err != nil {
 		t.Error(err)
 	}
-	for _, o := range []fetch.Options{{AllowHosts: []string{"http://intranet/"}}, {AllowHosts: []string{""}}, {AllowHosts: []string{"*.corp"}}, {MaxBytes: -1}} {
+	for _, o := range []fetch.Options{{AllowHosts: []string{"http://intranet/"}}, {AllowHosts: []string{""}}, {AllowHosts: []string{"*.corp"}}, {MaxBytes: -1}, {UserAgent: "a\r\nb"}, {Proxy: &url.URL{Host: "proxy:80"}}} {
 		if o.Check() == nil {
 			t.Errorf("%+v is fine", o)
 		}

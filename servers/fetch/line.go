@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"bytes"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -109,6 +110,22 @@ func (l *line) lineBreak() {
 func (l *line) image(alt, src string) {
 	l.text = append(l.text, alt...)
 	l.mark(src, true)
+}
+
+// dropSign takes back what was added from an offset on if it has no words: the ¶ or § with
+// which a heading links to itself.
+func (l *line) dropSign(from int) {
+	if from > len(l.text) || bytes.ContainsFunc(l.text[from:], wordRune) {
+		return
+	}
+	l.text = l.text[:from]
+	for i := range l.spans {
+		if l.spans[i].end >= from {
+			l.spans[i].end = from
+			l.spans = l.spans[:i+1]
+			break
+		}
+	}
 }
 
 // mark sets all that was appended since the last span.

@@ -42,6 +42,7 @@ type renderer struct {
 	depth      int             // len(containers) of the last block
 	inList     bool            // the last block was in a list
 	heading    int             // level of the heading at work, 0 for none
+	sign       int             // where a link of a heading to itself begins in the line, -1 for none
 	pre        *preformatted   // nil outside of pre
 	table      *table          // nil outside of a table, and in one for layout
 
@@ -89,7 +90,7 @@ type container struct {
 // render makes text of HTML, Markdown unless plain. The result is cut at about limit bytes. The
 // error is that of ctx.
 func render(ctx context.Context, source string, base *url.URL, plain bool, limit int) (document, error) {
-	r := &renderer{z: html.NewTokenizer(strings.NewReader(source)), base: base, plain: plain, limit: limit}
+	r := &renderer{z: html.NewTokenizer(strings.NewReader(source)), base: base, plain: plain, limit: limit, sign: -1}
 	cut := false
 	for n := 0; ; n++ {
 		if n%4096 == 0 && ctx.Err() != nil {
@@ -224,6 +225,10 @@ func (r *renderer) start(name string, attr map[string]string, selfClosing bool) 
 		}
 	case "a":
 		r.line.link(r.resolve(attr["href"]))
+		r.sign = -1
+		if r.heading > 0 && strings.HasPrefix(attr["href"], "#") {
+			r.sign = len(r.line.text)
+		}
 	case "img":
 		r.image(attr)
 	case "br", "wbr":
@@ -305,6 +310,10 @@ func (r *renderer) end(name string) {
 		}
 	case "a":
 		r.line.link("")
+		if r.sign >= 0 && r.heading > 0 {
+			r.line.dropSign(r.sign)
+		}
+		r.sign = -1
 	case "q":
 		r.line.add([]byte(`"`))
 	case "h1", "h2", "h3", "h4", "h5", "h6":
@@ -346,10 +355,6 @@ func (r *renderer) noise(name string, attr map[string]string) bool {
 		return false
 	case "footer": // of the page, not of an article
 		if r.sections == 0 {
-			return true
-		}
-	case "a":
-		if strings.Contains(attr["class"], "headerlink") { // the ¶ next to a heading
 			return true
 		}
 	}

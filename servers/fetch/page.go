@@ -97,7 +97,7 @@ func (s *server) load(ctx context.Context, raw string, as format) (*page, error)
 	}
 	p.text, p.form = text, "text"
 	if k == markup && as != asSource {
-		doc, err := render(ctx, text, res.Request.URL, as == asText, int(s.options.MaxBytes))
+		doc, err := s.render(ctx, text, res.Request.URL, as == asText)
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +106,25 @@ func (s *server) load(ctx context.Context, raw string, as format) (*page, error)
 			p.cut = fmt.Sprintf("only its first %s were made into text", bytesText(s.options.MaxBytes))
 		}
 	}
+	if most := int(s.options.MaxBytes); len(p.text) > most {
+		p.text = strings.ToValidUTF8(p.text[:most], "")
+		if p.cut == "" {
+			p.cut = fmt.Sprintf("only %s of text were made of it", bytesText(s.options.MaxBytes))
+		}
+	}
 	return p, nil
+}
+
+// render makes text of HTML when it is its turn: HTML that is made for it takes twenty times its size
+// of memory, for less than a second.
+func (s *server) render(ctx context.Context, source string, base *url.URL, plain bool) (document, error) {
+	select {
+	case s.rendering <- struct{}{}:
+		defer func() { <-s.rendering }()
+	case <-ctx.Done():
+		return document{}, context.Cause(ctx)
+	}
+	return render(ctx, source, base, plain, int(s.options.MaxBytes))
 }
 
 // origin says where a page is from, for the beginning of a sentence.
