@@ -265,9 +265,10 @@ func (t *toolEntry) run(ctx context.Context, args json.RawMessage) (Result, erro
 func toolFailure(ctx context.Context, err error) (Result, error) {
 	var rpc *Error
 	var lacks *engine.LacksError
+	var denied engine.Denial
 	call := engine.From(ctx)
 	switch {
-	case errors.As(err, &rpc), errors.Is(err, engine.ErrSuspended):
+	case errors.As(err, &rpc), errors.As(err, &denied), errors.Is(err, engine.ErrSuspended):
 		return nil, err
 	case errors.As(err, &lacks) && call != nil && call.Peer.Revision.Modern:
 		return nil, err // modern revisions have a code for it

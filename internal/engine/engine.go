@@ -80,6 +80,7 @@ type Reply struct {
 	head, tail []byte  // members to put in front of and behind those of a plain Result
 	lent       *[]byte // what Result lies in, to be given back; nil: it is not lent
 	drop       func()  // see Result; nil for nothing
+	denial     *denial // nil: none
 }
 
 // Append appends the response message, in room made for it.
@@ -402,11 +403,18 @@ func (e *Engine) panicked(ctx context.Context, c *Call, v any) {
 func (e *Engine) failure(ctx context.Context, c *Call, id jsonrpc.ID, err error) Reply {
 	var rpc *jsonrpc.Error
 	var lacks *LacksError
+	var denied Denial
+	var no *denial
+	code := jsonrpc.CodeInternal
+	if errors.As(err, &denied) {
+		no, code = new(denial), jsonrpc.CodeInvalidRequest
+		no.status, no.header = denied.HTTPHeader(ctx)
+	}
 	switch {
 	case errors.As(err, &rpc):
 		out := *rpc
 		out.Code = c.Peer.Revision.Code(rpc.Code)
-		return Reply{ID: id, Err: &out}
+		return Reply{ID: id, Err: &out, denial: no}
 	case errors.As(err, &lacks) && lacks.Required != nil:
 		out := &jsonrpc.Error{Code: c.Peer.Revision.Code(revision.CodeMissingCapability), Message: err.Error()}
 		out.Data = append(append([]byte(`{"requiredCapabilities":`), lacks.Required...), '}')
@@ -414,7 +422,7 @@ func (e *Engine) failure(ctx context.Context, c *Call, id jsonrpc.ID, err error)
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		err = context.Cause(ctx)
 	}
-	return Reply{ID: id, Err: &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()}}
+	return Reply{ID: id, Err: &jsonrpc.Error{Code: code, Message: err.Error()}, denial: no}
 }
 
 // unsupported refuses a version (VER-26-001, VER-26-010).

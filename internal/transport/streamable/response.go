@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"strconv"
 	"sync"
@@ -39,7 +40,7 @@ type response struct {
 	chunked  bool // how the response is framed
 
 	noEvents bool // the client does not take an event stream
-	noJSON   bool // the client does not take JSON
+	noJSON   bool // the client does not take JSON; guarded by mu once the handler runs
 
 	mu       sync.Mutex
 	events   bool        // the response is an event stream; guarded by mu
@@ -200,7 +201,22 @@ func (p *response) reply(status int, r *engine.Reply) error {
 	b := buffer.Get()
 	defer buffer.Put(b)
 	*b = r.Append(*b)
+	if own, h := r.Denial(); own != 0 {
+		status = own
+		p.deny(h)
+	}
 	return p.finish(status, false, *b)
+}
+
+// deny gives a response that has not begun the headers of a denial. It is JSON then, as no
+// client can refuse an error.
+func (p *response) deny(h http.Header) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.events && !p.finished {
+		maps.Copy(p.w.Header(), h)
+		p.noJSON = false
+	}
 }
 
 // end closes the response without a further message.

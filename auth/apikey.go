@@ -1,0 +1,183 @@
+package auth
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// An APIKey is what is kept of a key that a caller has: enough to know it again, and not
+// enough to make it. [NewAPIKey] makes one.
+type APIKey struct {
+	ID      string    `json:"id"`               // the part of the key that is no secret
+	Hash    string    `json:"hash"`             // "sha256:" and the hash of the whole key, in hex
+	Subject string    `json:"subject"`          // whose it is; several keys may have the same
+	Name    string    `json:"name,omitempty"`   // for people
+	Scopes  []string  `json:"scopes,omitempty"` // granted
+	Roles   []string  `json:"roles,omitempty"`  //
+	Expires time.Time `json:"expires,omitzero"` // zero: never
+}
+
+// keyPrefix begins every key, so that one that has leaked can be searched for.
+const keyPrefix = "pb_"
+
+const hashPrefix = "sha256:"
+
+// NewAPIKey makes a key for a subject: pb_ID_SECRET, with a secret of 130 bits, so that a
+// fast hash keeps it well. The key is to be given away, and the entry to be kept.
+func NewAPIKey(subject string) (key string, entry APIKey) {
+	id := strings.ToLower(rand.Text()[:12])
+	key = keyPrefix + id + "_" + rand.Text()
+	return key, APIKey{ID: id, Hash: hashKey(key), Subject: subject}
+}
+
+func hashKey(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hashPrefix + hex.EncodeToString(sum[:])
+}
+
+// ParseAPIKeys reads entries in JSON, one a line. Empty lines, and those that begin with #,
+// are left out.
+func ParseAPIKeys(file []byte) ([]APIKey, error) {
+	var list []APIKey
+	n := 0
+	for line := range bytes.Lines(file) {
+		n++
+		if line = bytes.TrimSpace(line); len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		var k APIKey
+		if err := jsonx.Unmarshal(line, &k); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		if err := k.check(); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		list = append(list, k)
+	}
+	return list, nil
+}
+
+func (k *APIKey) check() error {
+	sum, err := hex.DecodeString(strings.TrimPrefix(k.Hash, hashPrefix))
+	switch {
+	case k.ID == "" || strings.ContainsAny(k.ID, "_ "):
+		return fmt.Errorf("id %q is no id of a key", clip(k.ID))
+	case !strings.HasPrefix(k.Hash, hashPrefix) || err != nil || len(sum) != sha256.Size:
+		return fmt.Errorf("key %q: hash must be sha256: and 64 hexadecimal digits", clip(k.ID))
+	case checkName("", k.Subject) != nil:
+		return fmt.Errorf("key %q: %w", clip(k.ID), checkName("subject", k.Subject))
+	}
+	for _, s := range k.Scopes {
+		if !isScope(s) {
+			return fmt.Errorf("key %q: %q is no scope", clip(k.ID), clip(s))
+		}
+	}
+	return nil
+}
+
+// APIKeys knows keys that were made before: as a Bearer token, or in a header of their own.
+// One of Keys and File is required.
+type APIKeys struct {
+	// Keys are those that are known.
+	Keys []APIKey
+
+	// File has the keys, as [ParseAPIKeys] reads them. It is read again when it has
+	// changed, which is looked for once a second. A file that is gone has no keys; while
+	// one cannot be read, those of before are known.
+	File string
+
+	// Header is where keys may stand beside Authorization. Empty: X-API-Key.
+	Header string
+
+	file watched[map[string]*APIKey]
+}
+
+// Verify implements [Verifier].
+func (a *APIKeys) Verify(r *http.Request) (*Principal, error) {
+	key, err := a.keyOf(r)
+	if err != nil {
+		return nil, err
+	}
+	id, secret, ok := strings.Cut(strings.TrimPrefix(key, keyPrefix), "_")
+	if !ok || secret == "" || !strings.HasPrefix(key, keyPrefix) {
+		return nil, fmt.Errorf("the API key does not have the form %sID_SECRET", keyPrefix)
+	}
+	keys, err := a.known()
+	if err != nil {
+		return nil, err
+	}
+	k := keys[id]
+	if k == nil {
+		return nil, fmt.Errorf("there is no API key %q: %w", clip(id), ErrNoCredential)
+	}
+	if subtle.ConstantTimeCompare([]byte(hashKey(key)), []byte(strings.ToLower(k.Hash))) != 1 {
+		return nil, fmt.Errorf("API key %q has another secret", clip(id))
+	}
+	return &Principal{
+		ID: "apikey#" + k.Subject, Scheme: "apikey", Subject: k.Subject, ClientID: k.ID, Name: k.Name,
+		Scopes: k.Scopes, Roles: k.Roles, Expires: k.Expires,
+	}, nil
+}
+
+// keyOf finds the key in a request.
+func (a *APIKeys) keyOf(r *http.Request) (string, error) {
+	name := a.Header
+	if name == "" {
+		name = "X-API-Key"
+	}
+	switch values := r.Header.Values(name); {
+	case len(values) > 1:
+		return "", fmt.Errorf("%w: %d headers %s", errMalformed, len(values), name)
+	case len(values) == 1 && len(values[0]) > maxCredential:
+		return "", fmt.Errorf("%w: the header %s has more than %d bytes", errMalformed, name, maxCredential)
+	case len(values) == 1:
+		return values[0], nil
+	}
+	token, err := bearer(r)
+	if err == nil && !strings.HasPrefix(token, keyPrefix) {
+		err = ErrNoCredential
+	}
+	return token, err
+}
+
+// known returns the keys by id.
+func (a *APIKeys) known() (map[string]*APIKey, error) {
+	return a.file.get(a.File, func(content []byte) (map[string]*APIKey, error) {
+		list, err := ParseAPIKeys(content)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, a.Keys...)
+		m := make(map[string]*APIKey, len(list))
+		for i := range list {
+			k := &list[i]
+			if err := k.check(); err != nil {
+				return nil, err
+			}
+			if m[k.ID] != nil {
+				return nil, fmt.Errorf("there are two keys %q", clip(k.ID))
+			}
+			m[k.ID] = k
+		}
+		return m, nil
+	})
+}
+
+func (a *APIKeys) check(string) error {
+	if a.File == "" && a.Keys == nil {
+		return fmt.Errorf("APIKeys: neither Keys nor File is set")
+	}
+	if _, err := a.known(); err != nil {
+		return fmt.Errorf("APIKeys: %w", err)
+	}
+	return nil
+}

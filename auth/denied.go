@@ -1,0 +1,96 @@
+package auth
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// InsufficientScopeError says that an operation needs scopes which its caller does not have.
+// A handler of MCP, or a middleware before it, returns it, also wrapped. Over HTTP the answer
+// is then 403 with error="insufficient_scope" (401 if nobody is calling), from which a client
+// can log in for more. Where the answer has begun, and on other transports, it is a JSON-RPC
+// error. [Need] makes one.
+//
+// Specification: 2026-07-28, basic/authorization, Scope Challenge Handling.
+type InsufficientScopeError struct {
+	// Scopes are all that the operation needs, those that the caller has among them, so
+	// that one login is enough.
+	Scopes []string
+}
+
+// Error names the scopes.
+func (e *InsufficientScopeError) Error() string {
+	if len(e.Scopes) == 1 {
+		return "this needs the scope " + e.Scopes[0]
+	}
+	return "this needs the scopes " + strings.Join(e.Scopes, " ")
+}
+
+// HTTPHeader returns the status and the headers of the answer to the call that ctx belongs
+// to.
+func (e *InsufficientScopeError) HTTPHeader(ctx context.Context) (status int, h http.Header) {
+	c := callerOf(ctx)
+	code := insufficientScope
+	if status = http.StatusForbidden; c.principal == nil {
+		status, code = http.StatusUnauthorized, ""
+	}
+	h = http.Header{}
+	c.guard.challenge(h, code, e.Scopes)
+	return status, h
+}
+
+// Need returns nil if the caller has all of the scopes, else an [*InsufficientScopeError].
+func Need(ctx context.Context, scopes ...string) error {
+	p := From(ctx)
+	if p != nil && !slices.ContainsFunc(scopes, func(s string) bool { return !p.HasScope(s) }) {
+		return nil
+	}
+	return &InsufficientScopeError{Scopes: scopes}
+}
+
+// challenge adds the ways in that there are to the headers of a refusal. Code is the error
+// of a Bearer challenge, empty for a request without a credential; scopes are what is needed.
+// A nil Guard knows one way: a Bearer token.
+//
+// Specification: RFC 6750, 3; RFC 9728, 5.1; RFC 7617, 2.
+func (g *Guard) challenge(h http.Header, code string, scopes []string) {
+	var b strings.Builder
+	b.WriteString("Bearer")
+	sep := " "
+	add := func(name, value string) {
+		if value != "" {
+			b.WriteString(sep + name + `="` + quotable(value) + `"`)
+			sep = ", "
+		}
+	}
+	var metadata string
+	var basic bool
+	tokens := true
+	if g != nil {
+		if g.at != nil {
+			metadata = g.at.url
+		}
+		basic, tokens = g.basic, g.tokens
+	}
+	add("error", code)
+	add("scope", strings.Join(scopes, " "))
+	add("resource_metadata", metadata)
+	if tokens || !basic {
+		h.Add("WWW-Authenticate", b.String())
+	}
+	if basic && code != insufficientScope {
+		h.Add("WWW-Authenticate", `Basic realm="`+quotable(g.realm())+`", charset="UTF-8"`)
+	}
+}
+
+// quotable leaves out what cannot stand in a quoted string as it is.
+func quotable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' || r == '"' || r == '\\' {
+			return -1
+		}
+		return r
+	}, s)
+}

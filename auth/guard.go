@@ -1,0 +1,328 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// A Guard lets those requests through to an HTTP handler whose credential one of its
+// verifiers knows, and puts into their context who it is: [From] finds it there. It is a
+// resource server of OAuth 2.1 if it has a Resource.
+//
+//	guard := &auth.Guard{
+//		Verifiers: []auth.Verifier{&auth.JWT{Issuer: "https://login.example.com"}},
+//		Resource:  &auth.ResourceMetadata{Resource: "https://mcp.example.com/mcp"},
+//	}
+//	srv.HTTP.Principal = auth.ID
+//	mux.Handle("/mcp", srv)
+//	err := http.ListenAndServe(addr, guard.Protect(mux))
+//
+// What is answered without a credential: the metadata of the Resource, which is at
+// /.well-known/oauth-protected-resource, followed by the path of the Resource or not, and
+// the preflights of browsers, which the handler answers. So Protect belongs around a whole
+// mux, or has to be mounted at these paths too.
+//
+// The answer is 401 to a request without a credential, or with one that is no good; 403 if
+// it is good, but a scope is missing; 400 if it is none at all, or stands in the query; 503
+// if nobody can tell. It does not say what is wrong with a credential; the Logger is told.
+//
+// A stream of events, and a connection that was taken over, end when the credential of
+// their request does. No field may change after the first request.
+//
+// Specification: 2025-11-25 and 2026-07-28, basic/authorization; RFC 6750; RFC 9728.
+type Guard struct {
+	// Verifiers are asked in order; the first that knows the credential decides.
+	Verifiers []Verifier
+
+	// Resource is what the server says of itself. Nil: there is no metadata, and each
+	// verifier of tokens needs its own Audience.
+	Resource *ResourceMetadata
+
+	// Scopes are those that every caller must have. Credentials without scopes, such as a
+	// client certificate, have to get them from somewhere too.
+	Scopes []string
+
+	// Implied are the scopes that a scope has in itself: {"admin": {"read", "write"}}.
+	Implied map[string][]string
+
+	// Anonymous lets requests without any credential through, with nobody calling. One with
+	// a credential that is no good is refused all the same.
+	Anonymous bool
+
+	// Realm names the server to those who are asked for a password. Empty: "MCP".
+	Realm string
+
+	// Logger is told why credentials are refused, at most once a second. Nil: nobody is.
+	Logger *slog.Logger
+
+	once   sync.Once
+	fault  error     // of the fields
+	at     *resource // nil: there is no Resource
+	basic  bool      // passwords are taken
+	tokens bool      // what a Bearer challenge asks for is taken
+
+	mu     sync.Mutex
+	logged time.Time // when a refusal was last logged; guarded by mu
+	quiet  int       // refusals since then; guarded by mu
+}
+
+// What the verifiers of this package are to a Guard.
+type (
+	// tokenVerifier checks tokens that are made for a resource.
+	tokenVerifier interface {
+		verifyFor(r *http.Request, resource string) (*Principal, error)
+		issuer() string
+	}
+
+	// checker finds faults in its fields before the first request.
+	checker interface{ check(resource string) error }
+)
+
+// Check tells what is wrong with the fields, of the verifiers too. A Guard with faults
+// answers all requests with 500.
+func (g *Guard) Check() error {
+	g.once.Do(g.prepare)
+	return g.fault
+}
+
+func (g *Guard) prepare() {
+	var issuers []string
+	for _, v := range g.Verifiers {
+		switch v.(type) {
+		case *MTLS:
+		default:
+			g.tokens = true
+			if t, ok := v.(tokenVerifier); ok && t.issuer() != "" && !contains(issuers, t.issuer()) {
+				issuers = append(issuers, t.issuer())
+			}
+		}
+	}
+	if len(g.Verifiers) == 0 {
+		g.fault = errors.New("auth: Guard: there are no Verifiers, so nobody could be known")
+		return
+	}
+	uri := ""
+	if g.Resource != nil {
+		var err error
+		if g.at, err = g.Resource.resolve(issuers); err != nil {
+			g.fault = fmt.Errorf("auth: Guard: %w", err)
+			return
+		}
+		uri = g.at.uri
+	}
+	for _, s := range g.Scopes {
+		if !isScope(s) || s == "offline_access" {
+			g.fault = fmt.Errorf("auth: Guard: %q is no scope of a server", clip(s))
+			return
+		}
+	}
+	for i, v := range g.Verifiers {
+		if v == nil {
+			g.fault = fmt.Errorf("auth: Guard: Verifiers[%d] is nil", i)
+			return
+		}
+		if c, ok := v.(checker); ok {
+			if err := c.check(uri); err != nil {
+				g.fault = fmt.Errorf("auth: Guard: %w", err)
+				return
+			}
+		}
+	}
+}
+
+func (g *Guard) realm() string {
+	if g.Realm == "" {
+		return "MCP"
+	}
+	return g.Realm
+}
+
+// Protect returns a handler that serves with next what the Guard lets through.
+func (g *Guard) Protect(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := g.Check(); err != nil {
+			g.log("requests are refused because of the configuration", r, err)
+			answerRefusal(w, http.StatusInternalServerError, "server_error")
+			return
+		}
+		if g.at.serves(r) {
+			g.at.ServeHTTP(w, r)
+			return
+		}
+		if r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != "" {
+			next.ServeHTTP(w, r) // a browser's preflight has no credentials (Fetch, 4.8)
+			return
+		}
+		p, err := g.identify(r)
+		if err != nil {
+			g.refuse(w, r, err)
+			return
+		}
+		var ctx context.Context = &callerContext{r.Context(), caller{p, g}}
+		if p != nil && !p.Expires.IsZero() && lasting(r) {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadlineCause(ctx, p.Expires, errExpired)
+			defer cancel()
+		}
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+var errExpired = errors.New("the credential has expired")
+
+// lasting tells whether a request may stay open for long: a stream of events, a WebSocket,
+// or a subscription of 2026-07-28, whose header is held against its body later.
+func lasting(r *http.Request) bool {
+	return r.Method == http.MethodGet || strings.EqualFold(r.Header.Get("Mcp-Method"), "subscriptions/listen")
+}
+
+// identify finds out who sent a request; nil: somebody without a credential, who may.
+func (g *Guard) identify(r *http.Request) (*Principal, error) {
+	if strings.Contains(r.URL.RawQuery, "access_token=") && r.URL.Query().Has("access_token") {
+		return nil, fmt.Errorf("%w: a token in the query, where it is kept by whoever sees the URL", errMalformed)
+	}
+	if _, err := credentialOf(r); err != nil {
+		return nil, err
+	}
+	var reasons []error
+	for _, v := range g.Verifiers {
+		var p *Principal
+		var err error
+		if t, ok := v.(tokenVerifier); ok && g.at != nil {
+			p, err = t.verifyFor(r, g.at.uri)
+		} else {
+			p, err = v.Verify(r)
+		}
+		switch {
+		case err == nil && (p == nil || p.ID == ""):
+			return nil, fmt.Errorf("%T returned a principal without an ID", v)
+		case err == nil && p.expired(time.Now()):
+			return nil, fmt.Errorf("the credential of %q has expired", clip(p.ID))
+		case err == nil:
+			return g.admit(p)
+		case !errors.Is(err, ErrNoCredential):
+			return nil, err
+		case err != ErrNoCredential:
+			reasons = append(reasons, err)
+		}
+	}
+	if r.Header["Authorization"] != nil {
+		return nil, fmt.Errorf("nobody knows the credential: %w", errors.Join(append(reasons, errUnknown)...))
+	}
+	if g.Anonymous {
+		return nil, nil
+	}
+	return nil, ErrNoCredential
+}
+
+var errUnknown = errors.New("it is of no kind that is taken here")
+
+// admit adds the scopes that are implied and holds them against what everybody needs.
+func (g *Guard) admit(p *Principal) (*Principal, error) {
+	if g.Implied != nil {
+		if all := g.imply(p.Scopes); len(all) > len(p.Scopes) {
+			more := *p
+			more.Scopes = all
+			p = &more
+		}
+	}
+	for _, s := range g.Scopes {
+		if !p.HasScope(s) {
+			return nil, &lacking{p, &InsufficientScopeError{Scopes: g.Scopes}}
+		}
+	}
+	return p, nil
+}
+
+// imply returns scopes with those that they imply, one through the other.
+func (g *Guard) imply(scopes []string) []string {
+	all := slices.Clone(scopes)
+	for i := 0; i < len(all); i++ {
+		for _, s := range g.Implied[all[i]] {
+			if !contains(all, s) {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+// lacking says that a known caller may not come in.
+type lacking struct {
+	who *Principal
+	*InsufficientScopeError
+}
+
+func (e *lacking) Unwrap() error { return e.InsufficientScopeError }
+
+// refuse answers a request that is not let through.
+//
+// Specification: OAuth 2.1, 5.3; 2026-07-28, basic/authorization, Error Handling.
+func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	h := w.Header()
+	// A page that may not talk to the server learns that there is one. Clients in browsers
+	// need to see where to log in.
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Expose-Headers", "www-authenticate")
+	h.Set("Cache-Control", "no-store")
+	var no *lacking
+	switch {
+	case err == ErrNoCredential:
+		g.challenge(h, "", g.Scopes)
+		answerRefusal(w, http.StatusUnauthorized, "unauthorized")
+		return
+	case errors.As(err, &no):
+		g.log("caller refused", r, fmt.Errorf("%q: %w", clip(no.who.ID), err))
+		g.challenge(h, insufficientScope, no.Scopes)
+		answerRefusal(w, http.StatusForbidden, insufficientScope)
+		return
+	case errors.Is(err, errMalformed):
+		g.challenge(h, "invalid_request", g.Scopes)
+		answerRefusal(w, http.StatusBadRequest, "invalid_request")
+	case errors.Is(err, ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		h.Set("Retry-After", "5")
+		answerRefusal(w, http.StatusServiceUnavailable, "temporarily_unavailable")
+	default:
+		g.challenge(h, "invalid_token", g.Scopes)
+		answerRefusal(w, http.StatusUnauthorized, "invalid_token")
+	}
+	g.log("credential refused", r, err)
+}
+
+// answerRefusal writes a body for people and programs that look at nothing else.
+func answerRefusal(w http.ResponseWriter, status int, code string) {
+	body := append(jsonx.AppendString([]byte(`{"error":`), code), '}')
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client may be gone
+}
+
+// logEvery is the time between two lines about refusals: whoever is refused must not be able
+// to fill the log.
+const logEvery = time.Second
+
+func (g *Guard) log(what string, r *http.Request, err error) {
+	if g.Logger == nil {
+		return
+	}
+	now := time.Now()
+	g.mu.Lock()
+	if now.Sub(g.logged) < logEvery {
+		g.quiet++
+		g.mu.Unlock()
+		return
+	}
+	more := g.quiet
+	g.logged, g.quiet = now, 0
+	g.mu.Unlock()
+	g.Logger.Warn(what, "client", r.RemoteAddr, "err", err, "more", more)
+}

@@ -1,0 +1,151 @@
+package auth
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// ResourceMetadata is what a server says of itself to those who want to log in: protected
+// resource metadata (RFC 9728, 2). Resource is required.
+type ResourceMetadata struct {
+	// Resource is the URI of the server as its clients know it: scheme, host and path, such
+	// as "https://mcp.example.com/mcp". Tokens are made for it, so it must not depend on
+	// what a request says.
+	Resource string
+
+	// AuthorizationServers are the issuers that give tokens for the server. Nil: those of
+	// the Guard's verifiers.
+	AuthorizationServers []string
+
+	// Scopes are those that clients ask for if they know nothing better. Leave
+	// offline_access out: it is no business of a resource (2026-07-28).
+	Scopes []string
+
+	Name          string // for people to see
+	Documentation string // URL of a page for developers
+}
+
+const wellKnownResource = "/.well-known/oauth-protected-resource"
+
+// resource is the canonical form of Resource and where its metadata is.
+type resource struct {
+	uri   string   // canonical
+	paths []string // where the metadata is served: before the path of the server, and alone
+	url   string   // of the first
+	doc   []byte   // nil: there are no authorization servers, so there is no metadata
+}
+
+// resolve checks the metadata; issuers are those of the verifiers.
+func (m *ResourceMetadata) resolve(issuers []string) (*resource, error) {
+	u, err := url.Parse(m.Resource)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || u.RawQuery != "" || u.Opaque != "":
+		return nil, fmt.Errorf("Resource %q must be a URI with scheme, host and path alone", clip(m.Resource))
+	case !strings.EqualFold(u.Scheme, "https") && !strings.EqualFold(u.Scheme, "http"):
+		return nil, fmt.Errorf("Resource %q must be an https URI, or http where no token can be overheard", clip(m.Resource))
+	case slices.Contains(m.Scopes, "offline_access"):
+		return nil, fmt.Errorf("Resource %q: offline_access is no scope of a server; leave it out", clip(m.Resource))
+	}
+	for _, s := range m.Scopes {
+		if !isScope(s) {
+			return nil, fmt.Errorf("%q is no scope (RFC 6749, 3.3)", clip(s))
+		}
+	}
+	res := &resource{uri: canonical(u)}
+	if m.AuthorizationServers != nil {
+		issuers = m.AuthorizationServers
+	}
+	if len(issuers) == 0 {
+		return res, nil // API keys and passwords: there is nowhere to log in
+	}
+	for _, p := range wellKnownPaths(wellKnownResource, u) {
+		res.paths = append(res.paths, p.Path)
+	}
+	at := *u
+	at.Path, at.RawPath = wellKnownPaths(wellKnownResource, u)[0].Path, wellKnownPaths(wellKnownResource, u)[0].RawPath
+	res.url = at.String()
+	res.doc, err = jsonx.Marshal(struct {
+		Resource string   `json:"resource"`
+		Issuers  []string `json:"authorization_servers"`
+		Methods  []string `json:"bearer_methods_supported"`
+		Scopes   []string `json:"scopes_supported,omitempty"`
+		Name     string   `json:"resource_name,omitempty"`
+		Docs     string   `json:"resource_documentation,omitempty"`
+	}{res.uri, issuers, []string{"header"}, m.Scopes, m.Name, m.Documentation})
+	return res, err
+}
+
+// serves tells whether a request is for the metadata.
+func (res *resource) serves(r *http.Request) bool {
+	return res != nil && res.doc != nil && strings.HasPrefix(r.URL.Path, wellKnownResource) && slices.Contains(res.paths, r.URL.Path)
+}
+
+// ServeHTTP serves the metadata to everybody, and to pages of all origins.
+func (res *resource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", "*")
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		h.Set("Content-Type", "application/json")
+		h.Set("Cache-Control", "max-age=300")
+		_, _ = w.Write(res.doc)
+	case http.MethodOptions:
+		h.Set("Access-Control-Allow-Methods", "GET, HEAD")
+		h.Set("Access-Control-Allow-Headers", "mcp-protocol-version, accept, content-type")
+		h.Set("Access-Control-Max-Age", "600")
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		h.Set("Allow", "GET, HEAD, OPTIONS")
+		http.Error(w, "the metadata is read by GET", http.StatusMethodNotAllowed)
+	}
+}
+
+// sameResource compares an audience with a resource. Audiences that are URIs are the same in
+// either case of scheme and host, and with or without the lone slash at the end.
+//
+// Specification: 2026-07-28, basic/authorization, Canonical Server URI.
+func sameResource(audience, resource string) bool {
+	if audience == resource {
+		return true
+	}
+	a, err := url.Parse(audience)
+	if err != nil || a.Host == "" || a.User != nil || a.Fragment != "" || a.RawQuery != "" || a.ForceQuery {
+		return false
+	}
+	b, err := url.Parse(resource)
+	return err == nil && b.Host != "" && b.RawQuery == "" && canonical(a) == canonical(b)
+}
+
+// audiences is a claim that is one text, or a list of them.
+type audiences []string
+
+func (a *audiences) UnmarshalJSON(raw []byte) error {
+	var one string
+	if len(raw) > 0 && raw[0] == '"' {
+		err := json.Unmarshal(raw, &one)
+		*a = audiences{one}
+		return err
+	}
+	var list []string
+	err := json.Unmarshal(raw, &list)
+	*a = list
+	return err
+}
+
+// include tells whether any of the audiences is among those wanted.
+func (a audiences) include(wanted []string) bool {
+	for _, have := range a {
+		for _, w := range wanted {
+			if sameResource(have, w) {
+				return true
+			}
+		}
+	}
+	return false
+}

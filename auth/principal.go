@@ -1,0 +1,95 @@
+package auth
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// Principal is who a verified credential says is calling. One principal is shared by all
+// requests with the same credential, so nothing of it may be changed.
+type Principal struct {
+	// ID tells principals apart: what belongs to one ID is given to no other. It is made
+	// of the issuer and of the subject, "https://login.example.com#alice", and of the
+	// scheme where there is no issuer, "apikey#alice". It is never empty.
+	ID string
+
+	// Scheme is what the credential is: "jwt", "introspection", "apikey", "basic" or
+	// "mtls", or what a Verifier of the program's own says.
+	Scheme string
+
+	Issuer   string // of the token; empty for credentials without one
+	Subject  string // whom the issuer, or the file of keys, means
+	ClientID string // the OAuth client that got the token, if it says so
+	Name     string // for people to see; may be empty
+
+	Scopes []string // granted, with what they imply (Guard.Implied)
+	Roles  []string
+
+	Expires time.Time // when the credential ends; zero: not known
+
+	// Claims are those of a token, as the JSON of them decodes into any: a number is a
+	// float64. Nil for other credentials.
+	Claims map[string]any
+}
+
+// HasScope tells whether a scope was granted. A nil principal has none.
+func (p *Principal) HasScope(scope string) bool {
+	return p != nil && slices.Contains(p.Scopes, scope)
+}
+
+// HasRole tells whether the principal has a role. A nil principal has none.
+func (p *Principal) HasRole(role string) bool {
+	return p != nil && slices.Contains(p.Roles, role)
+}
+
+// callerKey is that of the caller in a context.
+type callerKey struct{}
+
+// caller is what a Guard knows of a request.
+type caller struct {
+	principal *Principal // nil: nobody
+	guard     *Guard     // nil: the principal was put there by With
+}
+
+// callerContext carries a caller without a box for it.
+type callerContext struct {
+	context.Context
+	caller
+}
+
+func (c *callerContext) Value(key any) any {
+	if _, ok := key.(callerKey); ok {
+		return &c.caller
+	}
+	return c.Context.Value(key)
+}
+
+func callerOf(ctx context.Context) caller {
+	if c, ok := ctx.Value(callerKey{}).(*caller); ok {
+		return *c
+	}
+	return caller{}
+}
+
+// From returns who is calling, nil for nobody that is known. In a handler of MCP that is
+// whoever sent the request; on a connection that is kept open, such as a WebSocket, it is
+// whoever opened that.
+func From(ctx context.Context) *Principal { return callerOf(ctx).principal }
+
+// With returns a context in which p is calling; nil: nobody. It is for transports that
+// have no [Guard] in front of them, and for tests.
+func With(ctx context.Context, p *Principal) context.Context {
+	return &callerContext{ctx, caller{p, callerOf(ctx).guard}}
+}
+
+// ID returns the ID of who sent a request, empty for nobody. It is made for the Principal
+// of an mcp.HTTPConfig, so that sessions, tasks, streams and states belong to whom they
+// were made for.
+func ID(r *http.Request) string {
+	if p := From(r.Context()); p != nil {
+		return p.ID
+	}
+	return ""
+}

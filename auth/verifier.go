@@ -1,0 +1,94 @@
+package auth
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// A Verifier knows one kind of credential. [JWT], [Introspection], [APIKeys], [Basic] and
+// [MTLS] are some.
+//
+// Verify looks for a credential of its kind in a request and returns whose it is. The error
+// is, or wraps, [ErrNoCredential] if there is none, or one that others may know: then the
+// next one is asked. It wraps [ErrUnavailable] if nobody can tell at the moment. Any other
+// error refuses the request; it is logged, and not sent to the caller, and must not hold the
+// credential. What Verify returns is not changed after that.
+//
+// The methods of a Verifier may be called by several goroutines at once.
+type Verifier interface {
+	Verify(r *http.Request) (*Principal, error)
+}
+
+var (
+	// ErrNoCredential says that a request has no credential that a Verifier knows.
+	ErrNoCredential = errors.New("no credential of this kind")
+
+	// ErrUnavailable says that a credential cannot be checked now, through no fault of
+	// the caller's. The answer is 503.
+	ErrUnavailable = errors.New("credentials cannot be checked at the moment")
+)
+
+// errMalformed is a request that cannot be understood, whatever its credential is worth. The
+// answer is 400 (RFC 6750, 3.1: invalid_request).
+var errMalformed = errors.New("malformed authorization")
+
+// maxCredential bounds the bytes of an Authorization header. It is looked at before
+// anything else is done with it.
+const maxCredential = 16 << 10
+
+// credential is what the Authorization header of a request holds.
+type credential struct{ scheme, value string }
+
+// credentialOf reads the Authorization header. Without one it is zero.
+func credentialOf(r *http.Request) (c credential, err error) {
+	values := r.Header["Authorization"]
+	switch len(values) {
+	case 0:
+		return c, nil
+	case 1:
+	default:
+		return c, fmt.Errorf("%w: %d Authorization headers", errMalformed, len(values))
+	}
+	v := values[0]
+	if len(v) > maxCredential {
+		return c, fmt.Errorf("%w: the Authorization header has %d bytes, over the limit of %d", errMalformed, len(v), maxCredential)
+	}
+	c.scheme, c.value, _ = strings.Cut(v, " ")
+	c.value = strings.Trim(c.value, " ")
+	if c.scheme == "" || c.value == "" || !isHeaderToken(c.value) {
+		// Several headers that a proxy has joined come here too: "Bearer a, Bearer b".
+		return credential{}, fmt.Errorf("%w: the Authorization header is no scheme and one credential", errMalformed)
+	}
+	return c, nil
+}
+
+// bearer returns the Bearer token of a request (RFC 6750, 2.1). Tokens in queries and in
+// forms are not looked for.
+func bearer(r *http.Request) (string, error) {
+	c, err := credentialOf(r)
+	switch {
+	case err != nil:
+		return "", err
+	case !strings.EqualFold(c.scheme, "Bearer"):
+		return "", ErrNoCredential
+	}
+	return c.value, nil
+}
+
+// maxSubject bounds the bytes of a subject, and of other names of principals.
+const maxSubject = 1024
+
+// checkName tells whether a text can name a principal.
+func checkName(what, s string) error {
+	if s == "" || len(s) > maxSubject || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return fmt.Errorf("%s is empty, longer than %d bytes, or has characters that no name has", what, maxSubject)
+	}
+	return nil
+}
+
+// expired tells whether a principal's credential has ended.
+func (p *Principal) expired(now time.Time) bool { return !p.Expires.IsZero() && !now.Before(p.Expires) }
