@@ -168,55 +168,6 @@ func count(n int) string {
 	return strconv.Itoa(n)
 }
 
-// grid is a table whose last column is cut to the width of the terminal, with lines of
-// text below a row.
-type grid struct {
-	right []bool // columns to the right
-	rows  [][]string
-	under map[int][]string
-}
-
-func (g *grid) add(cells ...string) { g.rows = append(g.rows, cells) }
-
-// below puts lines below the last row.
-func (g *grid) below(lines ...string) {
-	if g.under == nil {
-		g.under = map[int][]string{}
-	}
-	g.under[len(g.rows)-1] = lines
-}
-
-func (g *grid) print(a *app) {
-	wide := make([]int, len(g.rows[0]))
-	for _, row := range g.rows {
-		for i, cell := range row {
-			wide[i] = max(wide[i], columns(oneLine(cell)))
-		}
-	}
-	for n, row := range g.rows {
-		var line strings.Builder
-		for i, cell := range row {
-			cell = oneLine(cell)
-			switch {
-			case i == len(row)-1:
-			case i < len(g.right) && g.right[i]:
-				cell = strings.Repeat(" ", wide[i]-columns(cell)) + cell + "  "
-			default:
-				cell = pad(cell, wide[i]) + "  "
-			}
-			line.WriteString(cell)
-		}
-		text := cut(strings.TrimRight(line.String(), " "), a.tty.width)
-		if n == 0 {
-			text = a.paint(text, "1")
-		}
-		a.print(text)
-		for _, said := range g.under[n] {
-			a.print(cut("  | "+oneLine(said), a.tty.width))
-		}
-	}
-}
-
 // age words how long ago something was.
 func age(t, now time.Time) string {
 	d := now.Sub(t).Round(time.Second)
