@@ -104,8 +104,8 @@ func newStub() *mcp.Server {
 		os.Exit(9)
 		return nil, nil
 	})
-	handle(object("hang", "Waits until it is cancelled.", `{"ready": {"type": "string"}}`), func(ctx context.Context, call *mcp.ToolCall) (*mcp.ToolResult, error) {
-		var in struct{ Ready string }
+	handle(object("hang", "Waits until it is cancelled, or a file exists.", `{"ready": {"type": "string"}, "until": {"type": "string"}}`), func(ctx context.Context, call *mcp.ToolCall) (*mcp.ToolResult, error) {
+		var in struct{ Ready, Until string }
 		if err := json.Unmarshal(call.Arguments, &in); err != nil {
 			return nil, err
 		}
@@ -114,8 +114,16 @@ func newStub() *mcp.Server {
 				return nil, err
 			}
 		}
-		<-ctx.Done()
-		return nil, context.Cause(ctx)
+		for {
+			if _, err := os.Stat(in.Until); in.Until != "" && err == nil {
+				return text("it exists"), nil
+			}
+			select {
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			case <-time.After(10 * time.Millisecond): // files tell nobody
+			}
+		}
 	})
 	return s
 }

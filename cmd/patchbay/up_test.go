@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,27 +22,84 @@ import (
 type running struct {
 	cmd    *exec.Cmd
 	url    string
+	file   string // its mcp.json
 	banner string // what it printed
-	stderr *strings.Builder
+	stderr *transcript
+}
+
+// transcript collects what a program says while it runs.
+type transcript struct {
+	mu   sync.Mutex
+	text strings.Builder // guarded by mu
+}
+
+func (s *transcript) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *transcript) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// await waits until the program has said something, a regular expression.
+func (s *transcript) await(t *testing.T, want string) {
+	t.Helper()
+	until(t, "standard error has "+want, func() bool { return regexp.MustCompile(want).MatchString(s.String()) })
+}
+
+// until waits until something is so that nobody tells about.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not so within 20 s: %s", what)
+		}
+	}
+}
+
+// runtimeFolder makes a folder for sockets, whose paths must be short, and has programs
+// that are started from now on use it.
+func runtimeFolder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	return dir
+}
+
+// writeConfig writes servers to an mcp.json as careful programs do.
+func writeConfig(t *testing.T, file string, servers map[string]any) {
+	t.Helper()
+	config, err := json.Marshal(map[string]any{"mcpServers": servers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file+".new", config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // startUp starts the program's "up" on a configuration of the given servers, and
 // waits until it has printed what it serves.
-func startUp(t *testing.T, servers map[string]any) *running {
+func startUp(t *testing.T, servers map[string]any, flags ...string) *running {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := json.Marshal(map[string]any{"mcpServers": servers})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "mcp.json")
-	if err := os.WriteFile(file, config, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r := &running{cmd: exec.Command(self, "up", "--http", "127.0.0.1:0", "--config", file), stderr: new(strings.Builder)}
+	r := &running{file: filepath.Join(t.TempDir(), "mcp.json"), stderr: new(transcript)}
+	writeConfig(t, r.file, servers)
+	r.cmd = exec.Command(self, append([]string{"up", "--http", "127.0.0.1:0", "--config", r.file}, flags...)...)
 	r.cmd.Env = append(os.Environ(), testRun+"=patchbay")
 	r.cmd.Stderr = r.stderr
 	out, err := r.cmd.StdoutPipe()

@@ -36,7 +36,8 @@ type fleet struct {
 // ship is one server as it was configured.
 type ship struct {
 	config.Server
-	end context.CancelFunc
+	placed chan struct{} // closed when calls find it
+	end    context.CancelFunc
 }
 
 func newFleet(a *app, g *gateway.Gateway) *fleet {
@@ -65,6 +66,7 @@ func (f *fleet) names() []string {
 // set makes the fleet the given servers, and tells what that changed: "+ new",
 // "- gone", "~ different". What is as it was goes on undisturbed. Of a server that is
 // different, calls in progress end where they began, and new ones go to the new one.
+// When set returns, calls find the new servers, and wait for those that are starting.
 func (f *fleet) set(list []config.Server) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,17 +82,22 @@ func (f *fleet) set(list []config.Server) []string {
 		switch {
 		case was == nil:
 			changes = append(changes, "+ "+server.Name)
-			ships[i] = f.launch(server, func() {})
+			ships[i] = f.launch(server)
 		case !was.Equal(server):
 			changes = append(changes, "~ "+server.Name)
-			ships[i] = f.launch(server, was.end)
+			ships[i] = f.launch(server)
 		default:
 			ships[i] = was
 		}
 	}
+	for _, s := range ships {
+		<-s.placed
+	}
 	for _, s := range f.ships {
 		if old[s.Name] != nil {
 			changes = append(changes, "- "+s.Name)
+		}
+		if !slices.Contains(ships, s) {
 			s.end()
 		}
 	}
@@ -98,19 +105,20 @@ func (f *fleet) set(list []config.Server) []string {
 	return changes
 }
 
-// launch starts a server. Placed is called when its place in the gateway is taken.
-func (f *fleet) launch(server config.Server, placed func()) *ship {
+// launch starts a server, which takes the place in the gateway of the one of its name.
+func (f *fleet) launch(server config.Server) *ship {
 	log := &serverLog{name: server.Name}
 	if f.a.Verbose {
 		log.to = f.a.talk
 	}
 	ctx, end := context.WithCancel(f.ctx)
-	var once sync.Once
+	s := &ship{server, make(chan struct{}), end}
+	placed := sync.OnceFunc(func() { close(s.placed) })
 	src := gateway.Source{
 		Name: server.Name, Idle: server.Idle, Drain: leaveTime, Stderr: log.last,
 		StartTimeout: f.a.startTimeout(server),
 		Open: func(ctx context.Context) (gateway.Upstream, error) {
-			once.Do(placed)
+			placed() // the gateway opens what it has placed
 			return f.a.openUpstream(ctx, server, log)
 		},
 	}
@@ -121,12 +129,13 @@ func (f *fleet) launch(server config.Server, placed func()) *ship {
 		src.Share = gateway.PerClient
 	}
 	f.wg.Go(func() {
+		defer placed()
 		defer end()
 		if err := f.g.Run(ctx, src); err != nil {
 			f.a.talk.note("%s: %v", server.Name, err)
 		}
 	})
-	return &ship{server, end}
+	return s
 }
 
 // startTimeout is how long a server may take to start, as [app.startContext] has it.
