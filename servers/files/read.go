@@ -16,6 +16,12 @@ import (
 // base64 it is within the 4 MiB that clients take.
 const maxBlob = 2 << 20
 
+// maxBlobs bounds what read_many reads that is not text, in bytes: there is text beside it.
+const maxBlobs = 3 << 19
+
+// errFull says that an answer has no room for a file.
+var errFull = errors.New("not read: the files before it fill the answer; read it by itself")
+
 type readInput struct {
 	Path   string `json:"path" doc:"a file"`
 	Offset int    `json:"offset,omitempty" doc:"first line to read, from 1" min:"1"`
@@ -35,7 +41,7 @@ func (s *server) addReading() {
 	}, s.read)
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "read_many", Title: "Read files",
-		Description: "Reads up to 50 files, together at most 256 KiB of text. Each is headed by its path. A file that cannot be read does not keep the others from it.",
+		Description: "Reads up to 50 files, together at most 256 KiB of text and 1.5 MiB of the rest. Each is headed by its path. A file that cannot be read does not keep the others from it.",
 		Annotations: reads,
 	}, s.readMany)
 }
@@ -75,22 +81,19 @@ func (s *server) readMany(ctx context.Context, in readManyInput) (*mcp.ToolResul
 	}
 	defer a.close()
 	res := &mcp.ToolResult{IsError: true} // until one was read
-	text, blobs := maxText, maxBlob
+	text, blobs := maxText, maxBlobs
 	for _, p := range in.Paths {
 		head := "==> " + clip(p) + " <==\n"
 		t, err := a.find(p)
 		var c content
 		if err == nil {
 			head = "==> " + t.shown + " <==\n"
-			switch {
-			case text <= 0:
-				err = errors.New("not read: the files before it fill the answer; read it by itself")
-			default:
+			if err = errFull; text > 0 {
 				c, err = t.content(ctx, readInput{}, text)
 			}
 		}
 		if err == nil && c.blob > blobs {
-			err = errors.New("not read: the files before it fill the answer; read it by itself")
+			err = errFull
 		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -201,11 +204,15 @@ func headOf(f *os.File) ([]byte, error) {
 
 // readWhole reads a file of at most most bytes.
 func readWhole(f *os.File, info fs.FileInfo, most int64) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err != nil {
-		return nil, err
+	size, data := info.Size(), []byte(nil)
+	if size <= most {
+		var err error
+		if data, err = io.ReadAll(io.LimitReader(f, most+1)); err != nil {
+			return nil, err
+		}
+		size = int64(len(data)) // it may have grown
 	}
-	if size := max(info.Size(), int64(len(data))); size > most || int64(len(data)) > most {
+	if size > most {
 		return nil, fmt.Errorf("has %d bytes, at most %d are taken at once", size, most)
 	}
 	return data, nil
