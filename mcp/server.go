@@ -190,7 +190,8 @@ type Limits struct {
 	// Depth bounds the nesting of JSON. Zero: 128.
 	Depth int
 
-	// Concurrent bounds the requests in progress on one connection. Zero: 1,000.
+	// Concurrent bounds the requests in progress on one connection, or over HTTP in one
+	// session, and likewise the questions to its client. Zero: 1,000.
 	Concurrent int
 
 	// Rounds bounds the rounds of questions of one call. Zero: 16.
@@ -287,6 +288,7 @@ func (s *Server) init() error {
 			MaxBody:        int64(orDefault(s.limits.Message, 4<<20)),
 			MaxDepth:       s.limits.Depth,
 			SessionIdle:    orDefault(s.HTTP.SessionIdle, 30*time.Minute),
+			Concurrent:     s.limits.Concurrent,
 			MaxSessions:    orDefault(s.HTTP.MaxSessions, 10_000),
 			KeepAlive:      orDefault(s.HTTP.KeepAlive, 15*time.Second),
 			Stateless:      s.HTTP.Stateless,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -27,8 +28,9 @@ type coreTask struct {
 	name    string          // its id
 
 	// Of tasks/result:
-	ctx  context.Context // of the request
-	news chan struct{}   // capacity 1
+	ctx  context.Context         // of the request
+	end  context.CancelCauseFunc // of ctx
+	news chan struct{}           // capacity 1
 
 	mu     sync.Mutex
 	asking context.Context // of the questions put by this request; nil while another asks; guarded by mu
@@ -147,11 +149,11 @@ func (x *coreTask) cancel(ctx context.Context) (json.RawMessage, error) {
 // result answers when the task is over, and puts its questions to the client
 // meanwhile (TASK-25-031 to -035, T-107).
 func (x *coreTask) result(ctx context.Context) (json.RawMessage, error) {
-	ctx, stop := context.WithCancel(ctx)
-	x.ctx, x.news = ctx, make(chan struct{}, 1)
+	ctx, stop := context.WithCancelCause(ctx)
+	x.ctx, x.end, x.news = ctx, stop, make(chan struct{}, 1)
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	defer stop()
+	defer stop(nil)
 	x.session.ask(x)
 	defer x.session.askNoMore(x)
 	wg.Go(func() {
@@ -163,7 +165,10 @@ func (x *coreTask) result(ctx context.Context) (json.RawMessage, error) {
 	defer timer.Stop()
 	for {
 		task, err := x.get(ctx)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil:
 			return nil, err
 		}
 		status := taskStatus(task)
@@ -255,9 +260,14 @@ func terminal(status string) bool {
 	return status == "completed" || status == "failed" || status == "cancelled"
 }
 
+// maxWaiting bounds the requests of a session that wait for the result of one task.
+const maxWaiting = 16
+
+var errTooManyWait = fmt.Errorf("%d later requests wait for the result of this task, the most there may be", maxWaiting)
+
 // ask makes a request for the result of a task the one that puts its questions: the last
 // of them does, since the client may have lost the stream of those before. When it ends
-// the one before has its turn again.
+// the one before has its turn again. If there are too many the first is given up.
 func (s *Session) ask(x *coreTask) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,6 +277,9 @@ func (s *Session) ask(x *coreTask) {
 	waiting := s.askers[x.name]
 	if n := len(waiting); n > 0 {
 		waiting[n-1].pause()
+	}
+	if over := len(waiting) - maxWaiting; over >= 0 {
+		waiting[over].end(errTooManyWait) // those before are ending
 	}
 	s.askers[x.name] = append(waiting, x)
 	x.resume()

@@ -25,6 +25,7 @@ const (
 	maxNotes     = 4096 // notifications of one call that nobody has taken yet
 	maxQuestions = 64   // requests of the server's own in progress
 	maxSpare     = 64   // calls that ended and are kept for the next
+	maxReplies   = 64   // pings, and requests too many, that are being answered
 	maxLate      = 256  // answers that are listened for after their calls were given up
 )
 
@@ -60,6 +61,8 @@ type Client struct {
 	done   chan struct{}
 	wg     sync.WaitGroup
 
+	replying chan struct{} // a slot per reply being written
+
 	mu        sync.Mutex
 	calls     map[jsonrpc.ID]*call              // without an answer yet; guarded by mu
 	spare     []*call                           // guarded by mu
@@ -76,7 +79,7 @@ var _ engine.Wire = (*Client)(nil)
 // other ends the connection.
 func NewClient(conn jsonrpc.Conn, opts ClientOptions) *Client {
 	conn = newTapped(conn, opts.Tap, trace.Out)
-	c := &Client{conn: conn, opts: opts, done: make(chan struct{}), calls: map[jsonrpc.ID]*call{}, questions: map[jsonrpc.ID]context.CancelFunc{}}
+	c := &Client{conn: conn, opts: opts, done: make(chan struct{}), replying: make(chan struct{}, maxReplies), calls: map[jsonrpc.ID]*call{}, questions: map[jsonrpc.ID]context.CancelFunc{}}
 	c.contextWriter, _ = conn.(contextWriter)
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.wg.Go(c.read)
@@ -583,7 +586,11 @@ func (c *Client) question(msg *jsonrpc.Message) {
 	c.mu.Unlock()
 	if busy || twice {
 		stop()
-		c.reply(engine.AnswerTo(msg.ID, nil, fmt.Errorf("too many requests in progress, or one with the id %s", msg.ID)))
+		err := fmt.Errorf("%d requests of the server are in progress, the most there may be; wait for an answer", maxQuestions)
+		if twice {
+			err = fmt.Errorf("a request with the id %.100s is in progress; use another", msg.ID.String())
+		}
+		c.reply(engine.AnswerTo(msg.ID, nil, err))
 		return
 	}
 	id, method, params := msg.ID, msg.Method, bytes.Clone(msg.Params)
@@ -601,9 +608,18 @@ func (c *Client) question(msg *jsonrpc.Message) {
 }
 
 // reply writes a response without holding up the reading goroutine, on which
-// it is called.
+// it is called. A server that does not read them gets no more.
 func (c *Client) reply(frame []byte) {
-	c.wg.Go(func() { c.send(frame) })
+	select {
+	case c.replying <- struct{}{}:
+	default:
+		c.opts.Logger.Warn("answer dropped, since the server reads none", "waiting", maxReplies)
+		return
+	}
+	c.wg.Go(func() {
+		defer func() { <-c.replying }()
+		c.send(frame)
+	})
 }
 
 // send writes a response.

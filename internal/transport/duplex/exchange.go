@@ -3,6 +3,7 @@ package duplex
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -56,6 +57,10 @@ func (x *exchange) Request(ctx context.Context, method string, params json.RawMe
 	ch := make(chan jsonrpc.Message, 1)
 	p := x.p
 	p.mu.Lock()
+	if len(p.pending) >= p.s.Concurrent {
+		p.mu.Unlock()
+		return nil, fmt.Errorf("%d questions to the client have no answer, the most there may be on one connection (Limits.Concurrent); wait for some", p.s.Concurrent)
+	}
 	p.nextID++
 	id := jsonrpc.IntID(p.nextID)
 	p.pending[id] = ch

@@ -48,6 +48,7 @@ type ClientOptions struct {
 const (
 	defaultMaxMessage = 4 << 20
 	maxQuestions      = 64               // of the server at the same time
+	maxReplies        = 16               // to its pings, and its questions beyond these
 	cancelTimeout     = 2 * time.Second  // to tell the server of a cancellation
 	deleteTimeout     = 2 * time.Second  // to end the session
 	answerTimeout     = 30 * time.Second // to post the answer to a question
@@ -87,6 +88,8 @@ type Client struct {
 	asking  chan struct{} // a slot per question being answered
 	close   sync.Once
 
+	replying chan struct{} // a slot per ping being answered, or question being refused
+
 	mu        sync.Mutex
 	session   string                   // guarded by mu
 	opened    time.Time                // when the session was; guarded by mu
@@ -112,7 +115,7 @@ func NewClient(opts ClientOptions) *Client {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &Client{opts: opts, asking: make(chan struct{}, maxQuestions), open: map[jsonrpc.ID]*exchange{}}
+	c := &Client{opts: opts, asking: make(chan struct{}, maxQuestions), replying: make(chan struct{}, maxReplies), open: map[jsonrpc.ID]*exchange{}}
 	if c.blank, c.noURL = http.NewRequest(http.MethodPost, opts.URL, nil); c.noURL == nil {
 		for name, v := range opts.Header {
 			c.blank.Header[http.CanonicalHeaderKey(name)] = slices.Clone(v)

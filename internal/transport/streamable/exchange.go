@@ -398,12 +398,14 @@ var errWithdrawn = errors.New("the server withdrew the question")
 // ctx ends or the server withdraws the question.
 func (q *questions) start(c *Client, ctx context.Context, msg *jsonrpc.Message, answer func(context.Context, string, json.RawMessage) (json.RawMessage, error)) {
 	id, method := msg.ID, msg.Method
+	if method == revision.MethodPing { // PING-25-001
+		c.reply(id, nil)
+		return
+	}
 	select {
 	case c.asking <- struct{}{}:
 	default:
-		c.start(func() {
-			c.respond(id, nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "too many questions at the same time"})
-		})
+		c.reply(id, fmt.Errorf("%d requests of the server are in progress, the most there may be; wait for an answer", maxQuestions))
 		return
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -452,6 +454,24 @@ func (q *questions) end() {
 	defer q.mu.Unlock()
 	for _, cancel := range q.running {
 		cancel(errWithdrawn)
+	}
+}
+
+// reply posts an empty answer, or an error, without holding up who reads. A server that
+// does not take them gets no more.
+func (c *Client) reply(id jsonrpc.ID, err error) {
+	select {
+	case c.replying <- struct{}{}:
+	default:
+		c.opts.Logger.Warn("answer dropped, since the server takes none", "waiting", maxReplies)
+		return
+	}
+	started := c.start(func() {
+		defer func() { <-c.replying }()
+		c.respond(id, nil, err)
+	})
+	if !started {
+		<-c.replying
 	}
 }
 

@@ -49,6 +49,11 @@ type Server struct {
 	// Zero means no bound.
 	MaxSessions int
 
+	// Concurrent bounds what is in progress in one legacy session: its calls, which go on
+	// when their connections break, and likewise the questions to its client. A further
+	// call is answered with 429. Zero means no bound.
+	Concurrent int
+
 	// KeepAlive is the time after which a quiet event stream gets a comment. Zero
 	// means never.
 	KeepAlive time.Duration

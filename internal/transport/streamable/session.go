@@ -23,6 +23,7 @@ type session struct {
 	id        string
 	name      string // for recordings: the id is a secret
 	principal string
+	most      int // calls at work, and questions without an answer; 0 for no bound
 	events    events
 
 	// Guarded by mu of the server.
@@ -78,6 +79,7 @@ func (s *Server) add(es *engine.Session, principal string) *session {
 		id:        rand.Text(), // 130 bits, A-Z and 2-7 (SHTTP-25-033, -034)
 		name:      "session-" + strconv.FormatInt(s.names.Add(1), 10),
 		principal: principal,
+		most:      s.Concurrent,
 		users:     1,
 	}
 	es.Events = &sess.events
@@ -214,7 +216,10 @@ func (sess *session) end(cause error) {
 	sess.dropStreams()
 }
 
-var errDuplicate = errors.New("a request with this id is already at work in the session; ids are used once")
+var (
+	errDuplicate = errors.New("a request with this id is already at work in the session; ids are used once")
+	errTooMany   = errors.New("wait for some to end (Limits.Concurrent)")
+)
 
 // begin registers a call, so that it can be cancelled by its id.
 func (sess *session) begin(id jsonrpc.ID, ctx *engine.Context) error {
@@ -225,6 +230,9 @@ func (sess *session) begin(id jsonrpc.ID, ctx *engine.Context) error {
 	}
 	if sess.calls[id] != nil {
 		return errDuplicate
+	}
+	if sess.most > 0 && len(sess.calls) >= sess.most {
+		return fmt.Errorf("%d requests of the session are in progress, the most there may be; %w", sess.most, errTooMany)
 	}
 	if sess.calls == nil {
 		sess.calls = map[jsonrpc.ID]*engine.Context{}
@@ -283,6 +291,10 @@ func (sess *session) answer(msg *jsonrpc.Message) {
 func (sess *session) ask(ctx context.Context, send func(frame []byte) error, method string, params json.RawMessage) (json.RawMessage, error) {
 	got := make(chan *jsonrpc.Message, 1)
 	sess.mu.Lock()
+	if sess.most > 0 && len(sess.asked) >= sess.most {
+		sess.mu.Unlock()
+		return nil, fmt.Errorf("ask the client: %d questions of the session have no answer, the most there may be; %w", sess.most, errTooMany)
+	}
 	sess.lastAsk++
 	id := jsonrpc.IntID(sess.lastAsk)
 	if sess.asked == nil {

@@ -184,14 +184,17 @@ func (st *stream) isDone() bool {
 
 // refuse answers a call that was not begun.
 func (st *stream) refuse(id jsonrpc.ID, cause error) {
-	status := http.StatusBadRequest
-	if errors.Is(cause, ErrSessionEnded) { // just now
+	status, code := http.StatusBadRequest, jsonrpc.CodeInvalidRequest
+	switch {
+	case errors.Is(cause, ErrSessionEnded): // just now
 		status = http.StatusNotFound
+	case errors.Is(cause, errTooMany):
+		status, code = http.StatusTooManyRequests, jsonrpc.CodeInternal
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.conn != nil {
-		web.RefuseID(st.conn.w, status, id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: cause.Error()})
+		web.RefuseID(st.conn.w, status, id, &jsonrpc.Error{Code: code, Message: cause.Error()})
 	}
 	st.done = true
 	st.leaveLocked()
