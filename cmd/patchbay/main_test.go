@@ -104,7 +104,7 @@ func newStub() *mcp.Server {
 		os.Exit(9)
 		return nil, nil
 	})
-	handle(object("hang", "Waits until it is cancelled, or a file exists.", `{"ready": {"type": "string"}, "until": {"type": "string"}}`), func(ctx context.Context, call *mcp.ToolCall) (*mcp.ToolResult, error) {
+	handle(object("hang", "Waits until it is cancelled.", `{"ready": {"type": "string"}, "until": {"type": "string"}}`), func(ctx context.Context, call *mcp.ToolCall) (*mcp.ToolResult, error) {
 		var in struct{ Ready, Until string }
 		if err := json.Unmarshal(call.Arguments, &in); err != nil {
 			return nil, err
