@@ -38,6 +38,7 @@ var examples = map[string][]string{
 	"serve":     {"patchbay serve everything", "patchbay serve everything --http 127.0.0.1:7420", "patchbay serve files --read-only docs src"},
 	"up":        {"patchbay up", "patchbay up --config ~/mcp.json --http 127.0.0.1:0", "patchbay up --stdio", "patchbay up -- npx -y @modelcontextprotocol/server-memory"},
 	"status":    {"patchbay status", "patchbay status --json", "patchbay status -s http://127.0.0.1:7420/mcp"},
+	"bridge":    {"patchbay bridge -- npx -y @modelcontextprotocol/server-memory", "patchbay bridge -s https://example.com/mcp", "patchbay bridge --http 127.0.0.1:0 --sse -s everything"},
 	"trace":     {"patchbay trace t.jsonl", "patchbay trace t.jsonl --method 'tools/*' --full", "patchbay call everything/echo message=hi --trace t.jsonl"},
 	"replay":    {"patchbay replay t.jsonl -s everything", "patchbay replay t.jsonl --revision 2025-06-18 --ignore version -- ./my-server"},
 	"mock":      {"patchbay mock t.jsonl", "patchbay mock t.jsonl --http 127.0.0.1:7420", "patchbay tools -- patchbay mock t.jsonl"},
@@ -55,6 +56,7 @@ var usages = map[string]string{
 	"watch":    "patchbay watch [URI ...] [SERVER]", "ping": "patchbay ping [SERVER]",
 	"serve": "patchbay serve NAME [--http ADDR] [ARGUMENTS OF THE SERVER]", "up": "patchbay up [--http ADDR | --stdio] [--config FILE | SERVER]", "status": "patchbay status [-s URL]",
 	"trace": "patchbay trace TRACE", "replay": "patchbay replay TRACE [SERVER]", "mock": "patchbay mock TRACE [--http ADDR]", "version": "patchbay version", "help": "patchbay help [VERB | flags | exits]",
+	"bridge": "patchbay bridge [--http ADDR | --stdio] [SERVER]",
 }
 
 // details are what a verb needs to be understood, if it is more than its flags.
@@ -82,6 +84,9 @@ last is shown if it is not there. Exit code 4: none is running.`,
 with --json as JSON.`,
 	"ping": `Revision 2026-07-28 has no ping; there it is server/discover. Exit code 0: there
 was an answer.`,
+	"bridge": `A command is served over Streamable HTTP, a URL (also of an SSE server) over
+stdio. Clients and server may speak any revision: questions, progress and
+subscriptions pass. A server older than 2026-07-28 gets a session per client.`,
 	"discover": `It tells the revision spoken, how it was found, and what the server offers.`,
 	"serve": `Without --http the server speaks over stdio, for hosts that start it. With it,
 it speaks Streamable HTTP at http://ADDR/mcp until ctrl-C. Port 0 is any.

@@ -46,7 +46,13 @@ func (a *app) serve(srv *mcp.Server, args []string, address string, insecure boo
 	if address != "" {
 		return a.serveHTTP(srv, address, insecure)
 	}
-	err = srv.ServeStdio(a.ctx)
+	return a.serveStdio(srv)
+}
+
+// serveStdio serves a server over stdio until the client leaves or the program is told to
+// end.
+func (a *app) serveStdio(srv *mcp.Server) error {
+	err := srv.ServeStdio(a.ctx)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), shutdownTime)
 	defer cancel()
 	if shut := srv.Shutdown(ctx); err == nil || a.ctx.Err() != nil {

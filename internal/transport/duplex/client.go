@@ -556,6 +556,29 @@ func (c *Client) owner(msg *jsonrpc.Message) *call {
 	return nil
 }
 
+// asker finds the call that can have caused a question: the only one of those whose handlers
+// may ask, or else the only one; a list that is fetched meanwhile is no reason to doubt.
+// It is nil if there are several. Mu is held.
+func (c *Client) asker() *call {
+	var only, asks *call
+	n, asking := 0, 0
+	for _, cl := range c.calls {
+		only = cl
+		n++
+		if revision.Asks(cl.out.Method) {
+			asks = cl
+			asking++
+		}
+	}
+	switch {
+	case asking == 1:
+		return asks
+	case n == 1:
+		return only
+	}
+	return nil
+}
+
 // question has a request of the server's own answered. A modern server sends
 // none; one that does gets no answer (STDIO-26-005).
 func (c *Client) question(msg *jsonrpc.Message) {
@@ -575,13 +598,8 @@ func (c *Client) question(msg *jsonrpc.Message) {
 		c.questions[msg.ID] = stop
 	}
 	ask := c.opts.Inbox.Question
-	if len(c.calls) == 1 {
-		// Only one call can have caused the question.
-		for _, cl := range c.calls {
-			if cl.out.Inbox != nil {
-				ask = cl.out.Inbox.Question
-			}
-		}
+	if cl := c.asker(); cl != nil && cl.out.Inbox != nil {
+		ask = cl.out.Inbox.Question
 	}
 	c.mu.Unlock()
 	if busy || twice {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -124,5 +125,55 @@ func TestCallsAreUsedAgain(t *testing.T) {
 		if want := `{"of":` + jsonrpc.IntID(int64(3*i+3)).String() + `}`; string(raw) != want || err != nil {
 			t.Fatalf("Call = %s, %v; want %s", raw, err, want)
 		}
+	}
+}
+
+// listener answers questions with its name.
+type listener string
+
+func (listener) Note(string, json.RawMessage) {}
+
+func (l listener) Question(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+	return json.RawMessage(`{"by":"` + string(l) + `"}`), nil
+}
+
+// A question on a pipe does not say which call it belongs to. It goes to the only one that
+// can have caused it, and among several to none.
+func TestWhoIsAsked(t *testing.T) {
+	tests := []struct {
+		name  string
+		calls []string // methods in flight
+		want  string
+	}{
+		{"none", nil, "session"},
+		{"one", []string{"tools/call"}, "tools/call 0"},
+		{"one of another kind", []string{"custom/method"}, "custom/method 0"},
+		{"one beside a list", []string{"tools/list", "tools/call", "ping"}, "tools/call 1"},
+		{"two", []string{"tools/call", "prompts/get"}, "session"},
+		{"two lists", []string{"tools/list", "prompts/list"}, "session"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			near, far := jsonrpc.Pipe()
+			c := NewClient(near, ClientOptions{Inbox: listener("session"), Logger: slog.New(slog.DiscardHandler)})
+			defer c.Close()
+			for i, method := range tt.calls {
+				go c.Call(t.Context(), &engine.Outgoing{Method: method, Inbox: listener(fmt.Sprint(method, " ", i))})
+				if _, err := far.Read(nil); err != nil { // it is in flight
+					t.Fatal(err)
+				}
+			}
+			if err := far.Write(jsonrpc.AppendRequest(nil, jsonrpc.IntID(7), "roots/list", nil)); err != nil {
+				t.Fatal(err)
+			}
+			frame, err := far.Read(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			msg, err := jsonrpc.Decode(frame, jsonrpc.Limits{})
+			if want := `{"by":"` + tt.want + `"}`; err != nil || string(msg.Result) != want {
+				t.Errorf("the server was answered %s (%v), want %s", frame, err, want)
+			}
+		})
 	}
 }

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// bridgeCmd serves one server over another transport, in every revision: a command over
+// HTTP, or a URL over stdio. Nothing is renamed or merged; the questions of the server go to
+// the clients of the bridge.
+type bridgeCmd struct {
+	HTTP     string        `name:"http" placeholder:"ADDR" help:"Serve Streamable HTTP; default for a command: 127.0.0.1:7421."`
+	Stdio    bool          `help:"Serve stdio; default for a URL."`
+	SSE      bool          `name:"sse" help:"Serve HTTP+SSE too, the transport of 2024-11-05, at /sse."`
+	Share    string        `placeholder:"HOW" help:"Sessions with the server: shared, per-client; default: by its age."`
+	Idle     time.Duration `placeholder:"TIME" help:"End a session that nobody used for so long; 0: 30m."`
+	Insecure bool          `name:"insecure-no-auth" help:"Serve where others can reach it, unauthenticated."`
+}
+
+const (
+	bridgeAddress = "127.0.0.1:7421"
+	sseEndpoint   = "/sse"
+	ssePosts      = "/messages"
+)
+
+func (c *bridgeCmd) Run(a *app) error {
+	s, err := a.target()
+	if err != nil {
+		return err
+	}
+	if s, err = a.withEnv(s); err != nil {
+		return err
+	}
+	a.server = &s
+	if err := c.check(s); err != nil {
+		return err
+	}
+	share, err := shareOf(cmp.Or(c.Share, s.Share))
+	if err != nil {
+		return err
+	}
+	if c.Stdio { // there is one client
+		share = gateway.Shared
+	}
+	known, news := make(chan struct{}), a.bridgeNews()
+	once := sync.OnceFunc(func() { close(known) })
+	g := &gateway.Gateway{Name: "patchbay bridge", Version: Version, Logger: a.logger(), OnStatus: func(s gateway.Status) { once(); news(s) }}
+	front := &mcp.Server{Name: "patchbay bridge", Version: Version, Handler: g.Direct(s.Name), Logger: a.logger()}
+	if front.OnFrame, err = a.recorder(s); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(a.ctx))
+	var running sync.WaitGroup
+	running.Go(func() {
+		g.Run(ctx, gateway.Source{
+			Name: s.Name, Share: share, Idle: cmp.Or(c.Idle, s.Idle), StartTimeout: s.StartTimeout,
+			Open: func(ctx context.Context) (gateway.Upstream, error) { return a.openBehind(ctx, s) },
+		}) // an error would be of what stands here
+	})
+	a.atEnd = append(a.atEnd, func() {
+		stop()
+		ended := make(chan struct{})
+		go func() { defer close(ended); running.Wait() }() // left to the guards with the program
+		select {
+		case <-ended:
+		case <-time.After(time.Second):
+		}
+	})
+	<-known // before that the gateway has no such server
+	if c.Stdio {
+		return a.serveStdio(front)
+	}
+	return c.serveHTTP(a, front)
+}
+
+// check completes the flags.
+func (c *bridgeCmd) check(s config.Server) error {
+	switch {
+	case c.Stdio && (c.HTTP != "" || c.SSE):
+		return usagef("--stdio excludes --http and --sse; a bridge has one side")
+	case c.Idle < 0:
+		return usagef("--idle %v is negative", c.Idle)
+	case c.HTTP == "" && !c.SSE && s.URL != "":
+		c.Stdio = true
+	case c.HTTP == "":
+		c.HTTP = bridgeAddress
+	}
+	return nil
+}
+
+func shareOf(name string) (gateway.Share, error) {
+	for _, s := range []gateway.Share{gateway.ShareAuto, gateway.Shared, gateway.PerClient} {
+		if name == s.String() || name == "" {
+			return s, nil
+		}
+	}
+	return 0, usagef("--share %s is none of auto, shared and per-client", name)
+}
+
+// bridgeNews tells a person what becomes of the server, if that is not what they expect.
+func (a *app) bridgeNews() func(gateway.Status) {
+	failed := false
+	return func(s gateway.Status) {
+		switch {
+		case s.State == gateway.Failing || s.State == gateway.Crashing:
+			failed = true
+			a.talk.note("%s is %s: %s", s.Name, s.State, s.Reason)
+		case s.State == gateway.Ready && (failed || a.Verbose):
+			failed = false
+			a.talk.note("%s is ready: %s %s, revision %s", s.Name, s.Server.Name, s.Server.Version, s.Revision)
+		}
+	}
+}
+
+// openBehind opens a session with the server for the clients of the bridge. Their calls
+// carry their own questions; those that belong to no call cannot be put to anybody.
+func (a *app) openBehind(ctx context.Context, s config.Server) (gateway.Upstream, error) {
+	client, err := a.newClient(s)
+	if err != nil {
+		return nil, err
+	}
+	client.OnElicit = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		return &mcp.ElicitResult{Action: "decline"}, nil
+	}
+	client.OnSample = func(context.Context, *mcp.SampleRequest) (*mcp.SampleResult, error) {
+		return nil, mcp.Errorf(-1, "there is no model to ask outside of a call")
+	}
+	client.Roots = func(context.Context) ([]mcp.Root, error) { return rootsOf(a.Root) }
+	said := newChildLog(a.talk, a.Verbose)
+	p, err := openServer(ctx, s, client, said)
+	said.opened()
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// serveHTTP serves the bridge over HTTP until ctrl-C.
+func (c *bridgeCmd) serveHTTP(a *app, front *mcp.Server) error {
+	web, err := a.listen(front, c.HTTP, c.Insecure)
+	if err != nil {
+		return err
+	}
+	a.talk.always("listening on " + web.url)
+	if c.SSE {
+		mux, sse := http.NewServeMux(), front.SSE(ssePosts)
+		mux.Handle("/", web.http.Handler)
+		mux.Handle(sseEndpoint, sse)
+		mux.Handle(ssePosts, sse)
+		web.http.Handler = mux
+		a.talk.always("and for clients of 2024-11-05 on " + web.url[:len(web.url)-len(endpoint)] + sseEndpoint)
+	}
+	served := web.serve()
+	select {
+	case err := <-served:
+		return err
+	case <-a.ctx.Done():
+	}
+	return web.end(a.ctx, drainTime)
+}

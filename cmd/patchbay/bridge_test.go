@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/servers/everything"
+)
+
+// bridged runs "patchbay bridge" with more arguments, which have it listen, and returns
+// the URL.
+func bridged(t *testing.T, args ...string) string {
+	t.Helper()
+	ctx, interrupt := context.WithCancel(t.Context())
+	said, stderr := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, append([]string{"bridge"}, args...), strings.NewReader(""), io.Discard, stderr)
+		stderr.Close()
+	}()
+	t.Cleanup(func() {
+		interrupt()
+		if got := <-code; got != exitOK {
+			t.Errorf("bridge %v exited with %d after ctrl-C, want %d", args, got, exitOK)
+		}
+	})
+	lines := bufio.NewScanner(said)
+	for lines.Scan() {
+		if url, ok := strings.CutPrefix(lines.Text(), "listening on "); ok {
+			go io.Copy(io.Discard, said)
+			return url
+		}
+	}
+	t.Fatalf("bridge %v ended before it listened", args)
+	return ""
+}
+
+// child is a command line that serves "everything" over stdio in one revision.
+func child(t *testing.T, r mcp.Revision) []string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{"--env", testRun + "=patchbay", "--", self, "serve", "everything", "--revision", string(r)}
+}
+
+// answering is a client of one revision that answers questions.
+func answering(r mcp.Revision) *mcp.Client {
+	return &mcp.Client{
+		Name: "tester", Revisions: []mcp.Revision{r},
+		OnElicit: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "Ada"}}, nil
+		},
+		OnSample: func(context.Context, *mcp.SampleRequest) (*mcp.SampleResult, error) {
+			return &mcp.SampleResult{Role: "assistant", Content: []mcp.Content{mcp.Text("Paris")}, Model: "test"}, nil
+		},
+		Roots: func(context.Context) ([]mcp.Root, error) { return []mcp.Root{{URI: "file:///tmp"}}, nil },
+	}
+}
+
+// wantThrough wants calls, questions, progress and updates to pass a bridge to a server of
+// the revision behind.
+func wantThrough(t *testing.T, s *mcp.Session, behind mcp.Revision) {
+	t.Helper()
+	call := func(tool string, args any, want string, opts ...mcp.CallOption) {
+		t.Helper()
+		res, err := s.CallTool(t.Context(), tool, args, opts...)
+		if err != nil || res.IsError || res.Text() != want {
+			t.Errorf("%s = %v, %v; want %q", tool, res, err, want)
+		}
+	}
+	call("echo", map[string]any{"message": "hi"}, "hi")
+	call("test_sampling", map[string]any{"prompt": "?"}, "LLM response: Paris")
+	call("list_roots", nil, "Roots: file:///tmp")
+	if s.Revision() >= mcp.V2025_06_18 && behind >= mcp.V2025_06_18 {
+		call("test_input_required_result_elicitation", nil, "Hello, Ada!")
+	}
+	var done float64
+	call("test_tool_with_progress", nil, "Progress reported.", mcp.OnProgress(func(e mcp.ProgressEvent) { done = e.Done }))
+	if done != 100 {
+		t.Errorf("progress came to %v, want 100", done)
+	}
+	const uri = "test://watched-resource"
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for e, err := range s.Watch(ctx, uri) {
+		switch {
+		case err != nil:
+			t.Errorf("watch: %v", err)
+		case e.URI == uri:
+			return
+		case e.Method == "notifications/subscriptions/acknowledged":
+			call("touch_resource", map[string]any{"text": "new"}, "Changed.")
+		}
+	}
+	t.Error("no update of the resource that was touched")
+}
+
+// TestBridgeCommand puts servers of stdio behind HTTP, each revision behind each.
+func TestBridgeCommand(t *testing.T) {
+	for _, behind := range mcp.Revisions() {
+		t.Run(string(behind), func(t *testing.T) {
+			url := bridged(t, append([]string{"--http", "127.0.0.1:0", "--sse"}, child(t, behind)...)...)
+			for _, r := range mcp.Revisions() {
+				t.Run(string(r), func(t *testing.T) {
+					at := url
+					if r == mcp.V2024_11_05 {
+						at = strings.TrimSuffix(url, endpoint) + sseEndpoint
+					}
+					s, err := answering(r).Dial(t.Context(), at)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer s.Close()
+					wantThrough(t, s, behind)
+				})
+			}
+		})
+	}
+}
+
+// TestBridgeURL puts servers of HTTP, and of HTTP+SSE, behind stdio.
+func TestBridgeURL(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, behind := range mcp.Revisions() {
+		server := everything.New()
+		server.Revisions = []mcp.Revision{behind}
+		mux, sse := http.NewServeMux(), server.SSE(ssePosts)
+		mux.Handle(endpoint, server)
+		mux.Handle(sseEndpoint, sse)
+		mux.Handle(ssePosts, sse)
+		at := endpoint
+		if behind == mcp.V2024_11_05 { // which has no other transport over HTTP
+			at = sseEndpoint
+		}
+		web := httptest.NewServer(mux)
+		t.Cleanup(web.Close)
+		for _, r := range mcp.Revisions() {
+			t.Run(string(r)+" in front of "+string(behind), func(t *testing.T) {
+				cmd := exec.Command(self, "bridge", "-s", web.URL+at)
+				cmd.Env = append(os.Environ(), testRun+"=patchbay")
+				s, err := answering(r).Start(t.Context(), cmd)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close()
+				wantThrough(t, s, behind)
+			})
+		}
+	}
+}
+
+// TestBridgeSessions wants clients with sessions to have servers of their own, if the
+// server is one that may keep something between calls, and to share one if that is wished.
+func TestBridgeSessions(t *testing.T) {
+	tests := []struct {
+		name   string
+		flags  []string
+		behind mcp.Revision
+		second string // what the second client is told
+	}{
+		{"an old server", nil, mcp.V2025_06_18, "Added the tool transient_tool."},
+		{"a new server", nil, mcp.V2026_07_28, "Removed the tool transient_tool."},
+		{"shared", []string{"--share", "shared"}, mcp.V2025_06_18, "Removed the tool transient_tool."},
+		{"per client", []string{"--share", "per-client"}, mcp.V2026_07_28, "Added the tool transient_tool."},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			url := bridged(t, append(append([]string{"--http", "127.0.0.1:0"}, tt.flags...), child(t, tt.behind)...)...)
+			for _, want := range []string{"Added the tool transient_tool.", tt.second} {
+				s, err := answering(mcp.V2025_11_25).Dial(t.Context(), url)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close()
+				if res, err := s.CallTool(t.Context(), "test_trigger_tool_change", nil); err != nil || res.Text() != want {
+					t.Errorf("a client was told %v (%v), want %q", res, err, want)
+				}
+			}
+		})
+	}
+}
