@@ -13,8 +13,7 @@ import (
 // It is what makes a bridge: one server, for clients of another transport or revision.
 func (g *Gateway) Direct(name string) mcp.Handler {
 	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-		ups, _ := g.upstreams()
-		for _, up := range ups {
+		for _, up := range g.upstreams() {
 			if up.name == name {
 				return up.forward(ctx, req.Method, req.Params)
 			}

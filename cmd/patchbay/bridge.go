@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"net/http"
 	"sync"
 	"time"
 
@@ -16,11 +15,11 @@ import (
 // HTTP, or a URL over stdio. Nothing is renamed or merged; the questions of the server go to
 // the clients of the bridge.
 type bridgeCmd struct {
-	HTTP     string        `name:"http" placeholder:"ADDR" help:"Serve Streamable HTTP; default for a command: 127.0.0.1:7421."`
+	HTTP     string        `name:"http" placeholder:"ADDR" help:"Serve HTTP; default for a command: 127.0.0.1:7421."`
 	Stdio    bool          `help:"Serve stdio; default for a URL."`
 	SSE      bool          `name:"sse" help:"Serve HTTP+SSE too, the transport of 2024-11-05, at /sse."`
-	Share    string        `placeholder:"HOW" help:"Sessions with the server: shared, per-client; default: by its age."`
-	Idle     time.Duration `placeholder:"TIME" help:"End a session that nobody used for so long; 0: 30m."`
+	Share    string        `placeholder:"HOW" help:"Its sessions: auto, shared or per-client."`
+	Idle     time.Duration `placeholder:"TIME" help:"End a session with it that nobody used for so long."`
 	Insecure bool          `name:"insecure-no-auth" help:"Serve where others can reach it, unauthenticated."`
 }
 
@@ -35,13 +34,19 @@ func (c *bridgeCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := c.check(s); err != nil {
+		return err
+	}
+	if c.Stdio { // standard input is the client's
+		a.answers.silence()
+	}
+	if s, err = s.Resolve(a.input); err != nil {
+		return err
+	}
 	if s, err = a.withEnv(s); err != nil {
 		return err
 	}
 	a.server = &s
-	if err := c.check(s); err != nil {
-		return err
-	}
 	share, err := shareOf(cmp.Or(c.Share, s.Share))
 	if err != nil {
 		return err
@@ -56,22 +61,21 @@ func (c *bridgeCmd) Run(a *app) error {
 	if front.OnFrame, err = a.recorder(s); err != nil {
 		return err
 	}
+	log := &serverLog{name: s.Name}
+	if a.Verbose {
+		log.to = a.talk
+	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(a.ctx))
 	var running sync.WaitGroup
 	running.Go(func() {
 		g.Run(ctx, gateway.Source{
-			Name: s.Name, Share: share, Idle: cmp.Or(c.Idle, s.Idle), StartTimeout: s.StartTimeout,
-			Open: func(ctx context.Context) (gateway.Upstream, error) { return a.openBehind(ctx, s) },
+			Name: s.Name, Share: share, Idle: cmp.Or(c.Idle, s.Idle), StartTimeout: a.startTimeout(s), Stderr: log.last,
+			Open: func(ctx context.Context) (gateway.Upstream, error) { return a.openUpstream(ctx, s, log) },
 		}) // an error would be of what stands here
 	})
 	a.atEnd = append(a.atEnd, func() {
 		stop()
-		ended := make(chan struct{})
-		go func() { defer close(ended); running.Wait() }() // left to the guards with the program
-		select {
-		case <-ended:
-		case <-time.After(time.Second):
-		}
+		within(time.Second, running.Wait) // what has not ended by then is the guards' to end
 	})
 	<-known // before that the gateway has no such server
 	if c.Stdio {
@@ -119,29 +123,6 @@ func (a *app) bridgeNews() func(gateway.Status) {
 	}
 }
 
-// openBehind opens a session with the server for the clients of the bridge. Their calls
-// carry their own questions; those that belong to no call cannot be put to anybody.
-func (a *app) openBehind(ctx context.Context, s config.Server) (gateway.Upstream, error) {
-	client, err := a.newClient(s)
-	if err != nil {
-		return nil, err
-	}
-	client.OnElicit = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-		return &mcp.ElicitResult{Action: "decline"}, nil
-	}
-	client.OnSample = func(context.Context, *mcp.SampleRequest) (*mcp.SampleResult, error) {
-		return nil, mcp.Errorf(-1, "there is no model to ask outside of a call")
-	}
-	client.Roots = func(context.Context) ([]mcp.Root, error) { return rootsOf(a.Root) }
-	said := newChildLog(a.talk, a.Verbose)
-	p, err := openServer(ctx, s, client, said)
-	said.opened()
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
-}
-
 // serveHTTP serves the bridge over HTTP until ctrl-C.
 func (c *bridgeCmd) serveHTTP(a *app, front *mcp.Server) error {
 	web, err := a.listen(front, c.HTTP, c.Insecure)
@@ -150,11 +131,9 @@ func (c *bridgeCmd) serveHTTP(a *app, front *mcp.Server) error {
 	}
 	a.talk.always("listening on " + web.url)
 	if c.SSE {
-		mux, sse := http.NewServeMux(), front.SSE(ssePosts)
-		mux.Handle("/", web.http.Handler)
-		mux.Handle(sseEndpoint, sse)
-		mux.Handle(ssePosts, sse)
-		web.http.Handler = mux
+		sse := front.SSE(ssePosts)
+		web.mux.Handle(sseEndpoint, sse)
+		web.mux.Handle(ssePosts, sse)
 		a.talk.always("and for clients of 2024-11-05 on " + web.url[:len(web.url)-len(endpoint)] + sseEndpoint)
 	}
 	served := web.serve()
@@ -163,5 +142,7 @@ func (c *bridgeCmd) serveHTTP(a *app, front *mcp.Server) error {
 		return err
 	case <-a.ctx.Done():
 	}
-	return web.end(a.ctx, drainTime)
+	// A handler that ignores its end must not hold up the program's.
+	within(drainTime+drainTime/2, func() { web.end(a.ctx, drainTime) })
+	return nil
 }

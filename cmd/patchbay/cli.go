@@ -30,7 +30,7 @@ type commands struct {
 	Serve     serveCmd     `cmd:"" help:"Serve a built-in server."`
 	Up        upCmd        `cmd:"" help:"Serve all servers of mcp.json behind one endpoint."`
 	Status    statusCmd    `cmd:"" help:"Show what became of the servers of a running up."`
-	Bridge    bridgeCmd    `cmd:"" help:"Serve one server over another transport: stdio as HTTP, HTTP as stdio."`
+	Bridge    bridgeCmd    `cmd:"" help:"Serve a stdio server over HTTP, or an HTTP server over stdio."`
 	Trace     traceCmd     `cmd:"" help:"Show a recording of --trace."`
 	Replay    replayCmd    `cmd:"" help:"Send what was recorded to a server, and compare its answers."`
 	Mock      mockCmd      `cmd:"" help:"Serve a recording in place of its server."`

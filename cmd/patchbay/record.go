@@ -25,7 +25,7 @@ type tape struct {
 // --trace, and a person who reads along with --verbose. It is nil if nobody is. List
 // names the servers whose secrets may come up. The recording is opened by the first call.
 func (a *app) recorder(list ...config.Server) (func(trace.Frame), error) {
-	secrets := secretsOf(list, a.Header)
+	secrets := secretsOf(append(list[:len(list):len(list)], config.Server{Env: pairs(a.Env)}), a.Header)
 	if a.Trace != "" && a.tape == nil {
 		if err := a.openTape(secrets); err != nil {
 			return nil, err
@@ -125,6 +125,16 @@ func secretsOf(list []config.Server, header []string) []string {
 				fromHeader(value)
 			}
 		}
+	}
+	return out
+}
+
+// pairs are the variables of --env.
+func pairs(list []string) map[string]string {
+	out := map[string]string{}
+	for _, e := range list {
+		name, value, _ := strings.Cut(e, "=")
+		out[name] = value
 	}
 	return out
 }

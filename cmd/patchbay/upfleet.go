@@ -157,6 +157,11 @@ func (a *app) openUpstream(ctx context.Context, s config.Server, log *serverLog)
 	if err != nil {
 		return nil, err
 	}
+	if s.Command != "" {
+		if s, err = a.withEnv(s); err != nil {
+			return nil, err
+		}
+	}
 	client, err := a.newClient(s)
 	if err != nil {
 		return nil, err
