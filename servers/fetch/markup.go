@@ -105,15 +105,10 @@ func render(ctx context.Context, source string, base *url.URL, plain bool, limit
 			break
 		}
 	}
-	if r.table != nil {
-		r.finishCell()
-		r.endTable()
-	}
-	r.endPre()
-	r.block()
+	r.finish()
 	text := r.out.String()
 	if m := r.main; m.count == 1 {
-		if m.open > 0 {
+		if m.open > 0 { // it was never closed
 			m.end = len(text)
 		}
 		if part := text[m.start:m.end]; strings.TrimSpace(part) != "" {
@@ -123,7 +118,8 @@ func render(ctx context.Context, source string, base *url.URL, plain bool, limit
 	if r.title != nil {
 		r.titled = r.title.String()
 	}
-	return document{strings.Join(strings.Fields(r.titled), " "), strings.Trim(text, "\n"), cut}, nil
+	title := strings.Join(strings.Fields(strings.ToValidUTF8(r.titled, "")), " ")
+	return document{title, strings.Trim(text, "\n"), cut}, nil
 }
 
 // size is how much text there is, finished and not.
@@ -185,9 +181,6 @@ func (r *renderer) text(b []byte) {
 
 // start handles a start tag.
 func (r *renderer) start(name string, attr map[string]string, selfClosing bool) {
-	if r.main.open > 0 && name == r.main.name {
-		r.main.open++
-	}
 	if r.skipped != "" {
 		switch {
 		case name != r.skipped:
@@ -204,7 +197,12 @@ func (r *renderer) start(name string, attr map[string]string, selfClosing bool) 
 		}
 		return
 	}
-	if (name == "main" || attr["role"] == "main") && !isVoid(name) {
+	switch {
+	case r.main.open > 0: // one in the main part is no other
+		if name == r.main.name {
+			r.main.open++
+		}
+	case (name == "main" || attr["role"] == "main") && !isVoid(name):
 		r.startMain(name)
 	}
 	if r.pre != nil && r.pre.language == "" && name == "code" {
@@ -234,9 +232,9 @@ func (r *renderer) start(name string, attr map[string]string, selfClosing bool) 
 	case "br", "wbr":
 		r.lineBreak(name)
 	case "sup":
-		r.line.add([]byte("^"))
+		r.text([]byte("^"))
 	case "q":
-		r.line.add([]byte(`"`))
+		r.text([]byte(`"`))
 	case "hr":
 		r.block()
 		if r.table == nil && r.pre == nil {
@@ -282,11 +280,6 @@ func (r *renderer) start(name string, attr map[string]string, selfClosing bool) 
 
 // end handles an end tag.
 func (r *renderer) end(name string) {
-	ends := false
-	if r.main.open > 0 && name == r.main.name {
-		r.main.open--
-		ends = r.main.open == 0
-	}
 	switch {
 	case r.skipped == "":
 	case name == r.skipped:
@@ -298,6 +291,12 @@ func (r *renderer) end(name string) {
 		r.skipped = ""
 	default:
 		return
+	}
+	if r.main.open > 0 && name == r.main.name {
+		if r.main.open--; r.main.open == 0 {
+			r.finish()
+			r.main.end = r.out.Len()
+		}
 	}
 	if s := styleOf(name); s != 0 {
 		r.line.close(s)
@@ -315,7 +314,7 @@ func (r *renderer) end(name string) {
 		}
 		r.sign = -1
 	case "q":
-		r.line.add([]byte(`"`))
+		r.text([]byte(`"`))
 	case "h1", "h2", "h3", "h4", "h5", "h6":
 		r.block()
 		r.heading = 0
@@ -339,9 +338,6 @@ func (r *renderer) end(name string) {
 		if isBlock(name) {
 			r.block()
 		}
-	}
-	if ends {
-		r.main.end = r.out.Len()
 	}
 }
 
@@ -370,6 +366,16 @@ func (r *renderer) noise(name string, attr map[string]string) bool {
 		return strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden")
 	}
 	return false
+}
+
+// finish ends all that waits to be written.
+func (r *renderer) finish() {
+	if r.table != nil {
+		r.finishCell()
+		r.endTable()
+	}
+	r.endPre()
+	r.block()
 }
 
 // startMain notes where the main part begins. Of several, none counts.

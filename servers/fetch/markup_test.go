@@ -2,7 +2,11 @@ package fetch
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +82,10 @@ func TestMarkdown(t *testing.T) {
 		{"main", "<header>h</header><main><h1>T</h1><p>text</main><p>after", "# T\n\ntext"},
 		{"main by role", "<div>h<div role=main>a<div>b</div>c</div>d</div>", "a\n\nb\n\nc"},
 		{"main without text", "<main><script>x</script></main><p>after", "after"},
+		{"main with something never closed", "<p>before</p><main>a<nav></main>", "a"},
+		{"main in main", "b<main><div role=main>a</div></main>c", "a"},
+		{"main with a pre never closed", "b<main><pre>a</main>after", "```\na\n```"},
+		{"quotes in pre", "<pre>x<sup>2</sup> <q>y</q></pre>", "```\nx^2 \"y\"\n```"},
 		{"two mains", "<main>a</main><main>b</main>", "a\n\nb"},
 		{"super and subscript", "10<sup>6</sup> H<sub>2</sub>O", "10^6 H2O"},
 		{"quotes", "he said <q>no</q>.", `he said "no".`},
@@ -191,6 +199,41 @@ func TestRenderStops(t *testing.T) {
 	}
 }
 
+// fragments are what TestMarkupOfAnyShape makes HTML of.
+var fragments = strings.Fields(`<p> </p> <div> </div> <main> </main> <div!role=main> <nav> </nav> <p!hidden> <div!hidden> <h2> </h2> <pre> </pre> <code> </code>
+	<ul> <ol> </ul> </ol> <li> </li> <dl> <dt> <dd> </dl> <blockquote> </blockquote> <table> <tr> <td> <th> </td> </tr> </table> <caption> <b> </b> <i> </i> <s> </s>
+	<a!href=/x> <a!href=#y> </a> <br> <hr> <img!src=i!alt=w> <sup> <q> </q> <title> </title> <article> </article> <footer> </footer> <svg/> <svg> </svg> <script> </script>
+	a b1 * _ | [x](y) # - 1. €`)
+
+// Elements in any order, opened and closed or not, become text, and unless some of them are
+// left out, it has all words in their order.
+func TestMarkupOfAnyShape(t *testing.T) {
+	leftOut := regexp.MustCompile(`main|nav|hidden|svg|script|title|footer`)
+	numbered := regexp.MustCompile(`w\d+z`)
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 30_000 {
+		var b strings.Builder
+		var want []string
+		for n := range random.IntN(25) {
+			b.WriteString(strings.ReplaceAll(fragments[random.IntN(len(fragments))], "!", " "))
+			if space := random.IntN(3); space > 0 {
+				want = append(want, fmt.Sprintf("w%dz", n))
+				b.WriteString(strings.Repeat(" ", space-1) + want[len(want)-1])
+			}
+		}
+		source := b.String()
+		for _, plain := range []bool{false, true} {
+			doc := rendered(t, source, plain)
+			if !utf8.ValidString(doc.text) {
+				t.Errorf("%q became %q", source, doc.text)
+			}
+			if got := numbered.FindAllString(doc.text, -1); !leftOut.MatchString(source) && !slices.Equal(got, want) {
+				t.Fatalf("%q became %q, with the words %q, want %q", source, doc.text, got, want)
+			}
+		}
+	}
+}
+
 // FuzzRender: any bytes become valid UTF-8 of a bounded length, and what is text without
 // marks keeps its words.
 func FuzzRender(f *testing.F) {
@@ -200,6 +243,7 @@ func FuzzRender(f *testing.F) {
 	f.Add("<ul><li>a<table><tr><td>b<pre>c</ul><td>d</table>e", false)
 	f.Add("<p>a <b>b<i>c</b>d</i> <a href=http://h/?a=)>e</a> _f_", false)
 	f.Add("\xff<b>\xc3", false)
+	f.Add("<title>"+strings.Repeat("€", 1000), false)
 	f.Fuzz(func(t *testing.T, source string, plain bool) {
 		source = strings.ToValidUTF8(source, "\ufffd") // as decode returns it
 		doc, err := render(context.Background(), source, mustURL(t, "http://h/x"), plain, 1<<20)
