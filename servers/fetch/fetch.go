@@ -118,12 +118,12 @@ const (
 	asSource   format = "raw"
 )
 
-// of says what a text in this format is, that was made of something else.
-func (f format) of(source string) string {
+// made says what HTML in this format is.
+func (f format) made() string {
 	if f == asText {
-		return "text made of " + source
+		return "text made of HTML"
 	}
-	return "Markdown made of " + source
+	return "Markdown made of HTML"
 }
 
 // accept is the header Accept. Some servers have Markdown themselves.
@@ -148,7 +148,7 @@ type input struct {
 func New(o Options) *mcp.Server { return newServer(o).mcp }
 
 func newServer(o Options) *server {
-	if o.MaxBytes == 0 {
+	if o.MaxBytes <= 0 {
 		o.MaxBytes = 5 << 20
 	}
 	switch {

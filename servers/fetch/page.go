@@ -101,7 +101,7 @@ func (s *server) load(ctx context.Context, raw string, as format) (*page, error)
 		if err != nil {
 			return nil, err
 		}
-		p.text, p.title, p.form = doc.text, clip(doc.title, 200), as.of("HTML")
+		p.text, p.title, p.form = doc.text, clip(doc.title, 200), as.made()
 		if doc.cut && p.cut == "" {
 			p.cut = fmt.Sprintf("only its first %s were made into text", bytesText(s.options.MaxBytes))
 		}
