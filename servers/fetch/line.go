@@ -119,11 +119,11 @@ func (l *line) dropSign(from int) {
 		return
 	}
 	l.text = l.text[:from]
-	for i := range l.spans {
-		if l.spans[i].end >= from {
-			l.spans[i].end = from
-			l.spans = l.spans[:i+1]
-			break
+	for n := len(l.spans); n > 0 && l.spans[n-1].end > from; n-- {
+		if n > 1 && l.spans[n-2].end >= from {
+			l.spans = l.spans[:n-1]
+		} else {
+			l.spans[n-1].end = from // it began before
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -32,6 +31,7 @@ type document struct {
 type renderer struct {
 	z     *html.Tokenizer
 	base  *url.URL // what links are relative to
+	based bool     // the page has said what that is
 	plain bool     // text without marks
 	limit int      // bytes of out, and of what waits to get there
 
@@ -68,23 +68,6 @@ type mainPart struct {
 type preformatted struct {
 	language string
 	text     strings.Builder
-}
-
-type containerKind int
-
-const (
-	quotation containerKind = iota
-	list
-	item
-)
-
-// container is something that indents its blocks.
-type container struct {
-	kind    containerKind
-	ordered bool
-	next    int    // number of the next item of an ordered list
-	marker  string // in front of the first line of an item, empty once it is written
-	indent  string // in front of all others
 }
 
 // render makes text of HTML, Markdown unless plain. The result is cut at about limit bytes. The
@@ -218,7 +201,12 @@ func (r *renderer) start(name string, attr map[string]string, selfClosing bool) 
 			r.title = &strings.Builder{}
 		}
 	case "base":
-		if u, err := r.base.Parse(attr["href"]); err == nil && len(attr["href"]) < maxLink && (u.Scheme == "http" || u.Scheme == "https") {
+		href, is := attr["href"]
+		if !is || r.based || len(href) > maxLink {
+			return
+		}
+		r.based = true // the first counts, and cannot be built upon
+		if u, err := r.base.Parse(href); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
 			r.base, r.resolved = u, [2]string{}
 		}
 	case "a":
@@ -229,8 +217,8 @@ func (r *renderer) start(name string, attr map[string]string, selfClosing bool) 
 		}
 	case "img":
 		r.image(attr)
-	case "br", "wbr":
-		r.lineBreak(name)
+	case "br":
+		r.lineBreak()
 	case "sup":
 		r.text([]byte("^"))
 	case "q":
@@ -341,33 +329,6 @@ func (r *renderer) end(name string) {
 	}
 }
 
-// noise tells whether an element is no part of what a reader comes for.
-func (r *renderer) noise(name string, attr map[string]string) bool {
-	switch name {
-	case "script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "embed", "video", "audio", "map",
-		"select", "button", "textarea", "input", "datalist", "dialog", "nav", "noembed", "noframes", "annotation", "annotation-xml":
-		return true
-	case "html", "body", "main":
-		return false
-	case "footer": // of the page, not of an article
-		if r.sections == 0 {
-			return true
-		}
-	}
-	switch attr["role"] {
-	case "navigation", "search", "menu", "menubar":
-		return true
-	}
-	if _, hidden := attr["hidden"]; hidden || attr["aria-hidden"] == "true" {
-		return true
-	}
-	if style := attr["style"]; style != "" {
-		style = strings.ToLower(strings.Join(strings.Fields(style), ""))
-		return strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden")
-	}
-	return false
-}
-
 // finish ends all that waits to be written.
 func (r *renderer) finish() {
 	if r.table != nil {
@@ -387,143 +348,8 @@ func (r *renderer) startMain(name string) {
 	}
 }
 
-// block ends the paragraph at work. In a cell of a table there are none.
-func (r *renderer) block() {
+func (r *renderer) lineBreak() {
 	switch {
-	case r.pre != nil:
-		if text := r.pre.text.String(); text != "" && !strings.HasSuffix(text, "\n") {
-			r.pre.text.WriteByte('\n') // a line in an element of its own
-		}
-		return
-	case r.table != nil && r.table.inCell:
-		r.line.add([]byte(" "))
-		return
-	}
-	text := r.line.flush(r.plain, false)
-	if r.heading > 0 {
-		text = strings.Join(strings.Fields(text), " ")
-	}
-	switch {
-	case text == "":
-		return
-	case r.plain:
-	case r.heading > 0:
-		text = strings.Repeat("#", r.heading) + " " + text
-	default:
-		text = guardLine(text)
-	}
-	r.para(text)
-}
-
-// para writes a block, indented as the containers say.
-func (r *renderer) para(text string) {
-	if r.out.Len() > 0 {
-		r.out.WriteByte('\n')
-		last := len(r.containers) - 1
-		if tight := last >= 0 && r.containers[last].marker != "" && r.inList; !tight {
-			r.out.WriteString(strings.TrimRight(r.prefix(min(r.depth, last+1), false), " "))
-			r.out.WriteByte('\n')
-		}
-	}
-	for n := 0; ; n++ {
-		first, rest, more := strings.Cut(text, "\n")
-		prefix := r.prefix(len(r.containers), n == 0)
-		if first == "" {
-			prefix = strings.TrimRight(prefix, " ")
-		}
-		r.out.WriteString(prefix)
-		r.out.WriteString(first)
-		if !more {
-			break
-		}
-		r.out.WriteByte('\n')
-		text = rest
-	}
-	r.depth = len(r.containers)
-	r.inList = slices.ContainsFunc(r.containers, func(c container) bool { return c.kind == list })
-}
-
-// prefix is what stands in front of a line in the first so many containers.
-func (r *renderer) prefix(containers int, mark bool) string {
-	if containers == 0 {
-		return ""
-	}
-	var b strings.Builder
-	for i := range r.containers[:containers] {
-		c := &r.containers[i]
-		if mark && c.marker != "" {
-			b.WriteString(c.marker)
-			c.marker = ""
-		} else {
-			b.WriteString(c.indent)
-		}
-	}
-	return b.String()
-}
-
-func (r *renderer) push(c container) {
-	if r.table != nil {
-		return
-	}
-	if len(r.containers) >= 2*maxNesting {
-		r.tooDeep++
-		return
-	}
-	r.containers = append(r.containers, c)
-}
-
-// pop closes the innermost container of a kind and all in it. An item only ends inside of
-// its list.
-func (r *renderer) pop(kind containerKind) {
-	if r.table != nil {
-		return
-	}
-	if r.tooDeep > 0 {
-		r.tooDeep--
-		return
-	}
-	for i := len(r.containers) - 1; i >= 0; i-- {
-		if r.containers[i].kind == kind {
-			r.containers = r.containers[:i]
-			break
-		}
-		if kind == item && r.containers[i].kind == list {
-			break
-		}
-	}
-	if !slices.ContainsFunc(r.containers, func(c container) bool { return c.kind == list }) {
-		r.inList = false
-	}
-}
-
-func (r *renderer) startItem(name string) {
-	r.block()
-	if r.table != nil {
-		if name == "li" {
-			r.line.add([]byte(" • "))
-		}
-		return
-	}
-	if r.tooDeep == 0 {
-		r.pop(item) // end tags of items are optional
-	}
-	if name == "dt" {
-		return
-	}
-	c := container{kind: item, marker: "- ", indent: "  "}
-	if name == "dd" {
-		c.marker = ": "
-	} else if last := len(r.containers) - 1; last >= 0 && r.containers[last].kind == list && r.containers[last].ordered {
-		c.marker = strconv.Itoa(r.containers[last].next) + ". "
-		c.indent = strings.Repeat(" ", len(c.marker))
-		r.containers[last].next++
-	}
-	r.push(c)
-}
-
-func (r *renderer) lineBreak(name string) {
-	switch {
-	case name == "wbr":
 	case r.pre != nil:
 		r.pre.text.WriteByte('\n')
 	case r.table != nil || r.heading > 0:
@@ -588,46 +414,4 @@ func (r *renderer) endPre() {
 		text = fence + language + "\n" + text + "\n" + fence
 	}
 	r.para(text)
-}
-
-// language is the name in a class such as "language-go", empty if there is none.
-func language(class string) string {
-	for _, c := range strings.Fields(class) {
-		for _, prefix := range []string{"language-", "lang-", "highlight-source-"} {
-			name, ok := strings.CutPrefix(c, prefix)
-			if ok && len(name) <= 20 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+#-") == "" {
-				return name
-			}
-		}
-	}
-	return ""
-}
-
-// isBlock tells whether an element stands on lines of its own.
-func isBlock(name string) bool {
-	switch name {
-	case "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "div", "dl", "dt", "fieldset",
-		"figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "html", "legend", "li", "main",
-		"menu", "ol", "p", "pre", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul":
-		return true
-	}
-	return false
-}
-
-// endIsOptional tells whether HTML lets authors leave out the end tag of an element.
-func endIsOptional(name string) bool {
-	switch name {
-	case "p", "li", "dt", "dd", "tr", "td", "th":
-		return true
-	}
-	return false
-}
-
-// isVoid tells whether an element has neither content nor end tag.
-func isVoid(name string) bool {
-	switch name {
-	case "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr":
-		return true
-	}
-	return false
 }

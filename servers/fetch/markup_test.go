@@ -51,6 +51,7 @@ func TestMarkdown(t *testing.T) {
 		{"link with nothing in it", `<a href=/x> </a>end`, "end"},
 		{"link around blocks", `<a href=/x><h2>T</h2><p>p</p></a>q`, "## [T](https://example.com/x)\n\n[p](https://example.com/x)\n\nq"},
 		{"base", `<base href="http://other.example/dir/"><a href=x>l</a>`, "[l](http://other.example/dir/x)"},
+		{"bases", `<base href=/one/><base href=two/><a href=x>l</a>`, "[l](https://example.com/one/x)"},
 		{"base that is no place", `<base href="javascript:x"><a href=x>l</a>`, "[l](https://example.com/a/x)"},
 		{"image", `<p>see <img src=i.png alt="a  cat"> <img src=spacer.gif></p>`, "see ![a cat](https://example.com/a/i.png)"},
 		{"image in a link", `<a href=/x><img src=i.png alt=cat></a>`, "[![cat](https://example.com/a/i.png)](https://example.com/x)"},
@@ -146,6 +147,10 @@ var hostileMarkup = map[string]func(n int) string{
 	"style changes": func(n int) string { return strings.Repeat("<b>x</b>y", n/9) },
 	"links": func(n int) string {
 		return "<base href=//h/" + strings.Repeat("x", 1900) + "/>" + strings.Repeat("<a href=a>x</a>", n/15)
+	},
+	"bases": func(n int) string { return strings.Repeat("<base href=x/>", n/14) },
+	"signs": func(n int) string {
+		return "<h1>" + strings.Repeat("<b>x</b>y", n/18) + strings.Repeat("<a href=#x>¶</a>", n/36)
 	},
 	"open links": func(n int) string { return strings.Repeat("<a href=x>", n/10) },
 	"brackets":   func(n int) string { return strings.Repeat("[", n) },
