@@ -38,9 +38,11 @@ type app struct {
 	keys    *keyboard  // nil until something is asked
 	answers answers    // to the inputs of mcp.json
 	file    *inspected // mcp.json, once it was read
-	tape    *tape      // nil without --trace
-	saveDir string     // where bytes go without --save; empty until there are some
-	atEnd   []func()   // run in reverse order after the output is flushed
+
+	canLogIn bool     // this program has a verb for it
+	tape     *tape    // nil without --trace
+	saveDir  string   // where bytes go without --save; empty until there are some
+	atEnd    []func() // run in reverse order after the output is flushed
 }
 
 // terminals says which streams a person sits at.

@@ -2,8 +2,8 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +31,7 @@ type commands struct {
 	Up        upCmd        `cmd:"" help:"Serve all servers of mcp.json behind one endpoint."`
 	Status    statusCmd    `cmd:"" help:"Show what became of the servers of a running up."`
 	Bridge    bridgeCmd    `cmd:"" help:"Serve a stdio server over HTTP, or an HTTP server over stdio."`
+	Config    configCmd    `cmd:"" help:"Add, remove, list, import, export, explain and check servers."`
 	Trace     traceCmd     `cmd:"" help:"Show a recording of --trace."`
 	Replay    replayCmd    `cmd:"" help:"Send what was recorded to a server, and compare its answers."`
 	Mock      mockCmd      `cmd:"" help:"Serve a recording in place of its server."`
@@ -73,15 +74,21 @@ func (a *app) dispatch(args []string) error {
 		if line.verb == "" && !line.help && (len(line.flags) > 0 || line.dashed) {
 			return usagef("a verb is missing").hint("patchbay help")
 		}
-		return a.help(k.Model, append([]string{line.verb}, line.words...))
+		return a.help(k.Model, append([]string{line.verb, line.sub}, line.words...))
 	case line.verb == "help":
 		return a.help(k.Model, line.words)
+	}
+	if n := find(k.Model, line.verb); n != nil && len(n.Children) > 0 && line.sub == "" {
+		if len(line.words) == 0 {
+			return a.help(k.Model, []string{line.verb})
+		}
+		return unknownVerb(n.Children, line.verb+" ", line.words[0]).hint("patchbay help " + line.verb)
 	}
 	ctx, err := k.Parse(line.forKong())
 	if err != nil {
 		hint := "patchbay help"
 		if find(k.Model, line.verb) != nil {
-			hint += " " + line.verb
+			hint += strings.TrimRight(" "+line.verb+" "+line.sub, " ")
 		}
 		var parse *kong.ParseError
 		if errors.As(err, &parse) {
@@ -93,6 +100,7 @@ func (a *app) dispatch(args []string) error {
 		return err
 	}
 	a.talk.quiet = a.Quiet
+	a.canLogIn = find(k.Model, "login") != nil
 	return ctx.Run(a)
 }
 
@@ -118,6 +126,7 @@ func (a *app) checkGlobals() error {
 // line is a command line taken apart.
 type line struct {
 	verb    string
+	sub     string   // of a verb that has verbs of its own
 	flags   []string // with their values
 	words   []string // positional arguments
 	command []string // after "--"
@@ -128,7 +137,11 @@ type line struct {
 // forKong is the line in the order that kong reads best: flags may stand anywhere,
 // and a word may be "-" or begin with it.
 func (l *line) forKong() []string {
-	return append(append([]string{l.verb}, l.flags...), append([]string{"--"}, l.words...)...)
+	verbs := append([]string{l.verb}, l.flags...)
+	if l.sub != "" {
+		verbs = slices.Insert(verbs, 1, l.sub)
+	}
+	return append(verbs, append([]string{"--"}, l.words...)...)
 }
 
 // arrange takes a command line apart. What "serve" does not know belongs to the
@@ -151,6 +164,8 @@ func arrange(model *kong.Application, args []string) line {
 				if l.verb = arg; find(model, arg) != nil {
 					flags = flagsOf(find(model, arg))
 				}
+			} else if sub := verbOf(find(model, l.verb), arg); sub != nil && l.sub == "" && len(l.words) == 0 {
+				l.sub, flags = arg, flagsOf(sub)
 			} else {
 				l.words = append(l.words, arg)
 			}
@@ -200,10 +215,16 @@ func flagsOf(n *kong.Node) map[string]*kong.Flag {
 }
 
 // find returns a verb of the command table, nil if there is none of that name.
-func find(model *kong.Application, verb string) *kong.Node {
-	for _, n := range model.Children {
-		if n.Name == verb {
-			return n
+func find(model *kong.Application, verb string) *kong.Node { return verbOf(model.Node, verb) }
+
+// verbOf returns the verb of a name below another one, which may be nil.
+func verbOf(n *kong.Node, name string) *kong.Node {
+	if n == nil {
+		return nil
+	}
+	for _, c := range n.Children {
+		if c.Name == name {
+			return c
 		}
 	}
 	return nil
@@ -214,10 +235,15 @@ func (f *fault) orUnknown(model *kong.Application, verb string) *fault {
 	if find(model, verb) != nil {
 		return f
 	}
+	f.err = unknownVerb(model.Children, "", verb).err
+	return f
+}
+
+// unknownVerb says that there is no such verb, and which one may be meant.
+func unknownVerb(nodes []*kong.Node, before, verb string) *fault {
 	var names []string
-	for _, n := range model.Children {
+	for _, n := range nodes {
 		names = append(names, n.Name)
 	}
-	f.err = fmt.Errorf("no verb %q%s", verb, didYouMean(verb, names))
-	return f
+	return usagef("no verb %q%s", before+verb, didYouMean(verb, names))
 }

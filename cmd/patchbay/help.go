@@ -44,6 +44,15 @@ var examples = map[string][]string{
 	"mock":      {"patchbay mock t.jsonl", "patchbay mock t.jsonl --http 127.0.0.1:7420", "patchbay tools -- patchbay mock t.jsonl"},
 	"version":   {"patchbay version --json"},
 	"help":      {"patchbay help call"},
+
+	"config":         {"patchbay config list", "patchbay config add memory -- npx -y @modelcontextprotocol/server-memory", "patchbay config import", "patchbay config doctor"},
+	"config add":     {"patchbay config add memory -- npx -y @modelcontextprotocol/server-memory", "patchbay config add web https://example.com/mcp --header 'X-Key: ${KEY}'", "patchbay config add files --user --env LOG=1 -- mcp-server-filesystem ."},
+	"config remove":  {"patchbay config remove memory"},
+	"config list":    {"patchbay config list", "patchbay config list --json"},
+	"config import":  {"patchbay config import", "patchbay config import claude-desktop", "patchbay config import vscode github --dry-run", "patchbay config import ~/.codex/config.toml"},
+	"config export":  {"patchbay config export cursor", "patchbay config export codex memory"},
+	"config explain": {"patchbay config explain memory"},
+	"config doctor":  {"patchbay config doctor", "patchbay config doctor memory --json"},
 }
 
 // usages are the shapes of verbs.
@@ -57,6 +66,12 @@ var usages = map[string]string{
 	"serve": "patchbay serve NAME [--http ADDR] [ARGUMENTS OF THE SERVER]", "up": "patchbay up [--http ADDR | --stdio] [--config FILE | SERVER]", "status": "patchbay status [-s URL]",
 	"trace": "patchbay trace TRACE", "replay": "patchbay replay TRACE [SERVER]", "mock": "patchbay mock TRACE [--http ADDR]", "version": "patchbay version", "help": "patchbay help [VERB | flags | exits]",
 	"bridge": "patchbay bridge [--http ADDR | --stdio] [SERVER]",
+
+	"config":        "patchbay config VERB",
+	"config add":    "patchbay config add NAME URL | patchbay config add NAME -- COMMAND ...",
+	"config remove": "patchbay config remove NAME", "config list": "patchbay config list",
+	"config import": "patchbay config import [HOST | FILE] [NAME ...]", "config export": "patchbay config export HOST [NAME ...]",
+	"config explain": "patchbay config explain NAME", "config doctor": "patchbay config doctor [NAME ...]",
 }
 
 // details are what a verb needs to be understood, if it is more than its flags.
@@ -99,6 +114,24 @@ Ids, times, states and cursors may differ. Exit code 1: answers differ.`,
 	"mock": `Requests get recorded answers, by method and params, else by method and name,
 in recorded order. Recorded questions and notifications come again. Clients may
 speak any revision. Without --http the mock speaks over stdio.`,
+	"config": `mcp.json is the file of --config, else the first of ./mcp.json, ./.mcp.json,
+./.vscode/mcp.json and patchbay/mcp.json in your configuration folder.`,
+	"config add": `The server goes into mcp.json, or into a new one here. Nothing else in the file
+changes. ${NAME} stands for a variable, also ${NAME:-default} and ${input:ID}.`,
+	"config remove": `Nothing else in the file changes. A comment above the server stays.`,
+	"config list":   `Exit code 1: the file has faults. They are told with their lines.`,
+	"config import": `Hosts: claude-desktop, claude-code, cursor, vscode, windsurf, zed, goose, codex,
+gemini. Without one it shows what there is. A server whose name is taken is left
+out; with --rename it gets the host's name too. What Patchbay does not know of a
+server is kept. The host's own files are never changed.`,
+	"config export": `Prints a file of the host; hosts are those of patchbay help config import.
+Values of env and headers become variables, unless --secrets asks for them.`,
+	"config explain": `Tells where mcp.json was looked for, which file won, and what each value of the
+server is made of. Values of env and headers are not shown.`,
+	"config doctor": `Each server is started or reached, step by step, and ended again. Of one that
+fails it shows the step, the command, its exit code and last lines, and what to
+do. Only what mcp.json names is started: look at it first if it is not yours.
+Exit code 1: a server failed.`,
 	"raw": `The params are an object. They are sent in the form of revision 2026-07-28, and
 converted to what the server speaks.`,
 }
@@ -137,6 +170,13 @@ func (a *app) help(model *kong.Application, topic []string) error {
 		if n == nil {
 			return usagef("").orUnknown(model, name).hint("patchbay help")
 		}
+		if len(topic) > 1 && len(n.Children) > 0 {
+			sub := verbOf(n, topic[1])
+			if sub == nil {
+				return unknownVerb(n.Children, name+" ", topic[1]).hint("patchbay help " + name)
+			}
+			n = sub
+		}
 		a.helpVerb(n)
 		if name == "serve" && len(topic) > 1 {
 			a.out.WriteString("\n" + servers.Usage(topic[1]))
@@ -165,19 +205,28 @@ func (a *app) examples(verb string) {
 }
 
 func (a *app) helpVerb(n *kong.Node) {
+	name := n.Name
+	if n.Parent != nil && n.Parent.Type == kong.CommandNode {
+		name = n.Parent.Name + " " + name
+	}
 	a.print(n.Help + "\n")
-	a.examples(n.Name)
-	a.print("\nUsage: " + orName(usages[n.Name], "patchbay "+n.Name))
-	if d := details[n.Name]; d != "" {
+	a.examples(name)
+	a.print("\nUsage: " + orName(usages[name], "patchbay "+name))
+	if d := details[name]; d != "" {
 		a.print("\n" + d)
 	}
-	switch n.Name {
-	case "version", "help":
+	if len(n.Children) > 0 {
+		a.print("\nVerbs")
+		for _, c := range n.Children {
+			a.print("  " + a.paint(pad(c.Name, 11), "1") + c.Help)
+		}
+	}
+	switch {
+	case name == "version" || name == "help":
 		return
-	case "serve":
+	case name == "serve":
 		a.print("\nServers: " + strings.Join(servers.Names(), ", ") + "\n(patchbay help serve NAME shows their arguments)")
-	case "up", "trace", "mock":
-	default:
+	case !slices.Contains([]string{"up", "trace", "mock"}, name) && !strings.HasPrefix(name, "config"):
 		a.print("")
 		a.out.WriteString(helpServer)
 	}

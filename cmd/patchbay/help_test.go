@@ -11,7 +11,7 @@ import (
 func TestHelpFitsOneScreen(t *testing.T) {
 	topics := [][]string{{"help"}, {"help", "flags"}, {"help", "exits"}}
 	for verb := range usages {
-		topics = append(topics, []string{"help", verb})
+		topics = append(topics, append([]string{"help"}, strings.Fields(verb)...))
 	}
 	for _, args := range topics {
 		var out strings.Builder

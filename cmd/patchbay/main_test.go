@@ -43,6 +43,9 @@ func stub() {
 		fmt.Fprintln(os.Stderr, "stub: no configuration\nstub: giving up")
 		os.Exit(3)
 	}
+	if len(os.Args) > 1 && os.Args[1] == "loud" {
+		fmt.Println("stub: ready") // where only messages belong
+	}
 	fmt.Fprintln(os.Stderr, "stub: hello")
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -141,6 +144,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("COLUMNS", "80")
 			wants := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Header.Get("Authorization") != "Bearer secret-token" {
+					w.Header().Set("WWW-Authenticate", `Bearer realm="stub"`)
 					http.Error(w, "who are you?", http.StatusUnauthorized)
 					return
 				}
@@ -149,6 +153,7 @@ func TestScripts(t *testing.T) {
 			srv := httptest.NewServer(wants)
 			e.Defer(srv.Close)
 			e.Setenv("LOCKED", srv.URL+"/mcp")
+			e.Setenv("LOCKED_HOST", srv.Listener.Addr().String())
 			free, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				return err

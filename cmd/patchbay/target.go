@@ -72,7 +72,7 @@ func (a *app) named(name string) (config.Server, error) {
 	switch {
 	case builtin && (a.Config == "" || len(read.faults) == 0):
 		return config.Server{Name: name, Builtin: name}, nil
-	case len(read.faults) > 0:
+	case builtin:
 		return config.Server{}, read.faults
 	}
 	names := append(read.names(), servers.Names()...)

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// configAddCmd adds a server. Its variables and headers are those of --env and
+// --header, which other verbs have too.
+type configAddCmd struct {
+	Name string `arg:"" help:"What the server is to be called."`
+	URL  string `arg:"" optional:"" help:"Where it is, if it is not a command."`
+	Type string `placeholder:"TYPE" help:"How a URL is reached: http or sse."`
+	Cwd  string `name:"cwd" placeholder:"DIR" help:"The folder to start the command in."`
+	User bool   `help:"Change your own file, which holds everywhere."`
+}
+
+func (c *configAddCmd) Run(a *app) error {
+	if err := a.notServer(); err != nil {
+		return err
+	}
+	entry, err := c.entry(a)
+	if err != nil {
+		return err
+	}
+	path, err := a.editPath(c.User)
+	if err != nil {
+		return err
+	}
+	doc, err := config.Open(path)
+	if err != nil {
+		return err
+	}
+	if _, there := doc.Entry(c.Name); there {
+		return usagef("%s has a server %q already", path, c.Name).hint(shell([]string{"patchbay", "config", "remove", c.Name}))
+	}
+	if err := doc.Add(entry); err != nil {
+		return err
+	}
+	if err := doc.Save(); err != nil {
+		return err
+	}
+	a.print(fmt.Sprintf("added %s to %s", c.Name, path))
+	a.afterEdit(path, []string{c.Name})
+	return nil
+}
+
+// entry makes the server of the command line.
+func (c *configAddCmd) entry(a *app) (config.Entry, error) {
+	var none config.Entry
+	o := struct {
+		Type    string            `json:"type,omitempty"`
+		Command string            `json:"command,omitempty"`
+		Args    []string          `json:"args,omitempty"`
+		Env     map[string]string `json:"env,omitempty"`
+		Cwd     string            `json:"cwd,omitempty"`
+		URL     string            `json:"url,omitempty"`
+		Headers map[string]string `json:"headers,omitempty"`
+	}{Type: c.Type, Cwd: c.Cwd, URL: c.URL}
+	switch {
+	case strings.TrimSpace(c.Name) == "":
+		return none, usagef("a server needs a name")
+	case a.dashed && c.URL != "":
+		return none, usagef("both %s and a command after -- are given; keep one", c.URL)
+	case a.dashed:
+		if c.Type != "" && c.Type != "stdio" || len(a.Header) > 0 {
+			return none, usagef("--type and --header are for a URL")
+		}
+		o.Command, o.Args = a.command[0], a.command[1:]
+	case c.URL == "":
+		return none, usagef("what is %q? give a URL, or a command after --", c.Name).
+			hint(shell([]string{"patchbay", "config", "add", c.Name, "--", "COMMAND"}))
+	default:
+		u, err := url.Parse(c.URL)
+		if !strings.Contains(c.URL, "${") && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+			return none, usagef("%q is no http or https URL; a command goes after --", c.URL).
+				hint(shell([]string{"patchbay", "config", "add", c.Name, "--", c.URL}))
+		}
+		if c.Type != "" && c.Type != "http" && c.Type != "sse" {
+			return none, usagef("--type %q is none of http and sse", c.Type)
+		}
+		if len(a.Env) > 0 || c.Cwd != "" {
+			return none, usagef("--env and --cwd are for a command")
+		}
+		if o.Type == "" {
+			o.Type = "http" // several hosts need it
+		}
+	}
+	for _, e := range a.Env {
+		name, value, ok := strings.Cut(e, "=")
+		if !ok || name == "" {
+			return none, usagef("--env must be NAME=VALUE").hint("--env LOG_LEVEL=debug") // the value may be a secret
+		}
+		if o.Env == nil {
+			o.Env = map[string]string{}
+		}
+		o.Env[name] = value
+	}
+	for _, h := range a.Header {
+		name, value, ok := strings.Cut(h, ":")
+		if name = strings.TrimSpace(name); !ok || name == "" {
+			return none, usagef("--header must be NAME: VALUE").hint("--header 'Authorization: Bearer ${TOKEN}'")
+		}
+		if o.Headers == nil {
+			o.Headers = map[string]string{}
+		}
+		o.Headers[name] = strings.TrimSpace(value)
+	}
+	raw, err := jsonx.Marshal(o)
+	return config.Entry{Name: c.Name, Object: raw}, err
+}
+
+// afterEdit tells what is wrong with servers that were just written: a variable may
+// not be set yet.
+func (a *app) afterEdit(path string, names []string) {
+	_, faults, err := config.Inspect(path, nil)
+	if err != nil {
+		return // it was written a moment ago; the next one who reads it is told
+	}
+	for _, p := range faults {
+		for _, name := range names {
+			if p.Server == name {
+				a.talk.note("warning: %s", p)
+			}
+		}
+	}
+}
+
+// configRemoveCmd removes a server.
+type configRemoveCmd struct {
+	Name string `arg:"" help:"The server."`
+	User bool   `help:"Change your own file, which holds everywhere."`
+}
+
+func (c *configRemoveCmd) Run(a *app) error {
+	if err := a.notServer(); err != nil {
+		return err
+	}
+	path, err := a.editPath(c.User)
+	if err != nil {
+		return err
+	}
+	doc, err := config.Open(path)
+	if err != nil {
+		return err
+	}
+	if _, ok := doc.Entry(c.Name); !ok {
+		var names []string
+		for _, e := range doc.Entries() {
+			names = append(names, e.Name)
+		}
+		return usagef("%s has no server %q%s", path, c.Name, didYouMean(c.Name, names)).hint("patchbay config list")
+	}
+	if err := doc.Remove(c.Name); err != nil {
+		return err
+	}
+	if err := doc.Save(); err != nil {
+		return err
+	}
+	a.print(fmt.Sprintf("removed %s from %s", c.Name, path))
+	return nil
+}

@@ -1,0 +1,335 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/config/hosts"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+// configImportCmd takes servers over from the files of other hosts, which are read
+// and never written.
+type configImportCmd struct {
+	From   string   `arg:"" optional:"" help:"A host, or a file of one."`
+	Names  []string `arg:"" optional:"" help:"These servers alone."`
+	All    bool     `help:"All hosts that have a file here."`
+	Rename bool     `help:"Add the host's name to a name that is taken."`
+	DryRun bool     `name:"dry-run" help:"Show what would be written, and write nothing."`
+	User   bool     `help:"Change your own file, which holds everywhere."`
+}
+
+// foreign is a file of another host.
+type foreign struct {
+	host    hosts.Host
+	path    string
+	listing *hosts.Listing
+}
+
+// maxForeign bounds the file of another host: some keep much else in it.
+const maxForeign = 64 << 20
+
+func (c *configImportCmd) Run(a *app) error {
+	if err := a.notServer(); err != nil {
+		return err
+	}
+	files, err := c.files(a)
+	if err != nil {
+		return err
+	}
+	if c.From == "" && !c.All {
+		a.showForeign(files)
+		return nil
+	}
+	path, err := a.editPath(c.User)
+	if err != nil {
+		return err
+	}
+	doc, err := config.Open(path)
+	if err != nil {
+		return err
+	}
+	in := &importer{a: a, doc: doc, path: path, c: c, seen: make(map[string]bool)}
+	for _, f := range files {
+		if err := in.file(f); err != nil {
+			return err
+		}
+	}
+	for _, name := range c.Names {
+		if !in.seen[name] {
+			return usagef("%s lists no server %q", c.From, name).hint(shell([]string{"patchbay", "config", "import", c.From, "--dry-run"}))
+		}
+	}
+	if len(in.added) == 0 {
+		a.talk.note("nothing was added to %s", path)
+		return nil
+	}
+	if c.DryRun {
+		a.talk.note("nothing was written to %s", path)
+		return nil
+	}
+	if err := doc.Save(); err != nil {
+		return err
+	}
+	a.afterEdit(path, in.added)
+	if in.secrets > 0 && !filepath.IsAbs(path) {
+		a.talk.note("warning: %s holds %s of env or headers now: look at them before you share the file", path, quantity(in.secrets, "value"))
+	}
+	return nil
+}
+
+// files reads the files to import from.
+func (c *configImportCmd) files(a *app) ([]foreign, error) {
+	sys, err := system()
+	if err != nil {
+		return nil, err
+	}
+	if c.From == "" {
+		if len(c.Names) > 0 {
+			return nil, usagef("from which host? names stand after it")
+		}
+		var all []foreign
+		for _, h := range hosts.All() {
+			all = append(all, a.filesOf(h, sys)...)
+		}
+		return all, nil
+	}
+	if c.All {
+		return nil, usagef("both --all and %s say from where; keep one", c.From)
+	}
+	if info, err := os.Stat(c.From); err == nil && info.Mode().IsRegular() {
+		data, err := readForeign(c.From)
+		if err != nil {
+			return nil, err
+		}
+		h := hosts.Guess(c.From, data)
+		l, err := h.Read(data, hosts.From{Path: c.From, Dir: sys.Dir})
+		return []foreign{{h, c.From, l}}, err
+	}
+	h, err := hostNamed(c.From)
+	if err != nil {
+		return nil, err
+	}
+	files := a.filesOf(h, sys)
+	if len(files) == 0 {
+		var places []string
+		for _, p := range h.Places(sys) {
+			places = append(places, p.Path)
+		}
+		return nil, fmt.Errorf("%s has no file here; I looked for %s", h.Title, strings.Join(places, ", "))
+	}
+	return files, nil
+}
+
+// filesOf reads the files of a host. One that cannot be read is told and left out.
+func (a *app) filesOf(h hosts.Host, sys hosts.System) []foreign {
+	var out []foreign
+	for _, p := range h.Places(sys) {
+		data, err := readForeign(p.Path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		var l *hosts.Listing
+		if err == nil {
+			l, err = h.Read(data, hosts.From{Path: p.Path, Dir: sys.Dir})
+		}
+		if err != nil {
+			a.talk.note("warning: %s: %v", h.Title, err)
+			continue
+		}
+		out = append(out, foreign{h, p.Path, l})
+	}
+	return out
+}
+
+func readForeign(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxForeign+1))
+	if err == nil && len(data) > maxForeign {
+		err = fmt.Errorf("%s is over %s", path, bytesOf(maxForeign))
+	}
+	return data, err
+}
+
+// showForeign lists what there is to import.
+func (a *app) showForeign(files []foreign) {
+	var rows [][]string
+	for _, f := range files {
+		var names []string
+		for _, e := range f.listing.Servers {
+			names = append(names, e.Name)
+		}
+		if len(names) > 0 {
+			rows = append(rows, []string{f.host.Name, here(f.path), strings.Join(names, ", ")})
+		}
+	}
+	if len(rows) == 0 {
+		a.talk.note("no other host has servers here; patchbay config import FILE reads any file")
+		return
+	}
+	a.columns([]string{"HOST", "FILE", "SERVERS"}, rows)
+	a.talk.note("hint: patchbay config import HOST takes them over")
+}
+
+// importer adds servers to a document.
+type importer struct {
+	a       *app
+	c       *configImportCmd
+	doc     *config.Document
+	path    string
+	seen    map[string]bool // names that the files list
+	added   []string
+	secrets int
+}
+
+func (in *importer) file(f foreign) error {
+	if same(f.path, in.path) {
+		in.a.talk.note("%s is the file to import into", here(f.path))
+		return nil
+	}
+	for _, note := range f.listing.Notes {
+		in.a.talk.note("%s: %s", here(f.path), note)
+	}
+	for _, e := range f.listing.Servers {
+		in.seen[e.Name] = true
+		if len(in.c.Names) > 0 && !slices.Contains(in.c.Names, e.Name) {
+			continue
+		}
+		if err := in.server(f, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (in *importer) server(f foreign, e config.Entry) error {
+	say := func(text string) { in.a.print(text + " (" + f.host.Title + ", " + here(f.path) + ")") }
+	original := e.Name
+	if there, ok := in.doc.Entry(e.Name); ok {
+		if bytes.Equal(jsonx.Canonical(there.Object), jsonx.Canonical(e.Object)) {
+			say("same     " + oneLine(e.Name) + " is there already")
+			return nil
+		}
+		if !in.c.Rename {
+			say("left out " + oneLine(e.Name) + ": another server has that name; --rename adds it under another one")
+			return nil
+		}
+		e.Name = in.free(e.Name + "-" + f.host.Name)
+	}
+	inputs, clash := in.inputs(f, e)
+	if clash != "" {
+		say("left out " + oneLine(original) + ": the file has another input " + fmt.Sprintf("%q", clash))
+		return nil
+	}
+	for _, raw := range inputs {
+		if err := in.doc.AddInput(raw); err != nil {
+			return err
+		}
+	}
+	if err := in.doc.Add(e); err != nil {
+		return err
+	}
+	in.added = append(in.added, e.Name)
+	_, n := hosts.Redact(e)
+	in.secrets += n
+	text := "added    " + oneLine(e.Name)
+	if e.Name != original {
+		text += ", which was " + oneLine(original)
+	}
+	say(text)
+	if in.c.DryRun {
+		in.a.print("  " + in.a.shown(string(masked(e.Object))))
+	}
+	return nil
+}
+
+// free returns a name that no server has.
+func (in *importer) free(name string) string {
+	for n := 1; ; n++ {
+		try := name
+		if n > 1 {
+			try = fmt.Sprintf("%s-%d", name, n)
+		}
+		if _, taken := in.doc.Entry(try); !taken {
+			return try
+		}
+	}
+}
+
+var inputRef = regexp.MustCompile(`\$\{input:([^}]*)\}`)
+
+// inputs returns the inputs of a file that a server needs and the document has not,
+// or the id of one that the document has otherwise.
+func (in *importer) inputs(f foreign, e config.Entry) (add []json.RawMessage, clash string) {
+	idOf := func(raw json.RawMessage) string {
+		v, _ := jsonx.Lookup(raw, "id")
+		id, err := jsonx.Unquote(v)
+		if err != nil {
+			return ""
+		}
+		return id
+	}
+	var done []string
+	for _, m := range inputRef.FindAllSubmatch(e.Object, -1) {
+		id, err := jsonx.Unquote(append(append([]byte{'"'}, m[1]...), '"'))
+		if err != nil || slices.Contains(done, id) {
+			continue
+		}
+		done = append(done, id)
+		is := func(raw json.RawMessage) bool { return idOf(raw) == id }
+		theirs := slices.IndexFunc(f.listing.Inputs, is)
+		ours := slices.IndexFunc(in.doc.Inputs(), is)
+		switch {
+		case theirs < 0:
+		case ours < 0:
+			add = append(add, f.listing.Inputs[theirs])
+		case !bytes.Equal(jsonx.Canonical(f.listing.Inputs[theirs]), jsonx.Canonical(in.doc.Inputs()[ours])):
+			return nil, id
+		}
+	}
+	return add, ""
+}
+
+// masked is a server without the texts of its env and headers.
+func masked(object json.RawMessage) json.RawMessage {
+	for _, member := range []string{"env", "headers"} {
+		table, ok := jsonx.Lookup(object, member)
+		if !ok || jsonx.KindOf(table) != '{' {
+			continue
+		}
+		for name, value := range jsonx.Members(table) {
+			if text, err := jsonx.Unquote(value); err != nil || text != "" && !strings.Contains(text, "${") {
+				table = jsonx.With(nil, table, string(name), jsonx.AppendString(nil, trace.Redacted))
+			}
+		}
+		object = jsonx.With(nil, object, member, table)
+	}
+	return object
+}
+
+// same reports whether two paths are one file.
+func same(a, b string) bool {
+	x, err := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err == nil && err2 == nil && os.SameFile(x, y)
+}

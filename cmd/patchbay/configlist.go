@@ -1,0 +1,225 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+// configListCmd lists the servers of mcp.json, also those that have faults.
+type configListCmd struct{}
+
+// listed is a server as it is listed.
+type listed struct {
+	Name      string   `json:"name"`
+	Transport string   `json:"transport,omitempty"`
+	Where     string   `json:"where,omitempty"`
+	Enabled   bool     `json:"enabled"`
+	Source    string   `json:"source"`
+	Faults    []string `json:"faults,omitempty"`
+	line      int
+}
+
+func (c *configListCmd) Run(a *app) error {
+	if err := a.notServer(); err != nil {
+		return err
+	}
+	read, err := a.inspectConfig()
+	if err != nil {
+		return err
+	}
+	if read.file == nil {
+		dir, err := os.Getwd()
+		if err != nil {
+			return err
+		}
+		a.talk.note("there is no mcp.json; I looked for %s", strings.Join(config.Places(dir), ", "))
+		a.talk.note("hint: patchbay config add NAME -- COMMAND")
+		if a.JSON {
+			a.print("[]")
+		}
+		return nil
+	}
+	rows := []listed{}
+	for _, s := range read.servers {
+		rows = append(rows, listed{
+			Name: s.Name, Transport: transportOf(&s), Where: where(&s), Enabled: !s.Disabled,
+			Source: s.Source, line: lineOf(s.Source),
+		})
+	}
+	for _, p := range read.faults {
+		if p.Server == "" {
+			continue
+		}
+		i := slices.IndexFunc(rows, func(r listed) bool { return r.Name == p.Server })
+		if i < 0 {
+			i = len(rows)
+			rows = append(rows, listed{Name: p.Server, Source: fmt.Sprintf("%s:%d", p.Path, p.Line), Enabled: true, line: p.Line})
+		}
+		rows[i].Faults = append(rows[i].Faults, p.String())
+	}
+	slices.SortStableFunc(rows, func(a, b listed) int { return cmp.Compare(a.line, b.line) })
+	if a.JSON {
+		raw, err := jsonx.Marshal(rows)
+		if err != nil {
+			return err
+		}
+		a.print(string(raw))
+	} else {
+		a.printListed(rows)
+	}
+	if len(read.faults) > 0 {
+		return read.faults
+	}
+	return nil
+}
+
+func (a *app) printListed(rows []listed) {
+	cells := [][]string{}
+	for _, r := range rows {
+		state := "enabled"
+		switch {
+		case len(r.Faults) > 0:
+			state = quantity(len(r.Faults), "fault")
+		case !r.Enabled:
+			state = "disabled"
+		}
+		cells = append(cells, []string{r.Name, cmp.Or(r.Transport, "-"), state, hereLine(r.Source), cmp.Or(r.Where, "-")})
+	}
+	a.columns([]string{"NAME", "HOW", "STATE", "FROM", "WHERE"}, cells)
+}
+
+// columns prints a table, whose last column is cut to the width of the terminal.
+func (a *app) columns(head []string, rows [][]string) {
+	if len(rows) == 0 {
+		a.talk.note("there are none")
+		return
+	}
+	wide := make([]int, len(head))
+	for _, r := range append([][]string{head}, rows...) {
+		for i := range r {
+			wide[i] = max(wide[i], columns(oneLine(r[i])))
+		}
+	}
+	for n, r := range append([][]string{head}, rows...) {
+		line := ""
+		for i := range r[:len(r)-1] {
+			line += pad(oneLine(r[i]), wide[i]) + "  "
+		}
+		last := oneLine(r[len(r)-1])
+		if a.tty.width > 0 && n > 0 {
+			last = cut(last, max(10, a.tty.width-columns(line)))
+		}
+		style := ""
+		if n == 0 {
+			style = "1"
+		}
+		a.print(a.paint(strings.TrimRight(line+last, " "), style))
+	}
+}
+
+// hereLine shortens the path of a source, "path:line".
+func hereLine(source string) string {
+	path, line, ok := cutLast(source, ":")
+	if !ok {
+		return source
+	}
+	return here(path) + ":" + line
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+func lineOf(source string) int {
+	_, line, _ := cutLast(source, ":")
+	n, _ := strconv.Atoi(line) // a source without a line sorts first
+	return n
+}
+
+// transportOf is how a server is reached, in the words of mcp.json.
+func transportOf(s *config.Server) string {
+	switch {
+	case s.Builtin != "":
+		return "builtin"
+	case s.Transport == "" && s.URL != "":
+		return "http"
+	}
+	return cmp.Or(s.Transport, "stdio")
+}
+
+// where shows what is started or reached, as the file has it and without what may be
+// a secret.
+func where(s *config.Server) string {
+	switch {
+	case s.Builtin != "":
+		return shell(shownArgs(append([]string{s.Builtin}, s.Args...)))
+	case s.URL != "":
+		for _, v := range s.Values() {
+			if v.Member == "url" {
+				return shownURL(v.Written)
+			}
+		}
+		return shownURL(s.URL)
+	}
+	return shell(shownArgs(s.CommandLine()))
+}
+
+// secretFlag is an argument that names a secret and may hold it.
+var secretFlag = regexp.MustCompile(`^(--?[A-Za-z0-9][A-Za-z0-9_.-]*)(=(.*))?$`)
+
+// shownArgs leaves out of arguments what flags name as secrets.
+func shownArgs(args []string) []string {
+	out := slices.Clone(args)
+	for i, arg := range args {
+		m := secretFlag.FindStringSubmatch(arg)
+		switch {
+		case m == nil || !secretName(m[1]):
+		case m[2] != "" && !strings.Contains(m[3], "${"):
+			out[i] = m[1] + "=" + trace.Redacted
+		case m[2] == "" && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") && !strings.Contains(args[i+1], "${"):
+			out[i+1] = trace.Redacted
+		}
+	}
+	return out
+}
+
+// shownURL leaves out of a URL who asks, and the values of its query.
+func shownURL(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.User == nil && u.RawQuery == "" {
+		return text // also one that holds a variable where a URL cannot
+	}
+	if u.User != nil {
+		u.User = url.User(trace.Redacted)
+	}
+	query := u.Query()
+	for name, values := range query {
+		for i, v := range values {
+			if !strings.Contains(v, "${") {
+				query[name][i] = trace.Redacted
+			}
+		}
+	}
+	if len(query) > 0 {
+		u.RawQuery = query.Encode()
+	}
+	shown, err := url.PathUnescape(u.String())
+	if err != nil {
+		return u.String()
+	}
+	return shown
+}

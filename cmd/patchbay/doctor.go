@@ -1,0 +1,469 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+// configDoctorCmd finds out why servers do not work. It goes the way that every verb
+// goes to a server, step by step, up to the first that fails.
+type configDoctorCmd struct {
+	Names []string `arg:"" optional:"" help:"These servers alone."`
+}
+
+// doctorAtOnce is how many servers are examined at the same time.
+const doctorAtOnce = 4
+
+func (c *configDoctorCmd) Run(a *app) error {
+	if err := a.notServer(); err != nil {
+		return err
+	}
+	exams, err := c.exams(a)
+	if err != nil {
+		return err
+	}
+	if !a.JSON && a.file.path != "" {
+		a.talk.note("the servers of %s are started", here(a.file.path))
+	}
+	var all sync.WaitGroup
+	slots := make(chan struct{}, doctorAtOnce)
+	for _, e := range exams {
+		all.Go(func() {
+			defer close(e.done)
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			if e.failed() == nil {
+				e.run(a.ctx)
+			}
+		})
+	}
+	failed := 0
+	for _, e := range exams {
+		<-e.done
+		if e.failed() != nil {
+			failed++
+		}
+		if !a.JSON {
+			a.printExam(e)
+			a.out.Flush()
+		}
+	}
+	all.Wait()
+	if a.JSON {
+		reports := []examReport{}
+		for _, e := range exams {
+			reports = append(reports, e.report())
+		}
+		raw, err := jsonx.Marshal(reports)
+		if err != nil {
+			return err
+		}
+		a.print(string(raw))
+	}
+	if failed > 0 {
+		return fmt.Errorf("%s of %d failed", quantity(failed, "server"), len(exams))
+	}
+	return nil
+}
+
+// exams makes the examinations. What a person is asked for comes before all of them.
+func (c *configDoctorCmd) exams(a *app) ([]*exam, error) {
+	if a.dashed {
+		s, err := a.target()
+		a.file = new(inspected)
+		return []*exam{{a: a, server: s, done: make(chan struct{})}}, err
+	}
+	read, err := a.inspectConfig()
+	if err != nil {
+		return nil, err
+	}
+	if whole := read.about(""); len(whole) > 0 {
+		return nil, whole
+	}
+	names := c.Names
+	if len(names) == 0 {
+		if names = read.names(); len(names) == 0 {
+			return nil, usagef("there is no server to look at").hint("patchbay config add NAME -- COMMAND")
+		}
+	}
+	var out []*exam
+	for _, name := range names {
+		e := &exam{a: a, server: config.Server{Name: name}, done: make(chan struct{})}
+		out = append(out, e)
+		if faults := read.about(name); len(faults) > 0 {
+			e.fail("config", faults.Error(), "correct the file; patchbay config explain "+shell([]string{name})+" shows where it is")
+			continue
+		}
+		var s config.Server
+		if i := slices.IndexFunc(read.servers, func(s config.Server) bool { return s.Name == name }); i >= 0 {
+			s = read.servers[i] // also one that is disabled: it is why it was asked for
+		} else if s, err = a.named(name); err != nil {
+			return nil, err
+		}
+		e.server = s
+		e.ok("config", cmp.Or(hereLine(s.Source), "built in"))
+		if s, err = s.Resolve(a.input); err != nil {
+			e.fail("inputs", err.Error(), "")
+			continue
+		}
+		e.server = s
+	}
+	return out, nil
+}
+
+// exam is the examination of one server.
+type exam struct {
+	a      *app
+	server config.Server
+	done   chan struct{} // closed when it is over
+
+	steps  []examStep
+	next   string   // what to do about the step that failed
+	code   *int     // the exit code of the command
+	stderr []string // its last lines
+
+	mu    sync.Mutex
+	noise []string // lines of its standard output that are no messages; guarded by mu
+	exits []string // how its processes ended; guarded by mu
+}
+
+type examStep struct {
+	Name   string `json:"name"`
+	State  string `json:"state"` // "ok", "warning" or "failed"
+	Detail string `json:"detail,omitempty"`
+}
+
+// examReport is an examination as JSON.
+type examReport struct {
+	Name     string     `json:"name"`
+	OK       bool       `json:"ok"`
+	Where    string     `json:"where,omitempty"`
+	Steps    []examStep `json:"steps"`
+	Failed   string     `json:"failed,omitempty"`
+	ExitCode *int       `json:"exitCode,omitempty"`
+	Stderr   []string   `json:"stderr,omitempty"`
+	Next     string     `json:"next,omitempty"`
+}
+
+func (e *exam) step(name, state, detail string) {
+	e.steps = append(e.steps, examStep{name, state, e.clean(detail)})
+}
+
+func (e *exam) ok(name, detail string)   { e.step(name, "ok", detail) }
+func (e *exam) warn(name, detail string) { e.step(name, "warning", detail) }
+
+func (e *exam) fail(name, detail, next string) {
+	e.step(name, "failed", detail)
+	e.next = e.clean(next)
+}
+
+// clean takes the secrets that the server was given out of a text.
+func (e *exam) clean(text string) string {
+	for _, secret := range secretsOf([]config.Server{e.server}, e.a.Header) {
+		if len(secret) >= 4 {
+			text = strings.ReplaceAll(text, secret, trace.Redacted)
+		}
+	}
+	return clip(text)
+}
+
+// failed returns the step that failed, nil if none did.
+func (e *exam) failed() *examStep {
+	if n := len(e.steps); n > 0 && e.steps[n-1].State == "failed" {
+		return &e.steps[n-1]
+	}
+	return nil
+}
+
+func (e *exam) report() examReport {
+	r := examReport{Name: e.server.Name, OK: e.failed() == nil, Where: e.where(), Steps: e.steps, ExitCode: e.code, Stderr: e.stderr, Next: e.next}
+	if f := e.failed(); f != nil {
+		r.Failed = f.Name
+	}
+	return r
+}
+
+// where shows what is started or reached, "" if the file does not say it rightly.
+func (e *exam) where() string {
+	if e.server.Command == "" && e.server.URL == "" && e.server.Builtin == "" {
+		return ""
+	}
+	return where(&e.server)
+}
+
+// run goes the whole way. It leaves nothing behind and takes no longer than the
+// opening of a session may take, twice, and a few seconds.
+func (e *exam) run(ctx context.Context) {
+	ctx, cancel := e.a.startContext(ctx, e.server)
+	defer cancel()
+	switch {
+	case e.server.Builtin != "":
+	case e.server.URL != "":
+		if !e.network(ctx) {
+			return
+		}
+	default:
+		if !e.command() {
+			return
+		}
+	}
+	e.session(ctx)
+}
+
+// command finds the program.
+func (e *exam) command() bool {
+	s := e.server
+	if err := checkCommand(s); err != nil {
+		next := "install it, or write its whole path as \"command\""
+		if s.Dir != "" && !strings.Contains(err.Error(), "command") {
+			next = `create it, or correct "cwd"`
+		}
+		detail := err.Error()
+		if !strings.ContainsRune(s.Command, filepath.Separator) && s.Dir == "" {
+			detail += "; PATH is " + os.Getenv("PATH")
+		}
+		e.fail("command", detail, next)
+		return false
+	}
+	found := s.Command
+	if path, err := exec.LookPath(s.Command); err == nil {
+		found = path
+	}
+	e.ok("command", found)
+	return true
+}
+
+// session opens a session, asks for the tools, and ends it.
+func (e *exam) session(ctx context.Context) {
+	client, err := e.a.newClient(e.server)
+	if err != nil {
+		e.fail("handshake", err.Error(), "")
+		return
+	}
+	also := client.OnFrame
+	client.OnFrame = func(f trace.Frame) {
+		e.frame(f)
+		if also != nil {
+			also(f)
+		}
+	}
+	client.OnElicit = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		return &mcp.ElicitResult{Action: "decline"}, nil
+	}
+	var said tailOf
+	start := time.Now()
+	p, err := openServer(ctx, e.server, client, &said)
+	took := time.Since(start).Round(time.Millisecond)
+	if err != nil {
+		e.noSession(err, &said, took)
+		return
+	}
+	defer p.Close()
+	if e.server.Command != "" {
+		before := len(e.steps)
+		e.ok("start", "")
+		defer func() { e.heard(before + 1) }() // what it said until then
+	}
+	info := p.Server()
+	era := "legacy"
+	if p.Revision() == mcp.V2026_07_28 {
+		era = "modern"
+	}
+	e.ok("handshake", oneLine(strings.TrimSpace(info.Name+" "+info.Version))+", in "+shortTime(took))
+	e.ok("era", fmt.Sprintf("%s: revision %s, found by %s", era, p.Revision(), oneLine(p.How())))
+	if !info.Capabilities.Has("tools") {
+		e.ok("tools", "it offers none")
+		return
+	}
+	n := 0
+	for _, err := range p.Tools(ctx) {
+		if err != nil {
+			e.stderr = said.lines(e)
+			e.fail("tools", "tools/list: "+oneLine(err.Error()), e.byHand())
+			return
+		}
+		n++
+	}
+	e.ok("tools", quantity(n, "tool"))
+}
+
+// frame listens for what a server should not write, and how its process ends.
+func (e *exam) frame(f trace.Frame) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case f.Kind == trace.KindExit:
+		e.exits = append(e.exits, f.Note)
+	case f.Kind == trace.KindMessage && f.Dir == trace.In && f.HTTP == nil:
+		line := bytes.TrimSpace(append(bytes.Clone(f.Msg), f.Raw...))
+		if kind := jsonx.KindOf(line); kind == '{' || kind == '[' {
+			if jsonx.Valid(line, 0) == nil {
+				return
+			}
+		}
+		const most = 3
+		if text := strconv.Quote(cut(oneLine(string(line)), 200)); len(line) > 0 && len(e.noise) < most && !slices.Contains(e.noise, text) {
+			e.noise = append(e.noise, text)
+		}
+	}
+}
+
+// heard tells at a place among the steps of lines on standard output that are no
+// messages.
+func (e *exam) heard(at int) {
+	e.mu.Lock()
+	noise := strings.Join(e.noise, ", ")
+	e.mu.Unlock()
+	step := examStep{"stdout", "ok", "messages alone"}
+	if noise != "" {
+		step = examStep{"stdout", "warning", e.clean("lines that are no messages: " + noise + "; they belong on standard error")}
+	}
+	e.steps = slices.Insert(e.steps, at, step)
+}
+
+// noSession finds the step that failed when no session was opened.
+func (e *exam) noSession(err error, said *tailOf, took time.Duration) {
+	var exit *mcp.ExitError
+	var status *mcp.HTTPError
+	var rpc *mcp.Error
+	late := errors.Is(err, context.DeadlineExceeded)
+	e.mu.Lock()
+	noise := strings.Join(e.noise, ", ")
+	e.mu.Unlock()
+	e.stderr = said.lines(e)
+	switch {
+	case errors.As(err, &status):
+		e.status(status)
+	case errors.As(err, &exit):
+		if last := strings.TrimSpace(visible(exit.Stderr)); last != "" { // of the last of several tries
+			e.stderr = strings.Split(e.clean(lastLines(last, 8)), "\n")
+		}
+		code, known := exitCode(exit.State)
+		if known {
+			e.code = &code
+		}
+		if known && code == 127 {
+			e.fail("start", "it cannot be started", e.byHand())
+			return
+		}
+		e.ok("start", "")
+		if noise != "" {
+			e.warn("stdout", "lines that are no messages: "+noise)
+		}
+		next := e.byHand()
+		if known && code == 0 {
+			next = "it ended as if it was done: is it a server over stdio? " + next
+		}
+		e.fail("handshake", fmt.Sprintf("it ended (%s) before it answered, after %s", exit.State, shortTime(took)), next)
+	case e.server.Command != "" && noise != "":
+		e.ok("start", "")
+		e.fail("stdout", "lines that are no messages, and no answer: "+noise, "standard output is for messages alone: have it log to standard error, or reach it by its \"url\" if it says one")
+	case e.server.Command != "" && late:
+		e.ok("start", "")
+		e.ok("stdout", "nothing")
+		e.fail("handshake", "no answer in "+shortTime(took), "is it a server over stdio? if it only needs longer, --timeout 3m; "+e.byHand())
+	case errors.As(err, &rpc):
+		e.fail("handshake", fmt.Sprintf("it answered with an error: %s (code %d)", oneLine(rpc.Message), rpc.Code), "patchbay discover -s "+shell([]string{e.server.Name})+" -v shows what was said")
+	case late:
+		e.fail("handshake", "no answer in "+shortTime(took), "try again; --timeout 3m waits longer")
+	default:
+		e.fail("handshake", oneLine(err.Error()), "patchbay discover -s "+shell([]string{e.server.Name})+" -v shows what was said")
+	}
+}
+
+// byHand words the command to run by hand.
+func (e *exam) byHand() string {
+	if e.server.Command == "" {
+		return ""
+	}
+	return "run it by hand to see what it says: " + shell(shownArgs(e.server.CommandLine()))
+}
+
+// exitCode reads the number of a process's state.
+func exitCode(state string) (int, bool) {
+	text, ok := strings.CutPrefix(state, "exit status ")
+	if !ok {
+		return 0, state == "exit status 0"
+	}
+	n, err := strconv.Atoi(text)
+	return n, err == nil
+}
+
+// tailOf keeps the last of what a command says on standard error.
+type tailOf struct {
+	mu  sync.Mutex
+	buf []byte // guarded by mu
+}
+
+const maxTailOf = 8 << 10
+
+func (t *tailOf) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf = append(t.buf, p...)
+	if over := len(t.buf) - maxTailOf; over > 0 {
+		t.buf = append(t.buf[:0], t.buf[over:]...)
+	}
+	return len(p), nil
+}
+
+// lines returns the last lines, without secrets.
+func (t *tailOf) lines(e *exam) []string {
+	t.mu.Lock()
+	text := strings.ToValidUTF8(string(t.buf), "�")
+	t.mu.Unlock()
+	if text = strings.TrimSpace(visible(text)); text == "" {
+		return nil
+	}
+	return strings.Split(e.clean(lastLines(text, 8)), "\n")
+}
+
+// printExam prints an examination for people.
+func (a *app) printExam(e *exam) {
+	a.print(a.paint(oneLine(e.server.Name), "1") + "  " + a.shown(oneLine(e.where())))
+	styles := map[string]string{"ok": "32", "warning": "33", "failed": "31"}
+	const indent = 23
+	line := func(label, text, style string) {
+		room := 0
+		if a.tty.width > 0 {
+			room = max(30, a.tty.width-indent)
+		}
+		text = strings.ReplaceAll(wrap(visible(text), room), "\n", "\n"+strings.Repeat(" ", indent))
+		a.print(strings.TrimRight(a.paint(label, style)+strings.Repeat(" ", max(0, indent-columns(label)))+text, " "))
+	}
+	for _, s := range e.steps {
+		line("  "+pad(s.State, 8)+" "+s.Name, s.Detail, styles[s.State])
+	}
+	if e.code != nil {
+		line("           exit code", strconv.Itoa(*e.code), "")
+	}
+	for i, l := range e.stderr {
+		if e.failed() == nil {
+			break
+		}
+		label := ""
+		if i == 0 {
+			label = "           stderr"
+		}
+		line(label, l, "")
+	}
+	if e.next != "" {
+		line("           next", e.next, "36")
+	}
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+const (
+	// netStep bounds each step of the network.
+	netStep = 10 * time.Second
+
+	// soonEnds is when the end of a certificate is worth a word.
+	soonEnds = 14 * 24 * time.Hour
+)
+
+// network goes the way to a URL up to where HTTP begins.
+func (e *exam) network(ctx context.Context) bool {
+	u, err := url.Parse(e.server.URL)
+	if err != nil { // it was read before
+		e.fail("url", "it is no URL", `correct "url"`)
+		return false
+	}
+	if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u}); err == nil && proxy != nil {
+		e.ok("proxy", "the environment sends it through "+proxy.Host)
+		return true // what lies behind it is seen by HTTP alone
+	}
+	host, port := u.Hostname(), u.Port()
+	if port == "" {
+		port = map[string]string{"https": "443", "http": "80"}[u.Scheme]
+	}
+	addresses, ok := e.resolve(ctx, host)
+	if !ok {
+		return false
+	}
+	conn, ok := e.dial(ctx, addresses, port)
+	if !ok {
+		return false
+	}
+	defer conn.Close()
+	return u.Scheme != "https" || e.tls(ctx, conn, host)
+}
+
+func (e *exam) resolve(ctx context.Context, host string) ([]string, bool) {
+	ctx, cancel := context.WithTimeout(ctx, netStep)
+	defer cancel()
+	addresses, err := net.DefaultResolver.LookupHost(ctx, host)
+	if err != nil {
+		e.fail("dns", err.Error(), "check the name of the host, and whether this machine is online")
+		return nil, false
+	}
+	e.ok("dns", strings.Join(addresses[:min(3, len(addresses))], ", "))
+	return addresses, true
+}
+
+// dial takes the first address that answers.
+func (e *exam) dial(ctx context.Context, addresses []string, port string) (net.Conn, bool) {
+	ctx, cancel := context.WithTimeout(ctx, netStep)
+	defer cancel()
+	var first error
+	var d net.Dialer
+	for _, address := range addresses {
+		conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(address, port))
+		if err == nil {
+			e.ok("tcp", conn.RemoteAddr().String())
+			return conn, true
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	e.fail("tcp", first.Error(), "is it running, and is the port right? a firewall may be between")
+	return nil, false
+}
+
+func (e *exam) tls(ctx context.Context, conn net.Conn, host string) bool {
+	ctx, cancel := context.WithTimeout(ctx, netStep)
+	defer cancel()
+	c := tls.Client(conn, &tls.Config{ServerName: host, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12})
+	if err := c.HandshakeContext(ctx); err != nil {
+		e.fail("tls", err.Error(), tlsAdvice(err, host))
+		return false
+	}
+	state := c.ConnectionState()
+	cert := state.PeerCertificates[0]
+	left := time.Until(cert.NotAfter)
+	text := fmt.Sprintf("%s, certificate until %s", tls.VersionName(state.Version), cert.NotAfter.Format(time.DateOnly))
+	if left < soonEnds {
+		e.warn("tls", text+", which is soon")
+	} else {
+		e.ok("tls", text)
+	}
+	return true
+}
+
+// tlsAdvice words what to do when a secure connection fails.
+func tlsAdvice(err error, host string) string {
+	var record tls.RecordHeaderError
+	var name x509.HostnameError
+	var unknown x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(err, &record):
+		return "it does not speak TLS there: is it http:// instead of https://?"
+	case errors.As(err, &name):
+		return "its certificate is for another name than " + host + ": use that name in \"url\""
+	case errors.As(err, &unknown):
+		return "nobody whom this machine trusts signed its certificate: add that authority to the system's, or to the file that SSL_CERT_FILE names"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "its certificate is not valid today: tell who runs it, or set the clock of this machine"
+	}
+	return "tell who runs it"
+}
+
+// status explains an answer of HTTP that is none of the protocol.
+func (e *exam) status(err *mcp.HTTPError) {
+	text := fmt.Sprintf("HTTP %d %s", err.Status, http.StatusText(err.Status))
+	if body := oneLine(err.Body); body != "" {
+		text += ": " + cut(body, 300)
+	}
+	name := shell([]string{e.server.Name})
+	switch {
+	case err.Status == http.StatusUnauthorized || err.Status == http.StatusForbidden:
+		if wants := err.Header.Get("WWW-Authenticate"); wants != "" {
+			text += "; it wants " + cut(oneLine(wants), 300)
+		}
+		next := `put a token into "headers": {"Authorization": "Bearer ${TOKEN}"}`
+		if _, has := e.server.Headers["Authorization"]; has {
+			next = `it does not accept the Authorization of "headers": is the token still valid, and for this server?`
+		} else if e.a.canLogIn {
+			next = "patchbay login " + name
+		}
+		e.fail("auth", text, next)
+	case err.Status == http.StatusNotFound || err.Status == http.StatusMethodNotAllowed:
+		next := `is the path of "url" right?`
+		if u, err := url.Parse(e.server.URL); err == nil && u.Path != endpoint {
+			next += " many servers are at " + endpoint
+		}
+		e.fail("http", text, next)
+	case err.Status >= 500:
+		e.fail("http", text, "it fails itself: try again later, or tell who runs it")
+	default:
+		e.fail("http", text, "patchbay discover -s "+name+" -v shows what was said")
+	}
+}
