@@ -65,11 +65,14 @@ func (c *conn) unused(idle time.Duration) time.Duration {
 	if c.users > 0 {
 		return idle
 	}
-	due := c.last.Add(idle)
-	if c.until.After(due) {
-		due = c.until
+	return time.Until(later(c.last.Add(idle), c.until))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
 	}
-	return time.Until(due)
+	return b
 }
 
 // How long something waits in a server after a request was answered.
@@ -207,13 +210,10 @@ func (p *pool) openOwn(ctx context.Context, who client) (*conn, error) {
 	}
 	c := &conn{own: true, tried: make(chan struct{}), evict: make(chan struct{})}
 	p.clients[who] = c
-	opening := ctx
-	if p.revision != "" {
-		opening = context.WithValue(ctx, spokenKey{}, p.revision)
-	}
+	opening := opening{caller: ctx, spoken: p.revision}
 	p.mu.Unlock()
 
-	opened, err := p.open(opening)
+	opened, err := p.open(context.WithValue(ctx, openingKey{}, opening))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer close(c.tried)
@@ -249,7 +249,7 @@ func (p *pool) makeRoom() error {
 	var quiet *conn
 	var whose client
 	for who, c := range p.clients {
-		if c.up != nil && c.users == 0 && (quiet == nil || c.last.Before(quiet.last)) {
+		if c.up != nil && c.users == 0 && (quiet == nil || later(c.last, c.until).Before(later(quiet.last, quiet.until))) {
 			quiet, whose = c, who
 		}
 	}
@@ -371,5 +371,5 @@ func (p *pool) current(who client) (*conn, <-chan struct{}) {
 	return p.main, p.change()
 }
 
-// errMissing says that a server is missing from a list, which was logged when it began.
+// errMissing says that a server is missing from a list, of which OnStatus was told.
 var errMissing = errors.New("the server is not there")

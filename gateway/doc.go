@@ -1,17 +1,25 @@
 // Package gateway offers many MCP servers as one: a Handler that routes to
-// Handlers. An upstream is anything that handles requests, a Session with a remote
-// server or a Server in this process.
+// Handlers. [Gateway.Set] puts a handler behind it that is always there, such as a Server in
+// this process. [Gateway.Run] keeps a server connected, and starts it when it is needed.
 //
 // Tools and prompts are named after their server: tool "query" of server "db" is
-// "db_query". Resources keep their URIs; where two servers have the same, the one
-// that was added first has it. Everything else passes through as it is: schemas, results,
+// "db_query"; see [Name]. Resources keep their URIs; where two servers have the same, the one
+// whose name comes first has it. Everything else passes through as it is: schemas, results,
 // members that this package does not know, questions, progress, log messages.
 //
 // # Guarantees
 //
-//   - An upstream that fails, or does not answer in time, is missing from a list;
-//     the others are there.
+//   - The name of a feature depends on its own and its server's, and on no other server, no
+//     order and no earlier run. It is known from the name alone which server is meant.
+//   - What one principal was shown, began or was asked is never given to another. A
+//     connection for one client serves no other.
+//   - A server that fails is missing from lists; the others are there. One that does not
+//     answer delays one list for ListTimeout, and the next ones no more until it does.
+//   - A call waits for a server that is starting, at most a minute. For one that is failing
+//     it fails at once, and says why.
 //   - A request goes to one upstream and is never sent twice. The exception is a read of
 //     a URI that nobody lists: the upstreams are tried in turn until one has it.
-//   - Callers who listen are told when an upstream comes, goes or changes.
+//   - Callers who listen are told when an upstream comes, goes or changes. What might have
+//     been missed while it was away is told as a change.
+//   - Run returns when all its connections are closed.
 package gateway

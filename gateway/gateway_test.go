@@ -362,3 +362,33 @@ func Example() {
 	fmt.Println(string(mcp.ResultJSON(res)), err)
 	// Output: {"content":[{"type":"text","text":"3"}]} <nil>
 }
+
+// T-50, SUB-26-005: a subscription that its server refuses is not promised.
+func TestRefusedSubscriptions(t *testing.T) {
+	deaf := mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+		switch req.Method {
+		case "resources/list":
+			return mcp.RawResult(`{"resources":[{"uri":"deaf://page","name":"page"}]}`), nil
+		case "subscriptions/listen":
+			err := mcp.Notify(ctx, "notifications/subscriptions/acknowledged", json.RawMessage(`{"notifications":{"toolsListChanged":true}}`))
+			<-ctx.Done()
+			return mcp.RawResult(`{}`), err
+		}
+		return nil, mcp.Errorf(mcp.CodeMethodNotFound, "no method %q", req.Method)
+	})
+	g := newGateway(t, map[string]mcp.Handler{"deaf": deaf, "daily": newsServer("daily")}, "deaf", "daily")
+	for _, rev := range mcp.Revisions() {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		for e, err := range connect(t, g, rev).Watch(ctx, "deaf://page", "daily://front") {
+			var rpc *mcp.Error
+			switch {
+			case rev < mcp.V2026_07_28 && (!errors.As(err, &rpc) || rpc.Code != mcp.CodeInvalidParams):
+				t.Errorf("%s: %v, %v; want -32602", rev, e, err)
+			case rev == mcp.V2026_07_28 && (err != nil || strings.Contains(string(e.Params), "deaf") || !strings.Contains(string(e.Params), "daily")):
+				t.Errorf("%s: %s, %v; want daily alone", rev, e.Params, err)
+			}
+			break
+		}
+		cancel()
+	}
+}

@@ -216,3 +216,51 @@ func TestIdleWaitsForAnswers(t *testing.T) {
 		}
 	})
 }
+
+// inProcess is a connection to a server in this process, which sees who calls.
+type inProcess struct{ *mcp.Server }
+
+func (inProcess) Done() <-chan struct{} { return nil }
+func (inProcess) Err() error            { return nil }
+func (inProcess) Close() error          { return nil }
+
+// The lists of a server that is not running are those that the caller was given, and no other's.
+func TestKeptListsAreOfPrincipals(t *testing.T) {
+	srv := newsServer("news")
+	mcp.AddTool(srv, mcp.Tool{Name: "secret"}, func(context.Context, struct{}) (string, error) { return "told", nil })
+	srv.Visible = func(ctx context.Context, f mcp.Feature) bool {
+		call := mcp.CallFrom(ctx)
+		return f.Name != "secret" || call != nil && call.Principal == "ada"
+	}
+	idle := make(chan struct{}, 10)
+	g := &gateway.Gateway{Name: "gw", OnStatus: func(s gateway.Status) {
+		if s.State == gateway.Idle {
+			idle <- struct{}{}
+		}
+	}}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		g.Run(ctx, gateway.Source{Name: "news", Idle: 50 * time.Millisecond, Open: func(context.Context) (gateway.Upstream, error) {
+			return inProcess{srv}, nil
+		}})
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	connect := users(t, g)
+	ada, eve, nobody := connect("ada", mcp.V2025_06_18), connect("eve", mcp.V2025_06_18), connect("", mcp.V2025_06_18)
+	for range 2 {
+		for who, s := range map[string]*mcp.Session{"ada": ada, "eve": eve, "": nobody} {
+			want := 2
+			if who == "ada" {
+				want = 3
+			}
+			if n := tools(t, s); n != want {
+				t.Errorf("%q sees %d tools, want %d", who, n, want)
+			}
+		}
+		for state(g) != "idle" { // then all three lists are kept
+			<-idle
+		}
+	}
+}

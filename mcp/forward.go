@@ -333,7 +333,12 @@ func (x *outgoingCall) straight(ctx context.Context) (json.RawMessage, error) {
 		}
 		return answers, err
 	}
-	return x.run(ctx)
+	raw, err := x.run(ctx)
+	var end *unanswered
+	if errors.As(context.Cause(ctx), &end) { // whatever the server says to that
+		return nil, end
+	}
+	return raw, err
 }
 
 // openQuestions are those that a caller is asked while its call waits for the server.
