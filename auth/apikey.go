@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -98,6 +99,9 @@ type APIKeys struct {
 	// Header is where keys may stand beside Authorization. Empty: X-API-Key.
 	Header string
 
+	// Logger is told when File cannot be read any more. Nil: nobody is.
+	Logger *slog.Logger
+
 	file watched[map[string]*APIKey]
 }
 
@@ -151,7 +155,7 @@ func (a *APIKeys) keyOf(r *http.Request) (string, error) {
 
 // known returns the keys by id.
 func (a *APIKeys) known() (map[string]*APIKey, error) {
-	return a.file.get(a.File, func(content []byte) (map[string]*APIKey, error) {
+	return a.file.get(a.File, a.Logger, func(content []byte) (map[string]*APIKey, error) {
 		list, err := ParseAPIKeys(content)
 		if err != nil {
 			return nil, err

@@ -140,7 +140,6 @@ func wellKnownPaths(wellKnown string, u *url.URL) []*url.URL {
 
 // issuer reads the metadata of an authorization server.
 func (f *fetcher) issuer(ctx context.Context, issuer, version string) (*place, error) {
-	const oauth, openid = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
 	u, err := checkURL(issuer, f.server)
 	if err != nil {
 		return nil, err
@@ -148,11 +147,7 @@ func (f *fetcher) issuer(ctx context.Context, issuer, version string) (*place, e
 	if u.RawQuery != "" {
 		return nil, errors.New("an issuer has no query")
 	}
-	places := []*url.URL{wellKnownPaths(oauth, u)[0], wellKnownPaths(openid, u)[0]}
-	if path := strings.TrimSuffix(u.Path, "/"); path != "" {
-		places = append(places, &url.URL{Path: path + openid, RawPath: strings.TrimSuffix(u.EscapedPath(), "/") + openid})
-	}
-	for _, at := range places {
+	for _, at := range issuerPlaces(u) {
 		var m issuerMetadata
 		err := f.get(ctx, u.ResolveReference(at), version, &m)
 		if errors.Is(err, errAbsent) {

@@ -98,6 +98,8 @@ func (g *Guard) prepare() {
 	var issuers []string
 	for _, v := range g.Verifiers {
 		switch v.(type) {
+		case *Basic:
+			g.basic = true
 		case *MTLS:
 		default:
 			g.tokens = true

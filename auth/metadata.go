@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -46,11 +45,11 @@ func (m *ResourceMetadata) resolve(issuers []string) (*resource, error) {
 	u, err := url.Parse(m.Resource)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || u.RawQuery != "" || u.Opaque != "":
-		return nil, fmt.Errorf("Resource %q must be a URI with scheme, host and path alone", clip(m.Resource))
+		return nil, fmt.Errorf("the Resource %q must be a URI with scheme, host and path alone", clip(m.Resource))
 	case !strings.EqualFold(u.Scheme, "https") && !strings.EqualFold(u.Scheme, "http"):
-		return nil, fmt.Errorf("Resource %q must be an https URI, or http where no token can be overheard", clip(m.Resource))
+		return nil, fmt.Errorf("the Resource %q must be an https URI, or http where no token can be overheard", clip(m.Resource))
 	case slices.Contains(m.Scopes, "offline_access"):
-		return nil, fmt.Errorf("Resource %q: offline_access is no scope of a server; leave it out", clip(m.Resource))
+		return nil, fmt.Errorf("the Resource %q lists offline_access, which is no scope of a server; leave it out", clip(m.Resource))
 	}
 	for _, s := range m.Scopes {
 		if !isScope(s) {
@@ -120,32 +119,4 @@ func sameResource(audience, resource string) bool {
 	}
 	b, err := url.Parse(resource)
 	return err == nil && b.Host != "" && b.RawQuery == "" && canonical(a) == canonical(b)
-}
-
-// audiences is a claim that is one text, or a list of them.
-type audiences []string
-
-func (a *audiences) UnmarshalJSON(raw []byte) error {
-	var one string
-	if len(raw) > 0 && raw[0] == '"' {
-		err := json.Unmarshal(raw, &one)
-		*a = audiences{one}
-		return err
-	}
-	var list []string
-	err := json.Unmarshal(raw, &list)
-	*a = list
-	return err
-}
-
-// include tells whether any of the audiences is among those wanted.
-func (a audiences) include(wanted []string) bool {
-	for _, have := range a {
-		for _, w := range wanted {
-			if sameResource(have, w) {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -24,10 +25,11 @@ const (
 	maxWatchedFile = 16 << 20 // bytes
 )
 
-// get returns what parse makes of the file at path, of no bytes if there is none; an empty
-// path is no file ever. The error is that of the first reading; after that the value stays as
-// it was while the file cannot be read.
-func (w *watched[T]) get(path string, parse func([]byte) (T, error)) (T, error) {
+// get returns what parse makes of the file at path; an empty path is a file without bytes
+// that never changes. The error is that of the first reading. After that, a file that is gone
+// has no bytes, and while one cannot be read the value stays, which log is told of; it may be
+// nil.
+func (w *watched[T]) get(path string, log *slog.Logger, parse func([]byte) (T, error)) (T, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
@@ -35,40 +37,40 @@ func (w *watched[T]) get(path string, parse func([]byte) (T, error)) (T, error) 
 		return w.value, nil
 	}
 	w.looked = now
-	var state fs.FileInfo
-	if path != "" {
-		var err error
-		state, err = os.Stat(path)
-		switch {
-		case err == nil && w.loaded && w.state != nil && os.SameFile(state, w.state) && state.ModTime().Equal(w.state.ModTime()) && state.Size() == w.state.Size():
-			return w.value, nil
-		case err == nil:
-		case errors.Is(err, fs.ErrNotExist) && w.loaded:
-		case w.loaded:
-			return w.value, nil
-		default:
-			return w.value, err
-		}
+	v, state, err := w.read(path, parse)
+	switch {
+	case err == nil:
+		w.loaded, w.state, w.value = true, state, v
+	case !w.loaded:
+		return v, err
+	case log != nil:
+		log.Warn("file not read again; what it said before counts", "err", err)
 	}
+	return w.value, nil
+}
+
+// read reads the file, if it is not the one that value is from. It is called with mu held.
+func (w *watched[T]) read(path string, parse func([]byte) (T, error)) (v T, state fs.FileInfo, err error) {
 	var content []byte
-	var err error
-	if state != nil {
-		content, err = readFile(path)
-	}
-	var v T
-	if err == nil {
-		if v, err = parse(content); err != nil && path != "" {
-			err = fmt.Errorf("%s: %w", path, err)
+	if path != "" {
+		state, err = os.Stat(path) // before it is read: a change after that is seen next time
+		switch {
+		case w.loaded && errors.Is(err, fs.ErrNotExist):
+			state = nil
+		case err != nil:
+			return v, nil, err
+		case w.state != nil && os.SameFile(state, w.state) && state.ModTime().Equal(w.state.ModTime()) && state.Size() == w.state.Size():
+			return w.value, state, nil
+		default:
+			if content, err = readFile(path); err != nil {
+				return v, nil, err
+			}
 		}
 	}
-	if err != nil {
-		if w.loaded {
-			err = nil
-		}
-		return w.value, err
+	if v, err = parse(content); err != nil && path != "" {
+		err = fmt.Errorf("%s: %w", path, err)
 	}
-	w.loaded, w.state, w.value = true, state, v
-	return v, nil
+	return v, state, err
 }
 
 func readFile(path string) ([]byte, error) {

@@ -1,0 +1,266 @@
+package auth
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/crypto/argon2"
+	"golang.org/x/crypto/bcrypt"
+)
+
+// Basic knows users by name and password (RFC 7617). One of Users and File is required. Over
+// plain HTTP everybody on the way can read the password.
+//
+// A password that was right is known again without its slow hash, for as long as the entry of
+// its user stays as it is. Slow hashes are computed four at a time; who waits for more than
+// 5 seconds gets 503.
+type Basic struct {
+	// Users are their password hashes by name, as [HashPassword] makes them.
+	Users map[string]string
+
+	// File has a user a line: name, hash, and scopes if there are any, with colons between
+	// them ("alice:$argon2id$...:read write"), which is what htpasswd -B writes. It is
+	// read again when it has changed, which is looked for once a second. A file that is
+	// gone has no users; while one cannot be read, those of before are known.
+	File string
+
+	// Logger is told when File cannot be read any more. Nil: nobody is.
+	Logger *slog.Logger
+
+	file  watched[*users]
+	once  sync.Once
+	key   []byte         // for the hashes of right passwords
+	right *cache[string] // the entry's hash that the password was right for
+	slots chan struct{}  // of slow hashes
+}
+
+type user struct {
+	hash   string
+	scopes []string
+}
+
+// users are those of a file, and the hash to keep strangers as busy as those.
+type users struct {
+	byName map[string]user
+	decoy  string
+}
+
+const (
+	maxPassword = 1024
+	maxHashing  = 4
+	hashingWait = 5 * time.Second
+)
+
+// Verify implements [Verifier].
+func (b *Basic) Verify(r *http.Request) (*Principal, error) {
+	c, err := credentialOf(r)
+	switch {
+	case err != nil:
+		return nil, err
+	case !strings.EqualFold(c.scheme, "Basic"):
+		return nil, ErrNoCredential
+	}
+	raw, err := base64.StdEncoding.DecodeString(c.value)
+	name, password, ok := strings.Cut(string(raw), ":")
+	if err != nil || !ok || !utf8.Valid(raw) || checkName("", name) != nil || len(password) > maxPassword {
+		return nil, fmt.Errorf("%w: Basic wants NAME:PASSWORD in base64", errMalformed)
+	}
+	all, err := b.known()
+	if err != nil {
+		return nil, err
+	}
+	b.once.Do(b.prepare)
+	u, there := all.byName[name]
+	if !there {
+		u.hash = all.decoy
+	}
+	good, err := b.matches(r.Context(), u.hash, raw, password)
+	switch {
+	case err != nil:
+		return nil, err
+	case !there || !good:
+		return nil, errors.New("there is no user with this password")
+	}
+	return &Principal{ID: "basic#" + name, Scheme: "basic", Subject: name, Name: name, Scopes: u.scopes}, nil
+}
+
+func (b *Basic) prepare() {
+	b.key = make([]byte, sha256.Size)
+	_, _ = rand.Read(b.key) // it never fails
+	b.right, b.slots = newCache[string](maxKnown), make(chan struct{}, maxHashing)
+}
+
+// matches tells whether a password is that of a hash.
+func (b *Basic) matches(ctx context.Context, hash string, credential []byte, password string) (bool, error) {
+	mac := hmac.New(sha256.New, b.key)
+	mac.Write(credential)
+	sum := [sha256.Size]byte(mac.Sum(nil))
+	if before, ok := b.right.get(sum); ok && before == hash {
+		return true, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, hashingWait)
+	defer cancel()
+	select {
+	case b.slots <- struct{}{}:
+		defer func() { <-b.slots }()
+	case <-ctx.Done():
+		return false, fmt.Errorf("%w: too many passwords at once", ErrUnavailable)
+	}
+	good, err := checkPassword(hash, password)
+	if good {
+		b.right.put(sum, hash)
+	}
+	return good, err
+}
+
+func (b *Basic) known() (*users, error) {
+	return b.file.get(b.File, b.Logger, func(content []byte) (*users, error) {
+		all := &users{byName: map[string]user{}}
+		add := func(name string, u user) error {
+			switch {
+			case checkName("", name) != nil || strings.Contains(name, ":"):
+				return fmt.Errorf("%q cannot be the name of a user", clip(name))
+			case !isPasswordHash(u.hash):
+				return fmt.Errorf("user %q: the hash is neither one of argon2id nor one of bcrypt", clip(name))
+			}
+			for _, s := range u.scopes {
+				if !isScope(s) {
+					return fmt.Errorf("user %q: %q is no scope", clip(name), clip(s))
+				}
+			}
+			if _, twice := all.byName[name]; twice {
+				return fmt.Errorf("there are two users %q", clip(name))
+			}
+			all.byName[name], all.decoy = u, u.hash
+			return nil
+		}
+		for name, hash := range b.Users {
+			if err := add(name, user{hash: hash}); err != nil {
+				return nil, err
+			}
+		}
+		n := 0
+		for line := range bytes.Lines(content) {
+			n++
+			text := strings.TrimSpace(string(line))
+			if text == "" || text[0] == '#' {
+				continue
+			}
+			name, rest, _ := strings.Cut(text, ":")
+			hash, list, _ := strings.Cut(rest, ":")
+			if err := add(name, user{hash, strings.Fields(list)}); err != nil {
+				return nil, fmt.Errorf("line %d: %w", n, err)
+			}
+		}
+		return all, nil
+	})
+}
+
+func (b *Basic) check(string) error {
+	if b.File == "" && b.Users == nil {
+		return errors.New("Basic: neither Users nor File is set")
+	}
+	if _, err := b.known(); err != nil {
+		return fmt.Errorf("Basic: %w", err)
+	}
+	return nil
+}
+
+// Argon2id of the passwords that are hashed here, and the bounds of those that come from
+// elsewhere.
+const (
+	argonMemory, argonTime, argonThreads = 19 << 10, 2, 1 // KiB, passes
+	maxArgonMemory, maxArgonTime         = 256 << 10, 16
+	argonPrefix                          = "$argon2id$v=19$"
+)
+
+// HashPassword returns what is kept of a password: argon2id in the form of its reference
+// implementation, "$argon2id$v=19$m=19456,t=2,p=1$SALT$HASH".
+func HashPassword(password string) (string, error) {
+	if password == "" || len(password) > maxPassword {
+		return "", fmt.Errorf("a password has 1 to %d bytes", maxPassword)
+	}
+	salt := make([]byte, 16)
+	_, _ = rand.Read(salt) // it never fails
+	sum := argon2.IDKey([]byte(password), salt, argonTime, argonMemory, argonThreads, 32)
+	b64 := base64.RawStdEncoding
+	return fmt.Sprintf("%sm=%d,t=%d,p=%d$%s$%s", argonPrefix, argonMemory, argonTime, argonThreads, b64.EncodeToString(salt), b64.EncodeToString(sum)), nil
+}
+
+// argon is a hash in its parts.
+type argon struct {
+	memory, time uint32
+	threads      uint8
+	salt, sum    []byte
+}
+
+func parseArgon(hash string) (a argon, ok bool) {
+	rest, ok := strings.CutPrefix(hash, argonPrefix)
+	parts := strings.Split(rest, "$")
+	if !ok || len(parts) != 3 {
+		return a, false
+	}
+	numbers := strings.Split(parts[0], ",")
+	if len(numbers) != 3 {
+		return a, false
+	}
+	var n [3]uint64
+	for i, name := range []string{"m=", "t=", "p="} {
+		text, ok := strings.CutPrefix(numbers[i], name)
+		v, err := strconv.ParseUint(text, 10, 32)
+		if !ok || err != nil || v == 0 {
+			return a, false
+		}
+		n[i] = v
+	}
+	var err1, err2 error
+	a.salt, err1 = base64.RawStdEncoding.DecodeString(parts[1])
+	a.sum, err2 = base64.RawStdEncoding.DecodeString(parts[2])
+	if err1 != nil || err2 != nil || len(a.salt) < 8 || len(a.salt) > 64 || len(a.sum) < 16 || len(a.sum) > 64 ||
+		n[0] > maxArgonMemory || n[1] > maxArgonTime || n[2] > 16 {
+		return a, false
+	}
+	a.memory, a.time, a.threads = uint32(n[0]), uint32(n[1]), uint8(n[2])
+	return a, true
+}
+
+func isPasswordHash(hash string) bool {
+	if _, ok := parseArgon(hash); ok {
+		return true
+	}
+	cost, err := bcrypt.Cost([]byte(hash))
+	return err == nil && len(hash) == 60 && cost <= 16
+}
+
+// checkPassword tells whether a password is that of a hash.
+func checkPassword(hash, password string) (bool, error) {
+	if hash == "" {
+		return false, nil // there are no users at all
+	}
+	if a, ok := parseArgon(hash); ok {
+		sum := argon2.IDKey([]byte(password), a.salt, a.time, a.memory, a.threads, uint32(len(a.sum)))
+		return subtle.ConstantTimeCompare(sum, a.sum) == 1, nil
+	}
+	switch err := bcrypt.CompareHashAndPassword([]byte(hash), []byte(password)); {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, bcrypt.ErrMismatchedHashAndPassword), errors.Is(err, bcrypt.ErrPasswordTooLong):
+		return false, nil
+	default:
+		return false, err
+	}
+}

@@ -1,0 +1,175 @@
+package auth
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// claims are what a token says, or what its issuer says of it: the two have the same names
+// (RFC 7519, 4; RFC 7662, 2.2; RFC 9068, 2.2).
+type claims map[string]any
+
+func (c claims) text(names ...string) string {
+	for _, name := range names {
+		if s, _ := c[name].(string); s != "" && len(s) <= maxSubject {
+			return s
+		}
+	}
+	return ""
+}
+
+// list reads a claim that is a list of texts, or one.
+func (c claims) list(name string) []string { return texts(c[name]) }
+
+func texts(v any) (list []string) {
+	switch v := v.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		for _, e := range v {
+			if s, ok := e.(string); ok {
+				list = append(list, s)
+			}
+		}
+	}
+	return list
+}
+
+// path reads a claim in claims: "realm_access.roles". A name with a dot in it comes first.
+func (c claims) path(name string) any {
+	if v, ok := c[name]; ok {
+		return v
+	}
+	first, rest, nested := strings.Cut(name, ".")
+	if inner, ok := c[first].(map[string]any); ok && nested {
+		return claims(inner).path(rest)
+	}
+	return nil
+}
+
+// time reads a claim of seconds since 1970; zero if it is not there.
+func (c claims) time(name string) (time.Time, error) {
+	v, ok := c[name]
+	if !ok {
+		return time.Time{}, nil
+	}
+	s, ok := v.(float64)
+	if !ok || !(s > 0 && s < 1<<40) {
+		return time.Time{}, fmt.Errorf("%s is no time in seconds", name)
+	}
+	whole, part := math.Modf(s)
+	return time.Unix(int64(whole), int64(part*1e9)), nil
+}
+
+// scopes reads what was granted: scope, a list with blanks (RFC 9068, 2.2.3), or scp, as some
+// call it.
+func (c claims) scopes() (list []string) {
+	all := c.list("scope")
+	if all == nil {
+		all = c.list("scp")
+	}
+	for _, s := range all {
+		for name := range strings.FieldsSeq(s) {
+			if isScope(name) {
+				list = append(list, name)
+			}
+		}
+	}
+	return list
+}
+
+// current holds the times of claims against now. It returns when they end; zero: they do not
+// say. Leeway is for clocks that differ.
+func (c claims) current(now time.Time, leeway time.Duration) (time.Time, error) {
+	exp, err := c.time("exp")
+	if err != nil {
+		return exp, err
+	}
+	nbf, err := c.time("nbf")
+	switch {
+	case err != nil:
+		return exp, err
+	case !exp.IsZero() && !now.Before(exp.Add(leeway)):
+		return exp, fmt.Errorf("the token expired at %s", exp.UTC().Format(time.RFC3339))
+	case !nbf.IsZero() && now.Add(leeway).Before(nbf):
+		return exp, fmt.Errorf("the token is good from %s on", nbf.UTC().Format(time.RFC3339))
+	case !exp.IsZero():
+		exp = exp.Add(leeway)
+	}
+	return exp, nil
+}
+
+// principal makes a principal of claims that were verified. Issuer may be empty; then scheme
+// stands for it in the ID.
+func (c claims) principal(scheme, issuer, rolesClaim string, expires time.Time) (*Principal, error) {
+	p := &Principal{
+		Scheme: scheme, Issuer: issuer, ClientID: c.text("client_id", "azp"), Name: c.text("name", "preferred_username", "username"),
+		Scopes: c.scopes(), Roles: texts(c.path(rolesClaim)), Expires: expires, Claims: c,
+	}
+	from := issuer
+	if from == "" {
+		from = scheme
+	}
+	sub, ok := c["sub"].(string)
+	switch {
+	case ok:
+		// An issuer has neither a fragment nor a query (RFC 8414, 2), so the first # ends it.
+		p.Subject, p.ID = sub, from+"#"+sub
+		return p, checkName("sub", sub)
+	case c["sub"] == nil && p.ClientID != "": // a client on its own behalf
+		p.ID = from + "?client_id=" + p.ClientID
+		return p, checkName("client_id", p.ClientID)
+	}
+	return nil, errors.New("the token has no sub")
+}
+
+// includes tells whether any of the audiences is among those wanted.
+func includes(audiences, wanted []string) bool {
+	for _, a := range audiences {
+		for _, w := range wanted {
+			if sameResource(a, w) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// binding returns the certificate that a token is bound to, as its hash; empty: it is bound
+// to nothing. A token that is bound to what cannot be checked here is good for nobody.
+//
+// Specification: RFC 7800, 3.1; RFC 8705, 3.1.
+func (c claims) binding() (string, error) {
+	cnf, there := c["cnf"]
+	if !there {
+		return "", nil
+	}
+	m, _ := cnf.(map[string]any)
+	thumb, ok := m["x5t#S256"].(string)
+	if !ok || thumb == "" || len(m) != 1 {
+		return "", errors.New("the token is bound to a key in a way that is not known here (such as DPoP)")
+	}
+	return thumb, nil
+}
+
+// checkBinding tells whether a request came over a connection with the certificate.
+func checkBinding(r *http.Request, thumb string) error {
+	if thumb == "" {
+		return nil
+	}
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return errors.New("the token is bound to a client certificate, and there is none")
+	}
+	sum := sha256.Sum256(r.TLS.PeerCertificates[0].Raw)
+	if subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(sum[:])), []byte(thumb)) != 1 {
+		return errors.New("the token is bound to another client certificate")
+	}
+	return nil
+}

@@ -1,0 +1,341 @@
+package auth
+
+import (
+	"context"
+	"crypto"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// JWT knows the access tokens of one issuer that are signed JSON Web Tokens. Issuer is
+// required, unless there is a Secret. The keys come from Keys, from KeysURL, from Secret, or,
+// if none is set, from where the metadata of the issuer says (RFC 8414, OpenID Connect
+// Discovery).
+//
+// A token must be signed by a key of the issuer, name the issuer and one of the audiences,
+// and have exp, which has not passed; nbf counts if it is there. A token that names another
+// issuer is left to the next verifier. Its type, if it has one, must be JWT or at+jwt. One
+// that is bound to a client certificate (RFC 8705) is good on connections with that alone;
+// one that is bound to another key (DPoP) is refused.
+//
+// A token that was good is known until it expires, or until a key of the issuer goes away:
+// the issuer is not asked whether it has taken the token back. Use [Introspection], or tokens
+// with a short life, where that matters. Keys are kept for 15 minutes, and while the issuer
+// cannot be reached; a token of an unknown key has them looked for once a minute at most.
+//
+// No field may change after the first use.
+//
+// Specification: RFC 9068, 4; RFC 7519; RFC 8725; 2026-07-28, basic/authorization, Token
+// Handling.
+type JWT struct {
+	// Issuer is the iss of the tokens, character by character, and the URL of the
+	// authorization server.
+	Issuer string
+
+	// Audience are the audiences that tokens may be for. Nil: the Resource of the Guard.
+	Audience []string
+
+	// KeysURL is where the JSON Web Key Set is: https, or http on loopback.
+	KeysURL string
+
+	// Keys are *rsa.PublicKey, *ecdsa.PublicKey or ed25519.PublicKey.
+	Keys []crypto.PublicKey
+
+	// Secret signs tokens with HMAC, of 32 bytes at least: for set-ups where whoever makes
+	// tokens runs the server too, and for tests. Without an Issuer, whatever iss says does
+	// not count; without Audience and Resource, neither does aud.
+	Secret Secret
+
+	// Algorithms are those that signatures may have. Nil: RS256, PS256, ES256, their
+	// relatives of 384 and 512 bits, and EdDSA; with a Secret HS256, HS384 and HS512.
+	Algorithms []string
+
+	// Leeway is by how much clocks may differ. Zero: a minute, negative: not at all; at
+	// most 5 minutes.
+	Leeway time.Duration
+
+	// RolesClaim names the claim with the roles; a dot leads into a claim:
+	// "realm_access.roles". Empty: "roles".
+	RolesClaim string
+
+	// Base carries the requests to the issuer, whose addresses are then its business. Nil:
+	// connections of its own, whose addresses are looked at.
+	Base http.RoundTripper
+
+	// Logger is told when the keys cannot be read. Nil: nobody is.
+	Logger *slog.Logger
+
+	once  sync.Once
+	fault error // of the fields
+	keys  *keySet
+	algs  []jose.SignatureAlgorithm
+	known *cache[knownToken]
+}
+
+// Secret is a key that whoever has it can make tokens with. It never prints itself.
+type Secret []byte
+
+func (Secret) String() string       { return "[redacted]" }
+func (Secret) GoString() string     { return "[redacted]" }
+func (Secret) LogValue() slog.Value { return slog.StringValue("[redacted]") }
+
+// maxKnown bounds the tokens that a verifier remembers.
+const maxKnown = 4096
+
+// knownToken is a token that was good.
+type knownToken struct {
+	principal *Principal
+	audiences []string
+	binding   string
+	lost      uint64 // of the keySet
+}
+
+const maxLeeway = 5 * time.Minute
+
+var (
+	asymmetric = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
+	symmetric  = []string{"HS256", "HS384", "HS512"}
+)
+
+func (j *JWT) prepare() { j.fault = j.resolve() }
+
+func (j *JWT) resolve() error {
+	j.known = newCache[knownToken](maxKnown)
+	allowed, sources := asymmetric, 0
+	for _, set := range []bool{j.KeysURL != "", len(j.Keys) > 0, len(j.Secret) > 0} {
+		if set {
+			sources++
+		}
+	}
+	switch {
+	case sources > 1:
+		return errors.New("JWT: set one of KeysURL, Keys and Secret")
+	case len(j.Secret) > 0:
+		allowed = symmetric
+		if len(j.Secret) < 32 {
+			return fmt.Errorf("JWT: Secret has %d bytes, and needs 32", len(j.Secret))
+		}
+	case j.Issuer == "":
+		return errors.New("JWT: Issuer is not set")
+	}
+	if j.Leeway > maxLeeway {
+		return fmt.Errorf("JWT: Leeway %v is over the limit of %v", j.Leeway, maxLeeway)
+	}
+	algs := j.Algorithms
+	if algs == nil {
+		algs = allowed
+	}
+	for _, a := range algs {
+		if !slices.Contains(allowed, a) {
+			return fmt.Errorf("JWT: algorithm %q; with this kind of key there are %s", clip(a), strings.Join(allowed, ", "))
+		}
+		j.algs = append(j.algs, jose.SignatureAlgorithm(a))
+	}
+	if len(j.Secret) > 0 {
+		return nil
+	}
+	if u, err := url.Parse(j.Issuer); err != nil || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("JWT: Issuer %q must be a URL without query and fragment", clip(j.Issuer))
+	}
+	if len(j.Keys) > 0 {
+		var keys []publicKey
+		for _, k := range j.Keys {
+			if err := checkKey(k); err != nil {
+				return fmt.Errorf("JWT: Keys: %w", err)
+			}
+			keys = append(keys, publicKey{key: k})
+		}
+		j.keys = fixedKeys(keys)
+		return nil
+	}
+	from := j.KeysURL
+	if from == "" {
+		from = j.Issuer
+	}
+	f, err := issuerFetcher(from, j.Base)
+	if err != nil {
+		return fmt.Errorf("JWT: %w", err)
+	}
+	j.keys = &keySet{log: j.Logger, load: func(ctx context.Context) ([]publicKey, error) { return f.keys(ctx, j.Issuer, j.KeysURL) }}
+	return nil
+}
+
+func (j *JWT) check(resource string) error {
+	j.once.Do(j.prepare)
+	if j.fault == nil && len(j.audience(resource)) == 0 && len(j.Secret) == 0 {
+		return fmt.Errorf("JWT: neither Audience nor the Guard's Resource is set, so tokens for anybody would do")
+	}
+	return j.fault
+}
+
+func (j *JWT) issuer() string {
+	if len(j.Secret) > 0 {
+		return "" // nobody can log in there
+	}
+	return j.Issuer
+}
+
+func (j *JWT) audience(resource string) []string {
+	if j.Audience == nil && resource != "" {
+		return []string{resource}
+	}
+	return j.Audience
+}
+
+// Verify implements [Verifier]. Outside of a Guard with a Resource it needs an Audience.
+func (j *JWT) Verify(r *http.Request) (*Principal, error) { return j.verifyFor(r, "") }
+
+func (j *JWT) verifyFor(r *http.Request, resource string) (*Principal, error) {
+	if err := j.check(resource); err != nil {
+		return nil, err
+	}
+	token, err := bearer(r)
+	if err != nil {
+		return nil, err
+	}
+	if strings.Count(token, ".") != 2 {
+		return nil, ErrNoCredential
+	}
+	hash := sha256.Sum256([]byte(token))
+	if j.keys != nil {
+		j.keys.refresh()
+	}
+	k, ok := j.known.get(hash)
+	if ok && (k.principal.expired(time.Now()) || j.keys != nil && k.lost != j.keys.lost.Load()) {
+		j.known.remove(hash)
+		ok = false
+	}
+	if !ok {
+		if k, err = j.read(r.Context(), token); err != nil {
+			return nil, err
+		}
+		j.known.put(hash, k)
+	}
+	if want := j.audience(resource); len(want) > 0 && !includes(k.audiences, want) {
+		return nil, fmt.Errorf("the token is for %q, and not for %q", clip(strings.Join(k.audiences, " ")), strings.Join(want, " "))
+	}
+	if err := checkBinding(r, k.binding); err != nil {
+		return nil, err
+	}
+	return k.principal, nil
+}
+
+// tokenHeader is the part of a token's header that tells whose it is.
+type tokenHeader struct {
+	Algorithm string `json:"alg"`
+	KeyID     string `json:"kid"`
+	Type      string `json:"typ"`
+}
+
+// peek reads a token without trusting it.
+func peek(token string) (h tokenHeader, c claims, err error) {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return h, nil, errors.New("it has no three parts")
+	}
+	for i, into := range []any{&h, &c} {
+		raw, err := base64.RawURLEncoding.Strict().DecodeString(parts[i])
+		if err == nil {
+			err = jsonx.Unmarshal(raw, into)
+		}
+		if err != nil {
+			return h, nil, err
+		}
+	}
+	return h, c, nil
+}
+
+// read verifies a token, but for its audience and what it is bound to.
+func (j *JWT) read(ctx context.Context, token string) (k knownToken, err error) {
+	h, c, err := peek(token)
+	switch {
+	case err != nil:
+		return k, fmt.Errorf("%w: it is no JWT", ErrNoCredential)
+	case j.Issuer != "" && c["iss"] != j.Issuer:
+		return k, fmt.Errorf("%w: the token is one of %q, and not of %q", ErrNoCredential, clip(c.text("iss")), j.Issuer)
+	case !slices.Contains(j.algs, jose.SignatureAlgorithm(h.Algorithm)):
+		return k, fmt.Errorf("%w: the token has the algorithm %q", ErrNoCredential, clip(h.Algorithm))
+	}
+	switch t := strings.ToLower(h.Type); strings.TrimPrefix(t, "application/") {
+	case "", "jwt", "at+jwt":
+	default:
+		return k, fmt.Errorf("the token is of type %q, and no access token", clip(h.Type))
+	}
+	if j.keys != nil {
+		k.lost = j.keys.lost.Load() // before the keys are looked at
+	}
+	if err := j.verify(ctx, token, h); err != nil {
+		return k, err
+	}
+	// What was verified is what was read: both are the second part of the token.
+	leeway := j.Leeway
+	switch {
+	case leeway == 0:
+		leeway = time.Minute
+	case leeway < 0:
+		leeway = 0
+	}
+	expires, err := c.current(time.Now(), leeway)
+	switch {
+	case err != nil:
+		return k, err
+	case expires.IsZero():
+		return k, errors.New("the token has no exp")
+	}
+	if k.binding, err = c.binding(); err != nil {
+		return k, err
+	}
+	k.audiences = c.list("aud")
+	roles := j.RolesClaim
+	if roles == "" {
+		roles = "roles"
+	}
+	k.principal, err = c.principal("jwt", j.Issuer, roles, expires)
+	return k, err
+}
+
+// verify checks the signature of a token.
+func (j *JWT) verify(ctx context.Context, token string, h tokenHeader) error {
+	sig, err := jose.ParseSignedCompact(token, j.algs)
+	if err != nil {
+		return fmt.Errorf("the token cannot be read: %w", err)
+	}
+	if len(j.Secret) > 0 {
+		if _, err := sig.Verify([]byte(j.Secret)); err != nil {
+			return errBadSignature
+		}
+		return nil
+	}
+	for again := false; ; again = true {
+		keys, named := j.keys.matching(h.KeyID, h.Algorithm)
+		for _, key := range keys {
+			if _, err := sig.Verify(key.key); err == nil {
+				return nil
+			}
+		}
+		switch {
+		case named, again && len(keys) > 0:
+			return errBadSignature
+		case again:
+			return fmt.Errorf("the issuer has no key %q for %s", clip(h.KeyID), h.Algorithm)
+		}
+		if err := j.keys.more(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+var errBadSignature = errors.New("the signature of the token is not that of the issuer")

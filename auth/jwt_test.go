@@ -1,0 +1,623 @@
+package auth_test
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/patchbay-dev/patchbay/auth"
+)
+
+const issuerURL = "https://as.example.com/tenant"
+
+// fakeIssuer is an authorization server without a net: metadata, keys, and introspection.
+type fakeIssuer struct {
+	keys map[string]crypto.Signer // by id
+
+	mu     sync.Mutex
+	down   bool                 // guarded by mu
+	served map[string]bool      // the ids of keys that are served; nil: all; guarded by mu
+	log    []string             // paths; guarded by mu
+	states map[string]claimsMap // answers of introspection by token; guarded by mu
+	hold   chan struct{}        // if not nil, introspection waits for it; guarded by mu
+	meta   map[string]any       // what differs in the metadata; guarded by mu
+}
+
+type claimsMap = map[string]any
+
+var _ http.RoundTripper = (*fakeIssuer)(nil)
+
+func newIssuer(t testing.TB) *fakeIssuer {
+	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &fakeIssuer{keys: map[string]crypto.Signer{"ec": ec}}
+}
+
+func (f *fakeIssuer) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+// asked counts the requests for a path.
+func (f *fakeIssuer) asked(path string) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, l := range f.log {
+		if l == path {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *fakeIssuer) RoundTrip(r *http.Request) (*http.Response, error) {
+	var hold chan struct{}
+	f.set(func() { f.log, hold = append(f.log, r.URL.Path), f.hold })
+	if hold != nil && r.Method == "POST" {
+		select {
+		case <-hold:
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w := httptest.NewRecorder()
+	switch {
+	case f.down:
+		return nil, errors.New("connection refused")
+	case r.URL.Path == "/.well-known/openid-configuration/tenant":
+		answer(w, 200, with(map[string]any{
+			"issuer": issuerURL, "jwks_uri": "https://as.example.com/keys", "introspection_endpoint": "https://as.example.com/introspect",
+		}, f.meta))
+	case r.URL.Path == "/keys":
+		set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
+		for id, k := range f.keys {
+			if f.served == nil || f.served[id] {
+				set.Keys = append(set.Keys, jose.JSONWebKey{Key: k.Public(), KeyID: id, Use: "sig"})
+			}
+		}
+		raw, _ := json.Marshal(set)
+		// A kind that is not known, a secret key and one for encryption are no fault.
+		raw = bytes.Replace(raw, []byte(`{"keys":[`), []byte(`{"keys":[{"kty":"XYZ","kid":"x"},{"kty":"oct","kid":"sym","k":"c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldA"}`+
+			map[bool]string{true: ",", false: ""}[len(set.Keys) > 0]), 1)
+		answer(w, 200, json.RawMessage(raw))
+	case r.URL.Path == "/introspect" && r.Method == "POST":
+		user, password, _ := r.BasicAuth()
+		if user != "patchbay" || password != "s3cret" {
+			answer(w, 401, map[string]any{"error": "invalid_client"})
+			break
+		}
+		if state := f.states[r.FormValue("token")]; state != nil {
+			answer(w, 200, state)
+		} else {
+			answer(w, 200, map[string]any{"active": false})
+		}
+	default:
+		w.WriteHeader(404)
+	}
+	res := w.Result()
+	res.Request = r
+	return res, nil
+}
+
+// token makes one of the issuer, with what differs from a good one; nil removes a claim.
+func (f *fakeIssuer) token(t testing.TB, kid string, changes claimsMap, header ...string) string {
+	now := time.Now()
+	all := with(map[string]any{
+		"iss": issuerURL, "sub": "alice", "aud": []string{resourceURL}, "exp": now.Add(time.Hour).Unix(), "iat": now.Unix(),
+		"scope": "read write", "client_id": "app", "name": "Alice", "realm_access": map[string]any{"roles": []string{"editor"}},
+	}, changes)
+	return sign(t, f.keys[kid], kid, all, header...)
+}
+
+// sign makes a JWT; header are further members of its header.
+func sign(t testing.TB, key any, kid string, all any, header ...string) string {
+	t.Helper()
+	alg := jose.HS256
+	switch k := key.(type) {
+	case *ecdsa.PrivateKey:
+		alg = map[int]jose.SignatureAlgorithm{256: jose.ES256, 384: jose.ES384, 521: jose.ES512}[k.Params().BitSize]
+	case *rsa.PrivateKey:
+		alg = jose.PS256
+	case ed25519.PrivateKey:
+		alg = jose.EdDSA
+	}
+	opts := &jose.SignerOptions{}
+	if kid != "" {
+		opts.WithHeader("kid", kid)
+	}
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "alg" {
+			alg = jose.SignatureAlgorithm(header[i+1])
+			continue
+		}
+		opts.WithHeader(jose.HeaderKey(header[i]), header[i+1])
+	}
+	s, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload, ok := all.([]byte)
+	if !ok {
+		payload, _ = json.Marshal(all)
+	}
+	sig, err := s.Sign(payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := sig.CompactSerialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+func bearerRequest(token string) *http.Request {
+	r := httptest.NewRequest("POST", "/mcp", nil)
+	r.Header.Set("Authorization", "Bearer "+token)
+	return r
+}
+
+func TestJWTPrincipal(t *testing.T) {
+	f := newIssuer(t)
+	v := &auth.JWT{Issuer: issuerURL, Audience: []string{resourceURL}, Base: f, RolesClaim: "realm_access.roles"}
+	exp := time.Now().Add(time.Hour).Truncate(time.Second)
+	p, err := v.Verify(bearerRequest(f.token(t, "ec", claimsMap{"exp": exp.Unix()})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Claims["name"] != "Alice" {
+		t.Errorf("the claims are %v", p.Claims)
+	}
+	p.Claims = nil
+	want := &auth.Principal{
+		ID: issuerURL + "#alice", Scheme: "jwt", Issuer: issuerURL, Subject: "alice", ClientID: "app", Name: "Alice",
+		Scopes: []string{"read", "write"}, Roles: []string{"editor"}, Expires: exp.Add(time.Minute),
+	}
+	if d := cmp.Diff(want, p); d != "" {
+		t.Errorf("principal (-want +got):\n%s", d)
+	}
+	// Some spell scopes otherwise, and a client may act on its own behalf.
+	p, err = v.Verify(bearerRequest(f.token(t, "ec", claimsMap{"scope": nil, "scp": []string{"a", "b c"}, "sub": nil})))
+	if err != nil || p.ID != issuerURL+"?client_id=app" || strings.Join(p.Scopes, ",") != "a,b,c" {
+		t.Errorf("a client without a user: %+v, %v", p, err)
+	}
+}
+
+func TestJWTKeyKinds(t *testing.T) {
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ec384, _ := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	_, ed, _ := ed25519.GenerateKey(rand.Reader)
+	f := newIssuer(t)
+	f.keys["rsa"], f.keys["ec384"], f.keys["ed"] = rsaKey, ec384, ed
+	fetched := &auth.JWT{Issuer: issuerURL, Audience: []string{resourceURL}, Base: f}
+	fixed := &auth.JWT{Issuer: issuerURL, Audience: []string{resourceURL}, Keys: []crypto.PublicKey{rsaKey.Public(), ec384.Public(), ed.Public(), f.keys["ec"].Public()}}
+	for kid := range f.keys {
+		for name, v := range map[string]*auth.JWT{"fetched": fetched, "fixed": fixed} {
+			if _, err := v.Verify(bearerRequest(f.token(t, kid, nil))); err != nil {
+				t.Errorf("key %s, %s: %v", kid, name, err)
+			}
+		}
+	}
+	if _, err := fetched.Verify(bearerRequest(sign(t, rsaKey, "", f.claims()))); err != nil {
+		t.Errorf("a token that names no key: %v", err)
+	}
+}
+
+func (f *fakeIssuer) claims() claimsMap {
+	return claimsMap{"iss": issuerURL, "sub": "alice", "aud": resourceURL, "exp": time.Now().Add(time.Hour).Unix()}
+}
+
+// AUTH-26-066, AUTH-26-113: a token is validated. AUTH-26-067, AUTH-26-071, AUTH-26-072,
+// AUTH-26-089, AUTH-26-114, SEC-26-007: only one that was made for this server is taken.
+func TestJWTRefused(t *testing.T) {
+	f := newIssuer(t)
+	other := newIssuer(t)
+	weak, err := rsa.GenerateKey(rand.Reader, 1024)
+	_ = err // the package of the standard library may refuse to make it; then the case is left out
+	good := f.token(t, "ec", nil)
+	parts := strings.Split(good, ".")
+	b64 := base64.RawURLEncoding.EncodeToString
+	swap := func(i int, part string) string {
+		p := strings.Split(good, ".")
+		p[i] = part
+		return strings.Join(p, ".")
+	}
+	now := time.Now()
+	jwk, _ := json.Marshal(jose.JSONWebKey{Key: other.keys["ec"].Public(), KeyID: "ec"})
+	pub, _ := x509.MarshalPKIXPublicKey(f.keys["ec"].Public())
+	tests := map[string]string{
+		"expired":                f.token(t, "ec", claimsMap{"exp": now.Add(-61 * time.Second).Unix()}),
+		"not yet":                f.token(t, "ec", claimsMap{"nbf": now.Add(2 * time.Minute).Unix()}),
+		"no exp":                 f.token(t, "ec", claimsMap{"exp": nil}),
+		"exp is a text":          f.token(t, "ec", claimsMap{"exp": "2099"}),
+		"exp is null":            f.token(t, "ec", claimsMap{"exp": json.RawMessage("null")}),
+		"exp is huge":            f.token(t, "ec", claimsMap{"exp": 1e300}),
+		"exp is negative":        f.token(t, "ec", claimsMap{"exp": -5}),
+		"no aud":                 f.token(t, "ec", claimsMap{"aud": nil}),
+		"another aud":            f.token(t, "ec", claimsMap{"aud": "https://other.example.com/mcp"}),
+		"aud of the origin":      f.token(t, "ec", claimsMap{"aud": "https://mcp.example.com"}),
+		"aud below":              f.token(t, "ec", claimsMap{"aud": resourceURL + "/x"}),
+		"aud with a query":       f.token(t, "ec", claimsMap{"aud": resourceURL + "?a"}),
+		"aud is a number":        f.token(t, "ec", claimsMap{"aud": 7}),
+		"aud is empty":           f.token(t, "ec", claimsMap{"aud": []string{}}),
+		"another iss":            f.token(t, "ec", claimsMap{"iss": "https://as.example.com/other"}),
+		"iss with a slash":       f.token(t, "ec", claimsMap{"iss": issuerURL + "/"}),
+		"no iss":                 f.token(t, "ec", claimsMap{"iss": nil}),
+		"neither sub nor client": f.token(t, "ec", claimsMap{"sub": nil, "client_id": nil}),
+		"sub is empty":           f.token(t, "ec", claimsMap{"sub": ""}),
+		"sub is a number":        f.token(t, "ec", claimsMap{"sub": 5, "client_id": nil}),
+		"sub has lines":          f.token(t, "ec", claimsMap{"sub": "alice\nroot"}),
+		"sub is long":            f.token(t, "ec", claimsMap{"sub": strings.Repeat("x", 2000)}),
+		"ID of a logout":         f.token(t, "ec", nil, "typ", "logout+jwt"),
+		"DPoP proof":             f.token(t, "ec", nil, "typ", "dpop+jwt"),
+		"critical extension":     f.token(t, "ec", nil, "crit", "x"),
+		"bound by DPoP":          f.token(t, "ec", claimsMap{"cnf": claimsMap{"jkt": "abc"}}),
+		"bound to nothing":       f.token(t, "ec", claimsMap{"cnf": claimsMap{}}),
+		"bound, null":            f.token(t, "ec", claimsMap{"cnf": json.RawMessage("null")}),
+		"bound to a certificate": f.token(t, "ec", claimsMap{"cnf": claimsMap{"x5t#S256": "abc"}}),
+		"another key":            other.token(t, "ec", nil),
+		"unknown key":            sign(t, other.keys["ec"], "nobody", f.claims()),
+		"no key named":           sign(t, other.keys["ec"], "", f.claims()),
+		"key in the header":      sign(t, other.keys["ec"], "ec", f.claims(), "jwk", string(jwk)),
+		"key set in the header":  sign(t, other.keys["ec"], "evil", f.claims(), "jku", "https://evil.example.com/keys"),
+		"signature cut":          swap(2, parts[2][:20]),
+		"no signature":           swap(2, ""),
+		"signature of zeros":     swap(2, b64(make([]byte, 64))),
+		"other claims":           swap(1, b64([]byte(`{"iss":"`+issuerURL+`","sub":"root","aud":"`+resourceURL+`","exp":9999999999}`))),
+		"alg none":               swap(0, b64([]byte(`{"alg":"none","kid":"ec"}`))),
+		"alg None":               swap(0, b64([]byte(`{"alg":"None","kid":"ec"}`))),
+		"alg none, unsigned":     b64([]byte(`{"alg":"none"}`)) + "." + parts[1] + ".",
+		"no alg":                 swap(0, b64([]byte(`{"kid":"ec"}`))),
+		"two algs":               swap(0, b64([]byte(`{"alg":"ES256","alg":"none","kid":"ec"}`))),
+		"HMAC with the key":      sign(t, pub, "ec", f.claims(), "alg", "HS256"),
+		"HMAC of the key set":    sign(t, []byte("secret-secret-secret-secret-secret"), "sym", f.claims(), "alg", "HS256"),
+		"claims twice":           sign(t, f.keys["ec"], "ec", []byte(`{"iss":"`+issuerURL+`","sub":"alice","sub":"root","aud":"`+resourceURL+`","exp":9999999999}`)),
+		"claims no object":       sign(t, f.keys["ec"], "ec", []byte(`["`+issuerURL+`"]`)),
+		"no JSON":                sign(t, f.keys["ec"], "ec", []byte(`hello`)),
+		"no base64":              "a!.b!.c!",
+		"dots":                   "..",
+		"five parts":             "a.b.c.d.e",
+		"opaque":                 "9f8e7d6c",
+	}
+	if weak != nil && err == nil {
+		f.keys["weak"] = weak
+		tests["weak key"] = f.token(t, "weak", nil)
+	}
+	v := &auth.JWT{Issuer: issuerURL, Audience: []string{resourceURL}, Base: f}
+	g := &auth.Guard{Verifiers: []auth.Verifier{v}, Resource: &auth.ResourceMetadata{Resource: resourceURL}}
+	if res := request(t, g, "POST", "/mcp", "Authorization", "Bearer "+good); res.StatusCode != 200 {
+		t.Fatalf("a good token: %d", res.StatusCode)
+	}
+	for name, token := range tests {
+		p, err := v.Verify(bearerRequest(token))
+		if err == nil {
+			t.Errorf("%s: the token of %+v is taken", name, p)
+			continue
+		}
+		if p != nil {
+			t.Errorf("%s: both %+v and %v", name, p, err)
+		}
+		if errors.Is(err, auth.ErrUnavailable) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(token) > 20 && strings.Contains(err.Error(), token[len(token)-20:]) {
+			t.Errorf("%s: the error holds the token: %v", name, err)
+		}
+		res := request(t, g, "POST", "/mcp", "Authorization", "Bearer "+token)
+		if text := body(t, res); res.StatusCode != 401 || text != `{"error":"invalid_token"}` || strings.Contains(res.Header.Get("WWW-Authenticate"), "description") {
+			t.Errorf("%s: %d, %q, %q", name, res.StatusCode, text, res.Header)
+		}
+	}
+}
+
+// AUTH-26-059: an audience may have its scheme and host in upper case.
+func TestJWTAudience(t *testing.T) {
+	f := newIssuer(t)
+	for _, tt := range []struct {
+		aud      any
+		resource string
+		ok       bool
+	}{
+		{resourceURL, resourceURL, true},
+		{"HTTPS://MCP.Example.com/mcp", resourceURL, true},
+		{"https://mcp.example.com/MCP", resourceURL, false},
+		{[]string{"https://other.example.com", resourceURL}, resourceURL, true},
+		{"https://mcp.example.com/", "https://mcp.example.com", true},
+		{"https://mcp.example.com", "https://mcp.example.com/", true},
+		{"https://mcp.example.com:443/mcp", resourceURL, false},
+		{"http://mcp.example.com/mcp", resourceURL, false},
+		{"https://user@mcp.example.com/mcp", resourceURL, false},
+		{"api://tools", "api://tools", true},
+		{"API://tools", "urn:tools", false},
+	} {
+		v := &auth.JWT{Issuer: issuerURL, Audience: []string{tt.resource}, Base: f}
+		if _, err := v.Verify(bearerRequest(f.token(t, "ec", claimsMap{"aud": tt.aud}))); (err == nil) != tt.ok {
+			t.Errorf("aud %v for %s: %v, want ok %v", tt.aud, tt.resource, err, tt.ok)
+		}
+	}
+}
+
+// A token that was good is good until it expires, and not looked at again; what the request
+// has beside it is.
+func TestJWTIsRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newIssuer(t)
+		v := &auth.JWT{Issuer: issuerURL, Audience: []string{resourceURL}, Base: f, Leeway: -1}
+		token := f.token(t, "ec", claimsMap{"exp": time.Now().Add(10 * time.Minute).Unix()})
+		first, err := v.Verify(bearerRequest(token))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := v.Verify(bearerRequest(token)); err != nil || again != first {
+			t.Errorf("again: %p and %p, %v", again, first, err)
+		}
+		time.Sleep(10*time.Minute - time.Second)
+		if _, err := v.Verify(bearerRequest(token)); err != nil {
+			t.Errorf("shortly before its end: %v", err)
+		}
+		time.Sleep(time.Second)
+		if _, err := v.Verify(bearerRequest(token)); err == nil {
+			t.Error("at its end it is still good")
+		}
+	})
+}
+
+// RFC 8705, 3: a token that is bound to a certificate is good with that alone, also when it is
+// remembered.
+func TestJWTBoundToCertificate(t *testing.T) {
+	f := newIssuer(t)
+	v := &auth.JWT{Issuer: issuerURL, Audience: []string{resourceURL}, Base: f}
+	cert := &x509.Certificate{Raw: []byte("certificate")}
+	sum := sha256.Sum256(cert.Raw)
+	token := f.token(t, "ec", claimsMap{"cnf": claimsMap{"x5t#S256": base64.RawURLEncoding.EncodeToString(sum[:])}})
+	try := func(c *x509.Certificate) error {
+		r := bearerRequest(token)
+		if c != nil {
+			r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{c}}
+		}
+		_, err := v.Verify(r)
+		return err
+	}
+	if err := try(cert); err != nil {
+		t.Fatalf("with its certificate: %v", err)
+	}
+	if try(nil) == nil || try(&x509.Certificate{Raw: []byte("another")}) == nil {
+		t.Error("good with another certificate or none")
+	}
+}
+
+func TestKeysAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newIssuer(t)
+		second, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		f.keys["new"] = second
+		f.served = map[string]bool{"ec": true}
+		var logged bytes.Buffer
+		v := &auth.JWT{Issuer: issuerURL, Audience: []string{resourceURL}, Base: f, Logger: slog.New(slog.NewTextHandler(&logged, nil))}
+		verify := func(kid string, n int) error {
+			_, err := v.Verify(bearerRequest(f.token(t, kid, claimsMap{"n": n, "exp": time.Now().Add(24 * time.Hour).Unix()})))
+			return err
+		}
+
+		// However many come first, the keys are read once.
+		var wg sync.WaitGroup
+		for i := range 50 {
+			wg.Go(func() {
+				if err := verify("ec", i); err != nil {
+					t.Errorf("first: %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := f.asked("/keys"); n != 1 {
+			t.Fatalf("%d requests for the keys, want 1", n)
+		}
+
+		// Unknown keys have them read once a minute at most.
+		time.Sleep(2 * time.Minute)
+		for i := range 20 {
+			if err := verify("new", i); err == nil || errors.Is(err, auth.ErrUnavailable) {
+				t.Fatalf("unknown key: %v", err)
+			}
+		}
+		if n := f.asked("/keys"); n != 2 {
+			t.Errorf("%d requests for the keys after unknown ones, want 2", n)
+		}
+		f.set(func() { f.served["new"] = true })
+		time.Sleep(time.Minute)
+		if err := verify("new", 0); err != nil {
+			t.Errorf("a new key: %v", err)
+		}
+
+		// The issuer is down: what is known stays.
+		f.set(func() { f.down = true })
+		time.Sleep(time.Hour)
+		if err := verify("ec", 1000); err != nil {
+			t.Errorf("while the issuer is down: %v", err)
+		}
+		synctest.Wait()
+		if !strings.Contains(logged.String(), "keys of an issuer not read") {
+			t.Errorf("nobody was told: %q", logged.String())
+		}
+
+		// A key that goes away takes its tokens with it.
+		f.set(func() { f.down, f.served["ec"] = false, false })
+		time.Sleep(time.Minute)
+		remembered := f.token(t, "ec", nil)
+		if _, err := v.Verify(bearerRequest(remembered)); err != nil {
+			t.Fatal(err) // and this has the keys looked at
+		}
+		synctest.Wait()
+		if _, err := v.Verify(bearerRequest(remembered)); err == nil {
+			t.Error("a token is remembered though its key is gone")
+		}
+	})
+}
+
+func TestIssuerIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newIssuer(t)
+		f.down = true
+		v := &auth.JWT{Issuer: issuerURL, Base: f}
+		g := &auth.Guard{Verifiers: []auth.Verifier{v}, Resource: &auth.ResourceMetadata{Resource: resourceURL}}
+		token := f.token(t, "ec", nil)
+		for range 10 {
+			res := request(t, g, "POST", "/mcp", "Authorization", "Bearer "+token)
+			if res.StatusCode != 503 || res.Header.Get("Retry-After") == "" {
+				t.Fatalf("%d, want 503", res.StatusCode)
+			}
+		}
+		if n := f.asked("/.well-known/oauth-authorization-server/tenant"); n != 1 {
+			t.Errorf("the issuer was asked %d times, want 1", n)
+		}
+		f.set(func() { f.down = false })
+		time.Sleep(5 * time.Second)
+		if res := request(t, g, "POST", "/mcp", "Authorization", "Bearer "+token); res.StatusCode != 200 {
+			t.Errorf("when it is there again: %d", res.StatusCode)
+		}
+	})
+}
+
+func TestIssuerMetadataIsHostile(t *testing.T) {
+	for name, meta := range map[string]claimsMap{
+		"another issuer":  {"issuer": "https://as.example.com"},
+		"no keys":         {"jwks_uri": nil},
+		"keys over http":  {"jwks_uri": "http://as.example.com/keys"},
+		"keys in a file":  {"jwks_uri": "file:///etc/passwd"},
+		"keys on a metal": {"jwks_uri": "http://127.0.0.1/keys"},
+	} {
+		f := newIssuer(t)
+		f.meta = meta
+		v := &auth.JWT{Issuer: issuerURL, Audience: []string{resourceURL}, Base: f}
+		if _, err := v.Verify(bearerRequest(f.token(t, "ec", nil))); !errors.Is(err, auth.ErrUnavailable) {
+			t.Errorf("%s: %v, want unavailable", name, err)
+		}
+	}
+}
+
+func TestHMAC(t *testing.T) {
+	secret := auth.Secret("0123456789abcdef0123456789abcdef")
+	v := &auth.JWT{Secret: secret}
+	good := sign(t, []byte(secret), "", claimsMap{"sub": "bob", "exp": time.Now().Add(time.Hour).Unix(), "iss": issuerURL, "aud": "x"})
+	p, err := v.Verify(bearerRequest(good))
+	if err != nil || p.ID != "jwt#bob" || p.Issuer != "" {
+		t.Errorf("%+v, %v: whoever has the secret is no other issuer", p, err)
+	}
+	if s := fmt.Sprintf("%v %+v %#v", secret, secret, secret); strings.Contains(s, "012345") {
+		t.Errorf("the secret prints itself: %s", s)
+	}
+	other := sign(t, []byte("another-secret-another-secret-ab"), "", claimsMap{"sub": "bob", "exp": time.Now().Add(time.Hour).Unix()})
+	if _, err := v.Verify(bearerRequest(other)); err == nil {
+		t.Error("a token of another secret is good")
+	}
+	// In a Guard with a Resource the audience counts.
+	g := &auth.Guard{Verifiers: []auth.Verifier{v}, Resource: &auth.ResourceMetadata{Resource: resourceURL}}
+	if res := request(t, g, "POST", "/mcp", "Authorization", "Bearer "+good); res.StatusCode != 401 {
+		t.Errorf("a token for another: %d", res.StatusCode)
+	}
+	// Two issuers, one by keys and one by a secret.
+	f := newIssuer(t)
+	both := []auth.Verifier{&auth.JWT{Issuer: issuerURL, Base: f, Audience: []string{resourceURL}}, v}
+	for _, token := range []string{good, f.token(t, "ec", nil)} {
+		if res := request(t, &auth.Guard{Verifiers: both}, "POST", "/mcp", "Authorization", "Bearer "+token); res.StatusCode != 200 {
+			t.Errorf("of two: %d", res.StatusCode)
+		}
+	}
+}
+
+func TestJWTFaults(t *testing.T) {
+	long := auth.Secret(strings.Repeat("k", 32))
+	weak := &rsa.PublicKey{N: mustBig(1024), E: 65537}
+	for name, v := range map[string]*auth.JWT{
+		"nothing":          {},
+		"no audience":      {Issuer: issuerURL},
+		"http":             {Issuer: "http://as.example.com", Audience: []string{"x"}},
+		"query":            {Issuer: issuerURL + "?a=b", Audience: []string{"x"}},
+		"short secret":     {Secret: auth.Secret("short")},
+		"secret and keys":  {Issuer: issuerURL, Secret: long, KeysURL: "https://as.example.com/keys", Audience: []string{"x"}},
+		"none":             {Issuer: issuerURL, Audience: []string{"x"}, Algorithms: []string{"none"}},
+		"HMAC with keys":   {Issuer: issuerURL, Audience: []string{"x"}, Algorithms: []string{"HS256"}},
+		"RSA with secret":  {Secret: long, Algorithms: []string{"RS256"}},
+		"leeway":           {Secret: long, Leeway: time.Hour},
+		"weak key":         {Issuer: issuerURL, Audience: []string{"x"}, Keys: []crypto.PublicKey{weak}},
+		"key is a secret":  {Issuer: issuerURL, Audience: []string{"x"}, Keys: []crypto.PublicKey{[]byte(long)}},
+		"keys over http":   {Issuer: issuerURL, Audience: []string{"x"}, KeysURL: "http://as.example.com/keys"},
+		"issuer is no URL": {Issuer: "as", Audience: []string{"x"}},
+	} {
+		if err := (&auth.Guard{Verifiers: []auth.Verifier{v}}).Check(); err == nil {
+			t.Errorf("%s: no fault was found", name)
+		}
+	}
+}
+
+// Many requests at once, for the race detector.
+func TestJWTConcurrently(t *testing.T) {
+	f := newIssuer(t)
+	v := &auth.JWT{Issuer: issuerURL, Audience: []string{resourceURL}, Base: f}
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for n := range 20 {
+				if _, err := v.Verify(bearerRequest(f.token(t, "ec", claimsMap{"n": (i + n) % 5}))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func FuzzJWT(f *testing.F) {
+	i := newIssuer(f)
+	good := i.token(f, "ec", nil)
+	f.Add(good)
+	f.Add("..")
+	f.Add("eyJhbGciOiJub25lIn0.e30.")
+	f.Add(good[:len(good)-3] + "AAA")
+	v := &auth.JWT{Issuer: issuerURL, Audience: []string{resourceURL}, Base: i}
+	if _, err := v.Verify(bearerRequest(good)); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, token string) {
+		r := httptest.NewRequest("POST", "/mcp", nil)
+		r.Header["Authorization"] = []string{"Bearer " + token}
+		p, err := v.Verify(r)
+		switch {
+		case err == nil && strings.Trim(token, " ") != good: // a signature cannot be guessed
+			t.Fatalf("Verify takes %q for %+v", token, p)
+		case err != nil && p != nil:
+			t.Fatalf("Verify(%q) returned both %v and %v", token, p, err)
+		}
+	})
+}
+

@@ -1,0 +1,285 @@
+package auth
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// publicKey is a key of an issuer.
+type publicKey struct {
+	id  string // empty: it has none
+	alg string // empty: any that suits the key
+	key crypto.PublicKey
+}
+
+// suits tells whether a signature of an algorithm can be one of the key.
+func (k *publicKey) suits(alg string) bool {
+	if k.alg != "" && k.alg != alg {
+		return false
+	}
+	switch key := k.key.(type) {
+	case *rsa.PublicKey:
+		return strings.HasPrefix(alg, "RS") || strings.HasPrefix(alg, "PS")
+	case *ecdsa.PublicKey:
+		return alg == map[int]string{256: "ES256", 384: "ES384", 521: "ES512"}[key.Curve.Params().BitSize]
+	case ed25519.PublicKey:
+		return alg == "EdDSA"
+	}
+	return false
+}
+
+// checkKey tells whether a key is one that signatures can be trusted to.
+func checkKey(key crypto.PublicKey) error {
+	switch key := key.(type) {
+	case *rsa.PublicKey:
+		if n := key.N.BitLen(); n < 2048 || n > 8192 {
+			return fmt.Errorf("an RSA key has %d bits; 2048 to 8192 are taken", n)
+		}
+	case *ecdsa.PublicKey:
+		if _, err := key.ECDH(); err != nil { // not on one of the curves of NIST
+			return fmt.Errorf("an EC key: %w", err)
+		}
+	case ed25519.PublicKey:
+		if len(key) != ed25519.PublicKeySize {
+			return errors.New("an Ed25519 key is too short")
+		}
+	default:
+		return fmt.Errorf("a key is a %T, which verifies no token", key)
+	}
+	return nil
+}
+
+// Bounds of a set of keys.
+const (
+	maxKeys     = 100              // of one issuer
+	maxTries    = 8                // keys held against a token that does not name its own
+	keysTTL     = 15 * time.Minute // after which the keys are looked at again
+	refetchWait = time.Minute      // between two looks for keys that are not known
+	retryWait   = 5 * time.Second  // between two looks while no key is known at all
+	keysTimeout = 15 * time.Second // for one look
+)
+
+// parseKeySet reads a JSON Web Key Set. Keys that are of no use here are left out: secret
+// ones, those for encryption, and those of kinds that are not known (RFC 7517, 5).
+func parseKeySet(document []byte) ([]publicKey, error) {
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := jsonx.Unmarshal(document, &set); err != nil {
+		return nil, fmt.Errorf("the key set: %w", err)
+	}
+	var keys []publicKey
+	for _, raw := range set.Keys[:min(len(set.Keys), maxKeys)] {
+		var k jose.JSONWebKey
+		if k.UnmarshalJSON(raw) != nil || !k.IsPublic() || !k.Valid() || k.Use != "" && k.Use != "sig" || checkKey(k.Key) != nil {
+			continue
+		}
+		keys = append(keys, publicKey{k.KeyID, k.Algorithm, k.Key})
+	}
+	if keys == nil {
+		return nil, errors.New("the key set has no key that could verify a token")
+	}
+	return keys, nil
+}
+
+// keySet has the keys of an issuer, and gets them again when they may have changed. It runs
+// one goroutine at a time while it does, which ends within keysTimeout.
+//
+// While the issuer cannot be reached, the keys that are known stay.
+type keySet struct {
+	load func(context.Context) ([]publicKey, error) // nil: the keys never change
+	log  *slog.Logger
+
+	stale atomic.Int64  // when to look at the keys again, in nanoseconds; zero: never
+	lost  atomic.Uint64 // how often a key went away
+
+	mu     sync.Mutex
+	keys   []publicKey   // guarded by mu
+	tried  time.Time     // the last look; zero: there was none; guarded by mu
+	fault  error         // of the last look; guarded by mu
+	flight chan struct{} // closed when the look in progress is over; nil: there is none; guarded by mu
+}
+
+func fixedKeys(keys []publicKey) *keySet { return &keySet{keys: keys} }
+
+// matching returns the keys that may have made a signature; named says that one of them has
+// the id.
+func (s *keySet) matching(id, alg string) (list []publicKey, named bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.keys {
+		if (id == "" || k.id == "" || k.id == id) && k.suits(alg) && len(list) < maxTries {
+			list = append(list, k)
+			named = named || k.id != "" && k.id == id
+		}
+	}
+	return list, named
+}
+
+// refresh has the keys looked at if that is due, and does not wait for it.
+func (s *keySet) refresh() {
+	if at := s.stale.Load(); at == 0 || time.Now().UnixNano() < at {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.flight == nil && time.Since(s.tried) >= refetchWait {
+		s.look()
+	}
+}
+
+// more looks for keys that are not known yet, unless that was done a moment ago, and waits
+// for them. The error wraps ErrUnavailable if there are no keys at all.
+func (s *keySet) more(ctx context.Context) error {
+	s.mu.Lock()
+	if s.load == nil {
+		s.mu.Unlock()
+		return nil
+	}
+	wait := refetchWait
+	if s.keys == nil {
+		wait = retryWait
+	}
+	if s.flight == nil && (s.tried.IsZero() || time.Since(s.tried) >= wait) {
+		s.look()
+	}
+	flight := s.flight
+	s.mu.Unlock()
+	if flight != nil {
+		select {
+		case <-flight:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.keys == nil {
+		return fmt.Errorf("%w: the keys of the issuer: %w", ErrUnavailable, s.fault)
+	}
+	return nil
+}
+
+// look starts to look at the keys, with mu held.
+func (s *keySet) look() {
+	done := make(chan struct{})
+	s.flight, s.tried = done, time.Now()
+	go func() {
+		defer close(done)
+		// It belongs to all who wait for it, and to those who will come.
+		ctx, cancel := context.WithTimeout(context.Background(), keysTimeout)
+		defer cancel()
+		keys, err := s.load(ctx)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.flight, s.fault = nil, err
+		if err != nil {
+			if s.log != nil {
+				s.log.Warn("keys of an issuer not read", "err", err, "known", len(s.keys))
+			}
+			return
+		}
+		for _, old := range s.keys {
+			if !slices.ContainsFunc(keys, func(k publicKey) bool { return k.id == old.id && sameKey(k.key, old.key) }) {
+				s.lost.Add(1)
+				break
+			}
+		}
+		s.keys = keys
+		s.stale.Store(time.Now().Add(keysTTL).UnixNano())
+	}()
+}
+
+func sameKey(a, b crypto.PublicKey) bool {
+	k, ok := a.(interface{ Equal(crypto.PublicKey) bool })
+	return ok && k.Equal(b)
+}
+
+// issuerDocument is the part of an issuer's metadata that a resource server needs.
+type issuerDocument struct {
+	Issuer        string `json:"issuer"`
+	KeysURL       string `json:"jwks_uri"`
+	IntrospectURL string `json:"introspection_endpoint"`
+}
+
+// issuerFetcher returns what reads documents on behalf of an issuer, or of an endpoint of
+// it. What an issuer names may not be further inside of this network than it is itself.
+func issuerFetcher(raw string, base http.RoundTripper) (*fetcher, error) {
+	u, err := url.Parse(raw)
+	if err == nil {
+		u, err = checkURL(raw, u)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newFetcher(u, base), nil
+}
+
+// document reads the metadata of the issuer: RFC 8414 comes first, and OpenID Connect
+// Discovery next.
+func (f *fetcher) document(ctx context.Context, issuer string) (*issuerDocument, error) {
+	for _, at := range issuerPlaces(f.server) {
+		var d issuerDocument
+		err := f.get(ctx, f.server.ResolveReference(at), defaultRevision, &d)
+		switch {
+		case errors.Is(err, errAbsent):
+			continue
+		case err != nil:
+			return nil, err
+		case d.Issuer != issuer: // RFC 8414, 3.3: character by character
+			return nil, fmt.Errorf("the metadata of %q is that of %q", clip(issuer), clip(d.Issuer))
+		}
+		return &d, nil
+	}
+	return nil, fmt.Errorf("%q has no metadata at the well-known places", clip(issuer))
+}
+
+// issuerPlaces are where an issuer may have its metadata, in order.
+func issuerPlaces(issuer *url.URL) []*url.URL {
+	const oauth, openid = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
+	places := []*url.URL{wellKnownPaths(oauth, issuer)[0], wellKnownPaths(openid, issuer)[0]}
+	if path := strings.TrimSuffix(issuer.Path, "/"); path != "" {
+		places = append(places, &url.URL{Path: path + openid, RawPath: strings.TrimSuffix(issuer.EscapedPath(), "/") + openid})
+	}
+	return places
+}
+
+// keys reads the key set at a URL, or the one that the issuer's metadata names.
+func (f *fetcher) keys(ctx context.Context, issuer, at string) ([]publicKey, error) {
+	if at == "" {
+		d, err := f.document(ctx, issuer)
+		if err != nil {
+			return nil, err
+		}
+		if at = d.KeysURL; at == "" {
+			return nil, fmt.Errorf("the metadata of %q names no jwks_uri", clip(issuer))
+		}
+	}
+	u, err := checkURL(at, f.server)
+	if err != nil {
+		return nil, err
+	}
+	var raw json.RawMessage
+	if err := f.get(ctx, u, defaultRevision, &raw); err != nil {
+		return nil, fmt.Errorf("key set at %q: %w", clip(at), err)
+	}
+	return parseKeySet(raw)
+}
