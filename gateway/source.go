@@ -94,7 +94,7 @@ const (
 	Failing  State = "failing"  // it could not be reached, or does not answer; it is tried again
 	Crashing State = "crashing" // it ends soon after each start
 	Idle     State = "idle"     // ended as nobody used it; the next call starts it
-	Stopped  State = "stopped"  // Run has ended
+	Stopped  State = "stopped"  // Run is ending: new requests are refused
 )
 
 // Status is the state of a server, and why.
