@@ -40,7 +40,7 @@ type debt struct {
 
 // Bounds of leaving.
 const (
-	farewellTime = time.Second            // that Close gives a server for what is owed
+	farewellTime = 500 * time.Millisecond // that Close gives a server for what is owed
 	lateTime     = 250 * time.Millisecond // that Close gives it for the answer to a call just given up
 )
 

@@ -125,8 +125,9 @@ func (s *Session) Done() <-chan struct{} { return s.wire.Done() }
 // [*ExitError] if the server's process ended.
 func (s *Session) Err() error { return publicError(s.wire.Err()) }
 
-// Close ends the session, within 4 seconds whatever the server does. Calls in
-// progress fail with [ErrClosed].
+// Close ends the session, within 4 seconds whatever the server does, and half a second more
+// if there are tasks to give up. Calls in progress fail with [ErrClosed], and the tasks that
+// they wait for are cancelled.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	s.closed = true

@@ -102,6 +102,8 @@ type task struct {
 	mu    sync.Mutex
 	state taskState // guarded by mu
 
+	telling sync.Mutex // held while the state is read and told, so that the last is the newest
+
 	rested bool // it is no longer counted as at work; guarded by mu of tasks
 	unkept int  // bytes that are counted as held for the store; guarded by mu of tasks
 }
@@ -338,6 +340,8 @@ func (m *tasks) tells(t *task, message string) {
 func (m *tasks) announce(t *task) {
 	m.s.hub.taskChanged(t.state.ID)
 	if t.notify != nil {
+		t.telling.Lock()
+		defer t.telling.Unlock()
 		t.notify(revision.NoteTaskStatus, revision.CoreTask(encode(t.snapshot())))
 	}
 }

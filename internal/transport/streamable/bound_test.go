@@ -198,12 +198,48 @@ func TestClientAnswersOnlySoManyAtOnce(t *testing.T) {
 	c.Close()
 }
 
-// patient is an Inbox that answers when its context ends.
-type patient struct{ noted chan string }
+// patient is an Inbox that answers when it is let, or its context ends.
+type patient struct {
+	noted chan string
+	asked chan struct{} // nil: nobody counts
+	let   chan struct{}
+}
 
 func (p *patient) Note(method string, _ json.RawMessage) { p.noted <- method }
 
-func (*patient) Question(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
-	<-ctx.Done()
-	return nil, errors.New("too late")
+func (p *patient) Question(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
+	if p.asked != nil {
+		p.asked <- struct{}{}
+	}
+	select {
+	case <-p.let:
+		return json.RawMessage(`{}`), nil
+	case <-ctx.Done():
+		return nil, errors.New("too late")
+	}
+}
+
+// A question that comes twice, as a stream that was resumed may bring it, is asked once and
+// has one answer.
+func TestClientAnswersAQuestionOnce(t *testing.T) {
+	got := make(chan string, 9)
+	const question = `{"jsonrpc":"2.0","id":"q","method":"roots/list"}`
+	hs := httptest.NewServer(&asking{
+		frames: []string{question, question, `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:b"}}`},
+		take:   func(body string) { got <- body },
+	})
+	defer hs.Close()
+	inbox := &patient{noted: make(chan string, 1), asked: make(chan struct{}, 9), let: make(chan struct{})}
+	c := dial(t, hs.URL, streamable.ClientOptions{Inbox: inbox})
+	handshake(t, c, revision.V20251125)
+	<-inbox.noted
+	<-inbox.asked
+	close(inbox.let)
+	if body := <-got; body != `{"jsonrpc":"2.0","id":"q","result":{}}` {
+		t.Errorf("the answer is %s", body)
+	}
+	c.Close()
+	if len(inbox.asked) > 0 || len(got) > 0 {
+		t.Errorf("asked %d times more, with %d more answers", len(inbox.asked), len(got))
+	}
 }

@@ -410,12 +410,12 @@ func (q *questions) start(c *Client, ctx context.Context, msg *jsonrpc.Message, 
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	params := append(json.RawMessage(nil), msg.Params...)
-	q.mu.Lock()
-	if q.running == nil {
-		q.running = map[jsonrpc.ID]context.CancelCauseFunc{}
+	if !q.begin(id, cancel) {
+		cancel(nil)
+		<-c.asking
+		c.opts.Logger.Warn("question ignored whose id is that of one being answered", "id", id)
+		return
 	}
-	q.running[id] = cancel
-	q.mu.Unlock()
 	session := c.sessionID()
 	started := c.start(func() {
 		defer func() { <-c.asking }()
@@ -432,6 +432,21 @@ func (q *questions) start(c *Client, ctx context.Context, msg *jsonrpc.Message, 
 		cancel(jsonrpc.ErrClosed)
 		<-c.asking
 	}
+}
+
+// begin registers a question; false if one with the id is being answered, as when a stream
+// that was resumed brings it again.
+func (q *questions) begin(id jsonrpc.ID, cancel context.CancelCauseFunc) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.running[id] != nil {
+		return false
+	}
+	if q.running == nil {
+		q.running = map[jsonrpc.ID]context.CancelCauseFunc{}
+	}
+	q.running[id] = cancel
+	return true
 }
 
 func (q *questions) cancel(msg *jsonrpc.Message) {
