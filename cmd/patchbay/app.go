@@ -18,6 +18,9 @@ import (
 // run is the whole program: it does what args say and returns the exit code. Ctx
 // ends with ctrl-C.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == suggestVerb {
+		return suggest(ctx, args[1:], stdout)
+	}
 	return newApp(ctx, stdin, stdout, stderr).run(args)
 }
 

@@ -35,8 +35,11 @@ type commands struct {
 	Trace     traceCmd     `cmd:"" help:"Show a recording of --trace."`
 	Replay    replayCmd    `cmd:"" help:"Send what was recorded to a server, and compare its answers."`
 	Mock      mockCmd      `cmd:"" help:"Serve a recording in place of its server."`
-	Version   versionCmd   `cmd:"" help:"Show the version."`
-	Help      helpCmd      `cmd:"" help:"Show help."`
+
+	Completion completionCmd `cmd:"" help:"Print a script that completes command lines in a shell."`
+
+	Version versionCmd `cmd:"" help:"Show the version."`
+	Help    helpCmd    `cmd:"" help:"Show help."`
 }
 
 // globals are the flags of every verb.

@@ -53,6 +53,8 @@ var examples = map[string][]string{
 	"config export":  {"patchbay config export cursor", "patchbay config export codex memory"},
 	"config explain": {"patchbay config explain memory"},
 	"config doctor":  {"patchbay config doctor", "patchbay config doctor memory --json"},
+
+	"completion": {"patchbay completion bash > ~/.local/share/bash-completion/completions/patchbay", "patchbay completion fish > ~/.config/fish/completions/patchbay.fish"},
 }
 
 // usages are the shapes of verbs.
@@ -64,7 +66,8 @@ var usages = map[string]string{
 	"complete": "patchbay complete PROMPT|TEMPLATE ARG=PREFIX [KEY=VALUE ...] [SERVER]",
 	"watch":    "patchbay watch [URI ...] [SERVER]", "ping": "patchbay ping [SERVER]",
 	"serve": "patchbay serve NAME [--http ADDR] [ARGUMENTS OF THE SERVER]", "up": "patchbay up [--http ADDR | --stdio] [--config FILE | SERVER]", "status": "patchbay status [-s URL]",
-	"trace": "patchbay trace TRACE", "replay": "patchbay replay TRACE [SERVER]", "mock": "patchbay mock TRACE [--http ADDR]", "version": "patchbay version", "help": "patchbay help [VERB | flags | exits]",
+	"completion": "patchbay completion bash | zsh | fish | powershell",
+	"trace":      "patchbay trace TRACE", "replay": "patchbay replay TRACE [SERVER]", "mock": "patchbay mock TRACE [--http ADDR]", "version": "patchbay version", "help": "patchbay help [VERB | flags | exits]",
 	"bridge": "patchbay bridge [--http ADDR | --stdio] [SERVER]",
 
 	"config":        "patchbay config VERB",
@@ -102,6 +105,9 @@ was an answer.`,
 	"bridge": `A command is served over Streamable HTTP, a URL (also of an SSE server) over
 stdio. Clients and server may speak any revision: questions, progress and
 subscriptions pass. A server older than 2026-07-28 gets a session per client.`,
+	"completion": `Verbs, flags and servers are completed, and the names, arguments and values of
+the server that is named: it is started and asked for them, for at most 2.5 s,
+and its lists are kept for 5 minutes in the user's cache folder.`,
 	"discover": `It tells the revision spoken, how it was found, and what the server offers.`,
 	"serve": `Without --http the server speaks over stdio, for hosts that start it. With it,
 it speaks Streamable HTTP at http://ADDR/mcp until ctrl-C. Port 0 is any.

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// completing prepares a folder of caches and a configuration with the stub as a server, and
+// returns the folder of an executable "patchbay".
+func completing(t *testing.T) (bin string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "HOME", "LocalAppData", "AppData"} {
+		t.Setenv(name, dir)
+	}
+	t.Setenv("STUB", self)
+	t.Chdir(dir)
+	config := `{"mcpServers": {"mine": {"command": "${STUB}", "env": {"` + testRun + `": "stub"}}}}`
+	if err := os.WriteFile("mcp.json", []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bin = filepath.Join(dir, "bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GOOS != "windows" {
+		if err := os.Symlink(self, filepath.Join(bin, "patchbay")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return bin
+}
+
+func TestSuggest(t *testing.T) {
+	completing(t)
+	tests := []struct {
+		words []string // the last is the current one
+		want  string   // with commas; "…" at the end: and more
+	}{
+		{[]string{"ca"}, "call"},
+		{[]string{"complet"}, "complete,completion"},
+		{[]string{"call", "--on-e"}, "--on-elicit"},
+		{[]string{"call", "--on-elicit", ""}, "decline,cancel"},
+		{[]string{"call", "--on-elicit=d"}, "--on-elicit=decline"},
+		{[]string{"call", "--revision", "2024"}, "2024-11-05"},
+		{[]string{"tools", "-s", "mi"}, "mine"},
+		{[]string{"tools", "ev"}, "everything/"},
+		{[]string{"call", "mine/a"}, "mine/args"},
+		{[]string{"-s", "mine", "call", "f"}, "free"},
+		{[]string{"call", "mine/args", "s"}, "size="},
+		{[]string{"call", "mine/args", "size="}, "size=small,size=large"},
+		{[]string{"call", "args", "-s", "mine", "on=t"}, "on=true"},
+		{[]string{"call", "mine/args", "size=small", "s"}, ""},
+		{[]string{"call", "free"}, ""}, // nobody is started who is not named
+		{[]string{"prompt", "everything/test_prompt_with_arguments", "arg1=par"}, "arg1=paris,arg1=park,arg1=party"},
+		{[]string{"read", "-s", "everything", "test://static-t"}, "test://static-text"},
+		{[]string{"complete", "-s", "everything", "test://temp"}, "test://template/{id}/data"},
+		{[]string{"completion", "p"}, "powershell"},
+		{[]string{"help", "ex"}, "exits"},
+		{[]string{"config", "rem"}, "remove"},
+		{[]string{"config", "explain", "mi"}, "mine"},
+		{[]string{"call", "x", "--", "n"}, ""},
+		{[]string{"nobody", "x"}, ""},
+	}
+	for _, tt := range tests {
+		var out strings.Builder
+		if code := run(t.Context(), append([]string{suggestVerb, "fish"}, tt.words...), strings.NewReader(""), &out, os.Stderr); code != exitOK {
+			t.Errorf("%q: exit code %d", tt.words, code)
+		}
+		var got []string
+		for line := range strings.Lines(out.String()) {
+			text, _, _ := strings.Cut(line, "\t")
+			got = append(got, text)
+		}
+		if strings.Join(got, ",") != tt.want {
+			t.Errorf("%q: suggested %q, want %q", tt.words, got, tt.want)
+		}
+	}
+	// Lists are kept, so that the next key starts nothing.
+	kept, err := filepath.Glob(filepath.Join(os.Getenv("XDG_CACHE_HOME"), "*", "completion", "*.json"))
+	if runtime.GOOS == "linux" && (err != nil || len(kept) == 0) {
+		t.Errorf("nothing is kept: %v, %v", kept, err)
+	}
+}
+
+// TestBash sources the script in bash, and has it complete lines as bash would.
+func TestBash(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil || runtime.GOOS == "windows" {
+		t.Skip("there is no bash")
+	}
+	bin := completing(t)
+	tests := []struct{ line, want string }{
+		{"patchbay cal", "call"},
+		{"patchbay call mine/arg", "mine/args"},
+		{"patchbay call mine/args si", "size="},
+		{"patchbay call mine/args size=", "small large"}, // bash has taken "size=" apart
+		{"patchbay call 'mine'/args size=s", "small"},
+		{"patchbay read -s everything test://static-t", "//static-text"},
+		{"patchbay complete -s everything test://templ", `//template/\{id\}/data`},
+		{"cd /tmp; patchbay call mine/fr", "mine/free"},
+		{"patchbay call mine/args 'size=", ""},
+		{"patchbay tools -- npx ", ""},
+	}
+	for _, tt := range tests {
+		cmd := exec.Command(bash, "--norc", "-c", `source <(patchbay completion bash) && complete -p patchbay >/dev/null && COMP_LINE=$1 COMP_POINT=${#1} && { _patchbay; echo "${COMPREPLY[*]}"; }`, "bash", tt.line)
+		cmd.Env = append(os.Environ(), testRun+"=patchbay", "PATH="+bin+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		if got := strings.TrimSpace(string(out)); err != nil || got != tt.want {
+			t.Errorf("%q: bash gets %q (%v), want %q", tt.line, got, err, tt.want)
+		}
+	}
+}
+
+// TestOtherShells has the shells that are there read their scripts.
+func TestOtherShells(t *testing.T) {
+	for shell, flags := range map[string][]string{"zsh": {"-n"}, "fish": {"--no-execute"}} {
+		t.Run(shell, func(t *testing.T) {
+			path, err := exec.LookPath(shell)
+			if err != nil {
+				t.Skipf("there is no %s", shell)
+			}
+			cmd := exec.Command(path, flags...)
+			cmd.Stdin = strings.NewReader(scripts[shell])
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v: %s", shell, err, out)
+			}
+		})
+	}
+}
+
+func TestSplitLine(t *testing.T) {
+	tests := []struct {
+		line string
+		want []string
+		ok   bool
+	}{
+		{"", []string{""}, true},
+		{"a b", []string{"a", "b"}, true},
+		{"a b ", []string{"a", "b", ""}, true},
+		{`a 'b c' "d\"e" f\ g`, []string{"a", "b c", `d"e`, "f g"}, true},
+		{"x | a b", []string{"a", "b"}, true},
+		{"a 'b", nil, false},
+		{`a "b\"`, nil, false},
+		{`a ''`, []string{"a", ""}, true},
+	}
+	for _, tt := range tests {
+		if got, ok := splitLine(tt.line); ok != tt.ok || !slices.Equal(got, tt.want) {
+			t.Errorf("splitLine(%q) = %q, %v, want %q, %v", tt.line, got, ok, tt.want, tt.ok)
+		}
+	}
+}
+
+// A name of a server must not become a command of the shell.
+func TestForBash(t *testing.T) {
+	tests := []struct{ candidate, current, want string }{
+		{"evil$(rm -rf)`x`;'\"", "ev", "evil\\$\\(rm\\ -rf\\)\\`x\\`\\;\\'\\\""},
+		{"size=small", "size=s", "small"},
+		{"http://x/y", "http:", "//x/y"},
+		{"日本", "", "日本"},
+	}
+	for _, tt := range tests {
+		if got := forBash(tt.candidate, tt.current, " \t\n\"'><=;|&(:"); got != tt.want {
+			t.Errorf("forBash(%q, %q) = %s, want %s", tt.candidate, tt.current, got, tt.want)
+		}
+	}
+}
