@@ -9,6 +9,8 @@
 //   - compare puts a server and a client built on Patchbay next to bare (no MCP library: the
 //     physical limit) and to other libraries, as processes: go run ./bench/compare
 //   - oneshot measures what a call of the program costs: go run ./bench/oneshot PATCHBAY
+//   - rude has clients leave in the middle of things and kills the program, and looks at what
+//     that leaves: go run ./bench/rude
 //   - load is the raw-wire load generator of compare.
 //   - target is our side of compare, and peers, a module of its own, are the others.
 //

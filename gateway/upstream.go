@@ -32,7 +32,13 @@ func (up *upstream) forward(ctx context.Context, method string, params json.RawM
 	if err != nil {
 		return nil, err
 	}
-	defer func() { up.pool.release(c, res, err) }()
+	defer func() {
+		waits := err
+		if ctx.Err() != nil {
+			waits = nil // who has left does not come back with an answer
+		}
+		up.pool.release(c, res, waits)
+	}()
 	return c.h.Handle(ctx, req)
 }
 

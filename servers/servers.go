@@ -70,9 +70,10 @@ var builtins = []builtin{
 			return shop.New(o), nil
 		}
 	}},
-	{name: "sqlite", summary: "a SQLite database: look, read, write, with guards", bind: func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
+	{name: "sqlite", summary: "a SQLite database: look, read, write, with guards", unattended: []string{"--demo"}, bind: func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 		var o sqlite.Options
 		fs.StringVar(&o.DB, "db", "", "the database `file`, created if it does not exist; without it, a database in memory")
+		fs.BoolVar(&o.Demo, "demo", false, "fill a database without tables with those of a small library")
 		fs.DurationVar(&o.Timeout, "timeout", 30*time.Second, "how long a query may `run`")
 		return func(logger *slog.Logger) (*mcp.Server, error) {
 			if err := o.Check(); err != nil {

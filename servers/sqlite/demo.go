@@ -2,10 +2,31 @@ package sqlite
 
 import (
 	"context"
+	_ "embed" // of the data to try things with
 	"fmt"
 
 	"github.com/patchbay-dev/patchbay/mcp"
 )
+
+//go:embed demo.sql
+var demoSQL string
+
+// fill fills a database without tables with data to try things with, all or nothing.
+func (db *database) fill(ctx context.Context) error {
+	tx, err := db.write.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	var tables int
+	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil || tables > 0 {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, demoSQL); err != nil {
+		return fmt.Errorf("fill the database: %w", err)
+	}
+	return tx.Commit()
+}
 
 // addDemo adds the prompt that leads a model, and who watches it, through the server.
 func addDemo(srv *mcp.Server) {

@@ -14,6 +14,10 @@ type Options struct {
 	// Empty: a database in memory that lives as long as the server.
 	DB string
 
+	// Demo fills a database that has no tables with a few of a small library, to try things
+	// with.
+	Demo bool
+
 	// Timeout bounds the run of one query. Zero: 30 seconds; negative: no bound.
 	Timeout time.Duration
 
@@ -42,8 +46,14 @@ func New(o Options) *mcp.Server {
 		Version:      "0.1.0",
 		Instructions: "One SQLite database. Look with list_tables and describe_table before you query. Pass values as params, not inside the SQL.",
 		Logger:       o.Logger,
-		OnStart: func(ctx context.Context) (err error) {
-			s.db, err = open(ctx, o)
+		OnStart: func(ctx context.Context) error {
+			db, err := open(ctx, o)
+			if err == nil && o.Demo {
+				if err = db.fill(ctx); err != nil {
+					db.close()
+				}
+			}
+			s.db = db
 			return err
 		},
 		OnShutdown: func(context.Context) error { return s.db.close() },

@@ -123,8 +123,8 @@ func run(args []string) int {
 	for {
 		select {
 		case status := <-f.ended:
-			endGroup(group)
 			f.end()
+			endGroup(group) // it may be the end of this process
 			within(lastWords, drained)
 			return status
 		case <-term:

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/bench/rude/trial"
+)
+
+// Clients that go away in the middle of things leave nothing in the program, and a
+// program that is killed leaves no process. bench/rude does this for longer.
+func TestRude(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts many processes")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := trial.Program{Command: []string{self}, Env: []string{testRun + "=patchbay"}}
+	t.Run("disconnects", func(t *testing.T) {
+		t.Parallel()
+		d, err := trial.Disconnect(t.Context(), p, 300, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%+v", *d)
+		if d.Failed > 0 {
+			t.Errorf("%d clients were refused or not answered", d.Failed)
+		}
+	})
+	t.Run("kills", func(t *testing.T) {
+		t.Parallel()
+		k, err := trial.Kill(t.Context(), p, 6, 1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%+v", *k)
+	})
+}
