@@ -30,7 +30,7 @@ func (a *app) keep(b *block) (string, error) {
 	case !a.tty.out:
 		return "", nil
 	case a.saveDir == "":
-		made, err := os.MkdirTemp("", "patchbay-")
+		made, err := os.MkdirTemp("", "patchbay-saved-")
 		if err != nil {
 			return "", err
 		}
@@ -39,7 +39,7 @@ func (a *app) keep(b *block) (string, error) {
 	default:
 		dir = a.saveDir
 	}
-	name := a.words0()
+	name := a.subject()
 	if b.Type == "resource" {
 		name = lastSegment(b.Resource.URI)
 	}
@@ -47,8 +47,8 @@ func (a *app) keep(b *block) (string, error) {
 	return writeNew(dir, stem, ext, data)
 }
 
-// words0 is what the verb is about, such as the name of a tool.
-func (a *app) words0() string {
+// subject is what the verb is about, such as the name of a tool.
+func (a *app) subject() string {
 	if len(a.words) == 0 {
 		return ""
 	}
