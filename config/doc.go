@@ -1,10 +1,11 @@
-// Package config reads mcp.json, the file in which people list their servers,
-// in the dialects that hosts use.
+// Package config reads and changes mcp.json, the file in which people list their
+// servers, in the dialects that hosts use. The files of other hosts are the business
+// of package hosts below it.
 //
 // Two shapes are read, {"mcpServers": {NAME: {...}}} and {"servers": {NAME:
 // {...}}}, with comments and trailing commas. A server is one of
 //
-//	{"command": "npx", "args": ["-y", "x"], "env": {"K": "v"}, "cwd": "dir"}
+//	{"command": "npx", "args": ["-y", "x"], "env": {"K": "v"}, "envFile": ".env", "cwd": "dir"}
 //	{"url": "https://example.com/mcp", "headers": {"K": "v"}}
 //	{"builtin": "sqlite", "args": ["data.db"]}
 //
@@ -13,21 +14,35 @@
 // are ignored; a known member that looks misspelt, or the word of another host
 // for it, gives a warning.
 //
-// In command, args, env, cwd, url and headers these are replaced:
+// What is Patchbay's own stands under "patchbay", in a server or at the top of the
+// file, where no other host looks:
+//
+//	"patchbay": {"servers": {NAME: {"share": "shared", "idle": "10m"}}}
+//
+// In command, args, env, envFile, cwd, url and headers these are replaced:
 //
 //	${NAME}  ${env:NAME}       the environment variable; it must be set
 //	${NAME:-text}              the variable, or text if it is unset or empty
+//	${input:ID}                what a person answers, or see [Input.EnvName]
 //	${userHome}                the home folder
 //	${workspaceFolder}         the folder the file belongs to
+//	${workspaceFolderBasename} the last part of it
+//	${pathSeparator}  ${/}     what stands between the parts of a path here
 //
 // The rest of a value is kept as it is: $NAME is not replaced, and there is no
 // way to write a literal ${. A replaced text is not looked at again.
+//
+// Inputs are not asked for when a file is read: [Server.Resolve] puts their values in
+// place when a server is to be started.
+//
+// A [Document] changes a file: servers are added and removed in its text.
 //
 // # Guarantees
 //
 //   - All faults of a file are reported at once, each with its line and
 //     column, what is wrong, and the fix.
-//   - No value of a variable, of env, headers, args or a URL appears in an
+//   - No value of a variable, an input, of env, headers, args or a URL appears in an
 //     error or a warning.
-//   - Nothing is started, fetched or written.
+//   - Nothing is started or fetched. Files are read: the one that is asked for, and
+//     each "envFile" that it names. Only [Document.Save] writes.
 package config

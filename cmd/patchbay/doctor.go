@@ -398,11 +398,8 @@ func (e *exam) byHand() string {
 // exitCode reads the number of a process's state.
 func exitCode(state string) (int, bool) {
 	text, ok := strings.CutPrefix(state, "exit status ")
-	if !ok {
-		return 0, state == "exit status 0"
-	}
 	n, err := strconv.Atoi(text)
-	return n, err == nil
+	return n, ok && err == nil
 }
 
 // tailOf keeps the last of what a command says on standard error.

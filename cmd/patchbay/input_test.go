@@ -1,0 +1,91 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/config"
+)
+
+// asking is an app at which a person sits, who types what is given.
+func asking(t *testing.T, typed string) (*app, *strings.Builder) {
+	t.Helper()
+	var said strings.Builder
+	a := newApp(t.Context(), strings.NewReader(typed), io.Discard, &said)
+	a.tty.in, a.tty.err = true, true
+	return a, &said
+}
+
+func TestInputIsAsked(t *testing.T) {
+	choice := config.Input{ID: "region", Type: "pickString", Description: "Region", Options: []string{"eu", "us"}, Default: "eu"}
+	tests := []struct {
+		name, typed string
+		in          config.Input
+		want        string
+		said        []string
+	}{
+		{"text", "hello\n", config.Input{ID: "word", Description: "A word"}, "hello", []string{"A word: "}},
+		{"no description", "x\n", config.Input{ID: "word"}, "x", []string{"word: "}},
+		{"empty is asked again", "\nx\n", config.Input{ID: "word"}, "x", []string{"an answer is needed"}},
+		{"default", "\n", config.Input{ID: "word", Default: "d"}, "d", []string{"word [d]: "}},
+		{"default of a password", "\n", config.Input{ID: "word", Default: "sekrit", Password: true}, "sekrit", []string{"word [Enter takes the default] (hidden): "}},
+		{"choice by number", "2\n", choice, "us", []string{"   1) eu", "   2) us"}},
+		{"choice by name", "eu\n", choice, "eu", nil},
+		{"no choice", "3\nus\n", choice, "us", []string{"none of the choices"}},
+		{"text that a terminal would obey", "x\n", config.Input{ID: "word", Description: "a\x1b[2Jb"}, "x", []string{"a␛[2Jb"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			a, said := asking(t, tt.typed)
+			got, err := a.input(tt.in)
+			if err != nil || got != tt.want {
+				t.Errorf("input = %q, %v, want %q", got, err, tt.want)
+			}
+			for _, want := range tt.said {
+				if !strings.Contains(said.String(), want) {
+					t.Errorf("said %q, want %q in it", said, want)
+				}
+			}
+			if tt.in.Password && strings.Contains(said.String(), "sekrit") {
+				t.Errorf("said %q, which shows the password", said)
+			}
+		})
+	}
+}
+
+func TestInputIsAskedOnce(t *testing.T) {
+	a, _ := asking(t, "one\ntwo\n")
+	in := config.Input{ID: "word"}
+	for range 2 {
+		if got, err := a.input(in); err != nil || got != "one" {
+			t.Errorf("input = %q, %v, want the first answer", got, err)
+		}
+	}
+	a, _ = asking(t, "")
+	_, err := a.input(in)
+	if _, again := a.input(in); err == nil || again == nil || !strings.Contains(err.Error(), "PATCHBAY_INPUT_WORD") {
+		t.Errorf("input at the end of what is typed = %v and %v, want the variable named", err, again)
+	}
+}
+
+// LOG-26-008: what is a password is in no line that the program writes.
+func TestInputIsHidden(t *testing.T) {
+	t.Setenv("PATCHBAY_INPUT_KEY", "sekrit")
+	a, said := asking(t, "")
+	if _, err := a.input(config.Input{ID: "key", Password: true}); err != nil {
+		t.Fatal(err)
+	}
+	a.talk.note("the server said sekrit")
+	if got := said.String(); strings.Contains(got, "sekrit") || !strings.Contains(got, "[redacted]") {
+		t.Errorf("said %q", got)
+	}
+}
+
+func TestInputOfTheEnvironment(t *testing.T) {
+	t.Setenv("PATCHBAY_INPUT_REGION", "moon")
+	a, _ := asking(t, "eu\n")
+	if got, err := a.input(config.Input{ID: "region", Type: "pickString", Options: []string{"eu", "us"}}); err == nil {
+		t.Errorf("input = %q, want an error: it is none of the options", got)
+	}
+}
