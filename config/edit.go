@@ -90,10 +90,11 @@ func (d *Document) lists() []*node {
 // only under "patchbay" come last; settings of others that stand there are not in it.
 func (d *Document) Entries() []Entry {
 	var out []Entry
-	text := strip(d.data)
+	text, seen := strip(d.data), make(map[string]bool)
 	for _, list := range d.lists() {
 		for _, m := range list.members {
-			if !slices.ContainsFunc(out, func(e Entry) bool { return e.Name == m.name }) && m.value.kind == '{' {
+			if !seen[m.name] && m.value.kind == '{' {
+				seen[m.name] = true
 				out = append(out, Entry{m.name, compact(text[m.value.pos:m.value.end])})
 			}
 		}

@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // document is a file of a test that stands nowhere.
@@ -226,6 +228,22 @@ func FuzzEdit(f *testing.F) {
 			return
 		}
 		before, values := d.Bytes(), compact(strip(d.data))
+		for i, gone := range d.Entries() {
+			if i > 3 {
+				break
+			}
+			less := &Document{path: "mcp.json"}
+			if err := less.set(before); err != nil {
+				t.Fatal(err)
+			}
+			if err := less.Remove(gone.Name); err != nil {
+				t.Fatalf("Remove(%q) of %q: %v", gone.Name, before, err)
+			}
+			want := slices.DeleteFunc(d.Entries(), func(e Entry) bool { return e.Name == gone.Name })
+			if diff := cmp.Diff(want, less.Entries(), cmpopts.EquateEmpty()); diff != "" || !subsequence(less.data, before) {
+				t.Fatalf("Remove(%q) made %q of %q (-want +got):\n%s", gone.Name, less.data, before, diff)
+			}
+		}
 		e := Entry{name, json.RawMessage(object)}
 		if d.Add(e) != nil {
 			if !bytes.Equal(before, d.data) {

@@ -36,10 +36,17 @@ func (in Input) EnvName() string {
 // InputEnvPrefix begins the names that [Input.EnvName] makes.
 const InputEnvPrefix = "PATCHBAY_INPUT_"
 
+// maxInputs bounds the inputs of a file, which are looked through for each reference.
+const maxInputs = 1000
+
 // inputs reads the list of inputs of a file.
 func (l *loader) inputs(n *node) {
 	if n.kind != '[' {
 		l.fail(n.pos, `"inputs" is not a list`, `write [{"type": "promptString", "id": "NAME", "description": "..."}]`)
+		return
+	}
+	if len(n.items) > maxInputs {
+		l.fail(n.items[maxInputs].pos, fmt.Sprintf("more than %d inputs", maxInputs), "is it the right file?")
 		return
 	}
 	seen := make(map[string]int)

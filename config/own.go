@@ -126,7 +126,7 @@ func (l *loader) alone(lists map[string]int) {
 		case listed:
 		case whole:
 			l.server(m, true)
-		default:
+		case len(l.file.Warnings) < maxProblems: // what is meant takes time to find
 			fix := "name one of the servers of this file"
 			if near := misspelt(name, slices.Sorted(maps.Keys(lists))); near != "" {
 				fix = "did you mean " + quote(near) + "?"

@@ -41,6 +41,13 @@ func (c *configDoctorCmd) Run(a *app) error {
 	if !a.JSON && a.file.path != "" {
 		a.talk.note("the servers of %s are started", here(a.file.path))
 	}
+	var list []config.Server
+	for _, e := range exams {
+		list = append(list, e.server)
+	}
+	if _, err := a.recorder(list...); err != nil { // one recording of all, which knows all secrets
+		return err
+	}
 	var all sync.WaitGroup
 	slots := make(chan struct{}, doctorAtOnce)
 	for _, e := range exams {

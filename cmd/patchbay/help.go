@@ -74,7 +74,7 @@ var usages = map[string]string{
 	"config add":    "patchbay config add NAME URL | patchbay config add NAME -- COMMAND ...",
 	"config remove": "patchbay config remove NAME", "config list": "patchbay config list",
 	"config import": "patchbay config import [HOST | FILE] [NAME ...]", "config export": "patchbay config export HOST [NAME ...]",
-	"config explain": "patchbay config explain NAME", "config doctor": "patchbay config doctor [NAME ...]",
+	"config explain": "patchbay config explain NAME", "config doctor": "patchbay config doctor [NAME ... | -- COMMAND]",
 }
 
 // details are what a verb needs to be understood, if it is more than its flags.

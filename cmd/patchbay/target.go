@@ -28,6 +28,9 @@ func (a *app) target() (config.Server, error) {
 	}
 	names := read.names()
 	if len(names) == 1 {
+		if a.tty.err { // nobody named it, and it may be of a repository that was only just cloned
+			a.talk.note("%s of %s", names[0], here(read.path))
+		}
 		return a.named(names[0])
 	}
 	if len(names) == 0 {
