@@ -195,7 +195,7 @@ func (g *Guard) identify(r *http.Request) (*Principal, error) {
 	if _, err := credentialOf(r); err != nil {
 		return nil, err
 	}
-	var reasons []error
+	var reasons []string
 	for _, v := range g.Verifiers {
 		var p *Principal
 		var err error
@@ -214,11 +214,14 @@ func (g *Guard) identify(r *http.Request) (*Principal, error) {
 		case !errors.Is(err, ErrNoCredential):
 			return nil, err
 		case err != ErrNoCredential:
-			reasons = append(reasons, err)
+			reasons = append(reasons, err.Error())
 		}
 	}
 	if r.Header["Authorization"] != nil {
-		return nil, fmt.Errorf("nobody knows the credential: %w", errors.Join(append(reasons, errUnknown)...))
+		if reasons == nil {
+			return nil, errUnknown
+		}
+		return nil, errors.New(strings.Join(reasons, "; "))
 	}
 	if g.Anonymous {
 		return nil, nil
@@ -226,7 +229,7 @@ func (g *Guard) identify(r *http.Request) (*Principal, error) {
 	return nil, ErrNoCredential
 }
 
-var errUnknown = errors.New("it is of no kind that is taken here")
+var errUnknown = errors.New("the credential is of no kind that is taken here")
 
 // admit adds the scopes that are implied and holds them against what everybody needs.
 func (g *Guard) admit(p *Principal) (*Principal, error) {

@@ -138,7 +138,7 @@ func (i *Introspection) verifyFor(r *http.Request, resource string) (*Principal,
 	return k.principal, nil
 }
 
-var errInactive = fmt.Errorf("%w: the issuer says that the token is not active", ErrNoCredential)
+var errInactive = fmt.Errorf("the issuer says that the token is not active: %w", ErrNoCredential)
 
 // ask returns what is known of a token, or asks the issuer.
 func (i *Introspection) ask(ctx context.Context, token string) (introspected, error) {
@@ -231,7 +231,7 @@ func (i *Introspection) inspect(ctx context.Context, token string) (k introspect
 	case issuer == "":
 		issuer = i.URL // it speaks for all that it knows
 	case ok && iss != issuer:
-		return k, fmt.Errorf("%w: the token is one of %q, and not of %q", ErrNoCredential, clip(iss), issuer)
+		return k, fmt.Errorf("the token is one of %q, and not of %q: %w", clip(iss), issuer, ErrNoCredential)
 	}
 	expires, err := c.current(start, 0)
 	if err != nil {

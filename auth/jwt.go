@@ -263,11 +263,11 @@ func (j *JWT) read(ctx context.Context, token string) (k knownToken, err error) 
 	h, c, err := peek(token)
 	switch {
 	case err != nil:
-		return k, fmt.Errorf("%w: it is no JWT", ErrNoCredential)
+		return k, fmt.Errorf("the token is no JWT: %w", ErrNoCredential)
 	case j.Issuer != "" && c["iss"] != j.Issuer:
-		return k, fmt.Errorf("%w: the token is one of %q, and not of %q", ErrNoCredential, clip(c.text("iss")), j.Issuer)
+		return k, fmt.Errorf("the token is one of %q, and not of %q: %w", clip(c.text("iss")), j.Issuer, ErrNoCredential)
 	case !slices.Contains(j.algs, jose.SignatureAlgorithm(h.Algorithm)):
-		return k, fmt.Errorf("%w: the token has the algorithm %q", ErrNoCredential, clip(h.Algorithm))
+		return k, fmt.Errorf("the token has the algorithm %q: %w", clip(h.Algorithm), ErrNoCredential)
 	}
 	switch t := strings.ToLower(h.Type); strings.TrimPrefix(t, "application/") {
 	case "", "jwt", "at+jwt":

@@ -620,4 +620,3 @@ func FuzzJWT(f *testing.F) {
 		}
 	})
 }
-

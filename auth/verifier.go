@@ -25,7 +25,7 @@ type Verifier interface {
 
 var (
 	// ErrNoCredential says that a request has no credential that a Verifier knows.
-	ErrNoCredential = errors.New("no credential of this kind")
+	ErrNoCredential = errors.New("it is not taken here")
 
 	// ErrUnavailable says that a credential cannot be checked now, through no fault of
 	// the caller's. The answer is 503.

@@ -15,12 +15,12 @@ import (
 // HTTP, or a URL over stdio. Nothing is renamed or merged; the questions of the server go to
 // the clients of the bridge.
 type bridgeCmd struct {
-	HTTP     string        `name:"http" placeholder:"ADDR" help:"Serve HTTP; default for a command: 127.0.0.1:7421."`
-	Stdio    bool          `help:"Serve stdio; default for a URL."`
-	SSE      bool          `name:"sse" help:"Serve HTTP+SSE too, the transport of 2024-11-05, at /sse."`
-	Share    string        `placeholder:"HOW" help:"Its sessions: auto, shared or per-client."`
-	Idle     time.Duration `placeholder:"TIME" help:"End a session with it that nobody used for so long."`
-	Insecure bool          `name:"insecure-no-auth" help:"Serve where others can reach it, unauthenticated."`
+	HTTP  string        `name:"http" placeholder:"ADDR" help:"Serve HTTP; default for a command: 127.0.0.1:7421."`
+	Stdio bool          `help:"Serve stdio; default for a URL."`
+	SSE   bool          `name:"sse" help:"Serve HTTP+SSE too, the transport of 2024-11-05, at /sse."`
+	Share string        `placeholder:"HOW" help:"Its sessions: auto, shared or per-client."`
+	Idle  time.Duration `placeholder:"TIME" help:"End a session with it that nobody used for so long."`
+	protection
 }
 
 const (
@@ -125,15 +125,15 @@ func (a *app) bridgeNews() func(gateway.Status) {
 
 // serveHTTP serves the bridge over HTTP until ctrl-C.
 func (c *bridgeCmd) serveHTTP(a *app, front *mcp.Server) error {
-	web, err := a.listen(front, c.HTTP, c.Insecure)
+	web, err := a.listen(front, c.HTTP, c.protection)
 	if err != nil {
 		return err
 	}
 	a.talk.always("listening on " + web.url)
 	if c.SSE {
 		sse := front.SSE(ssePosts)
-		web.mux.Handle(sseEndpoint, sse)
-		web.mux.Handle(ssePosts, sse)
+		web.handle(sseEndpoint, sse)
+		web.handle(ssePosts, sse)
 		a.talk.always("and for clients of 2024-11-05 on " + web.url[:len(web.url)-len(endpoint)] + sseEndpoint)
 	}
 	served := web.serve()

@@ -45,6 +45,12 @@ var examples = map[string][]string{
 	"version":   {"patchbay version --json"},
 	"help":      {"patchbay help call"},
 
+	"token":          {"patchbay token key alice --file keys.jsonl", "patchbay token jwt alice --secret env:SECRET --ttl 1h", "patchbay token inspect < token.txt"},
+	"token key":      {"patchbay token key alice --file keys.jsonl", "patchbay token key ci --scope read --scope write --ttl 720h"},
+	"token password": {"patchbay token password alice >> users"},
+	"token jwt":      {"patchbay token jwt alice --secret env:SECRET", "patchbay token jwt alice --key k.pem --issuer https://test.example --scope read"},
+	"token inspect":  {"patchbay token inspect eyJhbGciOi...", "patchbay token inspect --json < token.txt"},
+
 	"config":         {"patchbay config list", "patchbay config add memory -- npx -y @modelcontextprotocol/server-memory", "patchbay config import", "patchbay config doctor"},
 	"config add":     {"patchbay config add memory -- npx -y @modelcontextprotocol/server-memory", "patchbay config add web https://example.com/mcp --header 'X-Key: ${KEY}'", "patchbay config add files --user --env LOG=1 -- mcp-server-filesystem ."},
 	"config remove":  {"patchbay config remove memory"},
@@ -67,8 +73,11 @@ var usages = map[string]string{
 	"watch":    "patchbay watch [URI ...] [SERVER]", "ping": "patchbay ping [SERVER]",
 	"serve": "patchbay serve NAME [--http ADDR] [ARGUMENTS OF THE SERVER]", "up": "patchbay up [--http ADDR | --stdio] [--config FILE | SERVER]", "status": "patchbay status [-s URL]",
 	"completion": "patchbay completion bash | zsh | fish | powershell",
-	"trace":      "patchbay trace TRACE", "replay": "patchbay replay TRACE [SERVER]", "mock": "patchbay mock TRACE [--http ADDR]", "version": "patchbay version", "help": "patchbay help [VERB | flags | exits]",
+	"trace":      "patchbay trace TRACE", "replay": "patchbay replay TRACE [SERVER]", "mock": "patchbay mock TRACE [--http ADDR]", "version": "patchbay version", "help": "patchbay help [VERB | flags | auth | exits]",
 	"bridge": "patchbay bridge [--http ADDR | --stdio] [SERVER]",
+
+	"token": "patchbay token VERB", "token key": "patchbay token key SUBJECT", "token password": "patchbay token password USER",
+	"token jwt": "patchbay token jwt SUBJECT --secret env:NAME|FILE | --key FILE", "token inspect": "patchbay token inspect [TOKEN]",
 
 	"config":        "patchbay config VERB",
 	"config add":    "patchbay config add NAME URL | patchbay config add NAME -- COMMAND ...",
@@ -112,6 +121,15 @@ and its lists are kept for 5 minutes in the user's cache folder.`,
 	"serve": `Without --http the server speaks over stdio, for hosts that start it. With it,
 it speaks Streamable HTTP at http://ADDR/mcp until ctrl-C. Port 0 is any.
 What stands after -- goes to the server untouched.`,
+	"token": `For tests and small set-ups: nothing is sent anywhere.`,
+	"token key": `Prints the key, and what to keep of it: a line for --auth apikeys:FILE, which
+--file adds there. The key itself is kept nowhere.`,
+	"token password": `Asks for the password, or reads it from standard input, and prints a line for
+--auth basic:FILE.`,
+	"token jwt": `Signed with a secret (HS256) for --auth hmac:..., or with the key of a file
+(ES256; a new one is made if there is none) for --auth jwt:ISSUER,keys=FILE.`,
+	"token inspect": `Shows what a token or key says, and what is weak about it. Its signature is not
+looked at. Without TOKEN it is read from standard input.`,
 	"trace": `A line per frame: seconds since the first, connection, direction, content. All
 verbs record what is on the wire to a file with --trace, without secrets.`,
 	"replay": `The recorded requests are sent again, one after the other, by a client of the
@@ -168,6 +186,9 @@ func (a *app) help(model *kong.Application, topic []string) error {
 		a.print("Flags of every verb")
 		a.flagTable(model.Flags)
 		return nil
+	case "auth":
+		a.out.WriteString(helpAuth)
+		return nil
 	case "exits":
 		a.out.WriteString(helpExits)
 		return nil
@@ -200,7 +221,7 @@ func (a *app) overview(model *kong.Application) error {
 			a.print("  " + a.paint(pad(n.Name, 11), "1") + n.Help)
 		}
 	}
-	a.print("\npatchbay help VERB | flags | exits tells more, patchbay version which one it is.")
+	a.print("\npatchbay help VERB | flags | auth | exits tells more, patchbay version its own.")
 	return nil
 }
 
@@ -232,7 +253,7 @@ func (a *app) helpVerb(n *kong.Node) {
 		return
 	case name == "serve":
 		a.print("\nServers: " + strings.Join(servers.Names(), ", ") + "\n(patchbay help serve NAME shows their arguments)")
-	case !slices.Contains([]string{"up", "trace", "mock"}, name) && !strings.HasPrefix(name, "config"):
+	case !slices.Contains([]string{"up", "trace", "mock"}, name) && !strings.HasPrefix(name, "config") && !strings.HasPrefix(name, "token"):
 		a.print("")
 		a.out.WriteString(helpServer)
 	}

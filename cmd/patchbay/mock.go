@@ -6,10 +6,10 @@ import (
 
 // mockCmd serves a recording in place of the server that was recorded.
 type mockCmd struct {
-	File     string `arg:"" name:"trace" help:"A recording of --trace."`
-	HTTP     string `name:"http" placeholder:"ADDR" help:"Serve Streamable HTTP on this address; default: stdio."`
-	Insecure bool   `name:"insecure-no-auth" help:"Serve where others can reach it, unauthenticated."`
-	Conn     string `placeholder:"PATTERN" help:"Only connections of such names, as *."`
+	File string `arg:"" name:"trace" help:"A recording of --trace."`
+	HTTP string `name:"http" placeholder:"ADDR" help:"Serve Streamable HTTP on this address; default: stdio."`
+	protection
+	Conn string `placeholder:"PATTERN" help:"Only connections of such names, as *."`
 }
 
 func (c *mockCmd) Run(a *app) error {
@@ -25,5 +25,5 @@ func (c *mockCmd) Run(a *app) error {
 	}
 	srv := replay.NewMock(rec).Server()
 	srv.Logger = a.logger()
-	return a.serve(srv, nil, c.HTTP, c.Insecure)
+	return a.serve(srv, nil, c.HTTP, c.protection)
 }

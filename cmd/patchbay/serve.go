@@ -10,15 +10,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 type serveCmd struct {
-	Name     string   `arg:"" help:"Name of a built-in server."`
-	Args     []string `arg:"" optional:"" name:"flags" help:"Flags of the server."`
-	HTTP     string   `name:"http" placeholder:"ADDR" help:"Serve Streamable HTTP on this address; default: stdio."`
-	Insecure bool     `name:"insecure-no-auth" help:"Serve where others can reach it, unauthenticated."`
+	Name string   `arg:"" help:"Name of a built-in server."`
+	Args []string `arg:"" optional:"" name:"flags" help:"Flags of the server."`
+	HTTP string   `name:"http" placeholder:"ADDR" help:"Serve Streamable HTTP on this address; default: stdio."`
+	protection
 }
 
 // shutdownTime bounds the end of serving: calls in progress may finish until then.
@@ -32,19 +33,22 @@ func (c *serveCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.serve(srv, append(c.Args, a.command...), c.HTTP, c.Insecure)
+	return a.serve(srv, append(c.Args, a.command...), c.HTTP, c.protection)
 }
 
 // serve serves a server that was given args over HTTP, or over stdio without an
 // address, until the client leaves or the program is told to end.
-func (a *app) serve(srv *mcp.Server, args []string, address string, insecure bool) error {
+func (a *app) serve(srv *mcp.Server, args []string, address string, p protection) error {
 	client, err := a.newClient(config.Server{Args: args}) // for its checks of the flags
 	if err != nil {
 		return err
 	}
 	srv.Revisions, srv.OnFrame = client.Revisions, client.OnFrame
 	if address != "" {
-		return a.serveHTTP(srv, address, insecure)
+		return a.serveHTTP(srv, address, p)
+	}
+	if len(p.Auth) > 0 {
+		return usagef("--auth is for HTTP; over stdio the caller is whoever started the server").hint("--http 127.0.0.1:7420")
 	}
 	return a.serveStdio(srv)
 }
@@ -65,8 +69,8 @@ func (a *app) serveStdio(srv *mcp.Server) error {
 const endpoint = "/mcp"
 
 // serveHTTP serves a server until the program is told to end.
-func (a *app) serveHTTP(srv *mcp.Server, address string, insecure bool) error {
-	web, err := a.listen(srv, address, insecure)
+func (a *app) serveHTTP(srv *mcp.Server, address string, p protection) error {
+	web, err := a.listen(srv, address, p)
 	if err != nil {
 		return err
 	}
@@ -86,12 +90,13 @@ type web struct {
 	srv      *mcp.Server
 	listener net.Listener
 	mux      *http.ServeMux // of http
+	guard    *auth.Guard    // nil: everybody is let in
 	http     *http.Server
 }
 
 // listen opens a listener for a server; [web.serve] serves it.
-func (a *app) listen(srv *mcp.Server, address string, insecure bool) (*web, error) {
-	address, err := listenAddress(address, insecure)
+func (a *app) listen(srv *mcp.Server, address string, p protection) (*web, error) {
+	address, err := listenAddress(address, p.shared())
 	if err != nil {
 		return nil, err
 	}
@@ -100,18 +105,29 @@ func (a *app) listen(srv *mcp.Server, address string, insecure bool) (*web, erro
 		f := &fault{code: exitLocal, err: fmt.Errorf("listen: %w", err)}
 		return nil, f.hint("--http 127.0.0.1:0 takes any free port")
 	}
-	if tcp, ok := listener.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
-		a.talk.always("patchbay: warning: everybody who reaches " + listener.Addr().String() + " can use the server, without authentication")
+	g, err := p.guard(a, listener.Addr())
+	if err != nil {
+		listener.Close()
+		return nil, err
 	}
-	mux := http.NewServeMux()
-	mux.Handle(endpoint, srv)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, "the MCP endpoint is at "+endpoint, http.StatusNotFound)
-	})
-	return &web{"http://" + shownAddress(listener.Addr()) + endpoint, srv, listener, mux, &http.Server{
-		Handler: mux, ReadHeaderTimeout: 10 * time.Second,
+	if tcp, ok := listener.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
+		if g == nil {
+			a.talk.always("patchbay: warning: everybody who reaches " + listener.Addr().String() + " can use the server, without authentication")
+		} else {
+			a.talk.always("patchbay: warning: credentials come to " + listener.Addr().String() + " over plain HTTP; put a proxy with TLS in front")
+		}
+	}
+	w := &web{url: "http://" + shownAddress(listener.Addr()) + endpoint, srv: srv, listener: listener, mux: http.NewServeMux()}
+	if g != nil {
+		w.protect(g)
+	}
+	w.handle(endpoint, srv)
+	w.mux.HandleFunc("/", elsewhere)
+	w.http = &http.Server{
+		Handler: w.mux, ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog: slog.NewLogLogger(slog.NewTextHandler(a.talk, nil), slog.LevelWarn),
-	}}, nil
+	}
+	return w, nil
 }
 
 // serve serves in the background; the channel tells how that ended.
@@ -147,7 +163,7 @@ func listenAddress(address string, insecure bool) (string, error) {
 	}
 	if !addr.IP.IsLoopback() && !insecure {
 		return "", usagef("--http %s: everybody who reaches this address could use the server, as there is no authentication", address).
-			hint(fmt.Sprintf("--http 127.0.0.1:%d serves this machine alone; --insecure-no-auth serves everybody", addr.Port))
+			hint(fmt.Sprintf("--http 127.0.0.1:%d serves this machine alone, --auth those who are known, --insecure-no-auth everybody", addr.Port))
 	}
 	return address, nil
 }

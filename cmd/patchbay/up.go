@@ -16,9 +16,9 @@ import (
 
 // upCmd serves every server of mcp.json, or the built-in ones, behind one endpoint.
 type upCmd struct {
-	HTTP     string `name:"http" default:"127.0.0.1:7420" placeholder:"ADDR" help:"Listen here; port 0: any free one."`
-	Stdio    bool   `name:"stdio" help:"Serve over stdio, for hosts that start commands."`
-	Insecure bool   `name:"insecure-no-auth" help:"Serve where others can reach it, unauthenticated."`
+	HTTP  string `name:"http" default:"127.0.0.1:7420" placeholder:"ADDR" help:"Listen here; port 0: any free one."`
+	Stdio bool   `name:"stdio" help:"Serve over stdio, for hosts that start commands."`
+	protection
 }
 
 const (
@@ -55,7 +55,7 @@ func (c *upCmd) Run(a *app) error {
 	}
 	var w *web
 	if !c.Stdio {
-		if w, err = a.listen(h.front, c.HTTP, c.Insecure); err != nil {
+		if w, err = a.listen(h.front, c.HTTP, c.protection); err != nil {
 			return a.explainTaken(c.HTTP, err)
 		}
 		h.url = w.url

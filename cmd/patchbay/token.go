@@ -1,0 +1,255 @@
+package main
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// tokenCmd has the verbs about credentials. What they make goes to standard output, and
+// nowhere else.
+type tokenCmd struct {
+	Key      tokenKeyCmd      `cmd:"" help:"Make an API key."`
+	Password tokenPasswordCmd `cmd:"" help:"Make the line of a user with a password."`
+	JWT      tokenJWTCmd      `cmd:"" name:"jwt" help:"Make a JWT."`
+	Inspect  tokenInspectCmd  `cmd:"" help:"Show what a token says."`
+}
+
+type tokenKeyCmd struct {
+	Subject string        `arg:"" help:"Whose key it is."`
+	File    string        `name:"file" placeholder:"FILE" help:"Add the entry to this file."`
+	Name    string        `name:"name" placeholder:"TEXT" help:"A name for people."`
+	Scopes  []string      `name:"scope" placeholder:"SCOPE" help:"Grant this scope (repeatable)."`
+	Roles   []string      `name:"role" placeholder:"ROLE" help:"Give this role (repeatable)."`
+	TTL     time.Duration `name:"ttl" placeholder:"TIME" help:"Let it end after so long; default: never."`
+}
+
+// Run makes a key.
+func (c *tokenKeyCmd) Run(a *app) error {
+	key, entry := auth.NewAPIKey(c.Subject)
+	entry.Name, entry.Scopes, entry.Roles = c.Name, c.Scopes, c.Roles
+	if c.TTL < 0 {
+		return usagef("--ttl %v is negative", c.TTL)
+	}
+	if c.TTL > 0 {
+		entry.Expires = time.Now().Add(c.TTL).UTC().Truncate(time.Second)
+	}
+	line, err := jsonx.Marshal(entry)
+	if err == nil {
+		_, err = auth.ParseAPIKeys(line)
+	}
+	if err != nil {
+		return usagef("%v", err)
+	}
+	if c.File != "" {
+		if err := appendLine(c.File, line); err != nil {
+			return err
+		}
+		a.talk.note("the entry of key %s is in %s; the key itself is shown once", entry.ID, c.File)
+	}
+	switch {
+	case a.JSON:
+		raw, err := jsonx.Marshal(struct {
+			Key   string      `json:"key"`
+			Entry auth.APIKey `json:"entry"`
+		}{key, entry})
+		if err != nil {
+			return err
+		}
+		a.print(string(raw))
+	case c.File != "":
+		a.print(key)
+	default:
+		a.print(key)
+		a.print(string(line))
+		a.talk.note("the first line is the key, to give away; the second is for the file of --auth apikeys:FILE")
+	}
+	return nil
+}
+
+// appendLine adds a line to a file that its user alone can read.
+func appendLine(path string, line []byte) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if size, err := f.Seek(0, io.SeekEnd); err == nil && size > 0 {
+		last := []byte{0}
+		if _, err := f.ReadAt(last, size-1); err == nil && last[0] != '\n' {
+			line = append([]byte{'\n'}, line...)
+		}
+	}
+	if _, err := f.Write(append(line, '\n')); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+type tokenPasswordCmd struct {
+	User   string   `arg:"" help:"Name of the user."`
+	Scopes []string `name:"scope" placeholder:"SCOPE" help:"Grant this scope (repeatable)."`
+}
+
+// Run makes a line for --auth basic:FILE.
+func (c *tokenPasswordCmd) Run(a *app) error {
+	if strings.ContainsAny(c.User, ":\r\n") || strings.HasPrefix(c.User, "#") {
+		return usagef("the name of a user has no colon and no #: %q", c.User)
+	}
+	password, err := a.secretInput("password of " + c.User)
+	if err != nil {
+		return err
+	}
+	hash, err := auth.HashPassword(password)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	line := c.User + ":" + hash
+	if len(c.Scopes) > 0 {
+		line += ":" + strings.Join(c.Scopes, " ")
+	}
+	a.print(line)
+	return nil
+}
+
+// secretInput asks a person for a secret, or reads a line of standard input.
+func (a *app) secretInput(what string) (string, error) {
+	if a.tty.in && a.tty.err {
+		return a.askInput(config.Input{ID: what, Description: what, Password: true})
+	}
+	raw, err := io.ReadAll(io.LimitReader(a.stdin, 64<<10))
+	if err != nil {
+		return "", err
+	}
+	line, _, _ := strings.Cut(string(raw), "\n")
+	return strings.TrimRight(line, "\r"), nil
+}
+
+type tokenJWTCmd struct {
+	Subject  string        `arg:"" help:"Whose token it is (sub)."`
+	Secret   string        `name:"secret" placeholder:"FROM" help:"Sign with this secret: env:NAME or a file."`
+	Key      string        `name:"key" placeholder:"FILE" help:"Sign with this key (PEM); made if it is not there."`
+	Issuer   string        `name:"issuer" placeholder:"URL" help:"Who gives it (iss)."`
+	Audience []string      `name:"audience" placeholder:"URL" help:"Whom it is for (aud; repeatable)."`
+	Scopes   []string      `name:"scope" placeholder:"SCOPE" help:"Grant this scope (repeatable)."`
+	Roles    []string      `name:"role" placeholder:"ROLE" help:"Give this role (repeatable)."`
+	Claims   []string      `name:"claim" sep:"none" placeholder:"K=V" help:"A further claim; V is JSON, or a text (repeatable)."`
+	TTL      time.Duration `name:"ttl" default:"1h" placeholder:"TIME" help:"How long it is good."`
+}
+
+// Run makes a token.
+func (c *tokenJWTCmd) Run(a *app) error {
+	var key jose.SigningKey
+	switch {
+	case (c.Secret == "") == (c.Key == ""):
+		return usagef("give one of --secret and --key").hint("patchbay token jwt " + c.Subject + " --secret env:SECRET")
+	case c.Secret != "":
+		secret, err := readSecret(c.Secret)
+		if err != nil {
+			return usagef("--secret: %v", err)
+		}
+		if len(secret) < 32 {
+			return usagef("--secret has %d bytes, and needs 32", len(secret)).hint("openssl rand -base64 32 makes one")
+		}
+		key = jose.SigningKey{Algorithm: jose.HS256, Key: []byte(secret)}
+	default:
+		private, made, err := signingKey(c.Key)
+		if err != nil {
+			return err
+		}
+		if made {
+			a.talk.note("%s is a new key, for tests", c.Key)
+		}
+		key = jose.SigningKey{Algorithm: jose.ES256, Key: private}
+	}
+	if c.TTL <= 0 {
+		return usagef("--ttl %v is not a time to come", c.TTL)
+	}
+	now := time.Now()
+	claims := map[string]any{"sub": c.Subject, "iat": now.Unix(), "exp": now.Add(c.TTL).Unix()}
+	for name, v := range map[string]any{"iss": c.Issuer, "scope": strings.Join(c.Scopes, " ")} {
+		if v != "" {
+			claims[name] = v
+		}
+	}
+	for name, list := range map[string][]string{"aud": c.Audience, "roles": c.Roles} {
+		if list != nil {
+			claims[name] = list
+		}
+	}
+	for _, text := range c.Claims {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return usagef("--claim %s is no NAME=VALUE", text)
+		}
+		claims[name] = value
+		if jsonx.Valid([]byte(value), 0) == nil {
+			claims[name] = json.RawMessage(value)
+		}
+	}
+	payload, err := jsonx.Marshal(claims)
+	if err != nil {
+		return err
+	}
+	signer, err := jose.NewSigner(key, (&jose.SignerOptions{}).WithType("at+jwt"))
+	if err != nil {
+		return err
+	}
+	signed, err := signer.Sign(payload)
+	if err != nil {
+		return err
+	}
+	token, err := signed.CompactSerialize()
+	if err != nil {
+		return err
+	}
+	a.print(token)
+	return nil
+}
+
+// signingKey reads a P-256 key, or makes one.
+func signingKey(path string) (key crypto.Signer, made bool, err error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		fresh, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			return nil, false, err
+		}
+		der, err := x509.MarshalPKCS8PrivateKey(fresh)
+		if err != nil {
+			return nil, false, err
+		}
+		return fresh, true, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	block, _ := pem.Decode(raw)
+	if block == nil {
+		return nil, false, fmt.Errorf("%s holds no PEM", path)
+	}
+	if key, err = parsePrivate(block.Bytes); err != nil {
+		return nil, false, fmt.Errorf("%s: %w", path, err)
+	}
+	if ec, ok := key.(*ecdsa.PrivateKey); !ok || ec.Curve != elliptic.P256() {
+		return nil, false, fmt.Errorf("%s: ES256 wants an EC key on P-256", path)
+	}
+	return key, false, nil
+}
