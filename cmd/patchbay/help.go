@@ -48,7 +48,7 @@ var examples = map[string][]string{
 	"token":          {"patchbay token key alice --file keys.jsonl", "patchbay token jwt alice --secret env:SECRET --ttl 1h", "patchbay token inspect < token.txt"},
 	"token key":      {"patchbay token key alice --file keys.jsonl", "patchbay token key ci --scope read --scope write --ttl 720h"},
 	"token password": {"patchbay token password alice >> users"},
-	"token jwt":      {"patchbay token jwt alice --secret env:SECRET", "patchbay token jwt alice --key k.pem --issuer https://test.example --scope read"},
+	"token jwt":      {"patchbay token jwt alice --secret env:SECRET", "patchbay token jwt alice --key k.pem --issuer https://a.example --scope read"},
 	"token inspect":  {"patchbay token inspect eyJhbGciOi...", "patchbay token inspect --json < token.txt"},
 
 	"config":         {"patchbay config list", "patchbay config add memory -- npx -y @modelcontextprotocol/server-memory", "patchbay config import", "patchbay config doctor"},
@@ -217,11 +217,11 @@ func (a *app) overview(model *kong.Application) error {
 	a.examples("")
 	a.print("\nVerbs")
 	for _, n := range model.Children {
-		if !n.Hidden && n.Name != "help" && n.Name != "version" {
+		if !n.Hidden && !slices.Contains([]string{"help", "version", "completion"}, n.Name) {
 			a.print("  " + a.paint(pad(n.Name, 11), "1") + n.Help)
 		}
 	}
-	a.print("\npatchbay help VERB | flags | auth | exits tells more, patchbay version its own.")
+	a.print("\npatchbay help VERB | flags | auth | exits tells more. Also: completion, version.")
 	return nil
 }
 
