@@ -10,29 +10,38 @@ type challenge struct {
 	errorCode string   // such as insufficient_scope
 	scope     []string // nil if none was named
 	metadata  string   // URL of the protected resource metadata; empty if none was named
+	bound     bool     // tokens must be bound to a key: it takes DPoP, and not Bearer
+	nonce     bool     // a proof lacks the nonce of the server (RFC 9449, 9)
 }
 
 // maxScopes bounds the scopes that a server can make us ask for.
 const maxScopes = 100
 
-// readChallenge finds the Bearer challenge in the WWW-Authenticate headers of a refusal:
-// the first that says where the metadata is, else the first.
+// readChallenge finds the Bearer or DPoP challenge in the WWW-Authenticate headers of a
+// refusal: the first that says where the metadata is, else the first.
 //
-// Specification: RFC 9110, 11.6.1; RFC 6750, 3; RFC 9728, 5.1.
+// Specification: RFC 9110, 11.6.1; RFC 6750, 3; RFC 9728, 5.1; RFC 9449, 7.1.
 func readChallenge(h http.Header) challenge {
 	var found challenge
-	seen := false
+	seen, bearer, dpop, nonce := false, false, false, false
 	for _, line := range h.Values("WWW-Authenticate") {
 		for _, c := range parseChallenges(line) {
-			if !strings.EqualFold(c.scheme, "Bearer") || seen && c.params["resource_metadata"] == "" {
+			switch {
+			case strings.EqualFold(c.scheme, "Bearer"):
+				bearer = true
+			case strings.EqualFold(c.scheme, schemeDPoP):
+				dpop, nonce = true, nonce || c.params["error"] == useNonce
+			default:
 				continue
 			}
-			if !seen || found.metadata == "" {
-				found = challenge{c.params["error"], scopes(c.params["scope"]), c.params["resource_metadata"]}
+			if seen && (c.params["resource_metadata"] == "" || found.metadata != "") {
+				continue
 			}
+			found = challenge{errorCode: c.params["error"], scope: scopes(c.params["scope"]), metadata: c.params["resource_metadata"]}
 			seen = true
 		}
 	}
+	found.bound, found.nonce = dpop && !bearer, nonce
 	return found
 }
 
@@ -47,6 +56,8 @@ func scopes(s string) []string {
 	}
 	return list
 }
+
+func joinScopes(list []string) string { return strings.Join(list, " ") }
 
 func isScope(s string) bool {
 	for _, c := range []byte(s) {

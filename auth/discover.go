@@ -13,6 +13,7 @@ type resourceMetadata struct {
 	Resource string   `json:"resource"`
 	Issuers  []string `json:"authorization_servers"`
 	Scopes   []string `json:"scopes_supported"`
+	Bound    bool     `json:"dpop_bound_access_tokens_required"`
 }
 
 // issuerMetadata is what an authorization server says of itself (RFC 8414, 2; OpenID
@@ -23,7 +24,12 @@ type issuerMetadata struct {
 	TokenURL             string   `json:"token_endpoint"`
 	RegisterURL          string   `json:"registration_endpoint"`
 	TokenMethods         []string `json:"token_endpoint_auth_methods_supported"`
+	TokenAlgorithms      []string `json:"token_endpoint_auth_signing_alg_values_supported"`
+	DeviceURL            string   `json:"device_authorization_endpoint"`
+	Scopes               []string `json:"scopes_supported"`
 	Grants               []string `json:"grant_types_supported"`
+	Profiles             []string `json:"authorization_grant_profiles_supported"`
+	ProofAlgorithms      []string `json:"dpop_signing_alg_values_supported"`
 	Challenges           []string `json:"code_challenge_methods_supported"`
 	DocumentsAreClients  bool     `json:"client_id_metadata_document_supported"`
 	ResponsesNameIssuers bool     `json:"authorization_response_iss_parameter_supported"`
@@ -35,14 +41,37 @@ type place struct {
 	issuer   string
 	resource string
 	scopes   []string // supported by the server; nil if it does not say
+	bound    bool     // tokens are to be bound to our key (RFC 9449)
 
-	authorize, token *url.URL
-	register         *url.URL // nil: none
+	token            *url.URL
+	authorize        *url.URL // nil: none, and no page is wanted
+	register, device *url.URL // nil: none
 	meta             issuerMetadata
 	defaults         bool // there is no metadata: a server of 2025-03-26
 }
 
 const challengeMethod = "S256"
+
+// scheme is that of the tokens that we ask for.
+func (p *place) scheme() string {
+	if p.bound {
+		return schemeDPoP
+	}
+	return "Bearer"
+}
+
+// lasting adds to the scopes that are wanted the one for a refresh token, where the
+// authorization server has it. Alone it is not asked for: without scopes, the authorization
+// server picks them.
+//
+// Specification: 2026-07-28, basic/authorization, Refresh Tokens.
+func (p *place) lasting(want []string) []string {
+	const offline = "offline_access"
+	if len(want) == 0 || !contains(p.meta.Scopes, offline) {
+		return want
+	}
+	return union(want, []string{offline})
+}
 
 // canonical is the URI of the server as a resource: without what is no part of its name.
 // A query stays at home; it may hold a key.
@@ -84,7 +113,7 @@ func (f *fetcher) find(ctx context.Context, c challenge, version string) (*place
 	for _, issuer := range rm.Issuers[:min(len(rm.Issuers), maxIssuers)] {
 		p, err := f.issuer(ctx, issuer, version)
 		if err == nil {
-			p.resource, p.scopes = rm.Resource, scopes(strings.Join(rm.Scopes, " "))
+			p.resource, p.scopes, p.bound = rm.Resource, scopes(joinScopes(rm.Scopes)), rm.Bound
 			return p, nil
 		}
 		faults = append(faults, fmt.Errorf("authorization server %q: %w", clip(issuer), err))
@@ -159,7 +188,7 @@ func (f *fetcher) issuer(ctx context.Context, issuer, version string) (*place, e
 		if m.Issuer != issuer { // RFC 8414, 3.3: character by character
 			return nil, fmt.Errorf("its metadata is that of %q", clip(m.Issuer))
 		}
-		if !contains(m.Challenges, challengeMethod) {
+		if f.pages && !contains(m.Challenges, challengeMethod) {
 			return nil, fmt.Errorf("its metadata does not say that it supports PKCE with %s", challengeMethod)
 		}
 		return f.place(m)
@@ -186,7 +215,7 @@ func (f *fetcher) findLegacy(ctx context.Context, version string) (*place, error
 		if err != nil || origin(u) != origin(base) {
 			return nil, fmt.Errorf("metadata of the server as an authorization server: it is that of %q", clip(m.Issuer))
 		}
-		if m.Challenges != nil && !contains(m.Challenges, challengeMethod) {
+		if f.pages && m.Challenges != nil && !contains(m.Challenges, challengeMethod) {
 			return nil, fmt.Errorf("metadata of the server as an authorization server: PKCE with %s is not supported", challengeMethod)
 		}
 	}
@@ -208,8 +237,10 @@ func (f *fetcher) place(m issuerMetadata) (*place, error) {
 		{"authorization_endpoint", m.AuthorizeURL, &p.authorize},
 		{"token_endpoint", m.TokenURL, &p.token},
 		{"registration_endpoint", m.RegisterURL, &p.register},
+		{"device_authorization_endpoint", m.DeviceURL, &p.device},
 	} {
-		if e.url == "" && e.into == &p.register {
+		needed := e.into == &p.token || e.into == &p.authorize && f.pages
+		if e.url == "" && !needed {
 			continue
 		}
 		u, err := checkURL(e.url, f.server)

@@ -3,6 +3,7 @@ package auth
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -67,6 +68,7 @@ func origin(u *url.URL) string {
 type fetcher struct {
 	server *url.URL
 	client *http.Client
+	pages  bool // users are sent to authorization servers: they must have a page, and PKCE
 }
 
 // newFetcher returns a fetcher that sends requests by base. If that is nil, it has
@@ -83,7 +85,7 @@ func newFetcher(server *url.URL, base http.RoundTripper) *fetcher {
 		}
 		base = g.over(base)
 	}
-	return &fetcher{server, &http.Client{Transport: base, Timeout: fetchTimeout, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+	return &fetcher{server: server, client: &http.Client{Transport: base, Timeout: fetchTimeout, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		switch {
 		case via[0].Method != http.MethodGet:
 			return http.ErrUseLastResponse // a form with secrets goes nowhere else
@@ -104,55 +106,82 @@ func (f *fetcher) get(ctx context.Context, u *url.URL, version string, into any)
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("MCP-Protocol-Version", version)
-	status, body, isJSON, err := f.do(req)
-	switch {
-	case err != nil:
+	r, err := f.do(req)
+	if err != nil {
 		return err
-	case status == http.StatusOK && isJSON:
-		if err := jsonx.Unmarshal(body, into); err != nil {
+	}
+	switch status := r.status; {
+	case status == http.StatusOK && r.isJSON():
+		if err := jsonx.Unmarshal(r.body, into); err != nil {
 			return fmt.Errorf("%s: the document is not what it should be: %w", clip(u.String()), err)
 		}
 		return nil
 	case status == http.StatusOK, status/100 == 4 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests:
 		return errAbsent // some answer every path with a page
 	}
-	return fmt.Errorf("%s: HTTP %d; try again later", clip(u.String()), status)
+	return fmt.Errorf("%s: HTTP %d; try again later", clip(u.String()), r.status)
+}
+
+// reply is the answer to one request.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (r *reply) isJSON() bool {
+	t, _, _ := mime.ParseMediaType(r.header.Get("Content-Type"))
+	return t == "application/json" || strings.HasSuffix(t, "+json")
 }
 
 // post sends a body to an endpoint of an authorization server and reads its answer.
 func (f *fetcher) post(ctx context.Context, u *url.URL, contentType string, body []byte, user, password string) (status int, answer []byte, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
+	h := http.Header{"Content-Type": {contentType}}
+	if user != "" {
+		setBasic(h, user, password)
+	}
+	r, err := f.send(ctx, u, h, body)
 	if err != nil {
 		return 0, nil, err
 	}
-	req.Header.Set("Content-Type", contentType)
-	req.Header.Set("Accept", "application/json")
-	if user != "" {
-		req.SetBasicAuth(url.QueryEscape(user), url.QueryEscape(password)) // RFC 6749, 2.3.1
-	}
-	status, answer, _, err = f.do(req)
-	return status, answer, err
+	return r.status, r.body, nil
 }
 
-func (f *fetcher) do(req *http.Request) (status int, body []byte, isJSON bool, err error) {
+// setBasic puts the credentials of a client into a header (RFC 6749, 2.3.1).
+func setBasic(h http.Header, id, secret string) {
+	pair := url.QueryEscape(id) + ":" + url.QueryEscape(secret)
+	h.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(pair)))
+}
+
+// send is post with a header of the caller's, which it may change.
+func (f *fetcher) send(ctx context.Context, u *url.URL, h http.Header, body []byte) (*reply, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	h.Set("Accept", "application/json")
+	req.Header = h
+	return f.do(req)
+}
+
+func (f *fetcher) do(req *http.Request) (*reply, error) {
 	res, err := f.client.Do(req)
 	if err != nil {
 		var ue *url.Error // its URL may be as long as a server likes
 		if errors.As(err, &ue) {
 			err = fmt.Errorf("%s %q: %w", ue.Op, clip(ue.URL), ue.Err)
 		}
-		return 0, nil, false, err
+		return nil, err
 	}
 	defer res.Body.Close()
-	body, err = io.ReadAll(io.LimitReader(res.Body, maxDocument+1))
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxDocument+1))
 	switch {
 	case err != nil:
-		return 0, nil, false, fmt.Errorf("read %s: %w", clip(req.URL.String()), err)
+		return nil, fmt.Errorf("read %s: %w", clip(req.URL.String()), err)
 	case len(body) > maxDocument:
-		return 0, nil, false, fmt.Errorf("%s: the answer has more than %d bytes", clip(req.URL.String()), maxDocument)
+		return nil, fmt.Errorf("%s: the answer has more than %d bytes", clip(req.URL.String()), maxDocument)
 	}
-	t, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	return res.StatusCode, body, t == "application/json" || strings.HasSuffix(t, "+json"), nil
+	return &reply{res.StatusCode, res.Header, body}, nil
 }
 
 // guard refuses connections to addresses further inside than those of the server on whose

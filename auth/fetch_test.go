@@ -115,7 +115,7 @@ func TestGuard(t *testing.T) {
 
 // Secrets do not print.
 func TestSecretsDoNotPrint(t *testing.T) {
-	for _, v := range []any{Credentials{"id", "hidden"}, &Credentials{"id", "hidden"}, &token{access: "hidden", refresh: "hidden"}, identity{Credentials: Credentials{"id", "hidden"}}} {
+	for _, v := range []any{Credentials{ID: "id", Secret: "hidden"}, &Credentials{ID: "id", Secret: "hidden"}, &token{access: "hidden", refresh: "hidden"}, identity{Credentials: Credentials{ID: "id", Secret: "hidden"}}} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
 			if got := fmt.Sprintf(verb, v); strings.Contains(got, "hidden") {
 				t.Errorf("%s of %T is %s", verb, v, got)

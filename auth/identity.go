@@ -18,7 +18,8 @@ import (
 // secret.
 type Credentials struct {
 	ID     string
-	Secret string // empty: a public client
+	Secret string     // empty: a public client, if there is no Key either
+	Key    *ClientKey // signs in place of the Secret; nil: there is none
 }
 
 func (c Credentials) String() string       { return "client " + c.ID }
@@ -30,6 +31,9 @@ const (
 	methodNone  = "none"
 	methodBasic = "client_secret_basic"
 	methodPost  = "client_secret_post"
+	methodKey   = "private_key_jwt" // OpenID Connect Core 1.0, 9
+
+	assertionKind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer" // RFC 7523, 2.2
 )
 
 // identity is who we are to one authorization server.
@@ -39,21 +43,31 @@ type identity struct {
 	expires time.Time // of the secret; zero: never
 }
 
-// identify finds out who we are to an authorization server.
-//
-// Specification: 2025-11-25, basic/authorization, Client Registration Approaches.
-func (t *Transport) identify(ctx context.Context, p *place) (*identity, error) {
+// given is who we are to an authorization server without a registration of our own; nil:
+// nobody yet.
+func (t *Transport) given(ctx context.Context, p *place) (*identity, error) {
 	if t.Registered != nil {
 		c, err := t.Registered(ctx, t.Server, p.issuer)
 		if err != nil {
 			return nil, fmt.Errorf("credentials for %q: %w", clip(p.issuer), err)
 		}
 		if c != nil {
-			return &identity{Credentials: *c, method: p.methodFor(c.Secret)}, nil
+			return &identity{Credentials: *c, method: p.methodFor(*c)}, nil
 		}
 	}
 	if t.DocumentURL != "" && p.meta.DocumentsAreClients {
 		return &identity{Credentials: Credentials{ID: t.DocumentURL}, method: methodNone}, nil
+	}
+	return nil, nil
+}
+
+// identify finds out who we are to an authorization server. If we are nobody yet, it
+// registers us with some metadata.
+//
+// Specification: 2025-11-25, basic/authorization, Client Registration Approaches.
+func (t *Transport) identify(ctx context.Context, p *place, m clientMetadata) (*identity, error) {
+	if id, err := t.given(ctx, p); id != nil || err != nil {
+		return id, err
 	}
 	t.mu.Lock()
 	known := t.identities[p.issuer]
@@ -64,7 +78,7 @@ func (t *Transport) identify(ctx context.Context, p *place) (*identity, error) {
 	if p.register == nil {
 		return nil, fmt.Errorf("authorization server %q registers no clients by itself: register one there, and give it in Registered", clip(p.issuer))
 	}
-	id, err := t.register(ctx, p)
+	id, err := t.register(ctx, p, m)
 	if err != nil {
 		return nil, fmt.Errorf("register at %q: %w", clip(p.register.String()), err)
 	}
@@ -86,11 +100,13 @@ func (t *Transport) forget(issuer string, id *identity) {
 	}
 }
 
-// methodFor picks how to authenticate with the secret that we have.
-func (p *place) methodFor(secret string) string {
+// methodFor picks how to authenticate with what we have.
+func (p *place) methodFor(c Credentials) string {
 	offered := p.meta.TokenMethods
 	switch {
-	case secret == "":
+	case c.Key != nil:
+		return methodKey
+	case c.Secret == "":
 		return methodNone
 	case len(offered) == 0 || contains(offered, methodBasic):
 		return methodBasic // RFC 8414, 2: the default
@@ -114,29 +130,37 @@ func (p *place) methodToRegister() string {
 	return methodBasic
 }
 
+// clientMetadata is what a registration says of a client (RFC 7591, 2).
+type clientMetadata struct {
+	Name      string   `json:"client_name"`
+	Redirects []string `json:"redirect_uris,omitempty"`
+	Grants    []string `json:"grant_types"`
+	Responses []string `json:"response_types"`
+	Method    string   `json:"token_endpoint_auth_method"`
+	Kind      string   `json:"application_type"`
+}
+
+// grantsToRegister is a grant and, if there is such a thing, the refresh of what it gives.
+func (p *place) grantsToRegister(grant string) []string {
+	if len(p.meta.Grants) == 0 || contains(p.meta.Grants, grantRefresh) {
+		return []string{grant, grantRefresh}
+	}
+	return []string{grant}
+}
+
 // register registers us (RFC 7591, 3).
-func (t *Transport) register(ctx context.Context, p *place) (*identity, error) {
-	grants := []string{"authorization_code"}
-	if len(p.meta.Grants) == 0 || contains(p.meta.Grants, "refresh_token") {
-		grants = append(grants, "refresh_token")
+func (t *Transport) register(ctx context.Context, p *place, m clientMetadata) (*identity, error) {
+	m.Kind = "native"
+	if len(m.Redirects) > 0 && !strings.HasPrefix(m.Redirects[0], "http:") {
+		m.Kind = "web"
 	}
-	kind := "web"
-	if strings.HasPrefix(t.RedirectURL, "http:") {
-		kind = "native"
-	}
-	name := t.ClientName
-	if name == "" {
-		name = "patchbay"
+	m.Name = t.ClientName
+	if m.Name == "" {
+		m.Name = "patchbay"
 	}
 	method := p.methodToRegister()
-	body, err := jsonx.Marshal(struct {
-		Name      string   `json:"client_name"`
-		Redirects []string `json:"redirect_uris"`
-		Grants    []string `json:"grant_types"`
-		Responses []string `json:"response_types"`
-		Method    string   `json:"token_endpoint_auth_method"`
-		Kind      string   `json:"application_type"`
-	}{name, []string{t.RedirectURL}, grants, []string{"code"}, method, kind})
+	m.Method = method
+	body, err := jsonx.Marshal(m)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +180,7 @@ func (t *Transport) register(ctx context.Context, p *place) (*identity, error) {
 	if jsonx.Unmarshal(answer, &r) != nil || r.ID == "" { // its text may hold the secret
 		return nil, errors.New("the answer is no client")
 	}
-	id := &identity{Credentials: Credentials{r.ID, r.Secret}, method: method}
+	id := &identity{Credentials: Credentials{ID: r.ID, Secret: r.Secret}, method: method}
 	if r.Method != "" {
 		id.method = r.Method
 	}

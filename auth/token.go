@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -53,30 +54,13 @@ const refreshMargin = 10 * time.Second
 // request asks a token endpoint for a token. What the answer does not say is as it was in
 // the token before, old; nil: there is none.
 //
-// Specification: OAuth 2.1, 3.2; RFC 8707, 2.2.
+// Specification: OAuth 2.1, 3.2; RFC 8707, 2.2; RFC 9449, 5.
 func (t *Transport) request(ctx context.Context, p *place, id *identity, form url.Values, old *token) (*token, error) {
 	form.Set("resource", p.resource)
-	user, password := "", ""
-	switch id.method {
-	case methodBasic:
-		user, password = id.ID, id.Secret
-	case methodPost:
-		form.Set("client_secret", id.Secret)
-		fallthrough
-	default:
-		form.Set("client_id", id.ID)
-	}
 	start := time.Now()
-	status, answer, err := t.fetch.post(ctx, p.token, "application/x-www-form-urlencoded", []byte(form.Encode()), user, password)
+	answer, err := t.ask(ctx, t.fetch, p.token, p, id, form)
 	if err != nil {
 		return nil, err
-	}
-	if status/100 != 2 {
-		e := refusal(status, answer)
-		if e.Code == "invalid_client" {
-			t.forget(p.issuer, id)
-		}
-		return nil, e
 	}
 	var r struct {
 		Access  string          `json:"access_token"`
@@ -87,8 +71,8 @@ func (t *Transport) request(ctx context.Context, p *place, id *identity, form ur
 	if jsonx.Unmarshal(answer, &r) != nil || !isHeaderToken(r.Access) { // its text may hold a token
 		return nil, errors.New("the answer holds no access token")
 	}
-	if !strings.EqualFold(r.Type, "Bearer") {
-		return nil, fmt.Errorf("the token is of type %q, and this client knows Bearer", clip(r.Type))
+	if scheme := p.scheme(); !strings.EqualFold(r.Type, scheme) {
+		return nil, fmt.Errorf("the token is of type %q, and not %s, as was asked for", clip(r.Type), scheme)
 	}
 	k := &token{access: r.Access, refresh: r.Refresh, from: p, as: id, got: start}
 	if old != nil {
@@ -102,6 +86,65 @@ func (t *Transport) request(ctx context.Context, p *place, id *identity, form ur
 		k.stale = start.Add(life - min(refreshMargin, life/2))
 	}
 	return k, nil
+}
+
+// ask posts a form to an endpoint of an authorization server, as a client, and returns the
+// answer. If that is a refusal, it is an error, a [*RefusedError].
+func (t *Transport) ask(ctx context.Context, f *fetcher, u *url.URL, p *place, id *identity, form url.Values) ([]byte, error) {
+	for again := false; ; again = true {
+		h := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
+		if err := authenticate(p, id, form, h); err != nil {
+			return nil, err
+		}
+		if p.bound {
+			proof, err := t.prover.proof(http.MethodPost, u, "")
+			if err != nil {
+				return nil, err
+			}
+			h.Set(schemeDPoP, proof)
+		}
+		answer, err := f.send(ctx, u, h, []byte(form.Encode()))
+		if err != nil {
+			return nil, err
+		}
+		fresh := p.bound && t.prover.learn(u, answer.header)
+		if answer.status/100 == 2 {
+			return answer.body, nil
+		}
+		e := refusal(answer.status, answer.body)
+		if e.Code == useNonce && fresh && !again {
+			continue
+		}
+		if e.Code == "invalid_client" {
+			t.forget(p.issuer, id)
+		}
+		return nil, e
+	}
+}
+
+// authenticate puts who we are into a request.
+func authenticate(p *place, id *identity, form url.Values, h http.Header) error {
+	switch id.method {
+	case methodBasic:
+		setBasic(h, id.ID, id.Secret)
+		return nil
+	case methodPost:
+		form.Set("client_secret", id.Secret)
+	case methodKey:
+		if a := p.meta.TokenAlgorithms; a != nil && !contains(a, string(id.Key.algorithm)) {
+			return fmt.Errorf("it takes signatures of clients by %q, and the key signs by %s", clip(joinScopes(a)), id.Key.algorithm)
+		}
+		assertion, err := id.Key.assert(id.ID, p.issuer)
+		if err != nil {
+			return err
+		}
+		form.Set("client_assertion_type", assertionKind)
+		form.Set("client_assertion", assertion)
+	}
+	if id.ID != "" {
+		form.Set("client_id", id.ID)
+	}
+	return nil
 }
 
 // seconds reads a number of seconds, as a number or, as some write it, as a string. Zero:

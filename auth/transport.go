@@ -12,8 +12,8 @@ import (
 )
 
 // A Transport carries the requests of one client to one server, and logs in when the
-// server wants that. Server, RedirectURL and Visit are required; no field may change after
-// the first request. Requests to other origins, and those that have an Authorization header
+// server wants that. Server is required, and so are RedirectURL and Visit if there is no
+// Grant; no field may change after the first request. Requests to other origins, and those that have an Authorization header
 // already, pass as they are.
 //
 // A request is sent again after a login if its body can be had again (GetBody of
@@ -42,6 +42,13 @@ type Transport struct {
 	// or after 10 minutes. See [Loopback.Visit].
 	Visit func(ctx context.Context, page string) (back *url.URL, err error)
 
+	// Grant is the way to tokens. Nil: the user's browser, by RedirectURL and Visit.
+	Grant Grant
+
+	// DPoP binds all tokens to a key of this Transport (RFC 9449): whoever steals one cannot
+	// use it. A server that demands this gets it in any case.
+	DPoP bool
+
 	// ClientName is what registrations call us, for users to see. Empty: "patchbay".
 	ClientName string
 
@@ -62,6 +69,7 @@ type Transport struct {
 	fault  error // of the fields
 	server *url.URL
 	fetch  *fetcher
+	prover prover
 
 	mu         sync.Mutex
 	token      *token               // guarded by mu
@@ -90,16 +98,28 @@ func (t *Transport) prepare() {
 		t.fault = fmt.Errorf("auth: Server: %w", err)
 		return
 	}
+	if t.DocumentURL != "" {
+		t.fault = checkDocumentURL(t.DocumentURL)
+	}
+	if t.Grant != nil && t.fault == nil {
+		t.fault = t.Grant.check()
+	}
+	if t.fault != nil {
+		t.fault = fmt.Errorf("auth: %w", t.fault)
+		return
+	}
+	t.server, t.fetch = u, newFetcher(u, t.Base)
+	t.fetch.pages = t.Grant == nil
+	if !t.fetch.pages {
+		return
+	}
 	r, err := url.Parse(t.RedirectURL)
 	switch {
 	case err != nil || r.Host == "" || r.Fragment != "" || r.RawQuery != "" || r.Scheme != "https" && (r.Scheme != "http" || !isLoopback(r.Hostname())):
 		t.fault = fmt.Errorf("auth: RedirectURL %q is neither https nor http on loopback, or has a query", clip(t.RedirectURL))
 	case t.Visit == nil:
-		t.fault = errors.New("auth: Visit is not set")
-	case t.DocumentURL != "" && checkDocumentURL(t.DocumentURL) != nil:
-		t.fault = fmt.Errorf("auth: %w", checkDocumentURL(t.DocumentURL))
+		t.fault = errors.New("auth: Visit is not set, and neither is Grant")
 	}
-	t.server, t.fetch = u, newFetcher(u, t.Base)
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -129,7 +149,7 @@ func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.
 	if w.version == "" {
 		w.version = defaultRevision
 	}
-	stepUps := 0
+	stepUps, nonced := 0, false
 	for sent := 1; ; sent++ {
 		used := t.current()
 		if used.refreshable() && !used.stale.IsZero() && time.Now().After(used.stale) {
@@ -151,17 +171,30 @@ func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.
 			try.Body = body
 		}
 		if used != nil {
-			try.Header.Set("Authorization", "Bearer "+used.access)
+			try.Header.Set("Authorization", used.from.scheme()+" "+used.access)
+			if used.from.bound {
+				proof, err := t.prover.proof(try.Method, try.URL, used.access)
+				if err != nil {
+					return nil, err
+				}
+				try.Header.Set(schemeDPoP, proof)
+			}
 		}
 		res, err := base.RoundTrip(try)
 		if err != nil {
 			return nil, err
 		}
+		fresh := used != nil && used.from.bound && t.prover.learn(req.URL, res.Header)
 		w.challenge, w.quietly = challenge{}, false
 		switch res.StatusCode {
 		case http.StatusUnauthorized:
 			w.challenge = readChallenge(res.Header)
 			w.errorCode = "" // whatever it says: this token is no good
+			if fresh && w.nonce && !nonced && again(req) {
+				nonced = true
+				discard(res)
+				continue // it is the proof that is no good
+			}
 		case http.StatusForbidden:
 			w.challenge = readChallenge(res.Header)
 			fallthrough
@@ -173,18 +206,27 @@ func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.
 				return res, nil
 			}
 		}
-		if t.final(used, w, stepUps) || sent == maxSends || req.Body != nil && req.Body != http.NoBody && req.GetBody == nil {
+		if t.final(used, w, stepUps) || sent == maxSends || !again(req) {
 			return res, nil
 		}
 		if w.errorCode == insufficientScope {
 			stepUps++
 		}
-		_, _ = io.CopyN(io.Discard, res.Body, 4<<10)
-		res.Body.Close()
+		discard(res)
 		if _, err := t.renew(ctx, used, w); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// again tells whether a request can be sent once more.
+func again(req *http.Request) bool {
+	return req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
+}
+
+func discard(res *http.Response) {
+	_, _ = io.CopyN(io.Discard, res.Body, 4<<10)
+	res.Body.Close()
 }
 
 // final tells whether a refusal stands, as no login would change it.

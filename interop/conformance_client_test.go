@@ -4,7 +4,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -27,28 +26,44 @@ var clientScenarios = []scenario{
 	{"sep-2640-client-verify-frontmatter", "", "", false},
 }
 
-// loginScenarios are those of the released suite in which the client has to log in.
+// loginScenarios are those in which the client has to log in.
 var loginScenarios = []scenario{
-	{"auth/metadata-default", "", "", true},
-	{"auth/metadata-var1", "", "", true},
-	{"auth/metadata-var2", "", "", true},
-	{"auth/metadata-var3", "", "", true},
-	{"auth/basic-cimd", "", "", true},
-	{"auth/scope-from-www-authenticate", "", "", true},
-	{"auth/scope-from-scopes-supported", "", "", true},
-	{"auth/scope-omitted-when-undefined", "", "", true},
-	{"auth/scope-step-up", "", "", true},
-	{"auth/scope-retry-limit", "", "", true},
-	{"auth/token-endpoint-auth-basic", "", "", true},
-	{"auth/token-endpoint-auth-post", "", "", true},
-	{"auth/token-endpoint-auth-none", "", "", true},
-	{"auth/pre-registration", "", "", true},
-	{"auth/2025-03-26-oauth-metadata-backcompat", "", "", true},
-	{"auth/2025-03-26-oauth-endpoint-fallback", "", "", true},
+	{"auth/metadata-default", v2025_11_25, last, true},
+	{"auth/metadata-var1", v2025_11_25, last, true},
+	{"auth/metadata-var2", v2025_11_25, last, true},
+	{"auth/metadata-var3", v2025_11_25, last, true},
+	{"auth/basic-cimd", v2025_11_25, last, true},
+	{"auth/scope-from-www-authenticate", v2025_11_25, last, true},
+	{"auth/scope-from-scopes-supported", v2025_11_25, last, true},
+	{"auth/scope-omitted-when-undefined", v2025_11_25, last, true},
+	{"auth/scope-step-up", v2025_11_25, last, true},
+	{"auth/scope-retry-limit", v2025_11_25, last, true},
+	{"auth/token-endpoint-auth-basic", v2025_06_18, last, true},
+	{"auth/token-endpoint-auth-post", v2025_06_18, last, true},
+	{"auth/token-endpoint-auth-none", v2025_06_18, last, true},
+	{"auth/pre-registration", v2025_11_25, last, true},
+	{"auth/2025-03-26-oauth-metadata-backcompat", v2025_03_26, v2025_03_26, true},
+	{"auth/2025-03-26-oauth-endpoint-fallback", v2025_03_26, v2025_03_26, true},
+	{"auth/resource-mismatch", last, last, true},
+	{"auth/offline-access-scope", last, last, true},
+	{"auth/offline-access-not-supported", last, last, true},
+	{"auth/authorization-server-migration", last, last, false},
+	{"auth/iss-supported", last, last, false},
+	{"auth/iss-not-advertised", last, last, false},
+	{"auth/iss-supported-missing", last, last, false},
+	{"auth/iss-wrong-issuer", last, last, false},
+	{"auth/iss-unexpected", last, last, false},
+	{"auth/iss-normalized", last, last, false},
+	{"auth/metadata-issuer-mismatch", last, last, false},
+	{"auth/dpop", "", "", false},
+	{"auth/dpop-nonce", "", "", false},
+	{"auth/wif-jwt-bearer", "", "", false},
+	{"auth/enterprise-managed-authorization", "", "", false},
+	{"auth/client-credentials-jwt", "", "", true},
+	{"auth/client-credentials-basic", "", "", true},
 }
 
 // TestConformanceClient runs the suites against our client, internal/conformance/client.
-// The scenarios of auth/ in the newer suite wait, those that would pass among them.
 func TestConformanceClient(t *testing.T) {
 	node(t)
 	client := filepath.Join(t.TempDir(), "client.exe") // the suite splits the command at spaces
@@ -57,23 +72,20 @@ func TestConformanceClient(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the client: %v\n%s", err, out)
 	}
-	released := slices.Concat(clientScenarios, loginScenarios)
-	backcompat := func(s scenario) bool { return strings.HasPrefix(s.name, "auth/2025-03-26-") }
-	for _, r := range []suiteRun{
-		{"0.1.16 core", suiteReleased, []string{"--suite", "core"}, func(s scenario) bool { return s.released && !backcompat(s) }},
-		{"0.1.16 backcompat", suiteReleased, []string{"--suite", "backcompat"}, backcompat},
-	} {
-		t.Run(r.name, func(t *testing.T) {
-			conform(t, "client", r, released, "", "--command", client)
-		})
-	}
+	all := slices.Concat(clientScenarios, loginScenarios)
+	// The released suite has another name for one of them.
+	released := append(slices.Clip(all), scenario{"auth/cross-app-access-complete-flow", "", "", true})
+	t.Run("0.1.16 all", func(t *testing.T) {
+		r := suiteRun{"0.1.16 all", suiteReleased, []string{"--suite", "all"}, func(s scenario) bool { return s.released }}
+		conform(t, "client", r, released, "--command", client)
+	})
 	for _, r := range nextRuns(map[string]func(scenario) bool{
 		v2025_11_25: func(s scenario) bool { return s.in(v2025_11_25) },
 		v2026_07_28: func(s scenario) bool { return s.in(v2026_07_28) },
 	}) {
 		t.Run(r.name, func(t *testing.T) {
 			// The suite runs all clients at once, which takes a small machine a while.
-			conform(t, "client", r, clientScenarios, "auth/", "--command", client, "--timeout", "120000")
+			conform(t, "client", r, all, "--command", client, "--timeout", "120000")
 		})
 	}
 }

@@ -88,7 +88,7 @@ func TestConformanceServer(t *testing.T) {
 	})...)
 	for _, r := range runs { // one after the other: some scenarios measure time
 		t.Run(r.name, func(t *testing.T) {
-			conform(t, "server", r, serverScenarios, "", "--url", url)
+			conform(t, "server", r, serverScenarios, "--url", url)
 		})
 	}
 }

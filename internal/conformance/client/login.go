@@ -7,31 +7,61 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
+// known is what the scenario's context says of the client.
+type known struct {
+	ID       string `json:"client_id"`
+	Secret   string `json:"client_secret"`
+	Key      string `json:"private_key_pem"`
+	IDPID    string `json:"idp_client_id"`
+	IDPToken string `json:"idp_id_token"`
+	IDP      string `json:"idp_issuer"`
+	Workload string `json:"valid_jwt"`
+}
+
 // login logs in at the suite's servers. Credentials that the scenario's context gives are
 // for whatever issuer there is: its name is not known in advance.
-func login(server, given string) *auth.Transport {
-	var known struct {
-		ID     string `json:"client_id"`
-		Secret string `json:"client_secret"`
+func login(server, scenario, given string) (*auth.Transport, error) {
+	var k known
+	_ = json.Unmarshal([]byte(given), &k) // most scenarios give nothing
+	self := auth.Credentials{ID: k.ID, Secret: k.Secret}
+	if k.Key != "" {
+		var err error
+		if self.Key, err = auth.ParseClientKey("", []byte(k.Key)); err != nil {
+			return nil, err
+		}
 	}
-	_ = json.Unmarshal([]byte(given), &known) // most scenarios give nothing
-	return &auth.Transport{
+	t := &auth.Transport{
 		Server:      server,
 		RedirectURL: "http://127.0.0.1:8765/callback", // nobody listens: visit reads where the page leads
 		Visit:       visit,
 		DocumentURL: "https://conformance-test.local/client-metadata.json",
 		Registered: func(context.Context, string, string) (*auth.Credentials, error) {
-			if known.ID == "" {
+			if self.ID == "" {
 				return nil, nil
 			}
-			return &auth.Credentials{ID: known.ID, Secret: known.Secret}, nil
+			return &self, nil
 		},
 	}
+	switch {
+	case strings.HasPrefix(scenario, "auth/client-credentials-"):
+		t.Grant = &auth.ClientCredentials{}
+	case k.IDP != "":
+		t.Grant = &auth.Enterprise{
+			Issuer: k.IDP, Client: auth.Credentials{ID: k.IDPID},
+			Subject: func(context.Context) (string, error) { return k.IDPToken, nil },
+		}
+	case k.Workload != "":
+		t.Grant = &auth.Workload{Token: func(context.Context, string) (string, error) { return k.Workload, nil }}
+	case scenario == "auth/offline-access-scope":
+		t.DocumentURL = "" // it wants to see a registration, and the document is nowhere to be read
+	}
+	return t, nil
 }
 
 // visit is a user who agrees to everything: the page sends the browser back at once.
@@ -50,6 +80,25 @@ func visit(ctx context.Context, page string) (*url.URL, error) {
 		return nil, fmt.Errorf("the page answers HTTP %d and leads nowhere", res.StatusCode)
 	}
 	return back, nil
+}
+
+// deceptive are the scenarios in which a login would be a mistake.
+var deceptive = map[string]bool{
+	"auth/resource-mismatch":        true,
+	"auth/iss-supported-missing":    true,
+	"auth/iss-wrong-issuer":         true,
+	"auth/iss-unexpected":           true,
+	"auth/iss-normalized":           true,
+	"auth/metadata-issuer-mismatch": true,
+}
+
+// refused turns round a scenario in which the client must not log in. The suite looks at
+// how far it went.
+func refused(err error) error {
+	if err == nil {
+		return errors.New("the client logged in, though what it was told was wrong")
+	}
+	return nil
 }
 
 // forbidden turns round a scenario in which the server must have the last word: 403.

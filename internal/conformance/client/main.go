@@ -56,15 +56,23 @@ func run(ctx context.Context, args []string, env func(string) string, stderr io.
 	}
 	given := env("MCP_CONFORMANCE_CONTEXT")
 	if strings.HasPrefix(name, "auth/") {
-		client.HTTPClient = &http.Client{Transport: login(args[0], given)}
+		t, err := login(args[0], name, given)
+		if err != nil {
+			fmt.Fprintf(stderr, "client: %s: %v\n", name, err)
+			return 1
+		}
+		client.HTTPClient = &http.Client{Transport: t}
 	}
 	s, err := client.Dial(ctx, args[0])
 	if err == nil {
 		err = play(ctx, s, given)
 		s.Close()
 	}
-	if name == "auth/scope-retry-limit" {
+	switch {
+	case name == "auth/scope-retry-limit":
 		err = forbidden(err)
+	case deceptive[name]:
+		err = refused(err)
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "client: %s: %v\n", name, err)
