@@ -343,6 +343,7 @@ func (x *outgoingCall) plain(ctx context.Context, params json.RawMessage) (json.
 	x.out = engine.Outgoing{
 		Method: x.method, Params: x.s.rev.Params(x.method, params),
 		Token: x.token, Inbox: (*callInbox)(x),
+		Logs: revision.Asks(x.method), // if anything does: the level is that of the session
 	}
 	return object(x.s.wire.Call(ctx, &x.out))
 }
@@ -566,7 +567,7 @@ func (x *outgoingCall) send(ctx context.Context, params json.RawMessage) (json.R
 	defer buffer.Put(buf)
 	*buf = x.s.appendModern(*buf, params, x.caps, x.logLevel, x.token)
 	x.out = engine.Outgoing{
-		Method: x.method, Params: *buf, Token: x.token, Inbox: (*callInbox)(x),
+		Method: x.method, Params: *buf, Token: x.token, Inbox: (*callInbox)(x), Logs: x.logLevel != "",
 		Header: x.s.headersOf(x.method, params),
 	}
 	return object(x.s.wire.Call(ctx, &x.out))

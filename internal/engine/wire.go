@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 
 	"github.com/patchbay-dev/patchbay/internal/revision"
@@ -46,6 +47,10 @@ type Outgoing struct {
 	// wire without a stream per request finds the call by it.
 	Token json.RawMessage
 
+	// Logs says that the request asks for log messages, which nothing ties to it on a wire
+	// without a stream per request.
+	Logs bool
+
 	// Header is sent with the request on HTTP, beside what the transport adds.
 	Header http.Header
 
@@ -73,6 +78,29 @@ type LateInbox interface {
 	// returns is called at most once, with the result if that comes all the same, nil if
 	// there is none. It must not block; nil: nobody wants to know.
 	GivenUp() (late func(result json.RawMessage))
+}
+
+// Only returns the call in flight that a message can belong to which does not say so: the only
+// one that is likely, or else the only one. It is nil if there are several: to doubt is better
+// than to tell one caller what is another's.
+func Only[T any](calls iter.Seq[*T], likely func(*T) bool) *T {
+	var only, best *T
+	n, likelies := 0, 0
+	for c := range calls {
+		only = c
+		n++
+		if likely(c) {
+			best = c
+			likelies++
+		}
+	}
+	switch {
+	case likelies == 1:
+		return best
+	case n == 1:
+		return only
+	}
+	return nil
 }
 
 // HTTPError is an HTTP answer that is no success. RPC holds the JSON-RPC error of

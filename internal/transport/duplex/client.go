@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"slices"
 	"sync"
@@ -526,7 +527,7 @@ func (c *Client) notification(msg *jsonrpc.Message) {
 }
 
 // owner finds the call that a notification belongs to: by progress token or by
-// subscription id, and a log message by being the only one in flight. Mu is held.
+// subscription id, and a log message by being the only one in flight that wants any. Mu is held.
 func (c *Client) owner(msg *jsonrpc.Message) *call {
 	token, subscription := tieOf(msg)
 	switch {
@@ -541,42 +542,27 @@ func (c *Client) owner(msg *jsonrpc.Message) *call {
 			}
 		}
 	case msg.Method == revision.NoteMessage:
-		var only *call
-		for _, cl := range c.calls {
-			if cl.out.Method == revision.MethodListen {
-				continue // has no log messages of its own (LOG-26-005)
-			}
-			if only != nil {
-				return nil
-			}
-			only = cl
-		}
-		return only
+		return engine.Only(c.speaking(), func(cl *call) bool { return cl.out.Logs })
 	}
 	return nil
 }
 
-// asker finds the call that can have caused a question: the only one of those whose handlers
-// may ask, or else the only one; a list that is fetched meanwhile is no reason to doubt.
-// It is nil if there are several. Mu is held.
-func (c *Client) asker() *call {
-	var only, asks *call
-	n, asking := 0, 0
-	for _, cl := range c.calls {
-		only = cl
-		n++
-		if revision.Asks(cl.out.Method) {
-			asks = cl
-			asking++
+// speaking are the calls in flight but for subscriptions, which have no log messages
+// (LOG-26-005). Mu is held.
+func (c *Client) speaking() iter.Seq[*call] {
+	return func(yield func(*call) bool) {
+		for _, cl := range c.calls {
+			if cl.out.Method != revision.MethodListen && !yield(cl) {
+				return
+			}
 		}
 	}
-	switch {
-	case asking == 1:
-		return asks
-	case n == 1:
-		return only
-	}
-	return nil
+}
+
+// asker finds the call that can have caused a question: of several the one whose handler
+// may ask, as a list that is fetched meanwhile is no reason to doubt. Mu is held.
+func (c *Client) asker() *call {
+	return engine.Only(c.speaking(), func(cl *call) bool { return revision.Asks(cl.out.Method) })
 }
 
 // question has a request of the server's own answered. A modern server sends

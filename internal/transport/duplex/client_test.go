@@ -177,3 +177,49 @@ func TestWhoIsAsked(t *testing.T) {
 		})
 	}
 }
+
+// noter tells of its notes.
+type noter struct {
+	listener
+	heard chan<- string
+}
+
+func (n noter) Note(string, json.RawMessage) { n.heard <- string(n.listener) }
+
+// Nor does a log message say it: it goes to the only one that asked for any (LOG-26-005).
+func TestWhoseLog(t *testing.T) {
+	tests := []struct {
+		name  string
+		calls []engine.Outgoing // in flight
+		want  string
+	}{
+		{"none", nil, "session"},
+		{"one", []engine.Outgoing{{Method: "tools/call"}}, "0"},
+		{"one beside lists and a subscription", []engine.Outgoing{
+			{Method: "tools/list"}, {Method: "tools/call", Logs: true}, {Method: "subscriptions/listen"}}, "1"},
+		{"two that asked", []engine.Outgoing{{Method: "tools/call", Logs: true}, {Method: "prompts/get", Logs: true}}, "session"},
+		{"two that did not", []engine.Outgoing{{Method: "tools/call"}, {Method: "tools/list"}}, "session"},
+		{"a subscription alone", []engine.Outgoing{{Method: "subscriptions/listen", Logs: true}}, "session"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			near, far := jsonrpc.Pipe()
+			heard := make(chan string, 1)
+			c := NewClient(near, ClientOptions{Inbox: noter{"session", heard}, Logger: slog.New(slog.DiscardHandler)})
+			defer c.Close()
+			for i, out := range tt.calls {
+				out.Inbox = noter{listener(fmt.Sprint(i)), heard}
+				go c.Call(t.Context(), &out)
+				if _, err := far.Read(nil); err != nil { // it is in flight
+					t.Fatal(err)
+				}
+			}
+			if err := far.Write(jsonrpc.AppendNotification(nil, "notifications/message", json.RawMessage(`{"level":"info","data":1}`))); err != nil {
+				t.Fatal(err)
+			}
+			if got := <-heard; got != tt.want {
+				t.Errorf("the message went to %s, want %s", got, tt.want)
+			}
+		})
+	}
+}

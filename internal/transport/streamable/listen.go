@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"mime"
 	"net/http"
@@ -125,17 +126,14 @@ func (c *Client) receive(events *web.EventReader, q *questions) (some bool) {
 }
 
 // asked returns who answers a question that came outside of a call. Servers are told to put
-// what belongs to a call on its stream, and many do not: with exactly one call in flight it is
-// that call's, as on a pipe.
+// what belongs to a call on its stream, and many do not: then it is that of the only call that
+// can have caused it, as on a pipe.
 func (c *Client) asked() func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.open) == 1 {
-		for _, x := range c.open {
-			if x.out.Inbox != nil {
-				return x.out.Inbox.Question
-			}
-		}
+	x := engine.Only(maps.Values(c.open), func(x *exchange) bool { return revision.Asks(x.out.Method) })
+	if x != nil && x.out.Inbox != nil {
+		return x.out.Inbox.Question
 	}
 	return c.opts.Inbox.Question
 }
