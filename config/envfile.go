@@ -119,7 +119,7 @@ func (v values) envFile(n *node) {
 		v.s.Env = make(map[string]string)
 	}
 	lines := parseEnv(data, func(line int, text, fix string) {
-		if len(v.problems) < maxProblems {
+		if !v.lenient && len(v.problems) < maxProblems {
 			v.problems = append(v.problems, Problem{Path: path, Line: line, Column: 1, Text: text, Fix: fix, Server: v.about})
 		}
 	})

@@ -53,3 +53,49 @@ func ExampleLoad() {
 	// web: https://example.com/mcp []
 	// line 1, column 27: the server "files" says neither command nor url: did you mean "command" instead of "comand"?
 }
+
+func ExampleDocument() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "mcp.json")
+	text := `{
+  "mcpServers": {
+    "files": {"command": "server-files"}, // ours
+    "old": {"command": "server-old"}
+  }
+}
+`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		fmt.Println(err)
+		return
+	}
+	doc, err := config.Open(path)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = errors.Join(
+		doc.Remove("old"),
+		doc.Add(config.Entry{Name: "web", Object: []byte(`{"type": "http", "url": "https://example.com/mcp"}`)}),
+		doc.Save(),
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("%s", doc.Bytes())
+	// Output:
+	// {
+	//   "mcpServers": {
+	//     "files": {"command": "server-files"}, // ours
+	//     "web": {
+	//       "type": "http",
+	//       "url": "https://example.com/mcp"
+	//     }
+	//   }
+	// }
+}

@@ -173,8 +173,10 @@ func TestEnvFile(t *testing.T) {
 			t.Errorf("Load of %s = %v, want one fault", text, err)
 		}
 	}
-	if _, err := config.Load(write("mcp.json", `{"servers": {"a": {"command": "x", "envFile": "none", "disabled": true}}}`), nil); err != nil {
-		t.Errorf("Load of a disabled server without its envFile = %v", err)
+	for _, name := range []string{"none", ".env"} {
+		if _, err := config.Load(write("mcp.json", `{"servers": {"a": {"command": "x", "envFile": "`+name+`", "disabled": true}}}`), nil); err != nil {
+			t.Errorf("Load of a disabled server with the envFile %q = %v", name, err)
+		}
 	}
 }
 
