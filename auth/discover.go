@@ -23,6 +23,7 @@ type issuerMetadata struct {
 	AuthorizeURL         string   `json:"authorization_endpoint"`
 	TokenURL             string   `json:"token_endpoint"`
 	RegisterURL          string   `json:"registration_endpoint"`
+	RevokeURL            string   `json:"revocation_endpoint"`
 	TokenMethods         []string `json:"token_endpoint_auth_methods_supported"`
 	TokenAlgorithms      []string `json:"token_endpoint_auth_signing_alg_values_supported"`
 	DeviceURL            string   `json:"device_authorization_endpoint"`
@@ -46,6 +47,7 @@ type place struct {
 	token            *url.URL
 	authorize        *url.URL // nil: none, and no page is wanted
 	register, device *url.URL // nil: none
+	revoke           *url.URL // nil: none
 	meta             issuerMetadata
 	defaults         bool // there is no metadata: a server of 2025-03-26
 }
@@ -238,6 +240,7 @@ func (f *fetcher) place(m issuerMetadata) (*place, error) {
 		{"token_endpoint", m.TokenURL, &p.token},
 		{"registration_endpoint", m.RegisterURL, &p.register},
 		{"device_authorization_endpoint", m.DeviceURL, &p.device},
+		{"revocation_endpoint", m.RevokeURL, &p.revoke},
 	} {
 		needed := e.into == &p.token || e.into == &p.authorize && f.pages
 		if e.url == "" && !needed {

@@ -30,7 +30,10 @@
 //     the program's own, a name that leads to an address more private than the server's is
 //     not connected to.
 //   - No error and no log has a token, a code, a verifier or a secret in it.
-//   - Tokens are kept in memory, for as long as the Transport is.
+//   - Tokens are kept in memory, or with a [Store] for later processes and other ones. Those that
+//     share one refresh once for all; a new token is stored before it is used, and nothing is
+//     deleted before the authorization server said that it is no good (invalid_grant). Tokens
+//     that are bound to a key (DPoP) are kept in memory alone.
 //
 // # Which specification
 //

@@ -217,6 +217,11 @@ func (e *RefusedError) Error() string {
 	return s
 }
 
+// transient tells whether the same request may be answered otherwise later.
+func (e *RefusedError) transient() bool {
+	return e.Status/100 != 4 || e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests
+}
+
 func refusal(status int, answer []byte) *RefusedError {
 	var r struct {
 		Code        string `json:"error"`

@@ -85,13 +85,6 @@ type JWT struct {
 	known *cache[knownToken]
 }
 
-// Secret is a key that whoever has it can make tokens with. It never prints itself.
-type Secret []byte
-
-func (Secret) String() string       { return "[redacted]" }
-func (Secret) GoString() string     { return "[redacted]" }
-func (Secret) LogValue() slog.Value { return slog.StringValue("[redacted]") }
-
 // maxKnown bounds the tokens that a verifier remembers.
 const maxKnown = 4096
 

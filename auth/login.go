@@ -22,26 +22,41 @@ const (
 
 // obtain gets a token in place of old, which may be nil. It is called once at a time.
 func (t *Transport) obtain(ctx context.Context, old *token, w why) (*token, error) {
-	if w.errorCode != insufficientScope && old.refreshable() && (w.quietly || old.login || !old.unwanted()) {
-		k, err := t.refresh(ctx, old)
-		var refused *RefusedError
-		switch {
-		case err == nil:
-			return k, nil
-		case !errors.As(err, &refused) || refused.Status/100 != 4 || refused.Status == 408 || refused.Status == 429:
-			// Nobody said that the token is bad, so it is kept.
-			return nil, fmt.Errorf("refresh the token for %q: %w", clip(t.Server), err)
-		}
-		old.spent.Store(true)
+	refresh, login := t.refreshIfUseful, t.login
+	if t.Store != nil && (old == nil || !old.from.bound) {
+		refresh, login = t.refreshStored, t.loginStored
 	}
-	if w.quietly {
+	k, err := refresh(ctx, old, w)
+	switch {
+	case err != nil:
+		return k, fmt.Errorf("refresh the token for %q: %w", clip(t.Server), err)
+	case k != nil:
+		return k, nil
+	case w.quietly:
 		return old, nil // the server will say what it wants
+	case t.unattended():
+		return nil, ErrLoginNeeded
 	}
-	k, err := t.login(ctx, old, w)
+	k, err = login(ctx, old, w)
 	if err != nil {
-		return nil, fmt.Errorf("log in for %q: %w", clip(t.Server), err)
+		return k, fmt.Errorf("log in for %q: %w", clip(t.Server), err)
 	}
 	return k, nil
+}
+
+// refreshIfUseful refreshes a token if that can help. It returns nil without error if the user
+// has to log in.
+func (t *Transport) refreshIfUseful(ctx context.Context, old *token, w why) (*token, error) {
+	if w.errorCode == insufficientScope || !old.refreshable() || !w.quietly && !old.login && old.unwanted() {
+		return nil, nil
+	}
+	k, err := t.refresh(ctx, old)
+	var refused *RefusedError
+	if errors.As(err, &refused) && !refused.transient() {
+		old.spent.Store(true)
+		return nil, nil
+	}
+	return k, err // with an error nobody said that the token is bad, so it is kept
 }
 
 // refresh exchanges a refresh token, which may be good for one use alone: once begun, it

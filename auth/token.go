@@ -27,9 +27,13 @@ type token struct {
 	asked   []string // scopes asked for so far, of this authorization server
 	got     time.Time
 	login   bool      // it came from a login, not from a refresh
+	adopted bool      // it came from the store: what it is of is not known
 	stale   time.Time // when to refresh; zero: not known
+	expires time.Time // zero: not known
+	granted []string  // scopes; nil: as asked
 
 	accepted atomic.Bool // by the server, once at least
+	unsaved  atomic.Bool // the Store did not take it
 	spent    atomic.Bool // the refresh token is of no use any more
 }
 
@@ -46,7 +50,9 @@ const freshness = time.Minute
 
 // unwanted tells whether a token is new and was never accepted. Then, if the server refuses
 // it, age is not the reason.
-func (k *token) unwanted() bool { return !k.accepted.Load() && time.Since(k.got) < freshness }
+func (k *token) unwanted() bool {
+	return !k.adopted && !k.accepted.Load() && time.Since(k.got) < freshness
+}
 
 // refreshMargin is how long before its end a token is refreshed, at most.
 const refreshMargin = 10 * time.Second
@@ -67,6 +73,7 @@ func (t *Transport) request(ctx context.Context, p *place, id *identity, form ur
 		Type    string          `json:"token_type"`
 		Expires json.RawMessage `json:"expires_in"`
 		Refresh string          `json:"refresh_token"`
+		Scope   string          `json:"scope"`
 	}
 	if jsonx.Unmarshal(answer, &r) != nil || !isHeaderToken(r.Access) { // its text may hold a token
 		return nil, errors.New("the answer holds no access token")
@@ -74,16 +81,20 @@ func (t *Transport) request(ctx context.Context, p *place, id *identity, form ur
 	if scheme := p.scheme(); !strings.EqualFold(r.Type, scheme) {
 		return nil, fmt.Errorf("the token is of type %q, and not %s, as was asked for", clip(r.Type), scheme)
 	}
-	k := &token{access: r.Access, refresh: r.Refresh, from: p, as: id, got: start}
+	k := &token{access: r.Access, refresh: r.Refresh, from: p, as: id, got: start, granted: scopes(r.Scope)}
 	if old != nil {
 		k.asked = old.asked
 		if k.refresh == "" {
 			k.refresh = old.refresh
 		}
+		if k.granted == nil {
+			k.granted = old.granted
+		}
 	}
 	if s := seconds(r.Expires); s > 0 {
 		life := time.Duration(s * float64(time.Second))
-		k.stale = start.Add(life - min(refreshMargin, life/2))
+		k.expires = start.Add(life)
+		k.stale = staleFrom(start, k.expires)
 	}
 	return k, nil
 }
@@ -146,6 +157,14 @@ func authenticate(p *place, id *identity, form url.Values, h http.Header) error 
 	}
 	return nil
 }
+
+// staleFrom is when to refresh a token.
+func staleFrom(got, expires time.Time) time.Time {
+	return expires.Add(-min(refreshMargin, expires.Sub(got)/2))
+}
+
+// aged tells whether it is time to refresh a token.
+func (k *token) aged() bool { return !k.stale.IsZero() && time.Now().After(k.stale) }
 
 // seconds reads a number of seconds, as a number or, as some write it, as a string. Zero:
 // it is neither, or not positive.

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
-	"time"
 )
 
 // A Transport carries the requests of one client to one server, and logs in when the
@@ -39,7 +39,9 @@ type Transport struct {
 	// Visit brings the user to a page, and returns the URL that the page sent the browser
 	// back to, which begins with RedirectURL. The page's URL is https, or http on loopback;
 	// it must not be given to a shell. Ctx ends when nobody waits for the login any more,
-	// or after 10 minutes. See [Loopback.Visit].
+	// or after 10 minutes. See [Loopback.Visit]. Nil, with a Store: there is no user, and where
+	// one would have to log in, the server's refusal is the answer. RedirectURL is not needed
+	// then.
 	Visit func(ctx context.Context, page string) (back *url.URL, err error)
 
 	// Grant is the way to tokens. Nil: the user's browser, by RedirectURL and Visit.
@@ -61,11 +63,19 @@ type Transport struct {
 	// chooses the issuer: return a secret only to the one that it was made for.
 	Registered func(ctx context.Context, server, issuer string) (*Credentials, error)
 
+	// Store keeps logins for later processes, and shares them with other ones: one refreshes
+	// for all. Nil: they are kept in memory. See package auth/vault.
+	Store Store
+
 	// Base carries all requests, those to authorization servers too, whose addresses are
 	// then its business. Nil: http.DefaultTransport for those to the server.
 	Base http.RoundTripper
 
-	once   sync.Once
+	once    sync.Once
+	restore sync.Once // of the token from Store
+
+	exchanging sync.RWMutex // read-locked while a refresh token is spent and its successor stored
+
 	fault  error // of the fields
 	server *url.URL
 	fetch  *fetcher
@@ -79,8 +89,9 @@ type Transport struct {
 
 // Bounds of one request.
 const (
-	maxSends   = 6 // of the request
-	maxStepUps = 2 // logins for more scopes
+	maxSends   = 6        // of the request
+	maxStepUps = 2        // logins for more scopes
+	maxRefusal = 64 << 10 // bytes that are kept of an answer, for when it stands
 
 	insufficientScope = "insufficient_scope"
 
@@ -115,6 +126,7 @@ func (t *Transport) prepare() {
 	}
 	r, err := url.Parse(t.RedirectURL)
 	switch {
+	case t.Visit == nil && t.Store != nil:
 	case err != nil || r.Host == "" || r.Fragment != "" || r.RawQuery != "" || r.Scheme != "https" && (r.Scheme != "http" || !isLoopback(r.Hostname())):
 		t.fault = fmt.Errorf("auth: RedirectURL %q is neither https nor http on loopback, or has a query", clip(t.RedirectURL))
 	case t.Visit == nil:
@@ -152,7 +164,7 @@ func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.
 	stepUps, nonced := 0, false
 	for sent := 1; ; sent++ {
 		used := t.current()
-		if used.refreshable() && !used.stale.IsZero() && time.Now().After(used.stale) {
+		if used != nil && used.unsaved.Load() || used.refreshable() && used.aged() {
 			w.challenge, w.quietly = challenge{}, true
 			var err error
 			if used, err = t.renew(ctx, used, w); err != nil {
@@ -212,8 +224,14 @@ func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.
 		if w.errorCode == insufficientScope {
 			stepUps++
 		}
-		discard(res)
-		if _, err := t.renew(ctx, used, w); err != nil {
+		refusal, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
+		res.Body.Close()
+		switch _, err := t.renew(ctx, used, w); {
+		case errors.Is(err, ErrLoginNeeded):
+			res.Body = io.NopCloser(bytes.NewReader(refusal))
+			res.ContentLength = int64(len(refusal))
+			return res, nil
+		case err != nil:
 			return nil, err
 		}
 	}
@@ -241,6 +259,9 @@ func (t *Transport) final(used *token, w why, stepUps int) bool {
 }
 
 func (t *Transport) current() *token {
+	if t.Store != nil {
+		t.restore.Do(t.load)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.token
@@ -311,7 +332,7 @@ func (t *Transport) start(ctx context.Context, used *token, w why) *flight {
 		k, err := t.obtain(ctx, used, w)
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if err == nil {
+		if k != nil { // even with an error: it could not be stored, but it is the one that counts
 			t.token = k
 		}
 		t.flight, f.err = nil, err

@@ -66,7 +66,7 @@ func (p *protection) guard(a *app, at net.Addr) (*auth.Guard, error) {
 		}
 		switch v := v.(type) {
 		case *auth.JWT:
-			remote, own = remote || v.Secret == nil, own && (v.Secret != nil || v.Audience != nil)
+			remote, own = remote || v.Secret == "", own && (v.Secret != "" || v.Audience != nil)
 		case *auth.Introspection:
 			remote, own = true, own && v.Audience != nil
 		}

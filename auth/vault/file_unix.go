@@ -1,0 +1,33 @@
+//go:build !windows
+
+package vault
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// tryLock takes the lock of an open file, if nobody else has it. Closing the file lets it go.
+func tryLock(f *os.File) (bool, error) {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func open(path string) (*os.File, error) { return os.Open(path) }
+
+func rename(from, to string) error { return os.Rename(from, to) }
+
+// syncDir makes a rename outlast a power cut.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

@@ -1,0 +1,48 @@
+package vault
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"golang.org/x/sys/windows"
+)
+
+// tryLock takes the lock of an open file, if nobody else has it. Closing the file lets it go.
+func tryLock(f *os.File) (bool, error) {
+	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &windows.Overlapped{})
+	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// A file that is read or replaced just now, here or by a virus scanner, is there again at once.
+const busyTries = 50
+
+func busy(err error) bool {
+	return errors.Is(err, windows.ERROR_SHARING_VIOLATION) || errors.Is(err, windows.ERROR_ACCESS_DENIED)
+}
+
+func open(path string) (f *os.File, err error) {
+	for range busyTries {
+		if f, err = os.Open(path); !busy(err) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return f, err
+}
+
+func rename(from, to string) (err error) {
+	for range busyTries {
+		if err = os.Rename(from, to); !busy(err) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return err
+}
+
+// syncDir does nothing: Windows has no such thing for folders.
+func syncDir(string) error { return nil }
