@@ -1,4 +1,13 @@
-// Package auth logs a client in at MCP servers that want it (OAuth 2.1).
+// Package auth is about who is calling: it logs a client in at MCP servers that want it (OAuth
+// 2.1), and lets a server know its callers.
+//
+// # Servers
+//
+// A [Guard] stands in front of a server over HTTP. Its verifiers ([JWT], [Introspection],
+// [APIKeys], [Basic], [MTLS], or one of the program's own) know credentials; [From] tells a
+// handler whose they are, and [Need] asks for scopes.
+//
+// # Clients
 //
 // A [Transport] is an http.RoundTripper for one server, to be put into the HTTPClient of
 // an mcp.Client. When the server answers 401, or 403 with insufficient_scope, the
@@ -19,6 +28,8 @@
 //
 // # Guarantees
 //
+// As a client:
+//
 //   - A token is sent to the origin of its server and nowhere else, in the Authorization
 //     header and nowhere else. It came from an authorization server which that server named.
 //   - Client ids and secrets of a registration are kept by issuer, and used with no other.
@@ -34,6 +45,15 @@
 //     share one refresh once for all; a new token is stored before it is used, and nothing is
 //     deleted before the authorization server said that it is no good (invalid_grant). Tokens
 //     that are bound to a key (DPoP) are kept in memory alone.
+//
+// As a server:
+//
+//   - Who has no credential, or a bad one, reaches nothing but metadata and preflights.
+//   - Nothing is done with a credential over 16 KiB, with several at once, or in a query.
+//   - A refusal does not say what is wrong; the log does, without the credential.
+//   - Keys and passwords are kept as hashes and compared in constant time.
+//   - What strangers send causes bounded work elsewhere: keys are looked for once a minute, 32
+//     tokens are asked about at once, 4 passwords hashed.
 //
 // # Which specification
 //

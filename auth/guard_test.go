@@ -75,7 +75,7 @@ func body(t *testing.T, res *http.Response) string {
 	return string(b)
 }
 
-// AUTH-26-077, AUTH-26-069, AUTH-26-068: 401, 403 and 400 as they are tabled, and a challenge
+// AUTH-26-001, AUTH-26-077, AUTH-26-069, AUTH-26-068: 401, 403 and 400 as they are tabled, and a challenge
 // with each. AUTH-26-016, AUTH-2506-003: the challenge names the metadata. AUTH-26-043: it
 // names the scopes. AUTH-26-112: nothing of the server is to be had without a credential.
 func TestGuardAnswers(t *testing.T) {
@@ -114,7 +114,7 @@ func TestGuardAnswers(t *testing.T) {
 	}
 }
 
-// AUTH-26-006, AUTH-26-012, AUTH-26-013: the metadata is there, before the path and alone,
+// AUTH-26-006, AUTH-26-010, AUTH-26-012, AUTH-26-013: the metadata is there, before the path and alone,
 // for everybody. AUTH-26-059: the resource is canonical however it was written.
 func TestGuardServesMetadata(t *testing.T) {
 	for _, path := range []string{"/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"} {

@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// A server is bound to loopback unless somebody insists (HTTP-26-004).
+// A server is bound to loopback unless somebody insists (HTTP-26-004, SEC-26-015).
 func TestListenAddress(t *testing.T) {
 	tests := []struct {
 		address  string

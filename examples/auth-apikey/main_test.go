@@ -1,0 +1,35 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/auth"
+)
+
+// Strangers are refused, and who has the credential is let in.
+func TestExample(t *testing.T) {
+	t.Chdir(t.TempDir())
+	key, entry := auth.NewAPIKey("alice")
+	line, _ := json.Marshal(entry)
+	if err := os.WriteFile("keys.jsonl", line, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := handler()
+	for credential, want := range map[string]int{"": http.StatusUnauthorized, "Bearer no.such.token": http.StatusUnauthorized, "Bearer " + key: http.StatusOK} {
+		r := httptest.NewRequest("POST", "/", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		if credential != "" {
+			r.Header.Set("Authorization", credential)
+		}
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("with %q: %d, %s, want %d", credential, w.Code, w.Body, want)
+		}
+	}
+}

@@ -1,0 +1,26 @@
+// Command auth-basic serves those who know a password of the file users, a line of which is
+// made by patchbay token password alice
+package main
+
+import (
+	"context"
+	"log"
+	"net/http"
+
+	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+func handler() http.Handler {
+	srv := &mcp.Server{Name: "guarded", Version: "1.0.0"}
+	mcp.AddTool(srv, mcp.Tool{Name: "whoami"}, func(ctx context.Context, _ struct{}) (string, error) {
+		return "you are " + auth.From(ctx).ID, nil
+	})
+	srv.HTTP.Principal = auth.ID
+	guard := &auth.Guard{
+		Verifiers: []auth.Verifier{&auth.Basic{File: "users"}},
+	}
+	return guard.Protect(srv)
+}
+
+func main() { log.Fatal(http.ListenAndServe("127.0.0.1:7420", handler())) }

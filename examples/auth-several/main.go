@@ -1,0 +1,33 @@
+// Command auth-several takes keys of programs, passwords of people and access tokens, in this
+// order, and lets nobody write without the scope for it.
+package main
+
+import (
+	"context"
+	"log"
+	"net/http"
+
+	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+func handler() http.Handler {
+	srv := &mcp.Server{Name: "guarded", Version: "1.0.0"}
+	mcp.AddTool(srv, mcp.Tool{Name: "write"}, func(ctx context.Context, _ struct{}) (string, error) {
+		if err := auth.Need(ctx, "write"); err != nil {
+			return "", err // over HTTP 403, from which a client logs in for more
+		}
+		return "written by " + auth.From(ctx).ID, nil
+	})
+	srv.HTTP.Principal = auth.ID
+	guard := &auth.Guard{
+		Verifiers: []auth.Verifier{
+			&auth.APIKeys{File: "keys.jsonl"}, &auth.Basic{File: "users"}, &auth.JWT{Issuer: "https://login.example.com"},
+		},
+		Resource: &auth.ResourceMetadata{Resource: "https://mcp.example.com/mcp"},
+		Implied:  map[string][]string{"admin": {"write"}},
+	}
+	return guard.Protect(srv)
+}
+
+func main() { log.Fatal(http.ListenAndServe("127.0.0.1:7420", handler())) }
