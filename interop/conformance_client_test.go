@@ -4,6 +4,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -79,9 +80,10 @@ func TestConformanceClient(t *testing.T) {
 		r := suiteRun{"0.1.16 all", suiteReleased, []string{"--suite", "all"}, func(s scenario) bool { return s.released }}
 		conform(t, "client", r, released, "--command", client)
 	})
+	extension := func(s scenario) bool { return s.from == "" && strings.HasPrefix(s.name, "auth/") }
 	for _, r := range nextRuns(map[string]func(scenario) bool{
-		v2025_11_25: func(s scenario) bool { return s.in(v2025_11_25) },
-		v2026_07_28: func(s scenario) bool { return s.in(v2026_07_28) },
+		v2025_11_25: func(s scenario) bool { return s.in(v2025_11_25) || extension(s) },
+		v2026_07_28: func(s scenario) bool { return s.in(v2026_07_28) || extension(s) },
 	}) {
 		t.Run(r.name, func(t *testing.T) {
 			// The suite runs all clients at once, which takes a small machine a while.
