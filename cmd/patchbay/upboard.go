@@ -94,6 +94,9 @@ func (b *board) starting(names []string) (list []string) {
 	return list
 }
 
+// countTime is for a server that is ready to say what it offers.
+const countTime = time.Second
+
 // wait waits until each server has been tried, and those that are ready have said what
 // they offer, but not for longer than d. A person is shown what is waited for.
 func (b *board) wait(ctx context.Context, names []string, d time.Duration) {
@@ -103,6 +106,7 @@ func (b *board) wait(ctx context.Context, names []string, d time.Duration) {
 	patience := time.NewTimer(time.Second)
 	defer patience.Stop()
 	patient := true
+	var late <-chan time.Time
 	for ctx.Err() == nil {
 		b.mu.Lock()
 		changed := b.changed
@@ -112,16 +116,22 @@ func (b *board) wait(ctx context.Context, names []string, d time.Duration) {
 		}
 		b.mu.Unlock()
 		starting := b.starting(names)
-		if len(starting) == 0 && (!uncounted || !patient) {
+		switch {
+		case len(starting) > 0:
+		case !uncounted:
 			return
+		case late == nil:
+			late = time.After(countTime)
 		}
-		if !patient {
+		if !patient && len(starting) > 0 {
 			b.a.talk.status("starting " + strings.Join(starting, ", "))
 		}
 		select {
 		case <-changed:
 		case <-patience.C:
 			patient = false
+		case <-late:
+			return
 		case <-ctx.Done():
 		}
 	}
