@@ -70,7 +70,7 @@ func (a *app) askedUps() ([]found, error) {
 func (a *app) showUp(r *upReport, now time.Time) {
 	if r.PID == 0 {
 		a.print(r.State)
-		a.print("(servers are told to those on its machine alone)")
+		a.print("(its servers are shown by patchbay status at its machine)")
 		return
 	}
 	where := r.URL

@@ -34,6 +34,9 @@ const (
 
 // Run serves until ctrl-C, or the end of its input over stdio.
 func (c *upCmd) Run(a *app) error {
+	if c.Stdio && len(c.Auth) > 0 {
+		return usagef("--auth is for HTTP; over stdio the caller is whoever started the program").hint("patchbay up --stdio")
+	}
 	p, err := a.upPlan()
 	if err != nil {
 		return err
@@ -59,16 +62,19 @@ func (c *upCmd) Run(a *app) error {
 			return a.explainTaken(c.HTTP, err)
 		}
 		h.url = w.url
-		h.handleHealth(w.mux, overHTTP)
+		how := overLoopback
+		if w.guard != nil {
+			how = overGuarded
+		}
+		h.handleHealth(w.mux, how)
 	}
+	h.fleet = newFleet(a, h.gateway)
+	h.fleet.set(p.servers)
 	socket, err := openSocket(h)
 	if err != nil {
 		a.logger().Debug("patchbay status will not see this program", "err", err)
 	}
 	defer socket.close()
-
-	h.fleet = newFleet(a, h.gateway)
-	h.fleet.set(p.servers)
 	ctx, stop := context.WithCancel(a.ctx)
 	defer stop()
 	if p.path != "" {
@@ -84,7 +90,7 @@ func (c *upCmd) Run(a *app) error {
 	}()
 	if c.Stdio {
 		a.talk.note("serves %s over stdio (%s)", strings.Join(h.fleet.names(), ", "), p.from)
-	} else if err := h.show(ctx, served); err != nil {
+	} else if err := h.show(ctx); err != nil {
 		return err
 	}
 	h.board.report()
@@ -172,8 +178,8 @@ func enabledServers(file *config.File) []config.Server {
 }
 
 // show prints what is served, as soon as something was heard of each server, and lines
-// to paste into hosts. It returns early if serving ends.
-func (h *hub) show(ctx context.Context, served <-chan error) error {
+// to paste into hosts.
+func (h *hub) show(ctx context.Context) error {
 	a := h.a
 	a.print("patchbay " + Version + " serves " + h.url)
 	a.print("")

@@ -95,8 +95,9 @@ func (h *hub) report() *upReport {
 type asked int
 
 const (
-	overSocket asked = iota // by the socket that its user alone can open
-	overHTTP
+	overSocket   asked = iota // by the socket that its user alone can open
+	overLoopback              // at an endpoint that lets in everybody
+	overGuarded               // at one that lets in those who are known
 )
 
 // handleHealth serves
@@ -104,12 +105,13 @@ const (
 //	/healthz  200 as long as the process answers
 //	/readyz   200 if each server has been tried and one at least can be used, else 503
 //
-// Both say so in JSON. Servers, their states and reasons are for those on this machine;
-// others learn the state of the whole alone, also if they come through a proxy here.
+// Both say so in JSON. Servers, their states and reasons are for those on this machine
+// who may use them without being known; others learn the state of the whole alone, also if
+// they come through a proxy here.
 func (h *hub) handleHealth(mux *http.ServeMux, how asked) {
 	serve := func(path string, answer func(r *http.Request) (int, any)) {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			if how == overHTTP && !new(httpguard.Guard).Admit(w, r, "GET") {
+			if how != overSocket && !new(httpguard.Guard).Admit(w, r, "GET") {
 				return
 			}
 			if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -140,7 +142,7 @@ func (h *hub) handleHealth(mux *http.ServeMux, how asked) {
 		if report.State != upReady {
 			code = http.StatusServiceUnavailable
 		}
-		if how == overHTTP && !fromHere(r) {
+		if how == overGuarded || how == overLoopback && !fromHere(r) {
 			return code, brief{"patchbay", report.State}
 		}
 		return code, report
