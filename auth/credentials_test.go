@@ -168,6 +168,7 @@ func TestAPIKeys(t *testing.T) {
 		{"empty", []string{"X-API-Key", ""}, 401},
 		{"hash", []string{"X-API-Key", entry.Hash}, 401},
 		{"unknown id", []string{"Authorization", "Bearer pb_nobody_ABCDEFG"}, 401},
+		{"unknown id in a header", []string{"X-API-Key", "pb_nobody_ABCDEFG"}, 401},
 		{"no key", []string{"Authorization", "Bearer eyJ.a.b"}, 401},
 		{"twice", []string{"X-API-Key", key, "X-API-Key", key}, 400},
 		{"too long", []string{"X-API-Key", strings.Repeat("x", 20<<10)}, 400},
@@ -177,6 +178,13 @@ func TestAPIKeys(t *testing.T) {
 	for _, tt := range tests {
 		if res := request(t, g, "POST", "/mcp", tt.header...); res.StatusCode != tt.status {
 			t.Errorf("%s: %d, want %d", tt.name, res.StatusCode, tt.status)
+		}
+	}
+	// Who has a bad key is not taken for somebody without one.
+	g = &auth.Guard{Verifiers: []auth.Verifier{v}, Anonymous: true}
+	for value, want := range map[string]int{"pb_nobody_ABCDEFG": 401, "nonsense": 401, key: 200} {
+		if res := request(t, g, "POST", "/mcp", "X-API-Key", value); res.StatusCode != want {
+			t.Errorf("where nobody is let in too, %q: %d, want %d", value, res.StatusCode, want)
 		}
 	}
 	p, err := v.Verify(bearerRequest(key))

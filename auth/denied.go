@@ -22,7 +22,10 @@ type InsufficientScopeError struct {
 
 // Error names the scopes.
 func (e *InsufficientScopeError) Error() string {
-	if len(e.Scopes) == 1 {
+	switch len(e.Scopes) {
+	case 0:
+		return "this needs a caller who is known"
+	case 1:
 		return "this needs the scope " + e.Scopes[0]
 	}
 	return "this needs the scopes " + strings.Join(e.Scopes, " ")
@@ -41,7 +44,8 @@ func (e *InsufficientScopeError) HTTPHeader(ctx context.Context) (status int, h 
 	return status, h
 }
 
-// Need returns nil if the caller has all of the scopes, else an [*InsufficientScopeError].
+// Need returns nil if somebody is calling who has all of the scopes, else an
+// [*InsufficientScopeError].
 func Need(ctx context.Context, scopes ...string) error {
 	p := From(ctx)
 	if p != nil && !slices.ContainsFunc(scopes, func(s string) bool { return !p.HasScope(s) }) {

@@ -217,13 +217,12 @@ func (g *Guard) identify(r *http.Request) (*Principal, error) {
 			reasons = append(reasons, err.Error())
 		}
 	}
-	if r.Header["Authorization"] != nil {
-		if reasons == nil {
-			return nil, errUnknown
-		}
+	switch {
+	case reasons != nil: // there is a credential, wherever it stands
 		return nil, errors.New(strings.Join(reasons, "; "))
-	}
-	if g.Anonymous {
+	case r.Header["Authorization"] != nil:
+		return nil, errUnknown
+	case g.Anonymous:
 		return nil, nil
 	}
 	return nil, ErrNoCredential
