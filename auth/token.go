@@ -135,13 +135,20 @@ func (t *Transport) ask(ctx context.Context, f *fetcher, u *url.URL, p *place, i
 
 // authenticate puts who we are into a request.
 func authenticate(p *place, id *identity, form url.Values, h http.Header) error {
-	switch id.method {
+	method := id.method
+	if id.Key != nil { // which a stored login does not know of
+		method = methodKey
+	}
+	switch method {
 	case methodBasic:
 		setBasic(h, id.ID, id.Secret)
 		return nil
 	case methodPost:
 		form.Set("client_secret", id.Secret)
 	case methodKey:
+		if id.Key == nil {
+			return fmt.Errorf("the key of client %q is not here: give it in Registered", clip(id.ID))
+		}
 		if a := p.meta.TokenAlgorithms; a != nil && !contains(a, string(id.Key.algorithm)) {
 			return fmt.Errorf("it takes signatures of clients by %q, and the key signs by %s", clip(joinScopes(a)), id.Key.algorithm)
 		}

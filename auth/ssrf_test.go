@@ -1,0 +1,81 @@
+package auth
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// A server of elsewhere names addresses inside of this network, in every spelling: they are
+// not connected to, whoever asks, for metadata, registration, tokens or keys. SEC-26-008, SEC-26-009.
+func TestAddressesInside(t *testing.T) {
+	f := newFetcher(mustURL(t, "https://8.8.8.8/mcp"), nil)
+	for _, host := range []string{
+		"127.0.0.1", "10.0.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", // private, link-local, shared
+		"[::1]", "[fe80::1]", "[fd00:ec2::254]", "[::]",
+		"[::ffff:127.0.0.1]", "[::ffff:a9fe:a9fe]", "[64:ff9b::7f00:1]", "[64:ff9b::a9fe:a9fe]", "[2002:7f00:1::]", // IPv4 in IPv6, NAT64, 6to4
+		"localhost", // a name: what it leads to is looked at when it is dialled
+	} {
+		at := mustURL(t, "https://"+host+":1/x")
+		var into struct{}
+		if err := f.get(t.Context(), at, "", &into); err == nil || !strings.Contains(err.Error(), "inside of this network") {
+			t.Errorf("get %s: %v", at, err)
+		}
+		if _, err := f.send(t.Context(), at, http.Header{}, nil); err == nil || !strings.Contains(err.Error(), "inside of this network") {
+			t.Errorf("post %s: %v", at, err)
+		}
+	}
+}
+
+// Loopback is what is spelled so. Numbers that some resolvers take for addresses are names
+// here, and plain http is not for them.
+func TestSpellingsOfLoopback(t *testing.T) {
+	for _, host := range []string{"2130706433", "0177.0.0.1", "0x7f.1", "0x7f000001", "127.1", "127.0.0.1.", "[::ffff:10.0.0.1]", "[64:ff9b::7f00:1]", "localhost.", "localhost.example.com", "127.0.0.1.nip.io", "127.0.0.1%00.example.com"} {
+		if u, err := checkURL("http://"+host+"/x", mustURL(t, "http://127.0.0.1/mcp")); err == nil {
+			t.Errorf("http://%s/x may be fetched as %v", host, u)
+		}
+	}
+}
+
+// A name that leads elsewhere when it is dialled than when it was looked up is no way in:
+// what counts is the address of the connection.
+func TestRebinding(t *testing.T) {
+	g := &guard{server: "8.8.8.8"}
+	ctx := context.WithValue(t.Context(), directKey{}, g.zone(t.Context()))
+	if err := g.check(ctx, "tcp", "1.1.1.1:443", nil); err != nil {
+		t.Errorf("the address of before: %v", err)
+	}
+	for _, address := range []string{"127.0.0.1:443", "[::ffff:169.254.169.254]:443", "[64:ff9b::a00:1]:443", "not an address"} {
+		if err := g.check(ctx, "tcp", address, nil); err == nil {
+			t.Errorf("connected to %s", address)
+		}
+	}
+}
+
+// A redirect does not lead inside, and neither does one of an endpoint.
+func TestRedirectInside(t *testing.T) {
+	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("reached") }))
+	defer inside.Close()
+	outside := httptest.NewServer(http.RedirectHandler(inside.URL, http.StatusFound))
+	defer outside.Close()
+	f := newFetcher(mustURL(t, "http://127.0.0.1/mcp"), nil)
+	var into struct{}
+	if err := f.get(t.Context(), mustURL(t, outside.URL), "", &into); err == nil || !strings.Contains(err.Error(), "another origin") {
+		t.Errorf("get: %v", err)
+	}
+	r, err := f.send(t.Context(), mustURL(t, outside.URL), http.Header{}, []byte("secret"))
+	if err != nil || r.status != http.StatusFound {
+		t.Errorf("post: %v, %v; want the redirect itself", r, err)
+	}
+}
+
+// A key that is not there any more is an error, and no panic.
+func TestKeyIsMissing(t *testing.T) {
+	err := authenticate(&place{}, &identity{Credentials: Credentials{ID: "me"}, method: methodKey}, url.Values{}, http.Header{})
+	if err == nil || !strings.Contains(err.Error(), "Registered") {
+		t.Errorf("error %v", err)
+	}
+}
