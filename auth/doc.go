@@ -12,9 +12,10 @@
 // A [Transport] is an http.RoundTripper for one server, to be put into the HTTPClient of
 // an mcp.Client. When the server answers 401, or 403 with insufficient_scope, the
 // Transport finds out who gives tokens for the server, logs in, and sends the request
-// again. [Loopback] receives the user's browser when it comes back from that.
+// again. [Loopback] receives the user's browser when it comes back from that. A [Grant] is a
+// way without one.
 //
-//	back, err := auth.NewLoopback(openBrowser)
+//	back, err := auth.NewLoopback(auth.OpenBrowser)
 //	if err != nil {
 //		return err
 //	}
@@ -33,7 +34,8 @@
 //   - A token is sent to the origin of its server and nowhere else, in the Authorization
 //     header and nowhere else. It came from an authorization server which that server named.
 //   - Client ids and secrets of a registration are kept by issuer, and used with no other.
-//   - Every login has PKCE (S256), state, the resource parameter, and a check of iss.
+//   - Every login has the resource parameter; one by browser has PKCE (S256), state, and a check
+//     of iss.
 //   - One login or refresh at a time: whoever needs a token meanwhile waits for it. A
 //     refresh that was begun is finished, and its token kept, even if all callers leave.
 //   - Only https is spoken, and http on loopback if the server itself is there. Metadata is
