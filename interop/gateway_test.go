@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,13 +27,12 @@ var behind = []struct {
 	{"mcpgo", "mcpgo", stdio},
 }
 
-// up starts "patchbay up" in front of the servers above and some that come along, and returns
-// its address.
-func up(t *testing.T) string {
+// up starts "patchbay up" in front of the servers above, one that comes along and some more,
+// and returns its address.
+func up(t *testing.T, more map[string]any) string {
 	t.Helper()
-	servers := map[string]any{
-		"conjugate": map[string]any{"builtin": "conjugate"},
-	}
+	servers := map[string]any{"conjugate": map[string]any{"builtin": "conjugate"}}
+	maps.Copy(servers, more)
 	for _, s := range behind {
 		var p peer
 		for _, p = range peers {
@@ -71,7 +71,7 @@ func TestGateway(t *testing.T) {
 			t.Run(client.name+"/"+revision, func(t *testing.T) {
 				t.Parallel()
 				node(t)
-				address := up(t)
+				address := up(t, nil)
 				for _, s := range behind {
 					t.Run(s.name, func(t *testing.T) { throughGateway(t, client, revision, address, s.name) })
 				}

@@ -3,7 +3,6 @@ package interop
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -89,29 +88,27 @@ func TestInspectorServe(t *testing.T) {
 	}
 }
 
-// TestInspectorUp looks through the gateway at a server of ours and a foreign
-// one behind one endpoint.
+// TestInspectorUp looks through the gateway at the servers of TestGateway, one more foreign
+// one and one of ours, behind one endpoint.
 func TestInspectorUp(t *testing.T) {
 	everything := npmProgram(t, "mcp-server-everything")
-	config := filepath.Join(t.TempDir(), "mcp.json")
-	text, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
+	url := up(t, map[string]any{
 		"foreign": map[string]any{"command": everything[0], "args": everything[1:]},
 		"ours":    map[string]any{"command": patchbay(t)[0], "args": []string{"serve", "sqlite", "--db", database(t)}},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(config, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	url := startServer(t, patchbay(t, "up", "--config", config, "--http", "127.0.0.1:0"), home(t)...)
+	})
 	to := []string{"--server-url", url, "--transport", "http"}
 	for _, era := range eras {
 		t.Run(era, func(t *testing.T) {
 			tools := toolNames(inspect(t, era, to, "--method", "tools/list"))
-			for _, want := range []string{"foreign_echo", "ours_read_query"} {
+			for _, want := range []string{"foreign_echo", "ours_read_query", "conjugate_conjugate"} {
 				if !slices.Contains(tools, want) {
 					t.Errorf("tools/list has %q, want %s among them", tools, want)
+				}
+			}
+			for _, s := range behind {
+				got := resultText(inspect(t, era, to, "--method", "tools/call", "--tool-name", s.name+"_echo", "--tool-arg", "message=plug"))
+				if got != "plug" {
+					t.Errorf("tools/call %s_echo = %q, want %q", s.name, got, "plug")
 				}
 			}
 			got := resultText(inspect(t, era, to, "--method", "tools/call", "--tool-name", "foreign_echo", "--tool-arg", "message=hi"))
