@@ -113,7 +113,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// Secrets do not print.
+// Secrets do not print. XAUTH-26-019.
 func TestSecretsDoNotPrint(t *testing.T) {
 	for _, v := range []any{Credentials{ID: "id", Secret: "hidden"}, &Credentials{ID: "id", Secret: "hidden"}, &token{access: "hidden", refresh: "hidden"}, identity{Credentials: Credentials{ID: "id", Secret: "hidden"}}} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {

@@ -125,7 +125,8 @@ func TestClientCredentialsByKey(t *testing.T) {
 	}
 }
 
-// What a grant lacks is told before anything secret leaves.
+// What a grant lacks is told before anything secret leaves, and nothing secret goes where it
+// can be overheard. XAUTH-26-015.
 func TestGrantsLackSomething(t *testing.T) {
 	small, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
 	if err != nil {

@@ -18,8 +18,8 @@ var ErrNoBrowser = errors.New("there is no browser here")
 // openPatience is how long a program that opens pages may take to say that it cannot.
 const openPatience = time.Second
 
-// OpenBrowser opens a page in the user's browser, and does not wait for the user. Only http
-// and https pages are opened, and no shell sees their address. The error is [ErrNoBrowser]
+// OpenBrowser opens a page in the user's browser, and does not wait for the user. Only https
+// pages are opened, and those of http on loopback, and no shell sees their address. The error is [ErrNoBrowser]
 // where nothing can open pages, such as in a session without a screen. It fits
 // [NewLoopback].
 //
@@ -74,7 +74,7 @@ func opener(system string, env func(string) string, has func(name string) bool) 
 // anything to a terminal or a command line.
 func checkPage(page string) error {
 	u, err := url.Parse(page)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil {
+	if err != nil || u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())) || u.Host == "" || u.User != nil {
 		return fmt.Errorf("%q is no address of a page", clip(page))
 	}
 	for _, c := range []byte(page) {

@@ -13,10 +13,10 @@ import (
 )
 
 // Only pages are opened: no script, no file, and nothing that a program could take for an
-// option or a command line for a word of its own. AUTH-26-094.
+// option or a command line for a word of its own. SEC-26-016, SEC-26-018.
 func TestPagesThatAreNotOpened(t *testing.T) {
 	for _, page := range []string{
-		"", "javascript:alert(1)", "file:///etc/passwd", "data:text/html,x", "--version", "-a", "/etc/passwd", "C:\\x", "vbscript:x", "ms-settings:x",
+		"", "javascript:alert(1)", "file:///etc/passwd", "data:text/html,x", "--version", "-a", "/etc/passwd", "C:\\x", "vbscript:x", "http://example.com/", "ms-settings:x",
 		"https:opaque", "https://", "//example.com", "HTTPS//example.com", "https://me@example.com/", " https://example.com/", "https://example.com/a b",
 		"https://example.com/?a=\"", "https://example.com/?a=`id`", "https://example.com/?a=|calc", "https://example.com/?a=^&b", "https://example.com/\x1b[2J", "https://example.com/\n--x", "https://ex\u009bample.com/", "https://example.com/?a=<b>",
 	} {
@@ -57,7 +57,7 @@ func TestOpener(t *testing.T) {
 }
 
 // The program gets the address as one word, as it is; if it says at once that it cannot, so
-// does OpenBrowser.
+// does OpenBrowser. SEC-26-017.
 func TestOpenBrowser(t *testing.T) {
 	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
 		t.Skip("the system's own opener cannot be replaced")
