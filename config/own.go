@@ -12,7 +12,7 @@ import (
 // looks: in a server, or for all servers at the top of the file.
 
 // settings are the members that Patchbay alone reads of a server.
-var settings = []string{"share", "idle", "startTimeout", "callTimeout"}
+var settings = []string{"share", "idle", "startTimeout", "callTimeout", "inheritEnv"}
 
 // own reads the settings of a server from the value of a "patchbay" key, which may
 // be nil.
@@ -45,6 +45,12 @@ func (l *loader) own(n *node, s *Server) {
 func (l *loader) settings(members map[string]*node, s *Server) {
 	if n := members["share"]; n != nil {
 		s.Share = l.share(n)
+	}
+	if n := members["inheritEnv"]; n != nil {
+		if n.kind != 't' && n.kind != 'f' {
+			l.fail(n.pos, `"inheritEnv" is not true or false`, "write true or false without quotes")
+		}
+		s.InheritEnv = n.kind == 't'
 	}
 	for name, d := range map[string]*time.Duration{"idle": &s.Idle, "startTimeout": &s.StartTimeout, "callTimeout": &s.CallTimeout} {
 		if n := members[name]; n != nil {
@@ -142,5 +148,5 @@ func (s Server) Equal(t Server) bool {
 	return s.Name == t.Name && s.Command == t.Command && slices.Equal(s.Args, t.Args) && maps.Equal(s.Env, t.Env) &&
 		s.Dir == t.Dir && s.URL == t.URL && maps.Equal(s.Headers, t.Headers) && s.Transport == t.Transport &&
 		s.Builtin == t.Builtin && s.Disabled == t.Disabled && s.Share == t.Share && s.Idle == t.Idle &&
-		s.StartTimeout == t.StartTimeout && s.CallTimeout == t.CallTimeout
+		s.StartTimeout == t.StartTimeout && s.CallTimeout == t.CallTimeout && s.InheritEnv == t.InheritEnv
 }

@@ -18,7 +18,7 @@ type Server struct {
 	Name      string
 	Command   string            // program to start; never through a shell
 	Args      []string          // of Command or Builtin
-	Env       map[string]string // added to the environment of Command
+	Env       map[string]string // of Command, beside what every server gets
 	Dir       string            // absolute folder to start in; empty: that of the caller
 	URL       string            // http or https
 	Headers   map[string]string // sent with each request to URL
@@ -33,6 +33,10 @@ type Server struct {
 	Idle         time.Duration // a Command nobody uses so long is stopped; 0: not said; negative: never
 	StartTimeout time.Duration // for the session to open; 0: not said; negative: no bound
 	CallTimeout  time.Duration // for one call; 0: not said; negative: no bound
+
+	// InheritEnv says that Command gets the whole environment of the program that starts
+	// it. Without it that is what a host thinks every server needs.
+	InheritEnv bool
 
 	Source string // "path:line" of its name
 

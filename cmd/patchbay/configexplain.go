@@ -212,6 +212,9 @@ func settingsOf(s config.Server) []explainedValue {
 	add("idle", long(s.Idle))
 	add("startTimeout", long(s.StartTimeout))
 	add("callTimeout", long(s.CallTimeout))
+	if s.InheritEnv {
+		add("inheritEnv", "true")
+	}
 	return out
 }
 

@@ -151,11 +151,7 @@ func openCommand(ctx context.Context, s config.Server, client *mcp.Client, stder
 		return nil, err
 	}
 	cmd.Dir, cmd.Stderr = s.Dir, stderr
-	// The answers to the questions of one server are not for another.
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, config.InputEnvPrefix) })
-	for k, v := range s.Env {
-		cmd.Env = append(cmd.Env, k+"="+v)
-	}
+	cmd.Env = environment(s)
 	if on := client.OnFrame; on != nil {
 		client.OnFrame = func(f trace.Frame) {
 			if f.Kind == trace.KindStart { // what a person wrote, and not its guard

@@ -94,6 +94,10 @@ type web struct {
 	http     *http.Server
 }
 
+// maxHeader bounds the header of a request, in bytes. The arguments of tools that travel in
+// headers have room in it.
+const maxHeader = 64 << 10
+
 // listen opens a listener for a server; [web.serve] serves it.
 func (a *app) listen(srv *mcp.Server, address string, p protection) (*web, error) {
 	address, err := listenAddress(address, p.shared())
@@ -124,7 +128,7 @@ func (a *app) listen(srv *mcp.Server, address string, p protection) (*web, error
 	w.handle(endpoint, srv)
 	w.mux.HandleFunc("/", elsewhere)
 	w.http = &http.Server{
-		Handler: w.mux, ReadHeaderTimeout: 10 * time.Second,
+		Handler: w.mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(slog.NewTextHandler(a.talk, nil), slog.LevelWarn),
 	}
 	return w, nil

@@ -15,7 +15,8 @@ import (
 func (a *app) target() (config.Server, error) {
 	switch {
 	case a.dashed:
-		return config.Server{Name: a.command[0], Command: a.command[0], Args: a.command[1:]}, nil
+		// Who types a command has it run as their shell would.
+		return config.Server{Name: a.command[0], Command: a.command[0], Args: a.command[1:], InheritEnv: true}, nil
 	case a.Server != "":
 		return a.named(a.Server)
 	}

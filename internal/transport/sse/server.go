@@ -155,7 +155,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !web.IsJSON(r.Header) {
-		refuse(w, http.StatusUnsupportedMediaType, "Content-Type must be application/json")
+		refuse(w, http.StatusUnsupportedMediaType, "Content-Type must be application/json, said once, and the body not compressed")
 		return
 	}
 	b := buffer.Get()

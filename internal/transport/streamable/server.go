@@ -228,7 +228,7 @@ const (
 // receive reads a POST into b. Its frame, which is large, is gone when a handler runs.
 func (s *Server) receive(b *[]byte, w http.ResponseWriter, r *http.Request) (p *posted, kind posting, version string) {
 	if !web.IsJSON(r.Header) {
-		web.Refuse(w, http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest, "Content-Type must be application/json")
+		web.Refuse(w, http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest, "Content-Type must be application/json, said once, and the body not compressed")
 		return nil, ofNothing, ""
 	}
 	asJSON, asEvents := web.Accepts(r.Header)

@@ -19,6 +19,11 @@ const believed = 32 << 10
 // ReadBody appends the body of a request of at most limit bytes. The length that
 // the client declares is believed only where it is harmless.
 func ReadBody(dst []byte, w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if len(r.TransferEncoding) > 0 {
+		// There may have been a length too, which net/http drops: what a proxy took for the
+		// rest of the body would be the next request (RFC 9112, 6.1).
+		w.Header().Set("Connection", "close")
+	}
 	if r.ContentLength > limit {
 		return dst, ErrTooLarge
 	}
@@ -45,9 +50,15 @@ func ReadBody(dst []byte, w http.ResponseWriter, r *http.Request, limit int64) (
 	}
 }
 
-// IsJSON tells whether a Content-Type is application/json.
+// IsJSON tells whether a body is application/json and nothing else: the type is said once,
+// and the body is as it is, not compressed. A proxy in front could otherwise have read
+// something else.
 func IsJSON(h http.Header) bool {
-	v := h.Get("Content-Type")
+	types := h["Content-Type"]
+	if len(types) != 1 || len(h["Content-Encoding"]) > 0 {
+		return false
+	}
+	v := types[0]
 	if v == "application/json" {
 		return true
 	}

@@ -89,7 +89,7 @@ func (g *Guard) checkOrigin(r *http.Request) (listed, refusal string) {
 // scheme is left out: a server behind a TLS proxy does not know its own.
 func sameHost(origin, host string) bool {
 	scheme, rest, ok := strings.Cut(origin, "://")
-	if !ok || rest == "" {
+	if !ok {
 		return false
 	}
 	port := ""
@@ -98,8 +98,10 @@ func sameHost(origin, host string) bool {
 		port = ":80"
 	case strings.EqualFold(scheme, "https"):
 		port = ":443"
+	default: // pages that were loaded otherwise are not from a server
+		return false
 	}
-	return strings.EqualFold(strings.TrimSuffix(rest, port), strings.TrimSuffix(host, port))
+	return rest != "" && strings.EqualFold(strings.TrimSuffix(rest, port), strings.TrimSuffix(host, port))
 }
 
 // hostname is Host without port and brackets.

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/config"
+)
+
+// passed are the variables that every command of a configuration gets: who and where the
+// user is, where programs, settings and temporary files are, and which language and time
+// to use. None of them is a secret by its purpose, as those of proxies may be.
+var passed = []string{
+	"HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
+	"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME",
+}
+
+// passedOnWindows are those of Windows, in upper case: there the case of names is of no
+// account.
+var passedOnWindows = []string{
+	"ALLUSERSPROFILE", "APPDATA", "COMMONPROGRAMFILES", "COMPUTERNAME", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA",
+	"NUMBER_OF_PROCESSORS", "OS", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE", "PROGRAMDATA", "PROGRAMFILES",
+	"PROGRAMFILES(X86)", "PROGRAMW6432", "PUBLIC", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERDOMAIN", "USERNAME",
+	"USERPROFILE", "WINDIR",
+}
+
+// environment is what a command gets: what its configuration declares, and of the
+// environment of this program all if it inherits that, else what is passed to everybody.
+// The answers to the questions of one server are for no other.
+func environment(s config.Server) []string {
+	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
+		if s.InheritEnv {
+			return strings.HasPrefix(e, config.InputEnvPrefix)
+		}
+		name, value, _ := strings.Cut(e, "=")
+		return !passes(name, value, runtime.GOOS)
+	})
+	for name, value := range s.Env {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+// passes tells whether every command gets a variable.
+func passes(name, value, goos string) bool {
+	if goos == "windows" {
+		return slices.Contains(passedOnWindows, strings.ToUpper(name))
+	}
+	// Old shells run what a variable holds that looks like one of their functions.
+	return (slices.Contains(passed, name) || strings.HasPrefix(name, "LC_")) && !strings.HasPrefix(value, "()")
+}

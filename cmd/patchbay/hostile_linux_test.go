@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// A command that floods, on either stream and with or without lines, that starts others,
+// or that prints what is no message harms neither the program nor the servers beside it.
+// That what they started ends with the program is what TestUpLeavesNothing and
+// TestKilledProgramLeavesNothing see.
+//
+// Ledger: STDIO-26-002, STDIO-26-004.
+func TestHostileChildren(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shell := func(script string) map[string]any {
+		script = strings.ReplaceAll(script, "STUB", fmt.Sprintf("env %s=stub %s", testRun, self))
+		return map[string]any{"command": "sh", "args": []string{"-c", script}, "patchbay": map[string]any{"startTimeout": "5s"}}
+	}
+	r := startUp(t, map[string]any{
+		"lines":  shell("exec yes noise"),
+		"noend":  shell(`exec tr '\0' a </dev/zero`),
+		"deep":   shell(`exec tr '\0' '[' </dev/zero`),
+		"said":   shell("yes noise >&2 & exec STUB"),
+		"forks":  shell("for i in 1 2 3 4 5 6 7 8 9; do (sleep 1000 &); done; exec STUB"),
+		"greets": shell("echo ready; echo '{}'; echo; exec STUB"),
+		"all":    map[string]any{"builtin": "everything"},
+	})
+	s, err := (&mcp.Client{Name: "host", Version: "1"}).Dial(t.Context(), r.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, tool := range []string{"said_args", "forks_args", "greets_args"} {
+		if res, err := s.CallTool(t.Context(), tool, map[string]any{"count": 3}); err != nil || res.Text() != `{"count":3}` {
+			t.Errorf("%s = %v, %v", tool, res, err)
+		}
+	}
+	if res, err := s.CallTool(t.Context(), "all_echo", map[string]any{"message": "hi"}); err != nil || !strings.Contains(res.Text(), "hi") {
+		t.Errorf("all_echo = %v, %v", res, err)
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
+	if m == nil {
+		t.Fatalf("no memory in %s", status)
+	}
+	if kb, _ := strconv.Atoi(string(m[1])); kb > 400<<10 {
+		t.Errorf("the program took %d MiB, want 400 at most", kb>>10)
+	}
+}
