@@ -69,7 +69,10 @@ func (p Program) servers() map[string]any {
 	}
 	serve := strings.Join(words, " ")
 	shell := func(script string, more ...any) map[string]any {
-		s := map[string]any{"command": "sh", "args": []string{"-c", strings.ReplaceAll(script, "SERVE", serve)}}
+		s := map[string]any{
+			"command": "sh", "args": []string{"-c", strings.ReplaceAll(script, "SERVE", serve)},
+			"patchbay": map[string]any{"inheritEnv": true}, // the marker, and what makes a test be the program
+		}
 		for i := 0; i+1 < len(more); i += 2 {
 			s[more[i].(string)] = more[i+1]
 		}
@@ -79,7 +82,7 @@ func (p Program) servers() map[string]any {
 		"plain": shell(`exec SERVE`),
 		"deaf":  shell(`trap '' TERM HUP INT; SERVE; sleep 1000`),
 		"forks": shell(`sleep 1000 & setsid sleep 1000 & (setsid sh -c 'trap "" TERM; sleep 1000; :' &); exec SERVE`),
-		"each":  shell(`exec SERVE`, "patchbay", map[string]any{"share": "per-client", "idle": "500ms"}),
+		"each":  shell(`exec SERVE`, "patchbay", map[string]any{"inheritEnv": true, "share": "per-client", "idle": "500ms"}),
 		"slow":  shell(`sleep 0.7; exec SERVE`),
 		"dies":  shell(`sleep 1000 & echo no configuration >&2; exit 3`),
 		"here":  map[string]any{"builtin": "everything"},
