@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -77,8 +78,9 @@ func (c *upCmd) Run(a *app) error {
 	defer socket.close()
 	ctx, stop := context.WithCancel(a.ctx)
 	defer stop()
+	var following sync.WaitGroup
 	if p.path != "" {
-		go h.follow(ctx, p.path) // ends with ctx
+		following.Go(func() { h.follow(ctx, p.path) })
 	}
 	served := make(chan error, 1)
 	go func() {
@@ -100,6 +102,7 @@ func (c *upCmd) Run(a *app) error {
 	case err = <-served:
 	}
 	stop()
+	following.Wait() // the fleet changes no more
 	h.ending.Store(true)
 	if w != nil {
 		// A handler that ignores its end must not hold up the program's.

@@ -62,3 +62,23 @@ func TestUpLeavesNothing(t *testing.T) {
 		})
 	}
 }
+
+// A server that is taken out of the configuration ends with all that it has started, also if
+// it ignores its end and has left processes in sessions of their own.
+func TestRemovedServerLeavesNothing(t *testing.T) {
+	runtimeFolder(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := fmt.Sprintf(`trap '' TERM HUP; (setsid sleep 1000 &); env %s=stub %s; sleep 1000`, testRun, self)
+	stays := map[string]any{"builtin": "conjugate"}
+	r := startUp(t, map[string]any{"stays": stays, "stubborn": map[string]any{"command": "sh", "args": []string{"-c", script}}})
+	descendants := descendantsOf(r.cmd.Process.Pid)
+	if len(descendants) < 4 {
+		t.Fatalf("the program has the descendants %v, want the guard, the shell, the server and a sleep", descendants)
+	}
+	writeConfig(t, r.file, map[string]any{"stays": stays})
+	r.stderr.await(t, `(?m)^patchbay: - stubborn$`)
+	wantGone(t, descendants)
+}

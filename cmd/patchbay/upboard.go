@@ -32,28 +32,34 @@ func (b *board) tell(s gateway.Status) {
 	if s.State == gateway.Stopped { // another may have its name by now
 		return
 	}
+	before, reporting := b.take(s)
+	if !reporting {
+		return
+	}
+	up := func(s gateway.Status) bool { return s.State == gateway.Ready || s.State == gateway.Idle }
+	switch {
+	case up(s) && s.Tools >= 0 && (!up(before) || before.Tools < 0):
+		b.a.talk.note("%s: ready, %d tools", s.Name, s.Tools)
+	case s.State == gateway.Failing && (before.State != gateway.Failing || before.Reason != s.Reason),
+		s.State == gateway.Crashing && before.State != gateway.Crashing,
+		s.State == gateway.Starting && s.Reason != "" && up(before):
+		b.complain(s)
+	}
+}
+
+// take keeps what became of a server. It returns what was known before, and whether
+// news are told.
+func (b *board) take(s gateway.Status) (before gateway.Status, reporting bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	before, known := b.last[s.Name]
+	before = b.last[s.Name]
 	b.last[s.Name] = s
 	if s.State != gateway.Starting {
 		b.settled[s.Name] = true
 	}
 	close(b.changed)
 	b.changed = make(chan struct{})
-	if !b.reporting {
-		return
-	}
-	up := func(s gateway.Status) bool { return s.State == gateway.Ready || s.State == gateway.Idle }
-	switch {
-	case up(s) && (!known || !up(before)) && s.Tools >= 0, up(s) && up(before) && before.Tools < 0 && s.Tools >= 0:
-		b.a.talk.note("%s: ready, %d tools", s.Name, s.Tools)
-	case s.State == gateway.Failing && before.State != gateway.Failing,
-		s.State == gateway.Failing && before.Reason != s.Reason,
-		s.State == gateway.Crashing && before.State != gateway.Crashing,
-		s.State == gateway.Starting && s.Reason != "" && up(before):
-		b.complain(s)
-	}
+	return before, b.reporting
 }
 
 // complain says that a server is not there, and why.

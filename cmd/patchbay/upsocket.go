@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -103,14 +102,14 @@ func runningUps(ctx context.Context) ([]found, error) {
 			}
 			all[i] = found{path: path}
 			all[i].upReport, all[i].err = askUp(ctx, &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}, "http://localhost")
-			if errors.Is(all[i].err, syscall.ECONNREFUSED) {
+			if abandoned(all[i].err) {
 				os.Remove(path)
 			}
 		})
 	}
 	wg.Wait()
 	all = slices.DeleteFunc(all, func(f found) bool {
-		return errors.Is(f.err, syscall.ECONNREFUSED) || errors.Is(f.err, os.ErrNotExist)
+		return abandoned(f.err)
 	})
 	slices.SortStableFunc(all, func(a, b found) int {
 		switch {
@@ -120,6 +119,12 @@ func runningUps(ctx context.Context) ([]found, error) {
 		return a.Since.Compare(b.Since)
 	})
 	return all, nil
+}
+
+// abandoned tells whether nobody is at a socket any more. Systems differ in how they say so.
+func abandoned(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial" && !op.Timeout() && !errors.Is(err, os.ErrPermission) && !errors.Is(err, context.Canceled)
 }
 
 // maxReport bounds the answer of up.
