@@ -71,7 +71,7 @@ func (t *Transport) probe(ctx context.Context) (challenge, error) {
 	req.Header.Set("Accept", "text/event-stream")
 	base := t.Base
 	if base == nil {
-		base = http.DefaultTransport
+		base = ownBase()
 	}
 	res, err := base.RoundTrip(req)
 	if err != nil {
@@ -87,6 +87,20 @@ func (t *Transport) probe(ctx context.Context) (challenge, error) {
 		return challenge{}, fmt.Errorf("%q asks for no login: it answers HTTP %d, and names nobody who gives tokens", clip(t.Server), res.StatusCode)
 	}
 	return challenge{}, nil
+}
+
+// Logins returns what is stored for the server, the newest first.
+func (t *Transport) Logins(ctx context.Context) ([]Login, error) {
+	if err := t.ready(); err != nil {
+		return nil, err
+	}
+	if t.Store != nil {
+		return t.Store.Load(ctx, t.storeName())
+	}
+	if k := t.current(); k != nil {
+		return []Login{*t.toLogin(k)}, nil
+	}
+	return nil, nil
 }
 
 // Token returns the login with a token that is good for a while, refreshed if need be. It never
@@ -123,18 +137,16 @@ func (t *Transport) Logout(ctx context.Context) (out []Login, err error) {
 	if err := t.ready(); err != nil {
 		return nil, err
 	}
-	var list []Login
 	if t.Store != nil {
 		unlock, err := t.Store.Lock(ctx, "refresh "+t.storeName())
 		if err != nil {
 			return nil, err
 		}
 		defer unlock()
-		if list, err = t.Store.Load(ctx, t.storeName()); err != nil {
-			return nil, err
-		}
-	} else if k := t.current(); k != nil {
-		list = []Login{*t.toLogin(k)}
+	}
+	list, err := t.Logins(ctx)
+	if err != nil {
+		return nil, err
 	}
 	t.mu.Lock()
 	t.token = nil

@@ -68,7 +68,7 @@ type Transport struct {
 	Store Store
 
 	// Base carries all requests, those to authorization servers too, whose addresses are
-	// then its business. Nil: http.DefaultTransport for those to the server.
+	// then its business. Nil: one like http.DefaultTransport for those to the server.
 	Base http.RoundTripper
 
 	once    sync.Once
@@ -134,12 +134,24 @@ func (t *Transport) prepare() {
 	}
 }
 
+// ownBase carries requests to servers: like http.DefaultTransport, with more connections to
+// one server, as a gateway has them.
+var ownBase = sync.OnceValue(func() http.RoundTripper {
+	std, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultTransport
+	}
+	own := std.Clone()
+	own.MaxIdleConns, own.MaxIdleConnsPerHost = 256, 128
+	return own
+})
+
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	t.once.Do(t.prepare)
 	base := t.Base
 	if base == nil {
-		base = http.DefaultTransport
+		base = ownBase()
 	}
 	switch {
 	case t.fault != nil:

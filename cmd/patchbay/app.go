@@ -41,6 +41,7 @@ type app struct {
 	keys    *keyboard  // nil until something is asked
 	answers answers    // to the inputs of mcp.json
 	file    *inspected // mcp.json, once it was read
+	logins  logins     // tokens for servers
 
 	canLogIn bool     // this program has a verb for it
 	tape     *tape    // nil without --trace
@@ -98,6 +99,7 @@ func (a *app) run(args []string) int {
 	for _, f := range slices.Backward(a.atEnd) {
 		f()
 	}
+	a.settle()
 	return code
 }
 

@@ -39,6 +39,9 @@ type commands struct {
 
 	Completion completionCmd `cmd:"" help:"Print a script that completes command lines in a shell."`
 
+	Login   loginCmd   `cmd:"" help:"Log in at a server, and stay so."`
+	Logout  logoutCmd  `cmd:"" help:"Revoke and forget the tokens for a server."`
+	Whoami  whoamiCmd  `cmd:"" help:"Show the login at a server, not its token."`
 	Version versionCmd `cmd:"" help:"Show the version."`
 	Help    helpCmd    `cmd:"" help:"Show help."`
 }

@@ -42,6 +42,10 @@ var examples = map[string][]string{
 	"trace":     {"patchbay trace t.jsonl", "patchbay trace t.jsonl --method 'tools/*' --full", "patchbay call everything/echo message=hi --trace t.jsonl"},
 	"replay":    {"patchbay replay t.jsonl -s everything", "patchbay replay t.jsonl --revision 2025-06-18 --ignore version -- ./my-server"},
 	"mock":      {"patchbay mock t.jsonl", "patchbay mock t.jsonl --http 127.0.0.1:7420", "patchbay tools -- patchbay mock t.jsonl"},
+	"login":     {"patchbay login github", "patchbay login https://example.com/mcp --scope read", "patchbay login github --no-browser"},
+	"logout":    {"patchbay logout github"},
+	"whoami":    {"patchbay whoami github"},
+	"token get": {"patchbay token get github", "TOKEN=$(patchbay token get https://example.com/mcp)"},
 	"version":   {"patchbay version --json"},
 	"help":      {"patchbay help call"},
 
@@ -74,6 +78,7 @@ var usages = map[string]string{
 	"serve": "patchbay serve NAME [--http ADDR] [ARGUMENTS OF THE SERVER]", "up": "patchbay up [--http ADDR | --stdio] [--config FILE | SERVER]", "status": "patchbay status [-s URL]",
 	"completion": "patchbay completion bash | zsh | fish | powershell",
 	"trace":      "patchbay trace TRACE", "replay": "patchbay replay TRACE [SERVER]", "mock": "patchbay mock TRACE [--http ADDR]", "version": "patchbay version", "help": "patchbay help [VERB | flags | auth | exits]",
+	"login": "patchbay login [SERVER] [--device | --no-browser]", "logout": "patchbay logout [SERVER]", "whoami": "patchbay whoami [SERVER]", "token get": "patchbay token get [SERVER]",
 	"bridge": "patchbay bridge [--http ADDR | --stdio] [SERVER]",
 
 	"token": "patchbay token VERB", "token key": "patchbay token key SUBJECT", "token password": "patchbay token password USER",
@@ -217,11 +222,11 @@ func (a *app) overview(model *kong.Application) error {
 	a.examples("")
 	a.print("\nVerbs")
 	for _, n := range model.Children {
-		if !n.Hidden && !slices.Contains([]string{"help", "version", "completion"}, n.Name) {
+		if !n.Hidden && !slices.Contains([]string{"help", "version", "completion", "login", "logout", "whoami"}, n.Name) {
 			a.print("  " + a.paint(pad(n.Name, 11), "1") + n.Help)
 		}
 	}
-	a.print("\npatchbay help VERB | flags | auth | exits tells more. Also: completion, version.")
+	a.print("\npatchbay help VERB|flags|auth|exits; also login logout whoami completion version")
 	return nil
 }
 

@@ -262,6 +262,12 @@ func (a *app) openWith(change func(*mcp.Client)) (*peer, error) {
 	defer cancel()
 	said := newChildLog(a.talk, a.Verbose)
 	p, err := openServer(ctx, s, client, said)
+	if a.wantsLogin(err, &s) && a.offerLogin(s) {
+		cancel()
+		again, stop := a.startContext(a.ctx, s)
+		defer stop()
+		p, err = openServer(again, s, client, said)
+	}
 	said.opened()
 	var open *openError
 	if errors.As(err, &open) {
@@ -351,6 +357,7 @@ func (a *app) newClient(s config.Server) (*mcp.Client, error) {
 		c.Revisions = []mcp.Revision{r}
 	}
 	var err error
+	a.useLogins(c, s)
 	if c.OnFrame, err = a.recorder(s); err != nil {
 		return nil, err
 	}

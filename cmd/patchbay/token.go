@@ -29,6 +29,7 @@ type tokenCmd struct {
 	Key      tokenKeyCmd      `cmd:"" help:"Make an API key."`
 	Password tokenPasswordCmd `cmd:"" help:"Make the line of a user with a password."`
 	JWT      tokenJWTCmd      `cmd:"" name:"jwt" help:"Make a JWT."`
+	Get      tokenGetCmd      `cmd:"" help:"Print an access token for a server, refreshed if need be."`
 	Inspect  tokenInspectCmd  `cmd:"" help:"Show what a token says."`
 }
 

@@ -182,6 +182,8 @@ func (a *app) openUpstream(ctx context.Context, s config.Server, log *serverLog)
 	switch {
 	case err == nil:
 		return p, nil
+	case a.wantsLogin(err, &s):
+		return nil, &loginNeeded{s.Name, err}
 	case errors.As(err, &open):
 		return nil, nameless{open}
 	}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/auth/vault"
+	"github.com/patchbay-dev/patchbay/config"
+)
+
+// loginCmd logs the user in at a server, and keeps the tokens for later runs.
+type loginCmd struct {
+	Target    string   `arg:"" optional:"" name:"server" help:"A name of mcp.json, or a URL."`
+	Scope     []string `sep:"none" placeholder:"SCOPE" help:"Ask for this in place of what the server names (repeatable)."`
+	NoBrowser bool     `name:"no-browser" help:"Print the link; the address it ends at may be pasted."`
+	Device    bool     `help:"Log in with a code that is typed on another device."`
+}
+
+func (c *loginCmd) Run(a *app) error {
+	if c.Device && c.NoBrowser {
+		return usagef("--device needs no browser here; leave --no-browser out")
+	}
+	s, err := a.accountOf(c.Target)
+	if err != nil {
+		return err
+	}
+	return a.login(s, c)
+}
+
+// login logs in at a server, with a person to do so.
+func (a *app) login(s config.Server, how *loginCmd) error {
+	store, err := vault.Open("", nil)
+	if err != nil {
+		return err
+	}
+	t := &auth.Transport{Server: s.URL, Store: store, ClientName: "Patchbay"}
+	if how.Device {
+		t.Grant = &auth.Device{Show: func(_ context.Context, code auth.DeviceCode) error {
+			a.talk.always("patchbay: go to " + visible(code.Page) + " and type " + visible(code.Code))
+			return nil
+		}}
+	} else {
+		back, err := auth.NewLoopback(func(_ context.Context, page string) error { return a.showPage(page, !how.NoBrowser) })
+		if err != nil {
+			return err
+		}
+		defer back.Close()
+		t.RedirectURL, t.Visit = back.RedirectURL(), back.Visit
+		if how.NoBrowser {
+			t.Visit = func(ctx context.Context, page string) (*url.URL, error) { return a.visitByHand(ctx, back, page) }
+		}
+	}
+	if err := t.Login(a.ctx, how.Scope...); err != nil {
+		var refused *auth.RefusedError
+		f := &fault{code: exitUnauthorized, err: err}
+		switch {
+		case networkFault(err):
+			f.code = exitUnreachable
+		case !errors.As(err, &refused) && !how.Device:
+			f.next = "if it takes a key, send that: " + shell([]string{"patchbay", "tools", "-s", s.Name, "--header", "Authorization: Bearer $TOKEN"})
+		}
+		return f
+	}
+	l, err := t.Token(a.ctx)
+	if err != nil {
+		return err
+	}
+	a.talk.note("logged in at %s, by %s%s", s.Name, l.Issuer, validity(l, time.Now()))
+	a.talk.note("the tokens are in %s", store.Where())
+	return nil
+}
+
+// showPage brings the user to a page, which auth has checked to be of http or https.
+func (a *app) showPage(page string, open bool) error {
+	if open && openBrowser(a.ctx, page) == nil {
+		a.talk.always("patchbay: log in with the browser that opens. If none does, go to")
+	} else {
+		a.talk.always("patchbay: to log in, go to")
+	}
+	a.talk.always("  " + visible(page))
+	return nil
+}
+
+// openBrowser starts the program that opens pages, without a shell.
+func openBrowser(ctx context.Context, page string) error {
+	if !strings.HasPrefix(page, "https://") && !strings.HasPrefix(page, "http://") {
+		return errors.New("no page")
+	}
+	var cmd *exec.Cmd
+	switch runtime.GOOS {
+	case "darwin":
+		cmd = exec.CommandContext(ctx, "/usr/bin/open", page)
+	case "windows":
+		cmd = exec.CommandContext(ctx, "rundll32", "url.dll,FileProtocolHandler", page)
+	default:
+		cmd = exec.CommandContext(ctx, "xdg-open", page)
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go cmd.Wait() // it may be the browser itself, and is not ours to end
+	return nil
+}
+
+// visitByHand waits for the browser, and for an address that a person pastes: their browser may
+// be on another machine, where it ends at a page that is not there.
+func (a *app) visitByHand(ctx context.Context, back *auth.Loopback, page string) (*url.URL, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type visit struct {
+		at  *url.URL
+		err error
+	}
+	done := make(chan visit, 2)
+	go func() { at, err := back.Visit(ctx, page); done <- visit{at, err} }()
+	go func() {
+		a.talk.always("patchbay: the page it ends at may not be there; then paste its address here:")
+		text, err := a.line(false)
+		if err != nil {
+			<-ctx.Done() // the browser may still come
+			return
+		}
+		at, err := url.Parse(strings.TrimSpace(text))
+		if err != nil {
+			err = errors.New("what was pasted is no address")
+		}
+		done <- visit{at, err}
+	}()
+	v := <-done
+	return v.at, v.err
+}
+
+// offerLogin asks a person whether to log in now, and does.
+func (a *app) offerLogin(s config.Server) bool {
+	if !a.tty.in || !a.tty.err {
+		return false
+	}
+	a.talk.hold()
+	a.talk.say(visible(fmt.Sprintf("%s wants a login. Open the browser? [Y/n] ", a.serverName())))
+	text, err := a.line(false)
+	a.talk.release()
+	if answer := strings.ToLower(strings.TrimSpace(text)); err != nil || answer != "" && answer != "y" && answer != "yes" {
+		return false
+	}
+	if err := a.login(s, &loginCmd{}); err != nil {
+		a.talk.note("%v", err)
+		return false
+	}
+	return true
+}
+
+// validity words for how long a token is good.
+func validity(l *auth.Login, now time.Time) string {
+	switch {
+	case l.Expires.IsZero() && l.Refresh == "":
+		return ""
+	case l.Expires.IsZero():
+		return "; refreshed when needed"
+	case l.Expires.Before(now) && l.Refresh != "":
+		return "; over, and refreshed when needed"
+	case l.Expires.Before(now):
+		return "; over"
+	case l.Refresh != "":
+		return "; good for " + age(now, l.Expires) + ", and refreshed after that"
+	}
+	return "; good for " + age(now, l.Expires)
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/auth/vault"
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// logins are the stored tokens as the servers of this run use them: silently. Who has to log
+// in is told so, by the error or at the terminal. The zero value is ready.
+type logins struct {
+	mu         sync.Mutex
+	transports map[string]*auth.Transport // by URL; guarded by mu
+}
+
+// refreshGrace is how long the end of the program may wait for a refresh that was begun.
+const refreshGrace = 3 * time.Second
+
+// canLogInAt tells whether tokens may be sent to a server: over https, or within this machine,
+// and if its own settings have none.
+func canLogInAt(s config.Server) bool {
+	for name := range s.Headers {
+		if strings.EqualFold(name, "Authorization") {
+			return false
+		}
+	}
+	u, err := url.Parse(s.URL)
+	if s.URL == "" || err != nil || u.User != nil || u.Fragment != "" || u.Host == "" {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// transport carries the requests to a server, with its stored token if there is one.
+func (a *app) transport(s config.Server) (*auth.Transport, error) {
+	a.logins.mu.Lock()
+	defer a.logins.mu.Unlock()
+	if t := a.logins.transports[s.URL]; t != nil {
+		return t, nil
+	}
+	store, err := vault.Open("", nil)
+	if err != nil {
+		return nil, err
+	}
+	t := &auth.Transport{Server: s.URL, Store: store, ClientName: "Patchbay"}
+	if a.logins.transports == nil {
+		a.logins.transports = map[string]*auth.Transport{}
+	}
+	a.logins.transports[s.URL] = t
+	return t, nil
+}
+
+// settle waits for refreshes: the end of the program would lose what comes of them.
+func (a *app) settle() {
+	a.logins.mu.Lock()
+	defer a.logins.mu.Unlock()
+	if len(a.logins.transports) == 0 {
+		return
+	}
+	within(refreshGrace, func() {
+		for _, t := range a.logins.transports {
+			t.Settle()
+		}
+	})
+}
+
+// useLogins has a client send stored tokens.
+func (a *app) useLogins(c *mcp.Client, s config.Server) {
+	if !canLogInAt(s) || c.Header.Get("Authorization") != "" {
+		return
+	}
+	if t, err := a.transport(s); err == nil { // without a place for tokens there are none
+		c.HTTPClient = &http.Client{Transport: t}
+	}
+}
+
+// wantsLogin tells an error that a login would change.
+func (a *app) wantsLogin(err error, s *config.Server) bool {
+	var status *mcp.HTTPError
+	if s == nil || !errors.As(err, &status) || status.Status != http.StatusUnauthorized {
+		return false
+	}
+	for _, h := range a.Header {
+		if name, _, _ := strings.Cut(h, ":"); strings.EqualFold(strings.TrimSpace(name), "Authorization") {
+			return false
+		}
+	}
+	if wants := status.Header.Get("WWW-Authenticate"); wants != "" && !strings.Contains(strings.ToLower(wants), "bearer") {
+		return false
+	}
+	return canLogInAt(*s)
+}
+
+// accountOf finds the server that a verb about logins names, resolved so that its URL counts.
+func (a *app) accountOf(name string) (config.Server, error) {
+	if name != "" {
+		if a.Server != "" || a.dashed {
+			return config.Server{}, usagef("the server is named twice; keep one")
+		}
+		a.Server = name
+	}
+	s, err := a.target()
+	if err != nil {
+		return s, err
+	}
+	if s.URL == "" {
+		return s, usagef("%s is no server with a URL: there is nothing to log in at", s.Name)
+	}
+	if s, err = s.Resolve(a.input); err != nil {
+		return s, err
+	}
+	if !canLogInAt(s) {
+		return s, usagef("%s has an Authorization of its own, or is reached by http, where tokens are not sent", s.Name).hint("patchbay config explain " + shell([]string{s.Name}))
+	}
+	a.server = &s
+	return s, nil
+}
+
+// loggedOut says that somebody has to log in.
+func (a *app) loggedOut() error {
+	f := &fault{code: exitUnauthorized, err: errors.New("nobody is logged in at " + a.serverName())}
+	return f.hint("patchbay login " + shell([]string{a.server.Name}))
+}
+
+// loginNeeded is what becomes of a server behind up that wants a login.
+type loginNeeded struct {
+	server string
+	err    error
+}
+
+func (e *loginNeeded) Error() string {
+	return "needs login: patchbay login " + shell([]string{e.server})
+}
+
+func (e *loginNeeded) Unwrap() error { return e.err }

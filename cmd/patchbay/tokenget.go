@@ -1,0 +1,36 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/auth"
+)
+
+// tokenGetCmd lends a token to other programs.
+type tokenGetCmd struct {
+	Target string `arg:"" optional:"" name:"server" help:"A name of mcp.json, or a URL."`
+}
+
+func (c *tokenGetCmd) Run(a *app) error {
+	s, err := a.accountOf(c.Target)
+	if err != nil {
+		return err
+	}
+	t, err := a.transport(s)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := a.startContext(a.ctx, s)
+	defer cancel()
+	l, err := t.Token(ctx)
+	if errors.Is(err, auth.ErrLoginNeeded) {
+		return a.loggedOut()
+	}
+	if err != nil {
+		return err
+	}
+	a.talk.note("an access token for %s, by %s%s", l.Server, l.Issuer, validity(l, time.Now()))
+	a.print(string(l.Access)) // the one place where a token is shown
+	return nil
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/auth/vault"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// whoamiCmd shows what is known of a login, and of its tokens nothing.
+type whoamiCmd struct {
+	Target string `arg:"" optional:"" name:"server" help:"A name of mcp.json, or a URL."`
+}
+
+func (c *whoamiCmd) Run(a *app) error {
+	s, err := a.accountOf(c.Target)
+	if err != nil {
+		return err
+	}
+	t, err := a.transport(s)
+	if err != nil {
+		return err
+	}
+	list, err := t.Logins(a.ctx)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return a.loggedOut()
+	}
+	l, now := list[0], time.Now()
+	scopes := l.Granted
+	if scopes == nil {
+		scopes = l.Asked
+	}
+	if a.JSON {
+		raw, err := jsonx.Marshal(struct {
+			Server  string     `json:"server"`
+			URL     string     `json:"url"`
+			Issuer  string     `json:"issuer"`
+			Client  string     `json:"client"`
+			Scopes  []string   `json:"scopes"`
+			Got     time.Time  `json:"got"`
+			Expires *time.Time `json:"expires,omitempty"`
+			Refresh bool       `json:"refresh"` // there is a refresh token
+		}{s.Name, l.Server, l.Issuer, l.Client, append([]string{}, scopes...), l.Got, expiry(l), l.Refresh != ""})
+		if err != nil {
+			return err
+		}
+		a.print(string(raw))
+		return nil
+	}
+	a.print("server  " + a.shown(l.Server))
+	a.print("issuer  " + a.shown(l.Issuer))
+	a.print("client  " + a.shown(l.Client))
+	a.print("scopes  " + a.shown(orName(strings.Join(scopes, " "), "(none named)")))
+	a.print("token   " + orName(strings.TrimPrefix(validity(&l, now), "; "), "good until it is refused"))
+	if store, ok := t.Store.(*vault.Vault); ok {
+		a.print("kept    " + store.Where())
+	}
+	return nil
+}
+
+func expiry(l auth.Login) *time.Time {
+	if l.Expires.IsZero() {
+		return nil
+	}
+	return &l.Expires
+}
