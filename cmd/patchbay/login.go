@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os/exec"
-	"runtime"
 	"strings"
 	"time"
 
@@ -79,33 +77,12 @@ func (a *app) login(s config.Server, how *loginCmd) error {
 
 // showPage brings the user to a page, which auth has checked to be of http or https.
 func (a *app) showPage(page string, open bool) error {
-	if open && openBrowser(a.ctx, page) == nil {
+	if open && auth.OpenBrowser(a.ctx, page) == nil {
 		a.talk.always("patchbay: log in with the browser that opens. If none does, go to")
 	} else {
 		a.talk.always("patchbay: to log in, go to")
 	}
 	a.talk.always("  " + visible(page))
-	return nil
-}
-
-// openBrowser starts the program that opens pages, without a shell.
-func openBrowser(ctx context.Context, page string) error {
-	if !strings.HasPrefix(page, "https://") && !strings.HasPrefix(page, "http://") {
-		return errors.New("no page")
-	}
-	var cmd *exec.Cmd
-	switch runtime.GOOS {
-	case "darwin":
-		cmd = exec.CommandContext(ctx, "/usr/bin/open", page)
-	case "windows":
-		cmd = exec.CommandContext(ctx, "rundll32", "url.dll,FileProtocolHandler", page)
-	default:
-		cmd = exec.CommandContext(ctx, "xdg-open", page)
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	go cmd.Wait() // it may be the browser itself, and is not ours to end
 	return nil
 }
 
