@@ -65,11 +65,12 @@ func (c *bridgeCmd) Run(a *app) error {
 	if a.Verbose {
 		log.to = a.talk
 	}
+	bound, _ := a.startTimeout(s)
 	ctx, stop := context.WithCancel(context.WithoutCancel(a.ctx))
 	var running sync.WaitGroup
 	running.Go(func() {
 		g.Run(ctx, gateway.Source{
-			Name: s.Name, Share: share, Idle: cmp.Or(c.Idle, s.Idle), StartTimeout: a.startTimeout(s), Stderr: log.last,
+			Name: s.Name, Share: share, Idle: cmp.Or(c.Idle, s.Idle), StartTimeout: bound, Stderr: log.last,
 			Open: func(ctx context.Context) (gateway.Upstream, error) { return a.openUpstream(ctx, s, log) },
 		}) // an error would be of what stands here
 	})

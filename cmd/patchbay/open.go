@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -276,7 +277,11 @@ func (a *app) openWith(change func(*mcp.Client)) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.atEnd = append(a.atEnd, p.leave)
+	leave := p.leave
+	if a.Trace != "" { // how the server ends belongs to the recording
+		leave = func() { p.Close() }
+	}
+	a.atEnd = append(a.atEnd, leave)
 	return p, nil
 }
 
@@ -286,14 +291,20 @@ const defaultTimeout = time.Minute
 
 // startContext bounds the opening of a session.
 func (a *app) startContext(ctx context.Context, s config.Server) (context.Context, context.CancelFunc) {
-	d, from := a.Timeout, "--timeout"
+	d, from := a.startTimeout(s)
+	return context.WithTimeoutCause(ctx, d, fmt.Errorf("no answer in %v (%s): %w", d, from, context.DeadlineExceeded))
+}
+
+// startTimeout is how long a server may take to start, and what says so.
+func (a *app) startTimeout(s config.Server) (d time.Duration, from string) {
+	d, from = a.Timeout, "--timeout"
 	if s.StartTimeout != 0 && d == defaultTimeout {
 		d, from = s.StartTimeout, `"startTimeout"`
 	}
 	if d <= 0 {
-		return context.WithCancel(ctx)
+		d = math.MaxInt64 // it is not bounded
 	}
-	return context.WithTimeoutCause(ctx, d, fmt.Errorf("no answer in %v (%s): %w", d, from, context.DeadlineExceeded))
+	return d, from
 }
 
 // withEnv adds the variables of --env to those of a command.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -114,9 +113,9 @@ func (f *fleet) launch(server config.Server) *ship {
 	ctx, end := context.WithCancel(f.ctx)
 	s := &ship{server, make(chan struct{}), end}
 	placed := sync.OnceFunc(func() { close(s.placed) })
+	bound, _ := f.a.startTimeout(server)
 	src := gateway.Source{
-		Name: server.Name, Idle: server.Idle, Drain: leaveTime, Stderr: log.last,
-		StartTimeout: f.a.startTimeout(server),
+		Name: server.Name, Idle: server.Idle, StartTimeout: bound, Drain: leaveTime, Stderr: log.last,
 		Open: func(ctx context.Context) (gateway.Upstream, error) {
 			placed() // the gateway opens what it has placed
 			return f.a.openUpstream(ctx, server, log)
@@ -136,18 +135,6 @@ func (f *fleet) launch(server config.Server) *ship {
 		}
 	})
 	return s
-}
-
-// startTimeout is how long a server may take to start, as [app.startContext] has it.
-func (a *app) startTimeout(s config.Server) time.Duration {
-	d := a.Timeout
-	if s.StartTimeout != 0 && d == defaultTimeout {
-		d = s.StartTimeout
-	}
-	if d <= 0 {
-		return math.MaxInt64 // it is not bounded
-	}
-	return d
 }
 
 // openUpstream opens a session whose questions go to the callers of the gateway.
