@@ -163,11 +163,16 @@ func (d dialect) below(dir, p string) (rel string, ok bool) {
 	return strings.Join(parts[len(dirs):], "/"), true
 }
 
-// clean is path.Clean that leaves the two slashes of a Windows share.
+// clean is path.Clean that leaves the two slashes of a Windows share, and the one of a
+// drive: D: alone is the folder that a process happens to be in there.
 func (d dialect) clean(p string) string {
 	c := path.Clean(p)
-	if d.windows && strings.HasPrefix(p, "//") {
+	switch {
+	case !d.windows:
+	case strings.HasPrefix(p, "//"):
 		return "/" + c
+	case len(c) == 2 && d.absolute(c+"/"):
+		return c + "/"
 	}
 	return c
 }

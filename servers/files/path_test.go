@@ -12,7 +12,7 @@ func TestLocate(t *testing.T) {
 	one := []folder{{name: "src", spellings: []string{"/home/ada/src", "/data/src"}}}
 	two := []folder{{name: "a", spellings: []string{"/x/a"}}, {name: "b", spellings: []string{"/x/a/b", "/y"}}}
 	all := []folder{{name: "root", spellings: []string{"/"}}}
-	win := []folder{{name: "Src", spellings: []string{"C:/Users/Ada/Src"}}, {name: "share", spellings: []string{"//srv/share"}}, {name: "root", spellings: []string{"D:"}}}
+	win := []folder{{name: "Src", spellings: []string{"C:/Users/Ada/Src"}}, {name: "share", spellings: []string{"//srv/share"}}, {name: "root", spellings: []string{"D:/"}}}
 	tests := []struct {
 		d       dialect
 		folders []folder
@@ -74,6 +74,7 @@ func TestLocate(t *testing.T) {
 		{windows, win, `\\SRV\Share\..\x`, ""},
 		{windows, win, `\\?\C:\Users\Ada\Src\x`, ""},
 		{windows, win, `\\.\C:\Users`, ""},
+		{windows, win, `file:///D:/`, "2 ."},
 		{windows, win, `D:\x`, "2 x"},
 		{windows, win, `d:/`, "2 ."},
 		{windows, win, `D:\..\x`, ""},
@@ -150,7 +151,7 @@ func TestNames(t *testing.T) {
 		{dialect{}, at("/x/a", "/y/a", "/a-2", "/z/a-2"), []string{"a", "a-3", "a-2", "a-2-2"}},
 		{dialect{}, at("/", "/root"), []string{"root", "root-2"}},
 		{dialect{}, at("/a", "/A"), []string{"a", "A"}},
-		{dialect{windows: true}, at("C:/a", "D:/A", "E:"), []string{"a", "A-2", "root"}},
+		{dialect{windows: true}, at("C:/a", "D:/A", "E:/"), []string{"a", "A-2", "root"}},
 	}
 	for _, tt := range tests {
 		tt.d.nameFolders(tt.folders)
@@ -168,7 +169,7 @@ func TestNames(t *testing.T) {
 // it is written as answers write it.
 func FuzzLocate(f *testing.F) {
 	for _, p := range []string{
-		"", ".", "..", "a/b", "/x/a/b", "../../etc/passwd", "a/../../b", "b/..", `..\..\x`, `C:\x\a\y`, `c:x`, `\\srv\share\..\x`, `\\?\C:\x`,
+		"", ".", "..", "a/b", "/x/a/b", "../../etc/passwd", "a/../../b", "b/..", `..\..\x`, `C:\x\a\y`, `c:x`, `d:\`, `\\srv\share\..\x`, `\\?\C:\x`,
 		"file:///x/a/%2e%2e/y", "file:///C:/x/a/..%5cy", "file://srv/share/%2e%2e/x", "a/NUL", "a/b:c", "a/b. /c", "//x//a", "\x00", "\xff", "a\u00a0/..", "ſrc/x", "K/x",
 	} {
 		f.Add(p, false)
@@ -178,7 +179,7 @@ func FuzzLocate(f *testing.F) {
 		d := dialect{windows}
 		folders := []folder{{spellings: []string{"/x/a", "/real"}}, {spellings: []string{"/x/b"}}, {spellings: []string{"/k"}}}
 		if windows {
-			folders = []folder{{spellings: []string{"C:/x/a"}}, {spellings: []string{"//srv/share"}}, {spellings: []string{"D:"}}, {spellings: []string{"K:/k"}}}
+			folders = []folder{{spellings: []string{"C:/x/a"}}, {spellings: []string{"//srv/share"}}, {spellings: []string{d.clean("D:/")}}, {spellings: []string{"K:/k"}}}
 		}
 		d.nameFolders(folders)
 		for n := 1; n <= len(folders); n++ {
