@@ -23,7 +23,8 @@ type piece struct {
 	from  string // where text is from, in words; empty: from the file
 	input string // the id of an input; text is empty
 
-	secret bool // text is a password
+	variable string // of the environment that text is from; empty: from none
+	secret   bool   // text is a password
 }
 
 // expand takes s apart and replaces its variables, or tells what is wrong with the
@@ -85,7 +86,7 @@ func (e *expander) variable(ref string) (p piece, text, fix string) {
 	case !set:
 		return p, "the environment variable " + bare(name) + " is not set", "set it, or write ${" + bare(name) + ":-default}"
 	}
-	return piece{text: value, from: bare(name) + " of the environment"}, "", ""
+	return piece{text: value, from: bare(name) + " of the environment", variable: name}, "", ""
 }
 
 // form shows what kind of variable name asks for, such as ${config:...}. What

@@ -58,12 +58,13 @@ func (s Server) Values() []Value { return slices.Clone(s.values) }
 func (s Server) Inputs() []Input { return slices.Clone(s.inputs) }
 
 // Secrets returns the values that no person is to see and that the file does not
-// name as such: those of the inputs with a password.
-func (s Server) Secrets() []string {
+// name as such: those of the inputs with a password, and of the environment variables
+// of which named tells by their names that they are secrets.
+func (s Server) Secrets(named func(variable string) bool) []string {
 	var out []string
 	for _, v := range s.values {
 		for _, p := range v.pieces {
-			if p.secret && p.text != "" {
+			if p.text != "" && (p.secret || p.variable != "" && named(p.variable)) {
 				out = append(out, p.text)
 			}
 		}

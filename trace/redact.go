@@ -19,9 +19,16 @@ package trace
 import (
 	"bytes"
 	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -59,9 +66,7 @@ type RedactorOptions struct {
 	// replaced when its name, its last words, or the x of Mcp-Param-{x}, is one of Names.
 	Headers []string
 
-	// Values are secrets that are known, such as those that a child was given in its
-	// environment. They are replaced wherever they stand; one of less than 6 bytes
-	// is not, as it may be part of any word.
+	// Values are secrets that are known, as if [Redactor.Learn] was called with them.
 	Values []string
 }
 
@@ -71,11 +76,14 @@ const minValue = 6
 // Redactor replaces secrets by "[redacted]". It may be used by several
 // goroutines at once.
 type Redactor struct {
-	names   map[string]bool   // folded
-	headers map[string]bool   // folded
-	query   *regexp.Regexp    // name=value in a query, nil without names
-	text    *regexp.Regexp    // name=value, name: value in free text, nil without names
-	values  *strings.Replacer // nil without known values
+	names   map[string]bool                  // folded
+	headers map[string]bool                  // folded
+	query   *regexp.Regexp                   // name=value in a query, nil without names
+	text    *regexp.Regexp                   // name=value, name: value in free text, nil without names
+	values  atomic.Pointer[strings.Replacer] // nil without known values
+
+	mu     sync.Mutex
+	learnt map[string]bool // what values replaces; guarded by mu
 }
 
 var (
@@ -120,28 +128,73 @@ func NewRedactor(opts *RedactorOptions) *Redactor {
 			r.headers[fold(name)] = true
 		}
 	}
-	var pairs []string
-	for _, v := range slices.SortedFunc(slices.Values(o.Values), longest) {
-		if len(v) >= minValue {
-			pairs = append(pairs, v, Redacted)
+	r.Learn(o.Values...)
+	return r
+}
+
+// Learn has secrets replaced from now on, such as those that a child is given in its
+// environment: wherever they stand, as they are, in base64, and as they are written in JSON, in
+// Go and in a URL. One of less than 6 bytes is not, as it may be part of any word.
+func (r *Redactor) Learn(secrets ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := len(r.learnt)
+	for _, v := range secrets {
+		if len(v) < minValue {
+			continue
+		}
+		if r.learnt == nil {
+			r.learnt = make(map[string]bool)
+		}
+		for _, form := range forms(v) {
+			r.learnt[form] = true
 		}
 	}
-	if pairs != nil {
-		r.values = strings.NewReplacer(pairs...)
+	if len(r.learnt) == before {
+		return
 	}
-	return r
+	var pairs []string
+	for _, v := range slices.SortedFunc(maps.Keys(r.learnt), longest) {
+		pairs = append(pairs, v, Redacted)
+	}
+	r.values.Store(strings.NewReplacer(pairs...))
+}
+
+// minLine is the least length of a line of a secret that is one too, such as of a key in PEM.
+const minLine = 16
+
+// forms are the ways in which a secret may be written.
+func forms(s string) []string {
+	inner := func(quoted string) string { return quoted[1 : len(quoted)-1] }
+	list := []string{
+		s, url.QueryEscape(s), url.PathEscape(s),
+		base64.StdEncoding.EncodeToString([]byte(s)), base64.RawStdEncoding.EncodeToString([]byte(s)),
+		base64.URLEncoding.EncodeToString([]byte(s)), base64.RawURLEncoding.EncodeToString([]byte(s)),
+		inner(strconv.Quote(s)), inner(string(appendString(nil, s))),
+	}
+	if quoted, err := json.Marshal(s); err == nil { // with \u0026 for &
+		list = append(list, inner(string(quoted)))
+	}
+	if lines := strings.Split(s, "\n"); len(lines) > 1 {
+		for _, line := range lines {
+			if line = strings.TrimSpace(line); len(line) >= minLine {
+				list = append(list, line)
+			}
+		}
+	}
+	return list
+}
+
+// Text replaces in a text the secrets that were learnt, and nothing else.
+func (r *Redactor) Text(s string) string {
+	if values := r.values.Load(); values != nil {
+		return values.Replace(s)
+	}
+	return s
 }
 
 // longest puts a value before those that it contains: the first that fits is replaced.
 func longest(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
-
-// known replaces the secrets that are known by value.
-func (r *Redactor) known(s string) string {
-	if r.values == nil {
-		return s
-	}
-	return r.values.Replace(s)
-}
 
 // fold brings apiKey, api_key and API-Key to one form.
 func fold(name string) string { return strings.ToLower(separators.Replace(name)) }
@@ -214,7 +267,7 @@ func (r *Redactor) flag(name string) bool {
 
 func (r *Redactor) http(h *HTTP) *HTTP {
 	out := *h
-	out.Path = r.known(r.url(h.Path))
+	out.Path = r.Text(r.url(h.Path))
 	if h.Headers == nil {
 		return &out
 	}
@@ -226,7 +279,7 @@ func (r *Redactor) http(h *HTTP) *HTTP {
 			if secret {
 				list[i] = Redacted
 			} else {
-				list[i] = r.known(authScheme.ReplaceAllString(r.url(v), "$1 "+Redacted))
+				list[i] = r.Text(authScheme.ReplaceAllString(r.url(v), "$1 "+Redacted))
 			}
 		}
 		out.Headers[name] = list
@@ -294,7 +347,7 @@ func (r *Redactor) str(value jsontext.Value, nested int) []byte {
 	maybeJSON := bytes.IndexByte(value, '{') >= 0 && nested < maxNested
 	maybeURL := bytes.Contains(value, []byte(`:`)) && bytes.ContainsAny(value, "?@#&")
 	maybeAuth := bytes.Contains(value, []byte("earer")) || bytes.Contains(value, []byte("EARER"))
-	if !maybeJSON && !maybeURL && !maybeAuth && r.values == nil {
+	if !maybeJSON && !maybeURL && !maybeAuth && r.values.Load() == nil {
 		return nil
 	}
 	s, err := unquote(value)
@@ -311,7 +364,7 @@ func (r *Redactor) str(value jsontext.Value, nested int) []byte {
 	} else {
 		out = bearerText.ReplaceAllString(r.url(s), "$1 "+Redacted)
 	}
-	if out = r.known(out); out == s {
+	if out = r.Text(out); out == s {
 		return nil
 	}
 	return appendString(nil, out)
@@ -336,8 +389,8 @@ func (r *Redactor) free(b []byte) []byte {
 	if r.text != nil {
 		b = r.text.ReplaceAll(b, []byte("${1}"+Redacted))
 	}
-	if r.values != nil {
-		b = []byte(r.known(string(b)))
+	if r.values.Load() != nil {
+		b = []byte(r.Text(string(b)))
 	}
 	return b
 }

@@ -2,7 +2,10 @@ package trace_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -193,4 +196,36 @@ func shape(v any) any {
 		return out
 	}
 	return nil
+}
+
+// LOG-26-008: what was learnt is replaced in every form that it may be written in, also when
+// it was learnt after the first frame.
+func TestLearn(t *testing.T) {
+	red := trace.NewRedactor(&trace.RedactorOptions{Names: []string{}})
+	const secret = `pl&nted "sec/ret" +ä`
+	if got := red.Text(secret); got != secret {
+		t.Fatalf("Text replaces what it does not know: %q", got)
+	}
+	red.Learn("before", secret, "-----BEGIN KEY-----\nMIGHAgEAMBMGByqGSM49\n-----END KEY-----", "tiny")
+	quoted, err := json.Marshal(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, form := range map[string]string{
+		"plain": secret, "query": url.QueryEscape(secret), "path": url.PathEscape(secret), "json": string(quoted), "go": strconv.Quote(secret),
+		"base64": base64.StdEncoding.EncodeToString([]byte(secret)), "base64url": base64.RawURLEncoding.EncodeToString([]byte(secret)),
+		"a line of it": "  | MIGHAgEAMBMGByqGSM49",
+	} {
+		got := red.Text("a " + form + " b")
+		if strings.Contains(got, "sec") || strings.Contains(got, form) || !strings.HasPrefix(got, "a ") || !strings.HasSuffix(got, " b") || !strings.Contains(got, trace.Redacted) {
+			t.Errorf("%s: Text(%q) = %q", name, form, got)
+		}
+	}
+	if got := red.Text("tiny"); got != "tiny" {
+		t.Errorf("a short text became %q", got)
+	}
+	f := red.Frame(trace.Frame{Kind: trace.KindMessage, Msg: []byte(`{"text":` + string(quoted) + `}`)})
+	if got := string(f.Msg); got != `{"text":"[redacted]"}` {
+		t.Errorf("Frame gives %s", got)
+	}
 }

@@ -38,10 +38,12 @@ type app struct {
 	command []string // what stands after "--"
 	dashed  bool     // there was a "--"
 	server  *config.Server
-	keys    *keyboard  // nil until something is asked
-	answers answers    // to the inputs of mcp.json
-	file    *inspected // mcp.json, once it was read
-	logins  logins     // tokens for servers
+	written *config.Server // the same before its inputs were answered; nil: none were
+	keys    *keyboard      // nil until something is asked
+	answers answers        // to the inputs of mcp.json
+	secrets *secrets       // of this run
+	file    *inspected     // mcp.json, once it was read
+	logins  logins         // tokens for servers
 
 	canLogIn bool     // this program has a verb for it
 	tape     *tape    // nil without --trace
@@ -58,10 +60,10 @@ type terminals struct {
 }
 
 func newApp(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) *app {
-	tty := terminalsOf(stdin, stdout, stderr)
+	tty, known := terminalsOf(stdin, stdout, stderr), newSecrets()
 	return &app{
-		ctx: ctx, stdin: stdin, out: bufio.NewWriterSize(stdout, 64<<10), tty: tty,
-		talk: &talk{w: stderr, tty: tty.err, width: tty.errWidth, color: tty.err && tty.color}, globals: new(globals),
+		ctx: ctx, stdin: stdin, out: bufio.NewWriterSize(stdout, 64<<10), tty: tty, secrets: known,
+		talk: &talk{w: stderr, tty: tty.err, width: tty.errWidth, color: tty.err && tty.color, secrets: known}, globals: new(globals),
 	}
 }
 

@@ -40,7 +40,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	if c.Stdio { // standard input is the client's
 		a.answers.silence()
 	}
-	if s, err = s.Resolve(a.input); err != nil {
+	if s, err = a.resolve(s); err != nil {
 		return err
 	}
 	if s, err = a.withEnv(s); err != nil {
@@ -58,10 +58,10 @@ func (c *bridgeCmd) Run(a *app) error {
 	once := sync.OnceFunc(func() { close(known) })
 	g := &gateway.Gateway{Name: "patchbay bridge", Version: Version, Logger: a.logger(), OnStatus: func(s gateway.Status) { once(); news(s) }}
 	front := &mcp.Server{Name: "patchbay bridge", Version: Version, Handler: g.Direct(s.Name), Logger: a.logger()}
-	if front.OnFrame, err = a.recorder(s); err != nil {
+	if front.OnFrame, err = a.recorder(); err != nil {
 		return err
 	}
-	log := &serverLog{name: s.Name}
+	log := &serverLog{name: s.Name, secrets: a.secrets}
 	if a.Verbose {
 		log.to = a.talk
 	}

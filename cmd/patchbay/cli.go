@@ -103,6 +103,7 @@ func (a *app) dispatch(args []string) error {
 		}
 		return usagef("%s", strings.TrimPrefix(err.Error(), "unexpected argument ")).orUnknown(k.Model, line.verb).hint(hint)
 	}
+	a.learnFlags()
 	if err := a.checkGlobals(); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ type configCmd struct {
 	Import  configImportCmd  `cmd:"" help:"Take over servers of other hosts."`
 	Export  configExportCmd  `cmd:"" help:"Print the servers as another host has them."`
 	Explain configExplainCmd `cmd:"" help:"Show where a server is from, and its values."`
+	Inputs  configInputsCmd  `cmd:"" help:"Show which inputs of mcp.json are answered, and forget answers."`
 	Doctor  configDoctorCmd  `cmd:"" help:"Find out why a server does not work."`
 }
 

@@ -3,16 +3,13 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
-	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // configListCmd lists the servers of mcp.json, also those that have faults.
@@ -176,50 +173,4 @@ func where(s *config.Server) string {
 		return shownURL(s.URL)
 	}
 	return shell(shownArgs(s.CommandLine()))
-}
-
-// secretFlag is an argument that names a secret and may hold it.
-var secretFlag = regexp.MustCompile(`^(--?[A-Za-z0-9][A-Za-z0-9_.-]*)(=(.*))?$`)
-
-// shownArgs leaves out of arguments what flags name as secrets.
-func shownArgs(args []string) []string {
-	out := slices.Clone(args)
-	for i, arg := range args {
-		m := secretFlag.FindStringSubmatch(arg)
-		switch {
-		case m == nil || !secretName(m[1]):
-		case m[2] != "" && !strings.Contains(m[3], "${"):
-			out[i] = m[1] + "=" + trace.Redacted
-		case m[2] == "" && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") && !strings.Contains(args[i+1], "${"):
-			out[i+1] = trace.Redacted
-		}
-	}
-	return out
-}
-
-// shownURL leaves out of a URL who asks, and the values of its query.
-func shownURL(text string) string {
-	u, err := url.Parse(text)
-	if err != nil || u.User == nil && u.RawQuery == "" {
-		return text // also one that holds a variable where a URL cannot
-	}
-	if u.User != nil {
-		u.User = url.User(trace.Redacted)
-	}
-	query := u.Query()
-	for name, values := range query {
-		for i, v := range values {
-			if !strings.Contains(v, "${") {
-				query[name][i] = trace.Redacted
-			}
-		}
-	}
-	if len(query) > 0 {
-		u.RawQuery = query.Encode()
-	}
-	shown, err := url.PathUnescape(u.String())
-	if err != nil {
-		return u.String()
-	}
-	return shown
 }

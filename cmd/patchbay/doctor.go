@@ -41,11 +41,7 @@ func (c *configDoctorCmd) Run(a *app) error {
 	if !a.JSON && a.file.path != "" {
 		a.talk.note("the servers of %s are started", here(a.file.path))
 	}
-	var list []config.Server
-	for _, e := range exams {
-		list = append(list, e.server)
-	}
-	if _, err := a.recorder(list...); err != nil { // one recording of all, which knows all secrets
+	if _, err := a.recorder(); err != nil { // one recording of all
 		return err
 	}
 	var all sync.WaitGroup
@@ -125,7 +121,7 @@ func (c *configDoctorCmd) exams(a *app) ([]*exam, error) {
 		}
 		e.server = s
 		e.ok("config", cmp.Or(hereLine(s.Source), "built in"))
-		if s, err = s.Resolve(a.input); err != nil {
+		if s, err = a.resolve(s); err != nil {
 			e.fail("inputs", err.Error(), "")
 			continue
 		}
@@ -182,12 +178,7 @@ func (e *exam) fail(name, detail, next string) {
 
 // clean takes the secrets that the server was given out of a text.
 func (e *exam) clean(text string) string {
-	for _, secret := range secretsOf([]config.Server{e.server}, e.a.Header) {
-		if len(secret) >= 4 {
-			text = strings.ReplaceAll(text, secret, trace.Redacted)
-		}
-	}
-	return clip(text)
+	return clip(e.a.secrets.clean(text))
 }
 
 // failed returns the step that failed, nil if none did.

@@ -106,7 +106,9 @@ func (a *app) explain(err error) *fault {
 		out.code = exitUnauthorized
 		out.err = fmt.Errorf("%s wants authorization: HTTP %d %s", a.serverName(), status.Status, http.StatusText(status.Status))
 		out.next = a.again("--header", "Authorization: Bearer $TOKEN")
-		if a.wantsLogin(err, a.server) {
+		if given := a.refusable(a.written); len(given) > 0 {
+			out.next = forgetting(given)
+		} else if a.wantsLogin(err, a.server) {
 			out.next = "patchbay login " + shell([]string{a.server.Name})
 		}
 	case errors.As(err, &exit):

@@ -62,6 +62,7 @@ var examples = map[string][]string{
 	"config import":  {"patchbay config import", "patchbay config import claude-desktop", "patchbay config import vscode github --dry-run", "patchbay config import ~/.codex/config.toml"},
 	"config export":  {"patchbay config export cursor", "patchbay config export codex memory"},
 	"config explain": {"patchbay config explain memory"},
+	"config inputs":  {"patchbay config inputs", "patchbay config inputs --forget token"},
 	"config doctor":  {"patchbay config doctor", "patchbay config doctor memory --json"},
 
 	"completion": {"patchbay completion bash > ~/.local/share/bash-completion/completions/patchbay", "patchbay completion fish > ~/.config/fish/completions/patchbay.fish"},
@@ -88,7 +89,7 @@ var usages = map[string]string{
 	"config add":    "patchbay config add NAME URL | patchbay config add NAME -- COMMAND ...",
 	"config remove": "patchbay config remove NAME", "config list": "patchbay config list",
 	"config import": "patchbay config import [HOST | FILE] [NAME ...]", "config export": "patchbay config export HOST [NAME ...]",
-	"config explain": "patchbay config explain NAME", "config doctor": "patchbay config doctor [NAME ... | -- COMMAND]",
+	"config explain": "patchbay config explain NAME", "config inputs": "patchbay config inputs [ID ...] [--forget]", "config doctor": "patchbay config doctor [NAME ... | -- COMMAND]",
 }
 
 // details are what a verb needs to be understood, if it is more than its flags.
@@ -157,6 +158,8 @@ server is kept. The host's own files are never changed.`,
 Values of env and headers become variables, unless --secrets asks for them.`,
 	"config explain": `Tells where mcp.json was looked for, which file won, and what each value of the
 server is made of. Values of env and headers are not shown.`,
+	"config inputs": `What a person answers at the terminal is kept in the vault, for this file and
+the servers that it was given to. A variable PATCHBAY_INPUT_ID goes before it.`,
 	"config doctor": `Each server is started or reached, step by step, and ended again. Of one that
 fails it shows the step, the command, its exit code and last lines, and what to
 do. Only what mcp.json names is started: look at it first if it is not yours.

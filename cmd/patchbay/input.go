@@ -9,21 +9,25 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"golang.org/x/term"
 
+	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/config"
 )
 
-// The inputs of mcp.json are asked for when a server that needs them is started:
-// first of the environment, then of the person at the terminal. An answer holds for
-// the run of the program and is never shown, written or told to other servers.
+// The inputs of mcp.json are asked for when a server that needs them is started: first of
+// the environment, then of the vault, then of the person at the terminal, whose answer is
+// kept in the vault (inputkept.go). An answer is never shown, and told to no server but those
+// it was given for.
 
 // answers remembers what inputs were answered. The zero value is ready.
 type answers struct {
 	mu    sync.Mutex
-	known map[string]answer // guarded by mu, which is held while a person is asked
+	known map[string]answer // by id; guarded by mu, which is held while a person is asked
 	mute  bool              // nobody is asked any more; guarded by mu
+	told  bool              // it was said where answers are kept; guarded by mu
 }
 
 // silence has questions from now on answered by the environment or not at all: the
@@ -34,65 +38,139 @@ func (a *answers) silence() {
 	a.mute = true
 }
 
+// answer is what became of the question for one input.
 type answer struct {
-	text string
+	text auth.Secret
 	err  error
+	from answered
+	uses []string // servers that it is kept for, see [useOf]
 }
 
-// input finds the value of an input. It may be called by several goroutines: one
-// question is asked after the other, and each once.
-func (a *app) input(in config.Input) (string, error) {
+// answered is who has answered.
+type answered int
+
+const (
+	bySetting answered = iota // the environment, or the default
+	byPerson                  // at the terminal, in this run
+	byVault                   // a person, in an earlier run
+)
+
+// resolve puts the answers to its inputs in the place of those of a server. It may be called
+// by several goroutines: one question is asked after the other, and each once.
+//
+// What the server is given as secrets is known from then on.
+func (a *app) resolve(s config.Server) (config.Server, error) {
+	resolved, err := s.Resolve(func(in config.Input) (string, error) {
+		got := a.input(s, in)
+		return string(got.text), got.err
+	})
+	if err == nil {
+		a.secrets.learn(secretsOf(resolved)...)
+	}
+	return resolved, err
+}
+
+// input finds the value of an input for a server.
+func (a *app) input(s config.Server, in config.Input) answer {
 	a.answers.mu.Lock()
 	defer a.answers.mu.Unlock()
-	if got, ok := a.answers.known[in.ID]; ok {
-		return got.text, got.err
+	use := useOf(s)
+	got, ok := a.answers.known[in.ID]
+	switch {
+	case ok && (got.err != nil || got.from == bySetting || slices.Contains(got.uses, use)):
+		return got
+	case ok && got.from == byPerson: // asked for with another server of this run
+		a.keepAnswer(s, in, &got)
+	default:
+		got = a.findInput(s, in)
 	}
-	var got answer
-	got.text, got.err = a.findInput(in)
+	if got.err == nil || !a.answers.mute { // what another process is told may be there at the next try
+		a.know(in, got)
+	}
+	return got
+}
+
+// know remembers an answer. It is called with the lock of answers held.
+func (a *app) know(in config.Input, got answer) {
 	if a.answers.known == nil {
 		a.answers.known = make(map[string]answer)
 	}
 	a.answers.known[in.ID] = got
 	if in.Password && got.err == nil {
-		a.talk.hide(got.text)
+		a.secrets.learn(string(got.text))
 	}
-	return got.text, got.err
 }
 
-func (a *app) findInput(in config.Input) (string, error) {
+func (a *app) findInput(s config.Server, in config.Input) answer {
 	name := in.EnvName()
 	if text, ok := os.LookupEnv(name); ok {
 		if in.Type == "pickString" && len(in.Options) > 0 && !slices.Contains(in.Options, text) {
-			return "", fmt.Errorf("%s is none of %s", name, strings.Join(in.Options, ", "))
+			return answer{err: fmt.Errorf("%s is none of %s", name, strings.Join(in.Options, ", "))}
 		}
-		return text, nil
+		return answer{text: auth.Secret(text)}
+	}
+	kept, lost := a.keptAnswer(s, in)
+	if kept != nil && slices.Contains(kept.For, useOf(s)) {
+		return answer{text: kept.Text, from: byVault, uses: kept.For}
 	}
 	if a.tty.in && a.tty.err && !a.answers.mute {
-		return a.askInput(in)
+		if lost != nil {
+			a.talk.note("warning: kept answers cannot be read: %v", lost)
+		}
+		return a.askToKeep(s, in, kept)
 	}
-	if in.Default != "" {
-		return in.Default, nil
-	}
+	set := "set " + name + ", or run this in a terminal to be asked"
 	if a.answers.mute {
-		return "", fmt.Errorf("set %s and start patchbay again", name)
+		set = "set " + name + " and start patchbay again, or be asked by patchbay ping -s " + shell([]string{s.Name}) + " in a terminal"
 	}
-	return "", fmt.Errorf("set %s, or run this in a terminal to be asked", name)
+	switch {
+	case kept != nil:
+		return answer{err: errors.New("the kept answer is for another server, or for this one as it was written before; " + set)}
+	case lost != nil:
+		return answer{err: fmt.Errorf("kept answers cannot be read: %w; %s", lost, set)}
+	case in.Default != "":
+		return answer{text: auth.Secret(in.Default)}
+	}
+	return answer{err: errors.New(set)}
 }
 
-// askInput asks at the terminal. What is a password is not shown while it is typed.
-func (a *app) askInput(in config.Input) (string, error) {
+// askToKeep asks at the terminal, and keeps the answer. Kept, which may be nil, is one that
+// another server was given: a person decides whether this one gets it.
+func (a *app) askToKeep(s config.Server, in config.Input, kept *keptAnswer) answer {
+	if kept != nil {
+		a.talk.note("%s was not given to %s before, as that is written now: %s", oneLine(in.ID), s.Name, where(&s))
+	}
+	text, err := a.askInput(in, kept != nil)
+	if err != nil {
+		return answer{err: err}
+	}
+	got := answer{text: auth.Secret(text), from: byPerson}
+	if text == "" && kept != nil {
+		got.text, got.uses = kept.Text, kept.For
+	}
+	a.keepAnswer(s, in, &got)
+	return got
+}
+
+// askInput asks at the terminal. What is a password is not shown while it is typed. If there is
+// an answer already, an empty one stands for that.
+func (a *app) askInput(in config.Input, there bool) (string, error) {
 	a.talk.hold()
 	defer a.talk.release()
 	for {
-		text, err := a.readInput(in)
+		text, err := a.readInput(in, there)
 		if err != nil {
 			return "", err
 		}
 		switch {
+		case text == "" && there:
+			return "", nil
 		case text == "" && in.Default != "":
 			return in.Default, nil
 		case text == "":
 			a.talk.say("  an answer is needed (ctrl-D: none)\n")
+		case strings.ContainsFunc(text, unicode.IsControl): // of a paste gone wrong, or an arrow key
+			a.talk.say("  that has control characters in it; once more\n")
 		case len(in.Options) > 0 && !slices.Contains(in.Options, text):
 			if n := slices.Index(numbers(len(in.Options)), text); n >= 0 {
 				return in.Options[n], nil
@@ -114,12 +192,14 @@ func numbers(n int) []string {
 }
 
 // readInput shows the question and reads one line.
-func (a *app) readInput(in config.Input) (string, error) {
+func (a *app) readInput(in config.Input, there bool) (string, error) {
 	for i, option := range in.Options {
 		a.talk.say(fmt.Sprintf("  %2d) %s\n", i+1, oneLine(option)))
 	}
 	prompt := a.talk.paint(oneLine(orName(in.Description, in.ID)), "1")
 	switch {
+	case there:
+		prompt += " [Enter gives it what is kept]"
 	case in.Password && in.Default != "":
 		prompt += " [Enter takes the default]"
 	case in.Default != "":

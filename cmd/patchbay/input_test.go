@@ -38,9 +38,8 @@ func TestInputIsAsked(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			a, said := asking(t, tt.typed)
-			got, err := a.input(tt.in)
-			if err != nil || got != tt.want {
-				t.Errorf("input = %q, %v, want %q", got, err, tt.want)
+			if got := a.input(config.Server{}, tt.in); got.err != nil || string(got.text) != tt.want {
+				t.Errorf("input = %q, %v, want %q", string(got.text), got.err, tt.want)
 			}
 			for _, want := range tt.said {
 				if !strings.Contains(said.String(), want) {
@@ -58,14 +57,14 @@ func TestInputIsAskedOnce(t *testing.T) {
 	a, _ := asking(t, "one\ntwo\n")
 	in := config.Input{ID: "word"}
 	for range 2 {
-		if got, err := a.input(in); err != nil || got != "one" {
-			t.Errorf("input = %q, %v, want the first answer", got, err)
+		if got := a.input(config.Server{}, in); got.err != nil || got.text != "one" {
+			t.Errorf("input = %q, %v, want the first answer", string(got.text), got.err)
 		}
 	}
 	a, _ = asking(t, "")
-	_, err := a.input(in)
-	if _, again := a.input(in); err == nil || again == nil || !strings.Contains(err.Error(), "PATCHBAY_INPUT_WORD") {
-		t.Errorf("input at the end of what is typed = %v and %v, want the variable named", err, again)
+	first, again := a.input(config.Server{}, in).err, a.input(config.Server{}, in).err
+	if first == nil || again == nil || !strings.Contains(first.Error(), "PATCHBAY_INPUT_WORD") {
+		t.Errorf("input at the end of what is typed = %v and %v, want the variable named", first, again)
 	}
 }
 
@@ -73,8 +72,8 @@ func TestInputIsAskedOnce(t *testing.T) {
 func TestInputIsHidden(t *testing.T) {
 	t.Setenv("PATCHBAY_INPUT_KEY", "sekrit")
 	a, said := asking(t, "")
-	if _, err := a.input(config.Input{ID: "key", Password: true}); err != nil {
-		t.Fatal(err)
+	if got := a.input(config.Server{}, config.Input{ID: "key", Password: true}); got.err != nil {
+		t.Fatal(got.err)
 	}
 	a.talk.note("the server said sekrit")
 	if got := said.String(); strings.Contains(got, "sekrit") || !strings.Contains(got, "[redacted]") {
@@ -85,7 +84,7 @@ func TestInputIsHidden(t *testing.T) {
 func TestInputOfTheEnvironment(t *testing.T) {
 	t.Setenv("PATCHBAY_INPUT_REGION", "moon")
 	a, _ := asking(t, "eu\n")
-	if got, err := a.input(config.Input{ID: "region", Type: "pickString", Options: []string{"eu", "us"}}); err == nil {
-		t.Errorf("input = %q, want an error: it is none of the options", got)
+	if got := a.input(config.Server{}, config.Input{ID: "region", Type: "pickString", Options: []string{"eu", "us"}}); got.err == nil {
+		t.Errorf("input = %q, want an error: it is none of the options", string(got.text))
 	}
 }

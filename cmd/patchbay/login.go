@@ -25,7 +25,7 @@ func (c *loginCmd) Run(a *app) error {
 	if c.Device && c.NoBrowser {
 		return usagef("--device needs no browser here; leave --no-browser out")
 	}
-	s, err := a.accountOf(c.Target)
+	s, err := a.account(c.Target)
 	if err != nil {
 		return err
 	}

@@ -101,22 +101,24 @@ func (a *app) wantsLogin(err error, s *config.Server) bool {
 	return canLogInAt(*s)
 }
 
-// accountOf finds the server that a verb about logins names, resolved so that its URL counts.
-func (a *app) accountOf(name string) (config.Server, error) {
+// accountNamed finds the server that a verb about logins names.
+func (a *app) accountNamed(name string) (config.Server, error) {
 	if name != "" {
 		if a.Server != "" || a.dashed {
 			return config.Server{}, usagef("the server is named twice; keep one")
 		}
 		a.Server = name
 	}
-	s, err := a.target()
-	if err != nil {
-		return s, err
-	}
+	return a.target()
+}
+
+// accountOf resolves a server, so that its URL counts, and makes it that of this run.
+func (a *app) accountOf(s config.Server) (config.Server, error) {
 	if s.URL == "" {
 		return s, usagef("%s is no server with a URL: there is nothing to log in at", s.Name)
 	}
-	if s, err = s.Resolve(a.input); err != nil {
+	s, err := a.resolve(s)
+	if err != nil {
 		return s, err
 	}
 	if !canLogInAt(s) {
@@ -126,20 +128,28 @@ func (a *app) accountOf(name string) (config.Server, error) {
 	return s, nil
 }
 
+// account does both.
+func (a *app) account(name string) (config.Server, error) {
+	s, err := a.accountNamed(name)
+	if err != nil {
+		return s, err
+	}
+	return a.accountOf(s)
+}
+
 // loggedOut says that somebody has to log in.
 func (a *app) loggedOut() error {
 	f := &fault{code: exitUnauthorized, err: errors.New("nobody is logged in at " + a.serverName())}
 	return f.hint("patchbay login " + shell([]string{a.server.Name}))
 }
 
-// loginNeeded is what becomes of a server behind up that wants a login.
+// loginNeeded is what becomes of a server behind up that wants a login, or another answer to
+// an input.
 type loginNeeded struct {
-	server string
-	err    error
+	command string // which a person runs
+	err     error
 }
 
-func (e *loginNeeded) Error() string {
-	return "needs login: patchbay login " + shell([]string{e.server})
-}
+func (e *loginNeeded) Error() string { return "needs login: " + e.command }
 
 func (e *loginNeeded) Unwrap() error { return e.err }

@@ -1,13 +1,21 @@
 package main
 
+import "github.com/patchbay-dev/patchbay/config"
+
 // logoutCmd revokes the tokens for a server, where that is offered, and forgets them.
 type logoutCmd struct {
 	Target string `arg:"" optional:"" name:"server" help:"A name of mcp.json, or a URL."`
 }
 
 func (c *logoutCmd) Run(a *app) error {
-	s, err := a.accountOf(c.Target)
+	s, err := a.accountNamed(c.Target)
 	if err != nil {
+		return err
+	}
+	if done, err := a.logoutInputs(s); done || err != nil {
+		return err
+	}
+	if s, err = a.accountOf(s); err != nil {
 		return err
 	}
 	t, err := a.transport(s)
@@ -30,4 +38,24 @@ func (c *logoutCmd) Run(a *app) error {
 		a.talk.note("nobody was logged in at %s", s.Name)
 	}
 	return err
+}
+
+// logoutInputs forgets the answers that a server is given. It tells whether it has nothing else.
+func (a *app) logoutInputs(s config.Server) (done bool, err error) {
+	if len(s.Inputs()) == 0 {
+		return false, nil
+	}
+	var ids []string
+	for _, in := range s.Inputs() {
+		ids = append(ids, in.ID)
+	}
+	gone, err := forgetAnswers(a.ctx, fileOf(s), ids...)
+	for _, id := range gone {
+		a.talk.note("the answer to the input %s is forgotten", id)
+	}
+	done = len(gone) > 0 || !canLogInAt(s)
+	if len(gone) == 0 && done && err == nil {
+		a.talk.note("nothing was kept for %s", s.Name)
+	}
+	return done, err
 }

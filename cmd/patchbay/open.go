@@ -241,38 +241,19 @@ func newBuiltin(name string, args []string, logger *slog.Logger) (*mcp.Server, e
 // ends, after the output has been flushed.
 func (a *app) open() (*peer, error) { return a.openWith(func(*mcp.Client) {}) }
 
-// openWith opens the session with a client that was changed.
+// openWith opens the session with a client that was changed. What the server refuses, a person
+// is asked for again.
 func (a *app) openWith(change func(*mcp.Client)) (*peer, error) {
 	s, err := a.target()
 	if err != nil {
 		return nil, err
 	}
-	if s, err = s.Resolve(a.input); err != nil {
-		return nil, err
+	p, err := a.openOnce(s, change)
+	for asked := 0; asked < maxAsked && refused(err) && a.askAgain(s); asked++ {
+		p, err = a.openOnce(s, change)
 	}
-	if s, err = a.withEnv(s); err != nil {
-		return nil, err
-	}
-	a.server = &s
-	client, err := a.newClient(s)
-	if err != nil {
-		return nil, err
-	}
-	change(client)
-	ctx, cancel := a.startContext(a.ctx, s)
-	defer cancel()
-	said := newChildLog(a.talk, a.Verbose)
-	p, err := openServer(ctx, s, client, said)
-	if a.wantsLogin(err, &s) && a.offerLogin(s) {
-		cancel()
-		again, stop := a.startContext(a.ctx, s)
-		defer stop()
-		p, err = openServer(again, s, client, said)
-	}
-	said.opened()
-	var open *openError
-	if errors.As(err, &open) {
-		open.server = a.serverName()
+	if a.wantsLogin(err, a.server) && a.offerLogin(*a.server) {
+		p, err = a.openOnce(s, change)
 	}
 	if err != nil {
 		return nil, err
@@ -283,6 +264,44 @@ func (a *app) openWith(change func(*mcp.Client)) (*peer, error) {
 	}
 	a.atEnd = append(a.atEnd, leave)
 	return p, nil
+}
+
+// maxAsked bounds how often a person is asked for what the server then refuses.
+const maxAsked = 3
+
+// openOnce opens a session with a server whose inputs are not resolved yet, and makes it the
+// server of this run.
+func (a *app) openOnce(s config.Server, change func(*mcp.Client)) (*peer, error) {
+	written := s
+	s, err := a.resolve(s)
+	if err != nil {
+		return nil, err
+	}
+	if s, err = a.withEnv(s); err != nil {
+		return nil, err
+	}
+	a.server, a.written = &s, &written
+	client, err := a.newClient(s)
+	if err != nil {
+		return nil, err
+	}
+	change(client)
+	ctx, cancel := a.startContext(a.ctx, s)
+	defer cancel()
+	said := newChildLog(a.talk, a.Verbose)
+	defer said.opened()
+	p, err := openServer(ctx, s, client, said)
+	var open *openError
+	if errors.As(err, &open) {
+		open.server = a.serverName()
+	}
+	return p, err
+}
+
+// refused tells an error that other credentials would change.
+func refused(err error) bool {
+	var status *mcp.HTTPError
+	return errors.As(err, &status) && status.Status == http.StatusUnauthorized
 }
 
 // defaultTimeout is --timeout if it is not on the command line. Then what the
@@ -369,7 +388,7 @@ func (a *app) newClient(s config.Server) (*mcp.Client, error) {
 	}
 	var err error
 	a.useLogins(c, s)
-	if c.OnFrame, err = a.recorder(s); err != nil {
+	if c.OnFrame, err = a.recorder(); err != nil {
 		return nil, err
 	}
 	if err := a.answerQuestions(c); err != nil {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
-	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // talk is standard error: everything that is said beside the data. It keeps the
@@ -20,31 +19,21 @@ type talk struct {
 	color bool
 	quiet bool // no progress, log lines and notes
 
+	secrets *secrets // in no line; nil: none are known
+
 	mu    sync.Mutex
 	bar   string // on the screen now; guarded by mu
 	last  string // progress line before, without a terminal; guarded by mu
 	drawn time.Time
 	held  bool // a question is on the screen: no bar; guarded by mu
-
-	secrets []string // that no line may show; guarded by mu
-}
-
-// hide keeps a secret out of all lines from now on. Very short ones would take
-// ordinary text with them.
-func (t *talk) hide(secret string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(secret) >= 4 {
-		t.secrets = append(t.secrets, secret)
-	}
 }
 
 // always writes a line, also when quiet.
 func (t *talk) always(s string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, secret := range t.secrets {
-		s = strings.ReplaceAll(s, secret, trace.Redacted)
+	if t.secrets != nil {
+		s = t.secrets.clean(s)
 	}
 	bar := t.clear()
 	io.WriteString(t.w, s+"\n")

@@ -13,7 +13,7 @@ type tokenGetCmd struct {
 }
 
 func (c *tokenGetCmd) Run(a *app) error {
-	s, err := a.accountOf(c.Target)
+	s, err := a.account(c.Target)
 	if err != nil {
 		return err
 	}

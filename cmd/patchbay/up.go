@@ -48,13 +48,13 @@ func (c *upCmd) Run(a *app) error {
 		a.answers.silence()
 	}
 	for _, s := range p.servers {
-		s.Resolve(a.input)
+		a.resolve(s)
 	}
 	a.answers.silence()
 	h := &hub{a: a, began: time.Now(), from: p.from, board: newBoard(a)}
 	h.gateway = &gateway.Gateway{Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.board.tell}
 	h.front = &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: h.gateway, Logger: a.logger()}
-	if h.front.OnFrame, err = a.recorder(p.servers...); err != nil {
+	if h.front.OnFrame, err = a.recorder(); err != nil {
 		return err
 	}
 	var w *web

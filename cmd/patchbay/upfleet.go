@@ -106,7 +106,7 @@ func (f *fleet) set(list []config.Server) []string {
 
 // launch starts a server, which takes the place in the gateway of the one of its name.
 func (f *fleet) launch(server config.Server) *ship {
-	log := &serverLog{name: server.Name}
+	log := &serverLog{name: server.Name, secrets: f.a.secrets}
 	if f.a.Verbose {
 		log.to = f.a.talk
 	}
@@ -138,9 +138,33 @@ func (f *fleet) launch(server config.Server) *ship {
 }
 
 // openUpstream opens a session whose questions go to the callers of the gateway.
-// Those that belong to no call cannot be put to anybody.
+// Those that belong to no call cannot be put to anybody. No error of it, and nothing that log
+// has of it, holds a secret: callers are told both.
 func (a *app) openUpstream(ctx context.Context, s config.Server, log *serverLog) (gateway.Upstream, error) {
-	s, err := s.Resolve(a.input)
+	p, err := a.openPeer(ctx, s, log)
+	if err != nil {
+		return nil, a.secrets.cleaned(err)
+	}
+	return upstream{p, a.secrets}, nil
+}
+
+// upstream is a session behind a gateway.
+type upstream struct {
+	*peer
+	secrets *secrets
+}
+
+// Err is that of the session, without secrets.
+func (u upstream) Err() error {
+	if err := u.peer.Err(); err != nil {
+		return u.secrets.cleaned(err)
+	}
+	return nil
+}
+
+func (a *app) openPeer(ctx context.Context, s config.Server, log *serverLog) (*peer, error) {
+	written := s
+	s, err := a.resolve(s)
 	if err != nil {
 		return nil, err
 	}
@@ -169,8 +193,11 @@ func (a *app) openUpstream(ctx context.Context, s config.Server, log *serverLog)
 	switch {
 	case err == nil:
 		return p, nil
+	case refused(err) && len(a.refusable(&written)) > 0:
+		a.unlearn(written)
+		return nil, &loginNeeded{"patchbay ping -s " + shell([]string{s.Name, "--config", fileOf(s)}), err}
 	case a.wantsLogin(err, &s):
-		return nil, &loginNeeded{s.Name, err}
+		return nil, &loginNeeded{"patchbay login " + shell([]string{s.Name}), err}
 	case errors.As(err, &open):
 		return nil, nameless{open}
 	}
@@ -185,8 +212,9 @@ func (e nameless) Error() string { return e.reason() }
 // serverLog keeps the end of what a server says on its standard error, over all its
 // connections. It may be used by several goroutines.
 type serverLog struct {
-	name string
-	to   *talk // gets all of it, nil: nobody does
+	name    string
+	to      *talk // gets all of it, nil: nobody does
+	secrets *secrets
 
 	opened atomic.Int64 // connections to the server so far
 
@@ -220,8 +248,8 @@ func (l *serverLog) Write(p []byte) (int, error) {
 	}
 }
 
-// last returns the end of what was said.
-func (l *serverLog) last() string { return strings.Join(l.lines(8), "\n") }
+// last returns the end of what was said, without secrets.
+func (l *serverLog) last() string { return l.secrets.clean(strings.Join(l.lines(8), "\n")) }
 
 // lines returns the last n lines of what was said, not more than maxSaid bytes.
 func (l *serverLog) lines(n int) []string {

@@ -15,7 +15,7 @@ type whoamiCmd struct {
 }
 
 func (c *whoamiCmd) Run(a *app) error {
-	s, err := a.accountOf(c.Target)
+	s, err := a.account(c.Target)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/auth/vault"
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// configInputsCmd lists the inputs of mcp.json and where their answers are, and forgets
+// answers.
+type configInputsCmd struct {
+	IDs    []string `arg:"" optional:"" name:"id" help:"These inputs alone."`
+	Forget bool     `help:"Forget the answers that are kept."`
+}
+
+// listedInput is an input as it is listed.
+type listedInput struct {
+	ID          string     `json:"id"`
+	Description string     `json:"description,omitempty"`
+	Password    bool       `json:"password"`
+	Servers     []string   `json:"servers"`
+	Variable    string     `json:"variable"`       // answers it too
+	Set         bool       `json:"set"`            // the variable
+	Kept        *time.Time `json:"kept,omitempty"` // since when; nil: it is not
+	Gone        bool       `json:"gone,omitempty"` // from the file
+}
+
+func (c *configInputsCmd) Run(a *app) error {
+	if err := a.notServer(); err != nil {
+		return err
+	}
+	path, err := a.configPath()
+	if err != nil {
+		return err
+	}
+	if path == "" {
+		return usagef("there is no mcp.json").hint("patchbay config list")
+	}
+	// What is kept can be forgotten whatever became of the file.
+	file, _, err := config.Inspect(path, nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		file, err = &config.File{Path: path}, nil
+	}
+	if err != nil {
+		return err
+	}
+	v, err := vault.Open("", nil)
+	if err != nil {
+		return err
+	}
+	kept, err := keptAnswers(v, path)
+	if err != nil {
+		return err
+	}
+	rows := listInputs(file, kept)
+	for _, id := range c.IDs {
+		if !slices.ContainsFunc(rows, func(r listedInput) bool { return r.ID == id }) {
+			var ids []string
+			for _, r := range rows {
+				ids = append(ids, r.ID)
+			}
+			return usagef("%s has no input %q%s", here(path), id, didYouMean(id, ids)).hint("patchbay config inputs")
+		}
+	}
+	if c.Forget {
+		return c.forget(a, path)
+	}
+	if len(c.IDs) > 0 {
+		rows = slices.DeleteFunc(rows, func(r listedInput) bool { return !slices.Contains(c.IDs, r.ID) })
+	}
+	if a.JSON {
+		raw, err := jsonx.Marshal(rows)
+		if err != nil {
+			return err
+		}
+		a.print(string(raw))
+		return nil
+	}
+	a.printInputs(rows)
+	if len(kept) > 0 {
+		a.talk.note("kept in %s; --forget forgets", v.Where())
+	}
+	return nil
+}
+
+func (c *configInputsCmd) forget(a *app, path string) error {
+	gone, err := forgetAnswers(a.ctx, path, c.IDs...)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		raw, err := jsonx.Marshal(append([]string{}, gone...))
+		if err != nil {
+			return err
+		}
+		a.print(string(raw))
+		return nil
+	}
+	for _, id := range gone {
+		a.print("forgot " + a.shown(oneLine(id)))
+	}
+	if len(gone) == 0 {
+		a.talk.note("nothing was kept")
+	}
+	return nil
+}
+
+// listInputs lists the inputs of a file, and the answers whose inputs are there no more.
+func listInputs(file *config.File, kept []keptAnswer) []listedInput {
+	rows := []listedInput{}
+	for _, in := range file.Inputs {
+		_, set := os.LookupEnv(in.EnvName())
+		row := listedInput{ID: in.ID, Description: in.Description, Password: in.Password, Servers: []string{}, Variable: in.EnvName(), Set: set}
+		for _, s := range file.Servers {
+			if slices.ContainsFunc(s.Inputs(), func(of config.Input) bool { return of.ID == in.ID }) {
+				row.Servers = append(row.Servers, s.Name)
+			}
+		}
+		rows = append(rows, row)
+	}
+	for _, k := range kept {
+		i := slices.IndexFunc(rows, func(r listedInput) bool { return r.ID == k.ID })
+		if i < 0 {
+			i = len(rows)
+			rows = append(rows, listedInput{ID: k.ID, Servers: []string{}, Variable: config.Input{ID: k.ID}.EnvName(), Gone: true})
+		}
+		rows[i].Kept = &k.Since
+	}
+	return rows
+}
+
+func (a *app) printInputs(rows []listedInput) {
+	cells := [][]string{}
+	for _, r := range rows {
+		state := "asked for"
+		switch {
+		case r.Set:
+			state = "from " + r.Variable
+		case r.Kept != nil:
+			state = "kept for " + age(*r.Kept, time.Now())
+		}
+		about := r.Description
+		if r.Gone {
+			about = "(no input of the file any more)"
+		}
+		cells = append(cells, []string{r.ID, state, orName(strings.Join(r.Servers, ", "), "-"), orName(about, "-")})
+	}
+	a.columns([]string{"ID", "ANSWER", "SERVERS", "ABOUT"}, cells)
+}

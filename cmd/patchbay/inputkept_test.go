@@ -1,0 +1,240 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/auth/vault"
+	"github.com/patchbay-dev/patchbay/config"
+)
+
+// ownFolders has the test, and programs that it starts, use folders of settings that are new,
+// and leave the system's keyring alone. It returns the file that a vault cannot be without.
+func ownFolders(t *testing.T) (vaultFolder string) {
+	t.Helper()
+	home := t.TempDir()
+	for _, name := range []string{"HOME", "AppData", "USERPROFILE"} {
+		t.Setenv(name, home)
+	}
+	t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, ".config"))
+	t.Setenv("PATCHBAY_KEYRING", "off")
+	t.Setenv("PATCHBAY_PASSPHRASE", "")
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "patchbay", "vault")
+}
+
+// locked is a server over HTTP that wants a key.
+func locked(t *testing.T, key string) (url string) {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Api-Key") != key {
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
+		stubHTTP.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL + "/mcp"
+}
+
+// inputFile writes an mcp.json with a server that needs the input "key".
+func inputFile(t *testing.T, path, url string) {
+	t.Helper()
+	text := fmt.Sprintf(`{"servers": {"web": {"url": %q, "headers": {"X-Api-Key": "${input:key}"}}},
+		"inputs": [{"type": "promptString", "id": "key", "description": "Key", "password": true}]}`, url)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// typedRun runs the program with a person who types, if typed is not empty, and returns what
+// it printed and said.
+func typedRun(t *testing.T, typed string, want int, args ...string) string {
+	t.Helper()
+	var out, said strings.Builder
+	a := newApp(t.Context(), strings.NewReader(typed), &out, &said)
+	a.tty.in, a.tty.err = typed != "", typed != ""
+	if got := a.run(args); got != want {
+		t.Errorf("patchbay %s exited with %d, want %d: %s%s", strings.Join(args, " "), got, want, &out, &said)
+	}
+	for _, planted := range []string{"planted-right", "planted-wrong"} {
+		if strings.Contains(out.String()+said.String(), planted) {
+			t.Errorf("patchbay %s shows the secret: %s%s", strings.Join(args, " "), &out, &said)
+		}
+	}
+	return out.String() + said.String()
+}
+
+// An answer is asked for once, kept for the next run, where nobody need be at the terminal,
+// listed, and forgotten.
+func TestInputIsKept(t *testing.T) {
+	dir := ownFolders(t)
+	file := filepath.Join(t.TempDir(), "mcp.json")
+	inputFile(t, file, locked(t, "planted-right"))
+	ping := []string{"ping", "-n", "1", "-s", "web", "--config", file}
+	if got := typedRun(t, "", exitLocal, ping...); !strings.Contains(got, "set PATCHBAY_INPUT_KEY, or run this in a terminal") {
+		t.Errorf("without an answer: %s", got)
+	}
+	if got := typedRun(t, "planted-right\n", exitOK, ping...); strings.Count(got, "kept in "+dir) != 1 {
+		t.Errorf("said %s, want once where it is kept", got)
+	}
+	typedRun(t, "", exitOK, ping...)
+	if got := typedRun(t, "", exitOK, "config", "inputs", "--config", file); !strings.Contains(got, "kept for ") || !strings.Contains(got, "web") {
+		t.Errorf("config inputs: %s", got)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		content, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		if err != nil || strings.Contains(string(content), "planted") {
+			t.Errorf("%s shows the answer, %v", f.Name(), err)
+		}
+	}
+	other := filepath.Join(t.TempDir(), "mcp.json")
+	inputFile(t, other, locked(t, "planted-right"))
+	typedRun(t, "", exitLocal, "ping", "-n", "1", "-s", "web", "--config", other)
+
+	if got := typedRun(t, "", exitOK, "config", "inputs", "--forget", "key", "--config", file); !strings.Contains(got, "forgot key") {
+		t.Errorf("config inputs --forget: %s", got)
+	}
+	typedRun(t, "", exitLocal, ping...)
+	typedRun(t, "planted-right\n", exitOK, ping...)
+	if got := typedRun(t, "", exitOK, "logout", "web", "--config", file); !strings.Contains(got, "the input key is forgotten") {
+		t.Errorf("logout: %s", got)
+	}
+	typedRun(t, "", exitLocal, ping...)
+	// What is kept outlives the file, and is forgotten all the same.
+	typedRun(t, "planted-right\n", exitOK, ping...)
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if got := typedRun(t, "", exitOK, "config", "inputs", "--json", "--config", file); !strings.Contains(got, `"gone":true`) {
+		t.Errorf("config inputs without the file: %s", got)
+	}
+	typedRun(t, "", exitOK, "config", "inputs", "--forget", "--config", file)
+	if left, _ := filepath.Glob(filepath.Join(dir, "secret-*[0-9a-f]")); len(left) > 0 {
+		t.Errorf("%q are left of what was forgotten", left)
+	}
+}
+
+// A wrong answer is asked for again when the server refuses it; where nobody can be asked, it
+// is said how to forget it.
+func TestRefusedInputIsAskedAgain(t *testing.T) {
+	ownFolders(t)
+	file := filepath.Join(t.TempDir(), "mcp.json")
+	inputFile(t, file, locked(t, "planted-right"))
+	ping := []string{"ping", "-n", "1", "-s", "web", "--config", file}
+	if got := typedRun(t, "planted-wrong\n", exitUnauthorized, ping...); !strings.Contains(got, "web refuses what it was given") {
+		t.Errorf("said %s", got)
+	}
+	if got := typedRun(t, "", exitUnauthorized, ping...); !strings.Contains(got, "hint: patchbay config inputs --forget key") {
+		t.Errorf("said %s", got)
+	}
+	typedRun(t, "planted-wrong\nplanted-right\n", exitOK, ping...)
+	typedRun(t, "", exitOK, ping...)
+}
+
+// A file that changes does not get what was kept for somebody else: a person is asked first.
+func TestKeptInputIsForItsServer(t *testing.T) {
+	ownFolders(t)
+	file := filepath.Join(t.TempDir(), "mcp.json")
+	ping := []string{"ping", "-n", "1", "-s", "web", "--config", file}
+	first, second := locked(t, "planted-right"), locked(t, "planted-right")
+	inputFile(t, file, first)
+	typedRun(t, "planted-right\n", exitOK, ping...)
+	inputFile(t, file, strings.Replace(first, "/mcp", "/else", 1))
+	typedRun(t, "", exitOK, ping...)
+	inputFile(t, file, second)
+	if got := typedRun(t, "", exitLocal, ping...); !strings.Contains(got, "for another server, or for this one as it was written before") {
+		t.Errorf("said %s", got)
+	}
+	if got := typedRun(t, "\n", exitOK, ping...); !strings.Contains(got, "key was not given to web before") || !strings.Contains(got, second) {
+		t.Errorf("said %s", got)
+	}
+	typedRun(t, "", exitOK, ping...)
+	inputFile(t, file, first)
+	typedRun(t, "", exitOK, ping...)
+}
+
+// A vault that cannot be opened or written to loses no answer.
+func TestAnswerOutlivesTheVault(t *testing.T) {
+	dir := ownFolders(t)
+	file := filepath.Join(t.TempDir(), "mcp.json")
+	inputFile(t, file, locked(t, "planted-right"))
+	ping := []string{"ping", "-n", "1", "-s", "web", "--config", file}
+	t.Run("locked", func(t *testing.T) {
+		t.Setenv("PATCHBAY_PASSPHRASE", "correct horse")
+		typedRun(t, "planted-right\n", exitOK, ping...)
+		t.Setenv("PATCHBAY_PASSPHRASE", "")
+		if got := typedRun(t, "", exitLocal, ping...); !strings.Contains(got, "kept answers cannot be read") || !strings.Contains(got, "PATCHBAY_PASSPHRASE") {
+			t.Errorf("said %s", got)
+		}
+		if got := typedRun(t, "planted-right\n", exitOK, ping...); !strings.Contains(got, "warning: the answer holds for this run alone") {
+			t.Errorf("said %s", got)
+		}
+		t.Setenv("PATCHBAY_PASSPHRASE", "correct horse")
+		typedRun(t, "", exitOK, ping...)
+	})
+	t.Run("not a folder", func(t *testing.T) {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(dir, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := typedRun(t, "planted-right\n", exitOK, ping...); !strings.Contains(got, "warning: the answer holds for this run alone") {
+			t.Errorf("said %s", got)
+		}
+	})
+}
+
+// The variable goes before what is kept, and is not kept.
+func TestVariableGoesBeforeKeptInput(t *testing.T) {
+	ownFolders(t)
+	file := filepath.Join(t.TempDir(), "mcp.json")
+	inputFile(t, file, locked(t, "planted-right"))
+	ping := []string{"ping", "-n", "1", "-s", "web", "--config", file}
+	t.Setenv("PATCHBAY_INPUT_KEY", "planted-right")
+	typedRun(t, "x\n", exitOK, ping...)
+	os.Unsetenv("PATCHBAY_INPUT_KEY")
+	typedRun(t, "", exitLocal, ping...)
+	typedRun(t, "planted-right\n", exitOK, ping...)
+	t.Setenv("PATCHBAY_INPUT_KEY", "planted-wrong")
+	if got := typedRun(t, "", exitUnauthorized, ping...); strings.Contains(got, "--forget") {
+		t.Errorf("said %s, though nothing that is kept was refused", got)
+	}
+}
+
+// Answers that several keep at once are all kept.
+func TestAnswersKeptAtOnce(t *testing.T) {
+	ownFolders(t)
+	s := config.Server{Name: "web", URL: "https://example.com/mcp", Source: filepath.Join(t.TempDir(), "mcp.json") + ":1"}
+	const n = 8
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			a := newApp(t.Context(), strings.NewReader(""), io.Discard, io.Discard)
+			a.keepAnswer(s, config.Input{ID: fmt.Sprint("i", i)}, &answer{text: "planted"})
+		})
+	}
+	all.Wait()
+	v, err := vault.Open("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := keptAnswers(v, fileOf(s)); len(kept) != n || err != nil {
+		t.Errorf("%d answers are kept, %v; want %d", len(kept), err, n)
+	}
+}

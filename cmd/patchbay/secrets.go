@@ -1,0 +1,245 @@
+package main
+
+import (
+	"encoding/base64"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+// secrets are what the servers and the flags of a run are given as such. From when they are
+// known they are in nothing that this program writes of itself: lines on standard error,
+// recordings, reports, and what a gateway tells of its servers. Results of servers are data,
+// and pass. It may be used by several goroutines.
+type secrets struct {
+	lines *trace.Redactor // knows values alone, which costs nothing to make
+
+	mu     sync.Mutex
+	known  []string        // guarded by mu
+	frames *trace.Redactor // of recordings; nil until there is one; guarded by mu
+}
+
+func newSecrets() *secrets {
+	return &secrets{lines: trace.NewRedactor(&trace.RedactorOptions{Names: []string{}})}
+}
+
+// learn keeps secrets out of everything that is written from now on.
+func (s *secrets) learn(values ...string) {
+	if len(values) == 0 {
+		return
+	}
+	s.lines.Learn(values...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known = append(s.known, values...)
+	if s.frames != nil {
+		s.frames.Learn(values...)
+	}
+}
+
+// clean takes the secrets out of a text.
+func (s *secrets) clean(text string) string { return s.lines.Text(text) }
+
+// cleaned takes the secrets out of an error: what is to be told elsewhere than on standard
+// error. What it wraps stays to be found.
+func (s *secrets) cleaned(err error) error {
+	if text := err.Error(); s.clean(text) != text {
+		return cleanedError{s.clean(text), err}
+	}
+	return err
+}
+
+type cleanedError struct {
+	text string
+	err  error
+}
+
+func (e cleanedError) Error() string { return e.text }
+
+func (e cleanedError) Unwrap() error { return e.err }
+
+// redactor is that of recordings.
+func (s *secrets) redactor() *trace.Redactor {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.frames == nil {
+		s.frames = trace.NewRedactor(&trace.RedactorOptions{Values: s.known})
+	}
+	return s.frames
+}
+
+// learnFlags learns what the flags of this run say.
+func (a *app) learnFlags() {
+	for _, h := range a.Header {
+		if name, value, ok := strings.Cut(h, ":"); ok && secretHeader(name) {
+			a.secrets.learn(credentials(value)...)
+		}
+	}
+	for _, e := range a.Env {
+		name, value, _ := strings.Cut(e, "=")
+		a.secrets.learn(secretsOf(config.Server{Env: map[string]string{name: value}})...)
+	}
+	a.secrets.learn(urlSecrets(a.Server)...)
+}
+
+// secretsOf returns the values that a server is given as secrets.
+func secretsOf(s config.Server) []string {
+	out := s.Secrets(secretName)
+	for name, value := range s.Env {
+		if secretName(name) {
+			out = append(out, value)
+		}
+		out = append(out, urlSecrets(value)...)
+	}
+	for name, value := range s.Headers {
+		if secretHeader(name) {
+			out = append(out, credentials(value)...)
+		}
+	}
+	before := ""
+	for _, arg := range s.Args {
+		if part := secretPart(before, arg); part != "" {
+			out = append(out, credentials(part)...)
+		}
+		out = append(out, urlSecrets(arg)...)
+		before = arg
+	}
+	return append(out, urlSecrets(s.URL)...)
+}
+
+// credentials are the secrets in the value of a header: all of it, and what stands behind its
+// scheme, of Basic also the password.
+func credentials(value string) []string {
+	value = strings.TrimSpace(value)
+	out := []string{value}
+	scheme, token, ok := strings.Cut(value, " ")
+	if !ok {
+		return out
+	}
+	out = append(out, strings.TrimSpace(token))
+	if pair, err := base64.StdEncoding.DecodeString(strings.TrimSpace(token)); err == nil && strings.EqualFold(scheme, "Basic") {
+		if _, password, ok := strings.Cut(string(pair), ":"); ok {
+			out = append(out, password)
+		}
+	}
+	return out
+}
+
+// urlSecrets are the secrets in a text that is a URL: who asks, and what its query names as
+// secrets.
+func urlSecrets(text string) (out []string) {
+	if !strings.Contains(text, "://") {
+		return nil
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil
+	}
+	if password, ok := u.User.Password(); ok && password != "" {
+		out = append(out, password, base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)))
+	} else if u.User != nil {
+		out = append(out, u.User.Username()) // a token, as in https://TOKEN@host
+	}
+	for name, values := range u.Query() {
+		if secretName(name) {
+			out = append(out, values...)
+		}
+	}
+	return out
+}
+
+// secretFlag is an argument that names something and may hold it.
+var secretFlag = regexp.MustCompile(`^(--?[A-Za-z0-9][A-Za-z0-9_.-]*)(?:=(.*))?$`)
+
+// variableSet is an argument that sets a variable, as docker run -e takes it.
+var variableSet = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)=(.+)$`)
+
+// secretPart returns the part of an argument that is a secret by what names it: the argument
+// before it, or its own beginning. What is a variable in a file shows none.
+func secretPart(before, arg string) string {
+	if strings.Contains(arg, "${") {
+		return ""
+	}
+	if m := secretFlag.FindStringSubmatch(arg); m != nil {
+		if m[2] == "" || secretName(m[1]) {
+			return m[2]
+		}
+		return secretPart("", m[2]) // --env=TOKEN=...
+	}
+	if m := secretFlag.FindStringSubmatch(before); m != nil && !strings.Contains(before, "=") && secretName(m[1]) {
+		return arg
+	}
+	if m := variableSet.FindStringSubmatch(arg); m != nil && secretName(m[1]) {
+		return m[2]
+	}
+	if name, value, ok := strings.Cut(arg, ":"); ok && !strings.ContainsAny(name, " /") && secretHeader(name) {
+		return strings.TrimSpace(value)
+	}
+	return ""
+}
+
+// shownArgs leaves the secrets out of arguments.
+func shownArgs(args []string) []string {
+	out := slices.Clone(args)
+	before := ""
+	for i, arg := range args {
+		if part := secretPart(before, arg); part != "" {
+			out[i] = strings.TrimSuffix(arg, part) + trace.Redacted
+		} else if strings.Contains(arg, "://") && len(urlSecrets(arg)) > 0 {
+			out[i] = shownURL(arg)
+		}
+		before = arg
+	}
+	return out
+}
+
+// shownURL leaves out of a URL who asks, and the values of its query.
+func shownURL(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.User == nil && u.RawQuery == "" {
+		return text // also one that holds a variable where a URL cannot
+	}
+	if u.User != nil {
+		u.User = url.User(trace.Redacted)
+	}
+	query := u.Query()
+	for name, values := range query {
+		for i, v := range values {
+			if !strings.Contains(v, "${") {
+				query[name][i] = trace.Redacted
+			}
+		}
+	}
+	if len(query) > 0 {
+		u.RawQuery = query.Encode()
+	}
+	shown, err := url.PathUnescape(u.String())
+	if err != nil {
+		return u.String()
+	}
+	return shown
+}
+
+// secretHeader tells whether a header is one of credentials. Those of the protocol and
+// of HTTP itself are not.
+func secretHeader(name string) bool {
+	name = strings.ToLower(strings.TrimSpace(name))
+	return name == "cookie" || strings.Contains(name, "auth") || secretName(name)
+}
+
+// secretName tells whether a variable is named as secrets are: too often rather than
+// not often enough, as it is only its value that is replaced.
+func secretName(name string) bool {
+	name = strings.ToLower(name)
+	for _, word := range []string{"token", "secret", "passw", "passphrase", "key", "credential", "auth", "pwd", "cookie", "session"} {
+		if strings.Contains(name, word) {
+			return true
+		}
+	}
+	return false
+}
