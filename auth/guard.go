@@ -272,6 +272,8 @@ func (e *lacking) Unwrap() error { return e.InsufficientScopeError }
 //
 // Specification: OAuth 2.1, 5.3; 2026-07-28, basic/authorization, Error Handling.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	// Nobody waits for the body of a request that is refused.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(refusalTime))
 	h := w.Header()
 	// A page that may not talk to the server learns that there is one. Clients in browsers
 	// need to see where to log in.
@@ -301,6 +303,9 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	g.log("credential refused", r, err)
 }
+
+// refusalTime is for the body of a request that is refused: net/http reads it before it answers.
+const refusalTime = 5 * time.Second
 
 // answerRefusal writes a body for people and programs that look at nothing else.
 func answerRefusal(w http.ResponseWriter, status int, code string) {

@@ -291,7 +291,7 @@ func (f *following) listen(ctx context.Context, again *bool) error {
 // listenAt listens at one connection and passes on what it says, but for its acknowledgement.
 func (f *following) listenAt(ctx context.Context, c *conn, again *bool) error {
 	l := f.l
-	out := mcp.WithNotify(ctx, func(method string, params json.RawMessage) error {
+	out := mcp.WithNotify(l.g.naming(ctx, f.up), func(method string, params json.RawMessage) error {
 		switch method {
 		case noteAcknowledged:
 			return f.acknowledged(params, c, again)

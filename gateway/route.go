@@ -21,7 +21,7 @@ func (g *Gateway) byName(ctx context.Context, req *mcp.Request, k *listKind) (mc
 	if err != nil {
 		return nil, err
 	}
-	inner := mcp.WithTaskID(ctx, func(principal, id string) string { return g.taskID(principal, up, id) })
+	inner := g.naming(ctx, up)
 	params := jsonx.With(make([]byte, 0, len(req.Params)), req.Params, "name", jsonx.AppendString(nil, own))
 	res, err := up.forward(inner, req.Method, params)
 	if made, ok := res.(*mcp.CreateTaskResult); ok && err == nil {

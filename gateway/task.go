@@ -45,11 +45,16 @@ func (g *Gateway) task(ctx context.Context, req *mcp.Request) (mcp.Result, error
 	if up == nil {
 		return nil, mcp.Errorf(mcp.CodeInvalidParams, "no task %q (any more)", bounded(id))
 	}
-	res, err := up.forward(ctx, req.Method, jsonx.With(nil, req.Params, "taskId", jsonx.AppendString(nil, own)))
+	res, err := up.forward(g.naming(ctx, up), req.Method, jsonx.With(nil, req.Params, "taskId", jsonx.AppendString(nil, own)))
 	if err != nil || req.Method != "tasks/get" {
 		return res, err
 	}
 	return mcp.RawResult(g.ofTask(ctx, up, mcp.ResultJSON(res))), nil
+}
+
+// naming says that tasks of an upstream have ids of the gateway's, and so who may ask for them.
+func (g *Gateway) naming(ctx context.Context, up *upstream) context.Context {
+	return mcp.WithTaskID(ctx, func(principal, id string) string { return g.taskID(principal, up, id) })
 }
 
 // ofTask gives a task of an upstream the id that it has here.

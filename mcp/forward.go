@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -37,6 +38,9 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	}
 	if revision.OfTasks(req.Method) && (!s.rev.Modern || s.mayBecome(call)) {
 		return s.forwardTask(ctx, call, req)
+	}
+	if err := s.mayPass(call, req); err != nil {
+		return nil, err
 	}
 	x := &outgoingCall{
 		s: s, method: req.Method, caps: json.RawMessage(`{}`), cache: cachePublic,
@@ -103,6 +107,7 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 		return nil, s.forwardError(call, req.Method, publicError(err))
 	case x.handle != nil:
 		id, _ := taskID(x.handle)
+		s.passed.give(call, id)
 		return &CreateTaskResult{Task: x.handle, drop: func() { s.abandon(id) }}, nil
 	case req.Method == revision.MethodTools && s.mayBecome(call):
 		raw = revision.WithTaskSupport(raw)
@@ -278,6 +283,7 @@ func (s *Session) forwardListen(ctx context.Context, call *engine.Call, req *Req
 		return nil, err
 	}
 	asked := len(f.URIs)
+	f.Tasks = slices.DeleteFunc(f.Tasks, func(id string) bool { return !s.passed.may(call, id) })
 	if !s.rev.Modern {
 		f = f.offered(s.Server().Capabilities) // T-51
 	}

@@ -63,6 +63,7 @@ type Session struct {
 	wg       sync.WaitGroup
 
 	farewells farewells
+	passed    passed // tasks of a modern server that callers in front were given
 
 	mu         sync.Mutex
 	subscribed map[string]*subscription            // by URI, on a legacy server; guarded by mu

@@ -127,8 +127,9 @@ func (a *app) listen(srv *mcp.Server, address string, p protection) (*web, error
 	}
 	w.handle(endpoint, srv)
 	w.mux.HandleFunc("/", elsewhere)
+	w.listener = boundConnections(listener, a.tooMany())
 	w.http = &http.Server{
-		Handler: w.mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
+		Handler: boundBodies(w.mux), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(slog.NewTextHandler(a.talk, nil), slog.LevelWarn),
 	}
 	return w, nil

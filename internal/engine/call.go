@@ -159,6 +159,10 @@ func (c *Call) Rename(f func(id string) string) *Call {
 	return out
 }
 
+// TasksNamed tells whether a handler in front gives tasks names of its own, by Rename: it then
+// knows whose they are.
+func (c *Call) TasksNamed() bool { return c.rename != nil }
+
 // redirected is an Exchange whose notifications go elsewhere.
 type redirected struct {
 	Exchange

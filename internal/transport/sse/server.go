@@ -20,8 +20,7 @@ import (
 // (2024-11-05, basic/transports, HTTP with SSE). Its fields are set before use and not
 // changed after.
 //
-// How long a client may take to send a message is bounded by the http.Server
-// (ReadTimeout).
+// How long a client may take to send a message is bounded as [web.ReadBody] says.
 type Server struct {
 	// Serve serves one stream until it or ctx, which is that of the GET, ends. It
 	// closes conn.
@@ -165,6 +164,8 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == web.ErrTooLarge:
 		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is over the limit of %d bytes (Limits.Message)", s.MaxBody))
+	case err == web.ErrSlow:
+		refuse(w, http.StatusRequestTimeout, web.TooSlow)
 	case err != nil:
 		refuse(w, http.StatusBadRequest, "the body broke off")
 	case !st.deliver(r.Context(), body):

@@ -30,8 +30,9 @@ var (
 // changed after. Authentication is the business of a middleware in front of it.
 //
 // A write to a client may take 30 seconds, but for an answer of at most 2 KiB that is
-// sent alone: that is written by the http.Server (WriteTimeout). How long a client may take to send its
-// request is bounded by the http.Server (ReadHeaderTimeout, ReadTimeout).
+// sent alone: that is written by the http.Server (WriteTimeout). How long a client may take to
+// send the header of a request is bounded by the http.Server (ReadHeaderTimeout), and the body as
+// [web.ReadBody] says.
 type Server struct {
 	Engine *engine.Engine
 
@@ -241,6 +242,9 @@ func (s *Server) receive(b *[]byte, w http.ResponseWriter, r *http.Request) (p *
 	switch {
 	case err == web.ErrTooLarge:
 		web.Refuse(w, http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, fmt.Sprintf("the body is over the limit of %d bytes (Limits.Message)", s.MaxBody))
+		return nil, ofNothing, ""
+	case err == web.ErrSlow:
+		web.Refuse(w, http.StatusRequestTimeout, jsonrpc.CodeInvalidRequest, web.TooSlow)
 		return nil, ofNothing, ""
 	case err != nil:
 		web.Refuse(w, http.StatusBadRequest, jsonrpc.CodeParse, "the body broke off")

@@ -17,7 +17,8 @@ var ErrTooLarge = errors.New("body is over the limit")
 const believed = 32 << 10
 
 // ReadBody appends the body of a request of at most limit bytes. The length that
-// the client declares is believed only where it is harmless.
+// the client declares is believed only where it is harmless. The body may take 20 seconds
+// from [Guard.Admit], and one more for each KiB; the error is [ErrSlow] then.
 func ReadBody(dst []byte, w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if len(r.TransferEncoding) > 0 {
 		// There may have been a length too, which net/http drops: what a proxy took for the
@@ -30,6 +31,7 @@ func ReadBody(dst []byte, w http.ResponseWriter, r *http.Request, limit int64) (
 	if n := int(min(r.ContentLength, believed)); n > 0 {
 		dst = buffer.Grow(dst, n+1) // one more, to see the end without growing
 	}
+	in := paceOf(w)
 	for {
 		if len(dst) == cap(dst) {
 			dst = buffer.Grow(dst, 512)
@@ -41,11 +43,14 @@ func ReadBody(dst []byte, w http.ResponseWriter, r *http.Request, limit int64) (
 			w.Header().Set("Connection", "close")
 			return dst, ErrTooLarge
 		}
-		if err == io.EOF {
+		switch err {
+		case nil:
+			in.got(len(dst))
+		case io.EOF:
+			in.whole()
 			return dst, nil
-		}
-		if err != nil {
-			return dst, err
+		default:
+			return dst, slow(err)
 		}
 	}
 }

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	httpguard "github.com/patchbay-dev/patchbay/internal/transport/web"
+)
+
+// What one listener serves at once, and how long it waits for who does not read. A proxy on this
+// machine is one address, so that is not bounded for itself.
+const (
+	maxConnections = 16 << 10         // of all addresses
+	maxOfAddress   = 1 << 10          // of one address elsewhere
+	writeTime      = 30 * time.Second // for one write, where nobody has set another time
+)
+
+// boundedListener closes connections that are too many as they come, so that those there are
+// and those of other addresses go on.
+type boundedListener struct {
+	net.Listener
+	most, each int
+	writeTime  time.Duration
+	refused    func(from netip.Addr) // is told of each that is closed; may be nil
+
+	mu   sync.Mutex
+	open int                // guarded by mu
+	of   map[netip.Addr]int // guarded by mu
+}
+
+func boundConnections(l net.Listener, refused func(netip.Addr)) *boundedListener {
+	return &boundedListener{Listener: l, most: maxConnections, each: maxOfAddress, writeTime: writeTime, refused: refused, of: map[netip.Addr]int{}}
+}
+
+// Accept returns the next connection that there is room for.
+func (l *boundedListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		from := addressOf(c.RemoteAddr())
+		if l.enter(from) {
+			return &boundedConn{Conn: c, l: l, from: from}, nil
+		}
+		c.Close()
+		if l.refused != nil {
+			l.refused(from)
+		}
+	}
+}
+
+// tooMany logs connections that were closed, at most every 10 seconds.
+func (a *app) tooMany() func(netip.Addr) {
+	log, last, more := a.logger(), time.Time{}, 0
+	return func(from netip.Addr) { // called by the one goroutine that accepts
+		if more++; time.Since(last) >= 10*time.Second {
+			log.Warn("connections closed, as there are too many", "client", from.String(), "count", more)
+			last, more = time.Now(), 0
+		}
+	}
+}
+
+// boundBodies bounds the bodies of requests that no reader of bodies gets: those of all paths but
+// the endpoint, which does that itself.
+func boundBodies(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != endpoint {
+			httpguard.BoundBody(w, r)
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// addressOf is the address behind which somebody is: all of an IPv4 address, and the half of
+// an IPv6 address that says which network it is. The zero Addr: none.
+func addressOf(a net.Addr) netip.Addr {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}
+	}
+	return networkOf(tcp.AddrPort().Addr())
+}
+
+// networkOf is addressOf of an address. Whoever has one IPv6 address has all of its network.
+func networkOf(ip netip.Addr) netip.Addr {
+	ip = ip.Unmap().WithZone("")
+	if !ip.Is6() || ip.IsLoopback() {
+		return ip
+	}
+	net, err := ip.Prefix(64)
+	if err != nil {
+		return ip
+	}
+	return net.Addr()
+}
+
+func (l *boundedListener) enter(from netip.Addr) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open >= l.most || from.IsValid() && !from.IsLoopback() && l.of[from] >= l.each {
+		return false
+	}
+	l.open++
+	l.of[from]++
+	return true
+}
+
+func (l *boundedListener) leave(from netip.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open--
+	if l.of[from]--; l.of[from] <= 0 {
+		delete(l.of, from)
+	}
+}
+
+// boundedConn is a connection that counts. A write may take so long, unless who serves it has
+// set a deadline.
+type boundedConn struct {
+	net.Conn
+	l    *boundedListener
+	from netip.Addr
+	once sync.Once
+	own  atomic.Int64 // the deadline that Write has set, in Unix nanoseconds; -1: it is another's
+}
+
+// Write writes with a deadline. It is set anew when less than half of its time is left, so that
+// most writes set none.
+func (c *boundedConn) Write(b []byte) (int, error) {
+	if own := c.own.Load(); own >= 0 {
+		now := time.Now()
+		if own-now.UnixNano() < int64(c.l.writeTime/2) {
+			until := now.Add(c.l.writeTime)
+			if err := c.Conn.SetWriteDeadline(until); err == nil {
+				c.own.Store(until.UnixNano())
+			}
+		}
+	}
+	return c.Conn.Write(b)
+}
+
+// SetWriteDeadline sets the deadline of who serves the connection; the zero time takes it back.
+func (c *boundedConn) SetWriteDeadline(t time.Time) error {
+	if t.IsZero() {
+		c.own.Store(0)
+	} else {
+		c.own.Store(-1)
+	}
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// SetDeadline sets both deadlines.
+func (c *boundedConn) SetDeadline(t time.Time) error {
+	if err := c.Conn.SetReadDeadline(t); err != nil {
+		return err
+	}
+	return c.SetWriteDeadline(t)
+}
+
+// CloseWrite ends what is written, which net/http does before it leaves a client whose request
+// it has not read: that one would lose the answer otherwise.
+func (c *boundedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// Close closes the connection and makes room for another.
+func (c *boundedConn) Close() error {
+	c.once.Do(func() { c.l.leave(c.from) })
+	return c.Conn.Close()
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// dressed is a listener whose connections come from addresses that a test names.
+type dressed struct {
+	net.Listener
+	from chan string
+}
+
+type dressedConn struct {
+	net.Conn
+	from net.Addr
+}
+
+func (c dressedConn) RemoteAddr() net.Addr { return c.from }
+
+func (l dressed) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return dressedConn{c, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(<-l.from))}, nil
+}
+
+// One address gets so many connections and all together so many; the others go on, and what
+// ends makes room.
+func TestConnectionsAreBounded(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inner.Close()
+	from := make(chan string, 1)
+	l := boundConnections(dressed{inner, from}, nil)
+	l.most, l.each = 6, 2
+	accepted := make(chan net.Conn, 100)
+	go func() { // ends with inner
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			io.WriteString(c, "in\n")
+			accepted <- c
+		}
+	}()
+	dial := func(address string) (in bool) {
+		t.Helper()
+		from <- address
+		c, err := net.Dial("tcp", inner.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		c.SetDeadline(time.Now().Add(20 * time.Second))
+		line, err := bufio.NewReader(c).ReadString('\n')
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatal("neither served nor closed")
+		}
+		return line == "in\n"
+	}
+	for _, tt := range []struct {
+		from string
+		in   bool
+	}{
+		{"192.0.2.1:1", true}, {"192.0.2.1:2", true}, {"192.0.2.1:3", false}, {"[::ffff:192.0.2.1]:3", false},
+		{"[2001:db8::1]:1", true}, {"[2001:db8::2]:1", true}, {"[2001:db8::3]:1", false}, // one network
+		{"127.0.0.1:1", true}, {"127.0.0.1:2", true}, {"127.0.0.1:3", false}, // that makes six
+		{"192.0.2.7:1", false},
+	} {
+		if in := dial(tt.from); in != tt.in {
+			t.Errorf("a connection from %s is served: %v, want %v", tt.from, in, tt.in)
+		}
+	}
+	first := <-accepted
+	first.Close()
+	first.Close() // counts once
+	if !dial("192.0.2.1:4") || dial("192.0.2.1:5") {
+		t.Error("a connection that ended makes room for one other")
+	}
+}
+
+// Whoever sends requests and does not read the answers is left; http.Server alone would wait.
+func TestWritesAreBounded(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := boundConnections(inner, nil)
+	l.writeTime = 100 * time.Millisecond
+	srv := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, strings.Repeat("x", 64<<10))
+	})}}
+	srv.Start()
+	defer srv.Close()
+	c, err := net.Dial("tcp", inner.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(30 * time.Second))
+	for err == nil { // until the connection is reset
+		_, err = io.WriteString(c, strings.Repeat("GET / HTTP/1.1\r\nHost: x\r\n\r\n", 1000))
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("a client that does not read is waited for")
+	}
+}
