@@ -41,6 +41,9 @@ func (browser) get(ctx context.Context, t *Transport, p *place, want []string) (
 	if len(want) > 0 {
 		q.Set("scope", joinScopes(want))
 	}
+	if contains(want, offlineAccess) {
+		q.Set("prompt", "consent") // without it, a refresh token may be denied silently (OpenID Connect Core 1.0, 11)
+	}
 	page.RawQuery = q.Encode()
 	back, err := t.Visit(ctx, page.String())
 	if err != nil {

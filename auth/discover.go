@@ -54,6 +54,9 @@ type place struct {
 
 const challengeMethod = "S256"
 
+// offlineAccess is the scope for a refresh token (OpenID Connect Core 1.0, 11).
+const offlineAccess = "offline_access"
+
 // scheme is that of the tokens that we ask for.
 func (p *place) scheme() string {
 	if p.bound {
@@ -68,11 +71,10 @@ func (p *place) scheme() string {
 //
 // Specification: 2026-07-28, basic/authorization, Refresh Tokens.
 func (p *place) lasting(want []string) []string {
-	const offline = "offline_access"
-	if len(want) == 0 || !contains(p.meta.Scopes, offline) {
+	if len(want) == 0 || !contains(p.meta.Scopes, offlineAccess) {
 		return want
 	}
-	return union(want, []string{offline})
+	return union(want, []string{offlineAccess})
 }
 
 // canonical is the URI of the server as a resource: without what is no part of its name.

@@ -126,7 +126,7 @@ func TestClientCredentialsByKey(t *testing.T) {
 }
 
 // What a grant lacks is told before anything secret leaves, and nothing secret goes where it
-// can be overheard. XAUTH-26-015.
+// can be overheard. XAUTH-26-004, XAUTH-26-015.
 func TestGrantsLackSomething(t *testing.T) {
 	small, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
 	if err != nil {

@@ -122,7 +122,7 @@ func (g *Guard) prepare() {
 		uri = g.at.uri
 	}
 	for _, s := range g.Scopes {
-		if !isScope(s) || s == "offline_access" {
+		if !isScope(s) || s == offlineAccess {
 			g.fault = fmt.Errorf("auth: Guard: %q is no scope of a server", clip(s))
 			return
 		}

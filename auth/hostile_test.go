@@ -8,7 +8,7 @@ import (
 )
 
 // What a hostile server can name or serve. Each must end before the user is sent anywhere and
-// before a form is posted. AUTH-26-022, AUTH-26-023, AUTH-26-093, AUTH-26-094, AUTH-26-097,
+// before a form is posted. AUTH-26-022, AUTH-26-023, AUTH-26-087, AUTH-26-093, AUTH-26-094, AUTH-26-097,
 // AUTH-26-099, AUTH-26-100.
 func TestHostileMetadata(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

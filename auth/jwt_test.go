@@ -238,7 +238,7 @@ func (f *fakeIssuer) claims() claimsMap {
 }
 
 // AUTH-26-066, AUTH-26-113: a token is validated. AUTH-26-067, AUTH-26-071, AUTH-26-072,
-// AUTH-26-089, AUTH-26-114, SEC-26-007: only one that was made for this server is taken.
+// AUTH-26-089, AUTH-26-114, SEC-26-007, XAUTH-26-020: only one that was made for this server is taken.
 func TestJWTRefused(t *testing.T) {
 	f := newIssuer(t)
 	other := newIssuer(t)

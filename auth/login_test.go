@@ -163,6 +163,19 @@ func TestScopes(t *testing.T) {
 	}
 }
 
+// Whoever asks for a refresh token asks for consent, without which OpenID providers give none;
+// nobody else does, as the user may have agreed before.
+func TestRefreshTokenNeedsConsent(t *testing.T) {
+	for scope, want := range map[string]string{`, scope="x"`: "consent", "": ""} {
+		w := newWorld(t)
+		w.challenge, w.meta = scope, map[string]any{"scopes_supported": []string{"offline_access"}}
+		mustSend(t, w.transport(), w.url())
+		if q := w.authorized[0]; q.Get("prompt") != want {
+			t.Errorf("prompt %q with the scopes %q, want %q", q.Get("prompt"), q.Get("scope"), want)
+		}
+	}
+}
+
 // A server that is never content gets an end. AUTH-26-085.
 func TestRetryLimit(t *testing.T) {
 	t.Run("the same scope", func(t *testing.T) {
@@ -392,7 +405,7 @@ func TestRedirectIsChecked(t *testing.T) {
 	}
 }
 
-// The token goes to the origin of the server alone.
+// The token goes to the origin of the server alone. AUTH-26-087.
 func TestTokenStaysHome(t *testing.T) {
 	var leaked []string
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -48,7 +48,7 @@ func (m *ResourceMetadata) resolve(issuers []string) (*resource, error) {
 		return nil, fmt.Errorf("the Resource %q must be a URI with scheme, host and path alone", clip(m.Resource))
 	case !strings.EqualFold(u.Scheme, "https") && !strings.EqualFold(u.Scheme, "http"):
 		return nil, fmt.Errorf("the Resource %q must be an https URI, or http where no token can be overheard", clip(m.Resource))
-	case slices.Contains(m.Scopes, "offline_access"):
+	case slices.Contains(m.Scopes, offlineAccess):
 		return nil, fmt.Errorf("the Resource %q lists offline_access, which is no scope of a server; leave it out", clip(m.Resource))
 	}
 	for _, s := range m.Scopes {

@@ -124,7 +124,7 @@ func TestRegistrationForgotten(t *testing.T) {
 	}
 }
 
-// What fails is told without what is secret.
+// What fails is told without what is secret. AUTH-26-073.
 func TestErrorsTellNoSecrets(t *testing.T) {
 	secrets := []string{"access-", "refresh-", "code-", "s3cret", "hidden"}
 	tests := map[string]func(w *world, tr *auth.Transport){

@@ -14,6 +14,10 @@
 // folder pins the reference servers, the inspector and the conformance suite,
 // which run against the patchbay program.
 //
-// Set up with "npm ci" in npm. Without Node or that set-up the tests that need
+// Logging in is tested against a real authorization server, oidc-provider on npm
+// (npm/peers/idp.mjs), with its own pages: a person in headless Chromium signs in
+// there and agrees, or does not. That server passes the suite for authorization servers.
+//
+// Set up with "npm ci" in npm. Without Node, that set-up or Chromium the tests that need
 // them are skipped, unless PATCHBAY_INTEROP=required is set.
 package interop

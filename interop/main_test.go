@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -16,8 +17,16 @@ var servers = map[string]func(ctx context.Context, w wire) error{
 	"patchbay": serveOurs,
 }
 
-// TestMain runs the tests; or, as "serve NAME WIRE", one of the Go peers.
+// TestMain runs the tests; or, as "serve NAME WIRE", one of the Go peers; or is the program
+// that opens pages, if it is called so.
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && filepath.Base(os.Args[0]) == openerName {
+		if err := openPage(os.Args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, "open:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if len(os.Args) == 4 && os.Args[1] == "serve" {
 		if err := servers[os.Args[2]](context.Background(), wire(os.Args[3])); err != nil {
 			fmt.Fprintln(os.Stderr, "serve:", err)

@@ -55,7 +55,8 @@ func sample(client string) *auth.Login {
 }
 
 // What is saved is loaded, whole, by another process with the same key; the newest comes first,
-// and logins of other clients and servers stay as they were.
+// and logins of other clients and servers stay as they were. No file shows a secret or can be read
+// by others: AUTH-26-073, AUTH-26-090.
 func TestSaveLoadDelete(t *testing.T) {
 	for name, opts := range map[string]*vault.Options{
 		"file":       {Keyring: ring(nil)},

@@ -110,6 +110,9 @@ func (a *app) explain(err error) *fault {
 			out.next = forgetting(given)
 		} else if a.wantsLogin(err, a.server) {
 			out.next = "patchbay login " + shell([]string{a.server.Name})
+			if a.loggedIn(*a.server) {
+				out.err = fmt.Errorf("the login at %s is not taken any more: HTTP %d %s", a.serverName(), status.Status, http.StatusText(status.Status))
+			}
 		}
 	case errors.As(err, &exit):
 		out.code = exitUnreachable

@@ -23,6 +23,7 @@ type guarded struct {
 	mu      sync.Mutex
 	n       int
 	revoked int
+	over    bool // no token is good, and none is given
 }
 
 func newGuarded(t *testing.T) *guarded {
@@ -54,6 +55,12 @@ func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"code": {"planted-code"}, "state": {q.Get("state")}}.Encode(), http.StatusFound)
 	case "/token":
+		if g.over {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprint(w, `{"error":"invalid_grant"}`)
+			return
+		}
 		g.n++
 		answer(map[string]any{"access_token": fmt.Sprint("planted-access-", g.n), "token_type": "Bearer", "expires_in": 3600, "refresh_token": fmt.Sprint("planted-refresh-", g.n)})
 	case "/revoke":
@@ -172,6 +179,15 @@ func testLoginLife(t *testing.T, paste bool) {
 	do(exitUnauthorized, "whoami", "web")
 	_, stderr = do(0, "logout", "web")
 	has(stderr, "nobody was logged in")
+
+	// The consent is taken back: neither token is good any more.
+	do(0, "login", "web", "--no-browser")
+	g.mu.Lock()
+	g.n, g.over = g.n+1, true
+	g.mu.Unlock()
+	_, stderr = do(exitUnauthorized, "tools", "-s", "web")
+	has(stderr, "the login at web is not taken any more")
+	has(stderr, "hint: patchbay login web")
 	err := filepath.WalkDir(home, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

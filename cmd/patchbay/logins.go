@@ -101,6 +101,16 @@ func (a *app) wantsLogin(err error, s *config.Server) bool {
 	return canLogInAt(*s)
 }
 
+// loggedIn tells whether a login at a server is stored, be it of use or not.
+func (a *app) loggedIn(s config.Server) bool {
+	t, err := a.transport(s)
+	if err != nil {
+		return false
+	}
+	list, err := t.Logins(a.ctx)
+	return err == nil && len(list) > 0
+}
+
 // accountNamed finds the server that a verb about logins names.
 func (a *app) accountNamed(name string) (config.Server, error) {
 	if name != "" {

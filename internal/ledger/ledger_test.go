@@ -32,6 +32,7 @@ var kinds = map[string]string{
 	"host":     "a duty of the application around the SDK",
 	"type":     "the types make a violation impossible to write",
 	"review":   "no machine can check it; checked by reading",
+	"others":   "binds software that Patchbay is none of: authorization servers and identity providers",
 	"later":    "belongs to a part of Patchbay that is not built yet",
 	"departed": "deliberately not followed",
 }

@@ -74,6 +74,36 @@ func TestSessionIsOfItsPrincipal(t *testing.T) {
 	}
 }
 
+// Who knows a thousand ids of sessions cannot guess one: they have 128 bits at least, and no
+// place in them is the same, or counts (SEC-25-003, SHTTP-25-033).
+func TestSessionIDsAreRandom(t *testing.T) {
+	const sessions = 1000
+	s := newServer(t, nil)
+	s.MaxSessions = sessions
+	seen := map[string]bool{}
+	var at []map[byte]bool // by place, the letters that were there
+	for range sessions {
+		h := open(t, s, "2025-11-25")
+		id := h[len(h)-1]
+		seen[id] = true
+		for i := range len(id) {
+			if i == len(at) {
+				at = append(at, map[byte]bool{})
+			}
+			at[i][id[i]] = true
+		}
+	}
+	bits := 0
+	for _, letters := range at {
+		if len(letters) >= 32 { // a place of 5 bits lacks a letter in one run of 10 to the 12th
+			bits += 5
+		}
+	}
+	if len(seen) != sessions || bits < 128 {
+		t.Errorf("%d different ids of %d with %d random bits, want all and 128", len(seen), sessions, bits)
+	}
+}
+
 func TestSessionIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
