@@ -35,6 +35,8 @@ type MemoryEvents struct {
 	streams map[string][]*list.Element // in order of their positions; guarded by mu
 	all     list.List                  // of *keptEvent, oldest first; guarded by mu
 	bytes   int                        // guarded by mu
+	timer   *time.Timer                // comes when the oldest is too old, also if nobody calls; guarded by mu
+	due     bool                       // it will; guarded by mu
 }
 
 type keptEvent struct {
@@ -58,7 +60,33 @@ func (m *MemoryEvents) Append(_ context.Context, stream string, position int64, 
 	m.streams[stream] = append(m.streams[stream], m.all.PushBack(k))
 	m.bytes += k.size()
 	m.prune(k.at)
+	m.schedule(k.at)
 	return nil
+}
+
+// schedule has the timer come when the oldest event is too old, if there is one; mu is held.
+func (m *MemoryEvents) schedule(now time.Time) {
+	oldest := m.all.Front()
+	if m.due || oldest == nil {
+		return
+	}
+	m.due = true
+	wait := maxEventAge - now.Sub(oldest.Value.(*keptEvent).at)
+	if m.timer == nil {
+		m.timer = time.AfterFunc(wait, m.expire)
+		return
+	}
+	m.timer.Reset(wait)
+}
+
+// expire drops what is too old. It runs on the timer.
+func (m *MemoryEvents) expire() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.due = false
+	now := time.Now()
+	m.prune(now)
+	m.schedule(now)
 }
 
 // After implements [EventStore].
