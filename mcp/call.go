@@ -26,8 +26,9 @@ type Call struct {
 }
 
 // Session returns a context that stands for the session of the caller: it is the same in all
-// calls of one session and no others, and ends with it. It is nil for a caller without a
-// session, as all of 2026-07-28 are.
+// calls of one session and no others, and ends with it. With it [Notify] sends what belongs to
+// no call, and [Roots] asks for the roots, if the client can be reached outside of its calls.
+// It is nil for a caller without a session, as all of 2026-07-28 are.
 func (c *Call) Session() context.Context {
 	if c.session == nil {
 		return nil
@@ -86,8 +87,8 @@ func Log(ctx context.Context) *slog.Logger {
 }
 
 // Notify sends a notification on the stream of the call, for instance one of an
-// extension. Params is what becomes a JSON object; nil means an empty one. Outside a
-// call it returns [ErrNoCall].
+// extension. Params is what becomes a JSON object; nil means an empty one. A log message
+// below the level that the caller wants is left out. Outside a call it returns [ErrNoCall].
 func Notify(ctx context.Context, method string, params any) error {
 	c := engine.From(ctx)
 	if c == nil {
@@ -96,6 +97,12 @@ func Notify(ctx context.Context, method string, params any) error {
 	raw, err := jsonx.Marshal(params)
 	if err != nil {
 		return err
+	}
+	if method == revision.NoteMessage {
+		level, _ := jsonx.Lookup(raw, "level")
+		if name, err := jsonx.Unquote(level); err != nil || !c.LogEnabled(name) {
+			return nil
+		}
 	}
 	switch jsonx.KindOf(raw) {
 	case '{':

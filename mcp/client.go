@@ -42,6 +42,11 @@ type Client struct {
 	// change; legacy servers learn that from [Client.RootsChanged].
 	Roots func(ctx context.Context) ([]Root, error)
 
+	// Capabilities narrow what is declared of elicitation, sampling and roots to what is in
+	// it, such as {"elicitation": {"form": {}}}; {} stands for forms there. What the functions
+	// above do not answer is never declared. Nil: all that they can.
+	Capabilities Capabilities
+
 	// Extensions are declared to servers of every revision: settings, {} for none, by
 	// identifier, such as "io.modelcontextprotocol/ui". Tasks are declared anyway. What
 	// an extension asks of a client beyond that is up to the application.
@@ -312,14 +317,34 @@ func (c *Client) capabilities() json.RawMessage {
 	extensions := map[string]json.RawMessage{revision.Tasks: json.RawMessage(`{}`)}
 	maps.Copy(extensions, c.Extensions)
 	caps := Capabilities{"extensions": encode(extensions)}
+	declare := func(name, all string, settings ...string) {
+		caps[name] = json.RawMessage(all)
+		if c.Capabilities == nil {
+			return
+		}
+		if !c.Capabilities.Has(name) {
+			delete(caps, name)
+			return
+		}
+		some := map[string]json.RawMessage{}
+		for _, s := range settings {
+			if c.Capabilities.Has(name, s) {
+				some[s] = json.RawMessage(`{}`)
+			}
+		}
+		caps[name] = encode(some)
+	}
 	if c.OnElicit != nil {
-		caps["elicitation"] = json.RawMessage(`{"form":{},"url":{}}`)
+		declare("elicitation", `{"form":{},"url":{}}`, "form", "url")
+		if string(caps["elicitation"]) == `{}` {
+			caps["elicitation"] = json.RawMessage(`{"form":{}}`)
+		}
 	}
 	if c.OnSample != nil {
-		caps["sampling"] = json.RawMessage(`{"tools":{}}`)
+		declare("sampling", `{"tools":{}}`, "tools", "context")
 	}
 	if c.Roots != nil {
-		caps["roots"] = json.RawMessage(`{}`)
+		declare("roots", `{}`)
 	}
 	return encode(caps)
 }

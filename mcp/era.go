@@ -145,7 +145,7 @@ const (
 // discover asks a server what it is, in the modern era.
 func (s *Session) discover(ctx context.Context, modern *revision.Table) (verdict, error) {
 	s.rev = modern
-	raw, err := s.wire.Call(ctx, &engine.Outgoing{Method: revision.MethodDiscover, Params: s.modernParams(json.RawMessage(`{}`), s.caps, "", nil)})
+	raw, err := s.wire.Call(ctx, &engine.Outgoing{Method: revision.MethodDiscover, Params: s.modernParams(json.RawMessage(`{}`), envelope{caps: s.caps})})
 	if err == nil {
 		versions, ok := jsonx.Lookup(raw, "supportedVersions")
 		if !ok {

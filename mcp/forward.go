@@ -35,6 +35,8 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 		return s.forwardInfo(), nil
 	case revision.MethodListen:
 		return s.forwardListen(ctx, call, req)
+	case revision.NoteRootsChanged:
+		return RawResult(`{}`), s.tellRootsChanged(ctx)
 	}
 	if revision.OfTasks(req.Method) && (!s.rev.Modern || s.mayBecome(call)) {
 		return s.forwardTask(ctx, call, req)
@@ -53,9 +55,15 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 		if err != nil {
 			return nil, publicError(err)
 		}
+		if req.Method == revision.MethodTools {
+			raw = s.forwardTools(raw)
+		}
 		return RawResult(raw), nil
 	}
-	x.caps = forwardCapabilities(call)
+	if err := s.checkForwarded(call, req.Method, req.Params); err != nil {
+		return nil, err
+	}
+	x.caps, x.self = forwardCapabilities(call), forwardIdentity(call)
 	x.logLevel = call.LogLevel()
 	s.wantLevel(ctx, call)
 	x.memo = call
@@ -109,10 +117,13 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 		id, _ := taskID(x.handle)
 		s.passed.give(call, id)
 		return &CreateTaskResult{Task: x.handle, drop: func() { s.abandon(id) }}, nil
-	case req.Method == revision.MethodTools && s.mayBecome(call):
-		raw = revision.WithTaskSupport(raw)
-	case req.Method == revision.MethodTools && s.rev.CoreTasks && !s.coreTasks():
-		raw = revision.WithoutExecution(raw) // the server has no tasks, whatever its tools say
+	case req.Method != revision.MethodTools:
+	case s.mayBecome(call):
+		raw = s.forwardTools(revision.WithTaskSupport(raw))
+	case s.rev.CoreTasks && !s.coreTasks():
+		raw = s.forwardTools(revision.WithoutExecution(raw)) // the server has no tasks, whatever its tools say
+	default:
+		raw = s.forwardTools(raw)
 	}
 	return RawResult(raw), nil
 }
@@ -215,6 +226,42 @@ func forwardCapabilities(call *engine.Call) json.RawMessage {
 	return caps
 }
 
+// maxIdentity bounds what is passed on of how a caller describes itself: it goes with each
+// request.
+const maxIdentity = 4 << 10
+
+// forwardIdentity is how the caller names itself, for a modern server (T-11); nil if that is
+// not as the specification wants it, so that this client names itself. It may share bytes with
+// the request.
+func forwardIdentity(call *engine.Call) json.RawMessage {
+	info := call.Peer.Info
+	if len(info) > maxIdentity {
+		return nil
+	}
+	named, versioned := false, false
+	for name, v := range jsonx.Members(info) {
+		switch string(name) {
+		case "name":
+			named = jsonx.KindOf(v) == '"'
+		case "version":
+			versioned = jsonx.KindOf(v) == '"'
+		}
+	}
+	if !named || !versioned {
+		return nil
+	}
+	return info
+}
+
+// tellRootsChanged tells a legacy server that the roots have changed (T-58). For others there
+// is no such notification, and they ask anew in each call.
+func (s *Session) tellRootsChanged(ctx context.Context) error {
+	if s.rev.Modern || s.client.Roots == nil {
+		return nil
+	}
+	return publicError(s.wire.Notify(ctx, revision.NoteRootsChanged, nil))
+}
+
 // takingTasks declares the extension of tasks.
 func takingTasks(caps json.RawMessage) json.RawMessage {
 	ext, _ := jsonx.Lookup(caps, "extensions")
@@ -238,7 +285,7 @@ func needsTask(err error) bool {
 // insideTask makes a call again, for a caller whose revision cannot say that it takes a
 // task: the task is waited for here (T-108, T-109).
 func (x *outgoingCall) insideTask(ctx context.Context) (json.RawMessage, error) {
-	again := &outgoingCall{s: x.s, method: x.method, params: x.params, caps: takingTasks(x.caps),
+	again := &outgoingCall{s: x.s, method: x.method, params: x.params, caps: takingTasks(x.caps), self: x.self,
 		logLevel: x.logLevel, tokenID: x.tokenID, token: x.token, front: x.front, memo: x.memo}
 	again.onTask = func(ctx context.Context, handle json.RawMessage) (json.RawMessage, error) {
 		return again.finishTask(ctx, handle, func() {})
@@ -296,10 +343,19 @@ func (s *Session) forwardListen(ctx context.Context, call *engine.Call, req *Req
 	emit := func(method string, params json.RawMessage) error {
 		return call.Emit(method, withoutMeta(params, engine.MetaSubscription))
 	}
-	if err := s.listen(ctx, f, ack, emit); err != nil && ctx.Err() == nil {
+	if err := s.listen(ctx, f, listenEnvelope(call, f), ack, emit); err != nil && ctx.Err() == nil {
 		return nil, err
 	}
 	return RawResult(`{}`), nil
+}
+
+// listenEnvelope is what a modern server is told of a caller in front who listens.
+func listenEnvelope(call *engine.Call, f filter) envelope {
+	e := envelope{self: forwardIdentity(call), caps: forwardCapabilities(call)}
+	if len(f.Tasks) > 0 {
+		e.caps = takingTasks(e.caps) // a caller of 2025-11-25 cannot say so here
+	}
+	return e
 }
 
 // comesBack tells whether a caller may be asked something, by a result, and come back with

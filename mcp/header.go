@@ -1,11 +1,13 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 
+	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
@@ -46,8 +48,12 @@ func (s *Session) learn(t *Tool) error {
 	if !s.overHTTP || !s.rev.Modern {
 		return nil
 	}
-	name := t.Name
-	headers, err := streamable.ParamHeaders(t.InputSchema)
+	return s.learnHeaders(t.Name, t.InputSchema)
+}
+
+// learnHeaders keeps which arguments of a tool travel in headers.
+func (s *Session) learnHeaders(name string, schema json.RawMessage) error {
+	headers, err := streamable.ParamHeaders(schema)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil || len(headers) == 0 {
@@ -61,12 +67,76 @@ func (s *Session) learn(t *Tool) error {
 	return nil
 }
 
+// forwardTools prepares a list of tools for callers in front, who may use them over HTTP in the
+// modern era. A server over HTTP of that era must not offer a tool whose annotations break the
+// rules, so that is left out (HTTP-26-046). For all others they mean nothing, and they are
+// removed in place of the tool (T-49).
+func (s *Session) forwardTools(raw json.RawMessage) json.RawMessage {
+	s.mu.Lock()
+	known := len(s.headers) > 0
+	s.mu.Unlock()
+	if !known && !bytes.Contains(raw, []byte(`"x-mcp-header"`)) {
+		return raw
+	}
+	tools, _ := jsonx.Lookup(raw, "tools")
+	out := []byte{'['}
+	changed := false
+	for t := range jsonx.Elements(tools) {
+		schema, _ := jsonx.Lookup(t, "inputSchema")
+		quoted, _ := jsonx.Lookup(t, "name")
+		name, err := jsonx.Unquote(quoted)
+		if err == nil {
+			err = s.learnHeaders(name, schema)
+		}
+		if err != nil {
+			changed = true
+			s.log.Warn("tool with bad x-mcp-header", "tool", clip(name), "err", err)
+			if s.overHTTP && s.rev.Modern {
+				continue
+			}
+			t = jsonx.With(nil, t, "inputSchema", streamable.WithoutParamHeaders(orObject(schema)))
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, t...)
+	}
+	if !changed {
+		return raw
+	}
+	return jsonx.With(nil, raw, "tools", append(out, ']'))
+}
+
+// checkForwarded compares the headers of a call in front with its arguments, as far as the
+// list of tools that it goes by has passed here (T-48).
+func (s *Session) checkForwarded(call *engine.Call, method string, params json.RawMessage) error {
+	if method != revision.MethodCall || call.Header == nil || !call.Peer.Revision.Modern {
+		return nil
+	}
+	raw, _ := jsonx.Lookup(params, "name")
+	s.mu.Lock()
+	var known []streamable.ParamHeader
+	if len(s.headers) > 0 {
+		name, _ := jsonx.Unquote(raw)
+		known = s.headers[name]
+	}
+	s.mu.Unlock()
+	if len(known) == 0 {
+		return nil
+	}
+	args, _ := jsonx.Lookup(params, "arguments")
+	if fault := streamable.CheckParams(call.Header, known, args); fault != nil {
+		return fault
+	}
+	return nil
+}
+
 // maxLearnt bounds the tools that a session knows such things of.
 const maxLearnt = 10_000
 
 // headersOf makes the headers of a call of a tool as far as its schema is known.
 func (s *Session) headersOf(method string, params json.RawMessage) http.Header {
-	if !s.overHTTP || method != revision.MethodCall {
+	if !s.overHTTP || !s.rev.Modern || method != revision.MethodCall {
 		return nil
 	}
 	raw, _ := jsonx.Lookup(params, "name")

@@ -134,14 +134,45 @@ func (h *hub) changed(k Kind) {
 func (h *hub) updated(uri string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for l := range h.uris[uri] {
+	h.updatedFor(uri, uri)
+}
+
+// updatedWithin records what a server says of a resource: it may name a part of one that is
+// listened to, such as a file in a folder (T-57).
+func (h *hub) updatedWithin(uri string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.updatedFor(uri, uri)
+	for i := 1; i < len(uri); i++ {
+		switch uri[i] {
+		case '/':
+			h.updatedFor(uri[:i], uri)
+			if i+1 < len(uri) {
+				h.updatedFor(uri[:i+1], uri)
+			}
+		case '?', '#':
+			h.updatedFor(uri[:i], uri)
+		}
+	}
+}
+
+// updatedFor records for the listeners of a resource that another, or itself, changed; mu is held.
+func (h *hub) updatedFor(watched, uri string) {
+	for l := range h.uris[watched] {
 		if l.updated == nil {
 			l.updated = map[string]bool{}
 		}
-		l.updated[uri] = true
+		changed := uri
+		if len(l.updated) >= maxUpdated {
+			changed = watched // there is room for those
+		}
+		l.updated[changed] = true
 		h.rouse(l)
 	}
 }
+
+// maxUpdated bounds the parts of resources that a listener is yet to be told of.
+const maxUpdated = 1000
 
 // taskChanged records that a task changed.
 func (h *hub) taskChanged(id string) {

@@ -387,7 +387,7 @@ func (s *Session) lendHere(call *engine.Call, x *outgoingCall) (Result, error) {
 	at := now()
 	state := taskState{ID: rand.Text(), Status: "working", Created: at, Updated: at, TTL: ttl.Milliseconds(), Poll: time.Second.Milliseconds()}
 	t := &lentTask{Task: engine.NewTask(state.ID, func() {}, func(string) {}), owner: call.Peer.Principal, done: make(chan struct{}), here: &state}
-	x.memo, x.caps = own, bytes.Clone(x.caps) // they are of the request, which is soon over
+	x.memo, x.caps, x.self = own, bytes.Clone(x.caps), bytes.Clone(x.self) // they are of the request, which is soon over
 	x.ask = func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) { return own.Ask(ctx, qs...) }
 	x.note = func(method string, params json.RawMessage) { s.forwardNote(own, method, params) }
 	ctx, cancel := context.WithCancelCause(context.Background())

@@ -96,6 +96,7 @@ type outgoingCall struct {
 	method   string
 	params   json.RawMessage
 	caps     json.RawMessage // capabilities to declare
+	self     json.RawMessage // Implementation to name, nil for the client's own
 	logLevel string
 	memo     memo // of the call in front, nil if there is none
 	cache    cacheUse
@@ -326,7 +327,7 @@ func (x *outgoingCall) asTask(ctx context.Context) (json.RawMessage, error) {
 // bare is a further request on behalf of the call: what is asked and told meanwhile
 // belongs to the call.
 func (x *outgoingCall) bare() *outgoingCall {
-	return &outgoingCall{s: x.s, caps: x.caps, logLevel: x.logLevel, note: x.notify,
+	return &outgoingCall{s: x.s, caps: x.caps, self: x.self, logLevel: x.logLevel, note: x.notify,
 		ask: func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
 			return x.answer(ctx, qs...)
 		}}
@@ -386,45 +387,55 @@ func openMeta(dst []byte, params json.RawMessage) []byte {
 	return append(dst, `"_meta":{`...)
 }
 
+// envelope is what a request of 2026-07-28 says of its client.
+type envelope struct {
+	self, caps json.RawMessage // Implementation, nil for the session's own client; capabilities
+	level      string          // of log messages, empty for none
+	token      json.RawMessage // of progress, nil for none
+}
+
 // modernParams puts the envelope of 2026-07-28 around params: who asks, what it
 // can answer, and in which revision.
-func (s *Session) modernParams(params, caps json.RawMessage, level string, token json.RawMessage) json.RawMessage {
-	return s.appendModern(nil, params, caps, level, token)
+func (s *Session) modernParams(params json.RawMessage, e envelope) json.RawMessage {
+	return s.appendModern(nil, params, e)
 }
 
 // appendModern appends what modernParams returns.
-func (s *Session) appendModern(dst []byte, params, caps json.RawMessage, level string, token json.RawMessage) []byte {
+func (s *Session) appendModern(dst []byte, params json.RawMessage, e envelope) []byte {
+	if e.self == nil {
+		e.self = s.self
+	}
 	meta, ok := jsonx.Lookup(params, "_meta")
 	if !ok && params[len(params)-1] == '}' {
-		return s.appendEnvelope(dst, params, orObject(caps), level, token)
+		return s.appendEnvelope(dst, params, e)
 	}
 	if !ok {
 		meta = json.RawMessage(`{}`)
 	}
 	meta = jsonx.With(nil, meta, engine.MetaVersion, jsonx.AppendString(nil, s.rev.Name))
-	meta = jsonx.With(nil, meta, engine.MetaClientInfo, s.self)
-	meta = jsonx.With(nil, meta, engine.MetaCapabilities, orObject(caps))
-	if level != "" {
-		meta = jsonx.With(nil, meta, engine.MetaLogLevel, jsonx.AppendString(nil, level))
+	meta = jsonx.With(nil, meta, engine.MetaClientInfo, e.self)
+	meta = jsonx.With(nil, meta, engine.MetaCapabilities, orObject(e.caps))
+	if e.level != "" {
+		meta = jsonx.With(nil, meta, engine.MetaLogLevel, jsonx.AppendString(nil, e.level))
 	}
-	if token != nil {
-		meta = jsonx.With(nil, meta, "progressToken", token)
+	if e.token != nil {
+		meta = jsonx.With(nil, meta, "progressToken", e.token)
 	}
 	return jsonx.With(dst, params, "_meta", meta)
 }
 
 // appendEnvelope is appendModern for params without a _meta, in one go.
-func (s *Session) appendEnvelope(out []byte, params, caps json.RawMessage, level string, token json.RawMessage) []byte {
+func (s *Session) appendEnvelope(out []byte, params json.RawMessage, e envelope) []byte {
 	out = openMeta(out, params)
 	out = append(out, `"`+engine.MetaVersion+`":"`...)
 	out = append(append(out, s.rev.Name...), `","`+engine.MetaClientInfo+`":`...)
-	out = append(append(out, s.self...), `,"`+engine.MetaCapabilities+`":`...)
-	out = append(out, caps...)
-	if level != "" {
-		out = jsonx.AppendString(append(out, `,"`+engine.MetaLogLevel+`":`...), level)
+	out = append(append(out, e.self...), `,"`+engine.MetaCapabilities+`":`...)
+	out = append(out, orObject(e.caps)...)
+	if e.level != "" {
+		out = jsonx.AppendString(append(out, `,"`+engine.MetaLogLevel+`":`...), e.level)
 	}
-	if token != nil {
-		out = append(append(out, `,"progressToken":`...), token...)
+	if e.token != nil {
+		out = append(append(out, `,"progressToken":`...), e.token...)
 	}
 	return append(out, `}}`...)
 }
@@ -565,7 +576,7 @@ func resultType(raw json.RawMessage) (string, error) {
 func (x *outgoingCall) send(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 	buf := buffer.Get()
 	defer buffer.Put(buf)
-	*buf = x.s.appendModern(*buf, params, x.caps, x.logLevel, x.token)
+	*buf = x.s.appendModern(*buf, params, envelope{x.self, x.caps, x.logLevel, x.token})
 	x.out = engine.Outgoing{
 		Method: x.method, Params: *buf, Token: x.token, Inbox: (*callInbox)(x), Logs: x.logLevel != "",
 		Header: x.s.headersOf(x.method, params),

@@ -44,7 +44,9 @@ type Server struct {
 	Extensions map[string]json.RawMessage
 
 	// Handler answers the requests in place of the server's own registry. It is how a
-	// gateway, or a [Session], is put behind a transport.
+	// gateway, or a [Session], is put behind a transport. It is also called with the method
+	// "notifications/roots/list_changed" when the client of a session before 2026-07-28 sends
+	// that; what it returns then goes nowhere.
 	Handler Handler
 
 	Revisions []Revision // nil: all
@@ -275,6 +277,7 @@ func (s *Server) init() error {
 			Limits:    engine.Limits{Rounds: s.limits.Rounds, CallTimeout: s.limits.CallTimeout},
 			Logger:    logger,
 			OnPanic:   s.OnPanic,
+			TellRoots: s.Handler != nil,
 		}
 		if s.Handler == nil && len(s.middleware) == 0 {
 			s.eng.Watch = s.hub.watch // as listen does, without a goroutine each

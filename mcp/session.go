@@ -197,8 +197,9 @@ func Fresh() CallOption { return func(o *callOptions) { o.fresh = true } }
 // functions of the [Client].
 //
 // A failure of the tool is a result with IsError, not an error. Errors are the
-// server's [*Error], [*HTTPError], [*ExitError], [ErrClosed], or the cause of ctx; after one
-// of the last four it is not known whether the tool has run.
+// server's [*Error], [*HTTPError], [*ExitError], [ErrClosed], one that is
+// [io.ErrUnexpectedEOF] when the connection was lost, or the cause of ctx; after one
+// of the last five it is not known whether the tool has run.
 //
 // If the tool was listed with an output schema, a structured result that does not fit it
 // is an error that names the place, and the result is returned beside it. A schema that
@@ -419,7 +420,7 @@ func (s *Session) Watch(ctx context.Context, uris ...string) iter.Seq2[Event, er
 				}
 				return emit(revision.NoteAcknowledged, encode(map[string]filter{"notifications": honoured}))
 			}
-			ended <- s.listen(ctx, asked, ack, emit)
+			ended <- s.listen(ctx, asked, envelope{caps: s.caps}, ack, emit)
 		})
 		for {
 			select {
@@ -461,10 +462,10 @@ func newEvent(method string, params json.RawMessage) Event {
 }
 
 // listen runs one subscription until ctx ends (nil) or the server ends it.
-// Ack is told what the server honours of f.
-func (s *Session) listen(ctx context.Context, f filter, ack func(filter) error, emit func(string, json.RawMessage) error) error {
+// Ack is told what the server honours of f. A modern server is told of whom e speaks.
+func (s *Session) listen(ctx context.Context, f filter, e envelope, ack func(filter) error, emit func(string, json.RawMessage) error) error {
 	if s.rev.Modern {
-		return s.listenModern(ctx, f, ack, emit)
+		return s.listenModern(ctx, f, e, ack, emit)
 	}
 	f = f.offered(s.Server().Capabilities)
 	err := s.hub.listen(ctx, s.wire.Done(), f, func() error {
@@ -482,7 +483,7 @@ func (s *Session) listen(ctx context.Context, f filter, ack func(filter) error, 
 	return err
 }
 
-func (s *Session) listenModern(ctx context.Context, f filter, ack func(filter) error, emit func(string, json.RawMessage) error) error {
+func (s *Session) listenModern(ctx context.Context, f filter, e envelope, ack func(filter) error, emit func(string, json.RawMessage) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	// Some servers leave the subscription's id out, on a pipe. Such changes
 	// arrive outside of any call.
@@ -499,7 +500,7 @@ func (s *Session) listenModern(ctx context.Context, f filter, ack func(filter) e
 	}{f})
 	_, err := s.wire.Call(ctx, &engine.Outgoing{
 		Method: revision.MethodListen,
-		Params: s.modernParams(params, s.caps, "", nil),
+		Params: s.modernParams(params, e),
 		Inbox: listenInbox(func(method string, params json.RawMessage) {
 			var err error
 			s.noteChange(method, params)
@@ -552,7 +553,7 @@ func (i *inbox) Note(method string, params json.RawMessage) {
 	case revision.NoteResourcesChanged:
 		s.hub.changed(KindResource)
 	case revision.NoteResourceUpdated:
-		s.hub.updated(newEvent(method, params).URI)
+		s.hub.updatedWithin(newEvent(method, params).URI)
 	case revision.NoteElicited:
 		if !s.visited(params) {
 			return

@@ -43,6 +43,10 @@ type Engine struct {
 	// for that. It may be nil; then Handler listens, on a goroutine for each.
 	Watch func(uri string, tell func(method string, params json.RawMessage) error) (stop func())
 
+	// TellRoots has Handler called with notifications/roots/list_changed when the client of a
+	// legacy session says so. The context is that of the session; the result goes nowhere.
+	TellRoots bool
+
 	// OnPanic is told of a panic in a handler; nil: it is logged.
 	OnPanic func(ctx context.Context, v any, stack []byte)
 

@@ -36,6 +36,7 @@ type Session struct {
 	watches map[string]*watch       // by URI; guarded by mu
 	askers  map[string][]*coreTask  // requests for the result of a task, the last asks; guarded by mu
 	lists   bool                    // WatchLists was called; guarded by mu
+	roots   rootsNews               // guarded by mu
 	stop    func()                  // ends what WatchLists began, nil if closing does; guarded by mu
 	closed  error                   // why it was; guarded by mu
 	ctx     context.Context         // made when it is first wanted; guarded by mu
@@ -349,7 +350,8 @@ func (s *Session) forget(uri string, w *watch) {
 }
 
 // Context has the values of the message that opened the session, and ends when the
-// session is closed.
+// session is closed. It belongs to a call that is none of the client's: what it says goes to
+// Events, and all it may ask for is roots.
 func (s *Session) Context() context.Context {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -359,7 +361,9 @@ func (s *Session) Context() context.Context {
 // context is Context with mu held. Most sessions never need one.
 func (s *Session) context() context.Context {
 	if s.ctx == nil {
-		s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(s.opened))
+		var ctx context.Context
+		ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(s.opened))
+		s.ctx = &sessionContext{ctx, s}
 		if s.closed != nil {
 			s.cancel(s.closed)
 		}

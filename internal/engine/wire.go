@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
 
@@ -129,6 +130,15 @@ func (e *HTTPError) Unwrap() error {
 	}
 	return e.RPC
 }
+
+// Lost marks the reason why a connection ended as the loss of what was in progress: the error
+// is io.ErrUnexpectedEOF to errors.Is, and else what it was.
+func Lost(err error) error { return lost{err} }
+
+type lost struct{ error }
+
+func (l lost) Unwrap() error        { return l.error }
+func (l lost) Is(target error) bool { return target == io.ErrUnexpectedEOF }
 
 // AnswerTo makes the response to a server's request from what a Question
 // function returned.

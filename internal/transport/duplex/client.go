@@ -368,8 +368,11 @@ func (c *Client) end(err error) {
 		<-c.done
 		return
 	}
-	if err != ErrClosed && c.opts.Explain != nil {
-		err = c.opts.Explain(err)
+	if err != ErrClosed {
+		if c.opts.Explain != nil {
+			err = c.opts.Explain(err)
+		}
+		err = engine.Lost(err)
 	}
 	c.mu.Lock()
 	c.err = err

@@ -458,6 +458,10 @@ func (p *peer) notification(msg *jsonrpc.Message) {
 		}
 	case revision.NoteInitialized:
 		p.announce()
+	case revision.NoteRootsChanged:
+		if sess := p.session(); sess != nil {
+			sess.RootsChanged(p.s.Engine)
+		}
 	}
 }
 

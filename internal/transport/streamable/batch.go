@@ -86,7 +86,7 @@ func (s *Server) runBatch(p *response, r *http.Request, sess *session, elements 
 		}
 		switch e.Message.Kind() {
 		case jsonrpc.KindNotification:
-			sess.note(&e.Message, s.Logger)
+			sess.note(&e.Message, s)
 		case jsonrpc.KindResponse:
 			sess.answer(&e.Message)
 		default:

@@ -73,6 +73,9 @@ func (e *LostError) Error() string {
 
 func (e *LostError) Unwrap() error { return e.Err }
 
+// Is tells that the error is io.ErrUnexpectedEOF, as that of other wires is.
+func (e *LostError) Is(target error) bool { return target == io.ErrUnexpectedEOF }
+
 // Client is the client's end of Streamable HTTP. It owns a goroutine for the GET
 // stream of a legacy session, one for each question of the server, and one for each
 // cancellation on its way; Close ends them.

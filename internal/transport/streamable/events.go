@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
@@ -17,6 +18,8 @@ import (
 const (
 	maxBacklog   = 64 // messages kept while no GET stream is open
 	maxListeners = 8  // GET streams of one session
+
+	arrivalTime = time.Second // that a question waits for a GET stream
 )
 
 // events is where messages of a session go that belong to no call: to the newest
@@ -24,11 +27,14 @@ const (
 //
 // The lock of a stream is taken before mu, not with it held.
 type events struct {
+	session *session // nil: nobody can be asked
+
 	mu        sync.Mutex
-	listeners []*listener // newest last; guarded by mu
-	backlog   []note      // guarded by mu
-	lost      int         // messages dropped from the backlog; guarded by mu
-	ended     bool        // the session has; guarded by mu
+	listeners []*listener   // newest last; guarded by mu
+	backlog   []note        // guarded by mu
+	lost      int           // messages dropped from the backlog; guarded by mu
+	ended     bool          // the session has; guarded by mu
+	arrived   chan struct{} // closed when a stream opens, nil if nobody waits; guarded by mu
 }
 
 // listener is one open GET stream.
@@ -47,7 +53,7 @@ type note struct {
 	frame  []byte
 }
 
-var errNoCall = errors.New("there is no call to ask the client for")
+var errNoStream = errors.New("the client has no stream open for what belongs to no call")
 
 // Notify sends a notification to the newest stream, or keeps it for the next.
 func (v *events) Notify(method string, params json.RawMessage) error {
@@ -55,9 +61,50 @@ func (v *events) Notify(method string, params json.RawMessage) error {
 	return nil
 }
 
-// Request fails: every question belongs to a call.
-func (v *events) Request(context.Context, string, json.RawMessage) (json.RawMessage, error) {
-	return nil, errNoCall
+// Request asks on the newest stream. If there is none it waits for a moment, as clients open
+// theirs when the session has begun. The engine lets no question pass but that for roots: all
+// others belong to calls.
+func (v *events) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	if v.session == nil {
+		return nil, errNoStream
+	}
+	if arrived := v.arrival(); arrived != nil {
+		t := time.NewTimer(arrivalTime)
+		defer t.Stop()
+		select {
+		case <-arrived:
+		case <-t.C:
+			return nil, errNoStream
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return v.session.ask(ctx, v.sendNow, method, params)
+}
+
+// arrival returns a channel that is closed when a stream opens, nil if there is one.
+func (v *events) arrival() <-chan struct{} {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.listeners) > 0 {
+		return nil
+	}
+	if v.arrived == nil {
+		v.arrived = make(chan struct{})
+	}
+	return v.arrived
+}
+
+// sendNow sends a frame to the newest stream, and keeps it for no other.
+func (v *events) sendNow(frame []byte) error {
+	v.mu.Lock()
+	if len(v.listeners) == 0 {
+		v.mu.Unlock()
+		return errNoStream
+	}
+	l := v.listeners[len(v.listeners)-1]
+	v.mu.Unlock()
+	return l.send(frame)
 }
 
 func (v *events) deliver(n note) {
@@ -123,6 +170,10 @@ func (v *events) enter(l *listener) (backlog []note, lost int) {
 		v.listeners = slices.Delete(v.listeners, 0, 1)
 	}
 	v.listeners = append(v.listeners, l)
+	if v.arrived != nil {
+		close(v.arrived)
+		v.arrived = nil
+	}
 	backlog, lost = v.backlog, v.lost
 	v.backlog, v.lost = nil, 0
 	return backlog, lost

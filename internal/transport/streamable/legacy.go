@@ -33,7 +33,7 @@ func (s *Server) legacyPost(p *posted, r *http.Request, version string) (kept bo
 	if msg.Kind() == jsonrpc.KindResponse {
 		sess.answer(msg)
 	} else { // SHTTP-25-009
-		sess.note(msg, s.Logger)
+		sess.note(msg, s)
 	}
 	p.w.WriteHeader(http.StatusAccepted)
 	return false

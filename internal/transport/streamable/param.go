@@ -115,6 +115,49 @@ func count(v json.RawMessage, depth int) int {
 	return n
 }
 
+// WithoutParamHeaders returns a schema without its annotations, wherever they stand.
+func WithoutParamHeaders(schema json.RawMessage) json.RawMessage {
+	return appendBare(nil, schema, 0)
+}
+
+// appendBare appends a schema without annotations; it finds them where count does.
+func appendBare(dst []byte, v json.RawMessage, depth int) []byte {
+	kind := jsonx.KindOf(v)
+	if depth > 64 || kind != '{' && kind != '[' {
+		return append(dst, v...)
+	}
+	first := true
+	comma := func() {
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+	}
+	if kind == '[' {
+		dst = append(dst, '[')
+		for e := range jsonx.Elements(v) {
+			comma()
+			dst = appendBare(dst, e, depth+1)
+		}
+		return append(dst, ']')
+	}
+	dst = append(dst, '{')
+	for name, m := range jsonx.Members(v) {
+		if string(name) == "x-mcp-header" && jsonx.KindOf(m) != '{' {
+			continue
+		}
+		comma()
+		data := string(name) == "const" || string(name) == "enum" || string(name) == "default" || string(name) == "examples"
+		dst = append(jsonx.AppendString(dst, string(name)), ':')
+		if data {
+			dst = append(dst, m...)
+		} else {
+			dst = appendBare(dst, m, depth+1)
+		}
+	}
+	return append(dst, '}')
+}
+
 // token tells whether s may be part of a header's name (RFC 9110, 5.6.2).
 func token(s string) bool {
 	for i := range len(s) {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"sync"
 	"time"
@@ -83,6 +82,7 @@ func (s *Server) add(es *engine.Session, principal string) *session {
 		users:     1,
 	}
 	es.Events = &sess.events
+	sess.events.session = sess
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sessions.byID == nil {
@@ -248,7 +248,11 @@ func (sess *session) over(id jsonrpc.ID) {
 }
 
 // note takes a notification of the client.
-func (sess *session) note(msg *jsonrpc.Message, log *slog.Logger) {
+func (sess *session) note(msg *jsonrpc.Message, s *Server) {
+	if msg.Method == revision.NoteRootsChanged {
+		sess.RootsChanged(s.Engine)
+		return
+	}
 	if msg.Method != revision.NoteCancelled {
 		return // there is nothing to do for the others
 	}
@@ -268,7 +272,7 @@ func (sess *session) note(msg *jsonrpc.Message, log *slog.Logger) {
 	ctx := sess.calls[id]
 	sess.mu.Unlock()
 	if ctx != nil {
-		log.Debug("call cancelled", "id", id.String(), "err", cause)
+		s.Logger.Debug("call cancelled", "id", id.String(), "err", cause)
 		ctx.Cancel(cause)
 	}
 }

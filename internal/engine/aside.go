@@ -1,0 +1,82 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// What passes between a legacy session and a handler outside of any call of the client:
+//
+//   - The handler may send notifications, and ask for the roots, which are the session's and
+//     no call's. Other questions belong to calls (T-09).
+//   - The client may say that its roots have changed. Handlers that stand for other servers
+//     are told ([Engine.TellRoots]).
+
+// sessionContext is the context of a session.
+type sessionContext struct {
+	context.Context
+	s *Session
+}
+
+func (c *sessionContext) Value(key any) any {
+	if _, ok := key.(callKey); ok {
+		return c.s.aside("")
+	}
+	return c.Context.Value(key)
+}
+
+// aside is a call of the session that its client did not make.
+func (s *Session) aside(method string) *Call {
+	c := &Call{Method: method, Params: json.RawMessage(`{}`), Peer: s.Peer, ex: s.Events, session: s, logLevel: s.LogLevel()}
+	c.Msg = &jsonrpc.Message{Method: method, Params: c.Params}
+	if !s.NoAsking && !s.loose {
+		c.asker = &rootsAsker{}
+	}
+	return c
+}
+
+// rootsAsker asks for roots and nothing else.
+type rootsAsker struct{ live }
+
+func (a *rootsAsker) ask(ctx context.Context, c *Call, qs []Question) ([]json.RawMessage, error) {
+	for _, q := range qs {
+		if q.Method != revision.MethodRoots {
+			return nil, &LacksError{What: "way to be asked outside of a call"}
+		}
+	}
+	return a.live.ask(ctx, c, qs)
+}
+
+// rootsNews is what a handler is yet to be told of changes of the roots: however often they
+// change, it is told by one goroutine, and once more if they have changed meanwhile.
+type rootsNews struct{ telling, again bool }
+
+// RootsChanged takes the word of the client that its roots have changed. It does not wait.
+func (s *Session) RootsChanged(e *Engine) {
+	if !e.TellRoots || s.loose {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.roots.telling || s.closed != nil {
+		s.roots.again = true
+		return
+	}
+	s.roots.telling = true
+	ctx := s.context()
+	s.wg.Go(func() { // it ends when the handler returns, whose context ends with the session
+		for {
+			_, _ = e.run(ctx, s.aside(revision.NoteRootsChanged)) // there is nobody to answer
+			s.mu.Lock()
+			again := s.roots.again && s.closed == nil
+			s.roots = rootsNews{telling: again}
+			s.mu.Unlock()
+			if !again {
+				return
+			}
+		}
+	})
+}
