@@ -11,19 +11,55 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// client is who has a connection of its own: a session, or a principal without one.
+// client is who has a connection of its own: a session, or a principal without one who can
+// answer the same questions (T-31). What its roots are is asked in calls, and so no part of it.
 type client struct {
 	session   context.Context // nil: it has none
 	principal string
+	can       string // what can be asked without a session, see canOf
+}
+
+// clientKey is where a context has a client that clientOf would have to find out.
+type clientKey struct{}
+
+// as returns a context whose caller is taken for who.
+func (who client) as(ctx context.Context) context.Context {
+	return context.WithValue(ctx, clientKey{}, who)
 }
 
 // clientOf tells who calls.
 func clientOf(ctx context.Context) client {
+	if who, ok := ctx.Value(clientKey{}).(client); ok {
+		return who
+	}
 	call := mcp.CallFrom(ctx)
 	if call == nil {
 		return client{}
 	}
-	return client{call.Session(), call.Principal}
+	who := client{session: call.Session(), principal: call.Principal}
+	if who.session == nil {
+		who.can = canOf(call.Capabilities)
+	}
+	return who
+}
+
+// canOf is what a server that opens a session is told of capabilities, as letters.
+func canOf(caps mcp.Capabilities) string {
+	var can []byte
+	add := func(letter byte, has bool) {
+		if has {
+			can = append(can, letter)
+		}
+	}
+	url := caps.Has("elicitation", "url")
+	add('f', caps.Has("elicitation") && (!url || caps.Has("elicitation", "form")))
+	add('u', url)
+	add('s', caps.Has("sampling"))
+	add('t', caps.Has("sampling", "tools"))
+	add('c', caps.Has("sampling", "context"))
+	add('r', caps.Has("roots"))
+	add('p', caps.Has("extensions", extUI))
+	return string(can)
 }
 
 // all is the part of a client that tells what it may see of what all share.
@@ -36,14 +72,14 @@ type conn struct {
 	info json.RawMessage // the result of server/discover, nil: not known
 
 	// Of a connection in a pool.
-	own     bool          // it is for one client
-	watched bool          // the pool knows when its lists change
-	tried   chan struct{} // of one for a client: closed when up or err is set
-	err     error         // why it was not opened; read after tried
-	evict   chan struct{} // of one for a client: closed to make room
-	users   int           // calls and subscriptions; guarded by mu of the pool
-	last    time.Time     // that users became 0; guarded by mu of the pool
-	until   time.Time     // something waits in the server until then; guarded by mu of the pool
+	own   bool          // it is for one client
+	news  *news         // of changes, nil: nobody follows them for all
+	tried chan struct{} // of one for a client: closed when up or err is set
+	err   error         // why it was not opened; read after tried
+	evict chan struct{} // of one for a client: closed to make room
+	users int           // calls and subscriptions; guarded by mu of the pool
+	last  time.Time     // that users became 0; guarded by mu of the pool
+	until time.Time     // something waits in the server until then; guarded by mu of the pool
 
 	lists silence
 }
@@ -357,6 +393,38 @@ func (p *pool) forList(ctx context.Context, who client, k *listKind) (*conn, []e
 			return nil, nil, context.Cause(ctx)
 		}
 		p.mu.Lock()
+	}
+}
+
+// ofClient returns the connection that is for a client alone, nil if there is none.
+func (p *pool) ofClient(who client) *conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.clients[who]; c != nil && c.up != nil {
+		return c
+	}
+	return nil
+}
+
+// perClient tells whether clients have connections of their own.
+func (p *pool) perClient() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.share == PerClient
+}
+
+// lose takes note that a connection was lost, before whoever keeps it does.
+func (p *pool) lose(c *conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.main == c {
+		p.main = nil
+	}
+	for who, own := range p.clients {
+		if own == c {
+			delete(p.clients, who)
+			break
+		}
 	}
 }
 

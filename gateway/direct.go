@@ -14,9 +14,14 @@ import (
 func (g *Gateway) Direct(name string) mcp.Handler {
 	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 		for _, up := range g.upstreams() {
-			if up.name == name {
-				return up.forward(ctx, req.Method, req.Params)
+			if up.name != name {
+				continue
 			}
+			if req.Method == "notifications/roots/list_changed" {
+				up.rootsChanged(ctx, req)
+				return mcp.RawResult(`{}`), nil
+			}
+			return up.forward(ctx, req.Method, req.Params)
 		}
 		return nil, mcp.Errorf(mcp.CodeInternal, "there is no server %q", bounded(name))
 	})

@@ -170,6 +170,13 @@ func (g *Gateway) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, err
 		return g.task(ctx, req)
 	case "tasks/list":
 		return g.tasks(ctx)
+	case "notifications/roots/list_changed":
+		var wg sync.WaitGroup
+		for _, up := range g.upstreams() {
+			wg.Go(func() { up.rootsChanged(ctx, req) })
+		}
+		wg.Wait()
+		return mcp.RawResult(`{}`), nil
 	}
 	return nil, mcp.Errorf(mcp.CodeMethodNotFound, "the gateway has no method %q", bounded(req.Method))
 }

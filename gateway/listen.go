@@ -63,7 +63,10 @@ func (g *Gateway) listen(ctx context.Context, req *mcp.Request) (mcp.Result, err
 	}
 }
 
-const noteAcknowledged = "notifications/subscriptions/acknowledged"
+const (
+	noteAcknowledged = "notifications/subscriptions/acknowledged"
+	noteUpdated      = "notifications/resources/updated"
+)
 
 var listChanges = [...]struct{ member, method string }{
 	{"toolsListChanged", "notifications/tools/list_changed"},
@@ -89,6 +92,7 @@ type following struct {
 	l      *listening
 	up     *upstream
 	uris   []string        // of those wanted that are the upstream's
+	tasks  bool            // it is for tasks too
 	lists  bool            // it is for changes of lists alone
 	filter json.RawMessage // that it is asked for
 	cancel context.CancelFunc
@@ -155,7 +159,7 @@ func (l *listening) update(ups []*upstream) {
 // following prepares a listen at one upstream: for the list changes that the caller wants, and
 // of the resources and tasks for those that are the upstream's.
 func (l *listening) following(up *upstream, owners map[string]*upstream) *following {
-	f := &following{l: l, up: up, lists: true, filter: l.wanted, begun: make(chan struct{})}
+	f := &following{l: l, up: up, filter: l.wanted, begun: make(chan struct{})}
 	if l.uris != nil {
 		for _, uri := range l.uris {
 			if owners[uri] == up {
@@ -168,15 +172,15 @@ func (l *listening) following(up *upstream, owners map[string]*upstream) *follow
 		var own []string
 		for e := range jsonx.Elements(raw) {
 			if id, err := jsonx.Unquote(e); err == nil {
-				if at, there := l.g.ownerOfTask(l.ctx, id); at == up {
+				if at, _, there := l.g.ownerOfTask(l.ctx, id); at == up {
 					own = append(own, there)
 				}
 			}
 		}
 		f.filter = jsonx.With(nil, f.filter, "taskIds", appendStrings(nil, own))
-		f.lists = len(own) == 0
+		f.tasks = len(own) > 0
 	}
-	f.lists = f.lists && len(f.uris) == 0
+	f.lists = !f.tasks && len(f.uris) == 0
 	return f
 }
 
@@ -250,6 +254,9 @@ func (f *following) listen(ctx context.Context, again *bool) error {
 			return err
 		}
 		defer p.release(c, nil, nil)
+		if c.news != nil && !f.tasks {
+			return f.read(ctx, c.news, again)
+		}
 		return f.listenAt(ctx, c, again)
 	}
 	who := clientOf(ctx)
@@ -266,7 +273,7 @@ func (f *following) listen(ctx context.Context, again *bool) error {
 	own, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ended := make(chan error, 1)
-	if f.lists && c.watched {
+	if f.lists && c.news != nil {
 		*again = true
 		f.begin() // the gateway tells
 		context.AfterFunc(own, func() { ended <- context.Cause(own) })
@@ -288,6 +295,32 @@ func (f *following) listen(ctx context.Context, again *bool) error {
 	}
 }
 
+// read listens at a connection whose subscription all share.
+func (f *following) read(ctx context.Context, n *news, again *bool) error {
+	r, err := n.join(ctx, f.uris)
+	defer n.leave(r)
+	if err != nil {
+		return err
+	}
+	f.honour(r.honoured)
+	if err := f.resumed(*again); err != nil {
+		return err
+	}
+	*again = true
+	f.begin()
+	for {
+		changed, err := n.next(ctx, r)
+		if err != nil {
+			return err
+		}
+		for _, params := range changed {
+			if err := mcp.Notify(f.l.ctx, noteUpdated, json.RawMessage(params)); err != nil {
+				return err
+			}
+		}
+	}
+}
+
 // listenAt listens at one connection and passes on what it says, but for its acknowledgement.
 func (f *following) listenAt(ctx context.Context, c *conn, again *bool) error {
 	l := f.l
@@ -301,7 +334,7 @@ func (f *following) listenAt(ctx context.Context, c *conn, again *bool) error {
 		return mcp.Notify(l.ctx, method, params)
 	})
 	filter := f.filter
-	if c.watched { // of lists the gateway tells
+	if c.news != nil { // of lists the gateway tells
 		for _, n := range listChanges {
 			filter = jsonx.Without(nil, filter, n.member)
 		}
@@ -316,40 +349,54 @@ func (f *following) listenAt(ctx context.Context, c *conn, again *bool) error {
 
 // acknowledged takes in what an upstream honours.
 func (f *following) acknowledged(params json.RawMessage, c *conn, again *bool) error {
-	l := f.l
-	if len(f.uris) > 0 {
-		raw, _ := jsonx.LookupPath(params, "notifications", "resourceSubscriptions")
-		told := map[string]bool{}
-		for e := range jsonx.Elements(raw) {
-			if uri, err := jsonx.Unquote(e); err == nil {
-				told[uri] = true
-			}
+	raw, _ := jsonx.LookupPath(params, "notifications", "resourceSubscriptions")
+	told := map[string]bool{}
+	for e := range jsonx.Elements(raw) {
+		if uri, err := jsonx.Unquote(e); err == nil {
+			told[uri] = true
 		}
-		l.mu.Lock()
-		for _, uri := range f.uris {
-			if !told[uri] {
-				if l.refused == nil {
-					l.refused = map[string]bool{}
-				}
-				l.refused[uri] = true
-			}
-		}
-		l.mu.Unlock()
 	}
-	if *again {
-		for _, uri := range f.uris {
-			if err := mcp.Notify(l.ctx, "notifications/resources/updated", map[string]string{"uri": uri}); err != nil {
-				return err
-			}
-		}
-		if c.own { // of the others the gateway tells
-			if err := l.listsChanged(changedAll); err != nil {
-				return err
-			}
+	f.honour(told)
+	if err := f.resumed(*again); err != nil {
+		return err
+	}
+	if *again && c.own { // of the others the gateway tells
+		if err := f.l.listsChanged(changedAll); err != nil {
+			return err
 		}
 	}
 	*again = true
 	f.begin()
+	return nil
+}
+
+// honour keeps which resources the upstream does not tell of.
+func (f *following) honour(told map[string]bool) {
+	l := f.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, uri := range f.uris {
+		if told[uri] {
+			continue
+		}
+		if l.refused == nil {
+			l.refused = map[string]bool{}
+		}
+		l.refused[uri] = true
+	}
+}
+
+// resumed tells the caller that each resource has changed, if it was listened to before:
+// nothing is replayed (T-55, T-56).
+func (f *following) resumed(again bool) error {
+	if !again {
+		return nil
+	}
+	for _, uri := range f.uris {
+		if err := mcp.Notify(f.l.ctx, noteUpdated, map[string]string{"uri": uri}); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

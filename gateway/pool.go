@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -166,8 +165,9 @@ func (p *pool) serve(c *conn, crashing bool) error {
 	}
 	following, stop := context.WithCancel(p.ctx)
 	defer stop()
-	w, watched := c.up.(watcher)
-	c.watched = watched
+	if w, ok := c.up.(watcher); ok {
+		c.news = newNews(p, c, w)
+	}
 	p.announce()
 	p.mu.Unlock()
 
@@ -180,8 +180,8 @@ func (p *pool) serve(c *conn, crashing bool) error {
 	p.mu.Lock()
 	p.spawn(func() {
 		p.up.refetch(c, changedAll)
-		if watched {
-			p.follow(following, c, w)
+		if c.news != nil {
+			c.news.run(following)
 		}
 	})
 	p.mu.Unlock()
@@ -221,48 +221,10 @@ func (p *pool) serve(c *conn, crashing bool) error {
 	}
 }
 
-// watcher is a connection that tells when lists change, as a Session is.
-type watcher interface {
-	Watch(ctx context.Context, uris ...string) iter.Seq2[mcp.Event, error]
-}
-
-// follow tells the listeners, and what is kept, of changes of lists at the main connection.
-// One subscription is for all of them. Ctx ends with the connection.
-func (p *pool) follow(ctx context.Context, c *conn, w watcher) {
-	for pause, again := firstPause, false; ctx.Err() == nil; again = true {
-		began := time.Now()
-		for e, err := range w.Watch(ctx) {
-			if err != nil {
-				p.g.log().Debug("no news from a server", "server", p.src.Name, "err", err)
-				break
-			}
-			var set changeSet
-			for i, n := range listChanges {
-				if e.Method == n.method || again && e.Method == noteAcknowledged { // nothing is replayed (T-55)
-					set |= 1 << i
-				}
-			}
-			if set != 0 {
-				p.up.refetch(c, set)
-				p.g.announce(set)
-			}
-		}
-		if time.Since(began) > longPause {
-			pause = firstPause
-		}
-		rest(ctx, &pause)
-	}
-}
-
 // rest waits for a while between half a pause and a whole one, as a fleet of clients must not
 // come back all at once, and makes the next one longer.
 func rest(ctx context.Context, pause *time.Duration) {
-	t := time.NewTimer(*pause/2 + rand.N(*pause/2))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
+	sleep(ctx, *pause/2+rand.N(*pause/2))
 	*pause = min(2**pause, longPause)
 }
 

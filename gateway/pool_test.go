@@ -549,7 +549,7 @@ func TestRunNeedsAWholeSource(t *testing.T) {
 	}
 }
 
-// T-06, T-11, T-15: what a server is told of its client is true of who uses the connection.
+// T-06, T-11, T-15, T-31: what a server is told of its client is true of who uses the connection.
 func TestRelay(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -558,7 +558,7 @@ func TestRelay(t *testing.T) {
 		want  string
 	}{
 		{"a session's own", gateway.PerClient, mcp.V2025_06_18, "editor roots io.modelcontextprotocol/ui"},
-		{"a principal's own, which may come with other programs", gateway.PerClient, mcp.V2026_07_28, "editor elicitation roots sampling io.modelcontextprotocol/ui"},
+		{"of a principal and what it can answer", gateway.PerClient, mcp.V2026_07_28, "editor roots io.modelcontextprotocol/ui"},
 		{"for all", gateway.Shared, mcp.V2025_06_18, "gw elicitation roots sampling"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -162,34 +162,74 @@ func TestRoundsAreOfPrincipals(t *testing.T) {
 	}
 }
 
-// T-40: who did not say that it can be asked is told what is missing, and the call at the
-// server ends.
+// T-31, T-40: a server is not told that it may ask who did not say so, if the connection is for
+// that caller; over one that all share the caller is told what is missing, and the call at
+// the server ends.
 func TestUndeclaredQuestion(t *testing.T) {
+	for _, share := range []gateway.Share{gateway.PerClient, gateway.Shared} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &farm{rev: mcp.V2025_11_25}
+			ended := make(chan error, 10)
+			f.more = func(_ int, s *mcp.Server) {
+				mcp.AddTool(s, mcp.Tool{Name: "paint"}, func(ctx context.Context, _ struct{}) (string, error) {
+					_, err := mcp.Elicit[color](ctx, "which?")
+					ended <- err
+					return "", err
+				})
+			}
+			g := &gateway.Gateway{Name: "gw"}
+			run(t, g, gateway.Source{Name: "db", Open: f.Open, Share: share})
+			for name, c := range map[string]*mcp.Client{
+				"nothing": {Name: "c"},
+				"another": {Name: "c", Roots: func(context.Context) ([]mcp.Root, error) { return nil, nil }},
+			} {
+				s := mcptest.Connect(t, &mcp.Server{Name: "gw", Version: "1", Handler: g}, c, mcp.V2026_07_28)
+				res, err := s.CallTool(t.Context(), "db_paint", nil)
+				var rpc *mcp.Error
+				switch {
+				case share == gateway.PerClient && (err != nil || !res.IsError || !strings.Contains(res.Text(), "elicitation")):
+					t.Errorf("%s declared: %+v, %v; want the server's own words", name, res, err)
+				case share == gateway.Shared && (!errors.As(err, &rpc) || rpc.Code != mcp.CodeMissingCapability || !strings.Contains(string(rpc.Data), `"elicitation"`)):
+					t.Errorf("%s declared: %v, want -32021", name, err)
+				}
+				if err := <-ended; err == nil || errors.Is(err, mcp.ErrNotSupported) != (share == gateway.PerClient) {
+					t.Errorf("%s declared: the server learns %v", name, err)
+				}
+			}
+		})
+	}
+}
+
+// T-31: callers of one principal who can answer different things have connections of their own,
+// and each finds its tasks again, whatever it declares when it asks for them.
+func TestConnectionsAreOfCapabilities(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &farm{rev: mcp.V2025_11_25}
-		ended := make(chan error, 10)
-		f.more = func(_ int, s *mcp.Server) {
-			mcp.AddTool(s, mcp.Tool{Name: "paint"}, func(ctx context.Context, _ struct{}) (string, error) {
-				_, err := mcp.Elicit[color](ctx, "which?")
-				ended <- err
-				return "", err
-			})
-		}
+		f := &farm{rev: mcp.V2025_11_25, more: func(_ int, s *mcp.Server) {
+			mcp.AddTool(s, mcp.Tool{Name: "job", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskRequired}},
+				func(context.Context, struct{}) (string, error) { time.Sleep(time.Minute); return "done", nil })
+		}}
 		g := &gateway.Gateway{Name: "gw"}
 		run(t, g, gateway.Source{Name: "db", Open: f.Open})
-		for name, c := range map[string]*mcp.Client{
-			"nothing": {Name: "c"},
-			"another": {Name: "c", Roots: func(context.Context) ([]mcp.Root, error) { return nil, nil }},
-		} {
-			s := mcptest.Connect(t, &mcp.Server{Name: "gw", Version: "1", Handler: g}, c, mcp.V2026_07_28)
-			_, err := s.CallTool(t.Context(), "db_paint", nil)
-			var rpc *mcp.Error
-			if !errors.As(err, &rpc) || rpc.Code != mcp.CodeMissingCapability || !strings.Contains(string(rpc.Data), `"elicitation"`) {
-				t.Errorf("%s declared: %v, want -32021", name, err)
+		srv := &mcp.Server{Name: "gw", Version: "1", Handler: g}
+		var asked []string
+		full := mcptest.Connect(t, srv, frontClient(&asked), mcp.V2026_07_28)
+		bare := mcptest.Connect(t, srv, &mcp.Client{Name: "c"}, mcp.V2026_07_28)
+		again := mcptest.Connect(t, srv, frontClient(&asked), mcp.V2026_07_28)
+		if a, b, c := which(t, full), which(t, bare), which(t, again); a == b || a != c {
+			t.Errorf("who can answer reaches %s and %s, who cannot %s", a, c, b)
+		}
+		task, err := full.StartTask(t.Context(), "db_job", nil)
+		if err != nil || task.ID == "" {
+			t.Fatalf("task %+v, %v", task, err)
+		}
+		for name, s := range map[string]*mcp.Session{"full": full, "bare": bare} {
+			raw, err := s.Raw(t.Context(), "tasks/get", map[string]string{"taskId": task.ID})
+			if err != nil || !strings.Contains(string(raw), `"status":"working"`) {
+				t.Errorf("%s: tasks/get = %s, %v", name, raw, err)
 			}
-			if err := <-ended; err == nil {
-				t.Errorf("%s declared: the server was answered", name)
-			}
+		}
+		if res, err := task.Wait(t.Context()); err != nil || res.Text() != "done" {
+			t.Errorf("task = %v, %v", res, err)
 		}
 	})
 }

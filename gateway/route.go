@@ -21,6 +21,9 @@ func (g *Gateway) byName(ctx context.Context, req *mcp.Request, k *listKind) (mc
 	if err != nil {
 		return nil, err
 	}
+	if up.pool != nil && up.pool.perClient() {
+		ctx = clientOf(ctx).as(ctx) // found out once
+	}
 	inner := g.naming(ctx, up)
 	params := jsonx.With(make([]byte, 0, len(req.Params)), req.Params, "name", jsonx.AppendString(nil, own))
 	res, err := up.forward(inner, req.Method, params)

@@ -41,9 +41,13 @@ func (g *Gateway) task(ctx context.Context, req *mcp.Request) (mcp.Result, error
 	if err != nil {
 		return nil, err
 	}
-	up, own := g.ownerOfTask(ctx, id)
+	up, tag, own := g.ownerOfTask(ctx, id)
 	if up == nil {
 		return nil, mcp.Errorf(mcp.CodeInvalidParams, "no task %q (any more)", bounded(id))
+	}
+	if who := clientOf(ctx); who.can != tag && who.session == nil {
+		who.can = tag // it is at the connection where it began
+		ctx = who.as(ctx)
 	}
 	res, err := up.forward(g.naming(ctx, up), req.Method, jsonx.With(nil, req.Params, "taskId", jsonx.AppendString(nil, own)))
 	if err != nil || req.Method != "tasks/get" {
@@ -54,7 +58,8 @@ func (g *Gateway) task(ctx context.Context, req *mcp.Request) (mcp.Result, error
 
 // naming says that tasks of an upstream have ids of the gateway's, and so who may ask for them.
 func (g *Gateway) naming(ctx context.Context, up *upstream) context.Context {
-	return mcp.WithTaskID(ctx, func(principal, id string) string { return g.taskID(principal, up, id) })
+	tag := up.tagOf(ctx)
+	return mcp.WithTaskID(ctx, func(principal, id string) string { return g.taskID(principal, up, tag, id) })
 }
 
 // ofTask gives a task of an upstream the id that it has here.
@@ -64,28 +69,30 @@ func (g *Gateway) ofTask(ctx context.Context, up *upstream, task json.RawMessage
 	if err != nil {
 		return task // nobody can ask for it, here or there
 	}
-	return jsonx.With(nil, task, "taskId", jsonx.AppendString(nil, g.taskID(principalOf(ctx), up, own)))
+	return jsonx.With(nil, task, "taskId", jsonx.AppendString(nil, g.taskID(principalOf(ctx), up, up.tagOf(ctx), own)))
 }
 
-// taskID is the id that a task of an upstream has here, for a principal.
-func (g *Gateway) taskID(principal string, up *upstream, own string) string {
-	return url.PathEscape(up.name) + "/" + g.seal(principal, up, own) + "/" + own
+// taskID is the id that a task of an upstream has here, for a principal. Tag says at which of
+// its connections it is.
+func (g *Gateway) taskID(principal string, up *upstream, tag, own string) string {
+	return url.PathEscape(up.name) + "/" + g.seal(principal, up, tag, own) + "/" + tag + "/" + own
 }
 
-// ownerOfTask finds the upstream of a task of the caller, and the id that it has there;
-// nil if there is none.
-func (g *Gateway) ownerOfTask(ctx context.Context, id string) (*upstream, string) {
+// ownerOfTask finds the upstream of a task of the caller, the tag of the connection, and the id
+// that it has there; nil if there is none.
+func (g *Gateway) ownerOfTask(ctx context.Context, id string) (up *upstream, tag, own string) {
 	name, rest, _ := strings.Cut(id, "/")
-	seal, own, ok := strings.Cut(rest, "/")
+	seal, rest, _ := strings.Cut(rest, "/")
+	tag, own, ok := strings.Cut(rest, "/")
 	if !ok {
-		return nil, ""
+		return nil, "", ""
 	}
 	for _, up := range g.upstreams() {
-		if url.PathEscape(up.name) == name && hmac.Equal([]byte(seal), []byte(g.seal(principalOf(ctx), up, own))) {
-			return up, own
+		if url.PathEscape(up.name) == name && hmac.Equal([]byte(seal), []byte(g.seal(principalOf(ctx), up, tag, own))) {
+			return up, tag, own
 		}
 	}
-	return nil, ""
+	return nil, "", ""
 }
 
 // principalOf names the caller, empty for nobody.
@@ -97,13 +104,13 @@ func principalOf(ctx context.Context) string {
 }
 
 // seal ties a task of an upstream to a principal.
-func (g *Gateway) seal(principal string, up *upstream, own string) string {
+func (g *Gateway) seal(principal string, up *upstream, tag, own string) string {
 	g.keyOnce.Do(func() {
 		g.taskKey = make([]byte, 32)
 		rand.Read(g.taskKey) // never fails
 	})
 	h := hmac.New(sha256.New, g.taskKey)
-	for _, s := range []string{up.name, principal, own} {
+	for _, s := range []string{up.name, principal, tag, own} {
 		h.Write(jsonx.AppendString(nil, s))
 	}
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:12])

@@ -3,6 +3,9 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
+	"net/url"
 
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -22,15 +25,33 @@ func newUpstream(g *Gateway, name string) *upstream {
 	return &upstream{g: g, name: name, prefix: prefixOf(name)}
 }
 
-// forward has a request answered by the caller's connection.
-func (up *upstream) forward(ctx context.Context, method string, params json.RawMessage) (res mcp.Result, err error) {
+// forward has a request answered by the caller's connection. If that is lost meanwhile, what
+// changes nothing is asked once more of the next (T-29).
+func (up *upstream) forward(ctx context.Context, method string, params json.RawMessage) (mcp.Result, error) {
 	req := &mcp.Request{Method: method, Params: params}
 	if up.fixed != nil {
 		return up.fixed.h.Handle(ctx, req)
 	}
-	c, err := up.pool.take(ctx)
-	if err != nil {
-		return nil, err
+	res, c, err := up.attempt(ctx, req)
+	if err == nil || c == nil || !c.lost(ctx, err) {
+		return res, err
+	}
+	up.pool.lose(c)
+	if !repeatable(method) {
+		return nil, up.lost(method, err)
+	}
+	up.g.log().Debug("asked again", "server", up.name, "method", method, "err", err)
+	res, c, err = up.attempt(ctx, req)
+	if err != nil && c != nil && c.lost(ctx, err) {
+		return nil, up.lost(method, err)
+	}
+	return res, err
+}
+
+// attempt has a request answered once, and tells by which connection; nil if there was none.
+func (up *upstream) attempt(ctx context.Context, req *mcp.Request) (res mcp.Result, c *conn, err error) {
+	if c, err = up.pool.take(ctx); err != nil {
+		return nil, nil, err
 	}
 	defer func() {
 		waits := err
@@ -39,7 +60,67 @@ func (up *upstream) forward(ctx context.Context, method string, params json.RawM
 		}
 		up.pool.release(c, res, waits)
 	}()
-	return c.h.Handle(ctx, req)
+	res, err = c.h.Handle(ctx, req)
+	return res, c, err
+}
+
+// repeatable tells whether a request can be sent twice without harm. That a tool says so of
+// itself is not believed.
+func repeatable(method string) bool {
+	switch method {
+	case "resources/read", "prompts/get", "completion/complete", "tasks/get",
+		"tools/list", "prompts/list", "resources/list", "resources/templates/list":
+		return true
+	}
+	return false
+}
+
+// lost tells whether a request failed because the connection broke, so that nobody knows what
+// became of it.
+func (c *conn) lost(ctx context.Context, err error) bool {
+	var exit *mcp.ExitError
+	var network *url.Error // of net/http
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case errors.As(err, &exit), errors.As(err, &network), errors.Is(err, io.ErrUnexpectedEOF):
+		return true
+	}
+	return errors.Is(err, mcp.ErrClosed)
+}
+
+// lost words the loss of a connection for the caller.
+func (up *upstream) lost(method string, err error) error {
+	unknown := ""
+	if method == "tools/call" {
+		unknown = ", and whether the tool has run is not known"
+	}
+	return mcp.Errorf(mcp.CodeInternal, "connection to server %q lost%s: %v", up.name, unknown, err)
+}
+
+// rootsChanged passes on that the roots of the caller's session have changed, to its own
+// connection (T-58). One that many share has no roots.
+func (up *upstream) rootsChanged(ctx context.Context, req *mcp.Request) {
+	c := up.fixed
+	if c == nil {
+		c = up.pool.ofClient(clientOf(ctx))
+	}
+	if c == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, up.g.listTimeout())
+	defer cancel()
+	if _, err := c.h.Handle(ctx, req); err != nil {
+		up.g.log().Debug("not told that roots changed", "server", up.name, "err", err)
+	}
+}
+
+// tagOf is what tells connections of one principal apart, for the ids of tasks.
+func (up *upstream) tagOf(ctx context.Context) string {
+	if up.pool == nil || !up.pool.perClient() {
+		return ""
+	}
+	return clientOf(ctx).can
 }
 
 // discover returns what the server says of itself, nil if that is not known.

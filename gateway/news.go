@@ -1,0 +1,568 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// Everybody who shares a connection hears of changes by one subscription at the server:
+//
+//   - It is for the lists, always, and for the resources that any caller listens to.
+//   - When other resources are wanted, another takes its place: the new one is there before
+//     the old one ends, so that nothing is missed. Callers who come at once wait for one.
+//   - Whoever asks for what the server refuses fails alone.
+//   - What nobody listens to any more is dropped with the next change, or after a second.
+//   - One that ends is opened again with growing pauses. Nothing is replayed, so all that
+//     it was for is then told to have changed (T-55).
+//   - Each caller takes what there is for it on its own goroutine; a slow one holds up
+//     no other, and is told of a resource once, however often that has changed.
+
+const (
+	lingerTime  = time.Second            // that a resource is subscribed to for nobody
+	overlapTime = 500 * time.Millisecond // that the old subscription lasts beside the new one
+	gatherTime  = 50 * time.Millisecond  // at least between two replacements
+	maxParts    = 1000                   // parts of resources that a caller is yet to be told of
+)
+
+// watcher is a connection that tells when lists and resources change, as a Session is.
+type watcher interface {
+	Watch(ctx context.Context, uris ...string) iter.Seq2[mcp.Event, error]
+}
+
+// news is the subscription at one connection. It owns the goroutines of its rounds, ended with
+// run.
+type news struct {
+	p *pool
+	c *conn
+	w watcher
+
+	wake   chan struct{} // capacity 1: there is something to do for run
+	relist chan struct{} // capacity 1: lists is not empty
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	readers map[string]map[*reader]struct{} // by resource; guarded by mu
+	coming  []*reader                       // who wait for a subscription; guarded by mu
+	current *round                          // the newest that was acknowledged, nil while there is none; guarded by mu
+	dropped time.Time                       // that a resource lost its last reader, zero if none did; guarded by mu
+	lists   changeSet                       // of which nobody was told yet; guarded by mu
+	over    bool                            // run has ended; guarded by mu
+}
+
+// reader is a caller who listens to resources.
+type reader struct {
+	uris []string
+	said chan struct{} // closed when honoured and err are set
+
+	honoured map[string]bool // what the server tells of
+	err      error           // why there is no subscription
+
+	wake chan struct{} // capacity 1: there is something to tell
+
+	changed map[string][]byte // params of what is to be told, by URI; guarded by mu of the news
+	lost    error             // why there is no more to tell; guarded by mu of the news
+	left    bool              // guarded by mu of the news
+}
+
+// round is one subscription at the server.
+type round struct {
+	uris     map[string]bool // asked for
+	honoured map[string]bool // set before acked is closed
+	cancel   context.CancelFunc
+	acked    chan struct{}
+	ended    chan struct{} // closed when err is set
+	err      error
+
+	told  map[string]bool // by method and URI, as long as an older one may say the same; guarded by mu of the news
+	since time.Time       // of acked; guarded by mu of the news
+}
+
+func newNews(p *pool, c *conn, w watcher) *news {
+	return &news{p: p, c: c, w: w, wake: make(chan struct{}, 1), relist: make(chan struct{}, 1), readers: map[string]map[*reader]struct{}{}}
+}
+
+// run keeps the subscription until ctx ends, with the connection.
+func (n *news) run(ctx context.Context) {
+	defer n.wg.Wait()
+	defer n.end(errors.New("the connection has ended"))
+	n.wg.Go(func() { n.tellLists(ctx) })
+	pause, lost := firstPause, false
+	for ctx.Err() == nil {
+		began := time.Now()
+		r, err := n.replace(ctx, lost)
+		if err == nil {
+			lost = true // whatever ends it
+			err = n.keep(ctx, r)
+		}
+		n.refuse(err)
+		n.p.g.log().Debug("no news from a server", "server", n.p.src.Name, "err", err)
+		if time.Since(began) > longPause {
+			pause = firstPause
+		}
+		rest(ctx, &pause)
+	}
+}
+
+// keep has r, and those that take its place, last until one ends on its own.
+func (n *news) keep(ctx context.Context, r *round) error {
+	for {
+		var linger <-chan time.Time
+		if since := n.idleSince(); !since.IsZero() {
+			linger = time.After(time.Until(since.Add(lingerTime)))
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-r.ended:
+			return r.err
+		case <-n.wake:
+			if !n.wanted() {
+				continue
+			}
+		case <-linger:
+			if !n.differs(r) {
+				continue
+			}
+		}
+		next, err := n.replace(ctx, false)
+		if err != nil {
+			next = n.oneByOne(ctx, r, err)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if next != r {
+			time.AfterFunc(overlapTime, r.cancel)
+			r = next
+		}
+		sleep(ctx, gatherTime)
+	}
+}
+
+// sleep waits for d, or the end of ctx.
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// replace opens a round for all that is wanted now, and answers those who wait for it. After a
+// loss all is told to have changed.
+func (n *news) replace(ctx context.Context, lost bool) (*round, error) {
+	n.mu.Lock()
+	coming := n.coming
+	uris := map[string]bool{}
+	for uri := range n.readers {
+		uris[uri] = true
+	}
+	n.dropped = time.Time{}
+	n.mu.Unlock()
+	r, err := n.open(ctx, uris)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	n.coming = slices.DeleteFunc(slices.Clone(n.coming), func(c *reader) bool { return slices.Contains(coming, c) })
+	for _, c := range coming {
+		n.answerLocked(c, r)
+	}
+	if lost {
+		for uri := range n.readers {
+			n.tellLocked(uri, uri, nil)
+		}
+	}
+	n.mu.Unlock()
+	if lost {
+		n.listsChanged(changedAll)
+	}
+	return r, nil
+}
+
+// oneByOne tries each of those who wait alone, as one of them has asked for what the server
+// refuses. It returns the last round that was opened, r if none was.
+func (n *news) oneByOne(ctx context.Context, r *round, err error) *round {
+	n.mu.Lock()
+	coming := n.coming
+	n.coming = nil
+	for _, c := range coming {
+		n.dropLocked(c)
+	}
+	n.mu.Unlock()
+	for _, c := range coming {
+		if len(coming) > 1 && n.again(c) {
+			next, failed := n.replace(ctx, false)
+			if failed == nil {
+				time.AfterFunc(overlapTime, r.cancel)
+				r = next
+				continue
+			}
+			err = failed
+		}
+		n.mu.Lock()
+		n.refuseLocked(c, err)
+		n.mu.Unlock()
+	}
+	return r
+}
+
+// again has a reader wait once more; false if it has left.
+func (n *news) again(c *reader) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !c.left {
+		n.addLocked(c)
+	}
+	return !c.left
+}
+
+// open begins a round and waits for its acknowledgement.
+func (n *news) open(ctx context.Context, uris map[string]bool) (*round, error) {
+	own, cancel := context.WithCancel(ctx)
+	r := &round{uris: uris, cancel: cancel, acked: make(chan struct{}), ended: make(chan struct{}), told: map[string]bool{}}
+	n.wg.Go(func() {
+		defer close(r.ended)
+		defer cancel()
+		r.err = errors.New("the server ended the subscription")
+		for e, err := range n.w.Watch(own, slices.Sorted(maps.Keys(uris))...) {
+			if err != nil {
+				r.err = err
+				return
+			}
+			n.event(r, e)
+		}
+	})
+	late := time.NewTimer(n.p.g.listTimeout())
+	defer late.Stop()
+	select {
+	case <-r.acked:
+		return r, nil
+	case <-r.ended:
+		cancel()
+		return nil, r.err
+	case <-late.C:
+		cancel()
+		return nil, errSlow
+	case <-ctx.Done():
+		cancel()
+		return nil, context.Cause(ctx)
+	}
+}
+
+// event takes in what a round says. While two overlap, the newest tells all, and the older one
+// what that has not told.
+func (n *news) event(r *round, e mcp.Event) {
+	if e.Method == noteAcknowledged {
+		select {
+		case <-r.acked:
+			return // it was said before
+		default:
+		}
+		r.honoured = map[string]bool{}
+		raw, _ := jsonx.LookupPath(e.Params, "notifications", "resourceSubscriptions")
+		for el := range jsonx.Elements(raw) {
+			if uri, err := jsonx.Unquote(el); err == nil {
+				r.honoured[uri] = true
+			}
+		}
+		n.mu.Lock()
+		n.current, r.since = r, time.Now()
+		n.mu.Unlock()
+		close(r.acked)
+		return
+	}
+	n.mu.Lock()
+	key := e.Method + " " + e.URI
+	if newest := n.current; newest != nil && newest != r && newest.told[key] {
+		n.mu.Unlock()
+		return
+	}
+	if len(r.told) < maxWatched && time.Since(r.since) < 2*overlapTime {
+		r.told[key] = true
+	}
+	if e.URI != "" {
+		n.updatedLocked(e.URI, ofAll(e.Params))
+	}
+	n.mu.Unlock()
+	var set changeSet
+	for i, l := range listChanges {
+		if e.Method == l.method {
+			set |= 1 << i
+		}
+	}
+	if set != 0 {
+		n.listsChanged(set)
+	}
+}
+
+// listsChanged has the listeners told, and what is kept refreshed, of changes of lists.
+func (n *news) listsChanged(set changeSet) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lists |= set
+	select {
+	case n.relist <- struct{}{}:
+	default:
+	}
+}
+
+// tellLists does so, on a goroutine of its own: a server that is slow to list says other things
+// meanwhile.
+func (n *news) tellLists(ctx context.Context) {
+	for {
+		select {
+		case <-n.relist:
+		case <-ctx.Done():
+			return
+		}
+		n.mu.Lock()
+		set := n.lists
+		n.lists = 0
+		n.mu.Unlock()
+		n.p.up.refetch(n.c, set)
+		n.p.g.announce(set)
+	}
+}
+
+// ofAll returns the params of a notification without the id of the subscription, which is the
+// gateway's own (T-01).
+func ofAll(params []byte) []byte {
+	const id = "io.modelcontextprotocol/subscriptionId"
+	meta, _ := jsonx.Lookup(params, "_meta")
+	if _, ok := jsonx.Lookup(meta, id); !ok {
+		return params
+	}
+	if rest := jsonx.Without(nil, meta, id); len(rest) > len("{}") {
+		return jsonx.With(nil, params, "_meta", rest)
+	}
+	return jsonx.Without(nil, params, "_meta")
+}
+
+// updatedLocked records that a resource changed, for its readers and those of what it is a part
+// of, such as a folder (T-57).
+func (n *news) updatedLocked(uri string, params []byte) {
+	n.tellLocked(uri, uri, params)
+	for i := 1; i < len(uri); i++ {
+		if strings.IndexByte("/?#", uri[i]) < 0 {
+			continue
+		}
+		n.tellLocked(uri[:i], uri, params)
+		if i+1 < len(uri) && uri[i] == '/' {
+			n.tellLocked(uri[:i+1], uri, params)
+		}
+	}
+}
+
+func (n *news) tellLocked(watched, uri string, params []byte) {
+	for r := range n.readers[watched] {
+		about, with := uri, params
+		if _, known := r.changed[uri]; !known && uri != watched && len(r.changed) >= maxParts {
+			about, with = watched, nil // there is room for those
+		}
+		if with == nil {
+			with = append(jsonx.AppendString([]byte(`{"uri":`), about), '}')
+		}
+		if r.changed == nil {
+			r.changed = map[string][]byte{}
+		}
+		r.changed[about] = with
+		r.rouse()
+	}
+}
+
+func (r *reader) rouse() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// join adds a reader, and returns when the server has answered for it, which honoured and err
+// tell then. Leave must follow.
+func (n *news) join(ctx context.Context, uris []string) (*reader, error) {
+	r := &reader{uris: uris, said: make(chan struct{}), wake: make(chan struct{}, 1)}
+	n.mu.Lock()
+	switch {
+	case n.over:
+		n.mu.Unlock()
+		return r, errors.New("the connection has ended")
+	case n.tooMany(uris):
+		n.mu.Unlock()
+		return r, mcp.Errorf(mcp.CodeInternal, "more than %d resources of server %q are listened to; try again later", maxWatched, n.p.src.Name)
+	}
+	n.addLocked(r)
+	n.mu.Unlock()
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+	select {
+	case <-r.said:
+		return r, r.err
+	case <-ctx.Done():
+		return r, context.Cause(ctx)
+	}
+}
+
+// tooMany tells whether more resources would be too many; mu is held.
+func (n *news) tooMany(uris []string) bool {
+	fresh := 0
+	for _, uri := range uris {
+		if n.readers[uri] == nil {
+			fresh++
+		}
+	}
+	return len(n.readers)+fresh > maxWatched
+}
+
+// addLocked has a reader wait for the subscription.
+func (n *news) addLocked(r *reader) {
+	for _, uri := range r.uris {
+		if n.readers[uri] == nil {
+			n.readers[uri] = map[*reader]struct{}{}
+		}
+		n.readers[uri][r] = struct{}{}
+	}
+	n.coming = append(n.coming, r)
+}
+
+// answerLocked tells a reader what a round has brought.
+func (n *news) answerLocked(c *reader, r *round) {
+	c.honoured = map[string]bool{}
+	for _, uri := range c.uris {
+		c.honoured[uri] = r.honoured[uri]
+	}
+	close(c.said)
+}
+
+// wanted answers those who wait for what is subscribed to already, and tells whether anybody
+// still waits.
+func (n *news) wanted() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.coming = slices.DeleteFunc(n.coming, func(c *reader) bool {
+		if slices.ContainsFunc(c.uris, func(uri string) bool { return !n.current.uris[uri] }) {
+			return false
+		}
+		n.answerLocked(c, n.current)
+		return true
+	})
+	return len(n.coming) > 0
+}
+
+// leave takes a reader out.
+func (n *news) leave(r *reader) {
+	n.mu.Lock()
+	r.left = true
+	n.coming = slices.DeleteFunc(n.coming, func(o *reader) bool { return o == r })
+	n.dropLocked(r)
+	n.mu.Unlock()
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (n *news) dropLocked(r *reader) {
+	for _, uri := range r.uris {
+		if _, ok := n.readers[uri][r]; !ok {
+			continue
+		}
+		if delete(n.readers[uri], r); len(n.readers[uri]) == 0 {
+			delete(n.readers, uri)
+			n.dropped = time.Now()
+		}
+	}
+}
+
+// differs tells whether other resources are wanted than those of a round, and has it that
+// nothing is dropped any more if not.
+func (n *news) differs(r *round) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.readers) != len(r.uris) {
+		return true
+	}
+	for uri := range n.readers {
+		if !r.uris[uri] {
+			return true
+		}
+	}
+	n.dropped = time.Time{}
+	return false
+}
+
+// idleSince returns when a resource lost its last reader, zero if none did.
+func (n *news) idleSince() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.dropped
+}
+
+// refuse answers those who wait with an error.
+func (n *news) refuse(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.coming {
+		n.refuseLocked(c, err)
+	}
+	n.coming = nil
+}
+
+// refuseLocked answers one of them, or one who has left.
+func (n *news) refuseLocked(c *reader, err error) {
+	n.coming = slices.DeleteFunc(slices.Clone(n.coming), func(o *reader) bool { return o == c })
+	n.dropLocked(c)
+	c.err = err
+	close(c.said)
+}
+
+// end tells the readers that there will be no more.
+func (n *news) end(err error) {
+	n.refuse(err)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.over = true
+	for _, readers := range n.readers {
+		for r := range readers {
+			r.lost = err
+			r.rouse()
+		}
+	}
+}
+
+// next waits for something to tell, and returns the params of the notifications.
+func (n *news) next(ctx context.Context, r *reader) ([][]byte, error) {
+	for {
+		n.mu.Lock()
+		changed, lost := r.changed, r.lost
+		r.changed = nil
+		n.mu.Unlock()
+		if len(changed) > 0 {
+			out := make([][]byte, 0, len(changed))
+			for _, uri := range slices.Sorted(maps.Keys(changed)) {
+				out = append(out, changed[uri])
+			}
+			return out, nil
+		}
+		if lost != nil {
+			return nil, lost
+		}
+		select {
+		case <-r.wake:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
