@@ -251,7 +251,7 @@ func (s seenBy) Watch(ctx context.Context, uris ...string) iter.Seq2[mcp.Event, 
 }
 
 // A caller hears of no resource that it is not shown, also where one subscription is for all.
-func TestSubscriptionsAreOfPrincipals(t *testing.T) {
+func TestSharedSubscriptionsAreOfPrincipals(t *testing.T) {
 	srv := newsServer("news")
 	mcp.AddResource(srv, mcp.Resource{URI: "secret://page", Name: "secret"}, func(context.Context) (string, error) { return "told", nil })
 	srv.Visible = func(ctx context.Context, f mcp.Feature) bool {
