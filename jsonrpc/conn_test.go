@@ -2,6 +2,7 @@ package jsonrpc_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -367,8 +368,8 @@ func TestStage(t *testing.T) {
 	type stager interface {
 		jsonrpc.Conn
 		Ready() bool
-		Stage(frame []byte) error
-		Flush() error
+		Stage(frame []byte) (held bool)
+		Flush(ctx context.Context) (sent bool, err error)
 	}
 	var writes []string
 	w := writerFunc(func(p []byte) (int, error) { writes = append(writes, string(p)); return len(p), nil })
@@ -381,23 +382,34 @@ func TestStage(t *testing.T) {
 			t.Errorf("Read %d = %q, %v, then ready is %t", i, f, err, c.Ready())
 		}
 	}
-	do := func(err error) {
-		if err != nil {
+	flush := func() {
+		if sent, err := c.Flush(t.Context()); !sent || err != nil {
+			t.Fatal(sent, err)
+		}
+	}
+	stage := func(frame string, want bool) {
+		if held := c.Stage([]byte(frame)); held != want {
+			t.Fatalf("Stage(%.9q) = %t", frame, held)
+		}
+	}
+	write := func(frame string) {
+		if err := c.Write([]byte(frame)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	do(c.Flush())
-	do(c.Stage([]byte("a")))
-	do(c.Stage([]byte("b\n")))
-	do(c.Flush())
-	do(c.Flush())
-	do(c.Stage([]byte("c")))
-	do(c.Write([]byte("d")))
+	flush()
+	stage("a", true)
+	stage("b\n", true)
+	flush()
+	flush()
+	stage("c", true)
+	write("d")
 	long := strings.Repeat("x", 100_000)
-	do(c.Stage([]byte("e")))
-	do(c.Write([]byte(long)))
-	do(c.Stage([]byte("f")))
-	do(c.Stage([]byte(long)))
+	stage("e", true)
+	write(long)
+	stage("f", true)
+	stage(long, false)
+	write(long)
 	want := []string{"a\nb\n", "c\nd\n", "e\n", long, "\n", "f\n", long, "\n"}
 	if !slices.Equal(writes, want) {
 		t.Errorf("writes %.200q, want %.200q", writes, want)

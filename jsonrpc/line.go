@@ -226,31 +226,30 @@ type lineOut struct {
 // stageBytes bounds the frames that Stage holds back.
 const stageBytes = 32 << 10
 
-// Stage is Write, except that the frame may be held back until the next Write or
-// Flush.
-func (o *lineOut) Stage(frame []byte) error {
+// Stage holds a frame back until the next Write or Flush. It is false, and the frame is
+// not taken, when a write is under way, enough is held back, or the wire is broken.
+func (o *lineOut) Stage(frame []byte) (held bool) {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	if o.busy || o.err != nil || len(o.own)+len(frame) >= stageBytes {
-		o.mu.Unlock()
-		return o.Write(frame)
+		return false
 	}
 	o.own = appendFrame(o.own, frame)
-	o.mu.Unlock()
-	return nil
+	return true
 }
 
-// Flush writes what is held back.
-func (o *lineOut) Flush() error {
+// Flush writes what is held back, for a caller who waits no longer than ctx lasts, see
+// [Conn].
+func (o *lineOut) Flush(ctx context.Context) (sent bool, err error) {
 	o.mu.Lock()
-	if o.busy || len(o.own) == 0 {
+	if o.busy || len(o.own) == 0 { // whoever is writing has taken it along
 		err := o.err
 		o.mu.Unlock()
-		return err
+		return err == nil, err
 	}
 	o.busy = true
 	o.mu.Unlock()
-	_, err := o.writeOwn(context.Background(), nil)
-	return err
+	return o.writeOwn(ctx, nil)
 }
 
 // writeOwn writes what was staged, and then frame if it is not empty, as the one who

@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -53,6 +54,8 @@ type Client struct {
 	opts ClientOptions
 
 	contextWriter contextWriter // conn, if it is one; else nil
+	stager        stager        // conn, if it can hold frames back; else nil
+	flushing      atomic.Bool   // somebody is about to flush stager
 
 	modern atomic.Bool
 	nextID atomic.Int64
@@ -82,6 +85,7 @@ func NewClient(conn jsonrpc.Conn, opts ClientOptions) *Client {
 	conn = newTapped(conn, opts.Tap, trace.Out)
 	c := &Client{conn: conn, opts: opts, done: make(chan struct{}), replying: make(chan struct{}, maxReplies), calls: map[jsonrpc.ID]*call{}, questions: map[jsonrpc.ID]context.CancelFunc{}}
 	c.contextWriter, _ = conn.(contextWriter)
+	c.stager, _ = conn.(stager)
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.wg.Go(c.read)
 	return c
@@ -137,15 +141,14 @@ type lateAnswer struct {
 	take func(result json.RawMessage)
 }
 
-// begin registers a call.
-func (c *Client) begin(out *engine.Outgoing) (*call, error) {
+// begin registers a call, and tells whether there are others.
+func (c *Client) begin(out *engine.Outgoing) (cl *call, others bool, err error) {
 	id := jsonrpc.IntID(c.nextID.Add(1))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
-		return nil, c.err
+		return nil, false, c.err
 	}
-	var cl *call
 	if last := len(c.spare) - 1; last >= 0 {
 		cl, c.spare = c.spare[last], c.spare[:last]
 	} else {
@@ -153,7 +156,7 @@ func (c *Client) begin(out *engine.Outgoing) (*call, error) {
 	}
 	cl.id, cl.out = id, out
 	c.calls[id] = cl
-	return cl, nil
+	return cl, len(c.calls) > 1, nil
 }
 
 // forget ends a call, answered or not.
@@ -173,14 +176,18 @@ func (c *Client) forget(cl *call) {
 
 // Call implements engine.Wire.
 func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessage, error) {
-	cl, err := c.begin(out)
+	cl, others, err := c.begin(out)
 	if err != nil {
 		return nil, err
 	}
 	defer c.forget(cl)
 	frame := buffer.Get()
 	*frame = jsonrpc.AppendRequest(*frame, cl.id, out.Method, out.Params)
-	err = c.write(ctx, *frame, cl.id, out.Method)
+	if others {
+		err = c.writeAlong(ctx, *frame, cl.id, out.Method)
+	} else {
+		err = c.write(ctx, *frame, cl.id, out.Method)
+	}
 	buffer.Put(frame)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -259,8 +266,10 @@ func (c *Client) abandon(id jsonrpc.ID, method string) {
 	if method == revision.MethodInitialize || id.IsZero() {
 		return
 	}
-	// Best effort; the goroutine ends with the connection, whose Close unblocks it.
-	go c.conn.Write(jsonrpc.AppendNotification(nil, revision.NoteCancelled, requestID(id)))
+	// The goroutine ends with the connection, whose Close unblocks it.
+	go func() {
+		_ = c.writeError(c.conn.Write(jsonrpc.AppendNotification(nil, revision.NoteCancelled, requestID(id))))
+	}()
 }
 
 // write sends a frame, but does not wait longer than ctx: a server that does not read
@@ -280,6 +289,26 @@ func (c *Client) write(ctx context.Context, frame []byte, id jsonrpc.ID, method 
 	} else {
 		err = c.conn.Write(frame)
 	}
+	return c.written(ctx, sent, err, id, method)
+}
+
+// writeAlong is write of a request among others. Those that come at about the same time go
+// out together: one write for them, and one read for the server.
+func (c *Client) writeAlong(ctx context.Context, frame []byte, id jsonrpc.ID, method string) error {
+	if c.stager == nil || ctx.Err() != nil || !c.stager.Stage(frame) {
+		return c.write(ctx, frame, id, method)
+	}
+	if c.flushing.Swap(true) {
+		return nil // if that fails the connection ends, and the call with it
+	}
+	runtime.Gosched() // whoever is about to call
+	c.flushing.Store(false)
+	sent, err := c.stager.Flush(ctx)
+	return c.written(ctx, sent, err, id, method)
+}
+
+// written deals with how a write went.
+func (c *Client) written(ctx context.Context, sent bool, err error, id jsonrpc.ID, method string) error {
 	if err != nil && ctx.Err() != nil && err == context.Cause(ctx) {
 		if sent {
 			c.abandon(id, method)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
@@ -126,6 +127,67 @@ func TestCallsAreUsedAgain(t *testing.T) {
 			t.Fatalf("Call = %s, %v; want %s", raw, err, want)
 		}
 	}
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// Requests of calls at the same time go out together: each goes out once and is answered, and
+// when the wire fails no call waits for the answer to one that somebody else wrote.
+func TestCallsGoAlong(t *testing.T) {
+	const calls, turns = 32, 50
+	in, toClient := io.Pipe()
+	fromClient, out := io.Pipe()
+	conn := jsonrpc.NewLineConn(in, out, func() error { in.Close(); return out.Close() }, 0)
+	c := NewClient(conn, ClientOptions{Inbox: nobody{}, Logger: slog.New(slog.DiscardHandler)})
+	defer c.Close()
+	// So that a write ends only when its last frame is being read.
+	server := jsonrpc.NewLineConn(readerFunc(func(p []byte) (int, error) { return fromClient.Read(p[:7]) }), toClient, nil, 0)
+	ended := make(chan int)
+	go func() {
+		n := 0
+		defer func() { ended <- n }()
+		for ; ; n++ {
+			frame, err := server.Read(nil)
+			if err != nil {
+				return
+			}
+			msg, err := jsonrpc.Decode(frame, jsonrpc.Limits{})
+			if err != nil {
+				t.Errorf("the server got %q: %v", frame, err)
+				return
+			}
+			if msg.Method == "last" {
+				fromClient.CloseWithError(errors.New("no more")) // which writes of the client are told
+				return
+			}
+			server.Write(jsonrpc.AppendResult(nil, msg.ID, json.RawMessage(`{"of":`+msg.ID.String()+`}`)))
+		}
+	}()
+	var wg sync.WaitGroup
+	for range calls {
+		wg.Go(func() {
+			for range turns {
+				if _, err := c.Call(t.Context(), &engine.Outgoing{Method: "work"}); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for range calls {
+		wg.Go(func() {
+			if raw, err := c.Call(t.Context(), &engine.Outgoing{Method: "last"}); err == nil {
+				t.Errorf("a call over a broken wire gave %s", raw)
+			}
+		})
+	}
+	if n := <-ended; n != calls*turns {
+		t.Errorf("the server got %d requests, want %d", n, calls*turns)
+	}
+	wg.Wait()
 }
 
 // listener answers questions with its name.

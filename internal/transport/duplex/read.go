@@ -1,6 +1,7 @@
 package duplex
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"sync/atomic"
@@ -24,8 +25,8 @@ const (
 // stager is a Conn that can hold frames back, so that several go out in one write.
 type stager interface {
 	Ready() bool // a Read would return at once
-	Stage(frame []byte) error
-	Flush() error
+	Stage(frame []byte) (held bool)
+	Flush(ctx context.Context) (sent bool, err error)
 }
 
 // turn is the right of one goroutine to read. It can pass to another one while its owner
@@ -52,7 +53,7 @@ func (p *peer) lead() {
 	for {
 		if p.staged.Load() && !p.stager.Ready() {
 			p.staged.Store(false)
-			if !t.work(func() { p.failed(p.stager.Flush()) }) {
+			if !t.work(func() { p.flush() }) {
 				return
 			}
 		}
@@ -122,15 +123,20 @@ func (t *turn) work(f func()) bool {
 // request is there already, it waits to go out with the answer to that.
 func (t *turn) answer(frame []byte) error {
 	p := t.p
-	if !t.another() {
+	if !t.another() || !p.stager.Stage(frame) {
 		return p.write(frame)
 	}
-	err := p.failed(p.stager.Stage(frame))
 	p.staged.Store(true)
-	if err == nil && t.state.Load() == passed { // perhaps before whoever reads now could see it
-		err = p.failed(p.stager.Flush())
+	if t.state.Load() == passed { // perhaps before whoever reads now could see it
+		return p.flush()
 	}
-	return err
+	return nil
+}
+
+// flush writes what is held back.
+func (p *peer) flush() error {
+	_, err := p.stager.Flush(context.Background())
+	return p.failed(err)
 }
 
 // another tells whether a further frame is there already, and the turn has not passed.
