@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -32,6 +33,12 @@ const (
 	drainTime = 900 * time.Millisecond
 	closeTime = 4 * time.Second
 )
+
+// ballast bytes that nobody touches, and that take no memory, stand in the heap of a gateway
+// with a listener. The heap of a gateway is so small that the collector would run after
+// every few thousand calls, which is a tenth of their cost; with these it runs when 16 MiB
+// more have been allocated than it would at least.
+const ballast = 16 << 20
 
 // Run serves until ctrl-C, or the end of its input over stdio.
 func (c *upCmd) Run(a *app) error {
@@ -68,6 +75,8 @@ func (c *upCmd) Run(a *app) error {
 			how = overGuarded
 		}
 		h.handleHealth(w.mux, how)
+		heap := make([]byte, ballast)
+		defer runtime.KeepAlive(heap)
 	}
 	h.fleet = newFleet(a, h.gateway)
 	h.fleet.set(p.servers)
