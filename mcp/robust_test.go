@@ -289,6 +289,28 @@ func TestEOFDrains(t *testing.T) {
 	}
 }
 
+// STDIO-26-012: however long it takes to read what a frame says, what comes after it comes
+// after it: requests that follow initialize without waiting, and the end of the wire.
+func TestLargeFramesKeepTheirPlace(t *testing.T) {
+	mcptest.LeakCheck(t)
+	large := strings.Repeat("x", 4<<20)
+	for name, tt := range map[string]struct{ in, want string }{
+		"end": {modern(1, "tools/call", `{}`, `"name":"echo","arguments":{"text":"`+large+`"}`), `"id":1,"result"`},
+		"initialize": {`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"experimental":{"x":{"y":"` + large + `"}}},"clientInfo":{"name":"c","version":"1"}}}` +
+			"\n" + `{"jsonrpc":"2.0","id":1,"method":"tools/list"}` + "\n", `"id":1,"result"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out lockedBuffer
+			if err := newWorkshop().Serve(t.Context(), jsonrpc.NewLineConn(strings.NewReader(tt.in), &out, func() error { return nil }, 0)); err != nil {
+				t.Errorf("Serve = %v", err)
+			}
+			if got := out.String(); !strings.Contains(got, tt.want) {
+				t.Errorf("the output has no %s: %.300s", tt.want, got)
+			}
+		})
+	}
+}
+
 type lockedBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

@@ -7,19 +7,18 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// batch serves the messages of a batch and answers with one (2025-03-26 alone).
-func (p *peer) batch(buf *[]byte, lim jsonrpc.Limits) {
+// batch serves the messages of a batch and answers with one (2025-03-26 alone). It returns
+// the refusal to be written of what it does not serve.
+func (p *peer) batch(buf *[]byte, lim jsonrpc.Limits) (refusal []byte) {
 	sess := p.session()
 	if sess == nil || !sess.Peer.Revision.Batches {
-		p.write(jsonrpc.AppendError(nil, jsonrpc.ID{}, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "batches are part of revision 2025-03-26 alone; send one message a line"}))
 		buffer.Put(buf)
-		return
+		return jsonrpc.AppendError(nil, jsonrpc.ID{}, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "batches are part of revision 2025-03-26 alone; send one message a line"})
 	}
 	elements, err := jsonrpc.DecodeBatch(*buf, lim)
 	if err != nil {
-		p.write(decodeError(err))
 		buffer.Put(buf)
-		return
+		return decodeError(err)
 	}
 	answers := make([][]byte, len(elements))
 	begun := make([]*exchange, len(elements)) // before the next frame is read: it may cancel one
@@ -79,4 +78,5 @@ func (p *peer) batch(buf *[]byte, lim jsonrpc.Limits) {
 			p.write(append(out, ']'))
 		}
 	})
+	return nil
 }

@@ -53,7 +53,10 @@ func (p *peer) lead() {
 	for {
 		if p.staged.Load() && !p.stager.Ready() {
 			p.staged.Store(false)
-			if !t.work(func() { p.flush() }) {
+			p.mu.Lock()
+			p.running++ // the end of the wire, if another goroutine reads that, waits for it
+			p.mu.Unlock()
+			if !t.work(p.flushStaged) {
 				return
 			}
 		}
@@ -61,35 +64,36 @@ func (p *peer) lead() {
 		frame, err := p.conn.Read(*buf)
 		*buf = frame
 		var big *jsonrpc.FrameTooLargeError
+		var x *exchange
+		var refusal []byte
 		switch {
 		case errors.As(err, &big):
-			frame = nil
+			refusal = jsonrpc.AppendError(nil, jsonrpc.ID{}, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()})
 		case err != nil:
 			p.read <- err
 			return
+		case jsonrpc.IsBatch(frame):
+			refusal = p.batch(buf, lim)
+		default:
+			// The turn does not pass before what the frame says is known: what comes after
+			// it, the end of the wire too, relies on that.
+			if x, refusal = p.message(frame, lim); x == nil {
+				buffer.Put(buf)
+			}
+		}
+		if x == nil && refusal == nil {
+			continue
 		}
 		ours := t.work(func() {
-			switch {
-			case frame == nil:
-				p.write(jsonrpc.AppendError(nil, jsonrpc.ID{}, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}))
-			case jsonrpc.IsBatch(frame):
-				p.batch(buf, lim)
-			default:
-				p.frame(t, buf, lim)
+			if x != nil {
+				p.dispatch(t, x, buf)
+			} else {
+				p.write(refusal)
 			}
 		})
 		if !ours {
 			return
 		}
-	}
-}
-
-// frame handles a frame that is one message.
-func (p *peer) frame(t *turn, buf *[]byte, lim jsonrpc.Limits) {
-	if x := p.message(*buf, lim); x != nil {
-		p.dispatch(t, x, buf)
-	} else {
-		buffer.Put(buf)
 	}
 }
 
@@ -131,6 +135,14 @@ func (t *turn) answer(frame []byte) error {
 		return p.flush()
 	}
 	return nil
+}
+
+// flushStaged is flush, for one who counts as running.
+func (p *peer) flushStaged() {
+	p.flush()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended()
 }
 
 // flush writes what is held back.

@@ -36,6 +36,8 @@ const (
 	maxReason = 200
 	// unwindTime is for handlers to notice that their context has ended.
 	unwindTime = time.Second
+	// openTime is for a session to be opened before the next frame is read.
+	openTime = 500 * time.Millisecond
 	// announceTime is for the list changes of a session to be listened for.
 	announceTime = 500 * time.Millisecond
 )
@@ -226,13 +228,13 @@ func (p *peer) wait(ctx context.Context, d time.Duration) {
 
 // broken deals with a frame that is no message: a request is answered with what is
 // wrong, a response fails the request of ours that it belongs to.
-func (p *peer) broken(err error) {
+func (p *peer) broken(err error) (refusal []byte) {
 	var bad *jsonrpc.DecodeError
 	if errors.As(err, &bad) && bad.Response {
 		p.response(&jsonrpc.Message{ID: bad.ID, Error: bad.Err})
-		return
+		return nil
 	}
-	p.write(decodeError(err))
+	return decodeError(err)
 }
 
 // decodeError answers a frame that is no message.
@@ -244,42 +246,38 @@ func decodeError(err error) []byte {
 	return jsonrpc.AppendError(nil, jsonrpc.ID{}, &jsonrpc.Error{Code: jsonrpc.CodeParse, Message: err.Error()})
 }
 
-// message handles one message, unless it is a request that has to be served: that is
-// returned. The function's frame, which is large, is gone when a handler runs.
-func (p *peer) message(frame []byte, lim jsonrpc.Limits) *exchange {
+// message takes notice of one message. It returns a request, which is registered and has to
+// be served, or the refusal to be written of one that will not be. The function's frame,
+// which is large, is gone when a handler runs.
+func (p *peer) message(frame []byte, lim jsonrpc.Limits) (x *exchange, refusal []byte) {
 	msg, err := jsonrpc.Decode(frame, lim)
 	if err != nil {
-		p.broken(err)
-		return nil
+		return nil, p.broken(err)
 	}
+	var refused *engine.Reply
 	switch msg.Kind() {
 	case jsonrpc.KindResponse:
 		p.response(&msg)
 	case jsonrpc.KindNotification:
 		p.notification(&msg)
 	default:
-		if p.opening(&msg) {
-			break
+		if msg.Method == revision.MethodInitialize && !engine.IsModern(&msg) {
+			refused = p.open(&msg)
+		} else {
+			x, refused = p.begin(&msg)
 		}
-		x, refusal := p.begin(&msg)
-		if refusal == nil {
-			return x
-		}
-		p.write(refusal.Append(nil))
 	}
-	return nil
+	if refused != nil {
+		refusal = refused.Append(nil)
+	}
+	return x, refusal
 }
 
-// opening handles the requests whose effect later ones on the wire rely on, on the
-// reading goroutine: initialize. It tells whether msg was one.
-func (p *peer) opening(msg *jsonrpc.Message) bool {
-	if msg.Method != revision.MethodInitialize || engine.IsModern(msg) {
-		return false
-	}
+// open handles the request whose effect later ones on the wire rely on: initialize. It
+// returns when that is done, or takes so long that there may be other things to read.
+func (p *peer) open(msg *jsonrpc.Message) (refused *engine.Reply) {
 	if p.session() != nil {
-		r := engine.Reply{ID: msg.ID, Err: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "initialize: this connection is initialized already"}}
-		p.write(r.Append(nil))
-		return true
+		return &engine.Reply{ID: msg.ID, Err: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "initialize: this connection is initialized already"}}
 	}
 	// The handler says what it offers. The end of the connection does not wait for
 	// one that takes its time, nor do the bytes of the message.
@@ -289,11 +287,14 @@ func (p *peer) opening(msg *jsonrpc.Message) bool {
 		defer close(opened)
 		p.initialize(&m)
 	})
+	t := time.NewTimer(openTime)
+	defer t.Stop()
 	select {
 	case <-opened:
+	case <-t.C:
 	case <-p.ctx.Done():
 	}
-	return true
+	return nil
 }
 
 func (p *peer) initialize(msg *jsonrpc.Message) {
