@@ -21,7 +21,7 @@ func (g *Gateway) Direct(name string) mcp.Handler {
 				up.rootsChanged(ctx, req)
 				return mcp.RawResult(`{}`), nil
 			}
-			return up.forward(ctx, req.Method, req.Params)
+			return up.guarded(mcp.HandlerFunc(up.pass)).Handle(ctx, req)
 		}
 		return nil, mcp.Errorf(mcp.CodeInternal, "there is no server %q", bounded(name))
 	})

@@ -28,6 +28,12 @@ type Gateway struct {
 	// from a list. Nil: it is discarded.
 	Logger *slog.Logger
 
+	// Middleware returns what stands between the callers and a server, in the server's own
+	// terms: names without a prefix, and lists before they are merged. It is called once for
+	// each server that comes, and may be put around several handlers for it. What the
+	// gateway asks for itself, to route, passes it by. Nil: nothing.
+	Middleware func(server string) mcp.Middleware
+
 	// OnStatus is told what becomes of a server of Run, in order for one server. It may
 	// use the gateway and must not block for long. Nil: nobody is told.
 	OnStatus func(Status)

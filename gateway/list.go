@@ -33,7 +33,18 @@ var (
 	listPrompts   = &listKind{"prompts/list", "prompts", "name", "prompts", 2}
 	listResources = &listKind{"resources/list", "resources", "uri", "resources", 4}
 	listTemplates = &listKind{"resources/templates/list", "resourceTemplates", "uriTemplate", "resources", 4}
+	listTasks     = &listKind{method: "tasks/list", member: "tasks", key: "taskId"}
 )
+
+// listOf is the list of a method, nil if it asks for none.
+func listOf(method string) *listKind {
+	for _, k := range []*listKind{listTools, listPrompts, listResources, listTemplates, listTasks} {
+		if k.method == method {
+			return k
+		}
+	}
+	return nil
+}
 
 // entry is one feature of an upstream.
 type entry struct {
@@ -50,13 +61,14 @@ func (e *entry) is(uri string) bool {
 }
 
 // entries asks every upstream for a list, at once, and returns what there is, in the
-// order of the upstreams.
-func (g *Gateway) entries(ctx context.Context, k *listKind) []entry {
+// order of the upstreams. Of is shown for what a caller is told, and listed for what has to
+// be known to route.
+func (g *Gateway) entries(ctx context.Context, k *listKind, of func(*upstream, context.Context, *listKind) []entry) []entry {
 	ups := g.upstreams()
 	found := make([][]entry, len(ups))
 	var wg sync.WaitGroup
 	for i, up := range ups {
-		wg.Go(func() { found[i] = up.listed(ctx, k) })
+		wg.Go(func() { found[i] = of(up, ctx, k) })
 	}
 	wg.Wait()
 	var out []entry
@@ -159,28 +171,12 @@ func (c *conn) list(ctx context.Context, up *upstream, k *listKind) ([]entry, er
 		if err != nil {
 			return out, err
 		}
-		raw := mcp.ResultJSON(res)
-		list, _ := jsonx.Lookup(raw, k.member)
-		if jsonx.KindOf(list) != '[' {
-			return out, fmt.Errorf("the result has no array %q", k.member)
+		page, next, err := up.entriesOf(k, mcp.ResultJSON(res))
+		if out = append(out, page...); len(out) > maxEntries {
+			return out[:maxEntries], fmt.Errorf("more than %d entries", maxEntries)
 		}
-		for e := range jsonx.Elements(list) {
-			v, _ := jsonx.Lookup(e, k.key)
-			id, err := jsonx.Unquote(v)
-			if err != nil {
-				continue // no caller could use what has no name
-			}
-			found := entry{up: up, id: id, raw: e}
-			if k == listTemplates {
-				found.template, _ = uritemplate.New(id) // nil: it matches nothing
-			}
-			if out = append(out, found); len(out) > maxEntries {
-				return out, fmt.Errorf("more than %d entries", maxEntries)
-			}
-		}
-		next, ok := jsonx.Lookup(raw, "nextCursor")
-		if !ok || string(next) == "null" {
-			return out, nil
+		if err != nil || next == nil {
+			return out, err
 		}
 		if seen[string(next)] || len(seen) >= maxPages {
 			return out, errors.New("the pages have no end")
@@ -188,6 +184,44 @@ func (c *conn) list(ctx context.Context, up *upstream, k *listKind) ([]entry, er
 		seen[string(next)] = true
 		params = append(append([]byte(`{"cursor":`), next...), '}')
 	}
+}
+
+// entriesOf reads the entries of a page, and the cursor of the next; nil if it is the last.
+func (up *upstream) entriesOf(k *listKind, page json.RawMessage) (out []entry, next json.RawMessage, err error) {
+	list, _ := jsonx.Lookup(page, k.member)
+	if jsonx.KindOf(list) != '[' {
+		return nil, nil, fmt.Errorf("the result has no array %q", k.member)
+	}
+	for e := range jsonx.Elements(list) {
+		v, _ := jsonx.Lookup(e, k.key)
+		id, err := jsonx.Unquote(v)
+		if err != nil {
+			continue // no caller could use what has no name
+		}
+		found := entry{up: up, id: id, raw: e}
+		if k == listTemplates {
+			found.template, _ = uritemplate.New(id) // nil: it matches nothing
+		}
+		if out = append(out, found); len(out) > maxEntries {
+			break // whoever asked says so
+		}
+	}
+	if next, ok := jsonx.Lookup(page, "nextCursor"); ok && string(next) != "null" {
+		return out, next, nil
+	}
+	return out, nil, nil
+}
+
+// encodeList makes one page of entries.
+func encodeList(k *listKind, entries []entry) json.RawMessage {
+	out := append(jsonx.AppendString([]byte{'{'}, k.member), `:[`...)
+	for i, e := range entries {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, e.raw...)
+	}
+	return append(out, "]}"...)
 }
 
 // list merges the lists of the upstreams into one page. What two upstreams would
@@ -198,7 +232,7 @@ func (g *Gateway) list(ctx context.Context, k *listKind) (mcp.Result, error) {
 	seen := map[string]bool{}
 	call := mcp.CallFrom(ctx)
 	showsPages := call != nil && call.Capabilities.Has("extensions", extUI)
-	for _, e := range g.entries(ctx, k) {
+	for _, e := range g.entries(ctx, k, (*upstream).shown) {
 		if k == listTools && !showsPages && forPages(e.raw) { // T-122
 			continue
 		}
@@ -219,7 +253,11 @@ func (g *Gateway) list(ctx context.Context, k *listKind) (mcp.Result, error) {
 		}
 		out = append(out, e.raw...)
 	}
-	return mcp.RawResult(append(out, ']', '}')), nil
+	out = append(out, ']')
+	if g.Middleware != nil { // it may leave more to one than to another
+		out = append(out, `,"ttlMs":0,"cacheScope":"private"`...)
+	}
+	return mcp.RawResult(append(out, '}')), nil
 }
 
 // forPages tells whether a tool is for the pages of tools and not for models.

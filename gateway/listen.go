@@ -32,13 +32,15 @@ func (g *Gateway) listen(ctx context.Context, req *mcp.Request) (mcp.Result, err
 	defer cancel()
 
 	ups, told, changed := g.watch()
+	if err := l.refusal(ups); err != nil {
+		return nil, err
+	}
 	l.update(ups)
 	honoured, left := l.honoured()
 	if call := mcp.CallFrom(ctx); left > 0 && call != nil && call.Revision < mcp.V2026_07_28 {
 		return nil, mcp.Errorf(mcp.CodeInvalidParams, "the server takes no subscription to this resource") // T-50
 	}
-	ack := append(append([]byte(`{"notifications":`), honoured...), '}')
-	if err := mcp.Notify(ctx, noteAcknowledged, json.RawMessage(ack)); err != nil {
+	if err := mcp.Notify(ctx, noteAcknowledged, listenParams(honoured)); err != nil {
 		return nil, err
 	}
 	for {
@@ -154,6 +156,46 @@ func (l *listening) update(ups []*upstream) {
 			return
 		}
 	}
+}
+
+// refusal returns what the middleware of an upstream answers to its part of the listen, nil if
+// all let it through. A resource that nobody lists is let through by whoever would: else it
+// would be told by this that there is one.
+func (l *listening) refusal(ups []*upstream) error {
+	if l.g.Middleware == nil {
+		return nil
+	}
+	owners := l.g.owners(l.ctx, l.uris)
+	for _, up := range ups {
+		if f := l.following(up, owners); !f.lists {
+			if err := l.refusedBy(up, f.filter); err != nil {
+				return err
+			}
+		}
+	}
+	for _, uri := range l.uris {
+		if owners[uri] != nil {
+			continue
+		}
+		var refused error
+		for _, up := range ups {
+			if refused = l.refusedBy(up, jsonx.With(nil, json.RawMessage(`{}`), "resourceSubscriptions", appendStrings(nil, []string{uri}))); refused == nil {
+				break
+			}
+		}
+		if refused != nil {
+			return refused
+		}
+	}
+	return nil
+}
+
+func (l *listening) refusedBy(up *upstream, filter json.RawMessage) error {
+	return up.refuses(l.ctx, &mcp.Request{Method: "subscriptions/listen", Params: listenParams(filter)})
+}
+
+func listenParams(filter json.RawMessage) json.RawMessage {
+	return append(append([]byte(`{"notifications":`), filter...), '}')
 }
 
 // following prepares a listen at one upstream: for the list changes that the caller wants, and
@@ -295,15 +337,21 @@ func (f *following) listen(ctx context.Context, again *bool) error {
 	}
 }
 
-// read listens at a connection whose subscription all share.
+// read listens at a connection whose subscription all share, behind the middleware.
 func (f *following) read(ctx context.Context, n *news, again *bool) error {
+	shared := mcp.HandlerFunc(func(ctx context.Context, _ *mcp.Request) (mcp.Result, error) { return nil, f.readShared(ctx, n, again) })
+	_, err := f.up.guarded(shared).Handle(ctx, &mcp.Request{Method: "subscriptions/listen", Params: listenParams(f.filter)})
+	return err
+}
+
+func (f *following) readShared(ctx context.Context, n *news, again *bool) error {
 	r, err := n.join(ctx, f.uris)
 	defer n.leave(r)
 	if err != nil {
 		return err
 	}
 	f.honour(r.honoured)
-	if err := f.resumed(*again); err != nil {
+	if err := f.resumed(ctx, *again); err != nil {
 		return err
 	}
 	*again = true
@@ -314,7 +362,7 @@ func (f *following) read(ctx context.Context, n *news, again *bool) error {
 			return err
 		}
 		for _, params := range changed {
-			if err := mcp.Notify(f.l.ctx, noteUpdated, json.RawMessage(params)); err != nil {
+			if err := mcp.Notify(ctx, noteUpdated, json.RawMessage(params)); err != nil {
 				return err
 			}
 		}
@@ -339,8 +387,7 @@ func (f *following) listenAt(ctx context.Context, c *conn, again *bool) error {
 			filter = jsonx.Without(nil, filter, n.member)
 		}
 	}
-	params := append(append([]byte(`{"notifications":`), filter...), '}')
-	_, err := c.h.Handle(out, &mcp.Request{Method: "subscriptions/listen", Params: params})
+	_, err := f.up.guarded(c.h).Handle(out, &mcp.Request{Method: "subscriptions/listen", Params: listenParams(filter)})
 	if err == nil {
 		err = errors.New("the server ended the subscription")
 	}
@@ -357,7 +404,7 @@ func (f *following) acknowledged(params json.RawMessage, c *conn, again *bool) e
 		}
 	}
 	f.honour(told)
-	if err := f.resumed(*again); err != nil {
+	if err := f.resumed(f.l.ctx, *again); err != nil {
 		return err
 	}
 	if *again && c.own { // of the others the gateway tells
@@ -388,12 +435,12 @@ func (f *following) honour(told map[string]bool) {
 
 // resumed tells the caller that each resource has changed, if it was listened to before:
 // nothing is replayed (T-55, T-56).
-func (f *following) resumed(again bool) error {
+func (f *following) resumed(ctx context.Context, again bool) error {
 	if !again {
 		return nil
 	}
 	for _, uri := range f.uris {
-		if err := mcp.Notify(f.l.ctx, noteUpdated, map[string]string{"uri": uri}); err != nil {
+		if err := mcp.Notify(ctx, noteUpdated, map[string]string{"uri": uri}); err != nil {
 			return err
 		}
 	}

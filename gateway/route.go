@@ -26,7 +26,7 @@ func (g *Gateway) byName(ctx context.Context, req *mcp.Request, k *listKind) (mc
 	}
 	inner := g.naming(ctx, up)
 	params := jsonx.With(make([]byte, 0, len(req.Params)), req.Params, "name", jsonx.AppendString(nil, own))
-	res, err := up.forward(inner, req.Method, params)
+	res, err := up.handle(inner, req.Method, params)
 	if made, ok := res.(*mcp.CreateTaskResult); ok && err == nil {
 		here := *made
 		here.Task = g.ofTask(ctx, up, made.Task)
@@ -94,12 +94,12 @@ func (g *Gateway) byURI(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 	// What was kept may be out of date, which a server tells by not having the resource.
 	owner := g.keptOwner(clientOf(ctx), uri)
 	if owner != nil {
-		if res, err := owner.forward(ctx, req.Method, req.Params); !hasNot(err) {
+		if res, err := owner.handle(ctx, req.Method, req.Params); !hasNot(err) {
 			return res, err
 		}
 	}
 	if up := g.listedOwners(ctx, []string{uri})[uri]; up != nil && up != owner {
-		return up.forward(ctx, req.Method, req.Params)
+		return up.handle(ctx, req.Method, req.Params)
 	}
 	// A server may read what it does not list. Reading changes nothing, so the others
 	// are asked in turn.
@@ -107,7 +107,7 @@ func (g *Gateway) byURI(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 		if up == owner || up.unavailable() != nil {
 			continue
 		}
-		if res, err := up.forward(ctx, req.Method, req.Params); !hasNot(err) {
+		if res, err := up.handle(ctx, req.Method, req.Params); !hasNot(err) {
 			return res, err
 		}
 	}
@@ -160,7 +160,7 @@ func (g *Gateway) listedOwners(ctx context.Context, uris []string) map[string]*u
 		if len(found) == len(uris) {
 			break
 		}
-		for _, e := range g.entries(ctx, k) {
+		for _, e := range g.entries(ctx, k, (*upstream).listed) {
 			for _, uri := range uris {
 				if found[uri] == nil && e.is(uri) {
 					found[uri] = e.up
@@ -188,7 +188,7 @@ func (g *Gateway) complete(ctx context.Context, req *mcp.Request) (mcp.Result, e
 			return nil, err
 		}
 		ref = jsonx.With(nil, ref, "name", jsonx.AppendString(nil, own))
-		return up.forward(ctx, req.Method, jsonx.With(nil, req.Params, "ref", ref))
+		return up.handle(ctx, req.Method, jsonx.With(nil, req.Params, "ref", ref))
 	}
 	uri, err := member(req.Method, ref, "uri")
 	if err != nil {
@@ -198,7 +198,7 @@ func (g *Gateway) complete(ctx context.Context, req *mcp.Request) (mcp.Result, e
 	if up == nil {
 		return nil, mcp.ResourceNotFound(uri)
 	}
-	return up.forward(ctx, req.Method, req.Params)
+	return up.handle(ctx, req.Method, req.Params)
 }
 
 // member returns a member of an object that must be a string.

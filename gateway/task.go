@@ -24,7 +24,7 @@ const extTasks = "io.modelcontextprotocol/tasks"
 // gateway: those within the process.
 func (g *Gateway) tasks(ctx context.Context) (mcp.Result, error) {
 	all := []byte{'['}
-	for _, e := range g.entries(ctx, listTasks) {
+	for _, e := range g.entries(ctx, listTasks, (*upstream).shown) {
 		if len(all) > 1 {
 			all = append(all, ',')
 		}
@@ -32,8 +32,6 @@ func (g *Gateway) tasks(ctx context.Context) (mcp.Result, error) {
 	}
 	return mcp.RawResult(append(append([]byte(`{"tasks":`), all...), `]}`...)), nil
 }
-
-var listTasks = &listKind{method: "tasks/list", member: "tasks", key: "taskId"}
 
 // task routes a request about a task.
 func (g *Gateway) task(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
@@ -49,7 +47,7 @@ func (g *Gateway) task(ctx context.Context, req *mcp.Request) (mcp.Result, error
 		who.can = tag // it is at the connection where it began
 		ctx = who.as(ctx)
 	}
-	res, err := up.forward(g.naming(ctx, up), req.Method, jsonx.With(nil, req.Params, "taskId", jsonx.AppendString(nil, own)))
+	res, err := up.handle(g.naming(ctx, up), req.Method, jsonx.With(nil, req.Params, "taskId", jsonx.AppendString(nil, own)))
 	if err != nil || req.Method != "tasks/get" {
 		return res, err
 	}

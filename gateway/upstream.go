@@ -19,10 +19,74 @@ type upstream struct {
 	fixed  *conn  // nil if there is a pool
 	pool   *pool
 	kept   kept
+	around mcp.Middleware // nil: nothing is
+	front  mcp.Handler    // what callers reach; nil: forward and listed
 }
 
 func newUpstream(g *Gateway, name string) *upstream {
-	return &upstream{g: g, name: name, prefix: prefixOf(name)}
+	up := &upstream{g: g, name: name, prefix: prefixOf(name)}
+	if g.Middleware != nil {
+		if up.around = g.Middleware(name); up.around != nil {
+			up.front = up.around(mcp.HandlerFunc(up.behind))
+		}
+	}
+	return up
+}
+
+// handle answers a request of a caller in the server's own terms.
+func (up *upstream) handle(ctx context.Context, method string, params json.RawMessage) (mcp.Result, error) {
+	if up.front == nil {
+		return up.forward(ctx, method, params)
+	}
+	return up.front.Handle(ctx, &mcp.Request{Method: method, Params: params})
+}
+
+// behind answers what the middleware lets through.
+func (up *upstream) behind(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	if k := listOf(req.Method); k != nil {
+		return mcp.RawResult(encodeList(k, up.listed(ctx, k))), nil
+	}
+	return up.pass(ctx, req)
+}
+
+// pass is forward as a handler.
+func (up *upstream) pass(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	return up.forward(ctx, req.Method, req.Params)
+}
+
+// shown returns what the middleware leaves of a list.
+func (up *upstream) shown(ctx context.Context, k *listKind) []entry {
+	if up.front == nil {
+		return up.listed(ctx, k)
+	}
+	res, err := up.front.Handle(ctx, &mcp.Request{Method: k.method})
+	if err != nil {
+		up.g.log().Debug("server missing from a list", "server", up.name, "method", k.method, "err", err)
+		return nil
+	}
+	entries, _, err := up.entriesOf(k, mcp.ResultJSON(res))
+	if err != nil {
+		up.g.log().Warn("server missing from a list", "server", up.name, "method", k.method, "err", err)
+	}
+	return entries
+}
+
+// guarded puts the middleware around a handler that is reached without forward.
+func (up *upstream) guarded(h mcp.Handler) mcp.Handler {
+	if up.around == nil {
+		return h
+	}
+	return up.around(h)
+}
+
+// refuses returns what the middleware answers to a request that it does not let through.
+func (up *upstream) refuses(ctx context.Context, req *mcp.Request) error {
+	if up.around == nil {
+		return nil
+	}
+	arrived := mcp.HandlerFunc(func(context.Context, *mcp.Request) (mcp.Result, error) { return mcp.RawResult(`{}`), nil })
+	_, err := up.around(arrived).Handle(ctx, req)
+	return err
 }
 
 // forward has a request answered by the caller's connection. If that is lost meanwhile, what
