@@ -1,0 +1,193 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// Middleware returns what lets through to a handler what a policy allows: for the Use of an
+// mcp.Server, or the Middleware of a gateway. Server is what the policy knows the handler
+// by. Refusals of requests are logged at Info, and policies that fail at Warn; log may be nil.
+//
+// One Middleware may be put around several handlers if they are connections to one server.
+func Middleware(server string, p Policy, log *slog.Logger) mcp.Middleware {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	g := &gate{server: server, policy: p, log: log}
+	return func(next mcp.Handler) mcp.Handler {
+		return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+			return g.handle(ctx, req, next)
+		})
+	}
+}
+
+// gate is the policy in front of one server.
+type gate struct {
+	server string
+	policy Policy
+	log    *slog.Logger
+	known  known
+	tasks  taskTools
+}
+
+func (g *gate) handle(ctx context.Context, req *mcp.Request, next mcp.Handler) (mcp.Result, error) {
+	switch req.Method {
+	case "server/discover", "ping", "logging/setLevel":
+		return next.Handle(ctx, req)
+	case "tools/call":
+		return g.named(ctx, req, next, mcp.KindTool)
+	case "prompts/get":
+		return g.named(ctx, req, next, mcp.KindPrompt)
+	case "resources/read":
+		return g.read(ctx, req, next)
+	case "completion/complete":
+		return g.complete(ctx, req, next)
+	case "subscriptions/listen":
+		return g.listen(ctx, req, next)
+	case "tasks/get", "tasks/update", "tasks/cancel":
+		return g.task(ctx, req, next)
+	case "tasks/list":
+		return g.taskList(ctx, req, next)
+	}
+	if l := listOf(req.Method); l != nil {
+		return g.list(ctx, req, next, l)
+	}
+	a := g.access(ctx, req.Method)
+	a.Name, a.Arguments = req.Method, req.Params
+	if err := g.admit(ctx, a); err != nil {
+		return nil, err
+	}
+	return next.Handle(ctx, req)
+}
+
+// access begins an Access.
+func (g *gate) access(ctx context.Context, method string) *Access {
+	return &Access{
+		Principal: auth.From(ctx), Server: g.server, Method: method,
+		Client: func() mcp.Implementation {
+			if call := mcp.CallFrom(ctx); call != nil {
+				return call.Client
+			}
+			return mcp.Implementation{}
+		},
+	}
+}
+
+// named decides tools/call and prompts/get.
+func (g *gate) named(ctx context.Context, req *mcp.Request, next mcp.Handler, kind mcp.Kind) (mcp.Result, error) {
+	name, err := text(req, "name")
+	if err != nil {
+		return nil, err
+	}
+	a := g.access(ctx, req.Method)
+	a.Kind, a.Name, a.Arguments = kind, name, req.Param("arguments")
+	a.Annotations = func() *Annotations { return g.known.find(ctx, next, a) }
+	if err := g.admit(ctx, a); err != nil {
+		return nil, err
+	}
+	res, err := next.Handle(ctx, req)
+	if made, ok := res.(*mcp.CreateTaskResult); ok && err == nil {
+		g.tasks.put(taskKey(a.Principal, made.Task), name)
+	}
+	return res, err
+}
+
+// read decides resources/read.
+func (g *gate) read(ctx context.Context, req *mcp.Request, next mcp.Handler) (mcp.Result, error) {
+	uri, err := text(req, "uri")
+	if err != nil {
+		return nil, err
+	}
+	if err := g.admit(ctx, g.resource(ctx, req.Method, uri, next)); err != nil {
+		return nil, err
+	}
+	res, err := next.Handle(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return private(res), nil
+}
+
+// resource is an Access to a resource.
+func (g *gate) resource(ctx context.Context, method, uri string, next mcp.Handler) *Access {
+	a := g.access(ctx, method)
+	a.Kind, a.Name = mcp.KindResource, uri
+	a.Annotations = func() *Annotations { return g.known.find(ctx, next, a) }
+	return a
+}
+
+// private keeps what a caller may read from others who share a cache with it.
+func private(res mcp.Result) mcp.Result {
+	switch r := res.(type) {
+	case *mcp.ReadResult:
+		if r.Cache.Public {
+			own := *r
+			own.Cache.Public = false
+			return &own
+		}
+	case mcp.RawResult:
+		if scope, ok := jsonx.Lookup(r, "cacheScope"); ok && string(scope) != `"private"` {
+			return mcp.RawResult(jsonx.With(nil, r, "cacheScope", []byte(`"private"`)))
+		}
+	}
+	return res
+}
+
+// complete decides completion/complete: what has the argument must not be refused for sure.
+func (g *gate) complete(ctx context.Context, req *mcp.Request, next mcp.Handler) (mcp.Result, error) {
+	ref := &mcp.Request{Method: req.Method, Params: req.Param("ref")}
+	kind, err := text(ref, "type")
+	if err != nil {
+		return nil, err
+	}
+	a := g.access(ctx, req.Method)
+	a.Partial = true
+	member := "uri"
+	if kind == "ref/prompt" {
+		member = "name"
+	}
+	name, err := text(ref, member)
+	if err != nil {
+		return nil, err
+	}
+	a.Kind, a.Name = mcp.KindPrompt, name
+	if member == "uri" {
+		a.Kind = mcp.KindResource
+		if strings.Contains(name, "{") {
+			a.Name, a.Template = "", name
+		}
+	}
+	a.Annotations = func() *Annotations { return g.known.find(ctx, next, a) }
+	if err := g.admit(ctx, a); err != nil {
+		return nil, err
+	}
+	return next.Handle(ctx, req)
+}
+
+// text returns a member of the params that must be a string.
+func text(req *mcp.Request, member string) (string, error) {
+	s, err := jsonx.Unquote(req.Param(member))
+	if err != nil {
+		return "", mcp.Errorf(mcp.CodeInvalidParams, "%s: %q must be a string", req.Method, member)
+	}
+	return s, nil
+}
+
+// object is a member of the params that is an object, {} if there is none.
+func object(req *mcp.Request, member string) (json.RawMessage, error) {
+	raw := req.Param(member)
+	switch {
+	case raw == nil || string(raw) == "null":
+		return json.RawMessage(`{}`), nil
+	case jsonx.KindOf(raw) != '{':
+		return nil, mcp.Errorf(mcp.CodeInvalidParams, "%s: %q must be an object", req.Method, member)
+	}
+	return raw, nil
+}

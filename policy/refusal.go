@@ -1,0 +1,104 @@
+package policy
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// admit returns nil if the policy allows an access, else what its caller is answered.
+func (g *gate) admit(ctx context.Context, a *Access) error {
+	d := g.policy.Decide(ctx, a)
+	if d.Allow {
+		return nil
+	}
+	g.refused(ctx, a, &d)
+	switch {
+	case d.Scopes != nil:
+		return &auth.InsufficientScopeError{Scopes: d.Scopes}
+	case g.shown(ctx, a):
+		return forbidden(a, &d)
+	}
+	return unknown(a)
+}
+
+// shown tells whether a list would show what was refused: whether that is for its arguments.
+func (g *gate) shown(ctx context.Context, a *Access) bool {
+	if a.Partial || a.Kind == "" {
+		return false
+	}
+	some := *a
+	some.Partial, some.Arguments = true, nil
+	d := g.policy.Decide(ctx, &some)
+	return d.visible()
+}
+
+// visible tells whether a list has what was decided on.
+func (d *Decision) visible() bool { return d.Allow || d.Show && d.Scopes != nil }
+
+// forbidden is the answer where the caller may know what it may not do.
+func forbidden(a *Access, d *Decision) error {
+	why := ""
+	if d.Reason != "" {
+		why = ": " + d.Reason
+	}
+	return mcp.Errorf(mcp.CodeInvalidRequest, "%s %q is refused with these arguments by %q of the policy%s", a.Kind, clip(a.Name), clip(d.Rule), why)
+}
+
+// unknown is the answer to who asks for what there is not.
+func unknown(a *Access) error {
+	switch a.Kind {
+	case mcp.KindTool:
+		return mcp.Errorf(mcp.CodeInvalidParams, "no tool %q; tools/list names those there are", clip(a.Name))
+	case mcp.KindPrompt:
+		return mcp.Errorf(mcp.CodeInvalidParams, "no prompt %q; prompts/list names those there are", clip(a.Name))
+	case mcp.KindResource:
+		if a.Template != "" {
+			return mcp.ResourceNotFound(a.Template)
+		}
+		return mcp.ResourceNotFound(a.Name)
+	}
+	return mcp.Errorf(mcp.CodeMethodNotFound, "no method %q", clip(a.Name))
+}
+
+// refused logs a refusal.
+func (g *gate) refused(ctx context.Context, a *Access, d *Decision) {
+	level, what := slog.LevelInfo, "refused by the policy"
+	if d.Err != nil {
+		level, what = slog.LevelWarn, "the policy failed, so it refuses"
+	}
+	if !g.log.Enabled(ctx, level) {
+		return
+	}
+	who := ""
+	if a.Principal != nil {
+		who = clip(a.Principal.ID)
+	}
+	attrs := []slog.Attr{slog.String("rule", d.Rule), slog.String("principal", who), slog.String("server", a.Server), slog.String("method", clip(a.Method))}
+	switch {
+	case a.Template != "":
+		attrs = append(attrs, slog.String("template", clip(a.Template)))
+	case a.Kind == mcp.KindResource:
+		attrs = append(attrs, slog.String("uri", clip(a.Name)))
+	case a.Kind != "":
+		attrs = append(attrs, slog.String(string(a.Kind), clip(a.Name)))
+	}
+	if d.Scopes != nil {
+		attrs = append(attrs, slog.Any("scopes", d.Scopes))
+	}
+	if d.Err != nil {
+		attrs = append(attrs, slog.String("err", d.Err.Error()))
+	}
+	g.log.LogAttrs(ctx, level, what, attrs...)
+}
+
+// clip bounds text of a peer for use in an error and in the log.
+func clip(s string) string {
+	const most = 200
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "…"
+}

@@ -1,0 +1,147 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/yosida95/uritemplate/v3"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// Need is what a caller must have. The zero value is nothing: everybody may.
+type Need struct {
+	Scopes []string // all of them
+	Roles  []string // all of them
+}
+
+// Require is a policy that is data: what each feature needs. Names stand for themselves, and
+// "*" for all that have no entry of their own. What has none at all needs nothing, but for
+// All. No field may change after the first decision.
+//
+// Scopes that are missing are told to the caller if they are all that is missing; a role
+// cannot be asked for. To nobody, everything is told: who logs in may have the role.
+type Require struct {
+	All     Need            // whatever it is
+	Tools   map[string]Need // by name
+	Prompts map[string]Need // by name
+
+	// Resources are by URI. Templates are by URI template, and are for all URIs that match
+	// them, listed or not.
+	Resources, Templates map[string]Need
+
+	// Tasks is for requests about tasks, in addition to what their tools need.
+	Tasks Need
+
+	// Show has what scopes would open in lists.
+	Show bool
+
+	once     sync.Once
+	families []family // of Templates
+	fault    error
+}
+
+// family is the URIs of a template.
+type family struct {
+	match *uritemplate.Template
+	need  Need
+}
+
+// Check tells what is wrong with Templates. With such a fault all resources are refused.
+func (r *Require) Check() error {
+	r.once.Do(func() {
+		for template, need := range r.Templates {
+			if template == "*" {
+				continue
+			}
+			match, err := uritemplate.New(template)
+			if err != nil {
+				r.fault = errors.Join(r.fault, fmt.Errorf("policy: Require.Templates: %q is no URI template: %w", clip(template), err))
+				continue
+			}
+			r.families = append(r.families, family{match, need})
+		}
+	})
+	return r.fault
+}
+
+// Decide tells whether the caller has what the feature needs.
+func (r *Require) Decide(_ context.Context, a *Access) Decision {
+	if err := r.Check(); err != nil && a.Kind == mcp.KindResource {
+		return Decision{Rule: "require", Err: err}
+	}
+	need := r.needs(a)
+	lacksScope := slices.ContainsFunc(need.Scopes, func(s string) bool { return !a.Principal.HasScope(s) })
+	lacksRole := slices.ContainsFunc(need.Roles, func(s string) bool { return !a.Principal.HasRole(s) })
+	d := Decision{Allow: !lacksScope && !lacksRole, Rule: "require"}
+	switch {
+	case d.Allow:
+	case a.Principal == nil:
+		d.Scopes = append([]string{}, need.Scopes...) // not nil: to be known may help
+	case !lacksRole:
+		d.Scopes = need.Scopes
+	}
+	d.Show = r.Show && d.Scopes != nil
+	return d
+}
+
+// needs is what an access needs, of all entries that are about it.
+func (r *Require) needs(a *Access) Need {
+	all := r.All
+	add := func(n Need) {
+		all.Scopes = union(all.Scopes, n.Scopes)
+		all.Roles = union(all.Roles, n.Roles)
+	}
+	switch a.Kind {
+	case mcp.KindTool:
+		add(named(r.Tools, a.Name))
+		if strings.HasPrefix(a.Method, "tasks/") {
+			add(r.Tasks)
+		}
+	case mcp.KindPrompt:
+		add(named(r.Prompts, a.Name))
+	case mcp.KindResource:
+		if a.Template != "" {
+			add(named(r.Templates, a.Template))
+			break
+		}
+		n, listed := r.Resources[a.Name]
+		add(n)
+		for _, f := range r.families {
+			if f.match.Match(a.Name) != nil {
+				listed = true
+				add(f.need)
+			}
+		}
+		if !listed {
+			add(r.Resources["*"])
+		}
+	}
+	return all
+}
+
+// named is the entry of a name. An unknown name, which is empty, needs nothing of its own.
+func named(by map[string]Need, name string) Need {
+	if n, ok := by[name]; ok || name == "" {
+		return n
+	}
+	return by["*"]
+}
+
+// union returns a with those of b that it lacks. It changes neither.
+func union(a, b []string) []string {
+	if len(a) == 0 {
+		return b
+	}
+	out := a[:len(a):len(a)]
+	for _, s := range b {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
