@@ -34,7 +34,8 @@ var forbidden = []struct {
 	{"apps", []string{"./gateway", "./config", "./servers", "./cmd", "./internal/engine", "./internal/transport", "./internal/revision"}, "an extension is made of the public SDK alone"},
 	{"servers", []string{"./gateway", "./config", "./cmd", "./internal/engine", "./internal/transport"}, "a bundled server is made of the public SDK alone"},
 	{"examples", []string{"./internal"}, "an example could live in a module of its own"},
-	{"gateway", []string{"./config", "./cmd", "./servers", "./internal/engine", "./internal/transport"}, "the gateway is made of the public SDK alone"},
+	{"policy", []string{"./gateway", "./config", "./servers", "./cmd", "./internal/engine", "./internal/transport", "./internal/revision"}, "a policy is middleware made of the public SDK, and knows of no program"},
+	{"gateway", []string{"./policy", "./auth", "./config", "./cmd", "./servers", "./internal/engine", "./internal/transport"}, "the gateway is made of the public SDK alone"},
 }
 
 // sdk lists what the packages that every user imports may depend on outside of

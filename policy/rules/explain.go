@@ -1,0 +1,161 @@
+package rules
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/interpreter"
+
+	"github.com/patchbay-dev/patchbay/policy"
+)
+
+// Explanation says how a decision came about.
+type Explanation struct {
+	Decision policy.Decision
+	Tried    []Tried // in order, up to the rule that decided
+}
+
+// Tried is a rule that was looked at.
+type Tried struct {
+	Rule    string  `json:"rule"`
+	Line    int     `json:"line"`
+	When    string  `json:"when"`
+	Effect  string  `json:"effect"`          // "allow" or "deny"
+	Outcome string  `json:"outcome"`         // "yes", "no", "perhaps" (it depends on what is not known) or "failed"
+	Err     string  `json:"error,omitempty"` // why it failed
+	Values  []Value `json:"values"`          // that the outcome is made of
+}
+
+// Value is what a part of a condition was.
+type Value struct {
+	Of    string `json:"of"`    // "principal.scopes"
+	Value string `json:"value"` // as CEL writes it, at most 200 bytes
+}
+
+// Explain is Decide with its reasons. It is slower: it is for people. The values may be
+// secret.
+func (s *Set) Explain(_ context.Context, a *policy.Access) Explanation {
+	out := Explanation{Tried: []Tried{}}
+	vars, err := activation(a)
+	if err != nil {
+		out.Decision = policy.Decision{Rule: byDefault, Err: err}
+		return out
+	}
+	out.Decision = s.decide(func(r *rule) (outcome, error) {
+		t := Tried{Rule: r.name, Line: r.line, When: r.when, Effect: effectOf(r.allow), Values: []Value{}}
+		what, err := r.trace(vars, &t)
+		t.Outcome = [...]string{no: "no", yes: "yes", perhaps: "perhaps", failed: "failed"}[what]
+		if err != nil {
+			t.Err = err.Error()
+		}
+		out.Tried = append(out.Tried, t)
+		return what, err
+	})
+	return out
+}
+
+func effectOf(allow bool) string {
+	if allow {
+		return "allow"
+	}
+	return "deny"
+}
+
+// trace evaluates a rule and notes the values that it used.
+func (r *rule) trace(vars cel.Activation, t *Tried) (outcome, error) {
+	env, err := environment()
+	if err != nil {
+		return failed, err
+	}
+	program, err := env.Program(r.checked, cel.EvalOptions(cel.OptTrackState, cel.OptPartialEval), cel.CostLimit(maxCost))
+	if err != nil {
+		return failed, err
+	}
+	out, details, err := program.Eval(vars)
+	if details != nil {
+		used(r.checked.NativeRep().Expr(), details.State(), t)
+	}
+	return outcomeOf(out, err)
+}
+
+// used notes the values of the variables below an expression, and of what is behind their
+// dots, as far as they were looked at.
+func used(e ast.Expr, state interpreter.EvalState, t *Tried) {
+	if path := pathOf(e); path != "" {
+		if v, ok := state.Value(e.ID()); ok {
+			if n := (Value{path, shown(v)}); !slices.Contains(t.Values, n) {
+				t.Values = append(t.Values, n)
+			}
+		}
+		return
+	}
+	switch e.Kind() {
+	case ast.CallKind:
+		if e.AsCall().IsMemberFunction() {
+			used(e.AsCall().Target(), state, t)
+		}
+		for _, arg := range e.AsCall().Args() {
+			used(arg, state, t)
+		}
+	case ast.ListKind:
+		for _, el := range e.AsList().Elements() {
+			used(el, state, t)
+		}
+	case ast.SelectKind:
+		used(e.AsSelect().Operand(), state, t)
+	case ast.ComprehensionKind:
+		used(e.AsComprehension().IterRange(), state, t)
+	}
+}
+
+// pathOf is the text of an expression that is a variable or what is behind its dots, else
+// empty.
+func pathOf(e ast.Expr) string {
+	switch e.Kind() {
+	case ast.IdentKind:
+		if slices.Contains(variables, e.AsIdent()) {
+			return e.AsIdent()
+		}
+	case ast.SelectKind:
+		sel := e.AsSelect()
+		operand := pathOf(sel.Operand())
+		switch {
+		case operand == "":
+		case sel.IsTestOnly():
+			return "has(" + operand + "." + sel.FieldName() + ")"
+		default:
+			return operand + "." + sel.FieldName()
+		}
+	case ast.CallKind:
+		call := e.AsCall()
+		if call.FunctionName() != operators.Index || call.Args()[1].Kind() != ast.LiteralKind {
+			return ""
+		}
+		if operand := pathOf(call.Args()[0]); operand != "" {
+			return operand + "[" + types.Format(call.Args()[1].AsLiteral()) + "]"
+		}
+	}
+	return ""
+}
+
+// shown is a value for people.
+func shown(v ref.Val) string {
+	if types.IsUnknown(v) {
+		return "not known"
+	}
+	if err, ok := v.(*types.Err); ok {
+		return "an error: " + err.Error()
+	}
+	const most = 200
+	text := strings.ToValidUTF8(types.Format(v), "�")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
