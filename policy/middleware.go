@@ -59,6 +59,9 @@ func (g *gate) handle(ctx context.Context, req *mcp.Request, next mcp.Handler) (
 	if l := listOf(req.Method); l != nil {
 		return g.list(ctx, req, next, l)
 	}
+	if strings.HasPrefix(req.Method, "notifications/") {
+		return next.Handle(ctx, req)
+	}
 	a := g.access(ctx, req.Method)
 	a.Name, a.Arguments = req.Method, req.Params
 	if err := g.admit(ctx, a); err != nil {
