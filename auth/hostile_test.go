@@ -3,6 +3,7 @@ package auth_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -91,6 +92,37 @@ func TestHostileMetadata(t *testing.T) {
 				t.Errorf("went on: %q", w.log)
 			}
 		})
+	}
+}
+
+// Metadata, registrations and challenges have many URLs in them: pictures, pages, keys and documents
+// for others. None is looked at, by a client or for its user.
+func TestNothingElseIsFetched(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("%s %s was asked for", r.Method, r.URL)
+	}))
+	defer elsewhere.Close()
+	lures := func(names ...string) map[string]any {
+		m := map[string]any{}
+		for _, name := range names {
+			m[name] = elsewhere.URL + "/" + name
+		}
+		return m
+	}
+	w := newWorld(t)
+	w.challenge = `, realm="` + elsewhere.URL + `", error_uri="` + elsewhere.URL + `/error"`
+	w.prm = lures("logo_uri", "jwks_uri", "resource_documentation", "resource_policy_uri", "resource_tos_uri", "signed_metadata")
+	w.meta = lures("logo_uri", "jwks_uri", "service_documentation", "op_policy_uri", "op_tos_uri", "userinfo_endpoint", "introspection_endpoint",
+		"pushed_authorization_request_endpoint", "end_session_endpoint", "check_session_iframe")
+	w.client = lures("logo_uri", "jwks_uri", "client_uri", "policy_uri", "tos_uri", "registration_client_uri", "sector_identifier_uri", "software_statement")
+	w.token = lures("uri", "error_uri")
+	w.redirect = url.Values{"redirect_uri": {elsewhere.URL}, "error_uri": {elsewhere.URL}}
+	tr := w.transport()
+	mustSend(t, tr, w.url())
+	w.revoke()
+	mustSend(t, tr, w.url()) // with a refresh
+	if _, err := tr.Logout(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -61,6 +61,10 @@ func (t *Transport) given(ctx context.Context, p *place) (*identity, error) {
 	return nil, nil
 }
 
+// ErrNotRegistered says that an authorization server registers no clients by itself: somebody has
+// to do so there, and [Transport.Registered] to return what that gave.
+var ErrNotRegistered = errors.New("it registers no clients by itself; register one there by hand (Transport.Registered)")
+
 // identify finds out who we are to an authorization server. If we are nobody yet, it
 // registers us with some metadata.
 //
@@ -76,7 +80,7 @@ func (t *Transport) identify(ctx context.Context, p *place, m clientMetadata) (*
 		return known, nil
 	}
 	if p.register == nil {
-		return nil, fmt.Errorf("authorization server %q registers no clients by itself: register one there, and give it in Registered", clip(p.issuer))
+		return nil, ErrNotRegistered
 	}
 	id, err := t.register(ctx, p, m)
 	if err != nil {

@@ -239,7 +239,7 @@ func TestIdentity(t *testing.T) {
 		{"registered first", &auth.Credentials{ID: "me"}, document, cimd, nil, "me", "none", ""},
 		{"document second", nil, document, cimd, nil, document, "none", ""},
 		{"document not taken", nil, document, nil, nil, "client-1", "none", ""},
-		{"no way", nil, document, map[string]any{"registration_endpoint": nil}, nil, "", "", "Registered"},
+		{"no way", nil, document, map[string]any{"registration_endpoint": nil}, nil, "", "", "by hand"},
 		{"ours by basic", &auth.Credentials{ID: "m:e", Secret: "s&s"}, "", methods("client_secret_post", "client_secret_basic"), nil, "m%3Ae", "s%26s", ""},
 		{"ours by post", &auth.Credentials{ID: "me", Secret: "s"}, "", methods("client_secret_post"), nil, "me", "post", ""},
 		{"ours by default", &auth.Credentials{ID: "me", Secret: "s"}, "", map[string]any{"token_endpoint_auth_methods_supported": nil}, nil, "me", "s", ""},

@@ -2,11 +2,15 @@ package auth
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // A server of elsewhere names addresses inside of this network, in every spelling: they are
@@ -36,6 +40,59 @@ func TestSpellingsOfLoopback(t *testing.T) {
 	for _, host := range []string{"2130706433", "0177.0.0.1", "0x7f.1", "0x7f000001", "127.1", "127.0.0.1.", "[::ffff:10.0.0.1]", "[64:ff9b::7f00:1]", "localhost.", "localhost.example.com", "127.0.0.1.nip.io", "127.0.0.1%00.example.com"} {
 		if u, err := checkURL("http://"+host+"/x", mustURL(t, "http://127.0.0.1/mcp")); err == nil {
 			t.Errorf("http://%s/x may be fetched as %v", host, u)
+		}
+	}
+}
+
+// Numbers that resolvers of the system take for 127.0.0.1 lead nowhere either, with https.
+func TestSpellingsAreNotDialled(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reached atomic.Int64
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			reached.Add(1)
+			c.Close()
+		}
+	}()
+	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	f := newFetcher(mustURL(t, "https://8.8.8.8/mcp"), nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // some wait for a name server
+	defer cancel()
+	var all sync.WaitGroup
+	for _, host := range []string{"2130706433", "017700000001", "0x7f000001", "0177.0.0.1", "127.1", "127.0.0.1", "localhost"} {
+		all.Go(func() {
+			var into struct{}
+			if err := f.get(ctx, &url.URL{Scheme: "https", Host: host + ":" + port, Path: "/x"}, "", &into); err == nil {
+				t.Errorf("%s was read", host)
+			}
+		})
+	}
+	all.Wait()
+	ln.Close()
+	<-ended
+	if n := reached.Load(); n > 0 {
+		t.Errorf("%d connections were made", n)
+	}
+}
+
+// Keys of tokens are guarded likewise: an issuer of elsewhere names no address inside.
+func TestKeysInside(t *testing.T) {
+	for _, at := range []string{"https://127.0.0.1:1/keys", "https://[::ffff:169.254.169.254]:1/keys", "https://[64:ff9b::a00:1]:1/keys"} {
+		f, err := issuerFetcher("https://8.8.8.8", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.keys(t.Context(), "https://8.8.8.8", at); err == nil || !strings.Contains(err.Error(), "inside of this network") {
+			t.Errorf("%s: %v", at, err)
 		}
 	}
 }

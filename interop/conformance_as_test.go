@@ -20,7 +20,7 @@ func TestConformanceAuthorizationServer(t *testing.T) {
 			p := newPerson(t)
 			dir := t.TempDir()
 			suite := begin(t, []string{
-				node(t), suiteNext, "authorization", "--url", issuer, "--client-id", "suite", "--resource", "http://127.0.0.1:1/mcp",
+				node(t), suiteNext, "authorization", "--url", issuer, "--client-id", "known", "--resource", "http://127.0.0.1:1/mcp",
 				"--port", fmt.Sprint(freePort(t)), "--spec-version", revision, "--output-dir", dir,
 			})
 			p.goTo(suite.hears(`\n(http\S+/auth\?\S+)\n`))

@@ -82,7 +82,7 @@ func TestClientByDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer back.Close()
-	at, env := document(t, back.RedirectURL(), nil)
+	at, env := document(t, "http://127.0.0.1/callback", nil) // with any port: RFC 8252, 7.3
 	server := guarded(t, startIDP(t, "jwt", 3600, env))
 	login := &auth.Transport{Server: server, RedirectURL: back.RedirectURL(), Visit: back.Visit, DocumentURL: at}
 	client := &mcp.Client{Name: "till", HTTPClient: &http.Client{Transport: login}, Limits: mcp.Limits{CallTimeout: dialogueLimit}}

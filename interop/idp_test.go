@@ -25,7 +25,12 @@ const secretOfShop = "secret of the shop"
 // some seconds, and returns its issuer.
 func startIDP(t *testing.T, format string, seconds int, env ...string) (issuer string) {
 	t.Helper()
-	command := []string{node(t), npmFile("peers", "idp.mjs"), format, fmt.Sprint(seconds)}
+	return startIDPWith(t, env, format, fmt.Sprint(seconds))
+}
+
+func startIDPWith(t *testing.T, env []string, args ...string) (issuer string) {
+	t.Helper()
+	command := append([]string{node(t), npmFile("peers", "idp.mjs")}, args...)
 	if _, err := os.Stat(npmFile("node_modules", "oidc-provider")); err != nil {
 		if required() {
 			t.Fatal(err)
@@ -94,9 +99,9 @@ func (u *user) runs(code int, args ...string) (stdout, stderr string) {
 
 // logIn logs a user in with the browser that the program opens, where they sign in first if they
 // have not done so before.
-func (u *user) logIn(p *person, pages <-chan string, server string, signsIn bool) (said string) {
+func (u *user) logIn(p *person, pages <-chan string, server string, signsIn bool, flags ...string) (said string) {
 	u.t.Helper()
-	login := begin(u.t, patchbay(u.t, "login", server), u.env...)
+	login := begin(u.t, patchbay(u.t, append([]string{"login", server}, flags...)...), u.env...)
 	login.hears("log in with the browser that opens")
 	p.goTo(<-pages)
 	if signsIn {
@@ -252,6 +257,35 @@ func TestProgramIsDenied(t *testing.T) {
 	u.runs(3, "whoami", shop)
 }
 
+// An authorization server that registers nobody wants a client that it knows: the program says so,
+// and takes one, with any port of loopback. Its login is refreshed without naming it again.
+func TestProgramIsAKnownClient(t *testing.T) {
+	t.Parallel()
+	issuer := startIDPWith(t, nil, "jwt", "6", "closed")
+	p := newPerson(t)
+	shop := startShop(t, "jwt:"+issuer+",leeway=0s")
+	env, pages := opener(t)
+	u := newUser(t, env...)
+	_, said := u.runs(3, "login", shop)
+	if !strings.Contains(said, "registers no clients by itself") || !strings.Contains(said, "patchbay login "+shop+" --client-id ID") {
+		t.Errorf("login said %q, want what to do", said)
+	}
+	u.logIn(p, pages, shop, true, "--client-id", "known")
+	first, _ := u.runs(0, "token", "get", shop)
+	for deadline := time.Now().Add(dialogueLimit); ; {
+		u.runs(0, orders(shop)...)
+		if next, _ := u.runs(0, "token", "get", shop); next != first {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the token was never refreshed")
+		}
+	}
+	if who, _ := u.runs(0, "whoami", shop); !strings.Contains(who, "client  known") {
+		t.Errorf("whoami printed %q, want the client", who)
+	}
+}
+
 // A user whose browser is on another machine pastes where it ended up. AUTH-26-050.
 func TestProgramLogsInByPaste(t *testing.T) {
 	t.Parallel()
@@ -287,7 +321,7 @@ func TestTokensEnd(t *testing.T) {
 	} {
 		t.Run(tt.format, func(t *testing.T) {
 			t.Parallel()
-			issuer := startIDP(t, tt.format, 4)
+			issuer := startIDP(t, tt.format, 6)
 			p := newPerson(t)
 			secret := filepath.Join(t.TempDir(), "secret")
 			if err := os.WriteFile(secret, []byte(secretOfShop), 0o600); err != nil {

@@ -79,7 +79,7 @@ var usages = map[string]string{
 	"serve": "patchbay serve NAME [--http ADDR] [ARGUMENTS OF THE SERVER]", "up": "patchbay up [--http ADDR | --stdio] [--config FILE | SERVER]", "status": "patchbay status [-s URL]",
 	"completion": "patchbay completion bash | zsh | fish | powershell",
 	"trace":      "patchbay trace TRACE", "replay": "patchbay replay TRACE [SERVER]", "mock": "patchbay mock TRACE [--http ADDR]", "version": "patchbay version", "help": "patchbay help [VERB | flags | auth | exits]",
-	"login": "patchbay login [SERVER] [--device | --no-browser]", "logout": "patchbay logout [SERVER]", "whoami": "patchbay whoami [SERVER]", "token get": "patchbay token get [SERVER]",
+	"login": "patchbay login [SERVER] [--client-id ID] [--device | --no-browser]", "logout": "patchbay logout [SERVER]", "whoami": "patchbay whoami [SERVER]", "token get": "patchbay token get [SERVER]",
 	"bridge": "patchbay bridge [--http ADDR | --stdio] [SERVER]",
 
 	"token": "patchbay token VERB", "token key": "patchbay token key SUBJECT", "token password": "patchbay token password USER",

@@ -17,6 +17,7 @@ import (
 type loginCmd struct {
 	Target    string   `arg:"" optional:"" name:"server" help:"A name of mcp.json, or a URL."`
 	Scope     []string `sep:"none" placeholder:"SCOPE" help:"Ask for this in place of what the server names (repeatable)."`
+	ClientID  string   `name:"client-id" placeholder:"ID" help:"Log in as a client that was registered there by hand."`
 	NoBrowser bool     `name:"no-browser" help:"Print the link; the address it ends at may be pasted."`
 	Device    bool     `help:"Log in with a code that is typed on another device."`
 }
@@ -39,6 +40,11 @@ func (a *app) login(s config.Server, how *loginCmd) error {
 		return err
 	}
 	t := &auth.Transport{Server: s.URL, Store: store, ClientName: "Patchbay"}
+	if how.ClientID != "" { // it is no secret: whichever issuer the server names may know it
+		t.Registered = func(context.Context, string, string) (*auth.Credentials, error) {
+			return &auth.Credentials{ID: how.ClientID}, nil
+		}
+	}
 	if how.Device {
 		t.Grant = &auth.Device{Show: func(_ context.Context, code auth.DeviceCode) error {
 			a.talk.always("patchbay: go to " + visible(code.Page) + " and type " + visible(code.Code))
@@ -61,6 +67,8 @@ func (a *app) login(s config.Server, how *loginCmd) error {
 		switch {
 		case networkFault(err):
 			f.code = exitUnreachable
+		case errors.Is(err, auth.ErrNotRegistered):
+			f.next = "register there, as a native application without a secret, and: " + shell([]string{"patchbay", "login", s.Name, "--client-id", "ID"})
 		case !errors.As(err, &refused) && !how.Device:
 			f.next = "if it takes a key, send that: " + shell([]string{"patchbay", "tools", "-s", s.Name, "--header", "Authorization: Bearer $TOKEN"})
 		}

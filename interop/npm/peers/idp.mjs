@@ -1,12 +1,13 @@
 // An authorization server on oidc-provider: its pages to sign in and to agree, its registration, rotation, revocation and
-// introspection. Arguments: the format of access tokens ("jwt" or "opaque") and their life in seconds. It prints its issuer.
+// introspection. Arguments: the format of access tokens ("jwt" or "opaque"), their life in seconds, and "closed" if it
+// registers no clients. It prints its issuer.
 //
 // Of its own it has one page, /agreed, where a user sees what was agreed to and takes that back.
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:http';
 import { Provider } from 'oidc-provider';
 
-const [format, life] = process.argv.slice(2);
+const [format, life, closed] = process.argv.slice(2);
 const grants = new Map(); // what was agreed to, by id
 
 const html = (res, body) => {
@@ -46,13 +47,16 @@ server.listen(0, '127.0.0.1', () => {
   provider = new Provider(issuer, {
     clients: [
       { client_id: 'shop', client_secret: 'secret of the shop', redirect_uris: [], response_types: [], grant_types: [] }, // introspects
-      { client_id: 'suite', token_endpoint_auth_method: 'none', application_type: 'native', redirect_uris: ['http://127.0.0.1/callback'] },
+      {
+        client_id: 'known', token_endpoint_auth_method: 'none', application_type: 'native', redirect_uris: ['http://127.0.0.1/callback'],
+        grant_types: ['authorization_code', 'refresh_token'],
+      },
     ],
     scopes: ['openid', 'offline_access'],
     jwks: { keys: [generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' })] },
     features: {
       devInteractions: { enabled: true },
-      registration: { enabled: true },
+      registration: { enabled: closed !== 'closed' },
       revocation: { enabled: true },
       introspection: { enabled: true },
       clientIdMetadataDocument: { enabled: true, ack: 'draft-02' },
