@@ -139,22 +139,14 @@ func (a *app) searched(name string) ([]explainedPlace, error) {
 // valuesOf lists the values of a server, without those that may be secrets.
 func valuesOf(s config.Server) []explainedValue {
 	var out []explainedValue
-	secret := false // the argument before this one names a secret
+	before := "" // the argument before
 	for _, v := range s.Values() {
 		e := explainedValue{Name: v.Member, Text: v.Text(), From: v.From(), Source: hereLine(v.Source)}
 		switch v.Member {
 		case "args":
 			e.Name += "[" + v.Name + "]"
-			if m := secretFlag.FindStringSubmatch(v.Written); m != nil {
-				if secret = secretName(m[1]) && m[2] == ""; m[2] != "" && secretName(m[1]) {
-					e.Text = shownArgs([]string{v.Written})[0]
-				}
-			} else {
-				if secret && len(v.From()) == 0 {
-					e.Text = trace.Redacted
-				}
-				secret = false
-			}
+			e.Text = shownArg(before, e.Text)
+			before = v.Written
 		case "env", "headers":
 			e.Name += " " + v.Name
 			e.Text = trace.Redacted

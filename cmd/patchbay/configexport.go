@@ -1,7 +1,11 @@
 package main
 
 import (
+	"cmp"
+	"encoding/json"
+	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/hosts"
@@ -46,9 +50,10 @@ func (c *configExportCmd) Run(a *app) error {
 			var n int
 			e, n = hosts.Redact(e)
 			hidden += n
-			if telling(e) {
-				a.talk.note("warning: %q: its arguments or its URL may hold a secret, and are printed as they are", e.Name)
+			if e, n, err = variables(e); err != nil {
+				return err
 			}
+			hidden += n
 		}
 		l.Servers = append(l.Servers, e)
 	}
@@ -67,23 +72,66 @@ func (c *configExportCmd) Run(a *app) error {
 		a.talk.note("%s", note)
 	}
 	if hidden > 0 {
-		a.talk.note("%s of env and headers became variables; --secrets prints them as they are", quantity(hidden, "value"))
+		a.talk.note("%s that may be secrets became variables; --secrets prints them as they are", quantity(hidden, "value"))
 	}
 	return nil
 }
 
-// telling reports whether the arguments or the URL of a server seem to hold a secret.
-func telling(e config.Entry) bool {
-	var args []string
-	list, _ := jsonx.Lookup(e.Object, "args")
-	if jsonx.KindOf(list) == '[' {
+// variables puts variables in the place of the secrets in the arguments and the URL of a server.
+func variables(e config.Entry) (config.Entry, int, error) {
+	n := 0
+	variable := func(name string) string {
+		n++
+		id := strings.Trim(e.Name+"_"+strings.TrimLeft(name, "-"), "_")
+		return "${" + strings.TrimPrefix(config.Input{ID: id}.EnvName(), config.InputEnvPrefix) + "}"
+	}
+	object := e.Object
+	if list, ok := jsonx.Lookup(object, "args"); ok && jsonx.KindOf(list) == '[' {
+		var args []json.RawMessage
+		before := ""
 		for raw := range jsonx.Elements(list) {
-			if arg, err := jsonx.Unquote(raw); err == nil {
-				args = append(args, arg)
+			arg, err := jsonx.Unquote(raw)
+			if part := secretPart(before, arg); err == nil && part != "" {
+				head := strings.TrimSuffix(arg, part)
+				raw = jsonx.AppendString(nil, head+variable(cmp.Or(strings.Trim(head, "=: "), before)))
+			} else if secrets := urlSecrets(arg); err == nil && len(secrets) > 0 {
+				raw = jsonx.AppendString(nil, variableURL(arg, variable))
 			}
+			args, before = append(args, raw), arg
+		}
+		raw, err := jsonx.Marshal(args)
+		if err != nil {
+			return e, 0, err
+		}
+		object = jsonx.With(nil, object, "args", raw)
+	}
+	raw, _ := jsonx.Lookup(object, "url")
+	if address, err := jsonx.Unquote(raw); err == nil && len(urlSecrets(address)) > 0 {
+		object = jsonx.With(nil, object, "url", jsonx.AppendString(nil, variableURL(address, variable)))
+	}
+	return config.Entry{Name: e.Name, Object: object}, n, nil
+}
+
+// variableURL puts variables in the place of the secrets in a URL.
+func variableURL(text string, variable func(name string) string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return shownURL(text)
+	}
+	if password, ok := u.User.Password(); ok && password != "" && !strings.Contains(password, "${") {
+		text = strings.Replace(text, u.User.String()+"@", url.User(u.User.Username()).String()+":"+variable("password")+"@", 1)
+	} else if u.User != nil && !ok && !strings.Contains(u.User.Username(), "${") {
+		text = strings.Replace(text, u.User.String()+"@", variable("user")+"@", 1)
+	}
+	for _, pair := range strings.Split(u.RawQuery, "&") {
+		if name, value, ok := strings.Cut(pair, "="); ok && value != "" && secretName(name) && !strings.Contains(value, "${") {
+			text = strings.Replace(text, pair, name+"="+variable(name), 1)
 		}
 	}
-	raw, _ := jsonx.Lookup(e.Object, "url")
-	address, err := jsonx.Unquote(raw)
-	return !slices.Equal(shownArgs(args), args) || err == nil && shownURL(address) != address
+	for _, left := range urlSecrets(text) {
+		if !strings.Contains(left, "${") { // it is written in another way than ours
+			return shownURL(text)
+		}
+	}
+	return text
 }

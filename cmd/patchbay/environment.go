@@ -28,13 +28,14 @@ var passedOnWindows = []string{
 
 // environment is what a command gets: what its configuration declares, and of the
 // environment of this program all if it inherits that, else what is passed to everybody.
-// The answers to the questions of one server are for no other.
+// The answers to the questions of one server are for no other, and what opens the vault is
+// for none.
 func environment(s config.Server) []string {
 	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
-		if s.InheritEnv {
-			return strings.HasPrefix(e, config.InputEnvPrefix)
-		}
 		name, value, _ := strings.Cut(e, "=")
+		if s.InheritEnv {
+			return strings.HasPrefix(name, config.InputEnvPrefix) || name == "PATCHBAY_PASSPHRASE"
+		}
 		return !passes(name, value, runtime.GOOS)
 	})
 	for name, value := range s.Env {

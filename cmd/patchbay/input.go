@@ -64,10 +64,17 @@ func (a *app) resolve(s config.Server) (config.Server, error) {
 		got := a.input(s, in)
 		return string(got.text), got.err
 	})
-	if err == nil {
-		a.secrets.learn(secretsOf(resolved)...)
+	if err != nil {
+		return resolved, err
 	}
-	return resolved, err
+	a.secrets.learn(secretsOf(resolved)...)
+	if s.InheritEnv {
+		for _, e := range os.Environ() {
+			name, value, _ := strings.Cut(e, "=")
+			a.secrets.learn(secretsOf(config.Server{Env: map[string]string{name: value}})...)
+		}
+	}
+	return resolved, nil
 }
 
 // input finds the value of an input for a server.

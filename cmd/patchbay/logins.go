@@ -52,7 +52,7 @@ func (a *app) transport(s config.Server) (*auth.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &auth.Transport{Server: s.URL, Store: store, ClientName: "Patchbay"}
+	t := &auth.Transport{Server: s.URL, Store: &learningStore{store, a.secrets}, ClientName: "Patchbay"}
 	if a.logins.transports == nil {
 		a.logins.transports = map[string]*auth.Transport{}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/base64"
 	"net/url"
 	"regexp"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/auth/vault"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -112,6 +115,35 @@ func secretsOf(s config.Server) []string {
 	return append(out, urlSecrets(s.URL)...)
 }
 
+// learningStore learns the tokens that it holds.
+type learningStore struct {
+	*vault.Vault
+	secrets *secrets
+}
+
+func (s *learningStore) learn(l *auth.Login) {
+	for _, secret := range []auth.Secret{l.ClientSecret, l.Access, l.Refresh} {
+		if secret != "" {
+			s.secrets.learn(string(secret))
+		}
+	}
+}
+
+// Load implements auth.Store.
+func (s *learningStore) Load(ctx context.Context, server string) ([]auth.Login, error) {
+	list, err := s.Vault.Load(ctx, server)
+	for i := range list {
+		s.learn(&list[i])
+	}
+	return list, err
+}
+
+// Save implements auth.Store.
+func (s *learningStore) Save(ctx context.Context, l *auth.Login) error {
+	s.learn(l)
+	return s.Vault.Save(ctx, l)
+}
+
 // credentials are the secrets in the value of a header: all of it, and what stands behind its
 // scheme, of Basic also the password.
 func credentials(value string) []string {
@@ -138,7 +170,10 @@ func urlSecrets(text string) (out []string) {
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return nil
+		if m := badUserInfo.FindStringSubmatch(text); m != nil {
+			out = append(out, m[1])
+		}
+		return out
 	}
 	if password, ok := u.User.Password(); ok && password != "" {
 		out = append(out, password, base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)))
@@ -152,6 +187,9 @@ func urlSecrets(text string) (out []string) {
 	}
 	return out
 }
+
+// badUserInfo is a password in what would be a URL if the password was written as URLs want it.
+var badUserInfo = regexp.MustCompile(`://[^\s:/?#@]*:([^\s@]+)@`)
 
 // secretFlag is an argument that names something and may hold it.
 var secretFlag = regexp.MustCompile(`^(--?[A-Za-z0-9][A-Za-z0-9_.-]*)(?:=(.*))?$`)
@@ -188,21 +226,36 @@ func shownArgs(args []string) []string {
 	out := slices.Clone(args)
 	before := ""
 	for i, arg := range args {
-		if part := secretPart(before, arg); part != "" {
-			out[i] = strings.TrimSuffix(arg, part) + trace.Redacted
-		} else if strings.Contains(arg, "://") && len(urlSecrets(arg)) > 0 {
-			out[i] = shownURL(arg)
-		}
+		out[i] = shownArg(before, arg)
 		before = arg
 	}
 	return out
 }
 
+// shownArg leaves the secrets out of an argument that stands behind another.
+func shownArg(before, arg string) string {
+	if part := secretPart(before, arg); part != "" {
+		return strings.TrimSuffix(arg, part) + trace.Redacted
+	}
+	if len(urlSecrets(arg)) > 0 {
+		return shownURL(arg)
+	}
+	return arg
+}
+
 // shownURL leaves out of a URL who asks, and the values of its query.
 func shownURL(text string) string {
 	u, err := url.Parse(text)
-	if err != nil || u.User == nil && u.RawQuery == "" {
-		return text // also one that holds a variable where a URL cannot
+	if err != nil {
+		for _, secret := range urlSecrets(text) {
+			if !strings.Contains(secret, "${") { // a variable may stand where a URL has none
+				text = strings.Replace(text, secret, trace.Redacted, 1)
+			}
+		}
+		return text
+	}
+	if u.User == nil && u.RawQuery == "" {
+		return text
 	}
 	if u.User != nil {
 		u.User = url.User(trace.Redacted)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth"
-	"github.com/patchbay-dev/patchbay/auth/vault"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
@@ -57,7 +56,7 @@ func (c *whoamiCmd) Run(a *app) error {
 	a.print("client  " + a.shown(l.Client))
 	a.print("scopes  " + a.shown(orName(strings.Join(scopes, " "), "(none named)")))
 	a.print("token   " + orName(strings.TrimPrefix(validity(&l, now), "; "), "good until it is refused"))
-	if store, ok := t.Store.(*vault.Vault); ok {
+	if store, ok := t.Store.(*learningStore); ok {
 		a.print("kept    " + store.Where())
 	}
 	return nil
