@@ -69,11 +69,7 @@ func (t *Transport) probe(ctx context.Context) (challenge, error) {
 		return challenge{}, err
 	}
 	req.Header.Set("Accept", "text/event-stream")
-	base := t.Base
-	if base == nil {
-		base = ownBase()
-	}
-	res, err := base.RoundTrip(req)
+	res, err := t.own.RoundTrip(req)
 	if err != nil {
 		return challenge{}, err
 	}

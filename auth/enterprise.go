@@ -85,7 +85,7 @@ func (e *Enterprise) exchange(ctx context.Context, t *Transport, p *place, want 
 	if err != nil {
 		return "", err
 	}
-	f := newFetcher(u, t.Base)
+	f := newFetcher(u, t.fetchBase(u))
 	idp, err := f.issuer(ctx, e.Issuer, defaultRevision)
 	if err != nil {
 		return "", err

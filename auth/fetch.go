@@ -3,6 +3,8 @@ package auth
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -71,19 +73,28 @@ type fetcher struct {
 	pages  bool // users are sent to authorization servers: they must have a page, and PKCE
 }
 
+// guarded carries requests on behalf of a server to where a guard lets them go, to those whom
+// roots know; nil: as usual.
+func guarded(server *url.URL, roots *x509.CertPool) http.RoundTripper {
+	g := &guard{server: server.Hostname()}
+	base := &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: fetchTimeout, ControlContext: g.check}).DialContext,
+		ForceAttemptHTTP2:   true,
+		TLSHandshakeTimeout: 10 * time.Second,
+		DisableKeepAlives:   true, // exchanges are few, and each address is looked at
+	}
+	if roots != nil {
+		base.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	}
+	return g.over(base)
+}
+
 // newFetcher returns a fetcher that sends requests by base. If that is nil, it has
 // connections of its own, and looks at the address of each.
 func newFetcher(server *url.URL, base http.RoundTripper) *fetcher {
 	if base == nil {
-		g := &guard{server: server.Hostname()}
-		base = &http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
-			DialContext:         (&net.Dialer{Timeout: fetchTimeout, ControlContext: g.check}).DialContext,
-			ForceAttemptHTTP2:   true,
-			TLSHandshakeTimeout: 10 * time.Second,
-			DisableKeepAlives:   true, // exchanges are few, and each address is looked at
-		}
-		base = g.over(base)
+		base = guarded(server, nil)
 	}
 	return &fetcher{server: server, client: &http.Client{Transport: base, Timeout: fetchTimeout, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		switch {

@@ -3,12 +3,14 @@ package auth
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"sync"
+	"time"
 )
 
 // A Transport carries the requests of one client to one server, and logs in when the
@@ -67,6 +69,11 @@ type Transport struct {
 	// for all. Nil: they are kept in memory. See package auth/vault.
 	Store Store
 
+	// TLS secures connections to Server, where it takes more than what the system trusts, or a
+	// certificate of ours. The authorities that it trusts are trusted with authorization
+	// servers too; they are shown no certificate. Nil: as usual. With a Base it is not used.
+	TLS *tls.Config
+
 	// Base carries all requests, those to authorization servers too, whose addresses are
 	// then its business. Nil: one like http.DefaultTransport for those to the server.
 	Base http.RoundTripper
@@ -78,6 +85,7 @@ type Transport struct {
 
 	fault  error // of the fields
 	server *url.URL
+	own    http.RoundTripper // for requests to server
 	fetch  *fetcher
 	prover prover
 
@@ -119,7 +127,15 @@ func (t *Transport) prepare() {
 		t.fault = fmt.Errorf("auth: %w", t.fault)
 		return
 	}
-	t.server, t.fetch = u, newFetcher(u, t.Base)
+	t.server, t.own = u, t.Base
+	switch {
+	case t.Base != nil:
+	case t.TLS != nil:
+		t.own = newOwnBase(t.TLS)
+	default:
+		t.own = ownBase()
+	}
+	t.fetch = newFetcher(u, t.fetchBase(u))
 	t.fetch.pages = t.Grant == nil
 	if !t.fetch.pages {
 		return
@@ -134,33 +150,53 @@ func (t *Transport) prepare() {
 	}
 }
 
+// fetchBase carries requests about logging in, on behalf of a server; nil: as usual.
+func (t *Transport) fetchBase(server *url.URL) http.RoundTripper {
+	if t.Base != nil || t.TLS == nil {
+		return t.Base
+	}
+	others := guarded(server, t.TLS.RootCAs)
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		if origin(req.URL) == origin(t.server) {
+			return t.own.RoundTrip(req) // where our certificate may be wanted
+		}
+		return others.RoundTrip(req)
+	})
+}
+
 // ownBase carries requests to servers: like http.DefaultTransport, with more connections to
 // one server, as a gateway has them.
-var ownBase = sync.OnceValue(func() http.RoundTripper {
+var ownBase = sync.OnceValue(func() http.RoundTripper { return newOwnBase(nil) })
+
+func newOwnBase(c *tls.Config) http.RoundTripper {
+	own := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second,
+		IdleConnTimeout: 90 * time.Second, ExpectContinueTimeout: time.Second,
+	}
 	std, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
+	if ok {
+		own = std.Clone()
+	} else if c == nil {
 		return http.DefaultTransport
 	}
-	own := std.Clone()
+	if c != nil {
+		own.TLSClientConfig = c
+	}
 	own.MaxIdleConns, own.MaxIdleConnsPerHost = 256, 128
 	return own
-})
+}
 
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	t.once.Do(t.prepare)
-	base := t.Base
-	if base == nil {
-		base = ownBase()
-	}
 	switch {
 	case t.fault != nil:
 		closeBody(req)
 		return nil, t.fault
 	case origin(req.URL) != origin(t.server) || req.Header.Get("Authorization") != "":
-		return base.RoundTrip(req)
+		return t.own.RoundTrip(req)
 	}
-	res, err := t.roundTrip(req, base)
+	res, err := t.roundTrip(req, t.own)
 	if err != nil {
 		closeBody(req)
 	}

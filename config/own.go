@@ -12,7 +12,7 @@ import (
 // looks: in a server, or for all servers at the top of the file.
 
 // settings are the members that Patchbay alone reads of a server.
-var settings = []string{"share", "idle", "startTimeout", "callTimeout", "inheritEnv"}
+var settings = []string{"share", "idle", "startTimeout", "callTimeout", "inheritEnv", "ca", "cert", "key"}
 
 // own reads the settings of a server from the value of a "patchbay" key, which may
 // be nil.
@@ -57,6 +57,37 @@ func (l *loader) settings(members map[string]*node, s *Server) {
 			*d = l.duration(name, n)
 		}
 	}
+	for _, f := range []struct {
+		name string
+		path *string
+	}{{"ca", &s.CA}, {"cert", &s.Cert}, {"key", &s.Key}} {
+		if n := members[f.name]; n != nil {
+			if *f.path = l.path(f.name, n); s.URL == "" {
+				l.warn(n.pos, quote(f.name)+" is for a server with a \"url\"", "remove it")
+			}
+		}
+	}
+	if n := members["key"]; n != nil && s.Cert == "" {
+		l.fail(n.pos, `"key" without "cert"`, `add "cert", the file of the certificate`)
+	}
+}
+
+// path reads the path of a file, which may have variables in it and is relative to the folder
+// of the configuration.
+func (l *loader) path(name string, n *node) string {
+	if n.kind != '"' || strings.TrimSpace(n.text) == "" {
+		l.fail(n.pos, fmt.Sprintf("%q is not the path of a file", name), "put it in quotes")
+		return ""
+	}
+	pieces, text, fix := l.expander.expand(n.text)
+	value := Value{pieces: pieces}
+	switch {
+	case text != "":
+		l.fail(n.pos, text, fix)
+	case value.unresolved():
+		l.fail(n.pos, fmt.Sprintf("%q has an input in it", name), "write the path")
+	}
+	return absolute(l.expander.workspace, value.Text())
 }
 
 func (l *loader) share(n *node) string {
@@ -148,5 +179,6 @@ func (s Server) Equal(t Server) bool {
 	return s.Name == t.Name && s.Command == t.Command && slices.Equal(s.Args, t.Args) && maps.Equal(s.Env, t.Env) &&
 		s.Dir == t.Dir && s.URL == t.URL && maps.Equal(s.Headers, t.Headers) && s.Transport == t.Transport &&
 		s.Builtin == t.Builtin && s.Disabled == t.Disabled && s.Share == t.Share && s.Idle == t.Idle &&
-		s.StartTimeout == t.StartTimeout && s.CallTimeout == t.CallTimeout && s.InheritEnv == t.InheritEnv
+		s.StartTimeout == t.StartTimeout && s.CallTimeout == t.CallTimeout && s.InheritEnv == t.InheritEnv &&
+		s.CA == t.CA && s.Cert == t.Cert && s.Key == t.Key
 }

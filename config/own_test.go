@@ -2,6 +2,8 @@ package config_test
 
 import (
 	"fmt"
+	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -79,10 +81,47 @@ func TestLoadOwnFaults(t *testing.T) {
 		`1:41: there is no server "bb": did you mean "ab"?`,
 		`1:90: the member "idel" is not read: did you mean "idle"?`,
 		`2:49: the member "idel" of "patchbay" is not read: did you mean "idle"?`,
-		`2:63: the member "colour" of "patchbay" is not read: Patchbay has share, idle, startTimeout, callTimeout, inheritEnv`,
+		`2:63: the member "colour" of "patchbay" is not read: Patchbay has share, idle, startTimeout, callTimeout, inheritEnv, ca, cert, key`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// The files for TLS are those of a server with a URL, relative to the folder of the file.
+func TestTLSFiles(t *testing.T) {
+	env := map[string]string{"DIR": "certs"}
+	file, faults, _ := load(t, `{"servers": {
+		"web": {"url": "https://x.example/mcp", "patchbay": {"ca": "${DIR}/ca.pem", "cert": "/abs/me.pem", "key": "me.key"}},
+		"cmd": {"command": "x", "patchbay": {"ca": "ca.pem"}}}}`, env)
+	if faults != nil {
+		t.Fatal(faults)
+	}
+	s := file.Servers[0]
+	folder := filepath.Dir(file.Path)
+	if s.CA != filepath.Join(folder, "certs", "ca.pem") || s.Key != filepath.Join(folder, "me.key") || !filepath.IsAbs(s.Cert) && runtime.GOOS != "windows" {
+		t.Errorf("ca %q, cert %q, key %q", s.CA, s.Cert, s.Key)
+	}
+	if len(file.Warnings) != 1 || file.Warnings[0].Text != `"ca" is for a server with a "url"` {
+		t.Errorf("warnings %v", file.Warnings)
+	}
+	other := s
+	other.CA = "else"
+	if s.Equal(other) {
+		t.Error("servers with different authorities are Equal")
+	}
+	_, faults, _ = load(t, `{"inputs": [{"id": "i"}], "servers": {
+		"a": {"url": "https://x.example/mcp", "patchbay": {"key": "me.key"}},
+		"b": {"url": "https://x.example/mcp", "patchbay": {"cert": 5, "ca": "${NOT_SET}"}},
+		"c": {"url": "https://x.example/mcp", "patchbay": {"ca": "${input:i}"}}}}`, env)
+	want := []string{
+		`2:61: "key" without "cert"`,
+		`3:62: "cert" is not the path of a file`,
+		`3:71: the environment variable NOT_SET is not set`,
+		`4:60: "ca" has an input in it`,
+	}
+	if diff := cmp.Diff(want, faults); diff != "" {
+		t.Errorf("faults (-want +got):\n%s", diff)
 	}
 }
 

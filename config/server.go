@@ -38,6 +38,11 @@ type Server struct {
 	// it. Without it that is what a host thinks every server needs.
 	InheritEnv bool
 
+	// CA is a PEM file of authorities that URL's certificate may be of, besides those that the
+	// system trusts. Cert and Key are PEM files of what is shown to it; an empty Key is in Cert.
+	// All are absolute paths or empty.
+	CA, Cert, Key string
+
 	Source string // "path:line" of its name
 
 	values    []Value

@@ -37,6 +37,9 @@ func (c *bridgeCmd) Run(a *app) error {
 	if err := c.check(s); err != nil {
 		return err
 	}
+	if err := c.protection.check(c.Stdio); err != nil {
+		return err
+	}
 	if c.Stdio { // standard input is the client's
 		a.answers.silence()
 	}

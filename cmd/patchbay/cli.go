@@ -48,22 +48,25 @@ type commands struct {
 
 // globals are the flags of every verb.
 type globals struct {
-	Server   string        `short:"s" placeholder:"SERVER" help:"A name of mcp.json, a built-in server or a URL."`
-	Config   string        `placeholder:"FILE" help:"Read this mcp.json; default: the one found from here."`
-	JSON     bool          `name:"json" help:"Print JSON, exactly what the server sent."`
-	Plain    bool          `help:"Print texts as they are, nothing rendered."`
-	Save     string        `placeholder:"DIR" help:"Save pictures, sounds and blobs there."`
-	Verbose  bool          `short:"v" help:"Show frames, redacted, and the server's stderr."`
-	Quiet    bool          `short:"q" help:"No progress, log lines or warnings."`
-	Timeout  time.Duration `default:"1m" placeholder:"TIME" help:"Give up when nothing is heard for so long; 0: never."`
-	Revision string        `placeholder:"DATE" help:"Speak only this revision, such as 2025-11-25."`
-	Env      []string      `sep:"none" placeholder:"K=V" help:"Set this in the environment of a command (repeatable)."`
-	Header   []string      `sep:"none" placeholder:"'K: V'" help:"Send this HTTP header (repeatable)."`
-	Trace    string        `placeholder:"FILE" help:"Record everything on the wire, redacted; -: to stderr."`
-	TraceMax int           `name:"trace-max" default:"16777216" placeholder:"BYTES" help:"Cut longer messages in the recording."`
-	OnElicit string        `placeholder:"ANSWER" help:"Answer questions: decline, cancel or @answers.json."`
-	OnSample string        `placeholder:"@FILE" help:"Answer sampling with a file: text or a result."`
-	Root     []string      `sep:"none" placeholder:"DIR" help:"A folder the server may use (repeatable)."`
+	Server     string        `short:"s" placeholder:"SERVER" help:"A name of mcp.json, a built-in server or a URL."`
+	Config     string        `placeholder:"FILE" help:"Read this mcp.json; default: the one found from here."`
+	JSON       bool          `name:"json" help:"Print JSON, exactly what the server sent."`
+	Plain      bool          `help:"Print texts as they are, nothing rendered."`
+	Save       string        `placeholder:"DIR" help:"Save pictures, sounds and blobs there."`
+	Verbose    bool          `short:"v" help:"Show frames, redacted, and the server's stderr."`
+	Quiet      bool          `short:"q" help:"No progress, log lines or warnings."`
+	Timeout    time.Duration `default:"1m" placeholder:"TIME" help:"Give up when nothing is heard for so long; 0: never."`
+	Revision   string        `placeholder:"DATE" help:"Speak only this revision, such as 2025-11-25."`
+	Env        []string      `sep:"none" placeholder:"K=V" help:"Set this in the environment of a command (repeatable)."`
+	Header     []string      `sep:"none" placeholder:"'K: V'" help:"Send this HTTP header (repeatable)."`
+	ServerCA   string        `name:"server-ca" placeholder:"FILE" help:"Trust servers that this authority (PEM) has signed, too."`
+	ClientCert string        `name:"client-cert" placeholder:"FILE" help:"Show servers this certificate (PEM)."`
+	ClientKey  string        `name:"client-key" placeholder:"FILE" help:"Its key; default: in the same file."`
+	Trace      string        `placeholder:"FILE" help:"Record everything on the wire, redacted; -: to stderr."`
+	TraceMax   int           `name:"trace-max" default:"16777216" placeholder:"BYTES" help:"Cut longer messages in the recording."`
+	OnElicit   string        `placeholder:"ANSWER" help:"Answer questions: decline, cancel or @answers.json."`
+	OnSample   string        `placeholder:"@FILE" help:"Answer sampling with a file: text or a result."`
+	Root       []string      `sep:"none" placeholder:"DIR" help:"A folder the server may use (repeatable)."`
 }
 
 // dispatch parses the command line and runs its verb.
@@ -124,6 +127,9 @@ func (a *app) checkGlobals() error {
 	}
 	if a.TraceMax <= 0 {
 		return usagef("--trace-max %d is not a length in bytes", a.TraceMax)
+	}
+	if a.ClientKey != "" && a.ClientCert == "" {
+		return usagef("--client-key needs --client-cert")
 	}
 	if a.Verbose && a.Quiet {
 		return usagef("--verbose and --quiet exclude each other")

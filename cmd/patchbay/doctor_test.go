@@ -55,7 +55,7 @@ func examined(t *testing.T, s config.Server) *exam {
 func TestDoctorOfTLS(t *testing.T) {
 	unknown := secure(t, "localhost", time.Now().Add(time.Hour))
 	e := examined(t, config.Server{Name: "x", URL: unknown.URL})
-	if f := e.failed(); f == nil || f.Name != "tls" || !strings.Contains(e.next, "SSL_CERT_FILE") {
+	if f := e.failed(); f == nil || f.Name != "tls" || !strings.Contains(e.next, "--server-ca") {
 		t.Errorf("a certificate nobody signed: %+v, next %q", e.steps, e.next)
 	}
 	for _, tt := range []struct {

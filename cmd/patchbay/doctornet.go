@@ -85,7 +85,16 @@ func (e *exam) dial(ctx context.Context, addresses []string, port string) (net.C
 func (e *exam) tls(ctx context.Context, conn net.Conn, host string) bool {
 	ctx, cancel := context.WithTimeout(ctx, netStep)
 	defer cancel()
-	c := tls.Client(conn, &tls.Config{ServerName: host, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12})
+	config, err := clientTLS(e.a.withTLS(e.server))
+	if err != nil {
+		e.fail("tls", err.Error(), `correct "ca", "cert" and "key"`)
+		return false
+	}
+	if config == nil {
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	config.ServerName, config.NextProtos = host, []string{"h2", "http/1.1"}
+	c := tls.Client(conn, config)
 	if err := c.HandshakeContext(ctx); err != nil {
 		e.fail("tls", err.Error(), tlsAdvice(err, host))
 		return false
@@ -114,7 +123,7 @@ func tlsAdvice(err error, host string) string {
 	case errors.As(err, &name):
 		return "its certificate is for another name than " + host + ": use that name in \"url\""
 	case errors.As(err, &unknown):
-		return "nobody whom this machine trusts signed its certificate: add that authority to the system's, or to the file that SSL_CERT_FILE names"
+		return "nobody whom this machine trusts signed its certificate: name the file of that authority by \"patchbay\": {\"ca\": \"ca.pem\"} or --server-ca"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return "its certificate is not valid today: tell who runs it, or set the clock of this machine"
 	}

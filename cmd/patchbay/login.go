@@ -39,7 +39,11 @@ func (a *app) login(s config.Server, how *loginCmd) error {
 	if err != nil {
 		return err
 	}
-	t := &auth.Transport{Server: s.URL, Store: &learningStore{store, a.secrets}, ClientName: "Patchbay"}
+	secure, err := clientTLS(s)
+	if err != nil {
+		return err
+	}
+	t := &auth.Transport{Server: s.URL, Store: &learningStore{store, a.secrets}, ClientName: "Patchbay", TLS: secure}
 	if how.ClientID != "" { // it is no secret: whichever issuer the server names may know it
 		t.Registered = func(context.Context, string, string) (*auth.Credentials, error) {
 			return &auth.Credentials{ID: how.ClientID}, nil

@@ -19,8 +19,11 @@ import (
 // in is told so, by the error or at the terminal. The zero value is ready.
 type logins struct {
 	mu         sync.Mutex
-	transports map[string]*auth.Transport // by URL; guarded by mu
+	transports map[carried]*auth.Transport // guarded by mu
 }
+
+// carried is what a transport is for: a URL, and how it is reached.
+type carried struct{ url, ca, cert, key string }
 
 // refreshGrace is how long the end of the program may wait for a refresh that was begun.
 const refreshGrace = 3 * time.Second
@@ -45,18 +48,23 @@ func canLogInAt(s config.Server) bool {
 func (a *app) transport(s config.Server) (*auth.Transport, error) {
 	a.logins.mu.Lock()
 	defer a.logins.mu.Unlock()
-	if t := a.logins.transports[s.URL]; t != nil {
+	at := carried{s.URL, s.CA, s.Cert, s.Key}
+	if t := a.logins.transports[at]; t != nil {
 		return t, nil
+	}
+	secure, err := clientTLS(s)
+	if err != nil {
+		return nil, err
 	}
 	store, err := vault.Open("", nil)
 	if err != nil {
 		return nil, err
 	}
-	t := &auth.Transport{Server: s.URL, Store: &learningStore{store, a.secrets}, ClientName: "Patchbay"}
+	t := &auth.Transport{Server: s.URL, Store: &learningStore{store, a.secrets}, ClientName: "Patchbay", TLS: secure}
 	if a.logins.transports == nil {
-		a.logins.transports = map[string]*auth.Transport{}
+		a.logins.transports = map[carried]*auth.Transport{}
 	}
-	a.logins.transports[s.URL] = t
+	a.logins.transports[at] = t
 	return t, nil
 }
 
@@ -74,14 +82,19 @@ func (a *app) settle() {
 	})
 }
 
-// useLogins has a client send stored tokens.
-func (a *app) useLogins(c *mcp.Client, s config.Server) {
-	if !canLogInAt(s) || c.Header.Get("Authorization") != "" {
-		return
+// carry has a client reach a server as its settings say, and send stored tokens.
+func (a *app) carry(c *mcp.Client, s config.Server) error {
+	if canLogInAt(s) && c.Header.Get("Authorization") == "" {
+		if t, err := a.transport(s); err == nil { // without a place for tokens there are none
+			c.HTTPClient = &http.Client{Transport: t}
+			return nil
+		}
 	}
-	if t, err := a.transport(s); err == nil { // without a place for tokens there are none
-		c.HTTPClient = &http.Client{Transport: t}
+	secure, err := clientTLS(s)
+	if secure != nil {
+		c.HTTPClient = &http.Client{Transport: carrier(secure)}
 	}
+	return err
 }
 
 // wantsLogin tells an error that a login would change.
@@ -131,6 +144,7 @@ func (a *app) accountOf(s config.Server) (config.Server, error) {
 	if err != nil {
 		return s, err
 	}
+	s = a.withTLS(s)
 	if !canLogInAt(s) {
 		return s, usagef("%s has an Authorization of its own, or is reached by http, where tokens are not sent", s.Name).hint("patchbay config explain " + shell([]string{s.Name}))
 	}

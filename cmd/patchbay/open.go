@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -386,8 +387,10 @@ func (a *app) newClient(s config.Server) (*mcp.Client, error) {
 		}
 		c.Revisions = []mcp.Revision{r}
 	}
-	var err error
-	a.useLogins(c, s)
+	err := a.carry(c, a.withTLS(s))
+	if err != nil {
+		return nil, &openError{s.Name, fmt.Errorf("TLS: %w", err)}
+	}
 	if c.OnFrame, err = a.recorder(); err != nil {
 		return nil, err
 	}
@@ -457,9 +460,12 @@ func networkFault(err error) bool {
 func (a *app) reachHint(err error) string {
 	var dns *net.DNSError
 	var status *mcp.HTTPError
+	var unknown x509.UnknownAuthorityError
 	switch {
 	case a.server == nil:
 		return ""
+	case errors.As(err, &unknown):
+		return a.again("--server-ca", "FILE") + " names the authority to trust"
 	case a.server.URL != "" && errors.As(err, &dns):
 		return "check the name of the host in " + a.server.URL
 	case a.server.URL != "" && errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusMethodNotAllowed):

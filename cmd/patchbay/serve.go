@@ -47,8 +47,8 @@ func (a *app) serve(srv *mcp.Server, args []string, address string, p protection
 	if address != "" {
 		return a.serveHTTP(srv, address, p)
 	}
-	if len(p.Auth) > 0 {
-		return usagef("--auth is for HTTP; over stdio the caller is whoever started the server").hint("--http 127.0.0.1:7420")
+	if err := p.check(true); err != nil {
+		return err
 	}
 	return a.serveStdio(srv)
 }
@@ -100,7 +100,14 @@ const maxHeader = 64 << 10
 
 // listen opens a listener for a server; [web.serve] serves it.
 func (a *app) listen(srv *mcp.Server, address string, p protection) (*web, error) {
-	address, err := listenAddress(address, p.shared())
+	if err := p.check(false); err != nil {
+		return nil, err
+	}
+	secure, err := p.secure(a)
+	if err != nil {
+		return nil, err
+	}
+	address, err = listenAddress(address, p.shared())
 	if err != nil {
 		return nil, err
 	}
@@ -117,11 +124,11 @@ func (a *app) listen(srv *mcp.Server, address string, p protection) (*web, error
 	if tcp, ok := listener.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
 		if g == nil {
 			a.talk.always("patchbay: warning: everybody who reaches " + listener.Addr().String() + " can use the server, without authentication")
-		} else {
-			a.talk.always("patchbay: warning: credentials come to " + listener.Addr().String() + " over plain HTTP; put a proxy with TLS in front")
+		} else if secure == nil {
+			a.talk.always("patchbay: warning: credentials come to " + listener.Addr().String() + " over plain HTTP; use --tls-cert, or put a proxy with TLS in front")
 		}
 	}
-	w := &web{url: "http://" + shownAddress(listener.Addr()) + endpoint, srv: srv, listener: listener, mux: http.NewServeMux()}
+	w := &web{url: p.scheme() + shownAddress(listener.Addr()) + endpoint, srv: srv, listener: listener, mux: http.NewServeMux()}
 	if g != nil {
 		w.protect(g)
 	}
@@ -132,13 +139,22 @@ func (a *app) listen(srv *mcp.Server, address string, p protection) (*web, error
 		Handler: boundBodies(w.mux), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(slog.NewTextHandler(a.talk, nil), slog.LevelWarn),
 	}
+	if secure != nil {
+		w.http.TLSConfig = secure.listener()
+	}
 	return w, nil
 }
 
 // serve serves in the background; the channel tells how that ended.
 func (w *web) serve() <-chan error {
 	served := make(chan error, 1)
-	go func() { served <- w.http.Serve(w.listener) }()
+	go func() {
+		if w.http.TLSConfig != nil {
+			served <- w.http.ServeTLS(w.listener, "", "")
+		} else {
+			served <- w.http.Serve(w.listener)
+		}
+	}()
 	return served
 }
 

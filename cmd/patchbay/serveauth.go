@@ -27,6 +27,9 @@ type protection struct {
 	Scopes   []string `name:"auth-scope" placeholder:"SCOPE" help:"Let in only who has this scope (repeatable)."`
 	Resource string   `name:"auth-resource" placeholder:"URL" help:"How clients reach the server; default: the address."`
 	Insecure bool     `name:"insecure-no-auth" help:"Serve where others can reach it, unauthenticated."`
+	TLSCert  string   `name:"tls-cert" placeholder:"FILE" help:"Serve HTTPS with this certificate (PEM, with its chain)."`
+	TLSKey   string   `name:"tls-key" placeholder:"FILE" help:"Its key; default: in the same file."`
+	ClientCA string   `name:"client-ca" placeholder:"FILE" help:"Let in whose certificate this authority (PEM) has signed."`
 }
 
 // helpAuth tells what --auth takes.
@@ -42,22 +45,66 @@ const helpAuth = `Who is calling, by --auth of serve, up and bridge; the first t
 Further, with commas: issuer=, audience=, keys=FILE|URL, algorithm=, leeway=30s,
 roles=CLAIM (hmac, jwt), url=, client=ID, secret=env:NAME|FILE, ttl=30s
 (introspect). Tokens must be for the address of the server, or the URL of
---auth-resource, or audience=. Over plain HTTP everybody on the way reads them:
-off this machine, put a proxy with TLS in front.
+--auth-resource, or audience=. --client-ca FILE lets in who shows a certificate
+of that authority, by its URI, host name, mail address or distinguished name.
+Over plain HTTP everybody on the way reads credentials: off this machine use
+--tls-cert FILE --tls-key FILE, or put a proxy with TLS in front. These files
+are read again when they change.
 `
 
+// scheme begins the URLs of the server.
+func (p *protection) scheme() string {
+	if p.TLSCert != "" {
+		return "https://"
+	}
+	return "http://"
+}
+
 // shared tells whether others than this machine may be let in.
-func (p *protection) shared() bool { return p.Insecure || len(p.Auth) > 0 }
+func (p *protection) shared() bool { return p.Insecure || p.knows() }
+
+// knows tells whether callers have to be known. TLS alone knows nobody.
+func (p *protection) knows() bool { return len(p.Auth) > 0 || p.ClientCA != "" }
+
+// check refuses flags that make no sense together. Over stdio none does.
+func (p *protection) check(stdio bool) error {
+	switch {
+	case stdio && len(p.Auth) > 0:
+		return usagef("--auth is for HTTP; over stdio the caller is whoever started the program").hint("--http 127.0.0.1:7420")
+	case stdio && p.TLSCert+p.TLSKey+p.ClientCA != "":
+		return usagef("--tls-cert, --tls-key and --client-ca are for HTTP; stdio stays on this machine").hint("--http 127.0.0.1:7420")
+	case p.TLSCert == "" && p.TLSKey+p.ClientCA != "":
+		return usagef("--tls-key and --client-ca need the certificate of the server").hint("--tls-cert FILE")
+	case len(p.Auth) == 0 && p.ClientCA != "" && len(p.Scopes) > 0:
+		return usagef("--auth-scope lets in nobody: certificates have no scopes").hint("patchbay help auth")
+	}
+	return nil
+}
+
+// secure reads the files for TLS; nil without --tls-cert.
+func (p *protection) secure(a *app) (*tlsFiles, error) {
+	if p.TLSCert == "" {
+		return nil, nil
+	}
+	f, err := newTLSFiles(p.TLSCert, p.TLSKey, p.ClientCA, a.logger())
+	if err != nil {
+		return nil, usagef("TLS: %w", err)
+	}
+	return f, nil
+}
 
 // guard makes what stands in front of a server at an address; nil without --auth.
 func (p *protection) guard(a *app, at net.Addr) (*auth.Guard, error) {
-	if len(p.Auth) == 0 {
+	if !p.knows() {
 		if len(p.Scopes) > 0 || p.Resource != "" {
 			return nil, usagef("--auth-scope and --auth-resource say more about --auth, which is missing").hint("patchbay help auth")
 		}
 		return nil, nil
 	}
 	g := &auth.Guard{Scopes: p.Scopes, Realm: "patchbay", Logger: a.logger()}
+	if p.ClientCA != "" {
+		g.Verifiers = append(g.Verifiers, &auth.MTLS{})
+	}
 	remote, own := false, true // who has tokens; whether each says whom they are for
 	for _, text := range p.Auth {
 		v, err := a.verifier(text)
@@ -74,7 +121,7 @@ func (p *protection) guard(a *app, at net.Addr) (*auth.Guard, error) {
 	}
 	resource := p.Resource
 	if tcp, ok := at.(*net.TCPAddr); resource == "" && remote && ok && !tcp.IP.IsUnspecified() {
-		resource = "http://" + at.String() + endpoint
+		resource = p.scheme() + at.String() + endpoint
 	}
 	switch {
 	case resource != "":

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/config"
 )
 
 // statusCmd shows what became of the servers of each running up.
@@ -58,7 +60,15 @@ func (a *app) askedUps() ([]found, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, usagef("-s %q is not the URL of a patchbay up", a.Server).hint("patchbay status -s http://127.0.0.1:7420/mcp")
 	}
-	report, err := askUp(a.ctx, http.DefaultClient, u.Scheme+"://"+u.Host)
+	client := http.DefaultClient
+	secure, err := clientTLS(a.withTLS(config.Server{Name: u.Host, URL: a.Server}))
+	if err != nil {
+		return nil, err
+	}
+	if secure != nil {
+		client = &http.Client{Transport: carrier(secure)}
+	}
+	report, err := askUp(a.ctx, client, u.Scheme+"://"+u.Host)
 	if err != nil {
 		f := &fault{code: exitUnreachable, err: fmt.Errorf("%s: %w", u.Host, err)}
 		return nil, f.hint("patchbay status shows those of this machine")

@@ -42,8 +42,8 @@ const ballast = 16 << 20
 
 // Run serves until ctrl-C, or the end of its input over stdio.
 func (c *upCmd) Run(a *app) error {
-	if c.Stdio && len(c.Auth) > 0 {
-		return usagef("--auth is for HTTP; over stdio the caller is whoever started the program").hint("patchbay up --stdio")
+	if err := c.check(c.Stdio); err != nil {
+		return err
 	}
 	p, err := a.upPlan()
 	if err != nil {
@@ -91,18 +91,17 @@ func (c *upCmd) Run(a *app) error {
 	if p.path != "" {
 		following.Go(func() { h.follow(ctx, p.path) })
 	}
-	served := make(chan error, 1)
-	go func() {
-		if c.Stdio {
-			served <- h.front.ServeStdio(a.ctx)
-		} else {
-			served <- w.http.Serve(w.listener)
-		}
-	}()
+	var served <-chan error
 	if c.Stdio {
+		over := make(chan error, 1)
+		go func() { over <- h.front.ServeStdio(a.ctx) }()
+		served = over
 		a.talk.note("serves %s over stdio (%s)", strings.Join(h.fleet.names(), ", "), p.from)
-	} else if err := h.show(ctx); err != nil {
-		return err
+	} else {
+		served = w.serve()
+		if err := h.show(ctx); err != nil {
+			return err
+		}
 	}
 	h.board.report()
 	select {
