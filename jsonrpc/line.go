@@ -362,15 +362,19 @@ const patience = 10 * time.Millisecond
 func (o *lineOut) put(ctx context.Context, b *lineBatch, parts ...[]byte) (sent bool, err error) {
 	for i, p := range parts {
 		var n int
+		apart := false
 		switch {
+		case ctx == context.Background():
+			n, err = o.w.Write(p)
+		case o.file != nil: // whether ctx can end matters only if this takes long
+			n, err = o.file.writeWithin(p, patience)
+			apart = errors.Is(err, os.ErrDeadlineExceeded)
 		case ctx.Done() == nil:
 			n, err = o.w.Write(p)
-		case o.file != nil:
-			n, err = o.file.writeWithin(p, patience)
 		default:
-			err = os.ErrDeadlineExceeded // nobody knows how long it will take
+			apart = true // nobody knows how long it will take
 		}
-		if ctx.Done() != nil && errors.Is(err, os.ErrDeadlineExceeded) {
+		if apart {
 			rest := bytes.Join(append([][]byte{p[n:]}, parts[i+1:]...), nil)
 			return o.putApart(ctx, b, rest)
 		}

@@ -20,9 +20,10 @@ type Context struct {
 	level json.RawMessage // of log messages, as a modern request has it
 
 	mu     sync.Mutex
-	asking asker      // guarded by mu; nil until it is needed
-	full   *wholeness // guarded by mu; nil until it is needed
-	cause  error      // of Cancel, nil before that; guarded by mu
+	asking asker         // guarded by mu; nil until it is needed
+	full   *wholeness    // guarded by mu; nil until it is needed
+	ended  chan struct{} // closed by Cancel; guarded by mu; nil until it is needed
+	cause  error         // of Cancel, nil before that; guarded by mu
 }
 
 // wholeness is a context of the standard library that stands for a Context.
@@ -50,6 +51,9 @@ func (c *Context) Cancel(cause error) {
 	defer c.mu.Unlock()
 	if c.cause == nil {
 		c.cause = cause
+		if c.ended != nil {
+			close(c.ended)
+		}
 	}
 	if c.full != nil {
 		c.full.cancel(cause)
@@ -137,6 +141,30 @@ func (c *Context) Deadline() (time.Time, bool) {
 
 // Done implements [context.Context].
 func (c *Context) Done() <-chan struct{} { return c.whole().Done() }
+
+// Ends is the Done of ctx in two channels, of which the second may be nil: when ctx has ended
+// one of them is closed. It spares a [Context] the making of one that stands for both.
+func Ends(ctx context.Context) (one, other <-chan struct{}) {
+	c, ok := ctx.(*Context)
+	if !ok {
+		return ctx.Done(), nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.full != nil {
+		return c.full.Done(), nil
+	}
+	if c.ended == nil {
+		c.ended = make(chan struct{})
+		if c.cause != nil {
+			close(c.ended)
+		}
+	}
+	if c.gone != ErrNever {
+		other = c.parent.Done()
+	}
+	return c.ended, other
+}
 
 // Err implements [context.Context].
 func (c *Context) Err() error {

@@ -47,6 +47,19 @@ func TestContextEnds(t *testing.T) {
 						t.Cleanup(cancel)
 						context.AfterFunc(c, func() { told <- struct{}{} })
 					}
+					over := func() bool {
+						one, other := Ends(c)
+						select {
+						case <-one:
+						case <-other:
+						default:
+							return false
+						}
+						return true
+					}
+					if over() { // before watch: Ends does not rely on what that makes
+						t.Error("Ends tells of an end before it")
+					}
 					if early {
 						watch()
 					}
@@ -59,6 +72,9 @@ func TestContextEnds(t *testing.T) {
 					}
 					synctest.Wait()
 					ended := tt.cause != nil
+					if over() != ended {
+						t.Errorf("Ends tells of an end: %t, want %t", !ended, ended)
+					}
 					if (c.Err() != nil) != ended || (child.Err() != nil) != ended || (len(told) == 1) != ended {
 						t.Fatalf("Err() = %v, of the child %v, told %d times; want an end: %t", c.Err(), child.Err(), len(told), ended)
 					}

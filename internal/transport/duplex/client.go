@@ -195,10 +195,17 @@ func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 		}
 		return nil, err
 	}
+	one, other := engine.Ends(ctx)
 	for {
+		over := false
 		select {
 		case <-cl.wake:
-		case <-ctx.Done():
+		case <-one:
+			over = true
+		case <-other:
+			over = true
+		}
+		if over {
 			if c.giveUp(cl) {
 				c.abandon(cl.id, out.Method)
 			}
