@@ -115,10 +115,11 @@ type HTTPError struct {
 }
 
 func (e *HTTPError) Error() string {
+	wait := waitText(e.Status, e.Header)
 	if e.Body == "" {
-		return fmt.Sprintf("HTTP %d %s", e.Status, http.StatusText(e.Status))
+		return fmt.Sprintf("HTTP %d %s%s", e.Status, http.StatusText(e.Status), wait)
 	}
-	return fmt.Sprintf("HTTP %d %s: %q", e.Status, http.StatusText(e.Status), e.Body)
+	return fmt.Sprintf("HTTP %d %s: %q%s", e.Status, http.StatusText(e.Status), e.Body, wait)
 }
 
 // ExitError says that the process of a server has ended, how, and what it wrote
@@ -150,7 +151,7 @@ func publicError(err error) error {
 		return &lostError{lost.Error(), publicError(lost.Err)}
 	case errors.As(err, &he):
 		if he.RPC != nil {
-			return he.RPC
+			return later(he)
 		}
 		return &HTTPError{he.Status, he.Header, he.Body}
 	case errors.As(err, &ee):

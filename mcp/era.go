@@ -145,7 +145,7 @@ const (
 // discover asks a server what it is, in the modern era.
 func (s *Session) discover(ctx context.Context, modern *revision.Table) (verdict, error) {
 	s.rev = modern
-	raw, err := s.wire.Call(ctx, &engine.Outgoing{Method: revision.MethodDiscover, Params: s.modernParams(json.RawMessage(`{}`), envelope{caps: s.caps})})
+	raw, err := s.call(ctx, &engine.Outgoing{Method: revision.MethodDiscover, Params: s.modernParams(json.RawMessage(`{}`), envelope{caps: s.caps})})
 	if err == nil {
 		versions, ok := jsonx.Lookup(raw, "supportedVersions")
 		if !ok {
@@ -182,7 +182,8 @@ func (s *Session) discover(ctx context.Context, modern *revision.Table) (verdict
 		}
 		return verdictNone, err
 	}
-	if status == http.StatusUnauthorized || status == http.StatusForbidden || status >= 500 {
+	if _, later := retryAfter(err); later || status == http.StatusUnauthorized || status == http.StatusForbidden ||
+		status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500 {
 		return verdictNone, err
 	}
 	switch rpc.Code {
@@ -263,7 +264,7 @@ func (s *Session) hello(ctx context.Context, t *revision.Table) (*ServerInfo, *r
 		Capabilities json.RawMessage `json:"capabilities"`
 		Info         json.RawMessage `json:"clientInfo"`
 	}{t.Name, caps, t.Implementation(encode(s.client.implementation()))})
-	raw, err := s.wire.Call(ctx, &engine.Outgoing{Method: revision.MethodInitialize, Params: params})
+	raw, err := s.call(ctx, &engine.Outgoing{Method: revision.MethodInitialize, Params: params})
 	if err != nil {
 		return nil, nil, err
 	}

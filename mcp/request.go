@@ -346,7 +346,7 @@ func (x *outgoingCall) plain(ctx context.Context, params json.RawMessage) (json.
 		Token: x.token, Inbox: (*callInbox)(x),
 		Logs: revision.Asks(x.method), // if anything does: the level is that of the session
 	}
-	return object(x.s.wire.Call(ctx, &x.out))
+	return object(x.s.call(ctx, &x.out))
 }
 
 // tied ties the answer to a question of a task to it, as the question is (TASK-25-034).
@@ -581,7 +581,7 @@ func (x *outgoingCall) send(ctx context.Context, params json.RawMessage) (json.R
 		Method: x.method, Params: *buf, Token: x.token, Inbox: (*callInbox)(x), Logs: x.logLevel != "",
 		Header: x.s.headersOf(x.method, params),
 	}
-	return object(x.s.wire.Call(ctx, &x.out))
+	return object(x.s.call(ctx, &x.out))
 }
 
 // next reads an input_required result.

@@ -83,6 +83,9 @@ func (c *bridgeCmd) Run(a *app) error {
 	})
 	<-known // before that the gateway has no such server
 	if c.Stdio {
+		if _, err := c.limit(front, false); err != nil {
+			return err
+		}
 		return a.serveStdio(front)
 	}
 	return c.serveHTTP(a, front)

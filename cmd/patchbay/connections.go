@@ -9,6 +9,7 @@ import (
 	"time"
 
 	httpguard "github.com/patchbay-dev/patchbay/internal/transport/web"
+	"github.com/patchbay-dev/patchbay/limit"
 )
 
 // What one listener serves at once, and how long it waits for who does not read. A proxy on this
@@ -76,27 +77,13 @@ func boundBodies(h http.Handler) http.Handler {
 	})
 }
 
-// addressOf is the address behind which somebody is: all of an IPv4 address, and the half of
-// an IPv6 address that says which network it is. The zero Addr: none.
+// addressOf is the network behind which somebody is; the zero Addr: none.
 func addressOf(a net.Addr) netip.Addr {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
 		return netip.Addr{}
 	}
-	return networkOf(tcp.AddrPort().Addr())
-}
-
-// networkOf is addressOf of an address. Whoever has one IPv6 address has all of its network.
-func networkOf(ip netip.Addr) netip.Addr {
-	ip = ip.Unmap().WithZone("")
-	if !ip.Is6() || ip.IsLoopback() {
-		return ip
-	}
-	net, err := ip.Prefix(64)
-	if err != nil {
-		return ip
-	}
-	return net.Addr()
+	return limit.Network(tcp.AddrPort().Addr())
 }
 
 func (l *boundedListener) enter(from netip.Addr) bool {

@@ -37,10 +37,11 @@ const (
 		`"io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"}}}}`
 )
 
-// startServe starts the program's "serve everything" over HTTP and returns its address.
-func startServe(t *testing.T) string {
+// startServe starts the program's "serve everything" over HTTP, with further flags, and returns
+// its address.
+func startServe(t *testing.T, more ...string) string {
 	t.Helper()
-	cmd, stderr := program(t, "serve", "everything", "--http", "127.0.0.1:0")
+	cmd, stderr := program(t, append([]string{"serve", "everything", "--http", "127.0.0.1:0"}, more...)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func attack(t *testing.T, addr, bytes string) outcome {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	conn.SetDeadline(time.Now().Add(time.Minute))
 	go io.WriteString(conn, strings.ReplaceAll(bytes, "ADDR", addr)) // ends with conn at the latest
 	r := bufio.NewReader(conn)
 	res, err := http.ReadResponse(r, nil)

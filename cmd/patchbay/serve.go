@@ -12,6 +12,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/limit"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -48,6 +49,9 @@ func (a *app) serve(srv *mcp.Server, args []string, address string, p protection
 		return a.serveHTTP(srv, address, p)
 	}
 	if err := p.check(true); err != nil {
+		return err
+	}
+	if _, err := p.limit(srv, false); err != nil {
 		return err
 	}
 	return a.serveStdio(srv)
@@ -91,6 +95,7 @@ type web struct {
 	listener net.Listener
 	mux      *http.ServeMux // of http
 	guard    *auth.Guard    // nil: everybody is let in
+	limit    *limit.Limiter // nil: there is no bound
 	http     *http.Server
 }
 
@@ -121,6 +126,11 @@ func (a *app) listen(srv *mcp.Server, address string, p protection) (*web, error
 		listener.Close()
 		return nil, err
 	}
+	l, err := p.limit(srv, true)
+	if err != nil {
+		listener.Close()
+		return nil, err
+	}
 	if tcp, ok := listener.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
 		if g == nil {
 			a.talk.always("patchbay: warning: everybody who reaches " + listener.Addr().String() + " can use the server, without authentication")
@@ -128,7 +138,7 @@ func (a *app) listen(srv *mcp.Server, address string, p protection) (*web, error
 			a.talk.always("patchbay: warning: credentials come to " + listener.Addr().String() + " over plain HTTP; use --tls-cert, or put a proxy with TLS in front")
 		}
 	}
-	w := &web{url: p.scheme() + shownAddress(listener.Addr()) + endpoint, srv: srv, listener: listener, mux: http.NewServeMux()}
+	w := &web{url: p.scheme() + shownAddress(listener.Addr()) + endpoint, srv: srv, limit: l, listener: listener, mux: http.NewServeMux()}
 	if g != nil {
 		w.protect(g)
 	}

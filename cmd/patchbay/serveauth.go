@@ -30,6 +30,7 @@ type protection struct {
 	TLSCert  string   `name:"tls-cert" placeholder:"FILE" help:"Serve HTTPS with this certificate (PEM, with its chain)."`
 	TLSKey   string   `name:"tls-key" placeholder:"FILE" help:"Its key; default: in the same file."`
 	ClientCA string   `name:"client-ca" placeholder:"FILE" help:"Let in whose certificate this authority (PEM) has signed."`
+	limits
 }
 
 // helpAuth tells what --auth takes.
@@ -357,6 +358,9 @@ func (w *web) protect(g *auth.Guard) {
 func (w *web) handle(path string, h http.Handler) {
 	if w.guard != nil {
 		h = w.guard.Protect(h)
+	}
+	if w.limit != nil { // first, as it bounds guesses too
+		h = w.limit.Protect(h)
 	}
 	w.mux.Handle(path, h)
 }

@@ -65,7 +65,11 @@ func (c *upCmd) Run(a *app) error {
 		return err
 	}
 	var w *web
-	if !c.Stdio {
+	if c.Stdio {
+		if _, err := c.limit(h.front, false); err != nil {
+			return err
+		}
+	} else {
 		if w, err = a.listen(h.front, c.HTTP, c.protection); err != nil {
 			return a.explainTaken(c.HTTP, err)
 		}

@@ -35,7 +35,8 @@ var forbidden = []struct {
 	{"servers", []string{"./gateway", "./config", "./cmd", "./internal/engine", "./internal/transport"}, "a bundled server is made of the public SDK alone"},
 	{"examples", []string{"./internal"}, "an example could live in a module of its own"},
 	{"policy", []string{"./gateway", "./config", "./servers", "./cmd", "./internal/engine", "./internal/transport", "./internal/revision"}, "a policy is middleware made of the public SDK, and knows of no program"},
-	{"gateway", []string{"./policy", "./auth", "./config", "./cmd", "./servers", "./internal/engine", "./internal/transport"}, "the gateway is made of the public SDK alone"},
+	{"limit", []string{"./auth", "./gateway", "./config", "./cmd", "./servers", "./internal"}, "a middleware is made of the public SDK alone"},
+	{"gateway", []string{"./policy", "./limit", "./auth", "./config", "./cmd", "./servers", "./internal/engine", "./internal/transport"}, "the gateway is made of the public SDK alone"},
 }
 
 // sdk lists what the packages that every user imports may depend on outside of

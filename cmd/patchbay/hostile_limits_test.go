@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -76,4 +77,49 @@ func TestSlowBodies(t *testing.T) {
 		}
 	}
 	stillServes(t, addr)
+}
+
+// A flood of requests is answered with 429 and the time to wait, of one tool or of one address;
+// what a client says of its address is not heard. The gateway is bounded like a server.
+func TestFloodsOfRequests(t *testing.T) {
+	flood := func(addr, header string) (ok int, last outcome) {
+		for ok < 50 {
+			if last = attack(t, addr, sized(header, strings.Replace(modernBody, `"echo"`, `"`+nameIn(header)+`"`, 1))); last.status != 200 {
+				return ok, last
+			}
+			ok++
+		}
+		return ok, last
+	}
+	check := func(name, addr, header string, want int, what string) {
+		t.Helper()
+		ok, last := flood(addr, header)
+		wait, err := strconv.Atoi(last.header.Get("Retry-After"))
+		if ok != want || last.status != 429 || err != nil || wait < 1 || wait > 3600 || !strings.Contains(last.body, what) || !strings.Contains(last.body, `"retryAfter":`+strconv.Itoa(wait)) {
+			t.Errorf("%s: %d calls, then %d, Retry-After %d, %.300s; want %d, 429 and %q", name, ok, last.status, wait, last.body, want, what)
+		}
+	}
+	addr := startServe(t, "--rate", "tool:echo=3/h", "--rate", "100/s")
+	check("tool", addr, modernHeader, 3, `more calls of \"echo\"`)
+	stillServes(t, addr)
+
+	addr = startServe(t, "--rate", "address=5/h")
+	check("address", addr, modernHeader, 5, "of one address")
+	lie := strings.Replace(modernHeader, "Host:", "X-Forwarded-For: 192.0.2.1\r\nHost:", 1)
+	check("a lie about the address", addr, lie, 0, "of one address")
+
+	addr = startServe(t, "--rate", "address=5/h", "--trust-proxy", "127.0.0.0/8")
+	check("behind a proxy", addr, lie, 5, "of one address")
+	check("behind it, another", addr, strings.Replace(lie, "192.0.2.1", "192.0.2.2", 1), 5, "of one address")
+
+	r := startUp(t, map[string]any{"all": map[string]any{"builtin": "everything"}}, "--rate", "tool:all_*=2/h")
+	check("gateway", addressIn(t, r.url), strings.Replace(modernHeader, "Mcp-Name: echo", "Mcp-Name: all_echo", 1), 2, `more calls of \"all_*\"`)
+	stillServes(t, addressIn(t, r.url))
+}
+
+// nameIn is the tool that a header names.
+func nameIn(header string) string {
+	_, rest, _ := strings.Cut(header, "Mcp-Name: ")
+	name, _, _ := strings.Cut(rest, "\r\n")
+	return name
 }

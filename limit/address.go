@@ -1,0 +1,125 @@
+package limit
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+type addressKey struct{}
+
+// Protect returns a handler that serves with next what comes from addresses which have not sent
+// too much, and tells [Limiter.Limit] from where requests without a principal come. It belongs
+// in front of authentication, whose refusals count too. What is too much is answered with 429.
+func (l *Limiter) Protect(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		from := l.origin(r)
+		if late := l.admitAddress(from); late != nil {
+			late.refuse(w)
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), addressKey{}, from)))
+	})
+}
+
+// address counts a request of an address.
+func (l *Limiter) admitAddress(from netip.Addr) *Error {
+	if l.Address.none() {
+		return nil
+	}
+	l.known.mu.Lock()
+	defer l.known.mu.Unlock()
+	now := time.Now()
+	b := l.known.of(key{address, from.String(), ""}, l.Address)
+	if wait := b.wait(now); wait > 0 {
+		return &Error{fmt.Sprintf("more requests than %s of one address", b.rate), wait}
+	}
+	b.take(now)
+	return nil
+}
+
+// bodyTime is for the body of a request that is refused: net/http reads it before it answers.
+const bodyTime = 5 * time.Second
+
+// refuse answers a request that was not read.
+func (e *Error) refuse(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
+	h := w.Header()
+	h.Set("Retry-After", strconv.Itoa(e.seconds()))
+	h.Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusTooManyRequests)
+	_, _ = w.Write(jsonrpc.AppendErrorWithoutID(nil, e.rpc())) // the client may be gone
+}
+
+// HTTPHeader returns the status and the headers of the answer to a call.
+func (e *Error) HTTPHeader(context.Context) (status int, h http.Header) {
+	return http.StatusTooManyRequests, http.Header{"Retry-After": {strconv.Itoa(e.seconds())}}
+}
+
+// origin is the network from which a request came: of the connection, or what trusted proxies
+// say of it.
+func (l *Limiter) origin(r *http.Request) netip.Addr {
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	from := at.Addr().Unmap()
+	said := r.Header["X-Forwarded-For"]
+	for i := len(said) - 1; i >= 0; i-- { // each proxy adds to the end
+		hops := strings.Split(said[i], ",")
+		for j := len(hops) - 1; j >= 0; j-- {
+			if !l.trusted(from) {
+				return Network(from)
+			}
+			hop, ok := parseHop(strings.TrimSpace(hops[j]))
+			if !ok {
+				return Network(from) // what stands before it is anybody's word
+			}
+			from = hop
+		}
+	}
+	return Network(from)
+}
+
+// parseHop reads an address as proxies write it, with a port or not.
+func parseHop(s string) (netip.Addr, bool) {
+	if a, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {
+		return a.Unmap().WithZone(""), true
+	}
+	if host, _, err := net.SplitHostPort(s); err == nil {
+		if a, err := netip.ParseAddr(host); err == nil {
+			return a.Unmap().WithZone(""), true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+func (l *Limiter) trusted(a netip.Addr) bool {
+	for _, p := range l.Proxies {
+		if p.Contains(a.WithZone("")) {
+			return true
+		}
+	}
+	return false
+}
+
+// Network is what one sender of an address has: the address, or of IPv6, where a sender has
+// many, the network.
+func Network(a netip.Addr) netip.Addr {
+	a = a.Unmap().WithZone("")
+	if !a.Is6() || a.IsLoopback() {
+		return a
+	}
+	p, err := a.Prefix(64)
+	if err != nil {
+		return a
+	}
+	return p.Addr()
+}

@@ -1,0 +1,293 @@
+package limit_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/limit"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcptest"
+)
+
+func TestMain(m *testing.M) { mcptest.Main(m) }
+
+type color struct {
+	Color string `json:"color"`
+}
+
+// newServer makes a server behind a limiter.
+func newServer(l *limit.Limiter) *mcp.Server {
+	s := &mcp.Server{Name: "s", Version: "1"}
+	s.HTTP.Principal = func(r *http.Request) string { return r.Header.Get("User") }
+	for _, name := range []string{"one", "db_read", "db_write"} {
+		mcp.AddTool(s, mcp.Tool{Name: name}, func(context.Context, struct{}) (string, error) { return name, nil })
+	}
+	mcp.AddTool(s, mcp.Tool{Name: "ask"}, func(ctx context.Context, _ struct{}) (string, error) {
+		c, err := mcp.Elicit[color](ctx, "which?")
+		return "painted " + c.Color, err
+	})
+	s.Use(l.Limit)
+	return s
+}
+
+// wire sends requests of 2026-07-28, or of a session, to a handler, without a socket.
+type wire struct {
+	t       *testing.T
+	h       http.Handler
+	user    string
+	from    string // address
+	session string
+	header  http.Header // further
+}
+
+func (w *wire) send(method, params string) *httptest.ResponseRecorder {
+	w.t.Helper()
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s}}`, method, params)
+	if w.session == "" && method != "initialize" {
+		meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}`
+		if params != "" {
+			meta = "," + meta
+		}
+		body = fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s%s}}`, method, params, meta)
+	}
+	return w.post(body, method, params)
+}
+
+func (w *wire) post(body, method, params string) *httptest.ResponseRecorder {
+	w.t.Helper()
+	r := httptest.NewRequest("POST", "http://127.0.0.1/mcp", strings.NewReader(body))
+	if w.from != "" {
+		r.RemoteAddr = w.from
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if w.user != "" {
+		r.Header.Set("User", w.user)
+	}
+	for name, v := range w.header {
+		r.Header[name] = v
+	}
+	if w.session != "" {
+		r.Header.Set("Mcp-Session-Id", w.session)
+	} else if method != "initialize" {
+		r.Header.Set("MCP-Protocol-Version", "2026-07-28")
+		r.Header.Set("Mcp-Method", method)
+		var named struct{ Name string }
+		if json.Unmarshal([]byte("{"+params+"}"), &named); named.Name != "" {
+			r.Header.Set("Mcp-Name", named.Name)
+		}
+	}
+	res := httptest.NewRecorder()
+	w.h.ServeHTTP(res, r)
+	return res
+}
+
+// open opens a session.
+func (w *wire) open() *wire {
+	w.t.Helper()
+	res := w.send("initialize", `"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"x","version":"1"}`)
+	w.session = res.Header().Get("Mcp-Session-Id")
+	if w.session == "" {
+		w.t.Fatalf("initialize = %d %s", res.Code, res.Body)
+	}
+	return w
+}
+
+func (w *wire) call(tool string) *httptest.ResponseRecorder {
+	w.t.Helper()
+	return w.send("tools/call", `"name":"`+tool+`","arguments":{}`)
+}
+
+// wantLate wants a refusal with a time to wait.
+func wantLate(t *testing.T, res *httptest.ResponseRecorder, seconds string, what string) {
+	t.Helper()
+	if res.Code != 429 || res.Header().Get("Retry-After") != seconds ||
+		!strings.Contains(res.Body.String(), `"data":{"retryAfter":`+seconds+`}`) || !strings.Contains(res.Body.String(), what) {
+		t.Errorf("answer %d, Retry-After %q, %s; want 429, %s and %q", res.Code, res.Header().Get("Retry-After"), res.Body, seconds, what)
+	}
+}
+
+func wantOK(t *testing.T, res *httptest.ResponseRecorder) {
+	t.Helper()
+	if res.Code != 200 || !strings.Contains(res.Body.String(), `"result"`) {
+		t.Errorf("answer %d %s", res.Code, res.Body)
+	}
+}
+
+// Each caller has a bucket, whichever revision and session it calls by; it fills with time.
+// TOOL-26-030, COMP-26-009.
+func TestRateOfCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(&limit.Limiter{Caller: limit.Rate{Count: 5, Per: 10 * time.Second}})
+		defer srv.Shutdown(t.Context())
+		ada, eve := &wire{t: t, h: srv, user: "ada"}, &wire{t: t, h: srv, user: "eve"}
+		session := (&wire{t: t, h: srv, user: "ada"}).open() // is one
+		wantOK(t, session.call("one"))
+		wantOK(t, ada.call("one"))
+		wantOK(t, ada.send("tools/list", ""))
+		session.call("nothing there") // that is known behind the limit
+		for _, w := range []*wire{ada, session} {
+			wantLate(t, w.call("one"), "2", "more requests than 5/10s of one caller; try again in 2 s")
+			wantLate(t, w.send("tools/list", ""), "2", "")
+		}
+		wantOK(t, session.send("ping", ""))
+		if res := session.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, "", ""); res.Code != 202 {
+			t.Errorf("a cancellation = %d %s", res.Code, res.Body)
+		}
+		if res := session.post(`{"jsonrpc":"2.0","id":7,"result":{}}`, "", ""); res.Code != 202 {
+			t.Errorf("an answer = %d %s", res.Code, res.Body)
+		}
+		batch := session.post(`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"tools/list"}]`, "", "")
+		if batch.Code != 200 || !strings.Contains(batch.Body.String(), `"retryAfter":2`) || !strings.Contains(batch.Body.String(), `"id":1,"result":{}`) {
+			t.Errorf("a batch = %d %s", batch.Code, batch.Body)
+		}
+		if res := (&wire{t: t, h: srv, user: "ada"}).send("initialize", `"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}`); res.Code != 429 {
+			t.Errorf("a new session = %d %s", res.Code, res.Body)
+		}
+		for range 5 {
+			wantOK(t, eve.call("one"))
+		}
+		wantLate(t, eve.call("one"), "2", "")
+		time.Sleep(2 * time.Second)
+		wantOK(t, ada.call("one"))
+		wantLate(t, ada.call("one"), "2", "")
+		time.Sleep(time.Hour) // no more than the burst gathers
+		for range 5 {
+			wantOK(t, ada.call("one"))
+		}
+		wantLate(t, ada.call("one"), "2", "")
+	})
+}
+
+// A tool has a bucket for each caller; tools of one pattern share it, and all patterns hold.
+func TestRateOfTools(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(&limit.Limiter{Tools: map[string]limit.Rate{
+			"one": {Count: 1, Per: time.Minute}, "db_*": {Count: 60, Per: time.Minute, Burst: 3}, "db_write": {Count: 1, Per: time.Hour},
+		}})
+		ada, eve := &wire{t: t, h: srv, user: "ada"}, &wire{t: t, h: srv, user: "eve"}
+		wantOK(t, ada.call("one"))
+		wantLate(t, ada.call("one"), "60", `more calls of \"one\" than 1/m of one caller`)
+		wantOK(t, eve.call("one"))
+		wantOK(t, ada.call("db_write"))
+		for range 5 {
+			wantLate(t, ada.call("db_write"), "3600", "db_write") // takes nothing of the others
+		}
+		wantOK(t, ada.call("db_read"))
+		wantOK(t, ada.call("db_read"))
+		wantLate(t, ada.call("db_read"), "1", "db_*")
+		wantOK(t, ada.send("tools/list", ""))
+	})
+}
+
+// So many requests of a caller are at work, over all its sessions; subscriptions are none.
+func TestConcurrentOfCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(&limit.Limiter{Concurrent: 2})
+		release := make(chan struct{})
+		mcp.AddTool(srv, mcp.Tool{Name: "hold"}, func(ctx context.Context, _ struct{}) (string, error) {
+			<-release
+			return "held", nil
+		})
+		ada, eve := &wire{t: t, h: srv, user: "ada"}, &wire{t: t, h: srv, user: "eve"}
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() { wantOK(t, ada.call("hold")) })
+		}
+		wg.Go(func() { wantOK(t, eve.call("hold")) })
+		synctest.Wait()
+		wantLate(t, ada.call("one"), "1", "2 requests of this caller are at work")
+		wantOK(t, eve.call("one"))
+		close(release)
+		wg.Wait()
+		wantOK(t, ada.call("one"))
+	})
+}
+
+// The answers to the questions of a call are not kept back by the calls of their caller, and
+// are bounded themselves: a requestState can be sent again and again.
+func TestAnswersHaveRoomOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(&limit.Limiter{Caller: limit.Rate{Count: 1, Per: time.Minute}, Tools: map[string]limit.Rate{"ask": {Count: 1, Per: time.Hour}}})
+		ada := &wire{t: t, h: srv, user: "ada"}
+		var round struct {
+			Result struct {
+				RequestState  string
+				InputRequests map[string]json.RawMessage
+			}
+		}
+		if err := json.Unmarshal(ada.call("ask").Body.Bytes(), &round); err != nil {
+			t.Fatal(err)
+		}
+		wantLate(t, ada.call("ask"), "3600", "")
+		var key string
+		for key = range round.Result.InputRequests {
+		}
+		answers := `"inputResponses":{"` + key + `":{"action":"accept","content":{"color":"red"}}}`
+		again := func() *httptest.ResponseRecorder {
+			return ada.send("tools/call", `"name":"ask","arguments":{},`+answers+`,"requestState":"`+round.Result.RequestState+`"`)
+		}
+		if res := again(); res.Code != 200 || !strings.Contains(res.Body.String(), "painted red") {
+			t.Errorf("the answer = %d %s", res.Code, res.Body)
+		}
+		// Without a state it is a call like others.
+		wantLate(t, ada.send("tools/call", `"name":"ask","arguments":{},`+answers), "3600", "")
+		n := 0
+		for ; n < 1000; n++ {
+			if again().Code == 429 {
+				break
+			}
+		}
+		if n < 90 || n > 110 {
+			t.Errorf("%d answers at once were taken, want about 100", n)
+		}
+	})
+}
+
+// On every transport and revision there is an error that says how long to wait; nothing that a
+// session needs for itself counts.
+func TestEveryWire(t *testing.T) {
+	mcptest.Every(t, func() *mcp.Server {
+		s := newServer(&limit.Limiter{Tools: map[string]limit.Rate{"one": {Count: 2, Per: time.Hour}}})
+		s.HTTP.Principal = nil
+		return s
+	}, func() *mcp.Client { return &mcp.Client{Name: "c"} }, func(t *testing.T, s *mcp.Session) {
+		for range 2 {
+			if res, err := s.CallTool(t.Context(), "one", nil); err != nil || res.Text() != "one" {
+				t.Fatalf("one = %v, %v", res, err)
+			}
+		}
+		_, err := s.CallTool(t.Context(), "one", nil)
+		var rpc *mcp.Error
+		if !errors.As(err, &rpc) || rpc.Code != mcp.CodeInternal || string(rpc.Data) != `{"retryAfter":1800}` || !strings.Contains(err.Error(), "try again in 1800 s") {
+			t.Errorf("the third call = %v (%+v), want an error with the time to wait", err, rpc)
+		}
+		if res, err := s.CallTool(t.Context(), "db_read", nil); err != nil || res.Text() != "db_read" {
+			t.Errorf("another tool = %v, %v", res, err)
+		}
+	})
+}
+
+func ExampleLimiter() {
+	srv := &mcp.Server{Name: "search", Version: "1"}
+	mcp.AddTool(srv, mcp.Tool{Name: "find"}, func(context.Context, struct{}) (string, error) { return "found", nil })
+	l := &limit.Limiter{Tools: map[string]limit.Rate{"find": {Count: 1, Per: time.Hour}}}
+	srv.Use(l.Limit)
+	call := &mcp.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"find","arguments":{}}`)}
+	for range 2 {
+		_, err := srv.Handle(context.Background(), call)
+		fmt.Println(err)
+	}
+	// Output:
+	// <nil>
+	// more calls of "find" than 1/h of one caller; try again in 3600 s
+}

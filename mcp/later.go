@@ -1,0 +1,116 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// What a server refuses as it comes too often has not run. A request that changes nothing is
+// made again if the server names a time soon enough; of others the caller is told the time.
+const (
+	maxLater = 5 * time.Second // that one request waits, in all
+	maxAgain = 3               // times that it is made again
+)
+
+// call makes a request of the wire, again if the server wants that.
+func (s *Session) call(ctx context.Context, out *engine.Outgoing) (json.RawMessage, error) {
+	raw, err := s.wire.Call(ctx, out)
+	if err == nil || !repeatable(out.Method) {
+		return raw, err
+	}
+	waited := time.Duration(0)
+	for range maxAgain {
+		wait, ok := retryAfter(err)
+		if !ok || waited+wait > maxLater {
+			return raw, err
+		}
+		waited += wait
+		s.log.Debug("request refused for now", "method", out.Method, "dur", wait)
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return nil, context.Cause(ctx)
+		}
+		if raw, err = s.wire.Call(ctx, out); err == nil {
+			break
+		}
+	}
+	return raw, err
+}
+
+// repeatable tells whether a request only asks what there is.
+func repeatable(method string) bool {
+	switch method {
+	case revision.MethodDiscover, revision.MethodInitialize, revision.MethodTools, revision.MethodPrompts, revision.MethodResources,
+		revision.MethodTemplates, revision.MethodTask, revision.MethodTasks:
+		return true
+	}
+	return false
+}
+
+// retryAfter returns how long a server wants to be left alone that has refused a request for
+// now: by Retry-After of HTTP, or the data of its error. False: it names no time.
+func retryAfter(err error) (time.Duration, bool) {
+	var rpc *jsonrpc.Error
+	if errors.As(err, &rpc) {
+		if raw, ok := jsonx.Lookup(rpc.Data, "retryAfter"); ok {
+			if seconds, err := strconv.ParseFloat(string(raw), 64); err == nil && seconds >= 0 {
+				return time.Duration(min(seconds, (24*time.Hour).Seconds()) * float64(time.Second)), true
+			}
+		}
+	}
+	var he *engine.HTTPError
+	if errors.As(err, &he) {
+		return retryAfterOf(he.Status, he.Header)
+	}
+	return 0, false
+}
+
+// retryAfterOf reads Retry-After of an answer that refuses a request for now (RFC 9110,
+// 10.2.3): seconds, or a date.
+func retryAfterOf(status int, h http.Header) (time.Duration, bool) {
+	if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
+		return 0, false
+	}
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if seconds, err := strconv.ParseUint(v, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second, true
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return max(0, time.Until(at)), true
+	}
+	return 0, false
+}
+
+// waitText words what retryAfterOf finds, empty for nothing.
+func waitText(status int, h http.Header) string {
+	d, ok := retryAfterOf(status, h)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("; try again in %d s", int((d+time.Second-1)/time.Second))
+}
+
+// later is the JSON-RPC error of an HTTP answer, with the time to wait if that alone says it.
+func later(he *engine.HTTPError) *Error {
+	wait := waitText(he.Status, he.Header)
+	if _, said := jsonx.Lookup(he.RPC.Data, "retryAfter"); said || wait == "" {
+		return he.RPC
+	}
+	out := *he.RPC
+	out.Message += wait
+	return &out
+}
