@@ -78,7 +78,7 @@ var usages = map[string]string{
 	"watch":    "patchbay watch [URI ...] [SERVER]", "ping": "patchbay ping [SERVER]",
 	"serve": "patchbay serve NAME [--http ADDR] [ARGUMENTS OF THE SERVER]", "up": "patchbay up [--http ADDR | --stdio] [--config FILE | SERVER]", "status": "patchbay status [-s URL]",
 	"completion": "patchbay completion bash | zsh | fish | powershell",
-	"trace":      "patchbay trace TRACE", "replay": "patchbay replay TRACE [SERVER]", "mock": "patchbay mock TRACE [--http ADDR]", "version": "patchbay version", "help": "patchbay help [VERB | flags | auth | exits]",
+	"trace":      "patchbay trace TRACE", "replay": "patchbay replay TRACE [SERVER]", "mock": "patchbay mock TRACE [--http ADDR]", "version": "patchbay version", "help": "patchbay help [VERB | flags | auth | limits | exits]",
 	"login": "patchbay login [SERVER] [--client-id ID] [--device | --no-browser]", "logout": "patchbay logout [SERVER]", "whoami": "patchbay whoami [SERVER]", "token get": "patchbay token get [SERVER]",
 	"bridge": "patchbay bridge [--http ADDR | --stdio] [SERVER]",
 
@@ -117,9 +117,8 @@ last is shown if it is not there. Exit code 4: none is running.`,
 with --json as JSON.`,
 	"ping": `Revision 2026-07-28 has no ping; there it is server/discover. Exit code 0: there
 was an answer.`,
-	"bridge": `A command is served over Streamable HTTP, a URL (also of an SSE server) over
-stdio. Clients and server may speak any revision: questions, progress and
-subscriptions pass. A server older than 2026-07-28 gets a session per client.`,
+	"bridge": `A command is served over Streamable HTTP, a URL (also of SSE) over stdio; any
+revision on either side. One older than 2026-07-28 gets a session per client.`,
 	"completion": `Verbs, flags and servers are completed, and the names, arguments and values of
 the server that is named: it is started and asked for them, for at most 2.5 s,
 and its lists are kept for 5 minutes in the user's cache folder.`,
@@ -196,6 +195,9 @@ func (a *app) help(model *kong.Application, topic []string) error {
 		return nil
 	case "auth":
 		a.out.WriteString(helpAuth)
+		return nil
+	case "limits":
+		a.out.WriteString(helpLimits)
 		return nil
 	case "exits":
 		a.out.WriteString(helpExits)

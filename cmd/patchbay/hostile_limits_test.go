@@ -99,20 +99,20 @@ func TestFloodsOfRequests(t *testing.T) {
 			t.Errorf("%s: %d calls, then %d, Retry-After %d, %.300s; want %d, 429 and %q", name, ok, last.status, wait, last.body, want, what)
 		}
 	}
-	addr := startServe(t, "--rate", "tool:echo=3/h", "--rate", "100/s")
+	addr := startServe(t, "--limit", "tool:echo=3/h", "--limit", "100/s")
 	check("tool", addr, modernHeader, 3, `more calls of \"echo\"`)
 	stillServes(t, addr)
 
-	addr = startServe(t, "--rate", "address=5/h")
+	addr = startServe(t, "--limit", "address=5/h")
 	check("address", addr, modernHeader, 5, "of one address")
 	lie := strings.Replace(modernHeader, "Host:", "X-Forwarded-For: 192.0.2.1\r\nHost:", 1)
 	check("a lie about the address", addr, lie, 0, "of one address")
 
-	addr = startServe(t, "--rate", "address=5/h", "--trust-proxy", "127.0.0.0/8")
+	addr = startServe(t, "--limit", "address=5/h", "--limit", "proxy=127.0.0.0/8")
 	check("behind a proxy", addr, lie, 5, "of one address")
 	check("behind it, another", addr, strings.Replace(lie, "192.0.2.1", "192.0.2.2", 1), 5, "of one address")
 
-	r := startUp(t, map[string]any{"all": map[string]any{"builtin": "everything"}}, "--rate", "tool:all_*=2/h")
+	r := startUp(t, map[string]any{"all": map[string]any{"builtin": "everything"}}, "--limit", "tool:all_*=2/h")
 	check("gateway", addressIn(t, r.url), strings.Replace(modernHeader, "Mcp-Name: echo", "Mcp-Name: all_echo", 1), 2, `more calls of \"all_*\"`)
 	stillServes(t, addressIn(t, r.url))
 }

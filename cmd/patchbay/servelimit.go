@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/limit"
@@ -11,76 +13,104 @@ import (
 
 // limits say how much callers may ask for.
 type limits struct {
-	Rate       []string `name:"rate" sep:"none" placeholder:"RATE" help:"100/s of each caller; tool:NAME=5/m; address=50/s."`
-	Concurrent int      `name:"concurrent" placeholder:"N" help:"Requests of one caller that may be at work."`
-	Proxies    []string `name:"trust-proxy" placeholder:"CIDR" help:"Whose X-Forwarded-For is believed."`
+	Limit []string `name:"limit" sep:"none" placeholder:"SPEC" help:"Bound callers: 100/s (repeatable): patchbay help limits."`
 }
+
+// helpLimits tells what --limit takes.
+const helpLimits = `How much callers may ask for, by --limit of serve, up and bridge; none: no bound
+
+  100/s                        requests of each caller; also 5/m, 1000/h, 10/30s
+  100/s,burst=200              so many at once after a pause; else the number
+  tool:NAME=5/m                calls of a tool, of each caller; NAME* means all
+                               tools that begin so, together
+  concurrent=20                requests of each caller that are at work
+  address=50/s                 HTTP requests of an address, let in or not
+  proxy=10.0.0.0/8             whose X-Forwarded-For says what the address is
+
+A caller is who was let in by --auth, else an address, and over stdio whoever is
+there. What is too much is answered with an error that says when to come back
+(data.retryAfter, seconds), over HTTP with 429 and Retry-After. Pings and
+cancellations do not count; answers to questions and requests about tasks have
+room of their own.
+`
 
 // limit bounds the requests of a server; nil: there is no bound. Over stdio there are no
 // addresses.
 func (c *limits) limit(srv *mcp.Server, overHTTP bool) (*limit.Limiter, error) {
-	if len(c.Rate) == 0 && c.Concurrent == 0 && len(c.Proxies) == 0 {
+	if len(c.Limit) == 0 {
 		return nil, nil
 	}
-	if c.Concurrent < 0 {
-		return nil, usagef("--concurrent %d is no number of requests", c.Concurrent)
-	}
-	l := &limit.Limiter{Concurrent: c.Concurrent}
-	for _, text := range c.Rate {
-		if err := c.add(l, text); err != nil {
-			return nil, usagef("--rate %s: %v", text, err).hint("--rate 100/s --rate tool:NAME=5/m --rate address=50/s")
+	l := new(limit.Limiter)
+	for _, text := range c.Limit {
+		if err := addLimit(l, text); err != nil {
+			return nil, usagef("--limit %s: %v", text, err).hint("patchbay help limits")
 		}
 	}
-	for _, text := range c.Proxies {
-		p, err := prefixOf(text)
-		if err != nil {
-			return nil, usagef("--trust-proxy %s is neither an address nor a network", text).hint("--trust-proxy 10.0.0.0/8")
-		}
-		l.Proxies = append(l.Proxies, p)
-	}
+	var none limit.Rate
 	switch {
-	case !overHTTP && (l.Address != limit.Rate{} || len(l.Proxies) > 0):
-		return nil, usagef("--rate address= and --trust-proxy are for HTTP; stdio has no addresses")
-	case l.Caller == limit.Rate{} && l.Tools == nil && l.Address == limit.Rate{} && l.Concurrent == 0:
-		return nil, usagef("--trust-proxy says where requests come from, for --rate and --concurrent, which are missing")
+	case !overHTTP && (l.Address != none || len(l.Proxies) > 0):
+		return nil, usagef("--limit address= and proxy= are for HTTP; stdio has no addresses").hint("patchbay help limits")
+	case l.Caller == none && l.Tools == nil && l.Address == none && l.Concurrent == 0:
+		return nil, usagef("--limit proxy= says where requests come from, and nothing bounds them").hint("patchbay help limits")
 	}
 	srv.Use(l.Limit)
 	return l, nil
 }
 
-// add reads one --rate.
-func (*limits) add(l *limit.Limiter, text string) error {
-	of, rate := "", text
-	if strings.HasPrefix(text, "tool:") || strings.HasPrefix(text, "address=") {
-		of, rate, _ = strings.Cut(text, "=")
+// addLimit reads one SPEC.
+func addLimit(l *limit.Limiter, text string) error {
+	kind, value, named := strings.Cut(text, "=")
+	tool, ofTool := strings.CutPrefix(kind, "tool:")
+	if !named || !ofTool && strings.Contains(kind, "/") { // 10/s,burst=5
+		kind, value = "", text
 	}
-	r, err := limit.ParseRate(rate)
+	switch {
+	case kind == "proxy":
+		p, err := prefixOf(value)
+		if err != nil {
+			return fmt.Errorf("%.100q is neither an address nor a network", value)
+		}
+		l.Proxies = append(l.Proxies, p)
+		return nil
+	case kind == "concurrent":
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 {
+			return fmt.Errorf("%.100q is no number of requests", value)
+		}
+		if l.Concurrent != 0 {
+			return errTwice
+		}
+		l.Concurrent = n
+		return nil
+	case kind != "" && kind != "address" && (!ofTool || tool == ""):
+		return fmt.Errorf("there is no %.100q", kind)
+	}
+	r, err := limit.ParseRate(value)
 	if err != nil {
 		return err
 	}
-	name, ofTool := strings.CutPrefix(of, "tool:")
-	twice := false
-	switch {
-	case ofTool && name == "":
-		return fmt.Errorf("tool: wants a name")
-	case ofTool:
+	if ofTool {
+		if _, twice := l.Tools[tool]; twice {
+			return errTwice
+		}
 		if l.Tools == nil {
 			l.Tools = map[string]limit.Rate{}
 		}
-		_, twice = l.Tools[name]
-		l.Tools[name] = r
-	case of != "":
-		twice = l.Address != limit.Rate{}
-		l.Address = r
-	default:
-		twice = l.Caller != limit.Rate{}
-		l.Caller = r
+		l.Tools[tool] = r
+		return nil
 	}
-	if twice {
-		return fmt.Errorf("there are two rates for the same")
+	at := &l.Caller
+	if kind == "address" {
+		at = &l.Address
 	}
+	if *at != (limit.Rate{}) {
+		return errTwice
+	}
+	*at = r
 	return nil
 }
+
+var errTwice = errors.New("there are two of these")
 
 // prefixOf reads a network, or an address, which is a network of one.
 func prefixOf(text string) (netip.Prefix, error) {
