@@ -63,7 +63,7 @@ func (t *Transport) given(ctx context.Context, p *place) (*identity, error) {
 
 // ErrNotRegistered says that an authorization server registers no clients by itself: somebody has
 // to do so there, and [Transport.Registered] to return what that gave.
-var ErrNotRegistered = errors.New("it registers no clients by itself; register one there by hand (Transport.Registered)")
+var ErrNotRegistered = errors.New("it registers no clients by itself; register one there by hand")
 
 // identify finds out who we are to an authorization server. If we are nobody yet, it
 // registers us with some metadata.

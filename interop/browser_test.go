@@ -3,7 +3,6 @@ package interop
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -54,15 +53,18 @@ func newPerson(t *testing.T) *person {
 		t.Skip(err)
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(pageLimit),
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), chromedp.Flag("lang", "en"))
-	if os.Getuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // Chromium has none for root
-	}
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+		chromedp.ExecPath(path), chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), chromedp.Flag("lang", "en"))
+	all, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
+	ctx, cancel := chromedp.NewContext(all)
 	t.Cleanup(cancel)
+	t.Cleanup(func() { // waits until nothing is left of it
+		bounded, cancel := context.WithTimeout(ctx, pageLimit)
+		defer cancel()
+		if err := chromedp.Cancel(bounded); err != nil {
+			t.Logf("the browser's end: %v", err)
+		}
+	})
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("start %s: %v", path, err)
 	}

@@ -249,7 +249,7 @@ func TestProgramIsDenied(t *testing.T) {
 	p.press("link", "[ Cancel ]")
 	p.reads("You can close this page")
 	said := login.ends(3)
-	for _, want := range []string{"access_denied", "End-User aborted interaction", issuer} {
+	for _, want := range []string{"access_denied", "End-User aborted interaction", issuer, "patchbay login " + shop} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the user did not agree, and login said %q, want %q in it", said, want)
 		}

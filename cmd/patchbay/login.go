@@ -72,7 +72,10 @@ func (a *app) login(s config.Server, how *loginCmd) error {
 		case networkFault(err):
 			f.code = exitUnreachable
 		case errors.Is(err, auth.ErrNotRegistered):
-			f.next = "register there, as a native application without a secret, and: " + shell([]string{"patchbay", "login", s.Name, "--client-id", "ID"})
+			f.detail = "It has to be a native application without a secret,\nwith the redirect URI http://127.0.0.1/callback and any port."
+			f.next = shell([]string{"patchbay", "login", s.Name, "--client-id", "ID"})
+		case errors.As(err, &refused) && refused.Code == "access_denied":
+			f.next = "to be asked again: " + shell([]string{"patchbay", "login", s.Name})
 		case !errors.As(err, &refused) && !how.Device:
 			f.next = "if it takes a key, send that: " + shell([]string{"patchbay", "tools", "-s", s.Name, "--header", "Authorization: Bearer $TOKEN"})
 		}
