@@ -330,12 +330,14 @@ func (p *pool) announce() {
 }
 
 func (p *pool) status() Status {
+	shadowed := p.g.shadowed(p.up)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := Status{
 		Name: p.src.Name, State: p.state, Reason: p.reason, Since: p.since,
 		Restarts: max(p.opened-1, 0), Share: p.share, Revision: p.revision,
 		Tools: p.count(listTools), Prompts: p.count(listPrompts), Resources: p.count(listResources),
+		Shadowed: shadowed,
 	}
 	if raw, ok := jsonx.LookupPath(p.info, "_meta", "io.modelcontextprotocol/serverInfo"); ok {
 		_ = jsonx.Unmarshal(raw, &s.Server) // it is for display

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -113,6 +114,10 @@ type Status struct {
 	// while that is not known.
 	Tools, Prompts, Resources int
 
+	// Shadowed are URIs that it lists, of resources or templates, and that a server whose name
+	// comes earlier has too: who reads them gets that one's. At most 100.
+	Shadowed []string
+
 	Server   mcp.Implementation // as it names itself, as far as it is known
 	Revision mcp.Revision       // spoken with it, empty if it is not known
 }
@@ -160,6 +165,36 @@ func (g *Gateway) Run(ctx context.Context, src Source) error {
 	defer g.takeOut(p.up)
 	p.run()
 	return nil
+}
+
+// maxShadowed bounds Status.Shadowed.
+const maxShadowed = 100
+
+// shadowed finds the URIs of an upstream that an earlier one has, by the lists of those
+// without a principal (T-161).
+func (g *Gateway) shadowed(up *upstream) []string {
+	var found []string
+	for _, k := range []*listKind{listResources, listTemplates} {
+		var earlier []*keptList
+		for _, other := range g.upstreams() { // in the order of their names
+			if other.name >= up.name {
+				break
+			}
+			if l := other.kept.list(client{}, k); l != nil {
+				earlier = append(earlier, l)
+			}
+		}
+		own, _ := up.kept.get(client{}, k)
+		for _, e := range own {
+			if !slices.ContainsFunc(earlier, func(l *keptList) bool { return l.ids[e.id] }) {
+				continue
+			}
+			if found = append(found, e.id); len(found) == maxShadowed {
+				return found
+			}
+		}
+	}
+	return found
 }
 
 // Status returns the states of the servers of Run, in the order of their names.

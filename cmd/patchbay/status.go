@@ -102,8 +102,11 @@ func (a *app) showUp(r *upReport, now time.Time) {
 			clients = s.Share
 		}
 		t.add(s.Name, s.State, age(s.Since, now), fmt.Sprint(s.Restarts), clients, count(s.Tools), about)
-		if !s.running() {
+		switch {
+		case !s.running():
 			t.below(s.Said...)
+		case len(s.Shadowed) > 0:
+			t.below(fmt.Sprintf("%d of its URIs are read from a server whose name comes earlier, such as %s", len(s.Shadowed), s.Shadowed[0]))
 		}
 	}
 	t.print(a)

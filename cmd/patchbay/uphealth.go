@@ -38,7 +38,8 @@ type serverReport struct {
 	Tools     int       `json:"tools"`       // -1: not known, as the next two
 	Prompts   int       `json:"prompts"`
 	Resources int       `json:"resources"`
-	Server    string    `json:"server,omitempty"` // its name, version and revision
+	Server    string    `json:"server,omitempty"`   // its name, version and revision
+	Shadowed  []string  `json:"shadowed,omitempty"` // its URIs that a server with an earlier name has too
 }
 
 // running tells whether callers reach the server.
@@ -69,7 +70,7 @@ func (h *hub) report() *upReport {
 		}
 		row := serverReport{
 			Name: name, State: string(s.State), Since: s.Since, Restarts: s.Restarts, Share: s.Share.String(), Clients: s.Clients,
-			Conns: s.Conns, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources,
+			Conns: s.Conns, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources, Shadowed: s.Shadowed,
 		}
 		row.Reason, row.Said = apart(s.Reason)
 		if s.Server.Name != "" {
