@@ -79,40 +79,50 @@ func (g *Gateway) entries(ctx context.Context, k *listKind, of func(*upstream, c
 }
 
 // listed returns what the caller is to see of a list of the server, nothing if the server
-// does not answer.
+// does not answer. It is asked once more if the connection is lost meanwhile.
 func (up *upstream) listed(ctx context.Context, k *listKind) []entry {
 	ctx, cancel := context.WithTimeoutCause(ctx, up.g.listTimeout(), errSlow)
 	defer cancel()
 	who := clientOf(ctx)
 	if up.fixed != nil {
-		return up.fetch(ctx, up.fixed, who.all(), k)
+		entries, _ := up.fetch(ctx, up.fixed, who.all(), k)
+		return entries
 	}
-	c, kept, err := up.pool.forList(ctx, who, k)
-	switch {
-	case err != nil:
-		up.g.log().Debug("server missing from a list", "server", up.name, "method", k.method, "err", err)
-	case c != nil:
-		defer up.pool.release(c, nil, nil)
-		if !c.own {
-			who = who.all()
+	for again := false; ; again = true {
+		c, kept, err := up.pool.forList(ctx, who, k)
+		switch {
+		case err != nil:
+			up.g.log().Debug("server missing from a list", "server", up.name, "method", k.method, "err", err)
+			return nil
+		case c == nil:
+			return kept
 		}
-		return up.fetch(ctx, c, who, k)
+		whose := who
+		if !c.own {
+			whose = who.all()
+		}
+		entries, err := up.fetch(ctx, c, whose, k)
+		up.pool.release(c, nil, nil)
+		if again || err == nil || !c.lost(ctx, err) { // T-29
+			return entries
+		}
+		up.pool.lose(c)
 	}
-	return kept
 }
 
 var errSlow = errors.New("no answer in time (Gateway.ListTimeout)")
 
-// fetch gets a list from a connection and keeps it for a client.
-func (up *upstream) fetch(ctx context.Context, c *conn, who client, k *listKind) []entry {
+// fetch gets a list from a connection and keeps it for a client. With an error it returns
+// what came before that.
+func (up *upstream) fetch(ctx context.Context, c *conn, who client, k *listKind) ([]entry, error) {
 	if !c.offers(k) {
-		return nil
+		return nil, nil
 	}
 	if _, reason := c.lists.silent(); reason != "" {
 		c.lists.probe(
 			func(ctx context.Context) error { _, err := c.list(ctx, up, k); return err },
 			func() { up.listsChanged("") })
-		return nil
+		return nil, nil
 	}
 	entries, err := c.list(ctx, up, k)
 	var rpc *mcp.Error
@@ -121,9 +131,9 @@ func (up *upstream) fetch(ctx context.Context, c *conn, who client, k *listKind)
 		if k.capability != "" {
 			up.kept.put(who, k, entries)
 		}
-		return entries
+		return entries, nil
 	case errors.As(err, &rpc) && rpc.Code == mcp.CodeMethodNotFound: // it has none of these
-		return nil
+		return nil, nil
 	case errors.Is(context.Cause(ctx), errSlow):
 		reason := fmt.Sprintf("%s: no answer within %v", k.method, up.g.listTimeout())
 		if c.lists.fell(reason) {
@@ -132,7 +142,7 @@ func (up *upstream) fetch(ctx context.Context, c *conn, who client, k *listKind)
 	default:
 		up.g.log().Warn("server missing from a list", "server", up.name, "method", k.method, "err", err)
 	}
-	return entries // what came before the error
+	return entries, err
 }
 
 // listsChanged takes note that the server does not answer lists, or does again.

@@ -236,3 +236,28 @@ func TestShadowedResources(t *testing.T) {
 		}
 	})
 }
+
+// T-29: a list that is lost with the connection is the one that is kept, or that of the next.
+func TestListsSurviveALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f *farm
+		var fatal atomic.Bool
+		f = &farm{rev: mcp.V2026_07_28, more: func(n int, s *mcp.Server) {
+			s.Use(func(next mcp.Handler) mcp.Handler {
+				return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+					if req.Method == "tools/list" && fatal.Swap(false) {
+						f.kill(n)
+					}
+					return next.Handle(ctx, req)
+				})
+			})
+		}}
+		g := &gateway.Gateway{Name: "gw"}
+		run(t, g, gateway.Source{Name: "db", Open: f.Open})
+		s := connect(t, g, mcp.V2026_07_28)
+		fatal.Store(true)
+		if n := tools(t, s); n != 3 || fatal.Load() {
+			t.Errorf("%d tools, want 3; the server was asked: %v", n, !fatal.Load())
+		}
+	})
+}
