@@ -45,20 +45,29 @@ func clientOf(ctx context.Context) client {
 
 // canOf is what a server that opens a session is told of capabilities, as letters.
 func canOf(caps mcp.Capabilities) string {
-	var can []byte
-	add := func(letter byte, has bool) {
-		if has {
+	if len(caps) == 0 {
+		return ""
+	}
+	can := make([]byte, 0, 8)
+	has := func(letter byte, name string, settings ...string) bool {
+		raw, ok := caps[name]
+		if ok = ok && jsonx.KindOf(raw) == '{'; ok && len(settings) > 0 {
+			_, ok = jsonx.LookupPath(raw, settings...)
+		}
+		if ok {
 			can = append(can, letter)
 		}
+		return ok
 	}
-	url := caps.Has("elicitation", "url")
-	add('f', caps.Has("elicitation") && (!url || caps.Has("elicitation", "form")))
-	add('u', url)
-	add('s', caps.Has("sampling"))
-	add('t', caps.Has("sampling", "tools"))
-	add('c', caps.Has("sampling", "context"))
-	add('r', caps.Has("roots"))
-	add('p', caps.Has("extensions", extUI))
+	if has('e', "elicitation") && has('u', "elicitation", "url") { // e alone means forms
+		has('f', "elicitation", "form")
+	}
+	if has('s', "sampling") {
+		has('t', "sampling", "tools")
+		has('c', "sampling", "context")
+	}
+	has('r', "roots")
+	has('p', "extensions", extUI)
 	return string(can)
 }
 

@@ -188,7 +188,7 @@ func (g *Gateway) complete(ctx context.Context, req *mcp.Request) (mcp.Result, e
 			return nil, err
 		}
 		ref = jsonx.With(nil, ref, "name", jsonx.AppendString(nil, own))
-		return up.handle(ctx, req.Method, jsonx.With(nil, req.Params, "ref", ref))
+		return up.completion(ctx, jsonx.With(nil, req.Params, "ref", ref))
 	}
 	uri, err := member(req.Method, ref, "uri")
 	if err != nil {
@@ -198,7 +198,18 @@ func (g *Gateway) complete(ctx context.Context, req *mcp.Request) (mcp.Result, e
 	if up == nil {
 		return nil, mcp.ResourceNotFound(uri)
 	}
-	return up.handle(ctx, req.Method, req.Params)
+	return up.completion(ctx, req.Params)
+}
+
+// completion forwards completion/complete. The gateway offers it for all servers, and
+// 2024-11-05 has no way to say who has it, so that one without has no suggestions (T-14).
+func (up *upstream) completion(ctx context.Context, params json.RawMessage) (mcp.Result, error) {
+	res, err := up.handle(ctx, "completion/complete", params)
+	var rpc *mcp.Error
+	if errors.As(err, &rpc) && rpc.Code == mcp.CodeMethodNotFound {
+		return mcp.RawResult(`{"completion":{"values":[]}}`), nil
+	}
+	return res, err
 }
 
 // member returns a member of an object that must be a string.

@@ -101,9 +101,15 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 		}
 	}
 	var end *unanswered
+	var none *noAnswer
 	switch {
 	case errors.Is(err, engine.ErrSuspended):
 		return nil, err
+	case errors.As(err, &none): // T-24
+		if req.Method == revision.MethodCall {
+			return &ToolResult{Content: []Content{Text(none.Error())}, IsError: true}, nil
+		}
+		return nil, Errorf(CodeInternal, "%v", none)
 	case errors.As(err, &end):
 		return end.answer(call, req.Method)
 	case requiredPages(err) != nil:
@@ -392,6 +398,8 @@ func (x *outgoingCall) straight(ctx context.Context) (json.RawMessage, error) {
 		answers, err := x.front.Ask(asking, qs...)
 		if end := endsWith(x.front, qs[0], err); end != nil {
 			giveUp(end)
+		} else if unshowable(qs[0], err) {
+			return []json.RawMessage{json.RawMessage(`{"action":"decline"}`)}, nil
 		}
 		return answers, err
 	}
@@ -454,8 +462,9 @@ type parkedCall struct {
 	done      chan heldAnswer // capacity 1
 	cancel    context.CancelCauseFunc
 
-	asked *heldQuestion // being asked; owned by whoever runs the call
-	n     int           // questions so far; owned by whoever runs the call
+	asked []heldQuestion                  // being asked; owned by whoever runs the call
+	n     int                             // questions so far; owned by whoever runs the call
+	late  atomic.Pointer[json.RawMessage] // the last progress between two runs
 	timer *time.Timer
 }
 
@@ -485,27 +494,35 @@ func (s *Session) hold(ctx context.Context, call *engine.Call, x *outgoingCall) 
 			return nil, Errorf(CodeInvalidParams, "the call's state is no longer valid; start it again")
 		}
 		p.front.Store(call)
+		if late := p.late.Swap(nil); late != nil { // T-45
+			s.forwardNote(call, revision.NoteProgress, *late)
+		}
 	} else {
 		p = s.place(ctx, call, x)
 	}
 	for {
-		if p.asked != nil {
-			q := engine.Question{Method: p.asked.method, Params: p.asked.params, Key: x.scope() + "/" + strconv.Itoa(p.n)}
-			answers, err := call.Ask(ctx, q)
+		if len(p.asked) > 0 {
+			qs := make([]engine.Question, len(p.asked))
+			for i, q := range p.asked {
+				qs[i] = engine.Question{Method: q.method, Params: q.params, Key: x.scope() + "/" + strconv.Itoa(p.n-len(qs)+i+1)}
+			}
+			answers, err := call.Ask(ctx, qs...)
 			if errors.Is(err, engine.ErrSuspended) {
 				p.front.Store(nil)
 				call.Remember(memoHeld+x.scope(), s.park(p))
 				return nil, err
 			}
-			if end := endsWith(call, q, err); end != nil {
-				p.cancel(end)
-				return nil, end
+			for i, q := range p.asked {
+				if end := endsWith(call, qs[i], err); end != nil {
+					p.cancel(end)
+					return nil, end
+				}
+				a := heldAnswer{err: err}
+				if err == nil {
+					a.raw = answers[i]
+				}
+				q.reply <- a
 			}
-			a := heldAnswer{err: err}
-			if err == nil {
-				a.raw = answers[0]
-			}
-			p.asked.reply <- a
 			p.asked = nil
 		}
 		select {
@@ -513,14 +530,35 @@ func (s *Session) hold(ctx context.Context, call *engine.Call, x *outgoingCall) 
 			p.cancel(nil)
 			return a.raw, a.err
 		case q := <-p.questions:
-			p.asked = &q
-			p.n++
+			p.gather(q)
 		case <-ctx.Done():
 			p.cancel(context.Cause(ctx))
 			return nil, context.Cause(ctx)
 		}
 	}
 }
+
+// gatherTime is how long the other questions of a server that asks several at once are waited
+// for, so that they are put together (T-36).
+const gatherTime = 10 * time.Millisecond
+
+// gather takes a question, and those that come at the same time.
+func (p *parkedCall) gather(q heldQuestion) {
+	t := time.NewTimer(gatherTime)
+	defer t.Stop()
+	p.asked = append(p.asked, q)
+	for p.n++; len(p.asked) < maxGathered; p.n++ {
+		select {
+		case q := <-p.questions:
+			p.asked = append(p.asked, q)
+		case <-t.C:
+			return
+		}
+	}
+}
+
+// maxGathered bounds the questions of one round.
+const maxGathered = 16
 
 // place starts a call to a legacy server that can outlive the caller's request.
 func (s *Session) place(ctx context.Context, call *engine.Call, x *outgoingCall) *parkedCall {
@@ -529,8 +567,11 @@ func (s *Session) place(ctx context.Context, call *engine.Call, x *outgoingCall)
 	own, p.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	p.front.Store(call)
 	x.note = func(method string, params json.RawMessage) {
-		if front := p.front.Load(); front != nil {
+		switch front := p.front.Load(); {
+		case front != nil:
 			s.forwardNote(front, method, params)
+		case method == revision.NoteProgress:
+			p.late.Store(&params)
 		}
 	}
 	x.ask = func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
@@ -548,7 +589,7 @@ func (s *Session) place(ctx context.Context, call *engine.Call, x *outgoingCall)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-own.Done():
-			return nil, context.Cause(own)
+			return goneAnswer(q.method, context.Cause(own))
 		}
 	}
 	s.mu.Lock()
@@ -562,6 +603,17 @@ func (s *Session) place(ctx context.Context, call *engine.Call, x *outgoingCall)
 		p.done <- heldAnswer{raw, err}
 	})
 	return p
+}
+
+// goneAnswer is the answer to a question whose caller is gone (T-38).
+func goneAnswer(method string, cause error) ([]json.RawMessage, error) {
+	switch method {
+	case revision.MethodElicit:
+		return []json.RawMessage{json.RawMessage(`{"action":"cancel"}`)}, nil
+	case revision.MethodSample:
+		return nil, Errorf(codeDeclined, "%v", cause)
+	}
+	return nil, cause
 }
 
 var errNeverAnswered = errors.New("the caller did not come back with an answer")

@@ -633,11 +633,8 @@ func (x *outgoingCall) answers(ctx context.Context, k keptRound) (json.RawMessag
 		qs[i] = engine.Question{Method: q.Method, Params: q.Params, Key: prefix + q.Key}
 	}
 	got, err := x.answer(ctx, qs...)
-	var rpc *Error
-	if x.memo != nil && len(qs) == 1 && qs[0].Method == revision.MethodElicit && errors.As(err, &rpc) {
-		// A caller in front whose user interface failed: in the modern era a question
-		// has no error for an answer (T-24).
-		got, err = []json.RawMessage{json.RawMessage(`{"action":"cancel"}`)}, nil
+	if err != nil && x.memo != nil {
+		got, err = x.excuse(ctx, qs, err)
 	}
 	if err != nil {
 		return nil, err
@@ -651,6 +648,50 @@ func (x *outgoingCall) answers(ctx context.Context, k keptRound) (json.RawMessag
 		out = append(out, a...)
 	}
 	return append(out, '}'), nil
+}
+
+// excuse answers the questions of a modern server that a caller in front could not be asked, or
+// has answered with an error: in that era a question has no error for an answer. Who cannot be
+// asked declines (T-23, T-73), and a user interface that failed dismisses (T-24). Without a
+// model's answer or roots there is no going on.
+func (x *outgoingCall) excuse(ctx context.Context, qs []engine.Question, err error) ([]json.RawMessage, error) {
+	var rpc *Error
+	var lacks *engine.LacksError
+	refused := errors.As(err, &rpc)
+	if !refused && (!errors.As(err, &lacks) || x.front == nil || x.front.Peer.Revision.Modern) {
+		return nil, err
+	}
+	if len(qs) > 1 && !refused { // nobody was asked yet, and some of them may be
+		var answers []json.RawMessage
+		for _, q := range qs {
+			one, err := x.answer(ctx, q)
+			if err != nil {
+				one, err = x.excuse(ctx, []engine.Question{q}, err)
+			}
+			if err != nil {
+				return nil, err
+			}
+			answers = append(answers, one...)
+		}
+		return answers, nil
+	}
+	switch {
+	case len(qs) == 1 && qs[0].Method == revision.MethodElicit && refused:
+		return []json.RawMessage{json.RawMessage(`{"action":"cancel"}`)}, nil
+	case len(qs) == 1 && qs[0].Method == revision.MethodElicit:
+		return []json.RawMessage{json.RawMessage(`{"action":"decline"}`)}, nil
+	}
+	return nil, &noAnswer{qs[0].Method, err}
+}
+
+// noAnswer ends a forwarded call of a modern server that does not get what it has asked for.
+type noAnswer struct {
+	method string
+	err    error
+}
+
+func (e *noAnswer) Error() string {
+	return fmt.Sprintf("the server asked for %s, and there is no answer: %s", e.method, clip(e.err.Error()))
 }
 
 // inner removes from a result, in place, what belongs to the wire of 2026-07-28.

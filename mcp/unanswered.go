@@ -36,6 +36,13 @@ func endsWith(call *engine.Call, q engine.Question, err error) *unanswered {
 	return end
 }
 
+// unshowable tells whether a question to the user failed because its caller's revision has no
+// such forms, as of several choices; then the user declines (T-73).
+func unshowable(q engine.Question, err error) bool {
+	var lacks *engine.LacksError
+	return q.Method == revision.MethodElicit && errors.As(err, &lacks) && lacks.Required == nil
+}
+
 // answer is the answer to the caller in front.
 func (e *unanswered) answer(call *engine.Call, method string) (Result, error) {
 	if e.page == nil {
