@@ -17,9 +17,13 @@
 //     answer delays one list for ListTimeout, and the next ones no more until it does.
 //   - A call waits for a server that is starting, at most a minute. For one that is failing
 //     it fails at once, and says why.
-//   - A request goes to one upstream and is never sent twice. The exception is a read of
-//     a URI that nobody lists: the upstreams are tried in turn until one has it.
+//   - A request goes to one upstream. A read of a URI that nobody lists is the exception: the
+//     upstreams are tried in turn until one has it.
+//   - What changes nothing is asked once more if the connection is lost meanwhile. A tool is
+//     never called twice.
+//   - A server is told that it may ask what those can answer for whom its connection is.
 //   - Callers who listen are told when an upstream comes, goes or changes. What might have
-//     been missed while it was away is told as a change.
+//     been missed while it was away is told as a change. However many listen over one
+//     connection, the server has one subscription.
 //   - Run returns when all its connections are closed.
 package gateway

@@ -52,7 +52,7 @@ type Source struct {
 // Upstream is a connection to a server that ends at some time, as a [*mcp.Session] is.
 //
 // One that has the methods Revision and Watch of a Session tells by them what it speaks and
-// what changes.
+// what changes. What Watch tells is for all who share the connection.
 type Upstream interface {
 	mcp.Handler
 	Done() <-chan struct{} // closed when the connection is over
@@ -70,8 +70,9 @@ const (
 	// Shared: all callers use one connection.
 	Shared
 	// PerClient: each client has one of its own, opened when it is first needed. A
-	// client is a session before 2026-07-28, and after it a principal; callers of whom
-	// neither is known are one. One more connection is for lists.
+	// client is a session before 2026-07-28, and after it a principal and what it can be
+	// asked; callers of whom neither is known are one principal. One more connection is for
+	// lists.
 	PerClient
 )
 

@@ -3,7 +3,9 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -260,4 +262,150 @@ func TestListsSurviveALoss(t *testing.T) {
 			t.Errorf("%d tools, want 3; the server was asked: %v", n, !fatal.Load())
 		}
 	})
+}
+
+// T-12, T-14, T-33, T-34, T-162: what a modern caller gets of a legacy server has all that its
+// revision wants: one page, for now and for it alone; and completion has no suggestions where the
+// server knows none.
+func TestResultsOfALegacyServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		plain := &mcp.Server{Name: "plain", Version: "1", Limits: mcp.Limits{PageSize: 1}, Handler: nil}
+		for _, name := range []string{"a", "b", "c"} {
+			mcp.AddPrompt(plain, mcp.Prompt{Name: name}, func(context.Context, struct{}) (string, error) { return name, nil })
+		}
+		mcp.AddResource(plain, mcp.Resource{URI: "plain://page", Name: "page"}, func(context.Context) (string, error) { return "text", nil })
+		plain.Use(func(next mcp.Handler) mcp.Handler {
+			return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+				if req.Method == "completion/complete" {
+					return nil, mcp.Errorf(mcp.CodeMethodNotFound, "no method %q", req.Method)
+				}
+				return next.Handle(ctx, req)
+			})
+		})
+		g := &gateway.Gateway{Name: "gw"}
+		run(t, g, gateway.Source{Name: "old", Open: func(ctx context.Context) (gateway.Upstream, error) {
+			near, far := jsonrpc.Pipe()
+			go plain.Serve(context.WithoutCancel(ctx), far)
+			c := &mcp.Client{Name: "gw", Version: "1", Revisions: []mcp.Revision{mcp.V2024_11_05}}
+			gateway.Relay(ctx, c)
+			return c.Connect(ctx, mcptest.Wire(near))
+		}})
+		near, far := jsonrpc.Pipe()
+		served := make(chan struct{})
+		go func() {
+			defer close(served)
+			(&mcp.Server{Name: "gw", Version: "1", Handler: g}).Serve(context.Background(), far)
+		}()
+		defer func() { near.Close(); <-served }()
+		for method, want := range map[string][]string{
+			"prompts/list":        {`"name":"old_a"`, `"name":"old_b"`, `"name":"old_c"`, `"ttlMs":0`, `"cacheScope":"private"`},
+			"resources/read":      {`"text":"text"`, `"ttlMs":0`, `"cacheScope":"private"`},
+			"completion/complete": {`"completion":{"values":[]}`},
+			"server/discover":     {`"completions"`, `"cacheScope":"private"`},
+		} {
+			params := `"uri":"plain://page","ref":{"type":"ref/prompt","name":"old_a"},"argument":{"name":"x","value":""},`
+			if err := near.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{` + params + `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`)); err != nil {
+				t.Fatal(err)
+			}
+			raw, err := near.Read(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range append(want, `"resultType":"complete"`, `"io.modelcontextprotocol/serverInfo":{"name":"gw"`) {
+				if !strings.Contains(string(raw), w) {
+					t.Errorf("%s = %s, want %s", method, raw, w)
+				}
+			}
+			if strings.Contains(string(raw), "nextCursor") {
+				t.Errorf("%s = %s, want one page", method, raw)
+			}
+		}
+	})
+}
+
+// T-30: the end of a session cancels what it has at work at the servers.
+func TestSessionsEndTheirCalls(t *testing.T) {
+	for _, back := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
+		synctest.Test(t, func(t *testing.T) {
+			ended := make(chan error, 10)
+			f := &farm{rev: back, more: func(_ int, s *mcp.Server) {
+				mcp.AddTool(s, mcp.Tool{Name: "wait"}, func(ctx context.Context, _ struct{}) (string, error) {
+					<-ctx.Done()
+					ended <- context.Cause(ctx)
+					return "", ctx.Err()
+				})
+			}}
+			g := &gateway.Gateway{Name: "gw"}
+			run(t, g, gateway.Source{Name: "db", Open: f.Open})
+			s := connect(t, g, mcp.V2025_06_18)
+			go s.CallTool(context.Background(), "db_wait", nil)
+			time.Sleep(time.Second)
+			s.Close()
+			if err := <-ended; err == nil {
+				t.Errorf("%s: the call did not end", back)
+			}
+		})
+	}
+}
+
+// T-16, T-39, T-170: what a legacy server asks in no call is answered here, whoever uses it.
+func TestQuestionsOfNoCall(t *testing.T) {
+	for _, front := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
+		synctest.Test(t, func(t *testing.T) {
+			var server jsonrpc.Conn
+			told := make(chan string, 10)
+			g := &gateway.Gateway{Name: "gw"}
+			run(t, g, gateway.Source{Name: "old", Open: func(ctx context.Context) (gateway.Upstream, error) {
+				near, far := jsonrpc.Pipe()
+				server = far
+				go watchesRoots(t, far, told)
+				c := &mcp.Client{Name: "gw", Version: "1"}
+				gateway.Relay(ctx, c)
+				return c.Connect(ctx, mcptest.Wire(near))
+			}})
+			var asked []string
+			s := mcptest.Connect(t, &mcp.Server{Name: "gw", Version: "1", Handler: g}, frontClient(&asked), front)
+			if _, err := s.CallTool(t.Context(), "old_x", nil); err != nil {
+				t.Fatal(err)
+			}
+			for _, tt := range []struct{ method, params, want string }{
+				{"elicitation/create", `{"message":"m","requestedSchema":{"type":"object","properties":{}}}`, `"action":"decline"`},
+				{"sampling/createMessage", `{"maxTokens":9,"messages":[]}`, `"code":-1`},
+				{"ping", `{}`, `{}`},
+			} {
+				if err := server.Write([]byte(`{"jsonrpc":"2.0","id":"x","method":"` + tt.method + `","params":` + tt.params + `}`)); err != nil {
+					t.Fatal(err)
+				}
+				if got := <-told; !strings.Contains(got, tt.want) {
+					t.Errorf("%s in front: %s is answered with %s, want %s", front, tt.method, got, tt.want)
+				}
+			}
+			if len(asked) > 0 {
+				t.Errorf("%s in front: the user is asked %q", front, asked)
+			}
+		})
+	}
+}
+
+// T-142, T-141: what a server over HTTP says of the gateway's own credentials is no answer to the
+// caller, who has others.
+func TestRefusedCredentialsAreTheGatewaysOwn(t *testing.T) {
+	refusing := mcp.HandlerFunc(func(context.Context, *mcp.Request) (mcp.Result, error) {
+		return nil, &mcp.HTTPError{Status: 401, Body: "who are you?"}
+	})
+	g := newGateway(t, map[string]mcp.Handler{"web": refusing}, "web")
+	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
+		srv := httptest.NewServer(&mcp.Server{Name: "gw", Version: "1", Handler: g})
+		s, err := (&mcp.Client{Name: "c", Version: "1", Revisions: []mcp.Revision{rev}}).Dial(t.Context(), srv.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.CallTool(t.Context(), "web_x", nil)
+		var rpc *mcp.Error
+		if !errors.As(err, &rpc) || rpc.Code != mcp.CodeInternal {
+			t.Errorf("%s: %v, want -32603 and no HTTP status", rev, err)
+		}
+		s.Close()
+		srv.Close()
+	}
 }
