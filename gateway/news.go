@@ -29,7 +29,7 @@ import (
 const (
 	lingerTime  = time.Second            // that a resource is subscribed to for nobody
 	overlapTime = 500 * time.Millisecond // that the old subscription lasts beside the new one
-	gatherTime  = 50 * time.Millisecond  // at least between two replacements
+	gatherTime  = 100 * time.Millisecond // at least between two replacements
 	maxParts    = 1000                   // parts of resources that a caller is yet to be told of
 )
 
@@ -84,6 +84,8 @@ type round struct {
 
 	told  map[string]bool // by method and URI, as long as an older one may say the same; guarded by mu of the news
 	since time.Time       // of acked; guarded by mu of the news
+
+	failed bool // it was not acknowledged in time; guarded by mu of the news
 }
 
 func newNews(p *pool, c *conn, w watcher) *news {
@@ -98,9 +100,15 @@ func (n *news) run(ctx context.Context) {
 	pause, lost := firstPause, false
 	for ctx.Err() == nil {
 		began := time.Now()
+		// Those who have just come wait for the next round: what they ask for may be refused.
+		coming := n.holdBack()
 		r, err := n.replace(ctx, lost)
+		for _, c := range coming {
+			n.again(c)
+		}
 		if err == nil {
 			lost = true // whatever ends it
+			n.rouse()
 			err = n.keep(ctx, r)
 		}
 		n.refuse(err)
@@ -134,15 +142,18 @@ func (n *news) keep(ctx context.Context, r *round) error {
 			}
 		}
 		next, err := n.replace(ctx, false)
-		if err != nil {
-			next = n.oneByOne(ctx, r, err)
+		var refused *mcp.Error
+		switch {
+		case err == nil:
+			time.AfterFunc(overlapTime, r.cancel)
+			r = next
+		case errors.As(err, &refused):
+			r = n.oneByOne(ctx, r, err)
+		default:
+			n.refuse(err)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
-		}
-		if next != r {
-			time.AfterFunc(overlapTime, r.cancel)
-			r = next
 		}
 		sleep(ctx, gatherTime)
 	}
@@ -193,13 +204,7 @@ func (n *news) replace(ctx context.Context, lost bool) (*round, error) {
 // oneByOne tries each of those who wait alone, as one of them has asked for what the server
 // refuses. It returns the last round that was opened, r if none was.
 func (n *news) oneByOne(ctx context.Context, r *round, err error) *round {
-	n.mu.Lock()
-	coming := n.coming
-	n.coming = nil
-	for _, c := range coming {
-		n.dropLocked(c)
-	}
-	n.mu.Unlock()
+	coming := n.holdBack()
 	for _, c := range coming {
 		if len(coming) > 1 && n.again(c) {
 			next, failed := n.replace(ctx, false)
@@ -215,6 +220,18 @@ func (n *news) oneByOne(ctx context.Context, r *round, err error) *round {
 		n.mu.Unlock()
 	}
 	return r
+}
+
+// holdBack takes out those who wait. Each of them is then given again, or refused.
+func (n *news) holdBack() []*reader {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	coming := n.coming
+	n.coming = nil
+	for _, c := range coming {
+		n.dropLocked(c)
+	}
+	return coming
 }
 
 // again has a reader wait once more; false if it has left.
@@ -245,19 +262,25 @@ func (n *news) open(ctx context.Context, uris map[string]bool) (*round, error) {
 	})
 	late := time.NewTimer(n.p.g.listTimeout())
 	defer late.Stop()
+	var err error
 	select {
 	case <-r.acked:
 		return r, nil
 	case <-r.ended:
-		cancel()
-		return nil, r.err
+		err = r.err
 	case <-late.C:
-		cancel()
-		return nil, errSlow
+		err = errSlow
 	case <-ctx.Done():
-		cancel()
-		return nil, context.Cause(ctx)
+		err = context.Cause(ctx)
 	}
+	cancel()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r.failed = true
+	if n.current == r { // it was acknowledged just now
+		n.current = nil
+	}
+	return nil, err
 }
 
 // event takes in what a round says. While two overlap, the newest tells all, and the older one
@@ -277,9 +300,11 @@ func (n *news) event(r *round, e mcp.Event) {
 			}
 		}
 		n.mu.Lock()
-		n.current, r.since = r, time.Now()
-		n.mu.Unlock()
-		close(r.acked)
+		defer n.mu.Unlock()
+		if !r.failed {
+			n.current, r.since = r, time.Now()
+			close(r.acked)
+		}
 		return
 	}
 	n.mu.Lock()
@@ -403,10 +428,7 @@ func (n *news) join(ctx context.Context, uris []string) (*reader, error) {
 	}
 	n.addLocked(r)
 	n.mu.Unlock()
-	select {
-	case n.wake <- struct{}{}:
-	default:
-	}
+	n.rouse()
 	select {
 	case <-r.said:
 		return r, r.err
@@ -452,7 +474,7 @@ func (n *news) wanted() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.coming = slices.DeleteFunc(n.coming, func(c *reader) bool {
-		if slices.ContainsFunc(c.uris, func(uri string) bool { return !n.current.uris[uri] }) {
+		if n.current == nil || slices.ContainsFunc(c.uris, func(uri string) bool { return !n.current.uris[uri] }) {
 			return false
 		}
 		n.answerLocked(c, n.current)
@@ -468,6 +490,11 @@ func (n *news) leave(r *reader) {
 	n.coming = slices.DeleteFunc(n.coming, func(o *reader) bool { return o == r })
 	n.dropLocked(r)
 	n.mu.Unlock()
+	n.rouse()
+}
+
+// rouse has run look what there is to do.
+func (n *news) rouse() {
 	select {
 	case n.wake <- struct{}{}:
 	default:

@@ -188,10 +188,10 @@ func TestLogsOfNoCall(t *testing.T) {
 				gateway.Relay(ctx, c)
 				return c.Connect(ctx, mcptest.Wire(near))
 			}})
-			var heard []string
+			logs := make(chan string, 10)
 			c := &mcp.Client{Name: "a", OnEvent: func(_ *mcp.Session, e mcp.Event) {
 				if e.Log != nil {
-					heard = append(heard, string(e.Log.Data))
+					logs <- string(e.Log.Data)
 				}
 			}}
 			srv := &mcp.Server{Name: "gw", Version: "1", Handler: g}
@@ -205,6 +205,10 @@ func TestLogsOfNoCall(t *testing.T) {
 				}
 			}
 			time.Sleep(time.Minute)
+			var heard []string
+			for len(logs) > 0 {
+				heard = append(heard, <-logs)
+			}
 			want := []string{`"big"`}
 			if share == gateway.Shared {
 				want = nil
