@@ -178,7 +178,7 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 		case !own && p.main != nil:
 			defer p.mu.Unlock()
 			return p.use(p.main), nil
-		case p.state == Failing || p.state == Crashing:
+		case p.state == Failing || p.state == NeedsLogin || p.state == Crashing:
 			defer p.mu.Unlock()
 			return nil, p.unavailable()
 		case p.state == Idle:
@@ -215,7 +215,10 @@ func (p *pool) want() {
 
 // unavailable is the error for a request to a server that is not there; mu is held.
 func (p *pool) unavailable() error {
-	if p.reason == "" {
+	switch {
+	case p.state == NeedsLogin:
+		return p.needsLogin(p.reason)
+	case p.reason == "":
 		return mcp.Errorf(mcp.CodeInternal, "server %q is %s", p.src.Name, p.state)
 	}
 	return mcp.Errorf(mcp.CodeInternal, "server %q is %s: %s", p.src.Name, p.state, p.reason)
@@ -280,7 +283,7 @@ func (p *pool) openOwn(ctx context.Context, who client) (*conn, error) {
 		delete(p.clients, who)
 		return nil, p.unavailable()
 	}
-	c.err = mcp.Errorf(mcp.CodeInternal, "server %q is failing: %v", p.src.Name, err)
+	c.err = p.unopened(err)
 	// It is not tried again with each of many calls.
 	time.AfterFunc(firstPause, func() { p.forget(who, c) })
 	return nil, c.err

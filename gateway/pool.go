@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -34,8 +35,11 @@ type pool struct {
 	ctx context.Context // of Run
 
 	wanted chan struct{} // capacity 1: an idle server is to be started
+	again  chan struct{} // capacity 1: the next attempt is to be made now
 	over   chan struct{} // closed when the connections of clients are to be closed
 	wg     sync.WaitGroup
+
+	refused atomic.Pointer[refusal] // of the last request, that wanted a login; nil: it did not
 
 	tellMu sync.Mutex // orders what OnStatus is told
 
@@ -55,7 +59,7 @@ type pool struct {
 func newPool(ctx context.Context, g *Gateway, src Source) *pool {
 	p := &pool{
 		g: g, src: src, ctx: ctx, share: src.Share,
-		wanted: make(chan struct{}, 1), over: make(chan struct{}),
+		wanted: make(chan struct{}, 1), again: make(chan struct{}, 1), over: make(chan struct{}),
 		state: Starting, since: time.Now(), clients: map[client]*conn{},
 	}
 	p.up = newUpstream(g, src.Name)
@@ -77,7 +81,7 @@ func (p *pool) run() {
 			}
 			return
 		case err != nil:
-			p.become(Failing, err.Error())
+			p.become(failed(err))
 		default:
 			opened := time.Now()
 			why := p.serve(c, crashes >= crashLoop)
@@ -107,7 +111,7 @@ func (p *pool) run() {
 				p.become(Starting, why.Error())
 			}
 		}
-		rest(p.ctx, &pause)
+		p.rest(&pause)
 	}
 }
 
@@ -284,6 +288,9 @@ func (p *pool) spawn(f func()) bool {
 // become changes the state.
 func (p *pool) become(s State, reason string) {
 	p.mu.Lock()
+	if s == Ready { // by a new connection
+		p.refused.Store(nil)
+	}
 	before := p.inLists()
 	if p.state != s {
 		p.state, p.since = s, time.Now()
@@ -353,6 +360,9 @@ func (p *pool) status() Status {
 		if since, reason := p.main.lists.silent(); s.State == Ready && reason != "" {
 			s.State, s.Since, s.Reason = Failing, since, reason
 		}
+	}
+	if r := p.refused.Load(); r != nil && s.State == Ready {
+		s.State, s.Since, s.Reason = NeedsLogin, r.since, r.do
 	}
 	if s.State == Starting && s.Reason == "" && p.src.Stderr != nil {
 		if said := lastOf(p.src.Stderr()); said != "" {

@@ -91,12 +91,13 @@ func (s Share) String() string {
 type State string
 
 const (
-	Starting State = "starting" // for the first time or again; calls wait
-	Ready    State = "ready"
-	Failing  State = "failing"  // it could not be reached, or does not answer; it is tried again
-	Crashing State = "crashing" // it ends soon after each start
-	Idle     State = "idle"     // ended as nobody used it; the next call starts it
-	Stopped  State = "stopped"  // Run is ending: new requests are refused
+	Starting   State = "starting" // for the first time or again; calls wait
+	Ready      State = "ready"
+	Failing    State = "failing"     // it could not be reached, or does not answer; it is tried again
+	NeedsLogin State = "needs login" // as Failing; Reason is what a person does about it, see [LoginError]
+	Crashing   State = "crashing"    // it ends soon after each start
+	Idle       State = "idle"        // ended as nobody used it; the next call starts it
+	Stopped    State = "stopped"     // Run is ending: new requests are refused
 )
 
 // Status is the state of a server, and why.

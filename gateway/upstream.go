@@ -125,7 +125,7 @@ func (up *upstream) attempt(ctx context.Context, req *mcp.Request) (res mcp.Resu
 		up.pool.release(c, res, waits)
 	}()
 	res, err = c.h.Handle(ctx, req)
-	return res, c, err
+	return res, c, up.pool.heard(err)
 }
 
 // repeatable tells whether a request can be sent twice without harm. That a tool says so of

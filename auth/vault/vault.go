@@ -74,6 +74,9 @@ func Open(dir string, opts *Options) (*Vault, error) {
 	return v, nil
 }
 
+// Dir returns the folder.
+func (v *Vault) Dir() string { return v.dir }
+
 // file returns the name of the file of a server or secret: names tell who is talked to, and
 // may have characters that no file has.
 func file(kind, name string) string {

@@ -120,9 +120,9 @@ func (a *app) bridgeNews() func(gateway.Status) {
 	failed := false
 	return func(s gateway.Status) {
 		switch {
-		case s.State == gateway.Failing || s.State == gateway.Crashing:
+		case s.State == gateway.Failing || s.State == gateway.Crashing || s.State == gateway.NeedsLogin:
 			failed = true
-			a.talk.note("%s is %s: %s", s.Name, s.State, s.Reason)
+			a.talk.note("%s: %s: %s", s.Name, s.State, s.Reason)
 		case s.State == gateway.Ready && (failed || a.Verbose):
 			failed = false
 			a.talk.note("%s is ready: %s %s, revision %s", s.Name, s.Server.Name, s.Server.Version, s.Revision)

@@ -166,14 +166,3 @@ func (a *app) loggedOut() error {
 	f := &fault{code: exitUnauthorized, err: errors.New("nobody is logged in at " + a.serverName())}
 	return f.hint("patchbay login " + shell([]string{a.server.Name}))
 }
-
-// loginNeeded is what becomes of a server behind up that wants a login, or another answer to
-// an input.
-type loginNeeded struct {
-	command string // which a person runs
-	err     error
-}
-
-func (e *loginNeeded) Error() string { return "needs login: " + e.command }
-
-func (e *loginNeeded) Unwrap() error { return e.err }

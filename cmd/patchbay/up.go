@@ -92,6 +92,7 @@ func (c *upCmd) Run(a *app) error {
 	ctx, stop := context.WithCancel(a.ctx)
 	defer stop()
 	var following sync.WaitGroup
+	following.Go(func() { h.followLogins(ctx) })
 	if p.path != "" {
 		following.Go(func() { h.follow(ctx, p.path) })
 	}

@@ -40,7 +40,8 @@ func (b *board) tell(s gateway.Status) {
 	switch {
 	case up(s) && s.Tools >= 0 && (!up(before) || before.Tools < 0):
 		b.a.talk.note("%s: ready, %d tools", s.Name, s.Tools)
-	case s.State == gateway.Failing && (before.State != gateway.Failing || before.Reason != s.Reason),
+	case s.State == gateway.NeedsLogin && before.State != gateway.NeedsLogin,
+		s.State == gateway.Failing && (before.State != gateway.Failing || before.Reason != s.Reason),
 		s.State == gateway.Crashing && before.State != gateway.Crashing,
 		s.State == gateway.Starting && s.Reason != "" && up(before):
 		b.complain(s)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
@@ -145,19 +146,40 @@ func (a *app) openUpstream(ctx context.Context, s config.Server, log *serverLog)
 	if err != nil {
 		return nil, a.secrets.cleaned(err)
 	}
-	return upstream{p, a.secrets}, nil
+	return upstream{p, a, s}, nil
 }
 
 // upstream is a session behind a gateway.
 type upstream struct {
 	*peer
-	secrets *secrets
+	a *app
+	s config.Server // as it is written
+}
+
+// Handle is that of the session. Its errors hold no secrets, and tell when a login is over.
+func (u upstream) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	res, err := u.peer.Handle(ctx, req)
+	if err == nil {
+		return res, nil
+	}
+	var rpc *mcp.Error
+	if errors.As(err, &rpc) {
+		return res, err // of the server: data
+	}
+	if login := u.a.loginError(err, u.s); login != nil {
+		if refused(err) && len(u.a.refusable(&u.s)) > 0 {
+			u.a.unlearn(u.s)
+			go u.Close() // bounded in time; another answer takes another connection
+		}
+		err = login
+	}
+	return res, u.a.secrets.cleaned(err)
 }
 
 // Err is that of the session, without secrets.
 func (u upstream) Err() error {
 	if err := u.peer.Err(); err != nil {
-		return u.secrets.cleaned(err)
+		return u.a.secrets.cleaned(err)
 	}
 	return nil
 }
@@ -190,18 +212,38 @@ func (a *app) openPeer(ctx context.Context, s config.Server, log *serverLog) (*p
 	gateway.Relay(ctx, client)
 	p, err := openServer(ctx, s, client, log)
 	var open *openError
-	switch {
-	case err == nil:
+	if err == nil {
 		return p, nil
-	case refused(err) && len(a.refusable(&written)) > 0:
+	}
+	if login := a.loginError(err, written); login != nil {
 		a.unlearn(written)
-		return nil, &loginNeeded{"patchbay ping -s " + shell([]string{s.Name, "--config", fileOf(s)}), err}
-	case a.wantsLogin(err, &s):
-		return nil, &loginNeeded{"patchbay login " + shell([]string{s.Name}), err}
-	case errors.As(err, &open):
+		return nil, login
+	}
+	if errors.As(err, &open) {
 		return nil, nameless{open}
 	}
 	return nil, err
+}
+
+// loginError tells an error that a login would change, or another answer to an input; nil: it is
+// another. S is the server before its inputs were answered.
+func (a *app) loginError(err error, s config.Server) error {
+	switch {
+	case refused(err) && len(a.refusable(&s)) > 0:
+		return &gateway.LoginError{Do: a.byName("ping", s, "-s"), Err: err}
+	case a.wantsLogin(err, &s):
+		return &gateway.LoginError{Do: a.byName("login", s), Err: err}
+	}
+	return nil
+}
+
+// byName words a command about a server of the configuration.
+func (a *app) byName(verb string, s config.Server, flag ...string) string {
+	words := append([]string{"patchbay", verb}, append(flag, s.Name)...)
+	if a.Config != "" && s.Source != "" {
+		words = append(words, "--config", fileOf(s))
+	}
+	return shell(words)
 }
 
 // nameless is an openError where the name of the server stands already.

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/patchbay-dev/patchbay/auth/vault"
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/gateway"
 )
 
 const (
@@ -75,6 +78,35 @@ func (h *hub) reread(path string) string {
 		}
 	}
 	return ""
+}
+
+// followLogins has servers that need a login tried again when another process has changed what
+// the vault keeps, until ctx ends.
+func (h *hub) followLogins(ctx context.Context) {
+	v, err := vault.Open("", nil)
+	if err != nil {
+		return // nobody can log in
+	}
+	w := watchFile(filepath.Join(v.Dir(), "any"))
+	defer w.close()
+	changed := func() (at time.Time) {
+		if info, err := os.Stat(v.Dir()); err == nil {
+			at = info.ModTime() // of a name in it: files are replaced
+		}
+		return at
+	}
+	for before := changed(); ctx.Err() == nil; w.wait(ctx, lookAgain) {
+		now := changed()
+		if now.Equal(before) {
+			continue
+		}
+		before = now
+		for _, s := range h.gateway.Status() {
+			if s.State == gateway.NeedsLogin {
+				h.gateway.Retry(s.Name)
+			}
+		}
+	}
 }
 
 // fileWatch tells that a file may have changed: itself, what it links to, or its name.

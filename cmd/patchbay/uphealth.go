@@ -30,7 +30,8 @@ type serverReport struct {
 	State     string    `json:"state"`
 	Since     time.Time `json:"since"`
 	Reason    string    `json:"reason,omitempty"`
-	Said      []string  `json:"said,omitempty"` // the last lines of its standard error, if it is not there
+	Login     string    `json:"login,omitempty"` // the command to run, if it needs login
+	Said      []string  `json:"said,omitempty"`  // the last lines of its standard error, if it is not there
 	Restarts  int       `json:"restarts"`
 	Share     string    `json:"share"`
 	Clients   int       `json:"clients"`     // connections of single clients
@@ -73,6 +74,9 @@ func (h *hub) report() *upReport {
 			Conns: s.Conns, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources, Shadowed: s.Shadowed,
 		}
 		row.Reason, row.Said = apart(s.Reason)
+		if s.State == gateway.NeedsLogin {
+			row.Login = row.Reason
+		}
 		if s.Server.Name != "" {
 			row.Server = oneLine(strings.TrimSpace(s.Server.Name+" "+s.Server.Version)) + ", " + string(s.Revision)
 		}

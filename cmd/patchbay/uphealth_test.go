@@ -4,16 +4,20 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/auth/vault"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -169,4 +173,96 @@ func TestApart(t *testing.T) {
 			t.Errorf("apart(%q) = %q, %q; want %q and %d lines", tt.reason, why, said, tt.why, tt.said)
 		}
 	}
+}
+
+// A server that wants a login has that state, with the command to run; a login in another
+// process is noticed without a restart, and so is its end.
+func TestUpNeedsLogin(t *testing.T) {
+	runtimeFolder(t)
+	ownFolders(t)
+	var good atomic.Value // the token that is
+	good.Store("planted-1")
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/token":
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			io.WriteString(w, `{"error":"invalid_grant"}`)
+		case r.Header.Get("Authorization") != "Bearer "+good.Load().(string):
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			w.WriteHeader(http.StatusUnauthorized)
+		default:
+			stubHTTP.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(srv.Close)
+	logIn := func(token auth.Secret) {
+		t.Helper()
+		v, err := vault.Open("", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := v.Save(t.Context(), &auth.Login{
+			Key: auth.Key{Server: srv.URL + "/mcp", Issuer: srv.URL, Client: "me"}, Resource: srv.URL + "/mcp", TokenURL: srv.URL + "/token",
+			ClientMethod: "none", Access: token, Got: time.Now(), Expires: time.Now().Add(time.Hour),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := startUp(t, map[string]any{"web": map[string]any{"url": srv.URL + "/mcp"}})
+	command := "patchbay login web --config " + r.file
+	if !strings.Contains(r.banner, "needs login: "+command) {
+		t.Errorf("up printed %s, want the command", r.banner)
+	}
+	state := func() (s serverReport) {
+		var reports []upReport
+		if err := json.Unmarshal([]byte(typedRun(t, "", exitOK, "status", "--json")), &reports); err != nil || len(reports) != 1 {
+			t.Fatalf("status = %+v, %v", reports, err)
+		}
+		return reports[0].Servers[0]
+	}
+	if s := state(); s.State != "needs login" || s.Login != command {
+		t.Errorf("status %+v, want the command %q", s, command)
+	}
+	logIn("planted-1")
+	r.stderr.await(t, `web: ready, 5 tools`)
+	if _, err := callOnce(t, r.url, "web_args"); err != nil {
+		t.Errorf("call after the login: %v", err)
+	}
+	good.Store("planted-2")
+	if _, err := callOnce(t, r.url, "web_args"); err == nil || !strings.Contains(err.Error(), "needs login: "+command) {
+		t.Errorf("call after the end of the login: %v", err)
+	}
+	r.stderr.await(t, `web: needs login: `+command)
+	if s := state(); s.State != "needs login" || s.Login != command {
+		t.Errorf("status after the end of the login %+v", s)
+	}
+	logIn("planted-2")
+	until(t, "calls pass again", func() bool { _, err := callOnce(t, r.url, "web_args"); return err == nil })
+	if s := state(); s.State != "ready" {
+		t.Errorf("status after another login %+v", s)
+	}
+}
+
+// A kept answer that a server refuses is a login that is needed: the command asks for another,
+// and up takes that without a restart.
+func TestUpRefusedInput(t *testing.T) {
+	runtimeFolder(t)
+	ownFolders(t)
+	file := filepath.Join(t.TempDir(), "mcp.json")
+	inputFile(t, file, locked(t, "planted-right"))
+	typedRun(t, "planted-wrong\n", exitUnauthorized, "ping", "-n", "1", "-s", "web", "--config", file)
+	cmd, said := program(t, "up", "--http", "127.0.0.1:0", "--config", file)
+	out := new(transcript)
+	cmd.Stdout = out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	out.await(t, "ctrl-C ends it")
+	if want := "needs login: patchbay ping -s web --config " + file; !strings.Contains(out.String(), want) {
+		t.Errorf("up printed %s, want %q", out, want)
+	}
+	typedRun(t, "planted-right\n", exitOK, "ping", "-n", "1", "-s", "web", "--config", file)
+	said.await(t, `web: ready, 5 tools`)
 }
