@@ -107,6 +107,7 @@ func (v values) envFile(n *node) {
 		return
 	}
 	path := absolute(v.expander.workspace, from.Text())
+	v.s.EnvFile = path
 	data, text := readText(path)
 	if text != "" {
 		if !v.lenient {

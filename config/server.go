@@ -19,6 +19,7 @@ type Server struct {
 	Command   string            // program to start; never through a shell
 	Args      []string          // of Command or Builtin
 	Env       map[string]string // of Command, beside what every server gets
+	EnvFile   string            // absolute path of the file that Env is from too; empty: there is none
 	Dir       string            // absolute folder to start in; empty: that of the caller
 	URL       string            // http or https
 	Headers   map[string]string // sent with each request to URL

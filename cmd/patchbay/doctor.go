@@ -140,6 +140,7 @@ type exam struct {
 	next   string   // what to do about the step that failed
 	code   *int     // the exit code of the command
 	stderr []string // its last lines
+	lacks  []string // variables that it may need
 
 	mu    sync.Mutex
 	noise []string // lines of its standard output that are no messages; guarded by mu
@@ -162,6 +163,7 @@ type examReport struct {
 	ExitCode *int       `json:"exitCode,omitempty"`
 	Stderr   []string   `json:"stderr,omitempty"`
 	Next     string     `json:"next,omitempty"`
+	Wanted   []string   `json:"wanted,omitempty"` // variables that are set here and not passed on
 }
 
 func (e *exam) step(name, state, detail string) {
@@ -190,7 +192,7 @@ func (e *exam) failed() *examStep {
 }
 
 func (e *exam) report() examReport {
-	r := examReport{Name: e.server.Name, OK: e.failed() == nil, Where: e.where(), Steps: e.steps, ExitCode: e.code, Stderr: e.stderr, Next: e.next}
+	r := examReport{Name: e.server.Name, OK: e.failed() == nil, Where: e.where(), Steps: e.steps, ExitCode: e.code, Stderr: e.stderr, Next: e.next, Wanted: e.lacks}
 	if f := e.failed(); f != nil {
 		r.Failed = f.Name
 	}
@@ -270,6 +272,7 @@ func (e *exam) session(ctx context.Context) {
 	took := time.Since(start).Round(time.Millisecond)
 	if err != nil {
 		e.noSession(err, &said, took)
+		e.lacks = e.wanted()
 		return
 	}
 	defer p.Close()
@@ -294,6 +297,7 @@ func (e *exam) session(ctx context.Context) {
 		if err != nil {
 			e.stderr = said.lines(e)
 			e.fail("tools", "tools/list: "+oneLine(err.Error()), e.byHand())
+			e.lacks = e.wanted()
 			return
 		}
 		n++
@@ -457,6 +461,9 @@ func (a *app) printExam(e *exam) {
 			label = "           stderr"
 		}
 		line(label, l, "")
+	}
+	if len(e.lacks) > 0 {
+		line("           environment", passOn(e.lacks, e.server.Name, e.server.Source), "33")
 	}
 	if e.next != "" {
 		line("           next", e.next, "36")

@@ -11,6 +11,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,5 +119,48 @@ func TestShownURL(t *testing.T) {
 		if got := shownURL(in); got != want {
 			t.Errorf("shownURL(%q) = %q, want %q", in, got, want)
 		}
+	}
+}
+
+// A command that fails is told of what it seems to need of the person's environment, by name
+// and never by value.
+func TestDoctorOfEnvironment(t *testing.T) {
+	for _, name := range networkVariables {
+		t.Setenv(name, "")
+	}
+	t.Setenv("ACMEHUB_TOKEN", "planted-right")
+	t.Setenv("WEATHER_REGION", "planted-wrong")
+	t.Setenv("OTHER_TOKEN", "planted-wrong")
+	t.Setenv("HTTPS_PROXY", "http://planted-wrong")
+	tests := []struct {
+		name   string
+		server config.Server
+		said   string
+		want   []string
+	}{
+		{"named", config.Server{Name: "x", Command: "x"}, "Error: WEATHER_REGION is not set", []string{"WEATHER_REGION"}},
+		{"part of another name", config.Server{Name: "x", Command: "x"}, "MY_WEATHER_REGION2 is not set", nil},
+		{"like the server", config.Server{Name: "x", Command: "npx", Args: []string{"-y", "@modelcontextprotocol/server-acmehub"}}, "no", []string{"ACMEHUB_TOKEN"}},
+		{"it gets it", config.Server{Name: "acmehub", Command: "x", Env: map[string]string{"ACMEHUB_TOKEN": "y"}}, "ACMEHUB_TOKEN is wrong", nil},
+		{"it gets everything", config.Server{Name: "acmehub", Command: "x", InheritEnv: true}, "ACMEHUB_TOKEN", nil},
+		{"network", config.Server{Name: "x", Command: "x"}, "getaddrinfo ENOTFOUND registry.example", []string{"HTTPS_PROXY"}},
+		{"URL", config.Server{Name: "acmehub", URL: "https://x.example"}, "ACMEHUB_TOKEN", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e := &exam{server: tt.server, stderr: []string{tt.said}}
+			if got := e.wanted(); !slices.Equal(got, tt.want) {
+				t.Errorf("wanted %q, want %q", got, tt.want)
+			}
+		})
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("needs a shell")
+	}
+	file := filepath.Join(t.TempDir(), "mcp.json")
+	writeConfig(t, file, map[string]any{"hub": map[string]any{"command": "sh", "args": []string{"-c", "echo ACMEHUB_TOKEN is missing >&2; exit 2"}}})
+	got := typedRun(t, "", exitLocal, "config", "doctor", "--config", file)
+	if one := strings.Join(strings.Fields(got), " "); !strings.Contains(one, `ACMEHUB_TOKEN is set here and not passed on to it; if it needs that, add "env": {"ACMEHUB_TOKEN": "${ACMEHUB_TOKEN}"} to hub (`) {
+		t.Errorf("doctor: %s", got)
 	}
 }

@@ -34,7 +34,8 @@ func (h *hub) follow(ctx context.Context, path string) {
 	defer w.close()
 	told := "" // what was said of the file
 	for ctx.Err() == nil {
-		fault := h.reread(path)
+		fault, also := h.reread(path)
+		w.also = also
 		if fault != "" && fault != told {
 			if w.wait(ctx, halfWritten) {
 				continue
@@ -49,21 +50,27 @@ func (h *hub) follow(ctx context.Context, path string) {
 }
 
 // reread makes the servers those of the file, and tells what that changed. It returns
-// what is wrong with the file, in lines for people; then nothing was changed.
-func (h *hub) reread(path string) string {
-	file, err := config.Load(path, nil)
-	var bad config.Problems
+// what is wrong with the file, in lines for people; then nothing was changed. Also are the
+// files that it names as their environment.
+func (h *hub) reread(path string) (fault string, also []string) {
+	file, bad, err := config.Inspect(path, nil)
 	switch {
-	case errors.As(err, &bad):
+	case errors.Is(err, fs.ErrNotExist):
+		return "patchbay: " + path + " is gone; everything stays as it is", nil
+	case err != nil:
+		return "patchbay: " + visible(err.Error()) + "; everything stays as it is", nil
+	}
+	for _, s := range file.Servers {
+		if s.EnvFile != "" {
+			also = append(also, s.EnvFile)
+		}
+	}
+	if len(bad) > 0 {
 		text := "patchbay: " + path + " has faults; everything stays as it is"
 		for _, p := range bad {
 			text += "\n  " + visible(p.String())
 		}
-		return text
-	case errors.Is(err, fs.ErrNotExist):
-		return "patchbay: " + path + " is gone; everything stays as it is"
-	case err != nil:
-		return "patchbay: " + visible(err.Error()) + "; everything stays as it is"
+		return text, also
 	}
 	changes := h.fleet.set(enabledServers(file))
 	if len(changes) > 0 {
@@ -77,7 +84,7 @@ func (h *hub) reread(path string) string {
 			h.board.forget(name)
 		}
 	}
-	return ""
+	return "", also
 }
 
 // followLogins has servers that need a login tried again when another process has changed what
@@ -109,9 +116,11 @@ func (h *hub) followLogins(ctx context.Context) {
 	}
 }
 
-// fileWatch tells that a file may have changed: itself, what it links to, or its name.
+// fileWatch tells that a file may have changed: itself, what it links to, or its name; or one
+// of others. Folders that were looked at once still are.
 type fileWatch struct {
 	path    string
+	also    []string
 	watcher *fsnotify.Watcher // nil if the system does not tell
 }
 
@@ -135,9 +144,11 @@ func (w *fileWatch) wait(ctx context.Context, d time.Duration) bool {
 	if w.watcher != nil {
 		events, faults = w.watcher.Events, w.watcher.Errors
 		// Folders, since a file may be replaced. They may have come anew.
-		w.watcher.Add(filepath.Dir(w.path))
-		if target, err := filepath.EvalSymlinks(w.path); err == nil {
-			w.watcher.Add(filepath.Dir(target))
+		for _, path := range append([]string{w.path}, w.also...) {
+			w.watcher.Add(filepath.Dir(path))
+			if target, err := filepath.EvalSymlinks(path); err == nil {
+				w.watcher.Add(filepath.Dir(target))
+			}
 		}
 	}
 	late := time.NewTimer(d)

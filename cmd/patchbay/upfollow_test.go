@@ -123,3 +123,47 @@ func callOnce(t *testing.T, url, tool string) (*mcp.ToolResult, error) {
 	defer s.Close()
 	return s.CallTool(t.Context(), tool, map[string]any{})
 }
+
+// What an envFile says is followed too, wherever it is.
+func TestUpFollowsEnvFile(t *testing.T) {
+	runtimeFolder(t)
+	env := filepath.Join(t.TempDir(), "colours")
+	paint := func(colour string) {
+		t.Helper()
+		if err := os.WriteFile(env, []byte("COLOUR="+colour+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	paint("red")
+	server := stubServer(t, "env")
+	server["envFile"] = env
+	r := startUp(t, map[string]any{"one": server})
+	asked := func() string {
+		t.Helper()
+		s, err := (&mcp.Client{Name: "host", Version: "1"}).Dial(t.Context(), r.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		res, err := s.CallTool(t.Context(), "one_env", map[string]any{"name": "COLOUR"})
+		if err != nil {
+			return err.Error()
+		}
+		return res.Text()
+	}
+	if got := asked(); got != "red" {
+		t.Fatalf("the colour is %q", got)
+	}
+	paint("blue")
+	r.stderr.await(t, `(?m)^patchbay: ~ one$`)
+	until(t, "the server has the new colour", func() bool { return asked() == "blue" })
+	if strings.Contains(r.stderr.String(), "blue") {
+		t.Errorf("a value is told: %s", r.stderr)
+	}
+	if err := os.WriteFile(env, []byte("COLOUR blue\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.stderr.await(t, `has faults; everything stays as it is\n.*colours:1:1: `)
+	paint("green")
+	until(t, "the server has the last colour", func() bool { return asked() == "green" })
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"maps"
+	"os"
+	"path"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// maxWanted bounds how many variables a person is told of.
+const maxWanted = 3
+
+// wanted finds variables of the person's environment that a command which failed looks as if
+// it needs, and does not get: those that it names on its standard error, those that are named
+// like the server and like secrets, and the ways to the network if it speaks of that. Values
+// are not looked at.
+func (e *exam) wanted() []string {
+	s := e.server
+	if s.Command == "" || s.InheritEnv {
+		return nil
+	}
+	said := strings.Join(e.stderr, "\n")
+	about := longWords(append([]string{s.Name, path.Base(s.Command)}, s.Args...))
+	network := networkTrouble.MatchString(said)
+	var named, likely []string
+	given := slices.Collect(maps.Keys(s.Env))
+	for _, v := range os.Environ() {
+		name, value, _ := strings.Cut(v, "=")
+		if name == "" || value == "" || passes(name, value, runtime.GOOS) || slices.Contains(given, name) || strings.HasPrefix(name, "PATCHBAY_") {
+			continue
+		}
+		first, _, more := strings.Cut(strings.ToLower(name), "_")
+		switch {
+		case len(name) >= 4 && hasWord(said, name):
+			named = append(named, name)
+		case network && slices.Contains(networkVariables, strings.ToUpper(name)),
+			more && secretName(name) && slices.Contains(about, first):
+			likely = append(likely, name)
+		}
+	}
+	slices.Sort(named)
+	slices.Sort(likely)
+	out := append(named, likely...)
+	return out[:min(len(out), maxWanted)]
+}
+
+var (
+	networkTrouble = regexp.MustCompile(`(?i)\b(ENOTFOUND|ECONNREFUSED|ETIMEDOUT|EAI_AGAIN|proxy|certificate|network|getaddrinfo|connection refused|timed out)\b`)
+
+	networkVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"}
+
+	wordBreaks = regexp.MustCompile(`[^A-Za-z0-9]+`)
+)
+
+// longWords are the words of names and arguments, in lower case, that are long enough to mean
+// something.
+func longWords(texts []string) (words []string) {
+	for _, text := range texts {
+		for _, w := range wordBreaks.Split(strings.ToLower(text), -1) {
+			if len(w) >= 3 {
+				words = append(words, w)
+			}
+		}
+	}
+	return words
+}
+
+// hasWord tells whether a text has a name in it, and not as a part of another.
+func hasWord(text, name string) bool {
+	for rest := text; ; {
+		i := strings.Index(rest, name)
+		if i < 0 {
+			return false
+		}
+		before, after := rest[:i], rest[i+len(name):]
+		if !partOfName(before, len(before)-1) && !partOfName(after, 0) {
+			return true
+		}
+		rest = after
+	}
+}
+
+func partOfName(s string, i int) bool {
+	return i >= 0 && i < len(s) && (s[i] == '_' || s[i] >= '0' && s[i] <= '9' || s[i] >= 'A' && s[i] <= 'Z' || s[i] >= 'a' && s[i] <= 'z')
+}
+
+// passOn words how a server gets variables, which are named and not shown.
+func passOn(names []string, server, source string) string {
+	pairs := make([]string, len(names))
+	for i, name := range names {
+		pairs[i] = `"` + name + `": "${` + name + `}"`
+	}
+	is, to := "is", shell([]string{server})
+	if len(names) > 1 {
+		is = "are"
+	}
+	if source != "" {
+		to += " (" + hereLine(source) + ")"
+	}
+	return strings.Join(names, ", ") + " " + is + " set here and not passed on to it; if it needs that, add \"env\": {" + strings.Join(pairs, ", ") + "} to " + to
+}
