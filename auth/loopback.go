@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -52,7 +53,8 @@ func (l *Loopback) Visit(ctx context.Context, page string) (*url.URL, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, visitTimeout, fmt.Errorf("the user did not come back within %v", visitTimeout))
 	defer cancel()
-	back := make(chan *url.URL, 1)
+	back := make(chan *url.URL, 1) // one is sent, by whoever sets answered
+	var answered atomic.Bool
 	state := u.Query().Get("state")
 	srv := &http.Server{
 		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 32 << 10,
@@ -69,12 +71,13 @@ func (l *Loopback) Visit(ctx context.Context, page string) (*url.URL, error) {
 			}
 			got, _ := url.Parse(l.RedirectURL())
 			got.RawQuery = r.URL.RawQuery
-			select {
-			case back <- got:
-				fmt.Fprintln(w, "Thank you. You can close this page and go back to your program.")
-			default:
+			if answered.Swap(true) {
 				http.Error(w, "this login was answered already", http.StatusBadRequest)
+				return
 			}
+			fmt.Fprintln(w, "Thank you. You can close this page and go back to your program.")
+			_ = http.NewResponseController(w).Flush() // the page is on its way before the wait ends, and the server with it
+			back <- got
 		}),
 	}
 	ended := make(chan error, 1)

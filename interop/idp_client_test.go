@@ -96,7 +96,7 @@ func TestClientByDocument(t *testing.T) {
 		s, err = client.Dial(ctx, server)
 		dialled <- err
 	}()
-	p.goTo(<-pages)
+	p.opens(pages)
 	p.signIn()
 	p.agree("orders")
 	p.reads("You can close this page")
@@ -120,7 +120,7 @@ func TestClientByDocument(t *testing.T) {
 		}
 		refunded <- err
 	}()
-	p.goTo(<-pages) // the browser is signed in still
+	p.opens(pages) // the browser is signed in still
 	p.agree("refunds")
 	p.reads("You can close this page")
 	if err := <-refunded; err != nil {

@@ -103,13 +103,24 @@ func (u *user) logIn(p *person, pages <-chan string, server string, signsIn bool
 	u.t.Helper()
 	login := begin(u.t, patchbay(u.t, append([]string{"login", server}, flags...)...), u.env...)
 	login.hears("log in with the browser that opens")
-	p.goTo(<-pages)
+	p.opens(pages)
 	if signsIn {
 		p.signIn()
 	}
 	p.agree("orders")
 	p.reads("You can close this page")
 	return login.ends(0)
+}
+
+// opens opens the page that a program brings the user to.
+func (p *person) opens(pages <-chan string) {
+	p.t.Helper()
+	select {
+	case page := <-pages:
+		p.goTo(page)
+	case <-time.After(dialogueLimit):
+		p.t.Fatal("no page was opened")
+	}
 }
 
 // signIn types name and password into the page of the authorization server.
@@ -243,7 +254,7 @@ func TestProgramIsDenied(t *testing.T) {
 	env, pages := opener(t)
 	u := newUser(t, env...)
 	login := begin(t, patchbay(t, "login", shop), u.env...)
-	p.goTo(<-pages)
+	p.opens(pages)
 	p.signIn()
 	p.reads("Authorize")
 	p.press("link", "[ Cancel ]")
