@@ -18,6 +18,8 @@
 // (npm/peers/idp.mjs), with its own pages: a person in headless Chromium signs in
 // there and agrees, or does not. That server passes the suite for authorization servers.
 //
+// Beside the matrix, schemas are held against the JSON-Schema-Test-Suite.
+//
 // Set up with "npm ci" in npm. Without Node, that set-up or Chromium the tests that need
 // them are skipped, unless PATCHBAY_INTEROP=required is set.
 package interop

@@ -94,8 +94,10 @@
 // # Foreign schemas
 //
 // [Compile] reads 2020-12 when a schema has no $schema, and 2019-09 and drafts
-// 7, 6 and 4 when it says so. Any other dialect is an error. Nothing is ever
-// fetched: a reference that leads out of the schema is an error.
+// 7, 6 and 4 when it says so, with everything that the required tests of the
+// JSON-Schema-Test-Suite ask of them. Any other dialect is an error, also one
+// that a schema in it describes ($vocabulary). Nothing is ever fetched: a
+// reference that leads out of the schema is an error.
 //
 // # Guarantees
 //

@@ -36,7 +36,8 @@ type ValidationError struct {
 	// in the order of their paths for a Validator. At most 20 are kept.
 	Faults []Fault
 
-	// More counts the faults that were found but not kept.
+	// More counts the faults that were found but not kept. A Validator looks
+	// for no more than 1000 in all.
 	More int
 }
 
@@ -55,15 +56,16 @@ func (e *ValidationError) Error() string {
 	return b.String()
 }
 
-// faultError returns the first faults as an error, nil if there are none.
-func faultError(faults []Fault) error {
+// faultError returns the first faults as an error, nil if there are none. Beside
+// them there are more.
+func faultError(faults []Fault, more int) error {
 	switch n := len(faults); {
 	case n == 0:
 		return nil
 	case n > maxFaults:
-		return &ValidationError{Faults: faults[:maxFaults], More: n - maxFaults}
+		return &ValidationError{Faults: faults[:maxFaults], More: n - maxFaults + more}
 	}
-	return &ValidationError{Faults: faults}
+	return &ValidationError{Faults: faults, More: more}
 }
 
 // under puts faults found in the value called name below that name.

@@ -253,10 +253,7 @@ func (f *Field) choices(text string) string {
 // "" if it fits. The rest of the form is left out of it.
 func (f *Field) problem(value json.RawMessage) string {
 	object := appendObject(nil, map[string]json.RawMessage{f.Name: value})
-	faults, err := f.check.faults(object)
-	if err != nil {
-		return err.Error()
-	}
+	faults, _ := f.check.faults(object)
 	for _, fault := range faults {
 		rest, ours := strings.CutPrefix(fault.Path, pathName(f.Name))
 		switch {

@@ -5,8 +5,11 @@ import (
 	"net/mail"
 	"net/netip"
 	"net/url"
+	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -40,6 +43,26 @@ func index(list ...format) map[string]*format {
 		m[list[i].name] = &list[i]
 	}
 	return m
+}
+
+// moreFormats are those that only foreign schemas ask for.
+var moreFormats = index(
+	format{"uri-reference", "a URI or a relative reference", isReference},
+	format{"iri", "an absolute URI", isIRI},
+	format{"iri-reference", "a URI or a relative reference", isIRIReference},
+	format{"uri-template", "a URI template", isTemplate},
+	format{"json-pointer", "a JSON pointer such as /a/0", isPointer},
+	format{"relative-json-pointer", "a relative JSON pointer such as 1/a", isRelativePointer},
+	format{"duration", "a duration such as P3DT12H", isDuration},
+	format{"regex", `of the format "regex"`, isRegex},
+)
+
+// foreignFormat returns the format called name, nil if it is not checked.
+func foreignFormat(name string) *format {
+	if f := formats[name]; f != nil {
+		return f
+	}
+	return moreFormats[name]
 }
 
 func formatNames() string {
@@ -122,4 +145,62 @@ func ascii(s string) bool {
 		}
 	}
 	return true
+}
+
+func isReference(s string) bool { return isIRIReference(s) && ascii(s) }
+
+func isIRIReference(s string) bool {
+	_, err := url.Parse(s)
+	return err == nil && !strings.ContainsAny(s, " \"<>\\^`{|}")
+}
+
+func isIRI(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.IsAbs() && isIRIReference(s)
+}
+
+// isTemplate looks only for braces that do not match (RFC 6570).
+func isTemplate(s string) bool {
+	open := false
+	for _, c := range s {
+		switch {
+		case c == '{' && open, c == '}' && !open, c <= ' ':
+			return false
+		case c == '{', c == '}':
+			open = !open
+		}
+	}
+	return !open
+}
+
+// isPointer accepts what RFC 6901 allows.
+func isPointer(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] == '~' && (i+1 == len(s) || s[i+1] != '0' && s[i+1] != '1') {
+			return false
+		}
+	}
+	return s == "" || s[0] == '/'
+}
+
+func isRelativePointer(s string) bool {
+	rest := strings.TrimLeft(s, "0123456789")
+	up := s[:len(s)-len(rest)]
+	return up != "" && (up == "0" || up[0] != '0') && (rest == "#" || isPointer(rest))
+}
+
+// durationFormat is that of ISO 8601, as RFC 3339 has it in appendix A.
+var durationFormat = sync.OnceValue(func() *regexp.Regexp {
+	const date, hours = `([0-9]+Y([0-9]+M([0-9]+D)?)?|[0-9]+M([0-9]+D)?|[0-9]+D)`, `T([0-9]+H([0-9]+M([0-9]+S)?)?|[0-9]+M([0-9]+S)?|[0-9]+S)`
+	return regexp.MustCompile(`^P([0-9]+W|` + date + `(` + hours + `)?|` + hours + `)$`)
+})
+
+func isDuration(s string) bool { return durationFormat().MatchString(s) }
+
+func isRegex(s string) bool {
+	if len(s) > maxPatternInput {
+		return false
+	}
+	_, err := syntax.Parse(goPattern(s), syntax.Perl)
+	return err == nil
 }

@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"bytes"
+	"cmp"
 	"math/big"
 	"strconv"
 )
@@ -126,3 +128,83 @@ func parseInteger(lit []byte) (neg bool, abs uint64, m magnitude) {
 	}
 	return d.neg, abs, fits
 }
+
+// cmp compares two bounded numbers.
+func (d decimal) cmp(e decimal) int {
+	sign := d.sign()
+	if sign != e.sign() || sign == 0 {
+		return cmp.Compare(sign, e.sign())
+	}
+	// Both are 0.digits × 10^n, and the first digit is not 0.
+	order := cmp.Compare(len(d.digits)+d.exp, len(e.digits)+e.exp)
+	if order == 0 {
+		order = bytes.Compare(d.digits, e.digits)
+	}
+	return sign * order
+}
+
+func (d decimal) sign() int {
+	switch {
+	case len(d.digits) == 0:
+		return 0
+	case d.neg:
+		return -1
+	}
+	return 1
+}
+
+// appendCanonical appends a text that equal numbers share.
+func (d decimal) appendCanonical(dst []byte) []byte {
+	if len(d.digits) == 0 {
+		return append(dst, "0;"...)
+	}
+	if d.neg {
+		dst = append(dst, '-')
+	}
+	dst = append(append(dst, d.digits...), 'e')
+	return append(strconv.AppendInt(dst, int64(d.exp), 10), ';')
+}
+
+// quantity is a bounded number of a foreign schema or of a value that is
+// compared with it. Whole numbers of common size are compared as such.
+type quantity struct {
+	lit   string
+	whole bool
+	n     int64   // if whole
+	dec   decimal // if not
+}
+
+func newQuantity(lit string) quantity {
+	if len(lit) <= 18 {
+		if n, err := strconv.ParseInt(lit, 10, 64); err == nil {
+			return quantity{lit: lit, whole: true, n: n}
+		}
+	}
+	return quantity{lit: lit, dec: parseDecimal([]byte(lit))}
+}
+
+func (q quantity) decimal() decimal {
+	if q.whole {
+		return parseDecimal([]byte(q.lit))
+	}
+	return q.dec
+}
+
+func (q quantity) cmp(p quantity) int {
+	if q.whole && p.whole {
+		return cmp.Compare(q.n, p.n)
+	}
+	return q.decimal().cmp(p.decimal())
+}
+
+// multipleOf reports whether q is a multiple of p, which is not zero. It is
+// exact, and costs work in proportion to the digits of both.
+func (q quantity) multipleOf(p quantity) bool {
+	if q.whole && p.whole {
+		return q.n%p.n == 0
+	}
+	return new(big.Rat).Quo(rat(q.lit), rat(p.lit)).IsInt()
+}
+
+// digits is how many digits it takes to write the number out.
+func (q quantity) digits() int { return len(q.dec.digits) + max(q.dec.exp, -q.dec.exp) }

@@ -319,11 +319,11 @@ func ceil(r *big.Rat) *big.Int {
 // ofString returns what is wrong with s, or "".
 func (r *rules) ofString(s string) string {
 	if r.enumText != nil && !slices.Contains(r.enumText, s) {
-		return r.notInEnum(quote(s))
+		return notAmong(r.enum, quote(s))
 	}
 	if r.minSize > 0 || r.maxSize >= 0 {
 		if n := utf8.RuneCountInString(s); n < r.minSize || r.maxSize >= 0 && n > r.maxSize {
-			return r.size(n, "character", "characters")
+			return wrongSize(n, r.minSize, r.maxSize, "character", "characters")
 		}
 	}
 	if r.format != nil && !r.format.check(s) {
@@ -343,24 +343,31 @@ func (r *rules) ofString(s string) string {
 // ofSize returns what is wrong with a list or a map of n elements, or "".
 func (r *rules) ofSize(n int, one, many string) string {
 	if n < r.minSize || r.maxSize >= 0 && n > r.maxSize {
-		return r.size(n, one, many)
+		return wrongSize(n, r.minSize, r.maxSize, one, many)
 	}
 	return ""
 }
 
-func (r *rules) size(n int, one, many string) string {
-	limit, how := r.minSize, "at least"
-	if n > limit {
-		limit, how = r.maxSize, "at most"
+// wrongSize words the fault of a value of n parts, of which there must be at
+// least least and, unless it is negative, at most most.
+func wrongSize(n, least, most int, one, many string) string {
+	limit, how := least, "at least"
+	if n >= least {
+		limit, how = most, "at most"
 	}
-	if limit == 1 {
-		many = one
-	}
-	return fmt.Sprintf("must have %s %d %s, got %d", how, limit, many, n)
+	return fmt.Sprintf("must have %s %d %s, got %d", how, limit, plural(limit, one, many), n)
 }
 
-func (r *rules) notInEnum(got string) string {
-	return "must be " + oneOf(r.enum) + ", got " + got
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// notAmong words the fault of a value that is none of the choices.
+func notAmong(choices []json.RawMessage, got string) string {
+	return "must be " + oneOf(choices) + ", got " + got
 }
 
 // oneOf lists allowed values, not more than fit a line.
@@ -405,7 +412,7 @@ func (r *rules) ofNumber(lit []byte) string {
 	}
 	switch {
 	case r.enum != nil && !slices.ContainsFunc(r.enum, func(e json.RawMessage) bool { return rat(string(e)).Cmp(v) == 0 }):
-		return r.notInEnum(got)
+		return notAmong(r.enum, got)
 	case r.min != nil && v.Cmp(r.min.rat) < 0:
 		return "must be at least " + r.min.lit + ", got " + got
 	case r.max != nil && v.Cmp(r.max.rat) > 0:

@@ -1,60 +1,37 @@
 package schema
 
-import (
-	"encoding/json"
-	"fmt"
-	"strconv"
-)
+import "strconv"
 
 // uniqueItems finds items that are equal as JSON: 1 and 1.0 are, and objects
 // are whatever the order of their members.
-type uniqueItems struct{ seen map[string]int }
+type uniqueItems struct {
+	seen map[string]int
+	key  []byte
+}
 
 // add returns the earlier item that the item i, with the text raw, repeats.
 func (u *uniqueItems) add(raw []byte, i int) (earlier int, dup bool) {
-	v, err := parseAny(raw)
+	doc, err := parseDocument(raw)
 	if err != nil {
 		return 0, false
 	}
-	key := string(appendCanonical(nil, v))
-	if j, dup := u.seen[key]; dup {
+	return u.addValue(doc, root, i)
+}
+
+// addValue does the same for the value at a place in doc.
+func (u *uniqueItems) addValue(doc *document, at int32, i int) (earlier int, dup bool) {
+	u.key = doc.appendCanonical(u.key[:0], at)
+	if j, dup := u.seen[string(u.key)]; dup {
 		return j, true
 	}
 	if u.seen == nil {
 		u.seen = map[string]int{}
 	}
-	u.seen[key] = i
+	u.seen[string(u.key)] = i
 	return 0, false
 }
 
-// appendCanonical appends a text that equal JSON values share.
-func appendCanonical(dst []byte, v any) []byte {
-	switch v := v.(type) {
-	case map[string]any:
-		dst = append(dst, '{')
-		for _, k := range sortedKeys(v) {
-			dst = strconv.AppendQuote(dst, k)
-			dst = appendCanonical(append(dst, ':'), v[k])
-		}
-		return append(dst, '}')
-	case []any:
-		dst = append(dst, '[')
-		for _, e := range v {
-			dst = append(appendCanonical(dst, e), ',')
-		}
-		return append(dst, ']')
-	case json.Number:
-		n := parseDecimal([]byte(v))
-		if len(n.digits) == 0 {
-			n.exp = 0
-		}
-		if n.neg {
-			dst = append(dst, '-')
-		}
-		dst = append(append(dst, n.digits...), 'e')
-		return strconv.AppendInt(dst, int64(n.exp), 10)
-	case string:
-		return strconv.AppendQuote(dst, v)
-	}
-	return fmt.Append(dst, v)
+// repeatFault words the fault of an item that is equal to an earlier one.
+func repeatFault(i, earlier int) string {
+	return "items must differ, but item " + strconv.Itoa(i) + " repeats item " + strconv.Itoa(earlier)
 }

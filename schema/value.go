@@ -7,15 +7,6 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// parseAny reads data, one JSON value, as scanner.any does.
-func parseAny(data []byte) (any, error) {
-	s := scanner{data: data}
-	if v, ok := s.any(); ok && s.end() {
-		return v, nil
-	}
-	return nil, s.err
-}
-
 // member is one member of an object, in the order of the text.
 type member struct {
 	name  string

@@ -74,3 +74,12 @@ func FuzzNumber(f *testing.F) {
 		}
 	})
 }
+
+// parseAny reads data, one JSON value, as scanner.any does.
+func parseAny(data []byte) (any, error) {
+	s := scanner{data: data}
+	if v, ok := s.any(); ok && s.end() {
+		return v, nil
+	}
+	return nil, s.err
+}

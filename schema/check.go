@@ -1,0 +1,257 @@
+package schema
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+)
+
+// Bounds on one validation.
+const (
+	// Work is counted in subschemas and members looked at: a schema of a few
+	// lines can ask for 2^128 of them.
+	workBase    = 100_000
+	workPerByte = 8
+	workMost    = 10_000_000
+
+	// Bounds on the faults that are kept: of all, after which the search ends,
+	// and of each alternative, to see whether it was meant.
+	maxKept  = 1000
+	maxAside = 50
+)
+
+// run is one validation of one document. Made silent it only learns whether the
+// document fits; made loud it goes on after a fault, and words each.
+type run struct {
+	doc    *document
+	loud   bool
+	work   int   // left
+	gaveUp error // why the run is over before its end
+
+	faults
+	most int // to keep
+
+	scope []*resource // entered and not left, outermost first
+	chain int         // subschemas entered for the value in hand
+	key   []byte      // scratch
+	named *document   // scratch: a name of a member as a value
+}
+
+// fault is a fault before it is known whether people see it.
+type fault struct {
+	at      int32
+	problem string
+	types   typeSet // of a value of the wrong type: the right ones
+	fixed   bool    // the value is not the one, or of those, that it must be
+}
+
+// faults are what was found, and how many more were.
+type faults struct {
+	kept []fault
+	more int
+}
+
+var (
+	errWork    = errors.New("takes too long to validate against this schema")
+	errEnough  = errors.New("has faults enough")
+	errForever = errors.New("cannot be checked: the schema refers to itself for ever")
+)
+
+// validate returns everything that is wrong with doc, and how much more.
+func validate(s *subschema, doc *document, bytes int) ([]Fault, int) {
+	if doc.huge >= 0 {
+		return []Fault{{doc.path(doc.huge), tooLarge}}, 0
+	}
+	work := min(workBase+workPerByte*bytes, workMost)
+	r := run{doc: doc, work: work}
+	if r.check(s, root, nil) && r.gaveUp == nil {
+		return nil, 0
+	}
+	if r.gaveUp == nil {
+		r = run{doc: doc, work: work, loud: true, most: maxKept}
+		if r.check(s, root, nil) {
+			r.fault(root, unexplained) // cannot be: it did not fit a moment ago
+		}
+	}
+	if r.gaveUp != nil && r.gaveUp != errEnough {
+		return []Fault{{Problem: r.gaveUp.Error()}}, 0
+	}
+	return settled(doc, r.kept), r.more
+}
+
+const unexplained = "does not fit the schema"
+
+// settled turns faults into those that people see, in order.
+func settled(doc *document, faults []fault) []Fault {
+	list := make([]Fault, len(faults))
+	for i, f := range faults {
+		list[i] = Fault{doc.path(f.at), f.problem}
+	}
+	slices.SortStableFunc(list, func(a, b Fault) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Problem, b.Problem))
+	})
+	return slices.Compact(list)
+}
+
+// spend takes n from the work that is left, and reports whether the run goes
+// on.
+func (r *run) spend(n int) bool {
+	if r.work -= n; r.work < 0 {
+		r.giveUp(errWork)
+	}
+	return r.gaveUp == nil
+}
+
+func (r *run) giveUp(why error) {
+	if r.gaveUp == nil {
+		r.gaveUp = why
+	}
+}
+
+// fault keeps a fault of a loud run. It returns false.
+func (r *run) fault(at int32, problem string) bool { return r.keep(fault{at: at, problem: problem}) }
+
+func (r *run) keep(f fault) bool {
+	if len(r.kept) < r.most {
+		r.kept = append(r.kept, f)
+	} else if r.more++; r.most == maxKept {
+		r.giveUp(errEnough)
+	}
+	return false
+}
+
+// check reports whether the value at a place fits s. It notes in seen, if that
+// is not nil, which members or items s has looked at.
+func (r *run) check(s *subschema, at int32, seen *evaluated) bool {
+	switch {
+	case !r.spend(1):
+		return false
+	case s.always:
+		return true
+	case s.never:
+		return r.loud && r.fault(at, "is not allowed here")
+	}
+	// Only dynamic references lead on after so many: Compile refuses others.
+	if r.chain++; r.chain > 2*maxChain {
+		r.giveUp(errForever)
+		return false
+	}
+	depth := len(r.scope)
+	if depth == 0 || r.scope[depth-1] != s.res {
+		r.scope = append(r.scope, s.res)
+	}
+	ok := r.rules(s, at, seen)
+	r.scope = r.scope[:depth]
+	r.chain--
+	return ok
+}
+
+// same checks the same value against a part of the schema it is checked
+// against. What a part has looked at counts if the value fits it.
+func (r *run) same(s *subschema, at int32, seen *evaluated) bool {
+	if seen == nil {
+		return r.check(s, at, nil)
+	}
+	part := newEvaluated(&r.doc.values[at])
+	return r.spend(len(part.bits)) && r.check(s, at, part) && seen.merge(part)
+}
+
+// below checks a member or an item.
+func (r *run) below(s *subschema, at int32) bool {
+	chain := r.chain
+	r.chain = 0
+	ok := r.check(s, at, nil)
+	r.chain = chain
+	return ok
+}
+
+// quietly runs f without a word.
+func (r *run) quietly(f func() bool) bool {
+	loud := r.loud
+	r.loud = false
+	ok := f()
+	r.loud = loud
+	return ok
+}
+
+// rules checks a value against the keywords of s.
+func (r *run) rules(s *subschema, at int32, seen *evaluated) bool {
+	v := &r.doc.values[at]
+	if s.types != 0 && s.types&typesOf(v) == 0 {
+		return r.loud && r.keep(fault{at: at, problem: s.types.mismatch(v), types: s.types})
+	}
+	for _, c := range [...]*choices{s.konst, s.enum} {
+		if c != nil && !c.include(r, at) {
+			return r.loud && r.keep(fault{at: at, problem: notAmong(c.written, r.doc.shown(at)), fixed: true})
+		}
+	}
+	outer := seen
+	if s.wantsEvaluated(v) {
+		seen = newEvaluated(v)
+		if !r.spend(len(seen.bits)) {
+			return false
+		}
+	}
+	ok := true
+	switch {
+	case v.kind == '{' && s.object != nil:
+		ok = s.object.check(r, at, seen)
+	case v.kind == '[' && s.list != nil:
+		ok = s.list.check(r, at, seen)
+	case v.kind == '"' && s.text != nil:
+		ok = s.text.check(r, at)
+	case v.kind == '0' && s.number != nil:
+		ok = s.number.check(r, at)
+	}
+	if !ok && !r.loud {
+		return false
+	}
+	composed := s.logic == nil || s.logic.check(r, at, seen)
+	if !composed {
+		// What a part looked at that did not fit counts as not looked at. To
+		// say so beside what was wrong with it helps nobody.
+		return false
+	}
+	if s.wantsEvaluated(v) {
+		if v.kind == '{' {
+			ok = s.object.unevaluatedFit(r, at, seen) && ok
+		} else {
+			ok = s.list.unevaluatedFit(r, at, seen) && ok
+		}
+		if ok && outer != nil {
+			outer.merge(seen)
+		}
+	}
+	return ok
+}
+
+// wantsEvaluated reports whether s asks which members or items of a value
+// nothing has looked at.
+func (s *subschema) wantsEvaluated(v *value) bool {
+	return v.kind == '{' && s.object != nil && s.object.unevaluated != nil ||
+		v.kind == '[' && s.list != nil && s.list.unevaluated != nil
+}
+
+// aside returns the faults of what f checks, which are not yet those of the
+// value.
+func (r *run) aside(f func()) faults {
+	before, most := r.faults, r.most
+	r.faults, r.most = faults{}, maxAside
+	f()
+	found := r.faults
+	r.faults, r.most = before, most
+	return found
+}
+
+// first words the first fault of what f checks, after sep.
+func (r *run) first(sep string, f func()) string {
+	if found := r.aside(f); len(found.kept) > 0 {
+		return sep + r.word(found.kept[0])
+	}
+	return ""
+}
+
+// word is a fault as part of another.
+func (r *run) word(f fault) string {
+	return cutText(Fault{r.doc.path(f.at), f.problem}.String())
+}
