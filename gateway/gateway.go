@@ -97,6 +97,10 @@ type changeSet int
 
 const changedAll changeSet = 1<<len(listChanges) - 1
 
+// Changed tells the callers who listen that lists may have changed, for instance because
+// Middleware leaves something else of them.
+func (g *Gateway) Changed() { g.announce(changedAll) }
+
 // announce tells the listeners that lists have changed.
 func (g *Gateway) announce(set changeSet) {
 	g.mu.Lock()

@@ -21,6 +21,7 @@ type bridgeCmd struct {
 	Share string        `placeholder:"HOW" help:"Its sessions: auto, shared or per-client."`
 	Idle  time.Duration `placeholder:"TIME" help:"End a session with it that nobody used for so long."`
 	protection
+	governed
 }
 
 const (
@@ -57,9 +58,16 @@ func (c *bridgeCmd) Run(a *app) error {
 	if c.Stdio { // there is one client
 		share = gateway.Shared
 	}
+	policy, err := c.rules(a)
+	if err != nil {
+		return err
+	}
 	known, news := make(chan struct{}), a.bridgeNews()
 	once := sync.OnceFunc(func() { close(known) })
 	g := &gateway.Gateway{Name: "patchbay bridge", Version: Version, Logger: a.logger(), OnStatus: func(s gateway.Status) { once(); news(s) }}
+	if policy != nil {
+		g.Middleware = policy.middleware
+	}
 	front := &mcp.Server{Name: "patchbay bridge", Version: Version, Handler: g.Direct(s.Name), Logger: a.logger()}
 	if front.OnFrame, err = a.recorder(); err != nil {
 		return err
@@ -71,6 +79,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	bound, _ := a.startTimeout(s)
 	ctx, stop := context.WithCancel(context.WithoutCancel(a.ctx))
 	var running sync.WaitGroup
+	running.Go(func() { policy.follow(ctx, a, func() {}) })
 	running.Go(func() {
 		g.Run(ctx, gateway.Source{
 			Name: s.Name, Share: share, Idle: cmp.Or(c.Idle, s.Idle), StartTimeout: bound, Stderr: log.last,

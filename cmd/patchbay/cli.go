@@ -33,6 +33,7 @@ type commands struct {
 	Bridge    bridgeCmd    `cmd:"" help:"Serve a stdio server over HTTP, or an HTTP server over stdio."`
 	Config    configCmd    `cmd:"" help:"Add, remove, list, import, export, explain and check servers."`
 	Token     tokenCmd     `cmd:"" help:"Make and inspect test tokens, API keys and passwords."`
+	Policy    policyCmd    `cmd:"" help:"Check rules of who may do what, and explain their decisions."`
 	Trace     traceCmd     `cmd:"" help:"Show a recording of --trace."`
 	Replay    replayCmd    `cmd:"" help:"Send what was recorded to a server, and compare its answers."`
 	Mock      mockCmd      `cmd:"" help:"Serve a recording in place of its server."`

@@ -23,6 +23,7 @@ const (
 	exitUnauthorized = 3
 	exitUnreachable  = 4
 	exitAnswer       = 5 // the tool, or the server, answered with an error
+	exitRefused      = 6 // policy check: the policy refuses
 )
 
 // fault is an error with what a person needs besides its text.
@@ -58,6 +59,10 @@ func (a *app) report(err error) int {
 	if errors.Is(err, errTool) {
 		a.talk.always("patchbay: " + errTool.Error())
 		return exitAnswer
+	}
+	if errors.Is(err, errRefused) {
+		a.talk.always("patchbay: " + errRefused.Error())
+		return exitRefused
 	}
 	if a.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(a.ctx))) {
 		a.talk.always("patchbay: interrupted")

@@ -49,6 +49,9 @@ var examples = map[string][]string{
 	"version":   {"patchbay version --json"},
 	"help":      {"patchbay help call"},
 
+	"policy":       {"patchbay policy check policy.yaml", "patchbay up --policy policy.yaml --auth apikeys:keys.jsonl"},
+	"policy check": {"patchbay policy check policy.yaml", "patchbay policy check policy.yaml -s shop --tool refund amount=500", "patchbay policy check policy.yaml --tool refund --principal apikey#ada"},
+
 	"token":          {"patchbay token key alice --file keys.jsonl", "patchbay token jwt alice --secret env:SECRET --ttl 1h", "patchbay token inspect < token.txt"},
 	"token key":      {"patchbay token key alice --file keys.jsonl", "patchbay token key ci --scope read --scope write --ttl 720h"},
 	"token password": {"patchbay token password alice >> users"},
@@ -81,6 +84,8 @@ var usages = map[string]string{
 	"trace":      "patchbay trace TRACE", "replay": "patchbay replay TRACE [SERVER]", "mock": "patchbay mock TRACE [--http ADDR]", "version": "patchbay version", "help": "patchbay help [VERB | flags | auth | limits | exits]",
 	"login": "patchbay login [SERVER] [--client-id ID] [--device | --no-browser]", "logout": "patchbay logout [SERVER]", "whoami": "patchbay whoami [SERVER]", "token get": "patchbay token get [SERVER]",
 	"bridge": "patchbay bridge [--http ADDR | --stdio] [SERVER]",
+
+	"policy": "patchbay policy VERB", "policy check": "patchbay policy check FILE [--tool NAME [ARGUMENT ...] | ...]",
 
 	"token": "patchbay token VERB", "token key": "patchbay token key SUBJECT", "token password": "patchbay token password USER",
 	"token jwt": "patchbay token jwt SUBJECT --secret env:NAME|FILE | --key FILE", "token inspect": "patchbay token inspect [TOKEN]",
@@ -126,6 +131,20 @@ and its lists are kept for 5 minutes in the user's cache folder.`,
 	"serve": `Without --http the server speaks over stdio, for hosts that start it. With it,
 it speaks Streamable HTTP at http://ADDR/mcp until ctrl-C. Port 0 is any.
 What stands after -- goes to the server untouched.`,
+	"policy": `A file of rules, in YAML or JSON; the first that matches decides:
+  default: deny
+  rules:
+    - name: whoever may look may look
+      when: kind == "tool" && annotations.readOnlyHint
+      effect: allow
+    - name: refunds need a scope
+      when: name == "refund" && !("shop:refund" in principal.scopes)
+      effect: deny
+      scopes: [shop:refund]
+when is an expression of CEL over principal, server, kind, name, template,
+method, arguments, annotations and client. docs/policy.md has all of it.`,
+	"policy check": `Without a feature the file alone is checked. Exit code 0: it is allowed;
+6: it is refused; 1: the file has faults.`,
 	"token": `For tests and small set-ups: nothing is sent anywhere.`,
 	"token key": `Prints the key, and what to keep of it: a line for --auth apikeys:FILE, which
 --file adds there. The key itself is kept nowhere.`,
@@ -180,6 +199,7 @@ const helpExits = `Exit codes
      ended or silent before it answered
   5  the server answered with an error: of the tool (its result is printed), or
      of the protocol
+  6  policy check: the policy refuses
 `
 
 // help prints the help of a topic, or the overview.
@@ -227,11 +247,11 @@ func (a *app) overview(model *kong.Application) error {
 	a.examples("")
 	a.print("\nVerbs")
 	for _, n := range model.Children {
-		if !n.Hidden && !slices.Contains([]string{"help", "version", "completion", "login", "logout", "whoami"}, n.Name) {
+		if !n.Hidden && !slices.Contains([]string{"help", "version", "completion", "login", "logout", "whoami", "policy"}, n.Name) {
 			a.print("  " + a.paint(pad(n.Name, 11), "1") + n.Help)
 		}
 	}
-	a.print("\npatchbay help VERB|flags|auth|exits; also login logout whoami completion version")
+	a.print("\npatchbay help VERB|flags|auth|exits; login logout whoami policy completion")
 	return nil
 }
 
@@ -263,7 +283,7 @@ func (a *app) helpVerb(n *kong.Node) {
 		return
 	case name == "serve":
 		a.print("\nServers: " + strings.Join(servers.Names(), ", ") + "\n(patchbay help serve NAME shows their arguments)")
-	case !slices.Contains([]string{"up", "trace", "mock"}, name) && !strings.HasPrefix(name, "config") && !strings.HasPrefix(name, "token"):
+	case !slices.Contains([]string{"up", "trace", "mock"}, name) && !strings.HasPrefix(name, "config") && !strings.HasPrefix(name, "token") && !strings.HasPrefix(name, "policy"):
 		a.print("")
 		a.out.WriteString(helpServer)
 	}

@@ -161,7 +161,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("FREE", free.Addr().String())
 			return free.Close()
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "listening": listening},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "listening": listening, "bearer": bearer},
 	})
 }
 
@@ -184,6 +184,11 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	if got != want {
 		ts.Fatalf("%s exited with %d, want %d", strings.Join(args[1:], " "), got, want)
 	}
+}
+
+// bearer makes a variable of the header that a credential in a file goes in: bearer NAME FILE.
+func bearer(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Setenv(args[0], "Authorization: Bearer "+strings.TrimSpace(ts.ReadFile(args[1])))
 }
 
 // listening waits until somebody listens on an address.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth"
@@ -21,6 +22,7 @@ type serveCmd struct {
 	Args []string `arg:"" optional:"" name:"flags" help:"Flags of the server."`
 	HTTP string   `name:"http" placeholder:"ADDR" help:"Serve Streamable HTTP on this address; default: stdio."`
 	protection
+	governed
 }
 
 // shutdownTime bounds the end of serving: calls in progress may finish until then.
@@ -33,6 +35,18 @@ func (c *serveCmd) Run(a *app) error {
 	srv, err := newBuiltin(c.Name, append(c.Args, a.command...), a.logger())
 	if err != nil {
 		return err
+	}
+	policy, err := c.rules(a)
+	if err != nil {
+		return err
+	}
+	if policy != nil {
+		srv.Use(policy.middleware(c.Name))
+		ctx, stop := context.WithCancel(a.ctx)
+		var following sync.WaitGroup
+		following.Go(func() { policy.follow(ctx, a, func() {}) })
+		defer following.Wait()
+		defer stop()
 	}
 	return a.serve(srv, append(c.Args, a.command...), c.HTTP, c.protection)
 }

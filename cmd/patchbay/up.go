@@ -21,6 +21,7 @@ type upCmd struct {
 	HTTP  string `name:"http" default:"127.0.0.1:7420" placeholder:"ADDR" help:"Listen here; port 0: any free one."`
 	Stdio bool   `name:"stdio" help:"Serve over stdio, for hosts that start commands."`
 	protection
+	governed
 }
 
 const (
@@ -49,6 +50,10 @@ func (c *upCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	policy, err := c.rules(a)
+	if err != nil {
+		return err
+	}
 	// Questions come before anything is started. A server whose input is missing fails
 	// when it is to start, and the others do not.
 	if c.Stdio {
@@ -60,6 +65,9 @@ func (c *upCmd) Run(a *app) error {
 	a.answers.silence()
 	h := &hub{a: a, began: time.Now(), from: p.from, board: newBoard(a)}
 	h.gateway = &gateway.Gateway{Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.board.tell}
+	if policy != nil {
+		h.gateway.Middleware = policy.middleware
+	}
 	h.front = &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: h.gateway, Logger: a.logger()}
 	if h.front.OnFrame, err = a.recorder(); err != nil {
 		return err
@@ -96,6 +104,7 @@ func (c *upCmd) Run(a *app) error {
 	if p.path != "" {
 		following.Go(func() { h.follow(ctx, p.path) })
 	}
+	following.Go(func() { policy.follow(ctx, a, h.gateway.Changed) })
 	var served <-chan error
 	if c.Stdio {
 		over := make(chan error, 1)

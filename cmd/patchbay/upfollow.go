@@ -30,19 +30,26 @@ const (
 // follow reads the configuration again whenever it has changed, and changes the
 // servers to what it says, until ctx ends. A file with faults, or none, changes nothing.
 func (h *hub) follow(ctx context.Context, path string) {
+	h.a.follow(ctx, path, func() (string, []string) { return h.reread(path) })
+}
+
+// follow calls reread at once, and whenever a file may have changed, until ctx ends. It tells
+// people what reread returns, if that is news: what is wrong with the file. The other files
+// that it returns are followed too.
+func (a *app) follow(ctx context.Context, path string, reread func() (fault string, also []string)) {
 	w := watchFile(path)
 	defer w.close()
 	told := "" // what was said of the file
 	for ctx.Err() == nil {
-		fault, also := h.reread(path)
+		fault, also := reread()
 		w.also = also
 		if fault != "" && fault != told {
 			if w.wait(ctx, halfWritten) {
 				continue
 			}
-			h.a.talk.always(fault)
+			a.talk.always(fault)
 		} else if fault == "" && told != "" {
-			h.a.talk.note("%s is right again", path)
+			a.talk.note("%s is right again", path)
 		}
 		told = fault
 		w.wait(ctx, lookAgain)

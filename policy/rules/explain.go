@@ -88,7 +88,7 @@ func (r *rule) trace(vars cel.Activation, t *Tried) (outcome, error) {
 // dots, as far as they were looked at.
 func used(e ast.Expr, state interpreter.EvalState, t *Tried) {
 	if path := pathOf(e); path != "" {
-		if v, ok := state.Value(e.ID()); ok {
+		if v, ok := state.Value(e.ID()); ok && !types.IsError(v) {
 			if n := (Value{path, shown(v)}); !slices.Contains(t.Values, n) {
 				t.Values = append(t.Values, n)
 			}
@@ -148,9 +148,6 @@ func pathOf(e ast.Expr) string {
 func shown(v ref.Val) string {
 	if types.IsUnknown(v) {
 		return "not known"
-	}
-	if err, ok := v.(*types.Err); ok {
-		return "an error: " + err.Error()
 	}
 	const most = 200
 	text := strings.ToValidUTF8(types.Format(v), "�")

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/policy"
+	"github.com/patchbay-dev/patchbay/policy/rules"
+)
+
+// policyCmd has the verbs about policies.
+type policyCmd struct {
+	Check policyCheckCmd `cmd:"" help:"Check a file of rules, or explain a decision."`
+}
+
+// governed says who may do what, among those who may use a server at all.
+type governed struct {
+	Policy string `name:"policy" placeholder:"FILE" help:"Rules of who may do what: patchbay help policy."`
+}
+
+// ruleFile is a policy that follows its file.
+type ruleFile struct {
+	path    string
+	log     *slog.Logger
+	set     atomic.Pointer[rules.Set]
+	content []byte // that set is from; of the one goroutine that rereads
+}
+
+// rules reads the file of --policy; nil without one.
+func (g *governed) rules(a *app) (*ruleFile, error) {
+	if g.Policy == "" {
+		return nil, nil
+	}
+	f := &ruleFile{path: g.Policy, log: a.logger()}
+	if _, err := f.read(); err != nil {
+		return nil, policyFault(err)
+	}
+	return f, nil
+}
+
+// policyFault is what is wrong with a file of rules.
+func policyFault(err error) error {
+	f := &fault{code: exitLocal, err: err}
+	var bad rules.Problems
+	if errors.As(err, &bad) {
+		return f.hint("patchbay help policy")
+	}
+	return f
+}
+
+// read reads the file again, and tells whether it says something else than before.
+func (f *ruleFile) read() (changed bool, err error) {
+	content, err := readFile(f.path)
+	if err != nil || f.set.Load() != nil && string(content) == string(f.content) {
+		return false, err
+	}
+	set, err := rules.Parse(f.path, content)
+	if err != nil {
+		return false, err
+	}
+	f.content = content
+	f.set.Store(set)
+	return true, nil
+}
+
+// Decide decides by the rules as they are now.
+func (f *ruleFile) Decide(ctx context.Context, a *policy.Access) policy.Decision {
+	return f.set.Load().Decide(ctx, a)
+}
+
+// middleware puts the policy in front of a server.
+func (f *ruleFile) middleware(server string) mcp.Middleware {
+	return policy.Middleware(server, f, f.log)
+}
+
+// follow follows the file until ctx ends, and calls changed when other rules hold. A file with
+// faults, or none, changes nothing.
+func (f *ruleFile) follow(ctx context.Context, a *app, changed func()) {
+	if f == nil {
+		return
+	}
+	a.follow(ctx, f.path, func() (string, []string) {
+		other, err := f.read()
+		var bad rules.Problems
+		switch {
+		case errors.As(err, &bad):
+			text := "patchbay: " + f.path + " has faults; the policy stays as it is"
+			for _, p := range bad {
+				text += "\n  " + visible(p.String())
+			}
+			return text, nil
+		case errors.Is(err, fs.ErrNotExist):
+			return "patchbay: " + f.path + " is gone; the policy stays as it is", nil
+		case err != nil:
+			return "patchbay: " + visible(err.Error()) + "; the policy stays as it is", nil
+		}
+		if other {
+			a.talk.note("%s: %s from now on", f.path, counted(f.set.Load().Len(), "rule"))
+			changed()
+		}
+		return "", nil
+	})
+}

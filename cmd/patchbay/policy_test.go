@@ -1,0 +1,89 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// A policy decides behind up for each server, by the server's name and the tool's own. Its
+// file is followed: a client that listens is told that lists have changed, and what it
+// may do is what the file says then. A file with faults changes nothing.
+func TestUpFollowsItsPolicy(t *testing.T) {
+	runtimeFolder(t)
+	rules := filepath.Join(t.TempDir(), "policy.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(rules+"~", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(rules+"~", rules); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("rules: [{name: one, effect: allow, when: 'server == \"a\" && name == \"args\"'}]\n")
+	r := startUp(t, map[string]any{"a": stubServer(t), "b": stubServer(t)}, "--policy", rules)
+	s, err := (&mcp.Client{Name: "host", Version: "1"}).Dial(t.Context(), r.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	tools := func() (names []string) {
+		for tool, err := range s.Tools(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, tool.Name)
+		}
+		return names
+	}
+	call := func(tool string) error {
+		_, err := s.CallTool(t.Context(), tool, map[string]any{"count": 1})
+		return err
+	}
+	if got, want := tools(), []string{"a_args"}; !slices.Equal(got, want) {
+		t.Errorf("tools %q, want %q", got, want)
+	}
+	if err := call("a_args"); err != nil {
+		t.Errorf("what is allowed: %v", err)
+	}
+	if err := call("b_args"); err == nil {
+		t.Error("a call that is refused passes")
+	}
+	changed := make(chan struct{})
+	listening := make(chan struct{})
+	go func() {
+		for e, err := range s.Watch(t.Context()) {
+			switch {
+			case err != nil:
+				return
+			case e.Method == "notifications/subscriptions/acknowledged":
+				close(listening)
+			case e.Method == "notifications/tools/list_changed":
+				close(changed)
+				return
+			}
+		}
+	}()
+	<-listening
+	write("rules: [{name: one, effect: alow, when: 'true'}]\n")
+	r.stderr.await(t, `there is no effect "alow"; use allow or deny`)
+	if err := call("a_args"); err != nil {
+		t.Errorf("with a file that has faults: %v", err)
+	}
+	write("rules: [{name: two, effect: allow, when: 'server == \"b\" && name == \"args\"'}]\n")
+	r.stderr.await(t, `policy.yaml: 1 rule from now on`)
+	<-changed
+	if got, want := tools(), []string{"b_args"}; !slices.Equal(got, want) {
+		t.Errorf("tools %q, want %q", got, want)
+	}
+	if err := call("b_args"); err != nil {
+		t.Errorf("what is allowed now: %v", err)
+	}
+	if err := call("a_args"); err == nil {
+		t.Error("what is no longer allowed passes")
+	}
+}

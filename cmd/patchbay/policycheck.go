@@ -1,0 +1,267 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/policy"
+	"github.com/patchbay-dev/patchbay/policy/rules"
+)
+
+type policyCheckCmd struct {
+	File string   `arg:"" help:"The rules."`
+	Args []string `arg:"" optional:"" name:"argument" help:"Arguments of the call, as patchbay call takes them."`
+
+	Tool     string `placeholder:"NAME" help:"Of this tool, as its server calls it."`
+	Prompt   string `placeholder:"NAME" help:"Of this prompt."`
+	Resource string `placeholder:"URI" help:"Of this resource."`
+	Template string `placeholder:"URI" help:"Of this URI template, in lists."`
+	Method   string `placeholder:"NAME" help:"With this method, not the usual one: tasks/cancel."`
+
+	Principal  string   `placeholder:"ID" help:"Who asks, such as apikey#ada; default: nobody."`
+	Scopes     []string `name:"scope" placeholder:"SCOPE" help:"That has this scope (repeatable)."`
+	Roles      []string `name:"role" placeholder:"ROLE" help:"And this role (repeatable)."`
+	Claims     []string `name:"claim" sep:"none" placeholder:"K=V" help:"And this claim (repeatable)."`
+	Client     string   `placeholder:"NAME" help:"How the client names itself."`
+	Annotation []string `sep:"none" placeholder:"K=V" help:"What the server says, such as readOnlyHint=true."`
+}
+
+// errRefused says that a policy refuses. How it comes to that has been printed.
+var errRefused = errors.New("the policy refuses")
+
+// Run checks the file, and a decision if it is asked for one.
+func (c *policyCheckCmd) Run(a *app) error {
+	set, err := rules.Load(c.File)
+	if err != nil {
+		return policyFault(err)
+	}
+	access, err := c.access(a)
+	if err != nil {
+		return err
+	}
+	if access == nil {
+		if a.JSON {
+			a.print(fmt.Sprintf(`{"rules":%d}`, set.Len()))
+		} else {
+			a.print(fmt.Sprintf("%s: %s, no faults", a.shown(c.File), counted(set.Len(), "rule")))
+		}
+		return nil
+	}
+	listed := *access
+	listed.Partial, listed.Arguments = true, nil
+	shown := set.Decide(a.ctx, &listed)
+	why := set.Explain(a.ctx, access)
+	v := verdict{Allowed: why.Decision.Allow, Listed: shown.Allow || shown.Show && shown.Scopes != nil, Rule: why.Decision.Rule, Scopes: why.Decision.Scopes, Reason: why.Decision.Reason, Tried: why.Tried}
+	if why.Decision.Err != nil {
+		v.Err = why.Decision.Err.Error()
+	}
+	if a.JSON {
+		raw, err := jsonx.Marshal(v)
+		if err != nil {
+			return err
+		}
+		a.print(string(raw))
+	} else {
+		c.show(a, access, &v)
+	}
+	if !v.Allowed {
+		return errRefused
+	}
+	return nil
+}
+
+// verdict is a decision, and how it came about.
+type verdict struct {
+	Allowed bool          `json:"allowed"`
+	Listed  bool          `json:"listed"` // lists have the feature
+	Rule    string        `json:"rule"`   // that decided; "default" for none
+	Scopes  []string      `json:"scopes,omitempty"`
+	Reason  string        `json:"reason,omitempty"`
+	Err     string        `json:"error,omitempty"`
+	Tried   []rules.Tried `json:"tried"`
+}
+
+// access is what the flags ask about; nil: nothing.
+func (c *policyCheckCmd) access(a *app) (*policy.Access, error) {
+	out := &policy.Access{Server: a.Server}
+	given := 0
+	for _, f := range []struct {
+		name, value, method string
+		kind                mcp.Kind
+	}{
+		{"--tool", c.Tool, "tools/call", mcp.KindTool}, {"--prompt", c.Prompt, "prompts/get", mcp.KindPrompt},
+		{"--resource", c.Resource, "resources/read", mcp.KindResource}, {"--template", c.Template, "resources/read", mcp.KindResource},
+	} {
+		if f.value == "" {
+			continue
+		}
+		given++
+		out.Kind, out.Name, out.Method = f.kind, f.value, f.method
+	}
+	switch {
+	case given > 1:
+		return nil, usagef("--tool, --prompt, --resource and --template exclude each other")
+	case given == 0 && c.Method == "":
+		if len(c.Args) > 0 {
+			return nil, usagef("%q is an argument of a feature, which is missing", c.Args[0]).hint("patchbay policy check " + shell([]string{c.File}) + " --tool NAME " + shell(c.Args))
+		}
+		return nil, nil
+	case given == 0:
+		out.Name = c.Method
+	case c.Template != "":
+		out.Name, out.Template, out.Partial = "", c.Template, true
+	}
+	if c.Method != "" {
+		out.Method = c.Method
+		out.Partial = out.Partial || given > 0 && (strings.HasPrefix(c.Method, "tasks/") || c.Method == "completion/complete")
+	}
+	words, err := a.readArguments(c.Args)
+	if err != nil {
+		return nil, err
+	}
+	if out.Arguments, err = buildArguments(words, nil, nil, "patchbay help policy check"); err != nil {
+		return nil, err
+	}
+	if out.Principal, err = c.principal(); err != nil {
+		return nil, err
+	}
+	said, err := c.annotations()
+	if err != nil {
+		return nil, err
+	}
+	out.Annotations = func() *policy.Annotations { return said }
+	out.Client = func() mcp.Implementation { return mcp.Implementation{Name: c.Client} }
+	return out, nil
+}
+
+// principal is who asks; nil for nobody.
+func (c *policyCheckCmd) principal() (*auth.Principal, error) {
+	if c.Principal == "" {
+		if len(c.Scopes)+len(c.Roles)+len(c.Claims) > 0 {
+			return nil, usagef("--scope, --role and --claim say more about --principal, which is missing").hint("--principal apikey#ada")
+		}
+		return nil, nil
+	}
+	p := &auth.Principal{ID: c.Principal, Scopes: c.Scopes, Roles: c.Roles, Claims: map[string]any{}}
+	if before, subject, ok := strings.Cut(c.Principal, "#"); ok {
+		p.Subject = subject
+		if strings.Contains(before, "://") {
+			p.Issuer = before
+		} else {
+			p.Scheme = before
+		}
+	}
+	for _, text := range c.Claims {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return nil, usagef("--claim %q is no NAME=VALUE", text)
+		}
+		var v any
+		if err := jsonx.Unmarshal(guess(value), &v); err != nil {
+			return nil, usagef("--claim %s: %v", name, err)
+		}
+		p.Claims[name] = v
+	}
+	return p, nil
+}
+
+// annotations are what the server says of the feature.
+func (c *policyCheckCmd) annotations() (*policy.Annotations, error) {
+	n := policy.Unannotated
+	flags := map[string]*bool{"readOnlyHint": &n.ReadOnly, "destructiveHint": &n.Destructive, "idempotentHint": &n.Idempotent, "openWorldHint": &n.OpenWorld}
+	for _, text := range c.Annotation {
+		name, value, given := strings.Cut(text, "=")
+		to := flags[name]
+		switch {
+		case name == "title":
+			n.Title = value
+		case name == "audience":
+			n.Audience = append(n.Audience, value)
+		case name == "priority" && json.Unmarshal([]byte(value), &n.Priority) == nil:
+		case to != nil && (!given || value == "true"):
+			*to = true
+		case to != nil && value == "false":
+			*to = false
+		default:
+			return nil, usagef("--annotation %q is none of readOnlyHint, destructiveHint, idempotentHint and openWorldHint (=true or =false), title=, audience= and priority=", text)
+		}
+	}
+	return &n, nil
+}
+
+// show prints a verdict for people.
+func (c *policyCheckCmd) show(a *app, access *policy.Access, v *verdict) {
+	what, style := "refused", "31"
+	if v.Allowed {
+		what, style = "allowed", "32"
+	}
+	feature := access.Name + access.Template
+	switch {
+	case access.Kind == "":
+		feature = "method " + feature
+	case access.Template != "":
+		feature = "template " + feature
+	default:
+		feature = string(access.Kind) + " " + feature
+	}
+	if access.Server != "" {
+		feature += " of " + access.Server
+	}
+	who := "nobody"
+	if access.Principal != nil {
+		who = access.Principal.ID
+	}
+	by := "by default, as no rule matches"
+	for _, t := range v.Tried {
+		if t.Rule == v.Rule {
+			by = fmt.Sprintf("by rule %q (%s:%d)", t.Rule, filepath.Base(c.File), t.Line)
+		}
+	}
+	a.print(a.paint(what, style) + " " + a.shown(fmt.Sprintf("%s: %s for %s", by, feature, who)))
+	switch {
+	case v.Err != "":
+		a.print("the rule fails, which refuses: " + a.shown(v.Err))
+	case len(v.Scopes) > 0:
+		a.print("with these scopes it would be allowed, and the caller is told so: " + a.shown(strings.Join(v.Scopes, " ")))
+	case v.Reason != "":
+		a.print("reason: " + a.shown(v.Reason))
+	}
+	switch {
+	case access.Kind == "":
+	case v.Listed:
+		a.print("lists show it")
+	default:
+		a.print("lists do not show it")
+	}
+	if len(v.Tried) == 0 {
+		return
+	}
+	a.print("")
+	g := &grid{}
+	g.add("RULE", "LINE", "EFFECT", "MATCHES", "BECAUSE OF")
+	for _, t := range v.Tried {
+		var because []string
+		for _, value := range t.Values {
+			because = append(because, value.Of+" = "+value.Value)
+		}
+		if t.Err != "" {
+			because = append(because, t.Err)
+		}
+		g.add(t.Rule, fmt.Sprint(t.Line), t.Effect, t.Outcome, strings.Join(because, ", "))
+	}
+	g.print(a)
+}
+
+// counted is a number of things.
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
