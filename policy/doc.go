@@ -29,6 +29,8 @@
 //     what it tells later is decided again when it is told. Requests about a task are refused
 //     when all calls of its tool would be. Which tool that is, is remembered for 10,000
 //     tasks; for another it is any tool. Methods of extensions are decided by their names.
+//   - A URI with dot segments, or with escapes or letters that could be others, is decided as
+//     it is and as it could be written: both must be allowed.
 //   - server/discover, ping and notifications pass. Changes of lists are told without saying
 //     what has changed.
 //   - What passes is for the caller alone: a result that others could keep (cacheScope

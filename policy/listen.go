@@ -20,7 +20,7 @@ func (g *gate) listen(ctx context.Context, req *mcp.Request, next mcp.Handler) (
 		return nil, err
 	}
 	for _, uri := range uris {
-		if err := g.admit(ctx, g.resource(ctx, req.Method, uri, next)); err != nil {
+		if err := g.admitURI(ctx, g.resource(ctx, req.Method, uri, next)); err != nil {
 			return nil, err
 		}
 	}

@@ -108,7 +108,7 @@ func (g *gate) read(ctx context.Context, req *mcp.Request, next mcp.Handler) (mc
 	if err != nil {
 		return nil, err
 	}
-	if err := g.admit(ctx, g.resource(ctx, req.Method, uri, next)); err != nil {
+	if err := g.admitURI(ctx, g.resource(ctx, req.Method, uri, next)); err != nil {
 		return nil, err
 	}
 	res, err := next.Handle(ctx, req)

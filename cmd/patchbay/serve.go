@@ -40,27 +40,29 @@ func (c *serveCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	var around []mcp.Middleware
 	if policy != nil {
-		srv.Use(policy.middleware(c.Name))
+		around = append(around, policy.middleware(c.Name))
 		ctx, stop := context.WithCancel(a.ctx)
 		var following sync.WaitGroup
 		following.Go(func() { policy.follow(ctx, a, func() {}) })
 		defer following.Wait()
 		defer stop()
 	}
-	return a.serve(srv, append(c.Args, a.command...), c.HTTP, c.protection)
+	return a.serve(srv, append(c.Args, a.command...), c.HTTP, c.protection, around...)
 }
 
 // serve serves a server that was given args over HTTP, or over stdio without an
-// address, until the client leaves or the program is told to end.
-func (a *app) serve(srv *mcp.Server, args []string, address string, p protection) error {
+// address, until the client leaves or the program is told to end. Middleware stands behind
+// the bounds for callers.
+func (a *app) serve(srv *mcp.Server, args []string, address string, p protection, mw ...mcp.Middleware) error {
 	client, err := a.newClient(config.Server{Args: args}) // for its checks of the flags
 	if err != nil {
 		return err
 	}
 	srv.Revisions, srv.OnFrame = client.Revisions, client.OnFrame
 	if address != "" {
-		return a.serveHTTP(srv, address, p)
+		return a.serveHTTP(srv, address, p, mw...)
 	}
 	if err := p.check(true); err != nil {
 		return err
@@ -68,6 +70,7 @@ func (a *app) serve(srv *mcp.Server, args []string, address string, p protection
 	if _, err := p.limit(srv, false); err != nil {
 		return err
 	}
+	srv.Use(mw...)
 	return a.serveStdio(srv)
 }
 
@@ -87,11 +90,12 @@ func (a *app) serveStdio(srv *mcp.Server) error {
 const endpoint = "/mcp"
 
 // serveHTTP serves a server until the program is told to end.
-func (a *app) serveHTTP(srv *mcp.Server, address string, p protection) error {
+func (a *app) serveHTTP(srv *mcp.Server, address string, p protection, mw ...mcp.Middleware) error {
 	web, err := a.listen(srv, address, p)
 	if err != nil {
 		return err
 	}
+	srv.Use(mw...)
 	a.talk.always("listening on " + web.url)
 	served := web.serve()
 	select {
