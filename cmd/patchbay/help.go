@@ -38,7 +38,7 @@ var examples = map[string][]string{
 	"serve":     {"patchbay serve everything", "patchbay serve everything --http 127.0.0.1:7420", "patchbay serve files --read-only docs src"},
 	"up":        {"patchbay up", "patchbay up --config ~/mcp.json --http 127.0.0.1:0", "patchbay up --stdio", "patchbay up -- npx -y @modelcontextprotocol/server-memory"},
 	"status":    {"patchbay status", "patchbay status --json", "patchbay status -s http://127.0.0.1:7420/mcp"},
-	"bridge":    {"patchbay bridge -- npx -y @modelcontextprotocol/server-memory", "patchbay bridge -s https://example.com/mcp", "patchbay bridge --http 127.0.0.1:0 --sse -s everything"},
+	"bridge":    {"patchbay bridge -- npx -y @modelcontextprotocol/server-memory", "patchbay bridge --sse -s https://example.com/mcp"},
 	"trace":     {"patchbay trace t.jsonl", "patchbay trace t.jsonl --method 'tools/*' --full", "patchbay call everything/echo message=hi --trace t.jsonl"},
 	"replay":    {"patchbay replay t.jsonl -s everything", "patchbay replay t.jsonl --revision 2025-06-18 --ignore version -- ./my-server"},
 	"mock":      {"patchbay mock t.jsonl", "patchbay mock t.jsonl --http 127.0.0.1:7420", "patchbay tools -- patchbay mock t.jsonl"},
@@ -112,9 +112,8 @@ and --root. The result's text is printed as it is, else its structure as JSON.`,
 and offers all as one MCP endpoint. Tools and prompts are named SERVER_NAME.
 A server that fails does not stop the others; it is tried again. The file is
 followed: servers that are added, changed or removed there come and go, and
-calls in progress go on. patchbay status shows what became of each; /healthz
-and /readyz tell machines. ctrl-C ends everything within 5 seconds, a second
-one at once.`,
+calls in progress go on. patchbay status shows what became of each, /readyz
+tells machines. ctrl-C ends everything within 5 seconds, a second one at once.`,
 	"status": `Asks each up of yours on this machine, or the one at URL. What a server said
 last is shown if it is not there. Exit code 4: none is running.`,
 	"complete": `Values are printed one a line. The others say what was filled in already.`,

@@ -141,3 +141,26 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// The rules that the documentation shows are right.
+func TestDocumentedRules(t *testing.T) {
+	for _, path := range []string{"../../docs/policy.md", "doc.go"} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from, to, comment := "```yaml\n", "```", ""
+		if path == "doc.go" {
+			from, to, comment = "//	# YAML", "//\n// A rule has", "//	"
+		}
+		_, rest, found := strings.Cut(string(text), from)
+		block, _, ended := strings.Cut(rest, to)
+		if !found || !ended {
+			t.Fatalf("%s shows no rules", path)
+		}
+		block = strings.ReplaceAll("#"+comment+block, comment, "")
+		if set, err := rules.Parse(path, []byte(block)); err != nil || set.Len() < 3 {
+			t.Errorf("%v, %v\n%s", set, err, block)
+		}
+	}
+}
