@@ -95,9 +95,25 @@ func throughGateway(t *testing.T, client peer, revision, address, server string)
 		want.Cancelled = false
 	}
 	if revision < v2025_06_18 {
-		unasked(t, &want, got, to.skip)
+		declined(t, &want, got, to.skip)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s client on %s behind the gateway, report (-want +got):\n%s", client.name, server, diff)
+	}
+}
+
+// declined changes what is wanted for revisions that have no elicitation yet: questions fail, or
+// are declined for the user if a server asks them all the same (T-23).
+func declined(t *testing.T, want *report, got report, skip []string) {
+	t.Helper()
+	want.Ask, want.Twice = got.Ask, got.Twice
+	for tool, answer := range map[string]string{"ask": got.Ask, "twice": got.Twice} {
+		text, failed := got.Errors[tool]
+		if failed {
+			want.Errors[tool] = text
+		}
+		if !slices.Contains(skip, tool) && (failed == (answer != "") || strings.Contains(answer, "Ada")) {
+			t.Errorf("%q, where the user cannot be asked, = %q, error %q", tool, answer, text)
+		}
 	}
 }
