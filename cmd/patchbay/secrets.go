@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/base64"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -23,12 +24,12 @@ type secrets struct {
 	lines *trace.Redactor // knows values alone, which costs nothing to make
 
 	mu     sync.Mutex
-	known  []string        // guarded by mu
+	known  map[string]bool // guarded by mu
 	frames *trace.Redactor // of recordings; nil until there is one; guarded by mu
 }
 
 func newSecrets() *secrets {
-	return &secrets{lines: trace.NewRedactor(&trace.RedactorOptions{Names: []string{}})}
+	return &secrets{known: map[string]bool{}, lines: trace.NewRedactor(&trace.RedactorOptions{Names: []string{}})}
 }
 
 // learn keeps secrets out of everything that is written from now on.
@@ -36,10 +37,15 @@ func (s *secrets) learn(values ...string) {
 	if len(values) == 0 {
 		return
 	}
-	s.lines.Learn(values...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.known = append(s.known, values...)
+	if !slices.ContainsFunc(values, func(v string) bool { return !s.known[v] }) {
+		return // as with each connection to a server but the first
+	}
+	for _, v := range values {
+		s.known[v] = true
+	}
+	s.lines.Learn(values...)
 	if s.frames != nil {
 		s.frames.Learn(values...)
 	}
@@ -71,7 +77,7 @@ func (s *secrets) redactor() *trace.Redactor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.frames == nil {
-		s.frames = trace.NewRedactor(&trace.RedactorOptions{Values: s.known})
+		s.frames = trace.NewRedactor(&trace.RedactorOptions{Values: slices.Collect(maps.Keys(s.known))})
 	}
 	return s.frames
 }
