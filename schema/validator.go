@@ -25,9 +25,10 @@ type Validator struct{ root *subschema }
 // Compile never opens a network connection or a file. A $ref that leads out of
 // the schema is an error that names the reference, unless it is to the whole of
 // the published schema of one of those dialects: a value fits that if it is a
-// valid schema. So is a schema that is not valid in its dialect, one of more
-// than 1 MiB, 5000 subschemas or 128 levels, and a pattern that Go's regexp
-// cannot express, such as one with a lookahead.
+// valid schema. Errors are also a schema that is not valid in its dialect, one
+// of more than 1 MiB, 5000 subschemas or 128 levels, patterns of more than
+// 100,000 steps in all, and a pattern that Go's regexp cannot express, such as
+// one with a lookahead.
 //
 // In 2019-09 and 2020-12 format is an annotation and is not checked; drafts 7
 // and older check it. contentEncoding and contentMediaType are never checked.
