@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/yosida95/uritemplate/v3"
-
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/urimatch"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -17,6 +16,9 @@ import (
 const (
 	maxPages   = 1000
 	maxEntries = 100_000
+
+	maxListBytes = 64 << 20
+	maxTemplates = 200 // that URIs are held against
 )
 
 // listKind is one of the lists of a server.
@@ -52,12 +54,19 @@ type entry struct {
 	id  string          // its name, URI or URI template at the upstream
 	raw json.RawMessage // as the upstream sent it
 
-	template *uritemplate.Template // of the id of a URI template, nil if it makes no sense
+	template *urimatch.Template // of the id of a URI template, nil if it makes no sense
 }
 
 // is tells whether a URI is that of the entry, or its template, or matches that.
 func (e *entry) is(uri string) bool {
-	return e.id == uri || e.template != nil && e.template.Match(uri) != nil
+	if e.id == uri {
+		return true
+	}
+	if e.template == nil {
+		return false
+	}
+	values, err := e.template.Match(uri)
+	return values != nil && err == nil
 }
 
 // entries asks every upstream for a list, at once, and returns what there is, in the
@@ -175,15 +184,22 @@ func (up *upstream) refetch(c *conn, set changeSet) {
 func (c *conn) list(ctx context.Context, up *upstream, k *listKind) ([]entry, error) {
 	var out []entry
 	params := json.RawMessage(`{}`)
-	seen := map[string]bool{}
+	seen, size := map[string]bool{}, 0
 	for {
 		res, err := c.h.Handle(ctx, &mcp.Request{Method: k.method, Params: params})
 		if err != nil {
 			return out, err
 		}
-		page, next, err := up.entriesOf(k, mcp.ResultJSON(res))
+		raw := mcp.ResultJSON(res)
+		page, next, err := up.entriesOf(k, raw)
 		if out = append(out, page...); len(out) > maxEntries {
 			return out[:maxEntries], fmt.Errorf("more than %d entries", maxEntries)
+		}
+		for i := max(maxTemplates, len(out)-len(page)); i < len(out); i++ {
+			out[i].template = nil
+		}
+		if size += len(raw); size > maxListBytes {
+			return out, fmt.Errorf("more than %d bytes", maxListBytes)
 		}
 		if err != nil || next == nil {
 			return out, err
@@ -209,8 +225,8 @@ func (up *upstream) entriesOf(k *listKind, page json.RawMessage) (out []entry, n
 			continue // no caller could use what has no name
 		}
 		found := entry{up: up, id: id, raw: e}
-		if k == listTemplates {
-			found.template, _ = uritemplate.New(id) // nil: it matches nothing
+		if k == listTemplates && len(out) < maxTemplates {
+			found.template, _ = urimatch.New(id) // nil: it matches nothing
 		}
 		if out = append(out, found); len(out) > maxEntries {
 			break // whoever asked says so

@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"io"
@@ -259,6 +260,27 @@ func TestHostileHTTPServers(t *testing.T) {
 		"a body without end": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			forever(w, block)
+		},
+		"a body that unpacks without end": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Encoding", "gzip")
+			forever(gzip.NewWriter(w), block)
+		},
+		"an event that unpacks without end": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			stream(w)
+			z := gzip.NewWriter(w)
+			io.WriteString(z, "data: ")
+			forever(z, block)
+		},
+		"a failure that unpacks without end": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			w.WriteHeader(http.StatusBadRequest)
+			forever(gzip.NewWriter(w), block)
+		},
+		"arrays in arrays without end": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			forever(w, bytes.Repeat([]byte("["), 64<<10))
 		},
 		"a body that drips":       func(w http.ResponseWriter, r *http.Request) { drip(w, r, "application/json", `{"jsonrpc":"2.0",`) },
 		"a stream that is silent": func(w http.ResponseWriter, r *http.Request) { drip(w, r, "text/event-stream", ":") },

@@ -13,6 +13,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/urimatch"
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
@@ -27,7 +28,7 @@ func (r *resourceEntry) json() json.RawMessage { return r.of(r.def) }
 
 type templateEntry struct {
 	def   *ResourceTemplate
-	match *uritemplate.Template
+	match *urimatch.Template
 	read  func(ctx context.Context, uri string, vars uritemplate.Values) (*ReadResult, error)
 	encoding
 }
@@ -66,16 +67,17 @@ func AddResource[Out any](s *Server, r Resource, h func(context.Context) (Out, e
 // names and are strings, or types that read themselves from text. Out is as for
 // [AddResource]; [ResourceNotFound] is the error for a URI that names nothing.
 //
-// AddResourceTemplate panics if the template or In does not fit.
+// AddResourceTemplate panics if the template or In does not fit, and if the template has more
+// than 16 expressions or 2 KiB. URIs of more than 16 KiB, or with very many values, match none.
 func AddResourceTemplate[In, Out any](s *Server, t ResourceTemplate, h func(context.Context, In) (Out, error)) {
 	typ, err := schema.For[In]()
 	// A scheme may come of a variable; else the template begins with one.
 	if err == nil && (t.Name == "" || !strings.HasPrefix(t.URITemplate, "{") && !scheme.MatchString(t.URITemplate)) {
 		err = errors.New("a resource template has a URI template, such as app:notes/{day}, and a name")
 	}
-	var match *uritemplate.Template
+	var match *urimatch.Template
 	if err == nil {
-		match, err = uritemplate.New(t.URITemplate)
+		match, err = urimatch.New(t.URITemplate)
 	}
 	if err != nil {
 		panic(fmt.Errorf("mcp: AddResourceTemplate %q: %w", t.URITemplate, err))
@@ -96,9 +98,9 @@ func AddResourceTemplate[In, Out any](s *Server, t ResourceTemplate, h func(cont
 }
 
 // variables makes an object of what a URI template matched.
-func variables(t *uritemplate.Template, vars uritemplate.Values) json.RawMessage {
+func variables(t *urimatch.Template, vars uritemplate.Values) json.RawMessage {
 	out := []byte{'{'}
-	for _, name := range t.Varnames() {
+	for _, name := range t.Names() {
 		v := vars.Get(name)
 		if !v.Valid() {
 			continue
@@ -203,7 +205,11 @@ func (s *Server) readResource(ctx context.Context, req *Request) (Result, error)
 		if !s.visible(ctx, KindResourceTemplate, p.e.name()) {
 			continue
 		}
-		if vars := p.e.match.Match(uri); vars != nil {
+		vars, err := p.e.match.Match(uri)
+		switch {
+		case err != nil:
+			return nil, Errorf(CodeInvalidParams, "resource %q: %v", clip(uri), err)
+		case vars != nil:
 			return orNothing(p.e.read(ctx, uri, vars))
 		}
 	}

@@ -8,8 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/yosida95/uritemplate/v3"
-
+	"github.com/patchbay-dev/patchbay/internal/urimatch"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -47,7 +46,7 @@ type Require struct {
 
 // family is the URIs of a template.
 type family struct {
-	match *uritemplate.Template
+	match *urimatch.Template
 	need  Need
 }
 
@@ -58,7 +57,7 @@ func (r *Require) Check() error {
 			if template == "*" {
 				continue
 			}
-			match, err := uritemplate.New(template)
+			match, err := urimatch.New(template)
 			if err != nil {
 				r.fault = errors.Join(r.fault, fmt.Errorf("policy: Require.Templates: %q is no URI template: %w", clip(template), err))
 				continue
@@ -112,7 +111,8 @@ func (r *Require) needs(a *Access) Need {
 		n, listed := r.Resources[a.Name]
 		add(n)
 		for _, f := range r.families {
-			if f.match.Match(a.Name) != nil {
+			// A URI of which nobody can tell needs what all do that it may be of.
+			if values, err := f.match.Match(a.Name); values != nil || err != nil {
 				listed = true
 				add(f.need)
 			}
