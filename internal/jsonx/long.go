@@ -36,6 +36,9 @@ func appendLong(dst []byte, s string) (out []byte, rest string) {
 		plain := bits.TrailingZeros64(m) / 8
 		i, n = i+plain, n+plain
 		switch c := s[i]; {
+		case short[c] != 0:
+			dst[n], dst[n+1] = '\\', short[c]
+			i, n = i+1, n+2
 		case c >= utf8.RuneSelf:
 			end := i
 			for end < len(s) && s[end] >= utf8.RuneSelf {
@@ -56,7 +59,7 @@ func appendLong(dst []byte, s string) (out []byte, rest string) {
 			}
 			n += copy(dst[n:], s[i:end])
 			i = end
-		case c < ' ' || c == '"' || c == '\\':
+		case c < ' ':
 			n = len(appendEscape(dst[:n], c))
 			i++
 		default: // written with its word
@@ -101,5 +104,8 @@ func unescapeTo(dst, b []byte, i int) (out []byte, next int) {
 	return dst[:n], i
 }
 
-// simple holds what stands for what behind a backslash, but for u.
+// short holds what stands behind a backslash for what, but for what takes a u.
+var short = [256]byte{'"': '"', '\\': '\\', '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't'}
+
+// simple is the other way round: what stands for what behind a backslash, but for u.
 var simple = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
