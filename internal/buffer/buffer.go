@@ -1,21 +1,20 @@
 // Package buffer lends byte slices to messages on their way.
 //
 // Small and large slices are kept apart, so that a large one is never bound by small
-// messages, and is given back to the system once no large ones come any more: after two
-// garbage collections, as with any [sync.Pool].
+// messages. Large ones are on a [shelf], which is cleared once no large messages come any
+// more.
 package buffer
 
 import "sync"
 
 const (
 	small   = 64 << 10 // capacity up to which a slice is small
-	large   = 64 << 20 // capacity over which a slice is not kept
 	initial = 1 << 10  // capacity of a new one
 )
 
 var (
 	smalls = sync.Pool{New: func() any { b := make([]byte, 0, initial); return &b }}
-	larges sync.Pool
+	larges shelf
 )
 
 // Get returns an empty slice.
@@ -24,11 +23,10 @@ func Get() *[]byte { return smalls.Get().(*[]byte) }
 // Put gives a slice back, which must not be used any more, wherever it came from.
 func Put(b *[]byte) {
 	*b = (*b)[:0]
-	switch {
-	case cap(*b) <= small:
+	if cap(*b) <= small {
 		smalls.Put(b)
-	case cap(*b) <= large:
-		larges.Put(b)
+	} else {
+		larges.put(*b)
 	}
 }
 
@@ -43,11 +41,8 @@ func Grow(b []byte, n int) []byte {
 		copy(grown, b)
 		return grown
 	}
-	if kept, ok := larges.Get().(*[]byte); ok {
-		if cap(*kept) >= need {
-			return append(*kept, b...)
-		}
-		larges.Put(kept)
+	if kept := larges.get(need); kept != nil {
+		return append(kept, b...)
 	}
 	grown := make([]byte, len(b), max(need, 2*cap(b), 4*small))
 	copy(grown, b)
