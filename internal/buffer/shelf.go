@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	shelfBytes = 32 << 20        // kept on a shelf at most
+	shelfBytes = 16 << 20        // kept on a shelf at most
 	shelfTime  = 5 * time.Second // after which what nobody has asked for is not kept
 )
 

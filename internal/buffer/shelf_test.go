@@ -25,8 +25,8 @@ func TestShelf(t *testing.T) {
 	for range 40 {
 		s.put(make([]byte, 3<<20))
 	}
-	if n := len(s.kept); n != 10 || s.bytes != 30<<20 {
-		t.Errorf("%d slices of %d bytes are kept, want 10 of %d", n, s.bytes, 30<<20)
+	if n := len(s.kept); n != 5 || s.bytes != 15<<20 {
+		t.Errorf("%d slices of %d bytes are kept, want 5 of %d", n, s.bytes, 15<<20)
 	}
 }
 
