@@ -1,0 +1,117 @@
+package mcp
+
+import (
+	"encoding/json"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// appendToken appends params with a progress token.
+func appendToken(dst []byte, params, token json.RawMessage) []byte {
+	meta, ok := jsonx.Lookup(params, "_meta")
+	if ok || params[len(params)-1] != '}' {
+		return jsonx.With(dst, params, "_meta", jsonx.With(nil, meta, "progressToken", token))
+	}
+	dst = openMeta(dst, params)
+	dst = append(append(dst, `"progressToken":`...), token...)
+	return append(dst, `}}`...)
+}
+
+// openMeta appends params, which end with '}' and have no _meta, up to the members of one.
+func openMeta(dst []byte, params json.RawMessage) []byte {
+	dst = append(dst, params[:len(params)-1]...)
+	if jsonx.KindOf(params[1:]) == '"' {
+		dst = append(dst, ',')
+	}
+	return append(dst, `"_meta":{`...)
+}
+
+// envelope is what a request of 2026-07-28 says of its client.
+type envelope struct {
+	self, caps json.RawMessage // Implementation, nil for the session's own client; capabilities
+	level      string          // of log messages, empty for none
+	token      json.RawMessage // of progress, nil for none
+}
+
+// modernParams puts the envelope of 2026-07-28 around params: who asks, what it
+// can answer, and in which revision.
+func (s *Session) modernParams(params json.RawMessage, e envelope) json.RawMessage {
+	return s.appendModern(nil, params, e)
+}
+
+// appendModern appends what modernParams returns.
+func (s *Session) appendModern(dst []byte, params json.RawMessage, e envelope) []byte {
+	if e.self == nil {
+		e.self = s.self
+	}
+	meta, ok := jsonx.Lookup(params, "_meta")
+	if !ok && params[len(params)-1] == '}' {
+		return s.appendEnvelope(dst, params, e)
+	}
+	if !ok {
+		meta = json.RawMessage(`{}`)
+	}
+	meta = jsonx.With(nil, meta, engine.MetaVersion, jsonx.AppendString(nil, s.rev.Name))
+	meta = jsonx.With(nil, meta, engine.MetaClientInfo, e.self)
+	meta = jsonx.With(nil, meta, engine.MetaCapabilities, orObject(e.caps))
+	if e.level != "" {
+		meta = jsonx.With(nil, meta, engine.MetaLogLevel, jsonx.AppendString(nil, e.level))
+	}
+	if e.token != nil {
+		meta = jsonx.With(nil, meta, "progressToken", e.token)
+	}
+	return jsonx.With(dst, params, "_meta", meta)
+}
+
+// appendEnvelope is appendModern for params without a _meta, in one go.
+func (s *Session) appendEnvelope(out []byte, params json.RawMessage, e envelope) []byte {
+	out = openMeta(out, params)
+	out = append(out, `"`+engine.MetaVersion+`":"`...)
+	out = append(append(out, s.rev.Name...), `","`+engine.MetaClientInfo+`":`...)
+	out = append(append(out, e.self...), `,"`+engine.MetaCapabilities+`":`...)
+	out = append(out, orObject(e.caps)...)
+	if e.level != "" {
+		out = jsonx.AppendString(append(out, `,"`+engine.MetaLogLevel+`":`...), e.level)
+	}
+	if e.token != nil {
+		out = append(append(out, `,"progressToken":`...), e.token...)
+	}
+	return append(out, `}}`...)
+}
+
+// inner removes from a result, in place, what belongs to the wire of 2026-07-28.
+func inner(raw json.RawMessage) json.RawMessage {
+	meta, _ := jsonx.Lookup(raw, "_meta")
+	named, others := false, false
+	for name := range jsonx.Members(meta) {
+		if string(name) == engine.MetaServerInfo {
+			named = true
+		} else {
+			others = true
+		}
+	}
+	switch {
+	case named && others:
+		raw = withoutMeta(raw, engine.MetaServerInfo)
+	case named:
+		return jsonx.Without(raw[:0], raw, "resultType", "_meta")
+	}
+	return jsonx.Without(raw[:0], raw, "resultType")
+}
+
+// withoutMeta removes members of _meta, and _meta if nothing is left of it.
+func withoutMeta(obj json.RawMessage, names ...string) json.RawMessage {
+	meta, ok := jsonx.Lookup(obj, "_meta")
+	if !ok {
+		return obj
+	}
+	rest := jsonx.Without(nil, meta, names...)
+	switch len(rest) {
+	case len(meta):
+		return obj
+	case len("{}"):
+		return jsonx.Without(nil, obj, "_meta")
+	}
+	return jsonx.With(nil, obj, "_meta", rest)
+}
