@@ -1,0 +1,88 @@
+package host
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// Host is a language model with servers. The zero value works, with no model and nobody to ask.
+// Its fields are set before it is used; its methods may be used by several goroutines.
+type Host struct {
+	Name, Version string // as servers are told; empty: "patchbay-host" and none
+
+	// Model answers in conversations that have none of their own. Nil: there is none, and
+	// Send returns ErrNoModel.
+	Model model.Model
+
+	// Sampler chooses the model that answers a server's request for a completion.
+	// Nil: Model does.
+	Sampler func(*mcp.ModelPreferences) model.Model
+
+	// Person approves calls and answers questions. Nil: there is nobody, so that what is not
+	// allowed is denied, and what is asked is declined.
+	Person Person
+
+	// Allow are the tools that may be called without asking, as SERVER/TOOL, where * stands for any
+	// text: "shop/*".
+	Allow []string
+
+	// Approvals keeps what the person has allowed for ever. Nil: nothing is kept.
+	Approvals Approvals
+
+	// Audit is told of every decision about a call, and of what came of it. If it fails before a
+	// call, that is not made. Nil: nobody is told.
+	Audit func(Decision) error
+
+	// Roots are the folders that servers may use. Nil: none.
+	Roots []mcp.Root
+
+	Limits Limits
+
+	// OnStatus is told what becomes of servers. It must not block for long. Nil: nobody is.
+	OnStatus func(ServerStatus)
+
+	// Logger gets what nobody else is told. Nil: it is discarded.
+	Logger *slog.Logger
+
+	setUp  sync.Once
+	links  *gateway.Gateway // keeps the servers connected
+	ctx    context.Context  // of all servers
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	servers []*server // in the order in which they came; guarded by mu
+	closed  bool      // guarded by mu
+}
+
+// Limits bound what a conversation does. Zero stands for the default of each.
+type Limits struct {
+	Steps       int           // answers of the model in one turn; 0: 50
+	Parallel    int           // calls at the same time; 0: 8
+	CallTimeout time.Duration // of a call, from its last progress; 0: 2 minutes; negative: none
+	Tools       int           // offered one by one; of more the model is given a search; 0: 100
+	ToolTokens  int           // of the descriptions of tools, likewise, estimated; 0: 20,000
+	ResultBytes int           // of a result that the model is given at once; 0: 32 KiB
+	Repeats     int           // of the same call with the same result in a turn; 0: 3
+	Window      int           // tokens of a request; 0: three quarters of the model's window
+}
+
+func or[T ~int | ~int64](v, otherwise T) T {
+	if v == 0 {
+		return otherwise
+	}
+	return v
+}
+
+func (h *Host) log() *slog.Logger {
+	if h.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return h.Logger
+}

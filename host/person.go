@@ -1,0 +1,91 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// Person is who sits in front of a host. Its methods are called by several goroutines at the
+// same time; one who can answer only one question after the other queues them. When the context
+// ends the question is over, and nobody waits for the answer.
+type Person interface {
+	// Approve decides about a call.
+	Approve(ctx context.Context, a *Approval) (Verdict, error)
+
+	// Elicit answers a question of a server: a form, or a URL to visit.
+	Elicit(ctx context.Context, q *Elicitation) (*mcp.ElicitResult, error)
+
+	// ReviewRequest sees what a server wants a model to complete, and returns what it is to
+	// complete. mcp.ErrDeclined refuses.
+	ReviewRequest(ctx context.Context, s *Sampling) (*mcp.SampleRequest, error)
+
+	// ReviewAnswer sees what the model has answered, and returns what the server is given.
+	ReviewAnswer(ctx context.Context, s *Sampling, r *mcp.SampleResult) (*mcp.SampleResult, error)
+}
+
+// Approval is a call that is to be decided about.
+type Approval struct {
+	Conversation string
+	Call         string // its id, as in events
+	Server       string
+	Tool         *mcp.Tool
+	Arguments    json.RawMessage // exactly as they are sent
+	ReadOnly     bool            // as the server says; nobody else does
+	Changed      string          // what has changed since the tool was allowed for ever; empty: it was not
+}
+
+// Verdict is the decision about a call.
+type Verdict struct {
+	Answer Answer
+	Reason string // of a denial, for the model; may be empty
+}
+
+// Answer is what a person answers when asked for an approval. The zero value is Deny.
+type Answer int
+
+const (
+	Deny              Answer = iota
+	AllowOnce                // this call
+	AllowConversation        // this tool, until the conversation ends
+	AllowAlways              // this tool, until it changes
+)
+
+// Elicitation is a question of a server.
+type Elicitation struct {
+	Conversation string // empty: it belongs to none
+	Server       string
+	*mcp.ElicitRequest
+}
+
+// Sampling is a server's request for a completion.
+type Sampling struct {
+	Conversation string // empty: it belongs to none
+	Server       string
+	Model        string // that answers
+	Request      *mcp.SampleRequest
+}
+
+// Approvals keeps what was allowed for ever. Package approval has one in a file.
+type Approvals interface {
+	// Allowed tells whether a tool was allowed as it is now, and, if it was allowed as
+	// something else, what has changed.
+	Allowed(identity string, tool *mcp.Tool) (ok bool, changed string, err error)
+	Allow(identity, server string, tool *mcp.Tool) error
+}
+
+// Decision is one entry of the audit log: a decision about a call, or what came of it.
+type Decision struct {
+	Time         time.Time
+	Conversation string
+	Call         string
+	Server       string
+	Identity     string
+	Tool         string
+	Arguments    json.RawMessage
+	Allowed      bool
+	By           string // "person", "conversation", "always", "rule", "read-only", "nobody"
+	Outcome      string // empty: it was only decided; "done", "failed", "unknown", "cancelled", ...
+}
