@@ -37,7 +37,9 @@ var forbidden = []struct {
 	{"examples", []string{"./internal"}, "an example could live in a module of its own"},
 	{"policy", []string{"./gateway", "./config", "./servers", "./cmd", "./internal/engine", "./internal/transport", "./internal/revision"}, "a policy is middleware made of the public SDK, and knows of no program"},
 	{"limit", []string{"./auth", "./gateway", "./config", "./cmd", "./servers", "./internal"}, "a middleware is made of the public SDK alone"},
-	{"gateway", []string{"./policy", "./limit", "./auth", "./config", "./cmd", "./servers", "./internal/engine", "./internal/transport"}, "the gateway is made of the public SDK alone"},
+	{"host/model", []string{"./mcp", "./gateway", "./config", "./servers", "./cmd", "./auth"}, "a language model knows nothing of servers"},
+	{"host", []string{"./policy", "./limit", "./auth", "./config", "./cmd", "./servers", "./internal/engine", "./internal/transport", "./internal/revision"}, "the agent loop is made of the public SDK and the gateway, and knows of no program"},
+	{"gateway", []string{"./host", "./policy", "./limit", "./auth", "./config", "./cmd", "./servers", "./internal/engine", "./internal/transport"}, "the gateway is made of the public SDK alone"},
 }
 
 // sdk lists what the packages that every user imports may depend on outside of
