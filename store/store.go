@@ -1,21 +1,12 @@
 package store
 
 import (
-	"context"
 	"database/sql"
-	"errors"
 	"fmt"
-	"os"
 	"sync"
-	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/sqlitefile"
-	"modernc.org/sqlite"
 )
-
-// settings of the connection. A second process may hold the lock for 5 seconds. A
-// transaction has it from its beginning: one that takes it later is refused at once.
-const settings = "_busy_timeout=5000&_txlock=immediate&_journal_mode=WAL&_synchronous=NORMAL&_foreign_keys=1&_defensive=1&_error_rc=1&_pragma=trusted_schema(0)"
 
 // migrations make a new database, each from what the one before left. They are never
 // changed, only added to.
@@ -62,75 +53,11 @@ type Store struct {
 // of an older version of this package up to date; the folder must exist. That of a
 // newer version is an error.
 func Open(path string) (*Store, error) {
-	uri, err := sqlitefile.URI(path)
-	if err != nil {
-		return nil, err
-	}
-	// SQLite would make a file that everybody may read.
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("store: %w", err)
-	}
-	if err := f.Close(); err != nil {
-		return nil, fmt.Errorf("store: %w", err)
-	}
-	db, err := sql.Open("sqlite", uri+"?"+settings)
+	db, err := sqlitefile.Open(path, migrations)
 	if err != nil {
 		return nil, fmt.Errorf("store %q: %w", path, err)
 	}
-	db.SetMaxOpenConns(1) // SQLite has one writer at a time, and answers are short
-	s := &Store{path: path, db: db}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := s.prepare(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("store %q: %w", path, err), db.Close())
-	}
-	return s, nil
-}
-
-// prepare makes the connection and the tables. While another process makes a new file a
-// database, SQLite does not wait for that; prepare does.
-func (s *Store) prepare(ctx context.Context) error {
-	const codeBusy = 5 // SQLITE_BUSY, in the lowest byte
-	for begun := time.Now(); ; {
-		err := s.migrate(ctx)
-		var busy *sqlite.Error
-		if !errors.As(err, &busy) || busy.Code()&0xff != codeBusy || time.Since(begun) > 5*time.Second {
-			return err
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			return err
-		}
-	}
-}
-
-func (s *Store) migrate(ctx context.Context) error {
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() // does nothing after Commit
-	var version int
-	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
-		return err
-	}
-	if version > len(migrations) {
-		return fmt.Errorf("it was made by a newer version (schema %d, this one knows %d); upgrade, or name another file", version, len(migrations))
-	}
-	if version == len(migrations) {
-		return nil
-	}
-	for _, m := range migrations[version:] {
-		if _, err := tx.ExecContext(ctx, m); err != nil {
-			return err
-		}
-	}
-	if _, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", len(migrations))); err != nil {
-		return err
-	}
-	return tx.Commit()
+	return &Store{path: path, db: db}, nil
 }
 
 // Close closes the database. What is used after that fails.

@@ -13,6 +13,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
 // keyFile says where the key of a vault is. Who has the key file alone has no key, unless it is
@@ -76,7 +78,7 @@ var errNoKey = errors.New("the key of the tokens is lost; move the folder away a
 
 func (v *Vault) readKey() (k []byte, kind string, err error) {
 	path := filepath.Join(v.dir, keyName)
-	content, err := readFile(path)
+	content, err := ownfile.Read(path, maxFile)
 	if err != nil {
 		return nil, "", err
 	}
@@ -142,7 +144,7 @@ func (v *Vault) makeKey() (k []byte, kind string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	return k, f.Kind, replace(filepath.Join(v.dir, keyName), content)
+	return k, f.Kind, ownfile.Replace(filepath.Join(v.dir, keyName), content)
 }
 
 // check is what can be known of a key without knowing it.

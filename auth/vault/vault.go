@@ -9,16 +9,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
 // Options configure a [Vault]. Nil and the zero value mean defaults.
@@ -189,7 +188,7 @@ func (v *Vault) SetSecret(ctx context.Context, name string, s auth.Secret) error
 
 // read decrypts a file; nil without error: there is none.
 func (v *Vault) read(name string) ([]byte, error) {
-	sealed, err := readFile(filepath.Join(v.dir, name))
+	sealed, err := ownfile.Read(filepath.Join(v.dir, name), maxFile)
 	if sealed == nil {
 		return nil, err
 	}
@@ -209,7 +208,7 @@ func (v *Vault) write(ctx context.Context, name string, plain []byte) error {
 	if err != nil {
 		return err
 	}
-	return replace(filepath.Join(v.dir, name), aead.Seal(nil, nil, plain, []byte(name)))
+	return ownfile.Replace(filepath.Join(v.dir, name), aead.Seal(nil, nil, plain, []byte(name)))
 }
 
 func (v *Vault) remove(name string) error {
@@ -220,86 +219,13 @@ func (v *Vault) remove(name string) error {
 	return err
 }
 
-// readFile reads a file of bounded length; nil without error: there is none.
-func readFile(path string) ([]byte, error) {
-	f, err := open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(content) > maxFile {
-		err = fmt.Errorf("%s has more than %d bytes", path, maxFile)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return content, nil
-}
-
-// replace puts content in the place of a file, whole or not at all.
-func replace(path string, content []byte) (err error) {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, filepath.Base(path)+".*.tmp") // 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
-	if _, err = f.Write(content); err != nil {
-		return err
-	}
-	if err = f.Sync(); err != nil {
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	if err = rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(dir)
-}
-
-// lockEvery is the longest time between two looks at a lock that somebody else holds.
-const lockEvery = 50 * time.Millisecond
-
-// lock takes the lock of a file, which stays when it is let go: to remove it would take it from
-// those who wait.
+// lock takes the lock of a file.
 func (v *Vault) lock(ctx context.Context, name string) (unlock func(), err error) {
-	if err := os.MkdirAll(v.dir, 0o700); err != nil {
-		return nil, err
+	unlock, err = ownfile.Lock(ctx, filepath.Join(v.dir, name+".lock"))
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("wait for another process that logs in or refreshes: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(v.dir, name+".lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	for wait := time.Millisecond; ; wait = min(2*wait, lockEvery) {
-		got, err := tryLock(f)
-		if got {
-			return sync.OnceFunc(func() { f.Close() }), nil
-		}
-		if err != nil {
-			f.Close()
-			return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
-		}
-		select {
-		case <-time.After(wait): // locks tell nobody when they end
-		case <-ctx.Done():
-			f.Close()
-			return nil, fmt.Errorf("wait for another process that logs in or refreshes: %w", context.Cause(ctx))
-		}
-	}
+	return unlock, err
 }
 
 // clip bounds text for use in an error.

@@ -30,6 +30,7 @@ var forbidden = []struct {
 	{"trace", []string{"./"}, "a recorder sees bytes, and everything may be recorded"},
 	{"auth", []string{"./mcp", "./jsonrpc", "./schema", "./internal/engine", "./internal/revision", "./internal/transport", "./gateway", "./config", "./servers", "./cmd"}, "logging in is about HTTP, whatever is said over it"},
 	{"config", []string{"./mcp", "./internal/engine", "./internal/transport", "./gateway"}, "a configuration is data"},
+	{"host/memory", []string{"./mcp", "./config", "./gateway", "./cmd"}, "what is kept is messages, whoever they went to"},
 	{"cmd", []string{"./internal/wirecheck", "./mcptest"}, "the library behind wirecheck costs every start 5 ms"},
 	{"skills", []string{"./gateway", "./config", "./servers", "./cmd", "./internal/engine", "./internal/transport", "./internal/revision"}, "an extension is made of the public SDK alone"},
 	{"apps", []string{"./gateway", "./config", "./servers", "./cmd", "./internal/engine", "./internal/transport", "./internal/revision"}, "an extension is made of the public SDK alone"},

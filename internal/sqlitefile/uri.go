@@ -1,4 +1,4 @@
-// Package sqlitefile names files as SQLite wants them named.
+// Package sqlitefile names, checks and opens the files of SQLite databases.
 package sqlitefile
 
 import (

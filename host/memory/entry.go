@@ -1,0 +1,191 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/host/model"
+)
+
+// Entry is one message of a conversation, and what is known of it.
+type Entry struct {
+	At      time.Time     `json:"at"`             // zero: when it is appended
+	Turn    int           `json:"turn,omitempty"` // of the conversation, from 1; 0: not known
+	Model   string        `json:"model,omitempty"`
+	Usage   model.Usage   `json:"usage,omitzero"` // of the answer that it is
+	Cost    float64       `json:"cost,omitempty"`
+	Message model.Message `json:"message"`
+}
+
+// maxMessage bounds a message in bytes of JSON. SQLite takes no more than 1 GB.
+const maxMessage = 256 << 20
+
+// Append adds messages to the end of a conversation, all or none, and counts what they used.
+//
+// Arguments of a call that are no JSON, which models write now and then, come back as the JSON
+// string of what was written.
+func (s *Store) Append(ctx context.Context, id string, entries ...Entry) error {
+	return s.change(ctx, "keep a message", func(tx *sql.Tx) error {
+		n, c, err := get(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		var used model.Usage
+		cost := 0.0
+		for _, e := range entries {
+			used.Add(e.Usage)
+			cost += e.Cost
+		}
+		if err := spend(ctx, tx, n, used, cost); err != nil {
+			return err
+		}
+		return insert(ctx, tx, n, c, entries)
+	})
+}
+
+// Replace puts entries in the place of those after the first keep ones. What was used stays
+// counted, and what the entries used is not counted again.
+func (s *Store) Replace(ctx context.Context, id string, keep int, entries ...Entry) error {
+	return s.change(ctx, "replace messages", func(tx *sql.Tx) error {
+		n, c, err := get(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if keep < 0 || keep > c.Entries {
+			return fmt.Errorf("there are %d messages, and %d were to be kept", c.Entries, keep)
+		}
+		if err := cut(ctx, tx, n, keep); err != nil {
+			return err
+		}
+		c.Entries = keep
+		return insert(ctx, tx, n, c, entries)
+	})
+}
+
+// Truncate takes back what came after the first keep entries. What was used stays counted.
+func (s *Store) Truncate(ctx context.Context, id string, keep int) error {
+	return s.Replace(ctx, id, keep)
+}
+
+// cut removes the entries from a position on.
+func cut(ctx context.Context, tx *sql.Tx, conversation int64, from int) error {
+	for _, q := range []string{
+		"DELETE FROM words WHERE rowid IN (SELECT n FROM entries WHERE conversation = ? AND position >= ?)",
+		"DELETE FROM entries WHERE conversation = ? AND position >= ?",
+	} {
+		if _, err := tx.ExecContext(ctx, q, conversation, from); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// insert adds entries behind the ones that a conversation has.
+func insert(ctx context.Context, tx *sql.Tx, conversation int64, c Conversation, entries []Entry) error {
+	now := time.Now()
+	updated := c.Updated
+	for i, e := range entries {
+		if e.At.IsZero() {
+			e.At = now
+		}
+		raw, err := marshal(keepable(e.Message))
+		if err != nil {
+			return fmt.Errorf("a message that cannot be kept: %w", err)
+		}
+		if len(raw) > maxMessage {
+			return fmt.Errorf("a message of %d bytes is over the bound of %d", len(raw), maxMessage)
+		}
+		name := bound(e.Model, maxText)
+		res, err := tx.ExecContext(ctx, `INSERT INTO entries (conversation, position, at, turn, role, model, input, output, cached, stored, cost, message)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, conversation, c.Entries+i, e.At.UnixMilli(), e.Turn, string(e.Message.Role), name,
+			e.Usage.Input, e.Usage.Output, e.Usage.Cached, e.Usage.Stored, e.Cost, raw)
+		if err != nil {
+			return err
+		}
+		n, err := res.LastInsertId()
+		if err != nil {
+			return err
+		}
+		if err := index(ctx, tx, n, words(&e.Message)); err != nil {
+			return err
+		}
+		if name != "" {
+			c.Model = name
+		}
+		if e.At.After(updated) {
+			updated = e.At
+		}
+	}
+	_, err := tx.ExecContext(ctx, "UPDATE conversations SET entries = ?, updated = ?, model = ? WHERE n = ?",
+		c.Entries+len(entries), updated.UnixMilli(), c.Model, conversation)
+	return err
+}
+
+// keepable returns a message that is JSON all through: what a model writes as arguments may not
+// be. The message itself is not changed.
+func keepable(m model.Message) model.Message {
+	m.Parts = slices.Clone(m.Parts)
+	for i, p := range m.Parts {
+		if p.Call != nil && !json.Valid(p.Call.Arguments) && len(p.Call.Arguments) > 0 {
+			call := *p.Call
+			call.Arguments = asString(call.Arguments)
+			m.Parts[i].Call = &call
+		}
+		if p.Opaque != nil && !json.Valid(p.Opaque.Data) && len(p.Opaque.Data) > 0 {
+			opaque := *p.Opaque
+			opaque.Data = asString(opaque.Data)
+			m.Parts[i].Opaque = &opaque
+		}
+	}
+	return m
+}
+
+func asString(text []byte) json.RawMessage {
+	raw, _ := json.Marshal(string(text)) // does not fail
+	return raw
+}
+
+// Load returns a conversation and all its messages.
+func (s *Store) Load(ctx context.Context, id string) (Conversation, []Entry, error) {
+	c, entries, err := s.load(ctx, id)
+	if err != nil {
+		return Conversation{}, nil, s.fail("load a conversation", err)
+	}
+	return c, entries, nil
+}
+
+func (s *Store) load(ctx context.Context, id string) (Conversation, []Entry, error) {
+	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // both of the same moment
+	if err != nil {
+		return Conversation{}, nil, err
+	}
+	defer tx.Rollback()
+	n, c, err := get(ctx, tx, id)
+	if err != nil {
+		return c, nil, err
+	}
+	rows, err := tx.QueryContext(ctx, "SELECT at, turn, model, input, output, cached, stored, cost, message FROM entries WHERE conversation = ? ORDER BY position", n)
+	if err != nil {
+		return c, nil, err
+	}
+	defer rows.Close()
+	entries := make([]Entry, 0, c.Entries)
+	for rows.Next() {
+		var e Entry
+		var at int64
+		var raw sql.RawBytes // a copy of ten megabytes less
+		if err := rows.Scan(&at, &e.Turn, &e.Model, &e.Usage.Input, &e.Usage.Output, &e.Usage.Cached, &e.Usage.Stored, &e.Cost, &raw); err != nil {
+			return c, nil, err
+		}
+		e.At = time.UnixMilli(at).UTC()
+		if err := json.Unmarshal(raw, &e.Message); err != nil {
+			return c, nil, fmt.Errorf("message %d of %s is damaged: %w", len(entries)+1, c.ID, err)
+		}
+		entries = append(entries, e)
+	}
+	return c, entries, rows.Err()
+}

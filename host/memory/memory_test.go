@@ -1,0 +1,448 @@
+package memory_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/patchbay-dev/patchbay/host/memory"
+	"github.com/patchbay-dev/patchbay/host/model"
+)
+
+func open(t testing.TB, path string) *memory.Store {
+	t.Helper()
+	if path == "" {
+		path = filepath.Join(t.TempDir(), "data", "conversations.db")
+	}
+	s, err := memory.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func create(t testing.TB, s *memory.Store, c memory.Conversation) memory.Conversation {
+	t.Helper()
+	c, err := s.Create(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// turn is a turn with a call of a tool.
+func turn(n int) []memory.Entry {
+	at := noon.Add(time.Duration(n) * time.Minute)
+	return []memory.Entry{
+		{At: at, Turn: n, Message: model.UserText(fmt.Sprintf("How is the weather on day %d?", n))},
+		{At: at.Add(time.Second), Turn: n, Model: "openai/fast", Usage: model.Usage{Input: 100, Output: 10, Cached: 50}, Cost: 0.25,
+			Message: model.Message{Role: model.Assistant, Parts: []model.Part{
+				{Opaque: &model.Opaque{Provider: "x", Text: "hm", Data: json.RawMessage(`{"signature":"s"}`)}},
+				{Text: "Let me look."},
+				{Call: &model.Call{ID: "c1", Name: "weather", Arguments: json.RawMessage(`{"city":"Zürich"}`)}},
+			}}},
+		{At: at.Add(2 * time.Second), Turn: n, Message: model.Message{Role: model.User, Parts: []model.Part{
+			{Result: &model.Result{ID: "c1", Name: "weather", Parts: []model.Part{
+				{Text: `{"sky":"clear"}`}, {Media: &model.Media{MIME: "image/png", Data: []byte("PNG"), Name: "map.png"}},
+			}}},
+		}}},
+		{At: at.Add(3 * time.Second), Turn: n, Model: "openai/fast", Usage: model.Usage{Input: 120, Output: 5}, Cost: 0.5,
+			Message: model.Message{Role: model.Assistant, Parts: []model.Part{{Text: "Clear."}}}},
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new folder", "what?%.db")
+	s := open(t, path)
+	c := create(t, s, memory.Conversation{Title: "About\nthe weather", Created: noon, Folder: "/home/x"})
+	want := append(turn(1), turn(2)...)
+	for _, part := range [][]memory.Entry{want[:4], want[4:]} {
+		if err := s.Append(t.Context(), c.ID, part...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s = open(t, path) // another process
+	got, entries, err := s.Load(t.Context(), c.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, entries); d != "" {
+		t.Errorf("Load returns other entries (-want +got):\n%s", d)
+	}
+	c = memory.Conversation{ID: c.ID, Title: "About the weather", Created: noon, Updated: noon.Add(2*time.Minute + 3*time.Second),
+		Model: "openai/fast", Folder: "/home/x", Entries: 8, Usage: model.Usage{Input: 440, Output: 30, Cached: 100}, Cost: 1.5}
+	if d := cmp.Diff(c, got); d != "" {
+		t.Errorf("Load returns another conversation (-want +got):\n%s", d)
+	}
+	if runtime.GOOS != "windows" {
+		for _, p := range []string{path, path + "-wal", path + "-shm"} {
+			if info, err := os.Stat(p); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("%s: mode %v, %v; want 0600", p, info.Mode(), err)
+			}
+		}
+	}
+}
+
+// What a model wrote as arguments need not be JSON.
+func TestArgumentsThatAreNoJSON(t *testing.T) {
+	s := open(t, "")
+	c := create(t, s, memory.Conversation{})
+	call := &model.Call{ID: "c", Name: "x", Arguments: json.RawMessage(`{"a":`)}
+	m := model.Message{Role: model.Assistant, Parts: []model.Part{{Call: call}, {Call: &model.Call{ID: "d", Name: "y"}}}}
+	if err := s.Append(t.Context(), c.ID, memory.Entry{Message: m}); err != nil {
+		t.Fatal(err)
+	}
+	_, entries, err := s.Load(t.Context(), c.ID)
+	if err != nil || len(entries) != 1 {
+		t.Fatalf("Load = %v, %v; want one entry", entries, err)
+	}
+	if got := string(entries[0].Message.Parts[0].Call.Arguments); got != `"{\"a\":"` {
+		t.Errorf("arguments come back as %s", got)
+	}
+	if string(call.Arguments) != `{"a":` {
+		t.Errorf("Append changed the message: %s", call.Arguments)
+	}
+}
+
+func TestTruncateAndReplace(t *testing.T) {
+	s := open(t, "")
+	c := create(t, s, memory.Conversation{})
+	if err := s.Append(t.Context(), c.ID, append(turn(1), turn(2)...)...); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Truncate(t.Context(), c.ID, 4); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Truncate(t.Context(), c.ID, 5); err == nil {
+		t.Error("Truncate keeps 5 of 4 messages")
+	}
+	summary := memory.Entry{At: noon, Message: model.UserText("summary")}
+	if err := s.Replace(t.Context(), c.ID, 3, summary); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Append(t.Context(), c.ID, turn(3)...); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Spend(t.Context(), c.ID, model.Usage{Input: 1}, 1); err != nil {
+		t.Fatal(err)
+	}
+	got, entries, err := s.Load(t.Context(), c.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := append(append(turn(1)[:3], summary), turn(3)...)
+	if d := cmp.Diff(want, entries); d != "" {
+		t.Errorf("other entries (-want +got):\n%s", d)
+	}
+	if got.Entries != 8 || got.Usage.Input != 661 || got.Cost != 3.25 { // of three turns, and one more
+		t.Errorf("the conversation has %d entries, %d tokens in, cost %v; want 8, 661 and 3.25", got.Entries, got.Usage.Input, got.Cost)
+	}
+	if hits, err := s.Search(t.Context(), "day 2", 0); len(hits) != 0 || err != nil {
+		t.Errorf("what was taken back is found: %v, %v", hits, err)
+	}
+}
+
+func TestFind(t *testing.T) {
+	s := open(t, "")
+	for _, id := range []string{"abcd1111", "abcd2222", "efgh3333"} {
+		create(t, s, memory.Conversation{ID: id})
+	}
+	if _, err := s.Create(t.Context(), memory.Conversation{ID: "abcd1111"}); err == nil {
+		t.Error("an id can be taken twice")
+	}
+	if _, err := s.Create(t.Context(), memory.Conversation{ID: "../x"}); err == nil {
+		t.Error("any id can be chosen")
+	}
+	tests := []struct {
+		id, want string
+		err      error
+	}{
+		{"abcd1111", "abcd1111", nil},
+		{"e", "efgh3333", nil},
+		{" EFGH ", "efgh3333", nil},
+		{"abcd", "", memory.ErrMany},
+		{"abcd3", "", memory.ErrNone},
+		{"", "", memory.ErrNone},
+		{"%", "", memory.ErrNone},
+		{"é", "", memory.ErrNone},
+		{strings.Repeat("x", 10_000), "", memory.ErrNone},
+	}
+	for _, tt := range tests {
+		c, err := s.Find(t.Context(), tt.id)
+		if c.ID != tt.want || !errors.Is(err, tt.err) || err != nil && len(err.Error()) > 400 {
+			t.Errorf("Find(%.20q) = %q, %v; want %q, %v", tt.id, c.ID, err, tt.want, tt.err)
+		}
+	}
+	for doing, err := range map[string]error{
+		"Append": s.Append(t.Context(), "nono"), "Rename": s.Rename(t.Context(), "nono", ""), "Delete": s.Delete(t.Context(), "nono"),
+		"Replace": s.Replace(t.Context(), "nono", 0), "Spend": s.Spend(t.Context(), "nono", model.Usage{}, 0),
+	} {
+		if !errors.Is(err, memory.ErrNone) {
+			t.Errorf("%s of a conversation that is not there: %v", doing, err)
+		}
+	}
+}
+
+func TestList(t *testing.T) {
+	s := open(t, "")
+	for i := range 7 {
+		create(t, s, memory.Conversation{ID: fmt.Sprintf("c%03d", i), Created: noon.Add(time.Duration(i) * time.Hour), Folder: []string{"/a", "/b"}[i%2]})
+	}
+	if err := s.Append(t.Context(), "c001", memory.Entry{At: noon.Add(24 * time.Hour), Message: model.UserText("x")}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		o    memory.ListOptions
+		want string
+	}{
+		{memory.ListOptions{}, "c001 c006 c005 c004 c003 c002 c000"},
+		{memory.ListOptions{Limit: 2, Offset: 1}, "c006 c005"},
+		{memory.ListOptions{Limit: -1, Offset: 5}, "c002 c000"},
+		{memory.ListOptions{Folder: "/b"}, "c001 c005 c003"},
+		{memory.ListOptions{Offset: 10}, ""},
+	} {
+		list, err := s.List(t.Context(), tt.o)
+		var ids []string
+		for _, c := range list {
+			ids = append(ids, c.ID)
+		}
+		if got := strings.Join(ids, " "); got != tt.want || err != nil {
+			t.Errorf("List(%+v) = %s, %v; want %s", tt.o, got, err, tt.want)
+		}
+	}
+}
+
+func TestSearch(t *testing.T) {
+	s := open(t, "")
+	a := create(t, s, memory.Conversation{Title: "Holidays in Zürich"})
+	b := create(t, s, memory.Conversation{})
+	if err := s.Append(t.Context(), a.ID, turn(1)...); err != nil {
+		t.Fatal(err)
+	}
+	text := "first\nline \x02marked\x03 \"quoted\" NEAR(x) " + strings.Repeat("filler ", 100) + "the needle is here"
+	if err := s.Append(t.Context(), b.ID, memory.Entry{Turn: 1, Message: model.UserText(text)}); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		words string
+		where string // conversation and entry of each hit
+	}{
+		{"needle", b.ID + ":0"},
+		{"NEED here", b.ID + ":0"},
+		{"zurich", a.ID + ":-1 " + a.ID + ":1"},
+		{"sky clear", a.ID + ":2"},
+		{"weather missing", ""},
+		{`"quoted" NEAR(`, b.ID + ":0"},
+		{"- * ^ ( \" '", ""},
+		{"", ""},
+	}
+	for _, tt := range tests {
+		hits, err := s.Search(t.Context(), tt.words, 0)
+		var where []string
+		for _, h := range hits {
+			where = append(where, fmt.Sprintf("%s:%d", h.Conversation.ID, h.Entry))
+			if len(h.Found) == 0 || strings.ContainsAny(h.Snippet, "\x02\x03\n") {
+				t.Errorf("Search(%q): snippet %q, found at %v", tt.words, h.Snippet, h.Found)
+			}
+		}
+		if got := strings.Join(where, " "); got != tt.where || err != nil {
+			t.Errorf("Search(%q) = %s, %v; want %s", tt.words, got, err, tt.where)
+		}
+	}
+	hits, _ := s.Search(t.Context(), "needle", 0)
+	if h := hits[0]; h.Snippet[h.Found[0][0]:h.Found[0][1]] != "needle" || len(h.Snippet) > 400 {
+		t.Errorf("snippet %q, found at %v", h.Snippet, h.Found)
+	}
+	if err := s.Rename(t.Context(), a.ID, "Alps"); err != nil {
+		t.Fatal(err)
+	}
+	if hits, err := s.Search(t.Context(), "holidays", 0); len(hits) != 0 || err != nil {
+		t.Errorf("the title of before is found: %v, %v", hits, err)
+	}
+	if hits, err := s.Search(t.Context(), "alps", 0); len(hits) != 1 || hits[0].Conversation.Title != "Alps" || err != nil {
+		t.Errorf("the new title is not found: %v, %v", hits, err)
+	}
+}
+
+// No text of a person is a syntax error.
+func FuzzSearch(f *testing.F) {
+	for _, seed := range []string{`"`, `a"b*`, "NOT", "a AND (", "words:x", "-x ^y", "\x00", "x\x02y\xff", "+", "día*"} {
+		f.Add(seed)
+	}
+	s := open(f, "")
+	c := create(f, s, memory.Conversation{})
+	if err := s.Append(f.Context(), c.ID, turn(1)...); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, words string) {
+		hits, err := s.Search(context.Background(), words, 5)
+		if err != nil {
+			t.Fatalf("Search(%q): %v", words, err)
+		}
+		for _, h := range hits {
+			for _, at := range h.Found {
+				if at[0] > at[1] || at[1] > len(h.Snippet) {
+					t.Fatalf("Search(%q): found at %v of %q", words, h.Found, h.Snippet)
+				}
+			}
+		}
+	})
+}
+
+// What is deleted is not in the file any more.
+func TestDelete(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.db")
+	s := open(t, path)
+	kept := create(t, s, memory.Conversation{Title: "kept"})
+	gone := create(t, s, memory.Conversation{Title: "planted-title"})
+	if err := s.Append(t.Context(), gone.ID, memory.Entry{Message: model.UserText("planted-text " + strings.Repeat("planted-long ", 10_000))}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context(), gone.ID); err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.List(t.Context(), memory.ListOptions{})
+	if len(list) != 1 || list[0].ID != kept.ID || err != nil {
+		t.Errorf("List = %v, %v; want the other one", list, err)
+	}
+	for _, p := range []string{path, path + "-wal"} {
+		data, err := os.ReadFile(p)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if bytes.Contains(data, []byte("planted")) {
+			t.Errorf("what was deleted is in %s", p)
+		}
+	}
+}
+
+// Several processes write at once, which each has its own store.
+func TestManyAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.db")
+	id := create(t, open(t, path), memory.Conversation{}).ID
+	var all sync.WaitGroup
+	const writers, each = 4, 10
+	for range writers {
+		s := open(t, path)
+		all.Go(func() {
+			for range each {
+				if err := s.Append(t.Context(), id, turn(1)...); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	c, entries, err := open(t, path).Load(t.Context(), id)
+	if err != nil || c.Entries != writers*each*4 || len(entries) != c.Entries {
+		t.Fatalf("%d entries, %d counted, %v; want %d", len(entries), c.Entries, err, writers*each*4)
+	}
+	for i := range entries { // a turn is never torn apart
+		if got, want := entries[i].Message.Role, turn(1)[i%4].Message.Role; got != want {
+			t.Fatalf("entry %d is of %s, want %s", i, got, want)
+		}
+	}
+}
+
+// A full disk is told, and nothing of the change is kept.
+func TestFullDisk(t *testing.T) {
+	s := open(t, "")
+	c := create(t, s, memory.Conversation{})
+	if err := s.Append(t.Context(), c.ID, turn(1)...); err != nil {
+		t.Fatal(err)
+	}
+	memory.Fill(t, s)
+	big := memory.Entry{Message: model.UserText(strings.Repeat("x", 1<<20))}
+	if err := s.Append(t.Context(), c.ID, turn(2)[0], big); err == nil || !strings.Contains(err.Error(), "full") {
+		t.Errorf("Append to a full disk: %v", err)
+	}
+	got, entries, err := s.Load(t.Context(), c.ID)
+	if got.Entries != 4 || len(entries) != 4 || err != nil {
+		t.Errorf("after that there are %d entries, %d counted, %v; want 4", len(entries), got.Entries, err)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	text := filepath.Join(dir, "notes.txt")
+	if err := os.WriteFile(text, []byte("these are my notes, and no database at all"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	newer := filepath.Join(dir, "newer.db")
+	memory.Version(t, open(t, newer), "99")
+	damaged := filepath.Join(dir, "damaged.db")
+	if err := os.WriteFile(damaged, append([]byte("SQLite format 3\x00"), bytes.Repeat([]byte{0xff}, 8192)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{text: "no SQLite database", newer: "newer version", damaged: "damaged", dir: "is a folder"} {
+		s, err := memory.Open(path)
+		if err == nil {
+			s.Close()
+			t.Errorf("Open(%s) opens it", path)
+		} else if !strings.Contains(err.Error(), want) {
+			t.Errorf("Open(%s): %v; want %q in it", path, err, want)
+		}
+	}
+}
+
+// Lists and searches do not read messages.
+func TestBigResults(t *testing.T) {
+	s := open(t, "")
+	c := create(t, s, memory.Conversation{})
+	big := strings.Repeat("0123456789abcde ", 10<<20/16)
+	result := model.Message{Role: model.User, Parts: []model.Part{{Result: &model.Result{ID: "c", Name: "x", Parts: []model.Part{{Text: big}}}}}}
+	for range 3 {
+		if err := s.Append(t.Context(), c.ID, memory.Entry{Message: result}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	few := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := s.List(context.Background(), memory.ListOptions{}); err != nil {
+				b.Fatal(err)
+			}
+			if _, err := s.Search(context.Background(), "0123456789abcde", 5); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	if got := few.AllocedBytesPerOp(); got > 1<<20 {
+		t.Errorf("a list and a search allocate %d bytes, want far less than a message of 10 MB", got)
+	}
+	if _, entries, err := s.Load(t.Context(), c.ID); err != nil || entries[2].Message.Parts[0].Result.Parts[0].Text != big {
+		t.Errorf("a big result does not come back whole: %v", err)
+	}
+}
+
+func TestDefaultPath(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the folder is another one")
+	}
+	t.Setenv("HOME", "/home/x")
+	for data, want := range map[string]string{
+		"/d": "/d/patchbay/conversations.db", "": "/home/x/.local/share/patchbay/conversations.db", "relative": "/home/x/.local/share/patchbay/conversations.db",
+	} {
+		t.Setenv("XDG_DATA_HOME", data)
+		if got, err := memory.DefaultPath(); got != want || err != nil {
+			t.Errorf("with XDG_DATA_HOME=%s: %s, %v; want %s", data, got, err, want)
+		}
+	}
+}

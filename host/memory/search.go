@@ -1,0 +1,146 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/patchbay-dev/patchbay/host/model"
+)
+
+const (
+	// maxIndexed bounds what of a message is found, in bytes: a result of 10 MB is no text that
+	// somebody remembers.
+	maxIndexed = 64 << 10
+
+	maxQuery = 32 // words
+)
+
+// begin and end stand around what was found. They are in no text that is indexed.
+const begin, end = "\x02", "\x03"
+
+var noMarks = strings.NewReplacer(begin, " ", end, " ", "\x00", " ")
+
+// words are the texts of a message that it is found by: what was said, and the names, arguments
+// and results of tools.
+func words(m *model.Message) string {
+	var b strings.Builder
+	add := func(s string) {
+		if s != "" && b.Len() < maxIndexed {
+			b.WriteString(bound(s, maxIndexed-b.Len()))
+			b.WriteByte('\n')
+		}
+	}
+	for _, p := range m.Parts {
+		add(p.Text)
+		if p.Call != nil {
+			add(p.Call.Name)
+			add(string(p.Call.Arguments))
+		}
+		if p.Media != nil {
+			add(p.Media.Name)
+		}
+		if p.Result != nil {
+			for _, part := range p.Result.Parts {
+				add(part.Text)
+			}
+		}
+	}
+	return noMarks.Replace(b.String())
+}
+
+func index(ctx context.Context, tx *sql.Tx, row int64, text string) error {
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, "INSERT INTO words (rowid, text) VALUES (?, ?)", row, text)
+	return err
+}
+
+func indexTitle(ctx context.Context, tx *sql.Tx, conversation int64, title string) error {
+	if _, err := tx.ExecContext(ctx, "DELETE FROM words WHERE rowid = ?", -conversation); err != nil {
+		return err
+	}
+	return index(ctx, tx, -conversation, noMarks.Replace(title))
+}
+
+// Hit is a message, or a title, in which something was found.
+type Hit struct {
+	Conversation Conversation
+	Entry        int // its place, from 0; -1: it is the title
+	Turn         int
+	Role         model.Role // empty: it is the title
+	At           time.Time
+
+	// Snippet is what stands around the first of the words, in one line.
+	Snippet string
+	Found   [][2]int // where the words are in Snippet: offsets in bytes
+}
+
+// Search finds the messages and titles that have all words of a text, or words that begin so,
+// the best first. Case and accents make no difference. Limit 0: 20. A text without words finds
+// nothing.
+func (s *Store) Search(ctx context.Context, text string, limit int) ([]Hit, error) {
+	q := query(text)
+	if q == "" {
+		return nil, nil
+	}
+	// A row of words is of an entry or of a title: the number says which.
+	rows, err := s.db.QueryContext(ctx, `SELECT c.n, c.id, c.title, c.created, c.updated, c.model, c.folder, c.entries, c.input, c.output, c.cached, c.stored, c.cost,
+			coalesce(e.position, -1), coalesce(e.turn, 0), coalesce(e.role, ''), coalesce(e.at, c.created), snippet(words, 0, ?3, ?4, '…', 24)
+		FROM words LEFT JOIN entries e ON e.n = words.rowid JOIN conversations c ON c.n = coalesce(e.conversation, -words.rowid)
+		WHERE words MATCH ?1 ORDER BY rank, words.rowid DESC LIMIT ?2`, q, cmp.Or(limit, 20), begin, end)
+	if err != nil {
+		return nil, s.fail("search conversations", err)
+	}
+	defer rows.Close()
+	var hits []Hit
+	for rows.Next() {
+		var h Hit
+		var at int64
+		var role, snippet string
+		if _, h.Conversation, err = scanConversation(rows.Scan, &h.Entry, &h.Turn, &role, &at, &snippet); err != nil {
+			return nil, s.fail("search conversations", err)
+		}
+		h.Role, h.At = model.Role(role), time.UnixMilli(at).UTC()
+		h.Snippet, h.Found = unmark(oneLine(snippet))
+		hits = append(hits, h)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, s.fail("search conversations", err)
+	}
+	return hits, nil
+}
+
+// query makes a query of FTS5 of what a person has typed. Nothing in it is an operator.
+func query(text string) string {
+	var q []string
+	for word := range strings.FieldsSeq(noMarks.Replace(strings.ToValidUTF8(text, " "))) {
+		if !strings.ContainsFunc(word, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }) {
+			continue // it has no word
+		}
+		if q = append(q, `"`+strings.ReplaceAll(bound(word, 200), `"`, `""`)+`"*`); len(q) == maxQuery {
+			break
+		}
+	}
+	return strings.Join(q, " ")
+}
+
+// unmark takes the marks out of a snippet, and tells where they were.
+func unmark(s string) (text string, found [][2]int) {
+	var b strings.Builder
+	for {
+		before, rest, ok := strings.Cut(s, begin)
+		b.WriteString(before)
+		if !ok {
+			return b.String(), found
+		}
+		word, after, _ := strings.Cut(rest, end)
+		found = append(found, [2]int{b.Len(), b.Len() + len(word)})
+		b.WriteString(word)
+		s = after
+	}
+}

@@ -1,0 +1,111 @@
+package sqlitefile
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"modernc.org/sqlite"
+)
+
+// settings of the connection. A second process may hold the lock for 5 seconds. A
+// transaction has it from its beginning: one that takes it later is refused at once.
+const settings = "_busy_timeout=5000&_txlock=immediate&_journal_mode=WAL&_synchronous=NORMAL&_foreign_keys=1&_defensive=1&_error_rc=1&_pragma=trusted_schema(0)"
+
+// Result codes of SQLite, in the lowest byte.
+const (
+	codeBusy    = 5
+	codeCorrupt = 11
+	codeNotADB  = 26
+)
+
+// Open opens a database of the program's own in a file: one connection, write-ahead log, for
+// its owner alone. It makes one where there is none, in a folder that exists, and brings an old
+// one up to date: migrations make a new database, each from what the one before left. They are
+// never changed, only added to. A database that knows more of them is an error.
+func Open(path string, migrations []string) (*sql.DB, error) {
+	uri, err := URI(path)
+	if err != nil {
+		return nil, err
+	}
+	// SQLite would make a file that everybody may read.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	db, err := sql.Open("sqlite", uri+"?"+settings)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1) // SQLite has one writer at a time, and answers are short
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := prepare(ctx, db, migrations); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// code is what SQLite says of an error, 0 if it says nothing.
+func code(err error) int {
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		return e.Code() & 0xff
+	}
+	return 0
+}
+
+// Damaged tells whether an error says that a file is no database, or not a whole one.
+func Damaged(err error) bool {
+	c := code(err)
+	return c == codeCorrupt || c == codeNotADB
+}
+
+// prepare makes the connection and the tables. While another process makes a new file a
+// database, SQLite does not wait for that; prepare does.
+func prepare(ctx context.Context, db *sql.DB, migrations []string) error {
+	for begun := time.Now(); ; {
+		err := migrate(ctx, db, migrations)
+		if code(err) != codeBusy || time.Since(begun) > 5*time.Second {
+			return err
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+func migrate(ctx context.Context, db *sql.DB, migrations []string) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // does nothing after Commit
+	var version int
+	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return err
+	}
+	if version > len(migrations) {
+		return fmt.Errorf("it was made by a newer version (schema %d, this one knows %d); upgrade, or name another file", version, len(migrations))
+	}
+	if version == len(migrations) {
+		return nil
+	}
+	for _, m := range migrations[version:] {
+		if _, err := tx.ExecContext(ctx, m); err != nil {
+			return err
+		}
+	}
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", len(migrations))); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
