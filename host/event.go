@@ -14,7 +14,7 @@ type Event struct {
 	Turn int       `json:"turn"` // from 1
 	Step int       `json:"step"` // of the turn, from 1; 0: before the first
 
-	Text  string       `json:"text,omitempty"`  // of text, thinking, again, note and progress
+	Text  string       `json:"text,omitempty"`  // of text, thinking, again, note, progress, log and retry
 	Call  *CallEvent   `json:"call,omitempty"`  // of those about a call
 	Usage *model.Usage `json:"usage,omitempty"` // of answered and ended
 	Cost  float64      `json:"cost,omitempty"`  // likewise, if the price is known
@@ -36,6 +36,7 @@ const (
 	Started  EventKind = "started"  // the call was allowed and begins
 	Progress EventKind = "progress" // of a call
 	Logged   EventKind = "log"      // a server says something about a call
+	Retried  EventKind = "retry"    // the call failed, and is made again after a pause: Text says why
 	Resulted EventKind = "result"   // the call is over
 	Noted    EventKind = "note"     // something that a person should know
 	Ended    EventKind = "ended"    // the turn
@@ -51,7 +52,8 @@ type CallEvent struct {
 	Done  float64 `json:"done,omitempty"`  // of progress
 	Total float64 `json:"total,omitempty"` // of progress; 0: not known
 
-	By      string        `json:"by,omitempty"`      // of started: who allowed it
+	By      string        `json:"by,omitempty"`      // of started: who allowed it: "person", "conversation", "always", "rule", "read-only"; of result also "nobody"
+	Cached  bool          `json:"cached,omitempty"`  // of result: the server was not asked
 	Outcome Outcome       `json:"outcome,omitempty"` // of result
 	Parts   []model.Part  `json:"parts,omitempty"`   // of result: what the model is given
 	Took    time.Duration `json:"took,omitempty"`    // of result, in nanoseconds

@@ -66,6 +66,8 @@ type Limits struct {
 	Steps       int           // answers of the model in one turn; 0: 50
 	Parallel    int           // calls at the same time; 0: 8
 	CallTimeout time.Duration // of a call, from its last progress; 0: 2 minutes; negative: none
+	CallTotal   time.Duration // of a call, with its progress, questions and repetitions; 0: 1 hour; negative: none
+	Retries     int           // of a call that failed for now and can be made again without harm; 0: 4; negative: none
 	Tools       int           // offered one by one; of more the model is given a search; 0: 100
 	ToolTokens  int           // of the descriptions of tools, likewise, estimated; 0: 20,000
 	ResultBytes int           // of a result that the model is given at once; 0: 32 KiB

@@ -34,7 +34,10 @@ type Approval struct {
 	Tool         *mcp.Tool
 	Arguments    json.RawMessage // exactly as they are sent
 	ReadOnly     bool            // as the server says; nobody else does
+	Destructive  bool            // likewise: it may destroy something, which is so if the server says nothing
+	Trusted      bool            // whether the server is
 	Changed      string          // what has changed since the tool was allowed for ever; empty: it was not
+	Doubt        string          // why an allowed call is asked about all the same: it may have run already; empty: it has not
 }
 
 // Verdict is the decision about a call.
@@ -86,6 +89,9 @@ type Decision struct {
 	Tool         string
 	Arguments    json.RawMessage
 	Allowed      bool
-	By           string // "person", "conversation", "always", "rule", "read-only", "nobody"
-	Outcome      string // empty: it was only decided; "done", "failed", "unknown", "cancelled", ...
+	By           string        // who decided, as in CallEvent.By
+	Outcome      Outcome       // empty: it was only decided
+	Reason       string        // of a denial; of an outcome that is no success: what went wrong
+	Cached       bool          // the server was not asked
+	Took         time.Duration // with an outcome: the call
 }

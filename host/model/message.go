@@ -48,6 +48,10 @@ type Result struct {
 	Name  string `json:"name"`            // of the tool
 	Parts []Part `json:"parts"`           // texts and media
 	Error bool   `json:"error,omitempty"` // the parts tell what went wrong
+
+	// Unknown says that the call may have had its effect, though its answer was lost: it must not
+	// be made again by mistake. Providers are not told; the parts say it.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
 // Opaque is what a provider wants to have back unchanged with the message, such as a signed
