@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
@@ -152,10 +153,10 @@ func (a *app) showText(text, mime string) {
 	switch {
 	case !a.tty.out || a.Plain || len(text) > maxRendered:
 		a.printText(text)
-	case isJSON(text):
+	case screen.IsJSON(text):
 		a.print(a.shownJSON(json.RawMessage(strings.TrimSpace(text))))
-	case mime == "text/markdown", (mime == "" || mime == "text/plain") && isMarkdown(text):
-		a.out.WriteString(markdown(visible(text), a.tty.width, a.tty.color))
+	case mime == "text/markdown", (mime == "" || mime == "text/plain") && screen.IsMarkdown(text):
+		a.out.WriteString(screen.Markdown(visible(text), a.tty.width, a.tty.color))
 	default:
 		a.printText(text)
 	}
@@ -164,8 +165,8 @@ func (a *app) showText(text, mime string) {
 // prose is a text in which a server describes something, within so many columns; 0: its
 // lines are not broken.
 func (a *app) prose(text string, width int) string {
-	if a.tty.out && !a.Plain && len(text) <= maxRendered && isMarkdown(text) {
-		return strings.TrimRight(markdown(visible(text), width, a.tty.color), "\n")
+	if a.tty.out && !a.Plain && len(text) <= maxRendered && screen.IsMarkdown(text) {
+		return strings.TrimRight(screen.Markdown(visible(text), width, a.tty.color), "\n")
 	}
 	return wrap(a.shown(text), width)
 }
@@ -211,4 +212,13 @@ func (a *app) save(path string, data []byte, mime string) error {
 	}
 	a.talk.note("saved %s, %s, to %s", orName(mime, "bytes"), bytesOf(len(data)), path)
 	return nil
+}
+
+// shownJSON is JSON as it is printed: over several lines, and for people coloured.
+func (a *app) shownJSON(raw json.RawMessage) string {
+	text := a.shown(indented(raw))
+	if a.tty.out && a.tty.color {
+		return screen.PaintJSON(text)
+	}
+	return text
 }

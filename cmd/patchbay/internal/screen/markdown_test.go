@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"flag"
@@ -33,10 +33,10 @@ func TestMarkdown(t *testing.T) {
 			in := string(ar.Files[0].Data)
 			got := []txtar.File{ar.Files[0]}
 			for _, name := range []string{"color", "plain"} {
-				text := markdown(in, 40, name == "color")
+				text := Markdown(in, 40, name == "color")
 				for _, l := range strings.Split(text, "\n") {
-					if columns(unpainted(l)) > 40 {
-						t.Errorf("%s: a line of %d columns: %q", name, columns(unpainted(l)), l)
+					if Columns(Unpainted(l)) > 40 {
+						t.Errorf("%s: a line of %d columns: %q", name, Columns(Unpainted(l)), l)
 					}
 				}
 				text = sgr.ReplaceAllStringFunc(text, func(s string) string { return strings.TrimSuffix(s, "m") + "m\x00" })
@@ -75,8 +75,8 @@ func TestIsMarkdown(t *testing.T) {
 		{`{"a": "**b**", "c": "` + "`d`" + `"}`, true}, // JSON is recognized before
 	}
 	for _, tt := range tests {
-		if got := isMarkdown(tt.text); got != tt.want {
-			t.Errorf("isMarkdown(%q) = %v, want %v", tt.text, got, tt.want)
+		if got := IsMarkdown(tt.text); got != tt.want {
+			t.Errorf("IsMarkdown(%q) = %v, want %v", tt.text, got, tt.want)
 		}
 	}
 }
@@ -92,22 +92,22 @@ func FuzzMarkdown(f *testing.F) {
 	f.Add("a *b **c _d_** e*\n|a|\n|-|\n|x\\|y", 3)
 	f.Add("~~~\n```\n~~~\nx\n===\n1) y\n   z", 0)
 	f.Fuzz(func(t *testing.T, in string, width int) {
-		in = visible(in)
+		in = Visible(in)
 		width = max(0, width%300)
 		for _, color := range []bool{false, true} {
-			out := markdown(in, width, color)
-			bare := unpainted(out)
+			out := Markdown(in, width, color)
+			bare := Unpainted(out)
 			if strings.Contains(bare, "\x1b") {
-				t.Fatalf("markdown(%q) = %q, with more than colour in it", in, out)
+				t.Fatalf("Markdown(%q) = %q, with more than colour in it", in, out)
 			}
 			if got, want := lettersOf(bare), lettersOf(in); got != want {
 				// The word of an image is ours.
 				if !strings.Contains(in, "![") {
-					t.Fatalf("markdown(%q) = %q, which has the letters %q, want %q", in, bare, got, want)
+					t.Fatalf("Markdown(%q) = %q, which has the letters %q, want %q", in, bare, got, want)
 				}
 			}
-			if again := markdown(in, width, color); again != out {
-				t.Fatalf("markdown(%q) differs from time to time", in)
+			if again := Markdown(in, width, color); again != out {
+				t.Fatalf("Markdown(%q) differs from time to time", in)
 			}
 		}
 	})

@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"regexp"
@@ -11,10 +11,10 @@ import (
 // one keeps lines, and every letter; it knows headings, lists, quotes, code, tables, rules,
 // emphasis and links.
 
-// markdown renders a text of at most so many columns; 0: lines are not broken. Without
+// Markdown renders a text of at most so many columns; 0: lines are not broken. Without
 // colour the marks inside of lines stay, as nothing would take their place. The text has been
 // made visible before.
-func markdown(text string, width int, color bool) string {
+func Markdown(text string, width int, color bool) string {
 	m := &markdownText{lines: strings.Split(strings.TrimRight(text, "\n"), "\n"), width: width, color: color}
 	for len(m.lines) > 0 {
 		m.block()
@@ -48,10 +48,10 @@ var (
 	mdCode = regexp.MustCompile("`[^`\n]+`")
 )
 
-// isMarkdown tells whether a text that says nothing of itself reads like Markdown: code in
+// IsMarkdown tells whether a text that says nothing of itself reads like Markdown: code in
 // fences or a table is enough, of all else there must be two kinds. A single sign, a "#"
 // or a "-", is in many texts that are none.
-func isMarkdown(text string) bool {
+func IsMarkdown(text string) bool {
 	lines := strings.Split(text, "\n")
 	kinds := map[string]bool{}
 	for i, l := range lines {
@@ -108,7 +108,7 @@ func (m *markdownText) block() {
 	case isTable(l, following):
 		m.table(l)
 	case mdRule.MatchString(l):
-		m.print(paint(strings.Repeat("─", m.columns(40)), "2", m.color))
+		m.print(Paint(strings.Repeat("─", m.columns(40)), "2", m.color))
 	case strings.TrimSpace(l) != "" && !mdItem.MatchString(l) && mdUnder.MatchString(following):
 		level := "##"
 		if strings.Contains(m.next(), "=") {
@@ -124,10 +124,10 @@ func (m *markdownText) block() {
 		if strings.Contains("-*+", mark) {
 			mark = "•"
 		}
-		indent := i[1] + strings.Repeat(" ", columns(mark+i[3]))
+		indent := i[1] + strings.Repeat(" ", Columns(mark+i[3]))
 		m.wrapped(m.joined(i[4], indent), i[1]+mark+i[3], indent, "")
 	case mdQuote.MatchString(l):
-		bar := paint("│ ", "2", m.color)
+		bar := Paint("│ ", "2", m.color)
 		m.wrapped(mdQuote.FindStringSubmatch(l)[2], bar, bar, "3")
 	default:
 		body := strings.TrimLeft(l, " ")
@@ -139,7 +139,7 @@ func (m *markdownText) block() {
 // joined adds to a line that has to be broken those that go on with its paragraph, unless it
 // ends on purpose: a text that was broken for a wider screen would become ragged.
 func (m *markdownText) joined(text, indent string) string {
-	if m.width == 0 || columns(indent)+columns(text) <= m.width {
+	if m.width == 0 || Columns(indent)+Columns(text) <= m.width {
 		return text
 	}
 	for len(m.lines) > 0 && !strings.HasSuffix(text, "  ") && !strings.HasSuffix(text, `\`) && m.goesOn(indent) {
@@ -188,14 +188,14 @@ func (m *markdownText) heading(marks, text string) {
 // code prints what is in a fence, as it is.
 func (m *markdownText) code(indent, fence, language string) {
 	if language = strings.TrimSpace(language); language != "" {
-		m.print(indent + paint("  "+language, "2", m.color))
+		m.print(indent + Paint("  "+language, "2", m.color))
 	}
 	for len(m.lines) > 0 {
 		l := m.next()
 		if end := strings.TrimSpace(l); strings.HasPrefix(end, fence) && strings.Trim(end, fence[:1]) == "" {
 			return
 		}
-		m.print(indent + "  " + paint(strings.TrimPrefix(l, indent), "36", m.color))
+		m.print(indent + "  " + Paint(strings.TrimPrefix(l, indent), "36", m.color))
 	}
 }
 
@@ -203,7 +203,7 @@ func (m *markdownText) code(indent, fence, language string) {
 func (m *markdownText) wrapped(text, first, rest, style string) {
 	room := 0
 	if m.width > 0 {
-		room = max(10, m.width-columns(unpainted(rest)))
+		room = max(10, m.width-Columns(Unpainted(rest)))
 	}
 	for i, l := range m.wrap(m.inline(text, style), room) {
 		if i == 0 {
@@ -226,7 +226,7 @@ func (m *markdownText) wrap(spans []span, width int) []string {
 	for _, word := range wordsOf(spans) {
 		n := 0
 		for _, s := range word {
-			n += columns(s.text)
+			n += Columns(s.text)
 		}
 		switch {
 		case !begun:
@@ -258,7 +258,7 @@ func (m *markdownText) painted(line []span) string {
 		for ; i < len(line) && line[i].style == style; i++ {
 			text.WriteString(line[i].text)
 		}
-		out.WriteString(paint(text.String(), style, m.color))
+		out.WriteString(Paint(text.String(), style, m.color))
 	}
 	return out.String()
 }
@@ -282,7 +282,7 @@ func wordsOf(spans []span) [][]span {
 // sgr is how paint colours.
 var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-func unpainted(s string) string { return sgr.ReplaceAllString(s, "") }
+func Unpainted(s string) string { return sgr.ReplaceAllString(s, "") }
 
 // inline takes the marks inside of a line away and styles what they mark.
 func (m *markdownText) inline(s, style string) []span {

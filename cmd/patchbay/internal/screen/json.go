@@ -1,7 +1,6 @@
-package main
+package screen
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -15,8 +14,8 @@ const (
 	styleWord   = "35" // true, false, null
 )
 
-// paintedJSON colours indented JSON, whose text has been made visible.
-func paintedJSON(s string) string {
+// PaintJSON colours indented JSON, whose text has been made visible.
+func PaintJSON(s string) string {
 	var out strings.Builder
 	for i := 0; i < len(s); {
 		n, style := 1, ""
@@ -31,7 +30,7 @@ func paintedJSON(s string) string {
 		case c >= 'a' && c <= 'z':
 			n, style = len(s[i:])-len(strings.TrimLeft(s[i:], "abcdefghijklmnopqrstuvwxyz")), styleWord
 		}
-		out.WriteString(paint(s[i:i+n], style, true))
+		out.WriteString(Paint(s[i:i+n], style, true))
 		i += n
 	}
 	return out.String()
@@ -50,17 +49,8 @@ func stringLength(s string) int {
 	return len(s)
 }
 
-// isJSON tells whether a text is a JSON object or list.
-func isJSON(s string) bool {
+// IsJSON tells whether a text is a JSON object or list.
+func IsJSON(s string) bool {
 	t := strings.TrimSpace(s)
 	return len(t) > 1 && (t[0] == '{' || t[0] == '[') && jsonx.Valid([]byte(t), 0) == nil
-}
-
-// shownJSON is JSON as it is printed: over several lines, and for people coloured.
-func (a *app) shownJSON(raw json.RawMessage) string {
-	text := a.shown(indented(raw))
-	if a.tty.out && a.tty.color {
-		return paintedJSON(text)
-	}
-	return text
 }

@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"fmt"
@@ -15,8 +15,8 @@ import (
 //	invisible letters      their names, unless they join what is around them, as in emoji
 //	tags, selectors        their names, unless the first behind what they select
 
-// visible makes all of that visible. Newlines and tabs stay.
-func visible(s string) string {
+// Visible makes all of that visible. Newlines and tabs stay.
+func Visible(s string) string {
 	if plainASCII(s) {
 		return s
 	}

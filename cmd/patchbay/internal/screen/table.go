@@ -1,4 +1,4 @@
-package main
+package screen
 
 import "strings"
 
@@ -19,7 +19,7 @@ func (m *markdownText) table(head string) {
 			if i == len(wide) {
 				wide = append(wide, 0)
 			}
-			wide[i] = max(wide[i], columns(plainSpans(m.inline(c, ""))))
+			wide[i] = max(wide[i], Columns(plainSpans(m.inline(c, ""))))
 		}
 	}
 	m.fit(wide)
@@ -34,7 +34,7 @@ func (m *markdownText) table(head string) {
 			for _, w := range wide {
 				dashes = append(dashes, strings.Repeat("─", w))
 			}
-			m.print(paint(strings.Join(dashes, "  "), "2", m.color))
+			m.print(Paint(strings.Join(dashes, "  "), "2", m.color))
 		}
 	}
 }
@@ -79,7 +79,7 @@ func (m *markdownText) row(cells []string, wide []int, style string) {
 			if n < len(texts[i]) {
 				text = texts[i][n]
 			}
-			parts = append(parts, text+strings.Repeat(" ", max(0, wide[i]-columns(unpainted(text)))))
+			parts = append(parts, text+strings.Repeat(" ", max(0, wide[i]-Columns(Unpainted(text)))))
 		}
 		m.print(strings.Join(parts, "  "))
 	}

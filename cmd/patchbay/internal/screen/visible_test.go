@@ -1,4 +1,4 @@
-package main
+package screen
 
 import "testing"
 
@@ -22,8 +22,8 @@ func TestVisible(t *testing.T) {
 		{"letters", "日本語 Ünïcödé e\u0301", "日本語 Ünïcödé e\u0301"},
 	}
 	for _, tt := range tests {
-		if got := visible(tt.text); got != tt.want {
-			t.Errorf("%s: visible(%q) = %q, want %q", tt.name, tt.text, got, tt.want)
+		if got := Visible(tt.text); got != tt.want {
+			t.Errorf("%s: Visible(%q) = %q, want %q", tt.name, tt.text, got, tt.want)
 		}
 	}
 }
@@ -32,8 +32,8 @@ func TestColumns(t *testing.T) {
 	for text, want := range map[string]int{
 		"": 0, "abc": 3, "日本": 4, "e\u0301": 1, "👩\u200d🚀": 2, "❤\ufe0f": 2, "👍🏽": 2, "ｱ": 1, "Ａ": 2, "🇩🇪": 2,
 	} {
-		if got := columns(text); got != want {
-			t.Errorf("columns(%q) = %d, want %d", text, got, want)
+		if got := Columns(text); got != want {
+			t.Errorf("Columns(%q) = %d, want %d", text, got, want)
 		}
 	}
 }
