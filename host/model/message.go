@@ -39,7 +39,7 @@ type Media struct {
 type Call struct {
 	ID        string          `json:"id"` // of its result too
 	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"arguments"` // what the model wrote, an object if it kept to the rules
+	Arguments json.RawMessage `json:"arguments"` // as of [Arguments]; an object if the model kept to the rules
 }
 
 // Result is what came of a call.

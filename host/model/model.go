@@ -12,7 +12,7 @@ type Model interface {
 
 	// Generate has the model answer. While the answer comes, emit is told each piece of it, on
 	// the goroutine of the caller and in order; nil: nobody wants to know. The response has all
-	// of it once more.
+	// of it once more. A request is not changed, nor kept after the return.
 	//
 	// Errors are an [*Error] if the provider has said something, or the cause of ctx. An answer
 	// that broke off is an error too; what there was of it is returned beside it, with no calls
@@ -79,14 +79,16 @@ const (
 	StopRefused Stop = "refused" // the model or a filter of the provider refused
 )
 
-// Delta is a piece of an answer. One of its fields is set.
+// Delta is a piece of an answer. One of its fields is set; none of them in a sign of life, which
+// is for [Retry] alone.
 type Delta struct {
 	Text     string
 	Thinking string
 	Call     *CallDelta
 
-	// Again says that the answer begins anew, as it broke off: what came before is void.
-	Again string // why, for people
+	// Again says that the answer begins anew, as it broke off or could not begin: what came
+	// before is void.
+	Again string // why and when, for people
 }
 
 // CallDelta is a piece of a call.

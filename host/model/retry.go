@@ -1,0 +1,112 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// RetryOptions says how patient [Retry] is. Nil and the zero value mean the defaults.
+type RetryOptions struct {
+	Attempts int           // how often is asked at most, the first time too; 0: 5
+	Wait     time.Duration // before the second attempt; twice as long before each further one; 0: 1 second
+	MaxWait  time.Duration // the longest wait between two attempts; 0: 1 minute
+
+	// First bounds the time until an answer begins, and Idle the silence after that. Models
+	// may think for long before they say the first word, and local ones read for long. What is
+	// too long is an error of kind [Unavailable], so it is asked again. 0: 5 and 2 minutes.
+	First, Idle time.Duration
+}
+
+// Retry returns a model that asks m again what failed for a reason that passes
+// ([Error.Transient]).
+//
+// It waits for longer each time, with some chance in it so that many conversations do not
+// return together, and never for less than [Error.After]: if that is more than
+// [RetryOptions.MaxWait], the error is returned at once. The last error is returned as it is,
+// with what there was of the last answer.
+//
+// Before it waits it tells emit so with [Delta.Again]. Deltas with no field set are heard as
+// signs of life and not passed on. Cancelling ctx ends waits and answers at once. The usage is
+// that of the last attempt.
+func Retry(m Model, o *RetryOptions) Model {
+	r := &retry{Model: m}
+	if o != nil {
+		r.o = *o
+	}
+	if r.o.Attempts <= 0 {
+		r.o.Attempts = 5
+	}
+	for _, d := range []struct {
+		field *time.Duration
+		or    time.Duration
+	}{
+		{&r.o.Wait, time.Second},
+		{&r.o.MaxWait, time.Minute},
+		{&r.o.First, 5 * time.Minute},
+		{&r.o.Idle, 2 * time.Minute},
+	} {
+		if *d.field <= 0 {
+			*d.field = d.or
+		}
+	}
+	return r
+}
+
+type retry struct {
+	Model
+	o RetryOptions
+}
+
+func (r *retry) Generate(ctx context.Context, req *Request, emit func(Delta)) (*Response, error) {
+	wait := r.o.Wait
+	for attempt := 1; ; attempt++ {
+		resp, err := r.once(ctx, req, emit)
+		var failed *Error
+		if err == nil || ctx.Err() != nil || attempt == r.o.Attempts || !errors.As(err, &failed) || !failed.Transient() || failed.After > r.o.MaxWait {
+			return resp, err
+		}
+		wait = min(wait, r.o.MaxWait)
+		pause := wait/2 + rand.N(wait/2+1)
+		if failed.After > 0 {
+			pause = failed.After + rand.N(wait/2+1)
+		}
+		wait *= 2
+		if emit != nil {
+			emit(Delta{Again: fmt.Sprintf("%v; asking again in %v", err, pause.Round(100*time.Millisecond))})
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return resp, context.Cause(ctx)
+		}
+	}
+}
+
+// errSilent ends an attempt of which nothing was heard for too long.
+var errSilent = errors.New("nothing heard for too long")
+
+// once asks once, under the bounds of silence. The time that emit takes is not silence.
+func (r *retry) once(parent context.Context, req *Request, emit func(Delta)) (*Response, error) {
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	bound := r.o.First
+	watch := time.AfterFunc(bound, func() { cancel(errSilent) })
+	defer watch.Stop()
+	resp, err := r.Model.Generate(ctx, req, func(d Delta) {
+		watch.Stop()
+		if emit != nil && d != (Delta{}) {
+			emit(d)
+		}
+		bound = r.o.Idle
+		watch.Reset(bound)
+	})
+	if err != nil && parent.Err() == nil && context.Cause(ctx) == errSilent {
+		err = &Error{Kind: Unavailable, Model: r.Info().Name, Message: fmt.Sprintf("nothing was heard for %v", bound), Err: err}
+	}
+	return resp, err
+}

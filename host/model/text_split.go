@@ -1,0 +1,304 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+// A splitter parts the text of a model into text and calls, as it comes. What it tells does not
+// depend on how the text was cut into pieces.
+//
+// White space before and after a call is dropped, the rest of the text is told unchanged.
+type splitter struct {
+	known map[string]bool // the tools
+	text  func(string)
+	call  func(name string, arguments json.RawMessage)
+
+	buf    []byte // not decided
+	state  splitState
+	opened string // of inFence: the opening of the fence and what followed it, not told
+	read   scan   // how far the value at the start of buf is read
+	gaveUp int    // how many values that never ended were given up
+
+	space string // told before the next text, dropped before a call
+	drop  bool   // nothing but white space came after a call
+}
+
+type splitState int
+
+const (
+	inText  splitState = iota
+	inFence            // a fence that may hold calls, none was seen
+	inCalls            // a fence with a call in it
+	inCode             // a fence around something else, text up to its end
+)
+
+const (
+	space    = " \t\r\n"
+	openTag  = "<tool_call>" // as some models are trained to write
+	closeTag = "</tool_call>"
+)
+
+func newSplitter(tools []Tool, text func(string), call func(string, json.RawMessage)) *splitter {
+	s := &splitter{known: map[string]bool{}, text: text, call: call}
+	for _, t := range tools {
+		s.known[t.Name] = true
+	}
+	return s
+}
+
+func (s *splitter) add(text string) {
+	s.buf = append(s.buf, text...)
+	s.run(false)
+}
+
+// end tells what is left, as nothing more comes.
+func (s *splitter) end() {
+	s.run(true)
+	s.tell(s.opened)
+	if !s.drop && s.space != "" {
+		s.text(s.space)
+	}
+}
+
+func (s *splitter) run(end bool) {
+	for len(s.buf) > 0 && s.step(end) {
+	}
+}
+
+// step decides about the start of the buffer. It returns false if more must come before, which
+// it never does at the end.
+func (s *splitter) step(end bool) bool {
+	switch s.state {
+	case inText:
+		return s.stepText(end)
+	case inCode:
+		return s.stepCode(end)
+	}
+	skip := space
+	if s.state == inCalls {
+		skip += ",;"
+	}
+	rest := bytes.TrimLeft(s.buf, skip)
+	if s.state == inFence {
+		s.opened += string(s.buf[:len(s.buf)-len(rest)])
+	}
+	s.buf = rest
+	switch {
+	case len(rest) == 0:
+		return end
+	case rest[0] == '{' || rest[0] == '[':
+		return s.value(end)
+	case s.state == inFence:
+		s.release(0)
+	case rest[0] == '`':
+		n := ticks(rest)
+		if n == len(rest) && !end {
+			return false
+		}
+		s.state = inText
+		if n >= 3 {
+			s.buf = rest[n:]
+		}
+	case bytes.HasPrefix(rest, []byte(closeTag)):
+		s.buf, s.state = rest[len(closeTag):], inText
+	case strings.HasPrefix(closeTag, string(rest)) && !end:
+		return false
+	default:
+		s.state = inText
+	}
+	return true
+}
+
+func (s *splitter) stepText(end bool) bool {
+	i := bytes.IndexAny(s.buf, "{[`<")
+	switch {
+	case i < 0:
+		s.take(len(s.buf))
+		return true
+	case i > 0:
+		s.take(i)
+		return true
+	}
+	switch s.buf[0] {
+	case '`':
+		return s.fence(end)
+	case '<':
+		switch {
+		case bytes.HasPrefix(s.buf, []byte(openTag)):
+			s.opened, s.buf, s.state = openTag, s.buf[len(openTag):], inFence
+		case strings.HasPrefix(openTag, string(s.buf)) && !end:
+			return false
+		default:
+			s.take(1)
+		}
+		return true
+	}
+	return s.value(end)
+}
+
+// fence decides about back quotes in the text.
+func (s *splitter) fence(end bool) bool {
+	n := ticks(s.buf)
+	if n == len(s.buf) && !end {
+		return false
+	}
+	if n < 3 {
+		s.take(n)
+		return true
+	}
+	const longest = 80 // of what follows an opening fence in its line
+	line := s.buf[n:min(len(s.buf), n+longest)]
+	stop := bytes.IndexAny(line, "\n`{[")
+	switch {
+	case stop < 0 && len(line) < longest && !end:
+		return false
+	case stop < 0 || line[stop] == '`': // the start of a line that goes on, or one in its own line
+		s.take(n)
+	case line[stop] != '\n': // such as ```{"tool": "add"}```
+		s.opened, s.buf, s.state = string(s.buf[:n+stop]), s.buf[n+stop:], inFence
+	default:
+		switch language := strings.ToLower(string(bytes.TrimSpace(line[:stop]))); {
+		case language == "", strings.HasPrefix(language, "json"), strings.HasPrefix(language, "tool"):
+			s.opened, s.buf, s.state = string(s.buf[:n+stop+1]), s.buf[n+stop+1:], inFence
+		default:
+			s.take(n + stop + 1)
+			s.state = inCode
+		}
+	}
+	return true
+}
+
+func (s *splitter) stepCode(end bool) bool {
+	i := bytes.IndexByte(s.buf, '`')
+	if i != 0 {
+		if i < 0 {
+			i = len(s.buf)
+		}
+		s.take(i)
+		return true
+	}
+	n := ticks(s.buf)
+	if n == len(s.buf) && !end {
+		return false
+	}
+	s.take(n)
+	if n >= 3 {
+		s.state = inText
+	}
+	return true
+}
+
+// value decides about a bracket.
+func (s *splitter) value(end bool) bool {
+	want := byte('"') // what a call would go on with
+	if s.buf[0] == '[' {
+		want = '{'
+	}
+	switch rest := bytes.TrimLeft(s.buf[1:], space); {
+	case len(rest) == 0 && !end:
+		return false
+	case len(rest) == 0 || rest[0] != want:
+		s.release(1)
+		return true
+	}
+	n, whole := s.read.to(s.buf)
+	if !whole {
+		if !end {
+			return false
+		}
+		// Perhaps the bracket was one of a sentence, and a call follows. Not for ever, as
+		// each attempt reads all of the rest.
+		s.read = scan{}
+		s.gaveUp++
+		if s.gaveUp > 8 {
+			s.release(len(s.buf))
+			return true
+		}
+		s.release(1)
+		s.state = inText
+		return true
+	}
+	s.read = scan{}
+	calls := callsIn(s.buf[:n], s.known, 3)
+	if calls == nil {
+		s.release(n)
+		return true
+	}
+	for _, c := range calls {
+		s.call(c.Name, c.Arguments)
+	}
+	s.opened, s.space, s.drop = "", "", true
+	s.buf = s.buf[n:]
+	if s.state == inFence {
+		s.state = inCalls
+	}
+	return true
+}
+
+// release tells the opening of the fence and n bytes, as they are no call.
+func (s *splitter) release(n int) {
+	code := s.opened != "" && s.opened[0] == '`' || s.state == inCalls
+	s.tell(s.opened)
+	s.opened = ""
+	s.take(n)
+	switch {
+	case code:
+		s.state = inCode
+	default:
+		s.state = inText
+	}
+}
+
+// take tells the first n bytes as text.
+func (s *splitter) take(n int) {
+	s.tell(string(s.buf[:n]))
+	s.buf = s.buf[n:]
+}
+
+func (s *splitter) tell(text string) {
+	if s.drop {
+		if text = strings.TrimLeft(text, space); text == "" {
+			return
+		}
+		s.drop = false
+	}
+	shown := strings.TrimRight(text, space)
+	if shown == "" {
+		s.space += text
+		return
+	}
+	s.text(s.space + shown)
+	s.space = text[len(shown):]
+}
+
+func ticks(b []byte) int { return len(b) - len(bytes.TrimLeft(b, "`")) }
+
+// scan is how far a JSON value was read, with no look at what it says.
+type scan struct {
+	at, depth       int
+	quoted, escaped bool
+}
+
+// to reads on. It returns the length of the value once it is whole.
+func (c *scan) to(b []byte) (n int, whole bool) {
+	for ; c.at < len(b); c.at++ {
+		switch ch := b[c.at]; {
+		case c.escaped:
+			c.escaped = false
+		case c.quoted && ch == '\\':
+			c.escaped = true
+		case ch == '"':
+			c.quoted = !c.quoted
+		case c.quoted:
+		case ch == '{' || ch == '[':
+			c.depth++
+		case ch == '}' || ch == ']':
+			if c.depth--; c.depth == 0 {
+				return c.at + 1, true
+			}
+		}
+	}
+	return 0, false
+}
