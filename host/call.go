@@ -39,10 +39,21 @@ func (c *Conversation) call(ctx context.Context, call *model.Call, tools []Tool)
 		e := &CallEvent{ID: call.ID, Tool: call.Name, Arguments: call.Arguments}
 		return c.resulted(e, call, Invalid, began, model.Part{Text: fmt.Sprintf("There is no tool %q. The tools are those that were listed.", call.Name)})
 	}
-	t := tools[at]
-	e := &CallEvent{ID: call.ID, Server: t.Server, Tool: t.Tool.Name, Arguments: call.Arguments}
+	t, args := tools[at], call.Arguments
+	e := &CallEvent{ID: call.ID, Server: t.Server, Tool: t.Tool.Name, Arguments: args}
+	if t.as != nil {
+		stood, with, err := t.as(args)
+		if err != nil {
+			return c.resulted(e, call, Invalid, began, model.Part{Text: err.Error()})
+		}
+		t, args = stood, with
+		e = &CallEvent{ID: call.ID, Server: t.Server, Tool: t.Tool.Name, Arguments: args}
+	}
 	c.tell(Event{Kind: Called, Call: e})
-	by, reason, err := c.approve(ctx, call, t)
+	by, reason, err := "host", "", error(nil)
+	if t.Server != "" {
+		by, reason, err = c.approve(ctx, call.ID, t, args)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return c.resulted(e, call, Cancelled, began, model.Part{Text: "The person cancelled this before it was called."})
@@ -58,10 +69,20 @@ func (c *Conversation) call(ctx context.Context, call *model.Call, tools []Tool)
 	started := *e
 	started.By = by
 	c.tell(Event{Kind: Started, Call: &started})
+	if t.do != nil {
+		parts, err := t.do(ctx, args)
+		switch {
+		case ctx.Err() != nil:
+			return c.resulted(e, call, Cancelled, began, model.Part{Text: "The person cancelled this."})
+		case err != nil:
+			return c.resulted(e, call, Failed, began, model.Part{Text: err.Error()})
+		}
+		return c.resulted(e, call, Succeeded, began, parts...)
+	}
 	var res *mcp.ToolResult
 	err = c.h.Use(ctx, t.Server, func(s Session) error {
 		var err error
-		res, err = s.CallTool(ctx, t.Tool.Name, call.Arguments, mcp.OnProgress(func(p mcp.ProgressEvent) {
+		res, err = s.CallTool(ctx, t.Tool.Name, args, mcp.OnProgress(func(p mcp.ProgressEvent) {
 			moved := *e
 			moved.Done, moved.Total = p.Done, p.Total
 			c.tell(Event{Kind: Progress, Call: &moved, Text: p.Message})
@@ -78,7 +99,7 @@ func (c *Conversation) call(ctx context.Context, call *model.Call, tools []Tool)
 	if res.IsError {
 		outcome = Failed
 	}
-	return c.resulted(e, call, outcome, began, model.Part{Text: res.Text()})
+	return c.resulted(e, call, outcome, began, c.resultParts(t, res)...)
 }
 
 // resulted tells of the end of a call, and makes its result.
@@ -90,7 +111,7 @@ func (c *Conversation) resulted(e *CallEvent, call *model.Call, outcome Outcome,
 }
 
 // approve has a call decided about, and returns who has allowed it; empty: it was denied, and why.
-func (c *Conversation) approve(ctx context.Context, call *model.Call, t Tool) (by, reason string, err error) {
+func (c *Conversation) approve(ctx context.Context, id string, t Tool, args json.RawMessage) (by, reason string, err error) {
 	name := t.Server + "/" + t.Tool.Name
 	c.mu.Lock()
 	allowed := c.allowed[name]
@@ -106,9 +127,9 @@ func (c *Conversation) approve(ctx context.Context, call *model.Call, t Tool) (b
 	if c.h.Person == nil {
 		return "", "", errors.New("there is nobody to allow it; --allow names tools that need no approval")
 	}
-	c.tell(Event{Kind: Waiting, Call: &CallEvent{ID: call.ID, Server: t.Server, Tool: t.Tool.Name, Arguments: call.Arguments}})
+	c.tell(Event{Kind: Waiting, Call: &CallEvent{ID: id, Server: t.Server, Tool: t.Tool.Name, Arguments: args}})
 	v, err := c.h.Person.Approve(ctx, &Approval{
-		Conversation: c.ID, Call: call.ID, Server: t.Server, Tool: t.Tool, Arguments: json.RawMessage(call.Arguments),
+		Conversation: c.ID, Call: id, Server: t.Server, Tool: t.Tool, Arguments: args,
 	})
 	switch {
 	case err != nil:

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -15,8 +16,21 @@ import (
 // Tool is a tool of a server, as the model knows it.
 type Tool struct {
 	Name   string // of [A-Za-z0-9_-], at most 64 characters; no other has it
-	Server string
+	Server string // empty: the tool is the host's own
 	*mcp.Tool
+
+	own
+}
+
+// own is what makes a tool one of the host itself; the zero value is for those of servers.
+// Those that concern no server need no approval.
+type own struct {
+	// as returns what a call really means: a tool that belongs to a server, as which it is shown,
+	// approved and audited, and the arguments of that. Nil: what it says.
+	as func(args json.RawMessage) (Tool, json.RawMessage, error)
+
+	// do does what it is for. Nil: the server does.
+	do func(ctx context.Context, args json.RawMessage) ([]model.Part, error)
 }
 
 // listTime bounds how long the tools of one server are waited for.
@@ -47,7 +61,7 @@ func (h *Host) toolsOf(ctx context.Context, s *server) []Tool {
 			if err != nil {
 				return err
 			}
-			list = append(list, Tool{gateway.Name(s.Name, t.Name), s.Name, t})
+			list = append(list, Tool{Name: gateway.Name(s.Name, t.Name), Server: s.Name, Tool: t})
 		}
 		return nil
 	})
