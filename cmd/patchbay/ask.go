@@ -33,12 +33,8 @@ func (a *app) answerQuestions(c *mcp.Client) error {
 		defer one.Unlock()
 		return answer(ctx, r)
 	}
-	if a.OnSample != "" {
-		res, err := sampleAnswer(a.OnSample)
-		if err != nil {
-			return err
-		}
-		c.OnSample = func(context.Context, *mcp.SampleRequest) (*mcp.SampleResult, error) { return res, nil }
+	if c.OnSample, err = a.sampled(); err != nil {
+		return err
 	}
 	if len(a.Root) > 0 {
 		roots, err := rootsOf(a.Root)
@@ -185,6 +181,18 @@ func (a *app) askPerson(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitR
 		return nil, err
 	}
 	return res, nil
+}
+
+// sampled is what answers sampling requests; nil: nothing does.
+func (a *app) sampled() (func(context.Context, *mcp.SampleRequest) (*mcp.SampleResult, error), error) {
+	if a.OnSample == "" {
+		return nil, nil
+	}
+	res, err := sampleAnswer(a.OnSample)
+	if err != nil {
+		return nil, err
+	}
+	return func(context.Context, *mcp.SampleRequest) (*mcp.SampleResult, error) { return res, nil }, nil
 }
 
 // sampleAnswer reads the answer to sampling requests: a result of the protocol if the

@@ -49,7 +49,8 @@ type commands struct {
 
 // globals are the flags of every verb.
 type globals struct {
-	Server     string        `short:"s" placeholder:"SERVER" help:"A name of mcp.json, a built-in server or a URL."`
+	Servers    []string      `name:"server" short:"s" sep:"none" placeholder:"SERVER" help:"A name of mcp.json, a built-in server or a URL."`
+	Server     string        `kong:"-"` // the first of Servers
 	Config     string        `placeholder:"FILE" help:"Read this mcp.json; default: the one found from here."`
 	JSON       bool          `name:"json" help:"Print JSON, exactly what the server sent."`
 	Plain      bool          `help:"Print texts as they are, nothing rendered."`
@@ -107,6 +108,9 @@ func (a *app) dispatch(args []string) error {
 		}
 		return usagef("%s", strings.TrimPrefix(err.Error(), "unexpected argument ")).orUnknown(k.Model, line.verb).hint(hint)
 	}
+	if len(a.Servers) > 0 {
+		a.Server = a.Servers[0]
+	}
 	a.learnFlags()
 	if err := a.checkGlobals(); err != nil {
 		return err
@@ -116,7 +120,13 @@ func (a *app) dispatch(args []string) error {
 	return ctx.Run(a)
 }
 
+// manyServers are the verbs that take -s several times.
+var manyServers = []string{"up"}
+
 func (a *app) checkGlobals() error {
+	if n := len(a.Servers); n > 1 && !slices.Contains(manyServers, a.verb) {
+		return usagef("-s is there %d times; %s takes one server", n, a.verb)
+	}
 	if a.Server != "" && a.dashed {
 		return usagef("both -s %s and a command after -- name a server; keep one", a.Server)
 	}

@@ -362,11 +362,20 @@ func wireOf(s *config.Server) string {
 
 // newClient makes a client of the global flags, for one server.
 func (a *app) newClient(s config.Server) (*mcp.Client, error) {
-	c := &mcp.Client{
-		Name: "patchbay", Title: "Patchbay", Version: Version,
-		Limits: mcp.Limits{CallTimeout: a.Timeout},
-		Header: http.Header{},
+	c := &mcp.Client{Name: "patchbay", Title: "Patchbay", Version: Version}
+	if err := a.outfit(c, s); err != nil {
+		return nil, err
 	}
+	if err := a.answerQuestions(c); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// outfit gives a client what the way to a server takes, by the global flags. Its answers to
+// questions are untouched.
+func (a *app) outfit(c *mcp.Client, s config.Server) (err error) {
+	c.Limits.CallTimeout, c.Header = a.Timeout, http.Header{}
 	switch {
 	case a.Timeout == 0:
 		c.Limits.CallTimeout = -1
@@ -376,28 +385,22 @@ func (a *app) newClient(s config.Server) (*mcp.Client, error) {
 	for _, h := range a.Header {
 		name, value, ok := strings.Cut(h, ":")
 		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, " \t\r\n") || strings.ContainsAny(value, "\r\n") {
-			return nil, usagef("--header must be NAME: VALUE").hint("--header 'Authorization: Bearer TOKEN'") // the value may be a secret
+			return usagef("--header must be NAME: VALUE").hint("--header 'Authorization: Bearer TOKEN'") // the value may be a secret
 		}
 		c.Header.Add(name, strings.TrimSpace(value))
 	}
 	if a.Revision != "" {
 		r := mcp.Revision(a.Revision)
 		if !slices.Contains(mcp.Revisions(), r) {
-			return nil, usagef("no revision %q; use one of %s", a.Revision, join(mcp.Revisions(), ", "))
+			return usagef("no revision %q; use one of %s", a.Revision, join(mcp.Revisions(), ", "))
 		}
 		c.Revisions = []mcp.Revision{r}
 	}
-	err := a.carry(c, a.withTLS(s))
-	if err != nil {
-		return nil, &openError{s.Name, fmt.Errorf("TLS: %w", err)}
+	if err := a.carry(c, a.withTLS(s)); err != nil {
+		return &openError{s.Name, fmt.Errorf("TLS: %w", err)}
 	}
-	if c.OnFrame, err = a.recorder(); err != nil {
-		return nil, err
-	}
-	if err := a.answerQuestions(c); err != nil {
-		return nil, err
-	}
-	return c, nil
+	c.OnFrame, err = a.recorder()
+	return err
 }
 
 // join joins texts of any string type.
@@ -412,10 +415,7 @@ func join[T ~string](list []T, sep string) string {
 // again words a command that names the verb and server of this run.
 func (a *app) again(flags ...string) string {
 	words := append([]string{"patchbay", a.verb}, a.words...)
-	if a.Server != "" {
-		words = append(words, "-s", a.Server)
-	}
-	words = append(words, flags...)
+	words = append(append(words, a.serverFlags()...), flags...)
 	if a.dashed {
 		words = append(append(words, "--"), a.command...)
 	}
@@ -425,13 +425,22 @@ func (a *app) again(flags ...string) string {
 // other words a command of another verb on the same server.
 func (a *app) other(words ...string) string {
 	words = append([]string{"patchbay"}, words...)
-	if a.Server != "" {
-		words = append(words, "-s", a.Server)
-	}
+	words = append(words, a.serverFlags()...)
 	if a.dashed {
 		words = append(append(words, "--"), a.command...)
 	}
 	return shell(words)
+}
+
+// serverFlags are the flags that name the servers of this run.
+func (a *app) serverFlags() (flags []string) {
+	if a.Server != "" && len(a.Servers) < 2 { // it may be of another word
+		return []string{"-s", a.Server}
+	}
+	for _, s := range a.Servers {
+		flags = append(flags, "-s", s)
+	}
+	return flags
 }
 
 // shell joins words so that a shell takes them apart again.

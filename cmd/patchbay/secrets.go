@@ -93,7 +93,9 @@ func (a *app) learnFlags() {
 		name, value, _ := strings.Cut(e, "=")
 		a.secrets.learn(secretsOf(config.Server{Env: map[string]string{name: value}})...)
 	}
-	a.secrets.learn(urlSecrets(a.Server)...)
+	for _, s := range a.Servers {
+		a.secrets.learn(urlSecrets(s)...)
+	}
 }
 
 // secretsOf returns the values that a server is given as secrets.

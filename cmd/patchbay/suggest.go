@@ -146,9 +146,10 @@ func (a *app) takeFlags(flags []string) {
 		name, value, _ := strings.Cut(f, "=")
 		switch {
 		case name == "--server":
-			a.Server = value
+			a.Server, a.Servers = value, append(a.Servers, value)
 		case strings.HasPrefix(f, "-s"):
 			a.Server = strings.TrimPrefix(f, "-s")
+			a.Servers = append(a.Servers, a.Server)
 		case name == "--config":
 			a.Config = value
 		case name == "--revision":

@@ -179,9 +179,23 @@ func demo() []config.Server {
 
 // upPlan finds the servers to offer: those of -s or mcp.json, else the built-in ones.
 func (a *app) upPlan() (*plan, error) {
-	if a.dashed || a.Server != "" {
+	if a.dashed {
 		s, err := a.target()
 		return &plan{servers: []config.Server{s}, from: "the command line"}, err
+	}
+	if len(a.Servers) > 0 {
+		p := &plan{from: "the command line"}
+		for i, name := range a.Servers {
+			if slices.Contains(a.Servers[:i], name) {
+				return nil, usagef("-s %s is there twice", name)
+			}
+			s, err := a.named(name)
+			if err != nil {
+				return nil, err
+			}
+			p.servers = append(p.servers, s)
+		}
+		return p, nil
 	}
 	file, err := a.loadConfig()
 	if err != nil {

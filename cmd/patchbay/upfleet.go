@@ -107,10 +107,7 @@ func (f *fleet) set(list []config.Server) []string {
 
 // launch starts a server, which takes the place in the gateway of the one of its name.
 func (f *fleet) launch(server config.Server) *ship {
-	log := &serverLog{name: server.Name, secrets: f.a.secrets}
-	if f.a.Verbose {
-		log.to = f.a.talk
-	}
+	log := f.a.newServerLog(server.Name)
 	ctx, end := context.WithCancel(f.ctx)
 	s := &ship{server, make(chan struct{}), end}
 	placed := sync.OnceFunc(func() { close(s.placed) })
@@ -139,14 +136,18 @@ func (f *fleet) launch(server config.Server) *ship {
 }
 
 // openUpstream opens a session whose questions go to the callers of the gateway.
-// Those that belong to no call cannot be put to anybody. No error of it, and nothing that log
-// has of it, holds a secret: callers are told both.
+// Those that belong to no call cannot be put to anybody.
 func (a *app) openUpstream(ctx context.Context, s config.Server, log *serverLog) (gateway.Upstream, error) {
-	p, err := a.openPeer(ctx, s, log)
-	if err != nil {
-		return nil, a.secrets.cleaned(err)
+	client := &mcp.Client{Name: "patchbay", Title: "Patchbay", Version: Version}
+	if err := a.answerQuestions(client); err != nil {
+		return nil, err
 	}
-	return upstream{p, a, s}, nil
+	gateway.Relay(ctx, client)
+	u, err := a.openPeer(ctx, s, client, log)
+	if err != nil {
+		return nil, err
+	}
+	return u, nil
 }
 
 // upstream is a session behind a gateway.
@@ -159,12 +160,14 @@ type upstream struct {
 // Handle is that of the session. Its errors hold no secrets, and tell when a login is over.
 func (u upstream) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	res, err := u.peer.Handle(ctx, req)
-	if err == nil {
-		return res, nil
-	}
+	return res, u.told(err)
+}
+
+// told is an error of the session as others are told it.
+func (u upstream) told(err error) error {
 	var rpc *mcp.Error
-	if errors.As(err, &rpc) {
-		return res, err // of the server: data
+	if err == nil || errors.As(err, &rpc) {
+		return err // of the server: data
 	}
 	if login := u.a.loginError(err, u.s); login != nil {
 		if refused(err) && len(u.a.refusable(&u.s)) > 0 {
@@ -173,7 +176,7 @@ func (u upstream) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, err
 		}
 		err = login
 	}
-	return res, u.a.secrets.cleaned(err)
+	return u.a.secrets.cleaned(err)
 }
 
 // Err is that of the session, without secrets.
@@ -184,7 +187,18 @@ func (u upstream) Err() error {
 	return nil
 }
 
-func (a *app) openPeer(ctx context.Context, s config.Server, log *serverLog) (*peer, error) {
+// openPeer opens a session for others than the person of this run: those behind a gateway, or
+// a model. Client is what answers questions; the rest of it is set here. No error of it, and
+// nothing that log has of it, holds a secret: others are told both.
+func (a *app) openPeer(ctx context.Context, s config.Server, client *mcp.Client, log *serverLog) (upstream, error) {
+	p, err := a.peerOf(ctx, s, client, log)
+	if err != nil {
+		return upstream{}, a.secrets.cleaned(err)
+	}
+	return upstream{p, a, s}, nil
+}
+
+func (a *app) peerOf(ctx context.Context, s config.Server, client *mcp.Client, log *serverLog) (*peer, error) {
 	written := s
 	s, err := a.resolve(s)
 	if err != nil {
@@ -195,8 +209,7 @@ func (a *app) openPeer(ctx context.Context, s config.Server, log *serverLog) (*p
 			return nil, err
 		}
 	}
-	client, err := a.newClient(s)
-	if err != nil {
+	if err := a.outfit(client, s); err != nil {
 		return nil, err
 	}
 	if on := client.OnFrame; on != nil {
@@ -209,7 +222,6 @@ func (a *app) openPeer(ctx context.Context, s config.Server, log *serverLog) (*p
 			on(f)
 		}
 	}
-	gateway.Relay(ctx, client)
 	p, err := openServer(ctx, s, client, log)
 	var open *openError
 	if err == nil {
@@ -263,6 +275,14 @@ type serverLog struct {
 	mu   sync.Mutex
 	tail []byte // guarded by mu
 	part []byte // of a line that is not complete; guarded by mu
+}
+
+func (a *app) newServerLog(name string) *serverLog {
+	log := &serverLog{name: name, secrets: a.secrets}
+	if a.Verbose {
+		log.to = a.talk
+	}
+	return log
 }
 
 // maxSaid bounds what is kept of what a server says, and the length of a line.

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// hosting is a host of this run, with its servers.
+type hosting struct {
+	*host.Host
+	a     *app
+	board *board
+	names []string // of the servers, in their order
+
+	mu    sync.Mutex
+	peers []*peer // that were opened; guarded by mu
+}
+
+// newHost makes a host of servers, which are those of upPlan in most cases. What is not about
+// servers, such as its model and its person, may be set in it until start. It is closed when the
+// program ends, after its output was flushed, if nobody has closed it by then.
+func (a *app) newHost() (*hosting, error) {
+	h := &hosting{a: a, board: newBoard(a), Host: &host.Host{Name: "patchbay", Version: Version, Logger: a.logger()}}
+	dirs := a.Root
+	if len(dirs) == 0 {
+		dirs = []string{"."}
+	}
+	var err error
+	if h.Roots, err = rootsOf(dirs); err != nil {
+		return nil, err
+	}
+	if h.Limits.CallTimeout = a.Timeout; a.Timeout == 0 {
+		h.Limits.CallTimeout = -1
+	}
+	h.OnStatus = func(s host.ServerStatus) { h.board.tell(s.Status) }
+	a.atEnd = append(a.atEnd, h.leave)
+	return h, nil
+}
+
+// start has the servers started, side by side. Questions for their inputs come before that; a
+// server whose input is missing fails, and the others do not.
+func (h *hosting) start(list []config.Server) error {
+	sample, err := h.a.sampled()
+	if err != nil {
+		return err
+	}
+	for _, s := range list {
+		h.a.resolve(s)
+	}
+	h.a.answers.silence()
+	for _, s := range list {
+		name := h.nameOf(s)
+		h.names = append(h.names, name)
+		log := h.a.newServerLog(name)
+		bound, _ := h.a.startTimeout(s)
+		err := h.Add(host.Server{
+			Name: name, Identity: identityOf(s), Trusted: s.Builtin != "", Idle: s.Idle, StartTimeout: bound, Stderr: log.last,
+			Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+				if c.LogLevel = h.a.logLevel(); sample != nil {
+					c.OnSample = sample
+				}
+				u, err := h.a.openPeer(ctx, s, c, log)
+				if err != nil {
+					return nil, err
+				}
+				h.keep(u.peer)
+				return hosted{u}, nil
+			},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wait waits until each server has been tried, but not for longer than startTime, and says which
+// of them are not there. None of several: that is an error.
+func (h *hosting) wait(ctx context.Context) error {
+	h.board.wait(ctx, h.names, startTime)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var lost []host.ServerStatus
+	for _, s := range h.Servers() {
+		if s.State != gateway.Ready && s.State != gateway.Idle {
+			lost = append(lost, s)
+		}
+	}
+	h.board.report()
+	if len(lost) > 0 && len(lost) == len(h.names) {
+		return h.lost(lost)
+	}
+	for _, s := range lost {
+		h.board.complain(s.Status)
+	}
+	return nil
+}
+
+// lost says that no server is there.
+func (h *hosting) lost(lost []host.ServerStatus) error {
+	f := &fault{code: exitUnreachable}
+	if s := lost[0]; len(lost) == 1 {
+		reason, said := apart(s.Reason)
+		f.err = fmt.Errorf("%s: %s: %s", s.Name, s.State, oneLine(reason))
+		f.detail = strings.Join(said, "\n")
+	} else {
+		f.err = fmt.Errorf("none of the %d servers is there", len(lost))
+		for _, s := range lost {
+			h.board.complain(s.Status)
+		}
+		f.hint("patchbay config doctor")
+	}
+	for _, s := range lost {
+		if s.State == gateway.NeedsLogin {
+			f.code = exitUnauthorized
+			f.hint(s.Reason)
+		}
+	}
+	return f
+}
+
+func (h *hosting) keep(p *peer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.peers = append(slices.DeleteFunc(h.peers, over), p)
+}
+
+func over(p *peer) bool {
+	select {
+	case <-p.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// leave ends the servers when the program is about to end, as [peer.leave] does with one.
+func (h *hosting) leave() {
+	bound := leaveGrace
+	if h.a.Trace != "" { // how servers end belongs to the recording
+		bound = closeTime + time.Second
+	}
+	within(bound, func() { h.Close() })
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range h.peers {
+		if p.handOver != nil && !over(p) {
+			p.handOver()
+		}
+	}
+}
+
+// nameOf is what people and models know a server by: the name that it has in mcp.json, or a
+// short one made of its URL or command, and no other server's.
+func (h *hosting) nameOf(s config.Server) string {
+	name := s.Name
+	switch {
+	case s.Source != "" || s.Builtin != "":
+		return name
+	case s.URL != "":
+		if u, err := url.Parse(s.URL); err == nil {
+			name = u.Hostname()
+		}
+	default:
+		name = strings.TrimSuffix(filepath.Base(s.Command), ".exe")
+		// "npx -y @modelcontextprotocol/server-memory", "node server.js", "go run ./x"
+		if i := slices.IndexFunc(s.Args, func(arg string) bool { return !strings.HasPrefix(arg, "-") && arg != "run" }); i >= 0 && slices.Contains(runners, name) {
+			name = filepath.Base(filepath.FromSlash(s.Args[i]))
+		}
+	}
+	name = strings.Trim(strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '-'
+	}, name[:min(len(name), 30)]), "-_")
+	if name == "" {
+		name = "server"
+	}
+	free := name
+	for i := 2; slices.Contains(h.names, free); i++ {
+		free = fmt.Sprintf("%s-%d", name, i)
+	}
+	return free
+}
+
+// runners are commands that say less of a server than what they run.
+var runners = []string{"npx", "bunx", "uvx", "pipx", "node", "bun", "deno", "python", "python3", "ruby", "go", "uv", "docker", "podman"}
+
+// identityOf is what approvals of a server are kept for: who it is, and nothing secret. The same
+// command in another folder is another server, as it may run what lies there; and so is one of
+// another name, which may have other credentials.
+func identityOf(s config.Server) string {
+	switch {
+	case s.URL != "":
+		return s.Name + " " + shownURL(s.URL)
+	case s.Builtin != "":
+		return s.Name + " built-in " + shell(append([]string{s.Builtin}, shownArgs(s.Args)...)) + " in " + folderOf(s)
+	}
+	return s.Name + " " + shell(append([]string{s.Command}, shownArgs(s.Args)...)) + " in " + folderOf(s)
+}
+
+func folderOf(s config.Server) string {
+	dir, err := filepath.Abs(s.Dir)
+	if err != nil {
+		return s.Dir
+	}
+	return dir
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/host/model"
+)
+
+// script is a model that gives its answers in turn, one for each request, and keeps what it was asked.
+type script struct {
+	answers []model.Message
+	asked   []*model.Request
+}
+
+func (*script) Info() model.Info { return model.Info{Name: "test/script"} }
+
+func (m *script) Generate(_ context.Context, req *model.Request, _ func(model.Delta)) (*model.Response, error) {
+	m.asked = append(m.asked, req)
+	return &model.Response{Message: m.answers[len(m.asked)-1]}, nil
+}
+
+func says(text string) model.Message {
+	return model.Message{Role: model.Assistant, Parts: []model.Part{{Text: text}}}
+}
+
+func calls(tool, args string) model.Message {
+	return model.Message{Role: model.Assistant, Parts: []model.Part{{Call: &model.Call{ID: "1", Name: tool, Arguments: json.RawMessage(args)}}}}
+}
+
+// testApp is a run of the program without a person.
+func testApp(t *testing.T) (*app, *bytes.Buffer) {
+	t.Helper()
+	var stderr bytes.Buffer
+	a := newApp(t.Context(), strings.NewReader(""), &bytes.Buffer{}, &stderr)
+	a.Timeout = time.Minute
+	return a, &stderr
+}
+
+func TestHostingServesBuiltinsAndCommands(t *testing.T) {
+	a, stderr := testApp(t)
+	h, err := a.newHost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.leave()
+	m := &script{answers: []model.Message{calls("stub_args", `{"n": 2}`), says("done")}}
+	h.Model, h.Allow = m, []string{"stub/*"}
+	a.Env = []string{testRun + "=stub"}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = h.start([]config.Server{
+		{Name: "shop", Builtin: "shop"},
+		{Name: "stub", Command: self, Source: "mcp.json:1"},
+		{Name: "gone", Command: "no-such-command", Source: "mcp.json:2"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if text := stderr.String(); !strings.Contains(text, `gone: failing: the command "no-such-command" is not there`) {
+		t.Errorf("stderr = %q; it does not say why a server is missing", text)
+	}
+	reply, err := h.NewConversation().Send(t.Context(), "call args")
+	if err != nil || reply.Text != "done" {
+		t.Fatalf("Send = %+v, %v", reply, err)
+	}
+	last := m.asked[1].Messages
+	if res := last[len(last)-1].Parts[0].Result; res == nil || res.Error || !strings.Contains(res.Parts[0].Text, "2") {
+		t.Errorf("the model was given %+v", res)
+	}
+}
+
+func TestHostingWithoutAnyServer(t *testing.T) {
+	a, _ := testApp(t)
+	h, err := a.newHost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.leave()
+	if err := h.start([]config.Server{{Name: "gone", Command: "no-such-command"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.explain(h.wait(t.Context())); got.code != exitUnreachable || !strings.HasPrefix(got.Error(), "no-such-command: failing") {
+		t.Errorf("wait = %v with code %d, want one of an unreachable server", got, got.code)
+	}
+}
+
+func TestHostedNames(t *testing.T) {
+	h := &hosting{}
+	for _, tt := range []struct {
+		server config.Server
+		want   string
+	}{
+		{config.Server{Name: "my files", Source: "mcp.json:3"}, "my files"},
+		{config.Server{Name: "http://127.0.0.1:7420/mcp", URL: "http://127.0.0.1:7420/mcp"}, "127-0-0-1"},
+		{config.Server{Name: "http://127.0.0.1:7421/mcp", URL: "http://127.0.0.1:7421/mcp"}, "127-0-0-1-2"},
+		{config.Server{Command: "npx", Args: []string{"-y", "@modelcontextprotocol/server-memory"}}, "server-memory"},
+		{config.Server{Command: "/opt/my server", Args: []string{"--token", "secret"}}, "my-server"},
+		{config.Server{Command: "日本"}, "server"},
+	} {
+		name := h.nameOf(tt.server)
+		if h.names = append(h.names, name); name != tt.want {
+			t.Errorf("nameOf(%q) = %q, want %q", tt.server.CommandLine(), name, tt.want)
+		}
+	}
+}
+
+// What approvals are kept for tells servers apart, and no secrets.
+func TestIdentities(t *testing.T) {
+	one := config.Server{Name: "a", Command: "node", Args: []string{"server.js", "--token", "s3cret"}, Dir: "/one"}
+	two := one
+	two.Dir = "/two"
+	if identityOf(one) == identityOf(two) {
+		t.Errorf("a command has one identity in two folders: %s", identityOf(one))
+	}
+	for _, s := range []config.Server{one, {Name: "b", URL: "https://user:s3cret@example.com/mcp?key=s3cret"}, {Name: "c", Builtin: "files", Args: []string{"--token=s3cret"}}} {
+		if id := identityOf(s); strings.Contains(id, "s3cret") || len(id) < 5 {
+			t.Errorf("identity %q has a secret in it", id)
+		}
+	}
+}
