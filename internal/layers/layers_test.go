@@ -34,6 +34,8 @@ var forbidden = []struct {
 	{"host/model", []string{"./mcp", "./gateway", "./config", "./cmd"}, "a model is asked by whoever has messages, MCP or not"},
 	{"host/provider", []string{"./mcp", "./gateway", "./config", "./cmd"}, "a provider knows models, not who asks them"},
 	{"host/modeltest", []string{"./mcp", "./gateway", "./config", "./cmd"}, "a provider in tests speaks its own wire alone"},
+	{"host/approval", []string{"./host", "./config", "./gateway", "./cmd"}, "an approval is of a tool, whoever asks"},
+	{"host/audit", []string{"./host", "./config", "./gateway", "./mcp", "./cmd"}, "a log is told what to write"},
 	{"cmd", []string{"./internal/wirecheck", "./mcptest"}, "the library behind wirecheck costs every start 5 ms"},
 	{"skills", []string{"./gateway", "./config", "./servers", "./cmd", "./internal/engine", "./internal/transport", "./internal/revision"}, "an extension is made of the public SDK alone"},
 	{"apps", []string{"./gateway", "./config", "./servers", "./cmd", "./internal/engine", "./internal/transport", "./internal/revision"}, "an extension is made of the public SDK alone"},

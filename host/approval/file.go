@@ -1,0 +1,165 @@
+package approval
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// File is a file of approvals. Its methods may be used by several goroutines at once, and the
+// file by several processes.
+type File struct {
+	path string
+	by   string
+}
+
+// kept is what is in the file.
+type kept struct {
+	Version   int        `json:"version"`
+	Approvals []Approval `json:"approvals"`
+}
+
+const (
+	version  = 1
+	maxFile  = 16 << 20 // bytes
+	lockTime = 10 * time.Second
+)
+
+// DefaultPath returns the user's file: approvals.json in the folder patchbay of the user's data.
+func DefaultPath() (string, error) { return ownfile.Data("approvals.json") }
+
+// Open returns the approvals of a file, which need not exist. Empty: [DefaultPath]. It reads
+// nothing.
+func Open(path string) (*File, error) {
+	var err error
+	if path == "" {
+		if path, err = DefaultPath(); err != nil {
+			return nil, fmt.Errorf("where to keep approvals: %w", err)
+		}
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return nil, fmt.Errorf("approvals: %w", err)
+	}
+	f := &File{path: path}
+	if u, err := user.Current(); err == nil { // who has allowed a tool is good to know, and no more
+		f.by = u.Username
+	}
+	return f, nil
+}
+
+// Path returns the path of the file.
+func (f *File) Path() string { return f.path }
+
+func (f *File) read() ([]Approval, error) {
+	data, err := ownfile.Read(f.path, maxFile)
+	if err != nil {
+		return nil, fmt.Errorf("approvals: %w", err)
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, nil
+	}
+	var k kept
+	if err := json.Unmarshal(data, &k); err != nil {
+		return nil, fmt.Errorf("approvals: %s is damaged (%w); correct it or move it away", f.path, err)
+	}
+	if k.Version > version {
+		return nil, fmt.Errorf("approvals: %s was written by a newer version (format %d, this one knows %d); upgrade", f.path, k.Version, version)
+	}
+	return k.Approvals, nil
+}
+
+// change replaces the approvals, one change at a time.
+func (f *File) change(do func([]Approval) []Approval) error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), lockTime, errors.New("it has been so for a long time"))
+	defer cancel()
+	unlock, err := ownfile.Lock(ctx, f.path+".lock")
+	if err != nil {
+		return fmt.Errorf("approvals: %w", err)
+	}
+	defer unlock()
+	list, err := f.read()
+	if err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(kept{version, do(list)}, "", "  ")
+	if err == nil && len(data) >= maxFile {
+		err = fmt.Errorf("%s would have more than %d bytes; revoke what is not needed any more", f.path, maxFile)
+	}
+	if err == nil {
+		err = ownfile.Replace(f.path, append(data, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("approvals: %w", err)
+	}
+	return nil
+}
+
+// Allowed tells whether a tool of a server was allowed as it is now. If it was allowed as
+// something else, changed names the members of its definition that differ: "description, inputSchema".
+func (f *File) Allowed(identity string, tool *mcp.Tool) (ok bool, changed string, err error) {
+	hash, members, err := hashes(tool)
+	if err != nil {
+		return false, "", fmt.Errorf("approvals: %w", err)
+	}
+	list, err := f.read()
+	if err != nil {
+		return false, "", err
+	}
+	i := slices.IndexFunc(list, func(a Approval) bool { return a.Identity == identity && a.Tool == tool.Name })
+	switch {
+	case i < 0:
+		return false, "", nil
+	case list[i].Hash == hash:
+		return true, "", nil
+	}
+	names := differing(list[i].Members, members)
+	if len(names) == 0 {
+		names = []string{"definition"} // somebody has changed the file
+	}
+	return false, strings.Join(names, ", "), nil
+}
+
+// Allow keeps that a tool of a server is allowed as it is now. Server is what the person calls
+// it.
+func (f *File) Allow(identity, server string, tool *mcp.Tool) error {
+	hash, members, err := hashes(tool)
+	if err != nil {
+		return fmt.Errorf("approvals: %w", err)
+	}
+	a := Approval{Identity: identity, Server: server, Tool: tool.Name, Hash: hash, By: f.by, At: time.Now().UTC().Truncate(time.Second), Members: members}
+	return f.change(func(list []Approval) []Approval {
+		list = slices.DeleteFunc(list, func(b Approval) bool { return b.Identity == identity && b.Tool == tool.Name })
+		return append(list, a)
+	})
+}
+
+// Revoke forgets the approvals that which says yes to, and returns them.
+func (f *File) Revoke(which func(Approval) bool) (gone []Approval, err error) {
+	err = f.change(func(list []Approval) []Approval {
+		gone = nil
+		return slices.DeleteFunc(list, func(a Approval) bool {
+			forget := which(a)
+			if forget {
+				gone = append(gone, a)
+			}
+			return forget
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return gone, nil
+}
+
+// List returns all approvals, the oldest first.
+func (f *File) List() ([]Approval, error) { return f.read() }

@@ -1,0 +1,209 @@
+// Package audit writes which calls of tools were decided about, how, by whom, and what came of
+// them: a line of JSON for each, at the end of a file.
+//
+//	log, err := audit.Open("audit.jsonl", nil)
+//	if err != nil {
+//		return err
+//	}
+//	defer log.Close()
+//	err = log.Write(audit.Record{Server: "shop", Tool: "buy", Arguments: args, Allowed: true, By: "person"})
+//
+// Of the arguments of a call there is a digest, which tells whether two calls were the same, and
+// the arguments themselves only if [Options] say so.
+//
+// # Guarantees
+//
+//   - Lines are only added, each with one write: several processes may write to one file.
+//   - A line that cannot be written whole is an error of Write, and no line after it is joined to
+//     what is there of it.
+//   - A new file is readable by its owner alone.
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+// Record is a decision about a call, or what came of it: two lines that have their Call in common.
+type Record struct {
+	Time         time.Time // zero: when it is written
+	Conversation string
+	Call         string // its id
+	Server       string // as the person calls it
+	Identity     string // of the server
+	Tool         string
+	Arguments    json.RawMessage
+	Allowed      bool
+	By           string // who decided: "person", "conversation", "always", "rule", "read-only", "nobody"
+	Outcome      string // empty: it was only decided; "done", "failed", "unknown", "cancelled", ...
+}
+
+// line is a record as it is written.
+type line struct {
+	Time         time.Time       `json:"time"`
+	Conversation string          `json:"conversation,omitempty"`
+	Call         string          `json:"call,omitempty"`
+	Server       string          `json:"server"`
+	Identity     string          `json:"identity,omitempty"`
+	Tool         string          `json:"tool"`
+	Digest       string          `json:"digest"`
+	Arguments    json.RawMessage `json:"arguments,omitzero"`
+	Bytes        int             `json:"argumentsBytes,omitzero"` // in the place of arguments that are too long
+	Allowed      bool            `json:"allowed"`
+	By           string          `json:"by,omitempty"`
+	Outcome      string          `json:"outcome,omitempty"`
+}
+
+// Options configure a [Log]. Nil and the zero value mean defaults.
+type Options struct {
+	// Arguments says that arguments are written, without secrets, up to 64 KiB of each call.
+	Arguments bool
+
+	// Redactor takes secrets out of arguments. Nil: one that goes by the names of members, see
+	// [trace.NewRedactor].
+	Redactor *trace.Redactor
+}
+
+const (
+	maxArguments = 64 << 10
+	maxText      = 1 << 10
+)
+
+// Log is an open audit log. It may be used by several goroutines at once.
+type Log struct {
+	options Options
+
+	mu   sync.Mutex
+	file *os.File // guarded by mu
+	torn bool     // the file does not end with a line; guarded by mu
+}
+
+// DefaultPath returns the user's file: audit.jsonl in the folder patchbay of the user's data.
+func DefaultPath() (string, error) { return ownfile.Data("audit.jsonl") }
+
+// Open opens a log to write at its end, and makes the file and its folder where there are none.
+// Empty: [DefaultPath].
+func Open(path string, o *Options) (*Log, error) {
+	if path == "" {
+		var err error
+		if path, err = DefaultPath(); err != nil {
+			return nil, fmt.Errorf("where to keep the audit log: %w", err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	l := &Log{file: f}
+	if o != nil {
+		l.options = *o
+	}
+	if l.options.Redactor == nil {
+		l.options.Redactor = trace.NewRedactor(nil)
+	}
+	if l.torn, err = torn(f); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	return l, nil
+}
+
+// torn tells whether a file ends in the middle of a line: its writer was stopped there.
+func torn(f *os.File) (bool, error) {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return false, err
+	}
+	var last [1]byte
+	if _, err := f.ReadAt(last[:], info.Size()-1); err != nil && err != io.EOF {
+		return false, err
+	}
+	return last[0] != '\n', nil
+}
+
+// Write writes a record. An error says that it is not in the log, or not whole: what must not
+// happen without a record must not happen then.
+func (l *Log) Write(r Record) error {
+	out := line{
+		Time: r.Time.UTC(), Conversation: clip(r.Conversation), Call: clip(r.Call), Server: clip(r.Server), Identity: clip(r.Identity),
+		Tool: clip(r.Tool), Digest: Digest(r.Arguments), Allowed: r.Allowed, By: clip(r.By), Outcome: clip(r.Outcome),
+	}
+	if r.Time.IsZero() {
+		out.Time = time.Now().UTC()
+	}
+	switch {
+	case !l.options.Arguments || len(r.Arguments) == 0:
+	case len(r.Arguments) > maxArguments:
+		out.Bytes = len(r.Arguments)
+	default:
+		out.Arguments = l.redacted(r.Arguments)
+	}
+	text, err := jsonx.Marshal(out)
+	if err != nil {
+		return fmt.Errorf("audit log: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.torn {
+		text = append([]byte("\n"), text...)
+	}
+	n, err := l.file.Write(append(text, '\n'))
+	if err != nil {
+		l.torn = l.torn || n > 0
+		return fmt.Errorf("audit log: %w", err)
+	}
+	l.torn = false
+	return nil
+}
+
+// redacted is JSON without its secrets.
+func (l *Log) redacted(arguments json.RawMessage) json.RawMessage {
+	f := l.options.Redactor.Frame(trace.Frame{Msg: arguments})
+	if f.Msg != nil && jsonx.Valid(f.Msg, 0) == nil {
+		return f.Msg
+	}
+	return jsonx.AppendString(nil, strings.ToValidUTF8(string(f.Raw), "�")) // what a model wrote is no JSON
+}
+
+// Close closes the file.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.file.Close(); err != nil {
+		return fmt.Errorf("audit log: %w", err)
+	}
+	return nil
+}
+
+// Digest returns the SHA-256, in hex, of arguments. White space and the order of members make no
+// difference; no arguments are an empty object.
+func Digest(arguments json.RawMessage) string {
+	if len(arguments) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	sum := sha256.Sum256(jsonx.Canonical(arguments))
+	return hex.EncodeToString(sum[:])
+}
+
+// clip bounds a text of a line.
+func clip(s string) string {
+	if len(s) > maxText {
+		s = s[:maxText]
+	}
+	return strings.ToValidUTF8(s, "�")
+}
