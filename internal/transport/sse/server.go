@@ -48,6 +48,8 @@ type Server struct {
 
 	Logger *slog.Logger
 
+	pacer web.Pacer
+
 	mu      sync.Mutex
 	streams map[string]*stream // by id; guarded by mu
 }
@@ -64,6 +66,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w, r, end = s.Recorder.Record(w, r)
 		defer end()
 	}
+	pace := s.pacer.Begin(w, r)
+	defer pace.End()
 	if !s.Guard.Admit(w, r, "GET, POST") { // SSE-24-001
 		return
 	}
@@ -71,7 +75,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodGet:
 		s.open(w, r)
 	case http.MethodPost:
-		s.post(w, r)
+		s.post(w, r, pace)
 	default:
 		w.Header().Set("Allow", "GET, POST")
 		refuse(w, http.StatusMethodNotAllowed, "open the event stream by GET, send messages by POST")
@@ -139,7 +143,7 @@ func (s *Server) remove(id string) {
 
 // post hands the message of a client to its stream. That is all a 202 says: what is
 // wrong with the message is answered on the stream.
-func (s *Server) post(w http.ResponseWriter, r *http.Request) {
+func (s *Server) post(w http.ResponseWriter, r *http.Request, pace *web.Pace) {
 	id := r.URL.Query().Get(sessionParam)
 	if id == "" {
 		// 400 sends a client that tried Streamable HTTP first on to GET (HTTP-26-077).
@@ -158,7 +162,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	b := buffer.Get()
-	body, err := web.ReadBody(*b, w, r, s.MaxBody)
+	body, err := web.ReadBody(*b, w, r, pace, s.MaxBody)
 	*b = body
 	defer buffer.Put(b)
 	switch {

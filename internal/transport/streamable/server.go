@@ -79,6 +79,7 @@ type Server struct {
 
 	Logger *slog.Logger
 
+	pacer web.Pacer
 	names atomic.Int64 // of connections, for the log
 
 	mu       sync.Mutex
@@ -158,13 +159,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w, r, end = s.Recorder.Record(w, r)
 		defer end()
 	}
+	pace := s.pacer.Begin(w, r)
+	defer pace.End()
 	guard := web.Guard{AllowedHosts: s.AllowedHosts, AllowedOrigins: s.AllowedOrigins}
 	if !guard.Admit(w, r, "GET, POST, DELETE") {
 		return
 	}
 	switch {
 	case r.Method == http.MethodPost:
-		s.post(w, r)
+		s.post(w, r, pace)
 	case r.Method == http.MethodGet && s.sessionful() && r.Header.Get(headerSession) != "":
 		s.get(w, r)
 	case r.Method == http.MethodDelete && s.sessionful() && r.Header.Get(headerSession) != "":
@@ -199,10 +202,10 @@ func (s *Server) principal(r *http.Request) string {
 func (s *Server) limits() jsonrpc.Limits { return jsonrpc.Limits{MaxDepth: s.MaxDepth} }
 
 // post reads what was posted and finds out whose it is.
-func (s *Server) post(w http.ResponseWriter, r *http.Request) {
+func (s *Server) post(w http.ResponseWriter, r *http.Request, pace *web.Pace) {
 	b := buffer.Get()
 	kept := false // beyond the exchange
-	switch p, kind, version := s.receive(b, w, r); kind {
+	switch p, kind, version := s.receive(b, w, r, pace); kind {
 	case ofModern:
 		s.modern(p, r)
 	case ofLegacy:
@@ -227,7 +230,7 @@ const (
 )
 
 // receive reads a POST into b. Its frame, which is large, is gone when a handler runs.
-func (s *Server) receive(b *[]byte, w http.ResponseWriter, r *http.Request) (p *posted, kind posting, version string) {
+func (s *Server) receive(b *[]byte, w http.ResponseWriter, r *http.Request, pace *web.Pace) (p *posted, kind posting, version string) {
 	if !web.IsJSON(r.Header) {
 		web.Refuse(w, http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest, "Content-Type must be application/json, said once, and the body not compressed")
 		return nil, ofNothing, ""
@@ -237,7 +240,7 @@ func (s *Server) receive(b *[]byte, w http.ResponseWriter, r *http.Request) (p *
 		web.Refuse(w, http.StatusNotAcceptable, jsonrpc.CodeInvalidRequest, "Accept must list "+web.AcceptBoth)
 		return nil, ofNothing, ""
 	}
-	body, err := web.ReadBody(*b, w, r, s.MaxBody)
+	body, err := web.ReadBody(*b, w, r, pace, s.MaxBody)
 	*b = body
 	switch {
 	case err == web.ErrTooLarge:

@@ -18,8 +18,9 @@ const believed = 32 << 10
 
 // ReadBody appends the body of a request of at most limit bytes. The length that
 // the client declares is believed only where it is harmless. The body may take 20 seconds
-// from [Guard.Admit], and one more for each KiB; the error is [ErrSlow] then.
-func ReadBody(dst []byte, w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+// from the beginning of its pace, give or take one, and one more for each KiB; the error is
+// [ErrSlow] then.
+func ReadBody(dst []byte, w http.ResponseWriter, r *http.Request, pace *Pace, limit int64) ([]byte, error) {
 	if len(r.TransferEncoding) > 0 {
 		// There may have been a length too, which net/http drops: what a proxy took for the
 		// rest of the body would be the next request (RFC 9112, 6.1).
@@ -31,7 +32,6 @@ func ReadBody(dst []byte, w http.ResponseWriter, r *http.Request, limit int64) (
 	if n := int(min(r.ContentLength, believed)); n > 0 {
 		dst = buffer.Grow(dst, n+1) // one more, to see the end without growing
 	}
-	in := paceOf(w)
 	for {
 		if len(dst) == cap(dst) {
 			dst = buffer.Grow(dst, 512)
@@ -45,9 +45,9 @@ func ReadBody(dst []byte, w http.ResponseWriter, r *http.Request, limit int64) (
 		}
 		switch err {
 		case nil:
-			in.got(len(dst))
+			pace.got(len(dst))
 		case io.EOF:
-			in.whole()
+			pace.whole()
 			return dst, nil
 		default:
 			return dst, slow(err)

@@ -23,10 +23,7 @@ type Guard struct {
 // Admit checks Host and Origin. It returns false if it has answered the request:
 // with a refusal, or as the preflight of a page that may send one by the given methods
 // ("GET, POST").
-//
-// A body that the request has must come as fast as [ReadBody] says from then on, read or not.
 func (g *Guard) Admit(w http.ResponseWriter, r *http.Request, methods string) bool {
-	BoundBody(w, r)
 	if refusal := g.checkHost(r); refusal != "" {
 		Refuse(w, http.StatusForbidden, jsonrpc.CodeInvalidRequest, refusal)
 		return false

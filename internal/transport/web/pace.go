@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 )
 
@@ -19,20 +20,175 @@ var ErrSlow = errors.New("body comes too slowly")
 // TooSlow says so to who sent it.
 const TooSlow = "the body came too slowly: it may take 20 seconds, and one more for each KiB"
 
-// pace is the time that a body still has.
-type pace struct {
-	on    deadliner // nil: it is no connection, and there is nothing to bound
-	begin time.Time
+// A Pacer bounds the time that the bodies of the requests to one server take, without a
+// deadline for each, which costs as much as all else that is done for a small request: it looks
+// once a second at those that are being read, and bounds the ones that have been for a second.
+// The zero value is ready for use, by several goroutines.
+//
+// It owns a timer while there are requests, and for up to a second after that.
+type Pacer struct {
+	mu     sync.Mutex
+	newest *Pace       // leads to the others; guarded by mu
+	looks  uint        // taken so far; guarded by mu
+	timer  *time.Timer // nil before the first request; guarded by mu
+	ticks  bool        // the timer runs; guarded by mu
+	used   bool        // since the last look; guarded by mu
+}
+
+// pacerLook is the time between two looks of a [Pacer].
+const pacerLook = time.Second
+
+// Pace is the time that one body still has. A nil Pace bounds nothing.
+type Pace struct {
+	of           *Pacer
+	older, newer *Pace // guarded by of.mu
+	since        uint  // looks before it began; guarded by of.mu
+	watched      bool  // it is among those of the Pacer; changed by its owner alone
+
+	mu    sync.Mutex
+	w     http.ResponseWriter // guarded by mu; nil: it is over
+	on    deadliner           // guarded by mu; nil: there is no deadline
+	begin time.Time           // of a body with a deadline; guarded by mu
+	size  int                 // bytes that have come; guarded by mu
+}
+
+var paces = sync.Pool{New: func() any { return new(Pace) }}
+
+// Begin bounds the reading of the body of a request, by whomever: net/http itself reads what
+// a handler did not, before it sends the answer. Without a body it returns nil. End must follow.
+func (p *Pacer) Begin(w http.ResponseWriter, r *http.Request) *Pace {
+	if r.ContentLength == 0 {
+		return nil
+	}
+	b := paces.Get().(*Pace)
+	b.mu.Lock()
+	b.of, b.w, b.size = p, w, 0
+	b.mu.Unlock()
+	b.watched = true
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b.since = p.looks
+	if b.older = p.newest; b.older != nil {
+		b.older.newer = b
+	}
+	p.newest, p.used = b, true
+	if !p.ticks {
+		p.ticks = true
+		if p.timer == nil {
+			p.timer = time.AfterFunc(pacerLook, p.look)
+		} else {
+			p.timer.Reset(pacerLook)
+		}
+	}
+	return b
+}
+
+// look bounds the bodies that have been read since before the last look. It runs on the timer.
+func (p *Pacer) look() {
+	var slow []*Pace
+	p.mu.Lock()
+	p.looks++
+	for b := p.newest; b != nil; b = b.older {
+		if p.looks-b.since == 2 {
+			slow = append(slow, b)
+		}
+	}
+	if p.ticks = p.used || p.newest != nil; p.ticks {
+		p.timer.Reset(pacerLook)
+	}
+	p.used = false
+	p.mu.Unlock()
+	for _, b := range slow {
+		// If that is over by now, and b is of another body, that one is bounded early.
+		b.bound(time.Now().Add(-pacerLook))
+	}
+}
+
+// bound gives a body that began then and is not over a deadline.
+func (b *Pace) bound(begin time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.w == nil || b.on != nil {
+		return
+	}
+	if b.on = deadlinerOf(b.w); b.on != nil {
+		b.begin = begin
+		b.extend()
+	}
+}
+
+// extend sets the deadline for what has come so far; mu is held.
+func (b *Pace) extend() {
+	_ = b.on.SetReadDeadline(b.begin.Add(bodyGrace + time.Duration(b.size)*time.Second/bodyRate))
+}
+
+// got gives the body more time for the bytes that have come so far.
+func (b *Pace) got(n int) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.size = n; b.on != nil {
+		b.extend()
+	}
+}
+
+// whole ends the bound: what is read from now on is whether the client leaves.
+func (b *Pace) whole() {
+	if b == nil {
+		return
+	}
+	b.unwatch()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.on != nil {
+		_ = b.on.SetReadDeadline(time.Time{})
+	}
+	b.w, b.on = nil, nil
+}
+
+// unwatch takes the body from those that its Pacer looks at.
+func (b *Pace) unwatch() {
+	p := b.of
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b.older != nil {
+		b.older.newer = b.newer
+	}
+	if b.newer != nil {
+		b.newer.older = b.older
+	} else {
+		p.newest = b.older
+	}
+	b.older, b.newer, b.watched = nil, nil, false
+}
+
+// End is called when the handler returns. A body that was not read to its end has a deadline
+// from then on.
+func (b *Pace) End() {
+	if b == nil {
+		return
+	}
+	if b.watched {
+		b.unwatch()
+		b.bound(time.Now())
+		b.mu.Lock()
+		b.w, b.on = nil, nil
+		b.mu.Unlock()
+	}
+	paces.Put(b)
 }
 
 // deadliner is a connection, as its http.ResponseWriter shows it.
 type deadliner interface{ SetReadDeadline(time.Time) error }
 
-// paceOf begins the time of a body.
-func paceOf(w http.ResponseWriter) pace {
-	for w != nil { // as an http.ResponseController does, which makes an error if there is none
+// deadlinerOf returns the connection under w, nil if there is none. It looks for it as an
+// http.ResponseController does, which makes an error if there is none.
+func deadlinerOf(w http.ResponseWriter) deadliner {
+	for w != nil {
 		if on, ok := w.(deadliner); ok {
-			return pace{on, time.Now()}
+			return on
 		}
 		inner, ok := w.(interface{ Unwrap() http.ResponseWriter })
 		if !ok {
@@ -40,28 +196,16 @@ func paceOf(w http.ResponseWriter) pace {
 		}
 		w = inner.Unwrap()
 	}
-	return pace{}
+	return nil
 }
 
-// BoundBody bounds the reading of a body, if the request has one, by whomever: net/http itself
-// reads what a handler did not, before it sends the answer. [ReadBody] goes on from there.
+// BoundBody bounds a body that nobody but net/http will read, if the request has one.
 func BoundBody(w http.ResponseWriter, r *http.Request) {
-	if r.ContentLength != 0 {
-		paceOf(w).got(0)
+	if r.ContentLength == 0 {
+		return
 	}
-}
-
-// got gives the body more time for the bytes that have come so far.
-func (p pace) got(n int) {
-	if p.on != nil {
-		_ = p.on.SetReadDeadline(p.begin.Add(bodyGrace + time.Duration(n)*time.Second/bodyRate))
-	}
-}
-
-// whole ends the bound: what is read from now on is whether the client leaves.
-func (p pace) whole() {
-	if p.on != nil {
-		_ = p.on.SetReadDeadline(time.Time{})
+	if on := deadlinerOf(w); on != nil {
+		_ = on.SetReadDeadline(time.Now().Add(bodyGrace))
 	}
 }
 

@@ -41,6 +41,7 @@ type Server struct {
 
 // ServeHTTP turns the request into a connection and serves that to its end.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	web.BoundBody(w, r)
 	if !s.Guard.Admit(w, r, "GET") {
 		return
 	}
