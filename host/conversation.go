@@ -51,9 +51,10 @@ type Conversation struct {
 	telling sync.Mutex    // orders events
 
 	mu      sync.Mutex
-	allowed map[string]bool // tools allowed until the end, by allowedKey; guarded by mu
-	turn    int             // guarded by mu
-	step    int             // guarded by mu
+	allowed map[string]bool   // tools allowed until the end, by grantOf; guarded by mu
+	doubts  map[string]string // why calls must not be made again, by callKey; nil: nobody has looked yet; guarded by mu
+	turn    int               // guarded by mu
+	step    int               // guarded by mu
 }
 
 // NewConversation begins a conversation.

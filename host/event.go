@@ -52,7 +52,7 @@ type CallEvent struct {
 	Done  float64 `json:"done,omitempty"`  // of progress
 	Total float64 `json:"total,omitempty"` // of progress; 0: not known
 
-	By      string        `json:"by,omitempty"`      // of started: who allowed it: "person", "conversation", "always", "rule", "read-only"; of result also "nobody"
+	By      string        `json:"by,omitempty"`      // of started: who allowed it: "person", "conversation", "always", "rule", "read-only", "host"; of result also "nobody"
 	Cached  bool          `json:"cached,omitempty"`  // of result: the server was not asked
 	Outcome Outcome       `json:"outcome,omitempty"` // of result
 	Parts   []model.Part  `json:"parts,omitempty"`   // of result: what the model is given

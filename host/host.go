@@ -29,14 +29,14 @@ type Host struct {
 	Person Person
 
 	// Allow are the tools that may be called without asking, as SERVER/TOOL, where * stands for any
-	// text: "shop/*".
+	// text: "shop/*". A "*" alone is all tools.
 	Allow []string
 
 	// Approvals keeps what the person has allowed for ever. Nil: nothing is kept.
 	Approvals Approvals
 
 	// Audit is told of every decision about a call, and of what came of it. If it fails before a
-	// call, that is not made. Nil: nobody is told.
+	// call, that is not made. It may be called by several goroutines at once. Nil: nobody is told.
 	Audit func(Decision) error
 
 	// Roots are the folders that servers may use. Nil: none.
@@ -55,6 +55,8 @@ type Host struct {
 	ctx    context.Context  // of all servers
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+
+	schemas schemas // of arguments
 
 	mu      sync.Mutex
 	servers []*server // in the order in which they came; guarded by mu

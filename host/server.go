@@ -63,6 +63,8 @@ type server struct {
 	Server
 	end context.CancelFunc
 	off bool // guarded by mu of the host
+
+	kept results
 }
 
 // ErrClosed is that of a host that was closed.
@@ -125,6 +127,13 @@ func (h *Host) find(name string) *server {
 		}
 	}
 	return nil
+}
+
+// named returns a server, nil if there is none.
+func (h *Host) named(name string) *server {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.find(name)
 }
 
 // Remove ends a server.

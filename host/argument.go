@@ -1,0 +1,192 @@
+package host
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/schema"
+)
+
+// arguments makes what a model wrote fit to be sent: an object in one line that fits the schema
+// of the tool. Wrong tells the model what does not, and what would.
+func (h *Host) arguments(t *mcp.Tool, written json.RawMessage) (args json.RawMessage, wrong string) {
+	args = repaired(written)
+	if err := jsonx.Valid(args, jsonx.DefaultDepth); err != nil {
+		return nil, fmt.Sprintf("The arguments are no JSON: %s. Nothing was called; call it again with a JSON object.", clip(err.Error()))
+	}
+	if jsonx.KindOf(args) != '{' {
+		return nil, "The arguments must be a JSON object. Nothing was called." + expected(t.InputSchema, nil)
+	}
+	args = jsonx.Compact(nil, args)
+	if len(t.InputSchema) == 0 {
+		return args, ""
+	}
+	check, err := h.schemas.of(t.InputSchema)
+	if err != nil {
+		h.log().Warn("input schema not enforced", "tool", clip(t.Name), "err", err)
+		return args, ""
+	}
+	err = check.Validate(args)
+	if err == nil {
+		return args, ""
+	}
+	var bad *schema.ValidationError
+	text := "The arguments do not fit the tool. Nothing was called; mend this and call it again:"
+	if !errors.As(err, &bad) {
+		return nil, text + "\n- " + clip(err.Error())
+	}
+	for _, f := range bad.Faults {
+		text += "\n- " + clip(f.String())
+	}
+	if bad.More > 0 {
+		text += fmt.Sprintf("\n- and %d more", bad.More)
+	}
+	return nil, text + expected(t.InputSchema, bad.Faults)
+}
+
+// repaired undoes what models do to arguments as far as there is no doubt what they mean: nothing,
+// null and "" are no arguments, and a string that holds an object is that object.
+func repaired(written json.RawMessage) json.RawMessage {
+	args := json.RawMessage(bytes.TrimSpace(written))
+	if text, err := jsonx.Unquote(args); err == nil && jsonx.KindOf(args) == '"' {
+		inner := bytes.TrimSpace([]byte(text))
+		if len(inner) == 0 || jsonx.KindOf(inner) == '{' && jsonx.Valid(inner, jsonx.DefaultDepth) == nil {
+			args = inner
+		}
+	}
+	if len(args) == 0 || string(args) == "null" {
+		return json.RawMessage(`{}`)
+	}
+	return args
+}
+
+// How much of a schema a model is shown beside what is wrong.
+const (
+	maxWhole = 2000 // bytes of a schema that is shown whole
+	maxShown = 500  // of each part of one that is not
+	maxParts = 5
+)
+
+// expected shows the model the schema, or the parts that the faults are about.
+func expected(whole json.RawMessage, faults []schema.Fault) string {
+	if len(whole) == 0 {
+		return ""
+	}
+	compact := jsonx.Compact(nil, whole)
+	if len(compact) <= maxWhole {
+		return "\nThe schema of the arguments: " + string(compact)
+	}
+	var b strings.Builder
+	shown := map[string]bool{}
+	for _, f := range faults {
+		at, part := schemaAt(whole, f.Path)
+		if len(shown) == maxParts || shown[at] || at == "" {
+			continue
+		}
+		shown[at] = true
+		text := string(jsonx.Compact(nil, part))
+		if len(text) > maxShown {
+			text = strings.ToValidUTF8(text[:maxShown], "") + "…"
+		}
+		fmt.Fprintf(&b, "\nThe schema of %s: %s", at, text)
+	}
+	return b.String()
+}
+
+// schemaAt follows the path of a fault into a schema as far as it is plain: through properties,
+// items and references within the schema. It returns how far it came.
+func schemaAt(whole json.RawMessage, path string) (at string, part json.RawMessage) {
+	part = whole
+	rest := path
+	for rest != "" {
+		name, index, after, ok := pathStep(rest)
+		if !ok {
+			break
+		}
+		here := resolved(whole, part)
+		next, found := jsonx.LookupPath(here, "properties", name)
+		if index {
+			next, found = jsonx.Lookup(here, "items")
+		}
+		if !found {
+			break
+		}
+		rest, part = after, next
+	}
+	return strings.TrimSuffix(path[:len(path)-len(rest)], "."), part
+}
+
+// pathStep takes the first step off the path of a fault: a, [2] or ["odd name"].
+func pathStep(path string) (name string, index bool, rest string, ok bool) {
+	if path[0] != '[' {
+		end := strings.IndexAny(path, ".[")
+		if end < 0 {
+			return path, false, "", true
+		}
+		return path[:end], false, strings.TrimPrefix(path[end:], "."), true
+	}
+	if quoted, err := strconv.QuotedPrefix(path[1:]); err == nil {
+		name, _ = strconv.Unquote(quoted)
+		rest, ok = strings.CutPrefix(path[1+len(quoted):], "]")
+		return name, false, strings.TrimPrefix(rest, "."), ok // one that was cut is not found
+	}
+	_, rest, ok = strings.Cut(path, "]")
+	return "", true, strings.TrimPrefix(rest, "."), ok
+}
+
+// resolved follows references to other parts of the schema, not more than a few.
+func resolved(whole, part json.RawMessage) json.RawMessage {
+	for range 8 {
+		raw, _ := jsonx.Lookup(part, "$ref")
+		ref, err := jsonx.Unquote(raw)
+		pointer, local := strings.CutPrefix(ref, "#/")
+		if err != nil || !local {
+			return part
+		}
+		names := strings.Split(pointer, "/")
+		for i, n := range names {
+			names[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(n)
+		}
+		next, ok := jsonx.LookupPath(whole, names...)
+		if !ok {
+			return part
+		}
+		part = next
+	}
+	return part
+}
+
+// schemas are compiled schemas of tools. The zero value is empty; it may be used by several
+// goroutines.
+type schemas struct {
+	mu    sync.Mutex
+	bytes int // of the schemas; guarded by mu
+	known map[[sha256.Size]byte]func() (*schema.Validator, error)
+}
+
+// maxSchemas bounds the schemas that are kept compiled, in bytes. What is over it makes all
+// others be compiled again.
+const maxSchemas = 16 << 20
+
+func (s *schemas) of(raw json.RawMessage) (*schema.Validator, error) {
+	key := sha256.Sum256(raw)
+	s.mu.Lock()
+	compile := s.known[key]
+	if compile == nil {
+		if s.bytes += len(raw); s.known == nil || s.bytes > maxSchemas {
+			s.bytes, s.known = len(raw), map[[sha256.Size]byte]func() (*schema.Validator, error){}
+		}
+		compile = sync.OnceValues(func() (*schema.Validator, error) { return schema.Compile(raw) })
+		s.known[key] = compile
+	}
+	s.mu.Unlock()
+	return compile()
+}

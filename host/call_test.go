@@ -1,0 +1,75 @@
+package host_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// What a model writes is made fit to be sent where there is no doubt what it means; else the model
+// is told what is wrong and what is expected, and nothing is sent.
+func TestArguments(t *testing.T) {
+	const want = `{"city":"Oslo"}`
+	tests := []struct{ name, written, sent, told string }{
+		{"as it should be", want, want, ""},
+		{"white space", " {\n\t\"city\" : \"Oslo\"} ", want, ""},
+		{"escapes and numbers stay", `{"city":"\u004f\/","days":1.0e0}`, `{"city":"\u004f\/","days":1.0e0}`, ""},
+		{"in a string", `"{\"city\": \"Oslo\"}"`, want, ""},
+		{"nothing", ``, "", `missing "city"`},
+		{"null", `null`, "", `missing "city"`},
+		{"an empty string", `""`, "", `missing "city"`},
+		{"a list", `["Oslo"]`, "", "must be a JSON object"},
+		{"a string", `"Oslo"`, "", "must be a JSON object"},
+		{"no JSON", `{"city":"Oslo"`, "", "no JSON"},
+		{"a name twice", `{"city":"Oslo","city":"Rome"}`, "", "no JSON"},
+		{"two faults", `{"city":7,"days":0}`, "", "days: must be at least 1"},
+		{"the schema is shown", `{"town":"Oslo"}`, "", `"required":["city"]`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var sent string
+			srv := &mcp.Server{Name: "s", Version: "1"}
+			if err := srv.HandleTool(mcp.Tool{Name: "book", InputSchema: []byte(`{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer","minimum":1}},"required":["city"],"additionalProperties":false}`)},
+				func(ctx context.Context, c *mcp.ToolCall) (*mcp.ToolResult, error) {
+					sent = string(c.Arguments)
+					return &mcp.ToolResult{Content: []mcp.Content{mcp.Text("ok")}}, nil
+				}); err != nil {
+				t.Fatal(err)
+			}
+			var shown string
+			m := calls([]string{"s_book " + tt.written})
+			d := talk(t, newHost(t, &host.Host{Model: m, Person: approver{approve: func(_ context.Context, a *host.Approval) (host.Verdict, error) {
+				shown = string(a.Arguments)
+				return host.Verdict{Answer: host.AllowOnce}, nil
+			}}}, inMemory("s", srv)))
+			if sent != tt.sent || shown != tt.sent {
+				t.Errorf("%s: sent %s, shown %s, want %s", tt.written, sent, shown, tt.sent)
+			}
+			told, outcome := m.result(t, "c1.1"), d.outcome(t, "c1.1")
+			if tt.told == "" && (outcome != host.Succeeded || told != "ok") {
+				t.Errorf("%s: %s, %q", tt.written, outcome, told)
+			}
+			if tt.told != "" && (outcome != host.Invalid || !strings.Contains(told, tt.told)) {
+				t.Errorf("%s: %s, the model is told %q, want %q in it", tt.written, outcome, told, tt.told)
+			}
+		})
+	}
+}
+
+// A tool that is not there is told with the names that may have been meant.
+func TestUnknownTool(t *testing.T) {
+	srv := &mcp.Server{Name: "s", Version: "1"}
+	for _, name := range []string{"list_tables", "list_rows", "drop"} {
+		mcp.AddTool(srv, mcp.Tool{Name: name}, func(context.Context, struct{}) (string, error) { return "ok", nil })
+	}
+	m := calls([]string{"list_tables {}", "s_list_tabels {}", "s_frobnicate {}"})
+	d := talk(t, newHost(t, &host.Host{Model: m, Person: says(host.AllowOnce)}, inMemory("s", srv)))
+	for id, want := range map[string]string{"c1.1": `mean "s_list_tables"`, "c1.2": `mean "s_list_tables"`, "c1.3": "those that were listed"} {
+		if got := m.result(t, id); !strings.Contains(got, want) || d.outcome(t, id) != host.Invalid {
+			t.Errorf("%s: %q, want %q in it", id, got, want)
+		}
+	}
+}
