@@ -310,14 +310,19 @@ func (p *pool) inLists() bool {
 	return p.state == Ready || p.state == Idle || p.state == Starting && p.opened > 0
 }
 
-// tell tells OnStatus.
+// tell tells OnStatus, that of the gateway and that of the source.
 func (p *pool) tell() {
-	if p.g.OnStatus == nil {
+	if p.g.OnStatus == nil && p.src.OnStatus == nil {
 		return
 	}
 	p.tellMu.Lock()
 	defer p.tellMu.Unlock()
-	p.g.OnStatus(p.status())
+	s := p.status()
+	for _, on := range []func(Status){p.g.OnStatus, p.src.OnStatus} {
+		if on != nil {
+			on(s)
+		}
+	}
 }
 
 // change returns a channel that is closed at the next change; mu is held.

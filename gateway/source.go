@@ -47,6 +47,10 @@ type Source struct {
 	// Stderr returns the end of what the server has written to its standard error, to say
 	// why it does not start. It may be nil.
 	Stderr func() string
+
+	// OnStatus is told what becomes of this server, as Gateway.OnStatus is: first, when
+	// requests reach it. Nil: nobody is told.
+	OnStatus func(Status)
 }
 
 // Upstream is a connection to a server that ends at some time, as a [*mcp.Session] is.

@@ -272,7 +272,7 @@ func wait(ctx context.Context, all ...<-chan struct{}) bool {
 // make makes a call that was allowed, and tells what came of it.
 func (p *pending) make(ctx context.Context) *model.Result {
 	began := time.Now()
-	res, f := p.send(ctx)
+	res, f := p.send(p.c.calling(ctx, &p.event))
 	took := time.Since(began)
 	outcome, why := Succeeded, ""
 	var parts []model.Part
@@ -363,9 +363,5 @@ func (p *pending) result(outcome Outcome, why string, took time.Duration, parts 
 
 // clip bounds text of others, for words about it.
 func clip(s string) string {
-	const most = 1000
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return shorten(s, 1000)
 }

@@ -55,6 +55,8 @@ type Conversation struct {
 	doubts  map[string]string // why calls must not be made again, by callKey; nil: nobody has looked yet; guarded by mu
 	turn    int               // guarded by mu
 	step    int               // guarded by mu
+	asides  model.Usage       // of completions for servers, not billed yet; guarded by mu
+	extra   float64           // what asides has cost; guarded by mu
 }
 
 // NewConversation begins a conversation.
@@ -66,8 +68,8 @@ func (h *Host) NewConversation() *Conversation {
 type Reply struct {
 	Text  string // of the last answer
 	Steps int
-	Usage model.Usage
-	Cost  float64 // 0: not known
+	Usage model.Usage // of answers, and of completions that servers asked for
+	Cost  float64     // of Usage; 0: not known
 	Stop  model.Stop
 }
 
@@ -106,6 +108,7 @@ func (c *Conversation) Send(ctx context.Context, text string, more ...model.Part
 	c.add(ctx, Entry{Message: model.Message{Role: model.User, Parts: append(parts, more...)}})
 	r := &Reply{}
 	err := c.answer(ctx, m, r)
+	c.bill(r)
 	e := Event{Kind: Ended, Text: r.Text, Usage: &r.Usage, Cost: r.Cost}
 	if err != nil {
 		e.Error = err.Error()

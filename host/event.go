@@ -14,11 +14,11 @@ type Event struct {
 	Turn int       `json:"turn"` // from 1
 	Step int       `json:"step"` // of the turn, from 1; 0: before the first
 
-	Text  string       `json:"text,omitempty"`  // of text, thinking, again, note, progress, log and retry
+	Text  string       `json:"text,omitempty"`  // of text, thinking, again, note, progress, log, retry and asked
 	Call  *CallEvent   `json:"call,omitempty"`  // of those about a call
-	Usage *model.Usage `json:"usage,omitempty"` // of answered and ended
+	Usage *model.Usage `json:"usage,omitempty"` // of answered, sampled and ended
 	Cost  float64      `json:"cost,omitempty"`  // likewise, if the price is known
-	Model string       `json:"model,omitempty"` // of answered
+	Model string       `json:"model,omitempty"` // of answered and sampled
 	Error string       `json:"error,omitempty"` // of ended and resulted, when it failed
 }
 
@@ -37,6 +37,8 @@ const (
 	Progress EventKind = "progress" // of a call
 	Logged   EventKind = "log"      // a server says something about a call
 	Retried  EventKind = "retry"    // the call failed, and is made again after a pause: Text says why
+	Asked    EventKind = "asked"    // the server asks something for a call
+	Sampled  EventKind = "sampled"  // the server got an answer of the model for a call
 	Resulted EventKind = "result"   // the call is over
 	Noted    EventKind = "note"     // something that a person should know
 	Ended    EventKind = "ended"    // the turn

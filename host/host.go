@@ -20,9 +20,14 @@ type Host struct {
 	// Send returns ErrNoModel.
 	Model model.Model
 
-	// Sampler chooses the model that answers a server's request for a completion.
-	// Nil: Model does.
+	// Sampler chooses the model that answers a server's request for a completion, see
+	// [Choices]; nil stands for none. If it is nil itself, the model of the conversation does,
+	// or Model.
 	Sampler func(*mcp.ModelPreferences) model.Model
+
+	// AutoSample has a model answer requests of servers for completions also when there is no
+	// Person to review them. Without it, servers are told then that there is no model for them.
+	AutoSample bool
 
 	// Person approves calls and answers questions. Nil: there is nobody, so that what is not
 	// allowed is denied, and what is asked is declined.
@@ -39,7 +44,8 @@ type Host struct {
 	// call, that is not made. It may be called by several goroutines at once. Nil: nobody is told.
 	Audit func(Decision) error
 
-	// Roots are the folders that servers may use. Nil: none.
+	// Roots are the folders that servers may use, see [Host.SetRoots]. Nil: servers are not
+	// told that there is such a thing.
 	Roots []mcp.Root
 
 	Limits Limits
@@ -59,7 +65,8 @@ type Host struct {
 	schemas schemas // of arguments
 
 	mu      sync.Mutex
-	servers []*server // in the order in which they came; guarded by mu
+	servers []*server // what the model takes for servers, in the order in which they came; guarded by mu
+	running []*server // all of them, those of groups too; guarded by mu
 	closed  bool      // guarded by mu
 }
 
@@ -74,6 +81,9 @@ type Limits struct {
 	ToolTokens  int           // of the descriptions of tools, likewise, estimated; 0: 20,000
 	ResultBytes int           // of a result that the model is given at once; 0: 32 KiB
 	Repeats     int           // of the same call with the same result in a turn; 0: 3
+	Questions   int           // of a server to the person in one call; 0: 20
+	Samples     int           // completions for a server in one call; 0: 16
+	SampleSize  int           // tokens of a completion for a server; 0: 4096
 	Window      int           // tokens of a request; 0: three quarters of the model's window
 }
 

@@ -15,11 +15,12 @@ type Person interface {
 	// Approve decides about a call.
 	Approve(ctx context.Context, a *Approval) (Verdict, error)
 
-	// Elicit answers a question of a server: a form, or a URL to visit.
+	// Elicit answers a question of a server: a form, or a URL to visit. If the answer does
+	// not fit the form it is asked again. mcp.ErrDeclined and mcp.ErrDismissed are answers too.
 	Elicit(ctx context.Context, q *Elicitation) (*mcp.ElicitResult, error)
 
 	// ReviewRequest sees what a server wants a model to complete, and returns what it is to
-	// complete. mcp.ErrDeclined refuses.
+	// complete, which may be another. mcp.ErrDeclined refuses.
 	ReviewRequest(ctx context.Context, s *Sampling) (*mcp.SampleRequest, error)
 
 	// ReviewAnswer sees what the model has answered, and returns what the server is given.
@@ -56,17 +57,21 @@ const (
 	AllowAlways              // this tool, until it changes
 )
 
-// Elicitation is a question of a server.
+// Elicitation is a question of a server: a form to fill in, with its defaults, or a URL to
+// visit, which the person sees in full and agrees to before it is opened.
 type Elicitation struct {
-	Conversation string // empty: it belongs to none
-	Server       string
+	Conversation string // empty: it is not known that it belongs to one
+	Call         string // that it belongs to, its id as in events; empty: it is not known
+	Server       string // that asks; of a group, the one of it
+	Problem      string // what is wrong with the answer that was given last; empty: there was none
 	*mcp.ElicitRequest
 }
 
 // Sampling is a server's request for a completion.
 type Sampling struct {
-	Conversation string // empty: it belongs to none
-	Server       string
+	Conversation string // empty: it is not known that it belongs to one
+	Call         string // that it belongs to, its id as in events; empty: it is not known
+	Server       string // that asks; of a group, the one of it
 	Model        string // that answers
 	Request      *mcp.SampleRequest
 }

@@ -3,21 +3,348 @@ package host
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
 
+	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/schema"
+)
+
+const (
+	maxTries  = 3    // for an answer that fits its form
+	maxAsked  = 1000 // bytes of a question in an event
+	perMinute = 20   // questions of a server that belong to no call, and as many completions
 )
 
 // client makes the client of a server: its questions go to the person.
-func (h *Host) client(server string) *mcp.Client {
+func (h *Host) client(s *server) *mcp.Client {
 	c := &mcp.Client{Name: cmp.Or(h.Name, "patchbay-host"), Version: h.Version, Logger: h.Logger}
-	c.OnElicit = func(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-		if h.Person == nil {
-			return &mcp.ElicitResult{Action: "decline"}, nil
-		}
-		return h.Person.Elicit(ctx, &Elicitation{Server: server, ElicitRequest: r})
+	c.OnElicit = s.elicit
+	if (h.Person != nil || h.AutoSample) && (h.Model != nil || h.Sampler != nil) {
+		c.OnSample = s.sample
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if h.Roots != nil {
-		c.Roots = func(context.Context) ([]mcp.Root, error) { return h.Roots, nil }
+		c.Roots = func(context.Context) ([]mcp.Root, error) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			return h.Roots, nil
+		}
 	}
 	return c
+}
+
+// SetRoots replaces the folders that servers may use, and tells those servers that want to
+// know. Servers that were connected while Roots was nil are not told of any. Ctx bounds the telling.
+func (h *Host) SetRoots(ctx context.Context, roots []mcp.Root) {
+	h.start()
+	h.mu.Lock()
+	h.Roots = roots
+	list := h.running
+	var clients []*mcp.Client
+	for _, s := range list {
+		s.mu.Lock()
+		if s.client != nil {
+			clients = append(clients, s.client)
+		}
+		s.mu.Unlock()
+	}
+	h.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, c := range clients {
+		wg.Go(func() { c.RootsChanged(ctx) })
+	}
+	wg.Wait()
+}
+
+// calling is a call of a conversation, as far as the questions of its server go.
+type calling struct {
+	c   *Conversation
+	e   CallEvent
+	ctx context.Context // of the call
+
+	mu      sync.Mutex
+	asked   int // questions so far; guarded by mu
+	sampled int // completions so far; guarded by mu
+}
+
+// callingKey is where the context of a call has its calling.
+type callingKey struct{}
+
+// calling returns the context for a call: a question of the server in it is known to belong to
+// the call.
+func (c *Conversation) calling(ctx context.Context, e *CallEvent) context.Context {
+	return context.WithValue(ctx, callingKey{}, &calling{c: c, e: CallEvent{ID: e.ID, Server: e.Server, Tool: e.Tool}, ctx: ctx})
+}
+
+// enter counts the call of ctx, if it is one of a conversation, among those at the server. The
+// function that it returns ends that.
+func (s *server) enter(ctx context.Context) (leave func()) {
+	k, ok := ctx.Value(callingKey{}).(*calling)
+	if !ok {
+		return func() {}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calling[k]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.calling[k]--; s.calling[k] == 0 {
+			delete(s.calling, k)
+		}
+	}
+}
+
+// question is something that a server wants of the person or of a model.
+type question struct {
+	s    *server
+	call *calling      // that it belongs to, nil: it is not known
+	c    *Conversation // that it belongs to, nil: it is not known
+	over func()        // to be called when it is answered
+}
+
+// question finds what a question belongs to, and makes a context that ends with that.
+//
+// A server of 2026-07-28 asks in the answer to a call. An older one asks by itself: over HTTP on
+// the stream of the call; elsewhere the question is that of the only call in progress. Of
+// several it is not known which, but if all are of one conversation it belongs to that.
+func (s *server) question(ctx context.Context) (context.Context, *question) {
+	q := &question{s: s}
+	q.call, _ = ctx.Value(callingKey{}).(*calling)
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := func() bool { return true }
+	if q.call != nil {
+		q.c = q.call.c
+		stop = context.AfterFunc(q.call.ctx, func() { cancel(context.Cause(q.call.ctx)) })
+	} else {
+		q.c = s.only()
+	}
+	waits := s.stats.waits(ctx)
+	q.over = func() {
+		stop()
+		cancel(nil)
+		waits()
+	}
+	return ctx, q
+}
+
+// only returns the conversation of all calls in progress, nil if there is none or are several.
+func (s *server) only() *Conversation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var c *Conversation
+	for k := range s.calling {
+		if c != nil && k.c != c {
+			return nil
+		}
+		c = k.c
+	}
+	return c
+}
+
+// waits notes that the server waits for an answer: in the call of ctx or, if that is not
+// known, in all of them.
+func (s *stats) waits(ctx context.Context) (over func()) {
+	var ends []func()
+	if t, ok := ctx.Value(timingKey{}).(*timing); ok {
+		return t.wait()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.underway {
+		ends = append(ends, t.wait())
+	}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+// id returns the ids of the conversation and the call, as far as they are known.
+func (q *question) id() (conversation, call string) {
+	if q.c != nil {
+		conversation = q.c.ID
+	}
+	if q.call != nil {
+		call = q.call.e.ID
+	}
+	return conversation, call
+}
+
+// tell tells of an event, in which the call is set.
+func (q *question) tell(e Event) {
+	if q.c == nil {
+		return
+	}
+	e.Call = &CallEvent{Server: q.s.Name}
+	if q.call != nil {
+		of := q.call.e
+		e.Call = &of
+	}
+	q.c.tell(e)
+}
+
+// note tells the person something.
+func (q *question) note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if q.c == nil {
+		q.s.h.log().Info("note on a question", "server", q.s.Name, "note", text)
+		return
+	}
+	q.tell(Event{Kind: Noted, Text: text})
+}
+
+// budget bounds what is done in a minute.
+type budget struct {
+	since          time.Time
+	asked, sampled int
+}
+
+// fresh returns the budget of now.
+func (b *budget) fresh() *budget {
+	if time.Since(b.since) >= time.Minute {
+		*b = budget{since: time.Now()}
+	}
+	return b
+}
+
+// mayAsk counts a question, and fails if there are too many.
+func (q *question) mayAsk() error {
+	if q.call == nil {
+		q.s.mu.Lock()
+		defer q.s.mu.Unlock()
+		return count(&q.s.lately.fresh().asked, perMinute, "questions in a minute outside of calls")
+	}
+	q.call.mu.Lock()
+	defer q.call.mu.Unlock()
+	return count(&q.call.asked, or(q.s.h.Limits.Questions, 20), "questions in one call")
+}
+
+// maySample counts a completion, and fails if there are too many.
+func (q *question) maySample() error {
+	if q.call == nil {
+		q.s.mu.Lock()
+		defer q.s.mu.Unlock()
+		return count(&q.s.lately.fresh().sampled, perMinute, "completions in a minute outside of calls")
+	}
+	q.call.mu.Lock()
+	defer q.call.mu.Unlock()
+	return count(&q.call.sampled, or(q.s.h.Limits.Samples, 16), "completions in one call")
+}
+
+func count(n *int, most int, what string) error {
+	if *n >= most {
+		return mcp.Errorf(mcp.CodeInternal, "this host allows %d %s, and no more", most, what)
+	}
+	*n++
+	return nil
+}
+
+// elicit puts a question of the server to the person.
+func (s *server) elicit(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+	ctx, q := s.question(ctx)
+	defer q.over()
+	if err := q.mayAsk(); err != nil {
+		q.note("server %q asks without end; it is answered no more questions for now", s.Name)
+		return nil, err
+	}
+	q.tell(Event{Kind: Asked, Text: shorten(r.Message, maxAsked)})
+	switch person := s.h.Person; {
+	case r.URL != "" && !visitable(r.URL):
+		q.note("declined the page %q of server %q: it is no http address", shorten(r.URL, 200), s.Name)
+		return &mcp.ElicitResult{Action: "decline"}, nil
+	case person == nil:
+		q.note("declined the question %q of server %q: there is nobody to answer it", shorten(r.Message, 200), s.Name)
+		return &mcp.ElicitResult{Action: "decline"}, nil
+	default:
+		return q.elicit(ctx, person, r)
+	}
+}
+
+// elicit asks until the answer fits.
+func (q *question) elicit(ctx context.Context, person Person, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+	e := &Elicitation{Server: q.s.Name, ElicitRequest: r}
+	e.Conversation, e.Call = q.id()
+	for range maxTries {
+		res, err := person.Elicit(ctx, e)
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case errors.Is(err, mcp.ErrDeclined):
+			return &mcp.ElicitResult{Action: "decline"}, nil
+		case errors.Is(err, mcp.ErrDismissed) || err == nil && res == nil:
+			return &mcp.ElicitResult{Action: "cancel"}, nil
+		case err != nil:
+			q.note("the question %q of server %q was not answered: %v", shorten(r.Message, 200), q.s.Name, err)
+			return &mcp.ElicitResult{Action: "cancel"}, nil
+		case res.Action != "accept" || r.URL != "":
+			return res, nil
+		}
+		bad := fits(r.Schema, res.Content)
+		if bad == nil {
+			return res, nil
+		}
+		again := *e
+		again.Problem = bad.Error()
+		e = &again
+	}
+	q.note("the question %q of server %q was dismissed: no answer to it fits its form: %s", shorten(r.Message, 200), q.s.Name, e.Problem)
+	return &mcp.ElicitResult{Action: "cancel"}, nil
+}
+
+// fits tells what is wrong with the answer to a form, in which what is left out has its default.
+func fits(raw json.RawMessage, content map[string]any) error {
+	form, err := schema.FormOf(raw)
+	if err != nil {
+		return nil // the server has to check what it gets
+	}
+	values := form.Defaults()
+	for k, v := range content {
+		b, err := json.Marshal(v)
+		if err != nil {
+			return fmt.Errorf("%q: %w", k, err)
+		}
+		values[k] = b
+	}
+	return form.Check(values)
+}
+
+// visitable tells whether a person may be sent to a URL.
+func visitable(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != ""
+}
+
+// spent has the turn pay for a completion.
+func (c *Conversation) spent(u model.Usage, cost float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asides.Add(u)
+	c.extra += cost
+}
+
+// bill puts the completions for servers on the bill of a turn.
+func (c *Conversation) bill(r *Reply) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.Usage.Add(c.asides)
+	r.Cost += c.extra
+	c.asides, c.extra = model.Usage{}, 0
+}
+
+// shorten bounds text of others.
+func shorten(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/gateway"
@@ -18,12 +19,12 @@ type Server struct {
 
 	// Open connects with a client that the host has prepared: it puts the questions of the
 	// server to the person. What belongs to the way there may be set in it. Ctx bounds the
-	// opening alone. Open is called again when the connection was lost.
+	// opening alone. Open is called again, with another client, when the connection was lost.
 	Open func(ctx context.Context, c *mcp.Client) (Session, error)
 
 	Identity string        // what approvals are kept for, such as its command or URL; empty: Name
 	Trusted  bool          // what it says of its tools is believed: read-only ones need no approval
-	Group    string        // servers of one group have the same tools, and share the calls; empty: none
+	Group    string        // of servers that stand for each other, see the package comment; empty: none
 	Cache    time.Duration // how long results of its read-only tools are kept; 0: not at all
 	Disabled []string      // names of its tools that the model is not offered, where * stands for any text
 
@@ -32,7 +33,8 @@ type Server struct {
 	Stderr       func() string // as in gateway.Source
 }
 
-// Session is what a host needs of a *mcp.Session, which has it all.
+// Session is what a host needs of a *mcp.Session, which has it all. One that has the method Raw
+// of that too is asked now and then whether it still answers.
 type Session interface {
 	gateway.Upstream
 	CallTool(ctx context.Context, name string, args any, o ...mcp.CallOption) (*mcp.ToolResult, error)
@@ -56,32 +58,66 @@ type ServerStatus struct {
 	Group    string
 	Trusted  bool
 	Disabled bool // by Disable
+
+	Calls     int           // that ended: of tools, prompts and resources
+	Errors    int           // of these that were the server's fault
+	Underway  int           // calls in progress
+	Latency   time.Duration // of a call, a mean in which the last ones count most; 0: not known
+	ErrorRate float64       // likewise, from 0 to 1
+	Aside     time.Time     // until then its group leaves it alone; zero: it does not
 }
 
-// server is a Server as it runs.
+// server is a Server as it runs, or what the model takes for one: a group of them.
 type server struct {
 	Server
-	end context.CancelFunc
+	h       *Host
+	members []*server // of a group, in the order in which they came; nil: it is none
+
 	off bool // guarded by mu of the host
 
 	kept results
+
+	ctx    context.Context // ends when it is removed
+	end    context.CancelFunc
+	credit float64 // in the choice among a group; guarded by mu of the host
+	stats  stats
+	asking chan struct{} // a slot for each completion that it waits for
+
+	mu      sync.Mutex
+	run     int                // counts the runs of the gateway; guarded by mu
+	again   context.CancelFunc // ends the run; guarded by mu
+	placed  chan struct{}      // closed when the gateway has the run; guarded by mu
+	last    gateway.Status     // of the run, as OnStatus was told; guarded by mu
+	session Session            // the last one, nil before the first; guarded by mu
+	client  *mcp.Client        // of session; guarded by mu
+	silent  silence            // of session; guarded by mu
+	calling map[*calling]int   // calls of conversations that are there; guarded by mu
+	lately  budget             // of questions that belong to no call; guarded by mu
+	doubts  chan struct{}      // capacity 1: something speaks against it
 }
 
 // ErrClosed is that of a host that was closed.
 var ErrClosed = errors.New("the host is closed")
 
+// drainTime bounds how long the calls at a server that is removed or replaced go on there.
+const drainTime = 30 * time.Second
+
 func (h *Host) start() {
 	h.setUp.Do(func() {
 		h.ctx, h.cancel = context.WithCancel(context.Background())
-		h.links = &gateway.Gateway{Name: "host", Logger: h.Logger, OnStatus: func(gateway.Status) {}}
-		if on := h.OnStatus; on != nil {
-			h.links.OnStatus = func(s gateway.Status) { on(h.statusOf(s)) }
-		}
+		h.links = &gateway.Gateway{Name: "host", Logger: h.Logger}
 	})
 }
 
 // Add adds a server, which is started in the background, beside the others.
-func (h *Host) Add(s Server) error {
+func (h *Host) Add(s Server) error { return h.put(s, false) }
+
+// Replace puts a server in the place of the one of that name, which may have another
+// configuration, or adds it. Calls in progress go on at the old one, for at most 30 seconds;
+// new ones go to the new one. The other servers notice nothing.
+func (h *Host) Replace(s Server) error { return h.put(s, true) }
+
+func (h *Host) put(s Server, replace bool) error {
 	switch {
 	case s.Name == "":
 		return errors.New("a server needs a name")
@@ -97,31 +133,72 @@ func (h *Host) Add(s Server) error {
 	if h.closed {
 		return ErrClosed
 	}
-	if h.find(s.Name) != nil {
+	at := slices.IndexFunc(h.running, func(r *server) bool { return r.Name == s.Name })
+	if at >= 0 && !replace {
 		return fmt.Errorf("there is a server %q already", s.Name)
 	}
-	ctx, end := context.WithCancel(h.ctx)
-	h.servers = append(h.servers, &server{Server: s, end: end})
-	src := gateway.Source{
-		Name: s.Name, Share: gateway.Shared, Idle: s.Idle, StartTimeout: s.StartTimeout, Stderr: s.Stderr,
-		Open: func(ctx context.Context) (gateway.Upstream, error) {
-			session, err := s.Open(ctx, h.client(s.Name))
-			if err != nil {
-				return nil, err
-			}
-			return session, nil
-		},
+	for _, r := range h.running {
+		if r.Name != s.Name && (r.Name == s.Group && r.Group != s.Group || r.Group == s.Name && s.Group != s.Name) {
+			return fmt.Errorf("server %q: a server and a group of others cannot have the same name", s.Name)
+		}
 	}
-	h.wg.Go(func() {
-		defer end()
-		h.links.Run(ctx, src)
-	})
+	r := &server{
+		Server: s, h: h, placed: make(chan struct{}), asking: make(chan struct{}, maxSampling),
+		calling: map[*calling]int{}, doubts: make(chan struct{}, 1),
+	}
+	r.ctx, r.end = context.WithCancel(h.ctx)
+	var before *server
+	if at >= 0 {
+		before = h.running[at]
+		h.running[at] = r
+	} else {
+		h.running = append(h.running, r)
+	}
+	h.arrange()
+	h.wg.Go(r.keep)
+	if before != nil {
+		before.end()
+	}
 	return nil
 }
 
-// find returns a server; mu is held.
-func (h *Host) find(name string) *server {
-	for _, s := range h.servers {
+// arrange finds what the model takes for servers; mu is held.
+func (h *Host) arrange() {
+	var shown []*server
+	for _, r := range h.running {
+		if r.Group == "" {
+			shown = append(shown, r)
+			continue
+		}
+		at := slices.IndexFunc(shown, func(s *server) bool { return s.members != nil && s.Name == r.Group })
+		if at < 0 {
+			shown = append(shown, &server{h: h, Server: Server{Name: r.Group}, members: []*server{r}})
+			continue
+		}
+		shown[at].members = append(shown[at].members, r)
+	}
+	for i, s := range shown {
+		old := h.find(s.Name)
+		if s.members == nil {
+			continue
+		}
+		if old != nil && slices.Equal(old.members, s.members) {
+			shown[i] = old
+			continue
+		}
+		s.join()
+		if old != nil {
+			s.off = old.off
+		}
+	}
+	h.servers = shown
+}
+
+// find returns what the model takes for a server: one, or a group; mu is held.
+func (h *Host) find(name string) *server { return byName(h.servers, name) }
+
+func byName(list []*server, name string) *server {
+	for _, s := range list {
 		if s.Name == name {
 			return s
 		}
@@ -136,17 +213,49 @@ func (h *Host) named(name string) *server {
 	return h.find(name)
 }
 
-// Remove ends a server.
+// those returns the servers of a name, which may be that of a group.
+func (h *Host) those(name string) []*server {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s := byName(h.running, name); s != nil {
+		return []*server{s}
+	}
+	if s := h.find(name); s != nil {
+		return slices.Clone(s.members)
+	}
+	return nil
+}
+
+// Remove ends a server. Calls in progress there go on for at most 30 seconds.
 func (h *Host) Remove(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if s := h.find(name); s != nil {
+	if s := byName(h.running, name); s != nil {
 		s.end()
-		h.servers = slices.DeleteFunc(h.servers, func(x *server) bool { return x == s })
+		h.running = slices.DeleteFunc(h.running, func(x *server) bool { return x == s })
+		h.arrange()
 	}
 }
 
-// Close ends all servers and waits for their end, which is bounded in time.
+// Retry has a server that waits for its next attempt to start tried now, for instance as
+// somebody has logged in. A group is each of its servers.
+func (h *Host) Retry(name string) {
+	for _, s := range h.those(name) {
+		s.stats.forgive()
+		h.links.Retry(s.Name)
+	}
+}
+
+// Restart ends a server, with the calls in progress there, and starts it again. A group is each
+// of its servers.
+func (h *Host) Restart(name string) {
+	for _, s := range h.those(name) {
+		s.restart()
+	}
+}
+
+// Close ends all servers, with the calls in progress there, and waits for their end, which is
+// bounded in time.
 func (h *Host) Close() error {
 	h.start()
 	h.mu.Lock()
@@ -165,41 +274,30 @@ func (h *Host) Servers() []ServerStatus {
 		states[s.Name] = s
 	}
 	h.mu.Lock()
-	names := make([]string, len(h.servers))
-	for i, s := range h.servers {
-		names[i] = s.Name
-	}
+	list := slices.Clone(h.running)
 	h.mu.Unlock()
-	all := make([]ServerStatus, len(names))
-	for i, name := range names {
-		s, ok := states[name]
-		if !ok { // it is about to be placed
-			s = gateway.Status{Name: name, State: gateway.Starting, Since: time.Now(), Tools: -1, Prompts: -1, Resources: -1}
-		}
-		all[i] = h.statusOf(s)
+	all := make([]ServerStatus, len(list))
+	for i, s := range list {
+		all[i] = s.status(states[s.Name])
 	}
 	return all
 }
 
-func (h *Host) statusOf(s gateway.Status) ServerStatus {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	status := ServerStatus{Status: s}
-	if srv := h.find(s.Name); srv != nil {
-		status.Group, status.Trusted, status.Disabled = srv.Group, srv.Trusted, srv.off
-	}
-	return status
-}
-
 // Use calls f with the session of a server. It waits for one that is starting; that of one that
-// is failing is an error at once.
+// is failing is an error at once, without a call of f.
+//
+// Of a group it chooses a server. If that cannot be reached, or its answer to f's request says
+// that it has not taken it, f is called with the next one.
 func (h *Host) Use(ctx context.Context, name string, f func(Session) error) error {
 	h.start()
-	up, release, err := h.links.Lend(ctx, name)
-	if err != nil {
-		return err
+	h.mu.Lock()
+	s := h.find(name)
+	h.mu.Unlock()
+	switch {
+	case s == nil:
+		return fmt.Errorf("there is no server %q", name)
+	case s.members != nil:
+		return s.spread(ctx, f)
 	}
-	err = f(up.(Session))
-	release(err)
-	return err
+	return s.use(ctx, f)
 }

@@ -30,7 +30,10 @@ type Client struct {
 	Name, Title, Version string
 
 	// OnElicit answers questions to the user. Nil: elicitation is not declared.
-	// Fields that the answer leaves out get the defaults of the form.
+	// Fields that the answer leaves out get the defaults of the form. In a question that
+	// belongs to a call, ctx has the values of the context of that call: always from a server
+	// of 2026-07-28, and from an older one if it is on the stream of the call or that is the
+	// only one in progress. The same holds for OnSample and Roots.
 	OnElicit func(ctx context.Context, r *ElicitRequest) (*ElicitResult, error)
 
 	// OnSample answers requests for a language model's completion. ErrDeclined says

@@ -163,6 +163,9 @@ func (x *outgoingCall) answer(ctx context.Context, qs ...engine.Question) ([]jso
 	}
 	x.silence.pause()
 	defer x.silence.resume()
+	if x.ctx != nil {
+		ctx = withValues{ctx, x.ctx}
+	}
 	answers := make([]json.RawMessage, len(qs))
 	for i, q := range qs {
 		var err error
@@ -171,6 +174,19 @@ func (x *outgoingCall) answer(ctx context.Context, qs ...engine.Question) ([]jso
 		}
 	}
 	return answers, nil
+}
+
+// withValues is a context that has the values of another one too.
+type withValues struct {
+	context.Context
+	values context.Context
+}
+
+func (c withValues) Value(key any) any {
+	if v := c.Context.Value(key); v != nil {
+		return v
+	}
+	return c.values.Value(key)
 }
 
 // late holds notifications that somebody else than the goroutine of the call has read,

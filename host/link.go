@@ -1,0 +1,159 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/gateway"
+)
+
+// keep runs a server until it is removed, each time that it is restarted anew.
+func (s *server) keep() {
+	defer s.end()
+	// At the end of the host nobody waits for calls in progress.
+	defer context.AfterFunc(s.h.ctx, s.hangUp)()
+	for s.ctx.Err() == nil {
+		ctx, again := context.WithCancel(s.ctx)
+		s.mu.Lock()
+		run := s.run
+		s.again = again
+		s.mu.Unlock()
+		s.h.links.Run(ctx, gateway.Source{
+			Name: s.Name, Share: gateway.Shared, Idle: s.Idle, StartTimeout: s.StartTimeout, Stderr: s.Stderr, Drain: drainTime,
+			Open:     s.open,
+			OnStatus: func(st gateway.Status) { s.became(run, st) },
+		})
+		again()
+	}
+}
+
+// open opens a session, and has an eye on it until it ends.
+func (s *server) open(ctx context.Context) (gateway.Upstream, error) {
+	c := s.h.client(s)
+	session, err := s.Open(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if session == nil {
+		return nil, fmt.Errorf("server %q: Server.Open returned neither a session nor an error", s.Name)
+	}
+	s.mu.Lock()
+	s.session, s.client, s.silent = session, c, silence{}
+	s.mu.Unlock()
+	s.h.wg.Go(func() { s.care(session) })
+	return session, nil
+}
+
+// hangUp closes the connection.
+func (s *server) hangUp() {
+	s.mu.Lock()
+	session := s.session
+	s.mu.Unlock()
+	if session != nil {
+		session.Close()
+	}
+}
+
+func (s *server) restart() {
+	s.mu.Lock()
+	again := s.again
+	if again == nil { // its first run is about to begin
+		s.mu.Unlock()
+		return
+	}
+	s.run++
+	s.placed, s.last = make(chan struct{}), gateway.Status{}
+	s.mu.Unlock()
+	s.stats.forgive()
+	again()
+	s.hangUp()
+}
+
+// became takes in what has become of a run of the server.
+func (s *server) became(run int, st gateway.Status) {
+	s.mu.Lock()
+	if run != s.run {
+		s.mu.Unlock()
+		return
+	}
+	s.last = st
+	select {
+	case <-s.placed:
+	default:
+		close(s.placed)
+	}
+	s.mu.Unlock()
+	s.tell(st)
+}
+
+// tell tells OnStatus of the server, unless another has its place.
+func (s *server) tell(st gateway.Status) {
+	h := s.h
+	if h.OnStatus == nil {
+		return
+	}
+	h.mu.Lock()
+	now := byName(h.running, s.Name)
+	h.mu.Unlock()
+	if now == nil || now == s {
+		h.OnStatus(s.status(st))
+	}
+}
+
+// status adds to what the gateway knows of the server. The zero Status is that of one that it
+// does not have yet.
+func (s *server) status(st gateway.Status) ServerStatus {
+	if st.Name == "" {
+		st = gateway.Status{Name: s.Name, State: gateway.Starting, Since: time.Now(), Tools: -1, Prompts: -1, Resources: -1}
+	}
+	s.mu.Lock()
+	if s.silent.reason != "" && st.State == gateway.Ready {
+		st.State, st.Reason, st.Since = gateway.Failing, s.silent.reason, s.silent.since
+	}
+	s.mu.Unlock()
+	all := ServerStatus{Status: st, Group: s.Group, Trusted: s.Trusted}
+	s.stats.show(&all)
+	s.h.mu.Lock()
+	all.Disabled = s.off
+	if g := s.h.find(s.Group); s.Group != "" && g != nil {
+		all.Disabled = g.off
+	}
+	s.h.mu.Unlock()
+	return all
+}
+
+// use calls f with the session of the server.
+func (s *server) use(ctx context.Context, f func(Session) error) error {
+	if err := s.there(ctx); err != nil {
+		return err
+	}
+	up, release, err := s.h.links.Lend(ctx, s.Name)
+	if err != nil {
+		return err
+	}
+	err = f(measured{up.(Session), s})
+	release(err)
+	return err
+}
+
+// there waits until the gateway has the server, and fails if that does not answer.
+func (s *server) there(ctx context.Context) error {
+	s.mu.Lock()
+	placed, why := s.placed, s.silent.reason
+	s.mu.Unlock()
+	if why != "" {
+		return fmt.Errorf("server %q is %s: %s", s.Name, gateway.Failing, why)
+	}
+	select {
+	case <-placed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.ctx.Done():
+		if s.h.ctx.Err() != nil {
+			return ErrClosed
+		}
+		return fmt.Errorf("server %q was removed", s.Name)
+	}
+}

@@ -1,0 +1,354 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+const (
+	maxSampling = 4               // completions for one server at the same time
+	maxNested   = 2               // completions for which others are made
+	maxStops    = 4               // texts that end an answer, of those that providers are told
+	sampleTime  = 5 * time.Minute // for the answer of the model
+)
+
+// nestedKey is where a context has how many completions it is inside of.
+type nestedKey struct{}
+
+// sample has a model answer a request of the server, after the person has seen it. The model
+// knows what is in the request and nothing else: what a server asks to be included of other
+// conversations (includeContext) is not.
+//
+// Specification: 2026-07-28, client/sampling.
+func (s *server) sample(ctx context.Context, r *mcp.SampleRequest) (*mcp.SampleResult, error) {
+	ctx, q := s.question(ctx)
+	defer q.over()
+	nested, _ := ctx.Value(nestedKey{}).(int)
+	if nested >= maxNested {
+		return nil, mcp.Errorf(mcp.CodeInternal, "this completion is asked for inside of %d others, which is too deep", nested)
+	}
+	if err := q.maySample(); err != nil {
+		q.note("server %q wants completions without end; it gets no more for now", s.Name)
+		return nil, err
+	}
+	select {
+	case s.asking <- struct{}{}:
+		defer func() { <-s.asking }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	m := q.model(r.Preferences)
+	if m == nil {
+		return nil, mcp.Errorf(mcp.CodeInternal, "this host has no model for completions")
+	}
+	return q.sample(context.WithValue(ctx, nestedKey{}, nested+1), m, r)
+}
+
+// model chooses who answers.
+func (q *question) model(p *mcp.ModelPreferences) model.Model {
+	h := q.s.h
+	switch {
+	case h.Sampler != nil:
+		return h.Sampler(p)
+	case q.c != nil && q.c.Model != nil:
+		return q.c.Model
+	}
+	return h.Model
+}
+
+// sample has a model answer between the reviews of the person.
+func (q *question) sample(ctx context.Context, m model.Model, r *mcp.SampleRequest) (*mcp.SampleResult, error) {
+	h := q.s.h
+	sampling := &Sampling{Server: q.s.Name, Model: m.Info().Name}
+	sampling.Conversation, sampling.Call = q.id()
+	if r.IncludeContext != "" && r.IncludeContext != "none" {
+		q.note("server %q wants the model to see %q, which it does not: it sees the request alone", q.s.Name, shorten(r.IncludeContext, 50))
+	}
+	bounded := *r
+	most := or(h.Limits.SampleSize, 4096)
+	if bounded.MaxTokens <= 0 || bounded.MaxTokens > most {
+		bounded.MaxTokens = most
+	}
+	r = &bounded
+	if h.Person != nil {
+		sampling.Request = r
+		q.tell(Event{Kind: Asked, Text: fmt.Sprintf("may %s answer for the server?", sampling.Model)})
+		var err error
+		if r, err = h.Person.ReviewRequest(ctx, sampling); err != nil || r == nil {
+			return nil, q.refused(ctx, err)
+		}
+		reviewed := *sampling
+		reviewed.Request, sampling = r, &reviewed
+	}
+	req, names, err := toModel(r, m.Info())
+	if err != nil {
+		return nil, mcp.Errorf(mcp.CodeInvalidParams, "%v", err)
+	}
+	answering, cancel := context.WithTimeoutCause(ctx, sampleTime, fmt.Errorf("no answer within %v", sampleTime))
+	defer cancel()
+	res, err := m.Generate(answering, req, nil)
+	if res != nil {
+		cost := m.Info().Price.Of(res.Usage)
+		if q.c != nil {
+			q.c.spent(res.Usage, cost)
+		}
+		q.tell(Event{Kind: Sampled, Usage: &res.Usage, Cost: cost, Model: res.Model})
+	}
+	if err != nil {
+		return nil, q.unanswered(ctx, sampling.Model, err)
+	}
+	out := fromModel(res, r, names)
+	if out.Model == "" {
+		out.Model = sampling.Model
+	}
+	if r.ToolChoice == "required" && out.StopReason != "toolUse" {
+		return nil, mcp.Errorf(mcp.CodeInternal, "the model has used no tool, which was required")
+	}
+	if h.Person == nil {
+		return out, nil
+	}
+	if out, err = h.Person.ReviewAnswer(ctx, sampling, out); err != nil || out == nil {
+		return nil, q.refused(ctx, err)
+	}
+	return out, nil
+}
+
+// refused is what the server is told of a review that ended without a yes.
+func (q *question) refused(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil && !errors.Is(err, mcp.ErrDeclined) && !errors.Is(err, mcp.ErrDismissed):
+		q.note("the request of server %q for a completion was not answered: %v", q.s.Name, err)
+	}
+	return mcp.ErrDeclined
+}
+
+// unanswered is what the server is told of a model that failed: what kind of failure it was.
+// The words of the provider may tell of the account, and are for the person.
+func (q *question) unanswered(ctx context.Context, name string, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	q.note("no completion for server %q: %v", q.s.Name, err)
+	kind := "it did not answer"
+	var known *model.Error
+	if errors.As(err, &known) {
+		kind = string(known.Kind)
+	}
+	return mcp.Errorf(mcp.CodeInternal, "no answer of %s: %s", name, kind)
+}
+
+// toolNames are the names of tools as a model takes them, for those of the server.
+type toolNames map[string]string
+
+// of returns the name that the model is told.
+func (n toolNames) of(own string) string {
+	if own == "" || len(own) > 64 || strings.Trim(own, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
+		name := gateway.Name("tool", own)
+		n[name] = own
+		return name
+	}
+	return own
+}
+
+// own returns the name of the server's for one that the model has used.
+func (n toolNames) own(name string) string {
+	if own, ok := n[name]; ok {
+		return own
+	}
+	return name
+}
+
+// toModel makes the request for a model of that of a server.
+func toModel(r *mcp.SampleRequest, info model.Info) (*model.Request, toolNames, error) {
+	names := toolNames{}
+	req := &model.Request{
+		System: r.SystemPrompt, MaxTokens: r.MaxTokens, Temperature: r.Temperature,
+		Stop: slices.Clone(r.StopSequences[:min(len(r.StopSequences), maxStops)]),
+	}
+	for _, t := range r.Tools {
+		req.Tools = append(req.Tools, model.Tool{Name: names.of(t.Name), Description: t.Description, Schema: t.InputSchema})
+	}
+	switch r.ToolChoice {
+	case "", "auto":
+	case "none", "required":
+		req.Choice.Mode = r.ToolChoice
+		if r.ToolChoice == "required" && len(r.Tools) == 0 {
+			return nil, nil, errors.New("a tool is required, and there is none")
+		}
+	default:
+		return nil, nil, fmt.Errorf("there is no tool choice %q; use auto, required or none", shorten(r.ToolChoice, 50))
+	}
+	used := map[string]string{} // names of tools by the ids of their uses
+	for i, m := range r.Messages {
+		role := model.User
+		if m.Role == "assistant" {
+			role = model.Assistant
+		}
+		var parts []model.Part
+		for _, c := range m.Content {
+			p, err := partOf(c, info, names, used)
+			if err != nil {
+				return nil, nil, fmt.Errorf("messages[%d]: %w", i, err)
+			}
+			parts = append(parts, p)
+		}
+		if last := len(req.Messages) - 1; last >= 0 && req.Messages[last].Role == role {
+			req.Messages[last].Parts = append(req.Messages[last].Parts, parts...)
+			continue
+		}
+		req.Messages = append(req.Messages, model.Message{Role: role, Parts: parts})
+	}
+	switch {
+	case len(req.Messages) == 0:
+		return nil, nil, errors.New("there are no messages")
+	case req.Messages[0].Role != model.User: // who speaks first to a model is the user
+		req.Messages = slices.Insert(req.Messages, 0, model.UserText("Begin."))
+	}
+	if req.Messages[len(req.Messages)-1].Role != model.User {
+		req.Messages = append(req.Messages, model.UserText("Go on."))
+	}
+	return req, names, nil
+}
+
+// partOf makes a part of a message of a content block.
+func partOf(c mcp.Content, info model.Info, names toolNames, used map[string]string) (model.Part, error) {
+	switch c := c.(type) {
+	case mcp.TextContent:
+		return model.Part{Text: c.Text}, nil
+	case mcp.ImageContent:
+		if !info.Images {
+			return model.Part{}, fmt.Errorf("the model %s takes no pictures", info.Name)
+		}
+		return model.Part{Media: &model.Media{MIME: c.MIMEType, Data: c.Data}}, nil
+	case mcp.AudioContent:
+		if !info.Audio {
+			return model.Part{}, fmt.Errorf("the model %s takes no sounds", info.Name)
+		}
+		return model.Part{Media: &model.Media{MIME: c.MIMEType, Data: c.Data}}, nil
+	case mcp.ToolUseContent:
+		used[c.ID] = names.of(c.Name)
+		return model.Part{Call: &model.Call{ID: c.ID, Name: used[c.ID], Arguments: c.Input}}, nil
+	case mcp.ToolResultContent:
+		res := &model.Result{ID: c.ToolUseID, Name: used[c.ToolUseID], Error: c.Result.IsError}
+		for _, inner := range c.Result.Content {
+			p, err := partOf(inner, info, names, used)
+			if err != nil || p.Call != nil || p.Result != nil {
+				p = model.Part{Text: inWords(inner)}
+			}
+			res.Parts = append(res.Parts, p)
+		}
+		if len(res.Parts) == 0 {
+			res.Parts = []model.Part{{Text: cmp.Or(string(c.Result.Structured), "(nothing)")}}
+		}
+		return model.Part{Result: res}, nil
+	}
+	return model.Part{}, errors.New("a kind of content that models do not take")
+}
+
+// inWords says what a model does not take.
+func inWords(c mcp.Content) string {
+	switch c := c.(type) {
+	case mcp.EmbeddedResource:
+		if c.Resource.Blob == nil {
+			return c.Resource.Text
+		}
+		return fmt.Sprintf("(a resource of type %q, %d bytes: %s)", shorten(c.Resource.MIMEType, 100), len(c.Resource.Blob), c.Resource.URI)
+	case mcp.ResourceLink:
+		return fmt.Sprintf("(a link to the resource %s)", c.URI)
+	case mcp.ImageContent:
+		return fmt.Sprintf("(a picture of type %q)", shorten(c.MIMEType, 100))
+	case mcp.AudioContent:
+		return fmt.Sprintf("(a sound of type %q)", shorten(c.MIMEType, 100))
+	case mcp.RawContent:
+		return string(c)
+	}
+	return "(something else)"
+}
+
+// fromModel makes the result for a server of what a model has answered. Its thoughts are its own.
+func fromModel(res *model.Response, r *mcp.SampleRequest, names toolNames) *mcp.SampleResult {
+	out := &mcp.SampleResult{Role: "assistant", Model: res.Model, StopReason: stopReason(res.Stop)}
+	text := res.Message.Text()
+	// Providers know of few texts that end an answer, and some of none.
+	if at := firstOf(text, r.StopSequences); at >= 0 {
+		text, out.StopReason = text[:at], "stopSequence"
+	}
+	if text != "" {
+		out.Content = append(out.Content, mcp.Text(text))
+	}
+	used := false
+	for _, p := range res.Message.Parts {
+		switch {
+		case p.Media != nil && strings.HasPrefix(p.Media.MIME, "audio/"):
+			out.Content = append(out.Content, mcp.AudioContent{Data: p.Media.Data, MIMEType: p.Media.MIME})
+		case p.Media != nil && strings.HasPrefix(p.Media.MIME, "image/"):
+			out.Content = append(out.Content, mcp.ImageContent{Data: p.Media.Data, MIMEType: p.Media.MIME})
+		case p.Call != nil && offered(r, names.own(p.Call.Name)) && out.StopReason != "stopSequence":
+			used = true
+			out.Content = append(out.Content, mcp.ToolUseContent{ID: p.Call.ID, Name: names.own(p.Call.Name), Input: object(p.Call.Arguments)})
+		}
+	}
+	switch {
+	case used:
+		out.StopReason = "toolUse"
+	case out.StopReason == "toolUse":
+		out.StopReason = "endTurn"
+	}
+	if out.Content == nil {
+		out.Content = []mcp.Content{mcp.Text("")}
+	}
+	return out
+}
+
+// offered tells whether a model may use a tool.
+func offered(r *mcp.SampleRequest, name string) bool {
+	return r.ToolChoice != "none" && slices.ContainsFunc(r.Tools, func(t *mcp.Tool) bool { return t.Name == name })
+}
+
+// object returns what a model has written for arguments if that is an object, or else an object
+// that holds it.
+func object(raw json.RawMessage) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) == nil && members != nil {
+		return raw
+	}
+	b, _ := json.Marshal(map[string]string{"invalid": string(raw)})
+	return b
+}
+
+// firstOf returns where the first of some texts begins, -1 if there is none.
+func firstOf(text string, ends []string) int {
+	first := -1
+	for _, end := range ends {
+		if at := strings.Index(text, end); end != "" && at >= 0 && (first < 0 || at < first) {
+			first = at
+		}
+	}
+	return first
+}
+
+func stopReason(s model.Stop) string {
+	switch s {
+	case model.StopCalls:
+		return "toolUse"
+	case model.StopLength:
+		return "maxTokens"
+	case model.StopText:
+		return "stopSequence"
+	case model.StopRefused:
+		return "refusal"
+	}
+	return "endTurn"
+}
