@@ -31,8 +31,8 @@ func (a answering) Generate(ctx context.Context, r *model.Request, _ func(model.
 	return a.f(ctx, r)
 }
 
-// says is the answer of a model with a text.
-func says(text string) *model.Response {
+// said is the answer of a model with a text.
+func said(text string) *model.Response {
 	return &model.Response{
 		Message: model.Message{Role: model.Assistant, Parts: []model.Part{{Text: text}}}, Stop: model.StopEnd,
 		Usage: model.Usage{Input: 1000, Output: 100}, Model: "m-1",
@@ -56,10 +56,10 @@ func script(sample func(*model.Request) string, turns ...*model.Response) model.
 		mu.Lock()
 		defer mu.Unlock()
 		if len(r.Tools) == 0 {
-			return says(sample(r)), nil
+			return said(sample(r)), nil
 		}
 		if len(turns) == 0 {
-			return says("done"), nil
+			return said("done"), nil
 		}
 		next := turns[0]
 		turns = turns[1:]
@@ -99,8 +99,8 @@ func (p *asked) ReviewAnswer(_ context.Context, s *host.Sampling, r *mcp.SampleR
 	return p.answer(s, r)
 }
 
-// inMemory opens sessions with a server in memory that speak a revision.
-func inMemory(t testing.TB, rev mcp.Revision, newServer func() *mcp.Server) func(context.Context, *mcp.Client) (host.Session, error) {
+// speaking opens sessions with a server in memory that speak a revision.
+func speaking(t testing.TB, rev mcp.Revision, newServer func() *mcp.Server) func(context.Context, *mcp.Client) (host.Session, error) {
 	return func(ctx context.Context, c *mcp.Client) (host.Session, error) {
 		near, far := jsonrpc.Pipe()
 		srv := newServer()
@@ -160,35 +160,10 @@ func revisionOf(t *testing.T, h *host.Host, name string) (rev mcp.Revision) {
 	return rev
 }
 
-// recorded is what a conversation has told.
-type recorded struct {
-	mu     sync.Mutex
-	events []host.Event
-}
-
-func (r *recorded) take(e host.Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.events = append(r.events, e)
-}
-
-// of returns the events of a kind.
-func (r *recorded) of(k host.EventKind) []host.Event {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var found []host.Event
-	for _, e := range r.events {
-		if e.Kind == k {
-			found = append(found, e)
-		}
-	}
-	return found
-}
-
-// result is the text of the only call's result.
-func (r *recorded) result(t *testing.T) string {
+// lastResult is the text of the result of the last call.
+func lastResult(t *testing.T, d *diary) string {
 	t.Helper()
-	results := r.of(host.Resulted)
+	results := d.of(host.Resulted)
 	if len(results) == 0 {
 		t.Fatal("no call has a result")
 	}
@@ -233,14 +208,14 @@ func TestCreateProduct(t *testing.T) {
 			},
 		}
 	}, func(t *testing.T, h *host.Host) {
-		c, events := h.NewConversation(), &recorded{}
-		c.OnEvent = events.take
+		c, events := h.NewConversation(), &diary{}
+		c.OnEvent = events.note
 		reply, err := c.Send(t.Context(), "A kettle, please.")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := "Whistles - loudly, said test/m of shop in c1"; !strings.Contains(events.result(t), want) {
-			t.Errorf("create-product = %s, want %q in it", events.result(t), want)
+		if want := "Whistles - loudly, said test/m of shop in c1"; !strings.Contains(lastResult(t, events), want) {
+			t.Errorf("create-product = %s, want %q in it", lastResult(t, events), want)
 		}
 		if sampled := events.of(host.Sampled); len(sampled) != 1 || sampled[0].Call.ID != "c1" || sampled[0].Usage.Input != 1000 {
 			t.Errorf("events of the completion: %+v", sampled)
@@ -276,18 +251,18 @@ func TestBookTrip(t *testing.T) {
 			}},
 		}
 	}, func(t *testing.T, h *host.Host) {
-		c, events := h.NewConversation(), &recorded{}
-		c.OnEvent = events.take
+		c, events := h.NewConversation(), &diary{}
+		c.OnEvent = events.note
 		if _, err := c.Send(t.Context(), "To the Tatras, now!"); err != nil {
 			t.Fatal(err)
 		}
 		if revisionOf(t, h, "shop") < mcp.V2025_06_18 { // which has no elicitation
-			if got := events.result(t); !strings.Contains(got, "call again with another date") {
+			if got := lastResult(t, events); !strings.Contains(got, "call again with another date") {
 				t.Errorf("book-trip = %s, want the model told to find another date", got)
 			}
 			return
 		}
-		if got := events.result(t); !strings.Contains(got, day(300)) || !strings.Contains(got, "Booked") {
+		if got := lastResult(t, events); !strings.Contains(got, day(300)) || !strings.Contains(got, "Booked") {
 			t.Errorf("book-trip = %s, want it booked on %s", got, day(300))
 		}
 		mu.Lock()
