@@ -19,7 +19,14 @@
 //
 //	"patchbay": {"servers": {NAME: {"share": "shared", "idle": "10m"}}}
 //
-// In command, args, env, envFile, cwd, url and headers these are replaced:
+// So do language models, and which of them is to be used:
+//
+//	"patchbay": {"model": "fast", "models": {
+//		"fast": {"provider": "openai", "name": "gpt-5-mini", "key": "${env:OPENAI_API_KEY}"}
+//	}}
+//
+// In command, args, env, envFile, cwd, url and headers, and in baseUrl, key and headers of a
+// model, these are replaced:
 //
 //	${NAME}  ${env:NAME}       the environment variable; it must be set
 //	${NAME:-text}              the variable, or text if it is unset or empty
@@ -32,10 +39,10 @@
 // The rest of a value is kept as it is: $NAME is not replaced, and there is no
 // way to write a literal ${. A replaced text is not looked at again.
 //
-// Inputs are not asked for when a file is read: [Server.Resolve] puts their values in
-// place when a server is to be started.
+// Inputs are not asked for when a file is read: [Server.Resolve] and [Model.Resolve] put their
+// values in place when a server is to be started, or a model to be asked.
 //
-// A [Document] changes a file: servers are added and removed in its text.
+// A [Document] changes a file: servers and models are added and removed in its text.
 //
 // # Guarantees
 //

@@ -56,7 +56,7 @@ func (d *Document) set(data []byte) error {
 	}
 	l.unfinished = true
 	l.load()
-	if whole := slices.DeleteFunc(l.problems, func(p Problem) bool { return p.Server != "" }); len(whole) > 0 {
+	if whole := slices.DeleteFunc(l.problems, func(p Problem) bool { return p.Server != "" || p.Model != "" }); len(whole) > 0 {
 		return whole
 	}
 	root, err := parseTree(strip(data))
@@ -140,22 +140,32 @@ func (d *Document) Add(e Entry) error {
 		return fmt.Errorf("the server %s is not a JSON object", quote(e.Name))
 	}
 	name := "mcpServers"
-	list := d.root.member(name)
-	if list == nil {
-		if list = d.root.member("servers"); list == nil && filepath.Base(filepath.Dir(d.path)) == ".vscode" {
-			name = "servers"
+	if d.root.member(name) == nil && (d.root.member("servers") != nil || filepath.Base(filepath.Dir(d.path)) == ".vscode") {
+		name = "servers"
+	}
+	return d.insert(e.Name, e.Object, name)
+}
+
+// insert adds a member to an object, which is made, with those above it, where it is not there.
+func (d *Document) insert(name string, value json.RawMessage, path ...string) error {
+	obj := d.root
+	for len(path) > 0 {
+		below := obj.member(path[0])
+		if below == nil {
+			break
 		}
+		obj, path = below, path[1:]
+	}
+	if obj.kind != '{' {
+		return fmt.Errorf("%s has no object where %s is to be", d.path, quote(name))
+	}
+	for i := len(path) - 1; i >= 0; i-- {
+		value = json.RawMessage("{" + string(jsonx.AppendString(nil, name)) + ": " + string(value) + "}")
+		name = path[i]
 	}
 	l := layoutOf(d.data, d.root)
-	key := string(jsonx.AppendString(nil, e.Name)) + ": "
-	if list != nil {
-		return d.set(insertMember(d.data, list, l, func(indent string, oneLine bool) string {
-			return key + format(e.Object, indent, l, oneLine)
-		}))
-	}
-	whole := json.RawMessage("{" + key + string(e.Object) + "}")
-	return d.set(insertMember(d.data, d.root, l, func(indent string, oneLine bool) string {
-		return `"` + name + `": ` + format(whole, indent, l, oneLine)
+	return d.set(insertMember(d.data, obj, l, func(indent string, oneLine bool) string {
+		return string(jsonx.AppendString(nil, name)) + ": " + format(value, indent, l, oneLine)
 	}))
 }
 
@@ -178,6 +188,74 @@ func (d *Document) AddInput(input json.RawMessage) error {
 	return d.set(insertInto(d.data, list, places, l, func(indent string, oneLine bool) string {
 		return format(input, indent, l, oneLine)
 	}))
+}
+
+// Models returns the models of the file, as they stand there.
+func (d *Document) Models() []Entry {
+	var out []Entry
+	text := strip(d.data)
+	if list := d.own("models"); list != nil {
+		for _, m := range list.members {
+			out = append(out, Entry{m.name, compact(text[m.value.pos:m.value.end])})
+		}
+	}
+	return out
+}
+
+// own returns a member of "patchbay" at the top of the file, or nil.
+func (d *Document) own(name string) *node {
+	if own := d.root.member("patchbay"); own != nil {
+		return own.member(name)
+	}
+	return nil
+}
+
+// Model returns the name of the model that is to be used, empty if the file does not say it.
+func (d *Document) Model() string {
+	if n := d.own("model"); n != nil {
+		return n.text
+	}
+	return ""
+}
+
+// AddModel adds a model to "models" of "patchbay". A name that is there already is an error.
+func (d *Document) AddModel(e Entry) error {
+	if slices.ContainsFunc(d.Models(), func(m Entry) bool { return m.Name == e.Name }) {
+		return fmt.Errorf("%s has a model %s already", d.path, quote(e.Name))
+	}
+	if !utf8.ValidString(e.Name) {
+		return errors.New("the name of a model is not UTF-8")
+	}
+	if err := jsonx.Valid(e.Object, 0); err != nil || jsonx.KindOf(e.Object) != '{' {
+		return fmt.Errorf("the model %s is not a JSON object", quote(e.Name))
+	}
+	return d.insert(e.Name, e.Object, "patchbay", "models")
+}
+
+// UseModel says which model is to be used: one of the file, or "PROVIDER/NAME".
+func (d *Document) UseModel(name string) error {
+	value := jsonx.AppendString(nil, name)
+	if n := d.own("model"); n != nil {
+		return d.set(apply(d.data, splice{n.pos, n.end, string(value)}))
+	}
+	return d.insert("model", value, "patchbay")
+}
+
+// RemoveModel removes a model, also as the one that is to be used. A name that is not there is
+// an error.
+func (d *Document) RemoveModel(name string) error {
+	is := func(name string) func(member) bool { return func(m member) bool { return m.name == name } }
+	list := d.own("models")
+	if list == nil || !slices.ContainsFunc(list.members, is(name)) {
+		return fmt.Errorf("%s has no model %s", d.path, quote(name))
+	}
+	if own := d.root.member("patchbay"); d.Model() == name {
+		if err := d.set(removeMember(d.data, own, slices.IndexFunc(own.members, is("model")))); err != nil {
+			return err
+		}
+	}
+	list = d.own("models") // the text is another one now
+	return d.set(removeMember(d.data, list, slices.IndexFunc(list.members, is(name))))
 }
 
 // Remove removes a server, and what "patchbay" says of it. A comment in the lines

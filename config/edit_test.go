@@ -222,6 +222,7 @@ func FuzzEdit(f *testing.F) {
 	f.Add("{\"mcpServers\": {}, /* c */ \"inputs\": [ ] // d\n}", "\"", `{}`)
 	f.Add("\xef\xbb\xbf{\"a\": 1 /* \n */ , }", "a", `{"command":"x"}`)
 	f.Add("{\"mcpServers\": {\"a\": {\"url\":\"http://h/\"}\r\n, \"b\": {} // x\r\n}, \"patchbay\": {\"servers\": {\"b\": {}}}}", "c", `{"x":null}`)
+	f.Add("{\"patchbay\": {\"model\": \"a\", \"models\": {\"a\": {} // x\n}}}", "n", `{"provider":"text"}`)
 	f.Fuzz(func(t *testing.T, text, name, object string) {
 		d := &Document{path: "mcp.json"}
 		if d.set([]byte(text)) != nil || strings.Contains(text, "envFile") {
@@ -245,6 +246,21 @@ func FuzzEdit(f *testing.F) {
 			}
 		}
 		e := Entry{name, json.RawMessage(object)}
+		with := &Document{path: "mcp.json"}
+		if err := with.set(before); err != nil {
+			t.Fatal(err)
+		}
+		if models := with.Models(); with.AddModel(e) == nil {
+			if got := with.Models(); !subsequence(before, with.data) || len(got) != len(models)+1 || !bytes.Equal(got[len(models)].Object, compact([]byte(object))) {
+				t.Fatalf("AddModel(%q, %s) to %q gave %q", name, object, before, with.data)
+			}
+			if with.UseModel(name) == nil && with.Model() != name {
+				t.Fatalf("UseModel(%q) gave %q", name, with.data)
+			}
+			if err := with.RemoveModel(name); err != nil || with.Model() == name || !slices.EqualFunc(models, with.Models(), func(a, b Entry) bool { return a.Name == b.Name }) {
+				t.Fatalf("RemoveModel(%q) gave %q, %v", name, with.data, err)
+			}
+		}
 		if d.Add(e) != nil {
 			if !bytes.Equal(before, d.data) {
 				t.Fatalf("a refused Add changed %q to %q", before, d.data)

@@ -97,30 +97,30 @@ func unquoteEnv(s string) (value string, end int) {
 }
 
 // envFile adds the variables of an environment file that "env" does not have.
-func (v values) envFile(n *node) {
-	if n == nil || len(v.s.values) == 0 || v.s.values[len(v.s.values)-1].Member != "envFile" {
+func (v values) envFile(n *node, s *Server) {
+	if n == nil || len(v.into.values) == 0 || v.into.values[len(v.into.values)-1].Member != "envFile" {
 		return // it is none, or wrong
 	}
-	from := &v.s.values[len(v.s.values)-1]
+	from := &v.into.values[len(v.into.values)-1]
 	if from.unresolved() {
 		v.fail(n.pos, `"envFile" has an input in it`, "write the path, or use the input in \"env\"")
 		return
 	}
 	path := absolute(v.expander.workspace, from.Text())
-	v.s.EnvFile = path
+	s.EnvFile = path
 	data, text := readText(path)
 	if text != "" {
-		if !v.lenient {
+		if !s.Disabled {
 			v.fail(n.pos, `the "envFile" `+quote(path)+" "+text, `make it a text file, or remove "envFile"`)
 		}
 		return
 	}
-	own := maps.Clone(v.s.Env)
-	if v.s.Env == nil {
-		v.s.Env = make(map[string]string)
+	own := maps.Clone(s.Env)
+	if s.Env == nil {
+		s.Env = make(map[string]string)
 	}
 	lines := parseEnv(data, func(line int, text, fix string) {
-		if !v.lenient && len(v.problems) < maxProblems {
+		if !s.Disabled && len(v.problems) < maxProblems {
 			v.problems = append(v.problems, Problem{Path: path, Line: line, Column: 1, Text: text, Fix: fix, Server: v.about})
 		}
 	})
@@ -131,12 +131,12 @@ func (v values) envFile(n *node) {
 		}
 		value := Value{Member: "env", Name: e.name, Source: fmt.Sprintf("%s:%d", path, e.line), pieces: []piece{{text: e.value}}}
 		if at, ok := places[e.name]; ok {
-			v.s.values[at] = value
+			v.into.values[at] = value
 		} else {
-			places[e.name] = len(v.s.values)
-			v.s.values = append(v.s.values, value)
+			places[e.name] = len(v.into.values)
+			v.into.values = append(v.into.values, value)
 		}
-		v.s.Env[e.name] = e.value
+		s.Env[e.name] = e.value
 	}
 }
 

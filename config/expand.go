@@ -27,66 +27,73 @@ type piece struct {
 	secret   bool   // text is a password
 }
 
+// unreplaced says why a variable cannot be replaced. The texts name variables, never their
+// values.
+type unreplaced struct {
+	text, fix string
+	unset     bool // in the environment; the file is right
+}
+
 // expand takes s apart and replaces its variables, or tells what is wrong with the
-// first one that cannot be. The texts name variables, never their values.
-func (e *expander) expand(s string) (out []piece, text, fix string) {
+// first one that cannot be.
+func (e *expander) expand(s string) (out []piece, wrong *unreplaced) {
 	for {
 		before, rest, found := strings.Cut(s, "${")
 		if before != "" {
 			out = append(out, piece{text: before})
 		}
 		if !found {
-			return out, "", ""
+			return out, nil
 		}
 		ref, after, closed := strings.Cut(rest, "}")
 		if !closed {
-			return nil, "${ without its }", "write ${NAME}"
+			return nil, &unreplaced{text: "${ without its }", fix: "write ${NAME}"}
 		}
-		p, text, fix := e.variable(ref)
-		if text != "" {
-			return nil, text, fix
+		p, wrong := e.variable(ref)
+		if wrong != nil {
+			return nil, wrong
 		}
 		out = append(out, p)
 		s = after
 	}
 }
 
-func (e *expander) variable(ref string) (p piece, text, fix string) {
+func (e *expander) variable(ref string) (p piece, wrong *unreplaced) {
 	if id, ok := strings.CutPrefix(ref, "input:"); ok {
 		if _, ok := e.inputs(id); !ok {
-			return p, "there is no input " + quote(bare(id)), `add {"type": "promptString", "id": "` + bare(id) + `", "description": "..."} to "inputs"`
+			return p, &unreplaced{text: "there is no input " + quote(bare(id)), fix: `add {"type": "promptString", "id": "` + bare(id) + `", "description": "..."} to "inputs"`}
 		}
-		return piece{input: id}, "", ""
+		return piece{input: id}, nil
 	}
 	switch ref {
 	case "userHome":
 		if home := e.home(); home != "" {
-			return piece{text: home, from: "the home folder"}, "", ""
+			return piece{text: home, from: "the home folder"}, nil
 		}
-		return p, "the home folder for ${userHome} is not known", "set HOME, or write the folder"
+		return p, &unreplaced{text: "the home folder for ${userHome} is not known", fix: "set HOME, or write the folder"}
 	case "workspaceFolder":
-		return piece{text: e.workspace, from: "the folder of the file"}, "", ""
+		return piece{text: e.workspace, from: "the folder of the file"}, nil
 	case "workspaceFolderBasename":
-		return piece{text: filepath.Base(e.workspace), from: "the folder of the file"}, "", ""
+		return piece{text: filepath.Base(e.workspace), from: "the folder of the file"}, nil
 	case "pathSeparator", "/":
-		return piece{text: string(filepath.Separator), from: "this system"}, "", ""
+		return piece{text: string(filepath.Separator), from: "this system"}, nil
 	}
 	name, fallback, hasFallback := strings.Cut(ref, ":-")
 	name, prefixed := strings.CutPrefix(name, "env:")
 	if strings.Contains(fallback, "${") {
-		return p, "a variable inside the default of ${" + bare(name) + "}", "write a plain default after :-"
+		return p, &unreplaced{text: "a variable inside the default of ${" + bare(name) + "}", fix: "write a plain default after :-"}
 	}
 	if name == "" || !prefixed && !variableName.MatchString(name) {
-		return p, "unknown variable " + form(name), "write ${NAME}, ${NAME:-default}, ${input:ID}, ${userHome} or ${workspaceFolder}"
+		return p, &unreplaced{text: "unknown variable " + form(name), fix: "write ${NAME}, ${NAME:-default}, ${input:ID}, ${userHome} or ${workspaceFolder}"}
 	}
 	value, set := e.env(name)
 	switch {
 	case hasFallback && value == "":
-		return piece{text: fallback, from: "the default of " + bare(name) + ", which is not set"}, "", ""
+		return piece{text: fallback, from: "the default of " + bare(name) + ", which is not set"}, nil
 	case !set:
-		return p, "the environment variable " + bare(name) + " is not set", "set it, or write ${" + bare(name) + ":-default}"
+		return p, &unreplaced{"the environment variable " + bare(name) + " is not set", "set it, or write ${" + bare(name) + ":-default}", true}
 	}
-	return piece{text: value, from: bare(name) + " of the environment", variable: name}, "", ""
+	return piece{text: value, from: bare(name) + " of the environment", variable: name}, nil
 }
 
 // form shows what kind of variable name asks for, such as ${config:...}. What

@@ -24,6 +24,8 @@ type File struct {
 	Path     string
 	Servers  []Server // in the order of the file
 	Inputs   []Input
+	Models   []Model // in the order of the file
+	Model    string  // the one to use: the name of a model, or "PROVIDER/NAME"; empty: not said
 	Warnings []Problem
 }
 
@@ -93,12 +95,13 @@ func parse(path string, data []byte, env func(string) (string, bool)) (*File, Pr
 
 // loader collects what one file says and what is wrong with it.
 type loader struct {
-	file     *File
-	data     []byte
-	breaks   []int // offsets of the line breaks in data
-	problems Problems
-	expander expander
-	about    string // the server that is being read
+	file       *File
+	data       []byte
+	breaks     []int // offsets of the line breaks in data
+	problems   Problems
+	expander   expander
+	about      string // the server that is being read
+	aboutModel string // the model that is being read
 
 	unfinished bool              // the file need not have a list of servers
 	above      map[string]member // what "patchbay" at the top says of servers, by name
@@ -118,7 +121,7 @@ func (l *loader) at(pos int, text, fix string) Problem {
 	return Problem{
 		Path: l.file.Path,
 		Line: l.line(pos), Column: utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1,
-		Text: text, Fix: fix, Server: l.about,
+		Text: text, Fix: fix, Server: l.about, Model: l.aboutModel,
 	}
 }
 
@@ -169,14 +172,14 @@ func (l *loader) load() {
 	}
 	lists, seen, servers := 0, make(map[string]int), make(map[string]int)
 	l.above = make(map[string]member)
-	// These two are needed to read the servers, wherever they stand.
+	// These two are needed to read the servers, and inputs to read models, wherever they stand.
 	first := func(name string, read func(*node)) {
 		if i := slices.IndexFunc(root.members, func(m member) bool { return m.name == name }); i >= 0 {
 			read(root.members[i].value)
 		}
 	}
-	first("patchbay", l.patchbay)
 	first("inputs", l.inputs)
+	first("patchbay", l.patchbay)
 	for _, m := range root.members {
 		if l.twice(seen, m, "member") {
 			continue

@@ -12,7 +12,7 @@ import (
 // looks: in a server, or for all servers at the top of the file.
 
 // settings are the members that Patchbay alone reads of a server.
-var settings = []string{"share", "idle", "startTimeout", "callTimeout", "inheritEnv", "ca", "cert", "key"}
+var settings = []string{"share", "idle", "startTimeout", "callTimeout", "inheritEnv", "ca", "cert", "key", "trusted", "group", "cache", "tools"}
 
 // own reads the settings of a server from the value of a "patchbay" key, which may
 // be nil.
@@ -46,11 +46,23 @@ func (l *loader) settings(members map[string]*node, s *Server) {
 	if n := members["share"]; n != nil {
 		s.Share = l.share(n)
 	}
-	if n := members["inheritEnv"]; n != nil {
-		if n.kind != 't' && n.kind != 'f' {
-			l.fail(n.pos, `"inheritEnv" is not true or false`, "write true or false without quotes")
+	for name, b := range map[string]*bool{"inheritEnv": &s.InheritEnv, "trusted": &s.Trusted} {
+		if n := members[name]; n != nil {
+			*b = l.truth(name, n)
 		}
-		s.InheritEnv = n.kind == 't'
+	}
+	if n := members["group"]; n != nil {
+		if s.Group = n.text; n.kind != '"' || strings.TrimSpace(n.text) == "" {
+			l.fail(n.pos, `"group" is not a name`, `write a word in quotes, such as "work"`)
+		}
+	}
+	if n := members["cache"]; n != nil {
+		if s.Cache = l.duration("cache", n); s.Cache < 0 {
+			l.fail(n.pos, `"cache" is "never"`, `write how long a result holds, such as "5m", or remove it`)
+		}
+	}
+	if n := members["tools"]; n != nil {
+		l.tools(n, s)
 	}
 	for name, d := range map[string]*time.Duration{"idle": &s.Idle, "startTimeout": &s.StartTimeout, "callTimeout": &s.CallTimeout} {
 		if n := members[name]; n != nil {
@@ -79,15 +91,59 @@ func (l *loader) path(name string, n *node) string {
 		l.fail(n.pos, fmt.Sprintf("%q is not the path of a file", name), "put it in quotes")
 		return ""
 	}
-	pieces, text, fix := l.expander.expand(n.text)
+	pieces, wrong := l.expander.expand(n.text)
 	value := Value{pieces: pieces}
 	switch {
-	case text != "":
-		l.fail(n.pos, text, fix)
+	case wrong != nil:
+		l.fail(n.pos, wrong.text, wrong.fix)
 	case value.unresolved():
 		l.fail(n.pos, fmt.Sprintf("%q has an input in it", name), "write the path")
 	}
 	return absolute(l.expander.workspace, value.Text())
+}
+
+// truth reads true or false.
+func (l *loader) truth(name string, n *node) bool {
+	if n.kind != 't' && n.kind != 'f' {
+		l.fail(n.pos, fmt.Sprintf("%q is not true or false", name), "write true or false without quotes")
+	}
+	return n.kind == 't'
+}
+
+// tools reads which tools of a server are offered.
+func (l *loader) tools(n *node, s *Server) {
+	if n.kind != '{' {
+		l.fail(n.pos, `"tools" is not an object`, `write {"disabled": ["NAME"]}`)
+		return
+	}
+	seen := make(map[string]int)
+	for _, m := range n.members {
+		switch {
+		case l.twice(seen, m, "member"):
+		case m.name == "enabled":
+			s.EnabledTools = l.names(m)
+		case m.name == "disabled":
+			s.DisabledTools = l.names(m)
+		default:
+			l.warn(m.pos, "the member "+quote(m.name)+" of \"tools\" is not read", `write "enabled" or "disabled"`)
+		}
+	}
+}
+
+// names reads a list of names, which is not nil.
+func (l *loader) names(m member) []string {
+	if m.value.kind != '[' {
+		l.fail(m.value.pos, quote(m.name)+" is not a list", `write ["one", "two"]`)
+	}
+	out := []string{}
+	for _, item := range m.value.items {
+		if item.kind != '"' || strings.TrimSpace(item.text) == "" {
+			l.fail(item.pos, "an element of "+quote(m.name)+" is not a name", "put it in quotes")
+			continue
+		}
+		out = append(out, item.text)
+	}
+	return out
 }
 
 func (l *loader) share(n *node) string {
@@ -122,12 +178,14 @@ func (l *loader) patchbay(n *node) {
 		l.fail(n.pos, `"patchbay" is not an object`, `write {"servers": {"NAME": {"idle": "10m"}}}`)
 		return
 	}
+	defer l.models(n)
 	seen := make(map[string]int)
 	for _, m := range n.members {
 		switch {
 		case l.twice(seen, m, "member"):
+		case m.name == "model" || m.name == "models":
 		case m.name != "servers":
-			l.warn(m.pos, "the member "+quote(m.name)+" of \"patchbay\" is not read", `Patchbay has "servers"`)
+			l.warn(m.pos, "the member "+quote(m.name)+" of \"patchbay\" is not read", `Patchbay has "servers", "models" and "model"`)
 		case m.value.kind != '{':
 			l.fail(m.value.pos, `"servers" is not an object`, `write {"NAME": {"idle": "10m"}}`)
 		default:
@@ -180,5 +238,29 @@ func (s Server) Equal(t Server) bool {
 		s.Dir == t.Dir && s.URL == t.URL && maps.Equal(s.Headers, t.Headers) && s.Transport == t.Transport &&
 		s.Builtin == t.Builtin && s.Disabled == t.Disabled && s.Share == t.Share && s.Idle == t.Idle &&
 		s.StartTimeout == t.StartTimeout && s.CallTimeout == t.CallTimeout && s.InheritEnv == t.InheritEnv &&
-		s.CA == t.CA && s.Cert == t.Cert && s.Key == t.Key
+		s.CA == t.CA && s.Cert == t.Cert && s.Key == t.Key && s.Trusted == t.Trusted && s.Group == t.Group && s.Cache == t.Cache &&
+		slices.Equal(s.EnabledTools, t.EnabledTools) && (s.EnabledTools == nil) == (t.EnabledTools == nil) && slices.Equal(s.DisabledTools, t.DisabledTools)
+}
+
+// Offers tells whether a tool of the server is offered to models and clients, by what
+// EnabledTools and DisabledTools say.
+func (s Server) Offers(tool string) bool {
+	fits := func(pattern string) bool { return fitsName(pattern, tool) }
+	return (s.EnabledTools == nil || slices.ContainsFunc(s.EnabledTools, fits)) && !slices.ContainsFunc(s.DisabledTools, fits)
+}
+
+// fitsName tells whether a name is one of a pattern, in which * stands for any text.
+func fitsName(pattern, name string) bool {
+	first, rest, open := strings.Cut(pattern, "*")
+	name, ok := strings.CutPrefix(name, first)
+	for ok && open {
+		if rest == "" {
+			return true
+		}
+		if first, rest, open = strings.Cut(rest, "*"); !open {
+			return strings.HasSuffix(name, first)
+		}
+		_, name, ok = strings.Cut(name, first)
+	}
+	return ok && name == ""
 }

@@ -77,11 +77,11 @@ func TestLoadOwnFaults(t *testing.T) {
 		got = append(got, fmt.Sprintf("%d:%d: %s: %s", w.Line, w.Column, w.Text, w.Fix))
 	}
 	want = []string{
-		`1:15: the member "server" of "patchbay" is not read: Patchbay has "servers"`,
+		`1:15: the member "server" of "patchbay" is not read: Patchbay has "servers", "models" and "model"`,
 		`1:41: there is no server "bb": did you mean "ab"?`,
 		`1:90: the member "idel" is not read: did you mean "idle"?`,
 		`2:49: the member "idel" of "patchbay" is not read: did you mean "idle"?`,
-		`2:63: the member "colour" of "patchbay" is not read: Patchbay has share, idle, startTimeout, callTimeout, inheritEnv, ca, cert, key`,
+		`2:63: the member "colour" of "patchbay" is not read: Patchbay has share, idle, startTimeout, callTimeout, inheritEnv, ca, cert, key, trusted, group, cache, tools`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)

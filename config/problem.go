@@ -12,7 +12,8 @@ type Problem struct {
 	Column int    // in characters, from 1
 	Text   string // what is wrong
 	Fix    string // what to do about it
-	Server string // the server it is about; empty: the file as a whole
+	Server string // the server it is about
+	Model  string // the model it is about; both empty: the file as a whole
 }
 
 // String returns "path:line:column: text: fix".

@@ -44,11 +44,32 @@ type Server struct {
 	// All are absolute paths or empty.
 	CA, Cert, Key string
 
+	// Trusted says that a host may believe what the server says of its tools, such as that one
+	// changes nothing.
+	Trusted bool
+
+	Group string        // what a person calls a number of servers that are used together; empty: none
+	Cache time.Duration // how long a host may use a result of a tool that changes nothing again; 0: not at all
+
+	// EnabledTools are the tools that are offered, nil for all, without the DisabledTools. In both
+	// * stands for any text; see [Server.Offers].
+	EnabledTools, DisabledTools []string
+
 	Source string // "path:line" of its name
 
-	values    []Value
-	inputs    []Input // that values need
-	workspace string  // what a relative cwd is relative to
+	filled
+	workspace string // what a relative cwd is relative to
+}
+
+// filled are the values of a server or a model, and the inputs that they need.
+type filled struct {
+	values []Value
+	inputs []Input
+}
+
+// open tells whether a member has inputs in it that nobody was asked for yet.
+func (f filled) open(member string) bool {
+	return slices.ContainsFunc(f.values, func(v Value) bool { return v.Member == member && v.unresolved() })
 }
 
 // String names the server and nothing else of it: its fields hold secrets.
@@ -102,17 +123,17 @@ func (l *loader) server(m member, alone bool) {
 	}
 	faults := len(l.problems)
 	if n := members["disabled"]; n != nil {
-		if n.kind != 't' && n.kind != 'f' {
-			l.fail(n.pos, `"disabled" is not true or false`, "write true or false without quotes")
-		}
-		s.Disabled = n.kind == 't'
+		s.Disabled = l.truth("disabled", n)
 	}
-	v := values{l, &s, s.Disabled}
+	v := values{loader: l, into: &s.filled}
+	if s.Disabled {
+		v.missing = func(*node, *unreplaced) bool { return true }
+	}
 	s.Command = v.text(members, "command")
 	s.Args = v.list(members["args"])
 	s.Env = v.table(members, "env")
 	v.text(members, "envFile")
-	v.envFile(members["envFile"])
+	v.envFile(members["envFile"], &s)
 	s.Dir = absolute(s.workspace, v.text(members, "cwd"))
 	s.URL = v.text(members, "url")
 	s.Headers = v.table(members, "headers")
@@ -182,8 +203,7 @@ func (l *loader) check(m member, members map[string]*node, s *Server) {
 		if s.Transport == "stdio" {
 			l.fail(place.pos, "a url is not reached by stdio", `write "http" or "sse", or "command" instead of "url"`)
 		}
-		open := slices.ContainsFunc(s.values, func(v Value) bool { return v.Member == "url" && v.unresolved() })
-		if problem, fix := checkURL(s.URL); problem != "" && !open && !s.Disabled {
+		if problem, fix := checkURL("url", s.URL); problem != "" && !s.open("url") && !s.Disabled {
 			l.fail(members["url"].pos, problem, fix)
 		}
 		useless("args", "env", "envFile", "cwd")
@@ -214,41 +234,41 @@ func (l *loader) transport(members map[string]*node) string {
 	return said
 }
 
-// checkURL tells what is wrong with the url of a server, if anything is.
-func checkURL(text string) (problem, fix string) {
+// checkURL tells what is wrong with the URL of a member, if anything is.
+func checkURL(member, text string) (problem, fix string) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https":
-		return `"url" is not an http or https URL`, `write "https://..."`
+		return quote(member) + " is not an http or https URL", `write "https://..."`
 	case u.Host == "":
-		return `"url" has no host`, `write "https://HOST/..."`
+		return quote(member) + " has no host", `write "https://HOST/..."`
 	}
 	return "", ""
 }
 
-// values reads the values of one server. lenient keeps a value whose variables
-// cannot be replaced: the server is disabled.
+// values reads the values of one server or model. missing, which may be nil, is told of a value
+// whose variables cannot be replaced, and says whether it is kept as it is written.
 type values struct {
 	*loader
-	s       *Server
-	lenient bool
+	into    *filled
+	missing func(*node, *unreplaced) bool
 }
 
 // expand reads one value, and keeps where it is from.
 func (v values) expand(n *node, member, name string) string {
-	pieces, text, fix := v.expander.expand(n.text)
-	if text != "" {
-		if !v.lenient {
-			v.fail(n.pos, text, fix)
+	pieces, wrong := v.expander.expand(n.text)
+	if wrong != nil {
+		if v.missing == nil || !v.missing(n, wrong) {
+			v.fail(n.pos, wrong.text, wrong.fix)
 		}
 		pieces = []piece{{text: n.text}}
 	}
 	value := Value{Member: member, Name: name, Written: n.text, Source: v.source(n.pos), pieces: pieces}
-	v.s.values = append(v.s.values, value)
+	v.into.values = append(v.into.values, value)
 	for _, p := range pieces {
-		if p.input != "" && !slices.ContainsFunc(v.s.inputs, func(in Input) bool { return in.ID == p.input }) {
+		if p.input != "" && !slices.ContainsFunc(v.into.inputs, func(in Input) bool { return in.ID == p.input }) {
 			in, _ := v.file.named(p.input) // expand made sure that it is there
-			v.s.inputs = append(v.s.inputs, in)
+			v.into.inputs = append(v.into.inputs, in)
 		}
 	}
 	return value.Text()

@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -65,6 +66,7 @@ func FuzzLoad(f *testing.F) {
 		`{"servers":{"a":{"url":"http://h/","headers":{"K":"v"},"type":"http"},"b":{"builtin":"sqlite"}}}`,
 		"{\"servers\":{\"a\":{\"comand\":1,}}} // x\n", `{"servers":{"a":{"command":"C:\Users"`, "\xef\xbb\xbf{",
 		`{"inputs":[{"id":"i","password":true}],"servers":{"a":{"command":"${input:i}","args":["a${input:i}b"],"env":{"K":"${input:i}"},"cwd":"${input:i}"}}}`,
+		`{"inputs":[{"id":"i"}],"patchbay":{"model":"m","models":{"m":{"provider":"text","name":"n","baseUrl":"${input:i}","key":"${K}","headers":{"a":"${input:i}"},"window":1,"price":{"input":1},"hints":["h"]}}}}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -78,6 +80,15 @@ func FuzzLoad(f *testing.F) {
 		for _, p := range slices.Concat(faults, file.Warnings) {
 			if p.Path == "mcp.json" && (p.Line < 1 || p.Line > len(lines) || p.Column < 1 || p.Column > len(lines[p.Line-1])+1) {
 				t.Fatalf("%q: %v is outside the file", in, p)
+			}
+		}
+		for _, m := range file.Models {
+			all, err := m.Resolve(func(Input) (string, error) { return "http://h/", nil })
+			if m.Name == "" || m.Model == "" || !slices.Contains(Providers, m.Provider) || (err == nil) == (len(m.Missing()) > 0) && !strings.Contains(fmt.Sprint(err), "baseUrl") {
+				t.Fatalf("%q gave %v, which Resolve refuses with %v", in, m, err)
+			}
+			if err == nil && len(all.Inputs()) > 0 {
+				t.Fatalf("%q: inputs left: %v", in, all.Inputs())
 			}
 		}
 		for _, s := range file.Servers {

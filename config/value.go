@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Value is one value of a server: what the file says, and what became of it.
+// Value is one value of a server or a model: what the file says, and what became of it.
 type Value struct {
-	Member  string // command, args, env, envFile, cwd, url or headers
+	Member  string // command, args, env, envFile, cwd, url or headers; of a model baseUrl, key or headers
 	Name    string // of a variable or header; of an argument its index
 	Written string // as the file has it; empty if it is from an envFile
 	Source  string // "path:line"
@@ -60,17 +60,7 @@ func (s Server) Inputs() []Input { return slices.Clone(s.inputs) }
 // Secrets returns the values that no person is to see and that the file does not
 // name as such: those of the inputs with a password, and of the environment variables
 // of which named tells by their names that they are secrets.
-func (s Server) Secrets(named func(variable string) bool) []string {
-	var out []string
-	for _, v := range s.values {
-		for _, p := range v.pieces {
-			if p.text != "" && (p.secret || p.variable != "" && named(p.variable)) {
-				out = append(out, p.text)
-			}
-		}
-	}
-	return out
-}
+func (s Server) Secrets(named func(variable string) bool) []string { return s.secrets(named) }
 
 // CommandLine returns Command and Args as the file has them, without what their
 // variables stand for, so that it can be shown.
@@ -94,18 +84,29 @@ func (s Server) Resolve(value func(Input) (string, error)) (Server, error) {
 	if len(s.inputs) == 0 {
 		return s, nil
 	}
+	was := s
+	s.Args, s.Env, s.Headers = slices.Clone(s.Args), maps.Clone(s.Env), maps.Clone(s.Headers)
+	var err error
+	if s.filled, err = s.filled.resolve("the server "+quote(s.Name), s.Source, value, s.set); err != nil {
+		return was, err
+	}
+	return s, nil
+}
+
+// resolve returns the values with those of the inputs in place, and has each that is another one
+// now set in its field. who and source name the server or model in errors.
+func (f filled) resolve(who, source string, value func(Input) (string, error), set func(Value) error) (filled, error) {
 	known := make(map[string]piece)
-	for _, in := range s.inputs {
+	for _, in := range f.inputs {
 		text, err := value(in)
 		if err != nil {
-			return s, fmt.Errorf("the server %s needs the input %s: %w", quote(s.Name), quote(in.ID), err)
+			return f, fmt.Errorf("%s needs the input %s: %w", who, quote(in.ID), err)
 		}
 		known[in.ID] = piece{text: text, from: "the input " + quote(in.ID), secret: in.Password}
 	}
-	s.inputs = nil
-	s.Args, s.Env, s.Headers, s.values = slices.Clone(s.Args), maps.Clone(s.Env), maps.Clone(s.Headers), slices.Clone(s.values)
-	for i := range s.values {
-		v := &s.values[i]
+	out := filled{values: slices.Clone(f.values)}
+	for i := range out.values {
+		v := &out.values[i]
 		if !v.unresolved() {
 			continue
 		}
@@ -115,11 +116,24 @@ func (s Server) Resolve(value func(Input) (string, error)) (Server, error) {
 				v.pieces[j] = known[p.input]
 			}
 		}
-		if err := s.set(*v); err != nil {
-			return s, fmt.Errorf("%s: the server %s: %w", s.Source, quote(s.Name), err)
+		if err := set(*v); err != nil {
+			return f, fmt.Errorf("%s: %s: %w", source, who, err)
 		}
 	}
-	return s, nil
+	return out, nil
+}
+
+// secrets returns what [Server.Secrets] says.
+func (f filled) secrets(named func(variable string) bool) []string {
+	var out []string
+	for _, v := range f.values {
+		for _, p := range v.pieces {
+			if p.text != "" && (p.secret || p.variable != "" && named(p.variable)) {
+				out = append(out, p.text)
+			}
+		}
+	}
+	return out
 }
 
 func (v *Value) unresolved() bool {
@@ -149,7 +163,7 @@ func (s *Server) set(v Value) error {
 		s.Dir = absolute(s.workspace, text)
 	case "url":
 		s.URL = text
-		if problem, fix := checkURL(text); problem != "" {
+		if problem, fix := checkURL("url", text); problem != "" {
 			return errors.New(problem + ": " + fix)
 		}
 	}

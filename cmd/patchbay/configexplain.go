@@ -210,6 +210,15 @@ func settingsOf(s config.Server) []explainedValue {
 	if s.InheritEnv {
 		add("inheritEnv", "true")
 	}
+	if s.Trusted {
+		add("trusted", "true")
+	}
+	add("group", s.Group)
+	add("cache", long(s.Cache))
+	if s.EnabledTools != nil {
+		add("tools enabled", orName(strings.Join(s.EnabledTools, ", "), "none"))
+	}
+	add("tools disabled", strings.Join(s.DisabledTools, ", "))
 	return out
 }
 

@@ -67,7 +67,7 @@ func (a *app) named(name string) (config.Server, error) {
 		case s.Disabled:
 			return s, usagef("%s: %q is disabled there", s.Source, name)
 		default:
-			if n := len(read.faults); n > 0 {
+			if n := len(read.faults) - len(read.ofModels()); n > 0 {
 				a.talk.note("warning: %s has %s about other servers; patchbay config list shows them", read.path, quantity(n, "fault"))
 			}
 			return s, nil
@@ -100,15 +100,21 @@ type inspected struct {
 	file    *config.File
 }
 
-// about returns the faults about one server, or with "" about the file as a whole.
+// about returns the faults about one server, or with "" about the file as a whole. Those about
+// models are neither.
 func (r *inspected) about(server string) config.Problems {
 	var out config.Problems
 	for _, p := range r.faults {
-		if p.Server == server {
+		if p.Server == server && p.Model == "" {
 			out = append(out, p)
 		}
 	}
 	return out
+}
+
+// ofModels returns the faults about models.
+func (r *inspected) ofModels() config.Problems {
+	return slices.DeleteFunc(slices.Clone(r.faults), func(p config.Problem) bool { return p.Model == "" })
 }
 
 // names returns the names of the servers that are not disabled, also of those that
