@@ -355,6 +355,7 @@ func (n *news) tellLists(ctx context.Context) {
 		set := n.lists
 		n.lists = 0
 		n.mu.Unlock()
+		n.p.changes.Add(1)
 		n.p.up.refetch(n.c, set)
 		n.p.g.announce(set)
 	}

@@ -41,6 +41,8 @@ type pool struct {
 
 	refused atomic.Pointer[refusal] // of the last request, that wanted a login; nil: it did not
 
+	changes atomic.Int64 // Status.Changes
+
 	tellMu sync.Mutex // orders what OnStatus is told
 
 	mu       sync.Mutex
@@ -347,7 +349,7 @@ func (p *pool) status() Status {
 	defer p.mu.Unlock()
 	s := Status{
 		Name: p.src.Name, State: p.state, Reason: p.reason, Since: p.since,
-		Restarts: max(p.opened-1, 0), Share: p.share, Revision: p.revision,
+		Restarts: max(p.opened-1, 0), Changes: int(p.changes.Load()), Share: p.share, Revision: p.revision,
 		Tools: p.count(listTools), Prompts: p.count(listPrompts), Resources: p.count(listResources),
 		Shadowed: shadowed,
 	}

@@ -112,6 +112,7 @@ type Status struct {
 	Since  time.Time // that it is in this state
 
 	Restarts int   // times that it was connected again
+	Changes  int   // times that it said that its lists have changed, or may have while nobody heard it
 	Conns    int   // open connections
 	Clients  int   // of these, of single clients
 	Share    Share // what ShareAuto became; ShareAuto while that is not known

@@ -1,11 +1,331 @@
 package host
 
 import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
+// Bounds of media in one result or message; beyond them a model is given words. Providers take
+// 5 MB of base64 for a picture, and some 20 MB for a request.
+const (
+	maxImage      = 3_750_000 // bytes, which are 5 MB of base64
+	maxMedia      = 14 << 20  // of all
+	maxMediaCount = 20
+)
+
+// resultBytes is how much text of a result the model is given at once: less than the limit if
+// its window is small.
+func (c *Conversation) resultBytes() int {
+	most := or(c.h.Limits.ResultBytes, 32<<10)
+	if w := c.window(c.model()); w > 0 { // in tokens, of about 4 bytes: a quarter of it
+		most = min(most, max(w, 1<<10))
+	}
+	return most
+}
+
 // resultParts returns what the model is given of a result.
 func (c *Conversation) resultParts(t Tool, res *mcp.ToolResult) []model.Part {
-	return []model.Part{{Text: res.Text()}}
+	p := c.presenting(t.Server)
+	for _, block := range res.Content {
+		p.block(block)
+	}
+	if res.Structured != nil && !saidInText(res.Structured, res.Content) {
+		p.text(string(res.Structured))
+	}
+	if p.nothing() {
+		p.text("[The tool has run and returned nothing.]")
+		if res.IsError {
+			p = c.presenting(t.Server)
+			p.text("[The tool failed and did not say why.]")
+		}
+	}
+	return p.done("result of " + t.Name)
+}
+
+// presenting makes parts for the model of what a server has sent.
+type presenting struct {
+	c      *Conversation
+	server string
+	takes  model.Info
+	parts  []model.Part // texts that follow each other are one
+	media  int          // bytes
+	count  int          // of media
+}
+
+func (c *Conversation) presenting(server string) *presenting {
+	p := &presenting{c: c, server: server}
+	if m := c.model(); m != nil {
+		p.takes = m.Info()
+	}
+	return p
+}
+
+func (p *presenting) nothing() bool {
+	return !slices.ContainsFunc(p.parts, func(part model.Part) bool { return part.Media != nil || strings.TrimSpace(part.Text) != "" })
+}
+
+func (p *presenting) text(s string) {
+	s = clean(s)
+	if s == "" {
+		return
+	}
+	if n := len(p.parts); n > 0 && p.parts[n-1].Media == nil {
+		p.parts[n-1].Text += "\n" + s
+		return
+	}
+	p.parts = append(p.parts, model.Part{Text: s})
+}
+
+// done returns the parts, with long texts cut, of which about says what they are.
+func (p *presenting) done(about string) []model.Part {
+	room := p.c.resultBytes()
+	for i := range p.parts {
+		part := &p.parts[i]
+		if part.Media != nil {
+			continue
+		}
+		size := len(part.Text)
+		part.Text = p.c.cut(part.Text, about, max(room, 200))
+		room -= size
+	}
+	return p.parts
+}
+
+// block takes a block of content.
+func (p *presenting) block(block mcp.Content) {
+	switch b := block.(type) {
+	case mcp.TextContent:
+		p.text(b.Text)
+	case mcp.ImageContent:
+		p.blob("an image", b.MIMEType, b.Data, "")
+	case mcp.AudioContent:
+		p.blob("a sound", b.MIMEType, b.Data, "")
+	case mcp.EmbeddedResource:
+		p.resource(b.Resource)
+	case mcp.ResourceLink:
+		p.link(b.Resource)
+	default:
+		raw := mcp.ResultJSON(&mcp.ToolResult{Content: []mcp.Content{block}})
+		var r struct{ Content []json.RawMessage }
+		if json.Unmarshal(raw, &r) == nil && len(r.Content) == 1 {
+			raw = r.Content[0]
+		}
+		p.text(string(raw))
+	}
+}
+
+// resource takes the contents of a resource.
+func (p *presenting) resource(r mcp.ResourceContents) {
+	if r.Blob == nil {
+		p.text(fmt.Sprintf("[resource %q%s]\n%s", r.URI, typed(r.MIMEType), r.Text))
+		return
+	}
+	if textual(r.MIMEType) && utf8.Valid(r.Blob) {
+		p.text(fmt.Sprintf("[resource %q%s]\n%s", r.URI, typed(r.MIMEType), r.Blob))
+		return
+	}
+	p.text(fmt.Sprintf("[resource %q%s]", r.URI, typed(r.MIMEType)))
+	p.blob("its contents", r.MIMEType, r.Blob, r.URI)
+}
+
+// link tells of a resource and how it is read.
+func (p *presenting) link(r mcp.Resource) {
+	text := fmt.Sprintf("[link to resource %q%s", r.URI, typed(r.MIMEType))
+	if name := cmp.Or(r.Title, r.Name); name != "" && name != r.URI {
+		text += ", " + quoted(name)
+	}
+	if r.Size > 0 {
+		text += fmt.Sprintf(", %d bytes", r.Size)
+	}
+	if r.Description != "" {
+		text += ": " + bounded(r.Description, 500)
+	}
+	p.text(fmt.Sprintf("%s; read_resource with server %q reads it]", text, p.server))
+}
+
+// blob takes media, as the model can take it.
+func (p *presenting) blob(what, kind string, data []byte, name string) {
+	media := mediaType(kind, data)
+	ok, most := false, maxMedia
+	switch media {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		ok, most = p.takes.Images, maxImage
+	case "audio/wav", "audio/mpeg":
+		ok = p.takes.Audio
+	case "application/pdf":
+		ok = p.takes.Files
+	}
+	why := ""
+	switch {
+	case len(data) == 0:
+		why = "is empty"
+	case !ok:
+		why = "cannot be shown to this model"
+	case len(data) > most || p.media+len(data) > maxMedia || p.count == maxMediaCount:
+		why = "is too large to be shown to this model"
+	}
+	if why != "" {
+		p.text(fmt.Sprintf("[%s of type %s, %d bytes, %s]", what, quoted(cmp.Or(media, "unknown")), len(data), why))
+		return
+	}
+	p.media += len(data)
+	p.count++
+	p.parts = append(p.parts, model.Part{Media: &model.Media{MIME: media, Data: data, Name: name}})
+}
+
+// mediaType is what data is: of pictures what they look like, whatever the server says, as
+// providers refuse what is not what it says.
+func mediaType(said string, data []byte) string {
+	t, _, err := mime.ParseMediaType(said)
+	if err != nil {
+		t = ""
+	}
+	looks, _, _ := mime.ParseMediaType(http.DetectContentType(data))
+	switch {
+	case strings.HasPrefix(looks, "image/") && (t == "" || strings.HasPrefix(t, "image/")):
+		return looks
+	case t == "" || t == "application/octet-stream":
+		t = looks
+	}
+	switch t {
+	case "image/jpg":
+		return "image/jpeg"
+	case "audio/wave", "audio/x-wav", "audio/vnd.wave":
+		return "audio/wav"
+	case "audio/mp3":
+		return "audio/mpeg"
+	case "application/x-pdf":
+		return "application/pdf"
+	}
+	return t
+}
+
+// textual tells whether a MIME type is one of texts.
+func textual(kind string) bool {
+	t, _, err := mime.ParseMediaType(kind)
+	if err != nil {
+		return false
+	}
+	switch t {
+	case "application/json", "application/xml", "application/javascript", "application/yaml", "application/x-yaml", "application/toml", "application/sql", "application/x-ndjson", "application/jsonl":
+		return true
+	}
+	return strings.HasPrefix(t, "text/") || strings.HasSuffix(t, "+json") || strings.HasSuffix(t, "+xml")
+}
+
+// typed is a MIME type in a sentence.
+func typed(kind string) string {
+	if kind == "" {
+		return ""
+	}
+	return " (" + bounded(kind, 100) + ")"
+}
+
+// clean makes valid text of one that may be none. Providers refuse the character 0.
+func clean(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// maxCompared bounds what is parsed to find out whether it says the same.
+const maxCompared = 4 << 20
+
+// saidInText tells whether a text block is the JSON of the structured result.
+func saidInText(structured json.RawMessage, blocks []mcp.Content) bool {
+	for _, b := range blocks {
+		t, ok := b.(mcp.TextContent)
+		if !ok {
+			continue
+		}
+		text := bytes.TrimSpace([]byte(t.Text))
+		if bytes.Equal(text, structured) {
+			return true
+		}
+		if len(text) == 0 || len(text)+len(structured) > maxCompared {
+			continue
+		}
+		a, errA := parsed(text)
+		b, errB := parsed(structured)
+		if errA == nil && errB == nil && reflect.DeepEqual(a, b) {
+			return true
+		}
+	}
+	return false
+}
+
+func parsed(raw []byte) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err = d.Decode(&v); err == nil && d.More() {
+		err = errors.New("more than one value")
+	}
+	return v, err
+}
+
+// readResource is the tool that reads resources. It stands for reading of that server, which is
+// approved like a tool of it that only reads.
+func (c *Conversation) readResource() Tool {
+	return Tool{Name: "read_resource", Tool: &mcp.Tool{
+		Name:        "read_resource",
+		Description: "Reads a resource of a server, for instance one that a result links to.",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{"server":{"type":"string","description":"the name of the server"},"uri":{"type":"string"}},"required":["server","uri"]}`),
+	}, own: own{as: func(args json.RawMessage) (Tool, json.RawMessage, error) {
+		var in struct{ Server, URI string }
+		if err := json.Unmarshal(args, &in); err != nil {
+			return Tool{}, nil, fmt.Errorf("the arguments make no sense: %w", err)
+		}
+		c.h.mu.Lock()
+		s := c.h.find(in.Server)
+		off := s != nil && s.off
+		c.h.mu.Unlock()
+		if s == nil || off {
+			return Tool{}, nil, fmt.Errorf("there is no server %s", quoted(in.Server))
+		}
+		args, err := json.Marshal(map[string]string{"uri": in.URI})
+		return c.reading(in.Server, in.URI), args, err
+	}}}
+}
+
+// reading is the reading of a resource as a tool of its server. No tool of a server has its name,
+// in which a "/" cannot stand.
+func (c *Conversation) reading(server, uri string) Tool {
+	yes := true
+	return Tool{Name: "read_resource", Server: server, Tool: &mcp.Tool{
+		Name:        "resources/read",
+		Description: "Reads a resource of the server.",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{"uri":{"type":"string"}},"required":["uri"]}`),
+		Annotations: &mcp.ToolAnnotations{ReadOnly: &yes, Idempotent: &yes},
+	}, own: own{do: func(ctx context.Context, _ json.RawMessage) ([]model.Part, error) { return c.read(ctx, server, uri) }}}
+}
+
+// read reads a resource for the model.
+func (c *Conversation) read(ctx context.Context, server, uri string) ([]model.Part, error) {
+	var res *mcp.ReadResult
+	err := c.h.Use(ctx, server, func(s Session) (err error) {
+		res, err = s.Read(ctx, uri)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("resource %s of server %s: %w", quoted(uri), quoted(server), err)
+	}
+	p := c.presenting(server)
+	for _, contents := range res.Contents {
+		p.resource(contents)
+	}
+	if p.nothing() {
+		p.text(fmt.Sprintf("[resource %s is empty]", quoted(uri)))
+	}
+	return p.done("resource " + quoted(uri)), nil
 }

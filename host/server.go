@@ -73,8 +73,10 @@ type server struct {
 	h       *Host
 	members []*server // of a group, in the order in which they came; nil: it is none
 
-	off bool // guarded by mu of the host
+	off   bool   // guarded by mu of the host
+	rules []rule // for its tools, the last that fits holds; guarded by mu of the host
 
+	offering
 	kept results
 
 	ctx    context.Context // ends when it is removed
@@ -150,6 +152,7 @@ func (h *Host) put(s Server, replace bool) error {
 	var before *server
 	if at >= 0 {
 		before = h.running[at]
+		r.off, r.rules = before.off, before.rules
 		h.running[at] = r
 	} else {
 		h.running = append(h.running, r)
@@ -188,7 +191,7 @@ func (h *Host) arrange() {
 		}
 		s.join()
 		if old != nil {
-			s.off = old.off
+			s.off, s.rules = old.off, old.rules
 		}
 	}
 	h.servers = shown

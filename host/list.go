@@ -1,0 +1,258 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// A host asks a server for a list as seldom as it can, and has nobody wait for it in vain:
+//
+//   - A list is asked for when somebody wants it, and kept: until the server says that it has
+//     changed or is connected anew, or for a minute if it does not say such things.
+//   - However many want it, it is asked for once.
+//   - Who wants it waits for a while, and one attempt is waited for once: a server that is slow
+//     delays one step of a conversation. Who does not wait any longer has what was there before.
+//   - A server that fails is asked nothing, and one that is idle nothing that is known.
+const (
+	listTime  = 10 * time.Second // that a list is waited for of which nothing is known
+	againTime = 2 * time.Second  // that a newer one is waited for
+	askTime   = 2 * time.Minute  // that one attempt may take, a start of the server included
+	quietAge  = time.Minute      // that a list is good of a server that does not tell of changes
+	failedAge = 5 * time.Second  // after which is asked again for what could not be listed
+
+	maxListed = 10_000 // entries of a list
+)
+
+// edition tells apart the states of a server between which its lists may have changed.
+type edition struct{ runs, restarts, changes int }
+
+// offering is what a server offers, as far as it was asked. Its zero value knows nothing.
+type offering struct {
+	tools     listing[Tool]
+	prompts   listing[*mcp.Prompt]
+	resources listing[*mcp.Resource]
+	templates listing[*mcp.ResourceTemplate]
+
+	info *mcp.ServerInfo // as last listed, nil: it was not; guarded by mu of the host
+}
+
+// listing is one list of a server.
+type listing[T any] struct {
+	mu     sync.Mutex
+	items  []T           // not changed once made; guarded by mu
+	known  bool          // items were listed; guarded by mu
+	of     edition       // of items or err; guarded by mu
+	until  time.Time     // that items or err are good, zero: for the edition; guarded by mu
+	err    error         // of the last attempt; guarded by mu
+	late   bool          // the last attempt was waited for in vain; guarded by mu
+	coming chan struct{} // closed at the end of the attempt under way, nil: there is none; guarded by mu
+	began  time.Time     // of that; guarded by mu
+}
+
+// get returns the list, or why it is not known. Ask asks the server, and tells how long that is
+// good; begin begins a goroutine, or tells that nothing can be begun any more.
+func (l *listing[T]) get(ctx context.Context, now edition, patience time.Duration, begin func(func(context.Context)) bool, ask func(context.Context) ([]T, time.Duration, error)) ([]T, error) {
+	l.mu.Lock()
+	if l.of == now && (l.known || l.err != nil) && (l.until.IsZero() || time.Now().Before(l.until)) {
+		defer l.mu.Unlock()
+		return l.items, l.unknown()
+	}
+	if l.coming == nil {
+		done := make(chan struct{})
+		l.coming, l.began = done, time.Now()
+		if !begin(func(ctx context.Context) { l.fill(ctx, now, done, ask) }) {
+			l.coming = nil
+			l.mu.Unlock()
+			return nil, ErrClosed
+		}
+	}
+	coming := l.coming
+	if l.known {
+		patience = min(patience, againTime)
+	}
+	if l.late {
+		patience = 0
+	}
+	wait := time.NewTimer(time.Until(l.began.Add(patience)))
+	l.mu.Unlock()
+	defer wait.Stop()
+	select {
+	case <-coming:
+	case <-wait.C:
+		l.mu.Lock()
+		l.late = l.late || l.coming == coming
+		l.mu.Unlock()
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.items, l.unknown()
+}
+
+// fill is one attempt.
+func (l *listing[T]) fill(ctx context.Context, of edition, done chan struct{}, ask func(context.Context) ([]T, time.Duration, error)) {
+	ctx, cancel := context.WithTimeoutCause(ctx, askTime, fmt.Errorf("no answer within %v", askTime))
+	defer cancel()
+	items, good, err := ask(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.of, l.err, l.coming, l.until = of, err, nil, time.Time{}
+	if err != nil {
+		good = failedAge
+	} else {
+		l.items, l.known, l.late = items, true, false
+	}
+	if good > 0 {
+		l.until = time.Now().Add(good)
+	}
+	close(done)
+}
+
+// errListing says that a server has not answered yet.
+var errListing = errors.New("it has not said yet what it offers")
+
+// unknown tells why there is nothing to return; mu is held.
+func (l *listing[T]) unknown() error {
+	switch {
+	case l.known:
+		return nil
+	case l.err != nil:
+		return l.err
+	}
+	return errListing
+}
+
+// begin runs f on a goroutine that Close waits for, unless the host is closed.
+func (h *Host) begin(f func(context.Context)) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return false
+	}
+	h.wg.Go(func() { f(h.ctx) })
+	return true
+}
+
+// standing tells which edition of its lists a server has now, why it cannot be asked for them,
+// empty if it can, and whether it is idle. Of a group, one that can be asked is enough.
+func (s *server) standing() (e edition, why string, idle bool) {
+	if s.members == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		e = edition{s.run, s.last.Restarts, s.last.Changes}
+		switch {
+		case s.silent.reason != "":
+			why = fmt.Sprintf("%s: %s", gateway.Failing, s.silent.reason)
+		case slices.Contains([]gateway.State{gateway.Failing, gateway.NeedsLogin, gateway.Crashing, gateway.Stopped}, s.last.State):
+			why = fmt.Sprintf("%s: %s", s.last.State, s.last.Reason)
+		}
+		return e, why, s.last.State == gateway.Idle
+	}
+	idle = true
+	there := false
+	for _, m := range s.members {
+		own, failing, resting := m.standing()
+		e.runs += own.runs
+		e.restarts += own.restarts
+		e.changes += own.changes
+		if failing == "" {
+			there, idle = true, idle && resting
+		} else {
+			why = m.Name + " is " + failing
+		}
+	}
+	if there {
+		return e, "", idle
+	}
+	return e, why, false
+}
+
+// listOf returns a list of a server. What it asks it asks with a session that has the capability.
+func listOf[T any](ctx context.Context, h *Host, s *server, l *listing[T], capability string, patience time.Duration, list func(context.Context, Session) ([]T, error)) ([]T, error) {
+	now, why, idle := s.standing()
+	if why != "" || idle {
+		l.mu.Lock()
+		if why != "" || l.known { // one that is idle is not started for what is known
+			defer l.mu.Unlock()
+			return l.items, errorOf(why)
+		}
+		l.mu.Unlock()
+	}
+	return l.get(ctx, now, patience, h.begin, func(ctx context.Context) (items []T, good time.Duration, err error) {
+		err = h.Use(ctx, s.Name, func(session Session) error {
+			good = quietAge
+			info := session.Server()
+			if info != nil {
+				h.mu.Lock()
+				s.info = info
+				h.mu.Unlock()
+				if info.Capabilities.Has(capability, "listChanged") {
+					good = 0
+				}
+				if !info.Capabilities.Has(capability) {
+					return nil
+				}
+			}
+			items, err = list(ctx, session)
+			return err
+		})
+		return items, good, err
+	})
+}
+
+func errorOf(why string) error {
+	if why == "" {
+		return nil
+	}
+	return errors.New(why)
+}
+
+// snapshot returns the servers there are now, in their order.
+func (h *Host) snapshot() []*server {
+	h.start()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.servers)
+}
+
+// ofEach calls f for each server, at the same time, and returns what came of it in their order.
+func ofEach[T any](servers []*server, f func(*server) T) []T {
+	out := make([]T, len(servers))
+	var wg sync.WaitGroup
+	for i, s := range servers {
+		wg.Go(func() { out[i] = f(s) })
+	}
+	wg.Wait()
+	return out
+}
+
+// gather takes the entries of a list.
+func gather[T any](seq func(func(T, error) bool)) ([]T, error) {
+	var out []T
+	for item, err := range seq {
+		if err != nil {
+			return nil, err
+		}
+		if out = append(out, item); len(out) == maxListed {
+			break
+		}
+	}
+	return out, nil
+}
+
+// bounded cuts text of a peer for use in a sentence, and makes one line of it.
+func bounded(s string, most int) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,307 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// ownNames are the names of the host's own tools.
+var ownNames = []string{"search_tools", "describe_tool", "read_more", "read_resource"}
+
+// Bounds of a search.
+const (
+	usualHits = 8
+	mostHits  = 20
+)
+
+// searchTools is the tool that finds others, and has them offered from then on.
+func (c *Conversation) searchTools(cat *catalog) Tool {
+	return Tool{Name: "search_tools", Tool: &mcp.Tool{
+		Name: "search_tools",
+		Description: "Finds tools by words: there are more than those that are listed. What it finds can be called from then on, by name. " +
+			"Search again with other words before you say that something cannot be done.",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","description":"words for what the tool is to do, or of its name"},"server":{"type":"string","description":"only tools of this server"},"limit":{"type":"integer","minimum":1,"maximum":20,"description":"how many at most; 8 if not given"}},"required":["query"]}`),
+	}, own: own{do: func(_ context.Context, args json.RawMessage) ([]model.Part, error) {
+		var in struct {
+			Query, Server string
+			Limit         int
+		}
+		if err := json.Unmarshal(args, &in); err != nil {
+			return nil, err
+		}
+		tools := cat.ofServers()
+		if in.Server != "" {
+			tools = slices.DeleteFunc(tools, func(t Tool) bool { return t.Server != in.Server })
+		}
+		hits := search(tools, in.Query, min(max(or(in.Limit, usualHits), 1), mostHits))
+		if len(hits) == 0 {
+			return words("No tool fits these words. Try others, or fewer. There are: " + cat.byServer() + "."), nil
+		}
+		var b strings.Builder
+		for _, t := range hits {
+			fmt.Fprintf(&b, "%s (server %s): %s\n  arguments: %s\n", t.Name, quoted(t.Server), bounded(cmp.Or(t.Description, t.Title, "no description"), 300), arguments(t.InputSchema))
+		}
+		c.find(hits)
+		return words(b.String() + "They can be called by these names from now on."), nil
+	}}}
+}
+
+// describeTool is the tool that tells all about another, and has it offered.
+func (c *Conversation) describeTool(cat *catalog) Tool {
+	return Tool{Name: "describe_tool", Tool: &mcp.Tool{
+		Name:        "describe_tool",
+		Description: "Tells all about one tool that search_tools has named: its whole description and the JSON Schemas of its arguments and result. It can be called from then on.",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}`),
+	}, own: own{do: func(_ context.Context, args json.RawMessage) ([]model.Part, error) {
+		var in struct{ Name string }
+		if err := json.Unmarshal(args, &in); err != nil {
+			return nil, err
+		}
+		tools := cat.ofServers()
+		i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == in.Name || t.Server+"/"+t.Tool.Name == in.Name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no tool %s; search_tools finds those there are", quoted(in.Name))
+		}
+		t := tools[i]
+		c.find(tools[i : i+1])
+		text := fmt.Sprintf("%s (tool %s of server %s)\n", t.Name, quoted(t.Tool.Name), quoted(t.Server))
+		if t.Title != "" {
+			text += t.Title + "\n"
+		}
+		if t.Description != "" {
+			text += t.Description + "\n"
+		}
+		text += "arguments: " + string(t.InputSchema) + "\n"
+		if t.OutputSchema != nil {
+			text += "result: " + string(t.OutputSchema) + "\n"
+		}
+		return []model.Part{{Text: c.cut(text, "description of "+t.Name, c.resultBytes())}}, nil
+	}}}
+}
+
+// find has tools offered from the next step on.
+func (c *Conversation) find(tools []Tool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range slices.Backward(tools) { // the best is the newest
+		c.findLocked(t.Name)
+	}
+}
+
+// ofServers are the tools of servers that are there.
+func (cat *catalog) ofServers() []Tool {
+	var tools []Tool
+	for _, sec := range cat.servers {
+		if sec.missing == "" {
+			tools = append(tools, sec.tools...)
+		}
+	}
+	return tools
+}
+
+// arguments names the arguments of a tool.
+func arguments(schema json.RawMessage) string {
+	props, required := properties(schema)
+	if len(props) == 0 {
+		return "none"
+	}
+	var all []string
+	for i, p := range props {
+		if i == 30 {
+			all = append(all, fmt.Sprintf("and %d more", len(props)-i))
+			break
+		}
+		text := p.name
+		var note []string
+		if p.kind != "" {
+			note = append(note, p.kind)
+		}
+		if slices.Contains(required, p.name) {
+			note = append(note, "required")
+		}
+		if note != nil {
+			text += " (" + strings.Join(note, ", ") + ")"
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, ", ")
+}
+
+// property is an argument of a tool.
+type property struct{ name, kind, about string }
+
+// properties reads what a schema says of arguments, in the order of their names. It is for
+// people and for a search, so that a strange schema has none.
+func properties(schema json.RawMessage) (props []property, required []string) {
+	var s struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+		Required   []string                   `json:"required"`
+	}
+	_ = json.Unmarshal(schema, &s)
+	for name, raw := range s.Properties {
+		var p struct {
+			Type        any    `json:"type"`
+			Title       string `json:"title"`
+			Description string `json:"description"`
+		}
+		_ = json.Unmarshal(raw, &p)
+		kind, _ := p.Type.(string)
+		props = append(props, property{name, kind, p.Title + " " + p.Description})
+	}
+	slices.SortFunc(props, func(a, b property) int { return strings.Compare(a.name, b.name) })
+	return props, s.Required
+}
+
+// How much a word of the query counts that stands in a place.
+const (
+	inName        = 5.0
+	inTitle       = 3.0
+	inDescription = 1.5
+	inArgument    = 1.5
+	inServer      = 1.0
+	inAbout       = 0.5 // the description of an argument
+)
+
+// search returns the tools that fit a query best, the best first. A word counts by the best
+// place in which it stands, half if another begins with it, and more the fewer tools have it;
+// tools with more of the words come before those with fewer.
+func search(tools []Tool, query string, most int) []Tool {
+	asked := wordsOf(query)
+	slices.Sort(asked)
+	asked = slices.Compact(asked)
+	if len(asked) > 50 {
+		asked = asked[:50]
+	}
+	type hit struct {
+		at    int
+		each  []float64 // for each word asked
+		found int
+		score float64
+	}
+	hits := make([]hit, len(tools))
+	having := make([]int, len(asked))
+	for i, t := range tools {
+		places := placesOf(t)
+		hits[i] = hit{at: i, each: make([]float64, len(asked))}
+		for j, word := range asked {
+			if hits[i].each[j] = weight(places, word); hits[i].each[j] > 0 {
+				hits[i].found++
+				having[j]++
+			}
+		}
+	}
+	for i := range hits {
+		for j, w := range hits[i].each {
+			if w > 0 {
+				hits[i].score += w * math.Log(1+float64(len(tools))/float64(having[j]))
+			}
+		}
+		hits[i].score *= float64(hits[i].found)
+	}
+	hits = slices.DeleteFunc(hits, func(h hit) bool { return h.found == 0 })
+	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
+	var out []Tool
+	for _, h := range hits[:min(len(hits), most)] {
+		out = append(out, tools[h.at])
+	}
+	return out
+}
+
+// placesOf returns the words of a tool and how much each counts.
+func placesOf(t Tool) map[string]float64 {
+	places := map[string]float64{}
+	put := func(text string, w float64) {
+		for _, word := range wordsOf(text) {
+			places[word] = max(places[word], w)
+		}
+	}
+	put(t.Tool.Name, inName)
+	put(t.Title, inTitle)
+	if t.Annotations != nil {
+		put(t.Annotations.Title, inTitle)
+	}
+	put(t.Description, inDescription)
+	put(t.Server, inServer)
+	props, _ := properties(t.InputSchema)
+	for _, p := range props {
+		put(p.name, inArgument)
+		put(p.about, inAbout)
+	}
+	return places
+}
+
+func weight(places map[string]float64, asked string) float64 {
+	best := places[asked]
+	if len(asked) < 3 {
+		return best
+	}
+	for word, w := range places {
+		if w/2 > best && (strings.HasPrefix(word, asked) || len(word) >= 3 && strings.HasPrefix(asked, word)) {
+			best = w / 2
+		}
+	}
+	return best
+}
+
+// wordsOf returns the words of a text, in lower case, without the endings of plurals. Names are
+// taken apart: "addToCart" and "add_to_cart" have three.
+func wordsOf(text string) []string {
+	if len(text) > 20_000 {
+		text = text[:20_000]
+	}
+	var out []string
+	var word []rune
+	end := func() {
+		if len(word) == 0 {
+			return
+		}
+		w := strings.ToLower(string(word))
+		switch {
+		case len(w) > 4 && strings.HasSuffix(w, "ies"):
+			w = w[:len(w)-3] + "y"
+		case len(w) > 3 && strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss"):
+			w = w[:len(w)-1]
+		}
+		out = append(out, w)
+		word = word[:0]
+	}
+	small := false // the last was a small letter or a digit
+	for _, r := range text {
+		switch {
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			end()
+		case unicode.IsUpper(r) && small:
+			end()
+			fallthrough
+		default:
+			word = append(word, r)
+		}
+		small = unicode.IsLower(r) || unicode.IsDigit(r)
+	}
+	end()
+	return out
+}
+
+// words is a result of words alone.
+func words(text string) []model.Part { return []model.Part{{Text: text}} }
+
+// quoted quotes text of a peer for use in a sentence.
+func quoted(s string) string { return strconv.Quote(bounded(s, 100)) }
+
+// plural counts things.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return strconv.Itoa(n) + " " + thing + "s"
+}
