@@ -10,6 +10,8 @@ import (
 	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/common/operators"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/patchbay-dev/patchbay/internal/yamlfile"
 )
 
 // maxCost bounds one evaluation of a condition, in the units of CEL: about one for each
@@ -18,15 +20,15 @@ const maxCost = 1_000_000
 
 // compile makes programs of the condition of a rule.
 func (r *reader) compile(n *yaml.Node, one *rule) {
-	if one.when = strings.TrimSpace(r.text(n, "when")); one.when == "" {
+	if one.when = strings.TrimSpace(r.Text(n, "when")); one.when == "" {
 		if n.Kind == yaml.ScalarNode {
-			r.fault(n, "when: true is always", "rule %s has an empty condition", quote(one.name))
+			r.Fault(n, "when: true is always", "rule %s has an empty condition", yamlfile.Quote(one.name))
 		}
 		return
 	}
 	env, err := environment()
 	if err != nil {
-		r.fault(n, "", "%v", err)
+		r.Fault(n, "", "%v", err)
 		return
 	}
 	checked, issues := env.Compile(n.Value)
@@ -34,19 +36,19 @@ func (r *reader) compile(n *yaml.Node, one *rule) {
 		for _, e := range issues.Errors() {
 			line, column := r.place(n, e.Location.Line(), e.Location.Column())
 			text, fix := reword(e.Message)
-			r.faultAt(line, column, fix, "rule %s: %s", quote(one.name), text)
+			r.FaultAt(line, column, fix, "rule %s: %s", yamlfile.Quote(one.name), text)
 		}
 		return
 	}
 	if t := checked.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
-		r.fault(n, `compare it with something, as in kind == "tool"`, "rule %s: the condition is a %s and must be true or false", quote(one.name), t)
+		r.Fault(n, `compare it with something, as in kind == "tool"`, "rule %s: the condition is a %s and must be true or false", yamlfile.Quote(one.name), t)
 		return
 	}
 	r.lint(n, one, checked)
 	one.checked = checked
 	one.exact, one.partial, err = programs(env, checked)
 	if err != nil {
-		r.fault(n, "", "rule %s: %v", quote(one.name), err)
+		r.Fault(n, "", "rule %s: %v", yamlfile.Quote(one.name), err)
 	}
 }
 
@@ -101,17 +103,17 @@ var (
 // reword says what CEL reports as the rest of the program speaks.
 func reword(message string) (text, fix string) {
 	if m := undeclared.FindStringSubmatch(message); m != nil {
-		return "there is no " + quote(m[1]), nearest(m[1], variables)
+		return "there is no " + yamlfile.Quote(m[1]), yamlfile.Nearest(m[1], variables)
 	}
 	if m := noField.FindStringSubmatch(message); m != nil {
-		return "there is no field " + quote(m[1]), nearest(m[1], fields())
+		return "there is no field " + yamlfile.Quote(m[1]), yamlfile.Nearest(m[1], fields())
 	}
 	if m := noOverload.FindStringSubmatch(message); m != nil {
 		name := m[1]
 		if op := operator.FindStringSubmatch(name); op != nil {
 			name = op[1] + op[2] + op[3]
 		}
-		return quote(name) + " does not go with " + m[2], ""
+		return yamlfile.Quote(name) + " does not go with " + m[2], ""
 	}
 	if m := expecting.FindStringSubmatch(message); m != nil {
 		if strings.Contains(m[1], "'<EOF>'") {
@@ -139,7 +141,7 @@ func (r *reader) lint(n *yaml.Node, one *rule, checked *cel.Ast) {
 		}
 		at := source.GetStartLocation(literal.ID())
 		line, column := r.place(n, at.Line(), at.Column())
-		r.faultAt(line, column, nearest(text, kinds), "rule %s: kind is never %s", quote(one.name), quote(text))
+		r.FaultAt(line, column, yamlfile.Nearest(text, kinds), "rule %s: kind is never %s", yamlfile.Quote(one.name), yamlfile.Quote(text))
 	}
 	ast.PostOrderVisit(a.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		if e.Kind() != ast.CallKind || len(e.AsCall().Args()) != 2 {
