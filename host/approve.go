@@ -176,7 +176,7 @@ func (h *Host) allows(server, tool string) bool {
 			return true
 		}
 		for i := range len(pattern) {
-			if pattern[i] == '/' && matches(pattern[:i], server) && matches(pattern[i+1:], tool) && !h.meansLonger(pattern, i) {
+			if pattern[i] == '/' && Matches(pattern[:i], server) && Matches(pattern[i+1:], tool) && !h.meansLonger(pattern, i) {
 				return true
 			}
 		}
@@ -193,8 +193,8 @@ func (h *Host) meansLonger(pattern string, i int) bool {
 	})
 }
 
-// matches tells whether a name fits a pattern in which * stands for any text.
-func matches(pattern, name string) bool {
+// Matches tells whether a name fits a pattern in which * stands for any text.
+func Matches(pattern, name string) bool {
 	first, rest, star := strings.Cut(pattern, "*")
 	if !star {
 		return pattern == name

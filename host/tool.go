@@ -155,9 +155,9 @@ func (h *Host) enabled(s *server, tool string) bool {
 		return false
 	}
 	for _, r := range slices.Backward(s.rules) {
-		if matches(r.pattern, tool) {
+		if Matches(r.pattern, tool) {
 			return !r.off
 		}
 	}
-	return !slices.ContainsFunc(s.Server.Disabled, func(p string) bool { return matches(p, tool) })
+	return !slices.ContainsFunc(s.Server.Disabled, func(p string) bool { return Matches(p, tool) })
 }

@@ -1,0 +1,161 @@
+package eval
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// Made is a call that the model wanted.
+type Made struct {
+	Server    string          `json:"server,omitempty"` // empty: there is none with such a tool, or it is the host's own
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Outcome   host.Outcome    `json:"outcome,omitempty"`
+}
+
+func (m *Made) name() string {
+	if m.Server == "" {
+		return m.Tool
+	}
+	return m.Server + "/" + m.Tool
+}
+
+// called tells whether the server was asked.
+func (m *Made) called() bool { return m.Outcome != host.Denied && m.Outcome != host.Invalid }
+
+// faults tells what is not as it was expected, but for what a judge has to say.
+func (e *Expect) faults(r *Result, price model.Price) (list []string) {
+	fault := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	next := 0 // where the next call of an ordered list may stand
+	for i := range e.Calls {
+		want := &e.Calls[i]
+		found, near := want.among(r.Calls)
+		switch {
+		case len(found) < max(want.Min, 1):
+			text := fmt.Sprintf("%s was called %s, not %s", want.Tool, times(len(found)), times(max(want.Min, 1)))
+			if len(found) == 0 {
+				text = want.Tool + " was not called"
+				if near != "" {
+					text += " as it was to be: " + near
+				}
+			}
+			fault("%s", text)
+		case want.Max > 0 && len(found) > want.Max:
+			fault("%s was called %s, not %s", want.Tool, times(len(found)), times(want.Max))
+		case e.Ordered:
+			at := slices.IndexFunc(found, func(i int) bool { return i >= next })
+			if at < 0 {
+				fault("%s was called too early", want.Tool)
+			} else {
+				next = found[at] + 1
+			}
+		}
+	}
+	for _, pattern := range e.Never {
+		for i := range r.Calls {
+			if host.Matches(pattern, r.Calls[i].name()) {
+				fault("%s was called, and must not be (%s)", r.Calls[i].name(), r.Calls[i].Outcome)
+				break
+			}
+		}
+	}
+	list = append(list, e.Answer.faults(r.Answer)...)
+	if e.Steps > 0 && r.Steps > e.Steps {
+		fault("it took %d steps, not %d or fewer", r.Steps, e.Steps)
+	}
+	switch {
+	case e.Cost > 0 && price == (model.Price{}):
+		fault("the price of %s is not known, so that it cannot be held against %g", r.Model, e.Cost)
+	case e.Cost > 0 && r.Cost > e.Cost:
+		fault("it cost %.4g, not %g or less", r.Cost, e.Cost)
+	}
+	return list
+}
+
+func times(n int) string {
+	switch n {
+	case 0:
+		return "never"
+	case 1:
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// among returns the indices of the calls that are as expected, and of one that nearly is what is
+// wrong with it.
+func (c *Call) among(calls []Made) (found []int, near string) {
+	for i := range calls {
+		m := &calls[i]
+		if !m.called() || !host.Matches(c.Tool, m.name()) {
+			continue
+		}
+		wrong := ""
+		for j := range c.Arguments {
+			a := &c.Arguments[j]
+			v, there := at(m.Arguments, a.Path)
+			if text := a.fault(v, there); text != "" {
+				wrong = a.Path + " " + text
+				break
+			}
+		}
+		if wrong == "" {
+			found = append(found, i)
+		} else {
+			near = wrong
+		}
+	}
+	return found, near
+}
+
+// faults tells what is wrong with an answer, but for what a judge has to say.
+func (a *Answer) faults(text string) (list []string) {
+	fault := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	if a.Equals != "" && strings.TrimSpace(text) != strings.TrimSpace(a.Equals) {
+		fault("the answer is %q, not %q", bounded(text, 200), a.Equals)
+	}
+	for _, part := range a.Contains {
+		if !strings.Contains(text, part) {
+			fault("the answer is without %q", part)
+		}
+	}
+	for _, part := range a.Lacks {
+		if strings.Contains(text, part) {
+			fault("the answer has %q in it", part)
+		}
+	}
+	for _, expr := range a.Regexp {
+		if re, err := regexp.Compile(expr); err != nil {
+			fault("%v", err)
+		} else if !re.MatchString(text) {
+			fault("the answer does not match %s", expr)
+		}
+	}
+	if a.Schema != nil {
+		raw := json.RawMessage(unfenced(text))
+		if err := jsonx.Valid(raw, 0); err != nil {
+			fault("the answer is no JSON: %v", err)
+		} else if err := fits(a.Schema, raw); err != nil {
+			fault("the answer does not fit its schema: %v", err)
+		}
+	}
+	return list
+}
+
+// unfenced is the text in a Markdown fence, if a text is one.
+func unfenced(text string) string {
+	text = strings.TrimSpace(text)
+	if inner, ok := strings.CutPrefix(text, "```"); ok && strings.HasSuffix(inner, "```") {
+		if _, inner, ok = strings.Cut(strings.TrimSuffix(inner, "```"), "\n"); ok {
+			return strings.TrimSpace(inner)
+		}
+	}
+	return text
+}

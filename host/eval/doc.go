@@ -1,0 +1,29 @@
+// Package eval tests servers, tools and prompts with language models: it gives models tasks, and
+// looks at which tools they call, with which arguments, and what they answer.
+//
+// A file, in YAML or JSON, has the tasks:
+//
+//	servers: [sqlite]               # names; or a mapping, as in mcp.json
+//	models: [openai/gpt-5-mini]
+//	runs: 3                         # of each task with each model
+//	tasks:
+//	  - name: tables
+//	    prompt: Which tables are there?
+//	    expect:
+//	      calls:
+//	        - tool: sqlite/list_tables
+//	      never: ["*/write_query"]
+//	      answer:
+//	        contains: [dolphin_species, evolutionary_relationships]
+//	      steps: 3
+//
+// [Runner.Run] runs it, each run with a host of its own, and returns a [Report], which can be
+// shown as a table, JSON or JUnit's XML.
+//
+// # Guarantees
+//
+//   - All faults of a file are found before anything is run, each with its line.
+//   - A run calls no tool but those that it expects or that Allow names.
+//   - Results are in the order of the file, however runs end.
+//   - The end of the context ends all runs, and Run waits for them.
+package eval

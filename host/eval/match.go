@@ -1,0 +1,209 @@
+package eval
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/schema"
+)
+
+// fault tells what is wrong with a value; empty: nothing is. There tells whether there is one.
+func (m *Matcher) fault(v json.RawMessage, there bool) string {
+	switch {
+	case m.Absent && there:
+		return "is there: " + short(v)
+	case m.Absent:
+		return ""
+	case !there:
+		return "is missing"
+	case m.Equals != nil && !equal(v, m.Equals):
+		return fmt.Sprintf("is %s, not %s", short(v), short(m.Equals))
+	case m.Contains != "" && !someText(v, func(s string) bool { return strings.Contains(s, m.Contains) }):
+		return fmt.Sprintf("is %s, without %q", short(v), m.Contains)
+	}
+	if m.Regexp != "" {
+		re, err := regexp.Compile(m.Regexp)
+		if err != nil {
+			return err.Error()
+		}
+		if !someText(v, re.MatchString) {
+			return fmt.Sprintf("is %s, which does not match %s", short(v), m.Regexp)
+		}
+	}
+	if m.Schema != nil {
+		if err := fits(m.Schema, v); err != nil {
+			return fmt.Sprintf("is %s: %v", short(v), err)
+		}
+	}
+	return ""
+}
+
+func fits(s, v json.RawMessage) error {
+	compiled, err := schema.Compile(s)
+	if err != nil {
+		return err
+	}
+	return compiled.Validate(v)
+}
+
+// someText tells whether a value is a text, or a list with a text, that passes. Numbers and the
+// like are their text.
+func someText(v json.RawMessage, passes func(string) bool) bool {
+	if jsonx.KindOf(v) == '[' {
+		for e := range jsonx.Elements(v) {
+			if jsonx.KindOf(e) != '[' && someText(e, passes) {
+				return true
+			}
+		}
+		return false
+	}
+	if s, err := jsonx.Unquote(v); err == nil {
+		return passes(s)
+	}
+	return passes(string(v))
+}
+
+// equal tells whether two values are the same to JSON.
+func equal(a, b json.RawMessage) bool {
+	ka, kb := jsonx.KindOf(a), jsonx.KindOf(b)
+	if ka != kb {
+		return false
+	}
+	switch ka {
+	case '{':
+		x, y := members(a), members(b)
+		if len(x) != len(y) {
+			return false
+		}
+		for name, v := range x {
+			if w, ok := y[name]; !ok || !equal(v, w) {
+				return false
+			}
+		}
+		return true
+	case '[':
+		return slices.EqualFunc(slices.Collect(jsonx.Elements(a)), slices.Collect(jsonx.Elements(b)), equal)
+	case '"':
+		x, err := jsonx.Unquote(a)
+		y, err2 := jsonx.Unquote(b)
+		return err == nil && err2 == nil && x == y
+	case '0':
+		return sameNumber(string(a), string(b))
+	}
+	return string(a) == string(b)
+}
+
+// sameNumber compares exactly. Numbers that are too long for that are compared as they are written.
+func sameNumber(a, b string) bool {
+	if a == b {
+		return true
+	}
+	const most = 400
+	if len(a) > most || len(b) > most || bigExponent(a) || bigExponent(b) {
+		return false
+	}
+	x, ok := new(big.Rat).SetString(a)
+	y, ok2 := new(big.Rat).SetString(b)
+	return ok && ok2 && x.Cmp(y) == 0
+}
+
+func bigExponent(s string) bool {
+	i := strings.IndexAny(s, "eE")
+	if i < 0 {
+		return false
+	}
+	e, err := strconv.Atoi(strings.TrimPrefix(s[i+1:], "+"))
+	return err != nil || e > 400 || e < -400
+}
+
+func members(raw json.RawMessage) map[string]json.RawMessage {
+	all := map[string]json.RawMessage{}
+	for name, v := range jsonx.Members(raw) {
+		all[string(name)] = v
+	}
+	return all
+}
+
+// at finds the value that a path leads to.
+func at(raw json.RawMessage, path string) (json.RawMessage, bool) {
+	if v, ok := jsonx.Lookup(raw, path); ok { // a name with a dot in it
+		return v, true
+	}
+	parts, err := splitPath(path)
+	if err != nil {
+		return nil, false
+	}
+	for _, part := range parts {
+		var ok bool
+		if part.name != "" {
+			raw, ok = jsonx.Lookup(raw, part.name)
+		} else if jsonx.KindOf(raw) == '[' {
+			i := 0
+			for e := range jsonx.Elements(raw) {
+				if i == part.index {
+					raw, ok = e, true
+					break
+				}
+				i++
+			}
+		}
+		if !ok {
+			return nil, false
+		}
+	}
+	return raw, true
+}
+
+// step of a path: a member, or, if it has no name, an element.
+type step struct {
+	name  string
+	index int
+}
+
+// splitPath takes a path apart: names with dots between them, each with indices behind it.
+func splitPath(path string) (list []step, err error) {
+	for _, part := range strings.Split(path, ".") {
+		name, rest, indexed := strings.Cut(part, "[")
+		if name == "" {
+			return nil, errors.New("a name is missing")
+		}
+		list = append(list, step{name: name})
+		for indexed {
+			var text string
+			var ok bool
+			if text, rest, ok = strings.Cut(rest, "]"); !ok {
+				return nil, errors.New("a ] is missing")
+			}
+			i, err := strconv.Atoi(text)
+			if err != nil || i < 0 {
+				return nil, fmt.Errorf("%q is no index", text)
+			}
+			list = append(list, step{index: i})
+			if rest == "" {
+				break
+			}
+			if rest, ok = strings.CutPrefix(rest, "["); !ok {
+				return nil, errors.New("a dot is missing")
+			}
+		}
+	}
+	return list, nil
+}
+
+// short is a value for people.
+func short(raw json.RawMessage) string { return bounded(string(jsonx.Compact(nil, raw)), 120) }
+
+// bounded cuts a text that is too long, in bytes.
+func bounded(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

@@ -1,0 +1,316 @@
+package eval
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/schema"
+)
+
+// Runner runs suites. Model and Start are required.
+type Runner struct {
+	// Model opens a model by the name that a suite has for it.
+	Model func(name string) (model.Model, error)
+
+	// Start adds the servers to the host of one run. Each run has its own, so that what one
+	// changes the next does not find. It is closed after the run.
+	Start func(ctx context.Context, h *host.Host) error
+
+	// OnResult is told of each result when it is there, one after the other. Nil: nobody is.
+	OnResult func(*Result)
+}
+
+// Result is what became of one run of a task.
+type Result struct {
+	Task   string   `json:"task"`
+	Model  string   `json:"model"`
+	Run    int      `json:"run"` // from 1
+	Passed bool     `json:"passed"`
+	Faults []string `json:"faults,omitempty"` // what was not as expected
+	Error  string   `json:"error,omitempty"`  // why the run, or its judge, came to no end
+
+	Answer string        `json:"answer"`
+	Calls  []Made        `json:"calls"`
+	Steps  int           `json:"steps"`
+	Usage  model.Usage   `json:"usage"`
+	Cost   float64       `json:"cost,omitempty"` // 0: not known
+	Took   time.Duration `json:"took"`           // in nanoseconds
+
+	Judging   model.Usage `json:"judging,omitzero"`    // of judges
+	JudgeCost float64     `json:"judgeCost,omitempty"` // likewise
+}
+
+// Run runs each task of a suite with each model as often as it says. An error is about the suite
+// or its models, or the cause of ctx; then the report, if there is one, has what came of it.
+func (r *Runner) Run(ctx context.Context, s *Suite) (*Report, error) {
+	models := map[string]model.Model{}
+	open := func(name string) error {
+		if models[name] != nil {
+			return nil
+		}
+		m, err := r.Model(name)
+		if err != nil {
+			return err
+		}
+		models[name] = m
+		return nil
+	}
+	if len(s.Models) == 0 {
+		return nil, errors.New("no model is named")
+	}
+	referee := s.Judge
+	if referee == "" {
+		referee = s.Models[0]
+	}
+	for _, name := range append(slices.Clone(s.Models), referee) {
+		if err := open(name); err != nil {
+			return nil, err
+		}
+	}
+	began := time.Now()
+	report := &Report{Suite: s.Name}
+	var jobs []*job
+	for _, t := range s.Tasks {
+		for _, name := range s.Models {
+			for i := range cmp.Or(t.Runs, s.Runs, 1) {
+				report.Results = append(report.Results, &Result{Task: t.Name, Model: name, Run: i + 1, Calls: []Made{}})
+				jobs = append(jobs, &job{r, s, t, models[name], models[referee], report.Results[len(report.Results)-1]})
+			}
+		}
+	}
+	parallel := s.Parallel
+	if parallel <= 0 {
+		parallel = 4
+	}
+	slots := make(chan struct{}, parallel)
+	var wg sync.WaitGroup
+	var telling sync.Mutex
+	for _, j := range jobs {
+		wg.Go(func() {
+			select {
+			case slots <- struct{}{}:
+				defer func() { <-slots }()
+				j.run(ctx)
+			case <-ctx.Done():
+				j.res.Error = context.Cause(ctx).Error()
+			}
+			telling.Lock()
+			defer telling.Unlock()
+			if r.OnResult != nil {
+				r.OnResult(j.res)
+			}
+		})
+	}
+	wg.Wait()
+	report.Took = time.Since(began)
+	if ctx.Err() != nil {
+		return report, context.Cause(ctx)
+	}
+	return report, nil
+}
+
+// job is one run of a task.
+type job struct {
+	r       *Runner
+	s       *Suite
+	t       *Task
+	m       model.Model
+	referee model.Model
+	res     *Result
+}
+
+func (j *job) run(ctx context.Context) {
+	began := time.Now()
+	faults, err := j.do(ctx)
+	j.res.Took = time.Since(began)
+	if err != nil {
+		j.res.Error = err.Error()
+	}
+	j.res.Faults = faults
+	j.res.Passed = err == nil && len(faults) == 0
+}
+
+// limit bounds the whole of a run.
+func (j *job) limit() time.Duration {
+	if j.t.Expect.Time > 0 {
+		return j.t.Expect.Time
+	}
+	return DefaultTime
+}
+
+var errTime = errors.New("the time of the run is over")
+
+func (j *job) do(whole context.Context) (faults []string, err error) {
+	ctx, cancel := context.WithTimeoutCause(whole, j.limit(), errTime)
+	defer cancel()
+	h := &host.Host{Model: j.m, Person: &person{j.t}, Allow: slices.Concat(j.s.Allow, j.t.Allow)}
+	for _, c := range j.t.Expect.Calls {
+		h.Allow = append(h.Allow, c.Tool)
+	}
+	if n := j.t.Expect.Steps; n > 0 {
+		h.Limits.Steps = n + 5 // it has failed by then
+	}
+	news := make(chan struct{}, 1)
+	h.OnStatus = func(host.ServerStatus) {
+		select {
+		case news <- struct{}{}:
+		default:
+		}
+	}
+	defer h.Close()
+	if err := j.r.Start(ctx, h); err != nil {
+		return nil, err
+	}
+	if err := ready(ctx, h, news); err != nil {
+		return nil, err
+	}
+	talk := h.NewConversation()
+	if talk.System = j.s.System; j.t.System != "" {
+		talk.System = j.t.System
+	}
+	w := &witness{at: map[string]int{}}
+	talk.OnEvent = w.event
+	reply, err := talk.Send(ctx, j.t.Prompt)
+	j.res.Calls = append(j.res.Calls, w.calls...)
+	if reply != nil {
+		j.res.Answer, j.res.Steps, j.res.Usage, j.res.Cost = reply.Text, reply.Steps, reply.Usage, reply.Cost
+	}
+	switch {
+	case errors.Is(err, errTime):
+		return []string{fmt.Sprintf("it took longer than %v", j.limit())}, nil
+	case errors.Is(err, host.ErrSteps):
+		return []string{err.Error()}, nil
+	case err != nil:
+		return nil, err
+	}
+	if reply.Early != "" {
+		faults = append(faults, fmt.Sprintf("it was brought to its end (%s)", reply.Early))
+	}
+	faults = append(faults, j.t.Expect.faults(j.res, j.m.Info().Price)...)
+	for _, criterion := range j.t.Expect.Answer.Judge {
+		fault, err := judge(whole, j.referee, j.t, j.res, criterion)
+		if err != nil {
+			return faults, err
+		}
+		if fault != "" {
+			faults = append(faults, fault)
+		}
+	}
+	return faults, nil
+}
+
+// startTime bounds the wait for servers.
+const startTime = time.Minute
+
+// ready waits until all servers have been tried. All of them must be there.
+func ready(ctx context.Context, h *host.Host, news <-chan struct{}) error {
+	late := time.NewTimer(startTime)
+	defer late.Stop()
+	for {
+		var starting, lost []string
+		for _, s := range h.Servers() {
+			switch s.State {
+			case gateway.Starting:
+				starting = append(starting, s.Name)
+			case gateway.Ready, gateway.Idle:
+			default:
+				lost = append(lost, fmt.Sprintf("%s: %s: %s", s.Name, s.State, bounded(s.Reason, 500)))
+			}
+		}
+		if len(lost) > 0 {
+			return errors.New(strings.Join(lost, "; "))
+		}
+		if len(starting) == 0 {
+			return nil
+		}
+		select {
+		case <-news:
+		case <-late.C:
+			return fmt.Errorf("not there after %v: %s", startTime, strings.Join(starting, ", "))
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// witness takes note of calls.
+type witness struct {
+	calls []Made
+	at    map[string]int // where a call stands, by its id
+}
+
+func (w *witness) event(e host.Event) {
+	switch e.Kind {
+	case host.Called:
+		w.at[e.Call.ID] = len(w.calls)
+		w.calls = append(w.calls, Made{Server: e.Call.Server, Tool: e.Call.Tool, Arguments: e.Call.Arguments})
+	case host.Resulted:
+		i, ok := w.at[e.Call.ID]
+		if !ok { // there is no such tool
+			i = len(w.calls)
+			w.calls = append(w.calls, Made{Server: e.Call.Server, Tool: e.Call.Tool, Arguments: e.Call.Arguments})
+		}
+		w.calls[i].Outcome = e.Call.Outcome
+		delete(w.at, e.Call.ID)
+	}
+}
+
+// person is the one whom a task describes.
+type person struct{ t *Task }
+
+var _ host.Person = (*person)(nil)
+
+// Approve denies: what a task allows is not asked about.
+func (*person) Approve(context.Context, *host.Approval) (host.Verdict, error) {
+	return host.Verdict{Reason: "this test does not allow it"}, nil
+}
+
+// Elicit answers a form with the answers of the task.
+func (p *person) Elicit(_ context.Context, q *host.Elicitation) (*mcp.ElicitResult, error) {
+	no := &mcp.ElicitResult{Action: "decline"}
+	if q.URL != "" || p.t.Answers == nil {
+		return no, nil
+	}
+	form, err := schema.FormOf(q.Schema)
+	if err != nil {
+		return no, nil
+	}
+	values := form.Defaults()
+	for i := range form.Fields {
+		if v, ok := p.t.Answers[form.Fields[i].Name]; ok {
+			values[form.Fields[i].Name] = v
+		}
+	}
+	if form.Check(values) != nil {
+		return no, nil
+	}
+	content := make(map[string]any, len(values))
+	for name, v := range values {
+		content[name] = json.RawMessage(v)
+	}
+	return &mcp.ElicitResult{Action: "accept", Content: content}, nil
+}
+
+// ReviewRequest lets through what the task allows.
+func (p *person) ReviewRequest(_ context.Context, s *host.Sampling) (*mcp.SampleRequest, error) {
+	if !p.t.Sampling {
+		return nil, mcp.ErrDeclined
+	}
+	return s.Request, nil
+}
+
+// ReviewAnswer lets everything through.
+func (*person) ReviewAnswer(_ context.Context, _ *host.Sampling, r *mcp.SampleResult) (*mcp.SampleResult, error) {
+	return r, nil
+}

@@ -1,0 +1,320 @@
+package eval_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/host/eval"
+	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcptest"
+)
+
+func TestMain(m *testing.M) { mcptest.Main(m) }
+
+// rules is a model that a function answers for: the last thing that it was told, or that a tool said.
+type rules func(ctx context.Context, said, result string) model.Message
+
+func (rules) Info() model.Info {
+	return model.Info{Name: "test/rules", Price: model.Price{Input: 1, Output: 1}}
+}
+
+func (r rules) Generate(ctx context.Context, req *model.Request, _ func(model.Delta)) (*model.Response, error) {
+	var said, result string
+	for _, m := range req.Messages {
+		for _, p := range m.Parts {
+			if m.Role == model.User && p.Text != "" {
+				said = p.Text
+			}
+			if p.Result != nil {
+				result += (&model.Message{Parts: p.Result.Parts}).Text() + "\n"
+			}
+		}
+	}
+	msg := r(ctx, said, result)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	msg.Role = model.Assistant
+	return &model.Response{Message: msg, Usage: model.Usage{Input: 100, Output: 10}}, nil
+}
+
+func says(text string) model.Message { return model.Message{Parts: []model.Part{{Text: text}}} }
+
+func calls(tools ...string) (m model.Message) {
+	for i, t := range tools {
+		name, args, _ := strings.Cut(t, " ")
+		m.Parts = append(m.Parts, model.Part{Call: &model.Call{ID: fmt.Sprint("c", i, len(t)), Name: name, Arguments: json.RawMessage(args)}})
+	}
+	return m
+}
+
+type number struct {
+	N int `json:"n"`
+}
+
+// start adds a server with a counter, which begins at 0 in each host.
+func start(_ context.Context, h *host.Host) error {
+	var sum atomic.Int64
+	srv := &mcp.Server{Name: "counter"}
+	mcp.AddTool(srv, mcp.Tool{Name: "add"}, func(_ context.Context, in number) (string, error) {
+		return fmt.Sprint("sum ", sum.Add(int64(in.N))), nil
+	})
+	mcp.AddTool(srv, mcp.Tool{Name: "reset"}, func(context.Context, struct{}) (string, error) { return "ok", nil })
+	mcp.AddTool(srv, mcp.Tool{Name: "ask"}, func(ctx context.Context, _ struct{}) (string, error) {
+		in, err := mcp.Elicit[number](ctx, "Which number?")
+		return fmt.Sprint(in.N), err
+	})
+	return h.Add(host.Server{Name: "c", Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+		near, far := jsonrpc.Pipe()
+		go srv.Serve(context.WithoutCancel(ctx), far) // ended by the session
+		return c.Connect(ctx, mcptest.Wire(near))
+	}})
+}
+
+// counting adds what it is told to, and answers with the sum. It is the judge too.
+func counting(_ context.Context, said, result string) model.Message {
+	switch {
+	case strings.Contains(said, "The criterion: It is 7."):
+		if strings.Contains(said, "sum 7") {
+			return says(`Sure: {"pass": true, "reason": "it is"}`)
+		}
+		return says(`{"pass": false, "reason": "it is not"}`)
+	case strings.HasPrefix(said, "That is no verdict"), strings.Contains(said, "The criterion:"):
+		return says("well")
+	case result != "":
+		return says(strings.TrimSpace(result))
+	case said == "add":
+		return calls(`c_add {"n": 3}`, `c_add {"n": 4}`)
+	case said == "ask":
+		return calls("c_ask {}")
+	}
+	return calls("c_reset {}")
+}
+
+func run(t *testing.T, m rules, file string) (*eval.Report, error) {
+	t.Helper()
+	mcptest.LeakCheck(t)
+	s, err := eval.Parse("counter.yaml", []byte(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &eval.Runner{Start: start, Model: func(name string) (model.Model, error) {
+		if name == "none" {
+			return nil, errors.New("there is no such model")
+		}
+		return m, nil
+	}}
+	return r.Run(t.Context(), s)
+}
+
+func TestRun(t *testing.T) {
+	report, err := run(t, counting, `
+models: [one, two]
+runs: 2
+tasks:
+  - name: adds
+    prompt: add
+    expect:
+      calls: [{tool: c/add, times: 2}, {tool: c/add, arguments: {n: 4}}]
+      answer: {contains: sum 7, judge: It is 7.}
+      never: [c/reset]
+      steps: 2
+      cost: 1
+  - name: misses
+    prompt: add
+    runs: 1
+    expect:
+      calls: [{tool: c/add, arguments: {n: 5}}, {tool: c/reset}, {tool: c/add, max: 1}]
+      answer: {equals: seven, lacks: sum, regexp: ^s, schema: {type: integer}, judge: [It is 7., It is nice.]}
+      steps: 1
+      cost: 0.0000001
+  - name: forbidden
+    prompt: reset
+    runs: 1
+    expect: {never: ["c/*"]}
+  - name: asked
+    prompt: ask
+    answers: {n: 17, other: 1}
+    expect: {calls: [c/ask], answer: "17"}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for _, r := range report.Results {
+		fmt.Fprintf(&got, "%s %s %d: %v\n", r.Task, r.Model, r.Run, r.Passed)
+		if r.Model == "one" {
+			for _, f := range append(r.Faults, r.Error) {
+				if f != "" {
+					got.WriteString("  " + f + "\n")
+				}
+			}
+		}
+	}
+	want := `adds one 1: true
+adds one 2: true
+adds two 1: true
+adds two 2: true
+misses one 1: false
+  c/add was not called as it was to be: n is 4, not 5
+  c/reset was not called
+  c/add was called 2 times, not once
+  the answer is "sum 3\nsum 7", not "seven"
+  the answer has "sum" in it
+  the answer is no JSON: `
+	if !strings.HasPrefix(strings.ReplaceAll(got.String(), "sum 4\\nsum 7", "sum 3\\nsum 7"), want) && !strings.Contains(got.String(), "sum 7\\nsum") {
+		t.Errorf("results:\n%s\nwant\n%s", got.String(), want)
+	}
+	for _, part := range []string{
+		"it took 2 steps, not 1 or fewer\n  it cost 0.00022, not 1e-07 or less\n  the judge gave no verdict\n",
+		"forbidden one 1: false\n  c/reset was called, and must not be (denied)\n",
+		"asked one 1: true\nasked one 2: true\nasked two 1: true\nasked two 2: true\n",
+	} {
+		if !strings.Contains(got.String(), part) {
+			t.Errorf("results:\n%s\nare without\n%s", got.String(), part)
+		}
+	}
+	rows := report.Rows()
+	if len(rows) != 8 || rows[0].Runs != 2 || rows[0].Passed != 2 || rows[0].Steps != 2 || rows[0].Tokens != 220 || rows[2].Passed != 0 || rows[2].Errors != 1 {
+		t.Errorf("rows: %+v", rows)
+	}
+	if err := report.Err(); err == nil || strings.Count(err.Error(), "\n") != 3 {
+		t.Errorf("Err = %v", err)
+	}
+	if judging := report.Results[0].Judging; judging.Input != 100 {
+		t.Errorf("the judge used %+v", judging)
+	}
+}
+
+// Each run has servers of its own, and all results are in the order of the file.
+func TestRunsAreApart(t *testing.T) {
+	report, err := run(t, counting, "models: [one]\nruns: 20\nparallel: 8\ntasks: [{name: a, prompt: add, expect: {calls: [c/add], answer: sum 7}}]")
+	if err != nil || report.Err() != nil {
+		t.Fatal(err, report.Err())
+	}
+	for i, r := range report.Results {
+		if r.Run != i+1 {
+			t.Fatalf("result %d is run %d", i, r.Run)
+		}
+	}
+}
+
+func TestOrdered(t *testing.T) {
+	m := func(_ context.Context, said, result string) model.Message {
+		switch strings.Count(result, "\n") {
+		case 0:
+			return calls("c_reset {}")
+		case 1:
+			return calls(`c_add {"n": 1}`)
+		}
+		return says("done")
+	}
+	report, err := run(t, m, `
+models: [one]
+tasks:
+  - {name: right, prompt: x, expect: {ordered: true, calls: [c/reset, c/add]}}
+  - {name: wrong, prompt: x, expect: {ordered: true, calls: [c/add, c/reset]}}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := report.Results; !r[0].Passed || r[1].Passed || r[1].Faults[0] != "c/reset was called too early" {
+		t.Errorf("results: %+v, %+v", r[0], r[1])
+	}
+}
+
+// A run that takes too long fails, and so does one whose model does; the others do not.
+func TestRunThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := func(ctx context.Context, said, _ string) model.Message {
+			if said == "hang" {
+				<-ctx.Done()
+			}
+			return says("done")
+		}
+		report, err := run(t, m, "models: [one]\nparallel: 1\ntasks: [{name: a, prompt: hang, expect: {time: 10s}}, {name: b, prompt: x}]")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := report.Results; r[0].Passed || r[0].Faults[0] != "it took longer than 10s" || r[0].Took < 10*time.Second || !r[1].Passed {
+			t.Errorf("results: %+v, %+v", r[0], r[1])
+		}
+	})
+}
+
+func TestRunIsCancelled(t *testing.T) {
+	mcptest.LeakCheck(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	m := rules(func(ctx context.Context, _, _ string) model.Message {
+		cancel()
+		<-ctx.Done()
+		return says("")
+	})
+	r := &eval.Runner{Start: start, Model: func(string) (model.Model, error) { return m, nil }}
+	report, err := r.Run(ctx, &eval.Suite{Models: []string{"m"}, Runs: 10, Parallel: 2, Tasks: []*eval.Task{{Name: "a", Prompt: "x"}}})
+	if !errors.Is(err, context.Canceled) || len(report.Results) != 10 || report.Err() == nil {
+		t.Errorf("Run = %+v, %v", report, err)
+	}
+}
+
+func TestUnknownModel(t *testing.T) {
+	if report, err := run(t, counting, "models: [one, none]\ntasks: [{name: a, prompt: x}]"); err == nil || report != nil {
+		t.Errorf("Run = %v, %v", report, err)
+	}
+}
+
+func TestServerThatIsNotThere(t *testing.T) {
+	r := &eval.Runner{
+		Model: func(string) (model.Model, error) { return rules(counting), nil },
+		Start: func(_ context.Context, h *host.Host) error {
+			return h.Add(host.Server{Name: "gone", Open: func(context.Context, *mcp.Client) (host.Session, error) { return nil, errors.New("nobody is there") }})
+		},
+	}
+	report, err := r.Run(t.Context(), &eval.Suite{Models: []string{"m"}, Tasks: []*eval.Task{{Name: "a", Prompt: "x"}}})
+	if err != nil || !strings.Contains(report.Results[0].Error, "gone: failing: nobody is there") {
+		t.Errorf("Run = %+v, %v", report.Results[0], err)
+	}
+}
+
+func TestJUnit(t *testing.T) {
+	report := &eval.Report{Suite: "s", Took: 3 * time.Second, Results: []*eval.Result{
+		{Task: "a", Model: "m", Run: 1, Passed: true, Answer: "fine \x00 <b>", Took: time.Second},
+		{Task: "a", Model: "n", Run: 1, Faults: []string{"one", "two"}, Calls: []eval.Made{{Server: "s", Tool: "t", Arguments: json.RawMessage(`{}`), Outcome: host.Succeeded}}},
+		{Task: "b", Model: "m", Run: 1, Error: "no model"},
+	}}
+	var b bytes.Buffer
+	if err := report.WriteJUnit(&b); err != nil {
+		t.Fatal(err)
+	}
+	var parsed struct {
+		Tests, Failures, Errors int `xml:",attr"`
+		Suites                  []struct {
+			Name  string `xml:"name,attr"`
+			Cases []struct {
+				Name    string `xml:"name,attr"`
+				Failure string `xml:"failure"`
+			} `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
+	if err := xml.Unmarshal(b.Bytes(), &parsed); err != nil {
+		t.Fatalf("%v\n%s", err, &b)
+	}
+	const file = "testdata/junit.xml"
+	want, err := os.ReadFile(file)
+	if err != nil || string(want) != b.String() {
+		t.Errorf("%s is not\n%s", file, &b)
+	}
+}
