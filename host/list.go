@@ -37,9 +37,9 @@ type edition struct{ runs, restarts, changes int }
 // offering is what a server offers, as far as it was asked. Its zero value knows nothing.
 type offering struct {
 	tools     listing[Tool]
-	prompts   listing[*mcp.Prompt]
-	resources listing[*mcp.Resource]
-	templates listing[*mcp.ResourceTemplate]
+	prompts   listing[Prompt]
+	resources listing[Resource]
+	templates listing[Template]
 
 	info *mcp.ServerInfo // as last listed, nil: it was not; guarded by mu of the host
 }
@@ -74,7 +74,7 @@ func (l *listing[T]) get(ctx context.Context, now edition, patience time.Duratio
 			return nil, ErrClosed
 		}
 	}
-	coming := l.coming
+	coming, whole := l.coming, patience >= listTime
 	if l.known {
 		patience = min(patience, againTime)
 	}
@@ -88,7 +88,7 @@ func (l *listing[T]) get(ctx context.Context, now edition, patience time.Duratio
 	case <-coming:
 	case <-wait.C:
 		l.mu.Lock()
-		l.late = l.late || l.coming == coming
+		l.late = l.late || whole && l.coming == coming
 		l.mu.Unlock()
 	case <-ctx.Done():
 	}
@@ -223,12 +223,12 @@ func (h *Host) snapshot() []*server {
 	return slices.Clone(h.servers)
 }
 
-// ofEach calls f for each server, at the same time, and returns what came of it in their order.
-func ofEach[T any](servers []*server, f func(*server) T) []T {
-	out := make([]T, len(servers))
+// ofEach calls f for each of a list, at the same time, and returns what came of it in their order.
+func ofEach[A, B any](list []A, f func(A) B) []B {
+	out := make([]B, len(list))
 	var wg sync.WaitGroup
-	for i, s := range servers {
-		wg.Go(func() { out[i] = f(s) })
+	for i, a := range list {
+		wg.Go(func() { out[i] = f(a) })
 	}
 	wg.Wait()
 	return out

@@ -5,16 +5,15 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"mime"
 	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -253,25 +252,11 @@ func saidInText(structured json.RawMessage, blocks []mcp.Content) bool {
 		if bytes.Equal(text, structured) {
 			return true
 		}
-		if len(text) == 0 || len(text)+len(structured) > maxCompared {
-			continue
-		}
-		a, errA := parsed(text)
-		b, errB := parsed(structured)
-		if errA == nil && errB == nil && reflect.DeepEqual(a, b) {
+		if len(text)+len(structured) <= maxCompared && bytes.Equal(jsonx.Canonical(text), jsonx.Canonical(structured)) {
 			return true
 		}
 	}
 	return false
-}
-
-func parsed(raw []byte) (v any, err error) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	if err = d.Decode(&v); err == nil && d.More() {
-		err = errors.New("more than one value")
-	}
-	return v, err
 }
 
 // readResource is the tool that reads resources. It stands for reading of that server, which is
