@@ -221,6 +221,7 @@ func (p *pending) run(ctx context.Context, slots chan struct{}) *model.Result {
 		return p.refused(Broken, err.Error(), "It was not called, as the audit log cannot be written: "+clip(err.Error()))
 	}
 	p.tell(Started, "")
+	ctx = p.c.calling(ctx, &p.event)
 	if p.tool.do != nil {
 		return p.do(ctx)
 	}
@@ -272,7 +273,7 @@ func wait(ctx context.Context, all ...<-chan struct{}) bool {
 // make makes a call that was allowed, and tells what came of it.
 func (p *pending) make(ctx context.Context) *model.Result {
 	began := time.Now()
-	res, f := p.send(p.c.calling(ctx, &p.event))
+	res, f := p.send(ctx)
 	took := time.Since(began)
 	outcome, why := Succeeded, ""
 	var parts []model.Part
@@ -363,5 +364,9 @@ func (p *pending) result(outcome Outcome, why string, took time.Duration, parts 
 
 // clip bounds text of others, for words about it.
 func clip(s string) string {
-	return shorten(s, 1000)
+	const most = 1000
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }

@@ -47,12 +47,21 @@ func (s *server) join() {
 	s.Identity = fmt.Sprintf("group:%s:%x", s.Name, sha256.Sum256([]byte(strings.Join(slices.Compact(ids), "\x00"))))
 }
 
-// spread calls f with the session of a member.
-func (s *server) spread(ctx context.Context, f func(Session) error) error {
+// first calls f with the session of the server or, of a group, of the first that is fit: what is
+// listed comes from the same one as long as that is there.
+func (s *server) first(ctx context.Context, f func(Session) error) error {
+	if s.members == nil {
+		return s.use(ctx, f)
+	}
+	return s.spread(ctx, func(fit []*server) *server { return fit[0] }, f)
+}
+
+// spread calls f with the session of a member: of those that are fit the one that pick chooses.
+func (s *server) spread(ctx context.Context, pick func(fit []*server) *server, f func(Session) error) error {
 	tried := map[*server]bool{}
 	var last error
 	for {
-		m := s.choose(tried)
+		m := s.choose(tried, pick)
 		if m == nil {
 			return last
 		}
@@ -74,7 +83,7 @@ func (s *server) spread(ctx context.Context, f func(Session) error) error {
 }
 
 // choose finds the member for the next call, nil if all were tried.
-func (s *server) choose(tried map[*server]bool) *server {
+func (s *server) choose(tried map[*server]bool, pick func(fit []*server) *server) *server {
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()
 	var fit []*server
@@ -97,7 +106,7 @@ func (s *server) choose(tried map[*server]bool) *server {
 	var chosen *server
 	switch {
 	case len(fit) > 0:
-		chosen = next(fit)
+		chosen = pick(fit)
 	case starting != nil:
 		chosen = starting
 	default:

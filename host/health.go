@@ -123,9 +123,8 @@ func (s *server) fell(session Session, err error) {
 	if err != nil {
 		s.silent = silence{time.Now(), err.Error()}
 	}
-	st := s.last
 	s.mu.Unlock()
-	s.tell(st)
+	s.tell()
 }
 
 // ended forgets what was said of a session.

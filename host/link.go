@@ -84,19 +84,24 @@ func (s *server) became(run int, st gateway.Status) {
 		close(s.placed)
 	}
 	s.mu.Unlock()
-	s.tell(st)
+	s.tell()
 }
 
-// tell tells OnStatus of the server, unless another has its place.
-func (s *server) tell(st gateway.Status) {
+// tell tells OnStatus how the server is now, unless another has its place.
+func (s *server) tell() {
 	h := s.h
 	if h.OnStatus == nil {
 		return
 	}
+	s.telling.Lock()
+	defer s.telling.Unlock()
 	h.mu.Lock()
 	now := byName(h.running, s.Name)
 	h.mu.Unlock()
 	if now == nil || now == s {
+		s.mu.Lock()
+		st := s.last
+		s.mu.Unlock()
 		h.OnStatus(s.status(st))
 	}
 }

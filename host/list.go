@@ -187,7 +187,7 @@ func listOf[T any](ctx context.Context, h *Host, s *server, l *listing[T], capab
 		l.mu.Unlock()
 	}
 	return l.get(ctx, now, patience, h.begin, func(ctx context.Context) (items []T, good time.Duration, err error) {
-		err = h.Use(ctx, s.Name, func(session Session) error {
+		err = s.first(ctx, func(session Session) error {
 			good = quietAge
 			info := session.Server()
 			if info != nil {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,9 +16,8 @@ import (
 )
 
 const (
-	maxTries  = 3    // for an answer that fits its form
-	maxAsked  = 1000 // bytes of a question in an event
-	perMinute = 20   // questions of a server that belong to no call, and as many completions
+	maxTries  = 3  // for an answer that fits its form
+	perMinute = 20 // questions of a server that belong to no call, and as many completions
 )
 
 // client makes the client of a server: its questions go to the person.
@@ -257,13 +255,13 @@ func (s *server) elicit(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitR
 		q.note("server %q asks without end; it is answered no more questions for now", s.Name)
 		return nil, err
 	}
-	q.tell(Event{Kind: Asked, Text: shorten(r.Message, maxAsked)})
+	q.tell(Event{Kind: Asked, Text: clip(r.Message)})
 	switch person := s.h.Person; {
 	case r.URL != "" && !visitable(r.URL):
-		q.note("declined the page %q of server %q: it is no http address", shorten(r.URL, 200), s.Name)
+		q.note("declined the page %q of server %q: it is no http address", bounded(r.URL, 200), s.Name)
 		return &mcp.ElicitResult{Action: "decline"}, nil
 	case person == nil:
-		q.note("declined the question %q of server %q: there is nobody to answer it", shorten(r.Message, 200), s.Name)
+		q.note("declined the question %q of server %q: there is nobody to answer it", bounded(r.Message, 200), s.Name)
 		return &mcp.ElicitResult{Action: "decline"}, nil
 	default:
 		return q.elicit(ctx, person, r)
@@ -284,7 +282,7 @@ func (q *question) elicit(ctx context.Context, person Person, r *mcp.ElicitReque
 		case errors.Is(err, mcp.ErrDismissed) || err == nil && res == nil:
 			return &mcp.ElicitResult{Action: "cancel"}, nil
 		case err != nil:
-			q.note("the question %q of server %q was not answered: %v", shorten(r.Message, 200), q.s.Name, err)
+			q.note("the question %q of server %q was not answered: %v", bounded(r.Message, 200), q.s.Name, err)
 			return &mcp.ElicitResult{Action: "cancel"}, nil
 		case res.Action != "accept" || r.URL != "":
 			return res, nil
@@ -297,7 +295,7 @@ func (q *question) elicit(ctx context.Context, person Person, r *mcp.ElicitReque
 		again.Problem = bad.Error()
 		e = &again
 	}
-	q.note("the question %q of server %q was dismissed: no answer to it fits its form: %s", shorten(r.Message, 200), q.s.Name, e.Problem)
+	q.note("the question %q of server %q was dismissed: no answer to it fits its form: %s", bounded(r.Message, 200), q.s.Name, e.Problem)
 	return &mcp.ElicitResult{Action: "cancel"}, nil
 }
 
@@ -339,12 +337,4 @@ func (c *Conversation) bill(r *Reply) {
 	r.Usage.Add(c.asides)
 	r.Cost += c.extra
 	c.asides, c.extra = model.Usage{}, 0
-}
-
-// shorten bounds text of others.
-func shorten(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
 }

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -72,7 +71,7 @@ func (q *question) sample(ctx context.Context, m model.Model, r *mcp.SampleReque
 	sampling := &Sampling{Server: q.s.Name, Model: m.Info().Name}
 	sampling.Conversation, sampling.Call = q.id()
 	if r.IncludeContext != "" && r.IncludeContext != "none" {
-		q.note("server %q wants the model to see %q, which it does not: it sees the request alone", q.s.Name, shorten(r.IncludeContext, 50))
+		q.note("server %q wants the model to see %q, which it does not: it sees the request alone", q.s.Name, bounded(r.IncludeContext, 50))
 	}
 	bounded := *r
 	most := or(h.Limits.SampleSize, 4096)
@@ -188,7 +187,7 @@ func toModel(r *mcp.SampleRequest, info model.Info) (*model.Request, toolNames, 
 			return nil, nil, errors.New("a tool is required, and there is none")
 		}
 	default:
-		return nil, nil, fmt.Errorf("there is no tool choice %q; use auto, required or none", shorten(r.ToolChoice, 50))
+		return nil, nil, fmt.Errorf("there is no tool choice %q; use auto, required or none", bounded(r.ToolChoice, 50))
 	}
 	used := map[string]string{} // names of tools by the ids of their uses
 	for i, m := range r.Messages {
@@ -202,7 +201,12 @@ func toModel(r *mcp.SampleRequest, info model.Info) (*model.Request, toolNames, 
 			if err != nil {
 				return nil, nil, fmt.Errorf("messages[%d]: %w", i, err)
 			}
-			parts = append(parts, p)
+			if p != (model.Part{}) { // providers refuse an empty text
+				parts = append(parts, p)
+			}
+		}
+		if len(parts) == 0 {
+			parts = words("[nothing]")
 		}
 		if last := len(req.Messages) - 1; last >= 0 && req.Messages[last].Role == role {
 			req.Messages[last].Parts = append(req.Messages[last].Parts, parts...)
@@ -214,10 +218,10 @@ func toModel(r *mcp.SampleRequest, info model.Info) (*model.Request, toolNames, 
 	case len(req.Messages) == 0:
 		return nil, nil, errors.New("there are no messages")
 	case req.Messages[0].Role != model.User: // who speaks first to a model is the user
-		req.Messages = slices.Insert(req.Messages, 0, model.UserText("Begin."))
+		req.Messages = slices.Insert(req.Messages, 0, model.UserText("[Begin.]"))
 	}
 	if req.Messages[len(req.Messages)-1].Role != model.User {
-		req.Messages = append(req.Messages, model.UserText("Go on."))
+		req.Messages = append(req.Messages, model.UserText("[Go on.]"))
 	}
 	return req, names, nil
 }
@@ -226,55 +230,38 @@ func toModel(r *mcp.SampleRequest, info model.Info) (*model.Request, toolNames, 
 func partOf(c mcp.Content, info model.Info, names toolNames, used map[string]string) (model.Part, error) {
 	switch c := c.(type) {
 	case mcp.TextContent:
-		return model.Part{Text: c.Text}, nil
+		return model.Part{Text: clean(c.Text)}, nil
 	case mcp.ImageContent:
 		if !info.Images {
 			return model.Part{}, fmt.Errorf("the model %s takes no pictures", info.Name)
 		}
-		return model.Part{Media: &model.Media{MIME: c.MIMEType, Data: c.Data}}, nil
+		return model.Part{Media: &model.Media{MIME: mediaType(c.MIMEType, c.Data), Data: c.Data}}, nil
 	case mcp.AudioContent:
 		if !info.Audio {
 			return model.Part{}, fmt.Errorf("the model %s takes no sounds", info.Name)
 		}
-		return model.Part{Media: &model.Media{MIME: c.MIMEType, Data: c.Data}}, nil
+		return model.Part{Media: &model.Media{MIME: mediaType(c.MIMEType, c.Data), Data: c.Data}}, nil
 	case mcp.ToolUseContent:
 		used[c.ID] = names.of(c.Name)
 		return model.Part{Call: &model.Call{ID: c.ID, Name: used[c.ID], Arguments: c.Input}}, nil
 	case mcp.ToolResultContent:
-		res := &model.Result{ID: c.ToolUseID, Name: used[c.ToolUseID], Error: c.Result.IsError}
-		for _, inner := range c.Result.Content {
-			p, err := partOf(inner, info, names, used)
-			if err != nil || p.Call != nil || p.Result != nil {
-				p = model.Part{Text: inWords(inner)}
+		p := &presenting{takes: info}
+		for _, block := range c.Result.Content {
+			if l, ok := block.(mcp.ResourceLink); ok { // the host's own tools cannot follow it
+				p.text(fmt.Sprintf("[link to resource %q%s]", l.URI, typed(l.MIMEType)))
+				continue
 			}
-			res.Parts = append(res.Parts, p)
+			p.block(block)
 		}
-		if len(res.Parts) == 0 {
-			res.Parts = []model.Part{{Text: cmp.Or(string(c.Result.Structured), "(nothing)")}}
+		if c.Result.Structured != nil && !saidInText(c.Result.Structured, c.Result.Content) {
+			p.text(string(c.Result.Structured))
 		}
-		return model.Part{Result: res}, nil
+		if p.nothing() {
+			p.text("[nothing]")
+		}
+		return model.Part{Result: &model.Result{ID: c.ToolUseID, Name: used[c.ToolUseID], Parts: p.parts, Error: c.Result.IsError}}, nil
 	}
 	return model.Part{}, errors.New("a kind of content that models do not take")
-}
-
-// inWords says what a model does not take.
-func inWords(c mcp.Content) string {
-	switch c := c.(type) {
-	case mcp.EmbeddedResource:
-		if c.Resource.Blob == nil {
-			return c.Resource.Text
-		}
-		return fmt.Sprintf("(a resource of type %q, %d bytes: %s)", shorten(c.Resource.MIMEType, 100), len(c.Resource.Blob), c.Resource.URI)
-	case mcp.ResourceLink:
-		return fmt.Sprintf("(a link to the resource %s)", c.URI)
-	case mcp.ImageContent:
-		return fmt.Sprintf("(a picture of type %q)", shorten(c.MIMEType, 100))
-	case mcp.AudioContent:
-		return fmt.Sprintf("(a sound of type %q)", shorten(c.MIMEType, 100))
-	case mcp.RawContent:
-		return string(c)
-	}
-	return "(something else)"
 }
 
 // fromModel makes the result for a server of what a model has answered. Its thoughts are its own.

@@ -85,6 +85,8 @@ type server struct {
 	stats  stats
 	asking chan struct{} // a slot for each completion that it waits for
 
+	telling sync.Mutex // orders what OnStatus is told
+
 	mu      sync.Mutex
 	run     int                // counts the runs of the gateway; guarded by mu
 	again   context.CancelFunc // ends the run; guarded by mu
@@ -300,7 +302,7 @@ func (h *Host) Use(ctx context.Context, name string, f func(Session) error) erro
 	case s == nil:
 		return fmt.Errorf("there is no server %q", name)
 	case s.members != nil:
-		return s.spread(ctx, f)
+		return s.spread(ctx, next, f)
 	}
 	return s.use(ctx, f)
 }
