@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
 	"strconv"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -331,36 +330,52 @@ func (d *decoder) params() {
 		return
 	}
 	x := &d.m.index
-	simple := true // the index can hold what was seen
+	n, known := places(d, x.members[:], func(name []byte) {
+		if string(name) == "_meta" && d.s.Kind() == '{' {
+			n, known := places(d, x.meta[:], func([]byte) { d.value() })
+			x.metaN, x.metaKnown = uint8(n), known
+		} else {
+			d.value()
+		}
+	})
+	if d.syntax != nil {
+		return
+	}
+	end := d.s.Taken()
+	d.m.Params = d.b[start:end:end]
+	if x.n = uint8(n); known {
+		x.first, x.size = &d.m.Params[0], uint32(end-start)
+	}
+}
+
+// places takes the next value, an object whose members take takes. It notes where they lie
+// in the object; known is false if that is more than into can hold.
+func places[T uint16 | uint32](d *decoder, into []place[T], take func(name []byte)) (n int, known bool) {
+	start := d.s.Offset()
+	known = true
 	d.syntax = d.s.Object()
 	for d.syntax == nil {
-		_, more, err := d.s.Member()
+		name, more, err := d.s.Member()
 		if err != nil {
 			d.syntax = err
-			return
+			return 0, false
 		}
 		if !more {
-			end := d.s.Taken()
-			d.m.Params = d.b[start:end:end]
-			if simple && uint64(len(d.m.Params)) <= math.MaxUint32 {
-				x.first, x.size = &d.m.Params[0], uint32(len(d.m.Params))
-			}
-			return
+			end := d.s.Taken() - start
+			return n, known && end == int(T(end))
 		}
-		name, value := d.s.Name(), d.s.Offset()
-		if _, d.syntax = d.s.Value(); d.syntax != nil {
-			return
+		at, value := d.s.Name(), d.s.Offset()
+		if take(name); d.syntax != nil {
+			return 0, false
 		}
-		if name.Escaped || int(x.n) == len(x.members) {
-			simple = false
+		if at.Escaped || n == len(into) {
+			known = false
 			continue
 		}
-		x.members[x.n] = indexedParam{
-			uint32(name.Start - start), uint32(name.End - start),
-			uint32(value - start), uint32(d.s.Taken() - start),
-		}
-		x.n++
+		into[n] = place[T]{T(at.Start - start), T(value - start), T(d.s.Taken() - start)}
+		n++
 	}
+	return 0, false
 }
 
 // failure reads the error member.

@@ -300,6 +300,11 @@ func roundTrip(t *testing.T, in []byte, m jsonrpc.Message) {
 		if string(got) != string(want) || ok != wantOK {
 			t.Fatalf("Param(%q) of %q = %q, %v, want %q, %v", name, m.Params, got, ok, want, wantOK)
 		}
+		got, ok = m.ParamIn("_meta", name)
+		want, wantOK = built.ParamIn("_meta", name)
+		if string(got) != string(want) || ok != wantOK {
+			t.Fatalf("ParamIn(_meta, %q) of %q = %q, %v, want %q, %v", name, m.Params, got, ok, want, wantOK)
+		}
 	}
 }
 

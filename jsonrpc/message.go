@@ -101,40 +101,51 @@ func equalRaw(a, b json.RawMessage) bool {
 // members.
 func (m *Message) Param(name string) (json.RawMessage, bool) {
 	if m.index.describes(m.Params) {
-		return m.index.lookup(m.Params, name)
+		return lookup(m.index.members[:m.index.n], m.Params, name)
 	}
 	return jsonx.Lookup(m.Params, name)
 }
 
 // ParamIn returns a member of a top-level member of Params that is an object,
-// such as the progressToken of _meta, as a sub-slice of Params.
+// such as the progressToken of _meta, as a sub-slice of Params. The bytes of a _meta are
+// not read again either, unless it has more than five members or 64 KiB.
 func (m *Message) ParamIn(object, name string) (json.RawMessage, bool) {
 	obj, ok := m.Param(object)
 	if !ok {
 		return nil, false
 	}
+	if x := &m.index; object == "_meta" && x.metaKnown && x.describes(m.Params) {
+		return lookup(x.meta[:x.metaN], obj, name)
+	}
 	return jsonx.Lookup(obj, name)
 }
 
-// paramIndex says where the members of an object lie. It is filled while the
-// object is checked, and used for as long as the object is the same slice.
+// paramIndex says where the members of params lie, and those of the _meta in it. It is
+// filled while params are checked, and used for as long as they are the same slice.
 type paramIndex struct {
-	first   *byte // of the object it describes; nil if it describes none
-	size, n uint32
-	members [6]indexedParam // as many as a call has, at most, in the newest revision
+	first *byte // of the params it describes; nil if it describes none
+	size  uint32
+
+	n, metaN  uint8
+	metaKnown bool             // there is a _meta, and meta describes it
+	members   [6]place[uint32] // as many as a call has, at most, in the newest revision
+	meta      [5]place[uint16] // as many as the protocol knows
 }
 
-// indexedParam holds places in the object: [name:nameEnd] is the text of the
-// name, which has no escapes.
-type indexedParam struct{ name, nameEnd, value, end uint32 }
+// place is where a member lies in an object: the text of its name, which has no escapes,
+// begins at name, and [value:end] is its value.
+type place[T uint16 | uint32] struct{ name, value, end T }
 
 func (x *paramIndex) describes(obj json.RawMessage) bool {
 	return x.first != nil && len(obj) == int(x.size) && x.first == &obj[0]
 }
 
-func (x *paramIndex) lookup(obj json.RawMessage, name string) (json.RawMessage, bool) {
-	for _, p := range x.members[:x.n] {
-		if string(obj[p.name:p.nameEnd]) == name {
+func lookup[T uint16 | uint32](members []place[T], obj json.RawMessage, name string) (json.RawMessage, bool) {
+	for _, p := range members {
+		// The first quote behind the beginning of the name is the one behind its end, and
+		// before the value.
+		start := int(p.name)
+		if end := start + len(name); end < int(p.value) && obj[end] == '"' && string(obj[start:end]) == name {
 			return obj[p.value:p.end:p.end], true
 		}
 	}

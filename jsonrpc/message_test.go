@@ -39,6 +39,9 @@ func TestParam(t *testing.T) {
 		{"many", "{" + many.String() + `"last":"y"}`, "last", `"y"`},
 		{"many, absent", "{" + many.String() + `"last":"y"}`, "p12", ""},
 		{"not of an inner object", `{"a":{"name":1}}`, "name", ""},
+		{"more than a name", `{"a":"b","c":1}`, `a":"b`, ""},
+		{"name with the colon", `{"a":"b","c":1}`, `a":`, ""},
+		{"part of a name", `{"abc":1}`, "ab", ""},
 	} {
 		decoded := decode(t, `{"jsonrpc":"2.0","params":`+tt.params+`,"method":"m"}`)
 		cloned := decoded.Clone()
@@ -69,6 +72,27 @@ func TestParamIn(t *testing.T) {
 	} {
 		if got, ok := m.ParamIn(tt.object, tt.name); string(got) != tt.want || ok != (tt.want != "") {
 			t.Errorf("ParamIn(%q, %q) = %q, %v, want %q", tt.object, tt.name, got, ok, tt.want)
+		}
+	}
+	long := strings.Repeat("x", 1<<16)
+	for _, tt := range []struct{ name, params, want string }{
+		{"last of five", `{"_meta":{"a":1,"b":2,"c":3,"d":4,"x":5}}`, "5"},
+		{"last of six", `{"_meta":{"a":1,"b":2,"c":3,"d":4,"e":5,"x":6}}`, "6"},
+		{"space", `{ "a":0, "_meta" : { "y" : {"x":1} , "x" : 2 } }`, "2"},
+		{"behind much", `{"a":"` + long + `","_meta":{"x":1}}`, "1"},
+		{"behind much of its own", `{"_meta":{"a":"` + long + `","x":1}}`, "1"},
+		{"escaped", `{"_meta":{"\u0078":1}}`, "1"},
+		{"escaped itself", `{"_m\u0065ta":{"x":1}}`, "1"},
+		{"beside many", `{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"_meta":{"x":7}}`, "7"},
+		{"empty", `{"_meta":{}}`, ""},
+		{"array", `{"_meta":["x"]}`, ""},
+	} {
+		m := decode(t, `{"jsonrpc":"2.0","method":"m","params":`+tt.params+`}`)
+		cloned := m.Clone()
+		for how, m := range map[string]*jsonrpc.Message{"decoded": &m, "cloned": &cloned} {
+			if got, ok := m.ParamIn("_meta", "x"); string(got) != tt.want || ok != (tt.want != "") {
+				t.Errorf("%s, %s: ParamIn = %.20q, %v, want %q", tt.name, how, got, ok, tt.want)
+			}
 		}
 	}
 }

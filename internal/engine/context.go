@@ -15,9 +15,8 @@ type Context struct {
 	parent context.Context
 	gone   error // the cause of the end if parent ends; nil: that of parent
 
-	call  Call
-	peer  Peer            // of a modern request
-	level json.RawMessage // of log messages, as a modern request has it
+	call Call
+	peer Peer // of a modern request
 
 	mu     sync.Mutex
 	asking asker         // guarded by mu; nil until it is needed

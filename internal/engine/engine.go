@@ -160,24 +160,11 @@ func IsModern(msg *jsonrpc.Message) bool {
 type meta struct{ version, info, capabilities, logLevel, token json.RawMessage }
 
 func metaOf(msg *jsonrpc.Message) (m meta) {
-	obj, ok := msg.Param("_meta")
-	if !ok {
-		return m
-	}
-	for name, v := range jsonx.Members(obj) {
-		switch string(name) {
-		case MetaVersion:
-			m.version = v
-		case MetaClientInfo:
-			m.info = v
-		case MetaCapabilities:
-			m.capabilities = v
-		case MetaLogLevel:
-			m.logLevel = v
-		case "progressToken":
-			m.token = v
-		}
-	}
+	m.version, _ = msg.ParamIn("_meta", MetaVersion)
+	m.info, _ = msg.ParamIn("_meta", MetaClientInfo)
+	m.capabilities, _ = msg.ParamIn("_meta", MetaCapabilities)
+	m.logLevel, _ = msg.ParamIn("_meta", MetaLogLevel)
+	m.token, _ = msg.ParamIn("_meta", "progressToken")
 	return m
 }
 
@@ -186,7 +173,7 @@ func metaOf(msg *jsonrpc.Message) (m meta) {
 // missing (META-26: -32602).
 func (e *Engine) Peer(ctx *Context, msg *jsonrpc.Message, principal string) (version string, refused *Reply) {
 	m := metaOf(msg)
-	ctx.level, ctx.call.token = m.logLevel, m.token
+	ctx.call.logLevel, ctx.call.token = string(m.logLevel), m.token // as they are there, until admitModern
 	if m.version == nil {
 		r := refuse(msg.ID, jsonrpc.CodeInvalidParams, "missing _meta member %q; this server speaks %s",
 			MetaVersion, strings.Join(revision.Names(e.Revisions), ", "))
@@ -237,9 +224,10 @@ func (e *Engine) admitModern(ctx *Context, msg *jsonrpc.Message, version string,
 	case !peer.Revision.Has(msg.Method):
 		return refuse(msg.ID, jsonrpc.CodeMethodNotFound, "revision %s has no method %q", version, msg.Method), true
 	}
+	rawLevel := c.logLevel
 	*c = Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: peer, Header: header, ex: ex, token: progressToken(c.token)}
-	if raw := ctx.level; raw != nil {
-		level, err := jsonx.Unquote(raw)
+	if rawLevel != "" {
+		level, err := jsonx.Unquote([]byte(rawLevel))
 		if err != nil || levelIndex(level) < 0 {
 			return refuse(msg.ID, jsonrpc.CodeInvalidParams, "_meta member %q is not a level: %s", MetaLogLevel, strings.Join(levels, ", ")), true
 		}
