@@ -45,7 +45,8 @@ type set[E entry] struct {
 	mu   sync.RWMutex
 	seq  uint64              // of the last entry; guarded by mu
 	all  map[string]place[E] // guarded by mu
-	snap *snapshot[E]        // nil after a change; guarded by mu
+
+	snap atomic.Pointer[snapshot[E]] // nil after a change; changed under mu
 }
 
 type place[E entry] struct {
@@ -77,7 +78,7 @@ func (s *set[E]) put(e E) {
 	}
 	p.e = e
 	s.all[e.name()] = p
-	s.snap = nil
+	s.snap.Store(nil)
 }
 
 // remove deletes an entry and tells whether there was one.
@@ -88,7 +89,7 @@ func (s *set[E]) remove(name string) bool {
 		return false
 	}
 	delete(s.all, name)
-	s.snap = nil
+	s.snap.Store(nil)
 	return true
 }
 
@@ -100,24 +101,22 @@ func (s *set[E]) used() bool {
 }
 
 func (s *set[E]) snapshot() *snapshot[E] {
-	s.mu.RLock()
-	snap := s.snap
-	s.mu.RUnlock()
-	if snap != nil {
+	if snap := s.snap.Load(); snap != nil {
 		return snap
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.snap == nil {
+	snap := s.snap.Load()
+	if snap == nil {
 		snap = &snapshot[E]{by: make(map[string]E, len(s.all)), pages: map[uint64]Result{}}
 		for name, p := range s.all {
 			snap.order = append(snap.order, p)
 			snap.by[name] = p.e
 		}
 		slices.SortFunc(snap.order, func(a, b place[E]) int { return cmp.Compare(a.seq, b.seq) })
-		s.snap = snap
+		s.snap.Store(snap)
 	}
-	return s.snap
+	return snap
 }
 
 // named finds an entry by its name in JSON.

@@ -40,7 +40,7 @@ func EncodeValue(s string) string {
 // DecodeValue is the inverse of [EncodeValue]. It fails on bytes that must not
 // stand in a header and on bad Base64; a value without both markers is literal.
 func DecodeValue(s string) (string, error) {
-	s = strings.Trim(s, " \t")
+	s = trim(s)
 	if !plain(s) {
 		return "", fmt.Errorf("%q holds characters that must be sent as %s...%s", clip(s), sentinelOpen, sentinelClose)
 	}
@@ -125,12 +125,20 @@ func checkHeaders(h http.Header, msg *jsonrpc.Message, version string) *jsonrpc.
 func single(h http.Header, name string) (string, *jsonrpc.Error) {
 	v := h[name]
 	if len(v) == 1 {
-		return strings.Trim(v[0], " \t"), nil
+		return trim(v[0]), nil
 	}
 	if len(v) == 0 {
 		return "", mismatch("header %s is missing", name)
 	}
 	return "", mismatch("header %s is sent %d times", name, len(v))
+}
+
+// trim takes the white space from the ends of a value, of which net/http leaves none.
+func trim(s string) string {
+	if n := len(s); n > 0 && s[0] > ' ' && s[n-1] > ' ' {
+		return s
+	}
+	return strings.Trim(s, " \t")
 }
 
 // textIs tells whether a JSON string has the text s.
