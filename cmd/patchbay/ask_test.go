@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -99,32 +98,6 @@ func TestPageInTerminal(t *testing.T) {
 		}
 		if !strings.Contains(stdout, want) && !(input == "y\n" && !strings.Contains(stdout, "did not want")) {
 			t.Errorf("typed %q, printed %q, want %q in it", input, stdout, want)
-		}
-	}
-}
-
-// TestSuspiciousPages warns of URLs that deceive (ELIC-26-035, ELIC-26-041).
-func TestSuspiciousPages(t *testing.T) {
-	tests := []struct {
-		url  string
-		want int
-	}{
-		{"https://example.com/a", 0},
-		{"http://localhost:8080/a", 0},
-		{"http://127.0.0.1/a", 0},
-		{"http://example.com/a", 1},
-		{"https://xn--pple-43d.com/", 1},
-		{"https://аpple.com/", 1}, // the first letter is Cyrillic
-		{"https://bank.example@evil.example/", 1},
-		{"file://host/etc/passwd", 1},
-	}
-	for _, tt := range tests {
-		u, err := url.Parse(tt.url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := suspicions(u); len(got) != tt.want {
-			t.Errorf("suspicions(%q) = %q, want %d", tt.url, got, tt.want)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"unicode"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/schema"
 )
@@ -349,28 +349,9 @@ func (d *dialog) page(message, address string) (*mcp.ElicitResult, error) {
 	}
 	d.say("\n  " + visible(address) + "\n\n")
 	d.say("It is a page of " + d.paint(visible(u.Hostname()), "1") + ".\n")
-	for _, warning := range suspicions(u) {
+	for _, warning := range screen.Suspicions(u) {
 		d.say(d.paint("Take care: "+warning, "33") + "\n")
 	}
 	d.say(d.paint("(open it in your browser; :cancel or ctrl-D dismisses the question)", "2") + "\n")
 	return d.agree("Do you agree to visit it? [y/n] ", nil)
-}
-
-// suspicions lists what may deceive a reader about where a URL leads.
-func suspicions(u *url.URL) []string {
-	var out []string
-	host := u.Hostname()
-	if u.Scheme != "https" && u.Scheme != "http" {
-		out = append(out, "it is no web page but "+strconv.Quote(u.Scheme)+".")
-	} else if u.Scheme == "http" && host != "localhost" && !strings.HasPrefix(host, "127.") && host != "::1" {
-		out = append(out, "the connection is not encrypted (http).")
-	}
-	if u.User != nil {
-		out = append(out, "what stands before the @ is not where it leads.")
-	}
-	foreign := strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII })
-	if foreign || strings.HasPrefix(host, "xn--") || strings.Contains(host, ".xn--") {
-		out = append(out, "its name has letters that may look like others.")
-	}
-	return out
 }

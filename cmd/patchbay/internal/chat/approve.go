@@ -1,0 +1,123 @@
+package chat
+
+import (
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// approval asks whether a tool may be called.
+type approval struct {
+	*host.Approval
+	reason *editor // of a denial that is being written; nil: none is
+}
+
+func (a *approval) show(l *look) sheet {
+	title := l.paint("May "+screen.OneLine(a.Server)+"/"+screen.OneLine(a.Tool.Name)+" be called?", bold)
+	s := sheet{head: screen.Fold(title, l.width)}
+	if a.Changed != "" {
+		s.head = append(s.head, l.wrapped("Take care, it was allowed once and is not the same any more: "+screen.OneLine(a.Changed), "", yellow)...)
+	}
+	if text := about(a.Tool); text != "" {
+		s.head = append(s.head, l.paint(screen.Cut(text, l.width), dim))
+	}
+	s.head = append(s.head, l.paint(screen.Cut(claims(a.Tool.Annotations), l.width), dim))
+	s.body = l.json(a.Arguments)
+	if a.reason != nil {
+		line, x := a.reason.field(l.width - 5)
+		s.foot = append([]string{"Why: " + line}, l.keysLine("enter", "denies", "esc", "back")...)
+		s.cursor, s.x = true, 5+x
+		return s
+	}
+	s.foot = l.keysLine("y", "once", "c", "in this conversation", "a", "always", "n", "no", "r", "no, and why")
+	return s
+}
+
+// json shows JSON exactly as it is sent, over several lines.
+func (l *look) json(raw []byte) []string {
+	text := screen.Visible(screen.Indented(raw))
+	if l.color {
+		text = screen.PaintJSON(text)
+	}
+	var out []string
+	for line := range strings.SplitSeq(text, "\n") {
+		out = append(out, screen.Fold(strings.ReplaceAll(line, "\t", "    "), l.width)...)
+	}
+	return out
+}
+
+// about words what a tool is for, in one line.
+func about(t *mcp.Tool) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(t.Description), "\n")
+	if first == "" {
+		first = t.Title
+	}
+	return screen.OneLine(first)
+}
+
+// claims words what a server says of a tool; what it does not say has the meaning that the
+// specification gives to that.
+func claims(a *mcp.ToolAnnotations) string {
+	if a == nil {
+		a = &mcp.ToolAnnotations{}
+	}
+	is := func(v *bool, otherwise bool) bool {
+		if v == nil {
+			return otherwise
+		}
+		return *v
+	}
+	var words []string
+	switch {
+	case is(a.ReadOnly, false):
+		words = append(words, "only reads")
+	case is(a.Destructive, true):
+		words = append(words, "may change and destroy")
+	default:
+		words = append(words, "adds, and destroys nothing")
+	}
+	if !is(a.ReadOnly, false) && is(a.Idempotent, false) {
+		words = append(words, "twice is as once")
+	}
+	if is(a.OpenWorld, true) {
+		words = append(words, "reaches outside")
+	}
+	return "The server says: " + strings.Join(words, ", ")
+}
+
+func (a *approval) key(k tea.KeyPressMsg) any {
+	if a.reason != nil {
+		switch k.String() {
+		case "esc":
+			a.reason = nil
+		case "enter":
+			return host.Verdict{Answer: host.Deny, Reason: strings.TrimSpace(a.reason.String())}
+		default:
+			a.reason.key(k)
+		}
+		return nil
+	}
+	switch k.String() {
+	case "y":
+		return host.Verdict{Answer: host.AllowOnce}
+	case "c":
+		return host.Verdict{Answer: host.AllowConversation}
+	case "a":
+		return host.Verdict{Answer: host.AllowAlways}
+	case "n", "esc":
+		return host.Verdict{Answer: host.Deny}
+	case "r":
+		a.reason = &editor{one: true}
+	}
+	return nil
+}
+
+func (a *approval) paste(text string) {
+	if a.reason != nil {
+		a.reason.insert(text)
+	}
+}

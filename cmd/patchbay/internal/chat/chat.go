@@ -1,0 +1,233 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"golang.org/x/term"
+
+	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// Options configure a Chat. The zero value works, with a host that has a model.
+type Options struct {
+	Title string // the first line, such as the name of the program and its version
+	Color bool
+
+	// Models are the names that OpenModel is likely to know, to be offered.
+	Models []string
+
+	// OpenModel opens a model by its name. Nil: the model is that of the host.
+	OpenModel func(name string) (model.Model, error)
+
+	// NoModel says how to configure a model, if the host has none.
+	NoModel string
+
+	// Memory keeps conversations. Nil: nothing does.
+	Memory Memory
+
+	// Arguments makes arguments of what was typed for a tool, as name=value. Nil: only a JSON
+	// object is taken.
+	Arguments func(words []string, tool *mcp.Tool) (json.RawMessage, error)
+
+	// Visit opens a page in the browser. Nil: there is none.
+	Visit func(ctx context.Context, address string) error
+
+	// History is the file of what was said. Empty: it is not kept.
+	History string
+}
+
+// Memory keeps conversations, and finds them again.
+type Memory interface {
+	// Keep has a conversation kept from now on.
+	Keep(c *host.Conversation)
+
+	// List returns the newest conversations, or those in which words are found.
+	List(ctx context.Context, words string) ([]Past, error)
+
+	// Resume returns a conversation of h that goes on, by its id or what that begins with.
+	Resume(ctx context.Context, h *host.Host, id string) (*host.Conversation, error)
+}
+
+// Past is a conversation that is kept.
+type Past struct {
+	ID      string
+	Title   string
+	Updated time.Time
+	Entries int
+}
+
+// Chat is a host's terminal, and its person.
+type Chat struct {
+	h    *host.Host
+	o    Options
+	mail *mailbox
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // of what the UI has started
+}
+
+var _ host.Person = (*Chat)(nil)
+
+// New makes a terminal for a host, whose Person and OnStatus it becomes. That is to be before
+// the host is used.
+func New(h *host.Host, o Options) *Chat {
+	c := &Chat{h: h, o: o, mail: newMailbox()}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	h.Person = c
+	h.OnStatus = func(s host.ServerStatus) { c.mail.put(s) }
+	return c
+}
+
+// Write takes lines that something else has to say, such as the log of the program, and shows
+// them in the talk.
+func (c *Chat) Write(p []byte) (int, error) {
+	if text := strings.TrimSpace(string(p)); text != "" {
+		c.mail.put(note(text))
+	}
+	return len(p), nil
+}
+
+// note is a line for the person.
+type note string
+
+// Approve asks the person, as do the other methods of host.Person.
+func (c *Chat) Approve(ctx context.Context, a *host.Approval) (host.Verdict, error) {
+	return ask[host.Verdict](ctx, c, a.Server, a.Call, &approval{Approval: a})
+}
+
+func (c *Chat) Elicit(ctx context.Context, q *host.Elicitation) (*mcp.ElicitResult, error) {
+	if q.URL != "" {
+		return ask[*mcp.ElicitResult](ctx, c, q.Server, "", &page{Elicitation: q, open: c.visit, copy: c.copy})
+	}
+	f, err := newForm(q)
+	if err != nil {
+		return nil, mcp.Errorf(mcp.CodeInvalidParams, "the form cannot be read: %v", err)
+	}
+	return ask[*mcp.ElicitResult](ctx, c, q.Server, "", f)
+}
+
+func (c *Chat) ReviewRequest(ctx context.Context, s *host.Sampling) (*mcp.SampleRequest, error) {
+	return ask[*mcp.SampleRequest](ctx, c, s.Server, "", newSampleRequest(s))
+}
+
+func (c *Chat) ReviewAnswer(ctx context.Context, s *host.Sampling, r *mcp.SampleResult) (*mcp.SampleResult, error) {
+	return ask[*mcp.SampleResult](ctx, c, s.Server, "", newSampleAnswer(s, r))
+}
+
+// errLeft says that the person has left.
+var errLeft = errors.New("the person has left")
+
+// ask puts a question to the person and waits for the answer.
+func ask[T any](ctx context.Context, c *Chat, server, call string, d dialog) (T, error) {
+	var none T
+	q := &question{server: server, call: call, dialog: d, reply: make(chan any, 1), ctx: ctx}
+	c.mail.put(q)
+	select {
+	case a := <-q.reply:
+		if err, ok := a.(error); ok {
+			return none, err
+		}
+		return a.(T), nil
+	case <-ctx.Done():
+		c.mail.put(withdrawn{q})
+		return none, context.Cause(ctx)
+	case <-c.ctx.Done():
+		return none, errLeft
+	}
+}
+
+// visit opens a page, and says what came of it.
+func (c *Chat) visit(address string) {
+	c.start(func(ctx context.Context) {
+		err := errors.New("no browser can be opened here")
+		if c.o.Visit != nil {
+			err = c.o.Visit(ctx, address)
+		}
+		if err != nil {
+			c.mail.put(note(fmt.Sprintf("%v; the page is %s", err, address)))
+		}
+	})
+}
+
+// copied is text for the clipboard.
+type copied string
+
+func (c *Chat) copy(text string) { c.mail.put(copied(text)) }
+
+// start runs f beside the UI. Its context ends when the person leaves.
+func (c *Chat) start(f func(context.Context)) {
+	c.wg.Go(func() {
+		defer func() {
+			if v := recover(); v != nil {
+				c.mail.put(broken{v})
+			}
+		}()
+		f(c.ctx)
+	})
+}
+
+// broken is a panic beside the UI, which ends with it.
+type broken struct{ value any }
+
+// leaving is how long what was started is waited for at the end.
+const leaving = 5 * time.Second
+
+// Run talks until the person leaves or ctx ends. In and out are terminals.
+func (c *Chat) Run(ctx context.Context, in, out *os.File) (err error) {
+	stop := context.AfterFunc(ctx, c.cancel)
+	defer stop()
+	state, err := raw(in, out)
+	if err != nil {
+		return fmt.Errorf("set up the terminal: %w", err)
+	}
+	p := newPainter(out)
+	u := newUI(c, p)
+	u.size = func() (int, int, error) { return term.GetSize(int(out.Fd())) }
+	u.suspend = func() {
+		p.pause()
+		state.restore()
+	}
+	u.resume = func() {
+		state, _ = raw(in, out)
+		p.resume()
+	}
+	defer func() {
+		c.cancel()
+		p.close()
+		state.restore()
+		within(leaving, c.wg.Wait)
+		if u.panicked != nil {
+			panic(u.panicked)
+		}
+	}()
+	_, err = tea.NewProgram(u, tea.WithContext(c.ctx), tea.WithInput(in), tea.WithOutput(out),
+		tea.WithoutRenderer(), tea.WithoutSignalHandler()).Run()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// within waits for f, but not for longer than so long.
+func within(d time.Duration, f func()) {
+	done := make(chan struct{})
+	go func() { // ends with the program at the latest
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,145 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+)
+
+// dialog is something that a person is asked, in place of the input.
+type dialog interface {
+	// show returns what stands still above and below, and what may be scrolled between.
+	show(l *look) sheet
+
+	// key does what a key says, and returns the answer once there is one; an error is one too.
+	key(k tea.KeyPressMsg) (answer any)
+
+	paste(text string)
+}
+
+// sheet is a dialog as it is shown, within the width of the look.
+type sheet struct {
+	head, body, foot []string
+
+	cursor bool // there is one: in the foot at y, or in the body, which is scrolled so that it is seen
+	inBody bool
+	x, y   int
+}
+
+// question is a dialog and who waits for its answer.
+type question struct {
+	server string
+	call   string // the id of the call that waits for it; empty: none does
+	dialog dialog
+	reply  chan any // capacity 1
+	ctx    context.Context
+
+	top  int // of the body: the first line that is seen
+	page int // lines of the body that are seen
+}
+
+// withdrawn says that nobody waits for the answer any more.
+type withdrawn struct{ *question }
+
+// scroll moves the body, and tells whether the key was for that.
+func (q *question) scroll(k tea.KeyPressMsg) bool {
+	switch k.String() {
+	case "up":
+		q.top--
+	case "down":
+		q.top++
+	case "pgup", "ctrl+b":
+		q.top -= max(1, q.page-1)
+	case "pgdown", "ctrl+f":
+		q.top += max(1, q.page-1)
+	case "home":
+		q.top = 0
+	case "end":
+		q.top = 1 << 30
+	default:
+		return false
+	}
+	q.top = max(0, q.top)
+	return true
+}
+
+const bar = "┃ "
+
+// view lays a dialog out in so many rows. Behind it there are so many others. Unless it is armed
+// keys do not answer it yet.
+func (q *question) view(l *look, rows, others int, armed bool) (lines []string, x, y int, cursor bool) {
+	inner := *l
+	inner.width = max(8, l.width-2)
+	s := q.dialog.show(&inner)
+	if !armed {
+		s.cursor = false
+		for i := range s.foot {
+			s.foot[i] = ""
+		}
+		s.foot[0] = l.paint("(keys are for this in a moment)", dim)
+	}
+	if others > 0 {
+		s.head = append([]string{l.paint(fmt.Sprintf("and %d more wait behind this", others), dim)}, s.head...)
+	}
+	room := max(1, rows-len(s.head)-len(s.foot))
+	if len(s.head)+len(s.foot)+1 > rows && len(s.head) > 1 { // a tiny terminal: what is decided about goes first
+		s.head = s.head[:1]
+		room = max(1, rows-1-len(s.foot))
+	}
+	if len(s.body) > room {
+		room = max(1, room-1) // for the line that says so
+	}
+	q.page = room
+	if s.inBody {
+		q.top = min(q.top, s.y)
+		q.top = max(q.top, s.y-room+1)
+	}
+	q.top = max(0, min(q.top, len(s.body)-room))
+	body := s.body
+	if len(body) > room {
+		rest := len(body) - q.top - room
+		body = append(body[q.top:q.top+room:q.top+room], l.paint(fmt.Sprintf("↑ %d  ↓ %d more lines: arrows, PgUp, PgDn", q.top, rest), dim))
+	}
+	mark := l.paint(bar, yellow)
+	for _, part := range [][]string{s.head, body, s.foot} {
+		for _, line := range part {
+			lines = append(lines, mark+line)
+		}
+	}
+	y = s.y
+	if s.inBody {
+		y += len(s.head) - q.top
+	} else {
+		y += len(s.head) + len(body)
+	}
+	return lines, s.x + screen.Columns(bar), y, s.cursor
+}
+
+// keysLine shows what keys do, broken where it is too long.
+func (l *look) keysLine(pairs ...string) []string {
+	var lines []string
+	line, used := "", 0
+	for i := 0; i+1 < len(pairs); i += 2 {
+		n := screen.Columns(pairs[i]) + 1 + screen.Columns(pairs[i+1])
+		if used > 0 && used+2+n > l.width {
+			lines = append(lines, line)
+			line, used = "", 0
+		}
+		if used > 0 {
+			line += "  "
+			used += 2
+		}
+		line += l.paint(pairs[i], bold) + " " + pairs[i+1]
+		used += n
+	}
+	return append(lines, line)
+}
+
+// field is a line that a person writes, shown from so far left that the cursor is seen.
+func (e *editor) field(width int) (line string, x int) {
+	lines, x, y := e.view(width, 1)
+	return lines[y], x
+}

@@ -1,0 +1,169 @@
+package chat
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/host"
+)
+
+// event shows what happens in the conversation.
+func (u *ui) event(e host.Event) {
+	u.trace(e)
+	switch e.Kind {
+	case host.Asking:
+		u.doing("thinking")
+	case host.TextCame:
+		u.doing("answering")
+		u.growing(answer).text += e.Text
+	case host.Thought:
+		b := u.growing(thought)
+		b.text = bounded(b.text + e.Text)
+	case host.Again:
+		u.again(e.Text)
+	case host.Answered:
+		u.rest(answer)
+		u.rest(thought)
+		if e.Usage != nil {
+			u.talk.usage.Add(*e.Usage)
+		}
+		u.talk.cost += e.Cost
+	case host.Noted:
+		u.note("%s", bounded(e.Text))
+	case host.Called, host.Waiting, host.Started, host.Progress, host.Logged, host.Retried, host.Resulted:
+		if e.Call != nil {
+			u.callEvent(e)
+		}
+	}
+}
+
+// doing says what is being done.
+func (u *ui) doing(what string) {
+	if u.turn != nil {
+		u.turn.what = what
+	}
+}
+
+// last returns the last block that is not over.
+func (u *ui) last() *block {
+	if n := len(u.blocks); n > 0 && !u.blocks[n-1].over {
+		return u.blocks[n-1]
+	}
+	return nil
+}
+
+// growing returns the block of a kind to which is added, and ends one of the other kind.
+func (u *ui) growing(kind blockKind) *block {
+	if b := u.last(); b != nil && b.kind == kind {
+		return b
+	}
+	u.rest(answer)
+	u.rest(thought)
+	b := &block{kind: kind, began: u.look.now}
+	u.blocks = append(u.blocks, b)
+	return b
+}
+
+// rest ends the last block if it is of a kind.
+func (u *ui) rest(kind blockKind) {
+	b := u.last()
+	if b == nil || b.kind != kind {
+		return
+	}
+	u.finish(b)
+}
+
+// again begins the answer anew. What of it went above stays there, and is said to be void.
+func (u *ui) again(why string) {
+	went := false
+	for len(u.blocks) > 0 {
+		b := u.last()
+		if b == nil || b.kind != answer && b.kind != thought {
+			break
+		}
+		went = went || b.stream.gone > 0
+		u.blocks = u.blocks[:len(u.blocks)-1]
+	}
+	if went {
+		u.note("what came of this answer is void, it begins anew: %s", why)
+	} else {
+		u.note("the answer begins anew: %s", why)
+	}
+}
+
+// callEvent shows how far a call is.
+func (u *ui) callEvent(e host.Event) {
+	var b *block
+	for _, have := range u.blocks {
+		if have.kind == called && have.call.ID == e.Call.ID && !have.over {
+			b = have
+		}
+	}
+	if b == nil {
+		u.rest(answer)
+		u.rest(thought)
+		b = &block{kind: called}
+		u.blocks = append(u.blocks, b)
+	}
+	before := b.call
+	b.call = *e.Call
+	if len(b.call.Arguments) == 0 {
+		b.call.Arguments = before.Arguments
+	}
+	switch e.Kind {
+	case host.Waiting:
+		b.state = waiting
+		u.doing("waiting for you")
+	case host.Started:
+		b.state, b.began = running, u.look.now
+		u.doing("calling " + b.name())
+	case host.Progress:
+		b.says = e.Text
+	case host.Retried:
+		b.says = "again after a pause: " + e.Text
+	case host.Logged:
+		b.call.Done, b.call.Total = before.Done, before.Total
+		b.log = append(b.log, screen.Cut(screen.OneLine(e.Text), 2000))
+		b.log = b.log[max(0, len(b.log)-maxLog):]
+	case host.Resulted:
+		b.state, b.over, b.took = finished, true, e.Call.Took
+		u.keep(b)
+		u.doing("thinking")
+	}
+}
+
+// trace keeps what happened for /trace.
+func (u *ui) trace(e host.Event) {
+	switch e.Kind {
+	case host.TextCame, host.Thought, host.Progress:
+		return
+	}
+	line := fmt.Sprintf("%s  turn %d step %d  %s", e.Time.Format("15:04:05.000"), e.Turn, e.Step, e.Kind)
+	if e.Model != "" {
+		line += " " + e.Model
+	}
+	if e.Call != nil {
+		line += " " + strings.Trim(e.Call.Server+"/"+e.Call.Tool, "/")
+		if e.Call.By != "" {
+			line += " by " + e.Call.By
+		}
+		if e.Call.Outcome != "" {
+			line += fmt.Sprintf(" %s in %s", e.Call.Outcome, seconds(e.Call.Took))
+		}
+		if e.Kind == host.Called {
+			line += " " + string(e.Call.Arguments)
+		}
+	}
+	if e.Usage != nil {
+		line += fmt.Sprintf(" %d tokens in, %d out", e.Usage.Input, e.Usage.Output)
+	}
+	if e.Kind == host.Noted || e.Kind == host.Again || e.Kind == host.Retried || e.Kind == host.Logged {
+		line += " " + e.Text
+	}
+	if e.Error != "" {
+		line += ": " + e.Error
+	}
+	u.talk.steps = append(u.talk.steps, screen.Cut(screen.OneLine(line), 1000))
+	u.talk.steps = u.talk.steps[max(0, len(u.talk.steps)-maxSteps):]
+}

@@ -1,0 +1,472 @@
+package chat
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/schema"
+)
+
+// form asks for the fields of a form, one under the other, and shows the answers before they
+// are sent (2026-07-28, client/elicitation, form mode).
+type form struct {
+	*host.Elicitation
+	*schema.Form
+	fields  []*entry
+	at      int    // the field that has the cursor
+	review  bool   // the answers are shown
+	leaving bool   // the person is asked how to leave
+	problem string // of the answers together
+}
+
+// entry is a field as it is filled in.
+type entry struct {
+	*schema.Field
+	text    editor // of what is typed
+	choice  int    // of an enum or a boolean; -1: none
+	chosen  []bool // of several
+	over    int    // the option that the cursor is on, of several
+	problem string
+}
+
+func newForm(q *host.Elicitation) (*form, error) {
+	parsed, err := schema.FormOf(q.Schema)
+	if err != nil {
+		return nil, err
+	}
+	f := &form{Elicitation: q, Form: parsed}
+	for i := range parsed.Fields {
+		f.fields = append(f.fields, newEntry(&parsed.Fields[i]))
+	}
+	f.review = len(f.fields) == 0
+	return f, nil
+}
+
+func newEntry(f *schema.Field) *entry {
+	e := &entry{Field: f, choice: -1, text: editor{one: true}, chosen: make([]bool, len(f.Options))}
+	if f.Default == nil {
+		return e
+	}
+	switch f.Kind {
+	case schema.Enum:
+		e.choice = slices.IndexFunc(f.Options, func(o schema.Option) bool { return string(o.Value) == string(f.Default) })
+	case schema.MultiEnum:
+		var values []json.RawMessage
+		_ = json.Unmarshal(f.Default, &values) // no list chooses nothing
+		for i, o := range f.Options {
+			e.chosen[i] = slices.ContainsFunc(values, func(v json.RawMessage) bool { return string(v) == string(o.Value) })
+		}
+	case schema.Boolean:
+		e.choice = slices.Index([]string{"true", "false"}, string(f.Default))
+	default:
+		if string(f.Default) != "null" {
+			e.text.set(screen.Plain(f.Default))
+		}
+	}
+	return e
+}
+
+// options are the words of what can be chosen.
+func (e *entry) options() []string {
+	if e.Kind == schema.Boolean {
+		return []string{"yes", "no"}
+	}
+	out := make([]string, len(e.Options))
+	for i, o := range e.Options {
+		out[i] = screen.OneLine(o.Title)
+	}
+	return out
+}
+
+func (e *entry) label() string {
+	if e.Title != "" {
+		return screen.OneLine(e.Title)
+	}
+	return screen.OneLine(e.Name)
+}
+
+// value returns what the field holds; nil: it is left out.
+func (e *entry) value() (json.RawMessage, error) {
+	switch e.Kind {
+	case schema.Enum:
+		if e.choice >= 0 {
+			return e.Options[e.choice].Value, nil
+		}
+	case schema.Boolean:
+		if e.choice >= 0 {
+			return json.RawMessage(map[bool]string{true: "true", false: "false"}[e.choice == 0]), nil
+		}
+	case schema.MultiEnum:
+		list := []json.RawMessage{}
+		for i, on := range e.chosen {
+			if on {
+				list = append(list, e.Options[i].Value)
+			}
+		}
+		if len(list) == 0 && !e.Required {
+			return nil, nil
+		}
+		raw, err := json.Marshal(list)
+		if err != nil {
+			return nil, err
+		}
+		return e.Parse(string(raw))
+	default:
+		text := e.text.String()
+		if text == `""` && e.Kind == schema.String {
+			return e.Parse("")
+		}
+		if text != "" {
+			return e.Parse(text)
+		}
+		if e.Required && e.Kind == schema.String {
+			return nil, errors.New(`an answer is required; "" is the empty text`)
+		}
+	}
+	if e.Required {
+		return nil, errors.New("an answer is required")
+	}
+	return nil, nil
+}
+
+// check says at the field what is wrong with it.
+func (e *entry) check() bool {
+	_, err := e.value()
+	e.problem = problemOf(err)
+	return err == nil
+}
+
+func problemOf(err error) string {
+	var bad *schema.ValidationError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &bad) && len(bad.Faults) > 0:
+		return bad.Faults[0].Problem
+	}
+	return err.Error()
+}
+
+// values returns the answers. It is nil if they do not fit, and the cursor is where they do not.
+func (f *form) values() map[string]json.RawMessage {
+	values := map[string]json.RawMessage{}
+	wrong := -1
+	for i, e := range f.fields {
+		v, err := e.value()
+		if e.problem = problemOf(err); err != nil && wrong < 0 {
+			wrong = i
+		}
+		if v != nil {
+			values[e.Name] = v
+		}
+	}
+	if wrong >= 0 {
+		f.at = wrong
+		return nil
+	}
+	if err := f.Check(values); err != nil {
+		f.problem = "the answers do not fit together: " + err.Error()
+		return nil
+	}
+	f.problem = ""
+	return values
+}
+
+func (f *form) key(k tea.KeyPressMsg) any {
+	switch {
+	case f.leaving:
+		switch k.String() {
+		case "d", "n":
+			return &mcp.ElicitResult{Action: "decline"}
+		case "c", "x":
+			return &mcp.ElicitResult{Action: "cancel"}
+		case "esc", "b":
+			f.leaving = false
+		}
+		return nil
+	case k.String() == "esc":
+		if f.review && len(f.fields) > 0 {
+			f.review = false
+		} else {
+			f.leaving = true
+		}
+		return nil
+	case f.review:
+		switch k.String() {
+		case "enter", "y":
+			if values := f.values(); values != nil {
+				content := map[string]any{}
+				for name, v := range values {
+					content[name] = v
+				}
+				return &mcp.ElicitResult{Action: "accept", Content: content}
+			}
+			f.review = len(f.fields) == 0
+		case "e":
+			f.review = len(f.fields) == 0
+		case "n":
+			return &mcp.ElicitResult{Action: "decline"}
+		}
+		return nil
+	}
+	e := f.fields[f.at]
+	switch k.String() {
+	case "tab", "down":
+		e.check()
+		f.at = (f.at + 1) % len(f.fields)
+	case "shift+tab", "up":
+		e.check()
+		f.at = (f.at + len(f.fields) - 1) % len(f.fields)
+	case "enter":
+		switch {
+		case !e.check():
+		case f.at < len(f.fields)-1:
+			f.at++
+		default:
+			f.review = f.values() != nil
+		}
+	case "ctrl+s":
+		f.review = f.values() != nil
+	default:
+		e.key(k)
+	}
+	return nil
+}
+
+// key fills the field in.
+func (e *entry) key(k tea.KeyPressMsg) {
+	n := len(e.options())
+	switch {
+	case e.Kind == schema.Boolean || e.Kind == schema.Enum:
+		switch key := k.String(); {
+		case key == "right" || key == "space":
+			e.choice = (e.choice + 1) % n
+		case key == "left":
+			e.choice = (max(e.choice, 0) + n - 1) % n
+		case key == "backspace" || key == "delete":
+			if !e.Required {
+				e.choice = -1
+			}
+		case k.Text != "":
+			e.choose(k.Text)
+		}
+	case e.Kind == schema.MultiEnum:
+		switch k.String() {
+		case "right":
+			e.over = (e.over + 1) % n
+		case "left":
+			e.over = (e.over + n - 1) % n
+		case "space":
+			e.chosen[e.over] = !e.chosen[e.over]
+		}
+	default:
+		e.text.key(k)
+	}
+	e.problem = ""
+}
+
+// choose goes to the next option that begins with a letter.
+func (e *entry) choose(letter string) {
+	options := e.options()
+	for i := range options {
+		at := (max(e.choice, -1) + 1 + i) % len(options)
+		if strings.HasPrefix(strings.ToLower(options[at]), strings.ToLower(letter)) {
+			e.choice = at
+			return
+		}
+	}
+}
+
+func (f *form) paste(text string) {
+	if !f.review && !f.leaving {
+		e := f.fields[f.at]
+		e.text.insert(text)
+		e.problem = ""
+	}
+}
+
+func (f *form) show(l *look) sheet {
+	s := sheet{head: screen.Fold(l.paint(screen.OneLine(f.Server)+" asks", bold), l.width)}
+	s.body = append(l.wrapped(screen.Visible(f.Message), "", ""), "")
+	wide := 4
+	for _, e := range f.fields {
+		wide = max(wide, screen.Columns(e.label())+1)
+	}
+	wide = min(wide, max(8, l.width/3))
+	switch {
+	case f.review:
+		values := f.values()
+		for _, e := range f.fields {
+			v, ok := values[e.Name]
+			text := l.paint("(left out)", dim)
+			if ok {
+				text = e.shown(v)
+			}
+			label := screen.Pad(screen.Cut(e.label(), wide), wide)
+			for i, line := range screen.Fold(text, max(8, l.width-wide-2)) {
+				if i > 0 {
+					label = strings.Repeat(" ", wide)
+				}
+				s.body = append(s.body, l.paint(label, dim)+"  "+line)
+			}
+		}
+		s.foot = l.keysLine("enter", "sends this to "+screen.Cut(screen.OneLine(f.Server), 20), "e", "edit", "n", "decline", "esc", "back")
+	default:
+		for i, e := range f.fields {
+			f.showField(l, &s, e, wide, i == f.at)
+		}
+		s.foot = l.keysLine("enter", "next", "tab", "moves", "ctrl-S", "review", "esc", "leave")
+	}
+	if f.leaving {
+		s.cursor = false
+		s.foot = l.keysLine("d", "decline: the server is told no", "c", "dismiss without an answer", "esc", "back to the form")
+	}
+	if f.problem != "" {
+		s.foot = append(l.wrapped(screen.Visible(f.problem), "", red), s.foot...)
+	}
+	return s
+}
+
+// showField shows a field, and below the one that has the cursor what belongs to it.
+func (f *form) showField(l *look, s *sheet, e *entry, wide int, active bool) {
+	label := screen.Pad(screen.Cut(e.label(), wide), wide)
+	need := " "
+	if e.Required {
+		need = l.paint("*", yellow)
+	}
+	room := max(6, l.width-wide-3)
+	value := ""
+	switch e.Kind {
+	case schema.Boolean, schema.Enum:
+		value = l.paint("(choose)", dim)
+		if e.choice >= 0 {
+			value = screen.Cut(e.options()[e.choice], room-4)
+		}
+		if active {
+			value = "‹ " + value + " ›"
+		}
+	case schema.MultiEnum:
+		var on []string
+		for i, o := range e.options() {
+			if e.chosen[i] {
+				on = append(on, o)
+			}
+		}
+		value = l.paint("(none)", dim)
+		if len(on) > 0 {
+			value = screen.Cut(strings.Join(on, ", "), room)
+		}
+	default:
+		line, x := e.text.field(room - 1)
+		value = line
+		if active {
+			s.cursor, s.inBody, s.x, s.y = true, true, wide+2+x, len(s.body)
+		} else if e.text.empty() {
+			value = l.paint(hint(e), dim)
+		}
+	}
+	style := dim
+	if active {
+		style = bold
+	}
+	if active && !s.inBody {
+		s.inBody, s.y = true, len(s.body) // it is to be seen
+	}
+	s.body = append(s.body, l.paint(label, style)+need+" "+value)
+	if active {
+		indent := strings.Repeat(" ", min(wide+2, l.width/4))
+		if e.Kind == schema.MultiEnum {
+			s.body = append(s.body, e.list(l, indent)...)
+		}
+		if e.Kind == schema.Enum && len(e.Options) > 2 {
+			s.body = append(s.body, l.wrapped("one of "+strings.Join(e.options(), ", "), indent, dim)...)
+		}
+		if text := screen.OneLine(e.Description); text != "" {
+			s.body = append(s.body, l.wrapped(text, indent, dim)...)
+		}
+		if text := hint(e); text != "" && !e.text.empty() {
+			s.body = append(s.body, l.wrapped(text, indent, dim)...)
+		}
+	}
+	if e.problem != "" {
+		s.body = append(s.body, l.wrapped("! "+screen.Visible(e.problem), "  ", red)...)
+	}
+}
+
+// list shows the options of which several may be chosen.
+func (e *entry) list(l *look, indent string) []string {
+	var out []string
+	const most = 7
+	options := e.options()
+	first := max(0, min(e.over-most/2, len(options)-most))
+	for i := first; i < min(len(options), first+most); i++ {
+		box, point := "[ ] ", "  "
+		if e.chosen[i] {
+			box = "[x] "
+		}
+		if i == e.over {
+			point = l.paint("› ", cyan)
+		}
+		out = append(out, indent+point+box+screen.Cut(options[i], max(6, l.width-len(indent)-6)))
+	}
+	more := "left and right move, space chooses"
+	if len(options) > most {
+		more = fmt.Sprintf("%d of %d; %s", e.over+1, len(options), more)
+	}
+	return append(out, l.wrapped(more, indent, dim)...)
+}
+
+// hint words what a field takes.
+func hint(e *entry) string {
+	var words []string
+	switch {
+	case e.Format != "":
+		words = append(words, screen.OneLine(e.Format))
+	case e.Kind == schema.Number:
+		words = append(words, "a number")
+	case e.Kind == schema.Integer:
+		words = append(words, "a whole number")
+	case e.Kind == schema.Other:
+		words = append(words, "JSON")
+	}
+	unit := ""
+	if e.Kind == schema.String {
+		unit = " characters"
+	}
+	switch {
+	case e.Min != "" && e.Max != "":
+		words = append(words, fmt.Sprintf("%s to %s%s", e.Min, e.Max, unit))
+	case e.Min != "":
+		words = append(words, fmt.Sprintf("at least %s%s", e.Min, unit))
+	case e.Max != "":
+		words = append(words, fmt.Sprintf("at most %s%s", e.Max, unit))
+	}
+	return strings.Join(words, ", ")
+}
+
+// shown is a value as people read it.
+func (e *entry) shown(v json.RawMessage) string {
+	switch e.Kind {
+	case schema.Boolean:
+		return map[bool]string{true: "yes", false: "no"}[string(v) == "true"]
+	case schema.Enum:
+		return e.options()[e.choice]
+	case schema.MultiEnum:
+		var on []string
+		for i := range e.options() {
+			if e.chosen[i] {
+				on = append(on, e.options()[i])
+			}
+		}
+		return strings.Join(on, ", ")
+	}
+	return screen.Visible(screen.Plain(v))
+}

@@ -1,0 +1,187 @@
+package chat
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/gateway"
+)
+
+const prompt = "❯ "
+
+func (u *ui) inputWidth() int { return max(4, u.look.width-screen.Columns(prompt)-1) }
+
+// draw has everything painted as it is now.
+func (u *ui) draw() {
+	u.flush()
+	above := u.above
+	u.above = nil
+	l := &u.look
+	if u.viewer != nil {
+		u.canvas.show(above, u.viewer.frame(l))
+		return
+	}
+	f := frame{width: l.width}
+	var live []string
+	for _, b := range u.blocks {
+		live = append(live, b.render(l)...)
+	}
+	if n := len(live); n > 0 && live[n-1] != "" {
+		live = append(live, "")
+	}
+	rows := max(1, l.height-1) // but for the status
+	var bottom []string
+	asking := u.asking()
+	if len(u.questions) > 0 {
+		room := max(3, rows-min(len(live), max(0, rows-12)))
+		if !asking || !u.input.empty() {
+			room = max(2, room-1)
+		}
+		lines, x, y, cursor := u.questions[0].view(l, room, len(u.questions)-1, asking)
+		bottom = lines
+		if asking && cursor {
+			f.x, f.y, f.shown = x, y, true
+		}
+	}
+	if len(u.questions) == 0 || !asking || !u.input.empty() {
+		most := max(1, min(10, rows/3))
+		if len(u.questions) > 0 {
+			most = 1
+		}
+		lines, x, y := u.showInput(most)
+		if !asking {
+			f.x, f.y, f.shown = x, len(bottom)+y, true
+		}
+		bottom = append(bottom, lines...)
+		if !asking {
+			bottom = append(bottom, u.menu.view(l, max(0, min(6, rows-len(bottom)-2)))...)
+		}
+	}
+	if cut := len(bottom) - rows; cut > 0 { // a tiny terminal: what the cursor is in goes last
+		cut = min(cut, f.y)
+		bottom = bottom[cut:]
+		f.y -= cut
+		bottom = bottom[:min(len(bottom), rows)]
+	}
+	if over := len(live) + len(bottom) - rows; over > 0 {
+		live = live[min(over, len(live)):]
+	}
+	f.y += len(live)
+	f.lines = append(append(live, bottom...), u.statusLine())
+	for i, line := range f.lines {
+		f.lines[i] = screen.Fold(line, l.width)[0]
+	}
+	u.canvas.show(above, f)
+}
+
+// flush moves what is over above the frame, in its order.
+func (u *ui) flush() {
+	l := &u.look
+	for len(u.blocks) > 0 {
+		b := u.blocks[0]
+		switch {
+		case b.kind == answer:
+			u.above = append(u.above, b.stream.settled(b.text, b.over, l)...)
+		case b.over:
+			u.above = append(u.above, b.render(l)...)
+		}
+		if !b.over {
+			return
+		}
+		if b.kind == answer || b.kind == said || b.kind == shown {
+			b.text = "" // it stands above
+		}
+		u.blocks = u.blocks[1:]
+	}
+	u.blocks = nil
+}
+
+// showInput shows what is being written.
+func (u *ui) showInput(most int) (lines []string, x, y int) {
+	l := &u.look
+	mark := l.paint("❯", cyan) + " "
+	indent := strings.Repeat(" ", screen.Columns(prompt))
+	if u.input.empty() {
+		text := "Say something, or /help"
+		switch {
+		case u.queued != "":
+			text = "1 message waits for the turn to end"
+		case u.turn != nil:
+			text = ""
+		case u.model() == nil:
+			text = "No model: /call SERVER/TOOL, or /help"
+		}
+		return []string{mark + l.paint(screen.Cut(text, u.inputWidth()), dim)}, len(indent), 0
+	}
+	lines, x, y = u.input.view(u.inputWidth(), most)
+	for i := range lines {
+		if i == 0 {
+			lines[i] = mark + lines[i]
+		} else {
+			lines[i] = indent + lines[i]
+		}
+	}
+	return lines, x + len(indent), y
+}
+
+// statusLine is the last line: what is being done, and with what.
+func (u *ui) statusLine() string {
+	l := &u.look
+	if u.hint != "" && l.now.Before(u.hintUntil) {
+		return l.paint(screen.Cut(u.hint, l.width), yellow)
+	}
+	var parts []string
+	head := ""
+	if t := u.turn; t != nil {
+		what := screen.OneLine(t.what)
+		if t.cancelled {
+			what = "cancelling"
+		}
+		head = l.spinner() + " "
+		parts = append(parts, screen.Cut(what, max(10, l.width/2))+" "+seconds(l.now.Sub(t.began)), "ctrl-C cancels")
+	}
+	if m := u.model(); m != nil {
+		parts = append(parts, screen.OneLine(m.Info().Name))
+	} else {
+		parts = append(parts, "no model")
+	}
+	parts = append(parts, u.serverCount())
+	if n := u.talk.usage.Input + u.talk.usage.Output; n > 0 {
+		parts = append(parts, count(n)+" tokens")
+	}
+	if u.talk.cost > 0 {
+		parts = append(parts, fmt.Sprintf("%.4g", u.talk.cost))
+	}
+	return head + l.paint(screen.Cut(strings.Join(parts, " · "), max(1, l.width-screen.Columns(screen.Unpainted(head)))), dim)
+}
+
+// serverCount words how many servers are there.
+func (u *ui) serverCount() string {
+	ready, all := 0, 0
+	for _, s := range u.c.h.Servers() {
+		all++
+		if s.State == gateway.Ready || s.State == gateway.Idle {
+			ready++
+		}
+	}
+	word := "servers"
+	if all == 1 {
+		word = "server"
+	}
+	if ready == all {
+		return fmt.Sprintf("%d %s", all, word)
+	}
+	return fmt.Sprintf("%d of %d %s ready", ready, all, word)
+}
+
+// count words a number of tokens.
+func count(n int64) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprint(n)
+	case n < 1_000_000:
+		return fmt.Sprintf("%.1fk", float64(n)/1000)
+	}
+	return fmt.Sprintf("%.1fM", float64(n)/1_000_000)
+}

@@ -1,0 +1,116 @@
+package chat
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// history is what the person said before, in this run and in earlier ones.
+type history struct {
+	path  string // of the file, a JSON string a line; empty: none is kept
+	said  []string
+	at    int    // len(said): what is being written now
+	draft string // that, while an earlier one is shown
+}
+
+const (
+	maxHistory      = 1000
+	maxHistoryBytes = 4 << 20 // of the file that is read
+	maxSaid         = 16 << 10
+)
+
+// open reads the file. One that cannot be read is as none.
+func (h *history) open(path string) {
+	h.path = path
+	if path == "" {
+		return
+	}
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxHistoryBytes {
+		return
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return
+	}
+	lines := 0
+	for line := range strings.Lines(string(data)) {
+		var text string
+		if json.Unmarshal([]byte(line), &text) == nil && text != "" {
+			h.said = append(h.said, text)
+		}
+		lines++
+	}
+	h.said = h.said[max(0, len(h.said)-maxHistory):]
+	h.at = len(h.said)
+	if lines > 2*maxHistory {
+		h.shorten()
+	}
+}
+
+// add keeps what was said.
+func (h *history) add(text string) error {
+	defer func() { h.at, h.draft = len(h.said), "" }()
+	if len(text) > maxSaid || len(h.said) > 0 && h.said[len(h.said)-1] == text {
+		return nil
+	}
+	h.said = append(h.said, text)
+	h.said = h.said[max(0, len(h.said)-maxHistory):]
+	if h.path == "" {
+		return nil
+	}
+	line, err := json.Marshal(text)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(h.path), 0o700); err != nil {
+		return fmt.Errorf("keep the history: %w", err)
+	}
+	f, err := os.OpenFile(h.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("keep the history: %w", err)
+	}
+	_, err = f.Write(append(line, '\n')) // in one piece, as others may write too
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// shorten writes the file anew, with what is remembered. If that fails it is long for longer.
+func (h *history) shorten() {
+	f, err := os.CreateTemp(filepath.Dir(h.path), "history-*")
+	if err != nil {
+		return
+	}
+	defer os.Remove(f.Name())
+	var out strings.Builder
+	for _, text := range h.said {
+		line, _ := json.Marshal(text) // of a string
+		out.Write(line)
+		out.WriteByte('\n')
+	}
+	_, err = f.WriteString(out.String())
+	if f.Close() == nil && err == nil {
+		_ = os.Rename(f.Name(), h.path)
+	}
+}
+
+// move goes back (-1) or on (1) from what is shown now, and returns what is there.
+func (h *history) move(by int, now string) (string, bool) {
+	to := h.at + by
+	if to < 0 || to > len(h.said) {
+		return "", false
+	}
+	if h.at == len(h.said) {
+		h.draft = now
+	}
+	h.at = to
+	if to == len(h.said) {
+		return h.draft, true
+	}
+	return h.said[to], true
+}

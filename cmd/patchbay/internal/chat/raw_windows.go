@@ -1,0 +1,19 @@
+package chat
+
+import (
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// prepareOutput has a console obey escape sequences, and not begin a line by itself behind a
+// line break.
+func prepareOutput(out *os.File) (restore func()) {
+	h := windows.Handle(out.Fd())
+	var mode uint32
+	if windows.GetConsoleMode(h, &mode) != nil {
+		return func() {}
+	}
+	_ = windows.SetConsoleMode(h, mode|windows.ENABLE_PROCESSED_OUTPUT|windows.ENABLE_VIRTUAL_TERMINAL_PROCESSING|windows.DISABLE_NEWLINE_AUTO_RETURN)
+	return func() { _ = windows.SetConsoleMode(h, mode) }
+}

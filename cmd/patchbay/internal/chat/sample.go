@@ -1,0 +1,219 @@
+package chat
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// sampleRequest shows what a server wants a model to complete. The person may change what is
+// said last and the system prompt (2026-07-28, client/sampling, human in the loop).
+type sampleRequest struct {
+	*host.Sampling
+	r    *mcp.SampleRequest // a copy
+	edit *writing           // nil: nothing is being changed
+}
+
+func newSampleRequest(s *host.Sampling) *sampleRequest {
+	r := *s.Request
+	r.Messages = slices.Clone(r.Messages)
+	return &sampleRequest{Sampling: s, r: &r}
+}
+
+// writing is a text that is being changed, and what becomes of it.
+type writing struct {
+	editor
+	done func(string)
+}
+
+func write(text string, done func(string)) *writing {
+	w := &writing{done: done}
+	w.set(text)
+	return w
+}
+
+// key does what a key says, and tells whether the writing is over.
+func (w *writing) key(k tea.KeyPressMsg, width int) bool {
+	switch k.String() {
+	case "esc":
+		return true
+	case "ctrl+s":
+		w.done(w.String())
+		return true
+	case "enter":
+		w.insert("\n")
+	case "up":
+		w.vertical(-1, width)
+	case "down":
+		w.vertical(1, width)
+	default:
+		w.editor.key(k)
+	}
+	return false
+}
+
+// show puts the text in the place of the body.
+func (w *writing) show(s *sheet, l *look) {
+	lines, x, y := w.view(l.width, 1<<20)
+	s.body, s.cursor, s.inBody, s.x, s.y = lines, true, true, x, y
+	s.foot = l.keysLine("ctrl-S", "keeps this", "esc", "back without it")
+}
+
+func (s *sampleRequest) show(l *look) sheet {
+	out := sheet{head: screen.Fold(l.paint(screen.OneLine(s.Server)+" wants a model to answer this", bold), l.width)}
+	facts := fmt.Sprintf("at most %d tokens", s.r.MaxTokens)
+	if s.Model != "" {
+		facts = "by " + screen.OneLine(s.Model) + ", " + facts
+	}
+	if n := len(s.r.Tools); n > 0 {
+		facts += fmt.Sprintf(", with %d tools of the server", n)
+	}
+	out.head = append(out.head, l.paint(screen.Cut(facts, l.width), dim))
+	if s.edit != nil {
+		s.edit.show(&out, l)
+		return out
+	}
+	if s.r.SystemPrompt != "" {
+		out.body = append(out.body, l.paint("system", cyan))
+		out.body = append(out.body, l.wrapped(screen.Visible(s.r.SystemPrompt), "  ", "")...)
+	}
+	for _, m := range s.r.Messages {
+		out.body = append(out.body, l.paint(screen.OneLine(m.Role), cyan))
+		out.body = append(out.body, l.wrapped(screen.Visible(contentText(m.Content)), "  ", "")...)
+	}
+	out.foot = l.keysLine("y", "let it answer", "e", "change what is said last", "s", "change the system prompt", "n", "no")
+	return out
+}
+
+// contentText is what blocks say, as far as it can be shown.
+func contentText(blocks []mcp.Content) string {
+	var out []string
+	for _, c := range blocks {
+		switch c := c.(type) {
+		case mcp.TextContent:
+			out = append(out, c.Text)
+		case mcp.ImageContent:
+			out = append(out, fmt.Sprintf("[image %s, %s]", c.MIMEType, screen.Bytes(len(c.Data))))
+		case mcp.AudioContent:
+			out = append(out, fmt.Sprintf("[audio %s, %s]", c.MIMEType, screen.Bytes(len(c.Data))))
+		case mcp.ToolUseContent:
+			out = append(out, "[calls "+c.Name+" "+string(c.Input)+"]")
+		case mcp.ToolResultContent:
+			out = append(out, "[result: "+contentText(c.Result.Content)+"]")
+		case mcp.EmbeddedResource:
+			out = append(out, "[resource "+c.Resource.URI+"]\n"+c.Resource.Text)
+		case mcp.ResourceLink:
+			out = append(out, "[link "+c.URI+"]")
+		case mcp.RawContent:
+			out = append(out, string(c))
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// withText replaces the texts of blocks by one.
+func withText(blocks []mcp.Content, text string) []mcp.Content {
+	out := []mcp.Content{mcp.Text(text)}
+	for _, c := range blocks {
+		if _, ok := c.(mcp.TextContent); !ok {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func textsOf(blocks []mcp.Content) string {
+	var out []string
+	for _, c := range blocks {
+		if t, ok := c.(mcp.TextContent); ok {
+			out = append(out, t.Text)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+func (s *sampleRequest) key(k tea.KeyPressMsg) any {
+	if s.edit != nil {
+		if s.edit.key(k, editWidth) {
+			s.edit = nil
+		}
+		return nil
+	}
+	switch k.String() {
+	case "y":
+		return s.r
+	case "n", "esc":
+		return mcp.ErrDeclined
+	case "e":
+		if n := len(s.r.Messages) - 1; n >= 0 {
+			m := &s.r.Messages[n]
+			s.edit = write(textsOf(m.Content), func(text string) { m.Content = withText(m.Content, text) })
+		}
+	case "s":
+		s.edit = write(s.r.SystemPrompt, func(text string) { s.r.SystemPrompt = text })
+	}
+	return nil
+}
+
+// editWidth is that in which lines are told apart when the cursor goes up and down.
+const editWidth = 76
+
+func (s *sampleRequest) paste(text string) {
+	if s.edit != nil {
+		s.edit.insert(text)
+	}
+}
+
+// sampleAnswer shows what the model has answered, which the person may change before the server
+// is given it.
+type sampleAnswer struct {
+	*host.Sampling
+	r    *mcp.SampleResult // a copy
+	edit *writing
+}
+
+func newSampleAnswer(s *host.Sampling, r *mcp.SampleResult) *sampleAnswer {
+	again := *r
+	return &sampleAnswer{Sampling: s, r: &again}
+}
+
+func (s *sampleAnswer) show(l *look) sheet {
+	out := sheet{head: screen.Fold(l.paint("May "+screen.OneLine(s.Server)+" have this answer?", bold), l.width)}
+	if s.edit != nil {
+		s.edit.show(&out, l)
+		return out
+	}
+	out.body = l.wrapped(screen.Visible(contentText(s.r.Content)), "", "")
+	out.foot = l.keysLine("y", "send it", "e", "change it", "n", "no")
+	return out
+}
+
+func (s *sampleAnswer) key(k tea.KeyPressMsg) any {
+	if s.edit != nil {
+		if s.edit.key(k, editWidth) {
+			s.edit = nil
+		}
+		return nil
+	}
+	switch k.String() {
+	case "y":
+		return s.r
+	case "n", "esc":
+		return mcp.ErrDeclined
+	case "e":
+		s.edit = write(textsOf(s.r.Content), func(text string) { s.r.Content = withText(s.r.Content, text) })
+	}
+	return nil
+}
+
+func (s *sampleAnswer) paste(text string) {
+	if s.edit != nil {
+		s.edit.insert(text)
+	}
+}

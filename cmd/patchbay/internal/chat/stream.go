@@ -1,0 +1,108 @@
+package chat
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+)
+
+// stream shows Markdown while it comes. What nothing that follows can change goes above the
+// frame piece by piece: paragraphs that have ended, and lines of code. So the frame stays small
+// however long the answer gets.
+type stream struct {
+	gone  int    // bytes of the text that went above
+	fence string // of the code in which that ended; empty: in none
+	gap   int    // blank lines that come before what follows
+}
+
+// maxTail bounds a paragraph that does not end, in bytes.
+const maxTail = 4 << 10
+
+var fenceLine = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})([^`]*)$")
+
+// settled returns the lines that go above now. All says that nothing more comes.
+func (s *stream) settled(text string, all bool, l *look) []string {
+	n, fence := len(text), s.fence
+	if !all {
+		n, fence = s.cut(text)
+	}
+	if n <= s.gone {
+		return nil
+	}
+	lines := s.rendered(text[s.gone:n], l)
+	if all && len(lines) > 0 {
+		lines = append(lines, "")
+	}
+	s.gap = gapAfter(text[:n])
+	if s.fence == "" && fence == "" {
+		s.gap = min(s.gap, 1)
+	}
+	s.gone, s.fence = n, fence
+	return lines
+}
+
+// rest returns the lines of what has not gone above.
+func (s *stream) rest(text string, l *look) []string {
+	if strings.TrimSpace(text[s.gone:]) == "" {
+		return nil
+	}
+	return s.rendered(text[s.gone:], l)
+}
+
+// cut finds how much of the text is settled, and in which fence it ends.
+func (s *stream) cut(text string) (n int, fence string) {
+	n, fence = s.gone, s.fence
+	inside := s.fence
+	at := s.gone
+	for line := range strings.Lines(text[s.gone:]) {
+		if !strings.HasSuffix(line, "\n") {
+			break
+		}
+		at += len(line)
+		bare := strings.TrimRight(line, "\r\n")
+		switch f := fenceLine.FindStringSubmatch(bare); {
+		case inside == "" && f != nil:
+			inside = f[1]
+		case inside == "" && strings.TrimSpace(bare) == "":
+			n, fence = at, ""
+		case inside != "" && f != nil && strings.HasPrefix(f[1], inside) && strings.TrimSpace(f[2]) == "":
+			inside = ""
+			n, fence = at, ""
+		case inside != "":
+			n, fence = at, inside
+		}
+	}
+	if n == s.gone && inside == "" && len(text)-n > maxTail {
+		if space := strings.LastIndexAny(text[n:], " \n"); space > 0 {
+			n += space + 1
+		} else {
+			for n = len(text); !utf8.ValidString(text[s.gone:n]) && n > len(text)-utf8.UTFMax; n-- {
+			}
+		}
+	}
+	return min(n, len(text)), fence
+}
+
+// rendered renders a piece of the text.
+func (s *stream) rendered(piece string, l *look) []string {
+	if s.fence != "" {
+		piece = s.fence + "\n" + piece
+	}
+	out := make([]string, s.gap)
+	text := strings.TrimRight(screen.Markdown(screen.Visible(piece), l.width, l.color), "\n")
+	if text == "" {
+		return nil
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		out = append(out, screen.Fold(line, l.width)...)
+	}
+	return out
+}
+
+// gapAfter counts the blank lines at the end of a text.
+func gapAfter(text string) int {
+	bare := strings.TrimRight(text, "\n")
+	return max(0, len(text)-len(bare)-1)
+}

@@ -1,0 +1,25 @@
+package screen
+
+// Letters takes a text apart into what a cursor steps over at once: a letter with what is joined
+// to it, such as accents, or the parts of an emoji.
+func Letters(s string) []string {
+	var out []string
+	from := 0
+	var last rune
+	flag := false // the letter is half a flag
+	for i, r := range s {
+		half := r >= 0x1f1e6 && r <= 0x1f1ff
+		joined := i > 0 && last != '\n' && last != '\t' && r >= 0x300 &&
+			(runeColumns(last, r) == 0 || r == 0xfe0f || flag && half)
+		if i > 0 && !joined {
+			out = append(out, s[from:i])
+			from = i
+		}
+		flag = half && !joined
+		last = r
+	}
+	if from < len(s) {
+		out = append(out, s[from:])
+	}
+	return out
+}

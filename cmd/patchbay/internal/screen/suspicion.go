@@ -1,0 +1,27 @@
+package screen
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Suspicions lists what may deceive a reader about where a URL leads.
+func Suspicions(u *url.URL) []string {
+	var out []string
+	host := u.Hostname()
+	if u.Scheme != "https" && u.Scheme != "http" {
+		out = append(out, "it is no web page but "+strconv.Quote(u.Scheme)+".")
+	} else if u.Scheme == "http" && host != "localhost" && !strings.HasPrefix(host, "127.") && host != "::1" {
+		out = append(out, "the connection is not encrypted (http).")
+	}
+	if u.User != nil {
+		out = append(out, "what stands before the @ is not where it leads.")
+	}
+	foreign := strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII })
+	if foreign || strings.HasPrefix(host, "xn--") || strings.Contains(host, ".xn--") {
+		out = append(out, "its name has letters that may look like others.")
+	}
+	return out
+}
