@@ -121,3 +121,5 @@ func (a *approval) paste(text string) {
 		a.reason.insert(text)
 	}
 }
+
+func (a *approval) writes() bool { return a.reason != nil }

@@ -108,21 +108,21 @@ func (c *Chat) Approve(ctx context.Context, a *host.Approval) (host.Verdict, err
 
 func (c *Chat) Elicit(ctx context.Context, q *host.Elicitation) (*mcp.ElicitResult, error) {
 	if q.URL != "" {
-		return ask[*mcp.ElicitResult](ctx, c, q.Server, "", &page{Elicitation: q, open: c.visit, copy: c.copy})
+		return ask[*mcp.ElicitResult](ctx, c, q.Server, q.Call, &page{Elicitation: q, open: c.visit, copy: c.copy})
 	}
 	f, err := newForm(q)
 	if err != nil {
 		return nil, mcp.Errorf(mcp.CodeInvalidParams, "the form cannot be read: %v", err)
 	}
-	return ask[*mcp.ElicitResult](ctx, c, q.Server, "", f)
+	return ask[*mcp.ElicitResult](ctx, c, q.Server, q.Call, f)
 }
 
 func (c *Chat) ReviewRequest(ctx context.Context, s *host.Sampling) (*mcp.SampleRequest, error) {
-	return ask[*mcp.SampleRequest](ctx, c, s.Server, "", newSampleRequest(s))
+	return ask[*mcp.SampleRequest](ctx, c, s.Server, s.Call, newSampleRequest(s))
 }
 
 func (c *Chat) ReviewAnswer(ctx context.Context, s *host.Sampling, r *mcp.SampleResult) (*mcp.SampleResult, error) {
-	return ask[*mcp.SampleResult](ctx, c, s.Server, "", newSampleAnswer(s, r))
+	return ask[*mcp.SampleResult](ctx, c, s.Server, s.Call, newSampleAnswer(s, r))
 }
 
 // errLeft says that the person has left.

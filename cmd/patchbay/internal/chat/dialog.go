@@ -18,6 +18,9 @@ type dialog interface {
 	key(k tea.KeyPressMsg) (answer any)
 
 	paste(text string)
+
+	// writes tells that something is being written, so that arrows are for that.
+	writes() bool
 }
 
 // sheet is a dialog as it is shown, within the width of the look.

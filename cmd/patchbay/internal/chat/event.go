@@ -31,7 +31,7 @@ func (u *ui) event(e host.Event) {
 		u.talk.cost += e.Cost
 	case host.Noted:
 		u.note("%s", bounded(e.Text))
-	case host.Called, host.Waiting, host.Started, host.Progress, host.Logged, host.Retried, host.Resulted:
+	case host.Called, host.Waiting, host.Started, host.Progress, host.Logged, host.Retried, host.Asked, host.Sampled, host.Resulted:
 		if e.Call != nil {
 			u.callEvent(e)
 		}
@@ -114,14 +114,20 @@ func (u *ui) callEvent(e host.Event) {
 	switch e.Kind {
 	case host.Waiting:
 		b.state = waiting
-		u.doing("waiting for you")
 	case host.Started:
 		b.state, b.began = running, u.look.now
-		u.doing("calling " + b.name())
 	case host.Progress:
 		b.says = e.Text
 	case host.Retried:
 		b.says = "again after a pause: " + e.Text
+	case host.Asked:
+		b.says = "asks: " + e.Text
+	case host.Sampled:
+		b.says = "got an answer of the model"
+		if e.Usage != nil {
+			u.talk.usage.Add(*e.Usage)
+		}
+		u.talk.cost += e.Cost
 	case host.Logged:
 		b.call.Done, b.call.Total = before.Done, before.Total
 		b.log = append(b.log, screen.Cut(screen.OneLine(e.Text), 2000))

@@ -296,6 +296,9 @@ func (f *form) paste(text string) {
 func (f *form) show(l *look) sheet {
 	s := sheet{head: screen.Fold(l.paint(screen.OneLine(f.Server)+" asks", bold), l.width)}
 	s.body = append(l.wrapped(screen.Visible(f.Message), "", ""), "")
+	if f.Problem != "" {
+		s.head = append(s.head, l.wrapped("It did not take the last answer: "+screen.OneLine(f.Problem), "", yellow)...)
+	}
 	wide := 4
 	for _, e := range f.fields {
 		wide = max(wide, screen.Columns(e.label())+1)
@@ -470,3 +473,6 @@ func (e *entry) shown(v json.RawMessage) string {
 	}
 	return screen.Visible(screen.Plain(v))
 }
+
+// writes tells that the arrows belong to the form.
+func (f *form) writes() bool { return !f.review && !f.leaving }

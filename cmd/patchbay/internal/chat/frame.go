@@ -134,10 +134,7 @@ func (u *ui) statusLine() string {
 	var parts []string
 	head := ""
 	if t := u.turn; t != nil {
-		what := screen.OneLine(t.what)
-		if t.cancelled {
-			what = "cancelling"
-		}
+		what := screen.OneLine(u.doingNow())
 		head = l.spinner() + " "
 		parts = append(parts, screen.Cut(what, max(10, l.width/2))+" "+seconds(l.now.Sub(t.began)), "ctrl-C cancels")
 	}
@@ -154,6 +151,27 @@ func (u *ui) statusLine() string {
 		parts = append(parts, fmt.Sprintf("%.4g", u.talk.cost))
 	}
 	return head + l.paint(screen.Cut(strings.Join(parts, " · "), max(1, l.width-screen.Columns(screen.Unpainted(head)))), dim)
+}
+
+// doingNow words what is being done in the turn.
+func (u *ui) doingNow() string {
+	var calls []string
+	for _, b := range u.blocks {
+		if b.kind == called && b.state == running {
+			calls = append(calls, b.name())
+		}
+	}
+	switch {
+	case u.turn.cancelled:
+		return "cancelling"
+	case len(u.questions) > 0:
+		return "waiting for you"
+	case len(calls) == 1:
+		return "calling " + calls[0]
+	case len(calls) > 1:
+		return plural(len(calls), "call")
+	}
+	return u.turn.what
 }
 
 // serverCount words how many servers are there.

@@ -57,3 +57,5 @@ func (p *page) key(k tea.KeyPressMsg) any {
 }
 
 func (p *page) paste(string) {}
+
+func (p *page) writes() bool { return false }

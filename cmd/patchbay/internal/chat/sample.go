@@ -217,3 +217,7 @@ func (s *sampleAnswer) paste(text string) {
 		s.edit.insert(text)
 	}
 }
+
+func (s *sampleRequest) writes() bool { return s.edit != nil }
+
+func (s *sampleAnswer) writes() bool { return s.edit != nil }

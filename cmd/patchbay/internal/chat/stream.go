@@ -91,7 +91,7 @@ func (s *stream) rendered(piece string, l *look) []string {
 		piece = s.fence + "\n" + piece
 	}
 	out := make([]string, s.gap)
-	text := strings.TrimRight(screen.Markdown(screen.Visible(piece), l.width, l.color), "\n")
+	text := strings.TrimRight(screen.Markdown(strings.ReplaceAll(screen.Visible(piece), "\t", "    "), l.width, l.color), "\n")
 	if text == "" {
 		return nil
 	}

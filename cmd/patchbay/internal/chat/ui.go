@@ -420,10 +420,8 @@ func (u *ui) key(k tea.KeyPressMsg) tea.Cmd {
 // answer gives a key to the first question.
 func (u *ui) answer(k tea.KeyPressMsg) {
 	q := u.questions[0]
-	if reads, ok := q.dialog.(interface{ writes() bool }); !ok || !reads.writes() {
-		if q.scroll(k) {
-			return
-		}
+	if !q.dialog.writes() && q.scroll(k) {
+		return
 	}
 	if a := q.dialog.key(k); a != nil {
 		q.reply <- a

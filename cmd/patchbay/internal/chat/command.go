@@ -1,0 +1,608 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/host/memory"
+	"github.com/patchbay-dev/patchbay/host/model"
+)
+
+// command is a line that begins with a slash.
+type command struct {
+	name, args, says string
+	idle             bool // it waits for the end of the turn
+	run              func(u *ui, rest string, words []string) tea.Cmd
+	offers           func(u *ui, words []string) []item // for the word behind words; nil: none
+}
+
+var commands []*command
+
+func init() { // commands refer to it
+	commands = []*command{
+		{name: "help", says: "what there is", run: (*ui).help},
+		{name: "tools", args: "[on|off SERVER[/TOOL]]", says: "list tools, or give them to the model or not", run: (*ui).tools, offers: offerToolSwitch},
+		{name: "servers", args: "[retry NAME]", says: "how the servers are", run: (*ui).servers, offers: offerServerRetry},
+		{name: "resources", args: "[WORD]", says: "list resources; @SERVER:URI gives one to the model", run: (*ui).listResources},
+		{name: "prompts", args: "[WORD]", says: "list prompts; /SERVER:PROMPT runs one", run: (*ui).listPrompts},
+		{name: "model", args: "[PROVIDER/NAME]", says: "which model answers, or another", idle: true, run: (*ui).switchModel, offers: offerModels},
+		{name: "cost", says: "tokens and cost of this conversation", run: (*ui).cost},
+		{name: "save", args: "[FILE.md|FILE.json]", says: "write the conversation to a file", run: (*ui).save},
+		{name: "undo", says: "take the last turn back", idle: true, run: (*ui).undo},
+		{name: "show", args: "[NUMBER]", says: "open a call or thought in full (ctrl-O)", run: (*ui).show},
+		{name: "trace", says: "every step of this conversation", run: (*ui).showTrace},
+		{name: "new", says: "begin another conversation", idle: true, run: (*ui).fresh},
+		{name: "resume", args: "[ID|WORDS]", says: "list earlier conversations, or go on with one", idle: true, run: (*ui).pastOnes},
+		{name: "call", args: "SERVER/TOOL [key=value ...]", says: "call a tool by hand", idle: true, run: (*ui).callTool, offers: offerCall},
+		{name: "read", args: "SERVER:URI", says: "read a resource by hand", idle: true, run: (*ui).readResource, offers: offerResources},
+		{name: "prompt", args: "SERVER:PROMPT [key=value ...]", says: "get a prompt by hand", idle: true, run: (*ui).getPrompt, offers: offerPrompts},
+		{name: "quit", says: "leave", run: func(*ui, string, []string) tea.Cmd { return tea.Quit }},
+	}
+}
+
+func commandNamed(name string) *command {
+	at := slices.IndexFunc(commands, func(c *command) bool { return c.name == name || name == "exit" && c.name == "quit" })
+	if at < 0 {
+		return nil
+	}
+	return commands[at]
+}
+
+// isCommand tells a command from text: /SERVER:PROMPT is for the model, and a path is text.
+func isCommand(line string) bool {
+	name, ok := strings.CutPrefix(line, "/")
+	name, _, _ = strings.Cut(name, " ")
+	return ok && !strings.ContainsAny(name, ":/\n")
+}
+
+// command does what a line says, and tells whether it was taken from the input.
+func (u *ui) command(line string) (tea.Cmd, bool) {
+	name, rest, _ := strings.Cut(strings.TrimPrefix(line, "/"), " ")
+	c := commandNamed(name)
+	if c == nil {
+		u.say("there is no /" + screen.Cut(screen.OneLine(name), 30) + "; /help lists what there is")
+		return nil, false
+	}
+	if c.idle && u.turn != nil {
+		u.say("/" + name + " waits for the end of the turn; ctrl-C cancels it")
+		return nil, false
+	}
+	rest = strings.TrimSpace(rest)
+	words, err := split(rest)
+	if err != nil {
+		u.say(err.Error())
+		return nil, false
+	}
+	u.print(u.look.paint("❯ "+screen.Cut(screen.OneLine(line), u.look.width-2), dim))
+	return c.run(u, rest, words), true
+}
+
+// split takes words apart as a shell does: quotes and backslashes keep what is in or behind them
+// together.
+func split(s string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	begun, quote, escaped := false, rune(0), false
+	for _, r := range s {
+		switch {
+		case escaped:
+			word.WriteRune(r)
+			escaped = false
+		case r == '\\' && quote != '\'':
+			escaped, begun = true, true
+		case quote != 0:
+			if r == quote {
+				quote = 0
+			} else {
+				word.WriteRune(r)
+			}
+		case (r == '\'' || r == '"') && !strings.HasPrefix(word.String(), "{") && !strings.Contains(word.String(), ":="):
+			quote, begun = r, true
+		case r == ' ' || r == '\n' || r == '\t':
+			if open := word.String(); strings.Contains(open, "{") && strings.Count(open, "{") > strings.Count(open, "}") {
+				word.WriteRune(r) // JSON is one word
+				continue
+			}
+			if begun {
+				words = append(words, word.String())
+				word.Reset()
+				begun = false
+			}
+		default:
+			word.WriteRune(r)
+			begun = true
+		}
+	}
+	if quote != 0 || escaped {
+		return nil, fmt.Errorf("a quote is not closed")
+	}
+	if begun {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
+
+func (u *ui) help(string, []string) tea.Cmd {
+	l := &u.look
+	wide := 0
+	for _, c := range commands {
+		wide = max(wide, screen.Columns("/"+c.name+" "+c.args))
+	}
+	wide = min(wide, l.width/2)
+	for _, c := range commands {
+		u.row(strings.TrimSpace("/"+c.name+" "+c.args), wide, c.says)
+	}
+	u.print("")
+	for _, k := range [][2]string{
+		{"enter", "sends; ctrl-J, alt-enter or \\ before enter begins a new line"},
+		{"tab", "completes /commands, @server:uri, /server:prompt and #server/tool"},
+		{"up, down", "what you said before"},
+		{"ctrl-O", "calls and thoughts in full"},
+		{"ctrl-T", "show thoughts, or fold them"},
+		{"ctrl-C", "cancels what is being done; twice leaves"},
+	} {
+		u.row(k[0], 10, k[1])
+	}
+	u.print("")
+	return nil
+}
+
+// row prints a name and what is said of it, below each other where there is no room.
+func (u *ui) row(name string, wide int, says string) {
+	l := &u.look
+	room := l.width - wide - 4
+	if screen.Columns(name) > wide || room < 20 {
+		u.print("  " + l.paint(screen.Cut(name, l.width-2), bold))
+		if says != "" {
+			u.print(l.wrapped(says, strings.Repeat(" ", min(wide+4, 6)), dim)...)
+		}
+		return
+	}
+	lines := l.wrapped(says, strings.Repeat(" ", wide+4), "")
+	lines[0] = "  " + l.paint(screen.Pad(name, wide), bold) + "  " + strings.TrimLeft(lines[0], " ")
+	u.print(lines...)
+}
+
+// later does something that takes time, and then shows what came of it.
+func (u *ui) later(f func(ctx context.Context) func(*ui)) tea.Cmd {
+	u.c.start(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, listsTime)
+		defer cancel()
+		if show := f(ctx); show != nil {
+			u.c.mail.put(show)
+		}
+	})
+	return nil
+}
+
+func (u *ui) tools(_ string, words []string) tea.Cmd {
+	if len(words) == 2 && (words[0] == "on" || words[0] == "off") {
+		server, tool, _ := strings.Cut(words[1], "/")
+		turn := u.c.h.Enable
+		if words[0] == "off" {
+			turn = u.c.h.Disable
+		}
+		var names []string
+		if tool != "" {
+			names = []string{tool}
+		}
+		if err := turn(server, names...); err != nil {
+			u.note("%v", err)
+			return nil
+		}
+		u.known.forget()
+		u.note("%s is %s", words[1], words[0])
+		return nil
+	}
+	word := strings.Join(words, " ")
+	return u.later(func(ctx context.Context) func(*ui) {
+		list := u.c.h.AllTools(ctx)
+		return func(u *ui) { u.showTools(list, word) }
+	})
+}
+
+func (u *ui) showTools(list []host.Tool, word string) {
+	l := &u.look
+	server, n := "", 0
+	for _, t := range list {
+		if !strings.Contains(t.Server+"/"+t.Tool.Name, word) {
+			continue
+		}
+		if t.Server != server {
+			server = t.Server
+			u.print(l.paint(screen.OneLine(server), bold+";"+cyan))
+		}
+		n++
+		says := about(t.Tool)
+		if u.c.h.Disabled(t.Server, t.Tool.Name) {
+			says = "(off) " + says
+		}
+		u.row(screen.OneLine(t.Tool.Name), min(24, l.width/3), screen.Cut(says, 2*l.width/3))
+	}
+	switch {
+	case n == 0 && word != "":
+		u.print(l.paint("  no tool is called like "+screen.OneLine(word), dim))
+	case n == 0:
+		u.print(l.paint("  no server that is there has tools; /servers says how they are", dim))
+	}
+	u.print("")
+}
+
+func (u *ui) servers(_ string, words []string) tea.Cmd {
+	l := &u.look
+	if len(words) == 2 && words[0] == "retry" {
+		u.c.h.Retry(words[1])
+		u.note("%s is tried again", words[1])
+		return nil
+	}
+	list := u.c.h.Servers()
+	wide := 0
+	for _, s := range list {
+		wide = max(wide, screen.Columns(screen.OneLine(s.Name)))
+	}
+	for _, s := range list {
+		style := map[gateway.State]string{gateway.Ready: green, gateway.Idle: green, gateway.Failing: red, gateway.Crashing: red}[s.State]
+		if style == "" {
+			style = yellow
+		}
+		facts := []string{}
+		if s.Tools >= 0 {
+			facts = append(facts, plural(s.Tools, "tool"))
+		}
+		if s.Latency > 0 {
+			facts = append(facts, fmt.Sprintf("%.3g ms", float64(s.Latency.Microseconds())/1000))
+		}
+		if s.Errors > 0 {
+			facts = append(facts, plural(s.Errors, "error"))
+		}
+		if s.Restarts > 0 {
+			facts = append(facts, plural(s.Restarts, "restart"))
+		}
+		if s.Group != "" {
+			facts = append(facts, "group "+screen.OneLine(s.Group))
+		}
+		if s.Trusted {
+			facts = append(facts, "trusted")
+		}
+		if s.Disabled {
+			facts = append(facts, "off")
+		}
+		if s.Revision != "" {
+			facts = append(facts, string(s.Revision))
+		}
+		name := screen.Cut(screen.OneLine(s.Name), max(8, l.width/3))
+		u.print("  " + l.paint(screen.Pad(name, min(wide, max(8, l.width/3))), bold) + "  " + l.paint(screen.Pad(string(s.State), 9), style) + "  " +
+			l.paint(screen.Cut(strings.Join(facts, ", "), max(8, l.width-wide-15)), dim))
+		if s.Reason != "" {
+			u.print(l.wrapped(firstLine(s.Reason), "    ", dim)...)
+		}
+	}
+	if len(list) == 0 {
+		u.print(l.paint("  there are no servers; patchbay config add makes some", dim))
+	}
+	u.print("")
+	return nil
+}
+
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+func (u *ui) listResources(word string, _ []string) tea.Cmd {
+	return u.later(func(ctx context.Context) func(*ui) {
+		list := u.c.resources(ctx)
+		return func(u *ui) {
+			n := 0
+			for _, r := range list {
+				name := r.server + ":" + r.URI
+				if !strings.Contains(strings.ToLower(name+r.Name+r.Title), strings.ToLower(word)) {
+					continue
+				}
+				n++
+				u.row(screen.OneLine(name), u.look.width/2, screen.OneLine(orTitle(r.Title, r.Name)))
+			}
+			u.none(n, "resources", word)
+		}
+	})
+}
+
+func (u *ui) listPrompts(word string, _ []string) tea.Cmd {
+	return u.later(func(ctx context.Context) func(*ui) {
+		list := u.c.prompts(ctx)
+		return func(u *ui) {
+			n := 0
+			for _, p := range list {
+				name := p.server + ":" + p.Name
+				if !strings.Contains(strings.ToLower(name+p.Title), strings.ToLower(word)) {
+					continue
+				}
+				n++
+				for _, a := range p.Arguments {
+					if a.Required {
+						name += " " + a.Name + "="
+					} else {
+						name += " [" + a.Name + "=]"
+					}
+				}
+				u.row("/"+screen.OneLine(name), u.look.width/2, screen.OneLine(orTitle(p.Description, p.Title)))
+			}
+			u.none(n, "prompts", word)
+		}
+	})
+}
+
+func (u *ui) none(n int, what, word string) {
+	switch {
+	case n > 0:
+	case word != "":
+		u.print(u.look.paint("  no "+what+" like "+screen.OneLine(word), dim))
+	default:
+		u.print(u.look.paint("  no server that is there has "+what, dim))
+	}
+	u.print("")
+}
+
+func (u *ui) switchModel(_ string, words []string) tea.Cmd {
+	if len(words) == 0 {
+		name := "none"
+		if m := u.model(); m != nil {
+			info := m.Info()
+			name = screen.OneLine(info.Name)
+			if info.Window > 0 {
+				name += fmt.Sprintf(", %s tokens", count(int64(info.Window)))
+			}
+		}
+		u.print("  model: " + name)
+		if n := len(u.c.o.Models); n > 0 {
+			u.print(u.look.wrapped("others: "+screen.OneLine(strings.Join(u.c.o.Models, ", ")), "  ", dim)...)
+		}
+		u.print("")
+		return nil
+	}
+	if u.c.o.OpenModel == nil {
+		u.note("the model cannot be changed here")
+		return nil
+	}
+	name := words[0]
+	return u.later(func(context.Context) func(*ui) {
+		m, err := u.c.o.OpenModel(name)
+		return func(u *ui) {
+			switch {
+			case err != nil:
+				u.note("%v", err)
+			case u.turn != nil:
+				u.note("the model is not changed in the middle of a turn")
+			default:
+				u.setModel(m)
+			}
+		}
+	})
+}
+
+func (u *ui) setModel(m model.Model) {
+	u.talk.Model = m
+	u.note("%s answers from now on", m.Info().Name)
+}
+
+func (u *ui) cost(string, []string) tea.Cmd {
+	t := u.talk
+	line := fmt.Sprintf("  %d tokens in, %d out", t.usage.Input, t.usage.Output)
+	if t.usage.Cached > 0 {
+		line += fmt.Sprintf(", %d of those in from a cache", t.usage.Cached)
+	}
+	u.print(line)
+	if t.cost > 0 {
+		u.print(fmt.Sprintf("  cost %.6g", t.cost))
+	} else {
+		u.print(u.look.paint("  the price is not known; mcp.json can say it with the model", dim))
+	}
+	u.print("")
+	return nil
+}
+
+// save writes the conversation, as Markdown or, by the ending of the name, as JSON.
+func (u *ui) save(_ string, words []string) tea.Cmd {
+	name := "conversation-" + u.talk.ID + ".md"
+	if len(words) > 0 {
+		name = words[0]
+	}
+	entries := u.talk.Snapshot()
+	if len(entries) == 0 {
+		u.note("nothing was said yet")
+		return nil
+	}
+	about := memory.Conversation{ID: u.talk.ID, Usage: u.talk.usage, Cost: u.talk.cost, Created: entries[0].Time, Updated: entries[len(entries)-1].Time}
+	if m := u.model(); m != nil {
+		about.Model = m.Info().Name
+	}
+	return u.later(func(context.Context) func(*ui) {
+		err := saveTo(name, about, entries)
+		return func(u *ui) {
+			if err != nil {
+				u.note("%v", err)
+				return
+			}
+			u.note("saved as %s", name)
+		}
+	})
+}
+
+// saveTo writes a new file.
+func saveTo(name string, about memory.Conversation, entries []host.Entry) error {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	kept := make([]memory.Entry, len(entries))
+	for i, e := range entries {
+		kept[i] = memory.Entry{At: e.Time, Turn: e.Turn, Model: e.Model, Usage: e.Usage, Cost: e.Cost, Message: e.Message}
+	}
+	if strings.EqualFold(filepath.Ext(name), ".json") {
+		err = memory.WriteJSON(f, about, kept)
+	} else {
+		err = memory.WriteMarkdown(f, about, kept, nil)
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+func (u *ui) undo(string, []string) tea.Cmd {
+	t := u.talk
+	return u.later(func(ctx context.Context) func(*ui) {
+		text, err := t.Undo(ctx)
+		return func(u *ui) {
+			if err != nil {
+				u.note("%v", err)
+				return
+			}
+			u.note("the last turn is taken back; what tools have done is not")
+			if u.input.empty() {
+				u.input.set(text)
+			}
+		}
+	})
+}
+
+func (u *ui) show(_ string, words []string) tea.Cmd {
+	number := 0
+	if len(words) > 0 {
+		var err error
+		if number, err = strconv.Atoi(strings.TrimPrefix(words[0], "#")); err != nil || number <= 0 {
+			u.say("/show takes a number, such as that behind a call")
+			return nil
+		}
+	}
+	u.open(number)
+	return nil
+}
+
+func (u *ui) showTrace(string, []string) tea.Cmd {
+	steps := slices.Clone(u.talk.steps)
+	u.pages("trace", func(l *look) []string {
+		var out []string
+		for _, s := range steps {
+			out = append(out, l.wrapped(s, "", "")...)
+		}
+		if len(out) == 0 {
+			out = append(out, "nothing has happened yet")
+		}
+		return out
+	})
+	return nil
+}
+
+func (u *ui) fresh(string, []string) tea.Cmd {
+	u.begin(u.c.h.NewConversation())
+	u.note("a new conversation")
+	return nil
+}
+
+// pastOnes lists conversations, or resumes one.
+func (u *ui) pastOnes(rest string, words []string) tea.Cmd {
+	if u.c.o.Memory == nil {
+		u.note("conversations are not kept")
+		return nil
+	}
+	return u.later(func(ctx context.Context) func(*ui) {
+		if len(words) == 1 {
+			if conv, err := u.c.o.Memory.Resume(ctx, u.c.h, words[0]); err == nil {
+				return func(u *ui) { u.goOn(conv) }
+			}
+		}
+		list, err := u.c.o.Memory.List(ctx, rest)
+		return func(u *ui) {
+			if err != nil {
+				u.note("%v", err)
+				return
+			}
+			for _, p := range list {
+				u.row(screen.OneLine(p.ID), 12, p.Updated.Local().Format("2006-01-02 15:04")+"  "+screen.Cut(screen.OneLine(p.Title), max(10, u.look.width-36)))
+			}
+			if len(list) == 0 {
+				u.print(u.look.paint("  none is kept like that", dim))
+			} else {
+				u.print(u.look.paint("  /resume ID goes on with one", dim))
+			}
+			u.print("")
+		}
+	})
+}
+
+// goOn shows the end of a conversation, and goes on with it.
+func (u *ui) goOn(conv *host.Conversation) {
+	u.begin(conv)
+	entries := conv.Snapshot()
+	for _, e := range entries {
+		u.talk.usage.Add(e.Usage)
+		u.talk.cost += e.Cost
+	}
+	u.note("going on with %s, %s", conv.ID, plural(len(entries), "message"))
+	for _, e := range entries[max(0, len(entries)-6):] {
+		if text := strings.TrimSpace(e.Text()); text != "" {
+			kind := answer
+			if e.Role == model.User {
+				kind = said
+			}
+			u.blocks = append(u.blocks, &block{kind: kind, over: true, text: bounded(text)})
+		}
+		for _, c := range e.Calls() {
+			u.print(u.look.paint(screen.Cut("· "+screen.OneLine(c.Name)+" "+screen.OneLine(string(c.Arguments)), u.look.width), dim), "")
+		}
+	}
+}
+
+func offerToolSwitch(u *ui, words []string) []item {
+	if len(words) == 0 {
+		return []item{{"on", "give to the model"}, {"off", "take from the model"}}
+	}
+	var out []item
+	if len(words) == 1 {
+		for _, s := range u.c.h.Servers() {
+			out = append(out, item{s.Name, "all of its tools"})
+		}
+		out = append(out, u.toolItems()...)
+	}
+	return out
+}
+
+func (u *ui) toolItems() []item {
+	var out []item
+	for _, t := range u.known.tools {
+		out = append(out, item{t.Server + "/" + t.Tool.Name, about(t.Tool)})
+	}
+	return out
+}
+
+func offerServerRetry(u *ui, words []string) []item {
+	if len(words) == 0 {
+		return []item{{"retry", "try a server again now"}}
+	}
+	var out []item
+	for _, s := range u.c.h.Servers() {
+		out = append(out, item{s.Name, string(s.State)})
+	}
+	return out
+}
+
+func offerModels(u *ui, words []string) []item {
+	var out []item
+	for _, m := range u.c.o.Models {
+		out = append(out, item{m, ""})
+	}
+	return out
+}
