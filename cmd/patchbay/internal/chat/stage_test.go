@@ -43,14 +43,14 @@ func play() error {
 		NoModel: "No model is configured.\nSet OPENAI_API_KEY and name one with --model.",
 		Models:  []string{"test/actor", "test/other"},
 	})
-	if err := h.Add(theatre()); err != nil {
+	if err := h.Add(theatre(context.Background())); err != nil {
 		return err
 	}
 	return c.Run(context.Background(), os.Stdin, os.Stdout)
 }
 
-// theatre is a server in memory with tools that ask, wait and fail.
-func theatre() host.Server {
+// theatre is a server in memory with tools that ask, wait and fail. It ends with ctx.
+func theatre(ctx context.Context) host.Server {
 	srv := &mcp.Server{Name: "theatre", Version: "1"}
 	type words struct {
 		Text string `json:"text" doc:"what to say"`
@@ -109,10 +109,10 @@ func theatre() host.Server {
 		})
 	mcp.AddResource(srv, mcp.Resource{URI: "play://programme", Name: "programme"},
 		func(context.Context) (string, error) { return "# Tonight\n\n**Hamlet**, in `5` acts", nil })
-	return host.Server{Name: "theatre", Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+	return host.Server{Name: "theatre", Open: func(opening context.Context, c *mcp.Client) (host.Session, error) {
 		near, far := jsonrpc.Pipe()
-		go srv.Serve(context.WithoutCancel(ctx), far)
-		return c.Connect(ctx, wire{near})
+		go srv.Serve(ctx, far)
+		return c.Connect(opening, wire{near})
 	}}
 }
 

@@ -109,10 +109,12 @@ func collectMail(u *ui) {
 func onStage(t *testing.T, f func(t *testing.T, u *ui, p *paper)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
 		h := &host.Host{Model: actor{}}
 		defer h.Close()
 		u, p := newTestUI(t, h, Options{Title: "test"})
-		if err := h.Add(theatre()); err != nil {
+		if err := h.Add(theatre(ctx)); err != nil {
 			t.Fatal(err)
 		}
 		defer u.c.wg.Wait()
@@ -464,10 +466,12 @@ func TestTinyTerminal(t *testing.T) {
 
 func TestNoModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
 		h := &host.Host{}
 		defer h.Close()
 		u, p := newTestUI(t, h, Options{Title: "test", NoModel: "No model is configured.\nSet OPENAI_API_KEY."})
-		if err := h.Add(theatre()); err != nil {
+		if err := h.Add(theatre(ctx)); err != nil {
 			t.Fatal(err)
 		}
 		defer u.c.wg.Wait()
