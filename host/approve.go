@@ -20,7 +20,7 @@ const (
 	byReadOnly     = "read-only"    // so says a server that is trusted
 	byAlways       = "always"       // the person has allowed the tool for ever, and it has not changed
 	byPerson       = "person"
-	byNobody       = "nobody" // there is no person
+	byNobody       = "nobody" // there is no person, or they cannot be asked
 	byHost         = "host"   // the call concerns no server
 )
 
@@ -43,25 +43,25 @@ func (d decision) words() string {
 	return text
 }
 
-// decide has the call decided about. An error says that it cannot be.
-func (p *pending) decide(ctx context.Context) (decision, error) {
+// decide has the call decided about. If ctx ends it is denied.
+func (p *pending) decide(ctx context.Context) decision {
 	if !wait(ctx, p.asksAfter...) {
-		return decision{}, context.Cause(ctx)
+		return decision{}
 	}
 	if p.server == nil {
-		return decision{allowed: true, by: byHost}, nil
+		return decision{allowed: true, by: byHost}
 	}
 	doubt := p.c.doubtOf(p.key)
 	by, changed := p.c.allowedBy(p.tool, p.server)
 	if by != "" && doubt == "" {
-		return decision{allowed: true, by: by}, nil
+		return decision{allowed: true, by: by}
 	}
 	if p.c.h.Person == nil {
 		reason := "there is nobody to ask, and no rule allows it"
 		if doubt != "" {
 			reason = doubt + ", and there is nobody to ask"
 		}
-		return decision{by: byNobody, reason: reason}, nil
+		return decision{by: byNobody, reason: reason}
 	}
 	p.tell(Waiting, doubt)
 	hints := p.tool.Annotations
@@ -71,7 +71,7 @@ func (p *pending) decide(ctx context.Context) (decision, error) {
 		Trusted: p.server.Trusted, Changed: changed, Doubt: doubt,
 	})
 	if err != nil {
-		return decision{}, err
+		return decision{by: byNobody, reason: "the person cannot be asked: " + clip(err.Error())}
 	}
 	switch v.Answer {
 	case AllowOnce:
@@ -85,9 +85,9 @@ func (p *pending) decide(ctx context.Context) (decision, error) {
 			}
 		}
 	default:
-		return decision{by: byPerson, reason: v.Reason}, nil
+		return decision{by: byPerson, reason: v.Reason}
 	}
-	return decision{allowed: true, by: byPerson}, nil
+	return decision{allowed: true, by: byPerson}
 }
 
 // ask asks the person, and waits no longer than ctx, whatever they do.

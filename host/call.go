@@ -194,14 +194,12 @@ func nearest(name string, tools []Tool) []string {
 // run has the call decided about and makes it.
 func (p *pending) run(ctx context.Context, slots chan struct{}) *model.Result {
 	defer close(p.over)
-	d, err := p.decide(ctx)
+	d := p.decide(ctx)
 	close(p.decided)
 	switch {
 	case ctx.Err() != nil:
 		p.audited(Decision{By: byNobody, Outcome: Cancelled, Reason: context.Cause(ctx).Error()})
 		return p.refused(Cancelled, context.Cause(ctx).Error(), cancelledBefore)
-	case err != nil:
-		return p.refused(Broken, err.Error(), "It was not called: "+clip(err.Error()))
 	case !d.allowed:
 		p.audited(Decision{By: d.by, Outcome: Denied, Reason: d.reason})
 		p.event.By = d.by

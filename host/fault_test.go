@@ -1,0 +1,271 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// rigged is a session whose calls fail as wanted.
+type rigged struct {
+	host.Session
+	call func(ctx context.Context, next func() (*mcp.ToolResult, error)) (*mcp.ToolResult, error)
+}
+
+func (s rigged) CallTool(ctx context.Context, name string, args any, o ...mcp.CallOption) (*mcp.ToolResult, error) {
+	return s.call(ctx, func() (*mcp.ToolResult, error) { return s.Session.CallTool(ctx, name, args, o...) })
+}
+
+// rig has the calls of a server go through call.
+func rig(s host.Server, call func(ctx context.Context, next func() (*mcp.ToolResult, error)) (*mcp.ToolResult, error)) host.Server {
+	open := s.Open
+	s.Open = func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+		session, err := open(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		return rigged{session, call}, nil
+	}
+	return s
+}
+
+// tools is a server with a tool for each kind of hint.
+func tools() *mcp.Server {
+	srv := &mcp.Server{Name: "s", Version: "1"}
+	add := func(name string, hints *mcp.ToolAnnotations) {
+		mcp.AddTool(srv, mcp.Tool{Name: name, Annotations: hints}, func(context.Context, struct {
+			X int `json:"x,omitempty"`
+		}) (string, error) {
+			return "ok", nil
+		})
+	}
+	add("plain", nil)
+	add("read", &mcp.ToolAnnotations{ReadOnly: ptr(true)})
+	add("write", &mcp.ToolAnnotations{ReadOnly: ptr(false), Destructive: ptr(true)})
+	add("again", &mcp.ToolAnnotations{Idempotent: ptr(true)})
+	return srv
+}
+
+// What errors mean: a call that may have run is made again only if its tool is read-only or
+// idempotent and its server is trusted, and one that has not run as long as that is of use. The
+// model is told what it is to do.
+func TestFaults(t *testing.T) {
+	status := func(code int, header ...string) error {
+		h := http.Header{}
+		if len(header) > 0 {
+			h.Set("Retry-After", header[0])
+		}
+		return fmt.Errorf("call: %w", &mcp.HTTPError{Status: code, Header: h})
+	}
+	tests := []struct {
+		name                 string
+		err                  error
+		unsafe, safe         int // times that a call is made which always fails
+		unsafeOut, safeOut   host.Outcome
+		unsafeTold, safeTold string
+	}{
+		{"too many requests", status(429), 5, 5, host.Broken, host.Broken, "later", "later"},
+		{"too many requests for long", status(429, "3600"), 1, 1, host.Broken, host.Broken, "later", "later"},
+		{"busy, as it says", status(503, "1"), 5, 5, host.Broken, host.Broken, "later", "later"},
+		{"busy", status(503), 1, 5, host.Unknown, host.Broken, "Outcome unknown", "later"},
+		{"bad gateway", status(502), 1, 5, host.Unknown, host.Broken, "Outcome unknown", "later"},
+		{"internal server error", status(500), 1, 1, host.Unknown, host.Broken, "Outcome unknown", "likely to fail again"},
+		{"not found", status(404), 1, 1, host.Broken, host.Broken, "has not run", "has not run"},
+		{"unauthorized", status(401), 1, 1, host.Broken, host.Broken, "a person has done something", "a person has done something"},
+		{"wants a login", &gateway.LoginError{Do: "patchbay login s", Err: status(401)}, 1, 1, host.Broken, host.Broken, "patchbay login s", "patchbay login s"},
+		{"broken off", fmt.Errorf("call: %w", io.ErrUnexpectedEOF), 1, 5, host.Unknown, host.Broken, "Outcome unknown", "later"},
+		{"closed", mcp.ErrClosed, 1, 5, host.Unknown, host.Broken, "Outcome unknown", "later"},
+		{"process ended", &mcp.ExitError{Command: "s", State: "exit status 2"}, 1, 5, host.Unknown, host.Broken, "exit status 2", "exit status 2"},
+		{"nobody there", &url.Error{Op: "Post", URL: "http://127.0.0.1:1", Err: errors.New("connection refused")}, 5, 5, host.Broken, host.Broken, "later", "later"},
+		{"no answer", fmt.Errorf("call: %w", context.DeadlineExceeded), 1, 2, host.Unknown, host.Broken, "Outcome unknown", "tried 2 times"},
+		{"invalid params", mcp.Errorf(mcp.CodeInvalidParams, "x"), 1, 1, host.Broken, host.Broken, "has not run", "has not run"},
+		{"no such method", mcp.Errorf(mcp.CodeMethodNotFound, "x"), 1, 1, host.Broken, host.Broken, "has not run", "has not run"},
+		{"internal error", mcp.Errorf(mcp.CodeInternal, "x"), 1, 1, host.Unknown, host.Broken, "Outcome unknown", "likely to fail again"},
+		{"an answer that is none", mcp.Errorf(mcp.CodeParse, "x"), 1, 1, host.Unknown, host.Broken, "Outcome unknown", "likely to fail again"},
+		{"refused for now", &mcp.Error{Code: mcp.CodeInternal, Message: "x", Data: []byte(`{"retryAfter":0.5}`)}, 5, 5, host.Broken, host.Broken, "later", "later"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				check := func(tool string, trusted bool, times int, outcome host.Outcome, told string) {
+					t.Helper()
+					var made atomic.Int64
+					s := rig(inMemory("s", tools()), func(context.Context, func() (*mcp.ToolResult, error)) (*mcp.ToolResult, error) {
+						made.Add(1)
+						return nil, tt.err
+					})
+					s.Trusted = trusted
+					m := calls([]string{"s_" + tool + " {}"})
+					h := newHost(t, &host.Host{Model: m, Person: says(host.AllowOnce)}, s)
+					defer h.Close()
+					d := talk(t, h)
+					if got := d.outcome(t, "c1.1"); got != outcome || int(made.Load()) != times {
+						t.Errorf("%s, trusted %v: %s after %d calls, want %s after %d", tool, trusted, got, made.Load(), outcome, times)
+					}
+					if got := m.result(t, "c1.1"); !strings.Contains(got, told) {
+						t.Errorf("%s, trusted %v: the model is told %q, want %q in it", tool, trusted, got, told)
+					}
+					if got := len(d.of(host.Retried)); got != times-1 {
+						t.Errorf("%s, trusted %v: %d events of retries, want %d", tool, trusted, got, times-1)
+					}
+				}
+				check("plain", true, tt.unsafe, tt.unsafeOut, tt.unsafeTold)
+				check("write", true, tt.unsafe, tt.unsafeOut, tt.unsafeTold)
+				check("read", false, tt.unsafe, tt.unsafeOut, tt.unsafeTold) // who is not trusted is not believed
+				check("read", true, tt.safe, tt.safeOut, tt.safeTold)
+				check("again", true, tt.safe, tt.safeOut, tt.safeTold)
+			})
+		})
+	}
+}
+
+// What passes by itself is not seen by the model.
+func TestRetrySucceeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := 0
+		s := rig(inMemory("s", tools()), func(_ context.Context, next func() (*mcp.ToolResult, error)) (*mcp.ToolResult, error) {
+			if made++; made < 3 {
+				return nil, &mcp.HTTPError{Status: 429, Header: http.Header{"Retry-After": {"7"}}}
+			}
+			return next()
+		})
+		m := calls([]string{"s_write {}"})
+		h := newHost(t, &host.Host{Model: m, Person: says(host.AllowOnce)}, s)
+		defer h.Close()
+		start := time.Now()
+		talk(t, h)
+		if got := m.result(t, "c1.1"); got != "ok" || made != 3 {
+			t.Errorf("%q after %d calls", got, made)
+		}
+		if took := time.Since(start); took < 14*time.Second || took > 20*time.Second {
+			t.Errorf("took %v, the server wanted 2 × 7s", took)
+		}
+	})
+}
+
+// A call of which nobody knows whether it has run is made again only if the person says so, who
+// is told why, though the tool is allowed; where there is nobody it is denied. The same holds in
+// a conversation that is resumed.
+func TestDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var made atomic.Int64
+		lossy := func() host.Server {
+			return rig(inMemory("s", tools()), func(_ context.Context, next func() (*mcp.ToolResult, error)) (*mcp.ToolResult, error) {
+				res, err := next()
+				if made.Add(1) == 1 {
+					return nil, io.ErrUnexpectedEOF
+				}
+				return res, err
+			})
+		}
+		m := calls([]string{`s_plain {"x":1}`}, []string{`s_plain { "x" : 1 }`, `s_plain {"x":2}`}, []string{`s_plain {"x":1}`})
+		h := newHost(t, &host.Host{Model: m, Allow: []string{"s/*"}}, lossy())
+		c := h.NewConversation()
+		if _, err := c.Send(t.Context(), "go"); err != nil {
+			t.Fatal(err)
+		}
+		h.Close()
+		if got := m.result(t, "c2.1"); !strings.Contains(got, "may have happened, and there is nobody to ask") {
+			t.Errorf("the same call: %q", got)
+		}
+		if got := m.result(t, "c2.2"); got != "ok" {
+			t.Errorf("another call: %q", got)
+		}
+		if got := made.Load(); got != 2 {
+			t.Errorf("%d calls made, want 2", got)
+		}
+
+		var asked []string
+		m = calls([]string{`s_plain {"x":1}`, `s_plain {"x":1}`}, []string{`s_plain {"x":1}`})
+		h = newHost(t, &host.Host{Model: m, Allow: []string{"s/*"}, Person: approver{approve: func(_ context.Context, a *host.Approval) (host.Verdict, error) {
+			asked = append(asked, a.Call+": "+a.Doubt)
+			return host.Verdict{Answer: host.AllowOnce}, nil
+		}}}, lossy())
+		defer h.Close()
+		resumed := h.NewConversation()
+		resumed.ID, resumed.Entries = c.ID, c.Entries
+		if _, err := resumed.Send(t.Context(), "go on"); err != nil {
+			t.Fatal(err)
+		}
+		if len(asked) != 1 || !strings.HasPrefix(asked[0], "c1.1: ") || !strings.Contains(asked[0], "may have happened") {
+			t.Errorf("asked %q", asked)
+		}
+		if got := made.Load(); got != 5 { // the repetition is known to have run, so the next is another call
+			t.Errorf("%d calls made, want 5", got)
+		}
+	})
+}
+
+// A call that is silent for too long ends, and so does one that is never silent.
+func TestCallTimeouts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := tools()
+		mcp.AddTool(srv, mcp.Tool{Name: "hang"}, func(ctx context.Context, _ struct{}) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		})
+		mcp.AddTool(srv, mcp.Tool{Name: "babble"}, func(ctx context.Context, _ struct{}) (string, error) {
+			for i := 1.0; ctx.Err() == nil; i++ {
+				mcp.Progress(ctx, i, 0, "still")
+				select {
+				case <-time.After(time.Minute):
+				case <-ctx.Done():
+				}
+			}
+			return "", ctx.Err()
+		})
+		m := calls([]string{"s_hang {}"}, []string{"s_babble {}"})
+		h := newHost(t, &host.Host{Model: m, Person: says(host.AllowOnce)}, inMemory("s", srv))
+		defer h.Close()
+		d := talk(t, h)
+		for id, want := range map[string]time.Duration{"c1.1": 2 * time.Minute, "c2.1": time.Hour} {
+			if got := m.result(t, id); !strings.Contains(got, "Outcome unknown") {
+				t.Errorf("%s: %q", id, got)
+			}
+			for _, e := range d.of(host.Resulted) {
+				if e.Call.ID == id && (e.Call.Took < want || e.Call.Took > want+time.Second || e.Call.Outcome != host.Unknown) {
+					t.Errorf("%s took %v, want %v; %s", id, e.Call.Took, want, e.Call.Outcome)
+				}
+			}
+		}
+		if n := len(d.of(host.Progress)); n < 59 {
+			t.Errorf("%d events of progress", n)
+		}
+	})
+}
+
+// An answer that does not fit is told, with what is there of it, and a call that changes
+// something is not made again for it.
+func TestMisfit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := 0
+		s := rig(inMemory("s", tools()), func(_ context.Context, next func() (*mcp.ToolResult, error)) (*mcp.ToolResult, error) {
+			made++
+			res, _ := next()
+			return res, errors.New("the structured result does not fit the tool's output schema")
+		})
+		m := calls([]string{"s_plain {}"}, []string{"s_plain {}"})
+		h := newHost(t, &host.Host{Model: m, Allow: []string{"*"}}, s)
+		defer h.Close()
+		d := talk(t, h)
+		got := m.result(t, "c1.1")
+		if !strings.Contains(got, "It has run") || !strings.Contains(got, "does not fit") || !strings.HasSuffix(got, "ok") || d.outcome(t, "c1.1") != host.Broken {
+			t.Errorf("%s: %q", d.outcome(t, "c1.1"), got)
+		}
+		if d.outcome(t, "c2.1") != host.Denied || made != 1 {
+			t.Errorf("the same call once more: %s, made %d times", d.outcome(t, "c2.1"), made)
+		}
+	})
+}
