@@ -98,9 +98,13 @@ func inMemory(name string, srv *mcp.Server) host.Server {
 // newHost makes a host of servers that are ready. It ends with the test.
 func newHost(t testing.TB, h *host.Host, servers ...host.Server) *host.Host {
 	t.Helper()
-	ready := make(chan string, 100*len(servers)+1)
+	ready := make(chan string, len(servers))
+	var once sync.Map
 	h.OnStatus = func(s host.ServerStatus) {
-		if s.State == gateway.Ready {
+		if s.State != gateway.Ready {
+			return
+		}
+		if _, told := once.LoadOrStore(s.Name, true); !told {
 			ready <- s.Name
 		}
 	}
@@ -110,8 +114,8 @@ func newHost(t testing.TB, h *host.Host, servers ...host.Server) *host.Host {
 		}
 	}
 	t.Cleanup(func() { h.Close() })
-	for seen := map[string]bool{}; len(seen) < len(servers); {
-		seen[<-ready] = true
+	for range servers {
+		<-ready
 	}
 	return h
 }

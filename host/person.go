@@ -54,7 +54,7 @@ const (
 	Deny              Answer = iota
 	AllowOnce                // this call
 	AllowConversation        // this tool, until the conversation ends
-	AllowAlways              // this tool, until it changes
+	AllowAlways              // this tool, until it changes; without Host.Approvals: as AllowConversation
 )
 
 // Elicitation is a question of a server: a form to fill in, with its defaults, or a URL to
@@ -76,7 +76,8 @@ type Sampling struct {
 	Request      *mcp.SampleRequest
 }
 
-// Approvals keeps what was allowed for ever. Package approval has one in a file.
+// Approvals keeps what was allowed for ever. Package approval has one in a file. Its methods are
+// called by several goroutines at the same time.
 type Approvals interface {
 	// Allowed tells whether a tool was allowed as it is now, and, if it was allowed as
 	// something else, what has changed.

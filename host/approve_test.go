@@ -1,0 +1,324 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/host/approval"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// kept is what was allowed for ever, in memory.
+type kept struct{ hashes sync.Map } // by identity and tool
+
+func (k *kept) Allowed(identity string, t *mcp.Tool) (bool, string, error) {
+	hash, ok := k.hashes.Load(identity + " " + t.Name)
+	if ok && hash != approval.Hash(t) {
+		return false, "its description", nil
+	}
+	return ok, "", nil
+}
+
+func (k *kept) Allow(identity, server string, t *mcp.Tool) error {
+	k.hashes.Store(identity+" "+t.Name, approval.Hash(t))
+	return nil
+}
+
+// Who allows what: nobody by default, rules by server and tool, a server that is trusted what it
+// says is read-only, and the person once, for the conversation or for ever.
+func TestWhoAllows(t *testing.T) {
+	tests := []struct {
+		name    string
+		allow   []string
+		trusted bool
+		person  host.Person
+		tool    string
+		by      string
+		outcome host.Outcome
+	}{
+		{"nobody", nil, false, nil, "plain", "nobody", host.Denied},
+		{"a rule", []string{"other/*", "s/pl*n"}, false, nil, "plain", "rule", host.Succeeded},
+		{"a rule for another", []string{"other/*", "s/plai", "t/plain"}, false, nil, "plain", "nobody", host.Denied},
+		{"a server that is not trusted", nil, false, nil, "read", "nobody", host.Denied},
+		{"a server that is trusted", nil, true, nil, "read", "read-only", host.Succeeded},
+		{"a server that is trusted, and no hint", nil, true, nil, "plain", "nobody", host.Denied},
+		{"idempotent is not read-only", nil, true, nil, "again", "nobody", host.Denied},
+		{"the person", nil, false, says(host.AllowOnce), "plain", "person", host.Succeeded},
+		{"the person denies", nil, false, says(host.Deny), "plain", "person", host.Denied},
+		{"an answer that is none", nil, false, says(17), "plain", "person", host.Denied},
+		{"a rule before the person", []string{"s/*"}, false, says(host.Deny), "plain", "rule", host.Succeeded},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := inMemory("s", tools())
+			s.Trusted = tt.trusted
+			var log []host.Decision
+			m := calls([]string{"s_" + tt.tool + ` {"x":1}`})
+			d := talk(t, newHost(t, &host.Host{Model: m, Allow: tt.allow, Person: tt.person, Audit: func(e host.Decision) error {
+				log = append(log, e)
+				return nil
+			}}, s))
+			end := d.of(host.Resulted)[0].Call
+			if end.By != tt.by || end.Outcome != tt.outcome {
+				t.Errorf("%s by %q, want %s by %q", end.Outcome, end.By, tt.outcome, tt.by)
+			}
+			if denied := tt.outcome == host.Denied; denied != (len(d.of(host.Started)) == 0) || denied != (m.result(t, "c1.1") != "ok") {
+				t.Errorf("the model is told %q, started %d", m.result(t, "c1.1"), len(d.of(host.Started)))
+			}
+			want := []string{fmt.Sprintf("s plain true %s  c1.1", tt.by), fmt.Sprintf("s plain true %s done c1.1", tt.by)}
+			if tt.outcome == host.Denied {
+				want = []string{fmt.Sprintf("s plain false %s denied c1.1", tt.by)}
+			}
+			var got []string
+			for _, e := range log {
+				if string(e.Arguments) != `{"x":1}` || e.Identity != "s" || e.Time.IsZero() || e.Conversation == "" {
+					t.Errorf("audited: %+v", e)
+				}
+				got = append(got, fmt.Sprintf("%s plain %v %s %s %s", e.Server, e.Allowed, e.By, e.Outcome, e.Call))
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("audit log (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The person is asked about calls of one tool one after the other, in the order of the model, and
+// an answer for the conversation does for those that wait.
+func TestOneAnswerForMany(t *testing.T) {
+	for _, answer := range []host.Answer{host.AllowConversation, host.AllowAlways} {
+		var mu sync.Mutex
+		var asked []string
+		m := calls([]string{`s_plain {"x":1}`, `s_write {"x":2}`, `s_plain {"x":3}`, `s_plain {"x":4}`}, []string{`s_plain {"x":5}`})
+		h := newHost(t, &host.Host{Model: m, Approvals: &kept{}, Person: approver{approve: func(_ context.Context, a *host.Approval) (host.Verdict, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked = append(asked, a.Tool.Name+string(a.Arguments))
+			if a.Destructive != true || a.ReadOnly || a.Trusted {
+				t.Errorf("%+v", a)
+			}
+			return host.Verdict{Answer: answer}, nil
+		}}}, inMemory("s", tools()))
+		d := talk(t, h)
+		slices.Sort(asked)
+		if diff := cmp.Diff([]string{`plain{"x":1}`, `write{"x":2}`}, asked); diff != "" {
+			t.Errorf("asked (-want +got):\n%s", diff)
+		}
+		by := map[string]string{}
+		for _, e := range d.of(host.Resulted) {
+			by[e.Call.ID] = e.Call.By
+		}
+		want := map[string]string{"c1.1": "person", "c1.2": "person", "c1.3": "conversation", "c1.4": "conversation", "c2.1": "conversation"}
+		if diff := cmp.Diff(want, by); diff != "" {
+			t.Errorf("allowed by (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// A tool that changes asks again, in the conversation and for ever, and the person is shown what
+// has changed.
+func TestChangedTool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked []string
+		before, after := tools(), tools()
+		mcp.AddTool(after, mcp.Tool{Name: "plain", Description: "New"}, func(context.Context, struct{}) (string, error) { return "ok", nil })
+		s, next := inMemory("s", before), inMemory("s", after)
+		first := s.Open
+		s.Open = func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+			open := first
+			first = next.Open
+			return open(ctx, c)
+		}
+		h := newHost(t, &host.Host{Model: calls([]string{"s_plain {}"}, []string{"s_plain {}"}), Approvals: &kept{}, Person: approver{approve: func(_ context.Context, a *host.Approval) (host.Verdict, error) {
+			asked = append(asked, a.Tool.Description+": "+a.Changed)
+			return host.Verdict{Answer: host.AllowAlways}, nil
+		}}}, s)
+		defer h.Close()
+		c := h.NewConversation()
+		if _, err := c.Send(t.Context(), "go"); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Use(t.Context(), "s", func(s host.Session) error { return s.Close() }); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second) // the server is connected anew
+		c.Model = calls([]string{"s_plain {}"})
+		if _, err := c.Send(t.Context(), "go on"); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{": ", "New: its description"}, asked); diff != "" {
+			t.Errorf("asked (-want +got):\n%s", diff)
+		}
+
+		// In another conversation it is allowed without asking.
+		h.Model = calls([]string{"s_plain {}"})
+		d := talk(t, h)
+		if got := d.of(host.Resulted)[0].Call.By; got != "always" {
+			t.Errorf("in another conversation it is allowed by %q", got)
+		}
+	})
+}
+
+// Who is asked does not keep a turn from being cancelled, even if they ignore it; what they say
+// afterwards has no effect.
+func TestCancelledWhileAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked, answer := make(chan struct{}), make(chan struct{})
+		defer close(answer)
+		var log []host.Decision
+		m := calls([]string{"s_plain {}", `s_plain {"x":1}`})
+		h := newHost(t, &host.Host{Model: m, Audit: func(d host.Decision) error { log = append(log, d); return nil },
+			Person: approver{approve: func(context.Context, *host.Approval) (host.Verdict, error) {
+				close(asked)
+				<-answer
+				return host.Verdict{Answer: host.AllowConversation}, nil
+			}}}, inMemory("s", tools()))
+		defer h.Close()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		go func() {
+			<-asked
+			cancel(errors.New("enough"))
+		}()
+		d := &diary{}
+		c := h.NewConversation()
+		c.OnEvent = d.note
+		start := time.Now()
+		if _, err := c.Send(ctx, "go"); err == nil || err.Error() != "enough" {
+			t.Errorf("Send = %v, want the cause of the cancellation", err)
+		}
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("took %v", took)
+		}
+		for _, id := range []string{"c1.1", "c1.2"} {
+			if got := d.outcome(t, id); got != host.Cancelled {
+				t.Errorf("%s: %s", id, got)
+			}
+		}
+		if len(d.of(host.Started)) > 0 || len(log) != 2 || log[0].Allowed || log[0].Outcome != host.Cancelled {
+			t.Errorf("started %d, audited %+v", len(d.of(host.Started)), log)
+		}
+		if n := len(c.Entries); n != 3 || len(c.Entries[2].Parts) != 2 {
+			t.Errorf("%d entries; each call must have its result", n)
+		}
+	})
+}
+
+// A call is not made if the decision about it cannot be audited; what came of one that was made
+// is told all the same.
+func TestAuditFails(t *testing.T) {
+	for _, fail := range []int{1, 2} {
+		writes := 0
+		m := calls([]string{"s_plain {}"})
+		d := talk(t, newHost(t, &host.Host{Model: m, Allow: []string{"s/*"}, Audit: func(host.Decision) error {
+			if writes++; writes == fail {
+				return errors.New("disk full")
+			}
+			return nil
+		}}, inMemory("s", tools())))
+		got := m.result(t, "c1.1")
+		if fail == 1 && (len(d.of(host.Started)) > 0 || !strings.Contains(got, "disk full")) {
+			t.Errorf("without an audit log: started %d, %q", len(d.of(host.Started)), got)
+		}
+		if notes := d.of(host.Noted); fail == 2 && (got != "ok" || len(notes) != 1 || !strings.Contains(notes[0].Text, "disk full")) {
+			t.Errorf("audit of the outcome fails: %q, notes %+v", got, notes)
+		}
+	}
+}
+
+// What a denial says reaches the model.
+func TestDenialWithReason(t *testing.T) {
+	m := calls([]string{"s_plain {}"}, []string{"s_write {}"})
+	talk(t, newHost(t, &host.Host{Model: m, Person: approver{approve: func(_ context.Context, a *host.Approval) (host.Verdict, error) {
+		if a.Tool.Name == "write" {
+			return host.Verdict{}, errors.New("the terminal is gone")
+		}
+		return host.Verdict{Reason: "use the other one"}, nil
+	}}}, inMemory("s", tools())))
+	for id, want := range map[string]string{"c1.1": "They said: use the other one", "c2.1": "the terminal is gone"} {
+		if got := m.result(t, id); !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q in it", id, got, want)
+		}
+	}
+}
+
+// Patterns of Host.Allow are about the server that they name: * stands for any text, with slashes
+// too, and no name of a tool makes it one of another server.
+func TestAllowPatterns(t *testing.T) {
+	tests := []struct {
+		pattern string
+		allowed []string
+	}{
+		{"*", []string{"a plain", "a x/y", "a b/z", "a/b z", "ab plain"}},
+		{"*/*", []string{"a plain", "a x/y", "a b/z", "a/b z", "ab plain"}},
+		{"a/*", []string{"a plain", "a x/y", "a b/z"}},
+		{"a/b/*", []string{"a/b z"}},
+		{"a/b/z", []string{"a/b z"}},
+		{"a/x/y", []string{"a x/y"}},
+		{"a*/plain", []string{"a plain", "ab plain"}},
+		{"*/pl*in", []string{"a plain", "ab plain"}},
+		{"a/plain", []string{"a plain"}},
+		{"a/*plainer", nil},
+		{"a", nil},
+		{"a/", nil},
+		{"/plain", nil},
+		{"", nil},
+	}
+	for _, tt := range tests {
+		h := newHost(t, &host.Host{Allow: []string{tt.pattern}}, inMemory("a", tools()), inMemory("a/b", tools()), inMemory("ab", tools()))
+		c := h.NewConversation()
+		var got []string
+		for _, name := range []string{"a plain", "a x/y", "a b/z", "a/b z", "ab plain"} {
+			server, tool, _ := strings.Cut(name, " ")
+			if c.AllowedBy(host.Tool{Server: server, Tool: &mcp.Tool{Name: tool}}) == "rule" {
+				got = append(got, name)
+			}
+		}
+		if diff := cmp.Diff(tt.allowed, got); diff != "" {
+			t.Errorf("%q allows (-want +got):\n%s", tt.pattern, diff)
+		}
+		h.Close()
+	}
+}
+
+// What the person has allowed is seen, and can be taken back.
+func TestDisallow(t *testing.T) {
+	var asked atomic.Int64
+	m := calls([]string{"s_plain {}"}, []string{"s_plain {}"})
+	h := newHost(t, &host.Host{Model: m, Person: approver{approve: func(context.Context, *host.Approval) (host.Verdict, error) {
+		asked.Add(1)
+		return host.Verdict{Answer: host.AllowConversation}, nil
+	}}}, inMemory("s", tools()))
+	c := h.NewConversation()
+	c.OnEvent = func(e host.Event) {
+		if e.Kind != host.Resulted {
+			return
+		}
+		for _, tool := range h.Tools(t.Context()) {
+			by := c.AllowedBy(tool)
+			if want := map[string]string{"s_plain": "conversation"}[tool.Name]; by != want {
+				t.Errorf("%s is allowed by %q, want %q", tool.Name, by, want)
+			}
+			c.Disallow(tool)
+			if by := c.AllowedBy(tool); by != "" {
+				t.Errorf("%s is still allowed by %q", tool.Name, by)
+			}
+		}
+	}
+	if _, err := c.Send(t.Context(), "go"); err != nil {
+		t.Fatal(err)
+	}
+	if asked.Load() != 2 {
+		t.Errorf("asked %d times, want 2", asked.Load())
+	}
+}
