@@ -183,6 +183,4 @@ func talk(t testing.TB, h *host.Host) *diary {
 	return d
 }
 
-var yes = ptr(true)
-
 func ptr[T any](v T) *T { return &v }
