@@ -17,8 +17,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// clock notes when calls run.
-type clock struct {
+// timeline notes when calls run.
+type timeline struct {
 	mu     sync.Mutex
 	start  time.Time
 	now    int      // calls that run; guarded by mu
@@ -27,7 +27,7 @@ type clock struct {
 }
 
 // tool adds a tool that takes a second.
-func (c *clock) tool(srv *mcp.Server, name string, hints *mcp.ToolAnnotations) {
+func (c *timeline) tool(srv *mcp.Server, name string, hints *mcp.ToolAnnotations) {
 	mcp.AddTool(srv, mcp.Tool{Name: name, Annotations: hints}, func(ctx context.Context, in struct {
 		X int `json:"x,omitempty"`
 	}) (string, error) {
@@ -63,7 +63,7 @@ func TestOrderOfCalls(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				clock := &clock{}
+				clock := &timeline{}
 				var servers []host.Server
 				for _, name := range []string{"a", "b"} {
 					srv := &mcp.Server{Name: name, Version: "1"}
