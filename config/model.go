@@ -11,7 +11,7 @@ import (
 )
 
 // Model is a language model of a configuration file, its variables replaced. Inputs stand in its
-// fields as they are written, ${input:ID}, until [Model.Resolve] replaces them.
+// Key and Headers as they are written, ${input:ID}, until [Model.Resolve] replaces them.
 type Model struct {
 	Name     string            // as the file calls it
 	Provider string            // one of [Providers]
@@ -116,11 +116,6 @@ func (m *Model) set(v Value) error {
 		}
 	case "headers":
 		m.Headers[v.Name] = text
-	case "baseUrl":
-		m.BaseURL = text
-		if problem, fix := checkURL("baseUrl", text); problem != "" {
-			return errors.New(problem + ": " + fix)
-		}
 	}
 	return nil
 }
@@ -197,9 +192,13 @@ func (l *loader) model(m member) {
 	default:
 		out.Model = n.text
 	}
-	if out.BaseURL = v.text(members, "baseUrl"); out.BaseURL != "" && !out.open("baseUrl") && len(out.missing) == 0 {
+	out.BaseURL = v.text(members, "baseUrl")
+	switch n := members["baseUrl"]; {
+	case out.open("baseUrl"): // a key is for one address
+		l.fail(n.pos, `"baseUrl" has an input in it`, "write the address, or use a variable")
+	case out.BaseURL != "" && len(out.missing) == 0:
 		if problem, fix := checkURL("baseUrl", out.BaseURL); problem != "" {
-			l.fail(members["baseUrl"].pos, problem, fix)
+			l.fail(n.pos, problem, fix)
 		}
 	}
 	if n := members["key"]; n != nil {

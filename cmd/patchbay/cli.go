@@ -86,21 +86,23 @@ func (a *app) dispatch(args []string) error {
 		if line.verb == "" && !line.help && (len(line.flags) > 0 || line.dashed) {
 			return usagef("a verb is missing").hint("patchbay help")
 		}
-		return a.help(k.Model, append([]string{line.verb, line.sub}, line.words...))
+		return a.help(k.Model, slices.Concat([]string{line.verb}, line.sub, line.words))
 	case line.verb == "help":
 		return a.help(k.Model, line.words)
 	}
-	if n := find(k.Model, line.verb); n != nil && len(n.Children) > 0 && line.sub == "" {
+	if n := line.node(k.Model); n != nil && len(n.Children) > 0 {
+		verbs := append([]string{line.verb}, line.sub...)
 		if len(line.words) == 0 {
-			return a.help(k.Model, []string{line.verb})
+			return a.help(k.Model, verbs)
 		}
-		return unknownVerb(n.Children, line.verb+" ", line.words[0]).hint("patchbay help " + line.verb)
+		before := strings.Join(verbs, " ")
+		return unknownVerb(n.Children, before+" ", line.words[0]).hint("patchbay help " + before)
 	}
 	ctx, err := k.Parse(line.forKong())
 	if err != nil {
 		hint := "patchbay help"
 		if find(k.Model, line.verb) != nil {
-			hint += strings.TrimRight(" "+line.verb+" "+line.sub, " ")
+			hint += " " + strings.Join(append([]string{line.verb}, line.sub...), " ")
 		}
 		var parse *kong.ParseError
 		if errors.As(err, &parse) {
@@ -151,7 +153,7 @@ func (a *app) checkGlobals() error {
 // line is a command line taken apart.
 type line struct {
 	verb    string
-	sub     string   // of a verb that has verbs of its own
+	sub     []string // of a verb that has verbs of its own, and of that one likewise
 	flags   []string // with their values
 	words   []string // positional arguments
 	command []string // after "--"
@@ -162,11 +164,16 @@ type line struct {
 // forKong is the line in the order that kong reads best: flags may stand anywhere,
 // and a word may be "-" or begin with it.
 func (l *line) forKong() []string {
-	verbs := append([]string{l.verb}, l.flags...)
-	if l.sub != "" {
-		verbs = slices.Insert(verbs, 1, l.sub)
+	return slices.Concat([]string{l.verb}, l.sub, l.flags, []string{"--"}, l.words)
+}
+
+// node is the verb of a line, or the one below it; nil: there is none.
+func (l *line) node(model *kong.Application) *kong.Node {
+	n := find(model, l.verb)
+	for _, name := range l.sub {
+		n = verbOf(n, name)
 	}
-	return append(verbs, append([]string{"--"}, l.words...)...)
+	return n
 }
 
 // arrange takes a command line apart. What "serve" does not know belongs to the
@@ -189,8 +196,8 @@ func arrange(model *kong.Application, args []string) line {
 				if l.verb = arg; find(model, arg) != nil {
 					flags = flagsOf(find(model, arg))
 				}
-			} else if sub := verbOf(find(model, l.verb), arg); sub != nil && l.sub == "" && len(l.words) == 0 {
-				l.sub, flags = arg, flagsOf(sub)
+			} else if sub := verbOf(l.node(model), arg); sub != nil && len(l.words) == 0 {
+				l.sub, flags = append(l.sub, arg), flagsOf(sub)
 			} else {
 				l.words = append(l.words, arg)
 			}

@@ -20,7 +20,11 @@ type configCmd struct {
 	Export  configExportCmd  `cmd:"" help:"Print the servers as another host has them."`
 	Explain configExplainCmd `cmd:"" help:"Show where a server is from, and its values."`
 	Inputs  configInputsCmd  `cmd:"" help:"Show which inputs of mcp.json are answered, and forget answers."`
-	Doctor  configDoctorCmd  `cmd:"" help:"Find out why a server does not work."`
+	Doctor  configDoctorCmd  `cmd:"" help:"Find out why a server or a model does not work."`
+
+	Models    configModelsCmd    `cmd:"" help:"List language models, and whether there are keys."`
+	Model     configModelCmd     `cmd:"" help:"Add, remove or choose a language model."`
+	Approvals configApprovalsCmd `cmd:"" help:"List and revoke which tools are allowed for ever."`
 }
 
 // notServer refuses what names a server for the other verbs.

@@ -26,6 +26,7 @@ type listedInput struct {
 	Description string     `json:"description,omitempty"`
 	Password    bool       `json:"password"`
 	Servers     []string   `json:"servers"`
+	Models      []string   `json:"models,omitempty"`
 	Variable    string     `json:"variable"`       // answers it too
 	Set         bool       `json:"set"`            // the variable
 	Kept        *time.Time `json:"kept,omitempty"` // since when; nil: it is not
@@ -123,6 +124,11 @@ func listInputs(file *config.File, kept []keptAnswer) []listedInput {
 				row.Servers = append(row.Servers, s.Name)
 			}
 		}
+		for _, m := range file.Models {
+			if slices.ContainsFunc(m.Inputs(), func(of config.Input) bool { return of.ID == in.ID }) {
+				row.Models = append(row.Models, m.Name)
+			}
+		}
 		rows = append(rows, row)
 	}
 	for _, k := range kept {
@@ -150,7 +156,7 @@ func (a *app) printInputs(rows []listedInput) {
 		if r.Gone {
 			about = "(no input of the file any more)"
 		}
-		cells = append(cells, []string{r.ID, state, orName(strings.Join(r.Servers, ", "), "-"), orName(about, "-")})
+		cells = append(cells, []string{r.ID, state, orName(strings.Join(append(slices.Clone(r.Servers), r.Models...), ", "), "-"), orName(about, "-")})
 	}
 	a.columns([]string{"ID", "ANSWER", "SERVERS", "ABOUT"}, cells)
 }

@@ -18,13 +18,14 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/servers"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// configDoctorCmd finds out why servers do not work. It goes the way that every verb
+// configDoctorCmd finds out why servers and models do not work. It goes the way that every verb
 // goes to a server, step by step, up to the first that fails.
 type configDoctorCmd struct {
-	Names []string `arg:"" optional:"" help:"These servers alone."`
+	Names []string `arg:"" optional:"" help:"These servers and models alone."`
 }
 
 // doctorAtOnce is how many servers are examined at the same time.
@@ -38,7 +39,7 @@ func (c *configDoctorCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if !a.JSON && a.file.path != "" {
+	if !a.JSON && a.file.path != "" && slices.ContainsFunc(exams, func(e *exam) bool { return e.model == nil }) {
 		a.talk.note("the servers of %s are started", here(a.file.path))
 	}
 	if _, err := a.recorder(); err != nil { // one recording of all
@@ -80,7 +81,11 @@ func (c *configDoctorCmd) Run(a *app) error {
 		a.print(string(raw))
 	}
 	if failed > 0 {
-		return fmt.Errorf("%s of %d failed", quantity(failed, "server"), len(exams))
+		what := "server"
+		if slices.ContainsFunc(exams, func(e *exam) bool { return e.model != nil }) {
+			what = "check"
+		}
+		return fmt.Errorf("%s of %d failed", quantity(failed, what), len(exams))
 	}
 	return nil
 }
@@ -99,11 +104,23 @@ func (c *configDoctorCmd) exams(a *app) ([]*exam, error) {
 	if whole := read.about(""); len(whole) > 0 {
 		return nil, whole
 	}
-	names := c.Names
-	if len(names) == 0 {
-		if names = read.names(); len(names) == 0 {
-			return nil, usagef("there is no server to look at").hint("patchbay config add NAME -- COMMAND")
-		}
+	names := slices.Clone(c.Names)
+	if len(c.Names) == 0 {
+		names = read.names()
+	}
+	// Of a server and a model of one name, it is the server that is meant.
+	known := append(read.names(), servers.Names()...)
+	models, err := c.modelExams(a, func(name string) bool {
+		return len(c.Names) == 0 || slices.Contains(c.Names, name) && !slices.Contains(known, name)
+	})
+	if err != nil {
+		return nil, err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool {
+		return len(c.Names) > 0 && slices.ContainsFunc(models, func(e *exam) bool { return e.model.Name == name })
+	})
+	if len(names)+len(models) == 0 {
+		return nil, usagef("there is no server to look at").hint("patchbay config add NAME -- COMMAND")
 	}
 	var out []*exam
 	for _, name := range names {
@@ -127,13 +144,14 @@ func (c *configDoctorCmd) exams(a *app) ([]*exam, error) {
 		}
 		e.server = s
 	}
-	return out, nil
+	return append(out, models...), nil
 }
 
-// exam is the examination of one server.
+// exam is the examination of one server or model.
 type exam struct {
 	a      *app
 	server config.Server
+	model  *config.Model // nil: it is of a server; else server is its address
 	done   chan struct{} // closed when it is over
 
 	steps  []examStep
@@ -157,6 +175,7 @@ type examStep struct {
 type examReport struct {
 	Name     string     `json:"name"`
 	OK       bool       `json:"ok"`
+	Model    string     `json:"model,omitempty"` // PROVIDER/NAME; empty: it is a server
 	Where    string     `json:"where,omitempty"`
 	Steps    []examStep `json:"steps"`
 	Failed   string     `json:"failed,omitempty"`
@@ -196,6 +215,9 @@ func (e *exam) report() examReport {
 	if f := e.failed(); f != nil {
 		r.Failed = f.Name
 	}
+	if e.model != nil {
+		r.Model = e.model.Provider + "/" + e.model.Model
+	}
 	return r
 }
 
@@ -213,6 +235,9 @@ func (e *exam) run(ctx context.Context) {
 	ctx, cancel := e.a.startContext(ctx, e.server)
 	defer cancel()
 	switch {
+	case e.model != nil:
+		e.runModel(ctx)
+		return
 	case e.server.Builtin != "":
 	case e.server.URL != "":
 		if !e.network(ctx) {
@@ -435,7 +460,11 @@ func (t *tailOf) lines(e *exam) []string {
 
 // printExam prints an examination for people.
 func (a *app) printExam(e *exam) {
-	a.print(a.paint(oneLine(e.server.Name), "1") + "  " + a.shown(oneLine(e.where())))
+	title := a.paint(oneLine(e.server.Name), "1") + "  "
+	if e.model != nil && e.model.Model != "" {
+		title += oneLine(e.model.Provider+"/"+e.model.Model) + " at "
+	}
+	a.print(title + a.shown(oneLine(e.where())))
 	styles := map[string]string{"ok": "32", "warning": "33", "failed": "31"}
 	const indent = 23
 	line := func(label, text, style string) {

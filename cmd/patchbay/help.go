@@ -68,6 +68,13 @@ var examples = map[string][]string{
 	"config inputs":  {"patchbay config inputs", "patchbay config inputs --forget token"},
 	"config doctor":  {"patchbay config doctor", "patchbay config doctor memory --json"},
 
+	"config models":       {"patchbay config models"},
+	"config model":        {"patchbay config model add fast --provider openai --model gpt-5 --key-input", "patchbay config model use fast"},
+	"config model add":    {"patchbay config model add fast --provider openai --model gpt-5 --key-input", "patchbay config model add own --provider openai --base-url http://HOST/v1"},
+	"config model remove": {"patchbay config model remove fast"},
+	"config model use":    {"patchbay config model use fast", "patchbay config model use anthropic/claude-sonnet-4-5"},
+	"config approvals":    {"patchbay config approvals", "patchbay config approvals revoke shop buy"},
+
 	"completion": {"patchbay completion bash > ~/.local/share/bash-completion/completions/patchbay", "patchbay completion fish > ~/.config/fish/completions/patchbay.fish"},
 }
 
@@ -95,6 +102,9 @@ var usages = map[string]string{
 	"config remove": "patchbay config remove NAME", "config list": "patchbay config list",
 	"config import": "patchbay config import [HOST | FILE] [NAME ...]", "config export": "patchbay config export HOST [NAME ...]",
 	"config explain": "patchbay config explain NAME", "config inputs": "patchbay config inputs [ID ...] [--forget]", "config doctor": "patchbay config doctor [NAME ... | -- COMMAND]",
+	"config models": "patchbay config models", "config model": "patchbay config model VERB", "config model add": "patchbay config model add NAME --provider API [--key-input | --key-env X]",
+	"config model remove": "patchbay config model remove NAME", "config model use": "patchbay config model use NAME | PROVIDER/NAME",
+	"config approvals": "patchbay config approvals [revoke SERVER [TOOL] | revoke --all]",
 }
 
 // details are what a verb needs to be understood, if it is more than its flags.
@@ -179,8 +189,18 @@ server is made of. Values of env and headers are not shown.`,
 the servers that it was given to. A variable PATCHBAY_INPUT_ID goes before it.`,
 	"config doctor": `Each server is started or reached, step by step, and ended again. Of one that
 fails it shows the step, the command, its exit code and last lines, and what to
-do. Only what mcp.json names is started: look at it first if it is not yours.
-Exit code 1: a server failed.`,
+do. Models are asked, with their keys, what they are. Only what mcp.json names
+is started: look at it first if it is not yours. Exit code 1: something failed.`,
+	"config models": `Models are those of mcp.json, and of your own file where it is another one.
+Whether there is a key is told, and never the key.`,
+	"config model": `Models stand under "patchbay" in mcp.json, where other hosts do not look.`,
+	"config model add": `With --key-input the key is asked for, here at the terminal, and kept in the
+vault; with --key-env it is taken from a variable. Without either it is that of
+the provider: OPENAI_API_KEY or ANTHROPIC_API_KEY. The first model is used.`,
+	"config model remove": `A key that was kept for it stays until patchbay config inputs --forget.`,
+	"config model use":    `PROVIDER/NAME is a model without an entry of its own.`,
+	"config approvals": `What you have allowed for ever in a conversation: a tool as it was then. One
+that changes is asked for again.`,
 	"raw": `The params are an object. They are sent in the form of revision 2026-07-28, and
 converted to what the server speaks.`,
 }
@@ -226,10 +246,11 @@ func (a *app) help(model *kong.Application, topic []string) error {
 		if n == nil {
 			return usagef("").orUnknown(model, name).hint("patchbay help")
 		}
-		if len(topic) > 1 && len(n.Children) > 0 {
-			sub := verbOf(n, topic[1])
+		for i := 1; i < len(topic) && len(n.Children) > 0; i++ {
+			sub := verbOf(n, topic[i])
 			if sub == nil {
-				return unknownVerb(n.Children, name+" ", topic[1]).hint("patchbay help " + name)
+				before := strings.Join(topic[:i], " ")
+				return unknownVerb(n.Children, before+" ", topic[i]).hint("patchbay help " + before)
 			}
 			n = sub
 		}
@@ -262,8 +283,8 @@ func (a *app) examples(verb string) {
 
 func (a *app) helpVerb(n *kong.Node) {
 	name := n.Name
-	if n.Parent != nil && n.Parent.Type == kong.CommandNode {
-		name = n.Parent.Name + " " + name
+	for p := n.Parent; p != nil && p.Type == kong.CommandNode; p = p.Parent {
+		name = p.Name + " " + name
 	}
 	a.print(n.Help + "\n")
 	a.examples(name)

@@ -24,6 +24,8 @@ func ownFolders(t *testing.T) (vaultFolder string) {
 		t.Setenv(name, home)
 	}
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, ".config"))
+	t.Setenv("XDG_DATA_HOME", filepath.Join(home, ".data"))
+	t.Setenv("LOCALAPPDATA", home)
 	t.Setenv("PATCHBAY_KEYRING", "off")
 	t.Setenv("PATCHBAY_PASSPHRASE", "")
 	dir, err := os.UserConfigDir()

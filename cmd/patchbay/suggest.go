@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/schema"
@@ -84,10 +85,7 @@ func (a *app) suggestions(before []string, current string) []suggestion {
 	line := arrange(k.Model, before)
 	a.verb, a.words = line.verb, line.words
 	a.takeFlags(line.flags)
-	n := find(k.Model, line.verb)
-	if sub := verbOf(n, line.sub); sub != nil {
-		n = sub
-	}
+	n := line.node(k.Model)
 	flags := flagsOf(k.Model.Node)
 	if n != nil {
 		flags = flagsOf(n)
@@ -117,10 +115,7 @@ func (a *app) suggestions(before []string, current string) []suggestion {
 	case n != nil && len(n.Children) > 0:
 		return verbsOf(n)
 	case line.verb == "config":
-		if line.sub == "add" {
-			return nil
-		}
-		return a.serverNames("")
+		return a.configWords(line.sub)
 	}
 	return a.wordsFor(k.Model, current)
 }
@@ -173,6 +168,10 @@ func (a *app) flagValues(name, before string) []suggestion {
 		for _, r := range mcp.Revisions() {
 			out = append(out, suggestion{text: string(r)})
 		}
+	case "provider":
+		for _, p := range config.Providers {
+			out = append(out, suggestion{text: p})
+		}
 	case "on-elicit":
 		out = []suggestion{{"decline", ""}, {"cancel", ""}}
 	case "share":
@@ -198,6 +197,24 @@ func (a *app) serverNames(ending string) []suggestion {
 		}
 	}
 	return out
+}
+
+// configWords are the candidates for a positional argument of a verb of "config".
+func (a *app) configWords(sub []string) []suggestion {
+	switch verb := strings.Join(sub, " "); verb {
+	case "add", "model add", "models", "list":
+		return nil
+	case "model remove", "model use":
+		return a.modelNames()
+	case "doctor":
+		return append(a.serverNames(""), a.modelNames()...)
+	case "approvals":
+		if len(a.words) == 0 {
+			return []suggestion{{"revoke", "Forget approvals."}}
+		}
+		return a.approvedNames()
+	}
+	return a.serverNames("")
 }
 
 // wordsFor are the candidates for a positional argument of the verb.

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/host/approval"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// configApprovalsCmd lists and revokes which tools a person has allowed for ever.
+type configApprovalsCmd struct {
+	Words []string `arg:"" optional:"" name:"revoke SERVER [TOOL]" help:"Forget these."`
+	All   bool     `help:"With revoke: forget all."`
+}
+
+func (c *configApprovalsCmd) Run(a *app) error {
+	if err := a.notServer(); err != nil {
+		return err
+	}
+	f, err := approval.Open("")
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(c.Words) == 0 && !c.All:
+		list, err := f.List()
+		if err != nil {
+			return err
+		}
+		return a.showApprovals(f, list)
+	case len(c.Words) == 0 || c.Words[0] != "revoke" || len(c.Words) > 3 || c.All == (len(c.Words) > 1):
+		return usagef("approvals are listed, or revoked").hint("patchbay config approvals revoke SERVER [TOOL]")
+	}
+	return c.revoke(a, f)
+}
+
+func (c *configApprovalsCmd) revoke(a *app, f *approval.File) error {
+	list, err := f.List()
+	if err != nil {
+		return err
+	}
+	which := func(p approval.Approval) bool {
+		return c.All || p.Server == c.Words[1] && (len(c.Words) < 3 || p.Tool == c.Words[2])
+	}
+	if !c.All && !slices.ContainsFunc(list, which) {
+		var names []string
+		for _, p := range list {
+			names = append(names, p.Server)
+		}
+		return usagef("nothing of that was allowed for ever%s", didYouMean(c.Words[1], names)).hint("patchbay config approvals")
+	}
+	gone, err := f.Revoke(which)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		return a.showApprovals(f, gone)
+	}
+	for _, p := range gone {
+		a.print("revoked " + a.shown(oneLine(p.Server+" "+p.Tool)))
+	}
+	if len(gone) == 0 {
+		a.talk.note("nothing was allowed for ever")
+	}
+	return nil
+}
+
+func (a *app) showApprovals(f *approval.File, list []approval.Approval) error {
+	if a.JSON {
+		raw, err := jsonx.Marshal(append([]approval.Approval{}, list...))
+		if err != nil {
+			return err
+		}
+		a.print(string(raw))
+		return nil
+	}
+	cells := [][]string{}
+	for _, p := range list {
+		cells = append(cells, []string{p.Server, p.Tool, age(p.At, time.Now()), orName(p.By, "-"), p.Identity})
+	}
+	a.columns([]string{"SERVER", "TOOL", "SINCE", "BY", "IDENTITY"}, cells)
+	if len(list) > 0 {
+		a.talk.note("kept in %s", f.Path())
+	}
+	return nil
+}
+
+// approvedNames are the servers, or of one its tools, that something was allowed of.
+func (a *app) approvedNames() []suggestion {
+	f, err := approval.Open("")
+	if err != nil {
+		return nil
+	}
+	list, err := f.List()
+	if err != nil {
+		return nil
+	}
+	var out []suggestion
+	for _, p := range list {
+		s := suggestion{text: p.Server}
+		if len(a.words) > 1 {
+			if p.Server != a.words[1] {
+				continue
+			}
+			s.text = p.Tool
+		}
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/host/approval"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// provider lists models to who has the right key.
+func provider(t *testing.T) (base string) {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		list := `{"data": [{"id": "small"}, {"id": "large"}]}`
+		switch {
+		case r.URL.Path == "/v1/models" && r.Header.Get("Authorization") == "Bearer planted-right":
+		case r.URL.Path == "/anthropic/v1/models" && r.Header.Get("X-Api-Key") == "planted-right" && r.Header.Get("Anthropic-Version") != "":
+		case r.URL.Path == "/open/models" && r.Header.Get("Authorization") == "":
+		case r.URL.Path == "/moved/models":
+			http.Redirect(w, r, "/open/models", http.StatusFound)
+			return
+		case r.URL.Path == "/page/models":
+			list = "<html>"
+		case r.URL.Path == "/none/models":
+			http.NotFound(w, r)
+			return
+		default:
+			w.WriteHeader(http.StatusUnauthorized)
+			list = fmt.Sprintf(`{"error": {"message": "Incorrect API key: %s%s"}}`, r.Header.Get("Authorization"), r.Header.Get("X-Api-Key"))
+		}
+		fmt.Fprint(w, list)
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+// inFolder has a test work in a new folder with an mcp.json.
+func inFolder(t *testing.T, text string) (dir string) {
+	t.Helper()
+	ownFolders(t)
+	dir = t.TempDir()
+	t.Chdir(dir)
+	if text != "" {
+		if err := os.WriteFile("mcp.json", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestDoctorOfModels(t *testing.T) {
+	base := provider(t)
+	t.Setenv("RIGHT", "planted-right")
+	t.Setenv("WRONG", "planted-wrong")
+	t.Setenv("OPENAI_API_KEY", "")
+	inFolder(t, strings.ReplaceAll(`{"patchbay": {"models": {
+  "good": {"provider": "openai", "name": "small", "baseUrl": "BASE/v1/", "key": "${env:RIGHT}"},
+  "claude": {"provider": "anthropic", "name": "large", "baseUrl": "BASE/anthropic", "key": "${RIGHT}"},
+  "open": {"provider": "text", "name": "smal", "baseUrl": "BASE/open"},
+  "wrong": {"provider": "openai-responses", "name": "small", "baseUrl": "BASE/v1", "key": "${WRONG}"},
+  "nokey": {"provider": "openai", "name": "small", "baseUrl": "BASE/v1"},
+  "unset": {"provider": "openai", "name": "small", "baseUrl": "BASE/v1", "key": "${NEVER_SET_AT_ALL}"},
+  "default": {"provider": "openai", "name": "small"},
+  "moved": {"provider": "openai", "name": "small", "baseUrl": "BASE/moved"},
+  "page": {"provider": "openai", "name": "small", "baseUrl": "BASE/page"},
+  "none": {"provider": "openai", "name": "small", "baseUrl": "BASE/none"},
+  "bad": {"provider": "openai"}
+}}}`, "BASE", base))
+	for name, want := range map[string][]string{
+		"good":    {"0", "ok       key         RIGHT of the environment", "ok       http        it answers, and takes the key", "ok       model       it is one of 2"},
+		"claude":  {"0", "ok       model       it is one of 2"},
+		"open":    {"0", "ok       key         none is sent", `warning  model       "smal" is none of the 2 models`, `did you mean "small"`},
+		"wrong":   {"1", "failed   auth        HTTP 401 Unauthorized: Incorrect API key: Bearer [redacted]", "it is WRONG of the environment"},
+		"nokey":   {"1", "failed   auth        HTTP 401", `give the model a "key"`},
+		"unset":   {"1", "failed   key         the environment variable NEVER_SET_AT_ALL is not set"},
+		"default": {"1", "failed   key         there is none, and OPENAI_API_KEY is not set"},
+		"moved":   {"1", "failed   http        HTTP 302 Found", "elsewhere"},
+		"page":    {"0", "warning  http        it answers, but not with a list"},
+		"none":    {"0", "warning  http        HTTP 404 Not Found"},
+		"bad":     {"1", "failed   config ", `the model "bad" has no name`},
+	} {
+		code := int(want[0][0] - '0')
+		text := strings.Join(strings.Fields(typedRun(t, "", code, "config", "doctor", name)), " ")
+		for _, line := range want[1:] {
+			if !strings.Contains(text, strings.Join(strings.Fields(line), " ")) {
+				t.Errorf("doctor of %s does not say %q: %s", name, line, text)
+			}
+		}
+	}
+	if text := typedRun(t, "", 1, "config", "doctor"); !strings.Contains(text, "6 checks of 11 failed") {
+		t.Errorf("doctor of all says %s", text)
+	}
+	var reports []examReport
+	text := typedRun(t, "", 0, "config", "doctor", "good", "--json")
+	if err := json.Unmarshal([]byte(text), &reports); err != nil || len(reports) != 1 || reports[0].Model != "openai/small" || !reports[0].OK {
+		t.Errorf("as JSON: %+v, %v", reports, err)
+	}
+}
+
+// A key is asked for once, kept for the address, and never shown.
+func TestModelAddWithKey(t *testing.T) {
+	base := provider(t)
+	inFolder(t, `{"mcpServers": {"a": {"builtin": "everything"}}} // mine`)
+	said := typedRun(t, "planted-right\n", 0, "config", "model", "add", "fast", "--provider", "openai", "--model", "small", "--base-url", base+"/v1", "--key-input")
+	for _, want := range []string{"API key of the model fast (hidden)", "kept in ", "added fast to mcp.json", "used from now on"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("config model add does not say %q: %s", want, said)
+		}
+	}
+	text, err := os.ReadFile("mcp.json")
+	if err != nil || !strings.Contains(string(text), "// mine") || !strings.Contains(string(text), "${input:fast-key}") || strings.Contains(string(text), "planted") {
+		t.Errorf("mcp.json is %s, %v", text, err)
+	}
+	if said := typedRun(t, "", 0, "config", "doctor", "fast"); !strings.Contains(said, "it is one of 2") {
+		t.Errorf("doctor says %s", said)
+	}
+	if said := typedRun(t, "", 0, "config", "inputs"); !strings.Contains(said, "fast-key") || !strings.Contains(said, "kept for") {
+		t.Errorf("config inputs says %s", said)
+	}
+	var rows []listedModel
+	if err := json.Unmarshal([]byte(typedRun(t, "", 0, "config", "models", "--json")), &rows); err != nil || len(rows) != 1 || !rows[0].HasKey || rows[0].Key != "kept" || !rows[0].Default {
+		t.Errorf("config models: %+v, %v", rows, err)
+	}
+	// The file changes, and sends the key elsewhere.
+	changed := strings.Replace(string(text), base, "http://127.0.0.1:1", 1)
+	if err := os.WriteFile("mcp.json", []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said := typedRun(t, "", 1, "config", "doctor", "fast"); !strings.Contains(said, "the kept answer is for another server") {
+		t.Errorf("doctor of another address says %s", said)
+	}
+	if said := typedRun(t, "", 0, "config", "models"); !strings.Contains(said, "kept for another address") {
+		t.Errorf("config models says %s", said)
+	}
+}
+
+func TestModelVerbs(t *testing.T) {
+	inFolder(t, "")
+	t.Setenv("OPENAI_API_KEY", "planted-right")
+	typedRun(t, "", 0, "config", "model", "add", "one", "--provider", "openai")
+	said := typedRun(t, "", 0, "config", "model", "add", "two", "--provider", "anthropic", "--key-env", "NEVER_SET_AT_ALL")
+	if !strings.Contains(said, "NEVER_SET_AT_ALL is not set") {
+		t.Errorf("nobody is told of the variable: %s", said)
+	}
+	said = typedRun(t, "", 0, "config", "models")
+	for _, want := range []string{"openai/one", "default", "OPENAI_API_KEY of the environment", "NEVER_SET_AT_ALL is not set"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("config models does not say %q: %s", want, said)
+		}
+	}
+	typedRun(t, "", 0, "config", "model", "use", "two")
+	typedRun(t, "", 0, "config", "model", "use", "openai/gpt-5-mini")
+	typedRun(t, "", 0, "config", "model", "remove", "one")
+	if said := typedRun(t, "", 0, "config", "models"); strings.Contains(said, "openai/one") || !strings.Contains(said, "openai/gpt-5-mini") {
+		t.Errorf("config models says %s", said)
+	}
+	for _, args := range [][]string{
+		{"add", "two", "--provider", "openai"},
+		{"add", "x", "--provider", "opena"},
+		{"add", "x"},
+		{"add", "a/b", "--provider", "openai"},
+		{"add", "x", "--provider", "openai", "--key-env", "A", "--key-input"},
+		{"add", "x", "--provider", "openai", "--base-url", "ftp://h"},
+		{"add", "x", "--provider", "openai", "--key-env", "${planted-wrong}"},
+		{"use", "three"}, {"use", "opena/x"}, {"use", "openai/"},
+		{"remove", "three"}, {"forget", "x"},
+	} {
+		typedRun(t, "", 2, append([]string{"config", "model"}, args...)...)
+	}
+}
+
+// Models of the person's own file hold in every folder; those of the folder go before.
+func TestModelsOfTheOwnFile(t *testing.T) {
+	inFolder(t, `{"patchbay": {"models": {"fast": {"provider": "openai", "name": "here"}}}}`)
+	own, ok := config.UserFile()
+	if !ok {
+		t.Fatal("there is no folder of settings")
+	}
+	if err := os.MkdirAll(filepath.Dir(own), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := `{"patchbay": {"model": "slow", "models": {"fast": {"provider": "openai", "name": "mine"}, "slow": {"provider": "openai", "name": "other"}}}}`
+	if err := os.WriteFile(own, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{"": "fast here false, slow other true", "--config=mcp.json": "fast here false"} {
+		var rows []listedModel
+		if err := json.Unmarshal([]byte(typedRun(t, "", 0, strings.Fields("config models --json "+args)...)), &rows); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range rows {
+			got = append(got, fmt.Sprint(r.Name, " ", r.Model, " ", r.Default))
+		}
+		if text := strings.Join(got, ", "); text != want {
+			t.Errorf("config models %s: %s; want %s", args, text, want)
+		}
+	}
+}
+
+// A model that is wrong keeps nobody from a server.
+func TestModelFaultsAreNoHindrance(t *testing.T) {
+	inFolder(t, `{"mcpServers": {"a": {"builtin": "everything"}}, "patchbay": {"models": {"m": {"provider": "openai", "key": "${NEVER_SET_AT_ALL}"}}}}`)
+	typedRun(t, "", 0, "call", "a/echo", "message=hi")
+	if said := typedRun(t, "", 1, "config", "models"); !strings.Contains(said, `the model "m" has no name`) {
+		t.Errorf("config models says %s", said)
+	}
+}
+
+func TestApprovals(t *testing.T) {
+	inFolder(t, "")
+	if said := typedRun(t, "", 0, "config", "approvals"); !strings.Contains(said, "there are none") {
+		t.Errorf("without approvals: %s", said)
+	}
+	f, err := approval.Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	allow := func(server string, tools ...string) {
+		for _, name := range tools {
+			if err := f.Allow("url of "+server, server, &mcp.Tool{Name: name, InputSchema: json.RawMessage(`{}`)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	allow("shop", "buy", "sell")
+	allow("bank", "pay")
+	if said := typedRun(t, "", 0, "config", "approvals"); !strings.Contains(said, "shop    buy") || !strings.Contains(said, "url of bank") {
+		t.Errorf("approvals: %s", said)
+	}
+	for _, args := range []string{"revoke", "revoke none", "revoke shop none", "revoke shop --all", "shop", "--all", "revoke a b c"} {
+		typedRun(t, "", 2, append([]string{"config", "approvals"}, strings.Fields(args)...)...)
+	}
+	left := func(n int) {
+		t.Helper()
+		var list []approval.Approval
+		if err := json.Unmarshal([]byte(typedRun(t, "", 0, "config", "approvals", "--json")), &list); err != nil || len(list) != n {
+			t.Errorf("there are %d approvals, %v; want %d", len(list), err, n)
+		}
+	}
+	left(3)
+	typedRun(t, "", 0, "config", "approvals", "revoke", "shop", "buy")
+	left(2)
+	typedRun(t, "", 0, "config", "approvals", "revoke", "bank")
+	left(1)
+	typedRun(t, "", 0, "config", "approvals", "revoke", "--all")
+	left(0)
+}
+
+func TestModelSuggestions(t *testing.T) {
+	inFolder(t, `{"patchbay": {"models": {"fast": {"provider": "openai", "name": "x"}}}}`)
+	for words, want := range map[string]string{
+		"config model":                  "",
+		"config model use":              "fast",
+		"config model add x --provider": "anthropic",
+		"config approvals":              "revoke",
+		"config doctor":                 "fast",
+	} {
+		var out strings.Builder
+		suggest(t.Context(), append(append([]string{"fish"}, strings.Fields(words)...), ""), &out)
+		if want == "" {
+			want = "use\t"
+		}
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("behind %q is suggested %q; want %s in it", words, out.String(), want)
+		}
+	}
+}
