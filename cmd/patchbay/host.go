@@ -75,7 +75,7 @@ func (h *hosting) start(list []config.Server) error {
 					return nil, err
 				}
 				h.keep(u.peer)
-				return hosted{u}, nil
+				return &hosted{u}, nil
 			},
 		})
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 // login is over: the model, events and logs are told them.
 type hosted struct{ upstream }
 
-var _ host.Session = hosted{}
+var _ host.Session = (*hosted)(nil) // a pointer: hosts compare sessions
 
 func (h hosted) CallTool(ctx context.Context, name string, args any, o ...mcp.CallOption) (*mcp.ToolResult, error) {
 	res, err := h.upstream.CallTool(ctx, name, args, o...)
