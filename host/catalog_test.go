@@ -150,6 +150,7 @@ func TestListsOfQuietServersGrowOld(t *testing.T) {
 		for range 5 {
 			h.Tools(t.Context())
 		}
+		synctest.Wait() // the gateway asks too
 		before := n.of("tools/list")
 		srv.Remove(mcp.Feature{Kind: mcp.KindTool, Name: "now"})
 		if got := len(h.Tools(t.Context())); got != 2 || n.of("tools/list") != before {

@@ -138,12 +138,19 @@ func everywhere(t *testing.T, name string, newServer func() *mcp.Server, prepare
 	mcptest.Every(t, newServer, newClient, func(t *testing.T, s *mcp.Session) {
 		h := prepare()
 		t.Cleanup(func() { h.Close() })
+		listed, once := make(chan struct{}), sync.Once{}
+		h.OnStatus = func(s host.ServerStatus) {
+			if s.Tools >= 0 && s.Prompts >= 0 && s.Resources >= 0 {
+				once.Do(func() { close(listed) })
+			}
+		}
 		if err := h.Add(host.Server{Name: name, Open: func(_ context.Context, c *mcp.Client) (host.Session, error) {
 			prepared = c
 			return s, nil
 		}}); err != nil {
 			t.Fatal(err)
 		}
+		<-listed // a list that the end of the test cuts off is no valid frame
 		body(t, h)
 	})
 }
