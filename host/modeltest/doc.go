@@ -1,0 +1,17 @@
+// Package modeltest is a language model for tests: a server on the loopback address that speaks
+// the Chat Completions, Responses and Messages APIs, streamed or not, and answers by a script.
+//
+//	m := modeltest.Open(t, "messages", modeltest.MustParse(`
+//	turns:
+//	  - when: {user: "2 plus 3", tools: [add]}
+//	    answer:
+//	      - text: I add them.
+//	      - call: {name: add, arguments: {a: 2, b: 3}}
+//	  - when: {results: {add: "5"}}
+//	    answer: [text: It is 5.]
+//	`))
+//
+// One script serves all APIs, and models that write their calls as text ([model.Text]) too. What
+// a request must be like is checked as strictly as the real servers do, and refused in their words,
+// so that a client cannot be wrong unnoticed. A request that fits no turn fails the test.
+package modeltest

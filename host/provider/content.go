@@ -1,0 +1,164 @@
+package provider
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/host/model"
+)
+
+// form is how a medium goes to a model.
+type form int
+
+const (
+	asText form = iota // a text that says what is not there
+	asImage
+	asAudio
+	asFile
+)
+
+// formOf says how the model takes a medium.
+func (c *client) formOf(m *model.Media) form {
+	switch {
+	case c.info.Images && slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, m.MIME):
+		return asImage
+	case c.info.Audio && audioFormat(m.MIME) != "":
+		return asAudio
+	case c.info.Files && m.MIME == "application/pdf":
+		return asFile
+	}
+	return asText
+}
+
+func audioFormat(mime string) string {
+	switch mime {
+	case "audio/wav", "audio/x-wav", "audio/wave":
+		return "wav"
+	case "audio/mpeg", "audio/mp3":
+		return "mp3"
+	}
+	return ""
+}
+
+// mediaText stands for a medium that the model does not take. Text files are given as they are.
+func mediaText(m *model.Media) string {
+	name := m.Name
+	if name != "" {
+		name = " " + fmt.Sprintf("%q", name)
+	}
+	if strings.HasPrefix(m.MIME, "text/") || m.MIME == "application/json" {
+		return fmt.Sprintf("[file%s of type %s]\n%s", name, m.MIME, strings.ToValidUTF8(string(m.Data), "\uFFFD"))
+	}
+	return fmt.Sprintf("[a file%s of type %s and %d bytes is left out here: the model does not take it]", name, m.MIME, len(m.Data))
+}
+
+func dataURL(m *model.Media) string {
+	return "data:" + m.MIME + ";base64," + base64.StdEncoding.EncodeToString(m.Data)
+}
+
+func fileName(m *model.Media) string {
+	if m.Name != "" {
+		return m.Name
+	}
+	return "file.pdf"
+}
+
+// partition parts what a user message holds: results, in order, and everything else.
+func partition(parts []model.Part) (results []*model.Result, others []model.Part) {
+	for _, p := range parts {
+		if p.Result != nil {
+			results = append(results, p.Result)
+		} else {
+			others = append(others, p)
+		}
+	}
+	return results, others
+}
+
+// resultText returns the texts of a result for APIs that take nothing else there, and the media
+// that are to follow it.
+func (c *client) resultText(r *model.Result) (text string, media []model.Part) {
+	var b strings.Builder
+	for i, p := range r.Parts {
+		if i > 0 && b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		switch {
+		case p.Media == nil:
+			b.WriteString(p.Text)
+		case c.formOf(p.Media) == asText:
+			b.WriteString(mediaText(p.Media))
+		default:
+			fmt.Fprintf(&b, "[%s: it follows the results]", p.Media.MIME)
+			media = append(media, model.Part{Text: fmt.Sprintf("From the result of %s:", toolName(r.Name))}, p)
+		}
+	}
+	if b.Len() == 0 {
+		return "(empty)", media
+	}
+	return b.String(), media
+}
+
+// callID returns the id of a call as every API takes it. Conversations may come from another.
+func callID(id string) string {
+	if id != "" && len(id) <= 40 && plain(id) {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "call_" + hex.EncodeToString(sum[:12])
+}
+
+// toolName returns a name as every API takes it: models call tools that do not exist.
+func toolName(name string) string {
+	if name != "" && len(name) <= 64 && plain(name) {
+		return name
+	}
+	clean := strings.Map(func(r rune) rune {
+		if plain(string(r)) {
+			return r
+		}
+		return '_'
+	}, name)
+	if clean == "" {
+		return "unnamed"
+	}
+	return clean[:min(len(clean), 64)]
+}
+
+func plain(s string) bool {
+	for _, r := range s {
+		if (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '_' && r != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// object returns the arguments of a call as the object that every API wants back.
+func object(arguments json.RawMessage) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(arguments, &members) == nil && members != nil {
+		return arguments
+	}
+	if !json.Valid(arguments) {
+		arguments = model.Arguments(string(arguments))
+	}
+	wrapped, _ := json.Marshal(map[string]json.RawMessage{"malformed": arguments})
+	return wrapped
+}
+
+// complete takes out the calls of an answer that was too long, if their end is missing.
+func complete(resp *model.Response) {
+	if resp.Stop != model.StopLength {
+		return
+	}
+	resp.Message.Parts = slices.DeleteFunc(resp.Message.Parts, func(p model.Part) bool {
+		var members map[string]json.RawMessage
+		return p.Call != nil && json.Unmarshal(p.Call.Arguments, &members) != nil
+	})
+}

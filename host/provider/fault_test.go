@@ -1,0 +1,176 @@
+package provider_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/host/modeltest"
+	"github.com/patchbay-dev/patchbay/host/provider"
+)
+
+var hello = &model.Request{Messages: []model.Message{model.UserText("hello")}, Tools: tools}
+
+// What goes wrong is told with its kind, on every API.
+func TestFaults(t *testing.T) {
+	for _, tt := range []struct {
+		fault string
+		kind  model.Kind
+		after time.Duration
+		text  string // what is returned beside the error
+	}{
+		{fault: "{status: 400}", kind: model.Rejected},
+		{fault: "{status: 401}", kind: model.NoKey},
+		{fault: "{status: 403}", kind: model.NoKey},
+		{fault: "{status: 402}", kind: model.NoMoney},
+		{fault: "{status: 429, code: insufficient_quota}", kind: model.NoMoney},
+		{fault: "{status: 404}", kind: model.NoModel},
+		{fault: "{status: 413}", kind: model.TooLong},
+		{fault: "{status: 400, code: context_length_exceeded}", kind: model.TooLong},
+		{fault: "{status: 400, message: 'prompt is too long: 300000 tokens > 200000 maximum'}", kind: model.TooLong},
+		{fault: "{status: 429, after: 1500ms}", kind: model.Limited, after: 1500 * time.Millisecond},
+		{fault: "{status: 500}", kind: model.Unavailable},
+		{fault: "{status: 503}", kind: model.Overloaded},
+		{fault: "{status: 529}", kind: model.Overloaded},
+		{fault: "{html: true}", kind: model.Malformed},
+		{fault: "{event: true}", kind: model.Overloaded, text: "Some text."},
+		{fault: "{event: true, code: api_error}", kind: model.Unavailable, text: "Some text."},
+		{fault: "{garbage: true}", kind: model.Malformed, text: "Some text."},
+		{fault: "{cut: true}", kind: model.Unavailable, text: "Some text."},
+	} {
+		for _, api := range apis {
+			t.Run(tt.fault+"/"+api, func(t *testing.T) {
+				m := modeltest.Open(t, api, modeltest.MustParse("turns: [{answer: [text: Some text.], fault: "+tt.fault+"}]"))
+				resp, err := m.Generate(t.Context(), hello, nil)
+				var e *model.Error
+				if !errors.As(err, &e) || e.Kind != tt.kind || e.After != tt.after {
+					t.Fatalf("Generate = %v, want an error of kind %q that says to wait %v", err, tt.kind, tt.after)
+				}
+				got := ""
+				if resp != nil {
+					got = resp.Message.Text()
+				}
+				if got != tt.text {
+					t.Errorf("beside the error %v came %q, want %q", err, got, tt.text)
+				}
+				if strings.Contains(fmt.Sprintf("%v %+v", err, err), "key-of-the-test") {
+					t.Errorf("the error has the key in it: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// An answer that broke off has no call of which the end is missing.
+func TestCutInACall(t *testing.T) {
+	for _, api := range apis {
+		t.Run(api, func(t *testing.T) {
+			m := modeltest.Open(t, api, modeltest.MustParse("turns: [{answer: [call: {name: add, arguments: {a: 1}}], fault: {cut: true}}]"))
+			resp, err := m.Generate(t.Context(), hello, nil)
+			if err == nil || api != "text" && len(resp.Message.Calls()) != 0 {
+				t.Errorf("Generate = %+v, %v; want an error and no call", resp, err)
+			}
+		})
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	why := errors.New("enough")
+	for _, api := range apis {
+		t.Run(api, func(t *testing.T) {
+			m := modeltest.Open(t, api, modeltest.MustParse("turns: [{answer: [text: Some text.], fault: {hang: true}}]"))
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			_, err := m.Generate(ctx, hello, func(d model.Delta) {
+				if d.Text != "" {
+					cancel(why)
+				}
+			})
+			if err != why {
+				t.Errorf("Generate = %v, want %v", err, why)
+			}
+		})
+	}
+}
+
+// A provider that falls silent is given up, and asked again.
+func TestRetryOfAHang(t *testing.T) {
+	for _, api := range apis {
+		t.Run(api, func(t *testing.T) {
+			m := modeltest.Open(t, api, modeltest.MustParse("{turns: [{answer: [text: Some], fault: {hang: true}}], rules: [{answer: [text: Some text.]}]}"))
+			var s seen
+			resp, err := model.Retry(m, &model.RetryOptions{Attempts: 1000, Wait: 1, Idle: 50 * time.Millisecond, First: time.Minute}).Generate(t.Context(), hello, func(d model.Delta) {
+				if d.Again != "" {
+					s = seen{}
+				}
+				s.emit(d)
+			})
+			if err != nil || resp.Message.Text() != "Some text." || s.text.String() != "Some text." {
+				t.Errorf("Generate = %+v, %v; emitted %q", resp, err, &s.text)
+			}
+		})
+	}
+}
+
+func TestStops(t *testing.T) {
+	for stop, want := range map[string]model.Stop{"length": model.StopLength, "refused": model.StopRefused} {
+		for _, api := range apis {
+			t.Run(stop+"/"+api, func(t *testing.T) {
+				m := modeltest.Open(t, api, modeltest.MustParse("turns: [{answer: [text: Some], stop: "+stop+"}]"))
+				if resp, err := m.Generate(t.Context(), hello, nil); err != nil || resp.Stop != want {
+					t.Errorf("Generate = %+v, %v; want it to stop with %q", resp, err, want)
+				}
+			})
+		}
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	_, url := modeltest.Start(t, modeltest.MustParse("rules: [{answer: [text: Some text.], fault: {hang: true}}]"))
+	m, err := provider.Open("openai/x", provider.Options{BaseURL: url + "/v1", Timeout: 50 * time.Millisecond, Env: noEnv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e *model.Error
+	if _, err := m.Generate(t.Context(), hello, nil); !errors.As(err, &e) || e.Kind != model.Unavailable {
+		t.Errorf("Generate = %v, want an error of kind %q", err, model.Unavailable)
+	}
+}
+
+// Keys stay with the host that they are for.
+func TestRedirect(t *testing.T) {
+	for _, api := range apis {
+		t.Run(api, func(t *testing.T) {
+			other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("a request came with the headers %v", r.Header) }))
+			defer other.Close()
+			s := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+			defer s.Close()
+			m, err := modeltest.OpenAt(s.URL, api, "key-of-the-test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var e *model.Error
+			if _, err := m.Generate(t.Context(), hello, nil); !errors.As(err, &e) || e.Kind != model.NoModel || !strings.Contains(err.Error(), other.URL) {
+				t.Errorf("Generate = %v, want an error of kind %q that names %s", err, model.NoModel, other.URL)
+			}
+		})
+	}
+}
+
+// A server that repeats the key in its error does not get it shown.
+func TestKeyInAnError(t *testing.T) {
+	for _, api := range apis {
+		m := modeltest.Open(t, api, modeltest.MustParse("turns: [{fault: {status: 401, message: 'key-of-the-test is wrong'}}]"))
+		if _, err := m.Generate(t.Context(), hello, nil); err == nil || strings.Contains(fmt.Sprintf("%+v", err), "key-of") || !strings.Contains(err.Error(), "is wrong") {
+			t.Errorf("%s: Generate = %v, want the message without the key", api, err)
+		}
+	}
+}
+
+func noEnv(string) string { return "" }

@@ -1,0 +1,204 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/host/model"
+)
+
+// Options says how a model is reached. The zero value takes all from the environment.
+type Options struct {
+	// BaseURL is where the API begins, such as "http://localhost:11434/v1". Empty:
+	// OPENAI_BASE_URL or ANTHROPIC_BASE_URL, else the provider's own.
+	BaseURL string
+
+	// Key is the key of the API. Empty: OPENAI_API_KEY or ANTHROPIC_API_KEY. Servers other than
+	// the provider's own may do without.
+	Key string
+
+	// API is "chat", "responses", "messages" or "text" and chooses another API than the name
+	// does. Empty: the name does.
+	API string
+
+	Header     http.Header  // sent with each request, over what is sent otherwise
+	HTTPClient *http.Client // nil: http.DefaultClient
+
+	// Info may change what is known of the model, such as its window and its price. Nil: what
+	// is known by its name, which is nothing of most models and no price of any.
+	Info func(*model.Info)
+
+	MaxTokens int           // of an answer, where the request does not say; 0: as many as the model has
+	Timeout   time.Duration // of a request and its answer; 0: none
+
+	Env func(string) string // looks a variable up; nil: os.Getenv
+}
+
+// Open opens a model by its name: "openai/NAME" (Chat Completions), "openai-responses/NAME"
+// (Responses), "anthropic/NAME" (Messages), or "text/NAME" (Chat Completions, for models that
+// know no calls of tools). It does not connect. The error says what is missing.
+func Open(name string, o Options) (model.Model, error) {
+	provider, id, _ := strings.Cut(name, "/")
+	var api, variables, official string
+	switch provider {
+	case "openai":
+		api = "chat"
+	case "openai-responses":
+		api = "responses"
+	case "text":
+		api = "text"
+	case "anthropic":
+		api = "messages"
+	default:
+		return nil, fmt.Errorf("model %q: unknown provider %q: names begin with openai/, openai-responses/, anthropic/ or text/; servers that speak the API of OpenAI are openai/ with a base URL", name, provider)
+	}
+	if id == "" {
+		return nil, fmt.Errorf("model %q: the name of the model is missing: write %s/NAME", name, provider)
+	}
+	if o.API != "" {
+		api = o.API
+	}
+	switch api {
+	case "chat", "responses", "text":
+		variables, official = "OPENAI", "https://api.openai.com/v1"
+	case "messages":
+		variables, official = "ANTHROPIC", "https://api.anthropic.com"
+	default:
+		return nil, fmt.Errorf("model %q: unknown API %q: it is chat, responses, messages or text", name, api)
+	}
+	if o.Env == nil {
+		o.Env = os.Getenv
+	}
+	for _, field := range []struct {
+		value *string
+		name  string
+	}{{&o.BaseURL, "_BASE_URL"}, {&o.Key, "_API_KEY"}} {
+		if *field.value == "" {
+			*field.value = strings.TrimSpace(o.Env(variables + field.name))
+		}
+	}
+	if o.BaseURL == "" {
+		o.BaseURL = official
+	}
+	base, err := url.Parse(strings.TrimRight(o.BaseURL, "/"))
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
+		return nil, fmt.Errorf("model %q: the base URL is none of http or https: it looks like %s", name, official)
+	}
+	if api == "messages" {
+		base.Path = strings.TrimSuffix(base.Path, "/v1") // the library adds it
+	}
+	own, _ := url.Parse(official)
+	c := &client{
+		id:        id,
+		base:      base.String(),
+		official:  base.Host == own.Host,
+		provider:  api,
+		key:       o.Key,
+		header:    o.Header,
+		maxTokens: o.MaxTokens,
+		timeout:   o.Timeout,
+		info:      known(id),
+	}
+	if !c.official {
+		c.provider += "@" + base.Host
+	}
+	if c.official && c.key == "" {
+		return nil, fmt.Errorf("model %q: no key: set %s_API_KEY, or a base URL if it is served elsewhere", name, variables)
+	}
+	httpClient := http.DefaultClient
+	if o.HTTPClient != nil {
+		httpClient = o.HTTPClient
+	}
+	stay := *httpClient
+	stay.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	c.http = &stay
+
+	c.info.Name = name
+	if variables == "OPENAI" && c.official {
+		c.info.Tools = 128
+	}
+	if api == "responses" || api == "messages" {
+		c.info.Audio = false
+	}
+	if o.Info != nil {
+		o.Info(&c.info)
+		c.info.Name = name
+	}
+	switch api {
+	case "messages":
+		return c.newMessages(), nil
+	case "responses":
+		return c.newResponses(), nil
+	case "text":
+		return model.Text(c.newChat()), nil
+	}
+	return c.newChat(), nil
+}
+
+// client is what the three APIs have in common.
+type client struct {
+	id        string // of the model, as the provider knows it
+	base      string
+	official  bool   // it is the provider's own server
+	provider  string // whom an [model.Opaque] is of
+	key       string
+	header    http.Header
+	http      *http.Client
+	maxTokens int
+	timeout   time.Duration
+	info      model.Info
+}
+
+func (c *client) Info() model.Info { return c.info }
+
+// bound puts the time-out on a request.
+func (c *client) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.timeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, c.timeout, errTimeout)
+}
+
+var errTimeout = errors.New("the answer took too long")
+
+// tokens is the most tokens of the answer to a request; 0: nobody says.
+func (c *client) tokens(req *model.Request) int64 {
+	if req.MaxTokens > 0 {
+		return int64(req.MaxTokens)
+	}
+	return int64(c.maxTokens)
+}
+
+// families is what is known of models by the start of their names, longest first. It goes
+// stale; what is not in it is not known.
+var families = []struct {
+	prefix string
+	info   model.Info
+}{
+	{"gpt-3.5", model.Info{Window: 16_385}},
+	{"gpt-4.1", model.Info{Window: 1_047_576, Images: true, Files: true}},
+	{"gpt-4o-audio", model.Info{Window: 128_000, Audio: true}},
+	{"gpt-4o", model.Info{Window: 128_000, Images: true, Files: true}},
+	{"gpt-4-turbo", model.Info{Window: 128_000, Images: true}},
+	{"gpt-5", model.Info{Window: 400_000, Images: true, Files: true}},
+	{"o1", model.Info{Window: 200_000, Images: true, Files: true}},
+	{"o3-mini", model.Info{Window: 200_000}},
+	{"o3", model.Info{Window: 200_000, Images: true, Files: true}},
+	{"o4-mini", model.Info{Window: 200_000, Images: true, Files: true}},
+	{"claude-", model.Info{Window: 200_000, Images: true, Files: true}},
+}
+
+func known(id string) model.Info {
+	for _, f := range families {
+		if strings.HasPrefix(id, f.prefix) {
+			return f.info
+		}
+	}
+	return model.Info{}
+}

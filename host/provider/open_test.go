@@ -1,0 +1,210 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/host/provider"
+)
+
+func TestOpenErrors(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		o    provider.Options
+		want string // in the error; empty: none
+	}{
+		{"gpt-5", provider.Options{Key: "k"}, "names begin with openai/"},
+		{"ollama/x", provider.Options{Key: "k"}, "openai/ with a base URL"},
+		{"openai/", provider.Options{Key: "k"}, "write openai/NAME"},
+		{"openai/x", provider.Options{}, "set OPENAI_API_KEY"},
+		{"anthropic/x", provider.Options{}, "set ANTHROPIC_API_KEY"},
+		{"anthropic/x", provider.Options{Key: "k"}, ""},
+		{"openai/x", provider.Options{BaseURL: "http://localhost:11434/v1"}, ""},
+		{"openai/x", provider.Options{BaseURL: "localhost:11434"}, "base URL"},
+		{"openai/x", provider.Options{BaseURL: "http://\x7f"}, "base URL"},
+		{"openai/x", provider.Options{API: "telepathy", Key: "k"}, "unknown API"},
+		{"openai/org/x", provider.Options{API: "responses", Key: "k"}, ""},
+	} {
+		tt.o.Env = noEnv
+		m, err := provider.Open(tt.name, tt.o)
+		switch {
+		case tt.want == "" && err != nil:
+			t.Errorf("Open(%q, %+v) = %v", tt.name, tt.o, err)
+		case tt.want == "" && m.Info().Name != tt.name:
+			t.Errorf("Open(%q).Info().Name = %q", tt.name, m.Info().Name)
+		case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+			t.Errorf("Open(%q, %+v) = %v, want an error with %q", tt.name, tt.o, err, tt.want)
+		}
+	}
+}
+
+// Address and key come from the environment that is given, and none from that of the process.
+func TestOpenEnvironment(t *testing.T) {
+	t.Setenv("OPENAI_ORG_ID", "of the process")
+	t.Setenv("OPENAI_PROJECT_ID", "of the process")
+	t.Setenv("OPENAI_CUSTOM_HEADERS", "X-Leak: of the process")
+	t.Setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Leak: of the process")
+	t.Setenv("ANTHROPIC_AUTH_TOKEN", "of the process")
+	t.Setenv("OPENAI_API_KEY", "of the process")
+	t.Setenv("ANTHROPIC_API_KEY", "of the process")
+	for _, name := range []string{"openai/x", "openai-responses/x", "anthropic/x", "text/x"} {
+		var got http.Header
+		s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header }))
+		defer s.Close()
+		env := map[string]string{"OPENAI_BASE_URL": s.URL + "/v1/", "ANTHROPIC_BASE_URL": s.URL, "OPENAI_API_KEY": "key\n", "ANTHROPIC_API_KEY": "key"}
+		m, err := provider.Open(name, provider.Options{Env: func(v string) string { return env[v] }, Header: http.Header{"x-mine": {"mine"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = m.Generate(t.Context(), hello, nil)
+		if got == nil {
+			t.Fatalf("%s: no request came", name)
+		}
+		if key := got.Get("X-Api-Key") + got.Get("Authorization"); key != "key" && key != "Bearer key" {
+			t.Errorf("%s: the key came as %q", name, key)
+		}
+		if got.Get("X-Mine") != "mine" {
+			t.Errorf("%s: the headers are %v, want X-Mine", name, got)
+		}
+		for header, values := range got {
+			if strings.Contains(strings.Join(values, ""), "of the process") {
+				t.Errorf("%s: %s: %q came from the environment of the process", name, header, values)
+			}
+		}
+	}
+}
+
+func TestInfo(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		want model.Info
+	}{
+		{"openai/gpt-4o-mini", model.Info{Window: 128_000, Tools: 128, Images: true, Files: true}},
+		{"anthropic/claude-of-the-future", model.Info{Window: 200_000, Images: true, Files: true}},
+		{"openai/nobody-knows", model.Info{Tools: 128, Price: model.Price{Input: 3}}},
+		{"text/gpt-3.5-turbo", model.Info{Window: 16_385}},
+	} {
+		m, err := provider.Open(tt.name, provider.Options{Key: "k", Env: noEnv, Info: func(i *model.Info) { i.Price = tt.want.Price }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tt.want.Name = tt.name
+		if got := m.Info(); got != tt.want {
+			t.Errorf("Info of %s = %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// body returns what a request is on the wire.
+func body(t *testing.T, name string, o provider.Options, req *model.Request) map[string]any {
+	t.Helper()
+	var got map[string]any
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
+			t.Errorf("the request: %v", err)
+		}
+	}))
+	defer s.Close()
+	o.BaseURL, o.Env = s.URL, noEnv
+	m, err := provider.Open(name, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = m.Generate(t.Context(), req, nil)
+	return got
+}
+
+// Everything that a request may have is told to every API.
+func TestRequestIsTranslated(t *testing.T) {
+	zero := 0.0
+	req := &model.Request{
+		System: "Be brief.", Messages: hello.Messages, Tools: tools, Choice: model.Choice{Mode: "tool", Tool: "add"},
+		MaxTokens: 100, Temperature: &zero, Stop: []string{"END"},
+		Schema: json.RawMessage(`{"type":"object","properties":{"x":{"type":"string"}},"additionalProperties":false}`),
+	}
+	for _, tt := range []struct {
+		name string
+		want map[string]string // JSON, by the path of a member
+	}{
+		{"openai/x", map[string]string{
+			"max_tokens": `100`, "temperature": `0`, "stop": `["END"]`, "stream": `true`, "stream_options": `{"include_usage":true}`,
+			"tool_choice":     `{"function":{"name":"add"},"type":"function"}`,
+			"response_format": `{"json_schema":{"name":"answer","schema":` + string(sortedJSON(t, req.Schema)) + `},"type":"json_schema"}`,
+		}},
+		{"openai-responses/x", map[string]string{
+			"max_output_tokens": `100`, "temperature": `0`, "instructions": `"Be brief."`, "store": `false`,
+			"tool_choice": `{"name":"add","type":"function"}`,
+			"text":        `{"format":{"name":"answer","schema":` + string(sortedJSON(t, req.Schema)) + `,"type":"json_schema"}}`,
+		}},
+		{"anthropic/x", map[string]string{
+			"max_tokens": `100`, "temperature": `0`, "stop_sequences": `["END"]`,
+			"tool_choice":   `{"name":"add","type":"tool"}`,
+			"system":        `[{"cache_control":{"type":"ephemeral"},"text":"Be brief.","type":"text"}]`,
+			"messages":      `[{"content":[{"cache_control":{"type":"ephemeral"},"text":"hello","type":"text"}],"role":"user"}]`,
+			"output_config": `{"format":{"schema":` + string(sortedJSON(t, req.Schema)) + `,"type":"json_schema"}}`,
+		}},
+	} {
+		got := body(t, tt.name, provider.Options{}, req)
+		for member, want := range tt.want {
+			if text, _ := json.Marshal(got[member]); string(text) != want {
+				t.Errorf("%s: %s = %s, want %s", tt.name, member, text, want)
+			}
+		}
+		if list, _ := got["tools"].([]any); len(list) != len(tools) {
+			t.Errorf("%s: %d tools were sent, want %d", tt.name, len(list), len(tools))
+		}
+	}
+	if got := body(t, "anthropic/claude-3-haiku", provider.Options{}, req); got["output_config"] != nil || !strings.Contains(got["system"].([]any)[0].(map[string]any)["text"].(string), `"additionalProperties":false`) {
+		t.Errorf("a model that knows no schemas was sent %v", got)
+	}
+	if got := body(t, "openai/x", provider.Options{MaxTokens: 7}, hello); got["max_tokens"] != 7.0 {
+		t.Errorf("max_tokens = %v, want that of the options", got["max_tokens"])
+	}
+}
+
+func sortedJSON(t *testing.T, raw json.RawMessage) []byte {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		t.Fatal(err)
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// What a model does not take becomes a text, and thoughts go back to whom they came from alone.
+func TestMessagesAreTranslated(t *testing.T) {
+	req := &model.Request{Messages: []model.Message{
+		{Role: model.User, Parts: []model.Part{{Media: png}, {Media: &model.Media{MIME: "video/mp4", Data: []byte("film"), Name: "a.mp4"}}, {Media: &model.Media{MIME: "text/plain", Data: []byte("plain words")}}}},
+		{Role: model.Assistant, Parts: []model.Part{
+			{Opaque: &model.Opaque{Provider: "somebody else", Text: "secret", Data: json.RawMessage(`{"type":"thinking","thinking":"secret","reasoning_content":"secret"}`)}},
+			{Call: &model.Call{ID: "odd:id", Name: "odd.name", Arguments: json.RawMessage(`"[1"`)}},
+		}},
+		{Role: model.User, Parts: []model.Part{{Result: &model.Result{ID: "odd:id", Name: "odd.name"}}, {Text: "  "}, {Text: "Well?"}}},
+	}}
+	for _, name := range []string{"openai/x", "openai-responses/x", "anthropic/x"} {
+		text, _ := json.Marshal(body(t, name, provider.Options{}, req))
+		got := string(text)
+		for _, want := range []string{"image/png and 6 bytes is left out", `\"a.mp4\" of type video/mp4`, "plain words", "odd_name", `[1`, "(empty)", "Well?"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: %s has no %q", name, got, want)
+			}
+		}
+		for _, not := range []string{"secret", "odd:id", "odd.name"} {
+			if strings.Contains(got, not) {
+				t.Errorf("%s: %s has %q in it", name, got, not)
+			}
+		}
+	}
+	got := body(t, "anthropic/x", provider.Options{}, req)
+	if choice, _ := json.Marshal(got["tool_choice"]); string(choice) != `{"type":"none"}` || got["tools"] == nil {
+		t.Errorf("a conversation with calls and no tools was sent tools %v and the choice %s", got["tools"], choice)
+	}
+}

@@ -1,0 +1,272 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/host/model"
+)
+
+const (
+	maxAnswer = 64 << 20 // bytes of an answer
+	maxRefuse = 64 << 10 // bytes that are read of an error
+	maxSaid   = 500      // characters that are told of it
+)
+
+// exchange is one request and its answer on the wire. It stands between the libraries and
+// HTTP, so that errors and what is odd about servers are handled once for all APIs.
+type exchange struct {
+	*client
+	ctx  context.Context
+	emit func(model.Delta)
+
+	// asStream turns an answer that was not streamed into the event of a stream; nil: that is
+	// an error.
+	asStream func(answer []byte) []byte
+
+	tail []byte // the last bytes of the answer
+}
+
+// roundTrip is the middleware of both libraries.
+func (x *exchange) roundTrip(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+	for name, values := range x.header {
+		req.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	res, err := next(req)
+	if err != nil {
+		return nil, err
+	}
+	body := &answer{ReadCloser: res.Body, x: x, left: maxAnswer}
+	if res.StatusCode >= 300 {
+		defer body.Close()
+		said, _ := io.ReadAll(io.LimitReader(body, maxRefuse))
+		return nil, x.refused(res, said)
+	}
+	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	res.Body = body
+	switch {
+	case kind == "application/json" && x.asStream != nil:
+		defer body.Close()
+		whole, err := io.ReadAll(body)
+		if err != nil {
+			return nil, err
+		}
+		var one bytes.Buffer
+		if err := json.Compact(&one, whole); err != nil {
+			return nil, x.malformed("the answer is no JSON: %v", err)
+		}
+		res.Header.Set("Content-Type", "text/event-stream")
+		res.Body = io.NopCloser(bytes.NewReader(append(append([]byte("data: "), x.asStream(one.Bytes())...), "\n\n"...)))
+		x.tail = []byte(done)
+	case kind == "application/json", kind == "text/html":
+		defer body.Close()
+		start, _ := io.ReadAll(io.LimitReader(body, 200))
+		return nil, x.malformed("the answer is %s and no stream: is the base URL right? It begins with %s", kind, said(string(start)))
+	}
+	return res, nil
+}
+
+const done = "[DONE]"
+
+// sawDone tells whether the answer ended as those of OpenAI do.
+func (x *exchange) sawDone() bool { return bytes.HasSuffix(bytes.TrimSpace(x.tail), []byte(done)) }
+
+// answer is the body of an answer. Whatever is read of it is a sign of life.
+type answer struct {
+	io.ReadCloser
+	x    *exchange
+	left int
+}
+
+func (a *answer) Read(p []byte) (int, error) {
+	if a.left <= 0 {
+		return 0, a.x.malformed("the answer is longer than %d bytes", maxAnswer)
+	}
+	n, err := a.ReadCloser.Read(p[:min(len(p), a.left)])
+	a.left -= n
+	if n > 0 {
+		a.x.tail = append(a.x.tail, p[max(0, n-32):n]...)
+		a.x.tail = a.x.tail[max(0, len(a.x.tail)-32):]
+		if a.x.emit != nil {
+			a.x.emit(model.Delta{})
+		}
+	}
+	return n, err
+}
+
+func (x *exchange) tell(d model.Delta) {
+	if x.emit != nil && d != (model.Delta{}) {
+		x.emit(d)
+	}
+}
+
+// failed returns the error of a request: of the context, of the provider, or of the way there.
+func (x *exchange) failed(err error) error {
+	var e *model.Error
+	switch cause := context.Cause(x.ctx); {
+	case cause == errTimeout:
+		return x.error(model.Unavailable, 0, fmt.Sprintf("no whole answer within %v", x.timeout), err)
+	case cause != nil:
+		return cause
+	case errors.As(err, &e):
+		return e
+	}
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return x.error(model.Malformed, 0, "an event of the answer is no JSON", err)
+	}
+	return x.error(model.Unavailable, 0, x.clean(err.Error()), nil)
+}
+
+// brokeOff is the error of an answer with no end.
+func (x *exchange) brokeOff() error {
+	return x.error(model.Unavailable, 0, "the answer broke off", io.ErrUnexpectedEOF)
+}
+
+func (x *exchange) malformed(format string, args ...any) error {
+	return x.error(model.Malformed, 0, x.clean(fmt.Sprintf(format, args...)), nil)
+}
+
+func (x *exchange) error(kind model.Kind, status int, message string, err error) *model.Error {
+	return &model.Error{Kind: kind, Model: x.info.Name, Status: status, Message: message, Err: err}
+}
+
+// refused is the error of an answer with a status of HTTP that is none of success.
+func (x *exchange) refused(res *http.Response, body []byte) error {
+	if res.StatusCode < 400 {
+		return x.error(model.NoModel, res.StatusCode, fmt.Sprintf("the address leads on to %s: set that as the base URL", said(res.Header.Get("Location"))), nil)
+	}
+	kind, text := x.classify(res.StatusCode, body)
+	e := x.error(kind, res.StatusCode, text, nil)
+	e.After = after(res.Header)
+	switch kind {
+	case model.NoKey:
+		if x.key == "" {
+			e.Message += "; no key was sent"
+		}
+	case model.NoModel:
+		if !x.official {
+			e.Message += "; is the base URL right? It often ends in /v1"
+		}
+	}
+	return e
+}
+
+// event is the error of an event in the middle of a stream.
+func (x *exchange) event(data []byte) error {
+	kind, text := x.classify(0, data)
+	return x.error(kind, 0, text, nil)
+}
+
+// classify returns the kind of an error, and what is to be told of it.
+func (x *exchange) classify(status int, body []byte) (model.Kind, string) {
+	type reason struct {
+		Message string `json:"message"`
+		Type    string `json:"type"`
+		Code    any    `json:"code"`
+	}
+	var outer struct {
+		reason
+		Error  json.RawMessage `json:"error"`
+		Detail json.RawMessage `json:"detail"`
+	}
+	var why reason
+	if json.Unmarshal(body, &outer) == nil {
+		why = outer.reason
+		if len(outer.Error) > 0 && json.Unmarshal(outer.Error, &why) != nil {
+			why.Message = string(outer.Error)
+			_ = json.Unmarshal(outer.Error, &why.Message)
+		}
+		if why.Message == "" {
+			why.Message = string(outer.Detail)
+		}
+	}
+	code, _ := why.Code.(string)
+	text := why.Message
+	if text == "" {
+		text = strings.TrimSpace(string(body))
+		if strings.HasPrefix(text, "<") {
+			text = "a page of HTML"
+		}
+	}
+	if text == "" {
+		text = http.StatusText(status)
+	}
+	if n, ok := why.Code.(float64); ok && status == 0 && n >= 400 && n < 600 {
+		status = int(n) // some servers write the status into the event
+	}
+	has := func(parts ...string) bool {
+		all := strings.ToLower(why.Type + "\n" + code + "\n" + why.Message)
+		for _, p := range parts {
+			if strings.Contains(all, p) {
+				return true
+			}
+		}
+		return false
+	}
+	kind := model.Unavailable
+	switch {
+	case status == 402, has("insufficient_quota", "billing_error", "billing_hard_limit", "credit balance"):
+		kind = model.NoMoney
+	case status == 413, status != 429 && has("context_length_exceeded", "context length", "prompt is too long", "maximum context", "context window", "request_too_large"):
+		kind = model.TooLong
+	case status == 401, status == 403, has("authentication_error", "permission_error", "invalid_api_key"):
+		kind = model.NoKey
+	case status == 404, has("model_not_found", "not_found_error"):
+		kind = model.NoModel
+	case status == 529, status == 503, has("overloaded"):
+		kind = model.Overloaded
+	case status == 429, has("rate_limit"):
+		kind = model.Limited
+	case status == 408, status == 409, status >= 500:
+	case status >= 400, has("invalid_request", "invalid_prompt"):
+		kind = model.Rejected
+	}
+	return kind, said(x.clean(text))
+}
+
+// clean takes keys out of a text.
+func (x *exchange) clean(text string) string {
+	secrets := []string{x.key}
+	for _, values := range x.header {
+		secrets = append(secrets, values...)
+	}
+	for _, s := range secrets {
+		if len(s) >= 8 {
+			text = strings.ReplaceAll(text, s, "…")
+		}
+	}
+	return text
+}
+
+// said quotes what somebody else has written.
+func said(text string) string {
+	if runes := []rune(text); len(runes) > maxSaid {
+		text = string(runes[:maxSaid]) + "…"
+	}
+	return strconv.Quote(text)
+}
+
+// after is when to ask again, as the header says; 0: it does not.
+func after(h http.Header) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && ms < 1e9 {
+		return time.Duration(ms * float64(time.Millisecond))
+	}
+	v := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(v, 64); err == nil && s > 0 && s < 1e6 {
+		return time.Duration(s * float64(time.Second))
+	}
+	if when, err := http.ParseTime(v); err == nil {
+		return max(0, time.Until(when))
+	}
+	return 0
+}
