@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +18,12 @@ import (
 	"github.com/patchbay-dev/patchbay/servers/shop"
 )
 
-func TestMain(m *testing.M) { mcptest.Main(m) }
+func TestMain(m *testing.M) {
+	if which := os.Getenv(faultyServer); which != "" {
+		serveFaulty(which) // does not return
+	}
+	mcptest.Main(m)
+}
 
 // answering is a model that a function answers for.
 type answering struct {
