@@ -48,7 +48,7 @@ type Server struct {
 	// changes nothing.
 	Trusted bool
 
-	Group string        // what a person calls a number of servers that are used together; empty: none
+	Group string        // of servers that stand for each other in a host; empty: none
 	Cache time.Duration // how long a host may use a result of a tool that changes nothing again; 0: not at all
 
 	// EnabledTools are the tools that are offered, nil for all, without the DisabledTools. In both

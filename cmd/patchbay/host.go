@@ -64,8 +64,10 @@ func (h *hosting) start(list []config.Server) error {
 		h.names = append(h.names, name)
 		log := h.a.newServerLog(name)
 		bound, _ := h.a.startTimeout(s)
+		enabled := config.Server{EnabledTools: s.EnabledTools} // the host itself knows of those that are not
 		err := h.Add(host.Server{
-			Name: name, Identity: identityOf(s), Trusted: s.Builtin != "", Idle: s.Idle, StartTimeout: bound, Stderr: log.last,
+			Name: name, Identity: identityOf(s), Trusted: s.Builtin != "" || s.Trusted, Group: s.Group, Cache: s.Cache, Disabled: s.DisabledTools,
+			Idle: s.Idle, StartTimeout: bound, Stderr: log.last,
 			Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
 				if c.LogLevel = h.a.logLevel(); sample != nil {
 					c.OnSample = sample
@@ -75,7 +77,7 @@ func (h *hosting) start(list []config.Server) error {
 					return nil, err
 				}
 				h.keep(u.peer)
-				return &hosted{u}, nil
+				return &hosted{u, enabled.Offers}, nil
 			},
 		})
 		if err != nil {

@@ -130,3 +130,38 @@ func TestIdentities(t *testing.T) {
 		}
 	}
 }
+
+// What mcp.json says of tools holds for a model.
+func TestHostingOffersWhatIsEnabled(t *testing.T) {
+	a, _ := testApp(t)
+	h, err := a.newHost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.leave()
+	m := &script{answers: []model.Message{says("hello")}}
+	h.Model = m
+	err = h.start([]config.Server{
+		{Name: "some", Builtin: "shop", EnabledTools: []string{"*cart*"}, DisabledTools: []string{"*items*"}},
+		{Name: "everything", Builtin: "everything", EnabledTools: []string{}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.NewConversation().Send(t.Context(), "hello"); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, tool := range m.asked[0].Tools {
+		names = append(names, tool.Name)
+		if strings.HasPrefix(tool.Name, "everything") || strings.HasPrefix(tool.Name, "some_") && (!strings.Contains(tool.Name, "cart") || strings.Contains(tool.Name, "items")) {
+			t.Errorf("the model is offered %s", tool.Name)
+		}
+	}
+	if !strings.Contains(strings.Join(names, " "), "some_") {
+		t.Errorf("the model is offered %s, and nothing of the shop", names)
+	}
+}

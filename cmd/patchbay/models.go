@@ -70,14 +70,6 @@ func (s *modelSet) named(name string) *config.Model {
 	return nil
 }
 
-func (s *modelSet) names() []string {
-	names := make([]string, len(s.list))
-	for i := range s.list {
-		names[i] = s.list[i].Name
-	}
-	return names
-}
-
 // sameFilePath compares two paths, which may be relative.
 func sameFilePath(a, b string) bool {
 	x, errX := filepath.Abs(a)
