@@ -18,7 +18,7 @@ const believed = 32 << 10
 
 // ReadBody appends the body of a request of at most limit bytes. The length that
 // the client declares is believed only where it is harmless. The body may take 20 seconds
-// from the beginning of its pace, give or take one, and one more for each KiB; the error is
+// from the beginning of its pace, or up to 21, and one more for each KiB; the error is
 // [ErrSlow] then.
 func ReadBody(dst []byte, w http.ResponseWriter, r *http.Request, pace *Pace, limit int64) ([]byte, error) {
 	if len(r.TransferEncoding) > 0 {
