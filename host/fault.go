@@ -33,6 +33,7 @@ import (
 //	no answer and no progress in time                   transient  perhaps (made again once)
 //	500, any other status                               permanent  perhaps
 //	invalid params, no such tool or method, other 4xx   permanent  never
+//	a question of the server had no answer              permanent  not to its end
 //	any other error of the server                       permanent  perhaps
 //	the answer does not fit the output schema           permanent  certainly
 //
@@ -45,6 +46,7 @@ type fault struct {
 	slow  bool          // it took the time of a time-out
 	left  bool          // the context ended
 	tries int           // how often the call was made
+	asked string        // why a question of the server had no answer, which ended the call; empty: it was not that
 	err   error
 }
 
@@ -132,6 +134,8 @@ func (h *Host) faultOf(ctx context.Context, server string, sent, answered bool, 
 		f.kind = h.without(server)
 	case errors.As(err, &he):
 		f.ofHTTP(he)
+	case errors.As(err, &rpc) && refusal(ctx) != "":
+		f.asked, f.ran = refusal(ctx), never
 	case errors.As(err, &rpc):
 		f.ofRPC(rpc)
 	case errors.Is(err, context.DeadlineExceeded):
@@ -212,6 +216,8 @@ func (f *fault) outcome(safe bool) Outcome {
 	switch {
 	case f.left:
 		return Cancelled
+	case f.asked != "":
+		return Failed
 	case f.ran == perhaps && !safe:
 		return Unknown
 	}
@@ -228,6 +234,8 @@ func (f *fault) words(p *pending) string {
 		return "The person cancelled this while it ran."
 	case f.left:
 		return "The person cancelled this while it ran. Outcome unknown: it may or may not have happened; do not repeat it without checking."
+	case f.asked != "":
+		return "The server asked something for this call and got no answer, so the call ended before it was complete: " + clip(f.asked)
 	case f.ran == perhaps && !p.safe:
 		return "Outcome unknown: it may or may not have happened; do not repeat it without checking, for instance by a tool that only reads. What went wrong: " + what
 	case f.ran == certainly && !p.safe:

@@ -69,8 +69,32 @@ type calling struct {
 	ctx context.Context // of the call
 
 	mu      sync.Mutex
-	asked   int // questions so far; guarded by mu
-	sampled int // completions so far; guarded by mu
+	budget  budget // so far; guarded by mu
+	refused string // why the last question had no answer; guarded by mu
+}
+
+// refusal tells why a question of the server in the call of ctx had no answer, which ends a
+// call of 2026-07-28; empty: all had one.
+func refusal(ctx context.Context) string {
+	k, ok := ctx.Value(callingKey{}).(*calling)
+	if !ok {
+		return ""
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.refused
+}
+
+// unanswered notes that the question has no answer.
+func (q *question) unanswered(err error) {
+	if q.call == nil || err == nil {
+		return
+	}
+	q.call.mu.Lock()
+	defer q.call.mu.Unlock()
+	if q.call.refused = err.Error(); errors.Is(err, mcp.ErrDeclined) {
+		q.call.refused = "the person declined it"
+	}
 }
 
 // callingKey is where the context of a call has its calling.
@@ -201,50 +225,45 @@ func (q *question) note(format string, args ...any) {
 	q.tell(Event{Kind: Noted, Text: text})
 }
 
-// budget bounds what is done in a minute.
+// budget counts what is bounded.
 type budget struct {
 	since          time.Time
 	asked, sampled int
 }
 
-// fresh returns the budget of now.
-func (b *budget) fresh() *budget {
-	if time.Since(b.since) >= time.Minute {
+// mayAsk counts a question, and fails if there are too many, which the person is told once.
+func (q *question) mayAsk() error {
+	most := or(q.s.h.Limits.Questions, 20)
+	return q.may("questions", most, func(b *budget) *int { return &b.asked })
+}
+
+// maySample is mayAsk for a completion.
+func (q *question) maySample() error {
+	most := or(q.s.h.Limits.Samples, 16)
+	return q.may("completions", most, func(b *budget) *int { return &b.sampled })
+}
+
+func (q *question) may(what string, most int, of func(*budget) *int) error {
+	in, mu, b := "in a minute outside of calls", &q.s.mu, &q.s.lately
+	if q.call != nil {
+		in, mu, b = "in one call", &q.call.mu, &q.call.budget
+	} else {
+		most = perMinute
+	}
+	mu.Lock()
+	if q.call == nil && time.Since(b.since) >= time.Minute {
 		*b = budget{since: time.Now()}
 	}
-	return b
-}
-
-// mayAsk counts a question, and fails if there are too many.
-func (q *question) mayAsk() error {
-	if q.call == nil {
-		q.s.mu.Lock()
-		defer q.s.mu.Unlock()
-		return count(&q.s.lately.fresh().asked, perMinute, "questions in a minute outside of calls")
+	n := *of(b)
+	*of(b)++
+	mu.Unlock()
+	if n < most {
+		return nil
 	}
-	q.call.mu.Lock()
-	defer q.call.mu.Unlock()
-	return count(&q.call.asked, or(q.s.h.Limits.Questions, 20), "questions in one call")
-}
-
-// maySample counts a completion, and fails if there are too many.
-func (q *question) maySample() error {
-	if q.call == nil {
-		q.s.mu.Lock()
-		defer q.s.mu.Unlock()
-		return count(&q.s.lately.fresh().sampled, perMinute, "completions in a minute outside of calls")
+	if n == most {
+		q.note("server %q wants more than %d %s %s; it gets no more", q.s.Name, most, what, in)
 	}
-	q.call.mu.Lock()
-	defer q.call.mu.Unlock()
-	return count(&q.call.sampled, or(q.s.h.Limits.Samples, 16), "completions in one call")
-}
-
-func count(n *int, most int, what string) error {
-	if *n >= most {
-		return mcp.Errorf(mcp.CodeInternal, "this host allows %d %s, and no more", most, what)
-	}
-	*n++
-	return nil
+	return mcp.Errorf(mcp.CodeInternal, "this host allows %d %s %s, and no more", most, what, in)
 }
 
 // elicit puts a question of the server to the person.
@@ -252,7 +271,7 @@ func (s *server) elicit(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitR
 	ctx, q := s.question(ctx)
 	defer q.over()
 	if err := q.mayAsk(); err != nil {
-		q.note("server %q asks without end; it is answered no more questions for now", s.Name)
+		q.unanswered(err)
 		return nil, err
 	}
 	q.tell(Event{Kind: Asked, Text: clip(r.Message)})

@@ -73,32 +73,32 @@ func script(sample func(*model.Request) string, turns ...*model.Response) model.
 	}}
 }
 
-// asked is a person made of functions; what has none is agreed to.
-type asked struct {
+// agreeable is a person made of functions; what has none is agreed to.
+type agreeable struct {
 	elicit  func(context.Context, *host.Elicitation) (*mcp.ElicitResult, error)
 	request func(*host.Sampling) (*mcp.SampleRequest, error)
 	answer  func(*host.Sampling, *mcp.SampleResult) (*mcp.SampleResult, error)
 }
 
-func (p *asked) Approve(context.Context, *host.Approval) (host.Verdict, error) {
+func (p *agreeable) Approve(context.Context, *host.Approval) (host.Verdict, error) {
 	return host.Verdict{Answer: host.AllowOnce}, nil
 }
 
-func (p *asked) Elicit(ctx context.Context, q *host.Elicitation) (*mcp.ElicitResult, error) {
+func (p *agreeable) Elicit(ctx context.Context, q *host.Elicitation) (*mcp.ElicitResult, error) {
 	if p.elicit == nil {
 		return nil, mcp.ErrDeclined
 	}
 	return p.elicit(ctx, q)
 }
 
-func (p *asked) ReviewRequest(_ context.Context, s *host.Sampling) (*mcp.SampleRequest, error) {
+func (p *agreeable) ReviewRequest(_ context.Context, s *host.Sampling) (*mcp.SampleRequest, error) {
 	if p.request == nil {
 		return s.Request, nil
 	}
 	return p.request(s)
 }
 
-func (p *asked) ReviewAnswer(_ context.Context, s *host.Sampling, r *mcp.SampleResult) (*mcp.SampleResult, error) {
+func (p *agreeable) ReviewAnswer(_ context.Context, s *host.Sampling, r *mcp.SampleResult) (*mcp.SampleResult, error) {
 	if p.answer == nil {
 		return r, nil
 	}
@@ -203,7 +203,7 @@ func TestCreateProduct(t *testing.T) {
 		return &host.Host{
 			Model: script(func(r *model.Request) string { return r.System + " - " + r.Messages[0].Text() },
 				wants("c1", "shop_create-product", map[string]any{"name": "Kettle", "category": "kitchen", "price": "39.50"})),
-			Person: &asked{
+			Person: &agreeable{
 				request: func(s *host.Sampling) (*mcp.SampleRequest, error) {
 					r := *s.Request
 					if !strings.Contains(r.Messages[0].Content[0].(mcp.TextContent).Text, "Kettle") {
@@ -250,7 +250,7 @@ func TestBookTrip(t *testing.T) {
 		questions = nil
 		return &host.Host{
 			Model: script(nil, wants("c1", "shop_book-trip", trip)),
-			Person: &asked{elicit: func(_ context.Context, q *host.Elicitation) (*mcp.ElicitResult, error) {
+			Person: &agreeable{elicit: func(_ context.Context, q *host.Elicitation) (*mcp.ElicitResult, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				questions = append(questions, *q)

@@ -29,15 +29,15 @@ type nestedKey struct{}
 // conversations (includeContext) is not.
 //
 // Specification: 2026-07-28, client/sampling.
-func (s *server) sample(ctx context.Context, r *mcp.SampleRequest) (*mcp.SampleResult, error) {
+func (s *server) sample(ctx context.Context, r *mcp.SampleRequest) (res *mcp.SampleResult, err error) {
 	ctx, q := s.question(ctx)
 	defer q.over()
+	defer func() { q.unanswered(err) }()
 	nested, _ := ctx.Value(nestedKey{}).(int)
 	if nested >= maxNested {
 		return nil, mcp.Errorf(mcp.CodeInternal, "this completion is asked for inside of %d others, which is too deep", nested)
 	}
 	if err := q.maySample(); err != nil {
-		q.note("server %q wants completions without end; it gets no more for now", s.Name)
 		return nil, err
 	}
 	select {
@@ -104,7 +104,7 @@ func (q *question) sample(ctx context.Context, m model.Model, r *mcp.SampleReque
 		q.tell(Event{Kind: Sampled, Usage: &res.Usage, Cost: cost, Model: res.Model})
 	}
 	if err != nil {
-		return nil, q.unanswered(ctx, sampling.Model, err)
+		return nil, q.failed(ctx, sampling.Model, err)
 	}
 	out := fromModel(res, r, names)
 	if out.Model == "" {
@@ -133,9 +133,9 @@ func (q *question) refused(ctx context.Context, err error) error {
 	return mcp.ErrDeclined
 }
 
-// unanswered is what the server is told of a model that failed: what kind of failure it was.
+// failed is what the server is told of a model that failed: what kind of failure it was.
 // The words of the provider may tell of the account, and are for the person.
-func (q *question) unanswered(ctx context.Context, name string, err error) error {
+func (q *question) failed(ctx context.Context, name string, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

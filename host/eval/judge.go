@@ -111,4 +111,3 @@ func yesOrNo(word string) (yes, ok bool) {
 	}
 	return false, false
 }
-

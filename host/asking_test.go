@@ -1,0 +1,357 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+// inquirer is a server whose tools ask.
+func inquirer() *mcp.Server {
+	s := &mcp.Server{Name: "inquirer", Version: "1"}
+	type form struct {
+		Age int `json:"age" min:"18"`
+	}
+	mcp.AddTool(s, mcp.Tool{Name: "age"}, func(ctx context.Context, in struct {
+		Times int `json:"times,omitempty"`
+	}) (string, error) {
+		for n := range max(in.Times, 1) {
+			f, err := mcp.Elicit[form](ctx, fmt.Sprintf("How old, for the %dth time?", n+1), mcp.Key(fmt.Sprint(n)))
+			switch {
+			case errors.Is(err, mcp.ErrDeclined), errors.Is(err, mcp.ErrDismissed), errors.Is(err, mcp.ErrNotSupported):
+				return "no answer: " + err.Error(), nil
+			case err != nil:
+				return "", err
+			case n == max(in.Times, 1)-1:
+				return fmt.Sprint(f.Age), nil
+			}
+		}
+		return "", nil
+	})
+	mcp.AddTool(s, mcp.Tool{Name: "visit"}, func(ctx context.Context, in struct {
+		URL string `json:"url"`
+	}) (string, error) {
+		if err := mcp.ElicitURL(ctx, "Log in there", in.URL); err != nil {
+			return "not visited: " + err.Error(), nil
+		}
+		return "visited", nil
+	})
+	mcp.AddTool(s, mcp.Tool{Name: "where"}, func(ctx context.Context, _ struct{}) (string, error) {
+		roots, err := mcp.Roots(ctx)
+		if err != nil {
+			return "", err
+		}
+		return roots[0].URI, nil
+	})
+	// think has the model use a tool of the server's own, and tells what it says in the end.
+	mcp.AddTool(s, mcp.Tool{Name: "think"}, func(ctx context.Context, _ struct{}) (string, error) {
+		req := &mcp.SampleRequest{Messages: userText("What is 2+3?"), MaxTokens: 10, Tools: []*mcp.Tool{{Name: "add.numbers", InputSchema: []byte(`{"type":"object"}`)}}}
+		for n := range 3 {
+			res, err := mcp.Sample(ctx, req, mcp.Key(fmt.Sprint("think", n)))
+			if errors.Is(err, mcp.ErrNotSupported) {
+				return "no tools", nil
+			}
+			if err != nil {
+				return "", err
+			}
+			use, ok := res.Content[len(res.Content)-1].(mcp.ToolUseContent)
+			if !ok {
+				return res.Text(), nil
+			}
+			req.Messages = append(req.Messages, mcp.SampleMessage{Role: "assistant", Content: res.Content}, by("user", mcp.ToolResultContent{ToolUseID: use.ID, Result: mcp.ToolResult{Content: []mcp.Content{mcp.Text(use.Name + " says 5")}}}))
+		}
+		return "", errors.New("it does not end")
+	})
+	return s
+}
+
+// callTool calls a tool through the loop, and returns the result and all events.
+func callTool(t *testing.T, h *host.Host, tool, args string) (string, *diary) {
+	t.Helper()
+	m := calls([]string{tool + " " + args})
+	c, d := h.NewConversation(), &diary{}
+	c.Model, c.OnEvent = m, d.note
+	if _, err := c.Send(t.Context(), "go"); err != nil {
+		t.Fatal(err)
+	}
+	return m.result(t, "c1.1"), d
+}
+
+// What nobody can answer is declined, and who reads the events learns of it.
+func TestQuestionToNobody(t *testing.T) {
+	everywhere(t, "q", inquirer, func() *host.Host { return &host.Host{Allow: []string{"q/*"}} }, func(t *testing.T, h *host.Host) {
+		got, d := callTool(t, h, "q_age", "{}")
+		if !strings.HasPrefix(got, "no answer: mcp:") {
+			t.Errorf("age = %s", got)
+		}
+		if notes := d.of(host.Noted); revisionOf(t, h, "q") >= mcp.V2025_06_18 && (len(notes) != 1 || !strings.Contains(notes[0].Text, `declined the question "How old, for the 1th time?" of server "q": there is nobody`)) {
+			t.Errorf("notes: %+v", notes)
+		}
+	})
+}
+
+// The person is asked before a page is opened, and sees all of its URL. What is no page is declined for
+// them.
+func TestQuestionOfURL(t *testing.T) {
+	const page = "https://example.com/login?state=1"
+	everywhere(t, "q", inquirer, func() *host.Host {
+		return &host.Host{Allow: []string{"q/*"}, Person: &agreeable{elicit: func(_ context.Context, q *host.Elicitation) (*mcp.ElicitResult, error) {
+			if q.URL != page || q.Message != "Log in there" || q.Schema != nil {
+				return nil, fmt.Errorf("a page: %+v", q.ElicitRequest)
+			}
+			return &mcp.ElicitResult{Action: "accept"}, nil
+		}}}
+	}, func(t *testing.T, h *host.Host) {
+		rev := revisionOf(t, h, "q")
+		if got, _ := callTool(t, h, "q_visit", `{"url":"`+page+`"}`); rev >= mcp.V2025_11_25 && got != "visited" || rev < mcp.V2025_11_25 && !strings.HasPrefix(got, "not visited") {
+			t.Errorf("visit = %s", got)
+		}
+		if got, d := callTool(t, h, "q_visit", `{"url":"ssh://example.com/x"}`); !strings.HasPrefix(got, "not visited") || rev >= mcp.V2025_11_25 && len(d.of(host.Noted)) != 1 {
+			t.Errorf("visit = %s, notes %+v", got, d.of(host.Noted))
+		}
+	})
+}
+
+// ELIC-26-046: no answer that does not fit the form is sent. ELIC-25-012: a server that asks
+// without end gets no more answers.
+func TestQuestionBounds(t *testing.T) {
+	for _, rev := range []mcp.Revision{mcp.V2025_06_18, mcp.V2026_07_28} {
+		t.Run(string(rev), func(t *testing.T) {
+			tries, age := 0, 17
+			h := &host.Host{Allow: []string{"q/*"}, Limits: host.Limits{Questions: 3}, Person: &agreeable{elicit: func(_ context.Context, q *host.Elicitation) (*mcp.ElicitResult, error) {
+				if tries++; (q.Problem != "") != (age < 18 && tries > 1) {
+					return nil, fmt.Errorf("the %dth time, problem %q", tries, q.Problem)
+				}
+				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"age": age}}, nil
+			}}}
+			defer h.Close()
+			added(t, h, host.Server{Name: "q", Open: speaking(t, rev, inquirer)})
+			if got, d := callTool(t, h, "q_age", "{}"); !strings.HasPrefix(got, "no answer") || tries != 3 || len(d.of(host.Noted)) != 1 {
+				t.Errorf("age = %s after %d tries, notes %+v", got, tries, d.of(host.Noted))
+			}
+			age = 18
+			if got, _ := callTool(t, h, "q_age", `{"times":3}`); got != "18" {
+				t.Errorf("age = %s", got)
+			}
+			got, d := callTool(t, h, "q_age", `{"times":4}`)
+			if !strings.Contains(got, "allows 3 questions in one call") || d.outcome(t, "c1.1") != host.Failed {
+				t.Errorf("age = %s, %s", got, d.outcome(t, "c1.1"))
+			}
+		})
+	}
+}
+
+// An older server over one wire does not say which call its question belongs to. It is that of
+// the only call in progress; of several it is that of none, but of their conversation.
+func TestQuestionOfWhichCall(t *testing.T) {
+	for _, over := range []string{"memory", "http"} {
+		t.Run(over, func(t *testing.T) {
+			asked, answered := make(chan host.Elicitation), make(chan struct{})
+			h := &host.Host{Allow: []string{"q/*"}, Person: &agreeable{elicit: func(ctx context.Context, q *host.Elicitation) (*mcp.ElicitResult, error) {
+				asked <- *q
+				<-answered
+				return nil, mcp.ErrDeclined
+			}}}
+			defer h.Close()
+			var mu sync.Mutex
+			both, in := make(chan struct{}), 0
+			newServer := func() *mcp.Server {
+				s := inquirer()
+				mcp.AddTool(s, mcp.Tool{Name: "together", Annotations: &mcp.ToolAnnotations{ReadOnly: yes}}, func(ctx context.Context, _ struct{ N int }) (string, error) {
+					mu.Lock()
+					all := both
+					if in++; in == 2 {
+						close(both)
+						both, in = make(chan struct{}), 0
+					}
+					mu.Unlock()
+					select {
+					case <-all:
+					case <-ctx.Done():
+						return "", context.Cause(ctx)
+					}
+					_, err := mcp.Confirm(ctx, "Well?")
+					return fmt.Sprint(err), nil
+				})
+				return s
+			}
+			open := speaking(t, mcp.V2025_06_18, newServer)
+			if over == "http" {
+				srv := newServer()
+				web := httptest.NewServer(srv)
+				t.Cleanup(web.Close) // after the host
+				open = func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+					c.Revisions = []mcp.Revision{mcp.V2025_06_18}
+					return c.Dial(ctx, web.URL)
+				}
+			}
+			added(t, h, host.Server{Name: "q", Open: open})
+			talks := func(turns ...[]string) (ids []string, end func()) {
+				var wg sync.WaitGroup
+				for _, turn := range turns {
+					c := h.NewConversation()
+					c.Model = calls(turn)
+					ids = append(ids, c.ID)
+					wg.Go(func() { c.Send(t.Context(), "go") })
+				}
+				return ids, wg.Wait
+			}
+			ids, end := talks([]string{"q_age {}"})
+			if q := <-asked; q.Conversation != ids[0] || q.Call != "c1.1" {
+				t.Errorf("the only call: %+v", q)
+			}
+			answered <- struct{}{}
+			end()
+
+			byItself := over == "http" // a question comes on the stream of its call
+			ids, end = talks([]string{`q_together {"N":1}`}, []string{`q_together {"N":2}`})
+			for range 2 {
+				if q := <-asked; (q.Conversation != "") != byItself || (q.Call != "") != byItself || q.Server != "q" {
+					t.Errorf("one of two conversations: %+v", q)
+				}
+			}
+			answered <- struct{}{}
+			answered <- struct{}{}
+			end()
+
+			ids, end = talks([]string{`q_together {"N":1}`, `q_together {"N":2}`})
+			for range 2 {
+				if q := <-asked; q.Conversation != ids[0] || (q.Call != "") != byItself {
+					t.Errorf("one of two calls: %+v", q)
+				}
+			}
+			close(answered)
+			end()
+		})
+	}
+}
+
+// When a call is cancelled its question is over, and the person need not answer it.
+func TestQuestionEndsWithItsCall(t *testing.T) {
+	for _, rev := range []mcp.Revision{mcp.V2025_06_18, mcp.V2026_07_28} {
+		t.Run(string(rev), func(t *testing.T) {
+			asked, over := make(chan struct{}), make(chan error, 1)
+			h := &host.Host{Allow: []string{"q/*"}, Person: &agreeable{elicit: func(ctx context.Context, q *host.Elicitation) (*mcp.ElicitResult, error) {
+				close(asked)
+				<-ctx.Done()
+				over <- context.Cause(ctx)
+				return nil, ctx.Err()
+			}}}
+			defer h.Close()
+			added(t, h, host.Server{Name: "q", Open: speaking(t, rev, inquirer)})
+			c := h.NewConversation()
+			c.Model = calls([]string{"q_age {}"})
+			left := errors.New("I have changed my mind")
+			ctx, cancel := context.WithCancelCause(t.Context())
+			go func() {
+				<-asked
+				cancel(left)
+			}()
+			if _, err := c.Send(ctx, "go"); !errors.Is(err, left) {
+				t.Errorf("Send = %v", err)
+			}
+			if err := <-over; err == nil {
+				t.Error("the question goes on")
+			}
+		})
+	}
+}
+
+// The time in which a server waits for a person is not its own.
+func TestQuestionTakesNoTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &node{name: "n"}
+		h := &host.Host{Person: &agreeable{elicit: func(context.Context, *host.Elicitation) (*mcp.ElicitResult, error) {
+			time.Sleep(time.Hour)
+			return nil, mcp.ErrDismissed
+		}}}
+		defer h.Close()
+		added(t, h, n.server(""))
+		n.set(func() {
+			n.at = func(ctx context.Context) error {
+				time.Sleep(time.Second)
+				for _, ctx := range []context.Context{ctx, t.Context()} { // of which it is not known which call it is
+					if res, err := n.client.OnElicit(ctx, &mcp.ElicitRequest{Message: "?"}); err != nil || res.Action != "cancel" {
+						return fmt.Errorf("OnElicit = %v, %v", res, err)
+					}
+				}
+				return nil
+			}
+		})
+		began := time.Now()
+		if _, err := work(t.Context(), h, "n"); err != nil {
+			t.Fatal(err)
+		}
+		if s := status(t, h, "n"); s.Latency != time.Second || time.Since(began) != 2*time.Hour+time.Second {
+			t.Errorf("the latency is %v after %v", s.Latency, time.Since(began))
+		}
+	})
+}
+
+// SAMP-26-005: tools in sampling, both ways, from 2025-11-25 on.
+func TestSampleWithTools(t *testing.T) {
+	everywhere(t, "q", inquirer, func() *host.Host {
+		return &host.Host{
+			Allow: []string{"q/*"}, AutoSample: true,
+			Sampler: func(*mcp.ModelPreferences) model.Model {
+				return answering{model.Info{Name: "m"}, func(_ context.Context, r *model.Request) (*model.Response, error) {
+					last := r.Messages[len(r.Messages)-1].Parts[0]
+					if last.Result == nil {
+						return wants("u1", r.Tools[0].Name, map[string]any{"a": 2}), nil
+					}
+					return said(last.Result.Parts[0].Text + " as " + last.Result.ID), nil
+				}}
+			},
+		}
+	}, func(t *testing.T, h *host.Host) {
+		want := "add.numbers says 5 as u1"
+		if revisionOf(t, h, "q") < mcp.V2025_11_25 {
+			want = "no tools"
+		}
+		if got, d := callTool(t, h, "q_think", "{}"); got != want {
+			t.Errorf("think = %s, want %s; %+v", got, want, d.of(host.Noted))
+		}
+	})
+}
+
+// ROOT-26-006: servers are told of the roots that the host was given, and of those alone; older
+// ones learn when they change.
+func TestRootsOfAHost(t *testing.T) {
+	for _, rev := range mcp.Revisions() {
+		t.Run(string(rev), func(t *testing.T) {
+			changed := make(chan struct{}, 1)
+			h := &host.Host{Allow: []string{"q/*"}, Roots: []mcp.Root{{URI: "file:///work"}}}
+			defer h.Close()
+			open := speaking(t, rev, inquirer)
+			added(t, h, host.Server{Name: "q", Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+				c.OnFrame = func(f trace.Frame) {
+					if f.Dir == trace.Out && strings.Contains(string(f.Msg), "notifications/roots/list_changed") {
+						changed <- struct{}{}
+					}
+				}
+				return open(ctx, c)
+			}})
+			if got, _ := callTool(t, h, "q_where", "{}"); got != "file:///work" {
+				t.Errorf("where = %s", got)
+			}
+			h.SetRoots(t.Context(), []mcp.Root{{URI: "file:///elsewhere"}})
+			if rev < mcp.V2026_07_28 { // which has no such notification
+				<-changed
+			}
+			if got, _ := callTool(t, h, "q_where", "{}"); got != "file:///elsewhere" {
+				t.Errorf("where = %s", got)
+			}
+		})
+	}
+}
