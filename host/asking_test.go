@@ -168,7 +168,7 @@ func TestQuestionOfWhichCall(t *testing.T) {
 			both, in := make(chan struct{}), 0
 			newServer := func() *mcp.Server {
 				s := inquirer()
-				mcp.AddTool(s, mcp.Tool{Name: "together", Annotations: &mcp.ToolAnnotations{ReadOnly: yes}}, func(ctx context.Context, _ struct{ N int }) (string, error) {
+				mcp.AddTool(s, mcp.Tool{Name: "together", Annotations: &mcp.ToolAnnotations{ReadOnly: new(true)}}, func(ctx context.Context, _ struct{ N int }) (string, error) {
 					mu.Lock()
 					all := both
 					if in++; in == 2 {
