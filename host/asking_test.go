@@ -56,7 +56,7 @@ func inquirer() *mcp.Server {
 	})
 	// think has the model use a tool of the server's own, and tells what it says in the end.
 	mcp.AddTool(s, mcp.Tool{Name: "think"}, func(ctx context.Context, _ struct{}) (string, error) {
-		req := &mcp.SampleRequest{Messages: userText("What is 2+3?"), MaxTokens: 10, Tools: []*mcp.Tool{{Name: "add.numbers", InputSchema: []byte(`{"type":"object"}`)}}}
+		req := &mcp.SampleRequest{Messages: userSays("What is 2+3?"), MaxTokens: 10, Tools: []*mcp.Tool{{Name: "add.numbers", InputSchema: []byte(`{"type":"object"}`)}}}
 		for n := range 3 {
 			res, err := mcp.Sample(ctx, req, mcp.Key(fmt.Sprint("think", n)))
 			if errors.Is(err, mcp.ErrNotSupported) {

@@ -31,7 +31,7 @@ func sampled(t *testing.T, h *host.Host) *node {
 	return n
 }
 
-func userText(texts ...string) []mcp.SampleMessage {
+func userSays(texts ...string) []mcp.SampleMessage {
 	var all []mcp.SampleMessage
 	for _, text := range texts {
 		all = append(all, mcp.SampleMessage{Role: "user", Content: []mcp.Content{mcp.Text(text)}})
@@ -63,17 +63,17 @@ func TestSampleRequest(t *testing.T) {
 		want    string // the result, or the error
 	}{
 		{
-			"text", mcp.SampleRequest{Messages: userText("hi"), SystemPrompt: "s", MaxTokens: 7, Temperature: &half, StopSequences: []string{"END"}},
+			"text", mcp.SampleRequest{Messages: userSays("hi"), SystemPrompt: "s", MaxTokens: 7, Temperature: &half, StopSequences: []string{"END"}},
 			`{"System":"s","Messages":[{"role":"user","parts":[{"text":"hi"}]}],"MaxTokens":7,"Temperature":0.5,"Stop":["END"]}`,
 			answer(model.StopEnd, model.Part{Text: "hello END of it"}), `stopSequence: hello `,
 		},
 		{
-			"too many tokens", mcp.SampleRequest{Messages: userText("hi"), MaxTokens: 1_000_000},
+			"too many tokens", mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 1_000_000},
 			`{"Messages":[{"role":"user","parts":[{"text":"hi"}]}],"MaxTokens":4096}`,
 			answer(model.StopLength, model.Part{Text: "long"}), `maxTokens: long`,
 		},
 		{
-			"many texts that end it", mcp.SampleRequest{Messages: userText("hi"), MaxTokens: 5, StopSequences: []string{"a", "b", "c", "d", "e", ""}},
+			"many texts that end it", mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5, StopSequences: []string{"a", "b", "c", "d", "e", ""}},
 			`{"Messages":[{"role":"user","parts":[{"text":"hi"}]}],"MaxTokens":5,"Stop":["a","b","c","d"]}`,
 			answer(model.StopEnd, model.Part{Text: "xxexx"}), `stopSequence: xx`,
 		},
@@ -88,7 +88,7 @@ func TestSampleRequest(t *testing.T) {
 			answer(model.StopEnd, model.Part{Media: &model.Media{MIME: "image/png", Data: png}}, model.Part{Media: &model.Media{MIME: "audio/wav", Data: []byte("x")}}, model.Part{Opaque: &model.Opaque{Text: "hm"}}), `endTurn: image audio`,
 		},
 		{
-			"tools", mcp.SampleRequest{Messages: userText("hi"), MaxTokens: 5, Tools: []*mcp.Tool{weather}, ToolChoice: "required"},
+			"tools", mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5, Tools: []*mcp.Tool{weather}, ToolChoice: "required"},
 			`{"Messages":[{"role":"user","parts":[{"text":"hi"}]}],"Tools":[{"Name":"@","Description":"the weather","Schema":{"type":"object"}}],"Choice":{"Mode":"required"},"MaxTokens":5}`,
 			answer(model.StopCalls, model.Part{Text: "let me see"}, call), `toolUse: let me see u1=weather.now/v2{"city":"Oslo"}`,
 		},
@@ -102,11 +102,11 @@ func TestSampleRequest(t *testing.T) {
 			`{"Messages":[{"role":"user","parts":[{"text":"hi"}]},{"role":"assistant","parts":[{"call":{"id":"u1","name":"@","arguments":{}}},{"call":{"id":"u2","name":"sum","arguments":{}}}]},{"role":"user","parts":[{"result":{"id":"u1","name":"@","parts":[{"text":"sun\n[link to resource \"x:y\"]"}]}},{"result":{"id":"u2","name":"sum","parts":[{"text":"[nothing]"}],"error":true}}]}],"Tools":[{"Name":"@","Description":"the weather","Schema":{"type":"object"}}],"Choice":{"Mode":"none"},"MaxTokens":5}`,
 			answer(model.StopCalls, call), `endTurn: `,
 		},
-		{"a tool of its own", mcp.SampleRequest{Messages: userText("hi"), MaxTokens: 5}, "", answer(model.StopCalls, model.Part{Call: &model.Call{ID: "1", Name: "rm"}}), `endTurn: `},
+		{"a tool of its own", mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5}, "", answer(model.StopCalls, model.Part{Call: &model.Call{ID: "1", Name: "rm"}}), `endTurn: `},
 		// SAMP-26-013
-		{"a required tool that is not used", mcp.SampleRequest{Messages: userText("hi"), MaxTokens: 5, Tools: []*mcp.Tool{weather}, ToolChoice: "required"}, "", answer(model.StopEnd, model.Part{Text: "no"}), `error -32603: the model has used no tool, which was required`},
-		{"a required tool of none", mcp.SampleRequest{Messages: userText("hi"), MaxTokens: 5, ToolChoice: "required"}, "", nil, `error -32602: a tool is required, and there is none`},
-		{"a strange choice", mcp.SampleRequest{Messages: userText("hi"), MaxTokens: 5, ToolChoice: "maybe"}, "", nil, `error -32602: there is no tool choice "maybe"; use auto, required or none`},
+		{"a required tool that is not used", mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5, Tools: []*mcp.Tool{weather}, ToolChoice: "required"}, "", answer(model.StopEnd, model.Part{Text: "no"}), `error -32603: the model has used no tool, which was required`},
+		{"a required tool of none", mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5, ToolChoice: "required"}, "", nil, `error -32602: a tool is required, and there is none`},
+		{"a strange choice", mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5, ToolChoice: "maybe"}, "", nil, `error -32602: there is no tool choice "maybe"; use auto, required or none`},
 		{"a strange block", mcp.SampleRequest{Messages: []mcp.SampleMessage{by("user", mcp.RawContent(`{"type":"smell"}`))}, MaxTokens: 5}, "", nil, `error -32602: messages[0]: a kind of content that models do not take`},
 		{"nothing", mcp.SampleRequest{MaxTokens: 5}, "", nil, `error -32602: there are no messages`},
 	}
@@ -206,12 +206,12 @@ func TestSampleRefused(t *testing.T) {
 	}
 	for _, p := range []*agreeable{no(mcp.ErrDeclined), no(mcp.ErrDismissed), no(errors.New("the terminal is gone")), no(nil)} {
 		n := sampled(t, &host.Host{Model: m, Person: p})
-		if _, err := n.client.OnSample(t.Context(), &mcp.SampleRequest{Messages: userText("hi"), MaxTokens: 5}); !errors.Is(err, mcp.ErrDeclined) || asked != 0 {
+		if _, err := n.client.OnSample(t.Context(), &mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5}); !errors.Is(err, mcp.ErrDeclined) || asked != 0 {
 			t.Errorf("OnSample = %v after %d answers of the model", err, asked)
 		}
 	}
 	n := sampled(t, &host.Host{Model: m, Person: &agreeable{answer: func(*host.Sampling, *mcp.SampleResult) (*mcp.SampleResult, error) { return nil, mcp.ErrDeclined }}})
-	if _, err := n.client.OnSample(t.Context(), &mcp.SampleRequest{Messages: userText("hi"), MaxTokens: 5}); !errors.Is(err, mcp.ErrDeclined) || asked != 1 {
+	if _, err := n.client.OnSample(t.Context(), &mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5}); !errors.Is(err, mcp.ErrDeclined) || asked != 1 {
 		t.Errorf("OnSample = %v after %d answers of the model", err, asked)
 	}
 	for _, h := range []*host.Host{{Model: m}, {AutoSample: true}, {Person: &agreeable{}}} {
@@ -228,13 +228,13 @@ func TestSampleFails(t *testing.T) {
 		"error -32603: no answer of m: it did not answer": errors.New("key sk-secret"),
 	} {
 		n := sampled(t, &host.Host{AutoSample: true, Model: answering{model.Info{Name: "m"}, func(context.Context, *model.Request) (*model.Response, error) { return nil, err }}})
-		_, got := n.client.OnSample(t.Context(), &mcp.SampleRequest{Messages: userText("hi"), MaxTokens: 5})
+		_, got := n.client.OnSample(t.Context(), &mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5})
 		if resultLine(nil, got) != want {
 			t.Errorf("OnSample = %v, want %s", got, want)
 		}
 	}
 	none := sampled(t, &host.Host{AutoSample: true, Sampler: func(*mcp.ModelPreferences) model.Model { return nil }})
-	if _, err := none.client.OnSample(t.Context(), &mcp.SampleRequest{Messages: userText("hi"), MaxTokens: 5}); err == nil {
+	if _, err := none.client.OnSample(t.Context(), &mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5}); err == nil {
 		t.Error("a model that is none has answered")
 	}
 }
@@ -247,7 +247,7 @@ func TestSampleBounds(t *testing.T) {
 		var mu sync.Mutex
 		now, most, deep := 0, 0, 0
 		var n *node
-		req := &mcp.SampleRequest{Messages: userText("hi"), MaxTokens: 5}
+		req := &mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5}
 		m := answering{model.Info{Name: "m"}, func(ctx context.Context, r *model.Request) (*model.Response, error) {
 			if len(r.Tools) > 0 {
 				if r.Messages[len(r.Messages)-1].Parts[0].Result != nil {
