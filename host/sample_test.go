@@ -43,7 +43,7 @@ func by(role string, content ...mcp.Content) mcp.SampleMessage {
 	return mcp.SampleMessage{Role: role, Content: content}
 }
 
-var png = []byte("\x89PNG\r\n\x1a\n....")
+var pngData = []byte("\x89PNG\r\n\x1a\n....")
 
 // What a server asks for is what the model gets, and the other way round. SAMP-26-017: no more
 // tokens than the server wants, nor than the host allows. SAMP-26-014: a tool is not used if
@@ -83,9 +83,9 @@ func TestSampleRequest(t *testing.T) {
 			answer(model.StopRefused), `refusal: `,
 		},
 		{
-			"media", mcp.SampleRequest{Messages: []mcp.SampleMessage{by("user", mcp.ImageContent{Data: png, MIMEType: "image/jpg"}, mcp.AudioContent{Data: []byte("s"), MIMEType: "audio/x-wav"})}, MaxTokens: 5},
+			"media", mcp.SampleRequest{Messages: []mcp.SampleMessage{by("user", mcp.ImageContent{Data: pngData, MIMEType: "image/jpg"}, mcp.AudioContent{Data: []byte("s"), MIMEType: "audio/x-wav"})}, MaxTokens: 5},
 			`{"Messages":[{"role":"user","parts":[{"media":{"mime":"image/png","data":"iVBORw0KGgouLi4u"}},{"media":{"mime":"audio/wav","data":"cw=="}}]}],"MaxTokens":5}`,
-			answer(model.StopEnd, model.Part{Media: &model.Media{MIME: "image/png", Data: png}}, model.Part{Media: &model.Media{MIME: "audio/wav", Data: []byte("x")}}, model.Part{Opaque: &model.Opaque{Text: "hm"}}), `endTurn: image audio`,
+			answer(model.StopEnd, model.Part{Media: &model.Media{MIME: "image/png", Data: pngData}}, model.Part{Media: &model.Media{MIME: "audio/wav", Data: []byte("x")}}, model.Part{Opaque: &model.Opaque{Text: "hm"}}), `endTurn: image audio`,
 		},
 		{
 			"tools", mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5, Tools: []*mcp.Tool{weather}, ToolChoice: "required"},
@@ -187,7 +187,7 @@ func resultLine(res *mcp.SampleResult, err error) string {
 // A model that takes no pictures is not made to talk about one.
 func TestSampleWithoutEyes(t *testing.T) {
 	n := sampled(t, &host.Host{Model: answering{model.Info{Name: "test/blind"}, nil}, AutoSample: true})
-	_, err := n.client.OnSample(t.Context(), &mcp.SampleRequest{Messages: []mcp.SampleMessage{by("user", mcp.ImageContent{Data: png})}, MaxTokens: 5})
+	_, err := n.client.OnSample(t.Context(), &mcp.SampleRequest{Messages: []mcp.SampleMessage{by("user", mcp.ImageContent{Data: pngData})}, MaxTokens: 5})
 	if got := resultLine(nil, err); got != "error -32602: messages[0]: the model test/blind takes no pictures" {
 		t.Error(got)
 	}
