@@ -72,7 +72,18 @@ func Adapt(raw json.RawMessage, inline bool) (map[string]any, string) {
 			}
 		}
 	}
-	return out, a.said()
+	return sealed(out), a.said()
+}
+
+// sealed writes the members of a schema as JSON: the libraries of providers would take a
+// json.Number for a text.
+func sealed(schema map[string]any) map[string]any {
+	for name, v := range schema {
+		if text, err := json.Marshal(v); err == nil {
+			schema[name] = json.RawMessage(text)
+		}
+	}
+	return schema
 }
 
 type adapter struct {
