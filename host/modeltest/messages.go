@@ -130,6 +130,10 @@ func (r *messagesReader) messages(req *Request, messages []any) {
 		blocks := r.list(at+".content", m["content"])
 		if len(blocks) == 0 {
 			r.wrong(at, "all messages must have non-empty content")
+			continue
+		}
+		if last, _ := blocks[max(0, len(blocks)-1)].(object); last["type"] == "thinking" {
+			r.wrong(at, "the final block in an assistant message cannot be `thinking`")
 		}
 		waiting := open
 		open = nil

@@ -162,3 +162,21 @@ func TestConversations(t *testing.T) {
 		}
 	}
 }
+
+// An answer that ended in a thought can be gone on from.
+func TestThoughtAtTheEnd(t *testing.T) {
+	for _, api := range apis {
+		t.Run(api, func(t *testing.T) {
+			m := modeltest.Open(t, api, modeltest.MustParse("turns: [{answer: [{text: Well}, {thinking: Hmm.}], stop: length}, {answer: [text: Yes.]}]"))
+			messages := []model.Message{model.UserText("Is it?")}
+			resp, err := m.Generate(t.Context(), &model.Request{Messages: messages}, nil)
+			if err != nil || resp.Stop != model.StopLength {
+				t.Fatalf("Generate = %+v, %v", resp, err)
+			}
+			messages = append(messages, resp.Message, model.UserText("Well?"))
+			if resp, err = m.Generate(t.Context(), &model.Request{Messages: messages}, nil); err != nil || resp.Message.Text() != "Yes." {
+				t.Errorf("Generate = %+v, %v", resp, err)
+			}
+		})
+	}
+}

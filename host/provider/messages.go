@@ -67,7 +67,7 @@ func (c *messages) request(req *model.Request) anthropic.MessageNewParams {
 		p.MaxTokens = longest(c.id)
 	}
 	if req.Temperature != nil {
-		p.Temperature = anthropic.Float(*req.Temperature)
+		p.Temperature = anthropic.Float(min(*req.Temperature, 1))
 	}
 	system := req.System
 	if req.Schema != nil {
@@ -206,6 +206,9 @@ func (c *messages) messages(in []model.Message) []anthropic.MessageParam {
 		}
 		for _, p := range others {
 			blocks = append(blocks, c.block(p)...)
+		}
+		for n := len(blocks); n > 0 && (blocks[n-1].OfThinking != nil || blocks[n-1].OfRedactedThinking != nil); n-- {
+			blocks = blocks[:n-1] // no thought may stand at the end
 		}
 		if len(blocks) == 0 {
 			if role == anthropic.MessageParamRoleAssistant {

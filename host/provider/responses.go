@@ -18,7 +18,7 @@ import (
 )
 
 // response speaks the Responses API of OpenAI. The server is asked to keep nothing: thoughts go
-// there and back in encrypted form.
+// there and back in encrypted form. The API knows no [model.Request.Stop].
 type response struct {
 	*client
 	api responses.ResponseService
@@ -112,11 +112,18 @@ func (c *response) items(messages []model.Message) responses.ResponseInputParam 
 	var out responses.ResponseInputParam
 	for _, m := range messages {
 		if m.Role == model.Assistant {
+			whole := len(out) // up to the last item that is no thought: no thought may stand at the end
 			for _, p := range m.Parts {
-				if item, ok := c.said(p); ok {
-					out = append(out, item)
+				item, ok := c.said(p)
+				if !ok {
+					continue
+				}
+				out = append(out, item)
+				if p.Opaque == nil {
+					whole = len(out)
 				}
 			}
+			out = out[:whole]
 			continue
 		}
 		results, others := partition(m.Parts)
@@ -140,8 +147,11 @@ func (c *response) said(p model.Part) (item responses.ResponseInputItemUnionPara
 	case p.Call != nil:
 		return responses.ResponseInputItemParamOfFunctionCall(string(object(p.Call.Arguments)), callID(p.Call.ID), toolName(p.Call.Name)), true
 	case p.Opaque != nil && p.Opaque.Provider == c.provider:
-		var thought map[string]any
-		if json.Unmarshal(p.Opaque.Data, &thought) != nil || thought["encrypted_content"] == nil && thought["content"] == nil {
+		var thought struct {
+			Encrypted string `json:"encrypted_content"`
+			Content   []any  `json:"content"`
+		}
+		if json.Unmarshal(p.Opaque.Data, &thought) != nil || thought.Encrypted == "" && len(thought.Content) == 0 {
 			return item, false // the server has not kept it
 		}
 		return param.Override[responses.ResponseInputItemUnionParam](p.Opaque.Data), true
