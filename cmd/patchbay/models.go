@@ -70,6 +70,14 @@ func (s *modelSet) named(name string) *config.Model {
 	return nil
 }
 
+func (s *modelSet) names() []string {
+	names := make([]string, len(s.list))
+	for i := range s.list {
+		names[i] = s.list[i].Name
+	}
+	return names
+}
+
 // sameFilePath compares two paths, which may be relative.
 func sameFilePath(a, b string) bool {
 	x, errX := filepath.Abs(a)
@@ -171,7 +179,9 @@ func (c *configModelsCmd) Run(a *app) error {
 	}
 	if provider, name, ok := strings.Cut(set.use, "/"); ok {
 		m := config.Model{Provider: provider}
-		row := listedModel{Name: set.use, Provider: provider, Model: name, Address: modelAddress(&m), Default: true}
+		// The environment alone says how it is reached.
+		base := os.Getenv(strings.TrimSuffix(keyVariable(&m), "_API_KEY") + "_BASE_URL")
+		row := listedModel{Name: set.use, Provider: provider, Model: name, Address: shownURL(cmp.Or(base, modelAddress(&m))), Default: true}
 		row.Key, row.HasKey = a.keyOf(&m)
 		rows = append(rows, row)
 	}

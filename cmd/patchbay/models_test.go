@@ -159,7 +159,8 @@ func TestModelVerbs(t *testing.T) {
 	typedRun(t, "", 0, "config", "model", "use", "two")
 	typedRun(t, "", 0, "config", "model", "use", "openai/gpt-5-mini")
 	typedRun(t, "", 0, "config", "model", "remove", "one")
-	if said := typedRun(t, "", 0, "config", "models"); strings.Contains(said, "openai/one") || !strings.Contains(said, "openai/gpt-5-mini") {
+	t.Setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+	if said := typedRun(t, "", 0, "config", "models"); strings.Contains(said, "openai/one") || !strings.Contains(said, "127.0.0.1:9") || !strings.Contains(said, "openai/gpt-5-mini") {
 		t.Errorf("config models says %s", said)
 	}
 	for _, args := range [][]string{
