@@ -26,9 +26,6 @@ func TestModelLibraries(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i := range script.Turns {
-				script.Turns[i].When.Tools = nil // the libraries offer but one
-			}
 			script.Turns = append(script.Turns, script.Turns...) // streamed, and not
 			_, url := modeltest.Start(t, script)
 			stdout, stderr, err := run(t.Context(), []string{binary, npmFile("peers", "models.mjs"), api, url})

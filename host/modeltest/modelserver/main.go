@@ -1,8 +1,8 @@
 // Command modelserver serves a script of package modeltest, for programs under test and for trying
-// things by hand. It prints the base URL for the APIs of OpenAI; that of Anthropic takes it too.
+// things by hand. It prints the base URL for the APIs of OpenAI; package provider takes it for that
+// of Anthropic too.
 //
 //	go run ./host/modeltest/modelserver -listen 127.0.0.1:7425 script.yaml
-//	OPENAI_BASE_URL=http://127.0.0.1:7425/v1 patchbay chat --model openai/scripted
 package main
 
 import (
