@@ -57,6 +57,11 @@ func Inspect(path string, env func(string) (string, bool)) (file *File, faults P
 }
 
 // readFile reads a configuration file.
+// Parse is Inspect of a file that was read already, or that is in another one.
+func Parse(path string, data []byte, env func(string) (string, bool)) (file *File, faults Problems, err error) {
+	return parse(path, data, env)
+}
+
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

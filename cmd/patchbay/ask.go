@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -165,22 +164,7 @@ func (a *app) askPerson(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitR
 		a.keys = newKeyboard(a.stdin)
 	}
 	d := &dialog{ctx: ctx, keys: a.keys, say: a.talk.say, paint: a.talk.paint, width: a.tty.errWidth, server: a.serverName()}
-	var res *mcp.ElicitResult
-	var err error
-	if r.URL != "" {
-		res, err = d.page(r.Message, r.URL)
-	} else {
-		res, err = d.form(r.Message, r.Schema)
-	}
-	var no refusal
-	switch {
-	case errors.As(err, &no):
-		d.say(d.paint("("+string(no)+")", "2") + "\n")
-		return &mcp.ElicitResult{Action: string(no)}, nil
-	case err != nil:
-		return nil, err
-	}
-	return res, nil
+	return d.ask(r)
 }
 
 // sampled is what answers sampling requests; nil: nothing does.

@@ -27,6 +27,8 @@ type commands struct {
 	Watch     watchCmd     `cmd:"" help:"Show updates of resources and changes of lists."`
 	Ping      pingCmd      `cmd:"" help:"Measure round trips."`
 	Raw       rawCmd       `cmd:"" help:"Send any request."`
+	Run       runCmd       `cmd:"" help:"Have a language model do a task with the tools of servers."`
+	Eval      evalCmd      `cmd:"" help:"Test servers and prompts with language models."`
 	Serve     serveCmd     `cmd:"" help:"Serve a built-in server."`
 	Up        upCmd        `cmd:"" help:"Serve all servers of mcp.json behind one endpoint."`
 	Status    statusCmd    `cmd:"" help:"Show what became of the servers of a running up."`
@@ -123,7 +125,7 @@ func (a *app) dispatch(args []string) error {
 }
 
 // manyServers are the verbs that take -s several times.
-var manyServers = []string{"up"}
+var manyServers = []string{"up", "run", "eval"}
 
 func (a *app) checkGlobals() error {
 	if n := len(a.Servers); n > 1 && !slices.Contains(manyServers, a.verb) {

@@ -22,8 +22,12 @@ const (
 	exitUsage        = 2
 	exitUnauthorized = 3
 	exitUnreachable  = 4
-	exitAnswer       = 5 // the tool, or the server, answered with an error
-	exitRefused      = 6 // policy check: the policy refuses
+	exitAnswer       = 5  // the tool, or the server, answered with an error
+	exitRefused      = 6  // policy check: the policy refuses
+	exitModel        = 7  // the language model, or who serves it, gave no answer
+	exitBound        = 8  // the task was not done within its steps or time
+	exitDenied       = 9  // a call was not allowed, and nobody could be asked
+	exitFormat       = 10 // the answer does not fit --output-schema
 )
 
 // fault is an error with what a person needs besides its text.
@@ -51,6 +55,10 @@ func usagef(format string, args ...any) *fault {
 // printed.
 var errTool = errors.New("the tool reported an error")
 
+// errFailed says that runs of an evaluation did not do what was expected. The report has been
+// printed.
+var errFailed = errors.New("some runs failed")
+
 // report tells a person what went wrong and returns the exit code.
 func (a *app) report(err error) int {
 	if err == nil {
@@ -63,6 +71,10 @@ func (a *app) report(err error) int {
 	if errors.Is(err, errRefused) {
 		a.talk.always("patchbay: " + errRefused.Error())
 		return exitRefused
+	}
+	if errors.Is(err, errFailed) {
+		a.talk.always("patchbay: " + errFailed.Error())
+		return exitLocal
 	}
 	if a.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(a.ctx))) {
 		a.talk.always("patchbay: interrupted")

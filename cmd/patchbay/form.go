@@ -78,6 +78,24 @@ type dialog struct {
 	server string
 }
 
+// ask asks what a server wants to know. The words that refuse are an answer too.
+func (d *dialog) ask(r *mcp.ElicitRequest) (res *mcp.ElicitResult, err error) {
+	if r.URL != "" {
+		res, err = d.page(r.Message, r.URL)
+	} else {
+		res, err = d.form(r.Message, r.Schema)
+	}
+	var no refusal
+	switch {
+	case errors.As(err, &no):
+		d.say(d.paint("("+string(no)+")", "2") + "\n")
+		return &mcp.ElicitResult{Action: string(no)}, nil
+	case err != nil:
+		return nil, err
+	}
+	return res, nil
+}
+
 // read asks for a line. The words that refuse, and ctrl-D, are refusals.
 func (d *dialog) read(prompt string) (string, error) {
 	d.say(prompt)

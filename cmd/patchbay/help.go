@@ -39,6 +39,8 @@ var examples = map[string][]string{
 	"up":        {"patchbay up", "patchbay up --config ~/mcp.json --http 127.0.0.1:0", "patchbay up --stdio", "patchbay up -- npx -y @modelcontextprotocol/server-memory"},
 	"status":    {"patchbay status", "patchbay status --json", "patchbay status -s http://127.0.0.1:7420/mcp"},
 	"bridge":    {"patchbay bridge -- npx -y @modelcontextprotocol/server-memory", "patchbay bridge --sse -s https://example.com/mcp"},
+	"run":       {`patchbay run "which tables are there?" -m openai/gpt-5-mini -s sqlite`, `patchbay run "order two stoves for Amara" -s shop --allow 'shop/*'`, `patchbay run "what does this change?" --json < diff.txt`},
+	"eval":      {"patchbay eval shop.yaml", "patchbay eval shop.yaml -m openai/gpt-5-mini -n 10 --junit report.xml"},
 	"trace":     {"patchbay trace t.jsonl", "patchbay trace t.jsonl --method 'tools/*' --full", "patchbay call everything/echo message=hi --trace t.jsonl"},
 	"replay":    {"patchbay replay t.jsonl -s everything", "patchbay replay t.jsonl --revision 2025-06-18 --ignore version -- ./my-server"},
 	"mock":      {"patchbay mock t.jsonl", "patchbay mock t.jsonl --http 127.0.0.1:7420", "patchbay tools -- patchbay mock t.jsonl"},
@@ -90,6 +92,7 @@ var usages = map[string]string{
 	"completion": "patchbay completion bash | zsh | fish | powershell",
 	"trace":      "patchbay trace TRACE", "replay": "patchbay replay TRACE [SERVER]", "mock": "patchbay mock TRACE [--http ADDR]", "version": "patchbay version", "help": "patchbay help [VERB | flags | auth | limits | exits]",
 	"login": "patchbay login [SERVER] [--client-id ID] [--device | --no-browser]", "logout": "patchbay logout [SERVER]", "whoami": "patchbay whoami [SERVER]", "token get": "patchbay token get [SERVER]",
+	"run": "patchbay run TASK [--model MODEL] [--allow SERVER/TOOL ...] [SERVER ...]", "eval": "patchbay eval FILE [--model MODEL ...] [SERVER ...]",
 	"bridge": "patchbay bridge [--http ADDR | --stdio] [SERVER]",
 
 	"policy": "patchbay policy VERB", "policy check": "patchbay policy check FILE [--tool NAME [ARGUMENT ...] | ...]",
@@ -163,6 +166,25 @@ method, arguments, annotations and client. docs/policy.md has all of it.`,
 (ES256; a new one is made if there is none) for --auth jwt:ISSUER,keys=FILE.`,
 	"token inspect": `Shows what a token or key says, and what is weak about it. Its signature is not
 looked at. Without TOKEN it is read from standard input.`,
+	"run": `The answer is on stdout, all else on stderr. What is on stdin goes along with
+the task; for TASK "-" it is the task. A tool is called if --allow names it, if
+it only reads and its server is trusted (built-in ones are), if it was allowed
+for ever, or if a person at the terminal says so. Keys are OPENAI_API_KEY and
+ANTHROPIC_API_KEY, or those of models of mcp.json. docs/host.md has the rest.
+
+SERVER is -s NAME|URL, several times for several, or -- COMMAND. Without any,
+all of mcp.json, or some built-in ones.`,
+	"eval": `FILE has tasks, and what is expected of models, as docs/host.md has it in full:
+  servers: [shop]
+  models: [openai/gpt-5-mini]
+  tasks:
+    - name: stoves
+      prompt: Put two stoves into a cart.
+      expect:
+        calls: [{tool: shop/add-to-cart, arguments: {quantity: 2}}]
+        never: [shop/place-order]
+        answer: {contains: [Ember Stove], judge: It names a price.}
+Exit code 1: a run failed.`,
 	"trace": `A line per frame: seconds since the first, connection, direction, content. All
 verbs record what is on the wire to a file with --trace, without secrets.`,
 	"replay": `The recorded requests are sent again, one after the other, by a client of the
@@ -219,6 +241,10 @@ const helpExits = `Exit codes
   5  the server answered with an error: of the tool (its result is printed), or
      of the protocol
   6  policy check: the policy refuses
+  7  run: the language model, or who serves it, gave no answer
+  8  run: not done within --max-steps or --within
+  9  run: a call was not allowed and so not made (the answer is printed)
+ 10  run: the answer does not fit --output-schema
 `
 
 // help prints the help of a topic, or the overview.
@@ -262,16 +288,20 @@ func (a *app) help(model *kong.Application, topic []string) error {
 	}
 }
 
+// more are the verbs without a line of their own in the overview.
+var more = []string{"help", "version", "login", "logout", "whoami", "token", "policy", "complete", "raw", "mock", "completion"}
+
 func (a *app) overview(model *kong.Application) error {
 	a.print("Patchbay talks to servers of the Model Context Protocol, and serves its own.\n")
 	a.examples("")
 	a.print("\nVerbs")
 	for _, n := range model.Children {
-		if !n.Hidden && !slices.Contains([]string{"help", "version", "completion", "login", "logout", "whoami", "policy"}, n.Name) {
+		if !n.Hidden && !slices.Contains(more, n.Name) {
 			a.print("  " + a.paint(pad(n.Name, 11), "1") + n.Help)
 		}
 	}
-	a.print("\npatchbay help VERB|flags|auth|exits; login logout whoami policy completion")
+	a.print("\nMore: " + strings.Join(more[2:], " "))
+	a.print("patchbay help VERB|flags|auth|exits")
 	return nil
 }
 
@@ -303,7 +333,7 @@ func (a *app) helpVerb(n *kong.Node) {
 		return
 	case name == "serve":
 		a.print("\nServers: " + strings.Join(servers.Names(), ", ") + "\n(patchbay help serve NAME shows their arguments)")
-	case !slices.Contains([]string{"up", "trace", "mock"}, name) && !strings.HasPrefix(name, "config") && !strings.HasPrefix(name, "token") && !strings.HasPrefix(name, "policy"):
+	case !slices.Contains([]string{"up", "run", "eval", "trace", "mock"}, name) && !strings.HasPrefix(name, "config") && !strings.HasPrefix(name, "token") && !strings.HasPrefix(name, "policy"):
 		a.print("")
 		a.out.WriteString(helpServer)
 	}

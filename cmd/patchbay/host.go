@@ -13,6 +13,8 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/host/approval"
+	"github.com/patchbay-dev/patchbay/host/audit"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -27,11 +29,38 @@ type hosting struct {
 	peers []*peer // that were opened; guarded by mu
 }
 
-// newHost makes a host of servers, which are those of upPlan in most cases. What is not about
-// servers, such as its model and its person, may be set in it until start. It is closed when the
-// program ends, after its output was flushed, if nobody has closed it by then.
+// newHost makes a host for the person of this run, with what they have allowed for ever and the
+// log of what is decided. What is not about servers, such as its model, may be set in it until
+// start. It is closed when the program ends, after its output was flushed, if nobody has closed
+// it by then.
 func (a *app) newHost() (*hosting, error) {
-	h := &hosting{a: a, board: newBoard(a), Host: &host.Host{Name: "patchbay", Version: Version, Logger: a.logger()}}
+	h, err := a.hosting(&host.Host{})
+	if err != nil {
+		return nil, err
+	}
+	approvals, err := approval.Open("")
+	if err != nil {
+		return nil, err
+	}
+	log, err := audit.Open("", nil)
+	if err != nil {
+		return nil, fmt.Errorf("nothing is called that cannot be logged: %w", err)
+	}
+	h.Approvals = approvals
+	h.Audit = func(d host.Decision) error {
+		return log.Write(audit.Record{
+			Time: d.Time, Conversation: d.Conversation, Call: d.Call, Server: d.Server, Identity: d.Identity, Tool: d.Tool,
+			Arguments: d.Arguments, Allowed: d.Allowed, By: d.By, Outcome: string(d.Outcome),
+		})
+	}
+	a.atEnd = append(a.atEnd, func() { log.Close() }, h.leave)
+	return h, nil
+}
+
+// hosting completes a host with what this run says of all hosts. It is to be closed.
+func (a *app) hosting(base *host.Host) (*hosting, error) {
+	h := &hosting{a: a, board: newBoard(a), Host: base}
+	h.Name, h.Version, h.Logger = "patchbay", Version, a.logger()
 	dirs := a.Root
 	if len(dirs) == 0 {
 		dirs = []string{"."}
@@ -43,9 +72,14 @@ func (a *app) newHost() (*hosting, error) {
 	if h.Limits.CallTimeout = a.Timeout; a.Timeout == 0 {
 		h.Limits.CallTimeout = -1
 	}
-	h.OnStatus = func(s host.ServerStatus) { h.board.tell(s.Status) }
-	a.atEnd = append(a.atEnd, h.leave)
-	return h, nil
+	told := h.OnStatus
+	h.OnStatus = func(s host.ServerStatus) {
+		if h.board.tell(s.Status); told != nil {
+			told(s)
+		}
+	}
+	_, err = a.recorder() // it is opened before there are several who want it
+	return h, err
 }
 
 // start has the servers started, side by side. Questions for their inputs come before that; a

@@ -15,8 +15,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// provider lists models to who has the right key.
-func provider(t *testing.T) (base string) {
+// modelServer lists models to who has the right key.
+func modelServer(t *testing.T) (base string) {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		list := `{"data": [{"id": "small"}, {"id": "large"}]}`
@@ -57,7 +57,7 @@ func inFolder(t *testing.T, text string) (dir string) {
 }
 
 func TestDoctorOfModels(t *testing.T) {
-	base := provider(t)
+	base := modelServer(t)
 	t.Setenv("RIGHT", "planted-right")
 	t.Setenv("WRONG", "planted-wrong")
 	t.Setenv("OPENAI_API_KEY", "")
@@ -107,7 +107,7 @@ func TestDoctorOfModels(t *testing.T) {
 
 // A key is asked for once, kept for the address, and never shown.
 func TestModelAddWithKey(t *testing.T) {
-	base := provider(t)
+	base := modelServer(t)
 	inFolder(t, `{"mcpServers": {"a": {"builtin": "everything"}}} // mine`)
 	said := typedRun(t, "planted-right\n", 0, "config", "model", "add", "fast", "--provider", "openai", "--model", "small", "--base-url", base+"/v1", "--key-input")
 	for _, want := range []string{"API key of the model fast (hidden)", "kept in ", "added fast to mcp.json", "used from now on"} {

@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -83,7 +82,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite) (*Report, error) {
 	var jobs []*job
 	for _, t := range s.Tasks {
 		for _, name := range s.Models {
-			for i := range cmp.Or(t.Runs, s.Runs, 1) {
+			for i := range s.RunsOf(t) {
 				report.Results = append(report.Results, &Result{Task: t.Name, Model: name, Run: i + 1, Calls: []Made{}})
 				jobs = append(jobs, &job{r, s, t, models[name], models[referee], report.Results[len(report.Results)-1]})
 			}

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -26,6 +27,9 @@ type Suite struct {
 	Allow    []string // tools that may be called besides those that are expected, as in host.Host
 	Tasks    []*Task
 }
+
+// RunsOf is how often a task is run with each model.
+func (s *Suite) RunsOf(t *Task) int { return cmp.Or(t.Runs, s.Runs, 1) }
 
 // Task is one task of a suite.
 type Task struct {

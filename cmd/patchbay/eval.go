@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/host/eval"
+	"github.com/patchbay-dev/patchbay/host/model"
+)
+
+// evalCmd gives models tasks and looks at what they do.
+type evalCmd struct {
+	File     string   `arg:"" help:"Tasks and what is expected, in YAML or JSON."`
+	Models   []string `name:"model" short:"m" sep:"none" placeholder:"MODEL" help:"Use it, not those of the file (repeatable)."`
+	Judge    string   `placeholder:"MODEL" help:"Have this model judge answers."`
+	Runs     int      `short:"n" placeholder:"N" help:"Run each task so often with each model."`
+	Parallel int      `placeholder:"N" help:"Do so many runs at a time; default: 4."`
+	Task     []string `sep:"none" placeholder:"NAME" help:"Run only tasks of this name; * is any text (repeatable)."`
+	JUnit    string   `name:"junit" placeholder:"FILE" help:"Write a report for continuous integration there."`
+}
+
+func (c *evalCmd) Run(a *app) error {
+	s, err := eval.Load(c.File)
+	if err != nil {
+		return err
+	}
+	if err := c.choose(s); err != nil {
+		return err
+	}
+	list, err := c.servers(a, s)
+	if err != nil {
+		return err
+	}
+	if len(s.Models) == 0 {
+		set, err := a.models()
+		if err != nil {
+			return err
+		}
+		if set.use == "" {
+			return a.noModel(set)
+		}
+		s.Models = []string{set.use}
+	}
+	for _, server := range list { // questions come before anything is started
+		a.resolve(server)
+	}
+	r := &eval.Runner{
+		Model: func(name string) (model.Model, error) { return a.openModel(name) },
+		Start: func(_ context.Context, base *host.Host) error {
+			h, err := a.hosting(base)
+			if err != nil {
+				return err
+			}
+			return h.start(list)
+		},
+	}
+	all := 0
+	for _, t := range s.Tasks {
+		all += len(s.Models) * s.RunsOf(t)
+	}
+	done := 0
+	r.OnResult = func(res *eval.Result) {
+		done++
+		c.tell(a, res)
+		a.talk.status(fmt.Sprintf("%d of %d", done, all))
+	}
+	report, err := r.Run(a.ctx, s)
+	a.talk.endProgress()
+	if report == nil {
+		return err
+	}
+	if c.JUnit != "" {
+		if err := c.writeJUnit(report); err != nil {
+			return err
+		}
+	}
+	if err := c.print(a, report); err != nil {
+		return err
+	}
+	if err == nil && report.Err() != nil {
+		return errFailed
+	}
+	return err
+}
+
+// choose has flags go before what the file says.
+func (c *evalCmd) choose(s *eval.Suite) error {
+	if len(c.Models) > 0 {
+		s.Models = c.Models
+	}
+	if c.Judge != "" {
+		s.Judge = c.Judge
+	}
+	if c.Runs < 0 || c.Parallel < 0 {
+		return usagef("--runs and --parallel are numbers of 1 and more")
+	}
+	if c.Parallel > 0 {
+		s.Parallel = c.Parallel
+	}
+	if c.Runs > 0 {
+		s.Runs = c.Runs
+		for _, t := range s.Tasks {
+			t.Runs = 0
+		}
+	}
+	if len(c.Task) == 0 {
+		return nil
+	}
+	var names []string
+	s.Tasks = slices.DeleteFunc(s.Tasks, func(t *eval.Task) bool {
+		names = append(names, t.Name)
+		return !slices.ContainsFunc(c.Task, func(pattern string) bool { return host.Matches(pattern, t.Name) })
+	})
+	if len(s.Tasks) == 0 {
+		return usagef("no task is named %s; there are %s", strings.Join(c.Task, ", "), strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// servers are those of the command line, else those of the file, else those of mcp.json.
+func (c *evalCmd) servers(a *app, s *eval.Suite) ([]config.Server, error) {
+	switch {
+	case a.dashed || len(a.Servers) > 0:
+	case s.Inline != nil:
+		path, err := filepath.Abs(c.File)
+		if err != nil {
+			return nil, err
+		}
+		file, faults, err := config.Parse(path, s.Inline, nil)
+		if err != nil {
+			return nil, err
+		}
+		if len(faults) > 0 {
+			return nil, faults
+		}
+		return enabledServers(file), nil
+	default:
+		a.Servers = s.Servers
+	}
+	plan, err := a.upPlan()
+	if err != nil {
+		return nil, err
+	}
+	return plan.servers, nil
+}
+
+// tell tells of a run that is over.
+func (c *evalCmd) tell(a *app, r *eval.Result) {
+	what := a.talk.paint("ok", "32")
+	switch {
+	case r.Error != "":
+		what = a.talk.paint("error", "31")
+	case !r.Passed:
+		what = a.talk.paint("failed", "31")
+	}
+	if a.talk.quiet {
+		return
+	}
+	a.talk.always(fmt.Sprintf("%s  %s, %s, run %d: %s", what, oneLine(r.Task), oneLine(r.Model), r.Run, quantity(r.Steps, "step")))
+	for _, f := range r.Faults {
+		a.talk.always("  " + visible(clip(f)))
+	}
+	if r.Error != "" {
+		a.talk.always("  " + visible(clip(r.Error)))
+	}
+}
+
+// print prints the report: a table, or JSON.
+func (c *evalCmd) print(a *app, report *eval.Report) error {
+	if a.JSON {
+		data, err := json.MarshalIndent(struct {
+			*eval.Report
+			Rows []eval.Row `json:"rows"`
+		}{report, report.Rows()}, "", "  ")
+		if err == nil {
+			a.print(a.shown(string(data)))
+		}
+		return err
+	}
+	g := grid{right: []bool{false, false, true, true, true, true, true}}
+	g.add("TASK", "MODEL", "PASSED", "STEPS", "TOKENS", "COST", "TIME")
+	for _, r := range report.Rows() {
+		cost := "-"
+		if r.Cost > 0 {
+			cost = fmt.Sprintf("%.4f", r.Cost)
+		}
+		g.add(r.Task, r.Model, fmt.Sprintf("%d/%d", r.Passed, r.Runs), fmt.Sprintf("%.1f", r.Steps), fmt.Sprint(r.Tokens), cost, shortTime(r.Median))
+	}
+	g.print(a)
+	return nil
+}
+
+func (c *evalCmd) writeJUnit(report *eval.Report) (err error) {
+	var w io.WriteCloser
+	if w, err = os.OpenFile(c.JUnit, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644); err != nil {
+		return usagef("--junit: %w", err)
+	}
+	defer func() {
+		if closed := w.Close(); err == nil {
+			err = closed
+		}
+	}()
+	return report.WriteJUnit(w)
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/host/provider"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// modelFlags say which language model is used, and what it is told first.
+type modelFlags struct {
+	Model  string `short:"m" placeholder:"MODEL" help:"A name of mcp.json, or PROVIDER/NAME."`
+	System string `placeholder:"TEXT|@FILE" help:"Tell the model this first."`
+}
+
+// modelKeys are the variables with the keys of providers.
+var modelKeys = []struct{ provider, variable string }{{"openai", "OPENAI_API_KEY"}, {"anthropic", "ANTHROPIC_API_KEY"}}
+
+// model opens the model that flags or the configuration name. The error wraps host.ErrNoModel, in
+// a fault that says what to do, if they name none.
+func (a *app) model(f modelFlags) (model.Model, error) {
+	name := f.Model
+	if name == "" {
+		set, err := a.models()
+		if err != nil {
+			return nil, err
+		}
+		if name = set.use; name == "" {
+			return nil, a.noModel(set)
+		}
+	}
+	return a.openModel(name)
+}
+
+// openModel opens a model by its name in the configuration, or as PROVIDER/NAME with what the
+// environment has for it.
+func (a *app) openModel(name string) (model.Model, error) {
+	for _, k := range modelKeys {
+		if key := os.Getenv(k.variable); key != "" {
+			a.secrets.learn(key)
+		}
+	}
+	set, err := a.models()
+	if err != nil {
+		return nil, err
+	}
+	if m := set.named(name); m != nil {
+		return a.configured(*m)
+	}
+	if !strings.Contains(name, "/") {
+		for _, p := range set.faults {
+			if p.Model == name {
+				return nil, config.Problems{p}
+			}
+		}
+		return nil, usagef("no model %q%s", name, didYouMean(name, set.names())).hint("--model openai/NAME, or patchbay config models")
+	}
+	m, err := provider.Open(name, provider.Options{})
+	if err != nil {
+		return nil, &fault{code: exitUsage, err: err}
+	}
+	return model.Retry(m, nil), nil
+}
+
+// configured opens a model of the configuration. Its key is the one that it has there, and no
+// other: it may be somebody else's server.
+func (a *app) configured(m config.Model) (model.Model, error) {
+	m, err := a.resolveModel(m)
+	if err != nil {
+		return nil, err
+	}
+	header := http.Header{}
+	for name, value := range m.Headers {
+		header.Set(name, value)
+	}
+	opened, err := provider.Open(m.Provider+"/"+m.Model, provider.Options{
+		BaseURL: m.BaseURL, Key: m.Key, Header: header, MaxTokens: m.MaxTokens,
+		Env: func(string) string { return "" },
+		Info: func(info *model.Info) {
+			if m.Window > 0 {
+				info.Window = m.Window
+			}
+			for _, takes := range []struct {
+				said *bool
+				is   *bool
+			}{{m.Images, &info.Images}, {m.Audio, &info.Audio}, {m.Files, &info.Files}} {
+				if takes.said != nil {
+					*takes.is = *takes.said
+				}
+			}
+			info.Price = model.Price(m.Price)
+		},
+	})
+	if err != nil {
+		return nil, &fault{code: exitUsage, err: fmt.Errorf("%s: %w", m.Name, err)}
+	}
+	return model.Retry(opened, nil), nil
+}
+
+// noModel says that no model is named, and what to write.
+func (a *app) noModel(set *modelSet) *fault {
+	f := &fault{code: exitUsage, err: host.ErrNoModel}
+	if len(set.list) > 0 {
+		f.err = fmt.Errorf("%w; there are %s", host.ErrNoModel, strings.Join(set.names(), ", "))
+		return f.hint(a.again("--model", set.list[0].Name))
+	}
+	for _, name := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"} {
+		if os.Getenv(name) != "" {
+			f.err = fmt.Errorf("%w, but %s is set", host.ErrNoModel, name)
+			of, _, _ := strings.Cut(strings.ToLower(name), "_")
+			return f.hint(a.again("--model", of+"/NAME"))
+		}
+	}
+	return f.hint("set OPENAI_API_KEY or ANTHROPIC_API_KEY, and then " + a.again("--model", "openai/NAME"))
+}
+
+// sampler chooses among a model and those of the configuration for servers that have preferences.
+// The others are opened when a server first asks, if their keys are there by then.
+func (a *app) sampler(m model.Model) func(*mcp.ModelPreferences) model.Model {
+	choices := host.Choices{{Model: m}}
+	meant := map[string]string{} // what a person calls a model, to its name
+	fill := sync.OnceFunc(func() {
+		set, err := a.models()
+		if err != nil {
+			return
+		}
+		for _, c := range set.list {
+			choice := host.Choice{Model: m, Cheap: c.Rank.Cost, Fast: c.Rank.Speed, Intelligent: c.Rank.Intelligence}
+			if c.Provider+"/"+c.Model == m.Info().Name {
+				choices[0] = choice
+			} else if choice.Model, err = a.configured(c); err == nil {
+				choices = append(choices, choice)
+			} else {
+				continue
+			}
+			for _, hint := range append(c.Hints, c.Name) {
+				meant[strings.ToLower(hint)] = c.Provider + "/" + c.Model
+			}
+		}
+	})
+	return func(p *mcp.ModelPreferences) model.Model {
+		fill()
+		if p == nil {
+			return m
+		}
+		q := *p
+		q.Hints = slices.Clone(p.Hints)
+		for i, hint := range q.Hints {
+			if name := meant[strings.ToLower(hint.Name)]; name != "" {
+				q.Hints[i].Name = name
+			}
+		}
+		return choices.Choose(&q)
+	}
+}
+
+// modelFault says what a model, or who serves it, has said in place of an answer.
+func (a *app) modelFault(e *model.Error) *fault {
+	f := &fault{code: exitModel, err: errors.New(clip(a.secrets.clean(e.Error())))}
+	switch e.Kind {
+	case model.NoKey:
+		f.hint("is its key right? patchbay config doctor")
+	case model.NoModel:
+		f.hint("is --model " + shell([]string{e.Model}) + " right, and the base URL? patchbay config doctor")
+	case model.TooLong:
+		f.hint("give it less, or fewer servers with -s")
+	}
+	return f
+}
+
+// system is what the model is told first.
+func (a *app) system(f modelFlags, otherwise string) (string, error) {
+	path, isFile := strings.CutPrefix(f.System, "@")
+	switch {
+	case f.System == "":
+		return otherwise, nil
+	case !isFile:
+		return f.System, nil
+	}
+	data, err := readFile(path)
+	if err != nil {
+		return "", usagef("--system: %w", err)
+	}
+	return string(data), nil
+}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// person is who a host asks line by line, as run does: one question after the other. What flags
+// answer is not asked, and what nobody can answer is refused, and stderr says so.
+type person struct {
+	a        *app
+	keys     *keyboard     // nil: there is nobody
+	turn     chan struct{} // capacity 1: who has put something in may ask
+	elicit   elicitFunc    // of --on-elicit; nil: the person is asked
+	sampling []string      // servers whose requests for completions are not asked about, as patterns
+}
+
+var _ host.Person = (*person)(nil)
+
+// newPerson finds out who can be asked. Silent: nobody is, whoever sits there.
+func (a *app) newPerson(silent bool, sampling []string) (*person, error) {
+	p := &person{a: a, turn: make(chan struct{}, 1), sampling: sampling}
+	if a.OnElicit != "" {
+		var err error
+		if p.elicit, err = a.elicitation(); err != nil {
+			return nil, err
+		}
+	}
+	if silent || !a.tty.err {
+		return p, nil
+	}
+	if a.tty.in {
+		if a.keys == nil {
+			a.keys = newKeyboard(a.stdin)
+		}
+		p.keys = a.keys
+	} else if tty := terminalBeside(); tty != nil {
+		p.keys = newKeyboard(tty)
+	}
+	return p, nil
+}
+
+// terminalBeside opens the terminal of a program whose input is something else; nil: there is none.
+func terminalBeside() io.Reader {
+	name := "/dev/tty"
+	if runtime.GOOS == "windows" {
+		name = "CONIN$"
+	}
+	f, err := os.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil
+	}
+	return f // until the program ends
+}
+
+// take waits for the person, and has the terminal until release.
+func (p *person) take(ctx context.Context) (release func(), err error) {
+	select {
+	case p.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	p.a.talk.hold()
+	return func() {
+		p.a.talk.release()
+		<-p.turn
+	}, nil
+}
+
+func (p *person) dialog(ctx context.Context, server string) *dialog {
+	return &dialog{ctx: ctx, keys: p.keys, say: p.a.talk.say, paint: p.a.talk.paint, width: p.a.tty.errWidth, server: server}
+}
+
+// Approve implements host.Person.
+func (p *person) Approve(ctx context.Context, ask *host.Approval) (host.Verdict, error) {
+	if p.keys == nil {
+		return host.Verdict{Reason: "there is nobody to ask"}, nil
+	}
+	release, err := p.take(ctx)
+	if err != nil {
+		return host.Verdict{}, err
+	}
+	defer release()
+	d := p.dialog(ctx, ask.Server)
+	d.say("\n" + d.paint("The model wants to call "+oneLine(ask.Server+"/"+ask.Tool.Name), "1;36") + "\n")
+	for _, remark := range remarks(ask) {
+		d.say(d.paint(wrap(visible(remark), d.width), "33") + "\n")
+	}
+	d.say(visible(indented(ask.Arguments)) + "\n")
+	always := p.a.talk.paint("a", "1") + " always, "
+	for {
+		text, err := d.read("Allow it? " + d.paint("y", "1") + " yes, " + d.paint("r", "1") + " for this run, " + always + d.paint("n", "1") + " no; or say why not: ")
+		var no refusal
+		switch {
+		case errors.As(err, &no):
+			return host.Verdict{}, nil
+		case err != nil:
+			return host.Verdict{}, err
+		}
+		switch text = strings.TrimSpace(text); strings.ToLower(text) {
+		case "":
+		case "y", "yes":
+			return host.Verdict{Answer: host.AllowOnce}, nil
+		case "r", "run":
+			return host.Verdict{Answer: host.AllowConversation}, nil
+		case "a", "always":
+			return host.Verdict{Answer: host.AllowAlways}, nil
+		case "n", "no":
+			return host.Verdict{}, nil
+		default:
+			if len(text) < 4 { // a slip of the finger is no reason
+				d.say("  one of y, r, a and n, or a reason in words\n")
+				continue
+			}
+			return host.Verdict{Reason: text}, nil
+		}
+	}
+}
+
+// remarks are what a person should know of a call besides its arguments.
+func remarks(ask *host.Approval) (list []string) {
+	if ask.Changed != "" {
+		list = append(list, "It was allowed for ever, but has changed since: "+ask.Changed)
+	}
+	if ask.Doubt != "" {
+		list = append(list, "Take care: "+ask.Doubt)
+	}
+	if ask.ReadOnly {
+		list = append(list, "The server says that it only reads.")
+	} else if ask.Destructive {
+		list = append(list, "It may destroy something.")
+	}
+	return list
+}
+
+// Elicit implements host.Person.
+func (p *person) Elicit(ctx context.Context, q *host.Elicitation) (*mcp.ElicitResult, error) {
+	if p.elicit == nil && p.keys == nil {
+		p.a.talk.note("declined the question %q of %s, as nobody can be asked without a terminal; --on-elicit @answers.json answers it", oneLine(q.Message), q.Server)
+		return &mcp.ElicitResult{Action: "decline"}, nil
+	}
+	release, err := p.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if p.elicit != nil {
+		return p.elicit(ctx, q.ElicitRequest)
+	}
+	return p.dialog(ctx, q.Server).ask(q.ElicitRequest)
+}
+
+// ReviewRequest implements host.Person.
+func (p *person) ReviewRequest(ctx context.Context, s *host.Sampling) (*mcp.SampleRequest, error) {
+	if p.letsSample(s.Server) {
+		return s.Request, nil
+	}
+	if p.keys == nil {
+		p.a.talk.note("refused to have the model complete something for %s; --allow-sampling %s allows it", s.Server, shell([]string{s.Server}))
+		return nil, mcp.ErrDeclined
+	}
+	release, err := p.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	d := p.dialog(ctx, s.Server)
+	d.say("\n" + d.paint(oneLine(s.Server)+" wants "+oneLine(s.Model)+" to complete this:", "1;36") + "\n")
+	if s.Request.SystemPrompt != "" {
+		d.say(d.paint("system: ", "2") + wrap(visible(clip(s.Request.SystemPrompt)), d.width) + "\n")
+	}
+	for _, m := range s.Request.Messages {
+		d.say(d.paint(oneLine(m.Role)+": ", "2") + wrap(visible(clip(textOf(m.Content))), d.width) + "\n")
+	}
+	if len(s.Request.Tools) > 0 {
+		d.say(d.paint(fmt.Sprintf("with %d tools", len(s.Request.Tools)), "2") + "\n")
+	}
+	switch yes, err := d.yes("Allow it? [y/n] "); {
+	case err != nil:
+		return nil, err
+	case !yes:
+		return nil, mcp.ErrDeclined
+	}
+	return s.Request, nil
+}
+
+// ReviewAnswer implements host.Person.
+func (p *person) ReviewAnswer(ctx context.Context, s *host.Sampling, r *mcp.SampleResult) (*mcp.SampleResult, error) {
+	if p.keys == nil || p.letsSample(s.Server) {
+		return r, nil
+	}
+	release, err := p.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	d := p.dialog(ctx, s.Server)
+	d.say("\n" + d.paint("The answer for "+oneLine(s.Server)+":", "1;36") + "\n" + wrap(visible(clip(textOf(r.Content))), d.width) + "\n")
+	switch yes, err := d.yes("Send it? [y/n] "); {
+	case err != nil:
+		return nil, err
+	case !yes:
+		return nil, mcp.ErrDeclined
+	}
+	return r, nil
+}
+
+func (p *person) letsSample(server string) bool {
+	return slices.ContainsFunc(p.sampling, func(pattern string) bool {
+		ok, err := path.Match(pattern, server)
+		return ok && err == nil
+	})
+}
+
+// yes asks for yes or no. What refuses a question is no.
+func (d *dialog) yes(prompt string) (bool, error) {
+	_, err := d.agree(prompt, nil)
+	var no refusal
+	if errors.As(err, &no) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// textOf words content: texts as they are, the rest by what it is.
+func textOf(list []mcp.Content) string {
+	var out []string
+	for _, c := range list {
+		switch c := c.(type) {
+		case mcp.TextContent:
+			out = append(out, c.Text)
+		case mcp.ImageContent:
+			out = append(out, "[image "+oneLine(c.MIMEType)+" "+bytesOf(len(c.Data))+"]")
+		case mcp.AudioContent:
+			out = append(out, "[audio "+oneLine(c.MIMEType)+" "+bytesOf(len(c.Data))+"]")
+		case mcp.ToolUseContent:
+			out = append(out, "[calls "+oneLine(c.Name)+" "+string(c.Input)+"]")
+		case mcp.ToolResultContent:
+			out = append(out, "[result: "+textOf(c.Result.Content)+"]")
+		default:
+			out = append(out, "[something else]")
+		}
+	}
+	return strings.Join(out, "\n")
+}

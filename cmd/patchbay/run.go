@@ -1,0 +1,231 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/schema"
+)
+
+// runCmd has a model do one task with the tools of servers, for scripts.
+type runCmd struct {
+	Task []string `arg:"" optional:"" help:"What to do; -: standard input says it."`
+	modelFlags
+	Allow         []string      `sep:"none" placeholder:"SERVER/TOOL" help:"Call it without asking; * is any text (repeatable)."`
+	Yes           bool          `help:"Ask nobody: only what --allow names is called."`
+	AllowSampling []string      `name:"allow-sampling" sep:"none" placeholder:"SERVER" help:"Let it have texts completed (repeatable)."`
+	OutputSchema  string        `name:"output-schema" placeholder:"FILE|JSON" help:"The answer is JSON that fits this schema."`
+	MaxSteps      int           `name:"max-steps" default:"50" placeholder:"N" help:"Ask the model so often at most."`
+	Within        time.Duration `placeholder:"TIME" help:"End the whole after this time."`
+}
+
+// runSystem is what the model is told if --system does not say anything.
+const runSystem = `You are run once, from a command line, and there is nobody to answer questions. Do the task with the tools that there are, and then answer with its result alone, without talk about it.`
+
+func (c *runCmd) Run(a *app) error {
+	if err := c.check(a); err != nil {
+		return err
+	}
+	format, err := c.format()
+	if err != nil {
+		return err
+	}
+	m, err := a.model(c.modelFlags)
+	if err != nil {
+		return err
+	}
+	plan, err := a.upPlan()
+	if err != nil {
+		return err
+	}
+	task, parts, err := c.task(a)
+	if err != nil {
+		return err
+	}
+	who, err := a.newPerson(c.Yes, c.AllowSampling)
+	if err != nil {
+		return err
+	}
+	h, err := a.newHost()
+	if err != nil {
+		return err
+	}
+	h.Model, h.Sampler, h.Person, h.Allow, h.Limits.Steps = m, a.sampler(m), who, c.Allow, c.MaxSteps
+	ctx := a.ctx
+	if c.Within > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, c.Within, errWithin)
+		defer cancel()
+	}
+	if err := h.start(plan.servers); err != nil {
+		return err
+	}
+	if err := h.wait(ctx); err != nil {
+		return c.explain(a, err)
+	}
+	talk := h.NewConversation()
+	if talk.System, err = a.system(c.modelFlags, runSystem); err != nil {
+		return err
+	}
+	told := &telling{a: a, nobody: who.keys == nil}
+	talk.OnEvent, talk.Schema = told.event, format
+	began := time.Now()
+	reply, err := talk.Send(ctx, task, parts...)
+	a.talk.endProgress()
+	if reply != nil {
+		told.sum(reply, time.Since(began))
+	}
+	if told.err != nil {
+		return told.err
+	}
+	if err != nil {
+		return c.explain(a, err)
+	}
+	if !a.JSON {
+		a.showText(reply.Text, "")
+	}
+	switch {
+	case reply.Early == host.TooManySteps:
+		return c.explain(a, host.ErrSteps)
+	case reply.Early != "":
+		return &fault{code: exitBound, err: errors.New("brought to its end: the same call was made again and again; the answer is of what there was by then")}
+	case len(told.refused) > 0:
+		return c.refused(a, told.refused)
+	}
+	return nil
+}
+
+func (c *runCmd) check(a *app) error {
+	switch {
+	case len(c.Task) == 0 && a.tty.in:
+		return usagef("the task is missing").hint(`patchbay run "list the tables" -s sqlite`)
+	case c.Yes && len(c.Allow) == 0:
+		return usagef("--yes calls what --allow names, and nothing is named").hint(a.again("--allow", "SERVER/TOOL"))
+	case c.MaxSteps < 1:
+		return usagef("--max-steps %d is not a number of steps", c.MaxSteps)
+	case c.Within < 0:
+		return usagef("--within %v is negative", c.Within)
+	}
+	for _, pattern := range c.Allow {
+		if !strings.Contains(pattern, "/") && pattern != "*" {
+			return usagef("--allow %s names no tool: it is SERVER/TOOL", pattern).hint("--allow " + shell([]string{pattern + "/*"}))
+		}
+	}
+	return nil
+}
+
+// format reads --output-schema.
+func (c *runCmd) format() (json.RawMessage, error) {
+	text := []byte(strings.TrimSpace(c.OutputSchema))
+	if len(text) == 0 {
+		return nil, nil
+	}
+	if text[0] != '{' {
+		var err error
+		if text, err = readFile(strings.TrimPrefix(c.OutputSchema, "@")); err != nil {
+			return nil, usagef("--output-schema: %w", err)
+		}
+	}
+	text = bytes.TrimSpace(text)
+	if err := jsonx.Valid(text, 0); err != nil {
+		return nil, usagef("--output-schema is not JSON: %v", err)
+	}
+	if _, err := schema.Compile(text); err != nil {
+		return nil, usagef("--output-schema: %w", err)
+	}
+	return text, nil
+}
+
+// slowInput is how long standard input may be silent before a person is told what is waited for.
+const slowInput = 3 * time.Second
+
+// task is what the model is told: the words of the command line, and below them what comes on
+// standard input, if that is no terminal.
+func (c *runCmd) task(a *app) (string, []model.Part, error) {
+	task := strings.Join(c.Task, " ")
+	if a.tty.in {
+		return task, nil, nil
+	}
+	slow := time.AfterFunc(slowInput, func() {
+		a.talk.note("waits for the end of standard input; < /dev/null gives none")
+	})
+	defer slow.Stop()
+	type read struct {
+		data []byte
+		err  error
+	}
+	done := make(chan read, 1)
+	go func() { // a read cannot be ended: after ctrl-C it lives as long as the program
+		data, err := readAll(a.stdin)
+		done <- read{data, err}
+	}()
+	var in read
+	select {
+	case in = <-done:
+	case <-a.ctx.Done():
+		return "", nil, context.Cause(a.ctx)
+	}
+	if in.err != nil {
+		return "", nil, fmt.Errorf("standard input: %w", in.err)
+	}
+	text := strings.TrimSpace(string(in.data))
+	alone := task == "" || task == "-"
+	switch {
+	case text == "" && alone:
+		return "", nil, usagef("the task is missing: standard input is empty").hint(`patchbay run "list the tables" -s sqlite`)
+	case text == "":
+		return task, nil, nil
+	case utf8.ValidString(text) && alone:
+		return "", []model.Part{{Text: text}}, nil // no person has written it: what it mentions is not attached
+	case utf8.ValidString(text):
+		return task, []model.Part{{Text: "\n\n<stdin>\n" + text + "\n</stdin>"}}, nil
+	}
+	kind, _, _ := strings.Cut(http.DetectContentType(in.data), ";")
+	switch {
+	case alone:
+		return "", nil, usagef("the task is missing: standard input is no text (%s)", kind)
+	case strings.HasPrefix(kind, "image/"), strings.HasPrefix(kind, "audio/"), kind == "application/pdf":
+		return task, []model.Part{{Media: &model.Media{MIME: kind, Data: in.data, Name: "stdin"}}}, nil
+	}
+	return "", nil, usagef("standard input is neither text in UTF-8 nor a picture, sound or PDF")
+}
+
+var errWithin = errors.New("the time of --within is over")
+
+// explain finds the exit code of what ended a run, and what to do about it.
+func (c *runCmd) explain(a *app, err error) error {
+	var of *model.Error
+	switch {
+	case errors.Is(err, errWithin):
+		f := &fault{code: exitBound, err: fmt.Errorf("not done in %v", c.Within)}
+		return f.hint(a.again("--within", (2 * c.Within).String()))
+	case errors.Is(err, host.ErrSteps):
+		f := &fault{code: exitBound, err: fmt.Errorf("not done in %s", quantity(c.MaxSteps, "step"))}
+		return f.hint(a.again("--max-steps", fmt.Sprint(2*c.MaxSteps)))
+	case errors.Is(err, host.ErrSchema):
+		return &fault{code: exitFormat, err: err}
+	case errors.As(err, &of):
+		return a.modelFault(of)
+	}
+	return err
+}
+
+// refused says that the model wanted tools called that nobody could allow.
+func (c *runCmd) refused(a *app, tools []string) error {
+	f := &fault{code: exitDenied, err: fmt.Errorf("not allowed, and so not called: %s", strings.Join(tools, ", "))}
+	var flags []string
+	for _, t := range tools {
+		flags = append(flags, "--allow", t)
+	}
+	return f.hint(a.again(flags...))
+}

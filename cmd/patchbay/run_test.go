@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/host/modeltest"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// scriptedRun gives a test the program with a model by a script; its server is the shop.
+func scriptedRun(t *testing.T, script string) func(stdin string, args ...string) ran {
+	t.Helper()
+	alone(t)
+	scripted(t, modeltest.MustParse(script))
+	return func(stdin string, args ...string) ran {
+		t.Helper()
+		return typed(t, stdin, append([]string{"run", "-m", "openai/scripted", "-s", "shop"}, args...)...)
+	}
+}
+
+func TestRunDenies(t *testing.T) {
+	patchbay := scriptedRun(t, `
+turns:
+  - when: {user: stove}
+    answer: [call: {name: shop_add-to-cart, arguments: {product: prd-1013}}]
+  - when: {results: {shop_add-to-cart: It was not called|did not allow}}
+    answer: [text: I must not.]
+`)
+	patchbay("", "a stove, please", "--allow", "shop/place-order", "--yes").expect(t, exitDenied, "I must not.\n",
+		"not allowed, and so not called: shop/add-to-cart", "hint: patchbay run 'a stove, please' -s shop --allow shop/add-to-cart")
+	log, err := os.ReadFile("patchbay/audit.jsonl")
+	if err != nil || !strings.Contains(string(log), `"add-to-cart"`) {
+		t.Errorf("the log of decisions is %q, %v", log, err)
+	}
+}
+
+func TestRunEndsWithinItsSteps(t *testing.T) {
+	patchbay := scriptedRun(t, `
+rules:
+  - when: {choice: none}
+    answer: [text: So far there are tents.]
+  - answer: [call: {name: shop_categories, arguments: {}}]
+`)
+	patchbay("", "what is there?", "--max-steps", "2").expect(t, exitBound, "So far there are tents.\n", "not done in 2 steps", "--max-steps 4")
+}
+
+func TestRunEndsWithinItsTime(t *testing.T) {
+	patchbay := scriptedRun(t, "rules: [{answer: [text: So], fault: {hang: true}}]")
+	patchbay("", "what is there?", "--within", "300ms").expect(t, exitBound, "", "not done in 300ms", "--within 600ms")
+}
+
+func TestRunFormats(t *testing.T) {
+	const schema = `{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}`
+	patchbay := scriptedRun(t, `
+turns:
+  - when: {user: how many}
+    answer: [text: '{"n": "three"}']
+  - when: {user: n}
+    answer: [text: '{"n": 3}']
+`)
+	if err := os.WriteFile("schema.json", []byte(schema), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	patchbay("", "how many?", "--output-schema", "schema.json").expect(t, exitOK, "{\"n\": 3}\n")
+	patchbay = scriptedRun(t, `rules: [answer: [text: three]]`)
+	patchbay("", "how many?", "--output-schema", schema).expect(t, exitFormat, "", "the answer does not fit the schema")
+	for _, bad := range []string{`{"type": 7}`, `{"type":`, "gone.json"} {
+		if o := patchbay("", "how many?", "--output-schema", bad); o.code != exitUsage && o.code != exitLocal || !strings.Contains(o.stderr, "--output-schema") {
+			t.Errorf("--output-schema %s: exit code %d, %s", bad, o.code, o.stderr)
+		}
+	}
+}
+
+// What comes on standard input goes along, and nobody takes it for what a person has written.
+func TestRunReadsInput(t *testing.T) {
+	patchbay := scriptedRun(t, `
+turns:
+  - when: {user: '(?s)<stdin>.*@shop:shop://customers and #shop_categories.*</stdin>', choice: ""}
+    answer: [text: It is a mention.]
+  - when: {user: '^Say hello'}
+    answer: [text: Hello.]
+`)
+	patchbay("see @shop:shop://customers and #shop_categories\n", "what is this?").expect(t, exitOK, "It is a mention.\n")
+	patchbay("Say hello.\n", "-").expect(t, exitOK, "Hello.\n")
+	patchbay("", "-").expect(t, exitUsage, "", "the task is missing")
+	patchbay("\xff\xfe\x00", "what is this?").expect(t, exitUsage, "", "neither text in UTF-8 nor a picture")
+}
+
+func TestRunTakesPictures(t *testing.T) {
+	patchbay := scriptedRun(t, "turns: [{when: {user: what}, answer: [text: A dot.]}]")
+	patchbay("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "what is this?").expect(t, exitOK, "A dot.\n")
+}
+
+func TestRunWithoutAnswer(t *testing.T) {
+	for _, tt := range []struct {
+		name, script string
+		stderr       string
+	}{
+		{"key", "rules: [fault: {status: 401}]", "config doctor"},
+		{"model", "rules: [fault: {status: 404}]", "no such model"},
+		{"long", "rules: [fault: {status: 400, code: context_length_exceeded}]", "too long"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			patchbay := scriptedRun(t, tt.script)
+			o := patchbay("", "hello")
+			o.expect(t, exitModel, "", tt.stderr)
+			if strings.Contains(o.stderr, "key-of-the-test") {
+				t.Errorf("stderr has the key: %s", o.stderr)
+			}
+		})
+	}
+}
+
+func TestRunIsUsedWrongly(t *testing.T) {
+	alone(t)
+	for _, tt := range []struct {
+		args string
+		env  string // that is set
+		want string
+	}{
+		{"run -m openai/x", "OPENAI_API_KEY", "the task is missing"},
+		{"run hello", "", "no model is configured"},
+		{"run hello", "ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY is set\npatchbay: hint: patchbay run hello --model anthropic/NAME"},
+		{"run hello -m openai/x", "", "OPENAI_API_KEY"},
+		{"run hello -m nobody/x", "", "unknown provider"},
+		{"run hello -m fast", "", `no model "fast"`},
+		{"run hello --yes", "", "--yes calls what --allow names"},
+		{"run hello --allow shop", "", "hint: --allow 'shop/*'"},
+		{"run hello --max-steps 0", "", "--max-steps 0"},
+		{"run hello --within -1s", "", "negative"},
+		{"run hello -m openai/x -s shop -s shop", "OPENAI_API_KEY", "-s shop is there twice"},
+		{"tools -s shop -s sqlite", "", "-s is there 2 times; tools takes one server"},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			if tt.env != "" {
+				t.Setenv(tt.env, "key-of-the-test")
+			}
+			typed(t, "", strings.Fields(tt.args)...).expect(t, exitUsage, "", tt.want)
+		})
+	}
+}
+
+// A person at a terminal is asked line by line, and what they type is what the host is told.
+func TestPersonApproves(t *testing.T) {
+	tool := &mcp.Tool{Name: "drop"}
+	for _, tt := range []struct {
+		typed string
+		want  host.Verdict
+	}{
+		{"y\n", host.Verdict{Answer: host.AllowOnce}},
+		{"\nr\n", host.Verdict{Answer: host.AllowConversation}},
+		{"Always\n", host.Verdict{Answer: host.AllowAlways}},
+		{"n\n", host.Verdict{}},
+		{"x\nno\n", host.Verdict{}},
+		{"not on a Friday\n", host.Verdict{Reason: "not on a Friday"}},
+		{"", host.Verdict{}}, // ctrl-D
+	} {
+		a, stderr := testApp(t)
+		p := &person{a: a, turn: make(chan struct{}, 1), keys: newKeyboard(strings.NewReader(tt.typed))}
+		v, err := p.Approve(t.Context(), &host.Approval{Server: "db", Tool: tool, Arguments: []byte("{\"sql\":\"DROP \x1b[31mTABLE\"}"), Destructive: true, Doubt: "it may have run"})
+		if err != nil || v != tt.want {
+			t.Errorf("typed %q: %+v, %v; want %+v", tt.typed, v, err, tt.want)
+		}
+		for _, part := range []string{"db/drop", "DROP ␛[31mTABLE", "It may destroy something.", "it may have run"} {
+			if !strings.Contains(stderr.String(), part) {
+				t.Errorf("the person is not shown %q:\n%s", part, stderr)
+			}
+		}
+	}
+}
+
+// A question that nobody answers ends with its context, and the next one can be asked.
+func TestPersonIsSilent(t *testing.T) {
+	a, _ := testApp(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	defer r.Close()
+	p := &person{a: a, turn: make(chan struct{}, 1), keys: newKeyboard(r)}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("over")
+	cancel(why)
+	for range 2 {
+		if _, err := p.Approve(ctx, &host.Approval{Tool: &mcp.Tool{}}); !errors.Is(err, why) {
+			t.Errorf("Approve = %v, want the cause of its context", err)
+		}
+	}
+}
+
+func TestPersonReviews(t *testing.T) {
+	a, stderr := testApp(t)
+	s := &host.Sampling{Server: "shop", Model: "m", Request: &mcp.SampleRequest{
+		SystemPrompt: "be short", Messages: []mcp.SampleMessage{{Role: "user", Content: []mcp.Content{mcp.Text("write"), mcp.ImageContent{Data: []byte("x"), MIMEType: "image/png"}}}},
+	}}
+	p := &person{a: a, turn: make(chan struct{}, 1), keys: newKeyboard(strings.NewReader("y\nn\n"))}
+	if r, err := p.ReviewRequest(t.Context(), s); err != nil || r != s.Request {
+		t.Errorf("ReviewRequest = %v, %v", r, err)
+	}
+	if r, err := p.ReviewAnswer(t.Context(), s, &mcp.SampleResult{Content: []mcp.Content{mcp.Text("done")}}); !errors.Is(err, mcp.ErrDeclined) {
+		t.Errorf("ReviewAnswer = %v, %v", r, err)
+	}
+	for _, part := range []string{"be short", "write", "[image image/png 1 bytes]", "done"} {
+		if !strings.Contains(stderr.String(), part) {
+			t.Errorf("the person is not shown %q:\n%s", part, stderr)
+		}
+	}
+	nobody := &person{a: a, turn: make(chan struct{}, 1), sampling: []string{"sh*"}}
+	if _, err := nobody.ReviewRequest(t.Context(), s); err != nil {
+		t.Errorf("ReviewRequest of an allowed server = %v", err)
+	}
+	s.Server = "other"
+	if _, err := nobody.ReviewRequest(t.Context(), s); !errors.Is(err, mcp.ErrDeclined) || !strings.Contains(stderr.String(), "--allow-sampling other") {
+		t.Errorf("ReviewRequest with nobody there = %v\n%s", err, stderr)
+	}
+}
