@@ -9,12 +9,14 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/host/modeltest"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
@@ -172,18 +174,52 @@ func (m inProcess) Generate(ctx context.Context, req *model.Request, _ func(mode
 	return res, nil
 }
 
+// overAPI is the agent behind the API of a provider, or behind a model that only writes text.
+func overAPI(t testing.TB, api string, a *agent) model.Model {
+	return modeltest.Open(t, api, &modeltest.Script{Answer: func(req *modeltest.Request) (pieces []modeltest.Piece) {
+		var results []string
+		for _, r := range req.Results() {
+			results = append(results, r.Text)
+		}
+		for _, w := range a.step(results) {
+			pieces = append(pieces, modeltest.Piece{Call: &modeltest.Call{Name: w.name, Arguments: w.args}})
+		}
+		if pieces == nil {
+			pieces = []modeltest.Piece{{Text: a.answer}}
+		}
+		return pieces
+	}})
+}
+
 // A long run over five servers that crash, hang, fail, talk nonsense, lose connections, start
 // slowly and change all the time ends with the right answer; nothing that must happen once happens
 // twice, and neither a process nor a goroutine is left.
 func TestRunWithFaults(t *testing.T) {
 	mcptest.LeakCheck(t)
+	var wg sync.WaitGroup
+	for _, api := range []string{"", "chat", "responses", "messages", "text"} {
+		// All at the same time, not so many as there are processors: they wait for time-outs.
+		wg.Go(func() {
+			t.Run("model "+api, func(t *testing.T) {
+				a := newAgent()
+				t.Cleanup(a.stop)
+				if api == "" {
+					runWithFaults(t, inProcess{a})
+				} else {
+					runWithFaults(t, overAPI(t, api, a))
+				}
+			})
+		})
+	}
+	wg.Wait()
+}
+
+func runWithFaults(t *testing.T, m model.Model) {
 	f := fixture{t.TempDir()}
-	a := newAgent()
-	t.Cleanup(a.stop)
 	var asked atomic.Int64
 	h := newHost(t, &host.Host{
-		Model: inProcess{a}, Allow: []string{"*"},
-		Limits: host.Limits{CallTimeout: 3 * time.Second, Steps: 200},
+		Model: m, Allow: []string{"*"},
+		Limits: host.Limits{CallTimeout: 2 * time.Second, Steps: 200, Repeats: 20},
 		Person: approver{approve: func(_ context.Context, p *host.Approval) (host.Verdict, error) {
 			asked.Add(1)
 			if p.Doubt == "" {

@@ -19,6 +19,10 @@ import (
 type Script struct {
 	Turns []Turn `yaml:"turns"`
 	Rules []Turn `yaml:"rules"`
+
+	// Answer answers what no turn and no rule fits, for models that think. It is called for one
+	// request after the other. Nil: such a request is a fault.
+	Answer func(*Request) []Piece `yaml:"-"`
 }
 
 // Turn is a request and its answer.
