@@ -215,7 +215,7 @@ func TestQuestionOfWhichCall(t *testing.T) {
 			end()
 
 			byItself := over == "http" // a question comes on the stream of its call
-			ids, end = talks([]string{`q_together {"N":1}`}, []string{`q_together {"N":2}`})
+			_, end = talks([]string{`q_together {"N":1}`}, []string{`q_together {"N":2}`})
 			for range 2 {
 				if q := <-asked; (q.Conversation != "") != byItself || (q.Call != "") != byItself || q.Server != "q" {
 					t.Errorf("one of two conversations: %+v", q)

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/host/model"
@@ -10,16 +11,17 @@ import (
 // Choices are the models that servers may have completions of, the default first.
 type Choices []Choice
 
-// Choice is a model, and how it compares with the others: 0 for the worst of them, 1 for the best.
+// Choice is a model, and how it compares with the others.
 type Choice struct {
-	Model       model.Model
-	Cheap       float64
-	Fast        float64
-	Intelligent float64
+	Model model.Model
+	Hints []string // names by which servers may mean it, beside its own
+
+	// Each from 0 to 1, which is the best: the cheapest, the fastest, the most able.
+	Cost, Speed, Intelligence float64
 }
 
 // Choose finds the model that suits the preferences of a server best. The first hint that is part
-// of the name of a model, whatever its case, leaves only such models. Among those the priorities
+// of a name of a model, whatever its case, leaves only such models. Among those the priorities
 // decide, each multiplied by what a model has of it, and then the order. It suits [Host.Sampler],
 // and returns nil only if there are no choices.
 //
@@ -38,7 +40,7 @@ func (cs Choices) Choose(p *mcp.ModelPreferences) model.Model {
 		}
 		var meant Choices
 		for _, c := range cs {
-			if strings.Contains(strings.ToLower(c.Model.Info().Name), strings.ToLower(hint.Name)) {
+			if c.meant(hint.Name) {
 				meant = append(meant, c)
 			}
 		}
@@ -56,6 +58,14 @@ func (cs Choices) Choose(p *mcp.ModelPreferences) model.Model {
 	return best.Model
 }
 
+// meant tells whether a hint is part of a name of the model.
+func (c Choice) meant(hint string) bool {
+	hint = strings.ToLower(hint)
+	return slices.ContainsFunc(append([]string{c.Model.Info().Name}, c.Hints...), func(name string) bool {
+		return strings.Contains(strings.ToLower(name), hint)
+	})
+}
+
 func (c Choice) score(p *mcp.ModelPreferences) float64 {
 	of := func(priority *float64, has float64) float64 {
 		if priority == nil {
@@ -63,5 +73,5 @@ func (c Choice) score(p *mcp.ModelPreferences) float64 {
 		}
 		return min(max(*priority, 0), 1) * has
 	}
-	return of(p.CostPriority, c.Cheap) + of(p.SpeedPriority, c.Fast) + of(p.IntelligencePriority, c.Intelligent)
+	return of(p.CostPriority, c.Cost) + of(p.SpeedPriority, c.Speed) + of(p.IntelligencePriority, c.Intelligence)
 }

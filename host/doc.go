@@ -10,6 +10,31 @@
 //	defer h.Close()
 //	answer, err := h.NewConversation().Send(ctx, "Two bananas, please.")
 //
+// # Servers
+//
+// Servers start side by side, each with its own state: one that is slow, failing or in want of a
+// login delays neither the others nor the person. One that ends is started again with growing
+// pauses. One that is quiet is asked now and then whether it is there; it is failing as long as it
+// does not answer, and after some time its connection is opened anew. [Host.Servers] tells of all
+// of that, and of latency and errors.
+//
+// Servers of one [Server].Group are one server to the model, named after the group: several of the
+// same kind, of which any can do any call. The calls are spread over them by latency and errors;
+// one that fails is left alone for a while. A call that one of them has surely not taken goes to
+// the next; what has begun at one stays there to its end, as do its questions, its progress, its
+// task or a subscription. What a server remembers from one call to the next is its own, and the
+// next call may go to another: servers that keep something in their session, as older ones may,
+// are no group. What is allowed is allowed for the group: it is the same tool to the person, and
+// whoever it goes to was put there by them. It is asked anew when a server joins or leaves.
+//
+// # Questions of servers
+//
+// Forms, pages to visit and requests for completions go to the [Person], with the conversation and
+// the call that they belong to, as far as that is known. The model that completes something for a
+// server knows what is in the request and nothing else. How often a server may ask is bounded; see
+// [Limits]. With nobody there, forms and pages are declined, and completions are not offered,
+// unless [Host].AutoSample says so.
+//
 // # Guarantees
 //
 //   - No tool is called that was not allowed: by the person, by [Host.Allow], by what was allowed

@@ -149,17 +149,17 @@ func (h *Host) faultOf(ctx context.Context, server string, sent, answered bool, 
 // without tells what it means that a call could not be sent.
 func (h *Host) without(server string) faultKind {
 	h.mu.Lock()
-	gone := h.closed || h.find(server) == nil
+	s, closed := h.find(server), h.closed
 	h.mu.Unlock()
-	if gone {
+	if closed || s == nil {
 		return fatal
 	}
-	for _, s := range h.links.Status() {
-		if s.Name == server && s.State == gateway.NeedsLogin {
-			return fatal
+	for _, one := range s.all() { // of a group, one that may come back is enough
+		if one.state() != gateway.NeedsLogin {
+			return transient
 		}
 	}
-	return transient
+	return fatal
 }
 
 // unwritten tells whether a request failed in a way in which nothing need have been written.

@@ -47,6 +47,14 @@ func (s *server) join() {
 	s.Identity = fmt.Sprintf("group:%s:%x", s.Name, sha256.Sum256([]byte(strings.Join(slices.Compact(ids), "\x00"))))
 }
 
+// all returns the servers of a group, or the server itself.
+func (s *server) all() []*server {
+	if s.members == nil {
+		return []*server{s}
+	}
+	return s.members
+}
+
 // first calls f with the session of the server or, of a group, of the first that is fit: what is
 // listed comes from the same one as long as that is there.
 func (s *server) first(ctx context.Context, f func(Session) error) error {

@@ -17,7 +17,7 @@ type Host struct {
 	Name, Version string // as servers are told; empty: "patchbay-host" and none
 
 	// Model answers in conversations that have none of their own. Nil: there is none, and
-	// Send returns ErrNoModel.
+	// Send returns ErrNoModel. Without it and Sampler, servers can have nothing completed.
 	Model model.Model
 
 	// Sampler chooses the model that answers a server's request for a completion, see

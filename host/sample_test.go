@@ -331,7 +331,7 @@ func TestSampleBounds(t *testing.T) {
 // priorities; among the models that it leaves, or among all, the priorities do.
 func TestChoices(t *testing.T) {
 	one := func(name string, cheap, fast, clever float64) host.Choice {
-		return host.Choice{Model: answering{model.Info{Name: name}, nil}, Cheap: cheap, Fast: fast, Intelligent: clever}
+		return host.Choice{Model: answering{model.Info{Name: name}, nil}, Cost: cheap, Speed: fast, Intelligence: clever, Hints: []string{"as-" + name[:3]}}
 	}
 	choices := host.Choices{one("openai/gpt-mini", 0.9, 0.8, 0.4), one("anthropic/claude-sonnet", 0.4, 0.5, 0.8), one("anthropic/claude-haiku", 0.8, 0.9, 0.5), one("openai/gpt-max", 0, 0.1, 1)}
 	p := func(f float64) *float64 { return &f }
@@ -346,6 +346,7 @@ func TestChoices(t *testing.T) {
 		{"the first that fits", &mcp.ModelPreferences{Hints: []mcp.ModelHint{{Name: "gemini"}, {}, {Name: "Haiku"}, {Name: "gpt"}}}, "anthropic/claude-haiku"},
 		{"a hint and a priority", &mcp.ModelPreferences{Hints: []mcp.ModelHint{{Name: "claude"}}, SpeedPriority: p(1)}, "anthropic/claude-haiku"},
 		{"a hint outranks", &mcp.ModelPreferences{Hints: []mcp.ModelHint{{Name: "sonnet"}}, CostPriority: p(1)}, "anthropic/claude-sonnet"},
+		{"another name", &mcp.ModelPreferences{Hints: []mcp.ModelHint{{Name: "as-ant"}}}, "anthropic/claude-sonnet"},
 		{"no hint fits", &mcp.ModelPreferences{Hints: []mcp.ModelHint{{Name: "llama"}}, IntelligencePriority: p(1)}, "openai/gpt-max"},
 		{"several priorities", &mcp.ModelPreferences{IntelligencePriority: p(0.9), SpeedPriority: p(0.5), CostPriority: p(0.3)}, "anthropic/claude-haiku"},
 		{"out of bounds", &mcp.ModelPreferences{IntelligencePriority: p(1e9), CostPriority: p(1)}, "openai/gpt-mini"},

@@ -226,7 +226,7 @@ func (h *Host) those(name string) []*server {
 		return []*server{s}
 	}
 	if s := h.find(name); s != nil {
-		return slices.Clone(s.members)
+		return s.all()
 	}
 	return nil
 }
