@@ -127,39 +127,23 @@ func (a *app) noModel(set *modelSet) *fault {
 // The others are opened when a server first asks, if their keys are there by then.
 func (a *app) sampler(m model.Model) func(*mcp.ModelPreferences) model.Model {
 	choices := host.Choices{{Model: m}}
-	meant := map[string]string{} // what a person calls a model, to its name
 	fill := sync.OnceFunc(func() {
 		set, err := a.models()
 		if err != nil {
 			return
 		}
 		for _, c := range set.list {
-			choice := host.Choice{Model: m, Cheap: c.Rank.Cost, Fast: c.Rank.Speed, Intelligent: c.Rank.Intelligence}
+			choice := host.Choice{Model: m, Hints: append(slices.Clone(c.Hints), c.Name), Cost: c.Rank.Cost, Speed: c.Rank.Speed, Intelligence: c.Rank.Intelligence}
 			if c.Provider+"/"+c.Model == m.Info().Name {
 				choices[0] = choice
 			} else if choice.Model, err = a.configured(c); err == nil {
 				choices = append(choices, choice)
-			} else {
-				continue
-			}
-			for _, hint := range append(c.Hints, c.Name) {
-				meant[strings.ToLower(hint)] = c.Provider + "/" + c.Model
 			}
 		}
 	})
 	return func(p *mcp.ModelPreferences) model.Model {
 		fill()
-		if p == nil {
-			return m
-		}
-		q := *p
-		q.Hints = slices.Clone(p.Hints)
-		for i, hint := range q.Hints {
-			if name := meant[strings.ToLower(hint.Name)]; name != "" {
-				q.Hints[i].Name = name
-			}
-		}
-		return choices.Choose(&q)
+		return choices.Choose(p)
 	}
 }
 
