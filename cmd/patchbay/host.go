@@ -100,7 +100,7 @@ func (h *hosting) start(list []config.Server) error {
 		bound, _ := h.a.startTimeout(s)
 		enabled := config.Server{EnabledTools: s.EnabledTools} // the host itself knows of those that are not
 		err := h.Add(host.Server{
-			Name: name, Identity: identityOf(s), Trusted: s.Builtin != "" || s.Trusted, Group: s.Group, Cache: s.Cache, Disabled: s.DisabledTools,
+			Name: name, Identity: identityOf(s), Trusted: s.Trusted || trustedBuiltin(s), Group: s.Group, Cache: s.Cache, Disabled: s.DisabledTools,
 			Idle: s.Idle, StartTimeout: bound, Stderr: log.last,
 			Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
 				if c.LogLevel = h.a.logLevel(); sample != nil {
@@ -197,6 +197,11 @@ func (h *hosting) leave() {
 		}
 	}
 }
+
+// trustedBuiltin tells whether a server is a built-in one whose read-only tools need no approval.
+// What fetch reads it asks others for: a model that was led astray by a page could tell them
+// what it has read elsewhere.
+func trustedBuiltin(s config.Server) bool { return s.Builtin != "" && s.Builtin != "fetch" }
 
 // nameOf is what people and models know a server by: the name that it has in mcp.json, or a
 // short one made of its URL or command, and no other server's.

@@ -97,9 +97,8 @@ func (p *person) Approve(ctx context.Context, ask *host.Approval) (host.Verdict,
 		d.say(d.paint(wrap(visible(remark), d.width), "33") + "\n")
 	}
 	d.say(visible(indented(ask.Arguments)) + "\n")
-	always := p.a.talk.paint("a", "1") + " always, "
 	for {
-		text, err := d.read("Allow it? " + d.paint("y", "1") + " yes, " + d.paint("r", "1") + " for this run, " + always + d.paint("n", "1") + " no; or say why not: ")
+		text, err := d.read("Allow it? [y]es, in this [r]un, [a]lways, [n]o, or say why not: ")
 		var no refusal
 		switch {
 		case errors.As(err, &no):
@@ -177,10 +176,10 @@ func (p *person) ReviewRequest(ctx context.Context, s *host.Sampling) (*mcp.Samp
 	d := p.dialog(ctx, s.Server)
 	d.say("\n" + d.paint(oneLine(s.Server)+" wants "+oneLine(s.Model)+" to complete this:", "1;36") + "\n")
 	if s.Request.SystemPrompt != "" {
-		d.say(d.paint("system: ", "2") + wrap(visible(clip(s.Request.SystemPrompt)), d.width) + "\n")
+		d.say(wrap("system: "+visible(clip(s.Request.SystemPrompt)), d.width) + "\n")
 	}
 	for _, m := range s.Request.Messages {
-		d.say(d.paint(oneLine(m.Role)+": ", "2") + wrap(visible(clip(textOf(m.Content))), d.width) + "\n")
+		d.say(wrap(oneLine(m.Role)+": "+visible(clip(textOf(m.Content))), d.width) + "\n")
 	}
 	if len(s.Request.Tools) > 0 {
 		d.say(d.paint(fmt.Sprintf("with %d tools", len(s.Request.Tools)), "2") + "\n")
