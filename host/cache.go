@@ -39,6 +39,7 @@ type results struct {
 
 type resultKey struct {
 	connection <-chan struct{} // its Done
+	edition    edition         // of what the server offers
 	tool       string          // the hash of its definition
 	args       string
 }
@@ -72,7 +73,8 @@ func (r *results) begin(s Session, p *pending) *ticket {
 		r.drop()
 		return t
 	}
-	t.key = resultKey{s.Done(), approval.Hash(p.tool.Tool), string(jsonx.Canonical(p.args))}
+	now, _, _ := p.server.standing()
+	t.key = resultKey{s.Done(), now, approval.Hash(p.tool.Tool), string(jsonx.Canonical(p.args))}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t.changes = r.changes

@@ -119,3 +119,26 @@ func TestCacheOfConnection(t *testing.T) {
 		}
 	})
 }
+
+// What the server says has changed may change what it answers.
+func TestCacheOfChangedServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var runs atomic.Int64
+		srv := counting(&runs)
+		s := inMemory("s", srv)
+		s.Cache = time.Hour
+		h := newHost(t, &host.Host{Allow: []string{"*"}}, s)
+		defer h.Close()
+		for i := range 3 {
+			h.Model = calls([]string{`s_read {}`}, []string{`s_read {}`})
+			talk(t, h)
+			if i == 1 {
+				mcp.AddTool(srv, mcp.Tool{Name: "another"}, func(context.Context, struct{}) (string, error) { return "", nil })
+			}
+			time.Sleep(10 * time.Second)
+		}
+		if runs.Load() != 2 {
+			t.Errorf("the tool ran %d times, want once before the change and once after it", runs.Load())
+		}
+	})
+}

@@ -37,6 +37,9 @@ import (
 //	any other error of the server                       permanent  perhaps
 //	the answer does not fit the output schema           permanent  certainly
 //
+// What is refused by an answer to a later request of the call, after a question or of a task that
+// the call became, may have run too.
+//
 // A call that may have run, and must not run twice, has the outcome Unknown unless it is
 // certain that it has run; Broken is the outcome of all others.
 type fault struct {
@@ -143,7 +146,16 @@ func (h *Host) faultOf(ctx context.Context, server string, sent, answered bool, 
 	default: // the connection was lost, or what came cannot be read
 		f.kind = transient
 	}
+	if f.ran == never && sent && hasBegun(err) {
+		f.ran = perhaps
+	}
 	return f
+}
+
+// hasBegun tells whether the server had begun with a call before the error.
+func hasBegun(err error) bool {
+	var b interface{ Begun() bool }
+	return errors.As(err, &b) && b.Begun()
 }
 
 // without tells what it means that a call could not be sent.

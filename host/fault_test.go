@@ -269,3 +269,45 @@ func TestMisfit(t *testing.T) {
 		}
 	})
 }
+
+// What is refused after the server has asked something, or made a task of the call, may have run.
+func TestRefusedAfterAll(t *testing.T) {
+	for _, how := range []string{"at once", "after a question", "in a task"} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := tools()
+				refuse := mcp.Errorf(mcp.CodeInvalidParams, "no")
+				tool := mcp.Tool{Name: "refuses"}
+				if how == "in a task" {
+					tool.Execution.TaskSupport = mcp.TaskRequired
+				}
+				mcp.AddTool(srv, tool, func(ctx context.Context, _ struct{}) (string, error) {
+					if how == "after a question" {
+						if _, err := mcp.Confirm(ctx, "Sure?"); err != nil {
+							return "", err
+						}
+					}
+					return "", refuse
+				})
+				m := calls([]string{"s_refuses {}"})
+				h := newHost(t, &host.Host{Model: m, Allow: []string{"*"}, Person: confirming{}}, inMemory("s", srv))
+				defer h.Close()
+				d := talk(t, h)
+				want := host.Unknown
+				if how == "at once" {
+					want = host.Broken
+				}
+				if got := d.outcome(t, "c1.1"); got != want {
+					t.Errorf("%s: %s, want %s; the model is told %q", how, got, want, m.result(t, "c1.1"))
+				}
+			})
+		})
+	}
+}
+
+// confirming is a person who confirms everything.
+type confirming struct{ host.Person }
+
+func (confirming) Elicit(context.Context, *host.Elicitation) (*mcp.ElicitResult, error) {
+	return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"confirm": true}}, nil
+}

@@ -217,7 +217,7 @@ func (s *stats) forgive() {
 // untouched tells whether an error says that the server has not taken a request.
 func (s *server) untouched(ctx context.Context, err error) bool {
 	var network *net.OpError
-	if errors.As(err, &network) && network.Op == "dial" {
+	if errors.As(err, &network) && network.Op == "dial" && !hasBegun(err) {
 		return true
 	}
 	f := s.h.faultOf(ctx, s.Name, true, false, err)

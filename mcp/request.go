@@ -446,6 +446,9 @@ func (x *outgoingCall) rounds(ctx context.Context) (json.RawMessage, error) {
 		if x.s.relearn(ctx, x.method, err) {
 			raw, err = x.send(ctx, params)
 		}
+		if err != nil && kept.Round > 0 {
+			err = begun(err)
+		}
 		if err != nil {
 			return nil, err
 		}

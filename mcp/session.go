@@ -199,7 +199,9 @@ func Fresh() CallOption { return func(o *callOptions) { o.fresh = true } }
 // A failure of the tool is a result with IsError, not an error. Errors are the
 // server's [*Error], [*HTTPError], [*ExitError], [ErrClosed], one that is
 // [io.ErrUnexpectedEOF] when the connection was lost, or the cause of ctx; after one
-// of the last five it is not known whether the tool has run.
+// of the last five it is not known whether the tool has run. If the server had begun with the
+// call, as it has asked a question or made a task of it, the error has besides, for
+// [errors.As], a method Begun() bool that tells so.
 //
 // If the tool was listed with an output schema, a structured result that does not fit it
 // is an error that names the place, and the result is returned beside it. A schema that
