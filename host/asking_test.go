@@ -325,6 +325,35 @@ func TestSampleWithTools(t *testing.T) {
 	})
 }
 
+// Before 2025-11-25 a completion is one block, and so is what an older server gets of several.
+func TestSampleOfSeveralBlocks(t *testing.T) {
+	newServer := func() *mcp.Server {
+		s := &mcp.Server{Name: "s", Version: "1"}
+		mcp.AddTool(s, mcp.Tool{Name: "draw"}, func(ctx context.Context, _ struct{}) (string, error) {
+			r, err := mcp.Sample(ctx, &mcp.SampleRequest{Messages: userSays("a fish"), MaxTokens: 5})
+			return resultLine(r, err), nil
+		})
+		return s
+	}
+	everywhere(t, "q", newServer, func() *host.Host {
+		return &host.Host{Allow: []string{"q/*"}, AutoSample: true, Sampler: func(*mcp.ModelPreferences) model.Model {
+			return answering{model.Info{Name: "m"}, func(context.Context, *model.Request) (*model.Response, error) {
+				r := said("see")
+				r.Message.Parts = append(r.Message.Parts, model.Part{Media: &model.Media{MIME: "image/png", Data: pngData}})
+				return r, nil
+			}}
+		}}
+	}, func(t *testing.T, h *host.Host) {
+		want := "endTurn: see image"
+		if revisionOf(t, h, "q") < mcp.V2025_11_25 {
+			want = "endTurn: see"
+		}
+		if got, _ := callTool(t, h, "q_draw", "{}"); !strings.Contains(got, want) || strings.Contains(got, "image") != strings.Contains(want, "image") {
+			t.Errorf("draw = %s, want %s", got, want)
+		}
+	})
+}
+
 // ROOT-26-006: servers are told of the roots that the host was given, and of those alone; older
 // ones learn when they change.
 func TestRootsOfAHost(t *testing.T) {

@@ -79,7 +79,7 @@ func (s *server) spread(ctx context.Context, pick func(fit []*server) *server, f
 			reached = true
 			return f(session)
 		})
-		if !reached {
+		if !reached && ctx.Err() == nil {
 			m.stats.missed()
 		}
 		if err == nil || ctx.Err() != nil || reached && !m.untouched(ctx, err) {

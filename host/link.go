@@ -121,8 +121,10 @@ func (s *server) status(st gateway.Status) ServerStatus {
 	s.stats.show(&all)
 	s.h.mu.Lock()
 	all.Disabled = s.off
-	if g := s.h.find(s.Group); s.Group != "" && g != nil {
-		all.Disabled = g.off
+	if s.Group != "" {
+		if g := s.h.find(s.Group); g != nil {
+			all.Disabled = g.off
+		}
 	}
 	s.h.mu.Unlock()
 	return all

@@ -45,9 +45,8 @@ func (h *Host) SetRoots(ctx context.Context, roots []mcp.Root) {
 	h.start()
 	h.mu.Lock()
 	h.Roots = roots
-	list := h.running
 	var clients []*mcp.Client
-	for _, s := range list {
+	for _, s := range h.running {
 		s.mu.Lock()
 		if s.client != nil {
 			clients = append(clients, s.client)

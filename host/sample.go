@@ -73,12 +73,12 @@ func (q *question) sample(ctx context.Context, m model.Model, r *mcp.SampleReque
 	if r.IncludeContext != "" && r.IncludeContext != "none" {
 		q.note("server %q wants the model to see %q, which it does not: it sees the request alone", q.s.Name, bounded(r.IncludeContext, 50))
 	}
-	bounded := *r
+	limited := *r
 	most := or(h.Limits.SampleSize, 4096)
-	if bounded.MaxTokens <= 0 || bounded.MaxTokens > most {
-		bounded.MaxTokens = most
+	if limited.MaxTokens <= 0 || limited.MaxTokens > most {
+		limited.MaxTokens = most
 	}
-	r = &bounded
+	r = &limited
 	if h.Person != nil {
 		sampling.Request = r
 		q.tell(Event{Kind: Asked, Text: fmt.Sprintf("may %s answer for the server?", sampling.Model)})
@@ -102,6 +102,9 @@ func (q *question) sample(ctx context.Context, m model.Model, r *mcp.SampleReque
 			q.c.spent(res.Usage, cost)
 		}
 		q.tell(Event{Kind: Sampled, Usage: &res.Usage, Cost: cost, Model: res.Model})
+	}
+	if err == nil && res == nil {
+		err = errors.New("the model returned neither an answer nor an error")
 	}
 	if err != nil {
 		return nil, q.failed(ctx, sampling.Model, err)

@@ -284,7 +284,7 @@ func (i *callInbox) Question(ctx context.Context, method string, params json.Raw
 	if err != nil {
 		return nil, err
 	}
-	return tied(answers[0], params), nil
+	return tied(x.s.rev.Answer(method, answers[0]), params), nil
 }
 
 // memo is what outlives a run of a forwarded call.

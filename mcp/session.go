@@ -600,7 +600,7 @@ func (i *inbox) Question(ctx context.Context, method string, params json.RawMess
 	if err != nil {
 		return nil, err
 	}
-	return tied(answer, params), nil
+	return tied(s.rev.Answer(method, answer), params), nil
 }
 
 // mayAsk refuses what a legacy server must not ask: what its revision does not

@@ -6,6 +6,30 @@ import (
 	"testing"
 )
 
+// T-79: a completion of several blocks is one before 2025-11-25.
+func TestAnswerConversion(t *testing.T) {
+	tests := []struct{ name, method, in, want string }{
+		{"one block", MethodSample, `{"content":[{"type":"text","text":"a"}],"model":"m"}`, `{"content":{"type":"text","text":"a"},"model":"m"}`},
+		{"an object", MethodSample, `{"content":{"type":"image","data":"AA==","mimeType":"image/png"}}`, `{"content":{"type":"image","data":"AA==","mimeType":"image/png"}}`},
+		{"texts", MethodSample, `{"content":[{"type":"image","data":"AA==","mimeType":"image/png"},{"type":"text","text":"a\""},{"type":"text","text":"b"}]}`, `{"content":{"type":"text","text":"a\"\nb"}}`},
+		{"no text", MethodSample, `{"content":[{"type":"image","data":"AA==","mimeType":"image/png"},{"type":"image","data":"AQ==","mimeType":"image/png"}]}`, `{"content":{"type":"image","data":"AA==","mimeType":"image/png"}}`},
+		{"nothing", MethodSample, `{"content":[]}`, `{"content":{"type":"text","text":""}}`},
+		{"no content", MethodSample, `{"model":"m"}`, `{"model":"m"}`},
+		{"a form", MethodElicit, `{"action":"accept","content":{"a":["b"]}}`, `{"action":"accept","content":{"a":["b"]}}`},
+	}
+	for _, tt := range tests {
+		for _, rev := range All {
+			want := tt.want
+			if rev == V20251125 || rev == V20260728 {
+				want = tt.in
+			}
+			if got := string(rev.Answer(tt.method, json.RawMessage(tt.in))); got != want {
+				t.Errorf("%s, %s = %s, want %s", tt.name, rev.Name, got, want)
+			}
+		}
+	}
+}
+
 // T-60 to T-69, T-72 to T-79: what each revision makes of the inner form.
 func TestResultConversion(t *testing.T) {
 	tests := []struct {

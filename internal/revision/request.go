@@ -3,6 +3,7 @@ package revision
 import (
 	"crypto/rand"
 	"encoding/json"
+	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
@@ -27,6 +28,38 @@ func (t *Table) InnerQuestion(method string, params json.RawMessage) json.RawMes
 		return jsonx.Without(nil, params, "elicitationId") // T-43
 	}
 	return params
+}
+
+// Answer converts the answer of a client to such a request from the inner form. A completion is
+// one block before 2025-11-25: the texts of several are joined, and if there are none the first
+// block stands for all.
+func (t *Table) Answer(method string, answer json.RawMessage) json.RawMessage {
+	if method != MethodSample || t.Lacks&SampleTools == 0 {
+		return answer
+	}
+	content, _ := jsonx.Lookup(answer, "content")
+	if jsonx.KindOf(content) == '{' {
+		return jsonx.With(nil, answer, "content", t.block(content))
+	}
+	if jsonx.KindOf(content) != '[' {
+		return answer
+	}
+	one := json.RawMessage(`{"type":"text","text":""}`)
+	var texts []string
+	first := true
+	for b := range jsonx.Elements(content) {
+		if first {
+			one, first = t.block(b), false
+		}
+		if raw, ok := jsonx.Lookup(b, "text"); ok {
+			text, _ := jsonx.Unquote(raw)
+			texts = append(texts, text)
+		}
+	}
+	if texts != nil {
+		one = append(jsonx.AppendString([]byte(`{"type":"text","text":`), strings.Join(texts, "\n")), '}')
+	}
+	return jsonx.With(nil, answer, "content", one)
 }
 
 // Params converts the params of a request that a client sends, from the inner form.
