@@ -127,14 +127,15 @@ func (c *Conversation) findLocked(names ...string) {
 // foundLocked returns those tools that were found, the last of them if there is no room for
 // all; mu is held.
 func (c *Conversation) foundLocked(there []Tool, most, room int) []Tool {
+	all := room
 	var found []Tool
 	for i, name := range slices.Backward(c.found) {
 		at := slices.IndexFunc(there, func(t Tool) bool { return t.Name == name })
-		if at < 0 {
+		if at < 0 || there[at].tokens() > all { // it can be called all the same
 			continue
 		}
 		room -= there[at].tokens()
-		if len(found) >= most || room < 0 && len(found) > 0 {
+		if len(found) >= most || room < 0 {
 			c.found = slices.Delete(c.found, 0, i+1)
 			break
 		}

@@ -182,7 +182,7 @@ func (c *Conversation) nextTurn() {
 // ended tells of the end of a turn.
 func (c *Conversation) ended(r *Reply, err error) error {
 	c.bill(r)
-	e := Event{Kind: Ended, Text: r.Text, Usage: &r.Usage, Cost: r.Cost}
+	e := Event{Kind: Ended, Text: r.Text, Usage: &r.Usage, Cost: r.Cost, Early: r.Early}
 	if err != nil {
 		e.Error = err.Error()
 	}

@@ -10,6 +10,13 @@
 //	defer h.Close()
 //	answer, err := h.NewConversation().Send(ctx, "Two bananas, please.")
 //
+// The host adds a few tools of its own: read_more reads on in what was cut, read_resource reads
+// what servers offer or link to, and if there are too many tools, search_tools and describe_tool
+// find those that are needed.
+//
+// A person mentions resources, prompts and tools in what they say, see [Conversation.Send], and
+// [Host.Complete] helps them to.
+//
 // # Servers
 //
 // Servers start side by side, each with its own state: one that is slow, failing or in want of a
@@ -43,6 +50,11 @@
 //     model is told that nobody knows what came of it.
 //   - Each call of the model has one result in the conversation, also if it was denied,
 //     cancelled, or not there.
-//   - Every step is bounded, in time and number; the end of the context ends all of them.
+//   - Every step is bounded, in time and number; the end of the context ends all of them. A
+//     server that does not answer delays one step, not each.
+//   - What the model is told before the talk, and the order of its tools, change only if servers
+//     do: caches of prompts are of use.
+//   - What was said stays as it was in [Conversation].Entries. What does not fit the window of
+//     the model is left out of requests, the oldest first, and never a result without its call.
 //   - Close leaves no process and no goroutine behind.
 package host

@@ -20,6 +20,7 @@ type Event struct {
 	Cost  float64      `json:"cost,omitempty"`  // likewise, if the price is known
 	Model string       `json:"model,omitempty"` // of answered and sampled
 	Error string       `json:"error,omitempty"` // of ended and resulted, when it failed
+	Early Early        `json:"early,omitempty"` // of ended, as in Reply
 }
 
 // EventKind says what happens.

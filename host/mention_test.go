@@ -182,7 +182,12 @@ func texts(items []host.Completion) string {
 }
 
 func TestComplete(t *testing.T) {
+	synctest.Test(t, testComplete)
+}
+
+func testComplete(t *testing.T) {
 	h := newHost(t, &host.Host{}, inMemory("lib", library()), inMemory("p", prompter()), inMemory("clock", clock()))
+	defer settle(h)
 	for _, tt := range []struct {
 		text string // the cursor stands at its end, or at "|"
 		from int
@@ -219,16 +224,14 @@ func TestComplete(t *testing.T) {
 		{"use #tick now", 13, ""},
 		{"@lib:app:notes #no", 15, "#clock/now"},
 	} {
-		t.Run(tt.text, func(t *testing.T) {
-			text, cursor := tt.text, len(tt.text)
-			if i := strings.IndexByte(text, '|'); i >= 0 {
-				text, cursor = text[:i]+text[i+1:], i
-			}
-			got := h.Complete(t.Context(), text, cursor)
-			if texts(got.Items) != tt.want || tt.want != "" && got.From != tt.from {
-				t.Errorf("Complete(%q) = %d %s, want %d %s", tt.text, got.From, texts(got.Items), tt.from, tt.want)
-			}
-		})
+		text, cursor := tt.text, len(tt.text)
+		if i := strings.IndexByte(text, '|'); i >= 0 {
+			text, cursor = text[:i]+text[i+1:], i
+		}
+		got := h.Complete(t.Context(), text, cursor)
+		if texts(got.Items) != tt.want || tt.want != "" && got.From != tt.from {
+			t.Errorf("Complete(%q) = %d %s, want %d %s", tt.text, got.From, texts(got.Items), tt.from, tt.want)
+		}
 	}
 	if items := h.Complete(t.Context(), "@lib:app:n", 10).Items; len(items) != 1 || items[0].About != "My notes" {
 		t.Errorf("items %+v", items)

@@ -50,7 +50,7 @@ func shown(parts []model.Part) string {
 	return strings.Join(all, "|")
 }
 
-// TOOL-26-018 to -023: every kind of content reaches the model, as it can take it.
+// Every kind of content reaches the model, as it can take it.
 func TestResultsOfEveryKind(t *testing.T) {
 	all := model.Info{Images: true, Audio: true, Files: true}
 	image := mcp.ImageContent{Data: png, MIMEType: "image/png"}
