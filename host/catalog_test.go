@@ -224,6 +224,32 @@ func TestSlowServersDelayOneStep(t *testing.T) {
 	})
 }
 
+// One that takes for ever to start is waited for once.
+func TestStartIsWaitedForOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &talker{answers: []answer{say("a")}}
+		h := &host.Host{Model: m}
+		defer settle(h)
+		if err := h.Add(host.Server{Name: "slow", StartTimeout: time.Hour, Open: func(ctx context.Context, _ *mcp.Client) (host.Session, error) {
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		c := h.NewConversation()
+		for i, want := range []time.Duration{10 * time.Second, 0, 0} {
+			began := time.Now()
+			if _, err := c.Send(t.Context(), "go"); err != nil {
+				t.Fatal(err)
+			}
+			if d := time.Since(began); d != want {
+				t.Errorf("turn %d took %v, want %v", i, d, want)
+			}
+			time.Sleep(5 * time.Minute)
+		}
+	})
+}
+
 // The tools of a server that has failed are missing until it is back, and then in their old place.
 func TestToolsComeBackInTheirPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -162,22 +162,37 @@ func TestTrimOrder(t *testing.T) {
 		}
 	}
 	// The next steps change nothing at the beginning until the window is full again.
-	c = (&Host{}).NewConversation()
-	changes := 0
-	var last []model.Message
-	for i := range 60 {
-		fill(c, []byte{201})
-		for j := len(c.Entries) - 4; j < len(c.Entries); j++ {
-			c.Entries[j].Turn = i + 1
+	for _, tt := range []struct {
+		of     byte // what each turn is made of
+		window int
+		most   int // changes of the beginning
+	}{
+		{201, 40_000, 5}, // long results
+		{252, 2_000, 20}, // only texts, of some 80 tokens: each time that 600 are dropped
+	} {
+		c = (&Host{}).NewConversation()
+		changes := 0
+		var last []model.Message
+		for i := range 100 {
+			from := len(c.Entries)
+			fill(c, []byte{tt.of})
+			for j := range c.Entries[from:] {
+				e := &c.Entries[from+j]
+				if e.Turn = i + 1; e.Text() != "" {
+					e.Parts = words(fmt.Sprint(i) + e.Text())
+				}
+			}
+			messages := c.messages(0, tt.window, false)
+			if last != nil && (cmp.Diff(last[0], messages[0]) != "" || cmp.Diff(last[2], messages[2]) != "") {
+				changes++
+			}
+			if last = messages; len(last) < 3 {
+				last = nil
+			}
 		}
-		messages := c.messages(0, 40_000, false)
-		if len(last) > 0 && cmp.Diff(last[0], messages[0]) != "" || len(last) > 2 && cmp.Diff(last[2], messages[2]) != "" {
-			changes++
+		if changes == 0 || changes > tt.most {
+			t.Errorf("the beginning has changed %d times in 100 turns, want %d at most", changes, tt.most)
 		}
-		last = messages
-	}
-	if changes > 20 {
-		t.Errorf("the beginning has changed %d times in 60 turns", changes)
 	}
 }
 
@@ -200,6 +215,7 @@ func TestLostResultsAreFilledIn(t *testing.T) {
 
 func FuzzHead(f *testing.F) {
 	f.Add("über alles\nund mehr", 9)
+	f.Add("aü", 2)
 	f.Add("\xff\xfe\x80\x80", 2)
 	f.Add("", 0)
 	f.Fuzz(func(t *testing.T, text string, most int) {
