@@ -42,9 +42,9 @@ func (e *encoding) of(def any) json.RawMessage {
 // get an immutable snapshot, made when it is first wanted after a change. The zero
 // value is empty.
 type set[E entry] struct {
-	mu   sync.RWMutex
-	seq  uint64              // of the last entry; guarded by mu
-	all  map[string]place[E] // guarded by mu
+	mu  sync.RWMutex
+	seq uint64              // of the last entry; guarded by mu
+	all map[string]place[E] // guarded by mu
 
 	snap atomic.Pointer[snapshot[E]] // nil after a change; changed under mu
 }
