@@ -26,11 +26,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // app is one run of the program.
 type app struct {
-	ctx   context.Context // of the run; ends with ctrl-C
-	stdin io.Reader
-	out   *bufio.Writer // standard output, flushed before anything is closed
-	talk  *talk         // standard error
-	tty   terminals
+	ctx    context.Context // of the run; ends with ctrl-C
+	stdin  io.Reader
+	out    *bufio.Writer // standard output, flushed before anything is closed
+	rawOut io.Writer     // the same, for what is a terminal's own affair
+	talk   *talk         // standard error
+	tty    terminals
 
 	*globals
 	verb    string
@@ -62,7 +63,7 @@ type terminals struct {
 func newApp(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) *app {
 	tty, known := terminalsOf(stdin, stdout, stderr), newSecrets()
 	return &app{
-		ctx: ctx, stdin: stdin, out: bufio.NewWriterSize(stdout, 64<<10), tty: tty, secrets: known,
+		ctx: ctx, stdin: stdin, out: bufio.NewWriterSize(stdout, 64<<10), rawOut: stdout, tty: tty, secrets: known,
 		talk: &talk{w: stderr, tty: tty.err, width: tty.errWidth, color: tty.err && tty.color, secrets: known}, globals: new(globals),
 	}
 }

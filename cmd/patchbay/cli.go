@@ -36,6 +36,7 @@ type commands struct {
 	Config    configCmd    `cmd:"" help:"Add, remove, list, import, export, explain and check servers."`
 	Token     tokenCmd     `cmd:"" help:"Make and inspect test tokens, API keys and passwords."`
 	Policy    policyCmd    `cmd:"" help:"Check rules of who may do what, and explain their decisions."`
+	Chat      chatCmd      `cmd:"" help:"Talk to a language model that has the tools of servers."`
 	Trace     traceCmd     `cmd:"" help:"Show a recording of --trace."`
 	Replay    replayCmd    `cmd:"" help:"Send what was recorded to a server, and compare its answers."`
 	Mock      mockCmd      `cmd:"" help:"Serve a recording in place of its server."`
@@ -125,7 +126,7 @@ func (a *app) dispatch(args []string) error {
 }
 
 // manyServers are the verbs that take -s several times.
-var manyServers = []string{"up", "run", "eval"}
+var manyServers = []string{"up", "run", "eval", "chat"}
 
 func (a *app) checkGlobals() error {
 	if n := len(a.Servers); n > 1 && !slices.Contains(manyServers, a.verb) {

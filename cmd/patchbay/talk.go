@@ -53,6 +53,20 @@ func (t *talk) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// divert has all lines go elsewhere until back.
+func (t *talk) divert(w io.Writer) (back func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.clear()
+	before, tty, color := t.w, t.tty, t.color
+	t.w, t.tty, t.color = w, false, false
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.w, t.tty, t.color = before, tty, color
+	}
+}
+
 func (t *talk) paint(s, style string) string { return paint(s, style, t.color) }
 
 // clear removes the bar from the screen and returns it. The caller holds mu.

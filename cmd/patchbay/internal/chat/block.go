@@ -61,6 +61,7 @@ type look struct {
 	width, height int
 	color         bool
 	thoughts      bool // are shown, not folded
+	lines         bool // there is no terminal: texts of the model are as they are
 	tick          int  // of the spinner
 	now           time.Time
 }

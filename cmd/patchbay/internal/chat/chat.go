@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -44,6 +45,14 @@ type Options struct {
 
 	// History is the file of what was said. Empty: it is not kept.
 	History string
+
+	// Resume is the id of a conversation of Memory to go on with. Empty: a new one begins.
+	Resume string
+
+	// Lines says that there is no terminal and that Lines is called, not Run. Then Person is
+	// asked. Nil: nobody is.
+	Lines  bool
+	Person host.Person
 }
 
 // Memory keeps conversations, and finds them again.
@@ -75,17 +84,27 @@ type Chat struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // of what the UI has started
+	busy   atomic.Int32   // how much of that goes on
 }
 
 var _ host.Person = (*Chat)(nil)
 
-// New makes a terminal for a host, whose Person and OnStatus it becomes. That is to be before
-// the host is used.
+// New makes a terminal for a host. It becomes its Person, and is told its OnStatus beside who
+// was before, so that it is to be made before the host is used. Then Run or Lines is called, once.
 func New(h *host.Host, o Options) *Chat {
 	c := &Chat{h: h, o: o, mail: newMailbox()}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
+	told := h.OnStatus
+	h.OnStatus = func(s host.ServerStatus) {
+		if told != nil {
+			told(s)
+		}
+		c.mail.put(s)
+	}
 	h.Person = c
-	h.OnStatus = func(s host.ServerStatus) { c.mail.put(s) }
+	if o.Lines {
+		h.Person = o.Person
+	}
 	return c
 }
 
@@ -167,7 +186,12 @@ func (c *Chat) copy(text string) { c.mail.put(copied(text)) }
 
 // start runs f beside the UI. Its context ends when the person leaves.
 func (c *Chat) start(f func(context.Context)) {
+	c.busy.Add(1)
 	c.wg.Go(func() {
+		defer func() {
+			c.busy.Add(-1)
+			c.mail.put(nil) // so that it is looked at
+		}()
 		defer func() {
 			if v := recover(); v != nil {
 				c.mail.put(broken{v})

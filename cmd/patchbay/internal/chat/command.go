@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/memory"
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // command is a line that begins with a slash.
@@ -23,7 +25,9 @@ type command struct {
 	name, args, says string
 	idle             bool // it waits for the end of the turn
 	run              func(u *ui, rest string, words []string) tea.Cmd
-	offers           func(u *ui, words []string) []item // for the word behind words; nil: none
+
+	// offers finds what may stand behind words. Nil: nothing is offered.
+	offers func(ctx context.Context, c *Chat, words []string) []item
 }
 
 var commands []*command
@@ -39,6 +43,7 @@ func init() { // commands refer to it
 		{name: "cost", says: "tokens and cost of this conversation", run: (*ui).cost},
 		{name: "save", args: "[FILE.md|FILE.json]", says: "write the conversation to a file", run: (*ui).save},
 		{name: "undo", says: "take the last turn back", idle: true, run: (*ui).undo},
+		{name: "summarise", says: "have the model go on with a summary of what was said", idle: true, run: (*ui).summarise},
 		{name: "show", args: "[NUMBER]", says: "open a call or thought in full (ctrl-O)", run: (*ui).show},
 		{name: "trace", says: "every step of this conversation", run: (*ui).showTrace},
 		{name: "new", says: "begin another conversation", idle: true, run: (*ui).fresh},
@@ -83,7 +88,9 @@ func (u *ui) command(line string) (tea.Cmd, bool) {
 		u.say(err.Error())
 		return nil, false
 	}
-	u.print(u.look.paint("❯ "+screen.Cut(screen.OneLine(line), u.look.width-2), dim))
+	if !u.look.lines {
+		u.print(u.look.paint("❯ "+screen.Cut(screen.OneLine(line), u.look.width-2), dim))
+	}
 	return c.run(u, rest, words), true
 }
 
@@ -173,10 +180,13 @@ func (u *ui) row(name string, wide int, says string) {
 	u.print(lines...)
 }
 
+// patience is how long a command waits for what it shows.
+const patience = 15 * time.Second
+
 // later does something that takes time, and then shows what came of it.
 func (u *ui) later(f func(ctx context.Context) func(*ui)) tea.Cmd {
 	u.c.start(func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, listsTime)
+		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		if show := f(ctx); show != nil {
 			u.c.mail.put(show)
@@ -200,7 +210,6 @@ func (u *ui) tools(_ string, words []string) tea.Cmd {
 			u.note("%v", err)
 			return nil
 		}
-		u.known.forget()
 		u.note("%s is %s", words[1], words[0])
 		return nil
 	}
@@ -227,7 +236,8 @@ func (u *ui) showTools(list []host.Tool, word string) {
 		if u.c.h.Disabled(t.Server, t.Tool.Name) {
 			says = "(off) " + says
 		}
-		u.row(screen.OneLine(t.Tool.Name), min(24, l.width/3), screen.Cut(says, 2*l.width/3))
+		wide := min(24, l.width/3)
+		u.row(screen.OneLine(t.Tool.Name), wide, screen.Cut(says, max(12, l.width-wide-4)))
 	}
 	switch {
 	case n == 0 && word != "":
@@ -303,11 +313,14 @@ func plural(n int, thing string) string {
 
 func (u *ui) listResources(word string, _ []string) tea.Cmd {
 	return u.later(func(ctx context.Context) func(*ui) {
-		list := u.c.resources(ctx)
+		list := u.c.h.Resources(ctx)
+		for _, t := range u.c.h.Templates(ctx) {
+			list = append(list, host.Resource{Server: t.Server, Resource: &mcp.Resource{URI: t.URITemplate, Name: t.Name, Title: t.Title}})
+		}
 		return func(u *ui) {
 			n := 0
 			for _, r := range list {
-				name := r.server + ":" + r.URI
+				name := r.Server + ":" + r.URI
 				if !strings.Contains(strings.ToLower(name+r.Name+r.Title), strings.ToLower(word)) {
 					continue
 				}
@@ -321,11 +334,11 @@ func (u *ui) listResources(word string, _ []string) tea.Cmd {
 
 func (u *ui) listPrompts(word string, _ []string) tea.Cmd {
 	return u.later(func(ctx context.Context) func(*ui) {
-		list := u.c.prompts(ctx)
+		list := u.c.h.Prompts(ctx)
 		return func(u *ui) {
 			n := 0
 			for _, p := range list {
-				name := p.server + ":" + p.Name
+				name := p.Server + ":" + p.Name
 				if !strings.Contains(strings.ToLower(name+p.Title), strings.ToLower(word)) {
 					continue
 				}
@@ -478,6 +491,19 @@ func (u *ui) undo(string, []string) tea.Cmd {
 	})
 }
 
+func (u *ui) summarise(string, []string) tea.Cmd {
+	if u.model() == nil {
+		u.note("%s", u.c.noModel())
+		return nil
+	}
+	t := u.talk
+	u.run("summarising", func(ctx context.Context) error {
+		_, err := t.Summarise(ctx)
+		return err
+	})
+	return nil
+}
+
 func (u *ui) show(_ string, words []string) tea.Cmd {
 	number := 0
 	if len(words) > 0 {
@@ -553,11 +579,11 @@ func (u *ui) goOn(conv *host.Conversation) {
 	}
 	u.note("going on with %s, %s", conv.ID, plural(len(entries), "message"))
 	for _, e := range entries[max(0, len(entries)-6):] {
-		if text := strings.TrimSpace(e.Text()); text != "" {
-			kind := answer
-			if e.Role == model.User {
-				kind = said
-			}
+		kind, text := answer, e.Text()
+		if e.Role == model.User {
+			kind, text = said, e.Said()
+		}
+		if text = strings.TrimSpace(text); text != "" {
 			u.blocks = append(u.blocks, &block{kind: kind, over: true, text: bounded(text)})
 		}
 		for _, c := range e.Calls() {
@@ -566,43 +592,40 @@ func (u *ui) goOn(conv *host.Conversation) {
 	}
 }
 
-func offerToolSwitch(u *ui, words []string) []item {
-	if len(words) == 0 {
+func offerToolSwitch(ctx context.Context, c *Chat, words []string) []item {
+	switch len(words) {
+	case 0:
 		return []item{{"on", "give to the model"}, {"off", "take from the model"}}
+	case 1:
+		return append(serverItems(c, func(host.ServerStatus) string { return "all of its tools" }), toolItems(ctx, c)...)
 	}
-	var out []item
-	if len(words) == 1 {
-		for _, s := range u.c.h.Servers() {
-			out = append(out, item{s.Name, "all of its tools"})
-		}
-		out = append(out, u.toolItems()...)
-	}
-	return out
+	return nil
 }
 
-func (u *ui) toolItems() []item {
-	var out []item
-	for _, t := range u.known.tools {
-		out = append(out, item{t.Server + "/" + t.Tool.Name, about(t.Tool)})
-	}
-	return out
-}
-
-func offerServerRetry(u *ui, words []string) []item {
-	if len(words) == 0 {
+func offerServerRetry(_ context.Context, c *Chat, words []string) []item {
+	switch len(words) {
+	case 0:
 		return []item{{"retry", "try a server again now"}}
+	case 1:
+		return serverItems(c, func(s host.ServerStatus) string { return string(s.State) })
 	}
-	var out []item
-	for _, s := range u.c.h.Servers() {
-		out = append(out, item{s.Name, string(s.State)})
-	}
-	return out
+	return nil
 }
 
-func offerModels(u *ui, words []string) []item {
+func offerModels(_ context.Context, c *Chat, words []string) []item {
+	if len(words) > 0 {
+		return nil
+	}
 	var out []item
-	for _, m := range u.c.o.Models {
+	for _, m := range c.o.Models {
 		out = append(out, item{m, ""})
 	}
 	return out
+}
+
+func orTitle(title, other string) string {
+	if title != "" {
+		return title
+	}
+	return other
 }

@@ -212,11 +212,12 @@ func (u *ui) getPrompt(_ string, words []string) tea.Cmd {
 }
 
 // offerCall offers tools, and then the arguments of the one that was chosen.
-func offerCall(u *ui, words []string) []item {
+func offerCall(ctx context.Context, c *Chat, words []string) []item {
 	if len(words) == 0 {
-		return u.toolItems()
+		return toolItems(ctx, c)
 	}
-	for _, t := range u.known.tools {
+	var out []item
+	for _, t := range c.h.AllTools(ctx) {
 		if t.Server+"/"+t.Tool.Name != words[0] {
 			continue
 		}
@@ -224,32 +225,33 @@ func offerCall(u *ui, words []string) []item {
 		if err != nil {
 			return nil
 		}
-		var out []item
 		for _, f := range form.Fields {
-			says := screen.OneLine(f.Description)
+			says := f.Description
 			if f.Required {
-				says = strings.TrimSpace("required " + says)
+				says = "required " + says
 			}
 			out = append(out, item{f.Name + "=", says})
 		}
-		return out
 	}
-	return nil
+	return out
 }
 
-func offerResources(u *ui, words []string) []item {
+func offerResources(ctx context.Context, c *Chat, words []string) []item {
+	if len(words) > 0 {
+		return nil
+	}
 	var out []item
-	for _, r := range u.known.resources {
-		out = append(out, item{r.server + ":" + r.URI, orTitle(r.Title, r.Name)})
+	for _, r := range c.h.Resources(ctx) {
+		out = append(out, item{r.Server + ":" + r.URI, orTitle(r.Title, r.Name)})
 	}
 	return out
 }
 
 // offerPrompts offers prompts, and then the arguments of the one that was chosen.
-func offerPrompts(u *ui, words []string) []item {
+func offerPrompts(ctx context.Context, c *Chat, words []string) []item {
 	var out []item
-	for _, p := range u.known.prompts {
-		name := p.server + ":" + p.Name
+	for _, p := range c.h.Prompts(ctx) {
+		name := p.Server + ":" + p.Name
 		switch {
 		case len(words) == 0:
 			out = append(out, item{name, orTitle(p.Title, p.Description)})

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,142 +9,127 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/host"
 )
 
-// menu offers what may be meant by the word that is being written.
+// menu offers what may be meant by what is being written. Commands are offered at once; what
+// servers are to be asked for comes when it comes.
 type menu struct {
 	items []item
-	at    int // the item that is chosen; -1: none is yet
-	from  int // where the word begins in the input
+	at    int  // the item that is chosen; -1: none is yet
+	from  int  // what is replaced begins there in the input
+	asked bool // the person wants it, with nothing to offer yet
+
+	run    int // counts what was written, so that what comes too late is left out
+	cancel context.CancelFunc
 }
 
 type item struct {
-	text string // that takes the place of the word
+	text string // that takes the place of what is being written
 	says string
 }
 
-const maxItems = 200
-
-func (m *menu) close() { *m = menu{} }
-
-func (m *menu) refresh(u *ui) {
-	if len(m.items) > 0 || u.completable() {
-		m.follow(u, false)
+func (m *menu) close() {
+	if m.cancel != nil {
+		m.cancel()
 	}
+	*m = menu{run: m.run + 1}
 }
 
-// completable tells whether the word at the cursor is of a kind that can be completed.
-func (u *ui) completable() bool {
-	from, word := u.word()
-	return word != "" && (strings.ContainsRune("@#", rune(word[0])) || from == 0 && word[0] == '/')
-}
-
-// word returns the word at the cursor, up to that.
-func (u *ui) word() (from int, word string) {
-	e := &u.input
-	from = e.at
-	for from > 0 && e.text[from-1] != " " && e.text[from-1] != "\n" {
-		from--
-	}
-	return from, strings.Join(e.text[from:e.at], "")
-}
-
-// follow offers what fits the word at the cursor. Asked tells that the person wants it.
+// follow offers what fits the text up to the cursor. Asked tells that the person wants it.
 func (m *menu) follow(u *ui, asked bool) {
-	from, word := u.word()
-	line := strings.Join(u.input.text[:from], "")
-	m.items, m.from, m.at = nil, from, -1
-	if !u.completable() && !isCommand(line) {
+	m.close()
+	m.at, m.asked = -1, asked
+	text := strings.Join(u.input.text[:u.input.at], "")
+	line, word := "", text
+	if i := strings.LastIndexAny(text, " \n"); i >= 0 {
+		line, word = text[:i+1], text[i+1:]
+	}
+	var late func(context.Context) (from int, items []item)
+	switch {
+	case line == "" && strings.HasPrefix(word, "/"):
+		for _, c := range commands {
+			if name := "/" + c.name; strings.HasPrefix(name, word) {
+				m.items = append(m.items, item{name, c.says})
+			}
+		}
+		late = u.c.mentions(text)
+	case isCommand(line):
+		name, rest, _ := strings.Cut(strings.TrimPrefix(line, "/"), " ")
+		c := commandNamed(name)
+		if c == nil || c.offers == nil {
+			return
+		}
+		words := strings.Fields(rest)
+		late = func(ctx context.Context) (int, []item) {
+			return len(line), fitting(c.offers(ctx, u.c, words), word)
+		}
+	case strings.ContainsAny(text, "@#") || strings.HasPrefix(strings.TrimSpace(text), "/"):
+		late = u.c.mentions(text)
+	default:
 		return
 	}
-	u.know()
-	seen := map[string]bool{}
-	for _, it := range u.offers(line, word) {
-		if seen[it.text] || it.text == word && !asked || !matches(it.text, word) {
-			continue
+	m.settle(u, text, len(line), m.items)
+	ctx, cancel := context.WithCancel(u.c.ctx)
+	m.cancel = cancel
+	run, now := m.run, m.items
+	u.c.start(func(context.Context) {
+		defer cancel()
+		from, found := late(ctx)
+		u.c.mail.put(func(u *ui) {
+			if u.menu.run == run && len(found) > 0 {
+				u.menu.settle(u, text, from, slices.Concat(now, found))
+			}
+		})
+	})
+}
+
+// mentions has the host say how a text can go on.
+func (c *Chat) mentions(text string) func(context.Context) (int, []item) {
+	return func(ctx context.Context) (int, []item) {
+		found := c.h.Complete(ctx, text, len(text))
+		var items []item
+		for _, i := range found.Items {
+			items = append(items, item{i.Text, i.About})
 		}
-		seen[it.text] = true
-		if m.items = append(m.items, it); len(m.items) == maxItems {
-			break
+		return found.From, items
+	}
+}
+
+// fitting are the items that a word may mean, those first that begin with it.
+func fitting(items []item, word string) []item {
+	word = strings.ToLower(word)
+	var first, rest []item
+	for _, i := range items {
+		switch text := strings.ToLower(i.text); {
+		case strings.HasPrefix(text, word):
+			first = append(first, i)
+		case strings.Contains(text, word):
+			rest = append(rest, i)
 		}
 	}
-	// What begins with the word comes before what has it in it.
-	slices.SortStableFunc(m.items, func(a, b item) int {
-		x, y := strings.HasPrefix(a.text, word), strings.HasPrefix(b.text, word)
-		switch {
-		case x == y:
-			return 0
-		case x:
-			return -1
-		}
-		return 1
-	})
-	if asked && len(m.items) > 0 {
+	return append(first, rest...)
+}
+
+// settle shows items, of which one takes the place of text[from:].
+func (m *menu) settle(u *ui, text string, from int, items []item) {
+	m.from = len(screen.Letters(text[:from]))
+	m.items = slices.DeleteFunc(items, func(i item) bool { return i.text == text[from:] })
+	m.at = min(m.at, len(m.items)-1)
+	if m.asked && len(m.items) > 0 {
 		m.accept(u, 0)
 	}
 }
 
-// matches tells whether a word may mean a text: what follows its sign is in it.
-func matches(text, word string) bool {
-	if word == "" {
-		return true
-	}
-	if strings.ContainsRune("@#/", rune(word[0])) {
-		if text[0] != word[0] {
-			return false
-		}
-		text, word = text[1:], word[1:]
-	}
-	return strings.Contains(strings.ToLower(text), strings.ToLower(word))
-}
-
-// offers are what the word may become behind line.
-func (u *ui) offers(line, word string) []item {
-	var out []item
-	switch {
-	case strings.HasPrefix(word, "@"):
-		for _, r := range u.known.resources {
-			if !r.template {
-				out = append(out, item{"@" + r.server + ":" + r.URI, orTitle(r.Title, r.Name)})
-			}
-		}
-	case strings.HasPrefix(word, "#"):
-		for _, t := range u.known.tools {
-			out = append(out, item{"#" + t.Server + "/" + t.Tool.Name, about(t.Tool)})
-		}
-	case line == "" && strings.HasPrefix(word, "/"):
-		for _, c := range commands {
-			out = append(out, item{"/" + c.name, c.says})
-		}
-		for _, p := range u.known.prompts {
-			out = append(out, item{"/" + p.server + ":" + p.Name, orTitle(p.Title, p.Description)})
-		}
-	default:
-		name, rest, _ := strings.Cut(strings.TrimPrefix(line, "/"), " ")
-		if c := commandNamed(name); c != nil && c.offers != nil {
-			out = c.offers(u, strings.Fields(rest))
-		}
-	}
-	return out
-}
-
-func orTitle(title, other string) string {
-	if title != "" {
-		return title
-	}
-	return other
-}
-
-// accept puts an item in the place of the word.
+// accept puts an item in the place of what was written.
 func (m *menu) accept(u *ui, at int) {
-	it := m.items[at]
+	text := m.items[at].text
 	u.input.delete(m.from, u.input.at)
-	text := it.text
-	if !strings.HasSuffix(text, "=") {
+	if !strings.HasSuffix(text, "=") && !strings.HasSuffix(text, ":") && !strings.HasSuffix(text, "/") {
 		text += " "
 	}
 	u.input.insert(text)
-	m.close()
+	m.follow(u, false)
 }
 
 // key does what a key says to a menu that is open, and tells whether it did.
@@ -180,25 +166,40 @@ func (m *menu) view(l *look, most int) []string {
 	shown := m.items[first:min(first+most, len(m.items))]
 	wide := 0
 	for _, it := range shown {
-		wide = max(wide, screen.Columns(it.text))
+		wide = max(wide, screen.Columns(screen.OneLine(it.text)))
 	}
-	wide = min(wide, max(10, l.width/2))
+	wide = min(wide, max(10, 2*l.width/3))
 	var out []string
 	for i, it := range shown {
 		mark := "  "
 		if first+i == m.at {
 			mark = l.paint("› ", cyan)
 		}
-		text := screen.Pad(screen.Cut(screen.OneLine(it.text), wide), wide)
-		room := l.width - wide - 5
-		says := ""
-		if room > 8 {
-			says = l.paint(screen.Cut(screen.OneLine(it.says), room), dim)
+		line := mark + screen.Pad(screen.Cut(screen.OneLine(it.text), wide), wide)
+		rest := ""
+		if n := len(m.items) - len(shown); n > 0 && i == len(shown)-1 {
+			rest = fmt.Sprintf("  %d more", n)
 		}
-		out = append(out, mark+text+"  "+says)
+		if room := l.width - wide - 5 - len(rest); room > 8 {
+			line += "  " + l.paint(screen.Cut(screen.OneLine(it.says), room), dim)
+		}
+		out = append(out, line+l.paint(rest, dim))
 	}
-	if rest := len(m.items) - len(shown); rest > 0 {
-		out[len(out)-1] = screen.Fold(out[len(out)-1], max(1, l.width-12))[0] + l.paint(fmt.Sprintf("  %d more", rest), dim)
+	return out
+}
+
+func toolItems(ctx context.Context, c *Chat) []item {
+	var out []item
+	for _, t := range c.h.AllTools(ctx) {
+		out = append(out, item{t.Server + "/" + t.Tool.Name, about(t.Tool)})
+	}
+	return out
+}
+
+func serverItems(c *Chat, says func(host.ServerStatus) string) []item {
+	var out []item
+	for _, s := range c.h.Servers() {
+		out = append(out, item{s.Name, says(s)})
 	}
 	return out
 }

@@ -87,6 +87,10 @@ func (s *stream) cut(text string) (n int, fence string) {
 
 // rendered renders a piece of the text.
 func (s *stream) rendered(piece string, l *look) []string {
+	if l.lines {
+		out := make([]string, s.gap)
+		return append(out, strings.Split(strings.TrimRight(screen.Visible(piece), "\n"), "\n")...)
+	}
 	if s.fence != "" {
 		piece = s.fence + "\n" + piece
 	}

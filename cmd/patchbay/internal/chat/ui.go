@@ -77,7 +77,6 @@ type ui struct {
 	posed     time.Time // when the first question came up
 	viewer    *viewer   // nil: closed
 	states    map[string]gateway.State
-	known     lists
 
 	hint      string // in the last line, until then
 	hintUntil time.Time
@@ -94,7 +93,20 @@ func newUI(c *Chat, canvas canvas) *ui {
 	u.look = look{width: 80, height: 24, color: c.o.Color, now: time.Now()}
 	u.history.open(c.o.History)
 	u.begin(c.h.NewConversation())
-	u.welcome()
+	if !c.o.Lines {
+		u.welcome()
+	} else {
+		u.look.lines = true
+	}
+	if c.o.Resume != "" {
+		u.run("resuming", func(ctx context.Context) error {
+			conv, err := c.o.Memory.Resume(ctx, c.h, c.o.Resume)
+			if err == nil {
+				c.mail.put(func(u *ui) { u.goOn(conv) })
+			}
+			return err
+		})
+	}
 	return u
 }
 
@@ -236,6 +248,7 @@ func (u *ui) receive(m any) tea.Cmd {
 		u.note("%s", string(m))
 	case copied:
 		u.canvas.emit(osc52(string(m)))
+	case nil: // something that was started has ended
 	case broken:
 		u.panicked = m.value
 		return tea.Quit
@@ -267,7 +280,6 @@ func (u *ui) asking() bool {
 func (u *ui) status(s host.ServerStatus) {
 	before := u.states[s.Name]
 	u.states[s.Name] = s.State
-	u.known.forget()
 	if before == s.State {
 		return
 	}
@@ -288,13 +300,11 @@ func firstLine(s string) string {
 
 // send says something to the model.
 func (u *ui) send(text string) {
-	u.blocks = append(u.blocks, &block{kind: said, over: true, text: bounded(text)})
+	if !u.look.lines {
+		u.blocks = append(u.blocks, &block{kind: said, over: true, text: bounded(text)})
+	}
 	if u.model() == nil {
-		why := u.c.o.NoModel
-		if why == "" {
-			why = host.ErrNoModel.Error()
-		}
-		u.note("%s", why)
+		u.note("%s", u.c.noModel())
 		return
 	}
 	t := u.talk
@@ -302,6 +312,14 @@ func (u *ui) send(text string) {
 		_, err := t.Send(ctx, text)
 		return err
 	})
+}
+
+// noModel says that nobody answers, and what to do about it.
+func (c *Chat) noModel() string {
+	if c.o.NoModel != "" {
+		return c.o.NoModel
+	}
+	return host.ErrNoModel.Error()
 }
 
 // run does something beside the UI, as the turn that ctrl-C cancels.
@@ -330,7 +348,7 @@ func (u *ui) ended(m turnOver) {
 	case m.cancelled:
 		u.note("cancelled")
 	case errors.Is(m.err, host.ErrNoModel):
-		u.note("%s", u.c.o.NoModel)
+		u.note("%s", u.c.noModel())
 	default:
 		u.note("%s", bounded(m.err.Error()))
 	}

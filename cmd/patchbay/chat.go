@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chat"
+	"github.com/patchbay-dev/patchbay/host/memory"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/schema"
+)
+
+// chatCmd is a talk with a language model that has the tools of servers.
+type chatCmd struct {
+	Allow    []string `sep:"none" placeholder:"SERVER/TOOL" help:"Call these tools without asking; * is any text (repeatable)."`
+	Resume   string   `placeholder:"ID" help:"Go on with an earlier conversation."`
+	NoMemory bool     `name:"no-memory" help:"Keep nothing of what is said."`
+}
+
+func (c *chatCmd) Run(a *app) error {
+	if a.JSON {
+		return usagef("chat prints no JSON").hint("patchbay help run")
+	}
+	if c.NoMemory && c.Resume != "" {
+		return usagef("--no-memory keeps and finds no conversation to resume")
+	}
+	plan, err := a.upPlan()
+	if err != nil {
+		return err
+	}
+	h, err := a.newHost()
+	if err != nil {
+		return err
+	}
+	h.Allow = c.Allow
+	o := chat.Options{
+		Title: "patchbay " + Version, Color: a.tty.color,
+		NoModel:   noModelText,
+		Arguments: a.typed, Visit: auth.OpenBrowser, Resume: c.Resume,
+	}
+	if !c.NoMemory {
+		kept := &remembering{}
+		a.atEnd = append([]func(){kept.close}, a.atEnd...) // after the host, which may have something to keep
+		o.Memory, o.History = kept, historyFile()
+	}
+	if o.Lines = !a.tty.in || !a.tty.out || os.Getenv("TERM") == "dumb"; o.Lines {
+		return c.lines(a, h, plan, o)
+	}
+	ui := chat.New(h.Host, o)
+	if err := h.start(plan.servers); err != nil {
+		return err
+	}
+	// What the program has to say from now on is a part of the talk.
+	defer a.talk.divert(ui)()
+	ctx, stop := signal.NotifyContext(a.ctx, syscall.SIGHUP)
+	defer stop()
+	return ui.Run(ctx, a.stdin.(*os.File), a.rawOut.(*os.File))
+}
+
+// lines talks without a terminal.
+func (c *chatCmd) lines(a *app, h *hosting, plan *plan, o chat.Options) error {
+	if a.keys == nil {
+		a.keys = newKeyboard(a.stdin)
+	}
+	o.Color = false
+	ui := chat.New(h.Host, o)
+	if err := h.start(plan.servers); err != nil {
+		return err
+	}
+	if err := h.wait(a.ctx); err != nil {
+		return err
+	}
+	read := func(ctx context.Context) (string, error) {
+		if a.tty.in && a.tty.err {
+			a.talk.say("> ")
+		}
+		return a.keys.line(ctx)
+	}
+	return ui.Lines(a.ctx, read, flushing{a.out})
+}
+
+// flushing writes at once.
+type flushing struct{ *bufio.Writer }
+
+func (f flushing) Write(p []byte) (int, error) {
+	n, err := f.Writer.Write(p)
+	return n, errors.Join(err, f.Flush())
+}
+
+// typed makes arguments of what was typed for a tool, as those of call are.
+func (a *app) typed(words []string, tool *mcp.Tool) (json.RawMessage, error) {
+	if slices.Contains(words, "-") {
+		return nil, errors.New("standard input is where you type; @FILE reads a file")
+	}
+	read, err := a.readArguments(words)
+	if err != nil {
+		return nil, err
+	}
+	form, err := schema.FormOf(tool.InputSchema)
+	if err != nil {
+		form = nil // values are guessed
+	}
+	return buildArguments(read, form, tool.InputSchema, "/tools "+tool.Name)
+}
+
+// historyFile is where chat keeps what was said, beside the conversations.
+func historyFile() string {
+	path, err := memory.DefaultPath()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(path), "history.jsonl")
+}
+
+// noModelText says how to get a model, in two lines.
+const noModelText = `No model is configured, so this is a console: /call, /read and /prompt work by hand.
+Set OPENAI_API_KEY or ANTHROPIC_API_KEY and name a model with --model, or in mcp.json: patchbay config model add`
