@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -108,7 +109,12 @@ func (a *app) typed(words []string, tool *mcp.Tool) (json.RawMessage, error) {
 	if err != nil {
 		form = nil // values are guessed
 	}
-	return buildArguments(read, form, tool.InputSchema, "/tools "+tool.Name)
+	args, err := buildArguments(read, form, tool.InputSchema, "")
+	var f *fault
+	if errors.As(err, &f) && f.detail != "" {
+		err = fmt.Errorf("%w:\n%s", err, f.detail)
+	}
+	return args, err
 }
 
 // historyFile is where chat keeps what was said, beside the conversations.
@@ -121,5 +127,5 @@ func historyFile() string {
 }
 
 // noModelText says how to get a model, in two lines.
-const noModelText = `No model is configured, so this is a console: /call, /read and /prompt work by hand.
-Set OPENAI_API_KEY or ANTHROPIC_API_KEY and name a model with --model, or in mcp.json: patchbay config model add`
+const noModelText = `No model is configured: /call, /read and /prompt work by hand. For a model, use
+--model openai/NAME with OPENAI_API_KEY set, or patchbay config model add.`
