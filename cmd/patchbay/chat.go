@@ -21,7 +21,7 @@ import (
 
 // chatCmd is a talk with a language model that has the tools of servers.
 type chatCmd struct {
-	Allow    []string `sep:"none" placeholder:"SERVER/TOOL" help:"Call these tools without asking; * is any text (repeatable)."`
+	Allow    []string `sep:"none" placeholder:"SERVER/TOOL" help:"Call these tools unasked; * is any text (repeatable)."`
 	Resume   string   `placeholder:"ID" help:"Go on with an earlier conversation."`
 	NoMemory bool     `name:"no-memory" help:"Keep nothing of what is said."`
 }

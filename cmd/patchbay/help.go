@@ -37,7 +37,7 @@ var examples = map[string][]string{
 	"raw":       {"patchbay raw tools/list -s everything", "patchbay raw tools/call '{\"name\": \"test_simple_text\"}' -s everything"},
 	"serve":     {"patchbay serve everything", "patchbay serve everything --http 127.0.0.1:7420", "patchbay serve files --read-only docs src"},
 	"up":        {"patchbay up", "patchbay up --config ~/mcp.json --http 127.0.0.1:0", "patchbay up --stdio", "patchbay up -- npx -y @modelcontextprotocol/server-memory"},
-	"chat":      {"patchbay chat", "patchbay chat -s shop -s sqlite", "patchbay chat --allow 'shop/list-*' -- npx -y @modelcontextprotocol/server-memory"},
+	"chat":      {"patchbay chat", "patchbay chat -s shop -s sqlite", "patchbay chat -- npx -y @modelcontextprotocol/server-memory"},
 	"status":    {"patchbay status", "patchbay status --json", "patchbay status -s http://127.0.0.1:7420/mcp"},
 	"bridge":    {"patchbay bridge -- npx -y @modelcontextprotocol/server-memory", "patchbay bridge --sse -s https://example.com/mcp"},
 	"run":       {`patchbay run "which tables are there?" -m openai/gpt-5-mini -s sqlite`, `patchbay run "order two stoves for Amara" -s shop --allow 'shop/*'`, `patchbay run "what does this change?" --json < diff.txt`},

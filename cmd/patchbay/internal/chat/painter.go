@@ -54,7 +54,7 @@ const (
 	// repaint is the least time between two pictures.
 	repaint = 30 * time.Millisecond
 
-	// maxAbove bounds the lines that wait for a terminal that takes none.
+	// maxAbove bounds the lines that wait for a terminal that takes none, but for a quarter.
 	maxAbove = 20_000
 
 	// parting is how long the end of the program waits for such a terminal.
@@ -79,7 +79,7 @@ func (p *painter) show(above []string, f frame) {
 		return
 	}
 	p.above = append(p.above, above...)
-	if n := len(p.above) - maxAbove; n > 0 {
+	if n := len(p.above) - maxAbove; n > maxAbove/4 { // not for each line
 		p.above = append([]string(nil), p.above[n:]...)
 		p.lost += n
 	}

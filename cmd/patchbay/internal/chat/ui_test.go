@@ -385,7 +385,7 @@ func TestThoughts(t *testing.T) {
 			t.Error("thoughts are not folded")
 		}
 		press(u, "ctrl+o")
-		wants(t, p, "Then that.", "q back")
+		wants(t, p, "Then that.", "q back ·")
 		if !p.frame.alt {
 			t.Error("the viewer is no page of its own")
 		}

@@ -171,12 +171,12 @@ func (v *viewer) frame(l *look) frame {
 	for len(f.lines) < l.height-1 {
 		f.lines = append(f.lines, "")
 	}
-	keys := "arrows and PgUp, PgDn scroll · q back"
+	keys := "q back · arrows, PgUp, PgDn scroll"
 	if v.parts[0].head != nil {
-		keys = "n p next, previous · enter folds · arrows, PgUp, PgDn scroll · q back"
+		keys = "q back · n p next, previous · enter folds · arrows, PgUp, PgDn scroll"
 	}
 	if rest := len(lines) - v.top - len(shown); rest > 0 {
-		keys = fmt.Sprintf("%d more lines · ", rest) + keys
+		keys = fmt.Sprintf("↓ %d · ", rest) + keys
 	}
 	f.lines = append(f.lines, l.paint(screen.Cut(keys, l.width), dim))
 	for i, line := range f.lines {

@@ -1,0 +1,213 @@
+package chat
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/tmux"
+)
+
+var update = flag.Bool("update", false, "write what the screens show into testdata/screens")
+
+// at starts a chat with an actor and a theatre on a terminal.
+func at(t *testing.T, columns, rows int, env ...string) *tmux.Terminal {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env = append([]string{stage + "=talk", "PATCHBAY_CHAT_HISTORY=" + filepath.Join(t.TempDir(), "history"), "NO_COLOR="}, env...)
+	x := tmux.Start(t, columns, rows, env, self)
+	x.Wait(`(?m)^❯ .*\n.* 1 server`)
+	return x
+}
+
+var (
+	times    = regexp.MustCompile(`\d+(\.\d)? (s|min)\b`)
+	busy     = regexp.MustCompile(`(?m)^.*ctrl-C cancels ·.*$`) // cut somewhere else as time goes by
+	spinning = regexp.MustCompile(`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]`)
+)
+
+// golden compares a screen with a file, but for times.
+func golden(t *testing.T, name, screen string) {
+	t.Helper()
+	screen = busy.ReplaceAllString(screen, "(being done)")
+	screen = spinning.ReplaceAllString(times.ReplaceAllString(screen, "N s"), "⠿")
+	var lines []string
+	for line := range strings.Lines(screen) {
+		lines = append(lines, strings.TrimRight(line, " \n"))
+	}
+	screen = strings.Join(lines, "\n") + "\n"
+	file := filepath.Join("testdata", "screens", name+".txt")
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(screen), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), screen); diff != "" {
+		t.Errorf("screen %s (-want +got); -update writes it:\n%s", name, diff)
+	}
+}
+
+const armed = `y once` // keys answer the question
+
+// done is the screen when the actor has answered so many times, and nothing is being done.
+func done(answers int64) string {
+	return `(?m)^❯ Say something.*\n^test/actor · 1 server · ` + regexp.QuoteMeta(count(answers*(1200+34))) + ` tokens`
+}
+
+// TestScreens goes through a talk, and looks.
+func TestScreens(t *testing.T) {
+	for _, size := range []struct {
+		name          string
+		columns, rows int
+		env           []string
+	}{{"80x24", 80, 24, nil}, {"200x60", 200, 60, nil}, {"plain-80x24", 80, 24, []string{"NO_COLOR=1"}}} {
+		t.Run(size.name, func(t *testing.T) {
+			x := at(t, size.columns, size.rows, size.env...)
+			golden(t, size.name+"-empty", x.Screen())
+			x.Type("stream")
+			x.Press("Enter")
+			x.Wait(done(1))
+			golden(t, size.name+"-markdown", x.Screen())
+			x.Type(`call say {"text":"hi \u001b[31m you 日本語"}`)
+			x.Press("Enter")
+			x.Wait(armed)
+			golden(t, size.name+"-approval", x.Screen())
+			x.Press("c")
+			x.Wait(done(3))
+			x.Type("call lines")
+			x.Press("Enter")
+			x.Wait(armed)
+			x.Press("y")
+			x.Wait(done(5))
+			golden(t, size.name+"-result", x.Screen())
+			x.Press("C-o")
+			x.Wait(`calls and thoughts`)
+			golden(t, size.name+"-viewer", x.Screen())
+			x.Press("q")
+			x.Wait(done(5))
+			x.Type("call book")
+			x.Press("Enter")
+			x.Wait(armed)
+			x.Press("y")
+			x.Wait(`enter next`)
+			x.Press("Tab")
+			x.Wait(`an answer is required`)
+			golden(t, size.name+"-form", x.Screen())
+			x.Press("Escape")
+			x.Wait(`decline: `)
+			x.Press("d")
+			x.Wait(done(7))
+			x.Type("/help")
+			x.Press("Enter")
+			x.Wait(`twice leaves\n\n❯ Say`)
+			golden(t, size.name+"-help", x.Screen())
+			painted := x.Painted()
+			if size.env != nil && strings.Contains(painted, "\x1b[3") {
+				t.Errorf("there is colour in spite of NO_COLOR: %q", painted)
+			}
+			// Colours of the terminal's own palette alone, and no background: so both dark and
+			// light ones can be read.
+			for _, m := range regexp.MustCompile(`\x1b\[([0-9;]*)m`).FindAllStringSubmatch(painted, -1) {
+				for _, n := range strings.Split(m[1], ";") {
+					if !regexp.MustCompile(`^(|0|1|2|3|4|9|3[1-69]|49)$`).MatchString(n) {
+						t.Errorf("the screen has the style %q", m[0])
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestResizing changes the size in the middle of an answer, of a form and of the viewer, and
+// leaves no piece of an old frame behind.
+func TestResizing(t *testing.T) {
+	x := at(t, 80, 24)
+	x.Type("hang")
+	x.Press("Enter")
+	x.Wait(`answering`)
+	for _, size := range [][2]int{{50, 24}, {120, 30}, {20, 5}, {80, 24}, {41, 10}, {200, 60}, {80, 24}} {
+		x.Resize(size[0], size[1])
+		x.Wait(`⠋|⠙|⠹|⠸|⠼|⠴|⠦|⠧|⠇|⠏`)
+	}
+	x.Press("C-c")
+	x.Wait(`• cancelled\n\n❯ Say`)
+	x.Type("call book")
+	x.Press("Enter")
+	x.Wait(armed)
+	x.Press("y")
+	x.Wait(`enter next`)
+	x.Resize(20, 5)
+	x.Wait(`theatre`)
+	x.Resize(80, 24)
+	x.Wait(`enter next`)
+	x.Press("Escape")
+	x.Wait(`decline: `)
+	x.Press("c")
+	x.Wait(done(2))
+	if all := x.All(); strings.Count(all, "❯ hang") != 1 || strings.Count(all, "I begin, and") != 1 {
+		t.Errorf("something of an old frame is left:\n%s", all)
+	}
+}
+
+// TestScrollback finds the whole of a long talk in the terminal's own scrollback.
+func TestScrollback(t *testing.T) {
+	x := at(t, 80, 24)
+	for i := range int64(3) {
+		x.Type("stream")
+		x.Press("Enter")
+		x.Wait(done(i + 1))
+	}
+	all := x.All()
+	for text, want := range map[string]int{"A tour": 3, "The end.": 3, "❯ stream": 3, "❯ Say something": 1} {
+		if n := strings.Count(all, text); n != want {
+			t.Errorf("%q is there %d times, want %d:\n%s", text, n, want, all)
+		}
+	}
+}
+
+// TestLeaving gives the terminal back as it was.
+func TestLeaving(t *testing.T) {
+	x := at(t, 80, 24)
+	x.Type("call wait")
+	x.Press("Enter")
+	x.Wait(armed)
+	x.Press("y")
+	x.Wait(`halfway to somewhere`)
+	x.Press("C-c", "C-c")
+	screen := x.Wait(`(?m)^exit 0$`)
+	if !strings.Contains(screen, "❯ call wait") {
+		t.Errorf("what was said is gone:\n%s", screen)
+	}
+	x.Type("echo")
+	x.Wait(`(?m)^echo`) // the terminal shows again what is typed
+}
+
+// TestHistoryIsKept finds what was said in an earlier run.
+func TestHistoryIsKept(t *testing.T) {
+	kept := "PATCHBAY_CHAT_HISTORY=" + filepath.Join(t.TempDir(), "history")
+	x := at(t, 80, 24, kept)
+	x.Type("something to remember")
+	x.Press("Enter")
+	x.Wait(done(1))
+	x.Press("C-d")
+	x.Wait(`(?m)^exit 0$`)
+	x = at(t, 80, 24, kept)
+	x.Press("Up")
+	x.Wait(`❯ something to remember`)
+}

@@ -1,0 +1,151 @@
+// Package tmux lets tests sit at a terminal: it runs a command in a terminal of its own, types,
+// and reads what is on the screen.
+package tmux
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Terminal is a terminal in which a command runs. It is for one goroutine.
+type Terminal struct {
+	t      *testing.T
+	socket string
+}
+
+// patience is how long a screen is waited for.
+const patience = 15 * time.Second
+
+// Start runs a command in a terminal of so many columns and rows, with variables added to its
+// environment, as NAME=VALUE. When it ends, the screen shows "exit" and its code. The test is
+// skipped where there is no tmux.
+func Start(t *testing.T, columns, rows int, env []string, command ...string) *Terminal {
+	t.Helper()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		t.Skip("tmux is not there: apt-get install tmux")
+	}
+	dir, err := os.MkdirTemp("", "tmux") // that of the test may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &Terminal{t, filepath.Join(dir, "s")}
+	t.Cleanup(func() {
+		x.run("kill-server") // it may have ended
+		os.RemoveAll(dir)
+	})
+	line := "env"
+	for _, w := range append(env, command...) {
+		line += " " + quoted(w)
+	}
+	// What the shell says must not be mistaken for what the command says.
+	line += "; echo exit $?; exec sleep 1000"
+	config := filepath.Join(dir, "tmux.conf")
+	if err := os.WriteFile(config, []byte("set -g default-terminal screen-256color\nset -g history-limit 5000\nset -s escape-time 0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := x.run("-f", config, "new-session", "-d", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(rows), "exec sh -c "+quoted(line)); err != nil {
+		t.Fatalf("tmux: %v: %s", err, out)
+	}
+	return x
+}
+
+// quoted is a word for a shell.
+func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+func (x *Terminal) run(args ...string) (string, error) {
+	cmd := exec.Command("tmux", append([]string{"-S", x.socket}, args...)...)
+	cmd.Env = append(os.Environ(), "TMUX=")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func (x *Terminal) must(args ...string) string {
+	x.t.Helper()
+	out, err := x.run(args...)
+	if err != nil {
+		x.t.Fatalf("tmux %v: %v: %s", args, err, out)
+	}
+	return out
+}
+
+// Type types a text as it is.
+func (x *Terminal) Type(text string) {
+	x.t.Helper()
+	x.must("send-keys", "-l", "--", text)
+}
+
+// Press presses keys, by the names that tmux has for them: Enter, C-c, Up.
+func (x *Terminal) Press(keys ...string) {
+	x.t.Helper()
+	x.must(append([]string{"send-keys"}, keys...)...)
+}
+
+// Resize makes the terminal another size.
+func (x *Terminal) Resize(columns, rows int) {
+	x.t.Helper()
+	x.must("resize-window", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(rows))
+}
+
+// Screen returns what the terminal shows, without blank lines at its end.
+func (x *Terminal) Screen() string {
+	x.t.Helper()
+	return strings.TrimRight(x.must("capture-pane", "-p"), "\n") + "\n"
+}
+
+// Painted is Screen with its colours, as escape sequences.
+func (x *Terminal) Painted() string {
+	x.t.Helper()
+	return x.must("capture-pane", "-p", "-e")
+}
+
+// All returns what the terminal shows and has shown.
+func (x *Terminal) All() string {
+	x.t.Helper()
+	return strings.TrimRight(x.must("capture-pane", "-p", "-S", "-"), "\n") + "\n"
+}
+
+// Wait waits until the screen fits a regular expression, and returns it.
+func (x *Terminal) Wait(pattern string) string {
+	x.t.Helper()
+	return x.wait(x.Screen, regexp.MustCompile(pattern).MatchString, pattern)
+}
+
+// WaitGone waits until the screen does not fit a regular expression, and returns it.
+func (x *Terminal) WaitGone(pattern string) string {
+	x.t.Helper()
+	re := regexp.MustCompile(pattern)
+	return x.wait(x.Screen, func(s string) bool { return !re.MatchString(s) }, "anything but "+pattern)
+}
+
+func (x *Terminal) wait(read func() string, ok func(string) bool, what string) string {
+	x.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		text := read()
+		if ok(text) {
+			return text
+		}
+		if time.Now().After(deadline) {
+			x.t.Fatalf("the screen is not %s:\n%s", what, text)
+		}
+		time.Sleep(20 * time.Millisecond) // tmux does not tell of changes
+	}
+}
+
+// Hang ends the terminal, as a window that is closed does.
+func (x *Terminal) Hang() {
+	x.t.Helper()
+	x.must("kill-server")
+}
+
+// Pid returns the process id of what runs in the terminal: a shell, whose child the command is.
+func (x *Terminal) Pid() string {
+	x.t.Helper()
+	return strings.TrimSpace(x.must("display-message", "-p", "#{pane_pid}"))
+}
