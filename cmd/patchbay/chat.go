@@ -14,6 +14,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chat"
+	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/memory"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/schema"
@@ -21,6 +22,7 @@ import (
 
 // chatCmd is a talk with a language model that has the tools of servers.
 type chatCmd struct {
+	modelFlags
 	Allow    []string `sep:"none" placeholder:"SERVER/TOOL" help:"Call these tools unasked; * is any text (repeatable)."`
 	Resume   string   `placeholder:"ID" help:"Go on with an earlier conversation."`
 	NoMemory bool     `name:"no-memory" help:"Keep nothing of what is said."`
@@ -33,6 +35,14 @@ func (c *chatCmd) Run(a *app) error {
 	if c.NoMemory && c.Resume != "" {
 		return usagef("--no-memory keeps and finds no conversation to resume")
 	}
+	if err := checkAllow(c.Allow); err != nil {
+		return err
+	}
+	m, err := a.model(c.modelFlags)
+	none := errors.Is(err, host.ErrNoModel)
+	if err != nil && !none {
+		return err
+	}
 	plan, err := a.upPlan()
 	if err != nil {
 		return err
@@ -43,9 +53,22 @@ func (c *chatCmd) Run(a *app) error {
 	}
 	h.Allow = c.Allow
 	o := chat.Options{
-		Title: "patchbay " + Version, Color: a.tty.color,
-		NoModel:   noModelText,
+		Title: "patchbay " + Version, Color: a.tty.color, OpenModel: a.openModel,
 		Arguments: a.typed, Visit: auth.OpenBrowser, Resume: c.Resume,
+	}
+	if o.System, err = a.system(c.modelFlags, ""); err != nil {
+		return err
+	}
+	set, err := a.models()
+	if err != nil {
+		return err
+	}
+	o.Models = set.names()
+	if none {
+		f := a.noModel(set)
+		o.NoModel = fmt.Sprintf("%v: /call, /read and /prompt work by hand.\nFor a model: %s", f, f.next)
+	} else {
+		h.Model, h.Sampler = m, a.sampler(m)
 	}
 	if !c.NoMemory {
 		kept := &remembering{}
@@ -71,7 +94,11 @@ func (c *chatCmd) lines(a *app, h *hosting, plan *plan, o chat.Options) error {
 	if a.keys == nil {
 		a.keys = newKeyboard(a.stdin)
 	}
-	o.Color = false
+	who, err := a.newPerson(false, nil)
+	if err != nil {
+		return err
+	}
+	o.Color, o.Person = false, who
 	ui := chat.New(h.Host, o)
 	if err := h.start(plan.servers); err != nil {
 		return err
@@ -125,7 +152,3 @@ func historyFile() string {
 	}
 	return filepath.Join(filepath.Dir(path), "history.jsonl")
 }
-
-// noModelText says how to get a model, in two lines.
-const noModelText = `No model is configured: /call, /read and /prompt work by hand. For a model, use
---model openai/NAME with OPENAI_API_KEY set, or patchbay config model add.`

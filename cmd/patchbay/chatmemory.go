@@ -119,4 +119,3 @@ func (r *remembering) close() {
 }
 
 var _ chat.Memory = (*remembering)(nil)
-

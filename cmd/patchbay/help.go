@@ -37,7 +37,7 @@ var examples = map[string][]string{
 	"raw":       {"patchbay raw tools/list -s everything", "patchbay raw tools/call '{\"name\": \"test_simple_text\"}' -s everything"},
 	"serve":     {"patchbay serve everything", "patchbay serve everything --http 127.0.0.1:7420", "patchbay serve files --read-only docs src"},
 	"up":        {"patchbay up", "patchbay up --config ~/mcp.json --http 127.0.0.1:0", "patchbay up --stdio", "patchbay up -- npx -y @modelcontextprotocol/server-memory"},
-	"chat":      {"patchbay chat", "patchbay chat -s shop -s sqlite", "patchbay chat -- npx -y @modelcontextprotocol/server-memory"},
+	"chat":      {"patchbay chat -m openai/gpt-5-mini", "patchbay chat -s shop -s sqlite", "patchbay chat -- npx -y @modelcontextprotocol/server-memory"},
 	"status":    {"patchbay status", "patchbay status --json", "patchbay status -s http://127.0.0.1:7420/mcp"},
 	"bridge":    {"patchbay bridge -- npx -y @modelcontextprotocol/server-memory", "patchbay bridge --sse -s https://example.com/mcp"},
 	"run":       {`patchbay run "which tables are there?" -m openai/gpt-5-mini -s sqlite`, `patchbay run "order two stoves for Amara" -s shop --allow 'shop/*'`, `patchbay run "what does this change?" --json < diff.txt`},
@@ -94,7 +94,7 @@ var usages = map[string]string{
 	"trace":      "patchbay trace TRACE", "replay": "patchbay replay TRACE [SERVER]", "mock": "patchbay mock TRACE [--http ADDR]", "version": "patchbay version", "help": "patchbay help [VERB | flags | auth | limits | exits]",
 	"login": "patchbay login [SERVER] [--client-id ID] [--device | --no-browser]", "logout": "patchbay logout [SERVER]", "whoami": "patchbay whoami [SERVER]", "token get": "patchbay token get [SERVER]",
 	"run": "patchbay run TASK [--model MODEL] [--allow SERVER/TOOL ...] [SERVER ...]", "eval": "patchbay eval FILE [--model MODEL ...] [SERVER ...]",
-	"chat":   "patchbay chat [--resume ID] [SERVER ...]",
+	"chat":   "patchbay chat [--model MODEL] [--resume ID] [SERVER ...]",
 	"bridge": "patchbay bridge [--http ADDR | --stdio] [SERVER]",
 
 	"policy": "patchbay policy VERB", "policy check": "patchbay policy check FILE [--tool NAME [ARGUMENT ...] | ...]",
@@ -129,11 +129,14 @@ A server that fails does not stop the others; it is tried again. The file is
 followed: servers that are added, changed or removed there come and go, and
 calls in progress go on. patchbay status shows what became of each, /readyz
 tells machines. ctrl-C ends everything within 5 seconds, a second one at once.`,
-	"chat": `Talks to a language model that has the tools of the servers: those of -s or
-mcp.json, else some built-in ones. Each call is shown, and asked about unless it
-was allowed before. Without a model it is a console: /call, /read and /prompt.
-/help says what can be typed, ctrl-C cancels, twice leaves. Without a terminal
-lines are read, and what comes of each is printed; then nobody is asked.`,
+	"chat": `Each call of the model is shown, and asked about unless --allow names the tool,
+it only reads and its server is trusted, or it was allowed before. Questions of
+servers come up as forms. /help says what can be typed, ctrl-C cancels and twice
+leaves. Without a model it is a console: /call, /read and /prompt. Without a
+terminal lines are read, and what comes of each is printed.
+
+SERVER is -s NAME|URL, several times for several, or -- COMMAND. Without any,
+all of mcp.json, or some built-in ones. docs/host.md has the rest.`,
 	"status": `Asks each up of yours on this machine, or the one at URL. What a server said
 last is shown if it is not there. Exit code 4: none is running.`,
 	"complete": `Values are printed one a line. The others say what was filled in already.`,
@@ -340,7 +343,7 @@ func (a *app) helpVerb(n *kong.Node) {
 		return
 	case name == "serve":
 		a.print("\nServers: " + strings.Join(servers.Names(), ", ") + "\n(patchbay help serve NAME shows their arguments)")
-	case !slices.Contains([]string{"up", "run", "eval", "trace", "mock"}, name) && !strings.HasPrefix(name, "config") && !strings.HasPrefix(name, "token") && !strings.HasPrefix(name, "policy"):
+	case !slices.Contains([]string{"up", "chat", "run", "eval", "trace", "mock"}, name) && !strings.HasPrefix(name, "config") && !strings.HasPrefix(name, "token") && !strings.HasPrefix(name, "policy"):
 		a.print("")
 		a.out.WriteString(helpServer)
 	}

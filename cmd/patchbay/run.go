@@ -116,7 +116,12 @@ func (c *runCmd) check(a *app) error {
 	case c.Within < 0:
 		return usagef("--within %v is negative", c.Within)
 	}
-	for _, pattern := range c.Allow {
+	return checkAllow(c.Allow)
+}
+
+// checkAllow wants patterns of tools, and not of servers.
+func checkAllow(patterns []string) error {
+	for _, pattern := range patterns {
 		if !strings.Contains(pattern, "/") && pattern != "*" {
 			return usagef("--allow %s names no tool: it is SERVER/TOOL", pattern).hint("--allow " + shell([]string{pattern + "/*"}))
 		}

@@ -33,6 +33,9 @@ type Options struct {
 	// NoModel says how to configure a model, if the host has none.
 	NoModel string
 
+	// System is what models are told first.
+	System string
+
 	// Memory keeps conversations. Nil: nothing does.
 	Memory Memory
 
@@ -211,12 +214,16 @@ const leaving = 5 * time.Second
 func (c *Chat) Run(ctx context.Context, in, out *os.File) (err error) {
 	stop := context.AfterFunc(ctx, c.cancel)
 	defer stop()
+	past, err := c.past(ctx)
+	if err != nil {
+		return err
+	}
 	state, err := raw(in, out)
 	if err != nil {
 		return fmt.Errorf("set up the terminal: %w", err)
 	}
 	p := newPainter(out)
-	u := newUI(c, p)
+	u := newUI(c, p, past)
 	u.size = func() (int, int, error) { return term.GetSize(int(out.Fd())) }
 	u.suspend = func() {
 		p.pause()
@@ -241,6 +248,14 @@ func (c *Chat) Run(ctx context.Context, in, out *os.File) (err error) {
 		return context.Cause(ctx)
 	}
 	return err
+}
+
+// past finds the conversation to go on with; nil: there is none.
+func (c *Chat) past(ctx context.Context) (*host.Conversation, error) {
+	if c.o.Resume == "" || c.o.Memory == nil {
+		return nil, nil
+	}
+	return c.o.Memory.Resume(ctx, c.h, c.o.Resume)
 }
 
 // within waits for f, but not for longer than so long.

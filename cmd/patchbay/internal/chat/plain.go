@@ -31,7 +31,11 @@ func (c *Chat) Lines(ctx context.Context, read func(context.Context) (string, er
 	stop := context.AfterFunc(ctx, c.cancel)
 	defer stop()
 	s := &sheets{w: out}
-	u := newUI(c, s)
+	past, err := c.past(ctx)
+	if err != nil {
+		return err
+	}
+	u := newUI(c, s, past)
 	defer func() {
 		c.cancel()
 		within(leaving, c.wg.Wait)
@@ -48,24 +52,39 @@ func (c *Chat) Lines(ctx context.Context, read func(context.Context) (string, er
 		left := u.submit() != nil
 		u.hinted()
 		u.input.set("")
-		for u.turn != nil || c.busy.Load() > 0 {
-			u.draw()
-			select {
-			case <-c.mail.wake:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-			u.look.now = time.Now()
-			for _, m := range c.mail.take() {
-				left = u.receive(m) != nil || left
-			}
-		}
-		u.draw()
+		left = u.settle(ctx) || left
 		if u.panicked != nil {
 			panic(u.panicked)
 		}
-		if left || s.err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case left || s.err != nil:
 			return s.err
+		}
+	}
+}
+
+// settle waits until nothing is being done any more, and tells whether the person leaves.
+func (u *ui) settle(ctx context.Context) (left bool) {
+	for {
+		idle := u.c.busy.Load() == 0 // what ends puts its mail before it says so
+		mail := u.c.mail.take()
+		u.look.now = time.Now()
+		for _, m := range mail {
+			left = u.receive(m) != nil || left
+		}
+		u.draw()
+		if idle && len(mail) == 0 && u.turn == nil {
+			return left
+		}
+		if len(mail) > 0 {
+			continue
+		}
+		select {
+		case <-u.c.mail.wake:
+		case <-ctx.Done():
+			return left
 		}
 	}
 }

@@ -87,25 +87,20 @@ type ui struct {
 // calm is how long no key must have been pressed before keys answer a question.
 const calm = 700 * time.Millisecond
 
-func newUI(c *Chat, canvas canvas) *ui {
+// newUI makes the UI of a chat, with a conversation to go on with; nil: there is none.
+func newUI(c *Chat, canvas canvas, past *host.Conversation) *ui {
 	u := &ui{c: c, canvas: canvas, states: map[string]gateway.State{}, size: func() (int, int, error) { return 80, 24, nil }}
 	u.suspend, u.resume = func() {}, func() {}
 	u.look = look{width: 80, height: 24, color: c.o.Color, now: time.Now()}
 	u.history.open(c.o.History)
 	u.begin(c.h.NewConversation())
-	if !c.o.Lines {
-		u.welcome()
+	if c.o.Lines {
+		u.look.lines, u.look.width = true, 1<<16
 	} else {
-		u.look.lines = true
+		u.welcome()
 	}
-	if c.o.Resume != "" {
-		u.run("resuming", func(ctx context.Context) error {
-			conv, err := c.o.Memory.Resume(ctx, c.h, c.o.Resume)
-			if err == nil {
-				c.mail.put(func(u *ui) { u.goOn(conv) })
-			}
-			return err
-		})
+	if past != nil {
+		u.goOn(past)
 	}
 	return u
 }
@@ -113,6 +108,7 @@ func newUI(c *Chat, canvas canvas) *ui {
 // begin makes a conversation the one that is talked in.
 func (u *ui) begin(conv *host.Conversation) {
 	t := &talk{Conversation: conv}
+	conv.System = u.c.o.System
 	conv.OnEvent = func(e host.Event) { u.c.mail.put(happened{t, e}) }
 	if u.talk != nil {
 		conv.Model = u.talk.Model

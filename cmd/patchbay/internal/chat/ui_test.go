@@ -41,7 +41,7 @@ func newTestUI(t *testing.T, h *host.Host, o Options) (*ui, *paper) {
 	p := &paper{}
 	c := New(h, o)
 	t.Cleanup(c.cancel)
-	u := newUI(c, p)
+	u := newUI(c, p, nil)
 	u.Update(ticked{})
 	return u, p
 }

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/host/modeltest"
+)
+
+const dolphinModel = `
+turns:
+  - when: {user: "which tables"}
+    answer:
+      - call: {name: sqlite_list_tables, arguments: {}}
+  - when: {results: {sqlite_list_tables: "dolphin"}}
+    answer: [text: "There is **dolphin_species**."]
+  - when: {user: "again"}
+    answer: [text: "As I said."]
+`
+
+// Without a terminal chat reads lines and prints answers, and goes on with what was kept.
+func TestChatLines(t *testing.T) {
+	alone(t)
+	scripted(t, modeltest.MustParse(dolphinModel))
+	dolphins(t, "dolphins.db")
+	config := `{"mcpServers": {"sqlite": {"builtin": "sqlite", "args": ["--db", "dolphins.db"]}}}`
+	if err := os.WriteFile("mcp.json", []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := typed(t, "which tables are there?\n/resume\n", "chat", "-m", "openai/scripted")
+	if out.code != exitOK || !strings.Contains(out.stdout, "✓ sqlite/list_tables") || !strings.Contains(out.stdout, "There is **dolphin_species**.\n") {
+		t.Fatalf("exit code %d, stdout:\n%s\nstderr:\n%s", out.code, out.stdout, out.stderr)
+	}
+	id := ""
+	for line := range strings.Lines(out.stdout) {
+		if strings.Contains(line, "which tables are there?") {
+			id, _, _ = strings.Cut(strings.TrimSpace(line), " ")
+		}
+	}
+	if id == "" {
+		t.Fatalf("the conversation is not listed:\n%s", out.stdout)
+	}
+	out = typed(t, "once again\n/save talk.md\n", "chat", "-m", "openai/scripted", "--resume", id)
+	if out.code != exitOK || !strings.Contains(out.stdout, "going on with "+id) || !strings.Contains(out.stdout, "As I said.") {
+		t.Fatalf("exit code %d, stdout:\n%s\nstderr:\n%s", out.code, out.stdout, out.stderr)
+	}
+	saved, err := os.ReadFile("talk.md")
+	if err != nil || !strings.Contains(string(saved), "which tables are there?") || !strings.Contains(string(saved), "As I said.") {
+		t.Errorf("what was saved is %q (%v)", saved, err)
+	}
+}
+
+// With no model chat is a console, and says how to get one.
+func TestChatConsole(t *testing.T) {
+	alone(t)
+	out := typed(t, "hello\n/call everything/add a=2 b=3\n/call everything/add a=x\n/read everything:test://static-text\n/quit\n/servers\n", "chat", "-s", "everything")
+	for _, want := range []string{
+		"no model is configured: /call, /read and /prompt work by hand.\nFor a model: set OPENAI_API_KEY or ANTHROPIC_API_KEY, and then patchbay chat -s everything --model openai/NAME",
+		"✓ everything/add", "must be a number", "test://static-text",
+	} {
+		if !strings.Contains(out.stdout, want) {
+			t.Errorf("stdout is without %q", want)
+		}
+	}
+	if strings.Contains(out.stdout, "ready") {
+		t.Error("it goes on behind /quit")
+	}
+	if t.Failed() || out.code != exitOK {
+		t.Fatalf("exit code %d, stdout:\n%s\nstderr:\n%s", out.code, out.stdout, out.stderr)
+	}
+}
+
+// Nobody can be asked without a terminal: what needs it is not called, and the model told.
+func TestChatAsksNobody(t *testing.T) {
+	alone(t)
+	scripted(t, modeltest.MustParse(`
+turns:
+  - when: {user: "cart"}
+    answer:
+      - call: {name: shop_add-to-cart, arguments: {product: prd-1001}}
+  - when: {results: {shop_add-to-cart: "nobody"}}
+    answer: [text: "I may not."]
+`))
+	out := typed(t, "fill a cart\n", "chat", "-m", "openai/scripted", "-s", "shop", "--no-memory")
+	if out.code != exitOK || !strings.Contains(out.stdout, "⊘ shop/add-to-cart") || !strings.Contains(out.stdout, "I may not.") {
+		t.Fatalf("exit code %d, stdout:\n%s\nstderr:\n%s", out.code, out.stdout, out.stderr)
+	}
+	if found, _ := filepath.Glob(filepath.Join(os.Getenv("XDG_DATA_HOME"), "patchbay", "conversations*")); len(found) > 0 {
+		t.Errorf("--no-memory keeps %v", found)
+	}
+}
