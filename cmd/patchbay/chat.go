@@ -116,11 +116,11 @@ func (c *chatCmd) lines(a *app, h *hosting, plan *plan, o chat.Options) error {
 }
 
 // flushing writes at once.
-type flushing struct{ *bufio.Writer }
+type flushing struct{ w *bufio.Writer }
 
 func (f flushing) Write(p []byte) (int, error) {
-	n, err := f.Writer.Write(p)
-	return n, errors.Join(err, f.Flush())
+	n, err := f.w.Write(p)
+	return n, errors.Join(err, f.w.Flush())
 }
 
 // typed makes arguments of what was typed for a tool, as those of call are.
