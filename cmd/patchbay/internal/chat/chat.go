@@ -223,8 +223,7 @@ func (c *Chat) Run(ctx context.Context, in, out *os.File) (err error) {
 		return fmt.Errorf("set up the terminal: %w", err)
 	}
 	p := newPainter(out)
-	u := newUI(c, p, past)
-	u.size = func() (int, int, error) { return term.GetSize(int(out.Fd())) }
+	u := newUI(c, p, func() (int, int, error) { return term.GetSize(int(out.Fd())) }, past)
 	u.suspend = func() {
 		p.pause()
 		state.restore()

@@ -25,6 +25,9 @@ func (s *sheets) show(above []string, _ frame) {
 func (s *sheets) redraw()     {}
 func (s *sheets) emit(string) {}
 
+// endless is the size of what has no columns: lines are not broken.
+func endless() (width, height int, err error) { return 1 << 16, 24, nil }
+
 // Lines talks without a terminal: each line that read returns is said, or is a command, and what
 // comes of it is written before the next one is read. It ends with the lines, which io.EOF tells.
 func (c *Chat) Lines(ctx context.Context, read func(context.Context) (string, error), out io.Writer) error {
@@ -35,7 +38,7 @@ func (c *Chat) Lines(ctx context.Context, read func(context.Context) (string, er
 	if err != nil {
 		return err
 	}
-	u := newUI(c, s, past)
+	u := newUI(c, s, endless, past)
 	defer func() {
 		c.cancel()
 		within(leaving, c.wg.Wait)

@@ -87,15 +87,17 @@ type ui struct {
 // calm is how long no key must have been pressed before keys answer a question.
 const calm = 700 * time.Millisecond
 
-// newUI makes the UI of a chat, with a conversation to go on with; nil: there is none.
-func newUI(c *Chat, canvas canvas, past *host.Conversation) *ui {
-	u := &ui{c: c, canvas: canvas, states: map[string]gateway.State{}, size: func() (int, int, error) { return 80, 24, nil }}
+// newUI makes the UI of a chat, on a terminal of some size, with a conversation to go on with;
+// nil: there is none.
+func newUI(c *Chat, canvas canvas, size func() (width, height int, err error), past *host.Conversation) *ui {
+	u := &ui{c: c, canvas: canvas, states: map[string]gateway.State{}, size: size}
 	u.suspend, u.resume = func() {}, func() {}
 	u.look = look{width: 80, height: 24, color: c.o.Color, now: time.Now()}
+	u.measure()
 	u.history.open(c.o.History)
 	u.begin(c.h.NewConversation())
 	if c.o.Lines {
-		u.look.lines, u.look.width = true, 1<<16
+		u.look.lines = true
 	} else {
 		u.welcome()
 	}

@@ -41,7 +41,7 @@ func newTestUI(t *testing.T, h *host.Host, o Options) (*ui, *paper) {
 	p := &paper{}
 	c := New(h, o)
 	t.Cleanup(c.cancel)
-	u := newUI(c, p, nil)
+	u := newUI(c, p, func() (int, int, error) { return 80, 24, nil }, nil)
 	u.Update(ticked{})
 	return u, p
 }
