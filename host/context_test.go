@@ -330,3 +330,20 @@ func BenchmarkSearch(b *testing.B) {
 		}
 	}
 }
+
+// The results of one step share the window.
+func TestResultsShareTheWindow(t *testing.T) {
+	for _, tt := range []struct {
+		window, limit int
+		beside        int32
+		want          int
+	}{
+		{0, 0, 50, 32 << 10}, {1_000_000, 0, 1, 32 << 10}, {8192, 0, 1, 8192}, {8192, 0, 2, 8192}, {8192, 0, 8, 2048}, {8192, 0, 100, 1024}, {8192, 500, 1, 500},
+	} {
+		c := (&Host{Limits: Limits{Window: tt.window, ResultBytes: tt.limit}}).NewConversation()
+		c.beside.Store(tt.beside)
+		if got := c.resultBytes(); got != tt.want {
+			t.Errorf("in a window of %d, one of %d results may have %d bytes, want %d", tt.window, tt.beside, got, tt.want)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/host/model"
@@ -47,6 +48,7 @@ type Conversation struct {
 	busy    chan struct{} // capacity 1: who has put something in has the turn
 	telling sync.Mutex    // orders events
 	shelf   shelf
+	beside  atomic.Int32 // how many results come in one message, which share its room
 
 	mu      sync.Mutex        // Entries are changed with it held
 	allowed map[string]bool   // tools allowed until the end, by grantOf; guarded by mu

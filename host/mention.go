@@ -122,6 +122,7 @@ func (c *Conversation) compose(ctx context.Context, text string, more []model.Pa
 	ctx, cancel := context.WithTimeoutCause(ctx, mentionTime, fmt.Errorf("no answer within %v", mentionTime))
 	defer cancel()
 	servers := c.h.snapshot()
+	c.beside.Store(1)
 	if s, rest := namedAt(servers, strings.TrimSpace(text), '/'); s != nil {
 		messages, err := c.prompt(ctx, s, rest)
 		if err != nil {
@@ -223,6 +224,7 @@ func (c *Conversation) attached(ctx context.Context, servers []*server, text str
 	if len(all) > maxMentions {
 		return nil, fmt.Errorf("%d resources are mentioned; at most %d can be attached to a message", len(all), maxMentions)
 	}
+	c.beside.Store(int32(len(all)))
 	parts, errs := make([][]model.Part, len(all)), make([]error, len(all))
 	var wg sync.WaitGroup
 	for i, m := range all {

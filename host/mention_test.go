@@ -52,7 +52,7 @@ func TestMentions(t *testing.T) {
 		{said: `@lib:"app:day/a b/x" `, want: "@lib:\"app:day/a b/x\" |", err: "app:day/a b/x"},
 		{said: "is it @lib:app:what?", want: "is it @lib:app:what?|[resource \"app:what?\" (text/plain)]\nodd"},
 		{said: "@lib:app:picture", want: "@lib:app:picture|[resource \"app:picture\" (image/png)]|<image/png 18 app:picture>"},
-		{said: "@lib:app:empty", want: "@lib:app:empty|[resource \"app:empty\" (text/plain)]\n"},
+		{said: "@lib:app:empty", want: "@lib:app:empty|[resource \"app:empty\" (text/plain) is empty]"},
 		{said: "@my lib:app:notes", want: "@my lib:app:notes|[resource \"app:notes\" (text/plain)]\nbuy milk"},
 		{said: "@lib:app:none", err: `resource "app:none" of server "lib"`},
 		{said: "@down:x", err: `of server "down"`},

@@ -26,11 +26,11 @@ const (
 )
 
 // resultBytes is how much text of a result the model is given at once: less than the limit if
-// its window is small.
+// its window is small, so that the results of one step take half of it at most.
 func (c *Conversation) resultBytes() int {
 	most := or(c.h.Limits.ResultBytes, 32<<10)
-	if w := c.window(c.model()); w > 0 { // in tokens, of about 4 bytes: a quarter of it
-		most = min(most, max(w, 1<<10))
+	if w := c.window(c.model()); w > 0 { // in tokens, of about 4 bytes
+		most = min(most, max(min(w, 2*w/max(1, int(c.beside.Load()))), 1<<10))
 	}
 	return most
 }
@@ -128,6 +128,10 @@ func (p *presenting) block(block mcp.Content) {
 
 // resource takes the contents of a resource.
 func (p *presenting) resource(r mcp.ResourceContents) {
+	if r.Blob == nil && r.Text == "" {
+		p.text(fmt.Sprintf("[resource %q%s is empty]", r.URI, typed(r.MIMEType)))
+		return
+	}
 	if r.Blob == nil {
 		p.text(fmt.Sprintf("[resource %q%s]\n%s", r.URI, typed(r.MIMEType), r.Text))
 		return

@@ -68,6 +68,7 @@ func (t *turn) run(ctx context.Context) error {
 		calls := res.Message.Calls()
 		switch {
 		case len(calls) > 0:
+			c.beside.Store(int32(len(calls)))
 			parts := c.run(ctx, calls, t.cat.tools)
 			c.add(ctx, Entry{Message: model.Message{Role: model.User, Parts: parts}})
 			if ctx.Err() != nil {
