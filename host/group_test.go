@@ -172,6 +172,27 @@ func TestGroupSetsAside(t *testing.T) {
 	})
 }
 
+// While one call finds out whether a server is back, the others do not wait for that.
+func TestGroupTriesWithOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := &node{name: "a", takes: time.Millisecond}, &node{name: "b", takes: time.Millisecond}
+		h := grouped(t, a, b)
+		defer h.Close()
+		a.set(func() { a.fails = func(int) error { return errors.New("broken") } })
+		works(t, h, 20, a, b)
+		time.Sleep(5 * time.Second)
+		a.set(func() { a.takes = 10 * time.Second })
+		for range 100 {
+			go work(t.Context(), h, "g")
+			time.Sleep(2 * time.Millisecond)
+		}
+		if n, m := a.count(), b.count(); n != 1 || m != 99 {
+			t.Errorf("100 calls went %d and %d, want 1 and 99", n, m)
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
 // A call that was surely not taken goes to the next one, and no other does.
 func TestGroupGoesOn(t *testing.T) {
 	dial := &net.OpError{Op: "dial", Err: errors.New("refused")}
