@@ -300,7 +300,8 @@ func (p *pending) attempt(ctx context.Context) (res *mcp.ToolResult, sent bool, 
 	var wrote atomic.Bool // something went out over HTTP
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { wrote.Store(true) }})
 	err = p.c.h.Use(ctx, p.tool.Server, func(s Session) error {
-		sent = false // it may be the next of a group
+		sent = false // this may be the next of a group, as the one before has refused
+		wrote.Store(false)
 		select {
 		case <-s.Done():
 			return fmt.Errorf("the connection to server %q is lost: %w", p.tool.Server, s.Err())
