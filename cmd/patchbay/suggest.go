@@ -164,6 +164,10 @@ func (a *app) flagValues(name, before string) []suggestion {
 	switch name {
 	case "server":
 		out = a.serverNames("")
+	case "model", "judge":
+		if a.verb != "config" { // there it is what a provider calls one
+			out = a.modelNames()
+		}
 	case "revision":
 		for _, r := range mcp.Revisions() {
 			out = append(out, suggestion{text: string(r)})
