@@ -20,7 +20,7 @@ type Terminal struct {
 }
 
 // patience is how long a screen is waited for.
-const patience = 15 * time.Second
+const patience = 60 * time.Second
 
 // Start runs a command in a terminal of so many columns and rows, with variables added to its
 // environment, as NAME=VALUE. When it ends, the screen shows "exit" and its code. The test is
