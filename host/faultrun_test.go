@@ -229,7 +229,13 @@ func runWithFaults(t *testing.T, m model.Model) {
 		}},
 	}, f.servers(t)...)
 	c, d := h.NewConversation(), &diary{}
-	c.OnEvent = d.note
+	c.OnEvent = func(e host.Event) {
+		d.note(e)
+		if e.Kind == host.Called && e.Call.Tool == "big" {
+			// Nothing hangs from here on, and 10 MB may take their time. No call is under way now.
+			h.Limits.CallTimeout = time.Minute
+		}
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	reply, err := c.Send(ctx, "Do what is to be done, and tell me the sum.")
