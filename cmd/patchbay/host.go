@@ -51,6 +51,7 @@ func (a *app) newHost() (*hosting, error) {
 		return log.Write(audit.Record{
 			Time: d.Time, Conversation: d.Conversation, Call: d.Call, Server: d.Server, Identity: d.Identity, Tool: d.Tool,
 			Arguments: d.Arguments, Allowed: d.Allowed, By: d.By, Outcome: string(d.Outcome),
+			Reason: a.secrets.clean(d.Reason), Cached: d.Cached, Took: d.Took,
 		})
 	}
 	a.atEnd = append(a.atEnd, func() { log.Close() }, h.leave)

@@ -13,7 +13,8 @@
 //
 // # Guarantees
 //
-//   - Lines are only added, each with one write: several processes may write to one file.
+//   - Lines are only added, each with one write: several processes may write to one file. Between
+//     their lines there may be empty ones.
 //   - A line that cannot be written whole is an error of Write, and no line after it is joined to
 //     what is there of it.
 //   - A new file is readable by its owner alone.
@@ -46,8 +47,11 @@ type Record struct {
 	Tool         string
 	Arguments    json.RawMessage
 	Allowed      bool
-	By           string // who decided: "person", "conversation", "always", "rule", "read-only", "nobody"
-	Outcome      string // empty: it was only decided; "done", "failed", "unknown", "cancelled", ...
+	By           string        // who decided: "person", "conversation", "always", "rule", "read-only", "nobody"
+	Outcome      string        // empty: it was only decided; "done", "failed", "unknown", "cancelled", ...
+	Reason       string        // of a denial, or why it failed; may be empty
+	Cached       bool          // nothing was called: the result was kept from an earlier call
+	Took         time.Duration // of a call that is over
 }
 
 // line is a record as it is written.
@@ -64,6 +68,9 @@ type line struct {
 	Allowed      bool            `json:"allowed"`
 	By           string          `json:"by,omitempty"`
 	Outcome      string          `json:"outcome,omitempty"`
+	Reason       string          `json:"reason,omitempty"`
+	Cached       bool            `json:"cached,omitzero"`
+	TookMS       int64           `json:"tookMs,omitzero"`
 }
 
 // Options configure a [Log]. Nil and the zero value mean defaults.
@@ -142,6 +149,7 @@ func (l *Log) Write(r Record) error {
 	out := line{
 		Time: r.Time.UTC(), Conversation: clip(r.Conversation), Call: clip(r.Call), Server: clip(r.Server), Identity: clip(r.Identity),
 		Tool: clip(r.Tool), Digest: Digest(r.Arguments), Allowed: r.Allowed, By: clip(r.By), Outcome: clip(r.Outcome),
+		Reason: clip(r.Reason), Cached: r.Cached, TookMS: r.Took.Milliseconds(),
 	}
 	if r.Time.IsZero() {
 		out.Time = time.Now().UTC()
@@ -159,6 +167,11 @@ func (l *Log) Write(r Record) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.torn { // or another process was in the middle of a line when it was opened
+		if l.torn, err = torn(l.file); err != nil {
+			return fmt.Errorf("audit log: %w", err)
+		}
+	}
 	if l.torn {
 		text = append([]byte("\n"), text...)
 	}

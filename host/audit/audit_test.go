@@ -34,6 +34,9 @@ func read(t *testing.T, path string) (lines []map[string]any) {
 		t.Fatal(err)
 	}
 	for text := range bytes.Lines(data) {
+		if string(text) == "\n" {
+			continue
+		}
 		var line map[string]any
 		if err := json.Unmarshal(text, &line); err != nil {
 			t.Fatalf("%q: %v", text, err)
@@ -53,12 +56,12 @@ func TestWrite(t *testing.T) {
 	if err := l.Write(r); err != nil {
 		t.Fatal(err)
 	}
-	r.Outcome, r.Time = "failed", time.Time{}
+	r.Outcome, r.Reason, r.Took, r.Time = "failed", "sold out", 1500*time.Millisecond, time.Time{}
 	if err := l.Write(r); err != nil {
 		t.Fatal(err)
 	}
 	lines := read(t, path)
-	if len(lines) != 2 || lines[0]["time"] != "2026-03-01T12:00:00Z" || lines[0]["by"] != "person" || lines[0]["allowed"] != true || lines[1]["outcome"] != "failed" {
+	if len(lines) != 2 || lines[0]["time"] != "2026-03-01T12:00:00Z" || lines[0]["by"] != "person" || lines[0]["allowed"] != true || lines[1]["outcome"] != "failed" || lines[1]["reason"] != "sold out" || lines[1]["tookMs"] != 1500.0 {
 		t.Errorf("the log has %v", lines)
 	}
 	if got, want := lines[0]["digest"], audit.Digest(json.RawMessage(`{"n":2,"what":"planted"}`)); got != want {
