@@ -55,6 +55,16 @@ func (a *app) editPath(user bool) (string, error) {
 	return here(path), err
 }
 
+// editable reads the file of editPath to change it, and returns its path too.
+func (a *app) editable(user bool) (*config.Document, string, error) {
+	path, err := a.editPath(user)
+	if err != nil {
+		return nil, "", err
+	}
+	doc, err := config.Open(path)
+	return doc, path, err
+}
+
 // here is a path as people write it from the current folder, if it is below that.
 func here(path string) string {
 	dir, err := os.Getwd()

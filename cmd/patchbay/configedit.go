@@ -27,11 +27,7 @@ func (c *configAddCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	path, err := a.editPath(c.User)
-	if err != nil {
-		return err
-	}
-	doc, err := config.Open(path)
+	doc, path, err := a.editable(c.User)
 	if err != nil {
 		return err
 	}
@@ -140,11 +136,7 @@ func (c *configRemoveCmd) Run(a *app) error {
 	if err := a.notServer(); err != nil {
 		return err
 	}
-	path, err := a.editPath(c.User)
-	if err != nil {
-		return err
-	}
-	doc, err := config.Open(path)
+	doc, path, err := a.editable(c.User)
 	if err != nil {
 		return err
 	}

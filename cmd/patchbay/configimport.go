@@ -52,11 +52,7 @@ func (c *configImportCmd) Run(a *app) error {
 		a.showForeign(files)
 		return nil
 	}
-	path, err := a.editPath(c.User)
-	if err != nil {
-		return err
-	}
-	doc, err := config.Open(path)
+	doc, path, err := a.editable(c.User)
 	if err != nil {
 		return err
 	}

@@ -40,11 +40,7 @@ func (c *modelAddCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	path, err := a.editPath(c.User)
-	if err != nil {
-		return err
-	}
-	doc, err := config.Open(path)
+	doc, path, err := a.editable(c.User)
 	if err != nil {
 		return err
 	}
@@ -179,11 +175,7 @@ func (c *modelRemoveCmd) Run(a *app) error {
 	if err := a.notServer(); err != nil {
 		return err
 	}
-	path, err := a.editPath(c.User)
-	if err != nil {
-		return err
-	}
-	doc, err := config.Open(path)
+	doc, path, err := a.editable(c.User)
 	if err != nil {
 		return err
 	}
@@ -213,11 +205,7 @@ func (c *modelUseCmd) Run(a *app) error {
 	if err := a.notServer(); err != nil {
 		return err
 	}
-	path, err := a.editPath(c.User)
-	if err != nil {
-		return err
-	}
-	doc, err := config.Open(path)
+	doc, path, err := a.editable(c.User)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func scripted(t *testing.T, script *modeltest.Script) *modeltest.Server {
 		t.Setenv(of+"_BASE_URL", url+"/v1")
 		t.Setenv(of+"_API_KEY", "key-of-the-test")
 	}
-	s.Key = "key-of-the-test"
+	s.Require("key-of-the-test")
 	return s
 }
 

@@ -78,6 +78,9 @@ func leaks(t *testing.T, what, text string, but ...string) {
 // LOG-26-008, and: secrets are in no argument and no environment of those that do not need
 // them, in no log, trace, error or report.
 func TestSecretsLeakNowhere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a hundred programs")
+	}
 	ownFolders(t)
 	runtimeFolder(t)
 	t.Setenv("PATCHBAY_PASSPHRASE", inPhrase)

@@ -24,10 +24,8 @@ const maxBody = 64 << 20
 type Server struct {
 	script *Script
 
-	// Key is the key that requests must have. Empty: any or none.
-	Key string
-
 	mu       sync.Mutex
+	key      string    // that requests must have, empty: any or none; guarded by mu
 	next     int       // turn; guarded by mu
 	ids      int       // that were given out; guarded by mu
 	requests []Request // guarded by mu
@@ -59,8 +57,9 @@ func Start(t testing.TB, script *Script) (*Server, string) {
 func Open(t testing.TB, api string, script *Script) model.Model {
 	t.Helper()
 	s, url := Start(t, script)
-	s.Key = "key-of-the-test"
-	m, err := OpenAt(url, api, s.Key)
+	const key = "key-of-the-test"
+	s.Require(key)
+	m, err := OpenAt(url, api, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,6 +75,19 @@ func OpenAt(url, api, key string) (model.Model, error) {
 		Env:     func(string) string { return "" },
 		Info:    func(i *model.Info) { i.Images, i.Files, i.Window = true, true, 100_000 },
 	})
+}
+
+// Require says which key requests must have from now on. Before that, any or none will do.
+func (s *Server) Require(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.key = key
+}
+
+func (s *Server) lets(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.key == "" || key == s.key
 }
 
 // Requests returns what was asked so far.
@@ -135,7 +147,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":{"message":"Unknown request URL","type":"invalid_request_error"}}`, http.StatusNotFound)
 		return
 	}
-	if key := r.Header.Get("X-Api-Key") + strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "); s.Key != "" && key != s.Key {
+	if key := r.Header.Get("X-Api-Key") + strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "); !s.lets(key) {
 		s.refuse(w, a, http.StatusUnauthorized, "authentication_error", "invalid x-api-key")
 		return
 	}
