@@ -247,6 +247,8 @@ func (p *pending) audit(d Decision) error {
 	}
 	d.Time, d.Conversation, d.Call = time.Now(), p.c.ID, p.call.ID
 	d.Server, d.Identity, d.Tool, d.Arguments = p.tool.Server, p.server.Identity, p.tool.Tool.Name, p.args
+	p.c.h.auditing.Lock()
+	defer p.c.h.auditing.Unlock()
 	return p.c.h.Audit(d)
 }
 

@@ -41,7 +41,7 @@ type Host struct {
 	Approvals Approvals
 
 	// Audit is told of every decision about a call, and of what came of it. If it fails before a
-	// call, that is not made. It may be called by several goroutines at once. Nil: nobody is told.
+	// call, that is not made. One call of it follows another. Nil: nobody is told.
 	Audit func(Decision) error
 
 	// Roots are the folders that servers may use, see [Host.SetRoots]. Nil: servers are not
@@ -62,7 +62,8 @@ type Host struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	schemas schemas // of arguments
+	schemas  schemas    // of arguments
+	auditing sync.Mutex // held while Audit is told
 
 	mu      sync.Mutex
 	servers []*server // what the model takes for servers, in the order in which they came; guarded by mu
