@@ -79,7 +79,7 @@ func (a *app) showApprovals(f *approval.File, list []approval.Approval) error {
 	for _, p := range list {
 		cells = append(cells, []string{p.Server, p.Tool, age(p.At, time.Now()), orName(p.By, "-"), p.Identity})
 	}
-	a.columns([]string{"SERVER", "TOOL", "SINCE", "BY", "IDENTITY"}, cells)
+	a.columns("approvals", []string{"SERVER", "TOOL", "SINCE", "BY", "IDENTITY"}, cells)
 	if len(list) > 0 {
 		a.talk.note("kept in %s", f.Path())
 	}

@@ -100,6 +100,9 @@ func (c *chatCmd) lines(a *app, h *hosting, plan *plan, o chat.Options) error {
 	}
 	o.Color, o.Person = false, who
 	ui := chat.New(h.Host, o)
+	if o.NoModel != "" {
+		a.talk.note("%s", o.NoModel)
+	}
 	if err := h.start(plan.servers); err != nil {
 		return err
 	}

@@ -183,7 +183,7 @@ func (a *app) showForeign(files []foreign) {
 		a.talk.note("no other host has servers here; patchbay config import FILE reads any file")
 		return
 	}
-	a.columns([]string{"HOST", "FILE", "SERVERS"}, rows)
+	a.columns("hosts", []string{"HOST", "FILE", "SERVERS"}, rows)
 	a.talk.note("hint: patchbay config import HOST takes them over")
 }
 

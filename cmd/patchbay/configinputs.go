@@ -158,5 +158,5 @@ func (a *app) printInputs(rows []listedInput) {
 		}
 		cells = append(cells, []string{r.ID, state, orName(strings.Join(append(slices.Clone(r.Servers), r.Models...), ", "), "-"), orName(about, "-")})
 	}
-	a.columns([]string{"ID", "ANSWER", "SERVERS", "ABOUT"}, cells)
+	a.columns("inputs", []string{"ID", "ANSWER", "SERVERS", "ABOUT"}, cells)
 }

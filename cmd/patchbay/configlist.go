@@ -92,13 +92,13 @@ func (a *app) printListed(rows []listed) {
 		}
 		cells = append(cells, []string{r.Name, cmp.Or(r.Transport, "-"), state, hereLine(r.Source), cmp.Or(r.Where, "-")})
 	}
-	a.columns([]string{"NAME", "HOW", "STATE", "FROM", "WHERE"}, cells)
+	a.columns("servers", []string{"NAME", "HOW", "STATE", "FROM", "WHERE"}, cells)
 }
 
-// columns prints a table, whose last column is cut to the width of the terminal.
-func (a *app) columns(head []string, rows [][]string) {
+// columns prints a table of what there is, whose last column is cut to the width of the terminal.
+func (a *app) columns(what string, head []string, rows [][]string) {
 	if len(rows) == 0 {
-		a.talk.note("there are none")
+		a.talk.note("there are no %s", what)
 		return
 	}
 	wide := make([]int, len(head))

@@ -201,11 +201,6 @@ func (c *configModelsCmd) Run(a *app) error {
 }
 
 func (a *app) printModels(rows []listedModel) {
-	if len(rows) == 0 {
-		a.talk.note("there are no models")
-		a.talk.note("hint: patchbay config model add NAME --provider openai --model gpt-5 --key-input")
-		return
-	}
 	cells := [][]string{}
 	for _, r := range rows {
 		name, use := r.Name, ""
@@ -214,7 +209,10 @@ func (a *app) printModels(rows []listedModel) {
 		}
 		cells = append(cells, []string{name, r.Provider + "/" + r.Model, cmp.Or(use, "-"), r.Key, cmp.Or(hereLine(r.Source), "-"), r.Address})
 	}
-	a.columns([]string{"NAME", "MODEL", "USE", "KEY", "FROM", "WHERE"}, cells)
+	a.columns("models", []string{"NAME", "MODEL", "USE", "KEY", "FROM", "WHERE"}, cells)
+	if len(rows) == 0 {
+		a.talk.note("hint: patchbay config model add NAME --provider openai --model gpt-5 --key-input")
+	}
 }
 
 // keyOf tells in words where the key of a model is from, and whether there is one. It asks nobody.

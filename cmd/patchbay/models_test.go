@@ -218,7 +218,7 @@ func TestModelFaultsAreNoHindrance(t *testing.T) {
 
 func TestApprovals(t *testing.T) {
 	inFolder(t, "")
-	if said := typedRun(t, "", 0, "config", "approvals"); !strings.Contains(said, "there are none") {
+	if said := typedRun(t, "", 0, "config", "approvals"); !strings.Contains(said, "there are no approvals") {
 		t.Errorf("without approvals: %s", said)
 	}
 	f, err := approval.Open("")

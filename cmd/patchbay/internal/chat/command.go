@@ -559,11 +559,15 @@ func (u *ui) pastOnes(rest string, words []string) tea.Cmd {
 			for _, p := range list {
 				u.row(screen.OneLine(p.ID), 12, p.Updated.Local().Format("2006-01-02 15:04")+"  "+screen.Cut(screen.OneLine(p.Title), max(10, u.look.width-36)))
 			}
-			if len(list) == 0 {
-				u.print(u.look.paint("  none is kept like that", dim))
-			} else {
-				u.print(u.look.paint("  /resume ID goes on with one", dim))
+			hint := "  /resume ID goes on with one"
+			switch {
+			case len(list) > 0:
+			case rest == "":
+				hint = "  no conversation is kept yet"
+			default:
+				hint = "  no conversation has that ID or these words in it"
 			}
+			u.print(u.look.paint(hint, dim))
 			u.print("")
 		}
 	})
