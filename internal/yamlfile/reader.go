@@ -112,7 +112,7 @@ func (r *Reader) Mapping(n *yaml.Node, what string, members map[string]func(*yam
 	names := slices.Sorted(maps.Keys(members))
 	return r.Members(n, what, func(key, value *yaml.Node) {
 		f := members[key.Value]
-		if f == nil || key.Kind != yaml.ScalarNode {
+		if f == nil {
 			r.Fault(key, Nearest(key.Value, names), "%s has no member %s", what, Quote(key.Value))
 			return
 		}
@@ -131,6 +131,8 @@ func (r *Reader) Members(n *yaml.Node, what string, do func(key, value *yaml.Nod
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		switch {
+		case key.Kind != yaml.ScalarNode || key.Anchor != "":
+			r.Fault(key, "write it out", "a name in %s must be text, with no anchor or alias", what)
 		case seen[key.Value]:
 			r.Fault(key, "keep one", "%s has %s twice", what, Quote(key.Value))
 		case value.Kind == yaml.AliasNode || value.Anchor != "":
