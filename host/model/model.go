@@ -39,8 +39,8 @@ type Request struct {
 	Choice   Choice
 
 	MaxTokens   int      // of the answer; 0: as many as the model has
-	Temperature *float64 // nil: the default of the model
-	Stop        []string // texts at which the answer ends
+	Temperature *float64 // nil: the default of the model; models that take none are not told
+	Stop        []string // texts at which the answer ends, as far as the model takes them
 
 	// Schema is the JSON Schema that the text of the answer fits, as far as the provider can see
 	// to that; nil: any text.

@@ -22,6 +22,7 @@ func (chatAPI) read(body []byte, _ http.Header) (*Request, error) {
 	req := &Request{API: "chat", Model: r.text("model", o["model"])}
 	req.Stream, _ = o["stream"].(bool)
 	r.number("temperature", o["temperature"], 0, 2)
+	r.thinking(req.Model, o, "temperature", "top_p", "stop")
 	r.number("max_tokens", o["max_tokens"], 1, 1e9)
 	r.number("max_completion_tokens", o["max_completion_tokens"], 1, 1e9)
 	if o["stream_options"] != nil {

@@ -64,7 +64,20 @@ func (r *reader) number(path string, v any, least, most float64) {
 	}
 }
 
+// thinking refuses parameters that models which think do not take.
+func (r *reader) thinking(model string, o object, parameters ...string) {
+	if !thinks.MatchString(model) || strings.HasPrefix(model, "gpt-5-chat") {
+		return
+	}
+	for _, name := range parameters {
+		if o[name] != nil {
+			r.wrong(name, "unsupported parameter: it is not supported with the model %q", model)
+		}
+	}
+}
+
 var (
+	thinks  = regexp.MustCompile(`^(o[134]|gpt-5)(-|\.|$)`)
 	name64  = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 	anyID   = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 	keyName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)

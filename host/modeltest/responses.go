@@ -22,6 +22,7 @@ func (responsesAPI) read(body []byte, _ http.Header) (*Request, error) {
 	req := &Request{API: "responses", Model: r.text("model", o["model"])}
 	req.Stream, _ = o["stream"].(bool)
 	r.number("temperature", o["temperature"], 0, 2)
+	r.thinking(req.Model, o, "temperature", "top_p")
 	r.number("max_output_tokens", o["max_output_tokens"], 16, 1e9)
 	if o["instructions"] != nil {
 		req.System = r.text("instructions", o["instructions"])

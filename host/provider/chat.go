@@ -73,10 +73,10 @@ func (c *chat) request(req *model.Request) openai.ChatCompletionNewParams {
 	} else if n > 0 {
 		p.MaxTokens = openai.Int(n) // the name that all others know
 	}
-	if req.Temperature != nil {
-		p.Temperature = openai.Float(*req.Temperature)
-	}
-	if len(req.Stop) > 0 {
+	if !c.reasons() {
+		if req.Temperature != nil {
+			p.Temperature = openai.Float(*req.Temperature)
+		}
 		p.Stop.OfStringArray = req.Stop
 	}
 	if req.Schema != nil {
@@ -363,7 +363,7 @@ func (a *chatAnswer) response(broken bool) *model.Response {
 		calls = calls[:len(calls)-1]
 	}
 	for _, c := range calls {
-		add(model.Part{Call: &model.Call{ID: c.id, Name: c.name, Arguments: model.Arguments(c.arguments.String())}})
+		add(model.Part{Call: &model.Call{ID: c.id, Name: c.name, Arguments: json.RawMessage(c.arguments.String())}})
 	}
 	switch {
 	case a.finish == "length":
@@ -373,6 +373,6 @@ func (a *chatAnswer) response(broken bool) *model.Response {
 	case len(calls) > 0:
 		r.Stop = model.StopCalls
 	}
-	complete(r)
+	settle(r)
 	return r
 }

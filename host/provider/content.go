@@ -152,13 +152,17 @@ func object(arguments json.RawMessage) json.RawMessage {
 	return wrapped
 }
 
-// complete takes out the calls of an answer that was too long, if their end is missing.
-func complete(resp *model.Response) {
-	if resp.Stop != model.StopLength {
-		return
-	}
+// settle brings the arguments of the calls of an answer from what the model wrote into their form.
+// Of an answer that was too long it takes out the calls whose end is missing: all that are no
+// object, and those of which nothing came but the name.
+func settle(resp *model.Response) {
 	resp.Message.Parts = slices.DeleteFunc(resp.Message.Parts, func(p model.Part) bool {
+		if p.Call == nil {
+			return false
+		}
+		written := p.Call.Arguments
+		p.Call.Arguments = model.Arguments(string(written))
 		var members map[string]json.RawMessage
-		return p.Call != nil && json.Unmarshal(p.Call.Arguments, &members) != nil
+		return resp.Stop == model.StopLength && json.Unmarshal(written, &members) != nil
 	})
 }

@@ -34,6 +34,10 @@ func TestFaults(t *testing.T) {
 		{fault: "{status: 413}", kind: model.TooLong},
 		{fault: "{status: 400, code: context_length_exceeded}", kind: model.TooLong},
 		{fault: "{status: 400, message: 'prompt is too long: 300000 tokens > 200000 maximum'}", kind: model.TooLong},
+		{fault: "{status: 400, message: 'Invalid schema for function github__get_rate_limit'}", kind: model.Rejected},
+		{fault: "{status: 400, message: 'unknown tools: overloaded, authentication_error, not_found_error, insufficient_quota'}", kind: model.Rejected},
+		{fault: "{status: 429, message: 'the tool model_not_found is called too often'}", kind: model.Limited},
+		{fault: "{event: true, code: odd, message: 'rate_limit reached'}", kind: model.Limited, text: "Some text."},
 		{fault: "{status: 429, after: 1500ms}", kind: model.Limited, after: 1500 * time.Millisecond},
 		{fault: "{status: 500}", kind: model.Unavailable},
 		{fault: "{status: 503}", kind: model.Overloaded},
@@ -77,6 +81,61 @@ func TestCutInACall(t *testing.T) {
 				t.Errorf("Generate = %+v, %v; want an error and no call", resp, err)
 			}
 		})
+	}
+}
+
+// Nor has one that was too long, wherever in the call it was cut.
+func TestCutByLength(t *testing.T) {
+	for _, tt := range []struct {
+		written string
+		calls   int
+	}{{"", 0}, {"{", 0}, {`{"a": 1`, 0}, {`{"a": 1}`, 1}, {"{}", 1}} {
+		for _, api := range []string{"chat", "responses", "messages"} {
+			t.Run(tt.written+"/"+api, func(t *testing.T) {
+				m := modeltest.Open(t, api, &modeltest.Script{Turns: []modeltest.Turn{{
+					Answer: []modeltest.Piece{{Text: "Well."}, {Call: &modeltest.Call{Name: "add", Arguments: tt.written}}}, Stop: "length",
+				}}})
+				resp, err := m.Generate(t.Context(), hello, nil)
+				if err != nil || resp.Stop != model.StopLength || resp.Message.Text() != "Well." || len(resp.Message.Calls()) != tt.calls {
+					t.Errorf("Generate = %+v, %v; want %d calls", resp, err, tt.calls)
+				}
+			})
+		}
+	}
+}
+
+// A call with no arguments is one, if its answer is complete.
+func TestNoArguments(t *testing.T) {
+	for _, api := range []string{"chat", "responses", "messages"} {
+		m := modeltest.Open(t, api, modeltest.MustParse("turns: [{answer: [call: {name: picture, arguments: ''}]}]"))
+		resp, err := m.Generate(t.Context(), hello, nil)
+		if err != nil || len(resp.Message.Calls()) != 1 || string(resp.Message.Calls()[0].Arguments) != "{}" {
+			t.Errorf("%s: Generate = %+v, %v; want one call with {}", api, resp, err)
+		}
+	}
+}
+
+// However long a provider says to wait, it is not asked at once.
+func TestRetryAfter(t *testing.T) {
+	const most = 1e6 * time.Second
+	for header, want := range map[string]time.Duration{
+		"Retry-After: 3": 3 * time.Second, "Retry-After: 2000000": most, "Retry-After: 1e999": most, "Retry-After: Inf": most,
+		"Retry-After: NaN": 0, "Retry-After: -1": 0, "Retry-After: soon": 0, "Retry-After-Ms: 1e10": most, "Retry-After-Ms: 20": 20 * time.Millisecond,
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			name, value, _ := strings.Cut(header, ": ")
+			w.Header().Set(name, value)
+			w.WriteHeader(http.StatusTooManyRequests)
+		}))
+		m, err := provider.Open("openai/x", provider.Options{BaseURL: s.URL, Env: noEnv})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e *model.Error
+		if _, err := m.Generate(t.Context(), hello, nil); !errors.As(err, &e) || e.After != want {
+			t.Errorf("%s: Generate = %v, to wait %v, want %v", header, err, e.After, want)
+		}
+		s.Close()
 	}
 }
 

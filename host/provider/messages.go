@@ -439,7 +439,7 @@ func (a *messagesAnswer) response() *model.Response {
 		case b.kind == "redacted_thinking":
 			opaque("", map[string]string{"type": b.kind, "data": b.data})
 		case b.kind == "tool_use":
-			add(model.Part{Call: &model.Call{ID: b.id, Name: b.name, Arguments: model.Arguments(b.arguments.String())}})
+			add(model.Part{Call: &model.Call{ID: b.id, Name: b.name, Arguments: json.RawMessage(b.arguments.String())}})
 		}
 	}
 	switch a.stop {
@@ -454,6 +454,6 @@ func (a *messagesAnswer) response() *model.Response {
 			r.Stop = model.StopCalls
 		}
 	}
-	complete(r)
+	settle(r)
 	return r
 }

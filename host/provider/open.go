@@ -1,12 +1,14 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,8 +21,9 @@ type Options struct {
 	// OPENAI_BASE_URL or ANTHROPIC_BASE_URL, else the provider's own.
 	BaseURL string
 
-	// Key is the key of the API. Empty: OPENAI_API_KEY or ANTHROPIC_API_KEY. Servers other than
-	// the provider's own may do without.
+	// Key is the key of the API. Empty: OPENAI_API_KEY or ANTHROPIC_API_KEY, but for a BaseURL
+	// that is set here and is not the provider's own: that server gets no key that it was not
+	// given. Servers other than the provider's own may do without.
 	Key string
 
 	// API is "chat", "responses", "messages" or "text" and chooses another API than the name
@@ -75,16 +78,10 @@ func Open(name string, o Options) (model.Model, error) {
 	if o.Env == nil {
 		o.Env = os.Getenv
 	}
-	for _, field := range []struct {
-		value *string
-		name  string
-	}{{&o.BaseURL, "_BASE_URL"}, {&o.Key, "_API_KEY"}} {
-		if *field.value == "" {
-			*field.value = strings.TrimSpace(o.Env(variables + field.name))
-		}
-	}
+	env := func(what string) string { return strings.TrimSpace(o.Env(variables + what)) }
+	elsewhere := o.BaseURL != ""
 	if o.BaseURL == "" {
-		o.BaseURL = official
+		o.BaseURL = cmp.Or(env("_BASE_URL"), official)
 	}
 	base, err := url.Parse(strings.TrimRight(o.BaseURL, "/"))
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
@@ -99,7 +96,6 @@ func Open(name string, o Options) (model.Model, error) {
 		base:      base.String(),
 		official:  base.Host == own.Host,
 		provider:  api,
-		key:       o.Key,
 		header:    o.Header,
 		maxTokens: o.MaxTokens,
 		timeout:   o.Timeout,
@@ -107,6 +103,9 @@ func Open(name string, o Options) (model.Model, error) {
 	}
 	if !c.official {
 		c.provider += "@" + base.Host
+	}
+	if c.key = o.Key; c.key == "" && (c.official || !elsewhere) {
+		c.key = env("_API_KEY")
 	}
 	if c.official && c.key == "" {
 		return nil, fmt.Errorf("model %q: no key: set %s_API_KEY, or a base URL if it is served elsewhere", name, variables)
@@ -156,6 +155,15 @@ type client struct {
 }
 
 func (c *client) Info() model.Info { return c.info }
+
+// reasons tells whether it is a model of OpenAI that may think, as far as its name says. Such
+// models refuse a temperature, and Chat Completions texts to stop at.
+func (c *client) reasons() bool {
+	is := func(families ...string) bool {
+		return slices.ContainsFunc(families, func(f string) bool { return strings.HasPrefix(strings.TrimPrefix(c.id, "ft:"), f) })
+	}
+	return !is("gpt-3", "gpt-4", "chatgpt-4", "gpt-5-chat") && (c.official || is("gpt-5", "o1", "o3", "o4"))
+}
 
 // bound puts the time-out on a request.
 func (c *client) bound(ctx context.Context) (context.Context, context.CancelFunc) {

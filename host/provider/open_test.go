@@ -2,12 +2,14 @@ package provider_test
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/host/modeltest"
 	"github.com/patchbay-dev/patchbay/host/provider"
 )
 
@@ -73,6 +75,85 @@ func TestOpenEnvironment(t *testing.T) {
 		for header, values := range got {
 			if strings.Contains(strings.Join(values, ""), "of the process") {
 				t.Errorf("%s: %s: %q came from the environment of the process", name, header, values)
+			}
+		}
+	}
+}
+
+// The key of the environment is for the provider, or for whom the environment names, and for nobody
+// that the caller names.
+func TestKeyStaysAtHome(t *testing.T) {
+	for _, tt := range []struct {
+		name, base string // of the options; empty: that of the environment
+		key, want  string
+	}{
+		{"openai/x", "http://elsewhere.test/v1", "", ""},
+		{"text/x", "http://elsewhere.test/v1", "", ""},
+		{"anthropic/x", "http://elsewhere.test", "", ""},
+		{"openai/x", "http://elsewhere.test/v1", "mine", "mine"},
+		{"openai-responses/x", "https://api.openai.com/v1", "", "of the environment"},
+		{"anthropic/x", "https://api.anthropic.com", "", "of the environment"},
+		{"openai/x", "", "", "of the environment"},
+	} {
+		key := "nothing was sent"
+		m, err := provider.Open(tt.name, provider.Options{
+			BaseURL: tt.base, Key: tt.key,
+			Env: func(name string) string {
+				if strings.HasSuffix(name, "_BASE_URL") {
+					return "http://named.test"
+				}
+				return "of the environment"
+			},
+			HTTPClient: &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+				key = r.Header.Get("X-Api-Key") + strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+				return nil, errors.New("enough was seen")
+			})},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _ = m.Generate(t.Context(), hello, nil); key != tt.want {
+			t.Errorf("%s at %q was sent the key %q, want %q", tt.name, tt.base, key, tt.want)
+		}
+	}
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Models that think refuse a temperature, so that they are not told it, at OpenAI and elsewhere.
+func TestThinkingModels(t *testing.T) {
+	warm := 0.7
+	req := &model.Request{Messages: hello.Messages, Temperature: &warm, Stop: []string{"END"}}
+	for _, tt := range []struct {
+		id                     string
+		official               bool
+		temperature, stopsThat bool
+	}{
+		{"gpt-5-mini", false, false, false}, {"o3", false, false, false}, {"ft:o4-mini:acme", true, false, false}, {"of-the-future", true, false, false},
+		{"of-the-future", false, true, true}, {"gpt-5-chat-latest", true, true, true}, {"ft:gpt-4o:acme", true, true, true}, {"gpt-4.1", false, true, true},
+	} {
+		for _, api := range []string{"chat", "responses"} {
+			s, url := modeltest.Start(t, modeltest.MustParse("turns: [{answer: [text: Yes.]}]"))
+			o := provider.Options{API: api, Key: "k", Env: noEnv, BaseURL: url + "/v1"}
+			if tt.official {
+				o.BaseURL = ""
+				o.HTTPClient = &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+					r.URL.Scheme, r.URL.Host = "http", strings.TrimPrefix(url, "http://")
+					return http.DefaultTransport.RoundTrip(r)
+				})}
+			}
+			m, err := provider.Open("openai/"+tt.id, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := m.Generate(t.Context(), req, nil); err != nil {
+				t.Fatal(err)
+			}
+			sent := string(s.Requests()[0].Body)
+			if strings.Contains(sent, `"temperature"`) != tt.temperature || strings.Contains(sent, `"stop"`) != (tt.stopsThat && api == "chat") {
+				t.Errorf("%s over %s was sent %s", tt.id, api, sent)
 			}
 		}
 	}

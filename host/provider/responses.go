@@ -55,23 +55,13 @@ func (c *response) Generate(ctx context.Context, req *model.Request, emit func(m
 	return a.response(), err
 }
 
-// reasons tells whether a model may think, as far as its name says.
-func (c *response) reasons() bool {
-	for _, not := range []string{"gpt-3", "gpt-4", "chatgpt-4", "gpt-5-chat"} {
-		if strings.HasPrefix(c.id, not) {
-			return false
-		}
-	}
-	return c.official
-}
-
 func (c *response) request(req *model.Request) responses.ResponseNewParams {
 	p := responses.ResponseNewParams{
 		Model: c.id,
 		Input: responses.ResponseNewParamsInputUnion{OfInputItemList: c.items(req.Messages)},
 		Store: openai.Bool(false),
 	}
-	if c.reasons() {
+	if c.official && c.reasons() {
 		p.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
 	}
 	if req.System != "" {
@@ -80,7 +70,7 @@ func (c *response) request(req *model.Request) responses.ResponseNewParams {
 	if n := c.tokens(req); n > 0 {
 		p.MaxOutputTokens = openai.Int(max(n, 16)) // fewer are refused
 	}
-	if req.Temperature != nil {
+	if req.Temperature != nil && !c.reasons() {
 		p.Temperature = openai.Float(*req.Temperature)
 	}
 	if req.Schema != nil {
@@ -359,7 +349,7 @@ func (a *responseAnswer) response() *model.Response {
 				add(model.Part{Text: text})
 			}
 		case it.done.Type == "function_call":
-			add(model.Part{Call: &model.Call{ID: it.done.CallID, Name: it.done.Name, Arguments: model.Arguments(it.done.Arguments)}})
+			add(model.Part{Call: &model.Call{ID: it.done.CallID, Name: it.done.Name, Arguments: json.RawMessage(it.done.Arguments)}})
 		case it.done.Type == "reasoning":
 			add(model.Part{Opaque: a.thought(it)})
 		}
@@ -372,7 +362,7 @@ func (a *responseAnswer) response() *model.Response {
 	case len(r.Message.Calls()) > 0:
 		r.Stop = model.StopCalls
 	}
-	complete(r)
+	settle(r)
 	return r
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -204,20 +205,19 @@ func (x *exchange) classify(status int, body []byte) (model.Kind, string) {
 	if n, ok := why.Code.(float64); ok && status == 0 && n >= 400 && n < 600 {
 		status = int(n) // some servers write the status into the event
 	}
-	has := func(parts ...string) bool {
-		all := strings.ToLower(why.Type + "\n" + code + "\n" + why.Message)
-		for _, p := range parts {
-			if strings.Contains(all, p) {
-				return true
-			}
-		}
-		return false
+	named := strings.ToLower(why.Type + "\n" + code)
+	words := strings.ToLower(why.Message) // these may quote the request
+	if status == 0 {
+		named += "\n" + words // there is nothing better
 	}
+	has := func(parts ...string) bool { return containsAny(named, parts) }
+	says := func(parts ...string) bool { return containsAny(words, parts) }
 	kind := model.Unavailable
 	switch {
-	case status == 402, has("insufficient_quota", "billing_error", "billing_hard_limit", "credit balance"):
+	case status == 402, has("insufficient_quota", "billing_error", "billing_hard_limit"), says("credit balance"):
 		kind = model.NoMoney
-	case status == 413, status != 429 && has("context_length_exceeded", "context length", "prompt is too long", "maximum context", "context window", "request_too_large"):
+	case status == 413, has("context_length_exceeded", "request_too_large"),
+		status != 429 && says("context length", "prompt is too long", "maximum context", "context window"):
 		kind = model.TooLong
 	case status == 401, status == 403, has("authentication_error", "permission_error", "invalid_api_key"):
 		kind = model.NoKey
@@ -232,6 +232,10 @@ func (x *exchange) classify(status int, body []byte) (model.Kind, string) {
 		kind = model.Rejected
 	}
 	return kind, said(x.clean(text))
+}
+
+func containsAny(text string, parts []string) bool {
+	return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(text, p) })
 }
 
 // clean takes keys out of a text.
@@ -258,12 +262,13 @@ func said(text string) string {
 
 // after is when to ask again, as the header says; 0: it does not.
 func after(h http.Header) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && ms < 1e9 {
-		return time.Duration(ms * float64(time.Millisecond))
+	const most = 1e6 // seconds, also where a number is too big for a float
+	if ms, _ := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); ms > 0 {
+		return time.Duration(min(ms, most*1000) * float64(time.Millisecond))
 	}
 	v := h.Get("Retry-After")
-	if s, err := strconv.ParseFloat(v, 64); err == nil && s > 0 && s < 1e6 {
-		return time.Duration(s * float64(time.Second))
+	if s, _ := strconv.ParseFloat(v, 64); s > 0 {
+		return time.Duration(min(s, most) * float64(time.Second))
 	}
 	if when, err := http.ParseTime(v); err == nil {
 		return max(0, time.Until(when))
