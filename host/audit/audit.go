@@ -94,7 +94,6 @@ type Log struct {
 
 	mu   sync.Mutex
 	file *os.File // guarded by mu
-	torn bool     // the file does not end with a line; guarded by mu
 }
 
 // DefaultPath returns the user's file: audit.jsonl in the folder patchbay of the user's data.
@@ -123,14 +122,11 @@ func Open(path string, o *Options) (*Log, error) {
 	if l.options.Redactor == nil {
 		l.options.Redactor = trace.NewRedactor(nil)
 	}
-	if l.torn, err = torn(f); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("audit log: %w", err)
-	}
 	return l, nil
 }
 
-// torn tells whether a file ends in the middle of a line: its writer was stopped there.
+// torn tells whether a file ends in the middle of a line: its writer was stopped there, or is
+// writing it just now, when an empty line comes behind it.
 func torn(f *os.File) (bool, error) {
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
@@ -167,20 +163,16 @@ func (l *Log) Write(r Record) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.torn { // or another process was in the middle of a line when it was opened
-		if l.torn, err = torn(l.file); err != nil {
-			return fmt.Errorf("audit log: %w", err)
-		}
-	}
-	if l.torn {
-		text = append([]byte("\n"), text...)
-	}
-	n, err := l.file.Write(append(text, '\n'))
+	half, err := torn(l.file) // by whoever wrote last
 	if err != nil {
-		l.torn = l.torn || n > 0
 		return fmt.Errorf("audit log: %w", err)
 	}
-	l.torn = false
+	if half {
+		text = append([]byte("\n"), text...)
+	}
+	if _, err := l.file.Write(append(text, '\n')); err != nil {
+		return fmt.Errorf("audit log: %w", err)
+	}
 	return nil
 }
 

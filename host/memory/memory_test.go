@@ -333,6 +333,15 @@ func TestDelete(t *testing.T) {
 	}
 }
 
+// It is overwritten also when a read was cancelled before.
+func TestDeleteAfterCancel(t *testing.T) {
+	s := open(t, "")
+	memory.Interrupt(t, s)
+	if !memory.Overwrites(t, s) {
+		t.Error("what is deleted after a read that was cancelled is not overwritten")
+	}
+}
+
 // Several processes write at once, which each has its own store.
 func TestManyAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.db")

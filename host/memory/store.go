@@ -80,14 +80,11 @@ func Open(path string) (*Store, error) {
 		return nil, fmt.Errorf("conversations: %w", err)
 	}
 	s := &Store{path: path}
-	db, err := sqlitefile.Open(path, migrations)
+	db, err := sqlitefile.Open(path, migrations, "secure_delete(1)")
 	if err != nil {
 		return nil, s.fail("open", err)
 	}
 	s.db = db
-	if _, err := db.Exec("PRAGMA secure_delete = ON"); err != nil { // of the one connection there is
-		return nil, errors.Join(s.fail("open", err), db.Close())
-	}
 	return s, nil
 }
 

@@ -5,13 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"time"
 
 	"modernc.org/sqlite"
 )
 
-// settings of the connection. A second process may hold the lock for 5 seconds. A
+// settings of each connection: database/sql opens another one when a statement was cancelled. A second process may hold the lock for 5 seconds. A
 // transaction has it from its beginning: one that takes it later is refused at once.
 const settings = "_busy_timeout=5000&_txlock=immediate&_journal_mode=WAL&_synchronous=NORMAL&_foreign_keys=1&_defensive=1&_error_rc=1&_pragma=trusted_schema(0)"
 
@@ -25,8 +26,9 @@ const (
 // Open opens a database of the program's own in a file: one connection, write-ahead log, for
 // its owner alone. It makes one where there is none, in a folder that exists, and brings an old
 // one up to date: migrations make a new database, each from what the one before left. They are
-// never changed, only added to. A database that knows more of them is an error.
-func Open(path string, migrations []string) (*sql.DB, error) {
+// never changed, only added to. A database that knows more of them is an error. Pragmas hold in
+// each connection besides those of all such files: "secure_delete(1)".
+func Open(path string, migrations []string, pragmas ...string) (*sql.DB, error) {
 	uri, err := URI(path)
 	if err != nil {
 		return nil, err
@@ -39,7 +41,11 @@ func Open(path string, migrations []string) (*sql.DB, error) {
 	if err := f.Close(); err != nil {
 		return nil, err
 	}
-	db, err := sql.Open("sqlite", uri+"?"+settings)
+	uri += "?" + settings
+	for _, p := range pragmas {
+		uri += "&_pragma=" + url.QueryEscape(p)
+	}
+	db, err := sql.Open("sqlite", uri)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
 // history is what the person said before, in this run and in earlier ones.
@@ -82,21 +84,12 @@ func (h *history) add(text string) error {
 
 // shorten writes the file anew, with what is remembered. If that fails it is long for longer.
 func (h *history) shorten() {
-	f, err := os.CreateTemp(filepath.Dir(h.path), "history-*")
-	if err != nil {
-		return
-	}
-	defer os.Remove(f.Name())
-	var out strings.Builder
+	var out []byte
 	for _, text := range h.said {
 		line, _ := json.Marshal(text) // of a string
-		out.Write(line)
-		out.WriteByte('\n')
+		out = append(append(out, line...), '\n')
 	}
-	_, err = f.WriteString(out.String())
-	if f.Close() == nil && err == nil {
-		_ = os.Rename(f.Name(), h.path)
-	}
+	_ = ownfile.Replace(h.path, out)
 }
 
 // move goes back (-1) or on (1) from what is shown now, and returns what is there.
