@@ -236,6 +236,39 @@ func TestAuditFails(t *testing.T) {
 	}
 }
 
+// What a server says of a call is told, and not to the audit log: it may repeat the arguments.
+func TestAuditOfFailures(t *testing.T) {
+	const said = "no customer planted"
+	failed := &mcp.ToolResult{IsError: true, Content: []mcp.Content{mcp.Text(said)}}
+	for want, answer := range map[string]struct {
+		res *mcp.ToolResult
+		err error
+	}{
+		"the tool answered with an error":                            {failed, nil},
+		"the server answered with error -32602":                      {nil, mcp.Errorf(mcp.CodeInvalidParams, said)},
+		"the server answered with status 400":                        {nil, fmt.Errorf("%s: %w", said, &mcp.HTTPError{Status: 400})},
+		"the answer does not fit the output schema":                  {failed, errors.New(said)},
+		"the server could not be reached, or its answer not be read": {nil, &mcp.ExitError{Command: "s", State: said}},
+		"no answer and no progress in time":                          {nil, fmt.Errorf("%s: %w", said, context.DeadlineExceeded)},
+	} {
+		var log []host.Decision
+		s := rig(inMemory("s", tools()), func(context.Context, func() (*mcp.ToolResult, error)) (*mcp.ToolResult, error) {
+			return answer.res, answer.err
+		})
+		h := &host.Host{Model: calls([]string{"s_plain {}"}), Allow: []string{"*"}, Audit: func(d host.Decision) error {
+			log = append(log, d)
+			return nil
+		}}
+		d := talk(t, newHost(t, h, s))
+		if len(log) != 2 || log[1].Reason != want {
+			t.Errorf("audited: %+v, want the reason %q", log, want)
+		}
+		if got := d.of(host.Resulted)[0].Error; !strings.Contains(got, said) {
+			t.Errorf("%s: the event says %q, want %q in it", want, got, said)
+		}
+	}
+}
+
 // What a denial says reaches the model.
 func TestDenialWithReason(t *testing.T) {
 	m := calls([]string{"s_plain {}"}, []string{"s_write {}"})

@@ -238,21 +238,22 @@ func (p *pending) left(ctx context.Context, d decision) *model.Result {
 func (p *pending) do(ctx context.Context) *model.Result {
 	began := time.Now()
 	parts, err := p.tool.do(ctx, p.args)
-	outcome, why := Succeeded, ""
+	outcome, why, class := Succeeded, "", ""
 	switch {
 	case err != nil && ctx.Err() != nil:
-		outcome, why = Cancelled, context.Cause(ctx).Error()
+		outcome, why, class = Cancelled, context.Cause(ctx).Error(), wasCancelled
 		parts = []model.Part{{Text: "The person cancelled this."}}
 	case err != nil:
-		outcome, why = Failed, clip(err.Error())
+		outcome, why, class = Failed, clip(err.Error()), classOf(err)
 		parts = []model.Part{{Text: why}}
 	}
-	return p.end(outcome, why, time.Since(began), parts...)
+	return p.end(outcome, why, class, time.Since(began), parts...)
 }
 
-// end audits what came of a call that began, and makes its result.
-func (p *pending) end(outcome Outcome, why string, took time.Duration, parts ...model.Part) *model.Result {
-	p.audited(Decision{Allowed: true, By: p.event.By, Outcome: outcome, Reason: why, Cached: p.event.Cached, Took: took})
+// end audits what came of a call that began, and makes its result. Class is what the audit log is
+// told of why.
+func (p *pending) end(outcome Outcome, why, class string, took time.Duration, parts ...model.Part) *model.Result {
+	p.audited(Decision{Allowed: true, By: p.event.By, Outcome: outcome, Reason: class, Cached: p.event.Cached, Took: took})
 	return p.result(outcome, why, took, parts...)
 }
 
@@ -273,24 +274,24 @@ func (p *pending) make(ctx context.Context) *model.Result {
 	began := time.Now()
 	res, f := p.send(ctx)
 	took := time.Since(began)
-	outcome, why := Succeeded, ""
+	outcome, why, class := Succeeded, "", ""
 	var parts []model.Part
 	switch {
 	case f != nil:
-		outcome, why = f.outcome(p.safe), clip(f.err.Error())
+		outcome, why, class = f.outcome(p.safe), clip(f.err.Error()), f.class()
 		parts = append(parts, model.Part{Text: f.words(p)})
 		if f.ran == certainly && res != nil {
 			parts = append(parts, p.c.resultParts(p.tool, res)...)
 		}
 	case res.IsError:
-		outcome, why = Failed, clip(res.Text())
+		outcome, why, class = Failed, clip(res.Text()), "the tool answered with an error"
 		fallthrough
 	default:
 		parts = p.c.resultParts(p.tool, res)
 	}
 	doubtful := f != nil && f.ran != never && !p.safe
 	p.c.doubt(p.key, doubtful, outcome)
-	r := p.end(outcome, why, took, parts...)
+	r := p.end(outcome, why, class, took, parts...)
 	r.Unknown = doubtful
 	return r
 }

@@ -236,6 +236,40 @@ func (f *fault) outcome(safe bool) Outcome {
 	return Broken
 }
 
+// wasCancelled is the class of what was cancelled while it ran.
+const wasCancelled = "it was cancelled"
+
+// class tells what kind of fault it is, in no word of the server, which may have repeated what it
+// was called with.
+func (f *fault) class() string {
+	switch {
+	case f.left:
+		return wasCancelled
+	case f.asked != "":
+		return "a question of the server had no answer"
+	case f.ran == certainly:
+		return "the answer does not fit the output schema"
+	case f.slow:
+		return "no answer and no progress in time"
+	}
+	return classOf(f.err)
+}
+
+// classOf is the class of an error.
+func classOf(err error) string {
+	var rpc *mcp.Error
+	var he *mcp.HTTPError
+	switch {
+	case errors.Is(err, errTotal):
+		return errTotal.Error()
+	case errors.As(err, &he):
+		return fmt.Sprintf("the server answered with status %d", he.Status)
+	case errors.As(err, &rpc):
+		return fmt.Sprintf("the server answered with error %d", rpc.Code)
+	}
+	return "the server could not be reached, or its answer not be read"
+}
+
 // words tell the model what went wrong, and what it can do.
 func (f *fault) words(p *pending) string {
 	what := clip(f.err.Error())

@@ -97,7 +97,7 @@ type Decision struct {
 	Allowed      bool
 	By           string        // who decided, as in CallEvent.By
 	Outcome      Outcome       // empty: it was only decided
-	Reason       string        // of a denial; of an outcome that is no success: what went wrong
+	Reason       string        // of a denial; of an outcome that is no success: what kind of failure, in no word of the server
 	Cached       bool          // the server was not asked
 	Took         time.Duration // with an outcome: the call
 }

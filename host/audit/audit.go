@@ -9,7 +9,7 @@
 //	err = log.Write(audit.Record{Server: "shop", Tool: "buy", Arguments: args, Allowed: true, By: "person"})
 //
 // Of the arguments of a call there is a digest, which tells whether two calls were the same, and
-// the arguments themselves only if [Options] say so.
+// the arguments themselves only if [Options] say so. Answers are not written.
 //
 // # Guarantees
 //
@@ -49,7 +49,7 @@ type Record struct {
 	Allowed      bool
 	By           string        // who decided: "person", "conversation", "always", "rule", "read-only", "nobody"
 	Outcome      string        // empty: it was only decided; "done", "failed", "unknown", "cancelled", ...
-	Reason       string        // of a denial, or why it failed; may be empty
+	Reason       string        // of a denial, or what kind of failure it was; it is written as it is; may be empty
 	Cached       bool          // nothing was called: the result was kept from an earlier call
 	Took         time.Duration // of a call that is over
 }
