@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/wildcard"
 )
 
 // What is Patchbay's own stands under the key "patchbay", where no other host
@@ -242,25 +244,9 @@ func (s Server) Equal(t Server) bool {
 		slices.Equal(s.EnabledTools, t.EnabledTools) && (s.EnabledTools == nil) == (t.EnabledTools == nil) && slices.Equal(s.DisabledTools, t.DisabledTools)
 }
 
-// Offers tells whether a tool of the server is offered to models and clients, by what
-// EnabledTools and DisabledTools say.
+// Offers tells whether a host offers a tool of the server to its model, by what EnabledTools and
+// DisabledTools say.
 func (s Server) Offers(tool string) bool {
-	fits := func(pattern string) bool { return fitsName(pattern, tool) }
+	fits := func(pattern string) bool { return wildcard.Match(pattern, tool) }
 	return (s.EnabledTools == nil || slices.ContainsFunc(s.EnabledTools, fits)) && !slices.ContainsFunc(s.DisabledTools, fits)
-}
-
-// fitsName tells whether a name is one of a pattern, in which * stands for any text.
-func fitsName(pattern, name string) bool {
-	first, rest, open := strings.Cut(pattern, "*")
-	name, ok := strings.CutPrefix(name, first)
-	for ok && open {
-		if rest == "" {
-			return true
-		}
-		if first, rest, open = strings.Cut(rest, "*"); !open {
-			return strings.HasSuffix(name, first)
-		}
-		_, name, ok = strings.Cut(name, first)
-	}
-	return ok && name == ""
 }

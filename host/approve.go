@@ -9,6 +9,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/host/approval"
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/internal/wildcard"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -176,7 +177,7 @@ func (h *Host) allows(server, tool string) bool {
 			return true
 		}
 		for i := range len(pattern) {
-			if pattern[i] == '/' && Matches(pattern[:i], server) && Matches(pattern[i+1:], tool) && !h.meansLonger(pattern, i) {
+			if pattern[i] == '/' && wildcard.Match(pattern[:i], server) && wildcard.Match(pattern[i+1:], tool) && !h.meansLonger(pattern, i) {
 				return true
 			}
 		}
@@ -191,29 +192,6 @@ func (h *Host) meansLonger(pattern string, i int) bool {
 	return slices.ContainsFunc(h.servers, func(s *server) bool {
 		return len(s.Name) > i && strings.HasPrefix(pattern, s.Name+"/")
 	})
-}
-
-// Matches tells whether a name fits a pattern in which * stands for any text.
-func Matches(pattern, name string) bool {
-	first, rest, star := strings.Cut(pattern, "*")
-	if !star {
-		return pattern == name
-	}
-	if !strings.HasPrefix(name, first) {
-		return false
-	}
-	name = name[len(first):]
-	for {
-		part, more, star := strings.Cut(rest, "*")
-		if !star {
-			return strings.HasSuffix(name, part)
-		}
-		i := strings.Index(name, part)
-		if i < 0 {
-			return false
-		}
-		name, rest = name[i+len(part):], more
-	}
 }
 
 // readOnly tells whether a tool changes nothing, as its server says.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -42,25 +41,6 @@ func FuzzArguments(f *testing.F) {
 		}
 		if jsonx.Valid([]byte(written), jsonx.DefaultDepth) == nil && jsonx.KindOf([]byte(strings.TrimSpace(written))) == '{' && !bytes.Equal(jsonx.Canonical([]byte(written)), jsonx.Canonical(args)) {
 			t.Fatalf("%q: sent %q, which means something else", written, args)
-		}
-	})
-}
-
-// A pattern matches what a regular expression matches in which its stars are ".*".
-func FuzzMatches(f *testing.F) {
-	for _, seed := range [][2]string{{"*", ""}, {"a*b*c", "aXbbYc"}, {"a*a", "a"}, {"**", "x"}, {"ab", "ab"}, {"*ab", "aab"}, {"a?", "ab"}, {"[a]", "a"}} {
-		f.Add(seed[0], seed[1])
-	}
-	f.Fuzz(func(t *testing.T, pattern, name string) {
-		if !json.Valid([]byte(name)) && strings.ContainsRune(name, '\uFFFD') || len(pattern) > 100 {
-			return // a regular expression does not tell apart bytes that are no text
-		}
-		if strings.ToValidUTF8(pattern, "") != pattern || strings.ToValidUTF8(name, "") != name {
-			return
-		}
-		re := regexp.MustCompile(`(?s)\A` + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, `.*`) + `\z`)
-		if got, want := Matches(pattern, name), re.MatchString(name); got != want {
-			t.Errorf("Matches(%q, %q) = %v, want %v", pattern, name, got, want)
 		}
 	})
 }

@@ -306,7 +306,7 @@ func TestToolsComeBackInTheirPlace(t *testing.T) {
 func TestDisable(t *testing.T) {
 	m := &talker{answers: []answer{say("a")}}
 	srv := inMemory("clock", clock())
-	srv.Disabled = []string{"t*"}
+	srv.Offers = func(tool string) bool { return !strings.HasPrefix(tool, "t") }
 	h := newHost(t, &host.Host{Model: m}, srv, inMemory("other", clock()))
 	check := func(do string, err error, want string) {
 		t.Helper()

@@ -39,7 +39,10 @@ func (s *server) join() {
 		ids[i] = m.Identity
 		s.Trusted = s.Trusted && m.Trusted
 		s.Cache = min(s.Cache, m.Cache)
-		s.Disabled = append(s.Disabled, m.Disabled...)
+	}
+	members := s.members
+	s.Offers = func(tool string) bool { // what one of them leaves out
+		return !slices.ContainsFunc(members, func(m *server) bool { return m.Offers != nil && !m.Offers(tool) })
 	}
 	// What is allowed for ever is allowed at those who are in the group now. With another it
 	// is another group, so that nobody is let in by what was said of the others.

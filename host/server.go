@@ -26,7 +26,10 @@ type Server struct {
 	Trusted  bool          // what it says of its tools is believed: read-only ones need no approval
 	Group    string        // of servers that stand for each other, see the package comment; empty: none
 	Cache    time.Duration // how long results of its read-only tools are kept; 0: not at all
-	Disabled []string      // names of its tools that the model is not offered, where * stands for any text
+
+	// Offers tells whether the model is offered a tool of that name, as long as Enable and Disable
+	// say nothing else. It must not use the host. Nil: all are offered.
+	Offers func(tool string) bool
 
 	Idle         time.Duration // as in gateway.Source
 	StartTimeout time.Duration // as in gateway.Source

@@ -10,6 +10,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/internal/wildcard"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -120,7 +121,7 @@ type rule struct {
 func (h *Host) Disable(server string, tools ...string) error { return h.turn(server, true, tools) }
 
 // Enable takes Disable back, for the whole server or for some of its tools, also for those that
-// [Server].Disabled names. What was said last holds.
+// [Server].Offers leaves out. What was said last holds.
 func (h *Host) Enable(server string, tools ...string) error { return h.turn(server, false, tools) }
 
 func (h *Host) turn(name string, off bool, tools []string) error {
@@ -155,9 +156,9 @@ func (h *Host) enabled(s *server, tool string) bool {
 		return false
 	}
 	for _, r := range slices.Backward(s.rules) {
-		if Matches(r.pattern, tool) {
+		if wildcard.Match(r.pattern, tool) {
 			return !r.off
 		}
 	}
-	return !slices.ContainsFunc(s.Server.Disabled, func(p string) bool { return Matches(p, tool) })
+	return s.Offers == nil || s.Offers(tool)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/eval"
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/internal/wildcard"
 )
 
 // evalCmd gives models tasks and looks at what they do.
@@ -117,7 +118,7 @@ func (c *evalCmd) choose(s *eval.Suite) error {
 	var names []string
 	s.Tasks = slices.DeleteFunc(s.Tasks, func(t *eval.Task) bool {
 		names = append(names, t.Name)
-		return !slices.ContainsFunc(c.Task, func(pattern string) bool { return host.Matches(pattern, t.Name) })
+		return !slices.ContainsFunc(c.Task, func(pattern string) bool { return wildcard.Match(pattern, t.Name) })
 	})
 	if len(s.Tasks) == 0 {
 		return usagef("no task is named %s; there are %s", strings.Join(c.Task, ", "), strings.Join(names, ", "))

@@ -99,9 +99,8 @@ func (h *hosting) start(list []config.Server) error {
 		h.names = append(h.names, name)
 		log := h.a.newServerLog(name)
 		bound, _ := h.a.startTimeout(s)
-		enabled := config.Server{EnabledTools: s.EnabledTools} // the host itself knows of those that are not
 		err := h.Add(host.Server{
-			Name: name, Identity: identityOf(s), Trusted: s.Trusted || trustedBuiltin(s), Group: s.Group, Cache: s.Cache, Disabled: s.DisabledTools,
+			Name: name, Identity: identityOf(s), Trusted: s.Trusted || trustedBuiltin(s), Group: s.Group, Cache: s.Cache, Offers: s.Offers,
 			Idle: s.Idle, StartTimeout: bound, Stderr: log.last,
 			Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
 				if c.LogLevel = h.a.logLevel(); sample != nil {
@@ -112,7 +111,7 @@ func (h *hosting) start(list []config.Server) error {
 					return nil, err
 				}
 				h.keep(u.peer)
-				return &hosted{u, enabled.Offers}, nil
+				return &hosted{u}, nil
 			},
 		})
 		if err != nil {

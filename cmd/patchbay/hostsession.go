@@ -9,12 +9,8 @@ import (
 )
 
 // hosted is a session whose server a model uses. Its errors hold no secrets, and tell when a
-// login is over: the model, events and logs are told them. Of its tools it has those that mcp.json
-// offers.
-type hosted struct {
-	upstream
-	offers func(tool string) bool
-}
+// login is over: the model, events and logs are told them.
+type hosted struct{ upstream }
 
 var _ host.Session = (*hosted)(nil) // a pointer: hosts compare sessions
 
@@ -39,14 +35,7 @@ func (h hosted) Complete(ctx context.Context, of mcp.Feature, argument, prefix s
 }
 
 func (h hosted) Tools(ctx context.Context, o ...mcp.CallOption) iter.Seq2[*mcp.Tool, error] {
-	all := toldEach(h, h.upstream.Tools(ctx, o...))
-	return func(yield func(*mcp.Tool, error) bool) {
-		for t, err := range all {
-			if (err != nil || h.offers(t.Name)) && !yield(t, err) {
-				return
-			}
-		}
-	}
+	return toldEach(h, h.upstream.Tools(ctx, o...))
 }
 
 func (h hosted) Prompts(ctx context.Context, o ...mcp.CallOption) iter.Seq2[*mcp.Prompt, error] {

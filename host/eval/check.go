@@ -10,6 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/wildcard"
 )
 
 // Made is a call that the model wanted.
@@ -60,7 +61,7 @@ func (e *Expect) faults(r *Result, price model.Price) (list []string) {
 	}
 	for _, pattern := range e.Never {
 		for i := range r.Calls {
-			if host.Matches(pattern, r.Calls[i].name()) {
+			if wildcard.Match(pattern, r.Calls[i].name()) {
 				fault("%s was called, and must not be (%s)", r.Calls[i].name(), r.Calls[i].Outcome)
 				break
 			}
@@ -94,7 +95,7 @@ func times(n int) string {
 func (c *Call) among(calls []Made) (found []int, near string) {
 	for i := range calls {
 		m := &calls[i]
-		if !m.called() || !host.Matches(c.Tool, m.name()) {
+		if !m.called() || !wildcard.Match(c.Tool, m.name()) {
 			continue
 		}
 		wrong := ""
