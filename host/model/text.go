@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -21,10 +22,11 @@ import (
 // anywhere in the answer, in a fence or not, several of them or an array. Models that write
 // "name", "function", "parameters" or "args" instead, a string of JSON for arguments, commas
 // too many or line breaks in strings are understood. Other objects stay text, and so does an
-// object that only resembles a call, unless its tool is one of the request's.
+// object that only resembles a call, unless its tool is one of the request's. Thoughts are those of
+// [Thoughts], and a call in one is none.
 //
 // Text is emitted as it comes; what may become a call is held back until it is known.
-func Text(m Model) Model { return &textMode{m} }
+func Text(m Model) Model { return &textMode{Thoughts(m)} }
 
 type textMode struct{ model Model }
 
@@ -44,17 +46,21 @@ func (t *textMode) Generate(ctx context.Context, req *Request, emit func(Delta))
 		asked.Schema = nil // a provider would force the calls into it
 	}
 	calls := len(req.Tools) > 0 && req.Choice.Mode != "none"
-	first := 0 // number of the first call of the answer in the conversation
-	for _, m := range req.Messages {
-		first += len(m.Calls())
+	var ids []string // of the calls of the answer, as no others of the conversation have them
+	id := func(n int) string {
+		if n == len(ids) {
+			ids = append(ids, "text_"+rand.Text())
+		}
+		return ids[n]
 	}
 
 	inner := emit
 	var s *splitter
 	begin := func() {
 		n := 0
+		ids = nil
 		s = newSplitter(req.Tools, func(text string) { emit(Delta{Text: text}) }, func(name string, arguments json.RawMessage) {
-			emit(Delta{Call: &CallDelta{Index: n, ID: textID(first + n), Name: name, Arguments: string(arguments)}})
+			emit(Delta{Call: &CallDelta{Index: n, ID: id(n), Name: name, Arguments: string(arguments)}})
 			n++
 		})
 	}
@@ -77,7 +83,7 @@ func (t *textMode) Generate(ctx context.Context, req *Request, emit func(Delta))
 		return resp, err
 	}
 	if emit != nil && err == nil {
-		s.end()
+		s.end(resp.Stop == StopLength)
 	}
 	out := *resp
 	out.Message.Parts = nil
@@ -91,7 +97,7 @@ func (t *textMode) Generate(ctx context.Context, req *Request, emit func(Delta))
 		add(Part{Text: text})
 	}
 	whole := newSplitter(req.Tools, text, func(name string, arguments json.RawMessage) {
-		add(Part{Call: &Call{ID: textID(first + n), Name: name, Arguments: arguments}})
+		add(Part{Call: &Call{ID: id(n), Name: name, Arguments: arguments}})
 		n++
 	})
 	for _, p := range resp.Message.Parts {
@@ -101,14 +107,12 @@ func (t *textMode) Generate(ctx context.Context, req *Request, emit func(Delta))
 		}
 		add(p)
 	}
-	whole.end()
+	whole.end(err != nil || resp.Stop == StopLength)
 	if n > 0 && out.Stop == StopEnd {
 		out.Stop = StopCalls
 	}
 	return &out, err
 }
-
-func textID(n int) string { return fmt.Sprintf("text_%d", n+1) }
 
 // textSystem returns the system prompt with the tools in it.
 func textSystem(req *Request) string {

@@ -20,6 +20,7 @@ type splitter struct {
 	opened string // of inFence: the opening of the fence and what followed it, not told
 	read   scan   // how far the value at the start of buf is read
 	gaveUp int    // how many values that never ended were given up
+	cut    bool   // the text was cut off, so that a value that never ended is the start of a call, or of its arguments
 
 	space string // told before the next text, dropped before a call
 	drop  bool   // nothing but white space came after a call
@@ -53,8 +54,9 @@ func (s *splitter) add(text string) {
 	s.run(false)
 }
 
-// end tells what is left, as nothing more comes.
-func (s *splitter) end() {
+// end tells what is left, as nothing more comes. Cut says that more was to come.
+func (s *splitter) end(cut bool) {
+	s.cut = cut
 	s.run(true)
 	s.tell(s.opened)
 	if !s.drop && s.space != "" {
@@ -212,7 +214,7 @@ func (s *splitter) value(end bool) bool {
 		// each attempt reads all of the rest.
 		s.read = scan{}
 		s.gaveUp++
-		if s.gaveUp > 8 {
+		if s.cut || s.gaveUp > 8 {
 			s.release(len(s.buf))
 			return true
 		}

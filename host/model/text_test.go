@@ -24,7 +24,7 @@ func split(pieces ...string) string {
 	for _, p := range pieces {
 		s.add(p)
 	}
-	s.end()
+	s.end(false)
 	return b.String()
 }
 
@@ -90,7 +90,7 @@ func FuzzSplit(f *testing.F) {
 		calls := false
 		s := newSplitter(textTools, func(string) {}, func(string, json.RawMessage) { calls = true })
 		s.add(in)
-		s.end()
+		s.end(false)
 		if !calls && want != in {
 			t.Fatalf("split(%q) = %q, which lacks text and has no call", in, want)
 		}
@@ -147,18 +147,19 @@ func TestTextMode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ids := idsOf(t, resp)
 	want := []Part{
 		{Text: "Both."},
-		{Call: &Call{"text_3", "now", json.RawMessage("{}")}},
-		{Call: &Call{"text_4", "add", json.RawMessage(`{"a": 2}`)}},
+		{Call: &Call{ids[0], "now", json.RawMessage("{}")}},
+		{Call: &Call{ids[1], "add", json.RawMessage(`{"a": 2}`)}},
 	}
 	if diff := cmp.Diff(want, resp.Message.Parts); diff != "" || resp.Stop != StopCalls {
 		t.Errorf("parts (-want +got):\n%s; stop %q", diff, resp.Stop)
 	}
 	if diff := cmp.Diff([]Delta{
 		{Text: "Both."},
-		{Call: &CallDelta{0, "text_3", "now", "{}"}},
-		{Call: &CallDelta{1, "text_4", "add", `{"a": 2}`}},
+		{Call: &CallDelta{0, ids[0], "now", "{}"}},
+		{Call: &CallDelta{1, ids[1], "add", `{"a": 2}`}},
 	}, deltas); diff != "" {
 		t.Errorf("emitted (-want +got):\n%s", diff)
 	}
@@ -209,6 +210,57 @@ An answer that calls no tool must be JSON that fits this JSON Schema, and nothin
 	}
 	if inner.asked.Tools != nil || inner.asked.Choice != (Choice{}) || inner.asked.Schema != nil {
 		t.Errorf("asked with tools %v, choice %v, schema %s; want none", inner.asked.Tools, inner.asked.Choice, inner.asked.Schema)
+	}
+}
+
+// idsOf returns the ids of two calls.
+func idsOf(t *testing.T, resp *Response) []string {
+	t.Helper()
+	calls := resp.Message.Calls()
+	if len(calls) != 2 || calls[0].ID == "" || calls[0].ID == calls[1].ID {
+		t.Fatalf("the calls are %+v, want two with ids of their own", calls)
+	}
+	return []string{calls[0].ID, calls[1].ID}
+}
+
+// Ids are those of no other call of the conversation, of which a request may not have all.
+func TestTextModeIDs(t *testing.T) {
+	m := Text(&scripted{pieces: []string{`{"tool":"now"} {"tool":"now"}`}})
+	taken := map[string]bool{}
+	for range 3 {
+		resp, err := m.Generate(t.Context(), &Request{Tools: textTools, Messages: []Message{UserText("Go on.")}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range idsOf(t, resp) {
+			if taken[id] {
+				t.Errorf("the id %q was given out twice", id)
+			}
+			taken[id] = true
+		}
+	}
+}
+
+// What an answer that is too long has begun is no call, nor is anything in it.
+func TestTextModeTooLong(t *testing.T) {
+	for _, text := range []string{
+		`{"tool":"odd","arguments":{"tool":"now"}`, `{"tool":"odd","arguments":{"name":"now"}`, `{"tool":"odd","arguments":[{"tool":"now"}`,
+		`[{"tool":"now"}`, "```json\n{\"tool\":\"odd\",\"x\":{\"tool\":\"now\"}\n```\n",
+	} {
+		m := Text(&fakeModel{func(emit func(Delta)) (*Response, error) {
+			emit(Delta{Text: text})
+			return &Response{Message: Message{Assistant, []Part{{Text: text}}}, Stop: StopLength}, nil
+		}})
+		var shown strings.Builder
+		resp, err := m.Generate(t.Context(), &Request{Tools: textTools}, func(d Delta) {
+			shown.WriteString(d.Text)
+			if d.Call != nil {
+				t.Errorf("of %s the call %+v was emitted", text, d.Call)
+			}
+		})
+		if err != nil || len(resp.Message.Calls()) != 0 || resp.Message.Text() != text || shown.String() != text {
+			t.Errorf("of %s came %+v, %v; shown %q", text, resp, err, &shown)
+		}
 	}
 }
 

@@ -129,15 +129,21 @@ func Open(name string, o Options) (model.Model, error) {
 		o.Info(&c.info)
 		c.info.Name = name
 	}
+	var m model.Model
 	switch api {
 	case "messages":
 		return c.newMessages(), nil
-	case "responses":
-		return c.newResponses(), nil
 	case "text":
 		return model.Text(c.newChat()), nil
+	case "responses":
+		m = c.newResponses()
+	default:
+		m = c.newChat()
 	}
-	return c.newChat(), nil
+	if !c.official {
+		m = model.Thoughts(m) // of many a model that is served elsewhere
+	}
+	return m, nil
 }
 
 // client is what the three APIs have in common.

@@ -1,0 +1,149 @@
+package model
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// Thoughts returns m for models that write their thoughts into their text, between <think> and
+// </think> at its beginning. They are told as [Delta.Thinking] and are not part of the answer: of the
+// response they are an [Opaque] that is sent to nobody. A thought with no end goes on to the end
+// of the answer.
+func Thoughts(m Model) Model { return &thoughtful{m} }
+
+type thoughtful struct{ Model }
+
+func (t *thoughtful) Generate(ctx context.Context, req *Request, emit func(Delta)) (*Response, error) {
+	inner := emit
+	var shown *thinker
+	if emit != nil {
+		begin := func() {
+			shown = &thinker{
+				think: func(text string) { emit(Delta{Thinking: text}) },
+				text:  func(text string) { emit(Delta{Text: text}) },
+			}
+		}
+		begin()
+		inner = func(d Delta) {
+			if d.Text != "" {
+				shown.add(d.Text)
+				return
+			}
+			if d.Again != "" {
+				begin()
+			}
+			emit(d)
+		}
+	}
+	resp, err := t.Model.Generate(ctx, req, inner)
+	if resp == nil {
+		return nil, err
+	}
+	if emit != nil && err == nil {
+		shown.end()
+	}
+	out := *resp
+	out.Message.Parts = nil
+	add := func(p Part) { out.Message.Parts = append(out.Message.Parts, p) }
+	var thought strings.Builder
+	whole := &thinker{
+		think: func(text string) { thought.WriteString(text) },
+		text:  func(text string) { add(Part{Text: text}) },
+	}
+	for _, p := range resp.Message.Parts {
+		if p.Text != "" {
+			whole.add(p.Text)
+			continue
+		}
+		add(p)
+	}
+	whole.end()
+	if text := strings.TrimSpace(thought.String()); text != "" {
+		out.Message.Parts = slices.Insert(out.Message.Parts, 0, Part{Opaque: &Opaque{Provider: "text", Text: text}})
+	}
+	return &out, err
+}
+
+// A thinker parts a text, as it comes, into the thought at its beginning and the rest. What it
+// tells does not depend on how the text was cut into pieces.
+type thinker struct {
+	think, text func(string)
+
+	buf   string // not decided
+	state thinkState
+}
+
+type thinkState int
+
+const (
+	beforeThought thinkState = iota
+	inThought
+	afterThought // in the white space behind it, which is dropped
+	noThought
+)
+
+const (
+	openThought  = "<think>"
+	closeThought = "</think>"
+	maxBefore    = 1000 // bytes of white space that may come before a thought
+)
+
+func (t *thinker) add(text string) {
+	t.buf += text
+	for t.buf != "" && t.step() {
+	}
+}
+
+// step decides about the start of the buffer. It returns false if more must come before.
+func (t *thinker) step() bool {
+	switch t.state {
+	case beforeThought:
+		rest := strings.TrimLeft(t.buf, space)
+		switch {
+		case len(t.buf)-len(rest) > maxBefore:
+			t.state = noThought
+		case strings.HasPrefix(rest, openThought):
+			t.buf, t.state = rest[len(openThought):], inThought
+		case strings.HasPrefix(openThought, rest):
+			return false
+		default:
+			t.state = noThought
+		}
+	case inThought:
+		thought, rest, ended := strings.Cut(t.buf, closeThought)
+		if !ended {
+			n := len(closeThought) - 1
+			for !strings.HasSuffix(t.buf, closeThought[:n]) {
+				n--
+			}
+			thought, rest = t.buf[:len(t.buf)-n], t.buf[len(t.buf)-n:]
+		} else {
+			t.state = afterThought
+		}
+		if t.buf = rest; thought != "" {
+			t.think(thought)
+		}
+		return ended
+	case afterThought:
+		if t.buf = strings.TrimLeft(t.buf, space); t.buf != "" {
+			t.state = noThought
+		}
+	case noThought:
+		t.text(t.buf)
+		t.buf = ""
+	}
+	return true
+}
+
+// end tells what is left, as nothing more comes.
+func (t *thinker) end() {
+	switch {
+	case t.buf == "":
+	case t.state == inThought:
+		t.think(t.buf)
+	default:
+		t.text(t.buf)
+	}
+	t.buf = ""
+}
