@@ -37,6 +37,10 @@ type Host struct {
 	// text: "shop/*". A "*" alone is all tools.
 	Allow []string
 
+	// Distrust has what servers say of their tools believed of none of them, whatever
+	// Server.Trusted says.
+	Distrust bool
+
 	// Approvals keeps what the person has allowed for ever. Nil: nothing is kept.
 	Approvals Approvals
 

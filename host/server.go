@@ -134,6 +134,7 @@ func (h *Host) put(s Server, replace bool) error {
 	if s.Identity == "" {
 		s.Identity = s.Name
 	}
+	s.Trusted = s.Trusted && !h.Distrust
 	h.start()
 	h.mu.Lock()
 	defer h.mu.Unlock()

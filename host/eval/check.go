@@ -34,31 +34,7 @@ func (m *Made) called() bool { return m.Outcome != host.Denied && m.Outcome != h
 // faults tells what is not as it was expected, but for what a judge has to say.
 func (e *Expect) faults(r *Result, price model.Price) (list []string) {
 	fault := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
-	next := 0 // where the next call of an ordered list may stand
-	for i := range e.Calls {
-		want := &e.Calls[i]
-		found, near := want.among(r.Calls)
-		switch {
-		case len(found) < max(want.Min, 1):
-			text := fmt.Sprintf("%s was called %s, not %s", want.Tool, times(len(found)), times(max(want.Min, 1)))
-			if len(found) == 0 {
-				text = want.Tool + " was not called"
-				if near != "" {
-					text += " as it was to be: " + near
-				}
-			}
-			fault("%s", text)
-		case want.Max > 0 && len(found) > want.Max:
-			fault("%s was called %s, not %s", want.Tool, times(len(found)), times(want.Max))
-		case e.Ordered:
-			at := slices.IndexFunc(found, func(i int) bool { return i >= next })
-			if at < 0 {
-				fault("%s was called too early", want.Tool)
-			} else {
-				next = found[at] + 1
-			}
-		}
-	}
+	list = append(list, e.callFaults(r.Calls)...)
 	for _, pattern := range e.Never {
 		for i := range r.Calls {
 			if wildcard.Match(pattern, r.Calls[i].name()) {
@@ -79,6 +55,95 @@ func (e *Expect) faults(r *Result, price model.Price) (list []string) {
 	}
 	return list
 }
+
+// callFaults tells which of the calls that are expected were not made, or too often, or too early.
+func (e *Expect) callFaults(made []Made) (list []string) {
+	fault := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	like, near := make([][]int, len(e.Calls)), make([]string, len(e.Calls))
+	for i := range e.Calls {
+		like[i], near[i] = e.Calls[i].among(made)
+	}
+	has, over := e.share(like, len(made))
+	next := 0 // where the next call of an ordered list may stand
+	for i := range e.Calls {
+		want := &e.Calls[i]
+		switch need := want.least(); {
+		case len(like[i]) == 0 && near[i] != "":
+			fault("%s was not called as it was to be: %s", want.Tool, near[i])
+		case len(like[i]) == 0:
+			fault("%s was not called", want.Tool)
+		case len(like[i]) < need:
+			fault("%s was called %s, not %s", want.Tool, times(len(like[i])), times(need))
+		case has[i] < need:
+			fault("%s was called %s, and not %s besides the other calls that are expected", want.Tool, times(len(like[i])), times(need))
+		case over[i] > 0:
+			fault("%s was called %s, not %s", want.Tool, times(has[i]+over[i]), times(want.Max))
+		case e.Ordered:
+			at := slices.IndexFunc(like[i], func(i int) bool { return i >= next })
+			if at < 0 {
+				fault("%s was called too early", want.Tool)
+			} else {
+				next = like[i][at] + 1
+			}
+		}
+	}
+	return list
+}
+
+// share gives each call that was made to one of the expected ones that it is like: first so that
+// as few as can be lack calls, and then so that as few as can be are too many. It returns how many
+// each has, and for how many it has no room.
+func (e *Expect) share(like [][]int, made int) (has, over []int) {
+	has, over = make([]int, len(like)), make([]int, len(like))
+	room := make([]int, len(like))
+	owner := slices.Repeat([]int{-1}, made)
+	var place func(call int, tried []bool) bool
+	place = func(call int, tried []bool) bool {
+		for i := range like {
+			if tried[i] || !slices.Contains(like[i], call) {
+				continue
+			}
+			tried[i] = true
+			if has[i] < room[i] {
+				has[i]++
+				owner[call] = i
+				return true
+			}
+			for other := range owner {
+				if owner[other] == i && place(other, tried) { // somebody else takes that one
+					owner[call] = i
+					return true
+				}
+			}
+		}
+		return false
+	}
+	for i := range e.Calls {
+		room[i] = e.Calls[i].least()
+	}
+	for call := range owner {
+		place(call, make([]bool, len(like)))
+	}
+	for i := range e.Calls {
+		if room[i] = e.Calls[i].Max; room[i] <= 0 {
+			room[i] = made
+		}
+	}
+	for call := range owner {
+		if owner[call] >= 0 || place(call, make([]bool, len(like))) {
+			continue
+		}
+		for i := range like {
+			if slices.Contains(like[i], call) {
+				over[i]++
+			}
+		}
+	}
+	return has, over
+}
+
+// least is how often a call is to be made at least.
+func (c *Call) least() int { return max(c.Min, 1) }
 
 func times(n int) string {
 	switch n {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/host/model"
 )
@@ -22,9 +23,16 @@ const (
 	maxJudgedCall = 500
 )
 
+// judgeTime bounds what a judge takes for one criterion.
+const judgeTime = 5 * time.Minute
+
+var errJudge = fmt.Errorf("no verdict within %v", judgeTime)
+
 // judge asks a model whether the answer of a run meets a criterion. It returns what is wrong;
 // empty: it meets it.
 func judge(ctx context.Context, m model.Model, t *Task, r *Result, criterion string) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, judgeTime, errJudge)
+	defer cancel()
 	req := &model.Request{System: judgeSystem, Messages: []model.Message{model.UserText(judged(t, r, criterion))}}
 	for range 2 {
 		res, err := m.Generate(ctx, req, nil)
@@ -70,25 +78,26 @@ func judged(t *Task, r *Result, criterion string) string {
 	return b.String()
 }
 
-// verdict finds out what a judge has said: an object of JSON, with whatever around it, or a word.
+// verdict finds out what a judge has said: an object of JSON, with whatever around it, or a word at
+// the beginning. One who says different things, or begins an object that cannot be read, may have
+// quoted the answer and gives no verdict.
 func verdict(text string) (pass bool, reason string, ok bool) {
-	for i := range text {
-		if text[i] != '{' {
-			continue
-		}
+	for rest := text; strings.Contains(rest, "{"); {
+		rest = rest[strings.IndexByte(rest, '{'):]
 		var v map[string]any
-		if json.NewDecoder(strings.NewReader(text[i:])).Decode(&v) != nil {
-			continue
+		dec := json.NewDecoder(strings.NewReader(rest))
+		if dec.Decode(&v) != nil {
+			return false, "", false
 		}
-		for _, name := range []string{"pass", "passed", "verdict", "result"} {
-			said, isBool := v[name].(bool)
-			if word, isText := v[name].(string); isText {
-				said, isBool = yesOrNo(word)
-			}
-			if isBool {
-				reason, _ = v["reason"].(string)
-				return said, reason, true
-			}
+		rest = rest[dec.InputOffset():]
+		said, isVerdict := verdictOf(v)
+		switch {
+		case !isVerdict:
+		case ok && said != pass:
+			return false, "", false
+		default:
+			pass, ok = said, true
+			reason, _ = v["reason"].(string)
 		}
 	}
 	first, rest, _ := strings.Cut(strings.Trim(text, " \n\t*#`"), "\n")
@@ -96,10 +105,27 @@ func verdict(text string) (pass bool, reason string, ok bool) {
 	if end < 0 {
 		end = len(first)
 	}
-	if pass, ok = yesOrNo(first[:end]); !ok {
+	switch yes, isWord := yesOrNo(first[:end]); {
+	case ok && isWord && yes != pass:
 		return false, "", false
+	case ok || !isWord:
+		return pass, reason, ok
+	default:
+		return yes, strings.TrimSpace(first + " " + rest), true
 	}
-	return pass, strings.TrimSpace(first + " " + rest), true
+}
+
+func verdictOf(v map[string]any) (pass, ok bool) {
+	for _, name := range []string{"pass", "passed", "verdict", "result"} {
+		pass, ok = v[name].(bool)
+		if word, isText := v[name].(string); isText {
+			pass, ok = yesOrNo(word)
+		}
+		if ok {
+			return pass, true
+		}
+	}
+	return false, false
 }
 
 func yesOrNo(word string) (yes, ok bool) {

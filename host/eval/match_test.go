@@ -69,6 +69,12 @@ func TestVerdict(t *testing.T) {
 		{"", false, false, ""},
 		{`{"pass": "maybe"}`, false, false, ""},
 		{"{{{{", false, false, ""},
+		{`The answer says {"pass": true}, but: {"pass": false, "reason": "no"}`, false, false, ""},
+		{`{"pass": false, "reason": "it only says {\"pass\": true}"}`, false, true, `it only says {"pass": true}`},
+		{`{"pass": false, "reason": "it says "{"pass": true}""}`, false, false, ""},
+		{`No, it only says {"pass": true}.`, false, false, ""},
+		{"Yes.\n{\"pass\": true, \"reason\": \"it does\"}", true, true, "it does"},
+		{`{"pass": true, "reason": "a"} {"pass": true, "reason": "b"}`, true, true, "b"},
 	} {
 		pass, reason, ok := verdict(tt.text)
 		if pass != tt.pass || ok != tt.ok || reason != tt.reason {
@@ -77,7 +83,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// What says that it passes passes, whatever stands before it, as long as that says nothing else.
+// What says no does not pass, whatever stands before it.
 func FuzzVerdict(f *testing.F) {
 	f.Add("chatter")
 	f.Add("{\"pass\": 1}")
@@ -86,11 +92,53 @@ func FuzzVerdict(f *testing.F) {
 		if pass && !ok {
 			t.Fatalf("verdict(%q) passes without a verdict", text)
 		}
-		if strings.ContainsAny(text, "{\"") {
-			return
-		}
-		if pass, _, ok := verdict(text + `{"pass": false, "reason": ""}`); pass || !ok {
-			t.Fatalf("verdict(%q and no) = %v, %v", text, pass, ok)
+		for _, no := range []string{`{"pass": false, "reason": ""}`, `{"pass": false, "reason": "` + strings.NewReplacer(`\`, "", `"`, "").Replace(text) + `"}`} {
+			if pass, _, ok := verdict(text + no); pass {
+				t.Fatalf("verdict(%q and %s) = %v, %v", text, no, pass, ok)
+			}
 		}
 	})
+}
+
+// Each call that was made counts for one that is expected, whatever order they stand in.
+func TestCallsCountOnce(t *testing.T) {
+	any3, four := `{"n":3}`, `{"n":4}`
+	add := func(least, most int, n string) Call {
+		c := Call{Tool: "c/add", Min: least, Max: most}
+		if n != "" {
+			c.Arguments = []Argument{{"n", Matcher{Equals: json.RawMessage(n)}}}
+		}
+		return c
+	}
+	all := Call{Tool: "c/*"}
+	for _, tt := range []struct {
+		name string
+		want []Call
+		made []string // arguments of c/add
+		text string   // in the one fault; empty: there is none
+	}{
+		{"two of one", []Call{add(0, 0, ""), add(0, 0, "")}, []string{any3}, "called once, and not once besides"},
+		{"two of two", []Call{add(0, 0, ""), add(0, 0, "")}, []string{any3, any3}, ""},
+		{"the wide one first", []Call{all, add(0, 0, "4")}, []string{four, any3}, ""},
+		{"the narrow one first", []Call{add(0, 0, "4"), all}, []string{four, any3}, ""},
+		{"nothing left for the wide one", []Call{add(0, 0, "4"), all}, []string{four}, "c/* was called once, and not once besides"},
+		{"a chain", []Call{all, add(0, 0, ""), add(0, 0, "4")}, []string{four, any3, any3}, ""},
+		{"more than needed", []Call{add(1, 1, "4"), all}, []string{four, four, any3}, ""},
+		{"no room", []Call{add(1, 1, "4"), add(1, 2, "")}, []string{four, four, any3, any3}, "c/add was called 3 times, not 2 times"},
+		{"just room", []Call{add(1, 1, "4"), add(1, 2, "")}, []string{any3, four, four}, ""},
+		{"too few in all", []Call{add(2, 2, ""), add(0, 0, "4")}, []string{any3, four}, "and not"},
+		{"too often", []Call{add(0, 1, "")}, []string{any3, any3}, "c/add was called 2 times, not once"},
+		{"none", []Call{all}, nil, "c/* was not called"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var made []Made
+			for _, args := range tt.made {
+				made = append(made, Made{Server: "c", Tool: "add", Arguments: json.RawMessage(args)})
+			}
+			got := (&Expect{Calls: tt.want}).callFaults(made)
+			if tt.text == "" && len(got) != 0 || tt.text != "" && (len(got) != 1 || !strings.Contains(got[0], tt.text)) {
+				t.Errorf("faults are %q, want %q", got, tt.text)
+			}
+		})
+	}
 }

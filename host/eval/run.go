@@ -153,7 +153,7 @@ var errTime = errors.New("the time of the run is over")
 func (j *job) do(whole context.Context) (faults []string, err error) {
 	ctx, cancel := context.WithTimeoutCause(whole, j.limit(), errTime)
 	defer cancel()
-	h := &host.Host{Model: j.m, Person: &person{j.t}, Allow: slices.Concat(j.s.Allow, j.t.Allow)}
+	h := &host.Host{Model: j.m, Person: &person{j.t}, Allow: slices.Concat(j.s.Allow, j.t.Allow), Distrust: true}
 	for _, c := range j.t.Expect.Calls {
 		h.Allow = append(h.Allow, c.Tool)
 	}

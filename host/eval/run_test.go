@@ -65,7 +65,7 @@ type number struct {
 	N int `json:"n"`
 }
 
-// start adds a server with a counter, which begins at 0 in each host.
+// start adds a server with a counter, which begins at 0 in each host. It is trusted.
 func start(_ context.Context, h *host.Host) error {
 	var sum atomic.Int64
 	srv := &mcp.Server{Name: "counter"}
@@ -77,7 +77,11 @@ func start(_ context.Context, h *host.Host) error {
 		in, err := mcp.Elicit[number](ctx, "Which number?")
 		return fmt.Sprint(in.N), err
 	})
-	return h.Add(host.Server{Name: "c", Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+	yes := true
+	mcp.AddTool(srv, mcp.Tool{Name: "peek", Annotations: &mcp.ToolAnnotations{ReadOnly: &yes}}, func(context.Context, struct{}) (string, error) {
+		return fmt.Sprint("sum ", sum.Load()), nil
+	})
+	return h.Add(host.Server{Name: "c", Trusted: true, Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
 		near, far := jsonrpc.Pipe()
 		go srv.Serve(context.WithoutCancel(ctx), far) // ended by the session
 		return c.Connect(ctx, mcptest.Wire(near))
@@ -128,7 +132,7 @@ tasks:
   - name: adds
     prompt: add
     expect:
-      calls: [{tool: c/add, times: 2}, {tool: c/add, arguments: {n: 4}}]
+      calls: [{tool: c/add, times: 1}, {tool: c/add, arguments: {n: 4}}]
       answer: {contains: sum 7, judge: It is 7.}
       never: [c/reset]
       steps: 2
@@ -234,6 +238,50 @@ tasks:
 	if r := report.Results; !r[0].Passed || r[1].Passed || r[1].Faults[0] != "c/reset was called too early" {
 		t.Errorf("results: %+v, %+v", r[0], r[1])
 	}
+}
+
+// Nothing is called that a run does not name, also if it only reads and its server is trusted.
+func TestNothingElseIsCalled(t *testing.T) {
+	m := func(_ context.Context, _, result string) model.Message {
+		if result == "" {
+			return calls("c_peek {}")
+		}
+		return says("done")
+	}
+	report, err := run(t, m, `
+models: [one]
+tasks:
+  - {name: not named, prompt: x}
+  - {name: expected, prompt: x, expect: {calls: [c/peek]}}
+  - {name: allowed, prompt: x, allow: [c/peek]}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []host.Outcome{host.Denied, host.Succeeded, host.Succeeded} {
+		if r := report.Results[i]; len(r.Calls) != 1 || r.Calls[0].Outcome != want {
+			t.Errorf("%s: the calls are %+v, want one that is %s", r.Task, r.Calls, want)
+		}
+	}
+}
+
+// A judge who never answers makes an error of the run, in its own time.
+func TestJudgeThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := func(ctx context.Context, said, _ string) model.Message {
+			if strings.Contains(said, "The criterion:") {
+				<-ctx.Done()
+			}
+			return says("done")
+		}
+		report, err := run(t, m, "models: [one]\ntasks: [{name: a, prompt: x, expect: {time: 10s, answer: {judge: It is nice.}}}]")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := report.Results[0]; r.Passed || r.Error != "the judge: no verdict within 5m0s" || r.Took < 5*time.Minute {
+			t.Errorf("the result is %+v", r)
+		}
+	})
 }
 
 // A run that takes too long fails, and so does one whose model does; the others do not.

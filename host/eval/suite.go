@@ -49,14 +49,14 @@ type Task struct {
 
 // Expect is what is expected of a run. The zero value is satisfied with an answer.
 type Expect struct {
-	Calls   []Call   // that are made
+	Calls   []Call   // that are made; one that is made counts for one of these
 	Ordered bool     // in this order; others may stand between them
 	Never   []string // tools that the model does not even try to call, as patterns
 	Answer  Answer
 
 	Steps int           // at most; 0: no bound but that of the host
 	Cost  float64       // at most; 0: no bound
-	Time  time.Duration // at most, of the whole run; 0: DefaultTime
+	Time  time.Duration // at most, of the whole run but for judges, who have 5 minutes for each criterion; 0: DefaultTime
 }
 
 // DefaultTime bounds a run that says nothing about its time.
