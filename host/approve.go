@@ -52,7 +52,10 @@ func (p *pending) decide(ctx context.Context) decision {
 	if p.server == nil {
 		return decision{allowed: true, by: byHost}
 	}
-	doubt := p.c.doubtOf(p.key)
+	doubt := ""
+	if !p.safe {
+		doubt = p.c.doubtOf(p.key)
+	}
 	by, changed := p.c.allowedBy(p.tool, p.server)
 	if by != "" && doubt == "" {
 		return decision{allowed: true, by: by}
@@ -66,11 +69,12 @@ func (p *pending) decide(ctx context.Context) decision {
 	}
 	p.tell(Waiting, doubt)
 	hints := p.tool.Annotations
-	v, err := p.ask(ctx, &Approval{
+	a := &Approval{
 		Conversation: p.c.ID, Call: p.call.ID, Server: p.tool.Server, Tool: p.tool.Tool, Arguments: slices.Clone(p.args),
 		ReadOnly: readOnly(p.tool.Tool), Destructive: !readOnly(p.tool.Tool) && (hints == nil || hints.Destructive == nil || *hints.Destructive),
 		Trusted: p.server.Trusted, Changed: changed, Doubt: doubt,
-	})
+	}
+	v, err := ask(ctx, func() (Verdict, error) { return p.c.h.Person.Approve(ctx, a) })
 	if err != nil {
 		return decision{by: byNobody, reason: "the person cannot be asked: " + clip(err.Error())}
 	}
@@ -92,21 +96,22 @@ func (p *pending) decide(ctx context.Context) decision {
 }
 
 // ask asks the person, and waits no longer than ctx, whatever they do.
-func (p *pending) ask(ctx context.Context, a *Approval) (Verdict, error) {
+func ask[A any](ctx context.Context, person func() (A, error)) (A, error) {
 	type answer struct {
-		Verdict
+		a   A
 		err error
 	}
 	answers := make(chan answer, 1)
 	go func() { // ended by the person, whose question is over with ctx
-		v, err := p.c.h.Person.Approve(ctx, a)
-		answers <- answer{v, err}
+		a, err := person()
+		answers <- answer{a, err}
 	}()
 	select {
 	case got := <-answers:
-		return got.Verdict, got.err
+		return got.a, got.err
 	case <-ctx.Done():
-		return Verdict{}, context.Cause(ctx)
+		var none A
+		return none, context.Cause(ctx)
 	}
 }
 
@@ -230,28 +235,46 @@ func (p *pending) audit(d Decision) error {
 	return p.c.h.Audit(d)
 }
 
-// recall finds out about calls of a conversation that is resumed.
-func (c *Conversation) recall(tools []Tool) {
+// recall finds out about calls of a conversation that is resumed. One without a result may have
+// run too: it was under way when the program ended. The newest entries are left out, whose calls are
+// about to be made.
+func (c *Conversation) recall(tools []Tool, newest int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.doubts != nil {
 		return
 	}
 	c.doubts = map[string]string{}
-	calls := map[string]*model.Call{} // by id
-	for _, e := range c.Entries {
+	var calls []*model.Call // of the last answer, that have no result
+	lost := func() {
+		for _, call := range calls {
+			c.doubts[c.h.keyOf(call, tools)] = doubtText(Unknown)
+		}
+		calls = nil
+	}
+	for _, e := range c.Entries[:len(c.Entries)-newest] {
+		if e.Role == model.Assistant {
+			lost()
+			calls = e.Calls()
+			continue
+		}
 		for _, part := range e.Parts {
-			switch {
-			case part.Call != nil:
-				calls[part.Call.ID] = part.Call
-			case part.Result == nil || calls[part.Result.ID] == nil:
-			case part.Result.Unknown:
-				c.doubts[c.h.keyOf(calls[part.Result.ID], tools)] = doubtText(Unknown)
-			case !part.Result.Error && len(c.doubts) > 0:
-				delete(c.doubts, c.h.keyOf(calls[part.Result.ID], tools))
+			if part.Result == nil {
+				continue
 			}
+			at := slices.IndexFunc(calls, func(call *model.Call) bool { return call.ID == part.Result.ID })
+			switch {
+			case at < 0:
+				continue
+			case part.Result.Unknown:
+				c.doubts[c.h.keyOf(calls[at], tools)] = doubtText(Unknown)
+			case !part.Result.Error && len(c.doubts) > 0:
+				delete(c.doubts, c.h.keyOf(calls[at], tools))
+			}
+			calls = slices.Delete(calls, at, at+1)
 		}
 	}
+	lost()
 }
 
 // keyOf is the callKey of a call that was made, as far as that can be found out.
@@ -286,6 +309,8 @@ func doubtText(o Outcome) string {
 	switch o {
 	case Cancelled:
 		return "the same call was cancelled while it ran, and may have happened"
+	case Failed:
+		return "the same call failed after the server had begun with it, and may have happened in part"
 	case Broken:
 		return "the same call has run, and its answer could not be used"
 	}

@@ -214,6 +214,55 @@ func TestCancelledWhileAsked(t *testing.T) {
 	})
 }
 
+// What the person allows at one server is not done at another that has taken its place meanwhile;
+// the model may want it there, which is another decision.
+func TestReplacedWhileAsked(t *testing.T) {
+	for _, call := range []string{"s_plain {}", `read_resource {"server":"s","uri":"app:place"}`} {
+		t.Run(call, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				place := func(name string) host.Server {
+					srv := &mcp.Server{Name: name, Version: "1"}
+					mcp.AddTool(srv, mcp.Tool{Name: "plain"}, func(context.Context, struct{}) (string, error) { return "at " + name, nil })
+					mcp.AddResource(srv, mcp.Resource{URI: "app:place", Name: "place"}, func(context.Context) (string, error) { return "at " + name, nil })
+					s := inMemory("s", srv)
+					s.Identity = name
+					return s
+				}
+				var log []string
+				var h *host.Host
+				m := calls([]string{call}, []string{call})
+				h = newHost(t, &host.Host{Model: m, Audit: func(d host.Decision) error {
+					log = append(log, fmt.Sprint(d.Identity, " ", d.Outcome))
+					return nil
+				}, Person: approver{approve: func(ctx context.Context, a *host.Approval) (host.Verdict, error) {
+					if a.Call == "c1.1" {
+						if err := h.Replace(place("new")); err != nil {
+							t.Error(err)
+						}
+						h.Use(ctx, "s", func(host.Session) error { return nil }) // it is there
+					}
+					return host.Verdict{Answer: host.AllowOnce}, nil
+				}}}, place("old"))
+				defer h.Close()
+				talk(t, h)
+				if got := m.result(t, "c1.1"); !strings.Contains(got, "replaced") || strings.Contains(got, "at new") {
+					t.Errorf("what was allowed at the old server: %q", got)
+				}
+				if got := m.result(t, "c2.1"); !strings.Contains(got, "at new") {
+					t.Errorf("the same once more: %q", got)
+				}
+				failed := "old error"
+				if call != "s_plain {}" {
+					failed = "old failed"
+				}
+				if diff := cmp.Diff([]string{"old ", failed, "new ", "new done"}, log); diff != "" {
+					t.Errorf("audit log (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
 // A call is not made if the decision about it cannot be audited; what came of one that was made
 // is told all the same.
 func TestAuditFails(t *testing.T) {

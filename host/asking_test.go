@@ -268,6 +268,50 @@ func TestQuestionEndsWithItsCall(t *testing.T) {
 	}
 }
 
+// Nobody waits for a person who goes on with a question that is over.
+func TestQuestionIsOver(t *testing.T) {
+	sample := func(ctx context.Context, c *mcp.Client) error {
+		_, err := c.OnSample(ctx, &mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5})
+		return err
+	}
+	for _, tt := range []struct {
+		name   string
+		person func(stuck func()) *agreeable
+		ask    func(context.Context, *mcp.Client) error
+	}{
+		{"a form", func(stuck func()) *agreeable {
+			return &agreeable{elicit: func(context.Context, *host.Elicitation) (*mcp.ElicitResult, error) { stuck(); return nil, nil }}
+		}, func(ctx context.Context, c *mcp.Client) error {
+			_, err := c.OnElicit(ctx, &mcp.ElicitRequest{Message: "?"})
+			return err
+		}},
+		{"a request", func(stuck func()) *agreeable {
+			return &agreeable{request: func(s *host.Sampling) (*mcp.SampleRequest, error) { stuck(); return s.Request, nil }}
+		}, sample},
+		{"an answer", func(stuck func()) *agreeable {
+			return &agreeable{answer: func(_ *host.Sampling, r *mcp.SampleResult) (*mcp.SampleResult, error) { stuck(); return r, nil }}
+		}, sample},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &host.Host{Person: tt.person(func() { time.Sleep(time.Hour) }), Model: script(func(*model.Request) string { return "x" })}
+				defer h.Close()
+				n := &node{name: "n"}
+				added(t, h, n.server(""))
+				synctest.Wait()
+				enough := errors.New("enough")
+				ctx, cancel := context.WithCancelCause(t.Context())
+				time.AfterFunc(time.Second, func() { cancel(enough) })
+				began := time.Now()
+				if err := tt.ask(ctx, n.client); !errors.Is(err, enough) || time.Since(began) != time.Second {
+					t.Errorf("%v after %v, want the cause of the end after 1s", err, time.Since(began))
+				}
+				time.Sleep(time.Hour) // the person is done
+			})
+		})
+	}
+}
+
 // The time in which a server waits for a person is not its own.
 func TestQuestionTakesNoTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

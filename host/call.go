@@ -46,7 +46,7 @@ type pending struct {
 
 // run makes the calls of an answer and returns one result for each, in their order.
 func (c *Conversation) run(ctx context.Context, calls []*model.Call, tools []Tool) []model.Part {
-	c.recall(tools)
+	c.recall(tools, 1)
 	results := make([]model.Part, len(calls))
 	slots := make(chan struct{}, or(c.h.Limits.Parallel, 8))
 	inLine := line{asked: map[string]*pending{}, same: map[string]*pending{}, servers: map[string]*traffic{}}
@@ -296,11 +296,12 @@ func (p *pending) make(ctx context.Context) *model.Result {
 	return r
 }
 
-// attempt makes the call once. Sent tells whether the server may have got it.
+// attempt makes the call once, at the server that it was decided about, and at none that has its
+// name since. Sent tells whether the server may have got it.
 func (p *pending) attempt(ctx context.Context) (res *mcp.ToolResult, sent bool, err error) {
 	var wrote atomic.Bool // something went out over HTTP
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { wrote.Store(true) }})
-	err = p.c.h.Use(ctx, p.tool.Server, func(s Session) error {
+	reached, err := p.server.use(ctx, func(s Session) error {
 		sent = false // this may be the next of a group, as the one before has refused
 		wrote.Store(false)
 		select {
@@ -326,7 +327,7 @@ func (p *pending) attempt(ctx context.Context) (res *mcp.ToolResult, sent bool, 
 		}
 		return err
 	})
-	return res, sent, err
+	return res, sent && reached, err
 }
 
 func (p *pending) progressed(e mcp.ProgressEvent) {

@@ -232,6 +232,7 @@ func (c *Conversation) Undo(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer done()
+	c.recall(c.h.listedTools(ctx, 0, c.h.enabled), 0) // what is taken back may have happened all the same
 	c.mu.Lock()
 	if len(c.Entries) == 0 {
 		c.mu.Unlock()
@@ -239,7 +240,7 @@ func (c *Conversation) Undo(ctx context.Context) (string, error) {
 	}
 	at := c.turnStartLocked()
 	said := c.Entries[at].Said()
-	c.Entries = c.Entries[:at:at]
+	c.Entries, c.left = c.Entries[:at:at], trimmed{} // what was left out for their sake has room again
 	c.mu.Unlock()
 	c.keep(ctx, at, nil)
 	return said, nil

@@ -33,12 +33,12 @@ import (
 //	no answer and no progress in time                   transient  perhaps (made again once)
 //	500, any other status                               permanent  perhaps
 //	invalid params, no such tool or method, other 4xx   permanent  never
-//	a question of the server had no answer              permanent  not to its end
+//	the server was replaced since it was decided on     outdated   never
 //	any other error of the server                       permanent  perhaps
 //	the answer does not fit the output schema           permanent  certainly
 //
-// What is refused by an answer to a later request of the call, after a question or of a task that
-// the call became, may have run too.
+// What the server has asked something in, or made a task of, may have run too, whatever went
+// wrong then: also when its question had no answer.
 //
 // A call that may have run, and must not run twice, has the outcome Unknown unless it is
 // certain that it has run; Broken is the outcome of all others.
@@ -49,7 +49,7 @@ type fault struct {
 	slow  bool          // it took the time of a time-out
 	left  bool          // the context ended
 	tries int           // how often the call was made
-	asked string        // why a question of the server had no answer, which ended the call; empty: it was not that
+	asked string        // why a question of the server in it had no answer; empty: all had one
 	err   error
 }
 
@@ -59,6 +59,7 @@ const (
 	permanent faultKind = iota // the same call fails in the same way
 	transient                  // it may succeed later
 	fatal                      // no call of that server succeeds before a person has done something
+	outdated                   // the same call is one of another server now, which is to be decided about anew
 )
 
 // ran tells whether a call has run.
@@ -95,7 +96,7 @@ func (p *pending) send(outer context.Context) (*mcp.ToolResult, *fault) {
 		if err == nil {
 			return res, nil
 		}
-		f := p.c.h.faultOf(ctx, p.tool.Server, sent, res != nil, err)
+		f := p.server.faultOf(ctx, sent, res != nil, err)
 		f.tries, f.left = tries, outer.Err() != nil
 		again := f.kind == transient && (f.ran == never || p.safe) && f.after <= maxAfter
 		if !again || tries > retries || f.slow && tries > 1 || ctx.Err() != nil {
@@ -116,7 +117,7 @@ func (p *pending) send(outer context.Context) (*mcp.ToolResult, *fault) {
 }
 
 // faultOf tells what an error of a call means. Answered: there is a result beside it.
-func (h *Host) faultOf(ctx context.Context, server string, sent, answered bool, err error) *fault {
+func (s *server) faultOf(ctx context.Context, sent, answered bool, err error) *fault {
 	f := &fault{err: err}
 	if sent {
 		f.ran = perhaps
@@ -134,11 +135,11 @@ func (h *Host) faultOf(ctx context.Context, server string, sent, answered bool, 
 			f.err = cause
 		}
 	case !sent:
-		f.kind = h.without(server)
+		f.kind = s.without()
 	case errors.As(err, &he):
 		f.ofHTTP(he)
 	case errors.As(err, &rpc) && refusal(ctx) != "":
-		f.asked, f.ran = refusal(ctx), never
+		f.asked = refusal(ctx)
 	case errors.As(err, &rpc):
 		f.ofRPC(rpc)
 	case errors.Is(err, context.DeadlineExceeded):
@@ -159,12 +160,15 @@ func hasBegun(err error) bool {
 }
 
 // without tells what it means that a call could not be sent.
-func (h *Host) without(server string) faultKind {
-	h.mu.Lock()
-	s, closed := h.find(server), h.closed
-	h.mu.Unlock()
-	if closed || s == nil {
+func (s *server) without() faultKind {
+	s.h.mu.Lock()
+	now, closed := s.h.find(s.Name), s.h.closed
+	s.h.mu.Unlock()
+	switch {
+	case closed || now == nil:
 		return fatal
+	case now != s:
+		return outdated
 	}
 	for _, one := range s.all() { // of a group, one that may come back is enough
 		if one.state() != gateway.NeedsLogin {
@@ -281,7 +285,7 @@ func (f *fault) words(p *pending) string {
 	case f.left:
 		return "The person cancelled this while it ran. Outcome unknown: it may or may not have happened; do not repeat it without checking."
 	case f.asked != "":
-		return "The server asked something for this call and got no answer, so the call ended before it was complete: " + clip(f.asked)
+		return "The server asked something for this call and got no answer, and then the call failed; it may have been done in part. Why there was no answer: " + clip(f.asked)
 	case f.ran == perhaps && !p.safe:
 		return "Outcome unknown: it may or may not have happened; do not repeat it without checking, for instance by a tool that only reads. What went wrong: " + what
 	case f.ran == certainly && !p.safe:
@@ -290,6 +294,8 @@ func (f *fault) words(p *pending) string {
 		return "It has run, but its answer is not what it should be, which is a mistake of the server: " + what
 	case f.kind == fatal:
 		return fmt.Sprintf("It has not run. The server %q cannot be used before a person has done something about it, so do not call its tools again; go on without them, or say what is missing. %s", clip(p.tool.Server), what)
+	case f.kind == outdated:
+		return fmt.Sprintf("It has not run: the server %q was replaced before it could be called. Call it again if that is still wanted.", clip(p.tool.Server))
 	case f.kind == transient:
 		return fmt.Sprintf("It failed for now (tried %s), and may work later. Go on with something else, or try it once more at the end. What went wrong: %s", times(f.tries), what)
 	case f.ran == never:

@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -270,44 +272,125 @@ func TestMisfit(t *testing.T) {
 	})
 }
 
-// What is refused after the server has asked something, or made a task of the call, may have run.
+// What is refused after the server has asked something, or made a task of the call, may have run: it
+// is not made again without asking, neither by the host nor by the model.
 func TestRefusedAfterAll(t *testing.T) {
-	for _, how := range []string{"at once", "after a question", "in a task"} {
-		t.Run(how, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := tools()
-				refuse := mcp.Errorf(mcp.CodeInvalidParams, "no")
-				tool := mcp.Tool{Name: "refuses"}
-				if how == "in a task" {
-					tool.Execution.TaskSupport = mcp.TaskRequired
-				}
-				mcp.AddTool(srv, tool, func(ctx context.Context, _ struct{}) (string, error) {
-					if how == "after a question" {
-						if _, err := mcp.Confirm(ctx, "Sure?"); err != nil {
-							return "", err
+	forNow := &mcp.Error{Code: mcp.CodeInternal, Message: "x", Data: []byte(`{"retryAfter":0.5}`)}
+	tests := []struct {
+		name  string
+		from  mcp.Revision
+		asks  func(context.Context) error
+		task  mcp.TaskSupport
+		err   error
+		begun bool
+		runs  int64 // of two calls
+	}{
+		{"at once", "", nil, "", mcp.Errorf(mcp.CodeInvalidParams, "no"), false, 2},
+		{"at once, for now", "", nil, "", forNow, false, 10},
+		{"after a question", "", roots, "", mcp.Errorf(mcp.CodeInvalidParams, "no"), true, 1},
+		{"after a question, for now", "", roots, "", forNow, true, 1},
+		{"after a form", mcp.V2025_06_18, confirm, "", mcp.Errorf(mcp.CodeInvalidParams, "no"), true, 1},
+		{"after a question without an answer", "", complete, "", mcp.Errorf(mcp.CodeInvalidParams, "no"), true, 1},
+		{"in a task", mcp.V2025_11_25, nil, mcp.TaskRequired, mcp.Errorf(mcp.CodeInvalidParams, "no"), true, 1},
+	}
+	for _, rev := range mcp.Revisions() {
+		for _, tt := range tests {
+			if rev < tt.from {
+				continue
+			}
+			t.Run(string(rev)+" "+tt.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var runs atomic.Int64
+					srv := tools()
+					mcp.AddTool(srv, mcp.Tool{Name: "refuses", Execution: mcp.ToolExecution{TaskSupport: tt.task}}, func(ctx context.Context, _ struct{}) (string, error) {
+						if mcp.CallFrom(ctx).Round == 0 {
+							runs.Add(1)
 						}
+						if tt.asks != nil {
+							tt.asks(ctx)
+						}
+						return "", tt.err
+					})
+					s := inMemory("s", srv)
+					open := s.Open
+					s.Open = func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+						c.Revisions = []mcp.Revision{rev}
+						return open(ctx, c)
 					}
-					return "", refuse
+					m := calls([]string{"s_refuses {}"}, []string{"s_refuses {}"})
+					h := newHost(t, &host.Host{Model: m, Allow: []string{"*"}, Person: agreeing{says(host.Deny)}, Roots: []mcp.Root{}}, s)
+					defer h.Close()
+					d := talk(t, h)
+					first, second := d.outcome(t, "c1.1"), d.outcome(t, "c2.1")
+					if begun := second == host.Denied && first != host.Broken; begun != tt.begun || runs.Load() != tt.runs {
+						t.Errorf("%s, then %s, after %d runs, want %d; the model is told %q and %q", first, second, runs.Load(), tt.runs, m.result(t, "c1.1"), m.result(t, "c2.1"))
+					}
 				})
-				m := calls([]string{"s_refuses {}"})
-				h := newHost(t, &host.Host{Model: m, Allow: []string{"*"}, Person: confirming{}}, inMemory("s", srv))
+			})
+		}
+	}
+}
+
+func roots(ctx context.Context) error   { _, err := mcp.Roots(ctx); return err }
+func confirm(ctx context.Context) error { _, err := mcp.Confirm(ctx, "Sure?"); return err }
+func complete(ctx context.Context) error {
+	_, err := mcp.Sample(ctx, &mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5})
+	return err
+}
+
+// agreeing is a person who says yes to forms and no to completions.
+type agreeing struct{ approver }
+
+func (agreeing) Elicit(context.Context, *host.Elicitation) (*mcp.ElicitResult, error) {
+	return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"confirm": true}}, nil
+}
+
+func (agreeing) ReviewRequest(context.Context, *host.Sampling) (*mcp.SampleRequest, error) {
+	return nil, mcp.ErrDeclined
+}
+
+// A call that was under way when the program ended may have run: it is not made again without
+// asking, also not when the turn was taken back, unless that does no harm.
+func TestLostCall(t *testing.T) {
+	wanted := func(texts ...string) host.Entry {
+		m := model.Message{Role: model.Assistant}
+		for _, text := range texts {
+			name, args, _ := strings.Cut(text, " ")
+			m.Parts = append(m.Parts, model.Part{Call: &model.Call{ID: text, Name: name, Arguments: json.RawMessage(args)}})
+		}
+		return host.Entry{Message: m, Turn: 1}
+	}
+	came := model.Message{Role: model.User, Parts: []model.Part{{Result: &model.Result{ID: `s_plain {"x":2}`, Name: "s_plain"}}}}
+	for _, undo := range []bool{false, true} {
+		t.Run(fmt.Sprintf("undo=%v", undo), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := calls([]string{`s_plain { "x": 1 }`, `s_again {"x":1}`, `s_plain {"x":2}`, `s_plain {"x":3}`, `s_plain {"x":4}`}, []string{`s_plain {"x":4}`})
+				s := inMemory("s", tools())
+				s.Trusted = true
+				h := newHost(t, &host.Host{Model: m, Allow: []string{"s/*"}}, s)
 				defer h.Close()
-				d := talk(t, h)
-				want := host.Unknown
-				if how == "at once" {
-					want = host.Broken
+				h.Tools(t.Context())
+				c, d := h.NewConversation(), &diary{}
+				c.OnEvent = d.note
+				c.Entries = []host.Entry{
+					{Message: model.UserText("go"), Turn: 1},
+					wanted(`s_plain {"x":1}`, `s_again {"x":1}`, `s_plain {"x":2}`), {Message: came, Turn: 1},
+					wanted(`s_plain {"x":3}`),
 				}
-				if got := d.outcome(t, "c1.1"); got != want {
-					t.Errorf("%s: %s, want %s; the model is told %q", how, got, want, m.result(t, "c1.1"))
+				if undo {
+					if _, err := c.Undo(t.Context()); err != nil || len(c.Entries) > 0 {
+						t.Fatalf("Undo = %v; %d entries are left", err, len(c.Entries))
+					}
+				}
+				if _, err := c.Send(t.Context(), "go on"); err != nil {
+					t.Fatal(err)
+				}
+				for id, want := range map[string]host.Outcome{"c1.1": host.Denied, "c1.2": host.Succeeded, "c1.3": host.Succeeded, "c1.4": host.Denied, "c1.5": host.Succeeded, "c2.1": host.Succeeded} {
+					if got := d.outcome(t, id); got != want {
+						t.Errorf("%s: %s, want %s; the model is told %q", id, got, want, m.result(t, id))
+					}
 				}
 			})
 		})
 	}
-}
-
-// confirming is a person who confirms everything.
-type confirming struct{ host.Person }
-
-func (confirming) Elicit(context.Context, *host.Elicitation) (*mcp.ElicitResult, error) {
-	return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"confirm": true}}, nil
 }

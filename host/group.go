@@ -62,34 +62,34 @@ func (s *server) all() []*server {
 // listed comes from the same one as long as that is there.
 func (s *server) first(ctx context.Context, f func(Session) error) error {
 	if s.members == nil {
-		return s.use(ctx, f)
+		_, err := s.use(ctx, f)
+		return err
 	}
-	return s.spread(ctx, func(fit []*server) *server { return fit[0] }, f)
+	_, err := s.spread(ctx, func(fit []*server) *server { return fit[0] }, f)
+	return err
 }
 
-// spread calls f with the session of a member: of those that are fit the one that pick chooses.
-func (s *server) spread(ctx context.Context, pick func(fit []*server) *server, f func(Session) error) error {
+// spread is use for a group: of the members that are fit it is the one that pick chooses. If none
+// takes the request, the error is that of one that was reached, if there is such a one.
+func (s *server) spread(ctx context.Context, pick func(fit []*server) *server, f func(Session) error) (reached bool, err error) {
 	tried := map[*server]bool{}
-	var last error
 	for {
 		m := s.choose(tried, pick)
 		if m == nil {
-			return last
+			return reached, err
 		}
 		tried[m] = true
-		reached := false
-		err := m.use(ctx, func(session Session) error {
-			reached = true
-			return f(session)
-		})
-		if !reached && ctx.Err() == nil {
+		here, why := m.use(ctx, f)
+		if !here && ctx.Err() == nil {
 			m.stats.missed()
 		}
-		if err == nil || ctx.Err() != nil || reached && !m.untouched(ctx, err) {
-			return err
+		if why == nil || ctx.Err() != nil || here && !m.untouched(ctx, why) {
+			return here, why
 		}
-		s.h.log().Debug("the next of a group is tried", "server", m.Name, "err", err)
-		last = err
+		s.h.log().Debug("the next of a group is tried", "server", m.Name, "err", why)
+		if here || !reached {
+			reached, err = here, why
+		}
 	}
 }
 
@@ -223,6 +223,6 @@ func (s *server) untouched(ctx context.Context, err error) bool {
 	if errors.As(err, &network) && network.Op == "dial" && !hasBegun(err) {
 		return true
 	}
-	f := s.h.faultOf(ctx, s.Name, true, false, err)
+	f := s.faultOf(ctx, true, false, err)
 	return f.ran == never && f.kind != permanent
 }

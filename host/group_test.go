@@ -3,6 +3,7 @@ package host_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -157,6 +158,16 @@ func TestGroupSetsAside(t *testing.T) {
 			t.Errorf("status of a: %+v", s)
 		}
 
+		// Nobody leaves one alone that is of no group.
+		alone := &node{name: "alone", fails: func(int) error { return errors.New("broken") }}
+		added(t, h, alone.server(""))
+		for range 5 {
+			work(t.Context(), h, "alone")
+		}
+		if s := status(t, h, "alone"); s.Errors != 5 || !s.Aside.IsZero() {
+			t.Errorf("status of one that is of no group: %+v", s)
+		}
+
 		// If nobody is left, the one that was left alone for longest is asked.
 		broken := func(int) error { return errors.New("broken") }
 		a.set(func() { a.fails = broken })
@@ -223,6 +234,47 @@ func TestGroupGoesOn(t *testing.T) {
 				}
 				if n := b.count(); (n == 1) != tt.next {
 					t.Errorf("%d calls at the next one", n)
+				}
+			})
+		})
+	}
+}
+
+// A call that one of a group has refused, and that the others were not there for, has not run: also
+// when it was cancelled while one of these was waited for.
+func TestGroupRefuses(t *testing.T) {
+	for _, cancelled := range []bool{false, true} {
+		t.Run(fmt.Sprintf("cancelled=%v", cancelled), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := &node{name: "a"}, &node{name: "b", refuses: errors.New("no such program")}
+				a.set(func() { a.fails = func(int) error { return &mcp.HTTPError{Status: http.StatusTooManyRequests} } })
+				missing := b.server("g")
+				if cancelled {
+					missing.Open = func(ctx context.Context, _ *mcp.Client) (host.Session, error) {
+						<-ctx.Done()
+						return nil, ctx.Err()
+					}
+				}
+				m := calls([]string{"g_work {}"})
+				h := &host.Host{Model: m, Allow: []string{"*"}}
+				defer h.Close()
+				added(t, h, a.server("g"), missing)
+				synctest.Wait()
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				c, d := h.NewConversation(), &diary{}
+				c.OnEvent = d.note
+				if cancelled {
+					time.AfterFunc(time.Second, cancel)
+				}
+				c.Send(ctx, "go")
+				want, told := host.Broken, "may work later"
+				if cancelled {
+					want, told = host.Cancelled, "It has not run"
+				}
+				r := c.Entries[2].Parts[0].Result
+				if got := d.outcome(t, "c1.1"); got != want || r.Unknown || !strings.Contains(r.Parts[0].Text, told) || a.count() == 0 {
+					t.Errorf("%s, want %s; the model is told %q, unknown %v", got, want, r.Parts[0].Text, r.Unknown)
 				}
 			})
 		})

@@ -42,7 +42,7 @@ func (s *server) open(ctx context.Context) (gateway.Upstream, error) {
 	s.session, s.client, s.silent = session, c, silence{}
 	s.mu.Unlock()
 	s.h.wg.Go(func() { s.care(session) })
-	return session, nil
+	return measured{session, s}, nil
 }
 
 // hangUp closes the connection.
@@ -63,7 +63,12 @@ func (s *server) restart() {
 		return
 	}
 	s.run++
-	s.placed, s.last = make(chan struct{}), gateway.Status{}
+	s.last = gateway.Status{}
+	select {
+	case <-s.placed:
+		s.placed = make(chan struct{})
+	default: // who waits for the run before this one waits for this one
+	}
 	s.mu.Unlock()
 	s.stats.forgive()
 	again()
@@ -130,18 +135,36 @@ func (s *server) status(st gateway.Status) ServerStatus {
 	return all
 }
 
-// use calls f with the session of the server.
-func (s *server) use(ctx context.Context, f func(Session) error) error {
+// use calls f with the session of the server, or of a member of the group. Reached tells whether
+// the error is that of f.
+func (s *server) use(ctx context.Context, f func(Session) error) (reached bool, err error) {
+	if s.members != nil {
+		return s.spread(ctx, next, f)
+	}
 	if err := s.there(ctx); err != nil {
-		return err
+		return false, err
 	}
 	up, release, err := s.h.links.Lend(ctx, s.Name)
 	if err != nil {
-		return err
+		return false, err
 	}
-	err = f(measured{up.(Session), s})
+	session := up.(measured)
+	if session.s != s { // the gateway knows servers by their names
+		err := s.gone()
+		release(err)
+		return false, err
+	}
+	err = f(session)
 	release(err)
-	return err
+	return true, err
+}
+
+// gone is the error of a server that has lost its place.
+func (s *server) gone() error {
+	if s.h.ctx.Err() != nil {
+		return ErrClosed
+	}
+	return fmt.Errorf("server %q was removed or replaced", s.Name)
 }
 
 // there waits until the gateway has the server, and fails if that does not answer.
@@ -152,15 +175,15 @@ func (s *server) there(ctx context.Context) error {
 	if why != "" {
 		return fmt.Errorf("server %q is %s: %s", s.Name, gateway.Failing, why)
 	}
+	if s.ctx.Err() != nil {
+		return s.gone()
+	}
 	select {
 	case <-placed:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-s.ctx.Done():
-		if s.h.ctx.Err() != nil {
-			return ErrClosed
-		}
-		return fmt.Errorf("server %q was removed", s.Name)
+		return s.gone()
 	}
 }

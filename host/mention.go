@@ -228,7 +228,7 @@ func (c *Conversation) attached(ctx context.Context, servers []*server, text str
 	parts, errs := make([][]model.Part, len(all)), make([]error, len(all))
 	var wg sync.WaitGroup
 	for i, m := range all {
-		wg.Go(func() { parts[i], errs[i] = c.read(ctx, m.server.Name, m.uri) })
+		wg.Go(func() { parts[i], errs[i] = c.read(ctx, m.server, m.uri) })
 	}
 	wg.Wait()
 	return slices.Concat(parts...), errors.Join(errs...)

@@ -291,7 +291,7 @@ func (q *question) elicit(ctx context.Context, person Person, r *mcp.ElicitReque
 	e := &Elicitation{Server: q.s.Name, ElicitRequest: r}
 	e.Conversation, e.Call = q.id()
 	for range maxTries {
-		res, err := person.Elicit(ctx, e)
+		res, err := ask(ctx, func() (*mcp.ElicitResult, error) { return person.Elicit(ctx, e) })
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)

@@ -283,33 +283,33 @@ func (c *Conversation) readResource() Tool {
 			return Tool{}, nil, fmt.Errorf("there is no server %s", quoted(in.Server))
 		}
 		args, err := json.Marshal(map[string]string{"uri": in.URI})
-		return c.reading(in.Server, in.URI), args, err
+		return c.reading(s, in.URI), args, err
 	}}}
 }
 
 // reading is the reading of a resource as a tool of its server. No tool of a server has its name,
 // in which a "/" cannot stand.
-func (c *Conversation) reading(server, uri string) Tool {
+func (c *Conversation) reading(s *server, uri string) Tool {
 	yes := true
-	return Tool{Name: "read_resource", Server: server, Tool: &mcp.Tool{
+	return Tool{Name: "read_resource", Server: s.Name, Tool: &mcp.Tool{
 		Name:        "resources/read",
 		Description: "Reads a resource of the server.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"uri":{"type":"string"}},"required":["uri"]}`),
 		Annotations: &mcp.ToolAnnotations{ReadOnly: &yes, Idempotent: &yes},
-	}, own: own{do: func(ctx context.Context, _ json.RawMessage) ([]model.Part, error) { return c.read(ctx, server, uri) }}}
+	}, own: own{do: func(ctx context.Context, _ json.RawMessage) ([]model.Part, error) { return c.read(ctx, s, uri) }}}
 }
 
 // read reads a resource for the model.
-func (c *Conversation) read(ctx context.Context, server, uri string) ([]model.Part, error) {
+func (c *Conversation) read(ctx context.Context, s *server, uri string) ([]model.Part, error) {
 	var res *mcp.ReadResult
-	err := c.h.Use(ctx, server, func(s Session) (err error) {
-		res, err = s.Read(ctx, uri)
+	_, err := s.use(ctx, func(session Session) (err error) {
+		res, err = session.Read(ctx, uri)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("resource %s of server %s: %w", quoted(uri), quoted(server), err)
+		return nil, fmt.Errorf("resource %s of server %s: %w", quoted(uri), quoted(s.Name), err)
 	}
-	p := c.presenting(server)
+	p := c.presenting(s.Name)
 	for _, contents := range res.Contents {
 		p.resource(contents)
 	}

@@ -83,7 +83,8 @@ func (q *question) sample(ctx context.Context, m model.Model, r *mcp.SampleReque
 		sampling.Request = r
 		q.tell(Event{Kind: Asked, Text: fmt.Sprintf("may %s answer for the server?", sampling.Model)})
 		var err error
-		if r, err = h.Person.ReviewRequest(ctx, sampling); err != nil || r == nil {
+		r, err = ask(ctx, func() (*mcp.SampleRequest, error) { return h.Person.ReviewRequest(ctx, sampling) })
+		if err != nil || r == nil {
 			return nil, q.refused(ctx, err)
 		}
 		reviewed := *sampling
@@ -119,10 +120,11 @@ func (q *question) sample(ctx context.Context, m model.Model, r *mcp.SampleReque
 	if h.Person == nil {
 		return out, nil
 	}
-	if out, err = h.Person.ReviewAnswer(ctx, sampling, out); err != nil || out == nil {
+	reviewed, err := ask(ctx, func() (*mcp.SampleResult, error) { return h.Person.ReviewAnswer(ctx, sampling, out) })
+	if err != nil || reviewed == nil {
 		return nil, q.refused(ctx, err)
 	}
-	return out, nil
+	return reviewed, nil
 }
 
 // refused is what the server is told of a review that ended without a yes.

@@ -299,14 +299,10 @@ func (h *Host) Servers() []ServerStatus {
 // that it has not taken it, f is called with the next one.
 func (h *Host) Use(ctx context.Context, name string, f func(Session) error) error {
 	h.start()
-	h.mu.Lock()
-	s := h.find(name)
-	h.mu.Unlock()
-	switch {
-	case s == nil:
+	s := h.named(name)
+	if s == nil {
 		return fmt.Errorf("there is no server %q", name)
-	case s.members != nil:
-		return s.spread(ctx, next, f)
 	}
-	return s.use(ctx, f)
+	_, err := s.use(ctx, f)
+	return err
 }

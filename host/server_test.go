@@ -198,6 +198,47 @@ func TestRestart(t *testing.T) {
 	})
 }
 
+// slowToClose is a session whose end takes its time.
+type slowToClose struct{ host.Session }
+
+func (s slowToClose) Close() error {
+	time.Sleep(time.Second)
+	return s.Session.Close()
+}
+
+// Who waits for a server that is restarted waits for the last restart, however many there are.
+func TestRestartTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := (&node{name: "n"}).server("")
+		open := s.Open
+		s.Open = func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+			session, err := open(ctx, c)
+			return slowToClose{session}, err
+		}
+		h := &host.Host{}
+		defer h.Close()
+		added(t, h, s)
+		synctest.Wait()
+		go h.Restart("n")
+		synctest.Wait()
+		began, ended := time.Now(), make(chan error)
+		go func() {
+			_, err := work(t.Context(), h, "n")
+			ended <- err
+		}()
+		synctest.Wait()
+		h.Restart("n")
+		select {
+		case err := <-ended:
+			if err != nil || time.Since(began) > 10*time.Second {
+				t.Errorf("the call = %v after %v", err, time.Since(began))
+			}
+		case <-time.After(time.Hour):
+			t.Fatal("the call waits for a restart that never was")
+		}
+	})
+}
+
 // Close ends calls that hang, and nothing is there afterwards.
 func TestCloseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -154,7 +154,7 @@ func (s *stats) show(to *ServerStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	to.Calls, to.Errors, to.Latency, to.ErrorRate, to.Underway = s.calls, s.errors, s.latency, s.rate, len(s.underway)
-	if time.Until(s.aside) > 0 {
+	if to.Group != "" && time.Until(s.aside) > 0 {
 		to.Aside = s.aside
 	}
 }

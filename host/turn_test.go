@@ -478,3 +478,56 @@ func TestSummary(t *testing.T) {
 		t.Errorf("Undo = %q, %v; %d entries", said, err, len(c.Snapshot()))
 	}
 }
+
+// What Undo takes back takes no room any more: what was left out for its sake is said again, and so
+// is what its summary stood for.
+func TestUndoMakesRoom(t *testing.T) {
+	given := func(m *talker) string {
+		var b strings.Builder
+		for _, msg := range m.request(t, m.asked()-1).Messages {
+			b.WriteString(msg.Text() + "\n")
+		}
+		return b.String()
+	}
+	undo := func(c *host.Conversation, n int) {
+		for range n {
+			if _, err := c.Undo(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	m := &talker{answers: []answer{say("yes")}}
+	c := (&host.Host{Model: m, Limits: host.Limits{Window: 300}}).NewConversation()
+	send := func(text string) {
+		if _, err := c.Send(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 4 {
+		send(fmt.Sprint("question ", i, strings.Repeat(" long", 100)))
+	}
+	if got := given(m); strings.Contains(got, "question 0") {
+		t.Fatalf("all of it fits: %s", got)
+	}
+	undo(c, 3)
+	send("HELLO")
+	if got := given(m); !strings.Contains(got, "question 0") || !strings.HasSuffix(got, "HELLO\n") {
+		t.Errorf("after a turn was taken back the model is given %s", got)
+	}
+
+	m = &talker{answers: []answer{say("yes")}}
+	c = (&host.Host{Model: m}).NewConversation()
+	send("ALPHA")
+	if _, err := c.Summarise(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	send("beta")
+	if got := given(m); strings.Contains(got, "ALPHA") {
+		t.Fatalf("beside the summary the model is given %s", got)
+	}
+	undo(c, 2)
+	send("gamma")
+	if got := given(m); !strings.Contains(got, "ALPHA") || !strings.HasSuffix(got, "gamma\n") {
+		t.Errorf("after the summary was taken back the model is given %s", got)
+	}
+}

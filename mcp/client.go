@@ -149,10 +149,7 @@ func publicError(err error) error {
 	var he *engine.HTTPError
 	var ee *stdio.ExitError
 	var lost *streamable.SessionLostError
-	var after *begunError
 	switch {
-	case errors.As(err, &after):
-		return begun(publicError(after.error))
 	case errors.As(err, &lost):
 		return &lostError{lost.Error(), publicError(lost.Err)}
 	case errors.As(err, &he):
@@ -168,17 +165,10 @@ func publicError(err error) error {
 	return err
 }
 
-// begunError is the error of a call that its server had begun with: it has answered with a
-// question or a task before. Whatever the error is, the call may have had an effect. Callers tell by
+// begunError is the error of a call that its server had begun with: it has asked something or
+// made a task of it before. Whatever the error is, the call may have had an effect. Callers tell by
 // the method.
 type begunError struct{ error }
-
-func begun(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &begunError{err}
-}
 
 func (e *begunError) Unwrap() error { return e.error }
 func (e *begunError) Begun() bool   { return true }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/buffer"
@@ -30,7 +31,7 @@ func (s *Session) request(ctx context.Context, method string, params json.RawMes
 // outgoing prepares a request of the API, whose context is ctx of what it returns. End
 // must follow.
 func (s *Session) outgoing(ctx context.Context, method string, params json.RawMessage, opts []CallOption) *outgoingCall {
-	x := &outgoingCall{s: s, method: method, caps: s.caps, cache: cacheOwn}
+	x := &outgoingCall{s: s, method: method, caps: s.caps, cache: cacheOwn, asked: s.asked.Load()}
 	x.opts.idle = s.idle
 	for _, f := range opts {
 		f(&x.opts)
@@ -60,7 +61,10 @@ func (x *outgoingCall) end(err error) error {
 	}
 	x.silence.end()
 	x.cancel(nil)
-	return publicError(err)
+	if err = publicError(err); err != nil && (x.begun.Load() || revision.Asks(x.method) && x.asked != x.s.asked.Load()) {
+		return &begunError{err}
+	}
+	return err
 }
 
 func (o *callOptions) note(s *Session, method string, params json.RawMessage) {
@@ -113,6 +117,8 @@ type outgoingCall struct {
 	cancel  context.CancelCauseFunc
 	opts    callOptions
 	silence silence
+	begun   atomic.Bool // the server has asked something in it, or made a task of it
+	asked   int64       // Session.asked as the request began
 
 	front  *engine.Call    // the call that is forwarded, nil for one of the API
 	handle json.RawMessage // of the task that a forwarded call became
@@ -276,6 +282,7 @@ func (i *callInbox) Note(method string, params json.RawMessage) {
 // Question implements engine.Inbox.
 func (i *callInbox) Question(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	x := (*outgoingCall)(i)
+	x.begun.Store(true)
 	if err := x.s.mayAsk(method, params); err != nil {
 		return nil, err
 	}
@@ -315,7 +322,7 @@ func (x *outgoingCall) run(ctx context.Context) (json.RawMessage, error) {
 		return x.asTask(ctx)
 	}
 	raw, err := x.visiting(ctx)
-	if err != nil && x.requiresTask(ctx, err) {
+	if err != nil && !x.begun.Load() && x.requiresTask(ctx, err) {
 		return x.asTask(ctx)
 	}
 	return raw, err
@@ -337,6 +344,7 @@ func (x *outgoingCall) asTask(ctx context.Context) (json.RawMessage, error) {
 		d.pay()
 		return raw, nil
 	}
+	x.begun.Store(true)
 	return x.finishOwed(d, handle, func() {})
 }
 
@@ -446,9 +454,6 @@ func (x *outgoingCall) rounds(ctx context.Context) (json.RawMessage, error) {
 		if x.s.relearn(ctx, x.method, err) {
 			raw, err = x.send(ctx, params)
 		}
-		if err != nil && kept.Round > 0 {
-			err = begun(err)
-		}
 		if err != nil {
 			return nil, err
 		}
@@ -464,6 +469,7 @@ func (x *outgoingCall) rounds(ctx context.Context) (json.RawMessage, error) {
 			}
 			return raw, nil
 		case "input_required":
+			x.begun.Store(true)
 			if !revision.Asks(x.method) {
 				return nil, fmt.Errorf("the server asked for input on %q, where that is not allowed", x.method)
 			}
@@ -474,6 +480,7 @@ func (x *outgoingCall) rounds(ctx context.Context) (json.RawMessage, error) {
 				x.memo.Remember(memoRound+x.scope(), encode(kept))
 			}
 		case "task":
+			x.begun.Store(true)
 			switch {
 			case x.method != revision.MethodCall: // XTASK-26-003
 			case x.onTask != nil:

@@ -74,6 +74,7 @@ type Session struct {
 	lent       map[string]*lentTask                // tasks of callers in front, by id; guarded by mu
 	lentEnds   uint64                              // of these that ended, the dropped ones too; guarded by mu
 	nextToken  atomic.Int64
+	asked      atomic.Int64 // questions of a legacy server of which it is not known what they belong to
 
 	visits map[string]func() // called when a visit is complete, by elicitationId; guarded by mu
 
@@ -201,7 +202,8 @@ func Fresh() CallOption { return func(o *callOptions) { o.fresh = true } }
 // [io.ErrUnexpectedEOF] when the connection was lost, or the cause of ctx; after one
 // of the last five it is not known whether the tool has run. If the server had begun with the
 // call, as it has asked a question or made a task of it, the error has besides, for
-// [errors.As], a method Begun() bool that tells so.
+// [errors.As], a method Begun() bool that tells so. A question of an older server that may belong
+// to any of several calls counts for each.
 //
 // If the tool was listed with an output schema, a structured result that does not fit it
 // is an error that names the place, and the result is returned beside it. A schema that
@@ -589,6 +591,7 @@ func (i *inbox) Note(method string, params json.RawMessage) {
 // Question implements engine.Inbox.
 func (i *inbox) Question(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	s := (*Session)(i)
+	s.asked.Add(1)
 	if err := s.mayAsk(method, params); err != nil {
 		return nil, err
 	}

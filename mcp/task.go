@@ -400,10 +400,10 @@ func (x *outgoingCall) finishOwed(d *debt, handle json.RawMessage, heard func())
 	raw, err := x.await(d.ctx, id, heard)
 	if err == nil || d.ctx.Err() == nil {
 		d.pay()
-		return raw, begun(err)
+		return raw, err
 	}
 	d.payBy(func() { x.s.cancelTask(id) })
-	return nil, begun(err)
+	return nil, err
 }
 
 // spawn runs f on a goroutine that Close waits for; false if the session is closed.

@@ -281,6 +281,9 @@ func (u *ui) servers(_ string, words []string) tea.Cmd {
 		if s.Group != "" {
 			facts = append(facts, "group "+screen.OneLine(s.Group))
 		}
+		if left := time.Until(s.Aside); left > 0 {
+			facts = append(facts, "set aside for "+left.Round(time.Second).String())
+		}
 		if s.Trusted {
 			facts = append(facts, "trusted")
 		}
