@@ -13,7 +13,8 @@
 //   - Keys and headers of [Options] are in no error, and go to no other host: redirects are not
 //     followed.
 //   - Schemas of tools are adapted to what the API takes. An adapted schema may allow more than
-//     the original, never less; what it cannot say is told in the description of the tool.
+//     the original, never less. Rules that may not stand at its top are told in the description of
+//     the tool; what is not well formed, or leads nowhere, is left out.
 //   - Pictures, sounds and files that the model does not take become a text that says so.
 //   - Of an answer 64 MiB are read at most.
 package provider

@@ -26,7 +26,8 @@ const (
 // JSON Schema 2020-12. Many other servers do not follow references, so with inline they are
 // replaced by what they refer to; where that has no end, anything is allowed.
 //
-// Every object that fits the original fits what is returned.
+// Every object that fits the original fits what is returned. In words is what stands at the top of
+// the original and may not stand there; what is not well formed, or refers to nothing, is left out.
 func Adapt(raw json.RawMessage, inline bool) (map[string]any, string) {
 	open := func() map[string]any { return map[string]any{"type": "object", "properties": map[string]any{}} }
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -39,7 +40,12 @@ func Adapt(raw json.RawMessage, inline bool) (map[string]any, string) {
 	if !ok { // true
 		return open(), ""
 	}
-	a := &adapter{root: members, inline: inline}
+	a := &adapter{root: members, inline: inline, draft: draftOf(members["$schema"])}
+	if !inline { // what is lost of any definition is known before there are references to it
+		a.schemas(members["$defs"], nil)
+		a.schemas(members["definitions"], nil)
+		a.vague, a.lost, a.nodes = a.lost > 0, 0, 0
+	}
 	out, ok := a.schema(members, nil).(map[string]any)
 	if !ok {
 		return open(), a.said()
@@ -54,6 +60,9 @@ func Adapt(raw json.RawMessage, inline bool) (map[string]any, string) {
 	delete(out, "$id")
 	if kind, ok := out["type"].(string); ok && kind != "object" { // no object fits it, whatever is said
 		return open(), ""
+	}
+	if rules, ok := members["dependencies"]; ok {
+		a.say("The arguments must fit this schema too:", map[string]any{"dependencies": rules})
 	}
 	out["type"] = "object"
 	properties, _ := out["properties"].(map[string]any)
@@ -86,11 +95,33 @@ func sealed(schema map[string]any) map[string]any {
 	return schema
 }
 
+// since are the drafts that keywords came with. In older ones they mean nothing.
+var since = map[string]int{
+	"const": 6, "contains": 6, "propertyNames": 6, "if": 7, "then": 7, "else": 7,
+	"dependentSchemas": 2019, "dependentRequired": 2019, "minContains": 2019, "maxContains": 2019, "unevaluatedProperties": 2019, "unevaluatedItems": 2019,
+	"prefixItems": 2020, "$dynamicRef": 2020,
+}
+
+// besideRef is what means something beside a reference in drafts up to 7.
+var besideRef = map[string]bool{"$defs": true, "definitions": true, "description": true, "title": true, "default": true}
+
+func draftOf(uri any) int {
+	text, _ := uri.(string)
+	for name, draft := range map[string]int{"draft-04": 4, "draft-06": 6, "draft-07": 7, "2019-09": 2019} {
+		if strings.Contains(text, name) {
+			return draft
+		}
+	}
+	return 2020
+}
+
 type adapter struct {
 	root   map[string]any
 	inline bool
+	draft  int // of JSON Schema, by its number or year
 	nodes  int
-	lost   int // keywords that bound something and were left out
+	lost   int  // keywords that bound something and were left out
+	vague  bool // something was left out of a definition
 
 	branches int // alternatives at the top that were folded
 	words    []string
@@ -129,7 +160,11 @@ func (a *adapter) schema(v any, refs []string) any {
 	}
 	before := a.lost
 	out := map[string]any{}
+	ref, refers := in["$ref"].(string)
 	for _, key := range sorted(in) {
+		if since[key] > a.draft || refers && a.draft <= 7 && !besideRef[key] {
+			continue // it means nothing there
+		}
 		value, was, n := in[key], a.lost, len(out)
 		switch key {
 		case "$defs", "definitions":
@@ -174,6 +209,18 @@ func (a *adapter) schema(v any, refs []string) any {
 			a.put(out, key, types(value))
 		case "required":
 			a.put(out, key, names(value))
+		case "dependentRequired":
+			if of, ok := value.(map[string]any); ok {
+				needs := map[string]any{}
+				for name, v := range of {
+					if list := names(v); list != nil {
+						needs[name] = list
+					} else {
+						a.lost++
+					}
+				}
+				out[key] = needs
+			}
 		case "enum":
 			if list, ok := value.([]any); ok && len(list) > 0 {
 				out[key] = list
@@ -183,7 +230,14 @@ func (a *adapter) schema(v any, refs []string) any {
 			if _, ok := value.(json.Number); ok {
 				out[key] = value
 			}
-		case "description", "title", "format", "pattern", "$schema", "$id", "contentEncoding", "contentMediaType":
+		case "format":
+			if _, ok := value.(string); ok {
+				out[key] = value
+			}
+			if a.draft <= 7 {
+				a.lost++ // it is an annotation since
+			}
+		case "description", "title", "pattern", "$schema", "$id", "contentEncoding", "contentMediaType":
 			if _, ok := value.(string); ok {
 				out[key] = value
 			}
@@ -193,8 +247,9 @@ func (a *adapter) schema(v any, refs []string) any {
 			}
 		case "const", "default":
 			out[key] = value
-		case "$ref", "$dynamicRef":
+		case "$ref":
 			continue // below
+		case "dependencies", "$dynamicRef", "$recursiveRef": // they say something, and go
 		default:
 			continue // it means nothing to JSON Schema, and something may refuse it
 		}
@@ -206,11 +261,8 @@ func (a *adapter) schema(v any, refs []string) any {
 		delete(out, "then")
 		delete(out, "else")
 	}
-	if ref, ok := in["$ref"].(string); ok {
+	if refers {
 		a.refer(out, ref, refs)
-	}
-	if in["$dynamicRef"] != nil {
-		a.lost++
 	}
 	if a.lost > before { // they see what was left out beside them
 		delete(out, "unevaluatedItems")
@@ -236,6 +288,9 @@ func (a *adapter) refer(out map[string]any, ref string, refs []string) {
 	}
 	if ok && !a.inline && !strings.Contains(name, "/") {
 		out["$ref"] = ref
+		if a.vague {
+			a.lost++
+		}
 		return
 	}
 	found := a.schema(target, append(slices.Clip(refs), ref))
@@ -343,8 +398,14 @@ func (a *adapter) fold(out map[string]any, depth int) {
 		words := a.words
 		var branches []map[string]any
 		for _, v := range list {
-			if branch := a.branch(v, depth+1); branch != nil {
+			before := a.words
+			branch := a.branch(v, depth+1)
+			if branch != nil {
 				branches = append(branches, branch)
+			}
+			if key == "allOf" && hasRules(branch) {
+				a.words = before
+				a.say("The arguments must fit this schema too:", v)
 			}
 		}
 		properties, _ := out["properties"].(map[string]any)
@@ -444,6 +505,18 @@ func (a *adapter) branch(v any, depth int) map[string]any {
 	}
 	a.fold(b, depth)
 	return b
+}
+
+// hasRules tells whether a branch says more than properties can.
+func hasRules(branch map[string]any) bool {
+	for key := range branch {
+		switch key {
+		case "type", "properties", "required", "title", "description", "default", "format", "$schema", "$id", "$defs", "definitions":
+		default:
+			return true
+		}
+	}
+	return false
 }
 
 // either is the schema of a property that two schemas speak of.

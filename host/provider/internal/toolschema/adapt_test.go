@@ -47,6 +47,16 @@ func TestAdapt(t *testing.T) {
 			want: `{"properties":{"c":{}},"required":["c"],"type":"object"}`, words: `argument "a b"`},
 		{name: "wider below not is narrower", in: `{"properties":{"a":{"not":{"type":"any","minLength":3}}}}`, want: `{"properties":{"a":{}},"type":"object"}`},
 		{name: "wider below oneOf is narrower", in: `{"properties":{"a":{"oneOf":[{"type":"any"},{"type":"string"}]}}}`, want: `{"properties":{"a":{"anyOf":[{},{"type":"string"}]}},"type":"object"}`},
+		{name: "what one needs another for", in: `{"properties":{"a":{"not":{"dependentRequired":{"b":["c"]}}}},"dependentRequired":{"a":["b","b"],"b":[1],"c":1}}`,
+			want: `{"dependentRequired":{"a":["b"]},"properties":{"a":{"not":{"dependentRequired":{"b":["c"]}}}},"type":"object"}`},
+		{name: "the same in older drafts", in: `{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"not":{"dependencies":{"b":["c"]}}}},"dependencies":{"a":["b"]}}`,
+			want: `{"properties":{"a":{}},"type":"object"}`, words: `must fit this schema too: {"dependencies":{"a":["b"]}}`},
+		{name: "wider behind a reference below not is narrower", in: `{"properties":{"a":{"not":{"$ref":"#/$defs/x"}},"b":{"oneOf":[{"$ref":"#/$defs/y"},{"type":"string"}]}},"$defs":{"x":{"allOf":[{"$ref":"#/$defs/y"}]},"y":{"type":"any"}}}`,
+			want: `{"$defs":{"x":{"allOf":[{"$ref":"#/$defs/y"}]},"y":{}},"properties":{"a":{},"b":{"anyOf":[{"$ref":"#/$defs/y"},{"type":"string"}]}},"type":"object"}`},
+		{name: "a definition below not", in: `{"properties":{"a":{"not":{"$ref":"#/definitions/x"}}},"definitions":{"x":{"type":"string"}}}`,
+			want: `{"definitions":{"x":{"type":"string"}},"properties":{"a":{"not":{"$ref":"#/definitions/x"}}},"type":"object"}`},
+		{name: "parts with rules of their own", in: `{"allOf":[{"properties":{"a":{}},"required":["a"]},{"properties":{"b":{}},"minProperties":2}]}`,
+			want: `{"properties":{"a":{},"b":{}},"required":["a"],"type":"object"}`, words: `must fit this schema too: {"minProperties":2,"properties":{"b":{}}}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, words := Adapt(json.RawMessage(tt.in), tt.inline)
@@ -100,8 +110,16 @@ func FuzzAdapt(f *testing.F) {
 		`{"$ref":"#/$defs/x","$defs":{"x":{"allOf":[{"properties":{"a":{"minimum":1}}},{"not":{"required":["c"]}}]}},"unevaluatedProperties":false}`,
 		`{"properties":{"a":{"items":[{"type":"string"}],"additionalItems":false}},"additionalProperties":{"type":"string"},"minProperties":1}`,
 		`{"anyOf":[{"properties":{"a":{"enum":[1]}},"additionalProperties":false},{"type":"null"},true],"if":{"required":["a"]},"then":{"required":["b"]}}`,
+		`{"properties":{"a":{"not":{"dependentRequired":{"x":["y"]}}}},"dependentRequired":{"a":["b"]}}`,
+		`{"properties":{"a":{"oneOf":[{"dependentRequired":{"x":["y"]}},{"required":["x"]}]}}}`,
+		`{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"not":{"dependencies":{"x":["y"]}}}},"dependencies":{"b":["a"]}}`,
+		`{"$schema":"http://json-schema.org/draft-07/schema#","definitions":{"d":{"dependencies":{"x":["y"]}}},"properties":{"a":{"not":{"$ref":"#/definitions/d"}}}}`,
+		`{"$schema":"http://json-schema.org/draft-07/schema#","definitions":{"d":{"type":"object"}},"properties":{"a":{"$ref":"#/definitions/d","minProperties":2}}}`,
+		`{"$defs":{"d":{"$dynamicRef":"#t"},"t":{"$dynamicAnchor":"t","type":"string"}},"properties":{"a":{"not":{"$ref":"#/$defs/d"}},"b":{"oneOf":[{"$ref":"#/$defs/d"},{"type":"integer"}]}}}`,
+		`{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,"properties":{"a":{"not":{"$recursiveRef":"#"}}},"required":["b"]}`,
+		`{"allOf":[{"properties":{"a":{}},"dependentRequired":{"a":["b"]}},{"minProperties":1,"additionalProperties":false,"properties":{"a":{}}}]}`,
 	} {
-		for _, v := range []string{`{"a":1}`, `{"b":2}`, `{"a":"x","c":{}}`, `{}`} {
+		for _, v := range []string{`{"a":1}`, `{"b":2}`, `{"a":"x","c":{}}`, `{}`, `{"a":{"x":1}}`, `{"a":{"x":1,"y":2},"b":null}`} {
 			f.Add(s, v, false)
 			f.Add(s, v, true)
 		}
