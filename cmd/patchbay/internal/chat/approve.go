@@ -17,10 +17,12 @@ type approval struct {
 }
 
 func (a *approval) show(l *look) sheet {
-	title := l.paint("May "+screen.OneLine(a.Server)+"/"+screen.OneLine(a.Tool.Name)+" be called?", bold)
-	s := sheet{head: screen.Fold(title, l.width)}
+	s := sheet{title: "May " + screen.OneLine(a.Server) + "/" + screen.OneLine(a.Tool.Name) + " be called?"}
 	if a.Changed != "" {
 		s.head = append(s.head, l.wrapped("Take care, it was allowed once and is not the same any more: "+screen.OneLine(a.Changed), "", yellow)...)
+	}
+	if a.Doubt != "" {
+		s.head = append(s.head, l.wrapped("Take care: "+screen.OneLine(a.Doubt), "", yellow)...)
 	}
 	if text := about(a.Tool); text != "" {
 		s.head = append(s.head, l.paint(screen.Cut(text, l.width), dim))

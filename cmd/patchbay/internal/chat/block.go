@@ -207,7 +207,7 @@ func (b *block) renderCall(l *look) []string {
 	lines := []string{b.head(l)}
 	room := max(8, l.width-2)
 	if b.state != finished {
-		if b.state == running && (b.call.Total > 0 || b.call.Done > 0 || b.says != "") {
+		if b.state == running && (b.call.Total > 0 || b.call.Done > 0) || b.says != "" {
 			lines = append(lines, "  "+l.paint(screen.Cut(progressLine(b.call.Done, b.call.Total, b.says, room), room), dim))
 		}
 		if n := len(b.log); n > 0 {

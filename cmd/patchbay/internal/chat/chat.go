@@ -130,7 +130,11 @@ func (c *Chat) Approve(ctx context.Context, a *host.Approval) (host.Verdict, err
 
 func (c *Chat) Elicit(ctx context.Context, q *host.Elicitation) (*mcp.ElicitResult, error) {
 	if q.URL != "" {
-		return ask[*mcp.ElicitResult](ctx, c, q.Server, q.Call, &page{Elicitation: q, open: c.visit, copy: c.copy})
+		p, err := newPage(c, q)
+		if err != nil {
+			return nil, mcp.Errorf(mcp.CodeInvalidParams, "%v", err)
+		}
+		return ask[*mcp.ElicitResult](ctx, c, q.Server, q.Call, p)
 	}
 	f, err := newForm(q)
 	if err != nil {

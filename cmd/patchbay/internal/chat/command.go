@@ -550,7 +550,13 @@ func (u *ui) pastOnes(rest string, words []string) tea.Cmd {
 	return u.later(func(ctx context.Context) func(*ui) {
 		if len(words) == 1 {
 			if conv, err := u.c.o.Memory.Resume(ctx, u.c.h, words[0]); err == nil {
-				return func(u *ui) { u.goOn(conv) }
+				return func(u *ui) {
+					if u.turn != nil {
+						u.note("no conversation is resumed in the middle of a turn")
+						return
+					}
+					u.goOn(conv)
+				}
 			}
 		}
 		list, err := u.c.o.Memory.List(ctx, rest)

@@ -30,7 +30,8 @@ func (u *ui) callTool(_ string, words []string) tea.Cmd {
 		u.note("%q is no SERVER/TOOL", screen.Cut(words[0], 60))
 		return nil
 	}
-	u.run("calling "+words[0], func(ctx context.Context) error { return u.c.call(ctx, u.talk, server, tool, words[1:]) })
+	t := u.talk
+	u.run("calling "+words[0], func(ctx context.Context) error { return u.c.call(ctx, t, server, tool, words[1:]) })
 	return nil
 }
 

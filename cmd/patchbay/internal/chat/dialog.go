@@ -23,9 +23,12 @@ type dialog interface {
 	writes() bool
 }
 
-// sheet is a dialog as it is shown, within the width of the look.
+// sheet is a dialog as it is shown. Its lines are within the width of the look.
 type sheet struct {
-	head, body, foot []string
+	title string   // what is asked, of any width
+	head  []string // what has to be known; without room for it, it is scrolled with the body
+	body  []string
+	foot  []string
 
 	cursor bool // there is one: in the foot at y, or in the body, which is scrolled so that it is seen
 	inBody bool
@@ -40,8 +43,9 @@ type question struct {
 	reply  chan any // capacity 1
 	ctx    context.Context
 
-	top  int // of the body: the first line that is seen
-	page int // lines of the body that are seen
+	top  int  // of the body: the first line that is seen
+	page int  // lines of the body that are seen
+	tiny bool // the terminal cannot show it: keys do not answer it
 }
 
 // withdrawn says that nobody waits for the answer any more.
@@ -71,27 +75,43 @@ func (q *question) scroll(k tea.KeyPressMsg) bool {
 
 const bar = "┃ "
 
-// view lays a dialog out in so many rows. Behind it there are so many others. Unless it is armed
-// keys do not answer it yet.
+// view lays a dialog out in at most so many rows. Behind it there are so many others. Unless it
+// is armed keys do not answer it yet.
 func (q *question) view(l *look, rows, others int, armed bool) (lines []string, x, y int, cursor bool) {
 	inner := *l
 	inner.width = max(8, l.width-2)
 	s := q.dialog.show(&inner)
-	if !armed {
+	title := screen.Fold(l.paint(s.title, bold), inner.width)
+	var moved []string // into the body
+	if len(title) > 2 {
+		moved = append(title, "")
+		title = screen.Fold(l.paint(screen.Cut(s.title, 2*inner.width-1), bold), inner.width)
+	}
+	least := min(2, len(moved)+len(s.head)+len(s.body)) // a line, and one that says that there are more
+	if q.tiny = l.width < 10 || rows < len(title)+least+1; q.tiny {
+		s = sheet{foot: []string{l.paint("(this terminal is too small)", yellow)}}
+		moved, least = nil, 0
+	} else if !armed {
 		s.cursor = false
-		for i := range s.foot {
-			s.foot[i] = ""
-		}
+		clear(s.foot)
 		s.foot[0] = l.paint("(keys are for this in a moment)", dim)
 	}
-	if others > 0 {
-		s.head = append([]string{l.paint(fmt.Sprintf("and %d more wait behind this", others), dim)}, s.head...)
+	s.foot = s.foot[:min(len(s.foot), max(1, rows-len(title)-least))]
+	room := rows - len(title) - len(s.foot)
+	switch need := len(s.head) + min(3, len(moved)+len(s.body)); {
+	case need > room:
+		keep := min(len(s.head), max(0, room-3))
+		moved = append(moved, s.head[keep:]...)
+		s.head = s.head[:keep]
+	case need < room && others > 0:
+		title = append([]string{l.paint(fmt.Sprintf("and %d more wait behind this", others), dim)}, title...)
 	}
-	room := max(1, rows-len(s.head)-len(s.foot))
-	if len(s.head)+len(s.foot)+1 > rows && len(s.head) > 1 { // a tiny terminal: what is decided about goes first
-		s.head = s.head[:1]
-		room = max(1, rows-1-len(s.foot))
+	s.head = append(title, s.head...)
+	s.body = append(moved, s.body...)
+	if s.inBody {
+		s.y += len(moved)
 	}
+	room = max(1, rows-len(s.head)-len(s.foot))
 	if len(s.body) > room {
 		room = max(1, room-1) // for the line that says so
 	}
@@ -118,7 +138,7 @@ func (q *question) view(l *look, rows, others int, armed bool) (lines []string, 
 	} else {
 		y += len(s.head) + len(body)
 	}
-	return lines, s.x + screen.Columns(bar), y, s.cursor
+	return lines[:min(len(lines), rows)], s.x + screen.Columns(bar), y, s.cursor
 }
 
 // keysLine shows what keys do, broken where it is too long.

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
@@ -23,8 +24,7 @@ func (u *ui) event(e host.Event) {
 	case host.Again:
 		u.again(e.Text)
 	case host.Answered:
-		u.rest(answer)
-		u.rest(thought)
+		u.rest()
 		if e.Usage != nil {
 			u.talk.usage.Add(*e.Usage)
 		}
@@ -45,46 +45,38 @@ func (u *ui) doing(what string) {
 	}
 }
 
-// last returns the last block that is not over.
-func (u *ui) last() *block {
-	if n := len(u.blocks); n > 0 && !u.blocks[n-1].over {
-		return u.blocks[n-1]
-	}
-	return nil
-}
-
 // growing returns the block of a kind to which is added, and ends one of the other kind.
 func (u *ui) growing(kind blockKind) *block {
-	if b := u.last(); b != nil && b.kind == kind {
-		return b
+	for _, b := range u.blocks {
+		if b.kind == kind && !b.over {
+			return b
+		}
 	}
-	u.rest(answer)
-	u.rest(thought)
+	u.rest()
 	b := &block{kind: kind, began: u.look.now}
 	u.blocks = append(u.blocks, b)
 	return b
 }
 
-// rest ends the last block if it is of a kind.
-func (u *ui) rest(kind blockKind) {
-	b := u.last()
-	if b == nil || b.kind != kind {
-		return
+// grows tells that the model still adds to a block.
+func (b *block) grows() bool { return !b.over && (b.kind == answer || b.kind == thought) }
+
+// rest ends what the model has added to.
+func (u *ui) rest() {
+	for _, b := range u.blocks {
+		if b.grows() {
+			u.finish(b)
+		}
 	}
-	u.finish(b)
 }
 
 // again begins the answer anew. What of it went above stays there, and is said to be void.
 func (u *ui) again(why string) {
 	went := false
-	for len(u.blocks) > 0 {
-		b := u.last()
-		if b == nil || b.kind != answer && b.kind != thought {
-			break
-		}
-		went = went || b.stream.gone > 0
-		u.blocks = u.blocks[:len(u.blocks)-1]
-	}
+	u.blocks = slices.DeleteFunc(u.blocks, func(b *block) bool {
+		went = went || b.grows() && b.stream.gone > 0
+		return b.grows()
+	})
 	if went {
 		u.note("what came of this answer is void, it begins anew: %s", why)
 	} else {
@@ -101,8 +93,7 @@ func (u *ui) callEvent(e host.Event) {
 		}
 	}
 	if b == nil {
-		u.rest(answer)
-		u.rest(thought)
+		u.rest()
 		b = &block{kind: called}
 		u.blocks = append(u.blocks, b)
 	}
@@ -113,9 +104,9 @@ func (u *ui) callEvent(e host.Event) {
 	}
 	switch e.Kind {
 	case host.Waiting:
-		b.state = waiting
+		b.state, b.says = waiting, e.Text
 	case host.Started:
-		b.state, b.began = running, u.look.now
+		b.state, b.says, b.began = running, "", u.look.now
 	case host.Progress:
 		b.says = e.Text
 	case host.Retried:
@@ -164,7 +155,7 @@ func (u *ui) trace(e host.Event) {
 	if e.Usage != nil {
 		line += fmt.Sprintf(" %d tokens in, %d out", e.Usage.Input, e.Usage.Output)
 	}
-	if e.Kind == host.Noted || e.Kind == host.Again || e.Kind == host.Retried || e.Kind == host.Logged {
+	if slices.Contains([]host.EventKind{host.Noted, host.Again, host.Retried, host.Logged, host.Waiting}, e.Kind) && e.Text != "" {
 		line += " " + e.Text
 	}
 	if e.Error != "" {

@@ -294,7 +294,7 @@ func (f *form) paste(text string) {
 }
 
 func (f *form) show(l *look) sheet {
-	s := sheet{head: screen.Fold(l.paint(screen.OneLine(f.Server)+" asks", bold), l.width)}
+	s := sheet{title: screen.OneLine(f.Server) + " asks"}
 	s.body = append(l.wrapped(screen.Visible(f.Message), "", ""), "")
 	if f.Problem != "" {
 		s.head = append(s.head, l.wrapped("It did not take the last answer: "+screen.OneLine(f.Problem), "", yellow)...)

@@ -19,7 +19,7 @@ func (u *ui) draw() {
 	u.above = nil
 	l := &u.look
 	if u.viewer != nil {
-		u.canvas.show(above, u.viewer.frame(l))
+		u.canvas.show(above, u.viewer.frame(l, len(u.questions)))
 		return
 	}
 	f := frame{width: l.width}
@@ -32,11 +32,11 @@ func (u *ui) draw() {
 	}
 	rows := max(1, l.height-1) // but for the status
 	var bottom []string
-	asking := u.asking()
+	asking := u.calmed()
 	if len(u.questions) > 0 {
-		room := max(3, rows-min(len(live), max(0, rows-12)))
+		room := rows - min(len(live), max(0, rows-12))
 		if !asking || !u.input.empty() {
-			room = max(2, room-1)
+			room = max(1, room-1)
 		}
 		lines, x, y, cursor := u.questions[0].view(l, room, len(u.questions)-1, asking)
 		bottom = lines

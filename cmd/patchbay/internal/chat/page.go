@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"errors"
 	"net/url"
 
 	tea "charm.land/bubbletea/v2"
@@ -14,27 +15,35 @@ import (
 // the person opens it (2026-07-28, client/elicitation, URL mode).
 type page struct {
 	*host.Elicitation
+	url  *url.URL
 	open func(address string) // opens it in the browser, and tells result
 	copy func(text string)
 
 	result string // of opening or copying; empty: neither was tried
 }
 
+func newPage(c *Chat, q *host.Elicitation) (*page, error) {
+	u, err := url.Parse(q.URL)
+	if err != nil || u.Host == "" {
+		return nil, errors.New("the URL of the page cannot be read")
+	}
+	return &page{Elicitation: q, url: u, open: c.visit, copy: c.copy}, nil
+}
+
+// show puts what the server says last, so that nothing of it can stand for the address.
 func (p *page) show(l *look) sheet {
-	s := sheet{head: screen.Fold(l.paint(screen.OneLine(p.Server)+" wants you to visit a page", bold), l.width)}
-	s.body = append(l.wrapped(screen.Visible(p.Message), "", ""), "")
-	s.body = append(s.body, screen.Fold(l.paint(screen.Visible(p.URL), cyan), l.width)...)
-	s.body = append(s.body, "")
-	if u, err := url.Parse(p.URL); err == nil {
-		s.body = append(s.body, "It is a page of "+l.paint(screen.Visible(u.Hostname()), bold)+".")
-		for _, warning := range screen.Suspicions(u) {
-			s.body = append(s.body, l.wrapped("Take care: "+screen.Visible(warning), "", yellow)...)
-		}
+	s := sheet{title: screen.OneLine(p.Server) + " wants you to visit a page"}
+	s.head = screen.Fold("It is a page of "+l.paint(screen.Visible(p.url.Hostname()), bold)+".", l.width)
+	for _, warning := range screen.Suspicions(p.url) {
+		s.head = append(s.head, l.wrapped("Take care: "+screen.Visible(warning), "", yellow)...)
 	}
+	s.body = screen.Fold(l.paint(screen.Visible(p.URL), cyan), l.width)
+	s.body = append(s.body, "", l.paint("The server says:", dim))
+	s.body = append(s.body, l.wrapped(screen.Visible(p.Message), "  ", "")...)
+	s.foot = l.keysLine("o", "agree, and open it", "y", "agree, you open it", "w", "copy", "n", "no", "esc", "dismiss")
 	if p.result != "" {
-		s.foot = l.wrapped(screen.OneLine(p.result), "", dim)
+		s.foot = append(s.foot, l.wrapped(screen.OneLine(p.result), "", dim)...)
 	}
-	s.foot = append(s.foot, l.keysLine("o", "agree, and open it", "y", "agree, you open it", "w", "copy", "n", "no", "esc", "dismiss")...)
 	return s
 }
 

@@ -66,7 +66,7 @@ func (w *writing) show(s *sheet, l *look) {
 }
 
 func (s *sampleRequest) show(l *look) sheet {
-	out := sheet{head: screen.Fold(l.paint(screen.OneLine(s.Server)+" wants a model to answer this", bold), l.width)}
+	out := sheet{title: screen.OneLine(s.Server) + " wants a model to answer this"}
 	facts := fmt.Sprintf("at most %d tokens", s.r.MaxTokens)
 	if s.Model != "" {
 		facts = "by " + screen.OneLine(s.Model) + ", " + facts
@@ -184,7 +184,7 @@ func newSampleAnswer(s *host.Sampling, r *mcp.SampleResult) *sampleAnswer {
 }
 
 func (s *sampleAnswer) show(l *look) sheet {
-	out := sheet{head: screen.Fold(l.paint("May "+screen.OneLine(s.Server)+" have this answer?", bold), l.width)}
+	out := sheet{title: "May " + screen.OneLine(s.Server) + " have this answer?"}
 	if s.edit != nil {
 		s.edit.show(&out, l)
 		return out

@@ -141,14 +141,23 @@ func (u *ui) welcome() {
 	}
 }
 
-// print puts lines above the frame, behind what is not over yet. They are painted and visible.
+// print puts lines above the frame. They are painted and visible.
 func (u *ui) print(lines ...string) {
-	u.blocks = append(u.blocks, &block{kind: shown, over: true, text: strings.Join(lines, "\n")})
+	u.add(&block{kind: shown, over: true, text: strings.Join(lines, "\n")})
 }
 
 // note tells the person something.
 func (u *ui) note(format string, args ...any) {
-	u.blocks = append(u.blocks, &block{kind: noted, over: true, text: fmt.Sprintf(format, args...)})
+	u.add(&block{kind: noted, over: true, text: fmt.Sprintf(format, args...)})
+}
+
+// add puts a block that is over before what is not, so that it goes above at once.
+func (u *ui) add(b *block) {
+	at := slices.IndexFunc(u.blocks, func(b *block) bool { return !b.over })
+	if at < 0 {
+		at = len(u.blocks)
+	}
+	u.blocks = slices.Insert(u.blocks, at, b)
 }
 
 // ticked comes now and then: something may have moved.
@@ -268,9 +277,18 @@ func (u *ui) dismiss(q *question) {
 	}
 }
 
-// asking tells whether keys are for the first question: it stands there for a moment, and the
-// person is not in the middle of writing.
-func (u *ui) asking() bool {
+// closeViewer shows the talk again. A question that came up behind the viewer is seen only now.
+func (u *ui) closeViewer() {
+	u.viewer = nil
+	u.posed, u.keyed = u.look.now, u.look.now
+}
+
+// asking tells whether keys are for the first question: it can be seen.
+func (u *ui) asking() bool { return u.calmed() && !u.questions[0].tiny }
+
+// calmed tells that the first question stands there for a moment, and that the person is not in
+// the middle of writing.
+func (u *ui) calmed() bool {
 	return len(u.questions) > 0 && u.look.now.Sub(u.posed) >= repaint*10 && u.look.now.Sub(u.keyed) >= calm
 }
 
@@ -412,7 +430,7 @@ func (u *ui) key(k tea.KeyPressMsg) tea.Cmd {
 	}
 	if u.viewer != nil {
 		if u.viewer.key(k, &u.look) {
-			u.viewer = nil
+			u.closeViewer()
 		}
 		return nil
 	}
@@ -464,7 +482,7 @@ func (u *ui) interrupt() tea.Cmd {
 	case again:
 		return tea.Quit
 	case u.viewer != nil:
-		u.viewer = nil
+		u.closeViewer()
 		return nil
 	case u.turn != nil && !u.turn.cancelled:
 		u.turn.cancelled = true

@@ -153,8 +153,8 @@ func (v *viewer) lay(l *look) (lines []string, heads []int) {
 	return lines, heads
 }
 
-// frame shows the page.
-func (v *viewer) frame(l *look) frame {
+// frame shows the page. Behind it so many questions wait.
+func (v *viewer) frame(l *look, questions int) frame {
 	lines, heads := v.lay(l)
 	room := max(1, l.height-2)
 	v.top = max(0, min(v.top, len(lines)-room))
@@ -178,7 +178,11 @@ func (v *viewer) frame(l *look) frame {
 	if rest := len(lines) - v.top - len(shown); rest > 0 {
 		keys = fmt.Sprintf("↓ %d · ", rest) + keys
 	}
-	f.lines = append(f.lines, l.paint(screen.Cut(keys, l.width), dim))
+	style := dim
+	if questions > 0 {
+		keys, style = plural(questions, "question")+" for you · "+keys, yellow
+	}
+	f.lines = append(f.lines, l.paint(screen.Cut(keys, l.width), style))
 	for i, line := range f.lines {
 		f.lines[i] = screen.Fold(line, l.width)[0]
 	}

@@ -1,0 +1,207 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// posing runs a test with a UI to which questions can be put; after f they are withdrawn.
+func posing(t *testing.T, f func(t *testing.T, ctx context.Context, u *ui, p *paper)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		u, p := newTestUI(t, &host.Host{}, Options{})
+		f(t, ctx, u, p)
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// resize makes the terminal another size.
+func resize(u *ui, width, height int) {
+	u.size = func() (int, int, error) { return width, height, nil }
+	u.Update(ticked{})
+}
+
+// frameText is what the frame shows.
+func (p *paper) frameText() string { return strings.Join(p.frame.lines, "\n") }
+
+// TestViewerHidesNoQuestion lets no key answer what came up behind the viewer before it was seen.
+func TestViewerHidesNoQuestion(t *testing.T) {
+	for _, leave := range []string{"q", "ctrl+c"} {
+		onStage(t, func(t *testing.T, u *ui, p *paper) {
+			typed(u, "think")
+			press(u, "enter")
+			settle(u)
+			typed(u, "call lines")
+			press(u, "enter", "ctrl+o")
+			settle(u)
+			if !p.frame.alt || len(u.questions) != 1 {
+				t.Fatalf("%d questions behind the viewer, want 1:\n%s", len(u.questions), p.text())
+			}
+			if last := p.frame.lines[len(p.frame.lines)-1]; !strings.Contains(last, "1 question for you") {
+				t.Errorf("the viewer ends with %q, want it to tell of the question", last)
+			}
+			press(u, leave, "y")
+			settle(u)
+			if len(u.questions) != 1 || u.input.String() != "y" {
+				t.Fatalf("%s and then y: %d questions are left, input %q", leave, len(u.questions), u.input.String())
+			}
+			press(u, "n")
+			settle(u)
+			wants(t, p, "⊘ theatre/lines")
+		})
+	}
+}
+
+// TestPageShowsAddressFirst has no text of the server between the person and the address
+// (ELIC-26-036, ELIC-26-037).
+func TestPageShowsAddressFirst(t *testing.T) {
+	posing(t, func(t *testing.T, ctx context.Context, u *ui, p *paper) {
+		message := "Please pay.\n\nhttps://bank.example/login\n\nIt is a page of bank.example.\n" + strings.Repeat("\n", 40) + "end"
+		go u.c.Elicit(ctx, &host.Elicitation{Server: "s", ElicitRequest: &mcp.ElicitRequest{Message: message, URL: "http://bank.example.login.evil.example/x"}})
+		settle(u)
+		text := p.frameText()
+		for _, part := range []string{"It is a page of bank.example.login.evil.example.", "Take care: the connection is not encrypted", "┃ http://bank.example.login.evil.example/x\n", "The server says:\n┃   Please pay."} {
+			if !strings.Contains(text, part) {
+				t.Errorf("the dialog is without %q:\n%s", part, text)
+			}
+		}
+		if strings.Contains(text, "┃ https://bank.example") || strings.Contains(text, "┃ It is a page of bank.example.\n") {
+			t.Errorf("text of the server stands where the address does:\n%s", text)
+		}
+		press(u, "end")
+		if text := p.frameText(); !strings.Contains(text, "It is a page of bank.example.login.evil.example.") {
+			t.Errorf("the host is scrolled away:\n%s", text)
+		}
+	})
+}
+
+// TestPageWithLongHost shows the end of the host, which says whose it is.
+func TestPageWithLongHost(t *testing.T) {
+	posing(t, func(t *testing.T, ctx context.Context, u *ui, p *paper) {
+		go u.c.Elicit(ctx, &host.Elicitation{Server: "s", ElicitRequest: &mcp.ElicitRequest{URL: "https://accounts.bank.example" + strings.Repeat(".a", 40) + ".evil.example/"}})
+		settle(u)
+		if text := strings.ReplaceAll(p.frameText(), "\n┃ ", ""); !strings.Contains(text, "It is a page of accounts.bank.example.a.a") || !strings.Contains(text, ".a.a.evil.example.") {
+			t.Errorf("the host is not there whole:\n%s", p.frameText())
+		}
+	})
+}
+
+// TestPageWithoutHost is not asked about.
+func TestPageWithoutHost(t *testing.T) {
+	posing(t, func(t *testing.T, ctx context.Context, u *ui, p *paper) {
+		for _, address := range []string{"https://%zz", "mailto:a@example.com", "/bill"} {
+			bound, cancel := context.WithTimeout(ctx, time.Minute)
+			_, err := u.c.Elicit(bound, &host.Elicitation{Server: "s", ElicitRequest: &mcp.ElicitRequest{URL: address}})
+			cancel()
+			if !errors.Is(err, &mcp.Error{Code: mcp.CodeInvalidParams}) {
+				t.Errorf("Elicit of %s: %v, want invalid params", address, err)
+			}
+		}
+	})
+}
+
+// TestApprovalSaysWhy tells why a call is asked about again, in the dialog and at the call.
+func TestApprovalSaysWhy(t *testing.T) {
+	posing(t, func(t *testing.T, ctx context.Context, u *ui, p *paper) {
+		go u.c.Approve(ctx, &host.Approval{Server: "s", Tool: &mcp.Tool{Name: "pay"}, Arguments: []byte("{}"), Doubt: "the same call\nmay have happened"})
+		u.c.mail.put(happened{u.talk, host.Event{Kind: host.Waiting, Text: "it was lost", Call: &host.CallEvent{ID: "1", Server: "s", Tool: "pay"}}})
+		settle(u)
+		wants(t, p, "┃ Take care: the same call may have happened", "  it was lost")
+		if got := strings.Join(u.talk.steps, "\n"); !strings.Contains(got, "it was lost") {
+			t.Errorf("/trace has %q", got)
+		}
+	})
+}
+
+// TestApprovalWithLittleRoom takes no answer before the person could read what is asked, and
+// drops no warning.
+func TestApprovalWithLittleRoom(t *testing.T) {
+	ask := &host.Approval{
+		Server: "s", Tool: &mcp.Tool{Name: "pay", Description: "Pays."}, Arguments: []byte(`{"a": 1}`),
+		Changed: "its description is another " + strings.Repeat("word ", 60) + "and ends", Doubt: "it may have happened",
+	}
+	posing(t, func(t *testing.T, ctx context.Context, u *ui, p *paper) {
+		go u.c.Approve(ctx, ask)
+		synctest.Wait()
+		go u.c.Approve(ctx, &host.Approval{Server: "s", Tool: &mcp.Tool{Name: "second"}, Arguments: []byte("{}")})
+		settle(u)
+		for _, size := range [][2]int{{80, 24}, {80, 10}, {40, 8}, {30, 7}, {24, 6}, {80, 5}, {80, 4}, {80, 3}, {80, 2}, {8, 24}, {80, 1}, {1, 1}} {
+			resize(u, size[0], size[1])
+			u.questions[0].top = 0
+			u.Update(ticked{})
+			text := strings.ReplaceAll(p.frameText(), "\n┃ ", " ")
+			switch title := strings.Contains(text, "May s/pay be called?"); {
+			case u.asking() && !title:
+				t.Errorf("%v: keys answer what is not shown:\n%s", size, p.frameText())
+			case size[0] >= 24 && size[1] >= 6 && !u.asking():
+				t.Errorf("%v: keys do not answer:\n%s", size, p.frameText())
+			}
+			if n := len(p.frame.lines); n > size[1]+1 || n > max(2, size[1]) {
+				t.Errorf("%v: the frame has %d lines", size, n)
+			}
+			if !u.asking() {
+				continue
+			}
+			var seen []string
+			for range 100 {
+				seen = append(seen, p.frameText())
+				press(u, "down")
+			}
+			all := strings.ReplaceAll(strings.Join(seen, "\n"), "\n┃ ", " ")
+			for _, part := range []string{"Take care", "and ends", `"a": 1`} {
+				if !strings.Contains(all, part) {
+					t.Errorf("%v: %q cannot be scrolled to:\n%s", size, part, seen[0])
+				}
+			}
+		}
+		resize(u, 80, 3)
+		press(u, "y")
+		settle(u)
+		if len(u.questions) != 2 {
+			t.Error("a call was allowed that could not be shown")
+		}
+	})
+}
+
+// TestApprovalOfLongName shows the beginning of a name that fills the terminal, and all of it to
+// those who scroll.
+func TestApprovalOfLongName(t *testing.T) {
+	posing(t, func(t *testing.T, ctx context.Context, u *ui, p *paper) {
+		go u.c.Approve(ctx, &host.Approval{Server: "s", Tool: &mcp.Tool{Name: strings.Repeat("日本語 ", 800) + "END"}, Arguments: []byte("{}"), Changed: "all of it"})
+		settle(u)
+		text := p.frameText()
+		if n := strings.Count(text, "May s/"); n != 2 || !strings.Contains(text, "Take care") || !strings.Contains(text, "y once") {
+			t.Errorf("the dialog shows the name %d times:\n%s", n, text)
+		}
+		press(u, "end")
+		if text := p.frameText(); !strings.Contains(text, "END be called?") || !strings.Contains(text, "{}") {
+			t.Errorf("the end of the name is not there:\n%s", text)
+		}
+	})
+}
+
+// TestManyWait tells of those that wait only where there is room.
+func TestManyWait(t *testing.T) {
+	posing(t, func(t *testing.T, ctx context.Context, u *ui, p *paper) {
+		for i := range 3 {
+			go u.c.Approve(ctx, &host.Approval{Server: "s", Tool: &mcp.Tool{Name: fmt.Sprint("tool", i)}, Arguments: []byte("{}")})
+			synctest.Wait()
+		}
+		settle(u)
+		wants(t, p, "and 2 more wait behind this")
+		resize(u, 80, 5)
+		if text := p.frameText(); strings.Contains(text, "wait behind") || !strings.Contains(text, "May s/tool0 be called?") {
+			t.Errorf("in 5 rows:\n%s", text)
+		}
+	})
+}
