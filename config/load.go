@@ -56,12 +56,12 @@ func Inspect(path string, env func(string) (string, bool)) (file *File, faults P
 	return parse(path, data, env)
 }
 
-// readFile reads a configuration file.
 // Parse is Inspect of a file that was read already, or that is in another one.
 func Parse(path string, data []byte, env func(string) (string, bool)) (file *File, faults Problems, err error) {
 	return parse(path, data, env)
 }
 
+// readFile reads a configuration file.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

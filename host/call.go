@@ -317,7 +317,7 @@ func (p *pending) attempt(ctx context.Context) (res *mcp.ToolResult, sent bool, 
 		}
 		sent = true
 		var err error
-		res, err = s.CallTool(traced, p.tool.Tool.Name, p.args, mcp.IdleTimeout(or(p.c.h.Limits.CallTimeout, 2*time.Minute)),
+		res, err = s.CallTool(traced, p.tool.Tool.Name, p.args, mcp.IdleTimeout(p.patience()),
 			mcp.OnProgress(p.progressed), mcp.OnLog(p.logged))
 		if err == nil {
 			ticket.keep(res)
@@ -328,6 +328,11 @@ func (p *pending) attempt(ctx context.Context) (res *mcp.ToolResult, sent bool, 
 		return err
 	})
 	return res, sent && reached, err
+}
+
+// patience is how long the call may be silent.
+func (p *pending) patience() time.Duration {
+	return or(p.server.CallTimeout, or(p.c.h.Limits.CallTimeout, 2*time.Minute))
 }
 
 func (p *pending) progressed(e mcp.ProgressEvent) {

@@ -228,11 +228,13 @@ func TestCallTimeouts(t *testing.T) {
 			}
 			return "", ctx.Err()
 		})
-		m := calls([]string{"s_hang {}"}, []string{"s_babble {}"})
-		h := newHost(t, &host.Host{Model: m, Person: says(host.AllowOnce)}, inMemory("s", srv))
+		m := calls([]string{"s_hang {}"}, []string{"s_babble {}"}, []string{"p_hang {}"})
+		patient := inMemory("p", srv)
+		patient.CallTimeout = 10 * time.Minute
+		h := newHost(t, &host.Host{Model: m, Person: says(host.AllowOnce)}, inMemory("s", srv), patient)
 		defer h.Close()
 		d := talk(t, h)
-		for id, want := range map[string]time.Duration{"c1.1": 2 * time.Minute, "c2.1": time.Hour} {
+		for id, want := range map[string]time.Duration{"c1.1": 2 * time.Minute, "c2.1": time.Hour, "c3.1": 10 * time.Minute} {
 			if got := m.result(t, id); !strings.Contains(got, "Outcome unknown") {
 				t.Errorf("%s: %q", id, got)
 			}

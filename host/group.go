@@ -33,7 +33,7 @@ const (
 // join makes the group out of its members.
 func (s *server) join() {
 	first := s.members[0].Server
-	s.Trusted, s.Cache = true, first.Cache
+	s.Trusted, s.Cache, s.CallTimeout = true, first.Cache, first.CallTimeout
 	ids := make([]string, len(s.members))
 	for i, m := range s.members {
 		ids[i] = m.Identity

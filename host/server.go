@@ -31,6 +31,7 @@ type Server struct {
 	// say nothing else. It must not use the host. Nil: all are offered.
 	Offers func(tool string) bool
 
+	CallTimeout  time.Duration // of its calls; a group has that of its first server; 0: Limits.CallTimeout; negative: none
 	Idle         time.Duration // as in gateway.Source
 	StartTimeout time.Duration // as in gateway.Source
 	Stderr       func() string // as in gateway.Source

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/config"
@@ -28,12 +30,18 @@ func (c *configDoctorCmd) modelExams(a *app, wanted func(name string) bool) ([]*
 		out = append(out, e)
 		return e
 	}
-	for _, m := range set.list {
+	list := slices.Clone(set.list)
+	for _, name := range append(slices.Clone(c.Names), set.use) {
+		if of, _, _ := strings.Cut(name, "/"); name != of && slices.Contains(config.Providers, of) && set.named(name) == nil {
+			list = append(list, ofEnvironment(name))
+		}
+	}
+	for _, m := range list {
 		if !wanted(m.Name) {
 			continue
 		}
 		e := begin(m, asServer(&m))
-		e.ok("config", hereLine(m.Source))
+		e.ok("config", cmp.Or(hereLine(m.Source), "the environment alone"))
 		if missing := m.Missing(); len(missing) > 0 {
 			e.fail("key", missing[0].Text, missing[0].Fix)
 			continue
@@ -136,7 +144,7 @@ func (e *exam) listModels(ctx context.Context) (ids []string, ok bool) {
 	for name, value := range m.Headers {
 		req.Header.Set(name, value)
 	}
-	secure, err := clientTLS(e.a.withTLS(e.server))
+	secure, err := e.secure()
 	if err != nil {
 		e.fail("tls", err.Error(), "correct --server-ca, --client-cert and --client-key")
 		return nil, false

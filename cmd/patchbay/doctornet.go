@@ -82,10 +82,18 @@ func (e *exam) dial(ctx context.Context, addresses []string, port string) (net.C
 	return nil, false
 }
 
+// secure is how the connection is secured; nil: as usual.
+func (e *exam) secure() (*tls.Config, error) {
+	if e.model != nil {
+		return e.a.modelTLS()
+	}
+	return clientTLS(e.a.withTLS(e.server))
+}
+
 func (e *exam) tls(ctx context.Context, conn net.Conn, host string) bool {
 	ctx, cancel := context.WithTimeout(ctx, netStep)
 	defer cancel()
-	config, err := clientTLS(e.a.withTLS(e.server))
+	config, err := e.secure()
 	if err != nil {
 		e.fail("tls", err.Error(), `correct "ca", "cert" and "key"`)
 		return false

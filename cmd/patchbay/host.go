@@ -70,9 +70,6 @@ func (a *app) hosting(base *host.Host) (*hosting, error) {
 	if h.Roots, err = rootsOf(dirs); err != nil {
 		return nil, err
 	}
-	if h.Limits.CallTimeout = a.Timeout; a.Timeout == 0 {
-		h.Limits.CallTimeout = -1
-	}
 	told := h.OnStatus
 	h.OnStatus = func(s host.ServerStatus) {
 		if h.board.tell(s.Status); told != nil {
@@ -101,7 +98,7 @@ func (h *hosting) start(list []config.Server) error {
 		bound, _ := h.a.startTimeout(s)
 		err := h.Add(host.Server{
 			Name: name, Identity: identityOf(s), Trusted: s.Trusted || trustedBuiltin(s), Group: s.Group, Cache: s.Cache, Offers: s.Offers,
-			Idle: s.Idle, StartTimeout: bound, Stderr: log.last,
+			CallTimeout: h.a.callTimeout(s), Idle: s.Idle, StartTimeout: bound, Stderr: log.last,
 			Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
 				if c.LogLevel = h.a.logLevel(); sample != nil {
 					c.OnSample = sample

@@ -64,7 +64,11 @@ func (a *app) openModel(name string) (model.Model, error) {
 		}
 		return nil, usagef("no model %q%s", name, didYouMean(name, set.names())).hint("--model openai/NAME, or patchbay config models")
 	}
-	m, err := provider.Open(name, provider.Options{})
+	reach, err := a.modelClient()
+	if err != nil {
+		return nil, err
+	}
+	m, err := provider.Open(name, provider.Options{HTTPClient: reach})
 	if err != nil {
 		return nil, &fault{code: exitUsage, err: err}
 	}
@@ -82,8 +86,12 @@ func (a *app) configured(m config.Model) (model.Model, error) {
 	for name, value := range m.Headers {
 		header.Set(name, value)
 	}
+	reach, err := a.modelClient()
+	if err != nil {
+		return nil, err
+	}
 	opened, err := provider.Open(m.Provider+"/"+m.Model, provider.Options{
-		BaseURL: m.BaseURL, Key: m.Key, Header: header, MaxTokens: m.MaxTokens,
+		BaseURL: m.BaseURL, Key: m.Key, Header: header, HTTPClient: reach, MaxTokens: m.MaxTokens,
 		Env: func(string) string { return "" },
 		Info: func(info *model.Info) {
 			if m.Window > 0 {
@@ -104,6 +112,17 @@ func (a *app) configured(m config.Model) (model.Model, error) {
 		return nil, &fault{code: exitUsage, err: fmt.Errorf("%s: %w", m.Name, err)}
 	}
 	return model.Retry(opened, nil), nil
+}
+
+// modelClient is what models are reached with; nil: the usual one.
+func (a *app) modelClient() (*http.Client, error) {
+	secure, err := a.modelTLS()
+	if err != nil || secure == nil {
+		return nil, err
+	}
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.TLSClientConfig = secure
+	return &http.Client{Transport: t}, nil
 }
 
 // noModel says that no model is named, and what to write.
@@ -150,11 +169,18 @@ func (a *app) sampler(m model.Model) func(*mcp.ModelPreferences) model.Model {
 // modelFault says what a model, or who serves it, has said in place of an answer.
 func (a *app) modelFault(e *model.Error) *fault {
 	f := &fault{code: exitModel, err: errors.New(clip(a.secrets.clean(e.Error())))}
+	name := e.Model
+	if set, err := a.models(); err == nil {
+		if i := slices.IndexFunc(set.list, func(m config.Model) bool { return m.Provider+"/"+m.Model == name }); i >= 0 {
+			name = set.list[i].Name
+		}
+	}
+	look := shell([]string{"patchbay", "config", "doctor", name})
 	switch e.Kind {
 	case model.NoKey:
-		f.hint("is its key right? patchbay config doctor")
+		f.hint("is its key right? " + look)
 	case model.NoModel:
-		f.hint("is --model " + shell([]string{e.Model}) + " right, and the base URL? patchbay config doctor")
+		f.hint("is --model " + shell([]string{e.Model}) + " right, and the base URL? " + look)
 	case model.TooLong:
 		f.hint("give it less, or fewer servers with -s")
 	}

@@ -109,15 +109,27 @@ func modelAddress(m *config.Model) string {
 	return "https://api.openai.com/v1"
 }
 
-// keyVariable is the variable of a provider's key, empty for an address of one's own.
+// keyVariable is the variable of a provider's key, empty for an address that a file says.
 func keyVariable(m *config.Model) string {
-	switch {
-	case m.BaseURL != "":
+	if m.BaseURL != "" && m.Source != "" {
 		return ""
-	case m.Provider == "anthropic":
-		return "ANTHROPIC_API_KEY"
 	}
-	return "OPENAI_API_KEY"
+	return variablesOf(m.Provider) + "_API_KEY"
+}
+
+// variablesOf is what the names of a provider's variables begin with.
+func variablesOf(provider string) string {
+	if provider == "anthropic" {
+		return "ANTHROPIC"
+	}
+	return "OPENAI"
+}
+
+// ofEnvironment is a model of which only the name is known, as PROVIDER/NAME: the environment
+// says how it is reached.
+func ofEnvironment(name string) config.Model {
+	provider, id, _ := strings.Cut(name, "/")
+	return config.Model{Name: name, Provider: provider, Model: id, BaseURL: strings.TrimSpace(os.Getenv(variablesOf(provider) + "_BASE_URL"))}
 }
 
 // asServer is a model as somebody who is given the answers to inputs: its address alone gets them.
@@ -168,21 +180,17 @@ func (c *configModelsCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	list := slices.Clone(set.list)
+	if strings.Contains(set.use, "/") && set.named(set.use) == nil {
+		list = append(list, ofEnvironment(set.use))
+	}
 	rows := []listedModel{}
-	for _, m := range set.list {
+	for _, m := range list {
 		row := listedModel{Name: m.Name, Provider: m.Provider, Model: m.Model, Address: shownURL(modelAddress(&m)), Default: m.Name == set.use, Window: m.Window, Source: m.Source}
 		row.Key, row.HasKey = a.keyOf(&m)
 		for _, p := range m.Missing() {
 			row.Missing = append(row.Missing, p.String())
 		}
-		rows = append(rows, row)
-	}
-	if provider, name, ok := strings.Cut(set.use, "/"); ok {
-		m := config.Model{Provider: provider}
-		// The environment alone says how it is reached.
-		base := os.Getenv(strings.TrimSuffix(keyVariable(&m), "_API_KEY") + "_BASE_URL")
-		row := listedModel{Name: set.use, Provider: provider, Model: name, Address: shownURL(cmp.Or(base, modelAddress(&m))), Default: true}
-		row.Key, row.HasKey = a.keyOf(&m)
 		rows = append(rows, row)
 	}
 	if a.JSON {

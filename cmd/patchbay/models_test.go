@@ -1,12 +1,17 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -102,6 +107,66 @@ func TestDoctorOfModels(t *testing.T) {
 	text := typedRun(t, "", 0, "config", "doctor", "good", "--json")
 	if err := json.Unmarshal([]byte(text), &reports); err != nil || len(reports) != 1 || reports[0].Model != "openai/small" || !reports[0].OK {
 		t.Errorf("as JSON: %+v, %v", reports, err)
+	}
+}
+
+// A model that no file tells of is looked at as run reaches it: the environment says how.
+func TestDoctorOfUnlistedModels(t *testing.T) {
+	t.Setenv("OPENAI_BASE_URL", modelServer(t)+"/v1")
+	t.Setenv("OPENAI_API_KEY", "planted-right")
+	inFolder(t, "")
+	for _, args := range [][]string{{"config", "doctor", "openai/small"}, {"config", "doctor"}} {
+		said := typedRun(t, "", 0, args...)
+		for _, want := range []string{"OPENAI_API_KEY of the environment", "it is one of 2"} {
+			if !strings.Contains(said, want) {
+				t.Errorf("%q does not say %q: %s", args, want, said)
+			}
+		}
+		if err := os.WriteFile("mcp.json", []byte(`{"patchbay": {"model": "openai/small"}}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("OPENAI_API_KEY", "planted-wrong")
+	if said := typedRun(t, "", exitModel, "run", "hi", "--model", "openai/small"); !strings.Contains(said, "patchbay config doctor openai/small") {
+		t.Errorf("run says %s", said)
+	}
+}
+
+// An authority that the command line names is trusted by all that reaches a model, and no
+// certificate is shown to one.
+func TestModelTLS(t *testing.T) {
+	shown := make(chan int, 100)
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		shown <- len(r.TLS.PeerCertificates)
+		w.WriteHeader(http.StatusUnauthorized)
+		w.Write([]byte(`{"error": {"message": "it was reached"}}`))
+	}))
+	srv.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
+	srv.StartTLS()
+	defer srv.Close()
+	dir := inFolder(t, `{"patchbay": {"models": {"m": {"provider": "openai", "name": "m", "baseUrl": "`+srv.URL+`/v1", "key": "k-1234567"}}}}`)
+	ca, mine := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "mine.pem")
+	key, err := x509.MarshalPKCS8PrivateKey(srv.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})
+	both := append(slices.Clone(authority), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
+	if err := errors.Join(os.WriteFile(ca, authority, 0o600), os.WriteFile(mine, both, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for code, args := range map[int][]string{1: {"config", "doctor", "m"}, exitModel: {"run", "hi", "--model", "m"}} {
+		if said := typedRun(t, "", code, append(args, "--server-ca", ca, "--client-cert", mine)...); !strings.Contains(said, "it was reached") {
+			t.Errorf("%q does not reach it: %s", args, said)
+		}
+		select {
+		case n := <-shown:
+			if n != 0 {
+				t.Errorf("%q shows %d certificates", args, n)
+			}
+		default:
+			t.Errorf("%q asks nothing", args)
+		}
 	}
 }
 

@@ -372,16 +372,21 @@ func (a *app) newClient(s config.Server) (*mcp.Client, error) {
 	return c, nil
 }
 
+// callTimeout is how long a call of a server may be silent; negative: for ever.
+func (a *app) callTimeout(s config.Server) time.Duration {
+	switch {
+	case a.Timeout == 0:
+		return -1
+	case s.CallTimeout != 0 && a.Timeout == defaultTimeout:
+		return s.CallTimeout
+	}
+	return a.Timeout
+}
+
 // outfit gives a client what the way to a server takes, by the global flags. Its answers to
 // questions are untouched.
 func (a *app) outfit(c *mcp.Client, s config.Server) (err error) {
-	c.Limits.CallTimeout, c.Header = a.Timeout, http.Header{}
-	switch {
-	case a.Timeout == 0:
-		c.Limits.CallTimeout = -1
-	case s.CallTimeout != 0 && a.Timeout == defaultTimeout:
-		c.Limits.CallTimeout = s.CallTimeout
-	}
+	c.Limits.CallTimeout, c.Header = a.callTimeout(s), http.Header{}
 	for _, h := range a.Header {
 		name, value, ok := strings.Cut(h, ":")
 		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, " \t\r\n") || strings.ContainsAny(value, "\r\n") {

@@ -24,6 +24,12 @@ func (a *app) withTLS(s config.Server) config.Server {
 	return s
 }
 
+// modelTLS is how connections to language models are secured; nil: as usual. They are shown no
+// certificate.
+func (a *app) modelTLS() (*tls.Config, error) {
+	return clientTLS(config.Server{CA: a.ServerCA})
+}
+
 // clientTLS is how connections to a server are secured; nil: as usual. The certificate that is
 // shown is read again for each connection.
 func clientTLS(s config.Server) (*tls.Config, error) {

@@ -201,8 +201,11 @@ func (a *app) upPlan() (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if file == nil {
+	switch {
+	case file == nil:
 		return &plan{servers: demo(), from: "built-in servers, as no mcp.json was found"}, nil
+	case len(file.Servers) == 0 && (len(file.Models) > 0 || file.Model != ""): // it was written for them
+		return &plan{servers: demo(), from: "built-in servers, as " + file.Path + " names none"}, nil
 	}
 	p := &plan{servers: enabledServers(file), from: file.Path, path: file.Path}
 	if len(p.servers) == 0 {
