@@ -168,9 +168,6 @@ func TestReadMoreOfNothing(t *testing.T) {
 
 // What is kept for read_more is bounded: the oldest make room, and the model is told so.
 func TestLongResultsAreKeptInBounds(t *testing.T) {
-	if testing.Short() {
-		t.Skip("handles 28 MB")
-	}
 	big := strings.Repeat("0123456789abcde\n", 7<<20/16)
 	srv := &mcp.Server{Name: "s", Version: "1"}
 	mcp.AddTool(srv, mcp.Tool{Name: "t"}, func(context.Context, struct{}) (string, error) { return big, nil })

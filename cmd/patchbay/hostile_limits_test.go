@@ -14,9 +14,6 @@ import (
 // Bodies that come a byte now and then, or not at all, are given up wherever they are sent to, be
 // they read or not, and nobody waits for them meanwhile.
 func TestSlowBodies(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes as long as a client may, 20 s")
-	}
 	t.Parallel()
 	addr := startServe(t)
 	drop := func(old, new string) string {

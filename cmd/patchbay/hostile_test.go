@@ -377,9 +377,6 @@ func TestEndlessRequest(t *testing.T) {
 // Clients that send their headers a byte now and then are cut off, and nobody waits
 // for them meanwhile.
 func TestSlowHeaders(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes as long as a client may, 10 s")
-	}
 	t.Parallel()
 	addr := startServe(t)
 	const many = 200

@@ -10,9 +10,6 @@ import (
 // Clients that go away in the middle of things leave nothing in the program, and a
 // program that is killed leaves no process. bench/rude does this for longer.
 func TestRude(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts many processes")
-	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -24,10 +24,13 @@ const patience = 60 * time.Second
 
 // Start runs a command in a terminal of so many columns and rows, with variables added to its
 // environment, as NAME=VALUE. When it ends, the screen shows "exit" and its code. The test is
-// skipped where there is no tmux.
+// skipped where there is no tmux, unless PATCHBAY_TMUX=required is set.
 func Start(t *testing.T, columns, rows int, env []string, command ...string) *Terminal {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
+		if os.Getenv("PATCHBAY_TMUX") == "required" {
+			t.Fatal("tmux is not there, and PATCHBAY_TMUX=required wants it")
+		}
 		t.Skip("tmux is not there: apt-get install tmux")
 	}
 	dir, err := os.MkdirTemp("", "tmux") // that of the test may be too long for a socket
