@@ -60,7 +60,7 @@ func (t *thoughtful) Generate(ctx context.Context, req *Request, emit func(Delta
 	}
 	whole.end()
 	if text := strings.TrimSpace(thought.String()); text != "" {
-		out.Message.Parts = slices.Insert(out.Message.Parts, 0, Part{Opaque: &Opaque{Provider: "text", Text: text}})
+		out.Message.Parts = slices.Insert(out.Message.Parts, 0, Part{Opaque: &Opaque{Provider: "think", Text: text}})
 	}
 	return &out, err
 }

@@ -55,9 +55,9 @@ func TestOddServers(t *testing.T) {
 			[]string{chunk(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"add","arguments":"{a: 1}"}}]}`, `"tool_calls"`)},
 			[]model.Part{call("add", `"{a: 1}"`)}, model.StopCalls},
 		{"a thought in the text", []string{chunk(`{"content":"<think>Shall I?</th"}`, `null`), chunk(`{"content":"ink>\n\nhi"}`, `"stop"`)},
-			[]model.Part{{Opaque: &model.Opaque{Provider: "text", Text: "Shall I?"}}, {Text: "hi"}}, model.StopEnd},
+			[]model.Part{{Opaque: &model.Opaque{Provider: "think", Text: "Shall I?"}}, {Text: "hi"}}, model.StopEnd},
 		{"a thought with no end", []string{chunk(`{"content":"<think>Shall I?"}`, `"length"`)},
-			[]model.Part{{Opaque: &model.Opaque{Provider: "text", Text: "Shall I?"}}}, model.StopLength},
+			[]model.Part{{Opaque: &model.Opaque{Provider: "think", Text: "Shall I?"}}}, model.StopLength},
 		{"a refusal", []string{chunk(`{"refusal":"No."}`, `"stop"`)}, []model.Part{{Text: "No."}}, model.StopRefused},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
