@@ -232,7 +232,7 @@ func TestReplacedWhileAsked(t *testing.T) {
 				var h *host.Host
 				m := calls([]string{call}, []string{call})
 				h = newHost(t, &host.Host{Model: m, Audit: func(d host.Decision) error {
-					log = append(log, fmt.Sprint(d.Identity, " ", d.Outcome))
+					log = append(log, fmt.Sprintf("%s %s %s", d.Identity, d.Outcome, d.Reason))
 					return nil
 				}, Person: approver{approve: func(ctx context.Context, a *host.Approval) (host.Verdict, error) {
 					if a.Call == "c1.1" {
@@ -251,11 +251,12 @@ func TestReplacedWhileAsked(t *testing.T) {
 				if got := m.result(t, "c2.1"); !strings.Contains(got, "at new") {
 					t.Errorf("the same once more: %q", got)
 				}
-				failed := "old error"
+				outcome := host.Broken
 				if call != "s_plain {}" {
-					failed = "old failed"
+					outcome = host.Failed
 				}
-				if diff := cmp.Diff([]string{"old ", failed, "new ", "new done"}, log); diff != "" {
+				want := []string{"old  ", fmt.Sprintf("old %s the server was removed or replaced", outcome), "new  ", "new done "}
+				if diff := cmp.Diff(want, log); diff != "" {
 					t.Errorf("audit log (-want +got):\n%s", diff)
 				}
 			})

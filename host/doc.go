@@ -46,9 +46,11 @@
 //
 //   - No tool is called that was not allowed: by the person, by [Host.Allow], by what was allowed
 //     for ever and has not changed since, or as read-only by a server that is trusted.
-//   - A call that may have changed something is made at most once. If its answer is lost the
-//     model is told that nobody knows what came of it, and the same call is not made again in the
-//     conversation before the person has allowed that, whatever else is allowed.
+//   - A call that may have changed something is made at most once. If its answer is lost, also
+//     as the program was killed, the model is told that nobody knows what came of it, and the same
+//     call is not made again in the conversation before the person has allowed that, whatever else
+//     is allowed.
+//   - A call goes to the server that it was decided about, and to none that has its name since.
 //   - What the person sees of a call when they are asked is what is sent, byte for byte.
 //   - Each call of the model has one result in the conversation, also if it was denied,
 //     cancelled, or not there.

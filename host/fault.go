@@ -266,6 +266,8 @@ func classOf(err error) string {
 	switch {
 	case errors.Is(err, errTotal):
 		return errTotal.Error()
+	case errors.Is(err, errGone):
+		return errGone.Error()
 	case errors.As(err, &he):
 		return fmt.Sprintf("the server answered with status %d", he.Status)
 	case errors.As(err, &rpc):

@@ -54,7 +54,8 @@ type Host struct {
 
 	Limits Limits
 
-	// OnStatus is told what becomes of servers. It must not block for long. Nil: nobody is.
+	// OnStatus is told what becomes of servers: of each in order, of several at the same time. It
+	// must not block for long. Nil: nobody is.
 	OnStatus func(ServerStatus)
 
 	// Logger gets what nobody else is told. Nil: it is discarded.

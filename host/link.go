@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -159,12 +160,15 @@ func (s *server) use(ctx context.Context, f func(Session) error) (reached bool, 
 	return true, err
 }
 
-// gone is the error of a server that has lost its place.
+// errGone is that of a server that has lost its place.
+var errGone = errors.New("the server was removed or replaced")
+
+// gone is the error of a server that has lost its place, or of a host that was closed.
 func (s *server) gone() error {
 	if s.h.ctx.Err() != nil {
 		return ErrClosed
 	}
-	return fmt.Errorf("server %q was removed or replaced", s.Name)
+	return fmt.Errorf("server %q: %w", s.Name, errGone)
 }
 
 // there waits until the gateway has the server, and fails if that does not answer.
