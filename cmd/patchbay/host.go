@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -25,6 +26,8 @@ type hosting struct {
 	board *board
 	names []string // of the servers, in their order
 
+	approvals *approval.File // nil: none are kept
+
 	mu    sync.Mutex
 	peers []*peer // that were opened; guarded by mu
 }
@@ -46,7 +49,7 @@ func (a *app) newHost() (*hosting, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nothing is called that cannot be logged: %w", err)
 	}
-	h.Approvals = approvals
+	h.Approvals, h.approvals = approvals, approvals
 	h.Audit = func(d host.Decision) error {
 		return log.Write(audit.Record{
 			Time: d.Time, Conversation: d.Conversation, Call: d.Call, Server: d.Server, Identity: d.Identity, Tool: d.Tool,
@@ -87,17 +90,24 @@ func (h *hosting) start(list []config.Server) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range list {
-		h.a.resolve(s)
+	identities := make([]string, len(list))
+	for i, s := range list {
+		full, err := h.a.resolve(s)
+		if err != nil { // it fails, or another process is told later what is missing
+			full.Name += rand.Text() // nothing was allowed to that one
+		}
+		if identities[i], err = h.identityOf(s, full); err != nil {
+			return err
+		}
 	}
 	h.a.answers.silence()
-	for _, s := range list {
+	for i, s := range list {
 		name := h.nameOf(s)
 		h.names = append(h.names, name)
 		log := h.a.newServerLog(name)
 		bound, _ := h.a.startTimeout(s)
 		err := h.Add(host.Server{
-			Name: name, Identity: identityOf(s), Trusted: s.Trusted || trustedBuiltin(s), Group: s.Group, Cache: s.Cache, Offers: s.Offers,
+			Name: name, Identity: identities[i], Trusted: s.Trusted || trustedBuiltin(s), Group: s.Group, Cache: s.Cache, Offers: s.Offers,
 			CallTimeout: h.a.callTimeout(s), Idle: s.Idle, StartTimeout: bound, Stderr: log.last,
 			Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
 				if c.LogLevel = h.a.logLevel(); sample != nil {
@@ -239,15 +249,27 @@ var runners = []string{"npx", "bunx", "uvx", "pipx", "node", "bun", "deno", "pyt
 
 // identityOf is what approvals of a server are kept for: who it is, and nothing secret. The same
 // command in another folder is another server, as it may run what lies there; and so is one of
-// another name, which may have other credentials.
-func identityOf(s config.Server) string {
+// another name, which may have other credentials. What is left out or asked for makes another
+// server too, which a digest tells apart. Full is the server with its inputs.
+func (h *hosting) identityOf(s, full config.Server) (string, error) {
+	s.URL, s.Args = shownURL(s.URL), shownArgs(s.Args)
+	shown, whole := targetOf(s), targetOf(full)
+	if shown == whole || h.approvals == nil {
+		return shown, nil
+	}
+	digest, err := h.approvals.Digest(whole)
+	return shown + " #" + digest, err
+}
+
+// targetOf is the name of a server, and what it is reached by.
+func targetOf(s config.Server) string {
 	switch {
 	case s.URL != "":
-		return s.Name + " " + shownURL(s.URL)
+		return s.Name + " " + s.URL
 	case s.Builtin != "":
-		return s.Name + " built-in " + shell(append([]string{s.Builtin}, shownArgs(s.Args)...)) + " in " + folderOf(s)
+		return s.Name + " built-in " + shell(append([]string{s.Builtin}, s.Args...)) + " in " + folderOf(s)
 	}
-	return s.Name + " " + shell(append([]string{s.Command}, shownArgs(s.Args)...)) + " in " + folderOf(s)
+	return s.Name + " " + shell(append([]string{s.Command}, s.Args...)) + " in " + folderOf(s)
 }
 
 func folderOf(s config.Server) string {

@@ -116,18 +116,54 @@ func TestHostedNames(t *testing.T) {
 	}
 }
 
-// What approvals are kept for tells servers apart, and no secrets.
+// What approvals are kept for tells servers apart, by what is not shown of them too, and has no
+// secrets.
 func TestIdentities(t *testing.T) {
-	one := config.Server{Name: "a", Command: "node", Args: []string{"server.js", "--token", "s3cret"}, Dir: "/one"}
-	two := one
-	two.Dir = "/two"
-	if identityOf(one) == identityOf(two) {
-		t.Errorf("a command has one identity in two folders: %s", identityOf(one))
+	a, _ := testApp(t)
+	h, err := a.newHost()
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, s := range []config.Server{one, {Name: "b", URL: "https://user:s3cret@example.com/mcp?key=s3cret"}, {Name: "c", Builtin: "files", Args: []string{"--token=s3cret"}}} {
-		if id := identityOf(s); strings.Contains(id, "s3cret") || len(id) < 5 {
-			t.Errorf("identity %q has a secret in it", id)
+	defer h.leave()
+	identityOf := func(s config.Server) string {
+		t.Helper()
+		id, err := h.identityOf(s, s)
+		if err != nil || strings.Contains(id, "s3cret") || len(id) < 5 {
+			t.Errorf("identity %q (%v) is none, or has a secret in it", id, err)
 		}
+		if again, _ := h.identityOf(s, s); again != id {
+			t.Errorf("identity %q is then %q", id, again)
+		}
+		return id
+	}
+	command := func(dir string, args ...string) config.Server {
+		return config.Server{Name: "a", Command: "node", Args: args, Dir: dir}
+	}
+	seen := map[string]config.Server{}
+	for _, s := range []config.Server{
+		command("/one", "server.js", "--token", "s3cret"),
+		command("/two", "server.js", "--token", "s3cret"),
+		command("/one", "server.js", "--token", "s3cret2"),
+		command("/one", "server.js", "https://s3cret@example.com/a?b=1"),
+		command("/one", "server.js", "https://s3cret@example.com/a?b=2"),
+		{Name: "b", URL: "https://user:s3cret@example.com/mcp?key=s3cret"},
+		{Name: "b", URL: "https://other:s3cret@example.com/mcp?key=s3cret"},
+		{Name: "b", URL: "https://example.com/mcp?project=dev"},
+		{Name: "b", URL: "https://example.com/mcp?project=prod"},
+		{Name: "c", Builtin: "files", Args: []string{"--token=s3cret"}},
+	} {
+		id := identityOf(s)
+		if other, ok := seen[id]; ok {
+			t.Errorf("%v and %v are both %s", other.CommandLine(), s.CommandLine(), id)
+		}
+		seen[id] = s
+	}
+	plain := config.Server{Name: "d", URL: "https://example.com/mcp"}
+	if id := identityOf(plain); id != "d https://example.com/mcp" {
+		t.Errorf("a server of which all is shown is %q", id)
+	}
+	if asked, err := h.identityOf(plain, config.Server{Name: "d", URL: "https://example.com/mcp/s3cret"}); asked == identityOf(plain) || strings.Contains(asked, "s3cret") || err != nil {
+		t.Errorf("a server with an input is %q, %v", asked, err)
 	}
 }
 

@@ -158,6 +158,34 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
+// A digest is the same for the same text with the same key, which is for its owner's eyes.
+func TestDigest(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new", "a.json")
+	digest := func(path, text string) string {
+		t.Helper()
+		d, err := open(t, path).Digest(text)
+		if err != nil || len(d) != 16 {
+			t.Fatalf("Digest(%q) = %q, %v; want 16 digits", text, d, err)
+		}
+		return d
+	}
+	if a, b := digest(path, "a"), digest(path, "b"); a != digest(path, "a") || a == b {
+		t.Errorf("a is %s and then %s, b is %s", a, digest(path, "a"), b)
+	}
+	if digest(path, "a") == digest(filepath.Join(t.TempDir(), "a.json"), "a") {
+		t.Error("two files have one key")
+	}
+	if info, err := os.Stat(path + ".key"); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("the key: %v, %v; want 0600", info, err)
+	}
+	if err := os.WriteFile(path+".key", []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := open(t, path).Digest("a"); err == nil {
+		t.Errorf("with half a key: %s", d)
+	}
+}
+
 // A tool that is no JSON has no hash, and none is allowed.
 func TestNoDefinition(t *testing.T) {
 	f := open(t, filepath.Join(t.TempDir(), "a.json"))

@@ -3,6 +3,10 @@ package approval
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,6 +36,7 @@ type kept struct {
 const (
 	version  = 1
 	maxFile  = 16 << 20 // bytes
+	keyBytes = 32
 	lockTime = 10 * time.Second
 )
 
@@ -78,11 +83,16 @@ func (f *File) read() ([]Approval, error) {
 	return k.Approvals, nil
 }
 
-// change replaces the approvals, one change at a time.
-func (f *File) change(do func([]Approval) []Approval) error {
+// lock keeps other processes from changing anything.
+func (f *File) lock() (unlock func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), lockTime, errors.New("it has been so for a long time"))
 	defer cancel()
-	unlock, err := ownfile.Lock(ctx, f.path+".lock")
+	return ownfile.Lock(ctx, f.path+".lock")
+}
+
+// change replaces the approvals, one change at a time.
+func (f *File) change(do func([]Approval) []Approval) error {
+	unlock, err := f.lock()
 	if err != nil {
 		return fmt.Errorf("approvals: %w", err)
 	}
@@ -163,3 +173,36 @@ func (f *File) Revoke(which func(Approval) bool) (gone []Approval, err error) {
 
 // List returns all approvals, the oldest first.
 func (f *File) List() ([]Approval, error) { return f.read() }
+
+// Digest returns 16 hex digits that tell a text from others, for an identity that does not show
+// all of it: who has not got the key beside the file, which is made when it is first needed,
+// cannot find out a text by trying.
+func (f *File) Digest(text string) (string, error) {
+	key, err := f.key()
+	if err != nil {
+		return "", fmt.Errorf("approvals: %w", err)
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(text))
+	return hex.EncodeToString(mac.Sum(nil)[:8]), nil
+}
+
+func (f *File) key() ([]byte, error) {
+	unlock, err := f.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	path := f.path + ".key"
+	key, err := ownfile.Read(path, keyBytes)
+	switch {
+	case err != nil:
+	case key == nil:
+		key = make([]byte, keyBytes)
+		rand.Read(key) // does not fail
+		err = ownfile.Replace(path, key)
+	case len(key) != keyBytes:
+		err = fmt.Errorf("%s is damaged; remove it, and allow again what was allowed", path)
+	}
+	return key, err
+}
