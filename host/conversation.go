@@ -30,6 +30,11 @@ type Conversation struct {
 	System  string      // what the model is told first; the instructions of servers follow
 	Entries []Entry     // so far, of one that is resumed; Snapshot reads them during a turn
 
+	// Usage and Cost are what was used so far, of one that is resumed: for answers, also those that
+	// were taken back, and for completions for servers. Used reads them during a turn.
+	Usage model.Usage
+	Cost  float64 // 0: not known
+
 	// Schema is the JSON Schema that the last answer of each turn fits: Reply.Text is then JSON.
 	// A model whose answer does not fit is told what is wrong with it, twice at most. Nil: the
 	// answer is any text.
@@ -40,8 +45,9 @@ type Conversation struct {
 	OnEvent func(Event)
 
 	// Keep is told of each entry, and of where it stands: if that is before the end of what was
-	// kept, what stood there and after it is no more. A nil entry only ends it there. An error
-	// is noted, and the conversation goes on. Nil: nothing is kept.
+	// kept, what stood there and after it is no more. A nil entry only ends it there, as at the end
+	// of each turn, when nothing more is used. Keep may use Snapshot and Used. An error is noted,
+	// and the conversation goes on. Nil: nothing is kept.
 	Keep func(ctx context.Context, at int, e *Entry) error
 
 	h       *Host
@@ -50,7 +56,7 @@ type Conversation struct {
 	shelf   shelf
 	beside  atomic.Int32 // how many results come in one message, which share its room
 
-	mu      sync.Mutex        // Entries are changed with it held
+	mu      sync.Mutex        // Entries, Usage and Cost are changed with it held
 	allowed map[string]bool   // tools allowed until the end, by grantOf; guarded by mu
 	doubts  map[string]string // why calls must not be made again, by callKey; nil: nobody has looked yet; guarded by mu
 	turn    int               // guarded by mu
@@ -75,6 +81,21 @@ func (c *Conversation) Snapshot() []Entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.Entries)
+}
+
+// Used returns what was used so far, and what it has cost. It may be called at any time.
+func (c *Conversation) Used() (model.Usage, float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.Usage, c.Cost
+}
+
+// use counts what was used.
+func (c *Conversation) use(u model.Usage, cost float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.Usage.Add(u)
+	c.Cost += cost
 }
 
 // Reply is what came of a turn.
@@ -139,7 +160,7 @@ func (c *Conversation) Send(ctx context.Context, text string, more ...model.Part
 		c.add(ctx, Entry{Message: message})
 	}
 	t := &turn{c: c, m: m, r: &Reply{}, fitting: fitting, insisted: said.tools}
-	return t.r, c.ended(t.r, t.run(ctx))
+	return t.r, c.ended(ctx, t.r, t.run(ctx))
 }
 
 // model is who answers; nil: nobody.
@@ -182,8 +203,9 @@ func (c *Conversation) nextTurn() {
 }
 
 // ended tells of the end of a turn.
-func (c *Conversation) ended(r *Reply, err error) error {
+func (c *Conversation) ended(ctx context.Context, r *Reply, err error) error {
 	c.bill(r)
+	c.keep(ctx, len(c.Entries), nil)
 	e := Event{Kind: Ended, Text: r.Text, Usage: &r.Usage, Cost: r.Cost, Early: r.Early}
 	if err != nil {
 		e.Error = err.Error()
@@ -207,7 +229,7 @@ func (c *Conversation) keep(ctx context.Context, at int, e *Entry) {
 		return
 	}
 	if err := c.Keep(context.WithoutCancel(ctx), at, e); err != nil {
-		c.tell(Event{Kind: Noted, Text: "the conversation is not kept: " + err.Error()})
+		c.tell(Event{Kind: Noted, Text: "keeping the conversation: " + err.Error()})
 	}
 }
 
@@ -276,5 +298,5 @@ func (c *Conversation) Summarise(ctx context.Context) (*Reply, error) {
 		text := "[What was said so far, summarised by you:]\n" + res.Message.Text()
 		c.add(ctx, Entry{Message: marked(mark{Host: true, Summary: true}, model.Part{Text: text}), Model: res.Model, Usage: res.Usage, Cost: m.Info().Price.Of(res.Usage)})
 	}
-	return t.r, c.ended(t.r, err)
+	return t.r, c.ended(ctx, t.r, err)
 }

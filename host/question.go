@@ -342,6 +342,7 @@ func visitable(s string) bool {
 
 // spent has the turn pay for a completion.
 func (c *Conversation) spent(u model.Usage, cost float64) {
+	c.use(u, cost)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asides.Add(u)

@@ -223,9 +223,18 @@ func TestCreateProduct(t *testing.T) {
 	}, func(t *testing.T, h *host.Host) {
 		c, events := h.NewConversation(), &diary{}
 		c.OnEvent = events.note
+		c.Usage, c.Cost = model.Usage{Input: 7}, 1 // before it was resumed
+		var kept model.Usage
+		c.Keep = func(context.Context, int, *host.Entry) error {
+			kept, _ = c.Used()
+			return nil
+		}
 		reply, err := c.Send(t.Context(), "A kettle, please.")
 		if err != nil {
 			t.Fatal(err)
+		}
+		if used, cost := c.Used(); used.Input != 3007 || used != kept || cost < 1.0059 || cost > 1.0061 {
+			t.Errorf("used are %+v for %v, kept %+v; want the bill and what was used before", used, cost, kept)
 		}
 		if want := "Whistles - loudly, said test/m of shop in c1"; !strings.Contains(lastResult(t, events), want) {
 			t.Errorf("create-product = %s, want %q in it", lastResult(t, events), want)

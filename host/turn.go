@@ -128,6 +128,7 @@ func (t *turn) ask(ctx context.Context, choice model.Choice, said string) (*mode
 	cost := t.m.Info().Price.Of(res.Usage)
 	r.Usage.Add(res.Usage)
 	r.Cost += cost
+	c.use(res.Usage, cost)
 	r.Stop, r.Text = res.Stop, res.Message.Text()
 	c.tell(Event{Kind: Answered, Text: r.Text, Usage: &res.Usage, Cost: cost, Model: res.Model})
 	return res, err

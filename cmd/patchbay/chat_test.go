@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ turns:
       - call: {name: sqlite_list_tables, arguments: {}}
   - when: {results: {sqlite_list_tables: "dolphin"}}
     answer: [text: "There is **dolphin_species**."]
+    usage: {input: 20, output: 3}
   - when: {user: "again"}
     answer: [text: "As I said."]
 `
@@ -29,7 +31,7 @@ func TestChatLines(t *testing.T) {
 	if err := os.WriteFile("mcp.json", []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out := typed(t, "which tables are there?\n/resume\n", "chat", "-m", "openai/scripted")
+	out := typed(t, "which tables are there?\n/cost\n/resume\n", "chat", "-m", "openai/scripted")
 	if out.code != exitOK || !strings.Contains(out.stdout, "✓ sqlite/list_tables") || !strings.Contains(out.stdout, "There is **dolphin_species**.\n") {
 		t.Fatalf("exit code %d, stdout:\n%s\nstderr:\n%s", out.code, out.stdout, out.stderr)
 	}
@@ -42,13 +44,23 @@ func TestChatLines(t *testing.T) {
 	if id == "" {
 		t.Fatalf("the conversation is not listed:\n%s", out.stdout)
 	}
-	out = typed(t, "once again\n/save talk.md\n", "chat", "-m", "openai/scripted", "--resume", id)
+	cost := regexp.MustCompile(`(?m)^ +[1-9]\d* tokens in, .*$`).FindString(out.stdout)
+	out = typed(t, "/cost\nonce again\n/save talk.md\n/forget "+id+"\n", "chat", "-m", "openai/scripted", "--resume", id[:6])
+	if cost == "" || !strings.Contains(out.stdout, cost) || !strings.Contains(out.stdout, id+" goes on here") {
+		t.Errorf("it has used %q before, and is deleted while it goes on:\n%s", cost, out.stdout)
+	}
 	if out.code != exitOK || !strings.Contains(out.stdout, "going on with "+id) || !strings.Contains(out.stdout, "As I said.") {
 		t.Fatalf("exit code %d, stdout:\n%s\nstderr:\n%s", out.code, out.stdout, out.stderr)
 	}
 	saved, err := os.ReadFile("talk.md")
 	if err != nil || !strings.Contains(string(saved), "which tables are there?") || !strings.Contains(string(saved), "As I said.") {
 		t.Errorf("what was saved is %q (%v)", saved, err)
+	}
+	out = typed(t, "/forget\n/forget "+id[:6]+"\n/forget "+id+"\n/resume\n", "chat", "-m", "openai/scripted")
+	for _, want := range []string{"takes the whole ID", "the whole ID is wanted", id + " is deleted", "no conversation is kept yet"} {
+		if !strings.Contains(out.stdout, want) {
+			t.Errorf("/forget: stdout is without %q:\n%s", want, out.stdout)
+		}
 	}
 }
 

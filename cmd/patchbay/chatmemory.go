@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -14,8 +16,9 @@ import (
 
 // remembering keeps conversations in the file of the user. It is opened when it is needed first.
 type remembering struct {
-	mu    sync.Mutex
-	store *memory.Store // nil: it was not needed yet; guarded by mu
+	mu      sync.Mutex
+	store   *memory.Store // nil: it was not needed yet; guarded by mu
+	current string        // the id of the conversation that goes on; guarded by mu
 }
 
 func (r *remembering) open() (*memory.Store, error) {
@@ -31,29 +34,64 @@ func (r *remembering) open() (*memory.Store, error) {
 
 // Keep implements chat.Memory. A conversation in which nothing was said is not kept.
 func (r *remembering) Keep(c *host.Conversation) {
-	begun := len(c.Entries) > 0
-	c.Keep = func(ctx context.Context, at int, e *host.Entry) error {
+	r.begin(c.ID)
+	if c.Keep == nil { // one that is resumed is kept already
+		r.keep(c, memory.Conversation{})
+	}
+}
+
+// begin takes note under which id is kept what is said now.
+func (r *remembering) begin(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.current = id
+}
+
+// keep has a conversation kept, of which the file has known; without an id: nothing. What could
+// not be written is written the next time. If another process has gone on with it, that stays as
+// it is, and this one is kept as another from there on.
+func (r *remembering) keep(c *host.Conversation, known memory.Conversation) {
+	id := c.ID
+	same := known.Entries // how many of the entries in the file are those of c
+	write := func(ctx context.Context, s *memory.Store, entries []host.Entry) (err error) {
+		if known.ID == "" {
+			if len(entries) == 0 {
+				return nil
+			}
+			folder, _ := os.Getwd() // empty: not known
+			if known, err = s.Create(ctx, memory.Conversation{ID: id, Title: titleOf(&entries[0]), Folder: folder}); err != nil {
+				known.ID = ""
+				return err
+			}
+		}
+		var more []memory.Entry
+		for _, e := range entries[same:] {
+			more = append(more, memory.Entry{At: e.Time, Turn: e.Turn, Model: e.Model, Usage: e.Usage, Cost: e.Cost, Message: e.Message})
+		}
+		known.Usage, known.Cost = c.Used()
+		if known, err = s.Write(ctx, known, same, more...); err == nil {
+			same = len(entries)
+		}
+		return err
+	}
+	c.Keep = func(ctx context.Context, at int, _ *host.Entry) error {
+		same = min(same, at)
 		s, err := r.open()
 		if err != nil {
 			return err
 		}
-		if !begun {
-			if e == nil {
-				return nil
-			}
-			folder, _ := os.Getwd() // empty: not known
-			if _, err := s.Create(ctx, memory.Conversation{ID: c.ID, Title: titleOf(e), Folder: folder}); err != nil {
-				return err
-			}
-			begun = true
-		}
-		if e == nil {
-			return s.Truncate(ctx, c.ID, at)
-		}
-		if err := s.Truncate(ctx, c.ID, at); err != nil {
+		entries := c.Snapshot()
+		err = write(ctx, s, entries)
+		if !errors.Is(err, memory.ErrElsewhere) {
 			return err
 		}
-		return s.Append(ctx, c.ID, memory.Entry{At: e.Time, Turn: e.Turn, Model: e.Model, Usage: e.Usage, Cost: e.Cost, Message: e.Message})
+		before := known.ID
+		id, known, same = "", memory.Conversation{}, 0
+		if err := write(ctx, s, entries); err != nil || known.ID == "" {
+			return err
+		}
+		r.begin(known.ID)
+		return fmt.Errorf("%s has gone on elsewhere; this one is %s from here on", before, known.ID)
 	}
 }
 
@@ -97,16 +135,40 @@ func (r *remembering) Resume(ctx context.Context, h *host.Host, id string) (*hos
 	if err != nil {
 		return nil, err
 	}
-	found, entries, err := s.Load(ctx, id)
+	found, err := s.Find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	found, entries, err := s.Load(ctx, found.ID)
 	if err != nil {
 		return nil, err
 	}
 	c := h.NewConversation()
-	c.ID = found.ID
+	c.ID, c.Usage, c.Cost = found.ID, found.Usage, found.Cost
 	for _, e := range entries {
 		c.Entries = append(c.Entries, host.Entry{Message: e.Message, Time: e.At, Turn: e.Turn, Model: e.Model, Usage: e.Usage, Cost: e.Cost})
 	}
+	r.keep(c, found)
 	return c, nil
+}
+
+// Forget implements chat.Memory.
+func (r *remembering) Forget(ctx context.Context, id string) error {
+	s, err := r.open()
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	current := r.current
+	r.mu.Unlock()
+	if id == current {
+		return fmt.Errorf("%s goes on here; begin another one with /new, and then delete it", id)
+	}
+	err = s.Delete(ctx, id)
+	if errors.Is(err, memory.ErrNone) {
+		return fmt.Errorf("%w; the whole ID is wanted, as /resume lists it", err)
+	}
+	return err
 }
 
 // close closes the file if it was opened.

@@ -19,7 +19,7 @@ type Conversation struct {
 	ID      string    `json:"id"`
 	Title   string    `json:"title,omitempty"`
 	Created time.Time `json:"created"`
-	Updated time.Time `json:"updated"`          // when something was last said
+	Updated time.Time `json:"updated"`          // when something was last said; each Write moves it
 	Model   string    `json:"model,omitempty"`  // that answered last, or is to
 	Folder  string    `json:"folder,omitempty"` // that the person worked in, absolute
 	Entries int       `json:"entries"`          // how many there are
@@ -84,7 +84,7 @@ func (s *Store) Create(ctx context.Context, c Conversation) (Conversation, error
 			if err != nil {
 				return err
 			}
-			return indexTitle(ctx, tx, n, c.Title)
+			return index(ctx, tx, -n, noMarks.Replace(c.Title))
 		}
 		return fmt.Errorf("there is a conversation %s already", c.ID)
 	})
@@ -195,39 +195,6 @@ func (s *Store) list(ctx context.Context, how string, args ...any) (out []Conver
 		out = append(out, c)
 	}
 	return out, rows.Err()
-}
-
-// Rename gives a conversation another title. Line breaks become spaces, and 1 KiB is kept.
-func (s *Store) Rename(ctx context.Context, id, title string) error {
-	title = bound(oneLine(title), maxText)
-	return s.change(ctx, "rename a conversation", func(tx *sql.Tx) error {
-		n, _, err := get(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, "UPDATE conversations SET title = ? WHERE n = ?", title, n); err != nil {
-			return err
-		}
-		return indexTitle(ctx, tx, n, title)
-	})
-}
-
-// Spend adds what was used for a conversation and is in none of its messages, such as an answer
-// that broke off or a summary.
-func (s *Store) Spend(ctx context.Context, id string, u model.Usage, cost float64) error {
-	return s.change(ctx, "count what was used", func(tx *sql.Tx) error {
-		n, _, err := get(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		return spend(ctx, tx, n, u, cost)
-	})
-}
-
-func spend(ctx context.Context, tx *sql.Tx, n int64, u model.Usage, cost float64) error {
-	_, err := tx.ExecContext(ctx, "UPDATE conversations SET input = input + ?, output = output + ?, cached = cached + ?, stored = stored + ?, cost = cost + ? WHERE n = ?",
-		u.Input, u.Output, u.Cached, u.Stored, cost, n)
-	return err
 }
 
 // Delete deletes a conversation. Its text is overwritten in the file; if another process is

@@ -24,51 +24,37 @@ type Entry struct {
 // maxMessage bounds a message in bytes of JSON. SQLite takes no more than 1 GB.
 const maxMessage = 256 << 20
 
-// Append adds messages to the end of a conversation, all or none, and counts what they used.
+// Write puts entries in the place of those from a position on, all or none, and returns the
+// conversation as it is then. C is the conversation as Create, Load or Write has returned it last:
+// if it has gone on since, the error wraps [ErrElsewhere] and nothing is changed. Its Usage and
+// Cost are kept too.
 //
 // Arguments of a call that are no JSON, which models write now and then, come back as the JSON
 // string of what was written.
-func (s *Store) Append(ctx context.Context, id string, entries ...Entry) error {
-	return s.change(ctx, "keep a message", func(tx *sql.Tx) error {
-		n, c, err := get(ctx, tx, id)
-		if err != nil {
+func (s *Store) Write(ctx context.Context, c Conversation, from int, entries ...Entry) (Conversation, error) {
+	var after Conversation
+	err := s.change(ctx, "keep messages", func(tx *sql.Tx) error {
+		n, now, err := get(ctx, tx, c.ID)
+		switch {
+		case err != nil:
+			return err
+		case !now.Updated.Equal(c.Updated):
+			return fmt.Errorf("%w: it had %d messages here, and has %d", ErrElsewhere, c.Entries, now.Entries)
+		case from < 0 || from > c.Entries:
+			return fmt.Errorf("there are %d messages, and %d were to stay", c.Entries, from)
+		}
+		if err := cut(ctx, tx, n, from); err != nil {
 			return err
 		}
-		var used model.Usage
-		cost := 0.0
-		for _, e := range entries {
-			used.Add(e.Usage)
-			cost += e.Cost
-		}
-		if err := spend(ctx, tx, n, used, cost); err != nil {
-			return err
-		}
-		return insert(ctx, tx, n, c, entries)
+		now.Entries, now.Usage, now.Cost = from, c.Usage, c.Cost
+		now.Updated = now.Updated.Add(time.Millisecond) // at least, so that it tells one change from the next
+		after, err = insert(ctx, tx, n, now, entries)
+		return err
 	})
-}
-
-// Replace puts entries in the place of those after the first keep ones. What was used stays
-// counted, and what the entries used is not counted again.
-func (s *Store) Replace(ctx context.Context, id string, keep int, entries ...Entry) error {
-	return s.change(ctx, "replace messages", func(tx *sql.Tx) error {
-		n, c, err := get(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		if keep < 0 || keep > c.Entries {
-			return fmt.Errorf("there are %d messages, and %d were to be kept", c.Entries, keep)
-		}
-		if err := cut(ctx, tx, n, keep); err != nil {
-			return err
-		}
-		c.Entries = keep
-		return insert(ctx, tx, n, c, entries)
-	})
-}
-
-// Truncate takes back what came after the first keep entries. What was used stays counted.
-func (s *Store) Truncate(ctx context.Context, id string, keep int) error {
-	return s.Replace(ctx, id, keep)
+	if err != nil {
+		return c, err
+	}
+	return after, nil
 }
 
 // cut removes the entries from a position on.
@@ -84,45 +70,45 @@ func cut(ctx context.Context, tx *sql.Tx, conversation int64, from int) error {
 	return nil
 }
 
-// insert adds entries behind the ones that a conversation has.
-func insert(ctx context.Context, tx *sql.Tx, conversation int64, c Conversation, entries []Entry) error {
+// insert adds entries behind the ones that a conversation has, and returns it as it is then.
+func insert(ctx context.Context, tx *sql.Tx, conversation int64, c Conversation, entries []Entry) (Conversation, error) {
 	now := time.Now()
-	updated := c.Updated
-	for i, e := range entries {
+	for _, e := range entries {
 		if e.At.IsZero() {
 			e.At = now
 		}
 		raw, err := marshal(keepable(e.Message))
 		if err != nil {
-			return fmt.Errorf("a message that cannot be kept: %w", err)
+			return c, fmt.Errorf("a message that cannot be kept: %w", err)
 		}
 		if len(raw) > maxMessage {
-			return fmt.Errorf("a message of %d bytes is over the bound of %d", len(raw), maxMessage)
+			return c, fmt.Errorf("a message of %d bytes is over the bound of %d", len(raw), maxMessage)
 		}
 		name := bound(e.Model, maxText)
 		res, err := tx.ExecContext(ctx, `INSERT INTO entries (conversation, position, at, turn, role, model, input, output, cached, stored, cost, message)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, conversation, c.Entries+i, e.At.UnixMilli(), e.Turn, string(e.Message.Role), name,
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, conversation, c.Entries, e.At.UnixMilli(), e.Turn, string(e.Message.Role), name,
 			e.Usage.Input, e.Usage.Output, e.Usage.Cached, e.Usage.Stored, e.Cost, raw)
 		if err != nil {
-			return err
+			return c, err
 		}
 		n, err := res.LastInsertId()
 		if err != nil {
-			return err
+			return c, err
 		}
 		if err := index(ctx, tx, n, words(&e.Message)); err != nil {
-			return err
+			return c, err
 		}
 		if name != "" {
 			c.Model = name
 		}
-		if e.At.After(updated) {
-			updated = e.At
+		if at := whole(e.At); at.After(c.Updated) {
+			c.Updated = at
 		}
+		c.Entries++
 	}
-	_, err := tx.ExecContext(ctx, "UPDATE conversations SET entries = ?, updated = ?, model = ? WHERE n = ?",
-		c.Entries+len(entries), updated.UnixMilli(), c.Model, conversation)
-	return err
+	_, err := tx.ExecContext(ctx, "UPDATE conversations SET entries = ?, updated = ?, model = ?, input = ?, output = ?, cached = ?, stored = ?, cost = ? WHERE n = ?",
+		c.Entries, c.Updated.UnixMilli(), c.Model, c.Usage.Input, c.Usage.Output, c.Usage.Cached, c.Usage.Stored, c.Cost, conversation)
+	return c, err
 }
 
 // keepable returns a message that is JSON all through: what a model writes as arguments may not

@@ -28,7 +28,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	err = s.Append(ctx, c.ID,
+	_, err = s.Write(ctx, c, 0,
 		memory.Entry{Turn: 1, Message: model.UserText("Which fruit is yellow?")},
 		memory.Entry{Turn: 1, Message: model.Message{Role: model.Assistant, Parts: []model.Part{{Text: "A banana is."}}}},
 	)

@@ -10,23 +10,11 @@ import (
 	"github.com/patchbay-dev/patchbay/host/model"
 )
 
-// MarkdownOptions configure [WriteMarkdown]. Nil and the zero value mean defaults.
-type MarkdownOptions struct {
-	// Link returns the address of a picture, a sound or a file that was put somewhere. Nil, or an
-	// empty one: its name and size alone are written.
-	Link func(*model.Media) string
-
-	// Thoughts writes what models thought, too.
-	Thoughts bool
-}
-
 // WriteMarkdown writes a conversation for people: who said what, and calls of tools as blocks
-// with their arguments and results. Times are in UTC.
-func WriteMarkdown(w io.Writer, c Conversation, entries []Entry, o *MarkdownOptions) error {
-	if o == nil {
-		o = &MarkdownOptions{}
-	}
-	m := &markdown{options: o}
+// with their arguments and results, but no thoughts. Of pictures, sounds and files the names and
+// sizes are written. Times are in UTC.
+func WriteMarkdown(w io.Writer, c Conversation, entries []Entry) error {
+	m := &markdown{}
 	title := c.Title
 	if title == "" {
 		title = "Conversation " + c.ID
@@ -80,10 +68,7 @@ func speaker(e *Entry) string {
 }
 
 // markdown is a text that is being written.
-type markdown struct {
-	options *MarkdownOptions
-	out     bytes.Buffer
-}
+type markdown struct{ out bytes.Buffer }
 
 func (m *markdown) paragraph(text string) {
 	if m.out.Len() > 0 {
@@ -98,7 +83,7 @@ func (m *markdown) part(p *model.Part) {
 	case p.Text != "":
 		m.paragraph(p.Text)
 	case p.Media != nil:
-		m.paragraph(m.media(p.Media))
+		m.paragraph(media(p.Media))
 	case p.Call != nil:
 		m.paragraph("**Call** " + code(p.Call.Name))
 		m.block(pretty(p.Call.Arguments))
@@ -111,13 +96,11 @@ func (m *markdown) part(p *model.Part) {
 		for _, part := range p.Result.Parts {
 			switch {
 			case part.Media != nil:
-				m.paragraph(m.media(part.Media))
+				m.paragraph(media(part.Media))
 			case part.Text != "":
 				m.block(pretty([]byte(part.Text)))
 			}
 		}
-	case p.Opaque != nil && m.options.Thoughts && p.Opaque.Text != "":
-		m.paragraph("> " + strings.ReplaceAll(strings.TrimSpace(p.Opaque.Text), "\n", "\n> "))
 	}
 }
 
@@ -150,23 +133,12 @@ func pretty(raw []byte) (language, text string) {
 	return "", string(raw)
 }
 
-func (m *markdown) media(v *model.Media) string {
+func media(v *model.Media) string {
 	name := v.Name
 	if name == "" {
 		name = kind(v.MIME)
 	}
-	link := ""
-	if m.options.Link != nil {
-		link = m.options.Link(v)
-	}
-	about := " (" + inline(v.MIME) + ", " + size(len(v.Data)) + ")"
-	switch {
-	case link == "":
-		return "[" + inline(name) + "]" + about
-	case kind(v.MIME) == "image":
-		return "![" + inline(name) + "](<" + link + ">)" + about
-	}
-	return "[" + inline(name) + "](<" + link + ">)" + about
+	return "[" + inline(name) + "] (" + inline(v.MIME) + ", " + size(len(v.Data)) + ")"
 }
 
 // kind is what a MIME type begins with.

@@ -45,6 +45,20 @@ func create(t testing.TB, s *memory.Store, c memory.Conversation) memory.Convers
 	return c
 }
 
+// write adds entries to the end of a conversation, as its last writer.
+func write(t testing.TB, s *memory.Store, c memory.Conversation, entries ...memory.Entry) memory.Conversation {
+	t.Helper()
+	for _, e := range entries {
+		c.Usage.Add(e.Usage)
+		c.Cost += e.Cost
+	}
+	c, err := s.Write(t.Context(), c, c.Entries, entries...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // turn is a turn with a call of a tool.
@@ -74,9 +88,7 @@ func TestRoundTrip(t *testing.T) {
 	c := create(t, s, memory.Conversation{Title: "About\nthe weather", Created: noon, Folder: "/home/x"})
 	want := append(turn(1), turn(2)...)
 	for _, part := range [][]memory.Entry{want[:4], want[4:]} {
-		if err := s.Append(t.Context(), c.ID, part...); err != nil {
-			t.Fatal(err)
-		}
+		c = write(t, s, c, part...)
 	}
 	s = open(t, path) // another process
 	got, entries, err := s.Load(t.Context(), c.ID)
@@ -106,9 +118,7 @@ func TestArgumentsThatAreNoJSON(t *testing.T) {
 	c := create(t, s, memory.Conversation{})
 	call := &model.Call{ID: "c", Name: "x", Arguments: json.RawMessage(`{"a":`)}
 	m := model.Message{Role: model.Assistant, Parts: []model.Part{{Call: call}, {Call: &model.Call{ID: "d", Name: "y"}}}}
-	if err := s.Append(t.Context(), c.ID, memory.Entry{Message: m}); err != nil {
-		t.Fatal(err)
-	}
+	write(t, s, c, memory.Entry{Message: m})
 	_, entries, err := s.Load(t.Context(), c.ID)
 	if err != nil || len(entries) != 1 {
 		t.Fatalf("Load = %v, %v; want one entry", entries, err)
@@ -117,32 +127,25 @@ func TestArgumentsThatAreNoJSON(t *testing.T) {
 		t.Errorf("arguments come back as %s", got)
 	}
 	if string(call.Arguments) != `{"a":` {
-		t.Errorf("Append changed the message: %s", call.Arguments)
+		t.Errorf("Write changed the message: %s", call.Arguments)
 	}
 }
 
-func TestTruncateAndReplace(t *testing.T) {
+func TestWriteFrom(t *testing.T) {
 	s := open(t, "")
-	c := create(t, s, memory.Conversation{})
-	if err := s.Append(t.Context(), c.ID, append(turn(1), turn(2)...)...); err != nil {
+	c := write(t, s, create(t, s, memory.Conversation{}), append(turn(1), turn(2)...)...)
+	c, err := s.Write(t.Context(), c, 4)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Truncate(t.Context(), c.ID, 4); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Truncate(t.Context(), c.ID, 5); err == nil {
-		t.Error("Truncate keeps 5 of 4 messages")
+	if _, err := s.Write(t.Context(), c, 5); err == nil {
+		t.Error("5 of 4 messages stay")
 	}
 	summary := memory.Entry{At: noon, Message: model.UserText("summary")}
-	if err := s.Replace(t.Context(), c.ID, 3, summary); err != nil {
+	if c, err = s.Write(t.Context(), c, 3, summary); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Append(t.Context(), c.ID, turn(3)...); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Spend(t.Context(), c.ID, model.Usage{Input: 1}, 1); err != nil {
-		t.Fatal(err)
-	}
+	c = write(t, s, c, turn(3)...)
 	got, entries, err := s.Load(t.Context(), c.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -151,11 +154,35 @@ func TestTruncateAndReplace(t *testing.T) {
 	if d := cmp.Diff(want, entries); d != "" {
 		t.Errorf("other entries (-want +got):\n%s", d)
 	}
-	if got.Entries != 8 || got.Usage.Input != 661 || got.Cost != 3.25 { // of three turns, and one more
-		t.Errorf("the conversation has %d entries, %d tokens in, cost %v; want 8, 661 and 3.25", got.Entries, got.Usage.Input, got.Cost)
+	if got.Entries != 8 || got.Usage.Input != 660 || got.Cost != 2.25 { // of three turns
+		t.Errorf("the conversation has %d entries, %d tokens in, cost %v; want 8, 660 and 2.25", got.Entries, got.Usage.Input, got.Cost)
+	}
+	if d := cmp.Diff(got, c); d != "" {
+		t.Errorf("Write returns another conversation than Load (-load +write):\n%s", d)
 	}
 	if hits, err := s.Search(t.Context(), "day 2", 0); len(hits) != 0 || err != nil {
 		t.Errorf("what was taken back is found: %v, %v", hits, err)
+	}
+}
+
+// Who does not know of the last change changes nothing, also if there are as many messages again.
+func TestWriteElsewhere(t *testing.T) {
+	s := open(t, "")
+	mine := write(t, s, create(t, s, memory.Conversation{}), turn(1)...)
+	theirs, err := s.Write(t.Context(), mine, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if c, err := s.Write(t.Context(), mine, 4, turn(3)...); !errors.Is(err, memory.ErrElsewhere) || c.Entries != 4 {
+			t.Errorf("Write = %+v, %v; want ErrElsewhere", c, err)
+		}
+		if theirs.Entries == 2 {
+			theirs = write(t, s, theirs, turn(2)[:2]...)
+		}
+	}
+	if _, entries, err := s.Load(t.Context(), mine.ID); err != nil || cmp.Diff(append(turn(1)[:2], turn(2)[:2]...), entries) != "" {
+		t.Errorf("the other one has %v, %v", entries, err)
 	}
 }
 
@@ -190,9 +217,9 @@ func TestFind(t *testing.T) {
 			t.Errorf("Find(%.20q) = %q, %v; want %q, %v", tt.id, c.ID, err, tt.want, tt.err)
 		}
 	}
+	_, writeErr := s.Write(t.Context(), memory.Conversation{ID: "nono"}, 0)
 	for doing, err := range map[string]error{
-		"Append": s.Append(t.Context(), "nono"), "Rename": s.Rename(t.Context(), "nono", ""), "Delete": s.Delete(t.Context(), "nono"),
-		"Replace": s.Replace(t.Context(), "nono", 0), "Spend": s.Spend(t.Context(), "nono", model.Usage{}, 0),
+		"Write": writeErr, "Delete": s.Delete(t.Context(), "nono"),
 	} {
 		if !errors.Is(err, memory.ErrNone) {
 			t.Errorf("%s of a conversation that is not there: %v", doing, err)
@@ -202,12 +229,14 @@ func TestFind(t *testing.T) {
 
 func TestList(t *testing.T) {
 	s := open(t, "")
+	var first memory.Conversation
 	for i := range 7 {
-		create(t, s, memory.Conversation{ID: fmt.Sprintf("c%03d", i), Created: noon.Add(time.Duration(i) * time.Hour), Folder: []string{"/a", "/b"}[i%2]})
+		c := create(t, s, memory.Conversation{ID: fmt.Sprintf("c%03d", i), Created: noon.Add(time.Duration(i) * time.Hour), Folder: []string{"/a", "/b"}[i%2]})
+		if i == 1 {
+			first = c
+		}
 	}
-	if err := s.Append(t.Context(), "c001", memory.Entry{At: noon.Add(24 * time.Hour), Message: model.UserText("x")}); err != nil {
-		t.Fatal(err)
-	}
+	write(t, s, first, memory.Entry{At: noon.Add(24 * time.Hour), Message: model.UserText("x")})
 	for _, tt := range []struct {
 		o    memory.ListOptions
 		want string
@@ -233,13 +262,9 @@ func TestSearch(t *testing.T) {
 	s := open(t, "")
 	a := create(t, s, memory.Conversation{Title: "Holidays in Zürich"})
 	b := create(t, s, memory.Conversation{})
-	if err := s.Append(t.Context(), a.ID, turn(1)...); err != nil {
-		t.Fatal(err)
-	}
+	write(t, s, a, turn(1)...)
 	text := "first\nline \x02marked\x03 \"quoted\" NEAR(x) " + strings.Repeat("filler ", 100) + "the needle is here"
-	if err := s.Append(t.Context(), b.ID, memory.Entry{Turn: 1, Message: model.UserText(text)}); err != nil {
-		t.Fatal(err)
-	}
+	write(t, s, b, memory.Entry{Turn: 1, Message: model.UserText(text)})
 	tests := []struct {
 		words string
 		where string // conversation and entry of each hit
@@ -270,15 +295,6 @@ func TestSearch(t *testing.T) {
 	if h := hits[0]; h.Snippet[h.Found[0][0]:h.Found[0][1]] != "needle" || len(h.Snippet) > 400 {
 		t.Errorf("snippet %q, found at %v", h.Snippet, h.Found)
 	}
-	if err := s.Rename(t.Context(), a.ID, "Alps"); err != nil {
-		t.Fatal(err)
-	}
-	if hits, err := s.Search(t.Context(), "holidays", 0); len(hits) != 0 || err != nil {
-		t.Errorf("the title of before is found: %v, %v", hits, err)
-	}
-	if hits, err := s.Search(t.Context(), "alps", 0); len(hits) != 1 || hits[0].Conversation.Title != "Alps" || err != nil {
-		t.Errorf("the new title is not found: %v, %v", hits, err)
-	}
 }
 
 // No text of a person is a syntax error.
@@ -288,9 +304,7 @@ func FuzzSearch(f *testing.F) {
 	}
 	s := open(f, "")
 	c := create(f, s, memory.Conversation{})
-	if err := s.Append(f.Context(), c.ID, turn(1)...); err != nil {
-		f.Fatal(err)
-	}
+	write(f, s, c, turn(1)...)
 	f.Fuzz(func(t *testing.T, words string) {
 		hits, err := s.Search(context.Background(), words, 5)
 		if err != nil {
@@ -312,9 +326,7 @@ func TestDelete(t *testing.T) {
 	s := open(t, path)
 	kept := create(t, s, memory.Conversation{Title: "kept"})
 	gone := create(t, s, memory.Conversation{Title: "planted-title"})
-	if err := s.Append(t.Context(), gone.ID, memory.Entry{Message: model.UserText("planted-text " + strings.Repeat("planted-long ", 10_000))}); err != nil {
-		t.Fatal(err)
-	}
+	write(t, s, gone, memory.Entry{Message: model.UserText("planted-text " + strings.Repeat("planted-long ", 10_000))})
 	if err := s.Delete(t.Context(), gone.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -342,7 +354,8 @@ func TestDeleteAfterCancel(t *testing.T) {
 	}
 }
 
-// Several processes write at once, which each has its own store.
+// Several processes write at once, which each has its own store: who is told of another one looks
+// again.
 func TestManyAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.db")
 	id := create(t, open(t, path), memory.Conversation{}).ID
@@ -351,9 +364,17 @@ func TestManyAtOnce(t *testing.T) {
 	for range writers {
 		s := open(t, path)
 		all.Go(func() {
-			for range each {
-				if err := s.Append(t.Context(), id, turn(1)...); err != nil {
+			for written := 0; written < each; {
+				c, err := s.Find(t.Context(), id)
+				if err == nil {
+					_, err = s.Write(t.Context(), c, c.Entries, turn(1+c.Entries/4)...)
+				}
+				switch {
+				case err == nil:
+					written++
+				case !errors.Is(err, memory.ErrElsewhere):
 					t.Error(err)
+					return
 				}
 			}
 		})
@@ -363,9 +384,9 @@ func TestManyAtOnce(t *testing.T) {
 	if err != nil || c.Entries != writers*each*4 || len(entries) != c.Entries {
 		t.Fatalf("%d entries, %d counted, %v; want %d", len(entries), c.Entries, err, writers*each*4)
 	}
-	for i := range entries { // a turn is never torn apart
-		if got, want := entries[i].Message.Role, turn(1)[i%4].Message.Role; got != want {
-			t.Fatalf("entry %d is of %s, want %s", i, got, want)
+	for i := range entries { // a turn is never torn apart, and none lost
+		if got, want := entries[i], turn(1 + i/4)[i%4]; got.Message.Role != want.Message.Role || got.Turn != want.Turn {
+			t.Fatalf("entry %d is of %s in turn %d, want %s in %d", i, got.Message.Role, got.Turn, want.Message.Role, want.Turn)
 		}
 	}
 }
@@ -373,14 +394,11 @@ func TestManyAtOnce(t *testing.T) {
 // A full disk is told, and nothing of the change is kept.
 func TestFullDisk(t *testing.T) {
 	s := open(t, "")
-	c := create(t, s, memory.Conversation{})
-	if err := s.Append(t.Context(), c.ID, turn(1)...); err != nil {
-		t.Fatal(err)
-	}
+	c := write(t, s, create(t, s, memory.Conversation{}), turn(1)...)
 	memory.Fill(t, s)
 	big := memory.Entry{Message: model.UserText(strings.Repeat("x", 1<<20))}
-	if err := s.Append(t.Context(), c.ID, turn(2)[0], big); err == nil || !strings.Contains(err.Error(), "full") {
-		t.Errorf("Append to a full disk: %v", err)
+	if _, err := s.Write(t.Context(), c, 4, turn(2)[0], big); err == nil || !strings.Contains(err.Error(), "full") {
+		t.Errorf("Write to a full disk: %v", err)
 	}
 	got, entries, err := s.Load(t.Context(), c.ID)
 	if got.Entries != 4 || len(entries) != 4 || err != nil {
@@ -418,9 +436,7 @@ func TestBigResults(t *testing.T) {
 	big := strings.Repeat("0123456789abcde ", 10<<20/16)
 	result := model.Message{Role: model.User, Parts: []model.Part{{Result: &model.Result{ID: "c", Name: "x", Parts: []model.Part{{Text: big}}}}}}
 	for range 3 {
-		if err := s.Append(t.Context(), c.ID, memory.Entry{Message: result}); err != nil {
-			t.Fatal(err)
-		}
+		c = write(t, s, c, memory.Entry{Message: result})
 	}
 	few := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()

@@ -60,13 +60,6 @@ func index(ctx context.Context, tx *sql.Tx, row int64, text string) error {
 	return err
 }
 
-func indexTitle(ctx context.Context, tx *sql.Tx, conversation int64, title string) error {
-	if _, err := tx.ExecContext(ctx, "DELETE FROM words WHERE rowid = ?", -conversation); err != nil {
-		return err
-	}
-	return index(ctx, tx, -conversation, noMarks.Replace(title))
-}
-
 // Hit is a message, or a title, in which something was found.
 type Hit struct {
 	Conversation Conversation

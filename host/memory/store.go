@@ -99,10 +99,12 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Errors that say what is wrong with an id. They are wrapped.
+// Errors that say what is wrong with an id, and with a conversation that is written. They are
+// wrapped.
 var (
-	ErrNone = errors.New("there is no such conversation")
-	ErrMany = errors.New("several conversations begin so")
+	ErrNone      = errors.New("there is no such conversation")
+	ErrMany      = errors.New("several conversations begin so")
+	ErrElsewhere = errors.New("the conversation has gone on elsewhere")
 )
 
 // fail says what was to be done with which file.

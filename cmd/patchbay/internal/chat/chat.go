@@ -66,8 +66,12 @@ type Memory interface {
 	// List returns the newest conversations, or those in which words are found.
 	List(ctx context.Context, words string) ([]Past, error)
 
-	// Resume returns a conversation of h that goes on, by its id or what that begins with.
+	// Resume returns a conversation of h that goes on, by its id or what that begins with. If there
+	// is none the error wraps memory.ErrNone.
 	Resume(ctx context.Context, h *host.Host, id string) (*host.Conversation, error)
+
+	// Forget deletes a conversation by its whole id, but not the one that Keep was told of last.
+	Forget(ctx context.Context, id string) error
 }
 
 // Past is a conversation that is kept.

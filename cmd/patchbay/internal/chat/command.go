@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -48,6 +49,7 @@ func init() { // commands refer to it
 		{name: "trace", says: "every step of this conversation", run: (*ui).showTrace},
 		{name: "new", says: "begin another conversation", idle: true, run: (*ui).fresh},
 		{name: "resume", args: "[ID|WORDS]", says: "list earlier conversations, or go on with one", idle: true, run: (*ui).pastOnes},
+		{name: "forget", args: "ID", says: "delete an earlier conversation", idle: true, run: (*ui).forget},
 		{name: "call", args: "SERVER/TOOL [key=value ...]", says: "call a tool by hand", idle: true, run: (*ui).callTool, offers: offerCall},
 		{name: "read", args: "SERVER:URI", says: "read a resource by hand", idle: true, run: (*ui).readResource, offers: offerResources},
 		{name: "prompt", args: "SERVER:PROMPT [key=value ...]", says: "get a prompt by hand", idle: true, run: (*ui).getPrompt, offers: offerPrompts},
@@ -414,14 +416,14 @@ func (u *ui) setModel(m model.Model) {
 }
 
 func (u *ui) cost(string, []string) tea.Cmd {
-	t := u.talk
-	line := fmt.Sprintf("  %d tokens in, %d out", t.usage.Input, t.usage.Output)
-	if t.usage.Cached > 0 {
-		line += fmt.Sprintf(", %d of those in from a cache", t.usage.Cached)
+	used, cost := u.talk.Used()
+	line := fmt.Sprintf("  %d tokens in, %d out", used.Input, used.Output)
+	if used.Cached > 0 {
+		line += fmt.Sprintf(", %d of those in from a cache", used.Cached)
 	}
 	u.print(line)
-	if t.cost > 0 {
-		u.print(fmt.Sprintf("  cost %.6g", t.cost))
+	if cost > 0 {
+		u.print(fmt.Sprintf("  cost %.6g", cost))
 	} else {
 		u.print(u.look.paint("  the price is not known; mcp.json can say it with the model", dim))
 	}
@@ -440,7 +442,8 @@ func (u *ui) save(_ string, words []string) tea.Cmd {
 		u.note("nothing was said yet")
 		return nil
 	}
-	about := memory.Conversation{ID: u.talk.ID, Usage: u.talk.usage, Cost: u.talk.cost, Created: entries[0].Time, Updated: entries[len(entries)-1].Time}
+	used, cost := u.talk.Used()
+	about := memory.Conversation{ID: u.talk.ID, Usage: used, Cost: cost, Created: entries[0].Time, Updated: entries[len(entries)-1].Time}
 	if m := u.model(); m != nil {
 		about.Model = m.Info().Name
 	}
@@ -469,7 +472,7 @@ func saveTo(name string, about memory.Conversation, entries []host.Entry) error 
 	if strings.EqualFold(filepath.Ext(name), ".json") {
 		err = memory.WriteJSON(f, about, kept)
 	} else {
-		err = memory.WriteMarkdown(f, about, kept, nil)
+		err = memory.WriteMarkdown(f, about, kept)
 	}
 	if closed := f.Close(); err == nil {
 		err = closed
@@ -549,7 +552,9 @@ func (u *ui) pastOnes(rest string, words []string) tea.Cmd {
 	}
 	return u.later(func(ctx context.Context) func(*ui) {
 		if len(words) == 1 {
-			if conv, err := u.c.o.Memory.Resume(ctx, u.c.h, words[0]); err == nil {
+			conv, err := u.c.o.Memory.Resume(ctx, u.c.h, words[0])
+			switch {
+			case err == nil:
 				return func(u *ui) {
 					if u.turn != nil {
 						u.note("no conversation is resumed in the middle of a turn")
@@ -557,6 +562,8 @@ func (u *ui) pastOnes(rest string, words []string) tea.Cmd {
 					}
 					u.goOn(conv)
 				}
+			case !errors.Is(err, memory.ErrNone):
+				return func(u *ui) { u.note("%v", err) }
 			}
 		}
 		list, err := u.c.o.Memory.List(ctx, rest)
@@ -582,14 +589,32 @@ func (u *ui) pastOnes(rest string, words []string) tea.Cmd {
 	})
 }
 
+// forget deletes a conversation. That nobody does so by mistake its whole ID is wanted.
+func (u *ui) forget(_ string, words []string) tea.Cmd {
+	switch {
+	case u.c.o.Memory == nil:
+		u.note("conversations are not kept")
+		return nil
+	case len(words) != 1:
+		u.note("/forget takes the whole ID of a conversation; /resume lists them")
+		return nil
+	}
+	return u.later(func(ctx context.Context) func(*ui) {
+		err := u.c.o.Memory.Forget(ctx, words[0])
+		return func(u *ui) {
+			if err != nil {
+				u.note("%v", err)
+				return
+			}
+			u.note("%s is deleted", words[0])
+		}
+	})
+}
+
 // goOn shows the end of a conversation, and goes on with it.
 func (u *ui) goOn(conv *host.Conversation) {
 	u.begin(conv)
 	entries := conv.Snapshot()
-	for _, e := range entries {
-		u.talk.usage.Add(e.Usage)
-		u.talk.cost += e.Cost
-	}
 	u.note("going on with %s, %s", conv.ID, plural(len(entries), "message"))
 	for _, e := range entries[max(0, len(entries)-6):] {
 		kind, text := answer, e.Text()

@@ -25,10 +25,6 @@ func (u *ui) event(e host.Event) {
 		u.again(e.Text)
 	case host.Answered:
 		u.rest()
-		if e.Usage != nil {
-			u.talk.usage.Add(*e.Usage)
-		}
-		u.talk.cost += e.Cost
 	case host.Noted:
 		u.note("%s", bounded(e.Text))
 	case host.Called, host.Waiting, host.Started, host.Progress, host.Logged, host.Retried, host.Asked, host.Sampled, host.Resulted:
@@ -115,10 +111,6 @@ func (u *ui) callEvent(e host.Event) {
 		b.says = "asks: " + e.Text
 	case host.Sampled:
 		b.says = "got an answer of the model"
-		if e.Usage != nil {
-			u.talk.usage.Add(*e.Usage)
-		}
-		u.talk.cost += e.Cost
 	case host.Logged:
 		b.call.Done, b.call.Total = before.Done, before.Total
 		b.log = append(b.log, screen.Cut(screen.OneLine(e.Text), 2000))

@@ -88,6 +88,7 @@ func TestPrintDuringCall(t *testing.T) {
 type slowMemory struct{ let chan struct{} }
 
 func (slowMemory) Keep(*host.Conversation)                      {}
+func (slowMemory) Forget(context.Context, string) error         { return nil }
 func (slowMemory) List(context.Context, string) ([]Past, error) { return nil, nil }
 func (m slowMemory) Resume(_ context.Context, h *host.Host, _ string) (*host.Conversation, error) {
 	<-m.let

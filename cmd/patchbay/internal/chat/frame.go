@@ -144,11 +144,12 @@ func (u *ui) statusLine() string {
 		parts = append(parts, "no model")
 	}
 	parts = append(parts, u.serverCount())
-	if n := u.talk.usage.Input + u.talk.usage.Output; n > 0 {
+	used, cost := u.talk.Used()
+	if n := used.Input + used.Output; n > 0 {
 		parts = append(parts, count(n)+" tokens")
 	}
-	if u.talk.cost > 0 {
-		parts = append(parts, fmt.Sprintf("%.4g", u.talk.cost))
+	if cost > 0 {
+		parts = append(parts, fmt.Sprintf("%.4g", cost))
 	}
 	return head + l.paint(screen.Cut(strings.Join(parts, " · "), max(1, l.width-screen.Columns(screen.Unpainted(head)))), dim)
 }

@@ -22,8 +22,6 @@ import (
 // talk is a conversation as the UI has it.
 type talk struct {
 	*host.Conversation
-	usage model.Usage
-	cost  float64
 	steps []string // what happened, for /trace; at most maxSteps
 }
 
