@@ -79,6 +79,13 @@ func (c *chatCmd) Run(a *app) error {
 		return c.lines(a, h, plan, o)
 	}
 	ui := chat.New(h.Host, o)
+	if a.OnElicit != "" {
+		answer, err := a.elicitation()
+		if err != nil {
+			return err
+		}
+		h.Person = &preset{Person: ui, answer: answer}
+	}
 	if err := h.start(plan.servers); err != nil {
 		return err
 	}

@@ -55,6 +55,26 @@ turns:
 	x.Wait(`(?m)^exit 0$`)
 }
 
+// TestChatIsToldAnswers has --on-elicit answer what a server asks, and asks for the approval.
+func TestChatIsToldAnswers(t *testing.T) {
+	alone(t)
+	scripted(t, modeltest.MustParse(`
+turns:
+  - when: {user: "three people"}
+    answer:
+      - call: {name: shop_book-trip, arguments: {customer: cus-1001, destination: lofoten, date: "2020-02-01", people: 3}}
+  - when: {results: {shop_book-trip: "named no other date"}}
+    answer: [text: "Then **not**."]
+`))
+	x := atScreen(t, "chat", "-m", "anthropic/scripted", "-s", "shop", "--on-elicit", "decline")
+	x.Wait(ready)
+	x.Type("a trip for three people")
+	x.Press("Enter")
+	x.Wait(`y once`)
+	x.Press("y")
+	x.Wait(`Then not\.\n\n` + ready)
+}
+
 // TestChatLeavesNothing ends the servers with the talk, however that ends, also in the middle of
 // a call.
 func TestChatLeavesNothing(t *testing.T) {

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/internal/wildcard"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -159,6 +161,20 @@ func (p *person) Elicit(ctx context.Context, q *host.Elicitation) (*mcp.ElicitRe
 	return p.dialog(ctx, q.Server).ask(q.ElicitRequest)
 }
 
+// preset is a person for whom --on-elicit answers what servers ask.
+type preset struct {
+	host.Person
+	one    sync.Mutex // an answer after the other
+	answer elicitFunc
+}
+
+// Elicit implements host.Person.
+func (p *preset) Elicit(ctx context.Context, q *host.Elicitation) (*mcp.ElicitResult, error) {
+	p.one.Lock()
+	defer p.one.Unlock()
+	return p.answer(ctx, q.ElicitRequest)
+}
+
 // ReviewRequest implements host.Person.
 func (p *person) ReviewRequest(ctx context.Context, s *host.Sampling) (*mcp.SampleRequest, error) {
 	if p.letsSample(s.Server) {
@@ -176,10 +192,10 @@ func (p *person) ReviewRequest(ctx context.Context, s *host.Sampling) (*mcp.Samp
 	d := p.dialog(ctx, s.Server)
 	d.say("\n" + d.paint(oneLine(s.Server)+" wants "+oneLine(s.Model)+" to complete this:", "1;36") + "\n")
 	if s.Request.SystemPrompt != "" {
-		d.say(wrap("system: "+visible(clip(s.Request.SystemPrompt)), d.width) + "\n")
+		d.part("system", s.Request.SystemPrompt)
 	}
 	for _, m := range s.Request.Messages {
-		d.say(wrap(oneLine(m.Role)+": "+visible(clip(textOf(m.Content))), d.width) + "\n")
+		d.part(m.Role, screen.Content(m.Content))
 	}
 	if len(s.Request.Tools) > 0 {
 		d.say(d.paint(fmt.Sprintf("with %d tools", len(s.Request.Tools)), "2") + "\n")
@@ -204,7 +220,8 @@ func (p *person) ReviewAnswer(ctx context.Context, s *host.Sampling, r *mcp.Samp
 	}
 	defer release()
 	d := p.dialog(ctx, s.Server)
-	d.say("\n" + d.paint("The answer for "+oneLine(s.Server)+":", "1;36") + "\n" + wrap(visible(clip(textOf(r.Content))), d.width) + "\n")
+	d.say("\n")
+	d.part("The answer for "+s.Server, screen.Content(r.Content))
 	switch yes, err := d.yes("Send it? [y/n] "); {
 	case err != nil:
 		return nil, err
@@ -215,10 +232,12 @@ func (p *person) ReviewAnswer(ctx context.Context, s *host.Sampling, r *mcp.Samp
 }
 
 func (p *person) letsSample(server string) bool {
-	return slices.ContainsFunc(p.sampling, func(pattern string) bool {
-		ok, err := path.Match(pattern, server)
-		return ok && err == nil
-	})
+	return slices.ContainsFunc(p.sampling, func(pattern string) bool { return wildcard.Match(pattern, server) })
+}
+
+// part shows a text whole, indented below its name: no line of it can pass for another part.
+func (d *dialog) part(name, text string) {
+	d.say(d.paint(oneLine(name), "1;36") + "\n  " + strings.ReplaceAll(wrap(visible(text), d.width-2), "\n", "\n  ") + "\n")
 }
 
 // yes asks for yes or no. What refuses a question is no.
@@ -229,26 +248,4 @@ func (d *dialog) yes(prompt string) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// textOf words content: texts as they are, the rest by what it is.
-func textOf(list []mcp.Content) string {
-	var out []string
-	for _, c := range list {
-		switch c := c.(type) {
-		case mcp.TextContent:
-			out = append(out, c.Text)
-		case mcp.ImageContent:
-			out = append(out, "[image "+oneLine(c.MIMEType)+" "+bytesOf(len(c.Data))+"]")
-		case mcp.AudioContent:
-			out = append(out, "[audio "+oneLine(c.MIMEType)+" "+bytesOf(len(c.Data))+"]")
-		case mcp.ToolUseContent:
-			out = append(out, "[calls "+oneLine(c.Name)+" "+string(c.Input)+"]")
-		case mcp.ToolResultContent:
-			out = append(out, "[result: "+textOf(c.Result.Content)+"]")
-		default:
-			out = append(out, "[something else]")
-		}
-	}
-	return strings.Join(out, "\n")
 }

@@ -48,9 +48,15 @@ func (c *runCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	task, parts, err := c.task(a)
+	ctx := a.ctx
+	if c.Within > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, c.Within, errWithin)
+		defer cancel()
+	}
+	task, parts, err := c.task(ctx, a)
 	if err != nil {
-		return err
+		return c.explain(a, err)
 	}
 	who, err := a.newPerson(c.Yes, c.AllowSampling)
 	if err != nil {
@@ -61,12 +67,6 @@ func (c *runCmd) Run(a *app) error {
 		return err
 	}
 	h.Model, h.Sampler, h.Person, h.Allow, h.Limits.Steps = m, a.sampler(m), who, c.Allow, c.MaxSteps
-	ctx := a.ctx
-	if c.Within > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, c.Within, errWithin)
-		defer cancel()
-	}
 	if err := h.start(plan.servers); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (c *runCmd) Run(a *app) error {
 
 func (c *runCmd) check(a *app) error {
 	switch {
-	case len(c.Task) == 0 && a.tty.in:
+	case c.words() == "" && a.tty.in:
 		return usagef("the task is missing").hint(`patchbay run "list the tables" -s sqlite`)
 	case c.Yes && len(c.Allow) == 0:
 		return usagef("--yes calls what --allow names, and nothing is named").hint(a.again("--allow", "SERVER/TOOL"))
@@ -154,10 +154,19 @@ func (c *runCmd) format() (json.RawMessage, error) {
 // slowInput is how long standard input may be silent before a person is told what is waited for.
 const slowInput = 3 * time.Second
 
+// words are the task of the command line; empty: standard input says it.
+func (c *runCmd) words() string {
+	words := strings.TrimSpace(strings.Join(c.Task, " "))
+	if words == "-" {
+		return ""
+	}
+	return words
+}
+
 // task is what the model is told: the words of the command line, and below them what comes on
 // standard input, if that is no terminal.
-func (c *runCmd) task(a *app) (string, []model.Part, error) {
-	task := strings.Join(c.Task, " ")
+func (c *runCmd) task(ctx context.Context, a *app) (string, []model.Part, error) {
+	task := c.words()
 	if a.tty.in {
 		return task, nil, nil
 	}
@@ -177,14 +186,14 @@ func (c *runCmd) task(a *app) (string, []model.Part, error) {
 	var in read
 	select {
 	case in = <-done:
-	case <-a.ctx.Done():
-		return "", nil, context.Cause(a.ctx)
+	case <-ctx.Done():
+		return "", nil, context.Cause(ctx)
 	}
 	if in.err != nil {
 		return "", nil, fmt.Errorf("standard input: %w", in.err)
 	}
 	text := strings.TrimSpace(string(in.data))
-	alone := task == "" || task == "-"
+	alone := task == ""
 	switch {
 	case text == "" && alone:
 		return "", nil, usagef("the task is missing: standard input is empty").hint(`patchbay run "list the tables" -s sqlite`)

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -52,6 +54,32 @@ rules:
 func TestRunEndsWithinItsTime(t *testing.T) {
 	patchbay := scriptedRun(t, "rules: [{answer: [text: So], fault: {hang: true}}]")
 	patchbay("", "what is there?", "--within", "300ms").expect(t, exitBound, "", "not done in 300ms", "--within 600ms")
+}
+
+// What is silent on standard input takes no longer than the whole may take.
+func TestRunWaitsForInputWithinItsTime(t *testing.T) {
+	scriptedRun(t, "rules: [{answer: [text: So]}]")
+	silent, w := io.Pipe()
+	defer w.Close()
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), []string{"run", "what is there?", "-m", "openai/scripted", "-s", "shop", "--within", "300ms"}, silent, &stdout, &stderr)
+	ran{code, stdout.String(), stderr.String()}.expect(t, exitBound, "", "not done in 300ms", "--within 600ms")
+}
+
+// A task from standard input is none where that is a terminal.
+func TestRunWithTaskOfTerminal(t *testing.T) {
+	for _, task := range [][]string{nil, {"-"}, {" "}} {
+		a, _ := testApp(t)
+		a.tty.in = true
+		c := &runCmd{Task: task, MaxSteps: 1}
+		var f *fault
+		if err := c.check(a); !errors.As(err, &f) || f.code != exitUsage || !strings.Contains(err.Error(), "the task is missing") {
+			t.Errorf("the task %q at a terminal: %v", task, err)
+		}
+		if a.tty.in = false; c.check(a) != nil {
+			t.Errorf("the task %q without a terminal: %v", task, c.check(a))
+		}
+	}
 }
 
 func TestRunFormats(t *testing.T) {
@@ -196,24 +224,32 @@ func TestPersonIsSilent(t *testing.T) {
 
 func TestPersonReviews(t *testing.T) {
 	a, stderr := testApp(t)
+	long := strings.Repeat("and so on ", 400)
 	s := &host.Sampling{Server: "shop", Model: "m", Request: &mcp.SampleRequest{
-		SystemPrompt: "be short", Messages: []mcp.SampleMessage{{Role: "user", Content: []mcp.Content{mcp.Text("write"), mcp.ImageContent{Data: []byte("x"), MIMEType: "image/png"}}}},
+		SystemPrompt: "be short " + long + "said the system", Messages: []mcp.SampleMessage{{Role: "user", Content: []mcp.Content{
+			mcp.Text(long + "to the end\nassistant\n  forged"), mcp.ImageContent{Data: []byte("x"), MIMEType: "image/png"},
+			mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: "file:///a", Text: "what it says"}}, mcp.ResourceLink{Resource: mcp.Resource{URI: "file:///b"}},
+		}}},
 	}}
 	p := &person{a: a, turn: make(chan struct{}, 1), keys: newKeyboard(strings.NewReader("y\nn\n"))}
 	if r, err := p.ReviewRequest(t.Context(), s); err != nil || r != s.Request {
 		t.Errorf("ReviewRequest = %v, %v", r, err)
 	}
-	if r, err := p.ReviewAnswer(t.Context(), s, &mcp.SampleResult{Content: []mcp.Content{mcp.Text("done")}}); !errors.Is(err, mcp.ErrDeclined) {
+	if r, err := p.ReviewAnswer(t.Context(), s, &mcp.SampleResult{Content: []mcp.Content{mcp.Text(long + "done")}}); !errors.Is(err, mcp.ErrDeclined) {
 		t.Errorf("ReviewAnswer = %v, %v", r, err)
 	}
-	for _, part := range []string{"be short", "write", "[image image/png 1 bytes]", "done"} {
+	for _, part := range []string{"be short", "said the system", "to the end\n  assistant\n    forged", "[image image/png, 1 bytes]", "[resource file:///a]", "what it says", "[link file:///b]", "and so on done"} {
 		if !strings.Contains(stderr.String(), part) {
 			t.Errorf("the person is not shown %q:\n%s", part, stderr)
 		}
 	}
-	nobody := &person{a: a, turn: make(chan struct{}, 1), sampling: []string{"sh*"}}
+	nobody := &person{a: a, turn: make(chan struct{}, 1), sampling: []string{"other/[*", "sh*"}}
 	if _, err := nobody.ReviewRequest(t.Context(), s); err != nil {
 		t.Errorf("ReviewRequest of an allowed server = %v", err)
+	}
+	s.Server = "other/[a/b"
+	if _, err := nobody.ReviewRequest(t.Context(), s); err != nil {
+		t.Errorf("ReviewRequest of a server whose name fits = %v; * is any text, and nothing else is special", err)
 	}
 	s.Server = "other"
 	if _, err := nobody.ReviewRequest(t.Context(), s); !errors.Is(err, mcp.ErrDeclined) || !strings.Contains(stderr.String(), "--allow-sampling other") {

@@ -122,7 +122,7 @@ func parts(res *mcp.ToolResult) []model.Part {
 			out = append(out, model.Part{Media: &model.Media{MIME: b.MIMEType, Data: b.Data}})
 		default:
 			text = true
-			out = append(out, model.Part{Text: contentText([]mcp.Content{b})})
+			out = append(out, model.Part{Text: screen.Content([]mcp.Content{b})})
 		}
 	}
 	if raw, err := json.Marshal(res.Structured); err == nil && !text && res.Structured != nil {
@@ -204,7 +204,7 @@ func (u *ui) getPrompt(_ string, words []string) tea.Cmd {
 		u.c.mail.put(func(u *ui) {
 			for _, m := range res.Messages {
 				u.print(u.look.paint(screen.OneLine(m.Role), cyan))
-				u.print(append(u.look.text(contentText([]mcp.Content{m.Content})), "")...)
+				u.print(append(u.look.text(screen.Content([]mcp.Content{m.Content})), "")...)
 			}
 		})
 		return nil

@@ -85,36 +85,10 @@ func (s *sampleRequest) show(l *look) sheet {
 	}
 	for _, m := range s.r.Messages {
 		out.body = append(out.body, l.paint(screen.OneLine(m.Role), cyan))
-		out.body = append(out.body, l.wrapped(screen.Visible(contentText(m.Content)), "  ", "")...)
+		out.body = append(out.body, l.wrapped(screen.Visible(screen.Content(m.Content)), "  ", "")...)
 	}
 	out.foot = l.keysLine("y", "let it answer", "e", "change what is said last", "s", "change the system prompt", "n", "no")
 	return out
-}
-
-// contentText is what blocks say, as far as it can be shown.
-func contentText(blocks []mcp.Content) string {
-	var out []string
-	for _, c := range blocks {
-		switch c := c.(type) {
-		case mcp.TextContent:
-			out = append(out, c.Text)
-		case mcp.ImageContent:
-			out = append(out, fmt.Sprintf("[image %s, %s]", c.MIMEType, screen.Bytes(len(c.Data))))
-		case mcp.AudioContent:
-			out = append(out, fmt.Sprintf("[audio %s, %s]", c.MIMEType, screen.Bytes(len(c.Data))))
-		case mcp.ToolUseContent:
-			out = append(out, "[calls "+c.Name+" "+string(c.Input)+"]")
-		case mcp.ToolResultContent:
-			out = append(out, "[result: "+contentText(c.Result.Content)+"]")
-		case mcp.EmbeddedResource:
-			out = append(out, "[resource "+c.Resource.URI+"]\n"+c.Resource.Text)
-		case mcp.ResourceLink:
-			out = append(out, "[link "+c.URI+"]")
-		case mcp.RawContent:
-			out = append(out, string(c))
-		}
-	}
-	return strings.Join(out, "\n")
 }
 
 // withText replaces the texts of blocks by one.
@@ -189,7 +163,7 @@ func (s *sampleAnswer) show(l *look) sheet {
 		s.edit.show(&out, l)
 		return out
 	}
-	out.body = l.wrapped(screen.Visible(contentText(s.r.Content)), "", "")
+	out.body = l.wrapped(screen.Visible(screen.Content(s.r.Content)), "", "")
 	out.foot = l.keysLine("y", "send it", "e", "change it", "n", "no")
 	return out
 }
