@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -205,15 +207,15 @@ func (c *Chat) start(f func(context.Context)) {
 		}()
 		defer func() {
 			if v := recover(); v != nil {
-				c.mail.put(broken{v})
+				c.mail.put(broken(fmt.Sprintf("%v\n%s", v, debug.Stack())))
 			}
 		}()
 		f(c.ctx)
 	})
 }
 
-// broken is a panic beside the UI, which ends with it.
-type broken struct{ value any }
+// broken is a panic beside the UI, which ends with it: its value and where it was.
+type broken string
 
 // leaving is how long what was started is waited for at the end.
 const leaving = 5 * time.Second
@@ -232,9 +234,11 @@ func (c *Chat) Run(ctx context.Context, in, out *os.File) (err error) {
 	}
 	p := newPainter(out)
 	u := newUI(c, p, func() (int, int, error) { return term.GetSize(int(out.Fd())) }, past)
-	u.suspend = func() {
-		p.pause()
-		state.restore()
+	if runtime.GOOS != "windows" {
+		u.suspend = func() {
+			p.pause()
+			state.restore()
+		}
 	}
 	u.resume = func() {
 		state, _ = raw(in, out)
@@ -245,7 +249,7 @@ func (c *Chat) Run(ctx context.Context, in, out *os.File) (err error) {
 		p.close()
 		state.restore()
 		within(leaving, c.wg.Wait)
-		if u.panicked != nil {
+		if u.panicked != "" {
 			panic(u.panicked)
 		}
 	}()

@@ -330,7 +330,7 @@ func (u *ui) listResources(word string, _ []string) tea.Cmd {
 					continue
 				}
 				n++
-				u.row(screen.OneLine(name), u.look.width/2, screen.OneLine(orTitle(r.Title, r.Name)))
+				u.row(screen.OneLine(name), min(40, u.look.width/2), screen.OneLine(orTitle(r.Title, r.Name)))
 			}
 			u.none(n, "resources", word)
 		}
@@ -355,7 +355,7 @@ func (u *ui) listPrompts(word string, _ []string) tea.Cmd {
 						name += " [" + a.Name + "=]"
 					}
 				}
-				u.row("/"+screen.OneLine(name), u.look.width/2, screen.OneLine(orTitle(p.Description, p.Title)))
+				u.row("/"+screen.OneLine(name), min(40, u.look.width/2), screen.OneLine(orTitle(p.Description, p.Title)))
 			}
 			u.none(n, "prompts", word)
 		}

@@ -149,3 +149,28 @@ func TestHistory(t *testing.T) {
 		t.Errorf("the file has %d lines (%v)", n, err)
 	}
 }
+
+// TestLongHistory reads the end of a file that grew beyond all bounds, and shortens it.
+func TestLongHistory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history")
+	line := `"` + strings.Repeat("x", maxSaid-10) + `"` + "\n"
+	if err := os.WriteFile(path, []byte(strings.Repeat(line, 5<<20/len(line))+`"the last"`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var h history
+	h.open(path)
+	if n := len(h.said); n < 200 || n > maxHistory || h.said[n-1] != "the last" || len(h.said[0]) != maxSaid-10 {
+		t.Fatalf("%d are remembered", n)
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() > maxHistoryBytes {
+		t.Errorf("the file has %d bytes (%v)", info.Size(), err)
+	}
+	if err := h.add("another"); err != nil {
+		t.Fatal(err)
+	}
+	var again history
+	again.open(path)
+	if n := len(again.said); n != len(h.said) || again.said[n-1] != "another" {
+		t.Errorf("%d are remembered then, want %d", n, len(h.said))
+	}
+}

@@ -1,8 +1,10 @@
 package chat
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,17 +26,16 @@ const (
 	maxSaid         = 16 << 10
 )
 
-// open reads the file. One that cannot be read is as none.
+// open reads the file, of one that is too long the end. One that cannot be read is as none.
 func (h *history) open(path string) {
 	h.path = path
 	if path == "" {
 		return
 	}
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxHistoryBytes {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return
 	}
-	data, err := os.ReadFile(path)
+	data, cut, err := tail(path, maxHistoryBytes)
 	if err != nil {
 		return
 	}
@@ -48,9 +49,29 @@ func (h *history) open(path string) {
 	}
 	h.said = h.said[max(0, len(h.said)-maxHistory):]
 	h.at = len(h.said)
-	if lines > 2*maxHistory {
+	if cut || lines > 2*maxHistory {
 		h.shorten()
 	}
+}
+
+// tail reads the lines at the end of a file, at most so many bytes, and tells whether there are
+// more.
+func tail(path string, most int64) (data []byte, cut bool, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, false, err
+	}
+	from := max(0, size-most)
+	data, err = io.ReadAll(io.NewSectionReader(f, from, most))
+	if from > 0 {
+		_, data, _ = bytes.Cut(data, []byte("\n")) // what is before is a piece of a line
+	}
+	return data, from > 0, err
 }
 
 // add keeps what was said.

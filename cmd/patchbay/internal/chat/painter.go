@@ -124,6 +124,9 @@ func (p *painter) resume() {
 	p.order(func() {
 		io.WriteString(p.w, enter)
 		p.paused = false
+		p.mu.Lock()
+		p.fresh = true
+		p.mu.Unlock()
 	})
 	p.poke()
 }

@@ -105,3 +105,21 @@ func TestPainterGivesTheTerminalBack(t *testing.T) {
 		}
 	})
 }
+
+// TestPainterResumes paints again what it has painted before the terminal was somebody else's.
+func TestPainterResumes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &glass{}
+		p := newPainter(g)
+		defer p.close()
+		p.show(nil, frame{lines: []string{"one"}, width: 80})
+		synctest.Wait()
+		p.pause()
+		before := len(g.String())
+		p.resume()
+		synctest.Wait()
+		if got := g.String()[before:]; !strings.Contains(got, "one") {
+			t.Errorf("the terminal got %q", got)
+		}
+	})
+}

@@ -29,7 +29,8 @@ func (s *sheets) emit(string) {}
 func endless() (width, height int, err error) { return 1 << 16, 24, nil }
 
 // Lines talks without a terminal: each line that read returns is said, or is a command, and what
-// comes of it is written before the next one is read. It ends with the lines, which io.EOF tells.
+// comes of it is written before the next one is read. One that ends in a backslash goes on in the
+// next. It ends with the lines, which io.EOF tells.
 func (c *Chat) Lines(ctx context.Context, read func(context.Context) (string, error), out io.Writer) error {
 	stop := context.AfterFunc(ctx, c.cancel)
 	defer stop()
@@ -43,26 +44,34 @@ func (c *Chat) Lines(ctx context.Context, read func(context.Context) (string, er
 		c.cancel()
 		within(leaving, c.wg.Wait)
 	}()
+	begun := "" // what goes on in the next line
 	for {
 		line, err := read(ctx)
 		switch {
-		case errors.Is(err, io.EOF):
+		case errors.Is(err, io.EOF) && begun == "":
 			return nil
-		case err != nil:
+		case err != nil && !errors.Is(err, io.EOF):
 			return err
 		}
+		last := err != nil
+		line = begun + line
+		if first, more := strings.CutSuffix(line, `\`); more && !last {
+			begun = first + "\n"
+			continue
+		}
+		begun = ""
 		u.input.set(line)
 		left := u.submit() != nil
 		u.hinted()
 		u.input.set("")
 		left = u.settle(ctx) || left
-		if u.panicked != nil {
+		if u.panicked != "" {
 			panic(u.panicked)
 		}
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case left || s.err != nil:
+		case left || last || s.err != nil:
 			return s.err
 		}
 	}
@@ -78,7 +87,7 @@ func (u *ui) settle(ctx context.Context) (left bool) {
 			left = u.receive(m) != nil || left
 		}
 		u.draw()
-		if idle && len(mail) == 0 && u.turn == nil {
+		if u.panicked != "" || idle && len(mail) == 0 && u.turn == nil {
 			return left
 		}
 		if len(mail) > 0 {

@@ -24,9 +24,12 @@ func at(t *testing.T, columns, rows int, env ...string) *tmux.Terminal {
 	}
 	env = append([]string{stage + "=talk", "PATCHBAY_CHAT_HISTORY=" + filepath.Join(t.TempDir(), "history"), "NO_COLOR="}, env...)
 	x := tmux.Start(t, columns, rows, env, self)
-	x.Wait(`(?m)^❯ .*\n.* 1 server`)
+	x.Wait(prompted)
 	return x
 }
+
+// prompted is the screen when the server is there and a person can type.
+const prompted = `(?m)^❯ .*\n.* 1 server`
 
 var (
 	times    = regexp.MustCompile(`\d+(\.\d)? (s|min)\b`)
@@ -204,6 +207,27 @@ func TestLeaving(t *testing.T) {
 	}
 	x.Type("echo")
 	x.Wait(`(?m)^echo`) // the terminal shows again what is typed
+}
+
+// TestSuspending gives the terminal to the shell, and shows the talk again behind what it wrote.
+func TestSuspending(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := tmux.Start(t, 80, 24, []string{stage + "=talk"}, "sh", "-mc", `"$0"; echo the shell; read line; fg`, self)
+	x.Wait(prompted)
+	x.Type("something to keep")
+	x.Press("C-z")
+	if screen := x.Wait(`(?m)^the shell`); strings.Contains(screen, "❯") {
+		t.Errorf("the frame is left behind:\n%s", screen)
+	}
+	x.Press("Enter")
+	x.Wait(`the shell[\s\S]*❯ something to keep`)
+	x.Press("Enter")
+	x.Wait(done(1))
+	x.Press("C-d")
+	x.Wait(`(?m)^exit 0$`)
 }
 
 // TestHistoryIsKept finds what was said in an earlier run.

@@ -55,7 +55,7 @@ type ui struct {
 	c       *Chat
 	canvas  canvas
 	size    func() (width, height int, err error)
-	suspend func()
+	suspend func() // nil: the program cannot be stopped for a while
 	resume  func()
 
 	look   look
@@ -79,7 +79,7 @@ type ui struct {
 	hint      string // in the last line, until then
 	hintUntil time.Time
 	leave     bool // the next ctrl-C leaves, while the hint is there
-	panicked  any
+	panicked  string
 }
 
 // calm is how long no key must have been pressed before keys answer a question.
@@ -89,7 +89,6 @@ const calm = 700 * time.Millisecond
 // nil: there is none.
 func newUI(c *Chat, canvas canvas, size func() (width, height int, err error), past *host.Conversation) *ui {
 	u := &ui{c: c, canvas: canvas, states: map[string]gateway.State{}, size: size}
-	u.suspend, u.resume = func() {}, func() {}
 	u.look = look{width: 80, height: 24, color: c.o.Color, now: time.Now()}
 	u.measure()
 	u.history.open(c.o.History)
@@ -255,7 +254,7 @@ func (u *ui) receive(m any) tea.Cmd {
 		u.canvas.emit(osc52(string(m)))
 	case nil: // something that was started has ended
 	case broken:
-		u.panicked = m.value
+		u.panicked = string(m)
 		return tea.Quit
 	case func(*ui):
 		m(u)
@@ -420,6 +419,9 @@ func (u *ui) key(k tea.KeyPressMsg) tea.Cmd {
 	case "ctrl+c":
 		return u.interrupt()
 	case "ctrl+z":
+		if u.suspend == nil {
+			return nil
+		}
 		u.suspend()
 		return tea.Suspend
 	case "ctrl+l":

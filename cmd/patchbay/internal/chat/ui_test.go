@@ -420,7 +420,7 @@ func TestPanic(t *testing.T) {
 			default:
 			}
 		}
-		if !found || u.panicked != "broken" {
+		if !found || !strings.HasPrefix(u.panicked, "broken\n") || !strings.Contains(u.panicked, "ui_test.go") {
 			t.Errorf("a panic beside the UI does not end it: %v", u.panicked)
 		}
 	})
@@ -531,3 +531,13 @@ func TestAnswersOfPerson(t *testing.T) {
 }
 
 var _ model.Model = actor{}
+
+// TestSuspendWhereThereIsNone goes on.
+func TestSuspendWhereThereIsNone(t *testing.T) {
+	onStage(t, func(t *testing.T, u *ui, p *paper) {
+		u.suspend = nil
+		if _, cmd := u.Update(keyOf("ctrl+z")); cmd != nil {
+			t.Errorf("ctrl-Z stops the program: %T", cmd())
+		}
+	})
+}
