@@ -28,7 +28,7 @@ type sheet struct {
 	title string   // what is asked, of any width
 	head  []string // what has to be known; without room for it, it is scrolled with the body
 	body  []string
-	foot  []string
+	foot  []string // what keys do; without room for it, they do nothing
 
 	cursor bool // there is one: in the foot at y, or in the body, which is scrolled so that it is seen
 	inBody bool
@@ -88,15 +88,14 @@ func (q *question) view(l *look, rows, others int, armed bool) (lines []string, 
 		title = screen.Fold(l.paint(screen.Cut(s.title, 2*inner.width-1), bold), inner.width)
 	}
 	least := min(2, len(moved)+len(s.head)+len(s.body)) // a line, and one that says that there are more
-	if q.tiny = l.width < 10 || rows < len(title)+least+1; q.tiny {
+	if q.tiny = l.width < 10 || rows < len(title)+least+len(s.foot); q.tiny {
 		s = sheet{foot: []string{l.paint("(this terminal is too small)", yellow)}}
-		moved, least = nil, 0
+		moved = nil
 	} else if !armed {
 		s.cursor = false
 		clear(s.foot)
 		s.foot[0] = l.paint("(keys are for this in a moment)", dim)
 	}
-	s.foot = s.foot[:min(len(s.foot), max(1, rows-len(title)-least))]
 	room := rows - len(title) - len(s.foot)
 	switch need := len(s.head) + min(3, len(moved)+len(s.body)); {
 	case need > room:

@@ -12,6 +12,6 @@
 //     stands still.
 //   - No text of servers or models reaches the terminal before it was made visible.
 //   - Keys that a person presses while they write are no answers to a question that comes up
-//     meanwhile.
+//     meanwhile, nor are keys to one that cannot be seen.
 //   - The terminal is given back as it was, also after a panic of the UI.
 package chat

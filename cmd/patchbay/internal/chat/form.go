@@ -333,7 +333,7 @@ func (f *form) show(l *look) sheet {
 		s.foot = l.keysLine("d", "decline: the server is told no", "c", "dismiss without an answer", "esc", "back to the form")
 	}
 	if f.problem != "" {
-		s.foot = append(l.wrapped(screen.Visible(f.problem), "", red), s.foot...)
+		s.head = append(s.head, l.wrapped(screen.Visible(f.problem), "", red)...)
 	}
 	return s
 }

@@ -42,7 +42,7 @@ func (p *page) show(l *look) sheet {
 	s.body = append(s.body, l.wrapped(screen.Visible(p.Message), "  ", "")...)
 	s.foot = l.keysLine("o", "agree, and open it", "y", "agree, you open it", "w", "copy", "n", "no", "esc", "dismiss")
 	if p.result != "" {
-		s.foot = append(s.foot, l.wrapped(screen.OneLine(p.result), "", dim)...)
+		s.head = append(s.head, l.wrapped(screen.OneLine(p.result), "", dim)...)
 	}
 	return s
 }
