@@ -57,7 +57,7 @@ func (g *Gateway) Set(name string, h mcp.Handler) error {
 	}
 	up := newUpstream(g, name)
 	up.fixed = &conn{h: h}
-	g.put(up)
+	g.put(context.Background(), up)
 	return nil
 }
 
@@ -70,10 +70,14 @@ func (g *Gateway) Remove(name string) {
 	}
 }
 
-// put adds an upstream, in the place of the one of that name.
-func (g *Gateway) put(up *upstream) {
+// put adds an upstream, in the place of the one of that name, unless ctx has ended: who ended it
+// may have put another there.
+func (g *Gateway) put(ctx context.Context, up *upstream) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
 	// Lists are read without the lock, so a change makes a new one.
 	ups := slices.DeleteFunc(slices.Clone(g.ups), func(old *upstream) bool { return old.name == up.name })
 	ups = append(ups, up)

@@ -536,6 +536,24 @@ func TestDrain(t *testing.T) {
 	})
 }
 
+// A run that has ended already takes nobody's place.
+func TestRunThatHasEnded(t *testing.T) {
+	g := &gateway.Gateway{}
+	if err := g.Set("db", newsServer("x")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	open := func(context.Context) (gateway.Upstream, error) { return nil, errors.New("nobody is to be reached") }
+	if err := g.Run(ctx, gateway.Source{Name: "db", Open: open}); err != nil {
+		t.Fatal(err)
+	}
+	s := connect(t, g, mcp.V2026_07_28)
+	if res, err := s.CallTool(t.Context(), "db_whoami", nil); err != nil || res.Text() != "x" {
+		t.Errorf("who was there before = %v, %v", res, err)
+	}
+}
+
 func TestRunNeedsAWholeSource(t *testing.T) {
 	g := &gateway.Gateway{}
 	if err := g.Run(t.Context(), gateway.Source{Name: "db"}); err == nil || !strings.Contains(err.Error(), `"db"`) {

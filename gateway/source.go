@@ -168,7 +168,7 @@ func (g *Gateway) Run(ctx context.Context, src Source) error {
 		return err
 	}
 	p := newPool(ctx, g, src.withDefaults())
-	g.put(p.up)
+	g.put(ctx, p.up)
 	defer g.takeOut(p.up)
 	p.run()
 	return nil

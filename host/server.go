@@ -165,10 +165,10 @@ func (h *Host) put(s Server, replace bool) error {
 		h.running = append(h.running, r)
 	}
 	h.arrange()
-	h.wg.Go(r.keep)
 	if before != nil {
-		before.end()
+		before.end() // before the gateway gets another of its name
 	}
+	h.wg.Go(r.keep)
 	return nil
 }
 

@@ -52,6 +52,9 @@ func (g *Guard) checkHost(r *http.Request) string {
 	if !loopback && len(g.AllowedHosts) == 0 {
 		return ""
 	}
+	if usualHost(r.Host) {
+		return ""
+	}
 	host := strings.TrimSuffix(r.Host, ".")
 	name := hostname(host)
 	if loopbackName(name) {
@@ -102,6 +105,19 @@ func sameHost(origin, host string) bool {
 		return false
 	}
 	return rest != "" && strings.EqualFold(strings.TrimSuffix(rest, port), strings.TrimSuffix(host, port))
+}
+
+// usualHost tells, faster than loopbackName does, of what most clients on loopback send that
+// it is a loopback name.
+func usualHost(host string) bool {
+	port, ok := strings.CutPrefix(host, "127.0.0.1:")
+	if !ok {
+		port, ok = strings.CutPrefix(host, "localhost:")
+	}
+	for i := range len(port) {
+		ok = ok && '0' <= port[i] && port[i] <= '9'
+	}
+	return ok
 }
 
 // hostname is Host without port and brackets.
