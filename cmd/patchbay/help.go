@@ -69,7 +69,7 @@ var examples = map[string][]string{
 	"config export":  {"patchbay config export cursor", "patchbay config export codex memory"},
 	"config explain": {"patchbay config explain memory"},
 	"config inputs":  {"patchbay config inputs", "patchbay config inputs --forget token"},
-	"config doctor":  {"patchbay config doctor", "patchbay config doctor memory --json"},
+	"config doctor":  {"patchbay config doctor", "patchbay config doctor memory --json", "patchbay config doctor openai/gpt-5-mini"},
 
 	"config models":       {"patchbay config models"},
 	"config model":        {"patchbay config model add fast --provider openai --model gpt-5 --key-input", "patchbay config model use fast"},
