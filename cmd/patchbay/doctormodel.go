@@ -32,7 +32,8 @@ func (c *configDoctorCmd) modelExams(a *app, wanted func(name string) bool) ([]*
 	}
 	list := slices.Clone(set.list)
 	for _, name := range append(slices.Clone(c.Names), set.use) {
-		if of, _, _ := strings.Cut(name, "/"); name != of && slices.Contains(config.Providers, of) && set.named(name) == nil {
+		known := slices.ContainsFunc(list, func(m config.Model) bool { return m.Name == name })
+		if of, _, _ := strings.Cut(name, "/"); name != of && slices.Contains(config.Providers, of) && !known {
 			list = append(list, ofEnvironment(name))
 		}
 	}
@@ -146,7 +147,7 @@ func (e *exam) listModels(ctx context.Context) (ids []string, ok bool) {
 	}
 	secure, err := e.secure()
 	if err != nil {
-		e.fail("tls", err.Error(), "correct --server-ca, --client-cert and --client-key")
+		e.fail("tls", err.Error(), "correct --server-ca")
 		return nil, false
 	}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: secure, ForceAttemptHTTP2: true, DisableKeepAlives: true}

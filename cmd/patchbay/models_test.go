@@ -126,6 +126,9 @@ func TestDoctorOfUnlistedModels(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if said := typedRun(t, "", 0, "config", "doctor", "openai/small"); strings.Count(said, "it is one of 2") != 1 {
+		t.Errorf("the default, named too, is not looked at once: %s", said)
+	}
 	t.Setenv("OPENAI_API_KEY", "planted-wrong")
 	if said := typedRun(t, "", exitModel, "run", "hi", "--model", "openai/small"); !strings.Contains(said, "patchbay config doctor openai/small") {
 		t.Errorf("run says %s", said)
