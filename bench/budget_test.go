@@ -28,18 +28,18 @@ var budgets = []struct {
 	{"decode a request", 0, 0, decodes(modernFrame("tools/call", echoMembers(prose(100))))},
 	{"decode a request of 10 KiB", 0, 0, decodes(modernFrame("tools/call", echoMembers(prose(10<<10))))},
 	{"append a result", 0, 0, appendsResult},
-	{"decode arguments", 3, 192, decodesArguments},
+	{"decode arguments", 2, 160, decodesArguments},
 	{"validate arguments against a foreign schema", 4, 640, validates},
 
 	// The server alone.
-	{"call on the registry", 6, 320, callsRegistry},
-	{"call on a pipe, modern", 9, 1216, callsPipe(true)},
-	{"call on a pipe, legacy", 9, 1216, callsPipe(false)},
-	{"call over HTTP, modern", 9, 1280, callsModern("tools/call", "echo", 1)},
-	{"call over HTTP, session, JSON", 11, 1472, callsSession("application/json, text/event-stream", false)},
-	{"call over HTTP, session, SSE", 11, 1472, callsSession("text/event-stream", false)},
-	{"call over HTTP, legacy without sessions", 16, 2432, callsSession("application/json, text/event-stream", true)},
-	{"list of 1,000 tools over HTTP, modern", 12, 2304, callsModern("tools/list", "", 1000)},
+	{"call on the registry", 5, 288, callsRegistry},
+	{"call on a pipe, modern", 8, 1024, callsPipe(true)},
+	{"call on a pipe, legacy", 8, 1024, callsPipe(false)},
+	{"call over HTTP, modern", 7, 896, callsModern("tools/call", "echo", 1)},
+	{"call over HTTP, session, JSON", 8, 1024, callsSession("application/json, text/event-stream", false)},
+	{"call over HTTP, session, SSE", 8, 1024, callsSession("text/event-stream", false)},
+	{"call over HTTP, legacy without sessions", 12, 1664, callsSession("application/json, text/event-stream", true)},
+	{"list of 1,000 tools over HTTP, modern", 11, 2048, callsModern("tools/list", "", 1000)},
 
 	// The client alone.
 	{"typed call of a client in memory", 12, 1312, callsMinimal},
@@ -48,8 +48,8 @@ var budgets = []struct {
 	// Server and client together.
 	{"typed call in memory", 22, 2688, callsTyped},
 	{"call with 10 progress notifications in memory", 165, 13 << 10, callsProgress},
-	{"call with a question in memory, modern", 671, 88 << 10, asks(mcp.V2026_07_28)},
-	{"call with a question in memory, legacy", 601, 80 << 10, asks(mcp.V2025_11_25)},
+	{"call with a question in memory, modern", 290, 24 << 10, asks(mcp.V2026_07_28)},
+	{"call with a question in memory, legacy", 220, 16 << 10, asks(mcp.V2025_11_25)},
 	{"notification to the server", 6, 896, notifies},
 }
 

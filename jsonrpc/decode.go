@@ -198,17 +198,18 @@ func (d *decoder) text(name string) string {
 	}
 	text, err := d.s.Text()
 	d.syntax = err
-	if known, ok := frequent[string(text)]; ok {
-		return known
+	for _, known := range frequent {
+		if string(text) == known {
+			return known
+		}
 	}
 	return string(text)
 }
 
-// frequent are methods that need no string of their own.
-var frequent = map[string]string{
-	"tools/call": "tools/call", "tools/list": "tools/list", "resources/read": "resources/read",
-	"prompts/get": "prompts/get", "completion/complete": "completion/complete", "ping": "ping",
-	"notifications/progress": "notifications/progress", "notifications/message": "notifications/message",
+// frequent are methods that need no string of their own, the most frequent first.
+var frequent = [...]string{
+	"tools/call", "tools/list", "resources/read", "prompts/get", "completion/complete", "ping",
+	"notifications/progress", "notifications/message",
 }
 
 func (d *decoder) message() {
@@ -332,8 +333,9 @@ func (d *decoder) params() {
 	x := &d.m.index
 	n, known := places(d, x.members[:], func(name []byte) {
 		if string(name) == "_meta" && d.s.Kind() == '{' {
+			at := d.s.Offset() - start
 			n, known := places(d, x.meta[:], func([]byte) { d.value() })
-			x.metaN, x.metaKnown = uint8(n), known
+			x.metaN, x.metaKnown, x.metaStart = uint8(n), known, uint32(at)
 		} else {
 			d.value()
 		}

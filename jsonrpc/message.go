@@ -110,12 +110,12 @@ func (m *Message) Param(name string) (json.RawMessage, bool) {
 // such as the progressToken of _meta, as a sub-slice of Params. The bytes of a _meta are
 // not read again either, unless it has more than five members or 64 KiB.
 func (m *Message) ParamIn(object, name string) (json.RawMessage, bool) {
+	if x := &m.index; object == "_meta" && x.metaKnown && x.describes(m.Params) {
+		return lookup(x.meta[:x.metaN], m.Params[x.metaStart:], name)
+	}
 	obj, ok := m.Param(object)
 	if !ok {
 		return nil, false
-	}
-	if x := &m.index; object == "_meta" && x.metaKnown && x.describes(m.Params) {
-		return lookup(x.meta[:x.metaN], obj, name)
 	}
 	return jsonx.Lookup(obj, name)
 }
@@ -128,6 +128,7 @@ type paramIndex struct {
 
 	n, metaN  uint8
 	metaKnown bool             // there is a _meta, and meta describes it
+	metaStart uint32           // of its value
 	members   [6]place[uint32] // as many as a call has, at most, in the newest revision
 	meta      [5]place[uint16] // as many as the protocol knows
 }

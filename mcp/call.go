@@ -36,7 +36,8 @@ func (c *Call) Session() context.Context {
 	return c.session.Context()
 }
 
-// CallFrom returns the call being served, nil if ctx belongs to none.
+// CallFrom returns the call being served, nil if ctx belongs to none. A goroutine that a handler
+// has left behind gets no Client, Capabilities and Meta when the call is answered: ask before.
 func CallFrom(ctx context.Context) *Call {
 	c := engine.From(ctx)
 	if c == nil {
@@ -51,11 +52,13 @@ func CallFrom(ctx context.Context) *Call {
 	}
 	// What does not decode was never declared: the peer's own description is
 	// for display and must not fail the call.
-	_ = jsonx.Unmarshal(orObject(c.Peer.Info), &out.Client)
-	_ = jsonx.Unmarshal(orObject(c.Peer.Capabilities), &out.Capabilities)
-	if raw, ok := jsonx.Lookup(c.Params, "_meta"); ok {
-		_ = jsonx.Unmarshal(raw, &out.Meta)
-	}
+	c.While(func() {
+		_ = jsonx.Unmarshal(orObject(c.Peer.Info), &out.Client)
+		_ = jsonx.Unmarshal(orObject(c.Peer.Capabilities), &out.Capabilities)
+		if raw, ok := jsonx.Lookup(c.Params, "_meta"); ok {
+			_ = jsonx.Unmarshal(raw, &out.Meta)
+		}
+	})
 	return out
 }
 

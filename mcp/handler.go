@@ -37,7 +37,7 @@ type Request struct {
 	Method string
 
 	// Params is the params object as received, nil if there was none.
-	// It must not be modified, nor kept after Handle returns.
+	// It must not be modified, nor kept after Handle returns, as the Request must not.
 	Params json.RawMessage
 
 	msg *jsonrpc.Message // the decoded message, if the request came off a wire

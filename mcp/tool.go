@@ -158,7 +158,12 @@ func decoded(ctx context.Context, args json.RawMessage) bool {
 // structured. What does not fit the schema is an error (TOOL-26-023).
 func resultOf[Out any](given json.RawMessage) (func(Out) (*ToolResult, error), json.RawMessage, error) {
 	if typ := reflect.TypeFor[Out](); typ.Kind() == reflect.Interface || isPlainOut(typ) {
-		return func(v Out) (*ToolResult, error) { return anyResult(v) }, given, nil
+		return func(v Out) (*ToolResult, error) {
+			if text, ok := any(v).(string); ok { // which anyResult would have on the heap
+				return oneBlock(TextContent{Text: text}), nil
+			}
+			return anyResult(v)
+		}, given, nil
 	}
 	if given == nil {
 		out, err := schema.ForOutput[Out]()
@@ -185,11 +190,9 @@ func isPlainOut(t reflect.Type) bool {
 		t == reflect.TypeFor[[]Content]() || t.Implements(reflect.TypeFor[Content]())
 }
 
-// anyResult makes a result of a value whose type says how.
+// anyResult makes a result of a value, no string, whose type says how.
 func anyResult(v any) (*ToolResult, error) {
 	switch v := v.(type) {
-	case string:
-		return oneBlock(TextContent{Text: v}), nil
 	case *ToolResult:
 		if v == nil {
 			return nil, errors.New("the tool returned no result")

@@ -111,12 +111,12 @@ func (s *scanner) repeated() bool {
 }
 
 // longText is from which length on it pays to look for the end of a string while it is
-// taken.
+// taken, as it does with what is short enough for the stack.
 const longText = 256
 
 // str reads the string at the current position.
 func (s *scanner) str() (text string, ok bool) {
-	if s.valid && len(s.data)-s.pos > longText {
+	if s.valid && (len(s.data)-s.pos > longText || len(s.data)-s.pos <= jsonx.ShortText) {
 		text, s.pos = jsonx.Unescaped(s.data, s.pos)
 		return text, true
 	}

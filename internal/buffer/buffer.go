@@ -22,12 +22,18 @@ func Get() *[]byte { return smalls.Get().(*[]byte) }
 
 // Put gives a slice back, which must not be used any more, wherever it came from.
 func Put(b *[]byte) {
-	*b = (*b)[:0]
-	if cap(*b) <= small {
+	if *b = Small(*b); *b != nil {
 		smalls.Put(b)
-	} else {
-		larges.put(*b)
 	}
+}
+
+// Small returns b, empty, for its owner to go on with if it is small; a large one is given back.
+func Small(b []byte) []byte {
+	if cap(b) <= small {
+		return b[:0]
+	}
+	larges.put(b[:0])
+	return nil
 }
 
 // Grow returns b with room for n more bytes. What is large already grows at least twofold.

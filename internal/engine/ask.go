@@ -49,20 +49,31 @@ type asker interface {
 
 // Ask puts questions to the caller, all at once, and returns the answers in
 // order. Errors are [LacksError] before anything is sent, [ErrSuspended], the
-// client's *jsonrpc.Error, or that of ctx.
+// client's *jsonrpc.Error, ErrOver if the call is answered, or that of ctx.
 func (c *Call) Ask(ctx context.Context, qs ...Question) ([]json.RawMessage, error) {
 	if c.asker == nil {
 		return nil, &LacksError{What: "way to be asked on this connection"}
 	}
 	fitting := make([]Question, len(qs))
-	for i, q := range qs {
-		if err := c.Peer.CanAnswer(q); err != nil {
-			return nil, err
+	var lacks error
+	if !c.While(func() {
+		for i, q := range qs {
+			if lacks = c.Peer.CanAnswer(q); lacks != nil {
+				return
+			}
+			fitting[i] = c.Peer.withoutContext(q)
 		}
-		fitting[i] = c.Peer.withoutContext(q)
+	}) {
+		return nil, ErrOver
+	}
+	if lacks != nil {
+		return nil, lacks
 	}
 	return c.asker.ask(ctx, c, fitting)
 }
+
+// ErrOver says that a question comes after the answer to its call.
+var ErrOver = errors.New("the call was answered; there is nobody to ask any more")
 
 // Remember keeps a value for the later runs of the same call.
 func (c *Call) Remember(key string, v json.RawMessage) {

@@ -68,18 +68,29 @@ type Call struct {
 	Peer   *Peer
 	Header http.Header // nil on other transports than HTTP
 
+	of       *Context // whose call it is, as long as that is not over; nil: what it came in is its own
 	ex       Exchange
 	asker    asker
-	token    json.RawMessage        // progress token, nil if the caller wants no progress
-	logLevel string                 // empty: the caller wants no log messages
-	session  *Session               // nil for a modern caller
-	rename   func(id string) string // of the task that the call becomes; nil: it keeps its id
-	faults   map[string]error
-	tag      json.RawMessage // subscription id to put on notifications of a modern listen
+	logLevel string    // empty: the caller wants no log messages
+	session  *Session  // nil for a modern caller
+	progress *progress // nil if the caller wants none
+	rare     *rare     // nil for most calls
+}
+
+// progress is what a caller was told of how far its call is.
+type progress struct {
+	token json.RawMessage // of the caller
 
 	mu   sync.Mutex
-	done float64 // last progress; guarded by mu
-	told bool    // progress was sent; guarded by mu
+	done float64 // the last; guarded by mu
+	told bool    // there was one; guarded by mu
+}
+
+// rare is what few calls have.
+type rare struct {
+	rename func(id string) string // of the task that the call becomes; nil: it keeps its id
+	faults map[string]error
+	tag    json.RawMessage // subscription id to put on notifications of a modern listen
 }
 
 // callContext carries a Call without the cost of a context.WithValue chain.
@@ -106,27 +117,51 @@ func From(ctx context.Context) *Call {
 // With returns a context that belongs to the call.
 func With(ctx context.Context, c *Call) context.Context { return &callContext{ctx, c} }
 
+// While has f read what the request came in: Params, and what Peer says of itself. It returns
+// false if that cannot be read any more, as the call is over, and does not call f then. f must
+// not use the call otherwise.
+func (c *Call) While(f func()) bool {
+	if c.of != nil {
+		c.of.mu.Lock()
+		defer c.of.mu.Unlock()
+		if c.of.over {
+			return false
+		}
+	}
+	f()
+	return true
+}
+
 // Emit sends a notification on the stream of the call, converted for the
 // caller's revision.
 func (c *Call) Emit(method string, params json.RawMessage) error {
 	if c.ex == nil {
 		return nil
 	}
-	if c.tag != nil && (method == revision.NoteProgress || method == revision.NoteMessage) {
+	tag := c.tag()
+	if tag != nil && (method == revision.NoteProgress || method == revision.NoteMessage) {
 		return nil // SUB-26-010: a subscription carries neither
 	}
 	if params == nil {
 		params = json.RawMessage(`{}`)
 	}
 	params = c.Peer.Revision.Notification(method, params)
-	if c.tag != nil {
+	if tag != nil {
 		meta, ok := jsonx.Lookup(params, "_meta")
 		if !ok {
 			meta = json.RawMessage(`{}`)
 		}
-		params = jsonx.With(nil, params, "_meta", jsonx.With(nil, meta, MetaSubscription, c.tag))
+		params = jsonx.With(nil, params, "_meta", jsonx.With(nil, meta, MetaSubscription, tag))
 	}
 	return c.ex.Notify(method, params)
+}
+
+// tag is the id that belongs on what a modern listen tells, nil for other calls.
+func (c *Call) tag() json.RawMessage {
+	if c.rare == nil {
+		return nil
+	}
+	return c.rare.tag
 }
 
 // A Releaser is an Exchange whose client can come back to a call: Release lets go of
@@ -146,7 +181,7 @@ func (c *Call) Release() {
 func (c *Call) Redirect(f func(method string, params json.RawMessage) error) *Call {
 	return &Call{
 		Method: c.Method, Params: c.Params, Msg: c.Msg, Peer: c.Peer, Header: c.Header,
-		ex: redirected{c.ex, f}, asker: c.asker, token: c.token, logLevel: c.logLevel, session: c.session, rename: c.rename,
+		of: c.of, ex: redirected{c.ex, f}, asker: c.asker, logLevel: c.logLevel, session: c.session, progress: c.progress.again(), rare: c.rare.again(),
 	}
 }
 
@@ -155,13 +190,13 @@ func (c *Call) Redirect(f func(method string, params json.RawMessage) error) *Ca
 func (c *Call) Rename(f func(id string) string) *Call {
 	out := c.Redirect(nil)
 	out.ex = c.ex
-	out.rename = func(id string) string { return c.taskName(f(id)) }
+	out.rare = &rare{rename: func(id string) string { return c.taskName(f(id)) }}
 	return out
 }
 
 // TasksNamed tells whether a handler in front gives tasks names of its own, by Rename: it then
 // knows whose they are.
-func (c *Call) TasksNamed() bool { return c.rename != nil }
+func (c *Call) TasksNamed() bool { return c.rare != nil && c.rare.rename != nil }
 
 // redirected is an Exchange whose notifications go elsewhere.
 type redirected struct {
@@ -179,14 +214,30 @@ func (r redirected) Notify(method string, params json.RawMessage) error {
 	return r.notify(method, params)
 }
 
-// progressToken returns the token that a request carries, nil if it is no string or
-// number. It is a copy: a goroutine that a handler left behind may still tell progress
-// when the bytes of the request are used for another.
-func progressToken(raw json.RawMessage) json.RawMessage {
-	if k := jsonx.KindOf(raw); k != '"' && k != '0' {
+// newProgress is for a request that carries this token, nil if it is no string or number. The
+// token is copied: a goroutine that a handler left behind may still tell progress when the bytes
+// of the request are used for another.
+func newProgress(token json.RawMessage) *progress {
+	if k := jsonx.KindOf(token); k != '"' && k != '0' {
 		return nil
 	}
-	return bytes.Clone(raw)
+	return &progress{token: bytes.Clone(token)}
+}
+
+// again is for a call of its own with the same token.
+func (p *progress) again() *progress {
+	if p == nil {
+		return nil
+	}
+	return &progress{token: p.token}
+}
+
+// again is for a call like the one that r is of. It is no subscription.
+func (r *rare) again() *rare {
+	if r == nil || r.rename == nil {
+		return nil
+	}
+	return &rare{rename: r.rename}
 }
 
 // Progress emits notifications/progress if the caller asked for it. A value that
@@ -195,21 +246,22 @@ func (c *Call) Progress(done, total float64, message string) {
 	if x, ok := c.ex.(*taskExchange); ok {
 		x.tell(done, total, message)
 	}
-	if c.token == nil {
+	p := c.progress
+	if p == nil {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.told && done <= c.done {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.told && done <= p.done {
 		return
 	}
-	c.done, c.told = done, true
+	p.done, p.told = done, true
 	w := struct {
 		Token   json.RawMessage `json:"progressToken"`
 		Done    float64         `json:"progress"`
 		Total   float64         `json:"total,omitzero"`
 		Message string          `json:"message,omitempty"`
-	}{c.token, done, total, message}
+	}{p.token, done, total, message}
 	if raw, err := jsonx.Marshal(w); err == nil {
 		// The order of two progress notifications must be that of their values, so
 		// the lock is held while writing; the wire bounds how long that takes.
@@ -226,7 +278,7 @@ func (c *Call) Session() *Session {
 }
 
 // ProgressWanted tells whether the caller asked for progress.
-func (c *Call) ProgressWanted() bool { return c.token != nil }
+func (c *Call) ProgressWanted() bool { return c.progress != nil }
 
 // LogLevel is the least level of log messages that the caller wants, empty for none.
 func (c *Call) LogLevel() string { return c.logLevel }

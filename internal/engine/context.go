@@ -23,6 +23,7 @@ type Context struct {
 	full   *wholeness    // guarded by mu; nil until it is needed
 	ended  chan struct{} // closed by Cancel; guarded by mu; nil until it is needed
 	cause  error         // of Cancel, nil before that; guarded by mu
+	over   bool          // End was called; guarded by mu
 }
 
 // wholeness is a context of the standard library that stands for a Context.
@@ -41,13 +42,26 @@ var ErrNever = errors.New("never")
 // stands for that of parent.
 func (c *Context) Init(parent context.Context, gone error) { c.parent, c.gone = parent, gone }
 
-// Cancel ends c; the first cause counts. It is called at least once.
+// Cancel ends c; the first cause counts. It or End is called at least once.
 func (c *Context) Cancel(cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cancelLocked(cause)
+}
+
+// End ends c when its call is answered. What the request came in may serve another after that:
+// who was left behind by the handler is not let near it any more.
+func (c *Context) End() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
+	c.cancelLocked(nil)
+}
+
+func (c *Context) cancelLocked(cause error) {
 	if cause == nil {
 		cause = context.Canceled
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.cause == nil {
 		c.cause = cause
 		if c.ended != nil {

@@ -85,7 +85,10 @@ func (e *Engine) coreTask(ctx context.Context, s *Session, msg *jsonrpc.Message,
 // call asks the handler.
 func (x *coreTask) call(ctx context.Context, method string, params json.RawMessage, ex Exchange, faults map[string]error) (json.RawMessage, error) {
 	c := &Call{Method: method, Params: params, Msg: &jsonrpc.Message{ID: x.id, Method: method, Params: params},
-		Peer: x.session.Peer, Header: x.header, ex: ex, session: x.session, faults: faults}
+		Peer: x.session.Peer, Header: x.header, ex: ex, session: x.session}
+	if faults != nil {
+		c.rare = &rare{faults: faults}
+	}
 	res, err := x.e.run(ctx, c)
 	if err != nil {
 		return nil, err
@@ -248,7 +251,12 @@ func (x *coreTask) outcome(status string, task json.RawMessage) (json.RawMessage
 
 // Faults are the errors that a client gave for answers to questions of a task, by key;
 // the form of the extension has no way to say them.
-func (c *Call) Faults() map[string]error { return c.faults }
+func (c *Call) Faults() map[string]error {
+	if c.rare == nil {
+		return nil
+	}
+	return c.rare.faults
+}
 
 func taskStatus(task json.RawMessage) string {
 	raw, _ := jsonx.Lookup(task, "status")

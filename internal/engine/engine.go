@@ -173,7 +173,8 @@ func metaOf(msg *jsonrpc.Message) (m meta) {
 // missing (META-26: -32602).
 func (e *Engine) Peer(ctx *Context, msg *jsonrpc.Message, principal string) (version string, refused *Reply) {
 	m := metaOf(msg)
-	ctx.call.logLevel, ctx.call.token = string(m.logLevel), m.token // as they are there, until admitModern
+	ctx.call.logLevel = string(m.logLevel) // as it is there, until admitModern
+	ctx.call.progress = newProgress(m.token)
 	if m.version == nil {
 		r := refuse(msg.ID, jsonrpc.CodeInvalidParams, "missing _meta member %q; this server speaks %s",
 			MetaVersion, strings.Join(revision.Names(e.Revisions), ", "))
@@ -225,7 +226,7 @@ func (e *Engine) admitModern(ctx *Context, msg *jsonrpc.Message, version string,
 		return refuse(msg.ID, jsonrpc.CodeMethodNotFound, "revision %s has no method %q", version, msg.Method), true
 	}
 	rawLevel := c.logLevel
-	*c = Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: peer, Header: header, ex: ex, token: progressToken(c.token)}
+	*c = Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: peer, Header: header, of: ctx, ex: ex, progress: c.progress}
 	if rawLevel != "" {
 		level, err := jsonx.Unquote([]byte(rawLevel))
 		if err != nil || levelIndex(level) < 0 {
@@ -234,7 +235,7 @@ func (e *Engine) admitModern(ctx *Context, msg *jsonrpc.Message, version string,
 		c.logLevel = level
 	}
 	if msg.Method == revision.MethodListen {
-		c.tag = msg.ID.AppendJSON(nil)
+		c.rare = &rare{tag: msg.ID.AppendJSON(nil)}
 	}
 	if revision.Asks(msg.Method) {
 		c.asker = ctx
@@ -303,12 +304,12 @@ func (e *Engine) admitLegacy(ctx *Context, s *Session, msg *jsonrpc.Message, hea
 		reply = e.coreTask(ctx, s, msg, header, ex)
 	default:
 		c := &ctx.call
-		*c = Call{Method: method, Params: msg.Params, Msg: msg, Peer: s.Peer, Header: header, ex: ex, logLevel: s.LogLevel(), session: s}
+		*c = Call{Method: method, Params: msg.Params, Msg: msg, Peer: s.Peer, Header: header, of: ctx, ex: ex, logLevel: s.LogLevel(), session: s}
 		if !s.NoAsking {
 			c.asker = ctx
 		}
 		if raw, ok := msg.ParamIn("_meta", "progressToken"); ok {
-			c.token = progressToken(raw)
+			c.progress = newProgress(raw)
 		}
 		return Reply{}, false
 	}
@@ -331,9 +332,9 @@ func (e *Engine) answer(ctx context.Context, c *Call, id jsonrpc.ID, res Result)
 		// XTASK-26-001: whoever stands behind the handler forgot whom it answers.
 		panic(fmt.Errorf("the handler of %q returned a task to a caller that takes none", c.Method))
 	}
-	if c.tag != nil {
+	if tag := c.tag(); tag != nil {
 		// The end of a subscription carries its id and nothing else (SUB-26).
-		res = Result{JSON: append(append([]byte(`{"_meta":{"`+MetaSubscription+`":`), c.tag...), `}}`...), Meta: true}
+		res = Result{JSON: append(append([]byte(`{"_meta":{"`+MetaSubscription+`":`), tag...), `}}`...), Meta: true}
 	}
 	if res.Memo == nil && jsonx.KindOf(res.JSON) != '{' {
 		panic(fmt.Errorf("the handler of %q returned no JSON object", c.Method))

@@ -198,9 +198,9 @@ func (c *Call) TaskNotes() func(method string, params json.RawMessage) {
 		return nil
 	}
 	return func(method string, params json.RawMessage) {
-		if id, ok := jsonx.Lookup(params, "taskId"); ok && c.rename != nil {
+		if id, ok := jsonx.Lookup(params, "taskId"); ok && c.TasksNamed() {
 			if id, err := jsonx.Unquote(id); err == nil {
-				params = jsonx.With(nil, params, "taskId", jsonx.AppendString(nil, c.rename(id)))
+				params = jsonx.With(nil, params, "taskId", jsonx.AppendString(nil, c.taskName(id)))
 			}
 		}
 		_ = s.Events.Notify(method, params) // polling suffices (TASK-25-013)
@@ -209,10 +209,10 @@ func (c *Call) TaskNotes() func(method string, params json.RawMessage) {
 
 // taskName is what the caller calls the task of an id.
 func (c *Call) taskName(id string) string {
-	if c.rename == nil {
+	if !c.TasksNamed() {
 		return id
 	}
-	return c.rename(id)
+	return c.rare.rename(id)
 }
 
 // TaskTTL is the lifetime in milliseconds that the caller of 2025-11-25 wishes a task,
@@ -243,7 +243,7 @@ func (c *Call) Detach(release func()) *Call {
 	peer.Capabilities, peer.Info = bytes.Clone(peer.Capabilities), bytes.Clone(peer.Info)
 	out := &Call{
 		Method: c.Method, Params: params, Msg: &jsonrpc.Message{ID: c.Msg.ID, Method: c.Method, Params: params},
-		Peer: &peer, Header: c.Header, token: c.token, logLevel: c.logLevel, session: c.session, rename: c.rename,
+		Peer: &peer, Header: c.Header, logLevel: c.logLevel, session: c.session, progress: c.progress.again(), rare: c.rare.again(),
 	}
 	out.asker = &turning{before: c.asker}
 	out.ex = &taskExchange{before: c.ex, session: c.session, release: release, name: c.taskName}

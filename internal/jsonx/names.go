@@ -36,6 +36,16 @@ func nameBit(name []byte) uint64 {
 // addName remembers a name of the object f. It returns false if the object
 // had it.
 func (s *Scanner) addName(f *frame, at NameSpan) (fresh bool) {
+	if bit := nameBit(s.b[at.Start:at.End]); !at.Escaped && f.filter&bit == 0 && len(s.names)-f.names < few {
+		f.filter |= bit
+		s.names = append(s.names, span{at.Start, at.End - at.Start})
+		return true
+	}
+	return s.addDoubtful(f, at)
+}
+
+// addDoubtful is addName for a name that others may be like.
+func (s *Scanner) addDoubtful(f *frame, at NameSpan) (fresh bool) {
 	sp := span{at.Start, at.End - at.Start}
 	if at.Escaped {
 		before := len(s.side)

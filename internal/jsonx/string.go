@@ -83,9 +83,17 @@ func Unquote(b []byte) (string, error) {
 	return text, nil
 }
 
+// ShortText is the length of what [Unescaped] needs no memory for beside the text.
+const ShortText = 248
+
 // Unescaped returns the text of the valid string whose opening quote is b[i], and the
 // place after its closing quote.
 func Unescaped(b []byte, i int) (text string, next int) {
+	if len(b)-i <= ShortText {
+		var short [ShortText + 8]byte // on the stack
+		out, next := unescapeTo(short[:0], b, i)
+		return string(out), next
+	}
 	lent := buffer.Get()
 	defer buffer.Put(lent)
 	*lent, next = unescapeTo(buffer.Grow(*lent, len(b)-i+8), b, i)

@@ -345,7 +345,7 @@ func (p *peer) free(id jsonrpc.ID) {
 
 // end gives back the place that a request took under Concurrent.
 func (p *peer) end(x *exchange) {
-	x.ctx.Cancel(nil)
+	x.ctx.End()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.busy--
@@ -369,6 +369,7 @@ func (p *peer) serve(x *exchange, buf *[]byte) {
 		p.slow.Store(slowRun)
 	}
 	p.conclude(x, &reply)
+	x.ctx.End()
 	buffer.Put(buf)
 }
 

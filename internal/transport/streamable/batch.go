@@ -1,6 +1,8 @@
 package streamable
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"sync"
@@ -20,7 +22,7 @@ func (s *Server) batch(p *response, r *http.Request, body []byte, version string
 	refuse := func(text string) {
 		web.Refuse(p.w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, text)
 	}
-	if r.Header.Get(headerSession) == "" && !s.Stateless {
+	if header(r.Header, headerSession) == "" && !s.Stateless {
 		refuse("a body is one message; only sessions of 2025-03-26 have batches")
 		return
 	}
@@ -93,7 +95,7 @@ func (s *Server) runBatch(p *response, r *http.Request, sess *session, elements 
 			slots <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-slots }()
-				answers[i] = s.runElement(r, &e.Message, &legacyExchange{sess, p})
+				answers[i] = s.runElement(r, &e.Message, &element{p, sess})
 			})
 		}
 	}
@@ -107,8 +109,18 @@ func (s *Server) runBatch(p *response, r *http.Request, sess *session, elements 
 	return frames
 }
 
+// element is the engine's way to what a request of a batch may send.
+type element struct {
+	*response
+	session *session
+}
+
+func (x *element) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	return x.session.ask(ctx, x.send, method, params)
+}
+
 // runElement runs one request of a batch and returns its response, nil if none is wanted.
-func (s *Server) runElement(r *http.Request, msg *jsonrpc.Message, x *legacyExchange) []byte {
+func (s *Server) runElement(r *http.Request, msg *jsonrpc.Message, x *element) []byte {
 	refuse := func(err error) []byte {
 		return jsonrpc.AppendError(nil, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()})
 	}
@@ -118,7 +130,7 @@ func (s *Server) runElement(r *http.Request, msg *jsonrpc.Message, x *legacyExch
 		return refuse(ErrShutdown)
 	}
 	defer s.stop(&w.run)
-	reply, wanted, err := s.run(w, r, msg, x)
+	reply, wanted, err := s.run(w, r, msg, x.session, x)
 	switch {
 	case err != nil:
 		return refuse(err)

@@ -133,6 +133,15 @@ func single(h http.Header, name string) (string, *jsonrpc.Error) {
 	return "", mismatch("header %s is sent %d times", name, len(v))
 }
 
+// header returns the first value of a header that is named as http.Header spells it, empty if
+// there is none. It is Get without the spelling.
+func header(h http.Header, name string) string {
+	if v := h[name]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
+
 // trim takes the white space from the ends of a value, of which net/http leaves none.
 func trim(s string) string {
 	if n := len(s); n > 0 && s[0] > ' ' && s[n-1] > ' ' {

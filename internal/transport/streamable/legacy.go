@@ -17,8 +17,8 @@ import (
 // legacyPost serves one message without evidence of the modern era. It tells whether the
 // message is still used.
 func (s *Server) legacyPost(p *posted, r *http.Request, version string) (kept bool) {
-	msg := &p.msg
-	if msg.Method == revision.MethodInitialize && msg.Kind() == jsonrpc.KindRequest && (s.Stateless || r.Header.Get(headerSession) == "") {
+	msg := p.msg
+	if msg.Method == revision.MethodInitialize && msg.Kind() == jsonrpc.KindRequest && (s.Stateless || header(r.Header, headerSession) == "") {
 		s.initialize(p, r)
 		return false
 	}
@@ -46,7 +46,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, 
 	if s.Stateless && s.legacy() {
 		return s.loose(w, r, id, version, at)
 	}
-	key := r.Header.Get(headerSession)
+	key := header(r.Header, headerSession)
 	if key == "" || !s.legacy() {
 		var e *jsonrpc.Error
 		switch {
@@ -101,14 +101,14 @@ func (s *Server) loose(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, ve
 
 // initialize opens a session, if the server has any.
 func (s *Server) initialize(p *posted, r *http.Request) {
-	msg, ctx := &p.msg, &p.ctx
+	msg, ctx := p.msg, &p.ctx
 	p.begin(r.Context(), engine.ErrNever)
 	if !s.start(&p.run) {
 		s.unavailable(p.w, msg.ID)
 		return
 	}
 	defer s.stop(&p.run)
-	defer ctx.Cancel(nil)
+	defer ctx.End()
 	principal := s.principal(r)
 	if s.Stateless {
 		reply := s.Engine.Introduce(ctx, msg, engine.Caller{Principal: principal}, r.Header)
@@ -148,7 +148,6 @@ func (s *Server) call(p *posted, r *http.Request, version string) (goesOn bool) 
 		return false
 	}
 	st := s.newStream(&p.response, sess, true)
-	p.legacy = legacyExchange{sess, st}
 	if !st.primes || p.msg.Method != revision.MethodCall || p.detachable(r) {
 		s.answer(st, p, r)
 		return false
@@ -177,7 +176,7 @@ func (s *Server) call(p *posted, r *http.Request, version string) (goesOn bool) 
 // answer runs a request that has begun and answers it on its stream.
 func (s *Server) answer(st *stream, p *posted, r *http.Request) {
 	defer s.done(st.session, &p.run)
-	reply, wanted, err := s.run(&p.work, r, &p.msg, &p.legacy)
+	reply, wanted, err := s.run(&p.work, r, p.msg, st.session, st)
 	switch {
 	case err != nil:
 		st.refuse(p.msg.ID, err)
@@ -190,13 +189,13 @@ func (s *Server) answer(st *stream, p *posted, r *http.Request) {
 
 // run runs one request of a session; wanted is false if the client cancelled it and wants
 // no answer. The error says why it was not begun.
-func (s *Server) run(w *work, r *http.Request, msg *jsonrpc.Message, x *legacyExchange) (reply engine.Reply, wanted bool, err error) {
-	defer w.ctx.Cancel(nil)
-	if err := x.session.begin(msg.ID, &w.ctx); err != nil {
+func (s *Server) run(w *work, r *http.Request, msg *jsonrpc.Message, sess *session, ex engine.Exchange) (reply engine.Reply, wanted bool, err error) {
+	defer w.ctx.End()
+	if err := sess.begin(msg.ID, &w.ctx); err != nil {
 		return engine.Reply{}, false, err
 	}
-	reply = s.Engine.Legacy(&w.ctx, x.session.Session, msg, r.Header, x)
-	x.session.over(msg.ID)
+	reply = s.Engine.Legacy(&w.ctx, sess.Session, msg, r.Header, ex)
+	sess.over(msg.ID)
 	if w.ctx.Err() == nil {
 		return reply, true, nil
 	}
@@ -207,37 +206,23 @@ func (s *Server) run(w *work, r *http.Request, msg *jsonrpc.Message, x *legacyEx
 	return reply, !cancelled, nil
 }
 
-// legacyExchange is the engine's way to what a call of a session may send.
-type legacyExchange struct {
-	session *session
-	out     sender
-}
-
-// sender is where the messages of a call go.
-type sender interface{ send(frame []byte) error }
-
-// Notify sends a notification. A client that takes no event stream does without.
-func (x *legacyExchange) Notify(method string, params json.RawMessage) error {
-	if err := x.out.send(jsonrpc.AppendNotification(nil, method, params)); err != errNoEvents {
+// Notify sends a notification of the call that the stream belongs to. A client that takes no
+// event stream does without.
+func (st *stream) Notify(method string, params json.RawMessage) error {
+	if err := st.send(jsonrpc.AppendNotification(nil, method, params)); err != errNoEvents {
 		return err
 	}
 	return nil
 }
 
-func (x *legacyExchange) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	return x.session.ask(ctx, x.out.send, method, params)
-}
-
-// Release lets go of the connection of the call.
-func (x *legacyExchange) Release() {
-	if st, ok := x.out.(*stream); ok {
-		st.release()
-	}
+// Request asks the client on the stream of a call.
+func (st *stream) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	return st.session.ask(ctx, st.send, method, params)
 }
 
 // delete ends a session (SHTTP-25-038).
 func (s *Server) delete(w http.ResponseWriter, r *http.Request) {
-	sess := s.session(w, r, jsonrpc.ID{}, r.Header.Get(headerVersion), nil)
+	sess := s.session(w, r, jsonrpc.ID{}, header(r.Header, headerVersion), nil)
 	if sess == nil {
 		return
 	}

@@ -19,8 +19,8 @@ func (s *Server) modern(p *posted, r *http.Request) {
 		return
 	}
 	defer s.stop(&p.run)
-	defer p.ctx.Cancel(nil)
-	reply := s.Engine.Modern(&p.ctx, &p.msg, version, r.Header, modernExchange{p})
+	defer p.ctx.End()
+	reply := s.Engine.Modern(&p.ctx, p.msg, version, r.Header, modernExchange{p})
 	if p.ctx.Err() != nil && !p.cutShort(&reply) {
 		p.end() // HTTP-26-024: nothing further is sent
 		reply.Drop()
@@ -35,7 +35,7 @@ func (s *Server) modern(p *posted, r *http.Request) {
 // admit begins a request whose headers are as they have to be. It returns false if it has
 // answered; else a stop follows.
 func (s *Server) admit(p *posted, r *http.Request) (version string, ok bool) {
-	msg := &p.msg
+	msg := p.msg
 	switch msg.Kind() {
 	case jsonrpc.KindResponse: // HTTP-26-010, -011
 		web.Refuse(p.w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "a client sends requests and notifications, no responses")

@@ -31,32 +31,31 @@ type response struct {
 	w      http.ResponseWriter
 	client context.Context // ends when the client goes away
 
-	// What belongs to the stream on this response: left is called when it has let go,
-	// nil if nobody waits for that; unwatch ends the watching of client, nil if nobody
-	// does; detaches says that the handler goes on after it has let go.
-	left     func()
-	unwatch  func() bool
-	detaches bool
-	chunked  bool // how the response is framed
-
-	noEvents bool // the client does not take an event stream
-	noJSON   bool // the client does not take JSON; guarded by mu once the handler runs
-
 	mu       sync.Mutex
+	err      error       // why the client cannot be reached; guarded by mu
+	beat     *time.Timer // sends comments while the stream is quiet; guarded by mu
 	events   bool        // the response is an event stream; guarded by mu
 	finished bool        // nothing may be written any more; guarded by mu
 	bounded  bool        // the connection has a deadline; guarded by mu
-	err      error       // why the client cannot be reached; guarded by mu
-	beat     *time.Timer // sends comments while the stream is quiet; guarded by mu
+
+	noJSON   bool // the client does not take JSON; guarded by mu once the handler runs
+	noEvents bool // the client does not take an event stream
+
+	// What belongs to the stream on this response: left is called when it has let go,
+	// nil if nobody waits for that; unwatch ends the watching of client, nil if nobody
+	// does; detaches says that the handler goes on after it has let go.
+	chunked  bool // how the response is framed
+	detaches bool
+	left     func()
+	unwatch  func() bool
 }
 
 // posted is a POST of one message and the response to it, with what serving it takes: one
-// allocation for all.
+// allocation for all. What a handler has left behind may keep it.
 type posted struct {
 	response
-	msg jsonrpc.Message
+	msg *jsonrpc.Message // of an [incoming], which is used for another when this was served
 	work
-	legacy legacyExchange // of a request of a session
 }
 
 var (

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -168,9 +167,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodPost:
 		s.post(w, r, pace)
-	case r.Method == http.MethodGet && s.sessionful() && r.Header.Get(headerSession) != "":
+	case r.Method == http.MethodGet && s.sessionful() && header(r.Header, headerSession) != "":
 		s.get(w, r)
-	case r.Method == http.MethodDelete && s.sessionful() && r.Header.Get(headerSession) != "":
+	case r.Method == http.MethodDelete && s.sessionful() && header(r.Header, headerSession) != "":
 		s.delete(w, r)
 	default:
 		allow := "POST"
@@ -203,20 +202,34 @@ func (s *Server) limits() jsonrpc.Limits { return jsonrpc.Limits{MaxDepth: s.Max
 
 // post reads what was posted and finds out whose it is.
 func (s *Server) post(w http.ResponseWriter, r *http.Request, pace *web.Pace) {
-	b := buffer.Get()
+	in := incomings.Get().(*incoming)
 	kept := false // beyond the exchange
-	switch p, kind, version := s.receive(b, w, r, pace); kind {
+	switch p, kind, version := s.receive(in, w, r, pace); kind {
 	case ofModern:
 		s.modern(p, r)
 	case ofLegacy:
 		kept = s.legacyPost(p, r, version)
 	case ofBatch:
 		kept = true
-		s.batch(&p.response, r, *b, version)
+		s.batch(&p.response, r, in.body, version)
 	}
 	if !kept {
-		buffer.Put(b)
+		in.free()
 	}
+}
+
+// incoming is a body, and the message that is one. They live as long: the values of the message
+// are slices of the body.
+type incoming struct {
+	body []byte
+	msg  jsonrpc.Message
+}
+
+var incomings = sync.Pool{New: func() any { return new(incoming) }}
+
+func (in *incoming) free() {
+	*in = incoming{body: buffer.Small(in.body)}
+	incomings.Put(in)
 }
 
 // What a POST carries.
@@ -229,8 +242,8 @@ const (
 	ofBatch
 )
 
-// receive reads a POST into b. Its frame, which is large, is gone when a handler runs.
-func (s *Server) receive(b *[]byte, w http.ResponseWriter, r *http.Request, pace *web.Pace) (p *posted, kind posting, version string) {
+// receive reads a POST. Its frame, which is large, is gone when a handler runs.
+func (s *Server) receive(in *incoming, w http.ResponseWriter, r *http.Request, pace *web.Pace) (p *posted, kind posting, version string) {
 	if !web.IsJSON(r.Header) {
 		web.Refuse(w, http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest, "Content-Type must be application/json, said once, and the body not compressed")
 		return nil, ofNothing, ""
@@ -240,8 +253,8 @@ func (s *Server) receive(b *[]byte, w http.ResponseWriter, r *http.Request, pace
 		web.Refuse(w, http.StatusNotAcceptable, jsonrpc.CodeInvalidRequest, "Accept must list "+web.AcceptBoth)
 		return nil, ofNothing, ""
 	}
-	body, err := web.ReadBody(*b, w, r, pace, s.MaxBody)
-	*b = body
+	body, err := web.ReadBody(in.body, w, r, pace, s.MaxBody)
+	in.body = body
 	switch {
 	case err == web.ErrTooLarge:
 		web.Refuse(w, http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, fmt.Sprintf("the body is over the limit of %d bytes (Limits.Message)", s.MaxBody))
@@ -253,8 +266,8 @@ func (s *Server) receive(b *[]byte, w http.ResponseWriter, r *http.Request, pace
 		web.Refuse(w, http.StatusBadRequest, jsonrpc.CodeParse, "the body broke off")
 		return nil, ofNothing, ""
 	}
-	p = &posted{response: response{server: s, w: w, client: r.Context(), noJSON: !asJSON, noEvents: !asEvents}}
-	version = strings.TrimSpace(r.Header.Get(headerVersion))
+	p = &posted{msg: &in.msg, response: response{server: s, w: w, client: r.Context(), noJSON: !asJSON, noEvents: !asEvents}}
+	version = trim(header(r.Header, headerVersion))
 	named := revision.Find(s.Engine.Revisions, version)
 	modern := named != nil && named.Modern
 	if jsonrpc.IsBatch(body) {
@@ -264,7 +277,7 @@ func (s *Server) receive(b *[]byte, w http.ResponseWriter, r *http.Request, pace
 		}
 		return p, ofBatch, version
 	}
-	if p.msg, err = jsonrpc.Decode(body, s.limits()); err != nil {
+	if in.msg, err = jsonrpc.Decode(body, s.limits()); err != nil {
 		var bad *jsonrpc.DecodeError
 		if errors.As(err, &bad) {
 			id := bad.ID
@@ -275,7 +288,7 @@ func (s *Server) receive(b *[]byte, w http.ResponseWriter, r *http.Request, pace
 		}
 		return nil, ofNothing, ""
 	}
-	msg := &p.msg
+	msg := p.msg
 	opening := msg.Method == revision.MethodInitialize && !engine.IsModern(msg)
 	if opening || !modern && !engine.IsModern(msg) {
 		return p, ofLegacy, version

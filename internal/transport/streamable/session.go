@@ -31,11 +31,62 @@ type session struct {
 	ended     bool
 
 	mu      sync.Mutex
-	calls   map[jsonrpc.ID]*engine.Context       // at work; guarded by mu
+	calls   calls                                // at work; guarded by mu
 	asked   map[jsonrpc.ID]chan *jsonrpc.Message // our requests without an answer; guarded by mu
 	lastAsk int64                                // guarded by mu
 	streams []*stream                            // that can be resumed, oldest first; guarded by mu
 	closed  error                                // guarded by mu
+}
+
+// calls are the calls at work in a session, by their ids. Most sessions have one at a time, and
+// that takes no map.
+type calls struct {
+	id   jsonrpc.ID
+	one  *engine.Context // has id; nil: none
+	more map[jsonrpc.ID]*engine.Context
+}
+
+func (c *calls) len() int {
+	if c.one == nil {
+		return len(c.more)
+	}
+	return 1 + len(c.more)
+}
+
+func (c *calls) get(id jsonrpc.ID) *engine.Context {
+	if c.one != nil && c.id == id {
+		return c.one
+	}
+	return c.more[id]
+}
+
+// put adds a call whose id no other has.
+func (c *calls) put(id jsonrpc.ID, ctx *engine.Context) {
+	if c.one == nil {
+		c.id, c.one = id, ctx
+		return
+	}
+	if c.more == nil {
+		c.more = map[jsonrpc.ID]*engine.Context{}
+	}
+	c.more[id] = ctx
+}
+
+func (c *calls) drop(id jsonrpc.ID) {
+	if c.one != nil && c.id == id {
+		c.id, c.one = jsonrpc.ID{}, nil
+		return
+	}
+	delete(c.more, id)
+}
+
+func (c *calls) cancel(cause error) {
+	if c.one != nil {
+		c.one.Cancel(cause)
+	}
+	for _, ctx := range c.more {
+		ctx.Cancel(cause)
+	}
 }
 
 // sessionTable holds the sessions of a server. One timer ends the idle ones. It comes when
@@ -207,9 +258,7 @@ func (s *Server) takeSessions() []*session {
 func (sess *session) end(cause error) {
 	sess.mu.Lock()
 	sess.closed = cause
-	for _, ctx := range sess.calls {
-		ctx.Cancel(cause)
-	}
+	sess.calls.cancel(cause)
 	sess.mu.Unlock()
 	sess.events.end()
 	sess.Session.Close(cause)
@@ -228,23 +277,20 @@ func (sess *session) begin(id jsonrpc.ID, ctx *engine.Context) error {
 	if sess.closed != nil {
 		return sess.closed
 	}
-	if sess.calls[id] != nil {
+	if sess.calls.get(id) != nil {
 		return errDuplicate
 	}
-	if sess.most > 0 && len(sess.calls) >= sess.most {
+	if sess.most > 0 && sess.calls.len() >= sess.most {
 		return fmt.Errorf("%d requests of the session are in progress, the most there may be; %w", sess.most, errTooMany)
 	}
-	if sess.calls == nil {
-		sess.calls = map[jsonrpc.ID]*engine.Context{}
-	}
-	sess.calls[id] = ctx
+	sess.calls.put(id, ctx)
 	return nil
 }
 
 func (sess *session) over(id jsonrpc.ID) {
 	sess.mu.Lock()
 	defer sess.mu.Unlock()
-	delete(sess.calls, id)
+	sess.calls.drop(id)
 }
 
 // note takes a notification of the client.
@@ -269,7 +315,7 @@ func (sess *session) note(msg *jsonrpc.Message, s *Server) {
 	}
 	// An initialize is not among the calls, and so cannot be cancelled.
 	sess.mu.Lock()
-	ctx := sess.calls[id]
+	ctx := sess.calls.get(id)
 	sess.mu.Unlock()
 	if ctx != nil {
 		s.Logger.Debug("call cancelled", "id", id.String(), "err", cause)

@@ -139,8 +139,8 @@ func (st *stream) leave(p *response) {
 	}
 }
 
-// release lets go of the connection, if the client knows how to come back.
-func (st *stream) release() {
+// Release lets go of the connection, if the client knows how to come back.
+func (st *stream) Release() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if !st.primes || st.done || st.conn == nil || st.conn.noEvents {

@@ -47,12 +47,12 @@ func (g *Guard) Admit(w http.ResponseWriter, r *http.Request, methods string) bo
 // how a page that rebinds a DNS name to a loopback address shows itself. An
 // empty string means that it is fine.
 func (g *Guard) checkHost(r *http.Request) string {
+	if usualHost(r.Host) { // it is fine wherever it was sent to
+		return ""
+	}
 	local, known := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	loopback := known && loopbackAddr(local)
 	if !loopback && len(g.AllowedHosts) == 0 {
-		return ""
-	}
-	if usualHost(r.Host) {
 		return ""
 	}
 	host := strings.TrimSuffix(r.Host, ".")

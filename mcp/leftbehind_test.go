@@ -1,0 +1,77 @@
+package mcp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcptest"
+)
+
+// What a handler has left behind tells and asks on, when its call is answered and what that lay
+// in serves others. Nobody gets anything of it.
+func TestLeftBehind(t *testing.T) {
+	var left sync.WaitGroup
+	stop := make(chan struct{})
+	server := func() *mcp.Server {
+		s := &mcp.Server{Name: "s", Version: "1"}
+		mcp.AddTool(s, mcp.Tool{Name: "leave"}, func(ctx context.Context, _ struct{}) (string, error) {
+			answered := time.After(5 * time.Millisecond)
+			left.Go(func() {
+				<-answered
+				for n := 1.0; ; n++ {
+					select {
+					case <-stop:
+						return
+					case <-time.After(100 * time.Microsecond):
+					}
+					mcp.Progress(ctx, n, 0, "late")
+					mcp.Log(ctx).Error("late")
+					if _, err := mcp.Elicit[struct{ A string }](ctx, "late?"); err == nil {
+						t.Error("a question behind the answer was answered")
+					}
+				}
+			})
+			return "left", nil
+		})
+		mcp.AddTool(s, mcp.Tool{Name: "echo"}, func(ctx context.Context, in struct{ Text string }) (string, error) {
+			mcp.Progress(ctx, 1, 1, in.Text)
+			return in.Text, nil
+		})
+		return s
+	}
+	client := func() *mcp.Client {
+		return &mcp.Client{Name: "c", Version: "1", OnElicit: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return nil, errors.New("asked " + r.Message)
+		}}
+	}
+	mcptest.Every(t, server, client, func(t *testing.T, s *mcp.Session) {
+		stop = make(chan struct{})
+		defer left.Wait()
+		defer close(stop)
+		for range 4 {
+			if _, err := s.CallTool(t.Context(), "leave", nil, mcp.OnProgress(func(p mcp.ProgressEvent) {
+				t.Errorf("a call that was answered had progress: %+v", p)
+			})); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+		for i := range 100 {
+			want := fmt.Sprint(i, strings.Repeat("x", i))
+			r, err := s.CallTool(t.Context(), "echo", map[string]any{"Text": want}, mcp.OnProgress(func(p mcp.ProgressEvent) {
+				if p.Message != want && s.Revision() != mcp.V2024_11_05 || p.Message == "late" { // the oldest has no messages
+					t.Errorf("the call of %q heard %q", want, p.Message)
+				}
+			}))
+			if err != nil || r.Text() != want {
+				t.Fatalf("echoed %v, %v; want %q", r, err, want)
+			}
+		}
+	})
+}
