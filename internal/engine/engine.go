@@ -80,11 +80,11 @@ type Reply struct {
 	// Refused says that the request was turned down before a handler ran.
 	Refused bool
 
-	plain      bool    // Result is one line
-	head, tail []byte  // members to put in front of and behind those of a plain Result
-	lent       *[]byte // what Result lies in, to be given back; nil: it is not lent
-	drop       func()  // see Result; nil for nothing
-	denial     *denial // nil: none
+	plain  bool    // Result is one line
+	tail   []byte  // of a complete modern result: members behind those of a plain Result; else nil
+	lent   *[]byte // what Result lies in, to be given back; nil: it is not lent
+	drop   func()  // see Result; nil for nothing
+	denial *denial // nil: none
 }
 
 // Append appends the response message, in room made for it.
@@ -92,15 +92,15 @@ func (r *Reply) Append(dst []byte) []byte {
 	if r.Err != nil {
 		return jsonrpc.AppendError(dst, r.ID, r.Err)
 	}
-	dst = buffer.Grow(dst, len(r.Result)+len(r.head)+len(r.tail)+replyRoom)
+	dst = buffer.Grow(dst, len(r.Result)+len(r.tail)+replyRoom)
 	if !r.plain {
 		return jsonrpc.AppendResult(dst, r.ID, r.Result)
 	}
 	dst = jsonrpc.AppendResultHead(dst, r.ID)
-	if r.head == nil {
+	if r.tail == nil {
 		return append(append(dst, r.Result...), '}')
 	}
-	dst = append(append(dst, '{'), r.head...)
+	dst = append(dst, `{"resultType":"complete"`...)
 	if members := r.Result[1 : len(r.Result)-1]; len(members) > 0 {
 		dst = append(append(dst, ','), members...)
 	}
@@ -205,32 +205,37 @@ func (e *Engine) Peer(ctx *Context, msg *jsonrpc.Message, principal string) (ver
 
 // Modern serves a self-contained request after [Engine.Peer] has read who asks, into the
 // same ctx.
-func (e *Engine) Modern(ctx *Context, msg *jsonrpc.Message, version string, header http.Header, ex Exchange) Reply {
-	if refusal, refused := e.admitModern(ctx, msg, version, header, ex); refused {
-		return refusal
+func (e *Engine) Modern(ctx *Context, msg *jsonrpc.Message, version string, header http.Header, ex Exchange, reply *Reply) {
+	if e.admitModern(ctx, msg, version, header, ex, reply) {
+		res, err := e.run(ctx, &ctx.call)
+		e.conclude(ctx, &res, err, reply)
 	}
-	res, err := e.run(ctx, &ctx.call)
-	return e.conclude(ctx, res, err)
 }
 
 // What comes before the handler and what comes after are functions of their own, so that
-// their frames are not below it on the stack: it has to grow less often.
+// their frames are not below it on the stack, and replies are handed up by their place: the
+// stacks of connections that wait are shrunk by the collector, and have to grow again for
+// whatever needs more.
 
-// admitModern makes the call of ctx, or the answer to a request that gets no further.
-func (e *Engine) admitModern(ctx *Context, msg *jsonrpc.Message, version string, header http.Header, ex Exchange) (refusal Reply, refused bool) {
+// admitModern makes the call of ctx; false: it has made the reply to a request that gets no
+// further.
+func (e *Engine) admitModern(ctx *Context, msg *jsonrpc.Message, version string, header http.Header, ex Exchange, reply *Reply) (ok bool) {
 	peer, c := &ctx.peer, &ctx.call
 	switch {
 	case peer.Revision == nil || !peer.Revision.Modern:
-		return e.unsupported(msg.ID, version), true
+		*reply = e.unsupported(msg.ID, version)
+		return false
 	case !peer.Revision.Has(msg.Method):
-		return refuse(msg.ID, jsonrpc.CodeMethodNotFound, "revision %s has no method %q", version, msg.Method), true
+		*reply = refuse(msg.ID, jsonrpc.CodeMethodNotFound, "revision %s has no method %q", version, msg.Method)
+		return false
 	}
 	rawLevel := c.logLevel
 	*c = Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: peer, Header: header, of: ctx, ex: ex, progress: c.progress}
 	if rawLevel != "" {
 		level, err := jsonx.Unquote([]byte(rawLevel))
 		if err != nil || levelIndex(level) < 0 {
-			return refuse(msg.ID, jsonrpc.CodeInvalidParams, "_meta member %q is not a level: %s", MetaLogLevel, strings.Join(levels, ", ")), true
+			*reply = refuse(msg.ID, jsonrpc.CodeInvalidParams, "_meta member %q is not a level: %s", MetaLogLevel, strings.Join(levels, ", "))
+			return false
 		}
 		c.logLevel = level
 	}
@@ -241,14 +246,15 @@ func (e *Engine) admitModern(ctx *Context, msg *jsonrpc.Message, version string,
 		c.asker = ctx
 		var err error
 		if ctx.asking, err = e.answered(ctx, msg, peer.Principal); err != nil {
-			return e.failure(ctx, c, msg.ID, err), true
+			*reply = e.failure(ctx, c, msg.ID, err)
+			return false
 		}
 	}
-	return Reply{}, false
+	return true
 }
 
 // conclude makes the reply of what a handler has returned.
-func (e *Engine) conclude(ctx *Context, res Result, err error) Reply {
+func (e *Engine) conclude(ctx *Context, res *Result, err error, reply *Reply) {
 	c := &ctx.call
 	id := c.Msg.ID
 	switch a := ctx.asked().(type) {
@@ -260,9 +266,11 @@ func (e *Engine) conclude(ctx *Context, res Result, err error) Reply {
 		}
 		switch {
 		case pendErr != nil:
-			return e.failure(ctx, c, id, pendErr)
+			*reply = e.failure(ctx, c, id, pendErr)
+			return
 		case raw != nil:
-			return Reply{ID: id, Result: e.inputEnvelope(raw)}
+			*reply = Reply{ID: id, Result: e.inputEnvelope(raw)}
+			return
 		}
 	case *live:
 		if err == nil {
@@ -270,38 +278,38 @@ func (e *Engine) conclude(ctx *Context, res Result, err error) Reply {
 		}
 	}
 	if err != nil {
-		return e.failure(ctx, c, id, err)
+		*reply = e.failure(ctx, c, id, err)
+		return
 	}
-	return e.answer(ctx, c, id, res)
+	e.answer(ctx, c, id, res, reply)
 }
 
 // Legacy serves a request within a session. Those that belong to the session
 // itself (ping, setLevel, subscribe) never reach the handler.
-func (e *Engine) Legacy(ctx *Context, s *Session, msg *jsonrpc.Message, header http.Header, ex Exchange) Reply {
-	if reply, done := e.admitLegacy(ctx, s, msg, header, ex); done {
-		return reply
+func (e *Engine) Legacy(ctx *Context, s *Session, msg *jsonrpc.Message, header http.Header, ex Exchange, reply *Reply) {
+	if e.admitLegacy(ctx, s, msg, header, ex, reply) {
+		res, err := e.run(ctx, &ctx.call)
+		e.conclude(ctx, &res, err, reply)
 	}
-	res, err := e.run(ctx, &ctx.call)
-	return e.conclude(ctx, res, err)
 }
 
-// admitLegacy makes the call of ctx, or the answer to a request that needs no handler or
-// gets no further.
-func (e *Engine) admitLegacy(ctx *Context, s *Session, msg *jsonrpc.Message, header http.Header, ex Exchange) (reply Reply, done bool) {
+// admitLegacy makes the call of ctx; false: it has made the reply to a request that needs no
+// handler or gets no further.
+func (e *Engine) admitLegacy(ctx *Context, s *Session, msg *jsonrpc.Message, header http.Header, ex Exchange, reply *Reply) (ok bool) {
 	t := s.Peer.Revision
 	switch method := msg.Method; {
 	case !t.Has(method) || method == revision.MethodInitialize:
-		reply = refuse(msg.ID, jsonrpc.CodeMethodNotFound, "revision %s has no method %q here", t.Name, method)
+		*reply = refuse(msg.ID, jsonrpc.CodeMethodNotFound, "revision %s has no method %q here", t.Name, method)
 	case method == revision.MethodPing:
-		reply = Reply{ID: msg.ID, Result: json.RawMessage(`{}`)}
+		*reply = Reply{ID: msg.ID, Result: json.RawMessage(`{}`)}
 	case s.loose && (method == revision.MethodSetLevel || method == revision.MethodSubscribe || method == revision.MethodUnsubscribe):
-		reply = refuse(msg.ID, jsonrpc.CodeMethodNotFound, "%q needs a session, and this server has none", method)
+		*reply = refuse(msg.ID, jsonrpc.CodeMethodNotFound, "%q needs a session, and this server has none", method)
 	case method == revision.MethodSetLevel:
-		reply = s.setLevel(msg)
+		*reply = s.setLevel(msg)
 	case method == revision.MethodSubscribe || method == revision.MethodUnsubscribe:
-		reply = s.subscription(ctx, e, msg)
+		*reply = s.subscription(ctx, e, msg)
 	case t.CoreTasks && revision.OfTasks(method): // T-105 to T-107
-		reply = e.coreTask(ctx, s, msg, header, ex)
+		*reply = e.coreTask(ctx, s, msg, header, ex)
 	default:
 		c := &ctx.call
 		*c = Call{Method: method, Params: msg.Params, Msg: msg, Peer: s.Peer, Header: header, of: ctx, ex: ex, logLevel: s.LogLevel(), session: s}
@@ -311,18 +319,18 @@ func (e *Engine) admitLegacy(ctx *Context, s *Session, msg *jsonrpc.Message, hea
 		if raw, ok := msg.ParamIn("_meta", "progressToken"); ok {
 			c.progress = newProgress(raw)
 		}
-		return Reply{}, false
+		return true
 	}
-	return reply, true
+	return false
 }
 
 // answer finishes a result behind the panic wall: a raw value that is no JSON is
 // found out here.
-func (e *Engine) answer(ctx context.Context, c *Call, id jsonrpc.ID, res Result) (out Reply) {
+func (e *Engine) answer(ctx context.Context, c *Call, id jsonrpc.ID, res *Result, reply *Reply) {
 	defer func() {
 		if v := recover(); v != nil {
 			e.panicked(ctx, c, v)
-			out = Reply{ID: id, Err: &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "internal error"}}
+			*reply = Reply{ID: id, Err: &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "internal error"}}
 			if res.Drop != nil {
 				res.Drop()
 			}
@@ -334,7 +342,7 @@ func (e *Engine) answer(ctx context.Context, c *Call, id jsonrpc.ID, res Result)
 	}
 	if tag := c.tag(); tag != nil {
 		// The end of a subscription carries its id and nothing else (SUB-26).
-		res = Result{JSON: append(append([]byte(`{"_meta":{"`+MetaSubscription+`":`), tag...), `}}`...), Meta: true}
+		*res = Result{JSON: append(append([]byte(`{"_meta":{"`+MetaSubscription+`":`), tag...), `}}`...), Meta: true}
 	}
 	if res.Memo == nil && jsonx.KindOf(res.JSON) != '{' {
 		panic(fmt.Errorf("the handler of %q returned no JSON object", c.Method))
@@ -344,9 +352,10 @@ func (e *Engine) answer(ctx context.Context, c *Call, id jsonrpc.ID, res Result)
 		res.JSON = jsonx.With(nil, res.JSON, "supportedVersions", e.versions)
 	}
 	if res.plain() && c.Peer.Revision.Modern {
-		return Reply{ID: id, Result: res.JSON, plain: true, head: completeHead, tail: e.tail, lent: res.Lent}
+		*reply = Reply{ID: id, Result: res.JSON, plain: true, tail: e.tail, lent: res.Lent}
+		return
 	}
-	out = Reply{ID: id, Result: e.finish(c.Peer.Revision, c.Method, res), drop: res.Drop}
+	out := Reply{ID: id, Result: e.finish(c.Peer.Revision, c.Method, *res), drop: res.Drop}
 	out.plain = res.Memo != nil || res.plain() && &out.Result[0] == &res.JSON[0]
 	if res.Lent != nil {
 		if &out.Result[0] == &res.JSON[0] {
@@ -355,10 +364,8 @@ func (e *Engine) answer(ctx context.Context, c *Call, id jsonrpc.ID, res Result)
 			buffer.Put(res.Lent)
 		}
 	}
-	return out
+	*reply = out
 }
-
-var completeHead = []byte(`"resultType":"complete"`)
 
 // Panicked reports a panic of a handler that works on behind its answer.
 func (e *Engine) Panicked(ctx context.Context, c *Call, v any) { e.panicked(ctx, c, v) }

@@ -84,7 +84,7 @@ func Unquote(b []byte) (string, error) {
 }
 
 // ShortText is the length of what [Unescaped] needs no memory for beside the text.
-const ShortText = 248
+const ShortText = 120
 
 // Unescaped returns the text of the valid string whose opening quote is b[i], and the
 // place after its closing quote.

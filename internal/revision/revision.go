@@ -119,7 +119,7 @@ type Table struct {
 
 // core are the requests that reach a Handler, on every revision.
 var core = []string{
-	MethodTools, MethodCall, MethodPrompts, MethodPrompt,
+	MethodCall, MethodTools, MethodPrompts, MethodPrompt,
 	MethodResources, MethodTemplates, MethodRead, MethodComplete,
 }
 

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/internal/buffer"
+	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -53,7 +54,8 @@ func (p *peer) batch(buf *[]byte, lim jsonrpc.Limits) (refusal []byte) {
 				continue
 			}
 			wg.Go(func() {
-				reply := p.answer(x)
+				var reply engine.Reply
+				p.answer(x, &reply)
 				if x.finish() {
 					answers[i] = reply.Append(nil)
 				}

@@ -364,7 +364,8 @@ func (p *peer) ended() {
 func (p *peer) serve(x *exchange, buf *[]byte) {
 	defer p.end(x) // a handler may end its goroutine
 	begun := time.Now()
-	reply := p.answer(x)
+	var reply engine.Reply
+	p.answer(x, &reply)
 	if !x.listen && time.Since(begun) > quickTime {
 		p.slow.Store(slowRun)
 	}
@@ -401,23 +402,27 @@ func (p *peer) conclude(x *exchange, reply *engine.Reply) {
 
 // answer decides which era a request belongs to and has it served (VER-26, era
 // table of the server).
-func (p *peer) answer(x *exchange) engine.Reply {
+func (p *peer) answer(x *exchange, reply *engine.Reply) {
 	msg := &x.msg
 	e := p.s.Engine
 	if engine.IsModern(msg) {
 		version, refused := e.Peer(&x.ctx, msg, p.s.Principal)
 		if refused != nil {
-			return *refused
+			*reply = *refused
+			return
 		}
-		return e.Modern(&x.ctx, msg, version, nil, x)
+		e.Modern(&x.ctx, msg, version, nil, x, reply)
+		return
 	}
 	if sess := p.session(); sess != nil {
-		return e.Legacy(&x.ctx, sess, msg, nil, x)
+		e.Legacy(&x.ctx, sess, msg, nil, x, reply)
+		return
 	}
 	if msg.Method == revision.MethodPing && revision.Latest(e.Revisions, false) != nil {
-		return engine.Reply{ID: msg.ID, Result: json.RawMessage(`{}`)}
+		*reply = engine.Reply{ID: msg.ID, Result: json.RawMessage(`{}`)}
+		return
 	}
-	return engine.Reply{ID: msg.ID, Refused: true, Err: &jsonrpc.Error{
+	*reply = engine.Reply{ID: msg.ID, Refused: true, Err: &jsonrpc.Error{
 		Code: jsonrpc.CodeInvalidParams,
 		Message: fmt.Sprintf("%.100q came before initialize and without _meta member %q; this server speaks %s",
 			msg.Method, engine.MetaVersion, strings.Join(revision.Names(e.Revisions), ", ")),

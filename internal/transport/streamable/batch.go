@@ -130,7 +130,8 @@ func (s *Server) runElement(r *http.Request, msg *jsonrpc.Message, x *element) [
 		return refuse(ErrShutdown)
 	}
 	defer s.stop(&w.run)
-	reply, wanted, err := s.run(w, r, msg, x.session, x)
+	var reply engine.Reply
+	wanted, err := s.run(w, r, msg, x.session, x, &reply)
 	switch {
 	case err != nil:
 		return refuse(err)

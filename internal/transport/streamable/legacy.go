@@ -176,7 +176,8 @@ func (s *Server) call(p *posted, r *http.Request, version string) (goesOn bool) 
 // answer runs a request that has begun and answers it on its stream.
 func (s *Server) answer(st *stream, p *posted, r *http.Request) {
 	defer s.done(st.session, &p.run)
-	reply, wanted, err := s.run(&p.work, r, p.msg, st.session, st)
+	var reply engine.Reply
+	wanted, err := s.run(&p.work, r, p.msg, st.session, st, &reply)
 	switch {
 	case err != nil:
 		st.refuse(p.msg.ID, err)
@@ -189,21 +190,21 @@ func (s *Server) answer(st *stream, p *posted, r *http.Request) {
 
 // run runs one request of a session; wanted is false if the client cancelled it and wants
 // no answer. The error says why it was not begun.
-func (s *Server) run(w *work, r *http.Request, msg *jsonrpc.Message, sess *session, ex engine.Exchange) (reply engine.Reply, wanted bool, err error) {
+func (s *Server) run(w *work, r *http.Request, msg *jsonrpc.Message, sess *session, ex engine.Exchange, reply *engine.Reply) (wanted bool, err error) {
 	defer w.ctx.End()
 	if err := sess.begin(msg.ID, &w.ctx); err != nil {
-		return engine.Reply{}, false, err
+		return false, err
 	}
-	reply = s.Engine.Legacy(&w.ctx, sess.Session, msg, r.Header, ex)
+	s.Engine.Legacy(&w.ctx, sess.Session, msg, r.Header, ex, reply)
 	sess.over(msg.ID)
 	if w.ctx.Err() == nil {
-		return reply, true, nil
+		return true, nil
 	}
 	cancelled := errors.Is(context.Cause(&w.ctx), ErrCancelled)
 	if cancelled || errors.Is(context.Cause(&w.ctx), ErrSessionEnded) {
 		reply.Drop() // whoever has lost its connection may yet ask for what it began, but not these
 	}
-	return reply, !cancelled, nil
+	return !cancelled, nil
 }
 
 // Notify sends a notification of the call that the stream belongs to. A client that takes no

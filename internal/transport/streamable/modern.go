@@ -20,7 +20,8 @@ func (s *Server) modern(p *posted, r *http.Request) {
 	}
 	defer s.stop(&p.run)
 	defer p.ctx.End()
-	reply := s.Engine.Modern(&p.ctx, p.msg, version, r.Header, modernExchange{p})
+	var reply engine.Reply
+	s.Engine.Modern(&p.ctx, p.msg, version, r.Header, modernExchange{p}, &reply)
 	if p.ctx.Err() != nil && !p.cutShort(&reply) {
 		p.end() // HTTP-26-024: nothing further is sent
 		reply.Drop()
