@@ -42,7 +42,11 @@ var rows = []row{
 	{"http 2026-07-28, 10 KiB", http(modern, 10*kib, 1)},
 	{"http 2026-07-28, 1 MiB", http(modern, kib*kib, 1)},
 	{"http session, JSON, 100 B", http(session, 100, 1)},
+	{"http session, JSON, 100 B, 16 connections", http(session, 100, 16)},
+	{"http session, JSON, 100 B, 128 connections", http(session, 100, 128)},
 	{"http session, SSE, 100 B", http(sessionSSE, 100, 1)},
+	{"http session, SSE, 100 B, 16 connections", http(sessionSSE, 100, 16)},
+	{"http session, SSE, 100 B, 128 connections", http(sessionSSE, 100, 128)},
 	{"http no session, 100 B", http(stateless, 100, 1)},
 	{"list of 1,000 tools", list},
 	{"start", start(1)},
@@ -55,7 +59,8 @@ var rows = []row{
 	{"client, http, 100 B, 64 at once", client("http", 64)},
 	{"in-process call", inproc("BenchmarkEcho")},
 	{"in-process calls, 64 at once", inproc("BenchmarkEchoParallel")},
-	{"gateway, http to stdio, 100 B", gateway},
+	{"gateway, http to stdio, 100 B", gateway(1)},
+	{"gateway, http to stdio, 100 B, 16 connections", gateway(16)},
 }
 
 // choose returns the rows whose names contain one of the words, all if there are none.
@@ -242,34 +247,40 @@ func inproc(name string) measureFunc {
 
 // gateway measures patchbay up in front of our server on stdio, next to a call of our server
 // over HTTP: a caller sees the same of both.
-func gateway(ctx context.Context, b *bench, peer string) ([]figure, error) {
-	if peer != "patchbay" {
-		return nil, load.ErrUnsupported
+func gateway(conns int) measureFunc {
+	return func(ctx context.Context, b *bench, peer string) ([]figure, error) {
+		if peer != "patchbay" {
+			return nil, load.ErrUnsupported
+		}
+		through, err := throughGateway(ctx, b, peer, conns)
+		if err != nil {
+			return nil, err
+		}
+		direct, err := modern.start(ctx, b, peer)
+		if err != nil {
+			return nil, err
+		}
+		defer direct.Close()
+		without, err := direct.Echo("echo", load.Text(100), conns, b.warm, b.dur)
+		if err != nil {
+			return nil, err
+		}
+		return append(of(through, conns == 1), figure{"CPU / direct call", float64(through.CPUPerCall()) / float64(without.CPUPerCall())}), nil
 	}
+}
+
+func throughGateway(ctx context.Context, b *bench, peer string, conns int) (load.Sample, error) {
 	up, err := load.StartHTTP(ctx, load.Modern, b.programs.gateway(), "up", "--http", load.Addr, "--", b.programs.server(peer), "stdio")
 	if err != nil {
-		return nil, err
+		return load.Sample{}, err
 	}
 	defer up.Close()
 	tool, err := up.Tool(ctx, "echo")
 	if err != nil {
-		return nil, err
+		return load.Sample{}, err
 	}
 	if err := up.Adopt(); err != nil {
-		return nil, err
+		return load.Sample{}, err
 	}
-	through, err := up.Echo(tool, load.Text(100), 1, b.warm, b.dur)
-	if err != nil {
-		return nil, err
-	}
-	direct, err := modern.start(ctx, b, peer)
-	if err != nil {
-		return nil, err
-	}
-	defer direct.Close()
-	without, err := direct.Echo("echo", load.Text(100), 1, b.warm, b.dur)
-	if err != nil {
-		return nil, err
-	}
-	return append(of(through, true), figure{"CPU / direct call", float64(through.CPUPerCall()) / float64(without.CPUPerCall())}), nil
+	return up.Echo(tool, load.Text(100), conns, b.warm, b.dur)
 }

@@ -13,7 +13,7 @@ func TestChoose(t *testing.T) {
 	if got, err := choose(""); err != nil || len(got) != len(rows) {
 		t.Errorf("all: %d rows, %v", len(got), err)
 	}
-	got, err := choose("IDLE, gateway,")
+	got, err := choose("IDLE, list,")
 	if err != nil || len(got) != 3 {
 		t.Errorf("chose %d rows, %v", len(got), err)
 	}

@@ -37,13 +37,12 @@ type stream struct {
 	ofCall  bool
 	primes  bool // the client may be let go and comes back
 
-	mu   sync.Mutex
-	conn *response // carries the stream; nil while none does; guarded by mu
-	id   string    // empty until something is sent; guarded by mu
-	last int64     // position of the newest event; guarded by mu
-	done bool      // the answer is sent, or never will be; guarded by mu
-
+	done  bool        // the answer is sent, or never will be; guarded by mu
 	quiet atomic.Bool // nothing will be sent unless a client comes back
+	mu    sync.Mutex
+	conn  *response // carries the stream; nil while none does; guarded by mu
+	id    string    // empty until something is sent; guarded by mu
+	last  int64     // position of the newest event; guarded by mu
 }
 
 func (s *Server) newStream(p *response, sess *session, ofCall bool) *stream {
