@@ -124,14 +124,14 @@ func (s *Server) runElement(r *http.Request, msg *jsonrpc.Message, x *element) [
 	refuse := func(err error) []byte {
 		return jsonrpc.AppendError(nil, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()})
 	}
-	w := new(work)
+	w := &work{id: msg.ID, msg: msg}
 	w.begin(r.Context(), engine.ErrNever)
 	if !s.start(&w.run) {
 		return refuse(ErrShutdown)
 	}
 	defer s.stop(&w.run)
 	var reply engine.Reply
-	wanted, err := s.run(w, r, msg, x.session, x, &reply)
+	wanted, err := s.run(w, r, x.session, x, &reply)
 	switch {
 	case err != nil:
 		return refuse(err)

@@ -177,7 +177,7 @@ func (s *Server) call(p *posted, r *http.Request, version string) (goesOn bool) 
 func (s *Server) answer(st *stream, p *posted, r *http.Request) {
 	defer s.done(st.session, &p.run)
 	var reply engine.Reply
-	wanted, err := s.run(&p.work, r, p.msg, st.session, st, &reply)
+	wanted, err := s.run(&p.work, r, st.session, st, &reply)
 	switch {
 	case err != nil:
 		st.refuse(p.msg.ID, err)
@@ -190,13 +190,13 @@ func (s *Server) answer(st *stream, p *posted, r *http.Request) {
 
 // run runs one request of a session; wanted is false if the client cancelled it and wants
 // no answer. The error says why it was not begun.
-func (s *Server) run(w *work, r *http.Request, msg *jsonrpc.Message, sess *session, ex engine.Exchange, reply *engine.Reply) (wanted bool, err error) {
+func (s *Server) run(w *work, r *http.Request, sess *session, ex engine.Exchange, reply *engine.Reply) (wanted bool, err error) {
 	defer w.ctx.End()
-	if err := sess.begin(msg.ID, &w.ctx); err != nil {
+	if err := sess.begin(w); err != nil {
 		return false, err
 	}
-	s.Engine.Legacy(&w.ctx, sess.Session, msg, r.Header, ex, reply)
-	sess.over(msg.ID)
+	s.Engine.Legacy(&w.ctx, sess.Session, w.msg, r.Header, ex, reply)
+	sess.over(w)
 	if w.ctx.Err() == nil {
 		return true, nil
 	}

@@ -51,10 +51,12 @@ type response struct {
 }
 
 // posted is a POST of one message and the response to it, with what serving it takes: one
-// allocation for all. What a handler has left behind may keep it.
+// allocation for all.
+//
+// It has over 480 bytes on purpose. Those of that size would lie among what net/http has of a
+// connection, and keep its memory in pieces: half a KiB for each open stream.
 type posted struct {
 	response
-	msg *jsonrpc.Message // of an [incoming], which is used for another when this was served
 	work
 }
 

@@ -96,9 +96,12 @@ type run struct {
 	older, newer *run // guarded by mu of the server
 }
 
-// work is a run of a handler, with the context that it gets.
+// work is a run of a handler for a request, with the context that it gets. What the handler has
+// left behind may keep it.
 type work struct {
 	run
+	id  jsonrpc.ID
+	msg *jsonrpc.Message // has id; may be used for another request after this one
 	ctx engine.Context
 }
 
@@ -266,7 +269,7 @@ func (s *Server) receive(in *incoming, w http.ResponseWriter, r *http.Request, p
 		web.Refuse(w, http.StatusBadRequest, jsonrpc.CodeParse, "the body broke off")
 		return nil, ofNothing, ""
 	}
-	p = &posted{msg: &in.msg, response: response{server: s, w: w, client: r.Context(), noJSON: !asJSON, noEvents: !asEvents}}
+	p = &posted{work: work{msg: &in.msg}, response: response{server: s, w: w, client: r.Context(), noJSON: !asJSON, noEvents: !asEvents}}
 	version = trim(header(r.Header, headerVersion))
 	named := revision.Find(s.Engine.Revisions, version)
 	modern := named != nil && named.Modern
@@ -289,6 +292,7 @@ func (s *Server) receive(in *incoming, w http.ResponseWriter, r *http.Request, p
 		return nil, ofNothing, ""
 	}
 	msg := p.msg
+	p.id = msg.ID
 	opening := msg.Method == revision.MethodInitialize && !engine.IsModern(msg)
 	if opening || !modern && !engine.IsModern(msg) {
 		return p, ofLegacy, version

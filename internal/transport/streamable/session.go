@@ -41,9 +41,8 @@ type session struct {
 // calls are the calls at work in a session, by their ids. Most sessions have one at a time, and
 // that takes no map.
 type calls struct {
-	id   jsonrpc.ID
-	one  *engine.Context // has id; nil: none
-	more map[jsonrpc.ID]*engine.Context
+	one  *work // nil: none
+	more map[jsonrpc.ID]*work
 }
 
 func (c *calls) len() int {
@@ -53,39 +52,39 @@ func (c *calls) len() int {
 	return 1 + len(c.more)
 }
 
-func (c *calls) get(id jsonrpc.ID) *engine.Context {
-	if c.one != nil && c.id == id {
+func (c *calls) get(id jsonrpc.ID) *work {
+	if c.one != nil && c.one.id == id {
 		return c.one
 	}
 	return c.more[id]
 }
 
 // put adds a call whose id no other has.
-func (c *calls) put(id jsonrpc.ID, ctx *engine.Context) {
+func (c *calls) put(w *work) {
 	if c.one == nil {
-		c.id, c.one = id, ctx
+		c.one = w
 		return
 	}
 	if c.more == nil {
-		c.more = map[jsonrpc.ID]*engine.Context{}
+		c.more = map[jsonrpc.ID]*work{}
 	}
-	c.more[id] = ctx
+	c.more[w.id] = w
 }
 
-func (c *calls) drop(id jsonrpc.ID) {
-	if c.one != nil && c.id == id {
-		c.id, c.one = jsonrpc.ID{}, nil
+func (c *calls) drop(w *work) {
+	if c.one == w {
+		c.one = nil
 		return
 	}
-	delete(c.more, id)
+	delete(c.more, w.id)
 }
 
 func (c *calls) cancel(cause error) {
 	if c.one != nil {
-		c.one.Cancel(cause)
+		c.one.ctx.Cancel(cause)
 	}
-	for _, ctx := range c.more {
-		ctx.Cancel(cause)
+	for _, w := range c.more {
+		w.ctx.Cancel(cause)
 	}
 }
 
@@ -271,26 +270,26 @@ var (
 )
 
 // begin registers a call, so that it can be cancelled by its id.
-func (sess *session) begin(id jsonrpc.ID, ctx *engine.Context) error {
+func (sess *session) begin(w *work) error {
 	sess.mu.Lock()
 	defer sess.mu.Unlock()
 	if sess.closed != nil {
 		return sess.closed
 	}
-	if sess.calls.get(id) != nil {
+	if sess.calls.get(w.id) != nil {
 		return errDuplicate
 	}
 	if sess.most > 0 && sess.calls.len() >= sess.most {
 		return fmt.Errorf("%d requests of the session are in progress, the most there may be; %w", sess.most, errTooMany)
 	}
-	sess.calls.put(id, ctx)
+	sess.calls.put(w)
 	return nil
 }
 
-func (sess *session) over(id jsonrpc.ID) {
+func (sess *session) over(w *work) {
 	sess.mu.Lock()
 	defer sess.mu.Unlock()
-	sess.calls.drop(id)
+	sess.calls.drop(w)
 }
 
 // note takes a notification of the client.
@@ -315,11 +314,11 @@ func (sess *session) note(msg *jsonrpc.Message, s *Server) {
 	}
 	// An initialize is not among the calls, and so cannot be cancelled.
 	sess.mu.Lock()
-	ctx := sess.calls.get(id)
+	w := sess.calls.get(id)
 	sess.mu.Unlock()
-	if ctx != nil {
+	if w != nil {
 		s.Logger.Debug("call cancelled", "id", id.String(), "err", cause)
-		ctx.Cancel(cause)
+		w.ctx.Cancel(cause)
 	}
 }
 
