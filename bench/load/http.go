@@ -172,7 +172,7 @@ func (c *client) read() error {
 	return c.answer.readBody(c.in)
 }
 
-// clients opens n connections. Those of Legacy share one session, if the server has such.
+// clients opens n connections, each with a session of its own if the server has such.
 func (h *HTTP) clients(n int) ([]*client, error) {
 	all := make([]*client, n)
 	for i := range all {
@@ -181,12 +181,8 @@ func (h *HTTP) clients(n int) ([]*client, error) {
 			return all[:i], h.explain(err)
 		}
 		all[i] = c
-		if i > 0 {
-			c.session = all[0].session
-			continue
-		}
 		if err := c.open(); err != nil {
-			return all[:1], h.explain(err)
+			return all[:i+1], h.explain(err)
 		}
 	}
 	return all, nil
