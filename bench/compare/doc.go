@@ -1,7 +1,7 @@
 // Compare measures Patchbay side by side with bare, which is no library at all, and with
 // other libraries, on this machine, and prints a table:
 //
-//	go run ./bench/compare                         # about 3 minutes
+//	go run ./bench/compare                         # about 4 minutes
 //	go run ./bench/compare -only stdio,http -rounds 9
 //	go run ./bench/compare -peers bare -json out.json
 //
