@@ -32,12 +32,15 @@ type Middleware func(next Handler) Handler
 // the caller speaks. What older revisions express by sessions arrives here as the
 // newest revision says it: "initialize" as server/discover, resources/subscribe as
 // subscriptions/listen.
+//
+// It must not be kept after Handle returns, nor its Params: what they lie in is used for other
+// requests then.
 type Request struct {
 	// Method is the request's method, for instance "tools/call".
 	Method string
 
 	// Params is the params object as received, nil if there was none.
-	// It must not be modified, nor kept after Handle returns, as the Request must not.
+	// It must not be modified.
 	Params json.RawMessage
 
 	msg *jsonrpc.Message // the decoded message, if the request came off a wire
