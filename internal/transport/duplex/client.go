@@ -415,9 +415,9 @@ func (c *Client) end(err error) {
 	for _, cl := range c.calls {
 		c.answer(cl, nil, err)
 	}
-	c.mu.Unlock()
 	c.cancel(err)
-	close(c.done)
+	close(c.done) // with mu held: who sees its call fail finds that the connection is over
+	c.mu.Unlock()
 }
 
 func (c *Client) read() {
