@@ -17,13 +17,15 @@ import (
 // in serves others. Nobody gets anything of it.
 func TestLeftBehind(t *testing.T) {
 	var left sync.WaitGroup
-	stop := make(chan struct{})
+	var answered, stop chan struct{}
 	server := func() *mcp.Server {
 		s := &mcp.Server{Name: "s", Version: "1"}
 		mcp.AddTool(s, mcp.Tool{Name: "leave"}, func(ctx context.Context, _ struct{}) (string, error) {
-			answered := time.After(5 * time.Millisecond)
 			left.Go(func() {
-				<-answered
+				select {
+				case <-answered:
+				case <-stop:
+				}
 				for n := 1.0; ; n++ {
 					select {
 					case <-stop:
@@ -32,6 +34,9 @@ func TestLeftBehind(t *testing.T) {
 					}
 					mcp.Progress(ctx, n, 0, "late")
 					mcp.Log(ctx).Error("late")
+					if name := mcp.CallFrom(ctx).Client.Name; name != "" && name != "c" {
+						t.Errorf("the caller was %q", name)
+					}
 					if _, err := mcp.Elicit[struct{ A string }](ctx, "late?"); err == nil {
 						t.Error("a question behind the answer was answered")
 					}
@@ -51,7 +56,7 @@ func TestLeftBehind(t *testing.T) {
 		}}
 	}
 	mcptest.Every(t, server, client, func(t *testing.T, s *mcp.Session) {
-		stop = make(chan struct{})
+		answered, stop = make(chan struct{}), make(chan struct{})
 		defer left.Wait()
 		defer close(stop)
 		for range 4 {
@@ -61,7 +66,7 @@ func TestLeftBehind(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(10 * time.Millisecond)
+		close(answered)
 		for i := range 100 {
 			want := fmt.Sprint(i, strings.Repeat("x", i))
 			r, err := s.CallTool(t.Context(), "echo", map[string]any{"Text": want}, mcp.OnProgress(func(p mcp.ProgressEvent) {
