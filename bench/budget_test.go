@@ -39,6 +39,8 @@ var budgets = []struct {
 	{"call over HTTP, session, JSON", 8, 1024, callsSession("application/json, text/event-stream", false)},
 	{"call over HTTP, session, SSE", 8, 1024, callsSession("text/event-stream", false)},
 	{"call over HTTP, legacy without sessions", 12, 1664, callsSession("application/json, text/event-stream", true)},
+	{"open a session over HTTP", 19, 2048, opensSession},
+	{"server/discover over HTTP, modern", 4, 640, callsModern("server/discover", "", 1000)},
 	{"list of 1,000 tools over HTTP, modern", 11, 2048, callsModern("tools/list", "", 1000)},
 
 	// The client alone.
@@ -185,6 +187,11 @@ func callsSession(accept string, stateless bool) func(*testing.T) func() {
 		s.HTTP.Stateless = stateless
 		return posts(t, sessionCaller(t, s, accept), legacyFrame("tools/call", echoParams(prose(100))))
 	}
+}
+
+// opensSession opens sessions, which stay open.
+func opensSession(t *testing.T) func() {
+	return posts(t, newCaller(t, newServer(t, 1000)), legacyFrame("initialize", initialize))
 }
 
 func posts(t *testing.T, c *caller, frame []byte) func() {

@@ -1,10 +1,16 @@
 package mcp_test
 
 import (
+	"context"
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // Every result of 2026-07-28 says which server it is of (META-26-014), also one that asks
@@ -81,6 +87,74 @@ func TestClientInfoInRequests(t *testing.T) {
 			first = sent
 		} else if got, want := strings.Join(sent, "\n"), strings.Join(first, "\n"); got != want {
 			t.Errorf("to the server %s is sent\n%s\nand to another\n%s", server, got, want)
+		}
+	}
+}
+
+// What a server says of itself is kept with its encodings, until it has something else to offer.
+func TestIntroductionFollowsFeatures(t *testing.T) {
+	s := &mcp.Server{Name: "growing", Version: "1"}
+	p := rawClient(t, s)
+	id := int64(0)
+	check := func(want ...string) {
+		t.Helper()
+		for range 2 {
+			id++
+			p.send(modern(id, "server/discover", "{}", ""))
+			m := p.answer(id)
+			caps, _ := jsonx.Lookup(m.Result, "capabilities")
+			for _, name := range []string{"tools", "prompts", "resources", "completions", "extensions"} {
+				if _, has := jsonx.Lookup(caps, name); has != slices.Contains(want, name) {
+					t.Errorf("capabilities %s, want %q beside logging", caps, want)
+				}
+			}
+		}
+	}
+	check()
+	addTools(s, 0, 1)
+	check("tools")
+	s.Remove(mcp.Feature{Kind: mcp.KindTool, Name: "t000"})
+	check("tools")
+	mcp.AddTool(s, mcp.Tool{Name: "slow", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional}}, func(context.Context, struct{}) (string, error) { return "", nil })
+	check("tools", "extensions")
+	s.Remove(mcp.Feature{Kind: mcp.KindTool, Name: "slow"})
+	check("tools")
+	mcp.AddResource(s, mcp.Resource{URI: "a:b", Name: "b"}, func(context.Context) (string, error) { return "", nil })
+	check("tools", "resources")
+	mcp.AddResourceTemplate(s, mcp.ResourceTemplate{URITemplate: "a:{name}", Name: "t"}, func(context.Context, struct {
+		Name string `json:"name"`
+	}) (string, error) {
+		return "", nil
+	})
+	check("tools", "resources", "completions")
+}
+
+// What is encoded once for all callers of a server is not what a second server says that hands
+// on its answers: that one has revisions and a name of its own (T-10, META-26-014).
+func TestKeptAnswersAreOfOneHop(t *testing.T) {
+	back := &mcp.Server{Name: "back", Version: "1", Cache: mcp.CacheHint{TTL: time.Minute}}
+	addTools(back, 0, 3)
+	front := &mcp.Server{Name: "front", Version: "2", Handler: back, Revisions: []mcp.Revision{mcp.V2026_07_28, mcp.V2025_11_25}}
+	for range 2 {
+		for _, s := range []*mcp.Server{back, front} {
+			p := rawClient(t, s)
+			p.send(modern(1, "server/discover", "{}", ""))
+			m := p.answer(1)
+			var info struct{ SupportedVersions []string }
+			if err := json.Unmarshal(m.Result, &info); err != nil {
+				t.Fatal(err)
+			}
+			if want := map[*mcp.Server]int{back: 5, front: 2}[s]; len(info.SupportedVersions) != want {
+				t.Errorf("%s names the versions %q, want %d", s.Name, info.SupportedVersions, want)
+			}
+			p.send(modern(2, "tools/list", "{}", ""))
+			m = p.answer(2)
+			if !strings.Contains(string(m.Result), `/serverInfo":{"name":"`+s.Name+`"`) {
+				t.Errorf("the list of %s is %s", s.Name, m.Result)
+			}
+			if ttl := strings.Contains(string(m.Result), `"ttlMs":60000`); ttl != (s == back) {
+				t.Errorf("the list of %s may be kept for a minute: %v", s.Name, ttl)
+			}
 		}
 	}
 }

@@ -228,6 +228,8 @@ type ServerInfo struct {
 	Capabilities Capabilities
 	Instructions string
 	Revisions    []Revision // that the server speaks, as far as it said
+
+	memo *engine.Memo
 }
 
 // ToolList is a page of tools. NextCursor is empty on the last one.
@@ -298,15 +300,15 @@ func encodeResult(r Result) engine.Result {
 		w.Completion.Values, w.Completion.Total, w.Completion.HasMore = r.Values, r.Total, r.HasMore
 		return engine.Result{JSON: encode(w)}
 	case *ServerInfo:
-		return engine.Result{JSON: r.encode(), Uses: revision.Unknown}
+		return memoResult(r.memo.Of(r), r.encode)
 	case *ToolList:
-		return listResult(r.memo.Of(r), r)
+		return memoResult(r.memo.Of(r), func() json.RawMessage { return encode(r) })
 	case *PromptList:
-		return listResult(r.memo.Of(r), r)
+		return memoResult(r.memo.Of(r), func() json.RawMessage { return encode(r) })
 	case *ResourceList:
-		return listResult(r.memo.Of(r), r)
+		return memoResult(r.memo.Of(r), func() json.RawMessage { return encode(r) })
 	case *TemplateList:
-		return listResult(r.memo.Of(r), r)
+		return memoResult(r.memo.Of(r), func() json.RawMessage { return encode(r) })
 	}
 	panic(fmt.Errorf("mcp: a handler returned no result and no error"))
 }
@@ -320,11 +322,11 @@ func ResultJSON(r Result) json.RawMessage {
 	return res.JSON
 }
 
-func listResult(memo *engine.Memo, list any) engine.Result {
+func memoResult(memo *engine.Memo, encode func() json.RawMessage) engine.Result {
 	if memo != nil {
 		return engine.Result{Memo: memo, Uses: revision.Unknown}
 	}
-	return engine.Result{JSON: encode(list), Uses: revision.Unknown}
+	return engine.Result{JSON: encode(), Uses: revision.Unknown}
 }
 
 // encode writes the inner form: a DiscoverResult without what the edge adds.

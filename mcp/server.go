@@ -94,6 +94,8 @@ type Server struct {
 	hub       hub
 	jobs      *tasks // set by init
 
+	introduced atomic.Pointer[introduction] // nil before somebody asked
+
 	once     sync.Once
 	eng      *engine.Engine
 	engErr   error
@@ -544,20 +546,37 @@ func (s *Server) dispatch(ctx context.Context, req *Request) (Result, error) {
 	return nil, Errorf(CodeMethodNotFound, "no method %q", clip(req.Method))
 }
 
+// offered is what a server has to offer, as far as its capabilities tell: what it says of itself
+// is the same while this is.
+type offered struct {
+	tools                         *snapshot[*toolEntry]
+	prompts, resources, templates bool
+}
+
+// introduction is what a server says of itself, with its encodings.
+type introduction struct {
+	of   offered
+	info *ServerInfo
+}
+
 // discover says what the server offers: a capability is declared when the server
 // has, or had, a feature of that kind.
 func (s *Server) discover() *ServerInfo {
+	now := offered{s.tools.snapshot(), s.prompts.used(), s.resources.used(), s.templates.used()}
+	if last := s.introduced.Load(); last != nil && last.of == now {
+		return last.info
+	}
 	caps := Capabilities{"logging": json.RawMessage(`{}`)}
 	if s.tools.used() {
 		caps["tools"] = json.RawMessage(`{"listChanged":true}`)
 	}
-	if s.prompts.used() {
+	if now.prompts {
 		caps["prompts"] = json.RawMessage(`{"listChanged":true}`)
 	}
-	if s.resources.used() || s.templates.used() {
+	if now.resources || now.templates {
 		caps["resources"] = json.RawMessage(`{"listChanged":true,"subscribe":true}`)
 	}
-	if s.prompts.used() || s.templates.used() {
+	if now.prompts || now.templates {
 		caps["completions"] = json.RawMessage(`{}`)
 	}
 	s.declareExtensions(caps)
@@ -566,7 +585,10 @@ func (s *Server) discover() *ServerInfo {
 	for i, n := range names {
 		revs[i] = Revision(n)
 	}
-	return &ServerInfo{Implementation: s.implementation(), Capabilities: caps, Instructions: s.Instructions, Revisions: revs}
+	info := &ServerInfo{Implementation: s.implementation(), Capabilities: caps, Instructions: s.Instructions, Revisions: revs}
+	info.memo = engine.NewMemo(info, info.encode())
+	s.introduced.Store(&introduction{now, info})
+	return info
 }
 
 // visible tells whether the caller may use a feature.

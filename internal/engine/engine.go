@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -347,9 +348,8 @@ func (e *Engine) answer(ctx context.Context, c *Call, id jsonrpc.ID, res *Result
 	if res.Memo == nil && jsonx.KindOf(res.JSON) != '{' {
 		panic(fmt.Errorf("the handler of %q returned no JSON object", c.Method))
 	}
-	if c.Method == revision.MethodDiscover && res.Memo == nil {
-		// The versions are those of this hop, whoever the handler speaks for (T-10).
-		res.JSON = jsonx.With(nil, res.JSON, "supportedVersions", e.versions)
+	if c.Method == revision.MethodDiscover {
+		e.ownVersions(res)
 	}
 	if res.plain() && c.Peer.Revision.Modern {
 		*reply = Reply{ID: id, Result: res.JSON, plain: true, tail: e.tail, lent: res.Lent}
@@ -365,6 +365,19 @@ func (e *Engine) answer(ctx context.Context, c *Call, id jsonrpc.ID, res *Result
 		}
 	}
 	*reply = out
+}
+
+// ownVersions has the answer to server/discover name the versions of this hop, whoever the
+// handler speaks for (T-10).
+func (e *Engine) ownVersions(res *Result) {
+	raw := res.JSON
+	if res.Memo != nil {
+		raw = res.Memo.inner
+	}
+	if named, _ := jsonx.Lookup(raw, "supportedVersions"); bytes.Equal(named, e.versions) {
+		return
+	}
+	res.JSON, res.Memo = jsonx.With(nil, raw, "supportedVersions", e.versions), nil
 }
 
 // Panicked reports a panic of a handler that works on behind its answer.

@@ -49,7 +49,13 @@ func (r *Result) plain() bool {
 type Memo struct {
 	owner any
 	inner json.RawMessage
-	final [revision.Count]atomic.Pointer[[]byte]
+	final [revision.Count]atomic.Pointer[final]
+}
+
+// final is the final form of a result on one hop, which says in it whose it is.
+type final struct {
+	of   *Engine
+	json json.RawMessage
 }
 
 // NewMemo makes a memo of owner, a pointer, whose inner form is known and in one line.
@@ -71,14 +77,14 @@ func (m *Memo) Inner() json.RawMessage { return m.inner }
 func (e *Engine) finish(t *revision.Table, method string, r Result) json.RawMessage {
 	if r.Memo != nil {
 		slot := &r.Memo.final[t.Index()]
-		if b := slot.Load(); b != nil {
-			return *b
+		if f := slot.Load(); f != nil && f.of == e {
+			return f.json
 		}
-		b := []byte(e.convert(t, method, r.Memo.inner, revision.Unknown, true))
+		b := e.convert(t, method, r.Memo.inner, revision.Unknown, true)
 		if bytes.ContainsAny(b, "\r\n") {
 			b = jsonx.AppendLine(nil, b)
 		}
-		slot.Store(&b)
+		slot.Store(&final{e, b})
 		return b
 	}
 	if r.Task {
