@@ -135,10 +135,9 @@ func (p *pool) use(c *conn) *conn {
 // release ends a use of c for a request that was answered so.
 func (p *pool) release(c *conn, res mcp.Result, err error) {
 	wait := time.Duration(0)
-	var rpc *mcp.Error
 	if _, ok := res.(*mcp.CreateTaskResult); ok && err == nil {
 		wait = waitForTask
-	} else if err != nil && !errors.As(err, &rpc) {
+	} else if err != nil && !ofServer(err) {
 		wait = waitForAnswer // it may be that of a call that goes on in the next round
 	}
 	p.mu.Lock()
@@ -151,6 +150,12 @@ func (p *pool) release(c *conn, res mcp.Result, err error) {
 	if p.state == Stopped {
 		p.announce()
 	}
+}
+
+// ofServer tells whether an error is what a server has answered.
+func ofServer(err error) bool {
+	var rpc *mcp.Error
+	return errors.As(err, &rpc)
 }
 
 // take finds the connection for a request of the caller, waits for it while the server
@@ -170,17 +175,20 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 		}
 		switch {
 		case p.state == Stopped:
-			defer p.mu.Unlock()
-			return nil, p.unavailable()
+			err := p.unavailable()
+			p.mu.Unlock()
+			return nil, err
 		case own && (p.state == Ready || p.state == Idle):
 			p.mu.Unlock()
 			return p.takeOwn(ctx, who)
 		case !own && p.main != nil:
-			defer p.mu.Unlock()
-			return p.use(p.main), nil
+			c := p.use(p.main)
+			p.mu.Unlock()
+			return c, nil
 		case p.state == Failing || p.state == NeedsLogin || p.state == Crashing:
-			defer p.mu.Unlock()
-			return nil, p.unavailable()
+			err := p.unavailable()
+			p.mu.Unlock()
+			return nil, err
 		case p.state == Idle:
 			p.want()
 		}
@@ -193,8 +201,9 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 		case <-changed:
 		case <-late:
 			p.mu.Lock()
-			defer p.mu.Unlock()
-			return nil, p.unavailable()
+			err := p.unavailable()
+			p.mu.Unlock()
+			return nil, err
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}

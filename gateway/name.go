@@ -38,10 +38,15 @@ const (
 func Name(server, feature string) string { return nameOf(prefixOf(server), server, feature) }
 
 func nameOf(prefix, server, feature string) string {
-	if stands(feature, maxName-len(prefix)) && !strings.Contains(feature, "__") {
+	if joins(prefix, feature) {
 		return prefix + feature
 	}
 	return prefix + hashed(feature, maxName-len(prefix)-hashSize, "feature", server, feature)
+}
+
+// joins tells whether the name of a feature can be used behind a prefix as it is.
+func joins(prefix, feature string) bool {
+	return stands(feature, maxName-len(prefix)) && !strings.Contains(feature, "__")
 }
 
 // prefixOf is what the names of a server's features start with. No prefix is the

@@ -25,7 +25,8 @@ func (g *Gateway) byName(ctx context.Context, req *mcp.Request, k *listKind) (mc
 		ctx = clientOf(ctx).as(ctx) // found out once
 	}
 	inner := g.naming(ctx, up)
-	params := jsonx.With(make([]byte, 0, len(req.Params)), req.Params, "name", jsonx.AppendString(nil, own))
+	var quoted [maxName + 2]byte
+	params := jsonx.With(make([]byte, 0, len(req.Params)), req.Params, "name", jsonx.AppendString(quoted[:0], own))
 	res, err := up.handle(inner, req.Method, params)
 	if made, ok := res.(*mcp.CreateTaskResult); ok && err == nil {
 		here := *made
@@ -82,7 +83,7 @@ func (g *Gateway) serverOf(name string) *upstream {
 // plain returns the feature of a name of this upstream that is in the name as it is.
 func (up *upstream) plain(name string) (string, bool) {
 	own := name[len(up.prefix):]
-	return own, nameOf(up.prefix, up.name, own) == name
+	return own, joins(up.prefix, own)
 }
 
 // byURI routes resources/read.

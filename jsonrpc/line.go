@@ -104,11 +104,21 @@ func (c *lineIn) Read(buf []byte) ([]byte, error) {
 			}
 			return nil, err
 		}
-		if len(bytes.TrimLeft(line, " \t\r")) > 0 {
+		if !blank(line) {
 			return line, nil
 		}
 		buf = line
 	}
+}
+
+// blank tells whether a line has nothing but white space.
+func blank(line []byte) bool {
+	for _, c := range line {
+		if c != ' ' && c != '\t' && c != '\r' {
+			return false
+		}
+	}
+	return true
 }
 
 // line appends the next line to buf, without its end. An error of the reader

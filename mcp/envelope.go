@@ -82,22 +82,29 @@ func (s *Session) appendEnvelope(out []byte, params json.RawMessage, e envelope)
 
 // inner removes from a result, in place, what belongs to the wire of 2026-07-28.
 func inner(raw json.RawMessage) json.RawMessage {
-	meta, _ := jsonx.Lookup(raw, "_meta")
-	named, others := false, false
-	for name := range jsonx.Members(meta) {
-		if string(name) == engine.MetaServerInfo {
-			named = true
-		} else {
-			others = true
+	mixed := false
+	raw = jsonx.Filter(raw[:0], raw, func(name []byte, value json.RawMessage) bool {
+		switch string(name) {
+		case "resultType":
+			return false
+		case "_meta":
+			named, others := false, false
+			for name := range jsonx.Members(value) {
+				if string(name) == engine.MetaServerInfo {
+					named = true
+				} else {
+					others = true
+				}
+			}
+			mixed = named && others
+			return mixed || !named
 		}
+		return true
+	})
+	if mixed {
+		return withoutMeta(raw, engine.MetaServerInfo)
 	}
-	switch {
-	case named && others:
-		raw = withoutMeta(raw, engine.MetaServerInfo)
-	case named:
-		return jsonx.Without(raw[:0], raw, "resultType", "_meta")
-	}
-	return jsonx.Without(raw[:0], raw, "resultType")
+	return raw
 }
 
 // withoutMeta removes members of _meta, and _meta if nothing is left of it.

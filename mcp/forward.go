@@ -45,10 +45,11 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 		return nil, err
 	}
 	x := &outgoingCall{
-		s: s, method: req.Method, caps: json.RawMessage(`{}`), cache: cachePublic,
+		s: s, method: req.Method, cache: cachePublic,
 		params: forwardParams(req.Method, req.Params), front: call,
 	}
 	if call == nil {
+		x.caps = json.RawMessage(`{}`)
 		x.note = func(string, json.RawMessage) {}
 		x.ask = func(context.Context, []engine.Question) ([]json.RawMessage, error) { return nil, ErrNoCall }
 		raw, err := x.run(ctx)
@@ -100,25 +101,9 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 			raw, err = x.straight(ctx)
 		}
 	}
-	var end *unanswered
-	var none *noAnswer
 	switch {
-	case errors.Is(err, engine.ErrSuspended):
-		return nil, err
-	case errors.As(err, &none): // T-24
-		if req.Method == revision.MethodCall {
-			return &ToolResult{Content: []Content{Text(none.Error())}, IsError: true}, nil
-		}
-		return nil, Errorf(CodeInternal, "%v", none)
-	case errors.As(err, &end):
-		return end.answer(call, req.Method)
-	case requiredPages(err) != nil:
-		return forwardPages(call, req.Method, err, requiredPages(err))
 	case err != nil:
-		if res, ok := lacking(call, req.Method, err); ok {
-			return res, nil
-		}
-		return nil, s.forwardError(call, req.Method, publicError(err))
+		return s.forwardFailure(call, req.Method, err)
 	case x.handle != nil:
 		id, _ := taskID(x.handle)
 		s.passed.give(call, id)
@@ -150,6 +135,30 @@ func (s *Session) forwardInfo() *ServerInfo {
 	return &info
 }
 
+// forwardFailure is what the caller in front gets of a request without a result.
+func (s *Session) forwardFailure(call *engine.Call, method string, err error) (Result, error) {
+	var end *unanswered
+	var none *noAnswer
+	switch {
+	case errors.Is(err, engine.ErrSuspended):
+		return nil, err
+	case errors.As(err, &none): // T-24
+		if method == revision.MethodCall {
+			return &ToolResult{Content: []Content{Text(none.Error())}, IsError: true}, nil
+		}
+		return nil, Errorf(CodeInternal, "%v", none)
+	case errors.As(err, &end):
+		return end.answer(call, method)
+	}
+	if pages := requiredPages(err); pages != nil {
+		return forwardPages(call, method, err, pages)
+	}
+	if res, ok := lacking(call, method, err); ok {
+		return res, nil
+	}
+	return nil, s.forwardError(call, method, publicError(err))
+}
+
 // forwardError turns an error of the server into one for the caller in front.
 func (s *Session) forwardError(call *engine.Call, method string, err error) error {
 	var rpc *Error
@@ -175,26 +184,29 @@ func (s *Session) forwardError(call *engine.Call, method string, err error) erro
 // hop it came over.
 func forwardParams(method string, params json.RawMessage) json.RawMessage {
 	params = orObject(params)
-	gone := make([]string, 0, 4)
-	if revision.Asks(method) {
-		gone = append(gone, "inputResponses", "requestState", "task")
-	}
-	meta, _ := jsonx.Lookup(params, "_meta")
-	hop, others := 0, 0
-	for name := range jsonx.Members(meta) {
-		if ofHop(name) {
-			hop++
-		} else {
-			others++
+	asks, mixed := revision.Asks(method), false
+	out := jsonx.Filter(make([]byte, 0, len(params)), params, func(name []byte, value json.RawMessage) bool {
+		switch string(name) {
+		case "inputResponses", "requestState", "task":
+			return !asks
+		case "_meta":
+			hop, others := false, false
+			for name := range jsonx.Members(value) {
+				if ofHop(name) {
+					hop = true
+				} else {
+					others = true
+				}
+			}
+			mixed = hop && others
+			return mixed || !hop
 		}
+		return true
+	})
+	if mixed {
+		return withoutMeta(out, hopMeta...)
 	}
-	switch {
-	case hop > 0 && others == 0:
-		gone = append(gone, "_meta")
-	case hop > 0:
-		params = withoutMeta(params, hopMeta...)
-	}
-	return jsonx.Without(make([]byte, 0, len(params)), params, gone...)
+	return out
 }
 
 func ofHop(name []byte) bool {

@@ -131,12 +131,16 @@ func (c *boundedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// SetWriteDeadline sets the deadline of who serves the connection; the zero time takes it back.
+// SetWriteDeadline sets the deadline of who serves the connection; the zero time takes it back,
+// which net/http does with every request, whether there is one or not.
 func (c *boundedConn) SetWriteDeadline(t time.Time) error {
-	if t.IsZero() {
-		c.own.Store(0)
-	} else {
+	switch {
+	case !t.IsZero():
 		c.own.Store(-1)
+	case c.own.Load() >= 0:
+		return nil // that of Write is none that anybody has to take back
+	default:
+		c.own.Store(0)
 	}
 	return c.Conn.SetWriteDeadline(t)
 }

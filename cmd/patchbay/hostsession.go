@@ -10,7 +10,7 @@ import (
 
 // hosted is a session whose server a model uses. Its errors hold no secrets, and tell when a
 // login is over: the model, events and logs are told them.
-type hosted struct{ upstream }
+type hosted struct{ *upstream }
 
 var _ host.Session = (*hosted)(nil) // a pointer: hosts compare sessions
 

@@ -158,15 +158,18 @@ type upstream struct {
 }
 
 // Handle is that of the session. Its errors hold no secrets, and tell when a login is over.
-func (u upstream) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+func (u *upstream) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	res, err := u.peer.Handle(ctx, req)
 	return res, u.told(err)
 }
 
 // told is an error of the session as others are told it.
-func (u upstream) told(err error) error {
+func (u *upstream) told(err error) error {
+	if err == nil {
+		return nil
+	}
 	var rpc *mcp.Error
-	if err == nil || errors.As(err, &rpc) {
+	if errors.As(err, &rpc) {
 		return err // of the server: data
 	}
 	if login := u.a.loginError(err, u.s); login != nil {
@@ -180,7 +183,7 @@ func (u upstream) told(err error) error {
 }
 
 // Err is that of the session, without secrets.
-func (u upstream) Err() error {
+func (u *upstream) Err() error {
 	if err := u.peer.Err(); err != nil {
 		return u.a.secrets.cleaned(err)
 	}
@@ -190,12 +193,12 @@ func (u upstream) Err() error {
 // openPeer opens a session for others than the person of this run: those behind a gateway, or
 // a model. Client is what answers questions; the rest of it is set here. No error of it, and
 // nothing that log has of it, holds a secret: others are told both.
-func (a *app) openPeer(ctx context.Context, s config.Server, client *mcp.Client, log *serverLog) (upstream, error) {
+func (a *app) openPeer(ctx context.Context, s config.Server, client *mcp.Client, log *serverLog) (*upstream, error) {
 	p, err := a.peerOf(ctx, s, client, log)
 	if err != nil {
-		return upstream{}, a.secrets.cleaned(err)
+		return nil, a.secrets.cleaned(err)
 	}
-	return upstream{p, a, s}, nil
+	return &upstream{p, a, s}, nil
 }
 
 func (a *app) peerOf(ctx context.Context, s config.Server, client *mcp.Client, log *serverLog) (*peer, error) {

@@ -170,11 +170,17 @@ func (e *Engine) envelope(method, kind string, raw json.RawMessage, foreign, met
 	out := make([]byte, 0, len(raw)+len(e.tail)+64)
 	out = append(append(append(out, `{"resultType":"`...), kind...), '"')
 	if foreign {
-		if _, ok := jsonx.Lookup(raw, "resultType"); ok {
-			raw = jsonx.Without(nil, raw, "resultType")
+		typed, tagged := false, false
+		for name := range jsonx.Members(raw) {
+			switch string(name) {
+			case "resultType":
+				typed = true
+			case "_meta":
+				tagged = true
+			}
 		}
-		if meta {
-			_, meta = jsonx.Lookup(raw, "_meta")
+		if meta = meta && tagged; typed {
+			raw = jsonx.Without(nil, raw, "resultType")
 		}
 	}
 	// A foreign object may have white space around it and in it.

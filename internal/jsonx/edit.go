@@ -1,29 +1,49 @@
 package jsonx
 
-import "slices"
+import "encoding/json"
 
-// Without appends obj, an object known to be valid, minus the members with
-// these names. The members that stay, and the space between them, stay byte
-// for byte. Anything but an object is appended as it is.
-func Without(dst, obj []byte, names ...string) []byte {
+// Filter appends obj, an object known to be valid, with those of its members that keep
+// wants. The name is unescaped and good for this call only; the value is a sub-slice of obj.
+// The members that stay, and the space between them, stay byte for byte. Anything but an
+// object is appended as it is. Dst may be obj[:0].
+func Filter(dst, obj []byte, keep func(name []byte, value json.RawMessage) bool) []byte {
 	at, ok := firstMember(obj)
 	if !ok {
 		return append(dst, obj...)
 	}
 	dst = append(dst, obj[:at.name]...)
-	last := -1 // where the member before ends
-	kept := false
+	last := at.name         // where the member before ends
+	from, kept := -1, false // obj[from:last] stays and is not appended yet
 	for ; ok; at, ok = nextMember(obj, at.end) {
-		if !slices.ContainsFunc(names, func(name string) bool { return at.is(obj, name) }) {
-			if kept {
-				dst = append(dst, obj[last:at.name]...)
+		stays := keep(at.text(obj), obj[at.value:at.end:at.end])
+		switch {
+		case stays && from < 0:
+			if from = at.name; kept {
+				from = last // with the comma before it
 			}
-			dst = append(dst, obj[at.name:at.end]...)
 			kept = true
+		case !stays && from >= 0:
+			dst = append(dst, obj[from:last]...)
+			from = -1
 		}
 		last = at.end
 	}
-	return append(dst, obj[last:]...)
+	if from < 0 {
+		from = last
+	}
+	return append(dst, obj[from:]...)
+}
+
+// Without is [Filter] of the members that have none of these names.
+func Without(dst, obj []byte, names ...string) []byte {
+	return Filter(dst, obj, func(member []byte, _ json.RawMessage) bool {
+		for _, name := range names {
+			if string(member) == name {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // With appends obj, an object known to be valid, with the member name set to

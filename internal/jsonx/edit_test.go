@@ -1,6 +1,10 @@
 package jsonx
 
-import "testing"
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+)
 
 func TestWithout(t *testing.T) {
 	for _, tt := range []struct {
@@ -39,6 +43,45 @@ func TestWith(t *testing.T) {
 	} {
 		if got := string(With([]byte("x"), []byte(tt.in), tt.name, []byte(tt.value))); got != "x"+tt.want {
 			t.Errorf("With(%q, %q, %q) = %q, want %q", tt.in, tt.name, tt.value, got, "x"+tt.want)
+		}
+	}
+}
+
+// Whatever stays, what is left is an object with that in its order; it can take the place of
+// the one it came from.
+func TestFilter(t *testing.T) {
+	const obj = ` { "a":1 , "b" : "x\"}" ,"c":[1,{"a":2}],"d":{"b":[]} , "e":null,"f":"\\" } `
+	all := []string{"a", "b", "c", "d", "e", "f"}
+	for set := range 1 << len(all) {
+		var want, got, seen []string
+		keep := func(name []byte, value json.RawMessage) bool {
+			i := slices.Index(all, string(name))
+			seen = append(seen, string(name)+string(value))
+			return set&(1<<i) != 0
+		}
+		for name, value := range Members([]byte(obj)) {
+			if keep(name, value) {
+				want = append(want, string(name)+string(value))
+			}
+		}
+		members := seen
+		seen = nil
+		out := Filter([]byte("x"), []byte(obj), keep)
+		if !slices.Equal(seen, members) {
+			t.Fatalf("keep was asked of %q", seen)
+		}
+		if !json.Valid(out[1:]) {
+			t.Fatalf("of the set %06b is left %q", set, out)
+		}
+		for name, value := range Members(out[1:]) {
+			got = append(got, string(name)+string(value))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("of the set %06b is left %q", set, out)
+		}
+		own := []byte(obj)
+		if in := Filter(own[:0], own, keep); string(in) != string(out[1:]) {
+			t.Errorf("in place of the set %06b is left %q, else %q", set, in, out[1:])
 		}
 	}
 }

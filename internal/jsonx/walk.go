@@ -139,24 +139,23 @@ func memberAt(obj []byte, i int) (m member, ok bool) {
 // skipString returns the place after the string that begins at b[i].
 func skipString(b []byte, i int) (next int, escaped bool) {
 	i++
-	for start := i; ; {
-		if i > start+longSkip && i < len(b) {
+	for far := i + longSkip; i+8 <= len(b); {
+		m := quoteOrBackslash(load(b, i))
+		if m != 0 {
+			i += bits.TrailingZeros64(m) / 8
+			if b[i] == '"' {
+				return i + 1, escaped
+			}
+			escaped = true
+			i += 2
+			continue
+		}
+		if i += 8; i >= far {
 			next, more := skipLong(b, i)
 			return next, escaped || more
 		}
-		for i+8 <= len(b) && i <= start+longSkip {
-			if m := quoteOrBackslash(load(b, i)); m != 0 {
-				i += bits.TrailingZeros64(m) / 8
-				break
-			}
-			i += 8
-		}
-		if i >= len(b) {
-			return len(b), escaped
-		}
-		if i > start+longSkip {
-			continue
-		}
+	}
+	for ; i < len(b); i++ {
 		switch b[i] {
 		case '"':
 			return i + 1, escaped
@@ -164,12 +163,12 @@ func skipString(b []byte, i int) (next int, escaped bool) {
 			escaped = true
 			i++
 		}
-		i++
 	}
+	return len(b), escaped
 }
 
 // longSkip is how far into a string its end is looked for word by word.
-const longSkip = 128
+const longSkip = 64
 
 // skipLong goes on at b[i], inside a string and not behind a backslash that escapes.
 func skipLong(b []byte, start int) (next int, escaped bool) {

@@ -1,7 +1,5 @@
 package jsonx
 
-import "encoding/binary"
-
 // Words of eight bytes are searched at once. For the masks below the lowest
 // set bit is exact; bits above it may be false, because a borrow runs upwards.
 // So only ever look at the lowest one.
@@ -33,7 +31,12 @@ func quoteOrBackslash(w uint64) uint64 {
 	return ((q-low)&^q | (s-low)&^s) & high
 }
 
-func load(b []byte, i int) uint64 { return binary.LittleEndian.Uint64(b[i:]) }
+// load is the word at b[i]. The compiler makes one load of it.
+func load(b []byte, i int) uint64 {
+	b = b[i : i+8 : i+8]
+	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+}
 
 // loadString is load for strings; the compiler makes one load of it.
 func loadString(s string, i int) uint64 {

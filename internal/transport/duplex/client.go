@@ -17,6 +17,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/trace"
@@ -69,6 +70,7 @@ type Client struct {
 
 	mu        sync.Mutex
 	calls     map[jsonrpc.ID]*call              // without an answer yet; guarded by mu
+	standing  int                               // calls that are subscriptions, and stay; guarded by mu
 	spare     []*call                           // guarded by mu
 	late      []lateAnswer                      // that may come, of the calls given up last; guarded by mu
 	questions map[jsonrpc.ID]context.CancelFunc // guarded by mu
@@ -141,7 +143,8 @@ type lateAnswer struct {
 	take func(result json.RawMessage)
 }
 
-// begin registers a call, and tells whether there are others.
+// begin registers a call, and tells whether there are others that were begun of late, as far as
+// that can be told.
 func (c *Client) begin(out *engine.Outgoing) (cl *call, others bool, err error) {
 	id := jsonrpc.IntID(c.nextID.Add(1))
 	c.mu.Lock()
@@ -156,14 +159,22 @@ func (c *Client) begin(out *engine.Outgoing) (cl *call, others bool, err error) 
 	}
 	cl.id, cl.out = id, out
 	c.calls[id] = cl
-	return cl, len(c.calls) > 1, nil
+	if cl.stands() {
+		c.standing++
+	}
+	return cl, len(c.calls)-c.standing > 1, nil
 }
+
+func (cl *call) stands() bool { return cl.out.Method == revision.MethodListen }
 
 // forget ends a call, answered or not.
 func (c *Client) forget(cl *call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.calls, cl.id)
+	if cl.stands() {
+		c.standing--
+	}
 	select {
 	case <-cl.wake:
 	default:
@@ -495,14 +506,24 @@ func (c *Client) broken(err error, frame []byte) {
 	c.opts.Logger.Warn("server sent no message", "err", err, "line", clip(frame))
 }
 
-// tooLarge fails the call whose answer was skipped, if that can be told.
+// tooLarge fails the call whose answer was skipped, if that can be told: by its beginning, or
+// because there is only one.
 func (c *Client) tooLarge(big *jsonrpc.FrameTooLargeError) {
+	if _, asks := jsonx.Lookup(big.Head, "method"); asks {
+		return
+	}
+	var bad *jsonrpc.DecodeError
+	_, err := jsonrpc.Decode(big.Head, jsonrpc.Limits{})
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.calls) == 1 {
-		for _, cl := range c.calls {
-			c.answer(cl, nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "the server's answer is too large: " + big.Error()})
-		}
+	var cl *call
+	if errors.As(err, &bad) && !bad.ID.IsZero() {
+		cl = c.calls[bad.ID]
+	} else {
+		cl = engine.Only(c.speaking(), func(*call) bool { return false })
+	}
+	if cl != nil {
+		c.answer(cl, nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "the server's answer is too large: " + big.Error()})
 	}
 }
 
@@ -591,7 +612,7 @@ func (c *Client) owner(msg *jsonrpc.Message) *call {
 func (c *Client) speaking() iter.Seq[*call] {
 	return func(yield func(*call) bool) {
 		for _, cl := range c.calls {
-			if cl.out.Method != revision.MethodListen && !yield(cl) {
+			if !cl.stands() && !yield(cl) {
 				return
 			}
 		}

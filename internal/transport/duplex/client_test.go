@@ -285,3 +285,62 @@ func TestWhoseLog(t *testing.T) {
 		})
 	}
 }
+
+// An answer that is too large fails its call and no other: the one whose id it begins with, else
+// the only one that waits for an answer. A subscription does not.
+func TestAnswerTooLarge(t *testing.T) {
+	in, toClient := io.Pipe()
+	fromClient, out := io.Pipe()
+	conn := jsonrpc.NewLineConn(in, out, func() error { in.Close(); return out.Close() }, 64<<10)
+	c := NewClient(conn, ClientOptions{Inbox: nobody{}, Logger: slog.New(slog.DiscardHandler)})
+	defer c.Close()
+	server := jsonrpc.NewLineConn(fromClient, toClient, fromClient.Close, 0)
+	defer server.Close()
+	call := func(method string) (jsonrpc.ID, chan error) {
+		over := make(chan error, 1)
+		go func() {
+			_, err := c.Call(t.Context(), &engine.Outgoing{Method: method, Params: json.RawMessage(`{}`)})
+			over <- err
+		}()
+		frame, err := server.Read(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		msg, err := jsonrpc.Decode(frame, jsonrpc.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return msg.ID, over
+	}
+	send := func(format string, args ...any) {
+		t.Helper()
+		if err := server.Write(fmt.Appendf(nil, format, args...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	big := `{"x":"` + strings.Repeat("y", 65<<10) + `"}`
+
+	_, listen := call("subscriptions/listen")
+	a, aOver := call("tools/call")
+	b, bOver := call("tools/call")
+	send(`{"jsonrpc":"2.0","result":%s,"id":%v}`, big, a)                       // whose this is cannot be told
+	send(`{"jsonrpc":"2.0","id":%v,"method":"roots/list","params":%s}`, a, big) // nor is this an answer
+	send(`{"jsonrpc":"2.0","id":%v,"result":%s}`, a, big)
+	if err := <-aOver; err == nil || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("the call ended with %v", err)
+	}
+	send(`{"jsonrpc":"2.0","result":%s,"id":%v}`, big, b)
+	if err := <-bOver; err == nil || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("the only call ended with %v", err)
+	}
+	last, lastOver := call("tools/call")
+	send(`{"jsonrpc":"2.0","id":%v,"result":{}}`, last)
+	if err := <-lastOver; err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-listen:
+		t.Errorf("the subscription ended with %v", err)
+	default:
+	}
+}
