@@ -52,7 +52,7 @@ var rows = []row{
 	{"start", start(1)},
 	{"start with 1,000 tools", start(1000)},
 	{"idle session", idle(2000, false)},
-	{"idle session with a GET stream", idle(500, true)},
+	{"idle session with a GET stream", idle(2000, true)},
 	{"client, stdio, 100 B", client("stdio", 1)},
 	{"client, stdio, 100 B, 64 at once", client("stdio", 64)},
 	{"client, http, 100 B", client("http", 1)},

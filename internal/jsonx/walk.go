@@ -189,13 +189,35 @@ func skipLong(b []byte, start int) (next int, escaped bool) {
 	}
 }
 
+// skipText is skipString for who does not care for escapes.
+func skipText(b []byte, i int) (next int) {
+	i++
+	for start := i; ; {
+		n := bytes.IndexByte(b[i:], '"')
+		if n < 0 {
+			return len(b)
+		}
+		i += n + 1
+		if b[i-2] != '\\' {
+			return i
+		}
+		slashes := 1
+		for i-2-slashes >= start && b[i-2-slashes] == '\\' {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			return i
+		}
+	}
+}
+
 // skipValue returns the place after the value that begins at b[i].
 func skipValue(b []byte, i int) int {
 	depth := 0
 	for i < len(b) {
 		switch b[i] {
 		case '"':
-			i, _ = skipString(b, i)
+			i = skipText(b, i)
 		case '{', '[':
 			depth++
 			i++
@@ -238,7 +260,7 @@ func Compact(dst, raw []byte) []byte {
 	for i := 0; i < len(raw); {
 		switch raw[i] {
 		case '"':
-			i, _ = skipString(raw, i)
+			i = skipText(raw, i)
 		case ' ', '\t', '\r', '\n':
 			dst = append(dst, raw[start:i]...)
 			i = skipSpace(raw, i)

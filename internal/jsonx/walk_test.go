@@ -125,6 +125,9 @@ func TestSkipString(t *testing.T) {
 					if next, e := skipString(in, 0); next != want || e != escaped {
 						t.Fatalf("%.60q of %d bytes: skipped to %d, escaped %t; want %d, %t", in, len(in), next, e, want, escaped)
 					}
+					if next := skipText(in, 0); next != want {
+						t.Fatalf("%.60q of %d bytes: skipped to %d as text; want %d", in, len(in), next, want)
+					}
 				}
 			}
 		}
@@ -132,6 +135,9 @@ func TestSkipString(t *testing.T) {
 	for _, broken := range []string{`"`, `"\`, `"` + strings.Repeat("x", 500), `"` + strings.Repeat("x", 500) + `\`, `"` + strings.Repeat(`\`, 501)} {
 		if next, _ := skipString([]byte(broken), 0); next != len(broken) {
 			t.Errorf("%.20q of %d bytes: skipped to %d", broken, len(broken), next)
+		}
+		if next := skipText([]byte(broken), 0); next != len(broken) {
+			t.Errorf("%.20q of %d bytes: skipped to %d as text", broken, len(broken), next)
 		}
 	}
 }
