@@ -89,6 +89,10 @@ const ShortText = 120
 // Unescaped returns the text of the valid string whose opening quote is b[i], and the
 // place after its closing quote.
 func Unescaped(b []byte, i int) (text string, next int) {
+	body := b[i+1:]
+	if n := bytes.IndexByte(body, '"'); n >= 0 && bytes.IndexByte(body[:n], '\\') < 0 {
+		return string(body[:n]), i + n + 2
+	}
 	if len(b)-i <= ShortText {
 		var short [ShortText + 8]byte // on the stack
 		out, next := unescapeTo(short[:0], b, i)
