@@ -82,29 +82,44 @@ func (s *Session) appendEnvelope(out []byte, params json.RawMessage, e envelope)
 
 // inner removes from a result, in place, what belongs to the wire of 2026-07-28.
 func inner(raw json.RawMessage) json.RawMessage {
+	return stripped(raw[:0], raw, resultMeta, "resultType")
+}
+
+// resultMeta is what _meta of a result says about its hop.
+var resultMeta = []string{engine.MetaServerInfo}
+
+// stripped appends obj to dst, which may be obj[:0], without the members of these names, without
+// those of _meta that meta names, and without _meta if nothing else is in it.
+func stripped(dst, obj json.RawMessage, meta []string, names ...string) json.RawMessage {
 	mixed := false
-	raw = jsonx.Filter(raw[:0], raw, func(name []byte, value json.RawMessage) bool {
-		switch string(name) {
-		case "resultType":
-			return false
-		case "_meta":
-			named, others := false, false
-			for name := range jsonx.Members(value) {
-				if string(name) == engine.MetaServerInfo {
-					named = true
-				} else {
-					others = true
-				}
-			}
-			mixed = named && others
-			return mixed || !named
+	dst = jsonx.Filter(dst, obj, func(name []byte, value json.RawMessage) bool {
+		if string(name) != "_meta" {
+			return !among(names, name)
 		}
-		return true
+		some, others := false, false
+		for name := range jsonx.Members(value) {
+			if among(meta, name) {
+				some = true
+			} else {
+				others = true
+			}
+		}
+		mixed = some && others
+		return mixed || !some
 	})
 	if mixed {
-		return withoutMeta(raw, engine.MetaServerInfo)
+		return withoutMeta(dst, meta...)
 	}
-	return raw
+	return dst
+}
+
+func among(names []string, name []byte) bool {
+	for _, n := range names {
+		if string(name) == n {
+			return true
+		}
+	}
+	return false
 }
 
 // withoutMeta removes members of _meta, and _meta if nothing is left of it.

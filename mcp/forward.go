@@ -184,38 +184,11 @@ func (s *Session) forwardError(call *engine.Call, method string, err error) erro
 // hop it came over.
 func forwardParams(method string, params json.RawMessage) json.RawMessage {
 	params = orObject(params)
-	asks, mixed := revision.Asks(method), false
-	out := jsonx.Filter(make([]byte, 0, len(params)), params, func(name []byte, value json.RawMessage) bool {
-		switch string(name) {
-		case "inputResponses", "requestState", "task":
-			return !asks
-		case "_meta":
-			hop, others := false, false
-			for name := range jsonx.Members(value) {
-				if ofHop(name) {
-					hop = true
-				} else {
-					others = true
-				}
-			}
-			mixed = hop && others
-			return mixed || !hop
-		}
-		return true
-	})
-	if mixed {
-		return withoutMeta(out, hopMeta...)
+	dst := make([]byte, 0, len(params))
+	if revision.Asks(method) {
+		return stripped(dst, params, hopMeta, "inputResponses", "requestState", "task")
 	}
-	return out
-}
-
-func ofHop(name []byte) bool {
-	for _, h := range hopMeta {
-		if string(name) == h {
-			return true
-		}
-	}
-	return false
+	return stripped(dst, params, hopMeta)
 }
 
 // hopMeta is what _meta says about a hop.

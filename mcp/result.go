@@ -300,15 +300,18 @@ func encodeResult(r Result) engine.Result {
 		w.Completion.Values, w.Completion.Total, w.Completion.HasMore = r.Values, r.Total, r.HasMore
 		return engine.Result{JSON: encode(w)}
 	case *ServerInfo:
-		return memoResult(r.memo.Of(r), r.encode)
+		if memo := r.memo.Of(r); memo != nil {
+			return engine.Result{Memo: memo, Uses: revision.Unknown}
+		}
+		return engine.Result{JSON: r.encode(), Uses: revision.Unknown}
 	case *ToolList:
-		return memoResult(r.memo.Of(r), func() json.RawMessage { return encode(r) })
+		return listResult(r.memo.Of(r), r)
 	case *PromptList:
-		return memoResult(r.memo.Of(r), func() json.RawMessage { return encode(r) })
+		return listResult(r.memo.Of(r), r)
 	case *ResourceList:
-		return memoResult(r.memo.Of(r), func() json.RawMessage { return encode(r) })
+		return listResult(r.memo.Of(r), r)
 	case *TemplateList:
-		return memoResult(r.memo.Of(r), func() json.RawMessage { return encode(r) })
+		return listResult(r.memo.Of(r), r)
 	}
 	panic(fmt.Errorf("mcp: a handler returned no result and no error"))
 }
@@ -322,11 +325,11 @@ func ResultJSON(r Result) json.RawMessage {
 	return res.JSON
 }
 
-func memoResult(memo *engine.Memo, encode func() json.RawMessage) engine.Result {
+func listResult(memo *engine.Memo, list any) engine.Result {
 	if memo != nil {
 		return engine.Result{Memo: memo, Uses: revision.Unknown}
 	}
-	return engine.Result{JSON: encode(), Uses: revision.Unknown}
+	return engine.Result{JSON: encode(list), Uses: revision.Unknown}
 }
 
 // encode writes the inner form: a DiscoverResult without what the edge adds.

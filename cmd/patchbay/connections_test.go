@@ -119,3 +119,43 @@ func TestWritesAreBounded(t *testing.T) {
 		t.Error("a client that does not read is waited for")
 	}
 }
+
+// The time for a write does not go on when nothing is written: who speaks again after a while has
+// as much, also on a connection whose deadline was taken back meanwhile, as net/http does.
+func TestWritesHaveTimeEach(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inner.Close()
+	l := boundConnections(inner, nil)
+	l.writeTime = 20 * time.Millisecond
+	far, err := net.Dial("tcp", inner.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, between := range []func(){
+		func() {},
+		func() { c.SetWriteDeadline(time.Time{}) },
+		func() { c.SetWriteDeadline(time.Now().Add(time.Millisecond)); c.SetWriteDeadline(time.Time{}) },
+	} {
+		if _, err := c.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		between()
+		time.Sleep(2 * l.writeTime)
+	}
+	if _, err := c.Write([]byte("x")); err != nil {
+		t.Error(err)
+	}
+	c.SetWriteDeadline(time.Now().Add(-time.Second))
+	if _, err := c.Write([]byte("x")); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("after the deadline that was set: %v", err)
+	}
+}

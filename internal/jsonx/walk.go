@@ -170,12 +170,22 @@ func skipString(b []byte, i int) (next int, escaped bool) {
 // longSkip is how far into a string its end is looked for word by word.
 const longSkip = 64
 
-// skipLong goes on at b[i], inside a string and not behind a backslash that escapes.
+// skipLong goes on at b[start], inside a string and not behind a backslash that escapes.
 func skipLong(b []byte, start int) (next int, escaped bool) {
+	next = skipBody(b, start)
+	return next, bytes.IndexByte(b[start:next], '\\') >= 0
+}
+
+// skipText is skipString for who does not care for escapes.
+func skipText(b []byte, i int) (next int) { return skipBody(b, i+1) }
+
+// skipBody returns the place after the quote that ends the string in which b[start] is, not
+// behind a backslash that escapes.
+func skipBody(b []byte, start int) (next int) {
 	for i := start; ; {
 		n := bytes.IndexByte(b[i:], '"')
 		if n < 0 {
-			return len(b), escaped
+			return len(b)
 		}
 		i += n
 		slashes := 0
@@ -183,28 +193,6 @@ func skipLong(b []byte, start int) (next int, escaped bool) {
 			slashes++
 		}
 		i++
-		if slashes%2 == 0 {
-			return i, bytes.IndexByte(b[start:i], '\\') >= 0
-		}
-	}
-}
-
-// skipText is skipString for who does not care for escapes.
-func skipText(b []byte, i int) (next int) {
-	i++
-	for start := i; ; {
-		n := bytes.IndexByte(b[i:], '"')
-		if n < 0 {
-			return len(b)
-		}
-		i += n + 1
-		if b[i-2] != '\\' {
-			return i
-		}
-		slashes := 1
-		for i-2-slashes >= start && b[i-2-slashes] == '\\' {
-			slashes++
-		}
 		if slashes%2 == 0 {
 			return i
 		}

@@ -1,0 +1,291 @@
+package duplex
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// read deals with what the server sends, until the connection ends.
+func (c *Client) read() {
+	lim := jsonrpc.Limits{MaxDepth: c.opts.MaxDepth}
+	var buf []byte
+	for {
+		// What somebody keeps of a frame is copied, so the next takes its place; but a
+		// small one not that of one so large that keeping it would hurt.
+		if cap(buf) > 64<<10 && len(buf) < cap(buf)/4 {
+			buf = nil
+		}
+		frame, err := c.conn.Read(buf)
+		if err != nil {
+			if !c.passOver(err) {
+				return
+			}
+			continue
+		}
+		buf = frame
+		if jsonrpc.IsBatch(frame) {
+			elements, err := jsonrpc.DecodeBatch(frame, lim)
+			if err != nil {
+				c.opts.Logger.Warn("server sent no message", "err", err)
+				continue
+			}
+			for i := range elements {
+				if elements[i].Err != nil {
+					c.broken(elements[i].Err, frame)
+					continue
+				}
+				c.message(&elements[i].Message)
+			}
+			continue
+		}
+		msg, err := jsonrpc.Decode(frame, lim)
+		if err != nil {
+			c.broken(err, frame)
+			continue
+		}
+		c.message(&msg)
+	}
+}
+
+// passOver deals with an error of Read, and tells whether reading goes on after it.
+func (c *Client) passOver(err error) bool {
+	var big *jsonrpc.FrameTooLargeError
+	switch {
+	case errors.As(err, &big):
+		c.opts.Logger.Warn("message of the server is too large", "err", err)
+		c.tooLarge(big)
+		return true
+	case errors.Is(err, io.EOF):
+		err = errors.New("the server closed the connection")
+	}
+	c.end(err)
+	return false
+}
+
+// broken deals with a frame that is no message: if it was an answer, the call
+// fails with what is wrong; anything else, such as a stray print of the server, is
+// logged and passed over.
+func (c *Client) broken(err error, frame []byte) {
+	var bad *jsonrpc.DecodeError
+	if errors.As(err, &bad) && !bad.ID.IsZero() {
+		c.mu.Lock()
+		cl := c.calls[bad.ID]
+		if cl != nil {
+			c.answer(cl, nil, &jsonrpc.Error{Code: bad.Err.Code, Message: "the server's answer is no valid message: " + bad.Err.Message})
+		}
+		c.mu.Unlock()
+		if cl != nil {
+			return
+		}
+	}
+	c.opts.Logger.Warn("server sent no message", "err", err, "line", clip(frame))
+}
+
+// tooLarge fails the call whose answer was skipped, if that can be told: by its beginning, or
+// because there is only one.
+func (c *Client) tooLarge(big *jsonrpc.FrameTooLargeError) {
+	if _, asks := jsonx.Lookup(big.Head, "method"); asks {
+		return
+	}
+	var bad *jsonrpc.DecodeError
+	_, err := jsonrpc.Decode(big.Head, jsonrpc.Limits{})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var cl *call
+	if errors.As(err, &bad) && !bad.ID.IsZero() {
+		cl = c.calls[bad.ID]
+	} else {
+		cl = engine.Only(c.speaking(), func(*call) bool { return false })
+	}
+	if cl != nil {
+		c.answer(cl, nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "the server's answer is too large: " + big.Error()})
+	}
+}
+
+// message deals with one message, whose bytes are good until it returns.
+func (c *Client) message(msg *jsonrpc.Message) {
+	switch msg.Kind() {
+	case jsonrpc.KindResponse:
+		c.response(msg)
+	case jsonrpc.KindNotification:
+		c.notification(msg)
+	default:
+		c.question(msg)
+	}
+}
+
+func (c *Client) response(msg *jsonrpc.Message) {
+	var err error
+	if e := msg.Error; e != nil {
+		e.Data = bytes.Clone(e.Data)
+		err = e
+	}
+	result := bytes.Clone(msg.Result)
+	c.mu.Lock()
+	cl := c.calls[msg.ID]
+	if cl != nil {
+		c.answer(cl, result, err)
+	}
+	c.mu.Unlock()
+	if cl == nil && !c.takeLate(msg, result) {
+		c.opts.Logger.Debug("response to no request", "id", msg.ID.String())
+	}
+}
+
+func (c *Client) notification(msg *jsonrpc.Message) {
+	if msg.Method == revision.NoteCancelled {
+		raw, _ := msg.Param("requestId")
+		if id, err := jsonrpc.ParseID(raw); err == nil {
+			c.mu.Lock()
+			stop := c.questions[id]
+			c.mu.Unlock()
+			if stop != nil {
+				stop()
+				return
+			}
+		}
+	}
+	params := bytes.Clone(msg.Params)
+	told := true
+	c.mu.Lock()
+	cl := c.owner(msg)
+	if cl != nil {
+		told = cl.tell(note{msg.Method, params})
+	}
+	c.mu.Unlock()
+	switch {
+	case !told:
+		c.opts.Logger.Warn("notifications dropped", "method", msg.Method)
+	case cl == nil:
+		c.opts.Inbox.Note(msg.Method, params)
+	}
+}
+
+// owner finds the call that a notification belongs to: by progress token or by
+// subscription id, and a log message by being the only one in flight that wants any. Mu is held.
+func (c *Client) owner(msg *jsonrpc.Message) *call {
+	token, subscription := tieOf(msg)
+	switch {
+	case subscription != nil:
+		if id, err := jsonrpc.ParseID(subscription); err == nil {
+			return c.calls[id]
+		}
+	case token != nil && msg.Method == revision.NoteProgress:
+		for _, cl := range c.calls {
+			if string(cl.out.Token) == string(token) {
+				return cl
+			}
+		}
+	case msg.Method == revision.NoteMessage:
+		return engine.Only(c.speaking(), func(cl *call) bool { return cl.out.Logs })
+	}
+	return nil
+}
+
+// speaking are the calls in flight but for subscriptions, which have no log messages
+// (LOG-26-005). Mu is held.
+func (c *Client) speaking() iter.Seq[*call] {
+	return func(yield func(*call) bool) {
+		for _, cl := range c.calls {
+			if !cl.stands() && !yield(cl) {
+				return
+			}
+		}
+	}
+}
+
+// asker finds the call that can have caused a question: of several the one whose handler
+// may ask, as a list that is fetched meanwhile is no reason to doubt. Mu is held.
+func (c *Client) asker() *call {
+	return engine.Only(c.speaking(), func(cl *call) bool { return revision.Asks(cl.out.Method) })
+}
+
+// question has a request of the server's own answered. A modern server sends
+// none; one that does gets no answer (STDIO-26-005).
+func (c *Client) question(msg *jsonrpc.Message) {
+	if c.modern.Load() {
+		c.opts.Logger.Warn("a server of the modern era sent a request; ignored", "method", msg.Method)
+		return
+	}
+	if msg.Method == revision.MethodPing {
+		c.reply(jsonrpc.AppendResult(nil, msg.ID, json.RawMessage(`{}`)))
+		return
+	}
+	c.mu.Lock()
+	busy := len(c.questions) >= maxQuestions
+	_, twice := c.questions[msg.ID]
+	ctx, stop := context.WithCancel(c.ctx)
+	if !busy && !twice {
+		c.questions[msg.ID] = stop
+	}
+	ask := c.opts.Inbox.Question
+	if cl := c.asker(); cl != nil && cl.out.Inbox != nil {
+		ask = cl.out.Inbox.Question
+	}
+	c.mu.Unlock()
+	if busy || twice {
+		stop()
+		err := fmt.Errorf("%d requests of the server are in progress, the most there may be; wait for an answer", maxQuestions)
+		if twice {
+			err = fmt.Errorf("a request with the id %.100s is in progress; use another", msg.ID.String())
+		}
+		c.reply(engine.AnswerTo(msg.ID, nil, err))
+		return
+	}
+	id, method, params := msg.ID, msg.Method, bytes.Clone(msg.Params)
+	c.wg.Go(func() {
+		defer stop()
+		result, err := ask(ctx, method, params)
+		c.mu.Lock()
+		delete(c.questions, id)
+		c.mu.Unlock()
+		if ctx.Err() != nil {
+			return
+		}
+		c.send(engine.AnswerTo(id, result, err))
+	})
+}
+
+// reply writes a response without holding up the reading goroutine, on which
+// it is called. A server that does not read them gets no more.
+func (c *Client) reply(frame []byte) {
+	select {
+	case c.replying <- struct{}{}:
+	default:
+		c.opts.Logger.Warn("answer dropped, since the server reads none", "waiting", maxReplies)
+		return
+	}
+	c.wg.Go(func() {
+		defer func() { <-c.replying }()
+		c.send(frame)
+	})
+}
+
+// send writes a response.
+func (c *Client) send(frame []byte) {
+	switch err := c.conn.Write(frame); {
+	case err == nil:
+	case refused(err):
+		c.opts.Logger.Warn("answer to a question not delivered", "err", err)
+	default:
+		c.end(err)
+	}
+}
+
+// clip bounds what a peer sent for a log.
+func clip(b []byte) string {
+	if len(b) > 200 {
+		return string(b[:200]) + "…"
+	}
+	return string(b)
+}
