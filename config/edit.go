@@ -2,6 +2,9 @@ package config
 
 import (
 	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,9 +12,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
 // Entry is one server as it stands in a file: nothing is replaced or left out.
@@ -20,8 +26,8 @@ type Entry struct {
 	Object json.RawMessage // its members, in their order
 }
 
-// Document is the text of a configuration file that is to be changed. What is not
-// changed keeps its comments, its order and its layout.
+// Document is the text of a configuration file: [Open] reads one, [Edit] changes one. What is
+// not changed keeps its comments, its order and its layout.
 type Document struct {
 	path string
 	was  []byte // nil: there is no file yet
@@ -29,7 +35,7 @@ type Document struct {
 	root *node
 }
 
-// Open reads a file to change it. A file that is not there is empty. The error is
+// Open reads a file as it stands; [Edit] is for changes that are to be written. A file that is not there is empty. The error is
 // [Problems] when the file as a whole is wrong; faults of single servers are no
 // hindrance.
 func Open(path string) (*Document, error) {
@@ -277,55 +283,88 @@ func (d *Document) Remove(name string) error {
 	return nil
 }
 
-// Save writes the text to the file, which is replaced as a whole: nobody ever sees
-// half of it. The mode of the file is kept, and a symbolic link followed; a new file
-// is for its owner alone, since it may hold secrets. When somebody else has changed
-// the file since [Open], Save writes nothing and returns an error.
-func (d *Document) Save() error {
-	if d.was != nil && bytes.Equal(d.was, d.data) {
-		return nil
-	}
-	path, mode := d.path, os.FileMode(0o600)
-	now, err := readFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && d.was == nil:
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return fmt.Errorf("write configuration: %w", err)
-		}
-	case err != nil:
-		return err
-	case d.was == nil || !bytes.Equal(now, d.was):
-		return fmt.Errorf("write configuration: %s was changed by somebody else meanwhile; do it again", path)
-	default:
-		if path, err = filepath.EvalSymlinks(path); err != nil {
-			return fmt.Errorf("write configuration: %w", err)
-		}
-		info, err := os.Stat(path)
-		if err != nil {
-			return fmt.Errorf("write configuration: %w", err)
-		}
-		mode = info.Mode().Perm()
-	}
-	if err := replace(path, d.data, mode); err != nil {
+// Edit changes a file: it reads the file, calls change with the document, and writes what the
+// document has become. When change returns an error nothing is written, and Edit returns it.
+//
+// Edits of one file by several processes of a user wait for each other, by whatever path each
+// of them names it, so that none is lost. When another program writes the file between the
+// read and the write, Edit writes nothing and returns an error. Edit also returns an error
+// when ctx ends, or 10 seconds pass, while other edits hold the file.
+//
+// The file is replaced as a whole: nobody ever sees half of it. Its mode is kept, and a symbolic
+// link followed. A new file is for its owner alone, since it may hold secrets. A document that
+// was not changed is not written.
+func Edit(ctx context.Context, path string, change func(*Document) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, editTime, fmt.Errorf("other edits of %s take longer than %v; do it again", path, editTime))
+	defer cancel()
+	unlock, err := lockEdits(ctx, path)
+	if err != nil {
 		return fmt.Errorf("write configuration: %w", err)
 	}
-	d.was = d.data
+	defer unlock()
+	d, err := Open(path)
+	if err != nil {
+		return err
+	}
+	before := d.data
+	if err := change(d); err != nil || bytes.Equal(before, d.data) {
+		return err
+	}
+	if err := d.save(); err != nil {
+		return fmt.Errorf("write configuration: %w", err)
+	}
 	return nil
 }
 
-// replace writes a file beside path and moves it there.
-func replace(path string, data []byte, mode os.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".mcp-*.tmp")
+// editTime bounds how long an edit waits for others.
+const editTime = 10 * time.Second
+
+// lockEdits takes the lock for edits of a file. It stands in the folder of the program's data,
+// as a lock beside the file would end up in people's repositories; a user who has no such
+// folder gets it beside the file after all.
+func lockEdits(ctx context.Context, path string) (unlock func(), err error) {
+	name := sha256.Sum256([]byte(strings.ToLower(realPath(path)))) // some systems tell no capitals apart
+	if lock, err := ownfile.Data(filepath.Join("edits", hex.EncodeToString(name[:8])+".lock")); err == nil {
+		if unlock, err = ownfile.Lock(ctx, lock); err == nil || ctx.Err() != nil {
+			return unlock, err
+		}
+	}
+	return ownfile.Lock(ctx, filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock"))
+}
+
+// realPath is the one absolute path of a file that may not be there yet.
+func realPath(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	for dir, rest := path, ""; ; dir, rest = filepath.Dir(dir), filepath.Join(filepath.Base(dir), rest) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if dir == filepath.Dir(dir) {
+			return path
+		}
+	}
+}
+
+// save replaces the file, unless it is another one than [Open] has read.
+func (d *Document) save() error {
+	now, err := readFile(d.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && d.was == nil:
+		return ownfile.Replace(d.path, d.data)
+	case err != nil:
+		return err
+	case d.was == nil || !bytes.Equal(now, d.was):
+		return fmt.Errorf("another program has changed %s meanwhile; do it again", d.path)
+	}
+	path, err := filepath.EvalSymlinks(d.path)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
+	info, err := os.Stat(path)
 	if err != nil {
-		os.Remove(f.Name())
+		return err
 	}
-	return err
+	return ownfile.ReplaceMode(path, d.data, info.Mode().Perm())
 }

@@ -2,14 +2,18 @@ package config
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -154,31 +158,27 @@ func TestEditRefuses(t *testing.T) {
 	}
 }
 
-func TestSave(t *testing.T) {
+func TestEdit(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "sub", "mcp.json")
-	d, err := Open(path)
-	if err != nil {
+	edit := func(change func(*Document) error) error { t.Helper(); return Edit(t.Context(), path, change) }
+	if err := edit(func(*Document) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Add(entry); err != nil {
-		t.Fatal(err)
+	wrong := errors.New("no")
+	if err := edit(func(d *Document) error { return errors.Join(d.Add(entry), wrong) }); !errors.Is(err, wrong) {
+		t.Fatalf("Edit = %v, want the error of the change", err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Fatal("written before Save")
+		t.Fatalf("a file was written without a change: %v", err)
 	}
-	other, err := Open(path)
-	if err != nil {
+	if err := edit(func(d *Document) error { return d.Add(entry) }); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Save(); err != nil {
-		t.Fatal(err)
-	}
-	if err := other.Add(entry); err != nil {
-		t.Fatal(err)
-	}
-	if err := other.Save(); err == nil {
-		t.Error("Save over the change of somebody else")
+	byOthers := []byte(`{"mcpServers": {"theirs": {"command": "x"}}}`)
+	err := edit(func(d *Document) error { return errors.Join(os.WriteFile(path, byOthers, 0o600), d.Remove(entry.Name)) })
+	if now, _ := os.ReadFile(path); err == nil || !bytes.Equal(now, byOthers) {
+		t.Errorf("Edit over the change of another program = %v, and left %s", err, now)
 	}
 	if runtime.GOOS != "windows" { // which has neither modes nor links for everybody
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
@@ -193,13 +193,7 @@ func TestSave(t *testing.T) {
 		}
 		path = link
 	}
-	if d, err = Open(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Remove("new"); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Save(); err != nil {
+	if err := edit(func(d *Document) error { return d.Remove("theirs") }); err != nil {
 		t.Fatal(err)
 	}
 	if runtime.GOOS != "windows" {
@@ -210,8 +204,79 @@ func TestSave(t *testing.T) {
 			t.Errorf("the mode became %v, %v", info.Mode(), err)
 		}
 	}
-	if left, err := filepath.Glob(filepath.Join(dir, "sub", ".mcp-*")); len(left) > 0 || err != nil {
+	if left, err := os.ReadDir(filepath.Join(dir, "sub")); len(left) != 1 || err != nil {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// editRun is the variable that has this test binary add a server to the file it names.
+const editRun = "PATCHBAY_TEST_EDIT"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(editRun); path != "" {
+		err := Edit(context.Background(), path, func(d *Document) error {
+			return d.Add(Entry{Name: fmt.Sprint("s", os.Getpid()), Object: []byte(`{"command": "x"}`)})
+		})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	data, err := os.MkdirTemp("", "patchbay")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("XDG_DATA_HOME", data) // for locks, which stay
+	os.Setenv("LOCALAPPDATA", data)
+	code := m.Run()
+	os.RemoveAll(data)
+	os.Exit(code)
+}
+
+// Fifty processes that edit one file at once, under several names for it, lose nothing (trap 9).
+func TestEditAtOnce(t *testing.T) {
+	const processes = 50
+	dir := t.TempDir()
+	names := []string{filepath.Join(dir, "mcp.json"), filepath.Join(dir, "gone", "..", "mcp.json")}
+	if runtime.GOOS != "windows" {
+		link := filepath.Join(t.TempDir(), "link")
+		if err := os.Symlink(dir, link); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, filepath.Join(link, "mcp.json"))
+	}
+	var wg sync.WaitGroup
+	for i := range processes {
+		wg.Go(func() {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), editRun+"="+names[i%len(names)])
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("edit %d: %v: %s", i, err, out)
+			}
+		})
+	}
+	wg.Wait()
+	d, err := Open(names[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(d.Entries()); n != processes {
+		t.Errorf("%d servers are in the file after %d edits", n, processes)
+	}
+}
+
+// An edit that waits for another ends with its context, and says why.
+func TestEditWaits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mcp.json")
+	gone := errors.New("the person has left")
+	err := Edit(t.Context(), path, func(*Document) error {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(gone)
+		return Edit(ctx, path, func(*Document) error { t.Error("two edits at once"); return nil })
+	})
+	if !errors.Is(err, gone) {
+		t.Errorf("an edit beside another = %v, want %v", err, gone)
 	}
 }
 

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -54,7 +55,7 @@ func ExampleLoad() {
 	// line 1, column 27: the server "files" says neither command nor url: did you mean "command" instead of "comand"?
 }
 
-func ExampleDocument() {
+func ExampleEdit() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {
 		fmt.Println(err)
@@ -73,21 +74,22 @@ func ExampleDocument() {
 		fmt.Println(err)
 		return
 	}
-	doc, err := config.Open(path)
+	err = config.Edit(context.Background(), path, func(doc *config.Document) error {
+		return errors.Join(
+			doc.Remove("old"),
+			doc.Add(config.Entry{Name: "web", Object: []byte(`{"type": "http", "url": "https://example.com/mcp"}`)}),
+		)
+	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	err = errors.Join(
-		doc.Remove("old"),
-		doc.Add(config.Entry{Name: "web", Object: []byte(`{"type": "http", "url": "https://example.com/mcp"}`)}),
-		doc.Save(),
-	)
+	now, err := os.ReadFile(path)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("%s", doc.Bytes())
+	fmt.Printf("%s", now)
 	// Output:
 	// {
 	//   "mcpServers": {

@@ -55,14 +55,13 @@ func (a *app) editPath(user bool) (string, error) {
 	return here(path), err
 }
 
-// editable reads the file of editPath to change it, and returns its path too.
-func (a *app) editable(user bool) (*config.Document, string, error) {
-	path, err := a.editPath(user)
+// edit changes the file of editPath.
+func (a *app) edit(user bool, change func(doc *config.Document, path string) error) (path string, err error) {
+	path, err = a.editPath(user)
 	if err != nil {
-		return nil, "", err
+		return "", err
 	}
-	doc, err := config.Open(path)
-	return doc, path, err
+	return path, config.Edit(a.ctx, path, func(doc *config.Document) error { return change(doc, path) })
 }
 
 // here is a path as people write it from the current folder, if it is below that.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/config"
@@ -27,22 +28,50 @@ func (c *configAddCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	doc, path, err := a.editable(c.User)
+	path, err := a.edit(c.User, func(doc *config.Document, path string) error {
+		if _, there := doc.Entry(c.Name); there {
+			return usagef("%s has a server %q already", path, c.Name).hint(shell([]string{"patchbay", "config", "remove", c.Name}))
+		}
+		return doc.Add(entry)
+	})
 	if err != nil {
 		return err
 	}
-	if _, there := doc.Entry(c.Name); there {
-		return usagef("%s has a server %q already", path, c.Name).hint(shell([]string{"patchbay", "config", "remove", c.Name}))
-	}
-	if err := doc.Add(entry); err != nil {
-		return err
-	}
-	if err := doc.Save(); err != nil {
-		return err
-	}
 	a.print(fmt.Sprintf("added %s to %s", c.Name, path))
+	if plain := c.plainSecrets(a); len(plain) > 0 {
+		a.talk.note("warning: %s now holds a secret as plain text (%s); write ${VARIABLE} in its place and set that variable", path, strings.Join(plain, ", "))
+		a.talk.note("hint: patchbay config remove %s, then add it with single quotes around ${VARIABLE}", shell([]string{c.Name}))
+	}
 	a.afterEdit(path, []string{c.Name})
 	return nil
+}
+
+// plainSecrets names what the command line gives as itself though its name says that it is a
+// secret: values of variables, of headers, in arguments and in the URL.
+func (c *configAddCmd) plainSecrets(a *app) []string {
+	var out []string
+	plain := func(value string) bool { return value != "" && !strings.Contains(value, "${") }
+	for _, e := range a.Env {
+		if name, value, _ := strings.Cut(e, "="); secretName(name) && plain(value) {
+			out = append(out, name)
+		}
+	}
+	for _, h := range a.Header {
+		if name, value, _ := strings.Cut(h, ":"); secretHeader(name) && plain(strings.TrimSpace(value)) {
+			out = append(out, strings.TrimSpace(name))
+		}
+	}
+	before := ""
+	for i, arg := range a.command {
+		if i > 0 && (secretPart(before, arg) != "" || slices.ContainsFunc(urlSecrets(arg), plain)) {
+			out = append(out, fmt.Sprintf("argument %d", i))
+		}
+		before = arg
+	}
+	if slices.ContainsFunc(urlSecrets(c.URL), plain) {
+		out = append(out, "the URL")
+	}
+	return out
 }
 
 // entry makes the server of the command line.
@@ -136,21 +165,13 @@ func (c *configRemoveCmd) Run(a *app) error {
 	if err := a.notServer(); err != nil {
 		return err
 	}
-	doc, path, err := a.editable(c.User)
-	if err != nil {
-		return err
-	}
-	if _, ok := doc.Entry(c.Name); !ok {
-		var names []string
-		for _, e := range doc.Entries() {
-			names = append(names, e.Name)
+	path, err := a.edit(c.User, func(doc *config.Document, path string) error {
+		if names := namesOf(doc.Entries()); !slices.Contains(names, c.Name) {
+			return usagef("%s has no server %q%s", path, c.Name, didYouMean(c.Name, names)).hint("patchbay config list")
 		}
-		return usagef("%s has no server %q%s", path, c.Name, didYouMean(c.Name, names)).hint("patchbay config list")
-	}
-	if err := doc.Remove(c.Name); err != nil {
-		return err
-	}
-	if err := doc.Save(); err != nil {
+		return doc.Remove(c.Name)
+	})
+	if err != nil {
 		return err
 	}
 	a.print(fmt.Sprintf("removed %s from %s", c.Name, path))

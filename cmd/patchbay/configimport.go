@@ -52,31 +52,37 @@ func (c *configImportCmd) Run(a *app) error {
 		a.showForeign(files)
 		return nil
 	}
-	doc, path, err := a.editable(c.User)
-	if err != nil {
+	in := &importer{a: a, c: c, seen: make(map[string]bool)}
+	path, err := a.edit(c.User, func(doc *config.Document, path string) error {
+		in.doc, in.path = doc, path
+		for _, f := range files {
+			if err := in.file(f); err != nil {
+				return err
+			}
+		}
+		for _, name := range c.Names {
+			if !in.seen[name] {
+				return usagef("%s lists no server %q", c.From, name).hint(shell([]string{"patchbay", "config", "import", c.From, "--dry-run"}))
+			}
+		}
+		if c.DryRun {
+			return errDryRun
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errDryRun) {
 		return err
 	}
-	in := &importer{a: a, doc: doc, path: path, c: c, seen: make(map[string]bool)}
-	for _, f := range files {
-		if err := in.file(f); err != nil {
-			return err
-		}
+	for _, line := range in.said {
+		a.print(line)
 	}
-	for _, name := range c.Names {
-		if !in.seen[name] {
-			return usagef("%s lists no server %q", c.From, name).hint(shell([]string{"patchbay", "config", "import", c.From, "--dry-run"}))
-		}
-	}
-	if len(in.added) == 0 {
+	switch {
+	case len(in.added) == 0:
 		a.talk.note("nothing was added to %s", path)
 		return nil
-	}
-	if c.DryRun {
+	case c.DryRun:
 		a.talk.note("nothing was written to %s", path)
 		return nil
-	}
-	if err := doc.Save(); err != nil {
-		return err
 	}
 	a.afterEdit(path, in.added)
 	if in.secrets > 0 && !filepath.IsAbs(path) {
@@ -194,9 +200,13 @@ type importer struct {
 	doc     *config.Document
 	path    string
 	seen    map[string]bool // names that the files list
+	said    []string        // what is printed once the file is written
 	added   []string
 	secrets int
 }
+
+// errDryRun ends an edit that is not to be written.
+var errDryRun = errors.New("nothing is written")
 
 func (in *importer) file(f foreign) error {
 	if same(f.path, in.path) {
@@ -219,7 +229,7 @@ func (in *importer) file(f foreign) error {
 }
 
 func (in *importer) server(f foreign, e config.Entry) error {
-	say := func(text string) { in.a.print(text + " (" + f.host.Title + ", " + here(f.path) + ")") }
+	say := func(text string) { in.said = append(in.said, text+" ("+f.host.Title+", "+here(f.path)+")") }
 	original := e.Name
 	if there, ok := in.doc.Entry(e.Name); ok {
 		if bytes.Equal(jsonx.Canonical(there.Object), jsonx.Canonical(e.Object)) {
@@ -254,7 +264,7 @@ func (in *importer) server(f foreign, e config.Entry) error {
 	}
 	say(text)
 	if in.c.DryRun {
-		in.a.print("  " + in.a.shown(string(masked(e.Object))))
+		in.said = append(in.said, "  "+in.a.shown(string(masked(e.Object))))
 	}
 	return nil
 }

@@ -40,28 +40,25 @@ func (c *modelAddCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	doc, path, err := a.editable(c.User)
+	var chosen bool
+	path, err := a.edit(c.User, func(doc *config.Document, path string) error {
+		if slices.Contains(namesOf(doc.Models()), c.Name) {
+			return usagef("%s has a model %q already", path, c.Name).hint(shell([]string{"patchbay", "config", "model", "remove", c.Name}))
+		}
+		if input != nil && !hasInput(doc, c.inputID()) {
+			if err := doc.AddInput(input); err != nil {
+				return err
+			}
+		}
+		if err := doc.AddModel(config.Entry{Name: c.Name, Object: object}); err != nil {
+			return err
+		}
+		if chosen = c.Use || doc.Model() == ""; !chosen {
+			return nil
+		}
+		return doc.UseModel(c.Name)
+	})
 	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(doc.Models(), func(e config.Entry) bool { return e.Name == c.Name }) {
-		return usagef("%s has a model %q already", path, c.Name).hint(shell([]string{"patchbay", "config", "model", "remove", c.Name}))
-	}
-	if input != nil && !hasInput(doc, c.inputID()) {
-		if err := doc.AddInput(input); err != nil {
-			return err
-		}
-	}
-	if err := doc.AddModel(config.Entry{Name: c.Name, Object: object}); err != nil {
-		return err
-	}
-	chosen := c.Use || doc.Model() == ""
-	if chosen {
-		if err := doc.UseModel(c.Name); err != nil {
-			return err
-		}
-	}
-	if err := doc.Save(); err != nil {
 		return err
 	}
 	a.print(fmt.Sprintf("added %s to %s", a.shown(oneLine(c.Name)), path))
@@ -175,23 +172,23 @@ func (c *modelRemoveCmd) Run(a *app) error {
 	if err := a.notServer(); err != nil {
 		return err
 	}
-	doc, path, err := a.editable(c.User)
+	var used bool
+	var left []string
+	path, err := a.edit(c.User, func(doc *config.Document, path string) error {
+		if names := namesOf(doc.Models()); !slices.Contains(names, c.Name) {
+			return usagef("%s has no model %q%s", path, c.Name, didYouMean(c.Name, names)).hint("patchbay config models")
+		}
+		used = doc.Model() == c.Name
+		err := doc.RemoveModel(c.Name)
+		left = namesOf(doc.Models())
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	if names := namesOf(doc.Models()); !slices.Contains(names, c.Name) {
-		return usagef("%s has no model %q%s", path, c.Name, didYouMean(c.Name, names)).hint("patchbay config models")
-	}
-	was := doc.Model()
-	if err := doc.RemoveModel(c.Name); err != nil {
-		return err
-	}
-	if err := doc.Save(); err != nil {
-		return err
-	}
 	a.print(fmt.Sprintf("removed %s from %s", a.shown(oneLine(c.Name)), path))
-	if names := namesOf(doc.Models()); was == c.Name && len(names) > 0 {
-		a.talk.note("it was the one to use; choose another with patchbay config model use %s", shell(names[:1]))
+	if used && len(left) > 0 {
+		a.talk.note("it was the one to use; choose another with patchbay config model use %s", shell(left[:1]))
 	}
 	return nil
 }
@@ -205,21 +202,17 @@ func (c *modelUseCmd) Run(a *app) error {
 	if err := a.notServer(); err != nil {
 		return err
 	}
-	doc, path, err := a.editable(c.User)
+	path, err := a.edit(c.User, func(doc *config.Document, path string) error {
+		provider, model, whole := strings.Cut(c.Name, "/")
+		switch names := namesOf(doc.Models()); {
+		case whole && (!slices.Contains(config.Providers, provider) || model == ""):
+			return usagef("%q is not PROVIDER/NAME; providers are %s", c.Name, strings.Join(config.Providers, ", "))
+		case !whole && !slices.Contains(names, c.Name):
+			return usagef("%s has no model %q%s", path, c.Name, didYouMean(c.Name, names)).hint("patchbay config models")
+		}
+		return doc.UseModel(c.Name)
+	})
 	if err != nil {
-		return err
-	}
-	provider, model, whole := strings.Cut(c.Name, "/")
-	switch names := namesOf(doc.Models()); {
-	case whole && (!slices.Contains(config.Providers, provider) || model == ""):
-		return usagef("%q is not PROVIDER/NAME; providers are %s", c.Name, strings.Join(config.Providers, ", "))
-	case !whole && !slices.Contains(names, c.Name):
-		return usagef("%s has no model %q%s", path, c.Name, didYouMean(c.Name, names)).hint("patchbay config models")
-	}
-	if err := doc.UseModel(c.Name); err != nil {
-		return err
-	}
-	if err := doc.Save(); err != nil {
 		return err
 	}
 	a.print(fmt.Sprintf("%s uses %s", path, a.shown(oneLine(c.Name))))

@@ -237,7 +237,13 @@ func signingKey(path string) (key crypto.Signer, made bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		return fresh, true, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
+		// A key that another process has made meanwhile is kept: its tokens are out already.
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return nil, false, err
+		}
+		err = pem.Encode(f, &pem.Block{Type: "PRIVATE KEY", Bytes: der})
+		return fresh, true, errors.Join(err, f.Close())
 	}
 	if err != nil {
 		return nil, false, err

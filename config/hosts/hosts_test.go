@@ -81,21 +81,23 @@ func TestRoundTrip(t *testing.T) {
 		t.Run(tt.host, func(t *testing.T) {
 			h, data, l := read(t, tt.host, tt.name)
 			path := filepath.Join(t.TempDir(), "mcp.json")
-			doc, err := config.Open(path)
+			t.Setenv("XDG_DATA_HOME", t.TempDir())
+			var doc *config.Document
+			err := config.Edit(t.Context(), path, func(d *config.Document) error {
+				doc = d
+				for _, in := range l.Inputs {
+					if err := d.AddInput(in); err != nil {
+						return err
+					}
+				}
+				for _, e := range l.Servers {
+					if err := d.Add(e); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
 			if err != nil {
-				t.Fatal(err)
-			}
-			for _, in := range l.Inputs {
-				if err := doc.AddInput(in); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for _, e := range l.Servers {
-				if err := doc.Add(e); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := doc.Save(); err != nil {
 				t.Fatal(err)
 			}
 			env := func(name string) (string, bool) {

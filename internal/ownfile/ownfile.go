@@ -36,7 +36,10 @@ func Read(path string, most int64) ([]byte, error) {
 
 // Replace puts content in the place of a file, whole or not at all, and makes its folder. The
 // file is 0600, the folder 0700.
-func Replace(path string, content []byte) (err error) {
+func Replace(path string, content []byte) error { return ReplaceMode(path, content, 0o600) }
+
+// ReplaceMode is [Replace] for a file with another mode.
+func ReplaceMode(path string, content []byte, mode fs.FileMode) (err error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -52,6 +55,9 @@ func Replace(path string, content []byte) (err error) {
 		}
 	}()
 	if _, err = f.Write(content); err != nil {
+		return err
+	}
+	if err = f.Chmod(mode); err != nil {
 		return err
 	}
 	if err = f.Sync(); err != nil {

@@ -2,12 +2,13 @@ package chat
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
@@ -35,6 +36,10 @@ func (h *history) open(path string) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return
 	}
+	unlock, unlocked := h.lock()
+	if unlocked == nil {
+		defer unlock()
+	}
 	data, cut, err := tail(path, maxHistoryBytes)
 	if err != nil {
 		return
@@ -49,7 +54,7 @@ func (h *history) open(path string) {
 	}
 	h.said = h.said[max(0, len(h.said)-maxHistory):]
 	h.at = len(h.said)
-	if cut || lines > 2*maxHistory {
+	if unlocked == nil && (cut || lines > 2*maxHistory) {
 		h.shorten()
 	}
 }
@@ -74,6 +79,13 @@ func tail(path string, most int64) (data []byte, cut bool, err error) {
 	return data, from > 0, err
 }
 
+// lock keeps other chats from changing the file. The lock is short, so a wait for it is too.
+func (h *history) lock() (unlock func(), err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	return ownfile.Lock(ctx, h.path+".lock")
+}
+
 // add keeps what was said.
 func (h *history) add(text string) error {
 	defer func() { h.at, h.draft = len(h.said), "" }()
@@ -89,21 +101,24 @@ func (h *history) add(text string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(h.path), 0o700); err != nil {
+	unlock, err := h.lock()
+	if err != nil {
 		return fmt.Errorf("keep the history: %w", err)
 	}
+	defer unlock()
 	f, err := os.OpenFile(h.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("keep the history: %w", err)
 	}
-	_, err = f.Write(append(line, '\n')) // in one piece, as others may write too
+	_, err = f.Write(append(line, '\n'))
 	if closed := f.Close(); err == nil {
 		err = closed
 	}
 	return err
 }
 
-// shorten writes the file anew, with what is remembered. If that fails it is long for longer.
+// shorten writes the file anew, with what is remembered. If that fails the file stays long. The
+// lock is held.
 func (h *history) shorten() {
 	var out []byte
 	for _, text := range h.said {
