@@ -22,7 +22,6 @@ import (
 //		Verifiers: []auth.Verifier{&auth.JWT{Issuer: "https://login.example.com"}},
 //		Resource:  &auth.ResourceMetadata{Resource: "https://mcp.example.com/mcp"},
 //	}
-//	srv.HTTP.Principal = auth.ID
 //	mux.Handle("/mcp", srv)
 //	err := http.ListenAndServe(addr, guard.Protect(mux))
 //

@@ -236,7 +236,6 @@ func TestStepUp(t *testing.T) {
 		}
 		return "written by " + auth.From(ctx).Subject + ", " + mcp.CallFrom(ctx).Principal, nil
 	})
-	srv.HTTP.Principal = auth.ID
 	web := httptest.NewServer(resourceServer().Protect(srv))
 	defer web.Close()
 	for _, rev := range mcp.Revisions() {

@@ -66,7 +66,6 @@ rules:
 func testPolicyStepUp(t *testing.T, srv *mcp.Server, prefix string, rev mcp.Revision) {
 	w := newWorld(t)
 	w.prm = map[string]any{"scopes_supported": []string{"shop:look"}}
-	srv.HTTP.Principal = auth.ID
 	guard := &auth.Guard{
 		Verifiers: []auth.Verifier{verifyFunc(func(r *http.Request) (*auth.Principal, error) {
 			w.mu.Lock()

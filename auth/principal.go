@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/principal"
 )
 
 // Principal is who a verified credential says is calling. One principal is shared by all
@@ -60,10 +62,24 @@ type callerContext struct {
 }
 
 func (c *callerContext) Value(key any) any {
-	if _, ok := key.(callerKey); ok {
+	switch key.(type) {
+	case callerKey:
 		return &c.caller
+	case principal.Key:
+		return c.id()
 	}
 	return c.Context.Value(key)
+}
+
+// nobody is the ID of a caller that is not known.
+var nobody = new(string)
+
+// id is what a Server goes by.
+func (c *caller) id() *string {
+	if c.principal == nil {
+		return nobody
+	}
+	return &c.principal.ID
 }
 
 func callerOf(ctx context.Context) caller {
@@ -79,14 +95,14 @@ func callerOf(ctx context.Context) caller {
 func From(ctx context.Context) *Principal { return callerOf(ctx).principal }
 
 // With returns a context in which p is calling; nil: nobody. It is for transports that
-// have no [Guard] in front of them, and for tests.
+// have no [Guard] in front of them, such as mcp.Server.Serve, and for tests.
 func With(ctx context.Context, p *Principal) context.Context {
 	return &callerContext{ctx, caller{p, callerOf(ctx).guard}}
 }
 
-// ID returns the ID of who sent a request, empty for nobody. It is made for the Principal
-// of an mcp.HTTPConfig, so that sessions, tasks, streams and states belong to whom they
-// were made for.
+// ID returns the ID of the principal that sent a request, empty for nobody. An mcp.Server
+// behind a [Guard] goes by it without being told; it is of use in the Principal of an
+// mcp.HTTPConfig that has another source too.
 func ID(r *http.Request) string {
 	if p := From(r.Context()); p != nil {
 		return p.ID

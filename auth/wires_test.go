@@ -22,7 +22,6 @@ func TestGuardOnEveryWire(t *testing.T) {
 	mcp.AddTool(srv, mcp.Tool{Name: "whoami"}, func(ctx context.Context, _ nothing) (string, error) {
 		return auth.From(ctx).Subject + " " + mcp.CallFrom(ctx).Principal, nil
 	})
-	srv.HTTP.Principal = auth.ID
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", srv)
 	mux.Handle("/ws", srv.WebSocket())

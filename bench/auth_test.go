@@ -42,7 +42,6 @@ func guarded(tb testing.TB, s *mcp.Server) (h http.Handler, token string) {
 		Resource:  &auth.ResourceMetadata{Resource: benchResource},
 		Scopes:    []string{"read"},
 	}
-	s.HTTP.Principal = auth.ID
 	return g.Protect(s), token
 }
 

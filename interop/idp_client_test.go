@@ -28,7 +28,6 @@ func guarded(t *testing.T, issuer string) string {
 	mcp.AddTool(s, mcp.Tool{Name: "refund"}, func(ctx context.Context, _ struct{}) (string, error) {
 		return "refunded", auth.Need(ctx, "orders", "refunds")
 	})
-	s.HTTP.Principal = auth.ID
 	var h atomic.Pointer[http.Handler] // its metadata names the address, which is not known before
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*h.Load()).ServeHTTP(w, r) }))
 	t.Cleanup(srv.Close)

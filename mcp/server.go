@@ -155,8 +155,10 @@ type HTTPConfig struct {
 	// that was closed. Zero: 1 second.
 	Retry time.Duration
 
-	// Principal names who was authenticated, by middleware in front of the server.
-	// Sessions and requestState belong to it. Nil: nobody.
+	// Principal names the caller of a request, for programs that know it from another
+	// source than an auth.Guard in front of the server. Sessions, streams, tasks,
+	// subscriptions and requestState belong to that principal. Nil, and an empty answer:
+	// the principal that the Guard let through; nobody if there is no Guard.
 	Principal func(*http.Request) string
 }
 
@@ -299,7 +301,7 @@ func (s *Server) init() error {
 			Stateless:      s.HTTP.Stateless,
 			Events:         s.HTTP.Events,
 			Retry:          orDefault(s.HTTP.Retry, time.Second),
-			Principal:      s.HTTP.Principal,
+			Principal:      s.principalOf,
 			CheckHeaders:   s.checkHeaders,
 			Logger:         logger,
 		}
@@ -373,16 +375,18 @@ func (s *Server) ServeStdio(ctx context.Context) error {
 		return err
 	}
 	defer restore()
-	err = s.serve(ctx, conn, engine.Caller{Alone: true}, s.tap("stdio"))
+	who := callerOf(ctx)
+	who.Alone = true
+	err = s.serve(ctx, conn, who, s.tap("stdio"))
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	return errors.Join(err, s.Shutdown(end))
 }
 
 // Serve serves one connection until the client closes it, ctx ends or Shutdown is
-// called. It closes conn.
+// called. It closes conn. The caller is the principal of ctx (auth.With), if it has one.
 func (s *Server) Serve(ctx context.Context, conn Conn) error {
-	return s.serve(ctx, conn, engine.Caller{}, s.tap(transportOf(conn)))
+	return s.serve(ctx, conn, callerOf(ctx), s.tap(transportOf(conn)))
 }
 
 // serve serves one connection of a caller. Tap may be nil.

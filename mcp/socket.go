@@ -77,7 +77,7 @@ func (s *Server) accept(ctx context.Context, l net.Listener, conns *sync.WaitGro
 			faults = 0
 			conns.Go(func() {
 				defer func() { <-places }()
-				if err := s.serve(ctx, socketConn(conn, s.Limits.Message), engine.Caller{}, s.tap(l.Addr().Network())); err != nil {
+				if err := s.serve(ctx, socketConn(conn, s.Limits.Message), callerOf(ctx), s.tap(l.Addr().Network())); err != nil {
 					s.eng.Logger.Debug("connection ended", "client", conn.RemoteAddr().String(), "err", err)
 				}
 			})

@@ -45,7 +45,7 @@ func (s *Server) SSE(messagePath string) http.Handler {
 			MaxBody:     int64(s.http.MaxBody),
 			MaxStreams:  s.http.MaxSessions,
 			KeepAlive:   s.http.KeepAlive,
-			Principal:   s.HTTP.Principal,
+			Principal:   s.principalOf,
 			Drain:       s.stopped,
 			Recorder:    s.recorder("sse"),
 			Logger:      s.eng.Logger,

@@ -30,7 +30,7 @@ func (s *Server) WebSocket() http.Handler {
 			MaxMessage: int(s.http.MaxBody),
 			MaxConns:   s.http.MaxSessions,
 			KeepAlive:  s.http.KeepAlive,
-			Principal:  s.HTTP.Principal,
+			Principal:  s.principalOf,
 			Drain:      s.stopped,
 			Logger:     s.eng.Logger,
 		}

@@ -9,7 +9,9 @@
 //		Tools: map[string]policy.Need{"refund": {Scopes: []string{"shop:refund"}}},
 //	}, nil))
 //
-// Who is calling is what [auth.From] says: a Guard in front of the server puts it there.
+// The caller is the principal that sessions and tasks belong to (mcp.Call.Principal), with the
+// scopes and roles that an [auth.Guard] in front of the server knows of it. A principal that
+// mcp.HTTPConfig.Principal names has its ID alone where there is no Guard.
 //
 // # What a caller sees
 //

@@ -8,6 +8,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/principal"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -70,10 +71,25 @@ func (g *gate) handle(ctx context.Context, req *mcp.Request, next mcp.Handler) (
 	return next.Handle(ctx, req)
 }
 
+// callerOf is the principal that sessions and tasks belong to, with what a Guard knows of it. A
+// principal of another source, such as mcp.HTTPConfig.Principal, has its ID alone.
+func callerOf(ctx context.Context) *auth.Principal {
+	p, id := auth.From(ctx), principal.From(ctx)
+	switch {
+	case id == "", p != nil && p.ID == id:
+		return p
+	case p == nil:
+		return &auth.Principal{ID: id}
+	}
+	own := *p
+	own.ID = id
+	return &own
+}
+
 // access begins an Access.
 func (g *gate) access(ctx context.Context, method string) *Access {
 	return &Access{
-		Principal: auth.From(ctx), Server: g.server, Method: method,
+		Principal: callerOf(ctx), Server: g.server, Method: method,
 		Client: func() mcp.Implementation {
 			if call := mcp.CallFrom(ctx); call != nil {
 				return call.Client

@@ -22,7 +22,7 @@ func (f Func) Decide(ctx context.Context, a *Access) Decision { return f(ctx, a)
 
 // Access is what a caller wants to do.
 type Access struct {
-	Principal *auth.Principal // who is calling; nil: nobody that is known
+	Principal *auth.Principal // of the caller; nil: the caller is not known
 	Server    string          // as the configuration names it
 
 	// Method is what is asked: "tools/call", "resources/read", "tasks/cancel". In a list it

@@ -338,7 +338,6 @@ func parsePrivate(der []byte) (crypto.Signer, error) {
 // protect puts a guard in front of a server, and its metadata beside it.
 func (w *web) protect(g *auth.Guard) {
 	w.guard = g
-	w.srv.HTTP.Principal = auth.ID
 	if g.Resource == nil {
 		return
 	}

@@ -17,7 +17,6 @@ func handler() http.Handler {
 	mcp.AddTool(srv, mcp.Tool{Name: "whoami"}, func(ctx context.Context, _ struct{}) (string, error) {
 		return "you are " + auth.From(ctx).ID, nil
 	})
-	srv.HTTP.Principal = auth.ID
 	guard := &auth.Guard{
 		Verifiers: []auth.Verifier{&auth.Introspection{
 			Issuer: "https://login.example.com",

@@ -19,7 +19,6 @@ func handler() http.Handler {
 		}
 		return "written by " + auth.From(ctx).ID, nil
 	})
-	srv.HTTP.Principal = auth.ID
 	guard := &auth.Guard{
 		Verifiers: []auth.Verifier{
 			&auth.APIKeys{File: "keys.jsonl"}, &auth.Basic{File: "users"}, &auth.JWT{Issuer: "https://login.example.com"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/patchbay-dev/patchbay/internal/principal"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
@@ -22,8 +23,11 @@ type sessionContext struct {
 }
 
 func (c *sessionContext) Value(key any) any {
-	if _, ok := key.(callKey); ok {
+	switch key.(type) {
+	case callKey:
 		return c.s.aside("")
+	case principal.Key:
+		return &c.s.Peer.Principal
 	}
 	return c.Context.Value(key)
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/principal"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/trace"
@@ -29,7 +30,7 @@ type Peer struct {
 	Revision     *revision.Table
 	Info         json.RawMessage // clientInfo, may be nil
 	Capabilities json.RawMessage // may be nil
-	Principal    string          // who was authenticated, empty for nobody
+	Principal    string          // who was authenticated, empty for nobody; package principal finds it in contexts
 	Alone        bool            // nobody else can reach the server: it is this peer's own
 	Stateless    bool            // nothing is known of it beyond its request
 }
@@ -102,8 +103,11 @@ type callContext struct {
 type callKey struct{}
 
 func (c *callContext) Value(key any) any {
-	if _, ok := key.(callKey); ok {
+	switch key.(type) {
+	case callKey:
 		return c.call
+	case principal.Key:
+		return &c.call.Peer.Principal
 	}
 	return c.Context.Value(key)
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/principal"
 )
 
 // Context is the context of one call that a transport serves, with the call in it. It ends
@@ -207,6 +209,10 @@ func (c *Context) Value(key any) any {
 	case callKey:
 		if c.call.Msg != nil {
 			return &c.call
+		}
+	case principal.Key:
+		if c.call.Peer != nil {
+			return &c.call.Peer.Principal
 		}
 	case *int:
 		// The key by which package context finds whom to ask for a cause, and whom to
