@@ -134,7 +134,7 @@ type HTTPConfig struct {
 	SessionIdle time.Duration
 
 	// MaxSessions bounds legacy sessions, and the connections of [Server.SSE] and
-	// [Server.WebSocket]. Zero: 10,000.
+	// [Server.WebSocket]. One principal has at most a quarter of them. Zero: 10,000.
 	MaxSessions int
 
 	// Stateless serves clients of revisions before 2026-07-28 without sessions, for

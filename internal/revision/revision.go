@@ -243,6 +243,17 @@ func Asks(method string) bool {
 	return method == MethodCall || method == MethodPrompt || method == MethodRead
 }
 
+// Reads tells whether a request changes nothing at a server: it may be sent twice, and nothing
+// that it does can be lost. That a tool says so of itself is not believed.
+func Reads(method string) bool {
+	switch method {
+	case MethodPing, MethodDiscover, MethodTools, MethodPrompts, MethodPrompt, MethodResources, MethodTemplates, MethodRead,
+		MethodComplete, MethodTask, MethodTasks:
+		return true
+	}
+	return false
+}
+
 // OfTasks tells whether a request is about a task.
 func OfTasks(method string) bool {
 	switch method {

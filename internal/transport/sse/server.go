@@ -34,7 +34,7 @@ type Server struct {
 
 	Guard      web.Guard
 	MaxBody    int64         // bytes of a message; more is answered with 413
-	MaxStreams int           // open at once; a further one is answered with 503; zero means no bound
+	MaxStreams int           // open at once, a quarter of them for one principal; a further one is answered with 503; zero means no bound
 	KeepAlive  time.Duration // after which a quiet stream gets a comment; zero means never
 
 	// Principal tells who was authenticated; nil: nobody ever is.
@@ -48,7 +48,8 @@ type Server struct {
 
 	Logger *slog.Logger
 
-	pacer web.Pacer
+	pacer  web.Pacer
+	places web.Places
 
 	mu      sync.Mutex
 	streams map[string]*stream // by id; guarded by mu
@@ -98,12 +99,12 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) {
 	principal := s.principal(r)
 	id := rand.Text() // 130 bits
 	st := newStream(w, principal, s.KeepAlive)
-	if refusal := s.add(id, st); refusal != "" {
+	if err := s.add(id, st); err != nil {
 		w.Header().Set("Retry-After", "5")
-		refuse(w, http.StatusServiceUnavailable, refusal)
+		refuse(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
-	defer s.remove(id)
+	defer s.remove(id, st)
 	defer st.leave()
 	if err := st.begin(s.endpoint(r, id)); err != nil {
 		if errors.Is(err, http.ErrNotSupported) {
@@ -117,25 +118,26 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) {
 }
 
 // add makes room for a stream, or says why there is none.
-func (s *Server) add(id string, st *stream) (refusal string) {
+func (s *Server) add(id string, st *stream) error {
 	select {
 	case <-s.Drain:
-		return "the server is shutting down"
+		return errors.New("the server is shutting down")
 	default:
+	}
+	if err := s.places.Take(st.principal, s.MaxStreams, "event streams"); err != nil {
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.MaxStreams > 0 && len(s.streams) >= s.MaxStreams {
-		return fmt.Sprintf("there are %d event streams already (HTTPConfig.MaxSessions)", s.MaxStreams)
-	}
 	if s.streams == nil {
 		s.streams = map[string]*stream{}
 	}
 	s.streams[id] = st
-	return ""
+	return nil
 }
 
-func (s *Server) remove(id string) {
+func (s *Server) remove(id string, st *stream) {
+	s.places.Leave(st.principal)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.streams, id)

@@ -152,6 +152,34 @@ func openStream(t testing.TB, hs *httptest.Server, header ...string) (endpoint s
 	return hs.URL + "/" + string(data), res.Body
 }
 
+// Trap 8: one principal has at most a quarter of the streams.
+func TestOnePrincipalDoesNotTakeAllStreams(t *testing.T) {
+	s := newServer()
+	s.Principal = func(r *http.Request) string { return r.Header.Get("X-User") }
+	s.MaxStreams = 8
+	hs := start(t, s)
+	for _, user := range []string{"eve", "eve", "ada", "ada"} {
+		_, stream := openStream(t, hs, "X-User", user)
+		defer stream.Close()
+	}
+	r, err := http.NewRequest("GET", hs.URL+"/sse", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-User", "eve")
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, _ := io.ReadAll(res.Body)
+	if res.StatusCode != 503 || res.Header.Get("Retry-After") == "" || !strings.Contains(string(body), "a quarter of the 8") {
+		t.Errorf("a third stream = %d, Retry-After %q, %s", res.StatusCode, res.Header.Get("Retry-After"), body)
+	}
+	_, stream := openStream(t, hs, "X-User", "bob")
+	stream.Close()
+}
+
 // TestRefusals: SSE-24-001, Q-23, and what a session answers to whom.
 func TestRefusals(t *testing.T) {
 	s := newServer()

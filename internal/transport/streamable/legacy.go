@@ -115,15 +115,14 @@ func (s *Server) initialize(p *posted, r *http.Request) {
 		p.reply(reply.Status(), &reply)
 		return
 	}
-	if wait, ok := s.reserve(); !ok {
+	if wait, err := s.reserve(principal); err != nil {
 		p.w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)))
-		web.RefuseID(p.w, http.StatusServiceUnavailable, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInternal,
-			Message: "there are " + strconv.Itoa(s.MaxSessions) + " sessions, the most that this server allows (HTTPConfig.MaxSessions)"})
+		web.RefuseID(p.w, http.StatusServiceUnavailable, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()})
 		return
 	}
 	es, reply := s.Engine.Initialize(ctx, msg, engine.Caller{Principal: principal}, r.Header)
 	if es == nil {
-		s.unreserve()
+		s.places.Leave(principal)
 		p.reply(reply.Status(), &reply)
 		return
 	}

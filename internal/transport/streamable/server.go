@@ -45,8 +45,10 @@ type Server struct {
 	// call or an open stream. Zero means for ever.
 	SessionIdle time.Duration
 
-	// MaxSessions bounds the legacy sessions; a further one is answered with 503.
-	// Zero means no bound.
+	// MaxSessions bounds the legacy sessions, of which one principal has at most a quarter
+	// ([web.Places]). For a further one the caller's quietest session in which nothing but
+	// reads has happened makes room; if there is none it is answered with 503. Zero means no
+	// bound.
 	MaxSessions int
 
 	// Concurrent bounds what is in progress in one legacy session: its calls, which go on
@@ -78,8 +80,9 @@ type Server struct {
 
 	Logger *slog.Logger
 
-	pacer web.Pacer
-	names atomic.Int64 // of connections, for the log
+	pacer  web.Pacer
+	places web.Places   // of sessions
+	names  atomic.Int64 // of connections, for the log
 
 	mu       sync.Mutex
 	down     bool          // Shutdown was called; guarded by mu

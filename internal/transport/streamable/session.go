@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
@@ -24,6 +25,7 @@ type session struct {
 	principal string
 	most      int // calls at work, and questions without an answer; 0 for no bound
 	events    events
+	acted     atomic.Bool // more than reads has happened
 
 	// Guarded by mu of the server.
 	users     int // exchanges at work
@@ -92,33 +94,57 @@ func (c *calls) cancel(cause error) {
 // the first may have been idle for too long, and looks at all: a session in use costs
 // nothing but the time of its last use.
 type sessionTable struct {
-	byID   map[string]*session
-	opened int // sessions, and those that initialize is about to open
-	timer  *time.Timer
-	due    time.Time // when the timer comes; zero if it does not
+	byID  map[string]*session
+	timer *time.Timer
+	due   time.Time // when the timer comes; zero if it does not
 }
 
-// reserve makes room for a session; if there is none it returns how long it may
-// take. Each reserve is followed by an add or a release of the place.
-func (s *Server) reserve() (wait time.Duration, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := &s.sessions
-	if s.MaxSessions > 0 && t.opened >= s.MaxSessions {
-		wait = time.Minute
-		if !t.due.IsZero() {
-			wait = time.Until(t.due)
+// reserve takes a place for a session of a principal. If there is none, a quiet session of the
+// same principal makes room; if there is none of these either, reserve says why and how long to
+// wait. The place is given back when the session that add puts there is removed, or by hand.
+func (s *Server) reserve(principal string) (wait time.Duration, err error) {
+	for {
+		if err = s.places.Take(principal, s.MaxSessions, "sessions"); err == nil {
+			return 0, nil
 		}
-		return max(wait, time.Second), false
+		s.mu.Lock()
+		quiet := s.quietest(principal)
+		if quiet == nil {
+			wait = time.Minute
+			if !s.sessions.due.IsZero() {
+				wait = time.Until(s.sessions.due)
+			}
+			s.mu.Unlock()
+			return max(wait, time.Second), err
+		}
+		s.removeLocked(quiet)
+		s.mu.Unlock()
+		quiet.end(fmt.Errorf("%w: it made room for another one of its caller (HTTPConfig.MaxSessions)", ErrSessionEnded))
 	}
-	t.opened++
-	return 0, true
 }
 
-func (s *Server) unreserve() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sessions.opened--
+// maxLooks bounds the sessions among which the quietest is looked for, as that is done for each
+// session that is opened when there is no room. They are any: a caller without room has a
+// quarter of them.
+const maxLooks = 500
+
+// quietest finds the session of a principal that nobody has used for longest, among those in
+// which nothing but reads has happened: its client loses nothing and opens another. Nil: there
+// is none. Mu is held.
+func (s *Server) quietest(principal string) (quiet *session) {
+	looks := 0
+	for _, sess := range s.sessions.byID {
+		if looks++; looks > maxLooks {
+			break
+		}
+		if sess.principal != principal || sess.users > 0 || sess.acted.Load() {
+			continue
+		}
+		if quiet == nil || sess.idleSince.Before(quiet.idleSince) {
+			quiet = sess
+		}
+	}
+	return quiet
 }
 
 // add puts a session on a reserved place, in use by its caller.
@@ -232,7 +258,7 @@ func (s *Server) removeLocked(sess *session) bool {
 	}
 	sess.ended = true
 	delete(s.sessions.byID, sess.id)
-	s.sessions.opened--
+	s.places.Leave(sess.principal)
 	return true
 }
 
@@ -283,6 +309,9 @@ func (sess *session) begin(w *work) error {
 		return fmt.Errorf("%d requests of the session are in progress, the most there may be; %w", sess.most, errTooMany)
 	}
 	sess.calls.put(w)
+	if !revision.Reads(w.msg.Method) && !sess.acted.Load() {
+		sess.acted.Store(true)
+	}
 	return nil
 }
 

@@ -154,8 +154,10 @@ func TestSessionCap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, nil)
 		s.MaxSessions = 2
-		open(t, s, "2025-11-25")
 		h := open(t, s, "2025-11-25")
+		serve(s, request(toolCall(1), h...))
+		h = open(t, s, "2025-11-25")
+		serve(s, request(toolCall(1), h...))
 		w := serve(s, request(initialize))
 		if w.Code != 503 || w.Header().Get("Retry-After") != "1800" || !strings.Contains(w.Body.String(), "MaxSessions") {
 			t.Errorf("third initialize = %d, Retry-After %q, %s", w.Code, w.Header().Get("Retry-After"), w.Body)
@@ -168,6 +170,63 @@ func TestSessionCap(t *testing.T) {
 		synctest.Wait()
 		open(t, s, "2025-11-25") // on the place of an idle one
 		if err := s.Shutdown(t.Context()); err != nil {
+			t.Errorf("Shutdown = %v", err)
+		}
+	})
+}
+
+// Trap 8: a principal at its quarter of the sessions makes room for its next one among its own,
+// never among those of others, and never of one that may have left state behind.
+func TestOnePrincipalDoesNotTakeAllSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, nil)
+		s.MaxSessions = 12
+		s.Principal = func(r *http.Request) string { return r.Header.Get("X-User") }
+		alive := func(h []string) bool { return serve(s, request(ping, h...)).Code == 200 }
+		list := `{"jsonrpc":"2.0","id":6,"method":"tools/list"}`
+		var bob, eve [][]string
+		for range 3 {
+			bob = append(bob, open(t, s, "2025-11-25", "X-User", "bob"))
+		}
+		for range 3 {
+			eve = append(eve, open(t, s, "2025-11-25", "X-User", "eve"))
+			serve(s, request(list, eve[len(eve)-1]...))
+			time.Sleep(time.Second)
+		}
+		serve(s, request(toolCall(1), eve[0]...))
+		_, streaming := background(s, get(eve[2]...)) // in use
+		time.Sleep(time.Second)
+
+		eve = append(eve, open(t, s, "2025-11-25", "X-User", "eve"))
+		if got := fmt.Sprint(alive(eve[0]), alive(eve[1]), alive(eve[2]), alive(eve[3])); got != "true false true true" {
+			t.Errorf("alive after a fourth session: %s, want the quietest without state gone", got)
+		}
+		serve(s, request(toolCall(1), eve[3]...))
+		w := serve(s, request(initialize, "X-User", "eve"))
+		if w.Code != 503 || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "a quarter of the 12") {
+			t.Errorf("one session too many = %d, Retry-After %q, %s", w.Code, w.Header().Get("Retry-After"), w.Body)
+		}
+		for i, h := range bob {
+			if !alive(h) {
+				t.Errorf("session %d of another principal is gone", i)
+			}
+		}
+		// Who is not known is bounded by the whole.
+		var nobody [][]string
+		for range 6 {
+			nobody = append(nobody, open(t, s, "2025-11-25"))
+			serve(s, request(toolCall(1), nobody[len(nobody)-1]...))
+		}
+		w = serve(s, request(initialize))
+		if w.Code != 503 || !strings.Contains(w.Body.String(), "there are 12 sessions") {
+			t.Errorf("one session more than all = %d %s", w.Code, w.Body)
+		}
+		for _, h := range nobody {
+			if !alive(h) {
+				t.Error("a session of a caller who is not known is gone")
+			}
+		}
+		if err := s.Shutdown(t.Context()); err != nil || !finished(streaming) {
 			t.Errorf("Shutdown = %v", err)
 		}
 	})

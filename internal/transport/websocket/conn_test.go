@@ -313,6 +313,31 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("Dial = %v, want HTTP 503", err)
 		}
 	})
+	t.Run("too many of one principal", func(t *testing.T) { // trap 8
+		hs := start(t, func(s *websocket.Server) {
+			s.MaxConns = 8
+			s.Principal = func(r *http.Request) string { return r.Header.Get("X-User") }
+		})
+		as := func(user string) error {
+			c, err := websocket.Dial(t.Context(), websocket.ClientOptions{URL: wsURL(hs), Header: http.Header{"X-User": {user}}})
+			if err == nil {
+				t.Cleanup(func() { c.Close() })
+			}
+			return err
+		}
+		for _, user := range []string{"eve", "eve", "ada"} {
+			if err := as(user); err != nil {
+				t.Errorf("Dial of %s = %v", user, err)
+			}
+		}
+		var he *engine.HTTPError
+		if err := as("eve"); !errors.As(err, &he) || he.Status != http.StatusServiceUnavailable {
+			t.Errorf("Dial of eve, who has a quarter = %v, want HTTP 503", err)
+		}
+		if err := as("bob"); err != nil {
+			t.Errorf("Dial of bob = %v", err)
+		}
+	})
 	t.Run("no upgrade", func(t *testing.T) {
 		res, err := http.Get(start(t, nil).URL)
 		if err != nil || res.StatusCode != http.StatusUpgradeRequired {

@@ -3,11 +3,10 @@ package websocket
 import (
 	"bufio"
 	"context"
-	"fmt"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/coder/websocket"
@@ -24,7 +23,7 @@ type Server struct {
 
 	Guard      web.Guard
 	MaxMessage int           // bytes; a longer message is skipped
-	MaxConns   int           // open at once; a further one is answered with 503; zero means no bound
+	MaxConns   int           // open at once, a quarter of them for one principal; a further one is answered with 503; zero means no bound
 	KeepAlive  time.Duration // between pings; zero means never
 
 	// Principal tells who was authenticated; nil: nobody ever is.
@@ -35,8 +34,7 @@ type Server struct {
 
 	Logger *slog.Logger
 
-	mu   sync.Mutex
-	open int // connections; guarded by mu
+	places web.Places
 }
 
 // ServeHTTP turns the request into a connection and serves that to its end.
@@ -45,16 +43,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.Guard.Admit(w, r, "GET") {
 		return
 	}
-	if refusal := s.enter(); refusal != "" {
-		w.Header().Set("Retry-After", "5")
-		web.Refuse(w, http.StatusServiceUnavailable, jsonrpc.CodeInternal, refusal)
-		return
-	}
-	defer s.leave()
 	principal := ""
 	if s.Principal != nil {
 		principal = s.Principal(r)
 	}
+	if err := s.enter(principal); err != nil {
+		w.Header().Set("Retry-After", "5")
+		web.Refuse(w, http.StatusServiceUnavailable, jsonrpc.CodeInternal, err.Error())
+		return
+	}
+	defer s.places.Leave(principal)
 	h := &hijacker{ResponseWriter: w}
 	ws, err := websocket.Accept(h, r, &websocket.AcceptOptions{
 		Subprotocols:       []string{Subprotocol},
@@ -77,25 +75,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // enter makes room for a connection, or says why there is none.
-func (s *Server) enter() (refusal string) {
+func (s *Server) enter(principal string) error {
 	select {
 	case <-s.Drain:
-		return "the server is shutting down"
+		return errors.New("the server is shutting down")
 	default:
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.MaxConns > 0 && s.open >= s.MaxConns {
-		return fmt.Sprintf("there are %d connections already (HTTPConfig.MaxSessions)", s.MaxConns)
-	}
-	s.open++
-	return ""
-}
-
-func (s *Server) leave() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open--
+	return s.places.Take(principal, s.MaxConns, "connections")
 }
 
 // hijacker keeps the connection that it hands out.
