@@ -54,7 +54,8 @@ type ElicitResult struct {
 
 // Elicit asks the user to fill in a form and returns what they entered. T is a
 // struct of strings, numbers, booleans and enums; package schema documents the
-// tags. Errors: [ErrDeclined], [ErrDismissed], [ErrNotSupported], [ErrNoCall], and a
+// tags. Values that were not asked for are ignored, and null is no value. Errors:
+// [ErrDeclined], [ErrDismissed], [ErrNotSupported], [ErrNoCall], and a
 // *schema.ValidationError if the client sent values that do not fit T.
 //
 // Specification: client/elicitation, since 2025-06-18.
@@ -72,7 +73,7 @@ func Elicit[T any](ctx context.Context, message string, opts ...AskOption) (T, e
 	if err != nil {
 		return out, err
 	}
-	if err := typ.Decode(raw, &out); err != nil {
+	if err := typ.DecodeAnswer(raw, &out); err != nil {
 		return out, fmt.Errorf("elicit: the answer does not fit: %w", err)
 	}
 	return out, nil

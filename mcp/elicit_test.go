@@ -90,11 +90,13 @@ func TestElicitURLNeedsAURL(t *testing.T) {
 
 // What a client may answer: accept with content, decline and cancel, whose content is
 // nobody's business (ELIC-26-051). Content is checked (ELIC-26-047), and an answer that is
-// none of these is an error (ELIC-26-026).
+// none of these is an error (ELIC-26-026). Content may have more than was asked for, and null
+// for what may be left out (trap 17).
 func TestAnswersToElicitation(t *testing.T) {
 	s := one(func(ctx context.Context, _ struct{}) (string, error) {
 		c, err := mcp.Elicit[struct {
 			Color string `json:"color" enum:"red,green"`
+			Shade string `json:"shade,omitempty" enum:"light,dark"`
 		}](ctx, "Which?")
 		switch {
 		case errors.Is(err, mcp.ErrDeclined):
@@ -107,7 +109,9 @@ func TestAnswersToElicitation(t *testing.T) {
 		return c.Color, nil
 	})
 	for answer, want := range map[string]string{
-		`{"action":"accept","content":{"color":"red"}}`:  "red",
+		`{"action":"accept","content":{"color":"red"}}`:                                       "red",
+		`{"action":"accept","content":{"color":"red","shade":null,"note":{"by":"the form"}}}`: "red",
+		`{"action":"accept","content":{"color":null}}`:                                        "error",
 		`{"action":"decline"}`:                           "declined",
 		`{"action":"decline","content":{"color":"red"}}`: "declined",
 		`{"action":"cancel"}`:                            "cancelled",

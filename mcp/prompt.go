@@ -22,7 +22,8 @@ func (p *promptEntry) json() json.RawMessage { return p.of(p.def) }
 
 // AddPrompt adds a prompt that is a Go function, or replaces the prompt of that
 // name. In is a struct whose fields are the arguments; as they travel as strings,
-// the fields are strings or types that read themselves from text. Out is a string (one
+// the fields are strings or types that read themselves from text. Null for an optional
+// argument is the same as no argument. Out is a string (one
 // message of the user), Content, PromptMessage, []PromptMessage or *PromptResult.
 //
 // AddPrompt panics if In or Out does not fit or p has no name.

@@ -38,7 +38,10 @@ func (t *toolEntry) json() json.RawMessage { return t.of(t.def) }
 //
 // In is a struct; its fields and tags (package schema) make the input schema, and
 // arguments are checked and decoded in one go. What does not fit is answered as a
-// tool error that names every fault. In may be struct{} for no arguments.
+// tool error that names every fault. In may be struct{} for no arguments. Null for an
+// optional argument is the same as no argument, because models send it for what they
+// leave out. A t.InputSchema that is not nil decides by itself instead: arguments are
+// exact JSON then, and null is a value that the schema allows or refuses.
 //
 // Out decides the result: a string becomes text; Content or []Content content;
 // *ToolResult is taken as it is; any other type becomes structured content, with
@@ -85,8 +88,9 @@ func AddTool[In, Out any](s *Server, t Tool, h func(context.Context, In) (Out, e
 }
 
 // HandleTool adds an untyped tool, or replaces the tool of that name. Arguments are
-// checked against t.InputSchema, which may be nil for any object. The error says
-// what is wrong with the schema.
+// checked against t.InputSchema, which may be nil for any object, and reach h as they were
+// sent: a schema that takes null for an optional argument says "type": ["string", "null"].
+// The error says what is wrong with the schema.
 func (s *Server) HandleTool(t Tool, h ToolHandler) error {
 	if t.Name == "" {
 		return errors.New("mcp: HandleTool: the tool has no name")

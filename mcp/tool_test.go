@@ -57,6 +57,56 @@ func results() *mcp.Server {
 	return s
 }
 
+// Models send null for what they leave out. It is taken as absence by tools and prompts
+// that are Go functions, and left alone where the program brings its own schema (trap 17).
+func TestNullIsAbsence(t *testing.T) {
+	mcptest.LeakCheck(t)
+	type in struct {
+		Must  string `json:"must"`
+		May   string `json:"may,omitempty"`
+		Count int    `json:"count" default:"3"`
+		Where *point `json:"where"`
+	}
+	call := func(_ context.Context, in in) (string, error) {
+		return fmt.Sprintf("%q %q %d %v", in.Must, in.May, in.Count, in.Where == nil), nil
+	}
+	s := &mcp.Server{Name: "s", Version: "1"}
+	mcp.AddTool(s, mcp.Tool{Name: "typed"}, call)
+	own := mcp.Tool{Name: "own", InputSchema: json.RawMessage(`{"type":"object","properties":{"may":{"type":["string","null"]},"count":{"type":"integer"}}}`)}
+	if err := s.HandleTool(own, func(_ context.Context, c *mcp.ToolCall) (*mcp.ToolResult, error) {
+		return &mcp.ToolResult{Content: []mcp.Content{mcp.Text(string(c.Arguments))}}, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	mcp.AddPrompt(s, mcp.Prompt{Name: "prompt"}, func(_ context.Context, in struct {
+		Must string `json:"must"`
+		May  string `json:"may,omitempty"`
+	}) (string, error) {
+		return in.Must + "|" + in.May, nil
+	})
+	bothEras(t, func(t *testing.T, rev mcp.Revision) {
+		session := mcptest.Connect(t, s, nothing(), rev)
+		for _, tt := range []struct{ tool, args, want string }{
+			{"typed", `{"must":"a","may":null,"count":null,"where":null}`, `"a" "" 3 true`},
+			{"typed", `{"must":"a","where":{"x":1,"y":null}}`, `where.y: must be a number, got null`},
+			{"typed", `{"must":null}`, `must: must be a string, got null`},
+			{"own", `{"may":null}`, `{"may":null}`},
+			{"own", `{"count":null}`, `count: must be an integer, got null`},
+		} {
+			res, err := session.CallTool(t.Context(), tt.tool, json.RawMessage(tt.args))
+			if err != nil || len(res.Content) != 1 || res.Content[0].(mcp.TextContent).Text != tt.want {
+				t.Errorf("%s %s = %+v, %v; want %s", tt.tool, tt.args, res, err, tt.want)
+			}
+		}
+	})
+	// No client of ours sends this: the schema of the specification wants strings.
+	p := rawClient(t, s)
+	p.send(modern(1, "prompts/get", `{}`, `"name":"prompt","arguments":{"must":"a","may":null}`))
+	if m := p.answer(1); !strings.Contains(string(m.Result), `"text":"a|"`) {
+		t.Errorf("the prompt = %s", show(&m))
+	}
+}
+
 // Each kind of Out becomes a result that every revision can read. What is no object is
 // structured, and described by an output schema (TOOL-26-011), since 2026-07-28 alone
 // (TOOL-25-002, -003). Its JSON is a text block too (TOOL-26-022).

@@ -18,13 +18,18 @@ import (
 type decoder struct {
 	scanner
 	faults []Fault
-	extra  int // faults past maxFaults
+	extra  int  // faults past maxFaults
+	answer bool // unknown properties are stepped over
 }
 
 // decodeInto reads data, one JSON value, into v, a place with spec s. Valid says that it is
 // known to be one.
 func decodeInto(data []byte, s *spec, v reflect.Value, valid bool) error {
 	d := decoder{scanner: scanner{data: data, valid: valid}}
+	return d.into(s, v)
+}
+
+func (d *decoder) into(s *spec, v reflect.Value) error {
 	if d.value(s, v) {
 		d.end()
 	}
@@ -173,9 +178,11 @@ func (d *decoder) object(n *node, v reflect.Value, c byte) bool {
 		}
 		i := n.find(name, next)
 		if i < 0 {
-			if d.full() {
+			switch {
+			case d.answer:
+			case d.full():
 				d.fault("") // only counted
-			} else {
+			default:
 				d.fault("unknown property " + quote(string(name)) + hint(n, string(name)))
 			}
 			if _, ok := d.take(); !ok {
@@ -189,14 +196,17 @@ func (d *decoder) object(n *node, v reflect.Value, c byte) bool {
 		}
 		seen[i/64] |= 1 << (i % 64)
 		f := &n.fields[i]
+		if d.peek() == 'n' && !f.required && !n.out && !f.takesNull() {
+			// Models send null for what they would leave out, in strict modes always.
+			if _, ok := d.take(); !ok {
+				return false
+			}
+			f.absent(v)
+			continue
+		}
 		before := len(d.faults)
-		null := d.peek() == 'n'
 		ok = d.value(&f.spec, at(v, f.index))
 		if len(d.faults) > before {
-			if null && !f.required {
-				// Models send null for what they do not know.
-				d.faults[before].Problem += "; leave it out if there is no value"
-			}
 			under(d.faults[before:], f.name)
 		}
 		if !ok {
@@ -210,16 +220,33 @@ func (d *decoder) object(n *node, v reflect.Value, c byte) bool {
 		if seen[i/64]&(1<<(i%64)) != 0 {
 			continue
 		}
-		f := &n.fields[i]
-		switch {
-		case f.required:
+		if f := &n.fields[i]; f.required {
 			d.fault("missing " + quote(f.name))
-		case f.rules != nil && f.rules.def != nil:
-			// The default was decoded once when the type was compiled.
-			_ = decodeInto(f.rules.def, &f.spec, at(v, f.index), true)
+		} else {
+			f.absent(v)
 		}
 	}
 	return true
+}
+
+// absent gives the field of struct v its default, if it has one.
+func (f *field) absent(v reflect.Value) {
+	if f.rules != nil && f.rules.def != nil {
+		// The default was decoded once when the type was compiled.
+		_ = decodeInto(f.rules.def, &f.spec, at(v, f.index), true)
+	}
+}
+
+// takesNull reports whether null is a value of its own at the place s.
+func (s *spec) takesNull() bool {
+	switch n := s.node; n.kind {
+	case kindAny, kindRaw:
+		return true
+	case kindCustom, kindHook:
+		alone := spec{node: n, nullable: s.nullable}
+		return decodeInto([]byte("null"), &alone, reflect.New(n.typ).Elem(), true) == nil
+	}
+	return s.nullable
 }
 
 // at returns the field of struct v, making embedded structs on the way.

@@ -56,7 +56,10 @@ func TestDecodeFaults(t *testing.T) {
 		{"unknown, joined otherwise", `{"oddOne":{},` + ok + `}`, `unknown property "oddOne", did you mean "odd one"?`},
 		{"unknown, far", `{"ship":{"street":"s","x":1},"city":"x","age":1}`, `ship: unknown property "x", known are street, number`},
 		{"wrong case is unknown", `{"City":"x",` + ok + `}`, `unknown property "City", did you mean "city"?`},
-		{"null where optional", `{` + ok + `,"gift":null}`, `gift: must be an object, got null; leave it out if there is no value`},
+		{"null in a list", `{` + ok + `,"tags":[null]}`, `tags[0]: must be a string, got null`},
+		{"null twice", `{"gift":null,` + ok + `,"gift":null}`, `invalid JSON at byte 54: second member with the same name`},
+		{"null, then a value", `{"gift":null,` + ok + `,"gift":{"street":"s"}}`, `invalid JSON at byte 54: second member with the same name`},
+		{"the beginning of null", `{` + ok + `,"gift":nul}`, `invalid JSON at byte 49: want a value`},
 		{"null where required", `{"city":null,"age":1,"ship":{"street":"s"}}`, `city: must be a string, got null`},
 		{"fraction", `{"city":"x","age":1.5,"ship":{"street":"s"}}`, `age: must be an integer, got 1.5`},
 		{"string for integer", `{"city":"x","age":"1","ship":{"street":"s"}}`, `age: must be an integer, got string`},
@@ -129,6 +132,116 @@ func TestDecode(t *testing.T) {
 	}
 	if diff := cmp.Diff(got, want, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 		t.Errorf("Decode (-got +want):\n%s", diff)
+	}
+}
+
+// picky has a method that reads anything but null.
+type picky struct{ Text string }
+
+func (p *picky) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		return errors.New("null is no name")
+	}
+	return json.Unmarshal(b, &p.Text)
+}
+
+// A null for an optional property is absence, wherever null is not a value of its own
+// (trap 17). What is left holds what it holds without the property.
+func TestDecodeNullIsAbsent(t *testing.T) {
+	type deep struct {
+		Inner string `json:"inner,omitempty"`
+	}
+	type args struct {
+		*AbsentPart
+		Text     string            `json:"text,omitempty"`
+		Count    int               `json:"count,omitzero"`
+		Default  int               `json:"default" default:"4"`
+		Pointer  *int              `json:"pointer"`
+		Defaulty *string           `json:"defaulty" default:"x"`
+		List     []string          `json:"list,omitempty"`
+		Map      map[string]string `json:"map,omitempty"`
+		Choice   string            `json:"choice,omitempty" enum:"a,b"`
+		Level    agreed            `json:"level,omitempty"`
+		When     time.Time         `json:"when,omitzero"`
+		Wait     time.Duration     `json:"wait,omitempty"`
+		Bytes    []byte            `json:"bytes,omitempty"`
+		Addr     netip.Addr        `json:"addr,omitzero"`
+		Deep     deep              `json:"deep,omitzero"`
+		Picky    picky             `json:"picky,omitzero"`
+		Even     evenNumber        `json:"even,omitempty"`
+	}
+	nulls := `"part":null,"text":null,"count":null,"default":null,"pointer":null,"defaulty":null,"list":null,"map":null,"choice":null,` +
+		`"level":null,"when":null,"wait":null,"bytes":null,"addr":null,"picky":null,"even":null`
+	want, err := schema.Decode[args]([]byte(`{"deep":{}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := schema.Decode[args]([]byte(`{` + nulls + `,"deep":{"inner":null}}`))
+	if err != nil {
+		t.Fatalf("Decode of nulls: %v", err)
+	}
+	if diff := cmp.Diff(got, want, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+		t.Errorf("Decode of nulls (-got +without):\n%s", diff)
+	}
+
+	// Where null is a value, it stays one; where a value is required, it is a fault.
+	type valued struct {
+		Any  any             `json:"any,omitempty"`
+		Raw  json.RawMessage `json:"raw,omitempty"`
+		Null *int            `json:"null" nullable:"true" default:"3"`
+		Zero int             `json:"zero" nullable:"true" default:"3"`
+	}
+	v, err := schema.Decode[valued]([]byte(`{"any":null,"raw":null,"null":null,"zero":null}`))
+	if err != nil || v.Any != nil || string(v.Raw) != "null" || v.Null != nil || v.Zero != 0 {
+		t.Errorf("Decode where null is a value = %+v, %v", v, err)
+	}
+	if _, err := schema.Decode[address]([]byte(`{"street":null}`)); err == nil || err.Error() != "street: must be a string, got null" {
+		t.Errorf("Decode of null for a required property: %v", err)
+	}
+}
+
+// AbsentPart is reached through an embedded pointer.
+type AbsentPart struct {
+	Part string `json:"part"`
+}
+
+type agreed string
+
+func (agreed) Enum() []string { return []string{"low", "high"} }
+
+type evenNumber int
+
+func (evenNumber) JSONSchema() json.RawMessage {
+	return json.RawMessage(`{"type":"integer","multipleOf":2}`)
+}
+
+// The schema of a form cannot forbid more members, so an answer may have them (trap 17);
+// what was asked for is checked as ever.
+func TestDecodeAnswer(t *testing.T) {
+	type form struct {
+		Name string `json:"name" min:"2"`
+		Age  int    `json:"age,omitempty"`
+	}
+	typ, err := schema.For[form]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		in   string
+		want form
+		err  string
+	}{
+		{`{"name":"Ada","extra":{"a":[1]},"age":7}`, form{"Ada", 7}, ""},
+		{`{"x":1,"x":2,"name":"Ada","age":null}`, form{"Ada", 0}, ""},
+		{`{"name":"A","extra":1}`, form{"A", 0}, `name: must have at least 2 characters, got 1`},
+		{`{"Name":"Ada"}`, form{}, `missing "name"`},
+		{`{"name":"Ada","extra":}`, form{"Ada", 0}, `invalid JSON at byte 22: want a value`},
+	} {
+		var got form
+		err := typ.DecodeAnswer([]byte(tt.in), &got)
+		if got != tt.want || (err == nil) != (tt.err == "") || err != nil && err.Error() != tt.err {
+			t.Errorf("DecodeAnswer(%s) = %+v, %v; want %+v, %q", tt.in, got, err, tt.want, tt.err)
+		}
 	}
 }
 

@@ -49,17 +49,20 @@
 //
 // # Required, optional, nullable
 //
-// Optional means the property may be absent, nullable that it may be null.
+// Optional means the property may be absent, nullable that null is one of its values.
 //
 //	field                           absent    null
 //	T                               fault     fault
-//	T with omitempty or omitzero    zero      fault
-//	T with a default                default   fault
-//	*T                              nil       fault
+//	T with omitempty or omitzero    zero      as absent
+//	T with a default                default   as absent
+//	*T                              nil       as absent
 //	T or *T with nullable:"true"    as above  zero value, nil
 //	any, json.RawMessage            as T      a value like any other
 //
-// Fields that are reached through an embedded pointer are optional.
+// Fields that are reached through an embedded pointer are optional. The schema
+// does not mention that null is taken for absence: models send it all the same
+// for what they would leave out. A type with UnmarshalJSON or JSONSchema is
+// given null if it takes it; else an optional field of the type is absent.
 //
 // That is for values that come in. Of values that go out [ForOutput] makes a
 // schema of what is always written; [Output] has the differences.
@@ -105,9 +108,10 @@
 //     bound. Values and schemas nest at most 128 levels, patterns see at most
 //     64 KiB, validation against a foreign schema has a budget of work.
 //   - What [Type.Decode] accepts is what a validator accepts that knows only
-//     [Type.JSON], but for what a schema cannot say: integers over 64 bits,
-//     numbers over the range of the Go type, durations over 292 years, and what
-//     UnmarshalText and UnmarshalJSON refuse.
+//     [Type.JSON], with two exceptions. Decode takes null for an optional
+//     property as absence. And it refuses what a schema cannot say: integers over
+//     64 bits, numbers over the range of the Go type, durations over 292 years,
+//     and what UnmarshalText and UnmarshalJSON refuse.
 //   - JSON is read strictly: exact case, no name twice in an object, valid
 //     UTF-8, nothing after the value. Numbers are compared exactly and never
 //     rounded on the way to an integer.

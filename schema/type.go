@@ -125,8 +125,8 @@ func (t *Type) IsObject() bool {
 
 // Decode reads the one JSON value in data into v, which must be a non-nil
 // pointer to the Go type, and checks it on the way. What v pointed to before
-// is overwritten; properties that are absent get their default. Nothing of
-// data is kept.
+// is overwritten; properties that are absent, or null where they are optional and
+// not nullable, get their default. Nothing of data is kept.
 //
 // If the value does not fit the schema the error is a [*ValidationError] with
 // every fault in the order of the text, and v holds what could be read. Text
@@ -135,27 +135,38 @@ func (t *Type) IsObject() bool {
 // Integers are exact: 3, 3.0 and 3e0 are the integer 3, nothing is rounded, and
 // what the Go type cannot hold is a fault. Names match in their exact case, no
 // name may stand twice in an object, and nesting ends at 128 levels.
-func (t *Type) Decode(data []byte, v any) error { return t.decodeTo(data, v, false) }
+func (t *Type) Decode(data []byte, v any) error {
+	return t.decodeTo(decoder{scanner: scanner{data: data}}, v)
+}
 
 // DecodeValid is [Type.Decode] for data known to be valid JSON, such as a part of a
 // message that was decoded before: what the strings are made of is not checked again.
-func (t *Type) DecodeValid(data []byte, v any) error { return t.decodeTo(data, v, true) }
+func (t *Type) DecodeValid(data []byte, v any) error {
+	return t.decodeTo(decoder{scanner: scanner{data: data, valid: true}}, v)
+}
 
-func (t *Type) decodeTo(data []byte, v any, valid bool) error {
+// DecodeAnswer is [Type.Decode] for the answer to the form that [Type.Elicitation] describes.
+// Properties that the form does not ask for are ignored, because the schema of a form
+// cannot forbid them.
+//
+// Specification: 2026-07-28, client/elicitation, Requested Schema.
+func (t *Type) DecodeAnswer(data []byte, v any) error {
+	return t.decodeTo(decoder{scanner: scanner{data: data}, answer: true}, v)
+}
+
+func (t *Type) decodeTo(d decoder, v any) error {
 	p := reflect.ValueOf(v)
 	if p.Kind() != reflect.Pointer || p.Type().Elem() != t.typ || p.IsNil() {
 		return fmt.Errorf("schema: cannot decode into %T, need a *%s", v, t.typ)
 	}
-	return t.decode(data, p.Elem(), valid)
-}
-
-func (t *Type) decode(data []byte, v reflect.Value, valid bool) error {
-	v.SetZero()
-	return decodeInto(data, &t.root, v, valid)
+	p.Elem().SetZero()
+	return d.into(&t.root, p.Elem())
 }
 
 // Validate checks the JSON value in data as Decode does and keeps nothing.
-func (t *Type) Validate(data []byte) error { return t.decode(data, reflect.New(t.typ).Elem(), false) }
+func (t *Type) Validate(data []byte) error {
+	return decodeInto(data, &t.root, reflect.New(t.typ).Elem(), false)
+}
 
 // Decode checks data against the schema of T and returns it as a T. It is
 // [Type.Decode] on the Type that [For] returns.
