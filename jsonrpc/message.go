@@ -3,6 +3,7 @@ package jsonrpc
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
 	"slices"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -118,6 +119,28 @@ func (m *Message) ParamIn(object, name string) (json.RawMessage, bool) {
 		return nil, false
 	}
 	return jsonx.Lookup(obj, name)
+}
+
+// ParamNames goes over the names of the members of Params, unescaped, in their order. A name is
+// good for its step only. After [Decode] the values are not read again, unless there are more
+// than six members.
+func (m *Message) ParamNames() iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		if x := &m.index; x.describes(m.Params) {
+			for _, p := range x.members[:x.n] {
+				name := m.Params[p.name:p.value]
+				if !yield(name[:bytes.IndexByte(name, '"')]) {
+					return
+				}
+			}
+			return
+		}
+		for name := range jsonx.Members(m.Params) {
+			if !yield(name) {
+				return
+			}
+		}
+	}
 }
 
 // paramIndex says where the members of params lie, and those of the _meta in it. It is

@@ -97,6 +97,29 @@ func TestParamIn(t *testing.T) {
 	}
 }
 
+func TestParamNames(t *testing.T) {
+	for params, want := range map[string]string{
+		`{"name":"a\"b","arguments":{"x":{"y":1}},"_meta":{"z":2}}`: "name arguments _meta",
+		`{ "a" :1, "":[] , "b":"c"}`:                                "a  b",
+		`{"\u0061":1,"b":2}`:                                        "a b",
+		`{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7}`:               "a b c d e f g",
+		`{}`:       "",
+		`["name"]`: "",
+	} {
+		m := decode(t, `{"jsonrpc":"2.0","method":"m","params":`+params+`}`)
+		var names []string
+		for name := range m.ParamNames() {
+			names = append(names, string(name))
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("ParamNames of %s = %q, want %q", params, got, want)
+		}
+		for range m.ParamNames() {
+			break
+		}
+	}
+}
+
 func TestKind(t *testing.T) {
 	for _, tt := range []struct {
 		in   string

@@ -5,6 +5,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
 // appendToken appends params with a progress token.
@@ -82,44 +83,62 @@ func (s *Session) appendEnvelope(out []byte, params json.RawMessage, e envelope)
 
 // inner removes from a result, in place, what belongs to the wire of 2026-07-28.
 func inner(raw json.RawMessage) json.RawMessage {
-	return stripped(raw[:0], raw, resultMeta, "resultType")
+	s := strip{meta: resultMeta, gone: resultGone}
+	return s.append(raw[:0], raw)
 }
 
-// resultMeta is what _meta of a result says about its hop.
-var resultMeta = []string{engine.MetaServerInfo}
+// What a result says about its hop.
+var (
+	resultGone = revision.Known{"resultType"}
+	resultMeta = revision.Known{engine.MetaServerInfo}
+)
 
-// stripped appends obj to dst, which may be obj[:0], without the members of these names, without
-// those of _meta that meta names, and without _meta if nothing else is in it.
-func stripped(dst, obj json.RawMessage, meta []string, names ...string) json.RawMessage {
+// strip takes members away from params or a result, in one pass.
+type strip struct {
+	gone revision.Known // members that are taken away
+	meta revision.Known // members of _meta that are; and _meta, if it has no others
+
+	method string         // whose params they are; empty for a result
+	known  revision.Known // members of the params, all that are defined
+	fault  error          // the first member of params that could be taken for another
+}
+
+// append appends obj to dst, which may be obj[:0], without what is taken away.
+func (s *strip) append(dst, obj json.RawMessage) json.RawMessage {
 	mixed := false
 	dst = jsonx.Filter(dst, obj, func(name []byte, value json.RawMessage) bool {
 		if string(name) != "_meta" {
-			return !among(names, name)
+			s.check(name, value)
+			return !s.gone.Has(name)
 		}
 		some, others := false, false
 		for name := range jsonx.Members(value) {
-			if among(meta, name) {
+			if s.meta.Has(name) {
 				some = true
-			} else {
-				others = true
+				continue
+			}
+			others = true
+			if s.known != nil && s.fault == nil {
+				s.fault = s.meta.Check(name)
 			}
 		}
 		mixed = some && others
 		return mixed || !some
 	})
 	if mixed {
-		return withoutMeta(dst, meta...)
+		return withoutMeta(dst, s.meta...)
 	}
 	return dst
 }
 
-func among(names []string, name []byte) bool {
-	for _, n := range names {
-		if string(name) == n {
-			return true
-		}
+// check looks for what could be taken for another member.
+func (s *strip) check(name []byte, value json.RawMessage) {
+	if s.known == nil || s.fault != nil {
+		return
 	}
-	return false
+	if s.fault = s.known.Check(name); s.fault == nil {
+		s.fault = revision.CheckInside(s.method, name, value)
+	}
 }
 
 // withoutMeta removes members of _meta, and _meta if nothing is left of it.

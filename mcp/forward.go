@@ -44,10 +44,11 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	if err := s.mayPass(call, req); err != nil {
 		return nil, err
 	}
-	x := &outgoingCall{
-		s: s, method: req.Method, cache: cachePublic,
-		params: forwardParams(req.Method, req.Params), front: call,
+	params, err := forwardParams(req.Method, req.Params)
+	if err != nil {
+		return nil, err
 	}
+	x := &outgoingCall{s: s, method: req.Method, cache: cachePublic, params: params, front: call}
 	if call == nil {
 		x.caps = json.RawMessage(`{}`)
 		x.note = func(string, json.RawMessage) {}
@@ -73,7 +74,6 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	}
 
 	var raw json.RawMessage
-	var err error
 	switch {
 	case req.Method == revision.MethodCall && s.mayBecome(call) && call.TakesTask():
 		return s.lendHere(call, x)
@@ -180,28 +180,15 @@ func (s *Session) forwardError(call *engine.Call, method string, err error) erro
 	return err
 }
 
-// forwardParams returns a copy of the params of a request without what belongs to the
-// hop it came over.
-func forwardParams(method string, params json.RawMessage) json.RawMessage {
-	params = orObject(params)
-	dst := make([]byte, 0, len(params))
-	if revision.Asks(method) {
-		return stripped(dst, params, hopMeta, "inputResponses", "requestState", "task")
-	}
-	return stripped(dst, params, hopMeta)
-}
-
-// hopMeta is what _meta says about a hop.
-var hopMeta = []string{engine.MetaVersion, engine.MetaClientInfo, engine.MetaCapabilities, engine.MetaLogLevel,
-	engine.MetaServerInfo, engine.MetaSubscription, "progressToken", "io.modelcontextprotocol/related-task"}
-
 // forwardCapabilities declares to a modern server what the caller can answer (T-15). It
 // may share bytes with the request.
 func forwardCapabilities(call *engine.Call) json.RawMessage {
 	caps := orObject(call.Peer.Capabilities)
 	for name := range jsonx.Members(caps) {
-		if n := string(name); n == "tasks" || n == "experimental" {
-			caps = jsonx.Without(nil, caps, "tasks", "experimental")
+		if !clientCapabilities.Has(name) && hides(name) {
+			caps = jsonx.Filter(nil, caps, func(name []byte, _ json.RawMessage) bool {
+				return clientCapabilities.Has(name) || !hides(name)
+			})
 			break
 		}
 	}
@@ -215,6 +202,17 @@ func forwardCapabilities(call *engine.Call) json.RawMessage {
 		caps = jsonx.With(nil, caps, "roots", []byte(`{}`))
 	}
 	return caps
+}
+
+// clientCapabilities are passed on. Of the others that a client may declare, which it may make
+// up, these stay behind, and what a lax reader takes for any of them.
+var (
+	clientCapabilities = revision.Known{"elicitation", "sampling", "roots", "extensions"}
+	hiddenCapabilities = revision.Known{"tasks", "experimental"}
+)
+
+func hides(capability []byte) bool {
+	return hiddenCapabilities.Has(capability) || hiddenCapabilities.Check(capability) != nil || clientCapabilities.Check(capability) != nil
 }
 
 // maxIdentity bounds what is passed on of how a caller describes itself: it goes with each
@@ -236,6 +234,10 @@ func forwardIdentity(call *engine.Call) json.RawMessage {
 			named = jsonx.KindOf(v) == '"'
 		case "version":
 			versioned = jsonx.KindOf(v) == '"'
+		default:
+			if identityNames.Check(name) != nil {
+				return nil
+			}
 		}
 	}
 	if !named || !versioned {
@@ -243,6 +245,8 @@ func forwardIdentity(call *engine.Call) json.RawMessage {
 	}
 	return info
 }
+
+var identityNames = revision.Known{"name", "version", "title", "description", "websiteUrl", "icons"}
 
 // tellRootsChanged tells a legacy server that the roots have changed (T-58). For others there
 // is no such notification, and they ask anew in each call.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -39,8 +40,11 @@ type Request struct {
 	// Method is the request's method, for instance "tools/call".
 	Method string
 
-	// Params is the params object as received, nil if there was none.
-	// It must not be modified.
+	// Params is the params object as received, nil if there was none. It must not be
+	// modified. What reaches a [Server.Handler] or a [Middleware] has no member that a reader
+	// which ignores case takes for one of the protocol, such as "Name" for "name": a Server
+	// refuses that, so that all who read a request read the same. What arguments of a tool are
+	// called is the tool's own affair.
 	Params json.RawMessage
 
 	msg *jsonrpc.Message // the decoded message, if the request came off a wire
@@ -54,6 +58,31 @@ func (r *Request) Param(name string) json.RawMessage {
 	}
 	v, _ := jsonx.Lookup(r.Params, name)
 	return v
+}
+
+// exactNames refuses requests of which a lax reader reads something else than an exact one, for a
+// handler that others decide in front of, or that reads for itself.
+func exactNames(next Handler) Handler {
+	return HandlerFunc(func(ctx context.Context, req *Request) (Result, error) {
+		if err := req.checkNames(); err != nil {
+			return nil, Errorf(CodeInvalidParams, "%s: %v", clip(req.Method), err)
+		}
+		return next.Handle(ctx, req)
+	})
+}
+
+// checkNames is revision.CheckParams, without another look at the params of a decoded message.
+func (r *Request) checkNames() error {
+	if r.msg == nil || r.Method == revision.MethodComplete {
+		return revision.CheckParams(r.Method, r.Params)
+	}
+	known := revision.ParamNames(r.Method)
+	for name := range r.msg.ParamNames() {
+		if err := known.Check(name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // paramString returns a member of Params that must be a string.

@@ -556,6 +556,9 @@ func (k keptRound) next(raw json.RawMessage, limit int) (keptRound, error) {
 			return k, fmt.Errorf("the server's input request %q has no method", clip(kq.Key))
 		}
 		kq.Params, _ = jsonx.Lookup(q, "params")
+		if err := revision.CheckParams(kq.Method, kq.Params); err != nil {
+			return k, fmt.Errorf("the server's input request %q: %w", clip(kq.Key), err)
+		}
 		round.Questions = append(round.Questions, kq)
 	}
 	if round.State == nil && len(round.Questions) == 0 {

@@ -258,6 +258,9 @@ func (s *Server) init() error {
 		for i := len(s.middleware) - 1; i >= 0; i-- {
 			s.chain = s.middleware[i](s.chain)
 		}
+		if s.Handler != nil || len(s.middleware) > 0 {
+			s.chain = exactNames(s.chain)
+		}
 		revs := tables(s.Revisions)
 		if len(revs) == 0 || (len(s.Revisions) > 0 && len(revs) != len(s.Revisions)) {
 			s.engErr = fmt.Errorf("mcp: Server.Revisions %v: use some of %v", s.Revisions, Revisions())

@@ -613,6 +613,9 @@ func (s *Session) mayAsk(method string, params json.RawMessage) error {
 	if rev == nil {
 		return Errorf(CodeInvalidRequest, "%s before the answer to initialize", clip(method))
 	}
+	if err := revision.CheckParams(method, params); err != nil {
+		return Errorf(CodeInvalidParams, "%s: %v", clip(method), err)
+	}
 	p := engine.Peer{Revision: rev, Capabilities: rev.ClientCapabilities(s.caps)}
 	if err := p.CanAnswer(engine.Question{Method: method, Params: params}); err != nil {
 		if _, ok := jsonx.Lookup(p.Capabilities, "elicitation"); ok && method == revision.MethodElicit {
