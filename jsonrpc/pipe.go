@@ -94,6 +94,11 @@ func (p *pipeEnd) WriteContext(ctx context.Context, frame []byte) (sent bool, er
 	select {
 	case p.out.frames <- f:
 		return true, nil
+	default: // it has to wait
+	}
+	select {
+	case p.out.frames <- f:
+		return true, nil
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	case <-p.done:

@@ -286,9 +286,15 @@ func (c *Client) Connect(ctx context.Context, t Transport) (*Session, error) {
 func (c *Client) openDuplex(ctx context.Context, conn Conn, key string, explain func(error) error, tap engine.Tap) (*Session, error) {
 	s := c.newSession()
 	s.id, s.tap = key, tap
-	s.wire = duplex.NewClient(conn, duplex.ClientOptions{
+	wire := duplex.NewClient(conn, duplex.ClientOptions{
 		Inbox: (*inbox)(s), MaxDepth: s.limits.Depth, Tap: tap, Logger: s.log, Explain: explain,
 	})
+	if explain != nil && s.limits.Mute > 0 { // it is a command
+		s.clocks.mute = mute{most: s.limits.Mute, frames: wire.Frames, giveUp: func(calls int, limit time.Duration) {
+			go wire.End(fmt.Errorf("nothing was heard of it in %d calls in a row, each given up after %v", calls, limit))
+		}}
+	}
+	s.wire = wire
 	if err := s.openDuplex(ctx, key); err != nil {
 		s.failed(err)
 		return nil, err

@@ -27,6 +27,9 @@ const probeTime = 5 * time.Second
 // errProbeFatal says that the server went away while it was probed.
 var errProbeFatal = errors.New("the server ended when it was asked server/discover")
 
+// errNoAnswer says that a server did not answer while a session was being opened.
+var errNoAnswer = fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)
+
 // openDuplex opens a session on a pipe.
 func (s *Session) openDuplex(ctx context.Context, key string) error {
 	modern, legacy, err := s.eras()

@@ -49,6 +49,7 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 		return nil, err
 	}
 	x := &outgoingCall{s: s, method: req.Method, cache: cachePublic, params: params, front: call}
+	x.clock.silent, x.clock.total = s.silence(req.Method), s.limits.CallLimit
 	if call == nil {
 		x.caps = json.RawMessage(`{}`)
 		x.note = func(string, json.RawMessage) {}
@@ -69,7 +70,8 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	x.logLevel = call.LogLevel()
 	s.wantLevel(ctx, call)
 	x.memo = call
-	if call.ProgressWanted() {
+	// The caller may want no progress; it shows all the same that the server is at work.
+	if call.ProgressWanted() || revision.Asks(req.Method) && x.clock.silent > 0 {
 		x.setToken()
 	}
 
@@ -282,8 +284,9 @@ func needsTask(err error) bool {
 func (x *outgoingCall) insideTask(ctx context.Context) (json.RawMessage, error) {
 	again := &outgoingCall{s: x.s, method: x.method, params: x.params, caps: takingTasks(x.caps), self: x.self,
 		logLevel: x.logLevel, tokenID: x.tokenID, token: x.token, front: x.front, memo: x.memo}
+	again.clock.silent, again.clock.total = x.clock.silent, x.clock.total
 	again.onTask = func(ctx context.Context, handle json.RawMessage) (json.RawMessage, error) {
-		return again.finishTask(ctx, handle, func() {})
+		return again.finishTask(ctx, handle)
 	}
 	return again.run(ctx)
 }

@@ -80,7 +80,9 @@ func (s *Session) lend(ctx context.Context, call *engine.Call, x *outgoingCall) 
 	if err := s.roomToLend(call.Peer.Principal); err != nil {
 		return nil, err
 	}
-	d, ok := s.farewells.owe(ctx)
+	x.begin(ctx)
+	defer x.over()
+	d, ok := s.farewells.owe(x.ctx())
 	if !ok {
 		return nil, ErrClosed
 	}
@@ -119,7 +121,7 @@ func (s *Session) lend(ctx context.Context, call *engine.Call, x *outgoingCall) 
 	going, _ := s.farewells.owe(context.Background()) // there is time for it: d is owed
 	going.payBy(func() {
 		defer close(t.done)
-		t.raw, t.err = x.await(going.ctx, id, func() {})
+		t.raw, t.err = x.await(going.ctx, id)
 		if t.err != nil && going.ctx.Err() != nil { // the session is being closed
 			s.cancelTask(id)
 		}
@@ -399,7 +401,7 @@ func (s *Session) lendHere(call *engine.Call, x *outgoingCall) (Result, error) {
 		time.AfterFunc(cancelTime, func() { cancel(errTaskCancelled) })
 	}
 	x.onTask = func(_ context.Context, handle json.RawMessage) (json.RawMessage, error) {
-		return x.finishTask(wanted, handle, func() {})
+		return x.finishTask(wanted, handle)
 	}
 	own.Become(t.Task)
 	s.mu.Lock()

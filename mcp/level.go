@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
@@ -41,16 +42,40 @@ func (s *Session) wantLevel(ctx context.Context, call *engine.Call) {
 	}
 }
 
-// tellLevel tells a legacy server the level, again if that is another by then.
+// Bounds of telling a server the level.
+const (
+	levelWait = 250 * time.Millisecond // that a call, or the opening of a session, waits for the answer
+	levelTime = 30 * time.Second       // for the answer
+)
+
+// tellLevel tells a legacy server the level, again if that is another by then. Not every server
+// that declares logging answers, so that this goes on behind whoever waits.
 func (s *Session) tellLevel(ctx context.Context) {
-	if !s.Server().Capabilities.Has("logging") {
+	if !s.Server().Capabilities.Has("logging") || s.level.get() == "" {
 		return
 	}
-	for told, name := "", s.level.get(); name != told; told, name = name, s.level.get() {
-		params := encode(map[string]string{"level": name})
-		if _, err := s.wire.Call(ctx, &engine.Outgoing{Method: revision.MethodSetLevel, Params: params}); err != nil {
-			s.log.Warn("the server did not take the log level", "err", err)
-			return
+	told := make(chan struct{})
+	telling, cancel := context.WithTimeout(context.WithoutCancel(ctx), levelTime)
+	begun := s.spawn(func() {
+		defer close(told)
+		defer cancel()
+		for last, name := "", s.level.get(); name != last; last, name = name, s.level.get() {
+			params := encode(map[string]string{"level": name})
+			if _, err := s.wire.Call(telling, &engine.Outgoing{Method: revision.MethodSetLevel, Params: params}); err != nil {
+				s.log.Warn("the server did not take the log level", "err", err)
+				return
+			}
 		}
+	})
+	if !begun {
+		cancel()
+		return
+	}
+	wait := time.NewTimer(levelWait)
+	defer wait.Stop()
+	select {
+	case <-told:
+	case <-wait.C:
+	case <-ctx.Done():
 	}
 }

@@ -84,7 +84,7 @@ func (l *listing) page(ctx context.Context) (json.RawMessage, error) {
 			params = append(append([]byte(`{"cursor":`), l.cursor...), '}')
 		}
 		x := l.s.outgoing(ctx, l.method, params, l.opts)
-		raw, err := x.run(x.ctx)
+		raw, err := x.run(x.ctx())
 		err = x.end(err)
 		l.kept = l.kept || x.hit
 		if err == nil {

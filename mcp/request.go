@@ -24,7 +24,7 @@ import (
 func (s *Session) request(ctx context.Context, method string, params json.RawMessage, opts []CallOption) (json.RawMessage, error) {
 	x := s.outgoing(ctx, method, params, opts)
 	x.waits = true
-	raw, err := x.run(x.ctx)
+	raw, err := x.run(x.ctx())
 	return raw, x.end(err)
 }
 
@@ -36,8 +36,9 @@ func (s *Session) outgoing(ctx context.Context, method string, params json.RawMe
 	for _, f := range opts {
 		f(&x.opts)
 	}
-	x.ctx, x.cancel = context.WithCancelCause(ctx)
-	s.silences.begin(&x.silence, x.opts.idle, x.cancel)
+	x.clock.silent, x.clock.total = x.opts.idle, s.limits.CallLimit
+	x.ours = true
+	x.begin(ctx)
 	if x.opts.fresh {
 		x.cache = cacheFill
 	}
@@ -56,15 +57,29 @@ func (s *Session) outgoing(ctx context.Context, method string, params json.RawMe
 // end finishes a request of the API and turns its error into one for the caller. It may
 // be called more than once.
 func (x *outgoingCall) end(err error) error {
-	if err != nil && x.ctx.Err() != nil && errors.Is(err, x.ctx.Err()) {
-		err = context.Cause(x.ctx)
+	if err != nil && x.clock.Err() != nil && errors.Is(err, x.clock.Err()) {
+		err = context.Cause(x.ctx())
 	}
-	x.silence.end()
-	x.cancel(nil)
+	x.over()
 	if err = publicError(err); err != nil && (x.begun.Load() || revision.Asks(x.method) && x.asked != x.s.asked.Load()) {
 		return &begunError{err}
 	}
 	return err
+}
+
+// begin starts the clock of the call. Over must follow.
+func (x *outgoingCall) begin(ctx context.Context) {
+	x.clock.Init(ctx, nil)
+	x.s.clocks.begin(&x.clock)
+}
+
+// ctx is the context of the call, after begin.
+func (x *outgoingCall) ctx() context.Context { return &x.clock.Part }
+
+// over stops the clock, and ends what is left of the call. It may be called more than once.
+func (x *outgoingCall) over() {
+	x.clock.end()
+	x.clock.Cancel(nil)
 }
 
 func (o *callOptions) note(s *Session, method string, params json.RawMessage) {
@@ -94,7 +109,7 @@ func (o *callOptions) note(s *Session, method string, params json.RawMessage) {
 }
 
 // outgoingCall is one request on its way to the server, over all its rounds. One of the
-// API has a context and options of its own, and one that is forwarded a call in front.
+// API has options, and one that is forwarded a call in front.
 type outgoingCall struct {
 	s        *Session
 	method   string
@@ -102,10 +117,15 @@ type outgoingCall struct {
 	caps     json.RawMessage // capabilities to declare
 	self     json.RawMessage // Implementation to name, nil for the client's own
 	logLevel string
-	memo     memo // of the call in front, nil if there is none
-	cache    cacheUse
-	hit      bool  // the result came from the cache
+	memo     memo  // of the call in front, nil if there is none
 	fault    error // of the caller; nothing is sent
+	cache    cacheUse
+
+	ours  bool        // it is a request of the API, whose clock begins before run
+	waits bool        // a task is waited for
+	hit   bool        // the result came from the cache
+	told  bool        // nothing more is; guarded by noteMu
+	begun atomic.Bool // the server has asked something in it, or made a task of it
 
 	tokenID  int64 // of progress; 0: none
 	tokenRaw [20]byte
@@ -113,12 +133,9 @@ type outgoingCall struct {
 
 	out engine.Outgoing // the round under way
 
-	ctx     context.Context // of a request of the API
-	cancel  context.CancelCauseFunc
-	opts    callOptions
-	silence silence
-	begun   atomic.Bool // the server has asked something in it, or made a task of it
-	asked   int64       // Session.asked as the request began
+	clock clock
+	opts  callOptions
+	asked int64 // Session.asked as the request began
 
 	front  *engine.Call    // the call that is forwarded, nil for one of the API
 	handle json.RawMessage // of the task that a forwarded call became
@@ -133,10 +150,8 @@ type outgoingCall struct {
 	// onTask turns the handle of a task into the result. Nil: the handle of a forwarded
 	// call is kept, a task is waited for if waits is set, or else is no answer.
 	onTask func(ctx context.Context, handle json.RawMessage) (json.RawMessage, error)
-	waits  bool
 
 	noteMu sync.Mutex // orders what arrives on several streams
-	over   bool       // nothing more is told; guarded by noteMu
 
 	late late // what came outside of the request's own stream
 }
@@ -161,16 +176,16 @@ func (x *outgoingCall) listenNoMore() {
 
 // answer has questions answered.
 func (x *outgoingCall) answer(ctx context.Context, qs ...engine.Question) ([]json.RawMessage, error) {
+	x.clock.pause()
+	defer x.clock.resume()
 	if x.ask != nil {
 		return x.ask(ctx, qs)
 	}
 	if x.front != nil {
 		return x.front.Ask(ctx, qs...)
 	}
-	x.silence.pause()
-	defer x.silence.resume()
-	if x.ctx != nil {
-		ctx = withValues{ctx, x.ctx}
+	if x.ours {
+		ctx = withValues{ctx, x.ctx()}
 	}
 	answers := make([]json.RawMessage, len(qs))
 	for i, q := range qs {
@@ -259,14 +274,14 @@ func (l *late) close() {
 func (x *outgoingCall) notify(method string, params json.RawMessage) {
 	x.noteMu.Lock()
 	defer x.noteMu.Unlock()
+	x.clock.touch()
 	switch {
-	case x.over:
+	case x.told:
 	case x.note != nil:
 		x.note(method, params)
 	case x.front != nil:
 		x.s.forwardNote(x.front, method, params)
 	default:
-		x.silence.touch()
 		x.opts.note(x.s, method, params)
 	}
 }
@@ -305,13 +320,18 @@ func (x *outgoingCall) run(ctx context.Context) (json.RawMessage, error) {
 	if x.fault != nil {
 		return nil, x.fault
 	}
+	if !x.ours {
+		x.begin(ctx)
+		defer x.over()
+		ctx = x.ctx()
+	}
 	if x.token != nil {
 		x.listen()
 		defer func() {
 			x.listenNoMore()
 			x.late.close()
 			x.noteMu.Lock()
-			x.over = true
+			x.told = true
 			x.noteMu.Unlock()
 		}()
 	}
@@ -345,7 +365,7 @@ func (x *outgoingCall) asTask(ctx context.Context) (json.RawMessage, error) {
 		return raw, nil
 	}
 	x.begun.Store(true)
-	return x.finishOwed(d, handle, func() {})
+	return x.finishOwed(d, handle)
 }
 
 // bare is a further request on behalf of the call: what is asked and told meanwhile
@@ -470,6 +490,7 @@ func (x *outgoingCall) rounds(ctx context.Context) (json.RawMessage, error) {
 			return raw, nil
 		case "input_required":
 			x.begun.Store(true)
+			x.clock.touch()
 			if !revision.Asks(x.method) {
 				return nil, fmt.Errorf("the server asked for input on %q, where that is not allowed", x.method)
 			}
@@ -489,7 +510,7 @@ func (x *outgoingCall) rounds(ctx context.Context) (json.RawMessage, error) {
 				x.handle = inner(raw)
 				return x.handle, nil
 			case x.waits:
-				return x.finishTask(ctx, inner(raw), x.silence.touch)
+				return x.finishTask(ctx, inner(raw))
 			}
 			return nil, fmt.Errorf("the server made a task of %q, where that is not allowed", x.method)
 		default:

@@ -207,10 +207,21 @@ type Limits struct {
 	// than 1 MiB. Zero: 500.
 	PageSize int
 
-	// CallTimeout bounds a call. A server's handler sees its context end; a
-	// client's call fails. Zero: none for a server, 60 seconds without answer or
-	// progress for a client; negative: none.
+	// CallTimeout bounds a call. A server's handler sees its context end. A client's call
+	// fails with a [*LimitError] when nothing was heard of it for so long: no answer, progress,
+	// question or log message. Negative: no bound. Zero: none for a server; 1 minute for a
+	// client, but 5 for a call of a tool that [Session.Handle] forwards.
 	CallTimeout time.Duration
+
+	// CallLimit bounds a client's call however much is heard of it. Zero or negative: it does
+	// not. Neither it nor CallTimeout counts the time in which a question of the server is
+	// answered, or a task is waited for.
+	CallLimit time.Duration
+
+	// Mute ends the session with a command that a client has started ([Client.Start]) when so many
+	// calls in a row, each begun after the one before had ended, reached a limit and nothing at
+	// all was heard of the server meanwhile. Zero: none are too many.
+	Mute int
 
 	// Cache bounds, in bytes, the results that a client's session keeps for as long as
 	// the server says they are good. Zero: 4 MiB; negative: none is kept.

@@ -54,13 +54,13 @@ type Session struct {
 	// answer to initialize.
 	asker atomic.Pointer[revision.Table]
 
-	level    serverLevel
-	silences silences
-	cache    cache // of results of a modern server
-	outputs  outputs
-	hub      hub        // of changes that a legacy server announces
-	events   chan Event // for Client.OnEvent; full: the event is dropped and logged
-	wg       sync.WaitGroup
+	level   serverLevel
+	clocks  clocks
+	cache   cache // of results of a modern server
+	outputs outputs
+	hub     hub        // of changes that a legacy server announces
+	events  chan Event // for Client.OnEvent; full: the event is dropped and logged
+	wg      sync.WaitGroup
 
 	farewells farewells
 	passed    passed // tasks of a modern server that callers in front were given
@@ -136,7 +136,7 @@ func (s *Session) Close() error {
 	s.mu.Unlock()
 	told := s.farewells.close()
 	err := s.wire.Close()
-	s.silences.close()
+	s.clocks.close()
 	s.cache.close()
 	s.dropParked()
 	ended := make(chan struct{})
@@ -159,8 +159,8 @@ type callOptions struct {
 	progress func(ProgressEvent)
 	log      func(LogMessage)
 	idle     time.Duration
-	fresh    bool
 	meta     Meta
+	fresh    bool
 
 	told bool    // some progress; guarded by noteMu of the call
 	done float64 // the last progress; guarded by noteMu of the call
@@ -577,6 +577,8 @@ func (i *inbox) Note(method string, params json.RawMessage) {
 		return
 	case revision.NoteCancelled:
 		return // of a question that is answered, or never was (CANC-26-017)
+	case revision.NoteMessage:
+		s.clocks.touch() // nobody knows of which call it tells
 	}
 	if s.client.OnEvent == nil {
 		return
@@ -592,6 +594,8 @@ func (i *inbox) Note(method string, params json.RawMessage) {
 func (i *inbox) Question(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	s := (*Session)(i)
 	s.asked.Add(1)
+	s.clocks.pause() // nobody knows which call waits for the answer
+	defer s.clocks.resume()
 	if err := s.mayAsk(method, params); err != nil {
 		return nil, err
 	}

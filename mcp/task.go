@@ -88,7 +88,7 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 			t.ID, err = taskID(handle)
 			return handle, err
 		}
-		raw, err := x.run(x.ctx)
+		raw, err := x.run(x.ctx())
 		if err != nil {
 			return nil, fmt.Errorf("call %q: %w", name, x.end(err))
 		}
@@ -102,7 +102,7 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 		}
 		if support, _ := s.taskSupport(name); support == TaskOptional || support == TaskRequired { // TASK-25-005
 			x := s.outgoing(ctx, revision.MethodCall, params, opts)
-			d, ok := s.farewells.owe(x.ctx)
+			d, ok := s.farewells.owe(x.ctx())
 			if !ok {
 				return nil, fmt.Errorf("call %q: %w", name, x.end(ErrClosed))
 			}
@@ -230,7 +230,7 @@ func (t *Task) wait(ctx context.Context) (json.RawMessage, error) {
 		}
 	}
 	x := t.s.outgoing(ctx, revision.MethodCall, nil, t.opts)
-	raw, err := x.await(x.ctx, t.ID, x.silence.touch)
+	raw, err := x.await(x.ctx(), t.ID)
 	if ctx.Err() == nil {
 		t.listenNoMore()
 	}
@@ -287,9 +287,11 @@ func (s *Session) task(ctx context.Context, id string) (*taskState, error) {
 	return &state, nil
 }
 
-// await waits for the end of a task and answers its questions meanwhile. Heard is called
-// when the server has said something.
-func (x *outgoingCall) await(ctx context.Context, id string, heard func()) (json.RawMessage, error) {
+// await waits for the end of a task and answers its questions meanwhile. The clock stands: a task
+// may take long and say nothing. What is asked about it has limits of its own.
+func (x *outgoingCall) await(ctx context.Context, id string) (json.RawMessage, error) {
+	x.clock.pause()
+	defer x.clock.resume()
 	if x.s.rev.CoreTasks {
 		out := x.bare()
 		out.method, out.params = revision.MethodTaskResult, taskParams(id)
@@ -313,7 +315,6 @@ func (x *outgoingCall) await(ctx context.Context, id string, heard func()) (json
 		switch {
 		case err == nil:
 			failures = 0
-			heard()
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case errors.As(err, &rpc), errors.Is(err, ErrClosed), failures >= pollFailures:
@@ -382,22 +383,22 @@ func (x *outgoingCall) answerTask(ctx context.Context, id string, requests json.
 
 // finishTask waits for a task in place of a call: whoever gives up the call gives up
 // the task.
-func (x *outgoingCall) finishTask(ctx context.Context, handle json.RawMessage, heard func()) (json.RawMessage, error) {
+func (x *outgoingCall) finishTask(ctx context.Context, handle json.RawMessage) (json.RawMessage, error) {
 	d, ok := x.s.farewells.owe(ctx)
 	if !ok {
 		return nil, ErrClosed
 	}
-	return x.finishOwed(d, handle, heard)
+	return x.finishOwed(d, handle)
 }
 
 // finishOwed is finishTask for a debt, which it pays.
-func (x *outgoingCall) finishOwed(d *debt, handle json.RawMessage, heard func()) (json.RawMessage, error) {
+func (x *outgoingCall) finishOwed(d *debt, handle json.RawMessage) (json.RawMessage, error) {
 	id, err := taskID(handle)
 	if err != nil {
 		d.pay()
 		return nil, err
 	}
-	raw, err := x.await(d.ctx, id, heard)
+	raw, err := x.await(d.ctx, id)
 	if err == nil || d.ctx.Err() == nil {
 		d.pay()
 		return raw, err

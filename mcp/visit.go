@@ -141,8 +141,8 @@ func (x *outgoingCall) visiting(ctx context.Context) (json.RawMessage, error) {
 
 // pauseFor waits for visits, or for a while; false when the time for all of it is over.
 func (x *outgoingCall) pauseFor(ctx context.Context, done <-chan struct{}, d time.Duration, deadline <-chan time.Time) (bool, error) {
-	x.silence.pause() // it is ours
-	defer x.silence.resume()
+	x.clock.pause() // it is ours
+	defer x.clock.resume()
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

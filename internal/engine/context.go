@@ -10,42 +10,48 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/principal"
 )
 
-// Context is the context of one call that a transport serves, with the call in it. It ends
-// with what it was made of, or by Cancel. What it takes to wait for that end, and to have
-// contexts depend on it, is made when a handler first does; most never do.
-type Context struct {
+// Part is a context for a call or a part of one. It ends with what it was made of, or by Cancel.
+// What it takes to wait for that end, and to have contexts depend on it, is made when somebody
+// first does; most never do. The zero value is not usable before Init.
+type Part struct {
 	parent context.Context
 	gone   error // the cause of the end if parent ends; nil: that of parent
+
+	mu    sync.Mutex
+	full  *wholeness    // guarded by mu; nil until it is needed
+	ended chan struct{} // closed by Cancel; guarded by mu; nil until it is needed
+	cause error         // of Cancel, nil before that; guarded by mu
+}
+
+// Context is the context of one call that a transport serves, with the call in it.
+type Context struct {
+	Part
 
 	call Call
 	peer Peer // of a modern request
 
-	mu     sync.Mutex
-	asking asker         // guarded by mu; nil until it is needed
-	full   *wholeness    // guarded by mu; nil until it is needed
-	ended  chan struct{} // closed by Cancel; guarded by mu; nil until it is needed
-	cause  error         // of Cancel, nil before that; guarded by mu
-	over   bool          // End was called; guarded by mu
+	asking asker // guarded by mu of Part; nil until it is needed
+	over   bool  // End was called; guarded by mu of Part
 }
 
-// wholeness is a context of the standard library that stands for a Context.
+// wholeness is a context of the standard library that stands for a Part.
 type wholeness struct {
 	context.Context
 	cancel context.CancelCauseFunc
 	unlink func() bool // may be nil
 }
 
-var _ context.Context = (*Context)(nil)
+var _, _ context.Context = (*Part)(nil), (*Context)(nil)
 
-// ErrNever as the second argument of [Context.Init] lets a context outlive its parent.
+// ErrNever as the second argument of [Part.Init] lets a context outlive its parent.
 var ErrNever = errors.New("never")
 
 // Init makes c a child of parent. When parent ends, gone is the cause of c's end; nil
 // stands for that of parent.
-func (c *Context) Init(parent context.Context, gone error) { c.parent, c.gone = parent, gone }
+func (c *Part) Init(parent context.Context, gone error) { c.parent, c.gone = parent, gone }
 
 // Cancel ends c; the first cause counts. It or End is called at least once.
-func (c *Context) Cancel(cause error) {
+func (c *Part) Cancel(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cancelLocked(cause)
@@ -60,7 +66,7 @@ func (c *Context) End() {
 	c.cancelLocked(nil)
 }
 
-func (c *Context) cancelLocked(cause error) {
+func (c *Part) cancelLocked(cause error) {
 	if cause == nil {
 		cause = context.Canceled
 	}
@@ -120,7 +126,7 @@ func (c *Context) round() int {
 }
 
 // whole returns a context of the standard library that stands for c.
-func (c *Context) whole() context.Context {
+func (c *Part) whole() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.full != nil {
@@ -147,7 +153,7 @@ func (c *Context) whole() context.Context {
 }
 
 // Deadline implements [context.Context].
-func (c *Context) Deadline() (time.Time, bool) {
+func (c *Part) Deadline() (time.Time, bool) {
 	if c.gone != nil {
 		return time.Time{}, false
 	}
@@ -155,13 +161,31 @@ func (c *Context) Deadline() (time.Time, bool) {
 }
 
 // Done implements [context.Context].
-func (c *Context) Done() <-chan struct{} { return c.whole().Done() }
+func (c *Part) Done() <-chan struct{} { return c.whole().Done() }
 
-// Ends is the Done of ctx in two channels, of which the second may be nil: when ctx has ended
-// one of them is closed. It spares a [Context] the making of one that stands for both.
-func Ends(ctx context.Context) (one, other <-chan struct{}) {
-	c, ok := ctx.(*Context)
-	if !ok {
+// Ends is the Done of ctx in three channels, of which the last two may be nil: when ctx has
+// ended one of them is closed. It spares a [Context], and a [Part] of one, the making of one
+// channel that stands for all.
+func Ends(ctx context.Context) (one, two, three <-chan struct{}) {
+	one, parent := ends(ctx)
+	if parent != nil {
+		if two, parent = ends(parent); parent != nil {
+			three = parent.Done()
+		}
+	}
+	return one, two, three
+}
+
+// ends returns a channel that is closed when ctx ends by itself, and what it ends with besides,
+// nil if that is all.
+func ends(ctx context.Context) (own <-chan struct{}, parent context.Context) {
+	var c *Part
+	switch ctx := ctx.(type) {
+	case *Part:
+		c = ctx
+	case *Context:
+		c = &ctx.Part
+	default:
 		return ctx.Done(), nil
 	}
 	c.mu.Lock()
@@ -175,14 +199,14 @@ func Ends(ctx context.Context) (one, other <-chan struct{}) {
 			close(c.ended)
 		}
 	}
-	if c.gone != ErrNever {
-		other = c.parent.Done()
+	if c.gone == ErrNever {
+		return c.ended, nil
 	}
-	return c.ended, other
+	return c.ended, c.parent
 }
 
 // Err implements [context.Context].
-func (c *Context) Err() error {
+func (c *Part) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -204,6 +228,16 @@ func (c *Context) Err() error {
 }
 
 // Value implements [context.Context].
+func (c *Part) Value(key any) any {
+	if _, ok := key.(*int); ok {
+		// The key by which package context finds whom to ask for a cause, and whom to
+		// add a child to, is of this type.
+		return c.whole().Value(key)
+	}
+	return c.parent.Value(key)
+}
+
+// Value implements [context.Context].
 func (c *Context) Value(key any) any {
 	switch key.(type) {
 	case callKey:
@@ -214,10 +248,6 @@ func (c *Context) Value(key any) any {
 		if c.call.Peer != nil {
 			return &c.call.Peer.Principal
 		}
-	case *int:
-		// The key by which package context finds whom to ask for a cause, and whom to
-		// add a child to, is of this type.
-		return c.whole().Value(key)
 	}
-	return c.parent.Value(key)
+	return c.Part.Value(key)
 }

@@ -47,16 +47,7 @@ func TestContextEnds(t *testing.T) {
 						t.Cleanup(cancel)
 						context.AfterFunc(c, func() { told <- struct{}{} })
 					}
-					over := func() bool {
-						one, other := Ends(c)
-						select {
-						case <-one:
-						case <-other:
-						default:
-							return false
-						}
-						return true
-					}
+					over := func() bool { return ended(Ends(c)) }
 					if over() { // before watch: Ends does not rely on what that makes
 						t.Error("Ends tells of an end before it")
 					}
@@ -71,20 +62,76 @@ func TestContextEnds(t *testing.T) {
 						watch()
 					}
 					synctest.Wait()
-					ended := tt.cause != nil
-					if over() != ended {
-						t.Errorf("Ends tells of an end: %t, want %t", !ended, ended)
+					want := tt.cause != nil
+					if over() != want {
+						t.Errorf("Ends tells of an end: %t, want %t", !want, want)
 					}
-					if (c.Err() != nil) != ended || (child.Err() != nil) != ended || (len(told) == 1) != ended {
-						t.Fatalf("Err() = %v, of the child %v, told %d times; want an end: %t", c.Err(), child.Err(), len(told), ended)
+					if (c.Err() != nil) != want || (child.Err() != nil) != want || (len(told) == 1) != want {
+						t.Fatalf("Err() = %v, of the child %v, told %d times; want an end: %t", c.Err(), child.Err(), len(told), want)
 					}
-					if ended && (context.Cause(c) != tt.cause || context.Cause(child) != tt.cause || c.Err() != context.Canceled) {
+					if want && (context.Cause(c) != tt.cause || context.Cause(child) != tt.cause || c.Err() != context.Canceled) {
 						t.Errorf("cause %v, of the child %v, error %v; want the cause %v", context.Cause(c), context.Cause(child), c.Err(), tt.cause)
 					}
 					if c.Value(testKey{}) != "value" || child.Value(testKey{}) != "value" {
 						t.Error("a value of the parent is lost")
 					}
 				})
+			})
+		}
+	}
+}
+
+// ended tells whether one of the channels of Ends is closed.
+func ended(one, two, three <-chan struct{}) bool {
+	select {
+	case <-one:
+	case <-two:
+	case <-three:
+	default:
+		return false
+	}
+	return true
+}
+
+// A Part of a call ends by itself, with the call and with what the call belongs to, and tells the
+// cause; the call goes on when a part of it ends.
+func TestPartEnds(t *testing.T) {
+	own, ofCall, above := errors.New("own"), errors.New("of the call"), errors.New("above")
+	for _, tt := range []struct {
+		name string
+		end  func(p *Part, c *Context, parent context.CancelCauseFunc)
+		want error
+		call bool // the call ends
+	}{
+		{"by itself", func(p *Part, _ *Context, _ context.CancelCauseFunc) { p.Cancel(own); p.Cancel(above) }, own, false},
+		{"with the call", func(_ *Part, c *Context, _ context.CancelCauseFunc) { c.Cancel(ofCall) }, ofCall, true},
+		{"with what the call belongs to", func(_ *Part, _ *Context, end context.CancelCauseFunc) { end(above) }, above, true},
+	} {
+		for _, whole := range []bool{false, true} {
+			t.Run(tt.name, func(t *testing.T) {
+				parent, end := context.WithCancelCause(t.Context())
+				defer end(nil)
+				c := &Context{}
+				c.Init(parent, nil)
+				defer c.Cancel(nil)
+				c.call.Msg = &jsonrpc.Message{}
+				p := &Part{}
+				p.Init(c, nil)
+				defer p.Cancel(nil)
+				if whole {
+					_ = p.Done()
+				}
+				one, two, three := Ends(p)
+				if ended(one, two, three) || p.Err() != nil || From(p) != &c.call {
+					t.Fatalf("before its end: ended %t, Err() = %v, call %p", ended(one, two, three), p.Err(), From(p))
+				}
+				tt.end(p, c, end)
+				if !ended(one, two, three) || !ended(Ends(p)) || p.Err() != context.Canceled || context.Cause(p) != tt.want {
+					t.Errorf("ended %t, Err() = %v, cause %v; want %v", ended(one, two, three), p.Err(), context.Cause(p), tt.want)
+				}
+				if (c.Err() != nil) != tt.call {
+					t.Errorf("the call has ended: %t, want %t", c.Err() != nil, tt.call)
+				}
 			})
 		}
 	}

@@ -56,6 +56,7 @@ type Client struct {
 
 	modern atomic.Bool
 	nextID atomic.Int64
+	frames atomic.Uint64 // that came
 
 	ctx    context.Context // of questions; ends with the connection
 	cancel context.CancelCauseFunc
@@ -202,14 +203,16 @@ func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 		}
 		return nil, err
 	}
-	one, other := engine.Ends(ctx)
+	one, two, three := engine.Ends(ctx)
 	for {
 		over := false
 		select {
 		case <-cl.wake:
 		case <-one:
 			over = true
-		case <-other:
+		case <-two:
+			over = true
+		case <-three:
 			over = true
 		}
 		if over {
@@ -400,6 +403,13 @@ func (c *Client) Close() error {
 	}
 	return err
 }
+
+// Frames counts the frames that came from the server so far.
+func (c *Client) Frames() uint64 { return c.frames.Load() }
+
+// End ends the connection for a reason, as if it were lost. It returns when Done is closed, which
+// may wait half a second for Explain.
+func (c *Client) End(err error) { c.end(err) }
 
 // end marks the connection as over and returns when it is; the first reason counts.
 func (c *Client) end(err error) {

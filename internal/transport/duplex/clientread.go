@@ -26,6 +26,7 @@ func (c *Client) read() {
 			buf = nil
 		}
 		frame, err := c.conn.Read(buf)
+		c.frames.Add(1)
 		if err != nil {
 			if !c.passOver(err) {
 				return
