@@ -17,7 +17,8 @@ package jsonrpc
 type Conn interface {
 	// Read appends the next frame to buf[:0] and returns it. The error is
 	// io.EOF at the orderly end, and a [*FrameTooLargeError] for a frame over
-	// the bound, which is skipped: the next Read goes on after it.
+	// the bound, which is skipped: the next Read goes on after it. A frame that only
+	// grows is the end, with an [*EndlessFrameError].
 	Read(buf []byte) (frame []byte, err error)
 	// Write sends one frame; frames of several writers do not mix. When it
 	// returns nil the frame was handed on, not more. It keeps no reference to

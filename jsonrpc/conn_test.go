@@ -86,6 +86,38 @@ func TestFrameTooLargeKeepsID(t *testing.T) {
 	}
 }
 
+// endless is a reader of a line without an end.
+type endless struct{ read int }
+
+func (e *endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	e.read += len(p)
+	return len(p), nil
+}
+
+// A frame that only grows ends the connection, with its size; one that ends before that does not.
+func TestEndlessFrame(t *testing.T) {
+	const limit = 100_000
+	most := jsonrpc.EndlessFrame * limit
+	in := io.MultiReader(strings.NewReader("1\n"+strings.Repeat("y", most-limit)+"\n2\n"), &endless{})
+	c := jsonrpc.NewLineConn(in, io.Discard, noClose, limit)
+	var large *jsonrpc.FrameTooLargeError
+	for _, want := range []string{"1", "", "2"} {
+		if f, err := c.Read(nil); string(f) != want || (want == "") != errors.As(err, &large) {
+			t.Fatalf("Read = %.20q, %v; want %q", f, err, want)
+		}
+	}
+	for range 2 {
+		f, err := c.Read(nil)
+		var end *jsonrpc.EndlessFrameError
+		if f != nil || !errors.As(err, &end) || end.Limit != limit || end.Read <= most || end.Read > most+limit {
+			t.Errorf("Read = %.20q, %v; want an EndlessFrameError that names the bytes", f, err)
+		}
+	}
+}
+
 func TestLineConnReadError(t *testing.T) {
 	broken := errors.New("broken")
 	c := jsonrpc.NewLineConn(io.MultiReader(strings.NewReader("1\nhalf"), &failing{broken}), io.Discard, noClose, 0)

@@ -71,3 +71,16 @@ type FrameTooLargeError struct {
 func (e *FrameTooLargeError) Error() string {
 	return fmt.Sprintf("frame is over the limit of %d bytes", e.Limit)
 }
+
+// EndlessFrame is how many times the bound of a [Conn] a frame may have while it is skipped.
+const EndlessFrame = 16
+
+// EndlessFrameError ends a [Conn] whose peer sends a frame that only grows.
+type EndlessFrameError struct {
+	Limit int // bytes allowed
+	Read  int // bytes of the frame that came
+}
+
+func (e *EndlessFrameError) Error() string {
+	return fmt.Sprintf("a frame of the peer has no end after %d bytes; the limit is %d bytes", e.Read, e.Limit)
+}

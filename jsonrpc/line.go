@@ -24,7 +24,8 @@ const (
 //
 // Read accepts CRLF, skips lines of nothing but white space, and takes a last
 // line without newline for a frame. A frame over maxFrame bytes is refused;
-// zero means 16 MiB.
+// zero means 16 MiB. One that has not ended after [EndlessFrame] times as many ends
+// the connection: its error names the bytes.
 //
 // Write removes newlines inside the frame, which are white space in JSON, and
 // hands the frame and its newline to w in one Write, or in two if it is over
@@ -189,7 +190,11 @@ func (c *lineIn) frame(line []byte) ([]byte, error) {
 
 // skip reads to the end of a line that begins with head and is too long.
 func (c *lineIn) skip(head []byte) error {
-	for c.err == nil {
+	for n := len(head); c.err == nil; n += c.end {
+		if n/EndlessFrame > c.max {
+			c.err = &EndlessFrameError{Limit: c.max, Read: n}
+			return c.err
+		}
 		c.at = 0
 		c.fill()
 		if i := bytes.IndexByte(c.buf[:c.end], '\n'); i >= 0 {

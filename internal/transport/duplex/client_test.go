@@ -1,6 +1,8 @@
 package duplex
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -283,6 +285,36 @@ func TestWhoseLog(t *testing.T) {
 				t.Errorf("the message went to %s, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// An answer that only grows ends the connection, and nobody reads on (F2).
+func TestAnswerWithoutEnd(t *testing.T) {
+	in, toClient := io.Pipe()
+	fromClient, out := io.Pipe()
+	conn := jsonrpc.NewLineConn(in, out, func() error { in.Close(); return out.Close() }, 64<<10)
+	c := NewClient(conn, ClientOptions{Inbox: nobody{}, Logger: slog.New(slog.DiscardHandler)})
+	flooded := make(chan int, 1)
+	go func() {
+		bufio.NewReader(fromClient).ReadString('\n')
+		n, chunk := 0, bytes.Repeat([]byte("x"), 64<<10)
+		for {
+			w, err := toClient.Write(chunk)
+			if n += w; err != nil {
+				flooded <- n
+				return
+			}
+		}
+	}()
+	_, err := c.Call(t.Context(), &engine.Outgoing{Method: "tools/call", Params: json.RawMessage(`{}`)})
+	var end *jsonrpc.EndlessFrameError
+	if !errors.As(err, &end) || end.Limit != 64<<10 || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("the call ended with %v, want an EndlessFrameError as the connection is lost", err)
+	}
+	<-c.Done()
+	c.Close()
+	if n := <-flooded; n > (jsonrpc.EndlessFrame+2)*64<<10 {
+		t.Errorf("%d bytes were read", n)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // EventReader reads a stream of server-sent events (WHATWG HTML, 9.2). Lines end
@@ -31,6 +33,7 @@ type EventReader struct {
 	hasData    bool
 	name       string
 	skip       bool // what is left of an event over the limit comes first
+	skipped    int  // bytes of it
 	cut        bool // what is left of a line over the limit comes first
 	unreadable error
 }
@@ -74,7 +77,7 @@ func (e *EventReader) Message() ([]byte, error) {
 // Next returns the name, "message" if it has none, and the data of the next event
 // that has any. Data is good until the next call. The error is io.EOF at the end of
 // the stream, and [ErrEventTooLarge] once for an event over the limit: what is left of
-// it is skipped by the next call.
+// it is skipped by the next call, whose error is final if that only grows.
 func (e *EventReader) Next() (name string, data []byte, err error) {
 	if e.skip {
 		if err := e.skipEvent(); err != nil {
@@ -113,7 +116,7 @@ func (e *EventReader) fields() error {
 
 // skipEvent reads to the blank line that ends an event.
 func (e *EventReader) skipEvent() error {
-	for {
+	for e.skipped = e.max; ; {
 		line, err := e.readLine()
 		if err != ErrEventTooLarge && (err != nil || len(line) == 0) {
 			return err
@@ -174,6 +177,11 @@ func (e *EventReader) readLine() ([]byte, error) {
 			}
 			n, err := e.r.Read(e.buf[:])
 			e.chunk, e.unreadable = e.buf[:n], err
+			if e.skip {
+				if e.skipped += n; e.skipped/jsonrpc.EndlessFrame > e.max {
+					e.chunk, e.unreadable = nil, &jsonrpc.EndlessFrameError{Limit: e.max, Read: e.skipped}
+				}
+			}
 			continue
 		}
 		if e.afterCR {

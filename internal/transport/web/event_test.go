@@ -2,12 +2,15 @@ package web
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // readEvents reads a stream to its end.
@@ -105,6 +108,28 @@ func FuzzEventReader(f *testing.F) {
 			}
 		}
 	})
+}
+
+// An event that only grows ends the stream, in one line or in many.
+func TestEventReaderEnds(t *testing.T) {
+	for name, some := range map[string]string{"one line": "x", "many lines": "data: x\n"} {
+		const limit = 1000
+		r := strings.NewReader("data: " + strings.Repeat(some, 100*limit))
+		e := NewEventReader(r, limit)
+		if _, err := e.Message(); err != ErrEventTooLarge {
+			t.Fatalf("%s: Message = %v, want ErrEventTooLarge", name, err)
+		}
+		for range 2 {
+			_, err := e.Message()
+			var end *jsonrpc.EndlessFrameError
+			if !errors.As(err, &end) || end.Limit != limit || end.Read <= jsonrpc.EndlessFrame*limit {
+				t.Errorf("%s: Message = %v, want an EndlessFrameError that names the bytes", name, err)
+			}
+		}
+		if read := int(r.Size()) - r.Len(); read > 2*jsonrpc.EndlessFrame*limit {
+			t.Errorf("%s: %d bytes were read", name, read)
+		}
+	}
 }
 
 // What comes after an event over the limit is read, and nothing of that event.

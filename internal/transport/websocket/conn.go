@@ -89,7 +89,12 @@ func (c *conn) Read(buf []byte) ([]byte, error) {
 	for {
 		if len(buf) > c.max {
 			head := slices.Clone(buf[:min(len(buf), headBytes)])
-			if _, err := io.Copy(io.Discard, r); err != nil {
+			n, err := io.CopyN(io.Discard, r, int64(jsonrpc.EndlessFrame-1)*int64(c.max))
+			if err == nil { // there may be more
+				c.end(websocket.StatusMessageTooBig, "a message has no end")
+				return nil, &jsonrpc.EndlessFrameError{Limit: c.max, Read: len(buf) + int(n)}
+			}
+			if err != io.EOF {
 				return nil, c.readError(err)
 			}
 			return nil, &jsonrpc.FrameTooLargeError{Limit: c.max, Head: head}

@@ -78,7 +78,7 @@ func TestFrames(t *testing.T) {
 		{`{}`, `{}`},
 		{strings.Repeat("x", 1000), strings.Repeat("x", 1000)},
 		{"abc" + strings.Repeat("x", 998), "over 1000: abc"}, // skipped, and the next is read
-		{"def" + strings.Repeat("x", 1<<20), "over 1000: def"},
+		{"def" + strings.Repeat("x", 10_000), "over 1000: def"},
 		{"{\n}", "{\n}"},
 		{"", ""},
 	} {
@@ -101,6 +101,38 @@ func TestFrames(t *testing.T) {
 }
 
 // TestEnds: what each side sees when the other ends the connection.
+// A message that only grows ends the connection, with its size.
+func TestMessageWithoutEnd(t *testing.T) {
+	mcptest.LeakCheck(t)
+	ended := make(chan error, 1)
+	hs := start(t, func(s *websocket.Server) {
+		s.Serve = func(_ context.Context, conn jsonrpc.Conn, _ string) error {
+			defer conn.Close()
+			_, err := conn.Read(nil)
+			ended <- err
+			return err
+		}
+	})
+	ws, _, err := coder.Dial(t.Context(), wsURL(hs), &coder.DialOptions{Subprotocols: []string{websocket.Subprotocol}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.CloseNow()
+	w, err := ws.Writer(t.Context(), coder.MessageText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 * jsonrpc.EndlessFrame {
+		if _, err := w.Write(bytes.Repeat([]byte("x"), 1000)); err != nil {
+			break // the connection has ended
+		}
+	}
+	var end *jsonrpc.EndlessFrameError
+	if err := <-ended; !errors.As(err, &end) || end.Limit != 1000 || end.Read < jsonrpc.EndlessFrame*1000 {
+		t.Errorf("Read = %v, want an EndlessFrameError that names the bytes", err)
+	}
+}
+
 func TestEnds(t *testing.T) {
 	mcptest.LeakCheck(t)
 	for _, tt := range []struct {
