@@ -14,7 +14,7 @@ import (
 // looks: in a server, or for all servers at the top of the file.
 
 // settings are the members that Patchbay alone reads of a server.
-var settings = []string{"share", "idle", "startTimeout", "callTimeout", "inheritEnv", "ca", "cert", "key", "trusted", "group", "cache", "tools"}
+var settings = []string{"share", "idle", "startTimeout", "callTimeout", "callLimit", "inheritEnv", "ca", "cert", "key", "trusted", "group", "cache", "tools"}
 
 // own reads the settings of a server from the value of a "patchbay" key, which may
 // be nil.
@@ -66,7 +66,7 @@ func (l *loader) settings(members map[string]*node, s *Server) {
 	if n := members["tools"]; n != nil {
 		l.tools(n, s)
 	}
-	for name, d := range map[string]*time.Duration{"idle": &s.Idle, "startTimeout": &s.StartTimeout, "callTimeout": &s.CallTimeout} {
+	for name, d := range map[string]*time.Duration{"idle": &s.Idle, "startTimeout": &s.StartTimeout, "callTimeout": &s.CallTimeout, "callLimit": &s.CallLimit} {
 		if n := members[name]; n != nil {
 			*d = l.duration(name, n)
 		}
@@ -239,7 +239,7 @@ func (s Server) Equal(t Server) bool {
 	return s.Name == t.Name && s.Command == t.Command && slices.Equal(s.Args, t.Args) && maps.Equal(s.Env, t.Env) &&
 		s.Dir == t.Dir && s.URL == t.URL && maps.Equal(s.Headers, t.Headers) && s.Transport == t.Transport &&
 		s.Builtin == t.Builtin && s.Disabled == t.Disabled && s.Share == t.Share && s.Idle == t.Idle &&
-		s.StartTimeout == t.StartTimeout && s.CallTimeout == t.CallTimeout && s.InheritEnv == t.InheritEnv &&
+		s.StartTimeout == t.StartTimeout && s.CallTimeout == t.CallTimeout && s.CallLimit == t.CallLimit && s.InheritEnv == t.InheritEnv &&
 		s.CA == t.CA && s.Cert == t.Cert && s.Key == t.Key && s.Trusted == t.Trusted && s.Group == t.Group && s.Cache == t.Cache &&
 		slices.Equal(s.EnabledTools, t.EnabledTools) && (s.EnabledTools == nil) == (t.EnabledTools == nil) && slices.Equal(s.DisabledTools, t.DisabledTools)
 }

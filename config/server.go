@@ -33,7 +33,8 @@ type Server struct {
 
 	Idle         time.Duration // a Command nobody uses so long is stopped; 0: not said; negative: never
 	StartTimeout time.Duration // for the session to open; 0: not said; negative: no bound
-	CallTimeout  time.Duration // for one call; 0: not said; negative: no bound
+	CallTimeout  time.Duration // that a call may be silent; 0: not said; negative: no bound
+	CallLimit    time.Duration // for one call however much is heard; 0: not said; negative: no bound
 
 	// InheritEnv says that Command gets the whole environment of the program that starts
 	// it. Without it that is what a host thinks every server needs.

@@ -344,6 +344,9 @@ func (p *pool) watch(who client, c *conn) {
 		select {
 		case <-c.up.Done():
 			p.g.log().Warn("connection of a client lost", "server", p.src.Name, "err", c.up.Err())
+			p.mu.Lock()
+			p.ended(c.up.Err())
+			p.mu.Unlock()
 			open = false
 		case <-left:
 			open = false

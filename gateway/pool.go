@@ -56,6 +56,9 @@ type pool struct {
 	main     *conn            // nil while there is none; guarded by mu
 	clients  map[client]*conn // guarded by mu
 	changed  chan struct{}    // closed at the next change of anything here, nil if nobody waits; guarded by mu
+
+	lost   string    // Status.Lost; guarded by mu
+	lostAt time.Time // guarded by mu
 }
 
 func newPool(ctx context.Context, g *Gateway, src Source) *pool {
@@ -202,6 +205,7 @@ func (p *pool) serve(c *conn, crashing bool) error {
 		case <-c.up.Done():
 			p.mu.Lock()
 			p.main = nil
+			p.ended(c.up.Err())
 			p.mu.Unlock()
 			err := c.up.Err()
 			c.up.Close()
@@ -224,6 +228,13 @@ func (p *pool) serve(c *conn, crashing bool) error {
 			c.up.Close()
 			return errIdle
 		}
+	}
+}
+
+// ended takes note that a connection has ended by itself; mu is held.
+func (p *pool) ended(err error) {
+	if p.lost, p.lostAt = "the connection was lost", time.Now(); err != nil {
+		p.lost = err.Error()
 	}
 }
 
@@ -351,7 +362,7 @@ func (p *pool) status() Status {
 		Name: p.src.Name, State: p.state, Reason: p.reason, Since: p.since,
 		Restarts: max(p.opened-1, 0), Changes: int(p.changes.Load()), Share: p.share, Revision: p.revision,
 		Tools: p.count(listTools), Prompts: p.count(listPrompts), Resources: p.count(listResources),
-		Shadowed: shadowed,
+		Shadowed: shadowed, Lost: p.lost, LostAt: p.lostAt,
 	}
 	if raw, ok := jsonx.LookupPath(p.info, "_meta", "io.modelcontextprotocol/serverInfo"); ok {
 		_ = jsonx.Unmarshal(raw, &s.Server) // it is for display

@@ -111,11 +111,17 @@ type Status struct {
 	Reason string    // for people, empty if there is nothing to say; it may quote the server
 	Since  time.Time // that it is in this state
 
-	Restarts int   // times that it was connected again
-	Changes  int   // times that it said that its lists have changed, or may have while nobody heard it
-	Conns    int   // open connections
-	Clients  int   // of these, of single clients
-	Share    Share // what ShareAuto became; ShareAuto while that is not known
+	Restarts int // times that it was connected again
+
+	// Lost says why a connection ended last by itself, that of a client too, and LostAt when.
+	// Empty: none has.
+	Lost   string
+	LostAt time.Time
+
+	Changes int   // times that it said that its lists have changed, or may have while nobody heard it
+	Conns   int   // open connections
+	Clients int   // of these, of single clients
+	Share   Share // what ShareAuto became; ShareAuto while that is not known
 
 	// What it offers, as last listed by Run itself or for a caller without a principal; -1
 	// while that is not known.

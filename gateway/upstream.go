@@ -94,7 +94,8 @@ func (up *upstream) refuses(ctx context.Context, req *mcp.Request) error {
 func (up *upstream) forward(ctx context.Context, method string, params json.RawMessage) (mcp.Result, error) {
 	req := &mcp.Request{Method: method, Params: params}
 	if up.fixed != nil {
-		return up.fixed.h.Handle(ctx, req)
+		res, err := up.fixed.h.Handle(ctx, req)
+		return res, up.limited(method, err)
 	}
 	res, c, err := up.attempt(ctx, req)
 	if err == nil || c == nil || !c.lost(ctx, err) {
@@ -125,7 +126,7 @@ func (up *upstream) attempt(ctx context.Context, req *mcp.Request) (res mcp.Resu
 		up.pool.release(c, res, waits)
 	}()
 	res, err = c.h.Handle(ctx, req)
-	return res, c, up.pool.heard(err)
+	return res, c, up.limited(req.Method, up.pool.heard(err))
 }
 
 // repeatable tells whether a request can be sent twice without harm. That a tool says so of

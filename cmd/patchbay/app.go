@@ -38,6 +38,7 @@ type app struct {
 	words   []string // the verb's positional arguments
 	command []string // what stands after "--"
 	dashed  bool     // there was a "--"
+	timed   bool     // there was a --timeout
 	server  *config.Server
 	written *config.Server // the same before its inputs were answered; nil: none were
 	keys    *keyboard      // nil until something is asked

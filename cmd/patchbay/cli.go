@@ -116,6 +116,7 @@ func (a *app) dispatch(args []string) error {
 	if len(a.Servers) > 0 {
 		a.Server = a.Servers[0]
 	}
+	a.timed = slices.ContainsFunc(line.flags, func(f string) bool { return strings.HasPrefix(f, "--timeout=") })
 	a.learnFlags()
 	if err := a.checkGlobals(); err != nil {
 		return err

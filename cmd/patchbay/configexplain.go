@@ -204,6 +204,7 @@ func settingsOf(s config.Server) []explainedValue {
 	add("idle", long(s.Idle))
 	add("startTimeout", long(s.StartTimeout))
 	add("callTimeout", long(s.CallTimeout))
+	add("callLimit", long(s.CallLimit))
 	add("ca", s.CA)
 	add("cert", s.Cert)
 	add("key", s.Key)

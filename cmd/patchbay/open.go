@@ -318,7 +318,7 @@ func (a *app) startContext(ctx context.Context, s config.Server) (context.Contex
 // startTimeout is how long a server may take to start, and what says so.
 func (a *app) startTimeout(s config.Server) (d time.Duration, from string) {
 	d, from = a.Timeout, "--timeout"
-	if s.StartTimeout != 0 && d == defaultTimeout {
+	if s.StartTimeout != 0 && !a.saysTimeout() {
 		d, from = s.StartTimeout, `"startTimeout"`
 	}
 	if d <= 0 {
@@ -372,21 +372,25 @@ func (a *app) newClient(s config.Server) (*mcp.Client, error) {
 	return c, nil
 }
 
-// callTimeout is how long a call of a server may be silent; negative: for ever.
+// callTimeout is how long a call of a server may be silent; negative: without a bound; 0: neither
+// the command line nor the configuration says.
 func (a *app) callTimeout(s config.Server) time.Duration {
 	switch {
 	case a.Timeout == 0:
 		return -1
-	case s.CallTimeout != 0 && a.Timeout == defaultTimeout:
+	case !a.saysTimeout():
 		return s.CallTimeout
 	}
 	return a.Timeout
 }
 
+// saysTimeout tells whether --timeout is on the command line.
+func (a *app) saysTimeout() bool { return a.timed || a.Timeout != defaultTimeout }
+
 // outfit gives a client what the way to a server takes, by the global flags. Its answers to
 // questions are untouched.
 func (a *app) outfit(c *mcp.Client, s config.Server) (err error) {
-	c.Limits.CallTimeout, c.Header = a.callTimeout(s), http.Header{}
+	c.Limits.CallTimeout, c.Limits.CallLimit, c.Header = a.callTimeout(s), s.CallLimit, http.Header{}
 	for _, h := range a.Header {
 		name, value, ok := strings.Cut(h, ":")
 		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, " \t\r\n") || strings.ContainsAny(value, "\r\n") {

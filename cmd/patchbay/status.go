@@ -102,10 +102,14 @@ func (a *app) showUp(r *upReport, now time.Time) {
 			clients = s.Share
 		}
 		t.add(s.Name, s.State, age(s.Since, now), fmt.Sprint(s.Restarts), clients, count(s.Tools), about)
-		switch {
-		case !s.running():
+		if !s.running() {
 			t.below(s.Said...)
-		case len(s.Shadowed) > 0:
+			continue
+		}
+		if s.Lost != "" {
+			t.below(fmt.Sprintf("a connection to it ended %s ago: %s", age(s.LostAt, now), oneLine(s.Lost)))
+		}
+		if len(s.Shadowed) > 0 {
 			t.below(fmt.Sprintf("%d of its URIs are read from a server whose name comes earlier, such as %s", len(s.Shadowed), s.Shadowed[0]))
 		}
 	}

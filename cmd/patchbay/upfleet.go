@@ -135,10 +135,14 @@ func (f *fleet) launch(server config.Server) *ship {
 	return s
 }
 
+// muteCalls is how many calls in a row may reach a limit while nothing is heard of a command, before
+// it is started again.
+const muteCalls = 3
+
 // openUpstream opens a session whose questions go to the callers of the gateway.
 // Those that belong to no call cannot be put to anybody.
 func (a *app) openUpstream(ctx context.Context, s config.Server, log *serverLog) (gateway.Upstream, error) {
-	client := &mcp.Client{Name: "patchbay", Title: "Patchbay", Version: Version}
+	client := &mcp.Client{Name: "patchbay", Title: "Patchbay", Version: Version, Limits: mcp.Limits{Mute: muteCalls}}
 	if err := a.answerQuestions(client); err != nil {
 		return nil, err
 	}

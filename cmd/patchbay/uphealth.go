@@ -39,6 +39,8 @@ type serverReport struct {
 	Tools     int       `json:"tools"`       // -1: not known, as the next two
 	Prompts   int       `json:"prompts"`
 	Resources int       `json:"resources"`
+	Lost      string    `json:"lost,omitempty"`     // why a connection to it ended last by itself
+	LostAt    time.Time `json:"lostAt,omitzero"`    // when it did
 	Server    string    `json:"server,omitempty"`   // its name, version and revision
 	Shadowed  []string  `json:"shadowed,omitempty"` // its URIs that a server with an earlier name has too
 }
@@ -74,6 +76,8 @@ func (h *hub) report() *upReport {
 			Conns: s.Conns, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources, Shadowed: s.Shadowed,
 		}
 		row.Reason, row.Said = apart(s.Reason)
+		row.Lost, _ = apart(s.Lost)
+		row.LostAt = s.LostAt
 		if s.State == gateway.NeedsLogin {
 			row.Login = row.Reason
 		}

@@ -1,0 +1,26 @@
+package gateway
+
+import (
+	"errors"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// limited words for the caller that a request was given up at a limit, which is that of the
+// session that [Source.Open] returned. Other errors stay as they are.
+func (up *upstream) limited(method string, err error) error {
+	var limit *mcp.LimitError
+	if err == nil || !errors.As(err, &limit) {
+		return err
+	}
+	unknown, who := "", "the server"
+	if method == "tools/call" {
+		unknown, who = "; whether the tool has run is not known", "the tool"
+	}
+	if limit.Total {
+		return mcp.Errorf(mcp.CodeInternal, "server %q took longer than %v (callLimit), so the call was cancelled%s. If %s needs more time, raise callLimit of the server in mcp.json",
+			up.name, limit.Limit, unknown, who)
+	}
+	return mcp.Errorf(mcp.CodeInternal, "server %q said nothing for %v (callTimeout), so the call was cancelled%s. If %s needs more time, have it report progress, or raise callTimeout of the server in mcp.json",
+		up.name, limit.Limit, unknown, who)
+}
