@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -67,6 +68,20 @@ func stub() {
 			Name string `json:"name"`
 		}
 		mcp.AddTool(s, mcp.Tool{Name: "env"}, func(_ context.Context, in variable) (string, error) { return os.Getenv(in.Name), nil })
+		s.ServeStdio(ctx)
+	case "stuck":
+		s, out := newStub(), os.Stdout // that of ServeStdio is out of reach
+		if len(os.Args) > 2 {
+			s.Revisions = []mcp.Revision{mcp.Revision(os.Args[last])}
+		}
+		mcp.AddTool(s, mcp.Tool{Name: "pid"}, func(context.Context, struct{}) (string, error) { return fmt.Sprint(os.Getpid()), nil })
+		mcp.AddTool(s, mcp.Tool{Name: "flood"}, func(context.Context, struct{}) (string, error) { // a line without an end
+			for chunk := bytes.Repeat([]byte("x"), 64<<10); ; {
+				if _, err := out.Write(chunk); err != nil {
+					return "", err
+				}
+			}
+		})
 		s.ServeStdio(ctx)
 	default:
 		newStub().ServeStdio(ctx)
