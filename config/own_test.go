@@ -16,7 +16,7 @@ import (
 func TestLoadOwnSettings(t *testing.T) {
 	file, faults, _ := load(t, `{
   "patchbay": {"servers": {
-    "a": {"share": "shared", "idle": "10m", "callTimeout": "never"},
+    "a": {"share": "shared", "idle": "10m", "callTimeout": "never", "callLimit": "30m"},
     "db": {"builtin": "sqlite", "args": ["x.db"], "idle": "1s", "patchbay": {"share": "auto"}}
   }},
   "mcpServers": {
@@ -28,7 +28,7 @@ func TestLoadOwnSettings(t *testing.T) {
 		t.Fatal(faults)
 	}
 	want := []config.Server{
-		{Name: "a", Command: "x", Transport: "stdio", Share: "per-client", Idle: 10 * time.Minute, StartTimeout: 90 * time.Second, CallTimeout: -1, Source: "DIR/mcp.json:7"},
+		{Name: "a", Command: "x", Transport: "stdio", Share: "per-client", Idle: 10 * time.Minute, StartTimeout: 90 * time.Second, CallTimeout: -1, CallLimit: 30 * time.Minute, Source: "DIR/mcp.json:7"},
 		{Name: "b", Command: "y", Transport: "stdio", Source: "DIR/mcp.json:8"},
 		{Name: "db", Builtin: "sqlite", Args: []string{"x.db"}, Idle: time.Second, Source: "DIR/mcp.json:4"},
 	}
@@ -81,7 +81,7 @@ func TestLoadOwnFaults(t *testing.T) {
 		`1:41: there is no server "bb": did you mean "ab"?`,
 		`1:90: the member "idel" is not read: did you mean "idle"?`,
 		`2:49: the member "idel" of "patchbay" is not read: did you mean "idle"?`,
-		`2:63: the member "colour" of "patchbay" is not read: Patchbay has share, idle, startTimeout, callTimeout, inheritEnv, ca, cert, key, trusted, group, cache, tools`,
+		`2:63: the member "colour" of "patchbay" is not read: Patchbay has share, idle, startTimeout, callTimeout, callLimit, inheritEnv, ca, cert, key, trusted, group, cache, tools`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
