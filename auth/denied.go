@@ -40,7 +40,7 @@ func (e *InsufficientScopeError) HTTPHeader(ctx context.Context) (status int, h 
 		status, code = http.StatusUnauthorized, ""
 	}
 	h = http.Header{}
-	c.guard.challenge(h, code, e.Scopes)
+	c.guard.challenge(h, c.target, code, e.Scopes)
 	return status, h
 }
 
@@ -56,10 +56,10 @@ func Need(ctx context.Context, scopes ...string) error {
 
 // challenge adds the ways in that there are to the headers of a refusal. Code is the error
 // of a Bearer challenge, empty for a request without a credential; scopes are what is needed.
-// A nil Guard knows one way: a Bearer token.
+// Target is that of the request. A nil Guard knows one way: a Bearer token.
 //
 // Specification: RFC 6750, 3; RFC 9728, 5.1; RFC 7617, 2.
-func (g *Guard) challenge(h http.Header, code string, scopes []string) {
+func (g *Guard) challenge(h http.Header, target, code string, scopes []string) {
 	var b strings.Builder
 	b.WriteString("Bearer")
 	sep := " "
@@ -73,9 +73,7 @@ func (g *Guard) challenge(h http.Header, code string, scopes []string) {
 	var basic bool
 	tokens := true
 	if g != nil {
-		if g.at != nil {
-			metadata = g.at.url
-		}
+		metadata = g.at.urlFor(target)
 		basic, tokens = g.basic, g.tokens
 	}
 	add("error", code)

@@ -22,13 +22,14 @@ import (
 //		Verifiers: []auth.Verifier{&auth.JWT{Issuer: "https://login.example.com"}},
 //		Resource:  &auth.ResourceMetadata{Resource: "https://mcp.example.com/mcp"},
 //	}
-//	mux.Handle("/mcp", srv)
-//	err := http.ListenAndServe(addr, guard.Protect(mux))
+//	mux.Handle("/mcp", guard.Protect(srv))
 //
-// What is answered without a credential: the metadata of the Resource, which is at
-// /.well-known/oauth-protected-resource, followed by the path of the Resource or not, and
-// the preflights of browsers, which the handler answers. So Protect belongs around a whole
-// mux, or has to be mounted at these paths too.
+// Two kinds of requests are answered without a credential: those for the metadata of the
+// Resource, and the preflights of browsers, which the handler answers. The challenge of a 401
+// names the URL of the server itself with the query oauth-protected-resource, where Protect serves
+// the metadata wherever it is mounted. Clients take that URL since 2025-06-18. A client that looks
+// at the well-known paths before it has seen a challenge needs Protect there too: around the
+// whole mux, or mounted at /.well-known/oauth-protected-resource and everything below.
 //
 // The answer is 401 to a request without a credential, or with one that is no good; 403 if
 // it is good, but a scope is missing; 400 if it is none at all, or stands in the query; 503
@@ -168,7 +169,7 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 			g.refuse(w, r, err)
 			return
 		}
-		var ctx context.Context = &callerContext{r.Context(), caller{p, g}}
+		var ctx context.Context = &callerContext{r.Context(), caller{p, g, r.RequestURI}}
 		if p != nil && !p.Expires.IsZero() && lasting(r) {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithDeadlineCause(ctx, p.Expires, errExpired)
@@ -282,22 +283,22 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	var no *lacking
 	switch {
 	case err == ErrNoCredential:
-		g.challenge(h, "", g.Scopes)
+		g.challenge(h, r.RequestURI, "", g.Scopes)
 		answerRefusal(w, http.StatusUnauthorized, "unauthorized")
 		return
 	case errors.As(err, &no):
 		g.log("caller refused", r, fmt.Errorf("%q: %w", clip(no.who.ID), err))
-		g.challenge(h, insufficientScope, no.Scopes)
+		g.challenge(h, r.RequestURI, insufficientScope, no.Scopes)
 		answerRefusal(w, http.StatusForbidden, insufficientScope)
 		return
 	case errors.Is(err, errMalformed):
-		g.challenge(h, "invalid_request", g.Scopes)
+		g.challenge(h, r.RequestURI, "invalid_request", g.Scopes)
 		answerRefusal(w, http.StatusBadRequest, "invalid_request")
 	case errors.Is(err, ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		h.Set("Retry-After", "5")
 		answerRefusal(w, http.StatusServiceUnavailable, "temporarily_unavailable")
 	default:
-		g.challenge(h, "invalid_token", g.Scopes)
+		g.challenge(h, r.RequestURI, "invalid_token", g.Scopes)
 		answerRefusal(w, http.StatusUnauthorized, "invalid_token")
 	}
 	g.log("credential refused", r, err)

@@ -79,7 +79,7 @@ func body(t *testing.T, res *http.Response) string {
 // with each. AUTH-26-016, AUTH-2506-003: the challenge names the metadata. AUTH-26-043: it
 // names the scopes. AUTH-26-112: nothing of the server is to be had without a credential.
 func TestGuardAnswers(t *testing.T) {
-	const meta = `resource_metadata="https://MCP.example.com/.well-known/oauth-protected-resource/mcp"`
+	const meta = `resource_metadata="https://MCP.example.com/mcp?oauth-protected-resource"`
 	tests := []struct {
 		name      string
 		target    string
@@ -267,7 +267,7 @@ func TestStepUp(t *testing.T) {
 			if denied == nil {
 				t.Fatalf("without the scope: %v, want HTTP 403", err)
 			}
-			want := `Bearer error="insufficient_scope", scope="read write", resource_metadata="https://MCP.example.com/.well-known/oauth-protected-resource/mcp"`
+			want := `Bearer error="insufficient_scope", scope="read write", resource_metadata="https://MCP.example.com/mcp?oauth-protected-resource"`
 			if got := denied.Header.Get("WWW-Authenticate"); got != want {
 				t.Errorf("the challenge is %q, want %q", got, want)
 			}

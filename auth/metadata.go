@@ -30,13 +30,23 @@ type ResourceMetadata struct {
 	Documentation string // URL of a page for developers
 }
 
-const wellKnownResource = "/.well-known/oauth-protected-resource"
+const (
+	wellKnownResource = "/.well-known/oauth-protected-resource"
+
+	// metadataQuery after the URL of the server itself is the URL of its metadata that
+	// challenges name. It reaches the Guard wherever that is mounted; requests for
+	// wellKnownResource reach a Guard around a whole mux alone.
+	metadataQuery = "oauth-protected-resource"
+
+	maxChallengePath = 1 << 10 // bytes of a request's path that a challenge repeats
+)
 
 // resource is the canonical form of Resource and where its metadata is.
 type resource struct {
 	uri   string   // canonical
-	paths []string // where the metadata is served: before the path of the server, and alone
-	url   string   // of the first
+	paths []string // where the metadata is served beside metadataQuery: before the path of the server, and alone
+	site  string   // scheme and host of Resource
+	path  string   // of Resource, escaped
 	doc   []byte   // nil: there are no authorization servers, so there is no metadata
 }
 
@@ -66,9 +76,7 @@ func (m *ResourceMetadata) resolve(issuers []string) (*resource, error) {
 	for _, p := range wellKnownPaths(wellKnownResource, u) {
 		res.paths = append(res.paths, p.Path)
 	}
-	at := *u
-	at.Path, at.RawPath = wellKnownPaths(wellKnownResource, u)[0].Path, wellKnownPaths(wellKnownResource, u)[0].RawPath
-	res.url = at.String()
+	res.site, res.path = (&url.URL{Scheme: u.Scheme, Host: u.Host}).String(), u.EscapedPath()
 	res.doc, err = jsonx.Marshal(struct {
 		Resource string   `json:"resource"`
 		Issuers  []string `json:"authorization_servers"`
@@ -82,7 +90,32 @@ func (m *ResourceMetadata) resolve(issuers []string) (*resource, error) {
 
 // serves tells whether a request is for the metadata.
 func (res *resource) serves(r *http.Request) bool {
-	return res != nil && res.doc != nil && strings.HasPrefix(r.URL.Path, wellKnownResource) && slices.Contains(res.paths, r.URL.Path)
+	if res == nil || res.doc == nil {
+		return false
+	}
+	if q := r.URL.RawQuery; q != "" && strings.TrimSuffix(q, "=") == metadataQuery && r.Method != http.MethodPost {
+		return true
+	}
+	return strings.HasPrefix(r.URL.Path, wellKnownResource) && slices.Contains(res.paths, r.URL.Path)
+}
+
+// urlFor is the URL of the metadata in the challenge of a request, whose target is as the client
+// wrote it. Below the path of Resource it is at the path of the request, since that is where
+// the Guard is. Elsewhere a proxy has changed the path, and it is at that of Resource. Scheme
+// and host are never those of a request. Empty: there is no metadata.
+func (res *resource) urlFor(target string) string {
+	if res == nil || res.doc == nil {
+		return ""
+	}
+	path, _, _ := strings.Cut(target, "?")
+	below, ok := strings.CutPrefix(path, strings.TrimSuffix(res.path, "/"))
+	if !ok || below != "" && below[0] != '/' || len(path) > maxChallengePath {
+		path = res.path
+	}
+	if path == "" {
+		path = "/"
+	}
+	return res.site + path + "?" + metadataQuery
 }
 
 // ServeHTTP serves the metadata to everybody, and to pages of all origins.

@@ -65,7 +65,6 @@ rules:
 
 func testPolicyStepUp(t *testing.T, srv *mcp.Server, prefix string, rev mcp.Revision) {
 	w := newWorld(t)
-	w.prm = map[string]any{"scopes_supported": []string{"shop:look"}}
 	guard := &auth.Guard{
 		Verifiers: []auth.Verifier{verifyFunc(func(r *http.Request) (*auth.Principal, error) {
 			w.mu.Lock()
@@ -77,7 +76,7 @@ func testPolicyStepUp(t *testing.T, srv *mcp.Server, prefix string, rev mcp.Revi
 			}
 			return &auth.Principal{ID: "as#ada", Scopes: strings.Fields(granted)}, nil
 		})},
-		Resource: &auth.ResourceMetadata{Resource: w.url(), AuthorizationServers: []string{w.as.URL}},
+		Resource: &auth.ResourceMetadata{Resource: w.url(), AuthorizationServers: []string{w.as.URL}, Scopes: []string{"shop:look"}},
 	}
 	protected := guard.Protect(srv)
 	refused := make(chan string, 10)
@@ -112,7 +111,7 @@ func testPolicyStepUp(t *testing.T, srv *mcp.Server, prefix string, rev mcp.Revi
 	if res, err := s.CallTool(t.Context(), prefix+"write", nothing{}); err != nil || res.Text() != "write" {
 		t.Fatalf("the call: %v, %v; want it to pass after a second login", res, err)
 	}
-	want := `Bearer error="insufficient_scope", scope="shop:write", resource_metadata="` + w.mcp.URL + w.prmPath + `"`
+	want := `Bearer error="insufficient_scope", scope="shop:write", resource_metadata="` + w.mcp.URL + `/mcp?oauth-protected-resource"`
 	if got := <-refused; got != want || len(refused) > 0 {
 		t.Errorf("the challenge is %q, want %q, once", got, want)
 	}

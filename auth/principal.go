@@ -53,6 +53,7 @@ type callerKey struct{}
 type caller struct {
 	principal *Principal // nil: nobody
 	guard     *Guard     // nil: the principal was put there by With
+	target    string     // of the request that the guard let through, as the client wrote it
 }
 
 // callerContext carries a caller without a box for it.
@@ -97,7 +98,9 @@ func From(ctx context.Context) *Principal { return callerOf(ctx).principal }
 // With returns a context in which p is calling; nil: nobody. It is for transports that
 // have no [Guard] in front of them, such as mcp.Server.Serve, and for tests.
 func With(ctx context.Context, p *Principal) context.Context {
-	return &callerContext{ctx, caller{p, callerOf(ctx).guard}}
+	c := callerOf(ctx)
+	c.principal = p
+	return &callerContext{ctx, c}
 }
 
 // ID returns the ID of the principal that sent a request, empty for nobody. An mcp.Server

@@ -39,8 +39,8 @@ func guarded(t *testing.T, issuer string) string {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", s)
-	protected := g.Protect(mux)
+	mux.Handle("/mcp", g.Protect(s)) // at no well-known path: clients have to go by the challenge
+	protected := http.Handler(mux)
 	h.Store(&protected)
 	return srv.URL + "/mcp"
 }
