@@ -10,6 +10,9 @@ import (
 // with the server's own names and pages. Who has which connection, and what becomes of one that
 // ends, is as [Source] says. While there is no server of that name, requests fail.
 //
+// Where there is middleware, a name that the server does not list is not passed on: the server's
+// answer would tell it from one that the middleware refuses.
+//
 // It is what makes a bridge: one server, for clients of another transport or revision.
 func (g *Gateway) Direct(name string) mcp.Handler {
 	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
@@ -21,7 +24,12 @@ func (g *Gateway) Direct(name string) mcp.Handler {
 				up.rootsChanged(ctx, req)
 				return mcp.RawResult(`{}`), nil
 			}
-			return up.guarded(mcp.HandlerFunc(up.pass)).Handle(ctx, req)
+			if up.around == nil {
+				return up.forward(ctx, req.Method, req.Params)
+			}
+			return up.around(mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+				return up.offered(ctx, req.Method, req.Params)
+			})).Handle(ctx, req)
 		}
 		return nil, mcp.Errorf(mcp.CodeInternal, "there is no server %q", bounded(name))
 	})

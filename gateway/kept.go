@@ -22,7 +22,8 @@ type keptKey struct {
 
 // keptList is not changed once made.
 type keptList struct {
-	entries []entry
+	entries []entry           // nil if long
+	long    bool              // the entries are too long to be kept
 	ids     map[string]bool   // of the entries
 	matched []entry           // those that are templates
 	names   map[string]string // ids of the entries whose name has a hash, by that name
@@ -31,7 +32,7 @@ type keptList struct {
 // Bounds of what is kept of one server.
 const (
 	maxKept      = 400     // lists
-	maxKeptBytes = 4 << 20 // of one list; longer ones are fetched each time
+	maxKeptBytes = 4 << 20 // of one list; of longer ones only the names are, and they are fetched each time
 )
 
 // has tells whether a URI is in the list, or a template of the list matches it.
@@ -48,7 +49,7 @@ func (k *kept) list(who client, kind *listKind) *keptList {
 // get returns the entries of a list, in the order of the server.
 func (k *kept) get(who client, kind *listKind) ([]entry, bool) {
 	l := k.list(who, kind)
-	if l == nil {
+	if l == nil || l.long {
 		return nil, false
 	}
 	return l.entries, true
@@ -59,6 +60,9 @@ func (k *kept) count(kind *listKind) int {
 	l := k.list(client{}, kind)
 	if l == nil {
 		return -1
+	}
+	if l.long {
+		return len(l.ids)
 	}
 	return len(l.entries)
 }
@@ -90,8 +94,10 @@ func (k *kept) put(who client, kind *listKind, entries []entry) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if size > maxKeptBytes {
-		delete(k.lists, key)
-		return
+		l.entries, l.long = nil, true
+		for i := range l.matched {
+			l.matched[i].raw = nil
+		}
 	}
 	if k.lists == nil {
 		k.lists = map[keptKey]*keptList{}

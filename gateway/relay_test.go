@@ -44,7 +44,7 @@ func rootsAtStart(t *testing.T, conn jsonrpc.Conn, told chan<- struct{}) {
 				t.Error(err)
 			}
 		case "tools/list":
-			reply(id, `"result":{"tools":[]}`)
+			reply(id, `"result":{"tools":[{"name":"roots","inputSchema":{"type":"object"}}]}`)
 		case "tools/call":
 			text, _ := json.Marshal(roots)
 			reply(id, `"result":{"content":[{"type":"text","text":`+string(text)+`}]}`)

@@ -33,7 +33,10 @@ func (g *Gateway) byName(ctx context.Context, req *mcp.Request, k *listKind) (mc
 		here.Task = g.ofTask(ctx, up, made.Task)
 		return &here, nil
 	}
-	return res, err
+	if err != nil {
+		return nil, renamed(err, k, own, name)
+	}
+	return res, nil
 }
 
 // feature finds the upstream of a name, and what it calls the feature.
@@ -45,7 +48,7 @@ func (g *Gateway) feature(ctx context.Context, name string, k *listKind) (*upstr
 	if own, ok := up.plain(name); ok {
 		return up, own, nil
 	}
-	unknown := mcp.Errorf(mcp.CodeInvalidParams, "server %q offers no %q; list the names again", bounded(up.name), bounded(name))
+	unknown := absent(k, name)
 	if len(name) > maxName || !isHashed(name) {
 		return nil, "", unknown
 	}
@@ -102,15 +105,24 @@ func (g *Gateway) byURI(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 	if up := g.listedOwners(ctx, []string{uri})[uri]; up != nil && up != owner {
 		return up.handle(ctx, req.Method, req.Params)
 	}
-	// A server may read what it does not list. Reading changes nothing, so the others
-	// are asked in turn.
+	// A server may read what it does not list, such as what a result of a tool links to. Reading
+	// changes nothing, so the others are asked in turn.
+	var failed error // the first who did not say that it has none
 	for _, up := range g.upstreams() {
 		if up == owner || up.unavailable() != nil {
 			continue
 		}
-		if res, err := up.handle(ctx, req.Method, req.Params); !hasNot(err) {
+		res, err := up.handle(ctx, req.Method, req.Params)
+		var rpc *mcp.Error
+		if err == nil || !errors.As(err, &rpc) {
 			return res, err
 		}
+		if failed == nil && !hasNot(err) {
+			failed = err
+		}
+	}
+	if failed != nil {
+		return nil, failed
 	}
 	return nil, mcp.ResourceNotFound(uri)
 }
@@ -189,7 +201,11 @@ func (g *Gateway) complete(ctx context.Context, req *mcp.Request) (mcp.Result, e
 			return nil, err
 		}
 		ref = jsonx.With(nil, ref, "name", jsonx.AppendString(nil, own))
-		return up.completion(ctx, jsonx.With(nil, req.Params, "ref", ref))
+		res, err := up.completion(ctx, jsonx.With(nil, req.Params, "ref", ref))
+		if err != nil {
+			return nil, renamed(err, listPrompts, own, name)
+		}
+		return res, nil
 	}
 	uri, err := member(req.Method, ref, "uri")
 	if err != nil {

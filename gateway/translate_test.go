@@ -118,6 +118,8 @@ func watchesRoots(t *testing.T, conn jsonrpc.Conn, told chan<- string) {
 		case m.Method == "notifications/roots/list_changed":
 			asked++
 			write(fmt.Sprintf(`{"jsonrpc":"2.0","id":"r%d","method":"roots/list"}`, asked))
+		case m.Method == "tools/list":
+			write(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}}`)
 		case m.Method == "tools/call":
 			write(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"content":[]}}`)
 		case m.Method == "" && m.Result != nil:

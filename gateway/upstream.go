@@ -19,8 +19,10 @@ type upstream struct {
 	fixed  *conn  // nil if there is a pool
 	pool   *pool
 	kept   kept
-	around mcp.Middleware // nil: nothing is
-	front  mcp.Handler    // what callers reach; nil: forward and listed
+
+	relisting relisting
+	around    mcp.Middleware // nil: nothing is
+	front     mcp.Handler    // what callers reach; nil: forward and listed
 }
 
 func newUpstream(g *Gateway, name string) *upstream {
@@ -36,7 +38,7 @@ func newUpstream(g *Gateway, name string) *upstream {
 // handle answers a request of a caller in the server's own terms.
 func (up *upstream) handle(ctx context.Context, method string, params json.RawMessage) (mcp.Result, error) {
 	if up.front == nil {
-		return up.forward(ctx, method, params)
+		return up.offered(ctx, method, params)
 	}
 	return up.front.Handle(ctx, &mcp.Request{Method: method, Params: params})
 }
@@ -46,12 +48,7 @@ func (up *upstream) behind(ctx context.Context, req *mcp.Request) (mcp.Result, e
 	if k := listOf(req.Method); k != nil {
 		return mcp.RawResult(encodeList(k, up.listed(ctx, k))), nil
 	}
-	return up.pass(ctx, req)
-}
-
-// pass is forward as a handler.
-func (up *upstream) pass(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-	return up.forward(ctx, req.Method, req.Params)
+	return up.offered(ctx, req.Method, req.Params)
 }
 
 // shown returns what the middleware leaves of a list.

@@ -1,0 +1,170 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// offered passes on what callers may use: a tool or prompt that the server lists, by its exact
+// name. Another name is answered as one that a policy refuses for good, without asking the
+// server, whose own words would tell the two apart, and which may have tools that it hides or
+// take names for others.
+func (up *upstream) offered(ctx context.Context, method string, params json.RawMessage) (mcp.Result, error) {
+	if k, name := named(method, params); k != nil {
+		if err := up.mustList(ctx, k, name); err != nil {
+			return nil, err
+		}
+	}
+	return up.forward(ctx, method, params)
+}
+
+// named returns the name of the tool or prompt that a request is about, as it is in JSON, and
+// the list that it must be in; nil if it is about none.
+func named(method string, params json.RawMessage) (k *listKind, name json.RawMessage) {
+	switch method {
+	case "tools/call":
+		k = listTools
+	case "prompts/get":
+		k = listPrompts
+	case "completion/complete":
+		params, _ = jsonx.Lookup(params, "ref")
+		if kind, _ := jsonx.Lookup(params, "type"); string(kind) != `"ref/prompt"` {
+			return nil, nil
+		}
+		k = listPrompts
+	default:
+		return nil, nil
+	}
+	name, _ = jsonx.Lookup(params, "name")
+	return k, name
+}
+
+// mustList returns nil if the server lists a feature. If it is in no list that is kept, the
+// server is asked for the list once more, as that may be new.
+func (up *upstream) mustList(ctx context.Context, k *listKind, quoted json.RawMessage) error {
+	if up.kept.list(client{}, k).lists(quoted) { // without a look at who calls
+		return nil
+	}
+	who := clientOf(ctx)
+	if up.kept.list(who, k).lists(quoted) || up.kept.list(who.all(), k).lists(quoted) {
+		return nil
+	}
+	name, err := jsonx.Unquote(quoted)
+	if err != nil {
+		return mcp.Errorf(mcp.CodeInvalidParams, "%q must be a string", "name")
+	}
+	entries, err := up.relist(ctx, k)
+	for i := range entries {
+		if entries[i].id == name {
+			return nil
+		}
+	}
+	var rpc *mcp.Error
+	switch {
+	case err == nil:
+		return absent(k, name)
+	case errors.As(err, &rpc):
+		return err
+	}
+	return mcp.Errorf(mcp.CodeInternal, "server %q offers what it lists, and %s failed: %v", bounded(up.name), k.method, err)
+}
+
+// lists tells whether a name, which is in JSON, is in the list. That is false for nil.
+func (l *keptList) lists(quoted json.RawMessage) bool {
+	if l == nil || len(quoted) < 2 {
+		return false
+	}
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return l.ids[string(quoted[1:len(quoted)-1])]
+	}
+	name, err := jsonx.Unquote(quoted)
+	return err == nil && l.ids[name]
+}
+
+// absent is the answer to a name that is in no list. A policy answers so to what it refuses.
+func absent(k *listKind, name string) error {
+	return mcp.Errorf(mcp.CodeInvalidParams, "no %s %q; %s names those there are", k.member[:len(k.member)-1], bounded(name), k.method)
+}
+
+// renamed returns err, with the name that callers use for a feature where it says that the
+// server has none of its own name.
+func renamed(err error, k *listKind, own, name string) error {
+	var rpc *mcp.Error
+	if own != name && errors.As(err, &rpc) && rpc.Code == mcp.CodeInvalidParams && rpc.Error() == absent(k, own).Error() {
+		return absent(k, name)
+	}
+	return err
+}
+
+// relisting are the lists that are being asked for since a name was in none, one at a time of
+// each kind for all who miss something. The zero value is ready for use.
+type relisting struct {
+	mu      sync.Mutex
+	running map[keptKey]*relisted // guarded by mu
+}
+
+// relisted is one list that is being asked for. What is in it is read when done is closed.
+type relisted struct {
+	begun   time.Time
+	done    chan struct{}
+	entries []entry
+	err     error
+}
+
+// relist asks the server for a list, over the connection that the caller's request would take,
+// or takes the answer to another who has begun to ask since this was called.
+func (up *upstream) relist(ctx context.Context, k *listKind) ([]entry, error) {
+	arrived := time.Now()
+	c, whose := up.fixed, clientOf(ctx).all()
+	if c == nil {
+		var err error
+		if c, err = up.pool.take(ctx); err != nil {
+			return nil, err
+		}
+		defer up.pool.release(c, nil, nil)
+		if c.own {
+			whose = clientOf(ctx)
+		}
+	}
+	key := keptKey{whose, k.method}
+	r := &up.relisting
+	for {
+		r.mu.Lock()
+		other := r.running[key]
+		if other == nil {
+			mine := &relisted{begun: time.Now(), done: make(chan struct{})}
+			if r.running == nil {
+				r.running = map[keptKey]*relisted{}
+			}
+			r.running[key] = mine
+			r.mu.Unlock()
+			bound, cancel := context.WithTimeoutCause(ctx, up.g.listTimeout(), errSlow)
+			mine.entries, mine.err = up.fetch(bound, c, whose, k)
+			cancel()
+			if _, reason := c.lists.silent(); reason != "" && mine.err == nil {
+				mine.err = errors.New(reason)
+			}
+			r.mu.Lock()
+			delete(r.running, key)
+			r.mu.Unlock()
+			close(mine.done)
+			return mine.entries, mine.err
+		}
+		r.mu.Unlock()
+		select {
+		case <-other.done:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		if other.err == nil && !other.begun.Before(arrived) {
+			return other.entries, nil
+		}
+	}
+}
