@@ -21,13 +21,16 @@ import (
 // says.
 //
 // The extension itself is declared in Server.Extensions. HandleMethod may be called at
-// any time. It panics if a revision of the protocol defines the method, or if it is
-// that of a notification.
+// any time. It panics if a revision of the protocol defines the method, if it is
+// that of a notification, or if h is nil.
 //
 // Specification: 2026-07-28, basic/versioning, Extension Negotiation.
 func (s *Server) HandleMethod(method string, h HandlerFunc) {
 	if method == "" || revision.Defines(method) || strings.HasPrefix(method, "notifications/") {
-		panic(fmt.Errorf("mcp: HandleMethod %q: not a method of an extension", method))
+		panic(fmt.Errorf("mcp: HandleMethod %q: not a method of an extension; those look like %q", method, "example/list"))
+	}
+	if h == nil {
+		panic(fmt.Errorf("mcp: HandleMethod %q: %w", method, errNoHandler))
 	}
 	s.methods.Store(method, h)
 }

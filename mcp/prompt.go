@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -26,23 +28,20 @@ func (p *promptEntry) json() json.RawMessage { return p.of(p.def) }
 // argument is the same as no argument. Out is a string (one
 // message of the user), Content, PromptMessage, []PromptMessage or *PromptResult.
 //
-// AddPrompt panics if In or Out does not fit or p has no name.
+// AddPrompt panics if the prompt cannot work: In or Out does not fit, p.Arguments or p.Complete
+// names what In does not have, h is nil or p has no name.
 //
 // Specification: 2026-07-28, server/prompts.
 func AddPrompt[In, Out any](s *Server, p Prompt, h func(context.Context, In) (Out, error)) {
-	if p.Name == "" {
-		panic("mcp: AddPrompt: the prompt has no name")
-	}
 	typ, err := schema.For[In]()
-	if err == nil && !typ.IsObject() {
-		err = errors.New("the arguments must be a struct")
-	}
-	if err == nil && p.Arguments == nil {
-		p.Arguments, err = promptArguments(typ)
+	if err == nil {
+		err = p.complete(typ, isStruct(reflect.TypeFor[In]()))
 	}
 	if err == nil {
-		var zero Out
-		_, err = promptResult(zero, p.Description)
+		err = checkPromptOut(reflect.TypeFor[Out]())
+	}
+	if err == nil && h == nil {
+		err = errNoHandler
 	}
 	if err != nil {
 		panic(fmt.Errorf("mcp: AddPrompt %q: %w", p.Name, err))
@@ -61,6 +60,60 @@ func AddPrompt[In, Out any](s *Server, p Prompt, h func(context.Context, In) (Ou
 	s.hub.changed(KindPrompt)
 }
 
+// complete fills in the arguments of a prompt, and finds what is wrong with it. Closed says
+// that there are no others than those of typ.
+func (p *Prompt) complete(typ *schema.Type, closed bool) error {
+	if p.Name == "" {
+		return errors.New("the prompt has no name; set Prompt.Name")
+	}
+	if !typ.IsObject() {
+		return fmt.Errorf("the arguments must be a struct, not %s", typ)
+	}
+	fields, err := promptArguments(typ)
+	if err != nil {
+		return err
+	}
+	if p.Arguments == nil {
+		p.Arguments = fields
+	}
+	given := func(name string) func(PromptArgument) bool {
+		return func(a PromptArgument) bool { return a.Name == name }
+	}
+	names := make([]string, len(p.Arguments))
+	for i, a := range p.Arguments {
+		names[i] = a.Name
+		if closed && !slices.ContainsFunc(fields, given(a.Name)) {
+			return fmt.Errorf("argument %q has no field in %s; add one with the tag `json:%q`", clip(a.Name), typ, a.Name)
+		}
+	}
+	for _, f := range fields {
+		if f.Required && !slices.ContainsFunc(p.Arguments, given(f.Name)) {
+			return fmt.Errorf("field %q of %s is required, but Prompt.Arguments does not have it; add it, or the option omitempty to the field", f.Name, typ)
+		}
+	}
+	return checkComplete(p.Complete, "argument", names)
+}
+
+// isStruct tells whether a type, or what it points to, is a struct.
+func isStruct(t reflect.Type) bool {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Kind() == reflect.Struct
+}
+
+// checkPromptOut tells whether values of a type become messages.
+func checkPromptOut(t reflect.Type) error {
+	switch t {
+	case reflect.TypeFor[string](), reflect.TypeFor[PromptMessage](), reflect.TypeFor[[]PromptMessage](), reflect.TypeFor[*PromptResult](), reflect.TypeFor[any]():
+		return nil
+	}
+	if isContent(t) {
+		return nil
+	}
+	return fmt.Errorf("a prompt cannot return %s; use string, Content, PromptMessage, []PromptMessage or *PromptResult", t)
+}
+
 // promptArguments describes the arguments of a prompt from the schema of its struct.
 func promptArguments(typ *schema.Type) ([]PromptArgument, error) {
 	form, err := schema.FormOf(typ.JSON())
@@ -70,7 +123,7 @@ func promptArguments(typ *schema.Type) ([]PromptArgument, error) {
 	out := make([]PromptArgument, len(form.Fields))
 	for i, f := range form.Fields {
 		if f.Kind != schema.String && f.Kind != schema.Enum {
-			return nil, fmt.Errorf("argument %q is no string; arguments of prompts are", f.Name)
+			return nil, fmt.Errorf("argument %q is not a string, as all arguments of prompts are; use string, or a type with UnmarshalText", f.Name)
 		}
 		out[i] = PromptArgument{f.Name, f.Title, f.Description, f.Required}
 	}

@@ -44,12 +44,16 @@ var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 // []ResourceContents or *ReadResult; another type becomes its JSON. URI and MIME type
 // are filled in where they are empty.
 //
-// AddResource panics if r has no name, or no URI that begins with a scheme.
+// AddResource panics if the resource cannot work: it has no name, or no URI that begins with a
+// scheme, Out is what only tools and prompts return, or h is nil.
 //
 // Specification: 2026-07-28, server/resources.
 func AddResource[Out any](s *Server, r Resource, h func(context.Context) (Out, error)) {
 	if !scheme.MatchString(r.URI) || r.Name == "" {
 		panic(fmt.Errorf("mcp: AddResource %q %q: a resource has a URI, such as app:notes or file:///notes, and a name", r.URI, r.Name))
+	}
+	if err := checkContents(reflect.TypeFor[Out](), h == nil); err != nil {
+		panic(fmt.Errorf("mcp: AddResource %q: %w", r.URI, err))
 	}
 	mime := mimeOf[Out](r.MIMEType)
 	s.resources.put(&resourceEntry{def: &r, read: func(ctx context.Context, uri string) (*ReadResult, error) {
@@ -64,11 +68,13 @@ func AddResource[Out any](s *Server, r Resource, h func(context.Context) (Out, e
 
 // AddResourceTemplate adds a family of resources, or replaces the one of that
 // template. The variables of the URI template bind to the fields of In by their json
-// names and are strings, or types that read themselves from text. Out is as for
-// [AddResource]; [ResourceNotFound] is the error for a URI that names nothing.
+// names: strings, numbers, booleans, types that read themselves from text, and lists of
+// these. Out is as for [AddResource]; [ResourceNotFound] is the error for a URI that names
+// nothing.
 //
-// AddResourceTemplate panics if the template or In does not fit, and if the template has more
-// than 16 expressions or 2 KiB. URIs of more than 16 KiB, or with very many values, match none.
+// AddResourceTemplate panics if the template cannot work: a variable has no field, a required
+// field no variable, a field or Out is of a type that does not fit, t.Complete names what is
+// not a variable, h is nil, or the template has more than 16 expressions or 2 KiB. URIs of more than 16 KiB, or with very many values, match none.
 func AddResourceTemplate[In, Out any](s *Server, t ResourceTemplate, h func(context.Context, In) (Out, error)) {
 	typ, err := schema.For[In]()
 	// A scheme may come of a variable; else the template begins with one.
@@ -79,13 +85,23 @@ func AddResourceTemplate[In, Out any](s *Server, t ResourceTemplate, h func(cont
 	if err == nil {
 		match, err = urimatch.New(t.URITemplate)
 	}
+	var vars []variable
+	if err == nil {
+		vars, err = bindVariables(match, reflect.TypeFor[In](), typ)
+	}
+	if err == nil {
+		err = checkComplete(t.Complete, "variable", match.Names())
+	}
+	if err == nil {
+		err = checkContents(reflect.TypeFor[Out](), h == nil)
+	}
 	if err != nil {
 		panic(fmt.Errorf("mcp: AddResourceTemplate %q: %w", t.URITemplate, err))
 	}
 	mime := mimeOf[Out](t.MIMEType)
-	s.templates.put(&templateEntry{def: &t, match: match, read: func(ctx context.Context, uri string, vars uritemplate.Values) (*ReadResult, error) {
+	s.templates.put(&templateEntry{def: &t, match: match, read: func(ctx context.Context, uri string, values uritemplate.Values) (*ReadResult, error) {
 		var in In
-		if err := typ.Decode(variables(match, vars), &in); err != nil {
+		if err := typ.Decode(bound(vars, values), &in); err != nil {
 			return nil, Errorf(CodeInvalidParams, "resource %q: %v", clip(uri), err)
 		}
 		out, err := h(ctx, in)
@@ -97,25 +113,16 @@ func AddResourceTemplate[In, Out any](s *Server, t ResourceTemplate, h func(cont
 	s.hub.changed(KindResourceTemplate)
 }
 
-// variables makes an object of what a URI template matched.
-func variables(t *urimatch.Template, vars uritemplate.Values) json.RawMessage {
-	out := []byte{'{'}
-	for _, name := range t.Names() {
-		v := vars.Get(name)
-		if !v.Valid() {
-			continue
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(jsonx.AppendString(out, name), ':')
-		if v.T == uritemplate.ValueTypeString {
-			out = jsonx.AppendString(out, v.String())
-		} else {
-			out = append(out, encode(v.List())...)
-		}
+// checkContents tells whether values of a type become the contents of a resource.
+func checkContents(t reflect.Type, noHandler bool) error {
+	const allowed = "string, []byte, ResourceContents, []ResourceContents, *ReadResult, or a type that is written as JSON"
+	switch {
+	case noHandler:
+		return errNoHandler
+	case isContent(t), isContents(t), t == reflect.TypeFor[*ToolResult](), t == reflect.TypeFor[*PromptResult]():
+		return fmt.Errorf("a resource cannot return %s, which is for tools and prompts; use %s", t, allowed)
 	}
-	return append(out, '}')
+	return checkOut(t, allowed)
 }
 
 // mimeOf is the MIME type of what Out becomes, unless one is given.

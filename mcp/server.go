@@ -96,6 +96,7 @@ type Server struct {
 
 	introduced atomic.Pointer[introduction] // nil before somebody asked
 
+	begun    atomic.Bool // init was called
 	once     sync.Once
 	eng      *engine.Engine
 	engErr   error
@@ -246,12 +247,30 @@ func (l Limits) withDefaults() Limits {
 var errShutdown = errors.New("the server is shutting down")
 
 // Use adds middleware around the server's handling of requests; the first added
-// is the outermost. It must be called before serving starts.
-func (s *Server) Use(mw ...Middleware) { s.middleware = append(s.middleware, mw...) }
+// is the outermost. It panics if serving has started, since nothing would pass through the
+// middleware then, and if a middleware is nil.
+func (s *Server) Use(mw ...Middleware) {
+	for i, m := range mw {
+		if m == nil {
+			panic(fmt.Errorf("mcp: Server.Use: middleware %d is nil; give the function that wraps a Handler", i))
+		}
+	}
+	if s.begun.Load() {
+		panic(errors.New("mcp: Server.Use: serving has started, and requests would not pass through this middleware; add it before Check, Handle and the Serve methods"))
+	}
+	s.middleware = append(s.middleware, mw...)
+}
+
+// Check tells what is wrong with the fields of the server. It reads them as the start of
+// serving does: what is changed later has no effect. A server with faults does not serve:
+// the Serve methods, Handle and Shutdown return the error, and HTTP requests get it
+// as the text of a 500.
+func (s *Server) Check() error { return s.init() }
 
 // init resolves the configuration, once.
 func (s *Server) init() error {
 	s.once.Do(func() {
+		s.begun.Store(true)
 		s.limits = s.Limits.withDefaults()
 		s.stopped = make(chan struct{})
 		s.conns = map[*serving]struct{}{}
@@ -259,7 +278,12 @@ func (s *Server) init() error {
 		if logger == nil {
 			logger = slog.New(slog.DiscardHandler)
 		}
-		if s.engErr = checkExtensions("Server.Extensions", s.Extensions, s.limits.Depth); s.engErr != nil {
+		defer func() {
+			if s.engErr != nil {
+				logger.Error("the server cannot start", "server", s.Name, "err", s.engErr)
+			}
+		}()
+		if s.engErr = s.checkFields(); s.engErr != nil {
 			return
 		}
 		s.chain = HandlerFunc(s.dispatch)
@@ -267,15 +291,13 @@ func (s *Server) init() error {
 			s.chain = s.Handler
 		}
 		for i := len(s.middleware) - 1; i >= 0; i-- {
-			s.chain = s.middleware[i](s.chain)
+			if s.chain = s.middleware[i](s.chain); s.chain == nil {
+				s.engErr = fmt.Errorf("mcp: Server.Use: middleware %d returned no Handler; return the next one if there is nothing to wrap", i)
+				return
+			}
 		}
 		if s.Handler != nil || len(s.middleware) > 0 {
 			s.chain = exactNames(s.chain)
-		}
-		revs := tables(s.Revisions)
-		if len(revs) == 0 || (len(s.Revisions) > 0 && len(revs) != len(s.Revisions)) {
-			s.engErr = fmt.Errorf("mcp: Server.Revisions %v: use some of %v", s.Revisions, Revisions())
-			return
 		}
 		var store engine.StateStore
 		if s.State.Store != nil {
@@ -288,7 +310,7 @@ func (s *Server) init() error {
 		}
 		s.eng = &engine.Engine{
 			Handler:   s.serveCall,
-			Revisions: revs,
+			Revisions: tables(s.Revisions),
 			Info:      encode(s.implementation()),
 			Sealer:    sealer,
 			Lists:     engine.Hint{TTL: s.Cache.TTL, Public: s.Cache.Public && s.Visible == nil},

@@ -27,6 +27,7 @@ type ToolCall struct {
 type toolEntry struct {
 	def     *Tool
 	headers []streamable.ParamHeader
+	output  *schema.Validator // nil: there is no output schema, or call obeys it by itself
 	call    func(ctx context.Context, args json.RawMessage) (*ToolResult, error)
 	encoding
 }
@@ -43,37 +44,30 @@ func (t *toolEntry) json() json.RawMessage { return t.of(t.def) }
 // leave out. A t.InputSchema that is not nil decides by itself instead: arguments are
 // exact JSON then, and null is a value that the schema allows or refuses.
 //
-// Out decides the result: a string becomes text; Content or []Content content;
-// *ToolResult is taken as it is; any other type becomes structured content, with
-// its schema ([schema.ForOutput]), and its JSON as text. A result that does not fit
-// the schema, be it that one or t.OutputSchema, is a tool error.
+// Out decides the result: a string becomes text; Content, or a list of one of its types,
+// content; *ToolResult is taken as it is; any other type becomes structured content, with
+// its schema ([schema.ForOutput]), and its JSON as text. A result without structured
+// content, or with one that does not fit the schema, be it that one or t.OutputSchema, is
+// a fault of the server that no model can mend: an [*Error] with [CodeInternal].
 //
 // An error of h becomes a tool error with its text, for the model to act on; an
 // [*Error] a JSON-RPC error; a panic an internal error without detail.
 //
-// AddTool panics if In or Out has no schema or t has no name: mistakes of the
-// program that no input can cause.
+// AddTool panics if the tool cannot work: In cannot hold an object, Out is an interface with
+// methods, one of them has no schema, h is nil, or the name has other characters than
+// letters, digits, _, -, . and /, or more than 128. These are mistakes of the program that
+// no input can cause.
 //
-// Specification: 2026-07-28, server/tools.
+// Specification: 2026-07-28, server/tools, Output Schema and Error Handling.
 func AddTool[In, Out any](s *Server, t Tool, h func(context.Context, In) (Out, error)) {
-	if t.Name == "" {
-		panic("mcp: AddTool: the tool has no name")
+	decode, result, e, err := newTool[In, Out](&t)
+	if err == nil && h == nil {
+		err = errNoHandler
 	}
-	decode, in, err := decoderOf[In](t.InputSchema)
 	if err != nil {
 		panic(fmt.Errorf("mcp: AddTool %q: %w", t.Name, err))
 	}
-	t.InputSchema = in
-	result, out, err := resultOf[Out](t.OutputSchema)
-	if err != nil {
-		panic(fmt.Errorf("mcp: AddTool %q: %w", t.Name, err))
-	}
-	t.OutputSchema = out
-	headers, err := streamable.ParamHeaders(t.InputSchema)
-	if err != nil {
-		panic(fmt.Errorf("mcp: AddTool %q: %w", t.Name, err))
-	}
-	s.tools.put(&toolEntry{def: &t, headers: headers, call: func(ctx context.Context, args json.RawMessage) (*ToolResult, error) {
+	e.call = func(ctx context.Context, args json.RawMessage) (*ToolResult, error) {
 		var v In
 		if err := decode(args, &v, decoded(ctx, args)); err != nil {
 			return nil, err
@@ -83,18 +77,38 @@ func AddTool[In, Out any](s *Server, t Tool, h func(context.Context, In) (Out, e
 			return nil, err
 		}
 		return result(res)
-	}})
+	}
+	s.tools.put(e)
 	s.hub.changed(KindTool)
+}
+
+// newTool completes the schemas of t from its types, and finds what is wrong with them.
+func newTool[In, Out any](t *Tool) (decode decodeFunc[In], result func(Out) (*ToolResult, error), e *toolEntry, err error) {
+	if decode, t.InputSchema, err = decoderOf[In](t.InputSchema); err != nil {
+		return nil, nil, nil, err
+	}
+	out, plain := reflect.TypeFor[Out](), isPlainOut[Out]()
+	if err = checkOut(out, "any, or a type of its own"); err != nil && !plain {
+		return nil, nil, nil, err
+	}
+	if t.OutputSchema != nil && plain && out != reflect.TypeFor[*ToolResult]() && out != reflect.TypeFor[any]() {
+		return nil, nil, nil, fmt.Errorf("a result of type %s is never structured, which OutputSchema says it is; use a struct, or leave OutputSchema out", out)
+	}
+	if result, t.OutputSchema, err = resultOf[Out](t.OutputSchema); err != nil {
+		return nil, nil, nil, err
+	}
+	if e, err = t.check(); err == nil && plain {
+		err = e.hold()
+	}
+	return decode, result, e, err
 }
 
 // HandleTool adds an untyped tool, or replaces the tool of that name. Arguments are
 // checked against t.InputSchema, which may be nil for any object, and reach h as they were
 // sent: a schema that takes null for an optional argument says "type": ["string", "null"].
-// The error says what is wrong with the schema.
+// The structured content of results is checked against t.OutputSchema, if that is not nil,
+// as [AddTool] does. The error says what keeps the tool from working.
 func (s *Server) HandleTool(t Tool, h ToolHandler) error {
-	if t.Name == "" {
-		return errors.New("mcp: HandleTool: the tool has no name")
-	}
 	if t.InputSchema == nil {
 		t.InputSchema = json.RawMessage(`{"type":"object","properties":{}}`)
 	}
@@ -102,23 +116,36 @@ func (s *Server) HandleTool(t Tool, h ToolHandler) error {
 	if err != nil {
 		return fmt.Errorf("mcp: HandleTool %q: input schema: %w", t.Name, err)
 	}
-	headers, err := streamable.ParamHeaders(t.InputSchema)
+	e, err := t.check()
+	if err == nil && h == nil {
+		err = errNoHandler
+	}
+	if err == nil {
+		err = e.hold()
+	}
 	if err != nil {
 		return fmt.Errorf("mcp: HandleTool %q: %w", t.Name, err)
 	}
 	name := t.Name
-	s.tools.put(&toolEntry{def: &t, headers: headers, call: func(ctx context.Context, args json.RawMessage) (*ToolResult, error) {
+	e.call = func(ctx context.Context, args json.RawMessage) (*ToolResult, error) {
 		if err := check.Validate(args); err != nil {
 			return nil, err
 		}
 		return h(ctx, &ToolCall{name, args})
-	}})
+	}
+	s.tools.put(e)
 	s.hub.changed(KindTool)
 	return nil
 }
 
+// decodeFunc reads arguments. Valid says that they are known to be JSON.
+type decodeFunc[In any] func(args json.RawMessage, v *In, valid bool) error
+
 // decoderOf returns how arguments become an In, and their schema.
-func decoderOf[In any](given json.RawMessage) (func(args json.RawMessage, v *In, valid bool) error, json.RawMessage, error) {
+func decoderOf[In any](given json.RawMessage) (decodeFunc[In], json.RawMessage, error) {
+	if err := checkIn(reflect.TypeFor[In]()); err != nil {
+		return nil, nil, err
+	}
 	if given == nil {
 		typ, err := schema.For[In]()
 		if err != nil {
@@ -161,7 +188,7 @@ func decoded(ctx context.Context, args json.RawMessage) bool {
 // resultOf returns how an Out becomes a tool result, and its schema if it is
 // structured. What does not fit the schema is an error (TOOL-26-023).
 func resultOf[Out any](given json.RawMessage) (func(Out) (*ToolResult, error), json.RawMessage, error) {
-	if typ := reflect.TypeFor[Out](); typ.Kind() == reflect.Interface || isPlainOut(typ) {
+	if isPlainOut[Out]() {
 		return func(v Out) (*ToolResult, error) {
 			if text, ok := any(v).(string); ok { // which anyResult would have on the heap
 				return oneBlock(TextContent{Text: text}), nil
@@ -189,9 +216,17 @@ func resultOf[Out any](given json.RawMessage) (func(Out) (*ToolResult, error), j
 	}, given, nil
 }
 
-func isPlainOut(t reflect.Type) bool {
-	return t == reflect.TypeFor[string]() || t == reflect.TypeFor[*ToolResult]() ||
-		t == reflect.TypeFor[[]Content]() || t.Implements(reflect.TypeFor[Content]())
+// isPlainOut tells whether the values of an Out, and not its type, say what results are.
+func isPlainOut[Out any]() bool {
+	t := reflect.TypeFor[Out]()
+	return t == reflect.TypeFor[string]() || t == reflect.TypeFor[*ToolResult]() || t == reflect.TypeFor[any]() || isContent(t) || isContents(t)
+}
+
+func isContent(t reflect.Type) bool { return t.Implements(reflect.TypeFor[Content]()) }
+
+// isContents tells whether a type is a list of content blocks. [RawContent] is a block.
+func isContents(t reflect.Type) bool {
+	return (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) && isContent(t.Elem())
 }
 
 // anyResult makes a result of a value, no string, whose type says how.
@@ -209,6 +244,13 @@ func anyResult(v any) (*ToolResult, error) {
 	case nil:
 		return &ToolResult{}, nil
 	}
+	if list := reflect.ValueOf(v); isContents(list.Type()) {
+		res := &ToolResult{Content: make([]Content, list.Len())}
+		for i := range res.Content {
+			res.Content[i] = list.Index(i).Interface().(Content)
+		}
+		return res, nil
+	}
 	return structured(jsonx.Marshal(v))
 }
 
@@ -224,9 +266,39 @@ func oneBlock(c Content) *ToolResult {
 
 func structured(raw json.RawMessage, err error) (*ToolResult, error) {
 	if err != nil {
-		return nil, fmt.Errorf("the result: %w", err)
+		return nil, badResult(err)
 	}
 	return &ToolResult{Content: []Content{TextContent{Text: string(raw)}}, Structured: raw}, nil
+}
+
+// badResult is the error of a tool whose result breaks what its own schema says.
+func badResult(err error) error {
+	return Errorf(CodeInternal, "the result does not fit the output schema of the tool: %v", err)
+}
+
+// hold makes the entry check results against the tool's own output schema.
+func (t *toolEntry) hold() (err error) {
+	if t.def.OutputSchema == nil {
+		return nil
+	}
+	if t.output, err = schema.Compile(t.def.OutputSchema); err != nil {
+		return fmt.Errorf("output schema: %w", err)
+	}
+	return nil
+}
+
+// held returns the fault of a result that breaks the output schema (TOOL-26-023).
+func (t *toolEntry) held(res *ToolResult) error {
+	switch {
+	case t.output == nil || res == nil || res.IsError:
+		return nil
+	case res.Structured == nil:
+		return badResult(errors.New("it has no structured content; set ToolResult.Structured"))
+	}
+	if err := t.output.Validate(res.Structured); err != nil {
+		return badResult(err)
+	}
+	return nil
 }
 
 func (s *Server) listTools(ctx context.Context, req *Request) (Result, error) {
@@ -261,6 +333,9 @@ func (s *Server) callTool(ctx context.Context, req *Request) (Result, error) {
 // run calls the tool; what it fails with is a result.
 func (t *toolEntry) run(ctx context.Context, args json.RawMessage) (Result, error) {
 	res, err := t.call(ctx, args)
+	if err == nil {
+		err = t.held(res)
+	}
 	if err != nil {
 		return toolFailure(ctx, err)
 	}

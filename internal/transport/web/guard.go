@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -18,6 +19,22 @@ type Guard struct {
 	// AllowedOrigins are accepted in Origin beside that of the server itself, in full
 	// ("https://app.example.com"); "*" is any.
 	AllowedOrigins []string
+}
+
+// Check tells which names and origins no request can have.
+func (g *Guard) Check() error {
+	for _, host := range g.AllowedHosts {
+		if host == "" || strings.ContainsAny(host, "/*, ") {
+			return fmt.Errorf("allowed host %q: use a name such as mcp.example.com, or a name with a port, without scheme and path", host)
+		}
+	}
+	for _, origin := range g.AllowedOrigins {
+		scheme, host, ok := strings.Cut(origin, "://")
+		if origin != "*" && origin != "null" && (!ok || scheme == "" || host == "" || strings.ContainsAny(origin[len(scheme)+3:], "/*, ")) {
+			return fmt.Errorf(`allowed origin %q: use an origin such as https://app.example.com, without a path, or "*" for all`, origin)
+		}
+	}
+	return nil
 }
 
 // Admit checks Host and Origin. It returns false if it has answered the request:

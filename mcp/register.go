@@ -1,0 +1,146 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
+	"github.com/patchbay-dev/patchbay/schema"
+)
+
+// What cannot work is refused when it is registered. An error names the feature, what is
+// wrong with it, and the cure.
+
+// errNoHandler is the fault of a feature that is registered with a nil function.
+var errNoHandler = errors.New("the handler is nil; give the function that does the work")
+
+// checkToolName holds a name against the rules of the specification. A slash is allowed too:
+// SEP-986, where the rules come from, has it, and so have servers.
+//
+// Specification: 2026-07-28, server/tools, Tool Names (TOOL-26-013, -015, -016).
+func checkToolName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("the tool has no name; set Tool.Name")
+	case len(name) > 128:
+		return fmt.Errorf("the name has %d characters; use at most 128", len(name))
+	}
+	for _, r := range name {
+		if r >= 0x80 || !letter(byte(r)) && (r < '0' || r > '9') && !strings.ContainsRune("_-./", r) {
+			return fmt.Errorf("the name has the character %q, with which hosts and models cannot call it; use letters, digits, _, - and ., and put other words into Tool.Title", r)
+		}
+	}
+	return nil
+}
+
+// check finds what is wrong with a tool whose schemas are complete, and returns the entry
+// without its function.
+func (t *Tool) check() (*toolEntry, error) {
+	e := &toolEntry{def: t}
+	if err := checkToolName(t.Name); err != nil {
+		return nil, err
+	}
+	if err := checkObjectSchema(t.InputSchema); err != nil {
+		return nil, fmt.Errorf("input schema: %w", err)
+	}
+	switch t.Execution.TaskSupport {
+	case "", TaskOptional, TaskRequired:
+	default:
+		return nil, fmt.Errorf("Execution.TaskSupport is %q; use TaskOptional, TaskRequired or nothing", clip(string(t.Execution.TaskSupport)))
+	}
+	var err error
+	e.headers, err = streamable.ParamHeaders(t.InputSchema)
+	return e, err
+}
+
+// checkObjectSchema tells whether a schema says of itself that it is for objects. Clients with
+// strict types read no tool of a list at all if one does not (TOOL-26-010).
+func checkObjectSchema(raw json.RawMessage) error {
+	typ, _ := jsonx.Lookup(raw, "type")
+	if jsonx.KindOf(raw) != '{' || string(typ) != `"object"` {
+		return fmt.Errorf(`%s does not say "type": "object", as the arguments of a tool are; add it, and "properties"`, clip(string(raw)))
+	}
+	return nil
+}
+
+// checkIn tells whether a Go type can hold an object, which arguments are.
+func checkIn(t reflect.Type) error {
+	cure := fmt.Errorf("arguments are a JSON object, which %s cannot hold; use a struct with a field for each argument", t)
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
+		return cure
+	case reflect.Interface:
+		if t.NumMethod() > 0 {
+			return cure
+		}
+	}
+	typ, err := schema.ForType(t)
+	if err != nil {
+		return nil // no schema, but perhaps JSON
+	}
+	if kind, ok := jsonx.Lookup(typ.JSON(), "type"); ok && !bytes.Contains(kind, []byte(`"object"`)) {
+		return cure
+	}
+	return nil
+}
+
+// checkOut tells whether values of a Go type can be results.
+func checkOut(t reflect.Type, allowed string) error {
+	switch t.Kind() {
+	case reflect.Interface:
+		if t.NumMethod() > 0 {
+			return fmt.Errorf("a result cannot be the interface %s, which has methods; use %s", t, allowed)
+		}
+	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
+		return fmt.Errorf("a result cannot be %s, which has no JSON form; use %s", t, allowed)
+	}
+	return nil
+}
+
+// checkFields finds what is wrong with the fields of a server.
+func (s *Server) checkFields() error {
+	if revs := tables(s.Revisions); len(revs) == 0 || len(s.Revisions) > 0 && len(revs) != len(s.Revisions) {
+		return fmt.Errorf("mcp: Server.Revisions %v: use some of %v, each once, or nil for all", s.Revisions, Revisions())
+	}
+	guard := s.guard()
+	if err := guard.Check(); err != nil {
+		return fmt.Errorf("mcp: Server.HTTP: %w", err)
+	}
+	for _, f := range []struct {
+		name  string
+		wrong bool
+	}{
+		{"HTTP.SessionIdle", s.HTTP.SessionIdle < 0}, {"HTTP.MaxSessions", s.HTTP.MaxSessions < 0}, {"HTTP.KeepAlive", s.HTTP.KeepAlive < 0},
+		{"HTTP.Retry", s.HTTP.Retry < 0}, {"State.TTL", s.State.TTL < 0},
+		{"Limits.Message", s.Limits.Message < 0}, {"Limits.Depth", s.Limits.Depth < 0}, {"Limits.Concurrent", s.Limits.Concurrent < 0},
+		{"Limits.Rounds", s.Limits.Rounds < 0}, {"Limits.PageSize", s.Limits.PageSize < 0},
+	} {
+		if f.wrong {
+			return fmt.Errorf("mcp: Server.%s is negative; use zero for the default, or a bound", f.name)
+		}
+	}
+	return checkExtensions("Server.Extensions", s.Extensions, s.limits.Depth)
+}
+
+// checkComplete tells whether what has completions exists.
+func checkComplete(complete map[string]CompleteFunc, what string, names []string) error {
+	for _, name := range slices.Sorted(maps.Keys(complete)) {
+		if !slices.Contains(names, name) {
+			return fmt.Errorf("Complete has %q, which is no %s; use some of %q", clip(name), what, names)
+		}
+		if complete[name] == nil {
+			return fmt.Errorf("Complete of %q: %w", clip(name), errNoHandler)
+		}
+	}
+	return nil
+}
