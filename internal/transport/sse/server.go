@@ -48,8 +48,9 @@ type Server struct {
 
 	Logger *slog.Logger
 
-	pacer  web.Pacer
-	places web.Places
+	pacer    web.Pacer
+	places   web.Places
+	buffered sync.Once // guards the line about what keeps event streams back
 
 	mu      sync.Mutex
 	streams map[string]*stream // by id; guarded by mu
@@ -96,6 +97,11 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotAcceptable, "Accept must list text/event-stream")
 		return
 	}
+	if err := web.CheckFlush(w); err != nil {
+		s.buffered.Do(func() { s.Logger.Warn("no client of 2024-11-05 can connect", "err", err) })
+		refuse(w, http.StatusInternalServerError, err.Error())
+		return
+	}
 	principal := s.principal(r)
 	id := rand.Text() // 130 bits
 	st := newStream(w, principal, s.KeepAlive)
@@ -107,9 +113,6 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) {
 	defer s.remove(id, st)
 	defer st.leave()
 	if err := st.begin(s.endpoint(r, id)); err != nil {
-		if errors.Is(err, http.ErrNotSupported) {
-			s.Logger.Error("event streams do not work behind a middleware whose ResponseWriter has no Flush and no Unwrap")
-		}
 		return
 	}
 	if err := s.Serve(r.Context(), st, principal); err != nil && r.Context().Err() == nil {

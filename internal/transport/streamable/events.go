@@ -230,6 +230,12 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 		web.Refuse(w, http.StatusNotAcceptable, jsonrpc.CodeInvalidRequest, "Accept must list text/event-stream")
 		return
 	}
+	if err := web.CheckFlush(w); err != nil {
+		s.warnBuffered(err)
+		w.Header().Set("Allow", "POST, DELETE") // SHTTP-25: no stream is offered here
+		web.Refuse(w, http.StatusMethodNotAllowed, jsonrpc.CodeInternal, err.Error())
+		return
+	}
 	l := &listener{over: make(chan struct{})}
 	l.run = run{of: l, endless: true}
 	sess := s.session(w, r, jsonrpc.ID{}, r.Header.Get(headerVersion), &l.run)

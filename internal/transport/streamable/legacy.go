@@ -206,13 +206,10 @@ func (s *Server) run(w *work, r *http.Request, sess *session, ex engine.Exchange
 	return !cancelled, nil
 }
 
-// Notify sends a notification of the call that the stream belongs to. A client that takes no
-// event stream does without.
+// Notify sends a notification of the call that the stream belongs to. Where there can be no
+// event stream it is dropped.
 func (st *stream) Notify(method string, params json.RawMessage) error {
-	if err := st.send(jsonrpc.AppendNotification(nil, method, params)); err != errNoEvents {
-		return err
-	}
-	return nil
+	return orWithout(st.send(jsonrpc.AppendNotification(nil, method, params)))
 }
 
 // Request asks the client on the stream of a call.

@@ -64,6 +64,11 @@ func (s *Server) admit(p *posted, r *http.Request) (version string, ok bool) {
 		p.reply(http.StatusBadRequest, &engine.Reply{ID: msg.ID, Err: fault})
 		return "", false
 	}
+	if p.endless && p.noEvents != nil {
+		fault := &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: p.refuseEvents().Error()}
+		p.reply(http.StatusInternalServerError, &engine.Reply{ID: msg.ID, Err: fault})
+		return "", false
+	}
 	if !s.start(&p.run) {
 		s.unavailable(p.w, msg.ID)
 		return "", false

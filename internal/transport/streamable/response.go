@@ -14,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -38,8 +39,8 @@ type response struct {
 	finished bool        // nothing may be written any more; guarded by mu
 	bounded  bool        // the connection has a deadline; guarded by mu
 
-	noJSON   bool // the client does not take JSON; guarded by mu once the handler runs
-	noEvents bool // the client does not take an event stream
+	noJSON   bool  // the client does not take JSON; guarded by mu once the handler runs
+	noEvents error // why there can be no event stream: errNoEvents, or a [web.BufferedError]
 
 	// What belongs to the stream on this response: left is called when it has let go,
 	// nil if nobody waits for that; unwatch ends the watching of client, nil if nobody
@@ -124,8 +125,8 @@ func (p *response) send(frame []byte) error {
 		return errFinished
 	case p.err != nil:
 		return p.err
-	case p.noEvents:
-		return errNoEvents
+	case p.noEvents != nil:
+		return p.refuseEvents()
 	}
 	p.openLocked()
 	return p.event("", frame)
@@ -286,16 +287,46 @@ func (p *response) write(b []byte) error {
 	return nil
 }
 
-// Notify sends a notification that belongs to the request. A client that takes no
-// event stream does without.
+// Notify sends a notification that belongs to the request. Where there can be no event
+// stream it is dropped.
 func (p *response) Notify(method string, params json.RawMessage) error {
 	b := buffer.Get()
 	defer buffer.Put(b)
 	*b = jsonrpc.AppendNotification(*b, method, params)
-	if err := p.send(*b); err != errNoEvents {
-		return err
+	return orWithout(p.send(*b))
+}
+
+// checkEvents returns why a response cannot be an event stream. Asked tells whether the
+// client takes one.
+func checkEvents(w http.ResponseWriter, asked bool) error {
+	if !asked {
+		return errNoEvents
 	}
-	return nil
+	return web.CheckFlush(w)
+}
+
+// refuseEvents returns why there is no event stream. If something in front of the server is to
+// blame, the first to want one has it logged.
+func (p *response) refuseEvents() error {
+	p.server.warnBuffered(p.noEvents)
+	return p.noEvents
+}
+
+func (s *Server) warnBuffered(err error) {
+	if err != errNoEvents {
+		s.buffered.Do(func() {
+			s.Logger.Warn("progress and messages to clients are dropped, and questions to clients before 2026-07-28 fail", "err", err)
+		})
+	}
+}
+
+// orWithout is the error of what was sent, nil if it could only go out on an event stream and
+// there can be none.
+func orWithout(err error) error {
+	if _, buffered := err.(*web.BufferedError); buffered || err == errNoEvents {
+		return nil
+	}
+	return err
 }
 
 // unsupported is the error for a version that is not served (VER-26-001).

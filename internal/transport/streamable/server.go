@@ -80,9 +80,10 @@ type Server struct {
 
 	Logger *slog.Logger
 
-	pacer  web.Pacer
-	places web.Places   // of sessions
-	names  atomic.Int64 // of connections, for the log
+	pacer    web.Pacer
+	places   web.Places   // of sessions
+	buffered sync.Once    // guards the line about what keeps event streams back
+	names    atomic.Int64 // of connections, for the log
 
 	mu       sync.Mutex
 	down     bool          // Shutdown was called; guarded by mu
@@ -272,7 +273,7 @@ func (s *Server) receive(in *incoming, w http.ResponseWriter, r *http.Request, p
 		web.Refuse(w, http.StatusBadRequest, jsonrpc.CodeParse, "the body broke off")
 		return nil, ofNothing, ""
 	}
-	p = &posted{work: work{msg: &in.msg}, response: response{server: s, w: w, client: r.Context(), noJSON: !asJSON, noEvents: !asEvents}}
+	p = &posted{work: work{msg: &in.msg}, response: response{server: s, w: w, client: r.Context(), noJSON: !asJSON, noEvents: checkEvents(w, asEvents)}}
 	version = trim(header(r.Header, headerVersion))
 	named := revision.Find(s.Engine.Revisions, version)
 	modern := named != nil && named.Modern

@@ -71,8 +71,8 @@ func (st *stream) offerLocked(frame []byte) error {
 		return errFinished
 	case st.id == "" && st.conn == nil:
 		return ErrDisconnected // nobody has an id to come back with
-	case st.id == "" && st.conn.noEvents:
-		return errNoEvents
+	case st.id == "" && st.conn.noEvents != nil:
+		return st.conn.refuseEvents()
 	}
 	return st.sendLocked(frame)
 }
@@ -142,7 +142,7 @@ func (st *stream) leave(p *response) {
 func (st *stream) Release() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if !st.primes || st.done || st.conn == nil || st.conn.noEvents {
+	if !st.primes || st.done || st.conn == nil || st.conn.noEvents != nil {
 		return
 	}
 	st.beginLocked()

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/coder/websocket"
@@ -35,12 +36,18 @@ type Server struct {
 	Logger *slog.Logger
 
 	places web.Places
+	hijack sync.Once // guards the line about what keeps connections back
 }
 
 // ServeHTTP turns the request into a connection and serves that to its end.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	web.BoundBody(w, r)
 	if !s.Guard.Admit(w, r, "GET") {
+		return
+	}
+	if err := web.CheckHijack(w); err != nil {
+		s.hijack.Do(func() { s.Logger.Warn("no WebSocket can be opened", "err", err) })
+		web.Refuse(w, http.StatusNotImplemented, jsonrpc.CodeInternal, err.Error())
 		return
 	}
 	principal := ""
