@@ -124,7 +124,10 @@ func WithNotify(ctx context.Context, f func(method string, params json.RawMessag
 	if c == nil {
 		return ctx
 	}
-	return engine.With(ctx, c.Redirect(f))
+	return engine.With(ctx, c.Redirect(func(method string, params json.RawMessage) error {
+		// On the goroutine of whoever has something to tell, which may be one of a connection.
+		return c.User().Run(ctx, "WithNotify", func() error { return f(method, params) })
+	}))
 }
 
 // WithTaskID returns a context in which a task that the call becomes is called what f makes
@@ -137,7 +140,11 @@ func WithTaskID(ctx context.Context, f func(principal, id string) string) contex
 		return ctx
 	}
 	principal := c.Peer.Principal
-	return engine.With(ctx, c.Rename(func(id string) string { return f(principal, id) }))
+	return engine.With(ctx, c.Rename(func(id string) string {
+		name := ""
+		_ = c.User().Run(ctx, "WithTaskID", func() error { name = f(principal, id); return nil })
+		return name
+	}))
 }
 
 // logHandler writes log records as notifications/message on the stream of a call.

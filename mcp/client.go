@@ -19,6 +19,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/transport/duplex"
 	"github.com/patchbay-dev/patchbay/internal/transport/stdio"
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
+	"github.com/patchbay-dev/patchbay/internal/usercode"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -55,8 +56,8 @@ type Client struct {
 	// an extension asks of a client beyond that is up to the application.
 	Extensions map[string]json.RawMessage
 
-	// OnEvent is told, one event after the other, what a server sends outside of
-	// calls. It must not wait for the session it is given. Nil: nobody is.
+	// OnEvent is called with what a server sends outside of calls, one event after the
+	// other. It must not wait for the session it is given. Nil: events are dropped.
 	OnEvent func(s *Session, e Event)
 
 	// LogLevel is the least level of log messages to ask servers for. Nil: none.
@@ -77,7 +78,9 @@ type Client struct {
 	// processes of servers and what they say on standard error.
 	OnFrame func(trace.Frame)
 
-	// Logger gets what a session cannot return to anybody. Nil: it is discarded.
+	// Logger gets what a session cannot return to anybody, and panics of the functions
+	// above and of those of calls, which fail what they were called for and nothing else.
+	// Nil: all is discarded but panics, which go to the standard logger of package log.
 	Logger *slog.Logger
 
 	wires atomic.Int64 // opened so far, for their names
@@ -305,7 +308,7 @@ func (c *Client) openDuplex(ctx context.Context, conn Conn, key string, explain 
 
 func (c *Client) newSession() *Session {
 	s := &Session{
-		client: c, limits: c.Limits.withDefaults(), log: c.Logger,
+		client: c, limits: c.Limits.withDefaults(), log: c.Logger, user: c.userCode(),
 		events: make(chan Event, 256), subscribed: map[string]*subscription{}, parked: map[string]*parkedCall{}, tokens: map[int64]*outgoingCall{}, support: map[string]TaskSupport{}, lent: map[string]*lentTask{}, headers: map[string][]streamable.ParamHeader{},
 	}
 	if s.log == nil {
@@ -322,7 +325,7 @@ func (c *Client) tap(transport string) engine.Tap {
 	if f == nil {
 		return nil
 	}
-	return newTap(f, transport, &c.wires)
+	return newTap(c.userCode(), f, transport, &c.wires)
 }
 
 func (c *Client) implementation() Implementation {
@@ -428,17 +431,29 @@ func (c *Client) knownLegacy(key string) bool {
 // client/sampling, Error Handling).
 const codeDeclined = -1
 
-// answer answers a question of a server with the client's own functions.
-func (c *Client) answer(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+// answer answers a question of a server with the client's own functions. If one of them ends its
+// goroutine, answer does not return.
+func (c *Client) answer(ctx context.Context, method string, params json.RawMessage) (answer json.RawMessage, err error) {
+	user := c.userCode()
+	err = user.Run(ctx, "the client's answer to "+method, func() error {
+		answer, err = c.ask(ctx, user, method, params)
+		return err
+	})
+	return answer, err
+}
+
+// ask calls the client's own functions, and makes an answer of what they return.
+func (c *Client) ask(ctx context.Context, user *usercode.Runner, method string, params json.RawMessage) (json.RawMessage, error) {
 	switch {
 	case method == revision.MethodElicit && c.OnElicit != nil:
-		return c.elicit(ctx, params)
+		return c.elicit(ctx, user, params)
 	case method == revision.MethodSample && c.OnSample != nil:
 		r, err := decodeSampleRequest(params)
 		if err != nil {
 			return nil, Errorf(CodeInvalidParams, "%v", err)
 		}
-		res, err := c.OnSample(ctx, r)
+		var res *SampleResult
+		err = user.Run(ctx, "Client.OnSample", func() error { res, err = c.OnSample(ctx, r); return err })
 		if errors.Is(err, ErrDeclined) {
 			return nil, Errorf(codeDeclined, "the user declined the sampling request")
 		}
@@ -450,7 +465,8 @@ func (c *Client) answer(ctx context.Context, method string, params json.RawMessa
 		}
 		return res.encode(), nil
 	case method == revision.MethodRoots && c.Roots != nil:
-		roots, err := c.Roots(ctx)
+		var roots []Root
+		err := user.Run(ctx, "Client.Roots", func() (err error) { roots, err = c.Roots(ctx); return err })
 		if err != nil {
 			return nil, err
 		}

@@ -140,6 +140,7 @@ func (c ToolUseContent) appendJSON(dst []byte) ([]byte, revision.Feature) {
 	dst = append(dst, `,"name":`...)
 	dst = jsonx.AppendString(dst, c.Name)
 	dst = append(dst, `,"input":`...)
+	mustBeJSON("the input of a tool use", orObject(c.Input))
 	dst = jsonx.AppendLine(dst, orObject(c.Input))
 	dst, uses := appendTail(dst, nil, c.Meta)
 	return dst, uses | revision.SampleTools
@@ -155,7 +156,12 @@ func (c ToolResultContent) appendJSON(dst []byte) ([]byte, revision.Feature) {
 }
 
 func (c RawContent) appendJSON(dst []byte) ([]byte, revision.Feature) {
-	return append(dst, orObject(json.RawMessage(c))...), revision.Unknown
+	raw := orObject(json.RawMessage(c))
+	mustBeJSON("raw content", raw)
+	if jsonx.KindOf(raw) != '{' {
+		panic(errors.New("mcp: raw content of a handler: want an object"))
+	}
+	return append(dst, raw...), revision.Unknown
 }
 
 func appendBlob(dst []byte, kind string, data []byte, mime string, a *Annotations, m Meta) ([]byte, revision.Feature) {

@@ -35,7 +35,13 @@
 //
 // # Guarantees
 //
-//   - A panic in a handler answers that one call with an internal error.
+//   - A panic in a handler, in middleware, in a store or in another function of the program
+//     fails what it was called for and nothing else: a call is answered with an internal error.
+//     The same holds for runtime.Goexit, for an error that cannot be used, such as a nil
+//     [*Error], and for a result that is no JSON. Middleware gets the error, but for what is
+//     found only when the result is encoded. Value and stack go to [Server.OnPanic] or the
+//     Logger, or else to standard error. A stack overflow and a concurrent write to a map end
+//     the process.
 //   - Notifications of a call arrive before its answer, in the order they were sent.
 //   - A handler's context ends when the caller cancels, its connection closes,
 //     the server shuts down or [Limits.CallTimeout] passes; context.Cause says which.

@@ -7,11 +7,12 @@ import (
 	"fmt"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/usercode"
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
 // elicit has the user asked by OnElicit and checks the answer against the form.
-func (c *Client) elicit(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+func (c *Client) elicit(ctx context.Context, user *usercode.Runner, params json.RawMessage) (json.RawMessage, error) {
 	var w struct {
 		Message string          `json:"message"`
 		Schema  json.RawMessage `json:"requestedSchema"`
@@ -24,7 +25,11 @@ func (c *Client) elicit(ctx context.Context, params json.RawMessage) (json.RawMe
 	if w.Mode != "" && w.Mode != "form" && w.Mode != "url" {
 		return nil, Errorf(CodeInvalidParams, "elicitation: unknown mode %q", clip(w.Mode))
 	}
-	res, err := c.OnElicit(ctx, &ElicitRequest{w.Message, w.Schema, w.URL})
+	var res *ElicitResult
+	err := user.Run(ctx, "Client.OnElicit", func() (err error) {
+		res, err = c.OnElicit(ctx, &ElicitRequest{w.Message, w.Schema, w.URL})
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

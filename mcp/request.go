@@ -21,11 +21,11 @@ import (
 // request sends a request of the API: questions are answered by the client's own
 // functions. Params are an object in the inner form; so is the result. A server that
 // makes a task of it is waited for.
-func (s *Session) request(ctx context.Context, method string, params json.RawMessage, opts []CallOption) (json.RawMessage, error) {
+func (s *Session) request(ctx context.Context, method string, params json.RawMessage, opts []CallOption) (raw json.RawMessage, err error) {
 	x := s.outgoing(ctx, method, params, opts)
 	x.waits = true
-	raw, err := x.run(x.ctx())
-	return raw, x.end(err)
+	defer func() { err = x.end(err) }() // what the call tells may end the goroutine
+	return x.run(x.ctx())
 }
 
 // outgoing prepares a request of the API, whose context is ctx of what it returns. End
@@ -98,10 +98,10 @@ func (o *callOptions) note(s *Session, method string, params json.RawMessage) {
 			return
 		}
 		o.told, o.done = true, w.Done
-		o.progress(ProgressEvent{w.Done, w.Total, w.Message})
+		_ = s.user.Run(context.Background(), "OnProgress", func() error { o.progress(ProgressEvent{w.Done, w.Total, w.Message}); return nil })
 	case method == revision.NoteMessage && o.log != nil:
 		if e := newEvent(method, params); e.Log != nil {
-			o.log(*e.Log)
+			_ = s.user.Run(context.Background(), "OnLog", func() error { o.log(*e.Log); return nil })
 		}
 	default:
 		(*inbox)(s).Note(method, params)

@@ -14,7 +14,8 @@ import (
 type ToolResult struct {
 	Content []Content
 
-	// Structured is the JSON of the structured result, nil if there is none.
+	// Structured is the JSON of the structured result, nil if there is none. What is no JSON
+	// fails the call like a panic.
 	// Before 2026-07-28 it must be an object, before 2025-06-18 it does not exist;
 	// such callers get it as text.
 	Structured json.RawMessage
@@ -23,6 +24,8 @@ type ToolResult struct {
 	IsError bool
 
 	Meta Meta
+
+	own *byte // where Structured begins if this package has encoded it, so that it is JSON
 }
 
 // Text returns the text blocks of the result, joined by newlines.
@@ -34,6 +37,7 @@ func (r *ToolResult) appendJSON(dst []byte) ([]byte, revision.Feature) {
 	dst = append(dst, `{"content":`...)
 	dst, uses := appendContents(dst, r.Content)
 	if r.Structured != nil {
+		r.checkStructured()
 		dst = append(dst, `,"structuredContent":`...)
 		dst = jsonx.AppendLine(dst, r.Structured)
 		uses |= revision.Structured
@@ -45,6 +49,13 @@ func (r *ToolResult) appendJSON(dst []byte) ([]byte, revision.Feature) {
 		dst = append(dst, `,"isError":true`...)
 	}
 	return appendMeta(dst, r.Meta), uses
+}
+
+// checkStructured panics if Structured is no JSON.
+func (r *ToolResult) checkStructured() {
+	if len(r.Structured) == 0 || &r.Structured[0] != r.own {
+		mustBeJSON("structured content", r.Structured)
+	}
 }
 
 // encode gives the result its inner form, in dst.
@@ -313,7 +324,7 @@ func encodeResult(r Result) engine.Result {
 	case *TemplateList:
 		return listResult(r.memo.Of(r), r)
 	}
-	panic(fmt.Errorf("mcp: a handler returned no result and no error"))
+	panic(errNoResult)
 }
 
 // ResultJSON returns the JSON object of a result, in the form of [RawResult].

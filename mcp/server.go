@@ -21,6 +21,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/transport/stdio"
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
+	"github.com/patchbay-dev/patchbay/internal/usercode"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -71,7 +72,11 @@ type Server struct {
 	// only if all callers see the same; with Visible they do not, and it has no effect.
 	Cache CacheHint
 
-	// OnPanic is told of a panic in a handler. Nil: it is logged.
+	// OnPanic gets each panic of a handler, of middleware and of the functions and stores that
+	// are set here: the value and the stack. The call is answered with an internal error
+	// without detail. A handler that calls runtime.Goexit, as testing.T.FailNow does, and an
+	// error that cannot be used, such as a nil [*Error], count as panics. Nil: Logger gets
+	// them.
 	OnPanic func(ctx context.Context, v any, stack []byte)
 
 	// OnFrame is told, before anybody else is, of each message on the wire, of each
@@ -81,7 +86,8 @@ type Server struct {
 	// is told.
 	OnFrame func(trace.Frame)
 
-	// Logger gets what the server cannot return to anybody. Nil: it is discarded.
+	// Logger gets what the server cannot return to anybody. Nil: that is discarded, but for
+	// panics, which go to the standard logger of package log, as in net/http.
 	Logger *slog.Logger
 
 	middleware []Middleware
@@ -286,22 +292,10 @@ func (s *Server) init() error {
 		if s.engErr = s.checkFields(); s.engErr != nil {
 			return
 		}
-		s.chain = HandlerFunc(s.dispatch)
-		if s.Handler != nil {
-			s.chain = s.Handler
-		}
-		for i := len(s.middleware) - 1; i >= 0; i-- {
-			if s.chain = s.middleware[i](s.chain); s.chain == nil {
-				s.engErr = fmt.Errorf("mcp: Server.Use: middleware %d returned no Handler; return the next one if there is nothing to wrap", i)
-				return
-			}
-		}
-		if s.Handler != nil || len(s.middleware) > 0 {
-			s.chain = exactNames(s.chain)
-		}
 		var store engine.StateStore
+		user := s.userCode()
 		if s.State.Store != nil {
-			store = s.State.Store
+			store = containedStates{user, s.State.Store}
 		}
 		sealer, err := engine.NewSealer(s.Name, s.State.Keys, s.State.TTL, store)
 		if err != nil {
@@ -316,13 +310,17 @@ func (s *Server) init() error {
 			Lists:     engine.Hint{TTL: s.Cache.TTL, Public: s.Cache.Public && s.Visible == nil},
 			Limits:    engine.Limits{Rounds: s.limits.Rounds, CallTimeout: s.limits.CallTimeout},
 			Logger:    logger,
-			OnPanic:   s.OnPanic,
+			User:      user,
 			TellRoots: s.Handler != nil,
 		}
 		if s.Handler == nil && len(s.middleware) == 0 {
 			s.eng.Watch = s.hub.watch // as listen does, without a goroutine each
 		}
 		s.eng.Init()
+		s.engErr = s.build()
+		if s.engErr != nil {
+			return
+		}
 		s.jobs = s.newTasks()
 		s.http = &streamable.Server{
 			Engine:         s.eng,
@@ -335,20 +333,39 @@ func (s *Server) init() error {
 			MaxSessions:    orDefault(s.HTTP.MaxSessions, 10_000),
 			KeepAlive:      orDefault(s.HTTP.KeepAlive, 15*time.Second),
 			Stateless:      s.HTTP.Stateless,
-			Events:         s.HTTP.Events,
+			Events:         new(streamable.MemoryEvents),
 			Retry:          orDefault(s.HTTP.Retry, time.Second),
 			Principal:      s.principalOf,
 			CheckHeaders:   s.checkHeaders,
 			Logger:         logger,
 		}
-		if s.http.Events == nil {
-			s.http.Events = new(streamable.MemoryEvents)
+		if s.HTTP.Events != nil {
+			s.http.Events = containedEvents{user, s.HTTP.Events}
 		}
 		if s.OnFrame != nil {
 			s.http.Recorder = s.recorder("http")
 		}
 	})
 	return s.engErr
+}
+
+// build makes the chain of handlers of the middleware.
+func (s *Server) build() error {
+	s.chain = HandlerFunc(s.dispatch)
+	if s.Handler != nil {
+		s.chain = s.Handler
+	}
+	return s.eng.User.Run(context.Background(), "a middleware", func() error {
+		for i := len(s.middleware) - 1; i >= 0; i-- {
+			if s.chain = s.middleware[i](contained{s, s.chain}); s.chain == nil {
+				return fmt.Errorf("mcp: Server.Use: middleware %d returned no Handler; return the next one if there is nothing to wrap", i)
+			}
+		}
+		if s.Handler != nil || len(s.middleware) > 0 {
+			s.chain = exactNames(s.chain)
+		}
+		return nil
+	})
 }
 
 func orDefault[T comparable](v, d T) T {
@@ -364,7 +381,7 @@ func (s *Server) tap(transport string) engine.Tap {
 	if s.OnFrame == nil {
 		return nil
 	}
-	return newTap(s.OnFrame, transport, &s.wires)
+	return newTap(s.userCode(), s.OnFrame, transport, &s.wires)
 }
 
 // recorder records the exchanges of an HTTP transport, which name their connections
@@ -373,9 +390,10 @@ func (s *Server) recorder(transport string) *web.Recorder {
 	if s.OnFrame == nil {
 		return nil
 	}
+	tap := containedTap(s.userCode(), s.OnFrame)
 	return &web.Recorder{Tap: func(f trace.Frame) {
 		f.Transport = transport
-		s.OnFrame(f)
+		tap(f)
 	}}
 }
 
@@ -388,11 +406,12 @@ func transportOf(conn Conn) string {
 }
 
 // newTap names the connection of the frames, after the transport and with a number.
-func newTap(on func(trace.Frame), transport string, wires *atomic.Int64) engine.Tap {
+func newTap(user *usercode.Runner, on func(trace.Frame), transport string, wires *atomic.Int64) engine.Tap {
 	conn := transport + "-" + strconv.FormatInt(wires.Add(1), 10)
+	tap := containedTap(user, on)
 	return func(f trace.Frame) {
 		f.Transport, f.Conn = transport, conn
-		on(f)
+		tap(f)
 	}
 }
 
@@ -466,7 +485,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	s.http.ServeHTTP(w, r)
+	s.serveWeb(s.http, w, r)
 }
 
 // Handle answers one request through the server's middleware. Without a transport
@@ -478,12 +497,15 @@ func (s *Server) Handle(ctx context.Context, req *Request) (Result, error) {
 	if err := s.start(ctx); err != nil {
 		return nil, err
 	}
-	return s.chain.Handle(ctx, req)
+	return contained{s, s.chain}.Handle(ctx, req)
 }
 
-// serveCall is the engine's handler.
+// serveCall is the engine's handler, which that contains.
 func (s *Server) serveCall(ctx context.Context, c *engine.Call) (engine.Result, error) {
-	res, err := s.Handle(ctx, &Request{Method: c.Method, Params: c.Params, msg: c.Msg})
+	if err := s.start(ctx); err != nil {
+		return engine.Result{}, err
+	}
+	res, err := s.chain.Handle(ctx, &Request{Method: c.Method, Params: c.Params, msg: c.Msg})
 	if err != nil {
 		return engine.Result{}, err
 	}
@@ -511,7 +533,8 @@ func (s *Server) start(ctx context.Context) error {
 		return ErrClosed // OnShutdown would not be called for what starts now
 	default:
 	}
-	if err := s.OnStart(context.WithoutCancel(ctx)); err != nil {
+	err := s.eng.User.Run(ctx, "Server.OnStart", func() error { return s.OnStart(context.WithoutCancel(ctx)) })
+	if err != nil {
 		return fmt.Errorf("start %q: %w", s.Name, err)
 	}
 	s.started.Store(true)
@@ -548,7 +571,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	err = errors.Join(err, s.jobs.close(ctx))
 	if s.OnShutdown != nil && s.started.Swap(false) {
-		err = errors.Join(err, s.OnShutdown(context.WithoutCancel(ctx)))
+		err = errors.Join(err, s.eng.User.Run(ctx, "Server.OnShutdown", func() error { return s.OnShutdown(context.WithoutCancel(ctx)) }))
 	}
 	return err
 }

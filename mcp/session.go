@@ -17,6 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
+	"github.com/patchbay-dev/patchbay/internal/usercode"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
@@ -42,6 +43,7 @@ type Session struct {
 	limits   Limits
 	idle     time.Duration
 	log      *slog.Logger
+	user     *usercode.Runner
 
 	overHTTP bool
 	tap      engine.Tap // nil: nobody wants to know
@@ -87,19 +89,28 @@ func (s *Session) begin() {
 		s.tap(trace.Frame{Kind: trace.KindSession, Dir: trace.Out, Note: s.rev.Name + " with " + s.Server().Name + " " + s.Server().Version + ": " + s.how})
 	}
 	leave := s.client.enter(s)
-	s.wg.Go(func() {
-		defer leave()
-		for {
-			select {
-			case e := <-s.events:
-				if s.client.OnEvent != nil {
-					s.client.OnEvent(s, e)
-				}
-			case <-s.wire.Done():
-				return
-			}
+	s.wg.Go(func() { s.announce(leave) })
+}
+
+// announce calls Client.OnEvent until the session ends, and leave then.
+func (s *Session) announce(leave func()) {
+	over := false
+	defer func() {
+		if over {
+			leave()
+		} else { // OnEvent has ended the goroutine
+			s.wg.Go(func() { s.announce(leave) })
 		}
-	})
+	}()
+	for {
+		select {
+		case e := <-s.events:
+			_ = s.user.Run(context.Background(), "Client.OnEvent", func() error { s.client.OnEvent(s, e); return nil })
+		case <-s.wire.Done():
+			over = true
+			return
+		}
+	}
 }
 
 // failed ends what did not become a session.

@@ -62,7 +62,7 @@ func (s *Server) lazy(handler func() http.Handler) http.Handler {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		made().ServeHTTP(w, r)
+		s.serveWeb(made(), w, r)
 	})
 }
 

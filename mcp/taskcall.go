@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"runtime/debug"
 	"slices"
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/usercode"
 )
 
 // ToolExecution says how calls of a tool run.
@@ -111,18 +111,19 @@ func (s *Server) callUntilRelease(ctx context.Context, call *engine.Call, args j
 	ended := make(chan outcome, 1)
 	begun := s.jobs.spawn(func() {
 		defer cancel(nil)
-		res, err := s.contain(work, own, func(ctx context.Context) (Result, error) { return run(ctx, args) })
-		once.Do(func() { // it did not let go, and what it left behind comes too late
-			close(became)
-			ended <- outcome{res: res, err: err}
-		})
-		select {
-		case t := <-became:
-			if t != nil {
-				s.jobs.finish(t, res, err)
+		s.runTask(work, own, func(ctx context.Context) (Result, error) { return run(ctx, args) }, func(res Result, err error) {
+			once.Do(func() { // it did not let go, and what it left behind comes too late
+				close(became)
+				ended <- outcome{res: res, err: err}
+			})
+			select {
+			case t := <-became:
+				if t != nil {
+					s.jobs.finish(t, res, err)
+				}
+			default: // there was no making a task
 			}
-		default: // there was no making a task
-		}
+		})
 	})
 	if !begun {
 		attached()
@@ -141,21 +142,20 @@ func (s *Server) callUntilRelease(ctx context.Context, call *engine.Call, args j
 	}
 }
 
-// contain runs a handler behind a panic wall.
-func (s *Server) contain(ctx context.Context, call *engine.Call, run func(context.Context) (Result, error)) (res Result, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			if s.OnPanic != nil {
-				s.OnPanic(ctx, v, debug.Stack())
-			} else {
-				s.eng.Panicked(ctx, call, v)
-			}
-			res, err = nil, Errorf(CodeInternal, "internal error")
+// runTask runs a handler on a goroutine without a request, and calls done with what it returned,
+// also if it ends the goroutine.
+func (s *Server) runTask(ctx context.Context, call *engine.Call, run func(context.Context) (Result, error), done func(Result, error)) {
+	var res Result
+	err := usercode.Failed()
+	defer func() { done(res, err) }()
+	ctx = engine.With(ctx, call)
+	err = s.eng.User.Run(ctx, call.Method, func() (err error) {
+		if res, err = run(ctx); err == nil {
+			usable(res)
 		}
-	}()
-	res, err = run(engine.With(ctx, call))
+		return err
+	})
 	if failed, ok := res.(*ToolResult); errors.Is(context.Cause(ctx), errShutdown) && (err != nil || ok && failed.IsError) {
-		return nil, Errorf(CodeInternal, "interrupted: the server was shut down while the task was at work")
+		err = Errorf(CodeInternal, "interrupted: the server was shut down while the task was at work")
 	}
-	return res, err
 }

@@ -113,6 +113,8 @@ func (s *Server) newTasks() *tasks {
 		max: orDefault(s.Tasks.Max, 100), work: map[string]*task{}, own: map[string]int{}}
 	if m.store == nil {
 		m.store = &memoryTasks{}
+	} else {
+		m.store = containedTasks{s.eng.User, m.store}
 	}
 	return m
 }
@@ -191,8 +193,7 @@ func (m *tasks) start(ctx context.Context, call *engine.Call, t *task, run func(
 	m.adopt(t, cancel)
 	begun := m.spawn(func() {
 		defer cancel(nil)
-		res, err := m.s.contain(work, call, run)
-		m.finish(t, res, err)
+		m.s.runTask(work, call, run, func(res Result, err error) { m.finish(t, res, err) })
 	})
 	if !begun {
 		m.finish(t, nil, ErrClosed)
@@ -219,10 +220,15 @@ func (m *tasks) adopt(t *task, cancel context.CancelCauseFunc) {
 // finish ends a task with what its handler returned.
 func (m *tasks) finish(t *task, res Result, err error) {
 	var raw json.RawMessage
+	var text string
 	if err == nil {
-		if raw = ResultJSON(res); len(raw) > maxTaskResult {
-			err = fmt.Errorf("the result has %d bytes, and that of a task at most %d", len(raw), maxTaskResult)
-		}
+		err = m.s.eng.User.Run(context.Background(), "a task", func() error { // which has made res
+			raw, text = ResultJSON(res), failedText(res)
+			if len(raw) > maxTaskResult {
+				return fmt.Errorf("the result has %d bytes, and that of a task at most %d", len(raw), maxTaskResult)
+			}
+			return nil
+		})
 	}
 	m.mu.Lock()
 	m.rest(t)
@@ -233,7 +239,7 @@ func (m *tasks) finish(t *task, res Result, err error) {
 		var rpc *Error
 		switch {
 		case err == nil:
-			t.state.Status, t.state.Message, t.state.Result = "completed", failedText(res), raw
+			t.state.Status, t.state.Message, t.state.Result = "completed", text, raw
 		case errors.As(err, &rpc):
 			t.state.Status, t.state.Message, t.state.Error = "failed", rpc.Message, rpc
 		default:

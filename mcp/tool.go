@@ -268,7 +268,7 @@ func structured(raw json.RawMessage, err error) (*ToolResult, error) {
 	if err != nil {
 		return nil, badResult(err)
 	}
-	return &ToolResult{Content: []Content{TextContent{Text: string(raw)}}, Structured: raw}, nil
+	return &ToolResult{Content: []Content{TextContent{Text: string(raw)}}, Structured: raw, own: &raw[0]}, nil
 }
 
 // badResult is the error of a tool whose result breaks what its own schema says.
@@ -325,17 +325,24 @@ func (s *Server) callTool(ctx context.Context, req *Request) (Result, error) {
 		return nil, err
 	}
 	if how := t.def.Execution; how.TaskSupport != "" || req.Param("task") != nil {
-		return s.callAsTask(ctx, how, args, t.run)
+		return s.callAsTask(ctx, how, args, func(ctx context.Context, args json.RawMessage) (Result, error) { return s.runTool(ctx, t, args) })
 	}
-	return t.run(ctx, args)
+	return s.runTool(ctx, t, args)
 }
 
-// run calls the tool; what it fails with is a result.
-func (t *toolEntry) run(ctx context.Context, args json.RawMessage) (Result, error) {
-	res, err := t.call(ctx, args)
-	if err == nil {
-		err = t.held(res)
-	}
+// runTool calls a tool; what it fails with is a result, but for a panic.
+func (s *Server) runTool(ctx context.Context, t *toolEntry, args json.RawMessage) (Result, error) {
+	var res *ToolResult
+	err := s.eng.User.Run(ctx, t.def.Name, func() (err error) {
+		if res, err = t.call(ctx, args); err != nil {
+			return err
+		}
+		usable(res)
+		if res.Structured != nil {
+			res.checkStructured()
+		}
+		return t.held(res)
+	})
 	if err != nil {
 		return toolFailure(ctx, err)
 	}

@@ -72,6 +72,14 @@ func (s *Session) RootsChanged(e *Engine) {
 	s.roots.telling = true
 	ctx := s.context()
 	s.wg.Go(func() { // it ends when the handler returns, whose context ends with the session
+		returned := false
+		defer func() {
+			if !returned { // the handler has ended the goroutine
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.roots.telling = false
+			}
+		}()
 		for {
 			_, _ = e.run(ctx, s.aside(revision.NoteRootsChanged)) // there is nobody to answer
 			s.mu.Lock()
@@ -79,6 +87,7 @@ func (s *Session) RootsChanged(e *Engine) {
 			s.roots = rootsNews{telling: again}
 			s.mu.Unlock()
 			if !again {
+				returned = true
 				return
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/principal"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/usercode"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -76,7 +77,11 @@ type Call struct {
 	session  *Session  // nil for a modern caller
 	progress *progress // nil if the caller wants none
 	rare     *rare     // nil for most calls
+	user     *usercode.Runner
 }
+
+// User runs code of the user that belongs to the call.
+func (c *Call) User() *usercode.Runner { return c.user }
 
 // progress is what a caller was told of how far its call is.
 type progress struct {
@@ -185,7 +190,7 @@ func (c *Call) Release() {
 func (c *Call) Redirect(f func(method string, params json.RawMessage) error) *Call {
 	return &Call{
 		Method: c.Method, Params: c.Params, Msg: c.Msg, Peer: c.Peer, Header: c.Header,
-		of: c.of, ex: redirected{c.ex, f}, asker: c.asker, logLevel: c.logLevel, session: c.session, progress: c.progress.again(), rare: c.rare.again(),
+		of: c.of, ex: redirected{c.ex, f}, asker: c.asker, logLevel: c.logLevel, session: c.session, progress: c.progress.again(), rare: c.rare.again(), user: c.user,
 	}
 }
 

@@ -57,29 +57,34 @@ func taskPoll(task json.RawMessage) time.Duration {
 func (e *Engine) coreTask(ctx context.Context, s *Session, msg *jsonrpc.Message, header http.Header, ex Exchange) Reply {
 	x := &coreTask{e: e, session: s, id: msg.ID, header: header, ex: ex}
 	var res json.RawMessage
-	var err error
-	if msg.Method == revision.MethodTasks {
-		res, err = x.list(ctx, msg)
-	} else {
-		x.task, _ = msg.Param("taskId") // TASK-25-036, -038: and nothing in _meta
-		if x.name, err = jsonx.Unquote(x.task); err != nil {
-			return refuse(msg.ID, jsonrpc.CodeInvalidParams, "%s: missing %q, a string", msg.Method, "taskId")
-		}
-		switch msg.Method {
-		case revision.MethodTask:
-			if res, err = x.get(ctx); err == nil {
-				res = revision.CoreTask(res)
-			}
-		case revision.MethodTaskCancel:
-			res, err = x.cancel(ctx)
-		default:
-			res, err = x.result(ctx)
-		}
-	}
+	err := e.User.Run(ctx, msg.Method, func() (err error) { // what the handler returned is converted
+		res, err = x.serve(ctx, msg)
+		return err
+	})
 	if err != nil {
 		return e.failure(ctx, &Call{Method: msg.Method, Peer: s.Peer}, msg.ID, err)
 	}
 	return Reply{ID: msg.ID, Result: res}
+}
+
+func (x *coreTask) serve(ctx context.Context, msg *jsonrpc.Message) (res json.RawMessage, err error) {
+	if msg.Method == revision.MethodTasks {
+		return x.list(ctx, msg)
+	}
+	x.task, _ = msg.Param("taskId") // TASK-25-036, -038: and nothing in _meta
+	if x.name, err = jsonx.Unquote(x.task); err != nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: msg.Method + `: missing "taskId", a string`}
+	}
+	switch msg.Method {
+	case revision.MethodTask:
+		if res, err = x.get(ctx); err == nil {
+			res = revision.CoreTask(res)
+		}
+		return res, err
+	case revision.MethodTaskCancel:
+		return x.cancel(ctx)
+	}
+	return x.result(ctx)
 }
 
 // call asks the handler.
@@ -206,29 +211,35 @@ func (x *coreTask) question(wg *sync.WaitGroup, key string, q json.RawMessage) {
 		return
 	}
 	wg.Go(func() {
-		raw, _ := jsonx.Lookup(q, "method")
-		method, _ := jsonx.Unquote(raw)
-		params, _ := jsonx.Lookup(q, "params")
-		params, err := x.session.Peer.Revision.Question(method, orObject(params))
-		var answer json.RawMessage
-		if err == nil {
-			answer, err = x.ex.Request(ctx, method, revision.WithRelatedTask(params, x.name)) // TASK-25-021
-		}
-		var rpc *jsonrpc.Error
-		var lack *revision.Lack
-		if ctx.Err() != nil || err != nil && !errors.As(err, &rpc) && !errors.As(err, &lack) {
-			return // nobody answered; who asks from now on asks again
-		}
-		responses := []byte(`,"inputResponses":{`)
-		faults := map[string]error{}
-		if err != nil {
-			faults[key] = err
-		} else {
-			responses = append(append(jsonx.AppendString(responses, key), ':'), orObject(answer)...)
-		}
-		// The handler is asked again soon, so an error shows there.
-		_, _ = x.call(x.ctx, revision.MethodTaskUpdate, x.params(string(append(responses, '}'))), nil, faults)
+		// What the handler says of its task is converted.
+		_ = x.e.User.Run(ctx, revision.MethodTaskResult, func() error { x.pose(ctx, key, q); return nil })
 	})
+}
+
+// pose puts a question to the client and gives the handler the answer.
+func (x *coreTask) pose(ctx context.Context, key string, q json.RawMessage) {
+	raw, _ := jsonx.Lookup(q, "method")
+	method, _ := jsonx.Unquote(raw)
+	params, _ := jsonx.Lookup(q, "params")
+	params, err := x.session.Peer.Revision.Question(method, orObject(params))
+	var answer json.RawMessage
+	if err == nil {
+		answer, err = x.ex.Request(ctx, method, revision.WithRelatedTask(params, x.name)) // TASK-25-021
+	}
+	var rpc *jsonrpc.Error
+	var lack *revision.Lack
+	if ctx.Err() != nil || err != nil && !errors.As(err, &rpc) && !errors.As(err, &lack) {
+		return // nobody answered; who asks from now on asks again
+	}
+	responses := []byte(`,"inputResponses":{`)
+	faults := map[string]error{}
+	if err != nil {
+		faults[key] = err
+	} else {
+		responses = append(append(jsonx.AppendString(responses, key), ':'), orObject(answer)...)
+	}
+	// The handler is asked again soon, so an error shows there.
+	_, _ = x.call(x.ctx, revision.MethodTaskUpdate, x.params(string(append(responses, '}'))), nil, faults)
 }
 
 // outcome is what the request that became a task would have been answered.

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"strings"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/usercode"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -48,8 +48,8 @@ type Engine struct {
 	// legacy session says so. The context is that of the session; the result goes nowhere.
 	TellRoots bool
 
-	// OnPanic is told of a panic in a handler; nil: it is logged.
-	OnPanic func(ctx context.Context, v any, stack []byte)
+	// User runs the handler, and what else is code of the user. Nil: as its zero value does.
+	User *usercode.Runner
 
 	peers    peers  // of legacy sessions
 	lists    []byte // `,"ttlMs":…,"cacheScope":…` for results of the lists that have none
@@ -205,13 +205,20 @@ func (e *Engine) Peer(ctx *Context, msg *jsonrpc.Message, principal string) (ver
 }
 
 // Modern serves a self-contained request after [Engine.Peer] has read who asks, into the
-// same ctx.
+// same ctx. If the handler ends the goroutine, so that Modern does not return, reply says so.
 func (e *Engine) Modern(ctx *Context, msg *jsonrpc.Message, version string, header http.Header, ex Exchange, reply *Reply) {
+	*reply = Failed(msg.ID) // if the handler ends the goroutine
 	if e.admitModern(ctx, msg, version, header, ex, reply) {
 		res, err := e.run(ctx, &ctx.call)
 		e.conclude(ctx, &res, err, reply)
 	}
 }
+
+// Failed is the reply to a request whose handler panicked or ended its goroutine.
+func Failed(id jsonrpc.ID) Reply { return Reply{ID: id, Err: errFailed} }
+
+// errFailed is shared, and so not to be changed.
+var errFailed = AsError(usercode.Failed())
 
 // What comes before the handler and what comes after are functions of their own, so that
 // their frames are not below it on the stack, and replies are handed up by their place: the
@@ -254,8 +261,18 @@ func (e *Engine) admitModern(ctx *Context, msg *jsonrpc.Message, version string,
 	return true
 }
 
-// conclude makes the reply of what a handler has returned.
+// conclude makes the reply of what a handler has returned. A result that turns out to be none
+// is a failure of the handler.
 func (e *Engine) conclude(ctx *Context, res *Result, err error, reply *Reply) {
+	if e.User.Run(ctx, ctx.call.Method, func() error { e.concluded(ctx, res, err, reply); return nil }) != nil {
+		*reply = Failed(ctx.call.Msg.ID)
+		if res.Drop != nil {
+			res.Drop()
+		}
+	}
+}
+
+func (e *Engine) concluded(ctx *Context, res *Result, err error, reply *Reply) {
 	c := &ctx.call
 	id := c.Msg.ID
 	switch a := ctx.asked().(type) {
@@ -282,12 +299,14 @@ func (e *Engine) conclude(ctx *Context, res *Result, err error, reply *Reply) {
 		*reply = e.failure(ctx, c, id, err)
 		return
 	}
-	e.answer(ctx, c, id, res, reply)
+	e.answer(c, id, res, reply)
 }
 
 // Legacy serves a request within a session. Those that belong to the session
-// itself (ping, setLevel, subscribe) never reach the handler.
+// itself (ping, setLevel, subscribe) never reach the handler. If the handler ends the goroutine, so
+// that Legacy does not return, reply says so.
 func (e *Engine) Legacy(ctx *Context, s *Session, msg *jsonrpc.Message, header http.Header, ex Exchange, reply *Reply) {
+	*reply = Failed(msg.ID) // if the handler ends the goroutine
 	if e.admitLegacy(ctx, s, msg, header, ex, reply) {
 		res, err := e.run(ctx, &ctx.call)
 		e.conclude(ctx, &res, err, reply)
@@ -325,18 +344,8 @@ func (e *Engine) admitLegacy(ctx *Context, s *Session, msg *jsonrpc.Message, hea
 	return false
 }
 
-// answer finishes a result behind the panic wall: a raw value that is no JSON is
-// found out here.
-func (e *Engine) answer(ctx context.Context, c *Call, id jsonrpc.ID, res *Result, reply *Reply) {
-	defer func() {
-		if v := recover(); v != nil {
-			e.panicked(ctx, c, v)
-			*reply = Reply{ID: id, Err: &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "internal error"}}
-			if res.Drop != nil {
-				res.Drop()
-			}
-		}
-	}()
+// answer finishes a result. It panics if a raw value is no JSON, which is found out here.
+func (e *Engine) answer(c *Call, id jsonrpc.ID, res *Result, reply *Reply) {
 	if res.Task && !c.TakesTask() {
 		// XTASK-26-001: whoever stands behind the handler forgot whom it answers.
 		panic(fmt.Errorf("the handler of %q returned a task to a caller that takes none", c.Method))
@@ -380,11 +389,9 @@ func (e *Engine) ownVersions(res *Result) {
 	res.JSON, res.Memo = jsonx.With(nil, raw, "supportedVersions", e.versions), nil
 }
 
-// Panicked reports a panic of a handler that works on behind its answer.
-func (e *Engine) Panicked(ctx context.Context, c *Call, v any) { e.panicked(ctx, c, v) }
-
-// run calls the handler behind the panic wall and under the time limit.
+// run calls the handler, under the time limit.
 func (e *Engine) run(ctx context.Context, c *Call) (res Result, err error) {
+	c.user = e.User
 	if own, ok := ctx.(*Context); !ok || c != &own.call {
 		ctx = With(ctx, c)
 	}
@@ -394,26 +401,23 @@ func (e *Engine) run(ctx context.Context, c *Call) (res Result, err error) {
 			fmt.Errorf("the call took longer than %v (Limits.CallTimeout)", e.Limits.CallTimeout))
 		defer cancel()
 	}
-	defer func() {
-		if v := recover(); v != nil {
-			e.panicked(ctx, c, v)
-			res, err = Result{}, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "internal error"}
-		}
-	}()
-	return e.Handler(ctx, c)
+	err = e.User.Run(ctx, c.Method, func() (err error) {
+		res, err = e.Handler(ctx, c)
+		return err
+	})
+	return res, err
 }
 
-func (e *Engine) panicked(ctx context.Context, c *Call, v any) {
-	stack := debug.Stack()
-	if e.OnPanic != nil {
-		e.OnPanic(ctx, v, stack)
-		return
+// failure turns a handler's error into the answer of the caller's revision. The methods of that
+// error are code of the user.
+func (e *Engine) failure(ctx context.Context, c *Call, id jsonrpc.ID, err error) (r Reply) {
+	if e.User.Run(ctx, c.Method, func() error { r = failureOf(ctx, c, id, err); return nil }) != nil {
+		return Failed(id)
 	}
-	e.Logger.Error("handler panicked", "method", c.Method, "err", fmt.Sprint(v), "stack", string(stack))
+	return r
 }
 
-// failure turns a handler's error into the answer of the caller's revision.
-func (e *Engine) failure(ctx context.Context, c *Call, id jsonrpc.ID, err error) Reply {
+func failureOf(ctx context.Context, c *Call, id jsonrpc.ID, err error) Reply {
 	var rpc *jsonrpc.Error
 	var lacks *LacksError
 	var denied Denial

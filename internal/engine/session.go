@@ -103,18 +103,18 @@ func (e *Engine) initialize(ctx context.Context, msg *jsonrpc.Message, who Calle
 	}
 	// The session outlives its first message, whose bytes are reused.
 	p := e.peers.of(t, who, objectParam(msg, "clientInfo"), objectParam(msg, "capabilities"))
-	info, reply := e.discover(ctx, msg.ID, p, header)
-	if reply != nil {
-		return nil, *reply
+	answer, refused := e.introduction(ctx, msg.ID, p, header, stateless)
+	if refused != nil {
+		return nil, *refused
 	}
 	if stateless {
-		return nil, Reply{ID: msg.ID, Result: initializeResult(p, withoutState(info), e.Info)}
+		return nil, Reply{ID: msg.ID, Result: answer}
 	}
 	s := &Session{Peer: p, opened: ctx}
 	if own, ok := ctx.(*Context); ok {
 		s.opened = own.parent // the call itself is over soon
 	}
-	return s, Reply{ID: msg.ID, Result: initializeResult(p, info, e.Info)}
+	return s, Reply{ID: msg.ID, Result: answer}
 }
 
 // objectParam returns a member of the params that is an object, else nil.
@@ -150,18 +150,28 @@ func withoutState(discovered json.RawMessage) json.RawMessage {
 	return jsonx.With(nil, discovered, "capabilities", caps)
 }
 
-// discover asks the handler what it offers; initialize is made of the answer (T-10).
-func (e *Engine) discover(ctx context.Context, id jsonrpc.ID, p *Peer, header http.Header) (json.RawMessage, *Reply) {
+// introduction asks the handler what it offers, and makes the answer to initialize of that (T-10).
+func (e *Engine) introduction(ctx context.Context, id jsonrpc.ID, p *Peer, header http.Header, stateless bool) (answer json.RawMessage, refused *Reply) {
 	c := &Call{Method: revision.MethodDiscover, Params: json.RawMessage(`{}`), Msg: &jsonrpc.Message{ID: id, Method: revision.MethodDiscover}, Peer: p, Header: header}
 	res, err := e.run(ctx, c)
+	if err == nil {
+		err = e.User.Run(ctx, c.Method, func() error {
+			info := res.JSON
+			if res.Memo != nil {
+				info = res.Memo.inner
+			}
+			if stateless {
+				info = withoutState(info)
+			}
+			answer = initializeResult(p, info, e.Info)
+			return nil
+		})
+	}
 	if err != nil {
 		r := e.failure(ctx, c, id, err)
 		return nil, &r
 	}
-	if res.Memo != nil {
-		return res.Memo.inner, nil
-	}
-	return res.JSON, nil
+	return answer, nil
 }
 
 // initializeResult converts what a server says of itself to the answer to initialize.
@@ -329,13 +339,15 @@ func (s *Session) watch(e *Engine, uri string, raw json.RawMessage) *watch {
 	filter := append([]byte(`{"resourceSubscriptions":[`), raw...)
 	filter = append(filter, `]}`...)
 	s.wg.Go(func() {
-		defer stop()
-		err := s.Listen(own, e, filter, s.Events, func() { w.say(nil) })
-		s.forget(uri, w)
-		if err == nil {
-			err = errors.New("the subscription has ended")
+		ended := errors.New("the subscription has ended")
+		defer func() { // the handler may end the goroutine
+			stop()
+			s.forget(uri, w)
+			w.say(ended)
+		}()
+		if err := s.Listen(own, e, filter, s.Events, func() { w.say(nil) }); err != nil {
+			ended = err
 		}
-		w.say(err)
 	})
 	return w
 }

@@ -243,7 +243,7 @@ func (c *Call) Detach(release func()) *Call {
 	peer.Capabilities, peer.Info = bytes.Clone(peer.Capabilities), bytes.Clone(peer.Info)
 	out := &Call{
 		Method: c.Method, Params: params, Msg: &jsonrpc.Message{ID: c.Msg.ID, Method: c.Method, Params: params},
-		Peer: &peer, Header: c.Header, logLevel: c.logLevel, session: c.session, progress: c.progress.again(), rare: c.rare.again(),
+		Peer: &peer, Header: c.Header, logLevel: c.logLevel, session: c.session, progress: c.progress.again(), rare: c.rare.again(), user: c.user,
 	}
 	out.asker = &turning{before: c.asker}
 	out.ex = &taskExchange{before: c.ex, session: c.session, release: release, name: c.taskName}

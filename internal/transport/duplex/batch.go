@@ -55,12 +55,14 @@ func (p *peer) batch(buf *[]byte, lim jsonrpc.Limits) (refusal []byte) {
 			}
 			wg.Go(func() {
 				var reply engine.Reply
+				defer func() { // a handler may end its goroutine
+					if x.finish() {
+						answers[i] = reply.Append(nil)
+					}
+					p.free(x.msg.ID)
+					p.end(x)
+				}()
 				p.answer(x, &reply)
-				if x.finish() {
-					answers[i] = reply.Append(nil)
-				}
-				p.free(x.msg.ID)
-				p.end(x)
 			})
 		}
 		wg.Wait()

@@ -12,6 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/usercode"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -246,14 +247,17 @@ func (c *Client) question(msg *jsonrpc.Message) {
 	id, method, params := msg.ID, msg.Method, bytes.Clone(msg.Params)
 	c.wg.Go(func() {
 		defer stop()
-		result, err := ask(ctx, method, params)
-		c.mu.Lock()
-		delete(c.questions, id)
-		c.mu.Unlock()
-		if ctx.Err() != nil {
-			return
-		}
-		c.send(engine.AnswerTo(id, result, err))
+		var result json.RawMessage
+		err := usercode.Failed()
+		defer func() { // a function of the user may end the goroutine
+			c.mu.Lock()
+			delete(c.questions, id)
+			c.mu.Unlock()
+			if ctx.Err() == nil {
+				c.send(engine.AnswerTo(id, result, err))
+			}
+		}()
+		result, err = ask(ctx, method, params)
 	})
 }
 

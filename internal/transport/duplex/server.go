@@ -298,7 +298,10 @@ func (p *peer) open(msg *jsonrpc.Message) (refused *engine.Reply) {
 }
 
 func (p *peer) initialize(msg *jsonrpc.Message) {
-	sess, reply := p.s.Engine.Initialize(p.ctx, msg, engine.Caller{Principal: p.s.Principal, Alone: p.s.Alone}, nil)
+	reply := engine.Failed(msg.ID)
+	defer func() { p.write(reply.Append(nil)) }() // a handler may end its goroutine
+	var sess *engine.Session
+	sess, reply = p.s.Engine.Initialize(p.ctx, msg, engine.Caller{Principal: p.s.Principal, Alone: p.s.Alone}, nil)
 	if sess != nil {
 		sess.Events = &exchange{p: p}
 		p.mu.Lock()
@@ -308,7 +311,6 @@ func (p *peer) initialize(msg *jsonrpc.Message) {
 			p.s.Tap(sess.Peer.Opened())
 		}
 	}
-	p.write(reply.Append(nil))
 }
 
 // begin registers a request as in flight, or refuses it.
@@ -362,16 +364,17 @@ func (p *peer) ended() {
 
 // serve runs one request, whose bytes are in buf, and writes its answer.
 func (p *peer) serve(x *exchange, buf *[]byte) {
-	defer p.end(x) // a handler may end its goroutine
 	begun := time.Now()
 	var reply engine.Reply
+	defer func() { // a handler may end its goroutine
+		p.conclude(x, &reply)
+		p.end(x)
+		buffer.Put(buf)
+	}()
 	p.answer(x, &reply)
 	if !x.listen && time.Since(begun) > quickTime {
 		p.slow.Store(slowRun)
 	}
-	p.conclude(x, &reply)
-	x.ctx.End()
-	buffer.Put(buf)
 }
 
 // conclude sends the answer to a request, if it is wanted, and lets go of it.

@@ -95,7 +95,7 @@ func (s *Server) runBatch(p *response, r *http.Request, sess *session, elements 
 			slots <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-slots }()
-				answers[i] = s.runElement(r, &e.Message, &element{p, sess})
+				s.runElement(r, &e.Message, &element{p, sess}, &answers[i])
 			})
 		}
 	}
@@ -119,24 +119,21 @@ func (x *element) Request(ctx context.Context, method string, params json.RawMes
 	return x.session.ask(ctx, x.send, method, params)
 }
 
-// runElement runs one request of a batch and returns its response, nil if none is wanted.
-func (s *Server) runElement(r *http.Request, msg *jsonrpc.Message, x *element) []byte {
-	refuse := func(err error) []byte {
-		return jsonrpc.AppendError(nil, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()})
-	}
+// runElement runs one request of a batch and sets its response, nil if none is wanted.
+func (s *Server) runElement(r *http.Request, msg *jsonrpc.Message, x *element, answer *[]byte) {
 	w := &work{id: msg.ID, msg: msg}
 	w.begin(r.Context(), engine.ErrNever)
-	if !s.start(&w.run) {
-		return refuse(ErrShutdown)
+	err := error(ErrShutdown)
+	if s.start(&w.run) {
+		defer s.stop(&w.run)
+		var reply engine.Reply
+		err = s.run(w, r, x.session, x, &reply, func(wanted, _ bool) {
+			if wanted {
+				*answer = reply.Append(nil)
+			}
+		})
 	}
-	defer s.stop(&w.run)
-	var reply engine.Reply
-	wanted, err := s.run(w, r, x.session, x, &reply)
-	switch {
-	case err != nil:
-		return refuse(err)
-	case wanted:
-		return reply.Append(nil)
+	if err != nil {
+		*answer = jsonrpc.AppendError(nil, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()})
 	}
-	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
+	"github.com/patchbay-dev/patchbay/internal/usercode"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -420,13 +421,17 @@ func (q *questions) start(c *Client, ctx context.Context, msg *jsonrpc.Message, 
 	started := c.start(func() {
 		defer func() { <-c.asking }()
 		defer cancel(nil)
-		result, err := answer(ctx, method, params)
-		q.mu.Lock()
-		delete(q.running, id)
-		q.mu.Unlock()
-		if ctx.Err() == nil && session == c.sessionID() { // a new session did not ask
-			c.respond(id, result, err)
-		}
+		var result json.RawMessage
+		err := usercode.Failed()
+		defer func() { // a function of the user may end the goroutine
+			q.mu.Lock()
+			delete(q.running, id)
+			q.mu.Unlock()
+			if ctx.Err() == nil && session == c.sessionID() { // a new session did not ask
+				c.respond(id, result, err)
+			}
+		}()
+		result, err = answer(ctx, method, params)
 	})
 	if !started {
 		cancel(jsonrpc.ErrClosed)

@@ -120,22 +120,33 @@ func (s *Server) initialize(p *posted, r *http.Request) {
 		web.RefuseID(p.w, http.StatusServiceUnavailable, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()})
 		return
 	}
-	es, reply := s.Engine.Initialize(ctx, msg, engine.Caller{Principal: principal}, r.Header)
-	if es == nil {
-		s.places.Leave(principal)
-		p.reply(reply.Status(), &reply)
-		return
-	}
-	sess := s.add(es, principal)
-	if s.Recorder != nil {
-		s.Recorder.Session(sess.id, es.Peer)
-	}
-	p.w.Header().Set(headerSession, sess.id)
-	err := p.reply(http.StatusOK, &reply)
-	s.done(sess, nil)
-	if err != nil && s.remove(sess) { // nobody knows the id
-		sess.end(ErrDisconnected)
-	}
+	s.open(p, r, principal)
+}
+
+// open opens a session, for which there is room, and answers.
+func (s *Server) open(p *posted, r *http.Request, principal string) {
+	var es *engine.Session
+	reply, returned := engine.Failed(p.msg.ID), false
+	defer func() { // a handler may end its goroutine
+		p.abrupt = !returned
+		if es == nil {
+			s.places.Leave(principal)
+			p.reply(reply.Status(), &reply)
+			return
+		}
+		sess := s.add(es, principal)
+		if s.Recorder != nil {
+			s.Recorder.Session(sess.id, es.Peer)
+		}
+		p.w.Header().Set(headerSession, sess.id)
+		err := p.reply(http.StatusOK, &reply)
+		s.done(sess, nil)
+		if err != nil && s.remove(sess) { // nobody knows the id
+			sess.end(ErrDisconnected)
+		}
+	}()
+	es, reply = s.Engine.Initialize(&p.ctx, p.msg, engine.Caller{Principal: principal}, r.Header)
+	returned = true
 }
 
 // call serves one request of a session. It goes on when the connection breaks
@@ -176,34 +187,44 @@ func (s *Server) call(p *posted, r *http.Request, version string) (goesOn bool) 
 func (s *Server) answer(st *stream, p *posted, r *http.Request) {
 	defer s.done(st.session, &p.run)
 	var reply engine.Reply
-	wanted, err := s.run(&p.work, r, st.session, st, &reply)
-	switch {
-	case err != nil:
+	err := s.run(&p.work, r, st.session, st, &reply, func(wanted, returned bool) {
+		p.abrupt = !returned
+		if wanted {
+			st.finish(&reply)
+		} else { // cancelled
+			st.finish(nil)
+		}
+	})
+	if err != nil {
 		st.refuse(p.msg.ID, err)
-	case !wanted: // cancelled
-		st.finish(nil)
-	default:
-		st.finish(&reply)
 	}
 }
 
-// run runs one request of a session; wanted is false if the client cancelled it and wants
-// no answer. The error says why it was not begun.
-func (s *Server) run(w *work, r *http.Request, sess *session, ex engine.Exchange, reply *engine.Reply) (wanted bool, err error) {
-	defer w.ctx.End()
+// run runs one request of a session and calls done when the reply is there; wanted is false if
+// the client cancelled the request and wants none, returned if the handler has ended the
+// goroutine. The error says why the request was not begun.
+func (s *Server) run(w *work, r *http.Request, sess *session, ex engine.Exchange, reply *engine.Reply, done func(wanted, returned bool)) error {
 	if err := sess.begin(w); err != nil {
-		return false, err
+		w.ctx.End()
+		return err
 	}
+	returned := false
+	defer func() {
+		sess.over(w)
+		wanted := true
+		if w.ctx.Err() != nil {
+			cause := context.Cause(&w.ctx)
+			wanted = !errors.Is(cause, ErrCancelled)
+			if !wanted || errors.Is(cause, ErrSessionEnded) {
+				reply.Drop() // whoever has lost its connection may yet ask for what it began, but not these
+			}
+		}
+		w.ctx.End()
+		done(wanted, returned)
+	}()
 	s.Engine.Legacy(&w.ctx, sess.Session, w.msg, r.Header, ex, reply)
-	sess.over(w)
-	if w.ctx.Err() == nil {
-		return true, nil
-	}
-	cancelled := errors.Is(context.Cause(&w.ctx), ErrCancelled)
-	if cancelled || errors.Is(context.Cause(&w.ctx), ErrSessionEnded) {
-		reply.Drop() // whoever has lost its connection may yet ask for what it began, but not these
-	}
-	return !cancelled, nil
+	returned = true
+	return nil
 }
 
 // Notify sends a notification of the call that the stream belongs to. Where there can be no

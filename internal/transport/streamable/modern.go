@@ -21,16 +21,21 @@ func (s *Server) modern(p *posted, r *http.Request) {
 	defer s.stop(&p.run)
 	defer p.ctx.End()
 	var reply engine.Reply
+	returned := false
+	defer func() { // a handler may end its goroutine
+		p.abrupt = !returned
+		if p.ctx.Err() != nil && !p.cutShort(&reply) {
+			p.end() // HTTP-26-024: nothing further is sent
+			reply.Drop()
+			return
+		}
+		if p.reply(reply.Status(), &reply) != nil { // the client is gone
+			reply.Drop()
+		}
+		reply.Release()
+	}()
 	s.Engine.Modern(&p.ctx, p.msg, version, r.Header, modernExchange{p}, &reply)
-	if p.ctx.Err() != nil && !p.cutShort(&reply) {
-		p.end() // HTTP-26-024: nothing further is sent
-		reply.Drop()
-		return
-	}
-	if p.reply(reply.Status(), &reply) != nil { // the client is gone
-		reply.Drop()
-	}
-	reply.Release()
+	returned = true
 }
 
 // admit begins a request whose headers are as they have to be. It returns false if it has

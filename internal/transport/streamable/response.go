@@ -41,6 +41,7 @@ type response struct {
 
 	noJSON   bool  // the client does not take JSON; guarded by mu once the handler runs
 	noEvents error // why there can be no event stream: errNoEvents, or a [web.BufferedError]
+	abrupt   bool  // a handler has ended the goroutine of net/http, which will not finish the response
 
 	// What belongs to the stream on this response: left is called when it has let go,
 	// nil if nobody waits for that; unwatch ends the watching of client, nil if nobody
@@ -246,8 +247,11 @@ const wholeBytes = 2 << 10
 func (p *response) json(status int, body []byte) error {
 	h := p.w.Header()
 	h["Content-Type"] = typeJSON
-	if len(body) > wholeBytes {
+	if len(body) > wholeBytes || p.abrupt {
 		h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	}
+	if p.abrupt {
+		h["Connection"] = []string{"close"} // net/http is about to
 	}
 	p.w.WriteHeader(status)
 	return p.whole(body)
@@ -255,7 +259,7 @@ func (p *response) json(status int, body []byte) error {
 
 // whole writes the one and last piece of a body.
 func (p *response) whole(body []byte) error {
-	if len(body) > wholeBytes {
+	if len(body) > wholeBytes || p.abrupt {
 		return p.write(body)
 	}
 	_, p.err = p.w.Write(body)

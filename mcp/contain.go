@@ -1,0 +1,186 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/usercode"
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+// Code of the user runs behind usercode.Runner.Run, which makes an error of a panic:
+//
+//   - Every request, as the engine runs its handler behind one, and every step from one
+//     middleware to the next, so that middleware gets the error and not the panic. The
+//     functions of tools, resources, prompts and completion, and Server.Visible, are called
+//     in dispatch, behind the last of these steps.
+//   - A task, which goes on without a request.
+//   - The stores, as they are used on both sides of a call.
+//   - The functions of a Client, of a call and of a server that somebody else calls: a goroutine of
+//     a connection, a timer.
+//
+// A test in internal/layers finds calls elsewhere.
+
+// userCode runs the code of those who use the server.
+func (s *Server) userCode() *usercode.Runner {
+	return &usercode.Runner{OnPanic: s.OnPanic, Logger: s.Logger}
+}
+
+// userCode runs the code of those who use the client.
+func (c *Client) userCode() *usercode.Runner { return &usercode.Runner{Logger: c.Logger} }
+
+// contained is a Handler whose panics are errors.
+type contained struct {
+	s    *Server
+	next Handler
+}
+
+// Handle implements [Handler].
+func (h contained) Handle(ctx context.Context, req *Request) (res Result, err error) {
+	err = h.s.eng.User.Run(ctx, req.Method, func() (err error) {
+		if res, err = h.next.Handle(ctx, req); err == nil {
+			usable(res)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+// usable panics if a result cannot be answered.
+func usable(res Result) {
+	switch r := res.(type) {
+	case RawResult: // nil stands for {}
+		return
+	case *ToolResult:
+		if r == nil {
+			break
+		}
+		for i, c := range r.Content {
+			if absent(c) {
+				panic(fmt.Errorf("mcp: the content of a tool result is nil at index %d", i))
+			}
+		}
+		return
+	case *PromptResult:
+		if r == nil {
+			break
+		}
+		for i := range r.Messages {
+			if absent(r.Messages[i].Content) {
+				panic(fmt.Errorf("mcp: the content of a prompt result is nil in message %d", i))
+			}
+		}
+		return
+	default:
+		if v := reflect.ValueOf(res); v.Kind() == reflect.Pointer && !v.IsNil() {
+			return
+		}
+	}
+	panic(errNoResult)
+}
+
+// maxOwnDepth bounds the nesting of JSON in a result.
+const maxOwnDepth = 1000
+
+// mustBeJSON panics if a raw value of a handler is no JSON, as it would break the message it is
+// part of, and perhaps say something else in that.
+func mustBeJSON(what string, raw json.RawMessage) {
+	if err := jsonx.Valid(raw, maxOwnDepth); err != nil {
+		panic(fmt.Errorf("mcp: %s of a handler: %w", what, err))
+	}
+}
+
+var errNoResult = errors.New("mcp: a handler returned no result and no error")
+
+// absent tells whether a block is nil, or a nil pointer.
+func absent(c Content) bool {
+	switch c.(type) {
+	case nil:
+		return true
+	case TextContent, ImageContent, AudioContent, ResourceLink, EmbeddedResource, ToolUseContent, ToolResultContent, RawContent:
+		return false
+	}
+	v := reflect.ValueOf(c)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// serveWeb serves a request of HTTP. What is called before it is known what the request is, such
+// as HTTPConfig.Principal, is code of the user too.
+func (s *Server) serveWeb(h http.Handler, w http.ResponseWriter, r *http.Request) {
+	err := s.eng.User.Run(r.Context(), "ServeHTTP", func() error { h.ServeHTTP(w, r); return nil })
+	if err != nil {
+		http.Error(w, "internal error", http.StatusInternalServerError)
+	}
+}
+
+// containedTap is a tap that goes to a function of the user.
+func containedTap(user *usercode.Runner, on func(trace.Frame)) engine.Tap {
+	return func(f trace.Frame) {
+		_ = user.Run(context.Background(), "OnFrame", func() error { on(f); return nil })
+	}
+}
+
+// containedStates is a StateStore of the user.
+type containedStates struct {
+	user  *usercode.Runner
+	store StateStore
+}
+
+func (c containedStates) Put(ctx context.Context, state []byte, ttl time.Duration) (ref string, err error) {
+	err = c.user.Run(ctx, "StateStore.Put", func() (err error) { ref, err = c.store.Put(ctx, state, ttl); return err })
+	return ref, err
+}
+
+func (c containedStates) Take(ctx context.Context, ref string) (state []byte, err error) {
+	err = c.user.Run(ctx, "StateStore.Take", func() (err error) { state, err = c.store.Take(ctx, ref); return err })
+	return state, err
+}
+
+// containedTasks is a TaskStore of the user.
+type containedTasks struct {
+	user  *usercode.Runner
+	store TaskStore
+}
+
+func (c containedTasks) PutTask(ctx context.Context, t TaskRecord) error {
+	return c.user.Run(ctx, "TaskStore.PutTask", func() error { return c.store.PutTask(ctx, t) })
+}
+
+func (c containedTasks) Task(ctx context.Context, id string) (t TaskRecord, ok bool, err error) {
+	err = c.user.Run(ctx, "TaskStore.Task", func() (err error) { t, ok, err = c.store.Task(ctx, id); return err })
+	return t, ok, err
+}
+
+func (c containedTasks) Tasks(ctx context.Context, owner, after string, limit int) (ts []TaskRecord, err error) {
+	err = c.user.Run(ctx, "TaskStore.Tasks", func() (err error) { ts, err = c.store.Tasks(ctx, owner, after, limit); return err })
+	return ts, err
+}
+
+// containedEvents is an EventStore of the user.
+type containedEvents struct {
+	user  *usercode.Runner
+	store EventStore
+}
+
+func (c containedEvents) Append(ctx context.Context, stream string, position int64, event []byte) error {
+	return c.user.Run(ctx, "EventStore.Append", func() error { return c.store.Append(ctx, stream, position, event) })
+}
+
+func (c containedEvents) After(ctx context.Context, stream string, position int64) (events [][]byte, err error) {
+	err = c.user.Run(ctx, "EventStore.After", func() (err error) { events, err = c.store.After(ctx, stream, position); return err })
+	return events, err
+}
+
+func (c containedEvents) Forget(ctx context.Context, stream string) error {
+	return c.user.Run(ctx, "EventStore.Forget", func() error { return c.store.Forget(ctx, stream) })
+}
