@@ -332,16 +332,34 @@ func (s *Session) forwardListen(ctx context.Context, call *engine.Call, req *Req
 	if !s.rev.Modern {
 		f = f.offered(s.Server().Capabilities) // T-51
 	}
+	// A server that does not acknowledge is given up like one that does not answer; what comes
+	// later has no limit.
+	within, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	heard := func() {}
+	if silent := s.silence(req.Method); silent > 0 {
+		late := time.AfterFunc(silent, func() { giveUp(&LimitError{Limit: silent}) })
+		defer late.Stop()
+		heard = func() { late.Stop() }
+	}
 	ack := func(honoured filter) error {
+		heard()
 		if len(honoured.URIs) < asked && !call.Peer.Revision.Modern {
 			return Errorf(CodeInvalidParams, "the server takes no subscription to this resource") // T-50
 		}
 		return call.Emit(revision.NoteAcknowledged, encode(map[string]filter{"notifications": honoured}))
 	}
 	emit := func(method string, params json.RawMessage) error {
+		heard()
 		return call.Emit(method, withoutMeta(params, engine.MetaSubscription))
 	}
-	if err := s.listen(ctx, f, listenEnvelope(call, f), ack, emit); err != nil && ctx.Err() == nil {
+	err = s.listen(within, f, listenEnvelope(call, f), ack, emit)
+	var limit *LimitError
+	switch {
+	case ctx.Err() != nil:
+	case errors.As(context.Cause(within), &limit):
+		return nil, limit
+	case err != nil:
 		return nil, err
 	}
 	return RawResult(`{}`), nil

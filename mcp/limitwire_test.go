@@ -38,13 +38,13 @@ func handmade(t *testing.T, c *mcp.Client, rev mcp.Revision, capabilities string
 			}
 			m = m.Clone()
 			id := string(m.ID.AppendJSON(nil))
-			switch m.Method {
-			case "server/discover":
+			switch method := m.Method; {
+			case method == "server/discover":
 				send(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":%s}}`, id, capabilities)
-			case "initialize":
+			case method == "initialize":
 				send(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":%q,"capabilities":%s,"serverInfo":{"name":"raw","version":"1"}}}`, id, rev, capabilities)
-			case "subscriptions/listen":
-				send(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s},"notifications":{}}}`, id)
+			case method == "subscriptions/listen" && !strings.Contains(capabilities, "subscribe"):
+				send(acknowledge, id)
 			default:
 				answer(&m, id, send)
 			}
@@ -58,6 +58,8 @@ func handmade(t *testing.T, c *mcp.Client, rev mcp.Revision, capabilities string
 	t.Cleanup(func() { s.Close(); far.Close(); <-done })
 	return s
 }
+
+const acknowledge = `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s},"notifications":{"resourceSubscriptions":["x://heard"]}}}`
 
 const done = `{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","content":[{"type":"text","text":%q}]}}`
 
@@ -95,6 +97,44 @@ func TestLateAnswers(t *testing.T) {
 					if got, err := mcp.CallAs[string](t.Context(), gw, "next", nil); err != nil || got != "next" {
 						t.Errorf("%s on %s: the next call = %q, %v", front, back, got, err)
 					}
+				}
+			})
+		}
+	}
+}
+
+// A subscription that is never acknowledged ends at the limit, in words; one that is goes on.
+func TestSubscriptionThatIsNeverAcknowledged(t *testing.T) {
+	for _, front := range mcp.Revisions() {
+		for _, back := range mcp.Revisions() {
+			synctest.Test(t, func(t *testing.T) {
+				s := handmade(t, &mcp.Client{Name: "gw"}, back, `{"resources":{"subscribe":true}}`, func(m *jsonrpc.Message, id string, send func(string, ...any)) {
+					switch {
+					case !strings.Contains(string(m.Params), "x://heard"):
+					case m.Method == "subscriptions/listen":
+						send(acknowledge, id)
+					case m.Method == "resources/subscribe":
+						send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
+					}
+				})
+				gw := mcptest.Connect(t, &mcp.Server{Name: "gw", Version: "1", Handler: s}, &mcp.Client{Name: "c", Limits: mcp.Limits{CallTimeout: -1}}, front)
+				start := time.Now()
+				var err error
+				for _, err = range gw.Watch(t.Context(), "x://silent") {
+				}
+				if took := time.Since(start); err == nil || !strings.Contains(err.Error(), "said nothing for 1m0s") || took < time.Minute || took > time.Minute+time.Second {
+					t.Errorf("%s on %s: the subscription = %v after %v", front, back, err, took)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				events := 0
+				for e, err := range gw.Watch(ctx, "x://heard") {
+					if events++; err != nil || e.Method != "notifications/subscriptions/acknowledged" {
+						t.Errorf("%s on %s: %v, %v", front, back, e, err)
+					}
+				}
+				if took := time.Since(start); events != 1 || took < time.Hour+time.Minute {
+					t.Errorf("%s on %s: %d events, and the end after %v", front, back, events, took)
 				}
 			})
 		}
