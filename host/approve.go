@@ -30,6 +30,7 @@ type decision struct {
 	allowed bool
 	by      string
 	reason  string // of a denial
+	changed error  // why nothing was decided: the tool is not what the model was offered; nil: it is
 }
 
 // words tell the model of a denial.
@@ -51,6 +52,9 @@ func (p *pending) decide(ctx context.Context) decision {
 	}
 	if p.server == nil {
 		return decision{allowed: true, by: byHost}
+	}
+	if err := p.unchanged(ctx); err != nil {
+		return decision{changed: err}
 	}
 	doubt := ""
 	if !p.safe {

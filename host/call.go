@@ -200,6 +200,10 @@ func (p *pending) run(ctx context.Context, slots chan struct{}) *model.Result {
 	case ctx.Err() != nil:
 		p.audited(Decision{By: byNobody, Outcome: Cancelled, Reason: context.Cause(ctx).Error()})
 		return p.refused(Cancelled, context.Cause(ctx).Error(), cancelledBefore)
+	case d.changed != nil:
+		f := &fault{kind: outdated, err: d.changed}
+		p.audited(Decision{By: byNobody, Outcome: Broken, Reason: f.class()})
+		return p.refused(Broken, d.changed.Error(), f.words(p))
 	case !d.allowed:
 		p.audited(Decision{By: d.by, Outcome: Denied, Reason: d.reason})
 		p.event.By = d.by
@@ -297,7 +301,7 @@ func (p *pending) make(ctx context.Context) *model.Result {
 }
 
 // attempt makes the call once, at the server that it was decided about, and at none that has its
-// name since. Sent tells whether the server may have got it.
+// name since, and as the tool that it was decided about. Sent tells whether the server may have got it.
 func (p *pending) attempt(ctx context.Context) (res *mcp.ToolResult, sent bool, err error) {
 	var wrote atomic.Bool // something went out over HTTP
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { wrote.Store(true) }})
@@ -308,6 +312,9 @@ func (p *pending) attempt(ctx context.Context) (res *mcp.ToolResult, sent bool, 
 		case <-s.Done():
 			return fmt.Errorf("the connection to server %q is lost: %w", p.tool.Server, s.Err())
 		default:
+		}
+		if err := p.unchanged(ctx); err != nil {
+			return err
 		}
 		ticket := p.server.kept.begin(s, p)
 		defer ticket.end()

@@ -50,7 +50,10 @@
 //     as the program was killed, the model is told that nobody knows what came of it, and the same
 //     call is not made again in the conversation before the person has allowed that, whatever else
 //     is allowed.
-//   - A call goes to the server that it was decided about, and to none that has its name since.
+//   - A call goes only to the server that it was decided about, even if another has taken its name
+//     since, and only to the tool as it was defined then: immediately before each attempt the
+//     definition is compared with the one that the server lists now. A tool that has changed
+//     meanwhile is not called; the model is told, and the next call is decided anew.
 //   - What the person sees of a call when they are asked is what is sent, byte for byte.
 //   - Each call of the model has one result in the conversation, also if it was denied,
 //     cancelled, or not there.

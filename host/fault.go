@@ -34,6 +34,7 @@ import (
 //	500, any other status                               permanent  perhaps
 //	invalid params, no such tool or method, other 4xx   permanent  never
 //	the server was replaced since it was decided on     outdated   never
+//	the tool has changed since it was offered           outdated   never
 //	any other error of the server                       permanent  perhaps
 //	the answer does not fit the output schema           permanent  certainly
 //
@@ -134,6 +135,8 @@ func (s *server) faultOf(ctx context.Context, sent, answered bool, err error) *f
 		if cause := context.Cause(ctx); errors.Is(cause, errTotal) {
 			f.err = cause
 		}
+	case errors.Is(err, errChanged):
+		f.kind = outdated
 	case !sent:
 		f.kind = s.without()
 	case errors.As(err, &he):
@@ -268,6 +271,8 @@ func classOf(err error) string {
 		return errTotal.Error()
 	case errors.Is(err, errGone):
 		return errGone.Error()
+	case errors.Is(err, errChanged):
+		return errChanged.Error()
 	case errors.As(err, &he):
 		return fmt.Sprintf("the server answered with status %d", he.Status)
 	case errors.As(err, &rpc):
@@ -296,6 +301,8 @@ func (f *fault) words(p *pending) string {
 		return "It has run, but its answer is not what it should be, which is a mistake of the server: " + what
 	case f.kind == fatal:
 		return fmt.Sprintf("It has not run. The server %q cannot be used before a person has done something about it, so do not call its tools again; go on without them, or say what is missing. %s", clip(p.tool.Server), what)
+	case errors.Is(f.err, errChanged):
+		return fmt.Sprintf("It has not run: the definition of the tool %q has changed. Read it again, and call the tool again if that is still wanted.", clip(p.tool.Tool.Name))
 	case f.kind == outdated:
 		return fmt.Sprintf("It has not run: the server %q was replaced before it could be called. Call it again if that is still wanted.", clip(p.tool.Server))
 	case f.kind == transient:
