@@ -10,7 +10,10 @@ package trace
 //   - in bytes that are not JSON: what follows such a name and = or :, and
 //     what follows Bearer or Basic;
 //   - in a command line: what follows a flag with such a name, and all of the above;
-//   - the values that the one who records knows to be secret, wherever they stand.
+//   - the values that the one who records knows to be secret, wherever they stand;
+//   - secrets that have a shape of their own, wherever they stand: tokens and keys of GitHub,
+//     GitLab, AWS, Slack, Stripe, Google, OpenAI, Anthropic, npm and others, JWTs, private keys
+//     in PEM (shape.go).
 //
 // A JSON Schema under "properties" describes a member and holds no secret: it
 // is kept, so that a recorded tool list stays one. A secret under a name that
@@ -83,7 +86,8 @@ type Redactor struct {
 	values  atomic.Pointer[strings.Replacer] // nil without known values
 
 	mu     sync.Mutex
-	learnt map[string]bool // what values replaces; guarded by mu
+	learnt map[string]bool   // what values replaces; guarded by mu
+	lines  map[string]*Lines // what children write to standard error, by connection; guarded by mu
 }
 
 var (
@@ -185,8 +189,10 @@ func forms(s string) []string {
 	return list
 }
 
-// Text replaces in a text the secrets that were learnt, and nothing else.
+// Text replaces in a text the secrets that were learnt and those that are known by their shape,
+// and nothing else.
 func (r *Redactor) Text(s string) string {
+	s = shaped(s)
 	if values := r.values.Load(); values != nil {
 		return values.Replace(s)
 	}
@@ -204,6 +210,9 @@ var separators = strings.NewReplacer("_", "", "-", "")
 // Frame returns f without its secrets. Msg, Raw and HTTP of f are not
 // changed; what had nothing to replace is shared with f.
 func (r *Redactor) Frame(f Frame) Frame {
+	if f.Kind == KindStderr && r.ofKey(f.Conn, f.Raw) {
+		f.Raw = []byte(Redacted)
+	}
 	if len(f.Msg) > 0 {
 		if msg, err := r.message(f.Msg, 0); err == nil {
 			f.Msg = msg
@@ -222,6 +231,31 @@ func (r *Redactor) Frame(f Frame) Frame {
 	}
 	f.Args = r.args(f.Args)
 	return f
+}
+
+// maxStderr bounds the connections whose standard error is followed.
+const maxStderr = 1000
+
+// ofKey tells whether a line of standard error is part of a private key.
+func (r *Redactor) ofKey(conn string, line []byte) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.lines[conn]
+	if l == nil {
+		if !bytes.Contains(line, []byte(pemBegin)) {
+			return false
+		}
+		if r.lines == nil || len(r.lines) >= maxStderr {
+			r.lines = map[string]*Lines{}
+		}
+		l = new(Lines)
+		r.lines[conn] = l
+	}
+	secret := l.Secret(string(line))
+	if l.inside == 0 {
+		delete(r.lines, conn)
+	}
+	return secret
 }
 
 // args redacts a command line. It returns args itself if there is nothing to replace.
@@ -347,7 +381,7 @@ func (r *Redactor) str(value jsontext.Value, nested int) []byte {
 	maybeJSON := bytes.IndexByte(value, '{') >= 0 && nested < maxNested
 	maybeURL := bytes.Contains(value, []byte(`:`)) && bytes.ContainsAny(value, "?@#&")
 	maybeAuth := bytes.Contains(value, []byte("earer")) || bytes.Contains(value, []byte("EARER"))
-	if !maybeJSON && !maybeURL && !maybeAuth && r.values.Load() == nil {
+	if !maybeJSON && !maybeURL && !maybeAuth && r.values.Load() == nil && !maybeShaped(value) {
 		return nil
 	}
 	s, err := unquote(value)
@@ -362,7 +396,9 @@ func (r *Redactor) str(value jsontext.Value, nested int) []byte {
 			out = string(r.free([]byte(s)))
 		}
 	} else {
-		out = bearerText.ReplaceAllString(r.url(s), "$1 "+Redacted)
+		if out = r.url(s); maybeAuth || maybeURL {
+			out = bearerText.ReplaceAllString(out, "$1 "+Redacted)
+		}
 	}
 	if out = r.Text(out); out == s {
 		return nil
@@ -390,7 +426,7 @@ func (r *Redactor) free(b []byte) []byte {
 		b = r.text.ReplaceAll(b, []byte("${1}"+Redacted))
 	}
 	if r.values.Load() != nil {
-		b = []byte(r.Text(string(b)))
+		return []byte(r.Text(string(b)))
 	}
-	return b
+	return shaped(b)
 }

@@ -23,9 +23,10 @@ import (
 type secrets struct {
 	lines *trace.Redactor // knows values alone, which costs nothing to make
 
-	mu     sync.Mutex
-	known  map[string]bool // guarded by mu
-	frames *trace.Redactor // of recordings; nil until there is one; guarded by mu
+	mu      sync.Mutex
+	known   map[string]bool // guarded by mu
+	headers []string        // names of headers whose values are secrets in recordings; guarded by mu
+	frames  *trace.Redactor // of recordings; nil until there is one; guarded by mu
 }
 
 func newSecrets() *secrets {
@@ -49,6 +50,20 @@ func (s *secrets) learn(values ...string) {
 	if s.frames != nil {
 		s.frames.Learn(values...)
 	}
+}
+
+// learnHeader keeps the value of a header that a person has set out of everything: as it is, if
+// it may be a secret, and in recordings by its name.
+func (s *secrets) learnHeader(name, value string) {
+	if openHeader(name) {
+		return
+	}
+	s.mu.Lock()
+	if s.frames == nil && !slices.Contains(s.headers, name) {
+		s.headers = append(s.headers, name)
+	}
+	s.mu.Unlock()
+	s.learn(headerSecrets(name, value)...)
 }
 
 // clean takes the secrets out of a text.
@@ -77,7 +92,7 @@ func (s *secrets) redactor() *trace.Redactor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.frames == nil {
-		s.frames = trace.NewRedactor(&trace.RedactorOptions{Values: slices.Collect(maps.Keys(s.known))})
+		s.frames = trace.NewRedactor(&trace.RedactorOptions{Values: slices.Collect(maps.Keys(s.known)), Headers: s.headers})
 	}
 	return s.frames
 }
@@ -85,8 +100,8 @@ func (s *secrets) redactor() *trace.Redactor {
 // learnFlags learns what the flags of this run say.
 func (a *app) learnFlags() {
 	for _, h := range a.Header {
-		if name, value, ok := strings.Cut(h, ":"); ok && secretHeader(name) {
-			a.secrets.learn(credentials(value)...)
+		if name, value, ok := strings.Cut(h, ":"); ok {
+			a.secrets.learnHeader(strings.TrimSpace(name), value)
 		}
 	}
 	for _, e := range a.Env {
@@ -108,9 +123,7 @@ func secretsOf(s config.Server) []string {
 		out = append(out, urlSecrets(value)...)
 	}
 	for name, value := range s.Headers {
-		if secretHeader(name) {
-			out = append(out, credentials(value)...)
-		}
+		out = append(out, headerSecrets(name, value)...)
 	}
 	before := ""
 	for _, arg := range s.Args {
@@ -286,6 +299,33 @@ func shownURL(text string) string {
 	return shown
 }
 
+// headerSecrets are the secrets in a header that a person has set. One that is not named as those of
+// credentials are is a secret too, unless its value is a word or a sentence.
+func headerSecrets(name, value string) []string {
+	value = strings.TrimSpace(value)
+	switch {
+	case secretHeader(name):
+		return credentials(value)
+	case openHeader(name), len(value) < 8, strings.Contains(value, " "), plainWord.MatchString(value):
+		return nil
+	}
+	return []string{value}
+}
+
+// plainWord is a value that is told from secrets by having one kind of letters, or no more than
+// a version.
+var plainWord = regexp.MustCompile(`^(?:[A-Z]?[a-z]{1,19}(?:[-_./][a-z]{1,19})*|[A-Z]{1,19}|[0-9.-]{1,10})$`)
+
+// openHeader tells whether a header of HTTP or of the protocol says nothing secret.
+func openHeader(name string) bool {
+	switch name = strings.ToLower(strings.TrimSpace(name)); name {
+	case "accept", "accept-encoding", "accept-language", "cache-control", "content-type", "host", "origin", "referer", "user-agent",
+		"traceparent", "tracestate", "mcp-protocol-version", "mcp-method", "mcp-name":
+		return true
+	}
+	return false
+}
+
 // secretHeader tells whether a header is one of credentials. Those of the protocol and
 // of HTTP itself are not.
 func secretHeader(name string) bool {
@@ -296,6 +336,9 @@ func secretHeader(name string) bool {
 // secretName tells whether a variable is named as secrets are: too often rather than
 // not often enough, as it is only its value that is replaced.
 func secretName(name string) bool {
+	if name == "PWD" || name == "OLDPWD" {
+		return false // the folder that a shell is in
+	}
 	name = strings.ToLower(name)
 	for _, word := range []string{"token", "secret", "passw", "passphrase", "key", "credential", "auth", "pwd", "cookie", "session"} {
 		if strings.Contains(name, word) {

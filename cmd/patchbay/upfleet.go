@@ -280,8 +280,9 @@ type serverLog struct {
 	opened atomic.Int64 // connections to the server so far
 
 	mu   sync.Mutex
-	tail []byte // guarded by mu
-	part []byte // of a line that is not complete; guarded by mu
+	tail []byte      // guarded by mu
+	part []byte      // of a line that is not complete; guarded by mu
+	keys trace.Lines // of what goes to a terminal; guarded by mu
 }
 
 func (a *app) newServerLog(name string) *serverLog {
@@ -312,7 +313,11 @@ func (l *serverLog) Write(p []byte) (int, error) {
 		if i < 0 {
 			i = maxSaid
 		}
-		l.to.always(visible(l.name + ": " + strings.TrimRight(string(l.part[:i]), "\r\n")))
+		line := strings.TrimRight(string(l.part[:i]), "\r\n")
+		if l.keys.Secret(line) {
+			line = trace.Redacted
+		}
+		l.to.always(visible(l.name + ": " + line))
 		l.part = append(l.part[:0], l.part[min(i+1, len(l.part)):]...)
 	}
 }
