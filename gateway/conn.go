@@ -11,12 +11,12 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// client is who has a connection of its own: a session, or a principal without one who can
+// client is a caller, or whoever has a connection of its own: a session, or a principal who can
 // answer the same questions (T-31). What its roots are is asked in calls, and so no part of it.
 type client struct {
 	session   context.Context // nil: it has none
 	principal string
-	can       string // what can be asked without a session, see canOf
+	can       string // what can be asked, see canOf
 }
 
 // clientKey is where a context has a client that clientOf would have to find out.
@@ -36,11 +36,7 @@ func clientOf(ctx context.Context) client {
 	if call == nil {
 		return client{}
 	}
-	who := client{session: call.Session(), principal: call.Principal}
-	if who.session == nil {
-		who.can = canOf(call.Capabilities)
-	}
-	return who
+	return client{session: call.Session(), principal: call.Principal, can: canOf(call.Capabilities)}
 }
 
 // canOf is what a server that opens a session is told of capabilities, as letters.
@@ -71,6 +67,29 @@ func canOf(caps mcp.Capabilities) string {
 	return string(can)
 }
 
+// alone is the part of a caller that tells it from all others: its session, if it has one.
+func (who client) alone() client {
+	if who.session != nil {
+		who.can = ""
+	}
+	return who
+}
+
+// owner is the part of a caller by which a connection to the server is its own; mu is held.
+func (p *pool) owner(who client) client {
+	if p.share == PerPrincipal {
+		return client{principal: who.principal, can: who.can}
+	}
+	return who.alone()
+}
+
+// ownerOf is owner where mu is not held.
+func (p *pool) ownerOf(who client) client {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.owner(who)
+}
+
 // all is the part of a client that tells what it may see of what all share.
 func (who client) all() client { return client{principal: who.principal} }
 
@@ -81,16 +100,22 @@ type conn struct {
 	info json.RawMessage // the result of server/discover, nil: not known
 
 	// Of a connection in a pool.
-	own   bool          // it is for one client
-	news  *news         // of changes, nil: nobody follows them for all
-	tried chan struct{} // of one for a client: closed when up or err is set
-	err   error         // why it was not opened; read after tried
-	evict chan struct{} // of one for a client: closed to make room
-	users int           // calls and subscriptions; guarded by mu of the pool
-	last  time.Time     // that users became 0; guarded by mu of the pool
-	until time.Time     // something waits in the server until then; guarded by mu of the pool
+	own   bool      // it is for one client
+	news  *news     // of changes, nil: nobody follows them for all
+	users int       // calls and subscriptions; guarded by mu of the pool
+	last  time.Time // that users became 0; guarded by mu of the pool
+	until time.Time // something waits in the server until then; guarded by mu of the pool
 
 	lists silence
+
+	// Of one for a client.
+	tried  chan struct{}       // closed when up or err is set
+	err    error               // why it was not opened; read after tried
+	evict  chan struct{}       // closed to make room
+	opener client              // whose call has opened it
+	who    client              // whose it is; guarded by mu of the pool
+	moved  chan struct{}       // capacity 1: who has changed
+	actors map[client]struct{} // whose state it may hold, each alone; guarded by mu of the pool
 }
 
 func newConn(up Upstream) *conn { return &conn{up: up, h: up} }
@@ -147,7 +172,7 @@ func (p *pool) release(c *conn, res mcp.Result, err error) {
 	if until := c.last.Add(wait); wait > 0 && until.After(c.until) {
 		c.until = until
 	}
-	if p.state == Stopped {
+	if p.state == Stopped || p.queued > 0 && c.users == 0 {
 		p.announce()
 	}
 }
@@ -159,18 +184,19 @@ func ofServer(err error) bool {
 }
 
 // take finds the connection for a request of the caller, waits for it while the server
-// is starting, and opens it if nobody has used it for a while. It must be released.
-func (p *pool) take(ctx context.Context) (*conn, error) {
+// is starting, and opens it if nobody has used it for a while. It must be released. The error
+// may be that of lost state, see losses.
+func (p *pool) take(ctx context.Context, method string) (*conn, error) {
 	var late <-chan time.Time // made when there is something to wait for
 	p.mu.Lock()
 	for {
-		own := p.share == PerClient
+		own := p.share != Shared && p.share != ShareAuto
 		var who client
 		if own {
 			who = clientOf(ctx)
-			if c := p.clients[who]; c != nil {
+			if c := p.clients[p.owner(who)]; c != nil {
 				p.mu.Unlock()
-				return p.takeOwn(ctx, who)
+				return p.takeOwn(ctx, who, method)
 			}
 		}
 		switch {
@@ -180,10 +206,14 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 			return nil, err
 		case own && (p.state == Ready || p.state == Idle):
 			p.mu.Unlock()
-			return p.takeOwn(ctx, who)
+			return p.takeOwn(ctx, who, method)
 		case !own && p.main != nil:
 			c := p.use(p.main)
 			p.mu.Unlock()
+			if err := p.g.losses.tell(ctx, p.src.Name, method); err != nil { // it was not shared before
+				p.release(c, nil, nil)
+				return nil, err
+			}
 			return c, nil
 		case p.state == Failing || p.state == NeedsLogin || p.state == Crashing:
 			err := p.unavailable()
@@ -233,41 +263,13 @@ func (p *pool) unavailable() error {
 	return mcp.Errorf(mcp.CodeInternal, "server %q is %s: %s", p.src.Name, p.state, p.reason)
 }
 
-// takeOwn finds the connection of a client, and opens it if there is none.
-func (p *pool) takeOwn(ctx context.Context, who client) (*conn, error) {
-	for {
-		p.mu.Lock()
-		c := p.clients[who]
-		if c == nil {
-			return p.openOwn(ctx, who)
-		}
-		if c.up != nil {
-			defer p.mu.Unlock()
-			return p.use(c), nil
-		}
-		p.mu.Unlock()
-		select {
-		case <-c.tried:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-		if c.err != nil {
-			return nil, c.err
-		}
-		// It is open, or its opener has left before it was.
-	}
-}
-
 // openOwn opens the connection of a client, on the goroutine of its caller; mu is held and
 // given up. Others of that client wait, and open it themselves if the caller leaves.
-func (p *pool) openOwn(ctx context.Context, who client) (*conn, error) {
-	if err := p.makeRoom(); err != nil {
-		p.mu.Unlock()
-		return nil, err
-	}
-	c := &conn{own: true, tried: make(chan struct{}), evict: make(chan struct{})}
-	p.clients[who] = c
-	opening := opening{caller: ctx, spoken: p.revision}
+func (p *pool) openOwn(ctx context.Context, who client, method string) (*conn, error) {
+	owner := p.owner(who)
+	c := &conn{own: true, opener: who, who: owner, tried: make(chan struct{}), evict: make(chan struct{}), moved: make(chan struct{}, 1)}
+	p.clients[owner] = c
+	opening := opening{caller: ctx, spoken: p.revision, many: p.share == PerPrincipal}
 	p.mu.Unlock()
 
 	opened, err := p.open(context.WithValue(ctx, openingKey{}, opening))
@@ -277,89 +279,90 @@ func (p *pool) openOwn(ctx context.Context, who client) (*conn, error) {
 	switch {
 	case err == nil:
 		c.up, c.h, c.info = opened.up, opened.h, opened.info
-		if !p.spawn(func() { p.watch(who, c) }) {
-			delete(p.clients, who)
+		if !p.spawn(func() { p.watch(c) }) {
+			p.dropLocked(c)
 			go c.up.Close() // bounded in time
 			c.up = nil
 			return nil, p.unavailable()
 		}
 		p.announce() // who listens for the client listens there
-		return p.use(c), nil
+		return p.useFor(c, who, method), nil
 	case ctx.Err() != nil:
-		delete(p.clients, who)
+		p.dropLocked(c)
 		return nil, context.Cause(ctx)
 	case p.ctx.Err() != nil:
-		delete(p.clients, who)
+		p.dropLocked(c)
 		return nil, p.unavailable()
 	}
 	c.err = p.unopened(err)
 	// It is not tried again with each of many calls.
-	time.AfterFunc(firstPause, func() { p.forget(who, c) })
+	time.AfterFunc(firstPause, func() { p.drop(c) })
 	return nil, c.err
 }
 
-// makeRoom makes room for the connection of one more client; mu is held.
-func (p *pool) makeRoom() error {
-	if len(p.clients) < p.src.MaxClients {
-		return nil
-	}
-	var quiet *conn
-	var whose client
-	for who, c := range p.clients {
-		if c.up != nil && c.users == 0 && (quiet == nil || later(c.last, c.until).Before(later(quiet.last, quiet.until))) {
-			quiet, whose = c, who
-		}
-	}
-	if quiet == nil {
-		return mcp.Errorf(mcp.CodeInternal, "server %q is used by %d clients, the most there may be; try again later", p.src.Name, len(p.clients))
-	}
-	delete(p.clients, whose)
-	close(quiet.evict)
-	return nil
-}
-
-// forget drops the connection of a client.
-func (p *pool) forget(who client, c *conn) {
+// drop takes the connection of a client out.
+func (p *pool) drop(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.clients[who] == c {
-		delete(p.clients, who)
+	p.dropLocked(c)
+}
+
+func (p *pool) dropLocked(c *conn) {
+	if p.clients[c.who] == c {
+		delete(p.clients, c.who)
 		p.announce()
 	}
 }
 
 // watch closes the connection of a client when its session is over, it is unused or makes
 // room.
-func (p *pool) watch(who client, c *conn) {
-	after := p.src.Idle
-	var left <-chan struct{}
-	if who.session != nil {
-		left = who.session.Done()
-	} else if after == 0 {
+func (p *pool) watch(c *conn) {
+	p.mu.Lock()
+	who := c.who
+	p.mu.Unlock()
+	after, unused := p.src.Idle, (<-chan time.Time)(nil)
+	if after == 0 {
 		after = clientIdle
 	}
 	idle := newIdleTimer(after)
 	defer idle.stop()
+	why := ""
 	for open := true; open; {
+		var left <-chan struct{}
+		if who.session != nil {
+			left = who.session.Done()
+		}
+		if unused = idle.C(); who.session != nil && p.src.Idle == 0 {
+			unused = nil // it lasts as long as the session
+		}
 		select {
 		case <-c.up.Done():
 			p.g.log().Warn("connection of a client lost", "server", p.src.Name, "err", c.up.Err())
 			p.mu.Lock()
 			p.ended(c.up.Err())
 			p.mu.Unlock()
-			open = false
+			why, open = lostWhy(c.up.Err()), false
 		case <-left:
 			open = false
 		case <-c.evict:
 			open = false
 		case <-p.over:
-			open = false
-		case <-idle.C():
+			why, open = "the server was stopped", false
+		case <-c.moved:
+			p.mu.Lock()
+			who = c.who
+			p.mu.Unlock()
+		case <-unused:
 			p.mu.Lock()
 			wait := c.unused(after)
-			if open = wait > 0; !open && p.clients[who] == c {
-				delete(p.clients, who)
-				p.announce()
+			if wait <= 0 && p.src.Idle == 0 && c.inSessions() {
+				wait = after
+			}
+			if open = wait > 0; !open {
+				why = fmt.Sprintf("nobody has used it for %v", after)
+				c.forgetLoose()
+				p.retire(c, why)
+				p.dropLocked(c)
 			}
 			p.mu.Unlock()
 			if open {
@@ -367,7 +370,10 @@ func (p *pool) watch(who client, c *conn) {
 			}
 		}
 	}
-	p.forget(who, c)
+	p.mu.Lock()
+	p.retire(c, why)
+	p.dropLocked(c)
+	p.mu.Unlock()
 	if who.session != nil {
 		p.up.kept.forget(who)
 	}
@@ -379,7 +385,7 @@ func (p *pool) watch(who client, c *conn) {
 func (p *pool) forList(ctx context.Context, who client, k *listKind) (*conn, []entry, error) {
 	p.mu.Lock()
 	for {
-		if c := p.clients[who]; c != nil && c.up != nil {
+		if c := p.clients[p.owner(who)]; c != nil && c.up != nil {
 			defer p.mu.Unlock()
 			return p.use(c), nil, nil
 		}
@@ -424,7 +430,7 @@ func (p *pool) forList(ctx context.Context, who client, k *listKind) (*conn, []e
 func (p *pool) ofClient(who client) *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c := p.clients[who]; c != nil && c.up != nil {
+	if c := p.clients[p.owner(who)]; c != nil && c.up != nil {
 		return c
 	}
 	return nil
@@ -434,21 +440,19 @@ func (p *pool) ofClient(who client) *conn {
 func (p *pool) perClient() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.share == PerClient
+	return p.share == PerSession || p.share == PerPrincipal
 }
 
 // lose takes note that a connection was lost, before whoever keeps it does.
-func (p *pool) lose(c *conn) {
+func (p *pool) lose(c *conn, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.main == c {
 		p.main = nil
 	}
-	for who, own := range p.clients {
-		if own == c {
-			delete(p.clients, who)
-			break
-		}
+	if c.own {
+		p.retire(c, lostWhy(err))
+		p.dropLocked(c)
 	}
 }
 
@@ -457,7 +461,7 @@ func (p *pool) lose(c *conn) {
 func (p *pool) current(who client) (*conn, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c := p.clients[who]; c != nil && c.up != nil {
+	if c := p.clients[p.owner(who)]; c != nil && c.up != nil {
 		return c, p.change()
 	}
 	return p.main, p.change()

@@ -43,6 +43,9 @@ type Gateway struct {
 	changes [3]int        // times that the lists of listChanges have changed; guarded by mu
 	changed chan struct{} // closed at the next change of what is offered; guarded by mu
 
+	losses losses   // of all servers: one may have come back by the time that a client is told
+	rooted sync.Map // names of servers that ask for roots
+
 	keyOnce sync.Once
 	taskKey []byte // of the ids of tasks
 }
@@ -73,17 +76,33 @@ func (g *Gateway) Remove(name string) {
 // put adds an upstream, in the place of the one of that name, unless ctx has ended: who ended it
 // may have put another there.
 func (g *Gateway) put(ctx context.Context, up *upstream) {
+	for _, old := range g.place(ctx, up) {
+		if old.pool != nil {
+			old.pool.replaced()
+		}
+	}
+}
+
+// place is put but for what it means to the clients of those that give way, which it returns.
+func (g *Gateway) place(ctx context.Context, up *upstream) (gone []*upstream) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if ctx.Err() != nil {
-		return
+		return nil
 	}
 	// Lists are read without the lock, so a change makes a new one.
-	ups := slices.DeleteFunc(slices.Clone(g.ups), func(old *upstream) bool { return old.name == up.name })
+	ups := slices.DeleteFunc(slices.Clone(g.ups), func(old *upstream) bool {
+		if old.name != up.name {
+			return false
+		}
+		gone = append(gone, old)
+		return true
+	})
 	ups = append(ups, up)
 	slices.SortFunc(ups, func(a, b *upstream) int { return strings.Compare(a.name, b.name) })
 	g.ups = ups
 	g.wake(changedAll)
+	return gone
 }
 
 // takeOut takes an upstream away, unless another has its place.

@@ -17,7 +17,7 @@ func (g *Gateway) Lend(ctx context.Context, name string) (Upstream, func(error),
 		if up.name != name || up.pool == nil {
 			continue
 		}
-		c, err := up.pool.take(ctx)
+		c, err := up.pool.take(ctx, "")
 		if err != nil {
 			return nil, nil, err
 		}

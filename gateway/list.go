@@ -106,16 +106,16 @@ func (up *upstream) listed(ctx context.Context, k *listKind) []entry {
 		case c == nil:
 			return kept
 		}
-		whose := who
-		if !c.own {
-			whose = who.all()
+		whose := who.all()
+		if c.own {
+			whose = up.pool.ownerOf(who)
 		}
 		entries, err := up.fetch(ctx, c, whose, k)
 		up.pool.release(c, nil, nil)
 		if again || err == nil || !c.lost(ctx, err) { // T-29
 			return entries
 		}
-		up.pool.lose(c)
+		up.pool.lose(c, err)
 	}
 }
 

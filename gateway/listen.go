@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -291,7 +292,7 @@ func (f *following) listen(ctx context.Context, again *bool) error {
 	p := f.up.pool
 	if len(f.uris) > 0 {
 		// A subscription needs a connection, and keeps it.
-		c, err := p.take(ctx)
+		c, err := p.take(ctx, revision.MethodListen)
 		if err != nil {
 			return err
 		}

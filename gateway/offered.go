@@ -52,9 +52,10 @@ func (up *upstream) mustList(ctx context.Context, k *listKind, quoted json.RawMe
 	if up.kept.list(client{}, k).lists(quoted) { // without a look at who calls
 		return nil
 	}
-	who := clientOf(ctx)
-	if up.kept.list(who, k).lists(quoted) || up.kept.list(who.all(), k).lists(quoted) {
-		return nil
+	for _, who := range up.views(clientOf(ctx)) {
+		if up.kept.list(who, k).lists(quoted) {
+			return nil
+		}
 	}
 	name, err := jsonx.Unquote(quoted)
 	if err != nil {
@@ -125,12 +126,12 @@ func (up *upstream) relist(ctx context.Context, k *listKind) ([]entry, error) {
 	c, whose := up.fixed, clientOf(ctx).all()
 	if c == nil {
 		var err error
-		if c, err = up.pool.take(ctx); err != nil {
+		if c, err = up.pool.take(ctx, k.method); err != nil {
 			return nil, err
 		}
 		defer up.pool.release(c, nil, nil)
 		if c.own {
-			whose = clientOf(ctx)
+			whose = up.pool.ownerOf(clientOf(ctx))
 		}
 	}
 	key := keptKey{whose, k.method}

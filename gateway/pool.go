@@ -55,6 +55,11 @@ type pool struct {
 	info     []byte           // the result of server/discover, of the last connection; guarded by mu
 	main     *conn            // nil while there is none; guarded by mu
 	clients  map[client]*conn // guarded by mu
+	queued   int              // calls that wait for a place; guarded by mu
+	losses   int              // Status.Losses; guarded by mu
+	evicted  int              // Status.Evicted; guarded by mu
+	refusals int              // Status.Refused; guarded by mu
+	roots    bool             // Status.Roots; guarded by mu
 	changed  chan struct{}    // closed at the next change of anything here, nil if nobody waits; guarded by mu
 
 	lost   string    // Status.Lost; guarded by mu
@@ -169,8 +174,11 @@ func (p *pool) serve(c *conn, crashing bool) error {
 	if p.share == ShareAuto {
 		p.share = Shared
 		if p.revision != "" && p.revision < mcp.V2026_07_28 {
-			p.share = PerClient
+			p.share = p.src.Older
 		}
+	}
+	if _, rooted := p.g.rooted.Load(p.src.Name); rooted && p.share == PerPrincipal {
+		p.share, p.roots = PerSession, true
 	}
 	following, stop := context.WithCancel(p.ctx)
 	defer stop()
@@ -363,6 +371,7 @@ func (p *pool) status() Status {
 		Restarts: max(p.opened-1, 0), Changes: int(p.changes.Load()), Share: p.share, Revision: p.revision,
 		Tools: p.count(listTools), Prompts: p.count(listPrompts), Resources: p.count(listResources),
 		Shadowed: shadowed, Lost: p.lost, LostAt: p.lostAt,
+		Losses: p.losses, Evicted: p.evicted, Refused: p.refusals, Roots: p.roots,
 	}
 	if raw, ok := jsonx.LookupPath(p.info, "_meta", "io.modelcontextprotocol/serverInfo"); ok {
 		_ = jsonx.Unmarshal(raw, &s.Server) // it is for display

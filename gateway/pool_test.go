@@ -373,51 +373,6 @@ func TestASlowServerDelaysOneList(t *testing.T) {
 	})
 }
 
-func TestClientsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &farm{rev: mcp.V2025_11_25}
-		f.more = func(_ int, s *mcp.Server) {
-			mcp.AddTool(s, mcp.Tool{Name: "wait"}, func(ctx context.Context, _ struct{}) (string, error) {
-				<-ctx.Done()
-				return "", ctx.Err()
-			})
-		}
-		g := &gateway.Gateway{Name: "gw"}
-		run(t, g, gateway.Source{Name: "db", Open: f.Open, MaxClients: 2})
-		var s [4]*mcp.Session
-		for i := range s {
-			s[i] = connect(t, g, mcp.V2025_11_25)
-		}
-		which(t, s[0])
-		time.Sleep(time.Second)
-		which(t, s[1])
-		got := which(t, s[2])
-		synctest.Wait() // the server that made room ends meanwhile
-		if got != "4" || f.alive() != "1 3 4" {
-			t.Errorf("the third client reaches %s, and %s run; want 4 and 1 3 4", got, f.alive())
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		var calls sync.WaitGroup
-		for _, s := range s[1:3] {
-			calls.Go(func() { s.CallTool(ctx, "db_wait", nil) })
-		}
-		synctest.Wait()
-		if got := which(t, s[3]); !strings.Contains(got, "used by 2 clients") {
-			t.Errorf("call of one client too many = %s", got)
-		}
-		cancel()
-		calls.Wait()
-		time.Sleep(time.Second)
-		if got := which(t, s[3]); got != "5" {
-			t.Errorf("call when there is room again = %s", got)
-		}
-		time.Sleep(time.Hour) // sessions are there still
-		if st := g.Status()[0]; st.Clients != 2 || st.Conns != 3 {
-			t.Errorf("status = %+v", st)
-		}
-	})
-}
-
 // However many listen, a server is listened to once; what it says refreshes what was kept of
 // its lists (T-53).
 func TestOneSubscriptionIsForAll(t *testing.T) {
@@ -493,6 +448,9 @@ func TestAClientsConnectionFails(t *testing.T) {
 		}
 		f.kill(3)
 		time.Sleep(2 * time.Second)
+		if got := which(t, good); !strings.Contains(got, "kept for you is gone: its connection was lost") {
+			t.Errorf("the first call after a loss = %s", got)
+		}
 		if got := which(t, good); got != "4" {
 			t.Errorf("after a loss it reaches %s, want 4", got)
 		}

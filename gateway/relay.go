@@ -17,6 +17,7 @@ const extUI = "io.modelcontextprotocol/ui"
 type opening struct {
 	caller context.Context // of the call that needs it
 	spoken mcp.Revision    // known to be spoken with the server, empty if none is
+	many   bool            // it is for all sessions of the principal who calls
 }
 
 // openingKey is where the context of Source.Open has it.
@@ -32,7 +33,7 @@ type openingKey struct{}
 // everything, and a caller who cannot answer is told so when it is asked.
 //
 // Log messages that belong to no call go to the session that the connection is for, if it is
-// for one, and else to the client's OnEvent.
+// for one alone, and else to the client's OnEvent.
 //
 // A client with no Revisions of its own is given the one that is known to be spoken with the
 // server, if the connection is for a client.
@@ -53,7 +54,7 @@ func Relay(ctx context.Context, c *mcp.Client) {
 	if call != nil { // T-06, T-15
 		c.Capabilities = mcp.Capabilities{}
 		maps.Copy(c.Capabilities, caps)
-		if session != nil && caps.Has("elicitation") {
+		if (session != nil || why.many) && caps.Has("elicitation") {
 			// Who cannot be sent to a page is given it as text (T-26).
 			c.Capabilities["elicitation"] = json.RawMessage(`{"form":{},"url":{}}`)
 		}
@@ -65,7 +66,7 @@ func Relay(ctx context.Context, c *mcp.Client) {
 		return nil, mcp.Errorf(-1, "there is nobody to ask outside of a call")
 	}
 	c.Roots = func(ctx context.Context) ([]mcp.Root, error) { return rootsOf(ctx, why.caller, session) }
-	if others := c.OnEvent; session != nil {
+	if others := c.OnEvent; session != nil && !why.many {
 		c.OnEvent = func(s *mcp.Session, e mcp.Event) {
 			switch {
 			case e.Log != nil: // T-91

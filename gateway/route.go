@@ -54,7 +54,7 @@ func (g *Gateway) feature(ctx context.Context, name string, k *listKind) (*upstr
 	}
 	// Which feature a hash means is known from the list.
 	who := clientOf(ctx)
-	for _, who := range []client{who, who.all()} {
+	for _, who := range up.views(who) {
 		if l := up.kept.list(who, k); l != nil {
 			if own, ok := l.names[name]; ok {
 				return up, own, nil
@@ -107,6 +107,7 @@ func (g *Gateway) byURI(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 	}
 	// A server may read what it does not list, such as what a result of a tool links to. Reading
 	// changes nothing, so the others are asked in turn.
+	ctx = context.WithValue(ctx, probing{}, true)
 	var failed error // the first who did not say that it has none
 	for _, up := range g.upstreams() {
 		if up == owner || up.unavailable() != nil {
@@ -150,13 +151,21 @@ func (g *Gateway) owners(ctx context.Context, uris []string) map[string]*upstrea
 	return found
 }
 
+// views are the clients whose kept lists tell what a caller was shown of the upstream.
+func (up *upstream) views(who client) [2]client {
+	if up.pool == nil {
+		return [2]client{who.all(), who.all()}
+	}
+	return [2]client{up.pool.ownerOf(who), who.all()}
+}
+
 // keptOwner finds the upstream of a URI by the lists that the caller was given, nil if it is
 // in none of them.
 func (g *Gateway) keptOwner(who client, uri string) *upstream {
 	ups := g.upstreams()
 	for _, k := range []*listKind{listResources, listTemplates} {
 		for _, up := range ups {
-			for _, who := range []client{who, who.all()} {
+			for _, who := range up.views(who) {
 				if l := up.kept.list(who, k); l != nil && l.has(uri) {
 					return up
 				}

@@ -26,15 +26,24 @@ type Source struct {
 	// Share says whose connections are.
 	Share Share
 
-	// MaxClients bounds the connections of a server that is not shared; at most so many
-	// clients use it at once, and of the others the one that was quiet for longest makes
-	// room. Zero: 100.
+	// Older is what ShareAuto means for a server before 2026-07-28. Zero: PerSession.
+	Older Share
+
+	// MaxClients bounds the connections of a server that is not shared, beside the one for
+	// lists. One principal has at most a quarter of them; callers without a principal cannot be
+	// told apart, and have what there is. If there is no place for another, the quietest
+	// connection over which nothing but reads has happened makes room: one of the same
+	// principal, if that has its quarter. Zero: 100.
 	MaxClients int
+
+	// Queue is how long a request waits for a place for its connection, before it fails.
+	// Zero: 2 seconds; negative: it does not wait.
+	Queue time.Duration
 
 	// Idle is how long a connection is kept that no call and no subscription to a resource
 	// uses. The next call opens it again; until then lists are those that it gave.
-	// Zero: for ever, but 30 minutes for that of a client of whom it is not known when
-	// it leaves, one without a session. Negative: for ever.
+	// Zero: as long as the sessions that may have state there, and 30 minutes for clients of
+	// whom it is not known when they leave, those without a session. Negative: for ever.
 	Idle time.Duration
 
 	// StartTimeout bounds Open. Calls wait for a server that is starting.
@@ -69,26 +78,52 @@ type Share int
 
 const (
 	// ShareAuto: Shared for a server that speaks 2026-07-28, which keeps nothing between
-	// requests, and PerClient for an older one, whose state belongs to a session.
+	// requests, and Source.Older for an older one, whose state belongs to a session.
 	ShareAuto Share = iota
 	// Shared: all callers use one connection.
 	Shared
-	// PerClient: each client has one of its own, opened when it is first needed. A
-	// client is a session before 2026-07-28, and after it a principal and what it can be
-	// asked; callers of whom neither is known are one principal. One more connection is for
-	// lists.
-	PerClient
+	// PerSession: each session before 2026-07-28 has a connection of its own, opened when it is
+	// first needed. Callers of 2026-07-28, which has no sessions, have what PerPrincipal says.
+	// One more connection is for lists.
+	PerSession
+	// PerPrincipal: each principal has a connection of its own for all its callers who can be
+	// asked the same, with or without a session. Callers of whom nobody knows who they are, are
+	// one principal. One more connection is for lists. A server that asks for roots, which may
+	// differ from one session to the next, is PerSession from then on, as long as the Gateway
+	// lives.
+	PerPrincipal
+
+	// PerClient is a former name of PerSession.
+	PerClient = PerSession
 )
 
-// String returns "auto", "shared" or "per-client".
+// String returns "auto", "shared", "session" or "principal".
 func (s Share) String() string {
 	switch s {
 	case Shared:
 		return "shared"
-	case PerClient:
-		return "per-client"
+	case PerSession:
+		return "session"
+	case PerPrincipal:
+		return "principal"
 	}
 	return "auto"
+}
+
+// ParseShare reads what String returns, and "per-client", a former name of "session". The empty
+// string is ShareAuto.
+func ParseShare(name string) (Share, error) {
+	switch name {
+	case "", "auto":
+		return ShareAuto, nil
+	case "shared":
+		return Shared, nil
+	case "session", "per-client":
+		return PerSession, nil
+	case "principal":
+		return PerPrincipal, nil
+	}
+	return 0, fmt.Errorf("%q is none of auto, shared, session and principal", name)
 }
 
 // State is what becomes of a server.
@@ -121,7 +156,12 @@ type Status struct {
 	Changes int   // times that it said that its lists have changed, or may have while nobody heard it
 	Conns   int   // open connections
 	Clients int   // of these, of single clients
-	Share   Share // what ShareAuto became; ShareAuto while that is not known
+	Share   Share // what it is now; ShareAuto while that is not known
+	Roots   bool  // Share is PerSession because the server asks for roots
+
+	// Of connections of single clients: clients that have lost what the server kept for them,
+	// each of which is told; quiet connections that made room; requests that found no place.
+	Losses, Evicted, Refused int
 
 	// What it offers, as last listed by Run itself or for a caller without a principal; -1
 	// while that is not known.
@@ -137,6 +177,7 @@ type Status struct {
 
 const (
 	defaultClients = 100
+	defaultQueue   = 2 * time.Second
 	clientIdle     = 30 * time.Minute
 	defaultStart   = time.Minute
 )
@@ -154,6 +195,12 @@ func (src Source) check() error {
 func (src Source) withDefaults() Source {
 	if src.MaxClients <= 0 {
 		src.MaxClients = defaultClients
+	}
+	if src.Queue == 0 {
+		src.Queue = defaultQueue
+	}
+	if src.Older == ShareAuto {
+		src.Older = PerSession
 	}
 	switch {
 	case src.StartTimeout == 0:

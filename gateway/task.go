@@ -43,7 +43,7 @@ func (g *Gateway) task(ctx context.Context, req *mcp.Request) (mcp.Result, error
 	if up == nil {
 		return nil, mcp.Errorf(mcp.CodeInvalidParams, "no task %q (any more)", bounded(id))
 	}
-	if who := clientOf(ctx); who.can != tag && who.session == nil {
+	if who := clientOf(ctx); who.can != tag && up.pool != nil && up.pool.ownerOf(who).session == nil {
 		who.can = tag // it is at the connection where it began
 		ctx = who.as(ctx)
 	}

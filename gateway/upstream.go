@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/url"
 
+	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -98,21 +99,21 @@ func (up *upstream) forward(ctx context.Context, method string, params json.RawM
 	if err == nil || c == nil || !c.lost(ctx, err) {
 		return res, err
 	}
-	up.pool.lose(c)
-	if !repeatable(method) {
-		return nil, up.lost(method, err)
+	up.pool.lose(c, err)
+	if !revision.Reads(method) {
+		return nil, up.lost(ctx, c, method, err)
 	}
 	up.g.log().Debug("asked again", "server", up.name, "method", method, "err", err)
 	res, c, err = up.attempt(ctx, req)
 	if err != nil && c != nil && c.lost(ctx, err) {
-		return nil, up.lost(method, err)
+		return nil, up.lost(ctx, c, method, err)
 	}
 	return res, err
 }
 
 // attempt has a request answered once, and tells by which connection; nil if there was none.
 func (up *upstream) attempt(ctx context.Context, req *mcp.Request) (res mcp.Result, c *conn, err error) {
-	if c, err = up.pool.take(ctx); err != nil {
+	if c, err = up.pool.take(ctx, req.Method); err != nil {
 		return nil, nil, err
 	}
 	defer func() {
@@ -124,17 +125,6 @@ func (up *upstream) attempt(ctx context.Context, req *mcp.Request) (res mcp.Resu
 	}()
 	res, err = c.h.Handle(ctx, req)
 	return res, c, up.limited(req.Method, up.pool.heard(err))
-}
-
-// repeatable tells whether a request can be sent twice without harm. That a tool says so of
-// itself is not believed.
-func repeatable(method string) bool {
-	switch method {
-	case "resources/read", "prompts/get", "completion/complete", "tasks/get",
-		"tools/list", "prompts/list", "resources/list", "resources/templates/list":
-		return true
-	}
-	return false
 }
 
 // lost tells whether a request failed because the connection broke, so that nobody knows what
@@ -151,11 +141,15 @@ func (c *conn) lost(ctx context.Context, err error) bool {
 	return errors.Is(err, mcp.ErrClosed)
 }
 
-// lost words the loss of a connection for the caller.
-func (up *upstream) lost(method string, err error) error {
+// lost words the loss of a connection for the caller, who learns by it that its state is gone too.
+func (up *upstream) lost(ctx context.Context, c *conn, method string, err error) error {
 	unknown := ""
 	if method == "tools/call" {
 		unknown = ", and whether the tool has run is not known"
+	}
+	if c.own && leaves(method) {
+		up.g.losses.drop(up.name, clientOf(ctx).alone())
+		unknown += "; what it kept for you is gone"
 	}
 	return mcp.Errorf(mcp.CodeInternal, "connection to server %q lost%s: %v", up.name, unknown, err)
 }
@@ -182,7 +176,7 @@ func (up *upstream) tagOf(ctx context.Context) string {
 	if up.pool == nil || !up.pool.perClient() {
 		return ""
 	}
-	return clientOf(ctx).can
+	return up.pool.ownerOf(clientOf(ctx)).can
 }
 
 // discover returns what the server says of itself, nil if that is not known.

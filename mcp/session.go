@@ -56,6 +56,8 @@ type Session struct {
 	// answer to initialize.
 	asker atomic.Pointer[revision.Table]
 
+	rooted atomic.Bool // AsksRoots
+
 	level   serverLevel
 	clocks  clocks
 	cache   cache // of results of a modern server
@@ -621,6 +623,10 @@ func (i *inbox) Question(ctx context.Context, method string, params json.RawMess
 	return tied(s.rev.Answer(method, answer), params), nil
 }
 
+// AsksRoots tells whether a server before 2026-07-28 has asked for the client's roots, so that
+// what it does may depend on them from then on.
+func (s *Session) AsksRoots() bool { return s.rooted.Load() }
+
 // mayAsk refuses what a legacy server must not ask: what its revision does not
 // have, or what was not declared to it.
 func (s *Session) mayAsk(method string, params json.RawMessage) error {
@@ -630,6 +636,9 @@ func (s *Session) mayAsk(method string, params json.RawMessage) error {
 	}
 	if err := revision.CheckParams(method, params); err != nil {
 		return Errorf(CodeInvalidParams, "%s: %v", clip(method), err)
+	}
+	if method == revision.MethodRoots {
+		s.rooted.Store(true)
 	}
 	p := engine.Peer{Revision: rev, Capabilities: rev.ClientCapabilities(s.caps)}
 	if err := p.CanAnswer(engine.Question{Method: method, Params: params}); err != nil {

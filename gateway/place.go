@@ -1,0 +1,183 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// A place is room for the connection of one client, which may be a process. Places are few
+// (Source.MaxClients), and one principal has at most a quarter of them. A connection over which
+// nothing but reads has happened makes room for another, since nobody loses anything by that; any
+// other stays until its client leaves. Who finds no place waits for one (Source.Queue).
+
+// takeOwn finds the connection of a client, and opens it if there is none.
+func (p *pool) takeOwn(ctx context.Context, who client, method string) (*conn, error) {
+	var late <-chan time.Time
+	p.mu.Lock()
+	for {
+		c := p.clients[p.owner(who)]
+		if p.rootsAsked(c) {
+			p.perSession()
+			c = p.clients[p.owner(who)]
+		}
+		switch {
+		case c != nil && c.up == nil:
+			p.mu.Unlock()
+			select {
+			case <-c.tried:
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+			if c.err != nil {
+				return nil, c.err
+			}
+			p.mu.Lock()
+			continue // it is open, or its opener has left before it was
+		case c == nil && p.state == Stopped:
+			defer p.mu.Unlock()
+			return nil, p.unavailable()
+		}
+		if err := p.g.losses.tell(ctx, p.src.Name, method); err != nil {
+			p.mu.Unlock()
+			return nil, err
+		}
+		if c != nil {
+			defer p.mu.Unlock()
+			return p.useFor(c, who, method), nil
+		}
+		full := p.room(p.owner(who).principal)
+		if full == nil {
+			return p.openOwn(ctx, who, method)
+		}
+		if p.src.Queue < 0 {
+			defer p.mu.Unlock()
+			p.refusals++
+			return nil, full
+		}
+		if late == nil {
+			late = time.After(p.src.Queue)
+		}
+		changed := p.change()
+		p.queued++
+		p.mu.Unlock()
+		waits := true
+		select {
+		case <-changed:
+		case <-late:
+			waits = false
+		case <-ctx.Done():
+			full, waits = context.Cause(ctx), false
+		}
+		p.mu.Lock()
+		p.queued--
+		if !waits {
+			defer p.mu.Unlock()
+			p.refusals++
+			return nil, full
+		}
+	}
+}
+
+// useFor counts a use of c by a request of a client; mu is held.
+func (p *pool) useFor(c *conn, who client, method string) *conn {
+	if leaves(method) {
+		if c.actors == nil {
+			c.actors = map[client]struct{}{}
+		}
+		if len(c.actors) >= 100 { // of a principal: some may be over
+			for who := range c.actors {
+				if who.session != nil && who.session.Err() != nil {
+					delete(c.actors, who)
+				}
+			}
+		}
+		c.actors[who.alone()] = struct{}{}
+	}
+	return p.use(c)
+}
+
+// room makes room for a connection of a principal, or says why there is none; mu is held.
+func (p *pool) room(principal string) error {
+	own, share := 0, p.src.MaxClients
+	if principal != "" { // those who are not known cannot be told apart
+		share = max(1, share/4)
+	}
+	for who := range p.clients {
+		if who.principal == principal {
+			own++
+		}
+	}
+	if own < share && len(p.clients) < p.src.MaxClients {
+		return nil
+	}
+	var quiet *conn
+	for who, c := range p.clients {
+		if own >= share && who.principal != principal || c.up == nil || c.users > 0 || len(c.actors) > 0 {
+			continue
+		}
+		if quiet == nil || c.last.Before(quiet.last) {
+			quiet = c
+		}
+	}
+	switch {
+	case quiet != nil:
+		delete(p.clients, quiet.who)
+		close(quiet.evict)
+		p.evicted++
+		return nil
+	case own >= share && share < p.src.MaxClients:
+		return mcp.Errorf(mcp.CodeInternal, "server %q: you have %d connections, and one caller may have a quarter of the %d that there may be, so that others are left some; end a session, or try again later",
+			p.src.Name, own, p.src.MaxClients)
+	}
+	return mcp.Errorf(mcp.CodeInternal, "server %q is used by %d clients, the most there may be; try again later", p.src.Name, len(p.clients))
+}
+
+// asksRoots is an Upstream that tells whether its server has asked for roots, as a [*mcp.Session]
+// does.
+type asksRoots interface{ AsksRoots() bool }
+
+// rootsAsked tells whether the server has asked for roots, over c or the main connection, though
+// connections are of principals, whose sessions may have different ones; mu is held.
+func (p *pool) rootsAsked(c *conn) bool {
+	if p.share != PerPrincipal {
+		return false
+	}
+	for _, c := range []*conn{p.main, c} {
+		if c == nil || c.up == nil {
+			continue
+		}
+		if a, ok := c.up.(asksRoots); ok && a.AsksRoots() {
+			return true
+		}
+	}
+	return false
+}
+
+// perSession has each session use a connection of its own from now on, as the server asks for
+// roots. What there is stays with the session that has opened it; mu is held.
+func (p *pool) perSession() {
+	p.share, p.roots = PerSession, true
+	p.g.rooted.Store(p.src.Name, true)
+	was := make([]*conn, 0, len(p.clients))
+	for _, c := range p.clients {
+		was = append(was, c)
+	}
+	clear(p.clients)
+	for _, c := range was {
+		keeps := c.opener.alone()
+		for who := range c.actors {
+			if who != keeps {
+				p.noteLoss(who, "it asks for roots, so that each session has a connection of its own from now on")
+				delete(c.actors, who)
+			}
+		}
+		c.who = keeps
+		p.clients[keeps] = c
+		if c.moved != nil {
+			c.moved <- struct{}{} // it happens once
+		}
+	}
+	p.announce()
+}
