@@ -25,6 +25,7 @@ type File struct {
 	Servers  []Server // in the order of the file
 	Inputs   []Input
 	Models   []Model // in the order of the file
+	Share    string  // Server.Share of those that do not say it
 	Model    string  // the one to use: the name of a model, or "PROVIDER/NAME"; empty: not said
 	Warnings []Problem
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 // looks: in a server, or for all servers at the top of the file.
 
 // settings are the members that Patchbay alone reads of a server.
-var settings = []string{"share", "idle", "startTimeout", "callTimeout", "callLimit", "inheritEnv", "ca", "cert", "key", "trusted", "group", "cache", "tools"}
+var settings = []string{"share", "clients", "queue", "idle", "startTimeout", "callTimeout", "callLimit", "inheritEnv", "ca", "cert", "key", "trusted", "group", "cache", "tools"}
 
 // own reads the settings of a server from the value of a "patchbay" key, which may
 // be nil.
@@ -48,6 +49,12 @@ func (l *loader) settings(members map[string]*node, s *Server) {
 	if n := members["share"]; n != nil {
 		s.Share = l.share(n)
 	}
+	if n := members["clients"]; n != nil {
+		clients, err := strconv.Atoi(n.text)
+		if s.Clients = clients; n.kind != '0' || err != nil || clients < 1 {
+			l.fail(n.pos, `"clients" is not a number of clients`, "write how many may use the server at once, such as 100")
+		}
+	}
 	for name, b := range map[string]*bool{"inheritEnv": &s.InheritEnv, "trusted": &s.Trusted} {
 		if n := members[name]; n != nil {
 			*b = l.truth(name, n)
@@ -66,7 +73,7 @@ func (l *loader) settings(members map[string]*node, s *Server) {
 	if n := members["tools"]; n != nil {
 		l.tools(n, s)
 	}
-	for name, d := range map[string]*time.Duration{"idle": &s.Idle, "startTimeout": &s.StartTimeout, "callTimeout": &s.CallTimeout, "callLimit": &s.CallLimit} {
+	for name, d := range map[string]*time.Duration{"queue": &s.Queue, "idle": &s.Idle, "startTimeout": &s.StartTimeout, "callTimeout": &s.CallTimeout, "callLimit": &s.CallLimit} {
 		if n := members[name]; n != nil {
 			*d = l.duration(name, n)
 		}
@@ -148,14 +155,18 @@ func (l *loader) names(m member) []string {
 	return out
 }
 
+// shares are the words of "share".
+var shares = []string{"auto", "shared", "session", "principal"}
+
 func (l *loader) share(n *node) string {
 	switch {
-	case n.kind == '"' && n.text == "auto":
-		return ""
-	case n.kind == '"' && (n.text == "shared" || n.text == "per-client"):
+	case n.kind != '"':
+	case n.text == "per-client": // its former name
+		return "session"
+	case slices.Contains(shares, n.text):
 		return n.text
 	}
-	l.fail(n.pos, `"share" is none of its words`, `write "shared", "per-client" or "auto"`)
+	l.fail(n.pos, `"share" is none of its words`, `write "shared", "session", "principal" or "auto"`)
 	return ""
 }
 
@@ -186,8 +197,10 @@ func (l *loader) patchbay(n *node) {
 		switch {
 		case l.twice(seen, m, "member"):
 		case m.name == "model" || m.name == "models":
+		case m.name == "share":
+			l.file.Share = l.share(m.value)
 		case m.name != "servers":
-			l.warn(m.pos, "the member "+quote(m.name)+" of \"patchbay\" is not read", `Patchbay has "servers", "models" and "model"`)
+			l.warn(m.pos, "the member "+quote(m.name)+" of \"patchbay\" is not read", `Patchbay has "servers", "share", "models" and "model"`)
 		case m.value.kind != '{':
 			l.fail(m.value.pos, `"servers" is not an object`, `write {"NAME": {"idle": "10m"}}`)
 		default:
@@ -238,7 +251,7 @@ func (l *loader) alone(lists map[string]int) {
 func (s Server) Equal(t Server) bool {
 	return s.Name == t.Name && s.Command == t.Command && slices.Equal(s.Args, t.Args) && maps.Equal(s.Env, t.Env) &&
 		s.Dir == t.Dir && s.URL == t.URL && maps.Equal(s.Headers, t.Headers) && s.Transport == t.Transport &&
-		s.Builtin == t.Builtin && s.Disabled == t.Disabled && s.Share == t.Share && s.Idle == t.Idle &&
+		s.Builtin == t.Builtin && s.Disabled == t.Disabled && s.Share == t.Share && s.Clients == t.Clients && s.Queue == t.Queue && s.Idle == t.Idle &&
 		s.StartTimeout == t.StartTimeout && s.CallTimeout == t.CallTimeout && s.CallLimit == t.CallLimit && s.InheritEnv == t.InheritEnv &&
 		s.CA == t.CA && s.Cert == t.Cert && s.Key == t.Key && s.Trusted == t.Trusted && s.Group == t.Group && s.Cache == t.Cache &&
 		slices.Equal(s.EnabledTools, t.EnabledTools) && (s.EnabledTools == nil) == (t.EnabledTools == nil) && slices.Equal(s.DisabledTools, t.DisabledTools)

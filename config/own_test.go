@@ -15,9 +15,9 @@ import (
 
 func TestLoadOwnSettings(t *testing.T) {
 	file, faults, _ := load(t, `{
-  "patchbay": {"servers": {
+  "patchbay": {"share": "principal", "servers": {
     "a": {"share": "shared", "idle": "10m", "callTimeout": "never", "callLimit": "30m"},
-    "db": {"builtin": "sqlite", "args": ["x.db"], "idle": "1s", "patchbay": {"share": "auto"}}
+    "db": {"builtin": "sqlite", "args": ["x.db"], "idle": "1s", "patchbay": {"share": "auto", "clients": 500, "queue": "5s"}}
   }},
   "mcpServers": {
     "a": {"command": "x", "patchbay": {"share": "per-client", "startTimeout": "1m30s"}},
@@ -28,15 +28,15 @@ func TestLoadOwnSettings(t *testing.T) {
 		t.Fatal(faults)
 	}
 	want := []config.Server{
-		{Name: "a", Command: "x", Transport: "stdio", Share: "per-client", Idle: 10 * time.Minute, StartTimeout: 90 * time.Second, CallTimeout: -1, CallLimit: 30 * time.Minute, Source: "DIR/mcp.json:7"},
+		{Name: "a", Command: "x", Transport: "stdio", Share: "session", Idle: 10 * time.Minute, StartTimeout: 90 * time.Second, CallTimeout: -1, CallLimit: 30 * time.Minute, Source: "DIR/mcp.json:7"},
 		{Name: "b", Command: "y", Transport: "stdio", Source: "DIR/mcp.json:8"},
-		{Name: "db", Builtin: "sqlite", Args: []string{"x.db"}, Idle: time.Second, Source: "DIR/mcp.json:4"},
+		{Name: "db", Builtin: "sqlite", Args: []string{"x.db"}, Share: "auto", Clients: 500, Queue: 5 * time.Second, Idle: time.Second, Source: "DIR/mcp.json:4"},
 	}
 	if diff := cmp.Diff(plain(want), plain(file.Servers), cmpopts.IgnoreUnexported(fields{})); diff != "" {
 		t.Errorf("servers (-want +got):\n%s", diff)
 	}
-	if len(file.Warnings) > 0 {
-		t.Errorf("warnings %v, want none", file.Warnings)
+	if len(file.Warnings) > 0 || file.Share != "principal" {
+		t.Errorf("warnings %v, share %q; want none, and that of the file", file.Warnings, file.Share)
 	}
 }
 
@@ -44,7 +44,7 @@ func TestLoadOwnFaults(t *testing.T) {
 	file, faults, _ := load(t, `{
   "patchbay": {"servers": {
     "a": {"command": "z"},
-    "b": {"share": "both", "idle": 5},
+    "b": {"share": "both", "idle": 5, "clients": 0, "queue": "-1s"},
     "c": 1
   }, "servers": {}},
   "mcpServers": {
@@ -57,6 +57,8 @@ func TestLoadOwnFaults(t *testing.T) {
 		`3:5: the server "a" is here and in a list`,
 		`4:20: "share" is none of its words`,
 		`4:36: "idle" is not a time`,
+		`4:50: "clients" is not a number of clients`,
+		`4:62: "queue" is not a time`,
 		`5:10: the server "c" is not an object`,
 		`6:6: the member "servers" is here twice, first in line 2`,
 		`9:56: "startTimeout" is not a time`,
@@ -77,11 +79,11 @@ func TestLoadOwnFaults(t *testing.T) {
 		got = append(got, fmt.Sprintf("%d:%d: %s: %s", w.Line, w.Column, w.Text, w.Fix))
 	}
 	want = []string{
-		`1:15: the member "server" of "patchbay" is not read: Patchbay has "servers", "models" and "model"`,
+		`1:15: the member "server" of "patchbay" is not read: Patchbay has "servers", "share", "models" and "model"`,
 		`1:41: there is no server "bb": did you mean "ab"?`,
 		`1:90: the member "idel" is not read: did you mean "idle"?`,
 		`2:49: the member "idel" of "patchbay" is not read: did you mean "idle"?`,
-		`2:63: the member "colour" of "patchbay" is not read: Patchbay has share, idle, startTimeout, callTimeout, callLimit, inheritEnv, ca, cert, key, trusted, group, cache, tools`,
+		`2:63: the member "colour" of "patchbay" is not read: Patchbay has share, clients, queue, idle, startTimeout, callTimeout, callLimit, inheritEnv, ca, cert, key, trusted, group, cache, tools`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)

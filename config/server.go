@@ -27,9 +27,13 @@ type Server struct {
 	Builtin   string            // name of a server that Patchbay brings along
 	Disabled  bool
 
-	// Share says whether clients of a gateway have one session with the server
-	// together ("shared") or one each ("per-client"). Empty: the gateway decides.
+	// Share says whether the clients of a gateway have one session with the server together
+	// ("shared"), or one for each session ("session") or principal ("principal"). "auto": the
+	// gateway decides by the server's revision. Empty: not said.
 	Share string
+
+	Clients int           // of a gateway, that may use the server at once; 0: not said
+	Queue   time.Duration // that a call waits for a place among them; 0: not said; negative: it does not
 
 	Idle         time.Duration // a Command nobody uses so long is stopped; 0: not said; negative: never
 	StartTimeout time.Duration // for the session to open; 0: not said; negative: no bound

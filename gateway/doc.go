@@ -13,6 +13,10 @@
 //     order and no earlier run. It is known from the name alone which server is meant.
 //   - What one principal was shown, began or was asked is never given to another. A
 //     connection for one client serves no other.
+//   - What a server kept for a client, over a connection of the client's own, is not lost in
+//     silence: if the connection ends, the next request of the client that may depend on it
+//     fails once and says so. Only connections over which nothing but reads has happened make
+//     room for others.
 //   - A server that fails is missing from lists; the others are there. One that does not
 //     answer delays one list for ListTimeout, and the next ones no more until it does.
 //   - A call waits for a server that is starting, at most a minute. For one that is failing

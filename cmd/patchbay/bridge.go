@@ -18,7 +18,7 @@ type bridgeCmd struct {
 	HTTP  string        `name:"http" placeholder:"ADDR" help:"Serve HTTP; default for a command: 127.0.0.1:7421."`
 	Stdio bool          `help:"Serve stdio; default for a URL."`
 	SSE   bool          `name:"sse" help:"Serve HTTP+SSE too, the transport of 2024-11-05, at /sse."`
-	Share string        `placeholder:"HOW" help:"Its sessions: auto, shared or per-client."`
+	Share string        `placeholder:"HOW" help:"Its connections: auto, shared, session or principal."`
 	Idle  time.Duration `placeholder:"TIME" help:"End a session with it that nobody used for so long."`
 	protection
 	governed
@@ -51,9 +51,9 @@ func (c *bridgeCmd) Run(a *app) error {
 		return err
 	}
 	a.server = &s
-	share, err := shareOf(cmp.Or(c.Share, s.Share))
+	share, err := gateway.ParseShare(cmp.Or(c.Share, s.Share))
 	if err != nil {
-		return err
+		return usagef("--share %w", err)
 	}
 	if c.Stdio { // there is one client
 		share = gateway.Shared
@@ -83,7 +83,14 @@ func (c *bridgeCmd) Run(a *app) error {
 	running.Go(func() {
 		g.Run(ctx, gateway.Source{
 			Name: s.Name, Share: share, Idle: cmp.Or(c.Idle, s.Idle), StartTimeout: bound, Stderr: log.last,
-			Open: func(ctx context.Context) (gateway.Upstream, error) { return a.openUpstream(ctx, s, log) },
+			MaxClients: s.Clients, Queue: s.Queue,
+			Open: func(ctx context.Context) (gateway.Upstream, error) {
+				u, err := a.openUpstream(ctx, s, log)
+				if err != nil {
+					return nil, err
+				}
+				return u, nil
+			},
 		}) // an error would be of what stands here
 	})
 	a.atEnd = append(a.atEnd, func() {
@@ -113,15 +120,6 @@ func (c *bridgeCmd) check(s config.Server) error {
 		c.HTTP = bridgeAddress
 	}
 	return nil
-}
-
-func shareOf(name string) (gateway.Share, error) {
-	for _, s := range []gateway.Share{gateway.ShareAuto, gateway.Shared, gateway.PerClient} {
-		if name == s.String() || name == "" {
-			return s, nil
-		}
-	}
-	return 0, usagef("--share %s is none of auto, shared and per-client", name)
 }
 
 // bridgeNews tells a person what becomes of the server, if that is not what they expect.

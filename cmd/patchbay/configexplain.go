@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -201,6 +202,10 @@ func settingsOf(s config.Server) []explainedValue {
 		add("disabled", "true")
 	}
 	add("share", s.Share)
+	if s.Clients > 0 {
+		add("clients", strconv.Itoa(s.Clients))
+	}
+	add("queue", long(s.Queue))
 	add("idle", long(s.Idle))
 	add("startTimeout", long(s.StartTimeout))
 	add("callTimeout", long(s.CallTimeout))

@@ -125,10 +125,9 @@ and --root. The result's text is printed as it is, else its structure as JSON.`,
 	"read": `Text is printed. Bytes go to --output, or as they are to a file or pipe.`,
 	"up": `Starts every server of mcp.json, or some built-in ones if there is no such file,
 and offers all as one MCP endpoint. Tools and prompts are named SERVER_NAME.
-A server that fails does not stop the others; it is tried again. The file is
-followed: servers that are added, changed or removed there come and go, and
-calls in progress go on. patchbay status shows what became of each, /readyz
-tells machines. ctrl-C ends everything within 5 seconds, a second one at once.`,
+A server that fails is tried again. The file is followed: servers that are
+added, changed or removed there come and go, and calls in progress go on.
+patchbay status shows each, /readyz tells machines. ctrl-C ends all in 5 s.`,
 	"chat": `Each call of the model is shown, and asked about unless --allow names the tool,
 it only reads and its server is trusted, or it was allowed before. Questions of
 servers come up as forms. /help says what can be typed, ctrl-C cancels and twice

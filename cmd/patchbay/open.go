@@ -34,6 +34,7 @@ type peer struct {
 	after    func() // nil: nothing
 	handOver func() // leaves a command to its guard; nil: there is none
 	command  string // that was started, empty if none was
+	pid      int    // of the guard of the command
 }
 
 // Err is that of the session, about the command and not its guard.
@@ -167,7 +168,7 @@ func openCommand(ctx context.Context, s config.Server, client *mcp.Client, stder
 		leash.Release()
 		return nil, aboutCommand(err, s.Command)
 	}
-	return &peer{session, leash.Release, leash.HandOver, s.Command}, nil
+	return &peer{session, leash.Release, leash.HandOver, s.Command, cmd.Process.Pid}, nil
 }
 
 // checkCommand tells a command that is not there from a server that ends at once.

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/gateway"
 )
 
 // statusCmd shows what became of the servers of each running up.
@@ -90,27 +92,22 @@ func (a *app) showUp(r *upReport, now time.Time) {
 	a.print(fmt.Sprintf("patchbay %s, %s: %s", a.shown(r.Version), a.shown(where), a.shown(r.State)))
 	a.print(fmt.Sprintf("(pid %d for %s, %s)", r.PID, age(r.Since, now), a.shown(r.From)))
 	a.print("")
-	t := grid{right: []bool{false, false, true, true, true, true}}
-	t.add("SERVER", "STATE", "SINCE", "RESTARTS", "CLIENTS", "TOOLS", "ABOUT")
+	t := grid{right: []bool{false, false, true, true, false, true, true, true}}
+	t.add("SERVER", "STATE", "SINCE", "RESTARTS", "SHARE", "CLIENTS", "PROCESSES", "TOOLS", "ABOUT")
 	for _, s := range r.Servers {
 		about := s.Server
 		if s.Reason != "" {
 			about = s.Reason
 		}
-		clients := fmt.Sprint(s.Clients)
-		if s.Share != "per-client" {
-			clients = s.Share
+		clients := "-"
+		if s.Share == gateway.PerSession.String() || s.Share == gateway.PerPrincipal.String() {
+			clients = strconv.Itoa(s.Clients)
 		}
-		t.add(s.Name, s.State, age(s.Since, now), fmt.Sprint(s.Restarts), clients, count(s.Tools), about)
-		if !s.running() {
+		t.add(s.Name, s.State, age(s.Since, now), strconv.Itoa(s.Restarts), s.Share, clients, strconv.Itoa(s.Processes), count(s.Tools), about)
+		if s.running() {
+			t.below(s.remarks(now)...)
+		} else {
 			t.below(s.Said...)
-			continue
-		}
-		if s.Lost != "" {
-			t.below(fmt.Sprintf("a connection to it ended %s ago: %s", age(s.LostAt, now), oneLine(s.Lost)))
-		}
-		if len(s.Shadowed) > 0 {
-			t.below(fmt.Sprintf("%d of its URIs are read from a server whose name comes earlier, such as %s", len(s.Shadowed), s.Shadowed[0]))
 		}
 	}
 	t.print(a)

@@ -179,7 +179,7 @@ func (a *app) flagValues(name, before string) []suggestion {
 	case "on-elicit":
 		out = []suggestion{{"decline", ""}, {"cancel", ""}}
 	case "share":
-		out = []suggestion{{"auto", ""}, {"shared", ""}, {"per-client", ""}}
+		out = []suggestion{{"auto", ""}, {"shared", "one for all"}, {"session", "one for each session"}, {"principal", "one for each principal"}}
 	}
 	for i := range out {
 		out[i].text = before + out[i].text

@@ -20,6 +20,7 @@ import (
 type upCmd struct {
 	HTTP  string `name:"http" default:"127.0.0.1:7420" placeholder:"ADDR" help:"Listen here; port 0: any free one."`
 	Stdio bool   `name:"stdio" help:"Serve over stdio, for hosts that start commands."`
+	Share string `name:"share" placeholder:"CLASS" help:"Processes of older servers: shared, session, principal."`
 	protection
 	governed
 }
@@ -45,6 +46,9 @@ const ballast = 16 << 20
 func (c *upCmd) Run(a *app) error {
 	if err := c.check(c.Stdio); err != nil {
 		return err
+	}
+	if _, err := gateway.ParseShare(c.Share); err != nil {
+		return usagef("--share %w", err)
 	}
 	p, err := a.upPlan()
 	if err != nil {
@@ -90,8 +94,8 @@ func (c *upCmd) Run(a *app) error {
 		heap := make([]byte, ballast)
 		defer runtime.KeepAlive(heap)
 	}
-	h.fleet = newFleet(a, h.gateway)
-	h.fleet.set(p.servers)
+	h.fleet = newFleet(a, h.gateway, c.Share, c.knows())
+	h.fleet.set(p.servers, p.share)
 	socket, err := openSocket(h)
 	if err != nil {
 		a.logger().Debug("patchbay status will not see this program", "err", err)
@@ -163,6 +167,7 @@ type hub struct {
 // plan is what up serves.
 type plan struct {
 	servers []config.Server
+	share   string // of the servers that do not say it
 	from    string // for people
 	path    string // of the configuration to follow, empty if there is none
 }
@@ -207,7 +212,7 @@ func (a *app) upPlan() (*plan, error) {
 	case len(file.Servers) == 0 && (len(file.Models) > 0 || file.Model != ""): // it was written for them
 		return &plan{servers: demo(), from: "built-in servers, as " + file.Path + " names none"}, nil
 	}
-	p := &plan{servers: enabledServers(file), from: file.Path, path: file.Path}
+	p := &plan{servers: enabledServers(file), share: file.Share, from: file.Path, path: file.Path}
 	if len(p.servers) == 0 {
 		return nil, usagef("%s names no server that is enabled", file.Path).hint(a.again("-s", servers.Names()[0]))
 	}
@@ -233,6 +238,7 @@ func (h *hub) show(ctx context.Context) error {
 		return nil
 	}
 	h.table()
+	h.warnOfProcesses()
 	a.print("(" + a.shown(h.from) + ")")
 	a.print("")
 	a.print("Claude Code:")

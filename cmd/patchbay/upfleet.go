@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,9 @@ type fleet struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
+	share string        // of --share
+	older gateway.Share // of servers before 2026-07-28 of which nobody says it
+
 	mu    sync.Mutex
 	ships []*ship // in the order of the configuration; guarded by mu
 }
@@ -36,12 +40,21 @@ type fleet struct {
 // ship is one server as it was configured.
 type ship struct {
 	config.Server
+	older  gateway.Share // what the class of the server is if it is before 2026-07-28 and does not say it
 	placed chan struct{} // closed when calls find it
 	end    context.CancelFunc
+
+	mu   sync.Mutex
+	pids map[int]bool // of the guards of its processes; guarded by mu
 }
 
-func newFleet(a *app, g *gateway.Gateway) *fleet {
-	f := &fleet{a: a, g: g}
+// newFleet makes a fleet without servers. Share is that of --share. Known tells whether callers are
+// authenticated.
+func newFleet(a *app, g *gateway.Gateway, share string, known bool) *fleet {
+	f := &fleet{a: a, g: g, share: share, older: gateway.PerSession}
+	if known {
+		f.older = gateway.PerPrincipal // one person, all windows
+	}
 	f.ctx, f.stop = context.WithCancel(context.WithoutCancel(a.ctx))
 	return f
 }
@@ -50,6 +63,22 @@ func newFleet(a *app, g *gateway.Gateway) *fleet {
 func (f *fleet) close() {
 	f.stop()
 	f.wg.Wait()
+}
+
+// processes returns how many processes a server runs, and the memory that they have for
+// themselves, in bytes; 0 if that is not known.
+func (f *fleet) processes(name string) (n int, memory int64) {
+	f.mu.Lock()
+	i := slices.IndexFunc(f.ships, func(s *ship) bool { return s.Name == name })
+	if i < 0 {
+		f.mu.Unlock()
+		return 0, 0
+	}
+	s := f.ships[i]
+	f.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.pids), memoryOf(s.pids)
 }
 
 // names returns the names of the servers, in the order of the configuration.
@@ -66,10 +95,15 @@ func (f *fleet) names() []string {
 // set makes the fleet the given servers, and tells what that changed: "+ new",
 // "- gone", "~ different". What is as it was goes on undisturbed. Of a server that is
 // different, calls in progress end where they began, and new ones go to the new one.
-// When set returns, calls find the new servers, and wait for those that are starting.
-func (f *fleet) set(list []config.Server) []string {
+// When set returns, calls find the new servers, and wait for those that are starting. Share is
+// what the configuration says of all servers.
+func (f *fleet) set(list []config.Server, share string) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	older, err := gateway.ParseShare(cmp.Or(f.share, share))
+	if err != nil || older == gateway.ShareAuto {
+		older = f.older
+	}
 	old := map[string]*ship{}
 	for _, s := range f.ships {
 		old[s.Name] = s
@@ -82,10 +116,10 @@ func (f *fleet) set(list []config.Server) []string {
 		switch {
 		case was == nil:
 			changes = append(changes, "+ "+server.Name)
-			ships[i] = f.launch(server)
-		case !was.Equal(server):
+			ships[i] = f.launch(server, older)
+		case !was.Equal(server) || was.older != older:
 			changes = append(changes, "~ "+server.Name)
-			ships[i] = f.launch(server)
+			ships[i] = f.launch(server, older)
 		default:
 			ships[i] = was
 		}
@@ -106,25 +140,26 @@ func (f *fleet) set(list []config.Server) []string {
 }
 
 // launch starts a server, which takes the place in the gateway of the one of its name.
-func (f *fleet) launch(server config.Server) *ship {
+func (f *fleet) launch(server config.Server, older gateway.Share) *ship {
 	log := f.a.newServerLog(server.Name)
 	ctx, end := context.WithCancel(f.ctx)
-	s := &ship{server, make(chan struct{}), end}
+	s := &ship{Server: server, older: older, placed: make(chan struct{}), end: end, pids: map[int]bool{}}
 	placed := sync.OnceFunc(func() { close(s.placed) })
 	bound, _ := f.a.startTimeout(server)
 	src := gateway.Source{
-		Name: server.Name, Idle: server.Idle, StartTimeout: bound, Drain: leaveTime, Stderr: log.last,
+		Name: server.Name, Older: older, MaxClients: server.Clients, Queue: server.Queue,
+		Idle: server.Idle, StartTimeout: bound, Drain: leaveTime, Stderr: log.last,
 		Open: func(ctx context.Context) (gateway.Upstream, error) {
 			placed() // the gateway opens what it has placed
-			return f.a.openUpstream(ctx, server, log)
+			u, err := f.a.openUpstream(ctx, server, log)
+			if err != nil {
+				return nil, err
+			}
+			f.wg.Go(func() { s.count(u) })
+			return u, nil
 		},
 	}
-	switch server.Share {
-	case "shared":
-		src.Share = gateway.Shared
-	case "per-client":
-		src.Share = gateway.PerClient
-	}
+	src.Share, _ = gateway.ParseShare(server.Share) // the configuration was checked
 	f.wg.Go(func() {
 		defer placed()
 		defer end()
@@ -139,19 +174,29 @@ func (f *fleet) launch(server config.Server) *ship {
 // it is started again.
 const muteCalls = 3
 
+// count counts the process of a connection, until that is over.
+func (s *ship) count(u *upstream) {
+	if u.pid == 0 {
+		return
+	}
+	s.mu.Lock()
+	s.pids[u.pid] = true
+	s.mu.Unlock()
+	<-u.Done()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.pids, u.pid)
+}
+
 // openUpstream opens a session whose questions go to the callers of the gateway.
 // Those that belong to no call cannot be put to anybody.
-func (a *app) openUpstream(ctx context.Context, s config.Server, log *serverLog) (gateway.Upstream, error) {
+func (a *app) openUpstream(ctx context.Context, s config.Server, log *serverLog) (*upstream, error) {
 	client := &mcp.Client{Name: "patchbay", Title: "Patchbay", Version: Version, Limits: mcp.Limits{Mute: muteCalls}}
 	if err := a.answerQuestions(client); err != nil {
 		return nil, err
 	}
 	gateway.Relay(ctx, client)
-	u, err := a.openPeer(ctx, s, client, log)
-	if err != nil {
-		return nil, err
-	}
-	return u, nil
+	return a.openPeer(ctx, s, client, log)
 }
 
 // upstream is a session behind a gateway.

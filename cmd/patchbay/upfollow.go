@@ -79,7 +79,7 @@ func (h *hub) reread(path string) (fault string, also []string) {
 		}
 		return text, also
 	}
-	changes := h.fleet.set(enabledServers(file))
+	changes := h.fleet.set(enabledServers(file), file.Share)
 	if len(changes) > 0 {
 		for _, w := range file.Warnings {
 			h.a.talk.note("warning: %s", w)

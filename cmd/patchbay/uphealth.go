@@ -34,9 +34,15 @@ type serverReport struct {
 	Said      []string  `json:"said,omitempty"`  // the last lines of its standard error, if it is not there
 	Restarts  int       `json:"restarts"`
 	Share     string    `json:"share"`
-	Clients   int       `json:"clients"`     // connections of single clients
-	Conns     int       `json:"connections"` // all of them
-	Tools     int       `json:"tools"`       // -1: not known, as the next two
+	Roots     bool      `json:"roots,omitempty"` // it is run per session as it asks for roots
+	Clients   int       `json:"clients"`         // connections of single clients
+	Conns     int       `json:"connections"`     // all of them
+	Processes int       `json:"processes"`
+	Memory    int64     `json:"memory,omitempty"`  // bytes that the processes have for themselves; 0: not known
+	Losses    int       `json:"losses,omitempty"`  // clients that lost what it kept for them
+	Evicted   int       `json:"evicted,omitempty"` // quiet connections that made room
+	Refused   int       `json:"refused,omitempty"` // requests that found no place for a connection
+	Tools     int       `json:"tools"`             // -1: not known, as the next two
 	Prompts   int       `json:"prompts"`
 	Resources int       `json:"resources"`
 	Lost      string    `json:"lost,omitempty"`     // why a connection to it ended last by itself
@@ -73,8 +79,9 @@ func (h *hub) report() *upReport {
 		}
 		row := serverReport{
 			Name: name, State: string(s.State), Since: s.Since, Restarts: s.Restarts, Share: s.Share.String(), Clients: s.Clients,
-			Conns: s.Conns, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources, Shadowed: s.Shadowed,
+			Roots: s.Roots, Losses: s.Losses, Evicted: s.Evicted, Refused: s.Refused, Conns: s.Conns, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources, Shadowed: s.Shadowed,
 		}
+		row.Processes, row.Memory = h.fleet.processes(name)
 		row.Reason, row.Said = apart(s.Reason)
 		row.Lost, _ = apart(s.Lost)
 		row.LostAt = s.LostAt

@@ -82,7 +82,7 @@ func (p Program) servers() map[string]any {
 		"plain": shell(`exec SERVE`),
 		"deaf":  shell(`trap '' TERM HUP INT; SERVE; sleep 1000`),
 		"forks": shell(`sleep 1000 & setsid sleep 1000 & (setsid sh -c 'trap "" TERM; sleep 1000; :' &); exec SERVE`),
-		"each":  shell(`exec SERVE`, "patchbay", map[string]any{"inheritEnv": true, "share": "per-client", "idle": "500ms"}),
+		"each":  shell(`exec SERVE`, "patchbay", map[string]any{"inheritEnv": true, "share": "session", "idle": "500ms"}),
 		"slow":  shell(`sleep 0.7; exec SERVE`),
 		"dies":  shell(`sleep 1000 & echo no configuration >&2; exit 3`),
 		"here":  map[string]any{"builtin": "everything"},
