@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -75,12 +76,15 @@ func (who client) alone() client {
 	return who
 }
 
+// hasRoots tells whether a caller can be asked for roots.
+func (who client) hasRoots() bool { return strings.IndexByte(who.can, 'r') >= 0 }
+
 // owner is the part of a caller by which a connection to the server is its own; mu is held.
 func (p *pool) owner(who client) client {
-	if p.share == PerPrincipal {
-		return client{principal: who.principal, can: who.can}
+	if p.share != PerPrincipal || p.roots && who.hasRoots() {
+		return who.alone()
 	}
-	return who.alone()
+	return client{principal: who.principal, can: who.can}
 }
 
 // ownerOf is owner where mu is not held.
@@ -269,7 +273,7 @@ func (p *pool) openOwn(ctx context.Context, who client, method string) (*conn, e
 	owner := p.owner(who)
 	c := &conn{own: true, opener: who, who: owner, tried: make(chan struct{}), evict: make(chan struct{}), moved: make(chan struct{}, 1)}
 	p.clients[owner] = c
-	opening := opening{caller: ctx, spoken: p.revision, many: p.share == PerPrincipal}
+	opening := opening{caller: ctx, spoken: p.revision, many: p.share == PerPrincipal && owner.session == nil}
 	p.mu.Unlock()
 
 	opened, err := p.open(context.WithValue(ctx, openingKey{}, opening))

@@ -138,10 +138,11 @@ func (p *pool) room(principal string) error {
 // does.
 type asksRoots interface{ AsksRoots() bool }
 
-// rootsAsked tells whether the server has asked for roots, over c or the main connection, though
-// connections are of principals, whose sessions may have different ones; mu is held.
+// rootsAsked tells whether the server has just been found to ask for roots, over c or the main
+// connection, though connections are of principals, whose sessions may have different ones; mu is
+// held.
 func (p *pool) rootsAsked(c *conn) bool {
-	if p.share != PerPrincipal {
+	if p.share != PerPrincipal || p.roots {
 		return false
 	}
 	for _, c := range []*conn{p.main, c} {
@@ -155,16 +156,18 @@ func (p *pool) rootsAsked(c *conn) bool {
 	return false
 }
 
-// perSession has each session use a connection of its own from now on, as the server asks for
-// roots. What there is stays with the session that has opened it; mu is held.
+// perSession has each session that has roots use a connection of its own from now on, as the
+// server asks for them. What there is stays with the session that has opened it; mu is held.
 func (p *pool) perSession() {
-	p.share, p.roots = PerSession, true
-	p.g.rooted.Store(p.src.Name, true)
-	was := make([]*conn, 0, len(p.clients))
-	for _, c := range p.clients {
-		was = append(was, c)
+	var was []*conn
+	for who, c := range p.clients {
+		if who.hasRoots() {
+			was = append(was, c)
+			delete(p.clients, who)
+		}
 	}
-	clear(p.clients)
+	p.roots = true
+	p.g.rooted.Store(p.src.Name, true)
 	for _, c := range was {
 		keeps := c.opener.alone()
 		for who := range c.actors {

@@ -368,8 +368,8 @@ func TestPrincipalsShareByCapabilities(t *testing.T) {
 	})
 }
 
-// F8: a server that asks for roots is run per session from then on, also after it was started
-// anew. The session that it asked keeps its connection; others are told.
+// F8: a server that asks for roots is run per session from then on, for sessions that have some,
+// also after it was started anew. The session that opened a connection keeps it; others are told.
 func TestRootsArePerSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := keeper(mcp.V2025_11_25)
@@ -422,12 +422,18 @@ func TestRootsArePerSession(t *testing.T) {
 		if got := f.alive(); got != "1 3 4" {
 			t.Errorf("servers %s run after the end of a session", got)
 		}
-		if st := g.Status()[0]; st.Share != gateway.PerSession || !st.Roots {
+		for range 2 { // who has no roots cannot be asked for them
+			which(t, connect(t, g, mcp.V2025_11_25))
+		}
+		if got := f.alive(); got != "1 3 4 5" {
+			t.Errorf("servers %s run, want one for sessions without roots", got)
+		}
+		if st := g.Status()[0]; st.Share != gateway.PerPrincipal || !st.Roots {
 			t.Errorf("status = %+v", st)
 		}
 		stop()
 		run(t, g, src)
-		if st := g.Status()[0]; st.Share != gateway.PerSession || !st.Roots {
+		if st := g.Status()[0]; !st.Roots {
 			t.Errorf("status when it was started anew = %+v", st)
 		}
 	})

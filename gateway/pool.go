@@ -178,7 +178,7 @@ func (p *pool) serve(c *conn, crashing bool) error {
 		}
 	}
 	if _, rooted := p.g.rooted.Load(p.src.Name); rooted && p.share == PerPrincipal {
-		p.share, p.roots = PerSession, true
+		p.roots = true
 	}
 	following, stop := context.WithCancel(p.ctx)
 	defer stop()

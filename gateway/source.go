@@ -88,9 +88,9 @@ const (
 	PerSession
 	// PerPrincipal: each principal has a connection of its own for all its callers who can be
 	// asked the same, with or without a session. Callers of whom nobody knows who they are, are
-	// one principal. One more connection is for lists. A server that asks for roots, which may
-	// differ from one session to the next, is PerSession from then on, as long as the Gateway
-	// lives.
+	// one principal. One more connection is for lists. Once a server of that name has asked for
+	// roots, which may differ from one session to the next, sessions that have roots have
+	// connections of their own, as long as the Gateway lives.
 	PerPrincipal
 
 	// PerClient is a former name of PerSession.
@@ -157,7 +157,7 @@ type Status struct {
 	Conns   int   // open connections
 	Clients int   // of these, of single clients
 	Share   Share // what it is now; ShareAuto while that is not known
-	Roots   bool  // Share is PerSession because the server asks for roots
+	Roots   bool  // Share is PerPrincipal, and PerSession for sessions with roots, as the server asks for them
 
 	// Of connections of single clients: clients that have lost what the server kept for them,
 	// each of which is told; quiet connections that made room; requests that found no place.

@@ -34,7 +34,7 @@ type serverReport struct {
 	Said      []string  `json:"said,omitempty"`  // the last lines of its standard error, if it is not there
 	Restarts  int       `json:"restarts"`
 	Share     string    `json:"share"`
-	Roots     bool      `json:"roots,omitempty"` // it is run per session as it asks for roots
+	Roots     bool      `json:"roots,omitempty"` // it is run per session for sessions with roots, as it asks for them
 	Clients   int       `json:"clients"`         // connections of single clients
 	Conns     int       `json:"connections"`     // all of them
 	Processes int       `json:"processes"`

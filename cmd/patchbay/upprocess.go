@@ -22,7 +22,7 @@ func (s *serverReport) remarks(now time.Time) (lines []string) {
 	}
 	perSession := s.Share == gateway.PerSession.String()
 	if s.Roots {
-		say("it asks for roots, so each session has a connection of its own")
+		say("it asks for roots, so each session that has some has a connection of its own: %d processes%s", s.Processes, inMemory(s.Memory))
 	} else if perSession && s.Processes >= manyProcesses {
 		say(`%d processes%s, one for each session; with "share": "principal" or "shared" there are fewer`, s.Processes, inMemory(s.Memory))
 	}
