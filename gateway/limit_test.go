@@ -108,6 +108,16 @@ func silentServer(causes chan<- error) *mcp.Server {
 		}
 		return "done", nil
 	})
+	slow := func(ctx context.Context, _ struct{}) (string, error) {
+		select {
+		case <-time.After(20 * time.Minute):
+			return "the job", nil
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+	mcp.AddTool(s, mcp.Tool{Name: "job", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional}}, slow)
+	mcp.AddTool(s, mcp.Tool{Name: "slow"}, slow)
 	mcp.AddTool(s, mcp.Tool{Name: "ask"}, func(ctx context.Context, _ struct{}) (string, error) {
 		c, err := mcp.Elicit[color](ctx, "which?")
 		return c.Color, err
@@ -246,7 +256,7 @@ func TestSilentCallsEnd(t *testing.T) {
 }
 
 // Progress is a sign of life even for a caller who wants none, and through two gateways; callLimit
-// ends the call all the same. The clocks stand while the user thinks.
+// ends the call all the same. The clocks stand while the user thinks, and for a task.
 func TestCallsThatLast(t *testing.T) {
 	everyPair(t, func(t *testing.T, front, back mcp.Revision, frontHTTP, backHTTP bool) {
 		causes := make(chan error, 1)
@@ -279,6 +289,22 @@ func TestCallsThatLast(t *testing.T) {
 		_, err := s.CallTool(t.Context(), "db_steps", nil)
 		if took := time.Since(start); err == nil || !strings.Contains(err.Error(), "longer than 10m0s (callLimit)") || took > 10*time.Minute+time.Second {
 			t.Errorf("the call with a limit ended after %v with %v", took, err)
+		}
+		var jobs []string
+		if min(front, back) >= mcp.V2025_11_25 && front <= back { // else the call is no task
+			jobs = append(jobs, "db_job")
+		}
+		if front == mcp.V2025_11_25 && back == mcp.V2026_07_28 { // the gateway makes the task
+			jobs = append(jobs, "db_slow")
+		}
+		for _, job := range jobs {
+			task, err := s.StartTask(t.Context(), job, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if res, err := task.Wait(t.Context()); err != nil || res.Text() != "the job" {
+				t.Errorf("%s, a silent task = %v, %v", job, res, err)
+			}
 		}
 		synctest.Wait() // the server is told
 	})

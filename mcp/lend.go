@@ -390,6 +390,7 @@ func (s *Session) lendHere(call *engine.Call, x *outgoingCall) (Result, error) {
 	state := taskState{ID: rand.Text(), Status: "working", Created: at, Updated: at, TTL: ttl.Milliseconds(), Poll: time.Second.Milliseconds()}
 	t := &lentTask{Task: engine.NewTask(state.ID, func() {}, func(string) {}), owner: call.Peer.Principal, done: make(chan struct{}), here: &state}
 	x.memo, x.caps, x.self = own, bytes.Clone(x.caps), bytes.Clone(x.self) // they are of the request, which is soon over
+	x.clock.silent, x.clock.total = 0, 0                                   // a task may be silent; ttl bounds it
 	x.ask = func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) { return own.Ask(ctx, qs...) }
 	x.note = func(method string, params json.RawMessage) { s.forwardNote(own, method, params) }
 	ctx, cancel := context.WithCancelCause(context.Background())

@@ -196,8 +196,8 @@ func OnProgress(f func(ProgressEvent)) CallOption {
 // messages that belong to the call. [Client.LogLevel] says which the server sends.
 func OnLog(f func(LogMessage)) CallOption { return func(o *callOptions) { o.log = f } }
 
-// IdleTimeout bounds the time without an answer, progress or question, instead
-// of [Limits.CallTimeout]; negative: no bound.
+// IdleTimeout bounds the time without an answer, progress, question or log message, instead
+// of [Limits.CallTimeout]; negative: no bound. It does not run while a task is waited for.
 func IdleTimeout(d time.Duration) CallOption { return func(o *callOptions) { o.idle = d } }
 
 // Fresh has a list, a resource or server/discover fetched from the server even if the
