@@ -1,15 +1,35 @@
 package main
 
 import (
+	"regexp"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Version is the version of the program.
-const Version = "0.1.0-dev"
+// nextVersion is the release that the source is on the way to.
+const nextVersion = "0.1.0"
+
+// Version is the version of the program: that of the module, as go install
+// …/cmd/patchbay@v0.1.0 records it, else the next release's with "-dev".
+var Version = func() string {
+	info, _ := debug.ReadBuildInfo()
+	return versionOf(info)
+}()
+
+// pseudo is the end of a version that names a commit and not a release.
+var pseudo = regexp.MustCompile(`[-.]\d{14}-[0-9a-f]{12}`)
+
+// versionOf is the version of a build; info is nil where nothing is known about it.
+func versionOf(info *debug.BuildInfo) string {
+	if info == nil || !strings.HasPrefix(info.Main.Version, "v") || pseudo.MatchString(info.Main.Version) {
+		return nextVersion + "-dev"
+	}
+	return strings.TrimPrefix(info.Main.Version, "v")
+}
 
 type versionCmd struct{}
 
