@@ -1,0 +1,147 @@
+package interop
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// TestWindowsOfOnePerson counts the processes that 11 windows of one person have behind "up" with
+// three older servers of Node, and logs what they cost. Windows that have roots share no process
+// of a server that asks for them.
+func TestWindowsOfOnePerson(t *testing.T) {
+	const windows = 11
+	key, entry := auth.NewAPIKey("ada")
+	line, err := json.Marshal(entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(keys, line, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name  string
+		flags []string
+		want  int // processes of the servers
+	}{
+		{"session", nil, 3 * (1 + windows)},
+		{"principal", []string{"--share", "principal"}, 3 * (1 + 1)},
+		{"auth", []string{"--auth", "apikeys:" + keys}, 3 * (1 + 1)},
+		{"shared", []string{"--share", "shared"}, 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.want > 20 && testing.Short() {
+				t.Skip("it starts many processes")
+			}
+			dir := t.TempDir()
+			sockets, err := os.MkdirTemp("", "pb") // their paths must be short
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { os.RemoveAll(sockets) })
+			env := append(home(t), "XDG_RUNTIME_DIR="+sockets)
+			servers := map[string]any{}
+			for name, command := range map[string][]string{
+				"everything": npmProgram(t, "mcp-server-everything"),
+				"files":      append(npmProgram(t, "mcp-server-filesystem"), dir),
+				"memory":     npmProgram(t, "mcp-server-memory"),
+			} {
+				servers[name] = map[string]any{"command": command[0], "args": command[1:], "env": map[string]string{"MEMORY_FILE_PATH": filepath.Join(dir, "memory.json")}}
+			}
+			text, err := json.Marshal(map[string]any{"mcpServers": servers})
+			if err != nil {
+				t.Fatal(err)
+			}
+			config := filepath.Join(dir, "mcp.json")
+			if err := os.WriteFile(config, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			address := startServer(t, patchbay(t, append([]string{"up", "--config", config, "--http", "127.0.0.1:0"}, tt.flags...)...), env...)
+			for i := range windows {
+				c := &mcp.Client{Name: "editor", Version: "1", Revisions: []mcp.Revision{mcp.V2025_11_25}, Header: http.Header{"Authorization": {"Bearer " + key}}}
+				s, err := c.Dial(t.Context(), address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { s.Close() })
+				for tool, args := range map[string]map[string]any{
+					"everything_echo": {"message": fmt.Sprint(i)}, "files_list_directory": {"path": dir}, "memory_read_graph": nil,
+				} {
+					if res, err := s.CallTool(t.Context(), tool, args); err != nil || res.IsError {
+						t.Fatalf("window %d: %s = %v, %v", i, tool, res, err)
+					}
+				}
+			}
+			stdout, stderr, err := run(t.Context(), patchbay(t, "status", "--json"), env...)
+			if err != nil {
+				t.Fatalf("status: %v\n%s", err, stderr)
+			}
+			var ups []struct {
+				PID     int
+				Servers []struct {
+					Name      string
+					Processes int
+					Memory    int64
+					Losses    int
+				}
+			}
+			if err := json.Unmarshal([]byte(stdout), &ups); err != nil || len(ups) != 1 {
+				t.Fatalf("status printed %s: %v", stdout, err)
+			}
+			processes, memory := 0, int64(0)
+			for _, s := range ups[0].Servers {
+				processes += s.Processes
+				memory += s.Memory
+				if s.Losses > 0 {
+					t.Errorf("%s: %d losses", s.Name, s.Losses)
+				}
+			}
+			if processes != tt.want {
+				t.Errorf("%d processes of servers, want %d\n%s", processes, tt.want, stdout)
+			}
+			t.Logf("%d processes of servers with %d MB for themselves; with up and the guards %s", processes, memory/1e6, costs(ups[0].PID))
+		})
+	}
+}
+
+// costs words how many processes there are from one on, and their proportional memory, where the
+// system tells.
+func costs(root int) string {
+	if runtime.GOOS != "linux" {
+		return "not known"
+	}
+	family := []int{root}
+	for i := 0; i < len(family); i++ {
+		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", family[i]))
+		for _, path := range lists {
+			text, _ := os.ReadFile(path) // empty: it has ended
+			for _, field := range strings.Fields(string(text)) {
+				if pid, err := strconv.Atoi(field); err == nil && !slices.Contains(family, pid) {
+					family = append(family, pid)
+				}
+			}
+		}
+	}
+	total := 0
+	for _, pid := range family {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+		for line := range strings.Lines(string(text)) {
+			if rest, ok := strings.CutPrefix(line, "Pss:"); ok {
+				kB, _ := strconv.Atoi(strings.Fields(rest)[0])
+				total += kB
+			}
+		}
+	}
+	return fmt.Sprintf("%d processes, %d MB (PSS)", len(family), total*1024/1_000_000)
+}
