@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -126,6 +127,9 @@ func (g *Gateway) Changed() { g.announce(changedAll) }
 
 // announce tells the listeners that lists have changed.
 func (g *Gateway) announce(set changeSet) {
+	if set == 0 {
+		return
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.wake(set)
@@ -176,8 +180,12 @@ func (g *Gateway) listTimeout() time.Duration {
 	return g.ListTimeout
 }
 
-// Handle routes a request.
+// Handle routes a request. It refuses one that this process has forwarded already: a server of
+// the gateway leads back to it.
 func (g *Gateway) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	if err := refuseLoop(req); err != nil {
+		return nil, err
+	}
 	switch req.Method {
 	case "server/discover":
 		return g.discover(ctx), nil
@@ -212,6 +220,16 @@ func (g *Gateway) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, err
 		return mcp.RawResult(`{}`), nil
 	}
 	return nil, mcp.Errorf(mcp.CodeMethodNotFound, "the gateway has no method %q", bounded(req.Method))
+}
+
+// refuseLoop returns an error for a request that goes in circles. Without it a gateway that is a
+// server of its own would list all of its servers again.
+func refuseLoop(req *mcp.Request) error {
+	hops, _ := jsonx.Lookup(req.Param("_meta"), hop.Meta)
+	if err := hop.Check(hops); err != nil {
+		return mcp.Errorf(mcp.CodeInternal, "%v", err)
+	}
+	return nil
 }
 
 // discover says what the gateway offers. It is the same whatever upstreams there

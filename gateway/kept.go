@@ -40,6 +40,11 @@ func (l *keptList) has(uri string) bool {
 	return l.ids[uri] || slices.ContainsFunc(l.matched, func(e entry) bool { return e.is(uri) })
 }
 
+// equal tells whether two lists are the same text. One that is not kept equals none.
+func (l *keptList) equal(m *keptList) bool {
+	return l != nil && m != nil && slices.EqualFunc(l.entries, m.entries, func(a, b entry) bool { return bytes.Equal(a.raw, b.raw) })
+}
+
 func (k *kept) list(who client, kind *listKind) *keptList {
 	k.mu.Lock()
 	defer k.mu.Unlock()

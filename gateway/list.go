@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/urimatch"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -148,11 +149,18 @@ func (up *upstream) fetch(ctx context.Context, c *conn, who client, k *listKind)
 		if c.lists.fell(reason) {
 			up.listsChanged(reason)
 		}
+	case rpc != nil && hop.Loops(rpc.Message):
+		if c.lists.fell(leadsBack) {
+			up.listsChanged(leadsBack)
+		}
 	default:
 		up.g.log().Warn("server missing from a list", "server", up.name, "method", k.method, "err", err)
 	}
 	return entries, err
 }
+
+// leadsBack is why a server is failing that forwards to this gateway.
+const leadsBack = "it leads back here: remove it, or what leads back, from the configuration"
 
 // listsChanged takes note that the server does not answer lists, or does again.
 func (up *upstream) listsChanged(reason string) {
@@ -166,18 +174,28 @@ func (up *upstream) listsChanged(reason string) {
 }
 
 // refetch gets lists over the main connection: for names with a hash, for the time when the
-// server is not running, and to find out whether it answers. What was kept of them is dropped.
-func (up *upstream) refetch(c *conn, set changeSet) {
+// server is not running, and to find out whether it answers. What was kept of them is dropped. It
+// returns which lists are others than were kept.
+func (up *upstream) refetch(c *conn, set changeSet) (changed changeSet) {
 	for _, k := range []*listKind{listTools, listPrompts, listResources, listTemplates} {
 		if k.change&set == 0 {
 			continue
 		}
+		before := up.kept.list(client{}, k)
 		up.kept.drop(k)
 		ctx, cancel := context.WithTimeoutCause(up.pool.ctx, up.g.listTimeout(), errSlow)
 		up.fetch(ctx, c, client{}, k)
 		cancel()
+		after := up.kept.list(client{}, k)
+		_, silent := c.lists.silent()
+		switch {
+		case after == nil && before == nil && (silent != "" || !c.offers(k)): // there was nothing, and is nothing
+		case !after.equal(before):
+			changed |= k.change
+		}
 	}
 	up.pool.tell() // the counts
+	return changed
 }
 
 // list gets all pages of a list.

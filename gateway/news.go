@@ -344,10 +344,22 @@ func (n *news) listsChanged(set changeSet) {
 
 // tellLists does so, on a goroutine of its own: a server that is slow to list says other things
 // meanwhile.
+//
+// A change that the gateway itself sees is told at once. One that it does not see may be one for
+// other callers, and is told too, but after pauses that grow while that is all that comes: of two
+// gateways that have each other as servers, each would wake the other without end.
 func (n *news) tellLists(ctx context.Context) {
+	var unseen changeSet
+	var due <-chan time.Time // when unseen is told
+	var last time.Time       // that it was
+	pause := time.Duration(0)
 	for {
 		select {
 		case <-n.relist:
+		case <-due:
+			n.p.g.announce(unseen)
+			unseen, due, last = 0, nil, time.Now()
+			continue
 		case <-ctx.Done():
 			return
 		}
@@ -356,8 +368,16 @@ func (n *news) tellLists(ctx context.Context) {
 		n.lists = 0
 		n.mu.Unlock()
 		n.p.changes.Add(1)
-		n.p.up.refetch(n.c, set)
-		n.p.g.announce(set)
+		changed := n.p.up.refetch(n.c, set)
+		n.p.g.announce(changed)
+		if unseen |= set &^ changed; unseen == 0 || due != nil {
+			continue
+		}
+		if time.Since(last) > 2*longPause {
+			pause = 0
+		}
+		due = time.After(pause)
+		pause = min(max(firstPause, 2*pause), longPause)
 	}
 }
 

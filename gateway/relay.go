@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"net/http"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -47,6 +49,10 @@ func Relay(ctx context.Context, c *mcp.Client) {
 	if call != nil && call.Client.Name != "" { // T-11
 		c.Name, c.Title, c.Version = call.Client.Name, call.Client.Title, call.Client.Version
 	}
+	if c.Header == nil {
+		c.Header = http.Header{}
+	}
+	c.Header.Set(hop.Header, hop.Self) // an endpoint of this process knows itself, before a request is forwarded
 	why, _ := ctx.Value(openingKey{}).(opening)
 	if why.spoken != "" && c.Revisions == nil { // T-02
 		c.Revisions = []mcp.Revision{why.spoken}

@@ -4,18 +4,34 @@ import (
 	"encoding/json"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// appendToken appends params with a progress token.
-func appendToken(dst []byte, params, token json.RawMessage) []byte {
+// appendLegacy appends params with what a request before 2026-07-28 says of its hop: a progress
+// token, and who has forwarded it. Either may be nil.
+func appendLegacy(dst []byte, params, token, hops json.RawMessage) []byte {
 	meta, ok := jsonx.Lookup(params, "_meta")
 	if ok || params[len(params)-1] != '}' {
-		return jsonx.With(dst, params, "_meta", jsonx.With(nil, meta, "progressToken", token))
+		if token != nil {
+			meta = jsonx.With(nil, meta, "progressToken", token)
+		}
+		if hops != nil {
+			meta = jsonx.With(nil, meta, hop.Meta, hops)
+		}
+		return jsonx.With(dst, params, "_meta", meta)
 	}
 	dst = openMeta(dst, params)
-	dst = append(append(dst, `"progressToken":`...), token...)
+	if token != nil {
+		dst = append(append(dst, `"progressToken":`...), token...)
+	}
+	if hops != nil {
+		if token != nil {
+			dst = append(dst, ',')
+		}
+		dst = append(append(dst, `"`+hop.Meta+`":`...), hops...)
+	}
 	return append(dst, `}}`...)
 }
 
@@ -33,6 +49,7 @@ type envelope struct {
 	self, caps json.RawMessage // Implementation, nil for the session's own client; capabilities
 	level      string          // of log messages, empty for none
 	token      json.RawMessage // of progress, nil for none
+	hops       json.RawMessage // who has forwarded it, nil for nobody
 }
 
 // modernParams puts the envelope of 2026-07-28 around params: who asks, what it
@@ -62,6 +79,9 @@ func (s *Session) appendModern(dst []byte, params json.RawMessage, e envelope) [
 	if e.token != nil {
 		meta = jsonx.With(nil, meta, "progressToken", e.token)
 	}
+	if e.hops != nil {
+		meta = jsonx.With(nil, meta, hop.Meta, e.hops)
+	}
 	return jsonx.With(dst, params, "_meta", meta)
 }
 
@@ -77,6 +97,9 @@ func (s *Session) appendEnvelope(out []byte, params json.RawMessage, e envelope)
 	}
 	if e.token != nil {
 		out = append(append(out, `,"progressToken":`...), e.token...)
+	}
+	if e.hops != nil {
+		out = append(append(out, `,"`+hop.Meta+`":`...), e.hops...)
 	}
 	return append(out, `}}`...)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
@@ -22,6 +23,10 @@ import (
 // tokens, and what _meta says about a hop belong to that hop and are made anew (T-01,
 // T-04 of the translation rules).
 //
+// Each request that is forwarded says which processes have forwarded it, in _meta as
+// dev.patchbay/hops and in the HTTP header Patchbay-Hops. One that this process has forwarded
+// already, or 8 others have, is refused: it goes in circles.
+//
 // Of what the server lets clients keep, only what is public is kept here: a result that is
 // private to one caller is never given to another.
 //
@@ -30,6 +35,10 @@ import (
 // answer, for at most 15 minutes.
 func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	call := engine.From(ctx)
+	hops := hopsOf(call, req)
+	if err := hop.Check(hops); err != nil {
+		return nil, Errorf(CodeInternal, "%v", err)
+	}
 	switch req.Method {
 	case revision.MethodDiscover:
 		return s.forwardInfo(), nil
@@ -48,7 +57,7 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &outgoingCall{s: s, method: req.Method, cache: cachePublic, params: params, front: call}
+	x := &outgoingCall{s: s, method: req.Method, cache: cachePublic, params: params, front: call, hops: hop.Append(hops)}
 	x.clock.silent, x.clock.total = s.silence(req.Method), s.limits.CallLimit
 	if call == nil {
 		x.caps = json.RawMessage(`{}`)
@@ -182,6 +191,16 @@ func (s *Session) forwardError(call *engine.Call, method string, err error) erro
 	return err
 }
 
+// hopsOf is the list of those who have forwarded a request before it came here, nil for nobody.
+func hopsOf(call *engine.Call, req *Request) (list json.RawMessage) {
+	if call != nil && call.Msg != nil {
+		list, _ = call.Msg.ParamIn("_meta", hop.Meta)
+	} else {
+		list, _ = jsonx.LookupPath(req.Params, "_meta", hop.Meta)
+	}
+	return list
+}
+
 // forwardCapabilities declares to a modern server what the caller can answer (T-15). It
 // may share bytes with the request.
 func forwardCapabilities(call *engine.Call) json.RawMessage {
@@ -282,7 +301,7 @@ func needsTask(err error) bool {
 // insideTask makes a call again, for a caller whose revision cannot say that it takes a
 // task: the task is waited for here (T-108, T-109).
 func (x *outgoingCall) insideTask(ctx context.Context) (json.RawMessage, error) {
-	again := &outgoingCall{s: x.s, method: x.method, params: x.params, caps: takingTasks(x.caps), self: x.self,
+	again := &outgoingCall{s: x.s, method: x.method, params: x.params, caps: takingTasks(x.caps), self: x.self, hops: x.hops,
 		logLevel: x.logLevel, tokenID: x.tokenID, token: x.token, front: x.front, memo: x.memo}
 	again.clock.silent, again.clock.total = x.clock.silent, x.clock.total
 	again.onTask = func(ctx context.Context, handle json.RawMessage) (json.RawMessage, error) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
@@ -32,6 +33,6 @@ func forwardParams(method string, params json.RawMessage) (json.RawMessage, erro
 // hop.
 var hopParams = revision.Known{"inputResponses", "requestState", "task"}
 
-// hopMeta is what _meta says about a hop.
-var hopMeta = revision.Known{engine.MetaVersion, engine.MetaClientInfo, engine.MetaCapabilities, engine.MetaLogLevel,
+// hopMeta is what _meta says about a hop. The list of hops goes on, one longer.
+var hopMeta = revision.Known{hop.Meta, engine.MetaVersion, engine.MetaClientInfo, engine.MetaCapabilities, engine.MetaLogLevel,
 	engine.MetaServerInfo, engine.MetaSubscription, "progressToken", "io.modelcontextprotocol/related-task"}

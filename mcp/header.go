@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
@@ -153,6 +154,23 @@ func (s *Session) headersOf(method string, params json.RawMessage) http.Header {
 	h := http.Header{}
 	args, _ := jsonx.Lookup(params, "arguments")
 	streamable.SetParams(h, known, args)
+	return h
+}
+
+// ownHops are the headers of a request that this process is the first to forward.
+var ownHops = http.Header{hop.Header: {hop.Self}}
+
+// hopHeader adds to the headers of a call who has forwarded it. h may be nil.
+func (x *outgoingCall) hopHeader(h http.Header) http.Header {
+	switch {
+	case x.hops == nil || !x.s.overHTTP:
+		return h
+	case h == nil && len(x.hops) == len(hop.Self)+len(`[""]`):
+		return ownHops // it is only read
+	case h == nil:
+		h = http.Header{}
+	}
+	h[hop.Header] = []string{hop.HeaderOf(x.hops)}
 	return h
 }
 

@@ -116,6 +116,7 @@ type outgoingCall struct {
 	params   json.RawMessage
 	caps     json.RawMessage // capabilities to declare
 	self     json.RawMessage // Implementation to name, nil for the client's own
+	hops     json.RawMessage // who has forwarded it, this process last; nil for a request of the API
 	logLevel string
 	memo     memo  // of the call in front, nil if there is none
 	fault    error // of the caller; nothing is sent
@@ -371,7 +372,7 @@ func (x *outgoingCall) asTask(ctx context.Context) (json.RawMessage, error) {
 // bare is a further request on behalf of the call: what is asked and told meanwhile
 // belongs to the call.
 func (x *outgoingCall) bare() *outgoingCall {
-	return &outgoingCall{s: x.s, caps: x.caps, self: x.self, logLevel: x.logLevel, note: x.notify,
+	return &outgoingCall{s: x.s, caps: x.caps, self: x.self, hops: x.hops, logLevel: x.logLevel, note: x.notify,
 		ask: func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
 			return x.answer(ctx, qs...)
 		}}
@@ -379,16 +380,17 @@ func (x *outgoingCall) bare() *outgoingCall {
 
 // plain makes one request to a legacy server.
 func (x *outgoingCall) plain(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
-	if x.token != nil {
+	if x.token != nil || x.hops != nil {
 		buf := buffer.Get()
 		defer buffer.Put(buf)
-		*buf = appendToken(*buf, params, x.token)
+		*buf = appendLegacy(*buf, params, x.token, x.hops)
 		params = *buf
 	}
 	x.out = engine.Outgoing{
 		Method: x.method, Params: x.s.rev.Params(x.method, params),
 		Token: x.token, Inbox: (*callInbox)(x),
-		Logs: revision.Asks(x.method), // if anything does: the level is that of the session
+		Logs:   revision.Asks(x.method), // if anything does: the level is that of the session
+		Header: x.hopHeader(nil),
 	}
 	return object(x.s.call(ctx, &x.out))
 }
@@ -550,10 +552,10 @@ func resultType(raw json.RawMessage) (string, error) {
 func (x *outgoingCall) send(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 	buf := buffer.Get()
 	defer buffer.Put(buf)
-	*buf = x.s.appendModern(*buf, params, envelope{x.self, x.caps, x.logLevel, x.token})
+	*buf = x.s.appendModern(*buf, params, envelope{x.self, x.caps, x.logLevel, x.token, x.hops})
 	x.out = engine.Outgoing{
 		Method: x.method, Params: *buf, Token: x.token, Inbox: (*callInbox)(x), Logs: x.logLevel != "",
-		Header: x.s.headersOf(x.method, params),
+		Header: x.hopHeader(x.s.headersOf(x.method, params)),
 	}
 	return object(x.s.call(ctx, &x.out))
 }

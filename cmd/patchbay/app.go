@@ -44,6 +44,7 @@ type app struct {
 	keys    *keyboard      // nil until something is asked
 	answers answers        // to the inputs of mcp.json
 	secrets *secrets       // of this run
+	lineage *lineage       // of this process
 	file    *inspected     // mcp.json, once it was read
 	logins  logins         // tokens for servers
 
@@ -66,6 +67,7 @@ func newApp(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) *app
 	return &app{
 		ctx: ctx, stdin: stdin, out: bufio.NewWriterSize(stdout, 64<<10), rawOut: stdout, tty: tty, secrets: known,
 		talk: &talk{w: stderr, tty: tty.err, width: tty.errWidth, color: tty.err && tty.color, secrets: known}, globals: new(globals),
+		lineage: newLineage(),
 	}
 }
 

@@ -293,7 +293,7 @@ func (e *exam) session(ctx context.Context) {
 	}
 	var said tailOf
 	start := time.Now()
-	p, err := openServer(ctx, e.server, client, &said)
+	p, err := openServer(ctx, e.a.lineage, e.server, client, &said)
 	took := time.Since(start).Round(time.Millisecond)
 	if err != nil {
 		e.noSession(err, &said, took)

@@ -34,7 +34,7 @@ func environment(s config.Server) []string {
 	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
 		name, value, _ := strings.Cut(e, "=")
 		if s.InheritEnv {
-			return strings.HasPrefix(name, config.InputEnvPrefix) || name == "PATCHBAY_PASSPHRASE"
+			return strings.HasPrefix(name, config.InputEnvPrefix) || name == "PATCHBAY_PASSPHRASE" || name == parentName
 		}
 		return !passes(name, value, runtime.GOOS)
 	})

@@ -28,6 +28,7 @@ const (
 	exitBound        = 8  // the task was not done within its steps or time
 	exitDenied       = 9  // a call was not allowed, and nobody could be asked
 	exitFormat       = 10 // the answer does not fit --output-schema
+	exitLoop         = 11 // the program would serve or start itself
 )
 
 // fault is an error with what a person needs besides its text.
@@ -131,6 +132,8 @@ func (a *app) explain(err error) *fault {
 				out.err = fmt.Errorf("the login at %s is not taken any more: HTTP %d %s", a.serverName(), status.Status, http.StatusText(status.Status))
 			}
 		}
+	case errors.Is(err, errOwnParent), errors.Is(err, errDeep):
+		out.code = exitLoop
 	case errors.As(err, &exit):
 		out.code = exitUnreachable
 		out.err = fmt.Errorf("%s ended (%s) before it answered", a.serverName(), exit.State)

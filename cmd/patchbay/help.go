@@ -254,6 +254,7 @@ const helpExits = `Exit codes
   8  run: not done within --max-steps or --within
   9  run: a call was not allowed and so not made (the answer is printed)
  10  run: the answer does not fit --output-schema
+ 11  the program would serve or start itself
 `
 
 // help prints the help of a topic, or the overview.

@@ -84,10 +84,10 @@ func (p *peer) leave() {
 // openServer opens a session with a server of a configuration: a built-in one runs
 // in this process, a command under a guard. Client is used for this server alone:
 // the server's headers are added to it. Stderr gets what a command, or the log of a
-// built-in server, says. Ctx bounds the opening alone.
+// built-in server, says. Ctx bounds the opening alone. L is what no command may be started of.
 //
 // An error is an [*openError], or a fault of usage.
-func openServer(ctx context.Context, s config.Server, client *mcp.Client, stderr io.Writer) (*peer, error) {
+func openServer(ctx context.Context, l *lineage, s config.Server, client *mcp.Client, stderr io.Writer) (*peer, error) {
 	var p *peer
 	var err error
 	switch {
@@ -107,7 +107,7 @@ func openServer(ctx context.Context, s config.Server, client *mcp.Client, stderr
 			p = &peer{Session: session}
 		}
 	default:
-		p, err = openCommand(ctx, s, client, stderr)
+		p, err = openCommand(ctx, l, s, client, stderr)
 	}
 	var f *fault
 	switch {
@@ -145,7 +145,10 @@ type wire struct{ conn mcp.Conn }
 
 func (w wire) Connect(context.Context) (mcp.Conn, error) { return w.conn, nil }
 
-func openCommand(ctx context.Context, s config.Server, client *mcp.Client, stderr io.Writer) (*peer, error) {
+func openCommand(ctx context.Context, l *lineage, s config.Server, client *mcp.Client, stderr io.Writer) (*peer, error) {
+	if err := l.refuse(s); err != nil {
+		return nil, err
+	}
 	if err := checkCommand(s); err != nil {
 		return nil, err
 	}
@@ -154,7 +157,7 @@ func openCommand(ctx context.Context, s config.Server, client *mcp.Client, stder
 		return nil, err
 	}
 	cmd.Dir, cmd.Stderr = s.Dir, stderr
-	cmd.Env = environment(s)
+	cmd.Env = append(environment(s), l.env(s))
 	if on := client.OnFrame; on != nil {
 		client.OnFrame = func(f trace.Frame) {
 			if f.Kind == trace.KindStart { // what a person wrote, and not its guard
@@ -292,7 +295,7 @@ func (a *app) openOnce(s config.Server, change func(*mcp.Client)) (*peer, error)
 	defer cancel()
 	said := newChildLog(a.talk, a.Verbose)
 	defer said.opened()
-	p, err := openServer(ctx, s, client, said)
+	p, err := openServer(ctx, a.lineage, s, client, said)
 	var open *openError
 	if errors.As(err, &open) {
 		open.server = a.serverName()
@@ -391,7 +394,10 @@ func (a *app) saysTimeout() bool { return a.timed || a.Timeout != defaultTimeout
 // outfit gives a client what the way to a server takes, by the global flags. Its answers to
 // questions are untouched.
 func (a *app) outfit(c *mcp.Client, s config.Server) (err error) {
-	c.Limits.CallTimeout, c.Limits.CallLimit, c.Header = a.callTimeout(s), s.CallLimit, http.Header{}
+	c.Limits.CallTimeout, c.Limits.CallLimit = a.callTimeout(s), s.CallLimit
+	if c.Header == nil {
+		c.Header = http.Header{}
+	}
 	for _, h := range a.Header {
 		name, value, ok := strings.Cut(h, ":")
 		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, " \t\r\n") || strings.ContainsAny(value, "\r\n") {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/limit"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -164,7 +165,7 @@ func (a *app) listen(srv *mcp.Server, address string, p protection) (*web, error
 	w.mux.HandleFunc("/", elsewhere)
 	w.listener = boundConnections(listener, a.tooMany())
 	w.http = &http.Server{
-		Handler: boundBodies(w.mux), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
+		Handler: hop.Refuse(boundBodies(w.mux)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(slog.NewTextHandler(a.talk, nil), slog.LevelWarn),
 	}
 	if secure != nil {

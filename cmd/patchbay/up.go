@@ -54,6 +54,11 @@ func (c *upCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if p.path != "" {
+		if err := a.lineage.serves(p.path); err != nil && c.Stdio {
+			return (&fault{code: exitLoop, err: err}).hint("take the server that runs patchbay up out of " + p.path)
+		}
+	}
 	policy, err := c.rules(a)
 	if err != nil {
 		return err
@@ -95,6 +100,7 @@ func (c *upCmd) Run(a *app) error {
 		defer runtime.KeepAlive(heap)
 	}
 	h.fleet = newFleet(a, h.gateway, c.Share, c.knows())
+	h.fleet.left = h.board.leaveOut
 	h.fleet.set(p.servers, p.share)
 	socket, err := openSocket(h)
 	if err != nil {

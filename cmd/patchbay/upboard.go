@@ -63,6 +63,17 @@ func (b *board) take(s gateway.Status) (before gateway.Status, reporting bool) {
 	return before, b.reporting
 }
 
+// leftOut is the state of a server that is not started, as it leads back to this program.
+const leftOut gateway.State = "left out"
+
+// leaveOut takes note of a server that is not started.
+func (b *board) leaveOut(name, why string) {
+	s := gateway.Status{Name: name, State: leftOut, Reason: why, Tools: -1, Prompts: -1, Resources: -1}
+	if before, reporting := b.take(s); reporting && before.State != leftOut {
+		b.complain(s)
+	}
+}
+
 // complain says that a server is not there, and why.
 func (b *board) complain(s gateway.Status) {
 	reason, said := apart(s.Reason)

@@ -26,7 +26,8 @@ const leaveTime = 30 * time.Second
 type fleet struct {
 	a    *app
 	g    *gateway.Gateway
-	ctx  context.Context // of all servers
+	left func(name, why string) // is told of each server that is left out
+	ctx  context.Context        // of all servers
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
@@ -40,9 +41,10 @@ type fleet struct {
 // ship is one server as it was configured.
 type ship struct {
 	config.Server
-	older  gateway.Share // what the class of the server is if it is before 2026-07-28 and does not say it
-	placed chan struct{} // closed when calls find it
-	end    context.CancelFunc
+	older   gateway.Share // what the class of the server is if it is before 2026-07-28 and does not say it
+	placed  chan struct{} // closed when calls find it
+	end     context.CancelFunc
+	leftOut atomic.Pointer[string] // why it is not started; nil: it is
 
 	mu   sync.Mutex
 	pids map[int]bool // of the guards of its processes; guarded by mu
@@ -90,6 +92,19 @@ func (f *fleet) names() []string {
 		names[i] = s.Name
 	}
 	return names
+}
+
+// leftOut returns the servers that are not started, and why.
+func (f *fleet) leftOut() map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	left := map[string]string{}
+	for _, s := range f.ships {
+		if why := s.leftOut.Load(); why != nil {
+			left[s.Name] = *why
+		}
+	}
+	return left
 }
 
 // set makes the fleet the given servers, and tells what that changed: "+ new",
@@ -152,6 +167,11 @@ func (f *fleet) launch(server config.Server, older gateway.Share) *ship {
 		Open: func(ctx context.Context) (gateway.Upstream, error) {
 			placed() // the gateway opens what it has placed
 			u, err := f.a.openUpstream(ctx, server, log)
+			if why := loopOf(err); why != "" {
+				s.leftOut.Store(&why)
+				end() // it is not tried again
+				f.left(server.Name, why)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -274,7 +294,7 @@ func (a *app) peerOf(ctx context.Context, s config.Server, client *mcp.Client, l
 			on(f)
 		}
 	}
-	p, err := openServer(ctx, s, client, log)
+	p, err := openServer(ctx, a.lineage, s, client, log)
 	var open *openError
 	if err == nil {
 		return p, nil

@@ -72,9 +72,12 @@ func (h *hub) report() *upReport {
 	for _, s := range h.gateway.Status() {
 		states[s.Name] = s
 	}
+	left := h.fleet.leftOut()
 	for _, name := range names {
 		s, ok := states[name]
-		if !ok { // it is about to be placed
+		if why := left[name]; why != "" {
+			s = gateway.Status{Name: name, State: leftOut, Reason: why, Since: h.began, Tools: -1, Prompts: -1, Resources: -1}
+		} else if !ok { // it is about to be placed
 			s = gateway.Status{Name: name, State: gateway.Starting, Since: time.Now(), Tools: -1, Prompts: -1, Resources: -1}
 		}
 		row := serverReport{

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/hop"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// A command of a configuration may start this program again, which would read the same
+// configuration and start the command again, until the memory is gone. So each command gets in
+// its environment which servers have led to it, and no program of its descendants starts one of
+// those.
+
+// parentName is the variable that has the lineage: the links of a chain, eldest first, joined by
+// commas. A link is the server that was started, and, if that was done by an up that serves a file
+// as a whole, "+" and the file; both as hashes.
+const parentName = "PATCHBAY_PARENT"
+
+// lineage is which servers have led to this process, and what it adds to that for its children.
+type lineage struct {
+	chain []string
+	file  string // that this process serves as a whole, as [hashOf]; empty: it serves none
+}
+
+func newLineage() *lineage {
+	l := &lineage{}
+	if text := os.Getenv(parentName); text != "" {
+		l.chain = strings.Split(text, ",")
+	}
+	return l
+}
+
+var (
+	errOwnParent = errors.New("it has started this program: to start it again would go on without end")
+	errDeep      = fmt.Errorf("%d programs have started one another: do their configurations lead in a circle?", hop.Most)
+)
+
+// refuse returns an error for a server whose command must not be started from here.
+func (l *lineage) refuse(s config.Server) error {
+	self := serverHash(s)
+	for _, link := range l.chain {
+		if entry, _, _ := strings.Cut(link, "+"); entry == self {
+			return errOwnParent
+		}
+	}
+	if len(l.chain) >= hop.Most {
+		return errDeep
+	}
+	return nil
+}
+
+// serves notes that this process serves a file as a whole. It is an error if one that has led to
+// it does: all that this one could serve is there already.
+func (l *lineage) serves(path string) error {
+	l.file = fileHash(path)
+	for _, link := range l.chain {
+		if _, file, _ := strings.Cut(link, "+"); file == l.file {
+			return fmt.Errorf("%s is served by the patchbay up that has started this one", path)
+		}
+	}
+	return nil
+}
+
+// env is the variable for the command of a server.
+func (l *lineage) env(s config.Server) string {
+	link := serverHash(s)
+	if l.file != "" {
+		link += "+" + l.file
+	}
+	return parentName + "=" + strings.Join(append(l.chain[:len(l.chain):len(l.chain)], link), ",")
+}
+
+// serverHash tells a server from others: by its file and name, or by what was typed where.
+func serverHash(s config.Server) string {
+	if s.Source != "" {
+		return hashOf("server", realPath(fileOf(s)), s.Name)
+	}
+	dir, _ := os.Getwd()
+	return hashOf(append([]string{"command", dir, s.Dir, s.Command}, s.Args...)...)
+}
+
+func fileHash(path string) string { return hashOf("file", realPath(path)) }
+
+// realPath is the one path of a file that may have several.
+func realPath(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	return path
+}
+
+func hashOf(words ...string) string {
+	h := sha256.New()
+	for _, w := range words {
+		fmt.Fprintf(h, "%q\n", w)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// loopOf says why a server that could not be opened leads back to this program, empty if it does
+// not.
+func loopOf(err error) string {
+	var exit *mcp.ExitError
+	var status *mcp.HTTPError
+	switch {
+	case errors.Is(err, errOwnParent):
+		return errOwnParent.Error()
+	case errors.Is(err, errDeep):
+		return errDeep.Error()
+	case errors.As(err, &exit) && exit.State == fmt.Sprintf("exit status %d", exitLoop):
+		return "it is this patchbay up itself, started again"
+	case errors.As(err, &status) && status.Status == http.StatusLoopDetected:
+		return "it is this patchbay itself, by the address where it listens"
+	}
+	return ""
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/hop"
+)
+
+// again is the configuration of this program as a command, in words that env takes.
+func again(t *testing.T, words ...string) map[string]any {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("needs the command env")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]any{"command": "env", "args": append([]string{testRun + "=patchbay", self}, words...)}
+}
+
+// freePort is a port that nobody listens on.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+// An up whose file leads back to it leaves those servers out, says so, and serves the others once
+// (trap 1): by its address in every spelling, as a command in this file and by a link to it, by a
+// wrapper, and by a bridge that passes requests back to it.
+func TestUpLeadsBackToItself(t *testing.T) {
+	runtimeFolder(t)
+	dir, port := t.TempDir(), freePort(t)
+	file, link := filepath.Join(dir, "mcp.json"), filepath.Join(dir, "link.json")
+	if err := os.Symlink(file, link); err != nil {
+		t.Skip(err)
+	}
+	wrapper := again(t, "up", "--stdio", "--config", file)
+	wrapped := map[string]any{"command": "sh", "args": []string{"-c", `env "$@" || exit $?`, "sh", testRun + "=patchbay",
+		wrapper["args"].([]string)[1], "up", "--stdio", "--config", file}}
+	servers := map[string]any{
+		"command": wrapper, "link": again(t, "up", "--stdio", "--config", link), "wrapped": wrapped,
+		"bridged": again(t, "bridge", "--stdio", "-s", "http://127.0.0.1:"+port+"/mcp"),
+		"other":   map[string]any{"builtin": "conjugate"},
+	}
+	spellings := []string{"localhost", "127.0.0.1"}
+	if name, err := os.Hostname(); err == nil {
+		if ips, err := net.LookupHost(name); err == nil && len(ips) > 0 && net.ParseIP(ips[0]).IsLoopback() {
+			spellings = append(spellings, name)
+		}
+	}
+	for _, host := range spellings {
+		servers["url-"+host] = map[string]any{"url": "http://" + host + ":" + port + "/mcp"}
+	}
+	writeConfig(t, file, servers)
+	cmd, said := program(t, "up", "--http", "127.0.0.1:"+port, "--config", file)
+	out := new(transcript)
+	cmd.Stdout = out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	out.await(t, "ctrl-C ends it")
+	state := func(name string) (s serverReport) {
+		var reports []upReport
+		if err := json.Unmarshal([]byte(typedRun(t, "", exitOK, "status", "--json")), &reports); err != nil || len(reports) != 1 {
+			t.Fatalf("status = %+v, %v", reports, err)
+		}
+		for _, s = range reports[0].Servers {
+			if s.Name == name {
+				return s
+			}
+		}
+		t.Fatalf("status is without %s", name)
+		return s
+	}
+	for name := range servers {
+		switch name {
+		case "other":
+		case "bridged": // it is known by the first request that comes back
+			until(t, "the bridge is said to lead back", func() bool { s := state(name); return s.State == "failing" && strings.Contains(s.Reason, "leads back") })
+		default:
+			if s := state(name); s.State != "left out" || !strings.Contains(s.Reason, "itself") {
+				t.Errorf("%s is %s: %s, want it left out", name, s.State, s.Reason)
+			}
+			if want := regexp.MustCompile(`(?m)^` + name + ` .*left out: .*itself`); !want.MatchString(out.String()) {
+				t.Errorf("up printed\n%swant a line like %s", out, want)
+			}
+		}
+	}
+	if got := typedRun(t, "", exitOK, "tools", "--json", "-s", "http://127.0.0.1:"+port+"/mcp"); strings.Count(got, `"name"`) != 1 {
+		t.Errorf("the tools are %s, want those of the other server once", got)
+	}
+	// Nobody wakes anybody: what a loop would log is more than this.
+	if n := strings.Count(said.String(), "\n"); n > 30 {
+		t.Errorf("%d lines were logged: %s", n, said)
+	}
+}
+
+// Two gateways that have each other as servers serve each other's other servers, and end there.
+func TestUpsHaveEachOther(t *testing.T) {
+	runtimeFolder(t)
+	ports := []string{freePort(t), freePort(t)}
+	var said []*transcript
+	for i, builtin := range []string{"conjugate", "shop"} {
+		file := filepath.Join(t.TempDir(), "mcp.json")
+		writeConfig(t, file, map[string]any{
+			builtin: map[string]any{"builtin": builtin},
+			"peer":  map[string]any{"url": "http://localhost:" + ports[1-i] + "/mcp"},
+		})
+		cmd, log := program(t, "up", "--http", "127.0.0.1:"+ports[i], "--config", file)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+		said = append(said, log)
+	}
+	tools := func(port string) (names []string) {
+		for _, m := range regexp.MustCompile(`(?m)^(\S+)`).FindAllString(typedOut(t, "tools", "-s", "http://127.0.0.1:"+port+"/mcp"), -1) {
+			names = append(names, m)
+		}
+		return names
+	}
+	until(t, "each has the tools of the other", func() bool {
+		a, b := strings.Join(tools(ports[0]), " "), strings.Join(tools(ports[1]), " ")
+		return strings.Contains(a, "peer_shop_") && strings.Contains(a, "conjugate_") && strings.Contains(b, "peer_conjugate_")
+	})
+	for i, port := range ports {
+		for _, name := range tools(port) {
+			if strings.Contains(name, "peer_peer") {
+				t.Errorf("up %d lists %s, which is its own", i, name)
+			}
+		}
+	}
+	for _, log := range said {
+		if n := strings.Count(log.String(), "\n"); n > 30 {
+			t.Errorf("%d lines were logged: %.2000s", n, log)
+		}
+	}
+}
+
+// typedOut is what a run of the program prints, however it ends.
+func typedOut(t *testing.T, words ...string) string {
+	t.Helper()
+	return typed(t, "", words...).stdout
+}
+
+// A command gets which servers have led to it; one that is among them is not started, by whatever
+// path its file is named, nor is any below 8 programs.
+func TestLineage(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "mcp.json")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	entry := func(path, name string) config.Server {
+		return config.Server{Name: name, Command: "x", Source: path + ":3"}
+	}
+	child := func(l *lineage, s config.Server) *lineage {
+		_, value, _ := strings.Cut(l.env(s), "=")
+		t.Setenv(parentName, value)
+		return newLineage()
+	}
+	t.Setenv(parentName, "")
+	up := newLineage()
+	if err := up.serves(file); err != nil {
+		t.Fatalf("the first up: %v", err)
+	}
+	one := child(up, entry(file, "me"))
+	if err := one.refuse(entry("mcp.json", "me")); err != errOwnParent {
+		t.Errorf("its own entry, by another path: %v", err)
+	}
+	if err := one.refuse(entry(file, "other")); err != nil {
+		t.Errorf("another entry: %v", err)
+	}
+	if err := one.serves("./mcp.json"); err == nil {
+		t.Error("a second up of the same file is served")
+	}
+	if err := one.serves(filepath.Join(dir, "other.json")); err != nil {
+		t.Errorf("an up of another file: %v", err)
+	}
+	// A verb that only calls one server does not serve its file.
+	t.Setenv(parentName, "")
+	if err := child(newLineage(), entry(file, "me")).serves(file); err != nil {
+		t.Errorf("an up below a call: %v", err)
+	}
+	typedCommand := config.Server{Name: "x", Command: "x", Args: []string{"a", "b"}}
+	below := child(newLineage(), typedCommand)
+	if err := below.refuse(typedCommand); err != errOwnParent {
+		t.Errorf("the command that was typed: %v", err)
+	}
+	if err := below.refuse(config.Server{Name: "x", Command: "x", Args: []string{"a b"}}); err != nil {
+		t.Errorf("another command: %v", err)
+	}
+	deep := &lineage{}
+	for i := range hop.Most {
+		if err := deep.refuse(entry(file, "x")); err != nil {
+			t.Errorf("below %d programs: %v", i, err)
+		}
+		deep = child(deep, entry(file, fmt.Sprint(i)))
+	}
+	if err := deep.refuse(entry(file, "x")); err != errDeep {
+		t.Errorf("below %d programs: %v, want an error", hop.Most, err)
+	}
+	if env := environment(config.Server{InheritEnv: true}); strings.Contains(strings.Join(env, "\n"), parentName) {
+		t.Error("a command that inherits the environment has the lineage twice")
+	}
+}
