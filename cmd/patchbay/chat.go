@@ -43,7 +43,7 @@ func (c *chatCmd) Run(a *app) error {
 	if err != nil && !none {
 		return err
 	}
-	plan, err := a.upPlan()
+	plan, err := a.upPlan(false)
 	if err != nil {
 		return err
 	}

@@ -146,7 +146,7 @@ func (c *evalCmd) servers(a *app, s *eval.Suite) ([]config.Server, error) {
 	default:
 		a.Servers = s.Servers
 	}
-	plan, err := a.upPlan()
+	plan, err := a.upPlan(false)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -176,7 +177,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("FREE", free.Addr().String())
 			return free.Close()
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "listening": listening, "bearer": bearer},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "listening": listening, "awaits": awaits, "bearer": bearer},
 	})
 }
 
@@ -198,6 +199,21 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	if got != want {
 		ts.Fatalf("%s exited with %d, want %d", strings.Join(args[1:], " "), got, want)
+	}
+}
+
+// awaits waits until a file that another process writes has a text, a regular expression: awaits
+// REGEXP FILE.
+func awaits(ts *testscript.TestScript, _ bool, args []string) {
+	want := regexp.MustCompile("(?m)" + args[0])
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) { // files tell nobody
+		text, _ := os.ReadFile(ts.MkAbs(args[1])) // it may not be there yet
+		if want.Match(text) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s has no %s within 20 s: %s", args[1], args[0], text)
+		}
 	}
 }
 

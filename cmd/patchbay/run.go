@@ -44,7 +44,7 @@ func (c *runCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	plan, err := a.upPlan()
+	plan, err := a.upPlan(false)
 	if err != nil {
 		return err
 	}

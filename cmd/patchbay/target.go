@@ -142,6 +142,15 @@ func (a *app) configPath() (string, error) {
 	return path, nil
 }
 
+// places are where a configuration was looked for.
+func (a *app) places() []string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil
+	}
+	return config.Places(dir)
+}
+
 // inspectConfig reads mcp.json once, and tells its warnings.
 func (a *app) inspectConfig() (*inspected, error) {
 	if a.file != nil {

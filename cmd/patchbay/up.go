@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -50,7 +52,7 @@ func (c *upCmd) Run(a *app) error {
 	if _, err := gateway.ParseShare(c.Share); err != nil {
 		return usagef("--share %w", err)
 	}
-	p, err := a.upPlan()
+	p, err := a.upPlan(c.Stdio)
 	if err != nil {
 		return err
 	}
@@ -72,7 +74,7 @@ func (c *upCmd) Run(a *app) error {
 		a.resolve(s)
 	}
 	a.answers.silence()
-	h := &hub{a: a, began: time.Now(), from: p.from, board: newBoard(a)}
+	h := &hub{a: a, began: time.Now(), plan: p, board: newBoard(a)}
 	h.gateway = &gateway.Gateway{Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.board.tell}
 	if policy != nil {
 		h.gateway.Middleware = policy.middleware
@@ -162,7 +164,7 @@ type hub struct {
 	a       *app
 	began   time.Time
 	url     string // of the endpoint, empty over stdio
-	from    string // where the servers come from, for people
+	*plan          // it began with
 	gateway *gateway.Gateway
 	front   *mcp.Server
 	fleet   *fleet
@@ -173,29 +175,46 @@ type hub struct {
 // plan is what up serves.
 type plan struct {
 	servers []config.Server
-	share   string // of the servers that do not say it
-	from    string // for people
-	path    string // of the configuration to follow, empty if there is none
+	share   string   // of the servers that do not say it
+	from    string   // for people
+	path    string   // of the configuration to follow, empty if there is none
+	notes   []string // for people, below the table
+	stdio   []string // the words after the program that serve the same over stdio; nil: there are none
 }
 
 // demo are the servers of a machine on which nothing is set up: they need nothing, and
-// show what a server is.
-func demo() []config.Server {
-	var list []config.Server
-	for _, name := range []string{"shop", "sqlite", "files", "conjugate"} {
-		list = append(list, config.Server{Name: name, Builtin: name, Args: servers.Unattended(name)})
+// show what a server is. The working folder is among them if it is a project.
+func demo(from string) (*plan, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, err
 	}
-	return list
+	p := &plan{from: from}
+	why := hereFolders().project(realPath(dir))
+	for _, name := range []string{"shop", "sqlite", "files", "conjugate"} {
+		if name == "files" && why != "" {
+			p.notes = append(p.notes, "files is not served: "+dir+" is not a project ("+why+")")
+			continue
+		}
+		p.servers = append(p.servers, config.Server{Name: name, Builtin: name, Args: servers.Unattended(name)})
+	}
+	return p, nil
+}
+
+// noConfig is the error of an up over stdio that has no servers to serve: a host starts it in any
+// folder, and would be given built-in ones instead of those of the person.
+func noConfig(said string) error {
+	return usagef("%s; over stdio the built-in servers are served only if they are named", said).hint("patchbay up --stdio --config FILE")
 }
 
 // upPlan finds the servers to offer: those of -s or mcp.json, else the built-in ones.
-func (a *app) upPlan() (*plan, error) {
+func (a *app) upPlan(stdio bool) (*plan, error) {
 	if a.dashed {
 		s, err := a.target()
 		return &plan{servers: []config.Server{s}, from: "the command line"}, err
 	}
 	if len(a.Servers) > 0 {
-		p := &plan{from: "the command line"}
+		p := &plan{from: "the command line", stdio: []string{"up", "--stdio"}}
 		for i, name := range a.Servers {
 			if slices.Contains(a.Servers[:i], name) {
 				return nil, usagef("-s %s is there twice", name)
@@ -205,6 +224,10 @@ func (a *app) upPlan() (*plan, error) {
 				return nil, err
 			}
 			p.servers = append(p.servers, s)
+			p.stdio = append(p.stdio, "-s", name)
+		}
+		if read, err := a.inspectConfig(); err == nil && read.path != "" {
+			p.stdio = append(p.stdio, "--config", realPath(read.path))
 		}
 		return p, nil
 	}
@@ -213,12 +236,17 @@ func (a *app) upPlan() (*plan, error) {
 		return nil, err
 	}
 	switch {
+	case file == nil && stdio:
+		return nil, noConfig("no mcp.json was found: neither " + strings.Join(a.places(), " nor ") + " is there")
 	case file == nil:
-		return &plan{servers: demo(), from: "built-in servers, as no mcp.json was found"}, nil
-	case len(file.Servers) == 0 && (len(file.Models) > 0 || file.Model != ""): // it was written for them
-		return &plan{servers: demo(), from: "built-in servers, as " + file.Path + " names none"}, nil
+		return demo("built-in servers, as no mcp.json was found")
+	case len(file.Servers) > 0 || len(file.Models) == 0 && file.Model == "":
+	case stdio:
+		return nil, noConfig(file.Path + " names no server")
+	default: // it was written for models
+		return demo("built-in servers, as " + file.Path + " names none")
 	}
-	p := &plan{servers: enabledServers(file), share: file.Share, from: file.Path, path: file.Path}
+	p := &plan{servers: enabledServers(file), share: file.Share, from: file.Path, path: file.Path, stdio: []string{"up", "--stdio", "--config", realPath(file.Path)}}
 	if len(p.servers) == 0 {
 		return nil, usagef("%s names no server that is enabled", file.Path).hint(a.again("-s", servers.Names()[0]))
 	}
@@ -246,18 +274,41 @@ func (h *hub) show(ctx context.Context) error {
 	h.table()
 	h.warnOfProcesses()
 	a.print("(" + a.shown(h.from) + ")")
+	for _, note := range h.notes {
+		a.print("(" + a.shown(note) + ")")
+	}
 	a.print("")
-	a.print("Claude Code:")
-	a.print("  claude mcp add --transport http patchbay " + h.url)
-	a.print("VS Code (.vscode/mcp.json):")
-	a.print(`  {"servers": {"patchbay": {"type": "http", "url": "` + h.url + `"}}}`)
-	a.print("Cursor and others (mcp.json):")
-	a.print(`  {"mcpServers": {"patchbay": {"url": "` + h.url + `"}}}`)
-	a.print("Here:")
-	a.print("  patchbay tools -s " + h.url)
+	for _, line := range h.lines() {
+		a.print(a.shown(line))
+	}
 	a.print("")
 	a.print("ctrl-C ends it.")
 	return a.out.Flush()
+}
+
+// lines are what a person pastes, each below the place where it belongs. None belongs into a file
+// that up reads.
+func (h *hub) lines() []string {
+	not := ""
+	if h.path != "" {
+		not = ", not " + h.path
+	}
+	lines := []string{
+		"Claude Code, in a terminal:",
+		"  claude mcp add --transport http patchbay " + h.url,
+		"VS Code, in a terminal:",
+		"  code --add-mcp " + quoted(`{"name":"patchbay","type":"http","url":"`+h.url+`"}`),
+		"Cursor (~/.cursor/mcp.json) and other hosts (their own file" + not + "):",
+		`  {"mcpServers": {"patchbay": {"url": "` + h.url + `"}}}`,
+	}
+	if exe := programPath(); exe != "" && h.stdio != nil {
+		command, _ := json.Marshal(struct { // no member of it can fail
+			Command string   `json:"command"`
+			Args    []string `json:"args"`
+		}{exe, h.stdio})
+		lines = append(lines, "Hosts that only start commands (their own file"+not+"):", `  {"mcpServers": {"patchbay": `+string(command)+`}}`)
+	}
+	return append(lines, "Here, in another terminal:", "  "+self()+" tools -s "+h.url)
 }
 
 // logger logs what nobody can be told otherwise to standard error.

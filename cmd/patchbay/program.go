@@ -1,0 +1,80 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+)
+
+// self are the words by which a person runs this program again: those they came with, as far as
+// they can be told.
+func self() string {
+	exe, err := os.Executable()
+	if err != nil {
+		return "patchbay"
+	}
+	if byGoRun(exe) {
+		if _, err := os.Stat(filepath.Join("cmd", "patchbay", "main.go")); err == nil {
+			return "go run ./cmd/patchbay"
+		}
+		if info, ok := debug.ReadBuildInfo(); ok && strings.HasPrefix(info.Main.Version, "v") {
+			return "go run " + info.Path + "@" + info.Main.Version
+		}
+		return "patchbay"
+	}
+	if onPath(exe) != "" {
+		return "patchbay"
+	}
+	if strings.ContainsRune(os.Args[0], filepath.Separator) {
+		return shell([]string{os.Args[0]})
+	}
+	return shell([]string{exe})
+}
+
+// programPath is the absolute path by which another program starts this one; empty if it has none
+// that lasts.
+func programPath() string {
+	exe, err := os.Executable()
+	if err != nil || byGoRun(exe) {
+		return ""
+	}
+	if path := onPath(exe); path != "" {
+		return path // it may be a link that survives an update
+	}
+	return exe
+}
+
+// byGoRun tells whether an executable was made by "go run", which removes it at the end.
+func byGoRun(exe string) bool {
+	dir, name := filepath.Split(exe)
+	return filepath.Base(dir) == "exe" && strings.Contains(dir, "go-build") && strings.HasPrefix(name, "patchbay")
+}
+
+// onPath is where the shell finds an executable as "patchbay", empty if it finds another or none.
+func onPath(exe string) string {
+	path, err := exec.LookPath("patchbay")
+	if err != nil {
+		return ""
+	}
+	a, errA := os.Stat(exe)
+	b, errB := os.Stat(path)
+	if errA != nil || errB != nil || !os.SameFile(a, b) {
+		return ""
+	}
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	return path
+}
+
+// quoted is a word in the quotes of the shell that a person has: PowerShell and cmd take
+// only double ones around what has double quotes in it.
+func quoted(word string) string {
+	if runtime.GOOS == "windows" {
+		return `"` + strings.ReplaceAll(word, `"`, `\"`) + `"`
+	}
+	return shell([]string{word})
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// folders knows which folders of a system are projects. Its fields are those of this system, but
+// in tests.
+type folders struct {
+	goos   string
+	home   string // of the person; empty: it is not known
+	exists func(path string) bool
+}
+
+func hereFolders() folders {
+	home, _ := os.UserHomeDir() // an error gives ""
+	return folders{runtime.GOOS, realPath(home), func(path string) bool {
+		_, err := os.Lstat(filepath.FromSlash(path))
+		return err == nil
+	}}
+}
+
+// markers are what lies in the folder of a project.
+var markers = append(slices.Clone(repositories),
+	"go.mod", "go.work", "package.json", "deno.json", "pyproject.toml", "setup.py", "requirements.txt", "Cargo.toml", "pom.xml",
+	"build.gradle", "build.gradle.kts", "Gemfile", "composer.json", "mix.exs", "Package.swift", "CMakeLists.txt", "Makefile")
+
+// repositories are what lies in the folder of a repository.
+var repositories = []string{".git", ".hg", ".jj", ".svn"}
+
+// Folders that belong to the system with all that is in them, and folders that hold those of
+// others: people, mounted disks, programs, temporary files.
+var (
+	systemTrees = map[string][]string{
+		"unix": {"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/run", "/sbin", "/sys", "/usr", "/snap",
+			"/var/backups", "/var/cache", "/var/db", "/var/lib", "/var/log", "/var/run", "/var/spool"},
+		"darwin": {"/system", "/library", "/applications", "/cores", "/private/etc", "/private/var/db", "/private/var/log", "/private/var/root"},
+		"windows": {"windows", "program files", "program files (x86)", "programdata", "$recycle.bin", "system volume information", "recovery",
+			"perflogs"}, // below a drive
+	}
+	holders = map[string][]string{
+		"unix": {"/home", "/home/*", "/root", "/mnt", "/mnt/*", "/media", "/media/*", "/media/*/*", "/opt", "/srv", "/tmp", "/var", "/var/tmp"},
+		"darwin": {"/users", "/users/*", "/volumes", "/volumes/*", "/private", "/private/tmp", "/private/var", "/private/var/folders",
+			"/private/var/folders/*", "/private/var/folders/*/*", "/private/var/folders/*/*/t"},
+		"windows": {"users", "users/*", "temp"},
+	}
+)
+
+// project says why a folder is not plainly a project, which may be shown to servers without a
+// question; empty if it is one. A project has something in it, or above it, that only projects
+// have. Never are projects: the root of a file system, a drive or a mounted disk; the home folder,
+// those above it and those of others; what belongs to the system; and what is hidden, such as
+// settings.
+//
+// Dir is an absolute path without links.
+func (f folders) project(dir string) (why string) {
+	for at := f.slashed(dir); ; at = above(at) {
+		if why := f.never(at); why != "" {
+			if at == f.slashed(dir) {
+				return why
+			}
+			return "nothing in it says that it is a project, such as .git or go.mod"
+		}
+		if f.has(at, markers) {
+			return ""
+		}
+	}
+}
+
+// repository returns the folder of the repository that a folder lies in, empty if it lies in none.
+// A home folder that is one does not make all that is in it a repository of others.
+func (f folders) repository(dir string) string {
+	for at := f.slashed(dir); ; at = above(at) {
+		if f.root(at) || f.same(at, f.slashed(f.home)) {
+			return ""
+		}
+		if f.has(at, repositories) {
+			return at
+		}
+	}
+}
+
+func (f folders) has(dir string, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return f.exists(strings.TrimSuffix(dir, "/") + "/" + name) })
+}
+
+// never says why a folder is no project, whatever is in it.
+func (f folders) never(dir string) string {
+	home := f.slashed(f.home)
+	switch {
+	case dir == "" || dir == "." || f.root(dir):
+		return "it is the root of a file system"
+	case home != "" && (f.same(dir, home) || f.within(home, dir)):
+		return "it is the home folder, or above it"
+	case f.hidden(dir):
+		return "it is hidden, as settings are"
+	}
+	if disk := wslDisk.FindStringSubmatch(dir); f.goos == "linux" && disk != nil {
+		return folders{goos: "windows", exists: f.exists}.never(disk[1] + ":/" + disk[2])
+	}
+	kind, below := f.goos, f.folded(dir)
+	if f.goos == "windows" {
+		_, below, _ = strings.Cut(below, "/")
+		if strings.HasPrefix(dir, "//") { // //server/share/…
+			below = strings.Join(strings.Split(dir, "/")[4:], "/")
+		}
+	} else {
+		kind = "unix"
+	}
+	kinds := []string{kind}
+	if f.goos == "darwin" {
+		kinds = append(kinds, "darwin")
+	}
+	for _, kind := range kinds {
+		for _, tree := range systemTrees[kind] {
+			if below == tree || strings.HasPrefix(below, tree+"/") {
+				return "it belongs to the system"
+			}
+		}
+		for _, pattern := range holders[kind] {
+			if ok, _ := path.Match(pattern, below); ok {
+				return "it holds the folders of others"
+			}
+		}
+	}
+	return ""
+}
+
+// above is the folder that a folder is in, that of a root the root itself.
+func above(dir string) string {
+	i := strings.LastIndexByte(dir, '/')
+	if i <= 0 || dir[i-1] == ':' {
+		return dir[:i+1]
+	}
+	return dir[:i]
+}
+
+// wslDisk is a disk of Windows, as Linux under it shows that.
+var wslDisk = regexp.MustCompile(`^/mnt/([a-zA-Z])(?:/(.*))?$`)
+
+// root tells whether a folder is above all others of its disk.
+func (f folders) root(dir string) bool {
+	if f.goos == "windows" {
+		rest, unc := strings.CutPrefix(dir, "//")
+		if unc { // //server/share
+			return strings.Count(strings.Trim(rest, "/"), "/") < 2
+		}
+		return len(strings.TrimRight(dir, "/")) <= 2
+	}
+	return dir == path.Dir(dir)
+}
+
+// hidden tells whether a part of a path is hidden, by its name.
+func (f folders) hidden(dir string) bool {
+	below := f.folded(dir)
+	if home := f.folded(f.slashed(f.home)); home != "" && f.within(dir, home) {
+		below = strings.TrimPrefix(below, home)
+		first, _, _ := strings.Cut(strings.TrimPrefix(below, "/"), "/")
+		if f.goos == "darwin" && first == "library" || f.goos == "windows" && first == "appdata" {
+			return true
+		}
+	}
+	return strings.Contains(below, "/.")
+}
+
+// within tells whether a folder is below another.
+func (f folders) within(dir, above string) bool {
+	return strings.HasPrefix(f.folded(dir), strings.TrimRight(f.folded(above), "/")+"/")
+}
+
+func (f folders) same(a, b string) bool { return f.folded(a) == f.folded(b) }
+
+// folded is a path as the system compares it.
+func (f folders) folded(dir string) string {
+	if f.goos == "windows" || f.goos == "darwin" {
+		return strings.ToLower(dir)
+	}
+	return dir
+}
+
+// slashed is a path with slashes alone, without one at its end unless it is a root.
+func (f folders) slashed(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	if f.goos != "windows" {
+		return path.Clean(dir)
+	}
+	dir = strings.ReplaceAll(dir, `\`, "/")
+	dir = strings.TrimPrefix(dir, "//?/")
+	unc := strings.HasPrefix(dir, "//")
+	if dir = path.Clean(dir); unc {
+		dir = "/" + dir
+	}
+	if len(dir) == 2 && dir[1] == ':' {
+		dir += "/"
+	}
+	return dir
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"slices"
+	"testing"
+)
+
+// What counts as a project, on three systems (trap 2). A folder without a marker is none,
+// whatever its name, and some are none whatever is in them.
+func TestProject(t *testing.T) {
+	const linux, mac, windows = "linux", "darwin", "windows"
+	homes := map[string]string{linux: "/home/ada", mac: "/Users/ada", windows: `C:\Users\Ada`}
+	tests := []struct {
+		goos, dir, marker string // marker is a file that exists, with slashes
+		want              bool
+	}{
+		// A marker in the folder, or above it.
+		{linux, "/home/ada/src/shop", "/home/ada/src/shop/.git", true},
+		{linux, "/home/ada/src/shop/cmd/x", "/home/ada/src/shop/go.mod", true},
+		{linux, "/work/app", "/work/app/package.json", true},
+		{linux, "/app", "/app/.git", true},
+		{linux, "/srv/site", "/srv/site/.git", true},
+		{linux, "/tmp/try", "/tmp/try/Makefile", true},
+		{linux, "/var/www/site", "/var/www/site/composer.json", true},
+		{mac, "/Users/ada/Shop", "/Users/ada/Shop/Package.swift", true},
+		{mac, "/private/var/folders/ab/cd/T/try", "/private/var/folders/ab/cd/T/try/go.mod", true},
+		{windows, `C:\Users\Ada\src\shop`, "C:/Users/Ada/src/shop/.git", true},
+		{windows, `c:\users\ada\src\shop\x`, "c:/users/ada/src/shop/Cargo.toml", true},
+		{windows, `D:\shop`, "D:/shop/.git", true},
+		{windows, `\\server\share\shop`, "//server/share/shop/.git", true},
+		{linux, "/mnt/c/Users/ada/shop", "/mnt/c/Users/ada/shop/.git", true},
+
+		// None.
+		{linux, "/home/ada/empty", "", false},
+		{mac, "/Users/ada/Documents", "", false},
+		{windows, `C:\Users\Ada\Documents`, "", false},
+		{linux, "/tmp/try", "/tmp/package.json", false}, // of nobody's
+		{linux, "/home/ada/notes", "/home/ada/.git", false},
+		{windows, `C:\Users\Ada\notes`, "C:/Users/Ada/.git", false},
+
+		// Whatever is in them.
+		{linux, "/", "/.git", false},
+		{mac, "/", "/.git", false},
+		{windows, `C:\`, "C:/.git", false},
+		{windows, `C:`, "C:/.git", false},
+		{windows, `\\server\share`, "//server/share/.git", false},
+		{windows, `\\server\share\`, "//server/share/.git", false},
+		{linux, "/home/ada", "/home/ada/.git", false},
+		{linux, "/home/ada/", "/home/ada/.git", false},
+		{linux, "/home", "/home/.git", false},
+		{linux, "/home/bob", "/home/bob/.git", false},
+		{linux, "/root", "/root/.git", false},
+		{mac, "/Users/ada", "/Users/ada/.git", false},
+		{mac, "/users/ADA", "/users/ADA/.git", false},
+		{mac, "/Users", "/Users/package.json", false},
+		{windows, `C:\Users\Ada`, "C:/Users/Ada/.git", false},
+		{windows, `c:\USERS\ada`, "c:/USERS/ada/.git", false},
+		{windows, `C:\Users`, "C:/Users/.git", false},
+		{windows, `C:\Users\Public`, "C:/Users/Public/.git", false},
+		{linux, "/etc", "/etc/.git", false}, // etckeeper
+		{linux, "/etc/nginx", "/etc/.git", false},
+		{linux, "/usr/src/linux", "/usr/src/linux/Makefile", false},
+		{linux, "/var/lib/app", "/var/lib/app/.git", false},
+		{linux, "/var", "/var/.git", false},
+		{linux, "/proc/1/cwd", "/proc/1/cwd/.git", false},
+		{linux, "/tmp", "/tmp/package.json", false},
+		{linux, "/mnt/disk", "/mnt/disk/.git", false},
+		{linux, "/media/ada/STICK", "/media/ada/STICK/.git", false},
+		{linux, "/mnt/c", "/mnt/c/.git", false},
+		{linux, "/mnt/c/Windows/System32", "/mnt/c/Windows/System32/.git", false},
+		{linux, "/mnt/c/Users/ada", "/mnt/c/Users/ada/.git", false},
+		{mac, "/Volumes/Disk", "/Volumes/Disk/.git", false},
+		{mac, "/System/Library", "/System/Library/.git", false},
+		{mac, "/Applications/X.app", "/Applications/X.app/package.json", false},
+		{mac, "/private/etc", "/private/etc/.git", false},
+		{windows, `C:\Windows\System32`, "C:/Windows/System32/.git", false},
+		{windows, `C:\WINDOWS`, "C:/WINDOWS/.git", false},
+		{windows, `C:\Program Files\Git`, "C:/Program Files/Git/.git", false},
+		{windows, `C:\ProgramData`, "C:/ProgramData/.git", false},
+		{linux, "/home/ada/.config/nvim", "/home/ada/.config/nvim/.git", false},
+		{linux, "/home/ada/.ssh", "/home/ada/.ssh/.git", false},
+		{linux, "/home/ada/src/shop/.git", "/home/ada/src/shop/.git", false},
+		{mac, "/Users/ada/Library/Mail", "/Users/ada/Library/Mail/.git", false},
+		{windows, `C:\Users\Ada\AppData\Local\x`, "C:/Users/Ada/AppData/Local/x/.git", false},
+		{windows, `\\?\C:\Windows`, "C:/Windows/.git", false},
+	}
+	for _, tt := range tests {
+		f := folders{tt.goos, homes[tt.goos], func(path string) bool { return tt.marker != "" && path == tt.marker }}
+		if why := f.project(tt.dir); (why == "") != tt.want {
+			t.Errorf("%s: project(%s) with %s says %q, want a project: %v", tt.goos, tt.dir, tt.marker, why, tt.want)
+		}
+	}
+}
+
+// A repository is found above a folder, and a home folder that is one does not count (trap 24).
+func TestRepository(t *testing.T) {
+	there := []string{"/home/ada/src/shop/.git", "/home/ada/.git", "C:/src/.hg"}
+	for _, tt := range []struct{ goos, home, dir, want string }{
+		{"linux", "/home/ada", "/home/ada/src/shop", "/home/ada/src/shop"},
+		{"linux", "/home/ada", "/home/ada/src/shop/deep/er", "/home/ada/src/shop"},
+		{"linux", "/home/ada", "/home/ada/notes", ""},
+		{"linux", "", "/opt/x", ""},
+		{"windows", `C:\Users\Ada`, `C:\src\x`, "C:/src"},
+		{"windows", `C:\Users\Ada`, `D:\x`, ""},
+	} {
+		f := folders{tt.goos, tt.home, func(path string) bool { return slices.Contains(there, path) }}
+		if got := f.repository(tt.dir); got != tt.want {
+			t.Errorf("%s: repository(%s) = %q, want %q", tt.goos, tt.dir, got, tt.want)
+		}
+	}
+}
