@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
@@ -86,13 +87,17 @@ func (c claims) scopes() (list []string) {
 }
 
 // current holds the times of claims against now. It returns when they end; zero: they do not
-// say. Leeway is for clocks that differ.
+// say. Leeway is for clocks that differ; iat has a minute at least.
 func (c claims) current(now time.Time, leeway time.Duration) (time.Time, error) {
 	exp, err := c.time("exp")
 	if err != nil {
 		return exp, err
 	}
 	nbf, err := c.time("nbf")
+	if err != nil {
+		return exp, err
+	}
+	iat, err := c.time("iat")
 	switch {
 	case err != nil:
 		return exp, err
@@ -100,10 +105,30 @@ func (c claims) current(now time.Time, leeway time.Duration) (time.Time, error) 
 		return exp, fmt.Errorf("the token expired at %s", exp.UTC().Format(time.RFC3339))
 	case !nbf.IsZero() && now.Add(leeway).Before(nbf):
 		return exp, fmt.Errorf("the token is good from %s on", nbf.UTC().Format(time.RFC3339))
+	case !iat.IsZero() && now.Add(max(leeway, time.Minute)).Before(iat):
+		return exp, fmt.Errorf("the token was issued at %s, which is in the future", iat.UTC().Format(time.RFC3339))
 	case !exp.IsZero():
 		exp = exp.Add(leeway)
 	}
 	return exp, nil
+}
+
+// party checks the client that claims name: client_id (RFC 9068, 2.2) and azp (OpenID Connect
+// Core 1.0, 2) are the same client if both are there, and it is one of allowed; nil: any is.
+func (c claims) party(allowed []string) error {
+	for _, name := range []string{"client_id", "azp"} {
+		if v := c[name]; v != nil && c.text(name) == "" {
+			return fmt.Errorf("%s is no client: %T", name, v)
+		}
+	}
+	id, azp := c.text("client_id"), c.text("azp")
+	switch {
+	case id != "" && azp != "" && id != azp:
+		return fmt.Errorf("the token is of two clients: client_id is %q and azp %q", clip(id), clip(azp))
+	case allowed != nil && !contains(allowed, cmp.Or(id, azp)):
+		return fmt.Errorf("the token is of the client %q, which is not one of %q", clip(cmp.Or(id, azp)), allowed)
+	}
+	return nil
 }
 
 // principal makes a principal of claims that were verified. Issuer may be empty; then scheme

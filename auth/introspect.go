@@ -38,6 +38,9 @@ type Introspection struct {
 	// Audience are the audiences that tokens may be for. Nil: the Resource of the Guard.
 	Audience []string
 
+	// Clients are as those of [JWT].
+	Clients []string
+
 	// TTL is how long an answer counts, at most until the token expires. Zero: 30 seconds,
 	// negative: it counts once.
 	TTL time.Duration
@@ -235,6 +238,9 @@ func (i *Introspection) inspect(ctx context.Context, token string) (k introspect
 	}
 	expires, err := c.current(start, 0)
 	if err != nil {
+		return k, err
+	}
+	if err := c.party(i.Clients); err != nil {
 		return k, err
 	}
 	if k.binding, err = c.binding(); err != nil {

@@ -26,7 +26,8 @@ import (
 // Discovery).
 //
 // A token must be signed by a key of the issuer, name the issuer and one of the audiences,
-// and have exp, which has not passed; nbf counts if it is there. A token that names another
+// and have exp, which has not passed; nbf counts if it is there, and iat must not be in the
+// future. Base64 that is not written as RFC 7515 has it makes it no token. A token that names another
 // issuer is left to the next verifier. Its type, if it has one, must be JWT or at+jwt. One
 // that is bound to a client certificate (RFC 8705) is good on connections with that alone;
 // one that is bound to another key (DPoP) is refused.
@@ -51,7 +52,8 @@ type JWT struct {
 	// KeysURL is where the JSON Web Key Set is: https, or http on loopback.
 	KeysURL string
 
-	// Keys are *rsa.PublicKey, *ecdsa.PublicKey or ed25519.PublicKey.
+	// Keys are *rsa.PublicKey, *ecdsa.PublicKey or ed25519.PublicKey, or a jose.JSONWebKey of
+	// github.com/go-jose/go-jose/v4 with one of them, whose alg, kid and use count too.
 	Keys []crypto.PublicKey
 
 	// Secret signs tokens with HMAC, of 32 bytes at least: for set-ups where whoever makes
@@ -66,6 +68,10 @@ type JWT struct {
 	// Leeway is by how much clocks may differ. Zero: a minute, negative: not at all; at
 	// most 5 minutes.
 	Leeway time.Duration
+
+	// Clients are the OAuth clients whose tokens are taken, by client_id or azp. Nil: any.
+	// A token that names two different clients is refused in any case.
+	Clients []string
 
 	// RolesClaim names the claim with the roles; a dot leads into a claim:
 	// "realm_access.roles". Empty: "roles".
@@ -146,10 +152,17 @@ func (j *JWT) resolve() error {
 	if len(j.Keys) > 0 {
 		var keys []publicKey
 		for _, k := range j.Keys {
-			if err := checkKey(k); err != nil {
+			key := publicKey{key: k}
+			if web, ok := k.(jose.JSONWebKey); ok {
+				if web.Use != "" && web.Use != "sig" {
+					return fmt.Errorf("JWT: Keys: the key %q is for %q, and not for signatures", clip(web.KeyID), clip(web.Use))
+				}
+				key = publicKey{web.KeyID, web.Algorithm, web.Key}
+			}
+			if err := checkKey(key.key); err != nil {
 				return fmt.Errorf("JWT: Keys: %w", err)
 			}
-			keys = append(keys, publicKey{key: k})
+			keys = append(keys, key)
 		}
 		j.keys = fixedKeys(keys)
 		return nil
@@ -239,9 +252,13 @@ func peek(token string) (h tokenHeader, c claims, err error) {
 	if len(parts) != 3 {
 		return h, nil, errors.New("it has no three parts")
 	}
-	for i, into := range []any{&h, &c} {
-		raw, err := base64.RawURLEncoding.Strict().DecodeString(parts[i])
-		if err == nil {
+	for i, into := range []any{&h, &c, nil} {
+		raw, err := base64.RawURLEncoding.DecodeString(parts[i])
+		switch {
+		case err != nil:
+		case base64.RawURLEncoding.EncodeToString(raw) != parts[i]: // one token has one spelling
+			err = errors.New("its base64 is not canonical")
+		case into != nil:
 			err = jsonx.Unmarshal(raw, into)
 		}
 		if err != nil {
@@ -287,6 +304,9 @@ func (j *JWT) read(ctx context.Context, token string) (k knownToken, err error) 
 		return k, err
 	case expires.IsZero():
 		return k, errors.New("the token has no exp")
+	}
+	if err := c.party(j.Clients); err != nil {
+		return k, err
 	}
 	if k.binding, err = c.binding(); err != nil {
 		return k, err

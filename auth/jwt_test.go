@@ -237,6 +237,59 @@ func (f *fakeIssuer) claims() claimsMap {
 	return claimsMap{"iss": issuerURL, "sub": "alice", "aud": resourceURL, "exp": time.Now().Add(time.Hour).Unix()}
 }
 
+// twin returns another character at the end of a signature of 64 bytes that decodes to the same: its
+// last two of six bits are not looked at by lax decoders.
+func twin(last byte) string {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	return string(alphabet[strings.IndexByte(alphabet, last)^1])
+}
+
+// Trap 26: a key is good for the algorithm that it names alone, whether it was fetched or given; a
+// key that names none is good for all that suit it. Clients are by client_id or azp.
+func TestJWTKeyNamesAlgorithm(t *testing.T) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve := func(alg string) http.RoundTripper {
+		return roundTripFunc(func(*http.Request) (*http.Response, error) {
+			w := httptest.NewRecorder()
+			answer(w, 200, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "k", Algorithm: alg}}})
+			return w.Result(), nil
+		})
+	}
+	f := &fakeIssuer{}
+	for _, named := range []string{"RS256", ""} {
+		for how, v := range map[string]*auth.JWT{
+			"fetched": {Issuer: issuerURL, Audience: []string{resourceURL}, KeysURL: "https://as.example.com/keys", Base: serve(named)},
+			"given":   {Issuer: issuerURL, Audience: []string{resourceURL}, Keys: []crypto.PublicKey{jose.JSONWebKey{Key: key.Public(), KeyID: "k", Algorithm: named}}},
+		} {
+			for _, alg := range []string{"RS256", "RS384", "PS256"} {
+				_, err := v.Verify(bearerRequest(sign(t, key, "k", f.claims(), "alg", alg)))
+				if want := named == "" || named == alg; (err == nil) != want {
+					t.Errorf("%s key that names %q, token signed by %s: %v, want taken %t", how, named, alg, err, want)
+				}
+			}
+		}
+	}
+	given := &auth.JWT{Issuer: issuerURL, Audience: []string{resourceURL}, Keys: []crypto.PublicKey{jose.JSONWebKey{Key: key.Public(), Use: "enc"}}}
+	if _, err := given.Verify(bearerRequest(sign(t, key, "", f.claims(), "alg", "RS256"))); err == nil {
+		t.Error("a key for encryption verifies a token")
+	}
+	v := &auth.JWT{Issuer: issuerURL, Audience: []string{resourceURL}, Keys: []crypto.PublicKey{key.Public()}, Clients: []string{"app", "tool"}}
+	for _, tt := range []struct {
+		change claimsMap
+		want   bool
+	}{
+		{claimsMap{"client_id": "app"}, true}, {claimsMap{"azp": "tool"}, true}, {claimsMap{"azp": "app", "client_id": "app"}, true},
+		{claimsMap{"client_id": "other"}, false}, {claimsMap{"azp": "other"}, false}, {nil, false}, {claimsMap{"azp": "app", "client_id": "tool"}, false},
+	} {
+		if _, err := v.Verify(bearerRequest(sign(t, key, "", with(f.claims(), tt.change)))); (err == nil) != tt.want {
+			t.Errorf("a token of %v: %v, want taken %t", tt.change, err, tt.want)
+		}
+	}
+}
+
 // AUTH-26-066, AUTH-26-113: a token is validated. AUTH-26-067, AUTH-26-071, AUTH-26-072,
 // AUTH-26-089, AUTH-26-114, SEC-26-007, XAUTH-26-020: only one that was made for this server is taken.
 func TestJWTRefused(t *testing.T) {
@@ -258,6 +311,12 @@ func TestJWTRefused(t *testing.T) {
 	tests := map[string]string{
 		"expired":                f.token(t, "ec", claimsMap{"exp": now.Add(-61 * time.Second).Unix()}),
 		"not yet":                f.token(t, "ec", claimsMap{"nbf": now.Add(2 * time.Minute).Unix()}),
+		"issued in the future":   f.token(t, "ec", claimsMap{"iat": now.Add(3 * time.Hour).Unix()}), // trap 26
+		"iat is a text":          f.token(t, "ec", claimsMap{"iat": "now"}),
+		"two clients":            f.token(t, "ec", claimsMap{"azp": "another"}),
+		"azp is a list":          f.token(t, "ec", claimsMap{"azp": []string{"app"}, "client_id": nil}),
+		"another signature text": good[:len(good)-1] + twin(good[len(good)-1]),
+		"padded":                 good + "=",
 		"no exp":                 f.token(t, "ec", claimsMap{"exp": nil}),
 		"exp is a text":          f.token(t, "ec", claimsMap{"exp": "2099"}),
 		"exp is null":            f.token(t, "ec", claimsMap{"exp": json.RawMessage("null")}),

@@ -180,7 +180,7 @@ type StateConfig struct {
 	TTL time.Duration
 
 	// Store keeps states on the server, so that each works once. Nil: they travel
-	// with the caller, sealed.
+	// with the caller, sealed, who can send one again until TTL has passed.
 	Store StateStore
 }
 

@@ -43,7 +43,7 @@ const helpAuth = `Who is calling, by --auth of serve, up and bridge; the first t
   jwt:ISSUER                   access tokens of an authorization server
   introspect:ISSUER            tokens that the authorization server is asked about
 
-Further, with commas: issuer=, audience=, keys=FILE|URL, algorithm=, leeway=30s,
+Further, with commas: issuer=, audience=, keys=FILE|URL, algorithm=, azp=CLIENT, leeway=30s,
 roles=CLAIM (hmac, jwt), url=, client=ID, secret=env:NAME|FILE, ttl=30s
 (introspect). Tokens must be for the address of the server, or the URL of
 --auth-resource, or audience=. --client-ca FILE lets in who shows a certificate
@@ -209,7 +209,8 @@ func (a *app) verifier(spec string) (auth.Verifier, error) {
 
 // tokens reads what JWTs of all kinds have.
 func (o options) tokens(j *auth.JWT) error {
-	j.Audience, j.Algorithms = o["audience"], o["algorithm"]
+	j.Audience, j.Algorithms, j.Clients = o["audience"], o["algorithm"], o["azp"]
+	delete(o, "azp")
 	delete(o, "audience")
 	delete(o, "algorithm")
 	var err1, err2 error
@@ -247,8 +248,9 @@ func (o options) jwt(a *app, issuer string) (*auth.JWT, error) {
 }
 
 func (o options) introspect(issuer string) (*auth.Introspection, error) {
-	i := &auth.Introspection{Issuer: issuer, Audience: o["audience"]}
+	i := &auth.Introspection{Issuer: issuer, Audience: o["audience"], Clients: o["azp"]}
 	delete(o, "audience")
+	delete(o, "azp")
 	var errs [5]error
 	var secret string
 	i.URL, errs[0] = o.take("url")
@@ -300,7 +302,9 @@ func readKeys(path string) ([]crypto.PublicKey, error) {
 			if err := k.UnmarshalJSON(one); err != nil {
 				return nil, fmt.Errorf("%s: key %d: %w", path, i+1, err)
 			}
-			keys = append(keys, k.Public().Key)
+			if k.Use == "" || k.Use == "sig" { // an issuer's set may have keys for encryption too
+				keys = append(keys, k.Public()) // with its alg and kid
+			}
 		}
 		return keys, nil
 	}
