@@ -29,12 +29,20 @@ type upstream struct {
 func newUpstream(g *Gateway, name string) *upstream {
 	up := &upstream{g: g, name: name, prefix: prefixOf(name)}
 	if g.Middleware != nil {
-		if up.around = g.Middleware(name); up.around != nil {
+		if around := g.Middleware(name); around != nil {
+			up.around = func(next mcp.Handler) mcp.Handler { return around(foreign{next}) }
 			up.front = up.around(mcp.HandlerFunc(up.behind))
 		}
 	}
 	return up
 }
+
+// foreign is a handler behind Gateway.Middleware. It tells a policy that what comes from there
+// are claims of a server that somebody else may have written.
+type foreign struct{ mcp.Handler }
+
+// Foreign marks the handler for package policy.
+func (foreign) Foreign() {}
 
 // handle answers a request of a caller in the server's own terms.
 func (up *upstream) handle(ctx context.Context, method string, params json.RawMessage) (mcp.Result, error) {

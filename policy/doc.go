@@ -38,6 +38,8 @@
 //   - What passes is for the caller alone: a result that others could keep (cacheScope
 //     "public") becomes private, and a list is not kept at all, since other scopes may
 //     show more.
+//   - Annotations of features are those of servers that are trusted: the program's own, and
+//     those that [Foreign] is told are. Of others a policy sees none.
 //   - Refusals are logged without arguments.
 //
 // Specification: 2026-07-28, basic/authorization, Scope Challenge Handling; server/utilities/caching,

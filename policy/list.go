@@ -67,7 +67,7 @@ func (g *gate) entry(ctx context.Context, l *featureList, raw json.RawMessage) *
 	if l == templateList {
 		a.Name, a.Template = "", name
 	}
-	a.Annotations = func() *Annotations { return annotationsOf(raw) }
+	a.Annotations = g.believed(func() *Annotations { return annotationsOf(raw) })
 	return a
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -16,26 +17,61 @@ import (
 // mcp.Server, or the Middleware of a gateway. Server is what the policy knows the handler
 // by. Refusals of requests are logged at Info, and policies that fail at Warn; log may be nil.
 //
+// What a server says of its features, such as that a tool is read-only, is believed of the
+// program's own, and of no other: directly in front of an [mcp.Session], and as the Middleware of
+// a gateway, the policy sees no annotations. With other middleware in between use [Foreign].
+//
 // One Middleware may be put around several handlers if they are connections to one server.
 func Middleware(server string, p Policy, log *slog.Logger) mcp.Middleware {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	g := &gate{server: server, policy: p, log: log}
-	return func(next mcp.Handler) mcp.Handler {
-		return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-			return g.handle(ctx, req, next)
-		})
-	}
+	return newGate(server, p, log).middleware
+}
+
+// Foreign is [Middleware] for a server that somebody else may have written. Trusted tells whether
+// its annotations are believed.
+func Foreign(server string, trusted bool, p Policy, log *slog.Logger) mcp.Middleware {
+	g := newGate(server, p, log)
+	g.trusted = &trusted
+	return g.middleware
 }
 
 // gate is the policy in front of one server.
 type gate struct {
-	server string
-	policy Policy
-	log    *slog.Logger
-	known  known
-	tasks  taskTools
+	server  string
+	policy  Policy
+	log     *slog.Logger
+	trusted *bool       // nil: unless it is foreign
+	foreign atomic.Bool // the server is one of somebody else
+	known   known
+	tasks   taskTools
+}
+
+func newGate(server string, p Policy, log *slog.Logger) *gate {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &gate{server: server, policy: p, log: log}
+}
+
+func (g *gate) middleware(next mcp.Handler) mcp.Handler {
+	switch next.(type) {
+	case *mcp.Session, interface{ Foreign() }: // the latter is of a gateway
+		g.foreign.Store(true)
+	}
+	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+		return g.handle(ctx, req, next)
+	})
+}
+
+// believed returns what finds annotations, or finds none if they are not believed.
+func (g *gate) believed(find func() *Annotations) func() *Annotations {
+	trusted := !g.foreign.Load()
+	if g.trusted != nil {
+		trusted = *g.trusted
+	}
+	if !trusted {
+		return func() *Annotations { return nil }
+	}
+	return find
 }
 
 func (g *gate) handle(ctx context.Context, req *mcp.Request, next mcp.Handler) (mcp.Result, error) {
@@ -107,7 +143,7 @@ func (g *gate) named(ctx context.Context, req *mcp.Request, next mcp.Handler, ki
 	}
 	a := g.access(ctx, req.Method)
 	a.Kind, a.Name, a.Arguments = kind, name, req.Param("arguments")
-	a.Annotations = func() *Annotations { return g.known.find(ctx, next, a) }
+	a.Annotations = g.believed(func() *Annotations { return g.known.find(ctx, next, a) })
 	if err := g.admit(ctx, a); err != nil {
 		return nil, err
 	}
@@ -138,7 +174,7 @@ func (g *gate) read(ctx context.Context, req *mcp.Request, next mcp.Handler) (mc
 func (g *gate) resource(ctx context.Context, method, uri string, next mcp.Handler) *Access {
 	a := g.access(ctx, method)
 	a.Kind, a.Name = mcp.KindResource, uri
-	a.Annotations = func() *Annotations { return g.known.find(ctx, next, a) }
+	a.Annotations = g.believed(func() *Annotations { return g.known.find(ctx, next, a) })
 	return a
 }
 
@@ -183,7 +219,7 @@ func (g *gate) complete(ctx context.Context, req *mcp.Request, next mcp.Handler)
 			a.Name, a.Template = "", name
 		}
 	}
-	a.Annotations = func() *Annotations { return g.known.find(ctx, next, a) }
+	a.Annotations = g.believed(func() *Annotations { return g.known.find(ctx, next, a) })
 	if err := g.admit(ctx, a); err != nil {
 		return nil, err
 	}

@@ -370,7 +370,7 @@ func TestAnnotations(t *testing.T) {
 		})
 		var lists atomic.Int32
 		shop := newShop()
-		srv := front.around(shop, as(nil), policy.Middleware("shop", pol, nil))
+		srv := front.around(shop, as(nil), policy.Foreign("shop", true, pol, nil))
 		shop.Use(func(next mcp.Handler) mcp.Handler {
 			return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 				if req.Method == "tools/list" {
@@ -382,6 +382,9 @@ func TestAnnotations(t *testing.T) {
 		call := func(name string) error {
 			_, err := srv.Handle(t.Context(), &mcp.Request{Method: "tools/call", Params: []byte(`{"name":"` + front.prefix + name + `"}`)})
 			return err
+		}
+		if err := call("open"); err != nil { // a gateway lists before its first call
+			t.Errorf("%s: %v", front.name, err)
 		}
 		before := lists.Load()
 		if err := call("open"); err != nil || lists.Load() != before {
@@ -399,6 +402,50 @@ func TestAnnotations(t *testing.T) {
 		if n := lists.Load() - before; n != 1 {
 			t.Errorf("%s: listed %d times, want once", front.name, n)
 		}
+	}
+}
+
+// Trap 22: what a server says of its features is believed of the program's own and of those that
+// the program trusts, in calls and in lists.
+func TestAnnotationsOfOthers(t *testing.T) {
+	readOnly := policy.Func(func(_ context.Context, a *policy.Access) policy.Decision {
+		n := a.Annotations()
+		return policy.Decision{Allow: n != nil && n.ReadOnly}
+	})
+	for _, front := range fronts {
+		for name, tt := range map[string]struct {
+			mw   mcp.Middleware
+			want bool
+		}{
+			"by itself":   {policy.Middleware("shop", readOnly, nil), front.name == "server"},
+			"trusted":     {policy.Foreign("shop", true, readOnly, nil), true},
+			"not trusted": {policy.Foreign("shop", false, readOnly, nil), false},
+		} {
+			s := mcptest.Connect(t, front.around(newShop(), as(nil), tt.mw), client(), mcp.V2026_07_28)
+			if _, err := s.CallTool(t.Context(), front.prefix+"looks", nothing{}); (err == nil) != tt.want {
+				t.Errorf("%s, %s: a tool that calls itself read-only: %v, want allowed %t", front.name, name, err, tt.want)
+			}
+			listed := false
+			for tool := range s.Tools(t.Context()) {
+				listed = listed || tool.Name == front.prefix+"looks"
+			}
+			if listed != tt.want {
+				t.Errorf("%s, %s: listed %t, want %t", front.name, name, listed, tt.want)
+			}
+		}
+	}
+}
+
+// A Session that is served is a server of somebody else.
+func TestAnnotationsOfSession(t *testing.T) {
+	back := mcptest.Connect(t, newShop(), client(), mcp.V2026_07_28)
+	front := &mcp.Server{Name: "front", Version: "1", Handler: back}
+	front.Use(policy.Middleware("shop", policy.Func(func(_ context.Context, a *policy.Access) policy.Decision {
+		n := a.Annotations()
+		return policy.Decision{Allow: n != nil && n.ReadOnly}
+	}), nil))
+	if res, err := mcptest.Connect(t, front, client(), mcp.V2026_07_28).CallTool(t.Context(), "looks", nothing{}); err == nil {
+		t.Errorf("a tool that calls itself read-only: %v", res)
 	}
 }
 

@@ -47,16 +47,16 @@ type Access struct {
 	// policy refuses only what it would refuse whatever they are.
 	Partial bool
 
-	// Annotations returns what the server says of the feature. Nil: it says nothing. It may
-	// have to ask the server.
+	// Annotations returns what the server says of the feature, nil if it says nothing or is
+	// not trusted (see [Middleware]): then [Unannotated] holds. It may have to ask the server.
+	// A nil function stands for one that returns nil.
 	Annotations func() *Annotations
 
 	// Client returns how the client names itself, which proves nothing. Nil: it does not.
 	Client func() mcp.Implementation
 }
 
-// Annotations are what a server says of a feature. They are claims: a policy that trusts
-// them trusts the server.
+// Annotations are what a server that is trusted says of a feature.
 type Annotations struct {
 	Title string
 

@@ -69,7 +69,7 @@ func (g *gate) ofTask(ctx context.Context, method string, task json.RawMessage, 
 	a := g.access(ctx, method)
 	a.Kind, a.Partial = mcp.KindTool, true
 	if a.Name = g.tasks.get(taskKey(a.Principal, task)); a.Name != "" {
-		a.Annotations = func() *Annotations { return g.known.find(ctx, next, a) }
+		a.Annotations = g.believed(func() *Annotations { return g.known.find(ctx, next, a) })
 	}
 	return a
 }

@@ -66,7 +66,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	once := sync.OnceFunc(func() { close(known) })
 	g := &gateway.Gateway{Name: "patchbay bridge", Version: Version, Logger: a.logger(), OnStatus: func(s gateway.Status) { once(); news(s) }}
 	if policy != nil {
-		g.Middleware = policy.middleware
+		g.Middleware = policy.around(func(string) bool { return trustedServer(s) })
 	}
 	front := &mcp.Server{Name: "patchbay bridge", Version: Version, Handler: g.Direct(s.Name), Logger: a.logger()}
 	if front.OnFrame, err = a.recorder(); err != nil {

@@ -155,7 +155,7 @@ What stands after -- goes to the server untouched.`,
 	"policy": `A file of rules, in YAML or JSON; the first that matches decides:
   default: deny
   rules:
-    - name: whoever may look may look
+    - name: everybody may look   # hints count of servers that are trusted
       when: kind == "tool" && annotations.readOnlyHint
       effect: allow
     - name: refunds need a scope

@@ -108,7 +108,7 @@ func (h *hosting) start(list []config.Server) error {
 		log := h.a.newServerLog(name)
 		bound, _ := h.a.startTimeout(s)
 		err := h.Add(host.Server{
-			Name: name, Identity: identities[i], Trusted: s.Trusted || trustedBuiltin(s), Group: s.Group, Cache: s.Cache, Offers: s.Offers,
+			Name: name, Identity: identities[i], Trusted: trustedServer(s), Group: s.Group, Cache: s.Cache, Offers: s.Offers,
 			CallTimeout: cmp.Or(h.a.callTimeout(s), defaultTimeout), Idle: s.Idle, StartTimeout: bound, Stderr: log.last,
 			Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
 				if c.LogLevel = h.a.logLevel(); sample != nil {

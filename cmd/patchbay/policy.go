@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 
+	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/policy"
 	"github.com/patchbay-dev/patchbay/policy/rules"
@@ -72,10 +73,22 @@ func (f *ruleFile) Decide(ctx context.Context, a *policy.Access) policy.Decision
 	return f.set.Load().Decide(ctx, a)
 }
 
-// middleware puts the policy in front of a server.
+// middleware puts the policy in front of a server that is built in.
 func (f *ruleFile) middleware(server string) mcp.Middleware {
 	return policy.Middleware(server, f, f.log)
 }
+
+// around puts the policy in front of servers of others. Trusted tells whether what the
+// server that comes says of its features is believed.
+func (f *ruleFile) around(trusted func(server string) bool) func(server string) mcp.Middleware {
+	return func(server string) mcp.Middleware {
+		return policy.Foreign(server, trusted(server), f, f.log)
+	}
+}
+
+// trustedServer tells whether what a server says of its features is believed: it is built in, or
+// its entry of mcp.json says so.
+func trustedServer(s config.Server) bool { return s.Trusted || trustedBuiltin(s) }
 
 // follow follows the file until ctx ends, and calls changed when other rules hold. A file with
 // faults, or none, changes nothing.

@@ -87,3 +87,50 @@ func TestUpFollowsItsPolicy(t *testing.T) {
 		t.Error("what is no longer allowed passes")
 	}
 }
+
+// Trap 22: rules see the hints of a server that mcp.json calls trusted, of one that is built in, and
+// of no other; what is trusted follows the file.
+func TestHintsOfUntrusted(t *testing.T) {
+	runtimeFolder(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(rules, []byte("rules: [{name: look, effect: allow, when: 'annotations.readOnlyHint && name == \"echo\"'}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	everything := func(trusted bool) map[string]any {
+		return map[string]any{"command": self, "args": []string{"serve", "everything"}, "env": map[string]any{testRun: "patchbay"}, "patchbay": map[string]any{"trusted": trusted}}
+	}
+	r := startUp(t, map[string]any{"theirs": everything(false), "mine": everything(true), "own": map[string]any{"builtin": "everything"}}, "--policy", rules)
+	tools := func() (names []string) {
+		s, err := (&mcp.Client{Name: "host", Version: "1"}).Dial(t.Context(), r.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		for tool, err := range s.Tools(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, tool.Name)
+			if _, err := s.CallTool(t.Context(), tool.Name, map[string]any{"message": "hi"}); err != nil {
+				t.Errorf("%s is listed, and its call fails: %v", tool.Name, err)
+			}
+		}
+		if _, err := s.CallTool(t.Context(), "theirs_echo", map[string]any{"message": "hi"}); err == nil && !slices.Contains(names, "theirs_echo") {
+			t.Error("a tool that is not listed is called")
+		}
+		slices.Sort(names)
+		return names
+	}
+	if got, want := tools(), []string{"mine_echo", "own_echo"}; !slices.Equal(got, want) {
+		t.Errorf("tools %q, want %q", got, want)
+	}
+	writeConfig(t, r.file, map[string]any{"theirs": everything(true), "mine": everything(false)})
+	r.stderr.await(t, `~ mine`)
+	if got, want := tools(), []string{"theirs_echo"}; !slices.Equal(got, want) {
+		t.Errorf("tools %q after the change, want %q", got, want)
+	}
+}

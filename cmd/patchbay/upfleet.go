@@ -34,8 +34,16 @@ type fleet struct {
 	share string        // of --share
 	older gateway.Share // of servers before 2026-07-28 of which nobody says it
 
+	trusted sync.Map // bool by name: whether the server that is launched next is
+
 	mu    sync.Mutex
 	ships []*ship // in the order of the configuration; guarded by mu
+}
+
+// trusts tells whether the server that comes under a name is trusted.
+func (f *fleet) trusts(name string) bool {
+	trusted, _ := f.trusted.Load(name)
+	return trusted == true
 }
 
 // ship is one server as it was configured.
@@ -156,6 +164,7 @@ func (f *fleet) set(list []config.Server, share string) []string {
 
 // launch starts a server, which takes the place in the gateway of the one of its name.
 func (f *fleet) launch(server config.Server, older gateway.Share) *ship {
+	f.trusted.Store(server.Name, trustedServer(server))
 	log := f.a.newServerLog(server.Name)
 	ctx, end := context.WithCancel(f.ctx)
 	s := &ship{Server: server, older: older, placed: make(chan struct{}), end: end, pids: map[int]bool{}}
