@@ -36,7 +36,7 @@ var examples = map[string][]string{
 	"ping":      {"patchbay ping -s everything", "patchbay ping -n 0 --interval 5s -s http://127.0.0.1:7420/mcp"},
 	"raw":       {"patchbay raw tools/list -s everything", "patchbay raw tools/call '{\"name\": \"test_simple_text\"}' -s everything"},
 	"serve":     {"patchbay serve everything", "patchbay serve everything --http 127.0.0.1:7420", "patchbay serve files --read-only docs src"},
-	"up":        {"patchbay up", "patchbay up --config ~/mcp.json --http 127.0.0.1:0", "patchbay up --stdio", "patchbay up -- npx -y @modelcontextprotocol/server-memory"},
+	"up":        {"patchbay up", "patchbay up --config ~/mcp.json --http 127.0.0.1:0", "patchbay up -- npx -y @modelcontextprotocol/server-memory"},
 	"chat":      {"patchbay chat -m openai/gpt-5-mini", "patchbay chat -s shop -s sqlite", "patchbay chat -- npx -y @modelcontextprotocol/server-memory"},
 	"status":    {"patchbay status", "patchbay status --json", "patchbay status -s http://127.0.0.1:7420/mcp"},
 	"bridge":    {"patchbay bridge -- npx -y @modelcontextprotocol/server-memory", "patchbay bridge --sse -s https://example.com/mcp"},
@@ -124,10 +124,9 @@ Questions of the server are asked here, or answered by --on-elicit, --on-sample
 and --root. The result's text is printed as it is, else its structure as JSON.`,
 	"read": `Text is printed. Bytes go to --output, or as they are to a file or pipe.`,
 	"up": `Starts every server of mcp.json, or some built-in ones if there is no such file,
-and offers all as one MCP endpoint. Tools and prompts are named SERVER_NAME.
-A server that fails is tried again. The file is followed: servers that are
-added, changed or removed there come and go, and calls in progress go on.
-patchbay status shows each, /readyz tells machines. ctrl-C ends all in 5 s.`,
+and offers all as one MCP endpoint, with tools named SERVER_NAME. The file is
+followed: servers come and go as it changes, and calls in progress go on. What
+fails is tried again: see patchbay status, or /readyz. ctrl-C ends all in 5 s.`,
 	"chat": `Each call of the model is shown, and asked about unless --allow names the tool,
 it only reads and its server is trusted, or it was allowed before. Questions of
 servers come up as forms. /help says what can be typed, ctrl-C cancels and twice

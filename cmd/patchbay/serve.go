@@ -157,6 +157,7 @@ func (a *app) listen(srv *mcp.Server, address string, p protection) (*web, error
 			a.talk.always("patchbay: warning: credentials come to " + listener.Addr().String() + " over plain HTTP; use --tls-cert, or put a proxy with TLS in front")
 		}
 	}
+	p.admit(a, srv)
 	w := &web{url: p.scheme() + shownAddress(listener.Addr()) + endpoint, srv: srv, limit: l, listener: listener, mux: http.NewServeMux()}
 	if g != nil {
 		w.protect(g)

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,8 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	httpguard "github.com/patchbay-dev/patchbay/internal/transport/web"
+	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // protection says who may use a server over HTTP.
@@ -30,6 +33,8 @@ type protection struct {
 	TLSCert  string   `name:"tls-cert" placeholder:"FILE" help:"Serve HTTPS with this certificate (PEM, with its chain)."`
 	TLSKey   string   `name:"tls-key" placeholder:"FILE" help:"Its key; default: in the same file."`
 	ClientCA string   `name:"client-ca" placeholder:"FILE" help:"Let in whose certificate this authority (PEM) has signed."`
+	Hosts    []string `name:"allow-host" placeholder:"NAME" help:"Its name at a proxy in front (repeatable)."`
+	Origins  []string `name:"allow-origin" placeholder:"URL" help:"Let in web pages of http://HOST:PORT (repeatable)."`
 	limits
 }
 
@@ -76,10 +81,31 @@ func (p *protection) check(stdio bool) error {
 		return usagef("--tls-cert, --tls-key and --client-ca are for HTTP; stdio stays on this machine").hint("--http 127.0.0.1:7420")
 	case p.TLSCert == "" && p.TLSKey+p.ClientCA != "":
 		return usagef("--tls-key and --client-ca need the certificate of the server").hint("--tls-cert FILE")
+	case stdio && len(p.Hosts)+len(p.Origins) > 0:
+		return usagef("--allow-host and --allow-origin are for HTTP; no web page and no proxy reaches stdio").hint("--http 127.0.0.1:7420")
 	case len(p.Auth) == 0 && p.ClientCA != "" && len(p.Scopes) > 0:
 		return usagef("--auth-scope lets in nobody: certificates have no scopes").hint("patchbay help auth")
 	}
+	for _, name := range p.Hosts {
+		if err := (&httpguard.Guard{AllowedHosts: []string{name}}).Check(); err != nil {
+			return usagef("--allow-host: %v", err).hint("--allow-host mcp.example.com")
+		}
+	}
+	for _, origin := range p.Origins {
+		if err := (&httpguard.Guard{AllowedOrigins: []string{origin}}).Check(); err != nil {
+			return usagef("--allow-origin: %v", err).hint("--allow-origin http://localhost:6274")
+		}
+	}
 	return nil
+}
+
+// admit tells a server under which names it is reached, and which pages may use it.
+func (p *protection) admit(a *app, srv *mcp.Server) {
+	srv.HTTP.AllowedHosts = append(srv.HTTP.AllowedHosts, p.Hosts...)
+	srv.HTTP.AllowedOrigins = append(srv.HTTP.AllowedOrigins, p.Origins...)
+	if slices.Contains(p.Origins, "*") && !p.knows() {
+		a.talk.always("patchbay: warning: every web page that is open in a browser here can use the server, without authentication")
+	}
 }
 
 // secure reads the files for TLS; nil without --tls-cert.
@@ -351,7 +377,8 @@ func (w *web) protect(g *auth.Guard) {
 	w.mux.Handle(wellKnown+"/", metadata)
 	// A proxy passes on the name that clients know.
 	if u, err := url.Parse(g.Resource.Resource); err == nil {
-		if tcp, ok := w.listener.Addr().(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
+		tcp, ok := w.listener.Addr().(*net.TCPAddr)
+		if ok && tcp.IP.IsLoopback() || len(w.srv.HTTP.AllowedHosts) > 0 {
 			w.srv.HTTP.AllowedHosts = append(w.srv.HTTP.AllowedHosts, u.Host)
 		}
 	}

@@ -128,9 +128,10 @@ const (
 // who may use them without being known; others learn the state of the whole alone, also if
 // they come through a proxy here.
 func (h *hub) handleHealth(mux *http.ServeMux, how asked) {
+	guard := httpguard.Guard{AllowedHosts: h.front.HTTP.AllowedHosts, AllowedOrigins: h.front.HTTP.AllowedOrigins}
 	serve := func(path string, answer func(r *http.Request) (int, any)) {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			if how != overSocket && !new(httpguard.Guard).Admit(w, r, "GET") {
+			if how != overSocket && !guard.Admit(w, r, "GET") {
 				return
 			}
 			if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -161,7 +162,7 @@ func (h *hub) handleHealth(mux *http.ServeMux, how asked) {
 		if report.State != upReady {
 			code = http.StatusServiceUnavailable
 		}
-		if how == overGuarded || how == overLoopback && !fromHere(r) {
+		if how == overGuarded || how == overLoopback && !(fromHere(r) && httpguard.IsLoopback(r.Host)) {
 			return code, brief{"patchbay", report.State}
 		}
 		return code, report

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -74,7 +75,7 @@ func (g *Guard) checkHost(r *http.Request) string {
 	}
 	host := strings.TrimSuffix(r.Host, ".")
 	name := hostname(host)
-	if loopbackName(name) {
+	if IsLoopback(host) {
 		return ""
 	}
 	for _, allowed := range g.AllowedHosts {
@@ -82,7 +83,15 @@ func (g *Guard) checkHost(r *http.Request) string {
 			return ""
 		}
 	}
-	return "host is not allowed here; a server that is reached by this name lists it in HTTPConfig.AllowedHosts"
+	return "requests for the host " + shown(r.Host) + " are refused here: a server on loopback is protected against DNS rebinding. If it is reached by this name, add the name to HTTPConfig.AllowedHosts (the program: --allow-host NAME)"
+}
+
+// shown is what a client sent, bounded, for the text of a refusal.
+func shown(s string) string {
+	if len(s) > 100 {
+		s = strings.ToValidUTF8(s[:100], "") + "…"
+	}
+	return strconv.Quote(s)
 }
 
 // checkOrigin refuses requests of pages that are neither from this server nor
@@ -102,7 +111,7 @@ func (g *Guard) checkOrigin(r *http.Request) (listed, refusal string) {
 			return origin, ""
 		}
 	}
-	return "", "requests of pages from another origin are refused; list the origin in HTTPConfig.AllowedOrigins to allow it"
+	return "", "requests of pages of the origin " + shown(origin) + " are refused: any web page could use the server. If this page may, add its origin to HTTPConfig.AllowedOrigins (the program: --allow-origin ORIGIN)"
 }
 
 // sameHost tells whether an Origin names the same host and port as Host. The
@@ -124,7 +133,7 @@ func sameHost(origin, host string) bool {
 	return rest != "" && strings.EqualFold(strings.TrimSuffix(rest, port), strings.TrimSuffix(host, port))
 }
 
-// usualHost tells, faster than loopbackName does, of what most clients on loopback send that
+// usualHost tells, faster than IsLoopback does, of what most clients on loopback send that
 // it is a loopback name.
 func usualHost(host string) bool {
 	port, ok := strings.CutPrefix(host, "127.0.0.1:")
@@ -145,7 +154,9 @@ func hostname(host string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 }
 
-func loopbackName(name string) bool {
+// IsLoopback tells whether a Host header, with a port or not, is a name of loopback.
+func IsLoopback(host string) bool {
+	name := hostname(strings.TrimSuffix(host, "."))
 	if strings.EqualFold(name, "localhost") {
 		return true
 	}
