@@ -371,7 +371,7 @@ func (p *pool) status() Status {
 		Restarts: max(p.opened-1, 0), Changes: int(p.changes.Load()), Share: p.share, Revision: p.revision,
 		Tools: p.count(listTools), Prompts: p.count(listPrompts), Resources: p.count(listResources),
 		Shadowed: shadowed, Lost: p.lost, LostAt: p.lostAt,
-		Losses: p.losses, Evicted: p.evicted, Refused: p.refusals, Roots: p.roots,
+		Losses: p.losses, Evicted: p.evicted, Refused: p.refusals, Roots: p.roots || p.rootsAsked(nil),
 	}
 	if raw, ok := jsonx.LookupPath(p.info, "_meta", "io.modelcontextprotocol/serverInfo"); ok {
 		_ = jsonx.Unmarshal(raw, &s.Server) // it is for display
