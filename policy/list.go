@@ -41,6 +41,9 @@ func (g *gate) list(ctx context.Context, req *mcp.Request, next mcp.Handler, l *
 		return nil, err
 	}
 	raw := mcp.ResultJSON(res)
+	if r, ok := g.policy.(*Require); ok {
+		r.unlisted.page(g, l, raw, r.namesOf(l), g.log)
+	}
 	shown := filter(raw, l.member, func(entry json.RawMessage) bool {
 		a := g.entry(ctx, l, entry)
 		if a == nil {

@@ -49,6 +49,9 @@ func newGate(server string, p Policy, log *slog.Logger) *gate {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	if r, ok := p.(*Require); ok {
+		r.unlisted.join()
+	}
 	return &gate{server: server, policy: p, log: log}
 }
 

@@ -22,6 +22,9 @@ type Need struct {
 // "*" for all that have no entry of their own. What has none at all needs nothing, but for
 // All. No field may change after the first decision.
 //
+// A tool or prompt that none of the servers lists, such as a misspelt one, is logged once at Warn, when
+// all servers with a [Middleware] of the policy have been listed.
+//
 // Scopes that are missing are told to the caller if they are all that is missing; a role
 // cannot be asked for. To nobody, everything is told: who logs in may have the role.
 type Require struct {
@@ -42,6 +45,19 @@ type Require struct {
 	once     sync.Once
 	families []family // of Templates
 	fault    error
+
+	unlisted unlisted
+}
+
+// namesOf are the names that the policy has for the entries of a list.
+func (r *Require) namesOf(l *featureList) map[string]Need {
+	switch l {
+	case toolList:
+		return r.Tools
+	case promptList:
+		return r.Prompts
+	}
+	return nil
 }
 
 // family is the URIs of a template.

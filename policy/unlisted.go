@@ -1,0 +1,89 @@
+package policy
+
+import (
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/spelling"
+)
+
+// A name of a [Require] that no server has, such as a misspelt one, protects nothing, and nothing
+// shows it. So the lists that pass are held against the tools and prompts that it names. When the
+// servers of all its middleware have been listed to the end, each name that none of them has had
+// is logged once, at Warn. URIs and templates are left out: they need not be listed.
+
+// unlisted watches the lists of the servers of one Require. The zero value is ready for use.
+type unlisted struct {
+	mu    sync.Mutex
+	gates int                      // guarded by mu
+	seen  map[*featureList]*census // guarded by mu
+}
+
+// census is what is known of one kind of list.
+type census struct {
+	names map[string]bool // of all lists so far, maxEntries of them
+	ended map[*gate]bool  // the servers whose last page was seen
+	told  bool            // what is missing was logged
+}
+
+func (u *unlisted) join() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.gates++
+}
+
+// page takes note of a page of a list, and logs which of the names that the policy has for that
+// kind are in none.
+func (u *unlisted) page(g *gate, l *featureList, result json.RawMessage, wanted map[string]Need, log *slog.Logger) {
+	if len(wanted) == 0 {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	c := u.seen[l]
+	if c == nil {
+		if u.seen == nil {
+			u.seen = map[*featureList]*census{}
+		}
+		c = &census{names: map[string]bool{}, ended: map[*gate]bool{}}
+		u.seen[l] = c
+	}
+	if c.told {
+		return
+	}
+	entries, _ := jsonx.Lookup(result, l.member)
+	for e := range jsonx.Elements(entries) {
+		if name := nameOf(e, l.key); name != "" && len(c.names) < maxEntries {
+			c.names[name] = true
+		}
+	}
+	if cursor, more := jsonx.Lookup(result, "nextCursor"); more && string(cursor) != "null" {
+		return
+	}
+	if c.ended[g] = true; len(c.ended) < u.gates || len(c.names) == maxEntries {
+		return
+	}
+	c.told = true
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if name != "*" && !c.names[name] {
+			log.Warn("the policy names a feature that no server lists; is it misspelt?", "kind", string(l.kind), "name", clip(name), "near", near(name, c.names))
+		}
+	}
+	c.names, c.ended = nil, nil
+}
+
+// near is the name that may have been meant, empty if there is none.
+func near(name string, names map[string]bool) (found string) {
+	best := max(1, len(name)/3) + 1
+	for _, n := range slices.Sorted(maps.Keys(names)) {
+		if d := spelling.Distance(strings.ToLower(name), strings.ToLower(n)); d < best {
+			best, found = d, clip(n)
+		}
+	}
+	return found
+}
