@@ -143,7 +143,8 @@ with --json as JSON.`,
 	"ping": `Revision 2026-07-28 has no ping; there it is server/discover. Exit code 0: there
 was an answer.`,
 	"bridge": `A command is served over Streamable HTTP, a URL (also of SSE) over stdio; any
-revision on either side. One older than 2026-07-28 gets a session per client.`,
+revision on either side. One older than 2026-07-28 gets a session per client.
+SERVER is -s NAME, -s URL or -- COMMAND; without, the only one of mcp.json.`,
 	"completion": `Verbs, flags and servers are completed, and the names, arguments and values of
 the server that is named: it is started and asked for them, for at most 2.5 s,
 and its lists are kept for 5 minutes in the user's cache folder.`,
@@ -342,7 +343,7 @@ func (a *app) helpVerb(n *kong.Node) {
 		return
 	case name == "serve":
 		a.print("\nServers: " + strings.Join(servers.Names(), ", ") + "\n(patchbay help serve NAME shows their arguments)")
-	case !slices.Contains([]string{"up", "chat", "run", "eval", "trace", "mock"}, name) && !strings.HasPrefix(name, "config") && !strings.HasPrefix(name, "token") && !strings.HasPrefix(name, "policy"):
+	case !slices.Contains([]string{"up", "chat", "run", "eval", "trace", "mock", "bridge"}, name) && !strings.HasPrefix(name, "config") && !strings.HasPrefix(name, "token") && !strings.HasPrefix(name, "policy"):
 		a.print("")
 		a.out.WriteString(helpServer)
 	}
