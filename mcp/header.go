@@ -46,17 +46,58 @@ func (s *Session) learn(t *Tool) error {
 		s.support[t.Name] = t.Execution.TaskSupport
 		s.mu.Unlock()
 	}
+	return s.CheckTool(t.Name, t.InputSchema)
+}
+
+// CheckTool tells why a tool that the server lists, with this input schema, must not be used in
+// this session; nil if it may. Over HTTP, since 2026-07-28, that is one whose x-mcp-header
+// annotations break the rules; it is logged once, and calls of it are refused from then on. A tool
+// that may be used has its annotated arguments sent in headers from then on.
+//
+// [Session.Tools] does this by itself. It is for those who read the list by [Session.Raw].
+//
+// Specification: 2026-07-28, basic/transports/streamable-http, Custom Headers from Tool Parameters.
+func (s *Session) CheckTool(name string, inputSchema json.RawMessage) error {
 	if !s.overHTTP || !s.rev.Modern {
 		return nil
 	}
-	return s.learnHeaders(t.Name, t.InputSchema)
+	return s.learnHeaders(name, inputSchema)
 }
 
-// learnHeaders keeps which arguments of a tool travel in headers.
-func (s *Session) learnHeaders(name string, schema json.RawMessage) error {
-	headers, err := streamable.ParamHeaders(schema)
+// mustNotCall returns the fault of a call of a tool that must not be used.
+func (s *Session) mustNotCall(method string, params json.RawMessage) error {
+	if method != revision.MethodCall {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.barred) == 0 || !s.overHTTP || !s.rev.Modern {
+		return nil
+	}
+	raw, _ := jsonx.Lookup(params, "name")
+	name, _ := jsonx.Unquote(raw)
+	if err := s.barred[name]; err != nil {
+		return Errorf(CodeInvalidParams, "the tool %q must not be used over HTTP: %v", clip(name), err)
+	}
+	return nil
+}
+
+// learnHeaders keeps which arguments of a tool travel in headers. With an error that is new it is
+// logged, and a tool that must not be used over this transport is barred.
+func (s *Session) learnHeaders(name string, schema json.RawMessage) error {
+	headers, err := streamable.ParamHeaders(schema)
+	if err != nil && s.bar(name, err) {
+		if s.overHTTP && s.rev.Modern {
+			s.log.Warn("tool left out, it must not be used over HTTP", "tool", clip(name), "err", err)
+		} else {
+			s.log.Debug("tool with bad x-mcp-header, which is removed", "tool", clip(name), "err", err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		delete(s.barred, name)
+	}
 	if err != nil || len(headers) == 0 {
 		delete(s.headers, name)
 		return err
@@ -68,13 +109,27 @@ func (s *Session) learnHeaders(name string, schema json.RawMessage) error {
 	return nil
 }
 
+// bar notes why a tool must not be used; false if that is known.
+func (s *Session) bar(name string, why error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before := s.barred[name]; before != nil && before.Error() == why.Error() {
+		return false
+	}
+	if s.barred == nil || len(s.barred) >= maxLearnt {
+		s.barred = map[string]error{}
+	}
+	s.barred[name] = why
+	return true
+}
+
 // forwardTools prepares a list of tools for callers in front, who may use them over HTTP in the
 // modern era. A server over HTTP of that era must not offer a tool whose annotations break the
 // rules, so that is left out (HTTP-26-046). For all others they mean nothing, and they are
 // removed in place of the tool (T-49).
 func (s *Session) forwardTools(raw json.RawMessage) json.RawMessage {
 	s.mu.Lock()
-	known := len(s.headers) > 0
+	known := len(s.headers)+len(s.barred) > 0
 	s.mu.Unlock()
 	if !known && !bytes.Contains(raw, []byte(`"x-mcp-header"`)) {
 		return raw
@@ -91,7 +146,6 @@ func (s *Session) forwardTools(raw json.RawMessage) json.RawMessage {
 		}
 		if err != nil {
 			changed = true
-			s.log.Warn("tool with bad x-mcp-header", "tool", clip(name), "err", err)
 			if s.overHTTP && s.rev.Modern {
 				continue
 			}

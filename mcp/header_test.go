@@ -82,4 +82,17 @@ func TestToolsLeftOutAreLogged(t *testing.T) {
 			t.Errorf("the log has no %q: %s", want, log.String())
 		}
 	}
+	toolNames(t, s)
+	if n := strings.Count(log.String(), "odd one"); n != 1 {
+		t.Errorf("it is logged %d times, want once: %s", n, log.String())
+	}
+	// Calls of it are refused, whoever makes them (trap 42).
+	_, err = s.CallTool(t.Context(), "odd one", nil)
+	_, rawErr := s.Raw(t.Context(), "tools/call", map[string]any{"name": "odd one"})
+	_, passErr := s.Handle(t.Context(), &mcp.Request{Method: "tools/call", Params: []byte(`{"name":"odd one"}`)})
+	for how, err := range map[string]error{"CallTool": err, "Raw": rawErr, "Handle": passErr} {
+		if err == nil || !strings.Contains(err.Error(), "must not be used over HTTP") {
+			t.Errorf("%s of the tool that is left out: %v", how, err)
+		}
+	}
 }

@@ -321,6 +321,11 @@ func (x *outgoingCall) run(ctx context.Context) (json.RawMessage, error) {
 	if x.fault != nil {
 		return nil, x.fault
 	}
+	if x.s.overHTTP && x.s.rev.Modern {
+		if err := x.s.mustNotCall(x.method, x.params); err != nil {
+			return nil, err
+		}
+	}
 	if !x.ours {
 		x.begin(ctx)
 		defer x.over()

@@ -74,6 +74,7 @@ type Session struct {
 	parked     map[string]*parkedCall              // guarded by mu
 	tokens     map[int64]*outgoingCall             // calls by progress token; guarded by mu
 	headers    map[string][]streamable.ParamHeader // by tool, as far as listed; guarded by mu
+	barred     map[string]error                    // tools that must not be used, and why; guarded by mu
 	support    map[string]TaskSupport              // of tools of a server of 2025-11-25, as far as listed; guarded by mu
 	lent       map[string]*lentTask                // tasks of callers in front, by id; guarded by mu
 	lentEnds   uint64                              // of these that ended, the dropped ones too; guarded by mu
@@ -348,15 +349,12 @@ func (s *Session) Raw(ctx context.Context, method string, params any, opts ...Ca
 // Tools iterates over the server's tools; pages are fetched as needed, unless the session
 // has them and the server said that they are still good ([Fresh]). An error ends the
 // iteration. A tool that cannot be decoded, or that the specification forbids to use for
-// its x-mcp-header annotations, is left out and logged.
+// its x-mcp-header annotations ([Session.CheckTool]), is left out and logged.
 func (s *Session) Tools(ctx context.Context, opts ...CallOption) iter.Seq2[*Tool, error] {
 	return func(yield func(*Tool, error) bool) {
 		for t, err := range listOf[Tool](ctx, s, revision.MethodTools, "tools", "name", opts) {
-			if t != nil {
-				if bad := s.learn(t); bad != nil {
-					s.log.Warn("tool left out", "tool", clip(t.Name), "err", bad)
-					continue
-				}
+			if t != nil && s.learn(t) != nil {
+				continue
 			}
 			if !yield(t, err) {
 				return

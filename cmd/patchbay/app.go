@@ -33,6 +33,8 @@ type app struct {
 	talk   *talk         // standard error
 	tty    terminals
 
+	toldUnusable map[string]bool // tools that were said to be left out
+
 	*globals
 	verb    string
 	words   []string // the verb's positional arguments

@@ -51,15 +51,21 @@ func (c *callCmd) Run(a *app) error {
 	return nil
 }
 
-// arguments types the words of the command line by the schema of the tool, which
-// is fetched only if a word needs it.
+// arguments types the words of the command line by the schema of the tool, which is fetched only
+// if a word needs it, or the session does.
 func (c *callCmd) arguments(a *app, p *peer, words []word) (json.RawMessage, error) {
 	var form *schema.Form
 	var input json.RawMessage
-	if needsSchema(words) {
+	// A server of 2026-07-28 over HTTP says in its list which arguments go into headers too, and
+	// which tools must not be used for what they say of that.
+	needs, headers := needsSchema(words), p.command == "" && p.Revision() >= mcp.V2026_07_28
+	if needs || headers {
 		l, err := a.list(p, "tools/list", "tools")
-		if err != nil {
+		switch {
+		case err != nil && needs:
 			return nil, err
+		case err != nil || !needs:
+			return buildArguments(words, nil, nil, a.other("tools", c.Tool))
 		}
 		if raw, _ := pick(l.items, c.Tool); raw != nil {
 			input, _ = jsonx.Lookup(raw, "inputSchema")

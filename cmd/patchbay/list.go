@@ -23,6 +23,7 @@ type listing struct {
 // first page.
 func (a *app) list(p *peer, method, member string) (*listing, error) {
 	l := &listing{}
+	left := false // something is left out
 	var params any
 	seen := map[string]bool{}
 	for {
@@ -38,6 +39,10 @@ func (a *app) list(p *peer, method, member string) (*listing, error) {
 			return nil, fmt.Errorf("%s: the result of %s has no array %q", method, a.serverName(), member)
 		}
 		for item := range jsonx.Elements(items) {
+			if method == "tools/list" && a.unusable(p, item) {
+				left = true
+				continue
+			}
 			l.items = append(l.items, item)
 		}
 		cursor, ok := jsonx.Lookup(raw, "nextCursor")
@@ -50,7 +55,7 @@ func (a *app) list(p *peer, method, member string) (*listing, error) {
 		seen[string(cursor)] = true
 		params = map[string]json.RawMessage{"cursor": cursor}
 	}
-	if len(seen) > 0 {
+	if len(seen) > 0 || left {
 		all := []byte{'['}
 		for i, item := range l.items {
 			if i > 0 {
@@ -61,6 +66,25 @@ func (a *app) list(p *peer, method, member string) (*listing, error) {
 		l.raw = jsonx.With(nil, jsonx.Without(nil, l.raw, "nextCursor"), member, append(all, ']'))
 	}
 	return l, nil
+}
+
+// unusable tells whether a tool must not be used in this session, and says so once.
+func (a *app) unusable(p *peer, tool json.RawMessage) bool {
+	quoted, _ := jsonx.Lookup(tool, "name")
+	name, err := jsonx.Unquote(quoted)
+	if err != nil {
+		return false
+	}
+	input, _ := jsonx.Lookup(tool, "inputSchema")
+	why := p.CheckTool(name, input)
+	if why != nil && !a.toldUnusable[name] {
+		if a.toldUnusable == nil {
+			a.toldUnusable = map[string]bool{}
+		}
+		a.toldUnusable[name] = true
+		a.talk.note("warning: the tool %s of %s is left out, it must not be used over HTTP: %v", name, a.serverName(), why)
+	}
+	return why != nil
 }
 
 // noList says in words that a server has no such list.

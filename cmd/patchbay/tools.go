@@ -225,7 +225,7 @@ func toolHints(h *mcp.ToolAnnotations) string {
 // unknownTool adds to the error of a call that the server has no such tool, if so.
 func (a *app) unknownTool(p *peer, name string, err error) error {
 	var rpc *mcp.Error
-	if !errors.As(err, &rpc) || (rpc.Code != mcp.CodeInvalidParams && rpc.Code != mcp.CodeMethodNotFound) {
+	if a.toldUnusable[name] || !errors.As(err, &rpc) || (rpc.Code != mcp.CodeInvalidParams && rpc.Code != mcp.CodeMethodNotFound) {
 		return err
 	}
 	l, listErr := a.list(p, "tools/list", "tools")

@@ -220,7 +220,7 @@ func (s *ship) count(u *upstream) {
 // openUpstream opens a session whose questions go to the callers of the gateway.
 // Those that belong to no call cannot be put to anybody.
 func (a *app) openUpstream(ctx context.Context, s config.Server, log *serverLog) (*upstream, error) {
-	client := &mcp.Client{Name: "patchbay", Title: "Patchbay", Version: Version, Limits: mcp.Limits{Mute: muteCalls}}
+	client := &mcp.Client{Name: "patchbay", Title: "Patchbay", Version: Version, Limits: mcp.Limits{Mute: muteCalls}, Logger: a.logger().With("server", s.Name)}
 	if err := a.answerQuestions(client); err != nil {
 		return nil, err
 	}
