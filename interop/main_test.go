@@ -13,6 +13,7 @@ import (
 // servers are the Go peers that this test binary can be, by name.
 var servers = map[string]func(ctx context.Context, w wire) error{
 	"gosdk":    serveGoSDK,
+	"lax":      serveLax,
 	"mcpgo":    serveMCPGo,
 	"patchbay": serveOurs,
 }
