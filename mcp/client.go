@@ -51,6 +51,13 @@ type Client struct {
 	// above do not answer is never declared. Nil: all that they can.
 	Capabilities Capabilities
 
+	// Front is the context of a call, of a handler that forwards requests with [Session.Handle]
+	// and opens a connection for the session of that call alone. What a legacy server asks in no
+	// call then goes to that session: it is answered there within 15 minutes, roots within 10
+	// seconds. The functions above only declare what may be asked. Nil, or the context of a call
+	// without a session: they answer.
+	Front context.Context
+
 	// Extensions are declared to servers of every revision: settings, {} for none, by
 	// identifier, such as "io.modelcontextprotocol/ui". Tasks are declared anyway. What
 	// an extension asks of a client beyond that is up to the application.
@@ -313,6 +320,9 @@ func (c *Client) newSession() *Session {
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
+	}
+	if call := engine.From(orDefault(c.Front, context.Background())); call != nil && call.Session() != nil {
+		s.front, s.opener = call, c.Front
 	}
 	s.cache.most = s.limits.Cache
 	s.idle = orDefault(c.Limits.CallTimeout, time.Minute)

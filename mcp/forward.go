@@ -33,6 +33,10 @@ import (
 // A server that asks by requests of its own, in front of a caller that is asked by
 // results, is left waiting with its call open until the caller comes back with the
 // answer, for at most 15 minutes.
+//
+// A question of a legacy server that names no call goes to the session of the caller. Where it
+// could belong to several callers it is refused; from then on their calls take turns, for which a
+// call waits at most 5 minutes, and so do calls of callers without a session.
 func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	call := engine.From(ctx)
 	hops := hopsOf(call, req)
@@ -76,6 +80,7 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 		return nil, err
 	}
 	x.caps, x.self = forwardCapabilities(call), forwardIdentity(call)
+	x.turn.by, x.turn.session = askedOf(call), call.Session()
 	x.logLevel = call.LogLevel()
 	s.wantLevel(ctx, call)
 	x.memo = call
@@ -411,28 +416,34 @@ func comesBack(call *engine.Call) bool {
 // straight runs a call to a legacy server for a caller that is asked, if at all, while it
 // waits. No question is open any more when it returns.
 func (x *outgoingCall) straight(ctx context.Context) (json.RawMessage, error) {
+	if err := x.s.enter(ctx, &x.turn); err != nil {
+		return nil, err
+	}
 	var open openQuestions
 	defer open.end()
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	x.ask = func(server context.Context, qs []engine.Question) ([]json.RawMessage, error) {
-		asking, ok := open.begin(ctx)
+		all, ok := open.begin(ctx)
 		if !ok {
-			return nil, ErrNoCall
+			return nil, &gone{err: ErrNoCall}
 		}
 		defer open.wg.Done()
-		asking, cancel := context.WithCancelCause(asking)
+		asking, cancel := context.WithCancelCause(all)
 		defer cancel(nil)
 		defer context.AfterFunc(server, func() { cancel(context.Cause(server)) })()
 		answers, err := x.front.Ask(asking, qs...)
-		if end := endsWith(x.front, qs[0], err); end != nil {
+		if end := endsWith(x.front, qs[0], err); end != nil && server.Value(unclear{}) == nil {
 			giveUp(end)
+		} else if err != nil && all.Err() != nil {
+			return nil, &gone{err: err}
 		} else if unshowable(qs[0], err) {
 			return []json.RawMessage{json.RawMessage(`{"action":"decline"}`)}, nil
 		}
 		return answers, err
 	}
 	raw, err := x.run(ctx)
+	x.s.calls.leave(&x.turn, answered(err))
 	var end *unanswered
 	if errors.As(context.Cause(ctx), &end) { // whatever the server says to that
 		return nil, end
@@ -501,6 +512,8 @@ type heldQuestion struct {
 	method string
 	params json.RawMessage
 	reply  chan heldAnswer // capacity 1
+
+	unclear bool // it may belong to another call
 }
 
 type heldAnswer struct {
@@ -527,6 +540,9 @@ func (s *Session) hold(ctx context.Context, call *engine.Call, x *outgoingCall) 
 			s.forwardNote(call, revision.NoteProgress, *late)
 		}
 	} else {
+		if err := s.enter(ctx, &x.turn); err != nil {
+			return nil, err
+		}
 		p = s.place(ctx, call, x)
 	}
 	for {
@@ -542,7 +558,7 @@ func (s *Session) hold(ctx context.Context, call *engine.Call, x *outgoingCall) 
 				return nil, err
 			}
 			for i, q := range p.asked {
-				if end := endsWith(call, qs[i], err); end != nil {
+				if end := endsWith(call, qs[i], err); end != nil && !q.unclear {
 					p.cancel(end)
 					return nil, end
 				}
@@ -559,6 +575,9 @@ func (s *Session) hold(ctx context.Context, call *engine.Call, x *outgoingCall) 
 			p.cancel(nil)
 			return a.raw, a.err
 		case q := <-p.questions:
+			if len(p.done) > 0 {
+				continue // it is of another call, and goes to that when p is cancelled
+			}
 			p.gather(q)
 		case <-ctx.Done():
 			p.cancel(context.Cause(ctx))
@@ -604,13 +623,13 @@ func (s *Session) place(ctx context.Context, call *engine.Call, x *outgoingCall)
 		}
 	}
 	x.ask = func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
-		q := heldQuestion{qs[0].Method, qs[0].Params, make(chan heldAnswer, 1)}
+		q := heldQuestion{qs[0].Method, qs[0].Params, make(chan heldAnswer, 1), ctx.Value(unclear{}) != nil}
 		select {
 		case p.questions <- q:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-own.Done():
-			return nil, context.Cause(own)
+			return nil, &gone{err: context.Cause(own)}
 		}
 		select {
 		case a := <-q.reply:
@@ -618,17 +637,20 @@ func (s *Session) place(ctx context.Context, call *engine.Call, x *outgoingCall)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-own.Done():
-			return goneAnswer(q.method, context.Cause(own))
+			answers, err := goneAnswer(q.method, context.Cause(own))
+			return nil, &gone{answers, err}
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
+		s.calls.leave(&x.turn, true)
 		p.done <- heldAnswer{err: ErrClosed}
 		return p
 	}
 	s.wg.Go(func() { // with mu held, so that Close waits for it
 		raw, err := x.run(own)
+		s.calls.leave(&x.turn, answered(err))
 		p.done <- heldAnswer{raw, err}
 	})
 	return p

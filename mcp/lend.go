@@ -87,6 +87,7 @@ func (s *Session) lend(ctx context.Context, call *engine.Call, x *outgoingCall) 
 		return nil, ErrClosed
 	}
 	own := call.Detach(nil) // it has questions and progress when its caller was answered
+	x.front = own
 	x.ask = func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
 		for i := range qs {
 			qs[i].Params = withoutMeta(qs[i].Params, revision.RelatedTask) // it names the task as the server does
@@ -343,26 +344,26 @@ func (s *Session) lentTasks(ctx context.Context, call *engine.Call, req *Request
 	return RawResult(encode(page)), nil
 }
 
-// lentAsk has a question of the server's answered by whom the task was lent to that it
-// belongs to; false if it belongs to none. Such a question may come on any stream
-// (TASK-25-024).
-func (s *Session) lentAsk(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, bool, error) {
-	raw, ok := jsonx.LookupPath(params, "_meta", revision.RelatedTask, "taskId")
-	if !ok {
-		return nil, false, nil
-	}
-	id, _ := jsonx.Unquote(raw)
+// lentAsk has a question of a task answered by the caller that the task was lent to; false if
+// it was lent to none. Such a question may come on any stream (TASK-25-024).
+func (s *Session) lentAsk(ctx context.Context, id, method string, params json.RawMessage) (json.RawMessage, bool, error) {
 	s.mu.Lock()
 	t := s.lent[id]
 	s.mu.Unlock()
 	if t == nil {
 		return nil, false, nil
 	}
+	s.asked.Add(1)
+	s.clocks.pause() // of a call that waits for the result, too
+	defer s.clocks.resume()
+	if err := s.mayAsk(method, params); err != nil {
+		return nil, true, err
+	}
 	answers, err := t.ask(ctx, []engine.Question{{Method: method, Params: s.rev.InnerQuestion(method, params)}})
 	if err != nil {
 		return nil, true, err
 	}
-	return answers[0], true, nil
+	return tied(s.rev.Answer(method, answers[0]), params), true, nil
 }
 
 // mayBecome tells whether the tools of this server of 2026-07-28 are shown to a caller of

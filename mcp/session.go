@@ -52,12 +52,18 @@ type Session struct {
 	// connected anew; empty: by the name it gives itself.
 	id string
 
+	// front is the call that the connection was opened for, nil if it is not for the session of
+	// one; opener is the context of that call.
+	front  *engine.Call
+	opener context.Context
+
 	// asker is the revision of a legacy server that may ask now, nil before the
 	// answer to initialize.
 	asker atomic.Pointer[revision.Table]
 
 	rooted atomic.Bool // AsksRoots
 
+	calls   openCalls // with a legacy server
 	level   serverLevel
 	clocks  clocks
 	cache   cache // of results of a modern server
@@ -599,26 +605,6 @@ func (i *inbox) Note(method string, params json.RawMessage) {
 	default:
 		s.log.Warn("notifications dropped", "method", method)
 	}
-}
-
-// Question implements engine.Inbox.
-func (i *inbox) Question(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	s := (*Session)(i)
-	s.asked.Add(1)
-	s.clocks.pause() // nobody knows which call waits for the answer
-	defer s.clocks.resume()
-	if err := s.mayAsk(method, params); err != nil {
-		return nil, err
-	}
-	answer, lent, err := s.lentAsk(ctx, method, params)
-	if !lent {
-		s.expectVisit(params)
-		answer, err = s.client.answer(ctx, method, params)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return tied(s.rev.Answer(method, answer), params), nil
 }
 
 // AsksRoots tells whether a server before 2026-07-28 has asked for the client's roots, so that

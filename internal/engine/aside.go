@@ -12,7 +12,8 @@ import (
 // What passes between a legacy session and a handler outside of any call of the client:
 //
 //   - The handler may send notifications, and ask for the roots, which are the session's and
-//     no call's. Other questions belong to calls (T-09).
+//     no call's. Other questions belong to calls (T-09), but for those of a server behind the
+//     handler that name none (insession.go).
 //   - The client may say that its roots have changed. Handlers that stand for other servers
 //     are told ([Engine.TellRoots]).
 

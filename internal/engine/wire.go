@@ -56,8 +56,8 @@ type Outgoing struct {
 	Header http.Header
 
 	// Inbox gets what belongs to the call: Note is called in order and before Call
-	// returns, on its goroutine; Question only for a legacy server. Nil: the inbox of the
-	// wire gets it.
+	// returns, on its goroutine; Question for what a legacy server asks on a stream that is
+	// of the call alone. Nil: the inbox of the wire gets it.
 	Inbox Inbox
 }
 
@@ -66,7 +66,8 @@ type Inbox interface {
 	// Note is called with each notification, in order. It must not block.
 	Note(method string, params json.RawMessage)
 
-	// Question answers a request of a legacy server, on a goroutine of its own.
+	// Question answers a request of a legacy server, on a goroutine of its own. The inbox
+	// of a wire gets the questions that name no call.
 	Question(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 }
 

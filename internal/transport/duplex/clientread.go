@@ -206,14 +206,9 @@ func (c *Client) speaking() iter.Seq[*call] {
 	}
 }
 
-// asker finds the call that can have caused a question: of several the one whose handler
-// may ask, as a list that is fetched meanwhile is no reason to doubt. Mu is held.
-func (c *Client) asker() *call {
-	return engine.Only(c.speaking(), func(cl *call) bool { return revision.Asks(cl.out.Method) })
-}
-
-// question has a request of the server's own answered. A modern server sends
-// none; one that does gets no answer (STDIO-26-005).
+// question has a request of the server's own answered, by the inbox of the wire: nothing on a
+// pipe says which call it belongs to. A modern server sends none; one that does gets no answer
+// (STDIO-26-005).
 func (c *Client) question(msg *jsonrpc.Message) {
 	if c.modern.Load() {
 		c.opts.Logger.Warn("a server of the modern era sent a request; ignored", "method", msg.Method)
@@ -229,10 +224,6 @@ func (c *Client) question(msg *jsonrpc.Message) {
 	ctx, stop := context.WithCancel(c.ctx)
 	if !busy && !twice {
 		c.questions[msg.ID] = stop
-	}
-	ask := c.opts.Inbox.Question
-	if cl := c.asker(); cl != nil && cl.out.Inbox != nil {
-		ask = cl.out.Inbox.Question
 	}
 	c.mu.Unlock()
 	if busy || twice {
@@ -257,7 +248,7 @@ func (c *Client) question(msg *jsonrpc.Message) {
 				c.send(engine.AnswerTo(id, result, err))
 			}
 		}()
-		result, err = ask(ctx, method, params)
+		result, err = c.opts.Inbox.Question(ctx, method, params)
 	})
 }
 

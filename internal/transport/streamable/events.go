@@ -61,9 +61,15 @@ func (v *events) Notify(method string, params json.RawMessage) error {
 	return nil
 }
 
+// Open tells whether the client has a stream open.
+func (v *events) Open() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.session != nil && len(v.listeners) > 0
+}
+
 // Request asks on the newest stream. If there is none it waits for a moment, as clients open
-// theirs when the session has begun. The engine lets no question pass but that for roots: all
-// others belong to calls.
+// theirs when the session has begun.
 func (v *events) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	if v.session == nil {
 		return nil, errNoStream

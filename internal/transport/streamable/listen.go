@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math/rand/v2"
 	"mime"
 	"net/http"
@@ -125,24 +124,11 @@ func (c *Client) receive(events *web.EventReader, q *questions) (some bool) {
 	}
 }
 
-// asked returns who answers a question that came outside of a call. Servers are told to put
-// what belongs to a call on its stream, and many do not: then it is that of the only call that
-// can have caused it, as on a pipe.
-func (c *Client) asked() func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	x := engine.Only(maps.Values(c.open), func(x *exchange) bool { return revision.Asks(x.out.Method) })
-	if x != nil && x.out.Inbox != nil {
-		return x.out.Inbox.Question
-	}
-	return c.opts.Inbox.Question
-}
-
 // take hands on one message that belongs to no call.
 func (c *Client) take(msg *jsonrpc.Message, q *questions) {
 	switch msg.Kind() {
 	case jsonrpc.KindRequest:
-		q.start(c, c.ctx, msg, c.asked())
+		q.start(c, c.ctx, msg, c.opts.Inbox.Question)
 	case jsonrpc.KindNotification:
 		if msg.Method == revision.NoteCancelled {
 			q.cancel(msg)

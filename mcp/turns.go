@@ -1,0 +1,149 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+)
+
+// Turns at a legacy server whose questions name no call: forwarded calls of different callers,
+// and those of 2026-07-28 callers, are at work one after the other, so that a question belongs to
+// the one call there is. Calls of one session need no turns, as its questions go to the session.
+//
+//   - The queue is fair: a call that would fit waits behind those that came before it.
+//   - While a call has an open question, other calls of its principal do not wait for it: the
+//     answer may need them.
+//   - A call that was given up keeps its turn for goneTime, unless the next is of the same caller:
+//     the server may still ask on its behalf.
+
+const (
+	// turnTime bounds the wait of a call for its turn.
+	turnTime = 5 * time.Minute
+
+	// goneTime is for a server to stop work on a call that was given up.
+	goneTime = 5 * time.Second
+)
+
+// turn is the place of a forwarded call. Its fields but by and session are guarded by mu of
+// openCalls.
+type turn struct {
+	by      caller
+	session *engine.Session // nil for a caller without one
+
+	open   int           // its open questions
+	gone   bool          // the call was given up
+	inside bool          // the call is at work
+	comes  chan struct{} // closed when it is the turn of a call that waits
+}
+
+// fits tells whether a call can be at work beside those that are; mu is held.
+func (o *openCalls) fits(t *turn) bool {
+	return !slices.ContainsFunc(o.inside, func(in *turn) bool {
+		sameSession := t.session != nil && in.session == t.session
+		return !sameSession && !(in.by == t.by && (in.open > 0 || in.gone))
+	})
+}
+
+// nested tells whether a call may be needed for the answer to an open question; mu is held.
+func (o *openCalls) nested(t *turn) bool {
+	return slices.ContainsFunc(o.inside, func(in *turn) bool { return in.by == t.by && in.open > 0 })
+}
+
+// enter waits for the turn of a call. It is followed by leave unless there is an error.
+func (s *Session) enter(ctx context.Context, t *turn) error {
+	o := &s.calls
+	o.mu.Lock()
+	if !o.asks.Load() || o.fits(t) && (len(o.queue) == 0 || o.nested(t)) {
+		t.inside = true
+		o.inside = append(o.inside, t)
+		o.mu.Unlock()
+		return nil
+	}
+	t.comes = make(chan struct{})
+	o.queue = append(o.queue, t)
+	o.mu.Unlock()
+	late := time.NewTimer(turnTime)
+	defer late.Stop()
+	var err error
+	select {
+	case <-t.comes:
+		return nil
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-s.wire.Done():
+		err = s.Err()
+	case <-late.C:
+		err = Errorf(CodeInternal, "the server asks questions that name no call, so that callers who share its connection take turns; "+
+			"calls of others have kept this one waiting for %v. Try again later, or give each client a connection of its own (share)", turnTime)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if t.inside {
+		o.remove(t)
+	} else {
+		o.queue = slices.DeleteFunc(o.queue, func(in *turn) bool { return in == t })
+	}
+	o.advance()
+	return err
+}
+
+// answered tells whether a server has answered a call that ended with err: it does not work on it
+// any more.
+func answered(err error) bool {
+	var rpc *Error
+	return err == nil || errors.As(err, &rpc)
+}
+
+// leave ends the turn of a call. Answered tells that the server does not work on it any more.
+func (o *openCalls) leave(t *turn, answered bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !answered {
+		t.gone = true
+		time.AfterFunc(goneTime, func() { o.leave(t, true) })
+	} else {
+		o.remove(t)
+	}
+	o.advance()
+}
+
+// remove takes a call out of those at work; mu is held.
+func (o *openCalls) remove(t *turn) {
+	t.inside = false
+	o.inside = slices.DeleteFunc(o.inside, func(in *turn) bool { return in == t })
+}
+
+// advance lets the calls go to work whose turn it is; mu is held.
+func (o *openCalls) advance() {
+	for i := 0; i < len(o.queue); {
+		t := o.queue[i]
+		if !o.fits(t) || i > 0 && !o.nested(t) {
+			i++
+			continue
+		}
+		o.queue = slices.Delete(o.queue, i, i+1)
+		t.inside = true
+		o.inside = append(o.inside, t)
+		close(t.comes)
+		i = 0
+	}
+}
+
+// opened counts the open questions of a call.
+func (o *openCalls) opened(t *turn, n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t.open += n
+	o.advance()
+}
+
+// Asks tells whether the server asks questions that do not say which call they belong to, so that
+// forwarded calls of different callers take turns. It never does for a server of 2026-07-28.
+func (s *Session) Asks() bool { return s.calls.asks.Load() }
+
+// TakeTurns has s behave as if Asks were true: for one that knows the server from an earlier
+// session.
+func (s *Session) TakeTurns() { s.calls.asks.Store(true) }

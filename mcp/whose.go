@@ -1,0 +1,381 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+)
+
+// A question of a legacy server names no call unless it comes on the stream of one: on pipes none
+// does, and some HTTP servers put theirs on the GET stream. Where such a question goes:
+//
+//   - A question of a task goes to the caller of that task.
+//   - If one request can have caused it, it goes to the caller of that request.
+//   - If several calls of one session can have, it goes to the session, and lasts as long as one
+//     of the calls.
+//   - If several calls of one principal can have, it goes to the oldest that has no open question.
+//     When that call ends first, it goes to the next.
+//   - If calls of different callers can have, it is refused (errWhose). From then on they take
+//     turns (turns.go), so that this does not happen again.
+//   - If no call can have, it goes to the session that the connection is for (Client.Front), or
+//     else to the functions of the client.
+//
+// Nothing is ever declined in the name of a person who was not asked.
+
+// caller tells apart who may be asked: by principal, and by session where nobody was
+// authenticated. Callers of 2026-07-28 without a principal are one.
+type caller struct {
+	principal string
+	session   *engine.Session
+}
+
+func askedOf(front *engine.Call) caller {
+	if front.Peer.Principal != "" {
+		return caller{principal: front.Peer.Principal}
+	}
+	return caller{session: front.Session()}
+}
+
+// openCalls are the calls of a session with a legacy server. The zero value is ready for use.
+type openCalls struct {
+	asks atomic.Bool // the server asks questions that name no call: callers take turns
+
+	mu          sync.Mutex
+	first, last *outgoingCall // requests without an answer, oldest first; guarded by mu
+	inside      []*turn       // forwarded calls at work, oldest first; guarded by mu
+	queue       []*turn       // forwarded calls that wait for their turn; guarded by mu
+}
+
+// sent adds a request that is about to be sent.
+func (o *openCalls) sent(x *outgoingCall) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if x.older = o.last; x.older != nil {
+		x.older.newer = x
+	} else {
+		o.first = x
+	}
+	o.last = x
+}
+
+// over takes out a request that was answered or given up.
+func (o *openCalls) over(x *outgoingCall) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if x.newer != nil {
+		x.newer.older = x.older
+	} else {
+		o.last = x.older
+	}
+	if x.older != nil {
+		x.older.newer = x.newer
+	} else {
+		o.first = x.newer
+	}
+	x.older, x.newer = nil, nil
+	for _, f := range x.onOver {
+		f()
+	}
+	x.onOver = nil
+}
+
+// causes returns the requests that can have caused a question of which nothing else is known,
+// oldest first: those whose handlers may ask. If there are none, it is the only other request,
+// unless that is of a caller of 2026-07-28, whose revision has no questions there.
+func (o *openCalls) causes() []*outgoingCall {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var likely, others []*outgoingCall
+	for x := o.first; x != nil; x = x.newer {
+		if revision.Asks(x.method) {
+			likely = append(likely, x)
+		} else {
+			others = append(others, x)
+		}
+	}
+	switch {
+	case len(likely) > 0:
+		return likely
+	case len(others) == 1 && (others[0].front == nil || !others[0].front.Peer.Revision.Modern):
+		return others
+	}
+	return nil
+}
+
+// ofTask returns the request that waits for the result of a task, nil if there is none.
+func (o *openCalls) ofTask(id string) *outgoingCall {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for x := o.first; x != nil; x = x.newer {
+		if x.method != revision.MethodTaskResult {
+			continue
+		}
+		raw, _ := jsonx.Lookup(x.params, "taskId")
+		if own, err := jsonx.Unquote(raw); err == nil && own == id {
+			return x
+		}
+	}
+	return nil
+}
+
+// ofOne tells whether all of xs, and every forwarded call that the server may still work on,
+// are of one caller.
+func (o *openCalls) ofOne(xs []*outgoingCall) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	by := xs[0].root().turn.by
+	return !slices.ContainsFunc(xs, func(x *outgoingCall) bool { return x.root().turn.by != by }) &&
+		!slices.ContainsFunc(o.inside, func(t *turn) bool { return t.by != by })
+}
+
+// unasked returns those of xs whose calls have no open question.
+func (o *openCalls) unasked(xs []*outgoingCall) []*outgoingCall {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(xs), func(x *outgoingCall) bool { return x.root().turn.open > 0 })
+}
+
+// whileMore returns a context that ends with ctx, and when only so many of xs are open.
+func (o *openCalls) whileMore(ctx context.Context, few int, xs []*outgoingCall) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	left := 0
+	for x := o.first; x != nil; x = x.newer {
+		if slices.Contains(xs, x) {
+			left++
+			x.onOver = append(x.onOver, func() { // with mu held
+				if left--; left == few {
+					cancel(errAnsweredUnasked)
+				}
+			})
+		}
+	}
+	if left <= few {
+		cancel(errAnsweredUnasked)
+	}
+	return ctx, cancel
+}
+
+// still returns those of xs that are open.
+func (o *openCalls) still(xs []*outgoingCall) (open []*outgoingCall) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for x := o.first; x != nil; x = x.newer {
+		if slices.Contains(xs, x) {
+			open = append(open, x)
+		}
+	}
+	return open
+}
+
+// root is the call that a request is made for.
+func (x *outgoingCall) root() *outgoingCall {
+	for x.parent != nil {
+		x = x.parent
+	}
+	return x
+}
+
+// gone is the error of a question to a call that has ended: another call may be asked instead.
+// Its fields are the answer if there is none.
+type gone struct {
+	answers []json.RawMessage
+	err     error
+}
+
+func (e *gone) Error() string {
+	if e.err != nil {
+		return e.err.Error()
+	}
+	return "the call has ended"
+}
+
+func (e *gone) Unwrap() error { return e.err }
+
+// settled is what a server gets for a question that is put to no other call.
+func settled(answers []json.RawMessage, err error) ([]json.RawMessage, error) {
+	var g *gone
+	if errors.As(err, &g) {
+		return g.answers, g.err
+	}
+	return answers, err
+}
+
+var errWhose = &Error{Code: CodeInternal, Message: "cannot tell whose question this is: calls of several callers are in progress, and it names none of them; ask on the stream of the call, or one call after the other"}
+
+// unclear marks the context of a question that may belong to several calls: it ends none of them.
+type unclear struct{}
+
+// Question implements engine.Inbox, for questions that name no call.
+func (i *inbox) Question(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	s := (*Session)(i)
+	if raw, ok := jsonx.LookupPath(params, "_meta", revision.RelatedTask, "taskId"); ok {
+		id, _ := jsonx.Unquote(raw)
+		if answer, lent, err := s.lentAsk(ctx, id, method, params); lent {
+			return answer, err
+		}
+		if x := s.calls.ofTask(id); x != nil {
+			return (*callInbox)(x).Question(ctx, method, params)
+		}
+	}
+	if method != revision.MethodRoots {
+		s.TakeTurns()
+	}
+	causes := s.calls.causes()
+	if len(causes) > 0 && !s.calls.ofOne(causes) {
+		s.asked.Add(1)
+		if method == revision.MethodRoots { // what all have in common, if anything
+			return s.askClient(ctx, method, params)
+		}
+		return nil, errWhose
+	}
+	if len(causes) == 1 {
+		return (*callInbox)(causes[0]).Question(ctx, method, params)
+	}
+	s.asked.Add(1)
+	s.clocks.pause() // nobody knows which call waits for the answer
+	defer s.clocks.resume()
+	if len(causes) == 0 || causes[0].root().front == nil {
+		return s.askClient(ctx, method, params)
+	}
+	return s.askSeveral(ctx, causes, method, params)
+}
+
+// askSeveral has a question answered that belongs to one of several calls of one caller.
+func (s *Session) askSeveral(ctx context.Context, causes []*outgoingCall, method string, params json.RawMessage) (json.RawMessage, error) {
+	if err := s.mayAsk(method, params); err != nil {
+		return nil, err
+	}
+	s.expectVisit(params)
+	q := engine.Question{Method: method, Params: s.rev.InnerQuestion(method, params)}
+	asking, stop := s.calls.whileMore(ctx, 0, causes)
+	defer stop(nil)
+	for _, x := range causes {
+		x.root().begun.Store(true)
+	}
+	if session := causes[0].root().turn.session; session == nil || !session.Reachable() {
+		// One of the calls will carry the question. The call that has caused it does not end before
+		// the answer, but the others may.
+		s.awaitFewer(ctx, s.calls.unasked(causes))
+	}
+	for {
+		if open := s.calls.still(causes); len(open) > 0 {
+			causes = open
+		}
+		x := append(s.calls.unasked(causes), causes...)[0]
+		root := x.root()
+		s.calls.opened(&root.turn, 1)
+		answers, err := x.inSession(asking, ctx, q)
+		s.calls.opened(&root.turn, -1)
+		var g *gone
+		if errors.As(err, &g) && ctx.Err() == nil {
+			if causes = slices.DeleteFunc(causes, func(o *outgoingCall) bool { return o == x }); len(causes) > 0 {
+				continue
+			}
+		}
+		answers, err = settled(answers, err)
+		if err != nil {
+			return nil, err
+		}
+		return tied(s.rev.Answer(method, answers[0]), params), nil
+	}
+}
+
+// clearTime is how long a question waits for the end of calls that may not have caused it.
+const clearTime = 250 * time.Millisecond
+
+// awaitFewer waits until only one of xs is open, or for clearTime.
+func (s *Session) awaitFewer(ctx context.Context, xs []*outgoingCall) {
+	ctx, stop := s.calls.whileMore(ctx, 1, xs)
+	defer stop(nil)
+	t := time.NewTimer(clearTime)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// inSession puts a question to the session of the caller for as long as asking lasts, or else to
+// the call, for as long as ctx and the call last.
+func (x *outgoingCall) inSession(asking, ctx context.Context, q engine.Question) ([]json.RawMessage, error) {
+	if front := x.root().front; front != nil && x.root().turn.session != nil {
+		if session := front.InSession(); session != nil {
+			answers, err := session.Ask(asking, q)
+			var rpc *Error
+			if err == nil || errors.As(err, &rpc) || asking.Err() != nil {
+				return answers, err
+			}
+			// It did not get there, or cannot be asked, of which the call makes something.
+		}
+	}
+	return x.answer(context.WithValue(ctx, unclear{}, true), q)
+}
+
+// askClient has a question answered that belongs to no call.
+func (s *Session) askClient(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	if err := s.mayAsk(method, params); err != nil {
+		return nil, err
+	}
+	s.expectVisit(params)
+	rev := s.asker.Load()
+	var answer json.RawMessage
+	var err error
+	if s.front == nil {
+		answer, err = s.client.answer(ctx, method, params)
+	} else {
+		answer, err = s.askFront(ctx, engine.Question{Method: method, Params: rev.InnerQuestion(method, params)})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return tied(rev.Answer(method, answer), params), nil
+}
+
+// rootsTime bounds how long a server waits for roots that it asks for in no call.
+const rootsTime = 10 * time.Second
+
+// askFront puts a question that belongs to no call to the session that the connection is for.
+// Where the session cannot be reached outside of calls, the question goes to the call that the
+// connection was opened for, as long as that lasts.
+func (s *Session) askFront(ctx context.Context, q engine.Question) (json.RawMessage, error) {
+	most := holdTime
+	if q.Method == revision.MethodRoots {
+		most = rootsTime
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("the caller has not answered within %v", most))
+	defer cancel()
+	session := s.front.Session()
+	at := session.OutsideCalls()
+	if at == nil {
+		return nil, Errorf(CodeInternal, "the caller cannot be asked outside of a call")
+	}
+	if !session.Reachable() && s.opener.Err() == nil {
+		call, leave := context.WithCancelCause(ctx)
+		defer leave(nil)
+		defer context.AfterFunc(s.opener, func() { leave(context.Cause(s.opener)) })()
+		answers, err := s.front.Ask(call, q)
+		var rpc *Error
+		switch {
+		case err == nil:
+			return answers[0], nil
+		case ctx.Err() != nil || errors.As(err, &rpc):
+			return nil, err
+		}
+	}
+	answers, err := at.Ask(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return answers[0], nil
+}
