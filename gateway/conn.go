@@ -111,6 +111,7 @@ type conn struct {
 	until time.Time // something waits in the server until then; guarded by mu of the pool
 
 	lists silence
+	turns turner // up, if callers can take turns there
 
 	// Of one for a client.
 	tried  chan struct{}       // closed when up or err is set
@@ -122,7 +123,11 @@ type conn struct {
 	actors map[client]struct{} // whose state it may hold, each alone; guarded by mu of the pool
 }
 
-func newConn(up Upstream) *conn { return &conn{up: up, h: up} }
+func newConn(up Upstream) *conn {
+	c := &conn{up: up, h: up}
+	c.turns, _ = up.(turner)
+	return c
+}
 
 // offers tells whether the server may have features of a kind: whether it did not say
 // that it has none.
@@ -173,6 +178,7 @@ func (p *pool) release(c *conn, res mcp.Result, err error) {
 	defer p.mu.Unlock()
 	c.users--
 	c.last = time.Now()
+	p.learn(c)
 	if until := c.last.Add(wait); wait > 0 && until.After(c.until) {
 		c.until = until
 	}
@@ -282,7 +288,7 @@ func (p *pool) openOwn(ctx context.Context, who client, method string) (*conn, e
 	defer close(c.tried)
 	switch {
 	case err == nil:
-		c.up, c.h, c.info = opened.up, opened.h, opened.info
+		c.up, c.h, c.info, c.turns = opened.up, opened.h, opened.info, opened.turns
 		if !p.spawn(func() { p.watch(c) }) {
 			p.dropLocked(c)
 			go c.up.Close() // bounded in time

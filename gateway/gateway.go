@@ -46,6 +46,7 @@ type Gateway struct {
 
 	losses losses   // of all servers: one may have come back by the time that a client is told
 	rooted sync.Map // names of servers that ask for roots
+	asking sync.Map // names of servers that ask questions that name no call
 
 	keyOnce sync.Once
 	taskKey []byte // of the ids of tasks

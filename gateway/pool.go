@@ -53,6 +53,7 @@ type pool struct {
 	share    Share            // guarded by mu
 	revision mcp.Revision     // guarded by mu
 	info     []byte           // the result of server/discover, of the last connection; guarded by mu
+	asks     bool             // Status.Asks; guarded by mu
 	main     *conn            // nil while there is none; guarded by mu
 	clients  map[client]*conn // guarded by mu
 	queued   int              // calls that wait for a place; guarded by mu
@@ -136,6 +137,7 @@ func (p *pool) open(ctx context.Context) (*conn, error) {
 		return nil, errors.New("Source.Open returned neither a connection nor an error")
 	case err == nil:
 		c := newConn(up)
+		p.takeTurns(c)
 		if res, err := up.Handle(ctx, &mcp.Request{Method: "server/discover"}); err == nil {
 			c.info = mcp.ResultJSON(res)
 		}
@@ -368,7 +370,7 @@ func (p *pool) status() Status {
 	defer p.mu.Unlock()
 	s := Status{
 		Name: p.src.Name, State: p.state, Reason: p.reason, Since: p.since,
-		Restarts: max(p.opened-1, 0), Changes: int(p.changes.Load()), Share: p.share, Revision: p.revision,
+		Restarts: max(p.opened-1, 0), Changes: int(p.changes.Load()), Share: p.share, Asks: p.asks, Revision: p.revision,
 		Tools: p.count(listTools), Prompts: p.count(listPrompts), Resources: p.count(listResources),
 		Shadowed: shadowed, Lost: p.lost, LostAt: p.lostAt,
 		Losses: p.losses, Evicted: p.evicted, Refused: p.refusals, Roots: p.roots || p.rootsAsked(nil),

@@ -3,10 +3,8 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"net/http"
-	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -27,12 +25,12 @@ type openingKey struct{}
 
 // Relay prepares a client that Source.Open connects with. Ctx is that of Open.
 //
-// Questions that a server asks during a call go to who has called, whatever the client has
-// to answer them. So the client is given functions that answer the others, which belong to no
-// call: by a refusal, but for the roots of a session, which are asked for there if it can be
-// reached. The functions also declare what the server may ask. Where the connection is for
-// one client, that is what it can answer, and the client takes its name. Else it is
-// everything, and a caller who cannot answer is told so when it is asked.
+// Questions that a server asks during a call go to the caller, whatever the client has to answer
+// them. Those that belong to no call go to the session that the connection is for; where it is for
+// none, they are refused, and the list of roots is empty. The functions that the client is given
+// also declare what the server may ask: what the caller can answer, where the connection is for
+// one client, and else everything; a caller who cannot answer is told so when it is asked. For one
+// client, the client takes its name too.
 //
 // Log messages that belong to no call go to the session that the connection is for, if it is
 // for one alone, and else to the client's OnEvent.
@@ -65,13 +63,12 @@ func Relay(ctx context.Context, c *mcp.Client) {
 			c.Capabilities["elicitation"] = json.RawMessage(`{"form":{},"url":{}}`)
 		}
 	}
-	c.OnElicit = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-		return &mcp.ElicitResult{Action: "decline"}, nil
+	c.OnElicit = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) { return nil, errWhose }
+	c.OnSample = func(context.Context, *mcp.SampleRequest) (*mcp.SampleResult, error) { return nil, errWhose }
+	c.Roots = func(context.Context) ([]mcp.Root, error) { return nil, nil }
+	if c.Front = ctx; why.caller != nil {
+		c.Front = why.caller
 	}
-	c.OnSample = func(context.Context, *mcp.SampleRequest) (*mcp.SampleResult, error) {
-		return nil, mcp.Errorf(-1, "there is nobody to ask outside of a call")
-	}
-	c.Roots = func(ctx context.Context) ([]mcp.Root, error) { return rootsOf(ctx, why.caller, session) }
 	if others := c.OnEvent; session != nil && !why.many {
 		c.OnEvent = func(s *mcp.Session, e mcp.Event) {
 			switch {
@@ -88,28 +85,5 @@ func Relay(ctx context.Context, c *mcp.Client) {
 	}
 }
 
-// rootsTime bounds how long a server waits for roots that it asks for outside of calls.
-const rootsTime = 10 * time.Second
-
-// rootsOf asks a session for its roots, for a server that asks in no call: over the call that
-// has opened the connection, as long as that lasts, or else outside of calls. Who has no
-// session has no roots outside of calls.
-func rootsOf(ctx, caller, session context.Context) ([]mcp.Root, error) {
-	if session == nil {
-		return nil, nil
-	}
-	for _, at := range []context.Context{caller, session} {
-		if at == nil || at.Err() != nil {
-			continue
-		}
-		at, cancel := context.WithTimeout(at, rootsTime)
-		stop := context.AfterFunc(ctx, cancel)
-		roots, err := mcp.Roots(at)
-		stop()
-		cancel()
-		if err == nil {
-			return roots, nil
-		}
-	}
-	return nil, errors.New("the client cannot be reached outside of calls; ask for its roots in one")
-}
+// errWhose refuses a question of no call, over a connection that is for no session.
+var errWhose = mcp.Errorf(mcp.CodeInternal, "cannot tell whose question this is: no call is in progress that it can belong to; ask while a call is")

@@ -65,7 +65,8 @@ type Source struct {
 // Upstream is a connection to a server that ends at some time, as a [*mcp.Session] is.
 //
 // One that has the methods Revision and Watch of a Session tells by them what it speaks and
-// what changes. What Watch tells is for all who share the connection.
+// what changes. What Watch tells is for all who share the connection. One that has the methods
+// Asks and TakeTurns of a Session has callers take turns by them.
 type Upstream interface {
 	mcp.Handler
 	Done() <-chan struct{} // closed when the connection is over
@@ -162,6 +163,10 @@ type Status struct {
 	// Of connections of single clients: clients that have lost what the server kept for them,
 	// each of which is told; quiet connections that made room; requests that found no place.
 	Losses, Evicted, Refused int
+
+	// Asks tells that the server has asked a question that names no call, so that callers who
+	// share a connection take turns.
+	Asks bool
 
 	// What it offers, as last listed by Run itself or for a caller without a principal; -1
 	// while that is not known.

@@ -354,9 +354,14 @@ func TestSessionsEndTheirCalls(t *testing.T) {
 	}
 }
 
-// T-16, T-39, T-170: what a legacy server asks in no call is answered here, whoever uses it.
+// T-16, T-39, T-170: what a legacy server asks in no call goes to the session that the connection
+// is for. It is refused where there is none, and never declined in the name of the user.
 func TestQuestionsOfNoCall(t *testing.T) {
-	for _, front := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
+	const noCall = `"code":-32603,"message":"cannot tell whose question this is`
+	for front, wants := range map[mcp.Revision][2]string{
+		mcp.V2025_11_25: {`"color":"blue"`, `model of hello`},
+		mcp.V2026_07_28: {noCall, noCall},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			var server jsonrpc.Conn
 			told := make(chan string, 10)
@@ -375,8 +380,8 @@ func TestQuestionsOfNoCall(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, tt := range []struct{ method, params, want string }{
-				{"elicitation/create", `{"message":"m","requestedSchema":{"type":"object","properties":{}}}`, `"action":"decline"`},
-				{"sampling/createMessage", `{"maxTokens":9,"messages":[]}`, `"code":-1`},
+				{"elicitation/create", `{"message":"m","requestedSchema":{"type":"object","properties":{"color":{"type":"string"}}}}`, wants[0]},
+				{"sampling/createMessage", `{"maxTokens":9,"messages":[{"role":"user","content":{"type":"text","text":"hello"}}]}`, wants[1]},
 				{"ping", `{}`, `{}`},
 			} {
 				if err := server.Write([]byte(`{"jsonrpc":"2.0","id":"x","method":"` + tt.method + `","params":` + tt.params + `}`)); err != nil {
@@ -386,8 +391,8 @@ func TestQuestionsOfNoCall(t *testing.T) {
 					t.Errorf("%s in front: %s is answered with %s, want %s", front, tt.method, got, tt.want)
 				}
 			}
-			if len(asked) > 0 {
-				t.Errorf("%s in front: the user is asked %q", front, asked)
+			if want := map[bool]int{true: 0, false: 2}[wants[0] == noCall]; len(asked) != want {
+				t.Errorf("%s in front: the user is asked %q, want %d questions", front, asked, want)
 			}
 		})
 	}

@@ -415,10 +415,11 @@ func comesBack(call *engine.Call) bool {
 
 // straight runs a call to a legacy server for a caller that is asked, if at all, while it
 // waits. No question is open any more when it returns.
-func (x *outgoingCall) straight(ctx context.Context) (json.RawMessage, error) {
+func (x *outgoingCall) straight(ctx context.Context) (raw json.RawMessage, err error) {
 	if err := x.s.enter(ctx, &x.turn); err != nil {
 		return nil, err
 	}
+	defer func() { x.s.calls.leave(&x.turn, answered(err)) }()
 	var open openQuestions
 	defer open.end()
 	ctx, giveUp := context.WithCancelCause(ctx)
@@ -442,8 +443,7 @@ func (x *outgoingCall) straight(ctx context.Context) (json.RawMessage, error) {
 		}
 		return answers, err
 	}
-	raw, err := x.run(ctx)
-	x.s.calls.leave(&x.turn, answered(err))
+	raw, err = x.run(ctx)
 	var end *unanswered
 	if errors.As(context.Cause(ctx), &end) { // whatever the server says to that
 		return nil, end

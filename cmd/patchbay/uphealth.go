@@ -34,6 +34,7 @@ type serverReport struct {
 	Said      []string  `json:"said,omitempty"`  // the last lines of its standard error, if it is not there
 	Restarts  int       `json:"restarts"`
 	Share     string    `json:"share"`
+	Asks      bool      `json:"asks,omitempty"`  // callers who share a connection take turns, as its questions name no call
 	Roots     bool      `json:"roots,omitempty"` // it is run per session for sessions with roots, as it asks for them
 	Clients   int       `json:"clients"`         // connections of single clients
 	Conns     int       `json:"connections"`     // all of them
@@ -82,7 +83,7 @@ func (h *hub) report() *upReport {
 		}
 		row := serverReport{
 			Name: name, State: string(s.State), Since: s.Since, Restarts: s.Restarts, Share: s.Share.String(), Clients: s.Clients,
-			Roots: s.Roots, Losses: s.Losses, Evicted: s.Evicted, Refused: s.Refused, Conns: s.Conns, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources, Shadowed: s.Shadowed,
+			Asks: s.Asks, Roots: s.Roots, Losses: s.Losses, Evicted: s.Evicted, Refused: s.Refused, Conns: s.Conns, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources, Shadowed: s.Shadowed,
 		}
 		row.Processes, row.Memory = h.fleet.processes(name)
 		row.Reason, row.Said = apart(s.Reason)

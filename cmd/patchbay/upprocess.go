@@ -21,6 +21,9 @@ func (s *serverReport) remarks(now time.Time) (lines []string) {
 		say("%d of its URIs are read from a server whose name comes earlier, such as %s", len(s.Shadowed), s.Shadowed[0])
 	}
 	perSession := s.Share == gateway.PerSession.String()
+	if s.Asks && !perSession {
+		say("callers who share a connection take turns, as its questions name no call")
+	}
 	if s.Roots {
 		say("it asks for roots, so each session that has some has a connection of its own: %d processes%s", s.Processes, inMemory(s.Memory))
 	} else if perSession && s.Processes >= manyProcesses {

@@ -1,0 +1,40 @@
+package gateway
+
+// Some servers before 2026-07-28 ask questions that do not say which call they belong to. Calls of
+// different callers who share a connection to such a server take turns (see [mcp.Session.Handle]).
+// A connection finds out with the first question; the gateway remembers it by the name of the
+// server, as long as it runs.
+
+// turner is an Upstream that has callers take turns, as a [*mcp.Session] has.
+type turner interface {
+	Asks() bool
+	TakeTurns()
+}
+
+// takeTurns has callers take turns at a new connection to a server that is known to ask.
+func (p *pool) takeTurns(c *conn) {
+	if c.turns == nil {
+		return
+	}
+	if _, asks := p.g.asking.Load(p.src.Name); asks {
+		c.turns.TakeTurns()
+	}
+}
+
+// learn takes notice that the server has asked over c, and has callers take turns at its other
+// connections too; mu is held.
+func (p *pool) learn(c *conn) {
+	if p.asks || c.turns == nil || !c.turns.Asks() {
+		return
+	}
+	p.asks = true
+	p.g.asking.Store(p.src.Name, true)
+	if p.main != nil && p.main.turns != nil {
+		p.main.turns.TakeTurns()
+	}
+	for _, c := range p.clients {
+		if c.turns != nil {
+			c.turns.TakeTurns()
+		}
+	}
+}
