@@ -36,7 +36,7 @@ import (
 //
 // A question of a legacy server that names no call goes to the session of the caller. Where it
 // could belong to several callers it is refused; from then on their calls take turns, for which a
-// call waits at most 5 minutes, and so do calls of callers without a session.
+// call waits at most 5 minutes. Calls of one caller without a session do so for at most 2 seconds.
 func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	call := engine.From(ctx)
 	hops := hopsOf(call, req)

@@ -14,6 +14,8 @@ import (
 // the one call there is. Calls of one session need no turns, as its questions go to the session.
 //
 //   - The queue is fair: a call that would fit waits behind those that came before it.
+//   - A call waits at most sameTime for calls of its own principal: they may take long, and none of
+//     their questions can reach anybody else.
 //   - While a call has an open question, other calls of its principal do not wait for it: the
 //     answer may need them.
 //   - A call that was given up keeps its turn for goneTime, unless the next is of the same caller:
@@ -22,6 +24,9 @@ import (
 const (
 	// turnTime bounds the wait of a call for its turn.
 	turnTime = 5 * time.Minute
+
+	// sameTime bounds the wait of a call for calls of its own principal.
+	sameTime = 2 * time.Second
 
 	// goneTime is for a server to stop work on a call that was given up.
 	goneTime = 5 * time.Second
@@ -34,6 +39,7 @@ type turn struct {
 	session *engine.Session // nil for a caller without one
 
 	open   int           // its open questions
+	same   bool          // the call has waited for those of its principal for long enough
 	gone   bool          // the call was given up
 	inside bool          // the call is at work
 	comes  chan struct{} // closed when it is the turn of a call that waits
@@ -43,7 +49,7 @@ type turn struct {
 func (o *openCalls) fits(t *turn) bool {
 	return !slices.ContainsFunc(o.inside, func(in *turn) bool {
 		sameSession := t.session != nil && in.session == t.session
-		return !sameSession && !(in.by == t.by && (in.open > 0 || in.gone))
+		return !sameSession && !(in.by == t.by && (in.open > 0 || in.gone || t.same))
 	})
 }
 
@@ -67,6 +73,13 @@ func (s *Session) enter(ctx context.Context, t *turn) error {
 	o.mu.Unlock()
 	late := time.NewTimer(turnTime)
 	defer late.Stop()
+	same := time.AfterFunc(sameTime, func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		t.same = true
+		o.advance()
+	})
+	defer same.Stop()
 	var err error
 	select {
 	case <-t.comes:

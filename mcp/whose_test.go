@@ -195,7 +195,7 @@ func start(s *mcp.Session, tool string) (end chan error, giveUp context.CancelFu
 }
 
 func middleman() *mcp.Client {
-	c := &mcp.Client{Name: "middle", Version: "1"}
+	c := &mcp.Client{Name: "middle", Version: "1", Limits: mcp.Limits{CallTimeout: -1}}
 	c.OnElicit = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 		return nil, mcp.Errorf(mcp.CodeInternal, "nobody to ask")
 	}
@@ -366,6 +366,37 @@ func TestTurns(t *testing.T) {
 			adasUser.sees(t, "of ada")
 		})
 	}
+}
+
+// F1: calls of one principal without a session take turns too, but a long one does not hold up the
+// others. Nor do they wait behind calls of their own that have a question open.
+func TestTurnsOfOnePrincipal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sc, back := behind(t, middleman())
+		back.TakeTurns()
+		s, user := front(t, back)("ada", mcp.V2026_07_28)
+		long, _ := start(s, "long")
+		idLong := sc.call("long")
+		asks, _ := start(s, "asks")
+		sc.none()
+		time.Sleep(2 * time.Second)
+		idAsks := sc.call("asks")
+		sc.ask("q")
+		time.Sleep(time.Second)
+		user.sees(t, "q")
+		another, _ := start(s, "another")
+		time.Sleep(2 * time.Second)
+		sc.done(sc.call("another"))
+		user.reply <- "accept"
+		sc.hears(`"q" {"action":"accept"`)
+		sc.done(idAsks)
+		sc.done(idLong)
+		for _, end := range []chan error{long, asks, another} {
+			if err := <-end; err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }
 
 // F1: a call that waits for its turn ends with its context, with the connection, and after 5
