@@ -3,11 +3,12 @@ package config
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
 // envLine is one variable of an environment file.
@@ -147,12 +148,7 @@ func readText(path string) (data []byte, text string) {
 	} else if !info.Mode().IsRegular() { // a pipe would be waited for
 		return nil, "is not a file"
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, "cannot be opened"
-	}
-	defer f.Close()
-	data, err = io.ReadAll(io.LimitReader(f, MaxBytes+1))
+	data, err := ownfile.ReadNow(path, MaxBytes)
 	switch {
 	case err != nil:
 		return nil, "cannot be read"

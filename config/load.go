@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
 const (
@@ -28,6 +29,8 @@ type File struct {
 	Share    string  // Server.Share of those that do not say it
 	Model    string  // the one to use: the name of a model, or "PROVIDER/NAME"; empty: not said
 	Warnings []Problem
+
+	Text []byte // as it was read
 }
 
 // Load reads the configuration file at path. env looks variables up as
@@ -64,12 +67,7 @@ func Parse(path string, data []byte, env func(string) (string, bool)) (file *Fil
 
 // readFile reads a configuration file.
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
+	data, err := ownfile.ReadNow(path, MaxBytes)
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
@@ -151,7 +149,7 @@ func newLoader(path string, data []byte, env func(string) (string, bool)) (*load
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
-	l := &loader{file: &File{Path: path}, data: data}
+	l := &loader{file: &File{Path: path, Text: data}, data: data}
 	for i, c := range data {
 		if c == '\n' {
 			l.breaks = append(l.breaks, i)

@@ -14,6 +14,8 @@ type Problem struct {
 	Fix    string // what to do about it
 	Server string // the server it is about
 	Model  string // the model it is about; both empty: the file as a whole
+
+	Disabled bool // it is about a server that is disabled, which nothing would start
 }
 
 // String returns "path:line:column: text: fix".

@@ -127,6 +127,11 @@ func (l *loader) server(m member, alone bool) {
 		}
 	}
 	faults := len(l.problems)
+	defer func() {
+		for i := faults; i < len(l.problems); i++ {
+			l.problems[i].Disabled = s.Disabled
+		}
+	}()
 	if n := members["disabled"]; n != nil {
 		s.Disabled = l.truth("disabled", n)
 	}

@@ -20,6 +20,7 @@ type configCmd struct {
 	Export  configExportCmd  `cmd:"" help:"Print the servers as another host has them."`
 	Explain configExplainCmd `cmd:"" help:"Show where a server is from, and its values."`
 	Inputs  configInputsCmd  `cmd:"" help:"Show which inputs of mcp.json are answered, and forget answers."`
+	Trust   configTrustCmd   `cmd:"" help:"Say yes to the mcp.json of a repository, or take that back."`
 	Doctor  configDoctorCmd  `cmd:"" help:"Find out why a server or a model does not work."`
 
 	Models    configModelsCmd    `cmd:"" help:"List language models, and whether there are keys."`
@@ -61,7 +62,17 @@ func (a *app) edit(user bool, change func(doc *config.Document, path string) err
 	if err != nil {
 		return "", err
 	}
-	return path, config.Edit(a.ctx, path, func(doc *config.Document) error { return change(doc, path) })
+	var before, after []byte
+	err = config.Edit(a.ctx, path, func(doc *config.Document) error {
+		before = doc.Bytes()
+		err := change(doc, path)
+		after = doc.Bytes()
+		return err
+	})
+	if err == nil {
+		a.stillTrusted(path, before, after)
+	}
+	return path, err
 }
 
 // here is a path as people write it from the current folder, if it is below that.

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"sync/atomic"
 
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/policy"
 	"github.com/patchbay-dev/patchbay/policy/rules"
@@ -55,7 +57,10 @@ func policyFault(err error) error {
 
 // read reads the file again, and tells whether it says something else than before.
 func (f *ruleFile) read() (changed bool, err error) {
-	content, err := readFile(f.path)
+	content, err := ownfile.ReadNow(f.path, maxInput)
+	if err == nil && len(content) > maxInput {
+		err = fmt.Errorf("%s has more than %d MiB", f.path, maxInput>>20)
+	}
 	if err != nil || f.set.Load() != nil && string(content) == string(f.content) {
 		return false, err
 	}

@@ -29,6 +29,9 @@ func (a *app) target() (config.Server, error) {
 	}
 	names := read.names()
 	if len(names) == 1 {
+		if err := a.mayUse(read.file); err != nil { // nobody has named the server
+			return config.Server{}, err
+		}
 		if a.tty.err { // nobody named it, and it may be of a repository that was only just cloned
 			a.talk.note("%s of %s", names[0], here(read.path))
 		}
@@ -66,6 +69,8 @@ func (a *app) named(name string) (config.Server, error) {
 		case s.Name != name:
 		case s.Disabled:
 			return s, usagef("%s: %q is disabled there", s.Source, name)
+		case builtin && a.mayUse(read.file) != nil: // the built-in one may be meant
+			return s, a.mayUse(read.file)
 		default:
 			if n := len(read.faults) - len(read.ofModels()); n > 0 {
 				a.talk.note("warning: %s has %s about other servers; patchbay config list shows them", read.path, quantity(n, "fault"))

@@ -7,11 +7,11 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
 // tlsFiles are the certificate and the key that a listener shows, and the authorities whose
@@ -110,12 +110,7 @@ func authorities(path string, content []byte, pool *x509.CertPool) (*x509.CertPo
 }
 
 func readBounded(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxTLSFile+1))
+	text, err := ownfile.ReadNow(path, maxTLSFile)
 	if err == nil && len(text) > maxTLSFile {
 		err = errors.New("it is too long for certificates")
 	}

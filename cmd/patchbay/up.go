@@ -52,6 +52,7 @@ func (c *upCmd) Run(a *app) error {
 	if _, err := gateway.ParseShare(c.Share); err != nil {
 		return usagef("--share %w", err)
 	}
+	a.served = c.Stdio
 	p, err := a.upPlan(c.Stdio)
 	if err != nil {
 		return err
@@ -103,7 +104,7 @@ func (c *upCmd) Run(a *app) error {
 	}
 	h.fleet = newFleet(a, h.gateway, c.Share, c.knows())
 	h.fleet.left = h.board.leaveOut
-	h.fleet.set(p.servers, p.share)
+	h.fleet.set(p.servers, p.faulty, p.share)
 	socket, err := openSocket(h)
 	if err != nil {
 		a.logger().Debug("patchbay status will not see this program", "err", err)
@@ -176,6 +177,7 @@ type hub struct {
 type plan struct {
 	servers []config.Server
 	share   string   // of the servers that do not say it
+	faulty  []faulty // those that cannot be started as they are written
 	from    string   // for people
 	path    string   // of the configuration to follow, empty if there is none
 	notes   []string // for people, below the table
@@ -231,23 +233,35 @@ func (a *app) upPlan(stdio bool) (*plan, error) {
 		}
 		return p, nil
 	}
-	file, err := a.loadConfig()
+	read, err := a.inspectConfig()
 	if err != nil {
 		return nil, err
 	}
+	if whole := read.about(""); len(whole) > 0 {
+		return nil, whole
+	}
+	file := read.file
 	switch {
 	case file == nil && stdio:
 		return nil, noConfig("no mcp.json was found: neither " + strings.Join(a.places(), " nor ") + " is there")
 	case file == nil:
 		return demo("built-in servers, as no mcp.json was found")
-	case len(file.Servers) > 0 || len(file.Models) == 0 && file.Model == "":
+	case len(file.Servers) > 0 || len(read.names()) > 0 || len(file.Models) == 0 && file.Model == "":
 	case stdio:
 		return nil, noConfig(file.Path + " names no server")
 	default: // it was written for models
 		return demo("built-in servers, as " + file.Path + " names none")
 	}
-	p := &plan{servers: enabledServers(file), share: file.Share, from: file.Path, path: file.Path, stdio: []string{"up", "--stdio", "--config", realPath(file.Path)}}
-	if len(p.servers) == 0 {
+	if err := a.mayUse(file); err != nil {
+		return nil, err
+	}
+	p := &plan{servers: enabledServers(file), share: file.Share, faulty: faultyServers(read.faults), from: file.Path, path: file.Path, stdio: []string{"up", "--stdio", "--config", realPath(file.Path)}}
+	if a.verb != "up" {
+		for _, f := range p.faulty {
+			a.talk.note("warning: %s is left out: %v", f.name, f.why)
+		}
+	}
+	if len(p.servers)+len(p.faulty) == 0 {
 		return nil, usagef("%s names no server that is enabled", file.Path).hint(a.again("-s", servers.Names()[0]))
 	}
 	return p, nil
@@ -256,6 +270,28 @@ func (a *app) upPlan(stdio bool) (*plan, error) {
 // enabledServers returns the servers of a file that are not disabled.
 func enabledServers(file *config.File) []config.Server {
 	return slices.DeleteFunc(slices.Clone(file.Servers), func(s config.Server) bool { return s.Disabled })
+}
+
+// faulty is a server of a file that is wrong about it, or that lacks a variable.
+type faulty struct {
+	name string
+	why  config.Problems
+}
+
+// faultyServers returns the servers that faults are about.
+func faultyServers(faults config.Problems) (list []faulty) {
+	for _, p := range faults {
+		if p.Server == "" || p.Model != "" || p.Disabled {
+			continue
+		}
+		i := slices.IndexFunc(list, func(f faulty) bool { return f.name == p.Server })
+		if i < 0 {
+			i = len(list)
+			list = append(list, faulty{name: p.Server})
+		}
+		list[i].why = append(list[i].why, p)
+	}
+	return list
 }
 
 // show prints what is served, as soon as something was heard of each server, and lines

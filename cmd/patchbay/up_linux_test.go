@@ -82,3 +82,29 @@ func TestRemovedServerLeavesNothing(t *testing.T) {
 	r.stderr.await(t, `(?m)^patchbay: - stubborn$`)
 	wantGone(t, descendants)
 }
+
+// A file that was a pipe for a moment is followed on, whoever writes the pipe (trap 24).
+func TestUpFollowsAfterAPipe(t *testing.T) {
+	runtimeFolder(t)
+	one := map[string]any{"builtin": "conjugate"}
+	r := startUp(t, map[string]any{"one": one})
+	for _, open := range []bool{false, true} {
+		os.Remove(r.file)
+		if err := syscall.Mkfifo(r.file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if open {
+			w, err := os.OpenFile(r.file, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Close()
+			r.stderr.await(t, `it is a pipe, and nobody has written its end`)
+		} else {
+			r.stderr.await(t, `mcp.json has faults; everything stays as it is`)
+		}
+		name := fmt.Sprint("open-", open)
+		writeConfig(t, r.file, map[string]any{"one": one, name: one})
+		r.stderr.await(t, `(?m)^patchbay: \+ `+name+`$`)
+	}
+}

@@ -52,6 +52,7 @@ type ship struct {
 	older   gateway.Share // what the class of the server is if it is before 2026-07-28 and does not say it
 	placed  chan struct{} // closed when calls find it
 	end     context.CancelFunc
+	fault   string                 // why it cannot be started; empty: it can
 	leftOut atomic.Pointer[string] // why it is not started; nil: it is
 
 	mu   sync.Mutex
@@ -120,7 +121,10 @@ func (f *fleet) leftOut() map[string]string {
 // different, calls in progress end where they began, and new ones go to the new one.
 // When set returns, calls find the new servers, and wait for those that are starting. Share is
 // what the configuration says of all servers.
-func (f *fleet) set(list []config.Server, share string) []string {
+//
+// Servers that cannot be started as they are written are failing with the faults as their reason. One
+// that was running goes on as it was, until it can.
+func (f *fleet) set(list []config.Server, bad []faulty, share string) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	older, err := gateway.ParseShare(cmp.Or(f.share, share))
@@ -132,20 +136,31 @@ func (f *fleet) set(list []config.Server, share string) []string {
 		old[s.Name] = s
 	}
 	var changes []string
-	ships := make([]*ship, len(list))
-	for i, server := range list {
+	ships := make([]*ship, 0, len(list)+len(bad))
+	for _, server := range list {
 		was := old[server.Name]
 		delete(old, server.Name)
 		switch {
 		case was == nil:
 			changes = append(changes, "+ "+server.Name)
-			ships[i] = f.launch(server, older)
-		case !was.Equal(server) || was.older != older:
+			was = f.launch(server, older, "")
+		case !was.Equal(server) || was.older != older || was.fault != "":
 			changes = append(changes, "~ "+server.Name)
-			ships[i] = f.launch(server, older)
-		default:
-			ships[i] = was
+			was = f.launch(server, older, "")
 		}
+		ships = append(ships, was)
+	}
+	for _, b := range bad {
+		was := old[b.name]
+		delete(old, b.name)
+		switch text := b.why.Error(); {
+		case was == nil:
+			changes = append(changes, "+ "+b.name)
+			was = f.launch(config.Server{Name: b.name}, older, text)
+		case was.fault != "" && was.fault != text:
+			was = f.launch(config.Server{Name: b.name}, older, text)
+		}
+		ships = append(ships, was)
 	}
 	for _, s := range ships {
 		<-s.placed
@@ -162,12 +177,13 @@ func (f *fleet) set(list []config.Server, share string) []string {
 	return changes
 }
 
-// launch starts a server, which takes the place in the gateway of the one of its name.
-func (f *fleet) launch(server config.Server, older gateway.Share) *ship {
+// launch starts a server, which takes the place in the gateway of the one of its name. One with a
+// fault is failing for that.
+func (f *fleet) launch(server config.Server, older gateway.Share, fault string) *ship {
 	f.trusted.Store(server.Name, trustedServer(server))
 	log := f.a.newServerLog(server.Name)
 	ctx, end := context.WithCancel(f.ctx)
-	s := &ship{Server: server, older: older, placed: make(chan struct{}), end: end, pids: map[int]bool{}}
+	s := &ship{Server: server, older: older, fault: fault, placed: make(chan struct{}), end: end, pids: map[int]bool{}}
 	placed := sync.OnceFunc(func() { close(s.placed) })
 	bound, _ := f.a.startTimeout(server)
 	src := gateway.Source{
@@ -175,6 +191,9 @@ func (f *fleet) launch(server config.Server, older gateway.Share) *ship {
 		Idle: server.Idle, StartTimeout: bound, Drain: leaveTime, Stderr: log.last,
 		Open: func(ctx context.Context) (gateway.Upstream, error) {
 			placed() // the gateway opens what it has placed
+			if fault != "" {
+				return nil, errors.New(fault)
+			}
 			u, err := f.a.openUpstream(ctx, server, log)
 			if why := loopOf(err); why != "" {
 				s.leftOut.Store(&why)

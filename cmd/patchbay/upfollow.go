@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +31,7 @@ const (
 // follow reads the configuration again whenever it has changed, and changes the
 // servers to what it says, until ctx ends. A file with faults, or none, changes nothing.
 func (h *hub) follow(ctx context.Context, path string) {
-	h.a.follow(ctx, path, func() (string, []string) { return h.reread(path) })
+	h.a.follow(ctx, path, func() (string, []string) { return h.reread(ctx, path) })
 }
 
 // follow calls reread at once, and whenever a file may have changed, until ctx ends. It tells
@@ -57,9 +58,10 @@ func (a *app) follow(ctx context.Context, path string, reread func() (fault stri
 }
 
 // reread makes the servers those of the file, and tells what that changed. It returns
-// what is wrong with the file, in lines for people; then nothing was changed. Also are the
-// files that it names as their environment.
-func (h *hub) reread(path string) (fault string, also []string) {
+// what is wrong with the file, in lines for people. If that is about the file as a whole, or nobody
+// has said yes to the file, nothing was changed, and else the servers that it is not about were. Also
+// are other files that count: those that the file names as an environment, and what is trusted.
+func (h *hub) reread(ctx context.Context, path string) (fault string, also []string) {
 	file, bad, err := config.Inspect(path, nil)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -72,14 +74,29 @@ func (h *hub) reread(path string) (fault string, also []string) {
 			also = append(also, s.EnvFile)
 		}
 	}
-	if len(bad) > 0 {
-		text := "patchbay: " + path + " has faults; everything stays as it is"
-		for _, p := range bad {
+	faults := func(list config.Problems, stays string) string {
+		text := "patchbay: " + path + " has faults; " + stays
+		for _, p := range list {
 			text += "\n  " + visible(p.String())
 		}
-		return text, also
+		return text
 	}
-	changes := h.fleet.set(enabledServers(file), file.Share)
+	whole := slices.DeleteFunc(slices.Clone(bad), func(p config.Problem) bool { return p.Server != "" || p.Model != "" })
+	if len(whole) > 0 {
+		return faults(whole, "everything stays as it is"), also
+	}
+	fault, store := h.a.takes(ctx, file, bad)
+	if store != "" {
+		also = append(also, store)
+	}
+	if fault != "" {
+		return fault, also
+	}
+	faulty := faultyServers(bad)
+	if len(faulty) > 0 {
+		fault = faults(bad, "the servers that they are about are not started, or stay as they are")
+	}
+	changes := h.fleet.set(enabledServers(file), faulty, file.Share)
 	if len(changes) > 0 {
 		for _, w := range file.Warnings {
 			h.a.talk.note("warning: %s", w)
@@ -91,7 +108,7 @@ func (h *hub) reread(path string) (fault string, also []string) {
 			h.board.forget(name)
 		}
 	}
-	return "", also
+	return fault, also
 }
 
 // followLogins has servers that need a login tried again when another process has changed what

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/config/trust"
+)
+
+// An mcp.json that came with a repository has commands run as the person who has only just cloned
+// it. So one that nobody has named, and that lies in a repository, is used only after the person has
+// said yes to it as it is now.
+
+// configTrustCmd says yes to a file.
+type configTrustCmd struct {
+	File   string `arg:"" optional:"" help:"The file; default: the one found from here."`
+	Forget bool   `help:"Take the yes back."`
+}
+
+func (c *configTrustCmd) Run(a *app) error {
+	if err := a.notServer(); err != nil {
+		return err
+	}
+	if c.File != "" {
+		a.Config = c.File
+	}
+	store, err := trust.Open("")
+	if err != nil {
+		return err
+	}
+	read, err := a.inspectConfig()
+	switch {
+	case err != nil:
+		return err
+	case read.file == nil:
+		return usagef("there is no mcp.json here").hint("patchbay config trust FILE")
+	case c.Forget:
+		was, err := store.Forget(a.ctx, read.path)
+		if err == nil && was {
+			a.print("no longer trusted: " + here(read.path))
+		} else if err == nil {
+			a.print("it was not trusted: " + here(read.path))
+		}
+		return err
+	}
+	for _, line := range starts(read.file, read.faults) {
+		a.print(a.shown(line))
+	}
+	if err := store.Trust(a.ctx, read.path, read.file.Text); err != nil {
+		return err
+	}
+	a.print("trusted as it is now: " + here(read.path))
+	return nil
+}
+
+// foreign tells whether a file may be of others: one that nobody has named, in a repository.
+func (a *app) foreign(path string) bool {
+	if a.Config != "" {
+		return false
+	}
+	if user, ok := config.UserFile(); ok && sameFilePath(user, path) {
+		return false
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return true
+	}
+	f := hereFolders()
+	return f.repository(filepath.Dir(abs)) != "" || f.repository(filepath.Dir(realPath(abs))) != ""
+}
+
+// mayUse returns an error if a file is of others and the person has not said yes to it as it is. At a
+// terminal they are asked, once.
+func (a *app) mayUse(file *config.File) error {
+	if !a.foreign(file.Path) {
+		return nil
+	}
+	store, err := trust.Open("")
+	if err != nil {
+		return err
+	}
+	yes, err := store.Trusts(file.Path, file.Text)
+	if err != nil {
+		return err
+	}
+	if !yes && a.tty.in && a.tty.err && !a.served {
+		if yes, err = a.asksTrust(a.ctx, file, a.faultsOf(file), "lies in a repository"); yes && err == nil {
+			err = store.Trust(a.ctx, file.Path, file.Text)
+		}
+	}
+	if err != nil || yes {
+		return err
+	}
+	f := usagef("%s lies in a repository, and nobody has said yes to what it starts", here(file.Path))
+	return f.hint("patchbay config trust shows it and says yes; --config " + shell([]string{here(file.Path)}) + " uses it this once")
+}
+
+// asksTrust shows what a file starts and asks whether to use it.
+func (a *app) asksTrust(ctx context.Context, file *config.File, faults config.Problems, why string) (bool, error) {
+	a.talk.hold()
+	defer a.talk.release()
+	text := here(file.Path) + " " + why + ". It starts, as you:\n"
+	for _, line := range starts(file, faults) {
+		text += "  " + line + "\n"
+	}
+	for line := range strings.Lines(text) {
+		a.talk.say(visible(strings.TrimSuffix(line, "\n")) + "\n")
+	}
+	a.talk.say("Use it, and remember that? [y/N] ")
+	if a.keys == nil {
+		a.keys = newKeyboard(a.stdin)
+	}
+	answer, err := a.keys.line(ctx)
+	if err != nil && ctx.Err() != nil {
+		return false, err
+	}
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return err == nil && (answer == "y" || answer == "yes"), nil
+}
+
+// starts are lines about what a file starts or reaches: commands with the names of variables that they
+// are given, and addresses.
+func starts(file *config.File, faults config.Problems) []string {
+	var lines []string
+	for _, s := range file.Servers {
+		if s.Disabled {
+			continue
+		}
+		line := s.Name + ": " + where(&s)
+		var names []string
+		for name := range s.Env {
+			names = append(names, name)
+		}
+		if slices.Sort(names); len(names) > 0 {
+			line += " (sets " + strings.Join(names, ", ") + ")"
+		}
+		if s.Dir != "" {
+			line += " (in " + s.Dir + ")"
+		}
+		lines = append(lines, line)
+	}
+	doc, err := config.Open(file.Path)
+	if err != nil {
+		return lines
+	}
+	for _, e := range doc.Entries() {
+		if !slices.ContainsFunc(faults, func(p config.Problem) bool { return p.Server == e.Name }) {
+			continue
+		}
+		// It cannot be started now, and may be when a variable is set.
+		var w struct{ Command, Args, URL, Builtin json.RawMessage }
+		_ = json.Unmarshal(e.Object, &w) // what is of another type is shown as it is
+		line := e.Name + ":"
+		for _, raw := range []json.RawMessage{w.Builtin, w.Command, w.Args, w.URL} {
+			if raw != nil {
+				line += " " + string(raw)
+			}
+		}
+		lines = append(lines, line+" (with faults)")
+	}
+	return lines
+}
+
+// faultsOf are the faults of the file that was read.
+func (a *app) faultsOf(file *config.File) config.Problems {
+	if a.file == nil || a.file.file != file {
+		return nil
+	}
+	return a.file.faults
+}
+
+// takes says why up does not take a file that has changed, empty if it does: it is of others, and
+// the person has not said yes to it as it is now. At a terminal they are asked, once for each content.
+// It also returns the file that is to be followed for a yes elsewhere.
+func (a *app) takes(ctx context.Context, file *config.File, faults config.Problems) (why, store string) {
+	if !a.foreign(file.Path) {
+		return "", ""
+	}
+	s, err := trust.Open("")
+	if err != nil {
+		return "patchbay: " + visible(err.Error()) + "; everything stays as it is", ""
+	}
+	yes, err := s.Trusts(file.Path, file.Text)
+	if !yes && err == nil && a.tty.in && a.tty.err && !a.served && string(file.Text) != a.refused {
+		if yes, err = a.asksTrust(ctx, file, faults, "has changed"); yes {
+			err = s.Trust(ctx, file.Path, file.Text)
+		} else if err == nil {
+			a.refused = string(file.Text)
+		}
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return "", s.Path()
+	case err != nil:
+		return "patchbay: " + visible(err.Error()) + "; everything stays as it is", s.Path()
+	case !yes:
+		return fmt.Sprintf("patchbay: %s has changed, and nobody has said yes to it as it is now; everything stays as it is\npatchbay: hint: patchbay config trust %s",
+			visible(file.Path), visible(shell([]string{realPath(file.Path)}))), s.Path()
+	}
+	return "", s.Path()
+}
+
+// stillTrusted keeps the yes to a file that the person has changed by a verb of this program, and
+// gives one to a file that the verb has made.
+func (a *app) stillTrusted(path string, before, after []byte) {
+	if !a.foreign(path) && a.Config == "" {
+		return
+	}
+	s, err := trust.Open("")
+	if err != nil {
+		return // there is nobody to be asked for
+	}
+	yes, err := s.Trusts(path, before)
+	if err == nil && (yes || slices.Contains([]string{"", "{}"}, strings.TrimSpace(string(before)))) {
+		err = s.Trust(a.ctx, path, after)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		a.talk.note("warning: %v", err)
+	}
+}

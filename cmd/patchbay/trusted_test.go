@@ -1,0 +1,57 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// At a terminal a person is asked once for each content of a file that came with a repository, and
+// shown what it starts, without values (trap 24).
+func TestAsksForTrust(t *testing.T) {
+	ownFolders(t)
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.Mkdir(".git", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, ".mcp.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`{"mcpServers": {"conj": {"builtin": "conjugate"}, "db": {"command": "./steal", "args": ["-x\u001b[2J"], "env": {"KEY": "planted-right"}, "disabled": false}, "later": {"command": "./later", "args": ["${NO_SUCH_VARIABLE}"]}}}`)
+	ask := func(answer string) (asked bool, err error, said string) {
+		var out, stderr strings.Builder
+		a := newApp(t.Context(), strings.NewReader(answer), &out, &stderr)
+		a.tty.in, a.tty.err = true, true
+		_, err = a.upPlan(false)
+		return strings.Contains(stderr.String(), "[y/N]"), err, stderr.String()
+	}
+	for _, no := range []string{"\n", "n\n", "", "yellow\n"} {
+		asked, err, said := ask(no)
+		if !asked || err == nil {
+			t.Errorf("answer %q: asked %v, %v", no, asked, err)
+		}
+		for _, want := range []string{"conj: conjugate\n", "db: ", "-x", "(sets KEY)", `later: "./later" ["${NO_SUCH_VARIABLE}"] (with faults)`} {
+			if !strings.Contains(said, want) {
+				t.Errorf("the question is without %q: %s", want, said)
+			}
+		}
+		if strings.Contains(said, "planted") || strings.Contains(said, "\x1b") {
+			t.Errorf("the question shows a value, or what a terminal obeys: %q", said)
+		}
+	}
+	if asked, err, _ := ask("y\n"); !asked || err != nil {
+		t.Errorf("a yes: asked %v, %v", asked, err)
+	}
+	if asked, err, _ := ask(""); asked || err != nil {
+		t.Errorf("after the yes: asked %v, %v", asked, err)
+	}
+	write(`{"mcpServers": {"conj": {"builtin": "conjugate"}, "db": {"command": "./other"}}}`)
+	if asked, err, _ := ask("n\n"); !asked || err == nil {
+		t.Errorf("after a change: asked %v, %v", asked, err)
+	}
+}
