@@ -19,7 +19,7 @@ import (
 //
 //   - A caller that did not declare what the question needs: an error that is
 //     ErrNotSupported, before anything is sent.
-//   - Toward 2026-07-28 an unanswered question returns an error that the handler
+//   - Toward 2026-07-28 an unanswered question returns [ErrPending], which the handler
 //     must return too (wrapping is fine, and so is asking more questions first: all
 //     of them then travel in one round). The handler runs again with the answers.
 //     A pending question wins over whatever the handler returns.

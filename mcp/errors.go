@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -53,6 +54,11 @@ var (
 	// ErrNoCall says that a function such as [Elicit] was called with a context
 	// that does not belong to a call.
 	ErrNoCall = errors.New("mcp: the context belongs to no call; pass on the one your handler was given")
+	// ErrPending says that a question to a caller of 2026-07-28 has no answer yet: the handler
+	// returns it, the caller gets the question as the result, and the handler runs again when
+	// the caller calls again with the answer. Middleware gets it from the handler; it is not a
+	// failure of the call.
+	ErrPending = engine.ErrSuspended
 	// ErrClosed says that the session or server was closed on this side.
 	ErrClosed = errors.New("mcp: closed")
 )

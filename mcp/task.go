@@ -302,7 +302,7 @@ func (x *outgoingCall) await(ctx context.Context, id string) (json.RawMessage, e
 				return withoutMeta(raw, revision.RelatedTask), err
 			}
 			// Out of reach; the task goes on, and its result can be asked for again.
-			if err := sleep(ctx, time.Duration(failures)*time.Second); err != nil {
+			if err := x.s.sleep(ctx, time.Duration(failures)*time.Second); err != nil {
 				return nil, err
 			}
 		}
@@ -317,11 +317,11 @@ func (x *outgoingCall) await(ctx context.Context, id string) (json.RawMessage, e
 			failures = 0
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case errors.As(err, &rpc), errors.Is(err, ErrClosed), failures >= pollFailures:
+		case errors.As(err, &rpc), x.s.wireEnded(), errors.Is(err, ErrClosed), failures >= pollFailures:
 			return nil, err
 		default: // out of reach; the task goes on
 			failures++
-			if err := sleep(ctx, time.Duration(failures)*time.Second); err != nil {
+			if err := x.s.sleep(ctx, time.Duration(failures)*time.Second); err != nil {
 				return nil, err
 			}
 			continue
@@ -348,7 +348,7 @@ func (x *outgoingCall) await(ctx context.Context, id string) (json.RawMessage, e
 		if poll <= 0 {
 			poll = time.Second
 		}
-		if err := sleep(ctx, min(max(poll, minPoll), maxPoll)); err != nil {
+		if err := x.s.sleep(ctx, min(max(poll, minPoll), maxPoll)); err != nil {
 			return nil, err
 		}
 	}
@@ -512,13 +512,15 @@ func (x *outgoingCall) requiresTask(ctx context.Context, refused error) bool {
 	return support == TaskRequired
 }
 
-// sleep waits for d, or returns the cause of ctx.
-func sleep(ctx context.Context, d time.Duration) error {
+// sleep waits for d, or returns the cause of ctx or why the session has ended.
+func (s *Session) sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return nil
+	case <-s.wire.Done():
+		return s.Err()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

@@ -62,6 +62,9 @@ func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 // maxTasks bounds the tasks at work of all principals.
 const maxTasks = 10_000
 
+// unwindTime is for the handlers of tasks to notice that their contexts have ended.
+const unwindTime = time.Second
+
 // maxTaskResult bounds the result of one task in bytes.
 const maxTaskResult = 16 << 20
 
@@ -83,7 +86,9 @@ type tasks struct {
 
 	wg sync.WaitGroup
 
-	mu   sync.Mutex
+	mu      sync.Mutex
+	running int // goroutines that close waits for; guarded by mu
+
 	work map[string]*task // at work, or not kept by the store; guarded by mu
 	own  map[string]int   // at work, by owner; guarded by mu
 	down bool             // guarded by mu
@@ -183,7 +188,15 @@ func (m *tasks) spawn(f func()) bool {
 	if m.down {
 		return false
 	}
-	m.wg.Go(f)
+	m.running++
+	m.wg.Go(func() {
+		defer func() {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.running--
+		}()
+		f()
+	})
 	return true
 }
 
@@ -597,6 +610,16 @@ func (m *tasks) close(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("shutdown: tasks did not end when they were cancelled: %w", context.Cause(ctx))
+	}
+	// Handlers that were cancelled just now have a moment, as those of requests have.
+	t := time.NewTimer(unwindTime)
+	defer t.Stop()
+	select {
+	case <-done:
+		return nil
+	case <-t.C:
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return fmt.Errorf("shutdown: %d tasks did not end when they were cancelled: %w", m.running, context.Cause(ctx))
 	}
 }

@@ -26,7 +26,7 @@ type Question struct {
 
 // ErrSuspended is what Ask returns when the answer is still to come. A handler
 // returns it like any error; the engine then answers input_required.
-var ErrSuspended = errors.New("waiting for the caller's answer; return this error")
+var ErrSuspended = errors.New("mcp: waiting for the caller's answer; return this error")
 
 // LacksError says that the caller did not declare, or its revision does not have,
 // what a question needs.
