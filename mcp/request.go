@@ -222,19 +222,11 @@ func (c withValues) Value(key any) any {
 // before the call does.
 type late struct {
 	mu      sync.Mutex
-	notes   []lateNote // guarded by mu
-	telling bool       // the goroutine runs; guarded by mu
-	closed  bool       // guarded by mu
+	notes   *engine.Notes // nil before the first; guarded by mu
+	telling bool          // the goroutine runs; guarded by mu
+	closed  bool          // guarded by mu
 	wg      sync.WaitGroup
 }
-
-type lateNote struct {
-	method string
-	params json.RawMessage
-}
-
-// maxLate bounds the notifications that wait to be told.
-const maxLate = 4096
 
 // notifyLate passes on a notification of the call without waiting for that.
 func (x *outgoingCall) notifyLate(method string, params json.RawMessage) {
@@ -244,29 +236,43 @@ func (x *outgoingCall) notifyLate(method string, params json.RawMessage) {
 	if l.closed {
 		return
 	}
-	if len(l.notes) >= maxLate {
-		x.s.log.Warn("notifications dropped", "method", method)
-		return
+	if l.notes == nil {
+		l.notes = new(engine.Notes)
 	}
-	l.notes = append(l.notes, lateNote{method, params})
-	if l.telling {
-		return
+	l.notes.Put(engine.Note{Method: method, Params: params})
+	if !l.telling {
+		l.telling = true
+		l.wg.Go(x.tellLate)
 	}
-	l.telling = true
-	l.wg.Go(func() {
-		for {
+}
+
+// tellLate passes on what notifyLate holds.
+func (x *outgoingCall) tellLate() {
+	l := &x.late
+	returned := false
+	defer func() {
+		if !returned { // a function of the user has ended the goroutine
 			l.mu.Lock()
-			if len(l.notes) == 0 {
-				l.telling = false
-				l.mu.Unlock()
-				return
-			}
-			n := l.notes[0]
-			l.notes = l.notes[1:]
-			l.mu.Unlock()
-			x.notify(n.method, n.params)
+			defer l.mu.Unlock()
+			l.telling = false
 		}
-	})
+	}()
+	for {
+		l.mu.Lock()
+		notes, dropped := l.notes.Take()
+		l.telling = len(notes) > 0
+		l.mu.Unlock()
+		if dropped > 0 {
+			x.s.log.Warn("notifications dropped", "method", x.method, "count", dropped)
+		}
+		if len(notes) == 0 {
+			returned = true
+			return
+		}
+		for _, n := range notes {
+			x.notify(n.Method, n.Params)
+		}
+	}
 }
 
 // close waits until everything is told, and takes no more.

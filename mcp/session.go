@@ -69,7 +69,7 @@ type Session struct {
 	cache   cache // of results of a modern server
 	outputs outputs
 	hub     hub        // of changes that a legacy server announces
-	events  chan Event // for Client.OnEvent; full: the event is dropped and logged
+	events  chan Event // for Client.OnEvent; full: the oldest is dropped and logged
 	wg      sync.WaitGroup
 
 	farewells farewells
@@ -600,10 +600,18 @@ func (i *inbox) Note(method string, params json.RawMessage) {
 	if s.client.OnEvent == nil {
 		return
 	}
-	select {
-	case s.events <- newEvent(method, params):
-	default:
-		s.log.Warn("notifications dropped", "method", method)
+	e := newEvent(method, params)
+	for {
+		select {
+		case s.events <- e:
+			return
+		default:
+		}
+		select {
+		case old := <-s.events: // the newest says most
+			s.log.Warn("notifications dropped", "method", old.Method)
+		default:
+		}
 	}
 }
 

@@ -21,11 +21,10 @@ import (
 
 // Bounds of what a server can pile up at a client.
 const (
-	maxNotes     = 4096 // notifications of one call that nobody has taken yet
-	maxQuestions = 64   // requests of the server's own in progress
-	maxSpare     = 64   // calls that ended and are kept for the next
-	maxReplies   = 64   // pings, and requests too many, that are being answered
-	maxLate      = 256  // answers that are listened for after their calls were given up
+	maxQuestions = 64  // requests of the server's own in progress
+	maxSpare     = 64  // calls that ended and are kept for the next
+	maxReplies   = 64  // pings, and requests too many, that are being answered
+	maxLate      = 256 // answers that are listened for after their calls were given up
 )
 
 // ErrClosed says that the connection was closed on this side.
@@ -96,7 +95,7 @@ func NewClient(conn jsonrpc.Conn, opts ClientOptions) *Client {
 type call struct {
 	id    jsonrpc.ID
 	out   *engine.Outgoing
-	notes []note
+	notes engine.Notes
 
 	answered bool
 	result   json.RawMessage
@@ -105,19 +104,10 @@ type call struct {
 	wake chan struct{} // capacity 1: there is something new
 }
 
-type note struct {
-	method string
-	params json.RawMessage
-}
-
-// tell gives a call a notification; false if it has too many. Mu is held.
-func (cl *call) tell(n note) bool {
-	if len(cl.notes) >= maxNotes {
-		return false
-	}
-	cl.notes = append(cl.notes, n)
+// tell gives a call a notification. Mu is held.
+func (cl *call) tell(n engine.Note) {
+	cl.notes.Put(n)
 	cl.rouse()
-	return true
 }
 
 // answer ends a call. Mu is held.
@@ -222,14 +212,17 @@ func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 			return nil, context.Cause(ctx)
 		}
 		c.mu.Lock()
-		notes, answered := cl.notes, cl.answered
-		cl.notes = nil
+		notes, dropped := cl.notes.Take()
+		answered := cl.answered
 		c.mu.Unlock()
+		if dropped > 0 {
+			c.opts.Logger.Warn("notifications dropped", "method", out.Method, "count", dropped)
+		}
 		for _, n := range notes {
 			if out.Inbox != nil {
-				out.Inbox.Note(n.method, n.params)
+				out.Inbox.Note(n.Method, n.Params)
 			} else {
-				c.opts.Inbox.Note(n.method, n.params)
+				c.opts.Inbox.Note(n.Method, n.Params)
 			}
 		}
 		if answered {

@@ -158,17 +158,13 @@ func (c *Client) notification(msg *jsonrpc.Message) {
 		}
 	}
 	params := bytes.Clone(msg.Params)
-	told := true
 	c.mu.Lock()
 	cl := c.owner(msg)
 	if cl != nil {
-		told = cl.tell(note{msg.Method, params})
+		cl.tell(engine.Note{Method: msg.Method, Params: params})
 	}
 	c.mu.Unlock()
-	switch {
-	case !told:
-		c.opts.Logger.Warn("notifications dropped", "method", msg.Method)
-	case cl == nil:
+	if cl == nil {
 		c.opts.Inbox.Note(msg.Method, params)
 	}
 }
