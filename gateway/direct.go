@@ -28,7 +28,7 @@ func (g *Gateway) Direct(name string) mcp.Handler {
 				return mcp.RawResult(`{}`), nil
 			}
 			if up.around == nil {
-				return up.forward(ctx, req.Method, req.Params)
+				return up.narrowed(ctx, req)
 			}
 			return up.around(mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 				return up.offered(ctx, req.Method, req.Params)

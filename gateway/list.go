@@ -239,7 +239,7 @@ func (up *upstream) entriesOf(k *listKind, page json.RawMessage) (out []entry, n
 	for e := range jsonx.Elements(list) {
 		v, _ := jsonx.Lookup(e, k.key)
 		id, err := jsonx.Unquote(v)
-		if err != nil {
+		if err != nil || !up.offers(k, id) {
 			continue // no caller could use what has no name
 		}
 		found := entry{up: up, id: id, raw: e}

@@ -22,7 +22,43 @@ func (up *upstream) offered(ctx context.Context, method string, params json.RawM
 			return nil, err
 		}
 	}
-	return up.forward(ctx, method, params)
+	return up.narrowed(ctx, &mcp.Request{Method: method, Params: params})
+}
+
+// offers tells whether callers may know of a feature (Source.Offers).
+func (up *upstream) offers(k *listKind, id string) bool {
+	return k != listTools || up.pool == nil || up.pool.src.Offers == nil || up.pool.src.Offers(id)
+}
+
+// narrowed answers a request in the server's own terms, without the tools that callers may not
+// know of. Pages keep their cursors, so one may be empty that is not the last.
+func (up *upstream) narrowed(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	if up.pool == nil || up.pool.src.Offers == nil {
+		return up.forward(ctx, req.Method, req.Params)
+	}
+	switch req.Method {
+	case "tools/call":
+		name, err := member(req.Method, req.Params, "name")
+		if err != nil {
+			return nil, err
+		}
+		if !up.offers(listTools, name) {
+			return nil, absent(listTools, name)
+		}
+	case listTools.method:
+		res, err := up.forward(ctx, req.Method, req.Params)
+		if err != nil {
+			return nil, err
+		}
+		page := mcp.ResultJSON(res)
+		entries, _, err := up.entriesOf(listTools, page)
+		if err != nil {
+			return nil, err
+		}
+		list, _ := jsonx.Lookup(encodeList(listTools, entries), listTools.member)
+		return mcp.RawResult(jsonx.With(nil, page, listTools.member, list)), nil
+	}
+	return up.forward(ctx, req.Method, req.Params)
 }
 
 // named returns the name of the tool or prompt that a request is about, as it is in JSON, and

@@ -264,3 +264,57 @@ func TestUnlistedResources(t *testing.T) {
 		t.Errorf("what no server has: %v, want the fault of the first", err)
 	}
 }
+
+// Trap F10: a tool that Source.Offers leaves out is not there, in lists, in calls and in the counts of
+// Status; behind Gateway and behind Direct, with middleware and without.
+func TestOffers(t *testing.T) {
+	around := func(string) mcp.Middleware { return func(next mcp.Handler) mcp.Handler { return next } }
+	for _, tt := range []struct {
+		name       string
+		middleware func(string) mcp.Middleware
+		direct     bool
+		prefix     string
+	}{
+		{"gateway", nil, false, "db_"},
+		{"gateway with middleware", around, false, "db_"},
+		{"direct", nil, true, ""},
+		{"direct with middleware", around, true, ""},
+	} {
+		for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
+			t.Run(tt.name+" "+string(rev), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := &farm{rev: rev}
+					g := &gateway.Gateway{Name: "gw", Version: "1", Middleware: tt.middleware}
+					run(t, g, gateway.Source{Name: "db", Open: f.Open, Offers: func(tool string) bool { return tool != "whoami" }})
+					h := mcp.Handler(g)
+					if tt.direct {
+						h = g.Direct("db")
+					}
+					s := mcptest.Connect(t, &mcp.Server{Name: "gw", Version: "1", Handler: h}, &mcp.Client{Name: "c", Version: "1"}, rev)
+					for range 2 { // the second call finds what is kept
+						var rpc *mcp.Error
+						if res, err := s.CallTool(t.Context(), tt.prefix+"whoami", nil); !errors.As(err, &rpc) || rpc.Code != mcp.CodeInvalidParams {
+							t.Errorf("a call of a tool that is left out = %v, %v", res, err)
+						}
+					}
+					if res, err := s.CallTool(t.Context(), tt.prefix+"which", nil); err != nil {
+						t.Errorf("a call of another tool = %v, %v", res, err)
+					}
+					var names []string
+					for tool, err := range s.Tools(t.Context()) {
+						if err != nil {
+							t.Fatal(err)
+						}
+						names = append(names, tool.Name)
+					}
+					if got, want := strings.Join(names, " "), tt.prefix+"ask "+tt.prefix+"which"; got != want {
+						t.Errorf("tools = %q, want %q", got, want)
+					}
+					if n := g.Status()[0].Tools; n != 2 {
+						t.Errorf("Status has %d tools, want 2", n)
+					}
+				})
+			})
+		}
+	}
+}

@@ -26,6 +26,11 @@ type Source struct {
 	// Share says whose connections are.
 	Share Share
 
+	// Offers tells whether callers may know of a tool, by the server's own name for it. One of
+	// which it is false is in no list, and a call of it is answered as that of a tool that
+	// does not exist. It may be called by several goroutines at once. Nil: of all.
+	Offers func(tool string) bool
+
 	// Older is what ShareAuto means for a server before 2026-07-28. Zero: PerSession.
 	Older Share
 

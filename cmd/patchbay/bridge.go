@@ -76,6 +76,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	if a.Verbose {
 		log.to = a.talk
 	}
+	a.noteUnused("bridge", s)
 	bound, _ := a.startTimeout(s)
 	ctx, stop := context.WithCancel(context.WithoutCancel(a.ctx))
 	var running sync.WaitGroup
@@ -83,7 +84,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	running.Go(func() {
 		g.Run(ctx, gateway.Source{
 			Name: s.Name, Share: share, Idle: cmp.Or(c.Idle, s.Idle), StartTimeout: bound, Stderr: log.last,
-			MaxClients: s.Clients, Queue: s.Queue,
+			MaxClients: s.Clients, Queue: s.Queue, Offers: offersOf(s),
 			Open: func(ctx context.Context) (gateway.Upstream, error) {
 				u, err := a.openUpstream(ctx, s, log)
 				if err != nil {

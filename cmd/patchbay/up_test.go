@@ -228,3 +228,18 @@ func TestUpStartsAServerAgain(t *testing.T) {
 		time.Sleep(50 * time.Millisecond) // the program tells its callers, but not at what moment it is asked
 	}
 }
+
+// Trap F10: what mcp.json says of tools holds in up, and what does not hold there is named.
+func TestUpHonoursTools(t *testing.T) {
+	runtimeFolder(t)
+	stub := stubServer(t)
+	stub["patchbay"] = map[string]any{"tools": map[string]any{"disabled": []string{"ar*"}}, "group": "work", "cache": "5m", "trusted": true}
+	r := startUp(t, map[string]any{"stub": stub})
+	if !regexp.MustCompile(`(?m)^stub +4 `).MatchString(r.banner) {
+		t.Errorf("up printed %s, want 4 tools", r.banner)
+	}
+	r.stderr.await(t, `(?m)^patchbay: stub: up does not use "group" and "cache" yet, conversations do$`)
+	if res, err := callOnce(t, r.url, "stub_args"); err == nil || !strings.Contains(err.Error(), "no tool") {
+		t.Errorf("a call of a tool that is disabled = %v, %v", res, err)
+	}
+}

@@ -185,10 +185,11 @@ func (f *fleet) launch(server config.Server, older gateway.Share, fault string) 
 	ctx, end := context.WithCancel(f.ctx)
 	s := &ship{Server: server, older: older, fault: fault, placed: make(chan struct{}), end: end, pids: map[int]bool{}}
 	placed := sync.OnceFunc(func() { close(s.placed) })
+	f.a.noteUnused("up", server)
 	bound, _ := f.a.startTimeout(server)
 	src := gateway.Source{
 		Name: server.Name, Older: older, MaxClients: server.Clients, Queue: server.Queue,
-		Idle: server.Idle, StartTimeout: bound, Drain: leaveTime, Stderr: log.last,
+		Idle: server.Idle, StartTimeout: bound, Drain: leaveTime, Stderr: log.last, Offers: offersOf(server),
 		Open: func(ctx context.Context) (gateway.Upstream, error) {
 			placed() // the gateway opens what it has placed
 			if fault != "" {
@@ -216,6 +217,28 @@ func (f *fleet) launch(server config.Server, older gateway.Share, fault string) 
 		}
 	})
 	return s
+}
+
+// offersOf returns what tells which tools of a server callers may know of; nil: all.
+func offersOf(s config.Server) func(tool string) bool {
+	if s.EnabledTools == nil && len(s.DisabledTools) == 0 {
+		return nil
+	}
+	return s.Offers
+}
+
+// noteUnused names the settings of a server that hold in conversations alone.
+func (a *app) noteUnused(verb string, s config.Server) {
+	var unused []string
+	if s.Group != "" {
+		unused = append(unused, `"group"`)
+	}
+	if s.Cache > 0 {
+		unused = append(unused, `"cache"`)
+	}
+	if len(unused) > 0 {
+		a.talk.note("%s: %s does not use %s yet, conversations do", s.Name, verb, strings.Join(unused, " and "))
+	}
 }
 
 // muteCalls is how many calls in a row may reach a limit while nothing is heard of a command, before
