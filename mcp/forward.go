@@ -80,7 +80,9 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 		return nil, err
 	}
 	x.caps, x.self = forwardCapabilities(call), forwardIdentity(call)
-	x.turn.by, x.turn.session = askedOf(call), call.Session()
+	if !s.rev.Modern {
+		x.turn = &turn{by: askedOf(call), session: call.Session(), front: call}
+	}
 	x.logLevel = call.LogLevel()
 	s.wantLevel(ctx, call)
 	x.memo = call
@@ -416,10 +418,10 @@ func comesBack(call *engine.Call) bool {
 // straight runs a call to a legacy server for a caller that is asked, if at all, while it
 // waits. No question is open any more when it returns.
 func (x *outgoingCall) straight(ctx context.Context) (raw json.RawMessage, err error) {
-	if err := x.s.enter(ctx, &x.turn); err != nil {
+	if err := x.s.enter(ctx, x.turn); err != nil {
 		return nil, err
 	}
-	defer func() { x.s.calls.leave(&x.turn, answered(err)) }()
+	defer func() { x.s.calls.leave(x.turn, answered(err)) }()
 	var open openQuestions
 	defer open.end()
 	ctx, giveUp := context.WithCancelCause(ctx)
@@ -540,7 +542,7 @@ func (s *Session) hold(ctx context.Context, call *engine.Call, x *outgoingCall) 
 			s.forwardNote(call, revision.NoteProgress, *late)
 		}
 	} else {
-		if err := s.enter(ctx, &x.turn); err != nil {
+		if err := s.enter(ctx, x.turn); err != nil {
 			return nil, err
 		}
 		p = s.place(ctx, call, x)
@@ -644,13 +646,13 @@ func (s *Session) place(ctx context.Context, call *engine.Call, x *outgoingCall)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		s.calls.leave(&x.turn, true)
+		s.calls.leave(x.turn, true)
 		p.done <- heldAnswer{err: ErrClosed}
 		return p
 	}
 	s.wg.Go(func() { // with mu held, so that Close waits for it
 		raw, err := x.run(own)
-		s.calls.leave(&x.turn, answered(err))
+		s.calls.leave(x.turn, answered(err))
 		p.done <- heldAnswer{raw, err}
 	})
 	return p

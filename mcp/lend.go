@@ -87,7 +87,7 @@ func (s *Session) lend(ctx context.Context, call *engine.Call, x *outgoingCall) 
 		return nil, ErrClosed
 	}
 	own := call.Detach(nil) // it has questions and progress when its caller was answered
-	x.front = own
+	x.front, x.turn.front = own, own
 	x.ask = func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
 		for i := range qs {
 			qs[i].Params = withoutMeta(qs[i].Params, revision.RelatedTask) // it names the task as the server does

@@ -139,8 +139,7 @@ type outgoingCall struct {
 	asked int64 // Session.asked as the request began
 
 	front  *engine.Call    // the call that is forwarded, nil for one of the API
-	turn   turn            // of the call that is forwarded
-	parent *outgoingCall   // on whose behalf this further request is made, nil for none
+	turn   *turn           // of a call that is forwarded to a legacy server, else nil
 	handle json.RawMessage // of the task that a forwarded call became
 
 	// ask has questions answered. Nil: by the call in front, or else by the functions of
@@ -155,10 +154,6 @@ type outgoingCall struct {
 	onTask func(ctx context.Context, handle json.RawMessage) (json.RawMessage, error)
 
 	noteMu sync.Mutex // orders what arrives on several streams
-
-	// Guarded by mu of Session.calls.
-	older, newer *outgoingCall // requests without an answer
-	onOver       []func()      // called when this one is answered or given up
 
 	late late // what came outside of the request's own stream
 }
@@ -315,9 +310,8 @@ func (i *callInbox) Question(ctx context.Context, method string, params json.Raw
 		return nil, err
 	}
 	x.s.expectVisit(params)
-	t := &x.root().turn
-	x.s.calls.opened(t, 1)
-	defer x.s.calls.opened(t, -1)
+	x.s.calls.opened(x.turn, 1)
+	defer x.s.calls.opened(x.turn, -1)
 	answers, err := settled(x.answer(ctx, engine.Question{Method: method, Params: x.s.rev.InnerQuestion(method, params)}))
 	if err != nil {
 		return nil, err
@@ -392,7 +386,7 @@ func (x *outgoingCall) asTask(ctx context.Context) (json.RawMessage, error) {
 // bare is a further request on behalf of the call: what is asked and told meanwhile
 // belongs to the call.
 func (x *outgoingCall) bare() *outgoingCall {
-	return &outgoingCall{s: x.s, parent: x, caps: x.caps, self: x.self, hops: x.hops, logLevel: x.logLevel, note: x.notify,
+	return &outgoingCall{s: x.s, turn: x.turn, caps: x.caps, self: x.self, hops: x.hops, logLevel: x.logLevel, note: x.notify,
 		ask: func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
 			return x.answer(ctx, qs...)
 		}}

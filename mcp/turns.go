@@ -32,11 +32,12 @@ const (
 	goneTime = 5 * time.Second
 )
 
-// turn is the place of a forwarded call. Its fields but by and session are guarded by mu of
+// turn is the place of a forwarded call. Its fields but by, session and front are guarded by mu of
 // openCalls.
 type turn struct {
 	by      caller
 	session *engine.Session // nil for a caller without one
+	front   *engine.Call    // that may be asked
 
 	open   int           // its open questions
 	same   bool          // the call has waited for those of its principal for long enough
@@ -147,6 +148,9 @@ func (o *openCalls) advance() {
 
 // opened counts the open questions of a call.
 func (o *openCalls) opened(t *turn, n int) {
+	if t == nil {
+		return
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	t.open += n

@@ -49,43 +49,42 @@ func askedOf(front *engine.Call) caller {
 type openCalls struct {
 	asks atomic.Bool // the server asks questions that name no call: callers take turns
 
-	mu          sync.Mutex
-	first, last *outgoingCall // requests without an answer, oldest first; guarded by mu
-	inside      []*turn       // forwarded calls at work, oldest first; guarded by mu
-	queue       []*turn       // forwarded calls that wait for their turn; guarded by mu
+	mu     sync.Mutex
+	open   []*outgoingCall            // requests without an answer, oldest first; guarded by mu
+	onOver map[*outgoingCall][]func() // called with mu held when one is over; guarded by mu
+	inside []*turn                    // forwarded calls at work, oldest first; guarded by mu
+	queue  []*turn                    // forwarded calls that wait for their turn; guarded by mu
+}
+
+// by is the caller of a forwarded call, the zero value for a call of the API.
+func (x *outgoingCall) by() caller {
+	if x.turn == nil {
+		return caller{}
+	}
+	return x.turn.by
 }
 
 // sent adds a request that is about to be sent.
 func (o *openCalls) sent(x *outgoingCall) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if x.older = o.last; x.older != nil {
-		x.older.newer = x
-	} else {
-		o.first = x
-	}
-	o.last = x
+	o.open = append(o.open, x)
 }
 
 // over takes out a request that was answered or given up.
 func (o *openCalls) over(x *outgoingCall) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if x.newer != nil {
-		x.newer.older = x.older
-	} else {
-		o.last = x.older
+	if i := slices.Index(o.open, x); i >= 0 {
+		o.open = slices.Delete(o.open, i, i+1)
 	}
-	if x.older != nil {
-		x.older.newer = x.newer
-	} else {
-		o.first = x.newer
+	if o.onOver == nil {
+		return
 	}
-	x.older, x.newer = nil, nil
-	for _, f := range x.onOver {
+	for _, f := range o.onOver[x] {
 		f()
 	}
-	x.onOver = nil
+	delete(o.onOver, x)
 }
 
 // causes returns the requests that can have caused a question of which nothing else is known,
@@ -95,7 +94,7 @@ func (o *openCalls) causes() []*outgoingCall {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var likely, others []*outgoingCall
-	for x := o.first; x != nil; x = x.newer {
+	for _, x := range o.open {
 		if revision.Asks(x.method) {
 			likely = append(likely, x)
 		} else {
@@ -115,7 +114,7 @@ func (o *openCalls) causes() []*outgoingCall {
 func (o *openCalls) ofTask(id string) *outgoingCall {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for x := o.first; x != nil; x = x.newer {
+	for _, x := range o.open {
 		if x.method != revision.MethodTaskResult {
 			continue
 		}
@@ -132,8 +131,8 @@ func (o *openCalls) ofTask(id string) *outgoingCall {
 func (o *openCalls) ofOne(xs []*outgoingCall) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	by := xs[0].root().turn.by
-	return !slices.ContainsFunc(xs, func(x *outgoingCall) bool { return x.root().turn.by != by }) &&
+	by := xs[0].by()
+	return !slices.ContainsFunc(xs, func(x *outgoingCall) bool { return x.by() != by }) &&
 		!slices.ContainsFunc(o.inside, func(t *turn) bool { return t.by != by })
 }
 
@@ -141,7 +140,7 @@ func (o *openCalls) ofOne(xs []*outgoingCall) bool {
 func (o *openCalls) unasked(xs []*outgoingCall) []*outgoingCall {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(xs), func(x *outgoingCall) bool { return x.root().turn.open > 0 })
+	return slices.DeleteFunc(slices.Clone(xs), func(x *outgoingCall) bool { return x.turn != nil && x.turn.open > 0 })
 }
 
 // whileMore returns a context that ends with ctx, and when only so many of xs are open.
@@ -150,10 +149,13 @@ func (o *openCalls) whileMore(ctx context.Context, few int, xs []*outgoingCall) 
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	left := 0
-	for x := o.first; x != nil; x = x.newer {
+	for _, x := range o.open {
 		if slices.Contains(xs, x) {
 			left++
-			x.onOver = append(x.onOver, func() { // with mu held
+			if o.onOver == nil {
+				o.onOver = map[*outgoingCall][]func(){}
+			}
+			o.onOver[x] = append(o.onOver[x], func() {
 				if left--; left == few {
 					cancel(errAnsweredUnasked)
 				}
@@ -170,20 +172,12 @@ func (o *openCalls) whileMore(ctx context.Context, few int, xs []*outgoingCall) 
 func (o *openCalls) still(xs []*outgoingCall) (open []*outgoingCall) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for x := o.first; x != nil; x = x.newer {
+	for _, x := range o.open {
 		if slices.Contains(xs, x) {
 			open = append(open, x)
 		}
 	}
 	return open
-}
-
-// root is the call that a request is made for.
-func (x *outgoingCall) root() *outgoingCall {
-	for x.parent != nil {
-		x = x.parent
-	}
-	return x
 }
 
 // gone is the error of a question to a call that has ended: another call may be asked instead.
@@ -245,7 +239,7 @@ func (i *inbox) Question(ctx context.Context, method string, params json.RawMess
 	s.asked.Add(1)
 	s.clocks.pause() // nobody knows which call waits for the answer
 	defer s.clocks.resume()
-	if len(causes) == 0 || causes[0].root().front == nil {
+	if len(causes) == 0 || causes[0].turn == nil {
 		return s.askClient(ctx, method, params)
 	}
 	return s.askSeveral(ctx, causes, method, params)
@@ -261,9 +255,9 @@ func (s *Session) askSeveral(ctx context.Context, causes []*outgoingCall, method
 	asking, stop := s.calls.whileMore(ctx, 0, causes)
 	defer stop(nil)
 	for _, x := range causes {
-		x.root().begun.Store(true)
+		x.begun.Store(true)
 	}
-	if session := causes[0].root().turn.session; session == nil || !session.Reachable() {
+	if session := causes[0].turn.session; session == nil || !session.Reachable() {
 		// One of the calls will carry the question. The call that has caused it does not end before
 		// the answer, but the others may.
 		s.awaitFewer(ctx, s.calls.unasked(causes))
@@ -273,10 +267,7 @@ func (s *Session) askSeveral(ctx context.Context, causes []*outgoingCall, method
 			causes = open
 		}
 		x := append(s.calls.unasked(causes), causes...)[0]
-		root := x.root()
-		s.calls.opened(&root.turn, 1)
 		answers, err := x.inSession(asking, ctx, q)
-		s.calls.opened(&root.turn, -1)
 		var g *gone
 		if errors.As(err, &g) && ctx.Err() == nil {
 			if causes = slices.DeleteFunc(causes, func(o *outgoingCall) bool { return o == x }); len(causes) > 0 {
@@ -309,8 +300,11 @@ func (s *Session) awaitFewer(ctx context.Context, xs []*outgoingCall) {
 // inSession puts a question to the session of the caller for as long as asking lasts, or else to
 // the call, for as long as ctx and the call last.
 func (x *outgoingCall) inSession(asking, ctx context.Context, q engine.Question) ([]json.RawMessage, error) {
-	if front := x.root().front; front != nil && x.root().turn.session != nil {
-		if session := front.InSession(); session != nil {
+	t := x.turn
+	x.s.calls.opened(t, 1)
+	defer x.s.calls.opened(t, -1)
+	if t != nil && t.session != nil {
+		if session := t.front.InSession(); session != nil {
 			answers, err := session.Ask(asking, q)
 			var rpc *Error
 			if err == nil || errors.As(err, &rpc) || asking.Err() != nil {
