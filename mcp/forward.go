@@ -309,7 +309,7 @@ func needsTask(err error) bool {
 // task: the task is waited for here (T-108, T-109).
 func (x *outgoingCall) insideTask(ctx context.Context) (json.RawMessage, error) {
 	again := &outgoingCall{s: x.s, method: x.method, params: x.params, caps: takingTasks(x.caps), self: x.self, hops: x.hops,
-		logLevel: x.logLevel, tokenID: x.tokenID, token: x.token, front: x.front, memo: x.memo}
+		logLevel: x.logLevel, tokenID: x.tokenID, tokenRaw: x.tokenRaw, tokenLen: x.tokenLen, front: x.front, memo: x.memo}
 	again.clock.silent, again.clock.total = x.clock.silent, x.clock.total
 	again.onTask = func(ctx context.Context, handle json.RawMessage) (json.RawMessage, error) {
 		return again.finishTask(ctx, handle)

@@ -95,7 +95,7 @@ func (s *Session) lend(ctx context.Context, call *engine.Call, x *outgoingCall) 
 		return own.Ask(ctx, qs...)
 	}
 	x.note = func(method string, params json.RawMessage) { s.forwardNote(own, method, params) }
-	if x.token != nil {
+	if x.tokenID != 0 {
 		x.listen()
 	}
 	raw, err := x.create(d)

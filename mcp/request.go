@@ -130,7 +130,7 @@ type outgoingCall struct {
 
 	tokenID  int64 // of progress; 0: none
 	tokenRaw [20]byte
-	token    json.RawMessage // tokenID as it is sent, nil for none
+	tokenLen uint8
 
 	out engine.Outgoing // the round under way
 
@@ -160,7 +160,15 @@ type outgoingCall struct {
 
 func (x *outgoingCall) setToken() {
 	x.tokenID = x.s.nextToken.Add(1)
-	x.token = strconv.AppendInt(x.tokenRaw[:0], x.tokenID, 10)
+	x.tokenLen = uint8(len(strconv.AppendInt(x.tokenRaw[:0], x.tokenID, 10)))
+}
+
+// token is tokenID as it is sent, nil for none.
+func (x *outgoingCall) token() json.RawMessage {
+	if x.tokenID == 0 {
+		return nil
+	}
+	return x.tokenRaw[:x.tokenLen]
 }
 
 // listen has what is told of the call by its token reach it, until listenNoMore.
@@ -340,7 +348,7 @@ func (x *outgoingCall) run(ctx context.Context) (json.RawMessage, error) {
 		defer x.over()
 		ctx = x.ctx()
 	}
-	if x.token != nil {
+	if x.tokenID != 0 {
 		x.listen()
 		defer func() {
 			x.listenNoMore()
@@ -394,17 +402,17 @@ func (x *outgoingCall) bare() *outgoingCall {
 
 // plain makes one request to a legacy server.
 func (x *outgoingCall) plain(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
-	if x.token != nil || x.hops != nil {
+	if x.tokenID != 0 || x.hops != nil {
 		buf := buffer.Get()
 		defer buffer.Put(buf)
-		*buf = appendLegacy(*buf, params, x.token, x.hops)
+		*buf = appendLegacy(*buf, params, x.token(), x.hops)
 		params = *buf
 	}
 	x.s.calls.sent(x)
 	defer x.s.calls.over(x)
 	x.out = engine.Outgoing{
 		Method: x.method, Params: x.s.rev.Params(x.method, params),
-		Token: x.token, Inbox: (*callInbox)(x),
+		Token: x.token(), Inbox: (*callInbox)(x),
 		Logs:   revision.Asks(x.method), // if anything does: the level is that of the session
 		Header: x.hopHeader(nil),
 	}
@@ -568,9 +576,9 @@ func resultType(raw json.RawMessage) (string, error) {
 func (x *outgoingCall) send(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 	buf := buffer.Get()
 	defer buffer.Put(buf)
-	*buf = x.s.appendModern(*buf, params, envelope{x.self, x.caps, x.logLevel, x.token, x.hops})
+	*buf = x.s.appendModern(*buf, params, envelope{x.self, x.caps, x.logLevel, x.token(), x.hops})
 	x.out = engine.Outgoing{
-		Method: x.method, Params: *buf, Token: x.token, Inbox: (*callInbox)(x), Logs: x.logLevel != "",
+		Method: x.method, Params: *buf, Token: x.token(), Inbox: (*callInbox)(x), Logs: x.logLevel != "",
 		Header: x.hopHeader(x.s.headersOf(x.method, params)),
 	}
 	return object(x.s.call(ctx, &x.out))

@@ -143,7 +143,7 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 // listen has what the server tells of the call reach its options, by the token of the
 // call, until the task is waited for or the session ends (PROG-25-001).
 func (t *Task) listen(x *outgoingCall) {
-	if x.token == nil {
+	if x.tokenID == 0 {
 		return
 	}
 	t.call = x
