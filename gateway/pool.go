@@ -49,6 +49,7 @@ type pool struct {
 	state    State            // guarded by mu
 	reason   string           // guarded by mu
 	since    time.Time        // of state; guarded by mu
+	tries    int              // times that it was to be opened; guarded by mu
 	opened   int              // times that the main connection was opened; guarded by mu
 	share    Share            // guarded by mu
 	revision mcp.Revision     // guarded by mu
@@ -84,6 +85,9 @@ func (p *pool) run() {
 	p.tell()
 	pause, crashes := firstPause, 0
 	for p.ctx.Err() == nil {
+		p.mu.Lock()
+		p.tries++
+		p.mu.Unlock()
 		c, err := p.open(p.ctx)
 		switch {
 		case p.ctx.Err() != nil:
@@ -92,7 +96,14 @@ func (p *pool) run() {
 			}
 			return
 		case err != nil:
-			p.become(failed(err))
+			state, reason := failed(err)
+			var exit *mcp.ExitError
+			if crashes++; !errors.As(err, &exit) {
+				crashes = 0 // it did not end: it was not reached, or does not answer
+			} else if crashes >= crashLoop && state == Failing {
+				state, reason = Crashing, fmt.Sprintf("it ended %d times in a row before it was ready: %s", crashes, reason)
+			}
+			p.become(state, reason)
 		default:
 			opened := time.Now()
 			why := p.serve(c, crashes >= crashLoop)
@@ -370,7 +381,7 @@ func (p *pool) status() Status {
 	defer p.mu.Unlock()
 	s := Status{
 		Name: p.src.Name, State: p.state, Reason: p.reason, Since: p.since,
-		Restarts: max(p.opened-1, 0), Changes: int(p.changes.Load()), Share: p.share, Asks: p.asks, Revision: p.revision,
+		Restarts: max(p.tries-1, 0), Changes: int(p.changes.Load()), Share: p.share, Asks: p.asks, Revision: p.revision,
 		Tools: p.count(listTools), Prompts: p.count(listPrompts), Resources: p.count(listResources),
 		Shadowed: shadowed, Lost: p.lost, LostAt: p.lostAt,
 		Losses: p.losses, Evicted: p.evicted, Refused: p.refusals, Roots: p.roots || p.rootsAsked(nil),

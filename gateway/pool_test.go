@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -574,4 +575,28 @@ func TestRelay(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Trap 14: a server that ends before it is ready is crashing too, and each start counts.
+func TestCrashingBeforeTheHandshake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gateway.Gateway{Name: "gw"}
+		var starts atomic.Int64
+		run(t, g, gateway.Source{Name: "db", Open: func(context.Context) (gateway.Upstream, error) {
+			if starts.Add(1) == 1 {
+				return nil, errors.New("not there yet")
+			}
+			return nil, &mcp.ExitError{Command: "db", State: "exit status 3"}
+		}})
+		for _, want := range []gateway.State{gateway.Failing, gateway.Failing, gateway.Failing, gateway.Crashing, gateway.Crashing} {
+			synctest.Wait()
+			st := g.Status()[0]
+			if st.State != want || st.Restarts != int(starts.Load())-1 {
+				t.Fatalf("after %d starts it is %s with %d restarts: %s; want %s", starts.Load(), st.State, st.Restarts, st.Reason, want)
+			}
+			for n := starts.Load(); starts.Load() == n; {
+				time.Sleep(100 * time.Millisecond)
+			}
+		}
+	})
 }

@@ -152,7 +152,7 @@ type Status struct {
 	Reason string    // for people, empty if there is nothing to say; it may quote the server
 	Since  time.Time // that it is in this state
 
-	Restarts int // times that it was connected again
+	Restarts int // times that it was started or connected to again, with or without success
 
 	// Lost says why a connection ended last by itself, that of a client too, and LostAt when.
 	// Empty: none has.

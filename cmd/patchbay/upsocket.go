@@ -177,7 +177,7 @@ func (a *app) explainTaken(address string, err error) error {
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy
 	if _, askErr := askUp(a.ctx, client, "http://"+net.JoinHostPort("127.0.0.1", port)); askErr == nil {
-		f.err = fmt.Errorf("port %s is taken by a patchbay up of another user", port)
+		f.err = fmt.Errorf("port %s is taken by a patchbay up that patchbay status does not see: one of another user, in a container, or with another XDG_RUNTIME_DIR", port)
 	}
 	return f
 }
