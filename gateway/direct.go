@@ -16,7 +16,7 @@ import (
 // It is what makes a bridge: one server, for clients of another transport or revision.
 func (g *Gateway) Direct(name string) mcp.Handler {
 	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-		if err := refuseLoop(req); err != nil {
+		if err := g.refuseLoop(req); err != nil {
 			return nil, err
 		}
 		for _, up := range g.upstreams() {

@@ -22,6 +22,11 @@ import (
 type Gateway struct {
 	Name, Version string
 
+	// ID tells the gateway from others in what it forwards, so that a request that comes back is
+	// refused (see [Relay]). Empty: a random one. Gateways that are one to the outside, such as
+	// those of two listeners of a program, have one ID.
+	ID string
+
 	// ListTimeout bounds how long a list waits for one upstream. Zero: 10 seconds.
 	ListTimeout time.Duration
 
@@ -47,6 +52,9 @@ type Gateway struct {
 	losses losses   // of all servers: one may have come back by the time that a client is told
 	rooted sync.Map // names of servers that ask for roots
 	asking sync.Map // names of servers that ask questions that name no call
+
+	idOnce sync.Once
+	ownID  string
 
 	keyOnce sync.Once
 	taskKey []byte // of the ids of tasks
@@ -181,10 +189,10 @@ func (g *Gateway) listTimeout() time.Duration {
 	return g.ListTimeout
 }
 
-// Handle routes a request. It refuses one that this process has forwarded already: a server of
-// the gateway leads back to it.
+// Handle routes a request. It refuses one that the gateway has forwarded already: a server of
+// it leads back to it.
 func (g *Gateway) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-	if err := refuseLoop(req); err != nil {
+	if err := g.refuseLoop(req); err != nil {
 		return nil, err
 	}
 	switch req.Method {
@@ -225,12 +233,25 @@ func (g *Gateway) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, err
 
 // refuseLoop returns an error for a request that goes in circles. Without it a gateway that is a
 // server of its own would list all of its servers again.
-func refuseLoop(req *mcp.Request) error {
+func (g *Gateway) refuseLoop(req *mcp.Request) error {
 	hops, _ := jsonx.Lookup(req.Param("_meta"), hop.Meta)
-	if err := hop.Check(hops); err != nil {
+	if len(hops) == 0 {
+		return nil
+	}
+	if err := hop.Check(hops, g.id()); err != nil {
 		return mcp.Errorf(mcp.CodeInternal, "%v", err)
 	}
 	return nil
+}
+
+// id is ID, or a random one.
+func (g *Gateway) id() string {
+	g.idOnce.Do(func() {
+		if g.ownID = g.ID; g.ownID == "" {
+			g.ownID = hop.New()
+		}
+	})
+	return g.ownID
 }
 
 // discover says what the gateway offers. It is the same whatever upstreams there

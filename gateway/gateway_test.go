@@ -392,3 +392,28 @@ func TestRefusedSubscriptions(t *testing.T) {
 		cancel()
 	}
 }
+
+// Gateways of one program can be chained: each has an id of its own. Those with one ID are one, and
+// a request that comes back to it is refused (trap 1).
+func TestChainOfGateways(t *testing.T) {
+	for _, tt := range []struct {
+		ids   [2]string
+		loops bool
+	}{{[2]string{}, false}, {[2]string{"one", "two"}, false}, {[2]string{"one", "one"}, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &mcp.Server{Name: "s", Version: "1"}
+			mcp.AddTool(s, mcp.Tool{Name: "t"}, func(context.Context, struct{}) (string, error) { return "done", nil })
+			var last *gateway.Gateway
+			for _, id := range tt.ids {
+				last = &gateway.Gateway{Name: "gw", ID: id}
+				run(t, last, gateway.Source{Name: "x", Open: opener(s, mcp.V2026_07_28, false, mcp.Limits{})})
+				synctest.Wait()
+				s = &mcp.Server{Name: "front", Version: "1", Handler: last}
+			}
+			_, err := connect(t, last, mcp.V2026_07_28).CallTool(t.Context(), "x_x_t", nil)
+			if (err != nil) != tt.loops {
+				t.Errorf("ids %q: the call = %v, want an error: %v", tt.ids, err, tt.loops)
+			}
+		})
+	}
+}

@@ -142,7 +142,7 @@ func (p *pool) open(ctx context.Context) (*conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.src.StartTimeout, fmt.Errorf("it was not ready within %v", p.src.StartTimeout))
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
-	up, err := p.src.Open(ctx)
+	up, err := p.src.Open(context.WithValue(ctx, idKey{}, p.g.id()))
 	switch {
 	case err == nil && up == nil:
 		return nil, errors.New("Source.Open returned neither a connection nor an error")

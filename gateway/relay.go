@@ -20,6 +20,9 @@ type opening struct {
 	many   bool            // it is for all sessions of the principal who calls
 }
 
+// idKey is where the context of Source.Open has the id of the gateway.
+type idKey struct{}
+
 // openingKey is where the context of Source.Open has it.
 type openingKey struct{}
 
@@ -50,7 +53,9 @@ func Relay(ctx context.Context, c *mcp.Client) {
 	if c.Header == nil {
 		c.Header = http.Header{}
 	}
-	c.Header.Set(hop.Header, hop.Self) // an endpoint of this process knows itself, before a request is forwarded
+	if id, ok := ctx.Value(idKey{}).(string); ok {
+		c.Header.Set(hop.Header, id) // known before a request is forwarded
+	}
 	why, _ := ctx.Value(openingKey{}).(opening)
 	if why.spoken != "" && c.Revisions == nil { // T-02
 		c.Revisions = []mcp.Revision{why.spoken}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"sync"
@@ -23,8 +24,8 @@ import (
 // tokens, and what _meta says about a hop belong to that hop and are made anew (T-01,
 // T-04 of the translation rules).
 //
-// Each request that is forwarded says which processes have forwarded it, in _meta as
-// dev.patchbay/hops and in the HTTP header Patchbay-Hops. One that this process has forwarded
+// Each request that is forwarded says who has forwarded it, in _meta as dev.patchbay/hops and in the
+// HTTP header Patchbay-Hops. One that this session, or the gateway that it belongs to, has forwarded
 // already, or 8 others have, is refused: it goes in circles.
 //
 // Of what the server lets clients keep, only what is public is kept here: a result that is
@@ -40,7 +41,7 @@ import (
 func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	call := engine.From(ctx)
 	hops := hopsOf(call, req)
-	if err := hop.Check(hops); err != nil {
+	if err := hop.Check(hops, s.hop()); err != nil {
 		return nil, Errorf(CodeInternal, "%v", err)
 	}
 	switch req.Method {
@@ -61,7 +62,7 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &outgoingCall{s: s, method: req.Method, cache: cachePublic, params: params, front: call, hops: hop.Append(hops)}
+	x := &outgoingCall{s: s, method: req.Method, cache: cachePublic, params: params, front: call, hops: s.hopsAfter(hops)}
 	x.clock.silent, x.clock.total = s.silence(req.Method), s.limits.CallLimit
 	if call == nil {
 		x.caps = json.RawMessage(`{}`)
@@ -196,6 +197,36 @@ func (s *Session) forwardError(call *engine.Call, method string, err error) erro
 		return &Error{Code: CodeInternal, Message: rpc.Message, Data: encode(map[string]int{"code": rpc.Code})}
 	}
 	return err
+}
+
+// hops is who forwards by a session.
+type hops struct {
+	once sync.Once
+	id   string
+	own  json.RawMessage // the list of a request that nobody has forwarded before
+	head http.Header     // the same
+}
+
+// hop is the id of who forwards by the session: of a gateway, whose id is among the headers of the
+// client, or else the session's own.
+func (s *Session) hop() string {
+	h := &s.hops
+	h.once.Do(func() {
+		if h.id = s.client.Header.Get(hop.Header); h.id == "" {
+			h.id = hop.New()
+		}
+		h.own, h.head = hop.Append(nil, h.id), http.Header{hop.Header: {h.id}}
+	})
+	return h.id
+}
+
+// hopsAfter is the list of a request that the session forwards after others.
+func (s *Session) hopsAfter(list json.RawMessage) json.RawMessage {
+	id := s.hop()
+	if len(list) == 0 {
+		return s.hops.own
+	}
+	return hop.Append(list, id)
 }
 
 // hopsOf is the list of those who have forwarded a request before it came here, nil for nobody.

@@ -211,16 +211,13 @@ func (s *Session) headersOf(method string, params json.RawMessage) http.Header {
 	return h
 }
 
-// ownHops are the headers of a request that this process is the first to forward.
-var ownHops = http.Header{hop.Header: {hop.Self}}
-
 // hopHeader adds to the headers of a call who has forwarded it. h may be nil.
 func (x *outgoingCall) hopHeader(h http.Header) http.Header {
 	switch {
 	case x.hops == nil || !x.s.overHTTP:
 		return h
-	case h == nil && len(x.hops) == len(hop.Self)+len(`[""]`):
-		return ownHops // it is only read
+	case h == nil && len(x.hops) == len(x.s.hops.own):
+		return x.s.hops.head // it is only read
 	case h == nil:
 		h = http.Header{}
 	}

@@ -41,7 +41,8 @@ func TestHops(t *testing.T) {
 					s.ServeHTTP(w, r)
 				}))
 				t.Cleanup(srv.Close)
-				up, err := (&mcp.Client{Name: "gw", Version: "1", Revisions: []mcp.Revision{back}}).Dial(t.Context(), srv.URL)
+				of := http.Header{hop.Header: {hop.Self}} // as gateway.Relay does
+				up, err := (&mcp.Client{Name: "gw", Version: "1", Revisions: []mcp.Revision{back}, Header: of}).Dial(t.Context(), srv.URL)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -45,6 +45,7 @@ type Session struct {
 	log      *slog.Logger
 	user     *usercode.Runner
 
+	hops     hops
 	overHTTP bool
 	tap      engine.Tap // nil: nobody wants to know
 

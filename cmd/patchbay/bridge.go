@@ -8,6 +8,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -64,7 +65,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	}
 	known, news := make(chan struct{}), a.bridgeNews()
 	once := sync.OnceFunc(func() { close(known) })
-	g := &gateway.Gateway{Name: "patchbay bridge", Version: Version, Logger: a.logger(), OnStatus: func(s gateway.Status) { once(); news(s) }}
+	g := &gateway.Gateway{ID: hop.Self, Name: "patchbay bridge", Version: Version, Logger: a.logger(), OnStatus: func(s gateway.Status) { once(); news(s) }}
 	if policy != nil {
 		g.Middleware = policy.around(func(string) bool { return trustedServer(s) })
 	}

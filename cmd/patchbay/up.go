@@ -14,6 +14,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/servers"
 )
@@ -76,7 +77,7 @@ func (c *upCmd) Run(a *app) error {
 	}
 	a.answers.silence()
 	h := &hub{a: a, began: time.Now(), plan: p, board: newBoard(a)}
-	h.gateway = &gateway.Gateway{Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.board.tell}
+	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.board.tell}
 	if policy != nil {
 		h.gateway.Middleware = policy.around(func(server string) bool { return h.fleet.trusts(server) })
 	}

@@ -1,9 +1,10 @@
-// Package hop marks requests that a program forwards, so that one that comes back to it is
+// Package hop marks requests that are forwarded, so that one that comes back to where it was is
 // refused instead of going round until the memory is gone.
 //
-// Each process has a random id. Whoever forwards a request appends its own to the list that the
-// request came with, in [Meta] and, over HTTP, in [Header]. A request whose list has the id of
-// this process, or more than [Most] ids, goes in circles.
+// Whoever forwards requests has a random id: a gateway, or a session that is a handler. It appends
+// that to the list that the request came with, in [Meta] and, over HTTP, in [Header]. A request whose
+// list has the id of who is to forward it, or more than [Most] ids, goes in circles. Several in one
+// process have ids of their own, so that they can be chained.
 package hop
 
 import (
@@ -30,11 +31,11 @@ const (
 	maxID = 64 // bytes of an id that is passed on
 )
 
-// Self is the id of this process.
-var Self = rand.Text()[:16] // 80 random bits
+// New returns an id, 80 random bits.
+func New() string { return rand.Text()[:16] }
 
-// own is the list of a request that begins here.
-var own = json.RawMessage(`["` + Self + `"]`)
+// Self is the id of a program that forwards by one gateway alone.
+var Self = New()
 
 // ErrLoop says that a request has come back to the program that has forwarded it.
 var ErrLoop = errors.New("this request was forwarded by the program that it comes to: remove the server that leads back here from the configuration")
@@ -48,15 +49,15 @@ func Loops(text string) bool {
 	return strings.Contains(text, ErrLoop.Error()) || strings.Contains(text, ErrFar.Error())
 }
 
-// Check returns [ErrLoop] or [ErrFar] for a list that goes in circles. Anything but an array of
+// Check returns [ErrLoop] or [ErrFar] for a list that goes in circles, for who has the id self. Anything but an array of
 // strings is no list, which is no fault here.
-func Check(list json.RawMessage) error {
+func Check(list json.RawMessage, self string) error {
 	if len(list) == 0 {
 		return nil
 	}
 	n := 0
 	for el := range jsonx.Elements(list) {
-		if isSelf(el) {
+		if is(el, self) {
 			return ErrLoop
 		}
 		n++
@@ -67,25 +68,21 @@ func Check(list json.RawMessage) error {
 	return nil
 }
 
-// isSelf compares a JSON string, which has no escapes if it is ours.
-func isSelf(el []byte) bool {
-	return len(el) == len(Self)+2 && string(el[1:len(el)-1]) == Self
+// is compares a JSON string with an id, which has no escapes.
+func is(el []byte, self string) bool {
+	return len(el) == len(self)+2 && string(el[1:len(el)-1]) == self
 }
 
-// Append returns list with the id of this process at its end. Elements that are no ids are left
-// out. The result must not be changed.
-func Append(list json.RawMessage) json.RawMessage {
-	if len(list) == 0 {
-		return own
-	}
-	out := make([]byte, 0, len(list)+len(own)+1)
+// Append returns list with an id at its end. Elements that are no ids are left out.
+func Append(list json.RawMessage, self string) json.RawMessage {
+	out := make([]byte, 0, len(list)+len(self)+len(`[""],`))
 	out = append(out, '[')
 	for el := range jsonx.Elements(list) {
 		if jsonx.KindOf(el) == '"' && len(el) <= maxID+2 {
 			out = append(append(out, el...), ',')
 		}
 	}
-	return append(append(out, own[1:len(own)-1]...), ']')
+	return append(append(append(out, '"'), self...), `"]`...)
 }
 
 // HeaderOf is the value of [Header] for a list that Append has made.
@@ -112,7 +109,7 @@ func plain(id string) bool {
 	return id != ""
 }
 
-// CheckHeader does for a header what Check does for _meta.
+// CheckHeader does for a header what Check does for _meta, for who has the id [Self].
 func CheckHeader(h http.Header) error {
 	values := h[Header]
 	if len(values) == 0 {

@@ -27,7 +27,7 @@ func TestCheck(t *testing.T) {
 		{`"` + Self + `"`, nil},
 		{`{"a":1}`, nil},
 	} {
-		if err := Check(json.RawMessage(tt.list)); !errors.Is(err, tt.want) {
+		if err := Check(json.RawMessage(tt.list), Self); !errors.Is(err, tt.want) {
 			t.Errorf("Check(%s) = %v, want %v", tt.list, err, tt.want)
 		}
 		if !strings.HasPrefix(tt.list, "[") {
@@ -52,7 +52,7 @@ func TestAppend(t *testing.T) {
 		`"a"`:                                 `["SELF"]`,
 		`["` + strings.Repeat("x", 65) + `"]`: `["SELF"]`,
 	} {
-		got := Append(json.RawMessage(list))
+		got := Append(json.RawMessage(list), Self)
 		if want = strings.ReplaceAll(want, "SELF", Self); string(got) != want {
 			t.Errorf("Append(%s) = %s, want %s", list, got, want)
 		}
