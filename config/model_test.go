@@ -149,14 +149,14 @@ func TestInspectModelFaults(t *testing.T) {
 
 func TestLoadHostSettings(t *testing.T) {
 	file, faults, _ := load(t, `{"mcpServers": {
-  "a": {"command": "x", "patchbay": {"trusted": true, "group": "work", "cache": "5m", "tools": {"disabled": ["delete_*", "drop"]}}},
+  "a": {"command": "x", "patchbay": {"trusted": true, "required": true, "group": "work", "cache": "5m", "tools": {"disabled": ["delete_*", "drop"]}}},
   "b": {"command": "x", "patchbay": {"tools": {"enabled": ["*read*"]}}},
   "c": {"command": "x"}
 }}`, nil)
 	if faults != nil {
 		t.Fatal(faults)
 	}
-	if a := file.Servers[0]; !a.Trusted || a.Group != "work" || a.Cache != 5*time.Minute {
+	if a := file.Servers[0]; !a.Trusted || !a.Required || a.Group != "work" || a.Cache != 5*time.Minute {
 		t.Errorf("trusted %v, group %q, cache %v", a.Trusted, a.Group, a.Cache)
 	}
 	for _, tt := range []struct {
@@ -176,9 +176,9 @@ func TestLoadHostSettings(t *testing.T) {
 			}
 		}
 	}
-	_, faults, _ = load(t, `{"mcpServers": {"a": {"command": "x", "patchbay": {"trusted": 1, "group": "", "cache": "never", "tools": {"disabled": "x", "enabled": [1]}}}}}`, nil)
-	if len(faults) != 5 {
-		t.Errorf("faults %q, want five", faults)
+	_, faults, _ = load(t, `{"mcpServers": {"a": {"command": "x", "patchbay": {"trusted": 1, "required": "yes", "group": "", "cache": "never", "tools": {"disabled": "x", "enabled": [1]}}}}}`, nil)
+	if len(faults) != 6 {
+		t.Errorf("faults %q, want six", faults)
 	}
 }
 

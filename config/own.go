@@ -15,7 +15,7 @@ import (
 // looks: in a server, or for all servers at the top of the file.
 
 // settings are the members that Patchbay alone reads of a server.
-var settings = []string{"share", "clients", "queue", "idle", "startTimeout", "callTimeout", "callLimit", "inheritEnv", "ca", "cert", "key", "trusted", "group", "cache", "tools"}
+var settings = []string{"share", "clients", "queue", "idle", "startTimeout", "callTimeout", "callLimit", "inheritEnv", "ca", "cert", "key", "trusted", "required", "group", "cache", "tools"}
 
 // own reads the settings of a server from the value of a "patchbay" key, which may
 // be nil.
@@ -55,7 +55,7 @@ func (l *loader) settings(members map[string]*node, s *Server) {
 			l.fail(n.pos, `"clients" is not a number of clients`, "write how many may use the server at once, such as 100")
 		}
 	}
-	for name, b := range map[string]*bool{"inheritEnv": &s.InheritEnv, "trusted": &s.Trusted} {
+	for name, b := range map[string]*bool{"inheritEnv": &s.InheritEnv, "trusted": &s.Trusted, "required": &s.Required} {
 		if n := members[name]; n != nil {
 			*b = l.truth(name, n)
 		}
@@ -247,7 +247,7 @@ func (l *loader) alone(lists map[string]int) {
 }
 
 // Equal reports whether s and t are reached, started and treated alike: they
-// differ at most in where they stand.
+// differ at most in where they stand, and in Required.
 func (s Server) Equal(t Server) bool {
 	return s.Name == t.Name && s.Command == t.Command && slices.Equal(s.Args, t.Args) && maps.Equal(s.Env, t.Env) &&
 		s.Dir == t.Dir && s.URL == t.URL && maps.Equal(s.Headers, t.Headers) && s.Transport == t.Transport &&

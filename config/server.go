@@ -53,6 +53,9 @@ type Server struct {
 	// changes nothing.
 	Trusted bool
 
+	// Required says that a gateway is not ready while the server cannot be used.
+	Required bool
+
 	Group string        // of servers that stand for each other in a host; empty: none
 	Cache time.Duration // how long a host may use a result of a tool that changes nothing again; 0: not at all
 

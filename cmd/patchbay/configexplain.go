@@ -219,6 +219,9 @@ func settingsOf(s config.Server) []explainedValue {
 	if s.Trusted {
 		add("trusted", "true")
 	}
+	if s.Required {
+		add("required", "true")
+	}
 	add("group", s.Group)
 	add("cache", long(s.Cache))
 	if s.EnabledTools != nil {

@@ -38,6 +38,8 @@ type fleet struct {
 
 	mu    sync.Mutex
 	ships []*ship // in the order of the configuration; guarded by mu
+
+	required map[string]bool // servers without which up is not ready; guarded by mu
 }
 
 // trusts tells whether the server that comes under a name is trusted.
@@ -103,6 +105,13 @@ func (f *fleet) names() []string {
 	return names
 }
 
+// requires tells whether up is not ready without a server.
+func (f *fleet) requires(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.required[name]
+}
+
 // leftOut returns the servers that are not started, and why.
 func (f *fleet) leftOut() map[string]string {
 	f.mu.Lock()
@@ -136,6 +145,14 @@ func (f *fleet) set(list []config.Server, bad []faulty, share string) []string {
 		old[s.Name] = s
 	}
 	var changes []string
+	required := map[string]bool{}
+	for _, server := range list {
+		required[server.Name] = server.Required
+	}
+	for _, b := range bad {
+		required[b.name] = f.required[b.name]
+	}
+	f.required = required
 	ships := make([]*ship, 0, len(list)+len(bad))
 	for _, server := range list {
 		was := old[server.Name]

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 
 // upReport is what "patchbay status" knows of a running "patchbay up".
 type upReport struct {
-	State   string         `json:"state"` // starting, ready, failing or ending
+	State   string         `json:"state"` // starting, ready, degraded, failing or ending
 	Version string         `json:"version"`
 	PID     int            `json:"pid"`
 	URL     string         `json:"url,omitempty"` // empty: served over stdio
@@ -29,6 +30,7 @@ type serverReport struct {
 	Name      string    `json:"name"`
 	State     string    `json:"state"`
 	Since     time.Time `json:"since"`
+	Required  bool      `json:"required,omitempty"` // up is not ready without it
 	Reason    string    `json:"reason,omitempty"`
 	Login     string    `json:"login,omitempty"` // the command to run, if it needs login
 	Said      []string  `json:"said,omitempty"`  // the last lines of its standard error, if it is not there
@@ -59,15 +61,50 @@ func (s *serverReport) running() bool {
 
 // The states of up as a whole.
 const (
-	upStarting = "starting" // a server has not been tried yet
-	upReady    = "ready"    // each server has been tried, and one at least can be used
-	upFailing  = "failing"  // none can be used
+	upStarting = "starting" // servers are being tried that may make it ready
+	upReady    = "ready"    // all servers can be used
+	upDegraded = "degraded" // some cannot, and none of them is required
+	upFailing  = "failing"  // none can be used, or a required one cannot
 	upEnding   = "ending"
 )
 
+// readyTime bounds the time that an up is starting although servers can be used, as others that are
+// not required have not been tried.
+const readyTime = 5 * time.Second
+
+// stateOf is the state of an up that has run for a while and does not end. Untried are the servers
+// that have not been tried yet.
+func stateOf(servers []serverReport, untried []string, ran time.Duration) string {
+	if len(servers) == 0 {
+		return upReady
+	}
+	usable, away := 0, 0
+	lacks, tried := false, len(untried) == 0 // lacks: a required one
+	for _, s := range servers {
+		switch {
+		case s.running():
+			usable++
+		case s.Required:
+			lacks = true
+			tried = tried || !slices.Contains(untried, s.Name) // it is known to be away
+		case s.State != string(leftOut): // of that a person has been told, and to wait for it is vain
+			away++
+		}
+	}
+	switch {
+	case (lacks || usable == 0) && tried:
+		return upFailing
+	case lacks || usable == 0 || len(untried) > 0 && ran < readyTime:
+		return upStarting
+	case away > 0:
+		return upDegraded
+	}
+	return upReady
+}
+
 // report tells how things are, the servers in the order of the configuration.
 func (h *hub) report() *upReport {
-	r := &upReport{State: upFailing, Version: Version, PID: os.Getpid(), URL: h.url, From: h.from, Since: h.began}
+	r := &upReport{Version: Version, PID: os.Getpid(), URL: h.url, From: h.from, Since: h.began}
 	names := h.fleet.names()
 	states := map[string]gateway.Status{}
 	for _, s := range h.gateway.Status() {
@@ -82,7 +119,7 @@ func (h *hub) report() *upReport {
 			s = gateway.Status{Name: name, State: gateway.Starting, Since: time.Now(), Tools: -1, Prompts: -1, Resources: -1}
 		}
 		row := serverReport{
-			Name: name, State: string(s.State), Since: s.Since, Restarts: s.Restarts, Share: s.Share.String(), Clients: s.Clients,
+			Name: name, State: string(s.State), Required: h.fleet.requires(name), Since: s.Since, Restarts: s.Restarts, Share: s.Share.String(), Clients: s.Clients,
 			Asks: s.Asks, Roots: s.Roots, Losses: s.Losses, Evicted: s.Evicted, Refused: s.Refused, Conns: s.Conns, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources, Shadowed: s.Shadowed,
 		}
 		row.Processes, row.Memory = h.fleet.processes(name)
@@ -95,18 +132,10 @@ func (h *hub) report() *upReport {
 		if s.Server.Name != "" {
 			row.Server = oneLine(strings.TrimSpace(s.Server.Name+" "+s.Server.Version)) + ", " + string(s.Revision)
 		}
-		if row.running() {
-			r.State = upReady
-		}
 		r.Servers = append(r.Servers, row)
 	}
-	switch {
-	case h.ending.Load():
+	if r.State = stateOf(r.Servers, h.board.starting(names), time.Since(h.began)); h.ending.Load() {
 		r.State = upEnding
-	case len(h.board.starting(names)) > 0:
-		r.State = upStarting
-	case len(names) == 0:
-		r.State = upReady
 	}
 	return r
 }
@@ -123,7 +152,7 @@ const (
 // handleHealth serves
 //
 //	/healthz  200 as long as the process answers
-//	/readyz   200 if each server has been tried and one at least can be used, else 503
+//	/readyz   200 if the state is ready or degraded, else 503
 //
 // Both say so in JSON. Servers, their states and reasons are for those on this machine
 // who may use them without being known; others learn the state of the whole alone, also if
@@ -159,9 +188,9 @@ func (h *hub) handleHealth(mux *http.ServeMux, how asked) {
 	serve("/healthz", func(*http.Request) (int, any) { return http.StatusOK, brief{"patchbay", "alive"} })
 	serve("/readyz", func(r *http.Request) (int, any) {
 		report := h.report()
-		code := http.StatusOK
-		if report.State != upReady {
-			code = http.StatusServiceUnavailable
+		code := http.StatusServiceUnavailable
+		if report.State == upReady || report.State == upDegraded {
+			code = http.StatusOK
 		}
 		if how == overGuarded || how == overLoopback && !(fromHere(r) && httpguard.IsLoopback(r.Host)) {
 			return code, brief{"patchbay", report.State}

@@ -27,6 +27,9 @@ func TestHealth(t *testing.T) {
 	runtimeFolder(t)
 	r := startUp(t, map[string]any{"stub": stubServer(t), "dies": stubServer(t, "die")})
 	broken := startUp(t, map[string]any{"dies": stubServer(t, "die")})
+	required := stubServer(t, "die")
+	required["patchbay"] = map[string]any{"required": true}
+	lacking := startUp(t, map[string]any{"stub": stubServer(t), "dies": required})
 	tests := []struct {
 		name, method, url string
 		header            map[string]string
@@ -34,10 +37,11 @@ func TestHealth(t *testing.T) {
 		want              string
 	}{
 		{"alive", "GET", r.url + "/../healthz", nil, 200, `^{"program":"patchbay","state":"alive"}\n$`},
-		{"ready", "GET", r.url + "/../readyz", nil, 200, `"state":"ready".*"name":"dies","state":"failing".*exit status 3.*"said":\["stub: no configuration","stub: giving up"\].*"name":"stub","state":"ready"`},
+		{"ready", "GET", r.url + "/../readyz", nil, 200, `"state":"degraded".*"name":"dies","state":"failing".*exit status 3.*"said":\["stub: no configuration","stub: giving up"\].*"name":"stub","state":"ready"`},
 		{"alive though nothing works", "GET", broken.url + "/../healthz", nil, 200, `alive`},
 		{"nothing works", "GET", broken.url + "/../readyz", nil, 503, `"state":"failing"`},
-		{"through a proxy", "GET", r.url + "/../readyz", map[string]string{"X-Forwarded-For": "203.0.113.9"}, 200, `^{"program":"patchbay","state":"ready"}\n$`},
+		{"a required server is away", "GET", lacking.url + "/../readyz", nil, 503, `"state":"failing".*"name":"dies","state":"failing",.*"required":true.*"name":"stub","state":"ready"`},
+		{"through a proxy", "GET", r.url + "/../readyz", map[string]string{"X-Forwarded-For": "203.0.113.9"}, 200, `^{"program":"patchbay","state":"degraded"}\n$`},
 		{"a page elsewhere", "GET", r.url + "/../readyz", map[string]string{"Origin": "https://evil.example"}, 403, `origin`},
 		{"a rebound name", "GET", r.url + "/../healthz", map[string]string{"Host": "evil.example"}, 403, `host`},
 		{"another method", "POST", r.url + "/../readyz", nil, 405, `GET`},
@@ -98,7 +102,7 @@ func TestStatus(t *testing.T) {
 	one := startUp(t, map[string]any{"stub": stubServer(t), "dies": stubServer(t, "die")})
 	two := startUp(t, map[string]any{"all": map[string]any{"builtin": "everything"}})
 	text := patchbay(exitOK, "status")
-	matches(text, `(?m)^patchbay \S+, `+one.url+`: ready$`)
+	matches(text, `(?m)^patchbay \S+, `+one.url+`: degraded$`)
 	matches(text, `(?m)^stub +ready +\ds +0 +shared +- +1 +5  stub 7, 2026-07-28$`)
 	matches(text, `(?m)^dies +failing +\ds +\d+ +auto +- +0 +-  .*exit status 3\n  \| stub: no configuration\n  \| stub: giving up$`)
 	matches(text, `(?m)^all +ready .* 47  everything `)
@@ -265,4 +269,42 @@ func TestUpRefusedInput(t *testing.T) {
 	}
 	typedRun(t, "planted-right\n", exitOK, "ping", "-n", "1", "-s", "web", "--config", file)
 	said.await(t, `web: ready, 5 tools`)
+}
+
+// Trap 13 (F5): up is ready when the required servers can be used, and one at least; it waits 5 seconds
+// for the others to be tried.
+func TestStateOfUp(t *testing.T) {
+	server := func(name, state string) serverReport { return serverReport{Name: name, State: state} }
+	needed := func(name, state string) serverReport {
+		return serverReport{Name: name, State: state, Required: true}
+	}
+	for _, tt := range []struct {
+		name    string
+		servers []serverReport
+		untried []string
+		ran     time.Duration
+		want    string
+	}{
+		{"no server", nil, nil, 0, upReady},
+		{"all", []serverReport{server("a", "ready"), server("b", "idle")}, nil, 0, upReady},
+		{"one is mute, at first", []serverReport{server("a", "ready"), server("b", "starting")}, []string{"b"}, 4 * time.Second, upStarting},
+		{"one is mute, later", []serverReport{server("a", "ready"), server("b", "starting")}, []string{"b"}, 5 * time.Second, upDegraded},
+		{"one has failed", []serverReport{server("a", "ready"), server("b", "failing")}, nil, 0, upDegraded},
+		{"one is started again", []serverReport{server("a", "ready"), server("b", "starting")}, nil, time.Hour, upDegraded},
+		{"one needs a login", []serverReport{server("a", "ready"), server("b", "needs login")}, nil, 0, upDegraded},
+		{"one is left out", []serverReport{server("a", "ready"), server("b", "left out")}, nil, 0, upReady},
+		{"one is left out alone", []serverReport{server("b", "left out")}, nil, 0, upFailing},
+		{"all are mute", []serverReport{server("a", "starting")}, []string{"a"}, time.Minute, upStarting},
+		{"all have failed", []serverReport{server("a", "failing"), server("b", "crashing")}, nil, 0, upFailing},
+		{"a required one is mute", []serverReport{server("a", "ready"), needed("b", "starting")}, []string{"b"}, time.Minute, upStarting},
+		{"a required one has failed", []serverReport{server("a", "ready"), needed("b", "failing")}, nil, 0, upFailing},
+		{"a required one has failed, another is mute", []serverReport{server("a", "starting"), needed("b", "failing")}, []string{"a"}, 0, upFailing},
+		{"a required one is started again", []serverReport{server("a", "ready"), needed("b", "starting")}, nil, time.Hour, upFailing},
+		{"another than the required one is away", []serverReport{server("a", "failing"), needed("b", "ready")}, nil, 0, upDegraded},
+		{"another than the required one is mute", []serverReport{server("a", "starting"), needed("b", "ready")}, []string{"a"}, time.Minute, upDegraded},
+	} {
+		if got := stateOf(tt.servers, tt.untried, tt.ran); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
 }
