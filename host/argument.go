@@ -16,7 +16,8 @@ import (
 )
 
 // arguments makes what a model wrote fit to be sent: an object in one line that fits the schema
-// of the tool. Wrong tells the model what does not, and what would.
+// of the tool. Null for a property that may not be null counts as absence and is not sent. Wrong
+// tells the model what does not fit, and what would.
 func (h *Host) arguments(t *mcp.Tool, written json.RawMessage) (args json.RawMessage, wrong string) {
 	args = repaired(written)
 	if err := jsonx.Valid(args, jsonx.DefaultDepth); err != nil {
@@ -34,9 +35,9 @@ func (h *Host) arguments(t *mcp.Tool, written json.RawMessage) (args json.RawMes
 		h.log().Warn("input schema not enforced", "tool", clip(t.Name), "err", err)
 		return args, ""
 	}
-	err = check.Validate(args)
+	fit, err := check.Fit(args)
 	if err == nil {
-		return args, ""
+		return fit, ""
 	}
 	var bad *schema.ValidationError
 	text := "The arguments do not fit the tool. Nothing was called; mend this and call it again:"

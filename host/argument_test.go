@@ -13,9 +13,10 @@ import (
 )
 
 // What is sent is always an object in one line that fits the schema, and means what the model
-// wrote; else the model is told something. What is fit once is left as it is.
+// wrote, but for nulls that are left out; else the model is told something. What is fit once is left
+// as it is.
 func FuzzArguments(f *testing.F) {
-	for _, seed := range []string{``, `null`, `""`, `{}`, `{"a":1}`, `"{\"a\":1}"`, `"{\"a\":"`, `[1]`, `{"a":1,"a":2}`, "{\"a\":\n\"\\u2028\"}", `{"b":{"c":[]}}`, `"\"{}\""`, "\xff", `{"a":1}x`} {
+	for _, seed := range []string{``, `null`, `""`, `{}`, `{"a":1}`, `"{\"a\":1}"`, `"{\"a\":"`, `[1]`, `{"a":1,"a":2}`, `{"a":null,"b":{"a":null},"c":null}`, "{\"a\":\n\"\\u2028\"}", `{"b":{"c":[]}}`, `"\"{}\""`, "\xff", `{"a":1}x`} {
 		f.Add(seed)
 	}
 	tool := &mcp.Tool{Name: "t", InputSchema: []byte(`{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"object"}}}`)}
@@ -39,7 +40,7 @@ func FuzzArguments(f *testing.F) {
 		if wrong != "" || !bytes.Equal(again, args) {
 			t.Fatalf("%q: sent %q, and that again as %q, %q", written, args, again, wrong)
 		}
-		if jsonx.Valid([]byte(written), jsonx.DefaultDepth) == nil && jsonx.KindOf([]byte(strings.TrimSpace(written))) == '{' && !bytes.Equal(jsonx.Canonical([]byte(written)), jsonx.Canonical(args)) {
+		if !strings.Contains(written, "null") && jsonx.Valid([]byte(written), jsonx.DefaultDepth) == nil && jsonx.KindOf([]byte(strings.TrimSpace(written))) == '{' && !bytes.Equal(jsonx.Canonical([]byte(written)), jsonx.Canonical(args)) {
 			t.Fatalf("%q: sent %q, which means something else", written, args)
 		}
 	})

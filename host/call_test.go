@@ -20,6 +20,8 @@ func TestArguments(t *testing.T) {
 		{"in a string", `"{\"city\": \"Oslo\"}"`, want, ""},
 		{"nothing", ``, "", `missing "city"`},
 		{"null", `null`, "", `missing "city"`},
+		{"null for what is left out", `{"days":null,"city":"Oslo"}`, want, ""}, // trap 17
+		{"null for what is required", `{"city":null}`, "", `missing "city"`},
 		{"an empty string", `""`, "", `missing "city"`},
 		{"a list", `["Oslo"]`, "", "must be a JSON object"},
 		{"a string", `"Oslo"`, "", "must be a JSON object"},

@@ -57,15 +57,16 @@ var (
 	errForever = errors.New("cannot be checked: the schema refers to itself for ever")
 )
 
-// validate returns everything that is wrong with doc, and how much more.
-func validate(s *subschema, doc *document, bytes int) ([]Fault, int) {
+// validate returns everything that is wrong with doc, and how much more. Of a
+// validation that was given up that is the whole of it.
+func validate(s *subschema, doc *document, bytes int) faults {
 	if doc.huge >= 0 {
-		return []Fault{{doc.path(doc.huge), tooLarge}}, 0
+		return faults{kept: []fault{{at: doc.huge, problem: tooLarge}}}
 	}
 	work := min(workBase+workPerByte*bytes, workMost)
 	r := run{doc: doc, work: work}
 	if r.check(s, root, nil) && r.gaveUp == nil {
-		return nil, 0
+		return faults{}
 	}
 	if r.gaveUp == nil {
 		r = run{doc: doc, work: work, loud: true, most: maxKept}
@@ -74,9 +75,9 @@ func validate(s *subschema, doc *document, bytes int) ([]Fault, int) {
 		}
 	}
 	if r.gaveUp != nil && r.gaveUp != errEnough {
-		return []Fault{{Problem: r.gaveUp.Error()}}, 0
+		return faults{kept: []fault{{at: root, problem: r.gaveUp.Error()}}}
 	}
-	return settled(doc, r.kept), r.more
+	return r.faults
 }
 
 const unexplained = "does not fit the schema"

@@ -100,7 +100,8 @@
 // 7, 6 and 4 when it says so, with everything that the required tests of the
 // JSON-Schema-Test-Suite ask of them. Any other dialect is an error, also one
 // that a schema in it describes ($vocabulary). Nothing is ever fetched: a
-// reference that leads out of the schema is an error.
+// reference that leads out of the schema is an error. [Validator.Validate] takes
+// null for null; [Validator.Fit] takes it for absence where the schema takes none.
 //
 // # Guarantees
 //

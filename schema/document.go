@@ -26,6 +26,7 @@ type value struct {
 	parent int32  // -1 for the root
 	size   int32  // members or elements
 	next   int32  // the place after the value and all that it contains
+	begin  int32  // of a member: where its name begins in the text
 	name   string // of a member
 	text   string // of a string what it says, of anything else what is written
 }
@@ -71,10 +72,12 @@ func (r *documentReader) read(parent, order int32, name string) {
 	case '{':
 		r.doc.objects++
 		for r.pos++; r.more('}'); size++ {
+			place, begin := len(r.doc.values), int32(r.pos)
 			name := r.string()
 			r.peek() // the colon
 			r.pos++
 			r.read(at, size, name)
+			r.doc.values[place].begin = begin
 		}
 	case '[':
 		for r.pos++; r.more(']'); size++ {

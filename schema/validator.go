@@ -63,7 +63,8 @@ func (v *Validator) faults(data []byte) ([]Fault, int) {
 	if err != nil {
 		return []Fault{{Problem: err.Error()}}, 0
 	}
-	return validate(v.root, doc, len(data))
+	found := validate(v.root, doc, len(data))
+	return settled(doc, found.kept), found.more
 }
 
 func cutText(s string) string {
