@@ -21,7 +21,7 @@ type Server struct {
 	Env       map[string]string // of Command, beside what every server gets
 	EnvFile   string            // absolute path of the file that Env is from too; empty: there is none
 	Dir       string            // absolute folder to start in; empty: that of the caller
-	URL       string            // http or https
+	URL       string            // http or https, ws or wss
 	Headers   map[string]string // sent with each request to URL
 	Transport string            // "stdio", "http" or "sse"; empty: not said
 	Builtin   string            // name of a server that Patchbay brings along
@@ -144,6 +144,7 @@ func (l *loader) server(m member, alone bool) {
 	}
 	s.Command = v.text(members, "command")
 	s.Args = v.list(members["args"])
+	l.tildes(members["args"], members["cwd"], members["envFile"])
 	s.Env = v.table(members, "env")
 	v.text(members, "envFile")
 	v.envFile(members["envFile"], &s)
@@ -164,6 +165,20 @@ func (l *loader) server(m member, alone bool) {
 	l.check(m, members, &s)
 	if len(l.problems) == faults {
 		l.file.Servers = append(l.file.Servers, s)
+	}
+}
+
+// tildes warns of paths that a shell would complete: no shell reads them.
+func (l *loader) tildes(places ...*node) {
+	for _, n := range places {
+		if n == nil {
+			continue
+		}
+		for _, path := range append(n.items, n) {
+			if path.kind == '"' && (path.text == "~" || strings.HasPrefix(path.text, "~/")) {
+				l.warn(path.pos, "~ is not replaced in "+quote(path.text), "write "+quote("${userHome}"+path.text[1:]))
+			}
+		}
 	}
 }
 
@@ -216,7 +231,7 @@ func (l *loader) check(m member, members map[string]*node, s *Server) {
 		if s.Transport == "stdio" {
 			l.fail(place.pos, "a url is not reached by stdio", `write "http" or "sse", or "command" instead of "url"`)
 		}
-		if problem, fix := checkURL("url", s.URL); problem != "" && !s.open("url") && !s.Disabled {
+		if problem, fix := checkServerURL(s.URL); problem != "" && !s.open("url") && !s.Disabled {
 			l.fail(members["url"].pos, problem, fix)
 		}
 		useless("args", "env", "envFile", "cwd")
@@ -245,6 +260,15 @@ func (l *loader) transport(members map[string]*node) string {
 		said = t
 	}
 	return said
+}
+
+// checkServerURL tells what is wrong with the URL of a server, if anything is. It may also be of
+// WebSocket.
+func checkServerURL(text string) (problem, fix string) {
+	if rest, ok := strings.CutPrefix(text, "ws"); ok && (strings.HasPrefix(rest, "://") || strings.HasPrefix(rest, "s://")) {
+		text = "http" + rest
+	}
+	return checkURL("url", text)
 }
 
 // checkURL tells what is wrong with the URL of a member, if anything is.

@@ -163,7 +163,7 @@ func (s *Server) set(v Value) error {
 		s.Dir = absolute(s.workspace, text)
 	case "url":
 		s.URL = text
-		if problem, fix := checkURL("url", text); problem != "" {
+		if problem, fix := checkServerURL(text); problem != "" {
 			return errors.New(problem + ": " + fix)
 		}
 	}

@@ -48,8 +48,8 @@ var builtins = []builtin{
 	{name: "files", summary: "files below folders: read, search, write, edit, watch", bind: func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 		var o files.Options
 		fs.BoolVar(&o.ReadOnly, "read-only", false, "offer nothing that changes files")
-		fs.TextVar(&o.ClientRoots, "client-roots", files.LegacyClientRoots, "`which` clients' roots narrow the folders: legacy, always or never")
-		fs.DurationVar(&o.Timeout, "timeout", 30*time.Second, "how long a call may `run`")
+		fs.TextVar(&o.ClientRoots, "client-roots", files.LegacyClientRoots, "`when` roots of clients narrow the folders: legacy, always or never")
+		fs.DurationVar(&o.Timeout, "timeout", 30*time.Second, "the longest `time` for a call")
 		return func(logger *slog.Logger) (*mcp.Server, error) {
 			o.Roots = fs.Args()
 			if err := o.Check(); err != nil {
@@ -61,7 +61,7 @@ var builtins = []builtin{
 	}, operands: "DIR...: the folders; without any, the working folder", unattended: []string{"--read-only"}},
 	{name: "shop", summary: "a small shop with a state: orders, carts, stock, questions", bind: func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 		var o shop.Options
-		fs.StringVar(&o.DB, "db", "", "the database `file`, made and filled if it does not exist; without it, a shop in memory")
+		fs.StringVar(&o.DB, "db", "", "the database `file`, made and filled if it does not exist; without it, a shop in memory that ends with the server")
 		return func(logger *slog.Logger) (*mcp.Server, error) {
 			if err := o.Check(); err != nil {
 				return nil, err
@@ -70,12 +70,16 @@ var builtins = []builtin{
 			return shop.New(o), nil
 		}
 	}},
-	{name: "sqlite", summary: "a SQLite database: look, read, write, with guards", unattended: []string{"--demo"}, bind: func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
+	{name: "sqlite", summary: "a SQLite database: look, read, write, with guards", bind: func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 		var o sqlite.Options
-		fs.StringVar(&o.DB, "db", "", "the database `file`, created if it does not exist; without it, a database in memory")
-		fs.BoolVar(&o.Demo, "demo", false, "fill a database without tables with those of a small library")
-		fs.DurationVar(&o.Timeout, "timeout", 30*time.Second, "how long a query may `run`")
+		fs.StringVar(&o.DB, "db", "", "the database `file`, created if it does not exist; without it, a small library in memory that ends with the server")
+		fs.BoolVar(&o.Demo, "demo", false, "fill a database without tables with those of a small library; without --db always, unless it is --demo=false")
+		fs.DurationVar(&o.Timeout, "timeout", 30*time.Second, "the longest `time` for a query")
 		return func(logger *slog.Logger) (*mcp.Server, error) {
+			// An empty database that ends with the server would be of use to nobody.
+			chosen := false
+			fs.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "demo" })
+			o.Demo = o.Demo || o.DB == "" && !chosen
 			if err := o.Check(); err != nil {
 				return nil, err
 			}
@@ -99,9 +103,9 @@ var builtins = []builtin{
 			o.Proxy, err = url.Parse(raw)
 			return err
 		})
-		fs.Int64Var(&o.MaxBytes, "max-bytes", 5<<20, "how many `bytes` of a page are read")
-		redirects := fs.Int("max-redirects", 10, "how many redirects are followed; 0: none")
-		fs.DurationVar(&o.Timeout, "timeout", 30*time.Second, "how long a page may take, redirects and all")
+		fs.Int64Var(&o.MaxBytes, "max-bytes", 5<<20, "the most `bytes` of a page that are read")
+		redirects := fs.Int("max-redirects", 10, "the most redirects (`n`); 0: none")
+		fs.DurationVar(&o.Timeout, "timeout", 30*time.Second, "the longest `time` for a page, redirects included")
 		fs.StringVar(&o.UserAgent, "user-agent", "", "what to call itself; without it, a `name` with a link to the project")
 		return func(logger *slog.Logger) (*mcp.Server, error) {
 			if o.MaxRedirects = *redirects; o.MaxRedirects <= 0 {
@@ -158,8 +162,25 @@ func Usage(name string) string {
 	}
 	fs := flagSet(b)
 	b.bind(fs)
-	fs.SetOutput(&text)
-	fs.PrintDefaults()
+	var names, abouts []string
+	wide := 0
+	fs.VisitAll(func(f *flag.Flag) {
+		value, about := flag.UnquoteUsage(f)
+		name := "--" + f.Name
+		if value != "" {
+			name += " " + strings.ToUpper(value)
+		}
+		switch f.DefValue {
+		case "", "false", "0":
+		default:
+			about += " [" + f.DefValue + "]"
+		}
+		names, abouts = append(names, name), append(abouts, about)
+		wide = max(wide, len(name))
+	})
+	for i := range names {
+		fmt.Fprintf(&text, "  %-*s  %s\n", wide, names[i], abouts[i])
+	}
 	return text.String()
 }
 

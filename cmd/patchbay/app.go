@@ -37,6 +37,8 @@ type app struct {
 
 	*globals
 	verb    string
+	sub     []string // verbs below it, of "config" and the like
+	flags   []string // as they were typed, each with its value
 	words   []string // the verb's positional arguments
 	command []string // what stands after "--"
 	dashed  bool     // there was a "--"

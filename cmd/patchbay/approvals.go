@@ -48,7 +48,7 @@ func (c *configApprovalsCmd) revoke(a *app, f *approval.File) error {
 		for _, p := range list {
 			names = append(names, p.Server)
 		}
-		return usagef("nothing of that was allowed for ever%s", didYouMean(c.Words[1], names)).hint("patchbay config approvals")
+		return usagef("nothing of that was allowed for ever%s", didYouMean(c.Words[1], names)).hint(a.beside("config", "approvals"))
 	}
 	gone, err := f.Revoke(which)
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"slices"
 
@@ -11,12 +12,15 @@ import (
 )
 
 type callCmd struct {
-	Tool   string   `arg:"" help:"Name of the tool, or SERVER/TOOL."`
+	Tool   string   `arg:"" optional:"" help:"Name of the tool, or SERVER/TOOL."`
 	Args   []string `arg:"" optional:"" name:"argument" help:"key=value, key:=JSON, key=@FILE, JSON, @FILE or -."`
 	Output string   `short:"o" placeholder:"FILE" help:"Save the first image, sound or blob, or else the text."`
 }
 
 func (c *callCmd) Run(a *app) error {
+	if c.Tool == "" {
+		return a.which("tools/list", "tools", "name", "tool")
+	}
 	c.Tool = a.slashed(c.Tool)
 	words, err := a.readArguments(c.Args)
 	if err != nil {
@@ -46,9 +50,22 @@ func (c *callCmd) Run(a *app) error {
 		return err
 	}
 	if string(failed) == "true" {
-		return errTool
+		return a.failedTool(p, c.Tool)
 	}
 	return nil
+}
+
+// failedTool says that a tool failed, or that the server has no such tool: some answer a wrong
+// name with a result.
+func (a *app) failedTool(p *peer, name string) error {
+	l, err := a.list(p, "tools/list", "tools")
+	if err != nil {
+		return errTool
+	}
+	if raw, names := pick(l.items, name); raw == nil {
+		return &fault{code: exitAnswer, err: fmt.Errorf("%s lists no tool %q%s", a.serverName(), name, didYouMean(name, names)), next: a.other("tools")}
+	}
+	return errTool
 }
 
 // arguments types the words of the command line by the schema of the tool, which is fetched only

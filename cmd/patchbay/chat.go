@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/patchbay-dev/patchbay/auth"
@@ -23,6 +24,7 @@ import (
 // chatCmd is a talk with a language model that has the tools of servers.
 type chatCmd struct {
 	modelFlags
+	Message  []string `arg:"" optional:"" help:"Begin with this message."`
 	Allow    []string `sep:"none" placeholder:"SERVER/TOOL" help:"Call these tools unasked; * is any text (repeatable)."`
 	Resume   string   `placeholder:"ID" help:"Go on with an earlier conversation."`
 	NoMemory bool     `name:"no-memory" help:"Keep nothing of what is said."`
@@ -56,6 +58,7 @@ func (c *chatCmd) Run(a *app) error {
 		Title: "patchbay " + Version, Color: a.tty.color, OpenModel: a.openModel,
 		Arguments: a.typed, Visit: auth.OpenBrowser, Resume: c.Resume,
 	}
+	o.First = strings.Join(c.Message, " ")
 	if o.System, err = a.system(c.modelFlags, ""); err != nil {
 		return err
 	}

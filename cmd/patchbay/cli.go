@@ -84,6 +84,7 @@ func (a *app) dispatch(args []string) error {
 	}
 	line := arrange(k.Model, args)
 	a.globals, a.verb, a.words, a.command, a.dashed = &table.globals, line.verb, line.words, line.command, line.dashed
+	a.sub, a.flags = line.sub, line.flags
 	switch {
 	case line.help || line.verb == "":
 		if line.verb == "" && !line.help && (len(line.flags) > 0 || line.dashed) {
@@ -101,17 +102,26 @@ func (a *app) dispatch(args []string) error {
 		before := strings.Join(verbs, " ")
 		return unknownVerb(n.Children, before+" ", line.words[0]).hint("patchbay help " + before)
 	}
+	if n := line.node(k.Model); n != nil {
+		switch {
+		case line.empty != nil:
+			return a.withoutValue(&line, line.empty)
+		case line.unknown != "":
+			return a.unknownFlag(n, &line, args)
+		}
+	}
 	ctx, err := k.Parse(line.forKong())
 	if err != nil {
+		verb := strings.Join(append([]string{line.verb}, line.sub...), " ")
 		hint := "patchbay help"
 		if find(k.Model, line.verb) != nil {
-			hint += " " + strings.Join(append([]string{line.verb}, line.sub...), " ")
+			hint += " " + verb
 		}
 		var parse *kong.ParseError
 		if errors.As(err, &parse) {
 			err = parse.Unwrap()
 		}
-		return usagef("%s", strings.TrimPrefix(err.Error(), "unexpected argument ")).orUnknown(k.Model, line.verb).hint(hint)
+		return usagef("%s", wording(err.Error(), verb)).orUnknown(k.Model, line.verb).hint(hint)
 	}
 	if len(a.Servers) > 0 {
 		a.Server = a.Servers[0]
@@ -140,7 +150,7 @@ func (a *app) checkGlobals() error {
 		return usagef("no command stands after --").hint("patchbay tools -- npx -y @modelcontextprotocol/server-everything")
 	}
 	if a.Timeout < 0 {
-		return usagef("--timeout %v is negative; 0 waits for ever", a.Timeout)
+		return usagef("--timeout %v is negative; 0 means no timeout", a.Timeout)
 	}
 	if a.TraceMax <= 0 {
 		return usagef("--trace-max %d is not a length in bytes", a.TraceMax)
@@ -163,6 +173,9 @@ type line struct {
 	command []string // after "--"
 	dashed  bool
 	help    bool // -h or --help was there
+
+	unknown string     // the first flag that the verb does not have
+	empty   *kong.Flag // has no value, and needs one; nil: none
 }
 
 // forKong is the line in the order that kong reads best: flags may stand anywhere,
@@ -202,6 +215,11 @@ func arrange(model *kong.Application, args []string) line {
 				}
 			} else if sub := verbOf(l.node(model), arg); sub != nil && len(l.words) == 0 {
 				l.sub, flags = append(l.sub, arg), flagsOf(sub)
+			} else if l.meansCommand(args[i:], flags) {
+				l.command, l.dashed = args[i:], true
+				return l
+			} else if l.meansServer(arg) {
+				l.flags = append(l.flags, "-s"+arg)
 			} else {
 				l.words = append(l.words, arg)
 			}
@@ -218,9 +236,16 @@ func arrange(model *kong.Application, args []string) line {
 				l.words = append(l.words, arg)
 				continue
 			}
+			if flag == nil && l.unknown == "" {
+				l.unknown = arg
+			}
 			l.flags = append(l.flags, arg)
-			if flag != nil && !flag.IsBool() && !joined && i+1 < len(args) {
-				i++
+			if flag != nil && !flag.IsBool() && !joined {
+				if i++; i == len(args) || args[i] == "--" {
+					l.empty, l.flags = flag, l.flags[:len(l.flags)-1]
+					i--
+					continue
+				}
 				l.flags[len(l.flags)-1] = flagWithValue(arg, args[i])
 			}
 		}

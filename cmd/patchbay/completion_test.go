@@ -66,6 +66,16 @@ func TestSuggest(t *testing.T) {
 		{[]string{"complete", "-s", "everything", "test://temp"}, "test://template/{id}/data"},
 		{[]string{"completion", "p"}, "powershell"},
 		{[]string{"help", "ex"}, "exits"},
+		{[]string{"help", "config", "rem"}, "remove"}, // trap 31, and those below
+		{[]string{"help", "serve", "sh"}, "shop"},
+		{[]string{"help", "li"}, "limits"},
+		{[]string{"config", "import", "cur"}, "cursor"},
+		{[]string{"config", "export", "cur"}, "cursor"},
+		{[]string{"config", "export", "cursor", ""}, "mine"},
+		{[]string{"config", "remove", ""}, "mine"},
+		{[]string{"config", "remove", "ev"}, ""}, // a built-in server cannot be removed
+		{[]string{"config", "doctor", "ev"}, ""},
+		{[]string{"config", "explain", "ev"}, "everything"},
 		{[]string{"config", "rem"}, "remove"},
 		{[]string{"config", "explain", "mi"}, "mine"},
 		{[]string{"call", "x", "--", "n"}, ""},

@@ -8,13 +8,14 @@ import (
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/servers"
 )
 
 // configAddCmd adds a server. Its variables and headers are those of --env and
 // --header, which other verbs have too.
 type configAddCmd struct {
 	Name string `arg:"" help:"What the server is to be called."`
-	URL  string `arg:"" optional:"" help:"Where it is, if it is not a command."`
+	URL  string `arg:"" optional:"" help:"Its URL, or the name of a built-in server."`
 	Type string `placeholder:"TYPE" help:"How a URL is reached: http or sse."`
 	Cwd  string `name:"cwd" placeholder:"DIR" help:"The folder to start the command in."`
 	User bool   `help:"Change your own file, which holds everywhere."`
@@ -30,7 +31,7 @@ func (c *configAddCmd) Run(a *app) error {
 	}
 	path, err := a.edit(c.User, func(doc *config.Document, path string) error {
 		if _, there := doc.Entry(c.Name); there {
-			return usagef("%s has a server %q already", path, c.Name).hint(shell([]string{"patchbay", "config", "remove", c.Name}))
+			return usagef("%s has a server %q already", path, c.Name).hint(a.beside("config", "remove", c.Name))
 		}
 		return doc.Add(entry)
 	})
@@ -85,10 +86,20 @@ func (c *configAddCmd) entry(a *app) (config.Entry, error) {
 		Cwd     string            `json:"cwd,omitempty"`
 		URL     string            `json:"url,omitempty"`
 		Headers map[string]string `json:"headers,omitempty"`
+		Builtin string            `json:"builtin,omitempty"`
 	}{Type: c.Type, Cwd: c.Cwd, URL: c.URL}
 	switch {
 	case strings.TrimSpace(c.Name) == "":
 		return none, usagef("a server needs a name")
+	case slices.Contains(servers.Names(), c.URL):
+		if c.Type != "" || c.Cwd != "" || len(a.Header)+len(a.Env) > 0 {
+			return none, usagef("--type, --cwd, --env and --header are not for a built-in server; its flags go after --").
+				hint("patchbay help serve " + c.URL)
+		}
+		if _, err := newBuiltin(c.URL, a.command, nil); err != nil {
+			return none, err
+		}
+		o.Builtin, o.URL, o.Args = c.URL, "", a.command
 	case a.dashed && c.URL != "":
 		return none, usagef("both %s and a command after -- are given; keep one", c.URL)
 	case a.dashed:
@@ -101,8 +112,11 @@ func (c *configAddCmd) entry(a *app) (config.Entry, error) {
 			hint(shell([]string{"patchbay", "config", "add", c.Name, "--", "COMMAND"}))
 	default:
 		u, err := url.Parse(c.URL)
-		if !strings.Contains(c.URL, "${") && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-			return none, usagef("%q is no http or https URL; a command goes after --", c.URL).
+		if !strings.Contains(c.URL, "${") && (err != nil || !isServerURL(c.URL) || u.Host == "") {
+			if guess := asURL(c.URL); guess != "" {
+				return none, usagef("%q is not a URL; did you mean %s?", c.URL, guess).hint(a.beside("config", "add", c.Name, guess))
+			}
+			return none, usagef("%q is not an http, https, ws or wss URL, nor a built-in server; a command goes after --", c.URL).
 				hint(shell([]string{"patchbay", "config", "add", c.Name, "--", c.URL}))
 		}
 		if c.Type != "" && c.Type != "http" && c.Type != "sse" {
@@ -111,7 +125,7 @@ func (c *configAddCmd) entry(a *app) (config.Entry, error) {
 		if len(a.Env) > 0 || c.Cwd != "" {
 			return none, usagef("--env and --cwd are for a command")
 		}
-		if o.Type == "" {
+		if o.Type == "" && !strings.HasPrefix(c.URL, "ws") {
 			o.Type = "http" // several hosts need it
 		}
 	}
@@ -167,7 +181,7 @@ func (c *configRemoveCmd) Run(a *app) error {
 	}
 	path, err := a.edit(c.User, func(doc *config.Document, path string) error {
 		if names := namesOf(doc.Entries()); !slices.Contains(names, c.Name) {
-			return usagef("%s has no server %q%s", path, c.Name, didYouMean(c.Name, names)).hint("patchbay config list")
+			return usagef("%s has no server %q%s", path, c.Name, didYouMean(c.Name, names)).hint(a.beside("config", "list"))
 		}
 		return doc.Remove(c.Name)
 	})

@@ -76,7 +76,7 @@ func (c *configExplainCmd) Run(a *app) error {
 		out.Source = cmp.Or(out.Source, fmt.Sprintf("%s:%d", p.Path, p.Line))
 	}
 	elsewhere := slices.ContainsFunc(search, func(p explainedPlace) bool { return p.Has })
-	missing := usagef("no server %q%s", c.Name, didYouMean(c.Name, append(read.names(), servers.Names()...))).hint("patchbay config list")
+	missing := usagef("no server %q%s", c.Name, didYouMean(c.Name, append(read.names(), servers.Names()...))).hint(a.beside("config", "list"))
 	if !known && !elsewhere {
 		return missing
 	}

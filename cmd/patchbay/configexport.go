@@ -59,7 +59,7 @@ func (c *configExportCmd) Run(a *app) error {
 	}
 	for _, name := range c.Names {
 		if !slices.Contains(names, name) {
-			return usagef("%s has no server %q%s", here(path), name, didYouMean(name, names)).hint("patchbay config list")
+			return usagef("%s has no server %q%s", here(path), name, didYouMean(name, names)).hint(a.beside("config", "list"))
 		}
 	}
 	out, err := h.Write(l)

@@ -42,7 +42,7 @@ func (c *configInputsCmd) Run(a *app) error {
 		return err
 	}
 	if path == "" {
-		return usagef("there is no mcp.json").hint("patchbay config list")
+		return usagef("there is no mcp.json").hint(a.beside("config", "list"))
 	}
 	// What is kept can be forgotten whatever became of the file.
 	file, _, err := config.Inspect(path, nil)
@@ -67,7 +67,7 @@ func (c *configInputsCmd) Run(a *app) error {
 			for _, r := range rows {
 				ids = append(ids, r.ID)
 			}
-			return usagef("%s has no input %q%s", here(path), id, didYouMean(id, ids)).hint("patchbay config inputs")
+			return usagef("%s has no input %q%s", here(path), id, didYouMean(id, ids)).hint(a.beside("config", "inputs"))
 		}
 	}
 	if c.Forget {

@@ -397,7 +397,7 @@ func (e *exam) noSession(err error, said *tailOf, took time.Duration) {
 		if known && code == 0 {
 			next = "it ended as if it was done: is it a server over stdio? " + next
 		}
-		e.fail("handshake", fmt.Sprintf("it ended (%s) before it answered, after %s", exit.State, shortTime(took)), next)
+		e.fail("handshake", fmt.Sprintf("it ended (%s) before it answered, after %s", plainEnding(exit.State), shortTime(took)), next)
 	case e.server.Command != "" && noise != "":
 		e.ok("start", "")
 		e.fail("stdout", "lines that are no messages, and no answer: "+noise, "standard output is for messages alone: have it log to standard error, or reach it by its \"url\" if it says one")

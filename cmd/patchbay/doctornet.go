@@ -36,7 +36,7 @@ func (e *exam) network(ctx context.Context) bool {
 	}
 	host, port := u.Hostname(), u.Port()
 	if port == "" {
-		port = map[string]string{"https": "443", "http": "80"}[u.Scheme]
+		port = map[string]string{"https": "443", "wss": "443", "http": "80", "ws": "80"}[u.Scheme]
 	}
 	addresses, ok := e.resolve(ctx, host)
 	if !ok {
@@ -47,7 +47,7 @@ func (e *exam) network(ctx context.Context) bool {
 		return false
 	}
 	defer conn.Close()
-	return u.Scheme != "https" || e.tls(ctx, conn, host)
+	return u.Scheme != "https" && u.Scheme != "wss" || e.tls(ctx, conn, host)
 }
 
 func (e *exam) resolve(ctx context.Context, host string) ([]string, bool) {

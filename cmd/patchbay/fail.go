@@ -94,6 +94,9 @@ func (a *app) report(err error) int {
 			a.talk.always("  | " + text)
 		}
 	}
+	if words, ok := splitLine(f.next); ok && len(words) == 2 && strings.HasPrefix(f.next, "--") {
+		f.next = a.again(words...) // flags alone cannot be pasted
+	}
 	if f.next != "" {
 		a.talk.always("patchbay: " + a.talk.paint("hint:", "36") + " " + f.next)
 	}
@@ -127,7 +130,7 @@ func (a *app) explain(err error) *fault {
 		if given := a.refusable(a.written); len(given) > 0 {
 			out.next = forgetting(given)
 		} else if a.wantsLogin(err, a.server) {
-			out.next = "patchbay login " + shell([]string{a.server.Name})
+			out.next = a.beside("login", a.server.Name)
 			if a.loggedIn(*a.server) {
 				out.err = fmt.Errorf("the login at %s is not taken any more: HTTP %d %s", a.serverName(), status.Status, http.StatusText(status.Status))
 			}
@@ -136,7 +139,7 @@ func (a *app) explain(err error) *fault {
 		out.code = exitLoop
 	case errors.As(err, &exit):
 		out.code = exitUnreachable
-		out.err = fmt.Errorf("%s ended (%s) before it answered", a.serverName(), exit.State)
+		out.err = fmt.Errorf("%s ended (%s) before it answered", a.serverName(), plainEnding(exit.State))
 		out.detail = lastLines(exit.Stderr, 8)
 	case errors.As(err, &open):
 		out.code = exitUnreachable

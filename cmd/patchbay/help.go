@@ -94,7 +94,7 @@ var usages = map[string]string{
 	"trace":      "patchbay trace TRACE", "replay": "patchbay replay TRACE [SERVER]", "mock": "patchbay mock TRACE [--http ADDR]", "version": "patchbay version", "help": "patchbay help [VERB | flags | auth | limits | exits]",
 	"login": "patchbay login [SERVER] [--client-id ID] [--device | --no-browser]", "logout": "patchbay logout [SERVER]", "whoami": "patchbay whoami [SERVER]", "token get": "patchbay token get [SERVER]",
 	"run": "patchbay run TASK [--model MODEL] [--allow SERVER/TOOL ...] [SERVER ...]", "eval": "patchbay eval FILE [--model MODEL ...] [SERVER ...]",
-	"chat":   "patchbay chat [--model MODEL] [--resume ID] [SERVER ...]",
+	"chat":   "patchbay chat [MESSAGE] [--model MODEL] [--resume ID] [SERVER ...]",
 	"bridge": "patchbay bridge [--http ADDR | --stdio] [SERVER]",
 
 	"policy": "patchbay policy VERB", "policy check": "patchbay policy check FILE [--tool NAME [ARGUMENT ...] | ...]",
@@ -103,7 +103,7 @@ var usages = map[string]string{
 	"token jwt": "patchbay token jwt SUBJECT --secret env:NAME|FILE | --key FILE", "token inspect": "patchbay token inspect [TOKEN]",
 
 	"config":        "patchbay config VERB",
-	"config add":    "patchbay config add NAME URL | patchbay config add NAME -- COMMAND ...",
+	"config add":    "patchbay config add NAME URL|BUILTIN | patchbay config add NAME -- COMMAND ...",
 	"config remove": "patchbay config remove NAME", "config list": "patchbay config list",
 	"config import": "patchbay config import [HOST | FILE] [NAME ...]", "config export": "patchbay config export HOST [NAME ...]",
 	"config explain": "patchbay config explain NAME", "config inputs": "patchbay config inputs [ID ...] [--forget]", "config doctor": "patchbay config doctor [NAME ... | -- COMMAND]",
@@ -290,12 +290,26 @@ func (a *app) help(model *kong.Application, topic []string) error {
 			}
 			n = sub
 		}
-		a.helpVerb(n)
 		if name == "serve" && len(topic) > 1 {
-			a.out.WriteString("\n" + servers.Usage(topic[1]))
+			return a.helpServer(topic[1])
 		}
+		a.helpVerb(n)
 		return nil
 	}
+}
+
+// helpServer prints the help of a built-in server: its flags, and no more of serve than where
+// that is.
+func (a *app) helpServer(name string) error {
+	usage := servers.Usage(name)
+	if usage == "" {
+		names := servers.Names()
+		return usagef("no built-in server %q%s there are %s", name, didYouMean(name, names)+";", strings.Join(names, ", ")).hint("patchbay help serve")
+	}
+	a.out.WriteString(usage)
+	a.print("\nUsage: patchbay serve " + name + " [--http ADDR] [FLAGS]")
+	a.print("Flags of serve itself: patchbay help serve")
+	return nil
 }
 
 // more are the verbs without a line of their own in the overview.
@@ -367,7 +381,11 @@ func (a *app) flagTable(flags []*kong.Flag) {
 		if !f.IsBool() {
 			name += " " + f.PlaceHolder
 		}
-		rows = append(rows, row{name, f.Help})
+		about := f.Help
+		if f.HasDefault && !f.IsBool() && !strings.Contains(about, "default") {
+			about = strings.TrimSuffix(about, ".") + " [" + f.Default + "]."
+		}
+		rows = append(rows, row{name, about})
 	}
 	first := 0
 	for _, r := range rows {

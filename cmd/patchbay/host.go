@@ -164,7 +164,7 @@ func (h *hosting) lost(lost []host.ServerStatus) error {
 		for _, s := range lost {
 			h.board.complain(s.Status)
 		}
-		f.hint("patchbay config doctor")
+		f.hint(h.a.beside("config", "doctor"))
 	}
 	for _, s := range lost {
 		if s.State == gateway.NeedsLogin {

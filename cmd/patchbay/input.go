@@ -147,7 +147,7 @@ func (a *app) askToKeep(s config.Server, in config.Input, kept *keptAnswer) answ
 	if kept != nil {
 		a.talk.note("%s was not given to %s before, as that is written now: %s", oneLine(in.ID), s.Name, where(&s))
 	}
-	text, err := a.askInput(in, kept != nil)
+	text, err := a.askInput(s.Name, in, kept != nil)
 	if err != nil {
 		return answer{err: err}
 	}
@@ -159,13 +159,14 @@ func (a *app) askToKeep(s config.Server, in config.Input, kept *keptAnswer) answ
 	return got
 }
 
-// askInput asks at the terminal. What is a password is not shown while it is typed. If there is
+// askInput asks at the terminal for what the server asker needs; empty: it is for the program
+// itself. What is a password is not shown while it is typed. If there is
 // an answer already, an empty one stands for that.
-func (a *app) askInput(in config.Input, there bool) (string, error) {
+func (a *app) askInput(asker string, in config.Input, there bool) (string, error) {
 	a.talk.hold()
 	defer a.talk.release()
 	for {
-		text, err := a.readInput(in, there)
+		text, err := a.readInput(asker, in, there)
 		if err != nil {
 			return "", err
 		}
@@ -199,7 +200,10 @@ func numbers(n int) []string {
 }
 
 // readInput shows the question and reads one line.
-func (a *app) readInput(in config.Input, there bool) (string, error) {
+func (a *app) readInput(asker string, in config.Input, there bool) (string, error) {
+	if asker != "" {
+		a.talk.say(a.talk.paint(oneLine(asker)+" needs:", "1;36") + "\n")
+	}
 	for i, option := range in.Options {
 		a.talk.say(fmt.Sprintf("  %2d) %s\n", i+1, oneLine(option)))
 	}

@@ -53,6 +53,15 @@ func TestInputIsAsked(t *testing.T) {
 	}
 }
 
+// Trap 36: a question names the server that needs the answer.
+func TestInputNamesTheServer(t *testing.T) {
+	a, said := asking(t, "one\n")
+	a.input(config.Server{Name: "tracker"}, config.Input{ID: "word"})
+	if want := "tracker needs:\nword: "; !strings.HasPrefix(said.String(), want) {
+		t.Errorf("said %q, want it to begin with %q", said, want)
+	}
+}
+
 func TestInputIsAskedOnce(t *testing.T) {
 	a, _ := asking(t, "one\ntwo\n")
 	in := config.Input{ID: "word"}

@@ -223,7 +223,7 @@ func (a *app) askAgain(s config.Server) bool {
 	}
 	a.talk.note("%s refuses what it was given; ctrl-D leaves it so", s.Name)
 	for _, in := range list {
-		text, err := a.askInput(in, false)
+		text, err := a.askInput("", in, false)
 		if err != nil {
 			return false
 		}

@@ -146,7 +146,7 @@ func (a *app) accountOf(s config.Server) (config.Server, error) {
 	}
 	s = a.withTLS(s)
 	if !canLogInAt(s) {
-		return s, usagef("%s has an Authorization of its own, or is reached by http, where tokens are not sent", s.Name).hint("patchbay config explain " + shell([]string{s.Name}))
+		return s, usagef("%s has an Authorization of its own, or is reached by http, where tokens are not sent", s.Name).hint(a.beside("config", "explain", s.Name))
 	}
 	a.server = &s
 	return s, nil
@@ -164,5 +164,5 @@ func (a *app) account(name string) (config.Server, error) {
 // loggedOut says that somebody has to log in.
 func (a *app) loggedOut() error {
 	f := &fault{code: exitUnauthorized, err: errors.New("nobody is logged in at " + a.serverName())}
-	return f.hint("patchbay login " + shell([]string{a.server.Name}))
+	return f.hint(a.beside("login", a.server.Name))
 }

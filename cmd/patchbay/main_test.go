@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -53,6 +55,12 @@ func stub() {
 	defer stop()
 	last := len(os.Args) - 1
 	switch kind := os.Args[min(1, last)]; kind {
+	case "killed":
+		self, err := os.FindProcess(os.Getpid())
+		if err == nil {
+			err = self.Kill()
+		}
+		fmt.Fprintln(os.Stderr, err)
 	case "deaf": // ends neither with its input nor by SIGTERM
 		signal.Ignore(syscall.SIGTERM)
 		newStub().ServeStdio(context.Background())
@@ -170,6 +178,26 @@ func TestScripts(t *testing.T) {
 			e.Defer(srv.Close)
 			e.Setenv("LOCKED", srv.URL+"/mcp")
 			e.Setenv("LOCKED_HOST", srv.Listener.Addr().String())
+			secure := httptest.NewUnstartedServer(stubHTTP)
+			secure.Config.ErrorLog = log.New(io.Discard, "", 0) // of those who speak http
+			secure.StartTLS()
+			e.Defer(secure.Close)
+			e.Setenv("TLS", strings.Replace(secure.URL, "https:", "http:", 1)+"/mcp")
+			page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/html")
+				fmt.Fprint(w, "<!doctype html><title>a page</title>")
+			}))
+			e.Defer(page.Close)
+			e.Setenv("PAGE", page.URL)
+			web := newStub()
+			sockets := httptest.NewServer(web.WebSocket())
+			e.Defer(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+				defer cancel()
+				web.Shutdown(ctx)
+				sockets.Close()
+			})
+			e.Setenv("WS", "ws"+strings.TrimPrefix(sockets.URL, "http"))
 			free, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				return err

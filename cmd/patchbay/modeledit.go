@@ -43,7 +43,7 @@ func (c *modelAddCmd) Run(a *app) error {
 	var chosen bool
 	path, err := a.edit(c.User, func(doc *config.Document, path string) error {
 		if slices.Contains(namesOf(doc.Models()), c.Name) {
-			return usagef("%s has a model %q already", path, c.Name).hint(shell([]string{"patchbay", "config", "model", "remove", c.Name}))
+			return usagef("%s has a model %q already", path, c.Name).hint(a.beside("config", "model", "remove", c.Name))
 		}
 		if input != nil && !hasInput(doc, c.inputID()) {
 			if err := doc.AddInput(input); err != nil {
@@ -176,7 +176,7 @@ func (c *modelRemoveCmd) Run(a *app) error {
 	var left []string
 	path, err := a.edit(c.User, func(doc *config.Document, path string) error {
 		if names := namesOf(doc.Models()); !slices.Contains(names, c.Name) {
-			return usagef("%s has no model %q%s", path, c.Name, didYouMean(c.Name, names)).hint("patchbay config models")
+			return usagef("%s has no model %q%s", path, c.Name, didYouMean(c.Name, names)).hint(a.beside("config", "models"))
 		}
 		used = doc.Model() == c.Name
 		err := doc.RemoveModel(c.Name)
@@ -208,7 +208,7 @@ func (c *modelUseCmd) Run(a *app) error {
 		case whole && (!slices.Contains(config.Providers, provider) || model == ""):
 			return usagef("%q is not PROVIDER/NAME; providers are %s", c.Name, strings.Join(config.Providers, ", "))
 		case !whole && !slices.Contains(names, c.Name):
-			return usagef("%s has no model %q%s", path, c.Name, didYouMean(c.Name, names)).hint("patchbay config models")
+			return usagef("%s has no model %q%s", path, c.Name, didYouMean(c.Name, names)).hint(a.beside("config", "models"))
 		}
 		return doc.UseModel(c.Name)
 	})

@@ -22,6 +22,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/guard"
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/servers"
@@ -189,6 +190,10 @@ func checkCommand(s config.Server) error {
 		name = filepath.Join(s.Dir, name)
 	}
 	if _, err := exec.LookPath(name); err != nil && !errors.Is(err, exec.ErrDot) {
+		if words := strings.Fields(s.Command); len(words) > 1 {
+			list, _ := jsonx.Marshal(words[1:])
+			return fmt.Errorf("the command %q is not there or cannot be run; it has a space: write \"command\": %q, \"args\": %s", s.Command, words[0], list)
+		}
 		return fmt.Errorf("the command %q is not there or cannot be run", s.Command)
 	} else if err != nil {
 		return fmt.Errorf("%q is in the current folder; write %q to run it", s.Command, "."+string(filepath.Separator)+s.Command)
@@ -211,12 +216,17 @@ func (e *openError) reason() string {
 	var status *mcp.HTTPError
 	switch {
 	case errors.As(e.err, &dns):
-		return dns.Error()
+		return plainNetwork(dns)
 	case errors.As(e.err, &op):
-		return op.Error()
+		return plainNetwork(op)
+	case speaksPlain(e.err):
+		return "it speaks http, not https"
 	case errors.As(e.err, &status):
 		text := fmt.Sprintf("HTTP %d %s", status.Status, http.StatusText(status.Status))
-		if body := oneLine(status.Body); body != "" {
+		switch body := oneLine(status.Body); {
+		case isPage(status):
+			return "it answers, but is not an MCP server: a web page (" + text + ")"
+		case body != "":
 			text += ": " + clip(body)
 		}
 		return text
@@ -428,24 +438,76 @@ func join[T ~string](list []T, sep string) string {
 	return strings.Join(out, sep)
 }
 
-// again words a command that names the verb and server of this run.
+// again words this command once more, with all that was typed and more flags behind it.
 func (a *app) again(flags ...string) string {
-	words := append([]string{"patchbay", a.verb}, a.words...)
-	words = append(append(words, a.serverFlags()...), flags...)
+	words := slices.Concat([]string{"patchbay", a.verb}, a.sub, a.words, a.serverFlags(), a.typedFlags(nil, flags))
+	return a.withCommand(append(words, flags...))
+}
+
+// other words a command of another verb on the same server, which is reached in the same way.
+func (a *app) other(words ...string) string {
+	words = slices.Concat([]string{"patchbay"}, words, a.serverFlags(), a.typedFlags(wayFlags, nil))
+	return a.withCommand(words)
+}
+
+// beside words a command about the same configuration that names no server by a flag.
+func (a *app) beside(words ...string) string {
+	return shell(slices.Concat([]string{"patchbay"}, words, a.typedFlags([]string{"--config"}, nil)))
+}
+
+func (a *app) withCommand(words []string) string {
 	if a.dashed {
 		words = append(append(words, "--"), a.command...)
 	}
 	return shell(words)
 }
 
-// other words a command of another verb on the same server.
-func (a *app) other(words ...string) string {
-	words = append([]string{"patchbay"}, words...)
-	words = append(words, a.serverFlags()...)
-	if a.dashed {
-		words = append(append(words, "--"), a.command...)
+// wayFlags are the flags that a server cannot be found or reached without.
+var wayFlags = []string{"--config", "--revision", "--env", "--header", "--server-ca", "--client-cert", "--client-key"}
+
+// repeatable flags keep what was typed beside what comes anew. Of others that may be repeated
+// the hint replaces what was wrong.
+var repeatable = []string{"--root"}
+
+// typedFlags are the flags of this command line but those that name servers and those that come
+// anew; of only, if it is not nil. A secret stands as the variable $TOKEN.
+func (a *app) typedFlags(only, anew []string) (out []string) {
+	for _, f := range a.flags {
+		name, value, joined := strings.Cut(f, "=")
+		if !strings.HasPrefix(f, "--") { // -mNAME, -qv
+			name, value, joined = f[:2], f[2:], false
+		}
+		switch {
+		case name == "-s" || name == "--server", only != nil && !slices.Contains(only, name):
+			continue
+		case name == "--header":
+			key, _, ok := strings.Cut(value, ":")
+			if again := func(s string) bool { return strings.HasPrefix(strings.ToLower(s), strings.ToLower(key)+":") }; !ok || slices.ContainsFunc(anew, again) {
+				continue
+			}
+			if secretHeader(strings.TrimSpace(key)) {
+				value = key + ": $TOKEN"
+			}
+		case name == "--env":
+			key, _, ok := strings.Cut(value, "=")
+			if !ok || slices.ContainsFunc(anew, func(s string) bool { return strings.HasPrefix(s, key+"=") }) {
+				continue
+			}
+			if secretName(key) {
+				value = key + "=$TOKEN"
+			}
+		case slices.Contains(repeatable, name):
+		case slices.Contains(anew, name), name == "-m" && slices.Contains(anew, "--model"):
+			continue
+		}
+		switch {
+		case joined, value != "" && name != "-v" && name != "-q":
+			out = append(out, name, value)
+		default:
+			out = append(out, f)
+		}
 	}
-	return shell(words)
+	return out
 }
 
 // serverFlags are the flags that name the servers of this run.
@@ -493,13 +555,24 @@ func (a *app) reachHint(err error) string {
 		return a.again("--server-ca", "FILE") + " names the authority to trust"
 	case a.server.URL != "" && errors.As(err, &dns):
 		return "check the name of the host in " + a.server.URL
+	case a.server.URL != "" && otherScheme(a.server.URL, err) != "":
+		other := otherScheme(a.server.URL, err)
+		if a.Server == a.server.URL {
+			return a.withServer(other)
+		}
+		return "it answers at " + other
 	case a.server.URL != "" && errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusMethodNotAllowed):
 		if u, err := url.Parse(a.server.URL); err == nil && u.Path != endpoint {
 			u.Path, u.RawQuery, u.Fragment = endpoint, "", ""
-			return "many servers are at " + endpoint + ": patchbay " + a.verb + " -s " + shell([]string{u.String()})
+			if a.Server == a.server.URL {
+				return a.withServer(u.String())
+			}
+			return "many servers are at " + u.String()
 		}
-	case a.server.URL != "" && networkFault(err):
+	case strings.HasPrefix(a.server.URL, "http") && networkFault(err):
 		return "is it running? try: curl -i " + shell([]string{a.server.URL})
+	case strings.ContainsRune(a.server.Command, ' ') && !errors.As(err, new(*mcp.ExitError)):
+		return "" // the error says what to write
 	case a.server.Command != "":
 		return "run it by hand to see what it says: " + shell(a.server.CommandLine())
 	}

@@ -9,11 +9,14 @@ import (
 )
 
 type promptCmd struct {
-	Name string   `arg:"" help:"Name of the prompt, or SERVER/PROMPT."`
+	Name string   `arg:"" optional:"" help:"Name of the prompt, or SERVER/PROMPT."`
 	Args []string `arg:"" optional:"" name:"argument" help:"key=value, key=@FILE, JSON, @FILE or -."`
 }
 
 func (c *promptCmd) Run(a *app) error {
+	if c.Name == "" {
+		return a.which("prompts/list", "prompts", "name", "prompt")
+	}
 	c.Name = a.slashed(c.Name)
 	words, err := a.readArguments(c.Args)
 	if err != nil {

@@ -11,6 +11,7 @@ type promptsCmd struct {
 }
 
 func (c *promptsCmd) Run(a *app) error {
+	c.Name = a.serverAlone(c.Name)
 	if c.Name == "" {
 		return items(a, "prompts/list", "prompts", "has no prompts", func(p *mcp.Prompt) row {
 			return row{p.Name, about(p.Name, p.Title, p.Description)}

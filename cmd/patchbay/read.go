@@ -8,11 +8,14 @@ import (
 )
 
 type readCmd struct {
-	URI    string `arg:"" name:"uri" help:"The resource to read."`
+	URI    string `arg:"" optional:"" name:"uri" help:"The resource to read."`
 	Output string `short:"o" placeholder:"FILE" help:"Save what was read."`
 }
 
 func (c *readCmd) Run(a *app) error {
+	if c.URI == "" {
+		return a.which("resources/list", "resources", "uri", "resource")
+	}
 	p, err := a.open()
 	if err != nil {
 		return err

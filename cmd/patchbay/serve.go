@@ -16,10 +16,11 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/limit"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/servers"
 )
 
 type serveCmd struct {
-	Name string   `arg:"" help:"Name of a built-in server."`
+	Name string   `arg:"" optional:"" help:"Name of a built-in server."`
 	Args []string `arg:"" optional:"" name:"flags" help:"Flags of the server."`
 	HTTP string   `name:"http" placeholder:"ADDR" help:"Serve Streamable HTTP on this address; default: stdio."`
 	protection
@@ -32,6 +33,9 @@ const shutdownTime = 5 * time.Second
 func (c *serveCmd) Run(a *app) error {
 	if a.Server != "" {
 		return usagef("serve takes the name itself, not -s").hint("patchbay serve " + a.Server)
+	}
+	if c.Name == "" {
+		return usagef("which server? built in are %s", strings.Join(servers.Names(), ", ")).hint("patchbay serve " + servers.Names()[0])
 	}
 	srv, err := newBuiltin(c.Name, append(c.Args, a.command...), a.logger())
 	if err != nil {
@@ -137,8 +141,8 @@ func (a *app) listen(srv *mcp.Server, address string, p protection) (*web, error
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		f := &fault{code: exitLocal, err: fmt.Errorf("listen: %w", err)}
-		return nil, f.hint("--http 127.0.0.1:0 takes any free port")
+		f := &fault{code: exitLocal, err: plainListen(address, err)}
+		return nil, f.hint("--http 127.0.0.1:0")
 	}
 	g, err := p.guard(a, listener.Addr())
 	if err != nil {

@@ -72,7 +72,7 @@ func (a *app) askedUps() ([]found, error) {
 	}
 	report, err := askUp(a.ctx, client, u.Scheme+"://"+u.Host)
 	if err != nil {
-		f := &fault{code: exitUnreachable, err: fmt.Errorf("%s: %w", u.Host, err)}
+		f := &fault{code: exitUnreachable, err: fmt.Errorf("%s%w", plainNetwork(err), quietly{err})}
 		return nil, f.hint("patchbay status shows those of this machine")
 	}
 	return []found{{upReport: report, path: a.Server}}, nil

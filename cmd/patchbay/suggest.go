@@ -11,6 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/config/hosts"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/schema"
@@ -210,15 +211,68 @@ func (a *app) configWords(sub []string) []suggestion {
 		return nil
 	case "model remove", "model use":
 		return a.modelNames()
-	case "doctor":
-		return append(a.serverNames(""), a.modelNames()...)
+	case "remove", "export", "import", "explain", "doctor":
+		return a.configServers(verb)
+	case "inputs":
+		return a.inputNames()
 	case "approvals":
 		if len(a.words) == 0 {
 			return []suggestion{{"revoke", "Forget approvals."}}
 		}
 		return a.approvedNames()
 	}
-	return a.serverNames("")
+	return nil
+}
+
+// configServers are the candidates of verbs that are about servers of mcp.json. Disabled ones
+// are servers too, and a built-in one that the file does not name cannot be removed.
+func (a *app) configServers(verb string) (out []suggestion) {
+	if first := len(a.words) == 0; first && (verb == "import" || verb == "export") {
+		for _, h := range hosts.All() {
+			out = append(out, suggestion{h.Name, h.Title})
+		}
+		return out
+	}
+	if verb == "import" {
+		return nil // names of the host's own file, which is not read at the press of a key
+	}
+	read, err := a.inspectConfig()
+	if err != nil || read.file == nil {
+		return nil
+	}
+	for _, name := range read.names() {
+		out = append(out, suggestion{name, "mcp.json"})
+	}
+	for _, s := range read.file.Servers {
+		if s.Disabled && !slices.ContainsFunc(out, func(o suggestion) bool { return o.text == s.Name }) {
+			out = append(out, suggestion{s.Name, "mcp.json, disabled"})
+		}
+	}
+	switch verb {
+	case "doctor":
+		out = append(out, a.modelNames()...)
+	case "explain":
+		for _, name := range servers.Names() {
+			out = append(out, suggestion{name, servers.Summary(name)})
+		}
+	}
+	return out
+}
+
+// inputNames are the inputs of mcp.json.
+func (a *app) inputNames() (out []suggestion) {
+	read, err := a.inspectConfig()
+	if err != nil || read.path == "" {
+		return nil
+	}
+	doc, err := config.Open(read.path)
+	if err != nil {
+		return nil
+	}
+	for _, id := range textsOf(doc.Inputs(), "id") {
+		out = append(out, suggestion{text: id})
+	}
+	return out
 }
 
 // wordsFor are the candidates for a positional argument of the verb.
@@ -255,7 +309,7 @@ func (a *app) wordsFor(model *kong.Application, current string) []suggestion {
 			return a.serverNames("")
 		}
 	case "help":
-		return append(verbsOf(model.Node), suggestion{"flags", "Flags of every verb."}, suggestion{"exits", "Exit codes."})
+		return a.helpTopics(model)
 	case "completion":
 		var out []suggestion
 		for _, name := range shells {
@@ -264,6 +318,29 @@ func (a *app) wordsFor(model *kong.Application, current string) []suggestion {
 		return out
 	}
 	return nil
+}
+
+// helpTopics are the topics of help: verbs, the verbs and servers below one, and pages.
+func (a *app) helpTopics(model *kong.Application) []suggestion {
+	if len(a.words) == 0 {
+		return append(verbsOf(model.Node), suggestion{"flags", "Flags of every verb."}, suggestion{"auth", "Authentication of callers."},
+			suggestion{"limits", "Bounds for callers."}, suggestion{"exits", "Exit codes."})
+	}
+	n := find(model, a.words[0])
+	for _, word := range a.words[1:] {
+		n = verbOf(n, word)
+	}
+	switch {
+	case n == nil:
+		return nil
+	case n.Name == "serve":
+		var out []suggestion
+		for _, name := range servers.Names() {
+			out = append(out, suggestion{name, servers.Summary(name)})
+		}
+		return out
+	}
+	return verbsOf(n)
 }
 
 // lists says where the names of features come from.

@@ -38,18 +38,23 @@ func (a *app) target() (config.Server, error) {
 		return a.named(names[0])
 	}
 	if len(names) == 0 {
+		if a.verb == "call" && len(a.words) > 0 {
+			if owners := a.owners(a.words[0]); len(owners) > 0 {
+				return config.Server{}, usagef("no server is named; %s is a tool of %s", a.words[0], strings.Join(owners, ", ")).hint(a.withServer(owners[0]))
+			}
+		}
 		return config.Server{}, usagef("no server is named: use -s NAME, -s URL or -- COMMAND; built in: %s", strings.Join(servers.Names(), ", ")).
-			hint(a.again("-s", servers.Names()[0]))
+			hint(a.withServer(servers.Names()[0]))
 	}
-	return config.Server{}, usagef("which server? %s has %s", read.path, strings.Join(names, ", ")).hint(a.again("-s", names[0]))
+	return config.Server{}, usagef("which server? %s has %s", read.path, strings.Join(names, ", ")).hint(a.withServer(names[0]))
 }
 
 // named finds a server by its name in the configuration, by the name of a built-in
 // one, or by its URL. Faults of the file that are about other servers are no hindrance.
 func (a *app) named(name string) (config.Server, error) {
 	if u, err := url.Parse(name); err == nil && strings.Contains(name, "://") {
-		if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return config.Server{}, usagef("-s %q is no http or https URL", name)
+		if !isServerURL(name) || u.Host == "" {
+			return config.Server{}, usagef("-s %q is not an http, https, ws or wss URL", name)
 		}
 		return config.Server{Name: name, URL: name}, nil
 	}
@@ -84,7 +89,10 @@ func (a *app) named(name string) (config.Server, error) {
 	case builtin:
 		return config.Server{}, read.faults
 	}
-	names := append(read.names(), servers.Names()...)
+	if guess := asURL(name); guess != "" {
+		return config.Server{}, usagef("no server %q; did you mean the URL %s?", name, guess).hint(a.withServer(guess))
+	}
+	names := a.knownServers()
 	return config.Server{}, usagef("no server %q%s there are %s", name, didYouMean(name, names)+";", strings.Join(names, ", "))
 }
 

@@ -17,6 +17,7 @@ type toolsCmd struct {
 }
 
 func (c *toolsCmd) Run(a *app) error {
+	c.Name = a.serverAlone(c.Name)
 	if c.Name == "" {
 		return items(a, "tools/list", "tools", "has no tools", func(t *mcp.Tool) row {
 			return row{t.Name, about(t.Name, t.Title, t.Description)}

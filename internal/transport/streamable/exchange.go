@@ -170,6 +170,8 @@ func (x *exchange) run() (json.RawMessage, error) {
 		return x.json(res)
 	case "text/event-stream":
 		return x.follow(&res)
+	case "text/html":
+		return nil, fmt.Errorf("%s: it answers, but is not an MCP server: a web page", out.Method)
 	default:
 		head, _ := io.ReadAll(io.LimitReader(res.Body, 200))
 		return nil, fmt.Errorf("%s: the server answered %q, want application/json or text/event-stream; it begins %q", out.Method, clip(t), head)

@@ -38,6 +38,9 @@ type Options struct {
 	// System is what models are told first.
 	System string
 
+	// First is the message to begin with. Empty: the person types the first one.
+	First string
+
 	// Memory keeps conversations. Nil: nothing does.
 	Memory Memory
 

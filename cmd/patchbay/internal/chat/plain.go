@@ -45,8 +45,13 @@ func (c *Chat) Lines(ctx context.Context, read func(context.Context) (string, er
 		within(leaving, c.wg.Wait)
 	}()
 	begun := "" // what goes on in the next line
+	first := c.o.First
 	for {
-		line, err := read(ctx)
+		line, err := first, error(nil)
+		if first == "" {
+			line, err = read(ctx)
+		}
+		first = ""
 		switch {
 		case errors.Is(err, io.EOF) && begun == "":
 			return nil

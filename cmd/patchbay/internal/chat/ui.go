@@ -163,7 +163,13 @@ type ticked struct{}
 // mailed says that there is mail.
 type mailed struct{}
 
-func (u *ui) Init() tea.Cmd { return tea.Batch(u.tick, u.collect) }
+func (u *ui) Init() tea.Cmd {
+	if u.c.o.First == "" {
+		return tea.Batch(u.tick, u.collect)
+	}
+	u.input.set(u.c.o.First)
+	return tea.Batch(u.tick, u.collect, u.submit())
+}
 
 func (u *ui) tick() tea.Msg {
 	select {

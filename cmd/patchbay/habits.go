@@ -1,0 +1,304 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/servers"
+)
+
+// People bring habits from other programs. A server's URL or command is accepted wherever a
+// verb has a place for a server, without -s or --. Any other habit ends in an error that names
+// the right form and, where the meaning is clear, hints at the corrected command.
+
+// Verbs that accept a server as a plain word.
+var (
+	onlyServers = []string{"resources", "templates", "discover", "ping", "bridge", "up"} // every word is one
+	nameServers = []string{"tools", "prompts", "chat", "status"}                         // a URL is one
+	firstServer = []string{"call", "prompt", "raw"}                                      // the first word is one if it is a URL
+	runServers  = []string{"tools", "prompts", "resources", "templates", "discover", "ping", "bridge", "up"}
+)
+
+// isServerURL tells whether a word is the URL of a server.
+func isServerURL(word string) bool {
+	for _, scheme := range []string{"http://", "https://", "ws://", "wss://"} {
+		if len(word) > len(scheme) && strings.HasPrefix(strings.ToLower(word), scheme) {
+			return true
+		}
+	}
+	return false
+}
+
+// namesServer tells whether the flags so far name a server.
+func (l *line) namesServer() bool {
+	return slices.ContainsFunc(l.flags, func(f string) bool { return strings.HasPrefix(f, "-s") || strings.HasPrefix(f, "--server=") })
+}
+
+// meansServer tells whether a plain word names a server by itself.
+func (l *line) meansServer(word string) bool {
+	switch {
+	case slices.Contains(onlyServers, l.verb):
+		return true
+	case slices.Contains(nameServers, l.verb):
+		return isServerURL(word)
+	}
+	return slices.Contains(firstServer, l.verb) && len(l.words) == 0 && !l.namesServer() && isServerURL(word)
+}
+
+// meansCommand tells whether words begin a command that starts a server: a program that can be
+// run, and behind it something that would mean nothing to the verb.
+func (l *line) meansCommand(words []string, flags map[string]*kong.Flag) bool {
+	if !slices.Contains(runServers, l.verb) || len(l.words) > 0 || l.namesServer() || isServerURL(words[0]) {
+		return false
+	}
+	if slices.Contains(servers.Names(), words[0]) {
+		return false
+	}
+	if _, err := exec.LookPath(words[0]); err != nil {
+		return false
+	}
+	if strings.ContainsRune(words[0], filepath.Separator) {
+		return true
+	}
+	if len(words) < 2 {
+		return false
+	}
+	name, _, _ := strings.Cut(words[1], "=")
+	known := flags[name] != nil || name == "--" || name == "-h" || name == "--help"
+	if !known && len(name) > 2 && name[0] == '-' && name[1] != '-' {
+		known = flags[name[:2]] != nil // -sNAME
+	}
+	return !known
+}
+
+// otherFlags are flags of other programs, each with the one that does the same here.
+var otherFlags = map[string]string{
+	"--port": "--http", "-p": "--http", "--listen": "--http", "--addr": "--http", "--address": "--http", "--bind": "--http",
+	"--url": "--server", "--debug": "--verbose", "--silent": "--quiet", "--config-file": "--config",
+}
+
+// unknownFlag explains a flag that the verb does not have.
+func (a *app) unknownFlag(n *kong.Node, l *line, args []string) *fault {
+	flags := flagsOf(n)
+	name, _, _ := strings.Cut(l.unknown, "=")
+	f := usagef("unknown flag %s", name)
+	if meant := otherFlags[name]; flags[meant] != nil {
+		f.err = fmt.Errorf("unknown flag %s; here it is %s", name, meant)
+		return f.hint(corrected(flags, args, func(unknown, value string) []string {
+			switch meant := otherFlags[unknown]; {
+			case flags[meant] == nil:
+				return nil
+			case flags[meant].IsBool() || value == "":
+				return []string{meant}
+			default:
+				return []string{meant, value}
+			}
+		}))
+	}
+	var names []string
+	for known, flag := range flags {
+		if strings.HasPrefix(known, "--") && !flag.Hidden {
+			names = append(names, known)
+		}
+	}
+	slices.Sort(names)
+	if near := didYouMean(name, names); near != "" && strings.HasPrefix(name, "--") {
+		f.err = fmt.Errorf("unknown flag %s%s", name, near)
+		return f.hint("patchbay help " + strings.Join(append([]string{l.verb}, l.sub...), " "))
+	}
+	if slices.Contains([]string{"call", "prompt"}, l.verb) && strings.HasPrefix(name, "--") {
+		f.err = fmt.Errorf("unknown flag %s; arguments are written %s=VALUE", name, strings.TrimLeft(name, "-"))
+		return f.hint(corrected(flags, args, func(unknown, value string) []string {
+			if !strings.HasPrefix(unknown, "--") {
+				return nil
+			}
+			if value == "" {
+				value = "true"
+			}
+			return []string{strings.TrimPrefix(unknown, "--") + "=" + value}
+		}))
+	}
+	return f.hint("patchbay help " + strings.Join(append([]string{l.verb}, l.sub...), " "))
+}
+
+// corrected words the command line args with each unknown flag replaced by what put makes of
+// it; nil keeps the flag. The value is empty if the flag has none.
+func corrected(flags map[string]*kong.Flag, args []string, put func(unknown, value string) []string) string {
+	words := []string{"patchbay"}
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		name, value, joined := strings.Cut(arg, "=")
+		known := flags[name]
+		if known == nil && len(arg) > 2 && arg[0] == '-' && arg[1] != '-' {
+			known, joined = flags[arg[:2]], true
+		}
+		hasNext := i+1 < len(args) && (!strings.HasPrefix(args[i+1], "-") || args[i+1] == "-")
+		switch {
+		case arg == "--":
+			return shell(append(words, args[i:]...))
+		case len(arg) < 2 || arg[0] != '-':
+			words = append(words, arg)
+		case known != nil:
+			words = append(words, arg)
+			if !known.IsBool() && !joined && i+1 < len(args) {
+				i++
+				words = append(words, args[i])
+			}
+		default:
+			if !joined && hasNext {
+				value = args[i+1]
+			}
+			better := put(name, value)
+			if better == nil {
+				words = append(words, arg)
+				continue
+			}
+			if words = append(words, better...); !joined && hasNext {
+				i++
+			}
+		}
+	}
+	return shell(words)
+}
+
+// withoutValue explains a flag at the end that needs a value.
+func (a *app) withoutValue(l *line, f *kong.Flag) *fault {
+	if f.Name != "server" {
+		return usagef("--%s needs a value: --%s %s", f.Name, f.Name, f.PlaceHolder).hint("patchbay help flags")
+	}
+	for _, flag := range l.flags {
+		if path, ok := strings.CutPrefix(flag, "--config="); ok {
+			a.Config = path
+		}
+	}
+	names := a.knownServers()
+	return usagef("-s needs a server; there are %s, or a URL", strings.Join(names, ", ")).hint(a.again("-s", names[0]))
+}
+
+// knownServers are the names of mcp.json and of built-in servers, each once.
+func (a *app) knownServers() (names []string) {
+	if read, err := a.inspectConfig(); err == nil {
+		names = read.names()
+	}
+	for _, name := range servers.Names() {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+var (
+	badValue = regexp.MustCompile(`^(--[a-z-]+): (?:expected (?:a )?(duration|valid \d+ bit u?int|an int|float|bool) but got|(bool) value must be true, 1, yes, false, 0 or no but got) ("(?:[^"\\]|\\.)*")`)
+	missing  = regexp.MustCompile(`"?<([a-z-]+)>`)
+)
+
+// kinds of values of flags, as the parser calls them and as people do.
+var valueKinds = map[string]string{"duration": "a time such as 30s or 2m", "float": "a number", "bool": "true or false"}
+
+// wording says in plain words what the parser of the command line found wrong.
+func wording(text, verb string) string {
+	usage := "; usage: " + orName(usages[verb], "patchbay "+verb)
+	if arg, ok := strings.CutPrefix(text, "unexpected argument "); ok {
+		return fmt.Sprintf("unexpected argument %q%s", arg, usage)
+	}
+	if m := badValue.FindStringSubmatch(text); m != nil {
+		return fmt.Sprintf("%s takes %s, not %s", m[1], orName(valueKinds[m[2]+m[3]], "a whole number"), m[4])
+	}
+	if strings.HasPrefix(text, "expected ") || strings.HasPrefix(text, "missing positional") {
+		if m := missing.FindStringSubmatch(text); m != nil {
+			return strings.ToUpper(m[1]) + " is missing" + usage
+		}
+	}
+	return text
+}
+
+// asURL is the URL that a word without a scheme may stand for; empty: it does not look like one.
+func asURL(word string) string {
+	at, _, _ := strings.Cut(word, "/")
+	host, port, err := net.SplitHostPort(at)
+	switch {
+	case strings.ContainsAny(word, " \t"):
+	case err == nil && host != "" && port != "" && strings.Trim(port, "0123456789") == "":
+		return "http://" + word
+	case at == "localhost" || net.ParseIP(at) != nil:
+		return "http://" + word
+	case strings.Contains(strings.Trim(at, "."), ".") && at != word:
+		return "https://" + word
+	}
+	return ""
+}
+
+// withServer words this command with another server.
+func (a *app) withServer(name string) string {
+	server, all := a.Server, a.Servers
+	defer func() { a.Server, a.Servers = server, all }()
+	a.Server, a.Servers = name, []string{name}
+	return a.again()
+}
+
+// serverAlone takes the name of a server for the server and not for a feature, if no server is
+// named otherwise. It returns the name of the feature that is left.
+func (a *app) serverAlone(name string) string {
+	if name == "" || a.Server != "" || a.dashed || !slices.Contains(a.knownServers(), name) {
+		return name
+	}
+	a.Server, a.words = name, nil
+	return ""
+}
+
+// which says that the name of a feature is missing, and which there are.
+func (a *app) which(method, member, key, what string) error {
+	p, err := a.open()
+	if err != nil {
+		return err
+	}
+	l, err := a.list(p, method, member)
+	if err != nil {
+		return err
+	}
+	names := textsOf(l.items, key)
+	if len(names) == 0 {
+		return &fault{code: exitAnswer, err: fmt.Errorf("%s has no %ss", a.serverName(), what), next: a.other("discover")}
+	}
+	return usagef("which %s? %s has %s", what, a.serverName(), clip(strings.Join(names, ", "))).hint(a.other(what + "s"))
+}
+
+// owners are the built-in servers that have a tool of this name. Servers of mcp.json are not
+// started to find out.
+func (a *app) owners(tool string) (out []string) {
+	for _, name := range servers.Names() {
+		p, err := openBuiltin(a.ctx, config.Server{Builtin: name, Args: servers.Unattended(name)}, &mcp.Client{Name: "patchbay", Version: Version}, io.Discard)
+		if err != nil {
+			continue
+		}
+		if l, err := a.list(p, "tools/list", "tools"); err == nil && slices.Contains(textsOf(l.items, "name"), tool) {
+			out = append(out, name)
+		}
+		p.Close()
+	}
+	return out
+}
+
+// textsOf are the texts that entries of a list have at a member.
+func textsOf(items []json.RawMessage, member string) (out []string) {
+	for _, item := range items {
+		v, _ := jsonx.Lookup(item, member)
+		if text, err := jsonx.Unquote(v); err == nil && text != "" {
+			out = append(out, text)
+		}
+	}
+	return out
+}
