@@ -180,6 +180,9 @@ func (v *traceView) message(f *trace.Frame) (text, method string) {
 				break
 			}
 		}
+		if s := get("params", "arguments"); s != "" {
+			words = append(words, brief(s))
+		}
 		return strings.Join(words, " "), method
 	}
 	back := trace.In
@@ -198,9 +201,18 @@ func (v *traceView) message(f *trace.Frame) (text, method string) {
 		if get("result", "isError") == "true" {
 			words = append(words, "with an error of the tool")
 		}
+		for _, at := range [][]string{{"result", "structuredContent"}, {"result", "content"}, {"result", "contents"}} {
+			if s := get(at...); s != "" {
+				words = append(words, brief(s))
+				break
+			}
+		}
 	}
 	return strings.Join(words, " "), method
 }
+
+// brief is the beginning of JSON, for a line; --full shows all of it.
+func brief(s string) string { return cut(oneLine(s), 200) }
 
 // full shows what a line leaves out.
 func (v *traceView) full(f *trace.Frame) {
