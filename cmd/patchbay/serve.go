@@ -126,6 +126,11 @@ type web struct {
 // headers have room in it.
 const maxHeader = 64 << 10
 
+// maxStreams bounds the requests that an HTTP/2 connection has open at once; RFC 9113, section
+// 6.5.2, recommends no less. Of requests that were reset before a handler saw them net/http keeps
+// four times as many, each with its header.
+const maxStreams = 100
+
 // listen opens a listener for a server; [web.serve] serves it.
 func (a *app) listen(srv *mcp.Server, address string, p protection) (*web, error) {
 	if err := p.check(false); err != nil {
@@ -171,6 +176,7 @@ func (a *app) listen(srv *mcp.Server, address string, p protection) (*web, error
 	w.listener = boundConnections(listener, a.tooMany())
 	w.http = &http.Server{
 		Handler: hop.Refuse(boundBodies(w.mux)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
+		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog: slog.NewLogLogger(slog.NewTextHandler(a.talk, nil), slog.LevelWarn),
 	}
 	if secure != nil {
