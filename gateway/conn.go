@@ -417,10 +417,10 @@ func (p *pool) forList(ctx context.Context, who client, k *listKind) (*conn, []e
 			p.want()
 		} else {
 			// Lists wait for a server that starts, but all of them together no longer than this.
-			left := time.Until(p.since.Add(p.g.listTimeout()))
+			left := time.Until(p.since.Add(p.startWait(ctx)))
 			if left <= 0 {
 				defer p.mu.Unlock()
-				return nil, nil, fmt.Errorf("%w: %s", errMissing, p.state)
+				return nil, nil, errStarting
 			}
 			late = time.After(left)
 		}
@@ -479,3 +479,6 @@ func (p *pool) current(who client) (*conn, <-chan struct{}) {
 
 // errMissing says that a server is missing from a list, of which OnStatus was told.
 var errMissing = errors.New("the server is not there")
+
+// errStarting is errMissing of a server that may be there soon.
+var errStarting = fmt.Errorf("%w: %s", errMissing, Starting)

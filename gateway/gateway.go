@@ -27,7 +27,8 @@ type Gateway struct {
 	// those of two listeners of a program, have one ID.
 	ID string
 
-	// ListTimeout bounds how long a list waits for one upstream. Zero: 10 seconds.
+	// ListTimeout bounds how long an upstream may take to list. A caller's list waits for a
+	// server of Run for a second; what comes later is told to have changed. Zero: 10 seconds.
 	ListTimeout time.Duration
 
 	// Logger gets what callers do not see, such as an upstream that is missing

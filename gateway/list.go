@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -102,6 +103,9 @@ func (up *upstream) listed(ctx context.Context, k *listKind) []entry {
 		c, kept, err := up.pool.forList(ctx, who, k)
 		switch {
 		case err != nil:
+			if h := hurryOf(ctx); h != nil && errors.Is(err, errStarting) {
+				h.misses(up.name)
+			}
 			up.g.log().Debug("server missing from a list", "server", up.name, "method", k.method, "err", err)
 			return nil
 		case c == nil:
@@ -111,7 +115,7 @@ func (up *upstream) listed(ctx context.Context, k *listKind) []entry {
 		if c.own {
 			whose = up.pool.ownerOf(who)
 		}
-		entries, err := up.fetch(ctx, c, whose, k)
+		entries, err := up.fetchSoon(ctx, c, whose, k)
 		up.pool.release(c, nil, nil)
 		if again || err == nil || !c.lost(ctx, err) { // T-29
 			return entries
@@ -269,12 +273,14 @@ func encodeList(k *listKind, entries []entry) json.RawMessage {
 }
 
 // list merges the lists of the upstreams into one page. What two upstreams would
-// offer under one URI belongs to the first.
+// offer under one URI belongs to the first. What comes too late for it is told to have changed.
 func (g *Gateway) list(ctx context.Context, k *listKind) (mcp.Result, error) {
 	out := jsonx.AppendString([]byte{'{'}, k.member)
 	out = append(out, ':', '[')
 	seen := map[string]bool{}
 	call := mcp.CallFrom(ctx)
+	soon := &hurry{until: time.Now().Add(listPatience)}
+	ctx = context.WithValue(ctx, hurryKey{}, soon)
 	showsPages := call != nil && call.Capabilities.Has("extensions", extUI)
 	for _, e := range g.entries(ctx, k, (*upstream).shown) {
 		if k == listTools && !showsPages && forPages(e.raw) { // T-122
@@ -301,7 +307,7 @@ func (g *Gateway) list(ctx context.Context, k *listKind) (mcp.Result, error) {
 	if g.Middleware != nil { // it may leave more to one than to another
 		out = append(out, `,"ttlMs":0,"cacheScope":"private"`...)
 	}
-	return mcp.RawResult(append(out, '}')), nil
+	return mcp.RawResult(append(soon.appendMeta(out, g.Middleware != nil), '}')), nil
 }
 
 // forPages tells whether a tool is for the pages of tools and not for models.

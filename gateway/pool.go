@@ -50,6 +50,7 @@ type pool struct {
 	reason   string           // guarded by mu
 	since    time.Time        // of state; guarded by mu
 	tries    int              // times that it was to be opened; guarded by mu
+	took     time.Duration    // that the last start took; 0: there was none; guarded by mu
 	opened   int              // times that the main connection was opened; guarded by mu
 	share    Share            // guarded by mu
 	revision mcp.Revision     // guarded by mu
@@ -88,7 +89,13 @@ func (p *pool) run() {
 		p.mu.Lock()
 		p.tries++
 		p.mu.Unlock()
+		began := time.Now()
 		c, err := p.open(p.ctx)
+		if err == nil {
+			p.mu.Lock()
+			p.took = max(time.Since(began), 1)
+			p.mu.Unlock()
+		}
 		switch {
 		case p.ctx.Err() != nil:
 			if c != nil {

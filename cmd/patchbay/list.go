@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -19,9 +20,37 @@ type listing struct {
 	raw   json.RawMessage // the first page with the items of all
 }
 
+// restTime bounds the wait for servers that are starting behind a gateway.
+const restTime = 10 * time.Second
+
 // list fetches all pages of a list. Unknown members are kept, of the items and of the
-// first page.
+// first page. If a gateway says that servers are missing that are starting, list waits for them.
 func (a *app) list(p *peer, method, member string) (*listing, error) {
+	defer a.talk.endProgress()
+	for began := time.Now(); ; {
+		l, err := a.listOnce(p, method, member)
+		if err != nil {
+			return nil, err
+		}
+		missing, partial := jsonx.LookupPath(l.raw, "_meta", "dev.patchbay/starting")
+		if !partial || time.Since(began) > restTime {
+			return l, nil
+		}
+		names := "servers"
+		var named []string
+		if jsonx.Unmarshal(missing, &named) == nil && len(named) > 0 {
+			names = strings.Join(named, ", ")
+		}
+		a.talk.status("starting " + names)
+		select {
+		case <-time.After(restTime / 50):
+		case <-a.ctx.Done():
+			return l, nil
+		}
+	}
+}
+
+func (a *app) listOnce(p *peer, method, member string) (*listing, error) {
 	l := &listing{}
 	left := false // something is left out
 	var params any
