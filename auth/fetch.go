@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/zone"
 )
 
@@ -248,9 +249,4 @@ func (g *guard) check(ctx context.Context, _, address string, _ syscall.RawConn)
 }
 
 // clip bounds text of others for use in an error.
-func clip(s string) string {
-	if len(s) > 200 {
-		return s[:200] + "..."
-	}
-	return s
-}
+func clip(s string) string { return text.Clip(s, 200) }

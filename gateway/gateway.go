@@ -13,6 +13,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -291,9 +292,4 @@ func (g *Gateway) discover(ctx context.Context) *mcp.ServerInfo {
 }
 
 // bounded cuts text of a peer for use in an error.
-func bounded(s string) string {
-	if len(s) > 200 {
-		return s[:200] + "…"
-	}
-	return s
-}
+func bounded(s string) string { return text.Clip(s, 200) }

@@ -15,6 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/spelling"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -376,10 +377,4 @@ func (p *pending) result(outcome Outcome, why string, took time.Duration, parts 
 }
 
 // clip bounds text of others, for words about it.
-func clip(s string) string {
-	const most = 1000
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
+func clip(s string) string { return text.Clip(s, 1000) }

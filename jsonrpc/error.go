@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Codes of JSON-RPC 2.0, section 5.1.
@@ -26,10 +28,7 @@ type Error struct {
 // may be the peer's.
 func (e *Error) Error() string {
 	const most = 500
-	if len(e.Message) > most {
-		return fmt.Sprintf("%q... (code %d)", e.Message[:most], e.Code)
-	}
-	return fmt.Sprintf("%q (code %d)", e.Message, e.Code)
+	return fmt.Sprintf("%q (code %d)", text.Clip(e.Message, most), e.Code)
 }
 
 // Is reports whether target is an *Error with the same code.

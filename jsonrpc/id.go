@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // maxIDDigits bounds the digits of an integer id. 2^128 has 39.
@@ -48,10 +49,7 @@ func (id ID) String() string {
 		return string(id.AppendJSON(nil))
 	}
 	const most = 64
-	if len(id.s) > most {
-		return strconv.Quote(id.s[:most]) + "..."
-	}
-	return strconv.Quote(id.s)
+	return strconv.Quote(text.Clip(id.s, most))
 }
 
 // AppendJSON appends the id as JSON, null for no id.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -75,10 +76,4 @@ func (e *ToolError) Error() string {
 }
 
 // clip bounds text of a peer for use in an error.
-func clip(s string) string {
-	const most = 200
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "…"
-}
+func clip(s string) string { return text.Clip(s, 200) }

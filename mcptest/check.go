@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/wirecheck"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/trace"
@@ -85,5 +86,5 @@ func clip(b []byte) string {
 	if len(b) <= most {
 		return string(b)
 	}
-	return fmt.Sprintf("%s… (%d bytes)", b[:most], len(b))
+	return fmt.Sprintf("%s (%d bytes)", text.Clip(b, most), len(b))
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"log/slog"
+	"strings"
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -100,5 +101,5 @@ func clip(s string) string {
 	if len(s) <= most {
 		return s
 	}
-	return s[:most] + "…"
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }

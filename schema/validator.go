@@ -3,7 +3,8 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Bounds on schemas that come from peers (JSON-26-012).
@@ -67,10 +68,4 @@ func (v *Validator) faults(data []byte) ([]Fault, int) {
 	return settled(doc, found.kept), found.more
 }
 
-func cutText(s string) string {
-	const most = 500
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "..."
-	}
-	return s
-}
+func cutText(s string) string { return text.Clip(s, 500) }

@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Bounds of front matter. It is a header for people to read, not a document.
@@ -171,9 +172,4 @@ func plain(s string) (json.RawMessage, error) {
 }
 
 // clip bounds text of others for use in an error.
-func clip(s string) string {
-	if len(s) > 100 {
-		return s[:100] + "…"
-	}
-	return s
-}
+func clip(s string) string { return text.Clip(s, 100) }

@@ -13,11 +13,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Options configure a [Vault]. Nil and the zero value mean defaults.
@@ -229,9 +229,4 @@ func (v *Vault) lock(ctx context.Context, name string) (unlock func(), err error
 }
 
 // clip bounds text for use in an error.
-func clip(s string) string {
-	if len(s) > 200 {
-		return strings.ToValidUTF8(s[:200], "") + "..."
-	}
-	return s
-}
+func clip(s string) string { return text.Clip(s, 200) }

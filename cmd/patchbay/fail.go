@@ -11,6 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/spelling"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -174,13 +175,7 @@ func (a *app) missingHint(rpc *mcp.Error) string {
 }
 
 // clip bounds the text of a peer.
-func clip(s string) string {
-	const most = 2000
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
-}
+func clip(s string) string { return text.Clip(s, 2000) }
 
 // lastLines returns the last n lines of s.
 func lastLines(s string, n int) string {

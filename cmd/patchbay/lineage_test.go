@@ -130,11 +130,8 @@ func TestUpsHaveEachOther(t *testing.T) {
 		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 		said = append(said, log)
 	}
-	tools := func(port string) (names []string) {
-		for _, m := range regexp.MustCompile(`(?m)^(\S+)`).FindAllString(typedOut(t, "tools", "-s", "http://127.0.0.1:"+port+"/mcp"), -1) {
-			names = append(names, m)
-		}
-		return names
+	tools := func(port string) []string {
+		return regexp.MustCompile(`(?m)^(\S+)`).FindAllString(typedOut(t, "tools", "-s", "http://127.0.0.1:"+port+"/mcp"), -1)
 	}
 	until(t, "each has the tools of the other", func() bool {
 		a, b := strings.Join(tools(ports[0]), " "), strings.Join(tools(ports[1]), " ")

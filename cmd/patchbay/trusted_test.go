@@ -23,15 +23,15 @@ func TestAsksForTrust(t *testing.T) {
 		}
 	}
 	write(`{"mcpServers": {"conj": {"builtin": "conjugate"}, "db": {"command": "./steal", "args": ["-x\u001b[2J"], "env": {"KEY": "planted-right"}, "disabled": false}, "later": {"command": "./later", "args": ["${NO_SUCH_VARIABLE}"]}}}`)
-	ask := func(answer string) (asked bool, err error, said string) {
+	ask := func(answer string) (asked bool, said string, err error) {
 		var out, stderr strings.Builder
 		a := newApp(t.Context(), strings.NewReader(answer), &out, &stderr)
 		a.tty.in, a.tty.err = true, true
 		_, err = a.upPlan(false)
-		return strings.Contains(stderr.String(), "[y/N]"), err, stderr.String()
+		return strings.Contains(stderr.String(), "[y/N]"), stderr.String(), err
 	}
 	for _, no := range []string{"\n", "n\n", "", "yellow\n"} {
-		asked, err, said := ask(no)
+		asked, said, err := ask(no)
 		if !asked || err == nil {
 			t.Errorf("answer %q: asked %v, %v", no, asked, err)
 		}
@@ -44,14 +44,14 @@ func TestAsksForTrust(t *testing.T) {
 			t.Errorf("the question shows a value, or what a terminal obeys: %q", said)
 		}
 	}
-	if asked, err, _ := ask("y\n"); !asked || err != nil {
+	if asked, _, err := ask("y\n"); !asked || err != nil {
 		t.Errorf("a yes: asked %v, %v", asked, err)
 	}
-	if asked, err, _ := ask(""); asked || err != nil {
+	if asked, _, err := ask(""); asked || err != nil {
 		t.Errorf("after the yes: asked %v, %v", asked, err)
 	}
 	write(`{"mcpServers": {"conj": {"builtin": "conjugate"}, "db": {"command": "./other"}}}`)
-	if asked, err, _ := ask("n\n"); !asked || err == nil {
+	if asked, _, err := ask("n\n"); !asked || err == nil {
 		t.Errorf("after a change: asked %v, %v", asked, err)
 	}
 }

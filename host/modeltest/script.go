@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Script says what is answered to which request. Turns are for one request each, in their order.
@@ -188,9 +190,4 @@ func values(m map[string]string) []string {
 	return all
 }
 
-func cut(text string) string {
-	if len(text) > 300 {
-		return text[:300] + "…"
-	}
-	return text
-}
+func cut(s string) string { return text.Clip(s, 300) }

@@ -14,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/usercode"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
@@ -458,9 +459,4 @@ func (e *Engine) inputEnvelope(raw json.RawMessage) json.RawMessage {
 }
 
 // bounded cuts text of a peer for use in an error.
-func bounded(s string) string {
-	if len(s) > 100 {
-		return s[:100] + "…"
-	}
-	return s
-}
+func bounded(s string) string { return text.Clip(s, 100) }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // isFileURI tells whether text begins like a file: URI. No path does, but a relative
@@ -53,10 +55,4 @@ func (d dialect) fromURI(uri string) (string, error) {
 }
 
 // clip bounds text of a caller for use in an error.
-func clip(s string) string {
-	const most = 200
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "..."
-}
+func clip(s string) string { return text.Clip(s, 200) }

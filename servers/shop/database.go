@@ -12,6 +12,7 @@ import (
 	"os"
 
 	"github.com/patchbay-dev/patchbay/internal/sqlitefile"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"modernc.org/sqlite"
 )
 
@@ -260,8 +261,5 @@ func unknown(what, id, tool string) error {
 // quoted is what somebody sent, for an error.
 func quoted(s string) string {
 	const most = 60
-	if len(s) > most {
-		s = s[:most] + "..."
-	}
-	return fmt.Sprintf("%q", s)
+	return fmt.Sprintf("%q", text.Clip(s, most))
 }

@@ -153,7 +153,7 @@ func (g *guard) explain(err error) error {
 // bounded cuts text of a caller for use in an error.
 func bounded(s string) string {
 	if len(s) > 100 {
-		return s[:100] + "..."
+		return strings.ToValidUTF8(s[:100], "") + "..."
 	}
 	return s
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -166,9 +167,4 @@ func mismatch(format string, args ...any) *jsonrpc.Error {
 }
 
 // clip bounds text of a peer for use in an error.
-func clip(s string) string {
-	if len(s) > 100 {
-		return s[:100] + "..."
-	}
-	return s
-}
+func clip(s string) string { return text.Clip(s, 100) }

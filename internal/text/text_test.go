@@ -1,0 +1,42 @@
+package text_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
+)
+
+// Text is cut between characters (trap 43).
+func TestClip(t *testing.T) {
+	tests := []struct {
+		s    string
+		most int
+		want string
+	}{
+		{"", 0, ""},
+		{"abc", 3, "abc"},
+		{"abcd", 3, "abc…"},
+		{"aé", 2, "a…"},
+		{"aé", 3, "aé"},
+		{"€€", 5, "€…"},
+		{"😀😀", 7, "😀…"},
+		{"😀", 2, "…"},
+		{"\x80\x80\x80\x80\x80\x80", 5, "\x80\x80…"}, // not UTF-8: it ends somewhere
+	}
+	for _, tt := range tests {
+		if got := text.Clip(tt.s, tt.most); got != tt.want {
+			t.Errorf("Clip(%q, %d) = %q, want %q", tt.s, tt.most, got, tt.want)
+		}
+		if got := text.Clip([]byte(tt.s), tt.most); got != tt.want {
+			t.Errorf("Clip of the bytes %q, %d = %q, want %q", tt.s, tt.most, got, tt.want)
+		}
+	}
+	long := strings.Repeat("aé€😀", 10)
+	for most := range len(long) {
+		if got := text.Clip(long, most); !utf8.ValidString(got) || !strings.HasPrefix(long, strings.TrimSuffix(got, "…")) || len(got) > most+len("…") {
+			t.Errorf("Clip(…, %d) = %q", most, got)
+		}
+	}
+}
