@@ -42,7 +42,7 @@ func newUpstream(g *Gateway, name string) *upstream {
 type foreign struct{ mcp.Handler }
 
 // Foreign marks the handler for package policy.
-func (foreign) Foreign() {}
+func (foreign) Foreign() bool { return true }
 
 // handle answers a request of a caller in the server's own terms.
 func (up *upstream) handle(ctx context.Context, method string, params json.RawMessage) (mcp.Result, error) {

@@ -56,6 +56,15 @@ func (h contained) Handle(ctx context.Context, req *Request) (res Result, err er
 	return res, nil
 }
 
+// Foreign tells package policy whether another program's words may come from behind h: they may
+// where the server serves a Handler, but for a server of this program.
+func (h contained) Foreign() bool { return h.s.foreign() }
+
+func (s *Server) foreign() bool {
+	own, ok := s.Handler.(*Server)
+	return s.Handler != nil && !(ok && !own.foreign())
+}
+
 // usable panics if a result cannot be answered.
 func usable(res Result) {
 	switch r := res.(type) {

@@ -18,8 +18,9 @@ import (
 // by. Refusals of requests are logged at Info, and policies that fail at Warn; log may be nil.
 //
 // What a server says of its features, such as that a tool is read-only, is believed of the
-// program's own, and of no other: directly in front of an [mcp.Session], and as the Middleware of
-// a gateway, the policy sees no annotations. With other middleware in between use [Foreign].
+// program's own tools, and of no others: in the Use of a server with a Handler, directly in front
+// of an [mcp.Session], and as the Middleware of a gateway, the policy sees no annotations. [Foreign]
+// says otherwise, and is for handlers with middleware of another make in between.
 //
 // One Middleware may be put around several handlers if they are connections to one server.
 func Middleware(server string, p Policy, log *slog.Logger) mcp.Middleware {
@@ -56,9 +57,13 @@ func newGate(server string, p Policy, log *slog.Logger) *gate {
 }
 
 func (g *gate) middleware(next mcp.Handler) mcp.Handler {
-	switch next.(type) {
-	case *mcp.Session, interface{ Foreign() }: // the latter is of a gateway
+	switch h := next.(type) {
+	case *mcp.Session:
 		g.foreign.Store(true)
+	case interface{ Foreign() bool }: // a step of mcp.Server.Use, or of a gateway
+		if h.Foreign() {
+			g.foreign.Store(true)
+		}
 	}
 	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 		return g.handle(ctx, req, next)
