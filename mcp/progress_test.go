@@ -3,6 +3,8 @@ package mcp_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"strings"
 	"sync"
 	"testing"
 
@@ -52,6 +54,42 @@ func TestTokensComeBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a call tells goes out at once, in a write of its own before that of the answer, so that a
+// client can read it by itself (trap 48).
+func TestProgressIsWrittenAlone(t *testing.T) {
+	srv := one(func(ctx context.Context, _ struct{}) (string, error) {
+		for _, done := range []float64{0, 50, 100} {
+			mcp.Progress(ctx, done, 100, "")
+		}
+		return "", nil
+	})
+	in := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","_meta":{"progressToken":7,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}` + "\n"
+	near, far := io.Pipe() // open until the answer is there: its end would end the call
+	out := make(chan string, 10)
+	served := make(chan error, 1)
+	go func() {
+		served <- srv.Serve(t.Context(), jsonrpc.NewLineConn(near, writes(out), near.Close, 0))
+	}()
+	go far.Write([]byte(in))
+	for _, want := range []string{`"progress":0,`, `"progress":50,`, `"progress":100,`, `"result":`} {
+		if got := <-out; !strings.Contains(got, want) || strings.Count(got, "\n") != 1 {
+			t.Errorf("one write is %q, want one line with %s", got, want)
+		}
+	}
+	far.Close()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+// writes passes on what each Write is given.
+type writes chan<- string
+
+func (w writes) Write(p []byte) (int, error) {
+	w <- string(p)
+	return len(p), nil
 }
 
 // Calls at the same time have tokens of their own, strings or integers (PROG-26-001,
