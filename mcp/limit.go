@@ -65,7 +65,8 @@ type clocks struct {
 
 // mute counts calls that reached a limit while nothing at all was heard of the server. A call
 // counts if it began after the one before it had ended: of calls that wait at the same time for a
-// server that works long, only one does.
+// server that works long, only one does. While an older call is inside its own limit none counts:
+// the server may do one thing after the other and be at work on that.
 type mute struct {
 	most   int           // calls in a row, and the server is given up; 0: it never is
 	frames func() uint64 // frames that came from the server so far
@@ -172,7 +173,17 @@ func (q *clocks) fire() {
 	q.mu.Lock()
 	now := time.Since(q.epoch)
 	q.due = 0
+	var oldest *clock // of the calls inside their limits
 	for c := q.first; c != nil; c = c.next {
+		if !c.passed && c.reached(now) == nil {
+			oldest = c
+		}
+	}
+	busy := oldest != nil // an older call than c is inside its limit
+	for c := q.first; c != nil; c = c.next {
+		if c == oldest {
+			busy = false
+		}
 		err := c.reached(now)
 		if err == nil {
 			for _, at := range [...]time.Duration{c.quiet, c.over} {
@@ -184,7 +195,7 @@ func (q *clocks) fire() {
 		}
 		c.passed, c.quiet, c.over = true, 0, 0
 		ends = append(ends, end{c, err})
-		if q.most == 0 {
+		if q.most == 0 || busy {
 			continue
 		}
 		if q.listen(); c.round == q.round {

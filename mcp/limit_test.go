@@ -156,7 +156,29 @@ func TestMute(t *testing.T) {
 				t.Fatalf("given up after call %d, want never", i)
 			}
 		}
+		// A server that does one thing after the other is at work on a call that may take long.
+		long := &clock{}
+		long.Init(context.Background(), nil)
+		long.silent = time.Minute
+		all.begin(long)
+		for range 5 {
+			call(1, nothing)
+		}
+		if len(gone) > 0 {
+			t.Fatal("given up while an older call was inside its limit")
+		}
+		long.end()
+		something()
+		for range 2 {
+			call(1, nothing)
+		}
+		// Calls that came later keep nobody from counting.
+		late := &clock{}
+		late.Init(context.Background(), nil)
+		late.silent = time.Minute
+		time.AfterFunc(time.Second/4, func() { all.begin(late) })
 		call(1, nothing)
+		late.end()
 		if got := <-gone; got != 3 || len(gone) > 0 {
 			t.Errorf("given up after %d calls and %d times more, want 3 and 0", got, len(gone))
 		}

@@ -106,7 +106,11 @@ func (c *configDoctorCmd) exams(a *app) ([]*exam, error) {
 	}
 	names := slices.Clone(c.Names)
 	if len(c.Names) == 0 {
-		names = read.names()
+		if names = read.names(); len(names) > 0 && read.file != nil {
+			if err := a.mayUse(read.file); err != nil { // it starts all of them
+				return nil, err
+			}
+		}
 	}
 	// Of a server and a model of one name, it is the server that is meant.
 	known := append(read.names(), servers.Names()...)

@@ -33,7 +33,11 @@ type lineage struct {
 
 func newLineage() *lineage {
 	l := &lineage{}
-	if text := os.Getenv(parentName); text != "" {
+	text, ok := os.LookupEnv(parentName)
+	if !ok {
+		text = parentOfAncestors()
+	}
+	if text != "" {
 		l.chain = strings.Split(text, ",")
 	}
 	return l

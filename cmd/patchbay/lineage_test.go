@@ -157,6 +157,37 @@ func typedOut(t *testing.T, words ...string) string {
 	return typed(t, "", words...).stdout
 }
 
+// An environment that was cleared on the way hides nothing where the system shows the ancestors: an up
+// that a wrapper starts with env -i or without its variable ends with the first process (trap 1).
+func TestLineageOfClearedEnvironment(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the environments of ancestors are looked at on Linux alone")
+	}
+	runtimeFolder(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "mcp.json")
+	self := again(t, "up", "--stdio", "--config", file)["args"].([]string)
+	home := "HOME=" + t.TempDir()
+	writeConfig(t, file, map[string]any{
+		"cleared": map[string]any{"command": "sh", "args": append([]string{"-c", `exec env -i "$@"`, "sh", "PATH=" + os.Getenv("PATH"), home}, self...)},
+		"unset":   map[string]any{"command": "sh", "args": append([]string{"-c", `env -u ` + parentName + ` "$@" || exit $?`, "sh"}, self...)},
+		"other":   map[string]any{"builtin": "conjugate"},
+	})
+	cmd, _ := program(t, "up", "--http", "127.0.0.1:0", "--config", file)
+	out := new(transcript)
+	cmd.Stdout = out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	out.await(t, "ctrl-C ends it")
+	for _, name := range []string{"cleared", "unset"} {
+		if want := regexp.MustCompile(`(?m)^` + name + ` .*left out: .*itself`); !want.MatchString(out.String()) {
+			t.Errorf("up printed\n%swant a line like %s", out, want)
+		}
+	}
+}
+
 // A command gets which servers have led to it; one that is among them is not started, by whatever
 // path its file is named, nor is any below 8 programs.
 func TestLineage(t *testing.T) {

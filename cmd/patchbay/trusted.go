@@ -1,8 +1,8 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/trust"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
 // An mcp.json that came with a repository has commands run as the person who has only just cloned
@@ -106,12 +107,9 @@ func (a *app) mayUse(file *config.File) error {
 func (a *app) asksTrust(ctx context.Context, file *config.File, faults config.Problems, why string) (bool, error) {
 	a.talk.hold()
 	defer a.talk.release()
-	text := here(file.Path) + " " + why + ". It starts, as you:\n"
+	a.talk.say(visible(here(file.Path)) + " " + why + ". It starts, as you:\n")
 	for _, line := range starts(file, faults) {
-		text += "  " + line + "\n"
-	}
-	for line := range strings.Lines(text) {
-		a.talk.say(visible(strings.TrimSuffix(line, "\n")) + "\n")
+		a.talk.say("  " + visible(line) + "\n")
 	}
 	a.talk.say("Use it, and remember that? [y/N] ")
 	if a.keys == nil {
@@ -125,26 +123,26 @@ func (a *app) asksTrust(ctx context.Context, file *config.File, faults config.Pr
 	return err == nil && (answer == "y" || answer == "yes"), nil
 }
 
-// starts are lines about what a file starts or reaches: commands with the names of variables that they
-// are given, and addresses.
+// starts are lines about what a file starts or reaches, each of them one line whatever the file says:
+// commands and addresses, and what they are given.
 func starts(file *config.File, faults config.Problems) []string {
 	var lines []string
 	for _, s := range file.Servers {
 		if s.Disabled {
 			continue
 		}
-		line := s.Name + ": " + where(&s)
-		var names []string
-		for name := range s.Env {
-			names = append(names, name)
+		var g given
+		for _, v := range s.Values() {
+			g.add(v.Member, v.Name, v.Written)
 		}
-		if slices.Sort(names); len(names) > 0 {
-			line += " (sets " + strings.Join(names, ", ") + ")"
+		line := s.Name + ": " + where(&s) + g.String()
+		if s.InheritEnv {
+			line += " (gets your whole environment)"
 		}
 		if s.Dir != "" {
 			line += " (in " + s.Dir + ")"
 		}
-		lines = append(lines, line)
+		lines = append(lines, inOneLine(line))
 	}
 	doc, err := config.Open(file.Path)
 	if err != nil {
@@ -155,17 +153,68 @@ func starts(file *config.File, faults config.Problems) []string {
 			continue
 		}
 		// It cannot be started now, and may be when a variable is set.
-		var w struct{ Command, Args, URL, Builtin json.RawMessage }
-		_ = json.Unmarshal(e.Object, &w) // what is of another type is shown as it is
 		line := e.Name + ":"
-		for _, raw := range []json.RawMessage{w.Builtin, w.Command, w.Args, w.URL} {
-			if raw != nil {
+		for _, member := range []string{"builtin", "command", "args", "url"} {
+			if raw, ok := jsonx.Lookup(e.Object, member); ok {
 				line += " " + string(raw)
 			}
 		}
-		lines = append(lines, line+" (with faults)")
+		var g given
+		for _, member := range []string{"env", "headers"} {
+			table, _ := jsonx.Lookup(e.Object, member)
+			for name, value := range jsonx.Members(table) {
+				text, err := jsonx.Unquote(value)
+				if err != nil {
+					text = string(value)
+				}
+				g.add(member, string(name), text)
+			}
+		}
+		line += g.String()
+		for _, member := range []string{"envFile", "cwd", "patchbay"} {
+			if raw, ok := jsonx.Lookup(e.Object, member); ok {
+				line += fmt.Sprintf(" (%s: %s)", member, raw)
+			}
+		}
+		lines = append(lines, inOneLine(line+" (with faults)"))
+	}
+	if bytes.Contains(file.Text, []byte(`"inheritEnv"`)) && !slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, "your whole environment") }) {
+		lines = append(lines, `the file says "inheritEnv": a server with that gets your whole environment`)
 	}
 	return lines
+}
+
+// given is what a server gets: variables and headers, with their values as the file has them. Of a
+// secret that the file holds as plain text only the name is shown.
+type given struct{ sets, sends []string }
+
+func (g *given) add(member, name, written string) {
+	plain := strings.Contains(written, "${")
+	switch {
+	case member == "env" && (plain || !secretName(name)):
+		g.sets = append(g.sets, name+"="+written)
+	case member == "env":
+		g.sets = append(g.sets, name)
+	case member == "headers" && (plain || !secretHeader(name)):
+		g.sends = append(g.sends, name+": "+written)
+	case member == "headers":
+		g.sends = append(g.sends, name)
+	}
+}
+
+func (g *given) String() (text string) {
+	if slices.Sort(g.sets); len(g.sets) > 0 {
+		text += " (sets " + strings.Join(g.sets, ", ") + ")"
+	}
+	if slices.Sort(g.sends); len(g.sends) > 0 {
+		text += " (sends " + strings.Join(g.sends, ", ") + ")"
+	}
+	return text
+}
+
+// inOneLine shows line ends as characters: a line of a question must not look like the next.
+func inOneLine(s string) string {
+	return strings.NewReplacer("\r\n", "␊", "\n", "␊", "\r", "␍").Replace(s)
 }
 
 // faultsOf are the faults of the file that was read.
