@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,7 +96,7 @@ func TestListsDoNotWait(t *testing.T) {
 func TestSlowListsComeLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		delay := make(chan time.Duration, 10)
-		changes := 0
+		var changes atomic.Int64
 		slow := func(next mcp.Handler) mcp.Handler {
 			return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 				if req.Method == "tools/list" {
@@ -115,7 +116,7 @@ func TestSlowListsComeLater(t *testing.T) {
 		go func() {
 			for e, err := range s.Watch(t.Context()) {
 				if err == nil && e.Method == "notifications/tools/list_changed" {
-					changes++
+					changes.Add(1)
 				}
 			}
 		}()
@@ -128,18 +129,18 @@ func TestSlowListsComeLater(t *testing.T) {
 			t.Errorf("the first list has %q without %q after %v", names, starting, took)
 		}
 		synctest.Wait()
-		before := changes
+		before := changes.Load()
 		time.Sleep(10 * time.Second)
-		if changes == before {
+		if changes.Load() == before {
 			t.Error("nobody was told that the list has changed")
 		}
-		before = changes
+		before = changes.Load()
 		delay <- 5 * time.Second
 		if names, _, partial, took := listNow(t, g); names != "a_whoami a_ask a_which "+ofB || partial || took != time.Second {
 			t.Errorf("a slow list has %q after %v, want what was kept", names, took)
 		}
 		time.Sleep(10 * time.Second)
-		if changes != before {
+		if changes.Load() != before {
 			t.Error("a list that has not changed was told to have")
 		}
 	})

@@ -73,7 +73,7 @@ func TestIDString(t *testing.T) {
 	}{
 		{jsonrpc.IntID(-3), `-3`}, {jsonrpc.StringID("-3"), `"-3"`}, {jsonrpc.ID{}, `null`},
 		{jsonrpc.StringID("a\x1b[31m"), `"a\x1b[31m"`},
-		{jsonrpc.StringID(strings.Repeat("x", 65)), `"` + strings.Repeat("x", 64) + `"...`},
+		{jsonrpc.StringID(strings.Repeat("x", 65)), `"` + strings.Repeat("x", 64) + `…"`},
 	} {
 		if got := tt.id.String(); got != tt.want {
 			t.Errorf("String() = %s, want %s", got, tt.want)

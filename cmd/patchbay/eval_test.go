@@ -117,7 +117,7 @@ func TestEvalIsUsedWrongly(t *testing.T) {
 		{"eval fine.yaml", exitUsage, "no model is configured"},
 		{"eval fine.yaml --task b", exitUsage, "no task is named b; there are a"},
 		{"eval fine.yaml -m fast", exitUsage, `no model "fast"`},
-		{"eval", exitUsage, "expected"},
+		{"eval", exitUsage, "FILE is missing"},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			typed(t, "", strings.Fields(tt.args)...).expect(t, tt.code, "", tt.want)

@@ -103,7 +103,7 @@ var usages = map[string]string{
 	"token jwt": "patchbay token jwt SUBJECT --secret env:NAME|FILE | --key FILE", "token inspect": "patchbay token inspect [TOKEN]",
 
 	"config":        "patchbay config VERB",
-	"config add":    "patchbay config add NAME URL|BUILTIN | patchbay config add NAME -- COMMAND ...",
+	"config add":    "patchbay config add NAME URL|BUILTIN, or config add NAME -- COMMAND",
 	"config remove": "patchbay config remove NAME", "config list": "patchbay config list",
 	"config import": "patchbay config import [HOST | FILE] [NAME ...]", "config export": "patchbay config export HOST [NAME ...]",
 	"config explain": "patchbay config explain NAME", "config inputs": "patchbay config inputs [ID ...] [--forget]", "config doctor": "patchbay config doctor [NAME ... | -- COMMAND]",

@@ -77,7 +77,7 @@ func TestAnswers(t *testing.T) {
 		{"stream without answer", stream("data: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\n"), "connection lost before the answer to tools/list; the outcome is unknown", 0, 0}, // HTTP-26-072
 		{"stream, modern, with ids", stream("id: 1\ndata:\n\n"), "connection lost", 0, 0},
 		{"stream with a request", stream(`data: {"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n\ndata: " + ok + "\n\n"), `{"x":1}`, 0, 0}, // HTTP-26-017
-		{"page", func(w http.ResponseWriter, _ string) { io.WriteString(w, "<html>hello") }, `it begins "<html>hello"`, 0, 0},
+		{"page", func(w http.ResponseWriter, _ string) { io.WriteString(w, "<html>hello") }, "not an MCP server: a web page", 0, 0},
 		{"202", status(202, ""), "has no response", 0, 0},
 		{"204", status(204, ""), "has no response", 0, 0},
 		{"400 of the modern era", status(400, `{"jsonrpc":"2.0","id":null,"error":{"code":-32022,"message":"no","data":{"supported":["x"]}}}`), "400", 400, -32022},
