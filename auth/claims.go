@@ -118,7 +118,7 @@ func (c claims) current(now time.Time, leeway time.Duration) (time.Time, error) 
 func (c claims) party(allowed []string) error {
 	for _, name := range []string{"client_id", "azp"} {
 		if v := c[name]; v != nil && c.text(name) == "" {
-			return fmt.Errorf("%s is no client: %T", name, v)
+			return fmt.Errorf("%s is not the name of a client: %T", name, v)
 		}
 	}
 	id, azp := c.text("client_id"), c.text("azp")

@@ -158,7 +158,7 @@ func TestAPartialListKeepsNames(t *testing.T) {
 	})
 }
 
-// What was started fast is waited for when its lists are not kept.
+// A server that started fast is waited for when its lists are not kept.
 func TestFastServersAreWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &farm{rev: mcp.V2026_07_28, open: func(ctx context.Context) error { time.Sleep(2 * time.Second); return nil }}

@@ -64,7 +64,7 @@ func TestAllowedHostsAndOrigins(t *testing.T) {
 	}
 }
 
-// What no request can have, and what has no meaning over stdio, is refused with what to type.
+// Values that no request can have, and flags that mean nothing over stdio, are refused with what to type.
 func TestAllowFlags(t *testing.T) {
 	for _, tt := range []struct {
 		args, want string

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What counts as a project, on three systems (trap 2). A folder without a marker is none,
+// The folders that count as projects, on three systems (trap 2). A folder without a marker is none,
 // whatever its name, and some are none whatever is in them.
 func TestProject(t *testing.T) {
 	const linux, mac, windows = "linux", "darwin", "windows"
@@ -17,7 +17,7 @@ func TestProject(t *testing.T) {
 		// A marker in the folder, or above it.
 		{linux, "/home/ada/src/shop", "/home/ada/src/shop/.git", true},
 		{linux, "/home/ada/src/shop/cmd/x", "/home/ada/src/shop/go.mod", true},
-		{linux, "/work/app", "/work/app/package.json", true},
+		{linux, "/srv/app", "/srv/app/package.json", true},
 		{linux, "/app", "/app/.git", true},
 		{linux, "/srv/site", "/srv/site/.git", true},
 		{linux, "/tmp/try", "/tmp/try/Makefile", true},

@@ -1,7 +1,7 @@
 // Package trust remembers which files a person has said yes to, by what is in them: files that come
 // with a folder, as with a repository that was cloned, and that have commands run.
 //
-// What is remembered is the path and the SHA-256 of the content, for this person alone. A file that
+// The store remembers the path and the SHA-256 of the content, for this person alone. A file that
 // says something else is another one. The package starts nothing and asks nobody.
 package trust
 
