@@ -82,6 +82,7 @@ func (a *app) serve(srv *mcp.Server, args []string, address string, p protection
 // serveStdio serves a server over stdio until the client leaves or the program is told to
 // end.
 func (a *app) serveStdio(srv *mcp.Server) error {
+	a.noteStdio()
 	err := srv.ServeStdio(a.ctx)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), shutdownTime)
 	defer cancel()
@@ -89,6 +90,13 @@ func (a *app) serveStdio(srv *mcp.Server) error {
 		err = shut
 	}
 	return err
+}
+
+// noteStdio says at a terminal why nothing happens: a host should be where a person sits.
+func (a *app) noteStdio() {
+	if a.tty.in {
+		a.talk.note("waiting for MCP messages on standard input, which hosts send; --http 127.0.0.1:7421 serves HTTP instead, ctrl-C ends this")
+	}
 }
 
 // endpoint is where a server is served.

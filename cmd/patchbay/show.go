@@ -100,6 +100,9 @@ func (a *app) showResult(raw json.RawMessage, output string) error {
 	if structured != nil && !hasText {
 		blocks = append(blocks, &block{Type: "text", Text: indented(structured)})
 	}
+	if len(blocks) == 0 {
+		a.talk.note("the tool has answered, without any content")
+	}
 	if output != "" {
 		return a.saveBlocks(blocks, output)
 	}

@@ -121,6 +121,7 @@ func (c *upCmd) Run(a *app) error {
 	following.Go(func() { policy.follow(ctx, a, h.gateway.Changed) })
 	var served <-chan error
 	if c.Stdio {
+		a.noteStdio()
 		over := make(chan error, 1)
 		go func() { over <- h.front.ServeStdio(a.ctx) }()
 		served = over

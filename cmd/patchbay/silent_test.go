@@ -1,0 +1,36 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// A command that would say nothing says why (trap 25): one that waits for a host's messages, where a
+// person sits, and a call whose tool has answered without any content.
+func TestSilenceIsExplained(t *testing.T) {
+	var out, stderr strings.Builder
+	a := newApp(t.Context(), strings.NewReader(""), &out, &stderr)
+	a.noteStdio()
+	if stderr.Len() > 0 {
+		t.Errorf("without a terminal it says %q", &stderr)
+	}
+	a.tty.in = true
+	a.noteStdio()
+	if !strings.Contains(stderr.String(), "waiting for MCP messages on standard input") {
+		t.Errorf("at a terminal it says %q", &stderr)
+	}
+	for result, want := range map[string]bool{
+		`{"content":[]}`: true,
+		`{"content":[{"type":"text","text":"x"}]}`:        false,
+		`{"content":[],"structuredContent":{"answer":1}}`: false,
+	} {
+		stderr.Reset()
+		if err := a.showResult(json.RawMessage(result), ""); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(stderr.String(), "without any content"); got != want {
+			t.Errorf("%s: said so %v, want %v: %q", result, got, want, &stderr)
+		}
+	}
+}
