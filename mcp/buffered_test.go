@@ -131,7 +131,7 @@ func TestBehindAMiddleware(t *testing.T) {
 	}
 }
 
-// What is a stream and nothing else is refused with the cure: GET streams with the 405 of
+// Requests whose answer can only be a stream are refused with the cure: GET streams with the 405 of
 // servers that have none, subscriptions of 2026-07-28, HTTP+SSE and WebSocket.
 func TestStreamsBehindAMiddleware(t *testing.T) {
 	var log lockedBuffer

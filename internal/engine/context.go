@@ -11,8 +11,8 @@ import (
 )
 
 // Part is a context for a call or a part of one. It ends with what it was made of, or by Cancel.
-// What it takes to wait for that end, and to have contexts depend on it, is made when somebody
-// first does; most never do. The zero value is not usable before Init.
+// The means to wait for that end, and to have contexts depend on it, are made when they are first
+// needed; mostly they never are. The zero value is not usable before Init.
 type Part struct {
 	parent context.Context
 	gone   error // the cause of the end if parent ends; nil: that of parent

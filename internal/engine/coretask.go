@@ -211,7 +211,7 @@ func (x *coreTask) question(wg *sync.WaitGroup, key string, q json.RawMessage) {
 		return
 	}
 	wg.Go(func() {
-		// What the handler says of its task is converted.
+		// The handler's own words about its task are converted.
 		_ = x.e.User.Run(ctx, revision.MethodTaskResult, func() error { x.pose(ctx, key, q); return nil })
 	})
 }

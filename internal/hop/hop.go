@@ -1,8 +1,8 @@
 // Package hop marks requests that are forwarded, so that one that comes back to where it was is
 // refused instead of going round until the memory is gone.
 //
-// Whoever forwards requests has a random id: a gateway, or a session that is a handler. It appends
-// that to the list that the request came with, in [Meta] and, over HTTP, in [Header]. A request whose
+// A gateway, and a session that is a handler, has a random id. It appends
+// the id to the list that the request came with, in [Meta] and, over HTTP, in [Header]. A request whose
 // list has the id of who is to forward it, or more than [Most] ids, goes in circles. Several in one
 // process have ids of their own, so that they can be chained.
 package hop

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// What lax readers take for one name, and what they do not (trap 5).
+// The names that lax readers take for one, and those that they do not (trap 5).
 func TestMistakable(t *testing.T) {
 	tests := []struct {
 		name, known string

@@ -211,7 +211,7 @@ func TestOnePrincipalDoesNotTakeAllSessions(t *testing.T) {
 				t.Errorf("session %d of another principal is gone", i)
 			}
 		}
-		// Who is not known is bounded by the whole.
+		// Callers who are not known are bounded by the whole.
 		var nobody [][]string
 		for range 6 {
 			nobody = append(nobody, open(t, s, "2025-11-25"))
