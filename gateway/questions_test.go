@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/internal/long"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
@@ -259,12 +260,10 @@ func text(ctx context.Context, s *mcp.Session, tool, text string) string {
 }
 
 // F1: a question that names no call reaches the user, its answer the server, and the call beside
-// it has its own result: also when that call ends before the answer, or is cancelled.
+// it has its own result: also when that call ends before the answer, or is cancelled. A hundred
+// rounds are run in the long form.
 func TestQuestionsBesideAnotherCall(t *testing.T) {
-	rounds := 100
-	if testing.Short() {
-		rounds = 12
-	}
+	rounds := long.Or(100, 12)
 	for _, rev := range []mcp.Revision{mcp.V2024_11_05, mcp.V2025_03_26, mcp.V2025_06_18, mcp.V2025_11_25, mcp.V2026_07_28} {
 		for _, front := range []string{"pipe", "http", "http without GET"} {
 			for _, back := range []string{"pipe", "http"} {
@@ -344,14 +343,11 @@ func besideAnotherCall(t *testing.T, rev mcp.Revision, front, back string, share
 	}
 }
 
-// F1: two principals whose calls share a connection, 1,000 rounds: no question ever reaches the
-// other, whatever revision they speak, and also when calls are cancelled. Until the server has
+// F1: two principals whose calls share a connection: no question ever reaches the other in 1,000
+// rounds (the long form), whatever revision they speak, and also when calls are cancelled. Until the server has
 // asked once it may be refused a question, with an error that says why.
 func TestQuestionsOfTwoPrincipals(t *testing.T) {
-	rounds := 1000
-	if testing.Short() {
-		rounds = 100
-	}
+	rounds := long.Or(1000, 100)
 	for _, revs := range [][2]mcp.Revision{{mcp.V2025_11_25, mcp.V2025_06_18}, {mcp.V2026_07_28, mcp.V2026_07_28}, {mcp.V2025_11_25, mcp.V2026_07_28}} {
 		t.Run(fmt.Sprint(revs[0], " and ", revs[1]), func(t *testing.T) {
 			t.Parallel()

@@ -10,11 +10,12 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/patchbay-dev/patchbay/internal/long"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // TestQuestionsThroughTheProgram (trap 6): each question of an older server over stdio reaches the
-// user, whatever runs beside it, through "up" and "bridge", over HTTP and stdio.
+// user, whatever runs beside it, in a hundred rounds (the long form), through "up" and "bridge", over HTTP and stdio.
 func TestQuestionsThroughTheProgram(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -23,10 +24,7 @@ func TestQuestionsThroughTheProgram(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs the command env")
 	}
-	rounds := 100
-	if testing.Short() {
-		rounds = 10
-	}
+	rounds := long.Or(100, 10)
 	older := []string{testRun + "=patchbay", self, "serve", "everything", "--revision", string(mcp.V2025_11_25)}
 	servers := map[string]any{"old": map[string]any{"command": "env", "args": older}}
 	up := startUp(t, servers)

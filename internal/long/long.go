@@ -1,0 +1,30 @@
+// Package long has the switch between the short and the long form of a test.
+// Tests import it, and nothing else does.
+//
+// The gate, .ci/run, runs the short forms, and .ci/long runs the long ones, with
+// PATCHBAY_LONG set.
+package long
+
+import (
+	"os"
+	"testing"
+)
+
+// On tells whether tests run in their long form: PATCHBAY_LONG is set and not empty.
+func On() bool { return os.Getenv("PATCHBAY_LONG") != "" }
+
+// Or returns full in the long form, and short otherwise.
+func Or[T any](full, short T) T {
+	if On() {
+		return full
+	}
+	return short
+}
+
+// Only skips a test that has no short form.
+func Only(t testing.TB) {
+	t.Helper()
+	if !On() {
+		t.Skip("runs in .ci/long (PATCHBAY_LONG=1)")
+	}
+}
