@@ -68,6 +68,7 @@ type Host struct {
 	wg     sync.WaitGroup
 
 	schemas  schemas    // of arguments
+	eras     mcp.Eras   // of servers
 	auditing sync.Mutex // held while Audit is told
 
 	mu      sync.Mutex

@@ -22,7 +22,7 @@ const (
 
 // client makes the client of a server: its questions go to the person.
 func (h *Host) client(s *server) *mcp.Client {
-	c := &mcp.Client{Name: cmp.Or(h.Name, "patchbay-host"), Version: h.Version, Logger: h.Logger}
+	c := &mcp.Client{Name: cmp.Or(h.Name, "patchbay-host"), Version: h.Version, Logger: h.Logger, Eras: &h.eras}
 	c.OnElicit = s.elicit
 	if (h.Person != nil || h.AutoSample) && (h.Model != nil || h.Sampler != nil) {
 		c.OnSample = s.sample

@@ -25,8 +25,7 @@ import (
 )
 
 // A Client opens sessions with servers. Its fields are read when a session opens
-// and not after. One Client may open many sessions; it remembers which servers are
-// legacy.
+// and not after. One Client may open many sessions.
 type Client struct {
 	Name, Title, Version string
 
@@ -81,6 +80,9 @@ type Client struct {
 	Revisions []Revision // nil: all
 	Limits    Limits
 
+	// Eras remembers which servers are legacy. Nil: this Client does, for itself.
+	Eras *Eras
+
 	// OnFrame is told of what happens on the wire, as [Server.OnFrame] is, and of the
 	// processes of servers and what they say on standard error.
 	OnFrame func(trace.Frame)
@@ -94,7 +96,7 @@ type Client struct {
 
 	mu       sync.Mutex
 	sessions map[*Session]struct{} // open ones; guarded by mu
-	eras     map[string]bool       // true: the server is legacy; by address or command; guarded by mu
+	own      Eras
 }
 
 // A Transport opens connections of a kind that this package does not know.
@@ -229,7 +231,8 @@ func (c *Client) Dial(ctx context.Context, url string) (*Session, error) {
 
 // Start starts a server as a child process and opens a session over its standard
 // streams. Cmd.Stdin and cmd.Stdout must be nil; cmd.Stderr gets what the server
-// writes there. Ctx bounds the opening alone; the process ends with the session:
+// writes there. A command of which nothing is known, see [Eras], and that ends when it is
+// asked for its era is started a second time; cmd.Process is that of the session. Ctx bounds the opening alone; the process ends with the session:
 // its input is closed, then it is asked to terminate, then killed, with everything
 // in its process group, within 4 seconds. If this process dies, so does the child on
 // Linux and Windows.
@@ -240,15 +243,15 @@ func (c *Client) Start(ctx context.Context, cmd *exec.Cmd) (*Session, error) {
 		return nil, fmt.Errorf("start: %w", cmd.Err)
 	}
 	key := fmt.Sprint(cmd.Args, cmd.Dir)
-	again := cloneCmd(cmd)
-	s, err := c.start(ctx, cmd, key)
-	if errors.Is(err, errProbeFatal) {
-		// Some servers exit at the first message they do not know. They are legacy.
-		c.remember(key, true)
-		if s, err = c.start(ctx, again, key); err != nil {
-			c.remember(key, false) // it is simply broken, which says nothing of its era
+	run, again := cmd, cloneCmd(cmd)
+	s, err := c.openTwice(key, func() (*Session, error) {
+		s, err := c.start(ctx, run, key)
+		if s != nil {
+			cmd.Process = run.Process
 		}
-	}
+		run = again
+		return s, err
+	})
 	var exit *ExitError
 	switch err = publicError(err); {
 	case err == nil:
@@ -416,25 +419,6 @@ func (c *Client) enter(s *Session) (leave func()) {
 		defer c.mu.Unlock()
 		delete(c.sessions, s)
 	}
-}
-
-// remember keeps whether a server is legacy (VER-26-007).
-func (c *Client) remember(key string, legacy bool) {
-	if key == "" {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.eras == nil {
-		c.eras = map[string]bool{}
-	}
-	c.eras[key] = legacy
-}
-
-func (c *Client) knownLegacy(key string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.eras[key]
 }
 
 // codeDeclined says that the user refused a sampling request (2025-11-25,

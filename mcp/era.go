@@ -36,22 +36,26 @@ func (s *Session) openDuplex(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	if modern == nil || (legacy != nil && s.client.knownLegacy(key)) {
+	if modern == nil {
 		s.how = "initialize, as the client speaks only legacy revisions"
-		if modern == nil {
-			return s.initialize(ctx, legacy)
-		}
-		s.how = "initialize, as this server was legacy before"
+		return s.initialize(ctx, legacy)
+	}
+	known := s.client.known()
+	if how, ok := known.legacy(key); ok && legacy != nil {
+		s.how = how
 		if err = s.initialize(ctx, legacy); err == nil || s.wireEnded() || ctx.Err() != nil {
 			return err
 		}
-		s.client.remember(key, false) // the assumption failed: ask again
+		known.forget(key) // the assumption failed: ask again
 	}
 	probe, cancel := context.WithTimeoutCause(ctx, probeTime, errNoAnswer)
 	defer cancel()
 	verdict, err := s.discover(probe, modern)
 	switch {
 	case verdict == verdictModern:
+		if err == nil {
+			known.spoke(key, false)
+		}
 		return err
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -68,7 +72,7 @@ func (s *Session) openDuplex(ctx context.Context, key string) error {
 	if err := s.initialize(ctx, legacy); err != nil {
 		return err
 	}
-	s.client.remember(key, true)
+	known.spoke(key, true)
 	return nil
 }
 
@@ -79,22 +83,23 @@ func (s *Session) openHTTP(ctx context.Context, address string) error {
 		return err
 	}
 	key := origin(address)
-	if legacy != nil && s.client.knownLegacy(sseKey(address)) {
+	known := s.client.known()
+	if _, ok := known.legacy(sseKey(address)); ok && legacy != nil {
 		if err := s.initializeSSE(ctx, address, legacy); err == nil {
 			return nil
 		}
-		s.client.remember(sseKey(address), false) // ask again
+		known.forget(sseKey(address)) // ask again
 	}
-	if modern == nil || (legacy != nil && s.client.knownLegacy(key)) {
+	if modern == nil {
 		s.how = "initialize, as the client speaks only legacy revisions"
-		if modern == nil {
-			return s.initializeHTTP(ctx, address, legacy)
-		}
-		s.how = "initialize, as this server was legacy before"
+		return s.initializeHTTP(ctx, address, legacy)
+	}
+	if how, ok := known.legacy(key); ok && legacy != nil {
+		s.how = how
 		if err = s.initialize(ctx, legacy); err == nil {
 			return nil
 		}
-		s.client.remember(key, false) // the assumption failed: ask again
+		known.forget(key) // the assumption failed: ask again
 	}
 	verdict, err := s.discover(ctx, modern)
 	switch {
@@ -116,7 +121,7 @@ func (s *Session) openHTTP(ctx context.Context, address string) error {
 		return err
 	}
 	if s.overHTTP {
-		s.client.remember(key, true)
+		known.spoke(key, true)
 	}
 	return nil
 }

@@ -142,22 +142,14 @@ func (c *Client) dialWire(ctx context.Context, u *url.URL, tap engine.Tap) (Conn
 // dialDuplex opens a session over a wire that is not of HTTP.
 func (c *Client) dialDuplex(ctx context.Context, address string, u *url.URL) (*Session, error) {
 	key := origin(address)
-	open := func() (*Session, error) {
+	s, err := c.openTwice(key, func() (*Session, error) {
 		tap := c.tap(strings.Replace(strings.Replace(u.Scheme, "wss", "ws", 1), "ws", "websocket", 1))
 		conn, err := c.dialWire(ctx, u, tap)
 		if err != nil {
 			return nil, err
 		}
 		return c.openDuplex(ctx, conn, key, nil, tap)
-	}
-	s, err := open()
-	if errors.Is(err, errProbeFatal) {
-		// Some servers hang up at the first message they do not know. They are legacy.
-		c.remember(key, true)
-		if s, err = open(); err != nil {
-			c.remember(key, false) // it is simply broken, which says nothing of its era
-		}
-	}
+	})
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", address, publicError(err))
 	}

@@ -129,7 +129,7 @@ func (s *Session) initializeSSE(ctx context.Context, address string, legacy *rev
 		return err
 	}
 	before.Close()
-	c.remember(sseKey(address), true)
+	c.known().spoke(sseKey(address), true)
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // run is the whole program: it does what args say and returns the exit code. Ctx
@@ -48,6 +49,7 @@ type app struct {
 	keys    *keyboard      // nil until something is asked
 	answers answers        // to the inputs of mcp.json
 	secrets *secrets       // of this run
+	eras    mcp.Eras       // of servers that this run has reached
 	lineage *lineage       // of this process
 	file    *inspected     // mcp.json, once it was read
 	served  bool           // standard input is a client's

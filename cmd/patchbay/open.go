@@ -404,7 +404,7 @@ func (a *app) saysTimeout() bool { return a.timed || a.Timeout != defaultTimeout
 // outfit gives a client what the way to a server takes, by the global flags. Its answers to
 // questions are untouched.
 func (a *app) outfit(c *mcp.Client, s config.Server) (err error) {
-	c.Limits.CallTimeout, c.Limits.CallLimit = a.callTimeout(s), s.CallLimit
+	c.Limits.CallTimeout, c.Limits.CallLimit, c.Eras = a.callTimeout(s), s.CallLimit, &a.eras
 	if c.Header == nil {
 		c.Header = http.Header{}
 	}
