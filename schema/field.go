@@ -9,10 +9,10 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// newField works out what kind of field the schema s, a part of doc, asks for.
-func newField(name string, s schemaObject, doc json.RawMessage) Field {
-	f := Field{Name: name}
-	s = f.unwrapNull(s, doc)
+// newField works out what kind of field the schema in raw asks for.
+func newField(name string, raw json.RawMessage, refs *references) Field {
+	f := Field{Name: name, refs: refs}
+	s := f.unwrap(refs.resolve(raw))
 	f.Schema = s.raw()
 	f.Title, f.Description = s.text("title"), s.text("description")
 	f.Default = s.get("default")
@@ -42,25 +42,28 @@ func newField(name string, s schemaObject, doc json.RawMessage) Field {
 	case "boolean":
 		f.Kind = Boolean
 	case "array":
-		if f.Options = options(resolve(s.get("items"), doc)); f.Options != nil {
+		if f.Options = options(refs.resolve(s.get("items"))); f.Options != nil {
 			f.Kind, f.Min, f.Max = MultiEnum, s.number("minItems"), s.number("maxItems")
 		}
 	}
 	return f
 }
 
-// unwrapNull turns "one thing or null" into the one thing.
-func (f *Field) unwrapNull(s schemaObject, doc json.RawMessage) schemaObject {
+// unwrap turns "one thing or null" into the one thing, and an allOf of one schema into that.
+func (f *Field) unwrap(s schemaObject) schemaObject {
+	if list := s.list("allOf"); len(list) == 1 {
+		s = f.refs.resolve(list[0]).with(s.without("allOf"))
+	}
 	for _, key := range []string{"anyOf", "oneOf"} {
 		list := s.list(key)
 		if len(list) != 2 {
 			continue
 		}
 		for i := range list {
-			null := resolve(list[i], doc)
+			null := f.refs.resolve(list[i])
 			if null.text("type") == "null" {
 				f.nullable = true
-				return resolve(list[1-i], doc).with(s.without(key))
+				return f.refs.resolve(list[1-i]).with(s.without(key))
 			}
 		}
 	}
@@ -252,10 +255,23 @@ func (f *Field) choices(text string) string {
 // problem returns the first thing wrong with value in the eyes of the schema,
 // "" if it fits. The rest of the form is left out of it.
 func (f *Field) problem(value json.RawMessage) string {
-	object := appendObject(nil, map[string]json.RawMessage{f.Name: value})
-	faults, _ := f.check.faults(object)
+	if f.check == nil {
+		return ""
+	}
+	path := ""
+	for at := f; at != nil; at = at.outer {
+		if at.element {
+			value, path = slices.Concat([]byte{'['}, value, []byte{']'}), "[0]"+path
+			continue
+		}
+		value = appendObject(nil, map[string]json.RawMessage{at.Name: value})
+		if path = pathName(at.Name) + path; at.outer != nil {
+			path = "." + path
+		}
+	}
+	faults, _ := f.check.faults(value)
 	for _, fault := range faults {
-		rest, ours := strings.CutPrefix(fault.Path, pathName(f.Name))
+		rest, ours := strings.CutPrefix(fault.Path, path)
 		switch {
 		case !ours:
 		case rest == "":

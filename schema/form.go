@@ -43,6 +43,9 @@ type Field struct {
 
 	nullable, text bool // null, or a string, is among the types of an Other
 	check          *Validator
+	refs           *references
+	outer          *Field // the field that it is a part of; nil: the form
+	element        bool   // it is an element of outer, which is a list
 }
 
 // Option is one choice of a field.
@@ -84,22 +87,18 @@ func FormOf(raw json.RawMessage) (*Form, error) {
 	if err != nil {
 		return nil, err
 	}
-	root := resolve(raw, raw)
+	refs := newReferences(raw)
+	root := refs.resolve(raw)
 	if t := root.types(); len(t) > 0 && !slices.Contains(t, "object") {
 		return nil, fmt.Errorf("schema: a form needs a schema of type object, got %s", strings.Join(t, ", "))
 	}
 	form := &Form{Title: root.text("title"), Description: root.text("description"), check: check}
-	var required []string
-	_ = json.Unmarshal(root.get("required"), &required) // the meta-schema checked it
-	properties, err := members(orEmpty(root.get("properties")))
+	form.Fields, err = refs.fields(root)
 	if err != nil {
 		return nil, errors.New("schema: a form needs an object schema with properties")
 	}
-	for _, p := range properties {
-		f := newField(p.name, resolve(p.value, raw), raw)
-		f.Required = slices.Contains(required, p.name)
-		f.check = check
-		form.Fields = append(form.Fields, f)
+	for i := range form.Fields {
+		form.Fields[i].check = check
 	}
 	return form, nil
 }
@@ -231,33 +230,4 @@ func (s schemaObject) raw() json.RawMessage {
 		dst = append(dst, bytes.TrimSpace(m.value)...)
 	}
 	return append(dst, '}')
-}
-
-// resolve returns the schema in raw, a part of doc, with a $ref into doc
-// replaced by what it names. What stands beside the $ref wins.
-func resolve(raw, doc json.RawMessage) schemaObject {
-	list, err := members(raw)
-	if err != nil {
-		return nil // true and false
-	}
-	s := schemaObject(list)
-	pointer, local := strings.CutPrefix(s.text("$ref"), "#/")
-	if !local {
-		return s
-	}
-	target := doc
-	for token := range strings.SplitSeq(pointer, "/") {
-		list, err := members(target)
-		if err != nil {
-			return s
-		}
-		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
-		if target = schemaObject(list).get(token); target == nil {
-			return s
-		}
-	}
-	if list, err = members(target); err != nil {
-		return s
-	}
-	return schemaObject(list).with(s.without("$ref"))
 }

@@ -1,0 +1,109 @@
+package schema
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// references finds what a $ref in a schema document names, for the view that a [Form] gives. It is
+// immutable.
+type references struct {
+	doc  json.RawMessage
+	defs map[string]json.RawMessage // the members of $defs and definitions, by pointer
+	cost *int                       // bytes of named schemas that were read
+}
+
+const (
+	maxReferenced = 1 << 20 // bytes of schemas that the fields of one object may take in by reference
+	maxInRow      = 8       // references that lead to references
+)
+
+func newReferences(doc json.RawMessage) *references {
+	r := &references{doc: doc, defs: map[string]json.RawMessage{}, cost: new(int)}
+	list, _ := members(doc)
+	for _, where := range []string{"$defs", "definitions"} {
+		defs, _ := members(orEmpty(schemaObject(list).get(where)))
+		for _, d := range defs {
+			r.defs["/"+where+"/"+escapePointer.Replace(d.name)] = d.value
+		}
+	}
+	return r
+}
+
+var (
+	escapePointer   = strings.NewReplacer("~", "~0", "/", "~1")
+	unescapePointer = strings.NewReplacer("~1", "/", "~0", "~")
+)
+
+// anew returns r with nothing read yet, for another look at the same document.
+func (r *references) anew() *references { return &references{r.doc, r.defs, new(int)} }
+
+// resolve returns the schema in raw, a part of the document, with a $ref into the document
+// replaced by what it names. What stands beside the $ref wins. A schema that would make the whole
+// larger than maxReferenced stays a reference: many small ones may name one huge one.
+func (r *references) resolve(raw json.RawMessage) schemaObject {
+	list, err := members(raw)
+	if err != nil {
+		return nil // true and false
+	}
+	s := schemaObject(list)
+	for range maxInRow {
+		pointer, local := strings.CutPrefix(s.text("$ref"), "#")
+		if !local {
+			return s
+		}
+		target, ok := r.find(pointer)
+		if *r.cost += len(target); !ok || *r.cost > maxReferenced {
+			return s
+		}
+		if list, err = members(target); err != nil {
+			return s
+		}
+		s = schemaObject(list).with(s.without("$ref"))
+	}
+	return s
+}
+
+// find returns what a JSON pointer names.
+func (r *references) find(pointer string) (json.RawMessage, bool) {
+	if target, ok := r.defs[pointer]; ok {
+		return target, true
+	}
+	tokens := strings.Split(pointer, "/")
+	if tokens[0] != "" {
+		return nil, false // an $anchor
+	}
+	target := r.doc
+	for _, token := range tokens[1:] {
+		if *r.cost += len(target); *r.cost > maxReferenced {
+			return nil, false
+		}
+		list, err := members(target)
+		if err != nil {
+			return nil, false
+		}
+		if target = schemaObject(list).get(unescapePointer.Replace(token)); target == nil {
+			return nil, false
+		}
+	}
+	return target, true
+}
+
+// fields are the properties of an object schema.
+func (r *references) fields(s schemaObject) ([]Field, error) {
+	properties, err := members(orEmpty(s.get("properties")))
+	if err != nil {
+		return nil, err
+	}
+	required := map[string]bool{}
+	for _, name := range s.list("required") {
+		required[shown(name)] = true
+	}
+	out := make([]Field, 0, len(properties))
+	for _, p := range properties {
+		f := newField(p.name, p.value, r)
+		f.Required = required[p.name]
+		out = append(out, f)
+	}
+	return out, nil
+}
