@@ -147,10 +147,7 @@ func buildArguments(words []word, form *schema.Form, input json.RawMessage, help
 		switch {
 		case w.raw != nil && w.key == "":
 			for name, v := range jsonx.Members(w.raw) {
-				key, err := jsonx.Unquote(append(append([]byte{'"'}, name...), '"'))
-				if err != nil {
-					key = string(name)
-				}
+				key := string(name)
 				delete(several, key)
 				set(key, v)
 			}
@@ -231,7 +228,7 @@ func typedValue(key string, texts []string, form *schema.Form, input json.RawMes
 		}
 		return typedValue(key, texts, nil, nil)
 	}
-	item, isList := itemOf(field, input)
+	item, isList := field.Elements(), slices.Contains(field.Types(), "array")
 	if field.Kind == schema.MultiEnum && len(texts) > 1 {
 		all := []byte{'['}
 		for _, s := range texts {
@@ -287,32 +284,6 @@ func arrayOf(texts []string, each func(string) (json.RawMessage, error)) (json.R
 		out = append(out, v...)
 	}
 	return append(out, ']'), nil
-}
-
-// itemOf returns what an element of a list takes, nil if the schema does not say.
-func itemOf(f *schema.Field, input json.RawMessage) (item *schema.Field, isList bool) {
-	kind, _ := jsonx.Lookup(f.Schema, "type")
-	if string(kind) != `"array"` {
-		return nil, false
-	}
-	items, ok := jsonx.Lookup(f.Schema, "items")
-	if !ok || jsonx.KindOf(items) != '{' {
-		return nil, true
-	}
-	// References in items lead into the definitions of the whole.
-	name, _ := jsonx.Marshal(f.Name)
-	doc := append(append(append([]byte(`{"type":"object","properties":{`), name...), ':'), items...)
-	doc = append(doc, '}', '}')
-	for _, defs := range []string{"$schema", "$defs", "definitions"} {
-		if v, ok := jsonx.Lookup(input, defs); ok {
-			doc = jsonx.With(nil, doc, defs, v)
-		}
-	}
-	form, err := schema.FormOf(doc)
-	if err != nil {
-		return nil, true
-	}
-	return form.Field(f.Name), true
 }
 
 // takesMore reports whether a schema says that it takes arguments it does not name. To say

@@ -165,17 +165,17 @@ func (a *app) table(rows []row, none string) {
 		a.talk.note("%s", none)
 		return
 	}
-	first := 0
-	for i := range rows {
-		rows[i].name, rows[i].about = oneLine(rows[i].name), oneLine(rows[i].about)
-		first = max(first, columns(rows[i].name))
-	}
 	// One very long name must not push all descriptions away.
-	limit := 40
+	first, limit := 0, 40
 	if a.tty.width > 0 {
 		limit = max(20, a.tty.width*2/5)
 	}
-	first = min(first, limit)
+	for i := range rows {
+		rows[i].name, rows[i].about = oneLine(rows[i].name), oneLine(rows[i].about)
+		if wide := columns(rows[i].name); wide <= limit {
+			first = max(first, wide)
+		}
+	}
 	for _, r := range rows {
 		used := max(first, columns(r.name)) + 2
 		name := a.paint(r.name, "1")

@@ -157,7 +157,7 @@ func testLoginLife(t *testing.T, paste bool) {
 	_, stderr := do(0, "login", "web", "--no-browser")
 	has(stderr, "logged in at web")
 	stdout, _ := do(0, "tools", "-s", "web", "--verbose", "--trace", filepath.Join(home, "t.jsonl"))
-	has(stdout, "args ")
+	has(stdout, "args(")
 	stdout, _ = do(0, "whoami", "web")
 	has(stdout, "scopes  tools")
 	has(stdout, "good for ")

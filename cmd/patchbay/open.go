@@ -526,7 +526,7 @@ func shell(words []string) string {
 	out := make([]string, len(words))
 	for i, w := range words {
 		switch {
-		case strings.Contains(w, "$TOKEN"): // to be filled in by the shell
+		case strings.Contains(w, "$TOKEN") && !strings.ContainsAny(strings.ReplaceAll(w, "$TOKEN", ""), "\"`$\\!"): // to be filled in by the shell
 			w = `"` + w + `"`
 		case w == "" || strings.ContainsAny(w, " \t\n\"'`$&|;<>()*?[]{}!#~\\"):
 			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"

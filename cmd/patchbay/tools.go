@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -20,7 +19,7 @@ func (c *toolsCmd) Run(a *app) error {
 	c.Name = a.serverAlone(c.Name)
 	if c.Name == "" {
 		return items(a, "tools/list", "tools", "has no tools", func(t *mcp.Tool) row {
-			return row{t.Name, about(t.Name, t.Title, t.Description)}
+			return row{signature(t.Name, t.InputSchema, a.tty.width), about(t.Name, t.Title, t.Description)}
 		})
 	}
 	c.Name = a.slashed(c.Name)
@@ -46,14 +45,16 @@ func (c *toolsCmd) Run(a *app) error {
 	}
 	a.head(t.Name, t.Title, t.Description)
 	form, err := schema.FormOf(t.InputSchema)
-	switch {
-	case err != nil:
+	if err != nil {
 		a.print("\narguments, by this JSON Schema:\n" + a.shownJSON(t.InputSchema))
-	case len(form.Fields) == 0:
-		a.print("\nno arguments")
-	default:
-		a.print("\narguments:")
-		a.fields(form)
+	} else {
+		a.outline("arguments", "no arguments", t.InputSchema, true)
+		if t.OutputSchema != nil {
+			a.outline("result", "result: an object", t.OutputSchema, false)
+		}
+		if command := a.example(t.Name, form, t.InputSchema); command != "" {
+			a.print("\nexample:\n  " + command)
+		}
 	}
 	if hints := toolHints(t.Annotations); hints != "" {
 		a.print("\nit says of itself: " + hints)
@@ -88,113 +89,6 @@ func (a *app) head(name, title, description string) {
 	if description = strings.TrimSpace(description); description != "" {
 		a.print(a.prose(description, a.tty.width))
 	}
-}
-
-// fields prints the arguments of a tool, one a line.
-func (a *app) fields(form *schema.Form) {
-	var rows []row
-	for i := range form.Fields {
-		f := &form.Fields[i]
-		name := "  " + f.Name
-		if f.Required {
-			name += requiredMark
-		}
-		text := kindOf(f)
-		if more := about(f.Name, f.Title, f.Description); more != "" {
-			text += ": " + more
-		}
-		rows = append(rows, row{name, text})
-	}
-	a.rows(rows)
-}
-
-// requiredMark stands behind the name of an argument that must be given.
-const requiredMark = " *"
-
-// rows prints arguments, each description wrapped beside its name.
-func (a *app) rows(rows []row) {
-	first := 0
-	for i := range rows {
-		first = max(first, columns(rows[i].name))
-	}
-	for _, r := range rows {
-		room := 0
-		if a.tty.width > 0 {
-			room = max(20, a.tty.width-first-2)
-		}
-		lines := strings.Split(wrap(oneLine(r.about), room), "\n")
-		for i, text := range lines {
-			name := ""
-			if i == 0 {
-				name = visible(r.name)
-			}
-			a.print(a.paint(pad(name, first), "1") + "  " + text)
-		}
-	}
-	if slices.ContainsFunc(rows, func(r row) bool { return strings.HasSuffix(r.name, requiredMark) }) {
-		a.print("\n  (* required)")
-	}
-}
-
-// kindOf words what a field takes.
-func kindOf(f *schema.Field) string {
-	var s string
-	switch f.Kind {
-	case schema.Enum, schema.MultiEnum:
-		var names []string
-		for _, o := range f.Options {
-			v := plain(o.Value)
-			if o.Title != v {
-				v += " (" + o.Title + ")"
-			}
-			names = append(names, v)
-		}
-		s = strings.Join(names, " | ")
-		if f.Kind == schema.MultiEnum {
-			s = "several of " + s
-		}
-	case schema.String:
-		s = "text"
-		if f.Format != "" {
-			s = f.Format
-		}
-		s += bounds(f, " characters")
-	case schema.Integer:
-		s = "whole number" + bounds(f, "")
-	case schema.Number:
-		s = "number" + bounds(f, "")
-	case schema.Boolean:
-		s = "true or false"
-	default:
-		s = "JSON"
-		var w struct {
-			Type any `json:"type"`
-		}
-		if jsonx.Unmarshal(f.Schema, &w) == nil {
-			switch w.Type {
-			case "array":
-				s = "list"
-			case "object":
-				s = "object"
-			}
-		}
-	}
-	if f.Default != nil {
-		s += " [" + plain(f.Default) + "]"
-	}
-	return s
-}
-
-func bounds(f *schema.Field, unit string) string {
-	switch {
-	case f.Min != "" && f.Max != "":
-		return fmt.Sprintf(" %s to %s%s", f.Min, f.Max, unit)
-	case f.Min != "":
-		return fmt.Sprintf(" from %s%s", f.Min, unit)
-	case f.Max != "":
-		return fmt.Sprintf(" up to %s%s", f.Max, unit)
-	}
-	return ""
 }
 
 // toolHints words the annotations of a tool, which are the server's own claims.

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/schema"
+)
+
+// An example of a call is made from the schema: from its examples, defaults and choices, else a
+// text is the name of the argument in capitals. The schema accepts it; the server may refuse it.
+
+const (
+	exampleDepth = 6
+	exampleBytes = 2000
+)
+
+// example is a call of a tool that can be pasted into a shell, empty if there is none. The names
+// and values are the server's: none may be taken for a flag, a variable or an end of the line.
+func (a *app) example(name string, form *schema.Form, input []byte) string {
+	words := exampleWords(form, input)
+	command := a.other(append([]string{"call", name}, words...)...)
+	switch {
+	case words == nil, strings.HasPrefix(name, "-"), visible(command) != command:
+	case strings.ContainsAny(command, "\n\t"), strings.Contains(strings.Join(words, " "), "$TOKEN"):
+	default:
+		return command
+	}
+	return ""
+}
+
+// exampleWords are the arguments of a call in the words of a command line: what is required, or
+// everything if the schema wants more. They are nil if no example fits the schema or it is long.
+func exampleWords(form *schema.Form, input []byte) []string {
+	root := schema.Outline(input)
+	for _, all := range []bool{false, true} {
+		values := map[string]json.RawMessage{}
+		words, size := []string{}, 0
+		for _, m := range root.Members() {
+			if !m.Required && !all {
+				continue
+			}
+			v := exampleOf(&m, all, 1)
+			values[m.Name] = v
+			words = append(words, exampleWord(&m, v)...)
+			if size += len(m.Name) + len(v); size > exampleBytes {
+				return nil
+			}
+		}
+		if form.Check(values) == nil {
+			return words
+		}
+	}
+	return nil
+}
+
+// exampleWord is an argument as it is typed: key=value where the schema types it, else key:=JSON.
+func exampleWord(f *schema.Field, v json.RawMessage) []string {
+	if f.Name == "" || strings.ContainsAny(f.Name, "=:{@-") {
+		return []string{string(slices.Concat([]byte{'{'}, jsonx.AppendString(nil, f.Name), []byte{':'}, v, []byte{'}'}))}
+	}
+	asJSON := []string{f.Name + ":=" + string(v)}
+	switch f.Kind {
+	case schema.String, schema.Enum, schema.Number, schema.Integer, schema.Boolean:
+		text := plain(v)
+		if got, err := f.Parse(text); strings.HasPrefix(text, "@") || err != nil || string(got) != string(v) {
+			return asJSON
+		}
+		return []string{f.Name + "=" + text}
+	}
+	return asJSON
+}
+
+// exampleOf is a value that a field takes; of an object what is required, or all members.
+func exampleOf(f *schema.Field, all bool, depth int) json.RawMessage {
+	given, _ := jsonx.Lookup(f.Schema, "examples")
+	for v := range jsonx.Elements(given) {
+		return v
+	}
+	switch {
+	case f.Default != nil && string(f.Default) != "null" && string(f.Default) != `""`:
+		return f.Default
+	case f.Kind == schema.MultiEnum:
+		return slices.Concat([]byte{'['}, f.Options[0].Value, []byte{']'})
+	case len(f.Options) > 0:
+		return f.Options[0].Value
+	}
+	types := f.Types()
+	switch {
+	case f.Kind == schema.Boolean:
+		return json.RawMessage("true")
+	case f.Kind == schema.Integer || f.Kind == schema.Number:
+		return exampleNumber(f)
+	case f.Kind == schema.String:
+		return jsonx.AppendString(nil, exampleText(f))
+	case depth > exampleDepth:
+		return json.RawMessage("null")
+	case slices.Contains(types, "array"):
+		out := json.RawMessage{'['}
+		if e := f.Elements(); e != nil {
+			minItems, _ := jsonx.Lookup(f.Schema, "minItems")
+			least, _ := strconv.Atoi(string(minItems))
+			for i := range min(max(1, least), 3) {
+				if i > 0 {
+					out = append(out, ',')
+				}
+				out = append(out, exampleOf(e, all, depth+1)...)
+			}
+		}
+		return append(out, ']')
+	case slices.Contains(types, "object") || namesMembers(f):
+		return exampleObject(f, all, depth)
+	}
+	for _, alt := range f.Alternatives() {
+		return exampleOf(&alt, all, depth+1)
+	}
+	return jsonx.AppendString(nil, exampleText(f))
+}
+
+func exampleObject(f *schema.Field, all bool, depth int) json.RawMessage {
+	members := f.Members()
+	wanted := slices.DeleteFunc(slices.Clone(members), func(m schema.Field) bool { return !m.Required })
+	switch {
+	case all:
+		wanted = members
+	case len(wanted) == 0:
+		wanted = members[:min(1, len(members))]
+	}
+	out := json.RawMessage{'{'}
+	for i := range wanted {
+		if len(out) > exampleBytes {
+			break // too long to show anyway
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(jsonx.AppendString(out, wanted[i].Name), ':'), exampleOf(&wanted[i], all, depth+1)...)
+	}
+	if others := f.Others(); others != nil && len(members) == 0 {
+		out = append(append(out, `"NAME":`...), exampleOf(others, all, depth+1)...)
+	}
+	return append(out, '}')
+}
+
+func exampleNumber(f *schema.Field) json.RawMessage {
+	switch {
+	case f.Min != "":
+		return json.RawMessage(f.Min)
+	case f.Max != "":
+		return json.RawMessage(f.Max)
+	}
+	return json.RawMessage("1")
+}
+
+// exampleTexts are texts of the formats of JSON Schema.
+var exampleTexts = map[string]string{
+	"date": "2026-01-31", "date-time": "2026-01-31T12:00:00Z", "time": "12:00:00Z", "duration": "PT1H",
+	"email": "me@example.com", "hostname": "example.com", "ipv4": "192.0.2.1", "ipv6": "2001:db8::1",
+	"uri": "https://example.com/", "uri-reference": "https://example.com/", "iri": "https://example.com/", "url": "https://example.com/",
+	"uuid": "00000000-0000-4000-8000-000000000000", "regex": ".*",
+}
+
+// exampleText is a text for a field: its name in capitals, as long as the schema wants.
+func exampleText(f *schema.Field) string {
+	if s := exampleTexts[f.Format]; s != "" {
+		return s
+	}
+	var b strings.Builder
+	last := rune('_')
+	for _, r := range f.Name {
+		switch {
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			r = '_'
+		case unicode.IsUpper(r) && unicode.IsLower(last):
+			b.WriteByte('_')
+		}
+		if b.WriteRune(unicode.ToUpper(r)); b.Len() > 60 {
+			break
+		}
+		last = r
+	}
+	text := orName(b.String(), "TEXT")
+	least, _ := strconv.Atoi(string(f.Min))
+	for least = min(least, exampleBytes); len(text) < least; {
+		text += "X"
+	}
+	if most, err := strconv.Atoi(string(f.Max)); err == nil && most < len(text) {
+		text = strings.Repeat("X", max(0, most))
+	}
+	return text
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/schema"
+)
+
+// signatureWidth is the most columns of a signature where no terminal sets a width.
+const signatureWidth = 160
+
+// signature is a tool in one line: edit_file(path, edits: {oldText, newText}[], dryRun?). What
+// does not fit into width columns, of 0 as many as signatureWidth, is left out from the inside:
+// first the members of members, then those of arguments, then what is optional.
+func signature(name string, input []byte, width int) string {
+	if width <= 0 {
+		width = signatureWidth
+	}
+	name = oneLine(name)
+	root := schema.Outline(input)
+	room := width - columns(name)
+	members := root.Members()
+	for depth := 3; depth >= 1; depth-- {
+		if inside, ok := membersLine(members, depth, room-2, false); ok {
+			return name + "(" + inside + ")"
+		}
+	}
+	if inside, ok := membersLine(members, 1, room-5, true); ok {
+		return name + "(" + strings.TrimPrefix(inside+", …)", ", ")
+	}
+	return name + "(…)"
+}
+
+// membersLine is the names of members with what is inside of them down to depth levels. It
+// reports false if that needs more than room columns.
+func membersLine(members []schema.Field, depth, room int, requiredOnly bool) (string, bool) {
+	var b strings.Builder
+	used := 0
+	for i := range members {
+		m := &members[i]
+		if requiredOnly && !m.Required {
+			continue
+		}
+		text, optional := oneLine(m.Name), "?"
+		if m.Required {
+			optional = ""
+		}
+		inside, ok := insideOf(m, depth-1, room-used-columns(text))
+		switch {
+		case !ok:
+			return "", false
+		case strings.HasPrefix(inside, "{"):
+			text += optional + ": " + inside
+		default:
+			text += inside + optional
+		}
+		if b.Len() > 0 {
+			text = ", " + text
+		}
+		if used += columns(text); used > room {
+			return "", false
+		}
+		b.WriteString(text)
+	}
+	return b.String(), true
+}
+
+// insideOf is what a field consists of: {a, b}, {a, b}[], [], {…}, or nothing for a simple value.
+func insideOf(f *schema.Field, depth, room int) (string, bool) {
+	if f.Kind == schema.MultiEnum {
+		return "[]", true
+	}
+	lists := ""
+	for e := f.Elements(); e != nil && len(lists) < 2*outlineDepth; e = f.Elements() {
+		lists += "[]"
+		f = e
+	}
+	types := f.Types()
+	switch {
+	case f.Kind != schema.Other || len(types) != 1 || len(f.Alternatives()) > 0:
+		return lists, true
+	case types[0] == "array":
+		return lists + "[]", true
+	case types[0] != "object":
+		return lists, true
+	}
+	members := f.Members()
+	if depth <= 0 || len(members) == 0 {
+		return "{…}" + lists, true
+	}
+	inside, ok := membersLine(members, depth, room, false)
+	return "{" + inside + "}" + lists, ok
+}
