@@ -220,9 +220,9 @@ func (p *pool) take(ctx context.Context, method string) (*conn, error) {
 		case !own && p.main != nil:
 			c := p.use(p.main)
 			p.mu.Unlock()
-			if err := p.g.losses.tell(ctx, p.src.Name, method); err != nil { // it was not shared before
+			if d := p.g.losses.owed(ctx, p.src.Name, method, clientOf(ctx), client{}); d != nil { // it was not shared by all before
 				p.release(c, nil, nil)
-				return nil, err
+				return nil, d.tell(ctx, p.src.Name)
 			}
 			return c, nil
 		case p.state == Failing || p.state == NeedsLogin || p.state == Crashing:
@@ -350,8 +350,9 @@ func (p *pool) watch(c *conn) {
 			p.g.log().Warn("connection of a client lost", "server", p.src.Name, "err", c.up.Err())
 			p.mu.Lock()
 			p.ended(c.up.Err())
+			p.retireAll(c, lostWhy(c.up.Err()))
 			p.mu.Unlock()
-			why, open = lostWhy(c.up.Err()), false
+			open = false
 		case <-left:
 			open = false
 		case <-c.evict:
@@ -461,7 +462,7 @@ func (p *pool) lose(c *conn, err error) {
 		p.main = nil
 	}
 	if c.own {
-		p.retire(c, lostWhy(err))
+		p.retireAll(c, lostWhy(err))
 		p.dropLocked(c)
 	}
 }

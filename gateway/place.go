@@ -39,9 +39,9 @@ func (p *pool) takeOwn(ctx context.Context, who client, method string) (*conn, e
 			defer p.mu.Unlock()
 			return nil, p.unavailable()
 		}
-		if err := p.g.losses.tell(ctx, p.src.Name, method); err != nil {
+		if d := p.g.losses.owed(ctx, p.src.Name, method, who, p.owner(who)); d != nil {
 			p.mu.Unlock()
-			return nil, err
+			return nil, d.tell(ctx, p.src.Name)
 		}
 		if c != nil {
 			defer p.mu.Unlock()

@@ -268,11 +268,90 @@ func TestLossIsTold(t *testing.T) {
 				if got := get(t, s); got != "kept " {
 					t.Errorf("the call after that = %s", got)
 				}
-				if got := get(t, reader); got != "kept " {
-					t.Errorf("who has only read is told of a loss: %s", got)
+				told := tt.share == gateway.PerPrincipal && tt.idle == 0 // see TestLossOfOtherWindows
+				if got := get(t, reader); got != "kept " && !told {
+					t.Errorf("a client that has only read is told: %s", got)
 				}
 			})
 		})
+	}
+}
+
+// F3: of the windows of one person that share a process, each that has used it is told once, and
+// once one that has not: it may count on what another window has left there.
+func TestLossOfOtherWindows(t *testing.T) {
+	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} { // of the new window
+		synctest.Test(t, func(t *testing.T) {
+			f := keeper(mcp.V2025_11_25)
+			g := &gateway.Gateway{Name: "gw"}
+			run(t, g, gateway.Source{Name: "db", Open: f.Open, Share: gateway.PerPrincipal})
+			first, second, closed := connect(t, g, mcp.V2025_11_25), connect(t, g, mcp.V2025_06_18), connect(t, g, mcp.V2025_11_25)
+			set(t, first, "a")
+			get(t, second)
+			get(t, closed)
+			closed.Close()
+			f.kill(2)
+			synctest.Wait()
+			told := func(what string, s *mcp.Session, want bool) {
+				t.Helper()
+				if got := get(t, s); strings.Contains(got, "kept for you is gone") != want || !want && got != "kept " {
+					t.Errorf("%s: %s; want it told: %t", what, got, want)
+				}
+			}
+			told("a window that has used the process", first, true)
+			told("the same again", first, false)
+			told("a new window", connect(t, g, rev), true)
+			told("another new window", connect(t, g, rev), false)
+			told("another window that has used the process", second, true)
+			told("the same again", second, false)
+			time.Sleep(time.Hour)
+			f.kill(3)
+			synctest.Wait()
+			time.Sleep(time.Hour)
+			// Callers without a session are one client, which has used the process.
+			told("a new window an hour later", connect(t, g, rev), rev == mcp.V2026_07_28)
+		})
+	}
+}
+
+// F3: calls that a client sends before it knows of its loss all fail, not just the first of them.
+func TestLossIsToldToCallsAtOnce(t *testing.T) {
+	for _, tt := range []struct {
+		share gateway.Share
+		front mcp.Revision
+	}{{gateway.PerSession, mcp.V2025_11_25}, {gateway.PerPrincipal, mcp.V2025_11_25}, {gateway.PerSession, mcp.V2026_07_28}} {
+		for _, before := range []bool{true, false} { // one of the calls is in progress when the server ends
+			synctest.Test(t, func(t *testing.T) {
+				f := keeper(mcp.V2025_11_25)
+				g := &gateway.Gateway{Name: "gw"}
+				run(t, g, gateway.Source{Name: "db", Open: f.Open, Share: tt.share})
+				s := connect(t, g, tt.front)
+				set(t, s, "a")
+				var calls sync.WaitGroup
+				call := func(tool string) {
+					calls.Go(func() {
+						if got := called(t, s, tool, nil); !strings.Contains(got, "kept for you is gone") {
+							t.Errorf("%v, %s, before %t: %s", tt.share, tt.front, before, got)
+						}
+					})
+				}
+				if before {
+					call("db_hang")
+					synctest.Wait()
+				}
+				f.kill(2)
+				synctest.Wait()
+				for i := range 3 {
+					time.Sleep(time.Duration(i) * 10 * time.Millisecond)
+					call("db_get")
+				}
+				calls.Wait()
+				if got := get(t, s); got != "kept " {
+					t.Errorf("%v, %s, before %t: the next call: %s", tt.share, tt.front, before, got)
+				}
+				time.Sleep(time.Minute) // the call hangs as long
+			})
+		}
 	}
 }
 

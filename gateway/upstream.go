@@ -156,7 +156,9 @@ func (up *upstream) lost(ctx context.Context, c *conn, method string, err error)
 		unknown = ", and whether the tool has run is not known"
 	}
 	if c.own && leaves(method) {
-		up.g.losses.drop(up.name, clientOf(ctx).alone())
+		if d := up.g.losses.owed(ctx, up.name, method, clientOf(ctx), client{}); d != nil {
+			d.wait(ctx)
+		}
 		unknown += "; what it kept for you is gone"
 	}
 	return mcp.Errorf(mcp.CodeInternal, "connection to server %q lost%s: %v", up.name, unknown, err)
