@@ -2,15 +2,26 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // A place is room for the connection of one client, which may be a process. Places are few
-// (Source.MaxClients), and one principal has at most a quarter of them. A connection over which
-// nothing but reads has happened makes room for another, since nobody loses anything by that; any
-// other stays until its client leaves. Who finds no place waits for one (Source.Queue).
+// (Source.MaxClients), and one principal has at most a quarter of them. If there is none left,
+//
+//   - a connection over which nothing but reads has happened makes room: nobody loses anything by
+//     that;
+//   - else the connection of a session that has been quiet for quietTime, without a request and an
+//     open stream, makes room for its own principal. Its client may have left without a word; if it
+//     has not, it is told of its loss;
+//   - any other stays until its client leaves.
+//
+// A request that finds no place waits for one (Source.Queue).
+
+// quietTime is how long a session has to be quiet before it makes room for another.
+const quietTime = 2 * time.Minute
 
 // takeOwn finds the connection of a client, and opens it if there is none.
 func (p *pool) takeOwn(ctx context.Context, who client, method string) (*conn, error) {
@@ -113,16 +124,22 @@ func (p *pool) room(principal string) error {
 		return nil
 	}
 	var quiet *conn
+	stateful := false // of quiet
 	for who, c := range p.clients {
-		if own >= share && who.principal != principal || c.up == nil || c.users > 0 || len(c.actors) > 0 {
+		if own >= share && who.principal != principal || c.up == nil || c.users > 0 {
 			continue
 		}
-		if quiet == nil || c.last.Before(quiet.last) {
-			quiet = c
+		state := len(c.actors) > 0
+		if state && (who.principal != principal || !c.abandoned()) {
+			continue
+		}
+		if quiet == nil || stateful && !state || state == stateful && c.last.Before(quiet.last) {
+			quiet, stateful = c, state
 		}
 	}
 	switch {
 	case quiet != nil:
+		p.retire(quiet, fmt.Sprintf("its session was quiet for %v, and it made room for another of yours", quietTime))
 		delete(p.clients, quiet.who)
 		close(quiet.evict)
 		p.evicted++
@@ -132,6 +149,12 @@ func (p *pool) room(principal string) error {
 			p.src.Name, own, p.src.MaxClients)
 	}
 	return mcp.Errorf(mcp.CodeInternal, "server %q is used by %d clients, the most there may be; try again later", p.src.Name, len(p.clients))
+}
+
+// abandoned tells whether the client of c may have left without a word: c is that of a session
+// that has been quiet, and nothing waits for it in the server; mu of the pool is held.
+func (c *conn) abandoned() bool {
+	return c.who.session != nil && c.unused(quietTime) <= 0 && mcp.SessionIdle(c.who.session) >= quietTime
 }
 
 // asksRoots is an Upstream that tells whether its server has asked for roots, as a [*mcp.Session]

@@ -38,7 +38,9 @@ type Source struct {
 	// lists. One principal has at most a quarter of them; callers without a principal cannot be
 	// told apart, and have what there is. If there is no place for another, the quietest
 	// connection over which nothing but reads has happened makes room: one of the same
-	// principal, if that has its quarter. Zero: 100.
+	// principal, if that has its quarter. If there is none, that of a session of the same
+	// principal does which has had no request and no open stream for 2 minutes; its client is
+	// told of its loss if it comes back. Zero: 100.
 	MaxClients int
 
 	// Queue is how long a request waits for a place for its connection, before it fails.

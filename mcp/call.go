@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -34,6 +35,17 @@ func (c *Call) Session() context.Context {
 		return nil
 	}
 	return c.session.Context()
+}
+
+// SessionIdle returns how long the client of a session has had no request and no stream open. Ctx
+// is what [Call.Session] returns. It is 0 while the client has one, and where the session is a
+// connection, as on all transports but Streamable HTTP.
+func SessionIdle(ctx context.Context) time.Duration {
+	c := engine.From(ctx)
+	if c == nil || c.Session() == nil {
+		return 0
+	}
+	return c.Session().Idle()
 }
 
 // CallFrom returns the call being served, nil if ctx belongs to none. A goroutine that a handler

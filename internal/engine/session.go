@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
@@ -27,7 +28,8 @@ type Session struct {
 	loose bool                   // made by Loose
 
 	// Events is where messages go that belong to no request. The transport sets
-	// it before the first request is served.
+	// it before the first request is served. One with the method Idle tells how long the client
+	// has had no request and no stream open; the others are open as long as the session.
 	Events Exchange
 
 	opened context.Context // of the message that opened it
@@ -381,6 +383,14 @@ func (s *Session) context() context.Context {
 		}
 	}
 	return s.ctx
+}
+
+// Idle returns how long the client has had no request and no stream open; 0 while it has.
+func (s *Session) Idle() time.Duration {
+	if e, ok := s.Events.(interface{ Idle() time.Duration }); ok {
+		return e.Idle()
+	}
+	return 0
 }
 
 // Close ends what the session started and waits for it. The cause is not nil.

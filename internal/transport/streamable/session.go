@@ -20,6 +20,7 @@ import (
 // session is what a legacy client opened, as this transport sees it.
 type session struct {
 	*engine.Session
+	server    *Server
 	id        string
 	name      string // for recordings: the id is a secret
 	principal string
@@ -151,6 +152,7 @@ func (s *Server) quietest(principal string) (quiet *session) {
 func (s *Server) add(es *engine.Session, principal string) *session {
 	sess := &session{
 		Session:   es,
+		server:    s,
 		id:        rand.Text(), // 130 bits, A-Z and 2-7 (SHTTP-25-033, -034)
 		name:      "session-" + strconv.FormatInt(s.names.Add(1), 10),
 		principal: principal,
@@ -202,6 +204,20 @@ func (s *Server) done(sess *session, r *run) {
 	if s.SessionIdle > 0 && s.sessions.due.IsZero() {
 		s.schedule(s.SessionIdle)
 	}
+}
+
+// Idle returns how long the session has had no exchange, an open stream included; 0 while it has.
+func (e *events) Idle() time.Duration {
+	if e.session == nil {
+		return 0
+	}
+	s := e.session.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.session.users > 0 {
+		return 0
+	}
+	return time.Since(e.session.idleSince)
 }
 
 // schedule lets the timer come; mu is held.
