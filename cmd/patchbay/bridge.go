@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -45,13 +46,6 @@ func (c *bridgeCmd) Run(a *app) error {
 	if c.Stdio { // standard input is the client's
 		a.answers.silence()
 	}
-	if s, err = a.resolve(s); err != nil {
-		return err
-	}
-	if s, err = a.withEnv(s); err != nil {
-		return err
-	}
-	a.server = &s
 	share, err := gateway.ParseShare(cmp.Or(c.Share, s.Share))
 	if err != nil {
 		return usagef("--share %w", err)
@@ -59,54 +53,85 @@ func (c *bridgeCmd) Run(a *app) error {
 	if c.Stdio { // there is one client
 		share = gateway.Shared
 	}
+	s.Share, s.Idle = share.String(), cmp.Or(c.Idle, s.Idle)
+	if err := c.startable(a, s); err != nil {
+		return err
+	}
 	policy, err := c.rules(a)
 	if err != nil {
 		return err
 	}
-	known, news := make(chan struct{}), a.bridgeNews()
-	once := sync.OnceFunc(func() { close(known) })
-	g := &gateway.Gateway{ID: hop.Self, Name: "patchbay bridge", Version: Version, Logger: a.logger(), OnStatus: func(s gateway.Status) { once(); news(s) }}
+	h := &hub{a: a, began: time.Now(), plan: &plan{from: "bridge to " + s.Name}, board: newBoard(a)}
+	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay bridge", Version: Version, Logger: a.logger(), OnStatus: h.board.tell}
 	if policy != nil {
-		g.Middleware = policy.around(func(string) bool { return trustedServer(s) })
+		h.gateway.Middleware = policy.around(func(string) bool { return trustedServer(s) })
 	}
-	front := &mcp.Server{Name: "patchbay bridge", Version: Version, Handler: g.Direct(s.Name), Logger: a.logger()}
-	if front.OnFrame, err = a.recorder(); err != nil {
+	h.front = &mcp.Server{Name: "patchbay bridge", Version: Version, Handler: h.gateway.Direct(s.Name), Logger: a.logger()}
+	if h.front.OnFrame, err = a.recorder(); err != nil {
 		return err
 	}
-	log := &serverLog{name: s.Name, secrets: a.secrets}
-	if a.Verbose {
-		log.to = a.talk
-	}
-	a.noteUnused("bridge", s)
-	bound, _ := a.startTimeout(s)
-	ctx, stop := context.WithCancel(context.WithoutCancel(a.ctx))
-	var running sync.WaitGroup
-	running.Go(func() { policy.follow(ctx, a, func() {}) })
-	running.Go(func() {
-		g.Run(ctx, gateway.Source{
-			Name: s.Name, Share: share, Idle: cmp.Or(c.Idle, s.Idle), StartTimeout: bound, Stderr: log.last,
-			MaxClients: s.Clients, Queue: s.Queue, Offers: offersOf(s),
-			Open: func(ctx context.Context) (gateway.Upstream, error) {
-				u, err := a.openUpstream(ctx, s, log)
-				if err != nil {
-					return nil, err
-				}
-				return u, nil
-			},
-		}) // an error would be of what stands here
-	})
-	a.atEnd = append(a.atEnd, func() {
-		stop()
-		within(time.Second, running.Wait) // what has not ended by then is the guards' to end
-	})
-	<-known // before that the gateway has no such server
-	if c.Stdio {
-		if _, err := c.limit(front, false); err != nil {
+	var w *web
+	if !c.Stdio {
+		if w, err = a.listen(h.front, c.HTTP, c.protection); err != nil {
 			return err
 		}
-		return a.serveStdio(front)
+		h.url = w.url
+		h.handleHealth(w.mux, w.asked())
+	} else if _, err := c.limit(h.front, false); err != nil {
+		return err
 	}
-	return c.serveHTTP(a, front)
+	ctx, stop := context.WithCancelCause(a.ctx)
+	defer stop(nil)
+	h.fleet = newFleet(a, h.gateway, "", false)
+	h.fleet.left = func(_, why string) { stop(&fault{code: exitLoop, err: errors.New(why)}) }
+	h.board.report()
+	h.fleet.set([]config.Server{s}, nil, "")
+	socket, err := openSocket(h)
+	if err != nil {
+		a.logger().Debug("patchbay status will not see this program", "err", err)
+	}
+	defer socket.close()
+	var following sync.WaitGroup
+	following.Go(func() { h.followLogins(ctx) })
+	following.Go(func() { policy.follow(ctx, a, func() {}) })
+	a.atEnd = append(a.atEnd, func() {
+		stop(nil)
+		following.Wait()
+		within(time.Second, h.fleet.close) // what has not ended by then is the guards' to end
+	})
+	if c.Stdio {
+		err = a.serveStdio(ctx, h.front)
+	} else {
+		err = c.serveHTTP(ctx, h, w)
+	}
+	var loop *fault
+	if errors.As(context.Cause(ctx), &loop) {
+		return loop
+	}
+	return err
+}
+
+// startable returns an error if the server can never be started as it is written: then the bridge
+// ends at once, for there is nothing to wait for. Questions for its inputs are asked here.
+func (c *bridgeCmd) startable(a *app, s config.Server) error {
+	s, err := a.resolve(s)
+	if err != nil {
+		return err
+	}
+	if s, err = a.withEnv(s); err != nil {
+		return err
+	}
+	a.server = &s
+	if s.Command == "" {
+		return nil
+	}
+	if err := a.lineage.refuse(s); err != nil {
+		return &openError{s.Name, err}
+	}
+	if err := checkCommand(s); err != nil {
+		return &openError{s.Name, err}
+	}
+	return nil
 }
 
 // check completes the flags.
@@ -124,41 +149,24 @@ func (c *bridgeCmd) check(s config.Server) error {
 	return nil
 }
 
-// bridgeNews tells a person what becomes of the server, if that is not what they expect.
-func (a *app) bridgeNews() func(gateway.Status) {
-	failed := false
-	return func(s gateway.Status) {
-		switch {
-		case s.State == gateway.Failing || s.State == gateway.Crashing || s.State == gateway.NeedsLogin:
-			failed = true
-			a.talk.note("%s: %s: %s", s.Name, s.State, s.Reason)
-		case s.State == gateway.Ready && (failed || a.Verbose):
-			failed = false
-			a.talk.note("%s is ready: %s %s, revision %s", s.Name, s.Server.Name, s.Server.Version, s.Revision)
-		}
-	}
-}
-
-// serveHTTP serves the bridge over HTTP until ctrl-C.
-func (c *bridgeCmd) serveHTTP(a *app, front *mcp.Server) error {
-	web, err := a.listen(front, c.HTTP, c.protection)
-	if err != nil {
-		return err
-	}
-	a.talk.always("listening on " + web.url)
+// serveHTTP serves the bridge over HTTP until ctx ends.
+func (c *bridgeCmd) serveHTTP(ctx context.Context, h *hub, w *web) error {
+	a := h.a
+	a.talk.always("listening on " + w.url)
 	if c.SSE {
-		sse := front.SSE(ssePosts)
-		web.handle(sseEndpoint, sse)
-		web.handle(ssePosts, sse)
-		a.talk.always("and for clients of 2024-11-05 on " + web.url[:len(web.url)-len(endpoint)] + sseEndpoint)
+		sse := h.front.SSE(ssePosts)
+		w.handle(sseEndpoint, sse)
+		w.handle(ssePosts, sse)
+		a.talk.always("and for clients of 2024-11-05 on " + w.url[:len(w.url)-len(endpoint)] + sseEndpoint)
 	}
-	served := web.serve()
+	served := w.serve()
 	select {
 	case err := <-served:
 		return err
-	case <-a.ctx.Done():
+	case <-ctx.Done():
 	}
+	h.ending.Store(true)
 	// A handler that ignores its end must not hold up the program's.
-	within(drainTime+drainTime/2, func() { web.end(a.ctx, drainTime) })
+	within(drainTime+drainTime/2, func() { w.end(a.ctx, drainTime) })
 	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -191,5 +192,60 @@ func TestBridgeSessions(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestBridgeHealth (trap 32): a bridge has /healthz and /readyz and is in "patchbay status", also
+// while its server ends again and again, which it says as "up" does.
+func TestBridgeHealth(t *testing.T) {
+	runtimeFolder(t)
+	get := func(url, path string) (int, upReport) {
+		t.Helper()
+		res, err := http.Get(strings.TrimSuffix(url, endpoint) + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		var r upReport
+		if err := json.NewDecoder(res.Body).Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode, r
+	}
+	status := func() string {
+		var out strings.Builder
+		run(t.Context(), []string{"status"}, strings.NewReader(""), &out, io.Discard)
+		return out.String()
+	}
+	good := bridged(t, "--http", "127.0.0.1:0", "-s", "everything")
+	until(t, "the bridge is ready", func() bool { code, r := get(good, "/readyz"); return code == http.StatusOK && r.State == upReady })
+	if code, r := get(good, "/healthz"); code != http.StatusOK || r.State != "alive" {
+		t.Errorf("/healthz = %d, state %q", code, r.State)
+	}
+	if got := status(); !strings.Contains(got, good+": ready") || !strings.Contains(got, "bridge to everything") {
+		t.Errorf("status = %s", got)
+	}
+}
+
+// A bridge whose server ends again and again says so once for each state, with what it said last.
+func TestBridgeToCrashing(t *testing.T) {
+	runtimeFolder(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := new(transcript)
+	cmd := exec.Command(self, "bridge", "--http", "127.0.0.1:0", "--env", testRun+"=stub", "--", self, "die")
+	cmd.Env, cmd.Stderr = append(os.Environ(), testRun+"=patchbay"), said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	said.await(t, `(?m)^patchbay: .*: failing: .*exit status 3\n  \| stub: no configuration\n  \| stub: giving up$`)
+	said.await(t, `(?m)^patchbay: .*: crashing: it ended 3 times in a row before it was ready`)
+	var out strings.Builder
+	if run(t.Context(), []string{"status"}, strings.NewReader(""), &out, io.Discard); !strings.Contains(out.String(), "crashing") {
+		t.Errorf("status = %s", &out)
 	}
 }

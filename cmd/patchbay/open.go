@@ -571,8 +571,8 @@ func (a *app) reachHint(err error) string {
 		}
 	case strings.HasPrefix(a.server.URL, "http") && networkFault(err):
 		return "is it running? try: curl -i " + shell([]string{a.server.URL})
-	case strings.ContainsRune(a.server.Command, ' ') && !errors.As(err, new(*mcp.ExitError)):
-		return "" // the error says what to write
+	case a.server.Command != "" && checkCommand(*a.server) != nil:
+		return "" // the error says what is wrong with it
 	case a.server.Command != "":
 		return "run it by hand to see what it says: " + shell(a.server.CommandLine())
 	}

@@ -76,17 +76,17 @@ func (a *app) serve(srv *mcp.Server, args []string, address string, p protection
 		return err
 	}
 	srv.Use(mw...)
-	return a.serveStdio(srv)
+	return a.serveStdio(a.ctx, srv)
 }
 
-// serveStdio serves a server over stdio until the client leaves or the program is told to
-// end.
-func (a *app) serveStdio(srv *mcp.Server) error {
+// serveStdio serves a server over stdio until the client leaves or ctx ends.
+func (a *app) serveStdio(ctx context.Context, srv *mcp.Server) error {
 	a.noteStdio()
-	err := srv.ServeStdio(a.ctx)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), shutdownTime)
+	err := srv.ServeStdio(ctx)
+	ended := ctx.Err() != nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
-	if shut := srv.Shutdown(ctx); err == nil || a.ctx.Err() != nil {
+	if shut := srv.Shutdown(ctx); err == nil || ended {
 		err = shut
 	}
 	return err
@@ -191,6 +191,14 @@ func (a *app) listen(srv *mcp.Server, address string, p protection) (*web, error
 		w.http.TLSConfig = secure.listener()
 	}
 	return w, nil
+}
+
+// asked is how questions for the health of the server come that its listener gets.
+func (w *web) asked() asked {
+	if w.guard != nil {
+		return overGuarded
+	}
+	return overLoopback
 }
 
 // serve serves in the background; the channel tells how that ended.

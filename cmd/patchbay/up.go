@@ -95,11 +95,7 @@ func (c *upCmd) Run(a *app) error {
 			return a.explainTaken(c.HTTP, err)
 		}
 		h.url = w.url
-		how := overLoopback
-		if w.guard != nil {
-			how = overGuarded
-		}
-		h.handleHealth(w.mux, how)
+		h.handleHealth(w.mux, w.asked())
 		heap := make([]byte, ballast)
 		defer runtime.KeepAlive(heap)
 	}

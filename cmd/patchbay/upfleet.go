@@ -202,7 +202,7 @@ func (f *fleet) launch(server config.Server, older gateway.Share, fault string) 
 	ctx, end := context.WithCancel(f.ctx)
 	s := &ship{Server: server, older: older, fault: fault, placed: make(chan struct{}), end: end, pids: map[int]bool{}}
 	placed := sync.OnceFunc(func() { close(s.placed) })
-	f.a.noteUnused("up", server)
+	f.a.noteUnused(f.a.verb, server)
 	bound, _ := f.a.startTimeout(server)
 	src := gateway.Source{
 		Name: server.Name, Older: older, MaxClients: server.Clients, Queue: server.Queue,

@@ -109,7 +109,7 @@ func TestStatus(t *testing.T) {
 	matches(patchbay(exitOK, "status", "-s", two.url), `^patchbay .*`+two.url)
 	matches(patchbay(exitUnreachable, "status", "-s", "http://127.0.0.1:1"), `refused`)
 	port := regexp.MustCompile(`\d+/`).FindString(two.url)
-	matches(patchbay(exitLocal, "up", "--http", "127.0.0.1:"+strings.TrimSuffix(port, "/"), "-s", "everything"), `served by another patchbay up already: pid \d+, .*mcp.json\n.*--http 127.0.0.1:0`)
+	matches(patchbay(exitLocal, "up", "--http", "127.0.0.1:"+strings.TrimSuffix(port, "/"), "-s", "everything"), `served by another patchbay already: pid \d+, .*mcp.json\n.*--http 127.0.0.1:0`)
 
 	one.cmd.Process.Kill()
 	one.cmd.Wait()

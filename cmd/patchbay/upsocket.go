@@ -170,7 +170,7 @@ func (a *app) explainTaken(address string, err error) error {
 	if ups, askErr := runningUps(a.ctx); askErr == nil {
 		for _, u := range ups {
 			if u.upReport != nil && u.URL != "" && strings.HasSuffix(strings.TrimSuffix(u.URL, endpoint), ":"+port) {
-				f.err = fmt.Errorf("%s is served by another patchbay up already: pid %d, %s", u.URL, u.PID, u.From)
+				f.err = fmt.Errorf("%s is served by another patchbay already: pid %d, %s", u.URL, u.PID, u.From)
 				return f.hint("patchbay status shows it; --http 127.0.0.1:0 takes any free port")
 			}
 		}
