@@ -53,7 +53,6 @@ type app struct {
 	lineage *lineage       // of this process
 	file    *inspected     // mcp.json, once it was read
 	served  bool           // standard input is a client's
-	refused string         // content of mcp.json that the person has said no to while up runs
 	logins  logins         // tokens for servers
 
 	canLogIn bool     // this program has a verb for it

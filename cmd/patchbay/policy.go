@@ -101,7 +101,7 @@ func (f *ruleFile) follow(ctx context.Context, a *app, changed func()) {
 	if f == nil {
 		return
 	}
-	a.follow(ctx, f.path, func() (string, []string) {
+	a.follow(ctx, f.path, func() news {
 		other, err := f.read()
 		var bad rules.Problems
 		switch {
@@ -110,16 +110,16 @@ func (f *ruleFile) follow(ctx context.Context, a *app, changed func()) {
 			for _, p := range bad {
 				text += "\n  " + visible(p.String())
 			}
-			return text, nil
+			return news{fault: text, wrong: true}
 		case errors.Is(err, fs.ErrNotExist):
-			return "patchbay: " + f.path + " is gone; the policy stays as it is", nil
+			return news{fault: "patchbay: " + f.path + " is gone; the policy stays as it is", wrong: true}
 		case err != nil:
-			return "patchbay: " + visible(err.Error()) + "; the policy stays as it is", nil
+			return news{fault: "patchbay: " + visible(err.Error()) + "; the policy stays as it is", wrong: true}
 		}
 		if other {
 			a.talk.note("%s: %s from now on", f.path, counted(f.set.Load().Len(), "rule"))
 			changed()
 		}
-		return "", nil
+		return news{}
 	})
 }

@@ -185,7 +185,7 @@ func (a *app) listen(srv *mcp.Server, address string, p protection) (*web, error
 	w.http = &http.Server{
 		Handler: hop.Refuse(boundBodies(w.mux)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
 		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
-		ErrorLog: slog.NewLogLogger(slog.NewTextHandler(a.talk, nil), slog.LevelWarn),
+		ErrorLog: slog.NewLogLogger(a.logger().Handler(), slog.LevelWarn),
 	}
 	if secure != nil {
 		w.http.TLSConfig = secure.listener()

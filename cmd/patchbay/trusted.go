@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/trust"
@@ -92,7 +93,7 @@ func (a *app) mayUse(file *config.File) error {
 		return err
 	}
 	if !yes && a.tty.in && a.tty.err && !a.served {
-		if yes, err = a.asksTrust(a.ctx, file, a.faultsOf(file), "lies in a repository"); yes && err == nil {
+		if yes, err = a.asksTrust(a.ctx, file, a.faultsOf(file), "lies in a repository", 0); yes && err == nil {
 			err = store.Trust(a.ctx, file.Path, file.Text)
 		}
 	}
@@ -103,19 +104,26 @@ func (a *app) mayUse(file *config.File) error {
 	return f.hint("patchbay config trust shows it and says yes; --config " + shell([]string{here(file.Path)}) + " uses it this once")
 }
 
-// asksTrust shows what a file starts and asks whether to use it.
-func (a *app) asksTrust(ctx context.Context, file *config.File, faults config.Problems, why string) (bool, error) {
+// asksTrust shows what a file starts and asks whether to use it. An answer that comes in less than read
+// is not taken: it may be one to another question.
+func (a *app) asksTrust(ctx context.Context, file *config.File, faults config.Problems, why string, read time.Duration) (bool, error) {
 	a.talk.hold()
 	defer a.talk.release()
 	a.talk.say(visible(here(file.Path)) + " " + why + ". It starts, as you:\n")
 	for _, line := range starts(file, faults) {
 		a.talk.say("  " + visible(line) + "\n")
 	}
-	a.talk.say("Use it, and remember that? [y/N] ")
 	if a.keys == nil {
 		a.keys = newKeyboard(a.stdin)
 	}
-	answer, err := a.keys.line(ctx)
+	answer, err := "", error(nil)
+	for err == nil {
+		asked := time.Now()
+		a.talk.say("Use it, and remember that? [y/N] ")
+		if answer, err = a.keys.line(ctx); time.Since(asked) >= read {
+			break
+		}
+	}
 	if err != nil && ctx.Err() != nil {
 		return false, err
 	}
@@ -225,35 +233,91 @@ func (a *app) faultsOf(file *config.File) config.Problems {
 	return a.file.faults
 }
 
-// takes says why up does not take a file that has changed, empty if it does: it is of others, and
-// the person has not said yes to it as it is now. At a terminal they are asked, once for each content.
-// It also returns the file that is to be followed for a yes elsewhere.
-func (a *app) takes(ctx context.Context, file *config.File, faults config.Problems) (why, store string) {
+// readTime is the least time in which a person reads a question that takes the place of another.
+const readTime = time.Second
+
+// trustQuestion is an open question whether to use a file as it is now. It owns a goroutine, which
+// ends with the answer, or soon after withdraw.
+type trustQuestion struct {
+	text   string // of the file
+	cancel context.CancelFunc
+	done   chan struct{} // closed when there is an answer
+	err    error         // once done; nil: yes or no
+}
+
+// takes says whether up takes a file that has changed, and what is to be told if it does not: the file
+// is of others, and the person has not said yes to it as it is now. At a terminal they are asked, once
+// for each content, while everything goes on and files are followed.
+func (h *hub) takes(ctx context.Context, file *config.File, faults config.Problems) (bool, news) {
+	a, text := h.a, string(file.Text)
 	if !a.foreign(file.Path) {
-		return "", ""
+		return true, news{}
 	}
 	s, err := trust.Open("")
 	if err != nil {
-		return "patchbay: " + visible(err.Error()) + "; everything stays as it is", ""
+		return false, news{fault: "patchbay: " + visible(err.Error()) + "; everything stays as it is"}
 	}
+	n := news{also: []string{s.Path()}}
+	changed, read := "has changed", time.Duration(0)
 	yes, err := s.Trusts(file.Path, file.Text)
-	if !yes && err == nil && a.tty.in && a.tty.err && !a.served && string(file.Text) != a.refused {
-		if yes, err = a.asksTrust(ctx, file, faults, "has changed"); yes {
-			err = s.Trust(ctx, file.Path, file.Text)
-		} else if err == nil {
-			a.refused = string(file.Text)
+	if !yes && h.question != nil && h.question.text != text {
+		h.withdraw()
+		changed, read = "has changed once more", readTime
+	}
+	if err == nil && yes {
+		if h.withdraw() {
+			a.talk.note("the question is withdrawn: %s is as you have agreed to it", file.Path)
+		}
+		return true, n
+	}
+	if q := h.question; q != nil {
+		select {
+		case <-q.done:
+			err, h.refused, h.question = q.err, text, nil
+		default:
+			n.again = q.done
+			return false, n
 		}
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return "", s.Path()
 	case err != nil:
-		return "patchbay: " + visible(err.Error()) + "; everything stays as it is", s.Path()
-	case !yes:
-		return fmt.Sprintf("patchbay: %s has changed, and nobody has said yes to it as it is now; everything stays as it is\npatchbay: hint: patchbay config trust %s",
-			visible(file.Path), visible(shell([]string{realPath(file.Path)}))), s.Path()
+		n.fault = "patchbay: " + visible(err.Error()) + "; everything stays as it is"
+	case a.tty.in && a.tty.err && !a.served && text != h.refused:
+		ctx, cancel := context.WithCancel(ctx)
+		q := &trustQuestion{text: text, cancel: cancel, done: make(chan struct{})}
+		h.question, n.again = q, q.done
+		go func() {
+			defer close(q.done)
+			defer cancel()
+			yes, err := a.asksTrust(ctx, file, faults, changed, read)
+			if err == nil && yes {
+				err = s.Trust(ctx, file.Path, file.Text)
+			}
+			q.err = err
+		}()
+	default:
+		n.fault = fmt.Sprintf("patchbay: %s has changed, and nobody has said yes to it as it is now; everything stays as it is\npatchbay: hint: patchbay config trust %s",
+			visible(file.Path), visible(shell([]string{realPath(file.Path)})))
 	}
-	return "", s.Path()
+	return false, n
+}
+
+// withdraw takes an open question back, and reports whether there was one.
+func (h *hub) withdraw() bool {
+	q := h.question
+	if h.question = nil; q == nil {
+		return false
+	}
+	select {
+	case <-q.done:
+		return false
+	default:
+	}
+	q.cancel()
+	<-q.done
+	h.a.talk.say("\n")
+	return true
 }
 
 // stillTrusted keeps the yes to a file that the person has changed by a verb of this program, and

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"os"
 	"runtime"
 	"slices"
@@ -29,15 +28,15 @@ type upCmd struct {
 }
 
 const (
-	// startTime is how long the first table waits for servers that are slow to start.
-	// They join when they are ready.
-	startTime = 15 * time.Second
-
 	// drainTime is for calls in progress when the program is told to end. With
 	// the 4 seconds that a session may take to close it makes less than 5.
 	drainTime = 900 * time.Millisecond
 	closeTime = 4 * time.Second
 )
+
+// startTime is how long the first table waits for servers that are slow to start. Those stand there
+// as starting, and a line says when they are ready or fail. Tests change it.
+var startTime = 1500 * time.Millisecond
 
 // ballast bytes that nobody touches, and that take no memory, stand in the heap of a gateway
 // with a listener. The heap of a gateway is so small that the collector would run after
@@ -169,6 +168,9 @@ type hub struct {
 	fleet   *fleet
 	board   *board
 	ending  atomic.Bool
+
+	question *trustQuestion // open at the terminal; of the goroutine that follows the file
+	refused  string         // content of the file that the person has said no to; likewise
 }
 
 // plan is what up serves.
@@ -305,6 +307,7 @@ func (h *hub) show(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
+	h.board.report() // what changes from here on is not in the table
 	h.table()
 	h.warnOfProcesses()
 	a.print("(" + a.shown(h.from) + ")")
@@ -343,13 +346,4 @@ func (h *hub) lines() []string {
 		lines = append(lines, "Hosts that only start commands (their own file"+not+"):", `  {"mcpServers": {"patchbay": `+string(command)+`}}`)
 	}
 	return append(lines, "Here, in another terminal:", "  "+self()+" tools -s "+h.url)
-}
-
-// logger logs what nobody can be told otherwise to standard error.
-func (a *app) logger() *slog.Logger {
-	level := slog.LevelWarn
-	if a.Verbose {
-		level = slog.LevelDebug
-	}
-	return slog.New(slog.NewTextHandler(a.talk, &slog.HandlerOptions{Level: level}))
 }

@@ -31,44 +31,56 @@ const (
 // follow reads the configuration again whenever it has changed, and changes the
 // servers to what it says, until ctx ends. A file with faults, or none, changes nothing.
 func (h *hub) follow(ctx context.Context, path string) {
-	h.a.follow(ctx, path, func() (string, []string) { return h.reread(ctx, path) })
+	defer func() { h.withdraw() }()
+	h.a.follow(ctx, path, func() news { return h.reread(ctx, path) })
+}
+
+// news are what a look at a file has shown.
+type news struct {
+	fault string          // in lines for people; empty: there is none
+	wrong bool            // the fault is one of the file, and not of those who may use it
+	also  []string        // other files that count
+	again <-chan struct{} // closed when it is time for another look; nil: only files say that
 }
 
 // follow calls reread at once, and whenever a file may have changed, until ctx ends. It tells
-// people what reread returns, if that is news: what is wrong with the file. The other files
-// that it returns are followed too.
-func (a *app) follow(ctx context.Context, path string, reread func() (fault string, also []string)) {
+// people of a fault that is new, and when the file has none any more.
+func (a *app) follow(ctx context.Context, path string, reread func() news) {
 	w := watchFile(path)
 	defer w.close()
-	told := "" // what was said of the file
+	var told news // what was said of the file
 	for ctx.Err() == nil {
-		fault, also := reread()
-		w.also = also
-		if fault != "" && fault != told {
+		n := reread()
+		w.also, w.again = n.also, n.again
+		switch {
+		case n.fault != "" && n.fault != told.fault:
 			if w.wait(ctx, halfWritten) {
 				continue
 			}
-			a.talk.always(fault)
-		} else if fault == "" && told != "" {
+			a.talk.always(n.fault)
+		case n.fault == "" && n.again == nil && told.wrong:
 			a.talk.note("%s is right again", path)
 		}
-		told = fault
+		if n.again == nil { // else the person has yet to say whether there is a fault
+			told = n
+		}
 		w.wait(ctx, lookAgain)
 	}
 }
 
-// reread makes the servers those of the file, and tells what that changed. It returns
-// what is wrong with the file, in lines for people. If that is about the file as a whole, or nobody
-// has said yes to the file, nothing was changed, and else the servers that it is not about were. Also
-// are other files that count: those that the file names as an environment, and what is trusted.
-func (h *hub) reread(ctx context.Context, path string) (fault string, also []string) {
+// reread makes the servers those of the file, and tells what that changed. If there is a fault about
+// the file as a whole, or nobody has said yes to the file, nothing was changed, and else the servers
+// that it is not about were. The other files that count are those that the file names as an
+// environment, and what is trusted.
+func (h *hub) reread(ctx context.Context, path string) news {
 	file, bad, err := config.Inspect(path, nil)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "patchbay: " + path + " is gone; everything stays as it is", nil
+		return news{fault: "patchbay: " + path + " is gone; everything stays as it is", wrong: true}
 	case err != nil:
-		return "patchbay: " + visible(err.Error()) + "; everything stays as it is", nil
+		return news{fault: "patchbay: " + visible(err.Error()) + "; everything stays as it is", wrong: true}
 	}
+	var also []string
 	for _, s := range file.Servers {
 		if s.EnvFile != "" {
 			also = append(also, s.EnvFile)
@@ -83,18 +95,16 @@ func (h *hub) reread(ctx context.Context, path string) (fault string, also []str
 	}
 	whole := slices.DeleteFunc(slices.Clone(bad), func(p config.Problem) bool { return p.Server != "" || p.Model != "" })
 	if len(whole) > 0 {
-		return faults(whole, "everything stays as it is"), also
+		return news{fault: faults(whole, "everything stays as it is"), wrong: true, also: also}
 	}
-	fault, store := h.a.takes(ctx, file, bad)
-	if store != "" {
-		also = append(also, store)
-	}
-	if fault != "" {
-		return fault, also
+	taken, n := h.takes(ctx, file, bad)
+	n.also = append(n.also, also...)
+	if !taken {
+		return n
 	}
 	faulty := faultyServers(bad)
 	if len(faulty) > 0 {
-		fault = faults(bad, "the servers that they are about are not started, or stay as they are")
+		n.fault, n.wrong = faults(bad, "the servers that they are about are not started, or stay as they are"), true
 	}
 	changes := h.fleet.set(enabledServers(file), faulty, file.Share)
 	if len(changes) > 0 {
@@ -108,7 +118,7 @@ func (h *hub) reread(ctx context.Context, path string) (fault string, also []str
 			h.board.forget(name)
 		}
 	}
-	return fault, also
+	return n
 }
 
 // followLogins has servers that need a login tried again when another process has changed what
@@ -145,6 +155,7 @@ func (h *hub) followLogins(ctx context.Context) {
 type fileWatch struct {
 	path    string
 	also    []string
+	again   <-chan struct{}   // closed: the wait is over; nil: it never is for that
 	watcher *fsnotify.Watcher // nil if the system does not tell
 }
 
@@ -180,6 +191,8 @@ func (w *fileWatch) wait(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-events:
 	case <-faults: // some events were lost
+	case <-w.again:
+		return true
 	case <-late.C:
 		return false
 	case <-ctx.Done():

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+)
+
+// logger logs what cannot be returned to standard error: in the words of this program at a terminal,
+// else in those of package log/slog, with the time.
+func (a *app) logger() *slog.Logger {
+	level := slog.LevelWarn
+	if a.Verbose {
+		level = slog.LevelDebug
+	}
+	if a.tty.err {
+		return slog.New(&logLines{talk: a.talk, level: level})
+	}
+	return slog.New(slog.NewTextHandler(a.talk, &slog.HandlerOptions{Level: level}))
+}
+
+// logLines is a handler of records for people:
+//
+//	patchbay: warning: shop: notifications dropped: the client is slow (count 3)
+//
+// The server comes first, the error behind the message, everything else in brackets.
+type logLines struct {
+	talk   *talk
+	level  slog.Level
+	prefix string // of the groups
+	server string
+	err    string
+	rest   []string
+}
+
+var _ slog.Handler = (*logLines)(nil)
+
+func (l *logLines) Enabled(_ context.Context, level slog.Level) bool { return level >= l.level }
+
+func (l *logLines) Handle(_ context.Context, r slog.Record) error {
+	line := *l
+	line.rest = line.rest[:len(line.rest):len(line.rest)]
+	r.Attrs(func(a slog.Attr) bool {
+		line.add(a)
+		return true
+	})
+	text := r.Message
+	if line.server != "" {
+		text = line.server + ": " + text
+	}
+	switch {
+	case r.Level >= slog.LevelError:
+		text = "error: " + text
+	case r.Level >= slog.LevelWarn:
+		text = "warning: " + text
+	}
+	if line.err != "" {
+		text += ": " + line.err
+	}
+	if len(line.rest) > 0 {
+		text += " (" + strings.Join(line.rest, ", ") + ")"
+	}
+	l.talk.always("patchbay: " + oneLine(text))
+	return nil
+}
+
+func (l *logLines) add(a slog.Attr) {
+	value := a.Value.Resolve()
+	if value.Kind() == slog.KindGroup {
+		inner := *l
+		if a.Key != "" {
+			inner.prefix += a.Key + "."
+		}
+		for _, a := range value.Group() {
+			inner.add(a)
+		}
+		l.server, l.err, l.rest = inner.server, inner.err, inner.rest
+		return
+	}
+	switch text := clip(value.String()); {
+	case text == "" && a.Key == "":
+	case l.prefix == "" && a.Key == "server":
+		l.server = text
+	case l.prefix == "" && a.Key == "err":
+		l.err = text
+	default:
+		l.rest = append(l.rest, l.prefix+a.Key+" "+text)
+	}
+}
+
+func (l *logLines) WithAttrs(attrs []slog.Attr) slog.Handler {
+	with := *l
+	with.rest = with.rest[:len(with.rest):len(with.rest)]
+	for _, a := range attrs {
+		with.add(a)
+	}
+	return &with
+}
+
+func (l *logLines) WithGroup(name string) slog.Handler {
+	with := *l
+	if name != "" {
+		with.prefix += name + "."
+	}
+	return &with
+}
