@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,4 +115,60 @@ func TestQuietSessionsMakeRoom(t *testing.T) {
 			t.Errorf("status = %+v", st)
 		}
 	})
+}
+
+// F3: an older server over HTTP that has forgotten its session is a loss like any other, for each
+// window of a person that uses it.
+func TestForgottenSessionIsTold(t *testing.T) {
+	for _, share := range []gateway.Share{gateway.PerSession, gateway.PerPrincipal} {
+		t.Run(share.String(), func(t *testing.T) {
+			var back atomic.Pointer[mcp.Server]
+			start := func() {
+				s := newsServer("news")
+				s.Revisions = []mcp.Revision{mcp.V2025_11_25}
+				keeper("").more(0, s)
+				if before := back.Swap(s); before != nil {
+					before.Shutdown(context.Background())
+				}
+			}
+			start()
+			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { back.Load().ServeHTTP(w, r) }))
+			t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
+
+			g := &gateway.Gateway{Name: "gw"}
+			ctx, cancel := context.WithCancel(context.Background())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				g.Run(ctx, gateway.Source{Name: "db", Share: share, Open: func(ctx context.Context) (gateway.Upstream, error) {
+					c := &mcp.Client{Name: "gw", Version: "1"}
+					gateway.Relay(ctx, c)
+					return c.Dial(ctx, web.URL)
+				}})
+			}()
+			t.Cleanup(func() { cancel(); <-done })
+			connect := users(t, g)
+			first, second := connect("ada", mcp.V2025_11_25), connect("ada", mcp.V2025_11_25)
+			for _, s := range []*mcp.Session{first, second} {
+				if got := set(t, s, "a"); got != "" {
+					t.Fatal(got)
+				}
+			}
+			start()
+			if got := read(t, first); !strings.Contains(got, "news") {
+				t.Errorf("a read: %s", got)
+			}
+			for i, s := range []*mcp.Session{first, second} {
+				if got := get(t, s); !strings.Contains(got, "kept for you is gone: it has ended the session") {
+					t.Errorf("the next call of window %d: %s", i, got)
+				}
+				if got := get(t, s); got != "kept " {
+					t.Errorf("the call after that of window %d: %s", i, got)
+				}
+			}
+			if st := g.Status()[0]; st.Losses != 2 {
+				t.Errorf("%d losses, want 2", st.Losses)
+			}
+		})
+	}
 }

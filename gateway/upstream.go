@@ -104,6 +104,9 @@ func (up *upstream) forward(ctx context.Context, method string, params json.RawM
 		return res, up.limited(method, err)
 	}
 	res, c, err := up.attempt(ctx, req)
+	if err != nil && c != nil && c.own && errors.Is(err, mcp.ErrSessionLost) {
+		return nil, up.forgotten(ctx, c, method, err)
+	}
 	if err == nil || c == nil || !c.lost(ctx, err) {
 		return res, err
 	}
@@ -162,6 +165,20 @@ func (up *upstream) lost(ctx context.Context, c *conn, method string, err error)
 		unknown += "; what it kept for you is gone"
 	}
 	return mcp.Errorf(mcp.CodeInternal, "connection to server %q lost%s: %v", up.name, unknown, err)
+}
+
+// forgotten returns the error of a request that did not run, as the server has forgotten all that
+// it kept for those who use c.
+func (up *upstream) forgotten(ctx context.Context, c *conn, method string, err error) error {
+	p, who := up.pool, clientOf(ctx)
+	p.mu.Lock()
+	p.retireAll(c, "it has ended the session")
+	owner := p.owner(who)
+	p.mu.Unlock()
+	if d := up.g.losses.owed(ctx, up.name, method, who, owner); d != nil {
+		return d.tell(ctx, up.name)
+	}
+	return err
 }
 
 // rootsChanged passes on that the roots of the caller's session have changed, to its own

@@ -161,7 +161,10 @@ func publicError(err error) error {
 	var he *engine.HTTPError
 	var ee *stdio.ExitError
 	var lost *streamable.SessionLostError
+	var renewed *streamable.RenewedError
 	switch {
+	case errors.As(err, &renewed):
+		return &lostError{renewed.Error(), ErrSessionLost}
 	case errors.As(err, &lost):
 		return &lostError{lost.Error(), publicError(lost.Err)}
 	case errors.As(err, &he):

@@ -60,6 +60,10 @@ var (
 	// the caller calls again with the answer. Middleware gets it from the handler; it is not a
 	// failure of the call.
 	ErrPending = engine.ErrSuspended
+	// ErrSessionLost says that a legacy server over HTTP has ended the session, and with it what
+	// it kept for this client. The [Session] goes on with a new one. The request has not run and
+	// was not repeated there, since it may depend on what is lost.
+	ErrSessionLost = errors.New("mcp: the server has ended the session")
 	// ErrClosed says that the session or server was closed on this side.
 	ErrClosed = errors.New("mcp: closed")
 )

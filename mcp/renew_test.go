@@ -71,9 +71,10 @@ func (r *restarting) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.now.Load().ServeHTTP(w, req)
 }
 
-// SHTTP-25-039: a session that the server has ended is opened again, and what was
-// refused for it is sent once more: each call has run once. Calls at the same time share
-// the new session, which has the log level and the subscriptions of the old.
+// SHTTP-25-039: a session that the server has ended is opened again. Calls of tools that were
+// refused for it fail, as the server may have kept something for the session (F3), and those after
+// them run once. Calls at the same time share the new session, which has the log level and the
+// subscriptions of the old.
 func TestSessionIsOpenedAgain(t *testing.T) {
 	for _, rev := range []mcp.Revision{mcp.V2025_03_26, mcp.V2025_06_18, mcp.V2025_11_25} {
 		t.Run(string(rev), func(t *testing.T) {
@@ -111,8 +112,16 @@ func TestSessionIsOpenedAgain(t *testing.T) {
 			var wg sync.WaitGroup
 			for range 8 {
 				wg.Go(func() {
+					if res, err := s.CallTool(t.Context(), "run", nil); !errors.Is(err, mcp.ErrSessionLost) {
+						t.Errorf("call of the lost session = %v, %v", res, err)
+					}
+				})
+			}
+			wg.Wait()
+			for range 8 {
+				wg.Go(func() {
 					if got := call(); got != "2" {
-						t.Errorf("call after the restart = %q", got)
+						t.Errorf("call after that = %q", got)
 					}
 				})
 			}
@@ -133,6 +142,60 @@ func TestSessionIsOpenedAgain(t *testing.T) {
 			expect(t, events, "resources/updated lib:text", "tools/list_changed ", "prompts/list_changed ", "resources/list_changed ")
 			r.now.Load().ResourceUpdated("lib:text")
 			expect(t, events, "resources/updated lib:text")
+		})
+	}
+}
+
+// F3: what a server kept for a session over HTTP is not lost in silence, whoever finds out that it
+// is gone, and nobody hears of a loss where the server kept nothing.
+func TestSessionIsNotLostInSilence(t *testing.T) {
+	read := func(s *mcp.Session) error { _, err := s.Read(t.Context(), "lib:text"); return err }
+	run := func(s *mcp.Session) error { _, err := s.CallTool(t.Context(), "run", nil); return err }
+	type step struct {
+		name string
+		do   func(*mcp.Session) error
+		lost bool
+	}
+	tests := []struct {
+		name          string
+		before, after []step
+	}{
+		{"a call finds out", []step{{"run", run, false}}, []step{{"run", run, true}, {"run", run, false}, {"read", read, false}}},
+		{"a read finds out", []step{{"run", run, false}}, []step{{"read", read, false}, {"run", run, true}, {"run", run, false}}},
+		{"only reads before", []step{{"read", read, false}}, []step{{"run", run, false}, {"run", run, false}}},
+		{"nothing before", nil, []step{{"run", run, false}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			mcptest.LeakCheck(t)
+			r, url := startRestarting(t, func(int) *mcp.Server {
+				s := library()
+				mcp.AddTool(s, mcp.Tool{Name: "run"}, func(context.Context, struct{}) (string, error) { return "", nil })
+				return s
+			})
+			c := &mcp.Client{Name: "c", Version: "1", Revisions: []mcp.Revision{mcp.V2025_11_25}}
+			s, err := c.Dial(t.Context(), url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if _, err := s.Raw(t.Context(), "completion/complete", json.RawMessage(`{}`)); err == nil {
+				t.Fatal("an empty completion succeeds")
+			} // the session has been of use
+			for _, st := range tt.before {
+				if err := st.do(s); err != nil {
+					t.Fatalf("%s = %v", st.name, err)
+				}
+			}
+			r.restart()
+			for i, st := range tt.after {
+				if err := st.do(s); errors.Is(err, mcp.ErrSessionLost) != st.lost || err != nil && !st.lost {
+					t.Errorf("after the restart, %d: %s = %v; want a loss: %t", i, st.name, err, st.lost)
+				}
+			}
+			if n := r.count("initialize"); n != 2 {
+				t.Errorf("%d times initialize, want 2", n)
+			}
 		})
 	}
 }

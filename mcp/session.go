@@ -27,9 +27,11 @@ import (
 //
 // A legacy HTTP server may end the session on its side, for instance because it was
 // started anew. The session is then opened again, with its subscriptions and its log
-// level, and a request that was refused for it, so that it has not run, is sent once more.
-// Watch reports everything watched as changed. A server that loses the new session too
-// before it was of use ends the Session.
+// level, and Watch reports everything watched as changed. A read that was refused for it, so that
+// it has not run, is sent once more. If something but reads had happened in the session, the
+// server may have kept something for it: then the next call of a tool fails with [ErrSessionLost],
+// once, and so do those made at the same time. A server that loses the new session too before it
+// was of use ends the Session.
 type Session struct {
 	client   *Client
 	wire     engine.Wire

@@ -97,6 +97,8 @@ type Client struct {
 	session   string                   // guarded by mu
 	opened    time.Time                // when the session was; guarded by mu
 	useful    bool                     // it has answered a call; guarded by mu
+	acted     bool                     // the server may keep something for it; guarded by mu
+	gone      *RenewedError            // what the server kept for the one before, until that is told; guarded by mu
 	renewal   *renewal                 // of the session, nil most of the time; guarded by mu
 	table     *revision.Table          // guarded by mu
 	listening bool                     // guarded by mu
@@ -198,7 +200,7 @@ func (c *Client) Close() error {
 func (c *Client) deleteSession() {
 	ctx, cancel := context.WithTimeout(context.Background(), deleteTimeout)
 	defer cancel()
-	req, _, err := c.request(ctx, http.MethodDelete, nil, false)
+	req, _, err := c.request(ctx, http.MethodDelete, nil, "")
 	if err != nil {
 		return
 	}
@@ -211,8 +213,8 @@ func (c *Client) deleteSession() {
 }
 
 // request makes a request with the headers that all have, and returns the revision
-// that is spoken, nil before that is known. OfUser is as place has it.
-func (c *Client) request(ctx context.Context, method string, body []byte, ofUser bool) (*http.Request, *revision.Table, error) {
+// that is spoken, nil before that is known. Message is the method that place takes.
+func (c *Client) request(ctx context.Context, method string, body []byte, message string) (*http.Request, *revision.Table, error) {
 	if c.noURL != nil {
 		return nil, nil, c.noURL
 	}
@@ -229,7 +231,7 @@ func (c *Client) request(ctx context.Context, method string, body []byte, ofUser
 		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 		req.Body, _ = req.GetBody()
 	}
-	t, session, err := c.place(ctx, ofUser)
+	t, session, err := c.place(ctx, message)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -247,7 +249,7 @@ func (c *Client) request(ctx context.Context, method string, body []byte, ofUser
 // postRequest makes the POST of one message. Modern tells whether the message is
 // of the modern era.
 func (c *Client) postRequest(ctx context.Context, body []byte, method string, params json.RawMessage) (req *http.Request, modern bool, err error) {
-	req, t, err := c.request(ctx, http.MethodPost, body, method != "")
+	req, t, err := c.request(ctx, http.MethodPost, body, method)
 	if err != nil {
 		return nil, false, err
 	}

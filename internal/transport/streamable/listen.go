@@ -152,7 +152,7 @@ func (c *Client) take(msg *jsonrpc.Message, q *questions) {
 // stream opens a stream by GET: that of the session, or one that broke after the
 // event lastID.
 func (c *Client) stream(ctx context.Context, lastID string) (*http.Response, error) {
-	req, _, err := c.request(ctx, http.MethodGet, nil, false)
+	req, _, err := c.request(ctx, http.MethodGet, nil, "")
 	if err != nil {
 		return nil, err
 	}

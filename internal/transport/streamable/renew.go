@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
@@ -15,17 +16,24 @@ import (
 
 // A session that the server has ended is opened again (SHTTP-25-039), in this way:
 //
-//   - It is found out by a 404. The request was refused, so it has not run, and is sent
-//     again, once, in the new session.
+//   - It is found out by a 404. The request was refused, so it has not run.
 //   - Whoever finds it out first has the session renewed; requests that come meanwhile
 //     wait for that.
+//   - If nothing but reads had happened in the session, the server has lost nothing of this client:
+//     what was refused is sent again, once, in the new session. So are reads, always.
+//   - Otherwise the next requests that may depend on what is lost fail with a [*RenewedError]:
+//     those that were refused, or the next one. It goes out a moment later, so that requests sent
+//     at the same time fail with it too.
 //   - A session that is lost before it was of any use is not renewed: the client is
-//     over. So no server makes a client initialize for ever.
+//     over. So a server cannot make a client initialize without end.
 
 // Bounds of renewing.
 const (
 	renewTime  = 30 * time.Second // to open the new session
 	usefulTime = 10 * time.Second // after which a session has been of use
+
+	// The first request that fails for what is lost waits as long for others like it.
+	tellTime = 200 * time.Millisecond
 )
 
 // renewal is a new session being opened.
@@ -50,6 +58,52 @@ func (e *SessionLostError) Error() string {
 
 func (e *SessionLostError) Unwrap() error { return e.Err }
 
+// RenewedError says that the server has ended the session and that another is open, without what
+// the server kept for the client. The request has not run.
+type RenewedError struct {
+	Err error // what the server answered
+
+	told chan struct{} // closed when later requests are sent; nil before the first; guarded by mu of the client
+}
+
+func (e *RenewedError) Error() string {
+	return fmt.Sprintf("the server has ended the session, and what it kept for it is gone (%v); this request has not run, the next one is sent in a new session", e.Err)
+}
+
+// needsState tells whether a request may depend on what the server keeps for the session, or add
+// to it. Subscriptions and the log level are renewed with the session.
+func needsState(method string) bool {
+	switch method {
+	case "", revision.MethodInitialize, revision.MethodListen, revision.MethodSubscribe, revision.MethodUnsubscribe, revision.MethodSetLevel:
+		return false
+	}
+	return !revision.Reads(method) && !strings.HasPrefix(method, "notifications/")
+}
+
+// tell has a request fail for what is lost, and no request that comes after it has.
+func (c *Client) tell(ctx context.Context, gone *RenewedError) error {
+	c.mu.Lock()
+	if gone.told == nil {
+		gone.told = make(chan struct{})
+		time.AfterFunc(tellTime, func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if c.gone == gone {
+				c.gone = nil
+			}
+			close(gone.told)
+		})
+	}
+	told := gone.told
+	c.mu.Unlock()
+	select {
+	case <-told:
+	case <-ctx.Done():
+	case <-c.ctx.Done():
+	}
+	return gone
+}
+
 // renewable tells whether a request of ctx, refused with err, may be sent again in
 // a new session.
 func (c *Client) renewable(ctx context.Context, err error) (lost *SessionLostError, ok bool) {
@@ -59,12 +113,13 @@ func (c *Client) renewable(ctx context.Context, err error) (lost *SessionLostErr
 	return lost, ok && c.opts.Renew != nil && ctx.Value(renewingKey{}) == nil
 }
 
-// place returns the revision that is spoken and the session to send something in. A
-// message of a user is not sent in a session that is still being opened.
-func (c *Client) place(ctx context.Context, ofUser bool) (*revision.Table, string, error) {
+// place returns the revision that is spoken and the session to send something in: a message of a
+// user by its method, empty for any other. Such a message is not sent in a session that is still
+// being opened, nor, with a [*RenewedError], if what it needs is lost.
+func (c *Client) place(ctx context.Context, method string) (*revision.Table, string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for ofUser && c.renewal != nil && ctx.Value(renewingKey{}) == nil {
+	for method != "" && c.renewal != nil && ctx.Value(renewingKey{}) == nil {
 		r := c.renewal
 		c.mu.Unlock()
 		err := r.wait(ctx)
@@ -72,6 +127,9 @@ func (c *Client) place(ctx context.Context, ofUser bool) (*revision.Table, strin
 		if err != nil {
 			return nil, "", err
 		}
+	}
+	if c.gone != nil && needsState(method) {
+		return nil, "", c.gone
 	}
 	return c.table, c.session, nil
 }
@@ -105,6 +163,9 @@ func (c *Client) renew(ctx context.Context, lost *SessionLostError) error {
 	default:
 		r = &renewal{done: make(chan struct{})}
 		c.renewal, c.useful, c.listening = r, false, false
+		if c.acted {
+			c.gone, c.acted = &RenewedError{Err: lost.Err}, false
+		}
 		c.wg.Go(func() { c.runRenewal(r, lost) })
 	}
 	c.mu.Unlock()
@@ -125,14 +186,20 @@ func (c *Client) runRenewal(r *renewal, lost *SessionLostError) {
 	close(r.done)
 }
 
-// used keeps that the session has answered a call.
-func (c *Client) used(ctx context.Context, err error) {
-	if c.opts.Renew == nil || !answered(err) || ctx.Value(renewingKey{}) != nil {
+// used keeps that the session has answered a call, and that it may have state.
+func (c *Client) used(ctx context.Context, method string, err error) {
+	if c.opts.Renew == nil || ctx.Value(renewingKey{}) != nil {
+		return
+	}
+	var lost *SessionLostError
+	acts := needsState(method) && !errors.As(err, &lost)
+	if !acts && !answered(err) {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.useful = true
+	c.useful = c.useful || answered(err)
+	c.acted = c.acted || acts
 }
 
 // answered tells whether a call that ended with err was answered.
@@ -147,9 +214,9 @@ func answered(err error) bool {
 // Call sends a request and waits for the answer.
 //
 // Beside the errors of engine.Wire it returns a [*LostError] if the connection
-// broke, and a [*SessionLostError] if the server forgot the session and no other could
-// be opened. When ctx ends, a modern call is cancelled by closing its response, a legacy
-// one by notifications/cancelled, sent in the background.
+// broke, a [*RenewedError] if the server forgot the session, and a [*SessionLostError] if no
+// other could be opened. When ctx ends, a modern call is cancelled by closing its response, a
+// legacy one by notifications/cancelled, sent in the background.
 func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessage, error) {
 	raw, err := c.call(ctx, out)
 	if lost, ok := c.renewable(ctx, err); ok {
@@ -158,7 +225,10 @@ func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 		}
 		raw, err = c.call(ctx, out)
 	}
-	c.used(ctx, err)
+	if gone, ok := err.(*RenewedError); ok {
+		return nil, c.tell(ctx, gone)
+	}
+	c.used(ctx, out.Method, err)
 	return raw, err
 }
 
