@@ -1,9 +1,11 @@
 package main
 
 import (
+	"crypto/tls"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +19,8 @@ import (
 const (
 	maxConnections = 16 << 10         // of all addresses
 	maxOfAddress   = 1 << 10          // of one address elsewhere
+	maxHTTP2       = 32               // of all addresses, that speak HTTP/2
+	maxHTTP2Of     = maxHTTP2 / 4     // of one address elsewhere, that speak HTTP/2
 	writeTime      = 30 * time.Second // for one write, where nobody has set another time
 )
 
@@ -28,13 +32,40 @@ type boundedListener struct {
 	writeTime  time.Duration
 	refused    func(from netip.Addr) // is told of each that is closed; may be nil
 
-	mu   sync.Mutex
-	open int                // guarded by mu
-	of   map[netip.Addr]int // guarded by mu
+	mu    sync.Mutex
+	open  places // guarded by mu
+	http2 places // of these, those that speak HTTP/2; guarded by mu
+}
+
+// places counts connections, of all addresses and of each.
+type places struct {
+	all int
+	of  map[netip.Addr]int
+}
+
+// take takes a place for an address, if there is one.
+func (p *places) take(from netip.Addr, most, each int) bool {
+	if p.all >= most || from.IsValid() && !from.IsLoopback() && p.of[from] >= each {
+		return false
+	}
+	if p.of == nil {
+		p.of = map[netip.Addr]int{}
+	}
+	p.all++
+	p.of[from]++
+	return true
+}
+
+// leave gives a place back.
+func (p *places) leave(from netip.Addr) {
+	p.all--
+	if p.of[from]--; p.of[from] <= 0 {
+		delete(p.of, from)
+	}
 }
 
 func boundConnections(l net.Listener, refused func(netip.Addr)) *boundedListener {
-	return &boundedListener{Listener: l, most: maxConnections, each: maxOfAddress, writeTime: writeTime, refused: refused, of: map[netip.Addr]int{}}
+	return &boundedListener{Listener: l, most: maxConnections, each: maxOfAddress, writeTime: writeTime, refused: refused}
 }
 
 // Accept returns the next connection that there is room for.
@@ -89,21 +120,34 @@ func addressOf(a net.Addr) netip.Addr {
 func (l *boundedListener) enter(from netip.Addr) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open >= l.most || from.IsValid() && !from.IsLoopback() && l.of[from] >= l.each {
-		return false
-	}
-	l.open++
-	l.of[from]++
-	return true
+	return l.open.take(from, l.most, l.each)
 }
 
-func (l *boundedListener) leave(from netip.Addr) {
+func (l *boundedListener) leave(c *boundedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.open--
-	if l.of[from]--; l.of[from] <= 0 {
-		delete(l.of, from)
+	l.open.leave(c.from)
+	if c.http2 {
+		l.http2.leave(c.from)
 	}
+	c.left = true
+}
+
+// mayHTTP2 tells whether a TLS connection may speak HTTP/2, and counts it if it may and will. One
+// such connection can hold as much memory as hundreds of HTTP/1.1, before anybody is authenticated
+// (maxStreams). If there are many, the next one is offered HTTP/1.1, which every client of MCP
+// speaks, so that nobody is kept out by it.
+func mayHTTP2(hello *tls.ClientHelloInfo) bool {
+	c, ok := hello.Conn.(*boundedConn)
+	if !ok || !slices.Contains(hello.SupportedProtos, "h2") {
+		return true
+	}
+	c.l.mu.Lock()
+	defer c.l.mu.Unlock()
+	if !c.http2 && !c.left {
+		c.http2 = c.l.http2.take(c.from, maxHTTP2, maxHTTP2Of)
+	}
+	return c.http2
 }
 
 // boundedConn is a connection that counts. A write may take so long, unless who serves it has
@@ -114,6 +158,8 @@ type boundedConn struct {
 	from netip.Addr
 	once sync.Once
 	own  atomic.Int64 // the deadline that Write has set, in Unix nanoseconds; -1: it is another's
+
+	http2, left bool // it has a place for HTTP/2; it has given back its places; guarded by mu of l
 }
 
 // Write writes with a deadline. It is set anew when less than half of its time is left, so that
@@ -164,6 +210,6 @@ func (c *boundedConn) CloseWrite() error {
 
 // Close closes the connection and makes room for another.
 func (c *boundedConn) Close() error {
-	c.once.Do(func() { c.l.leave(c.from) })
+	c.once.Do(func() { c.l.leave(c) })
 	return c.Conn.Close()
 }

@@ -2,8 +2,11 @@ package main
 
 import (
 	"bufio"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -91,6 +94,79 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if !dial("192.0.2.1:4") || dial("192.0.2.1:5") {
 		t.Error("a connection that ended makes room for one other")
 	}
+}
+
+// Trap 27: HTTP/2 connections are bounded, all together and of one address; a client that finds no
+// room speaks HTTP/1.1, and one that ends makes room.
+func TestHTTP2IsBounded(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ca := newAuthority(t, "ca.pem")
+	ca.sign(t, loopbackCert(), "server.pem", "")
+	f, err := newTLSFiles("server.pem", "", "", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := make(chan string, 1)
+	l := boundConnections(dressed{inner, from}, nil)
+	srv := &http.Server{TLSConfig: f.listener(), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) })}
+	served := make(chan error, 1)
+	go func() { served <- srv.ServeTLS(l, "", "") }()
+	t.Cleanup(func() { srv.Close(); <-served })
+	roots := x509.NewCertPool()
+	roots.AddCert(ca.cert)
+	get := func(address string, h2 bool) (client *http.Client, proto string) {
+		t.Helper()
+		from <- address
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: h2}
+		t.Cleanup(transport.CloseIdleConnections)
+		client = &http.Client{Transport: transport, Timeout: time.Minute}
+		resp, err := client.Get("https://" + inner.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return client, string(text)
+	}
+	want := func(address string, h2 bool, proto string) *http.Client {
+		t.Helper()
+		client, got := get(address, h2)
+		if got != proto {
+			t.Errorf("%s speaks %s, want %s", address, got, proto)
+		}
+		return client
+	}
+	for range maxHTTP2Of {
+		want("192.0.2.1:1", true, "HTTP/2.0")
+	}
+	want("192.0.2.1:1", true, "HTTP/1.1")
+	want("192.0.2.2:1", false, "HTTP/1.1") // does not count
+	var last *http.Client
+	for range maxHTTP2 - maxHTTP2Of {
+		last = want("127.0.0.1:1", true, "HTTP/2.0")
+	}
+	want("192.0.2.2:1", true, "HTTP/1.1")
+	last.CloseIdleConnections()
+	for until := time.Now().Add(30 * time.Second); ; {
+		l.mu.Lock()
+		n := l.http2.all
+		l.mu.Unlock()
+		if n < maxHTTP2 {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatal("a connection that has ended keeps its place")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	want("192.0.2.2:1", true, "HTTP/2.0")
 }
 
 // Whoever sends requests and does not read the answers is left; http.Server alone would wait.

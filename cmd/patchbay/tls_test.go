@@ -222,7 +222,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	}
 	again := func() *tls.Config {
 		f.looked = time.Time{} // a second has passed
-		return f.current()
+		return f.current(true)
 	}
 	serial := func(c *tls.Config) string {
 		cert, err := x509.ParseCertificate(c.Certificates[0].Certificate[0])
@@ -231,7 +231,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 		}
 		return fmt.Sprint(cert.SerialNumber)
 	}
-	first := f.current()
+	first := f.current(true)
 	if again() != first {
 		t.Error("files that did not change make a new configuration")
 	}

@@ -26,6 +26,7 @@ type tlsFiles struct {
 	looked  time.Time   // guarded by mu
 	content [3][]byte   // of the files; guarded by mu
 	config  *tls.Config // that they make; guarded by mu
+	http1   *tls.Config // config without HTTP/2; guarded by mu
 }
 
 const (
@@ -44,13 +45,13 @@ func newTLSFiles(cert, key, clientCA string, log *slog.Logger) (*tlsFiles, error
 
 // listener is what a TLS server is configured with.
 func (f *tlsFiles) listener() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		return f.current(), nil
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		return f.current(mayHTTP2(hello)), nil
 	}}
 }
 
 // current is the configuration for a new connection.
-func (f *tlsFiles) current() *tls.Config {
+func (f *tlsFiles) current(http2 bool) *tls.Config {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if now := time.Now(); now.Sub(f.looked) >= lookAtFiles {
@@ -58,6 +59,9 @@ func (f *tlsFiles) current() *tls.Config {
 		if err := f.read(); err != nil {
 			f.log.Warn("certificates not read again; those from before count", "err", err)
 		}
+	}
+	if !http2 {
+		return f.http1
 	}
 	return f.config
 }
@@ -97,7 +101,8 @@ func (f *tlsFiles) read() error {
 	var ticket [32]byte
 	rand.Read(ticket[:]) // it never fails
 	config.SetSessionTicketKeys([][32]byte{ticket})
-	f.content, f.config = content, config
+	f.content, f.config, f.http1 = content, config, config.Clone()
+	f.http1.NextProtos = []string{"http/1.1"}
 	return nil
 }
 
