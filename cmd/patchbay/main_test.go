@@ -56,6 +56,11 @@ func stub() {
 	if len(os.Args) > 1 && os.Args[1] == "loud" {
 		fmt.Println("stub: ready") // where only messages belong
 	}
+	if len(os.Args) > 1 && os.Args[1] == "prints" {
+		for i := range 20 {
+			fmt.Println("line", i)
+		}
+	}
 	fmt.Fprintln(os.Stderr, "stub: hello")
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

@@ -198,7 +198,48 @@ func checkCommand(s config.Server) error {
 	} else if err != nil {
 		return fmt.Errorf("%q is in the current folder; write %q to run it", s.Command, "."+string(filepath.Separator)+s.Command)
 	}
-	return nil
+	return checkSelf(s.CommandLine())
+}
+
+// checkSelf refuses a command line that has this program serve HTTP: whoever starts a command talks
+// to it over stdio, and would wait for an answer that never comes.
+func checkSelf(line []string) error {
+	at := slices.IndexFunc(line, func(word string) bool {
+		name, _, _ := strings.Cut(strings.TrimSuffix(strings.ToLower(filepath.Base(word)), ".exe"), "@")
+		return name == "patchbay"
+	})
+	if at < 0 || at+1 >= len(line) {
+		return nil
+	}
+	verb, rest := line[at+1], line[at+2:]
+	address := ""
+	args := slices.Clone(line[1 : at+2])
+	for i := 0; i < len(rest) && rest[i] != "--"; i++ {
+		value, joined := strings.CutPrefix(rest[i], "--http=")
+		switch {
+		case rest[i] == "--stdio":
+			return nil
+		case joined:
+			address = value
+		case rest[i] == "--http" && i+1 < len(rest):
+			i++
+			address = rest[i]
+		default:
+			args = append(args, rest[i])
+		}
+	}
+	switch {
+	case verb == "up":
+		args, address = slices.Insert(args, at+1, "--stdio"), orName(address, "127.0.0.1:7420")
+	case verb == "serve" && address != "":
+	default:
+		return nil
+	}
+	text, err := jsonx.Marshal(args)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf(`it is a patchbay that serves HTTP, and a command is talked to over stdio: write "args": %s, or "url": "http://%s%s" instead of the command`, text, address, endpoint)
 }
 
 // openError says that there is no session with a server.

@@ -243,3 +243,14 @@ func TestUpHonoursTools(t *testing.T) {
 		t.Errorf("a call of a tool that is disabled = %v, %v", res, err)
 	}
 }
+
+// What a server prints where messages belong is told once.
+func TestPrintedLinesAreToldOnce(t *testing.T) {
+	r := startUp(t, map[string]any{"prints": stubServer(t, "prints")})
+	if !regexp.MustCompile(`(?m)^prints +5 `).MatchString(r.banner) {
+		t.Errorf("up printed\n%swant a server that is ready", r.banner)
+	}
+	if said := r.stderr.String(); strings.Count(said, "no MCP message") != 1 || !strings.Contains(said, "line 0") {
+		t.Errorf("of 20 printed lines up says:\n%s", said)
+	}
+}

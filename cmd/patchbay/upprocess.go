@@ -21,7 +21,7 @@ func (s *serverReport) remarks(now time.Time) (lines []string) {
 		say("%d of its URIs are read from a server whose name comes earlier, such as %s", len(s.Shadowed), s.Shadowed[0])
 	}
 	perSession := s.Share == gateway.PerSession.String()
-	if s.Asks && !perSession {
+	if s.Asks && !perSession && s.Share != gateway.PerPrincipal.String() {
 		say("callers who share a connection take turns, as its questions name no call")
 	}
 	if s.Roots {

@@ -186,6 +186,21 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// A list of another host in the same file is not left out in silence.
+func TestOtherLists(t *testing.T) {
+	data := []byte(`{"servers":{"a":{"command":"x"}},"mcpServers":{"b":{"command":"y"}}}`)
+	for host, want := range map[string]string{
+		"vscode": `the list "mcpServers" is left out: VS Code reads "servers" alone`,
+		"cursor": `the list "servers" is left out: Cursor reads "mcpServers" alone`,
+	} {
+		h, _ := hosts.Named(host)
+		l, err := h.Read(data, hosts.From{Path: "mcp.json"})
+		if err != nil || len(l.Servers) != 1 || !slices.Contains(l.Notes, want) {
+			t.Errorf("%s reads %+v, %v; want the note %q", host, l, err, want)
+		}
+	}
+}
+
 // One server with everything, as each host can have it.
 func TestWriteOfOtherWords(t *testing.T) {
 	l := func() *hosts.Listing {

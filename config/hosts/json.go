@@ -70,6 +70,11 @@ func readJSON(h Host, data []byte, from From) (*Listing, error) {
 	if err := add(list, fmt.Sprintf("%q", h.list[0])); err != nil {
 		return nil, err
 	}
+	for _, other := range []string{"mcpServers", "servers", "context_servers"} {
+		if v, ok := jsonx.Lookup(text, other); ok && jsonx.KindOf(v) == '{' && other != h.list[0] {
+			l.note("the list %q is left out: %s reads %q alone", other, h.Title, h.list[0])
+		}
+	}
 	if jsonx.KindOf(inputs) == '[' {
 		for in := range jsonx.Elements(inputs) {
 			l.Inputs = append(l.Inputs, jsonx.Compact(nil, in))

@@ -53,9 +53,10 @@ type Client struct {
 	stager        stager        // conn, if it can hold frames back; else nil
 	flushing      atomic.Bool   // somebody is about to flush stager
 
-	modern atomic.Bool
-	nextID atomic.Int64
-	frames atomic.Uint64 // that came
+	modern  atomic.Bool
+	nextID  atomic.Int64
+	frames  atomic.Uint64 // that came
+	strayed bool          // a frame was no message; of the goroutine that reads
 
 	ctx    context.Context // of questions; ends with the connection
 	cancel context.CancelCauseFunc

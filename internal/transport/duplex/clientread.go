@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"log/slog"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -39,7 +40,7 @@ func (c *Client) read() {
 		if jsonrpc.IsBatch(frame) {
 			elements, err := jsonrpc.DecodeBatch(frame, lim)
 			if err != nil {
-				c.opts.Logger.Warn("server sent no message", "err", err)
+				c.stray(err, frame)
 				continue
 			}
 			for i := range elements {
@@ -91,7 +92,17 @@ func (c *Client) broken(err error, frame []byte) {
 			return
 		}
 	}
-	c.opts.Logger.Warn("server sent no message", "err", err, "line", clip(frame))
+	c.stray(err, frame)
+}
+
+// stray logs a frame that is no message. A program that prints for people does so line by line: one
+// warning tells of that, the rest is for those who look closer.
+func (c *Client) stray(err error, frame []byte) {
+	level := slog.LevelDebug
+	if !c.strayed {
+		c.strayed, level = true, slog.LevelWarn
+	}
+	c.opts.Logger.Log(context.Background(), level, "server sent something that is no MCP message; what it prints belongs on its standard error", "err", err, "line", clip(frame))
 }
 
 // tooLarge fails the call whose answer was skipped, if that can be told: by its beginning, or

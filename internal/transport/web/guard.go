@@ -83,7 +83,7 @@ func (g *Guard) checkHost(r *http.Request) string {
 			return ""
 		}
 	}
-	return "requests for the host " + shown(r.Host) + " are refused here: a server on loopback is protected against DNS rebinding. If it is reached by this name, add the name to HTTPConfig.AllowedHosts (the program: --allow-host NAME)"
+	return "requests for the host " + shown(r.Host) + " are refused here: a server on loopback is protected against DNS rebinding. If it is reached by this name, start it with --allow-host NAME (in Go: HTTPConfig.AllowedHosts)"
 }
 
 // shown is what a client sent, bounded, for the text of a refusal.
@@ -111,7 +111,7 @@ func (g *Guard) checkOrigin(r *http.Request) (listed, refusal string) {
 			return origin, ""
 		}
 	}
-	return "", "requests of pages of the origin " + shown(origin) + " are refused: any web page could use the server. If this page may, add its origin to HTTPConfig.AllowedOrigins (the program: --allow-origin ORIGIN)"
+	return "", "requests of pages of the origin " + shown(origin) + " are refused: any web page could use the server. If this page may, start the server with --allow-origin ORIGIN (in Go: HTTPConfig.AllowedOrigins)"
 }
 
 // sameHost tells whether an Origin names the same host and port as Host. The
