@@ -104,7 +104,7 @@ func TestEndlessFrame(t *testing.T) {
 	in := io.MultiReader(strings.NewReader("1\n"+strings.Repeat("y", most-limit)+"\n2\n"), &endless{})
 	c := jsonrpc.NewLineConn(in, io.Discard, noClose, limit)
 	var large *jsonrpc.FrameTooLargeError
-	for _, want := range []string{"1", "", "2"} {
+	for _, want := range []string{"1", "", "2", ""} {
 		if f, err := c.Read(nil); string(f) != want || (want == "") != errors.As(err, &large) {
 			t.Fatalf("Read = %.20q, %v; want %q", f, err, want)
 		}
@@ -115,6 +115,52 @@ func TestEndlessFrame(t *testing.T) {
 		if f != nil || !errors.As(err, &end) || end.Limit != limit || end.Read <= most || end.Read > most+limit {
 			t.Errorf("Read = %.20q, %v; want an EndlessFrameError that names the bytes", f, err)
 		}
+	}
+}
+
+// F2: a flood that is no JSON is one, though an answer ends a line of it now and then.
+func TestFloodWithLineEnds(t *testing.T) {
+	const limit = 100_000
+	line := strings.Repeat("x", 3*limit) + `{"id":7,"result":{}}` + "\n"
+	for name, tt := range map[string]struct {
+		in   string
+		ends bool
+	}{
+		"junk":                 {strings.Repeat(line, 8), true},
+		"junk between answers": {strings.Repeat(line+"1\n", 8), false},
+		"large answers":        {strings.Repeat("{"+line, 8), false},
+	} {
+		c := jsonrpc.NewLineConn(strings.NewReader(tt.in), io.Discard, noClose, limit)
+		var err error
+		for large := (*jsonrpc.FrameTooLargeError)(nil); err == nil || errors.As(err, &large); {
+			_, err = c.Read(nil)
+		}
+		var end *jsonrpc.EndlessFrameError
+		if errors.As(err, &end) != tt.ends || !tt.ends && err != io.EOF {
+			t.Errorf("%s: the connection ends with %v", name, err)
+		}
+	}
+}
+
+// F2: a frame over the limit is refused when it passes that, though its end never comes; what
+// follows its end is read.
+func TestFrameOverTheLimitIsRefusedAtOnce(t *testing.T) {
+	r, w := io.Pipe()
+	c := jsonrpc.NewLineConn(r, io.Discard, r.Close, 1000)
+	defer c.Close()
+	rest := make(chan struct{})
+	go func() {
+		w.Write([]byte(`{"id":7,"result":"` + strings.Repeat("y", 1000)))
+		<-rest
+		w.Write([]byte(strings.Repeat("y", 9000) + "\"}\n2\n"))
+	}()
+	var large *jsonrpc.FrameTooLargeError
+	if f, err := c.Read(nil); !errors.As(err, &large) || large.Limit != 1000 || !strings.HasPrefix(string(large.Head), `{"id":7,`) {
+		t.Errorf("Read = %.20q, %v; want a FrameTooLargeError with the head of the frame", f, err)
+	}
+	close(rest)
+	if f, err := c.Read(nil); string(f) != "2" || err != nil {
+		t.Errorf("the next Read = %.20q, %v; want 2", f, err)
 	}
 }
 

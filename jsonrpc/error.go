@@ -58,8 +58,8 @@ func (e *DecodeError) Unwrap() error { return e.Err }
 // ErrClosed is returned by a [Conn] after its own Close.
 var ErrClosed = errors.New("connection is closed")
 
-// FrameTooLargeError reports a frame over the bound of a [Conn]. The frame was
-// skipped.
+// FrameTooLargeError reports a frame over the bound of a [Conn], as soon as it passes that. The
+// next Read skips the rest.
 type FrameTooLargeError struct {
 	Limit int // bytes allowed
 	// Head is the beginning of the frame, up to 512 bytes. Decode refuses it,

@@ -87,11 +87,14 @@ type lineIn struct {
 	err  error // of r, for when nothing is left
 	max  int   // bytes of a frame
 	done chan struct{}
+
+	skips bool // the rest of a line that is too long is to be skipped
+	over  int  // bytes of that line, and of those before it that were no frames either
 }
 
 // Ready tells whether a Read would return at once. It is called by the goroutine
 // that reads.
-func (c *lineIn) Ready() bool { return bytes.IndexByte(c.buf[c.at:c.end], '\n') >= 0 }
+func (c *lineIn) Ready() bool { return !c.skips && bytes.IndexByte(c.buf[c.at:c.end], '\n') >= 0 }
 
 func (c *lineIn) Read(buf []byte) ([]byte, error) {
 	for {
@@ -125,6 +128,9 @@ func blank(line []byte) bool {
 // line appends the next line to buf, without its end. An error of the reader
 // is kept for the next call when there is a line to return before it.
 func (c *lineIn) line(buf []byte) ([]byte, error) {
+	if err := c.skip(); err != nil {
+		return nil, err
+	}
 	for {
 		part := c.buf[c.at:c.end]
 		if i := bytes.IndexByte(part, '\n'); i >= 0 {
@@ -134,7 +140,8 @@ func (c *lineIn) line(buf []byte) ([]byte, error) {
 		buf = append(buffer.Grow(buf, len(part)), part...)
 		c.at, c.end = 0, 0
 		if len(buf) > c.max+len("\r") {
-			return nil, c.skip(buf)
+			c.skips = true
+			return nil, c.tooLarge(buf) // now, as the rest of it may never come
 		}
 		if c.err != nil {
 			if c.err != io.EOF || len(buf) == 0 {
@@ -185,28 +192,38 @@ func (c *lineIn) frame(line []byte) ([]byte, error) {
 	if len(line) > c.max {
 		return nil, c.tooLarge(line)
 	}
+	c.over = 0
 	return line, nil
 }
 
-// skip reads to the end of a line that begins with head and is too long.
-func (c *lineIn) skip(head []byte) error {
-	for n := len(head); c.err == nil; n += c.end {
-		if n/EndlessFrame > c.max {
-			c.err = &EndlessFrameError{Limit: c.max, Read: n}
+// skip reads to the end of a line that is too long.
+func (c *lineIn) skip() error {
+	for c.skips {
+		i := bytes.IndexByte(c.buf[c.at:c.end], '\n')
+		switch {
+		case i >= 0:
+			c.at, c.skips = c.at+i+1, false
+			continue
+		case c.over/EndlessFrame > c.max:
+			c.err = &EndlessFrameError{Limit: c.max, Read: c.over}
+		}
+		c.at, c.end = 0, 0
+		if c.err != nil {
 			return c.err
 		}
-		c.at = 0
 		c.fill()
-		if i := bytes.IndexByte(c.buf[:c.end], '\n'); i >= 0 {
-			c.at = i + 1
-			return c.tooLarge(head)
-		}
+		c.over += c.end
 	}
-	c.at, c.end = 0, 0
-	return c.tooLarge(head)
+	return nil
 }
 
+// tooLarge is the error for a line that begins so. What is no JSON is no frame: a peer that floods
+// its output may end a line now and then, by an answer in the middle of it.
 func (c *lineIn) tooLarge(head []byte) error {
+	if head[0] == '{' || head[0] == '[' {
+		c.over = 0
+	}
+	c.over += len(head)
 	return &FrameTooLargeError{Limit: c.max, Head: bytes.Clone(head[:min(len(head), headBytes)])}
 }
 

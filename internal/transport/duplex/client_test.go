@@ -285,7 +285,7 @@ func TestWhoseLog(t *testing.T) {
 	}
 }
 
-// An answer that only grows ends the connection, and nobody reads on (F2).
+// An answer that only grows fails its call at once, and ends the connection (F2).
 func TestAnswerWithoutEnd(t *testing.T) {
 	in, toClient := io.Pipe()
 	fromClient, out := io.Pipe()
@@ -304,11 +304,15 @@ func TestAnswerWithoutEnd(t *testing.T) {
 		}
 	}()
 	_, err := c.Call(t.Context(), &engine.Outgoing{Method: "tools/call", Params: json.RawMessage(`{}`)})
-	var end *jsonrpc.EndlessFrameError
-	if !errors.As(err, &end) || end.Limit != 64<<10 || !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("the call ended with %v, want an EndlessFrameError as the connection is lost", err)
+	var rpc *jsonrpc.Error
+	if !errors.As(err, &rpc) || !strings.Contains(rpc.Message, "too large: frame is over the limit of 65536 bytes") {
+		t.Errorf("the call ended with %v, want the limit named at once", err)
 	}
 	<-c.Done()
+	var end *jsonrpc.EndlessFrameError
+	if err := c.Err(); !errors.As(err, &end) || end.Limit != 64<<10 || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("the connection ended with %v, want an EndlessFrameError as it is lost", err)
+	}
 	c.Close()
 	if n := <-flooded; n > (jsonrpc.EndlessFrame+2)*64<<10 {
 		t.Errorf("%d bytes were read", n)

@@ -36,6 +36,9 @@ type conn struct {
 	cancel context.CancelFunc
 	close  sync.Once
 	done   chan struct{} // closed by Close
+
+	over io.Reader // the rest of a message that is too large, nil: there is none; of Read
+	came int       // bytes of that message before it
 }
 
 var _ jsonrpc.Conn = (*conn)(nil)
@@ -77,6 +80,9 @@ func (c *conn) Read(buf []byte) ([]byte, error) {
 	if c.closed() {
 		return nil, jsonrpc.ErrClosed
 	}
+	if err := c.skip(); err != nil {
+		return nil, err
+	}
 	kind, r, err := c.ws.Reader(c.ctx)
 	if err != nil {
 		return nil, c.readError(err)
@@ -88,16 +94,8 @@ func (c *conn) Read(buf []byte) ([]byte, error) {
 	buf = buf[:0]
 	for {
 		if len(buf) > c.max {
-			head := slices.Clone(buf[:min(len(buf), headBytes)])
-			n, err := io.CopyN(io.Discard, r, int64(jsonrpc.EndlessFrame-1)*int64(c.max))
-			if err == nil { // there may be more
-				c.end(websocket.StatusMessageTooBig, "a message has no end")
-				return nil, &jsonrpc.EndlessFrameError{Limit: c.max, Read: len(buf) + int(n)}
-			}
-			if err != io.EOF {
-				return nil, c.readError(err)
-			}
-			return nil, &jsonrpc.FrameTooLargeError{Limit: c.max, Head: head}
+			c.over, c.came = r, len(buf) // the rest of it may never come
+			return nil, &jsonrpc.FrameTooLargeError{Limit: c.max, Head: slices.Clone(buf[:min(len(buf), headBytes)])}
 		}
 		buf = slices.Grow(buf, 512)
 		n, err := r.Read(buf[len(buf):min(cap(buf), c.max+1)])
@@ -109,6 +107,23 @@ func (c *conn) Read(buf []byte) ([]byte, error) {
 			return nil, c.readError(err)
 		}
 	}
+}
+
+// skip reads to the end of a message that is too large.
+func (c *conn) skip() error {
+	if c.over == nil {
+		return nil
+	}
+	n, err := io.CopyN(io.Discard, c.over, int64(jsonrpc.EndlessFrame-1)*int64(c.max))
+	switch {
+	case err == nil: // there may be more
+		c.end(websocket.StatusMessageTooBig, "a message has no end")
+		return &jsonrpc.EndlessFrameError{Limit: c.max, Read: c.came + int(n)}
+	case err != io.EOF:
+		return c.readError(err)
+	}
+	c.over = nil
+	return nil
 }
 
 // readError says why there is nothing to read: io.EOF if the peer closed in order.

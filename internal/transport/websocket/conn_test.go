@@ -108,9 +108,13 @@ func TestMessageWithoutEnd(t *testing.T) {
 	hs := start(t, func(s *websocket.Server) {
 		s.Serve = func(_ context.Context, conn jsonrpc.Conn, _ string) error {
 			defer conn.Close()
-			_, err := conn.Read(nil)
-			ended <- err
-			return err
+			for {
+				_, err := conn.Read(nil)
+				ended <- err
+				if large := (*jsonrpc.FrameTooLargeError)(nil); !errors.As(err, &large) {
+					return err
+				}
+			}
 		}
 	})
 	ws, _, err := coder.Dial(t.Context(), wsURL(hs), &coder.DialOptions{Subprotocols: []string{websocket.Subprotocol}})
@@ -121,6 +125,13 @@ func TestMessageWithoutEnd(t *testing.T) {
 	w, err := ws.Writer(t.Context(), coder.MessageText)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := w.Write(bytes.Repeat([]byte("x"), 5000)); err != nil { // over its buffer, so that it goes out
+		t.Fatal(err)
+	}
+	var large *jsonrpc.FrameTooLargeError
+	if err := <-ended; !errors.As(err, &large) || large.Limit != 1000 {
+		t.Errorf("Read of a message that has not ended = %v, want a FrameTooLargeError", err)
 	}
 	for range 100 * jsonrpc.EndlessFrame {
 		if _, err := w.Write(bytes.Repeat([]byte("x"), 1000)); err != nil {
