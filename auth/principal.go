@@ -68,6 +68,8 @@ func (c *callerContext) Value(key any) any {
 		return &c.caller
 	case principal.Key:
 		return c.id()
+	case principal.CredentialKey:
+		return c.principal
 	}
 	return c.Context.Value(key)
 }

@@ -128,6 +128,18 @@ func Notify(ctx context.Context, method string, params any) error {
 	return fmt.Errorf("%s: params must be a JSON object", method)
 }
 
+// Outlive returns a context for work that may outlive the call of ctx: it has the values of ctx and
+// describes the caller, and does not end with the call. Nothing reaches the caller by it. Outlive is
+// called before the call ends.
+func Outlive(ctx context.Context) context.Context {
+	c := engine.From(ctx)
+	ctx = context.WithoutCancel(ctx)
+	if c == nil {
+		return ctx
+	}
+	return engine.With(ctx, c.Outlive())
+}
+
 // WithNotify returns a context in which the notifications of the call go to f
 // instead of its caller. Questions still go to the caller. Outside a call it
 // returns ctx.

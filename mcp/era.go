@@ -327,6 +327,7 @@ func (s *Session) renew(ctx context.Context) error {
 	for _, k := range []Kind{KindTool, KindPrompt, KindResource} {
 		s.hub.changed(k)
 	}
+	s.changes.all()
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -100,7 +101,7 @@ func (r *Request) paramString(name string) (string, error) {
 
 // A Result is what a [Handler] answers: one of this package's result types by
 // pointer ([ToolResult], [CreateTaskResult], [PromptResult], [ReadResult], [CompleteResult],
-// [ServerInfo], [ToolList], [PromptList], [ResourceList], [TemplateList]), or a
+// [ServerInfo], [ToolList], [PromptList], [ResourceList], [TemplateList], [KeptResult]), or a
 // [RawResult].
 //
 // A result must not be modified once it has been returned.
@@ -110,6 +111,19 @@ type Result interface{ result() }
 // the caller's revision lacks. It has no resultType; that belongs to the wire. It must be
 // valid JSON, which is not checked again.
 type RawResult json.RawMessage
+
+// KeptResult is a [RawResult] that is answered many times, such as a long list: a server converts
+// it once for each revision of its callers, and keeps that with it. [Keep] makes one.
+type KeptResult struct {
+	memo *engine.Memo
+}
+
+// Keep makes a result that is answered many times of one that nobody changes any more.
+func Keep(raw RawResult) *KeptResult {
+	r := new(KeptResult)
+	r.memo = engine.NewMemo(r, orObject(json.RawMessage(raw)))
+	return r
+}
 
 func (RawResult) result()         {}
 func (*ToolResult) result()       {}
@@ -122,3 +136,4 @@ func (*ToolList) result()         {}
 func (*PromptList) result()       {}
 func (*ResourceList) result()     {}
 func (*TemplateList) result()     {}
+func (*KeptResult) result()       {}

@@ -323,6 +323,11 @@ func encodeResult(r Result) engine.Result {
 		return listResult(r.memo.Of(r), r)
 	case *TemplateList:
 		return listResult(r.memo.Of(r), r)
+	case *KeptResult:
+		if r.memo != nil {
+			return engine.Result{Memo: r.memo, Uses: revision.Unknown}
+		}
+		return engine.Result{JSON: json.RawMessage(`{}`)}
 	}
 	panic(errNoResult)
 }

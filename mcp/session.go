@@ -72,6 +72,7 @@ type Session struct {
 	cache   cache // of results of a modern server
 	outputs outputs
 	hub     hub        // of changes that a legacy server announces
+	changes changes    // of lists, that the server has announced
 	events  chan Event // for Client.OnEvent; full: the oldest is dropped and logged
 	wg      sync.WaitGroup
 
@@ -557,6 +558,7 @@ func (f listenInbox) Question(context.Context, string, json.RawMessage) (json.Ra
 // noteChange drops what is not known any more after a notification.
 func (s *Session) noteChange(method string, params json.RawMessage) {
 	s.cache.changed(method, params)
+	s.changes.note(method)
 	if method == revision.NoteToolsChanged {
 		s.outputs.forget()
 	}

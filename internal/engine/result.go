@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -50,6 +51,7 @@ type Memo struct {
 	owner any
 	inner json.RawMessage
 	final [revision.Count]atomic.Pointer[final]
+	mu    sync.Mutex // held while a final form is made
 }
 
 // final is the final form of a result on one hop, which says in it whose it is.
@@ -77,6 +79,11 @@ func (m *Memo) Inner() json.RawMessage { return m.inner }
 func (e *Engine) finish(t *revision.Table, method string, r Result) json.RawMessage {
 	if r.Memo != nil {
 		slot := &r.Memo.final[t.Index()]
+		if f := slot.Load(); f != nil && f.of == e {
+			return f.json
+		}
+		r.Memo.mu.Lock() // many may want a long one at once
+		defer r.Memo.mu.Unlock()
 		if f := slot.Load(); f != nil && f.of == e {
 			return f.json
 		}

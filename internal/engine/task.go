@@ -178,6 +178,9 @@ func (c *Call) TakesTask() bool {
 		_, ok := jsonx.LookupPath(c.Peer.Capabilities, "extensions", revision.Tasks)
 		return ok
 	case c.Peer.Revision.CoreTasks:
+		if c.Msg == nil {
+			return false
+		}
 		raw, ok := c.Msg.Param("task")
 		return ok && jsonx.KindOf(raw) == '{'
 	}
@@ -248,6 +251,18 @@ func (c *Call) Detach(release func()) *Call {
 	out.asker = &turning{before: c.asker}
 	out.ex = &taskExchange{before: c.ex, session: c.session, release: release, name: c.taskName}
 	return out
+}
+
+// Outlive returns a copy of the call for work that may go on when the caller was answered: it
+// describes the caller, and reaches it no more.
+func (c *Call) Outlive() *Call {
+	params := bytes.Clone(c.Params)
+	peer := *c.Peer
+	peer.Capabilities, peer.Info = bytes.Clone(peer.Capabilities), bytes.Clone(peer.Info)
+	return &Call{
+		Method: c.Method, Params: params, Msg: &jsonrpc.Message{Method: c.Method, Params: params},
+		Peer: &peer, Header: c.Header, logLevel: c.logLevel, session: c.session, user: c.user,
+	}
 }
 
 // Become makes a detached call a task.

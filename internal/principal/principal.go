@@ -21,3 +21,11 @@ func From(ctx context.Context) string {
 	}
 	return ""
 }
+
+// CredentialKey is the context key of the credential that a request came with. Its value can be
+// compared, and is the same for all requests with the same credential: two credentials of one
+// principal may not let it do the same.
+type CredentialKey struct{}
+
+// Credential returns the credential that a request came with, nil if that is not known.
+func Credential(ctx context.Context) any { return ctx.Value(CredentialKey{}) }

@@ -88,8 +88,12 @@ type Client struct {
 	ctx     context.Context // of the whole client; its cause is Err
 	cancel  context.CancelCauseFunc
 	lastID  atomic.Int64
-	asking  chan struct{} // a slot per question being answered
-	close   sync.Once
+
+	streams atomic.Uint64 // GET streams that were opened
+	ended   atomic.Uint64 // of these, those that have ended
+
+	asking chan struct{} // a slot per question being answered
+	close  sync.Once
 
 	replying chan struct{} // a slot per ping being answered, or question being refused
 

@@ -60,11 +60,13 @@ func (c *Client) listenLoop(settled func()) {
 		res, err := c.stream(c.ctx, lastID)
 		settled()
 		if err == nil {
+			c.streams.Add(1)
 			events := web.NewEventReader(res.Body, c.opts.MaxMessage)
 			events.LastID, events.Retry = lastID, retry
 			if c.receive(events, &q) {
 				failures = 0
 			}
+			c.ended.Add(1)
 			res.Body.Close()
 			lastID, retry = events.LastID, events.Retry
 		} else if !transient(err) {
@@ -89,6 +91,14 @@ func (c *Client) listenLoop(settled func()) {
 			return
 		}
 	}
+}
+
+// Streams returns how often the GET stream was opened or has ended, and whether it is open: what
+// the server sends outside of calls comes by it, and may be lost while there is none.
+func (c *Client) Streams() (times uint64, open bool) {
+	ended := c.ended.Load()
+	opened := c.streams.Load()
+	return opened + ended, opened > ended
 }
 
 // receive hands on what comes on the GET stream; it tells whether anything came.
