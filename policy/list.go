@@ -3,8 +3,12 @@ package policy
 import (
 	"context"
 	"encoding/json"
+	"iter"
+	"sync"
 
+	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/principal"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -41,22 +45,105 @@ func (g *gate) list(ctx context.Context, req *mcp.Request, next mcp.Handler, l *
 		return nil, err
 	}
 	raw := mcp.ResultJSON(res)
-	if r, ok := g.policy.(*Require); ok {
-		r.unlisted.page(g, l, raw, r.namesOf(l), g.log)
-	}
-	shown := filter(raw, l.member, func(entry json.RawMessage) bool {
-		a := g.entry(ctx, l, entry)
-		if a == nil {
-			return false // nobody could use it
-		}
-		d := g.policy.Decide(ctx, a)
-		if d.Err != nil {
-			g.refused(ctx, a, &d)
-		}
-		return d.visible()
-	})
+	entries, _ := jsonx.Lookup(raw, l.member)
+	cursor, more := jsonx.Lookup(raw, "nextCursor")
+	g.census(l, jsonx.Elements(entries), more && string(cursor) != "null")
+	shown := filter(raw, l.member, func(entry json.RawMessage) bool { return g.shows(ctx, l, entry) })
 	// Nobody else may be given this, and the caller soon may see more.
 	return mcp.RawResult(jsonx.With(nil, jsonx.With(nil, shown, "ttlMs", []byte("0")), "cacheScope", []byte(`"private"`))), nil
+}
+
+// shows tells whether the caller may see an entry of a list.
+func (g *gate) shows(ctx context.Context, l *featureList, entry json.RawMessage) bool {
+	a := g.entry(ctx, l, entry)
+	if a == nil {
+		return false // nobody could use it
+	}
+	d := g.policy.Decide(ctx, a)
+	if d.Err != nil {
+		g.refused(ctx, a, &d)
+	}
+	return d.visible()
+}
+
+// census has the names that a Require has compared with a page of a list.
+func (g *gate) census(l *featureList, entries iter.Seq[json.RawMessage], more bool) {
+	if r, ok := g.policy.(*Require); ok {
+		r.unlisted.page(g, l, entries, more, r.namesOf(l), g.log)
+	}
+}
+
+// Leaves is for a gateway, which encodes a list once for all who are shown the same of it. It returns
+// a bitmap of the entries of a whole list that the caller of ctx may see. Lists with one serial, which
+// is not zero, are the same.
+func (h *guarded) Leaves(ctx context.Context, method string, serial uint64, entries iter.Seq[json.RawMessage]) (left string) {
+	g := h.gate
+	l := listOf(method)
+	v, ok := g.policy.(Versioned)
+	if l == nil {
+		return ""
+	}
+	if !ok || serial == 0 {
+		return g.leaves(ctx, l, entries)
+	}
+	key := chosenKey{serial: serial, version: v.Version(), caller: auth.From(ctx), id: principal.From(ctx), says: mcp.CallerKey(ctx)}
+	if left, ok := g.chosen.get(key); ok {
+		return left
+	}
+	left = g.leaves(ctx, l, entries)
+	g.chosen.put(key, left)
+	return left
+}
+
+// leaves asks the policy about each entry.
+func (g *gate) leaves(ctx context.Context, l *featureList, entries iter.Seq[json.RawMessage]) string {
+	g.census(l, entries, false)
+	var bits []byte
+	i := 0
+	for e := range entries {
+		if i%8 == 0 {
+			bits = append(bits, 0)
+		}
+		if g.shows(ctx, l, e) {
+			bits[i/8] |= 1 << (i % 8)
+		}
+		i++
+	}
+	return string(bits)
+}
+
+// chosen is what callers were shown of lists. The zero value is ready for use.
+type chosen struct {
+	mu   sync.Mutex
+	left map[chosenKey]string // guarded by mu
+}
+
+// chosenKey is all that a decision about an entry may depend on.
+type chosenKey struct {
+	serial  uint64          // of the list
+	version any             // of the policy
+	caller  *auth.Principal // that of a Guard is the same for all requests with one credential
+	id      string
+	says    string // mcp.CallerKey
+}
+
+// maxChosen bounds what is kept.
+const maxChosen = 500
+
+func (c *chosen) get(key chosenKey) (left string, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	left, ok = c.left[key]
+	return left, ok
+}
+
+func (c *chosen) put(key chosenKey, left string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left == nil || len(c.left) >= maxChosen {
+		c.left = map[chosenKey]string{}
+	}
+	c.left[key] = left
 }
 
 // entry is the access to an entry of a list, nil if it has no name.

@@ -43,6 +43,7 @@ type gate struct {
 	trusted *bool       // nil: unless it is foreign
 	foreign atomic.Bool // the server is one of somebody else
 	known   known
+	chosen  chosen
 	tasks   taskTools
 }
 
@@ -65,9 +66,18 @@ func (g *gate) middleware(next mcp.Handler) mcp.Handler {
 			g.foreign.Store(true)
 		}
 	}
-	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-		return g.handle(ctx, req, next)
-	})
+	return &guarded{g, next}
+}
+
+// guarded is a handler behind a gate.
+type guarded struct {
+	gate *gate
+	next mcp.Handler
+}
+
+// Handle answers what the policy lets through.
+func (h *guarded) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	return h.gate.handle(ctx, req, h.next)
 }
 
 // believed returns what finds annotations, or finds none if they are not believed.

@@ -14,6 +14,14 @@ type Policy interface {
 	Decide(ctx context.Context, a *Access) Decision
 }
 
+// Versioned is a Policy that decides by nothing but the fields of the Access, its Annotations and
+// its Client, in the same way as long as Version returns the same value, which can be compared. What
+// it leaves of a list is kept then. A [Require] and the rules of package policy/rules are Versioned.
+type Versioned interface {
+	Policy
+	Version() any
+}
+
 // Func makes a Policy of a function.
 type Func func(ctx context.Context, a *Access) Decision
 

@@ -84,6 +84,9 @@ func (r *Require) Check() error {
 	return r.fault
 }
 
+// Version returns r, whose fields do not change.
+func (r *Require) Version() any { return r }
+
 // Decide tells whether the caller has what the feature needs.
 func (r *Require) Decide(_ context.Context, a *Access) Decision {
 	if err := r.Check(); err != nil && a.Kind == mcp.KindResource {

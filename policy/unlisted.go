@@ -2,13 +2,13 @@ package policy
 
 import (
 	"encoding/json"
+	"iter"
 	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/spelling"
 )
 
@@ -37,9 +37,9 @@ func (u *unlisted) join() {
 	u.gates++
 }
 
-// page takes note of a page of a list, and logs which of the names that the policy has for that
-// kind are in none.
-func (u *unlisted) page(g *gate, l *featureList, result json.RawMessage, wanted map[string]Need, log *slog.Logger) {
+// page takes note of a page of a list, and of whether there are more, and logs which of the names
+// that the policy has for that kind are in none.
+func (u *unlisted) page(g *gate, l *featureList, entries iter.Seq[json.RawMessage], more bool, wanted map[string]Need, log *slog.Logger) {
 	if len(wanted) == 0 {
 		return
 	}
@@ -56,13 +56,12 @@ func (u *unlisted) page(g *gate, l *featureList, result json.RawMessage, wanted 
 	if c.told {
 		return
 	}
-	entries, _ := jsonx.Lookup(result, l.member)
-	for e := range jsonx.Elements(entries) {
+	for e := range entries {
 		if name := nameOf(e, l.key); name != "" && len(c.names) < maxEntries {
 			c.names[name] = true
 		}
 	}
-	if cursor, more := jsonx.Lookup(result, "nextCursor"); more && string(cursor) != "null" {
+	if more {
 		return
 	}
 	if c.ended[g] = true; len(c.ended) < u.gates || len(c.names) == maxEntries {

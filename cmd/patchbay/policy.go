@@ -78,6 +78,9 @@ func (f *ruleFile) Decide(ctx context.Context, a *policy.Access) policy.Decision
 	return f.set.Load().Decide(ctx, a)
 }
 
+// Version tells the rules of now from those of before.
+func (f *ruleFile) Version() any { return f.set.Load() }
+
 // middleware puts the policy in front of a server that is built in.
 func (f *ruleFile) middleware(server string) mcp.Middleware {
 	return policy.Middleware(server, f, f.log)

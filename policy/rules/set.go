@@ -48,6 +48,9 @@ const (
 	failed
 )
 
+// Version returns s, which does not change.
+func (s *Set) Version() any { return s }
+
 // Decide tells what the first rule that matches says.
 func (s *Set) Decide(_ context.Context, a *policy.Access) policy.Decision {
 	vars, err := activation(a)
