@@ -76,6 +76,9 @@ func (who client) alone() client {
 	return who
 }
 
+// showsPages tells whether a caller shows the pages of tools.
+func (who client) showsPages() bool { return strings.IndexByte(who.can, 'p') >= 0 }
+
 // hasRoots tells whether a caller can be asked for roots.
 func (who client) hasRoots() bool { return strings.IndexByte(who.can, 'r') >= 0 }
 
@@ -111,7 +114,11 @@ type conn struct {
 	until time.Time // something waits in the server until then; guarded by mu of the pool
 
 	lists silence
+	fresh fresh
 	turns turner // up, if callers can take turns there
+
+	lister lister // up, if it tells when its lists change
+	modern bool   // it speaks 2026-07-28
 
 	// Of one for a client.
 	tried  chan struct{}       // closed when up or err is set
@@ -126,6 +133,10 @@ type conn struct {
 func newConn(up Upstream) *conn {
 	c := &conn{up: up, h: up}
 	c.turns, _ = up.(turner)
+	c.lister, _ = up.(lister)
+	if r, ok := up.(interface{ Revision() mcp.Revision }); ok {
+		c.modern = r.Revision() >= mcp.V2026_07_28
+	}
 	return c
 }
 
@@ -288,7 +299,7 @@ func (p *pool) openOwn(ctx context.Context, who client, method string) (*conn, e
 	defer close(c.tried)
 	switch {
 	case err == nil:
-		c.up, c.h, c.info, c.turns = opened.up, opened.h, opened.info, opened.turns
+		c.up, c.h, c.info, c.turns, c.lister, c.modern = opened.up, opened.h, opened.info, opened.turns, opened.lister, opened.modern
 		if !p.spawn(func() { p.watch(c) }) {
 			p.dropLocked(c)
 			go c.up.Close() // bounded in time
@@ -393,7 +404,7 @@ func (p *pool) watch(c *conn) {
 
 // forList finds where a list for a client comes from: a connection, which must be
 // released, or what was kept of an earlier one. Neither: the server has a part in no list.
-func (p *pool) forList(ctx context.Context, who client, k *listKind) (*conn, []entry, error) {
+func (p *pool) forList(ctx context.Context, who client, k *listKind) (*conn, *keptList, error) {
 	p.mu.Lock()
 	for {
 		if c := p.clients[p.owner(who)]; c != nil && c.up != nil {
@@ -409,7 +420,7 @@ func (p *pool) forList(ctx context.Context, who client, k *listKind) (*conn, []e
 			defer p.mu.Unlock()
 			return nil, nil, fmt.Errorf("%w: %s", errMissing, p.state)
 		case p.opened > 0:
-			if kept, ok := p.up.kept.get(who.all(), k); ok {
+			if kept := p.up.kept.get(who.all(), k); kept != nil {
 				p.mu.Unlock()
 				return nil, kept, nil
 			}
@@ -435,6 +446,19 @@ func (p *pool) forList(ctx context.Context, who client, k *listKind) (*conn, []e
 		}
 		p.mu.Lock()
 	}
+}
+
+// listConn returns the connection that a list for a client comes from, nil if none is ready.
+func (p *pool) listConn(who client) *conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.clients[p.owner(who)]; c != nil && c.up != nil {
+		return c
+	}
+	if p.state == Ready {
+		return p.main
+	}
+	return nil
 }
 
 // ofClient returns the connection that is for a client alone, nil if there is none.

@@ -39,7 +39,9 @@ type Gateway struct {
 	// Middleware returns what stands between the callers and a server, in the server's own
 	// terms: names without a prefix, and lists before they are merged. It is called once for
 	// each server that comes, and may be put around several handlers for it. What the
-	// gateway asks for itself, to route, passes it by. Nil: nothing.
+	// gateway asks for itself, to route, passes it by. Lists are encoded once for all who are
+	// shown the same if the middleware is that of package policy, and else for each caller.
+	// Nil: nothing.
 	Middleware func(server string) mcp.Middleware
 
 	// OnStatus is told what becomes of a server of Run, in order for one server. It may
@@ -50,6 +52,8 @@ type Gateway struct {
 	ups     []*upstream   // by name; guarded by mu
 	changes [3]int        // times that the lists of listChanges have changed; guarded by mu
 	changed chan struct{} // closed at the next change of what is offered; guarded by mu
+
+	catalogue catalogue
 
 	losses losses   // of all servers: one may have come back by the time that a client is told
 	rooted sync.Map // names of servers that ask for roots
@@ -201,13 +205,13 @@ func (g *Gateway) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, err
 	case "server/discover":
 		return g.discover(ctx), nil
 	case listTools.method:
-		return g.list(ctx, listTools)
+		return g.list(ctx, req, listTools)
 	case listPrompts.method:
-		return g.list(ctx, listPrompts)
+		return g.list(ctx, req, listPrompts)
 	case listResources.method:
-		return g.list(ctx, listResources)
+		return g.list(ctx, req, listResources)
 	case listTemplates.method:
-		return g.list(ctx, listTemplates)
+		return g.list(ctx, req, listTemplates)
 	case "tools/call":
 		return g.byName(ctx, req, listTools)
 	case "prompts/get":

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -30,7 +29,8 @@ const metaStarting = "dev.patchbay/starting"
 // hurry is a list that waits no longer than it must. A context without one belongs to a request
 // that cannot be answered before it is known what servers have.
 type hurry struct {
-	until time.Time
+	until    time.Time
+	audience audience
 
 	mu      sync.Mutex
 	missing []string // names of servers; guarded by mu
@@ -50,13 +50,17 @@ func (h *hurry) misses(name string) {
 	h.missing = append(h.missing, name)
 }
 
-// appendMeta appends the members of a partial list; none if it is whole.
+// partial tells whether a server is missing.
+func (h *hurry) partial() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.missing) > 0
+}
+
+// appendMeta appends the members of a partial list.
 func (h *hurry) appendMeta(out []byte, hide bool) []byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.missing) == 0 {
-		return out
-	}
 	if !hide {
 		out = append(out, `,"ttlMs":0,"cacheScope":"private"`...)
 	}
@@ -79,61 +83,4 @@ func (p *pool) startWait(ctx context.Context) time.Duration {
 		return min(fastStart, most)
 	}
 	return min(listPatience, most)
-}
-
-// fetchSoon is fetch for a list that cannot wait for ever: what comes too late is kept, and told to
-// have changed if it is news. Until then what was kept before is the answer.
-func (up *upstream) fetchSoon(ctx context.Context, c *conn, who client, k *listKind) ([]entry, error) {
-	h := hurryOf(ctx)
-	if h == nil {
-		return up.fetch(ctx, c, who, k)
-	}
-	type answer struct {
-		entries []entry
-		err     error
-	}
-	var settled atomic.Bool // by the answer, or the end of the wait
-	answers := make(chan answer, 1)
-	before := up.kept.list(who, k)
-	p := up.pool
-	p.mu.Lock()
-	p.use(c)
-	going := p.spawn(func() {
-		defer p.release(c, nil, nil)
-		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), up.g.listTimeout(), errSlow)
-		defer cancel()
-		defer context.AfterFunc(p.ctx, cancel)()
-		entries, err := up.fetch(ctx, c, who, k)
-		answers <- answer{entries, err}
-		if !settled.CompareAndSwap(false, true) && err == nil {
-			if after := up.kept.list(who, k); before == nil || !after.long && !after.equal(before) {
-				up.g.announce(k.change)
-			}
-		}
-	})
-	if !going {
-		c.users--
-	}
-	p.mu.Unlock()
-	if !going {
-		return nil, errMissing
-	}
-	late := time.NewTimer(max(time.Until(h.until), leastPatience))
-	defer late.Stop()
-	select {
-	case a := <-answers:
-		settled.Store(true)
-		return a.entries, a.err
-	case <-late.C:
-	case <-ctx.Done():
-	}
-	if !settled.CompareAndSwap(false, true) {
-		a := <-answers
-		return a.entries, a.err
-	}
-	if kept, ok := up.kept.get(who, k); ok {
-		return kept, nil
-	}
-	h.misses(up.name)
-	return nil, nil
 }

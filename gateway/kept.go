@@ -2,9 +2,11 @@ package gateway
 
 import (
 	"bytes"
+	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // kept are the lists of a server as clients last got them. They tell which feature a name
@@ -20,13 +22,29 @@ type keptKey struct {
 	method string
 }
 
-// keptList is not changed once made.
+// keptList is one list of one server. It is not changed once made.
 type keptList struct {
-	entries []entry           // nil if long
+	// serial is that of no other list in the process, so that two lists with one are the same.
+	// Zero: the list is given once and not kept.
+	serial uint64
+
+	entries []entry           // nil in what is kept of one that is long
 	long    bool              // the entries are too long to be kept
+	size    int               // bytes of the entries
 	ids     map[string]bool   // of the entries
 	matched []entry           // those that are templates
 	names   map[string]string // ids of the entries whose name has a hash, by that name
+}
+
+var lastSerial atomic.Uint64
+
+// each yields the entries as the server sent them.
+func (l *keptList) each(yield func(json.RawMessage) bool) {
+	for i := range l.entries {
+		if !yield(l.entries[i].raw) {
+			return
+		}
+	}
 }
 
 // Bounds of what is kept of one server.
@@ -42,8 +60,10 @@ func (l *keptList) has(uri string) bool {
 
 // equal tells whether two lists are the same text. One that is not kept equals none.
 func (l *keptList) equal(m *keptList) bool {
-	return l != nil && m != nil && slices.EqualFunc(l.entries, m.entries, func(a, b entry) bool { return bytes.Equal(a.raw, b.raw) })
+	return l != nil && m != nil && (l == m || slices.EqualFunc(l.entries, m.entries, sameText))
 }
+
+func sameText(a, b entry) bool { return bytes.Equal(a.raw, b.raw) }
 
 func (k *kept) list(who client, kind *listKind) *keptList {
 	k.mu.Lock()
@@ -51,13 +71,13 @@ func (k *kept) list(who client, kind *listKind) *keptList {
 	return k.lists[keptKey{who, kind.method}]
 }
 
-// get returns the entries of a list, in the order of the server.
-func (k *kept) get(who client, kind *listKind) ([]entry, bool) {
+// get returns a list, nil if its entries are not kept.
+func (k *kept) get(who client, kind *listKind) *keptList {
 	l := k.list(who, kind)
 	if l == nil || l.long {
-		return nil, false
+		return nil
 	}
-	return l.entries, true
+	return l
 }
 
 // count returns the length of the list of those without a principal, -1 if it is not kept.
@@ -72,18 +92,57 @@ func (k *kept) count(kind *listKind) int {
 	return len(l.entries)
 }
 
-// put keeps a list.
-func (k *kept) put(who client, kind *listKind, entries []entry) {
-	l := &keptList{entries: make([]entry, len(entries)), ids: make(map[string]bool, len(entries))}
-	size := 0
-	for i, e := range entries {
-		e.raw = bytes.Clone(e.raw)
-		l.entries[i] = e
+// put keeps a list, and returns it: the list that was kept before if that is the same, so that
+// what was made of it is good for this one.
+func (k *kept) put(who client, kind *listKind, entries []entry) *keptList {
+	key := keptKey{who, kind.method}
+	k.mu.Lock()
+	before := []*keptList{k.lists[key], k.lists[keptKey{client{}, kind.method}]}
+	k.mu.Unlock()
+	for _, l := range before {
+		if l.made(entries) {
+			k.set(key, l)
+			return l
+		}
+	}
+	l := newKeptList(kind, entries)
+	if !l.long {
+		k.set(key, l)
+		return l
+	}
+	short := *l
+	short.entries = nil
+	for i := range short.matched {
+		short.matched[i].raw = nil
+	}
+	k.set(key, &short)
+	return l
+}
+
+// made tells whether the list is made of entries.
+func (l *keptList) made(entries []entry) bool {
+	return l != nil && !l.long && slices.EqualFunc(l.entries, entries, sameText)
+}
+
+// newKeptList makes a list of entries, which it copies unless they are too long.
+func newKeptList(kind *listKind, entries []entry) *keptList {
+	l := &keptList{entries: entries, ids: make(map[string]bool, len(entries))}
+	for _, e := range entries {
+		l.size += len(e.raw)
+	}
+	if l.long = l.size > maxKeptBytes; !l.long {
+		l.serial = lastSerial.Add(1)
+		l.entries = slices.Clone(entries)
+	}
+	for i := range l.entries {
+		e := &l.entries[i]
+		if !l.long {
+			e.raw = bytes.Clone(e.raw)
+		}
 		l.ids[e.id] = true
 		if e.template != nil {
-			l.matched = append(l.matched, e)
+			l.matched = append(l.matched, *e)
 		}
-		size += len(e.raw)
 		if kind.key != "name" {
 			continue
 		}
@@ -95,15 +154,12 @@ func (k *kept) put(who client, kind *listKind, entries []entry) {
 			l.names[name] = e.id
 		}
 	}
-	key := keptKey{who, kind.method}
+	return l
+}
+
+func (k *kept) set(key keptKey, l *keptList) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if size > maxKeptBytes {
-		l.entries, l.long = nil, true
-		for i := range l.matched {
-			l.matched[i].raw = nil
-		}
-	}
 	if k.lists == nil {
 		k.lists = map[keptKey]*keptList{}
 	}

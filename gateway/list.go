@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"strconv"
 	"sync"
 	"time"
 
@@ -71,54 +73,61 @@ func (e *entry) is(uri string) bool {
 	return values != nil && err == nil
 }
 
-// entries asks every upstream for a list, at once, and returns what there is, in the
-// order of the upstreams. Of is shown for what a caller is told, and listed for what has to
-// be known to route.
-func (g *Gateway) entries(ctx context.Context, k *listKind, of func(*upstream, context.Context, *listKind) []entry) []entry {
+// entries asks every upstream for a list, at once, and returns what there is, in the order of the
+// upstreams. Of is shown for what a caller gets, and listed for what has to be known to route.
+func (g *Gateway) entries(ctx context.Context, k *listKind, of func(*upstream, context.Context, *listKind) part) []entry {
 	ups := g.upstreams()
-	found := make([][]entry, len(ups))
+	found := make([]part, len(ups))
 	var wg sync.WaitGroup
 	for i, up := range ups {
 		wg.Go(func() { found[i] = of(up, ctx, k) })
 	}
 	wg.Wait()
 	var out []entry
-	for _, es := range found {
-		out = append(out, es...)
+	for i := range found {
+		for e := range found[i].entries {
+			out = append(out, *e)
+		}
 	}
 	return out
 }
 
-// listed returns what the caller is to see of a list of the server, nothing if the server
-// does not answer. It is asked once more if the connection is lost meanwhile.
-func (up *upstream) listed(ctx context.Context, k *listKind) []entry {
+// listed returns a list of the server, nothing if it does not answer. The server is asked once more
+// if the connection is lost meanwhile.
+func (up *upstream) listed(ctx context.Context, k *listKind) part {
 	ctx, cancel := context.WithTimeoutCause(ctx, up.g.listTimeout(), errSlow)
 	defer cancel()
 	who := clientOf(ctx)
 	if up.fixed != nil {
-		entries, _ := up.fetch(ctx, up.fixed, who.all(), k)
-		return entries
+		list, _, _ := up.fetch(ctx, up.fixed, who.all(), k)
+		return part{list: list}
 	}
+	h := hurryOf(ctx)
 	for again := false; ; again = true {
 		c, kept, err := up.pool.forList(ctx, who, k)
 		switch {
 		case err != nil:
-			if h := hurryOf(ctx); h != nil && errors.Is(err, errStarting) {
+			if h != nil && errors.Is(err, errStarting) {
 				h.misses(up.name)
 			}
 			up.g.log().Debug("server missing from a list", "server", up.name, "method", k.method, "err", err)
-			return nil
+			return part{}
 		case c == nil:
-			return kept
+			return part{list: kept}
 		}
 		whose := who.all()
 		if c.own {
 			whose = up.pool.ownerOf(who)
 		}
-		entries, err := up.fetchSoon(ctx, c, whose, k)
+		var list *keptList
+		if h != nil {
+			list, err = up.listNow(ctx, c, whose, k, h)
+		} else {
+			list, _, err = up.fetch(ctx, c, whose, k)
+		}
 		up.pool.release(c, nil, nil)
 		if again || err == nil || !c.lost(ctx, err) { // T-29
-			return entries
+			return part{list: list}
 		}
 		up.pool.lose(c, err)
 	}
@@ -126,33 +135,44 @@ func (up *upstream) listed(ctx context.Context, k *listKind) []entry {
 
 var errSlow = errors.New("no answer in time (Gateway.ListTimeout)")
 
-// fetch gets a list from a connection and keeps it for a client. With an error it returns
-// what came before that.
-func (up *upstream) fetch(ctx context.Context, c *conn, who client, k *listKind) ([]entry, error) {
+// fetch gets a list from a connection and keeps it for a client, unless it has changed meanwhile. It
+// returns how long the server wants it to be kept by anybody. With an error it returns what came
+// before that.
+func (up *upstream) fetch(ctx context.Context, c *conn, who client, k *listKind) (*keptList, time.Duration, error) {
 	if !c.offers(k) {
-		return nil, nil
+		return nil, 0, nil
 	}
 	if _, reason := c.lists.silent(); reason != "" {
 		c.lists.probe(
-			func(ctx context.Context) error { _, err := c.list(ctx, up, k); return err },
+			func(ctx context.Context) error { _, _, err := c.list(ctx, up, k); return err },
 			func() { up.listsChanged("") })
-		return nil, nil
+		return nil, 0, nil
 	}
-	entries, err := c.list(ctx, up, k)
+	forwarded := false
+	if h := hurryOf(ctx); h != nil {
+		forwarded = h.audience.hops != ""
+	}
+	version, _ := c.version(k)
+	entries, ttl, err := c.list(ctx, up, k)
 	var rpc *mcp.Error
 	switch {
 	case err == nil:
-		if k.capability != "" {
-			up.kept.put(who, k, entries)
+		if now, _ := c.version(k); k.capability == "" || now != version {
+			return &keptList{entries: entries}, 0, nil
 		}
-		return entries, nil
+		if forwarded { // others may be shown more
+			return newKeptList(k, entries), ttl, nil
+		}
+		return up.kept.put(who, k, entries), ttl, nil
 	case errors.As(err, &rpc) && rpc.Code == mcp.CodeMethodNotFound: // it has none of these
-		return nil, nil
+		return nothing, 0, nil
 	case errors.Is(context.Cause(ctx), errSlow):
 		reason := fmt.Sprintf("%s: no answer within %v", k.method, up.g.listTimeout())
 		if c.lists.fell(reason) {
 			up.listsChanged(reason)
 		}
+	case forwarded && rpc != nil && hop.Loops(rpc.Message): // it leads back to who asks here
+		return nothing, 0, nil
 	case rpc != nil && hop.Loops(rpc.Message):
 		if c.lists.fell(leadsBack) {
 			up.listsChanged(leadsBack)
@@ -160,7 +180,7 @@ func (up *upstream) fetch(ctx context.Context, c *conn, who client, k *listKind)
 	default:
 		up.g.log().Warn("server missing from a list", "server", up.name, "method", k.method, "err", err)
 	}
-	return entries, err
+	return &keptList{entries: entries}, 0, err
 }
 
 // leadsBack is why a server is failing that forwards to this gateway.
@@ -202,36 +222,55 @@ func (up *upstream) refetch(c *conn, set changeSet) (changed changeSet) {
 	return changed
 }
 
-// list gets all pages of a list.
-func (c *conn) list(ctx context.Context, up *upstream, k *listKind) ([]entry, error) {
-	var out []entry
+// list gets all pages of a list, and how long the server wants them to be kept by anybody.
+func (c *conn) list(ctx context.Context, up *upstream, k *listKind) (out []entry, ttl time.Duration, err error) {
 	params := json.RawMessage(`{}`)
 	seen, size := map[string]bool{}, 0
 	for {
 		res, err := c.h.Handle(ctx, &mcp.Request{Method: k.method, Params: params})
 		if err != nil {
-			return out, err
+			return out, 0, err
 		}
 		raw := mcp.ResultJSON(res)
+		if age := ttlOf(raw); len(seen) == 0 || age < ttl {
+			ttl = age
+		}
 		page, next, err := up.entriesOf(k, raw)
 		if out = append(out, page...); len(out) > maxEntries {
-			return out[:maxEntries], fmt.Errorf("more than %d entries", maxEntries)
+			return out[:maxEntries], 0, fmt.Errorf("more than %d entries", maxEntries)
 		}
 		for i := max(maxTemplates, len(out)-len(page)); i < len(out); i++ {
 			out[i].template = nil
 		}
 		if size += len(raw); size > maxListBytes {
-			return out, fmt.Errorf("more than %d bytes", maxListBytes)
+			return out, 0, fmt.Errorf("more than %d bytes", maxListBytes)
 		}
 		if err != nil || next == nil {
-			return out, err
+			return out, ttl, err
 		}
 		if seen[string(next)] || len(seen) >= maxPages {
-			return out, errors.New("the pages have no end")
+			return out, 0, errors.New("the pages have no end")
 		}
 		seen[string(next)] = true
 		params = append(append([]byte(`{"cursor":`), next...), '}')
 	}
+}
+
+// maxTTL bounds the ttlMs of a server.
+const maxTTL = time.Hour
+
+// ttlOf is how long a page may be kept by anybody (CACHE-26-006); zero if it may not.
+func ttlOf(page json.RawMessage) time.Duration {
+	scope, _ := jsonx.Lookup(page, "cacheScope")
+	if string(scope) != `"public"` {
+		return 0
+	}
+	raw, _ := jsonx.Lookup(page, "ttlMs")
+	ms, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || !(ms > 0) {
+		return 0
+	}
+	return time.Duration(min(ms, float64(maxTTL.Milliseconds()))) * time.Millisecond
 }
 
 // entriesOf reads the entries of a page, and the cursor of the next; nil if it is the last.
@@ -261,53 +300,17 @@ func (up *upstream) entriesOf(k *listKind, page json.RawMessage) (out []entry, n
 }
 
 // encodeList makes one page of entries.
-func encodeList(k *listKind, entries []entry) json.RawMessage {
+func encodeList(k *listKind, entries iter.Seq[*entry]) json.RawMessage {
 	out := append(jsonx.AppendString([]byte{'{'}, k.member), `:[`...)
-	for i, e := range entries {
-		if i > 0 {
+	first := true
+	for e := range entries {
+		if !first {
 			out = append(out, ',')
 		}
+		first = false
 		out = append(out, e.raw...)
 	}
 	return append(out, "]}"...)
-}
-
-// list merges the lists of the upstreams into one page. What two upstreams would
-// offer under one URI belongs to the first. What comes too late for it is told to have changed.
-func (g *Gateway) list(ctx context.Context, k *listKind) (mcp.Result, error) {
-	out := jsonx.AppendString([]byte{'{'}, k.member)
-	out = append(out, ':', '[')
-	seen := map[string]bool{}
-	call := mcp.CallFrom(ctx)
-	soon := &hurry{until: time.Now().Add(listPatience)}
-	ctx = context.WithValue(ctx, hurryKey{}, soon)
-	showsPages := call != nil && call.Capabilities.Has("extensions", extUI)
-	for _, e := range g.entries(ctx, k, (*upstream).shown) {
-		if k == listTools && !showsPages && forPages(e.raw) { // T-122
-			continue
-		}
-		id := e.id
-		if k.key == "name" {
-			id = nameOf(e.up.prefix, e.up.name, id)
-		}
-		if seen[id] {
-			g.log().Debug("taken by another feature", "server", e.up.name, "name", id)
-			continue
-		}
-		if len(seen) > 0 {
-			out = append(out, ',')
-		}
-		seen[id] = true
-		if id != e.id {
-			e.raw = jsonx.With(nil, e.raw, k.key, jsonx.AppendString(nil, id))
-		}
-		out = append(out, e.raw...)
-	}
-	out = append(out, ']')
-	if g.Middleware != nil { // it may leave more to one than to another
-		out = append(out, `,"ttlMs":0,"cacheScope":"private"`...)
-	}
-	return mcp.RawResult(append(soon.appendMeta(out, g.Middleware != nil), '}')), nil
 }
 
 // forPages tells whether a tool is for the pages of tools and not for models.

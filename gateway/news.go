@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -48,6 +49,9 @@ type news struct {
 	wake   chan struct{} // capacity 1: there is something to do for run
 	relist chan struct{} // capacity 1: lists is not empty
 	wg     sync.WaitGroup
+
+	versions [len(listChanges)]atomic.Uint64 // times that a list has changed, or may have
+	hears    atomic.Int64                    // the changeSet of lists whose changes are heard now
 
 	mu      sync.Mutex
 	readers map[string]map[*reader]struct{} // by resource; guarded by mu
@@ -251,6 +255,7 @@ func (n *news) open(ctx context.Context, uris map[string]bool) (*round, error) {
 	n.wg.Go(func() {
 		defer close(r.ended)
 		defer cancel()
+		defer n.deaf(r)
 		r.err = errors.New("the server ended the subscription")
 		for e, err := range n.w.Watch(own, slices.Sorted(maps.Keys(uris))...) {
 			if err != nil {
@@ -279,8 +284,39 @@ func (n *news) open(ctx context.Context, uris map[string]bool) (*round, error) {
 	r.failed = true
 	if n.current == r { // it was acknowledged just now
 		n.current = nil
+		n.hears.Store(0)
 	}
 	return nil, err
+}
+
+// deaf takes note that a round has ended: without one no change is heard.
+func (n *news) deaf(r *round) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.current != r {
+		return
+	}
+	n.hears.Store(0)
+	n.grow(changedAll)
+}
+
+// grow counts changes of lists.
+func (n *news) grow(set changeSet) {
+	for i := range n.versions {
+		if set&(1<<i) != 0 {
+			n.versions[i].Add(1)
+		}
+	}
+}
+
+// version returns how often a list has changed, and whether its changes are heard.
+func (n *news) version(kind changeSet) (version uint64, heard bool) {
+	for i := range n.versions {
+		if kind&(1<<i) != 0 {
+			version = n.versions[i].Load()
+		}
+	}
+	return version, changeSet(n.hears.Load())&kind != 0
 }
 
 // event takes in what a round says. While two overlap, the newest tells all, and the older one
@@ -293,7 +329,14 @@ func (n *news) event(r *round, e mcp.Event) {
 		default:
 		}
 		r.honoured = map[string]bool{}
-		raw, _ := jsonx.LookupPath(e.Params, "notifications", "resourceSubscriptions")
+		honoured, _ := jsonx.Lookup(e.Params, "notifications")
+		var lists changeSet
+		for i, l := range listChanges {
+			if on, _ := jsonx.Lookup(honoured, l.member); string(on) == "true" {
+				lists |= 1 << i
+			}
+		}
+		raw, _ := jsonx.Lookup(honoured, "resourceSubscriptions")
 		for el := range jsonx.Elements(raw) {
 			if uri, err := jsonx.Unquote(el); err == nil {
 				r.honoured[uri] = true
@@ -303,6 +346,7 @@ func (n *news) event(r *round, e mcp.Event) {
 		defer n.mu.Unlock()
 		if !r.failed {
 			n.current, r.since = r, time.Now()
+			n.hears.Store(int64(lists))
 			close(r.acked)
 		}
 		return
@@ -335,6 +379,7 @@ func (n *news) event(r *round, e mcp.Event) {
 func (n *news) listsChanged(set changeSet) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.grow(set) // before anybody is told
 	n.lists |= set
 	select {
 	case n.relist <- struct{}{}:

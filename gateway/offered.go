@@ -55,7 +55,7 @@ func (up *upstream) narrowed(ctx context.Context, req *mcp.Request) (mcp.Result,
 		if err != nil {
 			return nil, err
 		}
-		list, _ := jsonx.Lookup(encodeList(listTools, entries), listTools.member)
+		list, _ := jsonx.Lookup(encodeList(listTools, part{list: &keptList{entries: entries}}.entries), listTools.member)
 		return mcp.RawResult(jsonx.With(nil, page, listTools.member, list)), nil
 	}
 	return up.forward(ctx, req.Method, req.Params)
@@ -183,7 +183,10 @@ func (up *upstream) relist(ctx context.Context, k *listKind) ([]entry, error) {
 			r.running[key] = mine
 			r.mu.Unlock()
 			bound, cancel := context.WithTimeoutCause(ctx, up.g.listTimeout(), errSlow)
-			mine.entries, mine.err = up.fetch(bound, c, whose, k)
+			var list *keptList
+			if list, _, mine.err = up.fetch(bound, c, whose, k); list != nil {
+				mine.entries = list.entries
+			}
 			cancel()
 			if _, reason := c.lists.silent(); reason != "" && mine.err == nil {
 				mine.err = errors.New(reason)

@@ -61,7 +61,7 @@ func (g *Gateway) feature(ctx context.Context, name string, k *listKind) (*upstr
 			}
 		}
 	}
-	for _, e := range up.listed(ctx, k) {
+	for e := range up.listed(ctx, k).entries {
 		if nameOf(up.prefix, up.name, e.id) == name {
 			return up, e.id, nil
 		}

@@ -73,7 +73,9 @@ type Source struct {
 //
 // One that has the methods Revision and Watch of a Session tells by them what it speaks and
 // what changes. What Watch tells is for all who share the connection. One that has the methods
-// Asks and TakeTurns of a Session has callers take turns by them.
+// Asks and TakeTurns of a Session has callers take turns by them. Lists of one that has the method
+// ListVersion of a Session are kept for callers with the same principal, credential and
+// [mcp.CallerKey]: what it answers to them must not differ.
 type Upstream interface {
 	mcp.Handler
 	Done() <-chan struct{} // closed when the connection is over
@@ -256,8 +258,7 @@ func (g *Gateway) shadowed(up *upstream) []string {
 				earlier = append(earlier, l)
 			}
 		}
-		own, _ := up.kept.get(client{}, k)
-		for _, e := range own {
+		for e := range (part{list: up.kept.get(client{}, k)}).entries {
 			if !slices.ContainsFunc(earlier, func(l *keptList) bool { return l.ids[e.id] }) {
 				continue
 			}

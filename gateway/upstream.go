@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"iter"
 	"net/url"
 
 	"github.com/patchbay-dev/patchbay/internal/revision"
@@ -24,6 +25,14 @@ type upstream struct {
 	relisting relisting
 	around    mcp.Middleware // nil: nothing is
 	front     mcp.Handler    // what callers reach; nil: forward and listed
+	leaver    leaver         // front, if it tells what it leaves of lists; else nil
+}
+
+// leaver is a handler of middleware that tells which entries of a list it leaves for the caller of
+// ctx, as a bitmap: entry i stays if bit i%8 of byte i/8 is set. Two lists with one serial, which is
+// not zero, are the same.
+type leaver interface {
+	Leaves(ctx context.Context, method string, serial uint64, entries iter.Seq[json.RawMessage]) (left string)
 }
 
 func newUpstream(g *Gateway, name string) *upstream {
@@ -32,6 +41,7 @@ func newUpstream(g *Gateway, name string) *upstream {
 		if around := g.Middleware(name); around != nil {
 			up.around = func(next mcp.Handler) mcp.Handler { return around(foreign{next}) }
 			up.front = up.around(mcp.HandlerFunc(up.behind))
+			up.leaver, _ = up.front.(leaver)
 		}
 	}
 	return up
@@ -55,26 +65,48 @@ func (up *upstream) handle(ctx context.Context, method string, params json.RawMe
 // behind answers what the middleware lets through.
 func (up *upstream) behind(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	if k := listOf(req.Method); k != nil {
-		return mcp.RawResult(encodeList(k, up.listed(ctx, k))), nil
+		return mcp.RawResult(encodeList(k, up.listed(ctx, k).entries)), nil
 	}
 	return up.offered(ctx, req.Method, req.Params)
 }
 
+// known returns a list of the server that holds for a caller, without waiting for anybody; false if
+// there is none.
+func (up *upstream) known(who client, k *listKind, h *hurry) (*keptList, bool) {
+	if up.pool == nil || up.front != nil && up.leaver == nil {
+		return nil, false
+	}
+	c := up.pool.listConn(who)
+	if c == nil {
+		return nil, false
+	}
+	list := c.known(k, h.audience)
+	return list, list != nil || !c.offers(k)
+}
+
+// choose is the part of a list that the middleware leaves.
+func (up *upstream) choose(ctx context.Context, k *listKind, list *keptList) part {
+	if list == nil || up.leaver == nil {
+		return part{list: list}
+	}
+	return part{list: list, filtered: true, left: up.leaver.Leaves(ctx, k.method, list.serial, list.each)}
+}
+
 // shown returns what the middleware leaves of a list.
-func (up *upstream) shown(ctx context.Context, k *listKind) []entry {
-	if up.front == nil {
-		return up.listed(ctx, k)
+func (up *upstream) shown(ctx context.Context, k *listKind) part {
+	if up.front == nil || up.leaver != nil && k != listTasks {
+		return up.choose(ctx, k, up.listed(ctx, k).list)
 	}
 	res, err := up.front.Handle(ctx, &mcp.Request{Method: k.method})
 	if err != nil {
 		up.g.log().Debug("server missing from a list", "server", up.name, "method", k.method, "err", err)
-		return nil
+		return part{}
 	}
 	entries, _, err := up.entriesOf(k, mcp.ResultJSON(res))
 	if err != nil {
 		up.g.log().Warn("server missing from a list", "server", up.name, "method", k.method, "err", err)
 	}
-	return entries
+	return part{list: &keptList{entries: entries}}
 }
 
 // guarded puts the middleware around a handler that is reached without forward.

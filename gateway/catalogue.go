@@ -1,0 +1,219 @@
+package gateway
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// A list of the gateway is put together of the lists of its servers, encoded once and given to all
+// callers who are shown the same: the same list of each server, and of it the same entries. Nothing
+// of who they are is part of that, so that two callers have the same bytes only if these would have
+// been made for each of them. A partial list is not kept.
+
+// part is what one server has in a list.
+type part struct {
+	list *keptList // nil: nothing
+
+	// left has a bit for each entry of the list that middleware leaves of it. It counts if
+	// filtered is true; else all entries are left.
+	left     string
+	filtered bool
+}
+
+// entries yields what there is.
+func (p part) entries(yield func(*entry) bool) {
+	if p.list == nil {
+		return
+	}
+	for i := range p.list.entries {
+		if p.filtered && (i/8 >= len(p.left) || p.left[i/8]&(1<<(i%8)) == 0) {
+			continue
+		}
+		if !yield(&p.list.entries[i]) {
+			return
+		}
+	}
+}
+
+// parts asks every upstream for its part of a list, at once, in the order of the upstreams. Those
+// whose part is known are not asked.
+func (g *Gateway) parts(ctx context.Context, k *listKind, h *hurry) []part {
+	ups := g.upstreams()
+	found := make([]part, len(ups))
+	var wg sync.WaitGroup
+	who := clientOf(ctx)
+	for i, up := range ups {
+		if list, ok := up.known(who, k, h); ok {
+			found[i] = up.choose(ctx, k, list)
+			continue
+		}
+		wg.Go(func() { found[i] = up.shown(ctx, k) })
+	}
+	wg.Wait()
+	return found
+}
+
+// list answers a request for a list with one page of those of the upstreams. What two upstreams would
+// offer under one URI belongs to the first. What comes too late for it is told to have changed.
+func (g *Gateway) list(ctx context.Context, req *mcp.Request, k *listKind) (mcp.Result, error) {
+	who := clientOf(ctx)
+	h := &hurry{until: time.Now().Add(listPatience), audience: audienceOf(ctx, who, req)}
+	ctx = context.WithValue(who.as(ctx), hurryKey{}, h)
+	pages := k != listTools || who.showsPages()
+	parts := g.parts(ctx, k, h)
+	hide := g.Middleware != nil // it may leave more to one than to another
+	if h.partial() {
+		return mcp.RawResult(append(h.appendMeta(g.merge(k, parts, pages), hide), '}')), nil
+	}
+	key, ok := keyOf(k, parts, pages)
+	if !ok {
+		return mcp.RawResult(append(g.merge(k, parts, pages), '}')), nil
+	}
+	return g.catalogue.get(key, func() []byte { return append(g.merge(k, parts, pages), '}') }), nil
+}
+
+// merge encodes a list, but for the end.
+func (g *Gateway) merge(k *listKind, parts []part, pages bool) []byte {
+	size, n := 64, 0
+	for _, p := range parts {
+		if p.list != nil {
+			size, n = size+p.list.size+(len(p.list.entries)+1)*24, n+len(p.list.entries)
+		}
+	}
+	out := jsonx.AppendString(append(make([]byte, 0, size), '{'), k.member)
+	out = append(out, ':', '[')
+	seen := make(map[string]bool, n)
+	for _, p := range parts {
+		for e := range p.entries {
+			if !pages && forPages(e.raw) { // T-122
+				continue
+			}
+			id := e.id
+			if k.key == "name" {
+				id = nameOf(e.up.prefix, e.up.name, id)
+			}
+			if seen[id] {
+				g.log().Debug("taken by another feature", "server", e.up.name, "name", id)
+				continue
+			}
+			if len(seen) > 0 {
+				out = append(out, ',')
+			}
+			seen[id] = true
+			if id == e.id {
+				out = append(out, e.raw...)
+			} else {
+				out = jsonx.With(out, e.raw, k.key, jsonx.AppendString(nil, id))
+			}
+		}
+	}
+	out = append(out, ']')
+	if g.Middleware != nil {
+		out = append(out, `,"ttlMs":0,"cacheScope":"private"`...)
+	}
+	return out
+}
+
+// keyOf is what the bytes of a list depend on; false if a part of it is not kept, so that it is
+// never the same again.
+func keyOf(k *listKind, parts []part, pages bool) (string, bool) {
+	key := make([]byte, 0, len(k.method)+1+len(parts)*10)
+	key = append(key, k.method...)
+	if pages {
+		key = append(key, '+')
+	} else {
+		key = append(key, '-')
+	}
+	for _, p := range parts {
+		switch {
+		case p.list == nil || len(p.list.entries) == 0:
+			continue
+		case p.list.serial == 0:
+			return "", false
+		}
+		key = binary.AppendUvarint(key, p.list.serial)
+		if !p.filtered {
+			key = append(key, 0)
+			continue
+		}
+		key = append(binary.AppendUvarint(append(key, 1), uint64(len(p.left))), p.left...)
+	}
+	return string(key), true
+}
+
+// Bounds of the encoded lists of a gateway. Each is counted twice: a server that answers with it
+// keeps its form for the revision of the callers.
+const (
+	maxMerged      = 100
+	maxMergedBytes = 64 << 20
+)
+
+// catalogue keeps encoded lists. The zero value is ready for use.
+type catalogue struct {
+	mu    sync.Mutex
+	lists map[string]*merged // guarded by mu
+	bytes int                // of those that are made; guarded by mu
+	uses  uint64             // guarded by mu
+}
+
+// merged is one encoded list.
+type merged struct {
+	once sync.Once
+	res  *mcp.KeptResult
+	size int // 0 before it is made; guarded by mu of the catalogue
+
+	used uint64 // the last use; guarded by mu of the catalogue
+}
+
+// get returns an encoded list. Of those who want it at once, one makes it and the others wait.
+func (c *catalogue) get(key string, encode func() []byte) mcp.Result {
+	c.mu.Lock()
+	m := c.lists[key]
+	if m == nil {
+		if c.lists == nil {
+			c.lists = map[string]*merged{}
+		}
+		m = &merged{}
+		c.lists[key] = m
+	}
+	c.uses++
+	m.used = c.uses
+	c.mu.Unlock()
+	m.once.Do(func() {
+		raw := json.RawMessage(encode())
+		m.res = mcp.Keep(mcp.RawResult(raw))
+		c.made(key, m, 2*len(raw)+2*len(key))
+	})
+	return m.res
+}
+
+// made counts a list that was made, and drops those that were not used for longest if they are too
+// many.
+func (c *catalogue) made(key string, m *merged, size int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lists[key] != m {
+		return
+	}
+	m.size = size
+	c.bytes += size
+	for c.bytes > maxMergedBytes || len(c.lists) > maxMerged {
+		oldest := ""
+		for key, m := range c.lists {
+			if m.size > 0 && (oldest == "" || m.used < c.lists[oldest].used) {
+				oldest = key
+			}
+		}
+		if oldest == "" {
+			return
+		}
+		c.bytes -= c.lists[oldest].size
+		delete(c.lists, oldest)
+	}
+}
