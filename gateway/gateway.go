@@ -117,7 +117,11 @@ func (g *Gateway) place(ctx context.Context, up *upstream) (gone []*upstream) {
 	ups = append(ups, up)
 	slices.SortFunc(ups, func(a, b *upstream) int { return strings.Compare(a.name, b.name) })
 	g.ups = ups
-	g.wake(changedAll)
+	set := up.lists()
+	for _, old := range gone {
+		set |= old.lists()
+	}
+	g.wake(set)
 	return gone
 }
 
@@ -127,7 +131,17 @@ func (g *Gateway) takeOut(up *upstream) {
 	defer g.mu.Unlock()
 	if i := slices.Index(g.ups, up); i >= 0 {
 		g.ups = slices.Delete(slices.Clone(g.ups), i, i+1)
-		g.wake(changedAll)
+		g.wake(up.lists())
+	}
+}
+
+// announceOf tells the listeners that lists of an upstream have changed, unless that was told when
+// it was taken out.
+func (g *Gateway) announceOf(up *upstream) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if slices.Contains(g.ups, up) {
+		g.wake(up.lists())
 	}
 }
 

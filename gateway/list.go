@@ -191,7 +191,7 @@ func (up *upstream) listsChanged(reason string) {
 	if reason != "" {
 		up.g.log().Warn("server missing from lists", "server", up.name, "err", reason)
 	}
-	up.g.announce(changedAll)
+	up.g.announceOf(up)
 	if up.pool != nil {
 		up.pool.tell()
 	}

@@ -409,7 +409,7 @@ func (f *following) acknowledged(params json.RawMessage, c *conn, again *bool) e
 		return err
 	}
 	if *again && c.own { // of the others the gateway tells
-		if err := f.l.listsChanged(changedAll); err != nil {
+		if err := f.l.listsChanged(f.up.lists()); err != nil {
 			return err
 		}
 	}

@@ -409,7 +409,7 @@ func (n *news) tellLists(ctx context.Context) {
 			return
 		}
 		n.mu.Lock()
-		set := n.lists
+		set := n.lists & n.p.up.lists()
 		n.lists = 0
 		n.mu.Unlock()
 		n.p.changes.Add(1)

@@ -42,6 +42,7 @@ type pool struct {
 	refused atomic.Pointer[refusal] // of the last request, that wanted a login; nil: it did not
 
 	changes atomic.Int64 // Status.Changes
+	lists   atomic.Int64 // the changeSet of lists that the server offers, or did offer
 
 	tellMu sync.Mutex // orders what OnStatus is told
 
@@ -188,6 +189,11 @@ func (p *pool) serve(c *conn, crashing bool) error {
 	p.main = c
 	p.opened++
 	p.info = c.info
+	for _, k := range []*listKind{listTools, listPrompts, listResources} {
+		if c.offers(k) {
+			p.lists.Or(int64(k.change))
+		}
+	}
 	if r, ok := c.up.(interface{ Revision() mcp.Revision }); ok {
 		p.revision = r.Revision()
 	}
@@ -276,8 +282,8 @@ func rest(ctx context.Context, pause *time.Duration) {
 // end takes the server out of the gateway, waits for the calls in progress, and closes
 // all connections.
 func (p *pool) end() {
+	p.g.takeOut(p.up) // which tells that its lists are gone
 	p.become(Stopped, "")
-	p.g.takeOut(p.up)
 	p.drain()
 	close(p.over)
 	p.mu.Lock()
@@ -341,7 +347,7 @@ func (p *pool) become(s State, reason string) {
 	news := s == Ready || before != p.inLists()
 	p.mu.Unlock()
 	if news {
-		p.g.announce(changedAll)
+		p.g.announceOf(p.up)
 	}
 	p.tell()
 }

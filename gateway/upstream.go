@@ -28,6 +28,14 @@ type upstream struct {
 	leaver    leaver         // front, if it tells what it leaves of lists; else nil
 }
 
+// lists are the lists that the server has a part in, or had: none before it was first ready.
+func (up *upstream) lists() changeSet {
+	if up.pool == nil {
+		return changedAll // a handler need not say
+	}
+	return changeSet(up.pool.lists.Load())
+}
+
 // leaver is a handler of middleware that tells which entries of a list it leaves for the caller of
 // ctx, as a bitmap: entry i stays if bit i%8 of byte i/8 is set. Two lists with one serial, which is
 // not zero, are the same.
