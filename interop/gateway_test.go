@@ -3,7 +3,9 @@ package interop
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/patchbay-dev/patchbay/internal/long"
 )
 
 // behind are the servers behind the gateway of TestGateway: of both eras, on both wires.
@@ -55,12 +59,42 @@ func up(t *testing.T, more map[string]any) string {
 	if err := os.WriteFile(config, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return startServer(t, patchbay(t, "up", "--config", config, "--http", "127.0.0.1:0"), home(t)...)
+	address := startServer(t, patchbay(t, "up", "--config", config, "--http", "127.0.0.1:0"), home(t)...)
+	ready(t, address)
+	return address
+}
+
+// ready waits until all servers behind an "up" are ready: before, its lists may lack some.
+func ready(t *testing.T, address string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(address, "/mcp")+"/readyz", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err == nil && strings.HasPrefix(string(text), `{"state":"ready"`) {
+			return
+		}
+		if _, late := receive(ctx, tick.C, "tick"); late != nil {
+			t.Fatalf("up is not ready: %s", text)
+		}
+	}
 }
 
 // TestGateway lets every client ask all that it asks of a server of the servers behind "up":
 // two rounds of elicitation, sampling, progress, logs, changes and cancellation go through
-// between all pairs of eras.
+// between all pairs of eras, and so do questions that are asked while another call runs (trap 6):
+// those of the TypeScript server name no call, neither on its pipe nor on its GET stream.
 func TestGateway(t *testing.T) {
 	ours := peer{name: "patchbay", ask: askOurs, as: all}
 	for _, client := range append([]peer{ours}, peers...) {
@@ -85,6 +119,9 @@ func throughGateway(t *testing.T, client peer, revision, address, server string)
 	defer cancel()
 	to := target{wire: web, revision: revision, url: address, prefix: server + "_"}
 	to.skip = gapsOf(client.name, "patchbay", web, revision)
+	if revision >= v2026_07_28 && !long.On() { // each call beside another waits 2 s for its turn
+		to.skip = append(to.skip, "sampleBeside")
+	}
 	got, err := client.ask(ctx, to)
 	if err != nil {
 		t.Fatalf("%s client on %s behind the gateway: %v", client.name, server, err)
@@ -92,7 +129,10 @@ func throughGateway(t *testing.T, client peer, revision, address, server string)
 	got.Resources = slices.DeleteFunc(got.Resources, func(uri string) bool { return !strings.HasPrefix(uri, "test://") })
 	want := goodReport("patchbay", revision)
 	if slices.Contains(to.skip, "cancelled") {
-		want.Cancelled = false
+		want.Cancelled, want.AskBeside = false, ""
+	}
+	if slices.Contains(to.skip, "sampleBeside") {
+		want.SampleBeside = ""
 	}
 	if revision < v2025_06_18 {
 		declined(t, &want, got, to.skip)
@@ -106,8 +146,8 @@ func throughGateway(t *testing.T, client peer, revision, address, server string)
 // are declined for the user if a server asks them all the same (T-23).
 func declined(t *testing.T, want *report, got report, skip []string) {
 	t.Helper()
-	want.Ask, want.Twice = got.Ask, got.Twice
-	for tool, answer := range map[string]string{"ask": got.Ask, "twice": got.Twice} {
+	want.Ask, want.Twice, want.AskBeside = got.Ask, got.Twice, got.AskBeside
+	for tool, answer := range map[string]string{"ask": got.Ask, "twice": got.Twice, "askBeside": got.AskBeside} {
 		text, failed := got.Errors[tool]
 		if failed {
 			want.Errors[tool] = text

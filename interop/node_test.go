@@ -109,7 +109,7 @@ func askScript(script string) func(ctx context.Context, to target) (report, erro
 		} else {
 			command = append(command, to.url)
 		}
-		stdout, stderr, err := run(ctx, command, "PREFIX="+to.prefix)
+		stdout, stderr, err := run(ctx, command, "PREFIX="+to.prefix, "SKIP="+strings.Join(to.skip, ","))
 		if err != nil {
 			return r, fmt.Errorf("%s: %w\nstdout: %s\nstderr: %s", script, err, stdout, stderr)
 		}

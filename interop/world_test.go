@@ -47,6 +47,11 @@ type report struct {
 	Log       string            `json:"log"`
 	Changed   bool              `json:"changed"`
 	Cancelled bool              `json:"cancelled"`
+
+	// Of questions that are asked while another call runs.
+	AskBeside    string `json:"askBeside"`
+	SampleBeside string `json:"sampleBeside"`
+
 	Errors    map[string]string `json:"errors"`
 }
 
@@ -69,7 +74,11 @@ func goodReport(server, revision string) report {
 		Log:       "working",
 		Changed:   true,
 		Cancelled: true,
-		Errors:    map[string]string{},
+
+		AskBeside:    "hello Ada",
+		SampleBeside: "the model said pong",
+
+		Errors: map[string]string{},
 	}
 }
 
@@ -221,7 +230,34 @@ func probe(ctx context.Context, c *caller, to target) report {
 		r.Cancelled = err == nil
 		return err
 	})
+	text("askBeside", &r.AskBeside, func(ctx context.Context) (string, error) { return beside(ctx, c, "ask") })
+	text("sampleBeside", &r.SampleBeside, func(ctx context.Context) (string, error) { return beside(ctx, c, "sample") })
 	return r
+}
+
+// beside calls a tool that asks while the tool that waits runs.
+func beside(ctx context.Context, c *caller, tool string) (string, error) {
+	waitCtx, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.call(waitCtx, "wait", nil, nil)
+		done <- err
+	}()
+	if err := until(ctx, c, func(s string) bool { return s != "" && s[0] != '0' }); err != nil {
+		return "", err
+	}
+	answer, err := c.call(ctx, tool, nil, nil)
+	if err != nil {
+		return "", err
+	}
+	giveUp()
+	if err, late := receive(ctx, done, "end of the cancelled call"); late != nil {
+		return "", late
+	} else if err == nil {
+		return "", errors.New("the cancelled call was answered")
+	}
+	return answer, nil
 }
 
 // cancelWait calls the tool that waits, gives up, and sees that the server

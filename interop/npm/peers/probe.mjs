@@ -36,15 +36,18 @@ function deferred() {
 // prompts(), call(name, args, {onprogress, signal}), read(uri), prompt(name, args), and the fields onLog, onChanged
 // that c calls.
 //
-// PREFIX is what the names of tools and prompts begin with behind a gateway, which may have others too.
+// PREFIX is what the names of tools and prompts begin with behind a gateway, which may have others too. SKIP has the
+// steps to skip, with commas between them.
 export async function probe(c) {
   const prefix = process.env.PREFIX ?? '';
+  const skip = (process.env.SKIP ?? '').split(',');
   const { call, prompt } = c;
   const own = (names) => names.filter((n) => n.startsWith(prefix)).map((n) => n.slice(prefix.length)).sort();
   c.call = (name, ...rest) => call(prefix + name, ...rest);
   c.prompt = (name, ...rest) => prompt(prefix + name, ...rest);
   const r = { revision: c.revision, server: c.server, errors: {} };
   const step = async (name, f) => {
+    if (skip.includes(name)) return;
     try {
       r[name] = await within(10_000, name, f());
     } catch (e) {
@@ -92,6 +95,18 @@ export async function probe(c) {
     await until(async () => await c.call('waits', {}) === '0 waiting, 1 cancelled');
     return true;
   });
+  // beside calls a tool that asks while the tool that waits runs.
+  const beside = async (tool) => {
+    const stop = new AbortController();
+    const waiting = c.call('wait', {}, { signal: stop.signal }).then(() => 'answered', () => 'given up');
+    await until(async () => !(await c.call('waits', {})).startsWith('0 '));
+    const answer = await c.call(tool, {});
+    stop.abort();
+    if (await waiting !== 'given up') throw new Error('the cancelled call was answered');
+    return answer;
+  };
+  await step('askBeside', () => beside('ask'));
+  await step('sampleBeside', () => beside('sample'));
   return r;
 }
 
