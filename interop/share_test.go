@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -13,12 +14,13 @@ import (
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/internal/long"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // TestWindowsOfOnePerson counts the processes that 11 windows of one person have behind "up" with
-// three older servers of Node, and logs what they cost. Windows that have roots share no process
-// of a server that asks for them.
+// three older servers of Node, and what they cost (trap 8, F8). Windows that have roots share no
+// process of a server that asks for them.
 func TestWindowsOfOnePerson(t *testing.T) {
 	const windows = 11
 	key, entry := auth.NewAPIKey("ada")
@@ -33,16 +35,20 @@ func TestWindowsOfOnePerson(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		flags []string
+		roots bool
 		want  int // processes of the servers
+		most  int // MB of all processes, with up and the guards; 0: not bounded
 	}{
-		{"session", nil, 3 * (1 + windows)},
-		{"principal", []string{"--share", "principal"}, 3 * (1 + 1)},
-		{"auth", []string{"--auth", "apikeys:" + keys}, 3 * (1 + 1)},
-		{"shared", []string{"--share", "shared"}, 3},
+		{"session", nil, false, 3 * (1 + windows), 0},
+		{"principal", []string{"--share", "principal"}, false, 3 * (1 + 1), 350},
+		{"auth", []string{"--auth", "apikeys:" + keys}, false, 3 * (1 + 1), 350},
+		// The server of files asks for roots, and so does "everything"; that with the memory does not.
+		{"principal, windows with roots", []string{"--share", "principal"}, true, 2*(1+windows) + (1 + 1), 0},
+		{"shared", []string{"--share", "shared"}, false, 3, 350},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if tt.want > 20 && testing.Short() {
-				t.Skip("it starts many processes")
+			if tt.want > 20 {
+				long.Only(t)
 			}
 			dir := t.TempDir()
 			sockets, err := os.MkdirTemp("", "pb") // their paths must be short
@@ -70,6 +76,11 @@ func TestWindowsOfOnePerson(t *testing.T) {
 			address := startServer(t, patchbay(t, append([]string{"up", "--config", config, "--http", "127.0.0.1:0"}, tt.flags...)...), env...)
 			for i := range windows {
 				c := &mcp.Client{Name: "editor", Version: "1", Revisions: []mcp.Revision{mcp.V2025_11_25}, Header: http.Header{"Authorization": {"Bearer " + key}}}
+				if tt.roots {
+					c.Roots = func(context.Context) ([]mcp.Root, error) {
+						return []mcp.Root{{URI: "file://" + filepath.ToSlash(dir)}}, nil
+					}
+				}
 				s, err := c.Dial(t.Context(), address)
 				if err != nil {
 					t.Fatal(err)
@@ -110,16 +121,20 @@ func TestWindowsOfOnePerson(t *testing.T) {
 			if processes != tt.want {
 				t.Errorf("%d processes of servers, want %d\n%s", processes, tt.want, stdout)
 			}
-			t.Logf("%d processes of servers with %d MB for themselves; with up and the guards %s", processes, memory/1e6, costs(ups[0].PID))
+			family, total := costs(ups[0].PID)
+			fmt.Printf("report: %s: %d processes of servers with %d MB for themselves; with up and the guards %d processes, %d MB (PSS)\n", t.Name(), processes, memory/1e6, family, total)
+			if tt.most > 0 && total > tt.most {
+				t.Errorf("the processes take %d MB, want %d at most", total, tt.most)
+			}
 		})
 	}
 }
 
-// costs words how many processes there are from one on, and their proportional memory, where the
-// system tells.
-func costs(root int) string {
+// costs counts the processes from one on, and their proportional memory in MB. It is 0, 0 where the
+// system does not tell.
+func costs(root int) (processes, megabytes int) {
 	if runtime.GOOS != "linux" {
-		return "not known"
+		return 0, 0
 	}
 	family := []int{root}
 	for i := 0; i < len(family); i++ {
@@ -143,5 +158,5 @@ func costs(root int) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%d processes, %d MB (PSS)", len(family), total*1024/1_000_000)
+	return len(family), total * 1024 / 1_000_000
 }

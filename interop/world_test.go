@@ -31,28 +31,28 @@ const (
 // A report is what a client learned from a server. The .mjs clients print the
 // same members.
 type report struct {
-	Revision  string            `json:"revision"`
-	Server    string            `json:"server"`
-	Tools     []string          `json:"tools"`
-	Resources []string          `json:"resources"`
-	Prompts   []string          `json:"prompts"`
-	Echo      string            `json:"echo"`
-	Read      string            `json:"read"`
-	Item      string            `json:"item"`
-	Prompt    string            `json:"prompt"`
-	Ask       string            `json:"ask"`
-	Twice     string            `json:"twice"`
-	Sample    string            `json:"sample"`
-	Progress  []float64         `json:"progress"`
-	Log       string            `json:"log"`
-	Changed   bool              `json:"changed"`
-	Cancelled bool              `json:"cancelled"`
+	Revision  string    `json:"revision"`
+	Server    string    `json:"server"`
+	Tools     []string  `json:"tools"`
+	Resources []string  `json:"resources"`
+	Prompts   []string  `json:"prompts"`
+	Echo      string    `json:"echo"`
+	Read      string    `json:"read"`
+	Item      string    `json:"item"`
+	Prompt    string    `json:"prompt"`
+	Ask       string    `json:"ask"`
+	Twice     string    `json:"twice"`
+	Sample    string    `json:"sample"`
+	Progress  []float64 `json:"progress"`
+	Log       string    `json:"log"`
+	Changed   bool      `json:"changed"`
+	Cancelled bool      `json:"cancelled"`
 
 	// Of questions that are asked while another call runs.
 	AskBeside    string `json:"askBeside"`
 	SampleBeside string `json:"sampleBeside"`
 
-	Errors    map[string]string `json:"errors"`
+	Errors map[string]string `json:"errors"`
 }
 
 // goodReport is what every client must learn from every server.
