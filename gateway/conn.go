@@ -478,11 +478,22 @@ func (p *pool) perClient() bool {
 	return p.share == PerSession || p.share == PerPrincipal
 }
 
-// lose takes note that a connection was lost, before whoever keeps it does.
+// outlives tells whether a connection, over HTTP, may go on after a request that failed so.
+func (c *conn) outlives(err error) bool {
+	select {
+	case <-c.up.Done():
+		return false
+	default:
+	}
+	return !errors.Is(err, mcp.ErrClosed) && !errors.As(err, new(*mcp.ExitError))
+}
+
+// lose takes note that a connection was lost, before its owner does. The main one stays if it still
+// works for others: over HTTP a request fails alone.
 func (p *pool) lose(c *conn, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.main == c {
+	if p.main == c && !c.outlives(err) {
 		p.main = nil
 	}
 	if c.own {

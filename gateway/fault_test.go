@@ -1,0 +1,111 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcptest"
+)
+
+// A request over HTTP that fails on its way (its connection ends, its answer is cut off) fails
+// alone. The server behind the gateway stays in use: the next call is answered at once, and one
+// that runs meanwhile has its result.
+func TestFailedRequestFailsAlone(t *testing.T) {
+	faults := map[string]func(w http.ResponseWriter){
+		"connection ends": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+		"half an answer": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Length", "100")
+			io.WriteString(w, `{"jsonrpc":"2.0",`)
+		},
+		"half a stream": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			io.WriteString(w, "data: \n\ndata: {\n\n")
+		},
+	}
+	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
+		for fault, do := range faults {
+			for _, share := range []gateway.Share{gateway.Shared, gateway.PerSession} {
+				t.Run(fmt.Sprint(rev, "/", fault, "/", share), func(t *testing.T) {
+					t.Parallel()
+					failedRequestFailsAlone(t, rev, share, do)
+				})
+			}
+		}
+	}
+}
+
+func failedRequestFailsAlone(t *testing.T, rev mcp.Revision, share gateway.Share, fault func(http.ResponseWriter)) {
+	server := &mcp.Server{Name: "web", Version: "1"}
+	begun, gate := make(chan struct{}), make(chan struct{})
+	mcp.AddTool(server, mcp.Tool{Name: "wait"}, func(ctx context.Context, _ numbered) (string, error) {
+		close(begun)
+		select {
+		case <-gate:
+			return "waited", nil
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	})
+	mcp.AddTool(server, mcp.Tool{Name: "echo"}, func(_ context.Context, in numbered) (string, error) { return in.Text, nil })
+	var broken atomic.Bool // the next request with a body that says so
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		if strings.Contains(string(body), `"break it"`) && broken.CompareAndSwap(false, true) {
+			fault(w)
+			return
+		}
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		server.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
+	ready := make(chan struct{}, 16)
+	g := &gateway.Gateway{Name: "gw", OnStatus: func(s gateway.Status) {
+		if s.State == gateway.Ready {
+			ready <- struct{}{}
+		}
+	}}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		g.Run(ctx, gateway.Source{Name: "web", Share: share, Open: func(ctx context.Context) (gateway.Upstream, error) {
+			return (&mcp.Client{Name: "gw", Version: "1", Revisions: []mcp.Revision{rev}}).Dial(ctx, web.URL)
+		}})
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	<-ready
+	client := func() *mcp.Session {
+		return mcptest.Connect(t, &mcp.Server{Name: "gw", Version: "1", Handler: g}, &mcp.Client{Name: "c", Version: "1"}, mcp.V2025_11_25)
+	}
+	other, s := client(), client()
+	waited := make(chan string, 1)
+	go func() {
+		waited <- text(t.Context(), other, "web_wait", "")
+	}()
+	<-begun
+	limit, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	if res, err := s.CallTool(limit, "web_echo", numbered{"break it"}); err == nil || limit.Err() != nil {
+		t.Errorf("the call that is broken = %v, %v", res, err)
+	}
+	if res, err := s.CallTool(limit, "web_echo", numbered{"next"}); err != nil || res.Text() != "next" {
+		t.Errorf("the next call = %v, %v", res, err)
+	}
+	close(gate)
+	if got := <-waited; got != "waited" {
+		t.Errorf("the call beside them = %q", got)
+	}
+}
