@@ -48,6 +48,7 @@ var builtins = []builtin{
 	{name: "files", summary: "files below folders: read, search, write, edit, watch", bind: func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 		var o files.Options
 		fs.BoolVar(&o.ReadOnly, "read-only", false, "offer nothing that changes files")
+		fs.BoolVar(&o.Secrets, "secrets", false, "serve what usually holds secrets too: .git, .env files, credentials, private keys")
 		fs.TextVar(&o.ClientRoots, "client-roots", files.LegacyClientRoots, "`when` roots of clients narrow the folders: legacy, always or never")
 		fs.DurationVar(&o.Timeout, "timeout", 30*time.Second, "the longest `time` for a call")
 		return func(logger *slog.Logger) (*mcp.Server, error) {

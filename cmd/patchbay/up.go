@@ -198,6 +198,9 @@ func demo(from string) (*plan, error) {
 			p.notes = append(p.notes, "files is not served: "+dir+" is not a project ("+why+")")
 			continue
 		}
+		if name == "files" {
+			p.notes = append(p.notes, "files serves "+dir+", to be read, without what usually holds secrets")
+		}
 		p.servers = append(p.servers, config.Server{Name: name, Builtin: name, Args: servers.Unattended(name)})
 	}
 	return p, nil

@@ -24,7 +24,8 @@ type area struct {
 // place is one folder of an area.
 type place struct {
 	folder
-	dir *os.Root
+	dir     *os.Root
+	secrets bool // nothing is kept back
 }
 
 // target is something in a place, which need not exist.
@@ -105,7 +106,7 @@ func (s *server) whole() *area {
 		if r.real != r.path {
 			f.spellings = append(f.spellings, host.clean(filepath.ToSlash(r.real)))
 		}
-		a.places = append(a.places, place{folder: f, dir: r.open()})
+		a.places = append(a.places, place{folder: f, dir: r.open(), secrets: s.options.Secrets})
 	}
 	a.name()
 	return a
@@ -196,12 +197,15 @@ func (a *area) take(p *place, rel string) error {
 		a.places = append(a.places, *p)
 		return nil
 	}
+	if t := (target{p, rel, rel}); t.keptBack() != nil {
+		return nil
+	}
 	dir, err := p.dir.OpenRoot(filepath.FromSlash(rel))
 	if err != nil {
 		return nil // not there, or no folder
 	}
 	a.opened = append(a.opened, dir)
-	part := place{dir: dir}
+	part := place{dir: dir, secrets: p.secrets}
 	for _, s := range p.spellings {
 		part.spellings = append(part.spellings, host.join(s, rel))
 	}
@@ -238,7 +242,8 @@ func (a *area) all(given string) ([]target, error) {
 		return nil, err
 	}
 	if l.index >= 0 {
-		return []target{a.target(l)}, nil
+		t := a.target(l)
+		return []target{t}, t.keptBack()
 	}
 	var ts []target
 	for i := range a.places {

@@ -45,10 +45,15 @@
 // names them; walks (search, tree) show links and do not follow them. Only regular
 // files are read and written: pipes, sockets and devices are refused without waiting.
 // A link is not written to; its target can be. Anything below a root can be read,
-// hidden files too: serve folders that hold no secrets.
+// hidden files too, except for what usually holds secrets: folders of version control
+// (.git, .hg, .svn, .jj), .env files, credentials such as .netrc and .npmrc, .ssh and its
+// like, and private keys, by their names or, in PEM, their beginning. These are not
+// shown, and neither read nor written, by whatever path or link, unless [Options.Secrets]
+// is set. A root may be one. A secret in a file with another name is served as any text.
 //
-// search and tree leave out .git, .hg, .svn, .jj, node_modules, __pycache__ and .venv
-// unless "all" is set or the path leads into one. Other hidden files are not left out.
+// search and tree leave out node_modules, __pycache__ and .venv, and with
+// [Options.Secrets] the folders of version control, unless "all" is set or the path leads
+// into one. Other hidden files are not left out.
 //
 // Answers are bounded in entries, bytes, depth and time ([Options.Timeout]), and say
 // when something is left out and how to get it.

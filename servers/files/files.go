@@ -19,6 +19,10 @@ type Options struct {
 	// ReadOnly leaves out the tools that change something.
 	ReadOnly bool
 
+	// Secrets serves what usually holds secrets too: folders of version control, .env files,
+	// credentials and private keys. Without it they are kept back, except for roots themselves.
+	Secrets bool
+
 	// ClientRoots says whether clients are asked for their roots, to narrow what
 	// their calls reach.
 	ClientRoots ClientRoots

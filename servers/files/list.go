@@ -124,6 +124,7 @@ func (s *server) list(ctx context.Context, in listInput) (*listing, error) {
 	if err != nil {
 		return nil, t.fault(err)
 	}
+	names, back := t.place.shown(names)
 	out.Total = len(names)
 	bytes, unreadable := 0, 0
 	i := min(in.Offset, len(names))
@@ -145,6 +146,9 @@ func (s *server) list(ctx context.Context, in listInput) (*listing, error) {
 	var notes []string
 	if i < len(names) {
 		notes = append(notes, fmt.Sprintf("there are more; go on with offset %d", i))
+	}
+	if back > 0 {
+		notes = append(notes, backNote(back))
 	}
 	if more {
 		notes = append(notes, fmt.Sprintf("the folder has more than %d entries; the rest is not shown", maxFolder))

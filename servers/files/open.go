@@ -10,16 +10,16 @@ import (
 
 // open opens a regular file for reading.
 func (t target) open() (*os.File, fs.FileInfo, error) {
-	f, info, err := openFile(t.place.dir, t.name())
+	f, info, err := t.place.openFile(t.place.dir, t.name())
 	if err != nil {
 		return nil, nil, t.fault(err)
 	}
 	return f, info, nil
 }
 
-// openFile opens a regular file in a folder for reading. It does not wait, whatever is
+// openFile opens a regular file in a folder of the place for reading. It does not wait, whatever is
 // there.
-func openFile(dir *os.Root, name string) (*os.File, fs.FileInfo, error) {
+func (p *place) openFile(dir *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	f, err := dir.OpenFile(name, os.O_RDONLY|nonblock, 0)
 	if err != nil {
 		return nil, nil, err
@@ -27,6 +27,9 @@ func openFile(dir *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	info, err := f.Stat()
 	if err == nil {
 		err = regular(info)
+	}
+	if err == nil && !p.secrets && isPrivateKey(f) {
+		err = errPrivateKey
 	}
 	if err != nil {
 		f.Close()

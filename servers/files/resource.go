@@ -149,6 +149,7 @@ func (s *server) completeIn(ctx context.Context, t target, dir, begun string, ad
 	if err != nil {
 		return
 	}
+	names, _ = t.place.shown(names)
 	n := 0
 	for _, name := range names {
 		if n == maxCompleted || ctx.Err() != nil {

@@ -180,7 +180,7 @@ func (q *query) visit(ctx context.Context, t target, dir *os.Root, name, rel str
 		q.large++
 		return nil
 	}
-	f, _, err := openFile(dir, name)
+	f, _, err := t.place.openFile(dir, name)
 	if err != nil {
 		return nil // gone meanwhile, or not for us
 	}

@@ -34,6 +34,7 @@ type walk struct {
 
 	seen    int
 	skipped int  // folders left out
+	back    int  // entries kept back
 	closed  int  // folders that cannot be read
 	cut     bool // there was more than walks go through
 }
@@ -58,6 +59,8 @@ func (w *walk) folder(ctx context.Context, t target, dir *os.Root, depth int) er
 		return nil
 	}
 	w.cut = w.cut || more
+	names, back := t.place.shown(names)
+	w.back += back
 	for _, name := range names {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -109,7 +112,10 @@ func (w *walk) below(ctx context.Context, t target, dir *os.Root, name string, d
 // notes tell what the walk left out.
 func (w *walk) notes() (notes []string) {
 	if w.skipped > 0 {
-		notes = append(notes, plural(w.skipped, "folder", "folders")+" such as .git and node_modules left out; set all to have them")
+		notes = append(notes, plural(w.skipped, "folder", "folders")+" such as node_modules left out; set all to have them")
+	}
+	if w.back > 0 {
+		notes = append(notes, backNote(w.back))
 	}
 	if w.closed > 0 {
 		notes = append(notes, plural(w.closed, "folder", "folders")+" could not be read")
