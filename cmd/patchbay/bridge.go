@@ -86,11 +86,13 @@ func (c *bridgeCmd) Run(a *app) error {
 	h.fleet.left = func(_, why string) { stop(&fault{code: exitLoop, err: errors.New(why)}) }
 	h.board.report()
 	h.fleet.set([]config.Server{s}, nil, "")
-	socket, err := openSocket(h)
-	if err != nil {
-		a.logger().Debug("patchbay status will not see this program", "err", err)
+	if len(a.lineage.chain) == 0 { // else it is a server of another patchbay, whose status shows it
+		socket, err := openSocket(h)
+		if err != nil {
+			a.logger().Debug("patchbay status will not see this program", "err", err)
+		}
+		defer socket.close()
 	}
-	defer socket.close()
 	var following sync.WaitGroup
 	following.Go(func() { h.followLogins(ctx) })
 	following.Go(func() { policy.follow(ctx, a, func() {}) })

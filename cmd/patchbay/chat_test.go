@@ -31,6 +31,7 @@ func TestChatLines(t *testing.T) {
 	if err := os.WriteFile("mcp.json", []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	typed(t, "", "config", "trust")
 	out := typed(t, "which tables are there?\n/cost\n/resume\n", "chat", "-m", "openai/scripted")
 	if out.code != exitOK || !strings.Contains(out.stdout, "✓ sqlite/list_tables") || !strings.Contains(out.stdout, "There is **dolphin_species**.\n") {
 		t.Fatalf("exit code %d, stdout:\n%s\nstderr:\n%s", out.code, out.stdout, out.stderr)

@@ -20,7 +20,7 @@ type configCmd struct {
 	Export  configExportCmd  `cmd:"" help:"Print the servers as another host has them."`
 	Explain configExplainCmd `cmd:"" help:"Show where a server is from, and its values."`
 	Inputs  configInputsCmd  `cmd:"" help:"Show which inputs of mcp.json are answered, and forget answers."`
-	Trust   configTrustCmd   `cmd:"" help:"Say yes to the mcp.json of a repository, or take that back."`
+	Trust   configTrustCmd   `cmd:"" help:"Say yes to the mcp.json of a folder, or take that back."`
 	Doctor  configDoctorCmd  `cmd:"" help:"Find out why a server or a model does not work."`
 
 	Models    configModelsCmd    `cmd:"" help:"List language models, and whether there are keys."`

@@ -27,12 +27,14 @@ func hereFolders() folders {
 }
 
 // markers are what lies in the folder of a project.
-var markers = append(slices.Clone(repositories),
+var markers = []string{
+	".git", ".hg", ".jj", ".svn",
 	"go.mod", "go.work", "package.json", "deno.json", "pyproject.toml", "setup.py", "requirements.txt", "Cargo.toml", "pom.xml",
-	"build.gradle", "build.gradle.kts", "Gemfile", "composer.json", "mix.exs", "Package.swift", "CMakeLists.txt", "Makefile")
+	"build.gradle", "build.gradle.kts", "Gemfile", "composer.json", "mix.exs", "Package.swift", "CMakeLists.txt", "Makefile",
+}
 
-// repositories are what lies in the folder of a repository.
-var repositories = []string{".git", ".hg", ".jj", ".svn"}
+// homes are what programs put into the home folder of somebody, wherever that is.
+var homes = []string{".bash_history", ".bash_logout", ".zsh_history", ".ssh", ".gnupg", "NTUSER.DAT"}
 
 // Folders that belong to the system with all that is in them, and folders that hold those of
 // others: people, mounted disks, programs, temporary files.
@@ -73,19 +75,6 @@ func (f folders) project(dir string) (why string) {
 	}
 }
 
-// repository returns the folder of the repository that a folder lies in, empty if it lies in none.
-// A home folder that is one does not make all that is in it a repository of others.
-func (f folders) repository(dir string) string {
-	for at := f.slashed(dir); ; at = above(at) {
-		if f.root(at) || f.same(at, f.slashed(f.home)) {
-			return ""
-		}
-		if f.has(at, repositories) {
-			return at
-		}
-	}
-}
-
 func (f folders) has(dir string, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return f.exists(strings.TrimSuffix(dir, "/") + "/" + name) })
 }
@@ -100,6 +89,8 @@ func (f folders) never(dir string) string {
 		return "it is the home folder, or above it"
 	case f.hidden(dir):
 		return "it is hidden, as settings are"
+	case f.has(dir, homes):
+		return "it looks like a home folder"
 	}
 	if disk := wslDisk.FindStringSubmatch(dir); f.goos == "linux" && disk != nil {
 		return folders{goos: "windows", exists: f.exists}.never(disk[1] + ":/" + disk[2])

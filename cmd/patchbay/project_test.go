@@ -92,20 +92,14 @@ func TestProject(t *testing.T) {
 	}
 }
 
-// A repository is found above a folder, and a home folder that is one does not count (trap 24).
-func TestRepository(t *testing.T) {
-	there := []string{"/home/ada/src/shop/.git", "/home/ada/.git", "C:/src/.hg"}
-	for _, tt := range []struct{ goos, home, dir, want string }{
-		{"linux", "/home/ada", "/home/ada/src/shop", "/home/ada/src/shop"},
-		{"linux", "/home/ada", "/home/ada/src/shop/deep/er", "/home/ada/src/shop"},
-		{"linux", "/home/ada", "/home/ada/notes", ""},
-		{"linux", "", "/opt/x", ""},
-		{"windows", `C:\Users\Ada`, `C:\src\x`, "C:/src"},
-		{"windows", `C:\Users\Ada`, `D:\x`, ""},
-	} {
-		f := folders{tt.goos, tt.home, func(path string) bool { return slices.Contains(there, path) }}
-		if got := f.repository(tt.dir); got != tt.want {
-			t.Errorf("%s: repository(%s) = %q, want %q", tt.goos, tt.dir, got, tt.want)
+// What looks like a home folder is none, wherever it is, nor is a folder in it for what lies there.
+func TestForeignHome(t *testing.T) {
+	f := folders{"linux", "/home/ada", func(path string) bool {
+		return slices.Contains([]string{"/export/bob/.bash_history", "/export/bob/Makefile", "/export/bob/src/go.mod"}, path)
+	}}
+	for dir, want := range map[string]bool{"/export/bob": false, "/export/bob/notes": false, "/export/bob/src": true, "/export/bob/src/deep": true} {
+		if why := f.project(dir); (why == "") != want {
+			t.Errorf("project(%s) says %q, want a project: %v", dir, why, want)
 		}
 	}
 }

@@ -112,6 +112,7 @@ func TestScenarioDolphins(t *testing.T) {
 		if err := os.WriteFile("mcp.json", []byte(`{"mcpServers": {"sqlite": {"builtin": "sqlite", "args": ["--db", "dolphins.db"]}}}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		typed(t, "", "config", "trust")
 		// Whoever asks need not allow what only reads.
 		typed(t, "", "run", "list tables", "-m", model).expect(t, exitOK,
 			"There are two tables: dolphin_species and evolutionary_relationships.\n",
@@ -155,6 +156,7 @@ func TestRunTellsEachStep(t *testing.T) {
 		if err := os.WriteFile("mcp.json", []byte(`{"mcpServers": {"sqlite": {"builtin": "sqlite", "args": ["--db", "dolphins.db"]}}}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		typed(t, "", "config", "trust")
 		o = typed(t, "", "run", "list", "tables", "-m", model, "--json")
 		var kinds []string
 		var last host.Event

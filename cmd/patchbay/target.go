@@ -29,10 +29,13 @@ func (a *app) target() (config.Server, error) {
 	}
 	names := read.names()
 	if len(names) == 1 {
+		if len(read.about(names[0])) > 0 {
+			return config.Server{}, read.faults // nothing of it could be started
+		}
 		if err := a.mayUse(read.file); err != nil { // nobody has named the server
 			return config.Server{}, err
 		}
-		if a.tty.err { // nobody named it, and it may be of a repository that was only just cloned
+		if a.tty.err { // nobody named it, and the line says which file that was
 			a.talk.note("%s of %s", names[0], here(read.path))
 		}
 		return a.named(names[0])

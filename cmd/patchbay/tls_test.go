@@ -150,7 +150,7 @@ func TestMutualTLS(t *testing.T) {
 			t.Errorf("%s: call with the certificate of mcp.json: %s", server, got)
 		}
 	}
-	if got := typedRun(t, "", exitLocal, "config", "doctor"); !strings.Contains(got, "TLS 1.3, certificate until") || !strings.Contains(got, "no certificates in PEM") {
+	if got := typedRun(t, "", exitLocal, "config", "doctor", "--config", "mcp.json"); !strings.Contains(got, "TLS 1.3, certificate until") || !strings.Contains(got, "no certificates in PEM") {
 		t.Errorf("doctor: %s", got)
 	}
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,9 +15,9 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// An mcp.json that came with a repository has commands run as the person who has only just cloned
-// it. So one that nobody has named, and that lies in a repository, is used only after the person has
-// said yes to it as it is now.
+// An mcp.json has commands run as the person who starts this program beside it, and that person may
+// only just have cloned or unpacked the folder. So one that nobody has named, and that is not in the
+// person's own configuration folder, is used only after a yes to it as it is now.
 
 // configTrustCmd says yes to a file.
 type configTrustCmd struct {
@@ -62,7 +61,8 @@ func (c *configTrustCmd) Run(a *app) error {
 	return nil
 }
 
-// foreign tells whether a file may be of others: one that nobody has named, in a repository.
+// foreign tells whether a file may be of others: the program has found it in a folder, and nobody has
+// named it.
 func (a *app) foreign(path string) bool {
 	if a.Config != "" {
 		return false
@@ -70,12 +70,7 @@ func (a *app) foreign(path string) bool {
 	if user, ok := config.UserFile(); ok && sameFilePath(user, path) {
 		return false
 	}
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return true
-	}
-	f := hereFolders()
-	return f.repository(filepath.Dir(abs)) != "" || f.repository(filepath.Dir(realPath(abs))) != ""
+	return true
 }
 
 // mayUse returns an error if a file is of others and the person has not said yes to it as it is. At a
@@ -93,14 +88,14 @@ func (a *app) mayUse(file *config.File) error {
 		return err
 	}
 	if !yes && a.tty.in && a.tty.err && !a.served {
-		if yes, err = a.asksTrust(a.ctx, file, a.faultsOf(file), "lies in a repository", 0); yes && err == nil {
+		if yes, err = a.asksTrust(a.ctx, file, a.faultsOf(file), "is new here", 0); yes && err == nil {
 			err = store.Trust(a.ctx, file.Path, file.Text)
 		}
 	}
 	if err != nil || yes {
 		return err
 	}
-	f := usagef("%s lies in a repository, and nobody has said yes to what it starts", here(file.Path))
+	f := usagef("%s was found here, and nobody has said yes to what it starts", here(file.Path))
 	return f.hint("patchbay config trust shows it and says yes; --config " + shell([]string{here(file.Path)}) + " uses it this once")
 }
 

@@ -7,15 +7,12 @@ import (
 	"testing"
 )
 
-// At a terminal a person is asked once for each content of a file that came with a repository, and
+// At a terminal a person is asked once for each content of a file that came with a folder, and
 // shown what it starts, without values (trap 24).
 func TestAsksForTrust(t *testing.T) {
 	ownFolders(t)
 	dir := t.TempDir()
 	t.Chdir(dir)
-	if err := os.Mkdir(".git", 0o700); err != nil {
-		t.Fatal(err)
-	}
 	write := func(text string) {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(dir, ".mcp.json"), []byte(text), 0o600); err != nil {

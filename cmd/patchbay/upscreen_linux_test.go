@@ -11,7 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/tmux"
 )
 
-// TestUpAsksWhileItFollows: an open question about a file of a repository stops nothing. The file is
+// TestUpAsksWhileItFollows: an open question about a file stops nothing. The file is
 // followed meanwhile: a question about what the file no longer says is withdrawn, and a yes is one to
 // what is on the screen (trap 24).
 func TestUpAsksWhileItFollows(t *testing.T) {
@@ -23,9 +23,6 @@ func TestUpAsksWhileItFollows(t *testing.T) {
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "mcp.json")
-	if err := os.Mkdir(filepath.Join(dir, ".git"), 0o700); err != nil {
-		t.Fatal(err)
-	}
 	servers := func(names ...string) {
 		t.Helper()
 		all := map[string]any{}
@@ -36,7 +33,7 @@ func TestUpAsksWhileItFollows(t *testing.T) {
 	}
 	servers("one")
 	x := tmux.Start(t, 100, 60, []string{testRun + "=patchbay"}, "sh", "-c", "cd "+dir+" && exec "+self+" up --http 127.0.0.1:0")
-	x.Wait(`lies in a repository\. It starts, as you:\n  one: conjugate\n.*\[y/N\]`)
+	x.Wait(`is new here\. It starts, as you:\n  one: conjugate\n.*\[y/N\]`)
 	x.Type("y")
 	x.Press("Enter")
 	x.Wait(`ctrl-C ends it`)

@@ -1,5 +1,5 @@
 // Package trust remembers which files a person has said yes to, by what is in them: files that come
-// with a folder, as with a repository that was cloned, and that have commands run.
+// with a folder, as with a repository that was cloned or an archive that was unpacked, and that have commands run.
 //
 // The store remembers the path and the SHA-256 of the content, for this person alone. A file that
 // says something else is another one. The package starts nothing and asks nobody.
