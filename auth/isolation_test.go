@@ -14,6 +14,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/internal/transport/websocket"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/limit"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -22,6 +23,7 @@ import (
 // nothing else.
 type house struct {
 	*testing.T
+	srv     *mcp.Server
 	url     string
 	begun   chan struct{} // "wait" has begun
 	release chan struct{} // "wait" may end
@@ -31,6 +33,8 @@ type house struct {
 func newHouse(t *testing.T) *house {
 	h := &house{T: t, begun: make(chan struct{}, 10), release: make(chan struct{}), ended: make(chan error, 10)}
 	srv := &mcp.Server{Name: "house", Version: "1"}
+	h.srv = srv
+	mcp.AddResource(srv, mcp.Resource{URI: "house:door", Name: "door"}, func(context.Context) (string, error) { return "closed", nil })
 	wait := func(ctx context.Context, _ nothing) (string, error) {
 		mcp.Progress(ctx, 1, 2, "for "+mcp.CallFrom(ctx).Principal)
 		h.begun <- struct{}{}
@@ -210,6 +214,18 @@ func (h *house) dial(who, url string, rev mcp.Revision) *mcp.Session {
 	return s
 }
 
+// socket opens a WebSocket connection.
+func (h *house) socket(who string) jsonrpc.Conn {
+	h.Helper()
+	conn, err := websocket.Dial(h.Context(), websocket.ClientOptions{
+		URL: "ws" + strings.TrimPrefix(h.url, "http") + "/ws", Header: http.Header{"Authorization": {"Bearer " + who}}})
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.Cleanup(func() { conn.Close() })
+	return conn
+}
+
 // Trap 4: with nothing but Protect, a task is its principal's, on every wire and from any other.
 func TestTaskIsolationByProtectAlone(t *testing.T) {
 	h := newHouse(t)
@@ -263,11 +279,7 @@ func TestStateIsolationByProtectAlone(t *testing.T) {
 		return raw
 	}
 	overWebSocket := func(who, body string) []byte {
-		conn, err := websocket.Dial(t.Context(), websocket.ClientOptions{
-			URL: "ws" + strings.TrimPrefix(h.url, "http") + "/ws", Header: http.Header{"Authorization": {"Bearer " + who}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := h.socket(who)
 		defer conn.Close()
 		if err := conn.Write([]byte(body)); err != nil {
 			t.Fatal(err)
