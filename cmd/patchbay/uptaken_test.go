@@ -1,0 +1,31 @@
+package main
+
+import (
+	"net"
+	"strings"
+	"testing"
+)
+
+// Trap 29: up tells another up at its address by what it sees and guesses nothing: one that status
+// sees by its process, one that it does not see, and another program.
+func TestAddressIsTaken(t *testing.T) {
+	runtimeFolder(t)
+	r := startUp(t, map[string]any{"all": map[string]any{"builtin": "everything"}})
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	at := strings.TrimSuffix(strings.TrimPrefix(r.url, "http://"), endpoint)
+	try := func(address, want string) {
+		t.Helper()
+		got := typedRun(t, "", exitLocal, "up", "--http", address, "--config", r.file)
+		if !strings.Contains(got, want) || strings.Contains(got, "up of another user") {
+			t.Errorf("up at an address that is taken: %s; want it to say %q", got, want)
+		}
+	}
+	try(at, r.url+" is served by another patchbay already: pid ")
+	runtimeFolder(t)
+	try(at, "is taken by a patchbay up that patchbay status does not see: ")
+	try(other.Addr().String(), "cannot listen on "+other.Addr().String()+": another program listens there")
+}
