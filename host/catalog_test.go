@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -222,6 +223,59 @@ func TestSlowServersDelayOneStep(t *testing.T) {
 			t.Errorf("tools at last: %s", got)
 		}
 	})
+}
+
+// F6: a gateway gives its list without servers that are starting. A conversation waits for the rest,
+// 8 seconds at most, so that a single question has all tools.
+func TestListsOfGatewaysAreWaitedFor(t *testing.T) {
+	for name, tt := range map[string]struct {
+		starts, waits time.Duration
+		tools         string
+	}{
+		"all are there":  {0, 0, "read_more read_resource up_clock_now up_clock_tick up_late_now up_late_tick"},
+		"one comes late": {3 * time.Second, 3 * time.Second, "read_more read_resource up_clock_now up_clock_tick up_late_now up_late_tick"},
+		"one is mute":    {time.Hour, 8 * time.Second, "read_more read_resource up_clock_now up_clock_tick"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := &gateway.Gateway{Name: "up", Version: "1"}
+				ctx, cancel := context.WithCancel(context.Background())
+				var wg sync.WaitGroup
+				t.Cleanup(func() { cancel(); wg.Wait() })
+				for server, starts := range map[string]time.Duration{"clock": 0, "late": tt.starts} {
+					inner := inMemory(server, clock())
+					wg.Go(func() {
+						g.Run(ctx, gateway.Source{Name: server, StartTimeout: -1, Open: func(ctx context.Context) (gateway.Upstream, error) {
+							select {
+							case <-time.After(starts):
+							case <-ctx.Done():
+								return nil, ctx.Err()
+							}
+							c := &mcp.Client{Name: "up", Version: "1"}
+							gateway.Relay(ctx, c)
+							return inner.Open(ctx, c)
+						}})
+					})
+				}
+				m := &talker{answers: []answer{say("a")}}
+				h := &host.Host{Model: m, Allow: []string{"*"}}
+				defer settle(h)
+				began := time.Now()
+				if err := h.Add(inMemory("up", &mcp.Server{Name: "up", Version: "1", Handler: g})); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := h.NewConversation().Send(t.Context(), "go"); err != nil {
+					t.Fatal(err)
+				}
+				if d := time.Since(began); d < tt.waits || d > tt.waits+2*time.Second {
+					t.Errorf("the step took %v, want %v and a bit", d, tt.waits)
+				}
+				if got := toolsIn(m.request(t, 0)); got != tt.tools {
+					t.Errorf("tools %s, want %s", got, tt.tools)
+				}
+			})
+		})
+	}
 }
 
 // One that takes for ever to start is waited for once.

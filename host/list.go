@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ import (
 const (
 	listTime  = 10 * time.Second // that a list is waited for of which nothing is known
 	againTime = 2 * time.Second  // that a newer one is waited for
+	restTime  = 8 * time.Second  // that a gateway has for the lists of servers that are starting behind it
 	askTime   = 2 * time.Minute  // that one attempt may take, a start of the server included
 	quietAge  = time.Minute      // that a list is good of a server that does not tell of changes
 	failedAge = 5 * time.Second  // after which is asked again for what could not be listed
@@ -234,18 +236,32 @@ func ofEach[A, B any](list []A, f func(A) B) []B {
 	return out
 }
 
-// gather takes the entries of a list.
-func gather[T any](seq func(func(T, error) bool)) ([]T, error) {
-	var out []T
-	for item, err := range seq {
-		if err != nil {
-			return nil, err
+// metaStarting is in _meta of the lists of a Patchbay gateway behind which servers are starting.
+const metaStarting = "dev.patchbay/starting"
+
+// gather takes the entries of a list. That of a gateway without those of servers that are starting
+// is asked for again, until they are there or restTime is over.
+func gather[T any](ctx context.Context, list func(context.Context, ...mcp.CallOption) iter.Seq2[T, error]) ([]T, error) {
+	for began := time.Now(); ; {
+		var out []T
+		partial := false
+		for item, err := range list(ctx, mcp.OnPage(func(m mcp.Meta) { partial = partial || m[metaStarting] != nil })) {
+			if err != nil {
+				return nil, err
+			}
+			if out = append(out, item); len(out) == maxListed {
+				break
+			}
 		}
-		if out = append(out, item); len(out) == maxListed {
-			break
+		if !partial || time.Since(began) >= restTime {
+			return out, nil
+		}
+		select {
+		case <-time.After(restTime / 40):
+		case <-ctx.Done():
+			return out, nil
 		}
 	}
-	return out, nil
 }
 
 // bounded cuts text of a peer for use in a sentence, and makes one line of it.

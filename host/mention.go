@@ -69,7 +69,7 @@ func (h *Host) Prompts(ctx context.Context) []Prompt {
 
 func (h *Host) resourcesOf(ctx context.Context, s *server, patience time.Duration) []Resource {
 	list, err := listOf(ctx, h, s, &s.resources, "resources", patience, func(ctx context.Context, session Session) ([]Resource, error) {
-		found, err := gather(session.Resources(ctx))
+		found, err := gather(ctx, session.Resources)
 		list := make([]Resource, len(found))
 		for i, r := range found {
 			list[i] = Resource{s.Name, r}
@@ -84,7 +84,7 @@ func (h *Host) resourcesOf(ctx context.Context, s *server, patience time.Duratio
 
 func (h *Host) templatesOf(ctx context.Context, s *server, patience time.Duration) []Template {
 	list, err := listOf(ctx, h, s, &s.templates, "resources", patience, func(ctx context.Context, session Session) ([]Template, error) {
-		found, err := gather(session.Templates(ctx))
+		found, err := gather(ctx, session.Templates)
 		list := make([]Template, len(found))
 		for i, t := range found {
 			list[i] = Template{s.Name, t}
@@ -99,7 +99,7 @@ func (h *Host) templatesOf(ctx context.Context, s *server, patience time.Duratio
 
 func (h *Host) promptsOf(ctx context.Context, s *server, patience time.Duration) ([]Prompt, error) {
 	return listOf(ctx, h, s, &s.prompts, "prompts", patience, func(ctx context.Context, session Session) ([]Prompt, error) {
-		found, err := gather(session.Prompts(ctx))
+		found, err := gather(ctx, session.Prompts)
 		list := make([]Prompt, len(found))
 		for i, p := range found {
 			list[i] = Prompt{s.Name, p}

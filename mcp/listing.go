@@ -91,6 +91,13 @@ func (l *listing) page(ctx context.Context) (json.RawMessage, error) {
 			if list, _ := jsonx.Lookup(raw, l.member); jsonx.KindOf(list) != '[' {
 				return nil, fmt.Errorf("the result has no array %q", l.member)
 			}
+			if x.opts.page != nil {
+				var meta Meta
+				if m, ok := jsonx.Lookup(raw, "_meta"); ok {
+					_ = jsonx.Unmarshal(m, &meta) // what is no object holds nothing
+				}
+				x.opts.page(meta)
+			}
 			return raw, nil
 		}
 		var rpc *Error

@@ -185,6 +185,7 @@ type callOptions struct {
 	idle     time.Duration
 	meta     Meta
 	fresh    bool
+	page     func(Meta)
 
 	told bool    // some progress; guarded by noteMu of the call
 	done float64 // the last progress; guarded by noteMu of the call
@@ -216,6 +217,10 @@ func IdleTimeout(d time.Duration) CallOption { return func(o *callOptions) { o.i
 //
 // Specification: 2026-07-28, server/utilities/caching.
 func Fresh() CallOption { return func(o *callOptions) { o.fresh = true } }
+
+// OnPage has f called with the _meta of each page of a list, before its entries; nil for a page
+// without one.
+func OnPage(f func(Meta)) CallOption { return func(o *callOptions) { o.page = f } }
 
 // CallTool calls a tool. Args is what becomes a JSON object: a struct, a map, a
 // json.RawMessage, or nil for none. Questions of the server are answered by the
