@@ -323,28 +323,13 @@ const editTime = 10 * time.Second
 // as a lock beside the file would end up in people's repositories; a user who has no such
 // folder gets it beside the file after all.
 func lockEdits(ctx context.Context, path string) (unlock func(), err error) {
-	name := sha256.Sum256([]byte(strings.ToLower(realPath(path)))) // some systems tell no capitals apart
+	name := sha256.Sum256([]byte(strings.ToLower(ownfile.RealPath(path)))) // some systems tell no capitals apart
 	if lock, err := ownfile.Data(filepath.Join("edits", hex.EncodeToString(name[:8])+".lock")); err == nil {
 		if unlock, err = ownfile.Lock(ctx, lock); err == nil || ctx.Err() != nil {
 			return unlock, err
 		}
 	}
 	return ownfile.Lock(ctx, filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock"))
-}
-
-// realPath is the one absolute path of a file that may not be there yet.
-func realPath(path string) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		path = abs
-	}
-	for dir, rest := path, ""; ; dir, rest = filepath.Dir(dir), filepath.Join(filepath.Base(dir), rest) {
-		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			return filepath.Join(real, rest)
-		}
-		if dir == filepath.Dir(dir) {
-			return path
-		}
-	}
 }
 
 // save replaces the file, unless it is another one than [Open] has read.

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/hop"
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -86,24 +86,13 @@ func (l *lineage) env(s config.Server) string {
 // serverHash tells a server from others: by its file and name, or by what was typed where.
 func serverHash(s config.Server) string {
 	if s.Source != "" {
-		return hashOf("server", realPath(fileOf(s)), s.Name)
+		return hashOf("server", ownfile.RealPath(fileOf(s)), s.Name)
 	}
 	dir, _ := os.Getwd()
 	return hashOf(append([]string{"command", dir, s.Dir, s.Command}, s.Args...)...)
 }
 
-func fileHash(path string) string { return hashOf("file", realPath(path)) }
-
-// realPath is the one path of a file that may have several.
-func realPath(path string) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		path = abs
-	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	return path
-}
+func fileHash(path string) string { return hashOf("file", ownfile.RealPath(path)) }
 
 func hashOf(words ...string) string {
 	h := sha256.New()

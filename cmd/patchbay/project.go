@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
 // folders knows which folders of a system are projects. Its fields are those of this system, but
@@ -20,7 +22,7 @@ type folders struct {
 
 func hereFolders() folders {
 	home, _ := os.UserHomeDir() // an error gives ""
-	return folders{runtime.GOOS, realPath(home), func(path string) bool {
+	return folders{runtime.GOOS, ownfile.RealPath(home), func(path string) bool {
 		_, err := os.Lstat(filepath.FromSlash(path))
 		return err == nil
 	}}

@@ -13,6 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/trust"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
 // An mcp.json has commands run as the person who starts this program beside it, and that person may
@@ -293,7 +294,7 @@ func (h *hub) takes(ctx context.Context, file *config.File, faults config.Proble
 		}()
 	default:
 		n.fault = fmt.Sprintf("patchbay: %s has changed, and nobody has said yes to it as it is now; everything stays as it is\npatchbay: hint: patchbay config trust %s",
-			visible(file.Path), visible(shell([]string{realPath(file.Path)})))
+			visible(file.Path), visible(shell([]string{ownfile.RealPath(file.Path)})))
 	}
 	return false, n
 }

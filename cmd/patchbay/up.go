@@ -14,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/hop"
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/servers"
 )
@@ -192,7 +193,7 @@ func demo(from string) (*plan, error) {
 		return nil, err
 	}
 	p := &plan{from: from}
-	why := hereFolders().project(realPath(dir))
+	why := hereFolders().project(ownfile.RealPath(dir))
 	for _, name := range []string{"shop", "sqlite", "files", "conjugate"} {
 		if name == "files" && why != "" {
 			p.notes = append(p.notes, "files is not served: "+dir+" is not a project ("+why+")")
@@ -232,7 +233,7 @@ func (a *app) upPlan(stdio bool) (*plan, error) {
 			p.stdio = append(p.stdio, "-s", name)
 		}
 		if read, err := a.inspectConfig(); err == nil && read.path != "" {
-			p.stdio = append(p.stdio, "--config", realPath(read.path))
+			p.stdio = append(p.stdio, "--config", ownfile.RealPath(read.path))
 		}
 		return p, nil
 	}
@@ -258,7 +259,7 @@ func (a *app) upPlan(stdio bool) (*plan, error) {
 	if err := a.mayUse(file); err != nil {
 		return nil, err
 	}
-	p := &plan{servers: enabledServers(file), share: file.Share, faulty: faultyServers(read.faults), from: file.Path, path: file.Path, stdio: []string{"up", "--stdio", "--config", realPath(file.Path)}}
+	p := &plan{servers: enabledServers(file), share: file.Share, faulty: faultyServers(read.faults), from: file.Path, path: file.Path, stdio: []string{"up", "--stdio", "--config", ownfile.RealPath(file.Path)}}
 	if a.verb != "up" {
 		for _, f := range p.faulty {
 			a.talk.note("warning: %s is left out: %v", f.name, f.why)
