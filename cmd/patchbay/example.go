@@ -34,14 +34,21 @@ func (a *app) example(name string, form *schema.Form, input []byte) string {
 }
 
 // exampleWords are the arguments of a call in the words of a command line: what is required, or
-// everything if the schema wants more. They are nil if no example fits the schema or it is long.
+// everything if the schema wants more. If nothing is required, it is what cannot be typed without an
+// example: the first member with members of its own. They are nil if no example fits the schema or it
+// is long.
 func exampleWords(form *schema.Form, input []byte) []string {
 	root := schema.Outline(input)
+	members := root.Members()
+	teaches := -1 // an optional member for the example
+	if !slices.ContainsFunc(members, func(m schema.Field) bool { return m.Required }) {
+		teaches = slices.IndexFunc(members, func(m schema.Field) bool { return hasParts(&m) })
+	}
 	for _, all := range []bool{false, true} {
 		values := map[string]json.RawMessage{}
 		words, size := []string{}, 0
-		for _, m := range root.Members() {
-			if !m.Required && !all {
+		for i, m := range members {
+			if !m.Required && !all && i != teaches {
 				continue
 			}
 			v := exampleOf(&m, all, 1)

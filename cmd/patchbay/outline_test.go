@@ -77,6 +77,7 @@ func TestExamplesWork(t *testing.T) {
 		{`{"type":"object","properties":{"id":{"type":"string","examples":["@me"]},"a=b":{"type":"string"}},"required":["id","a=b"]}`, `'id:="@me"' '{"a=b":"A_B"}'`},
 		{`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"anyOf":[{"required":["a"]},{"required":["b"]}]}`, "a=A b=B"},
 		{`{"type":"object","properties":{"code":{"type":"string","pattern":"^[0-9]{9}$"}},"required":["code"]}`, ""},
+		{`{"type":"object","properties":{"cart":{"type":"string"},"items":{"type":"array","items":{"type":"object","properties":{"product":{"type":"string"}}}}}}`, `'items:=[{"product":"PRODUCT"}]'`},
 		{`{"type":"object"}`, ""},
 	}
 	for _, tt := range tests {
