@@ -249,7 +249,7 @@ func (c *Client) Start(ctx context.Context, cmd *exec.Cmd) (*Session, error) {
 	run, again := cmd, cloneCmd(cmd)
 	s, err := c.openTwice(key, func() (*Session, error) {
 		s, err := c.start(ctx, run, key)
-		if s != nil {
+		if s != nil && run != cmd { // the first process has ended
 			cmd.Process = run.Process
 		}
 		run = again

@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -31,18 +32,22 @@ func TestStartsPerTry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var eras mcp.Eras
 			for i, try := range tries {
-				starts := 0
+				starts, last := 0, 0
 				c := user()
 				c.Eras = &eras
 				c.OnFrame = func(f trace.Frame) {
 					if f.Kind == trace.KindStart {
 						starts++
+						fmt.Sscanf(f.Note, "pid %d", &last)
 					}
 				}
 				cmd := program(try.kind)
 				cmd.Args = []string{"same"}
 				s, err := c.Start(t.Context(), cmd)
 				if s != nil {
+					if pid := cmd.Process.Pid; pid != last {
+						t.Errorf("try %d: %s: process %d of the command is not the one that runs, %d", i, try.kind, pid, last)
+					}
 					if try.rev == "" || s.Revision() != try.rev {
 						t.Errorf("try %d: %s speaks %s (%s), want %q", i, try.kind, s.Revision(), s.How(), try.rev)
 					}
