@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/usercode"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -46,24 +47,47 @@ func (p part) entries(yield func(*entry) bool) {
 func (g *Gateway) parts(ctx context.Context, k *listKind, h *hurry) []part {
 	ups := g.upstreams()
 	found := make([]part, len(ups))
-	var wg sync.WaitGroup
 	who := clientOf(ctx)
+	var asked []int
 	for i, up := range ups {
 		if list, ok := up.known(who, k, h); ok {
 			found[i] = up.choose(ctx, k, list)
-			continue
+		} else {
+			asked = append(asked, i)
 		}
-		wg.Go(func() { found[i] = up.shown(ctx, k) })
+	}
+	g.atOnce(ctx, k.method, asked, func(i int) { found[i] = ups[i].shown(ctx, k) })
+	return found
+}
+
+// atOnce calls f with each of some numbers, at once, and waits for all. F may call code of the user: if
+// that panics, it has done nothing.
+func (g *Gateway) atOnce(ctx context.Context, where string, numbers []int, f func(int)) {
+	var wg sync.WaitGroup
+	for _, i := range numbers {
+		wg.Go(func() { _ = g.user().Run(ctx, where, func() error { f(i); return nil }) })
 	}
 	wg.Wait()
-	return found
+}
+
+// user runs code of the user on goroutines of the gateway.
+func (g *Gateway) user() *usercode.Runner { return &usercode.Runner{Logger: g.log()} }
+
+// indexes are the numbers of upstreams.
+func indexes(ups []*upstream) []int {
+	all := make([]int, len(ups))
+	for i := range all {
+		all[i] = i
+	}
+	return all
 }
 
 // list answers a request for a list with one page of those of the upstreams. What two upstreams would
 // offer under one URI belongs to the first. What comes too late for it is told to have changed.
 func (g *Gateway) list(ctx context.Context, req *mcp.Request, k *listKind) (mcp.Result, error) {
-	who := clientOf(ctx)
-	h := &hurry{until: time.Now().Add(listPatience), audience: audienceOf(ctx, who, req)}
+	call := mcp.CallFrom(ctx)
+	who := clientOfCall(call)
+	h := &hurry{until: time.Now().Add(listPatience), audience: audienceOf(ctx, call, req)}
 	ctx = context.WithValue(who.as(ctx), hurryKey{}, h)
 	pages := k != listTools || who.showsPages()
 	parts := g.parts(ctx, k, h)

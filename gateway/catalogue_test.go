@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -294,6 +297,100 @@ func TestListsAreOfCredentials(t *testing.T) {
 					t.Errorf("round %d, caller %d: tools %s, want %s", round, i, got, want)
 				}
 			}
+		}
+	})
+}
+
+// byHeader shows tools of a session by the header of the caller, as a client that passes it on.
+type byHeader struct{ *mcp.Session }
+
+func (b byHeader) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	res, err := b.Session.Handle(ctx, req)
+	if call := mcp.CallFrom(ctx); err == nil && call != nil && req.Method == "tools/list" {
+		res = leave(res, func(name string) bool {
+			return name != `"which"` || call.Header.Get("Authorization")+call.Header.Get("X-Forwarded-User") != ""
+		})
+	}
+	return res, err
+}
+
+// A caller gets no list that was made for one with another header, where nobody was authenticated: a
+// client may pass it on.
+func TestListsAreOfHeaders(t *testing.T) {
+	f := (&listing{}).farm(mcp.V2025_11_25)
+	ready := make(chan struct{}, 10)
+	g := &gateway.Gateway{Name: "gw", OnStatus: func(s gateway.Status) {
+		if s.State == gateway.Ready {
+			ready <- struct{}{}
+		}
+	}}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		g.Run(ctx, gateway.Source{Name: "db", Share: gateway.Shared, Open: func(ctx context.Context) (gateway.Upstream, error) {
+			up, err := f.Open(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return byHeader{up.(*mcp.Session)}, nil
+		}})
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	<-ready
+	web := httptest.NewServer(&mcp.Server{Name: "gw", Version: "1", Handler: g})
+	t.Cleanup(web.Close)
+	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
+		callers := map[string]*mcp.Session{}
+		for _, header := range []string{"", "Authorization", "X-Forwarded-User", "X-Forwarded-For"} {
+			c := &mcp.Client{Name: "c", Version: "1", Revisions: []mcp.Revision{rev}, Header: http.Header{}}
+			if header != "" {
+				c.Header.Set(header, "ada")
+			}
+			s, err := c.Dial(t.Context(), web.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { s.Close() })
+			callers[header] = s
+		}
+		for round := range 2 {
+			for header, s := range callers {
+				want := "db_whoami db_ask"
+				if header == "Authorization" || header == "X-Forwarded-User" {
+					want += " db_which"
+				}
+				if got := named(t, s); got != want {
+					t.Errorf("%s, round %d, with %q: tools %s, want %s", rev, round, header, got, want)
+				}
+			}
+		}
+	}
+}
+
+// A policy or a handler that panics, or ends its goroutine, ends no list and no program (trap 3).
+func TestListsSurvivePanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, p := range map[string]policy.Policy{
+			"panic":  policy.Func(func(context.Context, *policy.Access) policy.Decision { panic("no") }),
+			"goexit": policy.Func(func(context.Context, *policy.Access) policy.Decision { runtime.Goexit(); return policy.Decision{} }),
+		} {
+			g := &gateway.Gateway{Name: "gw", Middleware: func(server string) mcp.Middleware { return policy.Foreign(server, false, p, nil) }}
+			stop := run(t, g, gateway.Source{Name: "db", Share: gateway.Shared, Open: (&farm{rev: mcp.V2026_07_28}).Open})
+			if got := toolsOf(t, g, t.Context()); got != "" {
+				t.Errorf("%s: tools %s of a policy that does not decide", name, got)
+			}
+			stop()
+		}
+		g := &gateway.Gateway{Name: "gw"}
+		bad := mcp.HandlerFunc(func(context.Context, *mcp.Request) (mcp.Result, error) { panic("no") })
+		for name, h := range map[string]mcp.Handler{"bad": bad, "good": newsServer("good")} {
+			if err := g.Set(name, h); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, want := toolsOf(t, g, t.Context()), "good_whoami good_ask"; got != want {
+			t.Errorf("beside a handler that panics: tools %s, want %s", got, want)
 		}
 	})
 }

@@ -33,7 +33,10 @@ func clientOf(ctx context.Context) client {
 	if who, ok := ctx.Value(clientKey{}).(client); ok {
 		return who
 	}
-	call := mcp.CallFrom(ctx)
+	return clientOfCall(mcp.CallFrom(ctx))
+}
+
+func clientOfCall(call *mcp.Call) client {
 	if call == nil {
 		return client{}
 	}

@@ -5,18 +5,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/patchbay-dev/patchbay/internal/hop"
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
-	"github.com/patchbay-dev/patchbay/internal/principal"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // A connection keeps the lists that it has given for as long as they hold, and gives them to callers
 // whom the server cannot tell apart:
 //
-//   - A list is kept for a principal and its credential, for those who have forwarded the request,
-//     and for what the caller says of itself to a server of 2026-07-28 (mcp.CallerKey). An older
-//     server is told nothing of single callers.
+//   - A list is kept for an audience: callers who are the same to the server.
 //   - Only an Upstream with the method ListVersion of a Session has its lists kept: what others
 //     answer may depend on anything.
 //   - A change that the server announces ends all lists of the kind, those too that are on their
@@ -37,27 +32,6 @@ const (
 // lister is an Upstream that tells when its lists change, as a [*mcp.Session] does.
 type lister interface {
 	ListVersion(method string) (version uint64, heard bool)
-}
-
-// audience is all of a caller that a list may depend on.
-type audience struct {
-	principal  string
-	credential any    // principal.Credential
-	says       string // mcp.CallerKey
-	hops       string // who has forwarded the request: a server that leads back to them leaves that out
-}
-
-func audienceOf(ctx context.Context, who client, req *mcp.Request) audience {
-	hops, _ := jsonx.Lookup(req.Param("_meta"), hop.Meta)
-	return audience{who.principal, principal.Credential(ctx), mcp.CallerKey(ctx), string(hops)}
-}
-
-// to is what a server is told of an audience.
-func (a audience) to(c *conn) audience {
-	if !c.modern && a.says != "" {
-		a.says = "a call"
-	}
-	return a
 }
 
 // listVersion is the state of a list at a server, as far as it was announced.
@@ -239,8 +213,15 @@ func (up *upstream) ask(ctx context.Context, c *conn, who client, k *listKind, a
 		ctx, cancel := context.WithTimeoutCause(ctx, up.g.listTimeout(), errSlow)
 		defer cancel()
 		defer context.AfterFunc(p.ctx, cancel)()
-		list, ttl, err := up.fetch(ctx, c, who, k)
-		if missed := c.settle(k, a, l, list, ttl, err); !missed || err != nil {
+		var list *keptList
+		var ttl time.Duration
+		err := errMissing // if the code of the user ends the goroutine
+		missed := false
+		func() {
+			defer func() { missed = c.settle(k, a, l, list, ttl, err) }()
+			err = up.g.user().Run(ctx, k.method, func() (err error) { list, ttl, err = up.fetch(ctx, c, who, k); return err })
+		}()
+		if !missed || err != nil {
 			return
 		}
 		if after := up.kept.list(who, k); before == nil || !after.long && !after.equal(before) {

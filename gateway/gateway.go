@@ -241,11 +241,8 @@ func (g *Gateway) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, err
 	case "tasks/list":
 		return g.tasks(ctx)
 	case "notifications/roots/list_changed":
-		var wg sync.WaitGroup
-		for _, up := range g.upstreams() {
-			wg.Go(func() { up.rootsChanged(ctx, req) })
-		}
-		wg.Wait()
+		ups := g.upstreams()
+		g.atOnce(ctx, req.Method, indexes(ups), func(i int) { ups[i].rootsChanged(ctx, req) })
 		return mcp.RawResult(`{}`), nil
 	}
 	return nil, mcp.Errorf(mcp.CodeMethodNotFound, "the gateway has no method %q", bounded(req.Method))
@@ -290,11 +287,7 @@ func (g *Gateway) discover(ctx context.Context) *mcp.ServerInfo {
 	}
 	ups := g.upstreams()
 	said := make([]json.RawMessage, len(ups))
-	var wg sync.WaitGroup
-	for i, up := range ups {
-		wg.Go(func() { said[i] = up.discover(ctx) })
-	}
-	wg.Wait()
+	g.atOnce(ctx, "server/discover", indexes(ups), func(i int) { said[i] = ups[i].discover(ctx) })
 	var parts []string
 	for i, up := range ups {
 		if _, ok := jsonx.LookupPath(said[i], "capabilities", "extensions", extTasks); ok {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/hop"
@@ -78,11 +77,7 @@ func (e *entry) is(uri string) bool {
 func (g *Gateway) entries(ctx context.Context, k *listKind, of func(*upstream, context.Context, *listKind) part) []entry {
 	ups := g.upstreams()
 	found := make([]part, len(ups))
-	var wg sync.WaitGroup
-	for i, up := range ups {
-		wg.Go(func() { found[i] = of(up, ctx, k) })
-	}
-	wg.Wait()
+	g.atOnce(ctx, k.method, indexes(ups), func(i int) { found[i] = of(ups[i], ctx, k) })
 	var out []entry
 	for i := range found {
 		for e := range found[i].entries {

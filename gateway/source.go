@@ -74,8 +74,9 @@ type Source struct {
 // One that has the methods Revision and Watch of a Session tells by them what it speaks and
 // what changes. What Watch tells is for all who share the connection. One that has the methods
 // Asks and TakeTurns of a Session has callers take turns by them. Lists of one that has the method
-// ListVersion of a Session are kept for callers with the same principal, credential and
-// [mcp.CallerKey]: what it answers to them must not differ.
+// ListVersion of a Session are kept for callers with the same principal, credential, HTTP header and
+// [mcp.CallerKey]: what it answers to them must not differ. One to whose server callers differ in more
+// has a ListVersion that returns another number each time.
 type Upstream interface {
 	mcp.Handler
 	Done() <-chan struct{} // closed when the connection is over
