@@ -53,6 +53,10 @@ var budgets = []struct {
 	{"call with a question in memory, modern", 290, 24 << 10, asks(mcp.V2026_07_28)},
 	{"call with a question in memory, legacy", 220, 16 << 10, asks(mcp.V2025_11_25)},
 	{"notification to the server", 6, 896, notifies},
+
+	// A gateway of 64 servers with 50 tools each.
+	{"list of 3,200 tools through a gateway, modern", 40, 16 << 10, listsCatalogue(true)},
+	{"list of 3,200 tools through a gateway, legacy", 40, 16 << 10, listsCatalogue(false)},
 }
 
 func TestBudgets(t *testing.T) {

@@ -151,7 +151,7 @@ func BenchmarkCatalogue(b *testing.B) {
 	}
 }
 
-// BenchmarkCatalogueCold is the first list of 30 callers at once.
+// BenchmarkCatalogueCold is the first list of 30 callers at once, with servers of 2025-11-25.
 func BenchmarkCatalogueCold(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
@@ -167,5 +167,12 @@ func BenchmarkCatalogueCold(b *testing.B) {
 			all.Go(list)
 		}
 		all.Wait()
+	}
+}
+
+// listsCatalogue is a list through a gateway that has given it before.
+func listsCatalogue(modern bool) func(*testing.T) func() {
+	return func(t *testing.T) func() {
+		return listsOf(t, catalogueOf(t, mcp.V2025_11_25, nil), modern, catalogueServers*catalogueTools)
 	}
 }
