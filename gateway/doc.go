@@ -11,8 +11,8 @@
 //
 //   - The name of a feature depends on its own and its server's, and on no other server, no
 //     order and no earlier run. It is known from the name alone which server is meant.
-//   - What one principal was shown, began or was asked is never given to another. A
-//     connection for one client serves no other.
+//   - What one principal was shown, began or was asked is never given to another, but for a list
+//     that would have the same bytes. A connection for one client serves no other.
 //   - What a server kept for a client, over a connection of the client's own, is not lost in
 //     silence: if the connection ends, the next request of the client that may depend on it
 //     fails once and says so. Only connections over which nothing but reads has happened make
