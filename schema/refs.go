@@ -10,16 +10,17 @@ import (
 type references struct {
 	doc  json.RawMessage
 	defs map[string]json.RawMessage // the members of $defs and definitions, by pointer
-	cost *int                       // bytes of named schemas that were read
+	left *int                       // bytes of named schemas that may still be read
 }
 
 const (
-	maxReferenced = 1 << 20 // bytes of schemas that the fields of one object may take in by reference
-	maxInRow      = 8       // references that lead to references
+	maxReferenced = 16 << 20 // bytes of schemas that the fields of a form may take in by reference
+	maxNested     = 1 << 20  // the same for the fields of one object in it
+	maxInRow      = 8        // references that lead to references
 )
 
 func newReferences(doc json.RawMessage) *references {
-	r := &references{doc: doc, defs: map[string]json.RawMessage{}, cost: new(int)}
+	r := &references{doc: doc, defs: map[string]json.RawMessage{}, left: new(maxReferenced)}
 	list, _ := members(doc)
 	for _, where := range []string{"$defs", "definitions"} {
 		defs, _ := members(orEmpty(schemaObject(list).get(where)))
@@ -36,11 +37,11 @@ var (
 )
 
 // anew returns r with nothing read yet, for another look at the same document.
-func (r *references) anew() *references { return &references{r.doc, r.defs, new(int)} }
+func (r *references) anew() *references { return &references{r.doc, r.defs, new(maxNested)} }
 
 // resolve returns the schema in raw, a part of the document, with a $ref into the document
 // replaced by what it names. What stands beside the $ref wins. A schema that would make the whole
-// larger than maxReferenced stays a reference: many small ones may name one huge one.
+// larger than maxReferenced, or maxNested, stays a reference: many small ones may name one huge one.
 func (r *references) resolve(raw json.RawMessage) schemaObject {
 	list, err := members(raw)
 	if err != nil {
@@ -53,7 +54,7 @@ func (r *references) resolve(raw json.RawMessage) schemaObject {
 			return s
 		}
 		target, ok := r.find(pointer)
-		if *r.cost += len(target); !ok || *r.cost > maxReferenced {
+		if *r.left -= len(target); !ok || *r.left < 0 {
 			return s
 		}
 		if list, err = members(target); err != nil {
@@ -75,7 +76,7 @@ func (r *references) find(pointer string) (json.RawMessage, bool) {
 	}
 	target := r.doc
 	for _, token := range tokens[1:] {
-		if *r.cost += len(target); *r.cost > maxReferenced {
+		if *r.left -= len(target); *r.left < 0 {
 			return nil, false
 		}
 		list, err := members(target)
