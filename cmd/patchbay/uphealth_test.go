@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -269,6 +270,58 @@ func TestUpRefusedInput(t *testing.T) {
 	}
 	typedRun(t, "planted-right\n", exitOK, "ping", "-n", "1", "-s", "web", "--config", file)
 	said.await(t, `web: ready, 5 tools`)
+}
+
+// Trap 13 (F5, F6): a server that says nothing keeps nobody waiting: "up" is ready, and answers a
+// first list with the tools of the others.
+func TestMuteServerDelaysNobody(t *testing.T) {
+	runtimeFolder(t)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	free.Close()
+	file := filepath.Join(t.TempDir(), "mcp.json")
+	writeConfig(t, file, map[string]any{
+		"stub": stubServer(t),
+		"mute": map[string]any{"command": "sleep", "args": []string{"1000"}},
+	})
+	cmd, said := program(t, "up", "--http", address, "--config", file)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	began := time.Now()
+	until(t, "/readyz is 200", func() bool {
+		res, err := http.Get("http://" + address + "/readyz")
+		if err != nil {
+			return false
+		}
+		res.Body.Close()
+		return res.StatusCode == http.StatusOK
+	})
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("up was ready after %v, want 5 s and what a busy machine needs; it said %s", took, said)
+	}
+	s, err := (&mcp.Client{Name: "host", Version: "1"}).Dial(t.Context(), "http://"+address+"/mcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	began = time.Now()
+	names := 0
+	for tool, err := range s.Tools(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(tool.Name, "stub_") {
+			names++
+		}
+	}
+	if took := time.Since(began); took > 4*time.Second || names == 0 {
+		t.Errorf("the first list has %d tools of the good server, after %v; want it within a second", names, took)
+	}
 }
 
 // Trap 13 (F5): up is ready when the required servers can be used, and one at least; it waits 5 seconds
