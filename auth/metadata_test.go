@@ -70,6 +70,9 @@ func TestProtectServesWhatItNames(t *testing.T) {
 			if text := body(t, res); res.StatusCode != 200 || json.Unmarshal([]byte(text), &m) != nil || m.Resource != tt.resource {
 				t.Errorf("%s: GET %s answers %d, %.100q; want the metadata of %s", tt.name, named, res.StatusCode, text, tt.resource)
 			}
+			if res := ask("POST", u.RequestURI()); res.StatusCode != 401 {
+				t.Errorf("%s: a call at %s: %d, want 401", tt.name, named, res.StatusCode)
+			}
 			if res := ask("OPTIONS", u.RequestURI()); res.StatusCode != 204 {
 				t.Errorf("%s: the preflight of %s: %d, want 204", tt.name, named, res.StatusCode)
 			}

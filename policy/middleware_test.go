@@ -436,16 +436,22 @@ func TestAnnotationsOfOthers(t *testing.T) {
 	}
 }
 
-// A Session that is served is a server of somebody else.
+// A Session that is served is a server of somebody else, whether the policy is a step of the server
+// or stands in front of the Session itself.
 func TestAnnotationsOfSession(t *testing.T) {
-	back := mcptest.Connect(t, newShop(), client(), mcp.V2026_07_28)
-	front := &mcp.Server{Name: "front", Version: "1", Handler: back}
-	front.Use(policy.Middleware("shop", policy.Func(func(_ context.Context, a *policy.Access) policy.Decision {
+	readOnly := policy.Func(func(_ context.Context, a *policy.Access) policy.Decision {
 		n := a.Annotations()
 		return policy.Decision{Allow: n != nil && n.ReadOnly}
-	}), nil))
-	if res, err := mcptest.Connect(t, front, client(), mcp.V2026_07_28).CallTool(t.Context(), "looks", nothing{}); err == nil {
-		t.Errorf("a tool that calls itself read-only: %v", res)
+	})
+	back := mcptest.Connect(t, newShop(), client(), mcp.V2026_07_28)
+	step := &mcp.Server{Name: "front", Version: "1", Handler: back}
+	step.Use(policy.Middleware("shop", readOnly, nil))
+	for name, front := range map[string]*mcp.Server{
+		"a step": step, "in front of the session": {Name: "front", Version: "1", Handler: policy.Middleware("shop", readOnly, nil)(back)},
+	} {
+		if res, err := mcptest.Connect(t, front, client(), mcp.V2026_07_28).CallTool(t.Context(), "looks", nothing{}); err == nil {
+			t.Errorf("%s: a tool that calls itself read-only: %v", name, res)
+		}
 	}
 }
 

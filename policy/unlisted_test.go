@@ -37,7 +37,7 @@ func TestUnlistedNamesAreLogged(t *testing.T) {
 			}
 		}
 	}
-	a, b := session("a", "look", "refund"), session("b", "ship", "track")
+	a, b := session("a", "look", "refund"), session("b", "pack", "ship")
 	list(a)
 	if out.Len() > 0 {
 		t.Errorf("after one of two servers: %s", out.String())
