@@ -59,10 +59,16 @@ func TestHostileChildren(t *testing.T) {
 		t.Fatalf("no memory in %s", status)
 	}
 	most := 400 // MiB
-	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+	if racing() {
 		most *= 3 // the race detector keeps as much again, and more
 	}
 	if kb, _ := strconv.Atoi(string(m[1])); kb > most<<10 {
 		t.Errorf("the program took %d MiB, want %d at most", kb>>10, most)
 	}
+}
+
+// racing tells whether this is built with the race detector.
+func racing() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
