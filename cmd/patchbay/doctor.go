@@ -258,6 +258,10 @@ func (e *exam) run(ctx context.Context) {
 // command finds the program.
 func (e *exam) command() bool {
 	s := e.server
+	if err := checkSelf(s.CommandLine()); err != nil {
+		e.fail("command", err.Error(), "change the entry in "+e.server.Source)
+		return false
+	}
 	if err := checkCommand(s); err != nil {
 		next := "install it, or write its whole path as \"command\""
 		if s.Dir != "" && !strings.Contains(err.Error(), "command") {
