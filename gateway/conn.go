@@ -232,9 +232,17 @@ func (p *pool) take(ctx context.Context, method string) (*conn, error) {
 			p.mu.Unlock()
 			return p.takeOwn(ctx, who, method)
 		case !own && p.main != nil:
-			c := p.use(p.main)
+			c := p.main
+			if leaves(method) && p.keeps(c) {
+				p.useFor(c, clientOf(ctx), method)
+			} else {
+				p.use(c)
+			}
 			p.mu.Unlock()
-			if d := p.g.losses.owed(ctx, p.src.Name, method, clientOf(ctx), client{}); d != nil { // it was not shared by all before
+			if p.g.losses.none() {
+				return c, nil
+			}
+			if d := p.g.losses.owed(ctx, p.src.Name, method, clientOf(ctx), client{}); d != nil {
 				p.release(c, nil, nil)
 				return nil, d.tell(ctx, p.src.Name)
 			}
@@ -498,6 +506,7 @@ func (p *pool) lose(c *conn, err error) {
 	defer p.mu.Unlock()
 	if p.main == c && !c.outlives(err) {
 		p.main = nil
+		p.retireAll(c, lostWhy(err))
 	}
 	if c.own {
 		p.retireAll(c, lostWhy(err))

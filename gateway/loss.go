@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -80,6 +81,9 @@ func (l *losses) add(key loss, d *due) {
 	l.n.Store(int64(len(l.due)))
 }
 
+// none tells whether nobody has anything to be told.
+func (l *losses) none() bool { return l.n.Load() == 0 }
+
 // drop takes back what a client would be told, only d if that is not nil.
 func (l *losses) drop(key loss, d *due) {
 	l.mu.Lock()
@@ -96,7 +100,7 @@ type probing struct{}
 // owed returns what the caller of a request has to be told about its state at a server, nil if
 // that is nothing. Owner is whose connection it would use.
 func (l *losses) owed(ctx context.Context, server, method string, who, owner client) *due {
-	if l.n.Load() == 0 || !revision.Asks(method) && !leaves(method) || ctx.Value(probing{}) != nil {
+	if l.none() || !revision.Asks(method) && !leaves(method) || ctx.Value(probing{}) != nil {
 		return nil
 	}
 	who = who.alone()
@@ -143,6 +147,18 @@ func leaves(method string) bool {
 	return !revision.Reads(method) && method != revision.MethodListen
 }
 
+// keeps tells whether the server keeps what happens over c for those who use it; mu is held.
+func (p *pool) keeps(c *conn) bool {
+	return c.own || p.src.Alone && p.revision < mcp.V2026_07_28
+}
+
+// tells is keeps where mu is not held.
+func (p *pool) tells(c *conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.keeps(c)
+}
+
 // retire notes that a connection of a client is of use no more, for those who have used it and
 // whose state it may hold; mu is held. They are told once.
 func (p *pool) retire(c *conn, why string) {
@@ -173,7 +189,11 @@ func (p *pool) noteLoss(who client, why string) {
 func (p *pool) replaced() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, c := range p.clients {
+	all := slices.AppendSeq([]*conn{}, maps.Values(p.clients))
+	if p.main != nil {
+		all = append(all, p.main)
+	}
+	for _, c := range all {
 		p.retireAll(c, "it was started anew, as its configuration has changed")
 	}
 }

@@ -230,6 +230,10 @@ func TestLossIsTold(t *testing.T) {
 		lose  func(t *testing.T, f *farm, again func())
 		want  string
 	}{
+		{"the server of a single client ends", gateway.Shared, mcp.V2025_06_18, 0, func(t *testing.T, f *farm, _ func()) { f.kill(1) }, "its connection was lost"},
+		{"the server of a single client ends, without a session", gateway.Shared, mcp.V2026_07_28, 0, func(t *testing.T, f *farm, _ func()) { f.kill(1) }, "its connection was lost"},
+		{"that of a single client is unused", gateway.Shared, mcp.V2025_06_18, time.Minute, func(*testing.T, *farm, func()) { time.Sleep(2 * time.Minute) }, "nobody has used it for 1m0s"},
+		{"the configuration for a single client changes", gateway.Shared, mcp.V2025_06_18, 0, func(_ *testing.T, _ *farm, again func()) { again() }, "its configuration has changed"},
 		{"the server ends", gateway.PerSession, mcp.V2025_06_18, 0, func(t *testing.T, f *farm, _ func()) { f.kill(2) }, "its connection was lost"},
 		{"the server of a principal ends", gateway.PerPrincipal, mcp.V2025_06_18, 0, func(t *testing.T, f *farm, _ func()) { f.kill(2) }, "its connection was lost"},
 		{"without a session", gateway.PerSession, mcp.V2026_07_28, 0, func(t *testing.T, f *farm, _ func()) { f.kill(2) }, "its connection was lost"},
@@ -242,7 +246,7 @@ func TestLossIsTold(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := keeper(mcp.V2025_11_25)
 				g := &gateway.Gateway{Name: "gw"}
-				src := gateway.Source{Name: "db", Open: f.Open, Share: tt.share, Idle: tt.idle}
+				src := gateway.Source{Name: "db", Open: f.Open, Share: tt.share, Alone: tt.share == gateway.Shared, Idle: tt.idle}
 				stop := run(t, g, src)
 				s, reader := connect(t, g, tt.front), connect(t, g, mcp.V2025_11_25)
 				if got := set(t, s, "a"); got != "" {

@@ -240,6 +240,7 @@ func (p *pool) serve(c *conn, crashing bool) error {
 			p.mu.Lock()
 			p.main = nil
 			p.ended(c.up.Err())
+			p.retireAll(c, lostWhy(c.up.Err()))
 			p.mu.Unlock()
 			err := c.up.Err()
 			c.up.Close()
@@ -252,6 +253,8 @@ func (p *pool) serve(c *conn, crashing bool) error {
 			wait := c.unused(idle.after)
 			if wait <= 0 {
 				p.main = nil
+				c.forgetLoose()
+				p.retire(c, fmt.Sprintf("nobody has used it for %v", idle.after))
 			}
 			p.mu.Unlock()
 			if wait > 0 {

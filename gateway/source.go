@@ -26,6 +26,10 @@ type Source struct {
 	// Share says whose connections are.
 	Share Share
 
+	// Alone says that there is one client, though the connection is Shared: what a server before
+	// 2026-07-28 keeps is kept for that client, which is told if it is lost.
+	Alone bool
+
 	// Offers tells whether callers may know of a tool, by the server's own name for it. One of
 	// which it is false is in no list, and a call of it is answered as that of a tool that
 	// does not exist. It may be called by several goroutines at once. Nil: of all.

@@ -144,7 +144,7 @@ func (up *upstream) forward(ctx context.Context, method string, params json.RawM
 		return res, up.limited(method, err)
 	}
 	res, c, err := up.attempt(ctx, req)
-	if err != nil && c != nil && c.own && errors.Is(err, mcp.ErrSessionLost) {
+	if err != nil && c != nil && up.pool.tells(c) && errors.Is(err, mcp.ErrSessionLost) {
 		return nil, up.forgotten(ctx, c, method, err)
 	}
 	if err == nil || c == nil || !c.lost(ctx, err) {
@@ -198,7 +198,7 @@ func (up *upstream) lost(ctx context.Context, c *conn, method string, err error)
 	if method == "tools/call" {
 		unknown = ", and whether the tool has run is not known"
 	}
-	if c.own && leaves(method) {
+	if up.pool.tells(c) && leaves(method) {
 		if d := up.g.losses.owed(ctx, up.name, method, clientOf(ctx), client{}); d != nil {
 			d.wait(ctx)
 		}

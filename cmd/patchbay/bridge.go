@@ -83,6 +83,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	ctx, stop := context.WithCancelCause(a.ctx)
 	defer stop(nil)
 	h.fleet = newFleet(a, h.gateway, "", false)
+	h.fleet.alone = c.Stdio
 	h.fleet.left = func(_, why string) { stop(&fault{code: exitLoop, err: errors.New(why)}) }
 	h.board.report()
 	h.fleet.set([]config.Server{s}, nil, "")

@@ -33,6 +33,7 @@ type fleet struct {
 
 	share string        // of --share
 	older gateway.Share // of servers before 2026-07-28 of which nobody says it
+	alone bool          // there is one client, for all that is shared
 
 	trusted sync.Map // bool by name: whether the server that is launched next is
 
@@ -205,7 +206,7 @@ func (f *fleet) launch(server config.Server, older gateway.Share, fault string) 
 	f.a.noteUnused(f.a.verb, server)
 	bound, _ := f.a.startTimeout(server)
 	src := gateway.Source{
-		Name: server.Name, Older: older, MaxClients: server.Clients, Queue: server.Queue,
+		Name: server.Name, Alone: f.alone, Older: older, MaxClients: server.Clients, Queue: server.Queue,
 		Idle: server.Idle, StartTimeout: bound, Drain: leaveTime, Stderr: log.last, Offers: offersOf(server),
 		Open: func(ctx context.Context) (gateway.Upstream, error) {
 			placed() // the gateway opens what it has placed
