@@ -18,12 +18,12 @@ import (
 //     way. So does the end of the way by which it announces changes.
 //   - Where changes are heard a list is kept for heardAge, as there are servers that forget to
 //     announce one, or for the ttlMs of a public list if that is longer. Where they are not heard, it
-//     is kept for its ttlMs, that of an older server for deafAge.
+//     is kept for its ttlMs, that of an older server for unheardAge.
 //   - Callers who want a list at once wait for one answer.
 
 const (
-	heardAge = 30 * time.Second
-	deafAge  = 2 * time.Second
+	heardAge   = 30 * time.Second
+	unheardAge = 2 * time.Second
 
 	maxFresh      = 100 // lists of one connection
 	maxFreshBytes = 16 << 20
@@ -69,7 +69,7 @@ type freshList struct {
 	heard   bool        // a change of it was heard then
 	done    chan struct{}
 
-	// What came, read after done.
+	// The answer, read after done.
 	list  *keptList
 	err   error
 	until time.Time
@@ -122,8 +122,13 @@ func (c *conn) join(k *listKind, a audience) (l *freshList, asks bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	key := freshKey{k.method, a.to(c)}
-	if other := f.lists[key]; other != nil && other.version == v && (!other.over() || other.holds(v, heard)) {
-		return other, false
+	if other := f.lists[key]; other != nil {
+		if other.version == v && (!other.over() || other.holds(v, heard)) {
+			return other, false
+		}
+		if other.over() {
+			f.bytes -= other.list.size
+		}
 	}
 	if f.lists == nil || len(f.lists) >= maxFresh {
 		f.lists, f.bytes = map[freshKey]*freshList{}, 0
@@ -132,7 +137,7 @@ func (c *conn) join(k *listKind, a audience) (l *freshList, asks bool) {
 	return l, true
 }
 
-// settle says what became of a list: it is kept if it holds yet. Missed tells whether somebody has
+// settle ends the wait for a list, which is kept if it still holds. Missed tells whether a caller has
 // not waited for it.
 func (c *conn) settle(k *listKind, a audience, l *freshList, list *keptList, ttl time.Duration, err error) (missed bool) {
 	v, heard := c.version(k)
@@ -140,7 +145,7 @@ func (c *conn) settle(k *listKind, a audience, l *freshList, list *keptList, ttl
 	case heard && l.heard:
 		ttl = max(ttl, heardAge)
 	case !c.modern:
-		ttl = deafAge
+		ttl = unheardAge
 	}
 	l.heard = l.heard && heard
 	l.list, l.err, l.until = list, err, time.Now().Add(ttl)

@@ -118,7 +118,7 @@ func TestCallerKey(t *testing.T) {
 	}
 }
 
-// What is kept of a result is for each revision what a RawResult becomes.
+// A kept result has the form of a RawResult on each revision.
 func TestKeptResult(t *testing.T) {
 	raw := mcp.RawResult(`{"tools":[{"name":"x","title":"X","icons":[],"inputSchema":{"type":"object"},"x-new":[1,2.50]}],` + "\n" + `"ttlMs":5,"cacheScope":"public","_meta":{"a":1}}`)
 	kept := mcp.Keep(raw)
