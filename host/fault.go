@@ -137,6 +137,8 @@ func (s *server) faultOf(ctx context.Context, sent, answered bool, err error) *f
 		}
 	case errors.Is(err, errChanged):
 		f.kind = outdated
+	case errors.Is(err, mcp.ErrSessionLost): // what it needs may be gone: the model has to know
+		f.ran = never
 	case !sent:
 		f.kind = s.without()
 	case errors.As(err, &he):
@@ -273,6 +275,8 @@ func classOf(err error) string {
 		return errGone.Error()
 	case errors.Is(err, errChanged):
 		return errChanged.Error()
+	case errors.Is(err, mcp.ErrSessionLost):
+		return "the server has ended the session"
 	case errors.As(err, &he):
 		return fmt.Sprintf("the server answered with status %d", he.Status)
 	case errors.As(err, &rpc):
@@ -307,6 +311,8 @@ func (f *fault) words(p *pending) string {
 		return fmt.Sprintf("It has not run: the server %q was replaced before it could be called. Call it again if that is still wanted.", clip(p.tool.Server))
 	case f.kind == transient:
 		return fmt.Sprintf("It failed for now (tried %s), and may work later. Go on with something else, or try it once more at the end. What went wrong: %s", times(f.tries), what)
+	case errors.Is(f.err, mcp.ErrSessionLost):
+		return fmt.Sprintf("It has not run. The server %q has lost what it kept from earlier calls. Make those that this one depends on again, and then call it again.", clip(p.tool.Server))
 	case f.ran == never:
 		return "The server refused the call, and it has not run. The same call would be refused again, so change it or do without. What the server said: " + what
 	}
