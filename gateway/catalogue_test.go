@@ -178,6 +178,12 @@ func TestListsSurvivePanics(t *testing.T) {
 		if got, want := toolsOf(t, g, t.Context()), "good_whoami good_ask"; got != want {
 			t.Errorf("beside a handler that panics: tools %s, want %s", got, want)
 		}
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		listens := startListening(ctx, t, connect(t, g, mcp.V2026_07_28), "good://front")
+		listens.want("notifications/subscriptions/acknowledged")
+		g.Remove("good")
+		listens.want("notifications/tools/list_changed")
 	})
 }
 

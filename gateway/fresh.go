@@ -224,7 +224,7 @@ func (up *upstream) ask(ctx context.Context, c *conn, who client, k *listKind, a
 		missed := false
 		func() {
 			defer func() { missed = c.settle(k, a, l, list, ttl, err) }()
-			err = up.g.user().Run(ctx, k.method, func() (err error) { list, ttl, err = up.fetch(ctx, c, who, k); return err })
+			list, ttl, err = up.fetch(ctx, c, who, k)
 		}()
 		if !missed || err != nil {
 			return

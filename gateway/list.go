@@ -222,7 +222,11 @@ func (c *conn) list(ctx context.Context, up *upstream, k *listKind) (out []entry
 	params := json.RawMessage(`{}`)
 	seen, size := map[string]bool{}, 0
 	for {
-		res, err := c.h.Handle(ctx, &mcp.Request{Method: k.method, Params: params})
+		var res mcp.Result
+		err := up.g.user().Run(ctx, k.method, func() (err error) {
+			res, err = c.h.Handle(ctx, &mcp.Request{Method: k.method, Params: params})
+			return err
+		})
 		if err != nil {
 			return out, 0, err
 		}

@@ -135,7 +135,7 @@ func (l *listening) update(ups []*upstream) {
 		var ctx context.Context
 		ctx, f.cancel = context.WithCancel(l.ctx)
 		l.at[up] = f
-		l.wg.Go(func() { f.run(ctx) })
+		l.wg.Go(func() { _ = l.g.user().Run(ctx, revision.MethodListen, func() error { f.run(ctx); return nil }) })
 		fresh = append(fresh, f)
 	}
 	for up, f := range l.at {
@@ -321,7 +321,11 @@ func (f *following) listen(ctx context.Context, again *bool) error {
 		f.begin() // the gateway tells
 		context.AfterFunc(own, func() { ended <- context.Cause(own) })
 	} else {
-		f.l.wg.Go(func() { ended <- f.listenAt(own, c, again) })
+		f.l.wg.Go(func() {
+			err := errors.New("the code of the user has ended the goroutine")
+			defer func() { ended <- err }()
+			err = f.l.g.user().Run(own, revision.MethodListen, func() error { return f.listenAt(own, c, again) })
+		})
 	}
 	for {
 		select {
