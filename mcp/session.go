@@ -184,8 +184,8 @@ type callOptions struct {
 	log      func(LogMessage)
 	idle     time.Duration
 	meta     Meta
-	fresh    bool
 	page     func(Meta)
+	fresh    bool
 
 	told bool    // some progress; guarded by noteMu of the call
 	done float64 // the last progress; guarded by noteMu of the call

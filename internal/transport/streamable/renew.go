@@ -191,8 +191,7 @@ func (c *Client) used(ctx context.Context, method string, err error) {
 	if c.opts.Renew == nil || ctx.Value(renewingKey{}) != nil {
 		return
 	}
-	var lost *SessionLostError
-	acts := needsState(method) && !errors.As(err, &lost)
+	acts := needsState(method) && !lostWith(err)
 	if !acts && !answered(err) {
 		return
 	}
@@ -200,6 +199,15 @@ func (c *Client) used(ctx context.Context, method string, err error) {
 	defer c.mu.Unlock()
 	c.useful = c.useful || answered(err)
 	c.acted = c.acted || acts
+}
+
+// lostWith tells whether a call failed as the server has ended the session.
+func lostWith(err error) bool {
+	if err == nil {
+		return false // before there is a pointer that escapes
+	}
+	var lost *SessionLostError
+	return errors.As(err, &lost)
 }
 
 // answered tells whether a call that ended with err was answered.
