@@ -5,10 +5,11 @@ import (
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/bench/rude/trial"
+	"github.com/patchbay-dev/patchbay/internal/long"
 )
 
 // Clients that go away in the middle of things leave nothing in the program, and a
-// program that is killed leaves no process. bench/rude does this for longer.
+// program that is killed leaves no process. bench/rude does this for as long as one likes.
 func TestRude(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -17,7 +18,7 @@ func TestRude(t *testing.T) {
 	p := trial.Program{Command: []string{self}, Env: []string{testRun + "=patchbay"}}
 	t.Run("disconnects", func(t *testing.T) {
 		t.Parallel()
-		d, err := trial.Disconnect(t.Context(), p, 300, 1)
+		d, err := trial.Disconnect(t.Context(), p, long.Or(10_000, 300), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +29,7 @@ func TestRude(t *testing.T) {
 	})
 	t.Run("kills", func(t *testing.T) {
 		t.Parallel()
-		k, err := trial.Kill(t.Context(), p, 6, 1, nil)
+		k, err := trial.Kill(t.Context(), p, long.Or(50, 6), 1, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
