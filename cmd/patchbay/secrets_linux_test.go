@@ -100,6 +100,7 @@ func TestSecretsLeakNowhere(t *testing.T) {
 		}
 		leaks(t, what, text)
 	}
+	run("config", "trust", file) // else the servers of a folder are not used
 	for _, server := range []string{"good", "refuses", "user", "child", "spills", "breaks", "login"} {
 		run("tools", "-s", server)
 		run("tools", "-s", server, "-v", "--trace", server+".jsonl", "--header", "Authorization: Bearer "+inFlag)

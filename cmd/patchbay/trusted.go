@@ -193,13 +193,15 @@ func starts(file *config.File, faults config.Problems) []string {
 type given struct{ sets, sends []string }
 
 func (g *given) add(member, name, written string) {
+	scheme, _, _ := strings.Cut(strings.ToLower(written), " ")
+	secret := len(urlSecrets(written)) > 0 || slices.Contains([]string{"basic", "bearer", "token"}, scheme)
 	plain := strings.Contains(written, "${")
 	switch {
-	case member == "env" && (plain || !secretName(name)):
+	case member == "env" && (plain || !secret && !secretName(name)):
 		g.sets = append(g.sets, name+"="+written)
 	case member == "env":
 		g.sets = append(g.sets, name)
-	case member == "headers" && (plain || !secretHeader(name)):
+	case member == "headers" && (plain || !secret && !secretHeader(name)):
 		g.sends = append(g.sends, name+": "+written)
 	case member == "headers":
 		g.sends = append(g.sends, name)
