@@ -160,10 +160,7 @@ func accept(values map[string]json.RawMessage) *mcp.ElicitResult {
 func (a *app) askPerson(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 	a.talk.hold()
 	defer a.talk.release()
-	if a.keys == nil {
-		a.keys = newKeyboard(a.stdin)
-	}
-	d := &dialog{ctx: ctx, keys: a.keys, say: a.talk.say, paint: a.talk.paint, width: a.tty.errWidth, server: a.serverName()}
+	d := &dialog{ctx: ctx, keys: a.keyboard(), say: a.talk.say, paint: a.talk.paint, width: a.tty.errWidth, server: a.serverName()}
 	return d.ask(r)
 }
 

@@ -126,7 +126,6 @@ func TestInterruptedQuestion(t *testing.T) {
 		if _, err := d.page("Please?", "https://example.com/"); err != context.Canceled {
 			t.Errorf("the question ended with %v, want %v", err, context.Canceled)
 		}
-		close(d.keys.want)
 		unblock.Close()
 	})
 }

@@ -101,9 +101,6 @@ func (c *chatCmd) Run(a *app) error {
 
 // lines talks without a terminal.
 func (c *chatCmd) lines(a *app, h *hosting, plan *plan, o chat.Options) error {
-	if a.keys == nil {
-		a.keys = newKeyboard(a.stdin)
-	}
 	who, err := a.newPerson(false, nil)
 	if err != nil {
 		return err
@@ -123,7 +120,7 @@ func (c *chatCmd) lines(a *app, h *hosting, plan *plan, o chat.Options) error {
 		if a.tty.in && a.tty.err {
 			a.talk.say("> ")
 		}
-		return a.keys.line(ctx)
+		return a.keyboard().line(ctx)
 	}
 	return ui.Lines(a.ctx, read, flushing{a.out})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,48 +25,6 @@ const (
 	cancelled refusal = "cancel"
 )
 
-// keyboard reads lines of the terminal. It owns one goroutine, which waits for a
-// line and so lives as long as the program: a read of a terminal cannot be ended.
-type keyboard struct {
-	want  chan struct{}
-	lines chan keyLine
-}
-
-type keyLine struct {
-	text string
-	err  error
-}
-
-func newKeyboard(r io.Reader) *keyboard {
-	k := &keyboard{want: make(chan struct{}), lines: make(chan keyLine, 1)}
-	go func() {
-		in := bufio.NewReader(r)
-		for range k.want {
-			text, err := in.ReadString('\n')
-			k.lines <- keyLine{strings.TrimRight(text, "\r\n"), err}
-		}
-	}()
-	return k
-}
-
-// line waits for a line. The end of input (ctrl-D) is io.EOF.
-func (k *keyboard) line(ctx context.Context) (string, error) {
-	select {
-	case k.want <- struct{}{}:
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
-	}
-	select {
-	case l := <-k.lines:
-		if l.text != "" && errors.Is(l.err, io.EOF) {
-			l.err = nil
-		}
-		return l.text, l.err
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
-	}
-}
-
 // dialog asks one question of a server at the terminal.
 type dialog struct {
 	ctx    context.Context
@@ -76,6 +33,7 @@ type dialog struct {
 	paint  func(text, style string) string
 	width  int
 	server string
+	asked  bool // what was typed before the dialog is dropped
 }
 
 // ask asks what a server wants to know. The words that refuse are an answer too.
@@ -96,8 +54,13 @@ func (d *dialog) ask(r *mcp.ElicitRequest) (res *mcp.ElicitResult, err error) {
 	return res, nil
 }
 
-// read asks for a line. The words that refuse, and ctrl-D, are refusals.
+// read asks for a line. The words that refuse, and ctrl-D, are refusals. What was typed before the
+// first line is asked for is not taken.
 func (d *dialog) read(prompt string) (string, error) {
+	if !d.asked {
+		d.asked = true
+		d.keys.drop()
+	}
 	d.say(prompt)
 	text, err := d.keys.line(d.ctx)
 	switch {
@@ -176,6 +139,7 @@ func (d *dialog) review(form *schema.Form, values map[string]json.RawMessage) (*
 		}
 		d.say("  " + pad(label(f), wide) + "  " + text + "\n")
 	}
+	d.asked = false // the fields are
 	for {
 		text, err := d.read("Send this? [Y/n/edit] ")
 		if err != nil {

@@ -42,10 +42,7 @@ func (a *app) newPerson(silent bool, sampling []string) (*person, error) {
 		return p, nil
 	}
 	if a.tty.in {
-		if a.keys == nil {
-			a.keys = newKeyboard(a.stdin)
-		}
-		p.keys = a.keys
+		p.keys = a.keyboard()
 	} else if tty := terminalBeside(); tty != nil {
 		p.keys = newKeyboard(tty)
 	}

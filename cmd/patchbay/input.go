@@ -165,6 +165,7 @@ func (a *app) askToKeep(s config.Server, in config.Input, kept *keptAnswer) answ
 func (a *app) askInput(asker string, in config.Input, there bool) (string, error) {
 	a.talk.hold()
 	defer a.talk.release()
+	a.keyboard().drop()
 	for {
 		text, err := a.readInput(asker, in, there)
 		if err != nil {
@@ -234,10 +235,7 @@ func (a *app) readInput(asker string, in config.Input, there bool) (string, erro
 func (a *app) line(hidden bool) (string, error) {
 	stdin, ok := a.stdin.(*os.File)
 	if !hidden || !ok {
-		if a.keys == nil {
-			a.keys = newKeyboard(a.stdin)
-		}
-		return a.keys.line(a.ctx)
+		return a.keyboard().line(a.ctx)
 	}
 	fd := int(stdin.Fd())
 	before, err := term.GetState(fd)

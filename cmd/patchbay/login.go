@@ -135,6 +135,7 @@ func (a *app) offerLogin(s config.Server) bool {
 		return false
 	}
 	a.talk.hold()
+	a.keyboard().drop()
 	a.talk.say(visible(fmt.Sprintf("%s wants a login. Open the browser? [Y/n] ", a.serverName())))
 	text, err := a.line(false)
 	a.talk.release()

@@ -25,7 +25,8 @@ type talk struct {
 	bar   string // on the screen now; guarded by mu
 	last  string // progress line before, without a terminal; guarded by mu
 	drawn time.Time
-	held  bool // a question is on the screen: no bar; guarded by mu
+	held  bool   // a question is on the screen: no bar; guarded by mu
+	ask   string // the last line of that question, which stays the last; guarded by mu
 }
 
 // always writes a line, also when quiet.
@@ -36,7 +37,10 @@ func (t *talk) always(s string) {
 		s = t.secrets.clean(s)
 	}
 	bar := t.clear()
-	io.WriteString(t.w, s+"\n")
+	if t.ask != "" {
+		io.WriteString(t.w, "\r\x1b[K")
+	}
+	io.WriteString(t.w, s+"\n"+t.ask)
 	t.draw(bar)
 }
 
@@ -147,7 +151,17 @@ func (t *talk) hold() {
 func (t *talk) release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.held = false
+	t.held, t.ask = false, ""
+}
+
+// prompt writes the last line of a question. At a terminal it stays the last line until release.
+func (t *talk) prompt(s string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	io.WriteString(t.w, s)
+	if t.tty {
+		t.ask = s
+	}
 }
 
 // say writes text of a question, as it is.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/trust"
@@ -89,7 +88,7 @@ func (a *app) mayUse(file *config.File) error {
 		return err
 	}
 	if !yes && a.tty.in && a.tty.err && !a.served {
-		if yes, err = a.asksTrust(a.ctx, file, a.faultsOf(file), "is new here", 0); yes && err == nil {
+		if yes, err = a.asksTrust(a.ctx, file, a.faultsOf(file), "is new here"); yes && err == nil {
 			err = store.Trust(a.ctx, file.Path, file.Text)
 		}
 	}
@@ -100,26 +99,21 @@ func (a *app) mayUse(file *config.File) error {
 	return f.hint("patchbay config trust shows it and says yes; --config " + shell([]string{here(file.Path)}) + " uses it this once")
 }
 
-// asksTrust shows what a file starts and asks whether to use it. An answer that comes in less than read
-// is not taken: it may be one to another question.
-func (a *app) asksTrust(ctx context.Context, file *config.File, faults config.Problems, why string, read time.Duration) (bool, error) {
+// asksTrust shows what a file starts and asks whether to use it. What is typed before a person can
+// have read that is dropped: it may be the answer to another question.
+func (a *app) asksTrust(ctx context.Context, file *config.File, faults config.Problems, why string) (bool, error) {
 	a.talk.hold()
 	defer a.talk.release()
 	a.talk.say(visible(here(file.Path)) + " " + why + ". It starts, as you:\n")
 	for _, line := range starts(file, faults) {
 		a.talk.say("  " + visible(line) + "\n")
 	}
-	if a.keys == nil {
-		a.keys = newKeyboard(a.stdin)
+	keys := a.keyboard()
+	if err := keys.settle(ctx); err != nil {
+		return false, err
 	}
-	answer, err := "", error(nil)
-	for err == nil {
-		asked := time.Now()
-		a.talk.say("Use it, and remember that? [y/N] ")
-		if answer, err = a.keys.line(ctx); time.Since(asked) >= read {
-			break
-		}
-	}
+	a.talk.prompt(visible(here(file.Path)) + ": use it, and remember that? [y/N] ")
+	answer, err := keys.line(ctx)
 	if err != nil && ctx.Err() != nil {
 		return false, err
 	}
@@ -231,9 +225,6 @@ func (a *app) faultsOf(file *config.File) config.Problems {
 	return a.file.faults
 }
 
-// readTime is the least time in which a person reads a question that takes the place of another.
-const readTime = time.Second
-
 // trustQuestion is an open question whether to use a file as it is now. It owns a goroutine, which
 // ends with the answer, or soon after withdraw.
 type trustQuestion struct {
@@ -256,11 +247,11 @@ func (h *hub) takes(ctx context.Context, file *config.File, faults config.Proble
 		return false, news{fault: "patchbay: " + visible(err.Error()) + "; everything stays as it is"}
 	}
 	n := news{also: []string{s.Path()}}
-	changed, read := "has changed", time.Duration(0)
+	changed := "has changed"
 	yes, err := s.Trusts(file.Path, file.Text)
 	if !yes && h.question != nil && h.question.text != text {
 		h.withdraw()
-		changed, read = "has changed once more", readTime
+		changed = "has changed once more"
 	}
 	if err == nil && yes {
 		if h.withdraw() {
@@ -288,7 +279,7 @@ func (h *hub) takes(ctx context.Context, file *config.File, faults config.Proble
 		go func() {
 			defer close(q.done)
 			defer cancel()
-			yes, err := a.asksTrust(ctx, file, faults, changed, read)
+			yes, err := a.asksTrust(ctx, file, faults, changed)
 			if err == nil && yes {
 				err = s.Trust(ctx, file.Path, file.Text)
 			}

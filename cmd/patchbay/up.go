@@ -111,9 +111,6 @@ func (c *upCmd) Run(a *app) error {
 	defer stop()
 	var following sync.WaitGroup
 	following.Go(func() { h.followLogins(ctx) })
-	if p.path != "" {
-		following.Go(func() { h.follow(ctx, p.path) })
-	}
 	following.Go(func() { policy.follow(ctx, a, h.gateway.Changed) })
 	var served <-chan error
 	if c.Stdio {
@@ -129,6 +126,9 @@ func (c *upCmd) Run(a *app) error {
 		}
 	}
 	h.board.report()
+	if p.path != "" { // a question about the file stands below the table
+		following.Go(func() { h.follow(ctx, p.path) })
+	}
 	select {
 	case <-a.ctx.Done():
 		err = nil

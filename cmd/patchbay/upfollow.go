@@ -61,8 +61,10 @@ func (a *app) follow(ctx context.Context, path string, reread func() news) {
 		case n.fault == "" && n.again == nil && told.wrong:
 			a.talk.note("%s is right again", path)
 		}
-		if n.again == nil { // else the person has yet to say whether there is a fault
+		if n.again == nil {
 			told = n
+		} else { // the person has yet to say whether there is a fault, and is told of it then
+			told.fault = ""
 		}
 		w.wait(ctx, lookAgain)
 	}

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/tmux"
 )
@@ -41,7 +40,6 @@ func TestUpAsksWhileItFollows(t *testing.T) {
 	x.Wait(`has changed\. It starts, as you:\n  one: conjugate\n  two: conjugate\n.*\[y/N\]`)
 	servers("one", "three")
 	x.Wait(`has changed once more\. It starts, as you:\n  one: conjugate\n  three: conjugate\n.*\[y/N\]`)
-	time.Sleep(readTime) // as a person does
 	x.Type("y")
 	x.Press("Enter")
 	x.Wait(`\+ three`)
@@ -59,6 +57,81 @@ func TestUpAsksWhileItFollows(t *testing.T) {
 	if strings.Contains(screen, "right again") || strings.Contains(screen, "+ four") || strings.Contains(screen, "+ five") || strings.Contains(screen, "+ two") {
 		t.Errorf("the screen has what was not agreed to, or a fault that was none:\n%s", screen)
 	}
+}
+
+// TestTypedBeforeTheQuestion: what was typed before the question about a file could be read does not
+// answer it: lines that wait in the terminal, lines that the program has read, and half a line (trap 24).
+func TestTypedBeforeTheQuestion(t *testing.T) {
+	ownFolders(t)
+	runtimeFolder(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "mcp.json")
+	servers := func(names ...string) {
+		t.Helper()
+		all := map[string]any{}
+		for _, name := range names {
+			all[name] = map[string]any{"builtin": "conjugate"}
+		}
+		writeConfig(t, file, all)
+	}
+	servers("one")
+	up := "cd " + dir + "; echo wait; while [ ! -e go ]; do sleep 0.05; done; " + self + " up --http 127.0.0.1:0; " + self + " up --http 127.0.0.1:0"
+	x := tmux.Start(t, 100, 60, []string{testRun + "=patchbay"}, "sh", "-c", up)
+	answer := func(keys ...string) {
+		for _, k := range keys {
+			x.Press(k)
+		}
+	}
+	x.Wait("wait")
+	answer("y", "Enter")
+	x.Wait("y\n")
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x.Wait(`\[y/N\]`)
+	answer("n", "Enter")
+	x.Wait(`nobody has said yes`)
+	x.Wait(`\[y/N\](?s:.*)\[y/N\]`)
+	answer("y", "Enter")
+	x.Wait(`ctrl-C ends it`)
+
+	refuses := func(what string, keys ...string) {
+		t.Helper()
+		x.Wait(`\[y/N\]`)
+		answer(keys...)
+		if screen := x.Wait(`everything stays as it is|\+ evil`); strings.Contains(screen, "+ evil") {
+			t.Errorf("%s answered the question:\n%s", what, screen)
+		}
+		servers("one")
+		x.Press("-R") // clears the screen
+	}
+	answer("y", "Enter")
+	x.Wait(`(?m)^y$`)
+	x.Press("-R")
+	servers("one", "evil")
+	refuses("a line typed before any question", "n", "Enter")
+
+	servers("one", "two")
+	x.Wait(`\[y/N\]`)
+	servers("one")
+	x.Wait(`the question is withdrawn`)
+	answer("y", "Enter")
+	x.Wait(`(?m)^y$`)
+	x.Press("-R")
+	servers("one", "evil", "three")
+	refuses("a line typed after a question was withdrawn", "n", "Enter")
+
+	servers("one", "four")
+	x.Wait(`\[y/N\]`)
+	answer("y")
+	x.Wait(`\[y/N\] y`)
+	x.Press("-R")
+	servers("one", "evil", "four")
+	refuses("half a line, typed for the question before", "Enter")
 }
 
 // The table of up comes soon, also if a server says nothing: that one is starting, and a line says

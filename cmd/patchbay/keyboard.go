@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// keyboard reads lines of the terminal. A read of a terminal cannot be ended: one that nobody waits
+// for any more goes on in a goroutine of its own, and what it gets is the beginning of the next line.
+type keyboard struct {
+	in   io.Reader
+	tty  *os.File      // in, if it is a terminal; else nil
+	news chan struct{} // capacity 1: a read has ended
+
+	mu      sync.Mutex
+	reading bool   // guarded by mu
+	typed   []byte // what was read and not returned yet; guarded by mu
+	err     error  // of the last read, until it is returned; guarded by mu
+}
+
+func newKeyboard(r io.Reader) *keyboard {
+	k := &keyboard{in: r, news: make(chan struct{}, 1)}
+	if f, ok := r.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		k.tty = f
+	}
+	return k
+}
+
+// keyboard is that of standard input.
+func (a *app) keyboard() *keyboard {
+	if a.keys == nil {
+		a.keys = newKeyboard(a.stdin)
+	}
+	return a.keys
+}
+
+// line waits for a line. The end of input (ctrl-D) is io.EOF.
+func (k *keyboard) line(ctx context.Context) (string, error) {
+	for {
+		if text, err, ok := k.take(); ok {
+			return text, err
+		}
+		select {
+		case <-k.news:
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+// take returns a line that was read. If there is none, it has a read under way.
+func (k *keyboard) take() (text string, err error, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch i := bytes.IndexByte(k.typed, '\n'); {
+	case i >= 0:
+		text, k.typed = string(k.typed[:i]), k.typed[i+1:]
+	case k.err != nil:
+		text, err = string(k.typed), k.err
+		k.typed, k.err = nil, nil
+		if text != "" && errors.Is(err, io.EOF) {
+			err = nil
+		}
+	default:
+		if !k.reading {
+			k.reading = true
+			go k.read()
+		}
+		return "", nil, false
+	}
+	return strings.TrimRight(text, "\r"), err, true
+}
+
+func (k *keyboard) read() {
+	buf := make([]byte, 4<<10)
+	n, err := k.in.Read(buf)
+	k.mu.Lock()
+	k.typed, k.err, k.reading = append(k.typed, buf[:n]...), err, false
+	k.mu.Unlock()
+	select {
+	case k.news <- struct{}{}:
+	default:
+	}
+}
+
+// drop forgets what was typed so far at a terminal, a line without its end too: it was not typed for
+// the question that is on the screen now. (A Windows console keeps the beginning of a line that a
+// read under way has taken.)
+func (k *keyboard) drop() {
+	if k.tty == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	flushInput(k.tty)
+	k.typed, k.err = nil, nil
+}
+
+// readTime is the least time in which a person reads a question about what is to be started.
+const readTime = time.Second
+
+// settle gives a person at a terminal the time to read what is on the screen, and drops what was
+// typed until then.
+func (k *keyboard) settle(ctx context.Context) error {
+	if k.tty == nil {
+		return nil
+	}
+	select {
+	case <-time.After(readTime):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	k.drop()
+	return nil
+}

@@ -1,0 +1,14 @@
+//go:build unix && !linux
+
+package main
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// flushInput drops what a terminal holds and nobody has read. Without a terminal it does nothing.
+func flushInput(tty *os.File) {
+	_ = unix.IoctlSetPointerInt(int(tty.Fd()), unix.TIOCFLUSH, unix.TCIFLUSH)
+}
