@@ -242,6 +242,9 @@ func secretPart(before, arg string) string {
 	return ""
 }
 
+// code is a flag behind which a program takes what it runs, a line of a shell for one.
+var code = regexp.MustCompile(`^(-[A-Za-z]*c|/[cCkK]|-e|--eval|-Command)$`)
+
 // shownArgs leaves the secrets out of arguments.
 func shownArgs(args []string) []string {
 	out := slices.Clone(args)
@@ -255,6 +258,9 @@ func shownArgs(args []string) []string {
 
 // shownArg leaves the secrets out of an argument that stands behind another.
 func shownArg(before, arg string) string {
+	if code.MatchString(before) {
+		return cleaned(arg) // a command must not hide behind KEY=x;
+	}
 	if part := secretPart(before, arg); part != "" {
 		return strings.TrimSuffix(arg, part) + trace.Redacted
 	}
@@ -340,6 +346,12 @@ func secretName(name string) bool {
 		return false // the folder that a shell is in
 	}
 	name = strings.ToLower(name)
+	for _, word := range strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("-_. ", r) }) {
+		switch word {
+		case "pass", "pat", "cred", "creds", "jwt", "bearer", "pw":
+			return true
+		}
+	}
 	for _, word := range []string{"token", "secret", "passw", "passphrase", "key", "credential", "auth", "pwd", "cookie", "session"} {
 		if strings.Contains(name, word) {
 			return true

@@ -41,11 +41,12 @@ const (
 	inBasic    = "planted/basic+14"
 	inKey      = "pb_planted_SECRETPLANTEDKEY15"
 	inPhrase   = "planted/phrase+16"
-	inShell    = "planted/shell+17" // of the person's environment; nobody declares it
+	inShell    = "planted/shell+17"   // of the person's environment; nobody declares it
+	inUnnamed  = "planted/unnamed+18" // under names that do not say so; of the question of trust
 )
 
 var allPlanted = []string{
-	inHeader, inQuery, inUser, inEnv, inDSN, inVariable, inArg, inInput, inFlag, inEnvFlag, inAccess, inRefresh, inClient, inBasic, inKey, inPhrase, inShell,
+	inHeader, inQuery, inUser, inEnv, inDSN, inVariable, inArg, inInput, inFlag, inEnvFlag, inAccess, inRefresh, inClient, inBasic, inKey, inPhrase, inShell, inUnnamed,
 }
 
 // leaks fails the test if a text shows what was planted, as it is or encoded.
@@ -100,6 +101,13 @@ func TestSecretsLeakNowhere(t *testing.T) {
 		}
 		leaks(t, what, text)
 	}
+	unnamed := filepath.Join(t.TempDir(), "mcp.json")
+	writeConfig(t, unnamed, map[string]any{
+		"child": map[string]any{"command": "true", "args": []string{"--pat", inUnnamed}, "env": map[string]string{"GITHUB_PAT": inUnnamed, "OPENAI": inUnnamed, "PASS": inUnnamed, "CONN": "x=" + inUnnamed, "WEBHOOK": "https://h.example/" + inUnnamed}},
+		"web":   map[string]any{"url": "https://w.example/mcp", "headers": map[string]string{"X-Foo": inUnnamed}},
+		"later": map[string]any{"command": "true", "args": []string{"${NO_SUCH}", "--pat", inUnnamed}, "env": map[string]string{"OPENAI": inUnnamed}},
+	})
+	run("config", "trust", unnamed)
 	run("config", "trust", file) // else the servers of a folder are not used
 	for _, server := range []string{"good", "refuses", "user", "child", "spills", "breaks", "login"} {
 		run("tools", "-s", server)

@@ -3,16 +3,21 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/trust"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
+	"github.com/patchbay-dev/patchbay/internal/wildcard"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // An mcp.json has commands run as the person who starts this program beside it, and that person may
@@ -133,7 +138,7 @@ func starts(file *config.File, faults config.Problems) []string {
 		for _, v := range s.Values() {
 			g.add(v.Member, v.Name, v.Written)
 		}
-		line := s.Name + ": " + where(&s) + g.String()
+		line := s.Name + ": " + cleaned(where(&s)) + g.String()
 		if s.InheritEnv {
 			line += " (gets your whole environment)"
 		}
@@ -154,7 +159,7 @@ func starts(file *config.File, faults config.Problems) []string {
 		line := e.Name + ":"
 		for _, member := range []string{"builtin", "command", "args", "url"} {
 			if raw, ok := jsonx.Lookup(e.Object, member); ok {
-				line += " " + string(raw)
+				line += " " + asWritten(raw)
 			}
 		}
 		var g given
@@ -171,7 +176,7 @@ func starts(file *config.File, faults config.Problems) []string {
 		line += g.String()
 		for _, member := range []string{"envFile", "cwd", "patchbay"} {
 			if raw, ok := jsonx.Lookup(e.Object, member); ok {
-				line += fmt.Sprintf(" (%s: %s)", member, raw)
+				line += fmt.Sprintf(" (%s: %s)", member, asWritten(raw))
 			}
 		}
 		lines = append(lines, inOneLine(line+" (with faults)"))
@@ -182,25 +187,68 @@ func starts(file *config.File, faults config.Problems) []string {
 	return lines
 }
 
-// given is what a server gets: variables and headers, with their values as the file has them. Of a
-// secret that the file holds as plain text only the name is shown.
+// given is what a server gets: variables and headers by their names, with the values that a person is
+// to see.
 type given struct{ sets, sends []string }
 
 func (g *given) add(member, name, written string) {
-	scheme, _, _ := strings.Cut(strings.ToLower(written), " ")
-	secret := len(urlSecrets(written)) > 0 || slices.Contains([]string{"basic", "bearer", "token"}, scheme)
-	plain := strings.Contains(written, "${")
+	value, show := g.shown(member, name, written)
 	switch {
-	case member == "env" && (plain || !secret && !secretName(name)):
-		g.sets = append(g.sets, name+"="+written)
+	case member == "env" && show:
+		g.sets = append(g.sets, name+"="+value)
 	case member == "env":
 		g.sets = append(g.sets, name)
-	case member == "headers" && (plain || !secret && !secretHeader(name)):
-		g.sends = append(g.sends, name+": "+written)
+	case member == "headers" && show:
+		g.sends = append(g.sends, name+": "+value)
 	case member == "headers":
 		g.sends = append(g.sends, name)
 	}
 }
+
+// shown returns a value as a question of trust shows it, and whether it does. Those are shown that
+// the file does not hold, as they stand elsewhere, and those of variables that change what runs;
+// any other may be a secret, whatever its name.
+func (*given) shown(member, name, written string) (value string, show bool) {
+	if m := reference.FindStringSubmatch(written); m != nil {
+		if m[2] != "" {
+			return "${" + m[1] + ":-…}", true
+		}
+		return written, true
+	}
+	if member != "env" || !changesRun(name) {
+		return "", false
+	}
+	return cleaned(shownArg("", written)), true
+}
+
+// reference is a value that stands elsewhere, and what is taken if nothing does.
+var reference = regexp.MustCompile(`^\$\{([^{}]*?)(:-[^{}]*)?\}$`)
+
+// runChanging are variables that change which program runs, what it loads, or whom it asks, in lower
+// case; a "*" stands for any end.
+var runChanging = []string{
+	"path", "pathext", "home", "userprofile", "shell", "comspec", "env", "bash_env", "bash_func_*", "zdotdir", "ifs", "prompt_command", "editor", "visual", "pager", "browser",
+	"ld_*", "dyld_*", "glibc_tunables", "gconv_path", "*_proxy", "ssl_cert_file", "ssl_cert_dir", "ssh_askpass", "curl_ca_bundle", "requests_ca_bundle",
+	"node_options", "node_path", "node_extra_ca_certs", "npm_config_*", "python*", "pip_*", "uv_*", "virtual_env", "perl5*", "perllib", "ruby*", "gem_*", "bundle_*",
+	"java_tool_options", "_java_options", "jdk_java_options", "java_home", "classpath", "maven_opts", "gradle_opts", "dotnet_*", "coreclr_*", "php_ini_scan_dir", "phprc", "lua_*",
+	"go*", "cargo_*", "rustc*", "rustflags", "deno_*", "bun_*", "git_*", "docker_*", "kubeconfig", "tmpdir", "temp", "tmp", "xdg_*",
+}
+
+// changesRun tells whether a variable changes what runs. One that names a secret may, and is a secret.
+func changesRun(name string) bool {
+	lower := strings.ToLower(name)
+	if secretName(name) && !strings.HasPrefix(lower, "git_config_key_") {
+		return false
+	}
+	return slices.ContainsFunc(runChanging, func(p string) bool { return wildcard.Match(p, lower) })
+}
+
+// cleaned leaves out of a text what looks like a secret.
+func cleaned(text string) string {
+	return string(lookalikes.Frame(trace.Frame{Raw: []byte(text)}).Raw)
+}
+
+var lookalikes = trace.NewRedactor(nil)
 
 func (g *given) String() (text string) {
 	if slices.Sort(g.sets); len(g.sets) > 0 {
@@ -210,6 +258,20 @@ func (g *given) String() (text string) {
 		text += " (sends " + strings.Join(g.sends, ", ") + ")"
 	}
 	return text
+}
+
+// asWritten is a member of a server that cannot be read, without what looks like a secret.
+func asWritten(raw json.RawMessage) string {
+	var args []string
+	if jsonx.KindOf(raw) == '[' && json.Unmarshal(raw, &args) == nil {
+		if text, err := jsonx.Marshal(shownArgs(args)); err == nil {
+			raw = text
+		}
+	}
+	if text, err := jsonx.Unquote(raw); err == nil && len(urlSecrets(text)) > 0 {
+		return strconv.Quote(shownURL(text))
+	}
+	return cleaned(string(raw))
 }
 
 // inOneLine shows line ends as characters: a line of a question must not look like the next.

@@ -33,7 +33,7 @@ func TestAsksForTrust(t *testing.T) {
 			t.Errorf("answer %q: asked %v, %v", no, asked, err)
 		}
 		for _, want := range []string{"conj: conjugate\n", "db: ", "-x", "(sets KEY)", `later: "./later" ["${NO_SUCH_VARIABLE}"] (sets LD_PRELOAD=./x.so) (with faults)`,
-			"(sends X-Leak: ${USER:-none})", "␊Use it? [y/N] n␊", "(gets your whole environment)"} {
+			"(sends X-Leak: ${USER:-…})", "␊Use it? [y/N] n␊", "(gets your whole environment)"} {
 			if !strings.Contains(said, want) {
 				t.Errorf("the question is without %q: %s", want, said)
 			}
@@ -51,5 +51,57 @@ func TestAsksForTrust(t *testing.T) {
 	write(`{"mcpServers": {"conj": {"builtin": "conjugate"}, "db": {"command": "./other"}}}`)
 	if asked, _, err := ask("n\n"); !asked || err == nil {
 		t.Errorf("after a change: asked %v, %v", asked, err)
+	}
+}
+
+// Which values a question of trust shows: references, and those of variables that change what
+// runs, without what looks like a secret. Names are shown always (traps 23, 24).
+func TestTrustShowsNoSecrets(t *testing.T) {
+	const secret = "s3cretValue9Zq"
+	github := "ghp_" + "R7kQ2vXz9LmN4pTc8WbJ" + "1hGd5FsY3aEu6oVi"
+	for _, tt := range []struct{ member, name, written, want string }{
+		{"env", "GITHUB_PAT", secret, "GITHUB_PAT"},
+		{"env", "OPENAI", secret, "OPENAI"},
+		{"env", "PASS", secret, "PASS"},
+		{"env", "MY_CREDS", secret, "MY_CREDS"},
+		{"env", "CONN", "Server=db;Password=" + secret, "CONN"},
+		{"env", "WEBHOOK", "https://hooks.example/" + secret, "WEBHOOK"},
+		{"env", "OTHER", "${OTHER}", "OTHER=${OTHER}"},
+		{"env", "OTHER", "${OTHER:-" + secret + "}", "OTHER=${OTHER:-…}"},
+		{"env", "OTHER", "x${OTHER}" + secret, "OTHER"},
+		{"env", "OTHER", "${A}" + secret + "${B}", "OTHER"},
+		{"env", "LD_PRELOAD", "./x.so", "LD_PRELOAD=./x.so"},
+		{"env", "NODE_OPTIONS", "--require ./x.js", "NODE_OPTIONS=--require ./x.js"},
+		{"env", "PYTHONPATH", "./lib", "PYTHONPATH=./lib"},
+		{"env", "Path", "./bin:${PATH}", "Path=./bin:${PATH}"},
+		{"env", "BASH_ENV", "./rc", "BASH_ENV=./rc"},
+		{"env", "GIT_SSH_COMMAND", "./evil", "GIT_SSH_COMMAND=./evil"},
+		{"env", "GIT_TOKEN", secret, "GIT_TOKEN"},
+		{"env", "HTTPS_PROXY", "http://bob:" + secret + "@evil:1", "HTTPS_PROXY=http://[redacted]@evil:1"},
+		{"env", "npm_config_registry", "https://evil.example/", "npm_config_registry=https://evil.example/"},
+		{"env", "npm_config__authToken", secret, "npm_config__authToken"},
+		{"env", "NODE_PATH", github, "NODE_PATH=[redacted]"},
+		{"headers", "X-Foo", secret, "X-Foo"},
+		{"headers", "X-Foo", "${FOO}", "X-Foo: ${FOO}"},
+		{"headers", "Authorization", "Bearer ${FOO}", "Authorization"},
+	} {
+		var g given
+		g.add(tt.member, tt.name, tt.written)
+		if got := strings.Join(append(g.sets, g.sends...), " "); got != tt.want {
+			t.Errorf("%s %s %q is shown as %q, want %q", tt.member, tt.name, tt.written, got, tt.want)
+		}
+	}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--pat", secret}, "--pat [redacted]"},
+		{[]string{"--token=" + secret}, "--token=[redacted]"},
+		{[]string{"x", github}, "x [redacted]"},
+		{[]string{"-c", "KEY=x;./evil --password=" + secret}, "-c KEY=x;./evil --password=[redacted]"},
+	} {
+		if got := cleaned(strings.Join(shownArgs(tt.args), " ")); got != tt.want {
+			t.Errorf("the arguments %q are shown as %q, want %q", tt.args, got, tt.want)
+		}
 	}
 }
