@@ -2,19 +2,12 @@ package modeltest_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-
-	"github.com/anthropics/anthropic-sdk-go"
-	anthropicoption "github.com/anthropics/anthropic-sdk-go/option"
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/host/modeltest"
@@ -138,114 +131,5 @@ func TestParseErrors(t *testing.T) {
 		if s, err := modeltest.Parse([]byte(in)); err == nil {
 			t.Errorf("Parse(%q) = %+v, want an error", in, s)
 		}
-	}
-}
-
-const sum = `
-turns:
-  - answer:
-      - text: I add.
-      - call: {name: add, arguments: {a: 1}}
-    usage: {input: 10, output: 3, cached: 4}
-`
-
-// What is answered is what the official libraries take, whole and streamed.
-func TestOfficialLibraries(t *testing.T) {
-	start := func(t *testing.T) string {
-		_, url := modeltest.Start(t, modeltest.MustParse(sum))
-		return url
-	}
-	t.Run("chat", func(t *testing.T) {
-		api := openai.NewChatCompletionService(option.WithBaseURL(start(t)+"/v1"), option.WithAPIKey("k"))
-		params := openai.ChatCompletionNewParams{Model: "m", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("x")}}
-		got, err := api.New(t.Context(), params)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkChat(t, got)
-
-		api = openai.NewChatCompletionService(option.WithBaseURL(start(t)+"/v1"), option.WithAPIKey("k"))
-		params.StreamOptions.IncludeUsage = openai.Bool(true)
-		stream := api.NewStreaming(t.Context(), params)
-		var acc openai.ChatCompletionAccumulator
-		for stream.Next() {
-			if !acc.AddChunk(stream.Current()) {
-				t.Errorf("the accumulator refuses %s", stream.Current().RawJSON())
-			}
-		}
-		if err := stream.Err(); err != nil {
-			t.Fatal(err)
-		}
-		checkChat(t, &acc.ChatCompletion)
-	})
-	t.Run("responses", func(t *testing.T) {
-		params := responses.ResponseNewParams{Model: "m", Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("x")}}
-		api := responses.NewResponseService(option.WithBaseURL(start(t)+"/v1"), option.WithAPIKey("k"))
-		got, err := api.New(t.Context(), params)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkResponse(t, got)
-		api = responses.NewResponseService(option.WithBaseURL(start(t)+"/v1"), option.WithAPIKey("k"))
-		stream := api.NewStreaming(t.Context(), params)
-		for stream.Next() {
-			if e := stream.Current(); e.Type == "response.completed" {
-				got = &e.Response
-			}
-		}
-		if err := stream.Err(); err != nil {
-			t.Fatal(err)
-		}
-		checkResponse(t, got)
-	})
-	t.Run("messages", func(t *testing.T) {
-		params := anthropic.MessageNewParams{Model: "m", MaxTokens: 100, Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("x"))}}
-		api := anthropic.NewMessageService(anthropicoption.WithBaseURL(start(t)), anthropicoption.WithAPIKey("k"))
-		got, err := api.New(t.Context(), params)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkMessage(t, got)
-		api = anthropic.NewMessageService(anthropicoption.WithBaseURL(start(t)), anthropicoption.WithAPIKey("k"))
-		stream := api.NewStreaming(t.Context(), params)
-		var acc anthropic.Message
-		for stream.Next() {
-			if err := acc.Accumulate(stream.Current()); err != nil {
-				t.Error(err)
-			}
-		}
-		if err := stream.Err(); err != nil {
-			t.Fatal(err)
-		}
-		checkMessage(t, &acc)
-	})
-}
-
-func checkChat(t *testing.T, got *openai.ChatCompletion) {
-	t.Helper()
-	if len(got.Choices) != 1 || got.Choices[0].FinishReason != "tool_calls" || got.Usage.PromptTokens != 10 || got.Usage.PromptTokensDetails.CachedTokens != 4 {
-		t.Fatalf("the answer is %+v", got)
-	}
-	m := got.Choices[0].Message
-	if m.Content != "I add." || len(m.ToolCalls) != 1 || m.ToolCalls[0].Function.Name != "add" || m.ToolCalls[0].Function.Arguments != `{"a":1}` {
-		t.Errorf("the message is %+v", m)
-	}
-}
-
-func checkResponse(t *testing.T, got *responses.Response) {
-	t.Helper()
-	if got.OutputText() != "I add." || len(got.Output) != 2 || got.Output[1].Name != "add" || got.Status != "completed" || got.Usage.InputTokens != 10 {
-		t.Errorf("the answer is %+v", got)
-	}
-}
-
-func checkMessage(t *testing.T, got *anthropic.Message) {
-	t.Helper()
-	if len(got.Content) != 2 || got.Content[0].Text != "I add." || got.Content[1].Name != "add" || got.StopReason != "tool_use" || got.Usage.InputTokens != 6 || got.Usage.CacheReadInputTokens != 4 {
-		t.Fatalf("the answer is %+v", got)
-	}
-	var in struct{ A int }
-	if err := json.Unmarshal(got.Content[1].Input, &in); err != nil || in.A != 1 {
-		t.Errorf("the input is %s: %v", got.Content[1].Input, err)
 	}
 }

@@ -2,104 +2,155 @@ package provider
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"strings"
-
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/packages/ssestream"
-	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/host/provider/internal/toolschema"
 )
 
 // chat speaks the Chat Completions API, as OpenAI has it and as many others have it.
-type chat struct {
-	*client
-	api openai.ChatCompletionService
-}
-
-func (c *client) newChat() *chat {
-	return &chat{c, openai.NewChatCompletionService(c.openAI()...)}
-}
-
-// openAI are the options of the library of OpenAI. Its services read nothing from the
-// environment, unlike its client.
-func (c *client) openAI() []option.RequestOption {
-	o := []option.RequestOption{option.WithBaseURL(c.base), option.WithHTTPClient(c.http), option.WithMaxRetries(0)}
-	if c.key != "" {
-		o = append(o, option.WithAPIKey(c.key))
-	}
-	return o
-}
+type chat struct{ *client }
 
 func (c *chat) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Response, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	x := &exchange{client: c.client, ctx: ctx, emit: emit, asStream: chatChunk}
-	stream := c.api.NewStreaming(ctx, c.request(req), option.WithMiddleware(x.roundTrip))
-	defer stream.Close()
-
+	x := &exchange{client: c.client, ctx: ctx, emit: emit, events: chatEvents}
 	a := chatAnswer{x: x, model: c.id}
-	for stream.Next() {
-		chunk := stream.Current()
-		a.add(&chunk)
-	}
-	err := stream.Err()
-	var event *ssestream.StreamError
-	switch {
-	case errors.As(err, &event):
-		err = x.event(event.Event.Data)
-	case err != nil:
-		err = x.failed(err)
-	case a.finish == "" && !x.sawDone():
+	err := x.stream("chat/completions", c.request(req), a.add)
+	if err == nil && a.finish == "" && !x.done {
 		err = x.brokeOff()
 	}
 	return a.response(err != nil), err
 }
 
-func (c *chat) request(req *model.Request) openai.ChatCompletionNewParams {
-	p := openai.ChatCompletionNewParams{
-		Model:         c.id,
-		Messages:      c.messages(req),
-		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)},
-	}
-	if n := c.tokens(req); n > 0 && c.official {
-		p.MaxCompletionTokens = openai.Int(n)
-	} else if n > 0 {
-		p.MaxTokens = openai.Int(n) // the name that all others know
+// chatRequest is the request of Chat Completions, as far as it is used here.
+type chatRequest struct {
+	Messages            []chatMessage `json:"messages"`
+	Model               string        `json:"model"`
+	MaxCompletionTokens int64         `json:"max_completion_tokens,omitempty"`
+	MaxTokens           int64         `json:"max_tokens,omitempty"`
+	Temperature         *float64      `json:"temperature,omitempty"`
+	Stop                []string      `json:"stop,omitempty"`
+	StreamOptions       chatOptions   `json:"stream_options"`
+	ResponseFormat      *chatFormat   `json:"response_format,omitempty"`
+	ToolChoice          any           `json:"tool_choice,omitempty"` // a mode, or a chatTool with a name alone
+	Tools               []chatTool    `json:"tools,omitempty"`
+	Stream              bool          `json:"stream"`
+}
+
+type chatOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+type chatFormat struct {
+	Schema chatSchema `json:"json_schema"`
+	Type   string     `json:"type"`
+}
+
+type chatSchema struct {
+	Name   string          `json:"name"`
+	Schema json.RawMessage `json:"schema"`
+}
+
+type chatTool struct {
+	Function chatFunction `json:"function"`
+	Type     string       `json:"type"`
+}
+
+type chatFunction struct {
+	Name        string         `json:"name"`
+	Description string         `json:"description,omitempty"`
+	Parameters  map[string]any `json:"parameters,omitempty"`
+}
+
+type chatMessage struct {
+	Content    any            `json:"content,omitempty"` // a string or []chatPart
+	ToolCalls  []chatToolCall `json:"tool_calls,omitempty"`
+	ToolCallID string         `json:"tool_call_id,omitempty"`
+	Role       string         `json:"role"`
+	chatThoughts
+}
+
+type chatToolCall struct {
+	ID       string `json:"id"`
+	Function struct {
+		Arguments string `json:"arguments"`
+		Name      string `json:"name"`
+	} `json:"function"`
+	Type string `json:"type"`
+	chatSignature
+}
+
+// chatThoughts are the members of a message in which servers send thoughts, and want them back. The
+// API of OpenAI has none of them.
+type chatThoughts struct {
+	ReasoningContent json.RawMessage `json:"reasoning_content,omitempty"` // DeepSeek, Kimi, Qwen, vLLM
+	Reasoning        json.RawMessage `json:"reasoning,omitempty"`         // OpenRouter, Ollama
+	ReasoningDetails json.RawMessage `json:"reasoning_details,omitempty"` // OpenRouter, with signatures
+}
+
+// chatSignature is the member of a call that Gemini signs it with, and wants back with each call.
+type chatSignature struct {
+	ExtraContent json.RawMessage `json:"extra_content,omitempty"`
+}
+
+// chatKept is what a [model.Opaque] holds of a message: what goes back as it came.
+type chatKept struct {
+	chatThoughts
+	Calls []chatKeptCall `json:"tool_calls,omitempty"`
+}
+
+type chatKeptCall struct {
+	ID string `json:"id"`
+	chatSignature
+}
+
+type chatPart struct {
+	Text       string     `json:"text,omitempty"`
+	ImageURL   *chatImage `json:"image_url,omitempty"`
+	InputAudio *chatAudio `json:"input_audio,omitempty"`
+	File       *chatFile  `json:"file,omitempty"`
+	Type       string     `json:"type"`
+}
+
+type chatImage struct {
+	URL string `json:"url"`
+}
+
+type chatAudio struct {
+	Data   string `json:"data"`
+	Format string `json:"format"`
+}
+
+type chatFile struct {
+	FileData string `json:"file_data"`
+	Filename string `json:"filename"`
+}
+
+func (c *chat) request(req *model.Request) *chatRequest {
+	p := &chatRequest{Messages: c.messages(req), Model: c.id, StreamOptions: chatOptions{IncludeUsage: true}, Stream: true}
+	if c.official {
+		p.MaxCompletionTokens = c.tokens(req)
+	} else {
+		p.MaxTokens = c.tokens(req) // the name that all others know
 	}
 	if !c.reasons() {
-		if req.Temperature != nil {
-			p.Temperature = openai.Float(*req.Temperature)
-		}
-		p.Stop.OfStringArray = req.Stop
+		p.Temperature, p.Stop = req.Temperature, req.Stop
 	}
 	if req.Schema != nil {
-		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
-			JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: "answer", Schema: req.Schema},
-		}
+		p.ResponseFormat = &chatFormat{Schema: chatSchema{Name: "answer", Schema: req.Schema}, Type: "json_schema"}
 	}
 	for _, t := range req.Tools {
 		schema, words := toolschema.Adapt(t.Schema, !c.official)
-		f := shared.FunctionDefinitionParam{Name: t.Name, Parameters: schema}
-		if d := describe(t.Description, words); d != "" {
-			f.Description = openai.String(d)
-		}
-		p.Tools = append(p.Tools, openai.ChatCompletionFunctionTool(f))
+		p.Tools = append(p.Tools, chatTool{Function: chatFunction{Name: t.Name, Description: describe(t.Description, words), Parameters: schema}, Type: "function"})
 	}
 	if len(p.Tools) > 0 {
 		switch req.Choice.Mode {
 		case "none", "required":
-			p.ToolChoice.OfAuto = openai.String(req.Choice.Mode)
+			p.ToolChoice = req.Choice.Mode
 		case "tool":
-			p.ToolChoice.OfFunctionToolChoice = &openai.ChatCompletionNamedToolChoiceParam{
-				Function: openai.ChatCompletionNamedToolChoiceFunctionParam{Name: req.Choice.Tool},
-			}
+			p.ToolChoice = chatTool{Function: chatFunction{Name: req.Choice.Tool}, Type: "function"}
 		}
 	}
 	return p
@@ -110,10 +161,10 @@ func describe(description, words string) string {
 	return strings.TrimSpace(description + "\n\n" + words)
 }
 
-func (c *chat) messages(req *model.Request) []openai.ChatCompletionMessageParamUnion {
-	var out []openai.ChatCompletionMessageParamUnion
+func (c *chat) messages(req *model.Request) []chatMessage {
+	out := []chatMessage{}
 	if req.System != "" {
-		out = append(out, openai.SystemMessage(req.System))
+		out = append(out, chatMessage{Content: req.System, Role: "system"})
 	}
 	last := 0 // the last message in which the user has said something
 	for i, m := range req.Messages {
@@ -123,8 +174,8 @@ func (c *chat) messages(req *model.Request) []openai.ChatCompletionMessageParamU
 	}
 	for i, m := range req.Messages {
 		if m.Role == model.Assistant {
-			if a := c.assistant(&m, i > last); a != nil {
-				out = append(out, openai.ChatCompletionMessageParamUnion{OfAssistant: a})
+			if a := c.assistant(&m, i > last); a.Content != nil || a.ToolCalls != nil {
+				out = append(out, a)
 			}
 			continue
 		}
@@ -132,247 +183,79 @@ func (c *chat) messages(req *model.Request) []openai.ChatCompletionMessageParamU
 		var media []model.Part
 		for _, r := range results {
 			text, more := c.resultText(r)
-			out = append(out, openai.ToolMessage(text, callID(r.ID)))
+			out = append(out, chatMessage{Content: text, ToolCallID: callID(r.ID), Role: "tool"})
 			media = append(media, more...)
 		}
 		if parts := append(media, others...); len(parts) > 0 {
-			out = append(out, c.user(parts))
+			out = append(out, chatMessage{Content: c.content(parts), Role: "user"})
 		}
 	}
 	return out
 }
 
-// assistant returns a message of the model; nil: there is nothing in it that can be sent. Some
-// models want the thoughts back that led to their calls, while the user has said nothing new.
-func (c *chat) assistant(m *model.Message, thoughts bool) *openai.ChatCompletionAssistantMessageParam {
-	a := &openai.ChatCompletionAssistantMessageParam{}
+// assistant returns a message of the model. Some models want the thoughts back that led to their
+// calls, while the user has said nothing new; signatures go back always.
+func (c *chat) assistant(m *model.Message, thoughts bool) chatMessage {
+	a := chatMessage{Role: "assistant"}
 	if text := m.Text(); text != "" {
-		a.Content.OfString = openai.String(text)
+		a.Content = text
 	}
-	for _, call := range m.Calls() {
-		a.ToolCalls = append(a.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
-			ID: callID(call.ID),
-			Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{
-				Name:      toolName(call.Name),
-				Arguments: string(object(call.Arguments)),
-			},
-		}})
-	}
-	if !thoughts || a.ToolCalls == nil {
-		if param.IsOmitted(a.Content) && a.ToolCalls == nil {
-			return nil
-		}
-		return a
+	calls := m.Calls()
+	for _, call := range calls {
+		sent := chatToolCall{ID: callID(call.ID), Type: "function"}
+		sent.Function.Name, sent.Function.Arguments = toolName(call.Name), string(object(call.Arguments))
+		a.ToolCalls = append(a.ToolCalls, sent)
 	}
 	for _, p := range m.Parts {
-		var extra map[string]any
-		if p.Opaque != nil && p.Opaque.Provider == c.provider && json.Unmarshal(p.Opaque.Data, &extra) == nil {
-			a.SetExtraFields(extra)
+		var kept chatKept
+		if len(calls) == 0 || p.Opaque == nil || p.Opaque.Provider != c.provider || decode(p.Opaque.Data, &kept) != nil {
+			continue
+		}
+		if thoughts {
+			a.chatThoughts = kept.chatThoughts
+		}
+		for _, signed := range kept.Calls {
+			for i, call := range calls {
+				if call.ID == signed.ID {
+					a.ToolCalls[i].chatSignature = signed.chatSignature
+				}
+			}
 		}
 	}
 	return a
 }
 
-func (c *chat) user(parts []model.Part) openai.ChatCompletionMessageParamUnion {
-	var content []openai.ChatCompletionContentPartUnionParam
-	texts := true
+// content returns what a user says: a string, as every server knows it, if it is text alone.
+func (c *chat) content(parts []model.Part) any {
+	content := []chatPart{}
+	var texts []string
 	for _, p := range parts {
 		switch m := p.Media; {
 		case m == nil && p.Text == "":
+			continue
 		case m == nil:
-			content = append(content, openai.TextContentPart(p.Text))
+			content = append(content, chatPart{Text: p.Text, Type: "text"})
 		case c.formOf(m) == asText:
-			content = append(content, openai.TextContentPart(mediaText(m)))
+			content = append(content, chatPart{Text: mediaText(m), Type: "text"})
 		default:
-			texts = false
 			content = append(content, c.medium(m))
-		}
-	}
-	if texts { // as everybody knows it
-		var all []string
-		for _, p := range content {
-			all = append(all, *p.GetText())
-		}
-		return openai.UserMessage(strings.Join(all, "\n\n"))
-	}
-	return openai.UserMessage(content)
-}
-
-func (c *chat) medium(m *model.Media) openai.ChatCompletionContentPartUnionParam {
-	switch c.formOf(m) {
-	case asImage:
-		return openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: dataURL(m)})
-	case asAudio:
-		_, data, _ := strings.Cut(dataURL(m), ",")
-		return openai.InputAudioContentPart(openai.ChatCompletionContentPartInputAudioInputAudioParam{Data: data, Format: audioFormat(m.MIME)})
-	}
-	return openai.FileContentPart(openai.ChatCompletionContentPartFileFileParam{FileData: openai.String(dataURL(m)), Filename: openai.String(fileName(m))})
-}
-
-// chatChunk makes a chunk of a stream from a whole answer.
-func chatChunk(answer []byte) []byte {
-	var whole map[string]json.RawMessage
-	var choices []map[string]json.RawMessage
-	if json.Unmarshal(answer, &whole) != nil || json.Unmarshal(whole["choices"], &choices) != nil {
-		return answer // an error, perhaps
-	}
-	for _, choice := range choices {
-		choice["delta"] = choice["message"]
-		delete(choice, "message")
-	}
-	whole["choices"], _ = json.Marshal(choices)
-	chunk, err := json.Marshal(whole)
-	if err != nil {
-		return answer
-	}
-	return chunk
-}
-
-// chatAnswer collects the chunks of an answer.
-type chatAnswer struct {
-	x        *exchange
-	model    string
-	text     strings.Builder
-	thoughts map[string]*strings.Builder // by the member of the message that they came in
-	calls    []*chatCall
-	refused  bool
-	finish   string
-	usage    model.Usage
-}
-
-type chatCall struct {
-	index     int64  // as the server counts
-	given     string // its id as the server has it; empty: it gave none
-	id, name  string
-	arguments strings.Builder
-}
-
-func (a *chatAnswer) add(chunk *openai.ChatCompletionChunk) {
-	if chunk.Model != "" {
-		a.model = chunk.Model
-	}
-	if u := chunk.Usage; u.PromptTokens > 0 || u.CompletionTokens > 0 {
-		a.usage = model.Usage{Input: u.PromptTokens, Output: u.CompletionTokens, Cached: u.PromptTokensDetails.CachedTokens, Stored: u.PromptTokensDetails.CacheWriteTokens}
-	}
-	for _, choice := range chunk.Choices {
-		if choice.Index != 0 {
 			continue
 		}
-		if choice.FinishReason != "" {
-			a.finish = choice.FinishReason
-		}
-		d := choice.Delta
-		for _, member := range []string{"reasoning_content", "reasoning"} {
-			var thought string
-			if json.Unmarshal([]byte(d.JSON.ExtraFields[member].Raw()), &thought) != nil || thought == "" {
-				continue
-			}
-			if a.thoughts == nil {
-				a.thoughts = map[string]*strings.Builder{}
-			}
-			if a.thoughts[member] == nil {
-				a.thoughts[member] = &strings.Builder{}
-			}
-			a.thoughts[member].WriteString(thought)
-			a.x.tell(model.Delta{Thinking: thought})
-			break // some servers send both
-		}
-		for _, text := range []string{contentText(d.JSON.Content.Raw()), d.Refusal} {
-			a.text.WriteString(text)
-			a.x.tell(model.Delta{Text: text})
-		}
-		a.refused = a.refused || d.Refusal != ""
-		for _, piece := range d.ToolCalls {
-			a.call(&piece)
-		}
+		texts = append(texts, content[len(content)-1].Text)
 	}
+	if len(texts) == len(content) {
+		return strings.Join(texts, "\n\n")
+	}
+	return content
 }
 
-// contentText returns the text of a content, which a few servers send in parts.
-func contentText(raw string) string {
-	var text string
-	if raw == "" || json.Unmarshal([]byte(raw), &text) == nil {
-		return text
+func (c *chat) medium(m *model.Media) chatPart {
+	switch c.formOf(m) {
+	case asImage:
+		return chatPart{ImageURL: &chatImage{dataURL(m)}, Type: "image_url"}
+	case asAudio:
+		_, data, _ := strings.Cut(dataURL(m), ",")
+		return chatPart{InputAudio: &chatAudio{Data: data, Format: audioFormat(m.MIME)}, Type: "input_audio"}
 	}
-	var parts []struct {
-		Type, Text string
-	}
-	if json.Unmarshal([]byte(raw), &parts) == nil {
-		for _, p := range parts {
-			if p.Type == "text" {
-				text += p.Text
-			}
-		}
-	}
-	return text
-}
-
-// call adds a piece of a call. Servers may leave out the index, or give every call the same; then
-// a new call is one with a new id or, where there are none, with a name after arguments that are
-// whole.
-func (a *chatAnswer) call(piece *openai.ChatCompletionChunkChoiceDeltaToolCall) {
-	name := piece.Function.Name
-	indexed := piece.JSON.Index.Valid()
-	at := len(a.calls) - 1
-	for indexed && at >= 0 && a.calls[at].index != piece.Index {
-		at--
-	}
-	fresh := at < 0
-	if !fresh {
-		last := a.calls[at]
-		whole := json.Valid([]byte(last.arguments.String())) || last.arguments.Len() == 0 && !indexed
-		fresh = piece.ID != "" && last.given != "" && piece.ID != last.given ||
-			piece.ID == "" && name != "" && last.name != "" && whole
-	}
-	if fresh {
-		at = len(a.calls)
-		a.calls = append(a.calls, &chatCall{index: piece.Index, id: piece.ID, given: piece.ID})
-		if piece.ID == "" {
-			a.calls[at].id = "call_" + rand.Text()
-		}
-	}
-	call := a.calls[at]
-	delta := model.CallDelta{Index: at}
-	if call.name == "" && name != "" {
-		call.name = name
-		delta.ID, delta.Name = call.id, name
-	}
-	raw := piece.Function.JSON.Arguments.Raw()
-	if json.Unmarshal([]byte(raw), &delta.Arguments) != nil && raw != "" {
-		delta.Arguments = raw // an object, though the API says string
-	}
-	call.arguments.WriteString(delta.Arguments)
-	if delta != (model.CallDelta{Index: at}) {
-		a.x.tell(model.Delta{Call: &delta})
-	}
-}
-
-// response returns what has come. Of a broken answer the last call is left out.
-func (a *chatAnswer) response(broken bool) *model.Response {
-	r := &model.Response{Message: model.Message{Role: model.Assistant}, Usage: a.usage, Model: a.model, Stop: model.StopEnd}
-	add := func(p model.Part) { r.Message.Parts = append(r.Message.Parts, p) }
-	for member, b := range a.thoughts {
-		data, _ := json.Marshal(map[string]string{member: b.String()})
-		add(model.Part{Opaque: &model.Opaque{Provider: a.x.provider, Text: b.String(), Data: data}})
-	}
-	if a.text.Len() > 0 {
-		add(model.Part{Text: a.text.String()})
-	}
-	calls := a.calls
-	if broken && len(calls) > 0 {
-		calls = calls[:len(calls)-1]
-	}
-	for _, c := range calls {
-		add(model.Part{Call: &model.Call{ID: c.id, Name: c.name, Arguments: json.RawMessage(c.arguments.String())}})
-	}
-	switch {
-	case a.finish == "length":
-		r.Stop = model.StopLength
-	case a.finish == "content_filter", a.refused:
-		r.Stop = model.StopRefused
-	case len(calls) > 0:
-		r.Stop = model.StopCalls
-	}
-	settle(r)
-	return r
+	return chatPart{File: &chatFile{FileData: dataURL(m), Filename: fileName(m)}, Type: "file"}
 }

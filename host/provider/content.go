@@ -141,8 +141,7 @@ func plain(s string) bool {
 
 // object returns the arguments of a call as the object that every API wants back.
 func object(arguments json.RawMessage) json.RawMessage {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(arguments, &members) == nil && members != nil {
+	if isObject(arguments) {
 		return arguments
 	}
 	if !json.Valid(arguments) {
@@ -150,6 +149,25 @@ func object(arguments json.RawMessage) json.RawMessage {
 	}
 	wrapped, _ := json.Marshal(map[string]json.RawMessage{"malformed": arguments})
 	return wrapped
+}
+
+// isObject reports whether some JSON is an object.
+func isObject(raw json.RawMessage) bool {
+	var members map[string]json.RawMessage
+	return json.Unmarshal(raw, &members) == nil && members != nil
+}
+
+// written is what a model wrote as the arguments of a call. The APIs send a string of JSON; some servers
+// send the object itself.
+type written string
+
+func (w *written) UnmarshalJSON(data []byte) error {
+	var text string
+	if json.Unmarshal(data, &text) != nil {
+		text = string(data)
+	}
+	*w = written(text)
+	return nil
 }
 
 // settle brings the arguments of the calls of an answer from what the model wrote into their form.
@@ -162,7 +180,6 @@ func settle(resp *model.Response) {
 		}
 		written := p.Call.Arguments
 		p.Call.Arguments = model.Arguments(string(written))
-		var members map[string]json.RawMessage
-		return resp.Stop == model.StopLength && json.Unmarshal(written, &members) != nil
+		return resp.Stop == model.StopLength && !isObject(written)
 	})
 }

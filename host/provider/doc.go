@@ -10,8 +10,10 @@
 // # Guarantees
 //
 //   - Nothing is read from the environment but what [Options] says, through [Options.Env].
-//   - Keys and headers of [Options] are in no error, and go to no other host: redirects are not
-//     followed.
+//   - Keys, headers and the query of [Options] are in no error, and go to no other host: redirects are
+//     not followed.
+//   - Thoughts and the signatures of thoughts and calls go back to the server that sent them, as it sent
+//     them, and to no other (reasoning_content, reasoning_details, extra_content, thinking).
 //   - Schemas of tools are adapted to what the API takes. An adapted schema may allow more than
 //     the original, never less. Rules that may not stand at its top are told in the description of
 //     the tool; what is not well formed, or leads nowhere, is left out.

@@ -87,13 +87,13 @@ func Open(name string, o Options) (model.Model, error) {
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
 		return nil, fmt.Errorf("model %q: the base URL is none of http or https: it looks like %s", name, official)
 	}
-	if api == "messages" {
-		base.Path = strings.TrimSuffix(base.Path, "/v1") // the library adds it
+	if api == "messages" && !strings.HasSuffix(base.Path, "/v1") {
+		base = base.JoinPath("v1") // which base URLs of Anthropic leave out
 	}
 	own, _ := url.Parse(official)
 	c := &client{
 		id:        id,
-		base:      base.String(),
+		base:      base,
 		official:  base.Host == own.Host,
 		provider:  api,
 		header:    o.Header,
@@ -109,6 +109,15 @@ func Open(name string, o Options) (model.Model, error) {
 	}
 	if c.official && c.key == "" {
 		return nil, fmt.Errorf("model %q: no key: set %s_API_KEY, or a base URL if it is served elsewhere", name, variables)
+	}
+	switch {
+	case api == "messages":
+		c.own = http.Header{"Anthropic-Version": {"2023-06-01"}}
+		if c.key != "" {
+			c.own.Set("X-Api-Key", c.key)
+		}
+	case c.key != "":
+		c.own = http.Header{"Authorization": {"Bearer " + c.key}}
 	}
 	httpClient := http.DefaultClient
 	if o.HTTPClient != nil {
@@ -132,13 +141,13 @@ func Open(name string, o Options) (model.Model, error) {
 	var m model.Model
 	switch api {
 	case "messages":
-		return c.newMessages(), nil
+		return &messages{c}, nil
 	case "text":
-		return model.Text(c.newChat()), nil
+		return model.Text(&chat{c}), nil
 	case "responses":
-		m = c.newResponses()
+		m = &response{c}
 	default:
-		m = c.newChat()
+		m = &chat{c}
 	}
 	if !c.official {
 		m = model.Thoughts(m) // of many a model that is served elsewhere
@@ -149,11 +158,12 @@ func Open(name string, o Options) (model.Model, error) {
 // client is what the three APIs have in common.
 type client struct {
 	id        string // of the model, as the provider knows it
-	base      string
+	base      *url.URL
 	official  bool   // it is the provider's own server
 	provider  string // whom an [model.Opaque] is of
 	key       string
-	header    http.Header
+	own       http.Header // the key and what else the API wants in each request
+	header    http.Header // of the caller, over those
 	http      *http.Client
 	maxTokens int
 	timeout   time.Duration

@@ -1,13 +1,11 @@
 package provider
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"slices"
 	"strconv"
@@ -18,112 +16,22 @@ import (
 )
 
 const (
-	maxAnswer = 64 << 20 // bytes of an answer
 	maxRefuse = 64 << 10 // bytes that are read of an error
-	maxSaid   = 500      // characters that are told of it
+	maxSaid   = 500      // characters of it that an error quotes
 )
-
-// exchange is one request and its answer on the wire. It stands between the libraries and
-// HTTP, so that errors and what is odd about servers are handled once for all APIs.
-type exchange struct {
-	*client
-	ctx  context.Context
-	emit func(model.Delta)
-
-	// asStream turns an answer that was not streamed into the event of a stream; nil: that is
-	// an error.
-	asStream func(answer []byte) []byte
-
-	tail []byte // the last bytes of the answer
-}
-
-// roundTrip is the middleware of both libraries.
-func (x *exchange) roundTrip(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-	for name, values := range x.header {
-		req.Header[http.CanonicalHeaderKey(name)] = values
-	}
-	res, err := next(req)
-	if err != nil {
-		return nil, err
-	}
-	body := &answer{ReadCloser: res.Body, x: x, left: maxAnswer}
-	if res.StatusCode >= 300 {
-		defer body.Close()
-		said, _ := io.ReadAll(io.LimitReader(body, maxRefuse))
-		return nil, x.refused(res, said)
-	}
-	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	res.Body = body
-	switch {
-	case kind == "application/json" && x.asStream != nil:
-		defer body.Close()
-		whole, err := io.ReadAll(body)
-		if err != nil {
-			return nil, err
-		}
-		var one bytes.Buffer
-		if err := json.Compact(&one, whole); err != nil {
-			return nil, x.malformed("the answer is no JSON: %v", err)
-		}
-		res.Header.Set("Content-Type", "text/event-stream")
-		res.Body = io.NopCloser(bytes.NewReader(append(append([]byte("data: "), x.asStream(one.Bytes())...), "\n\n"...)))
-		x.tail = []byte(done)
-	case kind == "application/json", kind == "text/html":
-		defer body.Close()
-		start, _ := io.ReadAll(io.LimitReader(body, 200))
-		return nil, x.malformed("the answer is %s and no stream: is the base URL right? It begins with %s", kind, said(string(start)))
-	}
-	return res, nil
-}
-
-const done = "[DONE]"
-
-// sawDone tells whether the answer ended as those of OpenAI do.
-func (x *exchange) sawDone() bool { return bytes.HasSuffix(bytes.TrimSpace(x.tail), []byte(done)) }
-
-// answer is the body of an answer. Whatever is read of it is a sign of life.
-type answer struct {
-	io.ReadCloser
-	x    *exchange
-	left int
-}
-
-func (a *answer) Read(p []byte) (int, error) {
-	if a.left <= 0 {
-		return 0, a.x.malformed("the answer is longer than %d bytes", maxAnswer)
-	}
-	n, err := a.ReadCloser.Read(p[:min(len(p), a.left)])
-	a.left -= n
-	if n > 0 {
-		a.x.tail = append(a.x.tail, p[max(0, n-32):n]...)
-		a.x.tail = a.x.tail[max(0, len(a.x.tail)-32):]
-		if a.x.emit != nil {
-			a.x.emit(model.Delta{})
-		}
-	}
-	return n, err
-}
-
-func (x *exchange) tell(d model.Delta) {
-	if x.emit != nil && d != (model.Delta{}) {
-		x.emit(d)
-	}
-}
 
 // failed returns the error of a request: of the context, of the provider, or of the way there.
 func (x *exchange) failed(err error) error {
 	var e *model.Error
 	switch cause := context.Cause(x.ctx); {
+	case err == nil:
+		return nil
 	case cause == errTimeout:
 		return x.error(model.Unavailable, 0, fmt.Sprintf("no whole answer within %v", x.timeout), err)
 	case cause != nil:
 		return cause
 	case errors.As(err, &e):
 		return e
-	}
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		return x.error(model.Malformed, 0, "an event of the answer is no JSON", err)
 	}
 	return x.error(model.Unavailable, 0, x.clean(err.Error()), nil)
 }
@@ -144,7 +52,7 @@ func (x *exchange) error(kind model.Kind, status int, message string, err error)
 // refused is the error of an answer with a status of HTTP that is none of success.
 func (x *exchange) refused(res *http.Response, body []byte) error {
 	if res.StatusCode < 400 {
-		return x.error(model.NoModel, res.StatusCode, fmt.Sprintf("the address leads on to %s: set that as the base URL", said(res.Header.Get("Location"))), nil)
+		return x.error(model.NoModel, res.StatusCode, fmt.Sprintf("the address leads on to %s: set that as the base URL", said(x.clean(res.Header.Get("Location")))), nil)
 	}
 	kind, text := x.classify(res.StatusCode, body)
 	e := x.error(kind, res.StatusCode, text, nil)
@@ -238,9 +146,15 @@ func containsAny(text string, parts []string) bool {
 	return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(text, p) })
 }
 
-// clean takes keys out of a text.
+// clean takes keys out of a text: those of the options, and what may be one in the base URL.
 func (x *exchange) clean(text string) string {
 	secrets := []string{x.key}
+	if password, ok := x.base.User.Password(); ok {
+		secrets = append(secrets, password)
+	}
+	for _, values := range x.base.Query() {
+		secrets = append(secrets, values...)
+	}
 	for _, values := range x.header {
 		secrets = append(secrets, values...)
 	}

@@ -1,0 +1,219 @@
+package provider
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/patchbay-dev/patchbay/host/model"
+)
+
+const maxAnswer = 64 << 20 // bytes of an answer
+
+// exchange is one request and its answer. Errors, and what is odd about servers, are handled here once
+// for all APIs.
+type exchange struct {
+	*client
+	ctx  context.Context
+	emit func(model.Delta)
+
+	// events returns the events that a whole answer would have been as a stream; nil: it is not an
+	// answer of the API. Some servers do not stream.
+	events func(answer []byte) [][]byte
+
+	done bool // the server has said that the stream is whole
+}
+
+// answer is the body of an answer. Whatever is read of it is a sign of life.
+type answer struct {
+	io.ReadCloser
+	x    *exchange
+	left int
+}
+
+func (a *answer) Read(p []byte) (int, error) {
+	if a.left <= 0 {
+		return 0, a.x.malformed("the answer is longer than %d bytes", maxAnswer)
+	}
+	n, err := a.ReadCloser.Read(p[:min(len(p), a.left)])
+	a.left -= n
+	if n > 0 && a.x.emit != nil {
+		a.x.emit(model.Delta{})
+	}
+	return n, err
+}
+
+func (x *exchange) tell(d model.Delta) {
+	if x.emit != nil && d != (model.Delta{}) {
+		x.emit(d)
+	}
+}
+
+// stream posts a request to a path of the API and calls each with every event of the answer, in
+// order, until each returns true, the events end, or one of them is an error. In the end every error
+// is an [*model.Error], or the cause of the context.
+func (x *exchange) stream(path string, body any, each func(event []byte) (last bool)) error {
+	res, err := x.post(path, body)
+	if err != nil {
+		return x.failed(err)
+	}
+	defer res.Body.Close()
+	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	switch kind {
+	case "application/json":
+		whole, err := io.ReadAll(res.Body)
+		if err != nil {
+			return x.failed(err)
+		}
+		if _, err := x.read("", whole, func([]byte) bool { return false }); err != nil {
+			return err
+		}
+		events := x.events(whole)
+		if events == nil {
+			return x.notStream(kind, whole)
+		}
+		for _, event := range events {
+			each(event)
+		}
+		x.done = true
+		return nil
+	case "text/html":
+		start, _ := io.ReadAll(io.LimitReader(res.Body, 200))
+		return x.notStream(kind, start)
+	}
+	return x.failed(x.scan(res.Body, each))
+}
+
+func (x *exchange) notStream(kind string, body []byte) error {
+	return x.malformed("the answer is %s and not a stream: is the base URL right? It begins with %s", kind, said(string(body[:min(len(body), 200)])))
+}
+
+// post sends a request. An answer with a status other than success is an error.
+func (x *exchange) post(path string, body any) (*http.Response, error) {
+	sent, err := encode(body)
+	if err != nil {
+		return nil, x.error(model.Rejected, 0, "the request cannot be written as JSON: "+x.clean(err.Error()), err)
+	}
+	req, err := http.NewRequestWithContext(x.ctx, http.MethodPost, x.base.JoinPath(path).String(), bytes.NewReader(sent))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "patchbay")
+	maps.Copy(req.Header, x.own)
+	for name, values := range x.header {
+		req.Header[http.CanonicalHeaderKey(name)] = slices.Clone(values)
+	}
+	res, err := x.http.Do(req)
+	if err != nil {
+		var way *url.Error
+		if errors.As(err, &way) { // the query of the base URL may hold a key
+			at := *req.URL
+			at.User, at.RawQuery = nil, ""
+			err = &url.Error{Op: way.Op, URL: at.String(), Err: way.Err}
+		}
+		return nil, err
+	}
+	res.Body = &answer{ReadCloser: res.Body, x: x, left: maxAnswer}
+	if res.StatusCode >= 300 {
+		defer res.Body.Close()
+		said, _ := io.ReadAll(io.LimitReader(res.Body, maxRefuse))
+		return nil, x.refused(res, said)
+	}
+	return res, nil
+}
+
+// scan reads the events of a stream (WHATWG HTML, section 9.2). Servers may forget the empty line
+// after the last event.
+func (x *exchange) scan(body io.Reader, each func([]byte) bool) error {
+	lines := bufio.NewScanner(body)
+	lines.Buffer(nil, maxAnswer+1)
+	var name string
+	var data []byte
+	for lines.Scan() {
+		line := lines.Bytes()
+		if len(line) == 0 {
+			last, err := x.read(name, data, each)
+			if last || err != nil {
+				return err
+			}
+			name, data = "", data[:0]
+			continue
+		}
+		field, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(field) {
+		case "event":
+			name = string(value)
+		case "data":
+			if len(data) > 0 {
+				data = append(data, '\n')
+			}
+			data = append(data, value...)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	if isDone(data) || json.Valid(data) {
+		_, err := x.read(name, data, each)
+		return err
+	}
+	return nil
+}
+
+// read takes one event. An error in the middle of a stream is an event with its name, or with a
+// member of that name.
+func (x *exchange) read(name string, data []byte, each func([]byte) bool) (last bool, err error) {
+	if len(data) == 0 {
+		return false, nil
+	}
+	if isDone(data) {
+		x.done = true
+		return true, nil
+	}
+	var event struct {
+		Error json.RawMessage `json:"error"`
+	}
+	if err := decode(data, &event); err != nil {
+		return true, x.malformed("an event of the answer is not JSON: %v", err)
+	}
+	if name == "error" || len(event.Error) > 0 && string(event.Error) != "null" {
+		return true, x.event(data)
+	}
+	return each(data), nil
+}
+
+// isDone reports whether an event says that a stream has ended, as OpenAI does.
+func isDone(data []byte) bool { return bytes.HasPrefix(data, []byte("[DONE]")) }
+
+// encode returns v as JSON, with the characters <, > and & as they are.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// decode reads JSON. A member of another type than its field leaves the field as it is: servers
+// differ in what they send beside the answer.
+func decode(data []byte, v any) error {
+	err := json.Unmarshal(data, v)
+	var other *json.UnmarshalTypeError
+	if errors.As(err, &other) {
+		return nil
+	}
+	return err
+}
