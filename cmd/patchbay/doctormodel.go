@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -125,11 +126,15 @@ func (e *exam) keyAdvice() string {
 // to say.
 func (e *exam) listModels(ctx context.Context) (ids []string, ok bool) {
 	m := e.model
-	address := modelAddress(m) + "/models"
-	if m.Provider == "anthropic" && !strings.HasSuffix(modelAddress(m), "/v1") {
-		address = modelAddress(m) + "/v1/models"
+	address, err := url.Parse(modelAddress(m))
+	if err != nil {
+		e.fail("http", shownURL(modelAddress(m))+" is not a URL", `correct "baseUrl"`)
+		return nil, false
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if m.Provider == "anthropic" && !strings.HasSuffix(address.Path, "/v1") {
+		address = address.JoinPath("v1")
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.JoinPath("models").String(), nil)
 	if err != nil {
 		e.fail("http", err.Error(), `correct "baseUrl"`)
 		return nil, false
@@ -156,6 +161,10 @@ func (e *exam) listModels(ctx context.Context) (ids []string, ok bool) {
 	}}
 	res, err := client.Do(req)
 	if err != nil {
+		var way *url.Error
+		if errors.As(err, &way) { // a query may hold a key
+			way.URL = shownURL(way.URL)
+		}
 		next := "try again; --timeout 3m waits longer"
 		if !errors.Is(err, context.DeadlineExceeded) {
 			next = `is "baseUrl" right?`

@@ -29,6 +29,7 @@ func modelServer(t *testing.T) (base string) {
 		case r.URL.Path == "/v1/models" && r.Header.Get("Authorization") == "Bearer planted-right":
 		case r.URL.Path == "/anthropic/v1/models" && r.Header.Get("X-Api-Key") == "planted-right" && r.Header.Get("Anthropic-Version") != "":
 		case r.URL.Path == "/open/models" && r.Header.Get("Authorization") == "":
+		case r.URL.String() == "/azure/models?api-version=2024-10-21":
 		case r.URL.Path == "/moved/models":
 			http.Redirect(w, r, "/open/models", http.StatusFound)
 			return
@@ -77,6 +78,7 @@ func TestDoctorOfModels(t *testing.T) {
   "moved": {"provider": "openai", "name": "small", "baseUrl": "BASE/moved"},
   "page": {"provider": "openai", "name": "small", "baseUrl": "BASE/page"},
   "none": {"provider": "openai", "name": "small", "baseUrl": "BASE/none"},
+  "azure": {"provider": "openai", "name": "small", "baseUrl": "BASE/azure?api-version=2024-10-21", "key": "${RIGHT}"},
   "bad": {"provider": "openai"}
 }}}`, "BASE", base))
 	for name, want := range map[string][]string{
@@ -90,6 +92,7 @@ func TestDoctorOfModels(t *testing.T) {
 		"moved":   {"1", "failed   http        HTTP 302 Found", "elsewhere"},
 		"page":    {"0", "warning  http        it answers, but not with a list"},
 		"none":    {"0", "warning  http        HTTP 404 Not Found"},
+		"azure":   {"0", "ok       model       it is one of 2"},
 		"bad":     {"1", "failed   config ", `the model "bad" has no name`},
 	} {
 		code := int(want[0][0] - '0')
@@ -100,7 +103,7 @@ func TestDoctorOfModels(t *testing.T) {
 			}
 		}
 	}
-	if text := typedRun(t, "", 1, "config", "doctor"); !strings.Contains(text, "6 checks of 11 failed") {
+	if text := typedRun(t, "", 1, "config", "doctor"); !strings.Contains(text, "6 checks of 12 failed") {
 		t.Errorf("doctor of all says %s", text)
 	}
 	var reports []examReport
