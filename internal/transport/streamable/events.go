@@ -276,13 +276,16 @@ func (s *Server) listen(l *listener, p *response, sess *session, lastID string) 
 			return false
 		}
 		l.stream = st
-	} else if l.stream = s.newStream(p, sess, false); p.open() != nil {
-		return false
+	} else {
+		sess.WatchLists(s.Engine) // first: a client that sees the stream open has every change after that told
+		if l.stream = s.newStream(p, sess, false); p.open() != nil {
+			return false
+		}
 	}
 	if l.ofCall {
 		return true
 	}
-	sess.WatchLists(s.Engine) // first: who gets what was kept hears of what comes
+	sess.WatchLists(s.Engine) // of a stream that was resumed
 	if lost := sess.events.join(l); lost > 0 {
 		s.Logger.Warn("notifications dropped", "conn", sess.name, "count", lost)
 	}
