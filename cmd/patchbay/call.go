@@ -58,11 +58,12 @@ func (c *callCmd) Run(a *app) error {
 // failedTool says that a tool failed, or that the server has no such tool: some answer a wrong
 // name with a result.
 func (a *app) failedTool(p *peer, name string) error {
-	l, err := a.list(p, "tools/list", "tools")
+	l, err := a.listOnce(p, "tools/list", "tools") // the call has waited already
 	if err != nil {
 		return errTool
 	}
-	if raw, names := pick(l.items, name); raw == nil {
+	_, partial := jsonx.LookupPath(l.raw, "_meta", "dev.patchbay/starting")
+	if raw, names := pick(l.items, name); raw == nil && !partial {
 		return &fault{code: exitAnswer, err: fmt.Errorf("%s lists no tool %q%s", a.serverName(), name, didYouMean(name, names)), next: a.other("tools")}
 	}
 	return errTool
@@ -77,7 +78,7 @@ func (c *callCmd) arguments(a *app, p *peer, words []word) (json.RawMessage, err
 	// which tools must not be used for what they say of that.
 	needs, headers := needsSchema(words), p.command == "" && p.Revision() >= mcp.V2026_07_28
 	if needs || headers {
-		l, err := a.list(p, "tools/list", "tools")
+		l, err := a.listFor(p, "tools/list", "tools", c.Tool)
 		switch {
 		case err != nil && needs:
 			return nil, err

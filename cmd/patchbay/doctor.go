@@ -80,6 +80,9 @@ func (c *configDoctorCmd) Run(a *app) error {
 		}
 		a.print(string(raw))
 	}
+	if a.ctx.Err() != nil {
+		return context.Cause(a.ctx)
+	}
 	if failed > 0 {
 		what := "server"
 		if slices.ContainsFunc(exams, func(e *exam) bool { return e.model != nil }) {

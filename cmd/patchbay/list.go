@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -26,6 +28,12 @@ const restTime = 10 * time.Second
 // list fetches all pages of a list. Unknown members are kept, of the items and of the
 // first page. If a gateway says that servers are missing that are starting, list waits for them.
 func (a *app) list(p *peer, method, member string) (*listing, error) {
+	return a.listFor(p, method, member, "")
+}
+
+// listFor is list for one who looks for the entry of a name: it waits only while that is missing and
+// may be one of a server that is starting. An empty name is that of any entry.
+func (a *app) listFor(p *peer, method, member, name string) (*listing, error) {
 	defer a.talk.endProgress()
 	for began := time.Now(); ; {
 		l, err := a.listOnce(p, method, member)
@@ -41,6 +49,11 @@ func (a *app) list(p *peer, method, member string) (*listing, error) {
 		if jsonx.Unmarshal(missing, &named) == nil && len(named) > 0 {
 			names = strings.Join(named, ", ")
 		}
+		if name != "" {
+			if entry, _ := pick(l.items, name); entry != nil || !mayBeOf(named, name) {
+				return l, nil
+			}
+		}
 		a.talk.status("starting " + names)
 		select {
 		case <-time.After(restTime / 50):
@@ -48,6 +61,14 @@ func (a *app) list(p *peer, method, member string) (*listing, error) {
 			return l, nil
 		}
 	}
+}
+
+// mayBeOf tells whether a name that a gateway gives may be one of these servers, of which there are
+// none if the gateway does not say which.
+func mayBeOf(servers []string, name string) bool {
+	return len(servers) == 0 || slices.ContainsFunc(servers, func(s string) bool {
+		return strings.HasPrefix(name, strings.TrimSuffix(gateway.Name(s, "x"), "x"))
+	})
 }
 
 func (a *app) listOnce(p *peer, method, member string) (*listing, error) {

@@ -22,7 +22,7 @@ func (c *promptsCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	l, err := a.list(p, "prompts/list", "prompts")
+	l, err := a.listFor(p, "prompts/list", "prompts", c.Name)
 	if err != nil {
 		return err
 	}

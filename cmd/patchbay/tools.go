@@ -27,7 +27,7 @@ func (c *toolsCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	l, err := a.list(p, "tools/list", "tools")
+	l, err := a.listFor(p, "tools/list", "tools", c.Name)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (a *app) unknownTool(p *peer, name string, err error) error {
 	if a.toldUnusable[name] || !errors.As(err, &rpc) || (rpc.Code != mcp.CodeInvalidParams && rpc.Code != mcp.CodeMethodNotFound) {
 		return err
 	}
-	l, listErr := a.list(p, "tools/list", "tools")
+	l, listErr := a.listOnce(p, "tools/list", "tools")
 	if listErr != nil {
 		return err
 	}

@@ -100,8 +100,13 @@ func (a *app) mayUse(file *config.File) error {
 	if err != nil || yes {
 		return err
 	}
-	f := usagef("%s was found here, and nobody has said yes to what it starts", here(file.Path))
-	return f.hint("patchbay config trust shows it and says yes; --config " + shell([]string{here(file.Path)}) + " uses it this once")
+	path := here(file.Path)
+	if a.served { // nobody knows in which folder a host has started this
+		path = ownfile.RealPath(file.Path)
+	}
+	named := shell([]string{path})
+	f := usagef("%s was found here, and nobody has said yes to what it starts", path)
+	return f.hint("patchbay config trust " + named + " shows it and says yes; --config " + named + " is a yes for this run, edits of the file included")
 }
 
 // asksTrust shows what a file starts and asks whether to use it. What is typed before a person can
