@@ -36,7 +36,10 @@ import (
 // if nobody can tell. It does not say what is wrong with a credential; the Logger is told.
 //
 // A stream of events, and a connection that was taken over, end when the credential of
-// their request does. No field may change after the first request.
+// their request expires. Once a second, the Verifiers see the headers of its request again: the
+// stream ends too when they refuse the credential, or name another principal, other scopes or other
+// roles. [ErrUnavailable] ends nothing. A call that was let in runs to its end, and is answered. No
+// field may change after the first request.
 //
 // Specification: 2025-11-25 and 2026-07-28, basic/authorization; RFC 6750; RFC 9728.
 type Guard struct {
@@ -170,16 +173,58 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 			return
 		}
 		var ctx context.Context = &callerContext{r.Context(), caller{p, g, r.RequestURI}}
-		if p != nil && !p.Expires.IsZero() && lasting(r) {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithDeadlineCause(ctx, p.Expires, errExpired)
-			defer cancel()
+		if p != nil && lasting(r) {
+			var stop context.CancelFunc
+			ctx, stop = g.whileValid(ctx, r, p)
+			defer stop()
 		}
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 
-var errExpired = errors.New("the credential has expired")
+var (
+	errExpired = errors.New("the credential has expired")
+	errChanged = errors.New("the credential has another principal, other scopes or other roles now")
+)
+
+// whileValid returns a context that ends when the credential of a request that stays open expires,
+// or when the verifiers do not take it as that of the same principal any more, which they are asked
+// every lookEvery. It ends with ctx too, and by stop, which must be called.
+func (g *Guard) whileValid(ctx context.Context, r *http.Request, p *Principal) (_ context.Context, stop context.CancelFunc) {
+	end := func() {}
+	if !p.Expires.IsZero() {
+		ctx, end = context.WithDeadlineCause(ctx, p.Expires, errExpired)
+	}
+	ctx, revoke := context.WithCancelCause(ctx)
+	again := r.Clone(ctx) // the handler has the headers and the body of r
+	again.Body = http.NoBody
+	var timer *time.Timer
+	started := make(chan struct{}) // closed when timer is set
+	timer = time.AfterFunc(lookEvery, func() {
+		<-started
+		if ctx.Err() != nil {
+			return
+		}
+		now, err := g.identify(again)
+		if err == nil && !now.same(p) {
+			err = errChanged
+		}
+		switch {
+		case ctx.Err() != nil:
+		case err == nil, errors.Is(err, ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+			timer.Reset(lookEvery)
+		default:
+			g.log("stream ended with its credential", again, err)
+			revoke(err)
+		}
+	})
+	close(started)
+	return ctx, func() {
+		timer.Stop()
+		revoke(context.Canceled)
+		end()
+	}
+}
 
 // lasting tells whether a request may stay open for long: a stream of events, a WebSocket,
 // or a subscription of 2026-07-28, whose header is held against its body later.

@@ -36,6 +36,11 @@ type Principal struct {
 	Claims map[string]any
 }
 
+// same tells whether two credentials give a caller the same identity and rights.
+func (p *Principal) same(q *Principal) bool {
+	return p != nil && q != nil && p.ID == q.ID && slices.Equal(p.Scopes, q.Scopes) && slices.Equal(p.Roles, q.Roles)
+}
+
 // HasScope tells whether a scope was granted. A nil principal has none.
 func (p *Principal) HasScope(scope string) bool {
 	return p != nil && slices.Contains(p.Scopes, scope)

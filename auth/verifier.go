@@ -18,6 +18,9 @@ import (
 // error refuses the request; it is logged, and not sent to the caller, and must not hold the
 // credential. What Verify returns is not changed after that.
 //
+// A [Guard] calls Verify once for each request, and once a second more while a stream or a WebSocket
+// is open, with the headers of the request that opened it and without a body.
+//
 // The methods of a Verifier may be called by several goroutines at once.
 type Verifier interface {
 	Verify(r *http.Request) (*Principal, error)

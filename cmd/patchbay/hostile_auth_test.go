@@ -321,3 +321,64 @@ func TestUnknownKeys(t *testing.T) {
 		t.Errorf("a good token = %d %s", a.status, a.body)
 	}
 }
+
+// Trap 4: the streams of a key that is taken out of its file end, of both revisions.
+func TestStreamsOfARevokedKeyEnd(t *testing.T) {
+	key, entry := auth.NewAPIKey("alice")
+	line, err := json.Marshal(entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "keys.jsonl")
+	if err := os.WriteFile(file, append(line, '\n'), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := startFortress(t, "apikeys:"+file)
+	open := func(method, body string, header ...string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+g.addr+"/mcp", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		header = append(header, "Accept", "application/json, text/event-stream", "Authorization", "Bearer "+key)
+		if body != "" {
+			header = append(header, "Content-Type", "application/json")
+		}
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { res.Body.Close() })
+		if res.StatusCode != 200 {
+			t.Fatalf("%s: %s", method, res.Status)
+		}
+		return res
+	}
+	id := open("POST", goodBody).Header.Get("Mcp-Session-Id")
+	listen := strings.Replace(modernBody, `"name":"echo","arguments":{"message":"hi"}`, `"notifications":{"toolsListChanged":true}`, 1)
+	listen = strings.Replace(listen, "tools/call", "subscriptions/listen", 1)
+	streams := []*http.Response{
+		open("GET", "", "Mcp-Session-Id", id, "MCP-Protocol-Version", "2025-11-25"),
+		open("POST", listen, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen"),
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var late atomic.Bool
+	limit := time.AfterFunc(time.Minute, func() {
+		late.Store(true)
+		for _, res := range streams {
+			res.Body.Close()
+		}
+	})
+	defer limit.Stop()
+	for _, res := range streams {
+		io.Copy(io.Discard, res.Body)
+	}
+	if late.Load() {
+		t.Error("streams go on a minute after their key was taken back")
+	}
+}

@@ -68,12 +68,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // it was answered
 	}
-	ctx := context.WithoutCancel(r.Context())
-	if end, ok := r.Context().Deadline(); ok { // of the credential, such as an access token
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, end)
-		defer cancel()
-	}
+	// net/http does not end the context of a connection that was taken over; auth.Guard does, with the credential.
+	ctx := r.Context()
 	c := newConn(ctx, ws, h.conn, s.MaxMessage, s.KeepAlive, websocket.StatusGoingAway)
 	defer c.Close()
 	if err := s.Serve(ctx, c, principal); err != nil {
