@@ -249,10 +249,10 @@ func (a *app) withServer(name string) string {
 	return a.again()
 }
 
-// serverAlone takes the name of a server for the server and not for a feature, if no server is
-// named otherwise. It returns the name of the feature that is left.
+// serverAlone takes the name of a server, or a host and port, for the server and not for a feature, if
+// no server is named otherwise. It returns the name of the feature that is left.
 func (a *app) serverAlone(name string) string {
-	if name == "" || a.Server != "" || a.dashed || !slices.Contains(a.knownServers(), name) {
+	if name == "" || a.Server != "" || a.dashed || !slices.Contains(a.knownServers(), name) && !strings.HasPrefix(asURL(name), "http://") {
 		return name
 	}
 	a.Server, a.words = name, nil

@@ -59,3 +59,19 @@ func TestHintsRun(t *testing.T) {
 		})
 	}
 }
+
+// A host and port where a tool may stand is the server that a person means.
+func TestServerAloneIsAnAddress(t *testing.T) {
+	ownFolders(t)
+	t.Chdir(t.TempDir())
+	for name, alone := range map[string]bool{"localhost:7420/mcp": true, "127.0.0.1:7420": true, "create-product": false, "files/read": false} {
+		a, _ := testApp(t)
+		left := a.serverAlone(name)
+		if (left == "") != alone || alone && a.Server != name {
+			t.Errorf("serverAlone(%q) = %q, server %q", name, left, a.Server)
+		}
+		if _, err := a.target(); alone && (err == nil || !strings.Contains(err.Error(), "did you mean the URL http://"+name)) {
+			t.Errorf("the error about %q is %v", name, err)
+		}
+	}
+}
