@@ -2,7 +2,7 @@ package gateway
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -203,7 +203,16 @@ func lostWhy(err error) string {
 	if err == nil {
 		return "its connection was lost"
 	}
-	return fmt.Sprintf("its connection was lost: %v", err)
+	return "its connection was lost: " + forCallers(err)
+}
+
+// forCallers words the end of a connection without the command of the server, which may hold a
+// path of the host, and without its standard error: these are for the operator (see [Status]).
+func forCallers(err error) string {
+	if exit := (*mcp.ExitError)(nil); errors.As(err, &exit) {
+		return exit.State
+	}
+	return err.Error()
 }
 
 // inSessions tells whether a session that may have state at c goes on; mu of the pool is held.

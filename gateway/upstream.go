@@ -204,7 +204,7 @@ func (up *upstream) lost(ctx context.Context, c *conn, method string, err error)
 		}
 		unknown += "; what it kept for you is gone"
 	}
-	return mcp.Errorf(mcp.CodeInternal, "connection to server %q lost%s: %v", up.name, unknown, err)
+	return mcp.Errorf(mcp.CodeInternal, "connection to server %q lost%s: %s", up.name, unknown, forCallers(err))
 }
 
 // forgotten returns the error of a request that did not run, as the server has forgotten all that

@@ -36,8 +36,9 @@ func Command(command string, args []string) (*exec.Cmd, *Leash, error) {
 		return nil, nil, err
 	}
 	cmd := &exec.Cmd{
-		Path:       self,
-		Args:       append([]string{os.Args[0], Verb, "--", command}, args...),
+		Path: self,
+		// Errors name the command, and not its guard.
+		Args:       append([]string{command, Verb, "--", command}, args...),
 		ExtraFiles: []*os.File{r},
 		// Without one, package mcp would have the kernel kill the guard, and
 		// nobody would be left to end the group.

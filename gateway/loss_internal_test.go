@@ -1,0 +1,27 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// A caller reads how a server's process ended, and neither its command nor its standard error.
+func TestLossForCallers(t *testing.T) {
+	exit := &mcp.ExitError{Command: "/home/ada/bin/rude", State: "exit status 3", Stderr: "token=s3cret"}
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{nil, "its connection was lost"},
+		{exit, "its connection was lost: exit status 3"},
+		{fmt.Errorf("call: %w", exit), "its connection was lost: exit status 3"},
+		{errors.New("reset"), "its connection was lost: reset"},
+	} {
+		if got := lostWhy(tt.err); got != tt.want {
+			t.Errorf("lostWhy(%v) = %q, want %q", tt.err, got, tt.want)
+		}
+	}
+}
