@@ -138,7 +138,7 @@ func newConn(up Upstream) *conn {
 	c.turns, _ = up.(turner)
 	c.lister, _ = up.(lister)
 	if r, ok := up.(interface{ Revision() mcp.Revision }); ok {
-		c.modern = r.Revision() >= mcp.V2026_07_28
+		c.modern = !r.Revision().Sessions()
 	}
 	return c
 }

@@ -38,7 +38,7 @@ func (g *Gateway) listen(ctx context.Context, req *mcp.Request) (mcp.Result, err
 	}
 	l.update(ups)
 	honoured, left := l.honoured()
-	if call := mcp.CallFrom(ctx); left > 0 && call != nil && call.Revision < mcp.V2026_07_28 {
+	if call := mcp.CallFrom(ctx); left > 0 && call != nil && call.Revision.Sessions() {
 		return nil, mcp.Errorf(mcp.CodeInvalidParams, "the server takes no subscription to this resource") // T-50
 	}
 	if err := mcp.Notify(ctx, noteAcknowledged, listenParams(honoured)); err != nil {

@@ -199,7 +199,7 @@ func (p *pool) serve(c *conn, crashing bool) error {
 	}
 	if p.share == ShareAuto {
 		p.share = Shared
-		if p.revision != "" && p.revision < mcp.V2026_07_28 {
+		if p.revision.Sessions() {
 			p.share = p.src.Older
 		}
 	}

@@ -94,9 +94,9 @@ func (s *server) care(session Session) {
 func (s *server) check(session Session, a asker) error {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
 	defer cancel()
-	method := "ping"
-	if session.Revision() >= mcp.V2026_07_28 { // it has no ping
-		method = "server/discover"
+	method := "server/discover"
+	if session.Revision().Sessions() {
+		method = "ping"
 	}
 	_, err := a.Raw(ctx, method, nil, mcp.Fresh())
 	var rpc *mcp.Error

@@ -75,7 +75,7 @@ func (l *Limiter) Limit(next mcp.Handler) mcp.Handler {
 func (l *Limiter) admit(ctx context.Context, req *mcp.Request) (done func(), err error) {
 	call := mcp.CallFrom(ctx)
 	listens := req.Method == "subscriptions/listen"
-	if listens && call != nil && call.Revision < mcp.V2026_07_28 {
+	if listens && call != nil && call.Revision.Sessions() {
 		return func() {}, nil // of the session itself, for what it has opened or subscribed to
 	}
 	who := callerOf(ctx, call)

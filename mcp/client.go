@@ -397,7 +397,7 @@ func (c *Client) RootsChanged(ctx context.Context) {
 	c.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, s := range sessions {
-		if s.rev.Modern || s.client.Roots == nil { // ROOT-26-004: there is no such notification
+		if !s.rev.Sessions || s.client.Roots == nil { // ROOT-26-004: there is no such notification
 			continue
 		}
 		wg.Go(func() {

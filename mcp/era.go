@@ -137,7 +137,7 @@ func (s *Session) eras() (modern, legacy *revision.Table, err error) {
 		return nil, nil, err
 	}
 	s.caps, s.self = s.client.capabilities(), encode(s.client.implementation())
-	return revision.Latest(revs, true), revision.Latest(revs, false), nil
+	return revision.Latest(revs, false), revision.Latest(revs, true), nil
 }
 
 // verdict is what a probe found.
@@ -231,7 +231,7 @@ func (s *Session) choose(versions json.RawMessage) (verdict, bool) {
 			}
 		}
 	}
-	if best != nil && !best.Modern {
+	if best != nil && best.Sessions {
 		s.older = best
 		return verdictOlder, true
 	}
@@ -287,7 +287,7 @@ func (s *Session) hello(ctx context.Context, t *revision.Table) (*ServerInfo, *r
 	}
 	// INIT-25-022: a version that this client does not speak ends the connection.
 	spoken := revision.Find(tables(s.client.Revisions), res.Version)
-	if spoken == nil || spoken.Modern {
+	if spoken == nil || !spoken.Sessions {
 		return nil, nil, fmt.Errorf("the server answered with revision %q, this client speaks %v", clip(res.Version), revision.Names(tables(s.client.Revisions)))
 	}
 	return &ServerInfo{Implementation: res.Info, Capabilities: res.Capabilities, Instructions: res.Instructions, Revisions: []Revision{Revision(spoken.Name)}}, spoken, nil

@@ -160,7 +160,7 @@ func (x *outgoingCall) mayBecomeTask() bool {
 	switch {
 	case x.method != revision.MethodCall:
 		return false
-	case x.s.rev.Modern:
+	case !x.s.rev.Sessions:
 		_, declared := jsonx.LookupPath(x.caps, "extensions", revision.Tasks)
 		return declared && x.s.Server().Capabilities.Has("extensions", revision.Tasks)
 	}
@@ -170,7 +170,7 @@ func (x *outgoingCall) mayBecomeTask() bool {
 // taskIn is the id of the task that the answer to a call tells of, empty for none.
 func (s *Session) taskIn(result json.RawMessage) string {
 	handle := result
-	if s.rev.Modern {
+	if !s.rev.Sessions {
 		if kind, err := resultType(result); err != nil || kind != "task" {
 			return ""
 		}

@@ -49,7 +49,7 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	case revision.NoteRootsChanged:
 		return RawResult(`{}`), s.tellRootsChanged(ctx)
 	}
-	if revision.OfTasks(req.Method) && (!s.rev.Modern || s.mayBecome(call)) {
+	if revision.OfTasks(req.Method) && (s.rev.Sessions || s.mayBecome(call)) {
 		return s.forwardTask(ctx, call, req)
 	}
 	if err := s.mayPass(call, req); err != nil {
@@ -78,7 +78,7 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 		return nil, err
 	}
 	x.caps, x.self = forwardCapabilities(call), forwardIdentity(call)
-	if !s.rev.Modern {
+	if s.rev.Sessions {
 		x.turn = &turn{by: askedOf(call), session: call.Session(), front: call}
 	}
 	x.logLevel = call.LogLevel()
@@ -93,8 +93,8 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	switch {
 	case req.Method == revision.MethodCall && s.mayBecome(call) && call.TakesTask():
 		return s.lendHere(call, x)
-	case s.rev.Modern:
-		if raw, err = x.run(ctx); needsTask(err) && !call.Peer.Revision.Modern {
+	case !s.rev.Sessions:
+		if raw, err = x.run(ctx); needsTask(err) && call.Peer.Revision.Sessions {
 			raw, err = x.insideTask(ctx)
 		}
 	case !revision.Asks(req.Method):
@@ -184,12 +184,12 @@ func (s *Session) forwardError(call *engine.Call, method string, err error) erro
 	uri, _ := jsonx.Lookup(rpc.Data, "uri")
 	free := rpc.Code >= -32019 && rpc.Code <= -32000 && rpc.Code != CodeResourceNotFound
 	switch {
-	case method == revision.MethodRead && s.rev.Modern && rpc.Code == CodeInvalidParams && uri != nil:
+	case method == revision.MethodRead && !s.rev.Sessions && rpc.Code == CodeInvalidParams && uri != nil:
 		return &Error{Code: CodeResourceNotFound, Message: rpc.Message, Data: rpc.Data} // T-131
 	case rpc.Code == CodeHeaderMismatch, rpc.Code == CodeUnsupportedVersion:
 		// The fault is between this hop and the server (T-18, T-133).
 		return Errorf(CodeInternal, "the server refused the forwarded request: %s", clip(rpc.Message))
-	case free && call.Peer.Revision.Modern:
+	case free && !call.Peer.Revision.Sessions:
 		// The modern era gives no meaning to these codes (T-139).
 		return &Error{Code: CodeInternal, Message: rpc.Message, Data: encode(map[string]int{"code": rpc.Code})}
 	}
@@ -248,7 +248,7 @@ func forwardCapabilities(call *engine.Call) json.RawMessage {
 			break
 		}
 	}
-	if !call.Peer.Revision.Modern && call.TakesTask() { // T-106
+	if call.Peer.Revision.Sessions && call.TakesTask() { // T-106
 		caps = takingTasks(caps)
 	}
 	if e, ok := jsonx.Lookup(caps, "elicitation"); ok && len(e) == 2 {
@@ -307,7 +307,7 @@ var identityNames = revision.Known{"name", "version", "title", "description", "w
 // tellRootsChanged tells a legacy server that the roots have changed (T-58). For others there
 // is no such notification, and they ask anew in each call.
 func (s *Session) tellRootsChanged(ctx context.Context) error {
-	if s.rev.Modern || s.client.Roots == nil {
+	if !s.rev.Sessions || s.client.Roots == nil {
 		return nil
 	}
 	return publicError(s.wire.Notify(ctx, revision.NoteRootsChanged, nil))
@@ -383,7 +383,7 @@ func (s *Session) forwardListen(ctx context.Context, call *engine.Call, req *Req
 	}
 	asked := len(f.URIs)
 	f.Tasks = slices.DeleteFunc(f.Tasks, func(id string) bool { return !s.passed.may(call, id) })
-	if !s.rev.Modern {
+	if s.rev.Sessions {
 		f = f.offered(s.Server().Capabilities) // T-51
 	}
 	// A server that does not acknowledge is given up like one that does not answer; what comes
@@ -398,7 +398,7 @@ func (s *Session) forwardListen(ctx context.Context, call *engine.Call, req *Req
 	}
 	ack := func(honoured filter) error {
 		heard()
-		if len(honoured.URIs) < asked && !call.Peer.Revision.Modern {
+		if len(honoured.URIs) < asked && call.Peer.Revision.Sessions {
 			return Errorf(CodeInvalidParams, "the server takes no subscription to this resource") // T-50
 		}
 		return call.Emit(revision.NoteAcknowledged, encode(map[string]filter{"notifications": honoured}))
@@ -431,7 +431,7 @@ func listenEnvelope(call *engine.Call, f filter) envelope {
 // comesBack tells whether a caller may be asked something, by a result, and come back with
 // the answer: one of the modern era that can answer anything.
 func comesBack(call *engine.Call) bool {
-	if !call.Peer.Revision.Modern {
+	if call.Peer.Revision.Sessions {
 		return false
 	}
 	for name := range jsonx.Members(call.Peer.Capabilities) {

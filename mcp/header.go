@@ -58,11 +58,14 @@ func (s *Session) learn(t *Tool) error {
 //
 // Specification: 2026-07-28, basic/transports/streamable-http, Custom Headers from Tool Parameters.
 func (s *Session) CheckTool(name string, inputSchema json.RawMessage) error {
-	if !s.overHTTP || !s.rev.Modern {
+	if !s.sendsHeaders() {
 		return nil
 	}
 	return s.learnHeaders(name, inputSchema)
 }
+
+// sendsHeaders tells whether requests repeat names and arguments in headers.
+func (s *Session) sendsHeaders() bool { return s.overHTTP && s.rev.ParamHeaders }
 
 // mustNotCall returns the fault of a call of a tool that must not be used.
 func (s *Session) mustNotCall(method string, params json.RawMessage) error {
@@ -71,7 +74,7 @@ func (s *Session) mustNotCall(method string, params json.RawMessage) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.barred) == 0 || !s.overHTTP || !s.rev.Modern {
+	if len(s.barred) == 0 || !s.sendsHeaders() {
 		return nil
 	}
 	raw, _ := jsonx.Lookup(params, "name")
@@ -87,7 +90,7 @@ func (s *Session) mustNotCall(method string, params json.RawMessage) error {
 func (s *Session) learnHeaders(name string, schema json.RawMessage) error {
 	headers, err := streamable.ParamHeaders(schema)
 	if err != nil && s.bar(name, err) {
-		if s.overHTTP && s.rev.Modern {
+		if s.sendsHeaders() {
 			s.log.Warn("tool left out, it must not be used over HTTP", "tool", clip(name), "err", err)
 		} else {
 			s.log.Debug("tool with bad x-mcp-header, which is removed", "tool", clip(name), "err", err)
@@ -146,7 +149,7 @@ func (s *Session) forwardTools(raw json.RawMessage) json.RawMessage {
 		}
 		if err != nil {
 			changed = true
-			if s.overHTTP && s.rev.Modern {
+			if s.sendsHeaders() {
 				continue
 			}
 			t = jsonx.With(nil, t, "inputSchema", streamable.WithoutParamHeaders(orObject(schema)))
@@ -165,7 +168,7 @@ func (s *Session) forwardTools(raw json.RawMessage) json.RawMessage {
 // checkForwarded compares the headers of a call in front with its arguments, as far as the
 // list of tools that it goes by has passed here (T-48).
 func (s *Session) checkForwarded(call *engine.Call, method string, params json.RawMessage) error {
-	if method != revision.MethodCall || call.Header == nil || !call.Peer.Revision.Modern {
+	if method != revision.MethodCall || call.Header == nil || !call.Peer.Revision.ParamHeaders {
 		return nil
 	}
 	raw, _ := jsonx.Lookup(params, "name")
@@ -191,7 +194,7 @@ const maxLearnt = 10_000
 
 // headersOf makes the headers of a call of a tool as far as its schema is known.
 func (s *Session) headersOf(method string, params json.RawMessage) http.Header {
-	if !s.overHTTP || !s.rev.Modern || method != revision.MethodCall {
+	if !s.sendsHeaders() || method != revision.MethodCall {
 		return nil
 	}
 	raw, _ := jsonx.Lookup(params, "name")

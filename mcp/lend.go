@@ -61,7 +61,7 @@ func (s *Session) lends(ctx context.Context, call *engine.Call, method string, p
 	if !known && s.relist(ctx) {
 		support, _ = s.taskSupport(name)
 	}
-	demanded := !call.Peer.Revision.Modern
+	demanded := call.Peer.Revision.Sessions
 	switch support {
 	case TaskRequired:
 		return true, nil
@@ -209,9 +209,9 @@ func (s *Session) forwardTask(ctx context.Context, call *engine.Call, req *Reque
 	switch {
 	case call == nil:
 		return nil, ErrNoCall
-	case !s.rev.Modern && !s.coreTasks():
+	case s.rev.Sessions && !s.coreTasks():
 		return nil, Errorf(CodeMethodNotFound, "no method %q: the server has no tasks", req.Method)
-	case call.Peer.Revision.Modern && !call.TakesTask():
+	case !call.Peer.Revision.Sessions && !call.TakesTask():
 		return nil, call.NeedsTask()
 	case req.Method == revision.MethodTasks:
 		return s.lentTasks(ctx, call, req)
@@ -369,7 +369,7 @@ func (s *Session) lentAsk(ctx context.Context, id, method string, params json.Ra
 // mayBecome tells whether the tools of this server of 2026-07-28 are shown to a caller of
 // 2025-11-25 as ones that may run as tasks: what it answers at once becomes one here (T-105).
 func (s *Session) mayBecome(call *engine.Call) bool {
-	return call != nil && s.rev.Modern && call.Peer.Revision.CoreTasks && call.Peer.MayTakeTask() && s.Server().Capabilities.Has("extensions", revision.Tasks)
+	return call != nil && !s.rev.Sessions && call.Peer.Revision.CoreTasks && call.Peer.MayTakeTask() && s.Server().Capabilities.Has("extensions", revision.Tasks)
 }
 
 // lendHere makes a task of a call to a server of 2026-07-28 for a caller of 2025-11-25, who

@@ -37,7 +37,7 @@ func (l *serverLevel) get() string {
 // wantLevel sees to it that a legacy server sends the log messages that a caller in front has
 // asked for.
 func (s *Session) wantLevel(ctx context.Context, call *engine.Call) {
-	if !s.rev.Modern && s.level.lower(call.LogLevelSet()) {
+	if s.rev.Sessions && s.level.lower(call.LogLevelSet()) {
 		s.tellLevel(ctx)
 	}
 }

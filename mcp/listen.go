@@ -99,7 +99,7 @@ func (s *Server) listen(ctx context.Context, req *Request) (Result, error) {
 		return nil, err
 	}
 	if f.Tasks != nil {
-		if call.Peer.Revision.Modern && !call.TakesTask() {
+		if !call.Peer.Revision.Sessions && !call.TakesTask() {
 			return nil, call.NeedsTask() // XTASK-26-035
 		}
 		f.Tasks = s.jobs.known(ctx, f.Tasks)

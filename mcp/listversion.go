@@ -52,7 +52,7 @@ func (s *Session) ListVersion(method string) (version uint64, heard bool) {
 		return 0, false
 	}
 	version = s.changes[at].Load()
-	if !s.rev.Modern {
+	if s.rev.Sessions {
 		declared, _ := jsonx.Lookup(s.Server().Capabilities[capability], "listChanged")
 		heard = string(declared) == "true"
 	}

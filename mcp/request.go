@@ -338,7 +338,7 @@ func (x *outgoingCall) run(ctx context.Context) (json.RawMessage, error) {
 	if x.fault != nil {
 		return nil, x.fault
 	}
-	if x.s.overHTTP && x.s.rev.Modern {
+	if x.s.sendsHeaders() {
 		if err := x.s.mustNotCall(x.method, x.params); err != nil {
 			return nil, err
 		}
@@ -358,7 +358,7 @@ func (x *outgoingCall) run(ctx context.Context) (json.RawMessage, error) {
 			x.noteMu.Unlock()
 		}()
 	}
-	if x.s.rev.Modern {
+	if !x.s.rev.Sessions {
 		return x.rounds(ctx)
 	}
 	if x.requiresTask(ctx, nil) {
@@ -661,7 +661,7 @@ func (x *outgoingCall) excuse(ctx context.Context, qs []engine.Question, err err
 	var rpc *Error
 	var lacks *engine.LacksError
 	refused := errors.As(err, &rpc)
-	if !refused && (!errors.As(err, &lacks) || x.front == nil || x.front.Peer.Revision.Modern) {
+	if !refused && (!errors.As(err, &lacks) || x.front == nil || !x.front.Peer.Revision.Sessions) {
 		return nil, err
 	}
 	if len(qs) > 1 && !refused { // nobody was asked yet, and some of them may be

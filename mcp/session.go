@@ -494,7 +494,7 @@ func newEvent(method string, params json.RawMessage) Event {
 // listen runs one subscription until ctx ends (nil) or the server ends it.
 // Ack is told what the server honours of f. A modern server is told of whom e speaks.
 func (s *Session) listen(ctx context.Context, f filter, e envelope, ack func(filter) error, emit func(string, json.RawMessage) error) error {
-	if s.rev.Modern {
+	if !s.rev.Sessions {
 		return s.listenModern(ctx, f, e, ack, emit)
 	}
 	f = f.offered(s.Server().Capabilities)

@@ -81,7 +81,7 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 	}
 	t := &Task{s: s, name: name, opts: opts}
 	switch {
-	case s.rev.Modern:
+	case !s.rev.Sessions:
 		x := s.outgoing(ctx, revision.MethodCall, params, opts)
 		defer x.end(nil)
 		x.onTask = func(_ context.Context, handle json.RawMessage) (json.RawMessage, error) {

@@ -59,13 +59,13 @@ func (s *Server) callAsTask(ctx context.Context, how ToolExecution, args json.Ra
 		}
 		return run(ctx, args)
 	case how.TaskSupport == "":
-		if call.Peer.Revision.Modern || !s.taskTools() {
+		if !call.Peer.Revision.Sessions || !s.taskTools() {
 			return run(ctx, args) // TASK-25-015
 		}
 		return nil, Errorf(CodeMethodNotFound, "this tool does not run as a task; call it without a task member") // TASK-25-006
 	}
 	args = slices.Clone(args)
-	if !how.OnRelease || !call.Peer.Revision.Modern {
+	if !how.OnRelease || call.Peer.Revision.Sessions {
 		own := call.Detach(nil)
 		t, err := s.jobs.create(ctx, own)
 		if err != nil {

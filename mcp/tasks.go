@@ -455,7 +455,7 @@ func (m *tasks) serve(ctx context.Context, req *Request) (Result, error) {
 	owner := ""
 	if call != nil {
 		owner = call.Peer.Principal
-		if call.Peer.Revision.Modern && !call.TakesTask() {
+		if !call.Peer.Revision.Sessions && !call.TakesTask() {
 			return nil, call.NeedsTask() // XTASK-26-040
 		}
 	}

@@ -359,7 +359,7 @@ func toolFailure(ctx context.Context, err error) (Result, error) {
 	switch {
 	case errors.As(err, &rpc), errors.As(err, &denied), errors.Is(err, engine.ErrSuspended):
 		return nil, err
-	case errors.As(err, &lacks) && call != nil && call.Peer.Revision.Modern:
+	case errors.As(err, &lacks) && call != nil && !call.Peer.Revision.Sessions:
 		return nil, err // modern revisions have a code for it
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		err = context.Cause(ctx)

@@ -25,7 +25,7 @@ func endsWith(call *engine.Call, q engine.Question, err error) *unanswered {
 	if !errors.As(err, &end.lacks) {
 		return nil
 	}
-	if call.Peer.Revision.Modern && end.lacks.Required != nil {
+	if !call.Peer.Revision.Sessions && end.lacks.Required != nil {
 		return end
 	}
 	var page visit
@@ -56,7 +56,7 @@ func (e *unanswered) answer(call *engine.Call, method string) (Result, error) {
 // the text (T-23, T-171); false for another error.
 func lacking(call *engine.Call, method string, err error) (Result, bool) {
 	var rpc *Error
-	if method != revision.MethodCall || call.Peer.Revision.Modern || !errors.As(err, &rpc) || rpc.Code != CodeMissingCapability {
+	if method != revision.MethodCall || !call.Peer.Revision.Sessions || !errors.As(err, &rpc) || rpc.Code != CodeMissingCapability {
 		return nil, false
 	}
 	return &ToolResult{Content: []Content{Text(clip(rpc.Message))}, IsError: true}, true

@@ -249,10 +249,10 @@ func (s *Session) visited(params json.RawMessage) bool {
 func forwardPages(call *engine.Call, method string, err error, pages []visit) (Result, error) {
 	var lacks *engine.LacksError
 	able := call.Peer.CanAnswer(pages[0].question())
-	if able == nil && !call.Peer.Revision.Modern && call.Peer.Revision.Lacks&revision.ElicitURL == 0 {
+	if able == nil && call.Peer.Revision.Sessions && call.Peer.Revision.Lacks&revision.ElicitURL == 0 {
 		return nil, err // it knows the error (T-132)
 	}
-	if call.Peer.Revision.Modern && errors.As(able, &lacks) {
+	if !call.Peer.Revision.Sessions && errors.As(able, &lacks) {
 		return nil, able // -32021 (T-41)
 	}
 	var text strings.Builder
@@ -289,7 +289,7 @@ func RequireURL(ctx context.Context, message, url string) error {
 	page := visit{URL: url, Message: message}
 	q := page.question()
 	rev := call.Peer.Revision
-	if rev.Modern {
+	if !rev.Sessions {
 		if err := ElicitURL(ctx, message, url, Key("visit:"+page.place())); err != nil { // the query may change
 			return err
 		}

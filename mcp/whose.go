@@ -104,7 +104,7 @@ func (o *openCalls) causes() []*outgoingCall {
 	switch {
 	case len(likely) > 0:
 		return likely
-	case len(others) == 1 && (others[0].front == nil || !others[0].front.Peer.Revision.Modern):
+	case len(others) == 1 && (others[0].front == nil || others[0].front.Peer.Revision.Sessions):
 		return others
 	}
 	return nil

@@ -24,7 +24,7 @@ func Every(t *testing.T, newServer func() *mcp.Server, newClient func() *mcp.Cli
 	t.Helper()
 	for _, rev := range mcp.Revisions() {
 		for _, w := range wires {
-			if w.legacy && rev == mcp.V2026_07_28 {
+			if w.legacy && !rev.Sessions() {
 				continue
 			}
 			t.Run(string(rev)+"/"+w.name, func(t *testing.T) {

@@ -76,7 +76,7 @@ func (c *callCmd) arguments(a *app, p *peer, words []word) (json.RawMessage, err
 	var input json.RawMessage
 	// A server of 2026-07-28 over HTTP says in its list which arguments go into headers too, and
 	// which tools must not be used for what they say of that.
-	needs, headers := needsSchema(words), p.command == "" && p.Revision() >= mcp.V2026_07_28
+	needs, headers := needsSchema(words), p.command == "" && !p.Revision().Sessions()
 	if needs || headers {
 		l, err := a.listFor(p, "tools/list", "tools", c.Tool)
 		switch {

@@ -318,9 +318,9 @@ func (e *exam) session(ctx context.Context) {
 		defer func() { e.heard(before + 1) }() // what it said until then
 	}
 	info := p.Server()
-	era := "legacy"
-	if p.Revision() == mcp.V2026_07_28 {
-		era = "modern"
+	era := "modern"
+	if p.Revision().Sessions() {
+		era = "legacy"
 	}
 	e.ok("handshake", oneLine(strings.TrimSpace(info.Name+" "+info.Version))+", in "+shortTime(took))
 	e.ok("era", fmt.Sprintf("%s: revision %s, found by %s", era, p.Revision(), oneLine(p.How())))

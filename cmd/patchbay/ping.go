@@ -28,9 +28,9 @@ func (c *pingCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	method := "ping"
-	if p.Revision() == mcp.V2026_07_28 {
-		method = "server/discover"
+	method := "server/discover"
+	if p.Revision().Sessions() {
+		method = "ping"
 	}
 	if !a.JSON {
 		a.print(fmt.Sprintf("%s over %s, revision %s, open after %s", method, wireOf(a.server), p.Revision(), shortTime(time.Since(start))))

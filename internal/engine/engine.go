@@ -231,7 +231,7 @@ var errFailed = AsError(usercode.Failed())
 func (e *Engine) admitModern(ctx *Context, msg *jsonrpc.Message, version string, header http.Header, ex Exchange, reply *Reply) (ok bool) {
 	peer, c := &ctx.peer, &ctx.call
 	switch {
-	case peer.Revision == nil || !peer.Revision.Modern:
+	case peer.Revision == nil || peer.Revision.Sessions:
 		*reply = e.unsupported(msg.ID, version)
 		return false
 	case !peer.Revision.Has(msg.Method):
@@ -361,7 +361,7 @@ func (e *Engine) answer(c *Call, id jsonrpc.ID, res *Result, reply *Reply) {
 	if c.Method == revision.MethodDiscover {
 		e.ownVersions(res)
 	}
-	if res.plain() && c.Peer.Revision.Modern {
+	if res.plain() && !c.Peer.Revision.Sessions {
 		*reply = Reply{ID: id, Result: res.JSON, plain: true, tail: e.tail, lent: res.Lent}
 		return
 	}

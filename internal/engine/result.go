@@ -95,7 +95,7 @@ func (e *Engine) finish(t *revision.Table, method string, r Result) json.RawMess
 		return b
 	}
 	if r.Task {
-		if !t.Modern {
+		if t.Sessions {
 			return append(append([]byte(`{"task":`), revision.CoreTask(r.JSON)...), '}')
 		}
 		return e.envelope("", "task", r.JSON, false, false)
@@ -105,7 +105,7 @@ func (e *Engine) finish(t *revision.Table, method string, r Result) json.RawMess
 
 func (e *Engine) convert(t *revision.Table, method string, raw json.RawMessage, uses revision.Feature, meta bool) json.RawMessage {
 	raw = t.Result(method, raw, uses)
-	if !t.Modern {
+	if t.Sessions {
 		if uses == revision.Unknown {
 			// What only the modern envelope has (T-20).
 			raw = jsonx.Without(nil, raw, "resultType", "ttlMs", "cacheScope")
@@ -192,14 +192,14 @@ func (e *Engine) envelope(method, kind string, raw json.RawMessage, foreign, met
 	}
 	// A foreign object may have white space around it and in it.
 	raw = bytes.TrimSpace(raw)
-	if foreign && revision.V20260728.Cacheable(method) {
+	if foreign && revision.Cacheable(method) {
 		raw = soundHints(raw)
 	}
 	if rest := bytes.TrimLeft(raw[1:], " \t\r\n"); rest[0] != '}' {
 		out = append(out, ',')
 	}
 	out = append(out, raw[1:len(raw)-1]...)
-	if revision.V20260728.Cacheable(method) {
+	if revision.Cacheable(method) {
 		hint := e.lists
 		if method == revision.MethodRead {
 			hint = none

@@ -87,7 +87,7 @@ func (e *Engine) Introduce(ctx context.Context, msg *jsonrpc.Message, who Caller
 }
 
 func (e *Engine) initialize(ctx context.Context, msg *jsonrpc.Message, who Caller, header http.Header, stateless bool) (*Session, Reply) {
-	latest := revision.Latest(e.Revisions, false)
+	latest := revision.Latest(e.Revisions, true)
 	if latest == nil {
 		// VER-26-008: name what is spoken here.
 		r := refuse(msg.ID, jsonrpc.CodeInvalidParams, "this server speaks only %s, which has no initialize", strings.Join(revision.Names(e.Revisions), ", "))
@@ -100,7 +100,7 @@ func (e *Engine) initialize(ctx context.Context, msg *jsonrpc.Message, who Calle
 		return nil, refuse(msg.ID, jsonrpc.CodeInvalidParams, "initialize: missing %q, a string", "protocolVersion")
 	}
 	t := revision.Find(e.Revisions, version)
-	if t == nil || t.Modern {
+	if t == nil || !t.Sessions {
 		t = latest
 	}
 	// The session outlives its first message, whose bytes are reused.

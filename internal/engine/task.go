@@ -174,7 +174,7 @@ func (c *Call) TakesTask() bool {
 	switch {
 	case c.Peer.Stateless:
 		return false
-	case c.Peer.Revision.Modern:
+	case !c.Peer.Revision.Sessions:
 		_, ok := jsonx.LookupPath(c.Peer.Capabilities, "extensions", revision.Tasks)
 		return ok
 	case c.Peer.Revision.CoreTasks:
@@ -190,7 +190,7 @@ func (c *Call) TakesTask() bool {
 // MayTakeTask tells whether callers of the peer's revision could take a task, be it by
 // declaring so.
 func (p *Peer) MayTakeTask() bool {
-	return !p.Stateless && (p.Revision.Modern || p.Revision.CoreTasks)
+	return !p.Stateless && (!p.Revision.Sessions || p.Revision.CoreTasks)
 }
 
 // TaskNotes is the way of notifications about a task of the call, nil if the caller
@@ -231,7 +231,7 @@ func (c *Call) TaskTTL() int64 {
 
 // NeedsTask is the error for a caller who does not take the task that there must be.
 func (c *Call) NeedsTask() error {
-	if c.Peer.Revision.Modern {
+	if !c.Peer.Revision.Sessions {
 		return &LacksError{What: "extension " + revision.Tasks, Required: json.RawMessage(`{"extensions":{"` + revision.Tasks + `":{}}}`)}
 	}
 	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this tool runs as a task only; call it with a task member"}

@@ -39,7 +39,7 @@ func document(x *Exchange, mine, other *revision.Table, logs bool) []byte {
 	if other.Index() < mine.Index() {
 		t, newer = other, mine
 	}
-	across := mine.Modern != other.Modern
+	across := mine.Sessions != other.Sessions
 	if across && len(x.Questions()) > 0 {
 		notes = false // a modern server runs anew after each question and tells again
 	}
@@ -72,7 +72,7 @@ func document(x *Exchange, mine, other *revision.Table, logs bool) []byte {
 	var questions, told [][]byte
 	for _, s := range x.Steps {
 		for _, q := range s.Questions {
-			if q.Method == revision.MethodRoots && !(mine.Modern && other.Modern) {
+			if q.Method == revision.MethodRoots && (mine.Sessions || other.Sessions) {
 				continue // up to 2025-11-25 servers ask at any time, and not on behalf of a call
 			}
 			params := q.Params

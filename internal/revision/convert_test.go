@@ -114,8 +114,8 @@ func TestQuestionConversion(t *testing.T) {
 func TestHas(t *testing.T) {
 	for _, rev := range All {
 		for method, want := range map[string]bool{
-			MethodCall: true, MethodTools: true, MethodPing: !rev.Modern, MethodInitialize: !rev.Modern, MethodSetLevel: !rev.Modern,
-			MethodSubscribe: !rev.Modern, MethodDiscover: rev.Modern, MethodListen: rev.Modern,
+			MethodCall: true, MethodTools: true, MethodPing: rev.Sessions, MethodInitialize: rev.Sessions, MethodSetLevel: rev.Sessions,
+			MethodSubscribe: rev.Sessions, MethodDiscover: !rev.Sessions, MethodListen: !rev.Sessions,
 			MethodElicit: false, MethodSample: false, MethodRoots: false, "example.com/own": true,
 		} {
 			if got := rev.Has(method); got != want {
@@ -145,7 +145,7 @@ func FuzzResult(f *testing.F) {
 		for _, method := range methods {
 			for _, rev := range All {
 				once := rev.Result(method, json.RawMessage(in), Unknown)
-				if rev.Modern && string(once) != in {
+				if !rev.Sessions && string(once) != in {
 					t.Fatalf("the newest revision changed %s to %s", in, once)
 				}
 				if !json.Valid(once) {

@@ -24,7 +24,7 @@ func (t *Table) Question(method string, params json.RawMessage) (json.RawMessage
 // InnerQuestion converts the params of a request that a server of this revision
 // sent to the inner form.
 func (t *Table) InnerQuestion(method string, params json.RawMessage) json.RawMessage {
-	if method == MethodElicit && !t.Modern {
+	if method == MethodElicit && t.Sessions {
 		return jsonx.Without(nil, params, "elicitationId") // T-43
 	}
 	return params
@@ -80,7 +80,7 @@ func (t *Table) Notification(method string, params json.RawMessage) json.RawMess
 
 // ClientCapabilities converts what a client declares to what this revision can say.
 func (t *Table) ClientCapabilities(caps json.RawMessage) json.RawMessage {
-	if ext, ok := jsonx.Lookup(caps, "extensions"); ok && !t.Modern {
+	if ext, ok := jsonx.Lookup(caps, "extensions"); ok && t.Sessions {
 		// What a client of 2025-11-25 asks as a task it says with each call.
 		if ext = jsonx.Without(nil, ext, Tasks); len(ext) > 2 {
 			caps = jsonx.With(nil, caps, "extensions", ext)
@@ -114,7 +114,7 @@ func dropSettings(caps json.RawMessage, names ...string) json.RawMessage {
 
 // ServerCapabilities converts what a server declares to what this revision can say.
 func (t *Table) ServerCapabilities(caps json.RawMessage) json.RawMessage {
-	if t.Modern {
+	if !t.Sessions {
 		return caps
 	}
 	if ext, ok := jsonx.Lookup(caps, "extensions"); ok {
@@ -143,7 +143,7 @@ func (t *Table) elicitation(params json.RawMessage) (json.RawMessage, error) {
 		if t.Lacks&ElicitURL != 0 {
 			return nil, &Lack{Revision: t.Name, What: "elicitation by URL"}
 		}
-		if !t.Modern {
+		if t.Sessions {
 			// 2025-11-25 names each visit; 2026-07-28 tells by the retry (T-26).
 			params = jsonx.With(nil, params, "elicitationId", jsonx.AppendString(nil, rand.Text()))
 		}

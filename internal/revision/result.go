@@ -11,7 +11,7 @@ import (
 // the result uses; the input is returned as it is when nothing has to change.
 // What older peers get instead of what they lack is listed in docs/revisions.md.
 func (t *Table) Result(method string, raw json.RawMessage, uses Feature) json.RawMessage {
-	if uses&t.Lacks == 0 || t.Modern && method != MethodTools {
+	if uses&t.Lacks == 0 || !t.Sessions && method != MethodTools {
 		return raw
 	}
 	switch method {

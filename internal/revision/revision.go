@@ -89,9 +89,12 @@ const (
 type Table struct {
 	Name string
 
-	// Modern revisions carry everything in each request; legacy ones open a
-	// session with initialize and let the server send requests.
-	Modern bool
+	// Sessions says that a connection begins with initialize and that the server may send
+	// requests on it. Without, each request carries everything, and questions travel in results.
+	Sessions bool
+
+	// ParamHeaders says that HTTP requests repeat names and annotated arguments in headers.
+	ParamHeaders bool
 
 	// Batches of messages are accepted.
 	Batches bool
@@ -145,11 +148,11 @@ const (
 
 // The published revisions.
 var (
-	V20241105 = &Table{Name: "2024-11-05", Lacks: lacksA, edge: legacyEdge, codes: legacyCodes, index: 0}
-	V20250326 = &Table{Name: "2025-03-26", Lacks: lacksB, edge: legacyEdge, codes: legacyCodes, index: 1, Batches: true}
-	V20250618 = &Table{Name: "2025-06-18", Lacks: lacksC, edge: legacyEdge, codes: legacyCodes, index: 2, VersionHeader: true}
-	V20251125 = &Table{Name: "2025-11-25", Lacks: lacksD, edge: taskEdge, codes: legacyCodes, index: 3, VersionHeader: true, CoreTasks: true}
-	V20260728 = &Table{Name: "2026-07-28", Modern: true, index: 4, VersionHeader: true, Lacks: Execution,
+	V20241105 = &Table{Name: "2024-11-05", Sessions: true, Lacks: lacksA, edge: legacyEdge, codes: legacyCodes, index: 0}
+	V20250326 = &Table{Name: "2025-03-26", Sessions: true, Lacks: lacksB, edge: legacyEdge, codes: legacyCodes, index: 1, Batches: true}
+	V20250618 = &Table{Name: "2025-06-18", Sessions: true, Lacks: lacksC, edge: legacyEdge, codes: legacyCodes, index: 2, VersionHeader: true}
+	V20251125 = &Table{Name: "2025-11-25", Sessions: true, Lacks: lacksD, edge: taskEdge, codes: legacyCodes, index: 3, VersionHeader: true, CoreTasks: true}
+	V20260728 = &Table{Name: "2026-07-28", index: 4, VersionHeader: true, ParamHeaders: true, Lacks: Execution,
 		edge:  []string{MethodDiscover, MethodListen, MethodTask, MethodTaskUpdate, MethodTaskCancel},
 		codes: map[int]int{CodeResourceNotFound: -32602, CodeURLRequired: -32603},
 	}
@@ -174,11 +177,10 @@ func Find(ts []*Table, name string) *Table {
 	return nil
 }
 
-// Latest returns the newest of ts that is modern, or that is legacy; nil if
-// there is none.
-func Latest(ts []*Table, modern bool) *Table {
+// Latest returns the newest of ts with sessions, or the newest without; nil if there is none.
+func Latest(ts []*Table, sessions bool) *Table {
 	for i := len(ts) - 1; i >= 0; i-- {
-		if ts[i].Modern == modern {
+		if ts[i].Sessions == sessions {
 			return ts[i]
 		}
 	}
@@ -226,11 +228,11 @@ func (t *Table) Code(code int) int {
 	return code
 }
 
-// Cacheable tells whether results of a method carry ttlMs and cacheScope.
-func (t *Table) Cacheable(method string) bool {
-	if !t.Modern {
-		return false
-	}
+// Cacheable tells whether results of a method carry ttlMs and cacheScope in this revision.
+func (t *Table) Cacheable(method string) bool { return !t.Sessions && Cacheable(method) }
+
+// Cacheable tells whether results of a method carry ttlMs and cacheScope in the inner form.
+func Cacheable(method string) bool {
 	switch method {
 	case MethodDiscover, MethodTools, MethodPrompts, MethodResources, MethodTemplates, MethodRead:
 		return true

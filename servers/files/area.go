@@ -95,7 +95,7 @@ func (s *server) narrows(ctx context.Context) bool {
 	if call == nil || s.options.ClientRoots == NoClientRoots || !call.Capabilities.Has("roots") {
 		return false
 	}
-	return call.Revision < mcp.V2026_07_28 || s.options.ClientRoots == AlwaysClientRoots
+	return call.Revision.Sessions() || s.options.ClientRoots == AlwaysClientRoots
 }
 
 // whole is the area of all roots.

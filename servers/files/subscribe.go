@@ -31,7 +31,7 @@ func (s *server) subscriptions(next mcp.Handler) mcp.Handler {
 			honoured = append(honoured, uri)
 		}
 		if len(honoured) < len(uris) {
-			if call := mcp.CallFrom(ctx); call != nil && call.Revision < mcp.V2026_07_28 {
+			if call := mcp.CallFrom(ctx); call != nil && call.Revision.Sessions() {
 				return nil, mcp.ResourceNotFound(uris[0]) // it asks for one, and is answered with an error
 			}
 			var err error

@@ -368,7 +368,7 @@ func (c *Client) Notify(ctx context.Context, method string, params json.RawMessa
 }
 
 // Negotiated implements engine.Wire.
-func (c *Client) Negotiated(t *revision.Table) { c.modern.Store(t.Modern) }
+func (c *Client) Negotiated(t *revision.Table) { c.modern.Store(!t.Sessions) }
 
 // Done implements engine.Wire.
 func (c *Client) Done() <-chan struct{} { return c.done }

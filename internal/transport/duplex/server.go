@@ -421,7 +421,7 @@ func (p *peer) answer(x *exchange, reply *engine.Reply) {
 		e.Legacy(&x.ctx, sess, msg, nil, x, reply)
 		return
 	}
-	if msg.Method == revision.MethodPing && revision.Latest(e.Revisions, false) != nil {
+	if msg.Method == revision.MethodPing && revision.Latest(e.Revisions, true) != nil {
 		*reply = engine.Reply{ID: msg.ID, Result: json.RawMessage(`{}`)}
 		return
 	}

@@ -239,7 +239,7 @@ func (c *Client) request(ctx context.Context, method string, body []byte, messag
 	if err != nil {
 		return nil, nil, err
 	}
-	if t != nil && !t.Modern {
+	if t != nil && t.Sessions {
 		if session != "" {
 			req.Header[headerSession] = []string{session} // SHTTP-25-036
 		}
@@ -290,7 +290,7 @@ var acceptBoth = []string{web.AcceptBoth}
 func versionOf(params json.RawMessage, t *revision.Table) string {
 	raw, ok := jsonx.LookupPath(params, "_meta", engine.MetaVersion)
 	switch {
-	case t != nil && t.Modern && (!ok || string(raw) == `"`+t.Name+`"`):
+	case t != nil && !t.Sessions && (!ok || string(raw) == `"`+t.Name+`"`):
 		return t.Name
 	case ok:
 		version, _ := jsonx.Unquote(raw)

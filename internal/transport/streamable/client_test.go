@@ -56,7 +56,7 @@ func TestRoundTrip(t *testing.T) {
 			return engine.Result{}, context.Cause(ctx)
 		}
 		c.Progress(1, 2, "half")
-		if c.Method == revision.MethodCall && !c.Peer.Revision.Modern {
+		if c.Method == revision.MethodCall && c.Peer.Revision.Sessions {
 			got, err := c.Ask(ctx, engine.Question{Method: revision.MethodElicit, Params: json.RawMessage(`{"message":"name?","requestedSchema":{"type":"object","properties":{}}}`)})
 			if err != nil {
 				return engine.Result{}, err

@@ -72,7 +72,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, 
 	// Another legacy revision is let pass, though a client should name the one agreed
 	// on (SHTTP-25-042): that one is spoken anyway, and clients that always send the
 	// oldest exist.
-	if t := revision.Find(s.Engine.Revisions, version); version != "" && (t == nil || t.Modern) {
+	if t := revision.Find(s.Engine.Revisions, version); version != "" && (t == nil || !t.Sessions) {
 		s.done(sess, at)
 		web.RefuseID(w, http.StatusBadRequest, id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "MCP-Protocol-Version is not " + sess.Peer.Revision.Name + ", which initialize agreed on"})
 		return nil
@@ -87,7 +87,7 @@ func (s *Server) loose(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, ve
 		version = "2025-03-26"
 	}
 	t := revision.Find(s.Engine.Revisions, version)
-	if t == nil || t.Modern { // a modern message names its version itself
+	if t == nil || !t.Sessions { // a modern message names its version itself
 		web.RefuseID(w, http.StatusBadRequest, id, s.unsupported(version))
 		return nil
 	}

@@ -26,7 +26,7 @@ const streamTime = time.Second
 // stream, and lose them if there is none yet.
 func (c *Client) awaitListening(ctx context.Context) {
 	c.mu.Lock()
-	if c.listening || c.table == nil || c.table.Modern {
+	if c.listening || c.table == nil || !c.table.Sessions {
 		c.mu.Unlock()
 		return
 	}

@@ -193,7 +193,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // legacy tells whether any revision with sessions is served.
-func (s *Server) legacy() bool { return revision.Latest(s.Engine.Revisions, false) != nil }
+func (s *Server) legacy() bool { return revision.Latest(s.Engine.Revisions, true) != nil }
 
 // sessionful tells whether any session can be opened.
 func (s *Server) sessionful() bool { return s.legacy() && !s.Stateless }
@@ -276,7 +276,7 @@ func (s *Server) receive(in *incoming, w http.ResponseWriter, r *http.Request, p
 	p = &posted{work: work{msg: &in.msg}, response: response{server: s, w: w, client: r.Context(), noJSON: !asJSON, noEvents: checkEvents(w, asEvents)}}
 	version = trim(header(r.Header, headerVersion))
 	named := revision.Find(s.Engine.Revisions, version)
-	modern := named != nil && named.Modern
+	modern := named != nil && !named.Sessions
 	if jsonrpc.IsBatch(body) {
 		if modern {
 			web.Refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "a body is one message; revision "+version+" has no batches")

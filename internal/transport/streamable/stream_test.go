@@ -205,7 +205,7 @@ func TestAbruptDisconnects(t *testing.T) {
 		running.Add(1)
 		defer running.Add(-1)
 		c.Progress(1, 2, "")
-		if !c.Peer.Revision.Modern {
+		if c.Peer.Revision.Sessions {
 			return engine.Result{JSON: json.RawMessage(`{}`)}, nil
 		}
 		<-ctx.Done()
