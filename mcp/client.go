@@ -94,6 +94,9 @@ type Client struct {
 
 	wires atomic.Int64 // opened so far, for their names
 
+	middleware []Middleware
+	begun      atomic.Bool // a session has been opened
+
 	mu       sync.Mutex
 	sessions map[*Session]struct{} // open ones; guarded by mu
 	own      Eras
@@ -162,7 +165,10 @@ func publicError(err error) error {
 	var ee *stdio.ExitError
 	var lost *streamable.SessionLostError
 	var renewed *streamable.RenewedError
+	var local *engine.LocalError
 	switch {
+	case errors.As(err, &local):
+		return err // as the handler has returned it
 	case errors.As(err, &renewed):
 		return &lostError{renewed.Error(), ErrSessionLost}
 	case errors.As(err, &lost):
@@ -228,8 +234,7 @@ func (c *Client) Dial(ctx context.Context, url string) (*Session, error) {
 		s.failed(err)
 		return nil, fmt.Errorf("dial %s: %w", url, publicError(err))
 	}
-	s.begin()
-	return s, nil
+	return s.begin()
 }
 
 // Start starts a server as a child process and opens a session over its standard
@@ -315,11 +320,11 @@ func (c *Client) openDuplex(ctx context.Context, conn Conn, key string, explain 
 		s.failed(err)
 		return nil, err
 	}
-	s.begin()
-	return s, nil
+	return s.begin()
 }
 
 func (c *Client) newSession() *Session {
+	c.begun.Store(true)
 	s := &Session{
 		client: c, limits: c.Limits.withDefaults(), log: c.Logger, user: c.userCode(),
 		events: make(chan Event, 256), subscribed: map[string]*subscription{}, parked: map[string]*parkedCall{}, tokens: map[int64]*outgoingCall{}, support: map[string]TaskSupport{}, lent: map[string]*lentTask{}, headers: map[string][]streamable.ParamHeader{},

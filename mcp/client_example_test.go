@@ -63,3 +63,39 @@ func ExampleRequireURL() {
 	// Log in at Example at https://login.example.com/
 	// a.txt <nil>
 }
+
+// A program calls its own server, or a gateway, as a client would: no pipe, no port.
+func ExampleClient_Open() {
+	srv := &mcp.Server{Name: "greeter"}
+	mcp.AddTool(srv, mcp.Tool{Name: "greet"}, func(ctx context.Context, in struct {
+		Name string `json:"name"`
+	}) (string, error) {
+		return "Hello, " + in.Name, nil
+	})
+	s, err := new(mcp.Client).Open(context.Background(), srv)
+	if err != nil {
+		panic(err)
+	}
+	defer s.Close()
+	fmt.Println(mcp.CallAs[string](context.Background(), s, "greet", map[string]string{"name": "Ada"}))
+	// Output: Hello, Ada <nil>
+}
+
+// Middleware stands around every request of a client, as it does around a server.
+func ExampleClient_Use() {
+	srv := &mcp.Server{Name: "s"}
+	mcp.AddTool(srv, mcp.Tool{Name: "look"}, func(context.Context, struct{}) (string, error) { return "a view", nil })
+	client := &mcp.Client{}
+	client.Use(func(next mcp.Handler) mcp.Handler {
+		return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+			fmt.Println(req.Method, string(req.Param("name")))
+			return next.Handle(ctx, req)
+		})
+	})
+	s := connect(srv, client)
+	defer s.Close()
+	fmt.Println(mcp.CallAs[string](context.Background(), s, "look", nil))
+	// Output:
+	// tools/call "look"
+	// a view <nil>
+}

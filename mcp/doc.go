@@ -18,6 +18,9 @@
 //	s, err := client.Dial(ctx, "http://127.0.0.1:7420/mcp") // or Start, with an exec.Cmd
 //	res, err := s.CallTool(ctx, "add", map[string]any{"a": 1, "b": 2})
 //
+// [Client.Open] does the same with a Handler of this process, and [Client.Use] puts middleware
+// around the requests of a client, as [Server.Use] does for a server.
+//
 // # Revisions
 //
 // Public types carry no detail of a revision. The package speaks 2026-07-28

@@ -60,6 +60,13 @@ func (s *Session) modernParams(params json.RawMessage, e envelope) json.RawMessa
 
 // appendModern appends what modernParams returns.
 func (s *Session) appendModern(dst []byte, params json.RawMessage, e envelope) []byte {
+	switch {
+	case s.local == nil:
+	case e.token == nil && e.hops == nil:
+		return append(dst, params...)
+	default: // the rest is known of the caller
+		return appendLegacy(dst, params, e.token, e.hops)
+	}
 	if e.self == nil {
 		e.self = s.self
 	}

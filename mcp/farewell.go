@@ -162,7 +162,7 @@ func (x *outgoingCall) mayBecomeTask() bool {
 		return false
 	case !x.s.rev.Sessions:
 		_, declared := jsonx.LookupPath(x.caps, "extensions", revision.Tasks)
-		return declared && x.s.Server().Capabilities.Has("extensions", revision.Tasks)
+		return declared && x.s.capabilities().Has("extensions", revision.Tasks)
 	}
 	return x.s.coreTasks()
 }

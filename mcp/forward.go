@@ -36,6 +36,11 @@ import (
 // could belong to several callers it is refused; from then on their calls take turns, for which a
 // call waits at most 5 minutes. Calls of one caller without a session do so for at most 2 seconds.
 func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
+	if s.local != nil {
+		var res Result
+		err := s.user.Run(ctx, req.Method, func() (err error) { res, err = s.local.h.Handle(ctx, req); return err })
+		return res, err
+	}
 	call := engine.From(ctx)
 	hops := hopsOf(call, req)
 	if err := hop.Check(hops, s.hop()); err != nil {
@@ -59,8 +64,14 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &outgoingCall{s: s, method: req.Method, cache: cachePublic, params: params, front: call, hops: s.hopsAfter(hops)}
-	x.clock.silent, x.clock.total = s.silence(req.Method), s.limits.CallLimit
+	x := &outgoingCall{s: s, method: req.Method, cache: cachePublic, params: params, front: call}
+	if own := call != nil && s.face != nil && call.Session() == s.face.local.session; own {
+		// The session in front has a clock and a cache, and is no other hop.
+		x.hops, x.cache = hops, cacheNone
+	} else {
+		x.hops = s.hopsAfter(hops)
+		x.clock.silent, x.clock.total = s.silence(req.Method), s.limits.CallLimit
+	}
 	if call == nil {
 		x.caps = json.RawMessage(`{}`)
 		x.note = func(string, json.RawMessage) {}
@@ -429,9 +440,9 @@ func listenEnvelope(call *engine.Call, f filter) envelope {
 }
 
 // comesBack tells whether a caller may be asked something, by a result, and come back with
-// the answer: one of the modern era that can answer anything.
+// the answer: one that does not wait and can answer anything.
 func comesBack(call *engine.Call) bool {
-	if call.Peer.Revision.Sessions {
+	if call.Peer.Revision.Sessions || call.Peer.Local {
 		return false
 	}
 	for name := range jsonx.Members(call.Peer.Capabilities) {

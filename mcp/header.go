@@ -58,7 +58,7 @@ func (s *Session) learn(t *Tool) error {
 //
 // Specification: 2026-07-28, basic/transports/streamable-http, Custom Headers from Tool Parameters.
 func (s *Session) CheckTool(name string, inputSchema json.RawMessage) error {
-	if !s.sendsHeaders() {
+	if s = s.server(); !s.sendsHeaders() {
 		return nil
 	}
 	return s.learnHeaders(name, inputSchema)

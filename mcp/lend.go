@@ -353,7 +353,7 @@ func (s *Session) lentAsk(ctx context.Context, id, method string, params json.Ra
 	if t == nil {
 		return nil, false, nil
 	}
-	s.asked.Add(1)
+	s.sawQuestion()
 	s.clocks.pause() // of a call that waits for the result, too
 	defer s.clocks.resume()
 	if err := s.mayAsk(method, params); err != nil {

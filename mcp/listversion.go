@@ -51,6 +51,7 @@ func (s *Session) ListVersion(method string) (version uint64, heard bool) {
 	default:
 		return 0, false
 	}
+	s = s.server()
 	version = s.changes[at].Load()
 	if s.rev.Sessions {
 		declared, _ := jsonx.Lookup(s.Server().Capabilities[capability], "listChanged")

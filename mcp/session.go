@@ -35,6 +35,9 @@ import (
 type Session struct {
 	client   *Client
 	wire     engine.Wire
+	local    *localWire      // the wire, if the server is a Handler of this process; else nil
+	behind   *Session        // with the server, behind the middleware of the client; nil if there is none in between
+	face     *Session        // that this one is behind of, or nil
 	rev      *revision.Table // spoken with the server
 	older    *revision.Table // best common legacy revision, while opening
 	repeated bool            // server/discover was sent twice with one revision, while opening
@@ -96,9 +99,23 @@ type Session struct {
 	closed bool // nothing more is started; guarded by mu
 }
 
-// begin starts what runs while the session is open.
-func (s *Session) begin() {
-	if s.tap != nil {
+// begin starts what runs while the session is open, and returns what its user gets: the
+// session, or one in front of the client's middleware.
+func (s *Session) begin() (*Session, error) {
+	if s.local == nil && len(s.client.middleware) > 0 {
+		var err error
+		if s.face, err = s.client.inFront(s); err != nil {
+			s.failed(err)
+			return nil, err
+		}
+		s.face.start()
+	}
+	s.start()
+	return orDefault(s.face, s), nil
+}
+
+func (s *Session) start() {
+	if s.tap != nil { // not local
 		s.tap(trace.Frame{Kind: trace.KindSession, Dir: trace.Out, Note: s.rev.Name + " with " + s.Server().Name + " " + s.Server().Version + ": " + s.how})
 	}
 	leave := s.client.enter(s)
@@ -118,9 +135,11 @@ func (s *Session) announce(leave func()) {
 	for {
 		select {
 		case e := <-s.events:
-			_ = s.user.Run(context.Background(), "Client.OnEvent", func() error { s.client.OnEvent(s, e); return nil })
+			_ = s.user.Run(context.Background(), "Client.OnEvent", func() error { s.client.OnEvent(orDefault(s.face, s), e); return nil })
 		case <-s.wire.Done():
-			over = true
+			if over = true; s.face != nil {
+				s.face.local.end(s.wire.Err())
+			}
 			return
 		}
 	}
@@ -135,14 +154,37 @@ func (s *Session) failed(err error) {
 }
 
 // Revision is the revision spoken with the server.
-func (s *Session) Revision() Revision { return Revision(s.rev.Name) }
+func (s *Session) Revision() Revision { return Revision(s.server().rev.Name) }
+
+// server is the session with the server itself.
+func (s *Session) server() *Session {
+	if s.behind != nil {
+		return s.behind
+	}
+	return s
+}
 
 // Server is what the server said of itself when the session opened, the last time if
-// it had to be opened again. It must not be changed.
-func (s *Session) Server() *ServerInfo { return s.info.Load() }
+// it had to be opened again. A Handler of this process is asked by the first call of Server, which
+// returns an empty value if it does not say. The value must not be changed.
+func (s *Session) Server() *ServerInfo {
+	s = s.server()
+	if info := s.info.Load(); info != nil || s.local == nil {
+		return info
+	}
+	return s.local.info()
+}
+
+// capabilities are those of the server in the form of the revision that the session itself speaks.
+func (s *Session) capabilities() Capabilities {
+	if s.behind != nil {
+		return s.behind.forwardInfo().Capabilities
+	}
+	return s.Server().Capabilities
+}
 
 // How tells in words how the server's era was found.
-func (s *Session) How() string { return s.how }
+func (s *Session) How() string { return s.server().how }
 
 // Done is closed when the session is over; [Session.Err] then says why.
 func (s *Session) Done() <-chan struct{} { return s.wire.Done() }
@@ -160,6 +202,9 @@ func (s *Session) Close() error {
 	s.mu.Unlock()
 	told := s.farewells.close()
 	err := s.wire.Close()
+	if s.behind != nil {
+		err = s.behind.Close()
+	}
 	s.clocks.close()
 	s.cache.close()
 	s.dropParked()
@@ -416,159 +461,6 @@ func appendNamed(dst []byte, name string, args any) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// Watch yields what the server announces: changes of its lists and of the
-// resources named by uris. The first event, notifications/subscriptions/acknowledged,
-// tells that nothing is missed from then on; its Params name what the server honours of
-// that. What it leaves out, though it offers it or was given by uris, is logged. The
-// iteration ends with ctx, without an error, or with the error that ended it; a subscription
-// that a server ends is such an error.
-//
-// Specification: 2026-07-28, basic/patterns/subscriptions; before it, resources/subscribe.
-func (s *Session) Watch(ctx context.Context, uris ...string) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		ctx, cancel := context.WithCancel(ctx)
-		events := make(chan Event)
-		ended := make(chan error, 1)
-		var listening sync.WaitGroup
-		defer listening.Wait()
-		defer cancel()
-		listening.Go(func() {
-			emit := func(method string, params json.RawMessage) error {
-				select {
-				case events <- newEvent(method, params):
-					return nil
-				case <-ctx.Done():
-					return context.Cause(ctx)
-				}
-			}
-			asked := filter{Tools: true, Prompts: true, Resources: true, URIs: uris}
-			ack := func(honoured filter) error {
-				can := asked.offered(s.Server().Capabilities)
-				can.URIs = asked.URIs
-				if left := can.without(honoured); !left.empty() {
-					s.log.Warn("subscription not honoured in full", "server", clip(s.Server().Name), "left_out", string(encode(left)))
-				}
-				return emit(revision.NoteAcknowledged, encode(map[string]filter{"notifications": honoured}))
-			}
-			ended <- s.listen(ctx, asked, envelope{caps: s.caps}, ack, emit)
-		})
-		for {
-			select {
-			case e := <-events:
-				if !yield(e, nil) {
-					return
-				}
-			case err := <-ended:
-				if ctx.Err() == nil {
-					if err == nil {
-						err = errors.New("the server ended the subscription")
-					}
-					yield(Event{}, fmt.Errorf("watch: %w", err))
-				}
-				return
-			}
-		}
-	}
-}
-
-func newEvent(method string, params json.RawMessage) Event {
-	e := Event{Method: method, Params: params}
-	switch method {
-	case revision.NoteResourceUpdated:
-		if raw, ok := jsonx.Lookup(params, "uri"); ok {
-			e.URI, _ = jsonx.Unquote(raw)
-		}
-	case revision.NoteMessage:
-		var w struct {
-			Level  string          `json:"level"`
-			Logger string          `json:"logger"`
-			Data   json.RawMessage `json:"data"`
-		}
-		if jsonx.Unmarshal(params, &w) == nil {
-			e.Log = &LogMessage{slogLevel(w.Level), w.Logger, w.Data}
-		}
-	}
-	return e
-}
-
-// listen runs one subscription until ctx ends (nil) or the server ends it.
-// Ack is told what the server honours of f. A modern server is told of whom e speaks.
-func (s *Session) listen(ctx context.Context, f filter, e envelope, ack func(filter) error, emit func(string, json.RawMessage) error) error {
-	if !s.rev.Sessions {
-		return s.listenModern(ctx, f, e, ack, emit)
-	}
-	f = f.offered(s.Server().Capabilities)
-	err := s.hub.listen(ctx, s.wire.Done(), f, func() error {
-		for _, uri := range f.URIs {
-			if err := s.subscribe(ctx, uri); err != nil {
-				return err
-			}
-			context.AfterFunc(ctx, func() { s.unsubscribe(uri) })
-		}
-		return ack(f)
-	}, emit, nil)
-	if err == nil && ctx.Err() == nil {
-		err = s.Err()
-	}
-	return err
-}
-
-func (s *Session) listenModern(ctx context.Context, f filter, e envelope, ack func(filter) error, emit func(string, json.RawMessage) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	// Some servers leave the subscription's id out, on a pipe. Such changes
-	// arrive outside of any call.
-	var untagged sync.WaitGroup
-	untagged.Go(func() {
-		if err := s.hub.listen(ctx, nil, f, func() error { return nil }, emit, nil); err != nil {
-			cancel(err)
-		}
-	})
-	defer untagged.Wait()
-	defer cancel(nil)
-	params := encode(struct {
-		Notifications filter `json:"notifications"`
-	}{f})
-	_, err := s.wire.Call(ctx, &engine.Outgoing{
-		Method: revision.MethodListen,
-		Params: s.modernParams(params, e),
-		Inbox: listenInbox(func(method string, params json.RawMessage) {
-			var err error
-			s.noteChange(method, params)
-			switch method {
-			case revision.NoteAcknowledged:
-				err = ack(f.and(params))
-			case revision.NoteCancelled: // the listen's own end, told twice on pipes (Q-01)
-			default:
-				err = emit(method, params)
-			}
-			if err != nil {
-				cancel(err)
-			}
-		}),
-	})
-	return publicError(err)
-}
-
-// listenInbox gets what a subscription brings.
-type listenInbox func(method string, params json.RawMessage)
-
-// Note implements engine.Inbox.
-func (f listenInbox) Note(method string, params json.RawMessage) { f(method, params) }
-
-// Question implements engine.Inbox. A modern server has none.
-func (f listenInbox) Question(context.Context, string, json.RawMessage) (json.RawMessage, error) {
-	return nil, ErrNoCall
-}
-
-// noteChange drops what is not known any more after a notification.
-func (s *Session) noteChange(method string, params json.RawMessage) {
-	s.cache.changed(method, params)
-	s.changes.note(method)
-	if method == revision.NoteToolsChanged {
-		s.outputs.forget()
-	}
-}
-
 // inbox is the Session as its wire sees it.
 type inbox Session
 
@@ -627,7 +519,7 @@ func (i *inbox) Note(method string, params json.RawMessage) {
 
 // AsksRoots tells whether a server before 2026-07-28 has asked for the client's roots, so that
 // what it does may depend on them from then on.
-func (s *Session) AsksRoots() bool { return s.rooted.Load() }
+func (s *Session) AsksRoots() bool { return s.server().rooted.Load() }
 
 // mayAsk refuses what a legacy server must not ask: what its revision does not
 // have, or what was not declared to it.

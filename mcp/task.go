@@ -81,7 +81,7 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 	}
 	t := &Task{s: s, name: name, opts: opts}
 	switch {
-	case !s.rev.Sessions:
+	case !s.rev.Sessions && s.makesTask(ctx, name):
 		x := s.outgoing(ctx, revision.MethodCall, params, opts)
 		defer x.end(nil)
 		x.onTask = func(_ context.Context, handle json.RawMessage) (json.RawMessage, error) {
@@ -140,6 +140,22 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 	return t, nil
 }
 
+// makesTask tells whether the answer to a call may come before its result. Behind middleware, a
+// server before 2026-07-28 makes tasks only of tools that require it.
+func (s *Session) makesTask(ctx context.Context, tool string) bool {
+	if s.behind == nil || !s.behind.rev.Sessions {
+		return true
+	}
+	if !s.behind.coreTasks() {
+		return false
+	}
+	if _, known := s.behind.taskSupport(tool); !known {
+		s.behind.relist(ctx)
+	}
+	support, _ := s.behind.taskSupport(tool)
+	return support == TaskRequired
+}
+
 // listen has what the server tells of the call reach its options, by the token of the
 // call, until the task is waited for or the session ends (PROG-25-001).
 func (t *Task) listen(x *outgoingCall) {
@@ -169,14 +185,18 @@ func (s *Session) Task(id string) *Task { return &Task{ID: id, s: s} }
 // list, and not every server of it: [ErrNotSupported].
 func (s *Session) Tasks(ctx context.Context) iter.Seq2[TaskInfo, error] {
 	return func(yield func(TaskInfo, error) bool) {
-		if !s.rev.CoreTasks || !s.Server().Capabilities.Has("tasks", "list") {
+		if !s.server().rev.CoreTasks || !s.Server().Capabilities.Has("tasks", "list") {
 			yield(TaskInfo{}, fmt.Errorf("%s: %w", revision.MethodTasks, ErrNotSupported))
 			return
 		}
 		for item, err := range listOf[json.RawMessage](ctx, s, revision.MethodTasks, "tasks", "taskId", nil) {
 			var state taskState
 			if err == nil {
-				err = jsonx.Unmarshal(revision.InnerTask(*item), &state)
+				raw := *item
+				if s.rev.CoreTasks {
+					raw = revision.InnerTask(raw)
+				}
+				err = jsonx.Unmarshal(raw, &state)
 			}
 			if !yield(state.info(), err) {
 				return

@@ -227,7 +227,7 @@ func (i *inbox) Question(ctx context.Context, method string, params json.RawMess
 	}
 	causes := s.calls.causes()
 	if len(causes) > 0 && !s.calls.ofOne(causes) {
-		s.asked.Add(1)
+		s.sawQuestion()
 		if method == revision.MethodRoots { // what all have in common, if anything
 			return s.askClient(ctx, method, params)
 		}
@@ -236,13 +236,21 @@ func (i *inbox) Question(ctx context.Context, method string, params json.RawMess
 	if len(causes) == 1 {
 		return (*callInbox)(causes[0]).Question(ctx, method, params)
 	}
-	s.asked.Add(1)
+	s.sawQuestion()
 	s.clocks.pause() // nobody knows which call waits for the answer
 	defer s.clocks.resume()
 	if len(causes) == 0 || causes[0].turn == nil {
 		return s.askClient(ctx, method, params)
 	}
 	return s.askSeveral(ctx, causes, method, params)
+}
+
+// sawQuestion counts a question of which nobody knows what it belongs to.
+func (s *Session) sawQuestion() {
+	s.asked.Add(1)
+	if s.face != nil {
+		s.face.asked.Add(1)
+	}
 }
 
 // askSeveral has a question answered that belongs to one of several calls of one caller.

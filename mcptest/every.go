@@ -15,8 +15,9 @@ import (
 // Every runs body on all five revisions and every wire: "memory"; "stdio", which is
 // newline-delimited JSON over pipes of the operating system; "http", which is
 // Streamable HTTP over loopback; "sse", which is HTTP+SSE and carries no 2026-07-28;
-// "websocket"; and "tcp". Each is a subtest of its own, such as "2025-11-25/http", with
-// a server, client and session of its own.
+// "websocket"; and "tcp". A second time it runs over "memory" and "http" behind a middleware of the
+// client that changes nothing. Each is a subtest of its own, such as "2025-11-25/http" and
+// "2025-11-25/http, middleware", with a server, client and session of its own.
 //
 // Streamable HTTP is newer than 2024-11-05, but a server speaks that on the same
 // endpoint.
@@ -30,6 +31,16 @@ func Every(t *testing.T, newServer func() *mcp.Server, newClient func() *mcp.Cli
 			t.Run(string(rev)+"/"+w.name, func(t *testing.T) {
 				body(t, w.open(t, newServer(), newClient(), rev))
 			})
+			if !w.twice {
+				continue
+			}
+			t.Run(string(rev)+"/"+w.name+", middleware", func(t *testing.T) {
+				c := newClient()
+				c.Use(func(next mcp.Handler) mcp.Handler {
+					return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) { return next.Handle(ctx, req) })
+				})
+				body(t, w.open(t, newServer(), c, rev))
+			})
 		}
 	}
 }
@@ -38,13 +49,14 @@ var wires = []struct {
 	name   string
 	open   func(testing.TB, *mcp.Server, *mcp.Client, mcp.Revision) *mcp.Session
 	legacy bool // it carries no 2026-07-28
+	twice  bool // also behind middleware of the client
 }{
-	{"memory", Connect, false},
-	{"stdio", connectPipes, false},
-	{"http", connectHTTP, false},
-	{"sse", connectSSE, true},
-	{"websocket", connectWebSocket, false},
-	{"tcp", connectTCP, false},
+	{"memory", Connect, false, true},
+	{"stdio", connectPipes, false, false},
+	{"http", connectHTTP, false, true},
+	{"sse", connectSSE, true, false},
+	{"websocket", connectWebSocket, false, false},
+	{"tcp", connectTCP, false, false},
 }
 
 // connectPipes opens a session over two pipes of the operating system.

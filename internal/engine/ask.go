@@ -144,9 +144,9 @@ func (p *Peer) CanAnswer(q Question) error {
 
 // withoutContext drops the wish for other servers' context from a sampling request,
 // unless the client declared that it can include it. Revisions without settings of
-// sampling could not say so (T-81).
+// sampling could not say so (T-81). In front of those, a caller in this process speaks the newest.
 func (p *Peer) withoutContext(q Question) Question {
-	if q.Method != revision.MethodSample || p.Revision.Lacks&revision.SampleTools != 0 {
+	if q.Method != revision.MethodSample || p.Local || p.Revision.Lacks&revision.SampleTools != 0 {
 		return q
 	}
 	if _, ok := jsonx.LookupPath(p.Capabilities, "sampling", "context"); ok {

@@ -33,6 +33,7 @@ type Peer struct {
 	Capabilities json.RawMessage // may be nil
 	Principal    string          // who was authenticated, empty for nobody; package principal finds it in contexts
 	Alone        bool            // nobody else can reach the server: it is this peer's own
+	Local        bool            // it is in this process, and waits while it is asked
 	Stateless    bool            // nothing is known of it beyond its request
 }
 

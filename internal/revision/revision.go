@@ -161,6 +161,9 @@ var (
 // All holds every revision, oldest first; Count is their number.
 var All = []*Table{V20241105, V20250326, V20250618, V20251125, V20260728}
 
+// Newest is the last revision, whose form is the inner form but for its envelope.
+var Newest = V20260728
+
 // Count is the number of revisions; Table.Index is below it.
 const Count = 5
 

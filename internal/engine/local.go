@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/patchbay-dev/patchbay/internal/principal"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// A caller in this process reaches a handler without a wire. It speaks the newest revision and, unlike
+// others that do, has a session and waits while it is asked: handlers run once.
+
+// NewLocal returns the session of a caller in this process. Opened has the values that the
+// session's own context has. Events gets what belongs to no call.
+func NewLocal(opened context.Context, info, capabilities json.RawMessage, events Exchange) *Session {
+	s := &Session{opened: opened, Events: events}
+	s.Peer = &Peer{Revision: revision.Newest, Info: info, Capabilities: capabilities, Principal: principal.From(opened), Alone: true, Local: true}
+	s.level.Store(new(string))
+	return s
+}
+
+// SetLocalLevel sets the least level of log messages that the caller wants; empty: none.
+func (s *Session) SetLocalLevel(level string) {
+	if *s.level.Load() != level {
+		s.level.Store(&level)
+	}
+}
+
+// Local has Handler answer a request of a caller in this process, whose principal is that of the
+// parent of ctx. The result and codes of errors are in the inner form. An error is or wraps a *jsonrpc.Error, or is the
+// cause of the end of ctx. Params must be good until Local returns.
+func (e *Engine) Local(ctx *Context, s *Session, msg *jsonrpc.Message, ex Exchange) (Result, error) {
+	ctx.peer = *s.Peer
+	ctx.peer.Principal = principal.From(ctx.parent)
+	c := &ctx.call
+	*c = Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: &ctx.peer, of: ctx, ex: ex, asker: ctx, logLevel: s.LogLevel(), session: s}
+	if raw, ok := msg.ParamIn("_meta", "progressToken"); ok {
+		c.progress = newProgress(raw)
+	}
+	res, err := e.run(ctx, c)
+	if err == nil {
+		return res, nil
+	}
+	if ctx.Err() != nil {
+		return res, context.Cause(ctx)
+	}
+	said := *e.failure(ctx, c, msg.ID, err).Err
+	var rpc *jsonrpc.Error
+	if errors.As(err, &rpc) {
+		said.Code = rpc.Code
+	}
+	return res, &LocalError{RPC: &said, Cause: err}
+}
+
+// LocalError is the error of a handler in this process: what it would be on a wire, and what the
+// handler has returned.
+type LocalError struct {
+	RPC   *jsonrpc.Error
+	Cause error
+}
+
+func (e *LocalError) Error() string { return e.RPC.Error() }
+
+// Unwrap returns both.
+func (e *LocalError) Unwrap() []error { return []error{e.RPC, e.Cause} }

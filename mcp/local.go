@@ -1,0 +1,354 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/buffer"
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/usercode"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// Open opens a session with a [Handler] of this process: a [Server], a gateway, another Session, or
+// a function. Nothing is sent before the first call, and nothing is written to a wire. The
+// handler sees calls in the shape of the newest revision, from a caller with a session that waits
+// for the answers to its questions, so that it runs once. The principal of a call is that of its
+// context. Errors of the handler are [*Error] values, as from any server, and wrap what it has
+// returned.
+//
+// A call ends with its context even if the handler does not, which goes on by itself then. Close
+// ends the contexts of the calls and does not end h.
+func (c *Client) Open(ctx context.Context, h Handler) (*Session, error) {
+	if h == nil {
+		return nil, errors.New("open: the Handler is nil")
+	}
+	s := c.newSession()
+	if _, _, err := s.eras(); err != nil {
+		return nil, err
+	}
+	h, err := c.chain(h)
+	if err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	s.openLocal(ctx, h)
+	return s.begin()
+}
+
+// Use adds middleware around every request of the sessions that the client opens, the first
+// added is the outermost. Polls of a task and pages of a list are requests of their own; what a
+// session answers from its cache is none. The middleware gets requests in the shape of the newest
+// revision, whatever the server speaks, and [CallFrom] tells of this client. Use panics if a session
+// has been opened, as its requests would not pass through the middleware, and if a middleware is nil.
+func (c *Client) Use(mw ...Middleware) {
+	for i, m := range mw {
+		if m == nil {
+			panic(fmt.Errorf("mcp: Client.Use: middleware %d is nil; give the function that wraps a Handler", i))
+		}
+	}
+	if c.begun.Load() {
+		panic(errors.New("mcp: Client.Use: a session has been opened, and its requests would not pass through this middleware; add it before"))
+	}
+	c.middleware = append(c.middleware, mw...)
+}
+
+// chain puts the middleware of the client in front of a handler.
+func (c *Client) chain(h Handler) (Handler, error) {
+	user := c.userCode()
+	err := user.Run(context.Background(), "a middleware", func() error {
+		for i := len(c.middleware) - 1; i >= 0; i-- {
+			if h = c.middleware[i](guarded{user, h}); h == nil {
+				return fmt.Errorf("mcp: Client.Use: middleware %d returned no Handler; return the next one if there is nothing to wrap", i)
+			}
+		}
+		return nil
+	})
+	return h, err
+}
+
+// guarded is a handler behind middleware of a client. Its panics are errors.
+type guarded struct {
+	user *usercode.Runner
+	next Handler
+}
+
+// Handle implements [Handler].
+func (g guarded) Handle(ctx context.Context, req *Request) (res Result, err error) {
+	err = g.user.Run(ctx, req.Method, func() (err error) {
+		if res, err = g.next.Handle(ctx, req); err == nil {
+			usable(res)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+// Foreign tells package policy whether another program's words may come from behind g.
+func (g guarded) Foreign() bool {
+	switch next := g.next.(type) {
+	case *Server:
+		return next.foreign()
+	case interface{ Foreign() bool }:
+		return next.Foreign()
+	}
+	return true
+}
+
+// inFront returns a session whose requests pass through the middleware of the client on their way
+// to s.
+func (c *Client) inFront(s *Session) (*Session, error) {
+	h, err := c.chain(s)
+	if err != nil {
+		return nil, err
+	}
+	f := c.newSession()
+	f.caps, f.self, f.behind, f.id = s.caps, s.self, s, s.id
+	f.openLocal(context.Background(), h)
+	return f, nil
+}
+
+// openLocal connects the session to a handler.
+func (s *Session) openLocal(ctx context.Context, h Handler) {
+	s.rev, s.how = revision.Newest, "a Handler of this process"
+	s.asker.Store(s.rev)
+	w := &localWire{s: s, h: h, done: make(chan struct{})}
+	w.eng = engine.Engine{Handler: w.serve, User: s.user, Revisions: []*revision.Table{s.rev}, Info: s.self, Logger: s.log}
+	w.eng.Init()
+	w.session = engine.NewLocal(ctx, s.self, s.caps, &localExchange{inbox: (*inbox)(s)})
+	s.local, s.wire = w, w
+}
+
+// localWire is the way to a handler of this process.
+type localWire struct {
+	s       *Session
+	h       Handler
+	eng     engine.Engine
+	session *engine.Session
+
+	done chan struct{} // closed by end
+	err  error         // why; set before done is closed
+	once sync.Once
+
+	infoMu sync.Mutex // held while the handler is asked for info
+}
+
+// serve is the engine's handler.
+func (w *localWire) serve(ctx context.Context, c *engine.Call) (engine.Result, error) {
+	res, err := w.h.Handle(ctx, &Request{Method: c.Method, Params: c.Params, msg: c.Msg})
+	if err != nil {
+		return engine.Result{}, err
+	}
+	usable(res)
+	out := encodeResult(res)
+	switch {
+	case out.Memo != nil:
+		out.JSON = out.Memo.Inner()
+		fallthrough
+	case out.Uses == revision.Unknown: // others may have the same bytes
+		out.JSON = bytes.Clone(out.JSON)
+	}
+	return out, nil
+}
+
+// Call implements [engine.Wire].
+func (w *localWire) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessage, error) {
+	select {
+	case <-w.done:
+		return nil, w.err
+	default:
+	}
+	level := ""
+	if w.s.client.LogLevel != nil {
+		level = logLevel(w.s.client.LogLevel.Level())
+	}
+	w.session.SetLocalLevel(level)
+	x := &localCall{w: w, answered: make(chan struct{}), err: usercode.Failed()}
+	x.exchange.inbox = out.Inbox
+	x.ctx.Init(ctx, nil)
+	x.params = buffer.Get()
+	*x.params = append(*x.params, out.Params...) // those of out are used again when this returns
+	x.msg = jsonrpc.Message{Method: out.Method, Params: *x.params}
+	go x.run()
+	select {
+	case <-x.answered:
+		return x.res.JSON, x.err
+	case <-ctx.Done():
+		return nil, x.leave(context.Cause(ctx))
+	case <-w.done:
+		return nil, x.leave(w.err)
+	}
+}
+
+// localCall is one call on its way. It owns a goroutine, which ends with the handler.
+type localCall struct {
+	w        *localWire
+	ctx      engine.Context
+	msg      jsonrpc.Message
+	params   *[]byte
+	exchange localExchange
+
+	answered chan struct{} // closed when res and err are set
+	res      engine.Result
+	err      error
+
+	mu   sync.Mutex
+	left bool // the caller does not wait for the answer; guarded by mu
+	over bool // res and err are set; guarded by mu
+}
+
+// run calls the handler.
+func (x *localCall) run() {
+	defer func() { // the handler may end the goroutine
+		x.ctx.End()
+		x.exchange.close()
+		x.mu.Lock()
+		x.over = true
+		left := x.left
+		x.mu.Unlock()
+		close(x.answered)
+		buffer.Put(x.params)
+		if left {
+			x.drop()
+		}
+	}()
+	x.res, x.err = x.w.eng.Local(&x.ctx, x.w.session, &x.msg, &x.exchange)
+	if local := (*engine.LocalError)(nil); errors.As(x.err, &local) {
+		local.RPC.Code = x.w.s.server().rev.Code(local.RPC.Code) // as without middleware
+	}
+	if x.err == nil && x.res.Task {
+		x.res.JSON = jsonx.With(nil, x.res.JSON, "resultType", []byte(`"task"`))
+	}
+}
+
+// leave ends the call for its caller, with the cause that it returns.
+func (x *localCall) leave(cause error) error {
+	x.ctx.Cancel(cause)
+	x.exchange.close()
+	x.mu.Lock()
+	x.left = true
+	over := x.over
+	x.mu.Unlock()
+	if over {
+		x.drop()
+	}
+	return cause
+}
+
+// drop gives up the task that nobody hears of.
+func (x *localCall) drop() {
+	if x.err == nil && x.res.Drop != nil {
+		x.res.Drop()
+	}
+}
+
+// localExchange is the way of what a handler sends beside its answer, until it is closed.
+type localExchange struct {
+	inbox engine.Inbox // may be nil
+
+	mu     sync.Mutex
+	closed bool // guarded by mu
+}
+
+func (x *localExchange) close() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.closed = true
+}
+
+// Notify implements [engine.Exchange].
+func (x *localExchange) Notify(method string, params json.RawMessage) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return engine.ErrOver
+	}
+	if x.inbox != nil {
+		x.inbox.Note(method, bytes.Clone(params))
+	}
+	return nil
+}
+
+// Request implements [engine.Exchange].
+func (x *localExchange) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	x.mu.Lock()
+	closed := x.closed
+	x.mu.Unlock()
+	if closed {
+		return nil, engine.ErrOver
+	}
+	if x.inbox == nil {
+		return nil, ErrNoCall
+	}
+	return x.inbox.Question(ctx, method, params)
+}
+
+// Notify implements [engine.Wire]. What a client tells in the newest revision, a handler does
+// not hear.
+func (w *localWire) Notify(context.Context, string, json.RawMessage) error { return nil }
+
+// Negotiated implements [engine.Wire].
+func (w *localWire) Negotiated(*revision.Table) {}
+
+// Done implements [engine.Wire].
+func (w *localWire) Done() <-chan struct{} { return w.done }
+
+// Err implements [engine.Wire].
+func (w *localWire) Err() error {
+	select {
+	case <-w.done:
+		return w.err
+	default:
+		return nil
+	}
+}
+
+// end ends the calls in progress, and lets no more begin.
+func (w *localWire) end(err error) { w.once.Do(func() { w.err = err; close(w.done) }) }
+
+// Close implements [engine.Wire].
+func (w *localWire) Close() error {
+	w.end(ErrClosed)
+	ended := make(chan struct{})
+	go func() { defer close(ended); w.session.Close(ErrClosed) }()
+	t := time.NewTimer(closeGrace)
+	defer t.Stop()
+	select {
+	case <-ended:
+	case <-t.C:
+	}
+	return nil
+}
+
+// infoTime bounds how long a handler may take to say what it is.
+const infoTime = 10 * time.Second
+
+// info asks the handler what it is. If it does not say, there is nothing to know, for now.
+func (w *localWire) info() *ServerInfo {
+	w.infoMu.Lock()
+	defer w.infoMu.Unlock()
+	if info := w.s.info.Load(); info != nil {
+		return info
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.session.Context()), infoTime)
+	defer cancel()
+	raw, err := w.Call(ctx, &engine.Outgoing{Method: revision.MethodDiscover, Params: json.RawMessage(`{}`)})
+	if err == nil {
+		var info *ServerInfo
+		if info, err = decodeServerInfo(raw); err == nil {
+			w.s.info.Store(info)
+			return info
+		}
+	}
+	w.s.log.Debug("a Handler does not say what it is", "err", err)
+	return &ServerInfo{}
+}

@@ -1,0 +1,170 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+)
+
+// Watch yields what the server announces: changes of its lists and of the
+// resources named by uris. The first event, notifications/subscriptions/acknowledged,
+// tells that nothing is missed from then on; its Params name what the server honours of
+// that. What it leaves out, though it offers it or was given by uris, is logged. The
+// iteration ends with ctx, without an error, or with the error that ended it; a subscription
+// that a server ends is such an error.
+//
+// Specification: 2026-07-28, basic/patterns/subscriptions; before it, resources/subscribe.
+func (s *Session) Watch(ctx context.Context, uris ...string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		events := make(chan Event)
+		ended := make(chan error, 1)
+		var listening sync.WaitGroup
+		defer listening.Wait()
+		defer cancel()
+		listening.Go(func() {
+			emit := func(method string, params json.RawMessage) error {
+				select {
+				case events <- newEvent(method, params):
+					return nil
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			}
+			asked := filter{Tools: true, Prompts: true, Resources: true, URIs: uris}
+			ack := func(honoured filter) error {
+				can := asked.offered(s.capabilities())
+				can.URIs = asked.URIs
+				if left := can.without(honoured); !left.empty() {
+					s.log.Warn("subscription not honoured in full", "server", clip(s.Server().Name), "left_out", string(encode(left)))
+				}
+				return emit(revision.NoteAcknowledged, encode(map[string]filter{"notifications": honoured}))
+			}
+			ended <- s.listen(ctx, asked, envelope{caps: s.caps}, ack, emit)
+		})
+		for {
+			select {
+			case e := <-events:
+				if !yield(e, nil) {
+					return
+				}
+			case err := <-ended:
+				if ctx.Err() == nil {
+					if err == nil {
+						err = errors.New("the server ended the subscription")
+					}
+					yield(Event{}, fmt.Errorf("watch: %w", err))
+				}
+				return
+			}
+		}
+	}
+}
+
+func newEvent(method string, params json.RawMessage) Event {
+	e := Event{Method: method, Params: params}
+	switch method {
+	case revision.NoteResourceUpdated:
+		if raw, ok := jsonx.Lookup(params, "uri"); ok {
+			e.URI, _ = jsonx.Unquote(raw)
+		}
+	case revision.NoteMessage:
+		var w struct {
+			Level  string          `json:"level"`
+			Logger string          `json:"logger"`
+			Data   json.RawMessage `json:"data"`
+		}
+		if jsonx.Unmarshal(params, &w) == nil {
+			e.Log = &LogMessage{slogLevel(w.Level), w.Logger, w.Data}
+		}
+	}
+	return e
+}
+
+// listen runs one subscription until ctx ends (nil) or the server ends it.
+// Ack is told what the server honours of f. A modern server is told of whom e speaks.
+func (s *Session) listen(ctx context.Context, f filter, e envelope, ack func(filter) error, emit func(string, json.RawMessage) error) error {
+	if !s.rev.Sessions {
+		return s.listenModern(ctx, f, e, ack, emit)
+	}
+	f = f.offered(s.Server().Capabilities)
+	err := s.hub.listen(ctx, s.wire.Done(), f, func() error {
+		for _, uri := range f.URIs {
+			if err := s.subscribe(ctx, uri); err != nil {
+				return err
+			}
+			context.AfterFunc(ctx, func() { s.unsubscribe(uri) })
+		}
+		return ack(f)
+	}, emit, nil)
+	if err == nil && ctx.Err() == nil {
+		err = s.Err()
+	}
+	return err
+}
+
+func (s *Session) listenModern(ctx context.Context, f filter, e envelope, ack func(filter) error, emit func(string, json.RawMessage) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	// Some servers leave the subscription's id out, on a pipe. Such changes
+	// arrive outside of any call.
+	var untagged sync.WaitGroup
+	untagged.Go(func() {
+		if err := s.hub.listen(ctx, nil, f, func() error { return nil }, emit, nil); err != nil {
+			cancel(err)
+		}
+	})
+	defer untagged.Wait()
+	defer cancel(nil)
+	params := encode(struct {
+		Notifications filter `json:"notifications"`
+	}{f})
+	_, err := s.wire.Call(ctx, &engine.Outgoing{
+		Method: revision.MethodListen,
+		Params: s.modernParams(params, e),
+		Inbox: listenInbox(func(method string, params json.RawMessage) {
+			var err error
+			s.noteChange(method, params)
+			switch method {
+			case revision.NoteAcknowledged:
+				err = ack(f.and(params))
+			case revision.NoteCancelled: // the listen's own end, told twice on pipes (Q-01)
+			default:
+				err = emit(method, params)
+			}
+			if err != nil {
+				cancel(err)
+			}
+		}),
+	})
+	return publicError(err)
+}
+
+// listenInbox gets what a subscription brings.
+type listenInbox func(method string, params json.RawMessage)
+
+// Note implements engine.Inbox.
+func (f listenInbox) Note(method string, params json.RawMessage) { f(method, params) }
+
+// Question implements engine.Inbox. A modern server has none.
+func (f listenInbox) Question(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+	return nil, ErrNoCall
+}
+
+// noteChange drops what is not known any more after a notification.
+func (s *Session) noteChange(method string, params json.RawMessage) {
+	if s.face != nil {
+		s.face.noteChange(method, params)
+	}
+	s.cache.changed(method, params)
+	s.changes.note(method)
+	if method == revision.NoteToolsChanged {
+		s.outputs.forget()
+	}
+}
