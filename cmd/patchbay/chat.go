@@ -24,6 +24,7 @@ import (
 // chatCmd is a talk with a language model that has the tools of servers.
 type chatCmd struct {
 	modelFlags
+	callRules
 	Message  []string `arg:"" optional:"" help:"Begin with this message."`
 	Allow    []string `sep:"none" placeholder:"SERVER/TOOL" help:"Call these tools unasked; * is any text (repeatable)."`
 	Resume   string   `placeholder:"ID" help:"Go on with an earlier conversation."`
@@ -51,6 +52,9 @@ func (c *chatCmd) Run(a *app) error {
 	}
 	h, err := a.newHost()
 	if err != nil {
+		return err
+	}
+	if err := c.apply(a, h, plan.servers); err != nil {
 		return err
 	}
 	h.Allow = c.Allow

@@ -6,12 +6,14 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/url"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/host"
@@ -29,8 +31,52 @@ type hosting struct {
 
 	approvals *approval.File // nil: none are kept
 
+	around []func(server string) mcp.Middleware // what calls of a server pass, the first outermost
+
 	mu    sync.Mutex
 	peers []*peer // that were opened; guarded by mu
+}
+
+// callRules say what a model may call, whoever approves: the rules and limits that up has for callers.
+type callRules struct {
+	governed
+	limits
+}
+
+// apply puts the bounds around the servers of a host. The calls of the run have a principal then,
+// local#NAME, by the name of the person at this machine.
+func (b *callRules) apply(a *app, h *hosting, list []config.Server) error {
+	rules, err := b.rules(a)
+	if err != nil {
+		return err
+	}
+	limiter, err := b.limiter(false)
+	if err != nil {
+		return err
+	}
+	if limiter != nil {
+		h.around = append(h.around, func(string) mcp.Middleware { return limiter.Limit })
+	}
+	if rules != nil {
+		trusted := map[string]bool{}
+		for _, s := range list {
+			trusted[h.nameOf(s)] = trustedServer(s)
+		}
+		h.around = append(h.around, rules.around(func(server string) bool { return trusted[server] }))
+	}
+	if h.around != nil {
+		a.ctx = auth.With(a.ctx, localPerson())
+	}
+	return nil
+}
+
+// localPerson is the principal of calls that begin on this machine.
+func localPerson() *auth.Principal {
+	name := "user"
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		name = u.Username
+	}
+	return &auth.Principal{ID: "local#" + name, Scheme: "local", Subject: name, Name: name}
 }
 
 // newHost makes a host for the person of this run, with what they have allowed for ever and the
@@ -113,6 +159,9 @@ func (h *hosting) start(list []config.Server) error {
 			Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
 				if c.LogLevel = h.a.logLevel(); sample != nil {
 					c.OnSample = sample
+				}
+				for _, around := range h.around {
+					c.Use(around(name))
 				}
 				u, err := h.a.openPeer(ctx, s, c, log)
 				if err != nil {

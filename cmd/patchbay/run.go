@@ -21,6 +21,7 @@ import (
 type runCmd struct {
 	Task []string `arg:"" optional:"" help:"What to do; -: standard input says it."`
 	modelFlags
+	callRules
 	Allow         []string      `sep:"none" placeholder:"SERVER/TOOL" help:"Call it without asking; * is any text (repeatable)."`
 	Yes           bool          `help:"Ask nobody: only what --allow names is called."`
 	AllowSampling []string      `name:"allow-sampling" sep:"none" placeholder:"SERVER" help:"Let it have texts completed (repeatable)."`
@@ -48,6 +49,13 @@ func (c *runCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	h, err := a.newHost()
+	if err != nil {
+		return err
+	}
+	if err := c.apply(a, h, plan.servers); err != nil {
+		return err
+	}
 	ctx := a.ctx
 	if c.Within > 0 {
 		var cancel context.CancelFunc
@@ -59,10 +67,6 @@ func (c *runCmd) Run(a *app) error {
 		return c.explain(a, err)
 	}
 	who, err := a.newPerson(c.Yes, c.AllowSampling)
-	if err != nil {
-		return err
-	}
-	h, err := a.newHost()
 	if err != nil {
 		return err
 	}

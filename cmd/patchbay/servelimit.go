@@ -13,11 +13,12 @@ import (
 
 // limits say how much callers may ask for.
 type limits struct {
-	Limit []string `name:"limit" sep:"none" placeholder:"SPEC" help:"Bound callers: 100/s (repeatable): patchbay help limits."`
+	Limit []string `name:"limit" sep:"none" placeholder:"SPEC" help:"At most 100/s (repeatable): patchbay help limits."`
 }
 
 // helpLimits tells what --limit takes.
-const helpLimits = `How much callers may ask for, by --limit of serve, up and bridge; none: no bound
+const helpLimits = `How much callers may ask for, by --limit of serve, up, bridge, run and chat;
+without one there is no bound
 
   100/s                        requests of each caller; also 5/m, 1000/h, 10/30s
   100/s,burst=200              so many at once after a pause; else the number
@@ -37,6 +38,15 @@ room of their own.
 // limit bounds the requests of a server; nil: there is no bound. Over stdio there are no
 // addresses.
 func (c *limits) limit(srv *mcp.Server, overHTTP bool) (*limit.Limiter, error) {
+	l, err := c.limiter(overHTTP)
+	if l != nil {
+		srv.Use(l.Limit)
+	}
+	return l, err
+}
+
+// limiter makes the bounds; nil: there are none.
+func (c *limits) limiter(overHTTP bool) (*limit.Limiter, error) {
 	if len(c.Limit) == 0 {
 		return nil, nil
 	}
@@ -53,7 +63,6 @@ func (c *limits) limit(srv *mcp.Server, overHTTP bool) (*limit.Limiter, error) {
 	case l.Caller == none && l.Tools == nil && l.Address == none && l.Concurrent == 0:
 		return nil, usagef("--limit proxy= says where requests come from, and nothing bounds them").hint("patchbay help limits")
 	}
-	srv.Use(l.Limit)
 	return l, nil
 }
 
