@@ -149,7 +149,7 @@ func leaves(method string) bool {
 
 // keeps tells whether the server keeps what happens over c for those who use it; mu is held.
 func (p *pool) keeps(c *conn) bool {
-	return c.own || p.src.Alone && p.revision < mcp.V2026_07_28
+	return c.own || p.src.Alone && p.revision.Sessions()
 }
 
 // tells is keeps where mu is not held.
