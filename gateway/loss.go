@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -207,9 +208,12 @@ func lostWhy(err error) string {
 }
 
 // forCallers words the end of a connection without the command of the server, which may hold a
-// path of the host, and without its standard error: these are for the operator (see [Status]).
+// path of the host: that is for the operator (see [Status]).
 func forCallers(err error) string {
 	if exit := (*mcp.ExitError)(nil); errors.As(err, &exit) {
+		if exit.Stderr != "" {
+			return fmt.Sprintf("%s; it last said: %q", exit.State, exit.Stderr)
+		}
 		return exit.State
 	}
 	return err.Error()

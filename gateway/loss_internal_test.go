@@ -8,16 +8,16 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// A caller reads how a server's process ended, and neither its command nor its standard error.
+// A caller reads how a server's process ended, and what it said last, but not its command.
 func TestLossForCallers(t *testing.T) {
-	exit := &mcp.ExitError{Command: "/home/ada/bin/rude", State: "exit status 3", Stderr: "token=s3cret"}
+	exit := &mcp.ExitError{Command: "/home/ada/bin/rude", State: "exit status 3", Stderr: "no db"}
 	for _, tt := range []struct {
 		err  error
 		want string
 	}{
 		{nil, "its connection was lost"},
-		{exit, "its connection was lost: exit status 3"},
-		{fmt.Errorf("call: %w", exit), "its connection was lost: exit status 3"},
+		{exit, "its connection was lost: exit status 3; it last said: \"no db\""},
+		{fmt.Errorf("call: %w", exit), "its connection was lost: exit status 3; it last said: \"no db\""},
 		{errors.New("reset"), "its connection was lost: reset"},
 	} {
 		if got := lostWhy(tt.err); got != tt.want {
