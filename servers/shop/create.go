@@ -23,7 +23,7 @@ const (
 
 type creation struct {
 	Name          string `json:"name" doc:"its name, unlike that of any other product" min:"1" max:"100"`
-	Category      string `json:"category" doc:"id of its category, such as tents" pattern:"^[a-z][a-z0-9-]{0,39}$"`
+	Category      string `json:"category" doc:"id of its category, such as tents" pattern:"^[a-z][a-z0-9-]{0,39}$" examples:"tents"`
 	CategoryTitle string `json:"category_title,omitempty" doc:"makes the category if there is none of that id, under this title" max:"100"`
 	Price         money  `json:"price" doc:"in EUR, such as 24.90" examples:"24.90"`
 	Stock         int    `json:"stock,omitempty" doc:"how many there are to sell" default:"0" min:"0" max:"100000"`
