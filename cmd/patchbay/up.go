@@ -76,7 +76,7 @@ func (c *upCmd) Run(a *app) error {
 		a.resolve(s)
 	}
 	a.answers.silence()
-	h := &hub{a: a, began: time.Now(), plan: p, board: newBoard(a)}
+	h := &hub{a: a, began: time.Now(), plan: p, board: newBoard(a), guarded: len(c.Auth) > 0}
 	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.board.tell}
 	if policy != nil {
 		h.gateway.Middleware = policy.around(func(server string) bool { return h.fleet.trusts(server) })
@@ -169,6 +169,7 @@ type hub struct {
 	fleet   *fleet
 	board   *board
 	ending  atomic.Bool
+	guarded bool // callers need a credential
 
 	question *trustQuestion // open at the terminal; of the goroutine that follows the file
 	refused  string         // content of the file that the person has said no to; likewise
@@ -334,20 +335,28 @@ func (h *hub) lines() []string {
 	if h.path != "" {
 		not = ", not " + h.path
 	}
-	lines := []string{
-		"Claude Code, in a terminal:",
-		"  claude mcp add --transport http patchbay " + h.url,
-		"VS Code, in a terminal:",
-		"  code --add-mcp " + quoted(`{"name":"patchbay","type":"http","url":"`+h.url+`"}`),
-		"Cursor (~/.cursor/mcp.json) and other hosts (their own file" + not + "):",
-		`  {"mcpServers": {"patchbay": {"url": "` + h.url + `"}}}`,
+	flag, member := "", ""
+	var lines []string
+	if h.guarded {
+		const header = "Authorization: Bearer CREDENTIAL"
+		flag, member = " --header "+quoted(header), `,"headers":{"Authorization":"Bearer CREDENTIAL"}`
+		lines = append(lines, "CREDENTIAL below is the key or token of whoever connects.")
 	}
-	if exe := programPath(); exe != "" && h.stdio != nil {
+	lines = append(lines,
+		"Claude Code, in a terminal:",
+		"  claude mcp add --transport http patchbay "+h.url+flag,
+		"VS Code, in a terminal:",
+		"  code --add-mcp "+quoted(`{"name":"patchbay","type":"http","url":"`+h.url+`"`+member+`}`),
+		"Cursor (~/.cursor/mcp.json) and other hosts (their own file"+not+"):",
+		`  {"mcpServers": {"patchbay": {"url": "`+h.url+`"`+member+`}}}`,
+	)
+	// Over stdio it would be another gateway, without the credentials.
+	if exe := programPath(); exe != "" && h.stdio != nil && !h.guarded {
 		command, _ := json.Marshal(struct { // no member of it can fail
 			Command string   `json:"command"`
 			Args    []string `json:"args"`
 		}{exe, h.stdio})
 		lines = append(lines, "Hosts that only start commands (their own file"+not+"):", `  {"mcpServers": {"patchbay": `+string(command)+`}}`)
 	}
-	return append(lines, "Here, in another terminal:", "  "+self()+" tools -s "+h.url)
+	return append(lines, "Here, in another terminal:", "  "+self()+" tools -s "+h.url+flag)
 }

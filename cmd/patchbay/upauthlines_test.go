@@ -1,0 +1,26 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The lines that up prints to paste have a place for the credential where callers need one, and none
+// that starts a gateway without.
+func TestLinesWithCredentials(t *testing.T) {
+	h := &hub{url: "http://127.0.0.1:7420/mcp", plan: &plan{path: "/p/mcp.json", stdio: []string{"up", "--stdio", "--config", "/p/mcp.json"}}, guarded: true}
+	lines := h.lines()
+	for _, line := range lines {
+		if strings.Contains(line, h.url) && !strings.Contains(line, "Bearer CREDENTIAL") {
+			t.Errorf("%q has no credential", line)
+		}
+		if strings.Contains(line, "--stdio") {
+			t.Errorf("%q starts a gateway that lets in everybody", line)
+		}
+	}
+	h.guarded = false
+	if plain := h.lines(); slices.ContainsFunc(plain, func(l string) bool { return strings.Contains(l, "CREDENTIAL") }) || len(plain) <= len(lines)-2 {
+		t.Errorf("without --auth: %q", plain)
+	}
+}
