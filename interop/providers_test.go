@@ -312,7 +312,7 @@ func messagesLibrary(t *testing.T, url string, c *http.Client, body []byte) (s u
 	return s
 }
 
-// What package modeltest answers in one piece is what the official libraries take.
+// The official libraries take the answers that package modeltest gives in one piece.
 func TestProviderLibrariesWhole(t *testing.T) {
 	const script = "turns: [{answer: [{text: I add.}, {call: {name: add, arguments: {a: 1}}}], usage: {input: 10, output: 3, cached: 4}}]"
 	start := func(t *testing.T) string {

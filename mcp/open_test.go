@@ -152,7 +152,7 @@ func TestOpenPasses(t *testing.T) {
 	}
 }
 
-// What a handler returns as an error is found in what the caller gets.
+// The error of a caller wraps what the handler has returned.
 func TestOpenKeepsErrors(t *testing.T) {
 	own := errors.New("own")
 	s, err := (&mcp.Client{}).Open(t.Context(), mcp.HandlerFunc(func(_ context.Context, req *mcp.Request) (mcp.Result, error) {

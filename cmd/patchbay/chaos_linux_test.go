@@ -63,7 +63,7 @@ func init() {
 			case <-time.After(50 * time.Millisecond):
 			case <-ctx.Done():
 			}
-		case "garbage": // what is no message, and answers to nobody
+		case "garbage": // lines that are not messages, and answers to nobody
 			io.WriteString(out, "ready\n{\n\n[]\n{\"jsonrpc\":\"2.0\"}\n{\"jsonrpc\":\"2.0\",\"id\":\"nobody's\",\"result\":{}}\n{\"jsonrpc\":\"2.0\",\"id\":99999999,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"wrong\"}]}}\n\xff\xfe\n")
 		case "noise":
 			for range 1000 {
@@ -179,7 +179,7 @@ func TestChaos(t *testing.T) {
 		"person":  bad("principal", string(mcp.V2024_11_05)),
 		"web":     map[string]any{"url": chaosWeb(t, seed), "patchbay": map[string]any{"callTimeout": "2s"}},
 	})
-	// What is made once is made before the measuring.
+	// Calls before the measuring make what is made once.
 	if failed := chaosClient(t, r, mcp.V2025_11_25, rand.New(rand.NewPCG(seed, 2)), time.Now().Add(2*time.Second)); failed > 0 {
 		t.Logf("%d calls of bad servers failed at first", failed)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// What a tool takes and gives, for people: a table with the members of objects and lists below
+// The arguments and the result of a tool, for people: a table with the members of objects and lists below
 // them. A schema may be huge or contain itself, so depth, rows and choices have bounds.
 const (
 	outlineDepth   = 4   // levels of members

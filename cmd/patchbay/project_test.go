@@ -92,7 +92,7 @@ func TestProject(t *testing.T) {
 	}
 }
 
-// What looks like a home folder is none, wherever it is, nor is a folder in it for what lies there.
+// A folder that looks like a home is not a project, wherever it lies, and neither is a folder in it for what the home holds.
 func TestForeignHome(t *testing.T) {
 	f := folders{"linux", "/home/ada", func(path string) bool {
 		return slices.Contains([]string{"/export/bob/.bash_history", "/export/bob/Makefile", "/export/bob/src/go.mod"}, path)

@@ -244,7 +244,7 @@ func TestUpHonoursTools(t *testing.T) {
 	}
 }
 
-// What a server prints where messages belong is told once.
+// Lines that a server prints among its messages are told once.
 func TestPrintedLinesAreToldOnce(t *testing.T) {
 	r := startUp(t, map[string]any{"prints": stubServer(t, "prints")})
 	if !regexp.MustCompile(`(?m)^prints +5 `).MatchString(r.banner) {
