@@ -45,7 +45,9 @@ func (c *Client) Open(ctx context.Context, h Handler) (*Session, error) {
 // Use adds middleware around every request of the sessions that the client opens, the first
 // added is the outermost. Polls of a task and pages of a list are requests of their own; what a
 // session answers from its cache is none. The middleware gets requests in the shape of the newest
-// revision, whatever the server speaks, and [CallFrom] tells of this client. Use panics if a session
+// revision, whatever the server speaks, and [CallFrom] tells of this client. Behind
+// middleware [Session.StartTask] makes tasks at a server of 2025-11-25 only of tools that require one.
+// Use panics if a session
 // has been opened, as its requests would not pass through the middleware, and if a middleware is nil.
 func (c *Client) Use(mw ...Middleware) {
 	for i, m := range mw {

@@ -56,7 +56,7 @@ func TestTokensComeBack(t *testing.T) {
 	}
 }
 
-// What a call tells goes out at once, in a write of its own before that of the answer, so that a
+// Notifications of a call go out at once, in a write of their own before that of the answer, so that a
 // client can read it by itself (trap 48).
 func TestProgressIsWrittenAlone(t *testing.T) {
 	srv := one(func(ctx context.Context, _ struct{}) (string, error) {

@@ -30,8 +30,8 @@ func (s *Session) SetLocalLevel(level string) {
 }
 
 // Local has Handler answer a request of a caller in this process, whose principal is that of the
-// parent of ctx. The result and codes of errors are in the inner form. An error is or wraps a *jsonrpc.Error, or is the
-// cause of the end of ctx. Params must be good until Local returns.
+// parent of ctx. The result and codes of errors are in the inner form. An error is or wraps a
+// *jsonrpc.Error, or is the cause of the end of ctx. Params must be good until Local returns.
 func (e *Engine) Local(ctx *Context, s *Session, msg *jsonrpc.Message, ex Exchange) (Result, error) {
 	ctx.peer = *s.Peer
 	ctx.peer.Principal = principal.From(ctx.parent)
