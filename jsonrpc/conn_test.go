@@ -441,14 +441,61 @@ type chopped struct{ r io.Reader }
 
 func (c *chopped) Read(p []byte) (int, error) { return c.r.Read(p[:min(len(p), 12_345)]) }
 
+type stager interface {
+	jsonrpc.Conn
+	Ready() bool
+	Stage(frame []byte) (held bool)
+	Flush(ctx context.Context) (sent bool, err error)
+}
+
+// Frames staged while a write is under way go out together after it, by one Flush or by the next
+// Write, also if the one who flushes does not wait that long.
+func TestStageWhileBusy(t *testing.T) {
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, send := range map[string]func(c stager) error{
+		"flush":           func(c stager) error { _, err := c.Flush(context.Background()); return err },
+		"flush, given up": func(c stager) error { _, err := c.Flush(gone); return err },
+		"write":           func(c stager) error { return c.Write([]byte("e")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, w := io.Pipe()
+				var writes []string
+				c := jsonrpc.NewLineConn(strings.NewReader(""), writerFunc(func(p []byte) (int, error) {
+					writes = append(writes, string(p))
+					return w.Write(p)
+				}), w.Close, 0).(stager)
+				go c.Write([]byte("a"))
+				synctest.Wait()
+				for _, frame := range []string{"b", "c", "d"} {
+					if !c.Stage([]byte(frame)) {
+						t.Fatalf("Stage(%q) while a write is under way = false", frame)
+					}
+				}
+				var err error
+				go func() { err = send(c) }()
+				synctest.Wait()
+				go io.Copy(io.Discard, r)
+				synctest.Wait()
+				want := "b\nc\nd\n"
+				if name == "write" {
+					want += "e\n"
+				}
+				if !slices.Equal(writes, []string{"a\n", want}) {
+					t.Errorf("writes %q, want %q after the first", writes, want)
+				}
+				if (err != nil) != (name == "flush, given up") {
+					t.Errorf("error %v", err)
+				}
+				w.Close()
+			})
+		})
+	}
+}
+
 // What is staged goes out by Flush, or in front of the next frame that is written.
 func TestStage(t *testing.T) {
-	type stager interface {
-		jsonrpc.Conn
-		Ready() bool
-		Stage(frame []byte) (held bool)
-		Flush(ctx context.Context) (sent bool, err error)
-	}
 	var writes []string
 	w := writerFunc(func(p []byte) (int, error) { writes = append(writes, string(p)); return len(p), nil })
 	c := jsonrpc.NewLineConn(strings.NewReader("1\n2\n3"), w, noClose, 0).(stager)

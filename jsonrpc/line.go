@@ -258,12 +258,17 @@ type lineOut struct {
 // stageBytes bounds the frames that Stage holds back.
 const stageBytes = 32 << 10
 
-// Stage holds a frame back until the next Write or Flush. It is false, and the frame is
-// not taken, when a write is under way, enough is held back, or the wire is broken.
+// Stage holds a frame back until the next Write or Flush, which must follow. It is false, and the
+// frame is not taken, when enough is held back or the wire is broken.
 func (o *lineOut) Stage(frame []byte) (held bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.busy || o.err != nil || len(o.own)+len(frame) >= stageBytes {
+	switch {
+	case o.err != nil:
+		return false
+	case o.busy:
+		return o.join(frame) != nil
+	case len(o.own)+len(frame) >= stageBytes:
 		return false
 	}
 	o.own = appendFrame(o.own, frame)
@@ -274,7 +279,12 @@ func (o *lineOut) Stage(frame []byte) (held bool) {
 // [Conn].
 func (o *lineOut) Flush(ctx context.Context) (sent bool, err error) {
 	o.mu.Lock()
-	if o.busy || len(o.own) == 0 { // whoever is writing has taken it along
+	switch {
+	case o.next != nil:
+		b := o.next
+		o.mu.Unlock()
+		return o.wait(ctx, b)
+	case o.busy || len(o.own) == 0: // another writer has taken it along
 		err := o.err
 		o.mu.Unlock()
 		return err == nil, err
@@ -335,23 +345,14 @@ func (o *lineOut) WriteContext(ctx context.Context, frame []byte) (sent bool, er
 			o.mu.Unlock()
 			return o.writeOwn(ctx, frame)
 		}
-		b := o.next
-		if b == nil {
-			b = &lineBatch{
-				turn:  make(chan struct{}, 1),
-				taken: make(chan struct{}),
-				done:  make(chan struct{}),
-			}
-			o.next = b
-		}
-		if len(b.buf) == 0 || len(b.buf)+len(frame) <= writeAhead {
-			b.buf = appendFrame(b.buf, frame)
+		if b := o.join(frame); b != nil {
 			o.mu.Unlock()
 			return o.wait(ctx, b)
 		}
+		taken := o.next.taken
 		o.mu.Unlock()
 		select {
-		case <-b.taken:
+		case <-taken:
 		case <-o.done:
 			return false, ErrClosed
 		case <-ctx.Done():
@@ -359,6 +360,20 @@ func (o *lineOut) WriteContext(ctx context.Context, frame []byte) (sent bool, er
 		}
 		o.mu.Lock()
 	}
+}
+
+// join puts a frame into the batch that is written next, and returns that: nil if it is full. The
+// wire is busy, and mu is held.
+func (o *lineOut) join(frame []byte) *lineBatch {
+	if o.next == nil {
+		o.next = &lineBatch{turn: make(chan struct{}, 1), taken: make(chan struct{}), done: make(chan struct{})}
+	}
+	b := o.next
+	if len(b.buf) > 0 && len(b.buf)+len(frame) > writeAhead {
+		return nil
+	}
+	b.buf = appendFrame(b.buf, frame)
+	return b
 }
 
 // wait waits until b is written, or writes it when it is the caller's turn.

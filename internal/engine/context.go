@@ -18,9 +18,9 @@ type Part struct {
 	gone   error // the cause of the end if parent ends; nil: that of parent
 
 	mu    sync.Mutex
-	full  *wholeness    // guarded by mu; nil until it is needed
-	ended chan struct{} // closed by Cancel; guarded by mu; nil until it is needed
-	cause error         // of Cancel, nil before that; guarded by mu
+	full  *wholeness      // guarded by mu; nil until it is needed
+	wake  chan<- struct{} // of Rouse; guarded by mu
+	cause error           // of Cancel, nil before that; guarded by mu
 }
 
 // Context is the context of one call that a transport serves, with the call in it.
@@ -72,8 +72,8 @@ func (c *Part) cancelLocked(cause error) {
 	}
 	if c.cause == nil {
 		c.cause = cause
-		if c.ended != nil {
-			close(c.ended)
+		if c.wake != nil {
+			rouse(c.wake)
 		}
 	}
 	if c.full != nil {
@@ -129,6 +129,10 @@ func (c *Context) round() int {
 func (c *Part) whole() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.wholeLocked()
+}
+
+func (c *Part) wholeLocked() *wholeness {
 	if c.full != nil {
 		return c.full
 	}
@@ -163,46 +167,68 @@ func (c *Part) Deadline() (time.Time, bool) {
 // Done implements [context.Context].
 func (c *Part) Done() <-chan struct{} { return c.whole().Done() }
 
-// Ends is the Done of ctx in three channels, of which the last two may be nil: when ctx has
-// ended one of them is closed. It spares a [Context], and a [Part] of one, the making of one
-// channel that stands for all.
-func Ends(ctx context.Context) (one, two, three <-chan struct{}) {
-	one, parent := ends(ctx)
-	if parent != nil {
-		if two, parent = ends(parent); parent != nil {
-			three = parent.Done()
+// Rouse has wake be sent a value, without waiting, when ctx is cancelled, and returns what ctx ends
+// with besides, nil if that is all. It is Done for a goroutine that waits on a channel of its own
+// anyway, and spares a [Context], and a [Part] of one, the channels that stand for their end.
+// [Sleep] must follow.
+func Rouse(ctx context.Context, wake chan<- struct{}) (end <-chan struct{}) {
+	for {
+		p := partOf(ctx)
+		if p == nil {
+			return ctx.Done()
+		}
+		if ctx, end = p.rouse(wake); ctx == nil {
+			return end
 		}
 	}
-	return one, two, three
 }
 
-// ends returns a channel that is closed when ctx ends by itself, and what it ends with besides,
-// nil if that is all.
-func ends(ctx context.Context) (own <-chan struct{}, parent context.Context) {
-	var c *Part
+// Sleep takes back what Rouse did: nothing is sent to wake when it has returned.
+func Sleep(ctx context.Context, wake chan<- struct{}) {
+	for p := partOf(ctx); p != nil; p = partOf(p.parent) {
+		p.mu.Lock()
+		if p.wake == wake {
+			p.wake = nil
+		}
+		p.mu.Unlock()
+	}
+}
+
+func partOf(ctx context.Context) *Part {
 	switch ctx := ctx.(type) {
 	case *Part:
-		c = ctx
+		return ctx
 	case *Context:
-		c = &ctx.Part
-	default:
-		return ctx.Done(), nil
+		return &ctx.Part
 	}
+	return nil
+}
+
+// rouse returns what c ends with besides its own end: a context, or else a channel.
+func (c *Part) rouse(wake chan<- struct{}) (parent context.Context, end <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.full != nil {
-		return c.full.Done(), nil
+	switch {
+	case c.cause != nil:
+		rouse(wake)
+		return nil, nil
+	case c.full != nil:
+		return nil, c.full.Done()
+	case c.wake != nil: // another waits for the same
+		return nil, c.wholeLocked().Done()
 	}
-	if c.ended == nil {
-		c.ended = make(chan struct{})
-		if c.cause != nil {
-			close(c.ended)
-		}
-	}
+	c.wake = wake
 	if c.gone == ErrNever {
-		return c.ended, nil
+		return nil, nil
 	}
-	return c.ended, c.parent
+	return c.parent, nil
+}
+
+func rouse(wake chan<- struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default: // it is awake
+	}
 }
 
 // Err implements [context.Context].

@@ -47,9 +47,13 @@ func TestContextEnds(t *testing.T) {
 						t.Cleanup(cancel)
 						context.AfterFunc(c, func() { told <- struct{}{} })
 					}
-					over := func() bool { return ended(Ends(c)) }
-					if over() { // before watch: Ends does not rely on what that makes
-						t.Error("Ends tells of an end before it")
+					wake := make(chan struct{}, 1)
+					over := func() bool {
+						defer Sleep(c, wake)
+						return ended(Rouse(c, wake), wake)
+					}
+					if over() { // before watch: Rouse does not rely on what that makes
+						t.Error("Rouse tells of an end before it")
 					}
 					if early {
 						watch()
@@ -82,15 +86,31 @@ func TestContextEnds(t *testing.T) {
 }
 
 // ended tells whether one of the channels of Ends is closed.
-func ended(one, two, three <-chan struct{}) bool {
-	select {
-	case <-one:
-	case <-two:
-	case <-three:
-	default:
-		return false
+// ended tells whether one of the channels, of which each may be nil, has something or is closed.
+func ended(cs ...<-chan struct{}) bool {
+	for _, c := range cs {
+		select {
+		case <-c:
+			return true
+		default:
+		}
 	}
-	return true
+	return false
+}
+
+// A channel that Sleep took back is not sent anything, so that it can serve another.
+func TestSleep(t *testing.T) {
+	c, p := &Context{}, &Part{}
+	c.Init(t.Context(), nil)
+	p.Init(c, nil)
+	wake := make(chan struct{}, 1)
+	Rouse(p, wake)
+	Sleep(p, wake)
+	p.Cancel(nil)
+	c.Cancel(nil)
+	if ended(wake) {
+		t.Error("the end of a context is told after Sleep")
+	}
 }
 
 // A Part of a call ends by itself, with the call and with what the call belongs to, and tells the
@@ -121,13 +141,17 @@ func TestPartEnds(t *testing.T) {
 				if whole {
 					_ = p.Done()
 				}
-				one, two, three := Ends(p)
-				if ended(one, two, three) || p.Err() != nil || From(p) != &c.call {
-					t.Fatalf("before its end: ended %t, Err() = %v, call %p", ended(one, two, three), p.Err(), From(p))
+				wake, other, late := make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
+				one, two := Rouse(p, wake), Rouse(p, other)
+				if ended(one, two, wake, other) || p.Err() != nil || From(p) != &c.call {
+					t.Fatalf("before its end: ended %t, Err() = %v, call %p", ended(one, two, wake, other), p.Err(), From(p))
 				}
 				tt.end(p, c, end)
-				if !ended(one, two, three) || !ended(Ends(p)) || p.Err() != context.Canceled || context.Cause(p) != tt.want {
-					t.Errorf("ended %t, Err() = %v, cause %v; want %v", ended(one, two, three), p.Err(), context.Cause(p), tt.want)
+				first, second := ended(one, wake), ended(two, other)
+				Sleep(p, wake)
+				Sleep(p, other)
+				if !first || !second || !ended(Rouse(p, late), late) || p.Err() != context.Canceled || context.Cause(p) != tt.want {
+					t.Errorf("ended %t and %t, Err() = %v, cause %v; want %v", first, second, p.Err(), context.Cause(p), tt.want)
 				}
 				if (c.Err() != nil) != tt.call {
 					t.Errorf("the call has ended: %t, want %t", c.Err() != nil, tt.call)

@@ -53,10 +53,8 @@ type Client struct {
 	stager        stager        // conn, if it can hold frames back; else nil
 	flushing      atomic.Bool   // somebody is about to flush stager
 
-	modern  atomic.Bool
-	nextID  atomic.Int64
-	frames  atomic.Uint64 // that came
-	strayed bool          // a frame was no message; of the goroutine that reads
+	modern atomic.Bool
+	nextID atomic.Int64
 
 	ctx    context.Context // of questions; ends with the connection
 	cancel context.CancelCauseFunc
@@ -73,6 +71,10 @@ type Client struct {
 	questions map[jsonrpc.ID]context.CancelFunc // guarded by mu
 	ending    bool                              // somebody sets err and closes done; guarded by mu
 	err       error                             // why done is closed; guarded by mu
+
+	_       [64]byte      // what follows is written by the goroutine that reads
+	frames  atomic.Uint64 // that came
+	strayed bool          // a frame was no message
 }
 
 var _ engine.Wire = (*Client)(nil)
@@ -194,23 +196,13 @@ func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 		}
 		return nil, err
 	}
-	one, two, three := engine.Ends(ctx)
-	for {
-		over := false
+	end := engine.Rouse(ctx, cl.wake)
+	defer engine.Sleep(ctx, cl.wake)
+	for over := false; ; {
 		select {
 		case <-cl.wake:
-		case <-one:
+		case <-end:
 			over = true
-		case <-two:
-			over = true
-		case <-three:
-			over = true
-		}
-		if over {
-			if c.giveUp(cl) {
-				c.abandon(cl.id, out.Method)
-			}
-			return nil, context.Cause(ctx)
 		}
 		c.mu.Lock()
 		notes, dropped := cl.notes.Take()
@@ -228,6 +220,15 @@ func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 		}
 		if answered {
 			return cl.result, cl.err
+		}
+		if over || ctx.Err() != nil {
+			if c.giveUp(cl) {
+				c.abandon(cl.id, out.Method)
+			}
+			if ctx.Err() == nil {
+				<-ctx.Done() // the end of what it depends on is on its way to it
+			}
+			return nil, context.Cause(ctx)
 		}
 	}
 }
