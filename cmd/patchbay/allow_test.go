@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/patchbay-dev/patchbay/internal/listen"
 )
 
 // A proxy that keeps Host, and an inspector on another port, reach every verb that listens by
@@ -16,8 +18,8 @@ func TestAllowedHostsAndOrigins(t *testing.T) {
 		"up":    startUp(t, map[string]any{"all": map[string]any{"builtin": "everything"}}, flags...).url,
 	}
 	verbs["bridge"] = bridged(t, append([]string{"--http", "127.0.0.1:0", "--sse", "-s", "everything"}, flags...)...)
-	verbs["bridge, SSE"] = strings.TrimSuffix(verbs["bridge"], endpoint) + sseEndpoint
-	verbs["up, health"] = strings.TrimSuffix(verbs["up"], endpoint) + "/healthz"
+	verbs["bridge, SSE"] = strings.TrimSuffix(verbs["bridge"], listen.Path) + sseEndpoint
+	verbs["up, health"] = strings.TrimSuffix(verbs["up"], listen.Path) + "/healthz"
 	for verb, url := range verbs {
 		for _, tt := range []struct {
 			name, method, host, origin string

@@ -9,7 +9,9 @@ import (
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/hop"
+	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -70,13 +72,13 @@ func (c *bridgeCmd) Run(a *app) error {
 	if h.front.OnFrame, err = a.recorder(); err != nil {
 		return err
 	}
-	var w *web
+	var w *listen.Endpoint
 	if !c.Stdio {
 		if w, err = a.listen(h.front, c.HTTP, c.protection); err != nil {
 			return err
 		}
-		h.url = w.url
-		h.handleHealth(w.mux, w.asked())
+		h.url = w.URL
+		health.Handle(w.Mux, wayTo(w), h.front, h.report)
 	} else if _, err := c.limit(h.front, false); err != nil {
 		return err
 	}
@@ -88,11 +90,11 @@ func (c *bridgeCmd) Run(a *app) error {
 	h.board.report()
 	h.fleet.set([]config.Server{s}, nil, "")
 	if len(a.lineage.chain) == 0 { // else it is a server of another patchbay, whose status shows it
-		socket, err := openSocket(h)
+		socket, err := health.OpenSocket(h.report)
 		if err != nil {
 			a.logger().Debug("patchbay status will not see this program", "err", err)
 		}
-		defer socket.close()
+		defer socket.Close()
 	}
 	var following sync.WaitGroup
 	following.Go(func() { h.followLogins(ctx) })
@@ -153,16 +155,16 @@ func (c *bridgeCmd) check(s config.Server) error {
 }
 
 // serveHTTP serves the bridge over HTTP until ctx ends.
-func (c *bridgeCmd) serveHTTP(ctx context.Context, h *hub, w *web) error {
+func (c *bridgeCmd) serveHTTP(ctx context.Context, h *hub, w *listen.Endpoint) error {
 	a := h.a
-	a.talk.always("listening on " + w.url)
+	a.talk.always("listening on " + w.URL)
 	if c.SSE {
 		sse := h.front.SSE(ssePosts)
-		w.handle(sseEndpoint, sse)
-		w.handle(ssePosts, sse)
-		a.talk.always("and for clients of 2024-11-05 on " + w.url[:len(w.url)-len(endpoint)] + sseEndpoint)
+		w.Handle(sseEndpoint, sse)
+		w.Handle(ssePosts, sse)
+		a.talk.always("and for clients of 2024-11-05 on " + w.URL[:len(w.URL)-len(listen.Path)] + sseEndpoint)
 	}
-	served := w.serve()
+	served := w.Serve()
 	select {
 	case err := <-served:
 		return err
@@ -170,6 +172,6 @@ func (c *bridgeCmd) serveHTTP(ctx context.Context, h *hub, w *web) error {
 	}
 	h.ending.Store(true)
 	// A handler that ignores its end must not hold up the program's.
-	within(drainTime+drainTime/2, func() { w.end(a.ctx, drainTime) })
+	within(drainTime+drainTime/2, func() { w.End(a.ctx, drainTime) })
 	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/health"
+	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/servers/everything"
 )
@@ -116,7 +118,7 @@ func TestBridgeCommand(t *testing.T) {
 				t.Run(string(r), func(t *testing.T) {
 					at := url
 					if r == mcp.V2024_11_05 {
-						at = strings.TrimSuffix(url, endpoint) + sseEndpoint
+						at = strings.TrimSuffix(url, listen.Path) + sseEndpoint
 					}
 					s, err := answering(r).Dial(t.Context(), at)
 					if err != nil {
@@ -140,10 +142,10 @@ func TestBridgeURL(t *testing.T) {
 		server := everything.New()
 		server.Revisions = []mcp.Revision{behind}
 		mux, sse := http.NewServeMux(), server.SSE(ssePosts)
-		mux.Handle(endpoint, server)
+		mux.Handle(listen.Path, server)
 		mux.Handle(sseEndpoint, sse)
 		mux.Handle(ssePosts, sse)
-		at := endpoint
+		at := listen.Path
 		if behind == mcp.V2024_11_05 { // which has no other transport over HTTP
 			at = sseEndpoint
 		}
@@ -199,14 +201,14 @@ func TestBridgeSessions(t *testing.T) {
 // while its server ends again and again, which it says as "up" does.
 func TestBridgeHealth(t *testing.T) {
 	runtimeFolder(t)
-	get := func(url, path string) (int, upReport) {
+	get := func(url, path string) (int, health.Report) {
 		t.Helper()
-		res, err := http.Get(strings.TrimSuffix(url, endpoint) + path)
+		res, err := http.Get(strings.TrimSuffix(url, listen.Path) + path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer res.Body.Close()
-		var r upReport
+		var r health.Report
 		if err := json.NewDecoder(res.Body).Decode(&r); err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +220,7 @@ func TestBridgeHealth(t *testing.T) {
 		return out.String()
 	}
 	good := bridged(t, "--http", "127.0.0.1:0", "-s", "everything")
-	until(t, "the bridge is ready", func() bool { code, r := get(good, "/readyz"); return code == http.StatusOK && r.State == upReady })
+	until(t, "the bridge is ready", func() bool { code, r := get(good, "/readyz"); return code == http.StatusOK && r.State == health.Ready })
 	if code, r := get(good, "/healthz"); code != http.StatusOK || r.State != "alive" {
 		t.Errorf("/healthz = %d, state %q", code, r.State)
 	}

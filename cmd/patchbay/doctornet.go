@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -159,8 +160,8 @@ func (e *exam) status(err *mcp.HTTPError) {
 		e.fail("auth", text, next)
 	case err.Status == http.StatusNotFound || err.Status == http.StatusMethodNotAllowed:
 		next := `is the path of "url" right?`
-		if u, err := url.Parse(e.server.URL); err == nil && u.Path != endpoint {
-			next += " many servers are at " + endpoint
+		if u, err := url.Parse(e.server.URL); err == nil && u.Path != listen.Path {
+			next += " many servers are at " + listen.Path
 		}
 		e.fail("http", text, next)
 	case err.Status >= 500:

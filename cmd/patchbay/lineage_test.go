@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/hop"
 )
 
@@ -76,8 +77,8 @@ func TestUpLeadsBackToItself(t *testing.T) {
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	out.await(t, "ctrl-C ends it")
-	state := func(name string) (s serverReport) {
-		var reports []upReport
+	state := func(name string) (s health.Server) {
+		var reports []health.Report
 		if err := json.Unmarshal([]byte(typedRun(t, "", exitOK, "status", "--json")), &reports); err != nil || len(reports) != 1 {
 			t.Fatalf("status = %+v, %v", reports, err)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/auth/vault"
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -92,7 +94,7 @@ func (a *app) carry(c *mcp.Client, s config.Server) error {
 	}
 	secure, err := clientTLS(s)
 	if secure != nil {
-		c.HTTPClient = &http.Client{Transport: carrier(secure)}
+		c.HTTPClient = &http.Client{Transport: tlsfiles.Transport(secure)}
 	}
 	return err
 }
@@ -166,3 +168,27 @@ func (a *app) loggedOut() error {
 	f := &fault{code: exitUnauthorized, err: errors.New("nobody is logged in at " + a.serverName())}
 	return f.hint(a.beside("login", a.server.Name))
 }
+
+// withTLS adds to a server with a URL what the command line says about how it is known and
+// shown who we are. The command line goes before the file.
+func (a *app) withTLS(s config.Server) config.Server {
+	if s.URL == "" {
+		return s
+	}
+	if a.ServerCA != "" {
+		s.CA = a.ServerCA
+	}
+	if a.ClientCert != "" {
+		s.Cert, s.Key = a.ClientCert, a.ClientKey
+	}
+	return s
+}
+
+// modelTLS is how connections to language models are secured; nil: as usual. They are shown no
+// certificate.
+func (a *app) modelTLS() (*tls.Config, error) {
+	return clientTLS(config.Server{CA: a.ServerCA})
+}
+
+// clientTLS is how connections to a server are secured; nil: as usual.
+func clientTLS(s config.Server) (*tls.Config, error) { return tlsfiles.Client(s.CA, s.Cert, s.Key) }

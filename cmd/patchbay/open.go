@@ -23,6 +23,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/guard"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/servers"
@@ -242,7 +243,7 @@ func checkSelf(line []string) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf(`it is a patchbay that serves HTTP, and a command is talked to over stdio: write "args": %s, or "url": "http://%s%s" instead of the command`, text, address, endpoint)
+	return fmt.Errorf(`it is a patchbay that serves HTTP, and a command is talked to over stdio: write "args": %s, or "url": "http://%s%s" instead of the command`, text, address, listen.Path)
 }
 
 // openError says that there is no session with a server.
@@ -606,8 +607,8 @@ func (a *app) reachHint(err error) string {
 		}
 		return "it answers at " + other
 	case a.server.URL != "" && errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusMethodNotAllowed):
-		if u, err := url.Parse(a.server.URL); err == nil && u.Path != endpoint {
-			u.Path, u.RawQuery, u.Fragment = endpoint, "", ""
+		if u, err := url.Parse(a.server.URL); err == nil && u.Path != listen.Path {
+			u.Path, u.RawQuery, u.Fragment = listen.Path, "", ""
 			if a.Server == a.server.URL {
 				return a.withServer(u.String())
 			}

@@ -17,6 +17,9 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/patchbay-dev/patchbay/internal/listen"
+	"github.com/patchbay-dev/patchbay/internal/testcert"
 )
 
 // A client that opens requests without an end and resets all others at once (CVE-2023-44487)
@@ -24,8 +27,8 @@ import (
 // connection may have open (trap 27). So that number is bounded, and others are served after it.
 func TestRapidReset(t *testing.T) {
 	t.Chdir(t.TempDir())
-	ca := newAuthority(t, "ca.pem")
-	ca.sign(t, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, "server.pem", "server.key")
+	ca := testcert.New(t, "ca.pem")
+	ca.Sign(t, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, "server.pem", "server.key")
 	cmd, stderr := program(t, "serve", "everything", "--http", "127.0.0.1:0", "--tls-cert", "server.pem", "--tls-key", "server.key")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -34,7 +37,7 @@ func TestRapidReset(t *testing.T) {
 	stderr.await(t, `listening on https://\S+/mcp`)
 	addr := regexp.MustCompile(`https://([^/]+)/`).FindStringSubmatch(stderr.String())[1]
 	roots := x509.NewCertPool()
-	roots.AddCert(ca.cert)
+	roots.AddCert(ca.Cert)
 
 	var header bytes.Buffer
 	enc := hpack.NewEncoder(&header)
@@ -61,8 +64,8 @@ func TestRapidReset(t *testing.T) {
 			return fmt.Errorf("the first frame is %v", first)
 		}
 		open, _ := settings.Value(http2.SettingMaxConcurrentStreams)
-		if open != maxStreams {
-			t.Errorf("a connection may have %d requests open, want %d", open, maxStreams)
+		if open != listen.MaxStreams {
+			t.Errorf("a connection may have %d requests open, want %d", open, listen.MaxStreams)
 		}
 		go func() { // what is answered must not hold up the attack; ends with the connection
 			in := http2.NewFramer(nil, conn)

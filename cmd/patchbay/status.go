@@ -11,6 +11,8 @@ import (
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/internal/health"
+	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
 )
 
 // statusCmd shows what became of the servers of each running up.
@@ -26,10 +28,10 @@ func (*statusCmd) Run(a *app) error {
 		return err
 	}
 	if a.JSON {
-		reports := []*upReport{}
+		reports := []*health.Report{}
 		for _, u := range ups {
-			if u.upReport != nil {
-				reports = append(reports, u.upReport)
+			if u.Report != nil {
+				reports = append(reports, u.Report)
 			}
 		}
 		return json.NewEncoder(a.out).Encode(reports)
@@ -39,12 +41,12 @@ func (*statusCmd) Run(a *app) error {
 		if i > 0 {
 			a.print("")
 		}
-		if u.err != nil {
-			a.talk.always("patchbay: warning: the one at " + u.path + " does not say how it is: " + visible(u.err.Error()))
+		if u.Err != nil {
+			a.talk.always("patchbay: warning: the one at " + u.Path + " does not say how it is: " + visible(u.Err.Error()))
 			continue
 		}
 		answered = true
-		a.showUp(u.upReport, time.Now())
+		a.showUp(u.Report, time.Now())
 	}
 	if !answered {
 		f := &fault{code: exitUnreachable, err: errors.New("no patchbay up is running here")}
@@ -54,9 +56,9 @@ func (*statusCmd) Run(a *app) error {
 }
 
 // askedUps returns the runs of up that the command line means.
-func (a *app) askedUps() ([]found, error) {
+func (a *app) askedUps() ([]health.Found, error) {
 	if a.Server == "" {
-		return runningUps(a.ctx)
+		return health.Gateways(a.ctx)
 	}
 	u, err := url.Parse(a.Server)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -68,18 +70,18 @@ func (a *app) askedUps() ([]found, error) {
 		return nil, err
 	}
 	if secure != nil {
-		client = &http.Client{Transport: carrier(secure)}
+		client = &http.Client{Transport: tlsfiles.Transport(secure)}
 	}
-	report, err := askUp(a.ctx, client, u.Scheme+"://"+u.Host)
+	report, err := health.Ask(a.ctx, client, u.Scheme+"://"+u.Host)
 	if err != nil {
 		f := &fault{code: exitUnreachable, err: fmt.Errorf("%s%w", plainNetwork(err), quietly{err})}
 		return nil, f.hint("patchbay status shows those of this machine")
 	}
-	return []found{{upReport: report, path: a.Server}}, nil
+	return []health.Found{{Report: report, Path: a.Server}}, nil
 }
 
 // showUp prints how one up is.
-func (a *app) showUp(r *upReport, now time.Time) {
+func (a *app) showUp(r *health.Report, now time.Time) {
 	if r.PID == 0 {
 		a.print(r.State)
 		a.print("(its servers are shown by patchbay status at its machine)")
@@ -104,8 +106,8 @@ func (a *app) showUp(r *upReport, now time.Time) {
 			clients = strconv.Itoa(s.Clients)
 		}
 		t.add(s.Name, s.State, age(s.Since, now), strconv.Itoa(s.Restarts), s.Share, clients, strconv.Itoa(s.Processes), count(s.Tools), about)
-		if s.running() {
-			t.below(s.remarks(now)...)
+		if s.Running() {
+			t.below(serverRemarks(&s, now)...)
 		} else {
 			t.below(s.Said...)
 		}

@@ -1,20 +1,11 @@
 package main
 
 import (
-	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
-	"fmt"
-	"log/slog"
-	"math/big"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -22,67 +13,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/listen"
+	"github.com/patchbay-dev/patchbay/internal/testcert"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
-
-// authority signs certificates.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	n    int64
-}
-
-func newAuthority(t *testing.T, file string) *authority {
-	t.Helper()
-	a := &authority{n: 1}
-	a.cert = &x509.Certificate{Subject: pkix.Name{CommonName: "authority of a test"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
-	a.sign(t, a.cert, file, "")
-	return a
-}
-
-// sign writes a certificate and its key; an empty key file: both are in one.
-func (a *authority) sign(t *testing.T, c *x509.Certificate, file, keyFile string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.n++
-	c.SerialNumber, c.NotBefore, c.NotAfter = big.NewInt(a.n), time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	signer := a.key
-	if signer == nil { // its own
-		a.key, signer = key, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, a.cert, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c == a.cert {
-		if a.cert, err = x509.ParseCertificate(der); err != nil {
-			t.Fatal(err)
-		}
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	keyText := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
-	if keyFile == "" {
-		text, keyFile = append(text, keyText...), file
-	} else if err := os.WriteFile(keyFile, keyText, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func loopbackCert() *x509.Certificate {
-	return &x509.Certificate{Subject: pkix.Name{CommonName: "server"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
-}
 
 func clientCert(t *testing.T, uri string) *x509.Certificate {
 	t.Helper()
@@ -114,10 +49,10 @@ func TestMutualTLS(t *testing.T) {
 	ownFolders(t)
 	dir := t.TempDir()
 	t.Chdir(dir)
-	ca, others := newAuthority(t, "ca.pem"), newAuthority(t, "others.pem")
-	ca.sign(t, loopbackCert(), "server.pem", "server.key")
-	ca.sign(t, clientCert(t, "spiffe://example.org/agent"), "client.pem", "client.key")
-	others.sign(t, clientCert(t, "spiffe://example.org/agent"), "stranger.pem", "")
+	ca, others := testcert.New(t, "ca.pem"), testcert.New(t, "others.pem")
+	ca.Sign(t, testcert.Loopback(), "server.pem", "server.key")
+	ca.Sign(t, clientCert(t, "spiffe://example.org/agent"), "client.pem", "client.key")
+	others.Sign(t, clientCert(t, "spiffe://example.org/agent"), "stranger.pem", "")
 	at, _ := startListening(t, "serve", "everything", "--http", "127.0.0.1:0", "--tls-cert", "server.pem", "--tls-key", "server.key", "--client-ca", "ca.pem")
 	if !strings.HasPrefix(at, "https://") {
 		t.Fatalf("it listens at %s, want https", at)
@@ -159,7 +94,7 @@ func TestMutualTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	roots := x509.NewCertPool()
-	roots.AddCert(ca.cert)
+	roots.AddCert(ca.Cert)
 	for _, rev := range mcp.Revisions() {
 		for _, proto := range []string{"h2", "http/1.1"} {
 			transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}, ForceAttemptHTTP2: proto == "h2"}
@@ -176,7 +111,7 @@ func TestMutualTLS(t *testing.T) {
 			s.Close()
 		}
 	}
-	host := strings.TrimSuffix(strings.TrimPrefix(at, "https://"), endpoint)
+	host := strings.TrimSuffix(strings.TrimPrefix(at, "https://"), listen.Path)
 	if conn, err := tls.Dial("tcp", host, &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}); err == nil {
 		conn.Close()
 		t.Error("TLS 1.1 is spoken")
@@ -187,8 +122,8 @@ func TestMutualTLS(t *testing.T) {
 // refused before anything is served.
 func TestTLSFlags(t *testing.T) {
 	t.Chdir(t.TempDir())
-	ca := newAuthority(t, "ca.pem")
-	ca.sign(t, loopbackCert(), "server.pem", "")
+	ca := testcert.New(t, "ca.pem")
+	ca.Sign(t, testcert.Loopback(), "server.pem", "")
 	for _, tt := range []struct {
 		args string
 		want string
@@ -209,63 +144,14 @@ func TestTLSFlags(t *testing.T) {
 	}
 }
 
-// A certificate that is renewed is shown to the next connection; one that cannot be read leaves
-// the old one in place, and a client that is known no more cannot resume its session.
-func TestCertificatesAreReadAgain(t *testing.T) {
-	t.Chdir(t.TempDir())
-	ca := newAuthority(t, "ca.pem")
-	ca.sign(t, loopbackCert(), "server.pem", "server.key")
-	var said bytes.Buffer
-	f, err := newTLSFiles("server.pem", "server.key", "ca.pem", slog.New(slog.NewTextHandler(&said, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	again := func() *tls.Config {
-		f.looked = time.Time{} // a second has passed
-		return f.current(true)
-	}
-	serial := func(c *tls.Config) string {
-		cert, err := x509.ParseCertificate(c.Certificates[0].Certificate[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		return fmt.Sprint(cert.SerialNumber)
-	}
-	first := f.current(true)
-	if again() != first {
-		t.Error("files that did not change make a new configuration")
-	}
-	ca.sign(t, loopbackCert(), "server.pem", "other.key") // half of a renewal
-	if again() != first || !strings.Contains(said.String(), "certificates not read again") {
-		t.Errorf("with a key that does not fit: %s", said.String())
-	}
-	if err := os.Rename("other.key", "server.key"); err != nil {
-		t.Fatal(err)
-	}
-	second := again()
-	if serial(first) == serial(second) {
-		t.Error("the new certificate is not taken")
-	}
-	if err := os.Remove("ca.pem"); err != nil {
-		t.Fatal(err)
-	}
-	if again() != second {
-		t.Error("without the authority another configuration counts")
-	}
-	newAuthority(t, "ca.pem")
-	if third := again(); third == second || third.ClientCAs.Equal(second.ClientCAs) {
-		t.Error("the new authority is not taken")
-	}
-}
-
 // up over TLS: its pages, its table and its state are those of https.
 func TestUpOverTLS(t *testing.T) {
 	runtimeFolder(t)
 	ownFolders(t)
 	dir := t.TempDir()
-	ca := newAuthority(t, filepath.Join(dir, "ca.pem"))
+	ca := testcert.New(t, filepath.Join(dir, "ca.pem"))
 	cert := filepath.Join(dir, "server.pem")
-	ca.sign(t, loopbackCert(), cert, "")
+	ca.Sign(t, testcert.Loopback(), cert, "")
 	file := filepath.Join(dir, "mcp.json")
 	writeConfig(t, file, map[string]any{"all": map[string]any{"builtin": "everything"}})
 	cmd, said := program(t, "up", "--http", "127.0.0.1:0", "--config", file, "--tls-cert", cert)
@@ -284,9 +170,9 @@ func TestUpOverTLS(t *testing.T) {
 		t.Errorf("status: %s", got)
 	}
 	roots := x509.NewCertPool()
-	roots.AddCert(ca.cert)
+	roots.AddCert(ca.Cert)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
-	res, err := client.Get(strings.TrimSuffix(at, endpoint) + "/healthz")
+	res, err := client.Get(strings.TrimSuffix(at, listen.Path) + "/healthz")
 	if err != nil || res.StatusCode != http.StatusOK {
 		t.Fatalf("healthz = %v, %v", res, err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/listen"
 )
 
 // tokenCmd has the verbs about credentials. What they make goes to standard output, and
@@ -162,7 +163,7 @@ func (c *tokenJWTCmd) Run(a *app) error {
 	case (c.Secret == "") == (c.Key == ""):
 		return usagef("give one of --secret and --key").hint("patchbay token jwt " + c.Subject + " --secret env:SECRET")
 	case c.Secret != "":
-		secret, err := readSecret(c.Secret)
+		secret, err := listen.ReadSecret(c.Secret)
 		if err != nil {
 			return usagef("--secret: %v", err)
 		}
@@ -252,7 +253,7 @@ func signingKey(path string) (key crypto.Signer, made bool, err error) {
 	if block == nil {
 		return nil, false, fmt.Errorf("%s holds no PEM", path)
 	}
-	if key, err = parsePrivate(block.Bytes); err != nil {
+	if key, err = listen.ParsePrivate(block.Bytes); err != nil {
 		return nil, false, fmt.Errorf("%s: %w", path, err)
 	}
 	if ec, ok := key.(*ecdsa.PrivateKey); !ok || ec.Curve != elliptic.P256() {

@@ -13,7 +13,9 @@ import (
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/hop"
+	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/servers"
@@ -85,7 +87,7 @@ func (c *upCmd) Run(a *app) error {
 	if h.front.OnFrame, err = a.recorder(); err != nil {
 		return err
 	}
-	var w *web
+	var w *listen.Endpoint
 	if c.Stdio {
 		if _, err := c.limit(h.front, false); err != nil {
 			return err
@@ -94,19 +96,19 @@ func (c *upCmd) Run(a *app) error {
 		if w, err = a.listen(h.front, c.HTTP, c.protection); err != nil {
 			return a.explainTaken(c.HTTP, err)
 		}
-		h.url = w.url
-		h.handleHealth(w.mux, w.asked())
+		h.url = w.URL
+		health.Handle(w.Mux, wayTo(w), h.front, h.report)
 		heap := make([]byte, ballast)
 		defer runtime.KeepAlive(heap)
 	}
 	h.fleet = newFleet(a, h.gateway, c.Share, c.knows())
 	h.fleet.left = h.board.leaveOut
 	h.fleet.set(p.servers, p.faulty, p.share)
-	socket, err := openSocket(h)
+	socket, err := health.OpenSocket(h.report)
 	if err != nil {
 		a.logger().Debug("patchbay status will not see this program", "err", err)
 	}
-	defer socket.close()
+	defer socket.Close()
 	ctx, stop := context.WithCancel(a.ctx)
 	defer stop()
 	var following sync.WaitGroup
@@ -120,7 +122,7 @@ func (c *upCmd) Run(a *app) error {
 		served = over
 		a.talk.note("serves %s over stdio (%s)", strings.Join(h.fleet.names(), ", "), p.from)
 	} else {
-		served = w.serve()
+		served = w.Serve()
 		if err := h.show(ctx); err != nil {
 			return err
 		}
@@ -139,7 +141,7 @@ func (c *upCmd) Run(a *app) error {
 	h.ending.Store(true)
 	if w != nil {
 		// A handler that ignores its end must not hold up the program's.
-		within(drainTime+drainTime/2, func() { w.end(a.ctx, drainTime) })
+		within(drainTime+drainTime/2, func() { w.End(a.ctx, drainTime) })
 	}
 	within(closeTime, h.fleet.close) // what has not ended by then is the guards' to end
 	return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/internal/health"
 )
 
 // board knows what became of the servers, and tells a person what is new. It may be
@@ -63,13 +64,10 @@ func (b *board) take(s gateway.Status) (before gateway.Status, reporting bool) {
 	return before, b.reporting
 }
 
-// leftOut is the state of a server that is not started, as it leads back to this program.
-const leftOut gateway.State = "left out"
-
 // leaveOut takes note of a server that is not started.
 func (b *board) leaveOut(name, why string) {
-	s := gateway.Status{Name: name, State: leftOut, Reason: why, Tools: -1, Prompts: -1, Resources: -1}
-	if before, reporting := b.take(s); reporting && before.State != leftOut {
+	s := gateway.Status{Name: name, State: health.LeftOut, Reason: why, Tools: -1, Prompts: -1, Resources: -1}
+	if before, reporting := b.take(s); reporting && before.State != health.LeftOut {
 		b.complain(s)
 	}
 }
@@ -178,7 +176,7 @@ func (h *hub) table() {
 	for _, s := range h.report().Servers {
 		what := s.State
 		switch {
-		case s.running() && s.Server != "":
+		case s.Running() && s.Server != "":
 			what = s.Server
 		case s.Reason != "":
 			what += ": " + s.Reason

@@ -19,6 +19,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/auth/vault"
+	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -114,7 +115,7 @@ func TestStatus(t *testing.T) {
 
 	one.cmd.Process.Kill()
 	one.cmd.Wait()
-	var reports []upReport
+	var reports []health.Report
 	if err := json.Unmarshal([]byte(patchbay(exitOK, "status", "--json")), &reports); err != nil {
 		t.Fatal(err)
 	}
@@ -219,8 +220,8 @@ func TestUpNeedsLogin(t *testing.T) {
 	if !strings.Contains(r.banner, "needs login: "+command) {
 		t.Errorf("up printed %s, want the command", r.banner)
 	}
-	state := func() (s serverReport) {
-		var reports []upReport
+	state := func() (s health.Server) {
+		var reports []health.Report
 		if err := json.Unmarshal([]byte(typedRun(t, "", exitOK, "status", "--json")), &reports); err != nil || len(reports) != 1 {
 			t.Fatalf("status = %+v, %v", reports, err)
 		}
@@ -321,43 +322,5 @@ func TestMuteServerDelaysNobody(t *testing.T) {
 	}
 	if took := time.Since(began); took > 4*time.Second || names == 0 {
 		t.Errorf("the first list has %d tools of the good server, after %v; want it within a second", names, took)
-	}
-}
-
-// Trap 13 (F5): up is ready when the required servers can be used, and one at least; it waits 5 seconds
-// for the others to be tried.
-func TestStateOfUp(t *testing.T) {
-	server := func(name, state string) serverReport { return serverReport{Name: name, State: state} }
-	needed := func(name, state string) serverReport {
-		return serverReport{Name: name, State: state, Required: true}
-	}
-	for _, tt := range []struct {
-		name    string
-		servers []serverReport
-		untried []string
-		ran     time.Duration
-		want    string
-	}{
-		{"no server", nil, nil, 0, upReady},
-		{"all", []serverReport{server("a", "ready"), server("b", "idle")}, nil, 0, upReady},
-		{"one is mute, at first", []serverReport{server("a", "ready"), server("b", "starting")}, []string{"b"}, 4 * time.Second, upStarting},
-		{"one is mute, later", []serverReport{server("a", "ready"), server("b", "starting")}, []string{"b"}, 5 * time.Second, upDegraded},
-		{"one has failed", []serverReport{server("a", "ready"), server("b", "failing")}, nil, 0, upDegraded},
-		{"one is started again", []serverReport{server("a", "ready"), server("b", "starting")}, nil, time.Hour, upDegraded},
-		{"one needs a login", []serverReport{server("a", "ready"), server("b", "needs login")}, nil, 0, upDegraded},
-		{"one is left out", []serverReport{server("a", "ready"), server("b", "left out")}, nil, 0, upReady},
-		{"one is left out alone", []serverReport{server("b", "left out")}, nil, 0, upFailing},
-		{"all are mute", []serverReport{server("a", "starting")}, []string{"a"}, time.Minute, upStarting},
-		{"all have failed", []serverReport{server("a", "failing"), server("b", "crashing")}, nil, 0, upFailing},
-		{"a required one is mute", []serverReport{server("a", "ready"), needed("b", "starting")}, []string{"b"}, time.Minute, upStarting},
-		{"a required one has failed", []serverReport{server("a", "ready"), needed("b", "failing")}, nil, 0, upFailing},
-		{"a required one has failed, another is mute", []serverReport{server("a", "starting"), needed("b", "failing")}, []string{"a"}, 0, upFailing},
-		{"a required one is started again", []serverReport{server("a", "ready"), needed("b", "starting")}, nil, time.Hour, upFailing},
-		{"another than the required one is away", []serverReport{server("a", "failing"), needed("b", "ready")}, nil, 0, upDegraded},
-		{"another than the required one is mute", []serverReport{server("a", "starting"), needed("b", "ready")}, []string{"a"}, time.Minute, upDegraded},
-	} {
-		if got := stateOf(tt.servers, tt.untried, tt.ran); got != tt.want {
-			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
-		}
 	}
 }

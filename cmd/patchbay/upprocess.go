@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/internal/health"
 )
 
 // manyProcesses of one server are worth a remark.
 const manyProcesses = 5
 
-// remarks are what a person should know of a server that is running, beside its row.
-func (s *serverReport) remarks(now time.Time) (lines []string) {
+// serverRemarks are what a person should know of a server that is running, beside its row.
+func serverRemarks(s *health.Server, now time.Time) (lines []string) {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if s.Lost != "" {
 		say("a connection to it ended %s ago: %s", age(s.LostAt, now), oneLine(s.Lost))

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -47,13 +48,13 @@ func TestUpShare(t *testing.T) {
 				server["patchbay"] = map[string]any{"share": tt.server}
 			}
 			r := startUp(t, map[string]any{"stub": server}, tt.flags...)
-			row := func() (row serverReport) {
-				ups, err := runningUps(t.Context())
+			row := func() (row health.Server) {
+				ups, err := health.Gateways(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
 				for _, u := range ups {
-					if u.upReport != nil && u.URL == r.url {
+					if u.Report != nil && u.URL == r.url {
 						row = u.Servers[0]
 					}
 				}

@@ -4,6 +4,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/patchbay-dev/patchbay/internal/listen"
 )
 
 // Trap 29: up tells another up at its address by what it sees and guesses nothing: one that status
@@ -16,7 +18,7 @@ func TestAddressIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	at := strings.TrimSuffix(strings.TrimPrefix(r.url, "http://"), endpoint)
+	at := strings.TrimSuffix(strings.TrimPrefix(r.url, "http://"), listen.Path)
 	try := func(address, want string) {
 		t.Helper()
 		got := typedRun(t, "", exitLocal, "up", "--http", address, "--config", r.file)

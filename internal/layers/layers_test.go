@@ -45,6 +45,9 @@ var forbidden = []struct {
 	{"limit", []string{"./auth", "./gateway", "./config", "./cmd", "./servers", "./internal"}, "a middleware is made of the public SDK alone"},
 	{"host/model", []string{"./mcp", "./gateway", "./config", "./servers", "./cmd", "./auth"}, "a language model knows nothing of servers"},
 	{"host", []string{"./policy", "./limit", "./auth", "./config", "./cmd", "./servers", "./internal/engine", "./internal/transport", "./internal/revision"}, "the agent loop is made of the public SDK and the gateway, and knows of no program"},
+	{"internal/listen", []string{"./config", "./gateway", "./host", "./servers", "./cmd", "./internal/engine", "./internal/health"}, "it serves a server, whichever it is, and knows of no program"},
+	{"internal/health", []string{"./config", "./auth", "./host", "./servers", "./cmd", "./internal/engine", "./internal/listen"}, "a report is made by the gateway's program; here it is served and found"},
+	{"internal/tlsfiles", []string{"./mcp", "./auth", "./config", "./internal/listen", "./internal/transport"}, "files are read, whoever listens or connects"},
 	{"gateway", []string{"./host", "./policy", "./limit", "./auth", "./config", "./cmd", "./servers", "./internal/engine", "./internal/transport"}, "the gateway is made of the public SDK alone"},
 }
 

@@ -1,36 +1,34 @@
-package main
+package listen
 
 import (
 	"crypto/tls"
 	"net"
-	"net/http"
 	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	httpguard "github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/limit"
 )
 
-// What one listener serves at once, and how long it waits for who does not read. A proxy on this
-// machine is one address, so that is not bounded for itself.
+// What one listener serves at once, and how long it waits for a client that does not read. A proxy on
+// this machine is one address, so the bounds for one address do not hold for loopback.
 const (
 	maxConnections = 16 << 10         // of all addresses
 	maxOfAddress   = 1 << 10          // of one address elsewhere
 	maxHTTP2       = 32               // of all addresses, that speak HTTP/2
 	maxHTTP2Of     = maxHTTP2 / 4     // of one address elsewhere, that speak HTTP/2
-	writeTime      = 30 * time.Second // for one write, where nobody has set another time
+	writeTime      = 30 * time.Second // for one write, if no other time is set
 )
 
-// boundedListener closes connections that are too many as they come, so that those there are
-// and those of other addresses go on.
+// boundedListener closes new connections that are too many, so that the open ones and those of other
+// addresses go on.
 type boundedListener struct {
 	net.Listener
 	most, each int
 	writeTime  time.Duration
-	refused    func(from netip.Addr) // is told of each that is closed; may be nil
+	refused    func(from netip.Addr) // called with each address that is refused; may be nil
 
 	mu    sync.Mutex
 	open  places // guarded by mu
@@ -86,29 +84,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// tooMany logs connections that were closed, at most every 10 seconds.
-func (a *app) tooMany() func(netip.Addr) {
-	log, last, more := a.logger(), time.Time{}, 0
-	return func(from netip.Addr) { // called by the one goroutine that accepts
-		if more++; time.Since(last) >= 10*time.Second {
-			log.Warn("connections closed, as there are too many", "client", from.String(), "count", more)
-			last, more = time.Now(), 0
-		}
-	}
-}
-
-// boundBodies bounds the bodies of requests that no reader of bodies gets: those of all paths but
-// the endpoint, which does that itself.
-func boundBodies(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != endpoint {
-			httpguard.BoundBody(w, r)
-		}
-		h.ServeHTTP(w, r)
-	})
-}
-
-// addressOf is the network behind which somebody is; the zero Addr: none.
+// addressOf is the network that a connection comes from; the zero Addr: none.
 func addressOf(a net.Addr) netip.Addr {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -135,8 +111,8 @@ func (l *boundedListener) leave(c *boundedConn) {
 
 // mayHTTP2 tells whether a TLS connection may speak HTTP/2, and counts it if it may and will. One
 // such connection can hold as much memory as hundreds of HTTP/1.1, before anybody is authenticated
-// (maxStreams). If there are many, the next one is offered HTTP/1.1, which every client of MCP
-// speaks, so that nobody is kept out by it.
+// ([MaxStreams]). If there are many, the next one is offered HTTP/1.1, which every client of MCP
+// speaks.
 func mayHTTP2(hello *tls.ClientHelloInfo) bool {
 	c, ok := hello.Conn.(*boundedConn)
 	if !ok || !slices.Contains(hello.SupportedProtos, "h2") {
@@ -150,8 +126,8 @@ func mayHTTP2(hello *tls.ClientHelloInfo) bool {
 	return c.http2
 }
 
-// boundedConn is a connection that counts. A write may take so long, unless who serves it has
-// set a deadline.
+// boundedConn is a counted connection. A write may take the writeTime of its listener, unless the
+// server has set a deadline.
 type boundedConn struct {
 	net.Conn
 	l    *boundedListener
@@ -177,14 +153,14 @@ func (c *boundedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// SetWriteDeadline sets the deadline of who serves the connection; the zero time takes it back,
-// which net/http does with every request, whether there is one or not.
+// SetWriteDeadline sets the deadline of the server; the zero time takes it back, which net/http does
+// with every request, whether there is one or not.
 func (c *boundedConn) SetWriteDeadline(t time.Time) error {
 	switch {
 	case !t.IsZero():
 		c.own.Store(-1)
 	case c.own.Load() >= 0:
-		return nil // that of Write is none that anybody has to take back
+		return nil // the deadline of Write stays
 	default:
 		c.own.Store(0)
 	}
@@ -199,8 +175,8 @@ func (c *boundedConn) SetDeadline(t time.Time) error {
 	return c.SetWriteDeadline(t)
 }
 
-// CloseWrite ends what is written, which net/http does before it leaves a client whose request
-// it has not read: that one would lose the answer otherwise.
+// CloseWrite ends what is written. Net/http calls it before it closes the connection of a client whose
+// request it has not read: the client would lose the answer otherwise.
 func (c *boundedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -1,4 +1,13 @@
-package main
+// Package tlsfiles makes configurations of TLS from files in PEM, for servers and for clients.
+//
+// # Guarantees
+//
+//   - Files that change count for the next connection, without a restart: those of a [Server] within a
+//     second, the certificate of a client at once.
+//   - While a file of a [Server] cannot be read, the last good content counts, and the log says so.
+//   - A session that was resumable under other files is not resumed.
+//   - A file has at most 1 MiB. TLS 1.2 is the least.
+package tlsfiles
 
 import (
 	"bytes"
@@ -14,10 +23,9 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
-// tlsFiles are the certificate and the key that a listener shows, and the authorities whose
-// clients it knows. They are read again when they have changed; while that cannot be done, what
-// they said before counts. It may be used by several goroutines.
-type tlsFiles struct {
+// Server is the certificate and the key that a listener shows, and the authorities that sign the
+// certificates of its clients. It may be used by several goroutines.
+type Server struct {
 	cert, key string
 	clientCA  string // empty: no certificates of clients are asked for
 	log       *slog.Logger
@@ -31,27 +39,29 @@ type tlsFiles struct {
 
 const (
 	lookAtFiles = time.Second
-	maxTLSFile  = 1 << 20 // bytes
+	maxFile     = 1 << 20 // bytes
 )
 
-// newTLSFiles reads the files. An empty key: it is in the file of the certificate.
-func newTLSFiles(cert, key, clientCA string, log *slog.Logger) (*tlsFiles, error) {
+// Open reads the files. An empty key is in the file of the certificate; without a clientCA no
+// certificates of clients are asked for.
+func Open(cert, key, clientCA string, log *slog.Logger) (*Server, error) {
 	if key == "" {
 		key = cert
 	}
-	f := &tlsFiles{cert: cert, key: key, clientCA: clientCA, log: log, looked: time.Now()}
+	f := &Server{cert: cert, key: key, clientCA: clientCA, log: log, looked: time.Now()}
 	return f, f.read()
 }
 
-// listener is what a TLS server is configured with.
-func (f *tlsFiles) listener() *tls.Config {
+// Config returns what a listener is configured with. HTTP2 tells whether a new connection may speak
+// HTTP/2; if not, it is offered HTTP/1.1 alone.
+func (f *Server) Config(http2 func(*tls.ClientHelloInfo) bool) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		return f.current(mayHTTP2(hello)), nil
+		return f.current(http2(hello)), nil
 	}}
 }
 
 // current is the configuration for a new connection.
-func (f *tlsFiles) current(http2 bool) *tls.Config {
+func (f *Server) current(http2 bool) *tls.Config {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if now := time.Now(); now.Sub(f.looked) >= lookAtFiles {
@@ -66,9 +76,9 @@ func (f *tlsFiles) current(http2 bool) *tls.Config {
 	return f.config
 }
 
-// read makes a configuration of the files, if they are not as they were. What they say is
-// compared, as their times may lie. It is called with mu held, or before f is shared.
-func (f *tlsFiles) read() error {
+// read makes a configuration of the files if their content has changed. Their times may lie, and
+// are not looked at. It is called with mu held, or before f is shared.
+func (f *Server) read() error {
 	var content [3][]byte
 	same := f.config != nil
 	for i, path := range []string{f.cert, f.key, f.clientCA} {
@@ -94,7 +104,7 @@ func (f *tlsFiles) read() error {
 		if config.ClientCAs, err = authorities(f.clientCA, content[2], x509.NewCertPool()); err != nil {
 			return err
 		}
-		// Who has none is refused by the guard, which answers with what is missing.
+		// The guard refuses a client without one, and answers with what is missing.
 		config.ClientAuth = tls.VerifyClientCertIfGiven
 	}
 	// A session that another configuration let in is not resumed under this one.
@@ -115,8 +125,8 @@ func authorities(path string, content []byte, pool *x509.CertPool) (*x509.CertPo
 }
 
 func readBounded(path string) ([]byte, error) {
-	text, err := ownfile.ReadNow(path, maxTLSFile)
-	if err == nil && len(text) > maxTLSFile {
+	text, err := ownfile.ReadNow(path, maxFile)
+	if err == nil && len(text) > maxFile {
 		err = errors.New("it is too long for certificates")
 	}
 	if err != nil {

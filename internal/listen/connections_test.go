@@ -1,4 +1,4 @@
-package main
+package listen
 
 import (
 	"bufio"
@@ -15,6 +15,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/testcert"
+	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
 )
 
 // dressed is a listener whose connections come from addresses that a test names.
@@ -100,9 +103,9 @@ func TestConnectionsAreBounded(t *testing.T) {
 // room speaks HTTP/1.1, and one that ends makes room.
 func TestHTTP2IsBounded(t *testing.T) {
 	t.Chdir(t.TempDir())
-	ca := newAuthority(t, "ca.pem")
-	ca.sign(t, loopbackCert(), "server.pem", "")
-	f, err := newTLSFiles("server.pem", "", "", slog.New(slog.DiscardHandler))
+	ca := testcert.New(t, "ca.pem")
+	ca.Sign(t, testcert.Loopback(), "server.pem", "")
+	f, err := tlsfiles.Open("server.pem", "", "", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,12 +115,12 @@ func TestHTTP2IsBounded(t *testing.T) {
 	}
 	from := make(chan string, 1)
 	l := boundConnections(dressed{inner, from}, nil)
-	srv := &http.Server{TLSConfig: f.listener(), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) })}
+	srv := &http.Server{TLSConfig: f.Config(mayHTTP2), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) })}
 	served := make(chan error, 1)
 	go func() { served <- srv.ServeTLS(l, "", "") }()
 	t.Cleanup(func() { srv.Close(); <-served })
 	roots := x509.NewCertPool()
-	roots.AddCert(ca.cert)
+	roots.AddCert(ca.Cert)
 	get := func(address string, h2 bool) (client *http.Client, proto string) {
 		t.Helper()
 		from <- address

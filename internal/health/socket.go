@@ -1,0 +1,158 @@
+package health
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A gateway can be found by its user: it answers /healthz and /readyz at a Unix socket in a folder that
+// nobody else can open. That holds over stdio too, and needs no port. A socket whose program was killed
+// refuses connections, and the next search removes it.
+
+// socketFolder is where the sockets of all gateways are.
+func socketFolder() (string, error) {
+	dir := os.Getenv("XDG_RUNTIME_DIR")
+	if !filepath.IsAbs(dir) {
+		var err error
+		if dir, err = os.UserCacheDir(); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Join(dir, "patchbay"), nil
+}
+
+const socketPattern = "up-*.sock"
+
+// Socket is how the other programs of the user find a gateway.
+type Socket struct{ srv *http.Server }
+
+// OpenSocket serves /healthz and /readyz at a socket of this process. There is one per process.
+func OpenSocket(report func() *Report) (*Socket, error) {
+	dir, err := socketFolder()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(dir, 0o700); err != nil { // it may have been there
+		return nil, err
+	}
+	path := filepath.Join(dir, strings.Replace(socketPattern, "*", fmt.Sprint(os.Getpid()), 1))
+	// What is there is left of another process that had this number.
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	Handle(mux, OverSocket, nil, report)
+	s := &Socket{&http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}}
+	go s.srv.Serve(listener) // ends with Close
+	return s, nil
+}
+
+// Close removes the socket. Close of nil does nothing.
+func (s *Socket) Close() {
+	if s != nil {
+		s.srv.Close()
+	}
+}
+
+// Found is a gateway that was asked for its report.
+type Found struct {
+	*Report        // nil: there is an error
+	Path    string // of its socket
+	Err     error  // it did not answer
+}
+
+// askTime bounds the wait for a report.
+const askTime = 3 * time.Second
+
+// Gateways asks all gateways of this user for their reports, the oldest first.
+func Gateways(ctx context.Context) ([]Found, error) {
+	dir, err := socketFolder()
+	if err != nil {
+		return nil, err
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, socketPattern))
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Found, len(paths))
+	var wg sync.WaitGroup
+	for i, path := range paths {
+		wg.Go(func() {
+			dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "unix", path)
+			}
+			all[i] = Found{Path: path}
+			all[i].Report, all[i].Err = Ask(ctx, &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}, "http://localhost")
+			if abandoned(all[i].Err) {
+				os.Remove(path)
+			}
+		})
+	}
+	wg.Wait()
+	all = slices.DeleteFunc(all, func(f Found) bool {
+		return abandoned(f.Err)
+	})
+	slices.SortStableFunc(all, func(a, b Found) int {
+		if a.Report == nil || b.Report == nil {
+			return 0
+		}
+		return a.Since.Compare(b.Since)
+	})
+	return all, nil
+}
+
+// abandoned tells whether nobody is at a socket any more. Systems differ in how they say so.
+func abandoned(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial" && !op.Timeout() && !errors.Is(err, os.ErrPermission) && !errors.Is(err, context.Canceled)
+}
+
+// maxReport bounds a report, in bytes.
+const maxReport = 4 << 20
+
+// Ask asks a gateway for its report. Base is its URL without a path. Over the network most of the report
+// may be empty (see [Handle]). It waits for at most 3 seconds, and is ErrOther if something else answers.
+func Ask(ctx context.Context, client *http.Client, base string) (*Report, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, askTime, fmt.Errorf("no answer in %v", askTime))
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/readyz", nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxReport))
+	if err != nil {
+		return nil, err
+	}
+	var who struct{ Program, Version string }
+	r := new(Report)
+	if json.Unmarshal(body, &who) != nil || json.Unmarshal(body, r) != nil || who.Program == "" && who.Version == "" || r.State == "" {
+		return nil, ErrOther
+	}
+	return r, nil
+}
+
+// ErrOther is the error of [Ask] if something else answers.
+var ErrOther = errors.New("that is not a patchbay up")

@@ -1,0 +1,40 @@
+package listen
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+)
+
+// ErrShared is the error of [Address] for an address that other machines reach.
+var ErrShared = errors.New("everybody who reaches this address could use the server, as there is no authentication")
+
+// Address completes an address to listen on: a port alone is one of loopback, or, if the server is
+// shared, of all interfaces. One that other machines reach is ErrShared if the server is not shared.
+// The address is returned, and its port, with an error too.
+func Address(address string, shared bool) (complete string, port int, err error) {
+	if !strings.Contains(address, ":") {
+		address = ":" + address
+		if !shared {
+			address = "127.0.0.1" + address
+		}
+	}
+	addr, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return address, 0, err
+	}
+	if !addr.IP.IsLoopback() && !shared {
+		return address, addr.Port, ErrShared
+	}
+	return address, addr.Port, nil
+}
+
+// reachable is an address to connect to: loopback for one that stands for all interfaces.
+func reachable(a net.Addr) string {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return a.String()
+	}
+	return net.JoinHostPort("127.0.0.1", fmt.Sprint(tcp.Port))
+}

@@ -1,0 +1,228 @@
+package listen
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// Verifier makes of a SPEC of --auth what knows callers by it:
+//
+//	apikeys:FILE  basic:FILE  hmac:env:NAME  hmac:FILE  jwt:ISSUER  introspect:ISSUER
+//
+// each with options behind commas, as "patchbay help auth" has them. Files that a verifier follows are
+// read again when they change; it logs what goes wrong with them.
+func Verifier(spec string, log *slog.Logger) (auth.Verifier, error) {
+	kind, rest, _ := strings.Cut(spec, ":")
+	parts := strings.Split(rest, ",")
+	subject, more := parts[0], options{}
+	for _, p := range parts[1:] {
+		name, value, ok := strings.Cut(p, "=")
+		if !ok || value == "" {
+			return nil, fmt.Errorf("%q is not NAME=VALUE", p)
+		}
+		more[name] = append(more[name], value)
+	}
+	if subject == "" && kind != "introspect" {
+		return nil, fmt.Errorf("%q needs something behind it", kind+":")
+	}
+	var v auth.Verifier
+	var err error
+	switch kind {
+	case "apikeys":
+		v = &auth.APIKeys{File: subject, Logger: log}
+	case "basic":
+		v = &auth.Basic{File: subject, Logger: log}
+	case "hmac":
+		v, err = more.hmac(subject)
+	case "jwt":
+		v, err = more.jwt(log, subject)
+	case "introspect":
+		v, err = more.introspect(subject)
+	default:
+		return nil, fmt.Errorf("there are apikeys, basic, hmac, jwt and introspect, and no %q", kind)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for name := range more {
+		return nil, fmt.Errorf("%s knows no %s=", kind, name)
+	}
+	return v, nil
+}
+
+// options are what stands behind the first comma of a SPEC.
+type options map[string][]string
+
+// take returns an option that there is once, and forgets it.
+func (o options) take(name string) (string, error) {
+	list := o[name]
+	delete(o, name)
+	switch len(list) {
+	case 0:
+		return "", nil
+	case 1:
+		return list[0], nil
+	}
+	return "", fmt.Errorf("%s= is there %d times", name, len(list))
+}
+
+func (o options) duration(name string) (time.Duration, error) {
+	text, err := o.take(name)
+	if err != nil || text == "" {
+		return 0, err
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("%s=%s is not a time such as 30s", name, text)
+	}
+	if d == 0 {
+		d = -1 // here it means none, and not what is usual
+	}
+	return d, nil
+}
+
+// tokens reads what JWTs of all kinds have.
+func (o options) tokens(j *auth.JWT) error {
+	j.Audience, j.Algorithms, j.Clients = o["audience"], o["algorithm"], o["azp"]
+	delete(o, "azp")
+	delete(o, "audience")
+	delete(o, "algorithm")
+	var err1, err2 error
+	j.Leeway, err1 = o.duration("leeway")
+	j.RolesClaim, err2 = o.take("roles")
+	return errors.Join(err1, err2)
+}
+
+func (o options) hmac(from string) (*auth.JWT, error) {
+	secret, err := ReadSecret(from)
+	if err != nil {
+		return nil, err
+	}
+	j := &auth.JWT{Secret: auth.Secret(secret)}
+	if j.Issuer, err = o.take("issuer"); err != nil {
+		return nil, err
+	}
+	return j, o.tokens(j)
+}
+
+func (o options) jwt(log *slog.Logger, issuer string) (*auth.JWT, error) {
+	j := &auth.JWT{Issuer: issuer, Logger: log}
+	keys, err := o.take("keys")
+	switch {
+	case err != nil:
+		return nil, err
+	case strings.HasPrefix(keys, "https://"), strings.HasPrefix(keys, "http://"):
+		j.KeysURL = keys
+	case keys != "":
+		if j.Keys, err = readKeys(keys); err != nil {
+			return nil, err
+		}
+	}
+	return j, o.tokens(j)
+}
+
+func (o options) introspect(issuer string) (*auth.Introspection, error) {
+	i := &auth.Introspection{Issuer: issuer, Audience: o["audience"], Clients: o["azp"]}
+	delete(o, "audience")
+	delete(o, "azp")
+	var errs [5]error
+	var secret string
+	i.URL, errs[0] = o.take("url")
+	i.Client.ID, errs[1] = o.take("client")
+	secret, errs[2] = o.take("secret")
+	i.RolesClaim, errs[3] = o.take("roles")
+	i.TTL, errs[4] = o.duration("ttl")
+	err := errors.Join(errs[:]...)
+	if err == nil && secret != "" {
+		i.Client.Secret, err = ReadSecret(secret)
+	}
+	if err == nil && issuer == "" && i.URL == "" {
+		err = errors.New("give an issuer, or url=")
+	}
+	return i, err
+}
+
+// ReadSecret reads a secret from env:NAME, or from a file without the line's end.
+func ReadSecret(from string) (string, error) {
+	if name, ok := strings.CutPrefix(from, "env:"); ok {
+		if v := os.Getenv(name); v != "" {
+			return v, nil
+		}
+		return "", fmt.Errorf("the variable %s is not set", name)
+	}
+	raw, err := os.ReadFile(from)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimRight(string(raw), "\r\n"), nil
+}
+
+// readKeys reads keys that verify tokens: PEM, of a private key too, or a JSON Web Key Set.
+func readKeys(path string) ([]crypto.PublicKey, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var keys []crypto.PublicKey
+	if t := bytes.TrimSpace(raw); len(t) > 0 && t[0] == '{' {
+		var set struct {
+			Keys []json.RawMessage `json:"keys"`
+		}
+		if err := jsonx.Unmarshal(t, &set); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		for i, one := range set.Keys {
+			var k jose.JSONWebKey
+			if err := k.UnmarshalJSON(one); err != nil {
+				return nil, fmt.Errorf("%s: key %d: %w", path, i+1, err)
+			}
+			if k.Use == "" || k.Use == "sig" { // an issuer's set may have keys for encryption too
+				keys = append(keys, k.Public()) // with its alg and kid
+			}
+		}
+		return keys, nil
+	}
+	for block, rest := pem.Decode(raw); block != nil; block, rest = pem.Decode(rest) {
+		if key, err := x509.ParsePKIXPublicKey(block.Bytes); err == nil {
+			keys = append(keys, key)
+		} else if private, err := ParsePrivate(block.Bytes); err == nil {
+			keys = append(keys, private.Public())
+		} else {
+			return nil, fmt.Errorf("%s: a %q is neither a public nor a private key", path, block.Type)
+		}
+	}
+	if keys == nil {
+		return nil, fmt.Errorf("%s: neither PEM nor a JSON Web Key Set", path)
+	}
+	return keys, nil
+}
+
+// ParsePrivate reads a private key of PKCS #8, or of SEC 1.
+func ParsePrivate(der []byte) (crypto.Signer, error) {
+	if key, err := x509.ParseECPrivateKey(der); err == nil {
+		return key, nil
+	}
+	key, err := x509.ParsePKCS8PrivateKey(der)
+	if err != nil {
+		return nil, err
+	}
+	s, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, errors.New("the key signs nothing")
+	}
+	return s, nil
+}

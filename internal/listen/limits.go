@@ -1,0 +1,79 @@
+package listen
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/limit"
+)
+
+// AddLimit adds a SPEC of --limit to a limiter:
+//
+//	RATE  tool:NAME=RATE  concurrent=N  address=RATE  proxy=NETWORK
+//
+// as "patchbay help limits" has them. It is an error to say the same twice.
+func AddLimit(l *limit.Limiter, text string) error {
+	kind, value, named := strings.Cut(text, "=")
+	tool, ofTool := strings.CutPrefix(kind, "tool:")
+	if !named || !ofTool && strings.Contains(kind, "/") { // 10/s,burst=5
+		kind, value = "", text
+	}
+	switch {
+	case kind == "proxy":
+		p, err := prefixOf(value)
+		if err != nil {
+			return fmt.Errorf("%.100q is neither an address nor a network", value)
+		}
+		l.Proxies = append(l.Proxies, p)
+		return nil
+	case kind == "concurrent":
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 {
+			return fmt.Errorf("%.100q is not a number of requests", value)
+		}
+		if l.Concurrent != 0 {
+			return errTwice
+		}
+		l.Concurrent = n
+		return nil
+	case kind != "" && kind != "address" && (!ofTool || tool == ""):
+		return fmt.Errorf("there is no %.100q", kind)
+	}
+	r, err := limit.ParseRate(value)
+	if err != nil {
+		return err
+	}
+	if ofTool {
+		if _, twice := l.Tools[tool]; twice {
+			return errTwice
+		}
+		if l.Tools == nil {
+			l.Tools = map[string]limit.Rate{}
+		}
+		l.Tools[tool] = r
+		return nil
+	}
+	at := &l.Caller
+	if kind == "address" {
+		at = &l.Address
+	}
+	if *at != (limit.Rate{}) {
+		return errTwice
+	}
+	*at = r
+	return nil
+}
+
+var errTwice = errors.New("there are two of these")
+
+// prefixOf reads a network, or an address, which is a network of one.
+func prefixOf(text string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(text)
+	return p.Masked(), err
+}

@@ -1,0 +1,167 @@
+// Package listen serves an [mcp.Server] over HTTP where strangers may reach it.
+//
+// Begin with [Address], which keeps a server on loopback unless it is meant to be shared, and
+// net.Listen; [New] puts the server behind that listener.
+//
+// # Guarantees
+//
+//   - At most 16384 connections are open at once, 1024 of one address elsewhere, and 32 that speak
+//     HTTP/2, 8 of one address. More are closed as they come, or offered HTTP/1.1; open ones go on.
+//   - A request header has at most 64 KiB and comes within 10 seconds. A body that pauses is given up,
+//     on every path. A client that does not read for 30 seconds is left.
+//   - The limiter comes first, as it bounds guesses of credentials too, then the guard, then the server.
+//   - A request that this process has sent itself, by whatever way, is refused (package hop).
+package listen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/internal/hop"
+	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
+	"github.com/patchbay-dev/patchbay/limit"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// Path is where the server is served.
+const Path = "/mcp"
+
+// maxHeader bounds the header of a request, in bytes. The arguments of tools that travel in
+// headers have room in it.
+const maxHeader = 64 << 10
+
+// MaxStreams bounds the requests that an HTTP/2 connection has open at once; RFC 9113, section
+// 6.5.2, recommends no less. Of requests that were reset before a handler saw them net/http keeps
+// four times as many, each with its header.
+const MaxStreams = 100
+
+// Options say who may use a server, and how it is reached.
+type Options struct {
+	TLS   *tlsfiles.Server // nil: plain HTTP
+	Guard *auth.Guard      // nil: nobody needs a credential
+	Limit *limit.Limiter   // nil: there is no bound
+	Log   *slog.Logger     // required
+}
+
+// Endpoint is a server behind a listener.
+type Endpoint struct {
+	URL string         // of the server
+	Mux *http.ServeMux // further paths may be added, which neither the guard nor the limiter protects
+
+	srv      *mcp.Server
+	listener net.Listener
+	options  Options
+	http     *http.Server
+}
+
+// New puts a server behind a listener, at [Path]. The hosts and origins that srv.HTTP allows are those
+// of the endpoint; that of the guard's resource is added behind a proxy.
+func New(srv *mcp.Server, l net.Listener, o Options) *Endpoint {
+	scheme := "http://"
+	if o.TLS != nil {
+		scheme = "https://"
+	}
+	e := &Endpoint{URL: scheme + reachable(l.Addr()) + Path, Mux: http.NewServeMux(), srv: srv, listener: boundConnections(l, logRefused(o.Log)), options: o}
+	if o.Guard != nil && o.Guard.Resource != nil {
+		e.handleMetadata(o.Guard)
+	}
+	e.Handle(Path, srv)
+	e.Mux.HandleFunc("/", elsewhere)
+	e.http = &http.Server{
+		Handler: hop.Refuse(boundBodies(e.Mux)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
+		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: MaxStreams},
+		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
+	}
+	if o.TLS != nil {
+		e.http.TLSConfig = o.TLS.Config(mayHTTP2)
+	}
+	return e
+}
+
+// Guarded tells whether callers need a credential.
+func (e *Endpoint) Guarded() bool { return e.options.Guard != nil }
+
+// Handle serves a path behind the limiter and the guard.
+func (e *Endpoint) Handle(path string, h http.Handler) {
+	if e.options.Guard != nil {
+		h = e.options.Guard.Protect(h)
+	}
+	if e.options.Limit != nil {
+		h = e.options.Limit.Protect(h)
+	}
+	e.Mux.Handle(path, h)
+}
+
+// Serve serves in the background; the channel gets the error that ended it.
+func (e *Endpoint) Serve() <-chan error {
+	served := make(chan error, 1)
+	go func() {
+		if e.http.TLSConfig != nil {
+			served <- e.http.ServeTLS(e.listener, "", "")
+		} else {
+			served <- e.http.Serve(e.listener)
+		}
+	}()
+	return served
+}
+
+// End lets calls in progress finish for at most d, and then ends them. It does not return before, not
+// even if ctx ends.
+func (e *Endpoint) End(ctx context.Context, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d)
+	defer cancel()
+	if err := errors.Join(e.srv.Shutdown(ctx), e.http.Shutdown(ctx)); err != nil {
+		e.http.Close()
+		return fmt.Errorf("shut down within %v: %w", d, err)
+	}
+	return nil
+}
+
+// handleMetadata serves what clients need to know to log in.
+func (e *Endpoint) handleMetadata(g *auth.Guard) {
+	const wellKnown = "/.well-known/oauth-protected-resource"
+	metadata := g.Protect(http.HandlerFunc(elsewhere))
+	e.Mux.Handle(wellKnown, metadata)
+	e.Mux.Handle(wellKnown+"/", metadata)
+	// A proxy passes on the name that clients know.
+	if u, err := url.Parse(g.Resource.Resource); err == nil {
+		tcp, ok := e.listener.Addr().(*net.TCPAddr)
+		if ok && tcp.IP.IsLoopback() || len(e.srv.HTTP.AllowedHosts) > 0 {
+			e.srv.HTTP.AllowedHosts = append(e.srv.HTTP.AllowedHosts, u.Host)
+		}
+	}
+}
+
+func elsewhere(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "the MCP endpoint is at "+Path, http.StatusNotFound)
+}
+
+// boundBodies bounds the bodies of requests to all paths but the endpoint, which does that itself.
+func boundBodies(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != Path {
+			web.BoundBody(w, r)
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// logRefused logs connections that were closed, at most every 10 seconds.
+func logRefused(log *slog.Logger) func(netip.Addr) {
+	last, more := time.Time{}, 0
+	return func(from netip.Addr) { // called by the one goroutine that accepts
+		if more++; time.Since(last) >= 10*time.Second {
+			log.Warn("connections closed, as there are too many", "client", from.String(), "count", more)
+			last, more = time.Now(), 0
+		}
+	}
+}

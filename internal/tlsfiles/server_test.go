@@ -1,0 +1,64 @@
+package tlsfiles
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/testcert"
+)
+
+// A certificate that is renewed is shown to the next connection; one that cannot be read leaves
+// the old one in place, and a client that is known no more cannot resume its session.
+func TestCertificatesAreReadAgain(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ca := testcert.New(t, "ca.pem")
+	ca.Sign(t, testcert.Loopback(), "server.pem", "server.key")
+	var said bytes.Buffer
+	f, err := Open("server.pem", "server.key", "ca.pem", slog.New(slog.NewTextHandler(&said, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := func() *tls.Config {
+		f.looked = time.Time{} // a second has passed
+		return f.current(true)
+	}
+	serial := func(c *tls.Config) string {
+		cert, err := x509.ParseCertificate(c.Certificates[0].Certificate[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(cert.SerialNumber)
+	}
+	first := f.current(true)
+	if again() != first {
+		t.Error("files that did not change make a new configuration")
+	}
+	ca.Sign(t, testcert.Loopback(), "server.pem", "other.key") // half of a renewal
+	if again() != first || !strings.Contains(said.String(), "certificates not read again") {
+		t.Errorf("with a key that does not fit: %s", said.String())
+	}
+	if err := os.Rename("other.key", "server.key"); err != nil {
+		t.Fatal(err)
+	}
+	second := again()
+	if serial(first) == serial(second) {
+		t.Error("the new certificate is not taken")
+	}
+	if err := os.Remove("ca.pem"); err != nil {
+		t.Fatal(err)
+	}
+	if again() != second {
+		t.Error("without the authority another configuration counts")
+	}
+	testcert.New(t, "ca.pem")
+	if third := again(); third == second || third.ClientCAs.Equal(second.ClientCAs) {
+		t.Error("the new authority is not taken")
+	}
+}
