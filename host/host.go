@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/gateway"
@@ -48,6 +49,11 @@ type Host struct {
 	// call, that is not made. One call of it follows another. Nil: nobody is told.
 	Audit func(Decision) error
 
+	// Middleware returns what stands between the host and a server, as that of a gateway does: calls
+	// of a model pass it after they were approved, and so does everything else that the host asks
+	// the server. It is called when a server is connected. Nil: nothing.
+	Middleware func(server string) mcp.Middleware
+
 	// Roots are the folders that servers may use, see [Host.SetRoots]. Nil: servers are not
 	// told that there is such a thing.
 	Roots []mcp.Root
@@ -70,6 +76,8 @@ type Host struct {
 	schemas  schemas    // of arguments
 	eras     mcp.Eras   // of servers
 	auditing sync.Mutex // held while Audit is told
+
+	changes atomic.Int64 // counts the calls of Changed
 
 	mu      sync.Mutex
 	servers []*server // what the model takes for servers, in the order in which they came; guarded by mu

@@ -32,6 +32,9 @@ func (s *server) keep() {
 // open opens a session, and has an eye on it until it ends.
 func (s *server) open(ctx context.Context) (gateway.Upstream, error) {
 	c := s.h.client(s)
+	if around := s.h.Middleware; around != nil {
+		c.Use(around(s.Name))
+	}
 	session, err := s.Open(ctx, c)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,10 @@ const (
 )
 
 // edition tells apart the states of a server between which its lists may have changed.
-type edition struct{ runs, restarts, changes int }
+type edition struct {
+	runs, restarts, changes int
+	shown                   int64 // counts the calls of Host.Changed
+}
 
 // offering is what a server offers, as far as it was asked. Its zero value knows nothing.
 type offering struct {
@@ -61,7 +64,7 @@ type listing[T any] struct {
 
 // get returns the list, or why it is not known. Ask asks the server, and tells how long that is
 // good; begin begins a goroutine, or tells that nothing can be begun any more.
-func (l *listing[T]) get(ctx context.Context, now edition, patience time.Duration, begin func(func(context.Context)) bool, ask func(context.Context) ([]T, time.Duration, error)) ([]T, error) {
+func (l *listing[T]) get(ctx context.Context, now edition, patience time.Duration, begin func(context.Context, func(context.Context)) bool, ask func(context.Context) ([]T, time.Duration, error)) ([]T, error) {
 	l.mu.Lock()
 	if l.of == now && (l.known || l.err != nil) && (l.until.IsZero() || time.Now().Before(l.until)) {
 		defer l.mu.Unlock()
@@ -70,7 +73,7 @@ func (l *listing[T]) get(ctx context.Context, now edition, patience time.Duratio
 	if l.coming == nil {
 		done := make(chan struct{})
 		l.coming, l.began = done, time.Now()
-		if !begin(func(ctx context.Context) { l.fill(ctx, now, done, ask) }) {
+		if !begin(ctx, func(ctx context.Context) { l.fill(ctx, now, done, ask) }) {
 			l.coming = nil
 			l.mu.Unlock()
 			return nil, ErrClosed
@@ -132,14 +135,20 @@ func (l *listing[T]) unknown() error {
 	return errListing
 }
 
-// begin runs f on a goroutine that Close waits for, unless the host is closed.
-func (h *Host) begin(f func(context.Context)) bool {
+// begin runs f on a goroutine that Close ends and waits for, with the values of ctx, unless the host
+// is closed.
+func (h *Host) begin(ctx context.Context, f func(context.Context)) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return false
 	}
-	h.wg.Go(func() { f(h.ctx) })
+	h.wg.Go(func() {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		defer cancel()
+		defer context.AfterFunc(h.ctx, cancel)()
+		f(ctx)
+	})
 	return true
 }
 
@@ -149,7 +158,7 @@ func (s *server) standing() (e edition, why string, idle bool) {
 	if s.members == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		e = edition{s.run, s.last.Restarts, s.last.Changes}
+		e = edition{s.run, s.last.Restarts, s.last.Changes, s.h.changes.Load()}
 		switch {
 		case s.silent.reason != "":
 			why = fmt.Sprintf("%s: %s", gateway.Failing, s.silent.reason)
@@ -165,6 +174,7 @@ func (s *server) standing() (e edition, why string, idle bool) {
 		e.runs += own.runs
 		e.restarts += own.restarts
 		e.changes += own.changes
+		e.shown = own.shown
 		if failing == "" {
 			there, idle = true, idle && resting
 		} else {
@@ -216,6 +226,10 @@ func errorOf(why string) error {
 	}
 	return errors.New(why)
 }
+
+// Changed tells the host that lists may have changed though no server says so, for instance because
+// Middleware leaves something else of them.
+func (h *Host) Changed() { h.changes.Add(1) }
 
 // snapshot returns the servers there are now, in their order.
 func (h *Host) snapshot() []*server {

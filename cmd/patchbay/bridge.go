@@ -65,9 +65,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	}
 	h := &hub{a: a, began: time.Now(), plan: &plan{from: "bridge to " + s.Name}, board: newBoard(a)}
 	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay bridge", Version: Version, Logger: a.logger(), OnStatus: h.board.tell}
-	if policy != nil {
-		h.gateway.Middleware = policy.around(func(string) bool { return trustedServer(s) })
-	}
+	h.gateway.Middleware = policy.around(func(string) bool { return trustedServer(s) })
 	h.front = &mcp.Server{Name: "patchbay bridge", Version: Version, Handler: h.gateway.Direct(s.Name), Logger: a.logger()}
 	if h.front.OnFrame, err = a.recorder(); err != nil {
 		return err

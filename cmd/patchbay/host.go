@@ -31,42 +31,53 @@ type hosting struct {
 
 	approvals *approval.File // nil: none are kept
 
-	around []func(server string) mcp.Middleware // what calls of a server pass, the first outermost
-
 	mu    sync.Mutex
 	peers []*peer // that were opened; guarded by mu
 }
 
-// callRules say what a model may call, whoever approves: the rules and limits that up has for callers.
+// callRules say what a model may call, whoever approves: the limits and the rules that up has for
+// its callers, as the same middleware.
 type callRules struct {
 	governed
 	limits
 }
 
-// apply puts the bounds around the servers of a host. The calls of the run have a principal then,
-// local#NAME, by the name of the person at this machine.
+// apply puts the limits, and behind them the rules, in front of each server of a host. The rules follow
+// their file, as those of up do. The calls of the run have a principal then, local#NAME, by the name
+// of the person at this machine.
 func (b *callRules) apply(a *app, h *hosting, list []config.Server) error {
 	rules, err := b.rules(a)
 	if err != nil {
 		return err
 	}
 	limiter, err := b.limiter(false)
-	if err != nil {
+	if err != nil || rules == nil && limiter == nil {
 		return err
 	}
-	if limiter != nil {
-		h.around = append(h.around, func(string) mcp.Middleware { return limiter.Limit })
+	trusted := map[string]bool{}
+	for _, s := range list {
+		trusted[h.nameOf(s)] = trustedServer(s)
 	}
-	if rules != nil {
-		trusted := map[string]bool{}
-		for _, s := range list {
-			trusted[h.nameOf(s)] = trustedServer(s)
+	decide := rules.around(func(server string) bool { return trusted[server] })
+	h.Middleware = func(server string) mcp.Middleware {
+		return func(next mcp.Handler) mcp.Handler {
+			if decide != nil {
+				next = decide(server)(next)
+			}
+			if limiter != nil {
+				next = limiter.Limit(next)
+			}
+			return next
 		}
-		h.around = append(h.around, rules.around(func(server string) bool { return trusted[server] }))
 	}
-	if h.around != nil {
-		a.ctx = auth.With(a.ctx, localPerson())
-	}
+	a.ctx = auth.With(a.ctx, localPerson())
+	ctx, stop := context.WithCancel(a.ctx)
+	var following sync.WaitGroup
+	following.Go(func() { rules.follow(ctx, a, h.Changed) })
+	a.atEnd = append(a.atEnd, func() {
+		stop()
+		following.Wait()
+	})
 	return nil
 }
 
@@ -159,9 +170,6 @@ func (h *hosting) start(list []config.Server) error {
 			Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
 				if c.LogLevel = h.a.logLevel(); sample != nil {
 					c.OnSample = sample
-				}
-				for _, around := range h.around {
-					c.Use(around(name))
 				}
 				u, err := h.a.openPeer(ctx, s, c, log)
 				if err != nil {

@@ -86,9 +86,12 @@ func (f *ruleFile) middleware(server string) mcp.Middleware {
 	return policy.Middleware(server, f, f.log)
 }
 
-// around puts the policy in front of servers of others. Trusted tells whether what the
-// server that comes says of its features is believed.
+// around puts the policy in front of servers of others, behind a gateway or of a host; nil without
+// a policy. Trusted tells whether what the server that comes says of its features is believed.
 func (f *ruleFile) around(trusted func(server string) bool) func(server string) mcp.Middleware {
+	if f == nil {
+		return nil
+	}
 	return func(server string) mcp.Middleware {
 		return policy.Foreign(server, trusted(server), f, f.log)
 	}

@@ -1,36 +1,73 @@
 package main
 
 import (
+	"errors"
+	"io"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// The rules of --policy and the bounds of --limit hold for what a model calls, whoever approved it,
-// in the words that a caller of up gets. The principal is local#NAME.
+const noStoves = `
+default: allow
+rules:
+  - name: no stoves
+    when: RULE
+    effect: deny
+`
+
+func writeRules(t *testing.T, rule string) {
+	t.Helper()
+	if err := os.WriteFile("rules.yaml~", []byte(strings.Replace(noStoves, "RULE", rule, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename("rules.yaml~", "rules.yaml"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The rules of --policy and the bounds of --limit hold for what a model calls, whoever approved it. The
+// principal is local#NAME, and the words are those that a caller of up gets.
 func TestRunPolicy(t *testing.T) {
 	const script = `
 turns:
   - when: {user: stove}
     answer: [call: {name: shop_add-to-cart, arguments: {product: prd-1013}}]
-  - when: {results: {shop_add-to-cart: RESULT}}
+  - when: {results: {shop_add-to-cart: 'RESULT$'}}
     answer: [text: I must not.]
 `
-	for _, tt := range []struct{ name, result, rules string }{
-		{"the tool is left out", "no tool|not offered|There is no", `name == "add-to-cart" && principal.id.startsWith("local#")`},
-		{"by arguments", "arguments|refused|not allowed", `name == "add-to-cart" && arguments.product == "prd-1013"`},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			patchbay := scriptedRun(t, strings.Replace(script, "RESULT", tt.result, 1))
-			text := "default: allow\nrules:\n  - name: no stoves\n    when: " + tt.rules + "\n    effect: deny\n"
-			if err := os.WriteFile("rules.yaml", []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if got := patchbay("", "a stove, please", "--allow", "shop/*", "--yes", "--policy", "rules.yaml"); got.code != 0 || !strings.Contains(got.stdout, "I must not.") {
-				t.Errorf("%+v", got)
-			}
-		})
+	const byArguments = `name == "add-to-cart" && arguments.product == "prd-1013"`
+	run := func(t *testing.T, result, rule string) {
+		t.Helper()
+		patchbay := scriptedRun(t, strings.Replace(script, "RESULT", strings.ReplaceAll(result, "'", "''"), 1))
+		writeRules(t, rule)
+		if got := patchbay("", "a stove, please", "--allow", "shop/*", "--yes", "--policy", "rules.yaml"); got.code != 0 || got.stdout != "I must not.\n" {
+			t.Errorf("the model is not told %q: %+v", result, got)
+		}
 	}
+	t.Run("a tool that is refused", func(t *testing.T) {
+		run(t, `There is no tool "shop_add-to-cart"\. .*`, `name == "add-to-cart" && principal.id.startsWith("local#")`)
+	})
+	t.Run("in the words of up", func(t *testing.T) {
+		alone(t)
+		runtimeFolder(t)
+		writeRules(t, byArguments)
+		up := startUp(t, map[string]any{"shop": map[string]any{"builtin": "shop"}}, "--policy", "rules.yaml")
+		s, err := (&mcp.Client{}).Dial(t.Context(), up.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		_, err = s.CallTool(t.Context(), "shop_add-to-cart", map[string]any{"product": "prd-1013"})
+		var refusal *mcp.Error
+		if !errors.As(err, &refusal) {
+			t.Fatalf("up does not refuse the call: %v", err)
+		}
+		run(t, ": "+regexp.QuoteMeta(refusal.Error()), byArguments)
+	})
 	t.Run("a limit", func(t *testing.T) {
 		patchbay := scriptedRun(t, `
 turns:
@@ -45,4 +82,33 @@ turns:
 			t.Errorf("%+v", got)
 		}
 	})
+}
+
+// A conversation follows edits of the file of rules: the next call is decided by them, and lists show
+// what they leave.
+func TestChatFollowsItsPolicy(t *testing.T) {
+	alone(t)
+	writeRules(t, `name == "add-to-cart" && arguments.product == "prd-1013"`)
+	typed, in := io.Pipe()
+	out, said := new(transcript), new(transcript)
+	ended := make(chan int)
+	go func() {
+		ended <- run(t.Context(), []string{"chat", "-s", "shop", "--no-memory", "--policy", "rules.yaml"}, typed, out, said)
+	}()
+	say := func(line, want string) {
+		t.Helper()
+		io.WriteString(in, line+"\n")
+		until(t, want, func() bool { return strings.Contains(out.String(), want) })
+	}
+	say("/call shop/add-to-cart product=prd-1013", `refused with these arguments by \"no stoves\"`)
+	writeRules(t, `name == "add-to-cart"`)
+	said.await(t, "rules.yaml: 1 rule from now on")
+	say("/call shop/add-to-cart product=prd-1014", `has no tool "add-to-cart"`)
+	writeRules(t, `name == "place-order"`)
+	until(t, "the third file is read", func() bool { return strings.Count(said.String(), "from now on") == 2 })
+	say("/call shop/add-to-cart product=prd-1013", `✓ shop/add-to-cart`)
+	in.Close()
+	if code := <-ended; code != exitOK {
+		t.Errorf("exit code %d: %s", code, said)
+	}
 }

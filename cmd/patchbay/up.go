@@ -80,9 +80,7 @@ func (c *upCmd) Run(a *app) error {
 	a.answers.silence()
 	h := &hub{a: a, began: time.Now(), plan: p, board: newBoard(a), guarded: len(c.Auth) > 0}
 	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.board.tell}
-	if policy != nil {
-		h.gateway.Middleware = policy.around(func(server string) bool { return h.fleet.trusts(server) })
-	}
+	h.gateway.Middleware = policy.around(func(server string) bool { return h.fleet.trusts(server) })
 	h.front = &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: h.gateway, Logger: a.logger()}
 	if h.front.OnFrame, err = a.recorder(); err != nil {
 		return err
