@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -19,7 +20,7 @@ import (
 // run is the whole program: it does what args say and returns the exit code. Ctx
 // ends with ctrl-C.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	if len(args) > 0 && args[0] == suggestVerb {
+	if len(args) > 0 && args[0] == complete.Verb {
 		return suggest(ctx, args[1:], stdout)
 	}
 	return newApp(ctx, stdin, stdout, stderr).run(args)
@@ -37,8 +38,9 @@ type app struct {
 	toldUnusable map[string]bool // tools that were said to be left out
 
 	*globals
-	verb    string
-	sub     []string // verbs below it, of "config" and the like
+	of      *verb    // what is done
+	verb    string   // the first word of its name
+	sub     []string // and those below it, of "config" and the like
 	flags   []string // as they were typed, each with its value
 	words   []string // the verb's positional arguments
 	command []string // what stands after "--"
@@ -55,10 +57,9 @@ type app struct {
 	served  bool           // standard input is a client's
 	logins  logins         // tokens for servers
 
-	canLogIn bool     // this program has a verb for it
-	tape     *tape    // nil without --trace
-	saveDir  string   // where bytes go without --save; empty until there are some
-	atEnd    []func() // run in reverse order after the output is flushed
+	tape    *tape    // nil without --trace
+	saveDir string   // where bytes go without --save; empty until there are some
+	atEnd   []func() // run in reverse order after the output is flushed
 }
 
 // terminals says which streams a person sits at.

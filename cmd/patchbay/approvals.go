@@ -4,20 +4,33 @@ import (
 	"slices"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/host/approval"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
+var configApprovalsVerb = verb{
+	name: "approvals", summary: "List and revoke permanently allowed tools.", usage: "[revoke SERVER [TOOL] | revoke --all]",
+	examples: []string{"patchbay config approvals", "patchbay config approvals revoke shop buy"},
+	details: `Tools that you allowed permanently in a conversation, each as it was then. After
+a change a tool needs a new approval.`,
+	command: func() command { return new(configApprovalsCmd) },
+}
+
 // configApprovalsCmd lists and revokes which tools a person has allowed for ever.
 type configApprovalsCmd struct {
-	Words []string `arg:"" optional:"" name:"revoke SERVER [TOOL]" help:"Forget these."`
-	All   bool     `help:"With revoke: forget all."`
+	Words []string `arg:"" optional:"" name:"revoke SERVER [TOOL]" help:"Revoke these."`
+	All   bool     `help:"With revoke: revoke all."`
+}
+
+func (*configApprovalsCmd) candidates(a *app, _ string) (out []complete.Candidate) {
+	if len(a.words) == 0 {
+		return []complete.Candidate{{Text: "revoke", About: "Delete approvals."}}
+	}
+	return a.approvedNames()
 }
 
 func (c *configApprovalsCmd) Run(a *app) error {
-	if err := a.notServer(); err != nil {
-		return err
-	}
 	f, err := approval.Open("")
 	if err != nil {
 		return err
@@ -87,7 +100,7 @@ func (a *app) showApprovals(f *approval.File, list []approval.Approval) error {
 }
 
 // approvedNames are the servers, or of one its tools, that something was allowed of.
-func (a *app) approvedNames() []suggestion {
+func (a *app) approvedNames() []complete.Candidate {
 	f, err := approval.Open("")
 	if err != nil {
 		return nil
@@ -96,14 +109,14 @@ func (a *app) approvedNames() []suggestion {
 	if err != nil {
 		return nil
 	}
-	var out []suggestion
+	var out []complete.Candidate
 	for _, p := range list {
-		s := suggestion{text: p.Server}
+		s := complete.Candidate{Text: p.Server}
 		if len(a.words) > 1 {
 			if p.Server != a.words[1] {
 				continue
 			}
-			s.text = p.Tool
+			s.Text = p.Tool
 		}
 		if !slices.Contains(out, s) {
 			out = append(out, s)

@@ -15,6 +15,16 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
+var bridgeVerb = verb{
+	name: "bridge", summary: "Serve a stdio server over HTTP, or an HTTP server over stdio.", usage: "[--http ADDR | --stdio] [SERVER]",
+	examples: []string{"patchbay bridge -- npx -y @modelcontextprotocol/server-memory", "patchbay bridge --sse -s https://example.com/mcp"},
+	server:   oneServer | wordIsServer | programIsServer | serverExplained,
+	details: `A command is served over Streamable HTTP, a URL (also of SSE) over stdio; any
+revision on either side. One older than 2026-07-28 gets a session per client.
+SERVER is -s NAME, -s URL or -- COMMAND; default: the only one of mcp.json.`,
+	command: func() command { return new(bridgeCmd) },
+}
+
 // bridgeCmd serves one server over another transport, in every revision: a command over
 // HTTP, or a URL over stdio. Nothing is renamed or merged; the questions of the server go to
 // the clients of the bridge.
@@ -22,8 +32,8 @@ type bridgeCmd struct {
 	HTTP  string        `name:"http" placeholder:"ADDR" help:"Serve HTTP; default for a command: 127.0.0.1:7421."`
 	Stdio bool          `help:"Serve stdio; default for a URL."`
 	SSE   bool          `name:"sse" help:"Serve HTTP+SSE too, the transport of 2024-11-05, at /sse."`
-	Share string        `placeholder:"HOW" help:"Its connections: auto, shared, session or principal."`
-	Idle  time.Duration `placeholder:"TIME" help:"End a session with it that nobody used for so long."`
+	Share string        `placeholder:"HOW" help:"Connections: auto, shared, session, principal."`
+	Idle  time.Duration `placeholder:"TIME" help:"End sessions that are idle for this long."`
 	protection
 	governed
 }

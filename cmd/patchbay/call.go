@@ -6,15 +6,44 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
+var callVerb = verb{
+	name: "call", summary: "Call a tool.", usage: "TOOL [ARGUMENT ...] [SERVER]",
+	examples: []string{
+		"patchbay call everything/echo message=hi",
+		"patchbay call add a=2 b=3 -s http://127.0.0.1:7420/mcp",
+		"patchbay call read_text_file path=notes.txt -- mcp-server-filesystem .",
+		`patchbay call search '{"query": "cords"}' tags=a tags=b body=@mail.txt`,
+	},
+	server: oneServer | firstURLIsServer,
+	details: `Arguments, merged from left to right:
+  key=value    typed by the tool's schema; several of a key make a list
+  key=@FILE    the contents of a file
+  key:=JSON    any JSON, not checked
+  JSON         an object of all arguments; also @FILE.json, or - for stdin
+
+Questions of the server are asked here, or answered by --on-elicit, --on-sample
+and --root. The text of the result is printed as it is, else its structure as
+JSON.`,
+	command: func() command { return new(callCmd) },
+}
+
 type callCmd struct {
 	Tool   string   `arg:"" optional:"" help:"Name of the tool, or SERVER/TOOL."`
 	Args   []string `arg:"" optional:"" name:"argument" help:"key=value, key:=JSON, key=@FILE, JSON, @FILE or -."`
 	Output string   `short:"o" placeholder:"FILE" help:"Save the first image, sound or blob, or else the text."`
+}
+
+func (*callCmd) candidates(a *app, current string) (out []complete.Candidate) {
+	if len(a.words) == 0 {
+		return a.features(current, false, "tools")
+	}
+	return a.toolArguments(current)
 }
 
 func (c *callCmd) Run(a *app) error {

@@ -21,14 +21,28 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
+var chatVerb = verb{
+	name: "chat", summary: "Talk to a language model that has the tools of servers.", usage: "[MESSAGE] [--model MODEL] [--resume ID] [SERVER ...]",
+	examples: []string{"patchbay chat -m openai/gpt-5-mini", "patchbay chat -s shop -s sqlite", "patchbay chat -- npx -y @modelcontextprotocol/server-memory"},
+	server:   manyServers | urlIsServer,
+	details: `Each call of the model is shown. It needs your approval unless --allow names the
+tool, it only reads and its server is trusted, or you allowed it before.
+Questions of servers appear as forms. /help lists the commands; ctrl-C cancels,
+twice it leaves. Without a model chat is a console: /call, /read and /prompt.
+Without a terminal it reads lines and prints their results.
+
+` + helpServers + ` docs/host.md has the rest.`,
+	command: func() command { return new(chatCmd) },
+}
+
 // chatCmd is a talk with a language model that has the tools of servers.
 type chatCmd struct {
 	modelFlags
 	callRules
 	Message  []string `arg:"" optional:"" help:"Begin with this message."`
-	Allow    []string `sep:"none" placeholder:"SERVER/TOOL" help:"Call these tools unasked; * is any text (repeatable)."`
-	Resume   string   `placeholder:"ID" help:"Go on with an earlier conversation."`
-	NoMemory bool     `name:"no-memory" help:"Keep nothing of what is said."`
+	Allow    []string `sep:"none" placeholder:"SERVER/TOOL" help:"Call without approval; * is any text (repeatable)."`
+	Resume   string   `placeholder:"ID" help:"Continue an earlier conversation."`
+	NoMemory bool     `name:"no-memory" help:"Store nothing of this conversation."`
 }
 
 func (c *chatCmd) Run(a *app) error {

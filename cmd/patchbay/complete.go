@@ -5,14 +5,31 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
+
+var completeVerb = verb{
+	name: "complete", summary: "Complete an argument of a prompt or template.", usage: "PROMPT|TEMPLATE ARG=PREFIX [KEY=VALUE ...] [SERVER]",
+	examples: []string{"patchbay complete everything/test_prompt_with_arguments arg1=p", "patchbay complete 'test://template/{id}/data' id=4 -s everything"},
+	minor:    true,
+	server:   oneServer,
+	details:  `Prints one value a line. KEY=VALUE gives the server arguments already filled in.`,
+	command:  func() command { return new(completeCmd) },
+}
 
 // completeCmd asks a server for values of an argument (server/utilities/completion of
 // every revision).
 type completeCmd struct {
 	Of   string   `arg:"" name:"prompt" help:"Name of a prompt, or URI of a resource template."`
 	Args []string `arg:"" name:"argument" help:"ARGUMENT=PREFIX, then others as key=value."`
+}
+
+func (*completeCmd) candidates(a *app, current string) (out []complete.Candidate) {
+	if len(a.words) == 0 {
+		return append(a.features(current, false, "prompts"), a.features(current, true, "templates")...)
+	}
+	return a.promptArguments(current)
 }
 
 func (c *completeCmd) Run(a *app) error {

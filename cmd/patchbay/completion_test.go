@@ -5,9 +5,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 )
 
 // completing prepares a folder of caches and a configuration with the stub as a server, and
@@ -83,7 +84,7 @@ func TestSuggest(t *testing.T) {
 	}
 	for _, tt := range tests {
 		var out strings.Builder
-		if code := run(t.Context(), append([]string{suggestVerb, "fish"}, tt.words...), strings.NewReader(""), &out, os.Stderr); code != exitOK {
+		if code := run(t.Context(), append([]string{complete.Verb, "fish"}, tt.words...), strings.NewReader(""), &out, os.Stderr); code != exitOK {
 			t.Errorf("%q: exit code %d", tt.words, code)
 		}
 		var got []string
@@ -127,60 +128,6 @@ func TestBash(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		if got := strings.TrimSpace(string(out)); err != nil || got != tt.want {
 			t.Errorf("%q: bash gets %q (%v), want %q", tt.line, got, err, tt.want)
-		}
-	}
-}
-
-// TestOtherShells has the shells that are there read their scripts.
-func TestOtherShells(t *testing.T) {
-	for shell, flags := range map[string][]string{"zsh": {"-n"}, "fish": {"--no-execute"}} {
-		t.Run(shell, func(t *testing.T) {
-			path, err := exec.LookPath(shell)
-			if err != nil {
-				t.Skipf("there is no %s", shell)
-			}
-			cmd := exec.Command(path, flags...)
-			cmd.Stdin = strings.NewReader(scripts[shell])
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%s: %v: %s", shell, err, out)
-			}
-		})
-	}
-}
-
-func TestSplitLine(t *testing.T) {
-	tests := []struct {
-		line string
-		want []string
-		ok   bool
-	}{
-		{"", []string{""}, true},
-		{"a b", []string{"a", "b"}, true},
-		{"a b ", []string{"a", "b", ""}, true},
-		{`a 'b c' "d\"e" f\ g`, []string{"a", "b c", `d"e`, "f g"}, true},
-		{"x | a b", []string{"a", "b"}, true},
-		{"a 'b", nil, false},
-		{`a "b\"`, nil, false},
-		{`a ''`, []string{"a", ""}, true},
-	}
-	for _, tt := range tests {
-		if got, ok := splitLine(tt.line); ok != tt.ok || !slices.Equal(got, tt.want) {
-			t.Errorf("splitLine(%q) = %q, %v, want %q, %v", tt.line, got, ok, tt.want, tt.ok)
-		}
-	}
-}
-
-// A name of a server must not become a command of the shell.
-func TestForBash(t *testing.T) {
-	tests := []struct{ candidate, current, want string }{
-		{"evil$(rm -rf)`x`;'\"", "ev", "evil\\$\\(rm\\ -rf\\)\\`x\\`\\;\\'\\\""},
-		{"size=small", "size=s", "small"},
-		{"http://x/y", "http:", "//x/y"},
-		{"日本", "", "日本"},
-	}
-	for _, tt := range tests {
-		if got := forBash(tt.candidate, tt.current, " \t\n\"'><=;|&(:"); got != tt.want {
-			t.Errorf("forBash(%q, %q) = %s, want %s", tt.candidate, tt.current, got, tt.want)
 		}
 	}
 }

@@ -6,34 +6,22 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/hosts"
 )
 
-// configCmd has the verbs about mcp.json. What they show of it is this: commands,
-// arguments and URLs as the file has them, and of env and headers the names alone.
-type configCmd struct {
-	Add     configAddCmd     `cmd:"" help:"Add a server to mcp.json."`
-	Remove  configRemoveCmd  `cmd:"" help:"Remove a server from mcp.json."`
-	List    configListCmd    `cmd:"" help:"List the servers of mcp.json."`
-	Import  configImportCmd  `cmd:"" help:"Take over servers of other hosts."`
-	Export  configExportCmd  `cmd:"" help:"Print the servers as another host has them."`
-	Explain configExplainCmd `cmd:"" help:"Show where a server is from, and its values."`
-	Inputs  configInputsCmd  `cmd:"" help:"Show which inputs of mcp.json are answered, and forget answers."`
-	Trust   configTrustCmd   `cmd:"" help:"Say yes to the mcp.json of a folder, or take that back."`
-	Doctor  configDoctorCmd  `cmd:"" help:"Find out why a server or a model does not work."`
-
-	Models    configModelsCmd    `cmd:"" help:"List language models, and whether there are keys."`
-	Model     configModelCmd     `cmd:"" help:"Add, remove or choose a language model."`
-	Approvals configApprovalsCmd `cmd:"" help:"List and revoke which tools are allowed for ever."`
-}
-
-// notServer refuses what names a server for the other verbs.
-func (a *app) notServer() error {
-	if a.Server != "" {
-		return usagef("patchbay config is about servers by their names, without -s")
-	}
-	return nil
+// configVerb has the verbs about mcp.json. What they show of it is this: commands, arguments and URLs as
+// the file has them, and of env and headers the names alone.
+var configVerb = verb{
+	name: "config", summary: "Add, remove, list, import, export, explain and check servers.",
+	examples: []string{"patchbay config list", "patchbay config add memory -- npx -y @modelcontextprotocol/server-memory", "patchbay config import", "patchbay config doctor"},
+	details: `mcp.json is the file of --config, else the first of ./mcp.json, ./.mcp.json,
+./.vscode/mcp.json and patchbay/mcp.json in your configuration folder.`,
+	verbs: []*verb{
+		&configAddVerb, &configRemoveVerb, &configListVerb, &configImportVerb, &configExportVerb, &configExplainVerb,
+		&configInputsVerb, &configTrustVerb, &configDoctorVerb, &configModelsVerb, &configModelVerb, &configApprovalsVerb,
+	},
 }
 
 // editPath returns the file that is to be changed: the user's own, that of --config,
@@ -118,4 +106,12 @@ func hostNamed(name string) (hosts.Host, error) {
 		return h, usagef("no host %q%s there are %s", name, didYouMean(name, names)+";", strings.Join(names, ", "))
 	}
 	return h, nil
+}
+
+// hostNames are the hosts that have a configuration file of their own.
+func hostNames() (out []complete.Candidate) {
+	for _, h := range hosts.All() {
+		out = append(out, complete.Candidate{Text: h.Name, About: h.Title})
+	}
+	return out
 }

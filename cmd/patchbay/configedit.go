@@ -6,25 +6,36 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/servers"
 )
 
+var configAddVerb = verb{
+	name: "add", summary: "Add a server to mcp.json.", usage: "NAME URL|BUILTIN, or config add NAME -- COMMAND",
+	examples: []string{
+		"patchbay config add memory -- npx -y @modelcontextprotocol/server-memory",
+		"patchbay config add web https://example.com/mcp --header 'X-Key: ${KEY}'",
+		"patchbay config add files --user --env LOG=1 -- mcp-server-filesystem .",
+	},
+	server: wordsBehindDashes,
+	details: `The server goes into mcp.json, or into a new one here. Nothing else in the file
+changes. ${NAME} stands for a variable, also ${NAME:-default} and ${input:ID}.`,
+	command: func() command { return new(configAddCmd) },
+}
+
 // configAddCmd adds a server. Its variables and headers are those of --env and
 // --header, which other verbs have too.
 type configAddCmd struct {
-	Name string `arg:"" help:"What the server is to be called."`
-	URL  string `arg:"" optional:"" help:"Its URL, or the name of a built-in server."`
-	Type string `placeholder:"TYPE" help:"How a URL is reached: http or sse."`
-	Cwd  string `name:"cwd" placeholder:"DIR" help:"The folder to start the command in."`
-	User bool   `help:"Change your own file, which holds everywhere."`
+	Name string `arg:"" help:"Name of the server."`
+	URL  string `arg:"" optional:"" help:"URL of the server, or the name of a built-in server."`
+	Type string `placeholder:"TYPE" help:"Transport of a URL: http or sse."`
+	Cwd  string `name:"cwd" placeholder:"DIR" help:"Working directory of the command."`
+	User bool   `help:"Change your own file, which applies everywhere."`
 }
 
 func (c *configAddCmd) Run(a *app) error {
-	if err := a.notServer(); err != nil {
-		return err
-	}
 	entry, err := c.entry(a)
 	if err != nil {
 		return err
@@ -169,16 +180,24 @@ func (a *app) afterEdit(path string, names []string) {
 	}
 }
 
+var configRemoveVerb = verb{
+	name: "remove", summary: "Remove a server from mcp.json.", usage: "NAME",
+	examples: []string{"patchbay config remove memory"},
+	details:  `Nothing else in the file changes. A comment above the server stays.`,
+	command:  func() command { return new(configRemoveCmd) },
+}
+
 // configRemoveCmd removes a server.
 type configRemoveCmd struct {
 	Name string `arg:"" help:"The server."`
-	User bool   `help:"Change your own file, which holds everywhere."`
+	User bool   `help:"Change your own file, which applies everywhere."`
+}
+
+func (*configRemoveCmd) candidates(a *app, _ string) (out []complete.Candidate) {
+	return a.configServers()
 }
 
 func (c *configRemoveCmd) Run(a *app) error {
-	if err := a.notServer(); err != nil {
-		return err
-	}
 	path, err := a.edit(c.User, func(doc *config.Document, path string) error {
 		if names := namesOf(doc.Entries()); !slices.Contains(names, c.Name) {
 			return usagef("%s has no server %q%s", path, c.Name, didYouMean(c.Name, names)).hint(a.beside("config", "list"))

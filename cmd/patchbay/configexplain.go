@@ -12,15 +12,28 @@ import (
 	"strings"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/servers"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
+var configExplainVerb = verb{
+	name: "explain", summary: "Show the origin of a server and of its values.", usage: "NAME",
+	examples: []string{"patchbay config explain memory"},
+	details: `Shows the places searched for mcp.json, the file that was found, and the sources
+of each value of the server. Values of env and headers are not shown.`,
+	command: func() command { return new(configExplainCmd) },
+}
+
 // configExplainCmd shows which file a server is from and why, and what it is made of.
 type configExplainCmd struct {
 	Name string `arg:"" help:"The server."`
+}
+
+func (*configExplainCmd) candidates(a *app, _ string) (out []complete.Candidate) {
+	return append(a.configServers(), builtinNames()...)
 }
 
 // explained is what is to be told of a server.
@@ -48,9 +61,6 @@ type explainedValue struct {
 }
 
 func (c *configExplainCmd) Run(a *app) error {
-	if err := a.notServer(); err != nil {
-		return err
-	}
 	out := explained{Name: c.Name}
 	search, err := a.searched(c.Name)
 	if err != nil {

@@ -7,22 +7,35 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/hosts"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
+var configExportVerb = verb{
+	name: "export", summary: "Print the servers in the format of another host.", usage: "HOST [NAME ...]",
+	examples: []string{"patchbay config export cursor", "patchbay config export codex memory"},
+	details: `Prints a file of the host; hosts are those of patchbay help config import.
+Values of env and headers become variables, unless --secrets asks for them.`,
+	command: func() command { return new(configExportCmd) },
+}
+
 // configExportCmd prints the servers of mcp.json as another host has them.
 type configExportCmd struct {
 	Host    string   `arg:"" help:"The host."`
-	Names   []string `arg:"" optional:"" help:"These servers alone."`
+	Names   []string `arg:"" optional:"" help:"Only these servers."`
 	Secrets bool     `help:"Print the values of env and headers too."`
 }
 
-func (c *configExportCmd) Run(a *app) error {
-	if err := a.notServer(); err != nil {
-		return err
+func (*configExportCmd) candidates(a *app, _ string) (out []complete.Candidate) {
+	if len(a.words) == 0 {
+		return hostNames()
 	}
+	return a.configServers()
+}
+
+func (c *configExportCmd) Run(a *app) error {
 	h, err := hostNamed(c.Host)
 	if err != nil {
 		return err

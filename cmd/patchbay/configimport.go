@@ -13,21 +13,39 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/hosts"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
+var configImportVerb = verb{
+	name: "import", summary: "Import servers of other hosts.", usage: "[HOST | FILE] [NAME ...]",
+	examples: []string{"patchbay config import", "patchbay config import claude-desktop", "patchbay config import vscode github --dry-run", "patchbay config import ~/.codex/config.toml"},
+	details: `Hosts: claude-desktop, claude-code, cursor, vscode, windsurf, zed, goose, codex,
+gemini. Without one it lists those with a file here. A server is left out if its
+name is taken; with --rename it gets the host's name too. Unknown members of a
+server are kept. The host's own files are never changed.`,
+	command: func() command { return new(configImportCmd) },
+}
+
 // configImportCmd takes servers over from the files of other hosts, which are read
 // and never written.
 type configImportCmd struct {
 	From   string   `arg:"" optional:"" help:"A host, or a file of one."`
-	Names  []string `arg:"" optional:"" help:"These servers alone."`
-	All    bool     `help:"All hosts that have a file here."`
+	Names  []string `arg:"" optional:"" help:"Only these servers."`
+	All    bool     `help:"Import from all hosts with a file here."`
 	Rename bool     `help:"Add the host's name to a name that is taken."`
-	DryRun bool     `name:"dry-run" help:"Show what would be written, and write nothing."`
-	User   bool     `help:"Change your own file, which holds everywhere."`
+	DryRun bool     `name:"dry-run" help:"Show the result without writing it."`
+	User   bool     `help:"Change your own file, which applies everywhere."`
+}
+
+func (*configImportCmd) candidates(a *app, _ string) (out []complete.Candidate) {
+	if len(a.words) > 0 {
+		return nil // names of the host's own file, which is not read at the press of a key
+	}
+	return hostNames()
 }
 
 // foreign is a file of another host.
@@ -41,9 +59,6 @@ type foreign struct {
 const maxForeign = 64 << 20
 
 func (c *configImportCmd) Run(a *app) error {
-	if err := a.notServer(); err != nil {
-		return err
-	}
 	files, err := c.files(a)
 	if err != nil {
 		return err

@@ -9,15 +9,39 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth/vault"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
+var configInputsVerb = verb{
+	name: "inputs", summary: "Show which inputs of mcp.json are answered, and delete answers.", usage: "[ID ...] [--forget]",
+	examples: []string{"patchbay config inputs", "patchbay config inputs --forget token"},
+	details: `Answers given at the terminal are kept in the vault, for this file and the
+servers that they were given to. A variable PATCHBAY_INPUT_ID takes precedence.`,
+	command: func() command { return new(configInputsCmd) },
+}
+
 // configInputsCmd lists the inputs of mcp.json and where their answers are, and forgets
 // answers.
 type configInputsCmd struct {
-	IDs    []string `arg:"" optional:"" name:"id" help:"These inputs alone."`
-	Forget bool     `help:"Forget the answers that are kept."`
+	IDs    []string `arg:"" optional:"" name:"id" help:"Only these inputs."`
+	Forget bool     `help:"Delete stored answers."`
+}
+
+func (*configInputsCmd) candidates(a *app, _ string) (out []complete.Candidate) {
+	read, err := a.inspectConfig()
+	if err != nil || read.path == "" {
+		return nil
+	}
+	doc, err := config.Open(read.path)
+	if err != nil {
+		return nil
+	}
+	for _, id := range textsOf(doc.Inputs(), "id") {
+		out = append(out, complete.Candidate{Text: id})
+	}
+	return out
 }
 
 // listedInput is an input as it is listed.
@@ -34,9 +58,6 @@ type listedInput struct {
 }
 
 func (c *configInputsCmd) Run(a *app) error {
-	if err := a.notServer(); err != nil {
-		return err
-	}
 	path, err := a.configPath()
 	if err != nil {
 		return err

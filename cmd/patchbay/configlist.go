@@ -12,6 +12,13 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
+var configListVerb = verb{
+	name: "list", summary: "List the servers of mcp.json.",
+	examples: []string{"patchbay config list", "patchbay config list --json"},
+	details:  `Exit code 1: the file has faults. Each is shown with its line.`,
+	command:  func() command { return new(configListCmd) },
+}
+
 // configListCmd lists the servers of mcp.json, also those that have faults.
 type configListCmd struct{}
 
@@ -27,9 +34,6 @@ type listed struct {
 }
 
 func (c *configListCmd) Run(a *app) error {
-	if err := a.notServer(); err != nil {
-		return err
-	}
 	read, err := a.inspectConfig()
 	if err != nil {
 		return err

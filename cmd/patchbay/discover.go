@@ -9,6 +9,14 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
+var discoverVerb = verb{
+	name: "discover", summary: "Show what a server is and offers.", usage: "[SERVER]",
+	examples: []string{"patchbay discover -s everything", "patchbay discover --json -- npx -y @modelcontextprotocol/server-everything"},
+	server:   oneServer | wordIsServer | programIsServer,
+	details:  `Shows the revision in use, how it was found, and the server's features.`,
+	command:  func() command { return new(discoverCmd) },
+}
+
 type discoverCmd struct{}
 
 func (*discoverCmd) Run(a *app) error {

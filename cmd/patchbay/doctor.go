@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -22,19 +23,32 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
+var configDoctorVerb = verb{
+	name: "doctor", summary: "Find out why a server or a model does not work.", usage: "[NAME ... | -- COMMAND]",
+	examples: []string{"patchbay config doctor", "patchbay config doctor memory --json", "patchbay config doctor openai/gpt-5-mini"},
+	server:   wordsBehindDashes,
+	details: `Starts or reaches each server, step by step, and ends it again. Of a failed one
+it shows the step, the command, its exit code and last lines, and a remedy.
+Models are asked for their description, with their keys. Only commands of
+mcp.json are started: look at it first if it is not yours. Exit code 1:
+something failed.`,
+	command: func() command { return new(configDoctorCmd) },
+}
+
 // configDoctorCmd finds out why servers and models do not work. It goes the way that every verb
 // goes to a server, step by step, up to the first that fails.
 type configDoctorCmd struct {
-	Names []string `arg:"" optional:"" help:"These servers and models alone."`
+	Names []string `arg:"" optional:"" help:"Only these servers and models."`
+}
+
+func (*configDoctorCmd) candidates(a *app, _ string) (out []complete.Candidate) {
+	return append(a.configServers(), a.modelNames()...)
 }
 
 // doctorAtOnce is how many servers are examined at the same time.
 const doctorAtOnce = 4
 
 func (c *configDoctorCmd) Run(a *app) error {
-	if err := a.notServer(); err != nil {
-		return err
-	}
 	exams, err := c.exams(a)
 	if err != nil {
 		return err

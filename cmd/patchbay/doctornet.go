@@ -154,7 +154,7 @@ func (e *exam) status(err *mcp.HTTPError) {
 		next := `put a token into "headers": {"Authorization": "Bearer ${TOKEN}"}`
 		if _, has := e.server.Headers["Authorization"]; has {
 			next = `it does not accept the Authorization of "headers": is the token still valid, and for this server?`
-		} else if e.a.canLogIn {
+		} else {
 			next = "patchbay login " + name
 		}
 		e.fail("auth", text, next)

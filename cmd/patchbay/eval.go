@@ -17,15 +17,33 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/wildcard"
 )
 
+var evalVerb = verb{
+	name: "eval", summary: "Test servers and prompts with language models.", usage: "FILE [--model MODEL ...] [SERVER ...]",
+	examples: []string{"patchbay eval shop.yaml", "patchbay eval shop.yaml -m openai/gpt-5-mini -n 10 --junit report.xml"},
+	server:   manyServers,
+	details: `FILE has tasks and the expected behaviour of models; docs/host.md has all of it:
+  servers: [shop]
+  models: [openai/gpt-5-mini]
+  tasks:
+    - name: stoves
+      prompt: Put two stoves into a cart.
+      expect:
+        calls: [{tool: shop/add-to-cart, arguments: {quantity: 2}}]
+        never: [shop/place-order]
+        answer: {contains: [Ember Stove], judge: It names a price.}
+Exit code 1: a run failed.`,
+	command: func() command { return new(evalCmd) },
+}
+
 // evalCmd gives models tasks and looks at what they do.
 type evalCmd struct {
-	File     string   `arg:"" help:"Tasks and what is expected, in YAML or JSON."`
-	Models   []string `name:"model" short:"m" sep:"none" placeholder:"MODEL" help:"Use it, not those of the file (repeatable)."`
-	Judge    string   `placeholder:"MODEL" help:"Have this model judge answers."`
-	Runs     int      `short:"n" placeholder:"N" help:"Run each task so often with each model."`
-	Parallel int      `placeholder:"N" help:"Do so many runs at a time; default: 4."`
-	Task     []string `sep:"none" placeholder:"NAME" help:"Run only tasks of this name; * is any text (repeatable)."`
-	JUnit    string   `name:"junit" placeholder:"FILE" help:"Write a report for continuous integration there."`
+	File     string   `arg:"" help:"Tasks and expectations, in YAML or JSON."`
+	Models   []string `name:"model" short:"m" sep:"none" placeholder:"MODEL" help:"Replace the models of the file (repeatable)."`
+	Judge    string   `placeholder:"MODEL" help:"Judge answers with this model."`
+	Runs     int      `short:"n" placeholder:"N" help:"Repetitions of each task with each model."`
+	Parallel int      `placeholder:"N" help:"Runs at the same time [4]."`
+	Task     []string `sep:"none" placeholder:"NAME" help:"Run only this task; * is any text (repeatable)."`
+	JUnit    string   `name:"junit" placeholder:"FILE" help:"Write a JUnit report."`
 }
 
 func (c *evalCmd) Run(a *app) error {

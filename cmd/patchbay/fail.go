@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/spelling"
@@ -95,7 +96,7 @@ func (a *app) report(err error) int {
 			a.talk.always("  | " + text)
 		}
 	}
-	if words, ok := splitLine(f.next); ok && len(words) == 2 && strings.HasPrefix(f.next, "--") {
+	if words, ok := complete.Split(f.next); ok && len(words) == 2 && strings.HasPrefix(f.next, "--") {
 		f.next = a.again(words...) // flags alone cannot be pasted
 	}
 	if f.next != "" {

@@ -23,14 +23,6 @@ import (
 // verb has a place for a server, without -s or --. Any other habit ends in an error that names
 // the right form and, where the meaning is clear, hints at the corrected command.
 
-// Verbs that accept a server as a plain word.
-var (
-	onlyServers = []string{"resources", "templates", "discover", "ping", "bridge", "up"} // every word is one
-	nameServers = []string{"tools", "prompts", "chat", "status"}                         // a URL is one
-	firstServer = []string{"call", "prompt", "raw"}                                      // the first word is one if it is a URL
-	runServers  = []string{"tools", "prompts", "resources", "templates", "discover", "ping", "bridge", "up"}
-)
-
 // isServerURL tells whether a word is the URL of a server.
 func isServerURL(word string) bool {
 	for _, scheme := range []string{"http://", "https://", "ws://", "wss://"} {
@@ -49,18 +41,18 @@ func (l *line) namesServer() bool {
 // meansServer tells whether a plain word names a server by itself.
 func (l *line) meansServer(word string) bool {
 	switch {
-	case slices.Contains(onlyServers, l.verb):
+	case l.of.takes(wordIsServer):
 		return true
-	case slices.Contains(nameServers, l.verb):
+	case l.of.takes(urlIsServer):
 		return isServerURL(word)
 	}
-	return slices.Contains(firstServer, l.verb) && len(l.words) == 0 && !l.namesServer() && isServerURL(word)
+	return l.of.takes(firstURLIsServer) && len(l.words) == 0 && !l.namesServer() && isServerURL(word)
 }
 
 // meansCommand tells whether words begin a command that starts a server: a program that can be
 // run, and behind it something that would mean nothing to the verb.
-func (l *line) meansCommand(words []string, flags map[string]*kong.Flag) bool {
-	if !slices.Contains(runServers, l.verb) || len(l.words) > 0 || l.namesServer() || isServerURL(words[0]) {
+func (l *line) meansCommand(words []string) bool {
+	if !l.of.takes(programIsServer) || len(l.words) > 0 || l.namesServer() || isServerURL(words[0]) {
 		return false
 	}
 	if slices.Contains(servers.Names(), words[0]) {
@@ -76,6 +68,7 @@ func (l *line) meansCommand(words []string, flags map[string]*kong.Flag) bool {
 		return false
 	}
 	name, _, _ := strings.Cut(words[1], "=")
+	flags := l.parser.flags
 	known := flags[name] != nil || name == "--" || name == "-h" || name == "--help"
 	if !known && len(name) > 2 && name[0] == '-' && name[1] != '-' {
 		known = flags[name[:2]] != nil // -sNAME
@@ -90,8 +83,8 @@ var otherFlags = map[string]string{
 }
 
 // unknownFlag explains a flag that the verb does not have.
-func (a *app) unknownFlag(n *kong.Node, l *line, args []string) *fault {
-	flags := flagsOf(n)
+func (a *app) unknownFlag(l *line, args []string) *fault {
+	flags, help := l.parser.flags, "patchbay help "+strings.Join(l.path(), " ")
 	name, _, _ := strings.Cut(l.unknown, "=")
 	f := usagef("unknown flag %s", name)
 	if meant := otherFlags[name]; flags[meant] != nil {
@@ -108,15 +101,15 @@ func (a *app) unknownFlag(n *kong.Node, l *line, args []string) *fault {
 		}))
 	}
 	var names []string
-	for known, flag := range flags {
-		if strings.HasPrefix(known, "--") && !flag.Hidden {
+	for known := range flags {
+		if strings.HasPrefix(known, "--") {
 			names = append(names, known)
 		}
 	}
 	slices.Sort(names)
 	if near := didYouMean(name, names); near != "" && strings.HasPrefix(name, "--") {
 		f.err = fmt.Errorf("unknown flag %s%s", name, near)
-		return f.hint("patchbay help " + strings.Join(append([]string{l.verb}, l.sub...), " "))
+		return f.hint(help)
 	}
 	if slices.Contains([]string{"call", "prompt"}, l.verb) && strings.HasPrefix(name, "--") {
 		f.err = fmt.Errorf("unknown flag %s; arguments are written %s=VALUE", name, strings.TrimLeft(name, "-"))
@@ -130,7 +123,7 @@ func (a *app) unknownFlag(n *kong.Node, l *line, args []string) *fault {
 			return []string{strings.TrimPrefix(unknown, "--") + "=" + value}
 		}))
 	}
-	return f.hint("patchbay help " + strings.Join(append([]string{l.verb}, l.sub...), " "))
+	return f.hint(help)
 }
 
 // corrected words the command line args with each unknown flag replaced by what put makes of
@@ -208,9 +201,9 @@ var (
 // kinds of values of flags, as the parser calls them and as people do.
 var valueKinds = map[string]string{"duration": "a time such as 30s or 2m", "float": "a number", "bool": "true or false"}
 
-// wording says in plain words what the parser of the command line found wrong.
-func wording(text, verb string) string {
-	usage := "; usage: " + orName(usages[verb], "patchbay "+verb)
+// wording says in plain words what the parser of the command line found wrong with a verb of this usage.
+func wording(text, usage string) string {
+	usage = "; usage: " + usage
 	if arg, ok := strings.CutPrefix(text, "unexpected argument "); ok {
 		return fmt.Sprintf("unexpected argument %q%s", arg, usage)
 	}

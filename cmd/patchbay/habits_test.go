@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 )
 
 // TestHintsRun pastes the hint of each error into the program (trap 47): it is a command that is
@@ -45,7 +47,7 @@ func TestHintsRun(t *testing.T) {
 			if hint != tt.hint {
 				t.Fatalf("hint %q, want %q", hint, tt.hint)
 			}
-			words, ok := splitLine(hint)
+			words, ok := complete.Split(hint)
 			if !ok {
 				t.Fatalf("the hint %q cannot be taken apart", hint)
 			}

@@ -19,7 +19,7 @@ import (
 // modelFlags say which language model is used, and what it is told first.
 type modelFlags struct {
 	Model  string `short:"m" placeholder:"MODEL" help:"A name of mcp.json, or PROVIDER/NAME."`
-	System string `placeholder:"TEXT|@FILE" help:"Tell the model this first."`
+	System string `placeholder:"TEXT|@FILE" help:"System prompt."`
 }
 
 // modelKeys are the variables with the keys of providers.

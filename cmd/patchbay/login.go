@@ -13,13 +13,21 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 )
 
+var loginVerb = verb{
+	name: "login", summary: "Log in to a server, and keep the tokens.", usage: "[SERVER] [--client-id ID] [--device | --no-browser]",
+	examples: []string{"patchbay login github", "patchbay login https://example.com/mcp --scope read", "patchbay login github --no-browser"},
+	minor:    true,
+	server:   loginServer,
+	command:  func() command { return new(loginCmd) },
+}
+
 // loginCmd logs the user in at a server, and keeps the tokens for later runs.
 type loginCmd struct {
 	Target    string   `arg:"" optional:"" name:"server" help:"A name of mcp.json, or a URL."`
-	Scope     []string `sep:"none" placeholder:"SCOPE" help:"Ask for this in place of what the server names (repeatable)."`
-	ClientID  string   `name:"client-id" placeholder:"ID" help:"Log in as a client that was registered there by hand."`
-	NoBrowser bool     `name:"no-browser" help:"Print the link; the address it ends at may be pasted."`
-	Device    bool     `help:"Log in with a code that is typed on another device."`
+	Scope     []string `sep:"none" placeholder:"SCOPE" help:"Request this scope, not the server's choice (repeatable)."`
+	ClientID  string   `name:"client-id" placeholder:"ID" help:"Use this registered client."`
+	NoBrowser bool     `name:"no-browser" help:"Print the link, and accept the final address as text."`
+	Device    bool     `help:"Log in with a code on another device."`
 }
 
 func (c *loginCmd) Run(a *app) error {

@@ -2,6 +2,14 @@ package main
 
 import "github.com/patchbay-dev/patchbay/config"
 
+var logoutVerb = verb{
+	name: "logout", summary: "Revoke and delete the tokens for a server.", usage: "[SERVER]",
+	examples: []string{"patchbay logout github"},
+	minor:    true,
+	server:   loginServer,
+	command:  func() command { return new(logoutCmd) },
+}
+
 // logoutCmd revokes the tokens for a server, where that is offered, and forgets them.
 type logoutCmd struct {
 	Target string `arg:"" optional:"" name:"server" help:"A name of mcp.json, or a URL."`

@@ -4,18 +4,25 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/replay"
 )
 
+var mockVerb = verb{
+	name: "mock", summary: "Serve a recording in place of its server.", usage: "TRACE [--http ADDR]",
+	examples: []string{"patchbay mock t.jsonl", "patchbay mock t.jsonl --http 127.0.0.1:7420", "patchbay tools -- patchbay mock t.jsonl"},
+	minor:    true,
+	details: `Requests get recorded answers, by method and params, else by method and name,
+in recorded order. Recorded questions and notifications are repeated. Clients
+may speak any revision. Without --http the mock speaks over stdio.`,
+	command: func() command { return new(mockCmd) },
+}
+
 // mockCmd serves a recording in place of the server that was recorded.
 type mockCmd struct {
 	File string `arg:"" name:"trace" help:"A recording of --trace."`
 	HTTP string `name:"http" placeholder:"ADDR" help:"Serve Streamable HTTP on this address; default: stdio."`
 	protection
-	Conn string `placeholder:"PATTERN" help:"Only connections of such names, as *."`
+	Conn string `placeholder:"PATTERN" help:"Only connections with such names; * is any text."`
 }
 
 func (c *mockCmd) Run(a *app) error {
-	if a.Server != "" || a.dashed {
-		return usagef("mock serves the recording alone; no other server is named").hint("patchbay mock " + shell([]string{c.File}))
-	}
 	if c.File == "-" {
 		return usagef("mock reads a file, as standard input is for the client")
 	}

@@ -8,34 +8,42 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// configModelCmd has the verbs that change models.
-type configModelCmd struct {
-	Add    modelAddCmd    `cmd:"" help:"Add a model to mcp.json."`
-	Remove modelRemoveCmd `cmd:"" help:"Remove a model from mcp.json."`
-	Use    modelUseCmd    `cmd:"" help:"Choose the model to use."`
+var configModelVerb = verb{
+	name: "model", summary: "Add, remove or choose a language model.",
+	examples: []string{"patchbay config model add fast --provider openai --model gpt-5 --key-input", "patchbay config model use fast"},
+	details:  `Models stand under "patchbay" in mcp.json, which other hosts ignore.`,
+	verbs:    []*verb{&modelAddVerb, &modelRemoveVerb, &modelUseVerb},
+}
+
+var modelAddVerb = verb{
+	name: "add", summary: "Add a model to mcp.json.", usage: "NAME --provider API [--key-input | --key-env X]",
+	examples: []string{"patchbay config model add fast --provider openai --model gpt-5 --key-input", "patchbay config model add own --provider openai --base-url http://HOST/v1"},
+	details: `With --key-input the key is asked for at the terminal and kept in the vault;
+with --key-env it is read from a variable. Without either it is that of the
+provider: OPENAI_API_KEY or ANTHROPIC_API_KEY. The first model becomes the
+default.`,
+	command: func() command { return new(modelAddCmd) },
 }
 
 type modelAddCmd struct {
-	Name      string `arg:"" help:"What the model is to be called."`
+	Name      string `arg:"" help:"Name of the model."`
 	Provider  string `placeholder:"API" help:"openai, openai-responses, anthropic or text."`
-	Model     string `placeholder:"NAME" help:"How the provider calls it; default: as you do."`
-	BaseURL   string `name:"base-url" placeholder:"URL" help:"Where it is asked; default: at the provider's."`
+	Model     string `placeholder:"NAME" help:"Name at the provider; default: the same name."`
+	BaseURL   string `name:"base-url" placeholder:"URL" help:"Address of the API; default: the provider's."`
 	KeyInput  bool   `help:"Ask for the key, and keep it in the vault."`
 	KeyEnv    string `placeholder:"VARIABLE" help:"Take the key from the environment."`
-	Window    int    `placeholder:"N" help:"Tokens of a request and its answer."`
-	MaxTokens int    `placeholder:"N" help:"Tokens of an answer."`
-	Use       bool   `help:"Use it from now on."`
-	User      bool   `help:"Change your own file, which holds everywhere."`
+	Window    int    `placeholder:"N" help:"Maximum tokens of a request and its answer."`
+	MaxTokens int    `placeholder:"N" help:"Maximum tokens of an answer."`
+	Use       bool   `help:"Make it the default."`
+	User      bool   `help:"Change your own file, which applies everywhere."`
 }
 
 func (c *modelAddCmd) Run(a *app) error {
-	if err := a.notServer(); err != nil {
-		return err
-	}
 	object, input, err := c.object()
 	if err != nil {
 		return err
@@ -163,15 +171,23 @@ func (c *modelAddCmd) after(a *app, path string) error {
 	return err
 }
 
+var modelRemoveVerb = verb{
+	name: "remove", summary: "Remove a model from mcp.json.", usage: "NAME",
+	examples: []string{"patchbay config model remove fast"},
+	details:  `A key kept for it stays until patchbay config inputs --forget.`,
+	command:  func() command { return new(modelRemoveCmd) },
+}
+
 type modelRemoveCmd struct {
 	Name string `arg:"" help:"The model."`
-	User bool   `help:"Change your own file, which holds everywhere."`
+	User bool   `help:"Change your own file, which applies everywhere."`
+}
+
+func (*modelRemoveCmd) candidates(a *app, _ string) (out []complete.Candidate) {
+	return a.modelNames()
 }
 
 func (c *modelRemoveCmd) Run(a *app) error {
-	if err := a.notServer(); err != nil {
-		return err
-	}
 	var used bool
 	var left []string
 	path, err := a.edit(c.User, func(doc *config.Document, path string) error {
@@ -193,15 +209,23 @@ func (c *modelRemoveCmd) Run(a *app) error {
 	return nil
 }
 
+var modelUseVerb = verb{
+	name: "use", summary: "Choose the default model.", usage: "NAME | PROVIDER/NAME",
+	examples: []string{"patchbay config model use fast", "patchbay config model use anthropic/claude-sonnet-4-5"},
+	details:  `PROVIDER/NAME is a model without an entry of its own.`,
+	command:  func() command { return new(modelUseCmd) },
+}
+
 type modelUseCmd struct {
 	Name string `arg:"" help:"A model, or PROVIDER/NAME."`
-	User bool   `help:"Change your own file, which holds everywhere."`
+	User bool   `help:"Change your own file, which applies everywhere."`
+}
+
+func (*modelUseCmd) candidates(a *app, _ string) (out []complete.Candidate) {
+	return a.modelNames()
 }
 
 func (c *modelUseCmd) Run(a *app) error {
-	if err := a.notServer(); err != nil {
-		return err
-	}
 	path, err := a.edit(c.User, func(doc *config.Document, path string) error {
 		provider, model, whole := strings.Cut(c.Name, "/")
 		switch names := namesOf(doc.Models()); {

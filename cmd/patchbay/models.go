@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
@@ -86,14 +87,14 @@ func sameFilePath(a, b string) bool {
 }
 
 // modelNames are the names of models for completion.
-func (a *app) modelNames() []suggestion {
+func (a *app) modelNames() []complete.Candidate {
 	set, err := a.models()
 	if err != nil {
 		return nil
 	}
-	var out []suggestion
+	var out []complete.Candidate
 	for _, m := range set.list {
-		out = append(out, suggestion{m.Name, m.Provider + "/" + m.Model})
+		out = append(out, complete.Candidate{Text: m.Name, About: m.Provider + "/" + m.Model})
 	}
 	return out
 }
@@ -155,6 +156,14 @@ func (a *app) resolveModel(m config.Model) (config.Model, error) {
 	return m, nil
 }
 
+var configModelsVerb = verb{
+	name: "models", summary: "List language models, and whether there are keys.",
+	examples: []string{"patchbay config models"},
+	details: `Models are those of mcp.json, and of your own file where it is another one. Keys
+are never shown.`,
+	command: func() command { return new(configModelsCmd) },
+}
+
 // configModelsCmd lists models.
 type configModelsCmd struct{}
 
@@ -173,9 +182,6 @@ type listedModel struct {
 }
 
 func (c *configModelsCmd) Run(a *app) error {
-	if err := a.notServer(); err != nil {
-		return err
-	}
 	set, err := a.models()
 	if err != nil {
 		return err

@@ -11,12 +11,21 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
+var pingVerb = verb{
+	name: "ping", summary: "Measure round trips.", usage: "[SERVER]",
+	examples: []string{"patchbay ping -s everything", "patchbay ping -n 0 --interval 5s -s http://127.0.0.1:7420/mcp"},
+	server:   oneServer | wordIsServer | programIsServer,
+	details: `Revision 2026-07-28 has no ping; there it is server/discover. Exit code 0: the
+server answered.`,
+	command: func() command { return new(pingCmd) },
+}
+
 // pingCmd measures round trips. Revision 2026-07-28 has no ping; there it is
 // server/discover, which every server answers without work (basic/utilities/ping of
 // 2025-11-25; server/discover of 2026-07-28).
 type pingCmd struct {
-	Count    int           `short:"n" default:"4" placeholder:"COUNT" help:"How many; 0: until ctrl-C."`
-	Interval time.Duration `default:"1s" placeholder:"TIME" help:"Pause between two."`
+	Count    int           `short:"n" default:"4" placeholder:"COUNT" help:"Number of pings; 0: until ctrl-C."`
+	Interval time.Duration `default:"1s" placeholder:"TIME" help:"Pause between two pings."`
 }
 
 func (c *pingCmd) Run(a *app) error {

@@ -15,14 +15,28 @@ import (
 	"github.com/patchbay-dev/patchbay/policy/rules"
 )
 
-// policyCmd has the verbs about policies.
-type policyCmd struct {
-	Check policyCheckCmd `cmd:"" help:"Check a file of rules, or explain a decision."`
+var policyVerb = verb{
+	name: "policy", summary: "Check the rules of a policy, and explain their decisions.",
+	examples: []string{"patchbay policy check policy.yaml", "patchbay up --policy policy.yaml --auth apikeys:keys.jsonl"},
+	minor:    true,
+	details: `A policy is a file of rules, in YAML or JSON; the first that matches decides:
+  default: deny
+  rules:
+    - name: everybody may look   # hints count of servers that are trusted
+      when: kind == "tool" && annotations.readOnlyHint
+      effect: allow
+    - name: refunds need a scope
+      when: name == "refund" && !("shop:refund" in principal.scopes)
+      effect: deny
+      scopes: [shop:refund]
+when is an expression of CEL over principal, server, kind, name, template,
+method, arguments, annotations and client. docs/policy.md has all of it.`,
+	verbs: []*verb{&policyCheckVerb},
 }
 
 // governed says who may do what, among those who may use a server at all.
 type governed struct {
-	Policy string `name:"policy" placeholder:"FILE" help:"Rules of who may do what: patchbay help policy."`
+	Policy string `name:"policy" placeholder:"FILE" help:"Authorize by these rules: patchbay help policy."`
 }
 
 // ruleFile is a policy that follows its file.

@@ -14,22 +14,35 @@ import (
 	"github.com/patchbay-dev/patchbay/policy/rules"
 )
 
+var policyCheckVerb = verb{
+	name: "check", summary: "Check a file of rules, or explain a decision.", usage: "FILE [--tool NAME [ARGUMENT ...] | ...]",
+	examples: []string{
+		"patchbay policy check policy.yaml",
+		"patchbay policy check policy.yaml -s shop --tool refund amount=500",
+		"patchbay policy check policy.yaml --tool refund --principal apikey#ada",
+	},
+	server: namedServer,
+	details: `Without a feature only the file is checked. Exit code 0: it is allowed;
+6: it is refused; 1: the file has faults.`,
+	command: func() command { return new(policyCheckCmd) },
+}
+
 type policyCheckCmd struct {
-	File string   `arg:"" help:"The rules."`
+	File string   `arg:"" help:"File of the rules."`
 	Args []string `arg:"" optional:"" name:"argument" help:"Arguments of the call, as patchbay call takes them."`
 
-	Tool     string `placeholder:"NAME" help:"Of this tool, as its server calls it."`
-	Prompt   string `placeholder:"NAME" help:"Of this prompt."`
-	Resource string `placeholder:"URI" help:"Of this resource."`
-	Template string `placeholder:"URI" help:"Of this URI template, in lists."`
-	Method   string `placeholder:"NAME" help:"With this method, not the usual one: tasks/cancel."`
+	Tool     string `placeholder:"NAME" help:"Check this tool, by its name at the server."`
+	Prompt   string `placeholder:"NAME" help:"Check this prompt."`
+	Resource string `placeholder:"URI" help:"Check this resource."`
+	Template string `placeholder:"URI" help:"Check this URI template, in lists."`
+	Method   string `placeholder:"NAME" help:"Check this method, such as tasks/cancel."`
 
-	Principal  string   `placeholder:"ID" help:"Who asks, such as apikey#ada; default: nobody."`
-	Scopes     []string `name:"scope" placeholder:"SCOPE" help:"That has this scope (repeatable)."`
-	Roles      []string `name:"role" placeholder:"ROLE" help:"And this role (repeatable)."`
-	Claims     []string `name:"claim" sep:"none" placeholder:"K=V" help:"And this claim (repeatable)."`
-	Client     string   `placeholder:"NAME" help:"How the client names itself."`
-	Annotation []string `sep:"none" placeholder:"K=V" help:"What the server says, such as readOnlyHint=true."`
+	Principal  string   `placeholder:"ID" help:"The caller, such as apikey#ada; default: nobody."`
+	Scopes     []string `name:"scope" placeholder:"SCOPE" help:"Scope of the caller (repeatable)."`
+	Roles      []string `name:"role" placeholder:"ROLE" help:"Role of the caller (repeatable)."`
+	Claims     []string `name:"claim" sep:"none" placeholder:"K=V" help:"Claim of the caller (repeatable)."`
+	Client     string   `placeholder:"NAME" help:"Name of the client."`
+	Annotation []string `sep:"none" placeholder:"K=V" help:"Annotation of the tool, such as readOnlyHint=true."`
 }
 
 // errRefused says that a policy refuses. How it comes to that has been printed.

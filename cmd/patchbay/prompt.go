@@ -5,12 +5,27 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
+
+var promptVerb = verb{
+	name: "prompt", summary: "Get a prompt.", usage: "PROMPT [ARGUMENT ...] [SERVER]",
+	examples: []string{"patchbay prompt everything/test_prompt_with_arguments arg1=one arg2=two"},
+	server:   oneServer | firstURLIsServer,
+	command:  func() command { return new(promptCmd) },
+}
 
 type promptCmd struct {
 	Name string   `arg:"" optional:"" help:"Name of the prompt, or SERVER/PROMPT."`
 	Args []string `arg:"" optional:"" name:"argument" help:"key=value, key=@FILE, JSON, @FILE or -."`
+}
+
+func (*promptCmd) candidates(a *app, current string) (out []complete.Candidate) {
+	if len(a.words) == 0 {
+		return a.features(current, false, "prompts")
+	}
+	return a.promptArguments(current)
 }
 
 func (c *promptCmd) Run(a *app) error {

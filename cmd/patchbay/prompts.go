@@ -3,11 +3,26 @@ package main
 import (
 	"fmt"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
+var promptsVerb = verb{
+	name: "prompts", summary: "List prompts, or show one with its arguments.", usage: "[PROMPT] [SERVER]",
+	examples: []string{"patchbay prompts -s everything", "patchbay prompts test_prompt_with_arguments -s everything"},
+	server:   oneServer | urlIsServer | programIsServer,
+	command:  func() command { return new(promptsCmd) },
+}
+
 type promptsCmd struct {
 	Name string `arg:"" optional:"" help:"Show this prompt with its arguments."`
+}
+
+func (*promptsCmd) candidates(a *app, current string) (out []complete.Candidate) {
+	if len(a.words) > 0 {
+		return nil
+	}
+	return a.features(current, false, "prompts")
 }
 
 func (c *promptsCmd) Run(a *app) error {

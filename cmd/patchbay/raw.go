@@ -5,8 +5,18 @@ import (
 	"strings"
 )
 
+var rawVerb = verb{
+	name: "raw", summary: "Send any request.", usage: "METHOD [JSON] [SERVER]",
+	examples: []string{"patchbay raw tools/list -s everything", `patchbay raw tools/call '{"name": "test_simple_text"}' -s everything`},
+	minor:    true,
+	server:   oneServer | firstURLIsServer,
+	details: `The params are an object. They are sent in the form of revision 2026-07-28, and
+converted to the revision of the server.`,
+	command: func() command { return new(rawCmd) },
+}
+
 type rawCmd struct {
-	Method string `arg:"" help:"For instance tools/list."`
+	Method string `arg:"" help:"The method, such as tools/list."`
 	Params string `arg:"" optional:"" help:"A JSON object, @FILE, or - for standard input."`
 }
 

@@ -4,12 +4,28 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
+var readVerb = verb{
+	name: "read", summary: "Read a resource.", usage: "URI [SERVER]",
+	examples: []string{"patchbay read test://static-text -s everything", "patchbay read test://static-binary -s everything -o picture.png"},
+	server:   oneServer,
+	details:  `Text is printed. Bytes go to --output, or as they are to a file or pipe.`,
+	command:  func() command { return new(readCmd) },
+}
+
 type readCmd struct {
 	URI    string `arg:"" optional:"" name:"uri" help:"The resource to read."`
-	Output string `short:"o" placeholder:"FILE" help:"Save what was read."`
+	Output string `short:"o" placeholder:"FILE" help:"Save the contents."`
+}
+
+func (*readCmd) candidates(a *app, current string) (out []complete.Candidate) {
+	if len(a.words) > 0 {
+		return nil
+	}
+	return a.features(current, true, "resources")
 }
 
 func (c *readCmd) Run(a *app) error {

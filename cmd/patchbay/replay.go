@@ -12,12 +12,22 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
+var replayVerb = verb{
+	name: "replay", summary: "Send recorded requests to a server, and compare its answers.", usage: "TRACE [SERVER]",
+	examples: []string{"patchbay replay t.jsonl -s everything", "patchbay replay t.jsonl --revision 2025-06-18 --ignore version -- ./my-server"},
+	server:   oneServer,
+	details: `The recorded requests are sent again, one after the other, by a client with the
+recorded name, capabilities and revision, which answers questions as recorded.
+Ids, times, states and cursors may differ. Exit code 1: answers differ.`,
+	command: func() command { return new(replayCmd) },
+}
+
 // replayCmd plays the client's side of a recording against a live server.
 type replayCmd struct {
 	File   string   `arg:"" name:"trace" help:"A recording of --trace; -: standard input."`
-	Ignore []string `placeholder:"MEMBER" help:"A member that may differ (repeatable)."`
+	Ignore []string `placeholder:"MEMBER" help:"Ignore differences in this member (repeatable)."`
 	Logs   bool     `help:"Compare log messages too."`
-	Conn   string   `placeholder:"PATTERN" help:"Only connections of such names, as *."`
+	Conn   string   `placeholder:"PATTERN" help:"Only connections with such names; * is any text."`
 }
 
 func (c *replayCmd) Run(a *app) error {

@@ -2,6 +2,13 @@ package main
 
 import "github.com/patchbay-dev/patchbay/mcp"
 
+var resourcesVerb = verb{
+	name: "resources", summary: "List resources.", usage: "[SERVER]",
+	examples: []string{"patchbay resources -s everything"},
+	server:   oneServer | wordIsServer | programIsServer,
+	command:  func() command { return new(resourcesCmd) },
+}
+
 type resourcesCmd struct{}
 
 func (*resourcesCmd) Run(a *app) error {

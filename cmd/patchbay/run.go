@@ -17,17 +17,35 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
+var runVerb = verb{
+	name: "run", summary: "Have a language model do a task with the tools of servers.", usage: "TASK [--model MODEL] [--allow SERVER/TOOL ...] [SERVER ...]",
+	examples: []string{
+		`patchbay run "which tables are there?" -m openai/gpt-5-mini -s sqlite`,
+		`patchbay run "order two stoves for Amara" -s shop --allow 'shop/*'`,
+		`patchbay run "what does this change?" --json < diff.txt`,
+	},
+	server: manyServers,
+	details: `The answer is on stdout, all else on stderr. Text on stdin is added to the task;
+for TASK "-" it is the task. A tool is called if --allow names it, if it only
+reads and its server is trusted (built-in ones are), if you allowed it
+permanently, or if a person at the terminal agrees. Keys are OPENAI_API_KEY and
+ANTHROPIC_API_KEY, or those of models of mcp.json. docs/host.md has the rest.
+
+` + helpServers,
+	command: func() command { return new(runCmd) },
+}
+
 // runCmd has a model do one task with the tools of servers, for scripts.
 type runCmd struct {
-	Task []string `arg:"" optional:"" help:"What to do; -: standard input says it."`
+	Task []string `arg:"" optional:"" help:"The task; -: read it from standard input."`
 	modelFlags
 	callRules
-	Allow         []string      `sep:"none" placeholder:"SERVER/TOOL" help:"Call it without asking; * is any text (repeatable)."`
-	Yes           bool          `help:"Ask nobody: only what --allow names is called."`
-	AllowSampling []string      `name:"allow-sampling" sep:"none" placeholder:"SERVER" help:"Let it have texts completed (repeatable)."`
-	OutputSchema  string        `name:"output-schema" placeholder:"FILE|JSON" help:"The answer is JSON that fits this schema."`
-	MaxSteps      int           `name:"max-steps" default:"50" placeholder:"N" help:"Ask the model so often at most."`
-	Within        time.Duration `placeholder:"TIME" help:"End the whole after this time."`
+	Allow         []string      `sep:"none" placeholder:"SERVER/TOOL" help:"Call without approval; * is any text (repeatable)."`
+	Yes           bool          `help:"Ask for no approval: call only tools of --allow."`
+	AllowSampling []string      `name:"allow-sampling" sep:"none" placeholder:"SERVER" help:"Answer sampling of this server (repeatable)."`
+	OutputSchema  string        `name:"output-schema" placeholder:"FILE|JSON" help:"Require an answer in JSON that fits this schema."`
+	MaxSteps      int           `name:"max-steps" default:"50" placeholder:"N" help:"Maximum model turns."`
+	Within        time.Duration `placeholder:"TIME" help:"Time limit of the whole run."`
 }
 
 // runSystem is what the model is told if --system does not say anything.

@@ -9,11 +9,25 @@ import (
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/servers"
 )
+
+var serveVerb = verb{
+	name: "serve", summary: "Serve a built-in server.", usage: "NAME [--http ADDR] [ARGUMENTS OF THE SERVER]",
+	examples: []string{"patchbay serve everything", "patchbay serve everything --http 127.0.0.1:7420", "patchbay serve files --read-only docs src"},
+	server:   wordsBehindDashes | foreignFlags,
+	details: `Without --http the server speaks over stdio, for hosts that start it. With it,
+it speaks Streamable HTTP at http://ADDR/mcp until ctrl-C. Port 0 is any free
+port. Arguments after -- go to the server unchanged.
+
+Servers: ` + strings.Join(servers.Names(), ", ") + `
+(patchbay help serve NAME shows their arguments)`,
+	command: func() command { return new(serveCmd) },
+}
 
 type serveCmd struct {
 	Name string   `arg:"" optional:"" help:"Name of a built-in server."`
@@ -23,13 +37,17 @@ type serveCmd struct {
 	governed
 }
 
+func (*serveCmd) candidates(a *app, _ string) (out []complete.Candidate) {
+	if len(a.words) > 0 {
+		return nil
+	}
+	return a.serverNames("")
+}
+
 // shutdownTime bounds the end of serving: calls in progress may finish until then.
 const shutdownTime = 5 * time.Second
 
 func (c *serveCmd) Run(a *app) error {
-	if a.Server != "" {
-		return usagef("serve takes the name itself, not -s").hint("patchbay serve " + a.Server)
-	}
 	if c.Name == "" {
 		return usagef("which server? built in are %s", strings.Join(servers.Names(), ", ")).hint("patchbay serve " + servers.Names()[0])
 	}

@@ -14,35 +14,39 @@ import (
 
 // protection says who may use a server over HTTP.
 type protection struct {
-	Auth     []string `name:"auth" sep:"none" placeholder:"SPEC" help:"Let in whom this knows (repeatable): patchbay help auth."`
-	Scopes   []string `name:"auth-scope" placeholder:"SCOPE" help:"Let in only who has this scope (repeatable)."`
-	Resource string   `name:"auth-resource" placeholder:"URL" help:"How clients reach the server; default: the address."`
-	Insecure bool     `name:"insecure-no-auth" help:"Serve where others can reach it, unauthenticated."`
-	TLSCert  string   `name:"tls-cert" placeholder:"FILE" help:"Serve HTTPS with this certificate (PEM, with its chain)."`
-	TLSKey   string   `name:"tls-key" placeholder:"FILE" help:"Its key; default: in the same file."`
-	ClientCA string   `name:"client-ca" placeholder:"FILE" help:"Let in whose certificate this authority (PEM) has signed."`
-	Hosts    []string `name:"allow-host" placeholder:"NAME" help:"Its name at a proxy in front (repeatable)."`
-	Origins  []string `name:"allow-origin" placeholder:"URL" help:"Let in web pages of http://HOST:PORT (repeatable)."`
+	Auth     []string `name:"auth" sep:"none" placeholder:"SPEC" help:"Authenticate callers (repeatable): patchbay help auth."`
+	Scopes   []string `name:"auth-scope" placeholder:"SCOPE" help:"Require this scope of callers (repeatable)."`
+	Resource string   `name:"auth-resource" placeholder:"URL" help:"URL of the server for clients [the address]."`
+	Insecure bool     `name:"insecure-no-auth" help:"Allow other machines without authentication."`
+	TLSCert  string   `name:"tls-cert" placeholder:"FILE" help:"Serve HTTPS with this certificate (PEM with chain)."`
+	TLSKey   string   `name:"tls-key" placeholder:"FILE" help:"Key of the certificate; default: in the same file."`
+	ClientCA string   `name:"client-ca" placeholder:"FILE" help:"Accept client certificates signed by this CA (PEM)."`
+	Hosts    []string `name:"allow-host" placeholder:"NAME" help:"Accept this host name, of a proxy (repeatable)."`
+	Origins  []string `name:"allow-origin" placeholder:"URL" help:"Accept web pages of http://HOST:PORT (repeatable)."`
 	limits
 }
 
 // helpAuth tells what --auth takes.
-const helpAuth = `Who is calling, by --auth of serve, up and bridge; the first that knows decides
+const helpAuth = `Authentication of callers, by --auth of serve, up, bridge and mock. The first
+SPEC that knows a credential decides.
 
   apikeys:FILE                 API keys; patchbay token key adds them to FILE
-  basic:FILE                   users with passwords, as htpasswd -B and patchbay
-                               token password write them
-  hmac:env:NAME | hmac:FILE    JWTs signed with a secret; patchbay token jwt makes some
+  basic:FILE                   users with passwords, of htpasswd -B or patchbay
+                               token password
+  hmac:env:NAME | hmac:FILE    JWTs signed with a secret: patchbay token jwt
   jwt:ISSUER                   access tokens of an authorization server
-  introspect:ISSUER            tokens that the authorization server is asked about
+  introspect:ISSUER            tokens that the authorization server checks
 
-Further, with commas: issuer=, audience=, keys=FILE|URL, algorithm=, azp=CLIENT, leeway=30s,
-roles=CLAIM (hmac, jwt), url=, client=ID, secret=env:NAME|FILE, ttl=30s
-(introspect). Tokens must be for the address of the server, or the URL of
---auth-resource, or audience=. --client-ca FILE lets in who shows a certificate
-of that authority, by its URI, host name, mail address or distinguished name.
-Over plain HTTP everybody on the way reads credentials: off this machine use
---tls-cert FILE --tls-key FILE, or put a proxy with TLS in front. These files
+Options, with commas: issuer=, audience=, keys=FILE|URL, algorithm=,
+azp=CLIENT, leeway=30s, roles=CLAIM (hmac, jwt), url=, client=ID,
+secret=env:NAME|FILE, ttl=30s (introspect). The audience of a token must be the
+address of the server, the URL of --auth-resource, or audience=.
+
+--client-ca FILE accepts callers with a certificate of that CA, by its URI, host
+name, mail address or distinguished name.
+
+Plain HTTP shows credentials to everybody on the way: for other machines use
+--tls-cert FILE --tls-key FILE, or a proxy with TLS in front. All these files
 are read again when they change.
 `
 

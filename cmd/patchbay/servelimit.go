@@ -8,26 +8,26 @@ import (
 
 // limits say how much callers may ask for.
 type limits struct {
-	Limit []string `name:"limit" sep:"none" placeholder:"SPEC" help:"At most 100/s (repeatable): patchbay help limits."`
+	Limit []string `name:"limit" sep:"none" placeholder:"SPEC" help:"Rate limit (repeatable): patchbay help limits."`
 }
 
 // helpLimits tells what --limit takes.
-const helpLimits = `How much callers may ask for, by --limit of serve, up, bridge, run and chat;
-without one there is no bound
+const helpLimits = `Rate limits for callers, by --limit of serve, up, bridge, run and chat.
+Default: unlimited.
 
   100/s                        requests of each caller; also 5/m, 1000/h, 10/30s
-  100/s,burst=200              so many at once after a pause; else the number
-  tool:NAME=5/m                calls of a tool, of each caller; NAME* means all
-                               tools that begin so, together
-  concurrent=20                requests of each caller that are at work
-  address=50/s                 HTTP requests of an address, let in or not
-  proxy=10.0.0.0/8             whose X-Forwarded-For says what the address is
+  100/s,burst=200              a burst after a pause; default: the same number
+  tool:NAME=5/m                calls of a tool, of each caller; NAME* counts all
+                               tools with this prefix together
+  concurrent=20                requests of each caller in progress
+  address=50/s                 HTTP requests of an address, authenticated or not
+  proxy=10.0.0.0/8             trust X-Forwarded-For of these proxies
 
-A caller is who was let in by --auth, else an address, and over stdio whoever is
-there. What is too much is answered with an error that says when to come back
+A caller is the authenticated principal, without --auth an address, and over
+stdio the one client. Excess requests get an error with the time to retry
 (data.retryAfter, seconds), over HTTP with 429 and Retry-After. Pings and
 cancellations do not count; answers to questions and requests about tasks have
-room of their own.
+limits of their own.
 `
 
 // limit bounds the requests of a server; nil: there is no bound. Over stdio there are no

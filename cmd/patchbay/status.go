@@ -15,14 +15,20 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
 )
 
+var statusVerb = verb{
+	name: "status", summary: "Show the state of running gateways.", usage: "[-s URL]",
+	examples: []string{"patchbay status", "patchbay status --json", "patchbay status -s http://127.0.0.1:7420/mcp"},
+	server:   namedServer | urlIsServer,
+	details: `Asks each patchbay up of yours on this machine, or the one at URL. Of a failed
+server it shows the last output. Exit code 4: none is running.`,
+	command: func() command { return new(statusCmd) },
+}
+
 // statusCmd shows what became of the servers of each running up.
 type statusCmd struct{}
 
 // Run prints a table per run of up, or all as a JSON array.
 func (*statusCmd) Run(a *app) error {
-	if a.dashed {
-		return usagef("status asks a program that is running; it starts none").hint("patchbay status")
-	}
 	ups, err := a.askedUps()
 	if err != nil {
 		return err

@@ -2,6 +2,13 @@ package main
 
 import "github.com/patchbay-dev/patchbay/mcp"
 
+var templatesVerb = verb{
+	name: "templates", summary: "List resource templates.", usage: "[SERVER]",
+	examples: []string{"patchbay templates -s everything"},
+	server:   oneServer | wordIsServer | programIsServer,
+	command:  func() command { return new(templatesCmd) },
+}
+
 type templatesCmd struct{}
 
 func (*templatesCmd) Run(a *app) error {

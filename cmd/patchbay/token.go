@@ -24,23 +24,30 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/listen"
 )
 
-// tokenCmd has the verbs about credentials. What they make goes to standard output, and
-// nowhere else.
-type tokenCmd struct {
-	Key      tokenKeyCmd      `cmd:"" help:"Make an API key."`
-	Password tokenPasswordCmd `cmd:"" help:"Make the line of a user with a password."`
-	JWT      tokenJWTCmd      `cmd:"" name:"jwt" help:"Make a JWT."`
-	Get      tokenGetCmd      `cmd:"" help:"Print an access token for a server, refreshed if need be."`
-	Inspect  tokenInspectCmd  `cmd:"" help:"Show what a token says."`
+// tokenVerb has the verbs about credentials. The credentials that they make go to standard output only.
+var tokenVerb = verb{
+	name: "token", summary: "Make and inspect test tokens, API keys and passwords.",
+	examples: []string{"patchbay token key alice --file keys.jsonl", "patchbay token jwt alice --secret env:SECRET --ttl 1h", "patchbay token inspect < token.txt"},
+	minor:    true,
+	details:  `For tests and small set-ups: nothing is sent anywhere.`,
+	verbs:    []*verb{&tokenKeyVerb, &tokenPasswordVerb, &tokenJWTVerb, &tokenGetVerb, &tokenInspectVerb},
+}
+
+var tokenKeyVerb = verb{
+	name: "key", summary: "Make an API key.", usage: "SUBJECT",
+	examples: []string{"patchbay token key alice --file keys.jsonl", "patchbay token key ci --scope read --scope write --ttl 720h"},
+	details: `Prints the key and its entry, a line for the file of --auth apikeys:FILE, which
+--file adds there. The key itself is stored nowhere.`,
+	command: func() command { return new(tokenKeyCmd) },
 }
 
 type tokenKeyCmd struct {
-	Subject string        `arg:"" help:"Whose key it is."`
+	Subject string        `arg:"" help:"Owner of the key."`
 	File    string        `name:"file" placeholder:"FILE" help:"Add the entry to this file."`
-	Name    string        `name:"name" placeholder:"TEXT" help:"A name for people."`
+	Name    string        `name:"name" placeholder:"TEXT" help:"Display name."`
 	Scopes  []string      `name:"scope" placeholder:"SCOPE" help:"Grant this scope (repeatable)."`
 	Roles   []string      `name:"role" placeholder:"ROLE" help:"Give this role (repeatable)."`
-	TTL     time.Duration `name:"ttl" placeholder:"TIME" help:"Let it end after so long; default: never."`
+	TTL     time.Duration `name:"ttl" placeholder:"TIME" help:"Lifetime; default: unlimited."`
 }
 
 // Run makes a key.
@@ -105,6 +112,14 @@ func appendLine(path string, line []byte) error {
 	return f.Close()
 }
 
+var tokenPasswordVerb = verb{
+	name: "password", summary: "Make the line of a user with a password.", usage: "USER",
+	examples: []string{"patchbay token password alice >> users"},
+	details: `Asks for the password, or reads it from standard input, and prints a line for
+--auth basic:FILE.`,
+	command: func() command { return new(tokenPasswordCmd) },
+}
+
 type tokenPasswordCmd struct {
 	User   string   `arg:"" help:"Name of the user."`
 	Scopes []string `name:"scope" placeholder:"SCOPE" help:"Grant this scope (repeatable)."`
@@ -144,16 +159,24 @@ func (a *app) secretInput(what string) (string, error) {
 	return strings.TrimRight(line, "\r"), nil
 }
 
+var tokenJWTVerb = verb{
+	name: "jwt", summary: "Make a JWT.", usage: "SUBJECT --secret env:NAME|FILE | --key FILE",
+	examples: []string{"patchbay token jwt alice --secret env:SECRET", "patchbay token jwt alice --key k.pem --issuer https://a.example --scope read"},
+	details: `Signed with a secret (HS256) for --auth hmac:..., or with the key of a file
+(ES256; a missing file is made with a new key) for --auth jwt:ISSUER,keys=FILE.`,
+	command: func() command { return new(tokenJWTCmd) },
+}
+
 type tokenJWTCmd struct {
-	Subject  string        `arg:"" help:"Whose token it is (sub)."`
+	Subject  string        `arg:"" help:"Subject of the token (sub)."`
 	Secret   string        `name:"secret" placeholder:"FROM" help:"Sign with this secret: env:NAME or a file."`
-	Key      string        `name:"key" placeholder:"FILE" help:"Sign with this key (PEM); made if it is not there."`
-	Issuer   string        `name:"issuer" placeholder:"URL" help:"Who gives it (iss)."`
-	Audience []string      `name:"audience" placeholder:"URL" help:"Whom it is for (aud; repeatable)."`
+	Key      string        `name:"key" placeholder:"FILE" help:"Sign with this key (PEM); a missing file is made."`
+	Issuer   string        `name:"issuer" placeholder:"URL" help:"Issuer (iss)."`
+	Audience []string      `name:"audience" placeholder:"URL" help:"Audience (aud; repeatable)."`
 	Scopes   []string      `name:"scope" placeholder:"SCOPE" help:"Grant this scope (repeatable)."`
 	Roles    []string      `name:"role" placeholder:"ROLE" help:"Give this role (repeatable)."`
-	Claims   []string      `name:"claim" sep:"none" placeholder:"K=V" help:"A further claim; V is JSON, or a text (repeatable)."`
-	TTL      time.Duration `name:"ttl" default:"1h" placeholder:"TIME" help:"How long it is good."`
+	Claims   []string      `name:"claim" sep:"none" placeholder:"K=V" help:"Another claim; V is JSON, or text (repeatable)."`
+	TTL      time.Duration `name:"ttl" default:"1h" placeholder:"TIME" help:"Lifetime."`
 }
 
 // Run makes a token.

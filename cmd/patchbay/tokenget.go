@@ -7,6 +7,13 @@ import (
 	"github.com/patchbay-dev/patchbay/auth"
 )
 
+var tokenGetVerb = verb{
+	name: "get", summary: "Print an access token for a server, refreshed if necessary.", usage: "[SERVER]",
+	examples: []string{"patchbay token get github", "TOKEN=$(patchbay token get https://example.com/mcp)"},
+	server:   loginServer,
+	command:  func() command { return new(tokenGetCmd) },
+}
+
 // tokenGetCmd lends a token to other programs.
 type tokenGetCmd struct {
 	Target string `arg:"" optional:"" name:"server" help:"A name of mcp.json, or a URL."`

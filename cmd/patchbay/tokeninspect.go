@@ -11,6 +11,14 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
+var tokenInspectVerb = verb{
+	name: "inspect", summary: "Show the claims of a token.", usage: "[TOKEN]",
+	examples: []string{"patchbay token inspect eyJhbGciOi...", "patchbay token inspect --json < token.txt"},
+	details: `Shows the content of a token or key, and its weaknesses. The signature is not
+checked. Without TOKEN the token is read from standard input.`,
+	command: func() command { return new(tokenInspectCmd) },
+}
+
 type tokenInspectCmd struct {
 	Token string `arg:"" optional:"" help:"The token; default: standard input."`
 }

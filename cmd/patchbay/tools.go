@@ -6,13 +6,31 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
+var toolsVerb = verb{
+	name: "tools", summary: "List tools, or show one with its arguments.", usage: "[TOOL] [SERVER]",
+	examples: []string{"patchbay tools -s everything", "patchbay tools add -s everything", "patchbay tools -- npx -y @modelcontextprotocol/server-memory"},
+	server:   oneServer | urlIsServer | programIsServer,
+	details: `Each tool is a line with its arguments, such as edit(path, edits: {old_text,
+new_text}[], dry_run?). With TOOL the arguments, the result and all members of
+both are shown, and a call to paste.`,
+	command: func() command { return new(toolsCmd) },
+}
+
 type toolsCmd struct {
 	Name string `arg:"" optional:"" help:"Show this tool with its arguments."`
+}
+
+func (*toolsCmd) candidates(a *app, current string) (out []complete.Candidate) {
+	if len(a.words) > 0 {
+		return nil
+	}
+	return a.features(current, false, "tools")
 }
 
 func (c *toolsCmd) Run(a *app) error {

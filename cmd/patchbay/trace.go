@@ -14,12 +14,20 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
+var traceVerb = verb{
+	name: "trace", summary: "Show a recording of --trace.", usage: "TRACE",
+	examples: []string{"patchbay trace t.jsonl", "patchbay trace t.jsonl --method 'tools/*' --full", "patchbay call everything/echo message=hi --trace t.jsonl"},
+	details: `A line per frame: seconds since the first, connection, direction, content. Every
+verb records its frames to a file with --trace FILE, without secrets.`,
+	command: func() command { return new(traceCmd) },
+}
+
 // traceCmd shows a recording to people, a line per frame.
 type traceCmd struct {
 	File   string `arg:"" name:"trace" help:"A recording of --trace; -: standard input."`
 	Full   bool   `help:"Show messages and headers whole."`
-	Method string `placeholder:"PATTERN" help:"Only messages of such methods, and their answers: 'tools/*'."`
-	Conn   string `placeholder:"PATTERN" help:"Only connections of such names, as *."`
+	Method string `placeholder:"PATTERN" help:"Only these methods and their answers, such as 'tools/*'."`
+	Conn   string `placeholder:"PATTERN" help:"Only connections with such names; * is any text."`
 }
 
 func (c *traceCmd) Run(a *app) error {

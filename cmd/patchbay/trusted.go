@@ -24,16 +24,19 @@ import (
 // only just have cloned or unpacked the folder. So one that nobody has named, and that is not in the
 // person's own configuration folder, is used only after a yes to it as it is now.
 
+var configTrustVerb = verb{
+	name: "trust", summary: "Trust the mcp.json of a folder, or revoke that.", usage: "[FILE] [--forget]",
+	examples: []string{"patchbay config trust", "patchbay config trust .mcp.json --forget"},
+	command:  func() command { return new(configTrustCmd) },
+}
+
 // configTrustCmd says yes to a file.
 type configTrustCmd struct {
 	File   string `arg:"" optional:"" help:"The file; default: the one found from here."`
-	Forget bool   `help:"Take the yes back."`
+	Forget bool   `help:"Revoke the trust."`
 }
 
 func (c *configTrustCmd) Run(a *app) error {
-	if err := a.notServer(); err != nil {
-		return err
-	}
 	if c.File != "" {
 		a.Config = c.File
 	}

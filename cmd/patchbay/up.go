@@ -21,10 +21,21 @@ import (
 	"github.com/patchbay-dev/patchbay/servers"
 )
 
+var upVerb = verb{
+	name: "up", summary: "Serve all servers of mcp.json behind one endpoint.", usage: "[--http ADDR | --stdio] [--config FILE | SERVER]",
+	examples: []string{"patchbay up", "patchbay up --config ~/mcp.json --http 127.0.0.1:0", "patchbay up -- npx -y @modelcontextprotocol/server-memory"},
+	server:   manyServers | wordIsServer | programIsServer,
+	details: `Starts every server of mcp.json, or some built-in ones without such a file, and
+offers all as one MCP endpoint, with tools named SERVER_NAME. Changes of the
+file take effect at once; calls in progress go on. Failed servers are started
+again: see patchbay status, or /readyz. ctrl-C ends all within 5 s.`,
+	command: func() command { return new(upCmd) },
+}
+
 // upCmd serves every server of mcp.json, or the built-in ones, behind one endpoint.
 type upCmd struct {
-	HTTP  string `name:"http" default:"127.0.0.1:7420" placeholder:"ADDR" help:"Listen here; port 0: any free one."`
-	Stdio bool   `name:"stdio" help:"Serve over stdio, for hosts that start commands."`
+	HTTP  string `name:"http" default:"127.0.0.1:7420" placeholder:"ADDR" help:"Listen here; port 0: any free port."`
+	Stdio bool   `name:"stdio" help:"Serve stdio, for hosts that start commands."`
 	Share string `name:"share" placeholder:"CLASS" help:"Processes of older servers: shared, session, principal."`
 	protection
 	governed

@@ -31,6 +31,13 @@ func versionOf(info *debug.BuildInfo) string {
 	return strings.TrimPrefix(info.Main.Version, "v")
 }
 
+var versionVerb = verb{
+	name: "version", summary: "Show the version.",
+	examples: []string{"patchbay version --json"},
+	minor:    true,
+	command:  func() command { return new(versionCmd) },
+}
+
 type versionCmd struct{}
 
 func (*versionCmd) Run(a *app) error {

@@ -8,15 +8,29 @@ import (
 	"strings"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
+var watchVerb = verb{
+	name: "watch", summary: "Show updates of resources and changes of lists.", usage: "[URI ...] [SERVER]",
+	examples: []string{"patchbay watch test://watched-resource --read -s everything", "patchbay watch --json -s http://127.0.0.1:7420/mcp"},
+	server:   oneServer,
+	details: `Runs until ctrl-C and prints a line per event, with --json as JSON. What it
+watches is said on stderr.`,
+	command: func() command { return new(watchCmd) },
+}
+
 // watchCmd prints what a server announces: updates of resources, and changes of its
 // lists.
 type watchCmd struct {
-	URIs []string `arg:"" optional:"" name:"uri" help:"Resources to watch; the lists are watched anyway."`
-	Read bool     `help:"Read a resource at first and after each update."`
+	URIs []string `arg:"" optional:"" name:"uri" help:"Resources to watch, in addition to the lists."`
+	Read bool     `help:"Read each resource at the start and after updates."`
+}
+
+func (*watchCmd) candidates(a *app, current string) (out []complete.Candidate) {
+	return a.features(current, true, "resources")
 }
 
 // Run prints until ctrl-C, or until the server ends the subscription.

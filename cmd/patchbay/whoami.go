@@ -8,6 +8,14 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
+var whoamiVerb = verb{
+	name: "whoami", summary: "Show the login at a server, without its tokens.", usage: "[SERVER]",
+	examples: []string{"patchbay whoami github"},
+	minor:    true,
+	server:   loginServer,
+	command:  func() command { return new(whoamiCmd) },
+}
+
 // whoamiCmd shows what is known of a login, and of its tokens nothing.
 type whoamiCmd struct {
 	Target string `arg:"" optional:"" name:"server" help:"A name of mcp.json, or a URL."`

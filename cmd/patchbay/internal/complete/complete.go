@@ -1,0 +1,161 @@
+// Package complete is the shells' side of completing command lines: the scripts that a user sources, the
+// call that they make, and the answer in the form of each shell. What the candidates are, its caller knows.
+//
+// # Guarantees
+//
+//   - A candidate that does not continue the current word is left out, and so is one with a line break, a tab
+//     or characters that cannot be seen: nothing invisible gets into a command line.
+//   - For bash every character of a candidate that means something to the shell is quoted.
+//   - [Keep] and [Kept] store lists for [KeepTime] below the user's folder for caches, readable by the user
+//     alone.
+//
+// To begin, print [Script] for a user, and answer the verb [Verb] by [Parse] and [Request.Write].
+package complete
+
+import (
+	"bufio"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+)
+
+// Verb is the hidden verb that the scripts call:
+//
+//	patchbay __complete bash LINE WORDBREAKS      the line up to the cursor
+//	patchbay __complete zsh|fish|powershell WORD ... CURRENT
+//
+// It prints a candidate a line, for other shells than bash with a tab and its description.
+const Verb = "__complete"
+
+// maxAbout bounds a description, in columns.
+const maxAbout = 60
+
+// Candidate is a text for the current word.
+type Candidate struct {
+	Text  string
+	About string // one line for people, may be empty
+}
+
+// Request is what a shell asks.
+type Request struct {
+	Before  []string // words behind the program
+	Current string   // the word before the cursor, empty after a space
+
+	shell, breaks string
+}
+
+// Parse reads the arguments of [Verb]. It is not ok if there is nothing to complete: too few arguments, or a
+// cursor within quotes.
+func Parse(args []string) (r *Request, ok bool) {
+	if len(args) < 2 {
+		return nil, false
+	}
+	r = &Request{shell: args[0]}
+	words := args[1:]
+	if r.shell == "bash" {
+		if len(args) > 2 {
+			r.breaks = args[2]
+		}
+		if words, ok = Split(args[1]); !ok || len(words) < 2 {
+			return nil, false
+		}
+		words = words[1:] // without the program
+	}
+	r.Before, r.Current = words[:len(words)-1], words[len(words)-1]
+	if r.shell == "powershell" { // which drops empty words, so that there is a sign before it
+		r.Current = strings.TrimPrefix(r.Current, "=")
+	}
+	return r, true
+}
+
+// Write writes the candidates that continue the current word, in the form of the shell.
+func (r *Request) Write(w io.Writer, list []Candidate) error {
+	out := bufio.NewWriter(w)
+	for _, c := range list {
+		if !strings.HasPrefix(c.Text, r.Current) || c.Text != screen.Visible(c.Text) || strings.ContainsAny(c.Text, "\n\t") {
+			continue
+		}
+		if r.shell == "bash" {
+			out.WriteString(forBash(c.Text, r.Current, r.breaks) + "\n")
+		} else {
+			out.WriteString(c.Text + "\t" + screen.Cut(screen.OneLine(c.About), maxAbout) + "\n")
+		}
+	}
+	return out.Flush()
+}
+
+// Split takes a command line of bash apart as bash does, without expanding anything.
+// Only the last command counts. The last word is the one before the cursor, empty after a space. It is
+// not ok if that is within quotes.
+func Split(line string) (words []string, ok bool) {
+	var word strings.Builder
+	begun := false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; c {
+		case ' ', '\t', '\n':
+			if begun {
+				words = append(words, word.String())
+				word.Reset()
+				begun = false
+			}
+			continue
+		case '|', '&', ';', '(':
+			words = nil // another command begins
+			word.Reset()
+			begun = false
+			continue
+		case '\\':
+			if i++; i < len(line) {
+				word.WriteByte(line[i])
+			}
+		case '\'', '"':
+			end := closing(line[i+1:], c)
+			if end < 0 {
+				return nil, false
+			}
+			text := line[i+1 : i+1+end]
+			if c == '"' {
+				text = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\$`, `$`, "\\`", "`").Replace(text)
+			}
+			word.WriteString(text)
+			i += end + 1
+		default:
+			word.WriteByte(c)
+		}
+		begun = true
+	}
+	return append(words, word.String()), true
+}
+
+// closing finds the quote that ends a text.
+func closing(s string, quote byte) int {
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && quote == '"' {
+			i++
+		} else if s[i] == quote {
+			return i
+		}
+	}
+	return -1
+}
+
+// forBash is a candidate as bash wants it: the text behind the last sign that breaks
+// words, with all characters quoted that mean something to the shell.
+func forBash(candidate, current, breaks string) string {
+	from := 0
+	for i := range current {
+		if strings.IndexByte(breaks, current[i]) >= 0 && strings.IndexByte("=:@", current[i]) >= 0 {
+			from = i + 1
+		}
+	}
+	var out strings.Builder
+	for _, r := range candidate[from:] {
+		if r < 0x80 && !slices.Contains([]byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=@%+,-"), byte(r)) {
+			out.WriteByte('\\')
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}

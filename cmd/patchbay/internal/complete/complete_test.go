@@ -1,0 +1,62 @@
+package complete
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestOtherShells has the shells that are there read their scripts.
+func TestOtherShells(t *testing.T) {
+	for shell, flags := range map[string][]string{"zsh": {"-n"}, "fish": {"--no-execute"}} {
+		t.Run(shell, func(t *testing.T) {
+			path, err := exec.LookPath(shell)
+			if err != nil {
+				t.Skipf("there is no %s", shell)
+			}
+			cmd := exec.Command(path, flags...)
+			cmd.Stdin = strings.NewReader(Script(shell))
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v: %s", shell, err, out)
+			}
+		})
+	}
+}
+
+func TestSplit(t *testing.T) {
+	tests := []struct {
+		line string
+		want []string
+		ok   bool
+	}{
+		{"", []string{""}, true},
+		{"a b", []string{"a", "b"}, true},
+		{"a b ", []string{"a", "b", ""}, true},
+		{`a 'b c' "d\"e" f\ g`, []string{"a", "b c", `d"e`, "f g"}, true},
+		{"x | a b", []string{"a", "b"}, true},
+		{"a 'b", nil, false},
+		{`a "b\"`, nil, false},
+		{`a ''`, []string{"a", ""}, true},
+	}
+	for _, tt := range tests {
+		if got, ok := Split(tt.line); ok != tt.ok || !slices.Equal(got, tt.want) {
+			t.Errorf("Split(%q) = %q, %v, want %q, %v", tt.line, got, ok, tt.want, tt.ok)
+		}
+	}
+}
+
+// A name of a server must not become a command of the shell.
+func TestForBash(t *testing.T) {
+	tests := []struct{ candidate, current, want string }{
+		{"evil$(rm -rf)`x`;'\"", "ev", "evil\\$\\(rm\\ -rf\\)\\`x\\`\\;\\'\\\""},
+		{"size=small", "size=s", "small"},
+		{"http://x/y", "http:", "//x/y"},
+		{"日本", "", "日本"},
+	}
+	for _, tt := range tests {
+		if got := forBash(tt.candidate, tt.current, " \t\n\"'><=;|&(:"); got != tt.want {
+			t.Errorf("forBash(%q, %q) = %s, want %s", tt.candidate, tt.current, got, tt.want)
+		}
+	}
+}
