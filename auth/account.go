@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 )
 
 // What this file does is asked for by a person, and not by a server's refusal.
@@ -24,7 +26,7 @@ func (t *Transport) Login(ctx context.Context, scopes ...string) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, loginTimeout, fmt.Errorf("no login within %v", loginTimeout))
 	defer cancel()
-	w := why{version: defaultRevision}
+	w := why{version: oauth.Revision}
 	var err error
 	if w.challenge, err = t.probe(ctx); err != nil {
 		return err
@@ -62,7 +64,7 @@ func (t *Transport) ready() error {
 // probe asks the server, as nobody, what it wants. A server that wants nothing, and does not say
 // who gives tokens for it, has no login.
 func (t *Transport) probe(ctx context.Context) (challenge, error) {
-	bounded, cancel := context.WithTimeout(ctx, fetchTimeout)
+	bounded, cancel := context.WithTimeout(ctx, oauth.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(bounded, http.MethodGet, t.Server, nil)
 	if err != nil {
@@ -79,7 +81,7 @@ func (t *Transport) probe(ctx context.Context) (challenge, error) {
 		c.errorCode = ""
 		return c, nil
 	}
-	if _, err := t.fetch.resource(bounded, "", defaultRevision); errors.Is(err, errAbsent) {
+	if _, err := t.fetch.resource(bounded, "", oauth.Revision); errors.Is(err, oauth.ErrAbsent) {
 		return challenge{}, fmt.Errorf("%q asks for no login: it answers HTTP %d, and names nobody who gives tokens", clip(t.Server), res.StatusCode)
 	}
 	return challenge{}, nil
@@ -116,7 +118,7 @@ func (t *Transport) Token(ctx context.Context) (*Login, error) {
 	}
 	if k.unsaved.Load() || k.refreshable() && k.aged() {
 		var err error
-		if k, err = t.renew(ctx, k, why{version: defaultRevision, quietly: true}); err != nil {
+		if k, err = t.renew(ctx, k, why{version: oauth.Revision, quietly: true}); err != nil {
 			return nil, err
 		}
 	}
@@ -179,7 +181,7 @@ func (t *Transport) revoke(ctx context.Context, l *Login) error {
 			continue
 		}
 		form := url.Values{"token": {one.token}, "token_type_hint": {one.hint}}
-		_, err := t.ask(ctx, t.fetch, k.from.revoke, k.from, k.as, form)
+		_, err := t.ask(ctx, t.fetch.Fetcher, k.from.revoke, k.from, k.as, form)
 		var refused *RefusedError
 		if errors.As(err, &refused) && refused.Code == "unsupported_token_type" && one.token == k.access {
 			continue // it ends by itself, and soon: nobody can take back a signed token (2.2.1)

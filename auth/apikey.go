@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
@@ -78,7 +79,7 @@ func (k *APIKey) check() error {
 		return fmt.Errorf("key %q: %w", clip(k.ID), checkName("subject", k.Subject))
 	}
 	for _, s := range k.Scopes {
-		if !isScope(s) {
+		if !oauth.IsScope(s) {
 			return fmt.Errorf("key %q: %q is no scope", clip(k.ID), clip(s))
 		}
 	}

@@ -20,6 +20,8 @@ import (
 
 	"golang.org/x/crypto/argon2"
 	"golang.org/x/crypto/bcrypt"
+
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 )
 
 // Basic knows users by name and password (RFC 7617). One of Users and File is required. Over
@@ -138,7 +140,7 @@ func (b *Basic) known() (*users, error) {
 				return fmt.Errorf("user %q: the hash is neither one of argon2id nor one of bcrypt", clip(name))
 			}
 			for _, s := range u.scopes {
-				if !isScope(s) {
+				if !oauth.IsScope(s) {
 					return fmt.Errorf("user %q: %q is no scope", clip(name), clip(s))
 				}
 			}

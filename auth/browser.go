@@ -9,6 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 )
 
 // browser is the Grant of a user who agrees on a page: the authorization code grant.
@@ -39,9 +43,9 @@ func (browser) get(ctx context.Context, t *Transport, p *place, want []string) (
 	}
 	q.Del("scope")
 	if len(want) > 0 {
-		q.Set("scope", joinScopes(want))
+		q.Set("scope", strings.Join(want, " "))
 	}
-	if contains(want, offlineAccess) {
+	if slices.Contains(want, oauth.OfflineAccess) {
 		q.Set("prompt", "consent") // without it, a refresh token may be denied silently (OpenID Connect Core 1.0, 11)
 	}
 	page.RawQuery = q.Encode()
@@ -73,7 +77,7 @@ func (t *Transport) readRedirect(back *url.URL, p *place, state string) (code st
 	if err != nil {
 		return "", err
 	}
-	if back == nil || origin(back) != origin(want) || back.EscapedPath() != want.EscapedPath() {
+	if back == nil || oauth.Origin(back) != oauth.Origin(want) || back.EscapedPath() != want.EscapedPath() {
 		return "", errors.New("the browser did not come back to the redirect URL")
 	}
 	q, err := url.ParseQuery(back.RawQuery)

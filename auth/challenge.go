@@ -3,6 +3,8 @@ package auth
 import (
 	"net/http"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 )
 
 // challenge is what a refusal says about the way in.
@@ -13,9 +15,6 @@ type challenge struct {
 	bound     bool     // tokens must be bound to a key: it takes DPoP, and not Bearer
 	nonce     bool     // a proof lacks the nonce of the server (RFC 9449, 9)
 }
-
-// maxScopes bounds the scopes that a server can make us ask for.
-const maxScopes = 100
 
 // readChallenge finds the Bearer or DPoP challenge in the WWW-Authenticate headers of a
 // refusal: the first that says where the metadata is, else the first.
@@ -37,55 +36,12 @@ func readChallenge(h http.Header) challenge {
 			if seen && (c.params["resource_metadata"] == "" || found.metadata != "") {
 				continue
 			}
-			found = challenge{errorCode: c.params["error"], scope: scopes(c.params["scope"]), metadata: c.params["resource_metadata"]}
+			found = challenge{errorCode: c.params["error"], scope: oauth.ParseScopes(c.params["scope"]), metadata: c.params["resource_metadata"]}
 			seen = true
 		}
 	}
 	found.bound, found.nonce = dpop && !bearer, nonce
 	return found
-}
-
-// scopes splits a list of scopes; nil if it is empty. What can be no scope is left out
-// (RFC 6749, 3.3), and so is what is over the limit.
-func scopes(s string) []string {
-	var list []string
-	for name := range strings.FieldsSeq(s) {
-		if isScope(name) {
-			list = union(list, []string{name})
-		}
-	}
-	return list
-}
-
-func joinScopes(list []string) string { return strings.Join(list, " ") }
-
-func isScope(s string) bool {
-	for _, c := range []byte(s) {
-		if c <= ' ' || c > '~' || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 256
-}
-
-// union returns a with those of b that it lacks, in order, up to the limit.
-func union(a, b []string) []string {
-	out := a[:len(a):len(a)]
-	for _, s := range b {
-		if !contains(out, s) && len(out) < maxScopes {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 // schemeParams is one challenge of a header.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 )
 
 // AUTH-26-018.
@@ -53,11 +55,11 @@ func FuzzReadChallenge(f *testing.F) {
 		quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace
 		whole := `Bearer resource_metadata="` + quote(metadata) + `", scope="` + quote(scope) + `"`
 		got := readChallenge(http.Header{"Www-Authenticate": {whole}})
-		if got.metadata != metadata || !slices.Equal(got.scope, scopes(scope)) {
+		if got.metadata != metadata || !slices.Equal(got.scope, oauth.ParseScopes(scope)) {
 			t.Fatalf("%q gave %+v", whole, got)
 		}
 		got = readChallenge(http.Header{"Www-Authenticate": {header}})
-		if len(got.scope) > maxScopes || len(got.metadata) > len(header) {
+		if len(got.scope) > oauth.MaxScopes || len(got.metadata) > len(header) {
 			t.Fatalf("%q gave %+v", header, got)
 		}
 		for _, s := range got.scope {

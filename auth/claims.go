@@ -9,8 +9,11 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 )
 
 // claims are what a token says, or what its issuer says of it: the two have the same names
@@ -78,7 +81,7 @@ func (c claims) scopes() (list []string) {
 	}
 	for _, s := range all {
 		for name := range strings.FieldsSeq(s) {
-			if isScope(name) {
+			if oauth.IsScope(name) {
 				list = append(list, name)
 			}
 		}
@@ -125,7 +128,7 @@ func (c claims) party(allowed []string) error {
 	switch {
 	case id != "" && azp != "" && id != azp:
 		return fmt.Errorf("the token is of two clients: client_id is %q and azp %q", clip(id), clip(azp))
-	case allowed != nil && !contains(allowed, cmp.Or(id, azp)):
+	case allowed != nil && !slices.Contains(allowed, cmp.Or(id, azp)):
 		return fmt.Errorf("the token is of the client %q, which is not one of %q", clip(cmp.Or(id, azp)), allowed)
 	}
 	return nil

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 )
 
 // InsufficientScopeError says that an operation needs scopes which its caller does not have.
@@ -35,7 +37,7 @@ func (e *InsufficientScopeError) Error() string {
 // to.
 func (e *InsufficientScopeError) HTTPHeader(ctx context.Context) (status int, h http.Header) {
 	c := callerOf(ctx)
-	code := insufficientScope
+	code := oauth.InsufficientScope
 	if status = http.StatusForbidden; c.principal == nil {
 		status, code = http.StatusUnauthorized, ""
 	}
@@ -82,7 +84,7 @@ func (g *Guard) challenge(h http.Header, target, code string, scopes []string) {
 	if tokens || !basic {
 		h.Add("WWW-Authenticate", b.String())
 	}
-	if basic && code != insufficientScope {
+	if basic && code != oauth.InsufficientScope {
 		h.Add("WWW-Authenticate", `Basic realm="`+quotable(g.realm())+`", charset="UTF-8"`)
 	}
 }

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
@@ -52,9 +54,9 @@ func (d *Device) get(ctx context.Context, t *Transport, p *place, want []string)
 	}
 	form := url.Values{"resource": {p.resource}}
 	if want = p.lasting(want); len(want) > 0 {
-		form.Set("scope", joinScopes(want))
+		form.Set("scope", strings.Join(want, " "))
 	}
-	answer, err := t.ask(ctx, t.fetch, p.device, p, id, form)
+	answer, err := t.ask(ctx, t.fetch.Fetcher, p.device, p, id, form)
 	if err != nil {
 		return nil, fmt.Errorf("device authorization endpoint %q: %w", clip(p.device.String()), err)
 	}
@@ -107,15 +109,15 @@ func (t *Transport) readDevice(answer []byte) (device string, shown DeviceCode, 
 	if jsonx.Unmarshal(answer, &r) != nil || r.Device == "" { // its text may hold the code
 		return "", shown, 0, errors.New("the answer holds no device code")
 	}
-	if len(r.User) > 64 || !isHeaderToken(r.User) {
+	if len(r.User) > 64 || !oauth.IsHeaderToken(r.User) {
 		return "", shown, 0, fmt.Errorf("%q is no code for a user", clip(r.User))
 	}
-	page, err := checkURL(r.Page, t.server)
+	page, err := oauth.CheckURL(r.Page, t.server)
 	if err != nil {
 		return "", shown, 0, fmt.Errorf("verification_uri: %w", err)
 	}
 	shown = DeviceCode{Page: page.String(), Code: r.User, Expires: time.Now().Add(loginTimeout)}
-	if direct, err := checkURL(r.Direct, t.server); err == nil && origin(direct) == origin(page) {
+	if direct, err := oauth.CheckURL(r.Direct, t.server); err == nil && oauth.Origin(direct) == oauth.Origin(page) {
 		shown.Direct = direct.String()
 	}
 	if s := seconds(r.Expires); s > 0 && s < loginTimeout.Seconds() {

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 )
 
 // resourceMetadata is what a server says of itself (RFC 9728, 2).
@@ -54,9 +57,6 @@ type place struct {
 
 const challengeMethod = "S256"
 
-// offlineAccess is the scope for a refresh token (OpenID Connect Core 1.0, 11).
-const offlineAccess = "offline_access"
-
 // scheme is that of the tokens that we ask for.
 func (p *place) scheme() string {
 	if p.bound {
@@ -71,29 +71,17 @@ func (p *place) scheme() string {
 //
 // Specification: 2026-07-28, basic/authorization, Refresh Tokens.
 func (p *place) lasting(want []string) []string {
-	if len(want) == 0 || !contains(p.meta.Scopes, offlineAccess) {
+	if len(want) == 0 || !slices.Contains(p.meta.Scopes, oauth.OfflineAccess) {
 		return want
 	}
-	return union(want, []string{offlineAccess})
-}
-
-// canonical is the URI of the server as a resource: without what is no part of its name.
-// A query stays at home; it may hold a key.
-//
-// Specification: 2025-11-25, basic/authorization, Canonical Server URI.
-func canonical(server *url.URL) string {
-	u := url.URL{Scheme: strings.ToLower(server.Scheme), Host: strings.ToLower(server.Host), Path: server.Path, RawPath: server.RawPath}
-	if u.Path == "/" {
-		u.Path, u.RawPath = "", ""
-	}
-	return u.String()
+	return oauth.Union(want, []string{oauth.OfflineAccess})
 }
 
 // covers tells whether a resource is the server, or what the server is a part of: of the
 // same origin, and at its path or above.
 func covers(resource string, server *url.URL) bool {
 	u, err := url.Parse(resource)
-	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || u.RawQuery != "" || origin(u) != origin(server) {
+	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || u.RawQuery != "" || oauth.Origin(u) != oauth.Origin(server) {
 		return false
 	}
 	above := strings.TrimSuffix(u.EscapedPath(), "/")
@@ -101,13 +89,19 @@ func covers(resource string, server *url.URL) bool {
 	return path == above || strings.HasPrefix(path, above+"/")
 }
 
+// finder finds out where to log in for a server.
+type finder struct {
+	*oauth.Fetcher
+	pages bool // users are sent to authorization servers: they must have a page, and PKCE
+}
+
 // find finds out where to log in.
 //
 // Specification: 2025-11-25, basic/authorization, Authorization Server Discovery;
 // 2025-03-26, basic/authorization, Server Metadata Discovery.
-func (f *fetcher) find(ctx context.Context, c challenge, version string) (*place, error) {
+func (f *finder) find(ctx context.Context, c challenge, version string) (*place, error) {
 	rm, err := f.resource(ctx, c.metadata, version)
-	if errors.Is(err, errAbsent) {
+	if errors.Is(err, oauth.ErrAbsent) {
 		return f.findLegacy(ctx, version)
 	}
 	if err != nil {
@@ -115,9 +109,9 @@ func (f *fetcher) find(ctx context.Context, c challenge, version string) (*place
 	}
 	var faults []error
 	for _, issuer := range rm.Issuers[:min(len(rm.Issuers), maxIssuers)] {
-		p, err := f.issuer(ctx, issuer, version)
+		p, err := f.placeOf(ctx, issuer, version)
 		if err == nil {
-			p.resource, p.scopes, p.bound = rm.Resource, scopes(joinScopes(rm.Scopes)), rm.Bound
+			p.resource, p.scopes, p.bound = rm.Resource, oauth.ParseScopes(strings.Join(rm.Scopes, " ")), rm.Bound
 			return p, nil
 		}
 		faults = append(faults, fmt.Errorf("authorization server %q: %w", clip(issuer), err))
@@ -133,21 +127,20 @@ const maxIssuers = 3
 
 // resource reads the protected resource metadata: where the challenge says, or else at
 // the well-known places. errAbsent: at none of these.
-func (f *fetcher) resource(ctx context.Context, named, version string) (*resourceMetadata, error) {
-	const wellKnown = "/.well-known/oauth-protected-resource"
+func (f *finder) resource(ctx context.Context, named, version string) (*resourceMetadata, error) {
 	var rm resourceMetadata
-	err := errAbsent
+	err := oauth.ErrAbsent
 	if named != "" {
 		var u *url.URL
-		if u, err = checkURL(named, f.server); err != nil {
+		if u, err = oauth.CheckURL(named, f.Server); err != nil {
 			return nil, err
 		}
-		if err = f.get(ctx, u, version, &rm); errors.Is(err, errAbsent) {
-			return nil, fmt.Errorf("there is none at %q, which its challenge names", clip(named)) // no errAbsent
+		if err = f.Get(ctx, u, version, &rm); errors.Is(err, oauth.ErrAbsent) {
+			return nil, fmt.Errorf("there is none at %q, which its challenge names", clip(named)) // no oauth.ErrAbsent
 		}
 	} else {
-		for _, path := range wellKnownPaths(wellKnown, f.server) {
-			if err = f.get(ctx, f.server.ResolveReference(path), version, &rm); !errors.Is(err, errAbsent) {
+		for _, path := range oauth.WellKnown(oauth.WellKnownResource, f.Server) {
+			if err = f.Get(ctx, f.Server.ResolveReference(path), version, &rm); !errors.Is(err, oauth.ErrAbsent) {
 				break
 			}
 		}
@@ -155,84 +148,64 @@ func (f *fetcher) resource(ctx context.Context, named, version string) (*resourc
 	if err != nil {
 		return nil, err
 	}
-	if !covers(rm.Resource, f.server) {
-		return nil, fmt.Errorf("it is about %q, and not about %q", clip(rm.Resource), clip(canonical(f.server)))
+	if !covers(rm.Resource, f.Server) {
+		return nil, fmt.Errorf("it is about %q, and not about %q", clip(rm.Resource), clip(oauth.Canonical(f.Server)))
 	}
 	return &rm, nil
 }
 
-// wellKnownPaths are a well-known path before that of a URL, and alone.
-func wellKnownPaths(wellKnown string, u *url.URL) []*url.URL {
-	paths := []*url.URL{{Path: wellKnown}}
-	if path := strings.TrimSuffix(u.Path, "/"); path != "" {
-		escaped := strings.TrimSuffix(u.EscapedPath(), "/")
-		paths = append([]*url.URL{{Path: wellKnown + path, RawPath: wellKnown + escaped}}, paths...)
-	}
-	return paths
-}
-
-// issuer reads the metadata of an authorization server.
-func (f *fetcher) issuer(ctx context.Context, issuer, version string) (*place, error) {
-	u, err := checkURL(issuer, f.server)
+// placeOf reads the metadata of an authorization server.
+func (f *finder) placeOf(ctx context.Context, issuer, version string) (*place, error) {
+	u, err := oauth.CheckURL(issuer, f.Server)
 	if err != nil {
 		return nil, err
 	}
 	if u.RawQuery != "" {
 		return nil, errors.New("an issuer has no query")
 	}
-	for _, at := range issuerPlaces(u) {
-		var m issuerMetadata
-		err := f.get(ctx, u.ResolveReference(at), version, &m)
-		if errors.Is(err, errAbsent) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if m.Issuer != issuer { // RFC 8414, 3.3: character by character
-			return nil, fmt.Errorf("its metadata is that of %q", clip(m.Issuer))
-		}
-		if f.pages && !contains(m.Challenges, challengeMethod) {
-			return nil, fmt.Errorf("its metadata does not say that it supports PKCE with %s", challengeMethod)
-		}
-		return f.place(m)
+	var m issuerMetadata
+	if err := f.Issuer(ctx, issuer, version, &m); err != nil {
+		return nil, err
 	}
-	return nil, errors.New("it has no metadata at the well-known places")
+	if f.pages && !slices.Contains(m.Challenges, challengeMethod) {
+		return nil, fmt.Errorf("its metadata does not say that it supports PKCE with %s", challengeMethod)
+	}
+	return f.check(m)
 }
 
 // findLegacy finds the authorization server of 2025-03-26, which is the origin of the
 // MCP server. That revision does not compare the issuer with anything; here it must be of
 // that origin. It does not want the metadata to tell of PKCE either.
-func (f *fetcher) findLegacy(ctx context.Context, version string) (*place, error) {
+func (f *finder) findLegacy(ctx context.Context, version string) (*place, error) {
 	var m issuerMetadata
-	base := &url.URL{Scheme: f.server.Scheme, Host: f.server.Host}
+	base := &url.URL{Scheme: f.Server.Scheme, Host: f.Server.Host}
 	at := func(path string) string { return base.ResolveReference(&url.URL{Path: path}).String() }
-	err := f.get(ctx, base.ResolveReference(&url.URL{Path: "/.well-known/oauth-authorization-server"}), version, &m)
-	defaults := errors.Is(err, errAbsent)
+	err := f.Get(ctx, base.ResolveReference(&url.URL{Path: "/.well-known/oauth-authorization-server"}), version, &m)
+	defaults := errors.Is(err, oauth.ErrAbsent)
 	switch {
 	case defaults:
-		m = issuerMetadata{Issuer: canonical(base), AuthorizeURL: at("/authorize"), TokenURL: at("/token"), RegisterURL: at("/register")}
+		m = issuerMetadata{Issuer: oauth.Canonical(base), AuthorizeURL: at("/authorize"), TokenURL: at("/token"), RegisterURL: at("/register")}
 	case err != nil:
 		return nil, fmt.Errorf("metadata of the server as an authorization server: %w", err)
 	default:
-		u, err := checkURL(m.Issuer, f.server)
-		if err != nil || origin(u) != origin(base) {
+		u, err := oauth.CheckURL(m.Issuer, f.Server)
+		if err != nil || oauth.Origin(u) != oauth.Origin(base) {
 			return nil, fmt.Errorf("metadata of the server as an authorization server: it is that of %q", clip(m.Issuer))
 		}
-		if f.pages && m.Challenges != nil && !contains(m.Challenges, challengeMethod) {
+		if f.pages && m.Challenges != nil && !slices.Contains(m.Challenges, challengeMethod) {
 			return nil, fmt.Errorf("metadata of the server as an authorization server: PKCE with %s is not supported", challengeMethod)
 		}
 	}
-	p, err := f.place(m)
+	p, err := f.check(m)
 	if err != nil {
 		return nil, err
 	}
-	p.defaults, p.resource = defaults, canonical(f.server)
+	p.defaults, p.resource = defaults, oauth.Canonical(f.Server)
 	return p, nil
 }
 
-// place checks the endpoints of an authorization server.
-func (f *fetcher) place(m issuerMetadata) (*place, error) {
+// check checks the endpoints of an authorization server.
+func (f *finder) check(m issuerMetadata) (*place, error) {
 	p := &place{issuer: m.Issuer, meta: m}
 	for _, e := range []struct {
 		name, url string
@@ -248,7 +221,7 @@ func (f *fetcher) place(m issuerMetadata) (*place, error) {
 		if e.url == "" && !needed {
 			continue
 		}
-		u, err := checkURL(e.url, f.server)
+		u, err := oauth.CheckURL(e.url, f.Server)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", e.name, err)
 		}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 )
 
 // prover proves with each request that tokens are ours: they are bound to its key, which is
@@ -58,13 +60,13 @@ func (d *prover) proof(method string, u *url.URL, access string) (string, error)
 func (d *prover) nonce(u *url.URL) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.nonces[origin(u)]
+	return d.nonces[oauth.Origin(u)]
 }
 
 // learn keeps the nonce that an answer has, and tells whether there was one.
 func (d *prover) learn(u *url.URL, h http.Header) bool {
 	n := h.Get("DPoP-Nonce")
-	if len(n) > maxNonce || !isHeaderToken(n) {
+	if len(n) > maxNonce || !oauth.IsHeaderToken(n) {
 		return false
 	}
 	d.mu.Lock()
@@ -72,6 +74,6 @@ func (d *prover) learn(u *url.URL, h http.Header) bool {
 	if d.nonces == nil {
 		d.nonces = map[string]string{}
 	}
-	d.nonces[origin(u)] = n // few: the server, and the authorization servers that it named
+	d.nonces[oauth.Origin(u)] = n // few: the server, and the authorization servers that it named
 	return true
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
@@ -42,7 +44,7 @@ const (
 func (e *Enterprise) check() error {
 	u, err := url.Parse(e.Issuer)
 	if err == nil {
-		_, err = checkURL(e.Issuer, u)
+		_, err = oauth.CheckURL(e.Issuer, u)
 	}
 	switch {
 	case err != nil:
@@ -56,7 +58,7 @@ func (e *Enterprise) check() error {
 }
 
 func (e *Enterprise) get(ctx context.Context, t *Transport, p *place, want []string) (*token, error) {
-	if p.meta.Profiles != nil && !contains(p.meta.Profiles, profileIDJAG) {
+	if p.meta.Profiles != nil && !slices.Contains(p.meta.Profiles, profileIDJAG) {
 		return nil, errors.New("it takes no assertions of identity providers (authorization_grant_profiles_supported)")
 	}
 	id, err := t.given(ctx, p)
@@ -85,8 +87,8 @@ func (e *Enterprise) exchange(ctx context.Context, t *Transport, p *place, want 
 	if err != nil {
 		return "", err
 	}
-	f := newFetcher(u, t.fetchBase(u))
-	idp, err := f.issuer(ctx, e.Issuer, defaultRevision)
+	f := &finder{Fetcher: oauth.NewFetcher(u, t.fetchBase(u))}
+	idp, err := f.placeOf(ctx, e.Issuer, oauth.Revision)
 	if err != nil {
 		return "", err
 	}
@@ -104,7 +106,7 @@ func (e *Enterprise) exchange(ctx context.Context, t *Transport, p *place, want 
 	if e.SubjectType == "" {
 		form.Set("subject_token_type", typeIDToken)
 	}
-	answer, err := t.ask(ctx, f, idp.token, idp, &identity{Credentials: e.Client, method: idp.methodFor(e.Client)}, form)
+	answer, err := t.ask(ctx, f.Fetcher, idp.token, idp, &identity{Credentials: e.Client, method: idp.methodFor(e.Client)}, form)
 	if err != nil {
 		return "", err
 	}
@@ -113,7 +115,7 @@ func (e *Enterprise) exchange(ctx context.Context, t *Transport, p *place, want 
 		Kind  string `json:"issued_token_type"`
 		Type  string `json:"token_type"`
 	}
-	if jsonx.Unmarshal(answer, &r) != nil || !isHeaderToken(r.Token) { // its text may hold the assertion
+	if jsonx.Unmarshal(answer, &r) != nil || !oauth.IsHeaderToken(r.Token) { // its text may hold the assertion
 		return "", errors.New("the answer holds no assertion")
 	}
 	if r.Kind != typeIDJAG || !strings.EqualFold(r.Type, "N_A") {

@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"net/url"
+	"strings"
 )
 
 // A Grant is a way to get tokens: [ClientCredentials], [Enterprise], [Workload] or
@@ -30,7 +31,7 @@ const (
 func grantForm(grant string, want []string) url.Values {
 	form := url.Values{"grant_type": {grant}}
 	if len(want) > 0 {
-		form.Set("scope", joinScopes(want))
+		form.Set("scope", strings.Join(want, " "))
 	}
 	return form
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
@@ -106,7 +107,7 @@ func (g *Guard) prepare() {
 		case *MTLS:
 		default:
 			g.tokens = true
-			if t, ok := v.(tokenVerifier); ok && t.issuer() != "" && !contains(issuers, t.issuer()) {
+			if t, ok := v.(tokenVerifier); ok && t.issuer() != "" && !slices.Contains(issuers, t.issuer()) {
 				issuers = append(issuers, t.issuer())
 			}
 		}
@@ -125,7 +126,7 @@ func (g *Guard) prepare() {
 		uri = g.at.uri
 	}
 	for _, s := range g.Scopes {
-		if !isScope(s) || s == offlineAccess {
+		if !oauth.IsScope(s) || s == oauth.OfflineAccess {
 			g.fault = fmt.Errorf("auth: Guard: %q is no scope of a server", clip(s))
 			return
 		}
@@ -297,7 +298,7 @@ func (g *Guard) imply(scopes []string) []string {
 	all := slices.Clone(scopes)
 	for i := 0; i < len(all); i++ {
 		for _, s := range g.Implied[all[i]] {
-			if !contains(all, s) {
+			if !slices.Contains(all, s) {
 				all = append(all, s)
 			}
 		}
@@ -333,8 +334,8 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	case errors.As(err, &no):
 		g.log("caller refused", r, fmt.Errorf("%q: %w", clip(no.who.ID), err))
-		g.challenge(h, r.RequestURI, insufficientScope, no.Scopes)
-		answerRefusal(w, http.StatusForbidden, insufficientScope)
+		g.challenge(h, r.RequestURI, oauth.InsufficientScope, no.Scopes)
+		answerRefusal(w, http.StatusForbidden, oauth.InsufficientScope)
 		return
 	case errors.Is(err, errMalformed):
 		g.challenge(h, r.RequestURI, "invalid_request", g.Scopes)

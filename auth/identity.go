@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
@@ -112,11 +114,11 @@ func (p *place) methodFor(c Credentials) string {
 		return methodKey
 	case c.Secret == "":
 		return methodNone
-	case len(offered) == 0 || contains(offered, methodBasic):
+	case len(offered) == 0 || slices.Contains(offered, methodBasic):
 		return methodBasic // RFC 8414, 2: the default
-	case contains(offered, methodPost):
+	case slices.Contains(offered, methodPost):
 		return methodPost
-	case contains(offered, methodNone):
+	case slices.Contains(offered, methodNone):
 		return methodNone
 	}
 	return methodBasic // OAuth 2.1, 2.4.1: whoever gives out secrets supports it
@@ -126,9 +128,9 @@ func (p *place) methodFor(c Credentials) string {
 func (p *place) methodToRegister() string {
 	offered := p.meta.TokenMethods
 	switch {
-	case p.defaults || contains(offered, methodNone):
+	case p.defaults || slices.Contains(offered, methodNone):
 		return methodNone
-	case len(offered) > 0 && !contains(offered, methodBasic) && contains(offered, methodPost):
+	case len(offered) > 0 && !slices.Contains(offered, methodBasic) && slices.Contains(offered, methodPost):
 		return methodPost
 	}
 	return methodBasic
@@ -146,7 +148,7 @@ type clientMetadata struct {
 
 // grantsToRegister is a grant and, if there is such a thing, the refresh of what it gives.
 func (p *place) grantsToRegister(grant string) []string {
-	if len(p.meta.Grants) == 0 || contains(p.meta.Grants, grantRefresh) {
+	if len(p.meta.Grants) == 0 || slices.Contains(p.meta.Grants, grantRefresh) {
 		return []string{grant, grantRefresh}
 	}
 	return []string{grant}
@@ -168,12 +170,12 @@ func (t *Transport) register(ctx context.Context, p *place, m clientMetadata) (*
 	if err != nil {
 		return nil, err
 	}
-	status, answer, err := t.fetch.post(ctx, p.register, "application/json", body, "", "")
+	answer, err := t.fetch.Post(ctx, p.register, http.Header{"Content-Type": {"application/json"}}, body)
 	if err != nil {
 		return nil, err
 	}
-	if status/100 != 2 {
-		return nil, refusal(status, answer)
+	if answer.Status/100 != 2 {
+		return nil, refusal(answer)
 	}
 	var r struct {
 		ID      string          `json:"client_id"`
@@ -181,7 +183,7 @@ func (t *Transport) register(ctx context.Context, p *place, m clientMetadata) (*
 		Expires json.RawMessage `json:"client_secret_expires_at"`
 		Method  string          `json:"token_endpoint_auth_method"`
 	}
-	if jsonx.Unmarshal(answer, &r) != nil || r.ID == "" { // its text may hold the secret
+	if jsonx.Unmarshal(answer.Body, &r) != nil || r.ID == "" { // its text may hold the secret
 		return nil, errors.New("the answer is no client")
 	}
 	id := &identity{Credentials: Credentials{ID: r.ID, Secret: r.Secret}, method: method}
@@ -226,13 +228,9 @@ func (e *RefusedError) transient() bool {
 	return e.Status/100 != 4 || e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests
 }
 
-func refusal(status int, answer []byte) *RefusedError {
-	var r struct {
-		Code        string `json:"error"`
-		Description string `json:"error_description"`
-	}
-	_ = jsonx.Unmarshal(answer, &r) // a page says nothing more than its status
-	return &RefusedError{clip(r.Code), clip(r.Description), status}
+func refusal(r *oauth.Reply) *RefusedError {
+	code, description := r.Refusal()
+	return &RefusedError{code, description, r.Status}
 }
 
 // checkDocumentURL holds a client id against what may be one.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
@@ -54,7 +55,7 @@ type Introspection struct {
 
 	once    sync.Once
 	fault   error // of the fields
-	fetch   *fetcher
+	fetch   *oauth.Fetcher
 	known   *cache[introspected]
 	refused *cache[time.Time] // until when; apart, so that bad tokens push out no good ones
 	slots   chan struct{}
@@ -97,7 +98,7 @@ func (i *Introspection) prepare() {
 		return
 	}
 	if i.URL != "" {
-		if i.endpoint, err = checkURL(i.URL, i.fetch.server); err != nil {
+		if i.endpoint, err = oauth.CheckURL(i.URL, i.fetch.Server); err != nil {
 			i.fault = fmt.Errorf("Introspection: URL: %w", err)
 		}
 	}
@@ -212,15 +213,20 @@ func (i *Introspection) inspect(ctx context.Context, token string) (k introspect
 	}
 	form := url.Values{"token": {token}, "token_type_hint": {"access_token"}}
 	start := time.Now()
-	status, answer, err := i.fetch.post(ctx, at, "application/x-www-form-urlencoded", []byte(form.Encode()), i.Client.ID, i.Client.Secret)
+	h := oauth.FormHeader()
+	if i.Client.ID != "" {
+		oauth.SetBasic(h, i.Client.ID, i.Client.Secret)
+	}
+	answer, err := i.fetch.Post(ctx, at, h, []byte(form.Encode()))
 	if err != nil {
 		return k, fmt.Errorf("%w: introspection: %w", ErrUnavailable, err)
 	}
-	if status != http.StatusOK {
-		return k, fmt.Errorf("%w: introspection at %q: %w", ErrUnavailable, clip(at.String()), refusal(status, answer))
+	if answer.Status != http.StatusOK {
+		code, description := answer.Refusal()
+		return k, fmt.Errorf("%w: introspection at %q: HTTP %d, error %q (%q)", ErrUnavailable, clip(at.String()), answer.Status, code, description)
 	}
 	var c claims
-	if jsonx.Unmarshal(answer, &c) != nil { // its text may hold the token
+	if jsonx.Unmarshal(answer.Body, &c) != nil { // its text may hold the token
 		return k, fmt.Errorf("%w: the answer of %q is no JSON object", ErrUnavailable, clip(at.String()))
 	}
 	if c["active"] != true {
@@ -270,11 +276,11 @@ func (i *Introspection) where(ctx context.Context) (*url.URL, error) {
 	if at != nil {
 		return at, nil
 	}
-	d, err := i.fetch.document(ctx, i.Issuer)
+	d, err := readDocument(ctx, i.fetch, i.Issuer)
 	if err != nil {
 		return nil, err
 	}
-	if at, err = checkURL(d.IntrospectURL, i.fetch.server); err != nil {
+	if at, err = oauth.CheckURL(d.IntrospectURL, i.fetch.Server); err != nil {
 		return nil, fmt.Errorf("introspection_endpoint of %q: %w", clip(i.Issuer), err)
 	}
 	i.mu.Lock()

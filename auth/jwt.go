@@ -175,7 +175,7 @@ func (j *JWT) resolve() error {
 	if err != nil {
 		return fmt.Errorf("JWT: %w", err)
 	}
-	j.keys = &keySet{log: j.Logger, load: func(ctx context.Context) ([]publicKey, error) { return f.keys(ctx, j.Issuer, j.KeysURL) }}
+	j.keys = &keySet{log: j.Logger, load: func(ctx context.Context) ([]publicKey, error) { return readKeys(ctx, f, j.Issuer, j.KeysURL) }}
 	return nil
 }
 

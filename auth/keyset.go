@@ -20,6 +20,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
@@ -215,57 +216,36 @@ func sameKey(a, b crypto.PublicKey) bool {
 
 // issuerDocument is the part of an issuer's metadata that a resource server needs.
 type issuerDocument struct {
-	Issuer        string `json:"issuer"`
 	KeysURL       string `json:"jwks_uri"`
 	IntrospectURL string `json:"introspection_endpoint"`
 }
 
 // issuerFetcher returns what reads documents on behalf of an issuer, or of an endpoint of
 // it. What an issuer names may not be further inside of this network than it is itself.
-func issuerFetcher(raw string, base http.RoundTripper) (*fetcher, error) {
+func issuerFetcher(raw string, base http.RoundTripper) (*oauth.Fetcher, error) {
 	u, err := url.Parse(raw)
 	if err == nil {
-		u, err = checkURL(raw, u)
+		u, err = oauth.CheckURL(raw, u)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return newFetcher(u, base), nil
+	return oauth.NewFetcher(u, base), nil
 }
 
-// document reads the metadata of the issuer: RFC 8414 comes first, and OpenID Connect
-// Discovery next.
-func (f *fetcher) document(ctx context.Context, issuer string) (*issuerDocument, error) {
-	for _, at := range issuerPlaces(f.server) {
-		var d issuerDocument
-		err := f.get(ctx, f.server.ResolveReference(at), defaultRevision, &d)
-		switch {
-		case errors.Is(err, errAbsent):
-			continue
-		case err != nil:
-			return nil, err
-		case d.Issuer != issuer: // RFC 8414, 3.3: character by character
-			return nil, fmt.Errorf("the metadata of %q is that of %q", clip(issuer), clip(d.Issuer))
-		}
-		return &d, nil
+// readDocument reads the metadata of the issuer.
+func readDocument(ctx context.Context, f *oauth.Fetcher, issuer string) (*issuerDocument, error) {
+	var d issuerDocument
+	if err := f.Issuer(ctx, issuer, oauth.Revision, &d); err != nil {
+		return nil, fmt.Errorf("issuer %q: %w", clip(issuer), err)
 	}
-	return nil, fmt.Errorf("%q has no metadata at the well-known places", clip(issuer))
+	return &d, nil
 }
 
-// issuerPlaces are where an issuer may have its metadata, in order.
-func issuerPlaces(issuer *url.URL) []*url.URL {
-	const oauth, openid = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
-	places := []*url.URL{wellKnownPaths(oauth, issuer)[0], wellKnownPaths(openid, issuer)[0]}
-	if path := strings.TrimSuffix(issuer.Path, "/"); path != "" {
-		places = append(places, &url.URL{Path: path + openid, RawPath: strings.TrimSuffix(issuer.EscapedPath(), "/") + openid})
-	}
-	return places
-}
-
-// keys reads the key set at a URL, or the one that the issuer's metadata names.
-func (f *fetcher) keys(ctx context.Context, issuer, at string) ([]publicKey, error) {
+// readKeys reads the key set at a URL, or the one that the issuer's metadata names.
+func readKeys(ctx context.Context, f *oauth.Fetcher, issuer, at string) ([]publicKey, error) {
 	if at == "" {
-		d, err := f.document(ctx, issuer)
+		d, err := readDocument(ctx, f, issuer)
 		if err != nil {
 			return nil, err
 		}
@@ -273,12 +253,12 @@ func (f *fetcher) keys(ctx context.Context, issuer, at string) ([]publicKey, err
 			return nil, fmt.Errorf("the metadata of %q names no jwks_uri", clip(issuer))
 		}
 	}
-	u, err := checkURL(at, f.server)
+	u, err := oauth.CheckURL(at, f.Server)
 	if err != nil {
 		return nil, err
 	}
 	var raw json.RawMessage
-	if err := f.get(ctx, u, defaultRevision, &raw); err != nil {
+	if err := f.Get(ctx, u, oauth.Revision, &raw); err != nil {
 		return nil, fmt.Errorf("key set at %q: %w", clip(at), err)
 	}
 	return parseKeySet(raw)

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 )
 
 // why is the reason for a new token.
@@ -47,7 +50,7 @@ func (t *Transport) obtain(ctx context.Context, old *token, w why) (*token, erro
 // refreshIfUseful refreshes a token if that can help. It returns nil without error if the user
 // has to log in.
 func (t *Transport) refreshIfUseful(ctx context.Context, old *token, w why) (*token, error) {
-	if w.errorCode == insufficientScope || !old.refreshable() || !w.quietly && !old.login && old.unwanted() {
+	if w.errorCode == oauth.InsufficientScope || !old.refreshable() || !w.quietly && !old.login && old.unwanted() {
 		return nil, nil
 	}
 	k, err := t.refresh(ctx, old)
@@ -77,7 +80,7 @@ func (t *Transport) login(ctx context.Context, old *token, w why) (*token, error
 		return nil, err
 	}
 	p.bound = p.bound || t.DPoP || w.bound
-	if a := p.meta.ProofAlgorithms; p.bound && a != nil && !contains(a, string(algorithmDPoP)) {
+	if a := p.meta.ProofAlgorithms; p.bound && a != nil && !slices.Contains(a, string(algorithmDPoP)) {
 		return nil, fmt.Errorf("authorization server %q: it takes no proofs by %s, and tokens are to be bound", clip(p.issuer), algorithmDPoP)
 	}
 	want := w.scope
@@ -85,7 +88,7 @@ func (t *Transport) login(ctx context.Context, old *token, w why) (*token, error
 		want = p.scopes
 	}
 	if old != nil && old.from.issuer == p.issuer {
-		want = union(old.asked, want)
+		want = oauth.Union(old.asked, want)
 	}
 	grant := t.Grant
 	if grant == nil {

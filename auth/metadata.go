@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
@@ -31,8 +32,6 @@ type ResourceMetadata struct {
 }
 
 const (
-	wellKnownResource = "/.well-known/oauth-protected-resource"
-
 	// metadataQuery after the URL of the server itself is the URL of its metadata that
 	// challenges name. It reaches the Guard wherever that is mounted; requests for
 	// wellKnownResource reach a Guard around a whole mux alone.
@@ -58,22 +57,22 @@ func (m *ResourceMetadata) resolve(issuers []string) (*resource, error) {
 		return nil, fmt.Errorf("the Resource %q must be a URI with scheme, host and path alone", clip(m.Resource))
 	case !strings.EqualFold(u.Scheme, "https") && !strings.EqualFold(u.Scheme, "http"):
 		return nil, fmt.Errorf("the Resource %q must be an https URI, or http where no token can be overheard", clip(m.Resource))
-	case slices.Contains(m.Scopes, offlineAccess):
+	case slices.Contains(m.Scopes, oauth.OfflineAccess):
 		return nil, fmt.Errorf("the Resource %q lists offline_access, which is no scope of a server; leave it out", clip(m.Resource))
 	}
 	for _, s := range m.Scopes {
-		if !isScope(s) {
+		if !oauth.IsScope(s) {
 			return nil, fmt.Errorf("%q is no scope (RFC 6749, 3.3)", clip(s))
 		}
 	}
-	res := &resource{uri: canonical(u)}
+	res := &resource{uri: oauth.Canonical(u)}
 	if m.AuthorizationServers != nil {
 		issuers = m.AuthorizationServers
 	}
 	if len(issuers) == 0 {
 		return res, nil // API keys and passwords: there is nowhere to log in
 	}
-	for _, p := range wellKnownPaths(wellKnownResource, u) {
+	for _, p := range oauth.WellKnown(oauth.WellKnownResource, u) {
 		res.paths = append(res.paths, p.Path)
 	}
 	res.site, res.path = (&url.URL{Scheme: u.Scheme, Host: u.Host}).String(), u.EscapedPath()
@@ -96,7 +95,7 @@ func (res *resource) serves(r *http.Request) bool {
 	if q := r.URL.RawQuery; q != "" && strings.TrimSuffix(q, "=") == metadataQuery && r.Method != http.MethodPost {
 		return true
 	}
-	return strings.HasPrefix(r.URL.Path, wellKnownResource) && slices.Contains(res.paths, r.URL.Path)
+	return strings.HasPrefix(r.URL.Path, oauth.WellKnownResource) && slices.Contains(res.paths, r.URL.Path)
 }
 
 // urlFor is the URL of the metadata in the challenge of a request, whose target is as the client
@@ -151,5 +150,5 @@ func sameResource(audience, resource string) bool {
 		return false
 	}
 	b, err := url.Parse(resource)
-	return err == nil && b.Host != "" && b.RawQuery == "" && canonical(a) == canonical(b)
+	return err == nil && b.Host != "" && b.RawQuery == "" && oauth.Canonical(a) == oauth.Canonical(b)
 }

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 )
 
 // ErrNoBrowser says that a page cannot be opened here, and has to be shown as a link.
@@ -74,7 +76,7 @@ func opener(system string, env func(string) string, has func(name string) bool) 
 // anything to a terminal or a command line.
 func checkPage(page string) error {
 	u, err := url.Parse(page)
-	if err != nil || u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())) || u.Host == "" || u.User != nil {
+	if err != nil || u.Scheme != "https" && (u.Scheme != "http" || !oauth.IsLoopback(u.Hostname())) || u.Host == "" || u.User != nil {
 		return fmt.Errorf("%q is no address of a page", clip(page))
 	}
 	for _, c := range []byte(page) {

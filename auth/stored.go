@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 )
 
 // What this file does is for tokens that other processes use too: look at the store before
@@ -19,7 +21,7 @@ var ErrLoginNeeded = errors.New("nobody is logged in")
 // unattended tells whether there is neither a user nor another way to tokens.
 func (t *Transport) unattended() bool { return t.Grant == nil && t.Visit == nil }
 
-func (t *Transport) storeName() string { return canonical(t.server) }
+func (t *Transport) storeName() string { return oauth.Canonical(t.server) }
 
 // toLogin is a token as it is stored.
 func (t *Transport) toLogin(k *token) *Login {
@@ -42,11 +44,11 @@ func (t *Transport) toLogin(k *token) *Login {
 func (t *Transport) fromLogin(l *Login) (*token, error) {
 	p := &place{issuer: l.Issuer, resource: l.Resource}
 	var err error
-	if p.token, err = checkURL(l.TokenURL, t.server); err != nil {
+	if p.token, err = oauth.CheckURL(l.TokenURL, t.server); err != nil {
 		return nil, fmt.Errorf("stored login: %w", err)
 	}
 	if l.RevokeURL != "" {
-		if p.revoke, err = checkURL(l.RevokeURL, t.server); err != nil {
+		if p.revoke, err = oauth.CheckURL(l.RevokeURL, t.server); err != nil {
 			return nil, fmt.Errorf("stored login: %w", err)
 		}
 	}
@@ -140,7 +142,7 @@ func (t *Transport) refreshStored(ctx context.Context, old *token, w why) (*toke
 	case kept.refresh != old.refresh:
 		old = kept
 	}
-	if w.errorCode == insufficientScope || !old.refreshable() || !w.quietly && !old.login && old.unwanted() {
+	if w.errorCode == oauth.InsufficientScope || !old.refreshable() || !w.quietly && !old.login && old.unwanted() {
 		return nil, nil
 	}
 	return t.spend(ctx, old)
@@ -148,7 +150,7 @@ func (t *Transport) refreshStored(ctx context.Context, old *token, w why) (*toke
 
 // answers tells whether a token that another process got is what is missing.
 func answers(kept *token, w why) bool {
-	return w.errorCode != insufficientScope || len(union(kept.asked, w.scope)) == len(kept.asked)
+	return w.errorCode != oauth.InsufficientScope || len(oauth.Union(kept.asked, w.scope)) == len(kept.asked)
 }
 
 // spend refreshes a token that is the stored one, with the lock held. It returns nil without

@@ -9,11 +9,13 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
@@ -64,7 +66,7 @@ const refreshMargin = 10 * time.Second
 func (t *Transport) request(ctx context.Context, p *place, id *identity, form url.Values, old *token) (*token, error) {
 	form.Set("resource", p.resource)
 	start := time.Now()
-	answer, err := t.ask(ctx, t.fetch, p.token, p, id, form)
+	answer, err := t.ask(ctx, t.fetch.Fetcher, p.token, p, id, form)
 	if err != nil {
 		return nil, err
 	}
@@ -75,13 +77,13 @@ func (t *Transport) request(ctx context.Context, p *place, id *identity, form ur
 		Refresh string          `json:"refresh_token"`
 		Scope   string          `json:"scope"`
 	}
-	if jsonx.Unmarshal(answer, &r) != nil || !isHeaderToken(r.Access) { // its text may hold a token
+	if jsonx.Unmarshal(answer, &r) != nil || !oauth.IsHeaderToken(r.Access) { // its text may hold a token
 		return nil, errors.New("the answer holds no access token")
 	}
 	if scheme := p.scheme(); !strings.EqualFold(r.Type, scheme) {
 		return nil, fmt.Errorf("the token is of type %q, and not %s, as was asked for", clip(r.Type), scheme)
 	}
-	k := &token{access: r.Access, refresh: r.Refresh, from: p, as: id, got: start, granted: scopes(r.Scope)}
+	k := &token{access: r.Access, refresh: r.Refresh, from: p, as: id, got: start, granted: oauth.ParseScopes(r.Scope)}
 	if old != nil {
 		k.asked = old.asked
 		if k.refresh == "" {
@@ -101,9 +103,9 @@ func (t *Transport) request(ctx context.Context, p *place, id *identity, form ur
 
 // ask posts a form to an endpoint of an authorization server, as a client, and returns the
 // answer. If that is a refusal, it is an error, a [*RefusedError].
-func (t *Transport) ask(ctx context.Context, f *fetcher, u *url.URL, p *place, id *identity, form url.Values) ([]byte, error) {
+func (t *Transport) ask(ctx context.Context, f *oauth.Fetcher, u *url.URL, p *place, id *identity, form url.Values) ([]byte, error) {
 	for again := false; ; again = true {
-		h := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
+		h := oauth.FormHeader()
 		if err := authenticate(p, id, form, h); err != nil {
 			return nil, err
 		}
@@ -114,15 +116,15 @@ func (t *Transport) ask(ctx context.Context, f *fetcher, u *url.URL, p *place, i
 			}
 			h.Set(schemeDPoP, proof)
 		}
-		answer, err := f.send(ctx, u, h, []byte(form.Encode()))
+		answer, err := f.Post(ctx, u, h, []byte(form.Encode()))
 		if err != nil {
 			return nil, err
 		}
-		fresh := p.bound && t.prover.learn(u, answer.header)
-		if answer.status/100 == 2 {
-			return answer.body, nil
+		fresh := p.bound && t.prover.learn(u, answer.Header)
+		if answer.Status/100 == 2 {
+			return answer.Body, nil
 		}
-		e := refusal(answer.status, answer.body)
+		e := refusal(answer)
 		if e.Code == useNonce && fresh && !again {
 			continue
 		}
@@ -141,7 +143,7 @@ func authenticate(p *place, id *identity, form url.Values, h http.Header) error 
 	}
 	switch method {
 	case methodBasic:
-		setBasic(h, id.ID, id.Secret)
+		oauth.SetBasic(h, id.ID, id.Secret)
 		return nil
 	case methodPost:
 		form.Set("client_secret", id.Secret)
@@ -149,8 +151,8 @@ func authenticate(p *place, id *identity, form url.Values, h http.Header) error 
 		if id.Key == nil {
 			return fmt.Errorf("the key of client %q is not here: give it in Registered", clip(id.ID))
 		}
-		if a := p.meta.TokenAlgorithms; a != nil && !contains(a, string(id.Key.algorithm)) {
-			return fmt.Errorf("it takes signatures of clients by %q, and the key signs by %s", clip(joinScopes(a)), id.Key.algorithm)
+		if a := p.meta.TokenAlgorithms; a != nil && !slices.Contains(a, string(id.Key.algorithm)) {
+			return fmt.Errorf("it takes signatures of clients by %q, and the key signs by %s", clip(strings.Join(a, " ")), id.Key.algorithm)
 		}
 		assertion, err := id.Key.assert(id.ID, p.issuer)
 		if err != nil {
@@ -181,14 +183,4 @@ func seconds(raw json.RawMessage) float64 {
 		return 0
 	}
 	return min(s, math.MaxInt64/float64(time.Second)/2)
-}
-
-// isHeaderToken tells whether s can stand in a header as a token.
-func isHeaderToken(s string) bool {
-	for _, c := range []byte(s) {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
-	return s != ""
 }

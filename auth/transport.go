@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 )
 
 // A Transport carries the requests of one client to one server, and logs in when the
@@ -86,7 +88,7 @@ type Transport struct {
 	fault  error // of the fields
 	server *url.URL
 	own    http.RoundTripper // for requests to server
-	fetch  *fetcher
+	fetch  *finder
 	prover prover
 
 	mu         sync.Mutex
@@ -100,18 +102,12 @@ const (
 	maxSends   = 6        // of the request
 	maxStepUps = 2        // logins for more scopes
 	maxRefusal = 64 << 10 // bytes that are kept of an answer, for when it stands
-
-	insufficientScope = "insufficient_scope"
-
-	// defaultRevision is told to those whom we ask for metadata before the client and
-	// the server have agreed on one.
-	defaultRevision = "2025-11-25"
 )
 
 func (t *Transport) prepare() {
 	u, err := url.Parse(t.Server)
 	if err == nil {
-		u, err = checkURL(t.Server, u)
+		u, err = oauth.CheckURL(t.Server, u)
 	}
 	if err != nil {
 		t.fault = fmt.Errorf("auth: Server: %w", err)
@@ -135,15 +131,14 @@ func (t *Transport) prepare() {
 	default:
 		t.own = ownBase()
 	}
-	t.fetch = newFetcher(u, t.fetchBase(u))
-	t.fetch.pages = t.Grant == nil
+	t.fetch = &finder{oauth.NewFetcher(u, t.fetchBase(u)), t.Grant == nil}
 	if !t.fetch.pages {
 		return
 	}
 	r, err := url.Parse(t.RedirectURL)
 	switch {
 	case t.Visit == nil && t.Store != nil:
-	case err != nil || r.Host == "" || r.Fragment != "" || r.RawQuery != "" || r.Scheme != "https" && (r.Scheme != "http" || !isLoopback(r.Hostname())):
+	case err != nil || r.Host == "" || r.Fragment != "" || r.RawQuery != "" || r.Scheme != "https" && (r.Scheme != "http" || !oauth.IsLoopback(r.Hostname())):
 		t.fault = fmt.Errorf("auth: RedirectURL %q is neither https nor http on loopback, or has a query", clip(t.RedirectURL))
 	case t.Visit == nil:
 		t.fault = errors.New("auth: Visit is not set, and neither is Grant")
@@ -155,9 +150,9 @@ func (t *Transport) fetchBase(server *url.URL) http.RoundTripper {
 	if t.Base != nil || t.TLS == nil {
 		return t.Base
 	}
-	others := guarded(server, t.TLS.RootCAs)
+	others := oauth.Guarded(server, t.TLS.RootCAs)
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
-		if origin(req.URL) == origin(t.server) {
+		if oauth.Origin(req.URL) == oauth.Origin(t.server) {
 			return t.own.RoundTrip(req) // where our certificate may be wanted
 		}
 		return others.RoundTrip(req)
@@ -193,7 +188,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	case t.fault != nil:
 		closeBody(req)
 		return nil, t.fault
-	case origin(req.URL) != origin(t.server) || req.Header.Get("Authorization") != "":
+	case oauth.Origin(req.URL) != oauth.Origin(t.server) || req.Header.Get("Authorization") != "":
 		return t.own.RoundTrip(req)
 	}
 	res, err := t.roundTrip(req, t.own)
@@ -207,7 +202,7 @@ func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.
 	ctx := req.Context()
 	w := why{version: req.Header.Get("MCP-Protocol-Version")}
 	if w.version == "" {
-		w.version = defaultRevision
+		w.version = oauth.Revision
 	}
 	stepUps, nonced := 0, false
 	for sent := 1; ; sent++ {
@@ -262,14 +257,14 @@ func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.
 			if used != nil {
 				used.accepted.Store(true)
 			}
-			if w.errorCode != insufficientScope || used == nil {
+			if w.errorCode != oauth.InsufficientScope || used == nil {
 				return res, nil
 			}
 		}
 		if t.final(used, w, stepUps) || sent == maxSends || !again(req) {
 			return res, nil
 		}
-		if w.errorCode == insufficientScope {
+		if w.errorCode == oauth.InsufficientScope {
 			stepUps++
 		}
 		refusal, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
@@ -300,8 +295,8 @@ func (t *Transport) final(used *token, w why, stepUps int) bool {
 	if t.current() != used {
 		return false // there is a newer token to try
 	}
-	if w.errorCode == insufficientScope {
-		return stepUps == maxStepUps || len(union(used.asked, w.scope)) == len(used.asked)
+	if w.errorCode == oauth.InsufficientScope {
+		return stepUps == maxStepUps || len(oauth.Union(used.asked, w.scope)) == len(used.asked)
 	}
 	return used != nil && used.login && used.unwanted()
 }
@@ -388,6 +383,10 @@ func (t *Transport) start(ctx context.Context, used *token, w why) *flight {
 	}()
 	return f
 }
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 func closeBody(req *http.Request) {
 	if req.Body != nil {

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // A Verifier knows one kind of credential. [JWT], [Introspection], [APIKeys], [Basic] and
@@ -62,7 +65,7 @@ func credentialOf(r *http.Request) (c credential, err error) {
 	}
 	c.scheme, c.value, _ = strings.Cut(v, " ")
 	c.value = strings.Trim(c.value, " ")
-	if c.scheme == "" || c.value == "" || !isHeaderToken(c.value) {
+	if c.scheme == "" || c.value == "" || !oauth.IsHeaderToken(c.value) {
 		// Several headers that a proxy has joined come here too: "Bearer a, Bearer b".
 		return credential{}, fmt.Errorf("%w: the Authorization header is no scheme and one credential", errMalformed)
 	}
@@ -95,3 +98,6 @@ func checkName(what, s string) error {
 
 // expired tells whether a principal's credential has ended.
 func (p *Principal) expired(now time.Time) bool { return !p.Expires.IsZero() && !now.Before(p.Expires) }
+
+// clip bounds text of others for use in an error.
+func clip(s string) string { return text.Clip(s, 200) }

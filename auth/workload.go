@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
@@ -74,7 +75,7 @@ func (w *Workload) get(ctx context.Context, t *Transport, p *place, want []strin
 func (w *Workload) assertion(ctx context.Context, audience string) (string, error) {
 	if w.Token != nil {
 		s, err := w.Token(ctx, audience)
-		if err == nil && !isHeaderToken(s) {
+		if err == nil && !oauth.IsHeaderToken(s) {
 			err = errors.New("it is empty, or has spaces in it")
 		}
 		return s, err
@@ -89,7 +90,7 @@ func (w *Workload) assertion(ctx context.Context, audience string) (string, erro
 	switch {
 	case err != nil:
 		return "", err
-	case len(raw) > maxAssertion || !isHeaderToken(string(raw)):
+	case len(raw) > maxAssertion || !oauth.IsHeaderToken(string(raw)):
 		return "", fmt.Errorf("%q does not hold one JWT of at most %d bytes", w.File, maxAssertion)
 	}
 	return string(raw), nil

@@ -20,7 +20,7 @@ var byName = map[string]string{
 	"internal/wirecheck/schema.go": "has a file for the schema of each",
 	"mcptest/context.go":           "runs a handler on one revision of each era",
 	"apps/apps.go":                 "the extension says which revision is the first",
-	"auth/transport.go":            "has to say one before any is agreed on",
+	"auth/internal/oauth/fetch.go": "has to say one before any is agreed on",
 }
 
 var revisionDate = regexp.MustCompile(`^(2024-11-05|2025-03-26|2025-06-18|2025-11-25|2026-07-28)$`)

@@ -1,4 +1,4 @@
-package auth
+package oauth
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 // A server of elsewhere names addresses inside of this network, in every spelling: they are
 // not connected to, whoever asks, for metadata, registration, tokens or keys. SEC-26-008, SEC-26-009.
 func TestAddressesInside(t *testing.T) {
-	f := newFetcher(mustURL(t, "https://8.8.8.8/mcp"), nil)
+	f := NewFetcher(mustURL(t, "https://8.8.8.8/mcp"), nil)
 	for _, host := range []string{
 		"127.0.0.1", "10.0.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", // private, link-local, shared
 		"[::1]", "[fe80::1]", "[fd00:ec2::254]", "[::]",
@@ -25,10 +25,10 @@ func TestAddressesInside(t *testing.T) {
 	} {
 		at := mustURL(t, "https://"+host+":1/x")
 		var into struct{}
-		if err := f.get(t.Context(), at, "", &into); err == nil || !strings.Contains(err.Error(), "inside of this network") {
+		if err := f.Get(t.Context(), at, "", &into); err == nil || !strings.Contains(err.Error(), "inside of this network") {
 			t.Errorf("get %s: %v", at, err)
 		}
-		if _, err := f.send(t.Context(), at, http.Header{}, nil); err == nil || !strings.Contains(err.Error(), "inside of this network") {
+		if _, err := f.Post(t.Context(), at, http.Header{}, nil); err == nil || !strings.Contains(err.Error(), "inside of this network") {
 			t.Errorf("post %s: %v", at, err)
 		}
 	}
@@ -38,7 +38,7 @@ func TestAddressesInside(t *testing.T) {
 // here, and plain http is not for them.
 func TestSpellingsOfLoopback(t *testing.T) {
 	for _, host := range []string{"2130706433", "0177.0.0.1", "0x7f.1", "0x7f000001", "127.1", "127.0.0.1.", "[::ffff:10.0.0.1]", "[64:ff9b::7f00:1]", "localhost.", "localhost.example.com", "127.0.0.1.nip.io", "127.0.0.1%00.example.com"} {
-		if u, err := checkURL("http://"+host+"/x", mustURL(t, "http://127.0.0.1/mcp")); err == nil {
+		if u, err := CheckURL("http://"+host+"/x", mustURL(t, "http://127.0.0.1/mcp")); err == nil {
 			t.Errorf("http://%s/x may be fetched as %v", host, u)
 		}
 	}
@@ -64,14 +64,14 @@ func TestSpellingsAreNotDialled(t *testing.T) {
 		}
 	}()
 	_, port, _ := net.SplitHostPort(ln.Addr().String())
-	f := newFetcher(mustURL(t, "https://8.8.8.8/mcp"), nil)
+	f := NewFetcher(mustURL(t, "https://8.8.8.8/mcp"), nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // some wait for a name server
 	defer cancel()
 	var all sync.WaitGroup
 	for _, host := range []string{"2130706433", "017700000001", "0x7f000001", "0177.0.0.1", "127.1", "127.0.0.1", "localhost"} {
 		all.Go(func() {
 			var into struct{}
-			if err := f.get(ctx, &url.URL{Scheme: "https", Host: host + ":" + port, Path: "/x"}, "", &into); err == nil {
+			if err := f.Get(ctx, &url.URL{Scheme: "https", Host: host + ":" + port, Path: "/x"}, "", &into); err == nil {
 				t.Errorf("%s was read", host)
 			}
 		})
@@ -84,23 +84,10 @@ func TestSpellingsAreNotDialled(t *testing.T) {
 	}
 }
 
-// Keys of tokens are guarded likewise: an issuer of elsewhere names no address inside.
-func TestKeysInside(t *testing.T) {
-	for _, at := range []string{"https://127.0.0.1:1/keys", "https://[::ffff:169.254.169.254]:1/keys", "https://[64:ff9b::a00:1]:1/keys"} {
-		f, err := issuerFetcher("https://8.8.8.8", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.keys(t.Context(), "https://8.8.8.8", at); err == nil || !strings.Contains(err.Error(), "inside of this network") {
-			t.Errorf("%s: %v", at, err)
-		}
-	}
-}
-
 // A name that leads elsewhere when it is dialled than when it was looked up is no way in:
 // what counts is the address of the connection.
 func TestRebinding(t *testing.T) {
-	g := &guard{server: "8.8.8.8"}
+	g := &addressGuard{server: "8.8.8.8"}
 	ctx := context.WithValue(t.Context(), directKey{}, g.zone(t.Context()))
 	if err := g.check(ctx, "tcp", "1.1.1.1:443", nil); err != nil {
 		t.Errorf("the address of before: %v", err)
@@ -118,21 +105,13 @@ func TestRedirectInside(t *testing.T) {
 	defer inside.Close()
 	outside := httptest.NewServer(http.RedirectHandler(inside.URL, http.StatusFound))
 	defer outside.Close()
-	f := newFetcher(mustURL(t, "http://127.0.0.1/mcp"), nil)
+	f := NewFetcher(mustURL(t, "http://127.0.0.1/mcp"), nil)
 	var into struct{}
-	if err := f.get(t.Context(), mustURL(t, outside.URL), "", &into); err == nil || !strings.Contains(err.Error(), "another origin") {
+	if err := f.Get(t.Context(), mustURL(t, outside.URL), "", &into); err == nil || !strings.Contains(err.Error(), "another origin") {
 		t.Errorf("get: %v", err)
 	}
-	r, err := f.send(t.Context(), mustURL(t, outside.URL), http.Header{}, []byte("secret"))
-	if err != nil || r.status != http.StatusFound {
+	r, err := f.Post(t.Context(), mustURL(t, outside.URL), http.Header{}, []byte("secret"))
+	if err != nil || r.Status != http.StatusFound {
 		t.Errorf("post: %v, %v; want the redirect itself", r, err)
-	}
-}
-
-// A key that is not there any more is an error, and no panic.
-func TestKeyIsMissing(t *testing.T) {
-	err := authenticate(&place{}, &identity{Credentials: Credentials{ID: "me"}, method: methodKey}, url.Values{}, http.Header{})
-	if err == nil || !strings.Contains(err.Error(), "Registered") {
-		t.Errorf("error %v", err)
 	}
 }

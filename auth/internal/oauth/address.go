@@ -1,0 +1,86 @@
+package oauth
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"syscall"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/zone"
+)
+
+// Guarded returns a transport for requests on behalf of a server. It does not connect to addresses
+// further inside than those of the server; a proxy of the environment decides about addresses
+// itself. Roots are the authorities that it trusts; nil: those of the system.
+func Guarded(server *url.URL, roots *x509.CertPool) http.RoundTripper {
+	g := &addressGuard{server: server.Hostname()}
+	base := &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: Timeout, ControlContext: g.check}).DialContext,
+		ForceAttemptHTTP2:   true,
+		TLSHandshakeTimeout: 10 * time.Second,
+		DisableKeepAlives:   true, // exchanges are few, and each address is looked at
+	}
+	if roots != nil {
+		base.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	}
+	g.base = base
+	return g
+}
+
+// addressGuard refuses connections to addresses further inside than those of a server. It looks
+// when the address is dialled: a name may lead elsewhere each time that it is looked up.
+type addressGuard struct {
+	server string // its host
+	base   http.RoundTripper
+}
+
+// directKey is that of the most inner zone that a request may reach, in the context of one that
+// goes through no proxy.
+type directKey struct{}
+
+// RoundTrip implements http.RoundTripper.
+func (g *addressGuard) RoundTrip(req *http.Request) (*http.Response, error) {
+	if proxy, err := http.ProxyFromEnvironment(req); err == nil && proxy == nil {
+		req = req.WithContext(context.WithValue(req.Context(), directKey{}, g.zone(req.Context())))
+	}
+	return g.base.RoundTrip(req)
+}
+
+// zone is that of the server: public, if it is not known.
+func (g *addressGuard) zone(ctx context.Context) zone.Zone {
+	if IsLoopback(g.server) {
+		return zone.Local
+	}
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", g.server)
+	if err != nil || len(ips) == 0 {
+		return zone.Public
+	}
+	z := zone.Of(ips[0])
+	for _, ip := range ips {
+		z = min(z, zone.Of(ip))
+	}
+	return z
+}
+
+// check is the ControlContext of a net.Dialer.
+func (g *addressGuard) check(ctx context.Context, _, address string, _ syscall.RawConn) error {
+	most, direct := ctx.Value(directKey{}).(zone.Zone)
+	if !direct {
+		return nil
+	}
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if zone.Of(at.Addr()) > most {
+		return fmt.Errorf("the server named an address inside of this network, %s, and is not there itself", at.Addr())
+	}
+	return nil
+}

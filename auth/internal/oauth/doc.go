@@ -1,0 +1,16 @@
+// Package oauth holds the parts of OAuth that both ends of a login need: package auth, which checks
+// the callers of a server, and package auth/login, which logs in as a client.
+//
+// A [Fetcher] reads documents and posts forms on behalf of one server: the MCP server that a client
+// logs in at, or the issuer whose tokens a server takes. That server names the URLs, so it is held
+// to be hostile.
+//
+// # Guarantees
+//
+//   - Only https is fetched, and http on loopback if the server itself is there ([CheckURL]).
+//   - An address further inside than those of the server is not connected to. The address counts
+//     that is dialled, so a name cannot lead elsewhere between check and connection.
+//   - A document has at most 256 KiB and one exchange takes at most 30 seconds. Redirects of a GET
+//     are followed 3 times within the origin, those of a POST never.
+//   - Text of others in errors is quoted and bounded. What an answer holds is never in one.
+package oauth

@@ -1,0 +1,200 @@
+package oauth
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
+)
+
+const (
+	maxDocument  = 256 << 10 // bytes of metadata, and of the answers of an authorization server
+	maxRedirects = 3         // of metadata, within one origin
+
+	// Timeout bounds one exchange.
+	Timeout = 30 * time.Second
+
+	// Revision is the revision of the protocol that requests for metadata name as long as client
+	// and server have not agreed on one.
+	Revision = "2025-11-25"
+)
+
+// ErrAbsent says that there is no document at a place.
+var ErrAbsent = errors.New("there is none")
+
+// Fetcher reads documents of others, and posts forms to them, on behalf of one server. It may be
+// used by several goroutines at once.
+type Fetcher struct {
+	Server *url.URL // on whose behalf; not changed after NewFetcher
+	client *http.Client
+}
+
+// NewFetcher returns a Fetcher that sends requests by base, which then decides about addresses
+// itself. Nil: it has connections of its own, see [Guarded].
+func NewFetcher(server *url.URL, base http.RoundTripper) *Fetcher {
+	if base == nil {
+		base = Guarded(server, nil)
+	}
+	return &Fetcher{Server: server, client: &http.Client{Transport: base, Timeout: Timeout, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		switch {
+		case via[0].Method != http.MethodGet:
+			return http.ErrUseLastResponse // a form with secrets goes nowhere else
+		case len(via) > maxRedirects:
+			return errors.New("too many redirects")
+		case Origin(req.URL) != Origin(via[0].URL):
+			return fmt.Errorf("a redirect leads to another origin, %q", clip(Origin(req.URL)))
+		}
+		return nil
+	}}}
+}
+
+// Get reads a JSON document. The error is [ErrAbsent] where there is none: at a status of 4xx that
+// is not 408 or 429, and where the answer is not JSON.
+func (f *Fetcher) Get(ctx context.Context, u *url.URL, revision string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("MCP-Protocol-Version", revision)
+	r, err := f.do(req)
+	if err != nil {
+		return err
+	}
+	switch status := r.Status; {
+	case status == http.StatusOK && r.isJSON():
+		return decode(u, r.Body, into)
+	case status == http.StatusOK, status/100 == 4 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests:
+		return ErrAbsent // some answer every path with a page
+	}
+	return fmt.Errorf("%s: HTTP %d; try again later", clip(u.String()), r.Status)
+}
+
+func decode(u *url.URL, body []byte, into any) error {
+	if err := jsonx.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("%s: the document is not what it should be: %w", clip(u.String()), err)
+	}
+	return nil
+}
+
+// Issuer reads the metadata of an authorization server from the first of its well-known places that
+// has some: those of RFC 8414 come before that of OpenID Connect Discovery, which an issuer with a
+// path has twice. The metadata must name the issuer, character by character
+// (RFC 8414, 3.3).
+func (f *Fetcher) Issuer(ctx context.Context, issuer, revision string, into any) error {
+	u, err := url.Parse(issuer)
+	if err != nil {
+		return err
+	}
+	for _, place := range issuerPlaces(u) {
+		at := u.ResolveReference(place)
+		var document json.RawMessage
+		switch err := f.Get(ctx, at, revision, &document); {
+		case errors.Is(err, ErrAbsent):
+			continue
+		case err != nil:
+			return err
+		}
+		var named struct {
+			Issuer string `json:"issuer"`
+		}
+		if err := decode(at, document, &named); err != nil {
+			return err
+		}
+		if named.Issuer != issuer {
+			return fmt.Errorf("its metadata is that of %q", clip(named.Issuer))
+		}
+		return decode(at, document, into)
+	}
+	return errors.New("it has no metadata at the well-known places")
+}
+
+// issuerPlaces are where an issuer may have its metadata, in order.
+func issuerPlaces(issuer *url.URL) []*url.URL {
+	const oauth, openid = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
+	places := []*url.URL{WellKnown(oauth, issuer)[0], WellKnown(openid, issuer)[0]}
+	if path := strings.TrimSuffix(issuer.Path, "/"); path != "" {
+		places = append(places, &url.URL{Path: path + openid, RawPath: strings.TrimSuffix(issuer.EscapedPath(), "/") + openid})
+	}
+	return places
+}
+
+// Reply is the answer to one request, read to its end.
+type Reply struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+func (r *Reply) isJSON() bool {
+	t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return t == "application/json" || strings.HasSuffix(t, "+json")
+}
+
+// Refusal returns what the Reply says of a request that was refused (RFC 6749, 5.2), bounded, for
+// an error; empty if it is not JSON.
+func (r *Reply) Refusal() (code, description string) {
+	var e struct {
+		Code        string `json:"error"`
+		Description string `json:"error_description"`
+	}
+	_ = jsonx.Unmarshal(r.Body, &e) // a page says nothing more than its status
+	return clip(e.Code), clip(e.Description)
+}
+
+// Post sends a body to an endpoint, with a header of the caller's, which Post changes. Whatever the
+// status is, the Reply is no error.
+func (f *Fetcher) Post(ctx context.Context, u *url.URL, h http.Header, body []byte) (*Reply, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	h.Set("Accept", "application/json")
+	req.Header = h
+	return f.do(req)
+}
+
+// FormHeader returns the header of a form.
+func FormHeader() http.Header {
+	return http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
+}
+
+// SetBasic puts the credentials of a client into a header (RFC 6749, 2.3.1).
+func SetBasic(h http.Header, id, secret string) {
+	pair := url.QueryEscape(id) + ":" + url.QueryEscape(secret)
+	h.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(pair)))
+}
+
+func (f *Fetcher) do(req *http.Request) (*Reply, error) {
+	res, err := f.client.Do(req)
+	if err != nil {
+		var ue *url.Error // its URL may be as long as a server likes
+		if errors.As(err, &ue) {
+			err = fmt.Errorf("%s %q: %w", ue.Op, clip(ue.URL), ue.Err)
+		}
+		return nil, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxDocument+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", clip(req.URL.String()), err)
+	case len(body) > maxDocument:
+		return nil, fmt.Errorf("%s: the answer has more than %d bytes", clip(req.URL.String()), maxDocument)
+	}
+	return &Reply{res.StatusCode, res.Header, body}, nil
+}
+
+// clip bounds text of others for use in an error.
+func clip(s string) string { return text.Clip(s, 200) }
