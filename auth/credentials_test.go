@@ -32,7 +32,7 @@ func mustBig(bits uint) *big.Int {
 }
 
 func introspection(f *fakeIssuer) *auth.Introspection {
-	return &auth.Introspection{Issuer: issuerURL, Client: auth.Credentials{ID: "patchbay", Secret: "s3cret"}, Audience: []string{resourceURL}, Base: f}
+	return &auth.Introspection{Issuer: issuerURL, ClientID: "patchbay", ClientSecret: "s3cret", Audience: []string{resourceURL}, Base: f}
 }
 
 func TestIntrospection(t *testing.T) {
@@ -73,7 +73,7 @@ func TestIntrospection(t *testing.T) {
 		}
 	}
 	bad := introspection(f)
-	bad.Client.Secret = "wrong"
+	bad.ClientSecret = "wrong"
 	if _, err := bad.Verify(bearerRequest("good")); !errors.Is(err, auth.ErrUnavailable) {
 		t.Errorf("with another secret of ours: %v, want unavailable", err)
 	}

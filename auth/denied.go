@@ -46,7 +46,7 @@ func (e *InsufficientScopeError) HTTPHeader(ctx context.Context) (status int, h 
 	return status, h
 }
 
-// Need returns nil if somebody is calling who has all of the scopes, else an
+// Need returns nil if the caller of ctx has all of the scopes, else an
 // [*InsufficientScopeError].
 func Need(ctx context.Context, scopes ...string) error {
 	p := From(ctx)

@@ -33,8 +33,10 @@ type Introspection struct {
 	// Issuer is the authorization server. An answer that names another is refused.
 	Issuer string
 
-	// Client is who we are there, by HTTP Basic. The endpoint must not answer everybody.
-	Client Credentials
+	// ClientID and ClientSecret are the credentials of this server at the issuer, by HTTP Basic.
+	// Without a ClientID none are sent; an issuer should not answer such questions.
+	ClientID     string
+	ClientSecret Secret
 
 	// Audience are the audiences that tokens may be for. Nil: the Resource of the Guard.
 	Audience []string
@@ -214,8 +216,8 @@ func (i *Introspection) inspect(ctx context.Context, token string) (k introspect
 	form := url.Values{"token": {token}, "token_type_hint": {"access_token"}}
 	start := time.Now()
 	h := oauth.FormHeader()
-	if i.Client.ID != "" {
-		oauth.SetBasic(h, i.Client.ID, i.Client.Secret)
+	if i.ClientID != "" {
+		oauth.SetBasic(h, i.ClientID, string(i.ClientSecret))
 	}
 	answer, err := i.fetch.Post(ctx, at, h, []byte(form.Encode()))
 	if err != nil {

@@ -680,3 +680,19 @@ func FuzzJWT(f *testing.F) {
 		}
 	})
 }
+
+func answer(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// with adds members to a document; nil removes one.
+func with(base, more map[string]any) map[string]any {
+	for k, v := range more {
+		if base[k] = v; v == nil {
+			delete(base, k)
+		}
+	}
+	return base
+}

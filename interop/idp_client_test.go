@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -76,15 +77,15 @@ func TestClientByDocument(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	pages := make(chan string, 1)
-	back, err := auth.NewLoopback(func(_ context.Context, page string) error { pages <- page; return nil })
+	back, err := login.NewLoopback(func(_ context.Context, page string) error { pages <- page; return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer back.Close()
 	at, env := document(t, "http://127.0.0.1/callback", nil) // with any port: RFC 8252, 7.3
 	server := guarded(t, startIDP(t, "jwt", 3600, env))
-	login := &auth.Transport{Server: server, RedirectURL: back.RedirectURL(), Visit: back.Visit, DocumentURL: at}
-	client := &mcp.Client{Name: "till", HTTPClient: &http.Client{Transport: login}, Limits: mcp.Limits{CallTimeout: dialogueLimit}}
+	tr := &login.Transport{Server: server, RedirectURL: back.RedirectURL(), Visit: back.Visit, DocumentURL: at}
+	client := &mcp.Client{Name: "till", HTTPClient: &http.Client{Transport: tr}, Limits: mcp.Limits{CallTimeout: dialogueLimit}}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*dialogueLimit)
 	defer cancel()
 
@@ -106,7 +107,7 @@ func TestClientByDocument(t *testing.T) {
 	if r, err := s.CallTool(ctx, "who", nil); err != nil || r.Text() != "alice" {
 		t.Errorf("who: %v, %v; want alice", r, err)
 	}
-	l, err := login.Token(ctx)
+	l, err := tr.Token(ctx)
 	if err != nil || l.Client != at || l.Refresh == "" || !slices.Contains(l.Granted, "orders") || slices.Contains(l.Granted, "refunds") {
 		t.Errorf("the login is that of %q for %q (error %v); want %q for orders, and a refresh token", l.Client, l.Granted, err, at)
 	}
@@ -146,8 +147,8 @@ func TestDocumentOfAnother(t *testing.T) {
 	}
 	server := guarded(t, startIDP(t, "jwt", 3600, env))
 	for name, at := range urls {
-		login := &auth.Transport{Server: server, RedirectURL: redirect, DocumentURL: at, Visit: visitPlainly}
-		err := login.Login(t.Context())
+		tr := &login.Transport{Server: server, RedirectURL: redirect, DocumentURL: at, Visit: visitPlainly}
+		err := tr.Login(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "HTTP 400") {
 			t.Errorf("a document with %s: error %v, want a refusal of the authorization server on its own page", name, err)
 		}

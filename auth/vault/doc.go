@@ -4,7 +4,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	login := &auth.Transport{Server: url, Store: v}
+//	transport := &login.Transport{Server: url, Store: v}
 //
 // A vault is a folder with a file for each server and each secret. They are encrypted with one
 // key (AES-256-GCM), which is

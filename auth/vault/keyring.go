@@ -12,12 +12,12 @@ import (
 
 	"github.com/zalando/go-keyring"
 
-	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/auth/login"
 )
 
 // Keyring is a safe of the system for short texts.
 type Keyring interface {
-	Get(id string) (auth.Secret, error)
+	Get(id string) (login.Secret, error)
 	Set(id, text string) error
 }
 
@@ -34,7 +34,7 @@ const (
 
 var errNoKeyring = errors.New("there is no keyring here that answers; log in at the desktop, or move the folder away and log in again")
 
-func (systemKeyring) Get(id string) (auth.Secret, error) {
+func (systemKeyring) Get(id string) (login.Secret, error) {
 	got := make(chan string, 1)
 	err := bounded(func() error {
 		text, err := keyring.Get(service, id)
@@ -44,7 +44,7 @@ func (systemKeyring) Get(id string) (auth.Secret, error) {
 	if err != nil {
 		return "", err
 	}
-	return auth.Secret(<-got), nil
+	return login.Secret(<-got), nil
 }
 
 func (systemKeyring) Set(id, text string) error {

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/auth/vault"
 )
 
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 			fmt.Println(err)
 			os.Exit(1)
 		}
-		tr := &auth.Transport{Server: os.Args[2], Store: v}
+		tr := &login.Transport{Server: os.Args[2], Store: v}
 		fmt.Println("ready")
 		bufio.NewReader(os.Stdin).ReadString('\n')
 		fmt.Println(request(context.Background(), tr))
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-func request(ctx context.Context, tr *auth.Transport) string {
+func request(ctx context.Context, tr *login.Transport) string {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, tr.Server, strings.NewReader("x"))
 	if err != nil {
 		return err.Error()
@@ -233,8 +233,8 @@ func TestKilledHolder(t *testing.T) {
 func TestTroubleDeletesNothing(t *testing.T) {
 	p, dir := newParty(t), t.TempDir()
 	v := p.loggedIn(t, dir, time.Now().Add(-time.Minute))
-	fresh := func() *auth.Transport { return &auth.Transport{Server: p.URL + "/mcp", Store: open(t, dir, nil)} }
-	has := func(when string) auth.Login {
+	fresh := func() *login.Transport { return &login.Transport{Server: p.URL + "/mcp", Store: open(t, dir, nil)} }
+	has := func(when string) login.Record {
 		t.Helper()
 		list, err := v.Load(t.Context(), p.URL+"/mcp")
 		if err != nil || len(list) != 1 {
@@ -280,11 +280,11 @@ func TestTroubleDeletesNothing(t *testing.T) {
 func TestLogout(t *testing.T) {
 	p, dir := newParty(t), t.TempDir()
 	v := p.loggedIn(t, dir, time.Now().Add(time.Hour))
-	other := &auth.Transport{Server: p.URL + "/mcp", Store: open(t, dir, nil)}
+	other := &login.Transport{Server: p.URL + "/mcp", Store: open(t, dir, nil)}
 	if got := request(t.Context(), other); got != "200 OK" {
 		t.Fatal(got)
 	}
-	tr := &auth.Transport{Server: p.URL + "/mcp", Store: v}
+	tr := &login.Transport{Server: p.URL + "/mcp", Store: v}
 	if l, err := tr.Token(t.Context()); err != nil || l.Access != "planted-access-0" {
 		t.Errorf("Token: %v", err)
 	}
@@ -298,7 +298,7 @@ func TestLogout(t *testing.T) {
 	if list, err := v.Load(t.Context(), p.URL+"/mcp"); len(list) != 0 || err != nil {
 		t.Errorf("%d logins are left, %v", len(list), err)
 	}
-	if _, err := tr.Token(t.Context()); err != auth.ErrLoginNeeded {
+	if _, err := tr.Token(t.Context()); err != login.ErrNeeded {
 		t.Errorf("Token after logout: %v", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/internal/text"
 )
@@ -27,22 +27,22 @@ type Options struct {
 
 	// Passphrase makes the key of a new vault, and opens one that was made with it. Empty: the
 	// value of PATCHBAY_PASSPHRASE.
-	Passphrase auth.Secret
+	Passphrase login.Secret
 }
 
-// Vault is a folder of secrets. It is an [auth.Store]. It may be used by several goroutines, and
+// Vault is a folder of secrets. It is a [login.Store]. It may be used by several goroutines, and
 // its folder by several processes, at once.
 type Vault struct {
 	dir     string
 	keyring Keyring
-	phrase  auth.Secret
+	phrase  login.Secret
 
 	mu   sync.Mutex
 	aead cipher.AEAD // nil until the key was needed; guarded by mu
 	how  string      // the key is kept; guarded by mu
 }
 
-var _ auth.Store = (*Vault)(nil)
+var _ login.Store = (*Vault)(nil)
 
 const (
 	maxFile   = 1 << 20 // bytes
@@ -66,7 +66,7 @@ func Open(dir string, opts *Options) (*Vault, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Vault{dir: dir, keyring: opts.Keyring, phrase: cmp.Or(opts.Passphrase, auth.Secret(os.Getenv("PATCHBAY_PASSPHRASE")))}
+	v := &Vault{dir: dir, keyring: opts.Keyring, phrase: cmp.Or(opts.Passphrase, login.Secret(os.Getenv("PATCHBAY_PASSPHRASE")))}
 	if v.keyring == nil {
 		v.keyring = SystemKeyring()
 	}
@@ -83,33 +83,33 @@ func file(kind, name string) string {
 	return kind + "-" + hex.EncodeToString(sum[:16])
 }
 
-// login is an auth.Login that shows its secrets: what is encrypted.
-type login struct {
-	auth.Login
+// record is a login.Record that shows its secrets: what is encrypted.
+type record struct {
+	login.Record
 	ClientSecret, Access, Refresh string
 }
 
-func (l *login) open() auth.Login {
-	out := l.Login
-	out.ClientSecret, out.Access, out.Refresh = auth.Secret(l.ClientSecret), auth.Secret(l.Access), auth.Secret(l.Refresh)
+func (l *record) open() login.Record {
+	out := l.Record
+	out.ClientSecret, out.Access, out.Refresh = login.Secret(l.ClientSecret), login.Secret(l.Access), login.Secret(l.Refresh)
 	return out
 }
 
-// Load implements auth.Store.
-func (v *Vault) Load(_ context.Context, server string) ([]auth.Login, error) {
+// Load implements login.Store.
+func (v *Vault) Load(_ context.Context, server string) ([]login.Record, error) {
 	kept, err := v.logins(server)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]auth.Login, len(kept))
+	out := make([]login.Record, len(kept))
 	for i := range kept {
 		out[i] = kept[i].open()
 	}
 	return out, nil
 }
 
-func (v *Vault) logins(server string) ([]login, error) {
-	var kept []login
+func (v *Vault) logins(server string) ([]record, error) {
+	var kept []record
 	plain, err := v.read(file("login", server))
 	if err == nil && plain != nil {
 		err = json.Unmarshal(plain, &kept)
@@ -120,26 +120,26 @@ func (v *Vault) logins(server string) ([]login, error) {
 	return kept, nil
 }
 
-// Save implements auth.Store.
-func (v *Vault) Save(ctx context.Context, l *auth.Login) error {
-	return v.change(ctx, l.Server, func(kept []login) []login {
+// Save implements login.Store.
+func (v *Vault) Save(ctx context.Context, l *login.Record) error {
+	return v.change(ctx, l.Server, func(kept []record) []record {
 		kept = without(kept, l.Key)
-		kept = slices.Insert(kept, 0, login{*l, string(l.ClientSecret), string(l.Access), string(l.Refresh)})
+		kept = slices.Insert(kept, 0, record{*l, string(l.ClientSecret), string(l.Access), string(l.Refresh)})
 		return kept[:min(len(kept), maxLogins)]
 	})
 }
 
-// Delete implements auth.Store.
-func (v *Vault) Delete(ctx context.Context, k auth.Key) error {
-	return v.change(ctx, k.Server, func(kept []login) []login { return without(kept, k) })
+// Delete implements login.Store.
+func (v *Vault) Delete(ctx context.Context, k login.Key) error {
+	return v.change(ctx, k.Server, func(kept []record) []record { return without(kept, k) })
 }
 
-func without(kept []login, k auth.Key) []login {
-	return slices.DeleteFunc(kept, func(l login) bool { return l.Key == k })
+func without(kept []record, k login.Key) []record {
+	return slices.DeleteFunc(kept, func(l record) bool { return l.Key == k })
 }
 
 // change replaces the logins at a server, one change at a time.
-func (v *Vault) change(ctx context.Context, server string, do func([]login) []login) error {
+func (v *Vault) change(ctx context.Context, server string, do func([]record) []record) error {
 	name := file("login", server)
 	unlock, err := v.lock(ctx, name+".write")
 	if err != nil {
@@ -167,19 +167,19 @@ func (v *Vault) change(ctx context.Context, server string, do func([]login) []lo
 	return nil
 }
 
-// Lock implements auth.Store.
+// Lock implements login.Store.
 func (v *Vault) Lock(ctx context.Context, name string) (unlock func(), err error) {
 	return v.lock(ctx, file("hold", name))
 }
 
 // Secret returns what was kept under a name by [Vault.SetSecret], empty if nothing was.
-func (v *Vault) Secret(name string) (auth.Secret, error) {
+func (v *Vault) Secret(name string) (login.Secret, error) {
 	plain, err := v.read(file("secret", name))
-	return auth.Secret(plain), err
+	return login.Secret(plain), err
 }
 
 // SetSecret keeps a text under a name; an empty text is forgotten.
-func (v *Vault) SetSecret(ctx context.Context, name string, s auth.Secret) error {
+func (v *Vault) SetSecret(ctx context.Context, name string, s login.Secret) error {
 	if s == "" {
 		return v.remove(file("secret", name))
 	}

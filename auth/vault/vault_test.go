@@ -13,16 +13,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/auth/vault"
 )
 
 // ring is a keyring; nil: there is none.
 type ring map[string]string
 
-func (r ring) Get(id string) (auth.Secret, error) {
+func (r ring) Get(id string) (login.Secret, error) {
 	if text, ok := r[id]; ok {
-		return auth.Secret(text), nil
+		return login.Secret(text), nil
 	}
 	return "", errors.New("the ring is not here")
 }
@@ -44,10 +44,10 @@ func open(t *testing.T, dir string, opts *vault.Options) *vault.Vault {
 	return v
 }
 
-func sample(client string) *auth.Login {
+func sample(client string) *login.Record {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
-	return &auth.Login{
-		Key:      auth.Key{Server: "https://mcp.example.com/mcp", Issuer: "https://as.example.com", Client: client},
+	return &login.Record{
+		Key:      login.Key{Server: "https://mcp.example.com/mcp", Issuer: "https://as.example.com", Client: client},
 		Resource: "https://mcp.example.com/mcp", TokenURL: "https://as.example.com/token", RevokeURL: "https://as.example.com/revoke",
 		ClientSecret: "planted-client", ClientMethod: "none", Access: "planted-access", Refresh: "planted-refresh",
 		Asked: []string{"a", "b"}, Granted: []string{"a"}, Got: at, Expires: at.Add(time.Hour), Refreshing: at,
@@ -74,7 +74,7 @@ func TestSaveLoadDelete(t *testing.T) {
 			}
 			one, two := sample("one"), sample("two")
 			two.Server = one.Server
-			for _, l := range []*auth.Login{one, two, one} {
+			for _, l := range []*login.Record{one, two, one} {
 				if err := v.Save(t.Context(), l); err != nil {
 					t.Fatal(err)
 				}
@@ -83,7 +83,7 @@ func TestSaveLoadDelete(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff([]auth.Login{*one, *two}, got); diff != "" {
+			if diff := cmp.Diff([]login.Record{*one, *two}, got); diff != "" {
 				t.Errorf("loaded (-want +got):\n%s", diff)
 			}
 			if err := v.Delete(t.Context(), one.Key); err != nil {
@@ -177,7 +177,7 @@ func TestDamage(t *testing.T) {
 	v := open(t, dir, &vault.Options{Keyring: ring(nil)})
 	a, b := sample("one"), sample("one")
 	b.Server = "https://other.example.com/mcp"
-	for _, l := range []*auth.Login{a, b} {
+	for _, l := range []*login.Record{a, b} {
 		if err := v.Save(t.Context(), l); err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +201,7 @@ func TestDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		bad := 0
-		for _, l := range []*auth.Login{a, b} {
+		for _, l := range []*login.Record{a, b} {
 			if _, err := v.Load(t.Context(), l.Server); err != nil {
 				bad++
 				if err := v.Save(t.Context(), l); err == nil {

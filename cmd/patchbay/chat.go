@@ -13,7 +13,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chat"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/memory"
@@ -74,7 +74,7 @@ func (c *chatCmd) Run(a *app) error {
 	h.Allow = c.Allow
 	o := chat.Options{
 		Title: "patchbay " + Version, Color: a.tty.color, OpenModel: a.openModel,
-		Arguments: a.typed, Visit: auth.OpenBrowser, Resume: c.Resume,
+		Arguments: a.typed, Visit: login.OpenBrowser, Resume: c.Resume,
 	}
 	o.First = strings.Join(c.Message, " ")
 	if o.System, err = a.system(c.modelFlags, ""); err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/auth/vault"
 	"github.com/patchbay-dev/patchbay/config"
 )
@@ -51,19 +51,19 @@ func (a *app) login(s config.Server, how *loginCmd) error {
 	if err != nil {
 		return err
 	}
-	t := &auth.Transport{Server: s.URL, Store: &learningStore{store, a.secrets}, ClientName: "Patchbay", TLS: secure}
+	t := &login.Transport{Server: s.URL, Store: &learningStore{store, a.secrets}, ClientName: "Patchbay", TLS: secure}
 	if how.ClientID != "" { // it is no secret: whichever issuer the server names may know it
-		t.Registered = func(context.Context, string, string) (*auth.Credentials, error) {
-			return &auth.Credentials{ID: how.ClientID}, nil
+		t.Registered = func(context.Context, string, string) (*login.Credentials, error) {
+			return &login.Credentials{ID: how.ClientID}, nil
 		}
 	}
 	if how.Device {
-		t.Grant = &auth.Device{Show: func(_ context.Context, code auth.DeviceCode) error {
+		t.Grant = &login.Device{Show: func(_ context.Context, code login.DeviceCode) error {
 			a.talk.always("patchbay: go to " + visible(code.Page) + " and type " + visible(code.Code))
 			return nil
 		}}
 	} else {
-		back, err := auth.NewLoopback(func(_ context.Context, page string) error { return a.showPage(page, !how.NoBrowser) })
+		back, err := login.NewLoopback(func(_ context.Context, page string) error { return a.showPage(page, !how.NoBrowser) })
 		if err != nil {
 			return err
 		}
@@ -74,12 +74,12 @@ func (a *app) login(s config.Server, how *loginCmd) error {
 		}
 	}
 	if err := t.Login(a.ctx, how.Scope...); err != nil {
-		var refused *auth.RefusedError
+		var refused *login.RefusedError
 		f := &fault{code: exitUnauthorized, err: err}
 		switch {
 		case networkFault(err):
 			f.code = exitUnreachable
-		case errors.Is(err, auth.ErrNotRegistered):
+		case errors.Is(err, login.ErrNotRegistered):
 			f.detail = "It has to be a native application without a secret,\nwith the redirect URI http://127.0.0.1/callback and any port."
 			f.next = shell([]string{"patchbay", "login", s.Name, "--client-id", "ID"})
 		case errors.As(err, &refused) && refused.Code == "access_denied":
@@ -100,7 +100,7 @@ func (a *app) login(s config.Server, how *loginCmd) error {
 
 // showPage brings the user to a page, which auth has checked to be of http or https.
 func (a *app) showPage(page string, open bool) error {
-	if open && auth.OpenBrowser(a.ctx, page) == nil {
+	if open && login.OpenBrowser(a.ctx, page) == nil {
 		a.talk.always("patchbay: log in with the browser that opens. If none does, go to")
 	} else {
 		a.talk.always("patchbay: to log in, go to")
@@ -111,7 +111,7 @@ func (a *app) showPage(page string, open bool) error {
 
 // visitByHand waits for the browser, and for an address that a person pastes: their browser may
 // be on another machine, where it ends at a page that is not there.
-func (a *app) visitByHand(ctx context.Context, back *auth.Loopback, page string) (*url.URL, error) {
+func (a *app) visitByHand(ctx context.Context, back *login.Loopback, page string) (*url.URL, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type visit struct {
@@ -158,7 +158,7 @@ func (a *app) offerLogin(s config.Server) bool {
 }
 
 // validity words for how long a token is good.
-func validity(l *auth.Login, now time.Time) string {
+func validity(l *login.Record, now time.Time) string {
 	switch {
 	case l.Expires.IsZero() && l.Refresh == "":
 		return ""

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/auth/vault"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
@@ -21,7 +21,7 @@ import (
 // in is told so, by the error or at the terminal. The zero value is ready.
 type logins struct {
 	mu         sync.Mutex
-	transports map[carried]*auth.Transport // guarded by mu
+	transports map[carried]*login.Transport // guarded by mu
 }
 
 // carried is what a transport is for: a URL, and how it is reached.
@@ -47,7 +47,7 @@ func canLogInAt(s config.Server) bool {
 }
 
 // transport carries the requests to a server, with its stored token if there is one.
-func (a *app) transport(s config.Server) (*auth.Transport, error) {
+func (a *app) transport(s config.Server) (*login.Transport, error) {
 	a.logins.mu.Lock()
 	defer a.logins.mu.Unlock()
 	at := carried{s.URL, s.CA, s.Cert, s.Key}
@@ -62,9 +62,9 @@ func (a *app) transport(s config.Server) (*auth.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &auth.Transport{Server: s.URL, Store: &learningStore{store, a.secrets}, ClientName: "Patchbay", TLS: secure}
+	t := &login.Transport{Server: s.URL, Store: &learningStore{store, a.secrets}, ClientName: "Patchbay", TLS: secure}
 	if a.logins.transports == nil {
-		a.logins.transports = map[carried]*auth.Transport{}
+		a.logins.transports = map[carried]*login.Transport{}
 	}
 	a.logins.transports[at] = t
 	return t, nil

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/auth/vault"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/trace"
@@ -142,7 +143,7 @@ type learningStore struct {
 	secrets *secrets
 }
 
-func (s *learningStore) learn(l *auth.Login) {
+func (s *learningStore) learn(l *login.Record) {
 	for _, secret := range []auth.Secret{l.ClientSecret, l.Access, l.Refresh} {
 		if secret != "" {
 			s.secrets.learn(string(secret))
@@ -150,8 +151,8 @@ func (s *learningStore) learn(l *auth.Login) {
 	}
 }
 
-// Load implements auth.Store.
-func (s *learningStore) Load(ctx context.Context, server string) ([]auth.Login, error) {
+// Load implements login.Store.
+func (s *learningStore) Load(ctx context.Context, server string) ([]login.Record, error) {
 	list, err := s.Vault.Load(ctx, server)
 	for i := range list {
 		s.learn(&list[i])
@@ -159,8 +160,8 @@ func (s *learningStore) Load(ctx context.Context, server string) ([]auth.Login, 
 	return list, err
 }
 
-// Save implements auth.Store.
-func (s *learningStore) Save(ctx context.Context, l *auth.Login) error {
+// Save implements login.Store.
+func (s *learningStore) Save(ctx context.Context, l *login.Record) error {
 	s.learn(l)
 	return s.Vault.Save(ctx, l)
 }

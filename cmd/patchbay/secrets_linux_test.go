@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/auth/vault"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -223,7 +223,7 @@ func plantedServers(t *testing.T) planted {
 	t.Cleanup(good.Close)
 	echo, breaks := refuse(http.StatusUnauthorized), refuse(http.StatusInternalServerError)
 	// The resource server of a login, whose authorization server says what it is told.
-	login := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	idp := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text := said(r)
 		w.Header().Set("Content-Type", "application/json")
 		switch r.URL.Path {
@@ -238,14 +238,14 @@ func plantedServers(t *testing.T) planted {
 			w.WriteHeader(http.StatusNotFound)
 		}
 	}))
-	t.Cleanup(login.Close)
+	t.Cleanup(idp.Close)
 	v, err := vault.Open("", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := v.Save(t.Context(), &auth.Login{
-		Key:      auth.Key{Server: login.URL + "/mcp", Issuer: login.URL, Client: "me"},
-		Resource: login.URL + "/mcp", TokenURL: login.URL + "/token", RevokeURL: login.URL + "/revoke",
+	if err := v.Save(t.Context(), &login.Record{
+		Key:      login.Key{Server: idp.URL + "/mcp", Issuer: idp.URL, Client: "me"},
+		Resource: idp.URL + "/mcp", TokenURL: idp.URL + "/token", RevokeURL: idp.URL + "/revoke",
 		ClientSecret: inClient, ClientMethod: "client_secret_post", Access: inAccess, Refresh: inRefresh,
 		Got: time.Now().Add(-time.Hour), Expires: time.Now().Add(-time.Minute),
 	}); err != nil {
@@ -261,7 +261,7 @@ func plantedServers(t *testing.T) planted {
 		"refuses": {"url": echo.URL + "/mcp?api_key=" + url.QueryEscape(inQuery), "headers": server{"X-Api-Key": "${input:key}", "Authorization": "Bearer " + inHeader}},
 		"breaks":  {"url": breaks.URL + "/mcp", "headers": server{"X-Api-Key": "${input:key}", "X-Other": "${DEPLOY_TOKEN}", "Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte("bob:"+inBasic))}},
 		"user":    {"url": "http://bob:" + url.PathEscape(inUser) + "@127.0.0.1:1/mcp"},
-		"login":   {"url": login.URL + "/mcp"},
+		"login":   {"url": idp.URL + "/mcp"},
 		"bare":    {"command": "env", "args": []string{testRun + "=stub", self}},
 		"child":   {"command": "env", "args": []string{testRun + "=stub", self, "env"}, "env": server{"GITHUB_TOKEN": inEnv, "DATABASE_URL": "postgres://bob:" + url.PathEscape(inDSN) + "@db/x"}},
 		"spills": {

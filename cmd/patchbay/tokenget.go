@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/auth/login"
 )
 
 var tokenGetVerb = verb{
@@ -31,7 +31,7 @@ func (c *tokenGetCmd) Run(a *app) error {
 	ctx, cancel := a.startContext(a.ctx, s)
 	defer cancel()
 	l, err := t.Token(ctx)
-	if errors.Is(err, auth.ErrLoginNeeded) {
+	if errors.Is(err, login.ErrNeeded) {
 		return a.loggedOut()
 	}
 	if err != nil {

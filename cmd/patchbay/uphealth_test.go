@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/auth/vault"
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -208,8 +209,8 @@ func TestUpNeedsLogin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := v.Save(t.Context(), &auth.Login{
-			Key: auth.Key{Server: srv.URL + "/mcp", Issuer: srv.URL, Client: "me"}, Resource: srv.URL + "/mcp", TokenURL: srv.URL + "/token",
+		if err := v.Save(t.Context(), &login.Record{
+			Key: login.Key{Server: srv.URL + "/mcp", Issuer: srv.URL, Client: "me"}, Resource: srv.URL + "/mcp", TokenURL: srv.URL + "/token",
 			ClientMethod: "none", Access: token, Got: time.Now(), Expires: time.Now().Add(time.Hour),
 		}); err != nil {
 			t.Fatal(err)

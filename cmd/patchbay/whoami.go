@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
@@ -70,7 +70,7 @@ func (c *whoamiCmd) Run(a *app) error {
 	return nil
 }
 
-func expiry(l auth.Login) *time.Time {
+func expiry(l login.Record) *time.Time {
 	if l.Expires.IsZero() {
 		return nil
 	}

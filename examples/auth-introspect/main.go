@@ -19,8 +19,8 @@ func handler() http.Handler {
 	})
 	guard := &auth.Guard{
 		Verifiers: []auth.Verifier{&auth.Introspection{
-			Issuer: "https://login.example.com",
-			Client: auth.Credentials{ID: "mcp-server", Secret: os.Getenv("CLIENT_SECRET")},
+			Issuer:   "https://login.example.com",
+			ClientID: "mcp-server", ClientSecret: auth.Secret(os.Getenv("CLIENT_SECRET")),
 		}},
 		Resource: &auth.ResourceMetadata{Resource: "https://mcp.example.com/mcp"},
 	}

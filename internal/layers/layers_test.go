@@ -16,8 +16,8 @@ const module = "github.com/patchbay-dev/patchbay/"
 // forbidden says what the packages below a folder must not import, and why. Test
 // files are free.
 var forbidden = []struct {
-	folder  string
-	imports []string // prefixes of import paths; "./" stands for the module
+	folder  string   // "/." at the end: of that package alone, and not of those below it
+	imports []string // prefixes of import paths; "./" stands for the module, "/." as in folder
 	reason  string
 }{
 	{"internal/jsonx", []string{"./"}, "the codec is the ground floor"},
@@ -29,6 +29,8 @@ var forbidden = []struct {
 	{"mcp", []string{"./auth", "./config", "./host", "./gateway", "./inspector", "./servers", "./cmd", "./mcptest"}, "the SDK imports no product package"},
 	{"trace", []string{"./"}, "a recorder sees bytes, and everything may be recorded"},
 	{"auth", []string{"./mcp", "./jsonrpc", "./schema", "./internal/engine", "./internal/revision", "./internal/transport", "./gateway", "./config", "./servers", "./cmd"}, "logging in is about HTTP, whatever is said over it"},
+	{"auth/.", []string{"./auth/login", "./auth/vault"}, "a server knows its callers without a browser, a keyring or a token of its own"},
+	{"auth/login", []string{"./auth/.", "./auth/vault"}, "a client logs in without the verifiers of a server; where it keeps tokens is up to its program"},
 	{"config", []string{"./mcp", "./internal/engine", "./internal/transport", "./gateway"}, "a configuration is data"},
 	{"host/memory", []string{"./mcp", "./config", "./gateway", "./cmd"}, "what is kept is messages, whoever they went to"},
 	{"host/model", []string{"./mcp", "./gateway", "./config", "./cmd"}, "a model is asked by whoever has messages, MCP or not"},
@@ -63,7 +65,7 @@ var sdk = []string{
 func TestLayers(t *testing.T) {
 	for file, imports := range sources(t) {
 		for _, rule := range forbidden {
-			if !strings.HasPrefix(file, rule.folder+"/") {
+			if !under(filepath.Dir(file), rule.folder) {
 				continue
 			}
 			for _, path := range imports {
@@ -72,8 +74,8 @@ func TestLayers(t *testing.T) {
 				}
 				for _, bad := range rule.imports {
 					bad = strings.Replace(bad, "./", module, 1)
-					if path == strings.TrimSuffix(bad, "/") || strings.HasPrefix(path, strings.TrimSuffix(bad, "/")+"/") {
-						if strings.HasPrefix(path, module+rule.folder+"/") || path == module+rule.folder {
+					if under(path, bad) {
+						if under(path, module+rule.folder) {
 							continue // a package of the folder itself
 						}
 						t.Errorf("%s imports %s: %s", file, path, rule.reason)
@@ -94,6 +96,15 @@ func TestLayers(t *testing.T) {
 			}
 		}
 	}
+}
+
+// under tells whether a package is in a folder, or is the package that a folder with "/." names.
+func under(path, folder string) bool {
+	if alone, ok := strings.CutSuffix(folder, "/."); ok {
+		return path == alone
+	}
+	folder = strings.TrimSuffix(folder, "/")
+	return path == folder || strings.HasPrefix(path, folder+"/")
 }
 
 func TestEveryPackageHasAComment(t *testing.T) {

@@ -142,13 +142,14 @@ func (o options) introspect(issuer string) (*auth.Introspection, error) {
 	var errs [5]error
 	var secret string
 	i.URL, errs[0] = o.take("url")
-	i.Client.ID, errs[1] = o.take("client")
+	i.ClientID, errs[1] = o.take("client")
 	secret, errs[2] = o.take("secret")
 	i.RolesClaim, errs[3] = o.take("roles")
 	i.TTL, errs[4] = o.duration("ttl")
 	err := errors.Join(errs[:]...)
 	if err == nil && secret != "" {
-		i.Client.Secret, err = ReadSecret(secret)
+		secret, err = ReadSecret(secret)
+		i.ClientSecret = auth.Secret(secret)
 	}
 	if err == nil && issuer == "" && i.URL == "" {
 		err = errors.New("give an issuer, or url=")

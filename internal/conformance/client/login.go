@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -24,24 +24,24 @@ type known struct {
 	Workload string `json:"valid_jwt"`
 }
 
-// login logs in at the suite's servers. Credentials that the scenario's context gives are
+// transport logs in at the suite's servers. Credentials that the scenario's context gives are
 // for whatever issuer there is: its name is not known in advance.
-func login(server, scenario, given string) (*auth.Transport, error) {
+func transport(server, scenario, given string) (*login.Transport, error) {
 	var k known
 	_ = json.Unmarshal([]byte(given), &k) // most scenarios give nothing
-	self := auth.Credentials{ID: k.ID, Secret: k.Secret}
+	self := login.Credentials{ID: k.ID, Secret: k.Secret}
 	if k.Key != "" {
 		var err error
-		if self.Key, err = auth.ParseClientKey("", []byte(k.Key)); err != nil {
+		if self.Key, err = login.ParseClientKey("", []byte(k.Key)); err != nil {
 			return nil, err
 		}
 	}
-	t := &auth.Transport{
+	t := &login.Transport{
 		Server:      server,
 		RedirectURL: "http://127.0.0.1:8765/callback", // nobody listens: visit reads where the page leads
 		Visit:       visit,
 		DocumentURL: "https://conformance-test.local/client-metadata.json",
-		Registered: func(context.Context, string, string) (*auth.Credentials, error) {
+		Registered: func(context.Context, string, string) (*login.Credentials, error) {
 			if self.ID == "" {
 				return nil, nil
 			}
@@ -50,14 +50,14 @@ func login(server, scenario, given string) (*auth.Transport, error) {
 	}
 	switch {
 	case strings.HasPrefix(scenario, "auth/client-credentials-"):
-		t.Grant = &auth.ClientCredentials{}
+		t.Grant = &login.ClientCredentials{}
 	case k.IDP != "":
-		t.Grant = &auth.Enterprise{
-			Issuer: k.IDP, Client: auth.Credentials{ID: k.IDPID},
+		t.Grant = &login.Enterprise{
+			Issuer: k.IDP, Client: login.Credentials{ID: k.IDPID},
 			Subject: func(context.Context) (string, error) { return k.IDPToken, nil },
 		}
 	case k.Workload != "":
-		t.Grant = &auth.Workload{Token: func(context.Context, string) (string, error) { return k.Workload, nil }}
+		t.Grant = &login.Workload{Token: func(context.Context, string) (string, error) { return k.Workload, nil }}
 	case scenario == "auth/offline-access-scope":
 		t.DocumentURL = "" // it wants to see a registration, and the document is nowhere to be read
 	}

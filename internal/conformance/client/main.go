@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string, env func(string) string, stderr io.
 	}
 	given := env("MCP_CONFORMANCE_CONTEXT")
 	if strings.HasPrefix(name, "auth/") {
-		t, err := login(args[0], name, given)
+		t, err := transport(args[0], name, given)
 		if err != nil {
 			fmt.Fprintf(stderr, "client: %s: %v\n", name, err)
 			return 1

@@ -1,0 +1,201 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
+)
+
+// What this file does is asked for by a person, and not by a server's refusal.
+
+// Login logs the user in anew, whether or not there is a token. Scopes are asked for instead of
+// those that the server names; none: those.
+//
+// Unlike a request, Login belongs to its caller: it ends with ctx.
+func (t *Transport) Login(ctx context.Context, scopes ...string) error {
+	if err := t.ready(); err != nil {
+		return err
+	}
+	if t.unattended() {
+		return ErrNeeded
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, loginTimeout, fmt.Errorf("no login within %v", loginTimeout))
+	defer cancel()
+	w := why{version: oauth.Revision}
+	var err error
+	if w.challenge, err = t.probe(ctx); err != nil {
+		return err
+	}
+	if len(scopes) > 0 {
+		w.scope = scopes
+	}
+	if t.Store != nil {
+		unlock, err := t.Store.Lock(ctx, "login "+t.storeName())
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
+	old := t.current()
+	k, err := t.login(ctx, nil, w)
+	if err != nil {
+		return fmt.Errorf("log in for %q: %w", clip(t.Server), err)
+	}
+	t.mu.Lock()
+	t.token = k
+	t.mu.Unlock()
+	if t.Store == nil {
+		return nil
+	}
+	return t.replace(context.WithoutCancel(ctx), old, k)
+}
+
+// ready prepares and checks the fields.
+func (t *Transport) ready() error {
+	t.once.Do(t.prepare)
+	return t.fault
+}
+
+// probe asks the server, as nobody, what it wants. A server that wants nothing, and does not say
+// who gives tokens for it, has no login.
+func (t *Transport) probe(ctx context.Context) (challenge, error) {
+	bounded, cancel := context.WithTimeout(ctx, oauth.Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(bounded, http.MethodGet, t.Server, nil)
+	if err != nil {
+		return challenge{}, err
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	res, err := t.own.RoundTrip(req)
+	if err != nil {
+		return challenge{}, err
+	}
+	res.Body.Close()
+	if res.StatusCode == http.StatusUnauthorized {
+		c := readChallenge(res.Header)
+		c.errorCode = ""
+		return c, nil
+	}
+	if _, err := t.fetch.resource(bounded, "", oauth.Revision); errors.Is(err, oauth.ErrAbsent) {
+		return challenge{}, fmt.Errorf("%q asks for no login: it answers HTTP %d, and names nobody who gives tokens", clip(t.Server), res.StatusCode)
+	}
+	return challenge{}, nil
+}
+
+// Logins returns what is stored for the server, the newest first.
+func (t *Transport) Logins(ctx context.Context) ([]Record, error) {
+	if err := t.ready(); err != nil {
+		return nil, err
+	}
+	if t.Store != nil {
+		return t.Store.Load(ctx, t.storeName())
+	}
+	if k := t.current(); k != nil {
+		return []Record{*t.record(k)}, nil
+	}
+	return nil, nil
+}
+
+// Token returns the login with a token that is good for a while, refreshed if need be. It never
+// asks the user: the error is [ErrNeeded] then.
+func (t *Transport) Token(ctx context.Context) (*Record, error) {
+	if err := t.ready(); err != nil {
+		return nil, err
+	}
+	k := t.current()
+	if k == nil && t.Store != nil {
+		if _, err := t.stored(ctx); err != nil { // why there is none
+			return nil, err
+		}
+	}
+	if k == nil {
+		return nil, ErrNeeded
+	}
+	if k.unsaved.Load() || k.refreshable() && k.aged() {
+		var err error
+		if k, err = t.renew(ctx, k, why{version: oauth.Revision, quietly: true}); err != nil {
+			return nil, err
+		}
+	}
+	if k == nil || !k.expires.IsZero() && time.Now().After(k.expires) {
+		return nil, ErrNeeded
+	}
+	return t.record(k), nil
+}
+
+// Logout revokes the tokens for the server where that is offered (RFC 7009), and forgets them
+// in any case; the error is about what could not be revoked or deleted. It returns those that
+// there were, without their tokens.
+func (t *Transport) Logout(ctx context.Context) (out []Record, err error) {
+	if err := t.ready(); err != nil {
+		return nil, err
+	}
+	if t.Store != nil {
+		unlock, err := t.Store.Lock(ctx, "refresh "+t.storeName())
+		if err != nil {
+			return nil, err
+		}
+		defer unlock()
+	}
+	list, err := t.Logins(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	t.token = nil
+	t.mu.Unlock()
+	var faults []error
+	for _, l := range list {
+		if err := t.revoke(ctx, &l); err != nil {
+			faults = append(faults, fmt.Errorf("revoke at %q: %w", clip(l.Issuer), err))
+		}
+		if t.Store != nil {
+			if err := t.Store.Delete(context.WithoutCancel(ctx), l.Key); err != nil {
+				faults = append(faults, err)
+			}
+		}
+		l.Access, l.Refresh, l.ClientSecret = "", "", ""
+		out = append(out, l)
+	}
+	return out, errors.Join(faults...)
+}
+
+// revoke tells the authorization server that tokens are not used any more.
+//
+// Specification: RFC 7009, 2.1.
+func (t *Transport) revoke(ctx context.Context, l *Record) error {
+	if l.RevokeURL == "" {
+		return nil
+	}
+	k, err := t.tokenOf(l)
+	if err != nil {
+		return err
+	}
+	for _, one := range []struct{ hint, token string }{{"refresh_token", k.refresh}, {"access_token", k.access}} {
+		if one.token == "" {
+			continue
+		}
+		form := url.Values{"token": {one.token}, "token_type_hint": {one.hint}}
+		_, err := t.ask(ctx, t.fetch.Fetcher, k.from.revoke, k.from, k.as, form)
+		var refused *RefusedError
+		if errors.As(err, &refused) && refused.Code == "unsupported_token_type" && one.token == k.access {
+			continue // it ends by itself, and soon: nobody can take back a signed token (2.2.1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Settle waits until no refresh token is being spent: until then, the end of the program
+// would lose its successor.
+func (t *Transport) Settle() {
+	t.exchanging.Lock()
+	defer t.exchanging.Unlock()
+}

@@ -1,0 +1,31 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// ClientCredentials is the [Grant] of a program that acts for itself, with no user: its
+// own credentials, which [Transport.Registered] gives, are all that is needed. They must
+// have a Key or a Secret.
+//
+// Specification: extensions/auth, oauth-client-credentials.
+type ClientCredentials struct{}
+
+func (*ClientCredentials) check() error { return nil }
+
+func (*ClientCredentials) get(ctx context.Context, t *Transport, p *place, want []string) (*token, error) {
+	id, err := t.given(ctx, p)
+	switch {
+	case err != nil:
+		return nil, err
+	case id == nil || id.Secret == "" && id.Key == nil:
+		return nil, errors.New("the client credentials grant needs a Key or a Secret of a client: give it in Registered")
+	}
+	k, err := t.request(ctx, p, id, grantForm(grantCredentials, want), nil)
+	if err != nil {
+		return nil, fmt.Errorf("token endpoint %q: %w", clip(p.token.String()), err)
+	}
+	return k, nil
+}

@@ -1,0 +1,244 @@
+package login
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// Credentials are what an authorization server knows a client by. They never print their
+// secret.
+type Credentials struct {
+	ID     string
+	Secret string     // empty: a public client, if there is no Key either
+	Key    *ClientKey // signs in place of the Secret; nil: there is none
+}
+
+func (c Credentials) String() string       { return "client " + c.ID }
+func (c Credentials) GoString() string     { return c.String() }
+func (c Credentials) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+// Ways to say to a token endpoint who we are (RFC 7591, 2).
+const (
+	methodNone  = "none"
+	methodBasic = "client_secret_basic"
+	methodPost  = "client_secret_post"
+	methodKey   = "private_key_jwt" // OpenID Connect Core 1.0, 9
+
+	assertionKind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer" // RFC 7523, 2.2
+)
+
+// identity is who we are to one authorization server.
+type identity struct {
+	Credentials
+	method  string
+	expires time.Time // of the secret; zero: never
+}
+
+// given is who we are to an authorization server without a registration of our own; nil:
+// nobody yet.
+func (t *Transport) given(ctx context.Context, p *place) (*identity, error) {
+	if t.Registered != nil {
+		c, err := t.Registered(ctx, t.Server, p.issuer)
+		if err != nil {
+			return nil, fmt.Errorf("credentials for %q: %w", clip(p.issuer), err)
+		}
+		if c != nil {
+			return &identity{Credentials: *c, method: p.methodFor(*c)}, nil
+		}
+	}
+	if t.DocumentURL != "" && p.meta.DocumentsAreClients {
+		return &identity{Credentials: Credentials{ID: t.DocumentURL}, method: methodNone}, nil
+	}
+	return nil, nil
+}
+
+// ErrNotRegistered says that an authorization server registers no clients by itself: somebody has
+// to do so there, and [Transport.Registered] to return what that gave.
+var ErrNotRegistered = errors.New("it registers no clients by itself; register one there by hand")
+
+// identify finds out who we are to an authorization server. If we are nobody yet, it
+// registers us with some metadata.
+//
+// Specification: 2025-11-25, basic/authorization, Client Registration Approaches.
+func (t *Transport) identify(ctx context.Context, p *place, m clientMetadata) (*identity, error) {
+	if id, err := t.given(ctx, p); id != nil || err != nil {
+		return id, err
+	}
+	t.mu.Lock()
+	known := t.identities[p.issuer]
+	t.mu.Unlock()
+	if known != nil && (known.expires.IsZero() || time.Now().Before(known.expires)) {
+		return known, nil
+	}
+	if p.register == nil {
+		return nil, ErrNotRegistered
+	}
+	id, err := t.register(ctx, p, m)
+	if err != nil {
+		return nil, fmt.Errorf("register at %q: %w", clip(p.register.String()), err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.identities == nil {
+		t.identities = map[string]*identity{}
+	}
+	t.identities[p.issuer] = id
+	return id, nil
+}
+
+// forget drops a registration that its authorization server does not know any more.
+func (t *Transport) forget(issuer string, id *identity) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.identities[issuer] == id {
+		delete(t.identities, issuer)
+	}
+}
+
+// methodFor picks how to authenticate with what we have.
+func (p *place) methodFor(c Credentials) string {
+	offered := p.meta.TokenMethods
+	switch {
+	case c.Key != nil:
+		return methodKey
+	case c.Secret == "":
+		return methodNone
+	case len(offered) == 0 || slices.Contains(offered, methodBasic):
+		return methodBasic // RFC 8414, 2: the default
+	case slices.Contains(offered, methodPost):
+		return methodPost
+	case slices.Contains(offered, methodNone):
+		return methodNone
+	}
+	return methodBasic // OAuth 2.1, 2.4.1: whoever gives out secrets supports it
+}
+
+// methodToRegister picks how a client without a secret of its own wants to authenticate.
+func (p *place) methodToRegister() string {
+	offered := p.meta.TokenMethods
+	switch {
+	case p.defaults || slices.Contains(offered, methodNone):
+		return methodNone
+	case len(offered) > 0 && !slices.Contains(offered, methodBasic) && slices.Contains(offered, methodPost):
+		return methodPost
+	}
+	return methodBasic
+}
+
+// clientMetadata is what a registration says of a client (RFC 7591, 2).
+type clientMetadata struct {
+	Name      string   `json:"client_name"`
+	Redirects []string `json:"redirect_uris,omitempty"`
+	Grants    []string `json:"grant_types"`
+	Responses []string `json:"response_types"`
+	Method    string   `json:"token_endpoint_auth_method"`
+	Kind      string   `json:"application_type"`
+}
+
+// grantsToRegister is a grant and, if there is such a thing, the refresh of what it gives.
+func (p *place) grantsToRegister(grant string) []string {
+	if len(p.meta.Grants) == 0 || slices.Contains(p.meta.Grants, grantRefresh) {
+		return []string{grant, grantRefresh}
+	}
+	return []string{grant}
+}
+
+// register registers us (RFC 7591, 3).
+func (t *Transport) register(ctx context.Context, p *place, m clientMetadata) (*identity, error) {
+	m.Kind = "native"
+	if len(m.Redirects) > 0 && !strings.HasPrefix(m.Redirects[0], "http:") {
+		m.Kind = "web"
+	}
+	m.Name = t.ClientName
+	if m.Name == "" {
+		m.Name = "patchbay"
+	}
+	method := p.methodToRegister()
+	m.Method = method
+	body, err := jsonx.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := t.fetch.Post(ctx, p.register, http.Header{"Content-Type": {"application/json"}}, body)
+	if err != nil {
+		return nil, err
+	}
+	if answer.Status/100 != 2 {
+		return nil, refusal(answer)
+	}
+	var r struct {
+		ID      string          `json:"client_id"`
+		Secret  string          `json:"client_secret"`
+		Expires json.RawMessage `json:"client_secret_expires_at"`
+		Method  string          `json:"token_endpoint_auth_method"`
+	}
+	if jsonx.Unmarshal(answer.Body, &r) != nil || r.ID == "" { // its text may hold the secret
+		return nil, errors.New("the answer is no client")
+	}
+	id := &identity{Credentials: Credentials{ID: r.ID, Secret: r.Secret}, method: method}
+	if r.Method != "" {
+		id.method = r.Method
+	}
+	switch {
+	case id.method == methodNone:
+		id.Secret = ""
+	case id.method != methodBasic && id.method != methodPost:
+		return nil, fmt.Errorf("it wants clients to authenticate by %q, which this client cannot", clip(r.Method))
+	case r.Secret == "":
+		id.method = methodNone
+	}
+	if s := seconds(r.Expires); s > 0 && id.Secret != "" {
+		id.expires = time.Unix(int64(s), 0)
+	}
+	return id, nil
+}
+
+// RefusedError is the answer of an authorization server that refuses (RFC 6749, 4.1.2.1
+// and 5.2; RFC 7591, 3.2.2).
+type RefusedError struct {
+	Code        string // such as "access_denied": the user did not want to
+	Description string // for people, written by the authorization server; some 200 bytes at most
+	Status      int    // of HTTP; zero for what came through the browser
+}
+
+func (e *RefusedError) Error() string {
+	s := fmt.Sprintf("refused: %q", e.Code)
+	if e.Code == "" {
+		s = fmt.Sprintf("refused: HTTP %d %s", e.Status, http.StatusText(e.Status))
+	}
+	if e.Description != "" {
+		s += fmt.Sprintf(" (%q)", e.Description)
+	}
+	return s
+}
+
+// transient tells whether the same request may be answered otherwise later.
+func (e *RefusedError) transient() bool {
+	return e.Status/100 != 4 || e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests
+}
+
+func refusal(r *oauth.Reply) *RefusedError {
+	code, description := r.Refusal()
+	return &RefusedError{code, description, r.Status}
+}
+
+// checkDocumentURL holds a client id against what may be one.
+// Specification: 2025-11-25, basic/authorization, Client ID Metadata Documents.
+func checkDocumentURL(raw string) error {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "https" || u.Host == "" || len(u.Path) < 2 || u.User != nil || u.Fragment != "" {
+		return fmt.Errorf("DocumentURL %q is no https URL with a path", clip(raw))
+	}
+	return nil
+}

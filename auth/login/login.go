@@ -1,0 +1,103 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
+)
+
+// why is the reason for a new token.
+type why struct {
+	challenge
+	version string // of the protocol, for metadata
+	quietly bool   // refresh, but do not bother the user
+}
+
+const (
+	loginTimeout   = 10 * time.Minute // for a whole login, with the user's part
+	refreshTimeout = time.Minute
+)
+
+// obtain gets a token in place of old, which may be nil. It is called once at a time.
+func (t *Transport) obtain(ctx context.Context, old *token, w why) (*token, error) {
+	refresh, login := t.refreshIfUseful, t.login
+	if t.Store != nil && (old == nil || !old.from.bound) {
+		refresh, login = t.refreshStored, t.loginStored
+	}
+	k, err := refresh(ctx, old, w)
+	switch {
+	case err != nil:
+		return k, fmt.Errorf("refresh the token for %q: %w", clip(t.Server), err)
+	case k != nil:
+		return k, nil
+	case w.quietly:
+		return old, nil // the server will say what it wants
+	case t.unattended():
+		return nil, ErrNeeded
+	}
+	k, err = login(ctx, old, w)
+	if err != nil {
+		return k, fmt.Errorf("log in for %q: %w", clip(t.Server), err)
+	}
+	return k, nil
+}
+
+// refreshIfUseful refreshes a token if that can help. It returns nil without error if the user
+// has to log in.
+func (t *Transport) refreshIfUseful(ctx context.Context, old *token, w why) (*token, error) {
+	if w.errorCode == oauth.InsufficientScope || !old.refreshable() || !w.quietly && !old.login && old.unwanted() {
+		return nil, nil
+	}
+	k, err := t.refresh(ctx, old)
+	var refused *RefusedError
+	if errors.As(err, &refused) && !refused.transient() {
+		old.spent.Store(true)
+		return nil, nil
+	}
+	return k, err // with an error nobody said that the token is bad, so it is kept
+}
+
+// refresh exchanges a refresh token, which may be good for one use alone: once begun, it
+// is finished.
+func (t *Transport) refresh(ctx context.Context, old *token) (*token, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTimeout)
+	defer cancel()
+	form := url.Values{"grant_type": {grantRefresh}, "refresh_token": {old.refresh}}
+	return t.request(ctx, old.from, old.as, form, old)
+}
+
+// login finds out where to log in, and does.
+//
+// Specification: 2025-11-25, basic/authorization, Scope Selection Strategy.
+func (t *Transport) login(ctx context.Context, old *token, w why) (*token, error) {
+	p, err := t.fetch.find(ctx, w.challenge, w.version)
+	if err != nil {
+		return nil, err
+	}
+	p.bound = p.bound || t.DPoP || w.bound
+	if a := p.meta.ProofAlgorithms; p.bound && a != nil && !slices.Contains(a, string(algorithmDPoP)) {
+		return nil, fmt.Errorf("authorization server %q: it takes no proofs by %s, and tokens are to be bound", clip(p.issuer), algorithmDPoP)
+	}
+	want := w.scope
+	if want == nil {
+		want = p.scopes
+	}
+	if old != nil && old.from.issuer == p.issuer {
+		want = oauth.Union(old.asked, want)
+	}
+	grant := t.Grant
+	if grant == nil {
+		grant = browser{}
+	}
+	k, err := grant.get(ctx, t, p, want)
+	if err != nil {
+		return nil, fmt.Errorf("authorization server %q: %w", clip(p.issuer), err)
+	}
+	k.asked, k.login = want, true
+	return k, nil
+}

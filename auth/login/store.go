@@ -1,0 +1,58 @@
+package login
+
+import (
+	"context"
+	"time"
+)
+
+// Store keeps logins from one process to the next. Its methods may be called by several
+// goroutines and processes at once. Package auth/vault has one.
+type Store interface {
+	// Load returns the logins at a server, the newest first; none is not an error. The server is
+	// named as in [Key].
+	Load(ctx context.Context, server string) ([]Record, error)
+
+	// Save adds a login, or replaces that of its Key. When it returns nil, the login survives
+	// the end of the process and of the machine; when it fails, what was there before is there
+	// still.
+	Save(ctx context.Context, r *Record) error
+
+	// Delete forgets a login. If there is none of the Key, that is not an error.
+	Delete(ctx context.Context, k Key) error
+
+	// Lock waits until nobody else, in this process or another, holds the lock of that name.
+	// It ends with unlock, or with the process. An error is that of ctx, or of the store.
+	Lock(ctx context.Context, name string) (unlock func(), err error)
+}
+
+// Key tells logins apart. A token is used at no other server, and a refresh token with no
+// other issuer and by no other client.
+type Key struct {
+	Server string // scheme, host and path
+	Issuer string
+	Client string // client id
+}
+
+// Record is one login as a [Store] keeps it: its tokens, and what refreshing and revoking them
+// takes.
+type Record struct {
+	Key
+
+	Resource  string // that tokens are asked for
+	TokenURL  string
+	RevokeURL string // empty: none was offered (RFC 7009)
+
+	ClientSecret Secret // empty: a public client
+	ClientMethod string // to authenticate at TokenURL: "none", "client_secret_basic", "client_secret_post"
+
+	Access  Secret
+	Refresh Secret    // empty: none was given, or it was refused
+	Asked   []string  // scopes asked for so far
+	Granted []string  // scopes of the token; nil: as asked
+	Got     time.Time // when the token was asked for
+	Expires time.Time // of Access; zero: not known
+
+	// Refreshing is when a refresh began of which no answer was stored yet; zero: none. It
+	// proves, before a refresh token is spent, that its successor can be stored.
+	Refreshing time.Time
+}

@@ -1,0 +1,233 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
+)
+
+// What this file does is for tokens that other processes use too: look at the store before
+// anything is done about one, with nobody else at it, and store what comes before it is used.
+//
+// There are two locks for each server. That of refreshing is held for one exchange. That of
+// logging in is held while the user does so, and leaves others their refreshes.
+
+// ErrNeeded says that there is no token without the user.
+var ErrNeeded = errors.New("nobody is logged in")
+
+// unattended tells whether there is neither a user nor another way to tokens.
+func (t *Transport) unattended() bool { return t.Grant == nil && t.Visit == nil }
+
+func (t *Transport) storeName() string { return oauth.Canonical(t.server) }
+
+// record is a token as it is stored.
+func (t *Transport) record(k *token) *Record {
+	r := &Record{
+		Key:      Key{t.storeName(), k.from.issuer, k.as.ID},
+		Resource: k.from.resource, TokenURL: k.from.token.String(),
+		ClientSecret: Secret(k.as.Secret), ClientMethod: k.as.method,
+		Access: Secret(k.access), Asked: k.asked, Granted: k.granted, Got: k.got, Expires: k.expires,
+	}
+	if k.from.revoke != nil {
+		r.RevokeURL = k.from.revoke.String()
+	}
+	if !k.spent.Load() {
+		r.Refresh = Secret(k.refresh)
+	}
+	return r
+}
+
+// tokenOf is a stored login as a token.
+func (t *Transport) tokenOf(r *Record) (*token, error) {
+	p := &place{issuer: r.Issuer, resource: r.Resource}
+	var err error
+	if p.token, err = oauth.CheckURL(r.TokenURL, t.server); err != nil {
+		return nil, fmt.Errorf("stored login: %w", err)
+	}
+	if r.RevokeURL != "" {
+		if p.revoke, err = oauth.CheckURL(r.RevokeURL, t.server); err != nil {
+			return nil, fmt.Errorf("stored login: %w", err)
+		}
+	}
+	id := &identity{Credentials: Credentials{ID: r.Client, Secret: string(r.ClientSecret)}, method: r.ClientMethod}
+	k := &token{access: string(r.Access), refresh: string(r.Refresh), from: p, as: id, asked: r.Asked, granted: r.Granted, got: r.Got, expires: r.Expires, adopted: true}
+	if !r.Expires.IsZero() {
+		k.stale = staleFrom(r.Got, r.Expires)
+	}
+	return k, nil
+}
+
+// stored returns the token that the store has for us; nil: none.
+func (t *Transport) stored(ctx context.Context) (*token, error) {
+	logins, err := t.Store.Load(ctx, t.storeName())
+	if err != nil {
+		return nil, err
+	}
+	for i := range logins {
+		k, err := t.tokenOf(&logins[i])
+		if err != nil || t.Registered == nil {
+			return k, err
+		}
+		c, err := t.Registered(ctx, t.Server, k.from.issuer)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("credentials for %q: %w", clip(k.from.issuer), err)
+		case c != nil && c.ID != k.as.ID:
+			continue // the login of another client
+		case c != nil:
+			k.as.Credentials = *c
+		}
+		return k, nil
+	}
+	return nil, nil
+}
+
+// load takes over what is stored. Its faults are told when a token is needed: many servers
+// need none.
+func (t *Transport) load() {
+	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
+	defer cancel()
+	k, err := t.stored(ctx)
+	if err != nil || k == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.token == nil {
+		t.token = k
+	}
+}
+
+// save stores a token that is the newest. If it cannot, the token is marked.
+func (t *Transport) save(ctx context.Context, k *token) error {
+	if k.from.bound {
+		return nil // to a key that this process alone has (DPoP)
+	}
+	err := t.Store.Save(ctx, t.record(k))
+	k.unsaved.Store(err != nil)
+	if err != nil {
+		return fmt.Errorf("store the new token: %w", err)
+	}
+	return nil
+}
+
+// refreshStored does what refreshIfUseful does, with a store: it may find that another process
+// has been there before.
+func (t *Transport) refreshStored(ctx context.Context, old *token, w why) (*token, error) {
+	unlock, err := t.Store.Lock(ctx, "refresh "+t.storeName())
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if old != nil && old.unsaved.Load() {
+		return old, t.save(context.WithoutCancel(ctx), old)
+	}
+	kept, err := t.stored(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case kept == nil && old != nil: // logged out meanwhile
+		old.spent.Store(true)
+		return nil, nil
+	case kept == nil:
+		return nil, nil
+	case old == nil || kept.access != old.access:
+		if !kept.aged() && answers(kept, w) {
+			return kept, nil
+		}
+		old = kept
+	case kept.refresh != old.refresh:
+		old = kept
+	}
+	if w.errorCode == oauth.InsufficientScope || !old.refreshable() || !w.quietly && !old.login && old.unwanted() {
+		return nil, nil
+	}
+	return t.spend(ctx, old)
+}
+
+// answers tells whether a token that another process got is what is missing.
+func answers(kept *token, w why) bool {
+	return w.errorCode != oauth.InsufficientScope || len(oauth.Union(kept.asked, w.scope)) == len(kept.asked)
+}
+
+// spend refreshes a token that is the stored one, with the lock held. It returns nil without
+// error if the refresh token is no good any more.
+func (t *Transport) spend(ctx context.Context, old *token) (*token, error) {
+	t.exchanging.RLock()
+	defer t.exchanging.RUnlock()
+	ctx = context.WithoutCancel(ctx) // the successor of a spent token must be stored
+	begun := t.record(old)
+	begun.Refreshing = time.Now()
+	if err := t.Store.Save(ctx, begun); err != nil {
+		return nil, fmt.Errorf("nothing was sent, as the new token could not be stored: %w", err)
+	}
+	k, err := t.refresh(ctx, old)
+	var refused *RefusedError
+	switch {
+	case err == nil:
+		return k, t.save(ctx, k)
+	case !errors.As(err, &refused) || refused.transient():
+		return nil, err
+	case refused.Code != "invalid_grant":
+		old.spent.Store(true)
+		return nil, nil
+	}
+	// Somebody may have refreshed without the lock, where the folder is on a network.
+	kept, err := t.stored(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case kept != nil && kept.access != old.access:
+		return kept, nil
+	}
+	old.spent.Store(true)
+	return nil, t.Store.Save(ctx, t.record(old)) // without the refresh token: nobody need try it again
+}
+
+// loginStored does what login does, with a store: one process asks the user, and the others
+// wait for that.
+func (t *Transport) loginStored(ctx context.Context, old *token, w why) (*token, error) {
+	unlock, err := t.Store.Lock(ctx, "login "+t.storeName())
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	kept, err := t.stored(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case kept == nil:
+	case old == nil || kept.access != old.access:
+		if !kept.aged() && answers(kept, w) {
+			return kept, nil
+		}
+		old = kept
+	}
+	k, err := t.login(ctx, old, w)
+	if err != nil {
+		return nil, err
+	}
+	return k, t.replace(context.WithoutCancel(ctx), old, k)
+}
+
+// replace stores a new login in place of an old one, which may be nil.
+func (t *Transport) replace(ctx context.Context, old, k *token) error {
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
+	defer cancel()
+	unlock, err := t.Store.Lock(ctx, "refresh "+t.storeName()) // a refresh in between would come after us
+	if err != nil {
+		k.unsaved.Store(true)
+		return err
+	}
+	defer unlock()
+	if err := t.save(ctx, k); err != nil {
+		return err
+	}
+	if old != nil && old.from.issuer == k.from.issuer && old.as.ID != k.as.ID {
+		return t.Store.Delete(ctx, t.record(old).Key) // of a registration that is not used any more
+	}
+	return nil
+}

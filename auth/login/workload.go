@@ -1,0 +1,131 @@
+package login
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// Workload is the [Grant] of a program that the platform which runs it vouches for, with a
+// JWT: that is exchanged for an access token. One of Token and File is required. The
+// client is that of [Transport.Registered], or nobody.
+//
+// A JWT that is refused is not sent a second time, and no other way is tried.
+//
+// Specification: RFC 7523, 2.1.
+type Workload struct {
+	// Token returns a JWT that is made for an audience: the issuer of the authorization
+	// server. It is called for each token.
+	Token func(ctx context.Context, audience string) (string, error)
+
+	// File holds the JWT, where the platform keeps it fresh. It is read for each token.
+	File string
+
+	// Issuer is the one authorization server that gets the JWT. Empty: the one that the
+	// JWT is made for, by its "aud". The MCP server chooses the authorization server, and
+	// whoever has the JWT can be this program.
+	Issuer string
+}
+
+const maxAssertion = 64 << 10 // bytes of a JWT
+
+func (w *Workload) check() error {
+	if (w.Token == nil) == (w.File == "") {
+		return errors.New("Workload: set one of Token and File")
+	}
+	return nil
+}
+
+func (w *Workload) get(ctx context.Context, t *Transport, p *place, want []string) (*token, error) {
+	if w.Issuer != "" && w.Issuer != p.issuer {
+		return nil, fmt.Errorf("the server names the authorization server %q, and this workload has a JWT for %q alone", clip(p.issuer), clip(w.Issuer))
+	}
+	id, err := t.given(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if id == nil {
+		id = &identity{method: methodNone}
+	}
+	assertion, err := w.assertion(ctx, p.issuer)
+	if err != nil {
+		return nil, fmt.Errorf("the JWT of this workload: %w", err)
+	}
+	if w.Issuer == "" && !madeFor(assertion, p) {
+		return nil, fmt.Errorf("the JWT of this workload is not made for %q: set Issuer if it is to go there", clip(p.issuer))
+	}
+	form := grantForm(grantJWT, want)
+	form.Set("assertion", assertion)
+	k, err := t.request(ctx, p, id, form, nil)
+	if err != nil {
+		return nil, fmt.Errorf("token endpoint %q: %w", clip(p.token.String()), err)
+	}
+	return k, nil
+}
+
+func (w *Workload) assertion(ctx context.Context, audience string) (string, error) {
+	if w.Token != nil {
+		s, err := w.Token(ctx, audience)
+		if err == nil && !oauth.IsHeaderToken(s) {
+			err = errors.New("it is empty, or has spaces in it")
+		}
+		return s, err
+	}
+	f, err := os.Open(w.File)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxAssertion+1))
+	raw = bytes.TrimSpace(raw)
+	switch {
+	case err != nil:
+		return "", err
+	case len(raw) > maxAssertion || !oauth.IsHeaderToken(string(raw)):
+		return "", fmt.Errorf("%q does not hold one JWT of at most %d bytes", w.File, maxAssertion)
+	}
+	return string(raw), nil
+}
+
+// madeFor tells whether an authorization server is an audience of a JWT, by its issuer,
+// with or without a slash at the end, or its token endpoint (RFC 7523, 3). The signature
+// is the business of that server.
+func madeFor(assertion string, p *place) bool {
+	parts := strings.Split(assertion, ".")
+	if len(parts) != 3 {
+		return false
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return false
+	}
+	var c struct {
+		Audience json.RawMessage `json:"aud"`
+	}
+	if jsonx.Unmarshal(raw, &c) != nil {
+		return false
+	}
+	var list []string
+	if jsonx.Unmarshal(c.Audience, &list) != nil {
+		var one string
+		if jsonx.Unmarshal(c.Audience, &one) != nil {
+			return false
+		}
+		list = []string{one}
+	}
+	for _, aud := range list {
+		if strings.TrimSuffix(aud, "/") == strings.TrimSuffix(p.issuer, "/") || aud == p.token.String() {
+			return true
+		}
+	}
+	return false
+}
