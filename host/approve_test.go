@@ -35,8 +35,8 @@ func (k *kept) Allow(identity, server string, t *mcp.Tool) error {
 	return nil
 }
 
-// Who allows what: nobody by default, rules by server and tool, a server that is trusted what it
-// says is read-only, and the person once, for the conversation or for ever.
+// A call is allowed by a rule for its server and tool, by the read-only annotation of a trusted
+// server (TOOL-26-012), or by the person: once, for the conversation or always.
 func TestWhoAllows(t *testing.T) {
 	tests := []struct {
 		name    string

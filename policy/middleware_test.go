@@ -405,8 +405,8 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
-// Trap 22: what a server says of its features is believed of the program's own and of those that
-// the program trusts, in calls and in lists.
+// Trap 22: the annotations of a feature are believed only of the program's own servers and of those
+// that the program trusts, in calls and in lists (TOOL-26-012).
 func TestAnnotationsOfOthers(t *testing.T) {
 	readOnly := policy.Func(func(_ context.Context, a *policy.Access) policy.Decision {
 		n := a.Annotations()

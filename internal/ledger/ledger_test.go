@@ -31,8 +31,8 @@ type reason struct{ kind, text string }
 var kinds = map[string]string{
 	"host":     "a duty of the application around the SDK",
 	"type":     "the types make a violation impossible to write",
-	"review":   "no machine can check it; checked by reading",
-	"others":   "binds software that Patchbay is none of: authorization servers and identity providers",
+	"review":   "cannot be tested; checked by reading",
+	"others":   "binds other software: authorization servers and identity providers",
 	"later":    "belongs to a part of Patchbay that is not built yet",
 	"departed": "deliberately not followed",
 }
@@ -48,15 +48,15 @@ func TestEveryRuleHasATestOrAReason(t *testing.T) {
 	}
 	for id, names := range tests {
 		if known[id] == nil {
-			t.Errorf("%s cites %s, which is no rule of testdata/rows.tsv", names[0], id)
+			t.Errorf("%s cites %s, which is not a rule of testdata/rows.tsv", names[0], id)
 		}
 	}
 	for id, why := range reasons {
 		switch r := known[id]; {
 		case r == nil:
-			t.Errorf("testdata/reasons.tsv: %s is no rule of testdata/rows.tsv", id)
+			t.Errorf("testdata/reasons.tsv: %s is not a rule of testdata/rows.tsv", id)
 		case kinds[why.kind] == "":
-			t.Errorf("testdata/reasons.tsv: %s: no kind of reason is called %q; there are %q", id, why.kind, slices.Sorted(maps.Keys(kinds)))
+			t.Errorf("testdata/reasons.tsv: %s: unknown kind of reason %q; the kinds are %q", id, why.kind, slices.Sorted(maps.Keys(kinds)))
 		case r.binding() && why.kind == "departed":
 			t.Errorf("testdata/reasons.tsv: %s is a %s: it has to be followed", id, r.level)
 		case len(tests[id]) > 0 && why.kind != "departed":

@@ -67,7 +67,7 @@ func page(rows []row, tests map[string][]string, reasons map[string]reason) stri
 
 Written by ` + "`go test ./internal/ledger -update`" + ` from the tests; do not edit. Each rule of the five revisions of the
 specification, restated in a line, with the tests that check it. Revisions: A 2024-11-05, B 2025-03-26, C 2025-06-18,
-D 2025-11-25, E 2026-07-28. A rule with no test has the reason instead; **open** means that neither is there yet.
+D 2025-11-25, E 2026-07-28. A rule without a test has a reason instead; **open** means that both are missing.
 
 `)
 	summary(&b, rows, tests, reasons)
@@ -143,12 +143,12 @@ func summary(b *strings.Builder, rows []row, tests map[string][]string, reasons 
 		}
 		fmt.Fprintf(b, "| %s | %d | %d | %d | %d | %d of %d |\n", revisions[letter], must, tested, stated, must-tested-stated, advised, advice)
 	}
-	b.WriteString("\nThe general principles (GEN), which bind nobody, are not counted.\n")
+	b.WriteString("\nThe general principles (GEN), which are not binding, are not counted.\n")
 }
 
 // departures lists the advice that is deliberately not followed.
 func departures(b *strings.Builder, rows []row, reasons map[string]reason) {
-	b.WriteString("\n## Advice that we do not follow\n\n")
+	b.WriteString("\n## Advice that Patchbay does not follow\n\n")
 	n := 0
 	for _, r := range rows {
 		if why, ok := reasons[r.id]; ok && why.kind == "departed" {
@@ -157,6 +157,6 @@ func departures(b *strings.Builder, rows []row, reasons map[string]reason) {
 		}
 	}
 	if n == 0 {
-		b.WriteString("None is known.\n")
+		b.WriteString("None.\n")
 	}
 }

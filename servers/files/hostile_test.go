@@ -28,7 +28,7 @@ func trap(t testing.TB) (dir, secret string) {
 	return dir, secret
 }
 
-// No tool follows a link out of a root, to read, to write or to look.
+// No tool follows a link out of a root, to read, to write or to list (RES-26-018).
 func TestLinksThatLeadOut(t *testing.T) {
 	dir, secret := trap(t)
 	s := connect(t, files.Options{Roots: []string{dir}})

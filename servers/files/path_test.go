@@ -7,6 +7,7 @@ import (
 	"testing"
 )
 
+// Paths and file: URIs resolve inside a root or are refused (RES-26-018).
 func TestLocate(t *testing.T) {
 	unix, windows := dialect{}, dialect{windows: true}
 	one := []folder{{name: "src", spellings: []string{"/home/ada/src", "/data/src"}}}
