@@ -70,13 +70,31 @@ func (k *keyboard) take() (text string, err error, ok bool) {
 			err = nil
 		}
 	default:
-		if !k.reading {
-			k.reading = true
-			go k.read()
-		}
+		k.listenLocked()
 		return "", nil, false
 	}
 	return strings.TrimRight(text, "\r"), err, true
+}
+
+// ended tells whether the input has ended, which line returns.
+func (k *keyboard) ended() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.err != nil
+}
+
+// listen has a read under way.
+func (k *keyboard) listen() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.listenLocked()
+}
+
+func (k *keyboard) listenLocked() {
+	if !k.reading {
+		k.reading = true
+		go k.read()
+	}
 }
 
 func (k *keyboard) read() {
@@ -104,20 +122,41 @@ func (k *keyboard) drop() {
 	k.typed, k.err = nil, nil
 }
 
-// readTime is the least time in which a person reads a question about what is to be started.
-const readTime = time.Second
+const (
+	readTime  = time.Second            // the least in which a person reads a question about what is to be started
+	quietTime = 500 * time.Millisecond // without input before such a question; a paste does not pause so long
+	busyTime  = 10 * time.Second       // of input that does not pause, and there is no question
+)
 
-// settle gives a person at a terminal the time to read what is on the screen, and drops what was
-// typed until then.
-func (k *keyboard) settle(ctx context.Context) error {
+// errNeverQuiet says that the input did not pause.
+var errNeverQuiet = errors.New("the input never pauses")
+
+// settle gives a person at a terminal the time to read what is on the screen, and drops what comes
+// until then, and after that until the input pauses: a long paste comes in pieces. It reports whether
+// lines were dropped.
+func (k *keyboard) settle(ctx context.Context) (dropped bool, err error) {
 	if k.tty == nil {
-		return nil
+		return false, nil
 	}
-	select {
-	case <-time.After(readTime):
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	start := time.Now()
+	quiet := time.NewTimer(readTime)
+	defer quiet.Stop()
+	for !k.ended() {
+		k.drop()
+		k.listen()
+		select {
+		case <-quiet.C:
+			k.drop()
+			return dropped, nil
+		case <-k.news:
+			dropped = true
+			quiet.Reset(max(quietTime, readTime-time.Since(start)))
+		case <-ctx.Done():
+			return dropped, context.Cause(ctx)
+		}
+		if time.Since(start) > busyTime {
+			return dropped, errNeverQuiet
+		}
 	}
-	k.drop()
-	return nil
+	return dropped, nil
 }

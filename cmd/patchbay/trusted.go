@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/trust"
@@ -62,7 +63,7 @@ func (c *configTrustCmd) Run(a *app) error {
 	for _, line := range starts(read.file, read.faults) {
 		a.print(a.shown(line))
 	}
-	if err := store.Trust(a.ctx, read.path, read.file.Text); err != nil {
+	if err := store.Trust(a.ctx, read.path, agreement(read.file)); err != nil {
 		return err
 	}
 	a.print("trusted as it is now: " + here(read.path))
@@ -91,13 +92,16 @@ func (a *app) mayUse(file *config.File) error {
 	if err != nil {
 		return err
 	}
-	yes, err := store.Trusts(file.Path, file.Text)
+	yes, err := store.Trusts(file.Path, agreement(file))
 	if err != nil {
 		return err
 	}
 	if !yes && a.tty.in && a.tty.err && !a.served {
 		if yes, err = a.asksTrust(a.ctx, file, a.faultsOf(file), "is new here"); yes && err == nil {
-			err = store.Trust(a.ctx, file.Path, file.Text)
+			err = store.Trust(a.ctx, file.Path, agreement(file))
+		}
+		if now, e := ownfile.ReadNow(file.Path, config.MaxBytes); yes && err == nil && (e != nil || !bytes.Equal(now, file.Text)) {
+			return fmt.Errorf("%s was changed during the question; run this again", here(file.Path))
 		}
 	}
 	if err != nil || yes {
@@ -105,11 +109,28 @@ func (a *app) mayUse(file *config.File) error {
 	}
 	path := here(file.Path)
 	if a.served { // nobody knows in which folder a host has started this
-		path = ownfile.RealPath(file.Path)
+		path = ownfile.InRealFolder(file.Path)
 	}
 	named := shell([]string{path})
 	f := usagef("%s was found here, and nobody has said yes to what it starts", path)
 	return f.hint("patchbay config trust " + named + " shows it and says yes; --config " + named + " is a yes for this run, edits of the file included")
+}
+
+// agreement is what a yes to a file is to: its text, and the variables of environment files that
+// change what its servers run. The other variables of these files may change.
+func agreement(file *config.File) []byte {
+	text := slices.Clone(file.Text)
+	for _, s := range file.Servers {
+		if s.Disabled || s.EnvFile == "" {
+			continue
+		}
+		for _, v := range s.Values() {
+			if v.Member == "env" && v.Written == "" && changesRun(v.Name) {
+				text = fmt.Appendf(text, "\x00%q %q=%q", s.Name, v.Name, v.Text())
+			}
+		}
+	}
+	return text
 }
 
 // asksTrust shows what a file starts and asks whether to use it. What is typed before a person can
@@ -118,14 +139,22 @@ func (a *app) asksTrust(ctx context.Context, file *config.File, faults config.Pr
 	a.talk.hold()
 	defer a.talk.release()
 	a.talk.say(visible(here(file.Path)) + " " + why + ". It starts, as you:\n")
-	for _, line := range starts(file, faults) {
+	lines := starts(file, faults)
+	for _, line := range lines {
 		a.talk.say("  " + visible(line) + "\n")
 	}
 	keys := a.keyboard()
-	if err := keys.settle(ctx); err != nil {
+	dropped, err := keys.settle(ctx)
+	switch {
+	case errors.Is(err, errNeverQuiet):
+		a.talk.say("the input never pauses, so nobody is asked\n")
+		return false, nil
+	case err != nil:
 		return false, err
+	case dropped:
+		a.talk.say("what was typed before this line is not an answer\n")
 	}
-	a.talk.prompt(visible(here(file.Path)) + ": use it, and remember that? [y/N] ")
+	a.talk.prompt(fmt.Sprintf("%s: use it (%s), and remember that? [y/N] ", visible(here(file.Path)), counted(len(lines), "server")))
 	answer, err := keys.line(ctx)
 	if err != nil && ctx.Err() != nil {
 		return false, err
@@ -143,10 +172,18 @@ func starts(file *config.File, faults config.Problems) []string {
 			continue
 		}
 		var g given
+		envFile := ""
 		for _, v := range s.Values() {
-			g.add(v.Member, v.Name, v.Written)
+			written := v.Written
+			switch {
+			case v.Member == "envFile":
+				envFile = " (envFile: " + cleaned(written) + ")"
+			case written == "":
+				written = v.Text() // of the envFile
+			}
+			g.add(v.Member, v.Name, written)
 		}
-		line := s.Name + ": " + cleaned(where(&s)) + g.String()
+		line := s.Name + ": " + cleaned(where(&s)) + g.String() + envFile
 		if s.InheritEnv {
 			line += " (gets your whole environment)"
 		}
@@ -282,10 +319,16 @@ func asWritten(raw json.RawMessage) string {
 	return cleaned(string(raw))
 }
 
-// inOneLine shows line ends as characters: a line of a question must not look like the next.
+// inOneLine shows line ends as characters, since a line of a question must not look like the next, and
+// many blanks as their number, since they push what follows off the screen.
 func inOneLine(s string) string {
-	return strings.NewReplacer("\r\n", "␊", "\n", "␊", "\r", "␍").Replace(s)
+	s = strings.NewReplacer("\r\n", "␊", "\n", "␊", "\r", "␍").Replace(s)
+	return blanks.ReplaceAllStringFunc(s, func(run string) string {
+		return fmt.Sprintf("⟨%d blanks⟩", utf8.RuneCountInString(run))
+	})
 }
+
+var blanks = regexp.MustCompile(`[\s\p{Z}]{9,}`)
 
 // faultsOf are the faults of the file that was read.
 func (a *app) faultsOf(file *config.File) config.Problems {
@@ -298,7 +341,7 @@ func (a *app) faultsOf(file *config.File) config.Problems {
 // trustQuestion is an open question whether to use a file as it is now. It owns a goroutine, which
 // ends with the answer, or soon after withdraw.
 type trustQuestion struct {
-	text   string // of the file
+	text   string // what the yes is to
 	cancel context.CancelFunc
 	done   chan struct{} // closed when there is an answer
 	err    error         // once done; nil: yes or no
@@ -308,7 +351,7 @@ type trustQuestion struct {
 // is of others, and the person has not said yes to it as it is now. At a terminal they are asked, once
 // for each content, while everything goes on and files are followed.
 func (h *hub) takes(ctx context.Context, file *config.File, faults config.Problems) (bool, news) {
-	a, text := h.a, string(file.Text)
+	a, text := h.a, string(agreement(file))
 	if !a.foreign(file.Path) {
 		return true, news{}
 	}
@@ -318,7 +361,7 @@ func (h *hub) takes(ctx context.Context, file *config.File, faults config.Proble
 	}
 	n := news{also: []string{s.Path()}}
 	changed := "has changed"
-	yes, err := s.Trusts(file.Path, file.Text)
+	yes, err := s.Trusts(file.Path, agreement(file))
 	if !yes && h.question != nil && h.question.text != text {
 		h.withdraw()
 		changed = "has changed once more"
@@ -351,13 +394,13 @@ func (h *hub) takes(ctx context.Context, file *config.File, faults config.Proble
 			defer cancel()
 			yes, err := a.asksTrust(ctx, file, faults, changed)
 			if err == nil && yes {
-				err = s.Trust(ctx, file.Path, file.Text)
+				err = s.Trust(ctx, file.Path, agreement(file))
 			}
 			q.err = err
 		}()
 	default:
 		n.fault = fmt.Sprintf("patchbay: %s has changed, and nobody has said yes to it as it is now; everything stays as it is\npatchbay: hint: patchbay config trust %s",
-			visible(file.Path), visible(shell([]string{ownfile.RealPath(file.Path)})))
+			visible(file.Path), visible(shell([]string{ownfile.InRealFolder(file.Path)})))
 	}
 	return false, n
 }

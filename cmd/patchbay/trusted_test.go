@@ -54,6 +54,77 @@ func TestAsksForTrust(t *testing.T) {
 	}
 }
 
+// The variables of an environment file that change what runs belong to what the yes is to, and are
+// shown; another may change.
+func TestTrustKnowsEnvFiles(t *testing.T) {
+	ownFolders(t)
+	dir := t.TempDir()
+	t.Chdir(dir)
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("mcp.json", `{"mcpServers": {"e": {"command": "true", "envFile": "v.env"}}}`)
+	ask := func(answer string) (asked bool, said string) {
+		var out, stderr strings.Builder
+		a := newApp(t.Context(), strings.NewReader(answer), &out, &stderr)
+		a.tty.in, a.tty.err = true, true
+		_, _ = a.upPlan(false)
+		return strings.Contains(stderr.String(), "[y/N]"), stderr.String()
+	}
+	for _, tt := range []struct {
+		env   string
+		asked bool
+		shown string
+	}{
+		{"WHAT=A\n", true, "(sets WHAT) (envFile: v.env)"},
+		{"WHAT=B\n", false, ""},
+		{"WHAT=B\nNODE_OPTIONS=--require ./x.js\n", true, "NODE_OPTIONS=--require ./x.js"},
+		{"WHAT=C\nNODE_OPTIONS=--require ./x.js\n", false, ""},
+		{"NODE_OPTIONS=--require ./y.js\n", true, "./y.js"},
+		{"PATH=/tmp/evil:/bin\n", true, "(sets PATH=/tmp/evil:/bin)"},
+		{"WHAT=A\n", false, ""},
+	} {
+		write("v.env", tt.env)
+		if asked, said := ask("y\n"); asked != tt.asked || !strings.Contains(said, tt.shown) {
+			t.Errorf("with %q: asked %t, want %t with %q: %s", tt.env, asked, tt.asked, tt.shown, said)
+		}
+	}
+}
+
+// A yes is to what was shown: a file that changed during the question is not used, and blanks do not
+// push what follows off the screen.
+func TestTrustOfAFileThatChanges(t *testing.T) {
+	ownFolders(t)
+	dir := t.TempDir()
+	t.Chdir(dir)
+	file := filepath.Join(dir, "mcp.json")
+	if err := os.WriteFile(file, []byte(`{"mcpServers": {"e": {"command": "true", "args": ["`+strings.Repeat(" ", 5000)+`", "-x"]}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, stderr strings.Builder
+	answer := readerFunc(func(p []byte) (int, error) {
+		if err := os.WriteFile(file, []byte(`{"mcpServers": {"e": {"command": "false"}}}`), 0o600); err != nil {
+			t.Error(err)
+		}
+		return copy(p, "y\n"), nil
+	})
+	a := newApp(t.Context(), answer, &out, &stderr)
+	a.tty.in, a.tty.err = true, true
+	if _, err := a.upPlan(false); err == nil || !strings.Contains(err.Error(), "was changed during the question") {
+		t.Errorf("a file that changed during its question: %v", err)
+	}
+	if said := stderr.String(); len(said) > 1000 || !strings.Contains(said, "⟨5000 blanks⟩") || !strings.Contains(said, "use it (1 server)") {
+		t.Errorf("the question is %q", said)
+	}
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
 // Which values a question of trust shows: references, and those of variables that change what
 // runs, without what looks like a secret. Names are shown always (traps 23, 24).
 func TestTrustShowsNoSecrets(t *testing.T) {

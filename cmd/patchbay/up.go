@@ -245,7 +245,7 @@ func (a *app) upPlan(stdio bool) (*plan, error) {
 			p.stdio = append(p.stdio, "-s", name)
 		}
 		if read, err := a.inspectConfig(); err == nil && read.path != "" {
-			p.stdio = append(p.stdio, "--config", ownfile.RealPath(read.path))
+			p.stdio = append(p.stdio, "--config", ownfile.InRealFolder(read.path))
 		}
 		return p, nil
 	}
@@ -271,7 +271,7 @@ func (a *app) upPlan(stdio bool) (*plan, error) {
 	if err := a.mayUse(file); err != nil {
 		return nil, err
 	}
-	p := &plan{servers: enabledServers(file), share: file.Share, faulty: faultyServers(read.faults), from: file.Path, path: file.Path, stdio: []string{"up", "--stdio", "--config", ownfile.RealPath(file.Path)}}
+	p := &plan{servers: enabledServers(file), share: file.Share, faulty: faultyServers(read.faults), from: file.Path, path: file.Path, stdio: []string{"up", "--stdio", "--config", ownfile.InRealFolder(file.Path)}}
 	if a.verb != "up" {
 		for _, f := range p.faulty {
 			a.talk.note("warning: %s is left out: %v", f.name, f.why)

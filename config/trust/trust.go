@@ -2,7 +2,8 @@
 // with a folder, as with a repository that was cloned or an archive that was unpacked, and that have commands run.
 //
 // The store remembers the path and the SHA-256 of the content, for this person alone. A file that
-// says something else is another one. The package starts nothing and asks nobody.
+// says something else is another one, and so is a symbolic link to a trusted file: relative paths in
+// it lead elsewhere. The package starts nothing and asks nobody.
 package trust
 
 import (
@@ -11,7 +12,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -67,24 +67,24 @@ func (s *Store) Trusts(file string, text []byte) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return slices.Contains(c.Trusted[name(file)], hash(text)), nil
+	return slices.Contains(c.Trusted[ownfile.InRealFolder(file)], hash(text)), nil
 }
 
 // Trust remembers that a person has said yes to a file with this content.
 func (s *Store) Trust(ctx context.Context, file string, text []byte) error {
 	return s.change(ctx, func(c *content) {
 		h := hash(text)
-		known := slices.DeleteFunc(c.Trusted[name(file)], func(old string) bool { return old == h })
+		known := slices.DeleteFunc(c.Trusted[ownfile.InRealFolder(file)], func(old string) bool { return old == h })
 		known = append(known, h)
-		c.Trusted[name(file)] = known[max(0, len(known)-maxContents):]
+		c.Trusted[ownfile.InRealFolder(file)] = known[max(0, len(known)-maxContents):]
 	})
 }
 
 // Forget takes back what was said of a file, and tells whether anything was.
 func (s *Store) Forget(ctx context.Context, file string) (was bool, err error) {
 	err = s.change(ctx, func(c *content) {
-		_, was = c.Trusted[name(file)]
-		delete(c.Trusted, name(file))
+		_, was = c.Trusted[ownfile.InRealFolder(file)]
+		delete(c.Trusted, ownfile.InRealFolder(file))
 	})
 	return was, err
 }
@@ -110,17 +110,6 @@ func (s *Store) change(ctx context.Context, f func(*content)) error {
 		return err
 	}
 	return ownfile.Replace(s.path, append(raw, '\n'))
-}
-
-// name is the one path of a file that may have several.
-func name(file string) string {
-	if abs, err := filepath.Abs(file); err == nil {
-		file = abs
-	}
-	if real, err := filepath.EvalSymlinks(file); err == nil {
-		file = real
-	}
-	return file
 }
 
 func hash(text []byte) string {

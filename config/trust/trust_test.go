@@ -28,6 +28,44 @@ func trusts(t *testing.T, s *trust.Store, file, text string) bool {
 	return yes
 }
 
+// A yes is for a file by its name in its folder: relative paths in a file that a link leads to are those
+// of the folder of the link, which may be anybody's. A link to the folder changes nothing.
+func TestLinkIsAnotherFile(t *testing.T) {
+	dir := t.TempDir()
+	mine, theirs := filepath.Join(dir, "mine"), filepath.Join(dir, "theirs")
+	for _, folder := range []string{mine, theirs} {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(mine, "mcp.json")
+	if err := os.WriteFile(file, []byte("one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link, folder := filepath.Join(theirs, "mcp.json"), filepath.Join(dir, "short")
+	for at, to := range map[string]string{link: file, folder: mine} {
+		if err := os.Symlink(to, at); err != nil {
+			t.Skip("no symbolic links here: ", err)
+		}
+	}
+	s := open(t)
+	if err := s.Trust(t.Context(), file, []byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	if trusts(t, s, link, "one") {
+		t.Error("a link in another folder to a trusted file is trusted")
+	}
+	if !trusts(t, s, filepath.Join(folder, "mcp.json"), "one") {
+		t.Error("the file is not trusted by a link to its folder")
+	}
+	if err := s.Trust(t.Context(), link, []byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Forget(t.Context(), link); err != nil || !trusts(t, s, file, "one") {
+		t.Errorf("what is said of a link is said of the file: %v", err)
+	}
+}
+
 // A yes is for one file with one content, by whatever path, until it is taken back (trap 24).
 func TestTrust(t *testing.T) {
 	dir := t.TempDir()

@@ -17,3 +17,13 @@ func RealPath(path string) string {
 		}
 	}
 }
+
+// InRealFolder is the one absolute path of a file by the name that it has in its folder: symbolic links
+// on the way to the folder are resolved, and one that the file itself is is kept. Relative paths in a
+// file that is read by that name are relative to that folder.
+func InRealFolder(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	return filepath.Join(RealPath(filepath.Dir(path)), filepath.Base(path))
+}
