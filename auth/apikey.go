@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -47,9 +48,10 @@ func hashKey(key string) string {
 }
 
 // ParseAPIKeys reads entries in JSON, one a line. Empty lines, and those that begin with #,
-// are left out.
+// are left out. The entries of good lines are returned also with an error, which names the others.
 func ParseAPIKeys(file []byte) ([]APIKey, error) {
 	var list []APIKey
+	var faults faults
 	n := 0
 	for line := range bytes.Lines(file) {
 		n++
@@ -57,15 +59,38 @@ func ParseAPIKeys(file []byte) ([]APIKey, error) {
 			continue
 		}
 		var k APIKey
-		if err := jsonx.Unmarshal(line, &k); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
+		err := jsonx.Unmarshal(line, &k)
+		if err == nil {
+			err = k.check()
 		}
-		if err := k.check(); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
+		if err != nil {
+			faults.add("line %d: %w", n, err)
+			continue
 		}
 		list = append(list, k)
 	}
-	return list, nil
+	return list, faults.err()
+}
+
+// faults are those of the lines of a file. The first few are kept.
+type faults struct {
+	list []error
+	more int
+}
+
+func (f *faults) add(format string, args ...any) {
+	if len(f.list) == 5 {
+		f.more++
+		return
+	}
+	f.list = append(f.list, fmt.Errorf(format, args...))
+}
+
+func (f *faults) err() error {
+	if f.more > 0 {
+		return errors.Join(append(f.list, fmt.Errorf("and %d more", f.more))...)
+	}
+	return errors.Join(f.list...)
 }
 
 func (k *APIKey) check() error {
@@ -93,14 +118,14 @@ type APIKeys struct {
 	Keys []APIKey
 
 	// File has the keys, as [ParseAPIKeys] reads them. It is read again when it has
-	// changed, which is looked for once a second. A file that is gone has no keys; while
-	// one cannot be read, those of before are known.
+	// changed, which is looked for once a second. A file that is gone has no keys, and a line with
+	// a fault is none; while the file cannot be read, those of before are known.
 	File string
 
 	// Header is where keys may stand beside Authorization. Empty: X-API-Key.
 	Header string
 
-	// Logger is told when File cannot be read any more. Nil: nobody is.
+	// Logger logs faults of File after its first reading. Nil: they are not logged.
 	Logger *slog.Logger
 
 	file watched[map[string]*APIKey]
@@ -158,22 +183,24 @@ func (a *APIKeys) keyOf(r *http.Request) (string, error) {
 func (a *APIKeys) known() (map[string]*APIKey, error) {
 	return a.file.get(a.File, a.Logger, func(content []byte) (map[string]*APIKey, error) {
 		list, err := ParseAPIKeys(content)
-		if err != nil {
-			return nil, err
+		var faults faults
+		for _, k := range a.Keys {
+			if err := k.check(); err != nil {
+				faults.add("%w", err)
+				continue
+			}
+			list = append(list, k)
 		}
-		list = append(list, a.Keys...)
 		m := make(map[string]*APIKey, len(list))
 		for i := range list {
 			k := &list[i]
-			if err := k.check(); err != nil {
-				return nil, err
+			if _, twice := m[k.ID]; twice {
+				faults.add("there are two keys %q", clip(k.ID))
+				k = nil // nobody knows which
 			}
-			if m[k.ID] != nil {
-				return nil, fmt.Errorf("there are two keys %q", clip(k.ID))
-			}
-			m[k.ID] = k
+			m[list[i].ID] = k
 		}
-		return m, nil
+		return m, errors.Join(err, faults.err())
 	})
 }
 

@@ -37,10 +37,11 @@ type Basic struct {
 	// File has a user a line: name, hash, and scopes if there are any, with colons between
 	// them ("alice:$argon2id$...:read write"), which is what htpasswd -B writes. It is
 	// read again when it has changed, which is looked for once a second. A file that is
-	// gone has no users; while one cannot be read, those of before are known.
+	// gone has no users, and a line with a fault is none; while the file cannot be read, those
+	// of before are known.
 	File string
 
-	// Logger is told when File cannot be read any more. Nil: nobody is.
+	// Logger logs faults of File after its first reading. Nil: they are not logged.
 	Logger *slog.Logger
 
 	file  watched[*users]
@@ -145,14 +146,16 @@ func (b *Basic) known() (*users, error) {
 				}
 			}
 			if _, twice := all.byName[name]; twice {
+				all.byName[name] = user{} // nobody knows which
 				return fmt.Errorf("there are two users %q", clip(name))
 			}
 			all.byName[name], all.decoy = u, u.hash
 			return nil
 		}
+		var faults faults
 		for name, hash := range b.Users {
 			if err := add(name, user{hash: hash}); err != nil {
-				return nil, err
+				faults.add("%w", err)
 			}
 		}
 		n := 0
@@ -165,10 +168,10 @@ func (b *Basic) known() (*users, error) {
 			name, rest, _ := strings.Cut(text, ":")
 			hash, list, _ := strings.Cut(rest, ":")
 			if err := add(name, user{hash, strings.Fields(list)}); err != nil {
-				return nil, fmt.Errorf("line %d: %w", n, err)
+				faults.add("line %d: %w", n, err)
 			}
 		}
-		return all, nil
+		return all, faults.err()
 	})
 }
 

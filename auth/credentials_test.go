@@ -237,9 +237,9 @@ func TestAPIKeyFileIsReadAgain(t *testing.T) {
 		if !good(key1) || !good(key2) {
 			t.Error("after the file was changed both are good")
 		}
-		write("{")
-		if !good(key1) || !strings.Contains(logged.String(), "line 1") {
-			t.Errorf("while it is broken, what it said counts, and the log says so: %q", logged.String())
+		write("{\n" + line(entry1))
+		if !good(key1) || good(key2) || !strings.Contains(logged.String(), "line 1") {
+			t.Errorf("a line with a fault is no entry, the others are, and the log says so: %q", logged.String())
 		}
 		write(line(entry2))
 		if good(key1) || !good(key2) {

@@ -121,6 +121,58 @@ func TestStreamsEndWhenTheCredentialIsTakenBack(t *testing.T) {
 	}
 }
 
+// A file that an editor empties before it writes it takes nothing from anybody.
+func TestFileThatIsBeingWritten(t *testing.T) {
+	key, entry := auth.NewAPIKey("alice")
+	line, err := json.Marshal(entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "keys")
+	write := func(s string, at time.Time) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(file, []byte(s), 0o600), os.Chtimes(file, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		write(string(line), time.Now())
+		known := &auth.APIKeys{File: file}
+		good := func() bool {
+			r := httptest.NewRequest("POST", "/mcp", nil)
+			r.Header.Set("Authorization", "Bearer "+key)
+			_, err := known.Verify(r)
+			return err == nil
+		}
+		if !good() {
+			t.Fatal("the key is not known")
+		}
+		time.Sleep(2 * time.Second)
+		write("", time.Now())
+		for range 3 {
+			if !good() {
+				t.Error("a key is refused while its file is written")
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		write(string(line)+"\n", time.Now())
+		time.Sleep(2 * time.Second)
+		if !good() {
+			t.Error("the key is refused after its file was written")
+		}
+		write("", time.Now())
+		time.Sleep(150 * time.Millisecond)
+		for range 10 { // written again and again: it is read all the same
+			write("", time.Now())
+			good()
+			time.Sleep(300 * time.Millisecond)
+		}
+		if good() {
+			t.Error("the key is known after it was taken out")
+		}
+	})
+}
+
 // Trap 4: a stream ends within two seconds after its key, or its user, has left the file; the log
 // says so. Those of others go on.
 func TestStreamsEndWithTheEntryInTheFile(t *testing.T) {
@@ -151,6 +203,10 @@ func TestStreamsEndWithTheEntryInTheFile(t *testing.T) {
 		{"key taken out", lineOf(entry) + lineOf(kept), lineOf(kept), "Bearer " + key, "Bearer " + other, func(f string) auth.Verifier { return &auth.APIKeys{File: f} }},
 		{"key with other scopes", lineOf(entry) + lineOf(kept), lineOf(reduced) + lineOf(kept), "Bearer " + key, "Bearer " + other, func(f string) auth.Verifier { return &auth.APIKeys{File: f} }},
 		{"user taken out", alice + bob, bob, "Basic YWxpY2U6YQ==", "Basic Ym9iOmI=", func(f string) auth.Verifier { return &auth.Basic{File: f} }},
+		{"key taken out, and lines with faults", lineOf(entry) + lineOf(kept), "{\"id\":\n" + lineOf(kept) + "x", "Bearer " + key, "Bearer " + other, func(f string) auth.Verifier { return &auth.APIKeys{File: f} }},
+		{"key twice", lineOf(entry) + lineOf(kept), lineOf(entry) + lineOf(entry) + lineOf(kept), "Bearer " + key, "Bearer " + other, func(f string) auth.Verifier { return &auth.APIKeys{File: f} }},
+		{"user taken out, and lines with faults", alice + bob, "carol:x\n" + bob + "dave", "Basic YWxpY2U6YQ==", "Basic Ym9iOmI=", func(f string) auth.Verifier { return &auth.Basic{File: f} }},
+		{"user twice", alice + bob, alice + alice + bob, "Basic YWxpY2U6YQ==", "Basic Ym9iOmI=", func(f string) auth.Verifier { return &auth.Basic{File: f} }},
 		{"another password", alice + bob, "alice:" + password("other") + " \n" + bob, "Basic YWxpY2U6YQ==", "Basic Ym9iOmI=", func(f string) auth.Verifier { return &auth.Basic{File: f} }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

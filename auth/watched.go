@@ -18,17 +18,20 @@ type watched[T any] struct {
 	looked time.Time   // at the file; guarded by mu
 	state  fs.FileInfo // of the file that value is from; nil: it was not there; guarded by mu
 	value  T           // guarded by mu
+	waited int         // looks at a file that is being written; guarded by mu
 }
 
 const (
 	lookEvery      = time.Second
+	writeTime      = 200 * time.Millisecond // after its last change a file may still be being written
+	maxWaited      = 5
 	maxWatchedFile = 16 << 20 // bytes
 )
 
 // get returns what parse makes of the file at path; an empty path is a file without bytes
-// that never changes. The error is that of the first reading. After that, a file that is gone
-// has no bytes, and while one cannot be read the value stays, which log is told of; it may be
-// nil.
+// that never changes. An error of the first reading, or of parse, is returned. After that, a file
+// that is gone has no bytes; what parse returns counts, its error is logged; and while the file
+// cannot be read the value stays, which is logged. A nil log is allowed.
 func (w *watched[T]) get(path string, log *slog.Logger, parse func([]byte) (T, error)) (T, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -37,40 +40,60 @@ func (w *watched[T]) get(path string, log *slog.Logger, parse func([]byte) (T, e
 		return w.value, nil
 	}
 	w.looked = now
-	v, state, err := w.read(path, parse)
+	content, state, err := w.read(path)
 	switch {
-	case err == nil:
-		w.loaded, w.state, w.value = true, state, v
-	case !w.loaded:
-		return v, err
-	case log != nil:
-		log.Warn("file not read again; what it said before counts", "err", err)
-	}
-	return w.value, nil
-}
-
-// read reads the file, if it is not the one that value is from. It is called with mu held.
-func (w *watched[T]) read(path string, parse func([]byte) (T, error)) (v T, state fs.FileInfo, err error) {
-	var content []byte
-	if path != "" {
-		state, err = os.Stat(path) // before it is read: a change after that is seen next time
-		switch {
-		case w.loaded && errors.Is(err, fs.ErrNotExist):
-			state = nil
-		case err != nil:
-			return v, nil, err
-		case w.state != nil && os.SameFile(state, w.state) && state.ModTime().Equal(w.state.ModTime()) && state.Size() == w.state.Size():
-			return w.value, state, nil
-		default:
-			if content, err = readFile(path); err != nil {
-				return v, nil, err
-			}
+	case errors.Is(err, errAsBefore):
+		return w.value, nil
+	case errors.Is(err, errBeingWritten):
+		w.looked = now.Add(writeTime - lookEvery)
+		return w.value, nil
+	case err != nil && w.loaded:
+		if log != nil {
+			log.Warn("the file cannot be read; its earlier content counts", "err", err)
 		}
+		return w.value, nil
+	case err != nil:
+		return w.value, err
 	}
-	if v, err = parse(content); err != nil && path != "" {
+	v, err := parse(content)
+	if err != nil && path != "" {
 		err = fmt.Errorf("%s: %w", path, err)
 	}
-	return v, state, err
+	switch {
+	case err != nil && !w.loaded:
+		return v, err
+	case err != nil && log != nil:
+		log.Warn("the file has faults; the rest of it counts", "err", err)
+	}
+	w.loaded, w.state, w.value = true, state, v
+	return v, nil
+}
+
+var (
+	errAsBefore     = errors.New("the file has not changed")
+	errBeingWritten = errors.New("the file is being written")
+)
+
+// read reads the file. It is called with mu held.
+func (w *watched[T]) read(path string) (content []byte, state fs.FileInfo, err error) {
+	if path == "" {
+		return nil, nil, nil
+	}
+	state, err = os.Stat(path) // before it is read: a change after that is seen next time
+	switch {
+	case w.loaded && errors.Is(err, fs.ErrNotExist):
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, err
+	case w.state != nil && os.SameFile(state, w.state) && state.ModTime().Equal(w.state.ModTime()) && state.Size() == w.state.Size():
+		return nil, state, errAsBefore
+	case w.loaded && w.waited < maxWaited && time.Since(state.ModTime()).Abs() < writeTime:
+		w.waited++ // an editor may have emptied it, or written a part
+		return nil, state, errBeingWritten
+	}
+	w.waited = 0
+	content, err = readFile(path)
+	return content, state, err
 }
 
 func readFile(path string) ([]byte, error) {
