@@ -13,7 +13,7 @@ import (
 // A handler of MCP, or a middleware before it, returns it, also wrapped. Over HTTP the answer
 // is then 403 with error="insufficient_scope" (401 if nobody is calling), from which a client
 // can log in for more. Where the answer has begun, and on other transports, it is a JSON-RPC
-// error. [Need] makes one.
+// error. [RequireScopes] makes one.
 //
 // Specification: 2026-07-28, basic/authorization, Scope Challenge Handling.
 type InsufficientScopeError struct {
@@ -46,9 +46,9 @@ func (e *InsufficientScopeError) HTTPHeader(ctx context.Context) (status int, h 
 	return status, h
 }
 
-// Need returns nil if the caller of ctx has all of the scopes, else an
-// [*InsufficientScopeError].
-func Need(ctx context.Context, scopes ...string) error {
+// RequireScopes returns nil if the caller of ctx is known and has all of the scopes, else an
+// [*InsufficientScopeError]. Without scopes any known caller will do.
+func RequireScopes(ctx context.Context, scopes ...string) error {
 	p := From(ctx)
 	if p != nil && !slices.ContainsFunc(scopes, func(s string) bool { return !p.HasScope(s) }) {
 		return nil

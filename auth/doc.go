@@ -2,7 +2,7 @@
 //
 // A [Guard] stands in front of a server. Its verifiers ([JWT], [Introspection], [APIKeys], [Basic],
 // [MTLS], or one of the program's own) check the credential of each request. [From] returns the
-// caller in a handler, and [Need] refuses a caller that lacks scopes.
+// caller in a handler, and [RequireScopes] refuses a caller that lacks scopes.
 //
 //	guard := &auth.Guard{
 //		Verifiers: []auth.Verifier{&auth.JWT{Issuer: "https://login.example.com"}},

@@ -231,7 +231,7 @@ func (f roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { retu
 func TestStepUp(t *testing.T) {
 	srv := &mcp.Server{Name: "guarded", Version: "1"}
 	mcp.AddTool(srv, mcp.Tool{Name: "write"}, func(ctx context.Context, _ nothing) (string, error) {
-		if err := auth.Need(ctx, "read", "write"); err != nil {
+		if err := auth.RequireScopes(ctx, "read", "write"); err != nil {
 			return "", err
 		}
 		return "written by " + auth.From(ctx).Subject + ", " + mcp.CallFrom(ctx).Principal, nil

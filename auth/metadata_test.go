@@ -17,7 +17,7 @@ import (
 // that is mounted (AUTH-26-016). Proxy has a request of a client as the Guard gets it.
 func TestProtectServesWhatItNames(t *testing.T) {
 	srv := &mcp.Server{Name: "guarded", Version: "1"}
-	mcp.AddTool(srv, mcp.Tool{Name: "write"}, func(ctx context.Context, _ nothing) (string, error) { return "", auth.Need(ctx, "write") })
+	mcp.AddTool(srv, mcp.Tool{Name: "write"}, func(ctx context.Context, _ nothing) (string, error) { return "", auth.RequireScopes(ctx, "write") })
 	mount := func(pattern string, h http.Handler) http.Handler {
 		mux := http.NewServeMux()
 		mux.Handle(pattern, h)

@@ -27,7 +27,7 @@ func guarded(t *testing.T, issuer string) string {
 	s := &mcp.Server{Name: "till", Version: "1"}
 	mcp.AddTool(s, mcp.Tool{Name: "who"}, func(ctx context.Context, _ struct{}) (string, error) { return auth.From(ctx).Subject, nil })
 	mcp.AddTool(s, mcp.Tool{Name: "refund"}, func(ctx context.Context, _ struct{}) (string, error) {
-		return "refunded", auth.Need(ctx, "orders", "refunds")
+		return "refunded", auth.RequireScopes(ctx, "orders", "refunds")
 	})
 	var h atomic.Pointer[http.Handler] // its metadata names the address, which is not known before
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*h.Load()).ServeHTTP(w, r) }))

@@ -14,7 +14,7 @@ import (
 func handler() http.Handler {
 	srv := &mcp.Server{Name: "guarded", Version: "1.0.0"}
 	mcp.AddTool(srv, mcp.Tool{Name: "write"}, func(ctx context.Context, _ struct{}) (string, error) {
-		if err := auth.Need(ctx, "write"); err != nil {
+		if err := auth.RequireScopes(ctx, "write"); err != nil {
 			return "", err // over HTTP 403, from which a client logs in for more
 		}
 		return "written by " + auth.From(ctx).ID, nil
