@@ -11,12 +11,11 @@ import (
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 )
 
-// What this file does is asked for by a person, and not by a server's refusal.
+// The methods of this file are called for a person, and not because a server refused a request.
 
-// Login logs the user in anew, whether or not there is a token. Scopes are asked for instead of
-// those that the server names; none: those.
-//
-// Unlike a request, Login belongs to its caller: it ends with ctx.
+// Login logs the user in again, even if there is a token. It asks for the scopes; without any, for
+// those that the server names. Unlike the login of a request, it ends with ctx. The error is
+// [ErrNeeded] if there is neither a Grant nor Visit.
 func (t *Transport) Login(ctx context.Context, scopes ...string) error {
 	if err := t.ready(); err != nil {
 		return err
@@ -61,8 +60,8 @@ func (t *Transport) ready() error {
 	return t.fault
 }
 
-// probe asks the server, as nobody, what it wants. A server that wants nothing, and does not say
-// who gives tokens for it, has no login.
+// probe sends a request without a token, to learn what the server asks for. It fails if the server
+// accepts that and names no authorization server.
 func (t *Transport) probe(ctx context.Context) (challenge, error) {
 	bounded, cancel := context.WithTimeout(ctx, oauth.Timeout)
 	defer cancel()
@@ -82,12 +81,13 @@ func (t *Transport) probe(ctx context.Context) (challenge, error) {
 		return c, nil
 	}
 	if _, err := t.fetch.resource(bounded, "", oauth.Revision); errors.Is(err, oauth.ErrAbsent) {
-		return challenge{}, fmt.Errorf("%q asks for no login: it answers HTTP %d, and names nobody who gives tokens", clip(t.Server), res.StatusCode)
+		return challenge{}, fmt.Errorf("%q does not ask for a login: it answers HTTP %d and names no authorization server", clip(t.Server), res.StatusCode)
 	}
 	return challenge{}, nil
 }
 
-// Logins returns what is stored for the server, the newest first.
+// Logins returns the logins at the server, the newest first: those in the Store, or else the one
+// in memory.
 func (t *Transport) Logins(ctx context.Context) ([]Record, error) {
 	if err := t.ready(); err != nil {
 		return nil, err
@@ -101,8 +101,8 @@ func (t *Transport) Logins(ctx context.Context) ([]Record, error) {
 	return nil, nil
 }
 
-// Token returns the login with a token that is good for a while, refreshed if need be. It never
-// asks the user: the error is [ErrNeeded] then.
+// Token returns a login with a valid token, which it refreshes if that is about to expire. It
+// never asks the user: the error is [ErrNeeded] if only the user can help.
 func (t *Transport) Token(ctx context.Context) (*Record, error) {
 	if err := t.ready(); err != nil {
 		return nil, err
@@ -128,9 +128,9 @@ func (t *Transport) Token(ctx context.Context) (*Record, error) {
 	return t.record(k), nil
 }
 
-// Logout revokes the tokens for the server where that is offered (RFC 7009), and forgets them
-// in any case; the error is about what could not be revoked or deleted. It returns those that
-// there were, without their tokens.
+// Logout revokes the tokens for the server where the authorization server offers that (RFC 7009),
+// and deletes them in any case. It returns the logins that were deleted, without their tokens. The
+// error says what could not be revoked or deleted.
 func (t *Transport) Logout(ctx context.Context) (out []Record, err error) {
 	if err := t.ready(); err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (t *Transport) Logout(ctx context.Context) (out []Record, err error) {
 	return out, errors.Join(faults...)
 }
 
-// revoke tells the authorization server that tokens are not used any more.
+// revoke tells the authorization server that the tokens of a login are not used any more.
 //
 // Specification: RFC 7009, 2.1.
 func (t *Transport) revoke(ctx context.Context, l *Record) error {
@@ -184,7 +184,7 @@ func (t *Transport) revoke(ctx context.Context, l *Record) error {
 		_, err := t.ask(ctx, t.fetch.Fetcher, k.from.revoke, k.from, k.as, form)
 		var refused *RefusedError
 		if errors.As(err, &refused) && refused.Code == "unsupported_token_type" && one.token == k.access {
-			continue // it ends by itself, and soon: nobody can take back a signed token (2.2.1)
+			continue // a signed token cannot be revoked, and expires soon (2.2.1)
 		}
 		if err != nil {
 			return err
@@ -193,8 +193,8 @@ func (t *Transport) revoke(ctx context.Context, l *Record) error {
 	return nil
 }
 
-// Settle waits until no refresh token is being spent: until then, the end of the program
-// would lose its successor.
+// Settle waits until no refresh is under way. A program that ends during one loses the new refresh
+// token.
 func (t *Transport) Settle() {
 	t.exchanging.Lock()
 	defer t.exchanging.Unlock()

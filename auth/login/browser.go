@@ -57,7 +57,7 @@ func (browser) get(ctx context.Context, t *Transport, p *place, want []string) (
 	if err != nil {
 		return nil, err
 	}
-	// The code is good for one use: what it gives is wanted even if nobody waits any more.
+	// The code is valid once, so the exchange is finished even if no caller waits any more.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTimeout)
 	defer cancel()
 	k, err := t.request(ctx, p, id, url.Values{
@@ -69,9 +69,8 @@ func (browser) get(ctx context.Context, t *Transport, p *place, want []string) (
 	return k, nil
 }
 
-// readRedirect takes the code out of where the browser was sent back to. Nothing in it
-// counts before it is known to be an answer to our question (state) of whom we asked (iss):
-// RFC 9207, 2.4, compares character by character.
+// readRedirect returns the code in the URL that the browser was sent back to. It checks state and
+// iss before anything else in the URL; RFC 9207, 2.4, compares iss character by character.
 func (t *Transport) readRedirect(back *url.URL, p *place, state string) (code string, err error) {
 	want, err := url.Parse(t.RedirectURL)
 	if err != nil {
@@ -82,7 +81,7 @@ func (t *Transport) readRedirect(back *url.URL, p *place, state string) (code st
 	}
 	q, err := url.ParseQuery(back.RawQuery)
 	if err != nil {
-		return "", errors.New("the browser came back with a query that cannot be read")
+		return "", errors.New("the browser came back with a query that cannot be parsed")
 	}
 	for _, name := range []string{"state", "iss", "code", "error", "error_description"} {
 		if len(q[name]) > 1 {

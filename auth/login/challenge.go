@@ -7,17 +7,17 @@ import (
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 )
 
-// challenge is what a refusal says about the way in.
+// challenge is what the WWW-Authenticate headers of a refusal ask for.
 type challenge struct {
 	errorCode string   // such as insufficient_scope
 	scope     []string // nil if none was named
 	metadata  string   // URL of the protected resource metadata; empty if none was named
-	bound     bool     // tokens must be bound to a key: it takes DPoP, and not Bearer
+	bound     bool     // the server takes DPoP and not Bearer: tokens must be bound to a key
 	nonce     bool     // a proof lacks the nonce of the server (RFC 9449, 9)
 }
 
-// readChallenge finds the Bearer or DPoP challenge in the WWW-Authenticate headers of a
-// refusal: the first that says where the metadata is, else the first.
+// readChallenge finds the Bearer or DPoP challenge in the WWW-Authenticate headers of a refusal:
+// the first that names the metadata, else the first.
 //
 // Specification: RFC 9110, 11.6.1; RFC 6750, 3; RFC 9728, 5.1; RFC 9449, 7.1.
 func readChallenge(h http.Header) challenge {
@@ -50,9 +50,9 @@ type schemeParams struct {
 	params map[string]string // by lower-case name; the first of each counts
 }
 
-// parseChallenges reads a WWW-Authenticate header. Commas separate both challenges and
-// parameters: a word that no "=" follows begins a challenge. What comes after a
-// fault is dropped.
+// parseChallenges reads a WWW-Authenticate header. Commas separate both challenges and parameters:
+// a word without "=" after it begins a challenge. The rest of a header behind a syntax error is
+// dropped.
 func parseChallenges(s string) []schemeParams {
 	var list []schemeParams
 	for {
@@ -85,7 +85,7 @@ func parseChallenges(s string) []schemeParams {
 	}
 }
 
-// skipToken68 leaves out the one thing other than parameters that can follow a scheme.
+// skipToken68 skips a token68, which may follow a scheme in place of parameters (RFC 9110, 11.2).
 func skipToken68(s string) string {
 	end := strings.IndexFunc(s, func(r rune) bool { return !isTokenByte(byte(min(r, 127))) && r != '/' })
 	if end < 0 {

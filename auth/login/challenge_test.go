@@ -46,8 +46,8 @@ func TestReadChallenge(t *testing.T) {
 	}
 }
 
-// Whatever a header is, what comes out of it is bounded; and what is quoted into one comes out
-// again, whatever stood before it in another header.
+// The result for any header is bounded. A value that is quoted into a header comes out again,
+// whatever stood before it in another header.
 func FuzzReadChallenge(f *testing.F) {
 	f.Add(`Basic realm="x", Bearer scope=a`, "https://h/p", "a b")
 	f.Add(`Negotiate a==, b`, `q"\`, "c\"d")

@@ -6,9 +6,8 @@ import (
 	"fmt"
 )
 
-// ClientCredentials is the [Grant] of a program that acts for itself, with no user: its
-// own credentials, which [Transport.Registered] gives, are all that is needed. They must
-// have a Key or a Secret.
+// ClientCredentials is the [Grant] of a program that acts for itself, without a user.
+// [Transport.Registered] must return its credentials, with a Key or a Secret.
 //
 // Specification: extensions/auth, oauth-client-credentials.
 type ClientCredentials struct{}

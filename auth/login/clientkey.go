@@ -16,17 +16,17 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// ClientKey is the private key of a client: with it the client proves who it is
-// (private_key_jwt). It never prints itself.
+// ClientKey is the private key of a client, which authenticates with signatures instead of a
+// secret (private_key_jwt). It never prints itself.
 type ClientKey struct {
 	id        string
 	key       crypto.Signer
 	algorithm jose.SignatureAlgorithm
 }
 
-// NewClientKey returns a key to sign with: an RSA key of at least 2048 bits for RS256, one
-// of P-256 for ES256, one of P-384 for ES384, or an Ed25519 key for EdDSA. The id is what the
-// authorization server knows it by; empty: it has one key alone.
+// NewClientKey returns a key to sign with: an RSA key of at least 2048 bits for RS256, one of
+// P-256 for ES256, one of P-384 for ES384, or an Ed25519 key for EdDSA. The id is the key id at
+// the authorization server; it is empty if the client has one key only.
 func NewClientKey(id string, key crypto.Signer) (*ClientKey, error) {
 	k := &ClientKey{id: id, key: key}
 	switch key := key.(type) {
@@ -40,7 +40,7 @@ func NewClientKey(id string, key crypto.Signer) (*ClientKey, error) {
 		k.algorithm = jose.EdDSA
 	}
 	if k.algorithm == "" {
-		return nil, fmt.Errorf("a client cannot sign with a key of type %T and its size", key)
+		return nil, fmt.Errorf("a client cannot sign with a %T of this size", key)
 	}
 	return k, nil
 }
@@ -50,7 +50,7 @@ func NewClientKey(id string, key crypto.Signer) (*ClientKey, error) {
 func ParseClientKey(id string, text []byte) (*ClientKey, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, errors.New("there is no private key in PEM")
+		return nil, errors.New("the text has no private key in PEM")
 	}
 	var key any
 	var err error
@@ -62,14 +62,14 @@ func ParseClientKey(id string, text []byte) (*ClientKey, error) {
 	case "RSA PRIVATE KEY":
 		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
 	default:
-		return nil, fmt.Errorf("%q is no private key in PEM that can be read", clip(block.Type))
+		return nil, fmt.Errorf("the PEM block %q is not a private key in PKCS #8 or an older form of RSA or EC keys", clip(block.Type))
 	}
 	if err != nil {
 		return nil, errors.New("the private key cannot be read") // the cause may quote it
 	}
 	s, ok := key.(crypto.Signer)
 	if !ok {
-		return nil, errors.New("the private key is not one to sign with")
+		return nil, errors.New("the private key cannot sign")
 	}
 	return NewClientKey(id, s)
 }
@@ -77,16 +77,17 @@ func ParseClientKey(id string, text []byte) (*ClientKey, error) {
 func (*ClientKey) String() string   { return "[redacted]" }
 func (*ClientKey) GoString() string { return "[redacted]" }
 
-// MarshalJSON refuses: a key is not written down by chance.
+// MarshalJSON fails, so that no key is written by accident.
 func (*ClientKey) MarshalJSON() ([]byte, error) {
-	return nil, errors.New("a client's private key is not written as JSON")
+	return nil, errors.New("login: a private key is not written as JSON")
 }
 
-// assertionLife is short: an assertion is used at once, and once. RFC 7523 leaves a margin
-// for clocks to whoever reads it.
+// assertionLife is short because an assertion is used at once, and once. The authorization server
+// allows for clocks that differ (RFC 7523, 3).
 const assertionLife = time.Minute
 
-// assert says that we are a client, to an authorization server (RFC 7523, 2.2 and 3).
+// assert returns a JWT that authenticates a client at an authorization server (RFC 7523, 2.2 and
+// 3).
 func (k *ClientKey) assert(client, issuer string) (string, error) {
 	now := time.Now()
 	return sign(jose.SigningKey{Algorithm: k.algorithm, Key: jose.JSONWebKey{Key: k.key, KeyID: k.id}}, "JWT", false, map[string]any{
@@ -94,7 +95,7 @@ func (k *ClientKey) assert(client, issuer string) (string, error) {
 	})
 }
 
-// sign makes a JWT, with the public key in it if that is wanted.
+// sign returns a signed JWT. With embed its header has the public key.
 func sign(key jose.SigningKey, kind jose.ContentType, embed bool, claims map[string]any) (string, error) {
 	s, err := jose.NewSigner(key, (&jose.SignerOptions{EmbedJWK: embed}).WithType(kind))
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 //
 // Specification: RFC 8628.
 type Device struct {
-	// Show tells the user what to do, and returns at once. What it shows comes from the
-	// authorization server, but can be no more than a URL and a word.
+	// Show tells the user what to do, and returns at once. The values come from the authorization
+	// server; they are checked to be URLs and one word.
 	Show func(ctx context.Context, code DeviceCode) error
 }
 
@@ -29,7 +29,7 @@ type DeviceCode struct {
 	Page    string    // where to go: https, or http on loopback
 	Code    string    // what to type there
 	Direct  string    // a page that knows the code already, for a QR code; empty: there is none
-	Expires time.Time // when all that is of no use any more
+	Expires time.Time // when the code expires
 }
 
 const (
@@ -46,7 +46,7 @@ func (d *Device) check() error {
 
 func (d *Device) get(ctx context.Context, t *Transport, p *place, want []string) (*token, error) {
 	if p.device == nil {
-		return nil, errors.New("it offers no login by a code (device_authorization_endpoint)")
+		return nil, errors.New("it does not offer login by a code (device_authorization_endpoint)")
 	}
 	id, err := t.identify(ctx, p, clientMetadata{Grants: p.grantsToRegister(grantDevice), Responses: []string{}})
 	if err != nil {
@@ -84,7 +84,7 @@ func (d *Device) get(ctx context.Context, t *Transport, p *place, want []string)
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case errors.As(err, &network) && network.Timeout():
-			interval = min(2*interval, maxPoll) // 3.5: whoever does not answer is asked less often
+			interval = min(2*interval, maxPoll) // 3.5: a server that does not answer is polled less often
 		case !errors.As(err, &refused):
 			return nil, err
 		case refused.Code == "authorization_pending":
@@ -107,10 +107,10 @@ func (t *Transport) readDevice(answer []byte) (device string, shown DeviceCode, 
 		Interval json.RawMessage `json:"interval"`
 	}
 	if jsonx.Unmarshal(answer, &r) != nil || r.Device == "" { // its text may hold the code
-		return "", shown, 0, errors.New("the answer holds no device code")
+		return "", shown, 0, errors.New("the answer has no device code")
 	}
 	if len(r.User) > 64 || !oauth.IsHeaderToken(r.User) {
-		return "", shown, 0, fmt.Errorf("%q is no code for a user", clip(r.User))
+		return "", shown, 0, fmt.Errorf("%q is not a code that a user can type", clip(r.User))
 	}
 	page, err := oauth.CheckURL(r.Page, t.server)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/patchbay-dev/patchbay/auth/login"
 )
 
-// inMemory answers requests by the handlers of a world, without a network: so time can be
-// that of the test.
+// inMemory answers requests by the handlers of a world, without a network, so that the test has
+// its own time.
 func inMemory(w *world) roundTrip {
 	return func(req *http.Request) (*http.Response, error) {
 		rec := httptest.NewRecorder()
@@ -73,7 +73,7 @@ func deviceWorld(t *testing.T, offer map[string]any, answers ...string) (*world,
 	return w, tr, &shown, &asked
 }
 
-// The user types a code elsewhere, and we ask as often as we are told (RFC 8628, 3).
+// The user types a code elsewhere, and the client polls as often as it is told (RFC 8628, 3).
 func TestDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, tr, shown, asked := deviceWorld(t, nil, "authorization_pending", "slow_down", "authorization_pending")
@@ -98,7 +98,7 @@ func TestDevice(t *testing.T) {
 	})
 }
 
-// It ends when the user says no, or says nothing.
+// The login ends when the user refuses, or does nothing.
 func TestDeviceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, tr, _, _ := deviceWorld(t, nil, "access_denied")
@@ -119,7 +119,7 @@ func TestDeviceEnds(t *testing.T) {
 	})
 }
 
-// What is shown to the user can do no harm.
+// The user is shown nothing harmful.
 func TestHostileDevice(t *testing.T) {
 	for _, offer := range []map[string]any{
 		{"verification_uri": "javascript:alert(1)"}, {"verification_uri": "http://login.example.com/"}, {"verification_uri": nil},

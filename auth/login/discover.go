@@ -11,7 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 )
 
-// resourceMetadata is what a server says of itself (RFC 9728, 2).
+// resourceMetadata is the metadata of the MCP server as a protected resource (RFC 9728, 2).
 type resourceMetadata struct {
 	Resource string   `json:"resource"`
 	Issuers  []string `json:"authorization_servers"`
@@ -19,8 +19,8 @@ type resourceMetadata struct {
 	Bound    bool     `json:"dpop_bound_access_tokens_required"`
 }
 
-// issuerMetadata is what an authorization server says of itself (RFC 8414, 2; OpenID
-// Connect Discovery 1.0, 3).
+// issuerMetadata is the metadata of an authorization server (RFC 8414, 2; OpenID Connect Discovery
+// 1.0, 3).
 type issuerMetadata struct {
 	Issuer               string   `json:"issuer"`
 	AuthorizeURL         string   `json:"authorization_endpoint"`
@@ -39,8 +39,7 @@ type issuerMetadata struct {
 	ResponsesNameIssuers bool     `json:"authorization_response_iss_parameter_supported"`
 }
 
-// place is where to log in for a server: an authorization server whose metadata was
-// checked, and what to ask it for.
+// place is an authorization server whose metadata was checked, and what to ask it for.
 type place struct {
 	issuer   string
 	resource string
@@ -65,9 +64,8 @@ func (p *place) scheme() string {
 	return "Bearer"
 }
 
-// lasting adds to the scopes that are wanted the one for a refresh token, where the
-// authorization server has it. Alone it is not asked for: without scopes, the authorization
-// server picks them.
+// lasting adds the scope for a refresh token to the wanted scopes if the authorization server
+// lists it. It adds nothing to no scopes: then the authorization server picks them.
 //
 // Specification: 2026-07-28, basic/authorization, Refresh Tokens.
 func (p *place) lasting(want []string) []string {
@@ -77,8 +75,8 @@ func (p *place) lasting(want []string) []string {
 	return oauth.Union(want, []string{oauth.OfflineAccess})
 }
 
-// covers tells whether a resource is the server, or what the server is a part of: of the
-// same origin, and at its path or above.
+// covers tells whether a resource is the server or contains it: it has the same origin, and the
+// path of the server or one above.
 func covers(resource string, server *url.URL) bool {
 	u, err := url.Parse(resource)
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || u.RawQuery != "" || oauth.Origin(u) != oauth.Origin(server) {
@@ -89,16 +87,16 @@ func covers(resource string, server *url.URL) bool {
 	return path == above || strings.HasPrefix(path, above+"/")
 }
 
-// finder finds out where to log in for a server.
+// finder finds the authorization server of an MCP server.
 type finder struct {
 	*oauth.Fetcher
 	pages bool // users are sent to authorization servers: they must have a page, and PKCE
 }
 
-// find finds out where to log in.
+// find finds where to log in.
 //
-// Specification: 2025-11-25, basic/authorization, Authorization Server Discovery;
-// 2025-03-26, basic/authorization, Server Metadata Discovery.
+// Specification: 2025-11-25, basic/authorization, Authorization Server Discovery; 2025-03-26,
+// basic/authorization, Server Metadata Discovery.
 func (f *finder) find(ctx context.Context, c challenge, version string) (*place, error) {
 	rm, err := f.resource(ctx, c.metadata, version)
 	if errors.Is(err, oauth.ErrAbsent) {
@@ -122,11 +120,11 @@ func (f *finder) find(ctx context.Context, c challenge, version string) (*place,
 	return nil, errors.Join(faults...)
 }
 
-// maxIssuers bounds the authorization servers of one server that are tried.
+// maxIssuers bounds how many authorization servers of one server are tried.
 const maxIssuers = 3
 
-// resource reads the protected resource metadata: where the challenge says, or else at
-// the well-known places. errAbsent: at none of these.
+// resource reads the protected resource metadata from the URL in the challenge, or else from the
+// well-known places. The error is ErrAbsent if these have none.
 func (f *finder) resource(ctx context.Context, named, version string) (*resourceMetadata, error) {
 	var rm resourceMetadata
 	err := oauth.ErrAbsent
@@ -161,7 +159,7 @@ func (f *finder) placeOf(ctx context.Context, issuer, version string) (*place, e
 		return nil, err
 	}
 	if u.RawQuery != "" {
-		return nil, errors.New("an issuer has no query")
+		return nil, errors.New("an issuer must not have a query")
 	}
 	var m issuerMetadata
 	if err := f.Issuer(ctx, issuer, version, &m); err != nil {
@@ -173,9 +171,9 @@ func (f *finder) placeOf(ctx context.Context, issuer, version string) (*place, e
 	return f.check(m)
 }
 
-// findLegacy finds the authorization server of 2025-03-26, which is the origin of the
-// MCP server. That revision does not compare the issuer with anything; here it must be of
-// that origin. It does not want the metadata to tell of PKCE either.
+// findLegacy finds the authorization server of 2025-03-26, which is the origin of the MCP server.
+// That revision does not check the issuer; here it must have that origin. The metadata need not
+// mention PKCE there.
 func (f *finder) findLegacy(ctx context.Context, version string) (*place, error) {
 	var m issuerMetadata
 	base := &url.URL{Scheme: f.Server.Scheme, Host: f.Server.Host}

@@ -16,8 +16,8 @@ import (
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 )
 
-// prover proves with each request that tokens are ours: they are bound to its key, which is
-// made when it is first needed. It may be used by several goroutines at once.
+// prover makes the proofs that go with tokens bound to its key (DPoP). The key is made when it is
+// first needed. A prover may be used by several goroutines at once.
 //
 // Specification: RFC 9449, 4 to 9.
 type prover struct {
@@ -26,7 +26,7 @@ type prover struct {
 	fault error
 
 	mu     sync.Mutex
-	nonces map[string]string // the latest, by origin of whoever gave it; guarded by mu
+	nonces map[string]string // the latest of each origin; guarded by mu
 }
 
 const (
@@ -36,7 +36,8 @@ const (
 	algorithmDPoP = jose.ES256 // which every revision of the extension asks for
 )
 
-// proof is for one request alone. Access is the token with it; empty: there is none.
+// proof returns a proof for one request. Access is the token that goes with it, empty if there is
+// none.
 func (d *prover) proof(method string, u *url.URL, access string) (string, error) {
 	d.once.Do(func() { d.key, d.fault = ecdsa.GenerateKey(elliptic.P256(), rand.Reader) })
 	if d.fault != nil {
@@ -63,7 +64,7 @@ func (d *prover) nonce(u *url.URL) string {
 	return d.nonces[oauth.Origin(u)]
 }
 
-// learn keeps the nonce that an answer has, and tells whether there was one.
+// learn keeps the nonce of an answer, and tells whether the answer has one.
 func (d *prover) learn(u *url.URL, h http.Header) bool {
 	n := h.Get("DPoP-Nonce")
 	if len(n) > maxNonce || !oauth.IsHeaderToken(n) {

@@ -12,25 +12,25 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// Enterprise is the [Grant] of a company that decides at its identity provider who may use
-// which server. Whom the user logged in as there is exchanged for an assertion to the
-// server's authorization server (ID-JAG), and that for an access token. The client there is
-// that of [Transport.Registered] or [Transport.DocumentURL].
+// Enterprise is the [Grant] for a company that decides at its identity provider who may use which
+// server. The user's ID token is exchanged there for an assertion (ID-JAG), and the assertion at
+// the server's authorization server for an access token. [Transport.Registered] or
+// [Transport.DocumentURL] names the client at the authorization server.
 //
 // Specification: extensions/auth, enterprise-managed-authorization (stable), 4 and 5.
 type Enterprise struct {
-	// Issuer is the identity provider, whose metadata says where tokens are exchanged.
-	// It is trusted: its address may be further inside than that of the server.
+	// Issuer is the identity provider, whose metadata names the token endpoint. It is trusted: its
+	// address may be further inside of the network than the server's.
 	Issuer string
 
-	// Client is who we are at the identity provider.
+	// Client are the credentials of this program at the identity provider.
 	Client Credentials
 
-	// Subject returns what the identity provider gave out at the user's login. It is
-	// called for each token.
+	// Subject returns the token that the identity provider issued when the user logged in. It is
+	// called for each access token.
 	Subject func(ctx context.Context) (string, error)
 
-	// SubjectType is the type of that (RFC 8693, 3). Empty: an OpenID Connect ID token.
+	// SubjectType is the type of the Subject (RFC 8693, 3). Empty: an OpenID Connect ID token.
 	SubjectType string
 }
 
@@ -59,14 +59,14 @@ func (e *Enterprise) check() error {
 
 func (e *Enterprise) get(ctx context.Context, t *Transport, p *place, want []string) (*token, error) {
 	if p.meta.Profiles != nil && !slices.Contains(p.meta.Profiles, profileIDJAG) {
-		return nil, errors.New("it takes no assertions of identity providers (authorization_grant_profiles_supported)")
+		return nil, errors.New("it does not take assertions of identity providers (authorization_grant_profiles_supported)")
 	}
 	id, err := t.given(ctx, p)
 	switch {
 	case err != nil:
 		return nil, err
 	case id == nil:
-		return nil, fmt.Errorf("there is no client for %q: give one in Registered", clip(p.issuer))
+		return nil, fmt.Errorf("there is no client for %q; return one from Registered", clip(p.issuer))
 	}
 	assertion, err := e.exchange(ctx, t, p, want)
 	if err != nil {
@@ -81,7 +81,7 @@ func (e *Enterprise) get(ctx context.Context, t *Transport, p *place, want []str
 	return k, nil
 }
 
-// exchange gets the assertion for an authorization server.
+// exchange gets the assertion for an authorization server from the identity provider.
 func (e *Enterprise) exchange(ctx context.Context, t *Transport, p *place, want []string) (string, error) {
 	u, err := url.Parse(e.Issuer)
 	if err != nil {
@@ -116,7 +116,7 @@ func (e *Enterprise) exchange(ctx context.Context, t *Transport, p *place, want 
 		Type  string `json:"token_type"`
 	}
 	if jsonx.Unmarshal(answer, &r) != nil || !oauth.IsHeaderToken(r.Token) { // its text may hold the assertion
-		return "", errors.New("the answer holds no assertion")
+		return "", errors.New("the answer has no assertion")
 	}
 	if r.Kind != typeIDJAG || !strings.EqualFold(r.Type, "N_A") {
 		return "", fmt.Errorf("the answer is of type %q (%q), and not an ID-JAG", clip(r.Kind), clip(r.Type))

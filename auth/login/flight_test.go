@@ -70,8 +70,8 @@ func get(ctx context.Context, t *Transport) (int, error) {
 
 var errLeft = errors.New("left")
 
-// A login belongs to all who wait for it: it ends when the last leaves, and that says nothing
-// to those who come then.
+// A login is shared by all requests that wait: it ends when the last leaves, and its end does not
+// fail requests that come then.
 func TestAbandonedLogin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, visits := &server{}, 0
@@ -115,7 +115,7 @@ func TestAbandonedLogin(t *testing.T) {
 	})
 }
 
-// A login that nobody ends is over after 10 minutes.
+// A login that no one ends is over after 10 minutes.
 func TestLoginIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := (&server{}).transport(func(ctx context.Context, _ string) (*url.URL, error) {

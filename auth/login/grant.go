@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// A Grant is a way to get tokens: [ClientCredentials], [Enterprise], [Workload] or
-// [Device]. Where a [Transport] has none, the user's browser is the way.
-//
-// No Grant registers a client by itself, but Device.
+// A Grant is a way to get tokens: [ClientCredentials], [Enterprise], [Workload] or [Device]. A
+// [Transport] without one sends the user to a page in a browser. Of the grants only Device
+// registers a client by itself.
 type Grant interface {
 	// get gets a token of an authorization server, with the scopes that are wanted.
 	get(ctx context.Context, t *Transport, p *place, want []string) (*token, error)
-	// check holds the fields against what they may be, before the first request.
+	// check tells what is wrong with the fields, before the first request.
 	check() error
 }
 

@@ -125,8 +125,8 @@ func TestClientCredentialsByKey(t *testing.T) {
 	}
 }
 
-// What a grant lacks is told before anything secret leaves, and nothing secret goes where it
-// can be overheard. XAUTH-26-004, XAUTH-26-015.
+// A grant that lacks something fails before it sends a secret, and no secret goes where it can be
+// overheard. XAUTH-26-004, XAUTH-26-015.
 func TestGrantsLackSomething(t *testing.T) {
 	small, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
 	if err != nil {
@@ -184,13 +184,13 @@ func TestGrantsLackSomething(t *testing.T) {
 	}
 }
 
-// unsigned is a JWT whose signature nobody here looks at.
+// unsigned is a JWT whose signature is not checked.
 func unsigned(audience any) string {
 	payload, _ := json.Marshal(map[string]any{"aud": audience})
 	return "e30." + base64.RawURLEncoding.EncodeToString(payload) + ".c2ln"
 }
 
-// A workload's JWT goes to whom it is made for, once, from a file or a function.
+// A workload's JWT goes once to its audience and nowhere else, from a file or a function.
 func TestWorkload(t *testing.T) {
 	w := newWorld(t)
 	jwt, file := unsigned([]string{"x", w.as.URL + "/"}), filepath.Join(t.TempDir(), "token")
@@ -282,8 +282,8 @@ func TestEnterprise(t *testing.T) {
 	}
 }
 
-// Tokens are bound to a key if the server or we want that: each request has a proof of its
-// own, with the nonce of whoever gets it (RFC 9449, 4 to 9).
+// Tokens are bound to a key if the server or the program demands it: each request has a proof of
+// its own, with the nonce of its receiver (RFC 9449, 4 to 9).
 func TestDPoP(t *testing.T) {
 	for _, by := range []string{"us", "metadata", "challenge"} {
 		t.Run(by, func(t *testing.T) {
@@ -350,7 +350,8 @@ func TestDPoP(t *testing.T) {
 	}
 }
 
-// Who wants bound tokens takes no others, and nobody goes round in circles about a nonce.
+// A Transport with DPoP takes no other tokens, and a server that always asks for a new nonce
+// causes no endless retries.
 func TestDPoPIsNotGivenUp(t *testing.T) {
 	w := newWorld(t)
 	tr := w.transport()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// What a hostile server can name or serve. Each must end before the user is sent anywhere and
-// before a form is posted. AUTH-26-022, AUTH-26-023, AUTH-26-087, AUTH-26-093, AUTH-26-094, AUTH-26-097,
+// Metadata of a hostile server. Each case must end before the user is sent anywhere and before a
+// form is posted. AUTH-26-022, AUTH-26-023, AUTH-26-087, AUTH-26-093, AUTH-26-094, AUTH-26-097,
 // AUTH-26-099, AUTH-26-100.
 func TestHostileMetadata(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -95,8 +95,8 @@ func TestHostileMetadata(t *testing.T) {
 	}
 }
 
-// Metadata, registrations and challenges have many URLs in them: pictures, pages, keys and documents
-// for others. None is looked at, by a client or for its user.
+// Metadata, registrations and challenges have many URLs in them: pictures, pages, keys and
+// documents for others. The client fetches none of them.
 func TestNothingElseIsFetched(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("%s %s was asked for", r.Method, r.URL)
@@ -126,7 +126,7 @@ func TestNothingElseIsFetched(t *testing.T) {
 	}
 }
 
-// Forms are not sent on: a redirect of an endpoint is a refusal.
+// A redirect of an endpoint is a refusal: the form is not sent on.
 func TestEndpointsDoNotRedirect(t *testing.T) {
 	for _, path := range []string{"/token", "/register"} {
 		w := newWorld(t)

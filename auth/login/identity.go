@@ -16,19 +16,18 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// Credentials are what an authorization server knows a client by. They never print their
-// secret.
+// Credentials identify a client at an authorization server. They never print their secret.
 type Credentials struct {
 	ID     string
 	Secret string     // empty: a public client, if there is no Key either
-	Key    *ClientKey // signs in place of the Secret; nil: there is none
+	Key    *ClientKey // signs instead of sending the Secret; nil: there is none
 }
 
 func (c Credentials) String() string       { return "client " + c.ID }
 func (c Credentials) GoString() string     { return c.String() }
 func (c Credentials) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// Ways to say to a token endpoint who we are (RFC 7591, 2).
+// Methods of a client to authenticate at a token endpoint (RFC 7591, 2).
 const (
 	methodNone  = "none"
 	methodBasic = "client_secret_basic"
@@ -38,15 +37,15 @@ const (
 	assertionKind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer" // RFC 7523, 2.2
 )
 
-// identity is who we are to one authorization server.
+// identity is this client as one authorization server knows it.
 type identity struct {
 	Credentials
 	method  string
 	expires time.Time // of the secret; zero: never
 }
 
-// given is who we are to an authorization server without a registration of our own; nil:
-// nobody yet.
+// given returns the identity that the program has set, by Registered or DocumentURL; nil if there
+// is none.
 func (t *Transport) given(ctx context.Context, p *place) (*identity, error) {
 	if t.Registered != nil {
 		c, err := t.Registered(ctx, t.Server, p.issuer)
@@ -63,12 +62,12 @@ func (t *Transport) given(ctx context.Context, p *place) (*identity, error) {
 	return nil, nil
 }
 
-// ErrNotRegistered says that an authorization server registers no clients by itself: somebody has
-// to do so there, and [Transport.Registered] to return what that gave.
+// ErrNotRegistered says that an authorization server does not register clients on request. A
+// person has to register one there, and [Transport.Registered] to return its credentials.
 var ErrNotRegistered = errors.New("it registers no clients by itself; register one there by hand")
 
-// identify finds out who we are to an authorization server. If we are nobody yet, it
-// registers us with some metadata.
+// identify returns the identity of this client at an authorization server. If there is none, it
+// registers the client with metadata m.
 //
 // Specification: 2025-11-25, basic/authorization, Client Registration Approaches.
 func (t *Transport) identify(ctx context.Context, p *place, m clientMetadata) (*identity, error) {
@@ -106,7 +105,7 @@ func (t *Transport) forget(issuer string, id *identity) {
 	}
 }
 
-// methodFor picks how to authenticate with what we have.
+// methodFor picks the method to authenticate with some credentials.
 func (p *place) methodFor(c Credentials) string {
 	offered := p.meta.TokenMethods
 	switch {
@@ -121,10 +120,10 @@ func (p *place) methodFor(c Credentials) string {
 	case slices.Contains(offered, methodNone):
 		return methodNone
 	}
-	return methodBasic // OAuth 2.1, 2.4.1: whoever gives out secrets supports it
+	return methodBasic // OAuth 2.1, 2.4.1: a server that issues secrets supports it
 }
 
-// methodToRegister picks how a client without a secret of its own wants to authenticate.
+// methodToRegister picks the method of a client that is about to register.
 func (p *place) methodToRegister() string {
 	offered := p.meta.TokenMethods
 	switch {
@@ -136,7 +135,7 @@ func (p *place) methodToRegister() string {
 	return methodBasic
 }
 
-// clientMetadata is what a registration says of a client (RFC 7591, 2).
+// clientMetadata is what a registration says about a client (RFC 7591, 2).
 type clientMetadata struct {
 	Name      string   `json:"client_name"`
 	Redirects []string `json:"redirect_uris,omitempty"`
@@ -146,7 +145,7 @@ type clientMetadata struct {
 	Kind      string   `json:"application_type"`
 }
 
-// grantsToRegister is a grant and, if there is such a thing, the refresh of what it gives.
+// grantsToRegister returns a grant, and the refresh grant if the authorization server has it.
 func (p *place) grantsToRegister(grant string) []string {
 	if len(p.meta.Grants) == 0 || slices.Contains(p.meta.Grants, grantRefresh) {
 		return []string{grant, grantRefresh}
@@ -154,7 +153,7 @@ func (p *place) grantsToRegister(grant string) []string {
 	return []string{grant}
 }
 
-// register registers us (RFC 7591, 3).
+// register registers this client (RFC 7591, 3).
 func (t *Transport) register(ctx context.Context, p *place, m clientMetadata) (*identity, error) {
 	m.Kind = "native"
 	if len(m.Redirects) > 0 && !strings.HasPrefix(m.Redirects[0], "http:") {
@@ -184,7 +183,7 @@ func (t *Transport) register(ctx context.Context, p *place, m clientMetadata) (*
 		Method  string          `json:"token_endpoint_auth_method"`
 	}
 	if jsonx.Unmarshal(answer.Body, &r) != nil || r.ID == "" { // its text may hold the secret
-		return nil, errors.New("the answer is no client")
+		return nil, errors.New("the answer has no client_id")
 	}
 	id := &identity{Credentials: Credentials{ID: r.ID, Secret: r.Secret}, method: method}
 	if r.Method != "" {
@@ -207,7 +206,7 @@ func (t *Transport) register(ctx context.Context, p *place, m clientMetadata) (*
 // RefusedError is the answer of an authorization server that refuses (RFC 6749, 4.1.2.1
 // and 5.2; RFC 7591, 3.2.2).
 type RefusedError struct {
-	Code        string // such as "access_denied": the user did not want to
+	Code        string // such as "access_denied" if the user refused
 	Description string // for people, written by the authorization server; some 200 bytes at most
 	Status      int    // of HTTP; zero for what came through the browser
 }
@@ -223,7 +222,7 @@ func (e *RefusedError) Error() string {
 	return s
 }
 
-// transient tells whether the same request may be answered otherwise later.
+// transient tells whether the same request may succeed later.
 func (e *RefusedError) transient() bool {
 	return e.Status/100 != 4 || e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests
 }
@@ -233,12 +232,12 @@ func refusal(r *oauth.Reply) *RefusedError {
 	return &RefusedError{code, description, r.Status}
 }
 
-// checkDocumentURL holds a client id against what may be one.
-// Specification: 2025-11-25, basic/authorization, Client ID Metadata Documents.
+// checkDocumentURL tells whether a URL can be a client id. Specification: 2025-11-25,
+// basic/authorization, Client ID Metadata Documents.
 func checkDocumentURL(raw string) error {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "https" || u.Host == "" || len(u.Path) < 2 || u.User != nil || u.Fragment != "" {
-		return fmt.Errorf("DocumentURL %q is no https URL with a path", clip(raw))
+		return fmt.Errorf("DocumentURL %q is not an https URL with a path", clip(raw))
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 type why struct {
 	challenge
 	version string // of the protocol, for metadata
-	quietly bool   // refresh, but do not bother the user
+	quietly bool   // refresh only, and do not ask the user
 }
 
 const (
@@ -23,7 +23,7 @@ const (
 	refreshTimeout = time.Minute
 )
 
-// obtain gets a token in place of old, which may be nil. It is called once at a time.
+// obtain gets a token in place of old, which may be nil. One call runs at a time.
 func (t *Transport) obtain(ctx context.Context, old *token, w why) (*token, error) {
 	refresh, login := t.refreshIfUseful, t.login
 	if t.Store != nil && (old == nil || !old.from.bound) {
@@ -36,7 +36,7 @@ func (t *Transport) obtain(ctx context.Context, old *token, w why) (*token, erro
 	case k != nil:
 		return k, nil
 	case w.quietly:
-		return old, nil // the server will say what it wants
+		return old, nil // the server will say what is missing
 	case t.unattended():
 		return nil, ErrNeeded
 	}
@@ -47,8 +47,8 @@ func (t *Transport) obtain(ctx context.Context, old *token, w why) (*token, erro
 	return k, nil
 }
 
-// refreshIfUseful refreshes a token if that can help. It returns nil without error if the user
-// has to log in.
+// refreshIfUseful refreshes a token if that can help. It returns nil without error if the user has
+// to log in.
 func (t *Transport) refreshIfUseful(ctx context.Context, old *token, w why) (*token, error) {
 	if w.errorCode == oauth.InsufficientScope || !old.refreshable() || !w.quietly && !old.login && old.unwanted() {
 		return nil, nil
@@ -59,11 +59,11 @@ func (t *Transport) refreshIfUseful(ctx context.Context, old *token, w why) (*to
 		old.spent.Store(true)
 		return nil, nil
 	}
-	return k, err // with an error nobody said that the token is bad, so it is kept
+	return k, err // with an error the refresh token was not refused, so it is kept
 }
 
-// refresh exchanges a refresh token, which may be good for one use alone: once begun, it
-// is finished.
+// refresh exchanges a refresh token. The token may be valid once, so an exchange that has begun is
+// finished.
 func (t *Transport) refresh(ctx context.Context, old *token) (*token, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTimeout)
 	defer cancel()
@@ -71,7 +71,7 @@ func (t *Transport) refresh(ctx context.Context, old *token) (*token, error) {
 	return t.request(ctx, old.from, old.as, form, old)
 }
 
-// login finds out where to log in, and does.
+// login finds the authorization server and logs in there.
 //
 // Specification: 2025-11-25, basic/authorization, Scope Selection Strategy.
 func (t *Transport) login(ctx context.Context, old *token, w why) (*token, error) {
@@ -81,7 +81,7 @@ func (t *Transport) login(ctx context.Context, old *token, w why) (*token, error
 	}
 	p.bound = p.bound || t.DPoP || w.bound
 	if a := p.meta.ProofAlgorithms; p.bound && a != nil && !slices.Contains(a, string(algorithmDPoP)) {
-		return nil, fmt.Errorf("authorization server %q: it takes no proofs by %s, and tokens are to be bound", clip(p.issuer), algorithmDPoP)
+		return nil, fmt.Errorf("authorization server %q: it does not take proofs signed with %s, and tokens must be bound to a key", clip(p.issuer), algorithmDPoP)
 	}
 	want := w.scope
 	if want == nil {

@@ -71,9 +71,9 @@ func TestLegacyServer(t *testing.T) {
 	}
 }
 
-// What is asked of the authorization server, and that every request has the token.
-// AUTH-26-055 to -058, AUTH-26-061 to -065, AUTH-26-074, AUTH-26-088, AUTH-26-096,
-// AUTH-26-098, AUTH-26-102, AUTH-26-116, AUTH-26-035, AUTH-26-036.
+// Requests to the authorization server have what the specification demands, and every request to
+// the server has the token. AUTH-26-055 to -058, AUTH-26-061 to -065, AUTH-26-074, AUTH-26-088,
+// AUTH-26-096, AUTH-26-098, AUTH-26-102, AUTH-26-116, AUTH-26-035, AUTH-26-036.
 func TestRequests(t *testing.T) {
 	w := newWorld(t)
 	tr := w.transport()
@@ -163,8 +163,8 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// Whoever asks for a refresh token asks for consent, without which OpenID providers give none;
-// nobody else does, as the user may have agreed before.
+// A login that asks for a refresh token asks for consent, without which OpenID providers give
+// none. Other logins do not, as the user may have agreed before.
 func TestRefreshTokenNeedsConsent(t *testing.T) {
 	for scope, want := range map[string]string{`, scope="x"`: "consent", "": ""} {
 		w := newWorld(t)
@@ -176,7 +176,7 @@ func TestRefreshTokenNeedsConsent(t *testing.T) {
 	}
 }
 
-// A server that is never content gets an end. AUTH-26-085.
+// A server that is never content does not cause endless logins. AUTH-26-085.
 func TestRetryLimit(t *testing.T) {
 	t.Run("the same scope", func(t *testing.T) {
 		w := newWorld(t)
@@ -219,8 +219,9 @@ func TestRetryLimit(t *testing.T) {
 	})
 }
 
-// Who we are: credentials that are there, then the document, then a registration; and how
-// we say it. AUTH-26-005, AUTH-26-011, AUTH-26-024, AUTH-26-025, AUTH-26-033, AUTH-26-034, AUTH-2506-001.
+// The identity of the client: credentials that are there, then the document, then a registration;
+// and the method to authenticate. AUTH-26-005, AUTH-26-011, AUTH-26-024, AUTH-26-025, AUTH-26-033,
+// AUTH-26-034, AUTH-2506-001.
 func TestIdentity(t *testing.T) {
 	const document = "https://app.example.com/client.json"
 	cimd := map[string]any{"client_id_metadata_document_supported": true}
@@ -433,8 +434,8 @@ func TestTokenStaysHome(t *testing.T) {
 	}
 }
 
-// A request that has a token of its own is left alone; a body that cannot be had again is
-// sent once.
+// A request that has a token of its own is not changed; a body that cannot be read again is sent
+// once.
 func TestLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	tr := w.transport()
@@ -458,7 +459,7 @@ func TestLeftAlone(t *testing.T) {
 	}
 }
 
-// What is not set or not safe is told with the first request. AUTH-26-027, AUTH-26-028,
+// The first request reports fields that are not set or not safe. AUTH-26-027, AUTH-26-028,
 // AUTH-26-095.
 func TestFieldsAreChecked(t *testing.T) {
 	for name, change := range map[string]func(*login.Transport){

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A signed access token cannot be taken back where it is good until its end (RFC 7009, 2.2.1).
-// That is no fault of the logout; a refresh token that lives on is one.
+// A signed access token cannot be revoked before it expires (RFC 7009, 2.2.1). That is not an
+// error of the logout; a refresh token that stays valid is one.
 func TestLogoutWhereTokensAreSigned(t *testing.T) {
 	for kind, want := range map[string]string{"access": "", "refresh": "unsupported_token_type"} {
 		w := newWorld(t)

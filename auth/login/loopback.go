@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Loopback receives the browser on its way back from an authorization server, on a random
-// port of 127.0.0.1. Nothing is served but while Visit waits.
+// Loopback receives the browser on its way back from an authorization server, on a random port of
+// 127.0.0.1. It serves requests only while Visit waits.
 //
 // Specification: RFC 8252, 7.3.
 type Loopback struct {
@@ -25,8 +25,8 @@ type Loopback struct {
 
 const visitTimeout = 5 * time.Minute
 
-// NewLoopback starts to listen. Open brings the user to a page, and returns when that is on
-// its way: it must not wait for the user. Close ends the listening.
+// NewLoopback starts to listen; Close ends that. Open brings the user to a page, and returns when
+// the page is on its way: it must not wait for the user. See [OpenBrowser].
 func NewLoopback(open func(ctx context.Context, page string) error) (*Loopback, error) {
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -35,25 +35,25 @@ func NewLoopback(open func(ctx context.Context, page string) error) (*Loopback, 
 	return &Loopback{open: open, ln: ln}, nil
 }
 
-// RedirectURL is where the browser has to come back to.
+// RedirectURL returns the URL that the browser has to come back to.
 func (l *Loopback) RedirectURL() string { return "http://" + l.ln.Addr().String() + "/callback" }
 
 // Close ends the listening. A Visit that waits fails.
 func (l *Loopback) Close() error { return l.ln.Close() }
 
-// Visit opens a page and waits until the browser comes back from it, at most 5 minutes and
-// while ctx lasts. It takes one request, that with the state of the page; all others are
-// refused. It fits [Transport.Visit].
+// Visit opens a page and waits until the browser comes back from it, for at most 5 minutes and as
+// long as ctx. It accepts one request, the one with the state of the page, and refuses all others.
+// It fits [Transport.Visit].
 func (l *Loopback) Visit(ctx context.Context, page string) (*url.URL, error) {
 	l.visiting.Lock()
 	defer l.visiting.Unlock()
 	u, err := url.Parse(page)
 	if err != nil {
-		return nil, errors.New("the page to visit has no URL")
+		return nil, errors.New("the page to visit is not a URL")
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, visitTimeout, fmt.Errorf("the user did not come back within %v", visitTimeout))
 	defer cancel()
-	back := make(chan *url.URL, 1) // one is sent, by whoever sets answered
+	back := make(chan *url.URL, 1) // one is sent, by the request that sets answered
 	var answered atomic.Bool
 	state := u.Query().Get("state")
 	srv := &http.Server{
@@ -64,9 +64,9 @@ func (l *Loopback) Visit(ctx context.Context, page string) (*url.URL, error) {
 			h.Set("Content-Security-Policy", "default-src 'none'")
 			h.Set("Referrer-Policy", "no-referrer")
 			h.Set("Connection", "close")
-			// The host is checked against pages of elsewhere whose name leads here.
+			// The host is checked because the name of another site may lead here.
 			if r.Method != http.MethodGet || r.Host != l.ln.Addr().String() || r.URL.Path != "/callback" || state == "" || r.URL.Query().Get("state") != state {
-				http.Error(w, "this is no answer to a login that waits here", http.StatusBadRequest)
+				http.Error(w, "this is not an answer to a login that waits here", http.StatusBadRequest)
 				return
 			}
 			got, _ := url.Parse(l.RedirectURL())
@@ -84,7 +84,7 @@ func (l *Loopback) Visit(ctx context.Context, page string) (*url.URL, error) {
 	go func() { ended <- srv.Serve(keepOpen{l.ln}) }()
 	defer func() {
 		l.interrupt()
-		// The answer to the browser is on its way; whoever hangs is cut off.
+		// The answer to the browser is on its way; connections that hang are closed.
 		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer stop()
 		if srv.Shutdown(bounded) != nil {

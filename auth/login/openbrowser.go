@@ -14,19 +14,18 @@ import (
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 )
 
-// ErrNoBrowser says that a page cannot be opened here, and has to be shown as a link.
-var ErrNoBrowser = errors.New("there is no browser here")
+// ErrNoBrowser says that this machine cannot open a page, which has to be shown as a link.
+var ErrNoBrowser = errors.New("login: there is no browser here")
 
-// openPatience is how long a program that opens pages may take to say that it cannot.
+// openPatience bounds the wait for the program that opens pages to fail.
 const openPatience = time.Second
 
-// OpenBrowser opens a page in the user's browser, and does not wait for the user. Only https
-// pages are opened, and those of http on loopback, and no shell sees their address. The error is [ErrNoBrowser]
-// where nothing can open pages, such as in a session without a screen. It fits
-// [NewLoopback].
+// OpenBrowser opens a page in the user's browser, and does not wait for the user. It opens https
+// pages, and http on loopback, without a shell. The error is [ErrNoBrowser] where no program can
+// open pages, such as in a session without a screen. It fits [NewLoopback].
 //
-// It leaves a goroutine behind for as long as the program that opens pages runs, which may
-// be the browser itself.
+// It leaves a goroutine behind for as long as the program that opens pages runs, which may be the
+// browser itself.
 func OpenBrowser(ctx context.Context, page string) error {
 	if err := checkPage(page); err != nil {
 		return err
@@ -53,7 +52,7 @@ func OpenBrowser(ctx context.Context, page string) error {
 	return nil
 }
 
-// opener is the command that opens pages on a system; nil: there is none.
+// opener returns the command that opens pages on a system; nil if there is none.
 func opener(system string, env func(string) string, has func(name string) bool) []string {
 	switch system {
 	case "windows":
@@ -71,17 +70,17 @@ func opener(system string, env func(string) string, has func(name string) bool) 
 	return nil
 }
 
-// checkPage tells whether an address can be shown to a user and given to a program: that of
-// a page, in no characters but those that are in addresses (RFC 3986, 2), so that none means
-// anything to a terminal or a command line.
+// checkPage tells whether the address of a page can be shown to a user and given to a program: it
+// has no characters but those of addresses (RFC 3986, 2), so that none means anything to a
+// terminal or a command line.
 func checkPage(page string) error {
 	u, err := url.Parse(page)
 	if err != nil || u.Scheme != "https" && (u.Scheme != "http" || !oauth.IsLoopback(u.Hostname())) || u.Host == "" || u.User != nil {
-		return fmt.Errorf("%q is no address of a page", clip(page))
+		return fmt.Errorf("%q is not the address of a page", clip(page))
 	}
 	for _, c := range []byte(page) {
 		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~:/?#[]@!$&'()*+,;=%", c) >= 0) {
-			return fmt.Errorf("%q is no address of a page: %q is not written so in addresses", clip(page), c)
+			return fmt.Errorf("%q is not the address of a page: it has the character %q", clip(page), c)
 		}
 	}
 	return nil

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Only pages are opened: no script, no file, and nothing that a program could take for an
-// option or a command line for a word of its own. SEC-26-016, SEC-26-018.
+// Only pages are opened: no script, no file, and nothing that a program could take for an option
+// or a command line for another word. SEC-26-016, SEC-26-018.
 func TestPagesThatAreNotOpened(t *testing.T) {
 	for _, page := range []string{
 		"", "javascript:alert(1)", "file:///etc/passwd", "data:text/html,x", "--version", "-a", "/etc/passwd", "C:\\x", "vbscript:x", "http://example.com/", "ms-settings:x",
@@ -56,8 +56,8 @@ func TestOpener(t *testing.T) {
 	}
 }
 
-// The program gets the address as one word, as it is; if it says at once that it cannot, so
-// does OpenBrowser. SEC-26-017.
+// The program gets the address as one word, unchanged; if it fails at once, so does OpenBrowser.
+// SEC-26-017.
 func TestOpenBrowser(t *testing.T) {
 	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
 		t.Skip("the system's own opener cannot be replaced")

@@ -11,19 +11,19 @@ import (
 	"sync"
 )
 
-// Paste is for a user whose browser runs on another machine: it shows the page as a link,
-// and the user pastes the address that the browser ends up at. In and Out are required, and
-// no field may change after the first visit.
+// Paste is for a user whose browser runs on another machine: it shows the page as a link, and the
+// user pastes the address that the browser ends up at. In and Out are required, and no field may
+// change after the first visit.
 //
-// A visit that ends without an answer leaves a goroutine behind that reads In, whose line is
-// for the next visit.
+// A visit that ends without an answer leaves a goroutine behind that reads a line of In, which the
+// next visit gets.
 type Paste struct {
-	In  io.Reader // a line each
+	In  io.Reader // an address a line
 	Out io.Writer
 
 	mu    sync.Mutex // one visit at a time
 	lines *bufio.Reader
-	line  chan pasted // a line on its way; nil: nobody reads
+	line  chan pasted // a line on its way; nil: no goroutine reads
 }
 
 type pasted struct {
@@ -36,9 +36,9 @@ const (
 	maxPastes = 5        // of one visit
 )
 
-// Visit shows a page and waits for the address that its answer leads to. What is no answer
-// to the page is asked for again, four times. It fits [Transport.Visit], whose RedirectURL
-// should be one where nobody listens, such as that of a [Loopback] which is not used.
+// Visit shows a page and waits for the address that its answer leads to. It asks again, up to four
+// times, if the user pastes something else. It fits [Transport.Visit], whose RedirectURL should be
+// one that no program listens on, such as that of a [Loopback] which is not used.
 func (p *Paste) Visit(ctx context.Context, page string) (*url.URL, error) {
 	if err := checkPage(page); err != nil {
 		return nil, err
@@ -66,10 +66,10 @@ func (p *Paste) Visit(ctx context.Context, page string) (*url.URL, error) {
 			return nil, err
 		}
 	}
-	return nil, errors.New("no address that was pasted is an answer to the login")
+	return nil, errors.New("no address that was pasted is an answer to this login")
 }
 
-// next is the next line.
+// next returns the next line.
 func (p *Paste) next(ctx context.Context) (string, error) {
 	if p.lines == nil {
 		p.lines = bufio.NewReaderSize(p.In, maxPasted)

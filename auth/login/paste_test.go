@@ -46,7 +46,7 @@ func TestPaste(t *testing.T) {
 	}
 }
 
-// A visit ends with its context, and what was being read is for the next.
+// A visit ends with its context, and the line that it was reading is for the next visit.
 func TestPasteIsGivenUp(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
@@ -62,7 +62,7 @@ func TestPasteIsGivenUp(t *testing.T) {
 	}
 }
 
-// It is a login like any other.
+// A login by pasted address ends like any other.
 func TestLoginByPaste(t *testing.T) {
 	w := newWorld(t)
 	r, in := io.Pipe()

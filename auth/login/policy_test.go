@@ -15,11 +15,11 @@ import (
 	"github.com/patchbay-dev/patchbay/policy/rules"
 )
 
-// The whole way, for a policy of data and one of rules, in front of a server and of a gateway:
-// a list hides what needs a scope; its call is answered with 403 and the scope; the
-// client logs in for it and the call passes; then the list has it. What no scope opens is not
-// there, and nobody logs in for it. AUTH-26-078, AUTH-26-082, AUTH-26-083, AUTH-26-084: with the scopes
-// that were asked for before.
+// The whole way, for a policy of data and one of rules, in front of a server and of a gateway: a
+// list hides the tools that need a scope; a call of one is answered with 403 and the scope; the
+// client logs in for it and the call passes; then the list has the tool. A tool that no scope
+// opens is unknown, and causes no login. AUTH-26-078, AUTH-26-082, AUTH-26-083, AUTH-26-084: with
+// the scopes that were asked for before.
 func TestPolicyStepUp(t *testing.T) {
 	file, err := rules.Parse("policy.yaml", []byte(`
 rules:

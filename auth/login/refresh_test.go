@@ -11,8 +11,8 @@ import (
 	"github.com/patchbay-dev/patchbay/auth/login"
 )
 
-// Many requests without a token, or with one that is no good any more, are one login or one
-// refresh, and rotation is followed. AUTH-26-056, AUTH-26-092.
+// Many requests without a token, or with an expired one, are one login or one refresh, and
+// rotation is followed. AUTH-26-056, AUTH-26-092.
 func TestOneAtATime(t *testing.T) {
 	w := newWorld(t)
 	tr := w.transport()
@@ -64,7 +64,7 @@ func TestRefreshInTime(t *testing.T) {
 	}
 }
 
-// Only an authorization server that says so ends a refresh token; trouble does not.
+// Only a refusal by the authorization server ends a refresh token; network trouble does not.
 func TestTroubleKeepsTheToken(t *testing.T) {
 	w := newWorld(t)
 	tr := w.transport()
@@ -124,7 +124,7 @@ func TestRegistrationForgotten(t *testing.T) {
 	}
 }
 
-// What fails is told without what is secret. AUTH-26-073.
+// Errors have no secrets in them. AUTH-26-073.
 func TestErrorsTellNoSecrets(t *testing.T) {
 	secrets := []string{"access-", "refresh-", "code-", "s3cret", "hidden"}
 	tests := map[string]func(w *world, tr *login.Transport){

@@ -9,21 +9,21 @@ import (
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 )
 
-// What this file does is for tokens that other processes use too: look at the store before
-// anything is done about one, with nobody else at it, and store what comes before it is used.
+// This file is about tokens that other processes use too. The store is read under a lock before a
+// token is refreshed or a login begins, and a new token is stored before it is used.
 //
-// There are two locks for each server. That of refreshing is held for one exchange. That of
-// logging in is held while the user does so, and leaves others their refreshes.
+// Each server has two locks. The lock of refreshing is held for one exchange. The lock of logging in
+// is held while the user logs in, and others can refresh meanwhile.
 
-// ErrNeeded says that there is no token without the user.
-var ErrNeeded = errors.New("nobody is logged in")
+// ErrNeeded says that there is no valid token, and that only the user can get one.
+var ErrNeeded = errors.New("login: nobody is logged in")
 
-// unattended tells whether there is neither a user nor another way to tokens.
+// unattended tells whether the Transport has neither a user nor another way to tokens.
 func (t *Transport) unattended() bool { return t.Grant == nil && t.Visit == nil }
 
 func (t *Transport) storeName() string { return oauth.Canonical(t.server) }
 
-// record is a token as it is stored.
+// record returns a token as it is stored.
 func (t *Transport) record(k *token) *Record {
 	r := &Record{
 		Key:      Key{t.storeName(), k.from.issuer, k.as.ID},
@@ -40,7 +40,7 @@ func (t *Transport) record(k *token) *Record {
 	return r
 }
 
-// tokenOf is a stored login as a token.
+// tokenOf returns a stored login as a token.
 func (t *Transport) tokenOf(r *Record) (*token, error) {
 	p := &place{issuer: r.Issuer, resource: r.Resource}
 	var err error
@@ -60,7 +60,7 @@ func (t *Transport) tokenOf(r *Record) (*token, error) {
 	return k, nil
 }
 
-// stored returns the token that the store has for us; nil: none.
+// stored returns the token of this client in the store; nil if there is none.
 func (t *Transport) stored(ctx context.Context) (*token, error) {
 	logins, err := t.Store.Load(ctx, t.storeName())
 	if err != nil {
@@ -85,8 +85,8 @@ func (t *Transport) stored(ctx context.Context) (*token, error) {
 	return nil, nil
 }
 
-// load takes over what is stored. Its faults are told when a token is needed: many servers
-// need none.
+// load takes over the token of the store. It reports no error: many servers need no token, and the
+// next use of the store fails likewise.
 func (t *Transport) load() {
 	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
 	defer cancel()
@@ -101,7 +101,7 @@ func (t *Transport) load() {
 	}
 }
 
-// save stores a token that is the newest. If it cannot, the token is marked.
+// save stores the newest token. If that fails, the token is marked as unsaved.
 func (t *Transport) save(ctx context.Context, k *token) error {
 	if k.from.bound {
 		return nil // to a key that this process alone has (DPoP)
@@ -114,8 +114,8 @@ func (t *Transport) save(ctx context.Context, k *token) error {
 	return nil
 }
 
-// refreshStored does what refreshIfUseful does, with a store: it may find that another process
-// has been there before.
+// refreshStored is refreshIfUseful with a store. Another process may have refreshed the token
+// already.
 func (t *Transport) refreshStored(ctx context.Context, old *token, w why) (*token, error) {
 	unlock, err := t.Store.Lock(ctx, "refresh "+t.storeName())
 	if err != nil {
@@ -148,13 +148,13 @@ func (t *Transport) refreshStored(ctx context.Context, old *token, w why) (*toke
 	return t.spend(ctx, old)
 }
 
-// answers tells whether a token that another process got is what is missing.
+// answers tells whether a token of another process has the scopes that are needed.
 func answers(kept *token, w why) bool {
 	return w.errorCode != oauth.InsufficientScope || len(oauth.Union(kept.asked, w.scope)) == len(kept.asked)
 }
 
-// spend refreshes a token that is the stored one, with the lock held. It returns nil without
-// error if the refresh token is no good any more.
+// spend refreshes the stored token, with the lock held. It returns nil without error if the
+// refresh token is not valid any more.
 func (t *Transport) spend(ctx context.Context, old *token) (*token, error) {
 	t.exchanging.RLock()
 	defer t.exchanging.RUnlock()
@@ -175,7 +175,7 @@ func (t *Transport) spend(ctx context.Context, old *token) (*token, error) {
 		old.spent.Store(true)
 		return nil, nil
 	}
-	// Somebody may have refreshed without the lock, where the folder is on a network.
+	// Another process may have refreshed without the lock, if the folder is on a network drive.
 	kept, err := t.stored(ctx)
 	switch {
 	case err != nil:
@@ -184,11 +184,10 @@ func (t *Transport) spend(ctx context.Context, old *token) (*token, error) {
 		return kept, nil
 	}
 	old.spent.Store(true)
-	return nil, t.Store.Save(ctx, t.record(old)) // without the refresh token: nobody need try it again
+	return nil, t.Store.Save(ctx, t.record(old)) // without the refresh token, so that it is not tried again
 }
 
-// loginStored does what login does, with a store: one process asks the user, and the others
-// wait for that.
+// loginStored is login with a store: one process asks the user, and the others wait for it.
 func (t *Transport) loginStored(ctx context.Context, old *token, w why) (*token, error) {
 	unlock, err := t.Store.Lock(ctx, "login "+t.storeName())
 	if err != nil {

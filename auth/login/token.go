@@ -19,7 +19,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// token is an access token, bound to the place that it came from. It never prints
+// token is an access token, bound to the authorization server that issued it. It never prints
 // itself.
 type token struct {
 	access  string
@@ -29,29 +29,29 @@ type token struct {
 	asked   []string // scopes asked for so far, of this authorization server
 	got     time.Time
 	login   bool      // it came from a login, not from a refresh
-	adopted bool      // it came from the store: what it is of is not known
+	adopted bool      // it came from the store, by a login or a refresh of any process
 	stale   time.Time // when to refresh; zero: not known
 	expires time.Time // zero: not known
 	granted []string  // scopes; nil: as asked
 
 	accepted atomic.Bool // by the server, once at least
 	unsaved  atomic.Bool // the Store did not take it
-	spent    atomic.Bool // the refresh token is of no use any more
+	spent    atomic.Bool // the refresh token is not valid any more
 }
 
 func (*token) String() string       { return "[redacted]" }
 func (*token) GoString() string     { return "[redacted]" }
 func (*token) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
-// refreshable tells whether a new token may be had without the user.
+// refreshable tells whether there is a refresh token, so that a new token needs no user.
 func (k *token) refreshable() bool { return k != nil && k.refresh != "" && !k.spent.Load() }
 
-// freshness is how long a token that was never accepted is held to be new: another that
-// came in the same way would be like it.
+// freshness is how long a token counts as new. If the server has refused a new token and never
+// accepted it, it would refuse another one too.
 const freshness = time.Minute
 
-// unwanted tells whether a token is new and was never accepted. Then, if the server refuses
-// it, age is not the reason.
+// unwanted tells whether a token is new and was never accepted. If the server refuses it, age is
+// not the reason.
 func (k *token) unwanted() bool {
 	return !k.adopted && !k.accepted.Load() && time.Since(k.got) < freshness
 }
@@ -59,8 +59,8 @@ func (k *token) unwanted() bool {
 // refreshMargin is how long before its end a token is refreshed, at most.
 const refreshMargin = 10 * time.Second
 
-// request asks a token endpoint for a token. What the answer does not say is as it was in
-// the token before, old; nil: there is none.
+// request asks a token endpoint for a token. Values that the answer leaves out are those of old,
+// the token before; nil if there is none.
 //
 // Specification: OAuth 2.1, 3.2; RFC 8707, 2.2; RFC 9449, 5.
 func (t *Transport) request(ctx context.Context, p *place, id *identity, form url.Values, old *token) (*token, error) {
@@ -78,10 +78,10 @@ func (t *Transport) request(ctx context.Context, p *place, id *identity, form ur
 		Scope   string          `json:"scope"`
 	}
 	if jsonx.Unmarshal(answer, &r) != nil || !oauth.IsHeaderToken(r.Access) { // its text may hold a token
-		return nil, errors.New("the answer holds no access token")
+		return nil, errors.New("the answer has no access token")
 	}
 	if scheme := p.scheme(); !strings.EqualFold(r.Type, scheme) {
-		return nil, fmt.Errorf("the token is of type %q, and not %s, as was asked for", clip(r.Type), scheme)
+		return nil, fmt.Errorf("the token is of type %q, and not %s as requested", clip(r.Type), scheme)
 	}
 	k := &token{access: r.Access, refresh: r.Refresh, from: p, as: id, got: start, granted: oauth.ParseScopes(r.Scope)}
 	if old != nil {
@@ -101,8 +101,8 @@ func (t *Transport) request(ctx context.Context, p *place, id *identity, form ur
 	return k, nil
 }
 
-// ask posts a form to an endpoint of an authorization server, as a client, and returns the
-// answer. If that is a refusal, it is an error, a [*RefusedError].
+// ask posts a form to an endpoint of an authorization server, with the credentials of the client,
+// and returns the answer. A refusal is an error, a [*RefusedError].
 func (t *Transport) ask(ctx context.Context, f *oauth.Fetcher, u *url.URL, p *place, id *identity, form url.Values) ([]byte, error) {
 	for again := false; ; again = true {
 		h := oauth.FormHeader()
@@ -135,10 +135,10 @@ func (t *Transport) ask(ctx context.Context, f *oauth.Fetcher, u *url.URL, p *pl
 	}
 }
 
-// authenticate puts who we are into a request.
+// authenticate adds the credentials of the client to a request.
 func authenticate(p *place, id *identity, form url.Values, h http.Header) error {
 	method := id.method
-	if id.Key != nil { // which a stored login does not know of
+	if id.Key != nil { // a stored login does not say so
 		method = methodKey
 	}
 	switch method {
@@ -149,10 +149,10 @@ func authenticate(p *place, id *identity, form url.Values, h http.Header) error 
 		form.Set("client_secret", id.Secret)
 	case methodKey:
 		if id.Key == nil {
-			return fmt.Errorf("the key of client %q is not here: give it in Registered", clip(id.ID))
+			return fmt.Errorf("the key of client %q is missing; return it from Registered", clip(id.ID))
 		}
 		if a := p.meta.TokenAlgorithms; a != nil && !slices.Contains(a, string(id.Key.algorithm)) {
-			return fmt.Errorf("it takes signatures of clients by %q, and the key signs by %s", clip(strings.Join(a, " ")), id.Key.algorithm)
+			return fmt.Errorf("it takes client signatures with %q, and the key signs with %s", clip(strings.Join(a, " ")), id.Key.algorithm)
 		}
 		assertion, err := id.Key.assert(id.ID, p.issuer)
 		if err != nil {
@@ -167,7 +167,7 @@ func authenticate(p *place, id *identity, form url.Values, h http.Header) error 
 	return nil
 }
 
-// staleFrom is when to refresh a token.
+// staleFrom returns the time from which a token is refreshed before it is used.
 func staleFrom(got, expires time.Time) time.Time {
 	return expires.Add(-min(refreshMargin, expires.Sub(got)/2))
 }
@@ -175,7 +175,7 @@ func staleFrom(got, expires time.Time) time.Time {
 // aged tells whether it is time to refresh a token.
 func (k *token) aged() bool { return !k.stale.IsZero() && time.Now().After(k.stale) }
 
-// seconds reads a number of seconds, as a number or, as some write it, as a string. Zero:
+// seconds reads a number of seconds, written as a number or, by some servers, as a string. Zero:
 // it is neither, or not positive.
 func seconds(raw json.RawMessage) float64 {
 	s, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64)

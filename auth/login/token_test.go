@@ -19,7 +19,7 @@ func TestSecretsDoNotPrint(t *testing.T) {
 	}
 }
 
-// A key that is not there any more is an error, and no panic.
+// A key that is missing is an error, and does not panic.
 func TestKeyIsMissing(t *testing.T) {
 	err := authenticate(&place{}, &identity{Credentials: Credentials{ID: "me"}, method: methodKey}, url.Values{}, http.Header{})
 	if err == nil || !strings.Contains(err.Error(), "Registered") {

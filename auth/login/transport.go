@@ -16,69 +16,71 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
-// A Transport carries the requests of one client to one server, and logs in when the
-// server wants that. Server is required, and so are RedirectURL and Visit if there is no
-// Grant; no field may change after the first request. Requests to other origins, and those that have an Authorization header
-// already, pass as they are.
+// A Transport carries the requests of one client to one server, and logs in when the server asks
+// for it. Server is required, and so are RedirectURL and Visit if there is no Grant; no field may
+// change after the first request. Requests to other origins, and those that have an Authorization
+// header already, pass unchanged.
 //
-// A request is sent again after a login if its body can be had again (GetBody of
-// http.Request, which http.NewRequest sets for bytes in memory); else the server's refusal
-// is the answer. So it is if a login cannot help: the server refuses a token less than a
-// minute old that it never accepted, or it wants scopes that were already asked for. A login
-// that fails is the error of the request, with a [*RefusedError] in it if the user or the
-// authorization server said no.
+// A request is sent again after a login if its body can be read again (GetBody of http.Request,
+// which http.NewRequest sets for bytes in memory); else the server's refusal is the answer. The
+// refusal is the answer too if a login cannot help: the server refuses a token less than a minute
+// old that it never accepted, or it asks for scopes that were requested already. A login that
+// fails is the error of the request, with a [*RefusedError] in it if the user or the authorization
+// server refused.
 //
-// A Transport may be used by several goroutines at once. It runs one of its own while it
-// gets a token, which ends when no request waits for it any more, within a minute at the
-// most.
+// A Transport may be used by several goroutines at once. While it gets a token it runs a goroutine
+// of its own, which ends at most a minute after the last request has stopped waiting for it.
 //
 // Specification: 2025-11-25 and 2026-07-28, basic/authorization.
 type Transport struct {
 	// Server is the URL of the MCP server: https, or http on loopback.
 	Server string
 
-	// RedirectURL is where authorization servers send the browser back to: http on
+	// RedirectURL is the URL to which authorization servers send the browser back: http on
 	// loopback, or https. See [Loopback.RedirectURL].
 	RedirectURL string
 
-	// Visit brings the user to a page, and returns the URL that the page sent the browser
-	// back to, which begins with RedirectURL. The page's URL is https, or http on loopback;
-	// it must not be given to a shell. Ctx ends when nobody waits for the login any more,
-	// or after 10 minutes. See [Loopback.Visit]. Nil, with a Store: there is no user, and where
-	// one would have to log in, the server's refusal is the answer. RedirectURL is not needed
-	// then.
+	// Visit brings the user to a page, and returns the URL that the page sent the browser back to,
+	// which begins with RedirectURL. The page's URL is https, or http on loopback; it must not be
+	// given to a shell. Ctx ends when no request waits for the login any more, or after 10
+	// minutes. See [Loopback.Visit].
+	//
+	// Nil, with a Store: there is no user. Where one would have to log in, the server's refusal is
+	// the answer. RedirectURL is not needed then.
 	Visit func(ctx context.Context, page string) (back *url.URL, err error)
 
 	// Grant is the way to tokens. Nil: the user's browser, by RedirectURL and Visit.
 	Grant Grant
 
-	// DPoP binds all tokens to a key of this Transport (RFC 9449): whoever steals one cannot
-	// use it. A server that demands this gets it in any case.
+	// DPoP binds all tokens to a key of this Transport (RFC 9449): a stolen token is useless
+	// without the key. A server that demands this gets it in any case.
 	DPoP bool
 
-	// ClientName is what registrations call us, for users to see. Empty: "patchbay".
+	// ClientName is the name of the client in registrations, which users see. Empty: "patchbay".
 	ClientName string
 
 	// DocumentURL is the client id for authorization servers that take Client ID Metadata
-	// Documents: the https URL of ours, which must list RedirectURL. Empty: there is none.
+	// Documents: the https URL of this client's document, which must list RedirectURL. Empty:
+	// there is none.
 	DocumentURL string
 
-	// Registered returns the credentials that were registered with an issuer before, and
-	// nil if there are none. It comes before all other ways to be somebody. The server
-	// chooses the issuer: return a secret only to the one that it was made for.
+	// Registered returns the credentials that were registered with an issuer before, and nil if
+	// there are none. It is asked before DocumentURL is used or a client registered. The server
+	// names the issuer: return a secret only for the issuer that it belongs to.
 	Registered func(ctx context.Context, server, issuer string) (*Credentials, error)
 
-	// Store keeps logins for later processes, and shares them with other ones: one refreshes
+	// Store keeps logins for later processes, and shares them with others: one process refreshes
 	// for all. Nil: they are kept in memory. See package auth/vault.
 	Store Store
 
-	// TLS secures connections to Server, where it takes more than what the system trusts, or a
-	// certificate of ours. The authorities that it trusts are trusted with authorization
-	// servers too; they are shown no certificate. Nil: as usual. With a Base it is not used.
+	// TLS secures connections to Server, if that needs other authorities than those of the system,
+	// or a client certificate. Authorization servers are checked with the same authorities, and
+	// get no certificate. Nil: as usual. With a Base it is not used.
 	TLS *tls.Config
 
-	// Base carries all requests, those to authorization servers too, whose addresses are
-	// then its business. Nil: one like http.DefaultTransport for those to the server.
+	// Base sends all requests, also those to authorization servers, and decides which addresses
+	// may be connected to. Nil: a transport like http.DefaultTransport for Server, and for
+	// authorization servers one that checks addresses.
 	Base http.RoundTripper
 
 	once    sync.Once
@@ -146,7 +148,8 @@ func (t *Transport) prepare() {
 	}
 }
 
-// fetchBase carries requests about logging in, on behalf of a server; nil: as usual.
+// fetchBase returns what sends requests to authorization servers, on behalf of a server; nil: the
+// default of the Fetcher.
 func (t *Transport) fetchBase(server *url.URL) http.RoundTripper {
 	if t.Base != nil || t.TLS == nil {
 		return t.Base
@@ -154,14 +157,14 @@ func (t *Transport) fetchBase(server *url.URL) http.RoundTripper {
 	others := oauth.Guarded(server, t.TLS.RootCAs)
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		if oauth.Origin(req.URL) == oauth.Origin(t.server) {
-			return t.own.RoundTrip(req) // where our certificate may be wanted
+			return t.own.RoundTrip(req) // which may ask for the client certificate
 		}
 		return others.RoundTrip(req)
 	})
 }
 
-// ownBase carries requests to servers: like http.DefaultTransport, with more connections to
-// one server, as a gateway has them.
+// ownBase sends requests to servers: it is like http.DefaultTransport, with more connections to
+// one server, which a gateway needs.
 var ownBase = sync.OnceValue(func() http.RoundTripper { return newOwnBase(nil) })
 
 func newOwnBase(c *tls.Config) http.RoundTripper {
@@ -245,11 +248,11 @@ func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.
 		switch res.StatusCode {
 		case http.StatusUnauthorized:
 			w.challenge = readChallenge(res.Header)
-			w.errorCode = "" // whatever it says: this token is no good
+			w.errorCode = "" // whatever it is, the token was refused
 			if fresh && w.nonce && !nonced && again(req) {
 				nonced = true
 				discard(res)
-				continue // it is the proof that is no good
+				continue // the proof was refused, and not the token
 			}
 		case http.StatusForbidden:
 			w.challenge = readChallenge(res.Header)
@@ -291,7 +294,7 @@ func discard(res *http.Response) {
 	res.Body.Close()
 }
 
-// final tells whether a refusal stands, as no login would change it.
+// final tells whether a refusal stands because no login would change it.
 func (t *Transport) final(used *token, w why, stepUps int) bool {
 	if t.current() != used {
 		return false // there is a newer token to try
@@ -311,8 +314,8 @@ func (t *Transport) current() *token {
 	return t.token
 }
 
-// A flight is the way to one new token, by refresh or login. It owns a goroutine, which
-// ends when nobody waits for it.
+// A flight gets one new token, by refresh or login. It owns a goroutine, which ends when no
+// request waits for it.
 type flight struct {
 	done   chan struct{}
 	cancel context.CancelCauseFunc
@@ -322,10 +325,10 @@ type flight struct {
 	err       error // after done
 }
 
-var errAbandoned = errors.New("nobody waits for the login any more")
+var errAbandoned = errors.New("no request waits for the login any more")
 
-// renew returns a newer token than used. Whoever comes while one is on its way waits for
-// that.
+// renew returns a newer token than used. Calls that come while one is under way wait for the same
+// token.
 func (t *Transport) renew(ctx context.Context, used *token, w why) (*token, error) {
 	for {
 		t.mu.Lock()
@@ -349,7 +352,7 @@ func (t *Transport) renew(ctx context.Context, used *token, w why) (*token, erro
 			f.abandoned = true
 			f.cancel(errAbandoned)
 		}
-		again := f.abandoned // not by us: then its end says nothing about what we want
+		again := f.abandoned // by others: then its end says nothing about this request
 		t.mu.Unlock()
 		switch {
 		case ctx.Err() != nil:
@@ -365,7 +368,7 @@ func (t *Transport) renew(ctx context.Context, used *token, w why) (*token, erro
 
 // start starts a flight, with t.mu held.
 func (t *Transport) start(ctx context.Context, used *token, w why) *flight {
-	// It belongs to all who will wait for it: keep values, drop the first one's deadline.
+	// All requests that wait share it: keep the values of the first, and drop its deadline.
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	f := &flight{done: make(chan struct{}), cancel: cancel}
 	t.flight = f
@@ -376,7 +379,7 @@ func (t *Transport) start(ctx context.Context, used *token, w why) *flight {
 		k, err := t.obtain(ctx, used, w)
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if k != nil { // even with an error: it could not be stored, but it is the one that counts
+		if k != nil { // even with an error: it could not be stored, and is the valid one
 			t.token = k
 		}
 		t.flight, f.err = nil, err

@@ -15,24 +15,25 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// Workload is the [Grant] of a program that the platform which runs it vouches for, with a
-// JWT: that is exchanged for an access token. One of Token and File is required. The
-// client is that of [Transport.Registered], or nobody.
+// Workload is the [Grant] of a program whose platform issues a JWT for it. The JWT is exchanged
+// for an access token. One of Token and File is required. [Transport.Registered] may name a
+// client; without one the JWT is all that is sent.
 //
 // A JWT that is refused is not sent a second time, and no other way is tried.
 //
 // Specification: RFC 7523, 2.1.
 type Workload struct {
-	// Token returns a JWT that is made for an audience: the issuer of the authorization
-	// server. It is called for each token.
+	// Token returns a JWT for an audience: the issuer of the authorization server. It is called
+	// for each access token.
 	Token func(ctx context.Context, audience string) (string, error)
 
-	// File holds the JWT, where the platform keeps it fresh. It is read for each token.
+	// File holds the JWT; the platform replaces it before it expires. It is read for each access
+	// token.
 	File string
 
-	// Issuer is the one authorization server that gets the JWT. Empty: the one that the
-	// JWT is made for, by its "aud". The MCP server chooses the authorization server, and
-	// whoever has the JWT can be this program.
+	// Issuer is the only authorization server that gets the JWT. Empty: the one that the "aud" of
+	// the JWT names. The MCP server names the authorization server, and a server that has the JWT
+	// can act as this program.
 	Issuer string
 }
 
@@ -61,7 +62,7 @@ func (w *Workload) get(ctx context.Context, t *Transport, p *place, want []strin
 		return nil, fmt.Errorf("the JWT of this workload: %w", err)
 	}
 	if w.Issuer == "" && !madeFor(assertion, p) {
-		return nil, fmt.Errorf("the JWT of this workload is not made for %q: set Issuer if it is to go there", clip(p.issuer))
+		return nil, fmt.Errorf("the JWT of this workload is not made for %q; set Issuer to send it there", clip(p.issuer))
 	}
 	form := grantForm(grantJWT, want)
 	form.Set("assertion", assertion)
@@ -76,7 +77,7 @@ func (w *Workload) assertion(ctx context.Context, audience string) (string, erro
 	if w.Token != nil {
 		s, err := w.Token(ctx, audience)
 		if err == nil && !oauth.IsHeaderToken(s) {
-			err = errors.New("it is empty, or has spaces in it")
+			err = errors.New("it is empty, or has blanks in it")
 		}
 		return s, err
 	}
@@ -96,9 +97,9 @@ func (w *Workload) assertion(ctx context.Context, audience string) (string, erro
 	return string(raw), nil
 }
 
-// madeFor tells whether an authorization server is an audience of a JWT, by its issuer,
-// with or without a slash at the end, or its token endpoint (RFC 7523, 3). The signature
-// is the business of that server.
+// madeFor tells whether an authorization server is an audience of a JWT, by its issuer, with or
+// without a slash at the end, or by its token endpoint (RFC 7523, 3). It does not check the
+// signature, which that server does.
 func madeFor(assertion string, p *place) bool {
 	parts := strings.Split(assertion, ".")
 	if len(parts) != 3 {

@@ -241,7 +241,7 @@ func (w *world) transport() *login.Transport {
 	return &login.Transport{Server: w.url(), RedirectURL: redirectURL, Visit: visit}
 }
 
-// visit agrees.
+// visit is a user who agrees.
 func visit(ctx context.Context, page string) (*url.URL, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
 	if err != nil {
@@ -270,7 +270,7 @@ func send(ctx context.Context, tr http.RoundTripper, target, body string) (statu
 	return res.StatusCode, err
 }
 
-// mustSend fails the test if the server does not let us in.
+// mustSend fails the test if the server does not answer 200.
 func mustSend(t *testing.T, tr http.RoundTripper, target string) {
 	t.Helper()
 	if status, err := send(t.Context(), tr, target, "hello"); err != nil || status != 200 {
