@@ -17,25 +17,25 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// An APIKey is what is kept of a key that a caller has: enough to know it again, and not
-// enough to make it. [NewAPIKey] makes one.
+// An APIKey is the entry of one key in a file. It verifies the key and does not reveal it.
+// [NewAPIKey] makes one.
 type APIKey struct {
-	ID      string    `json:"id"`               // the part of the key that is no secret
+	ID      string    `json:"id"`               // the part of the key that is not secret
 	Hash    string    `json:"hash"`             // "sha256:" and the hash of the whole key, in hex
-	Subject string    `json:"subject"`          // whose it is; several keys may have the same
+	Subject string    `json:"subject"`          // the owner; several keys may have the same
 	Name    string    `json:"name,omitempty"`   // for people
 	Scopes  []string  `json:"scopes,omitempty"` // granted
 	Roles   []string  `json:"roles,omitempty"`  //
 	Expires time.Time `json:"expires,omitzero"` // zero: never
 }
 
-// keyPrefix begins every key, so that one that has leaked can be searched for.
+// keyPrefix begins every key, so that leaked keys can be searched for.
 const keyPrefix = "pb_"
 
 const hashPrefix = "sha256:"
 
-// NewAPIKey makes a key for a subject: pb_ID_SECRET, with a secret of 130 bits, so that a
-// fast hash keeps it well. The key is to be given away, and the entry to be kept.
+// NewAPIKey makes a key for a subject: pb_ID_SECRET. The secret has 130 random bits, so a fast
+// hash protects it. Give the key to the caller, and keep the entry.
 func NewAPIKey(subject string) (key string, entry APIKey) {
 	id := strings.ToLower(rand.Text()[:12])
 	key = keyPrefix + id + "_" + rand.Text()
@@ -47,8 +47,8 @@ func hashKey(key string) string {
 	return hashPrefix + hex.EncodeToString(sum[:])
 }
 
-// ParseAPIKeys reads entries in JSON, one a line. Empty lines, and those that begin with #,
-// are left out. The entries of good lines are returned also with an error, which names the others.
+// ParseAPIKeys reads entries in JSON, one a line. Empty lines, and those that begin with #, are
+// skipped. With an error, which names the invalid lines, it returns the entries of the others.
 func ParseAPIKeys(file []byte) ([]APIKey, error) {
 	var list []APIKey
 	var faults faults
@@ -97,7 +97,7 @@ func (k *APIKey) check() error {
 	sum, err := hex.DecodeString(strings.TrimPrefix(k.Hash, hashPrefix))
 	switch {
 	case k.ID == "" || strings.ContainsAny(k.ID, "_ "):
-		return fmt.Errorf("id %q is no id of a key", clip(k.ID))
+		return fmt.Errorf("%q cannot be the id of a key", clip(k.ID))
 	case !strings.HasPrefix(k.Hash, hashPrefix) || err != nil || len(sum) != sha256.Size:
 		return fmt.Errorf("key %q: hash must be sha256: and 64 hexadecimal digits", clip(k.ID))
 	case checkName("", k.Subject) != nil:
@@ -105,27 +105,27 @@ func (k *APIKey) check() error {
 	}
 	for _, s := range k.Scopes {
 		if !oauth.IsScope(s) {
-			return fmt.Errorf("key %q: %q is no scope", clip(k.ID), clip(s))
+			return fmt.Errorf("key %q: %q is not a scope", clip(k.ID), clip(s))
 		}
 	}
 	return nil
 }
 
-// APIKeys knows keys that were made before: as a Bearer token, or in a header of their own.
-// One of Keys and File is required.
+// APIKeys is a [Verifier] of keys that [NewAPIKey] made: as a Bearer token, or in a header of
+// their own. One of Keys and File is required.
 type APIKeys struct {
-	// Keys are those that are known.
+	// Keys are entries in addition to those of File.
 	Keys []APIKey
 
-	// File has the keys, as [ParseAPIKeys] reads them. It is read again when it has
-	// changed, which is looked for once a second. A file that is gone has no keys, and a line with
-	// a fault is none; while the file cannot be read, those of before are known.
+	// File has the entries, as [ParseAPIKeys] reads them. It is checked for changes once a second.
+	// A file that was deleted has no keys, and an invalid line is not a key; while the file cannot
+	// be read, the entries read last stay valid.
 	File string
 
-	// Header is where keys may stand beside Authorization. Empty: X-API-Key.
+	// Header is a header that may have the key instead of Authorization. Empty: X-API-Key.
 	Header string
 
-	// Logger logs faults of File after its first reading. Nil: they are not logged.
+	// Logger logs errors in File after its first reading. Nil: they are not logged.
 	Logger *slog.Logger
 
 	file watched[map[string]*APIKey]

@@ -24,24 +24,23 @@ import (
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 )
 
-// Basic knows users by name and password (RFC 7617). One of Users and File is required. Over
-// plain HTTP everybody on the way can read the password.
+// Basic is a [Verifier] of user names and passwords (RFC 7617). One of Users and File is required.
+// Over plain HTTP the network between can read the password.
 //
-// A password that was right is known again without its slow hash, for as long as the entry of
-// its user stays as it is. Slow hashes are computed four at a time; who waits for more than
-// 5 seconds gets 503.
+// A password that was accepted is accepted again without its slow hash, until the entry of its
+// user changes. Four slow hashes are computed at a time; a request that waits more than 5 seconds
+// for its turn gets 503.
 type Basic struct {
-	// Users are their password hashes by name, as [HashPassword] makes them.
+	// Users are password hashes by user name, as [HashPassword] makes them.
 	Users map[string]string
 
-	// File has a user a line: name, hash, and scopes if there are any, with colons between
-	// them ("alice:$argon2id$...:read write"), which is what htpasswd -B writes. It is
-	// read again when it has changed, which is looked for once a second. A file that is
-	// gone has no users, and a line with a fault is none; while the file cannot be read, those
-	// of before are known.
+	// File has a user a line: name, hash, and scopes if there are any, with colons between them
+	// ("alice:$argon2id$...:read write"), which is what htpasswd -B writes. It is checked for
+	// changes once a second. A file that was deleted has no users, and an invalid line is not a
+	// user; while the file cannot be read, the entries read last stay valid.
 	File string
 
-	// Logger logs faults of File after its first reading. Nil: they are not logged.
+	// Logger logs errors in File after its first reading. Nil: they are not logged.
 	Logger *slog.Logger
 
 	file  watched[*users]
@@ -56,7 +55,8 @@ type user struct {
 	scopes []string
 }
 
-// users are those of a file, and the hash to keep strangers as busy as those.
+// users are the users of a file, and a hash that is computed for unknown names, so that these take
+// as long.
 type users struct {
 	byName map[string]user
 	decoy  string
@@ -142,7 +142,7 @@ func (b *Basic) known() (*users, error) {
 			}
 			for _, s := range u.scopes {
 				if !oauth.IsScope(s) {
-					return fmt.Errorf("user %q: %q is no scope", clip(name), clip(s))
+					return fmt.Errorf("user %q: %q is not a scope", clip(name), clip(s))
 				}
 			}
 			if _, twice := all.byName[name]; twice {
@@ -193,7 +193,7 @@ const (
 	argonPrefix                          = "$argon2id$v=19$"
 )
 
-// HashPassword returns what is kept of a password: argon2id in the form of its reference
+// HashPassword returns the hash of a password: argon2id in the form of its reference
 // implementation, "$argon2id$v=19$m=19456,t=2,p=1$SALT$HASH".
 func HashPassword(password string) (string, error) {
 	if password == "" || len(password) > maxPassword {

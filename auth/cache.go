@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// cache keeps what is known of credentials, by their hash, so that what was looked at once
-// need not be looked at again. It forgets what was not used for longest.
+// cache holds what is known of credentials, by their hash. When it is full, it drops the least
+// recently used.
 type cache[V any] struct {
 	max int
 

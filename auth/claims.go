@@ -16,8 +16,8 @@ import (
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 )
 
-// claims are what a token says, or what its issuer says of it: the two have the same names
-// (RFC 7519, 4; RFC 7662, 2.2; RFC 9068, 2.2).
+// claims are those of a token, or of an introspection answer, which have the same names (RFC 7519,
+// 4; RFC 7662, 2.2; RFC 9068, 2.2).
 type claims map[string]any
 
 func (c claims) text(names ...string) string {
@@ -66,14 +66,14 @@ func (c claims) time(name string) (time.Time, error) {
 	}
 	s, ok := v.(float64)
 	if !ok || !(s > 0 && s < 1<<40) {
-		return time.Time{}, fmt.Errorf("%s is no time in seconds", name)
+		return time.Time{}, fmt.Errorf("%s is not a time in seconds", name)
 	}
 	whole, part := math.Modf(s)
 	return time.Unix(int64(whole), int64(part*1e9)), nil
 }
 
-// scopes reads what was granted: scope, a list with blanks (RFC 9068, 2.2.3), or scp, as some
-// call it.
+// scopes reads the granted scopes: scope, a list with blanks (RFC 9068, 2.2.3), or scp, as some
+// issuers call it.
 func (c claims) scopes() (list []string) {
 	all := c.list("scope")
 	if all == nil {
@@ -89,7 +89,7 @@ func (c claims) scopes() (list []string) {
 	return list
 }
 
-// current holds the times of claims against now. It returns when they end; zero: they do not
+// current checks the times of claims against now. It returns when they expire, zero if they do not
 // say. Leeway is for clocks that differ; iat has a minute at least.
 func (c claims) current(now time.Time, leeway time.Duration) (time.Time, error) {
 	exp, err := c.time("exp")
@@ -107,7 +107,7 @@ func (c claims) current(now time.Time, leeway time.Duration) (time.Time, error) 
 	case !exp.IsZero() && !now.Before(exp.Add(leeway)):
 		return exp, fmt.Errorf("the token expired at %s", exp.UTC().Format(time.RFC3339))
 	case !nbf.IsZero() && now.Add(leeway).Before(nbf):
-		return exp, fmt.Errorf("the token is good from %s on", nbf.UTC().Format(time.RFC3339))
+		return exp, fmt.Errorf("the token is not valid before %s", nbf.UTC().Format(time.RFC3339))
 	case !iat.IsZero() && now.Add(max(leeway, time.Minute)).Before(iat):
 		return exp, fmt.Errorf("the token was issued at %s, which is in the future", iat.UTC().Format(time.RFC3339))
 	case !exp.IsZero():
@@ -116,8 +116,8 @@ func (c claims) current(now time.Time, leeway time.Duration) (time.Time, error) 
 	return exp, nil
 }
 
-// party checks the client that claims name: client_id (RFC 9068, 2.2) and azp (OpenID Connect
-// Core 1.0, 2) are the same client if both are there, and it is one of allowed; nil: any is.
+// party checks the client in claims: client_id (RFC 9068, 2.2) and azp (OpenID Connect Core 1.0,
+// 2) must be the same if both are there, and one of allowed; nil: any client is.
 func (c claims) party(allowed []string) error {
 	for _, name := range []string{"client_id", "azp"} {
 		if v := c[name]; v != nil && c.text(name) == "" {
@@ -134,8 +134,7 @@ func (c claims) party(allowed []string) error {
 	return nil
 }
 
-// principal makes a principal of claims that were verified. Issuer may be empty; then scheme
-// stands for it in the ID.
+// principal makes a principal of verified claims. Without an issuer the ID begins with scheme.
 func (c claims) principal(scheme, issuer, rolesClaim string, expires time.Time) (*Principal, error) {
 	p := &Principal{
 		Scheme: scheme, Issuer: issuer, ClientID: c.text("client_id", "azp"), Name: c.text("name", "preferred_username", "username"),
@@ -170,8 +169,8 @@ func includes(audiences, wanted []string) bool {
 	return false
 }
 
-// binding returns the certificate that a token is bound to, as its hash; empty: it is bound
-// to nothing. A token that is bound to what cannot be checked here is good for nobody.
+// binding returns the hash of the certificate that a token is bound to; empty: it is bound to
+// nothing. A token with another binding, which cannot be checked here, is refused.
 //
 // Specification: RFC 7800, 3.1; RFC 8705, 3.1.
 func (c claims) binding() (string, error) {
@@ -182,7 +181,7 @@ func (c claims) binding() (string, error) {
 	m, _ := cnf.(map[string]any)
 	thumb, ok := m["x5t#S256"].(string)
 	if !ok || thumb == "" || len(m) != 1 {
-		return "", errors.New("the token is bound to a key in a way that is not known here (such as DPoP)")
+		return "", errors.New("the token is bound to a key in a way that is not supported (such as DPoP)")
 	}
 	return thumb, nil
 }

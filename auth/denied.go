@@ -9,16 +9,16 @@ import (
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 )
 
-// InsufficientScopeError says that an operation needs scopes which its caller does not have.
-// A handler of MCP, or a middleware before it, returns it, also wrapped. Over HTTP the answer
-// is then 403 with error="insufficient_scope" (401 if nobody is calling), from which a client
-// can log in for more. Where the answer has begun, and on other transports, it is a JSON-RPC
-// error. [RequireScopes] makes one.
+// InsufficientScopeError says that the caller lacks scopes for an operation. A handler of MCP, or
+// a middleware before it, returns it, also wrapped. Over HTTP the answer is 403 with
+// error="insufficient_scope" (401 if the caller is not known), and a client can log in for more
+// scopes. After the answer has begun, and on other transports, it is a JSON-RPC error.
+// [RequireScopes] makes one.
 //
 // Specification: 2026-07-28, basic/authorization, Scope Challenge Handling.
 type InsufficientScopeError struct {
-	// Scopes are all that the operation needs, those that the caller has among them, so
-	// that one login is enough.
+	// Scopes are all scopes that the operation needs, also those that the caller has, so that one
+	// login is enough.
 	Scopes []string
 }
 
@@ -26,15 +26,14 @@ type InsufficientScopeError struct {
 func (e *InsufficientScopeError) Error() string {
 	switch len(e.Scopes) {
 	case 0:
-		return "this needs a caller who is known"
+		return "this needs a known caller"
 	case 1:
 		return "this needs the scope " + e.Scopes[0]
 	}
 	return "this needs the scopes " + strings.Join(e.Scopes, " ")
 }
 
-// HTTPHeader returns the status and the headers of the answer to the call that ctx belongs
-// to.
+// HTTPHeader returns the status and the headers of the answer to the call of ctx.
 func (e *InsufficientScopeError) HTTPHeader(ctx context.Context) (status int, h http.Header) {
 	c := callerOf(ctx)
 	code := oauth.InsufficientScope
@@ -56,9 +55,9 @@ func RequireScopes(ctx context.Context, scopes ...string) error {
 	return &InsufficientScopeError{Scopes: scopes}
 }
 
-// challenge adds the ways in that there are to the headers of a refusal. Code is the error
-// of a Bearer challenge, empty for a request without a credential; scopes are what is needed.
-// Target is that of the request. A nil Guard knows one way: a Bearer token.
+// challenge adds the schemes that the Guard takes to the headers of a refusal. Code is the error
+// of a Bearer challenge, empty for a request without a credential; scopes are the needed ones.
+// Target is that of the request. A nil Guard takes Bearer tokens.
 //
 // Specification: RFC 6750, 3; RFC 9728, 5.1; RFC 7617, 2.
 func (g *Guard) challenge(h http.Header, target, code string, scopes []string) {
@@ -89,7 +88,7 @@ func (g *Guard) challenge(h http.Header, target, code string, scopes []string) {
 	}
 }
 
-// quotable leaves out what cannot stand in a quoted string as it is.
+// quotable drops the characters that a quoted string would have to escape.
 func quotable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || r == '"' || r == '\\' {

@@ -15,9 +15,9 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// A Guard lets those requests through to an HTTP handler whose credential one of its
-// verifiers knows, and puts into their context who it is: [From] finds it there. It is a
-// resource server of OAuth 2.1 if it has a Resource.
+// A Guard passes requests to an HTTP handler if one of its verifiers accepts their credential, and
+// puts the caller into their context, where [From] finds it. With a Resource it is a resource
+// server of OAuth 2.1.
 //
 //	guard := &auth.Guard{
 //		Verifiers: []auth.Verifier{&auth.JWT{Issuer: "https://login.example.com"}},
@@ -25,47 +25,48 @@ import (
 //	}
 //	mux.Handle("/mcp", guard.Protect(srv))
 //
-// Two kinds of requests are answered without a credential: those for the metadata of the
-// Resource, and the preflights of browsers, which the handler answers. The challenge of a 401
-// names the URL of the server itself with the query oauth-protected-resource, where Protect serves
-// the metadata wherever it is mounted. Clients take that URL since 2025-06-18. A client that looks
-// at the well-known paths before it has seen a challenge needs Protect there too: around the
-// whole mux, or mounted at /.well-known/oauth-protected-resource and everything below.
+// Two kinds of requests are answered without a credential: those for the metadata of the Resource,
+// and the preflights of browsers, which the handler answers. The challenge of a 401 names the URL
+// of the server itself with the query oauth-protected-resource, where Protect serves the metadata
+// wherever it is mounted. Clients take that URL since 2025-06-18. A client that looks at the
+// well-known paths before it has seen a challenge needs Protect there too: around the whole mux,
+// or mounted at /.well-known/oauth-protected-resource and everything below.
 //
-// The answer is 401 to a request without a credential, or with one that is no good; 403 if
-// it is good, but a scope is missing; 400 if it is none at all, or stands in the query; 503
-// if nobody can tell. It does not say what is wrong with a credential; the Logger is told.
+// The answer is 401 to a request without a credential, or with one that is not valid; 403 if it is
+// valid, but lacks a scope; 400 if it is malformed, or stands in the query; 503 if it cannot be
+// checked at the moment. The answer does not say what is wrong with a credential; the Logger gets
+// that.
 //
-// A stream of events, and a connection that was taken over, end when the credential of
-// their request expires. Once a second, the Verifiers see the headers of its request again: the
-// stream ends too when they refuse the credential, or name another principal, other scopes or other
-// roles. [ErrUnavailable] ends nothing. A call that was let in runs to its end, and is answered. No
-// field may change after the first request.
+// A stream of events, and a connection that was taken over, end when the credential of their
+// request expires. Once a second, the Verifiers see the headers of its request again: the stream
+// ends too when they refuse the credential, or name another principal, other scopes or other
+// roles. [ErrUnavailable] ends nothing. A call that was admitted runs to its end, and is answered.
+// No field may change after the first request.
 //
 // Specification: 2025-11-25 and 2026-07-28, basic/authorization; RFC 6750; RFC 9728.
 type Guard struct {
 	// Verifiers are asked in order; the first that knows the credential decides.
 	Verifiers []Verifier
 
-	// Resource is what the server says of itself. Nil: there is no metadata, and each
-	// verifier of tokens needs its own Audience.
+	// Resource is the metadata of the server. Nil: there is none, and each verifier of tokens
+	// needs its own Audience.
 	Resource *ResourceMetadata
 
-	// Scopes are those that every caller must have. Credentials without scopes, such as a
-	// client certificate, have to get them from somewhere too.
+	// Scopes are those that every caller must have. Verifiers of credentials without scopes, such
+	// as client certificates, have to grant them.
 	Scopes []string
 
-	// Implied are the scopes that a scope has in itself: {"admin": {"read", "write"}}.
+	// Implied are the scopes that a scope includes: {"admin": {"read", "write"}}.
 	Implied map[string][]string
 
-	// Anonymous lets requests without any credential through, with nobody calling. One with
-	// a credential that is no good is refused all the same.
+	// Anonymous admits requests without a credential, with no caller. A credential that is not
+	// valid is refused all the same.
 	Anonymous bool
 
-	// Realm names the server to those who are asked for a password. Empty: "MCP".
+	// Realm names the server in the password dialog of a browser. Empty: "MCP".
 	Realm string
 
-	// Logger is told why credentials are refused, at most once a second. Nil: nobody is.
+	// Logger gets the reasons of refusals, at most one line a second. Nil: nothing is logged.
 	Logger *slog.Logger
 
 	once   sync.Once
@@ -79,7 +80,7 @@ type Guard struct {
 	quiet  int       // refusals since then; guarded by mu
 }
 
-// What the verifiers of this package are to a Guard.
+// Methods that a Guard looks for in the verifiers of this package.
 type (
 	// tokenVerifier checks tokens that are made for a resource.
 	tokenVerifier interface {
@@ -91,8 +92,8 @@ type (
 	checker interface{ check(resource string) error }
 )
 
-// Check tells what is wrong with the fields, of the verifiers too. A Guard with faults
-// answers all requests with 500.
+// Check returns what is wrong with the fields, also those of the verifiers. A Guard with such an
+// error answers all requests with 500.
 func (g *Guard) Check() error {
 	g.once.Do(g.prepare)
 	return g.fault
@@ -113,7 +114,7 @@ func (g *Guard) prepare() {
 		}
 	}
 	if len(g.Verifiers) == 0 {
-		g.fault = errors.New("auth: Guard: there are no Verifiers, so nobody could be known")
+		g.fault = errors.New("auth: Guard: there are no Verifiers, so no caller could be admitted")
 		return
 	}
 	uri := ""
@@ -127,7 +128,7 @@ func (g *Guard) prepare() {
 	}
 	for _, s := range g.Scopes {
 		if !oauth.IsScope(s) || s == oauth.OfflineAccess {
-			g.fault = fmt.Errorf("auth: Guard: %q is no scope of a server", clip(s))
+			g.fault = fmt.Errorf("auth: Guard: %q is not a scope of a server", clip(s))
 			return
 		}
 	}
@@ -152,7 +153,7 @@ func (g *Guard) realm() string {
 	return g.Realm
 }
 
-// Protect returns a handler that serves with next what the Guard lets through.
+// Protect returns a handler that passes the requests that the Guard admits to next.
 func (g *Guard) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := g.Check(); err != nil {
@@ -188,9 +189,9 @@ var (
 	errChanged = errors.New("the credential has another principal, other scopes or other roles now")
 )
 
-// whileValid returns a context that ends when the credential of a request that stays open expires,
-// or when the verifiers do not take it as that of the same principal any more, which they are asked
-// every lookEvery. It ends with ctx too, and by stop, which must be called.
+// whileValid returns a context that ends when the credential of an open request expires, or when
+// the verifiers, which are asked every lookEvery, do not accept it any more as that of the same
+// principal. It ends with ctx too, and by stop, which must be called.
 func (g *Guard) whileValid(ctx context.Context, r *http.Request, p *Principal) (_ context.Context, stop context.CancelFunc) {
 	end := func() {}
 	if !p.Expires.IsZero() {
@@ -227,16 +228,16 @@ func (g *Guard) whileValid(ctx context.Context, r *http.Request, p *Principal) (
 	}
 }
 
-// lasting tells whether a request may stay open for long: a stream of events, a WebSocket,
-// or a subscription of 2026-07-28, whose header is held against its body later.
+// lasting tells whether a request may stay open for long: a stream of events, a WebSocket, or a
+// subscription of 2026-07-28, whose header is compared with its body later.
 func lasting(r *http.Request) bool {
 	return r.Method == http.MethodGet || strings.EqualFold(r.Header.Get("Mcp-Method"), "subscriptions/listen")
 }
 
-// identify finds out who sent a request; nil: somebody without a credential, who may.
+// identify returns the caller of a request; nil: it has no credential and needs none.
 func (g *Guard) identify(r *http.Request) (*Principal, error) {
 	if strings.Contains(r.URL.RawQuery, "access_token=") && r.URL.Query().Has("access_token") {
-		return nil, fmt.Errorf("%w: a token in the query, where it is kept by whoever sees the URL", errMalformed)
+		return nil, fmt.Errorf("%w: a token in the query, where logs would keep it", errMalformed)
 	}
 	if _, err := credentialOf(r); err != nil {
 		return nil, err
@@ -264,7 +265,7 @@ func (g *Guard) identify(r *http.Request) (*Principal, error) {
 		}
 	}
 	switch {
-	case reasons != nil: // there is a credential, wherever it stands
+	case reasons != nil: // there is a credential, in whatever header
 		return nil, errors.New(strings.Join(reasons, "; "))
 	case r.Header["Authorization"] != nil:
 		return nil, errUnknown
@@ -274,9 +275,10 @@ func (g *Guard) identify(r *http.Request) (*Principal, error) {
 	return nil, ErrNoCredential
 }
 
-var errUnknown = errors.New("the credential is of no kind that is taken here")
+var errUnknown = errors.New("no verifier takes this kind of credential")
 
-// admit adds the scopes that are implied and holds them against what everybody needs.
+// admit adds the implied scopes to those of a principal, and checks the scopes that every caller
+// must have.
 func (g *Guard) admit(p *Principal) (*Principal, error) {
 	if g.Implied != nil {
 		if all := g.imply(p.Scopes); len(all) > len(p.Scopes) {
@@ -293,7 +295,7 @@ func (g *Guard) admit(p *Principal) (*Principal, error) {
 	return p, nil
 }
 
-// imply returns scopes with those that they imply, one through the other.
+// imply returns scopes with those that they imply, also indirectly.
 func (g *Guard) imply(scopes []string) []string {
 	all := slices.Clone(scopes)
 	for i := 0; i < len(all); i++ {
@@ -306,7 +308,7 @@ func (g *Guard) imply(scopes []string) []string {
 	return all
 }
 
-// lacking says that a known caller may not come in.
+// lacking says that a known caller lacks a scope that every caller must have.
 type lacking struct {
 	who *Principal
 	*InsufficientScopeError
@@ -314,15 +316,15 @@ type lacking struct {
 
 func (e *lacking) Unwrap() error { return e.InsufficientScopeError }
 
-// refuse answers a request that is not let through.
+// refuse answers a request that is not admitted.
 //
 // Specification: OAuth 2.1, 5.3; 2026-07-28, basic/authorization, Error Handling.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	// Nobody waits for the body of a request that is refused.
+	// The body of a refused request is not read for long.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(refusalTime))
 	h := w.Header()
-	// A page that may not talk to the server learns that there is one. Clients in browsers
-	// need to see where to log in.
+	// Clients in browsers need to see where to log in. A page of another origin learns no more
+	// than that there is a server.
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Access-Control-Expose-Headers", "www-authenticate")
 	h.Set("Cache-Control", "no-store")
@@ -350,10 +352,11 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	g.log("credential refused", r, err)
 }
 
-// refusalTime is for the body of a request that is refused: net/http reads it before it answers.
+// refusalTime bounds the wait for the body of a refused request: net/http reads it before it
+// answers.
 const refusalTime = 5 * time.Second
 
-// answerRefusal writes a body for people and programs that look at nothing else.
+// answerRefusal writes a body for people, and for programs that read no headers.
 func answerRefusal(w http.ResponseWriter, status int, code string) {
 	body := append(jsonx.AppendString([]byte(`{"error":`), code), '}')
 	w.Header().Set("Content-Type", "application/json")
@@ -361,8 +364,8 @@ func answerRefusal(w http.ResponseWriter, status int, code string) {
 	_, _ = w.Write(body) // the client may be gone
 }
 
-// logEvery is the time between two lines about refusals: whoever is refused must not be able
-// to fill the log.
+// logEvery is the time between two lines about refusals: refused callers must not be able to fill
+// the log.
 const logEvery = time.Second
 
 func (g *Guard) log(what string, r *http.Request, err error) {

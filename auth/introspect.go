@@ -15,26 +15,25 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// Introspection knows the access tokens of one issuer by asking it about each (RFC 7662). It
-// takes every Bearer token that no verifier before it knew, so it belongs at the end. URL or
-// Issuer is required.
+// Introspection is a [Verifier] of the access tokens of one issuer, which it asks about each token
+// (RFC 7662). It takes every Bearer token that no verifier before it knew, so it belongs at the
+// end. URL or Issuer is required.
 //
-// The answer must say that the token is active, and for whom it is (aud). It counts for TTL,
-// and a refusal for 10 seconds; so that is how long a token that was taken back is still good.
-// The same token is asked about once at a time, and of all tokens 32 at a time: for more, and
-// while the issuer cannot be reached, the answer is 503.
+// The answer must say that the token is active, and name its audience (aud). It is kept for TTL, a
+// refusal for 10 seconds; a revoked token stays valid that long. One question runs for each token,
+// and 32 in all: for more, and while the issuer cannot be reached, the answer is 503.
 //
 // No field may change after the first use.
 type Introspection struct {
-	// URL is the introspection endpoint: https, or http on loopback. Empty: the one that
-	// the metadata of the Issuer names.
+	// URL is the introspection endpoint: https, or http on loopback. Empty: the one in the
+	// metadata of the Issuer.
 	URL string
 
-	// Issuer is the authorization server. An answer that names another is refused.
+	// Issuer is the authorization server. An answer that names another one is refused.
 	Issuer string
 
 	// ClientID and ClientSecret are the credentials of this server at the issuer, by HTTP Basic.
-	// Without a ClientID none are sent; an issuer should not answer such questions.
+	// Without a ClientID none are sent; most issuers refuse such questions.
 	ClientID     string
 	ClientSecret Secret
 
@@ -44,22 +43,22 @@ type Introspection struct {
 	// Clients are as those of [JWT].
 	Clients []string
 
-	// TTL is how long an answer counts, at most until the token expires. Zero: 30 seconds,
-	// negative: it counts once.
+	// TTL is how long an answer is kept, at most until the token expires. Zero: 30 seconds,
+	// negative: it is used once.
 	TTL time.Duration
 
 	// RolesClaim is as that of [JWT].
 	RolesClaim string
 
-	// Base carries the requests to the issuer, whose addresses are then its business. Nil:
-	// connections of its own, whose addresses are looked at.
+	// Base sends the requests to the issuer, and decides which addresses may be connected to. Nil:
+	// connections of its own, whose addresses are checked.
 	Base http.RoundTripper
 
 	once    sync.Once
 	fault   error // of the fields
 	fetch   *oauth.Fetcher
 	known   *cache[introspected]
-	refused *cache[time.Time] // until when; apart, so that bad tokens push out no good ones
+	refused *cache[time.Time] // until when; apart, so that refused tokens do not displace valid ones
 	slots   chan struct{}
 
 	mu       sync.Mutex
@@ -67,13 +66,13 @@ type Introspection struct {
 	flights  map[[sha256.Size]byte]*inspecting // guarded by mu
 }
 
-// introspected is what an issuer said of a token.
+// introspected is the answer of an issuer about a token.
 type introspected struct {
 	knownToken
 	until time.Time
 }
 
-// inspecting is one question to an issuer, that several may wait for. It has a goroutine,
+// inspecting is one question to an issuer. Several requests may wait for it. It has a goroutine,
 // which ends within introspectTimeout.
 type inspecting struct {
 	done chan struct{}
@@ -109,7 +108,7 @@ func (i *Introspection) prepare() {
 func (i *Introspection) check(resource string) error {
 	i.once.Do(i.prepare)
 	if i.fault == nil && i.Audience == nil && resource == "" {
-		return errors.New("Introspection: neither Audience nor the Guard's Resource is set, so tokens for anybody would do")
+		return errors.New("Introspection: neither Audience nor the Guard's Resource is set, so tokens for any server would be accepted")
 	}
 	return i.fault
 }
@@ -189,7 +188,7 @@ func (i *Introspection) fly(token string, hash [sha256.Size]byte) (*inspecting, 
 	i.flights[hash] = f
 	go func() {
 		defer func() { <-i.slots }()
-		// It belongs to all who wait for it.
+		// All requests that wait share it.
 		ctx, cancel := context.WithTimeout(context.Background(), introspectTimeout)
 		defer cancel()
 		f.k, f.err = i.inspect(ctx, token)
@@ -229,20 +228,20 @@ func (i *Introspection) inspect(ctx context.Context, token string) (k introspect
 	}
 	var c claims
 	if jsonx.Unmarshal(answer.Body, &c) != nil { // its text may hold the token
-		return k, fmt.Errorf("%w: the answer of %q is no JSON object", ErrUnavailable, clip(at.String()))
+		return k, fmt.Errorf("%w: the answer of %q is not a JSON object", ErrUnavailable, clip(at.String()))
 	}
 	if c["active"] != true {
 		return k, errInactive
 	}
 	if t := c.text("token_type"); t != "" && !strings.EqualFold(t, "Bearer") && !strings.EqualFold(t, "access_token") {
-		return k, fmt.Errorf("the token is of type %q, and no Bearer token", clip(t))
+		return k, fmt.Errorf("the token is of type %q, and not a Bearer token", clip(t))
 	}
 	issuer := i.Issuer
 	switch iss, ok := c["iss"].(string); {
 	case issuer == "":
-		issuer = i.URL // it speaks for all that it knows
+		issuer = i.URL // the endpoint is trusted for every token that it knows
 	case ok && iss != issuer:
-		return k, fmt.Errorf("the token is one of %q, and not of %q: %w", clip(iss), issuer, ErrNoCredential)
+		return k, fmt.Errorf("the token is from %q, and not from %q: %w", clip(iss), issuer, ErrNoCredential)
 	}
 	expires, err := c.current(start, 0)
 	if err != nil {

@@ -20,27 +20,25 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// JWT knows the access tokens of one issuer that are signed JSON Web Tokens. Issuer is
-// required, unless there is a Secret. The keys come from Keys, from KeysURL, from Secret, or,
-// if none is set, from where the metadata of the issuer says (RFC 8414, OpenID Connect
-// Discovery).
+// JWT is a [Verifier] of the access tokens of one issuer that are signed JSON Web Tokens. Issuer
+// is required, unless there is a Secret. The keys come from Keys, from KeysURL, from Secret, or,
+// if none is set, from the URL in the metadata of the issuer (RFC 8414, OpenID Connect Discovery).
 //
-// A token must be signed by a key of the issuer, name the issuer and one of the audiences,
-// and have exp, which has not passed; nbf counts if it is there, and iat must not be in the
-// future. Base64 that is not written as RFC 7515 has it makes it no token. A token that names another
-// issuer is left to the next verifier. Its type, if it has one, must be JWT or at+jwt. One
-// that is bound to a client certificate (RFC 8705) is good on connections with that alone;
-// one that is bound to another key (DPoP) is refused.
+// A token must be signed by a key of the issuer, name the issuer and one of the audiences, and
+// have an exp that has not passed; nbf is checked if it is there, and iat must not be in the
+// future. Base64 that is not canonical (RFC 7515) makes a token invalid. A token that names
+// another issuer is left to the next verifier. Its type, if it has one, must be JWT or at+jwt. A
+// token bound to a client certificate (RFC 8705) is valid only on connections with that
+// certificate; one bound to another key (DPoP) is refused.
 //
-// A token that was good is known until it expires, or until a key of the issuer goes away:
-// the issuer is not asked whether it has taken the token back. Use [Introspection], or tokens
-// with a short life, where that matters. Keys are kept for 15 minutes, and while the issuer
-// cannot be reached; a token of an unknown key has them looked for once a minute at most.
+// A token that was accepted is remembered until it expires, or until a key of the issuer goes
+// away: the issuer is not asked whether it has revoked the token. Use [Introspection], or tokens
+// with a short life, where that matters. Keys are kept for 15 minutes, and while the issuer cannot
+// be reached; tokens of an unknown key cause a new look for keys once a minute at most.
 //
 // No field may change after the first use.
 //
-// Specification: RFC 9068, 4; RFC 7519; RFC 8725; 2026-07-28, basic/authorization, Token
-// Handling.
+// Specification: RFC 9068, 4; RFC 7519; RFC 8725; 2026-07-28, basic/authorization, Token Handling.
 type JWT struct {
 	// Issuer is the iss of the tokens, character by character, and the URL of the
 	// authorization server.
@@ -49,39 +47,39 @@ type JWT struct {
 	// Audience are the audiences that tokens may be for. Nil: the Resource of the Guard.
 	Audience []string
 
-	// KeysURL is where the JSON Web Key Set is: https, or http on loopback.
+	// KeysURL is the URL of the JSON Web Key Set: https, or http on loopback.
 	KeysURL string
 
 	// Keys are *rsa.PublicKey, *ecdsa.PublicKey or ed25519.PublicKey, or a jose.JSONWebKey of
-	// github.com/go-jose/go-jose/v4 with one of them, whose alg, kid and use count too.
+	// github.com/go-jose/go-jose/v4 with one of them, whose alg, kid and use are checked too.
 	Keys []crypto.PublicKey
 
-	// Secret signs tokens with HMAC, of 32 bytes at least: for set-ups where whoever makes
-	// tokens runs the server too, and for tests. Without an Issuer, whatever iss says does
-	// not count; without Audience and Resource, neither does aud.
+	// Secret signs tokens with HMAC, and has at least 32 bytes: for set-ups where the server and
+	// the issuer belong to the same operator, and for tests. Without an Issuer, iss is not
+	// checked; without Audience and Resource, neither is aud.
 	Secret Secret
 
-	// Algorithms are those that signatures may have. Nil: RS256, PS256, ES256, their
-	// relatives of 384 and 512 bits, and EdDSA; with a Secret HS256, HS384 and HS512.
+	// Algorithms are the allowed signature algorithms. Nil: RS256, PS256, ES256, their relatives
+	// of 384 and 512 bits, and EdDSA; with a Secret HS256, HS384 and HS512.
 	Algorithms []string
 
-	// Leeway is by how much clocks may differ. Zero: a minute, negative: not at all; at
-	// most 5 minutes.
+	// Leeway is by how much clocks may differ. Zero: a minute, negative: not at all; at most 5
+	// minutes.
 	Leeway time.Duration
 
-	// Clients are the OAuth clients whose tokens are taken, by client_id or azp. Nil: any.
-	// A token that names two different clients is refused in any case.
+	// Clients are the OAuth clients whose tokens are accepted, by client_id or azp. Nil: any. A
+	// token that names two different clients is refused in any case.
 	Clients []string
 
 	// RolesClaim names the claim with the roles; a dot leads into a claim:
 	// "realm_access.roles". Empty: "roles".
 	RolesClaim string
 
-	// Base carries the requests to the issuer, whose addresses are then its business. Nil:
-	// connections of its own, whose addresses are looked at.
+	// Base sends the requests to the issuer, and decides which addresses may be connected to. Nil:
+	// connections of its own, whose addresses are checked.
 	Base http.RoundTripper
 
-	// Logger is told when the keys cannot be read. Nil: nobody is.
+	// Logger gets a line when the keys cannot be read. Nil: nothing is logged.
 	Logger *slog.Logger
 
 	once  sync.Once
@@ -94,7 +92,7 @@ type JWT struct {
 // maxKnown bounds the tokens that a verifier remembers.
 const maxKnown = 4096
 
-// knownToken is a token that was good.
+// knownToken is a token that was accepted.
 type knownToken struct {
 	principal *Principal
 	audiences []string
@@ -182,14 +180,14 @@ func (j *JWT) resolve() error {
 func (j *JWT) check(resource string) error {
 	j.once.Do(j.prepare)
 	if j.fault == nil && len(j.audience(resource)) == 0 && len(j.Secret) == 0 {
-		return fmt.Errorf("JWT: neither Audience nor the Guard's Resource is set, so tokens for anybody would do")
+		return fmt.Errorf("JWT: neither Audience nor the Guard's Resource is set, so tokens for any server would be accepted")
 	}
 	return j.fault
 }
 
 func (j *JWT) issuer() string {
 	if len(j.Secret) > 0 {
-		return "" // nobody can log in there
+		return "" // no client can log in there
 	}
 	return j.Issuer
 }
@@ -239,18 +237,18 @@ func (j *JWT) verifyFor(r *http.Request, resource string) (*Principal, error) {
 	return k.principal, nil
 }
 
-// tokenHeader is the part of a token's header that tells whose it is.
+// tokenHeader is the part of a token's header that names its key.
 type tokenHeader struct {
 	Algorithm string `json:"alg"`
 	KeyID     string `json:"kid"`
 	Type      string `json:"typ"`
 }
 
-// peek reads a token without trusting it.
+// peek decodes a token and does not verify it.
 func peek(token string) (h tokenHeader, c claims, err error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
-		return h, nil, errors.New("it has no three parts")
+		return h, nil, errors.New("it does not have three parts")
 	}
 	for i, into := range []any{&h, &c, nil} {
 		raw, err := base64.RawURLEncoding.DecodeString(parts[i])
@@ -268,21 +266,21 @@ func peek(token string) (h tokenHeader, c claims, err error) {
 	return h, c, nil
 }
 
-// read verifies a token, but for its audience and what it is bound to.
+// read verifies a token, except for its audience and its binding.
 func (j *JWT) read(ctx context.Context, token string) (k knownToken, err error) {
 	h, c, err := peek(token)
 	switch {
 	case err != nil:
-		return k, fmt.Errorf("the token is no JWT: %w", ErrNoCredential)
+		return k, fmt.Errorf("the token is not a JWT: %w", ErrNoCredential)
 	case j.Issuer != "" && c["iss"] != j.Issuer:
-		return k, fmt.Errorf("the token is one of %q, and not of %q: %w", clip(c.text("iss")), j.Issuer, ErrNoCredential)
+		return k, fmt.Errorf("the token is from %q, and not from %q: %w", clip(c.text("iss")), j.Issuer, ErrNoCredential)
 	case !slices.Contains(j.algs, jose.SignatureAlgorithm(h.Algorithm)):
 		return k, fmt.Errorf("the token has the algorithm %q: %w", clip(h.Algorithm), ErrNoCredential)
 	}
 	switch t := strings.ToLower(h.Type); strings.TrimPrefix(t, "application/") {
 	case "", "jwt", "at+jwt":
 	default:
-		return k, fmt.Errorf("the token is of type %q, and no access token", clip(h.Type))
+		return k, fmt.Errorf("the token is of type %q, and not an access token", clip(h.Type))
 	}
 	if j.keys != nil {
 		k.lost = j.keys.lost.Load() // before the keys are looked at

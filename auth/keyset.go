@@ -31,7 +31,7 @@ type publicKey struct {
 	key crypto.PublicKey
 }
 
-// suits tells whether a signature of an algorithm can be one of the key.
+// suits tells whether the key can make signatures of an algorithm.
 func (k *publicKey) suits(alg string) bool {
 	if k.alg != "" && k.alg != alg {
 		return false
@@ -47,7 +47,7 @@ func (k *publicKey) suits(alg string) bool {
 	return false
 }
 
-// checkKey tells whether a key is one that signatures can be trusted to.
+// checkKey tells whether a key is strong enough for signatures, and of a known kind.
 func checkKey(key crypto.PublicKey) error {
 	switch key := key.(type) {
 	case *rsa.PublicKey:
@@ -63,7 +63,7 @@ func checkKey(key crypto.PublicKey) error {
 			return errors.New("an Ed25519 key is too short")
 		}
 	default:
-		return fmt.Errorf("a key is a %T, which verifies no token", key)
+		return fmt.Errorf("a key of type %T cannot verify a token", key)
 	}
 	return nil
 }
@@ -71,15 +71,15 @@ func checkKey(key crypto.PublicKey) error {
 // Bounds of a set of keys.
 const (
 	maxKeys     = 100              // of one issuer
-	maxTries    = 8                // keys held against a token that does not name its own
+	maxTries    = 8                // keys tried on a token that does not name its own
 	keysTTL     = 15 * time.Minute // after which the keys are looked at again
 	refetchWait = time.Minute      // between two looks for keys that are not known
 	retryWait   = 5 * time.Second  // between two looks while no key is known at all
 	keysTimeout = 15 * time.Second // for one look
 )
 
-// parseKeySet reads a JSON Web Key Set. Keys that are of no use here are left out: secret
-// ones, those for encryption, and those of kinds that are not known (RFC 7517, 5).
+// parseKeySet reads a JSON Web Key Set. It skips secret keys, keys for encryption, and keys of
+// unknown kinds (RFC 7517, 5).
 func parseKeySet(document []byte) ([]publicKey, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -101,10 +101,10 @@ func parseKeySet(document []byte) ([]publicKey, error) {
 	return keys, nil
 }
 
-// keySet has the keys of an issuer, and gets them again when they may have changed. It runs
-// one goroutine at a time while it does, which ends within keysTimeout.
+// keySet has the keys of an issuer, and gets them again when they may have changed. For that it
+// runs one goroutine at a time, which ends within keysTimeout.
 //
-// While the issuer cannot be reached, the keys that are known stay.
+// While the issuer cannot be reached, the known keys stay.
 type keySet struct {
 	load func(context.Context) ([]publicKey, error) // nil: the keys never change
 	log  *slog.Logger
@@ -121,8 +121,8 @@ type keySet struct {
 
 func fixedKeys(keys []publicKey) *keySet { return &keySet{keys: keys} }
 
-// matching returns the keys that may have made a signature; named says that one of them has
-// the id.
+// matching returns the keys that may have made a signature; named says that one of them has the
+// id.
 func (s *keySet) matching(id, alg string) (list []publicKey, named bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +135,7 @@ func (s *keySet) matching(id, alg string) (list []publicKey, named bool) {
 	return list, named
 }
 
-// refresh has the keys looked at if that is due, and does not wait for it.
+// refresh starts a look at the keys if that is due, and does not wait for it.
 func (s *keySet) refresh() {
 	if at := s.stale.Load(); at == 0 || time.Now().UnixNano() < at {
 		return
@@ -147,8 +147,8 @@ func (s *keySet) refresh() {
 	}
 }
 
-// more looks for keys that are not known yet, unless that was done a moment ago, and waits
-// for them. The error wraps ErrUnavailable if there are no keys at all.
+// more looks for new keys, unless it did so a moment ago, and waits for them. The error wraps
+// ErrUnavailable if there are no keys at all.
 func (s *keySet) more(ctx context.Context) error {
 	s.mu.Lock()
 	if s.load == nil {
@@ -185,7 +185,7 @@ func (s *keySet) look() {
 	s.flight, s.tried = done, time.Now()
 	go func() {
 		defer close(done)
-		// It belongs to all who wait for it, and to those who will come.
+		// All requests that wait share it.
 		ctx, cancel := context.WithTimeout(context.Background(), keysTimeout)
 		defer cancel()
 		keys, err := s.load(ctx)
@@ -220,8 +220,8 @@ type issuerDocument struct {
 	IntrospectURL string `json:"introspection_endpoint"`
 }
 
-// issuerFetcher returns what reads documents on behalf of an issuer, or of an endpoint of
-// it. What an issuer names may not be further inside of this network than it is itself.
+// issuerFetcher returns what reads documents on behalf of an issuer, or of an endpoint of it. A
+// URL in the issuer's metadata cannot lead further inside of the network than the issuer is.
 func issuerFetcher(raw string, base http.RoundTripper) (*oauth.Fetcher, error) {
 	u, err := url.Parse(raw)
 	if err == nil {

@@ -11,20 +11,19 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// ResourceMetadata is what a server says of itself to those who want to log in: protected
-// resource metadata (RFC 9728, 2). Resource is required.
+// ResourceMetadata is the protected resource metadata of a server, for clients that want to log in
+// (RFC 9728, 2). Resource is required.
 type ResourceMetadata struct {
-	// Resource is the URI of the server as its clients know it: scheme, host and path, such
-	// as "https://mcp.example.com/mcp". Tokens are made for it, so it must not depend on
-	// what a request says.
+	// Resource is the URI of the server as its clients know it: scheme, host and path, such as
+	// "https://mcp.example.com/mcp". Tokens are made for it, so it never depends on a request.
 	Resource string
 
-	// AuthorizationServers are the issuers that give tokens for the server. Nil: those of
-	// the Guard's verifiers.
+	// AuthorizationServers are the issuers of tokens for the server. Nil: those of the Guard's
+	// verifiers.
 	AuthorizationServers []string
 
-	// Scopes are those that clients ask for if they know nothing better. Leave
-	// offline_access out: it is no business of a resource (2026-07-28).
+	// Scopes are those that clients request if a challenge names none. Leave offline_access out:
+	// it is not a scope of a resource (2026-07-28).
 	Scopes []string
 
 	Name          string // for people to see
@@ -56,13 +55,13 @@ func (m *ResourceMetadata) resolve(issuers []string) (*resource, error) {
 	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || u.RawQuery != "" || u.Opaque != "":
 		return nil, fmt.Errorf("the Resource %q must be a URI with scheme, host and path alone", clip(m.Resource))
 	case !strings.EqualFold(u.Scheme, "https") && !strings.EqualFold(u.Scheme, "http"):
-		return nil, fmt.Errorf("the Resource %q must be an https URI, or http where no token can be overheard", clip(m.Resource))
+		return nil, fmt.Errorf("the Resource %q must be an https URI, or http where tokens cannot be overheard", clip(m.Resource))
 	case slices.Contains(m.Scopes, oauth.OfflineAccess):
-		return nil, fmt.Errorf("the Resource %q lists offline_access, which is no scope of a server; leave it out", clip(m.Resource))
+		return nil, fmt.Errorf("the Resource %q lists offline_access, which is not a scope of a server; leave it out", clip(m.Resource))
 	}
 	for _, s := range m.Scopes {
 		if !oauth.IsScope(s) {
-			return nil, fmt.Errorf("%q is no scope (RFC 6749, 3.3)", clip(s))
+			return nil, fmt.Errorf("%q is not a scope (RFC 6749, 3.3)", clip(s))
 		}
 	}
 	res := &resource{uri: oauth.Canonical(u)}
@@ -98,10 +97,10 @@ func (res *resource) serves(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, oauth.WellKnownResource) && slices.Contains(res.paths, r.URL.Path)
 }
 
-// urlFor is the URL of the metadata in the challenge of a request, whose target is as the client
-// wrote it. Below the path of Resource it is at the path of the request, since that is where
-// the Guard is. Elsewhere a proxy has changed the path, and it is at that of Resource. Scheme
-// and host are never those of a request. Empty: there is no metadata.
+// urlFor returns the URL of the metadata for the challenge of a request, whose target is as the
+// client wrote it. Below the path of Resource, the URL has the path of the request, where the
+// Guard is. Elsewhere a proxy has changed the path, and the URL has that of Resource. Scheme and
+// host are never those of a request. Empty: there is no metadata.
 func (res *resource) urlFor(target string) string {
 	if res == nil || res.doc == nil {
 		return ""
@@ -117,7 +116,7 @@ func (res *resource) urlFor(target string) string {
 	return res.site + path + "?" + metadataQuery
 }
 
-// ServeHTTP serves the metadata to everybody, and to pages of all origins.
+// ServeHTTP serves the metadata to every caller, and to pages of all origins.
 func (res *resource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Origin", "*")
@@ -137,8 +136,8 @@ func (res *resource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// sameResource compares an audience with a resource. Audiences that are URIs are the same in
-// either case of scheme and host, and with or without the lone slash at the end.
+// sameResource compares an audience with a resource. URIs are compared without the case of scheme
+// and host, and with or without a lone slash at the end.
 //
 // Specification: 2026-07-28, basic/authorization, Canonical Server URI.
 func sameResource(audience, resource string) bool {

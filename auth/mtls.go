@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// MTLS knows the client certificates that the TLS server itself has verified: it must be
+// MTLS is a [Verifier] of client certificates that the TLS server itself has verified: it must be
 // served with tls.VerifyClientCertIfGiven or tls.RequireAndVerifyClientCert, and ClientCAs. A
-// header of a proxy is no certificate. The zero value is ready.
+// certificate in a header of a proxy is ignored. The zero value is ready.
 //
-// The subject is the first URI of the certificate (such as spiffe://example.org/agent), else
-// its first name of a host, else its first address of mail, else its distinguished name. So
-// all of the ClientCAs must be trusted to give each to one owner alone.
+// The subject is the first URI of the certificate (such as spiffe://example.org/agent), else its
+// first host name, else its first mail address, else its distinguished name. So all of the
+// ClientCAs must be trusted to give each to one owner only.
 type MTLS struct {
-	// Grant says what the owner of a certificate may do: it may set Name, Scopes and Roles,
-	// and refuse with an error. Nil: certificates grant nothing.
+	// Grant says what the owner of a certificate may do: it may set Name, Scopes and Roles, and
+	// refuse with an error. Nil: certificates grant nothing.
 	Grant func(cert *x509.Certificate, p *Principal) error
 }
 

@@ -9,27 +9,27 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/principal"
 )
 
-// Principal is who a verified credential says is calling. One principal is shared by all
-// requests with the same credential, so nothing of it may be changed.
+// Principal is the caller that a verified credential names. All requests with the same credential
+// share one Principal, so it must not be changed.
 type Principal struct {
-	// ID tells principals apart: what belongs to one ID is given to no other. It is made
-	// of the issuer and of the subject, "https://login.example.com#alice", and of the
-	// scheme where there is no issuer, "apikey#alice". It is never empty.
+	// ID tells principals apart: data of one ID is given to no other. It is made of the issuer and
+	// of the subject, "https://login.example.com#alice", and of the scheme where there is no
+	// issuer, "apikey#alice". It is never empty.
 	ID string
 
-	// Scheme is what the credential is: "jwt", "introspection", "apikey", "basic" or
-	// "mtls", or what a Verifier of the program's own says.
+	// Scheme is the kind of the credential: "jwt", "introspection", "apikey", "basic" or "mtls",
+	// or a word of the program's own Verifier.
 	Scheme string
 
 	Issuer   string // of the token; empty for credentials without one
-	Subject  string // whom the issuer, or the file of keys, means
+	Subject  string // the user, as the issuer or the file of keys names it
 	ClientID string // the OAuth client that got the token, if it says so
 	Name     string // for people to see; may be empty
 
-	Scopes []string // granted, with what they imply (Guard.Implied)
+	Scopes []string // granted, with the implied ones (Guard.Implied)
 	Roles  []string
 
-	Expires time.Time // when the credential ends; zero: not known
+	Expires time.Time // when the credential expires; zero: not known
 
 	// Claims are those of a token, as the JSON of them decodes into any: a number is a
 	// float64. Nil for other credentials.
@@ -54,9 +54,9 @@ func (p *Principal) HasRole(role string) bool {
 // callerKey is that of the caller in a context.
 type callerKey struct{}
 
-// caller is what a Guard knows of a request.
+// caller is the caller of a request, as a Guard knows it.
 type caller struct {
-	principal *Principal // nil: nobody
+	principal *Principal // nil: not known
 	guard     *Guard     // nil: the principal was put there by With
 	target    string     // of the request that the guard let through, as the client wrote it
 }
@@ -82,7 +82,7 @@ func (c *callerContext) Value(key any) any {
 // nobody is the ID of a caller that is not known.
 var nobody = new(string)
 
-// id is what a Server goes by.
+// id is the ID of the caller, for a Server.
 func (c *caller) id() *string {
 	if c.principal == nil {
 		return nobody
@@ -97,21 +97,20 @@ func callerOf(ctx context.Context) caller {
 	return caller{}
 }
 
-// From returns who is calling, nil for nobody that is known. In a handler of MCP that is
-// whoever sent the request; on a connection that is kept open, such as a WebSocket, it is
-// whoever opened that.
+// From returns the caller, nil if it is not known. In a handler of MCP that is the sender of the
+// request; on a connection that stays open, such as a WebSocket, it is the client that opened it.
 func From(ctx context.Context) *Principal { return callerOf(ctx).principal }
 
-// With returns a context in which p is calling; nil: nobody. It is for transports that
-// have no [Guard] in front of them, such as mcp.Server.Serve, and for tests.
+// With returns a context whose caller is p; nil: no known caller. It is for transports that have
+// no [Guard] in front of them, such as mcp.Server.Serve, and for tests.
 func With(ctx context.Context, p *Principal) context.Context {
 	c := callerOf(ctx)
 	c.principal = p
 	return &callerContext{ctx, c}
 }
 
-// ID returns the ID of the principal that sent a request, empty for nobody. An mcp.Server
-// behind a [Guard] goes by it without being told; it is of use in the Principal of an
+// ID returns the ID of the caller of an HTTP request, empty if the caller is not known. An
+// mcp.Server behind a [Guard] uses it without configuration; it is of use in the Principal of an
 // mcp.HTTPConfig that has another source too.
 func ID(r *http.Request) string {
 	if p := From(r.Context()); p != nil {

@@ -12,17 +12,17 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
-// A Verifier knows one kind of credential. [JWT], [Introspection], [APIKeys], [Basic] and
-// [MTLS] are some.
+// A Verifier checks one kind of credential. [JWT], [Introspection], [APIKeys], [Basic] and [MTLS]
+// are some.
 //
-// Verify looks for a credential of its kind in a request and returns whose it is. The error
-// is, or wraps, [ErrNoCredential] if there is none, or one that others may know: then the
-// next one is asked. It wraps [ErrUnavailable] if nobody can tell at the moment. Any other
-// error refuses the request; it is logged, and not sent to the caller, and must not hold the
-// credential. What Verify returns is not changed after that.
+// Verify looks for a credential of its kind in a request and returns its owner. The error is, or
+// wraps, [ErrNoCredential] if there is none, or one that other verifiers may know: then the next
+// one is asked. It wraps [ErrUnavailable] if the credential cannot be checked at the moment. Any
+// other error refuses the request; it is logged, is not sent to the caller, and must not hold the
+// credential. The Principal is not changed after Verify has returned it.
 //
-// A [Guard] calls Verify once for each request, and once a second more while a stream or a WebSocket
-// is open, with the headers of the request that opened it and without a body.
+// A [Guard] calls Verify once for each request, and once a second more while a stream or a
+// WebSocket is open, with the headers of the request that opened it and without a body.
 //
 // The methods of a Verifier may be called by several goroutines at once.
 type Verifier interface {
@@ -31,19 +31,18 @@ type Verifier interface {
 
 var (
 	// ErrNoCredential says that a request has no credential that a Verifier knows.
-	ErrNoCredential = errors.New("it is not taken here")
+	ErrNoCredential = errors.New("auth: no credential of this kind")
 
-	// ErrUnavailable says that a credential cannot be checked now, through no fault of
-	// the caller's. The answer is 503.
-	ErrUnavailable = errors.New("credentials cannot be checked at the moment")
+	// ErrUnavailable says that a credential cannot be checked now, through no fault of the caller.
+	// The answer is 503.
+	ErrUnavailable = errors.New("auth: credentials cannot be checked at the moment")
 )
 
-// errMalformed is a request that cannot be understood, whatever its credential is worth. The
-// answer is 400 (RFC 6750, 3.1: invalid_request).
+// errMalformed says that the credentials of a request cannot be parsed. The answer is 400 (RFC
+// 6750, 3.1: invalid_request).
 var errMalformed = errors.New("malformed authorization")
 
-// maxCredential bounds the bytes of an Authorization header. It is looked at before
-// anything else is done with it.
+// maxCredential bounds the bytes of an Authorization header. It is checked before anything else.
 const maxCredential = 16 << 10
 
 // credential is what the Authorization header of a request holds.
@@ -67,13 +66,13 @@ func credentialOf(r *http.Request) (c credential, err error) {
 	c.value = strings.Trim(c.value, " ")
 	if c.scheme == "" || c.value == "" || !oauth.IsHeaderToken(c.value) {
 		// Several headers that a proxy has joined come here too: "Bearer a, Bearer b".
-		return credential{}, fmt.Errorf("%w: the Authorization header is no scheme and one credential", errMalformed)
+		return credential{}, fmt.Errorf("%w: the Authorization header is not a scheme and one credential", errMalformed)
 	}
 	return c, nil
 }
 
-// bearer returns the Bearer token of a request (RFC 6750, 2.1). Tokens in queries and in
-// forms are not looked for.
+// bearer returns the Bearer token of a request (RFC 6750, 2.1). Tokens in queries and in forms are
+// ignored.
 func bearer(r *http.Request) (string, error) {
 	c, err := credentialOf(r)
 	switch {
@@ -96,7 +95,7 @@ func checkName(what, s string) error {
 	return nil
 }
 
-// expired tells whether a principal's credential has ended.
+// expired tells whether the credential of a principal has expired.
 func (p *Principal) expired(now time.Time) bool { return !p.Expires.IsZero() && !now.Before(p.Expires) }
 
 // clip bounds text of others for use in an error.

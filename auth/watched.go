@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// watched is what a file says, read again when the file has changed.
+// watched is the parsed content of a file, parsed again when the file has changed.
 type watched[T any] struct {
 	mu     sync.Mutex
 	loaded bool        // guarded by mu
@@ -28,10 +28,10 @@ const (
 	maxWatchedFile = 16 << 20 // bytes
 )
 
-// get returns what parse makes of the file at path; an empty path is a file without bytes
-// that never changes. An error of the first reading, or of parse, is returned. After that, a file
-// that is gone has no bytes; what parse returns counts, its error is logged; and while the file
-// cannot be read the value stays, which is logged. A nil log is allowed.
+// get returns what parse makes of the file at path; an empty path is an empty file that never
+// changes. It returns an error of the first reading. Later, a file that was deleted is empty; the
+// value of parse is used, and its error logged; while the file cannot be read the value stays, and
+// the error is logged. A nil log is allowed.
 func (w *watched[T]) get(path string, log *slog.Logger, parse func([]byte) (T, error)) (T, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
