@@ -14,6 +14,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -50,7 +51,7 @@ type app struct {
 	written *config.Server // the same before its inputs were answered; nil: none were
 	keys    *keyboard      // nil until something is asked
 	answers answers        // to the inputs of mcp.json
-	secrets *secrets       // of this run
+	secrets *secrets.Known // of this run
 	eras    mcp.Eras       // of servers that this run has reached
 	lineage *lineage       // of this process
 	file    *inspected     // mcp.json, once it was read
@@ -71,7 +72,7 @@ type terminals struct {
 }
 
 func newApp(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) *app {
-	tty, known := terminalsOf(stdin, stdout, stderr), newSecrets()
+	tty, known := terminalsOf(stdin, stdout, stderr), secrets.New()
 	return &app{
 		ctx: ctx, stdin: stdin, out: bufio.NewWriterSize(stdout, 64<<10), rawOut: stdout, tty: tty, secrets: known,
 		talk: &talk{w: stderr, tty: tty.err, width: tty.errWidth, color: tty.err && tty.color, secrets: known}, globals: new(globals),

@@ -9,6 +9,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/servers"
 )
 
@@ -64,23 +65,23 @@ func (c *configAddCmd) plainSecrets(a *app) []string {
 	var out []string
 	plain := func(value string) bool { return value != "" && !strings.Contains(value, "${") }
 	for _, e := range a.Env {
-		if name, value, _ := strings.Cut(e, "="); secretName(name) && plain(value) {
+		if name, value, _ := strings.Cut(e, "="); secrets.Name(name) && plain(value) {
 			out = append(out, name)
 		}
 	}
 	for _, h := range a.Header {
-		if name, value, _ := strings.Cut(h, ":"); secretHeader(name) && plain(strings.TrimSpace(value)) {
+		if name, value, _ := strings.Cut(h, ":"); secrets.Header(name) && plain(strings.TrimSpace(value)) {
 			out = append(out, strings.TrimSpace(name))
 		}
 	}
 	before := ""
 	for i, arg := range a.command {
-		if i > 0 && (secretPart(before, arg) != "" || slices.ContainsFunc(urlSecrets(arg), plain)) {
+		if i > 0 && (secrets.Part(before, arg) != "" || slices.ContainsFunc(secrets.URL(arg), plain)) {
 			out = append(out, fmt.Sprintf("argument %d", i))
 		}
 		before = arg
 	}
-	if slices.ContainsFunc(urlSecrets(c.URL), plain) {
+	if slices.ContainsFunc(secrets.URL(c.URL), plain) {
 		out = append(out, "the URL")
 	}
 	return out

@@ -15,6 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/servers"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -156,7 +157,7 @@ func valuesOf(s config.Server) []explainedValue {
 		switch v.Member {
 		case "args":
 			e.Name += "[" + v.Name + "]"
-			e.Text = shownArg(before, e.Text)
+			e.Text = secrets.ShownArg(before, e.Text)
 			before = v.Written
 		case "env", "headers":
 			e.Name += " " + v.Name
@@ -165,12 +166,12 @@ func valuesOf(s config.Server) []explainedValue {
 				e.Text = `""`
 			}
 		case "url":
-			e.Text = shownURL(v.Text())
+			e.Text = secrets.ShownURL(v.Text())
 		}
 		if secretVariable(v.Written) {
 			e.Text = v.Written
 			if v.Member == "url" {
-				e.Text = shownURL(v.Written)
+				e.Text = secrets.ShownURL(v.Written)
 			}
 		}
 		out = append(out, e)
@@ -184,7 +185,7 @@ var variableRef = regexp.MustCompile(`\$\{(?:env:)?([^}:]+)`)
 // secret.
 func secretVariable(written string) bool {
 	for _, m := range variableRef.FindAllStringSubmatch(written, -1) {
-		if secretName(m[1]) {
+		if secrets.Name(m[1]) {
 			return true
 		}
 	}

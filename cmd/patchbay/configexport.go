@@ -11,6 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/hosts"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/secrets"
 )
 
 var configExportVerb = verb{
@@ -104,10 +105,10 @@ func variables(e config.Entry) (config.Entry, int, error) {
 		before := ""
 		for raw := range jsonx.Elements(list) {
 			arg, err := jsonx.Unquote(raw)
-			if part := secretPart(before, arg); err == nil && part != "" {
+			if part := secrets.Part(before, arg); err == nil && part != "" {
 				head := strings.TrimSuffix(arg, part)
 				raw = jsonx.AppendString(nil, head+variable(cmp.Or(strings.Trim(head, "=: "), before)))
-			} else if secrets := urlSecrets(arg); err == nil && len(secrets) > 0 {
+			} else if secrets := secrets.URL(arg); err == nil && len(secrets) > 0 {
 				raw = jsonx.AppendString(nil, variableURL(arg, variable))
 			}
 			args, before = append(args, raw), arg
@@ -119,7 +120,7 @@ func variables(e config.Entry) (config.Entry, int, error) {
 		object = jsonx.With(nil, object, "args", raw)
 	}
 	raw, _ := jsonx.Lookup(object, "url")
-	if address, err := jsonx.Unquote(raw); err == nil && len(urlSecrets(address)) > 0 {
+	if address, err := jsonx.Unquote(raw); err == nil && len(secrets.URL(address)) > 0 {
 		object = jsonx.With(nil, object, "url", jsonx.AppendString(nil, variableURL(address, variable)))
 	}
 	return config.Entry{Name: e.Name, Object: object}, n, nil
@@ -129,7 +130,7 @@ func variables(e config.Entry) (config.Entry, int, error) {
 func variableURL(text string, variable func(name string) string) string {
 	u, err := url.Parse(text)
 	if err != nil {
-		return shownURL(text)
+		return secrets.ShownURL(text)
 	}
 	if password, ok := u.User.Password(); ok && password != "" && !strings.Contains(password, "${") {
 		text = strings.Replace(text, u.User.String()+"@", url.User(u.User.Username()).String()+":"+variable("password")+"@", 1)
@@ -137,13 +138,13 @@ func variableURL(text string, variable func(name string) string) string {
 		text = strings.Replace(text, u.User.String()+"@", variable("user")+"@", 1)
 	}
 	for _, pair := range strings.Split(u.RawQuery, "&") {
-		if name, value, ok := strings.Cut(pair, "="); ok && value != "" && secretName(name) && !strings.Contains(value, "${") {
+		if name, value, ok := strings.Cut(pair, "="); ok && value != "" && secrets.Name(name) && !strings.Contains(value, "${") {
 			text = strings.Replace(text, pair, name+"="+variable(name), 1)
 		}
 	}
-	for _, left := range urlSecrets(text) {
+	for _, left := range secrets.URL(text) {
 		if !strings.Contains(left, "${") { // it is written in another way than ours
-			return shownURL(text)
+			return secrets.ShownURL(text)
 		}
 	}
 	return text

@@ -10,6 +10,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/secrets"
 )
 
 var configListVerb = verb{
@@ -167,14 +168,14 @@ func transportOf(s *config.Server) string {
 func where(s *config.Server) string {
 	switch {
 	case s.Builtin != "":
-		return shell(shownArgs(append([]string{s.Builtin}, s.Args...)))
+		return shell(secrets.ShownArgs(append([]string{s.Builtin}, s.Args...)))
 	case s.URL != "":
 		for _, v := range s.Values() {
 			if v.Member == "url" {
-				return shownURL(v.Written)
+				return secrets.ShownURL(v.Written)
 			}
 		}
-		return shownURL(s.URL)
+		return secrets.ShownURL(s.URL)
 	}
-	return shell(shownArgs(s.CommandLine()))
+	return shell(secrets.ShownArgs(s.CommandLine()))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/servers"
 	"github.com/patchbay-dev/patchbay/trace"
@@ -220,7 +221,7 @@ func (e *exam) fail(name, detail, next string) {
 
 // clean takes the secrets that the server was given out of a text.
 func (e *exam) clean(text string) string {
-	return clip(e.a.secrets.clean(text))
+	return clip(e.a.secrets.Text(text))
 }
 
 // failed returns the step that failed, nil if none did.
@@ -444,7 +445,7 @@ func (e *exam) byHand() string {
 	if e.server.Command == "" {
 		return ""
 	}
-	return "run it by hand to see what it says: " + shell(shownArgs(e.server.CommandLine()))
+	return "run it by hand to see what it says: " + shell(secrets.ShownArgs(e.server.CommandLine()))
 }
 
 // exitCode reads the number of a process's state.

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/secrets"
 )
 
 // secure serves TLS with a certificate of its own making.
@@ -116,8 +117,8 @@ func TestShownURL(t *testing.T) {
 		"https://me:pw@h/":          "https://[redacted]@h/",
 		"https://h/?a=1&b=${input}": "https://h/?a=[redacted]&b=${input}",
 	} {
-		if got := shownURL(in); got != want {
-			t.Errorf("shownURL(%q) = %q, want %q", in, got, want)
+		if got := secrets.ShownURL(in); got != want {
+			t.Errorf("secrets.ShownURL(%q) = %q, want %q", in, got, want)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/secrets"
 )
 
 // maxWanted bounds how many variables a person is told of.
@@ -37,7 +39,7 @@ func (e *exam) wanted() []string {
 		case len(name) >= 4 && hasWord(said, name):
 			named = append(named, name)
 		case network && slices.Contains(networkVariables, strings.ToUpper(name)),
-			more && secretName(name) && slices.Contains(about, first):
+			more && secrets.Name(name) && slices.Contains(about, first):
 			likely = append(likely, name)
 		}
 	}

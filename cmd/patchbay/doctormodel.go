@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/secrets"
 )
 
 // maxModels bounds a list of models, of which some providers have thousands.
@@ -128,7 +129,7 @@ func (e *exam) listModels(ctx context.Context) (ids []string, ok bool) {
 	m := e.model
 	address, err := url.Parse(modelAddress(m))
 	if err != nil {
-		e.fail("http", shownURL(modelAddress(m))+" is not a URL", `correct "baseUrl"`)
+		e.fail("http", secrets.ShownURL(modelAddress(m))+" is not a URL", `correct "baseUrl"`)
 		return nil, false
 	}
 	if m.Provider == "anthropic" && !strings.HasSuffix(address.Path, "/v1") {
@@ -163,7 +164,7 @@ func (e *exam) listModels(ctx context.Context) (ids []string, ok bool) {
 	if err != nil {
 		var way *url.Error
 		if errors.As(err, &way) { // a query may hold a key
-			way.URL = shownURL(way.URL)
+			way.URL = secrets.ShownURL(way.URL)
 		}
 		next := "try again; --timeout 3m waits longer"
 		if !errors.Is(err, context.DeadlineExceeded) {

@@ -19,6 +19,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/approval"
 	"github.com/patchbay-dev/patchbay/host/audit"
+	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -112,7 +113,7 @@ func (a *app) newHost() (*hosting, error) {
 		return log.Write(audit.Record{
 			Time: d.Time, Conversation: d.Conversation, Call: d.Call, Server: d.Server, Identity: d.Identity, Tool: d.Tool,
 			Arguments: d.Arguments, Allowed: d.Allowed, By: d.By, Outcome: string(d.Outcome),
-			Reason: a.secrets.clean(d.Reason), Cached: d.Cached, Took: d.Took,
+			Reason: a.secrets.Text(d.Reason), Cached: d.Cached, Took: d.Took,
 		})
 	}
 	a.atEnd = append(a.atEnd, func() { log.Close() }, h.leave)
@@ -310,7 +311,7 @@ var runners = []string{"npx", "bunx", "uvx", "pipx", "node", "bun", "deno", "pyt
 // another name, which may have other credentials. What is left out or asked for makes another
 // server too, which a digest tells apart. Full is the server with its inputs.
 func (h *hosting) identityOf(s, full config.Server) (string, error) {
-	s.URL, s.Args = shownURL(s.URL), shownArgs(s.Args)
+	s.URL, s.Args = secrets.ShownURL(s.URL), secrets.ShownArgs(s.Args)
 	shown, whole := targetOf(s), targetOf(full)
 	if shown == whole || h.approvals == nil {
 		return shown, nil

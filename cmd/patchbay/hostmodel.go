@@ -46,7 +46,7 @@ func (a *app) model(f modelFlags) (model.Model, error) {
 func (a *app) openModel(name string) (model.Model, error) {
 	for _, k := range modelKeys {
 		if key := os.Getenv(k.variable); key != "" {
-			a.secrets.learn(key)
+			a.secrets.Learn(key)
 		}
 	}
 	set, err := a.models()
@@ -168,7 +168,7 @@ func (a *app) sampler(m model.Model) func(*mcp.ModelPreferences) model.Model {
 
 // modelFault says what a model, or who serves it, has said in place of an answer.
 func (a *app) modelFault(e *model.Error) *fault {
-	f := &fault{code: exitModel, err: errors.New(clip(a.secrets.clean(e.Error())))}
+	f := &fault{code: exitModel, err: errors.New(clip(a.secrets.Text(e.Error())))}
 	name := e.Model
 	if set, err := a.models(); err == nil {
 		if i := slices.IndexFunc(set.list, func(m config.Model) bool { return m.Provider+"/"+m.Model == name }); i >= 0 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/secrets"
 )
 
 // The inputs of mcp.json are asked for when a server that needs them is started: first of
@@ -67,11 +68,11 @@ func (a *app) resolve(s config.Server) (config.Server, error) {
 	if err != nil {
 		return resolved, err
 	}
-	a.secrets.learn(secretsOf(resolved)...)
+	a.secrets.Learn(secrets.Of(resolved)...)
 	if s.InheritEnv {
 		for _, e := range os.Environ() {
 			name, value, _ := strings.Cut(e, "=")
-			a.secrets.learn(secretsOf(config.Server{Env: map[string]string{name: value}})...)
+			a.secrets.Learn(secrets.Of(config.Server{Env: map[string]string{name: value}})...)
 		}
 	}
 	return resolved, nil
@@ -104,7 +105,7 @@ func (a *app) know(in config.Input, got answer) {
 	}
 	a.answers.known[in.ID] = got
 	if in.Password && got.err == nil {
-		a.secrets.learn(string(got.text))
+		a.secrets.Learn(string(got.text))
 	}
 }
 

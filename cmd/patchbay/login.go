@@ -51,7 +51,7 @@ func (a *app) login(s config.Server, how *loginCmd) error {
 	if err != nil {
 		return err
 	}
-	t := &login.Transport{Server: s.URL, Store: &learningStore{store, a.secrets}, ClientName: "Patchbay", TLS: secure}
+	t := &login.Transport{Server: s.URL, Store: a.secrets.Store(store), ClientName: "Patchbay", TLS: secure}
 	if how.ClientID != "" { // it is no secret: whichever issuer the server names may know it
 		t.Registered = func(context.Context, string, string) (*login.Credentials, error) {
 			return &login.Credentials{ID: how.ClientID}, nil

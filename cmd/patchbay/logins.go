@@ -62,7 +62,7 @@ func (a *app) transport(s config.Server) (*login.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &login.Transport{Server: s.URL, Store: &learningStore{store, a.secrets}, ClientName: "Patchbay", TLS: secure}
+	t := &login.Transport{Server: s.URL, Store: a.secrets.Store(store), ClientName: "Patchbay", TLS: secure}
 	if a.logins.transports == nil {
 		a.logins.transports = map[carried]*login.Transport{}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/secrets"
 )
 
 // modelSet are the models that a person has here: those of mcp.json, and, as models are somebody's
@@ -152,7 +153,7 @@ func (a *app) resolveModel(m config.Model) (config.Model, error) {
 	if name := keyVariable(&m); m.Key == "" && name != "" {
 		m.Key = os.Getenv(name)
 	}
-	a.secrets.learn(m.Secrets(secretName)...)
+	a.secrets.Learn(m.Secrets(secrets.Name)...)
 	return m, nil
 }
 
@@ -192,7 +193,7 @@ func (c *configModelsCmd) Run(a *app) error {
 	}
 	rows := []listedModel{}
 	for _, m := range list {
-		row := listedModel{Name: m.Name, Provider: m.Provider, Model: m.Model, Address: shownURL(modelAddress(&m)), Default: m.Name == set.use, Window: m.Window, Source: m.Source}
+		row := listedModel{Name: m.Name, Provider: m.Provider, Model: m.Model, Address: secrets.ShownURL(modelAddress(&m)), Default: m.Name == set.use, Window: m.Window, Source: m.Source}
 		row.Key, row.HasKey = a.keyOf(&m)
 		for _, p := range m.Missing() {
 			row.Missing = append(row.Missing, p.String())

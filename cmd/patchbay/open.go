@@ -24,6 +24,7 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/listen"
+	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/servers"
@@ -530,7 +531,7 @@ func (a *app) typedFlags(only, anew []string) (out []string) {
 			if again := func(s string) bool { return strings.HasPrefix(strings.ToLower(s), strings.ToLower(key)+":") }; !ok || slices.ContainsFunc(anew, again) {
 				continue
 			}
-			if secretHeader(strings.TrimSpace(key)) {
+			if secrets.Header(strings.TrimSpace(key)) {
 				value = key + ": $TOKEN"
 			}
 		case name == "--env":
@@ -538,7 +539,7 @@ func (a *app) typedFlags(only, anew []string) (out []string) {
 			if !ok || slices.ContainsFunc(anew, func(s string) bool { return strings.HasPrefix(s, key+"=") }) {
 				continue
 			}
-			if secretName(key) {
+			if secrets.Name(key) {
 				value = key + "=$TOKEN"
 			}
 		case slices.Contains(repeatable, name):

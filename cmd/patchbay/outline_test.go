@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
@@ -115,7 +116,7 @@ func TestExamplesAreHarmless(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := (&app{secrets: newSecrets(), globals: &globals{}}).example("t", form, input); got != "" {
+		if got := (&app{secrets: secrets.New(), globals: &globals{}}).example("t", form, input); got != "" {
 			t.Errorf("example with the value %q = %q, want none", value, got)
 		}
 	}
@@ -141,7 +142,7 @@ func TestHostileOutlines(t *testing.T) {
 		"forest": `{"type":"object","properties":{"a":{"anyOf":[{"$ref":"#"},{"$ref":"#"},{"$ref":"#"}]}},"required":["a"]}`,
 	} {
 		var out bytes.Buffer
-		a := &app{out: bufio.NewWriter(&out), secrets: newSecrets(), globals: &globals{}}
+		a := &app{out: bufio.NewWriter(&out), secrets: secrets.New(), globals: &globals{}}
 		began := time.Now()
 		a.outline("arguments", "none", []byte(input), true)
 		signature("t", []byte(input), 100)

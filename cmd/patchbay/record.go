@@ -35,7 +35,7 @@ func (a *app) recorder() (func(trace.Frame), error) {
 		}
 		return a.tape.Record, nil
 	}
-	redactor := a.secrets.redactor()
+	redactor := a.secrets.Redactor()
 	return func(f trace.Frame) {
 		if a.tape != nil {
 			a.tape.Record(f)
@@ -66,7 +66,7 @@ func (a *app) openTape() error {
 	}
 	a.tape = &tape{trace.NewWriter(sink, &trace.WriterOptions{
 		MaxFrame: a.TraceMax,
-		Redactor: a.secrets.redactor(),
+		Redactor: a.secrets.Redactor(),
 		OnFault:  func(err error) { a.talk.always("patchbay: warning: --trace " + visible(err.Error())) },
 	}), file}
 	a.atEnd = slices.Insert(a.atEnd, 0, func() {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
@@ -11,15 +12,15 @@ import (
 // name it, such as a command to paste, stay as they are.
 func TestFoldersAreNoSecrets(t *testing.T) {
 	for name, want := range map[string]bool{"PWD": false, "OLDPWD": false, "pwd": true, "DB_PWD": true, "PASSWORD": true, "GITHUB_TOKEN": true, "HOME": false} {
-		if got := secretName(name); got != want {
-			t.Errorf("secretName(%q) = %v, want %v", name, got, want)
+		if got := secrets.Name(name); got != want {
+			t.Errorf("secrets.Name(%q) = %v, want %v", name, got, want)
 		}
 	}
-	a := &app{secrets: newSecrets(), globals: &globals{}}
+	a := &app{secrets: secrets.New(), globals: &globals{}}
 	a.Env = []string{"PWD=/home/ada/project", "OLDPWD=/home/ada/other", "DB_PWD=hunter2hunter2"}
 	a.learnFlags()
 	const line = "patchbay: hint: python3 /home/ada/project/server.py"
-	if got := a.secrets.clean(line + " /home/ada/other hunter2hunter2"); got != line+" /home/ada/other "+trace.Redacted {
+	if got := a.secrets.Text(line + " /home/ada/other hunter2hunter2"); got != line+" /home/ada/other "+trace.Redacted {
 		t.Errorf("%q", got)
 	}
 }
@@ -27,13 +28,13 @@ func TestFoldersAreNoSecrets(t *testing.T) {
 // What --header sets is a secret, whatever the header is called, unless HTTP gives it a meaning or
 // it is a word (trap 23).
 func TestHeadersOfFlagsAreSecrets(t *testing.T) {
-	a := &app{secrets: newSecrets(), globals: &globals{}}
+	a := &app{secrets: secrets.New(), globals: &globals{}}
 	a.Header = []string{"X-Custom: tok-77aB12cd", "X-Environment: production", "Accept: application/json; q=0.5", "X-Word: swordfish"}
 	a.learnFlags()
-	if got := a.secrets.clean("tok-77aB12cd production application/json; q=0.5 swordfish"); got != trace.Redacted+" production application/json; q=0.5 swordfish" {
+	if got := a.secrets.Text("tok-77aB12cd production application/json; q=0.5 swordfish"); got != trace.Redacted+" production application/json; q=0.5 swordfish" {
 		t.Errorf("a line is %q", got)
 	}
-	f := a.secrets.redactor().Frame(trace.Frame{HTTP: &trace.HTTP{Headers: map[string][]string{
+	f := a.secrets.Redactor().Frame(trace.Frame{HTTP: &trace.HTTP{Headers: map[string][]string{
 		"X-Custom": {"tok-77aB12cd"}, "X-Word": {"swordfish"}, "Accept": {"application/json"},
 	}}})
 	for name, want := range map[string]string{"X-Custom": trace.Redacted, "X-Word": trace.Redacted, "Accept": "application/json"} {
@@ -46,7 +47,7 @@ func TestHeadersOfFlagsAreSecrets(t *testing.T) {
 // A private key that a server writes to its standard error is not shown, with -v.
 func TestKeysOfServersAreNotShown(t *testing.T) {
 	var out strings.Builder
-	a := &app{secrets: newSecrets(), globals: &globals{}}
+	a := &app{secrets: secrets.New(), globals: &globals{}}
 	a.talk = &talk{w: &out, secrets: a.secrets}
 	a.Verbose = true
 	log := a.newServerLog("db")

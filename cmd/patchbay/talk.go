@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -19,7 +20,7 @@ type talk struct {
 	color bool
 	quiet bool // no progress, log lines and notes
 
-	secrets *secrets // in no line; nil: none are known
+	secrets *secrets.Known // in no line; nil: none are known
 
 	mu    sync.Mutex
 	bar   string // on the screen now; guarded by mu
@@ -34,7 +35,7 @@ func (t *talk) always(s string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.secrets != nil {
-		s = t.secrets.clean(s)
+		s = t.secrets.Text(s)
 	}
 	bar := t.clear()
 	if t.ask != "" {

@@ -17,8 +17,8 @@ import (
 	"github.com/patchbay-dev/patchbay/config/trust"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
+	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/internal/wildcard"
-	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // An mcp.json has commands run as the person who starts this program beside it, and that person may
@@ -177,13 +177,13 @@ func starts(file *config.File, faults config.Problems) []string {
 			written := v.Written
 			switch {
 			case v.Member == "envFile":
-				envFile = " (envFile: " + cleaned(written) + ")"
+				envFile = " (envFile: " + secrets.Lookalikes(written) + ")"
 			case written == "":
 				written = v.Text() // of the envFile
 			}
 			g.add(v.Member, v.Name, written)
 		}
-		line := s.Name + ": " + cleaned(where(&s)) + g.String() + envFile
+		line := s.Name + ": " + secrets.Lookalikes(where(&s)) + g.String() + envFile
 		if s.InheritEnv {
 			line += " (gets your whole environment)"
 		}
@@ -263,7 +263,7 @@ func (*given) shown(member, name, written string) (value string, show bool) {
 	if member != "env" || !changesRun(name) {
 		return "", false
 	}
-	return cleaned(shownArg("", written)), true
+	return secrets.Lookalikes(secrets.ShownArg("", written)), true
 }
 
 // reference is a value that stands elsewhere, and what is taken if nothing does.
@@ -282,18 +282,11 @@ var runChanging = []string{
 // changesRun tells whether a variable changes what runs. One that names a secret may, and is a secret.
 func changesRun(name string) bool {
 	lower := strings.ToLower(name)
-	if secretName(name) && !strings.HasPrefix(lower, "git_config_key_") {
+	if secrets.Name(name) && !strings.HasPrefix(lower, "git_config_key_") {
 		return false
 	}
 	return slices.ContainsFunc(runChanging, func(p string) bool { return wildcard.Match(p, lower) })
 }
-
-// cleaned leaves out of a text what looks like a secret.
-func cleaned(text string) string {
-	return string(lookalikes.Frame(trace.Frame{Raw: []byte(text)}).Raw)
-}
-
-var lookalikes = trace.NewRedactor(nil)
 
 func (g *given) String() (text string) {
 	if slices.Sort(g.sets); len(g.sets) > 0 {
@@ -309,14 +302,14 @@ func (g *given) String() (text string) {
 func asWritten(raw json.RawMessage) string {
 	var args []string
 	if jsonx.KindOf(raw) == '[' && json.Unmarshal(raw, &args) == nil {
-		if text, err := jsonx.Marshal(shownArgs(args)); err == nil {
+		if text, err := jsonx.Marshal(secrets.ShownArgs(args)); err == nil {
 			raw = text
 		}
 	}
-	if text, err := jsonx.Unquote(raw); err == nil && len(urlSecrets(text)) > 0 {
-		return strconv.Quote(shownURL(text))
+	if text, err := jsonx.Unquote(raw); err == nil && len(secrets.URL(text)) > 0 {
+		return strconv.Quote(secrets.ShownURL(text))
 	}
-	return cleaned(string(raw))
+	return secrets.Lookalikes(string(raw))
 }
 
 // inOneLine shows line ends as characters, since a line of a question must not look like the next, and

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/patchbay-dev/patchbay/internal/secrets"
 )
 
 // At a terminal a person is asked once for each content of a file that came with a folder, and
@@ -171,7 +173,7 @@ func TestTrustShowsNoSecrets(t *testing.T) {
 		{[]string{"x", github}, "x [redacted]"},
 		{[]string{"-c", "KEY=x;./evil --password=" + secret}, "-c KEY=x;./evil --password=[redacted]"},
 	} {
-		if got := cleaned(strings.Join(shownArgs(tt.args), " ")); got != tt.want {
+		if got := secrets.Lookalikes(strings.Join(secrets.ShownArgs(tt.args), " ")); got != tt.want {
 			t.Errorf("the arguments %q are shown as %q, want %q", tt.args, got, tt.want)
 		}
 	}

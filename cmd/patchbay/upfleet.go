@@ -13,6 +13,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -317,13 +318,13 @@ func (u *upstream) told(err error) error {
 		}
 		err = login
 	}
-	return u.a.secrets.cleaned(err)
+	return u.a.secrets.Error(err)
 }
 
 // Err is that of the session, without secrets.
 func (u *upstream) Err() error {
 	if err := u.peer.Err(); err != nil {
-		return u.a.secrets.cleaned(err)
+		return u.a.secrets.Error(err)
 	}
 	return nil
 }
@@ -334,7 +335,7 @@ func (u *upstream) Err() error {
 func (a *app) openPeer(ctx context.Context, s config.Server, client *mcp.Client, log *serverLog) (*upstream, error) {
 	p, err := a.peerOf(ctx, s, client, log)
 	if err != nil {
-		return nil, a.secrets.cleaned(err)
+		return nil, a.secrets.Error(err)
 	}
 	return &upstream{p, a, s}, nil
 }
@@ -409,7 +410,7 @@ func (e nameless) Error() string { return e.reason() }
 type serverLog struct {
 	name    string
 	to      *talk // gets all of it, nil: nobody does
-	secrets *secrets
+	secrets *secrets.Known
 
 	opened atomic.Int64 // connections to the server so far
 
@@ -457,7 +458,7 @@ func (l *serverLog) Write(p []byte) (int, error) {
 }
 
 // last returns the end of what was said, without secrets.
-func (l *serverLog) last() string { return l.secrets.clean(strings.Join(l.lines(8), "\n")) }
+func (l *serverLog) last() string { return l.secrets.Text(strings.Join(l.lines(8), "\n")) }
 
 // lines returns the last n lines of what was said, not more than maxSaid bytes.
 func (l *serverLog) lines(n int) []string {

@@ -64,7 +64,7 @@ func (c *whoamiCmd) Run(a *app) error {
 	a.print("client  " + a.shown(l.Client))
 	a.print("scopes  " + a.shown(orName(strings.Join(scopes, " "), "(none named)")))
 	a.print("token   " + orName(strings.TrimPrefix(validity(&l, now), "; "), "good until it is refused"))
-	if store, ok := t.Store.(*learningStore); ok {
+	if store, ok := t.Store.(interface{ Where() string }); ok {
 		a.print("kept    " + store.Where())
 	}
 	return nil
