@@ -15,6 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
+	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -53,10 +54,9 @@ type app struct {
 	answers answers        // to the inputs of mcp.json
 	secrets *secrets.Known // of this run
 	eras    mcp.Eras       // of servers that this run has reached
-	lineage *lineage       // of this process
+	env     *launch.Env    // of the servers that this run opens
 	file    *inspected     // mcp.json, once it was read
 	served  bool           // standard input is a client's
-	logins  logins         // tokens for servers
 
 	tape    *tape    // nil without --trace
 	saveDir string   // where bytes go without --save; empty until there are some
@@ -73,11 +73,12 @@ type terminals struct {
 
 func newApp(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) *app {
 	tty, known := terminalsOf(stdin, stdout, stderr), secrets.New()
-	return &app{
+	a := &app{
 		ctx: ctx, stdin: stdin, out: bufio.NewWriterSize(stdout, 64<<10), rawOut: stdout, tty: tty, secrets: known,
 		talk: &talk{w: stderr, tty: tty.err, width: tty.errWidth, color: tty.err && tty.color, secrets: known}, globals: new(globals),
-		lineage: newLineage(),
 	}
+	a.env = a.newEnv()
+	return a
 }
 
 func terminalsOf(stdin, stdout, stderr any) terminals {
@@ -114,7 +115,7 @@ func (a *app) run(args []string) int {
 	for _, f := range slices.Backward(a.atEnd) {
 		f()
 	}
-	a.settle()
+	a.env.Settle()
 	return code
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/listen"
+	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -92,12 +93,12 @@ func (c *bridgeCmd) Run(a *app) error {
 	}
 	ctx, stop := context.WithCancelCause(a.ctx)
 	defer stop(nil)
-	h.fleet = newFleet(a, h.gateway, "", false)
-	h.fleet.alone = c.Stdio
-	h.fleet.left = func(_, why string) { stop(&fault{code: exitLoop, err: errors.New(why)}) }
+	h.servers = h.newServers("", false)
+	h.servers.Alone = c.Stdio
+	h.servers.LeftOut = func(_, why string) { stop(&fault{code: exitLoop, err: errors.New(why)}) }
 	h.board.report()
-	h.fleet.set([]config.Server{s}, nil, "")
-	if len(a.lineage.chain) == 0 { // else it is a server of another patchbay, whose status shows it
+	h.servers.Set([]config.Server{s}, nil, "")
+	if !a.env.Nested() { // else it is a server of another patchbay, whose status shows it
 		socket, err := health.OpenSocket(h.report)
 		if err != nil {
 			a.logger().Debug("patchbay status will not see this program", "err", err)
@@ -110,7 +111,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	a.atEnd = append(a.atEnd, func() {
 		stop(nil)
 		following.Wait()
-		within(time.Second, h.fleet.close) // what has not ended by then is the guards' to end
+		within(time.Second, h.servers.Close) // what has not ended by then is the guards' to end
 	})
 	if c.Stdio {
 		err = a.serveStdio(ctx, h.front)
@@ -127,22 +128,16 @@ func (c *bridgeCmd) Run(a *app) error {
 // startable returns an error if the server can never be started as it is written: then the bridge
 // ends at once, for there is nothing to wait for. Questions for its inputs are asked here.
 func (c *bridgeCmd) startable(a *app, s config.Server) error {
-	s, err := a.resolve(s)
+	if _, err := a.withEnv(s); err != nil {
+		return err
+	}
+	s, err := a.env.Resolve(s)
 	if err != nil {
 		return err
 	}
-	if s, err = a.withEnv(s); err != nil {
-		return err
-	}
 	a.server = &s
-	if s.Command == "" {
-		return nil
-	}
-	if err := a.lineage.refuse(s); err != nil {
-		return &openError{s.Name, err}
-	}
-	if err := checkCommand(s); err != nil {
-		return &openError{s.Name, err}
+	if err := a.env.Check(s); err != nil {
+		return &launch.Error{Server: s.Name, Err: err}
 	}
 	return nil
 }

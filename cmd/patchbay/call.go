@@ -8,6 +8,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/schema"
 )
@@ -86,7 +87,7 @@ func (c *callCmd) Run(a *app) error {
 
 // failedTool says that a tool failed, or that the server has no such tool: some answer a wrong
 // name with a result.
-func (a *app) failedTool(p *peer, name string) error {
+func (a *app) failedTool(p *launch.Session, name string) error {
 	l, err := a.listOnce(p, "tools/list", "tools") // the call has waited already
 	if err != nil {
 		return errTool
@@ -100,12 +101,12 @@ func (a *app) failedTool(p *peer, name string) error {
 
 // arguments types the words of the command line by the schema of the tool, which is fetched only
 // if a word needs it, or the session does.
-func (c *callCmd) arguments(a *app, p *peer, words []word) (json.RawMessage, error) {
+func (c *callCmd) arguments(a *app, p *launch.Session, words []word) (json.RawMessage, error) {
 	var form *schema.Form
 	var input json.RawMessage
 	// A server of 2026-07-28 over HTTP says in its list which arguments go into headers too, and
 	// which tools must not be used for what they say of that.
-	needs, headers := needsSchema(words), p.command == "" && !p.Revision().Sessions()
+	needs, headers := needsSchema(words), a.server.Command == "" && !p.Revision().Sessions()
 	if needs || headers {
 		l, err := a.listFor(p, "tools/list", "tools", c.Tool)
 		switch {

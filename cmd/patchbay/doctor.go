@@ -19,6 +19,7 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
+	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/servers"
 	"github.com/patchbay-dev/patchbay/trace"
@@ -160,7 +161,7 @@ func (c *configDoctorCmd) exams(a *app) ([]*exam, error) {
 		}
 		e.server = s
 		e.ok("config", cmp.Or(hereLine(s.Source), "built in"))
-		if s, err = a.resolve(s); err != nil {
+		if s, err = a.env.Resolve(s); err != nil {
 			e.fail("inputs", err.Error(), "")
 			continue
 		}
@@ -276,11 +277,11 @@ func (e *exam) run(ctx context.Context) {
 // command finds the program.
 func (e *exam) command() bool {
 	s := e.server
-	if err := checkSelf(s.CommandLine()); err != nil {
+	if err := launch.CheckSelf(s.CommandLine()); err != nil {
 		e.fail("command", err.Error(), "change the entry in "+e.server.Source)
 		return false
 	}
-	if err := checkCommand(s); err != nil {
+	if err := launch.CheckCommand(s); err != nil {
 		next := "install it, or write its whole path as \"command\""
 		if s.Dir != "" && !strings.Contains(err.Error(), "command") {
 			next = `create it, or correct "cwd"`
@@ -319,7 +320,7 @@ func (e *exam) session(ctx context.Context) {
 	}
 	var said tailOf
 	start := time.Now()
-	p, err := openServer(ctx, e.a.lineage, e.server, client, &said)
+	p, err := e.a.env.Open(ctx, e.server, client, &said)
 	took := time.Since(start).Round(time.Millisecond)
 	if err != nil {
 		e.noSession(err, &said, took)
@@ -407,7 +408,7 @@ func (e *exam) noSession(err error, said *tailOf, took time.Duration) {
 		if last := strings.TrimSpace(visible(exit.Stderr)); last != "" { // of the last of several tries
 			e.stderr = strings.Split(e.clean(lastLines(last, 8)), "\n")
 		}
-		code, known := exitCode(exit.State)
+		code, known := launch.ExitCode(exit.State)
 		if known {
 			e.code = &code
 		}
@@ -423,7 +424,7 @@ func (e *exam) noSession(err error, said *tailOf, took time.Duration) {
 		if known && code == 0 {
 			next = "it ended as if it was done: is it a server over stdio? " + next
 		}
-		e.fail("handshake", fmt.Sprintf("it ended (%s) before it answered, after %s", plainEnding(exit.State), shortTime(took)), next)
+		e.fail("handshake", fmt.Sprintf("it ended (%s) before it answered, after %s", launch.Ending(exit.State), shortTime(took)), next)
 	case e.server.Command != "" && noise != "":
 		e.ok("start", "")
 		e.fail("stdout", "lines that are no messages, and no answer: "+noise, "standard output is for messages alone: have it log to standard error, or reach it by its \"url\" if it says one")
@@ -446,13 +447,6 @@ func (e *exam) byHand() string {
 		return ""
 	}
 	return "run it by hand to see what it says: " + shell(secrets.ShownArgs(e.server.CommandLine()))
-}
-
-// exitCode reads the number of a process's state.
-func exitCode(state string) (int, bool) {
-	text, ok := strings.CutPrefix(state, "exit status ")
-	n, err := strconv.Atoi(text)
-	return n, ok && err == nil
 }
 
 // tailOf keeps the last of what a command says on standard error.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
+	"github.com/patchbay-dev/patchbay/launch"
 )
 
 // secure serves TLS with a certificate of its own making.
@@ -100,12 +101,12 @@ func TestDoctorIsBounded(t *testing.T) {
 
 func TestExitCode(t *testing.T) {
 	for state, want := range map[string]int{"exit status 3": 3, "exit status 0": 0, "signal: killed": -1, "": -1} {
-		got, ok := exitCode(state)
+		got, ok := launch.ExitCode(state)
 		if !ok {
 			got = -1
 		}
 		if got != want {
-			t.Errorf("exitCode(%q) = %d, want %d", state, got, want)
+			t.Errorf("launch.ExitCode(%q) = %d, want %d", state, got, want)
 		}
 	}
 }

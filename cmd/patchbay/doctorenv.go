@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/secrets"
+	"github.com/patchbay-dev/patchbay/launch"
 )
 
 // maxWanted bounds how many variables a person is told of.
@@ -31,7 +32,7 @@ func (e *exam) wanted() []string {
 	given := slices.Collect(maps.Keys(s.Env))
 	for _, v := range os.Environ() {
 		name, value, _ := strings.Cut(v, "=")
-		if name == "" || value == "" || passes(name, value, runtime.GOOS) || slices.Contains(given, name) || strings.HasPrefix(name, "PATCHBAY_") {
+		if name == "" || value == "" || launch.Passes(name, value, runtime.GOOS) || slices.Contains(given, name) || strings.HasPrefix(name, "PATCHBAY_") {
 			continue
 		}
 		first, _, more := strings.Cut(strings.ToLower(name), "_")

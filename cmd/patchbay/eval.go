@@ -15,6 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host/eval"
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/internal/wildcard"
+	"github.com/patchbay-dev/patchbay/launch"
 )
 
 var evalVerb = verb{
@@ -69,7 +70,7 @@ func (c *evalCmd) Run(a *app) error {
 		s.Models = []string{set.use}
 	}
 	for _, server := range list { // questions come before anything is started
-		a.resolve(server)
+		a.env.Resolve(server)
 	}
 	r := &eval.Runner{
 		Model: func(name string) (model.Model, error) { return a.openModel(name) },
@@ -160,7 +161,7 @@ func (c *evalCmd) servers(a *app, s *eval.Suite) ([]config.Server, error) {
 		if len(faults) > 0 {
 			return nil, faults
 		}
-		return enabledServers(file), nil
+		return launch.Enabled(file), nil
 	default:
 		a.Servers = s.Servers
 	}

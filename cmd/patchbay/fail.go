@@ -11,8 +11,10 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/netfault"
 	"github.com/patchbay-dev/patchbay/internal/spelling"
 	"github.com/patchbay-dev/patchbay/internal/text"
+	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -24,13 +26,13 @@ const (
 	exitUsage        = 2
 	exitUnauthorized = 3
 	exitUnreachable  = 4
-	exitAnswer       = 5  // the tool, or the server, answered with an error
-	exitRefused      = 6  // policy check: the policy refuses
-	exitModel        = 7  // the language model, or who serves it, gave no answer
-	exitBound        = 8  // the task was not done within its steps or time
-	exitDenied       = 9  // a call was not allowed, and nobody could be asked
-	exitFormat       = 10 // the answer does not fit --output-schema
-	exitLoop         = 11 // the program would serve or start itself
+	exitAnswer       = 5               // the tool, or the server, answered with an error
+	exitRefused      = 6               // policy check: the policy refuses
+	exitModel        = 7               // the language model, or who serves it, gave no answer
+	exitBound        = 8               // the task was not done within its steps or time
+	exitDenied       = 9               // a call was not allowed, and nobody could be asked
+	exitFormat       = 10              // the answer does not fit --output-schema
+	exitLoop         = launch.ExitLoop // the program would serve or start itself
 )
 
 // fault is an error with what a person needs besides its text.
@@ -119,7 +121,7 @@ func (a *app) explain(err error) *fault {
 		status *mcp.HTTPError
 		exit   *mcp.ExitError
 		rpc    *mcp.Error
-		open   *openError
+		open   *launch.Error
 		bad    config.Problems
 	)
 	switch {
@@ -137,11 +139,11 @@ func (a *app) explain(err error) *fault {
 				out.err = fmt.Errorf("the login at %s is not taken any more: HTTP %d %s", a.serverName(), status.Status, http.StatusText(status.Status))
 			}
 		}
-	case errors.Is(err, errOwnParent), errors.Is(err, errDeep):
+	case launch.IsLoop(err):
 		out.code = exitLoop
 	case errors.As(err, &exit):
 		out.code = exitUnreachable
-		out.err = fmt.Errorf("%s ended (%s) before it answered", a.serverName(), plainEnding(exit.State))
+		out.err = fmt.Errorf("%s ended (%s) before it answered", a.serverName(), launch.Ending(exit.State))
 		out.detail = lastLines(exit.Stderr, 8)
 	case errors.As(err, &open):
 		out.code = exitUnreachable
@@ -154,7 +156,7 @@ func (a *app) explain(err error) *fault {
 	case errors.As(err, &status), errors.Is(err, context.DeadlineExceeded):
 		out.code = exitUnreachable
 	case errors.Is(err, fs.ErrNotExist):
-	case networkFault(err):
+	case netfault.Is(err):
 		out.code = exitUnreachable
 	}
 	if out.code == exitUnreachable && out.next == "" {

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"os/exec"
 	"path/filepath"
@@ -273,7 +272,7 @@ func (a *app) which(method, member, key, what string) error {
 // started to find out.
 func (a *app) owners(tool string) (out []string) {
 	for _, name := range servers.Names() {
-		p, err := openBuiltin(a.ctx, config.Server{Builtin: name, Args: servers.Unattended(name)}, &mcp.Client{Name: "patchbay", Version: Version}, io.Discard)
+		p, err := a.env.Open(a.ctx, config.Server{Builtin: name, Args: servers.Unattended(name)}, &mcp.Client{Name: "patchbay", Version: Version}, nil)
 		if err != nil {
 			continue
 		}

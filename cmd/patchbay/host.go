@@ -20,6 +20,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host/approval"
 	"github.com/patchbay-dev/patchbay/host/audit"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
+	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -33,7 +34,7 @@ type hosting struct {
 	approvals *approval.File // nil: none are kept
 
 	mu    sync.Mutex
-	peers []*peer // that were opened; guarded by mu
+	peers []*launch.Session // that were opened; guarded by mu
 }
 
 // callRules say what a model may call, whoever approves: the limits and the rules that up has for
@@ -151,7 +152,7 @@ func (h *hosting) start(list []config.Server) error {
 	}
 	identities := make([]string, len(list))
 	for i, s := range list {
-		full, err := h.a.resolve(s)
+		full, err := h.a.env.Resolve(s)
 		if err != nil { // it fails, or another process is told later what is missing
 			full.Name += rand.Text() // nothing was allowed to that one
 		}
@@ -167,7 +168,7 @@ func (h *hosting) start(list []config.Server) error {
 		bound, _ := h.a.startTimeout(s)
 		err := h.Add(host.Server{
 			Name: name, Identity: identities[i], Trusted: trustedServer(s), Group: s.Group, Cache: s.Cache, Offers: s.Offers,
-			CallTimeout: cmp.Or(h.a.callTimeout(s), defaultTimeout), Idle: s.Idle, StartTimeout: bound, Stderr: log.last,
+			CallTimeout: cmp.Or(h.a.callTimeout(s), defaultTimeout), Idle: s.Idle, StartTimeout: bound, Stderr: log.Last,
 			Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
 				if c.LogLevel = h.a.logLevel(); sample != nil {
 					c.OnSample = sample
@@ -176,7 +177,7 @@ func (h *hosting) start(list []config.Server) error {
 				if err != nil {
 					return nil, err
 				}
-				h.keep(u.peer)
+				h.keep(u.Session)
 				return &hosted{u}, nil
 			},
 		})
@@ -233,13 +234,13 @@ func (h *hosting) lost(lost []host.ServerStatus) error {
 	return f
 }
 
-func (h *hosting) keep(p *peer) {
+func (h *hosting) keep(p *launch.Session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.peers = append(slices.DeleteFunc(h.peers, over), p)
 }
 
-func over(p *peer) bool {
+func over(p *launch.Session) bool {
 	select {
 	case <-p.Done():
 		return true
@@ -248,9 +249,9 @@ func over(p *peer) bool {
 	}
 }
 
-// leave ends the servers when the program is about to end, as [peer.leave] does with one.
+// leave ends the servers when the program is about to end, as Leave of a session does with one.
 func (h *hosting) leave() {
-	bound := leaveGrace
+	bound := launch.LeaveGrace
 	if h.a.Trace != "" { // how servers end belongs to the recording
 		bound = closeTime + time.Second
 	}
@@ -258,9 +259,7 @@ func (h *hosting) leave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, p := range h.peers {
-		if p.handOver != nil && !over(p) {
-			p.handOver()
-		}
+		p.HandOver()
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/config"
-	"github.com/patchbay-dev/patchbay/internal/secrets"
 )
 
 // The inputs of mcp.json are asked for when a server that needs them is started: first of
@@ -55,28 +54,6 @@ const (
 	byPerson                  // at the terminal, in this run
 	byVault                   // a person, in an earlier run
 )
-
-// resolve puts the answers to its inputs in the place of those of a server. It may be called
-// by several goroutines: one question is asked after the other, and each once.
-//
-// What the server is given as secrets is known from then on.
-func (a *app) resolve(s config.Server) (config.Server, error) {
-	resolved, err := s.Resolve(func(in config.Input) (string, error) {
-		got := a.input(s, in)
-		return string(got.text), got.err
-	})
-	if err != nil {
-		return resolved, err
-	}
-	a.secrets.Learn(secrets.Of(resolved)...)
-	if s.InheritEnv {
-		for _, e := range os.Environ() {
-			name, value, _ := strings.Cut(e, "=")
-			a.secrets.Learn(secrets.Of(config.Server{Env: map[string]string{name: value}})...)
-		}
-	}
-	return resolved, nil
-}
 
 // input finds the value of an input for a server.
 func (a *app) input(s config.Server, in config.Input) answer {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -11,9 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/health"
-	"github.com/patchbay-dev/patchbay/internal/hop"
 )
 
 // again is the configuration of this program as a command, in words that env takes.
@@ -171,7 +168,7 @@ func TestLineageOfClearedEnvironment(t *testing.T) {
 	home := "HOME=" + t.TempDir()
 	writeConfig(t, file, map[string]any{
 		"cleared": map[string]any{"command": "sh", "args": append([]string{"-c", `exec env -i "$@"`, "sh", "PATH=" + os.Getenv("PATH"), home}, self...)},
-		"unset":   map[string]any{"command": "sh", "args": append([]string{"-c", `env -u ` + parentName + ` "$@" || exit $?`, "sh"}, self...)},
+		"unset":   map[string]any{"command": "sh", "args": append([]string{"-c", `env -u ` + "PATCHBAY_PARENT" + ` "$@" || exit $?`, "sh"}, self...)},
 		"other":   map[string]any{"builtin": "conjugate"},
 	})
 	cmd, _ := program(t, "up", "--http", "127.0.0.1:0", "--config", file)
@@ -186,68 +183,5 @@ func TestLineageOfClearedEnvironment(t *testing.T) {
 		if want := regexp.MustCompile(`(?m)^` + name + ` .*left out: .*itself`); !want.MatchString(out.String()) {
 			t.Errorf("up printed\n%swant a line like %s", out, want)
 		}
-	}
-}
-
-// A command gets which servers have led to it; one that is among them is not started, by whatever
-// path its file is named, nor is any below 8 programs.
-func TestLineage(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "mcp.json")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Chdir(dir)
-	entry := func(path, name string) config.Server {
-		return config.Server{Name: name, Command: "x", Source: path + ":3"}
-	}
-	child := func(l *lineage, s config.Server) *lineage {
-		_, value, _ := strings.Cut(l.env(s), "=")
-		t.Setenv(parentName, value)
-		return newLineage()
-	}
-	t.Setenv(parentName, "")
-	up := newLineage()
-	if err := up.serves(file); err != nil {
-		t.Fatalf("the first up: %v", err)
-	}
-	one := child(up, entry(file, "me"))
-	if err := one.refuse(entry("mcp.json", "me")); err != errOwnParent {
-		t.Errorf("its own entry, by another path: %v", err)
-	}
-	if err := one.refuse(entry(file, "other")); err != nil {
-		t.Errorf("another entry: %v", err)
-	}
-	if err := one.serves("./mcp.json"); err == nil {
-		t.Error("a second up of the same file is served")
-	}
-	if err := one.serves(filepath.Join(dir, "other.json")); err != nil {
-		t.Errorf("an up of another file: %v", err)
-	}
-	// A verb that only calls one server does not serve its file.
-	t.Setenv(parentName, "")
-	if err := child(newLineage(), entry(file, "me")).serves(file); err != nil {
-		t.Errorf("an up below a call: %v", err)
-	}
-	typedCommand := config.Server{Name: "x", Command: "x", Args: []string{"a", "b"}}
-	below := child(newLineage(), typedCommand)
-	if err := below.refuse(typedCommand); err != errOwnParent {
-		t.Errorf("the command that was typed: %v", err)
-	}
-	if err := below.refuse(config.Server{Name: "x", Command: "x", Args: []string{"a b"}}); err != nil {
-		t.Errorf("another command: %v", err)
-	}
-	deep := &lineage{}
-	for i := range hop.Most {
-		if err := deep.refuse(entry(file, "x")); err != nil {
-			t.Errorf("below %d programs: %v", i, err)
-		}
-		deep = child(deep, entry(file, fmt.Sprint(i)))
-	}
-	if err := deep.refuse(entry(file, "x")); err != errDeep {
-		t.Errorf("below %d programs: %v, want an error", hop.Most, err)
-	}
-	if env := environment(config.Server{InheritEnv: true}); strings.Contains(strings.Join(env, "\n"), parentName) {
-		t.Error("a command that inherits the environment has the lineage twice")
 	}
 }

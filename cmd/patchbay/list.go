@@ -10,6 +10,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -27,13 +28,13 @@ const restTime = 10 * time.Second
 
 // list fetches all pages of a list. Unknown members are kept, of the items and of the
 // first page. If a gateway says that servers are missing that are starting, list waits for them.
-func (a *app) list(p *peer, method, member string) (*listing, error) {
+func (a *app) list(p *launch.Session, method, member string) (*listing, error) {
 	return a.listFor(p, method, member, "")
 }
 
 // listFor is list for one who looks for the entry of a name: it waits only while that is missing and
 // may be one of a server that is starting. An empty name is that of any entry.
-func (a *app) listFor(p *peer, method, member, name string) (*listing, error) {
+func (a *app) listFor(p *launch.Session, method, member, name string) (*listing, error) {
 	defer a.talk.endProgress()
 	for began := time.Now(); ; {
 		l, err := a.listOnce(p, method, member)
@@ -71,7 +72,7 @@ func mayBeOf(servers []string, name string) bool {
 	})
 }
 
-func (a *app) listOnce(p *peer, method, member string) (*listing, error) {
+func (a *app) listOnce(p *launch.Session, method, member string) (*listing, error) {
 	l := &listing{}
 	left := false // something is left out
 	var params any
@@ -119,7 +120,7 @@ func (a *app) listOnce(p *peer, method, member string) (*listing, error) {
 }
 
 // unusable tells whether a tool must not be used in this session, and says so once.
-func (a *app) unusable(p *peer, tool json.RawMessage) bool {
+func (a *app) unusable(p *launch.Session, tool json.RawMessage) bool {
 	quoted, _ := jsonx.Lookup(tool, "name")
 	name, err := jsonx.Unquote(quoted)
 	if err != nil {

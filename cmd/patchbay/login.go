@@ -11,6 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/auth/vault"
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/netfault"
 )
 
 var loginVerb = verb{
@@ -77,7 +78,7 @@ func (a *app) login(s config.Server, how *loginCmd) error {
 		var refused *login.RefusedError
 		f := &fault{code: exitUnauthorized, err: err}
 		switch {
-		case networkFault(err):
+		case netfault.Is(err):
 			f.code = exitUnreachable
 		case errors.Is(err, login.ErrNotRegistered):
 			f.detail = "It has to be a native application without a secret,\nwith the redirect URI http://127.0.0.1/callback and any port."

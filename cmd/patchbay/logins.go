@@ -3,106 +3,27 @@ package main
 import (
 	"crypto/tls"
 	"errors"
-	"net"
-	"net/http"
-	"net/url"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/auth/vault"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
-	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/launch"
 )
-
-// logins are the stored tokens as the servers of this run use them: silently. Who has to log
-// in is told so, by the error or at the terminal. The zero value is ready.
-type logins struct {
-	mu         sync.Mutex
-	transports map[carried]*login.Transport // guarded by mu
-}
-
-// carried is what a transport is for: a URL, and how it is reached.
-type carried struct{ url, ca, cert, key string }
-
-// refreshGrace is how long the end of the program may wait for a refresh that was begun.
-const refreshGrace = 3 * time.Second
-
-// canLogInAt tells whether tokens may be sent to a server: over https, or within this machine,
-// and if its own settings have none.
-func canLogInAt(s config.Server) bool {
-	for name := range s.Headers {
-		if strings.EqualFold(name, "Authorization") {
-			return false
-		}
-	}
-	u, err := url.Parse(s.URL)
-	if s.URL == "" || err != nil || u.User != nil || u.Fragment != "" || u.Host == "" {
-		return false
-	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback())
-}
 
 // transport carries the requests to a server, with its stored token if there is one.
 func (a *app) transport(s config.Server) (*login.Transport, error) {
-	a.logins.mu.Lock()
-	defer a.logins.mu.Unlock()
-	at := carried{s.URL, s.CA, s.Cert, s.Key}
-	if t := a.logins.transports[at]; t != nil {
-		return t, nil
-	}
-	secure, err := clientTLS(s)
-	if err != nil {
+	if a.env.Vault == nil {
+		_, err := vault.Open("", nil)
 		return nil, err
 	}
-	store, err := vault.Open("", nil)
-	if err != nil {
-		return nil, err
-	}
-	t := &login.Transport{Server: s.URL, Store: a.secrets.Store(store), ClientName: "Patchbay", TLS: secure}
-	if a.logins.transports == nil {
-		a.logins.transports = map[carried]*login.Transport{}
-	}
-	a.logins.transports[at] = t
-	return t, nil
-}
-
-// settle waits for refreshes: the end of the program would lose what comes of them.
-func (a *app) settle() {
-	a.logins.mu.Lock()
-	defer a.logins.mu.Unlock()
-	if len(a.logins.transports) == 0 {
-		return
-	}
-	within(refreshGrace, func() {
-		for _, t := range a.logins.transports {
-			t.Settle()
-		}
-	})
-}
-
-// carry has a client reach a server as its settings say, and send stored tokens.
-func (a *app) carry(c *mcp.Client, s config.Server) error {
-	if canLogInAt(s) && c.Header.Get("Authorization") == "" {
-		if t, err := a.transport(s); err == nil { // without a place for tokens there are none
-			c.HTTPClient = &http.Client{Transport: t}
-			return nil
-		}
-	}
-	secure, err := clientTLS(s)
-	if secure != nil {
-		c.HTTPClient = &http.Client{Transport: tlsfiles.Transport(secure)}
-	}
-	return err
+	return a.env.Transport(s)
 }
 
 // wantsLogin tells an error that a login would change.
 func (a *app) wantsLogin(err error, s *config.Server) bool {
-	var status *mcp.HTTPError
-	if s == nil || !errors.As(err, &status) || status.Status != http.StatusUnauthorized {
+	if s == nil {
 		return false
 	}
 	for _, h := range a.Header {
@@ -110,10 +31,30 @@ func (a *app) wantsLogin(err error, s *config.Server) bool {
 			return false
 		}
 	}
-	if wants := status.Header.Get("WWW-Authenticate"); wants != "" && !strings.Contains(strings.ToLower(wants), "bearer") {
-		return false
+	return launch.WantsLogin(err, *s)
+}
+
+// loginFor is what a person does about an error that a login would change, or another answer to an input;
+// empty: it is another. S is the server before its inputs were answered. An answer that was refused is
+// forgotten.
+func (a *app) loginFor(s config.Server, err error) (do string, reopen bool) {
+	switch {
+	case launch.Refused(err) && len(a.refusable(&s)) > 0:
+		a.unlearn(s)
+		return a.byName("ping", s, "-s"), true
+	case a.wantsLogin(err, &s):
+		return a.byName("login", s), false
 	}
-	return canLogInAt(*s)
+	return "", false
+}
+
+// byName words a command about a server of the configuration.
+func (a *app) byName(verb string, s config.Server, flag ...string) string {
+	words := append([]string{"patchbay", verb}, append(flag, s.Name)...)
+	if a.Config != "" && s.Source != "" {
+		words = append(words, "--config", fileOf(s))
+	}
+	return shell(words)
 }
 
 // loggedIn tells whether a login at a server is stored, be it of use or not.
@@ -142,12 +83,11 @@ func (a *app) accountOf(s config.Server) (config.Server, error) {
 	if s.URL == "" {
 		return s, usagef("%s is no server with a URL: there is nothing to log in at", s.Name)
 	}
-	s, err := a.resolve(s)
+	s, err := a.env.Resolve(s)
 	if err != nil {
 		return s, err
 	}
-	s = a.withTLS(s)
-	if !canLogInAt(s) {
+	if !launch.CanLogIn(s) {
 		return s, usagef("%s has an Authorization of its own, or is reached by http, where tokens are not sent", s.Name).hint(a.beside("config", "explain", s.Name))
 	}
 	a.server = &s

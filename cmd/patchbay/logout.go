@@ -1,6 +1,9 @@
 package main
 
-import "github.com/patchbay-dev/patchbay/config"
+import (
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/launch"
+)
 
 var logoutVerb = verb{
 	name: "logout", summary: "Revoke and delete the tokens for a server.", usage: "[SERVER]",
@@ -61,7 +64,7 @@ func (a *app) logoutInputs(s config.Server) (done bool, err error) {
 	for _, id := range gone {
 		a.talk.note("the answer to the input %s is forgotten", id)
 	}
-	done = len(gone) > 0 || !canLogInAt(s)
+	done = len(gone) > 0 || !launch.CanLogIn(s)
 	if len(gone) == 0 && done && err == nil {
 		a.talk.note("nothing was kept for %s", s.Name)
 	}

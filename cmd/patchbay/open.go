@@ -5,285 +5,52 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"math"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/guard"
+	"github.com/patchbay-dev/patchbay/auth/vault"
 	"github.com/patchbay-dev/patchbay/config"
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/listen"
+	"github.com/patchbay-dev/patchbay/internal/netfault"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
-	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/servers"
-	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// peer is an open session with a server, and what ends together with it.
-type peer struct {
-	*mcp.Session
-	after    func() // nil: nothing
-	handOver func() // leaves a command to its guard; nil: there is none
-	command  string // that was started, empty if none was
-	pid      int    // of the guard of the command
-}
-
-// Err is that of the session, about the command and not its guard.
-func (p *peer) Err() error { return aboutCommand(p.Session.Err(), p.command) }
-
-// aboutCommand names in the error of a process the command that a person wrote.
-func aboutCommand(err error, command string) error {
-	var exit *mcp.ExitError
-	if command != "" && errors.As(err, &exit) {
-		exit.Command = command
-	}
-	return err
-}
-
-// Close ends the session, and the server if it runs in this process. It takes at
-// most 4 seconds, and 2 more for a built-in server.
-func (p *peer) Close() error {
-	err := p.Session.Close()
-	if p.after != nil {
-		p.after()
-	}
-	return err
-}
-
-// leaveGrace is how long a program that has printed its result waits for the server. Some
-// servers keep timers running and never exit at the end of their input.
-const leaveGrace = 200 * time.Millisecond
-
-// leave closes the session when the program is about to end. It waits for at most
-// leaveGrace: what has not ended by then is left to the guard, to the end of this process, or,
-// on Windows, to the job object.
-func (p *peer) leave() {
-	closed := make(chan struct{})
-	go func() { // ends with the program at the latest
-		defer close(closed)
-		p.Close()
-	}()
-	select {
-	case <-closed:
-	case <-time.After(leaveGrace):
-		if p.handOver != nil {
-			p.handOver()
-		}
-	}
-}
-
-// openServer opens a session with a server of a configuration: a built-in one runs
-// in this process, a command under a guard. Client is used for this server alone:
-// the server's headers are added to it. Stderr gets what a command, or the log of a
-// built-in server, says. Ctx bounds the opening alone. L is what no command may be started of.
-//
-// An error is an [*openError], or a fault of usage.
-func openServer(ctx context.Context, l *lineage, s config.Server, client *mcp.Client, stderr io.Writer) (*peer, error) {
-	var p *peer
-	var err error
-	switch {
-	case s.Builtin != "":
-		p, err = openBuiltin(ctx, s, client, stderr)
-	case s.URL != "":
-		header := http.Header{}
-		for k, v := range s.Headers {
-			header.Set(k, v)
-		}
-		for k, v := range client.Header { // those of the command line win
-			header[k] = v
-		}
-		client.Header = header
-		var session *mcp.Session
-		if session, err = client.Dial(ctx, s.URL); err == nil {
-			p = &peer{Session: session}
-		}
-	default:
-		p, err = openCommand(ctx, l, s, client, stderr)
-	}
-	var f *fault
-	switch {
-	case err == nil:
-		return p, nil
-	case errors.As(err, &f):
-		return nil, err
-	}
-	return nil, &openError{s.Name, err}
-}
-
-func openBuiltin(ctx context.Context, s config.Server, client *mcp.Client, stderr io.Writer) (*peer, error) {
-	srv, err := newBuiltin(s.Builtin, s.Args, slog.New(slog.NewTextHandler(stderr, nil)))
-	if err != nil {
-		return nil, err
-	}
-	near, far := jsonrpc.Pipe()
-	var wg sync.WaitGroup
-	wg.Go(func() { srv.Serve(context.WithoutCancel(ctx), far) })
-	stop := func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		defer cancel()
-		srv.Shutdown(ctx)
-	}
-	session, err := client.Connect(ctx, wire{near})
-	if err != nil {
-		stop()
-		return nil, err
-	}
-	return &peer{Session: session, after: stop}, nil
-}
-
-// wire is an open connection as a Transport.
-type wire struct{ conn mcp.Conn }
-
-func (w wire) Connect(context.Context) (mcp.Conn, error) { return w.conn, nil }
-
-func openCommand(ctx context.Context, l *lineage, s config.Server, client *mcp.Client, stderr io.Writer) (*peer, error) {
-	if err := l.refuse(s); err != nil {
-		return nil, err
-	}
-	if err := checkCommand(s); err != nil {
-		return nil, err
-	}
-	cmd, leash, err := guard.Command(s.Command, s.Args)
-	if err != nil {
-		return nil, err
-	}
-	cmd.Dir, cmd.Stderr = s.Dir, stderr
-	cmd.Env = append(environment(s), l.env(s))
-	if on := client.OnFrame; on != nil {
-		client.OnFrame = func(f trace.Frame) {
-			if f.Kind == trace.KindStart { // what a person wrote, and not its guard
-				f.Args = append([]string{s.Command}, s.Args...)
+// newEnv is what this run lends to the servers that it opens.
+func (a *app) newEnv() *launch.Env {
+	e := &launch.Env{
+		Ask: func(s config.Server, in config.Input) (string, error) {
+			got := a.input(s, in)
+			return string(got.text), got.err
+		},
+		Amend: func(s config.Server) (config.Server, error) {
+			if s.Command == "" {
+				return a.withTLS(s), nil
 			}
-			on(f)
-		}
+			return a.withEnv(s)
+		},
+		Note:   func(text string) { a.talk.note("%s", text) },
+		Redact: a.secrets,
+		Builtin: func(name string, args []string, log *slog.Logger) (mcp.Handler, error) {
+			return newBuiltin(name, args, log)
+		},
+		Login: a.loginFor,
 	}
-	session, err := client.Start(ctx, cmd)
-	if err != nil {
-		leash.Release()
-		return nil, aboutCommand(err, s.Command)
+	if v, err := vault.Open("", nil); err == nil { // else nobody can log in
+		e.Vault = a.secrets.Store(v)
 	}
-	return &peer{session, leash.Release, leash.HandOver, s.Command, cmd.Process.Pid}, nil
+	return e
 }
-
-// checkCommand tells a command that is not there from a server that ends at once.
-func checkCommand(s config.Server) error {
-	if s.Dir != "" {
-		if info, err := os.Stat(s.Dir); err != nil || !info.IsDir() {
-			return fmt.Errorf("the folder to start in, %q, is not there", s.Dir)
-		}
-	}
-	name := s.Command
-	if _, ok := s.Env["PATH"]; ok && !strings.ContainsRune(name, filepath.Separator) {
-		return nil // found, or not, by the guard
-	}
-	if s.Dir != "" && strings.ContainsRune(name, filepath.Separator) && !filepath.IsAbs(name) {
-		name = filepath.Join(s.Dir, name)
-	}
-	if _, err := exec.LookPath(name); err != nil && !errors.Is(err, exec.ErrDot) {
-		if words := strings.Fields(s.Command); len(words) > 1 {
-			list, _ := jsonx.Marshal(words[1:])
-			return fmt.Errorf("the command %q is not there or cannot be run; it has a space: write \"command\": %q, \"args\": %s", s.Command, words[0], list)
-		}
-		return fmt.Errorf("the command %q is not there or cannot be run", s.Command)
-	} else if err != nil {
-		return fmt.Errorf("%q is in the current folder; write %q to run it", s.Command, "."+string(filepath.Separator)+s.Command)
-	}
-	return checkSelf(s.CommandLine())
-}
-
-// checkSelf refuses a command line that has this program serve HTTP: whoever starts a command talks
-// to it over stdio, and would wait for an answer that never comes.
-func checkSelf(line []string) error {
-	at := slices.IndexFunc(line, func(word string) bool {
-		name, _, _ := strings.Cut(strings.TrimSuffix(strings.ToLower(filepath.Base(word)), ".exe"), "@")
-		return name == "patchbay"
-	})
-	if at < 0 || at+1 >= len(line) {
-		return nil
-	}
-	verb, rest := line[at+1], line[at+2:]
-	address := ""
-	args := slices.Clone(line[1 : at+2])
-	for i := 0; i < len(rest) && rest[i] != "--"; i++ {
-		value, joined := strings.CutPrefix(rest[i], "--http=")
-		switch {
-		case rest[i] == "--stdio":
-			return nil
-		case joined:
-			address = value
-		case rest[i] == "--http" && i+1 < len(rest):
-			i++
-			address = rest[i]
-		default:
-			args = append(args, rest[i])
-		}
-	}
-	switch {
-	case verb == "up":
-		args, address = slices.Insert(args, at+1, "--stdio"), orName(address, "127.0.0.1:7420")
-	case verb == "serve" && address != "":
-	default:
-		return nil
-	}
-	if strings.HasSuffix(address, ":0") { // it would be another each time
-		address = "127.0.0.1:7420"
-	}
-	text, err := jsonx.Marshal(args)
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf(`it is a patchbay that serves HTTP, and a command is talked to over stdio: write "args": %s, or "url": "http://%s%s" instead of the command`, text, address, listen.Path)
-}
-
-// openError says that there is no session with a server.
-type openError struct {
-	server string
-	err    error
-}
-
-func (e *openError) Error() string { return "cannot reach " + e.server + ": " + e.reason() }
-
-// reason leaves out of the error what names the server again.
-func (e *openError) reason() string {
-	var dns *net.DNSError
-	var op *net.OpError
-	var status *mcp.HTTPError
-	switch {
-	case errors.As(e.err, &dns):
-		return plainNetwork(dns)
-	case errors.As(e.err, &op):
-		return plainNetwork(op)
-	case speaksPlain(e.err):
-		return "it speaks http, not https"
-	case errors.As(e.err, &status):
-		text := fmt.Sprintf("HTTP %d %s", status.Status, http.StatusText(status.Status))
-		switch body := oneLine(status.Body); {
-		case isPage(status):
-			return "it answers, but is not an MCP server: a web page (" + text + ")"
-		case body != "":
-			text += ": " + clip(body)
-		}
-		return text
-	}
-	if inner := errors.Unwrap(e.err); inner != nil {
-		return inner.Error()
-	}
-	return e.err.Error()
-}
-
-func (e *openError) Unwrap() error { return e.err }
 
 // newBuiltin makes a built-in server.
 func newBuiltin(name string, args []string, logger *slog.Logger) (*mcp.Server, error) {
@@ -300,17 +67,17 @@ func newBuiltin(name string, args []string, logger *slog.Logger) (*mcp.Server, e
 
 // open opens the session that the command line names. It is left when the program
 // ends, after the output has been flushed.
-func (a *app) open() (*peer, error) { return a.openWith(func(*mcp.Client) {}) }
+func (a *app) open() (*launch.Session, error) { return a.openWith(func(*mcp.Client) {}) }
 
 // openWith opens the session with a client that was changed. What the server refuses, a person
 // is asked for again.
-func (a *app) openWith(change func(*mcp.Client)) (*peer, error) {
+func (a *app) openWith(change func(*mcp.Client)) (*launch.Session, error) {
 	s, err := a.target()
 	if err != nil {
 		return nil, err
 	}
 	p, err := a.openOnce(s, change)
-	for asked := 0; asked < maxAsked && refused(err) && a.askAgain(s); asked++ {
+	for asked := 0; asked < maxAsked && launch.Refused(err) && a.askAgain(s); asked++ {
 		p, err = a.openOnce(s, change)
 	}
 	if a.wantsLogin(err, a.server) && a.offerLogin(*a.server) {
@@ -319,7 +86,7 @@ func (a *app) openWith(change func(*mcp.Client)) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	leave := p.leave
+	leave := p.Leave
 	if a.Trace != "" { // how the server ends belongs to the recording
 		leave = func() { p.Close() }
 	}
@@ -332,13 +99,13 @@ const maxAsked = 3
 
 // openOnce opens a session with a server whose inputs are not resolved yet, and makes it the
 // server of this run.
-func (a *app) openOnce(s config.Server, change func(*mcp.Client)) (*peer, error) {
+func (a *app) openOnce(s config.Server, change func(*mcp.Client)) (*launch.Session, error) {
 	written := s
-	s, err := a.resolve(s)
-	if err != nil {
+	if _, err := a.withEnv(s); err != nil { // before a question
 		return nil, err
 	}
-	if s, err = a.withEnv(s); err != nil {
+	s, err := a.env.Resolve(s)
+	if err != nil {
 		return nil, err
 	}
 	a.server, a.written = &s, &written
@@ -351,18 +118,12 @@ func (a *app) openOnce(s config.Server, change func(*mcp.Client)) (*peer, error)
 	defer cancel()
 	said := newChildLog(a.talk, a.Verbose)
 	defer said.opened()
-	p, err := openServer(ctx, a.lineage, s, client, said)
-	var open *openError
+	p, err := a.env.Open(ctx, s, client, said)
+	var open *launch.Error
 	if errors.As(err, &open) {
-		open.server = a.serverName()
+		open.Server = a.serverName()
 	}
 	return p, err
-}
-
-// refused tells an error that other credentials would change.
-func refused(err error) bool {
-	var status *mcp.HTTPError
-	return errors.As(err, &status) && status.Status == http.StatusUnauthorized
 }
 
 // defaultTimeout is --timeout if it is not on the command line. Then what the
@@ -467,9 +228,6 @@ func (a *app) outfit(c *mcp.Client, s config.Server) (err error) {
 			return usagef("no revision %q; use one of %s", a.Revision, join(mcp.Revisions(), ", "))
 		}
 		c.Revisions = []mcp.Revision{r}
-	}
-	if err := a.carry(c, a.withTLS(s)); err != nil {
-		return &openError{s.Name, fmt.Errorf("TLS: %w", err)}
 	}
 	c.OnFrame, err = a.recorder()
 	return err
@@ -582,13 +340,6 @@ func shell(words []string) string {
 	return strings.Join(out, " ")
 }
 
-// networkFault tells an address that does not answer from other faults.
-func networkFault(err error) bool {
-	var op *net.OpError
-	var dns *net.DNSError
-	return errors.As(err, &op) || errors.As(err, &dns)
-}
-
 // reachHint says what to try when a server cannot be reached.
 func (a *app) reachHint(err error) string {
 	var dns *net.DNSError
@@ -601,8 +352,8 @@ func (a *app) reachHint(err error) string {
 		return a.again("--server-ca", "FILE") + " names the authority to trust"
 	case a.server.URL != "" && errors.As(err, &dns):
 		return "check the name of the host in " + a.server.URL
-	case a.server.URL != "" && otherScheme(a.server.URL, err) != "":
-		other := otherScheme(a.server.URL, err)
+	case a.server.URL != "" && netfault.OtherScheme(a.server.URL, err) != "":
+		other := netfault.OtherScheme(a.server.URL, err)
 		if a.Server == a.server.URL {
 			return a.withServer(other)
 		}
@@ -615,9 +366,9 @@ func (a *app) reachHint(err error) string {
 			}
 			return "many servers are at " + u.String()
 		}
-	case strings.HasPrefix(a.server.URL, "http") && networkFault(err):
+	case strings.HasPrefix(a.server.URL, "http") && netfault.Is(err):
 		return "is it running? try: curl -i " + shell([]string{a.server.URL})
-	case a.server.Command != "" && checkCommand(*a.server) != nil:
+	case a.server.Command != "" && launch.CheckCommand(*a.server) != nil:
 		return "" // the error says what is wrong with it
 	case a.server.Command != "":
 		return "run it by hand to see what it says: " + shell(a.server.CommandLine())

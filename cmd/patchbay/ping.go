@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -81,7 +82,7 @@ type roundTrips struct {
 }
 
 // one makes a round trip. An error is one that ends the series.
-func (t *roundTrips) one(p *peer, n int) error {
+func (t *roundTrips) one(p *launch.Session, n int) error {
 	start := time.Now()
 	_, err := p.Raw(t.a.ctx, t.method, nil, mcp.Fresh())
 	took := time.Since(start)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/follow"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/policy"
@@ -121,7 +122,7 @@ func (f *ruleFile) follow(ctx context.Context, a *app, changed func()) {
 	if f == nil {
 		return
 	}
-	a.follow(ctx, f.path, func() news {
+	a.follow(ctx, f.path, func() follow.Look {
 		other, err := f.read()
 		var bad rules.Problems
 		switch {
@@ -130,16 +131,16 @@ func (f *ruleFile) follow(ctx context.Context, a *app, changed func()) {
 			for _, p := range bad {
 				text += "\n  " + visible(p.String())
 			}
-			return news{fault: text, wrong: true}
+			return follow.Look{Fault: text, Wrong: true}
 		case errors.Is(err, fs.ErrNotExist):
-			return news{fault: "patchbay: " + f.path + " is gone; the policy stays as it is", wrong: true}
+			return follow.Look{Fault: "patchbay: " + f.path + " is gone; the policy stays as it is", Wrong: true}
 		case err != nil:
-			return news{fault: "patchbay: " + visible(err.Error()) + "; the policy stays as it is", wrong: true}
+			return follow.Look{Fault: "patchbay: " + visible(err.Error()) + "; the policy stays as it is", Wrong: true}
 		}
 		if other {
 			a.talk.note("%s: %s from now on", f.path, counted(f.set.Load().Len(), "rule"))
 			changed()
 		}
-		return news{}
+		return follow.Look{}
 	})
 }

@@ -7,7 +7,9 @@ import (
 	"os"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/internal/netfault"
 	"github.com/patchbay-dev/patchbay/internal/replay"
+	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -99,7 +101,7 @@ func (a *app) readRecording(file, conns string) (*replay.Recording, error) {
 // openLike opens the session that the command line names, as the client that was
 // recorded: with its name, capabilities, answers and revision. A server that does not
 // speak that is spoken to in its own.
-func (a *app) openLike(like *mcp.Client, rev mcp.Revision) (*peer, error) {
+func (a *app) openLike(like *mcp.Client, rev mcp.Revision) (*launch.Session, error) {
 	change := func(c *mcp.Client) {
 		on := c.OnFrame
 		c.OnFrame = like.OnFrame
@@ -122,7 +124,7 @@ func (a *app) openLike(like *mcp.Client, rev mcp.Revision) (*peer, error) {
 		change(c)
 		c.Revisions = []mcp.Revision{rev}
 	})
-	if err == nil || a.ctx.Err() != nil || a.explain(err).code == exitUsage || networkFault(err) {
+	if err == nil || a.ctx.Err() != nil || a.explain(err).code == exitUsage || netfault.Is(err) {
 		return p, err
 	}
 	a.talk.note("the server does not speak %s, as was recorded: %v", rev, err)

@@ -50,6 +50,7 @@ func TestKeysOfServersAreNotShown(t *testing.T) {
 	a := &app{secrets: secrets.New(), globals: &globals{}}
 	a.talk = &talk{w: &out, secrets: a.secrets}
 	a.Verbose = true
+	a.env = a.newEnv()
 	log := a.newServerLog("db")
 	for _, part := range []string{"start\n-----BEGIN PRIVATE", " KEY-----\nMIIEvQIBADANBgkqhkiG\n", "9w0BAQEFAASCBKcwggSj\n-----END PRIVATE KEY-----\nready\n"} {
 		if _, err := log.Write([]byte(part)); err != nil {

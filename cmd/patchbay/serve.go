@@ -12,6 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/listen"
+	"github.com/patchbay-dev/patchbay/internal/netfault"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/servers"
 )
@@ -149,7 +150,7 @@ func (a *app) listen(srv *mcp.Server, address string, p protection) (*listen.End
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		f := &fault{code: exitLocal, err: plainListen(address, err)}
+		f := &fault{code: exitLocal, err: netfault.Listen(address, err)}
 		return nil, f.hint("--http 127.0.0.1:0")
 	}
 	o := listen.Options{TLS: secure, Log: a.logger()}

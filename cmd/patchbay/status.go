@@ -12,6 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/health"
+	"github.com/patchbay-dev/patchbay/internal/netfault"
 	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
 )
 
@@ -80,7 +81,7 @@ func (a *app) askedUps() ([]health.Found, error) {
 	}
 	report, err := health.Ask(a.ctx, client, u.Scheme+"://"+u.Host)
 	if err != nil {
-		f := &fault{code: exitUnreachable, err: fmt.Errorf("%s%w", plainNetwork(err), quietly{err})}
+		f := &fault{code: exitUnreachable, err: fmt.Errorf("%s%w", netfault.Words(err), netfault.Quiet(err))}
 		return nil, f.hint("patchbay status shows those of this machine")
 	}
 	return []health.Found{{Report: report, Path: a.Server}}, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/schema"
 )
@@ -136,7 +137,7 @@ func toolHints(h *mcp.ToolAnnotations) string {
 }
 
 // unknownTool adds to the error of a call that the server has no such tool, if so.
-func (a *app) unknownTool(p *peer, name string, err error) error {
+func (a *app) unknownTool(p *launch.Session, name string, err error) error {
 	var rpc *mcp.Error
 	if a.toldUnusable[name] || !errors.As(err, &rpc) || (rpc.Code != mcp.CodeInvalidParams && rpc.Code != mcp.CodeMethodNotFound) {
 		return err

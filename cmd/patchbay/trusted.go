@@ -19,6 +19,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/internal/wildcard"
+	"github.com/patchbay-dev/patchbay/launch"
 )
 
 // An mcp.json has commands run as the person who starts this program beside it, and that person may
@@ -343,16 +344,16 @@ type trustQuestion struct {
 // takes says whether up takes a file that has changed, and what is to be told if it does not: the file
 // is of others, and the person has not said yes to it as it is now. At a terminal they are asked, once
 // for each content, while everything goes on and files are followed.
-func (h *hub) takes(ctx context.Context, file *config.File, faults config.Problems) (bool, news) {
+func (h *hub) takes(ctx context.Context, file *config.File, faults config.Problems) launch.Decision {
 	a, text := h.a, string(agreement(file))
 	if !a.foreign(file.Path) {
-		return true, news{}
+		return launch.Decision{Take: true}
 	}
 	s, err := trust.Open("")
 	if err != nil {
-		return false, news{fault: "patchbay: " + visible(err.Error()) + "; everything stays as it is"}
+		return launch.Decision{Fault: err.Error() + "; everything stays as it is"}
 	}
-	n := news{also: []string{s.Path()}}
+	d := launch.Decision{Files: []string{s.Path()}}
 	changed := "has changed"
 	yes, err := s.Trusts(file.Path, agreement(file))
 	if !yes && h.question != nil && h.question.text != text {
@@ -363,25 +364,26 @@ func (h *hub) takes(ctx context.Context, file *config.File, faults config.Proble
 		if h.withdraw() {
 			a.talk.note("the question is withdrawn: %s is as you have agreed to it", file.Path)
 		}
-		return true, n
+		d.Take = true
+		return d
 	}
 	if q := h.question; q != nil {
 		select {
 		case <-q.done:
 			err, h.refused, h.question = q.err, text, nil
 		default:
-			n.again = q.done
-			return false, n
+			d.Later = q.done
+			return d
 		}
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 	case err != nil:
-		n.fault = "patchbay: " + visible(err.Error()) + "; everything stays as it is"
+		d.Fault = err.Error() + "; everything stays as it is"
 	case a.tty.in && a.tty.err && !a.served && text != h.refused:
 		ctx, cancel := context.WithCancel(ctx)
 		q := &trustQuestion{text: text, cancel: cancel, done: make(chan struct{})}
-		h.question, n.again = q, q.done
+		h.question, d.Later = q, q.done
 		go func() {
 			defer close(q.done)
 			defer cancel()
@@ -392,10 +394,10 @@ func (h *hub) takes(ctx context.Context, file *config.File, faults config.Proble
 			q.err = err
 		}()
 	default:
-		n.fault = fmt.Sprintf("patchbay: %s has changed, and nobody has said yes to it as it is now; everything stays as it is\npatchbay: hint: patchbay config trust %s",
-			visible(file.Path), visible(shell([]string{ownfile.InRealFolder(file.Path)})))
+		d.Fault = fmt.Sprintf("%s has changed, and nobody has said yes to it as it is now; everything stays as it is\npatchbay: hint: patchbay config trust %s",
+			file.Path, shell([]string{ownfile.InRealFolder(file.Path)}))
 	}
-	return false, n
+	return d
 }
 
 // withdraw takes an open question back, and reports whether there was one.

@@ -17,6 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
+	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/servers"
 )
@@ -72,7 +73,7 @@ func (c *upCmd) Run(a *app) error {
 		return err
 	}
 	if p.path != "" {
-		if err := a.lineage.serves(p.path); err != nil && c.Stdio {
+		if err := a.env.Serves(p.path); err != nil && c.Stdio {
 			return (&fault{code: exitLoop, err: err}).hint("take the server that runs patchbay up out of " + p.path)
 		}
 	}
@@ -86,12 +87,12 @@ func (c *upCmd) Run(a *app) error {
 		a.answers.silence()
 	}
 	for _, s := range p.servers {
-		a.resolve(s)
+		a.env.Resolve(s)
 	}
 	a.answers.silence()
 	h := &hub{a: a, began: time.Now(), plan: p, board: newBoard(a), guarded: len(c.Auth) > 0}
 	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.board.tell}
-	h.gateway.Middleware = policy.around(func(server string) bool { return h.fleet.trusts(server) })
+	h.gateway.Middleware = policy.around(h.trusts)
 	h.front = &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: h.gateway, Logger: a.logger()}
 	if h.front.OnFrame, err = a.recorder(); err != nil {
 		return err
@@ -110,9 +111,8 @@ func (c *upCmd) Run(a *app) error {
 		heap := make([]byte, ballast)
 		defer runtime.KeepAlive(heap)
 	}
-	h.fleet = newFleet(a, h.gateway, c.Share, c.knows())
-	h.fleet.left = h.board.leaveOut
-	h.fleet.set(p.servers, p.faulty, p.share)
+	h.servers = h.newServers(c.Share, c.knows())
+	h.servers.Set(p.servers, p.faulty, p.share)
 	socket, err := health.OpenSocket(h.report)
 	if err != nil {
 		a.logger().Debug("patchbay status will not see this program", "err", err)
@@ -129,7 +129,7 @@ func (c *upCmd) Run(a *app) error {
 		over := make(chan error, 1)
 		go func() { over <- h.front.ServeStdio(a.ctx) }()
 		served = over
-		a.talk.note("serves %s over stdio (%s)", strings.Join(h.fleet.names(), ", "), p.from)
+		a.talk.note("serves %s over stdio (%s)", strings.Join(h.servers.Names(), ", "), p.from)
 	} else {
 		served = w.Serve()
 		if err := h.show(ctx); err != nil {
@@ -146,13 +146,13 @@ func (c *upCmd) Run(a *app) error {
 	case err = <-served:
 	}
 	stop()
-	following.Wait() // the fleet changes no more
+	following.Wait() // the servers change no more
 	h.ending.Store(true)
 	if w != nil {
 		// A handler that ignores its end must not hold up the program's.
 		within(drainTime+drainTime/2, func() { w.End(a.ctx, drainTime) })
 	}
-	within(closeTime, h.fleet.close) // what has not ended by then is the guards' to end
+	within(closeTime, h.servers.Close) // what has not ended by then is the guards' to end
 	return err
 }
 
@@ -177,7 +177,8 @@ type hub struct {
 	*plan          // it began with
 	gateway *gateway.Gateway
 	front   *mcp.Server
-	fleet   *fleet
+	servers *launch.Servers
+	trusted sync.Map // bool by name: whether the server that comes next under it is
 	board   *board
 	ending  atomic.Bool
 	guarded bool // callers need a credential
@@ -189,12 +190,12 @@ type hub struct {
 // plan is what up serves.
 type plan struct {
 	servers []config.Server
-	share   string   // of the servers that do not say it
-	faulty  []faulty // those that cannot be started as they are written
-	from    string   // for people
-	path    string   // of the configuration to follow, empty if there is none
-	notes   []string // for people, below the table
-	stdio   []string // the words after the program that serve the same over stdio; nil: there are none
+	share   string          // of the servers that do not say it
+	faulty  []launch.Faulty // those that cannot be started as they are written
+	from    string          // for people
+	path    string          // of the configuration to follow, empty if there is none
+	notes   []string        // for people, below the table
+	stdio   []string        // the words after the program that serve the same over stdio; nil: there are none
 }
 
 // demo are the servers of a machine on which nothing is set up: they need nothing, and
@@ -271,43 +272,16 @@ func (a *app) upPlan(stdio bool) (*plan, error) {
 	if err := a.mayUse(file); err != nil {
 		return nil, err
 	}
-	p := &plan{servers: enabledServers(file), share: file.Share, faulty: faultyServers(read.faults), from: file.Path, path: file.Path, stdio: []string{"up", "--stdio", "--config", ownfile.InRealFolder(file.Path)}}
+	p := &plan{servers: launch.Enabled(file), share: file.Share, faulty: launch.FaultyServers(read.faults), from: file.Path, path: file.Path, stdio: []string{"up", "--stdio", "--config", ownfile.InRealFolder(file.Path)}}
 	if a.verb != "up" {
 		for _, f := range p.faulty {
-			a.talk.note("warning: %s is left out: %v", f.name, f.why)
+			a.talk.note("warning: %s is left out: %v", f.Name, f.Why)
 		}
 	}
 	if len(p.servers)+len(p.faulty) == 0 {
 		return nil, usagef("%s names no server that is enabled", file.Path).hint(a.again("-s", servers.Names()[0]))
 	}
 	return p, nil
-}
-
-// enabledServers returns the servers of a file that are not disabled.
-func enabledServers(file *config.File) []config.Server {
-	return slices.DeleteFunc(slices.Clone(file.Servers), func(s config.Server) bool { return s.Disabled })
-}
-
-// faulty is a server of a file that is wrong about it, or that lacks a variable.
-type faulty struct {
-	name string
-	why  config.Problems
-}
-
-// faultyServers returns the servers that faults are about.
-func faultyServers(faults config.Problems) (list []faulty) {
-	for _, p := range faults {
-		if p.Server == "" || p.Model != "" || p.Disabled {
-			continue
-		}
-		i := slices.IndexFunc(list, func(f faulty) bool { return f.name == p.Server })
-		if i < 0 {
-			i = len(list)
-			list = append(list, faulty{name: p.Server})
-		}
-		list[i].why = append(list[i].why, p)
-	}
-	return list
 }
 
 // show prints what is served, as soon as something was heard of each server, and lines
@@ -319,7 +293,7 @@ func (h *hub) show(ctx context.Context) error {
 	if err := a.out.Flush(); err != nil {
 		return err
 	}
-	h.board.wait(ctx, h.fleet.names(), startTime)
+	h.board.wait(ctx, h.servers.Names(), startTime)
 	if ctx.Err() != nil {
 		return nil
 	}

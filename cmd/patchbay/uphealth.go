@@ -17,12 +17,12 @@ import (
 // report tells how things are, the servers in the order of the configuration.
 func (h *hub) report() *health.Report {
 	r := &health.Report{Version: Version, PID: os.Getpid(), URL: h.url, From: h.from, Since: h.began}
-	names := h.fleet.names()
+	names := h.servers.Names()
 	states := map[string]gateway.Status{}
 	for _, s := range h.gateway.Status() {
 		states[s.Name] = s
 	}
-	left := h.fleet.leftOut()
+	left := h.servers.NotStarted()
 	for _, name := range names {
 		s, ok := states[name]
 		if why := left[name]; why != "" {
@@ -31,10 +31,10 @@ func (h *hub) report() *health.Report {
 			s = gateway.Status{Name: name, State: gateway.Starting, Since: time.Now(), Tools: -1, Prompts: -1, Resources: -1}
 		}
 		row := health.Server{
-			Name: name, State: string(s.State), Required: h.fleet.requires(name), Since: s.Since, Restarts: s.Restarts, Share: s.Share.String(), Clients: s.Clients,
+			Name: name, State: string(s.State), Required: h.servers.Requires(name), Since: s.Since, Restarts: s.Restarts, Share: s.Share.String(), Clients: s.Clients,
 			Asks: s.Asks, Roots: s.Roots, Losses: s.Losses, Evicted: s.Evicted, Refused: s.Refused, Conns: s.Conns, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources, Shadowed: s.Shadowed,
 		}
-		row.Processes, row.Memory = h.fleet.processes(name)
+		row.Processes, row.Memory = h.servers.Processes(name)
 		row.Reason, row.Said = apart(s.Reason)
 		row.Lost, _ = apart(s.Lost)
 		row.LostAt = s.LostAt

@@ -10,6 +10,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -54,7 +55,7 @@ func (c *watchCmd) Run(a *app) error {
 }
 
 // event prints one event.
-func (c *watchCmd) event(a *app, p *peer, e mcp.Event) error {
+func (c *watchCmd) event(a *app, p *launch.Session, e mcp.Event) error {
 	if a.JSON {
 		if err := c.line(a, e.Method, e.Params, nil); err != nil {
 			return err
@@ -127,7 +128,7 @@ func (c *watchCmd) acknowledged(a *app, params json.RawMessage) error {
 }
 
 // read prints the resource. That it is gone is news and no end.
-func (c *watchCmd) read(a *app, p *peer, uri string) error {
+func (c *watchCmd) read(a *app, p *launch.Session, uri string) error {
 	raw, err := p.Raw(a.ctx, "resources/read", map[string]string{"uri": uri}, mcp.Fresh())
 	var rpc *mcp.Error
 	switch {

@@ -49,6 +49,11 @@ var forbidden = []struct {
 	{"host", []string{"./policy", "./limit", "./auth", "./config", "./cmd", "./servers", "./internal/engine", "./internal/transport", "./internal/revision"}, "the agent loop is made of the public SDK and the gateway, and knows of no program"},
 	{"internal/listen", []string{"./config", "./gateway", "./host", "./servers", "./cmd", "./internal/engine", "./internal/health"}, "it serves a server, whichever it is, and knows of no program"},
 	{"internal/health", []string{"./config", "./auth", "./host", "./servers", "./cmd", "./internal/engine", "./internal/listen"}, "a report is made by the gateway's program; here it is served and found"},
+	{"launch", []string{"./servers", "./cmd", "./host", "./policy", "./limit", "./mcptest", "./internal/listen", "./internal/health", "./internal/engine", "./internal/transport", "./internal/revision"}, "it opens servers for any program, which brings its built-in ones along"},
+	{"internal/secrets", []string{"./mcp", "./gateway", "./launch", "./host", "./cmd"}, "what is a secret is said by its name, whoever asks"},
+	{"internal/guard", []string{"./"}, "the guard runs before other packages are initialized"},
+	{"internal/follow", []string{"./"}, "files are followed, whatever is in them"},
+	{"internal/netfault", []string{"./auth", "./config", "./gateway", "./launch", "./internal/transport"}, "it words errors, whoever got them"},
 	{"internal/tlsfiles", []string{"./mcp", "./auth", "./config", "./internal/listen", "./internal/transport"}, "files are read, whoever listens or connects"},
 	{"gateway", []string{"./host", "./policy", "./limit", "./auth", "./config", "./cmd", "./servers", "./internal/engine", "./internal/transport"}, "the gateway is made of the public SDK alone"},
 }

@@ -1,4 +1,4 @@
-package main
+package launch
 
 import (
 	"os"
@@ -9,9 +9,9 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 )
 
-// passed are the variables that every command of a configuration gets: who and where the
-// user is, where programs, settings and temporary files are, and which language and time
-// to use. None of them is a secret by its purpose, as those of proxies may be.
+// passed are the variables that every command of a configuration gets: name and home of the user, places
+// of programs, settings and temporary files, language and time. None of them is a secret by its purpose,
+// as those of proxies may be.
 var passed = []string{
 	"HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
 	"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME",
@@ -28,7 +28,7 @@ var passedOnWindows = []string{
 
 // environment is what a command gets: what its configuration declares, and of the
 // environment of this program all if it inherits that, else what is passed to everybody.
-// The answers to the questions of one server are for no other, and what opens the vault is
+// The answers to the inputs of one server are for no other, and the passphrase of the vault is
 // for none.
 func environment(s config.Server) []string {
 	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
@@ -36,7 +36,7 @@ func environment(s config.Server) []string {
 		if s.InheritEnv {
 			return strings.HasPrefix(name, config.InputEnvPrefix) || name == "PATCHBAY_PASSPHRASE" || name == parentName
 		}
-		return !passes(name, value, runtime.GOOS)
+		return !Passes(name, value, runtime.GOOS)
 	})
 	for name, value := range s.Env {
 		env = append(env, name+"="+value)
@@ -44,8 +44,9 @@ func environment(s config.Server) []string {
 	return env
 }
 
-// passes tells whether every command gets a variable.
-func passes(name, value, goos string) bool {
+// Passes tells whether every command gets a variable of the environment on a system, which has a name as
+// in runtime.GOOS.
+func Passes(name, value, goos string) bool {
 	if goos == "windows" {
 		return slices.Contains(passedOnWindows, strings.ToUpper(name))
 	}

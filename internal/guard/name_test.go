@@ -3,7 +3,7 @@ package guard_test
 import (
 	"testing"
 
-	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/guard"
+	"github.com/patchbay-dev/patchbay/internal/guard"
 )
 
 // The errors of package mcp name a process by its first argument: that is the command, and not the

@@ -1,4 +1,4 @@
-package main
+package launch
 
 import (
 	"crypto/sha256"
@@ -31,6 +31,19 @@ type lineage struct {
 	file  string // that this process serves as a whole, as [hashOf]; empty: it serves none
 }
 
+// origins is the lineage of this process, as it was when it was first asked for.
+func (e *Env) origins() *lineage {
+	e.origin.Do(func() { e.lineage = newLineage() })
+	return e.lineage
+}
+
+// Nested tells whether this process was started, by whatever way, by a server that Patchbay has opened.
+func (e *Env) Nested() bool { return len(e.origins().chain) > 0 }
+
+// Serves notes that this process serves a configuration as a whole. It is an error if one that has
+// led to it does: all that this one could serve is there already.
+func (e *Env) Serves(path string) error { return e.origins().serves(path) }
+
 func newLineage() *lineage {
 	l := &lineage{}
 	text, ok := os.LookupEnv(parentName)
@@ -42,6 +55,13 @@ func newLineage() *lineage {
 	}
 	return l
 }
+
+// ExitLoop is the exit code of a program that would serve or start itself. It tells the program that
+// started it so.
+const ExitLoop = 11
+
+// IsLoop tells whether a server was not opened because that would have this program start itself.
+func IsLoop(err error) bool { return errors.Is(err, errOwnParent) || errors.Is(err, errDeep) }
 
 var (
 	errOwnParent = errors.New("it has started this program: to start it again would go on without end")
@@ -112,10 +132,18 @@ func loopOf(err error) string {
 		return errOwnParent.Error()
 	case errors.Is(err, errDeep):
 		return errDeep.Error()
-	case errors.As(err, &exit) && exit.State == fmt.Sprintf("exit status %d", exitLoop):
+	case errors.As(err, &exit) && exit.State == fmt.Sprintf("exit status %d", ExitLoop):
 		return "it is this patchbay up itself, started again"
 	case errors.As(err, &status) && status.Status == http.StatusLoopDetected:
 		return "it is this patchbay itself, by the address where it listens"
 	}
 	return ""
+}
+
+// fileOf is the file that a server is from.
+func fileOf(s config.Server) string {
+	if i := strings.LastIndexByte(s.Source, ':'); i >= 0 {
+		return s.Source[:i]
+	}
+	return s.Source
 }

@@ -1,5 +1,5 @@
 //go:build !linux
 
-package main
+package launch
 
 func memoryOf(map[int]bool) int64 { return 0 }

@@ -1,4 +1,6 @@
-package main
+// Package netfault words errors of the network for people, and tells some of them apart. The error itself
+// stays as it is, for errors.Is.
+package netfault
 
 import (
 	"context"
@@ -15,11 +17,9 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Errors of libraries in words for people. The error itself stays as it is, for errors.Is.
-
-// plainNetwork words an error of the network without its operations: "127.0.0.1:80 refuses
+// Words words an error of the network without its operations: "127.0.0.1:80 refuses
 // connections" for "dial tcp 127.0.0.1:80: connect: connection refused".
-func plainNetwork(err error) string {
+func Words(err error) string {
 	var dns *net.DNSError
 	var op *net.OpError
 	var in *url.Error
@@ -46,27 +46,27 @@ func plainNetwork(err error) string {
 		}
 		return at + ": " + op.Err.Error()
 	case errors.As(err, &in): // Get "http://localhost/readyz": ...
-		return plainNetwork(in.Err)
+		return Words(in.Err)
 	case errors.Is(err, context.DeadlineExceeded) && err.Error() == context.DeadlineExceeded.Error():
 		return "no answer in time"
 	}
 	return err.Error()
 }
 
-// plainListen words the error of a listener.
-func plainListen(address string, err error) error {
+// Listen words the error of a listener at an address.
+func Listen(address string, err error) error {
 	var dns *net.DNSError
 	switch {
 	case addressInUse(err):
-		return fmt.Errorf("cannot listen on %s: another program listens there%w", address, quietly{err})
+		return fmt.Errorf("cannot listen on %s: another program listens there%w", address, Quiet(err))
 	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("cannot listen on %s: not allowed; ports below 1024 need special rights%w", address, quietly{err})
+		return fmt.Errorf("cannot listen on %s: not allowed; ports below 1024 need special rights%w", address, Quiet(err))
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("cannot listen on %s: this machine does not have that address%w", address, quietly{err})
+		return fmt.Errorf("cannot listen on %s: this machine does not have that address%w", address, Quiet(err))
 	case errors.As(err, &dns):
-		return fmt.Errorf("cannot listen on %s: %s%w", address, plainNetwork(err), quietly{err})
+		return fmt.Errorf("cannot listen on %s: %s%w", address, Words(err), Quiet(err))
 	}
-	return fmt.Errorf("cannot listen on %s: %s%w", address, plainNetwork(err), quietly{err})
+	return fmt.Errorf("cannot listen on %s: %s%w", address, Words(err), Quiet(err))
 }
 
 // addressInUse tells whether another listener has the address, on Windows too.
@@ -76,31 +76,17 @@ func addressInUse(err error) bool {
 	return errors.Is(err, syscall.EADDRINUSE) || errors.As(err, &no) && no == windowsInUse
 }
 
-// quietly is a cause that adds nothing to the text.
+// Quiet is a cause that adds nothing to the text of an error.
+func Quiet(err error) error { return quietly{err} }
+
 type quietly struct{ error }
 
 func (quietly) Error() string { return "" }
 
 func (q quietly) Unwrap() error { return q.error }
 
-// endings are exit codes with a meaning on every system with signals. The guard of a command
-// passes a signal on as 128 and its number, as shells do.
-var endings = map[int]string{
-	126: "it cannot be run", 127: "the command was not found", 129: "its terminal was closed, SIGHUP", 130: "interrupted, SIGINT",
-	132: "it crashed, SIGILL", 134: "it crashed, SIGABRT", 135: "it crashed, SIGBUS", 136: "it crashed, SIGFPE",
-	137: "killed, SIGKILL: often by the system for lack of memory", 139: "it crashed, SIGSEGV", 143: "told to end, SIGTERM",
-}
-
-// plainEnding words how a process ended: "exit status 137" is not widely known to be a signal.
-func plainEnding(state string) string {
-	if code, ok := exitCode(state); ok && endings[code] != "" {
-		return endings[code] + ", " + state
-	}
-	return state
-}
-
-// isPage tells a web page from an error of a server: it is HTML.
-func isPage(status *mcp.HTTPError) bool {
+// IsPage tells a web page from an error of a server: it is HTML.
+func IsPage(status *mcp.HTTPError) bool {
 	if strings.Contains(status.Header.Get("Content-Type"), "html") {
 		return true
 	}
@@ -108,22 +94,29 @@ func isPage(status *mcp.HTTPError) bool {
 	return strings.HasPrefix(body, "<!doctype html") || strings.HasPrefix(body, "<html")
 }
 
-// speaksPlain tells whether a server that was to speak TLS answered without it.
-func speaksPlain(err error) bool {
+// SpeaksPlain tells whether a server that was to speak TLS answered without it.
+func SpeaksPlain(err error) bool {
 	var record tls.RecordHeaderError
 	return errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &record)
 }
 
-// otherScheme is the URL with http in place of https, or the reverse, if the error says that the
+// OtherScheme is the URL with http in place of https, or the reverse, if the error says that the
 // server speaks that; else empty.
-func otherScheme(address string, err error) string {
+func OtherScheme(address string, err error) string {
 	var status *mcp.HTTPError
 	scheme, rest, _ := strings.Cut(address, "://")
 	switch {
-	case speaksPlain(err):
+	case SpeaksPlain(err):
 		return map[string]string{"https": "http://", "wss": "ws://"}[scheme] + rest
 	case errors.As(err, &status) && status.Status == http.StatusBadRequest && (strings.Contains(status.Body, "HTTP request to an HTTPS server") || strings.Contains(status.Body, "HTTP request was sent to HTTPS port")):
 		return map[string]string{"http": "https://", "ws": "wss://"}[scheme] + rest
 	}
 	return ""
+}
+
+// Is tells an address that does not answer, or is not known, from other faults.
+func Is(err error) bool {
+	var op *net.OpError
+	var dns *net.DNSError
+	return errors.As(err, &op) || errors.As(err, &dns)
 }

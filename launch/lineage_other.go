@@ -1,6 +1,6 @@
 //go:build !linux
 
-package main
+package launch
 
 // parentOfAncestors is empty: the environments of other processes are not looked at here.
 func parentOfAncestors() string { return "" }

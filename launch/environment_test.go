@@ -1,4 +1,4 @@
-package main
+package launch
 
 import "testing"
 
@@ -25,8 +25,8 @@ func TestPasses(t *testing.T) {
 		{"PATCHBAY_INPUT_TOKEN", "x", "linux", false},
 	}
 	for _, tt := range tests {
-		if got := passes(tt.name, tt.value, tt.goos); got != tt.want {
-			t.Errorf("passes(%q, %q, %q) = %v", tt.name, tt.value, tt.goos, got)
+		if got := Passes(tt.name, tt.value, tt.goos); got != tt.want {
+			t.Errorf("Passes(%q, %q, %q) = %v", tt.name, tt.value, tt.goos, got)
 		}
 	}
 }

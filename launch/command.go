@@ -1,0 +1,139 @@
+package launch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/guard"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+func (e *Env) start(ctx context.Context, s config.Server, client *mcp.Client, stderr io.Writer) (*Session, error) {
+	if err := e.Check(s); err != nil {
+		return nil, err
+	}
+	cmd, leash, err := guard.Command(s.Command, s.Args)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Dir, cmd.Stderr = s.Dir, stderr
+	cmd.Env = append(environment(s), e.origins().env(s))
+	if on := client.OnFrame; on != nil {
+		client.OnFrame = func(f trace.Frame) {
+			if f.Kind == trace.KindStart { // what a person wrote, and not its guard
+				f.Args = append([]string{s.Command}, s.Args...)
+			}
+			on(f)
+		}
+	}
+	session, err := client.Start(ctx, cmd)
+	if err != nil {
+		leash.Release()
+		return nil, aboutCommand(err, s.Command)
+	}
+	return &Session{session, leash.Release, leash.HandOver, s.Command, cmd.Process.Pid}, nil
+}
+
+// aboutCommand names in the error of a process the command that a person wrote.
+func aboutCommand(err error, command string) error {
+	var exit *mcp.ExitError
+	if command != "" && errors.As(err, &exit) {
+		exit.Command = command
+	}
+	return err
+}
+
+// Check returns an error if the command of an entry can never be started as it is written: it leads back
+// to this program, it or its folder is not there, or it would not speak over stdio. Of an entry without
+// a command there is none.
+func (e *Env) Check(s config.Server) error {
+	if s.Command == "" {
+		return nil
+	}
+	if err := e.origins().refuse(s); err != nil {
+		return err
+	}
+	return CheckCommand(s)
+}
+
+// CheckCommand tells a command that is not there, or that would not speak over stdio, from a server that
+// ends at once.
+func CheckCommand(s config.Server) error {
+	if s.Dir != "" {
+		if info, err := os.Stat(s.Dir); err != nil || !info.IsDir() {
+			return fmt.Errorf("the folder to start in, %q, is not there", s.Dir)
+		}
+	}
+	name := s.Command
+	if _, ok := s.Env["PATH"]; ok && !strings.ContainsRune(name, filepath.Separator) {
+		return nil // found, or not, by the guard
+	}
+	if s.Dir != "" && strings.ContainsRune(name, filepath.Separator) && !filepath.IsAbs(name) {
+		name = filepath.Join(s.Dir, name)
+	}
+	if _, err := exec.LookPath(name); err != nil && !errors.Is(err, exec.ErrDot) {
+		if words := strings.Fields(s.Command); len(words) > 1 {
+			list, _ := jsonx.Marshal(words[1:])
+			return fmt.Errorf("the command %q is not there or cannot be run; it has a space: write \"command\": %q, \"args\": %s", s.Command, words[0], list)
+		}
+		return fmt.Errorf("the command %q is not there or cannot be run", s.Command)
+	} else if err != nil {
+		return fmt.Errorf("%q is in the current folder; write %q to run it", s.Command, "."+string(filepath.Separator)+s.Command)
+	}
+	return CheckSelf(s.CommandLine())
+}
+
+// CheckSelf refuses a command line that has patchbay serve HTTP: a command is talked to over stdio, and
+// no answer would ever come.
+func CheckSelf(line []string) error {
+	at := slices.IndexFunc(line, func(word string) bool {
+		name, _, _ := strings.Cut(strings.TrimSuffix(strings.ToLower(filepath.Base(word)), ".exe"), "@")
+		return name == "patchbay"
+	})
+	if at < 0 || at+1 >= len(line) {
+		return nil
+	}
+	verb, rest := line[at+1], line[at+2:]
+	address := ""
+	args := slices.Clone(line[1 : at+2])
+	for i := 0; i < len(rest) && rest[i] != "--"; i++ {
+		value, joined := strings.CutPrefix(rest[i], "--http=")
+		switch {
+		case rest[i] == "--stdio":
+			return nil
+		case joined:
+			address = value
+		case rest[i] == "--http" && i+1 < len(rest):
+			i++
+			address = rest[i]
+		default:
+			args = append(args, rest[i])
+		}
+	}
+	switch {
+	case verb == "up":
+		args, address = slices.Insert(args, at+1, "--stdio"), cmp.Or(address, "127.0.0.1:7420")
+	case verb == "serve" && address != "":
+	default:
+		return nil
+	}
+	if strings.HasSuffix(address, ":0") { // it would be another each time
+		address = "127.0.0.1:7420"
+	}
+	text, err := jsonx.Marshal(args)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf(`it is a patchbay that serves HTTP, and a command is talked to over stdio: write "args": %s, or "url": "http://%s/mcp" instead of the command`, text, address)
+}

@@ -1,0 +1,294 @@
+// Package launch opens the servers that an mcp.json names: one as a session ([Env.Open], [Env.OpenNamed]), or all of a file
+// behind a gateway, following the file as it changes ([Servers]).
+//
+//	env := &launch.Env{}
+//	session, err := env.OpenNamed(ctx, "mcp.json", "db", &mcp.Client{Name: "app", Version: "1"}, os.Stderr)
+//
+// An entry is a command, a URL, or a server that the program brings along ([Env.Builtin]). A session is an
+// [mcp.Handler]: it may be called, served, or put behind middleware.
+//
+// # Guarantees
+//
+//   - A command is started only as the entry has it, never through a shell, and ends with the session,
+//     all that it has started included, however this program ends. On Unix a guard sees to that: this
+//     program again, with the hidden first argument "__guard", which package launch handles before main.
+//   - A command gets the variables of its entry and a few that every program needs, unless the entry
+//     says "inheritEnv". It gets PATCHBAY_PARENT too, by which a command that leads back to this
+//     program is not started again.
+//   - Credentials go only to the address they are for: stored logins over https or loopback, and to an
+//     entry without an Authorization of its own.
+//   - Secrets of an entry are given to [Env.Redact] before they are used.
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/auth/login"
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/secrets"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// Env is what the program around lends to the servers it opens. The zero value opens commands and URLs.
+// It must not be copied after its first use, and may be used by several goroutines then.
+type Env struct {
+	// Ask answers an input of mcp.json for a server. Nil answers from the environment, by
+	// [config.Input.EnvName], and else with the default.
+	Ask func(s config.Server, in config.Input) (string, error)
+
+	// Amend changes an entry whose inputs have been answered. Nil leaves it as it is. It is called more
+	// than once for one session, and gets its own result then.
+	Amend func(s config.Server) (config.Server, error)
+
+	// Note is told what a person should know, in a line. Nil drops it.
+	Note func(text string)
+
+	// Vault has the logins at servers, as *[vault.Vault] keeps them. They are sent and refreshed, and
+	// none is made. Nil: none are sent.
+	//
+	// [vault.Vault]: https://pkg.go.dev/github.com/patchbay-dev/patchbay/auth/vault
+	Vault login.Store
+
+	// Redact learns secrets as they become known, and takes them out of what is told to others: a
+	// [trace.Redactor] does. Nil: errors are told as they are.
+	Redact interface {
+		Learn(secrets ...string)
+		Text(text string) string
+	}
+
+	// Builtin makes a server that the program brings along. Its errors are returned as they are. Nil:
+	// there are none.
+	Builtin func(name string, args []string, log *slog.Logger) (mcp.Handler, error)
+
+	// Login says what a person does about an error that a login would change, such as a command to run;
+	// empty: it is another error. With reopen the connection is closed, and the next one is opened with
+	// other answers. Nil: servers are not known to need a login.
+	Login func(s config.Server, err error) (do string, reopen bool)
+
+	origin  sync.Once
+	lineage *lineage
+
+	mu         sync.Mutex
+	transports map[way]*login.Transport // guarded by mu
+}
+
+// Resolve puts the answers to its inputs in the place of those of an entry, and gives Redact what is a
+// secret in it. Of an entry that is resolved it changes nothing.
+func (e *Env) Resolve(s config.Server) (config.Server, error) {
+	ask := e.Ask
+	if ask == nil {
+		ask = func(_ config.Server, in config.Input) (string, error) { return fromEnvironment(in) }
+	}
+	resolved, err := s.Resolve(func(in config.Input) (string, error) { return ask(s, in) })
+	if err != nil {
+		return resolved, err
+	}
+	if e.Redact != nil {
+		e.Redact.Learn(secrets.Of(resolved)...)
+		if s.InheritEnv {
+			for _, v := range os.Environ() {
+				name, value, _ := strings.Cut(v, "=")
+				e.Redact.Learn(secrets.Of(config.Server{Env: map[string]string{name: value}})...)
+			}
+		}
+	}
+	if e.Amend != nil {
+		return e.Amend(resolved)
+	}
+	return resolved, nil
+}
+
+func fromEnvironment(in config.Input) (string, error) {
+	if text, ok := os.LookupEnv(in.EnvName()); ok {
+		return text, nil
+	}
+	if in.Default == "" {
+		return "", errors.New("set " + in.EnvName())
+	}
+	return in.Default, nil
+}
+
+// Session is an open session with a server, and what ends together with it.
+type Session struct {
+	*mcp.Session
+	after    func() // nil: nothing
+	handOver func() // leaves a command to its guard; nil: there is none
+	command  string // that was started, empty if none was
+	pid      int    // of the guard of the command
+}
+
+// Open opens a session with the server of an entry: a built-in one runs in this process, a command under
+// a guard. The client is used for this session alone: headers, TLS settings and limits of the entry are
+// added to it, and its own go first. Stderr gets what a command, or the log of a built-in server, says;
+// nil drops it. Ctx bounds the opening alone.
+//
+// An error is an [*Error] that names the server, unless an input of the entry has no answer or Builtin
+// refuses.
+func (e *Env) Open(ctx context.Context, s config.Server, client *mcp.Client, stderr io.Writer) (*Session, error) {
+	s, err := e.Resolve(s)
+	if err != nil {
+		return nil, err
+	}
+	if stderr == nil {
+		stderr = io.Discard
+	}
+	if client.Limits.CallTimeout == 0 {
+		client.Limits.CallTimeout = s.CallTimeout
+	}
+	if client.Limits.CallLimit == 0 {
+		client.Limits.CallLimit = s.CallLimit
+	}
+	var open *Session
+	switch {
+	case s.Builtin != "":
+		srv, refused := e.builtin(s, stderr)
+		if refused != nil {
+			return nil, refused
+		}
+		open, err = serveBuiltin(ctx, srv, client)
+	case s.URL != "":
+		open, err = e.dial(ctx, s, client)
+	default:
+		open, err = e.start(ctx, s, client, stderr)
+	}
+	if err != nil {
+		return nil, &Error{s.Name, err}
+	}
+	return open, nil
+}
+
+// OpenNamed opens a session with the server of a name in a configuration file, as Open does. Faults of the
+// file that are about other servers are no hindrance.
+func (e *Env) OpenNamed(ctx context.Context, path, name string, client *mcp.Client, stderr io.Writer) (*Session, error) {
+	file, faults, err := config.Inspect(path, nil)
+	if err != nil {
+		return nil, err
+	}
+	faults = slices.DeleteFunc(faults, func(p config.Problem) bool { return p.Model != "" || p.Server != "" && p.Server != name })
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	var names []string
+	for _, s := range file.Servers {
+		switch {
+		case s.Name == name && s.Disabled:
+			return nil, fmt.Errorf("%s: %q is disabled there", s.Source, name)
+		case s.Name == name:
+			return e.Open(ctx, s, client, stderr)
+		}
+		names = append(names, s.Name)
+	}
+	return nil, fmt.Errorf("%s has no server %q; it has %s", path, name, strings.Join(names, ", "))
+}
+
+func (e *Env) dial(ctx context.Context, s config.Server, client *mcp.Client) (*Session, error) {
+	header := http.Header{}
+	for k, v := range s.Headers {
+		header.Set(k, v)
+	}
+	if err := e.carry(client, s); err != nil {
+		return nil, err
+	}
+	for k, v := range client.Header { // those of the client win
+		header[k] = v
+	}
+	client.Header = header
+	session, err := client.Dial(ctx, s.URL)
+	if err != nil {
+		return nil, err
+	}
+	return &Session{Session: session}, nil
+}
+
+func (e *Env) builtin(s config.Server, stderr io.Writer) (*mcp.Server, error) {
+	if e.Builtin == nil {
+		return nil, &Error{s.Name, errors.New("this program has no built-in servers")}
+	}
+	h, err := e.Builtin(s.Builtin, s.Args, slog.New(slog.NewTextHandler(stderr, nil)))
+	if err != nil {
+		return nil, err
+	}
+	if srv, ok := h.(*mcp.Server); ok {
+		return srv, nil
+	}
+	return &mcp.Server{Name: s.Builtin, Version: "1", Handler: h}, nil
+}
+
+func serveBuiltin(ctx context.Context, srv *mcp.Server, client *mcp.Client) (*Session, error) {
+	near, far := jsonrpc.Pipe()
+	var wg sync.WaitGroup
+	wg.Go(func() { srv.Serve(context.WithoutCancel(ctx), far) })
+	stop := func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		srv.Shutdown(ctx)
+	}
+	session, err := client.Connect(ctx, wire{near})
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	return &Session{Session: session, after: stop}, nil
+}
+
+// wire is an open connection as a Transport.
+type wire struct{ conn mcp.Conn }
+
+func (w wire) Connect(context.Context) (mcp.Conn, error) { return w.conn, nil }
+
+// Err is that of the session. It names the command, and not its guard.
+func (s *Session) Err() error { return aboutCommand(s.Session.Err(), s.command) }
+
+// Close ends the session, and the server if it runs in this process. It takes at most 4 seconds, and 2
+// more for a built-in server.
+func (s *Session) Close() error {
+	err := s.Session.Close()
+	if s.after != nil {
+		s.after()
+	}
+	return err
+}
+
+// LeaveGrace is how long Leave waits for a server. Some servers keep timers running and never exit at
+// the end of their input.
+const LeaveGrace = 200 * time.Millisecond
+
+// Leave closes the session when the program is about to end. It waits for at most LeaveGrace: what has
+// not ended by then is left to the guard, to the end of this process, or, on Windows, to the job object.
+func (s *Session) Leave() {
+	closed := make(chan struct{})
+	go func() { // ends with the program at the latest
+		defer close(closed)
+		s.Close()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(LeaveGrace):
+		s.HandOver()
+	}
+}
+
+// HandOver leaves a command that has not ended to its guard, as this program is about to end: the guard
+// gives it the time that a command has by the specification. After the end of the session it does
+// nothing.
+func (s *Session) HandOver() {
+	if s.handOver == nil {
+		return
+	}
+	select {
+	case <-s.Done():
+	default:
+		s.handOver()
+	}
+}

@@ -1,0 +1,116 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/auth/login"
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// way is what a transport is for: a URL, and how it is reached.
+type way struct{ url, ca, cert, key string }
+
+// CanLogIn tells whether tokens may be sent to the server of an entry: over https, or within this
+// machine, and if the entry has none of its own.
+func CanLogIn(s config.Server) bool {
+	for name := range s.Headers {
+		if strings.EqualFold(name, "Authorization") {
+			return false
+		}
+	}
+	u, err := url.Parse(s.URL)
+	if s.URL == "" || err != nil || u.User != nil || u.Fragment != "" || u.Host == "" {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// WantsLogin tells an error of the server of an entry that a login would change.
+func WantsLogin(err error, s config.Server) bool {
+	var status *mcp.HTTPError
+	if !errors.As(err, &status) || status.Status != http.StatusUnauthorized {
+		return false
+	}
+	if wants := status.Header.Get("WWW-Authenticate"); wants != "" && !strings.Contains(strings.ToLower(wants), "bearer") {
+		return false
+	}
+	return CanLogIn(s)
+}
+
+// Refused tells an error that other credentials would change.
+func Refused(err error) bool {
+	var status *mcp.HTTPError
+	return errors.As(err, &status) && status.Status == http.StatusUnauthorized
+}
+
+// Transport returns what carries the requests to the server of an entry that is resolved, with its stored
+// login if there is one. Sessions with one server share it. It is an error if Env has no Vault.
+func (e *Env) Transport(s config.Server) (*login.Transport, error) {
+	if e.Vault == nil {
+		return nil, errors.New("there is no place for logins")
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	at := way{s.URL, s.CA, s.Cert, s.Key}
+	if t := e.transports[at]; t != nil {
+		return t, nil
+	}
+	secure, err := tlsfiles.Client(s.CA, s.Cert, s.Key)
+	if err != nil {
+		return nil, err
+	}
+	t := &login.Transport{Server: s.URL, Store: e.Vault, ClientName: "Patchbay", TLS: secure}
+	if e.transports == nil {
+		e.transports = map[way]*login.Transport{}
+	}
+	e.transports[at] = t
+	return t, nil
+}
+
+// Settle waits for refreshes of logins that have begun, for at most 3 seconds: the end of the program
+// would lose what comes of them.
+func (e *Env) Settle() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var all sync.WaitGroup
+	for _, t := range e.transports {
+		all.Go(t.Settle)
+	}
+	settled := make(chan struct{})
+	go func() { // ends with the program at the latest
+		defer close(settled)
+		all.Wait()
+	}()
+	select {
+	case <-settled:
+	case <-time.After(3 * time.Second):
+	}
+}
+
+// carry has a client reach a server as its entry says, and send its stored login.
+func (e *Env) carry(c *mcp.Client, s config.Server) error {
+	if CanLogIn(s) && c.Header.Get("Authorization") == "" {
+		if t, err := e.Transport(s); err == nil { // without a place for tokens there are none
+			c.HTTPClient = &http.Client{Transport: t}
+			return nil
+		}
+	}
+	secure, err := tlsfiles.Client(s.CA, s.Cert, s.Key)
+	if err != nil {
+		return fmt.Errorf("TLS: %w", err)
+	}
+	if secure != nil {
+		c.HTTPClient = &http.Client{Transport: tlsfiles.Transport(secure)}
+	}
+	return nil
+}

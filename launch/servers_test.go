@@ -1,0 +1,103 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+func builtins(name string, _ []string, _ *slog.Logger) (mcp.Handler, error) {
+	if name == "none" {
+		return nil, errors.New("there is no none")
+	}
+	return &mcp.Server{Name: name, Version: "1"}, nil
+}
+
+// A file is followed: what it adds comes, what it drops goes, what is faulty or refused changes nothing.
+func TestFollow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mcp.json")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`{"mcpServers": {"a": {"builtin": "a"}, "b": {"builtin": "b"}}}`)
+	s := &Servers{Env: &Env{Builtin: builtins}, Gateway: &gateway.Gateway{Name: "g", Version: "1"}}
+	defer s.Close()
+	said := make(chan string, 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		s.Follow(ctx, path, &Following{
+			Accept: func(_ context.Context, f *config.File, _ config.Problems) Decision {
+				if strings.Contains(string(f.Text), "evil") {
+					return Decision{Fault: "not taken"}
+				}
+				return Decision{Take: true}
+			},
+			Changed: func(change string) { said <- change },
+			Fault:   func(text string) { said <- text },
+		})
+	}()
+	defer func() { cancel(); <-over }()
+	want := func(texts ...string) {
+		t.Helper()
+		for _, text := range texts {
+			if got := <-said; !strings.Contains(got, text) {
+				t.Errorf("%q, want %q", got, text)
+			}
+		}
+	}
+	want("+ a", "+ b")
+	write(`{"mcpServers": {"b": {"builtin": "b", "args": ["x"]}, "c": {"builtin": "c"}}}`)
+	want("~ b", "+ c", "- a")
+	write(`{"mcpServers": {"evil": {"builtin": "evil"}}}`)
+	want("not taken")
+	write(`{`)
+	want("has faults")
+	if names := strings.Join(s.Names(), " "); names != "b c" {
+		t.Errorf("the servers are %s, want b c", names)
+	}
+}
+
+// What a server is given as a secret is learned before it is used, and is in no error that others get.
+func TestErrorsHoldNoSecrets(t *testing.T) {
+	t.Setenv("PATCHBAY_INPUT_KEY", "planted-secret")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "mcp.json")
+	text := `{"inputs": [{"id": "key", "type": "promptString", "password": true}], "mcpServers": {"a": {"command": "no-such-${input:key}"}}}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := config.Load(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Env{Redact: trace.NewRedactor(nil)}
+	_, err = e.Upstream(t.Context(), file.Servers[0], &mcp.Client{Name: "c"}, e.NewLog("a", nil))
+	if err == nil || strings.Contains(err.Error(), "planted") || !strings.Contains(err.Error(), trace.Redacted) {
+		t.Errorf("the error is %v", err)
+	}
+	_, err = e.Open(t.Context(), config.Server{Name: "b", Builtin: "b"}, &mcp.Client{Name: "c"}, nil)
+	if err == nil || !strings.Contains(err.Error(), "no built-in servers") {
+		t.Errorf("without Builtin: %v", err)
+	}
+	e.Builtin = builtins
+	if _, err = e.Open(t.Context(), config.Server{Name: "b", Builtin: "none"}, &mcp.Client{Name: "c"}, nil); err == nil || err.Error() != "there is no none" {
+		t.Errorf("the error of Builtin: %v", err)
+	}
+}

@@ -1,0 +1,124 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+// Upstream is a session for others than the person of this run: callers of a gateway, or a language
+// model. No error of it holds a secret, and one that a login would change is a [gateway.LoginError].
+type Upstream struct {
+	*Session
+	env   *Env
+	entry config.Server // as it is written
+}
+
+// Upstream opens a session for others. Client is used for this session alone, as Open does; its frames are
+// recorded under the name of the server, with a number for each connection but the first.
+func (e *Env) Upstream(ctx context.Context, s config.Server, client *mcp.Client, log *Log) (*Upstream, error) {
+	if on := client.OnFrame; on != nil {
+		name := s.Name
+		if n := log.opened.Add(1); n > 1 { // another client's connection, or one after a loss
+			name = fmt.Sprintf("%s#%d", s.Name, n)
+		}
+		client.OnFrame = func(f trace.Frame) {
+			f.Conn = name + "/" + f.Conn
+			on(f)
+		}
+	}
+	open, err := e.Open(ctx, s, client, log)
+	if err == nil {
+		return &Upstream{open, e, s}, nil
+	}
+	if wants, _ := e.loginError(s, err); wants != nil {
+		return nil, e.cleaned(wants)
+	}
+	var unopened *Error
+	if errors.As(err, &unopened) {
+		err = nameless{unopened}
+	}
+	return nil, e.cleaned(err)
+}
+
+// Handle is that of the session.
+func (u *Upstream) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	res, err := u.Session.Handle(ctx, req)
+	return res, u.Told(err)
+}
+
+// Told returns an error of the session as others may see it. An error of the server itself is data, and
+// passes.
+func (u *Upstream) Told(err error) error {
+	if err == nil {
+		return nil
+	}
+	var rpc *mcp.Error
+	if errors.As(err, &rpc) {
+		return err
+	}
+	if wants, reopen := u.env.loginError(u.entry, err); wants != nil {
+		if reopen {
+			go u.Close() // bounded in time; another answer takes another connection
+		}
+		err = wants
+	}
+	return u.env.cleaned(err)
+}
+
+// Err is that of the session, without secrets.
+func (u *Upstream) Err() error {
+	if err := u.Session.Err(); err != nil {
+		return u.env.cleaned(err)
+	}
+	return nil
+}
+
+// loginError tells an error that a login would change; nil: it is another.
+func (e *Env) loginError(s config.Server, err error) (wants error, reopen bool) {
+	if e.Login == nil {
+		return nil, false
+	}
+	do, reopen := e.Login(s, err)
+	if do == "" {
+		return nil, false
+	}
+	return &gateway.LoginError{Do: do, Err: err}, reopen
+}
+
+// nameless is an Error where the name of the server stands already.
+type nameless struct{ of *Error }
+
+func (e nameless) Error() string { return e.of.Reason() }
+
+func (e nameless) Unwrap() error { return e.of.Err }
+
+// clean takes the secrets out of a text.
+func (e *Env) clean(text string) string {
+	if e.Redact == nil {
+		return text
+	}
+	return e.Redact.Text(text)
+}
+
+// cleaned takes the secrets out of an error. What it wraps stays to be found.
+func (e *Env) cleaned(err error) error {
+	if text := err.Error(); e.clean(text) != text {
+		return cleanedError{e.clean(text), err}
+	}
+	return err
+}
+
+type cleanedError struct {
+	text string
+	err  error
+}
+
+func (e cleanedError) Error() string { return e.text }
+
+func (e cleanedError) Unwrap() error { return e.err }
