@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/internal/bridge"
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
@@ -119,11 +120,11 @@ func ElicitURL(ctx context.Context, message, url string, opts ...AskOption) erro
 	if err := checkURL(url); err != nil {
 		return err
 	}
-	raw, err := ask(ctx, revision.MethodElicit, urlParams(message, url), opts)
+	raw, err := ask(ctx, revision.MethodElicit, bridge.URLParams(message, url), opts)
 	if err != nil {
 		return err
 	}
-	_, err = accepted(raw)
+	_, err = bridge.Accepted(raw)
 	return err
 }
 
@@ -144,27 +145,44 @@ func elicit(ctx context.Context, message string, form json.RawMessage, opts []As
 	if err != nil {
 		return nil, err
 	}
-	return accepted(raw)
+	return bridge.Accepted(raw)
 }
 
-// accepted returns the content of an ElicitResult whose action is accept.
-func accepted(raw json.RawMessage) (json.RawMessage, error) {
-	var res struct {
-		Action  string          `json:"action"`
-		Content json.RawMessage `json:"content"`
+// RequireURL ends a call that cannot go on before the user has visited a page, for
+// instance to log in at a third party: return the error that it returns. The handler should
+// look first whether the visit has been made, since the call comes again after it.
+//
+//	if token, ok := tokens.Of(mcp.CallFrom(ctx).Principal); !ok {
+//		return "", mcp.RequireURL(ctx, "Log in at Example", loginURL)
+//	}
+//
+// A caller of 2025-11-25 is answered with -32042, and one of 2026-07-28 with the question
+// of [ElicitURL] or, if the user has agreed but not finished, an error that says so. Callers
+// of other revisions, who cannot be sent to a page, get the page as the text of an error.
+//
+// Specification: 2025-11-25, client/elicitation, URL Elicitation Required Error.
+func RequireURL(ctx context.Context, message, url string) error {
+	call := engine.From(ctx)
+	if call == nil {
+		return ErrNoCall
 	}
-	if err := jsonx.Unmarshal(raw, &res); err != nil {
-		return nil, fmt.Errorf("elicit: the client's answer: %w", err)
+	if err := checkURL(url); err != nil {
+		return err
 	}
-	switch res.Action {
-	case "accept":
-		return orObject(res.Content), nil
-	case "decline":
-		return nil, ErrDeclined
-	case "cancel":
-		return nil, ErrDismissed
+	q := engine.Question{Method: revision.MethodElicit, Params: bridge.URLParams(message, url)}
+	rev := call.Peer.Revision
+	if !rev.Sessions {
+		if err := ElicitURL(ctx, message, url, Key("visit:"+bridge.Place(url))); err != nil { // the query may change
+			return err
+		}
+		return fmt.Errorf("%s: finish at %s, then call again", message, url)
 	}
-	return nil, fmt.Errorf("elicit: the client's answer has the unknown action %q", clip(res.Action))
+	if call.Peer.CanAnswer(q) == nil {
+		if params, err := rev.Question(q.Method, q.Params); err == nil {
+			return &Error{Code: revision.CodeURLRequired, Message: message, Data: encode(map[string][]json.RawMessage{"elicitations": {params}})}
+		}
+	}
+	return fmt.Errorf("%s: visit %s, then call again: %w", message, url, ErrNotSupported)
 }
 
 // Root is a folder or file that the client lets servers work on.

@@ -65,8 +65,8 @@ func CallFrom(ctx context.Context) *Call {
 	// What does not decode was never declared: the peer's own description is
 	// for display and must not fail the call.
 	c.While(func() {
-		_ = jsonx.Unmarshal(orObject(c.Peer.Info), &out.Client)
-		_ = jsonx.Unmarshal(orObject(c.Peer.Capabilities), &out.Capabilities)
+		_ = jsonx.Unmarshal(jsonx.OrObject(c.Peer.Info), &out.Client)
+		_ = jsonx.Unmarshal(jsonx.OrObject(c.Peer.Capabilities), &out.Capabilities)
 		if raw, ok := jsonx.Lookup(c.Params, "_meta"); ok {
 			_ = jsonx.Unmarshal(raw, &out.Meta)
 		}

@@ -14,7 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/bridge"
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/transport/duplex"
 	"github.com/patchbay-dev/patchbay/internal/transport/stdio"
@@ -133,7 +135,7 @@ type HTTPError struct {
 }
 
 func (e *HTTPError) Error() string {
-	wait := waitText(e.Status, e.Header)
+	wait := bridge.WaitText(e.Status, e.Header)
 	if e.Body == "" {
 		return fmt.Sprintf("HTTP %d %s%s", e.Status, http.StatusText(e.Status), wait)
 	}
@@ -175,7 +177,7 @@ func publicError(err error) error {
 		return &lostError{lost.Error(), publicError(lost.Err)}
 	case errors.As(err, &he):
 		if he.RPC != nil {
-			return later(he)
+			return bridge.WithWait(he)
 		}
 		return &HTTPError{he.Status, he.Header, he.Body}
 	case errors.As(err, &ee):
@@ -185,14 +187,6 @@ func publicError(err error) error {
 	}
 	return err
 }
-
-// begunError is the error of a call that its server had begun with: it has asked something or
-// made a task of it before. Whatever the error is, the call may have had an effect. Callers tell by
-// the method.
-type begunError struct{ error }
-
-func (e *begunError) Unwrap() error { return e.error }
-func (e *begunError) Begun() bool   { return true }
 
 // lostError has the text of an error of a transport and a cause of this package.
 type lostError struct {
@@ -225,9 +219,9 @@ func (c *Client) Dial(ctx context.Context, url string) (*Session, error) {
 		return c.dialDuplex(ctx, url, u)
 	}
 	s := c.newSession()
-	s.overHTTP, s.id, s.tap = true, url, c.tap("http")
-	s.wire = streamable.NewClient(streamable.ClientOptions{
-		URL: url, HTTP: c.HTTPClient, Inbox: (*inbox)(s), Renew: s.renew, MaxMessage: orDefault(c.Limits.Message, 16<<20),
+	s.remote.HTTP, s.remote.ID, s.tap = true, url, c.tap("http")
+	s.remote.Wire = streamable.NewClient(streamable.ClientOptions{
+		URL: url, HTTP: c.HTTPClient, Inbox: &s.remote, Renew: s.renew, MaxMessage: orDefault(c.Limits.Message, 16<<20),
 		MaxDepth: s.limits.Depth, Tap: s.tap, Header: c.Header, Logger: s.log,
 	})
 	if err := s.openHTTP(ctx, url); err != nil {
@@ -306,16 +300,16 @@ func (c *Client) Connect(ctx context.Context, t Transport) (*Session, error) {
 
 func (c *Client) openDuplex(ctx context.Context, conn Conn, key string, explain func(error) error, tap engine.Tap) (*Session, error) {
 	s := c.newSession()
-	s.id, s.tap = key, tap
+	s.remote.ID, s.tap = key, tap
 	wire := duplex.NewClient(conn, duplex.ClientOptions{
-		Inbox: (*inbox)(s), MaxDepth: s.limits.Depth, Tap: tap, Logger: s.log, Explain: explain,
+		Inbox: &s.remote, MaxDepth: s.limits.Depth, Tap: tap, Logger: s.log, Explain: explain,
 	})
 	if explain != nil && s.limits.Mute > 0 { // it is a command
-		s.clocks.mute = mute{most: s.limits.Mute, frames: wire.Frames, giveUp: func(calls int, limit time.Duration) {
+		s.remote.Mute(s.limits.Mute, wire.Frames, func(calls int, limit time.Duration) {
 			go wire.End(fmt.Errorf("nothing was heard of it in %d calls in a row, each given up after %v", calls, limit))
-		}}
+		})
 	}
-	s.wire = wire
+	s.remote.Wire = wire
 	if err := s.openDuplex(ctx, key); err != nil {
 		s.failed(err)
 		return nil, err
@@ -327,16 +321,21 @@ func (c *Client) newSession() *Session {
 	c.begun.Store(true)
 	s := &Session{
 		client: c, limits: c.Limits.withDefaults(), log: c.Logger, user: c.userCode(),
-		events: make(chan Event, 256), subscribed: map[string]*subscription{}, parked: map[string]*parkedCall{}, tokens: map[int64]*outgoingCall{}, support: map[string]TaskSupport{}, lent: map[string]*lentTask{}, headers: map[string][]streamable.ParamHeader{},
+		events: make(chan Event, 256), subscribed: map[string]*subscription{},
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	if call := engine.From(orDefault(c.Front, context.Background())); call != nil && call.Session() != nil {
-		s.front, s.opener = call, c.Front
+	r := &s.remote
+	r.Owner, r.Log, r.Hop = (*owner)(s), s.log, c.Header.Get(hop.Header)
+	r.Limits = bridge.Limits{
+		Rounds: s.limits.Rounds, Cache: s.limits.Cache, Idle: orDefault(c.Limits.CallTimeout, time.Minute),
+		CallTimeout: s.limits.CallTimeout, CallLimit: s.limits.CallLimit,
 	}
-	s.cache.most = s.limits.Cache
-	s.idle = orDefault(c.Limits.CallTimeout, time.Minute)
+	if call := engine.From(orDefault(c.Front, context.Background())); call != nil && call.Session() != nil {
+		r.Front, r.Opener = call, c.Front
+	}
+	r.Init()
 	return s
 }
 
@@ -402,11 +401,11 @@ func (c *Client) RootsChanged(ctx context.Context) {
 	c.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, s := range sessions {
-		if !s.rev.Sessions || s.client.Roots == nil { // ROOT-26-004: there is no such notification
+		if !s.remote.Rev.Sessions || s.client.Roots == nil { // ROOT-26-004: there is no such notification
 			continue
 		}
 		wg.Go(func() {
-			if err := s.wire.Notify(ctx, revision.NoteRootsChanged, nil); err != nil && !s.wireEnded() {
+			if err := s.remote.Wire.Notify(ctx, revision.NoteRootsChanged, nil); err != nil && !s.remote.Ended() {
 				s.log.Warn("server not told that the roots changed", "server", clip(s.Server().Name), "err", err)
 			}
 		})
@@ -428,10 +427,6 @@ func (c *Client) enter(s *Session) (leave func()) {
 		delete(c.sessions, s)
 	}
 }
-
-// codeDeclined says that the user refused a sampling request (2025-11-25,
-// client/sampling, Error Handling).
-const codeDeclined = -1
 
 // answer answers a question of a server with the client's own functions. If one of them ends its
 // goroutine, answer does not return.
@@ -457,7 +452,7 @@ func (c *Client) ask(ctx context.Context, user *usercode.Runner, method string, 
 		var res *SampleResult
 		err = user.Run(ctx, "Client.OnSample", func() error { res, err = c.OnSample(ctx, r); return err })
 		if errors.Is(err, ErrDeclined) {
-			return nil, Errorf(codeDeclined, "the user declined the sampling request")
+			return nil, Errorf(bridge.CodeDeclined, "the user declined the sampling request")
 		}
 		if err != nil {
 			return nil, err

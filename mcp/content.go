@@ -140,8 +140,8 @@ func (c ToolUseContent) appendJSON(dst []byte) ([]byte, revision.Feature) {
 	dst = append(dst, `,"name":`...)
 	dst = jsonx.AppendString(dst, c.Name)
 	dst = append(dst, `,"input":`...)
-	mustBeJSON("the input of a tool use", orObject(c.Input))
-	dst = jsonx.AppendLine(dst, orObject(c.Input))
+	mustBeJSON("the input of a tool use", jsonx.OrObject(c.Input))
+	dst = jsonx.AppendLine(dst, jsonx.OrObject(c.Input))
 	dst, uses := appendTail(dst, nil, c.Meta)
 	return dst, uses | revision.SampleTools
 }
@@ -156,7 +156,7 @@ func (c ToolResultContent) appendJSON(dst []byte) ([]byte, revision.Feature) {
 }
 
 func (c RawContent) appendJSON(dst []byte) ([]byte, revision.Feature) {
-	raw := orObject(json.RawMessage(c))
+	raw := jsonx.OrObject(json.RawMessage(c))
 	mustBeJSON("raw content", raw)
 	if jsonx.KindOf(raw) != '{' {
 		panic(errors.New("mcp: raw content of a handler: want an object"))
@@ -337,11 +337,4 @@ func encode(v any) json.RawMessage {
 		panic(fmt.Errorf("mcp: encode %T: %w", v, err))
 	}
 	return b
-}
-
-func orObject(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 {
-		return json.RawMessage(`{}`)
-	}
-	return raw
 }

@@ -19,7 +19,7 @@ func (c *Client) elicit(ctx context.Context, user *usercode.Runner, params json.
 		URL     string          `json:"url"`
 		Mode    string          `json:"mode"`
 	}
-	if err := jsonx.Unmarshal(orObject(params), &w); err != nil {
+	if err := jsonx.Unmarshal(jsonx.OrObject(params), &w); err != nil {
 		return nil, Errorf(CodeInvalidParams, "elicitation: %v", err)
 	}
 	if w.Mode != "" && w.Mode != "form" && w.Mode != "url" {

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/bridge"
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
@@ -43,7 +44,7 @@ func (s *Session) openDuplex(ctx context.Context, key string) error {
 	known := s.client.known()
 	if how, ok := known.legacy(key); ok && legacy != nil {
 		s.how = how
-		if err = s.initialize(ctx, legacy); err == nil || s.wireEnded() || ctx.Err() != nil {
+		if err = s.initialize(ctx, legacy); err == nil || s.remote.Ended() || ctx.Err() != nil {
 			return err
 		}
 		known.forget(key) // the assumption failed: ask again
@@ -61,7 +62,7 @@ func (s *Session) openDuplex(ctx context.Context, key string) error {
 		return context.Cause(ctx)
 	case legacy == nil:
 		return fmt.Errorf("the server does not speak %s: %w", modern.Name, err)
-	case s.wireEnded():
+	case s.remote.Ended():
 		return fmt.Errorf("%w: %w", errProbeFatal, err)
 	case verdict == verdictOlder:
 		legacy = s.older
@@ -120,7 +121,7 @@ func (s *Session) openHTTP(ctx context.Context, address string) error {
 	if err := s.initializeHTTP(ctx, address, legacy); err != nil {
 		return err
 	}
-	if s.overHTTP {
+	if s.remote.HTTP {
 		known.spoke(key, true)
 	}
 	return nil
@@ -136,7 +137,7 @@ func (s *Session) eras() (modern, legacy *revision.Table, err error) {
 	if err := checkExtensions("Client.Extensions", s.client.Extensions, s.limits.Depth); err != nil {
 		return nil, nil, err
 	}
-	s.caps, s.self = s.client.capabilities(), encode(s.client.implementation())
+	s.remote.Caps, s.remote.Self = s.client.capabilities(), encode(s.client.implementation())
 	return revision.Latest(revs, false), revision.Latest(revs, true), nil
 }
 
@@ -152,8 +153,8 @@ const (
 
 // discover asks a server what it is, in the modern era.
 func (s *Session) discover(ctx context.Context, modern *revision.Table) (verdict, error) {
-	s.rev = modern
-	raw, err := s.call(ctx, &engine.Outgoing{Method: revision.MethodDiscover, Params: s.modernParams(json.RawMessage(`{}`), envelope{caps: s.caps})})
+	s.remote.Rev = modern
+	raw, err := s.remote.Send(ctx, &engine.Outgoing{Method: revision.MethodDiscover, Params: s.remote.ModernParams(json.RawMessage(`{}`), bridge.Envelope{Caps: s.remote.Caps})})
 	if err == nil {
 		versions, ok := jsonx.Lookup(raw, "supportedVersions")
 		if !ok {
@@ -162,7 +163,7 @@ func (s *Session) discover(ctx context.Context, modern *revision.Table) (verdict
 		if v, done := s.choose(versions); done {
 			return v, nil
 		}
-		if s.rev == nil {
+		if s.remote.Rev == nil {
 			return verdictModern, s.noCommon(versions)
 		}
 		info, err := decodeServerInfo(raw)
@@ -171,7 +172,7 @@ func (s *Session) discover(ctx context.Context, modern *revision.Table) (verdict
 		}
 		s.info.Store(info)
 		s.how = "server/discover"
-		s.wire.Negotiated(s.rev)
+		s.remote.Wire.Negotiated(s.remote.Rev)
 		return verdictModern, nil
 	}
 	var rpc *jsonrpc.Error
@@ -190,7 +191,7 @@ func (s *Session) discover(ctx context.Context, modern *revision.Table) (verdict
 		}
 		return verdictNone, err
 	}
-	if _, later := retryAfter(err); later || status == http.StatusUnauthorized || status == http.StatusForbidden ||
+	if _, later := bridge.RetryAfter(err); later || status == http.StatusUnauthorized || status == http.StatusForbidden ||
 		status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500 {
 		return verdictNone, err
 	}
@@ -203,24 +204,24 @@ func (s *Session) discover(ctx context.Context, modern *revision.Table) (verdict
 		if v, done := s.choose(versions); done {
 			return v, nil
 		}
-		if s.rev == nil {
+		if s.remote.Rev == nil {
 			return verdictModern, s.noCommon(versions)
 		}
-		if s.rev == modern && s.repeated {
+		if s.remote.Rev == modern && s.repeated {
 			return verdictModern, err // it names what was asked for, twice
 		}
-		s.repeated = s.rev == modern
-		return s.discover(ctx, s.rev)
+		s.repeated = s.remote.Rev == modern
+		return s.discover(ctx, s.remote.Rev)
 	}
 	return verdictLegacy, err
 }
 
 // choose picks the newest revision that both sides speak. It is done if that is a
-// legacy one; else s.rev is it, nil if there is none.
+// legacy one; else s.remote.Rev is it, nil if there is none.
 func (s *Session) choose(versions json.RawMessage) (verdict, bool) {
 	var names []string
 	if err := jsonx.Unmarshal(versions, &names); err != nil {
-		s.rev = nil
+		s.remote.Rev = nil
 		return verdictModern, false
 	}
 	var best *revision.Table
@@ -235,7 +236,7 @@ func (s *Session) choose(versions json.RawMessage) (verdict, bool) {
 		s.older = best
 		return verdictOlder, true
 	}
-	s.rev = best
+	s.remote.Rev = best
 	return verdictModern, false
 }
 
@@ -245,25 +246,25 @@ func (s *Session) noCommon(versions json.RawMessage) error {
 
 // initialize opens a legacy session (2025-11-25, basic/lifecycle).
 func (s *Session) initialize(ctx context.Context, t *revision.Table) error {
-	if s.idle > 0 {
+	if s.remote.Limits.Idle > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, max(s.idle, probeTime), errNoAnswer)
+		ctx, cancel = context.WithTimeoutCause(ctx, max(s.remote.Limits.Idle, probeTime), errNoAnswer)
 		defer cancel()
 	}
 	info, spoken, err := s.hello(ctx, t)
 	if err != nil {
 		return fmt.Errorf("initialize: %w", err)
 	}
-	s.rev = spoken
-	s.wire.Negotiated(s.rev)
-	s.asker.Store(s.rev)
+	s.remote.Rev = spoken
+	s.remote.Wire.Negotiated(s.remote.Rev)
+	s.remote.MayAsk(s.remote.Rev)
 	return s.opened(ctx, info)
 }
 
 // hello sends initialize and returns what the server says of itself and the revision
 // that it chose.
 func (s *Session) hello(ctx context.Context, t *revision.Table) (*ServerInfo, *revision.Table, error) {
-	caps := t.ClientCapabilities(s.caps)
+	caps := t.ClientCapabilities(s.remote.Caps)
 	if s.client.Roots != nil {
 		caps = jsonx.With(nil, caps, "roots", []byte(`{"listChanged":true}`)) // RootsChanged tells
 	}
@@ -272,7 +273,7 @@ func (s *Session) hello(ctx context.Context, t *revision.Table) (*ServerInfo, *r
 		Capabilities json.RawMessage `json:"capabilities"`
 		Info         json.RawMessage `json:"clientInfo"`
 	}{t.Name, caps, t.Implementation(encode(s.client.implementation()))})
-	raw, err := s.call(ctx, &engine.Outgoing{Method: revision.MethodInitialize, Params: params})
+	raw, err := s.remote.Send(ctx, &engine.Outgoing{Method: revision.MethodInitialize, Params: params})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -296,13 +297,10 @@ func (s *Session) hello(ctx context.Context, t *revision.Table) (*ServerInfo, *r
 // opened ends the opening of a legacy session.
 func (s *Session) opened(ctx context.Context, info *ServerInfo) error {
 	s.info.Store(info)
-	if err := s.wire.Notify(ctx, revision.NoteInitialized, nil); err != nil {
+	if err := s.remote.Wire.Notify(ctx, revision.NoteInitialized, nil); err != nil {
 		return fmt.Errorf("initialize: %w", err)
 	}
-	if s.client.LogLevel != nil {
-		s.level.lower(logLevel(s.client.LogLevel.Level()))
-	}
-	s.tellLevel(ctx)
+	s.remote.TellLevel(ctx)
 	return nil
 }
 
@@ -310,12 +308,12 @@ func (s *Session) opened(ctx context.Context, info *ServerInfo) error {
 // basic/transports, Session Management). The wire sees to it that nothing else is sent
 // meanwhile.
 func (s *Session) renew(ctx context.Context) error {
-	info, spoken, err := s.hello(ctx, s.rev)
+	info, spoken, err := s.hello(ctx, s.remote.Rev)
 	if err != nil {
 		return err
 	}
-	if spoken != s.rev {
-		return fmt.Errorf("the server now speaks revision %s, this session was opened in %s", spoken.Name, s.rev.Name)
+	if spoken != s.remote.Rev {
+		return fmt.Errorf("the server now speaks revision %s, this session was opened in %s", spoken.Name, s.remote.Rev.Name)
 	}
 	if err := s.opened(ctx, info); err != nil {
 		return err
@@ -325,19 +323,10 @@ func (s *Session) renew(ctx context.Context) error {
 	s.resubscribe(ctx)
 	// Nobody knows what has changed meanwhile.
 	for _, k := range []Kind{KindTool, KindPrompt, KindResource} {
-		s.hub.changed(k)
+		s.feed.changed(k)
 	}
 	s.changes.all()
 	return nil
-}
-
-func (s *Session) wireEnded() bool {
-	select {
-	case <-s.wire.Done():
-		return true
-	default:
-		return false
-	}
 }
 
 // origin is what an era is remembered by.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/patchbay-dev/patchbay/internal/bridge"
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -45,16 +46,16 @@ func ResourceNotFound(uri string) *Error {
 
 var (
 	// ErrDeclined says that the user refused a question.
-	ErrDeclined = errors.New("mcp: the user declined")
+	ErrDeclined = bridge.ErrDeclined
 	// ErrDismissed says that the user closed a question without an answer.
-	ErrDismissed = errors.New("mcp: the user dismissed the question")
+	ErrDismissed = bridge.ErrDismissed
 	// ErrNotSupported says that the other side did not declare what a call
 	// or question needs. Returned unhandled by a handler, it becomes -32021 toward
 	// callers of 2026-07-28.
 	ErrNotSupported = fmt.Errorf("mcp: not supported by the other side: %w", errors.ErrUnsupported)
 	// ErrNoCall says that a function such as [Elicit] was called with a context
 	// that does not belong to a call.
-	ErrNoCall = errors.New("mcp: the context belongs to no call; pass on the one your handler was given")
+	ErrNoCall = bridge.ErrNoCall
 	// ErrPending says that a question to a caller of 2026-07-28 has no answer yet: the handler
 	// returns it, the caller gets the question as the result, and the handler runs again when
 	// the caller calls again with the answer. Middleware gets it from the handler; it is not a
@@ -65,7 +66,7 @@ var (
 	// was not repeated there, since it may depend on what is lost.
 	ErrSessionLost = errors.New("mcp: the server has ended the session")
 	// ErrClosed says that the session or server was closed on this side.
-	ErrClosed = errors.New("mcp: closed")
+	ErrClosed = bridge.ErrClosed
 )
 
 // ToolError is a tool's own failure, a result with isError, as [CallAs] returns it.

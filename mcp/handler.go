@@ -121,7 +121,7 @@ type KeptResult struct {
 // Keep makes a result that is answered many times of one that nobody changes any more.
 func Keep(raw RawResult) *KeptResult {
 	r := new(KeptResult)
-	r.memo = engine.NewMemo(r, orObject(json.RawMessage(raw)))
+	r.memo = engine.NewMemo(r, jsonx.OrObject(json.RawMessage(raw)))
 	return r
 }
 

@@ -25,7 +25,7 @@ func (f filter) and(acknowledged json.RawMessage) filter {
 	var w struct {
 		Notifications filter `json:"notifications"`
 	}
-	if jsonx.Unmarshal(orObject(acknowledged), &w) != nil {
+	if jsonx.Unmarshal(jsonx.OrObject(acknowledged), &w) != nil {
 		return filter{}
 	}
 	a := w.Notifications
@@ -110,7 +110,7 @@ func (s *Server) listen(ctx context.Context, req *Request) (Result, error) {
 		}{f}))
 	}
 	task := func(id string) json.RawMessage { return s.jobs.detailed(ctx, id) }
-	if err := s.hub.listen(ctx, nil, f, ack, call.Emit, task); err != nil {
+	if err := s.feed.listen(ctx, nil, f, ack, call.Emit, task); err != nil {
 		return nil, err
 	}
 	return RawResult(`{}`), nil
@@ -119,7 +119,7 @@ func (s *Server) listen(ctx context.Context, req *Request) (Result, error) {
 // listen emits the changes that f asks for until ctx ends or over is closed (nil), or
 // emitting fails. Ack is called first, when nothing can be missed any more. Task returns
 // the state of a task, nil for none; it is not used if f names none.
-func (h *hub) listen(ctx context.Context, over <-chan struct{}, f filter, ack func() error, emit func(method string, params json.RawMessage) error, task func(id string) json.RawMessage) error {
+func (h *changeFeed) listen(ctx context.Context, over <-chan struct{}, f filter, ack func() error, emit func(method string, params json.RawMessage) error, task func(id string) json.RawMessage) error {
 	l := &listener{kinds: f.kinds(), uris: f.URIs, wake: make(chan struct{}, 1)}
 	if len(f.Tasks) > 0 && task != nil {
 		// What happened before is told too: a task may be over already.

@@ -84,9 +84,9 @@ func (l *listing) page(ctx context.Context) (json.RawMessage, error) {
 			params = append(append([]byte(`{"cursor":`), l.cursor...), '}')
 		}
 		x := l.s.outgoing(ctx, l.method, params, l.opts)
-		raw, err := x.run(x.ctx())
-		err = x.end(err)
-		l.kept = l.kept || x.hit
+		raw, err := x.Once()
+		err = x.End(err)
+		l.kept = l.kept || x.Cached()
 		if err == nil {
 			if list, _ := jsonx.Lookup(raw, l.member); jsonx.KindOf(list) != '[' {
 				return nil, fmt.Errorf("the result has no array %q", l.member)
@@ -104,7 +104,7 @@ func (l *listing) page(ctx context.Context) (json.RawMessage, error) {
 		if l.cursor == nil || !errors.As(err, &rpc) || rpc.Code != CodeInvalidParams {
 			return nil, err
 		}
-		l.s.cache.drop(l.method)
+		l.s.remote.DropCached(l.method)
 		if !l.kept {
 			return nil, fmt.Errorf("the server refuses the cursor it gave after page %d; the list may have changed, list again: %w", l.pages, err)
 		}
@@ -132,7 +132,7 @@ func (l *listing) entry(raw json.RawMessage, item any) error {
 
 // again tells whether an entry was told before a new start.
 func (l *listing) again(raw json.RawMessage) bool {
-	if !l.s.rev.Cacheable(l.method) {
+	if !l.s.remote.Rev.Cacheable(l.method) {
 		return false
 	}
 	key, _ := jsonx.Lookup(raw, l.key)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/patchbay-dev/patchbay/internal/bridge"
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
@@ -53,11 +54,11 @@ func (s *Session) ListVersion(method string) (version uint64, heard bool) {
 	}
 	s = s.server()
 	version = s.changes[at].Load()
-	if s.rev.Sessions {
+	if s.remote.Rev.Sessions {
 		declared, _ := jsonx.Lookup(s.Server().Capabilities[capability], "listChanged")
 		heard = string(declared) == "true"
 	}
-	if w, ok := s.wire.(interface{ Streams() (uint64, bool) }); ok {
+	if w, ok := s.remote.Wire.(interface{ Streams() (uint64, bool) }); ok {
 		times, open := w.Streams()
 		version, heard = version+times, heard && open
 	}
@@ -74,7 +75,7 @@ func CallerKey(ctx context.Context) string {
 	}
 	var key []byte
 	call.While(func() { key = appendCallerKey(key, call) })
-	if len(key) > maxIdentity {
+	if len(key) > bridge.MaxIdentity {
 		sum := sha256.Sum256(key)
 		return string(sum[:])
 	}

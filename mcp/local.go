@@ -114,20 +114,21 @@ func (c *Client) inFront(s *Session) (*Session, error) {
 		return nil, err
 	}
 	f := c.newSession()
-	f.caps, f.self, f.behind, f.id = s.caps, s.self, s, s.id
+	f.remote.Caps, f.remote.Self, f.behind, f.remote.ID = s.remote.Caps, s.remote.Self, s, s.remote.ID
 	f.openLocal(context.Background(), h)
+	s.remote.InFront, s.remote.Own = &f.remote, f.local.session
 	return f, nil
 }
 
 // openLocal connects the session to a handler.
 func (s *Session) openLocal(ctx context.Context, h Handler) {
-	s.rev, s.how = revision.Newest, "a Handler of this process"
-	s.asker.Store(s.rev)
+	s.remote.Rev, s.how = revision.Newest, "a Handler of this process"
+	s.remote.MayAsk(s.remote.Rev)
 	w := &localWire{s: s, h: h, done: make(chan struct{})}
-	w.eng = engine.Engine{Handler: w.serve, User: s.user, Revisions: []*revision.Table{s.rev}, Info: s.self, Logger: s.log}
+	w.eng = engine.Engine{Handler: w.serve, User: s.user, Revisions: []*revision.Table{s.remote.Rev}, Info: s.remote.Self, Logger: s.log}
 	w.eng.Init()
-	w.session = engine.NewLocal(ctx, s.self, s.caps, &localExchange{inbox: (*inbox)(s)})
-	s.local, s.wire = w, w
+	w.session = engine.NewLocal(ctx, s.remote.Self, s.remote.Caps, &localExchange{inbox: &s.remote})
+	s.local, s.remote.Wire, s.remote.Local = w, w, true
 }
 
 // localWire is the way to a handler of this process.
@@ -225,7 +226,7 @@ func (x *localCall) run() {
 	}()
 	x.res, x.err = x.w.eng.Local(&x.ctx, x.w.session, &x.msg, &x.exchange)
 	if local := (*engine.LocalError)(nil); errors.As(x.err, &local) {
-		local.RPC.Code = x.w.s.server().rev.Code(local.RPC.Code) // as without middleware
+		local.RPC.Code = x.w.s.server().remote.Rev.Code(local.RPC.Code) // as without middleware
 	}
 	if x.err == nil && x.res.Task {
 		x.res.JSON = jsonx.With(nil, x.res.JSON, "resultType", []byte(`"task"`))

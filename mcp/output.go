@@ -39,7 +39,7 @@ func (s *Session) learnOutput(t *Tool) {
 		o.bytes -= len(t.Name) + len(old.raw)
 		delete(o.tools, t.Name)
 	}
-	if len(t.OutputSchema) == 0 || s.rev.Lacks&revision.Structured != 0 {
+	if len(t.OutputSchema) == 0 || s.remote.Rev.Lacks&revision.Structured != 0 {
 		return
 	}
 	raw := append(json.RawMessage(nil), t.OutputSchema...)

@@ -57,7 +57,7 @@ func AddPrompt[In, Out any](s *Server, p Prompt, h func(context.Context, In) (Ou
 		}
 		return promptResult(out, p.Description)
 	}})
-	s.hub.changed(KindPrompt)
+	s.feed.changed(KindPrompt)
 }
 
 // complete fills in the arguments of a prompt, and finds what is wrong with it. Closed says
@@ -203,7 +203,7 @@ func (s *Server) complete(ctx context.Context, req *Request) (Result, error) {
 			Arguments map[string]string `json:"arguments"`
 		} `json:"context"`
 	}
-	if err := jsonx.Unmarshal(orObject(req.Params), &p); err != nil {
+	if err := jsonx.Unmarshal(jsonx.OrObject(req.Params), &p); err != nil {
 		return nil, Errorf(CodeInvalidParams, "%s: %v", req.Method, err)
 	}
 	var complete map[string]CompleteFunc

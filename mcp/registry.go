@@ -252,7 +252,7 @@ func (s *Server) Remove(features ...Feature) {
 			gone = s.templates.remove(f.Name)
 		}
 		if gone {
-			s.hub.changed(f.Kind)
+			s.feed.changed(f.Kind)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func AddResource[Out any](s *Server, r Resource, h func(context.Context) (Out, e
 		}
 		return readResult(out, uri, mime)
 	}})
-	s.hub.changed(KindResource)
+	s.feed.changed(KindResource)
 }
 
 // AddResourceTemplate adds a family of resources, or replaces the one of that
@@ -110,7 +110,7 @@ func AddResourceTemplate[In, Out any](s *Server, t ResourceTemplate, h func(cont
 		}
 		return readResult(out, uri, mime)
 	}})
-	s.hub.changed(KindResourceTemplate)
+	s.feed.changed(KindResourceTemplate)
 }
 
 // checkContents tells whether values of a type become the contents of a resource.

@@ -292,7 +292,7 @@ func appendMeta(dst []byte, m Meta) []byte {
 func encodeResult(r Result) engine.Result {
 	switch r := r.(type) {
 	case RawResult:
-		return engine.Result{JSON: orObject(json.RawMessage(r)), Uses: revision.Unknown}
+		return engine.Result{JSON: jsonx.OrObject(json.RawMessage(r)), Uses: revision.Unknown}
 	case *ToolResult:
 		return r.encode(nil)
 	case *CreateTaskResult:

@@ -97,7 +97,7 @@ type Server struct {
 	resources set[*resourceEntry]
 	templates set[*templateEntry]
 	methods   sync.Map // HandlerFunc by method of an extension
-	hub       hub
+	feed      changeFeed
 	jobs      *tasks // set by init
 
 	introduced atomic.Pointer[introduction] // nil before somebody asked
@@ -314,7 +314,7 @@ func (s *Server) init() error {
 			TellRoots: s.Handler != nil,
 		}
 		if s.Handler == nil && len(s.middleware) == 0 {
-			s.eng.Watch = s.hub.watch // as listen does, without a goroutine each
+			s.eng.Watch = s.feed.watch // as listen does, without a goroutine each
 		}
 		s.eng.Init()
 		s.engErr = s.build()

@@ -7,16 +7,15 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/bridge"
 	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
-	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
 	"github.com/patchbay-dev/patchbay/internal/usercode"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -33,70 +32,29 @@ import (
 // once, and so do those made at the same time. A server that loses the new session too before it
 // was of use ends the Session.
 type Session struct {
-	client   *Client
-	wire     engine.Wire
-	local    *localWire      // the wire, if the server is a Handler of this process; else nil
-	behind   *Session        // with the server, behind the middleware of the client; nil if there is none in between
-	face     *Session        // that this one is behind of, or nil
-	rev      *revision.Table // spoken with the server
+	client *Client
+	remote bridge.Remote // the server, at the far end of the wire
+	local  *localWire    // the wire, if the server is a Handler of this process; else nil
+	behind *Session      // with the server, behind the middleware of the client; nil if there is none in between
+	face   *Session      // that this one is behind of, or nil
+
 	older    *revision.Table // best common legacy revision, while opening
 	repeated bool            // server/discover was sent twice with one revision, while opening
 	info     atomic.Pointer[ServerInfo]
 	how      string
-	caps     json.RawMessage // our capabilities, in the inner form
-	self     json.RawMessage // our Implementation, in the inner form
 	limits   Limits
-	idle     time.Duration
 	log      *slog.Logger
 	user     *usercode.Runner
-
-	hops     hops
-	overHTTP bool
 	tap      engine.Tap // nil: nobody wants to know
 
-	// id names the server in what is kept of forwarded calls, also when it is
-	// connected anew; empty: by the name it gives itself.
-	id string
-
-	// front is the call that the connection was opened for, nil if it is not for the session of
-	// one; opener is the context of that call.
-	front  *engine.Call
-	opener context.Context
-
-	// asker is the revision of a legacy server that may ask now, nil before the
-	// answer to initialize.
-	asker atomic.Pointer[revision.Table]
-
-	rooted atomic.Bool // AsksRoots
-
-	calls   openCalls // with a legacy server
-	level   serverLevel
-	clocks  clocks
-	cache   cache // of results of a modern server
 	outputs outputs
-	hub     hub        // of changes that a legacy server announces
+	feed    changeFeed // of changes that a legacy server announces
 	changes changes    // of lists, that the server has announced
 	events  chan Event // for Client.OnEvent; full: the oldest is dropped and logged
 	wg      sync.WaitGroup
 
-	farewells farewells
-	passed    passed // tasks of a modern server that callers in front were given
-
 	mu         sync.Mutex
-	subscribed map[string]*subscription            // by URI, on a legacy server; guarded by mu
-	parked     map[string]*parkedCall              // guarded by mu
-	tokens     map[int64]*outgoingCall             // calls by progress token; guarded by mu
-	headers    map[string][]streamable.ParamHeader // by tool, as far as listed; guarded by mu
-	barred     map[string]error                    // tools that must not be used, and why; guarded by mu
-	support    map[string]TaskSupport              // of tools of a server of 2025-11-25, as far as listed; guarded by mu
-	lent       map[string]*lentTask                // tasks of callers in front, by id; guarded by mu
-	lentEnds   uint64                              // of these that ended, the dropped ones too; guarded by mu
-	nextToken  atomic.Int64
-	asked      atomic.Int64 // questions of a legacy server of which it is not known what they belong to
-
-	visits map[string]func() // called when a visit is complete, by elicitationId; guarded by mu
-
-	closed bool // nothing more is started; guarded by mu
+	subscribed map[string]*subscription // by URI, on a legacy server; guarded by mu
 }
 
 // begin starts what runs while the session is open, and returns what its user gets: the
@@ -116,7 +74,7 @@ func (s *Session) begin() (*Session, error) {
 
 func (s *Session) start() {
 	if s.tap != nil { // not local
-		s.tap(trace.Frame{Kind: trace.KindSession, Dir: trace.Out, Note: s.rev.Name + " with " + s.Server().Name + " " + s.Server().Version + ": " + s.how})
+		s.tap(trace.Frame{Kind: trace.KindSession, Dir: trace.Out, Note: s.remote.Rev.Name + " with " + s.Server().Name + " " + s.Server().Version + ": " + s.how})
 	}
 	leave := s.client.enter(s)
 	s.wg.Go(func() { s.announce(leave) })
@@ -136,9 +94,9 @@ func (s *Session) announce(leave func()) {
 		select {
 		case e := <-s.events:
 			_ = s.user.Run(context.Background(), "Client.OnEvent", func() error { s.client.OnEvent(orDefault(s.face, s), e); return nil })
-		case <-s.wire.Done():
+		case <-s.remote.Wire.Done():
 			if over = true; s.face != nil {
-				s.face.local.end(s.wire.Err())
+				s.face.local.end(s.remote.Wire.Err())
 			}
 			return
 		}
@@ -150,11 +108,11 @@ func (s *Session) failed(err error) {
 	if s.tap != nil {
 		s.tap(trace.Frame{Kind: trace.KindClose, Dir: trace.Out, Note: "no session: " + publicError(err).Error()})
 	}
-	s.wire.Close()
+	s.remote.Wire.Close()
 }
 
 // Revision is the revision spoken with the server.
-func (s *Session) Revision() Revision { return Revision(s.server().rev.Name) }
+func (s *Session) Revision() Revision { return Revision(s.server().remote.Rev.Name) }
 
 // server is the session with the server itself.
 func (s *Session) server() *Session {
@@ -187,29 +145,22 @@ func (s *Session) capabilities() Capabilities {
 func (s *Session) How() string { return s.server().how }
 
 // Done is closed when the session is over; [Session.Err] then says why.
-func (s *Session) Done() <-chan struct{} { return s.wire.Done() }
+func (s *Session) Done() <-chan struct{} { return s.remote.Wire.Done() }
 
 // Err says why the session is over, nil while it is not: [ErrClosed] after Close, an
 // [*ExitError] if the server's process ended.
-func (s *Session) Err() error { return publicError(s.wire.Err()) }
+func (s *Session) Err() error { return publicError(s.remote.Wire.Err()) }
 
 // Close ends the session, within 4 seconds whatever the server does, and half a second more
 // if there are tasks to give up. Calls in progress fail with [ErrClosed], and the tasks that
 // they wait for are cancelled.
 func (s *Session) Close() error {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
-	told := s.farewells.close()
-	err := s.wire.Close()
+	quiet, err := s.remote.Close()
 	if s.behind != nil {
 		err = s.behind.Close()
 	}
-	s.clocks.close()
-	s.cache.close()
-	s.dropParked()
 	ended := make(chan struct{})
-	go func() { defer close(ended); s.wg.Wait(); <-told }()
+	go func() { defer close(ended); s.wg.Wait(); <-quiet }()
 	t := time.NewTimer(closeGrace)
 	defer t.Stop()
 	select {
@@ -232,8 +183,8 @@ type callOptions struct {
 	page     func(Meta)
 	fresh    bool
 
-	told bool    // some progress; guarded by noteMu of the call
-	done float64 // the last progress; guarded by noteMu of the call
+	told bool    // some progress
+	done float64 // the last progress
 }
 
 // ProgressEvent tells how far a call is. Total is 0 if the server does not know.
@@ -359,7 +310,7 @@ func (s *Session) Read(ctx context.Context, uri string, opts ...CallOption) (*Re
 	if err := jsonx.Unmarshal(raw, &res); err != nil {
 		return nil, fmt.Errorf("read %q: the result: %w", uri, err)
 	}
-	res.Cache.TTL, res.Cache.Public = freshness(raw)
+	res.Cache.TTL, res.Cache.Public = bridge.Freshness(raw)
 	return &res, nil
 }
 
@@ -461,85 +412,14 @@ func appendNamed(dst []byte, name string, args any) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// inbox is the Session as its wire sees it.
-type inbox Session
-
-// Note implements engine.Inbox.
-func (i *inbox) Note(method string, params json.RawMessage) {
-	s := (*Session)(i)
-	s.noteChange(method, params)
-	switch method {
-	case revision.NoteToolsChanged:
-		s.hub.changed(KindTool)
-	case revision.NotePromptsChanged:
-		s.hub.changed(KindPrompt)
-	case revision.NoteResourcesChanged:
-		s.hub.changed(KindResource)
-	case revision.NoteResourceUpdated:
-		s.hub.updatedWithin(newEvent(method, params).URI)
-	case revision.NoteElicited:
-		if !s.visited(params) {
-			return
-		}
-	case revision.NoteProgress:
-		// Some servers send it on another stream than that of the call.
-		token, _ := jsonx.Lookup(params, "progressToken")
-		id, _ := strconv.ParseInt(string(token), 10, 64)
-		s.mu.Lock()
-		x := s.tokens[id]
-		s.mu.Unlock()
-		if x != nil {
-			x.notifyLate(method, params)
-		} else { // it has its answer, or never was (PROG-26-005)
-			s.log.Debug("progress of no call ignored", "token", clip(string(token)))
-		}
-		return
-	case revision.NoteCancelled:
-		return // of a question that is answered, or never was (CANC-26-017)
-	case revision.NoteMessage:
-		s.clocks.touch() // nobody knows of which call it tells
-	}
-	if s.client.OnEvent == nil {
-		return
-	}
-	e := newEvent(method, params)
-	for {
-		select {
-		case s.events <- e:
-			return
-		default:
-		}
-		select {
-		case old := <-s.events: // the newest says most
-			s.log.Warn("notifications dropped", "method", old.Method)
-		default:
-		}
-	}
-}
-
 // AsksRoots tells whether a server before 2026-07-28 has asked for the client's roots, so that
 // what it does may depend on them from then on.
-func (s *Session) AsksRoots() bool { return s.server().rooted.Load() }
+func (s *Session) AsksRoots() bool { return s.server().remote.AsksRoots() }
 
-// mayAsk refuses what a legacy server must not ask: what its revision does not
-// have, or what was not declared to it.
-func (s *Session) mayAsk(method string, params json.RawMessage) error {
-	rev := s.asker.Load()
-	if rev == nil {
-		return Errorf(CodeInvalidRequest, "%s before the answer to initialize", clip(method))
-	}
-	if err := revision.CheckParams(method, params); err != nil {
-		return Errorf(CodeInvalidParams, "%s: %v", clip(method), err)
-	}
-	if method == revision.MethodRoots {
-		s.rooted.Store(true)
-	}
-	p := engine.Peer{Revision: rev, Capabilities: rev.ClientCapabilities(s.caps)}
-	if err := p.CanAnswer(engine.Question{Method: method, Params: params}); err != nil {
-		if _, ok := jsonx.Lookup(p.Capabilities, "elicitation"); ok && method == revision.MethodElicit {
-			return Errorf(CodeInvalidParams, "%s: this client did not declare the mode", method) // ELIC-25-009
-		}
-		return Errorf(CodeMethodNotFound, "%s: this client did not declare it", clip(method))
-	}
-	return nil
-}
+// Asks tells whether the server asks questions that do not say which call they belong to, so that
+// forwarded calls of different callers take turns. It never does for a server of 2026-07-28.
+func (s *Session) Asks() bool { return s.remote.Asks() }
+
+// TakeTurns has s behave as if Asks were true: for one that knows the server from an earlier
+// session.
+func (s *Session) TakeTurns() { s.remote.TakeTurns() }

@@ -118,14 +118,14 @@ func (s *Session) initializeSSE(ctx context.Context, address string, legacy *rev
 	if err != nil {
 		return err
 	}
-	before, how, httpTap := s.wire, s.how, s.tap
+	before, how, httpTap := s.remote.Wire, s.how, s.tap
 	s.tap = tap
-	s.wire = duplex.NewClient(conn, duplex.ClientOptions{Inbox: (*inbox)(s), MaxDepth: s.limits.Depth, Logger: s.log})
-	s.overHTTP = false
+	s.remote.Wire = duplex.NewClient(conn, duplex.ClientOptions{Inbox: &s.remote, MaxDepth: s.limits.Depth, Logger: s.log})
+	s.remote.HTTP = false
 	s.how = "initialize over HTTP+SSE, as the server answers no initialize by POST"
 	if err := s.initialize(ctx, legacy); err != nil {
-		s.wire.Close()
-		s.wire, s.overHTTP, s.how, s.tap = before, true, how, httpTap
+		s.remote.Wire.Close()
+		s.remote.Wire, s.remote.HTTP, s.how, s.tap = before, true, how, httpTap
 		return err
 	}
 	before.Close()

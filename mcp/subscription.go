@@ -74,10 +74,10 @@ func (s *Session) resubscribe(ctx context.Context) {
 	s.mu.Unlock()
 	slices.Sort(uris)
 	for _, uri := range uris {
-		if _, err := s.wire.Call(ctx, &engine.Outgoing{Method: revision.MethodSubscribe, Params: uriParams(uri)}); err != nil {
+		if _, err := s.remote.Wire.Call(ctx, &engine.Outgoing{Method: revision.MethodSubscribe, Params: uriParams(uri)}); err != nil {
 			s.log.Warn("subscription lost with the session", "uri", clip(uri), "err", err)
 		}
-		s.hub.updated(uri)
+		s.feed.updated(uri)
 	}
 }
 
@@ -98,7 +98,7 @@ func (s *Session) unsubscribe(uri string) {
 	if s.leave(sub) > 0 {
 		return
 	}
-	if s.activate(sub, false) && !s.wireEnded() {
+	if s.activate(sub, false) && !s.remote.Ended() {
 		if err := s.tell(ctx, revision.MethodUnsubscribe, uri); err != nil {
 			s.log.Debug("unsubscribe", "uri", uri, "err", err)
 		}

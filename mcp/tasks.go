@@ -38,27 +38,6 @@ type TaskConfig struct {
 	Max int
 }
 
-// taskState is a task on the wire, and in a store (extensions/tasks, DetailedTask).
-type taskState struct {
-	ID       string          `json:"taskId"`
-	Status   string          `json:"status"`
-	Message  string          `json:"statusMessage,omitempty"`
-	Created  time.Time       `json:"createdAt"`
-	Updated  time.Time       `json:"lastUpdatedAt"`
-	TTL      int64           `json:"ttlMs"`          // milliseconds
-	Poll     int64           `json:"pollIntervalMs"` // milliseconds
-	Requests json.RawMessage `json:"inputRequests,omitzero"`
-	Result   json.RawMessage `json:"result,omitzero"`
-	Error    *Error          `json:"error,omitempty"`
-}
-
-func (t *taskState) over() bool {
-	return t.Status == "completed" || t.Status == "failed" || t.Status == "cancelled"
-}
-
-// now is the time as tasks tell it: in UTC, to the millisecond.
-func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
-
 // maxTasks bounds the tasks at work of all principals.
 const maxTasks = 10_000
 
@@ -73,8 +52,6 @@ const maxUnkept = 64 << 20
 
 // settleTime bounds what a store takes to keep the end of a task.
 const settleTime = 30 * time.Second
-
-var errTaskCancelled = errors.New("the task was cancelled")
 
 // tasks are those of a server.
 type tasks struct {
@@ -105,7 +82,7 @@ type task struct {
 	notify  func(method string, params json.RawMessage) // nil if the caller hears of nothing
 
 	mu    sync.Mutex
-	state taskState // guarded by mu
+	state engine.TaskState // guarded by mu
 
 	telling sync.Mutex // held while the state is read and told, so that the last is the newest
 
@@ -130,9 +107,9 @@ func (m *tasks) create(ctx context.Context, call *engine.Call) (*task, error) {
 	if ms := call.TaskTTL(); ms > 0 && ms < ttl.Milliseconds() {
 		ttl = time.Duration(ms) * time.Millisecond
 	}
-	at := now()
+	at := engine.TaskTime()
 	t := &task{owner: call.Peer.Principal, expires: at.Add(ttl), notify: call.TaskNotes(), cancel: func(error) {}}
-	t.state = taskState{ID: rand.Text(), Status: "working", Created: at, Updated: at, TTL: ttl.Milliseconds(), Poll: m.poll.Milliseconds()}
+	t.state = engine.TaskState{ID: rand.Text(), Status: "working", Created: at, Updated: at, TTL: ttl.Milliseconds(), Poll: m.poll.Milliseconds()}
 	t.Task = engine.NewTask(t.state.ID, func() { m.asks(t) }, func(message string) { m.tells(t, message) })
 	m.mu.Lock()
 	switch {
@@ -219,7 +196,7 @@ func (m *tasks) adopt(t *task, cancel context.CancelCauseFunc) {
 		cancel(fmt.Errorf("the task took longer than its time to live, %v", time.Duration(t.snapshot().TTL)*time.Millisecond))
 	})
 	t.mu.Lock()
-	over := t.state.over()
+	over := t.state.Over()
 	t.cancel = func(cause error) { timer.Stop(); cancel(cause) }
 	t.mu.Unlock()
 	m.mu.Lock()
@@ -247,8 +224,8 @@ func (m *tasks) finish(t *task, res Result, err error) {
 	m.rest(t)
 	m.mu.Unlock()
 	t.mu.Lock()
-	if !t.state.over() { // a cancelled task stays cancelled (TASK-25-049)
-		t.state.Requests, t.state.Updated = nil, now()
+	if !t.state.Over() { // a cancelled task stays cancelled (TASK-25-049)
+		t.state.Requests, t.state.Updated = nil, engine.TaskTime()
 		var rpc *Error
 		switch {
 		case err == nil:
@@ -330,12 +307,12 @@ func (m *tasks) settleAgain(ctx context.Context, t *task) {
 // asks takes notice of questions that came or went.
 func (m *tasks) asks(t *task) {
 	t.mu.Lock()
-	if t.state.over() {
+	if t.state.Over() {
 		t.mu.Unlock()
 		return
 	}
 	requests := t.InputRequests()
-	t.state.Status, t.state.Requests, t.state.Updated = "working", requests, now()
+	t.state.Status, t.state.Requests, t.state.Updated = "working", requests, engine.TaskTime()
 	if requests != nil {
 		t.state.Status = "input_required"
 	}
@@ -346,18 +323,18 @@ func (m *tasks) asks(t *task) {
 // tells takes progress as the status message.
 func (m *tasks) tells(t *task, message string) {
 	t.mu.Lock()
-	if t.state.over() || t.state.Message == message {
+	if t.state.Over() || t.state.Message == message {
 		t.mu.Unlock()
 		return
 	}
-	t.state.Message, t.state.Updated = message, now()
+	t.state.Message, t.state.Updated = message, engine.TaskTime()
 	t.mu.Unlock()
 	m.announce(t)
 }
 
 // announce tells those who listen that a task changed.
 func (m *tasks) announce(t *task) {
-	m.s.hub.taskChanged(t.state.ID)
+	m.s.feed.taskChanged(t.state.ID)
 	if t.notify != nil {
 		t.telling.Lock()
 		defer t.telling.Unlock()
@@ -365,7 +342,7 @@ func (m *tasks) announce(t *task) {
 	}
 }
 
-func (t *task) snapshot() taskState {
+func (t *task) snapshot() engine.TaskState {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.state
@@ -373,14 +350,14 @@ func (t *task) snapshot() taskState {
 
 func (t *task) record() TaskRecord {
 	state := t.snapshot()
-	return TaskRecord{ID: state.ID, Owner: t.owner, Expires: t.expires, Over: state.over(), Data: encode(state)}
+	return TaskRecord{ID: state.ID, Owner: t.owner, Expires: t.expires, Over: state.Over(), Data: encode(state)}
 }
 
 // handle is the answer to the call that became the task.
 func (m *tasks) handle(t *task) Result {
 	state := t.snapshot()
 	return &CreateTaskResult{
-		Task: encode(taskState{ID: state.ID, Status: "working", Created: state.Created, Updated: state.Created, TTL: state.TTL, Poll: state.Poll}),
+		Task: encode(engine.TaskState{ID: state.ID, Status: "working", Created: state.Created, Updated: state.Created, TTL: state.TTL, Poll: state.Poll}),
 		drop: func() { m.spawn(func() { m.cancel(t, "the caller was gone before it knew of the task") }) },
 	}
 }
@@ -393,18 +370,14 @@ type CreateTaskResult struct {
 	drop func() // gives the task up if the answer does not reach the caller; may be nil
 }
 
-func unknownTask(id string) error {
-	return Errorf(CodeInvalidParams, "no task %q (any more); a task is kept for its time to live", clip(id))
-}
-
 // find returns a task of the caller: one at work, or else its state.
-func (m *tasks) find(ctx context.Context, owner, id string) (*task, *taskState, error) {
+func (m *tasks) find(ctx context.Context, owner, id string) (*task, *engine.TaskState, error) {
 	m.mu.Lock()
 	t := m.work[id]
 	m.mu.Unlock()
 	if t != nil {
 		if t.owner != owner {
-			return nil, nil, unknownTask(id) // TASK-25-060, XTASK-26-046
+			return nil, nil, engine.UnknownTask(id) // TASK-25-060, XTASK-26-046
 		}
 		state := t.snapshot()
 		return t, &state, nil
@@ -414,7 +387,7 @@ func (m *tasks) find(ctx context.Context, owner, id string) (*task, *taskState, 
 		return nil, nil, fmt.Errorf("task %q: %w", clip(id), err)
 	}
 	if !ok || rec.Owner != owner {
-		return nil, nil, unknownTask(id)
+		return nil, nil, engine.UnknownTask(id)
 	}
 	state, err := m.read(ctx, rec)
 	return nil, state, err
@@ -422,12 +395,12 @@ func (m *tasks) find(ctx context.Context, owner, id string) (*task, *taskState, 
 
 // read decodes a record. A task at work that nobody here works on ended with the
 // process that did.
-func (m *tasks) read(ctx context.Context, rec TaskRecord) (*taskState, error) {
-	var state taskState
+func (m *tasks) read(ctx context.Context, rec TaskRecord) (*engine.TaskState, error) {
+	var state engine.TaskState
 	if err := jsonx.Unmarshal(rec.Data, &state); err != nil {
 		return nil, fmt.Errorf("task %q: %w", clip(rec.ID), err)
 	}
-	if state.over() {
+	if state.Over() {
 		return &state, nil
 	}
 	m.mu.Lock()
@@ -438,7 +411,7 @@ func (m *tasks) read(ctx context.Context, rec TaskRecord) (*taskState, error) {
 		return &state, nil
 	}
 	const why = "interrupted: the server ended while the task was at work"
-	state.Status, state.Message, state.Error, state.Requests, state.Updated = "failed", why, Errorf(CodeInternal, why), nil, now()
+	state.Status, state.Message, state.Error, state.Requests, state.Updated = "failed", why, Errorf(CodeInternal, why), nil, engine.TaskTime()
 	rec.Data, rec.Over = encode(state), true
 	if err := m.store.PutTask(ctx, rec); err != nil {
 		return nil, fmt.Errorf("task %q: %w", clip(rec.ID), err)
@@ -470,7 +443,7 @@ func (m *tasks) serve(ctx context.Context, req *Request) (Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t != nil && state.over() {
+	if t != nil && state.Over() {
 		m.settleAgain(ctx, t)
 	}
 	switch req.Method {
@@ -485,49 +458,24 @@ func (m *tasks) serve(ctx context.Context, req *Request) (Result, error) {
 		if t != nil {
 			open = t.Task
 		}
-		if err := answerAll(call, req, open); err != nil {
+		if err := engine.AnswerTask(call, req.Params, open); err != nil {
 			return nil, err
 		}
 	}
 	return RawResult(`{}`), nil
 }
 
-// answerAll gives a task, nil for one that is over, the answers of tasks/update.
-func answerAll(call *engine.Call, req *Request, t *engine.Task) error {
-	responses := req.Param("inputResponses")
-	if jsonx.KindOf(responses) != '{' {
-		return Errorf(CodeInvalidParams, "%s: missing %q, an object", req.Method, "inputResponses")
-	}
-	for key, answer := range jsonx.Members(responses) {
-		if jsonx.KindOf(answer) != '{' {
-			return Errorf(CodeInvalidParams, "%s: %q of inputResponses must be an object", req.Method, clip(string(key)))
-		}
-	}
-	if t == nil {
-		return nil // it is over, and nothing outstanding (XTASK-26-029)
-	}
-	for key, answer := range jsonx.Members(responses) {
-		t.Answer(string(key), answer, nil)
-	}
-	if call != nil {
-		for key, fault := range call.Faults() {
-			t.Answer(key, nil, fault)
-		}
-	}
-	return nil
-}
-
 // cancel ends a task at once; what works on it is told, and has no say any more.
 func (m *tasks) cancel(t *task, why string) {
 	t.mu.Lock()
-	if t.state.over() {
+	if t.state.Over() {
 		t.mu.Unlock()
 		return
 	}
-	t.state.Status, t.state.Message, t.state.Requests, t.state.Updated = "cancelled", why, nil, now()
+	t.state.Status, t.state.Message, t.state.Requests, t.state.Updated = "cancelled", why, nil, engine.TaskTime()
 	stop := t.cancel
 	t.mu.Unlock()
-	stop(errTaskCancelled)
+	stop(engine.ErrTaskCancelled)
 	m.settle(t)
 }
 

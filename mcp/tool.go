@@ -79,7 +79,7 @@ func AddTool[In, Out any](s *Server, t Tool, h func(context.Context, In) (Out, e
 		return result(res)
 	}
 	s.tools.put(e)
-	s.hub.changed(KindTool)
+	s.feed.changed(KindTool)
 }
 
 // newTool completes the schemas of t from its types, and finds what is wrong with them.
@@ -134,7 +134,7 @@ func (s *Server) HandleTool(t Tool, h ToolHandler) error {
 		return h(ctx, &ToolCall{name, args})
 	}
 	s.tools.put(e)
-	s.hub.changed(KindTool)
+	s.feed.changed(KindTool)
 	return nil
 }
 

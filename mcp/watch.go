@@ -8,6 +8,7 @@ import (
 	"iter"
 	"sync"
 
+	"github.com/patchbay-dev/patchbay/internal/bridge"
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
@@ -47,7 +48,7 @@ func (s *Session) Watch(ctx context.Context, uris ...string) iter.Seq2[Event, er
 				}
 				return emit(revision.NoteAcknowledged, encode(map[string]filter{"notifications": honoured}))
 			}
-			ended <- s.listen(ctx, asked, envelope{caps: s.caps}, ack, emit)
+			ended <- s.listen(ctx, asked, bridge.Envelope{Caps: s.remote.Caps}, ack, emit)
 		})
 		for {
 			select {
@@ -90,12 +91,12 @@ func newEvent(method string, params json.RawMessage) Event {
 
 // listen runs one subscription until ctx ends (nil) or the server ends it.
 // Ack is told what the server honours of f. A modern server is told of whom e speaks.
-func (s *Session) listen(ctx context.Context, f filter, e envelope, ack func(filter) error, emit func(string, json.RawMessage) error) error {
-	if !s.rev.Sessions {
+func (s *Session) listen(ctx context.Context, f filter, e bridge.Envelope, ack func(filter) error, emit func(string, json.RawMessage) error) error {
+	if !s.remote.Rev.Sessions {
 		return s.listenModern(ctx, f, e, ack, emit)
 	}
 	f = f.offered(s.Server().Capabilities)
-	err := s.hub.listen(ctx, s.wire.Done(), f, func() error {
+	err := s.feed.listen(ctx, s.remote.Wire.Done(), f, func() error {
 		for _, uri := range f.URIs {
 			if err := s.subscribe(ctx, uri); err != nil {
 				return err
@@ -110,13 +111,13 @@ func (s *Session) listen(ctx context.Context, f filter, e envelope, ack func(fil
 	return err
 }
 
-func (s *Session) listenModern(ctx context.Context, f filter, e envelope, ack func(filter) error, emit func(string, json.RawMessage) error) error {
+func (s *Session) listenModern(ctx context.Context, f filter, e bridge.Envelope, ack func(filter) error, emit func(string, json.RawMessage) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	// Some servers leave the subscription's id out, on a pipe. Such changes
 	// arrive outside of any call.
 	var untagged sync.WaitGroup
 	untagged.Go(func() {
-		if err := s.hub.listen(ctx, nil, f, func() error { return nil }, emit, nil); err != nil {
+		if err := s.feed.listen(ctx, nil, f, func() error { return nil }, emit, nil); err != nil {
 			cancel(err)
 		}
 	})
@@ -125,9 +126,9 @@ func (s *Session) listenModern(ctx context.Context, f filter, e envelope, ack fu
 	params := encode(struct {
 		Notifications filter `json:"notifications"`
 	}{f})
-	_, err := s.wire.Call(ctx, &engine.Outgoing{
+	_, err := s.remote.Wire.Call(ctx, &engine.Outgoing{
 		Method: revision.MethodListen,
-		Params: s.modernParams(params, e),
+		Params: s.remote.ModernParams(params, e),
 		Inbox: listenInbox(func(method string, params json.RawMessage) {
 			var err error
 			s.noteChange(method, params)
@@ -162,7 +163,7 @@ func (s *Session) noteChange(method string, params json.RawMessage) {
 	if s.face != nil {
 		s.face.noteChange(method, params)
 	}
-	s.cache.changed(method, params)
+	s.remote.Changed(method, params)
 	s.changes.note(method)
 	if method == revision.NoteToolsChanged {
 		s.outputs.forget()

@@ -303,14 +303,14 @@ func (c *Call) LogLevelSet() string {
 
 // LogEnabled tells whether the caller wants log messages of a level.
 func (c *Call) LogEnabled(level string) bool {
-	return c.logLevel != "" && levelIndex(level) >= levelIndex(c.logLevel)
+	return c.logLevel != "" && LevelIndex(level) >= LevelIndex(c.logLevel)
 }
 
 // levels of RFC 5424 as the specification spells them, least first.
 var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// levelIndex returns the place of a level among levels, -1 if there is none.
-func levelIndex(name string) int {
+// LevelIndex returns the place of a level among levels, -1 if there is none.
+func LevelIndex(name string) int {
 	for i, l := range levels {
 		if l == name {
 			return i

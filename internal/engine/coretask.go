@@ -221,7 +221,7 @@ func (x *coreTask) pose(ctx context.Context, key string, q json.RawMessage) {
 	raw, _ := jsonx.Lookup(q, "method")
 	method, _ := jsonx.Unquote(raw)
 	params, _ := jsonx.Lookup(q, "params")
-	params, err := x.session.Peer.Revision.Question(method, orObject(params))
+	params, err := x.session.Peer.Revision.Question(method, jsonx.OrObject(params))
 	var answer json.RawMessage
 	if err == nil {
 		answer, err = x.ex.Request(ctx, method, revision.WithRelatedTask(params, x.name)) // TASK-25-021
@@ -236,7 +236,7 @@ func (x *coreTask) pose(ctx context.Context, key string, q json.RawMessage) {
 	if err != nil {
 		faults[key] = err
 	} else {
-		responses = append(append(jsonx.AppendString(responses, key), ':'), orObject(answer)...)
+		responses = append(append(jsonx.AppendString(responses, key), ':'), jsonx.OrObject(answer)...)
 	}
 	// The handler is asked again soon, so an error shows there.
 	_, _ = x.call(x.ctx, revision.MethodTaskUpdate, x.params(string(append(responses, '}'))), nil, faults)

@@ -242,7 +242,7 @@ func (e *Engine) admitModern(ctx *Context, msg *jsonrpc.Message, version string,
 	*c = Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: peer, Header: header, of: ctx, ex: ex, progress: c.progress}
 	if rawLevel != "" {
 		level, err := jsonx.Unquote([]byte(rawLevel))
-		if err != nil || levelIndex(level) < 0 {
+		if err != nil || LevelIndex(level) < 0 {
 			*reply = refuse(msg.ID, jsonrpc.CodeInvalidParams, "_meta member %q is not a level: %s", MetaLogLevel, strings.Join(levels, ", "))
 			return false
 		}

@@ -217,7 +217,7 @@ func (s *Session) LogLevel() string {
 func (s *Session) setLevel(msg *jsonrpc.Message) Reply {
 	raw, _ := msg.Param("level")
 	level, err := jsonx.Unquote(raw)
-	if err != nil || levelIndex(level) < 0 {
+	if err != nil || LevelIndex(level) < 0 {
 		return refuse(msg.ID, jsonrpc.CodeInvalidParams, "level must be one of %s", strings.Join(levels, ", "))
 	}
 	s.level.Store(&level)

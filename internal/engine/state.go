@@ -150,16 +150,9 @@ func (s *Sealer) open(ctx context.Context, token string, bound []byte) (state, e
 // those that change between rounds. Members are sorted, so that a client may write
 // the same params in another order.
 func bind(msg *jsonrpc.Message, principal string) []byte {
-	params := jsonx.Without(nil, orObject(msg.Params), "_meta", "inputResponses", "requestState")
+	params := jsonx.Without(nil, jsonx.OrObject(msg.Params), "_meta", "inputResponses", "requestState")
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %s %d %s ", len(principal), principal, len(msg.Method), msg.Method)
 	h.Write(jsonx.Canonical(params))
 	return h.Sum(nil)[:16]
-}
-
-func orObject(raw json.RawMessage) json.RawMessage {
-	if raw == nil {
-		return json.RawMessage(`{}`)
-	}
-	return raw
 }

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"net/http"
 
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/trace"
@@ -147,7 +148,7 @@ func AnswerTo(id jsonrpc.ID, result json.RawMessage, err error) []byte {
 	if err != nil {
 		return jsonrpc.AppendError(nil, id, AsError(err))
 	}
-	return jsonrpc.AppendResult(nil, id, orObject(result))
+	return jsonrpc.AppendResult(nil, id, jsonx.OrObject(result))
 }
 
 // Tap is told of every frame that crosses a wire, as bytes, before it is decoded

@@ -23,6 +23,14 @@ var kinds = [256]byte{
 	'-': '0', '0': '0', '1': '0', '2': '0', '3': '0', '4': '0', '5': '0', '6': '0', '7': '0', '8': '0', '9': '0',
 }
 
+// OrObject returns raw, or {} if that is empty.
+func OrObject(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage(`{}`)
+	}
+	return raw
+}
+
 // Members goes over the members of an object that is known to be valid, in the
 // order they stand. The name is unescaped and good for this step only; the
 // value is a sub-slice of obj. Anything but an object has no members.

@@ -24,7 +24,8 @@ var forbidden = []struct {
 	{"jsonrpc", []string{"./mcp", "./schema", "./internal/engine", "./internal/revision", "./internal/transport"}, "messages know nothing of MCP"},
 	{"schema", []string{"./mcp", "./jsonrpc", "./internal/engine", "./internal/revision", "./internal/transport"}, "schemas know nothing of MCP's wire"},
 	{"internal/revision", []string{"./mcp", "./jsonrpc", "./internal/engine", "./internal/transport"}, "tables convert JSON and nothing else"},
-	{"internal/engine", []string{"./mcp", "./schema", "./internal/transport"}, "the inside speaks raw: no Go types of features, no wires"},
+	{"internal/engine", []string{"./mcp", "./schema", "./internal/transport", "./internal/bridge"}, "the inside speaks raw: no Go types of features, no wires"},
+	{"internal/bridge", []string{"./mcp", "./schema", "./internal/transport/duplex", "./internal/transport/stdio", "./internal/transport/sse", "./internal/transport/websocket"}, "what is between two revisions speaks raw, whatever the wire"},
 	{"internal/transport", []string{"./mcp", "./schema"}, "the inside speaks raw: no Go types of features"},
 	{"mcp", []string{"./auth", "./config", "./host", "./gateway", "./inspector", "./servers", "./cmd", "./mcptest"}, "the SDK imports no product package"},
 	{"trace", []string{"./"}, "a recorder sees bytes, and everything may be recorded"},
@@ -88,7 +89,7 @@ func TestLayers(t *testing.T) {
 				}
 			}
 		}
-		for _, folder := range []string{"mcp/", "jsonrpc/", "schema/", "internal/engine/", "internal/revision/", "internal/transport/", "internal/jsonx/"} {
+		for _, folder := range []string{"mcp/", "jsonrpc/", "schema/", "internal/engine/", "internal/bridge/", "internal/revision/", "internal/transport/", "internal/jsonx/"} {
 			if !strings.HasPrefix(file, folder) {
 				continue
 			}

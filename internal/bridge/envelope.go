@@ -1,4 +1,4 @@
-package mcp
+package bridge
 
 import (
 	"encoding/json"
@@ -44,42 +44,43 @@ func openMeta(dst []byte, params json.RawMessage) []byte {
 	return append(dst, `"_meta":{`...)
 }
 
-// envelope is what a request of 2026-07-28 says of its client.
-type envelope struct {
-	self, caps json.RawMessage // Implementation, nil for the session's own client; capabilities
-	level      string          // of log messages, empty for none
-	token      json.RawMessage // of progress, nil for none
-	hops       json.RawMessage // who has forwarded it, nil for nobody
+// Envelope is what a request of 2026-07-28 says of its client.
+type Envelope struct {
+	Self, Caps json.RawMessage // Implementation, nil for that of the Remote; capabilities
+
+	level string          // of log messages, empty for none
+	token json.RawMessage // of progress, nil for none
+	hops  json.RawMessage // who has forwarded it, nil for nobody
 }
 
-// modernParams puts the envelope of 2026-07-28 around params: who asks, what it
+// ModernParams puts the Envelope of 2026-07-28 around params: who asks, what it
 // can answer, and in which revision.
-func (s *Session) modernParams(params json.RawMessage, e envelope) json.RawMessage {
-	return s.appendModern(nil, params, e)
+func (r *Remote) ModernParams(params json.RawMessage, e Envelope) json.RawMessage {
+	return r.appendModern(nil, params, e)
 }
 
-// appendModern appends what modernParams returns.
-func (s *Session) appendModern(dst []byte, params json.RawMessage, e envelope) []byte {
+// appendModern appends what ModernParams returns.
+func (r *Remote) appendModern(dst []byte, params json.RawMessage, e Envelope) []byte {
 	switch {
-	case s.local == nil:
+	case !r.Local:
 	case e.token == nil && e.hops == nil:
 		return append(dst, params...)
 	default: // the rest is known of the caller
 		return appendLegacy(dst, params, e.token, e.hops)
 	}
-	if e.self == nil {
-		e.self = s.self
+	if e.Self == nil {
+		e.Self = r.Self
 	}
 	meta, ok := jsonx.Lookup(params, "_meta")
 	if !ok && params[len(params)-1] == '}' {
-		return s.appendEnvelope(dst, params, e)
+		return r.appendEnvelope(dst, params, e)
 	}
 	if !ok {
 		meta = json.RawMessage(`{}`)
 	}
-	meta = jsonx.With(nil, meta, engine.MetaVersion, jsonx.AppendString(nil, s.rev.Name))
-	meta = jsonx.With(nil, meta, engine.MetaClientInfo, e.self)
-	meta = jsonx.With(nil, meta, engine.MetaCapabilities, orObject(e.caps))
+	meta = jsonx.With(nil, meta, engine.MetaVersion, jsonx.AppendString(nil, r.Rev.Name))
+	meta = jsonx.With(nil, meta, engine.MetaClientInfo, e.Self)
+	meta = jsonx.With(nil, meta, engine.MetaCapabilities, jsonx.OrObject(e.Caps))
 	if e.level != "" {
 		meta = jsonx.With(nil, meta, engine.MetaLogLevel, jsonx.AppendString(nil, e.level))
 	}
@@ -93,12 +94,12 @@ func (s *Session) appendModern(dst []byte, params json.RawMessage, e envelope) [
 }
 
 // appendEnvelope is appendModern for params without a _meta, in one go.
-func (s *Session) appendEnvelope(out []byte, params json.RawMessage, e envelope) []byte {
+func (r *Remote) appendEnvelope(out []byte, params json.RawMessage, e Envelope) []byte {
 	out = openMeta(out, params)
 	out = append(out, `"`+engine.MetaVersion+`":"`...)
-	out = append(append(out, s.rev.Name...), `","`+engine.MetaClientInfo+`":`...)
-	out = append(append(out, e.self...), `,"`+engine.MetaCapabilities+`":`...)
-	out = append(out, orObject(e.caps)...)
+	out = append(append(out, r.Rev.Name...), `","`+engine.MetaClientInfo+`":`...)
+	out = append(append(out, e.Self...), `,"`+engine.MetaCapabilities+`":`...)
+	out = append(out, jsonx.OrObject(e.Caps)...)
 	if e.level != "" {
 		out = jsonx.AppendString(append(out, `,"`+engine.MetaLogLevel+`":`...), e.level)
 	}
@@ -113,8 +114,8 @@ func (s *Session) appendEnvelope(out []byte, params json.RawMessage, e envelope)
 
 // inner removes from a result, in place, what belongs to the wire of 2026-07-28.
 func inner(raw json.RawMessage) json.RawMessage {
-	s := strip{meta: resultMeta, gone: resultGone}
-	return s.append(raw[:0], raw)
+	p := strip{meta: resultMeta, gone: resultGone}
+	return p.append(raw[:0], raw)
 }
 
 // What a result says about its hop.
@@ -134,45 +135,45 @@ type strip struct {
 }
 
 // append appends obj to dst, which may be obj[:0], without what is taken away.
-func (s *strip) append(dst, obj json.RawMessage) json.RawMessage {
+func (p *strip) append(dst, obj json.RawMessage) json.RawMessage {
 	mixed := false
 	dst = jsonx.Filter(dst, obj, func(name []byte, value json.RawMessage) bool {
 		if string(name) != "_meta" {
-			s.check(name, value)
-			return !s.gone.Has(name)
+			p.check(name, value)
+			return !p.gone.Has(name)
 		}
 		some, others := false, false
 		for name := range jsonx.Members(value) {
-			if s.meta.Has(name) {
+			if p.meta.Has(name) {
 				some = true
 				continue
 			}
 			others = true
-			if s.known != nil && s.fault == nil {
-				s.fault = s.meta.Check(name)
+			if p.known != nil && p.fault == nil {
+				p.fault = p.meta.Check(name)
 			}
 		}
 		mixed = some && others
 		return mixed || !some
 	})
 	if mixed {
-		return withoutMeta(dst, s.meta...)
+		return WithoutMeta(dst, p.meta...)
 	}
 	return dst
 }
 
 // check looks for what could be taken for another member.
-func (s *strip) check(name []byte, value json.RawMessage) {
-	if s.known == nil || s.fault != nil {
+func (p *strip) check(name []byte, value json.RawMessage) {
+	if p.known == nil || p.fault != nil {
 		return
 	}
-	if s.fault = s.known.Check(name); s.fault == nil {
-		s.fault = revision.CheckInside(s.method, name, value)
+	if p.fault = p.known.Check(name); p.fault == nil {
+		p.fault = revision.CheckInside(p.method, name, value)
 	}
 }
 
-// withoutMeta removes members of _meta, and _meta if nothing is left of it.
-func withoutMeta(obj json.RawMessage, names ...string) json.RawMessage {
+// WithoutMeta removes members of _meta, and _meta if nothing is left of it.
+func WithoutMeta(obj json.RawMessage, names ...string) json.RawMessage {
 	meta, ok := jsonx.Lookup(obj, "_meta")
 	if !ok {
 		return obj

@@ -1,4 +1,4 @@
-package mcp
+package bridge
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // Pages that a user must visit before a server can do its work. A server of 2025-11-25
@@ -34,28 +35,29 @@ const (
 )
 
 // visit is an elicitation in an error -32042.
-type visit struct {
+type requiredURL struct {
 	ID      string `json:"elicitationId"`
 	Mode    string `json:"mode"`
 	URL     string `json:"url"`
 	Message string `json:"message"`
 }
 
-// place is what a page is known by when it is named again, perhaps with another query.
-func (p visit) place() string {
-	u, err := url.Parse(p.URL)
+// Place is the part of a URL that a page is known by when it is named again: its query may change.
+func Place(page string) string {
+	u, err := url.Parse(page)
 	if err != nil {
-		return p.URL
+		return page
 	}
 	return u.Scheme + "://" + u.Host + u.Path
 }
 
 // question asks whether the user goes there.
-func (p visit) question() engine.Question {
-	return engine.Question{Method: revision.MethodElicit, Params: urlParams(p.Message, p.URL)}
+func (p requiredURL) question() engine.Question {
+	return engine.Question{Method: revision.MethodElicit, Params: URLParams(p.Message, p.URL)}
 }
 
-func urlParams(message, url string) json.RawMessage {
+// URLParams makes the params of an elicitation in URL mode.
+func URLParams(message, url string) json.RawMessage {
 	return encode(struct {
 		Mode    string `json:"mode"`
 		Message string `json:"message"`
@@ -63,19 +65,19 @@ func urlParams(message, url string) json.RawMessage {
 	}{"url", message, url})
 }
 
-// requiredPages reads the pages that an error wants visited, nil if it is no such error.
-func requiredPages(err error) []visit {
+// requiredURLs reads the pages that an error wants visited, nil if it is no such error.
+func requiredURLs(err error) []requiredURL {
 	if err == nil {
 		return nil
 	}
-	var rpc *Error
+	var rpc *jsonrpc.Error
 	if !errors.As(err, &rpc) || rpc.Code != revision.CodeURLRequired {
 		return nil
 	}
 	var w struct {
-		Elicitations []visit `json:"elicitations"`
+		Elicitations []requiredURL `json:"elicitations"`
 	}
-	if jsonx.Unmarshal(orObject(rpc.Data), &w) != nil || len(w.Elicitations) > maxPagesOnce {
+	if jsonx.Unmarshal(jsonx.OrObject(rpc.Data), &w) != nil || len(w.Elicitations) > maxPagesOnce {
 		return nil
 	}
 	for _, p := range w.Elicitations {
@@ -87,7 +89,7 @@ func requiredPages(err error) []visit {
 }
 
 // visiting makes a request to a legacy server, with the visits that it wants.
-func (x *outgoingCall) visiting(ctx context.Context) (json.RawMessage, error) {
+func (x *Call) visiting(ctx context.Context) (json.RawMessage, error) {
 	raw, err := x.plain(ctx, x.params)
 	if err == nil || !revision.Asks(x.method) {
 		return raw, err
@@ -95,16 +97,16 @@ func (x *outgoingCall) visiting(ctx context.Context) (json.RawMessage, error) {
 	accepted := map[string]bool{} // by place
 	var deadline <-chan time.Time
 	for pause := firstRetry; ; pause = min(2*pause, slowestRetry) {
-		pages := requiredPages(err)
+		pages := requiredURLs(err)
 		if pages == nil {
 			return raw, err
 		}
-		done, forget := x.s.awaitVisits(pages)
+		done, forget := x.r.awaitVisits(pages)
 		for _, p := range pages {
-			if accepted[p.place()] {
+			if accepted[Place(p.URL)] {
 				continue
 			}
-			if len(accepted) >= x.s.limits.Rounds {
+			if len(accepted) >= x.r.Limits.Rounds {
 				forget()
 				return nil, err
 			}
@@ -115,7 +117,7 @@ func (x *outgoingCall) visiting(ctx context.Context) (json.RawMessage, error) {
 				}
 				return nil, e
 			}
-			accepted[p.place()] = true
+			accepted[Place(p.URL)] = true
 			pause = firstRetry
 		}
 		if deadline == nil {
@@ -140,9 +142,9 @@ func (x *outgoingCall) visiting(ctx context.Context) (json.RawMessage, error) {
 }
 
 // pauseFor waits for visits, or for a while; false when the time for all of it is over.
-func (x *outgoingCall) pauseFor(ctx context.Context, done <-chan struct{}, d time.Duration, deadline <-chan time.Time) (bool, error) {
-	x.clock.pause() // it is ours
-	defer x.clock.resume()
+func (x *Call) pauseFor(ctx context.Context, done <-chan struct{}, d time.Duration, deadline <-chan time.Time) (bool, error) {
+	x.timer.pause() // it is ours
+	defer x.timer.resume()
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -161,82 +163,82 @@ func (x *outgoingCall) pauseFor(ctx context.Context, done <-chan struct{}, d tim
 var errCannotAsk = errors.New("nobody can be asked to visit a page")
 
 // consent asks the user about one page.
-func (x *outgoingCall) consent(ctx context.Context, p visit) error {
+func (x *Call) consent(ctx context.Context, p requiredURL) error {
 	answers, err := x.answer(ctx, p.question())
 	var lacks *engine.LacksError
-	var rpc *Error
+	var rpc *jsonrpc.Error
 	switch {
-	case errors.As(err, &lacks), errors.Is(err, ErrNoCall), errors.As(err, &rpc) && rpc.Code == CodeMethodNotFound:
+	case errors.As(err, &lacks), errors.Is(err, ErrNoCall), errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeMethodNotFound:
 		return errCannotAsk
 	case err != nil:
 		return err
 	}
-	_, err = accepted(answers[0])
+	_, err = Accepted(answers[0])
 	return err
 }
 
 // awaitVisits returns a channel that is closed when the server has said of all pages that
 // the visit is complete. Forget ends the waiting.
-func (s *Session) awaitVisits(pages []visit) (done <-chan struct{}, forget func()) {
+func (r *Remote) awaitVisits(pages []requiredURL) (done <-chan struct{}, forget func()) {
 	all := make(chan struct{})
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	left := map[string]bool{}
 	for _, p := range pages {
 		left[p.ID] = true
 	}
 	for id := range left {
-		if s.visits == nil {
-			s.visits = map[string]func(){}
+		if r.elicited == nil {
+			r.elicited = map[string]func(){}
 		}
-		if len(s.visits) >= maxVisits {
+		if len(r.elicited) >= maxVisits {
 			break // there is the timer
 		}
-		s.visits[id] = func() { // with mu held
+		r.elicited[id] = func() { // with mu held
 			if delete(left, id); len(left) == 0 {
 				close(all)
 			}
 		}
 	}
 	return all, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		for _, p := range pages {
-			delete(s.visits, p.ID)
+			delete(r.elicited, p.ID)
 		}
 	}
 }
 
 // expectVisit keeps the name of a visit that a server has asked for by a question of its
 // own, so that its completion is an event.
-func (s *Session) expectVisit(params json.RawMessage) {
+func (r *Remote) expectVisit(params json.RawMessage) {
 	raw, _ := jsonx.Lookup(params, "elicitationId")
 	id, err := jsonx.Unquote(raw)
 	if err != nil {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.visits == nil {
-		s.visits = map[string]func(){}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.elicited == nil {
+		r.elicited = map[string]func(){}
 	}
-	if s.visits[id] == nil && len(s.visits) < maxVisits {
-		s.visits[id] = func() {}
+	if r.elicited[id] == nil && len(r.elicited) < maxVisits {
+		r.elicited[id] = func() {}
 	}
 }
 
 // visited takes the server's word that a visit is complete; false if it was not
 // expected, or was said before (ELIC-25-003).
-func (s *Session) visited(params json.RawMessage) bool {
+func (r *Remote) visited(params json.RawMessage) bool {
 	raw, _ := jsonx.Lookup(params, "elicitationId")
 	id, err := jsonx.Unquote(raw)
 	if err != nil {
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	complete := s.visits[id]
-	delete(s.visits, id)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	complete := r.elicited[id]
+	delete(r.elicited, id)
 	if complete == nil {
 		return false
 	}
@@ -244,61 +246,23 @@ func (s *Session) visited(params json.RawMessage) bool {
 	return true
 }
 
-// forwardPages turns the refusal of a legacy server that wants pages visited into an
+// forwardURLs turns the refusal of a legacy server that wants pages visited into an
 // answer for a caller in front who was not asked, or did not finish.
-func forwardPages(call *engine.Call, method string, err error, pages []visit) (Result, error) {
+func forwardURLs(call *engine.Call, method string, err error, pages []requiredURL) error {
 	var lacks *engine.LacksError
 	able := call.Peer.CanAnswer(pages[0].question())
 	if able == nil && call.Peer.Revision.Sessions && call.Peer.Revision.Lacks&revision.ElicitURL == 0 {
-		return nil, err // it knows the error (T-132)
+		return err // it knows the error (T-132)
 	}
 	if !call.Peer.Revision.Sessions && errors.As(able, &lacks) {
-		return nil, able // -32021 (T-41)
+		return able // -32021 (T-41)
 	}
 	var text strings.Builder
 	for _, p := range pages {
 		fmt.Fprintf(&text, "%s: visit %s, then call again\n", p.Message, p.URL)
 	}
 	if method == revision.MethodCall { // T-26
-		return &ToolResult{Content: []Content{Text(strings.TrimSpace(text.String()))}, IsError: true}, nil
+		return &ToolFailure{strings.TrimSpace(text.String())}
 	}
-	return nil, Errorf(CodeInternal, "%s", strings.TrimSpace(text.String()))
-}
-
-// RequireURL ends a call that cannot go on before the user has visited a page, for
-// instance to log in at a third party: return the error that it returns. The handler should
-// look first whether the visit has been made, since the call comes again after it.
-//
-//	if token, ok := tokens.Of(mcp.CallFrom(ctx).Principal); !ok {
-//		return "", mcp.RequireURL(ctx, "Log in at Example", loginURL)
-//	}
-//
-// A caller of 2025-11-25 is answered with -32042, and one of 2026-07-28 with the question
-// of [ElicitURL] or, if the user has agreed but not finished, an error that says so. Callers
-// of other revisions, who cannot be sent to a page, get the page as the text of an error.
-//
-// Specification: 2025-11-25, client/elicitation, URL Elicitation Required Error.
-func RequireURL(ctx context.Context, message, url string) error {
-	call := engine.From(ctx)
-	if call == nil {
-		return ErrNoCall
-	}
-	if err := checkURL(url); err != nil {
-		return err
-	}
-	page := visit{URL: url, Message: message}
-	q := page.question()
-	rev := call.Peer.Revision
-	if !rev.Sessions {
-		if err := ElicitURL(ctx, message, url, Key("visit:"+page.place())); err != nil { // the query may change
-			return err
-		}
-		return fmt.Errorf("%s: finish at %s, then call again", message, url)
-	}
-	if call.Peer.CanAnswer(q) == nil {
-		if params, err := rev.Question(q.Method, q.Params); err == nil {
-			return &Error{Code: revision.CodeURLRequired, Message: message, Data: encode(map[string][]json.RawMessage{"elicitations": {params}})}
-		}
-	}
-	return fmt.Errorf("%s: visit %s, then call again: %w", message, url, ErrNotSupported)
+	return errorf(jsonrpc.CodeInternal, "%s", strings.TrimSpace(text.String()))
 }

@@ -1,4 +1,4 @@
-package mcp
+package bridge
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 // serverLevel is the least level of log messages that a legacy server was told to send in a
 // session. It is that of Client.LogLevel, and becomes the lowest that any caller in front
-// has asked for; what is too much for the others is not passed on to them (T-90).
+// has asked for; what is too much for the others is not taskOwners on to them (T-90).
 type serverLevel struct {
 	mu   sync.Mutex
 	name string // as the specification spells it, empty: the server was told none; guarded by mu
@@ -21,7 +21,7 @@ type serverLevel struct {
 func (l *serverLevel) lower(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if name == "" || l.name != "" && slogLevel(l.name) <= slogLevel(name) {
+	if name == "" || l.name != "" && engine.LevelIndex(l.name) <= engine.LevelIndex(name) {
 		return false
 	}
 	l.name = name
@@ -36,9 +36,9 @@ func (l *serverLevel) get() string {
 
 // wantLevel sees to it that a legacy server sends the log messages that a caller in front has
 // asked for.
-func (s *Session) wantLevel(ctx context.Context, call *engine.Call) {
-	if s.rev.Sessions && s.level.lower(call.LogLevelSet()) {
-		s.tellLevel(ctx)
+func (r *Remote) wantLevel(ctx context.Context, call *engine.Call) {
+	if r.Rev.Sessions && r.level.lower(call.LogLevelSet()) {
+		r.TellLevel(ctx)
 	}
 }
 
@@ -48,21 +48,23 @@ const (
 	levelTime = 30 * time.Second       // for the answer
 )
 
-// tellLevel tells a legacy server the level, again if that is another by then. Not every server
+// TellLevel tells a legacy server the level of the client, or the one that callers in front have
+// lowered it to, again if that is another by then. Not every server
 // that declares logging answers, so that this goes on behind whoever waits.
-func (s *Session) tellLevel(ctx context.Context) {
-	if !s.Server().Capabilities.Has("logging") || s.level.get() == "" {
+func (r *Remote) TellLevel(ctx context.Context) {
+	r.level.lower(r.Owner.LogLevel())
+	if !r.has("logging") || r.level.get() == "" {
 		return
 	}
 	told := make(chan struct{})
 	telling, cancel := context.WithTimeout(context.WithoutCancel(ctx), levelTime)
-	begun := s.spawn(func() {
+	begun := r.Spawn(func() {
 		defer close(told)
 		defer cancel()
-		for last, name := "", s.level.get(); name != last; last, name = name, s.level.get() {
+		for last, name := "", r.level.get(); name != last; last, name = name, r.level.get() {
 			params := encode(map[string]string{"level": name})
-			if _, err := s.wire.Call(telling, &engine.Outgoing{Method: revision.MethodSetLevel, Params: params}); err != nil {
-				s.log.Warn("the server did not take the log level", "err", err)
+			if _, err := r.Wire.Call(telling, &engine.Outgoing{Method: revision.MethodSetLevel, Params: params}); err != nil {
+				r.Log.Warn("the server did not take the log level", "err", err)
 				return
 			}
 		}

@@ -1,4 +1,4 @@
-package mcp
+package bridge
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // Turns at a legacy server whose questions name no call: forwarded calls of different callers,
@@ -60,8 +61,8 @@ func (o *openCalls) nested(t *turn) bool {
 }
 
 // enter waits for the turn of a call. It is followed by leave unless there is an error.
-func (s *Session) enter(ctx context.Context, t *turn) error {
-	o := &s.calls
+func (r *Remote) enter(ctx context.Context, t *turn) error {
+	o := &r.calls
 	o.mu.Lock()
 	if !o.asks.Load() || o.fits(t) && (len(o.queue) == 0 || o.nested(t)) {
 		t.inside = true
@@ -87,10 +88,10 @@ func (s *Session) enter(ctx context.Context, t *turn) error {
 		return nil
 	case <-ctx.Done():
 		err = context.Cause(ctx)
-	case <-s.wire.Done():
-		err = s.Err()
+	case <-r.Wire.Done():
+		err = r.Owner.Public(r.Wire.Err())
 	case <-late.C:
-		err = Errorf(CodeInternal, "the server asks questions that name no call, so that callers who share its connection take turns; "+
+		err = errorf(jsonrpc.CodeInternal, "the server asks questions that name no call, so that callers who share its connection take turns; "+
 			"calls of others have kept this one waiting for %v. Try again later, or give each client a connection of its own (share)", turnTime)
 	}
 	o.mu.Lock()
@@ -107,7 +108,7 @@ func (s *Session) enter(ctx context.Context, t *turn) error {
 // answered tells whether a server has answered a call that ended with err: it does not work on it
 // any more.
 func answered(err error) bool {
-	var rpc *Error
+	var rpc *jsonrpc.Error
 	return err == nil || errors.As(err, &rpc)
 }
 
@@ -159,8 +160,8 @@ func (o *openCalls) opened(t *turn, n int) {
 
 // Asks tells whether the server asks questions that do not say which call they belong to, so that
 // forwarded calls of different callers take turns. It never does for a server of 2026-07-28.
-func (s *Session) Asks() bool { return s.calls.asks.Load() }
+func (r *Remote) Asks() bool { return r.calls.asks.Load() }
 
 // TakeTurns has s behave as if Asks were true: for one that knows the server from an earlier
 // session.
-func (s *Session) TakeTurns() { s.calls.asks.Store(true) }
+func (r *Remote) TakeTurns() { r.calls.asks.Store(true) }

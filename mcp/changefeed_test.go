@@ -40,7 +40,7 @@ const toolsChanged = `notifications/tools/list_changed{}`
 // A burst of changes is told once, in the order of the protocol, and nothing after stop.
 func TestWatchTellsBurstsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var h hub
+		var h changeFeed
 		var lists, resource heard
 		stop := h.watch("", lists.tell)
 		h.watch("x:a", resource.tell)
@@ -77,7 +77,7 @@ func TestWatchTellsBurstsOnce(t *testing.T) {
 // goroutine each, and learn afterwards that there was more.
 func TestWatchSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var h hub
+		var h changeFeed
 		hold := make(chan struct{})
 		slow := make([]heard, 20)
 		quick := make([]heard, 1000)
@@ -116,7 +116,7 @@ func TestWatchSlow(t *testing.T) {
 func BenchmarkChanged(b *testing.B) {
 	for _, n := range []int{100, 10_000} {
 		b.Run(fmt.Sprintf("watches=%d", n), func(b *testing.B) {
-			var h hub
+			var h changeFeed
 			told := make(chan struct{}, n)
 			for i := range n {
 				h.watch("", func(string, json.RawMessage) error { told <- struct{}{}; return nil })
@@ -135,7 +135,7 @@ func BenchmarkChanged(b *testing.B) {
 
 // BenchmarkUpdated records a change of a resource that few of many listeners want.
 func BenchmarkUpdated(b *testing.B) {
-	var h hub
+	var h changeFeed
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	var ready sync.WaitGroup

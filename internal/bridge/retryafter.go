@@ -1,4 +1,4 @@
-package mcp
+package bridge
 
 import (
 	"context"
@@ -23,20 +23,20 @@ const (
 	maxAgain = 3               // times that it is made again
 )
 
-// call makes a request of the wire, again if the server wants that.
-func (s *Session) call(ctx context.Context, out *engine.Outgoing) (json.RawMessage, error) {
-	raw, err := s.wire.Call(ctx, out)
+// Send makes a request of the wire, again if the server wants that.
+func (r *Remote) Send(ctx context.Context, out *engine.Outgoing) (json.RawMessage, error) {
+	raw, err := r.Wire.Call(ctx, out)
 	if err == nil || !repeatable(out.Method) {
 		return raw, err
 	}
 	waited := time.Duration(0)
 	for range maxAgain {
-		wait, ok := retryAfter(err)
+		wait, ok := RetryAfter(err)
 		if !ok || waited+wait > maxLater {
 			return raw, err
 		}
 		waited += wait
-		s.log.Debug("request refused for now", "method", out.Method, "dur", wait)
+		r.Log.Debug("request refused for now", "method", out.Method, "dur", wait)
 		t := time.NewTimer(wait)
 		select {
 		case <-t.C:
@@ -44,7 +44,7 @@ func (s *Session) call(ctx context.Context, out *engine.Outgoing) (json.RawMessa
 			t.Stop()
 			return nil, context.Cause(ctx)
 		}
-		if raw, err = s.wire.Call(ctx, out); err == nil {
+		if raw, err = r.Wire.Call(ctx, out); err == nil {
 			break
 		}
 	}
@@ -61,9 +61,9 @@ func repeatable(method string) bool {
 	return false
 }
 
-// retryAfter returns how long a server wants to be left alone that has refused a request for
+// RetryAfter returns how long a server wants to be left alone that has refused a request for
 // now: by Retry-After of HTTP, or the data of its error. False: it names no time.
-func retryAfter(err error) (time.Duration, bool) {
+func RetryAfter(err error) (time.Duration, bool) {
 	var rpc *jsonrpc.Error
 	if errors.As(err, &rpc) {
 		if raw, ok := jsonx.Lookup(rpc.Data, "retryAfter"); ok {
@@ -74,14 +74,14 @@ func retryAfter(err error) (time.Duration, bool) {
 	}
 	var he *engine.HTTPError
 	if errors.As(err, &he) {
-		return retryAfterOf(he.Status, he.Header)
+		return retryAfterHTTP(he.Status, he.Header)
 	}
 	return 0, false
 }
 
-// retryAfterOf reads Retry-After of an answer that refuses a request for now (RFC 9110,
+// retryAfterHTTP reads Retry-After of an answer that refuses a request for now (RFC 9110,
 // 10.2.3): seconds, or a date.
-func retryAfterOf(status int, h http.Header) (time.Duration, bool) {
+func retryAfterHTTP(status int, h http.Header) (time.Duration, bool) {
 	if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
 		return 0, false
 	}
@@ -95,18 +95,18 @@ func retryAfterOf(status int, h http.Header) (time.Duration, bool) {
 	return 0, false
 }
 
-// waitText words what retryAfterOf finds, empty for nothing.
-func waitText(status int, h http.Header) string {
-	d, ok := retryAfterOf(status, h)
+// WaitText words what retryAfterHTTP finds, empty for nothing.
+func WaitText(status int, h http.Header) string {
+	d, ok := retryAfterHTTP(status, h)
 	if !ok {
 		return ""
 	}
 	return fmt.Sprintf("; try again in %d s", int((d+time.Second-1)/time.Second))
 }
 
-// later is the JSON-RPC error of an HTTP answer, with the time to wait if that alone says it.
-func later(he *engine.HTTPError) *Error {
-	wait := waitText(he.Status, he.Header)
+// WithWait is the JSON-RPC error of an HTTP answer, with the time to wait if that alone says it.
+func WithWait(he *engine.HTTPError) *jsonrpc.Error {
+	wait := WaitText(he.Status, he.Header)
 	if _, said := jsonx.Lookup(he.RPC.Data, "retryAfter"); said || wait == "" {
 		return he.RPC
 	}

@@ -1,4 +1,4 @@
-package mcp
+package bridge
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // holdTime bounds how long a legacy server's call is kept open for a caller that
@@ -50,26 +51,26 @@ type heldAnswer struct {
 // hold runs a call to a legacy server. A question that the caller cannot answer
 // within this run suspends it: the server's call stays open, and the run in which
 // the answer has come goes on with it.
-func (s *Session) hold(ctx context.Context, call *engine.Call, x *outgoingCall) (json.RawMessage, error) {
+func (r *Remote) hold(ctx context.Context, call *engine.Call, x *Call) (json.RawMessage, error) {
 	var p *parkedCall
 	var ref json.RawMessage
 	if call.Round() > 0 {
 		ref, _ = call.Recall(memoHeld + x.scope())
 	}
 	if ref != nil {
-		if p = s.unpark(string(ref)); p == nil {
+		if p = r.unpark(string(ref)); p == nil {
 			// Never a silent second run of something that may have side effects (T-37).
-			return nil, Errorf(CodeInvalidParams, "the call's state is no longer valid; start it again")
+			return nil, errorf(jsonrpc.CodeInvalidParams, "the call's state is no longer valid; start it again")
 		}
 		p.front.Store(call)
 		if late := p.late.Swap(nil); late != nil { // T-45
-			s.forwardNote(call, revision.NoteProgress, *late)
+			r.forwardNote(call, revision.NoteProgress, *late)
 		}
 	} else {
-		if err := s.enter(ctx, x.turn); err != nil {
+		if err := r.enter(ctx, x.turn); err != nil {
 			return nil, err
 		}
-		p = s.place(ctx, call, x)
+		p = r.place(ctx, call, x)
 	}
 	for {
 		if len(p.asked) > 0 {
@@ -80,7 +81,7 @@ func (s *Session) hold(ctx context.Context, call *engine.Call, x *outgoingCall) 
 			answers, err := call.Ask(ctx, qs...)
 			if errors.Is(err, engine.ErrSuspended) {
 				p.front.Store(nil)
-				call.Remember(memoHeld+x.scope(), s.park(p))
+				call.Remember(memoHeld+x.scope(), r.park(p))
 				return nil, err
 			}
 			for i, q := range p.asked {
@@ -135,7 +136,7 @@ func (p *parkedCall) gather(q heldQuestion) {
 const maxGathered = 16
 
 // place starts a call to a legacy server that can outlive the caller's request.
-func (s *Session) place(ctx context.Context, call *engine.Call, x *outgoingCall) *parkedCall {
+func (r *Remote) place(ctx context.Context, call *engine.Call, x *Call) *parkedCall {
 	p := &parkedCall{questions: make(chan heldQuestion), done: make(chan heldAnswer, 1)}
 	var own context.Context
 	own, p.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -143,7 +144,7 @@ func (s *Session) place(ctx context.Context, call *engine.Call, x *outgoingCall)
 	x.note = func(method string, params json.RawMessage) {
 		switch front := p.front.Load(); {
 		case front != nil:
-			s.forwardNote(front, method, params)
+			r.forwardNote(front, method, params)
 		case method == revision.NoteProgress:
 			p.late.Store(&params)
 		}
@@ -167,16 +168,16 @@ func (s *Session) place(ctx context.Context, call *engine.Call, x *outgoingCall)
 			return nil, &gone{answers, err}
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		s.calls.leave(x.turn, true)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		r.calls.leave(x.turn, true)
 		p.done <- heldAnswer{err: ErrClosed}
 		return p
 	}
-	s.wg.Go(func() { // with mu held, so that Close waits for it
+	r.wg.Go(func() { // with mu held, so that Close waits for it
 		raw, err := x.run(own)
-		s.calls.leave(x.turn, answered(err))
+		r.calls.leave(x.turn, answered(err))
 		p.done <- heldAnswer{raw, err}
 	})
 	return p
@@ -188,7 +189,7 @@ func goneAnswer(method string, cause error) ([]json.RawMessage, error) {
 	case revision.MethodElicit:
 		return []json.RawMessage{json.RawMessage(`{"action":"cancel"}`)}, nil
 	case revision.MethodSample:
-		return nil, Errorf(codeDeclined, "%v", cause)
+		return nil, errorf(CodeDeclined, "%v", cause)
 	}
 	return nil, cause
 }
@@ -197,31 +198,31 @@ var errNeverAnswered = errors.New("the caller did not come back with an answer")
 
 // park keeps a call until unpark, at most holdTime, and names it. The name is
 // sealed into the caller's requestState, so only that caller can use it.
-func (s *Session) park(p *parkedCall) json.RawMessage {
+func (r *Remote) park(p *parkedCall) json.RawMessage {
 	name := rand.Text()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
 		p.cancel(ErrClosed)
 	}
-	s.parked[name] = p
+	r.parked[name] = p
 	p.timer = time.AfterFunc(holdTime, func() {
-		if p := s.unpark(name); p != nil {
+		if p := r.unpark(name); p != nil {
 			p.cancel(errNeverAnswered)
 		}
 	})
 	return jsonx.AppendString(nil, name)
 }
 
-func (s *Session) unpark(ref string) *parkedCall {
+func (r *Remote) unpark(ref string) *parkedCall {
 	name, err := jsonx.Unquote([]byte(ref))
 	if err != nil {
 		name = ref
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.parked[name]
-	delete(s.parked, name)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.parked[name]
+	delete(r.parked, name)
 	if p != nil {
 		p.timer.Stop()
 	}
@@ -229,12 +230,12 @@ func (s *Session) unpark(ref string) *parkedCall {
 }
 
 // dropParked ends the calls that wait for their callers, when the session closes.
-func (s *Session) dropParked() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for name, p := range s.parked {
+func (r *Remote) dropParked() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, p := range r.parked {
 		p.timer.Stop()
 		p.cancel(ErrClosed)
-		delete(s.parked, name)
+		delete(r.parked, name)
 	}
 }

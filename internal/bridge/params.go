@@ -1,11 +1,13 @@
-package mcp
+package bridge
 
 import (
 	"encoding/json"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/hop"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // forwardParams returns a copy of the params of a request without what belongs to the
@@ -17,14 +19,14 @@ import (
 // what belongs to a hop. Other members pass, and so do arguments as they are: which names a tool
 // knows, and how it reads them, is known to the server alone.
 func forwardParams(method string, params json.RawMessage) (json.RawMessage, error) {
-	params = orObject(params)
-	s := strip{meta: hopMeta, known: revision.ParamNames(method), method: method}
+	params = jsonx.OrObject(params)
+	p := strip{meta: hopMeta, known: revision.ParamNames(method), method: method}
 	if revision.Asks(method) {
-		s.gone = hopParams
+		p.gone = hopParams
 	}
-	out := s.append(make([]byte, 0, len(params)), params)
-	if s.fault != nil {
-		return nil, Errorf(CodeInvalidParams, "%s: %v", clip(method), s.fault)
+	out := p.append(make([]byte, 0, len(params)), params)
+	if p.fault != nil {
+		return nil, errorf(jsonrpc.CodeInvalidParams, "%s: %v", clip(method), p.fault)
 	}
 	return out, nil
 }

@@ -1,8 +1,9 @@
-package mcp
+package bridge
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -11,10 +12,20 @@ import (
 	"time"
 )
 
+// exceeded is the error of a call that has reached a limit.
+type exceeded struct {
+	limit time.Duration
+	total bool
+}
+
+func newExceeded(limit time.Duration, total bool) error { return &exceeded{limit, total} }
+
+func (e *exceeded) Error() string { return fmt.Sprintf("%v, in total %t", e.limit, e.total) }
+
 // One timer ends each call at its own time, however the others go on.
-func TestClocks(t *testing.T) {
+func TestIdleTimers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var all clocks
+		all := idleTimers{exceeded: newExceeded}
 		start := time.Now()
 		type end struct {
 			after time.Duration
@@ -22,23 +33,23 @@ func TestClocks(t *testing.T) {
 			total bool
 		}
 		ended := map[string]end{}
-		calls := map[string]*clock{}
+		calls := map[string]*idleTimer{}
 		var mu sync.Mutex // guards ended
-		begin := func(name string, silent, total time.Duration) {
-			c := &clock{}
+		begin := func(name string, idle, total time.Duration) {
+			c := &idleTimer{}
 			calls[name] = c
 			c.Init(context.Background(), nil)
 			context.AfterFunc(c, func() {
 				mu.Lock()
 				defer mu.Unlock()
-				var limit *LimitError
+				var limit *exceeded
 				if !errors.As(context.Cause(c), &limit) {
 					t.Errorf("%s ended with %v", name, context.Cause(c))
 					return
 				}
-				ended[name] = end{time.Since(start), limit.Limit, limit.Total}
+				ended[name] = end{time.Since(start), limit.limit, limit.total}
 			})
-			c.silent, c.total = silent, total
+			c.idle, c.total = idle, total
 			all.begin(c)
 		}
 		const s = time.Second
@@ -126,7 +137,7 @@ func TestMute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var frames atomic.Uint64
 		gone := make(chan int, 10)
-		var all clocks
+		all := idleTimers{exceeded: newExceeded}
 		all.mute = mute{most: 3, frames: frames.Load, giveUp: func(calls int, limit time.Duration) {
 			if limit != time.Second {
 				t.Errorf("given up for the limit %v, want 1s", limit)
@@ -135,11 +146,11 @@ func TestMute(t *testing.T) {
 		}}
 		// call makes n calls that nothing is heard of, but for what during says.
 		call := func(n int, during func()) {
-			var calls []*clock
+			var calls []*idleTimer
 			for range n {
-				c := &clock{}
+				c := &idleTimer{}
 				c.Init(context.Background(), nil)
-				c.silent = time.Second
+				c.idle = time.Second
 				all.begin(c)
 				calls = append(calls, c)
 			}
@@ -157,9 +168,9 @@ func TestMute(t *testing.T) {
 			}
 		}
 		// A server that does one thing after the other is at work on a call that may take long.
-		long := &clock{}
+		long := &idleTimer{}
 		long.Init(context.Background(), nil)
-		long.silent = time.Minute
+		long.idle = time.Minute
 		all.begin(long)
 		for range 5 {
 			call(1, nothing)
@@ -173,9 +184,9 @@ func TestMute(t *testing.T) {
 			call(1, nothing)
 		}
 		// Calls that came later keep nobody from counting.
-		late := &clock{}
+		late := &idleTimer{}
 		late.Init(context.Background(), nil)
-		late.silent = time.Minute
+		late.idle = time.Minute
 		time.AfterFunc(time.Second/4, func() { all.begin(late) })
 		call(1, nothing)
 		late.end()

@@ -17,12 +17,12 @@ const settle = 10 * time.Millisecond
 // patience is how long others wait for a listener that is slow to take what it is told.
 const patience = 10 * time.Millisecond
 
-// hub tells listeners of changes. A change is recorded with each listener that wants it,
+// changeFeed tells listeners of changes. A change is recorded with each listener that wants it,
 // so that nothing here ever waits and what is recorded is bounded by what was subscribed
 // to. It is taken by the goroutine of a listen, or told by one goroutine to all watches:
 // while a slow one keeps it, another goes on with the rest. The zero value is ready for
 // use.
-type hub struct {
+type changeFeed struct {
 	mu    sync.Mutex
 	lists map[*listener]struct{}            // those that want changes of lists; guarded by mu
 	uris  map[string]map[*listener]struct{} // by resource; guarded by mu
@@ -38,7 +38,7 @@ type listener struct {
 	wake chan struct{}                                     // of a listen; capacity 1
 	tell func(method string, params json.RawMessage) error // of a watch
 
-	// What there is to tell; guarded by mu of the hub.
+	// What there is to tell; guarded by mu of the feed.
 	changed kindSet
 	updated map[string]bool
 	moved   map[string]bool // tasks
@@ -71,7 +71,7 @@ func kindBit(k Kind) kindSet {
 	return 0
 }
 
-func (h *hub) add(l *listener) {
+func (h *changeFeed) add(l *listener) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if l.kinds != 0 {
@@ -84,7 +84,7 @@ func (h *hub) add(l *listener) {
 	h.tasks = enlist(h.tasks, l.tasks, l)
 }
 
-func (h *hub) remove(l *listener) {
+func (h *changeFeed) remove(l *listener) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	l.gone = true
@@ -115,7 +115,7 @@ func delist(by map[string]map[*listener]struct{}, names []string, l *listener) {
 }
 
 // changed records that the list of a kind changed.
-func (h *hub) changed(k Kind) {
+func (h *changeFeed) changed(k Kind) {
 	if k == KindResourceTemplate {
 		k = KindResource // one notification stands for both lists
 	}
@@ -131,7 +131,7 @@ func (h *hub) changed(k Kind) {
 }
 
 // updated records that a resource changed.
-func (h *hub) updated(uri string) {
+func (h *changeFeed) updated(uri string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.updatedFor(uri, uri)
@@ -139,7 +139,7 @@ func (h *hub) updated(uri string) {
 
 // updatedWithin records what a server says of a resource: it may name a part of one that is
 // listened to, such as a file in a folder (T-57).
-func (h *hub) updatedWithin(uri string) {
+func (h *changeFeed) updatedWithin(uri string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.updatedFor(uri, uri)
@@ -157,7 +157,7 @@ func (h *hub) updatedWithin(uri string) {
 }
 
 // updatedFor records for the listeners of a resource that another, or itself, changed; mu is held.
-func (h *hub) updatedFor(watched, uri string) {
+func (h *changeFeed) updatedFor(watched, uri string) {
 	for l := range h.uris[watched] {
 		if l.updated == nil {
 			l.updated = map[string]bool{}
@@ -175,7 +175,7 @@ func (h *hub) updatedFor(watched, uri string) {
 const maxUpdated = 1000
 
 // taskChanged records that a task changed.
-func (h *hub) taskChanged(id string) {
+func (h *changeFeed) taskChanged(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for l := range h.tasks[id] {
@@ -188,7 +188,7 @@ func (h *hub) taskChanged(id string) {
 }
 
 // rouse sees to it that a listener learns what was recorded; mu is held.
-func (h *hub) rouse(l *listener) {
+func (h *changeFeed) rouse(l *listener) {
 	if l.wake != nil {
 		select {
 		case l.wake <- struct{}{}:
@@ -212,7 +212,7 @@ type news struct {
 }
 
 // take returns what was recorded for l.
-func (h *hub) take(l *listener) (n news) {
+func (h *changeFeed) take(l *listener) (n news) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !l.gone {
@@ -254,7 +254,7 @@ func (n news) send(emit func(method string, params json.RawMessage) error, task 
 
 // watch has changes of all lists, or of the resource uri if that is not empty, told until
 // stop is called. One thing is told at a time. What is being told then may still arrive.
-func (h *hub) watch(uri string, tell func(method string, params json.RawMessage) error) (stop func()) {
+func (h *changeFeed) watch(uri string, tell func(method string, params json.RawMessage) error) (stop func()) {
 	l := &listener{tell: tell}
 	if uri == "" {
 		l.kinds = allKinds
@@ -266,7 +266,7 @@ func (h *hub) watch(uri string, tell func(method string, params json.RawMessage)
 }
 
 // round tells the watches in the queue.
-func (h *hub) round() {
+func (h *changeFeed) round() {
 	h.mu.Lock()
 	due := &watches{list: h.queue}
 	h.queue = nil
@@ -293,7 +293,7 @@ func (w *watches) next() *listener {
 
 // tellAll tells one watch after the other. Each goroutine that it takes more than one ends
 // when the watch that keeps it has taken, or refused, what it is told.
-func (h *hub) tellAll(due *watches) {
+func (h *changeFeed) tellAll(due *watches) {
 	relief := time.AfterFunc(patience, func() { h.tellAll(due) })
 	defer relief.Stop()
 	for l := due.next(); l != nil; l = due.next() {
@@ -304,7 +304,7 @@ func (h *hub) tellAll(due *watches) {
 }
 
 // told lets a watch be told again, which it is at once if there was more meanwhile.
-func (h *hub) told(l *listener) {
+func (h *changeFeed) told(l *listener) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	l.busy = false
@@ -315,4 +315,4 @@ func (h *hub) told(l *listener) {
 
 // ResourceUpdated tells subscribers that a resource has changed. It does not wait
 // for them.
-func (s *Server) ResourceUpdated(uri string) { s.hub.updated(uri) }
+func (s *Server) ResourceUpdated(uri string) { s.feed.updated(uri) }

@@ -1,4 +1,4 @@
-package mcp
+package bridge
 
 import (
 	chain "container/list"
@@ -23,7 +23,7 @@ import (
 //   - Answers to questions are no part of a key, so what they led to is not kept.
 
 // cacheUse says what a request takes from the cache and leaves there.
-type cacheUse int
+type cacheUse uint8
 
 const (
 	cacheNone   cacheUse = iota
@@ -73,7 +73,7 @@ func topic(method string) string {
 // ticket describes a request: its method, and the params that the result may depend on.
 func (c *cache) ticket(method string, params, caps json.RawMessage) ticket {
 	t := ticket{method: method}
-	params = withoutMeta(params, "traceparent", "tracestate", "baggage", "progressToken")
+	params = WithoutMeta(params, "traceparent", "tracestate", "baggage", "progressToken")
 	t.key = method + "\n" + string(params) + "\n" + string(caps)
 	if method == revision.MethodRead {
 		raw, _ := jsonx.Lookup(params, "uri")
@@ -112,7 +112,7 @@ func (c *cache) get(t ticket, use cacheUse) (json.RawMessage, bool) {
 // put keeps a complete result that has just come, if the server allows it and nothing
 // changed since the request was sent.
 func (c *cache) put(t ticket, use cacheUse, raw json.RawMessage) {
-	ttl, public := freshness(raw)
+	ttl, public := Freshness(raw)
 	if use == cacheNone || ttl <= 0 || (use == cachePublic && !public) {
 		return
 	}
@@ -135,9 +135,9 @@ func (c *cache) put(t ticket, use cacheUse, raw json.RawMessage) {
 	}
 }
 
-// freshness reads how long, and for whom, a result is good. What is missing, negative or
+// Freshness reads how long, and for whom, a result is good. What is missing, negative or
 // makes no sense means not at all, and not for others.
-func freshness(raw json.RawMessage) (ttl time.Duration, public bool) {
+func Freshness(raw json.RawMessage) (ttl time.Duration, public bool) {
 	v, _ := jsonx.Lookup(raw, "ttlMs")
 	if ms, err := strconv.ParseFloat(string(v), 64); err == nil && ms > 0 {
 		ttl = time.Duration(min(ms, float64(maxFresh/time.Millisecond))) * time.Millisecond
@@ -183,7 +183,8 @@ func (c *cache) changed(method string, params json.RawMessage) {
 		c.drop(revision.MethodResources)
 	case revision.NoteResourceUpdated:
 		// What is below a resource, such as a file in a folder, changes it too.
-		uri := newEvent(method, params).URI
+		raw, _ := jsonx.Lookup(params, "uri")
+		uri, _ := jsonx.Unquote(raw)
 		c.dropIf(revision.MethodRead, func(e *cached) bool { return strings.HasPrefix(uri, e.uri) })
 	}
 }

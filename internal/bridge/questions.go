@@ -1,4 +1,4 @@
-package mcp
+package bridge
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // A question of a legacy server names no call unless it comes on the stream of one: on pipes none
@@ -50,14 +51,14 @@ type openCalls struct {
 	asks atomic.Bool // the server asks questions that name no call: callers take turns
 
 	mu     sync.Mutex
-	open   []*outgoingCall            // requests without an answer, oldest first; guarded by mu
-	onOver map[*outgoingCall][]func() // called with mu held when one is over; guarded by mu
-	inside []*turn                    // forwarded calls at work, oldest first; guarded by mu
-	queue  []*turn                    // forwarded calls that wait for their turn; guarded by mu
+	open   []*Call            // requests without an answer, oldest first; guarded by mu
+	onOver map[*Call][]func() // called with mu held when one is over; guarded by mu
+	inside []*turn            // forwarded calls at work, oldest first; guarded by mu
+	queue  []*turn            // forwarded calls that wait for their turn; guarded by mu
 }
 
 // by is the caller of a forwarded call, the zero value for a call of the API.
-func (x *outgoingCall) by() caller {
+func (x *Call) by() caller {
 	if x.turn == nil {
 		return caller{}
 	}
@@ -65,14 +66,14 @@ func (x *outgoingCall) by() caller {
 }
 
 // sent adds a request that is about to be sent.
-func (o *openCalls) sent(x *outgoingCall) {
+func (o *openCalls) sent(x *Call) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.open = append(o.open, x)
 }
 
 // over takes out a request that was answered or given up.
-func (o *openCalls) over(x *outgoingCall) {
+func (o *openCalls) over(x *Call) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if i := slices.Index(o.open, x); i >= 0 {
@@ -90,10 +91,10 @@ func (o *openCalls) over(x *outgoingCall) {
 // causes returns the requests that can have caused a question of which nothing else is known,
 // oldest first: those whose handlers may ask. If there are none, it is the only other request,
 // unless that is of a caller of 2026-07-28, whose revision has no questions there.
-func (o *openCalls) causes() []*outgoingCall {
+func (o *openCalls) causes() []*Call {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var likely, others []*outgoingCall
+	var likely, others []*Call
 	for _, x := range o.open {
 		if revision.Asks(x.method) {
 			likely = append(likely, x)
@@ -111,7 +112,7 @@ func (o *openCalls) causes() []*outgoingCall {
 }
 
 // ofTask returns the request that waits for the result of a task, nil if there is none.
-func (o *openCalls) ofTask(id string) *outgoingCall {
+func (o *openCalls) ofTask(id string) *Call {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, x := range o.open {
@@ -128,23 +129,23 @@ func (o *openCalls) ofTask(id string) *outgoingCall {
 
 // ofOne tells whether all of xs, and every forwarded call that the server may still work on,
 // are of one caller.
-func (o *openCalls) ofOne(xs []*outgoingCall) bool {
+func (o *openCalls) ofOne(xs []*Call) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	by := xs[0].by()
-	return !slices.ContainsFunc(xs, func(x *outgoingCall) bool { return x.by() != by }) &&
+	return !slices.ContainsFunc(xs, func(x *Call) bool { return x.by() != by }) &&
 		!slices.ContainsFunc(o.inside, func(t *turn) bool { return t.by != by })
 }
 
 // unasked returns those of xs whose calls have no open question.
-func (o *openCalls) unasked(xs []*outgoingCall) []*outgoingCall {
+func (o *openCalls) unasked(xs []*Call) []*Call {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(xs), func(x *outgoingCall) bool { return x.turn != nil && x.turn.open > 0 })
+	return slices.DeleteFunc(slices.Clone(xs), func(x *Call) bool { return x.turn != nil && x.turn.open > 0 })
 }
 
 // whileMore returns a context that ends with ctx, and when only so many of xs are open.
-func (o *openCalls) whileMore(ctx context.Context, few int, xs []*outgoingCall) (context.Context, context.CancelCauseFunc) {
+func (o *openCalls) whileMore(ctx context.Context, few int, xs []*Call) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -153,7 +154,7 @@ func (o *openCalls) whileMore(ctx context.Context, few int, xs []*outgoingCall) 
 		if slices.Contains(xs, x) {
 			left++
 			if o.onOver == nil {
-				o.onOver = map[*outgoingCall][]func(){}
+				o.onOver = map[*Call][]func(){}
 			}
 			o.onOver[x] = append(o.onOver[x], func() {
 				if left--; left == few {
@@ -169,7 +170,7 @@ func (o *openCalls) whileMore(ctx context.Context, few int, xs []*outgoingCall) 
 }
 
 // still returns those of xs that are open.
-func (o *openCalls) still(xs []*outgoingCall) (open []*outgoingCall) {
+func (o *openCalls) still(xs []*Call) (open []*Call) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, x := range o.open {
@@ -205,62 +206,61 @@ func settled(answers []json.RawMessage, err error) ([]json.RawMessage, error) {
 	return answers, err
 }
 
-var errWhose = &Error{Code: CodeInternal, Message: "cannot tell whose question this is: calls of several callers are in progress, and it names none of them; ask on the stream of the call, or one call after the other"}
+var errWhose = &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "cannot tell whose question this is: calls of several callers are in progress, and it names none of them; ask on the stream of the call, or one call after the other"}
 
 // unclear marks the context of a question that may belong to several calls: it ends none of them.
 type unclear struct{}
 
 // Question implements engine.Inbox, for questions that name no call.
-func (i *inbox) Question(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	s := (*Session)(i)
+func (r *Remote) Question(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	if raw, ok := jsonx.LookupPath(params, "_meta", revision.RelatedTask, "taskId"); ok {
 		id, _ := jsonx.Unquote(raw)
-		if answer, lent, err := s.lentAsk(ctx, id, method, params); lent {
+		if answer, lent, err := r.proxyAsk(ctx, id, method, params); lent {
 			return answer, err
 		}
-		if x := s.calls.ofTask(id); x != nil {
+		if x := r.calls.ofTask(id); x != nil {
 			return (*callInbox)(x).Question(ctx, method, params)
 		}
 	}
 	if method != revision.MethodRoots {
-		s.TakeTurns()
+		r.TakeTurns()
 	}
-	causes := s.calls.causes()
-	if len(causes) > 0 && !s.calls.ofOne(causes) {
-		s.sawQuestion()
+	causes := r.calls.causes()
+	if len(causes) > 0 && !r.calls.ofOne(causes) {
+		r.sawQuestion()
 		if method == revision.MethodRoots { // what all have in common, if anything
-			return s.askClient(ctx, method, params)
+			return r.askClient(ctx, method, params)
 		}
 		return nil, errWhose
 	}
 	if len(causes) == 1 {
 		return (*callInbox)(causes[0]).Question(ctx, method, params)
 	}
-	s.sawQuestion()
-	s.clocks.pause() // nobody knows which call waits for the answer
-	defer s.clocks.resume()
+	r.sawQuestion()
+	r.timers.pause() // nobody knows which call waits for the answer
+	defer r.timers.resume()
 	if len(causes) == 0 || causes[0].turn == nil {
-		return s.askClient(ctx, method, params)
+		return r.askClient(ctx, method, params)
 	}
-	return s.askSeveral(ctx, causes, method, params)
+	return r.askSeveral(ctx, causes, method, params)
 }
 
 // sawQuestion counts a question of which nobody knows what it belongs to.
-func (s *Session) sawQuestion() {
-	s.asked.Add(1)
-	if s.face != nil {
-		s.face.asked.Add(1)
+func (r *Remote) sawQuestion() {
+	r.asked.Add(1)
+	if r.InFront != nil {
+		r.InFront.asked.Add(1)
 	}
 }
 
 // askSeveral has a question answered that belongs to one of several calls of one caller.
-func (s *Session) askSeveral(ctx context.Context, causes []*outgoingCall, method string, params json.RawMessage) (json.RawMessage, error) {
-	if err := s.mayAsk(method, params); err != nil {
+func (r *Remote) askSeveral(ctx context.Context, causes []*Call, method string, params json.RawMessage) (json.RawMessage, error) {
+	if err := r.mayAsk(method, params); err != nil {
 		return nil, err
 	}
-	s.expectVisit(params)
-	q := engine.Question{Method: method, Params: s.rev.InnerQuestion(method, params)}
-	asking, stop := s.calls.whileMore(ctx, 0, causes)
+	r.expectVisit(params)
+	q := engine.Question{Method: method, Params: r.Rev.InnerQuestion(method, params)}
+	asking, stop := r.calls.whileMore(ctx, 0, causes)
 	defer stop(nil)
 	for _, x := range causes {
 		x.begun.Store(true)
@@ -268,17 +268,17 @@ func (s *Session) askSeveral(ctx context.Context, causes []*outgoingCall, method
 	if session := causes[0].turn.session; session == nil || !session.Reachable() {
 		// One of the calls will carry the question. The call that has caused it does not end before
 		// the answer, but the others may.
-		s.awaitFewer(ctx, s.calls.unasked(causes))
+		r.awaitFewer(ctx, r.calls.unasked(causes))
 	}
 	for {
-		if open := s.calls.still(causes); len(open) > 0 {
+		if open := r.calls.still(causes); len(open) > 0 {
 			causes = open
 		}
-		x := append(s.calls.unasked(causes), causes...)[0]
+		x := append(r.calls.unasked(causes), causes...)[0]
 		answers, err := x.inSession(asking, ctx, q)
 		var g *gone
 		if errors.As(err, &g) && ctx.Err() == nil {
-			if causes = slices.DeleteFunc(causes, func(o *outgoingCall) bool { return o == x }); len(causes) > 0 {
+			if causes = slices.DeleteFunc(causes, func(o *Call) bool { return o == x }); len(causes) > 0 {
 				continue
 			}
 		}
@@ -286,7 +286,7 @@ func (s *Session) askSeveral(ctx context.Context, causes []*outgoingCall, method
 		if err != nil {
 			return nil, err
 		}
-		return tied(s.rev.Answer(method, answers[0]), params), nil
+		return tied(r.Rev.Answer(method, answers[0]), params), nil
 	}
 }
 
@@ -294,8 +294,8 @@ func (s *Session) askSeveral(ctx context.Context, causes []*outgoingCall, method
 const clearTime = 250 * time.Millisecond
 
 // awaitFewer waits until only one of xs is open, or for clearTime.
-func (s *Session) awaitFewer(ctx context.Context, xs []*outgoingCall) {
-	ctx, stop := s.calls.whileMore(ctx, 1, xs)
+func (r *Remote) awaitFewer(ctx context.Context, xs []*Call) {
+	ctx, stop := r.calls.whileMore(ctx, 1, xs)
 	defer stop(nil)
 	t := time.NewTimer(clearTime)
 	defer t.Stop()
@@ -307,14 +307,14 @@ func (s *Session) awaitFewer(ctx context.Context, xs []*outgoingCall) {
 
 // inSession puts a question to the session of the caller for as long as asking lasts, or else to
 // the call, for as long as ctx and the call last.
-func (x *outgoingCall) inSession(asking, ctx context.Context, q engine.Question) ([]json.RawMessage, error) {
+func (x *Call) inSession(asking, ctx context.Context, q engine.Question) ([]json.RawMessage, error) {
 	t := x.turn
-	x.s.calls.opened(t, 1)
-	defer x.s.calls.opened(t, -1)
+	x.r.calls.opened(t, 1)
+	defer x.r.calls.opened(t, -1)
 	if t != nil && t.session != nil {
 		if session := t.front.InSession(); session != nil {
 			answers, err := session.Ask(asking, q)
-			var rpc *Error
+			var rpc *jsonrpc.Error
 			if err == nil || errors.As(err, &rpc) || asking.Err() != nil {
 				return answers, err
 			}
@@ -325,18 +325,18 @@ func (x *outgoingCall) inSession(asking, ctx context.Context, q engine.Question)
 }
 
 // askClient has a question answered that belongs to no call.
-func (s *Session) askClient(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	if err := s.mayAsk(method, params); err != nil {
+func (r *Remote) askClient(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	if err := r.mayAsk(method, params); err != nil {
 		return nil, err
 	}
-	s.expectVisit(params)
-	rev := s.asker.Load()
+	r.expectVisit(params)
+	rev := r.asker.Load()
 	var answer json.RawMessage
 	var err error
-	if s.front == nil {
-		answer, err = s.client.answer(ctx, method, params)
+	if r.Front == nil {
+		answer, err = r.Owner.Answer(ctx, method, params)
 	} else {
-		answer, err = s.askFront(ctx, engine.Question{Method: method, Params: rev.InnerQuestion(method, params)})
+		answer, err = r.askFront(ctx, engine.Question{Method: method, Params: rev.InnerQuestion(method, params)})
 	}
 	if err != nil {
 		return nil, err
@@ -350,24 +350,24 @@ const rootsTime = 10 * time.Second
 // askFront puts a question that belongs to no call to the session that the connection is for.
 // Where the session cannot be reached outside of calls, the question goes to the call that the
 // connection was opened for, as long as that lasts.
-func (s *Session) askFront(ctx context.Context, q engine.Question) (json.RawMessage, error) {
+func (r *Remote) askFront(ctx context.Context, q engine.Question) (json.RawMessage, error) {
 	most := holdTime
 	if q.Method == revision.MethodRoots {
 		most = rootsTime
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("the caller has not answered within %v", most))
 	defer cancel()
-	session := s.front.Session()
+	session := r.Front.Session()
 	at := session.OutsideCalls()
 	if at == nil {
-		return nil, Errorf(CodeInternal, "the caller cannot be asked outside of a call")
+		return nil, errorf(jsonrpc.CodeInternal, "the caller cannot be asked outside of a call")
 	}
-	if !session.Reachable() && s.opener.Err() == nil {
+	if !session.Reachable() && r.Opener.Err() == nil {
 		call, leave := context.WithCancelCause(ctx)
 		defer leave(nil)
-		defer context.AfterFunc(s.opener, func() { leave(context.Cause(s.opener)) })()
-		answers, err := s.front.Ask(call, q)
-		var rpc *Error
+		defer context.AfterFunc(r.Opener, func() { leave(context.Cause(r.Opener)) })()
+		answers, err := r.Front.Ask(call, q)
+		var rpc *jsonrpc.Error
 		switch {
 		case err == nil:
 			return answers[0], nil
@@ -380,4 +380,27 @@ func (s *Session) askFront(ctx context.Context, q engine.Question) (json.RawMess
 		return nil, err
 	}
 	return answers[0], nil
+}
+
+// mayAsk refuses what a legacy server must not ask: what its revision does not
+// have, or what was not declared to it.
+func (r *Remote) mayAsk(method string, params json.RawMessage) error {
+	rev := r.asker.Load()
+	if rev == nil {
+		return errorf(jsonrpc.CodeInvalidRequest, "%s before the answer to initialize", clip(method))
+	}
+	if err := revision.CheckParams(method, params); err != nil {
+		return errorf(jsonrpc.CodeInvalidParams, "%s: %v", clip(method), err)
+	}
+	if method == revision.MethodRoots {
+		r.rooted.Store(true)
+	}
+	p := engine.Peer{Revision: rev, Capabilities: rev.ClientCapabilities(r.Caps)}
+	if err := p.CanAnswer(engine.Question{Method: method, Params: params}); err != nil {
+		if _, ok := jsonx.Lookup(p.Capabilities, "elicitation"); ok && method == revision.MethodElicit {
+			return errorf(jsonrpc.CodeInvalidParams, "%s: this client did not declare the mode", method) // ELIC-25-009
+		}
+		return errorf(jsonrpc.CodeMethodNotFound, "%s: this client did not declare it", clip(method))
+	}
+	return nil
 }

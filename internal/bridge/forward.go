@@ -1,0 +1,467 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/hop"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// Request is a request that is forwarded, in the inner form.
+type Request struct {
+	Method string
+	Params json.RawMessage // nil if there are none
+	Hops   json.RawMessage // of Remote.Hops
+}
+
+func (q Request) has(param string) bool {
+	_, ok := jsonx.Lookup(q.Params, param)
+	return ok
+}
+
+// text returns a member of the params that must be a string.
+func (q Request) text(param string) (string, error) {
+	raw, ok := jsonx.Lookup(q.Params, param)
+	if !ok {
+		return "", errorf(jsonrpc.CodeInvalidParams, "%s: missing %q", q.Method, param)
+	}
+	s, err := jsonx.Unquote(raw)
+	if err != nil {
+		return "", errorf(jsonrpc.CodeInvalidParams, "%s: %q must be a string", q.Method, param)
+	}
+	return s, nil
+}
+
+// Answer is what a forwarded request is answered with.
+type Answer struct {
+	JSON json.RawMessage // the result, or the handle of a task
+	Task bool            // it is a handle
+	Drop func()          // gives the task up, if its handle does not reach the caller; nil: there is nothing to do
+}
+
+// ToolFailure is the error of a forwarded call of a tool that its caller gets as the result of the
+// tool, with isError: its revision has no error for it, and a model can act on the text.
+type ToolFailure struct{ Text string }
+
+func (e *ToolFailure) Error() string { return e.Text }
+
+// Forward forwards a request to the server, and its questions, progress and log messages to the
+// caller, whatever revisions the two speak. Ids, progress tokens, and what _meta says about a hop
+// belong to that hop and are made anew (T-01, T-04 of the translation rules). Call is nil for a
+// request that belongs to no call; then nobody is asked or told.
+func (r *Remote) Forward(ctx context.Context, call *engine.Call, req Request) (Answer, error) {
+	if revision.OfTasks(req.Method) && (r.Rev.Sessions || r.mayBecome(call)) {
+		return r.forwardTask(ctx, call, req)
+	}
+	if err := r.mayPass(call, req); err != nil {
+		return Answer{}, err
+	}
+	params, err := forwardParams(req.Method, req.Params)
+	if err != nil {
+		return Answer{}, err
+	}
+	x := &Call{r: r, method: req.Method, cache: cachePublic, params: params, front: call}
+	if own := call != nil && r.Own != nil && call.Session() == r.Own; own {
+		// The session in front has a timer and a cache, and is no other hop.
+		x.hops, x.cache = req.Hops, cacheNone
+	} else {
+		x.hops = r.hopsAfter(req.Hops)
+		x.timer.idle, x.timer.total = r.IdleLimit(req.Method), r.Limits.CallLimit
+	}
+	if call == nil {
+		x.caps = json.RawMessage(`{}`)
+		x.note = func(string, json.RawMessage) {}
+		x.ask = func(context.Context, []engine.Question) ([]json.RawMessage, error) { return nil, ErrNoCall }
+		raw, err := x.run(ctx)
+		if err != nil {
+			return Answer{}, r.Owner.Public(err)
+		}
+		if req.Method == revision.MethodTools {
+			raw = r.forwardTools(raw)
+		}
+		return Answer{JSON: raw}, nil
+	}
+	if err := r.checkForwarded(call, req.Method, req.Params); err != nil {
+		return Answer{}, err
+	}
+	x.caps, x.self = forwardCapabilities(call), forwardIdentity(call)
+	if r.Rev.Sessions {
+		x.turn = &turn{by: askedOf(call), session: call.Session(), front: call}
+	}
+	x.logLevel = call.LogLevel()
+	r.wantLevel(ctx, call)
+	x.memo = call
+	// The caller may want no progress; it shows all the same that the server is at work.
+	if call.ProgressWanted() || revision.Asks(req.Method) && x.timer.idle > 0 {
+		x.setToken()
+	}
+
+	var raw json.RawMessage
+	switch {
+	case req.Method == revision.MethodCall && r.mayBecome(call) && call.TakesTask():
+		return r.proxyHere(call, x)
+	case !r.Rev.Sessions:
+		if raw, err = x.run(ctx); needsTask(err) && call.Peer.Revision.Sessions {
+			raw, err = x.insideTask(ctx)
+		}
+	case !revision.Asks(req.Method):
+		raw, err = x.run(ctx)
+	default:
+		proxy, refused := r.wantsProxy(ctx, call, req.Method, x.params)
+		if refused != nil {
+			return Answer{}, refused
+		}
+		if proxy {
+			ans, err := r.proxy(ctx, call, x)
+			if err != nil {
+				return Answer{}, r.forwardError(call, req.Method, r.Owner.Public(err))
+			}
+			return ans, nil
+		}
+		if comesBack(call) {
+			raw, err = r.hold(ctx, call, x)
+		} else {
+			raw, err = x.straight(ctx)
+		}
+	}
+	switch {
+	case err != nil:
+		return Answer{}, r.forwardFailure(call, req.Method, err)
+	case x.handle != nil:
+		id, _ := TaskID(x.handle)
+		r.owners.give(call, id)
+		return Answer{JSON: x.handle, Task: true, Drop: func() { r.abandon(id) }}, nil
+	case req.Method != revision.MethodTools:
+	case r.mayBecome(call):
+		raw = r.forwardTools(revision.WithTaskSupport(raw))
+	case r.Rev.CoreTasks && !r.CoreTasks():
+		raw = r.forwardTools(revision.WithoutExecution(raw)) // the server has no tasks, whatever its tools say
+	default:
+		raw = r.forwardTools(raw)
+	}
+	return Answer{JSON: raw}, nil
+}
+
+// forwardFailure is what the caller in front gets of a request without a result.
+func (r *Remote) forwardFailure(call *engine.Call, method string, err error) error {
+	var end *unsupportedQuestion
+	var none *noAnswer
+	switch {
+	case errors.Is(err, engine.ErrSuspended):
+		return err
+	case errors.As(err, &none): // T-24
+		if method == revision.MethodCall {
+			return &ToolFailure{none.Error()}
+		}
+		return errorf(jsonrpc.CodeInternal, "%v", none)
+	case errors.As(err, &end):
+		return end.answer(call, method)
+	}
+	if pages := requiredURLs(err); pages != nil {
+		return forwardURLs(call, method, err, pages)
+	}
+	if failure := lacking(call, method, err); failure != nil {
+		return failure
+	}
+	return r.forwardError(call, method, r.Owner.Public(err))
+}
+
+// forwardError turns an error of the server into one for the caller in front.
+func (r *Remote) forwardError(call *engine.Call, method string, err error) error {
+	var rpc *jsonrpc.Error
+	if !errors.As(err, &rpc) {
+		return err
+	}
+	uri, _ := jsonx.Lookup(rpc.Data, "uri")
+	free := rpc.Code >= -32019 && rpc.Code <= -32000 && rpc.Code != revision.CodeResourceNotFound
+	switch {
+	case method == revision.MethodRead && !r.Rev.Sessions && rpc.Code == jsonrpc.CodeInvalidParams && uri != nil:
+		return &jsonrpc.Error{Code: revision.CodeResourceNotFound, Message: rpc.Message, Data: rpc.Data} // T-131
+	case rpc.Code == revision.CodeHeaderMismatch, rpc.Code == revision.CodeUnsupportedVersion:
+		// The fault is between this hop and the server (T-18, T-133).
+		return errorf(jsonrpc.CodeInternal, "the server refused the forwarded request: %s", clip(rpc.Message))
+	case free && !call.Peer.Revision.Sessions:
+		// The modern era gives no meaning to these codes (T-139).
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: rpc.Message, Data: encode(map[string]int{"code": rpc.Code})}
+	}
+	return err
+}
+
+// hops is who forwards by a session.
+type hops struct {
+	once sync.Once
+	id   string
+	own  json.RawMessage // the list of a request that nobody has forwarded before
+	head http.Header     // the same
+}
+
+// hop is the id of who forwards by the session: of a gateway, whose id is among the headers of the
+// client, or else the session's own.
+func (r *Remote) hop() string {
+	h := &r.hops
+	h.once.Do(func() {
+		if h.id = r.Hop; h.id == "" {
+			h.id = hop.New()
+		}
+		h.own, h.head = hop.Append(nil, h.id), http.Header{hop.Header: {h.id}}
+	})
+	return h.id
+}
+
+// hopsAfter is the list of a request that the session forwards after others.
+func (r *Remote) hopsAfter(list json.RawMessage) json.RawMessage {
+	id := r.hop()
+	if len(list) == 0 {
+		return r.hops.own
+	}
+	return hop.Append(list, id)
+}
+
+// Hops is the list of those who have forwarded a request before it came here, nil for nobody. It is
+// an error if the request goes in circles, or has been forwarded too often.
+func (r *Remote) Hops(call *engine.Call, params json.RawMessage) (list json.RawMessage, err error) {
+	if call != nil && call.Msg != nil {
+		list, _ = call.Msg.ParamIn("_meta", hop.Meta)
+	} else {
+		list, _ = jsonx.LookupPath(params, "_meta", hop.Meta)
+	}
+	if err := hop.Check(list, r.hop()); err != nil {
+		return nil, errorf(jsonrpc.CodeInternal, "%v", err)
+	}
+	return list, nil
+}
+
+// EnvelopeOf is what a modern server is told of a caller in front who listens, to tasks too if tasks
+// is set: a caller of 2025-11-25 cannot say so there. It may share bytes with the request of the call.
+func EnvelopeOf(call *engine.Call, tasks bool) Envelope {
+	e := Envelope{Self: forwardIdentity(call), Caps: forwardCapabilities(call)}
+	if tasks {
+		e.Caps = takingTasks(e.Caps)
+	}
+	return e
+}
+
+// forwardCapabilities declares to a modern server what the caller can answer (T-15). It
+// may share bytes with the request.
+func forwardCapabilities(call *engine.Call) json.RawMessage {
+	caps := jsonx.OrObject(call.Peer.Capabilities)
+	for name := range jsonx.Members(caps) {
+		if !clientCapabilities.Has(name) && hides(name) {
+			caps = jsonx.Filter(nil, caps, func(name []byte, _ json.RawMessage) bool {
+				return clientCapabilities.Has(name) || !hides(name)
+			})
+			break
+		}
+	}
+	if call.Peer.Revision.Sessions && call.TakesTask() { // T-106
+		caps = takingTasks(caps)
+	}
+	if e, ok := jsonx.Lookup(caps, "elicitation"); ok && len(e) == 2 {
+		caps = jsonx.With(nil, caps, "elicitation", []byte(`{"form":{}}`))
+	}
+	if r, ok := jsonx.Lookup(caps, "roots"); ok && len(r) != 2 {
+		caps = jsonx.With(nil, caps, "roots", []byte(`{}`))
+	}
+	return caps
+}
+
+// clientCapabilities are taskOwners on. Of the others that a client may declare, which it may make
+// up, these stay behind, and what a lax reader takes for any of them.
+var (
+	clientCapabilities = revision.Known{"elicitation", "sampling", "roots", "extensions"}
+	hiddenCapabilities = revision.Known{"tasks", "experimental"}
+)
+
+func hides(capability []byte) bool {
+	return hiddenCapabilities.Has(capability) || hiddenCapabilities.Check(capability) != nil || clientCapabilities.Check(capability) != nil
+}
+
+// MaxIdentity bounds what is taskOwners on of how a caller describes itself: it goes with each
+// request.
+const MaxIdentity = 4 << 10
+
+// forwardIdentity is how the caller names itself, for a modern server (T-11); nil if that is
+// not as the specification wants it, so that this client names itself. It may share bytes with
+// the request.
+func forwardIdentity(call *engine.Call) json.RawMessage {
+	info := call.Peer.Info
+	if len(info) > MaxIdentity {
+		return nil
+	}
+	named, versioned := false, false
+	for name, v := range jsonx.Members(info) {
+		switch string(name) {
+		case "name":
+			named = jsonx.KindOf(v) == '"'
+		case "version":
+			versioned = jsonx.KindOf(v) == '"'
+		default:
+			if identityNames.Check(name) != nil {
+				return nil
+			}
+		}
+	}
+	if !named || !versioned {
+		return nil
+	}
+	return info
+}
+
+var identityNames = revision.Known{"name", "version", "title", "description", "websiteUrl", "icons"}
+
+// takingTasks declares the extension of tasks.
+func takingTasks(caps json.RawMessage) json.RawMessage {
+	ext, _ := jsonx.Lookup(caps, "extensions")
+	return jsonx.With(nil, caps, "extensions", jsonx.With(nil, jsonx.OrObject(ext), revision.Tasks, []byte(`{}`)))
+}
+
+// needsTask tells whether a server of 2026-07-28 refused a call because it would not be
+// taken a task from.
+func needsTask(err error) bool {
+	if err == nil {
+		return false
+	}
+	var rpc *jsonrpc.Error
+	if !errors.As(err, &rpc) || rpc.Code != revision.CodeMissingCapability {
+		return false
+	}
+	_, ok := jsonx.LookupPath(rpc.Data, "requiredCapabilities", "extensions", revision.Tasks)
+	return ok
+}
+
+// insideTask makes a call again, for a caller whose revision cannot say that it takes a
+// task: the task is waited for here (T-108, T-109).
+func (x *Call) insideTask(ctx context.Context) (json.RawMessage, error) {
+	again := &Call{r: x.r, method: x.method, params: x.params, caps: takingTasks(x.caps), self: x.self, hops: x.hops,
+		logLevel: x.logLevel, tokenID: x.tokenID, tokenRaw: x.tokenRaw, tokenLen: x.tokenLen, front: x.front, memo: x.memo}
+	again.timer.idle, again.timer.total = x.timer.idle, x.timer.total
+	again.onTask = func(ctx context.Context, handle json.RawMessage) (json.RawMessage, error) {
+		return again.finishTask(ctx, handle)
+	}
+	return again.run(ctx)
+}
+
+// forwardNote passes on a notification of a forwarded call.
+func (r *Remote) forwardNote(call *engine.Call, method string, params json.RawMessage) {
+	switch method {
+	case revision.NoteProgress:
+		var w struct {
+			Done    float64 `json:"progress"`
+			Total   float64 `json:"total"`
+			Message string  `json:"message"`
+		}
+		if jsonx.Unmarshal(params, &w) == nil {
+			call.Progress(w.Done, w.Total, w.Message)
+		}
+		return
+	case revision.NoteMessage:
+		level, _ := jsonx.Lookup(params, "level")
+		if name, err := jsonx.Unquote(level); err != nil || !call.LogEnabled(name) {
+			return
+		}
+	case revision.NoteToolsChanged, revision.NotePromptsChanged, revision.NoteResourcesChanged, revision.NoteResourceUpdated:
+		r.Note(method, params) // for those who listen, whatever stream it came on
+		return
+	case revision.NoteCancelled, revision.NoteAcknowledged:
+		return // it names a request of this hop, or none (T-01)
+	}
+	// A caller that is gone ends the call by its context.
+	_ = call.Emit(method, params)
+}
+
+// comesBack tells whether a caller may be asked something, by a result, and come back with
+// the answer: one that does not wait and can answer anything.
+func comesBack(call *engine.Call) bool {
+	if call.Peer.Revision.Sessions || call.Peer.Local {
+		return false
+	}
+	for name := range jsonx.Members(call.Peer.Capabilities) {
+		switch string(name) {
+		case "elicitation", "sampling", "roots":
+			return true
+		}
+	}
+	return false
+}
+
+// straight runs a call to a legacy server for a caller that is asked, if at all, while it
+// waits. No question is open any more when it returns.
+func (x *Call) straight(ctx context.Context) (raw json.RawMessage, err error) {
+	if err := x.r.enter(ctx, x.turn); err != nil {
+		return nil, err
+	}
+	defer func() { x.r.calls.leave(x.turn, answered(err)) }()
+	var open openQuestions
+	defer open.end()
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	x.ask = func(server context.Context, qs []engine.Question) ([]json.RawMessage, error) {
+		all, ok := open.begin(ctx)
+		if !ok {
+			return nil, &gone{err: ErrNoCall}
+		}
+		defer open.wg.Done()
+		asking, cancel := context.WithCancelCause(all)
+		defer cancel(nil)
+		defer context.AfterFunc(server, func() { cancel(context.Cause(server)) })()
+		answers, err := x.front.Ask(asking, qs...)
+		if end := endsWith(x.front, qs[0], err); end != nil && server.Value(unclear{}) == nil {
+			giveUp(end)
+		} else if err != nil && all.Err() != nil {
+			return nil, &gone{err: err}
+		} else if unshowable(qs[0], err) {
+			return []json.RawMessage{json.RawMessage(`{"action":"decline"}`)}, nil
+		}
+		return answers, err
+	}
+	raw, err = x.run(ctx)
+	var end *unsupportedQuestion
+	if errors.As(context.Cause(ctx), &end) { // whatever the server says to that
+		return nil, end
+	}
+	return raw, err
+}
+
+// openQuestions are those that a caller is asked while its call waits for the server.
+type openQuestions struct {
+	wg sync.WaitGroup // Add is guarded by mu
+
+	mu     sync.Mutex
+	ctx    context.Context // of all questions, nil before the first; guarded by mu
+	cancel context.CancelCauseFunc
+	over   bool // guarded by mu
+}
+
+var errAnsweredUnasked = errors.New("the server has answered without waiting for the answer")
+
+// begin counts a question, unless it comes too late. Ctx is that of the call.
+func (o *openQuestions) begin(ctx context.Context) (asking context.Context, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.over {
+		return nil, false
+	}
+	if o.ctx == nil {
+		o.ctx, o.cancel = context.WithCancelCause(ctx)
+	}
+	o.wg.Add(1)
+	return o.ctx, true
+}
+
+// end takes open questions back, and waits for that.
+func (o *openQuestions) end() {
+	o.mu.Lock()
+	o.over = true
+	if o.cancel != nil {
+		o.cancel(errAnsweredUnasked)
+	}
+	o.mu.Unlock()
+	o.wg.Wait()
+}

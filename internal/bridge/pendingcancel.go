@@ -1,0 +1,189 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+)
+
+// A task goes on when its caller has left, so the server has to be told when nobody waits for it:
+//
+//   - A call that waits for a task, and is given up, has the task cancelled.
+//   - A call that is given up before its answer is there has the task cancelled that the
+//     answer makes known, if it comes all the same.
+//   - A task whose handle did not reach the caller in front is cancelled.
+//   - Close does the same with all that waits, and then closes the wire.
+//
+// One case is left: a server answers over HTTP just when its caller hangs up. Its task goes on for
+// its time to live.
+
+// pendingCancels are the tasks, and calls that may become tasks, that a Remote has to cancel before it
+// closes the wire. The zero value is ready for use.
+type pendingCancels struct {
+	mu      sync.Mutex
+	open    map[*pendingCancel]struct{} // guarded by mu
+	closing bool                        // guarded by mu
+	over    bool                        // nothing more can be sent; guarded by mu
+	empty   chan struct{}               // closed when closing and nothing is open; nil before closing; guarded by mu
+}
+
+// pendingCancel is a task that may have to be cancelled. The goroutine that has added it ends it by
+// done.
+type pendingCancel struct {
+	all    *pendingCancels
+	ctx    context.Context // of the work meanwhile; closing the Remote ends it
+	cancel context.CancelCauseFunc
+}
+
+// Bounds of closing.
+const (
+	cancelGrace = 500 * time.Millisecond // for all that has to be cancelled
+	lateAnswer  = 250 * time.Millisecond // of that, for the answer to a call just given up
+)
+
+// cancelTime bounds telling a server that nobody waits for a task any more.
+const cancelTime = 2 * time.Second
+
+// add begins work for which ctx is good; false if it is too late.
+func (p *pendingCancels) add(ctx context.Context) (*pendingCancel, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		return nil, false
+	}
+	d := &pendingCancel{all: p}
+	d.ctx, d.cancel = context.WithCancelCause(ctx)
+	if p.closing {
+		d.cancel(ErrClosed)
+	}
+	if p.open == nil {
+		p.open = map[*pendingCancel]struct{}{}
+	}
+	p.open[d] = struct{}{}
+	return d, true
+}
+
+// done ends the work. It may be called more than once.
+func (d *pendingCancel) done() {
+	d.cancel(nil)
+	d.all.mu.Lock()
+	defer d.all.mu.Unlock()
+	if _, open := d.all.open[d]; !open {
+		return
+	}
+	delete(d.all.open, d)
+	if d.all.closing && len(d.all.open) == 0 {
+		d.all.end()
+	}
+}
+
+// end takes no more; mu is held.
+func (p *pendingCancels) end() {
+	p.over = true
+	close(p.empty)
+}
+
+// doneAfter calls f on a goroutine of its own, and then done.
+func (d *pendingCancel) doneAfter(f func()) {
+	go func() {
+		defer d.done()
+		f()
+	}()
+}
+
+// close ends the contexts of the work and waits for it, at most for cancelGrace. The channel is
+// closed when nothing is open; what is open then gives up when the wire is closed.
+func (p *pendingCancels) close() <-chan struct{} {
+	p.mu.Lock()
+	if !p.closing {
+		p.closing, p.empty = true, make(chan struct{})
+		for d := range p.open {
+			d.cancel(ErrClosed)
+		}
+		if len(p.open) == 0 {
+			p.end()
+		}
+	}
+	empty := p.empty
+	p.mu.Unlock()
+	t := time.NewTimer(cancelGrace)
+	defer t.Stop()
+	select {
+	case <-empty:
+	case <-t.C: // the server does not answer
+	}
+	return empty
+}
+
+// abandon tells the server that nobody waits for a task any more.
+func (r *Remote) abandon(id string) {
+	if d, ok := r.cancels.add(context.Background()); ok {
+		d.doneAfter(func() { r.cancelTask(id) })
+	}
+}
+
+// cancelTask tells the server to give a task up, bounded in time.
+func (r *Remote) cancelTask(id string) {
+	if r.Rev.CoreTasks && !r.has("tasks", "cancel") {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), cancelTime)
+	defer cancel()
+	if _, err := r.Request(ctx, revision.MethodTaskCancel, TaskParams(id)); err != nil {
+		r.Log.Debug("task not cancelled", "task", clip(id), "err", err)
+	}
+}
+
+// GivenUp implements engine.LateInbox.
+func (i *callInbox) GivenUp() (late func(result json.RawMessage)) {
+	x := (*Call)(i)
+	if !x.mayBecomeTask() {
+		return nil
+	}
+	r := x.r
+	waiting, ok := r.cancels.add(context.Background())
+	if !ok {
+		return nil
+	}
+	t := time.AfterFunc(lateAnswer, waiting.done)
+	return func(result json.RawMessage) {
+		if id := r.taskIn(result); id != "" {
+			r.abandon(id)
+		}
+		t.Stop()
+		waiting.done()
+	}
+}
+
+// mayBecomeTask tells whether the server may make a task of the call.
+func (x *Call) mayBecomeTask() bool {
+	switch {
+	case x.method != revision.MethodCall:
+		return false
+	case !x.r.Rev.Sessions:
+		_, declared := jsonx.LookupPath(x.caps, "extensions", revision.Tasks)
+		return declared && x.r.has("extensions", revision.Tasks)
+	}
+	return x.r.CoreTasks()
+}
+
+// taskIn is the id of the task that the answer to a call tells of, empty for none.
+func (r *Remote) taskIn(result json.RawMessage) string {
+	handle := result
+	if !r.Rev.Sessions {
+		if kind, err := resultType(result); err != nil || kind != "task" {
+			return ""
+		}
+	} else {
+		handle = coreHandle(result)
+	}
+	id, err := TaskID(handle)
+	if err != nil {
+		return ""
+	}
+	return id
+}

@@ -1,0 +1,467 @@
+package bridge
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// proxyTask is a task of a server of 2025-11-25 that a caller in front was given (T-100 to
+// T-103). To the server it is this session's, so what is known of its owner is here. Its
+// questions and its result come by tasks/result, which is open all the while; the caller
+// finds them in tasks/get.
+type proxyTask struct {
+	*engine.Task
+	owner string
+	ask   func(context.Context, []engine.Question) ([]json.RawMessage, error)
+
+	ended uint64 // its place among those of the session that ended, from 1; 0 before; guarded by its mu
+
+	done chan struct{} // closed when raw and err are set
+	raw  json.RawMessage
+	err  error
+
+	here *engine.TaskState // of a task made here, of which the server knows nothing; else nil
+	stop func()            // gives up a task made here
+	over atomic.Bool       // a task made here was cancelled
+}
+
+const (
+	maxProxies    = 1000             // tasks of one session
+	maxOwned      = 100              // of these, of one owner
+	maxProxyBytes = 64 << 20         // bytes of their results
+	proxyTime     = time.Hour        // that a task is known after its end
+	proxyWait     = 10 * time.Second // for the result of a task that is over
+	proxyPage     = 50               // tasks of a page of a list
+)
+
+// lends tells whether a call for somebody in front is made as a task: one that has to be,
+// or that the caller wants to be and can.
+func (r *Remote) wantsProxy(ctx context.Context, call *engine.Call, method string, params json.RawMessage) (bool, error) {
+	if method != revision.MethodCall || !r.CoreTasks() || !call.TakesTask() {
+		return false, nil
+	}
+	raw, _ := jsonx.Lookup(params, "name")
+	name, err := jsonx.Unquote(raw)
+	if err != nil {
+		return false, nil // the server says what is wrong
+	}
+	support, known := r.taskSupport(name)
+	if !known && r.Owner.ListTools(ctx) {
+		support, _ = r.taskSupport(name)
+	}
+	demanded := call.Peer.Revision.Sessions
+	switch support {
+	case taskRequired:
+		return true, nil
+	case taskOptional:
+		// A caller of 2026-07-28 who takes either is served sooner without.
+		return demanded, nil
+	}
+	if demanded {
+		return false, errorf(jsonrpc.CodeMethodNotFound, "the tool %q does not run as a task; call it without a task member", clip(name)) // TASK-25-006
+	}
+	return false, nil
+}
+
+// lend makes a call as a task and hands its handle to the caller in front.
+func (r *Remote) proxy(ctx context.Context, call *engine.Call, x *Call) (Answer, error) {
+	if err := r.proxyRoom(call.Peer.Principal); err != nil {
+		return Answer{}, err
+	}
+	x.begin(ctx)
+	defer x.over()
+	d, ok := r.cancels.add(x.ctx())
+	if !ok {
+		return Answer{}, ErrClosed
+	}
+	own := call.Detach(nil) // it has questions and progress when its caller was answered
+	x.front, x.turn.front = own, own
+	x.ask = func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
+		for i := range qs {
+			qs[i].Params = WithoutMeta(qs[i].Params, revision.RelatedTask) // it names the task as the server does
+		}
+		return own.Ask(ctx, qs...)
+	}
+	x.note = func(method string, params json.RawMessage) { r.forwardNote(own, method, params) }
+	if x.tokenID != 0 {
+		x.listen()
+	}
+	raw, err := x.create(d)
+	if err != nil {
+		x.Forget()
+		return Answer{}, err
+	}
+	defer d.done()
+	handle := coreHandle(raw)
+	if handle == nil { // it was answered at once
+		x.Forget()
+		return Answer{JSON: raw}, nil
+	}
+	id, err := TaskID(handle)
+	if err != nil {
+		x.Forget()
+		return Answer{}, err
+	}
+	t := &proxyTask{Task: engine.NewTask(id, func() {}, func(string) {}), owner: call.Peer.Principal, ask: x.ask, done: make(chan struct{})}
+	own.Become(t.Task)
+	r.mu.Lock()
+	r.proxies[id] = t
+	r.mu.Unlock()
+	going, _ := r.cancels.add(context.Background()) // there is time for it: d is owed
+	going.doneAfter(func() {
+		defer close(t.done)
+		t.raw, t.err = x.await(going.ctx, id)
+		if t.err != nil && going.ctx.Err() != nil { // the session is being closed
+			r.cancelTask(id)
+		}
+		t.Close()
+		x.Forget()
+		r.proxyEnded(t)
+		time.AfterFunc(proxyTime, func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.forgetProxy(id, t)
+		})
+	})
+	return Answer{JSON: handle, Task: true, Drop: func() { r.abandon(id) }}, nil
+}
+
+// proxyRoom makes room for one more task of an owner: in place of the one that is over
+// for longest, of the owner's if it has too many.
+func (r *Remote) proxyRoom(owner string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	owned := 0
+	for _, t := range r.proxies {
+		if t.owner == owner {
+			owned++
+		}
+	}
+	most, all := maxProxies, owned < maxOwned
+	switch {
+	case !all:
+		most = maxOwned
+	case len(r.proxies) < maxProxies:
+		return nil
+	}
+	oldest := r.oldestProxy(func(t *proxyTask) bool { return all || t.owner == owner })
+	if oldest == "" {
+		return errorf(jsonrpc.CodeInternal, "%d tasks of the server are at work, the most there may be; try again later", most)
+	}
+	delete(r.proxies, oldest)
+	return nil
+}
+
+// oldestProxy finds the task that is over for longest among some, empty for none; mu is held.
+func (r *Remote) oldestProxy(among func(*proxyTask) bool) (oldest string) {
+	for id, t := range r.proxies {
+		if t.ended != 0 && among(t) && (oldest == "" || t.ended < r.proxies[oldest].ended) {
+			oldest = id
+		}
+	}
+	return oldest
+}
+
+// proxyEnded takes notice of the end of a task. Results that are too much drop those of the
+// tasks that are over for longest.
+func (r *Remote) proxyEnded(ended *proxyTask) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.proxyEnds++
+	ended.ended = r.proxyEnds
+	kept := 0
+	for _, t := range r.proxies {
+		if t.ended != 0 {
+			kept += len(t.raw)
+		}
+	}
+	for kept > maxProxyBytes {
+		oldest := r.oldestProxy(func(t *proxyTask) bool { return t != ended })
+		if oldest == "" {
+			return
+		}
+		kept -= len(r.proxies[oldest].raw)
+		delete(r.proxies, oldest)
+	}
+}
+
+// forgetProxy drops a task, unless another has its id; mu is held.
+func (r *Remote) forgetProxy(id string, t *proxyTask) {
+	if r.proxies[id] == t {
+		delete(r.proxies, id)
+	}
+}
+
+// forwardTask answers a request about a task that was lent.
+func (r *Remote) forwardTask(ctx context.Context, call *engine.Call, req Request) (Answer, error) {
+	switch {
+	case call == nil:
+		return Answer{}, ErrNoCall
+	case r.Rev.Sessions && !r.CoreTasks():
+		return Answer{}, errorf(jsonrpc.CodeMethodNotFound, "no method %q: the server has no tasks", req.Method)
+	case !call.Peer.Revision.Sessions && !call.TakesTask():
+		return Answer{}, call.NeedsTask()
+	case req.Method == revision.MethodTasks:
+		return r.listProxyTasks(ctx, call, req)
+	}
+	id, err := req.text("taskId")
+	if err != nil {
+		return Answer{}, err
+	}
+	r.mu.Lock()
+	t := r.proxies[id]
+	r.mu.Unlock()
+	if t == nil || t.owner != call.Peer.Principal {
+		return Answer{}, engine.UnknownTask(id)
+	}
+	switch req.Method {
+	case revision.MethodTask:
+		state, err := r.proxyState(ctx, call, id, t)
+		return Answer{JSON: state}, err
+	case revision.MethodTaskUpdate:
+		if err := engine.AnswerTask(call, req.Params, t.Task); err != nil {
+			return Answer{}, err
+		}
+	case revision.MethodTaskCancel:
+		if t.here != nil {
+			t.give()
+			break
+		}
+		if !r.has("tasks", "cancel") {
+			break // T-103: acknowledged, and that is all
+		}
+		var rpc *jsonrpc.Error
+		_, err := r.Request(ctx, revision.MethodTaskCancel, TaskParams(id))
+		if err != nil && (!errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInvalidParams) { // it is over already
+			return Answer{}, err
+		}
+	}
+	return Answer{JSON: json.RawMessage(`{}`)}, nil
+}
+
+// proxyState is the state of a task in the inner form (T-101, T-102).
+func (r *Remote) proxyState(ctx context.Context, call *engine.Call, id string, t *proxyTask) (json.RawMessage, error) {
+	if t.here != nil {
+		return r.hereState(call, t), nil
+	}
+	raw, err := r.Request(ctx, revision.MethodTask, TaskParams(id))
+	if err != nil {
+		var rpc *jsonrpc.Error
+		if errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeInvalidParams {
+			return nil, engine.UnknownTask(id)
+		}
+		return nil, err
+	}
+	state := WithoutMeta(revision.InnerTask(raw), revision.RelatedTask)
+	kind, _ := jsonx.Lookup(state, "status")
+	status, _ := jsonx.Unquote(kind)
+	set := func(status, member string, value json.RawMessage) json.RawMessage {
+		out := jsonx.With(nil, state, "status", jsonx.AppendString(nil, status))
+		if member == "" {
+			return out
+		}
+		return jsonx.With(nil, out, member, value)
+	}
+	switch status {
+	case "cancelled":
+		return state, nil
+	case "working", "input_required":
+		if requests := t.InputRequests(); requests != nil {
+			return set("input_required", "inputRequests", requests), nil
+		}
+		return set("working", "", nil), nil // its questions have not come yet
+	}
+	wait := time.NewTimer(proxyWait)
+	defer wait.Stop()
+	select {
+	case <-t.done:
+	case <-wait.C:
+		return set("working", "", nil), nil // its result has not come yet
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if t.err == nil {
+		return set("completed", "result", t.raw), nil
+	}
+	var rpc *jsonrpc.Error
+	if !errors.As(r.forwardError(call, revision.MethodCall, r.Owner.Public(t.err)), &rpc) {
+		rpc = errorf(jsonrpc.CodeInternal, "the result of the task did not come: %s", clip(t.err.Error()))
+	}
+	return set("failed", "error", encode(rpc)), nil
+}
+
+// listProxyTasks lists the tasks of the caller.
+func (r *Remote) listProxyTasks(ctx context.Context, call *engine.Call, req Request) (Answer, error) {
+	after := ""
+	if req.has("cursor") {
+		cursor, err := req.text("cursor")
+		if err != nil {
+			return Answer{}, err
+		}
+		var ok bool
+		if after, ok = strings.CutPrefix(cursor, "after:"); !ok {
+			return Answer{}, errorf(jsonrpc.CodeInvalidParams, "%s: unknown cursor %q; start again without one", req.Method, clip(cursor))
+		}
+	}
+	r.mu.Lock()
+	lent := maps.Clone(r.proxies)
+	r.mu.Unlock()
+	page := struct {
+		Tasks []json.RawMessage `json:"tasks"`
+		Next  string            `json:"nextCursor,omitempty"`
+	}{Tasks: []json.RawMessage{}}
+	for _, id := range slices.Sorted(maps.Keys(lent)) {
+		if lent[id].owner != call.Peer.Principal || id <= after {
+			continue
+		}
+		if len(page.Tasks) == proxyPage {
+			page.Next = "after:" + after
+			break
+		}
+		after = id
+		state, err := r.proxyState(ctx, call, id, lent[id])
+		var rpc *jsonrpc.Error
+		switch {
+		case errors.As(err, &rpc):
+			continue // the server has it no longer
+		case err != nil:
+			return Answer{}, err
+		}
+		page.Tasks = append(page.Tasks, state)
+	}
+	return Answer{JSON: encode(page)}, nil
+}
+
+// proxyAsk has a question of a task answered by the caller that the task was lent to; false if
+// it was lent to none. Such a question may come on any stream (TASK-25-024).
+func (r *Remote) proxyAsk(ctx context.Context, id, method string, params json.RawMessage) (json.RawMessage, bool, error) {
+	r.mu.Lock()
+	t := r.proxies[id]
+	r.mu.Unlock()
+	if t == nil {
+		return nil, false, nil
+	}
+	r.sawQuestion()
+	r.timers.pause() // of a call that waits for the result, too
+	defer r.timers.resume()
+	if err := r.mayAsk(method, params); err != nil {
+		return nil, true, err
+	}
+	answers, err := t.ask(ctx, []engine.Question{{Method: method, Params: r.Rev.InnerQuestion(method, params)}})
+	if err != nil {
+		return nil, true, err
+	}
+	return tied(r.Rev.Answer(method, answers[0]), params), true, nil
+}
+
+// mayBecome tells whether the tools of this server of 2026-07-28 are shown to a caller of
+// 2025-11-25 as ones that may run as tasks: what it answers at once becomes one here (T-105).
+func (r *Remote) mayBecome(call *engine.Call) bool {
+	return call != nil && !r.Rev.Sessions && call.Peer.Revision.CoreTasks && call.Peer.MayTakeTask() && r.has("extensions", revision.Tasks)
+}
+
+// proxyHere makes a task of a call to a server of 2026-07-28 for a caller of 2025-11-25, who
+// gets one whatever the server answers with: a task, questions or a result (T-106, T-107).
+func (r *Remote) proxyHere(call *engine.Call, x *Call) (Answer, error) {
+	if err := r.proxyRoom(call.Peer.Principal); err != nil {
+		return Answer{}, err
+	}
+	d, ok := r.cancels.add(context.Background())
+	if !ok {
+		return Answer{}, ErrClosed
+	}
+	own := call.Detach(nil)
+	ttl := proxyTime
+	if ms := call.TaskTTL(); ms > 0 && ms < ttl.Milliseconds() {
+		ttl = time.Duration(ms) * time.Millisecond
+	}
+	at := engine.TaskTime()
+	state := engine.TaskState{ID: rand.Text(), Status: "working", Created: at, Updated: at, TTL: ttl.Milliseconds(), Poll: time.Second.Milliseconds()}
+	t := &proxyTask{Task: engine.NewTask(state.ID, func() {}, func(string) {}), owner: call.Peer.Principal, done: make(chan struct{}), here: &state}
+	x.memo, x.caps, x.self = own, bytes.Clone(x.caps), bytes.Clone(x.self) // they are of the request, which is soon over
+	x.timer.idle, x.timer.total = 0, 0                                     // a task may be silent; ttl bounds it
+	x.ask = func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) { return own.Ask(ctx, qs...) }
+	x.note = func(method string, params json.RawMessage) { r.forwardNote(own, method, params) }
+	ctx, cancel := context.WithCancelCause(context.Background())
+	wanted, giveUp := context.WithCancelCause(ctx)
+	t.stop = func() {
+		giveUp(engine.ErrTaskCancelled)
+		// A server that is about to make a task has a moment to say so, or its task would go on
+		// with nobody to cancel it.
+		time.AfterFunc(cancelTime, func() { cancel(engine.ErrTaskCancelled) })
+	}
+	x.onTask = func(_ context.Context, handle json.RawMessage) (json.RawMessage, error) {
+		return x.finishTask(wanted, handle)
+	}
+	own.Become(t.Task)
+	r.mu.Lock()
+	r.proxies[state.ID] = t
+	r.mu.Unlock()
+	attached := context.AfterFunc(d.ctx, t.stop)
+	d.doneAfter(func() {
+		defer close(t.done)
+		defer attached()
+		defer cancel(nil)
+		t.raw, t.err = x.run(ctx)
+		t.Close()
+		r.proxyEnded(t)
+	})
+	time.AfterFunc(ttl, func() {
+		t.stop()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.forgetProxy(state.ID, t)
+	})
+	return Answer{JSON: encode(state), Task: true, Drop: t.give}, nil
+}
+
+// give ends a task made here at once, unless it has ended.
+func (t *proxyTask) give() {
+	select {
+	case <-t.done:
+	default:
+		t.over.Store(true)
+		t.stop()
+	}
+}
+
+// hereState is the state of a task made here.
+func (r *Remote) hereState(call *engine.Call, t *proxyTask) json.RawMessage {
+	state := *t.here
+	if t.over.Load() {
+		state.Status, state.Message = "cancelled", "cancelled by request"
+		return encode(state)
+	}
+	select {
+	case <-t.done:
+	default:
+		if requests := t.InputRequests(); requests != nil {
+			state.Status, state.Requests = "input_required", requests
+		}
+		return encode(state)
+	}
+	if t.err == nil {
+		state.Status, state.Result = "completed", t.raw
+		return encode(state)
+	}
+	err := r.forwardError(call, revision.MethodCall, r.Owner.Public(t.err))
+	state.Status = "failed"
+	if !errors.As(err, &state.Error) {
+		state.Error = errorf(jsonrpc.CodeInternal, "%s", clip(err.Error()))
+	}
+	state.Message = clip(state.Error.Message)
+	return encode(state)
+}

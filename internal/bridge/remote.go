@@ -1,0 +1,335 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
+	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// Remote is a server at the far end of a wire, whose inbox it is. The exported fields are set before
+// the first call and not changed after; Rev, which the opening of a session finds, before the
+// first call that is not part of the opening. All methods are safe for several goroutines.
+type Remote struct {
+	Owner  Owner
+	Wire   engine.Wire
+	Rev    *revision.Table // spoken with the server
+	Caps   json.RawMessage // of the client, in the inner form
+	Self   json.RawMessage // Implementation of the client, in the inner form
+	Limits Limits
+	Log    *slog.Logger
+
+	HTTP  bool   // the wire is HTTP
+	Local bool   // the server is in this process: it knows the client without an envelope
+	ID    string // names the server in what is kept of calls, also when it is connected anew; empty: by its name
+	Hop   string // names this process among those that forward a request; empty: a new name
+
+	// Front is the call of the session that the connection was opened for, nil if it is not for the
+	// session of one; Opener is the context of that call.
+	Front  *engine.Call
+	Opener context.Context
+
+	// InFront is the Remote that has this one behind middleware of the client, nil if there is none.
+	// Calls of the session Own come from there.
+	InFront *Remote
+	Own     *engine.Session
+
+	// asker is the revision of a legacy server that may ask now, nil before the answer to initialize.
+	asker  atomic.Pointer[revision.Table]
+	rooted atomic.Bool  // AsksRoots
+	asked  atomic.Int64 // questions of a legacy server of which it is not known what they belong to
+
+	hops    hops
+	calls   openCalls // with a legacy server
+	level   serverLevel
+	timers  idleTimers
+	cache   cache // of results of a modern server
+	cancels pendingCancels
+	owners  taskOwners // of tasks of a modern server that callers in front were given
+
+	nextToken atomic.Int64
+	wg        sync.WaitGroup
+
+	mu        sync.Mutex
+	closed    bool                                // nothing more is started; guarded by mu
+	parked    map[string]*parkedCall              // guarded by mu
+	tokens    map[int64]*Call                     // calls by progress token; guarded by mu
+	headers   map[string][]streamable.ParamHeader // by tool, as far as listed; guarded by mu
+	barred    map[string]error                    // tools that must not be used, and why; guarded by mu
+	support   map[string]string                   // execution.taskSupport of tools, as far as listed; guarded by mu
+	proxies   map[string]*proxyTask               // tasks of callers in front, by id; guarded by mu
+	proxyEnds uint64                              // of these that ended, the dropped ones too; guarded by mu
+	elicited  map[string]func()                   // called when a visit is complete, by elicitationId; guarded by mu
+}
+
+// Owner is what a Remote needs of the session that it belongs to. Its methods are safe for several
+// goroutines.
+type Owner interface {
+	// Server is what the server says of itself: its name, and its capabilities in the form of the
+	// revision that is spoken with it. Neither is changed.
+	Server() (name string, capabilities map[string]json.RawMessage)
+
+	// Answer has a question answered by the functions of the client.
+	Answer(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
+
+	// Note gets a notification that belongs to no call.
+	Note(method string, params json.RawMessage)
+
+	// ListTools reads the list of tools, and tells [Remote.LearnTool] of each; false if it fails.
+	ListTools(ctx context.Context) bool
+
+	// LogLevel is the least level of log messages that the client wants; empty: none.
+	LogLevel() string
+
+	// Public turns an error of a transport into the one that users get, and nil into nil.
+	Public(err error) error
+
+	// Exceeded is the error of a call that has reached its limit: of the time without a word of the
+	// server, or in total.
+	Exceeded(limit time.Duration, total bool) error
+}
+
+// Limits bound the calls of a Remote.
+type Limits struct {
+	Rounds      int           // of questions of one call
+	Cache       int           // bytes of results; zero or less: none are kept
+	CallTimeout time.Duration // without a word of the server, in a forwarded call; 0: as long as the method suggests; negative: no bound
+	Idle        time.Duration // without a word of the server, in another call; zero or less: no bound
+	CallLimit   time.Duration // of one call in all; zero or less: no bound
+}
+
+// Errors that mean the same in package mcp, which exports them.
+var (
+	ErrClosed = errors.New("mcp: closed")
+	ErrNoCall = errors.New("mcp: the context belongs to no call; pass on the one your handler was given")
+
+	ErrDeclined  = errors.New("mcp: the user declined")
+	ErrDismissed = errors.New("mcp: the user dismissed the question")
+)
+
+// CodeDeclined says that the user refused a sampling request (2025-11-25, client/sampling, Error
+// Handling).
+const CodeDeclined = -1
+
+// Accepted returns the content of an ElicitResult whose action is accept. The error for another
+// action is [ErrDeclined] or [ErrDismissed].
+func Accepted(raw json.RawMessage) (json.RawMessage, error) {
+	var res struct {
+		Action  string          `json:"action"`
+		Content json.RawMessage `json:"content"`
+	}
+	if err := jsonx.Unmarshal(raw, &res); err != nil {
+		return nil, fmt.Errorf("elicit: the client's answer: %w", err)
+	}
+	switch res.Action {
+	case "accept":
+		return jsonx.OrObject(res.Content), nil
+	case "decline":
+		return nil, ErrDeclined
+	case "cancel":
+		return nil, ErrDismissed
+	}
+	return nil, fmt.Errorf("elicit: the client's answer has the unknown action %q", clip(res.Action))
+}
+
+// Init makes the Remote ready for calls, once its exported fields but Rev are set.
+func (r *Remote) Init() {
+	r.cache.most = r.Limits.Cache
+	r.timers.exceeded = r.Owner.Exceeded
+	r.parked, r.tokens, r.support, r.proxies = map[string]*parkedCall{}, map[int64]*Call{}, map[string]string{}, map[string]*proxyTask{}
+	r.headers = map[string][]streamable.ParamHeader{}
+}
+
+// Mute has giveUp called when so many calls in a row have reached a limit while nothing at all was
+// heard of the server. Frames counts what came from it. It is called before the first call.
+func (r *Remote) Mute(most int, frames func() uint64, giveUp func(calls int, limit time.Duration)) {
+	r.timers.mute = mute{most: most, frames: frames, giveUp: giveUp}
+}
+
+// MayAsk lets the server ask from now on, in a revision.
+func (r *Remote) MayAsk(t *revision.Table) { r.asker.Store(t) }
+
+// AsksRoots tells whether a legacy server has asked for the client's roots.
+func (r *Remote) AsksRoots() bool { return r.rooted.Load() }
+
+// has tells whether the server has declared a capability, or a setting within one.
+func (r *Remote) has(name string, settings ...string) bool {
+	_, caps := r.Owner.Server()
+	return Declares(caps, name, settings...)
+}
+
+// Declares tells whether a capability, or a setting within one ("resources", "subscribe"), is
+// declared.
+func Declares(caps map[string]json.RawMessage, name string, settings ...string) bool {
+	raw, ok := caps[name]
+	for ok && string(raw) != "null" && string(raw) != "false" {
+		if len(settings) == 0 {
+			return true
+		}
+		if jsonx.KindOf(raw) != '{' {
+			return false
+		}
+		raw, ok = jsonx.Lookup(raw, settings[0])
+		settings = settings[1:]
+	}
+	return false
+}
+
+// CoreTasks tells whether the server takes calls as tasks in the form of 2025-11-25.
+func (r *Remote) CoreTasks() bool {
+	if !r.Rev.CoreTasks {
+		return false
+	}
+	_, caps := r.Owner.Server()
+	_, ok := jsonx.LookupPath(caps["tasks"], "requests", "tools", "call")
+	return ok // TASK-25-004
+}
+
+// Values of execution.taskSupport that matter here.
+const (
+	taskOptional = "optional"
+	taskRequired = "required"
+)
+
+// LearnTool keeps what the list of a server of 2025-11-25 says of a tool: whether it runs as a task.
+func (r *Remote) LearnTool(name, taskSupport string) {
+	if !r.Rev.CoreTasks {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.support) >= maxLearnt {
+		clear(r.support)
+	}
+	r.support[name] = taskSupport
+}
+
+// TaskSupport is the execution.taskSupport of a tool. The list of tools is read if that is not known
+// of it yet; empty if it stays unknown.
+func (r *Remote) TaskSupport(ctx context.Context, tool string) string {
+	support, known := r.taskSupport(tool)
+	if !known && r.Owner.ListTools(ctx) {
+		support, _ = r.taskSupport(tool)
+	}
+	return support
+}
+
+func (r *Remote) taskSupport(tool string) (support string, known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	support, known = r.support[tool]
+	return support, known
+}
+
+// Changed drops what is not known any more after a notification.
+func (r *Remote) Changed(method string, params json.RawMessage) { r.cache.changed(method, params) }
+
+// DropCached drops the results of a method.
+func (r *Remote) DropCached(method string) { r.cache.drop(method) }
+
+// Note implements engine.Inbox, for what comes outside of the stream of a call.
+func (r *Remote) Note(method string, params json.RawMessage) {
+	switch method {
+	case revision.NoteElicited:
+		if !r.visited(params) {
+			return
+		}
+	case revision.NoteProgress:
+		// Some servers send it on another stream than that of the call.
+		token, _ := jsonx.Lookup(params, "progressToken")
+		id, _ := strconv.ParseInt(string(token), 10, 64)
+		r.mu.Lock()
+		x := r.tokens[id]
+		r.mu.Unlock()
+		if x != nil {
+			x.notifyLate(method, params)
+		} else { // it has its answer, or never was (PROG-26-005)
+			r.Log.Debug("progress of no call ignored", "token", clip(string(token)))
+		}
+		return
+	case revision.NoteCancelled:
+		return // of a question that is answered, or never was (CANC-26-017)
+	case revision.NoteMessage:
+		r.timers.touch() // nobody knows of which call it tells
+	}
+	r.Owner.Note(method, params)
+}
+
+// Spawn runs f on a goroutine that Close waits for; false if the Remote is closed.
+func (r *Remote) Spawn(f func()) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return false
+	}
+	r.wg.Go(f)
+	return true
+}
+
+// Ended tells whether the wire is at its end.
+func (r *Remote) Ended() bool {
+	select {
+	case <-r.Wire.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// Close cancels what the server still works on, within half a second, and closes the wire. The
+// channel that it returns is closed when nothing of the Remote is at work any more.
+func (r *Remote) Close() (ended <-chan struct{}, err error) {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	told := r.cancels.close()
+	err = r.Wire.Close()
+	r.timers.close()
+	r.cache.close()
+	r.dropParked()
+	all := make(chan struct{})
+	go func() { defer close(all); r.wg.Wait(); <-told }()
+	return all, err
+}
+
+// sleep waits for d, or returns the cause of ctx or why the wire has ended.
+func (r *Remote) sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-r.Wire.Done():
+		return r.Owner.Public(r.Wire.Err())
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// encode marshals a value of this package.
+func encode(v any) json.RawMessage {
+	b, err := jsonx.Marshal(v)
+	if err != nil { // invalid JSON in a raw field; the caller's wall against panics makes an error of it
+		panic(fmt.Errorf("bridge: encode %T: %w", v, err))
+	}
+	return b
+}
+
+func errorf(code int, format string, args ...any) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// clip bounds text of a peer for use in an error.
+func clip(s string) string { return text.Clip(s, 200) }

@@ -1,0 +1,289 @@
+package bridge
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/buffer"
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+)
+
+// object refuses a result that is no object; every result of the protocol is one.
+func object(raw json.RawMessage, err error) (json.RawMessage, error) {
+	if err == nil && jsonx.KindOf(raw) != '{' {
+		return nil, errors.New("the server's result is no object")
+	}
+	return raw, err
+}
+
+// keptRound is what a forwarded call keeps between two runs: the questions of the
+// server's last round and the state to give back.
+type keptRound struct {
+	Round     int             `json:"round"`
+	State     json.RawMessage `json:"state,omitzero"`
+	Questions []keptQuestion  `json:"questions"`
+}
+
+type keptQuestion struct {
+	Key    string          `json:"key"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params,omitzero"`
+}
+
+const memoRound = "forward:round:" // and a scope
+
+// scope names a call to a server among all that the call in front becomes: a gateway
+// may ask several servers, a handler may forward more than once. What is kept of one, and
+// the answers to its questions, must reach no other. It is the same in each run.
+func (x *Call) scope() string {
+	h := sha256.New()
+	server := x.r.ID
+	if server == "" {
+		server, _ = x.r.Owner.Server()
+	}
+	fmt.Fprintf(h, "%d %s %d %s ", len(server), server, len(x.method), x.method)
+	h.Write(jsonx.Canonical(jsonx.Without(nil, x.params, "_meta")))
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:12])
+}
+
+// rounds drives a call of the modern era: as long as the server requires input,
+// the questions are answered and the call is sent again (2026-07-28,
+// basic/patterns/mrtr).
+func (x *Call) rounds(ctx context.Context) (json.RawMessage, error) {
+	kept, err := x.recall()
+	if err != nil {
+		return nil, err
+	}
+	// CACHE-26-004: a retry with answers is neither taken from the cache nor kept.
+	caching := x.r.Rev.Cacheable(x.method) && kept.Round == 0 && x.cache != cacheNone
+	var t ticket
+	if caching {
+		t = x.r.cache.ticket(x.method, x.params, x.caps)
+		if raw, ok := x.r.cache.get(t, x.cache); ok {
+			x.hit = true
+			return raw, nil
+		}
+	}
+	for {
+		params := x.params
+		if kept.Round > 0 {
+			responses, err := x.answers(ctx, kept)
+			if err != nil {
+				return nil, err
+			}
+			if responses != nil {
+				params = jsonx.With(nil, params, "inputResponses", responses)
+			}
+			if kept.State != nil {
+				params = jsonx.With(nil, params, "requestState", kept.State)
+			}
+		}
+		raw, err := x.send(ctx, params)
+		if x.r.relearn(ctx, x.method, err) {
+			raw, err = x.send(ctx, params)
+		}
+		if err != nil {
+			return nil, err
+		}
+		kind, err := resultType(raw)
+		if err != nil {
+			return nil, err
+		}
+		switch kind {
+		case "complete":
+			raw = inner(raw)
+			if caching && kept.Round == 0 {
+				x.r.cache.put(t, x.cache, raw)
+			}
+			return raw, nil
+		case "input_required":
+			x.begun.Store(true)
+			x.timer.touch()
+			if !revision.Asks(x.method) {
+				return nil, fmt.Errorf("the server asked for input on %q, where that is not allowed", x.method)
+			}
+			if kept, err = kept.next(raw, x.r.Limits.Rounds); err != nil {
+				return nil, err
+			}
+			if x.memo != nil {
+				x.memo.Remember(memoRound+x.scope(), encode(kept))
+			}
+		case "task":
+			x.begun.Store(true)
+			switch {
+			case x.method != revision.MethodCall: // XTASK-26-003
+			case x.onTask != nil:
+				return x.onTask(ctx, inner(raw))
+			case x.front != nil:
+				x.handle = inner(raw)
+				return x.handle, nil
+			case x.waits:
+				return x.finishTask(ctx, inner(raw))
+			}
+			return nil, fmt.Errorf("the server made a task of %q, where that is not allowed", x.method)
+		default:
+			return nil, fmt.Errorf("the server's result has the unknown type %q", clip(kind)) // BASE-26: invalid
+		}
+	}
+}
+
+// recall returns what was kept of the call in an earlier run.
+func (x *Call) recall() (keptRound, error) {
+	if x.memo == nil || x.memo.Round() == 0 || !revision.Asks(x.method) {
+		return keptRound{}, nil
+	}
+	raw, ok := x.memo.Recall(memoRound + x.scope())
+	if !ok {
+		return keptRound{}, nil
+	}
+	kept := new(keptRound)
+	err := jsonx.Unmarshal(raw, kept)
+	return *kept, err
+}
+
+// resultType tells what kind of result the answer to a request is.
+func resultType(raw json.RawMessage) (string, error) {
+	t, ok := jsonx.Lookup(raw, "resultType")
+	if !ok || string(t) == `"complete"` {
+		return "complete", nil
+	}
+	kind, err := jsonx.Unquote(t)
+	if err != nil {
+		return "", errors.New("the server's resultType is no string")
+	}
+	return kind, nil
+}
+
+// send sends one round.
+func (x *Call) send(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+	buf := buffer.Get()
+	defer buffer.Put(buf)
+	*buf = x.r.appendModern(*buf, params, Envelope{x.self, x.caps, x.logLevel, x.token(), x.hops})
+	x.out = engine.Outgoing{
+		Method: x.method, Params: *buf, Token: x.token(), Inbox: (*callInbox)(x), Logs: x.logLevel != "",
+		Header: x.hopHeader(x.r.headersOf(x.method, params)),
+	}
+	return object(x.r.Send(ctx, &x.out))
+}
+
+// next reads an input_required result.
+func (k keptRound) next(raw json.RawMessage, limit int) (keptRound, error) {
+	round := keptRound{Round: k.Round + 1}
+	if round.Round > limit {
+		return k, fmt.Errorf("the server asked for input more than %d times (Limits.Rounds)", limit)
+	}
+	if state, ok := jsonx.Lookup(raw, "requestState"); ok && string(state) != "null" {
+		round.State = state
+	}
+	requests, _ := jsonx.Lookup(raw, "inputRequests")
+	for name, q := range jsonx.Members(jsonx.OrObject(requests)) {
+		kq := keptQuestion{Key: string(name)}
+		if m, ok := jsonx.Lookup(q, "method"); ok {
+			kq.Method, _ = jsonx.Unquote(m)
+		}
+		if kq.Method == "" {
+			return k, fmt.Errorf("the server's input request %q has no method", clip(kq.Key))
+		}
+		kq.Params, _ = jsonx.Lookup(q, "params")
+		if err := revision.CheckParams(kq.Method, kq.Params); err != nil {
+			return k, fmt.Errorf("the server's input request %q: %w", clip(kq.Key), err)
+		}
+		round.Questions = append(round.Questions, kq)
+	}
+	if round.State == nil && len(round.Questions) == 0 {
+		return k, errors.New("the server requires input but names neither questions nor a state")
+	}
+	return round, nil
+}
+
+// answers has the questions of a round answered and returns inputResponses, nil
+// if nothing was asked.
+func (x *Call) answers(ctx context.Context, k keptRound) (json.RawMessage, error) {
+	if len(k.Questions) == 0 {
+		// Load shedding: the server wants the call again later.
+		t := time.NewTimer(min(time.Duration(k.Round)*100*time.Millisecond, 2*time.Second))
+		defer t.Stop()
+		select {
+		case <-t.C:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	// A key may come again in a later round, or of another server, and mean
+	// something else.
+	prefix := x.scope() + "/" + strconv.Itoa(k.Round) + "/"
+	qs := make([]engine.Question, len(k.Questions))
+	for i, q := range k.Questions {
+		qs[i] = engine.Question{Method: q.Method, Params: q.Params, Key: prefix + q.Key}
+	}
+	got, err := x.answer(ctx, qs...)
+	if err != nil && x.memo != nil {
+		got, err = x.excuse(ctx, qs, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := []byte{'{'}
+	for i, a := range got {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(jsonx.AppendString(out, k.Questions[i].Key), ':')
+		out = append(out, a...)
+	}
+	return append(out, '}'), nil
+}
+
+// excuse answers the questions of a modern server that a caller in front could not be asked, or
+// has answered with an error: in that era a question has no error for an answer. Who cannot be
+// asked declines (T-23, T-73), and a user interface that failed dismisses (T-24). Without a
+// model's answer or roots there is no going on.
+func (x *Call) excuse(ctx context.Context, qs []engine.Question, err error) ([]json.RawMessage, error) {
+	var rpc *jsonrpc.Error
+	var lacks *engine.LacksError
+	refused := errors.As(err, &rpc)
+	if !refused && (!errors.As(err, &lacks) || x.front == nil || !x.front.Peer.Revision.Sessions) {
+		return nil, err
+	}
+	if len(qs) > 1 && !refused { // nobody was asked yet, and some of them may be
+		var answers []json.RawMessage
+		for _, q := range qs {
+			one, err := x.answer(ctx, q)
+			if err != nil {
+				one, err = x.excuse(ctx, []engine.Question{q}, err)
+			}
+			if err != nil {
+				return nil, err
+			}
+			answers = append(answers, one...)
+		}
+		return answers, nil
+	}
+	switch {
+	case len(qs) == 1 && qs[0].Method == revision.MethodElicit && refused:
+		return []json.RawMessage{json.RawMessage(`{"action":"cancel"}`)}, nil
+	case len(qs) == 1 && qs[0].Method == revision.MethodElicit:
+		return []json.RawMessage{json.RawMessage(`{"action":"decline"}`)}, nil
+	}
+	return nil, &noAnswer{qs[0].Method, err}
+}
+
+// noAnswer ends a forwarded call of a modern server that does not get what it has asked for.
+type noAnswer struct {
+	method string
+	err    error
+}
+
+func (e *noAnswer) Error() string {
+	return fmt.Sprintf("the server asked for %s, and there is no answer: %s", e.method, clip(e.err.Error()))
+}
