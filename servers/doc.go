@@ -1,4 +1,4 @@
-// Package servers finds the servers that Patchbay ships by their names, for
-// programs such as "patchbay serve NAME". Each has a package of its own below this
-// one, to be used from Go without flags.
+// Package servers finds Patchbay's built-in servers by name, for programs such as
+// "patchbay serve NAME". Each server has a package of its own below this one, for
+// use from Go without flags.
 package servers

@@ -24,21 +24,21 @@ import (
 type builtin struct {
 	name, summary string
 
-	// bind declares the server's flags and returns what makes the server once they
-	// have been parsed. The set then has the operands as its arguments.
+	// bind declares the server's flags and returns the function that makes the server
+	// after they are parsed. The set then has the operands as its arguments.
 	bind func(fs *flag.FlagSet) func(logger *slog.Logger) (*mcp.Server, error)
 
-	// operands says what may stand beside the flags, as "DIR...: what it is". Empty:
-	// nothing may.
+	// operands describes the arguments beside the flags, as "DIR...: their meaning".
+	// Empty: none are allowed.
 	operands string
 
-	// unattended are the arguments to serve the server with when nobody chose any.
+	// unattended are the default arguments, for a server that nobody has configured.
 	unattended []string
 }
 
-// builtins are in the order in which people see them.
+// builtins are in the order in which they are shown.
 var builtins = []builtin{
-	{name: "everything", summary: "every feature of the protocol, to try clients with", bind: func(*flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
+	{name: "everything", summary: "every feature of the protocol, for trying clients", bind: func(*flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 		return func(logger *slog.Logger) (*mcp.Server, error) {
 			srv := everything.New()
 			srv.Logger = logger
@@ -47,10 +47,10 @@ var builtins = []builtin{
 	}},
 	{name: "files", summary: "files below folders: read, search, write, edit, watch", bind: func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 		var o files.Options
-		fs.BoolVar(&o.ReadOnly, "read-only", false, "offer nothing that changes files")
-		fs.BoolVar(&o.Secrets, "secrets", false, "serve what usually holds secrets too: .git, .env files, credentials, private keys")
+		fs.BoolVar(&o.ReadOnly, "read-only", false, "leave out the tools that change files")
+		fs.BoolVar(&o.Secrets, "secrets", false, "also serve files that usually hold secrets: .git, .env files, credentials, private keys")
 		fs.TextVar(&o.ClientRoots, "client-roots", files.LegacyClientRoots, "`when` roots of clients narrow the folders: legacy, always or never")
-		fs.DurationVar(&o.Timeout, "timeout", 30*time.Second, "the longest `time` for a call")
+		fs.DurationVar(&o.Timeout, "timeout", 30*time.Second, "`time` limit of a call")
 		return func(logger *slog.Logger) (*mcp.Server, error) {
 			o.Roots = fs.Args()
 			if err := o.Check(); err != nil {
@@ -60,9 +60,9 @@ var builtins = []builtin{
 			return files.New(o), nil
 		}
 	}, operands: "DIR...: the folders; without any, the working folder", unattended: []string{"--read-only"}},
-	{name: "shop", summary: "a small shop with a state: orders, carts, stock, questions", bind: func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
+	{name: "shop", summary: "a small shop with state: orders, carts, stock, questions", bind: func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 		var o shop.Options
-		fs.StringVar(&o.DB, "db", "", "the database `file`, made and filled if it does not exist; without it, a shop in memory that ends with the server")
+		fs.StringVar(&o.DB, "db", "", "database `file`, created and filled if it does not exist; default: a shop in memory that ends with the server")
 		return func(logger *slog.Logger) (*mcp.Server, error) {
 			if err := o.Check(); err != nil {
 				return nil, err
@@ -71,13 +71,13 @@ var builtins = []builtin{
 			return shop.New(o), nil
 		}
 	}},
-	{name: "sqlite", summary: "a SQLite database: look, read, write, with guards", bind: func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
+	{name: "sqlite", summary: "a SQLite database: inspect, query and write, within limits", bind: func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 		var o sqlite.Options
-		fs.StringVar(&o.DB, "db", "", "the database `file`, created if it does not exist; without it, a small library in memory that ends with the server")
-		fs.BoolVar(&o.Demo, "demo", false, "fill a database without tables with those of a small library; without --db always, unless it is --demo=false")
-		fs.DurationVar(&o.Timeout, "timeout", 30*time.Second, "the longest `time` for a query")
+		fs.StringVar(&o.DB, "db", "", "database `file`, created if it does not exist; default: a small library in memory that ends with the server")
+		fs.BoolVar(&o.Demo, "demo", false, "fill a database without tables with a small library; the default without --db, unless --demo=false")
+		fs.DurationVar(&o.Timeout, "timeout", 30*time.Second, "`time` limit of a query")
 		return func(logger *slog.Logger) (*mcp.Server, error) {
-			// An empty database that ends with the server would be of use to nobody.
+			// An empty database that ends with the server would be useless.
 			chosen := false
 			fs.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "demo" })
 			o.Demo = o.Demo || o.DB == "" && !chosen
@@ -95,19 +95,19 @@ var builtins = []builtin{
 	}},
 	{name: "fetch", summary: "pages of the web as Markdown, text or source", bind: func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 		var o fetch.Options
-		fs.BoolVar(&o.AllowPrivate, "allow-private", false, "fetch from this machine and private networks too, but not from link-local addresses")
-		fs.Func("allow-host", "a `host`, or host:port, that may be at any address; repeatable", func(host string) error {
+		fs.BoolVar(&o.AllowPrivate, "allow-private", false, "also fetch from this machine and private networks, but not from link-local addresses")
+		fs.Func("allow-host", "`host`, or host:port, to fetch from at any address; repeatable", func(host string) error {
 			o.AllowHosts = append(o.AllowHosts, host)
 			return nil
 		})
-		fs.Func("proxy", "the `URL` of a proxy; it decides about addresses then. Without it there is none, whatever the environment says", func(raw string) (err error) {
+		fs.Func("proxy", "`URL` of a proxy, which then decides about addresses; proxies of the environment are not used", func(raw string) (err error) {
 			o.Proxy, err = url.Parse(raw)
 			return err
 		})
-		fs.Int64Var(&o.MaxBytes, "max-bytes", 5<<20, "the most `bytes` of a page that are read")
-		redirects := fs.Int("max-redirects", 10, "the most redirects (`n`); 0: none")
-		fs.DurationVar(&o.Timeout, "timeout", 30*time.Second, "the longest `time` for a page, redirects included")
-		fs.StringVar(&o.UserAgent, "user-agent", "", "what to call itself; without it, a `name` with a link to the project")
+		fs.Int64Var(&o.MaxBytes, "max-bytes", 5<<20, "maximum `bytes` read of a page")
+		redirects := fs.Int("max-redirects", 10, "maximum number (`n`) of redirects; 0: none")
+		fs.DurationVar(&o.Timeout, "timeout", 30*time.Second, "`time` limit of a page, redirects included")
+		fs.StringVar(&o.UserAgent, "user-agent", "", "`name` in the User-Agent header; default: Patchbay with a link to the project")
 		return func(logger *slog.Logger) (*mcp.Server, error) {
 			if o.MaxRedirects = *redirects; o.MaxRedirects <= 0 {
 				o.MaxRedirects = -1
@@ -121,7 +121,7 @@ var builtins = []builtin{
 	}},
 }
 
-// Names returns the names of the servers, in the order in which to show them.
+// Names returns the names of the servers, in display order.
 func Names() []string {
 	names := make([]string, len(builtins))
 	for i, b := range builtins {
@@ -130,7 +130,7 @@ func Names() []string {
 	return names
 }
 
-// Summary says in one line what a server is for. It is empty for an unknown name.
+// Summary returns a server's purpose in one line. It is empty for an unknown name.
 func Summary(name string) string {
 	b, err := find(name)
 	if err != nil {
@@ -139,8 +139,8 @@ func Summary(name string) string {
 	return b.summary
 }
 
-// Unattended returns the arguments to serve a server with when nobody chose any, as
-// "patchbay up" does without a configuration: they make it harmless.
+// Unattended returns a server's default arguments, which make it harmless.
+// "patchbay up" uses them without a configuration.
 func Unattended(name string) []string {
 	b, err := find(name)
 	if err != nil {
@@ -185,13 +185,13 @@ func Usage(name string) string {
 	return text.String()
 }
 
-// New makes a server of its name and arguments, for instance "sqlite" and {"--db",
-// "notes.db"}, or "files" and {"docs", "--read-only"}. What
-// the server cannot tell a client goes to logger, which may be nil.
+// New returns a server by its name and arguments, for instance "sqlite" and
+// {"--db", "notes.db"}, or "files" and {"docs", "--read-only"}. Errors that the
+// server cannot return to a client go to logger, which may be nil.
 //
-// The error is [flag.ErrHelp] if args ask for help ([Usage] has the text), and
-// else says what is wrong with the name, a flag or what a flag names. New starts
-// nothing and opens nothing.
+// The error is [flag.ErrHelp] if args ask for help ([Usage] has the text);
+// otherwise it names the faulty name, flag or value. New neither starts nor opens
+// anything.
 func New(name string, args []string, logger *slog.Logger) (*mcp.Server, error) {
 	b, err := find(name)
 	if err != nil {
@@ -215,7 +215,7 @@ func New(name string, args []string, logger *slog.Logger) (*mcp.Server, error) {
 	return srv, nil
 }
 
-// parse parses flags wherever they stand, up to "--". What is none becomes the
+// parse parses flags in any position, up to "--". All other words become the
 // arguments of the set.
 func parse(fs *flag.FlagSet, args []string) error {
 	var operands []string
@@ -237,7 +237,7 @@ func find(name string) (builtin, error) {
 			return b, nil
 		}
 	}
-	return builtin{}, fmt.Errorf("no built-in server %q; there are %s", name, strings.Join(Names(), ", "))
+	return builtin{}, fmt.Errorf("no built-in server %q; the built-in servers are %s", name, strings.Join(Names(), ", "))
 }
 
 // flagSet returns a flag set that leaves all printing to the caller.

@@ -11,11 +11,11 @@ import (
 
 // Options configure a server. The zero value works.
 type Options struct {
-	// Logger gets what the server cannot return to anybody. Nil: it is discarded.
+	// Logger gets the errors that cannot be returned to a client. Nil discards them.
 	Logger *slog.Logger
 }
 
-// tableURI is the resource of the whole table; those of the verbs are below it.
+// tableURI is the resource of the whole table; the URIs of verbs begin with it.
 const tableURI = "conjugate://verbs"
 
 // position names a cell, as arguments of the tool and of the prompt.
@@ -31,11 +31,11 @@ func (at position) cell() (cell, error) {
 			return c, nil
 		}
 	}
-	// The schema lets nothing else through.
-	return cell{}, fmt.Errorf("no verb %q; %s names those there are", at.Verb, tableURI)
+	// The schema admits no other values.
+	return cell{}, fmt.Errorf("no verb %q; %s lists the verbs", at.Verb, tableURI)
 }
 
-// New makes a server. Servers share nothing but the table.
+// New returns a server. Servers share only the table.
 func New(o Options) *mcp.Server {
 	srv := &mcp.Server{
 		Name:         "conjugate",
@@ -85,7 +85,7 @@ func New(o Options) *mcp.Server {
 	return srv
 }
 
-// exercise carries the forms, so that a model without the tool gets them right too.
+// exercise includes the forms, so that a model without the tool gets them right too.
 func exercise(_ context.Context, at position) (string, error) {
 	c, err := at.cell()
 	if err != nil {
@@ -97,7 +97,7 @@ func exercise(_ context.Context, at position) (string, error) {
 		c.Verb, strings.ReplaceAll(string(c.Tense), "_", " "), c.Person, c.Singular, c.Plural), nil
 }
 
-// startingWith suggests those of some words that begin with what was typed, in either case.
+// startingWith returns the words that begin with a prefix, in either case.
 func startingWith(words []string) mcp.CompleteFunc {
 	return func(_ context.Context, prefix string, _ map[string]string) ([]string, error) {
 		found := []string{}

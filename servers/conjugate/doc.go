@@ -21,8 +21,8 @@
 //
 // # The table
 //
-// A cell holds two clauses with their subjects, "I am" and "we are". The tenses are
-// present, past, future, present_perfect and past_perfect. No form is stored that a
-// rule can make: a regular verb is its base form, an irregular one its base form, past
-// and participle, and only "be" and "have" have a present of their own.
+// A cell holds two clauses with their subjects, "I am" and "we are". The tenses are present, past,
+// future, present_perfect and past_perfect. Regular forms are derived by rule and not stored: a
+// regular verb is its base form, an irregular one its base form, past and participle, and only "be"
+// and "have" have a present of their own.
 package conjugate

@@ -2,7 +2,7 @@ package conjugate
 
 import "strings"
 
-// verb is what the forms of a verb are made of.
+// verb holds the parts from which the forms of a verb are made.
 type verb struct {
 	base       string
 	past       string
@@ -33,14 +33,15 @@ var verbs = []verb{
 	regular("stop"),
 }
 
-// The two whose present follows no rule. Have is in the perfect tenses of all others.
+// The present of these two is irregular. All other verbs need have for their perfect
+// tenses.
 var (
 	be   = verb{"be", "was", "been"}
 	have = verb{"have", "had", "had"}
 )
 
-// regular makes a verb whose past and participle follow the rules of spelling: used,
-// tried, stopped, looked. The rule that doubles a consonant is that of verbs of one
+// regular returns a verb with a past and participle by the rules of spelling: used,
+// tried, stopped, looked. It doubles a consonant by the rule for verbs of one
 // syllable.
 func regular(base string) verb {
 	ed := base + "ed"

@@ -8,14 +8,15 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// addChanges adds tools that make features come and go, for clients that listen.
+// addChanges adds tools that add and remove features, for clients that subscribe to
+// changes.
 func addChanges(srv *mcp.Server) {
 	toggle := func(name, what string, f mcp.Feature, add func()) {
 		var mu sync.Mutex
 		there := false // guarded by mu
 		mcp.AddTool(srv, mcp.Tool{
 			Name:        name,
-			Description: fmt.Sprintf("Adds %s to the server, or removes it again; listeners are told.", what),
+			Description: fmt.Sprintf("Adds %s to the server, or removes it again; subscribers are notified.", what),
 			Annotations: &mcp.ToolAnnotations{Destructive: new(false), OpenWorld: new(false)},
 		}, func(context.Context, none) (string, error) {
 			mu.Lock()

@@ -14,11 +14,11 @@ var dicePage string
 
 const diceURI = "ui://everything/dice"
 
-// addDice adds a tool with a view, and one that the view alone uses.
+// addDice adds a tool with a view, and one that only the view uses.
 func addDice(srv *mcp.Server) {
 	ui := apps.Enable(srv)
 	ui.AddView(apps.View{
-		URI: diceURI, Name: "dice", Title: "Dice", Description: "Shows what was rolled, and rolls again.",
+		URI: diceURI, Name: "dice", Title: "Dice", Description: "Shows the roll, and rolls again.",
 		HTML: dicePage, Needs: apps.Needs{PrefersBorder: new(true)},
 	})
 	type wish struct {

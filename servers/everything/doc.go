@@ -1,8 +1,8 @@
-// Package everything is a server that uses every feature of the protocol that the
-// SDK has: results of all kinds, progress, logging, questions to the user, to a model
-// and for roots, over one and more rounds, features that come and go, subscriptions,
-// completion, mirrored headers, a tool with a view, skills. It is made to try clients
-// with, and it is what the official conformance suite is run against; the names that
+// Package everything is a server that uses every feature of the protocol that the SDK
+// has: results of all kinds, progress, logging, questions to the user, to a model and
+// for roots, over one or more rounds, features that are added and removed,
+// subscriptions, completion, mirrored headers, a tool with a view, skills. It is for
+// trying clients, and the official conformance suite runs against it; names that
 // begin with test_ are the suite's.
 //
 // From the command line:
@@ -14,6 +14,6 @@
 //
 //	http.Handle("/mcp", everything.New())
 //
-// The first tool of the list needs no arguments, so that a client has something to
-// call before it knows anything.
+// The first tool of the list does not need arguments, so that a client can call it at
+// once.
 package everything

@@ -7,7 +7,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// New makes a server. Servers share nothing.
+// New returns a server. Servers share no state.
 func New() *mcp.Server {
 	srv := &mcp.Server{
 		Name:         "everything",
@@ -29,10 +29,10 @@ func New() *mcp.Server {
 	return srv
 }
 
-// harmless marks tools that change nothing and reach nothing outside the server.
+// harmless marks tools without effects that do not reach outside the server.
 var harmless = &mcp.ToolAnnotations{ReadOnly: new(true), OpenWorld: new(false)}
 
-// none is the arguments of what takes none.
+// none is the type of empty arguments.
 type none struct{}
 
 // pause waits for d, or until ctx ends.

@@ -9,8 +9,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// beat is the time between two notifications of the tools that the conformance
-// suite times.
+// beat is the time between notifications in the tools that the conformance suite
+// measures.
 const beat = 50 * time.Millisecond
 
 func addProgress(srv *mcp.Server) {

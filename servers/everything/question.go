@@ -114,7 +114,7 @@ func sample(ctx context.Context, text string, opts ...mcp.AskOption) (*mcp.Sampl
 	}, opts...)
 }
 
-// elicit asks with a form and tells what came back.
+// elicit asks with a form and describes the answer.
 func elicit(ctx context.Context, message, form string) (string, error) {
 	res, err := mcp.ElicitForm(ctx, message, json.RawMessage(form))
 	if err != nil {
@@ -159,8 +159,8 @@ const defaultsForm = `{
 	}
 }`
 
-// enumsForm has each form in which a choice can be written (SEP-1330), the legacy
-// one included, which is why it is no Go type.
+// enumsForm has a choice in each notation (SEP-1330), the legacy one included,
+// which Go types do not produce.
 const enumsForm = `{
 	"type": "object",
 	"properties": {

@@ -41,7 +41,7 @@ func addResources(srv *mcp.Server) {
 	}
 	mcp.AddTool(srv, mcp.Tool{
 		Name: "touch_resource", Title: "Touch a resource",
-		Description: "Changes the text of " + watchedURI + "; subscribers are told.",
+		Description: "Changes the text of " + watchedURI + "; subscribers are notified.",
 		Annotations: &mcp.ToolAnnotations{Destructive: new(false), Idempotent: new(true), OpenWorld: new(false)},
 	}, func(_ context.Context, in touch) (string, error) {
 		mu.Lock()

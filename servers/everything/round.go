@@ -13,7 +13,7 @@ type named struct {
 	Name string `json:"name" doc:"Your name"`
 }
 
-// addRounds adds what the conformance suite tries multi-round calls with
+// addRounds adds the tools with which the conformance suite tests multi-round calls
 // (2026-07-28, basic/patterns, MRTR). Toward older revisions the same handlers wait
 // for their answers.
 func addRounds(srv *mcp.Server) {
@@ -23,7 +23,7 @@ func addRounds(srv *mcp.Server) {
 	}
 	tool("elicitation", "Greets the user by name, after asking for it.", greet)
 	tool("tampered_state", "Greets the user by name; a changed requestState is refused.", greet)
-	tool("capabilities", "Asks whatever the client says it can answer.", askWhatWorks)
+	tool("capabilities", "Asks the questions that the client declares it can answer.", askWhatWorks)
 	tool("sampling", "Asks the client's model for a capital.", func(ctx context.Context) (string, error) {
 		res, err := sample(ctx, "What is the capital of France?", mcp.Key("capital"))
 		if err != nil {
@@ -87,7 +87,7 @@ func askAll(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s: %s (roots: %s)", who.Name, hello.Text(), rootNames(roots)), nil
 }
 
-// askWhatWorks goes from the richest question to none.
+// askWhatWorks tries the richest question first, and finally none.
 func askWhatWorks(ctx context.Context) (string, error) {
 	who, err := mcp.Elicit[named](ctx, "What is your name?", mcp.Key("user_name"))
 	if err == nil {

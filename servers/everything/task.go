@@ -10,10 +10,10 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// asTask marks tools that run as a task for whoever takes one.
+// asTask marks tools that run as a task for callers that support tasks.
 var asTask = mcp.ToolExecution{TaskSupport: mcp.TaskOptional}
 
-// addTasks adds tools that run as tasks, with what the conformance suite tries them with.
+// addTasks adds tools that run as tasks, the conformance suite's among them.
 func addTasks(srv *mcp.Server) {
 	type hello struct {
 		Name string `json:"name" doc:"whom to greet"`
@@ -41,7 +41,7 @@ func addTasks(srv *mcp.Server) {
 	})
 
 	mcp.AddTool(srv, mcp.Tool{
-		Name: "failing_job", Description: "Fails, as a task and not otherwise.", Annotations: harmless, Execution: mcp.ToolExecution{TaskSupport: mcp.TaskRequired},
+		Name: "failing_job", Description: "Fails, and only as a task.", Annotations: harmless, Execution: mcp.ToolExecution{TaskSupport: mcp.TaskRequired},
 	}, func(ctx context.Context, _ none) (string, error) {
 		if err := pause(ctx, beat); err != nil {
 			return "", err

@@ -10,19 +10,19 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// caller is what describe_call answers.
+// caller is the result of describe_call.
 type caller struct {
 	Revision     mcp.Revision `json:"revision" doc:"the protocol revision that the caller speaks"`
-	Client       string       `json:"client,omitempty" doc:"name and version, as the caller gives them"`
-	Capabilities []string     `json:"capabilities" doc:"what the caller can answer"`
-	Principal    string       `json:"principal,omitempty" doc:"who the caller was authenticated as"`
+	Client       string       `json:"client,omitempty" doc:"name and version, as the caller states them"`
+	Capabilities []string     `json:"capabilities" doc:"requests that the caller can answer"`
+	Principal    string       `json:"principal,omitempty" doc:"the authenticated principal of the caller"`
 	HTTP         bool         `json:"http" doc:"whether the call came over HTTP"`
 }
 
 func addTools(srv *mcp.Server) {
 	mcp.AddTool(srv, mcp.Tool{
 		Name: "describe_call", Title: "Describe the call",
-		Description: "Tells what the server knows of the caller: revision, client, capabilities.",
+		Description: "Returns what the server knows about the caller: revision, client, capabilities.",
 		Annotations: harmless,
 	}, describeCall)
 
@@ -47,7 +47,7 @@ func addTools(srv *mcp.Server) {
 	type located struct {
 		Region   string `json:"region" header:"Region" doc:"over HTTP also in the header Mcp-Param-Region"`
 		Priority int32  `json:"priority,omitempty" header:"Priority" doc:"over HTTP also in the header Mcp-Param-Priority"`
-		Query    string `json:"query,omitempty" doc:"in the body alone"`
+		Query    string `json:"query,omitempty" doc:"only in the body"`
 	}
 	mcp.AddTool(srv, mcp.Tool{
 		Name: "route_by_header", Title: "Route by header",
@@ -90,7 +90,8 @@ func describeCall(ctx context.Context, _ none) (*caller, error) {
 	return out, nil
 }
 
-// contactSchema uses what no Go type says: $defs, $anchor, allOf and if.
+// contactSchema uses keywords that Go types do not produce: $defs, $anchor, allOf
+// and if.
 const contactSchema = `{
 	"$schema": "https://json-schema.org/draft/2020-12/schema",
 	"type": "object",
