@@ -12,27 +12,27 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// area is what one call may reach: the roots of the server, or the parts of them that
-// the client's roots leave.
+// area is the set of folders that one call may reach: the roots of the server, narrowed
+// by the client's roots.
 type area struct {
 	places  []place
 	folders []folder // of the places, for locating
 	opened  []*os.Root
-	leave   func() // gives back the room of the call
+	leave   func() // releases the slot of the call
 }
 
 // place is one folder of an area.
 type place struct {
 	folder
 	dir     *os.Root
-	secrets bool // nothing is kept back
+	secrets bool // secret files are served too
 }
 
-// target is something in a place, which need not exist.
+// target is a path in a place. It need not exist.
 type target struct {
 	place *place
 	rel   string // local and slashed, "." is the place itself
-	shown string // the path that callers write
+	shown string // the path as callers write it
 }
 
 // name is the path within the place as the system writes it.
@@ -41,7 +41,7 @@ func (t target) name() string { return filepath.FromSlash(t.rel) }
 // uri is the URI of the target.
 func (t target) uri() string { return host.toURI(host.join(t.place.spellings[0], t.rel)) }
 
-// child is something in a target that is a folder.
+// child is an entry of a target that is a folder.
 func (t target) child(name string) target {
 	shown := t.shown + "/" + name
 	if t.shown == "." {
@@ -50,8 +50,8 @@ func (t target) child(name string) target {
 	return target{t.place, path.Join(t.rel, name), shown}
 }
 
-// area returns what the call of ctx may reach, when there is room for the call. It is
-// closed after use.
+// area waits for a free slot and returns the area of the call of ctx. The caller closes
+// it.
 func (s *server) area(ctx context.Context) (a *area, err error) {
 	var roots []mcp.Root
 	narrows := s.narrows(ctx)
@@ -60,9 +60,9 @@ func (s *server) area(ctx context.Context) (a *area, err error) {
 		var rpc *mcp.Error
 		switch {
 		case errors.As(err, &rpc) && rpc.Code == mcp.CodeMethodNotFound:
-			narrows = false // it has none after all (2025-11-25, client/roots, Error Handling)
+			narrows = false // it does not have roots (2025-11-25, client/roots, Error Handling)
 		case rpc != nil:
-			return nil, fmt.Errorf("the client does not tell its roots: %q", clip(rpc.Message))
+			return nil, fmt.Errorf("the client does not list its roots: %q", clip(rpc.Message))
 		case err != nil:
 			return nil, err
 		}
@@ -88,8 +88,8 @@ func (s *server) area(ctx context.Context) (a *area, err error) {
 	return a, nil
 }
 
-// narrows tells whether the caller is asked for its roots. Revisions since 2026-07-28
-// deprecate them and put a question in a result, which is why the revision matters here.
+// narrows reports whether the caller is asked for its roots. It depends on the revision:
+// since 2026-07-28 roots are deprecated and asking costs a round trip.
 func (s *server) narrows(ctx context.Context) bool {
 	call := mcp.CallFrom(ctx)
 	if call == nil || s.options.ClientRoots == NoClientRoots || !call.Capabilities.Has("roots") {
@@ -127,11 +127,11 @@ func (a *area) name() {
 // maxClientRoots bounds the roots of a client.
 const maxClientRoots = 100
 
-// narrow returns the part of an area that the roots of a client leave. A root that is
-// a file, or is not there, leaves nothing.
+// narrow returns the part of an area within the roots of a client. A root that is a
+// file, or does not exist, adds nothing to it.
 func (a *area) narrow(roots []mcp.Root) (*area, error) {
 	if len(roots) > maxClientRoots {
-		return nil, fmt.Errorf("the client lists %d roots, at most %d are taken", len(roots), maxClientRoots)
+		return nil, fmt.Errorf("the client lists %d roots; the maximum is %d", len(roots), maxClientRoots)
 	}
 	out := &area{}
 	kept := map[located]bool{}
@@ -143,7 +143,7 @@ func (a *area) narrow(roots []mcp.Root) (*area, error) {
 		p = host.clean(p)
 		for i, f := range a.folders {
 			for _, dir := range f.spellings {
-				if _, ok := host.below(p, dir); ok { // the client's is the wider one
+				if _, ok := host.below(p, dir); ok { // the client's root is the wider one
 					kept[located{i, "."}] = true
 				} else if rel, ok := host.below(dir, p); ok && host.check(rel) == nil {
 					kept[located{i, rel}] = true
@@ -153,7 +153,7 @@ func (a *area) narrow(roots []mcp.Root) (*area, error) {
 	}
 	var order []located
 	for l := range kept {
-		// One below another adds nothing.
+		// A root below another adds nothing.
 		if !slices.ContainsFunc(parents(l.rel), func(up string) bool { return kept[located{l.index, up}] }) {
 			order = append(order, l)
 		}
@@ -174,7 +174,7 @@ func (a *area) narrow(roots []mcp.Root) (*area, error) {
 		}
 	}
 	if len(out.places) == 0 {
-		return nil, fmt.Errorf("nothing can be used here: the client lists %s, and none is a folder below or above one of the server's; add a folder to the roots of the client, or start the server with it", plural(len(roots), "root", "roots"))
+		return nil, fmt.Errorf("no folder is accessible: the client lists %s, and none is a folder below or above one of the server's; add a folder to the roots of the client, or start the server with it", plural(len(roots), "root", "roots"))
 	}
 	out.name()
 	return out, nil
@@ -190,8 +190,7 @@ func parents(rel string) []string {
 	return up
 }
 
-// take adds a part of a place. The part is opened, so that links in it do not lead
-// out of it.
+// take adds a part of a place. It opens the part, so that links cannot lead out of it.
 func (a *area) take(p *place, rel string) error {
 	if rel == "." {
 		a.places = append(a.places, *p)
@@ -202,7 +201,7 @@ func (a *area) take(p *place, rel string) error {
 	}
 	dir, err := p.dir.OpenRoot(filepath.FromSlash(rel))
 	if err != nil {
-		return nil // not there, or no folder
+		return nil // missing, or not a folder
 	}
 	a.opened = append(a.opened, dir)
 	part := place{dir: dir, secrets: p.secrets}
@@ -213,7 +212,7 @@ func (a *area) take(p *place, rel string) error {
 	return nil
 }
 
-// close closes what was opened for the area, and makes room for another call.
+// close closes the folders of the area, and releases the slot of the call.
 func (a *area) close() {
 	for _, dir := range a.opened {
 		dir.Close()
@@ -223,19 +222,19 @@ func (a *area) close() {
 	}
 }
 
-// find finds what a path names, which must not be all of several roots.
+// find returns the target of a path, which must not be all of several roots.
 func (a *area) find(given string) (target, error) {
 	ts, err := a.all(given)
 	switch {
 	case err != nil:
 		return target{}, err
 	case len(ts) > 1:
-		return target{}, fmt.Errorf("%q stands for all %d roots; name something below one", given, len(ts))
+		return target{}, fmt.Errorf("%q means all %d roots; name a path below one", given, len(ts))
 	}
 	return ts[0], nil
 }
 
-// all finds what a path names: one target, or all roots.
+// all returns the targets of a path: one, or all roots.
 func (a *area) all(given string) ([]target, error) {
 	l, err := host.locate(a.folders, given)
 	if err != nil {

@@ -11,19 +11,19 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// maxEdited bounds a file that is edited, before and after, in bytes.
+// maxEdited bounds an edited file, before and after, in bytes.
 const maxEdited = 8 << 20
 
 type editInput struct {
 	Path   string        `json:"path" doc:"a file of text"`
-	Edits  []replacement `json:"edits" doc:"done in this order, all or none" min:"1" max:"100"`
+	Edits  []replacement `json:"edits" doc:"applied in this order, all or none" min:"1" max:"100"`
 	DryRun bool          `json:"dry_run,omitempty" doc:"show the diff and change nothing"`
 }
 
 type replacement struct {
-	OldText    string `json:"old_text" doc:"exactly as it is in the file, with enough around it to be there once" min:"1"`
-	NewText    string `json:"new_text" doc:"what takes its place"`
-	ReplaceAll bool   `json:"replace_all,omitempty" doc:"replace it wherever it is"`
+	OldText    string `json:"old_text" doc:"exactly as in the file, with enough context to occur once" min:"1"`
+	NewText    string `json:"new_text" doc:"the replacement"`
+	ReplaceAll bool   `json:"replace_all,omitempty" doc:"replace every occurrence"`
 }
 
 func (s *server) edit(ctx context.Context, in editInput) (*mcp.ToolResult, error) {
@@ -67,7 +67,7 @@ func (s *server) edit(ctx context.Context, in editInput) (*mcp.ToolResult, error
 	return res, nil
 }
 
-// replace does the edits.
+// replace applies the edits.
 func replace(text string, ends lineEnds, edits []replacement) (string, error) {
 	for i, e := range edits {
 		old, with := ends.plain(e.OldText), ends.plain(e.NewText)
@@ -76,7 +76,7 @@ func replace(text string, ends lineEnds, edits []replacement) (string, error) {
 		case n == 0:
 			return "", fmt.Errorf("edit %d: old_text is not in the file; read it and copy the passage exactly", i+1)
 		case n > 1 && !e.ReplaceAll:
-			return "", fmt.Errorf("edit %d: old_text is in the file %d times, in lines %s; add what is around it, or set replace_all", i+1, n, placesOf(text, old))
+			return "", fmt.Errorf("edit %d: old_text is in the file %d times, in lines %s; add context, or set replace_all", i+1, n, placesOf(text, old))
 		case len(text)+n*(len(with)-len(old)) > maxEdited:
 			return "", fmt.Errorf("edit %d: the file would have more than %d bytes", i+1, maxEdited)
 		}
@@ -85,7 +85,7 @@ func replace(text string, ends lineEnds, edits []replacement) (string, error) {
 	return text, nil
 }
 
-// placesOf names the lines of the first places of a passage.
+// placesOf names the lines of the first occurrences of a passage.
 func placesOf(text, passage string) string {
 	const most = 5
 	var lines []string
@@ -109,7 +109,7 @@ func placesOf(text, passage string) string {
 type lineEnds int
 
 const (
-	endsMixed lineEnds = iota // in both ways, or there are no ends: all stays as it is written
+	endsMixed lineEnds = iota // both kinds, or none: text is kept as written
 	endsLF
 	endsCRLF
 )
@@ -125,7 +125,7 @@ func endsOf(text string) lineEnds {
 	return endsMixed
 }
 
-// plain writes text with \n at the end of lines, unless both ways are in use.
+// plain writes text with the end of lines, unless both kinds are in use.
 func (e lineEnds) plain(text string) string {
 	if e == endsMixed {
 		return text

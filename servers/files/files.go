@@ -9,34 +9,34 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Options configure a server. The zero value serves the working folder, for reading
-// and writing.
+// Options configures a server. The zero value serves the working folder, writable.
 type Options struct {
-	// Roots are the folders to serve. Nil: the working folder. One that is below
-	// another adds nothing and is left out.
+	// Roots are the folders to serve. Nil: the working folder. A folder below another is
+	// left out.
 	Roots []string
 
 	// ReadOnly leaves out the tools that change something.
 	ReadOnly bool
 
-	// Secrets serves what usually holds secrets too: folders of version control, .env files,
-	// credentials and private keys. Without it they are kept back, except for roots themselves.
+	// Secrets also serves files that usually hold secrets: folders of version control,
+	// .env files, credentials and private keys. Without it they are kept back, except
+	// for roots themselves.
 	Secrets bool
 
-	// ClientRoots says whether clients are asked for their roots, to narrow what
-	// their calls reach.
+	// ClientRoots says which clients are asked for their roots, to narrow the access of
+	// their calls.
 	ClientRoots ClientRoots
 
-	// Timeout bounds one call. search and tree return what they have when it passes.
-	// Zero: 30 seconds; negative: no bound.
+	// Timeout bounds one call. search and tree return their results so far when it
+	// passes. Zero: 30 seconds; negative: no limit.
 	Timeout time.Duration
 
-	// Logger gets what the server cannot return to anybody. Nil: it is discarded.
+	// Logger gets the errors that cannot be returned to a client. Nil discards them.
 	Logger *slog.Logger
 }
 
-// ClientRoots says which clients are asked for their roots. Those that do not declare
-// roots never are.
+// ClientRoots says which clients are asked for their roots. Clients that do not
+// declare roots are never asked.
 type ClientRoots string
 
 const (
@@ -53,7 +53,7 @@ func (c *ClientRoots) UnmarshalText(text []byte) error {
 	case AlwaysClientRoots, NoClientRoots:
 		*c = v
 	default:
-		return fmt.Errorf("%q is none of legacy, always, never", text)
+		return fmt.Errorf("%q is not legacy, always or never", text)
 	}
 	return nil
 }
@@ -66,11 +66,11 @@ func (c ClientRoots) MarshalText() ([]byte, error) {
 	return []byte(c), nil
 }
 
-// maxCalls bounds the calls that work with files at once; others wait. Each may have
-// some megabytes in memory and, deep down in a walk, some hundred files open.
+// maxCalls bounds the concurrent calls that use files; others wait. Each may have
+// some megabytes in memory and, deep in a walk, some hundred open files.
 const maxCalls = 16
 
-// server is what the handlers of one server share.
+// server is the shared state of the handlers of one server.
 type server struct {
 	options Options
 	mcp     *mcp.Server
@@ -82,8 +82,8 @@ type server struct {
 	turn chan struct{} // held while something is changed; capacity 1
 }
 
-// New makes a server. The folders are opened with the first request; [Options.Check]
-// tells earlier what would keep them from that.
+// New returns a server. The folders are opened with the first request;
+// [Options.Check] reports earlier if that would fail.
 func New(o Options) *mcp.Server { return newServer(o).mcp }
 
 func newServer(o Options) *server {
@@ -94,7 +94,7 @@ func newServer(o Options) *server {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	instructions := "Files below the folders that the tool roots names. Paths are relative to the root or, if there are several, begin with its name. Look with list, tree and search; read long files in parts, by offset and limit."
+	instructions := "Files below the folders that the tool roots names. Paths are relative to the root or, if there are several, begin with its name. Explore with list, tree and search; read long files in parts, by offset and limit."
 	if o.ReadOnly {
 		instructions += " Nothing can be changed."
 	} else {
@@ -123,7 +123,7 @@ func newServer(o Options) *server {
 	return s
 }
 
-// bound gives a call its time.
+// bound sets the time limit of a call.
 func (s *server) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	if s.options.Timeout < 0 {
 		return context.WithCancel(ctx)
@@ -138,5 +138,5 @@ func (t *timeUp) Error() string {
 	return fmt.Sprintf("stopped after %v; narrow the path, or start the server with a longer timeout", t.after)
 }
 
-// reads marks tools that change nothing. Nothing here reaches beyond the roots.
+// reads marks read-only tools. No tool reaches beyond the roots.
 var reads = &mcp.ToolAnnotations{ReadOnly: new(true), OpenWorld: new(false)}

@@ -356,12 +356,12 @@ func TestRead(t *testing.T) {
 		{args{"path": "nosuch"}, "does not exist"},
 		{args{"path": "README.md", "offset": 4}, "there is no line 4; the file has 3 lines"},
 		{args{"path": "a b#c?.txt", "offset": 9}, "has 5 lines"},
-		{args{"path": "README.md", "tail": 1, "limit": 1}, "tail stands alone"},
-		{args{"path": "logo.png", "limit": 1}, "has no lines"},
+		{args{"path": "README.md", "tail": 1, "limit": 1}, "tail cannot be combined"},
+		{args{"path": "logo.png", "limit": 1}, "not text by lines"},
 		{args{"path": "../x"}, "outside of the roots"},
 		{args{"path": filepath.Dir(dir)}, "outside of the roots"},
 		{args{"path": "a\x00b"}, "is no path"},
-		{args{"path": strings.Repeat("a/", 5000)}, "at most 4096"},
+		{args{"path": strings.Repeat("a/", 5000)}, "the maximum is 4096"},
 		{args{"path": "README.md/x"}, "README.md/x"},
 	} {
 		if got := refused(t, s, "read", tt.in); !strings.Contains(got, tt.want) {
@@ -391,10 +391,10 @@ func TestReadIsBounded(t *testing.T) {
 	s := connect(t, files.Options{Roots: []string{dir}})
 	call(t, s, "read", args{"path": "blob"})
 	for _, name := range []string{"large", "huge"} {
-		if got := refused(t, s, "read", args{"path": name}); !strings.Contains(got, "at most 2097152") {
+		if got := refused(t, s, "read", args{"path": name}); !strings.Contains(got, "the maximum is 2097152") {
 			t.Errorf("read %s = %q", name, got)
 		}
-		if _, err := s.Read(t.Context(), fileURI(t, s, name)); err == nil || !strings.Contains(err.Error(), "at most 2097152") {
+		if _, err := s.Read(t.Context(), fileURI(t, s, name)); err == nil || !strings.Contains(err.Error(), "the maximum is 2097152") {
 			t.Errorf("resource %s: %v", name, err)
 		}
 	}
@@ -414,7 +414,7 @@ func TestList(t *testing.T) {
 	if got := as[entries](t, call(t, s, "list", args{"path": "src", "offset": 99})); len(got.Entries) != 0 || got.Total != 2 || got.Note != "" {
 		t.Errorf("list behind the end = %+v", got)
 	}
-	if got := refused(t, s, "list", args{"path": "empty"}); !strings.Contains(got, "is no folder") {
+	if got := refused(t, s, "list", args{"path": "empty"}); !strings.Contains(got, "is not a folder") {
 		t.Errorf("list of a file = %q", got)
 	}
 }
@@ -561,14 +561,14 @@ func TestMove(t *testing.T) {
 	r1, r2 := filepath.Base(one), filepath.Base(two)
 	for _, tt := range []struct{ from, to, want string }{
 		{"a", "b", "begin with the name of a root"},
-		{r1 + "/a", r1 + "/b", "exists, and move replaces nothing"},
+		{r1 + "/a", r1 + "/b", "exists, and move never replaces a file"},
 		{r1 + "/a", r1 + "/a", "exists"},
 		{r1 + "/d", r1 + "/empty", "exists"},
 		{r1 + "/d", r1 + "/d/e", "into itself"},
 		{r1 + "/nosuch", r1 + "/n", "does not exist"},
 		{r1, r1 + "/n", "is a root"},
 		{r1 + "/a", r1 + "/n/a", "set parents"},
-		{r1 + "/d", r2 + "/d", "is no regular file"},
+		{r1 + "/d", r2 + "/d", "is not a regular file"},
 		{r1 + "/a", r1 + "/../../x", "outside"},
 	} {
 		if got := refused(t, s, "move", args{"from": tt.from, "to": tt.to}); !strings.Contains(got, tt.want) {

@@ -67,7 +67,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// Names that are no UTF-8 are shown and left alone.
+// Names that are not UTF-8 are shown and left alone.
 func TestNamesThatAreNoText(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "caf\xe9"), nil, 0o666); err != nil {
@@ -76,7 +76,7 @@ func TestNamesThatAreNoText(t *testing.T) {
 	put(t, dir, map[string]string{"new\nline": "x"})
 	s := connect(t, files.Options{Roots: []string{dir}})
 	got := as[entries](t, call(t, s, "list", nil))
-	if got.paths()[0] != "caf\uFFFD" || !strings.Contains(got.Note, "no UTF-8") {
+	if got.paths()[0] != "caf\uFFFD" || !strings.Contains(got.Note, "not UTF-8") {
 		t.Errorf("list = %+v", got)
 	}
 	if got := call(t, s, "tree", nil).Text(); got != ".\n└── \"new\\nline\"\n" {

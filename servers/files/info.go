@@ -19,10 +19,10 @@ type info struct {
 	URI        string    `json:"uri"`
 	Type       string    `json:"type" enum:"file,folder,symlink,other"`
 	Size       *int64    `json:"size,omitempty" doc:"bytes, of a file"`
-	MIMEType   string    `json:"mime_type,omitempty" doc:"of a file, by its name and how it begins"`
+	MIMEType   string    `json:"mime_type,omitempty" doc:"of a file, by its name and its first bytes"`
 	Text       *bool     `json:"text,omitempty" doc:"of a file: whether it is text"`
-	LinkTarget string    `json:"link_target,omitempty" doc:"where a link leads to, as it says"`
-	Mode       string    `json:"mode" doc:"as ls writes it"`
+	LinkTarget string    `json:"link_target,omitempty" doc:"the target of a link, as written in it"`
+	Mode       string    `json:"mode" doc:"as in the output of ls"`
 	Permission string    `json:"permission" doc:"in octal"`
 	Modified   time.Time `json:"modified"`
 	Accessed   time.Time `json:"accessed,omitzero" doc:"where the system tells"`
@@ -31,7 +31,7 @@ type info struct {
 
 func (s *server) addInfo() {
 	mcp.AddTool(s.mcp, mcp.Tool{
-		Name: "info", Title: "Describe a file", Description: "Tells type, size, mode, times and MIME type of a file or folder. Of a link it tells where it leads to, and does not follow it.",
+		Name: "info", Title: "Describe a file", Description: "Returns type, size, mode, times and MIME type of a file or folder. For a link it returns the target, and does not follow it.",
 		Annotations: reads,
 	}, s.info)
 }
@@ -64,7 +64,7 @@ func (s *server) info(ctx context.Context, in infoInput) (*info, error) {
 	case "file":
 		f, _, err := t.open()
 		if err != nil {
-			break // not for us to read
+			break // not readable
 		}
 		defer f.Close()
 		if head, err := headOf(f); err == nil {

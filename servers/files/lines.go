@@ -11,16 +11,16 @@ import (
 )
 
 // maxText bounds the text that one call reads, in bytes. As JSON it may be six times
-// as long, and then still is within what clients take.
+// as long, which is still within the limit of clients.
 const maxText = 256 << 10
 
-// window is some lines of a file.
+// window is a range of lines of a file.
 type window struct {
 	text  []byte // whole lines, unless cut
 	first int    // number of the first line, from 1
 	lines int
-	more  bool // there are lines after it
-	cut   bool // the only line is longer than what was asked for
+	more  bool // more lines follow
+	cut   bool // the only line is longer than the limit
 }
 
 // readLines reads count lines (0: all) from the line first on, at most most bytes.
@@ -72,16 +72,16 @@ func readLines(ctx context.Context, r io.Reader, first, count, most int) (window
 	}
 }
 
-// lastIsOpen tells whether text ends in a line without an end.
+// lastIsOpen reports whether text ends in a line without a newline.
 func lastIsOpen(text []byte) bool { return len(text) > 0 && text[len(text)-1] != '\n' }
 
 // readTail reads the last count lines of a file of a size, at most most bytes.
 func readTail(r io.ReaderAt, size int64, count, most int) (window, error) {
-	start := max(0, size-int64(most)-1) // one more, which tells whether a line begins behind it
+	start := max(0, size-int64(most)-1) // one more byte, to see whether a line begins after it
 	text := make([]byte, 0, min(size, 64<<10))
 	at := size
 	for at > start {
-		// Double what there is, so that all of it is copied once on the average.
+		// Doubling copies each byte once on average.
 		from := max(start, at-max(64<<10, int64(len(text))))
 		part := make([]byte, at-from, int(at-from)+len(text))
 		n, err := r.ReadAt(part, from)
@@ -102,7 +102,7 @@ func readTail(r io.ReaderAt, size int64, count, most int) (window, error) {
 		w.lines++
 		i := bytes.LastIndexByte(text[:end], '\n')
 		if i < 0 {
-			// The beginning of what was read, which is within a line.
+			// The text begins within a line.
 			if w.more = at > 0 || len(text) > most; w.more {
 				if w.cut = w.lines == 1; w.cut {
 					w.text = fromRune(text[1:])
@@ -121,7 +121,7 @@ func readTail(r io.ReaderAt, size int64, count, most int) (window, error) {
 	return w, nil
 }
 
-// fromRune drops what is left of a character at the beginning that was cut.
+// fromRune drops the rest of a cut character at the beginning.
 func fromRune(b []byte) []byte {
 	for n := range min(len(b), utf8.UTFMax) {
 		if utf8.RuneStart(b[n]) {
@@ -131,7 +131,7 @@ func fromRune(b []byte) []byte {
 	return b
 }
 
-// valid makes text of bytes, and counts those that are no UTF-8 and are shown as
+// valid converts bytes to text, and counts those that are not UTF-8 and become
 // U+FFFD.
 func valid(b []byte) (text string, wrong int) {
 	if utf8.Valid(b) {

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// maxFolder bounds the entries of a folder that are looked at.
+	// maxFolder bounds the entries of a folder that are read.
 	maxFolder = 100_000
 
-	// maxAnswer bounds, in bytes and roughly, what lists, trees and searches answer.
+	// maxAnswer bounds the answers of lists, trees and searches, roughly, in bytes.
 	maxAnswer = 512 << 10
 )
 
@@ -42,35 +42,35 @@ func entryOf(t target, info fs.FileInfo) entry {
 
 type listInput struct {
 	Path   string `json:"path,omitempty" doc:"a folder; empty: the root, or all roots"`
-	Offset int    `json:"offset,omitempty" doc:"leave out so many entries" min:"0"`
-	Limit  int    `json:"limit,omitempty" doc:"at most so many entries" default:"500" min:"1" max:"5000"`
+	Offset int    `json:"offset,omitempty" doc:"number of entries to skip" min:"0"`
+	Limit  int    `json:"limit,omitempty" doc:"maximum number of entries" default:"500" min:"1" max:"5000"`
 }
 
 type listing struct {
 	Path    string  `json:"path"`
 	Entries []entry `json:"entries" doc:"by name"`
-	Total   int     `json:"total" doc:"number of entries that the folder has"`
+	Total   int     `json:"total" doc:"number of entries in the folder"`
 	Note    string  `json:"note,omitempty" doc:"what is left out, and how to get it"`
 }
 
 type rootList struct {
 	Roots    []rootEntry `json:"roots"`
-	ReadOnly bool        `json:"read_only" doc:"whether nothing can be changed"`
+	ReadOnly bool        `json:"read_only" doc:"whether files cannot be changed"`
 }
 
 type rootEntry struct {
-	Name   string `json:"name" doc:"how a path below it begins, if there are several roots"`
+	Name   string `json:"name" doc:"the beginning of a path below it, if there are several roots"`
 	Folder string `json:"folder" doc:"its absolute path"`
 	URI    string `json:"uri"`
 }
 
 func (s *server) addLooking() {
 	mcp.AddTool(s.mcp, mcp.Tool{
-		Name: "roots", Title: "List the roots", Description: "Tells which folders can be used, and whether they can be changed.",
+		Name: "roots", Title: "List the roots", Description: "Lists the folders that can be used, and whether they are writable.",
 		Annotations: reads,
 	}, s.listRoots)
 	mcp.AddTool(s.mcp, mcp.Tool{
-		Name: "list", Title: "List a folder", Description: "Lists what is in a folder, hidden files too, with types, sizes and times.",
+		Name: "list", Title: "List a folder", Description: "Lists the entries of a folder, hidden files too, with types, sizes and times.",
 		Annotations: reads,
 	}, s.list)
 	s.addTree()
@@ -154,7 +154,7 @@ func (s *server) list(ctx context.Context, in listInput) (*listing, error) {
 		notes = append(notes, fmt.Sprintf("the folder has more than %d entries; the rest is not shown", maxFolder))
 	}
 	if unreadable > 0 {
-		notes = append(notes, fmt.Sprintf("%s no UTF-8 and cannot be used", plural(unreadable, "name is", "names are")))
+		notes = append(notes, fmt.Sprintf("%s not UTF-8 and cannot be used", plural(unreadable, "name is", "names are")))
 	}
 	out.Note = strings.Join(notes, "; ")
 	return out, nil
@@ -178,7 +178,7 @@ func namesIn(dir *os.Root) (names []string, more bool, err error) {
 	return names, more, nil
 }
 
-// plural is a number with the words for one or for several.
+// plural formats a number with its singular or plural noun.
 func plural(n int, one, several string) string {
 	if n == 1 {
 		return "1 " + one

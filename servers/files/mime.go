@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// mimeTypes are those of names. The system's own tables are not asked: they differ from
-// machine to machine, and take TypeScript for video.
+// mimeTypes maps names to types. The system's own tables are not used: they differ
+// between machines, and treat TypeScript as video.
 var mimeTypes = map[string]string{
 	".avif": "image/avif", ".bmp": "image/bmp", ".gif": "image/gif", ".ico": "image/x-icon",
 	".jpeg": "image/jpeg", ".jpg": "image/jpeg", ".png": "image/png", ".tif": "image/tiff", ".tiff": "image/tiff", ".webp": "image/webp",
@@ -21,7 +21,7 @@ var mimeTypes = map[string]string{
 	".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", ".zip": "application/zip", ".zst": "application/zstd",
 }
 
-// textTypes are those of names of files that are text.
+// textTypes are the MIME types of text.
 var textTypes = map[string]string{
 	".css": "text/css", ".csv": "text/csv", ".go": "text/x-go", ".htm": "text/html", ".html": "text/html", ".js": "text/javascript",
 	".json": "application/json", ".jsonl": "application/jsonl", ".md": "text/markdown", ".mjs": "text/javascript", ".py": "text/x-python",
@@ -29,10 +29,10 @@ var textTypes = map[string]string{
 	".tsx": "text/x-typescript", ".xml": "application/xml", ".yaml": "application/yaml", ".yml": "application/yaml",
 }
 
-// sniffed is how many bytes of a file tell text from the rest.
+// sniffed is the number of bytes that decide whether a file is text.
 const sniffed = 8 << 10
 
-// mimeOf is the MIME type of a file by its name and how it begins.
+// mimeOf is the MIME type of a file by its name and first bytes.
 func mimeOf(name string, head []byte) string {
 	ext := strings.ToLower(path.Ext(name))
 	if isText(head) {
@@ -50,15 +50,15 @@ func mimeOf(name string, head []byte) string {
 	return "application/octet-stream"
 }
 
-// isText tells whether a file that begins like this is text: without control
-// characters that text has no use for. Its encoding is another question.
+// isText reports whether a file with these first bytes is text: free of control
+// characters that do not occur in text. It does not check the encoding.
 func isText(head []byte) bool {
 	return bytes.IndexFunc(head[:min(len(head), sniffed)], func(r rune) bool {
 		return r < 0x20 && !strings.ContainsRune("\t\n\v\f\r\b\x1b", r)
 	}) < 0
 }
 
-// cutRune drops what is left of a character at the end that was cut.
+// cutRune drops the rest of a cut character at the end.
 func cutRune(b []byte) []byte {
 	for n := 1; n <= min(len(b), utf8.UTFMax-1); n++ {
 		if c := b[len(b)-n]; utf8.RuneStart(c) {

@@ -11,8 +11,8 @@ import (
 
 type moveInput struct {
 	From    string `json:"from" doc:"a file or folder"`
-	To      string `json:"to" doc:"its new path, where nothing is yet"`
-	Parents bool   `json:"parents,omitempty" doc:"make the folders that the new path is in"`
+	To      string `json:"to" doc:"its new path, which must not exist"`
+	Parents bool   `json:"parents,omitempty" doc:"create missing folders of the new path"`
 }
 
 type moved struct {
@@ -37,7 +37,7 @@ func (s *server) move(ctx context.Context, in moveInput) (*moved, error) {
 		return nil, err
 	}
 	if from.rel == "." {
-		return nil, fmt.Errorf("%q is a root, which stays where it is", from.shown)
+		return nil, fmt.Errorf("%q is a root, which cannot be moved", from.shown)
 	}
 	release, err := s.change(ctx)
 	if err != nil {
@@ -55,12 +55,12 @@ func (s *server) move(ctx context.Context, in moveInput) (*moved, error) {
 	return &moved{from.shown, to.shown}, nil
 }
 
-// taken is what a move finds in its way.
+// taken is the error for an existing destination.
 func (t target) taken() error {
-	return fmt.Errorf("%q exists, and move replaces nothing; move that away first, or choose another path", t.shown)
+	return fmt.Errorf("%q exists, and move never replaces a file; move that away first, or choose another path", t.shown)
 }
 
-// rename moves something within a place.
+// rename moves a file or folder within a place.
 func (t target) rename(to target, parents bool) error {
 	is, err := t.place.dir.Lstat(t.name())
 	if err != nil {
@@ -76,12 +76,12 @@ func (t target) rename(to target, parents bool) error {
 	defer folder.Close()
 	dir := t.place.dir
 	if there, err := dir.Lstat(to.name()); err == nil {
-		// Where case does not matter, a name that differs in nothing else is the same file.
+		// Where case does not matter, a name that differs only in case is the same file.
 		if t.rel == to.rel || !strings.EqualFold(t.rel, to.rel) || !os.SameFile(is, there) {
 			return to.taken()
 		}
 	} else if is.Mode().IsRegular() {
-		// A file that appears meanwhile is kept too.
+		// A file that appears meanwhile is not replaced either.
 		switch err := dir.Link(t.name(), to.name()); {
 		case errors.Is(err, fs.ErrExist):
 			return to.taken()
@@ -108,7 +108,7 @@ func (t target) carry(ctx context.Context, to target, parents bool) error {
 		return t.fault(err)
 	}
 	if !st.Mode().IsRegular() {
-		return fmt.Errorf("%q is no regular file; only those are moved from one root to another", t.shown)
+		return fmt.Errorf("%q is not a regular file; only those are moved from one root to another", t.shown)
 	}
 	f, info, err := t.open()
 	if err != nil {
@@ -121,9 +121,9 @@ func (t target) carry(ctx context.Context, to target, parents bool) error {
 	if _, err := to.store(ctx, f, storing{parents: parents, mode: info.Mode()}); err != nil {
 		return err
 	}
-	f.Close() // Windows removes nothing that is open
+	f.Close() // Windows does not remove open files
 	if now, err := t.place.dir.Lstat(t.name()); err != nil || !unchanged(info, now) {
-		return fmt.Errorf("%q was changed meanwhile and is still there; %q is a copy of what it was", t.shown, to.shown)
+		return fmt.Errorf("%q was changed meanwhile and is still there; %q is a copy of its old content", t.shown, to.shown)
 	}
 	if err := t.place.dir.Remove(t.name()); err != nil {
 		return fmt.Errorf("%q is still there: %w; %q is a copy", t.shown, bare(err), to.shown)

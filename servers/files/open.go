@@ -17,8 +17,8 @@ func (t target) open() (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// openFile opens a regular file in a folder of the place for reading. It does not wait, whatever is
-// there.
+// openFile opens a regular file in a folder of the place for reading. It does not block, on any
+// kind of file.
 func (p *place) openFile(dir *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	f, err := dir.OpenFile(name, os.O_RDONLY|nonblock, 0)
 	if err != nil {
@@ -38,27 +38,27 @@ func (p *place) openFile(dir *os.Root, name string) (*os.File, fs.FileInfo, erro
 	return f, info, nil
 }
 
-// openDir opens a folder. Below it, links lead nowhere outside of it.
+// openDir opens a folder. Links below it cannot lead out of it.
 func (t target) openDir() (*os.Root, error) {
 	dir, err := t.place.dir.OpenRoot(t.name())
 	if err == nil {
 		return dir, nil
 	}
 	if info, stat := t.place.dir.Stat(t.name()); stat == nil && !info.IsDir() {
-		return nil, fmt.Errorf("%q is no folder", t.shown)
+		return nil, fmt.Errorf("%q is not a folder", t.shown)
 	}
 	return nil, t.fault(err)
 }
 
-// regular refuses what is no regular file.
+// regular refuses files that are not regular.
 func regular(info fs.FileInfo) error {
 	switch kind(info.Mode()) {
 	case "file":
 		return nil
 	case "folder":
-		return errors.New("is a folder; list shows what is in it")
+		return errors.New("is a folder; list shows its entries")
 	}
-	return errors.New("is no regular file")
+	return errors.New("is not a regular file")
 }
 
 // kind is the word for a type of file.
@@ -77,12 +77,12 @@ func kind(m fs.FileMode) string {
 // fault words an error of the file system with the path that the caller knows.
 func (t target) fault(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%q does not exist; list and search show what does", t.shown)
+		return fmt.Errorf("%q does not exist; list and search show existing files", t.shown)
 	}
 	return fmt.Errorf("%q: %w", t.shown, bare(err))
 }
 
-// bare takes the path, which callers need not know, out of an error.
+// bare removes the absolute path, which callers need not know, from an error.
 func bare(err error) error {
 	var path *fs.PathError
 	var link *os.LinkError
@@ -95,7 +95,7 @@ func bare(err error) error {
 	return err
 }
 
-// linkTarget is what a link says, empty if it says nothing.
+// linkTarget is the target of a link as written, empty if it cannot be read.
 func (t target) linkTarget() string {
 	to, err := t.place.dir.Readlink(t.name())
 	if err != nil {

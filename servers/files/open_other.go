@@ -2,5 +2,5 @@
 
 package files
 
-// nonblock is of no use: named pipes do not stand among files.
+// nonblock is not needed: named pipes are not in the file system.
 const nonblock = 0

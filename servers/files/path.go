@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// dialect is how a system writes paths. Paths are text here, with slashes: nothing in
-// this file looks at a file system, and [os.Root] keeps what is found here from leading
-// out of a root all the same.
+// dialect is the path syntax of a system. Paths are text here, with slashes: this file
+// does not use a file system, and [os.Root] also keeps the resulting paths from leading
+// out of a root.
 type dialect struct{ windows bool }
 
 // host is the dialect of this system.
@@ -22,19 +22,20 @@ const maxPath = 4096
 
 var errOutside = errors.New("is outside of the roots; the tool roots names them")
 
-// located is what a path names: something in the folder with that index, or all folders.
+// located is the meaning of a path: a path in the folder with that index, or all
+// folders.
 type located struct {
 	index int // -1: all
 	rel   string
 }
 
-// locate finds out what a path means among folders. The result is clean and local: it
-// neither is absolute nor begins with "..".
+// locate resolves a path among folders. The result is clean and local: it is not
+// absolute and does not begin with "..".
 func (d dialect) locate(folders []folder, given string) (located, error) {
 	none := located{}
 	switch {
 	case len(given) > maxPath:
-		return none, fmt.Errorf("the path has %d bytes, at most %d are taken", len(given), maxPath)
+		return none, fmt.Errorf("the path has %d bytes; the maximum is %d", len(given), maxPath)
 	case !utf8.ValidString(given) || strings.ContainsRune(given, 0):
 		return none, fmt.Errorf("%q is no path", clip(given))
 	case len(folders) == 0:
@@ -69,7 +70,7 @@ func (d dialect) locate(folders []folder, given string) (located, error) {
 	return none, fmt.Errorf("%q does not begin with the name of a root, as in %q; the tool roots names them", clip(given), folders[0].name+"/"+clip(p))
 }
 
-// locateAbsolute finds the folder that a path is below of, the innermost of them.
+// locateAbsolute finds the innermost folder that contains a path.
 func (d dialect) locateAbsolute(folders []folder, p, given string) (located, error) {
 	found, depth := located{}, -1
 	for i, f := range folders {
@@ -91,7 +92,7 @@ type folder struct {
 	spellings []string // its absolute paths, clean and slashed: as given, and with links resolved
 }
 
-// nameFolders gives each folder a name that no other has.
+// nameFolders gives each folder a unique name.
 func (d dialect) nameFolders(folders []folder) {
 	taken := map[string]bool{}
 	fold := func(name string) string {
@@ -107,7 +108,7 @@ func (d dialect) nameFolders(folders []folder) {
 		}
 		return name
 	}
-	// A folder that is called "docs-2" keeps its name, whatever comes before it.
+	// A folder called "docs-2" keeps its name, in any position.
 	for _, f := range folders {
 		taken[fold(base(f))] = true
 	}
@@ -134,7 +135,8 @@ func (d dialect) slashed(p string) string {
 	return p
 }
 
-// absolute tells whether a slashed path leads somewhere whatever it is relative to.
+// absolute reports whether a slashed path does not depend on a folder that it is
+// relative to.
 func (d dialect) absolute(p string) bool {
 	return strings.HasPrefix(p, "/") || d.windows && len(p) >= 3 && isLetter(p[0]) && p[1] == ':' && p[2] == '/'
 }
@@ -177,10 +179,10 @@ func (d dialect) clean(p string) string {
 	return c
 }
 
-// join puts a local path behind an absolute one.
+// join appends a local path to an absolute one.
 func (d dialect) join(dir, rel string) string { return d.clean(dir + "/" + rel) }
 
-// check refuses what a system reads as something else than the name of a file.
+// check refuses names that a system does not treat as the name of a file.
 func (d dialect) check(rel string) error {
 	if !d.windows || rel == "." {
 		return nil
@@ -188,9 +190,9 @@ func (d dialect) check(rel string) error {
 	for name := range strings.SplitSeq(rel, "/") {
 		switch {
 		case strings.ContainsAny(name, `<>:"|?*`) || strings.IndexFunc(name, func(r rune) bool { return r < 0x20 }) >= 0:
-			return fmt.Errorf("%q: Windows has no such names; leave out < > : \" | ? * and control characters", name)
+			return fmt.Errorf("%q is not a valid name on Windows; leave out < > : \" | ? * and control characters", name)
 		case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
-			return fmt.Errorf("%q: Windows drops what ends a name like that; leave it out", name)
+			return fmt.Errorf("%q: Windows drops dots and spaces at the end of a name; leave them out", name)
 		case isDevice(name):
 			return fmt.Errorf("%q is a device on Windows", name)
 		}
@@ -198,7 +200,7 @@ func (d dialect) check(rel string) error {
 	return nil
 }
 
-// isDevice tells whether Windows takes a name for a device.
+// isDevice reports whether a name is a device on Windows.
 func isDevice(name string) bool {
 	name, _, _ = strings.Cut(name, ".")
 	name = strings.ToUpper(strings.TrimRight(name, " "))

@@ -12,21 +12,22 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// maxBlob bounds what is read at once and is not text, and any resource, in bytes. In
-// base64 it is within the 4 MiB that clients take.
+// maxBlob bounds one read of a file that is not text, and any resource, in bytes. In base64
+// it is within the 4 MiB that clients accept.
 const maxBlob = 2 << 20
 
-// maxBlobs bounds what read_many reads that is not text, in bytes: there is text beside it.
+// maxBlobs bounds the files that read_many reads and that are not text, in bytes, to leave
+// room for text.
 const maxBlobs = 3 << 19
 
-// errFull says that an answer has no room for a file.
-var errFull = errors.New("not read: the files before it fill the answer; read it by itself")
+// errFull says that the answer is full.
+var errFull = errors.New("not read: the files before it fill the answer; read it separately")
 
 type readInput struct {
 	Path   string `json:"path" doc:"a file"`
 	Offset int    `json:"offset,omitempty" doc:"first line to read, from 1" min:"1"`
-	Limit  int    `json:"limit,omitempty" doc:"at most so many lines; alone, the head of the file" min:"1"`
-	Tail   int    `json:"tail,omitempty" doc:"the last so many lines instead" min:"1"`
+	Limit  int    `json:"limit,omitempty" doc:"maximum number of lines; alone, the head of the file" min:"1"`
+	Tail   int    `json:"tail,omitempty" doc:"number of lines at the end to read instead" min:"1"`
 }
 
 type readManyInput struct {
@@ -36,12 +37,12 @@ type readManyInput struct {
 func (s *server) addReading() {
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "read", Title: "Read a file",
-		Description: "Reads a file: text as it is, by lines if wanted and at most 256 KiB at once; pictures and sounds as such; anything else as a blob.",
+		Description: "Reads a file: text as it is, by lines if wanted and at most 256 KiB at once; pictures as images and sounds as audio; anything else as a blob.",
 		Annotations: reads,
 	}, s.read)
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "read_many", Title: "Read files",
-		Description: "Reads up to 50 files, together at most 256 KiB of text and 1.5 MiB of the rest. Each is headed by its path. A file that cannot be read does not keep the others from it.",
+		Description: "Reads up to 50 files, together at most 256 KiB of text and 1.5 MiB of the rest. Each is headed by its path. A file that cannot be read does not affect the others.",
 		Annotations: reads,
 	}, s.readMany)
 }
@@ -50,7 +51,7 @@ func (s *server) read(ctx context.Context, in readInput) (*mcp.ToolResult, error
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
 	if in.Tail > 0 && (in.Offset > 0 || in.Limit > 0) {
-		return nil, errors.New("tail stands alone; leave out offset and limit")
+		return nil, errors.New("tail cannot be combined; leave out offset and limit")
 	}
 	a, err := s.area(ctx)
 	if err != nil {
@@ -118,11 +119,11 @@ func (s *server) readMany(ctx context.Context, in readManyInput) (*mcp.ToolResul
 	return res, nil
 }
 
-// content is what was read of a file.
+// content is the result of reading a file.
 type content struct {
 	block mcp.Content
-	note  string // what the reader ought to know
-	blob  int    // bytes, if it is no text
+	note  string // for the reader
+	blob  int    // bytes, if it is not text
 }
 
 // content reads a file, at most most bytes if it is text.
@@ -141,7 +142,7 @@ func (t target) content(ctx context.Context, in readInput, most int) (content, e
 	}
 	mime := mimeOf(t.rel, head)
 	if in.Offset > 0 || in.Limit > 0 || in.Tail > 0 {
-		return content{}, fmt.Errorf("%q is %s, which has no lines; leave out offset, limit and tail", t.shown, mime)
+		return content{}, fmt.Errorf("%q is %s, not text by lines; leave out offset, limit and tail", t.shown, mime)
 	}
 	data, err := readWhole(f, info, maxBlob)
 	if err != nil {
@@ -177,10 +178,10 @@ func (t target) text(ctx context.Context, f *os.File, info fs.FileInfo, in readI
 	case w.cut:
 		notes = append(notes, fmt.Sprintf("the line is longer than %d bytes and was cut", most))
 		if in.Tail == 0 {
-			notes = append(notes, fmt.Sprintf("what follows it is at offset %d", w.first+1))
+			notes = append(notes, fmt.Sprintf("the next line is at offset %d", w.first+1))
 		}
 	case in.Tail > 0 && w.lines < in.Tail && w.more:
-		notes = append(notes, fmt.Sprintf("the last %s, which is all that is read at once", plural(w.lines, "line", "lines")))
+		notes = append(notes, fmt.Sprintf("only the last %s fit in one answer", plural(w.lines, "line", "lines")))
 	case in.Tail == 0 && w.more:
 		notes = append(notes, fmt.Sprintf("lines %d to %d; the file goes on at offset %d", w.first, w.first+w.lines-1, w.first+w.lines))
 	case len(text) == 0:
@@ -192,7 +193,7 @@ func (t target) text(ctx context.Context, f *os.File, info fs.FileInfo, in readI
 	return content{block: mcp.Text(text), note: strings.Join(notes, "; ")}, nil
 }
 
-// headOf reads how a file begins, wherever reading has got to.
+// headOf reads the first bytes of a file, at any read position.
 func headOf(f *os.File) ([]byte, error) {
 	head := make([]byte, sniffed)
 	n, err := f.ReadAt(head, 0)
@@ -213,7 +214,7 @@ func readWhole(f *os.File, info fs.FileInfo, most int64) ([]byte, error) {
 		size = int64(len(data)) // it may have grown
 	}
 	if size > most {
-		return nil, fmt.Errorf("has %d bytes, at most %d are taken at once", size, most)
+		return nil, fmt.Errorf("has %d bytes; the maximum is %d", size, most)
 	}
 	return data, nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// pathVariable is that of the template. A value is a URI's path without its first slash,
-// percent-encoded.
+// pathVariable is the variable of the template. Its value is a URI's path without its
+// first slash, percent-encoded.
 const pathVariable = "path"
 
 func (s *server) addResources() {
@@ -41,7 +41,7 @@ func (s *server) readResource(ctx context.Context, p string) (c mcp.ResourceCont
 		return c, err
 	}
 	defer a.close()
-	notFound := mcp.ResourceNotFound(host.toURI(p)) // whatever the reason, nobody learns of what is outside
+	notFound := mcp.ResourceNotFound(host.toURI(p)) // for any reason, so that callers learn nothing of files outside
 	if !host.absolute(p) {
 		return c, notFound
 	}
@@ -61,7 +61,7 @@ func (s *server) readResource(ctx context.Context, p string) (c mcp.ResourceCont
 	if err != nil {
 		err = t.fault(err)
 		if head, sniff := headOf(f); sniff == nil && isText(head) {
-			err = fmt.Errorf("%w; the tool read takes it apart", err)
+			err = fmt.Errorf("%w; the tool read reads it in parts", err)
 		}
 		return c, mcp.Errorf(mcp.CodeInvalidParams, "%v", err)
 	}
@@ -74,10 +74,10 @@ func (s *server) readResource(ctx context.Context, p string) (c mcp.ResourceCont
 	return c, nil
 }
 
-// maxEscaped bounds text as it is in JSON; clients take 4 MiB.
+// maxEscaped bounds text in its JSON form; clients accept 4 MiB.
 const maxEscaped = 3 << 20
 
-// escaped is about how long text is in JSON.
+// escaped is the approximate length of text in JSON.
 func escaped(data []byte) int {
 	n := len(data)
 	for _, c := range data {
@@ -91,7 +91,7 @@ func escaped(data []byte) int {
 	return n
 }
 
-// maxCompleted is how many values of a completion reach a client.
+// maxCompleted is the maximum number of values of a completion.
 const maxCompleted = 100
 
 // complete suggests paths of the template: files and folders, which end in a slash.
@@ -100,7 +100,7 @@ func (s *server) complete(ctx context.Context, prefix string, _ map[string]strin
 	defer cancel()
 	a, err := s.area(ctx)
 	if errors.Is(err, mcp.ErrNotSupported) {
-		return []string{}, nil // 2026-07-28 knows no questions while completing
+		return []string{}, nil // 2026-07-28 does not allow questions in a completion
 	}
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (s *server) complete(ctx context.Context, prefix string, _ map[string]strin
 			return values, nil
 		}
 	}
-	// Not in a root yet: the roots that it may lead to.
+	// Not in a root yet: suggest the roots that it may lead to.
 	for _, f := range a.folders {
 		if root := f.spellings[0]; len(root) >= len(p) && host.same(root[:len(p)], p) {
 			add(root, true)
@@ -138,7 +138,7 @@ func (s *server) complete(ctx context.Context, prefix string, _ map[string]strin
 	return values, nil
 }
 
-// completeIn suggests what is in a folder.
+// completeIn suggests the entries of a folder.
 func (s *server) completeIn(ctx context.Context, t target, dir, begun string, add func(string, bool)) {
 	folder, err := t.openDir()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// root is a folder that the server was given.
+// root is one of the server's folders.
 type root struct {
 	path string // absolute, as given
 	real string // absolute, with links resolved
@@ -20,8 +20,8 @@ type root struct {
 	closed bool     // guarded by mu
 }
 
-// Check tells what would keep the folders from being opened: one that does not exist,
-// or is a file.
+// Check returns an error if a folder could not be opened: it does not exist, or is a
+// file.
 func (o Options) Check() error {
 	for _, dir := range orHere(o.Roots) {
 		if err := checkRoot(dir); err != nil {
@@ -39,7 +39,7 @@ func checkRoot(dir string) error {
 	case err != nil:
 		return fmt.Errorf("folder %q: %w", dir, err)
 	case !info.IsDir():
-		return fmt.Errorf("%q is no folder; name the one it is in", dir)
+		return fmt.Errorf("%q is not a folder; name the folder that it is in", dir)
 	}
 	return nil
 }
@@ -51,7 +51,7 @@ func orHere(dirs []string) []string {
 	return dirs
 }
 
-// openRoots opens the folders, the outermost of those that are one within the other.
+// openRoots opens the folders. Of nested ones it opens the outermost.
 func openRoots(dirs []string) (_ []*root, err error) {
 	var roots []*root
 	defer func() {
@@ -110,20 +110,20 @@ func (r *root) close() error {
 	return r.dir.Close()
 }
 
-// open returns the folder, looking at it with mu held: whoever else wants it waits for
-// the same file system. If it was removed and made again, that is the new one; what
-// is in progress in the old one ends with an error.
+// open returns the folder. It reads the file system with mu held, which other callers
+// would wait for anyway. If the folder was removed and created again, it returns the
+// new one; accesses in progress in the old one fail.
 func (r *root) open() *os.Root {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	is, err := os.Stat(r.path)
 	if err != nil || r.closed {
-		return r.dir // calls say what is wrong
+		return r.dir // calls report the error
 	}
 	if was, err := r.dir.Stat("."); err == nil && os.SameFile(was, is) {
 		return r.dir
 	}
-	// It must be where it was: a link in its place may lead anywhere.
+	// It must still be a folder: a link in its place may lead anywhere.
 	if real, err := filepath.EvalSymlinks(r.path); err != nil || real != r.real {
 		return r.dir
 	}

@@ -100,7 +100,7 @@ func TestClientRoots(t *testing.T) {
 			}
 		}
 		c.roots.Store(nil)
-		if got := refused(t, s, "list", nil); !strings.Contains(got, "does not tell its roots") {
+		if got := refused(t, s, "list", nil); !strings.Contains(got, "does not list its roots") {
 			t.Errorf("list without an answer = %q", got)
 		}
 	})
@@ -249,7 +249,7 @@ func TestCheck(t *testing.T) {
 	if err := (files.Options{}).Check(); err != nil {
 		t.Errorf("the working folder: %v", err)
 	}
-	for path, want := range map[string]string{"nosuch": "does not exist", "file": "is no folder"} {
+	for path, want := range map[string]string{"nosuch": "does not exist", "file": "is not a folder"} {
 		o := files.Options{Roots: []string{dir, filepath.Join(dir, path)}}
 		if err := o.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Check of %s = %v, want %q", path, err, want)

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// maxSearched bounds a file whose content is searched, in bytes.
+	// maxSearched bounds a searched file, in bytes.
 	maxSearched = 16 << 20
 
 	// maxLine bounds the part of a line that is searched, maxShown the part that is
@@ -32,9 +32,9 @@ type searchInput struct {
 	Path       string `json:"path,omitempty" doc:"where to search, a folder or file; empty: the root, or all roots"`
 	Glob       string `json:"glob,omitempty" doc:"names to find, such as *.go (in any folder), src/**/*.{ts,tsx} or **/test_?.py; relative to path" max:"300"`
 	Text       string `json:"text,omitempty" doc:"lines to find: a regular expression (RE2)" max:"1000"`
-	IgnoreCase bool   `json:"ignore_case,omitempty" doc:"take upper and lower case for the same"`
+	IgnoreCase bool   `json:"ignore_case,omitempty" doc:"ignore the difference of upper and lower case"`
 	All        bool   `json:"all,omitempty" doc:"search .git, node_modules and the like too"`
-	Limit      int    `json:"limit,omitempty" doc:"at most so many matches" default:"200" min:"1" max:"2000"`
+	Limit      int    `json:"limit,omitempty" doc:"maximum number of matches" default:"200" min:"1" max:"2000"`
 }
 
 type found struct {
@@ -44,7 +44,7 @@ type found struct {
 
 type match struct {
 	Path string `json:"path"`
-	Type string `json:"type,omitempty" doc:"of what was found by name" enum:"file,folder,symlink,other"`
+	Type string `json:"type,omitempty" doc:"of a match by name" enum:"file,folder,symlink,other"`
 	Line int    `json:"line,omitempty" doc:"from 1"`
 	Text string `json:"text,omitempty" doc:"the line, or the part of it around the match"`
 }
@@ -96,7 +96,7 @@ func (s *server) search(ctx context.Context, in searchInput) (*found, error) {
 		}
 	}
 	if len(q.matches) > 0 {
-		w.skipped = 0 // who finds something does not miss it
+		w.skipped = 0 // with matches, the note would only distract
 	}
 	notes := w.notes()
 	if errors.Is(err, errEnough) && !w.cut {
@@ -115,7 +115,7 @@ func (s *server) search(ctx context.Context, in searchInput) (*found, error) {
 // query is a search in progress.
 type query struct {
 	glob    string // empty: all names
-	base    bool   // the glob is about the last part of a path
+	base    bool   // the glob matches the last part of a path
 	text    *regexp.Regexp
 	fold    bool
 	limit   int
@@ -136,11 +136,11 @@ func newQuery(in searchInput) (*query, error) {
 			q.glob = strings.ToLower(q.glob)
 		}
 		if !doublestar.ValidatePattern(q.glob) {
-			return nil, fmt.Errorf("glob %q is no pattern; a [ or { in it has no end", in.Glob)
+			return nil, fmt.Errorf("glob %q is not a valid pattern; a [ or { in it is not closed", in.Glob)
 		}
-		// Each choice is tried with each of the others.
+		// Choices multiply.
 		if n := strings.Count(q.glob, "{"); n > 3 || n > 1 && strings.Count(q.glob, ",") > 20 {
-			return nil, fmt.Errorf("glob %q has too many choices; search for some of them at a time", in.Glob)
+			return nil, fmt.Errorf("glob %q has too many choices; split it into several searches", in.Glob)
 		}
 	}
 	if in.Text != "" {
@@ -150,14 +150,14 @@ func newQuery(in searchInput) (*query, error) {
 		}
 		var err error
 		if q.text, err = regexp.Compile(expr); err != nil {
-			return nil, fmt.Errorf("text: %w; write \\ before a character that stands for itself", err)
+			return nil, fmt.Errorf("text: %w; write \\ before a literal special character", err)
 		}
 		q.in = bufio.NewReaderSize(nil, maxLine)
 	}
 	return q, nil
 }
 
-// visit looks at one entry of a walk, named rel where the search began.
+// visit checks one entry of a walk, at the path rel below the start of the search.
 func (q *query) visit(ctx context.Context, t target, dir *os.Root, name, rel string, info fs.FileInfo) error {
 	if q.glob != "" {
 		if q.base {
@@ -182,13 +182,13 @@ func (q *query) visit(ctx context.Context, t target, dir *os.Root, name, rel str
 	}
 	f, _, err := t.place.openFile(dir, name)
 	if err != nil {
-		return nil // gone meanwhile, or not for us
+		return nil // removed meanwhile, or not readable
 	}
 	defer f.Close()
 	return q.lines(ctx, t, f)
 }
 
-// add takes a match, and is enough if there is no room for it.
+// add appends a match, or returns errEnough if the answer is full.
 func (q *query) add(m match) error {
 	if len(q.matches) == q.limit || q.bytes > maxAnswer {
 		return errEnough
@@ -204,7 +204,7 @@ func (q *query) lines(ctx context.Context, t target, r io.Reader) error {
 	if head, err := q.in.Peek(sniffed); err != nil && !errors.Is(err, io.EOF) || !isText(head) {
 		return nil
 	}
-	begins := true // what is read next begins a line
+	begins := true // the next read begins a line
 	for number := 1; ; {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// Files and folders that usually hold secrets are kept back unless [Options.Secrets] is set: lists do
-// not show them, and a path to one is refused, also by a link within the root. A root itself may be
-// one: somebody has named it.
+// Files and folders that usually hold secrets are kept back unless [Options.Secrets] is set: lists
+// do not show them, and a path to one is refused, also by a link within the root. A root itself may
+// be one, since the user has named it.
 
-// secretNames are patterns of their names, in lower case.
+// secretNames are patterns of the names of such files, in lower case.
 var secretNames = []string{
-	".git", ".hg", ".svn", ".jj", // they hold remotes with tokens, all that was ever committed, and hooks that are run
+	".git", ".hg", ".svn", ".jj", // they hold remotes with tokens, all commits, and hooks that run
 	".env", ".env.*", "*.env", ".envrc",
 	".ssh", ".gnupg", ".aws", ".azure", ".kube",
 	".netrc", "_netrc", ".git-credentials", ".pgpass", ".npmrc", ".pypirc",
@@ -25,11 +25,11 @@ var secretNames = []string{
 	"*.p12", "*.pfx", "*.ppk", "*.jks", "*.keystore", "*.kdbx",
 }
 
-// sampleWords make a name one of an example, which holds no secrets: .env.example.
+// sampleWords mark the name of an example, which does not hold secrets: .env.example.
 var sampleWords = []string{"example", "sample", "template", "dist"}
 
-// secretName tells whether a name of a file or folder is one of those that are kept back. Case does
-// not matter, as it does not on all systems.
+// secretName reports whether files or folders of a name are kept back. It ignores case, as some
+// systems do.
 func secretName(name string) bool {
 	name = strings.ToLower(name)
 	for _, pattern := range secretNames {
@@ -40,12 +40,12 @@ func secretName(name string) bool {
 	return false
 }
 
-// secretPath tells whether a part of a slashed path has such a name.
+// secretPath reports whether a part of a slashed path has such a name.
 func secretPath(rel string) bool {
 	return slices.ContainsFunc(strings.Split(rel, "/"), secretName)
 }
 
-// keptBack returns an error if the target, or what it leads to by links, is kept back.
+// keptBack returns an error if the target, or the file that it links to, is kept back.
 func (t target) keptBack() error {
 	if t.place.secrets || t.rel == "." {
 		return nil
@@ -56,7 +56,7 @@ func (t target) keptBack() error {
 	return fmt.Errorf("%q is kept back, as files of its name may hold secrets; the server serves them if it is started with --secrets", clip(t.shown))
 }
 
-// linked is the path in the place that links lead to, as far as it exists; "." if that is elsewhere.
+// linked resolves links to a path in the place, as far as it exists; "." if that is elsewhere.
 func (t target) linked() string {
 	base, err := filepath.EvalSymlinks(filepath.FromSlash(t.place.spellings[0]))
 	if err != nil {
@@ -65,7 +65,7 @@ func (t target) linked() string {
 	for name := t.name(); name != "."; name = filepath.Dir(name) {
 		real, err := filepath.EvalSymlinks(filepath.Join(base, name))
 		if err != nil {
-			continue // it is not there, or leads nowhere: so does what is below it
+			continue // it does not exist, or is a broken link, and so is everything below it
 		}
 		if rel, err := filepath.Rel(base, real); err == nil && filepath.IsLocal(rel) {
 			return filepath.ToSlash(rel)
@@ -75,7 +75,7 @@ func (t target) linked() string {
 	return "."
 }
 
-// shown returns the names of a folder that are not kept back, and how many are.
+// shown returns the names in a folder that are not kept back, and the number of the others.
 func (p *place) shown(names []string) (kept []string, back int) {
 	if p.secrets {
 		return names, 0
@@ -84,14 +84,14 @@ func (p *place) shown(names []string) (kept []string, back int) {
 	return kept, len(names) - len(kept)
 }
 
-// backNote tells how many entries are kept back.
+// backNote says how many entries are kept back.
 func backNote(n int) string {
 	return plural(n, "entry", "entries") + " kept back, such as .git, .env and keys"
 }
 
 var errPrivateKey = errors.New("is a private key and kept back; the server serves it if it is started with --secrets")
 
-// isPrivateKey tells whether a file begins as private keys in PEM do, whatever its name is.
+// isPrivateKey reports whether a file begins like a private key in PEM. Its name does not matter.
 func isPrivateKey(f *os.File) bool {
 	head := make([]byte, 64)
 	n, _ := f.ReadAt(head, 0)

@@ -12,18 +12,18 @@ import (
 	"path/filepath"
 )
 
-// Storing: a file is written beside its place, under a name of its own, and put there
-// when it is on the disk.
+// A file is stored in two steps: written beside its destination under a temporary
+// name, and renamed when it is on the disk.
 
-// storing says how a file is stored.
+// storing holds the options of store.
 type storing struct {
-	parents   bool        // make the folders that it is in
+	parents   bool        // create missing folders
 	overwrite bool        // it may replace a file
-	read      fs.FileInfo // the file that it was made of, if it must still be there
-	mode      fs.FileMode // of a new file; 0: as the system makes them
+	read      fs.FileInfo // the file that was read, if it must be unchanged
+	mode      fs.FileMode // of a new file; 0: the system's default
 }
 
-// change takes the turn to change something, until release is called.
+// change waits for the turn to change files, and holds it until release is called.
 func (s *server) change(ctx context.Context) (release func(), err error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -33,7 +33,8 @@ func (s *server) change(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// store makes or replaces a file and tells whether it replaced one. The turn is held.
+// store creates or replaces a file and reports whether it replaced one. The caller
+// holds the turn.
 func (t target) store(ctx context.Context, data io.Reader, how storing) (replaced bool, err error) {
 	folder, err := t.parent(how.parents)
 	if err != nil {
@@ -95,8 +96,7 @@ func (t target) store(ctx context.Context, data io.Reader, how storing) (replace
 	return old != nil, nil
 }
 
-// mayStore tells what keeps a file from being stored in the place of old, which may be
-// nil.
+// mayStore returns an error if a file must not replace old, which may be nil.
 func (t target) mayStore(old fs.FileInfo, how storing) error {
 	if old == nil {
 		if how.read != nil {
@@ -111,7 +111,7 @@ func (t target) mayStore(old fs.FileInfo, how storing) error {
 	case "symlink":
 		return fmt.Errorf("%q is a link to %q; write to that instead", t.shown, clip(t.linkTarget()))
 	default:
-		return fmt.Errorf("%q is no regular file", t.shown)
+		return fmt.Errorf("%q is not a regular file", t.shown)
 	}
 	switch {
 	case !how.overwrite:
@@ -128,12 +128,12 @@ func (t target) exists() error {
 	return fmt.Errorf("%q exists; edit it, or set overwrite to replace it", t.shown)
 }
 
-// unchanged tells whether nothing was written to a file between two looks at it.
+// unchanged reports whether a file has the same state as before.
 func unchanged(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// parent opens the folder that the target is in, and makes it if that is wanted.
+// parent opens the folder of the target, and creates it if that is wanted.
 func (t target) parent(create bool) (*os.Root, error) {
 	if t.rel == "." {
 		return nil, fmt.Errorf("%q is a root, not a file in it", t.shown)
@@ -146,7 +146,7 @@ func (t target) parent(create bool) (*os.Root, error) {
 	}
 	dir, err := t.place.dir.OpenRoot(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the folder of %q does not exist; set parents to make it", t.shown)
+		return nil, fmt.Errorf("the folder of %q does not exist; set parents to create it", t.shown)
 	}
 	if err != nil {
 		return nil, t.fault(err)
@@ -154,8 +154,8 @@ func (t target) parent(create bool) (*os.Root, error) {
 	return dir, nil
 }
 
-// linkNew gives a file a name that no other has. The old name may be there afterwards
-// if it cannot be removed.
+// linkNew renames a file without replacing another. The old name remains if it cannot
+// be removed.
 func linkNew(dir *os.Root, old, name string) error {
 	err := dir.Link(old, name)
 	if err == nil {
@@ -165,15 +165,16 @@ func linkNew(dir *os.Root, old, name string) error {
 	if errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	// The file system has no links. What another program makes right now is lost.
+	// The file system does not support links. A file that another program creates at this
+	// moment is lost.
 	if _, err := dir.Lstat(name); err == nil {
 		return fs.ErrExist
 	}
 	return dir.Rename(old, name)
 }
 
-// syncFolder makes a change of names last. Not every system can; the file is whole all
-// the same.
+// syncFolder makes a rename durable. Not every system supports it; the file is whole
+// in any case.
 func syncFolder(dir *os.Root) {
 	if f, err := dir.Open("."); err == nil {
 		f.Sync()

@@ -7,9 +7,9 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// subscriptions is middleware that watches the files that callers subscribe to, as long
-// as they do. A resources/subscribe of older revisions arrives as subscriptions/listen
-// too, and each ends with the subscription, however that comes about.
+// subscriptions is middleware that watches a file as long as a caller is subscribed to
+// it. A resources/subscribe of older revisions arrives as subscriptions/listen too.
+// Watching ends with the subscription, for any reason.
 //
 // Specification: 2026-07-28, basic/patterns/subscriptions.
 func (s *server) subscriptions(next mcp.Handler) mcp.Handler {
@@ -32,7 +32,7 @@ func (s *server) subscriptions(next mcp.Handler) mcp.Handler {
 		}
 		if len(honoured) < len(uris) {
 			if call := mcp.CallFrom(ctx); call != nil && call.Revision.Sessions() {
-				return nil, mcp.ResourceNotFound(uris[0]) // it asks for one, and is answered with an error
+				return nil, mcp.ResourceNotFound(uris[0]) // the request names one resource, and fails
 			}
 			var err error
 			if req, err = only(req, honoured); err != nil { // the acknowledgement names the rest
@@ -43,8 +43,8 @@ func (s *server) subscriptions(next mcp.Handler) mcp.Handler {
 	})
 }
 
-// subscribed returns the resources that a listen asks for. What it does not read, the
-// server refuses.
+// subscribed returns the resources of a subscriptions/listen. The server refuses params
+// that it cannot read.
 func subscribed(req *mcp.Request) []string {
 	var f struct {
 		URIs []string `json:"resourceSubscriptions"`
@@ -55,7 +55,7 @@ func subscribed(req *mcp.Request) []string {
 	return f.URIs
 }
 
-// only returns a listen for these resources and else what req asks for.
+// only returns a copy of req with these resources.
 func only(req *mcp.Request, uris []string) (*mcp.Request, error) {
 	var params, filter map[string]json.RawMessage
 	if err := json.Unmarshal(req.Params, &params); err != nil {

@@ -17,14 +17,14 @@ import (
 type treeInput struct {
 	Path  string `json:"path,omitempty" doc:"a folder; empty: the root, or all roots"`
 	Depth int    `json:"depth,omitempty" doc:"levels to show" default:"3" min:"1" max:"64"`
-	Limit int    `json:"limit,omitempty" doc:"at most so many entries" default:"500" min:"1" max:"5000"`
-	All   bool   `json:"all,omitempty" doc:"with .git, node_modules and the like"`
+	Limit int    `json:"limit,omitempty" doc:"maximum number of entries" default:"500" min:"1" max:"5000"`
+	All   bool   `json:"all,omitempty" doc:"include .git, node_modules and the like"`
 }
 
 // tree is a list of entries in the order of a drawing.
 type tree struct {
 	Path    string      `json:"path"`
-	Entries []treeEntry `json:"entries" doc:"each folder before what is in it"`
+	Entries []treeEntry `json:"entries" doc:"each folder before its entries"`
 	Note    string      `json:"note,omitempty" doc:"what is left out, and how to get it"`
 }
 
@@ -38,7 +38,7 @@ type treeEntry struct {
 // treeType is the shape of the structured result of the tool tree.
 var treeType = must(schema.ForOutput[*tree]())
 
-// must is for what cannot fail at run time.
+// must is for calls that cannot fail at run time.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -48,7 +48,7 @@ func must[T any](v T, err error) T {
 
 func (s *server) addTree() {
 	mcp.AddTool(s.mcp, mcp.Tool{
-		Name: "tree", Title: "Draw a tree", Description: "Shows what is in a folder and those below it.",
+		Name: "tree", Title: "Draw a tree", Description: "Shows a folder and everything below it.",
 		OutputSchema: treeType.JSON(), Annotations: reads,
 	}, s.tree)
 }
@@ -115,9 +115,9 @@ func (s *server) tree(ctx context.Context, in treeInput) (*mcp.ToolResult, error
 func (o *tree) draw() string {
 	var b strings.Builder
 	b.WriteString(o.Path + "\n")
-	// last tells of each entry whether another follows it in its folder.
+	// last reports for each entry whether it is the last of its folder.
 	last := make([]bool, len(o.Entries))
-	open := map[int]bool{} // by depth: an entry follows in that folder
+	open := map[int]bool{} // by depth: another entry follows in that folder
 	for i := len(o.Entries) - 1; i >= 0; i-- {
 		d := o.Entries[i].Depth
 		last[i] = !open[d]

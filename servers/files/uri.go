@@ -8,13 +8,13 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
-// isFileURI tells whether text begins like a file: URI. No path does, but a relative
-// one with a folder called "file:".
+// isFileURI reports whether text begins like a file: URI. The only such path is a
+// relative one with a folder called "file:".
 func isFileURI(text string) bool {
 	return len(text) >= 7 && strings.EqualFold(text[:7], "file://")
 }
 
-// toURI makes the URI of an absolute slashed path (RFC 8089).
+// toURI returns the URI of an absolute slashed path (RFC 8089).
 func (d dialect) toURI(p string) string {
 	u := url.URL{Scheme: "file", Path: p}
 	if d.windows {
@@ -28,12 +28,12 @@ func (d dialect) toURI(p string) string {
 	return u.String()
 }
 
-// fromURI makes an absolute slashed path of a file: URI.
+// fromURI returns the absolute slashed path of a file: URI.
 func (d dialect) fromURI(uri string) (string, error) {
 	u, err := url.Parse(uri)
 	switch {
 	case err != nil || !strings.EqualFold(u.Scheme, "file") || u.Opaque != "":
-		return "", fmt.Errorf("%q is no file: URI", clip(uri))
+		return "", fmt.Errorf("%q is not a file: URI", clip(uri))
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return "", fmt.Errorf("%q: a file: URI has neither query nor fragment; write ? as %%3F and # as %%23", clip(uri))
 	case u.User != nil || u.Port() != "":
@@ -54,5 +54,5 @@ func (d dialect) fromURI(uri string) (string, error) {
 	return p, nil
 }
 
-// clip bounds text of a caller for use in an error.
+// clip shortens a caller's text for use in an error.
 func clip(s string) string { return text.Clip(s, 200) }

@@ -12,37 +12,37 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// skipped are the folders that walks leave out: what tools keep for themselves.
+// skipped are the folders that walks leave out: internal folders of tools.
 var skipped = []string{".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv"}
 
 const (
-	// maxDepth bounds how deep a walk goes. Each level takes an open file.
+	// maxDepth bounds the depth of a walk. Each level holds an open file.
 	maxDepth = 64
 
-	// maxWalk bounds the entries that one walk looks at.
+	// maxWalk bounds the entries of one walk.
 	maxWalk = 1_000_000
 )
 
-// walk goes through what is in folders and below, by name, without following links.
+// walk visits the entries of folders and below, by name, without following links.
 type walk struct {
 	all   bool // nothing is left out
 	depth int  // levels to show; 0: all
 
-	// visit is called with each entry, the folder that it is in, its name there and its
-	// depth, from 1. It returns errEnough to end the walk.
+	// visit is called with each entry, its folder, its name there and its depth, from
+	// 1. It returns errEnough to end the walk.
 	visit func(t target, dir *os.Root, name string, info fs.FileInfo, depth int) error
 
 	seen    int
 	skipped int  // folders left out
 	back    int  // entries kept back
 	closed  int  // folders that cannot be read
-	cut     bool // there was more than walks go through
+	cut     bool // the limit of entries was reached
 }
 
-// errEnough ends a walk before its end.
+// errEnough ends a walk early.
 var errEnough = errors.New("enough")
 
-// run walks through a folder. When ctx ends it returns the cause.
+// run walks a folder. When ctx ends it returns the cause.
 func (w *walk) run(ctx context.Context, t target) error {
 	dir, err := t.openDir()
 	if err != nil {
@@ -70,11 +70,11 @@ func (w *walk) folder(ctx context.Context, t target, dir *os.Root, depth int) er
 			return errEnough
 		}
 		if w.seen%1000 == 0 {
-			mcp.Progress(ctx, float64(w.seen), 0, "files and folders looked at")
+			mcp.Progress(ctx, float64(w.seen), 0, "files and folders visited")
 		}
 		info, err := dir.Lstat(name)
 		if err != nil || !utf8.ValidString(name) {
-			continue // gone meanwhile, or without a name that can be written
+			continue // removed meanwhile, or its name is not valid UTF-8
 		}
 		if info.IsDir() && !w.all && slices.ContainsFunc(skipped, func(s string) bool { return strings.EqualFold(s, name) }) {
 			w.skipped++
@@ -98,7 +98,7 @@ func (w *walk) folder(ctx context.Context, t target, dir *os.Root, depth int) er
 	return nil
 }
 
-// below walks through a folder within one that is open.
+// below walks a folder within an open one.
 func (w *walk) below(ctx context.Context, t target, dir *os.Root, name string, depth int) error {
 	sub, err := dir.OpenRoot(name)
 	if err != nil {
@@ -109,10 +109,10 @@ func (w *walk) below(ctx context.Context, t target, dir *os.Root, name string, d
 	return w.folder(ctx, t, sub, depth)
 }
 
-// notes tell what the walk left out.
+// notes says what the walk left out.
 func (w *walk) notes() (notes []string) {
 	if w.skipped > 0 {
-		notes = append(notes, plural(w.skipped, "folder", "folders")+" such as node_modules left out; set all to have them")
+		notes = append(notes, plural(w.skipped, "folder", "folders")+" such as node_modules left out; set all to include them")
 	}
 	if w.back > 0 {
 		notes = append(notes, backNote(w.back))
@@ -121,13 +121,13 @@ func (w *walk) notes() (notes []string) {
 		notes = append(notes, plural(w.closed, "folder", "folders")+" could not be read")
 	}
 	if w.cut {
-		notes = append(notes, "not everything was looked at, there is too much; narrow the path")
+		notes = append(notes, "the limit of entries was reached, so the result is incomplete; narrow the path")
 	}
 	return notes
 }
 
-// timedOut returns a note if err says that a call's time is up, so that it answers
-// with what it has.
+// timedOut returns a note if err says that a call has timed out, so that the call
+// returns its results so far.
 func timedOut(err error) (string, bool) {
 	var up *timeUp
 	if errors.As(err, &up) {

@@ -12,25 +12,24 @@ import (
 )
 
 const (
-	// settle is how long changes are gathered before they are told.
+	// settle is how long changes are collected before subscribers are notified.
 	settle = 50 * time.Millisecond
 
-	// patrol is how often resources are looked at without being told of a change: for
-	// file systems that do not tell, and folders that come back.
+	// patrol is the interval at which resources are checked without an event: for file
+	// systems without events, and folders that come back.
 	patrol = 5 * time.Second
 
-	// maxWatched bounds the resources that are watched at once.
+	// maxWatched bounds the watched resources.
 	maxWatched = 1000
 )
 
-// watcher watches the resources that somebody is subscribed to. It has one goroutine
-// while there are any. The system is asked to tell of changes in the folders that the
-// files are in, not in the files, so that a file may be replaced by another; what has
-// become of a file is then looked up below its root.
+// watcher watches the subscribed resources. It has one goroutine while there are any.
+// It gets the system's events for the folders of the files, not for the files, so
+// that a file may be replaced by another, and then looks at the file below its root.
 type watcher struct {
 	s      *server
-	patrol time.Duration // between two looks at everything
-	warned sync.Once     // that a folder is not watched
+	patrol time.Duration // between two checks of all resources
+	warned sync.Once     // about a folder that is not watched
 
 	mu      sync.Mutex
 	by      map[string]*watched // by URI; guarded by mu
@@ -41,25 +40,25 @@ type watcher struct {
 type watched struct {
 	uri    string
 	target target
-	folder string // that it is in, as the system writes it
+	folder string // of the file, as the system writes it
 	users  int    // subscriptions; guarded by mu of the watcher
 
-	// Of the goroutine.
-	state   fs.FileInfo // nil: there is none
-	due     bool        // it is to be looked at
-	touched bool        // the system says that it was written
+	// Used only by the goroutine.
+	state   fs.FileInfo // nil: the file does not exist
+	due     bool        // it must be checked
+	touched bool        // the system reported a write
 }
 
 // patrolling is the goroutine of a watcher.
 type patrolling struct {
 	cancel context.CancelFunc
-	news   chan struct{} // capacity 1; the resources are others now
+	news   chan struct{} // capacity 1; the set of resources has changed
 	done   chan struct{}
 }
 
 func newWatcher(s *server) *watcher { return &watcher{s: s, patrol: patrol, by: map[string]*watched{}} }
 
-// add watches a resource until release is called. It tells whether it can.
+// add watches a resource until release is called. It reports whether it can.
 func (w *watcher) add(uri string) (release func(), ok bool) {
 	fresh, ok := w.s.watch(uri)
 	w.mu.Lock()
@@ -107,7 +106,7 @@ func (p *patrolling) tell() {
 	}
 }
 
-// watch begins to look at the resource of a URI, if it is below a root of the server.
+// watch starts watching the resource of a URI, if it is below a root of the server.
 func (s *server) watch(uri string) (*watched, bool) {
 	if len(uri) > 3*maxPath || !isFileURI(uri) {
 		return nil, false
@@ -121,7 +120,7 @@ func (s *server) watch(uri string) (*watched, bool) {
 	return r, true
 }
 
-// look looks at the file, nil if there is none.
+// look returns the state of the file, nil if it does not exist.
 func (r *watched) look() fs.FileInfo {
 	info, err := r.target.place.dir.Stat(r.target.name())
 	if err != nil {
@@ -134,7 +133,7 @@ func (r *watched) look() fs.FileInfo {
 func (w *watcher) run(ctx context.Context, p *patrolling) {
 	defer close(p.done)
 	folders := w.listen()
-	var events <-chan fsnotify.Event // nil, as the other, if the system does not tell
+	var events <-chan fsnotify.Event // both nil if the system does not report events
 	var faults <-chan error
 	if folders != nil {
 		events, faults = folders.Events, folders.Errors
@@ -160,13 +159,13 @@ func (w *watcher) run(ctx context.Context, p *patrolling) {
 		case <-p.news:
 			mine = w.current()
 			w.follow(folders, mine)
-			suspect(mine) // they may have changed before their folders were followed
+			suspect(mine) // they may have changed before their folders were watched
 			gather()
 		case e := <-events:
 			if mark(mine, e) {
 				gather()
 			}
-		case err := <-faults: // that events were lost, for instance
+		case err := <-faults: // for instance that events were lost
 			w.s.log.Debug("watch", "err", err)
 			suspect(mine)
 			gather()
@@ -176,7 +175,7 @@ func (w *watcher) run(ctx context.Context, p *patrolling) {
 		case <-ticker.C:
 			for uri, r := range mine {
 				if again, ok := w.s.watch(uri); ok {
-					r.target = again.target // the root may have been made again
+					r.target = again.target // the root may have been created again
 				}
 			}
 			w.follow(folders, mine)
@@ -186,17 +185,18 @@ func (w *watcher) run(ctx context.Context, p *patrolling) {
 	}
 }
 
-// listen asks the system to tell of changes. Nil: it cannot, and patrols have to do.
+// listen subscribes to the system's events. Nil: it has none, and patrols find
+// changes.
 func (w *watcher) listen() *fsnotify.Watcher {
 	folders, err := fsnotify.NewWatcher()
 	if err != nil {
-		w.s.log.Warn("the system does not tell of changes, so resources are looked at now and then", "err", err)
+		w.s.log.Warn("the system does not report changes; resources are polled", "err", err)
 		return nil
 	}
 	return folders
 }
 
-// suspect has all resources looked at.
+// suspect marks all resources as due.
 func suspect(mine map[string]*watched) {
 	for _, r := range mine {
 		r.due = true
@@ -214,7 +214,7 @@ func (w *watcher) current() map[string]*watched {
 	return mine
 }
 
-// follow has the system tell of the folders of the resources, and of no others.
+// follow subscribes to events of the folders of the resources, and only those.
 func (w *watcher) follow(folders *fsnotify.Watcher, mine map[string]*watched) {
 	if folders == nil {
 		return
@@ -227,26 +227,26 @@ func (w *watcher) follow(folders *fsnotify.Watcher, mine map[string]*watched) {
 	}
 	for _, have := range folders.WatchList() {
 		if !wanted[have] {
-			folders.Remove(have) // it may be gone already
+			folders.Remove(have) // it may not exist any more
 		}
 		delete(wanted, have)
 	}
 	for folder := range wanted {
 		if err := folders.Add(folder); err != nil {
 			w.warned.Do(func() {
-				w.s.log.Warn("folder not watched, it is looked at now and then", "folder", folder, "err", err)
+				w.s.log.Warn("folder not watched; it is polled", "folder", folder, "err", err)
 			})
 		}
 	}
 }
 
-// inside tells whether the folder is there, below its root.
+// inside reports whether the folder exists below its root.
 func (r *watched) inside() bool {
 	info, err := r.target.place.dir.Stat(filepath.Dir(r.target.name()))
 	return err == nil && info.IsDir()
 }
 
-// mark notes what an event is about, and tells whether it is about any resource.
+// mark marks the resources of an event, and reports whether there are any.
 func mark(mine map[string]*watched, e fsnotify.Event) bool {
 	marked := false
 	for _, r := range mine {
@@ -254,7 +254,7 @@ func mark(mine map[string]*watched, e fsnotify.Event) bool {
 		switch {
 		case strings.EqualFold(e.Name, file): // spurious where case matters, and harmless
 			r.touched = r.touched || e.Has(fsnotify.Write) || e.Has(fsnotify.Create)
-		case e.Name == r.folder: // it is gone, or another
+		case e.Name == r.folder: // it is removed or replaced
 		default:
 			continue
 		}
@@ -263,7 +263,7 @@ func mark(mine map[string]*watched, e fsnotify.Event) bool {
 	return marked
 }
 
-// check looks at the resources that are due and tells of those that have changed.
+// check checks the resources that are due and notifies subscribers of changed ones.
 func (w *watcher) check(ctx context.Context, mine map[string]*watched) {
 	for _, r := range mine {
 		if !r.due {

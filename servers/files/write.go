@@ -14,32 +14,32 @@ import (
 
 type writeInput struct {
 	Path      string `json:"path" doc:"the file"`
-	Content   string `json:"content" doc:"all of the file"`
+	Content   string `json:"content" doc:"the whole content"`
 	Encoding  string `json:"encoding,omitempty" doc:"of content" enum:"text,base64" default:"text"`
-	Overwrite bool   `json:"overwrite,omitempty" doc:"replace the file if there is one"`
-	Parents   bool   `json:"parents,omitempty" doc:"make the folders that it is in"`
+	Overwrite bool   `json:"overwrite,omitempty" doc:"replace an existing file"`
+	Parents   bool   `json:"parents,omitempty" doc:"create missing folders"`
 }
 
 type written struct {
 	Path    string `json:"path"`
 	Bytes   int    `json:"bytes"`
-	Created bool   `json:"created" doc:"whether there was no file before"`
+	Created bool   `json:"created" doc:"whether the file is new"`
 }
 
 func (s *server) addWriting() {
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "write", Title: "Write a file",
-		Description: "Makes a file or, with overwrite, replaces one as a whole. To change parts of one, use edit.",
+		Description: "Creates a file or, with overwrite, replaces one as a whole. To change parts of a file, use edit.",
 		Annotations: &mcp.ToolAnnotations{Destructive: new(true), Idempotent: new(true), OpenWorld: new(false)},
 	}, s.write)
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "edit", Title: "Edit a file",
-		Description: "Replaces passages of a file of text, one after the other, and answers with a unified diff. Each old_text must be in the file exactly once, unless replace_all is set. Line ends stay as they are. With dry_run the diff is all that happens.",
+		Description: "Replaces passages of a file of text, one after the other, and returns a unified diff. Each old_text must be in the file exactly once, unless replace_all is set. Line ends stay as they are. With dry_run it only returns the diff and writes nothing.",
 		Annotations: &mcp.ToolAnnotations{Destructive: new(true), Idempotent: new(false), OpenWorld: new(false)},
 	}, s.edit)
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "move", Title: "Move",
-		Description: "Renames or moves a file or folder. It never replaces anything. From one root to another it moves files only.",
+		Description: "Renames or moves a file or folder. It never replaces an existing file. From one root to another it moves only files.",
 		Annotations: &mcp.ToolAnnotations{Destructive: new(true), Idempotent: new(false), OpenWorld: new(false)},
 	}, s.move)
 }
@@ -75,7 +75,7 @@ func (s *server) write(ctx context.Context, in writeInput) (*written, error) {
 	return &written{t.shown, len(data), !replaced}, nil
 }
 
-// readText reads a file that is to be edited.
+// readText reads a file to edit.
 func (t target) readText() (text string, how storing, err error) {
 	st, err := t.place.dir.Lstat(t.name())
 	if err != nil {
