@@ -119,8 +119,8 @@ func TestIntrospectionIsRemembered(t *testing.T) {
 	})
 }
 
-// One question for a token at a time, and a bound on all: strangers must not be able to keep
-// the issuer busy.
+// One question for a token at a time, and a bound on all: strangers must not be able to keep the
+// issuer busy.
 func TestIntrospectionIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newIssuer(t)
@@ -426,7 +426,7 @@ func TestMTLS(t *testing.T) {
 	}
 }
 
-// What is refused is logged, without the credential, and not more often than once a second.
+// Refusals are logged without the credential, at most once a second.
 func TestRefusalsAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged bytes.Buffer

@@ -22,7 +22,7 @@ type verifyFunc func(r *http.Request) (*auth.Principal, error)
 
 func (f verifyFunc) Verify(r *http.Request) (*auth.Principal, error) { return f(r) }
 
-// known makes a Verifier of Bearer tokens and whose they are.
+// known is a Verifier of Bearer tokens, with their principals.
 func known(tokens map[string]*auth.Principal) auth.Verifier {
 	return verifyFunc(func(r *http.Request) (*auth.Principal, error) {
 		token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -49,7 +49,7 @@ func resourceServer() *auth.Guard {
 	}
 }
 
-// whoami answers with who is calling.
+// whoami answers with the caller.
 var whoami = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "you are "+auth.ID(r))
 })
@@ -139,7 +139,7 @@ func TestGuardServesMetadata(t *testing.T) {
 	}
 }
 
-// A preflight has no credentials; the handler behind answers it, and knows nobody.
+// A preflight has no credentials; the handler behind answers it, and sees no caller.
 func TestPreflightPasses(t *testing.T) {
 	res := request(t, resourceServer(), "OPTIONS", "/mcp", "Origin", "https://page.example.com", "Access-Control-Request-Method", "POST")
 	if text := body(t, res); res.StatusCode != 200 || text != "you are " {
@@ -226,8 +226,8 @@ type roundTripFunc func(*http.Request) (*http.Response, error)
 
 func (f roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// AUTH-26-078, AUTH-26-079, AUTH-26-080: an operation that needs more scopes answers 403 with
-// all of them, and where to get them; in every revision. A handler finds out who is calling.
+// AUTH-26-078, AUTH-26-079, AUTH-26-080: an operation that needs more scopes answers 403 with all
+// of them, and where to get them; in every revision. A handler sees the caller.
 func TestStepUp(t *testing.T) {
 	srv := &mcp.Server{Name: "guarded", Version: "1"}
 	mcp.AddTool(srv, mcp.Tool{Name: "write"}, func(ctx context.Context, _ nothing) (string, error) {

@@ -76,7 +76,7 @@ func TestSubscriptionIsolationByProtectAlone(t *testing.T) {
 	}
 }
 
-// Trap 4: with nothing but Protect, subscriptions/listen tells nobody of another's task.
+// Trap 4: with nothing but Protect, subscriptions/listen reveals no task of another principal.
 func TestTaskListenIsolationByProtectAlone(t *testing.T) {
 	h := newHouse(t)
 	task, err := h.dial("alice", h.url+"/mcp", mcp.V2026_07_28).StartTask(t.Context(), "job", nothing{})

@@ -426,8 +426,8 @@ func TestJWTAudience(t *testing.T) {
 	}
 }
 
-// A token that was good is good until it expires, and not looked at again; what the request
-// has beside it is.
+// A token that was accepted is accepted until it expires, without another look; the other parts of
+// the request are checked each time.
 func TestJWTIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newIssuer(t)
@@ -451,7 +451,7 @@ func TestJWTIsRemembered(t *testing.T) {
 	})
 }
 
-// RFC 8705, 3: a token that is bound to a certificate is good with that alone, also when it is
+// RFC 8705, 3: a token that is bound to a certificate is valid only with that, also when it is
 // remembered.
 func TestJWTBoundToCertificate(t *testing.T) {
 	f := newIssuer(t)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Keys of tokens are guarded likewise: an issuer of elsewhere names no address inside.
+// The addresses of keys are checked likewise: a public issuer cannot name an address inside.
 func TestKeysInside(t *testing.T) {
 	for _, at := range []string{"https://127.0.0.1:1/keys", "https://[::ffff:169.254.169.254]:1/keys", "https://[64:ff9b::a00:1]:1/keys"} {
 		f, err := issuerFetcher("https://8.8.8.8", nil)

@@ -12,8 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/policy"
 )
 
-// seen is a server that tells what it takes the caller for: whom things belong to, and whom a
-// policy decides about.
+// seen is a server that answers with the principal that it and its policy see.
 func seen() *mcp.Server {
 	srv := &mcp.Server{Name: "seen", Version: "1"}
 	decided := ""

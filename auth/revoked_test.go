@@ -55,8 +55,8 @@ func isOver(done <-chan struct{}) bool {
 	}
 }
 
-// Trap 4: a stream ends when its credential is taken back or has other rights, and goes on while
-// nobody can tell. A call goes on.
+// Trap 4: a stream ends when its credential is revoked or has other rights, and goes on while the
+// credential cannot be checked. A call goes on.
 func TestStreamsEndWhenTheCredentialIsTakenBack(t *testing.T) {
 	alice := auth.Principal{ID: "as#alice", Scopes: []string{"read"}, Roles: []string{"editor"}}
 	changed := func(f func(*auth.Principal)) *auth.Principal {

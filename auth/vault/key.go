@@ -17,8 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
-// keyFile says where the key of a vault is. Who has the key file alone has no key, unless it is
-// in there.
+// keyFile says where the key of a vault is, and holds the key if its Kind is inFile.
 type keyFile struct {
 	Kind  string `json:"kind"` // inKeyring, inFile or ofPassphrase
 	ID    string `json:"id,omitempty"`
@@ -38,10 +37,11 @@ const (
 
 	// iterations of PBKDF2 with SHA-256, as OWASP recommends since 2023.
 	iterations    = 600_000
-	maxIterations = 10_000_000 // that a file can make us do
+	maxIterations = 10_000_000 // that a file can ask for
 )
 
-// key returns what encrypts. If there is no key yet, it makes one, or fails with errNoKey.
+// key returns the cipher of the vault. If the vault has no key yet, key makes one if create is
+// set, and else fails with errNoKey.
 func (v *Vault) key(ctx context.Context, create bool) (cipher.AEAD, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -55,7 +55,7 @@ func (v *Vault) key(ctx context.Context, create bool) (cipher.AEAD, error) {
 			return nil, err
 		}
 		defer unlock()
-		if k, how, err = v.readKey(); errors.Is(err, errNoKey) { // nobody else made one meanwhile
+		if k, how, err = v.readKey(); errors.Is(err, errNoKey) { // no other process made one meanwhile
 			k, how, err = v.makeKey()
 		}
 	}
@@ -147,14 +147,14 @@ func (v *Vault) makeKey() (k []byte, kind string, err error) {
 	return k, f.Kind, ownfile.Replace(filepath.Join(v.dir, keyName), content)
 }
 
-// check is what can be known of a key without knowing it.
+// check returns a value that verifies a key and does not reveal it.
 func check(k []byte) []byte {
 	h := hmac.New(sha256.New, k)
 	h.Write([]byte("patchbay vault"))
 	return h.Sum(nil)
 }
 
-// Where words, for people, where the vault is and what it is locked with.
+// Where says, for people, where the vault is and what protects its key.
 func (v *Vault) Where() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -15,14 +15,14 @@ import (
 	"github.com/patchbay-dev/patchbay/auth/login"
 )
 
-// Keyring is a safe of the system for short texts.
+// Keyring stores short texts in a safe of the system.
 type Keyring interface {
 	Get(id string) (login.Secret, error)
 	Set(id, text string) error
 }
 
-// SystemKeyring returns that of the system. Where there is none, or if PATCHBAY_KEYRING is "off",
-// its methods fail.
+// SystemKeyring returns the keyring of the system. Where there is none, or if PATCHBAY_KEYRING is
+// "off", its methods fail.
 func SystemKeyring() Keyring { return systemKeyring{} }
 
 type systemKeyring struct{}
@@ -52,17 +52,17 @@ func (systemKeyring) Set(id, text string) error {
 		if err := keyring.Set(service, id, text); err != nil {
 			return err
 		}
-		// What cannot be read back would lose what it locks.
+		// A key that cannot be read back would lose the vault.
 		back, err := keyring.Get(service, id)
 		if err == nil && back != text {
-			err = errors.New("it keeps something else")
+			err = errors.New("it returned another text than was stored")
 		}
 		return err
 	})
 }
 
-// bounded does something with the keyring, which may wait for a person or for ever. Then what was
-// begun ends by itself, or with the program.
+// bounded calls a function of the keyring, which may wait for a person without end, and waits for
+// it for keyringTime. A call that takes longer ends by itself, or with the program.
 func bounded(do func() error) error {
 	if !offered() {
 		return errNoKeyring
@@ -83,8 +83,8 @@ func bounded(do func() error) error {
 	}
 }
 
-// offered tells whether it makes sense to ask for a keyring. Without a session bus one would be
-// started for the question.
+// offered tells whether the system may have a keyring. Without a session bus, asking for one would
+// start a bus.
 func offered() bool {
 	if os.Getenv("PATCHBAY_KEYRING") == "off" {
 		return false

@@ -161,8 +161,8 @@ func start(t *testing.T, what string, args ...string) (cmd *exec.Cmd, in io.Writ
 	return cmd, in, out
 }
 
-// 50 processes that need a new token at once, as theirs is over or was refused, refresh once, and
-// all go on with what that gave: nobody uses a refresh token twice, which would end the login.
+// 50 processes that need a new token at once, as theirs has expired or was refused, refresh once,
+// and all go on with the new one: no refresh token is used twice, which would end the login.
 func TestFiftyProcesses(t *testing.T) {
 	const processes = 50
 	for name, expires := range map[string]time.Time{"expired": time.Now().Add(-time.Minute), "refused": time.Now().Add(time.Hour)} {

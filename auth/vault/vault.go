@@ -22,7 +22,7 @@ import (
 
 // Options configure a [Vault]. Nil and the zero value mean defaults.
 type Options struct {
-	// Keyring holds the key. Nil: that of the system, see [SystemKeyring].
+	// Keyring holds the key. Nil: the keyring of the system, see [SystemKeyring].
 	Keyring Keyring
 
 	// Passphrase makes the key of a new vault, and opens one that was made with it. Empty: the
@@ -30,8 +30,8 @@ type Options struct {
 	Passphrase login.Secret
 }
 
-// Vault is a folder of secrets. It is a [login.Store]. It may be used by several goroutines, and
-// its folder by several processes, at once.
+// Vault is a folder of secrets, and a [login.Store]. It may be used by several goroutines, and its
+// folder by several processes, at once.
 type Vault struct {
 	dir     string
 	keyring Keyring
@@ -76,14 +76,14 @@ func Open(dir string, opts *Options) (*Vault, error) {
 // Dir returns the folder.
 func (v *Vault) Dir() string { return v.dir }
 
-// file returns the name of the file of a server or secret: names tell who is talked to, and
-// may have characters that no file has.
+// file returns the name of the file of a server or secret. It is a hash, since a name may have
+// characters that file names cannot have, and tells which servers are used.
 func file(kind, name string) string {
 	sum := sha256.Sum256([]byte(kind + "\x00" + name))
 	return kind + "-" + hex.EncodeToString(sum[:16])
 }
 
-// record is a login.Record that shows its secrets: what is encrypted.
+// record is a login.Record with its secrets as plain text, for encryption.
 type record struct {
 	login.Record
 	ClientSecret, Access, Refresh string
@@ -172,13 +172,13 @@ func (v *Vault) Lock(ctx context.Context, name string) (unlock func(), err error
 	return v.lock(ctx, file("hold", name))
 }
 
-// Secret returns what was kept under a name by [Vault.SetSecret], empty if nothing was.
+// Secret returns the text that [Vault.SetSecret] has stored under a name, empty if there is none.
 func (v *Vault) Secret(name string) (login.Secret, error) {
 	plain, err := v.read(file("secret", name))
 	return login.Secret(plain), err
 }
 
-// SetSecret keeps a text under a name; an empty text is forgotten.
+// SetSecret stores a text under a name. An empty text deletes the stored one.
 func (v *Vault) SetSecret(ctx context.Context, name string, s login.Secret) error {
 	if s == "" {
 		return v.remove(file("secret", name))

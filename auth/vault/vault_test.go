@@ -54,7 +54,7 @@ func sample(client string) *login.Record {
 	}
 }
 
-// What is saved is loaded, whole, by another process with the same key; the newest comes first,
+// Saved logins are loaded, whole, by another process with the same key; the newest comes first,
 // and logins of other clients and servers stay as they were. No file shows a secret or can be read
 // by others: AUTH-26-073, AUTH-26-090.
 func TestSaveLoadDelete(t *testing.T) {
@@ -137,7 +137,7 @@ func searchPlanted(t *testing.T, dir string) {
 	}
 }
 
-// Whoever lacks the key is told so, and nothing is lost by asking or by writing.
+// A wrong or missing key is an error, and neither reading nor writing with it loses anything.
 func TestWrongKey(t *testing.T) {
 	keys := ring{}
 	tests := map[string]struct {
@@ -218,7 +218,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// A lock keeps out others, in this process too, until it is let go; who waits can give up.
+// A lock keeps out others, in this process too, until it is released; a caller that waits can give
+// up.
 func TestLock(t *testing.T) {
 	dir := t.TempDir()
 	v := open(t, dir, &vault.Options{Keyring: ring(nil)})

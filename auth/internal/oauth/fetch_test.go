@@ -33,7 +33,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// http is for what is on loopback, and asked for by a server that is there.
+// Plain http is for loopback, on behalf of a server on loopback.
 func TestCheckURL(t *testing.T) {
 	const remote, local = "https://mcp.example.com", "http://localhost:1"
 	tests := []struct {
@@ -61,8 +61,8 @@ func TestCheckURL(t *testing.T) {
 	}
 }
 
-// A name that leads to this machine is not connected to for a server of elsewhere.
-func TestGuard(t *testing.T) {
+// A name that leads to this machine is not connected to on behalf of a public server.
+func TestAddressGuard(t *testing.T) {
 	reached := 0
 	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		reached++

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// A server of elsewhere names addresses inside of this network, in every spelling: they are
-// not connected to, whoever asks, for metadata, registration, tokens or keys. SEC-26-008, SEC-26-009.
+// A public server names addresses inside of this network, in every spelling. They are not
+// connected to, for metadata, registration, tokens or keys. SEC-26-008, SEC-26-009.
 func TestAddressesInside(t *testing.T) {
 	f := NewFetcher(mustURL(t, "https://8.8.8.8/mcp"), nil)
 	for _, host := range []string{
@@ -84,8 +84,8 @@ func TestSpellingsAreNotDialled(t *testing.T) {
 	}
 }
 
-// A name that leads elsewhere when it is dialled than when it was looked up is no way in:
-// what counts is the address of the connection.
+// A name that leads elsewhere when it is dialled than when it was looked up is refused: the
+// address of the connection counts.
 func TestRebinding(t *testing.T) {
 	g := &addressGuard{server: "8.8.8.8"}
 	ctx := context.WithValue(t.Context(), directKey{}, g.zone(t.Context()))
