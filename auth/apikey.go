@@ -196,7 +196,7 @@ func (a *APIKeys) known() (map[string]*APIKey, error) {
 			k := &list[i]
 			if _, twice := m[k.ID]; twice {
 				faults.add("there are two keys %q", clip(k.ID))
-				k = nil // nobody knows which
+				k = nil // neither of the two is an entry
 			}
 			m[list[i].ID] = k
 		}

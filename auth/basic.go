@@ -146,7 +146,7 @@ func (b *Basic) known() (*users, error) {
 				}
 			}
 			if _, twice := all.byName[name]; twice {
-				all.byName[name] = user{} // nobody knows which
+				all.byName[name] = user{} // neither of the two is an entry
 				return fmt.Errorf("there are two users %q", clip(name))
 			}
 			all.byName[name], all.decoy = u, u.hash

@@ -32,7 +32,7 @@ const (
 	keyringTime = 3 * time.Second
 )
 
-var errNoKeyring = errors.New("there is no keyring here that answers; log in at the desktop, or move the folder away and log in again")
+var errNoKeyring = errors.New("no keyring answers; log in at the desktop, or move the folder away and log in again")
 
 func (systemKeyring) Get(id string) (login.Secret, error) {
 	got := make(chan string, 1)
