@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// maxLines is how many products a cart or an order takes; maxQuantity is how many
-	// of each, which the tags of arguments repeat.
+	// maxLines bounds the products of a cart or an order, maxQuantity the pieces of each. The
+	// tags of arguments repeat them.
 	maxLines    = 100
 	maxQuantity = 1000
 
-	// maxCarts is how many carts there may be; most are left behind by somebody.
+	// maxCarts bounds the number of carts; most are abandoned.
 	maxCarts = 10_000
 )
 
 type cart struct {
 	ID       string `json:"id" examples:"crt-1001"`
-	Customer string `json:"customer,omitempty" doc:"id of who it belongs to; absent: nobody yet"`
+	Customer string `json:"customer,omitempty" doc:"id of the customer; absent: none yet"`
 	Created  string `json:"created" format:"date-time"`
-	Items    int    `json:"items" doc:"how many things are in it"`
+	Items    int    `json:"items" doc:"number of pieces in it"`
 	Total    money  `json:"total" examples:"24.90 EUR"`
 }
 
@@ -47,9 +47,9 @@ type cartItems struct {
 
 type addition struct {
 	Product  string `json:"product" doc:"id of the product, such as prd-1001" max:"100"`
-	Quantity int    `json:"quantity,omitempty" doc:"how many to add" default:"1" min:"1" max:"1000"`
+	Quantity int    `json:"quantity,omitempty" doc:"number of pieces to add" default:"1" min:"1" max:"1000"`
 	Cart     string `json:"cart,omitempty" doc:"id of the cart, such as crt-1001; without it, a new cart" max:"100"`
-	Customer string `json:"customer,omitempty" doc:"id of the customer whose cart it is to be, such as cus-1001" max:"100"`
+	Customer string `json:"customer,omitempty" doc:"id of the customer of the cart, such as cus-1001" max:"100"`
 }
 
 func (s *server) addCarts() {
@@ -57,14 +57,14 @@ func (s *server) addCarts() {
 		Cart string `json:"cart" doc:"id of the cart, such as crt-1001" max:"100"`
 	}
 	mcp.AddTool(s.mcp, mcp.Tool{
-		Name: "get-cart", Title: "Show a cart", Description: "Tells whose a cart is, how much is in it and what that costs.",
+		Name: "get-cart", Title: "Show a cart", Description: "Returns a cart's customer, number of pieces and total price.",
 		Annotations: reads,
 	}, func(ctx context.Context, in one) (*cart, error) {
 		return view(ctx, s.db, func(tx *sql.Tx) (*cart, error) { return cartOf(ctx, tx, in.Cart) })
 	})
 
 	mcp.AddTool(s.mcp, mcp.Tool{
-		Name: "get-cart-items", Title: "List a cart", Description: "Lists what is in a cart.",
+		Name: "get-cart-items", Title: "List a cart", Description: "Lists the products in a cart.",
 		Annotations: reads,
 	}, func(ctx context.Context, in one) (*cartItems, error) {
 		return view(ctx, s.db, func(tx *sql.Tx) (*cartItems, error) {
@@ -79,7 +79,7 @@ func (s *server) addCarts() {
 
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "add-to-cart", Title: "Add to a cart",
-		Description: "Puts a product into a cart, or more of one that is in it. Makes a cart when none is given. Nothing is reserved before the order is placed.",
+		Description: "Puts a product into a cart, or increases its quantity. Creates a cart if none is given. Nothing is reserved before the order is placed.",
 		Annotations: adds,
 	}, func(ctx context.Context, in addition) (*cart, error) {
 		return change(ctx, s.db, func(tx *sql.Tx) (*cart, error) { return addToCart(ctx, tx, in) })
@@ -93,12 +93,12 @@ func cartOf(ctx context.Context, tx *sql.Tx, id string) (*cart, error) {
 			(SELECT coalesce(sum(quantity * price), 0) FROM cart_items i JOIN products p ON p.id = i.product WHERE cart = carts.id)
 		FROM carts WHERE id = ?`, id).Scan(&c.ID, &c.Customer, &c.Created, &c.Items, &c.Total)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, fmt.Errorf("there is no cart %s; add-to-cart makes one when it is given none", quoted(id))
+		return nil, fmt.Errorf("there is no cart %s; add-to-cart without a cart creates one", quoted(id))
 	}
 	return c, err
 }
 
-// linesOf returns what is in a cart.
+// linesOf returns the lines of a cart.
 func linesOf(ctx context.Context, tx *sql.Tx, cart string) ([]line, error) {
 	return list(ctx, tx, (*line).fields, `SELECT p.id, p.name, i.quantity, p.price, i.quantity * p.price
 		FROM cart_items i JOIN products p ON p.id = i.product WHERE i.cart = ? ORDER BY p.n`, cart)
@@ -135,14 +135,14 @@ func addToCart(ctx context.Context, tx *sql.Tx, in addition) (*cart, error) {
 	case quantity > p.Stock:
 		return nil, fmt.Errorf("%w; nothing was added", shortage(p, quantity))
 	case quantity > maxQuantity:
-		return nil, fmt.Errorf("the cart would hold %d of %s; it takes at most %d", quantity, p.ID, maxQuantity)
+		return nil, fmt.Errorf("the cart would hold %d of %s; the maximum is %d", quantity, p.ID, maxQuantity)
 	case lines > maxLines:
-		return nil, fmt.Errorf("the cart would hold %d products; it takes at most %d, so place the order and go on with another", lines, maxLines)
+		return nil, fmt.Errorf("the cart would hold %d products; the maximum is %d, so place the order and use another cart", lines, maxLines)
 	}
 	return cartOf(ctx, tx, id)
 }
 
-// newCart makes a cart that belongs to nobody, and lets the oldest go if there are too many.
+// newCart creates a cart without a customer, and deletes the oldest if there are too many.
 func newCart(ctx context.Context, tx *sql.Tx) (string, error) {
 	n, id, err := nextID(ctx, tx, "carts", "crt")
 	if err != nil {
@@ -155,7 +155,7 @@ func newCart(ctx context.Context, tx *sql.Tx) (string, error) {
 	return id, err
 }
 
-// shortage says that there is less of a product than wanted.
+// shortage is the error for a product with less stock than wanted.
 func shortage(p *product, wanted int) error {
 	switch p.Stock {
 	case 0:

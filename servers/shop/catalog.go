@@ -14,7 +14,7 @@ const catalogURI = "catalog://products"
 
 func categoryURI(id string) string { return catalogURI + "/" + id }
 
-// catalogPart is the contents of a resource. It is bounded by maxProducts.
+// catalogPart is the content of a resource, with at most maxProducts products.
 type catalogPart struct {
 	Products []product `json:"products"`
 }
@@ -42,7 +42,7 @@ func (s *server) addCatalog() {
 	}
 	mcp.AddPrompt(s.mcp, mcp.Prompt{
 		Name: "describe_product", Title: "Describe a product",
-		Description: "Has a product of the catalogue described for customers.",
+		Description: "Asks for a description of a product for customers.",
 		Complete:    map[string]mcp.CompleteFunc{"product": s.completeProduct},
 	}, func(ctx context.Context, in subject) (string, error) {
 		p, err := view(ctx, s.db, func(tx *sql.Tx) (*product, error) { return productOf(ctx, tx, in.Product) })
@@ -52,7 +52,7 @@ func (s *server) addCatalog() {
 		if err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("%s\n\nWhat the catalogue says today: %s", task(p.Name, p.Category, p.Price), p.Description), nil
+		return fmt.Sprintf("%s\n\nThe description in the catalogue today: %s", task(p.Name, p.Category, p.Price), p.Description), nil
 	})
 }
 
@@ -72,7 +72,7 @@ func (s *server) catalog(ctx context.Context, category string) (*catalogPart, er
 	return &catalogPart{all}, err
 }
 
-// catalogChanged tells subscribers that products of these categories have changed.
+// catalogChanged notifies subscribers of changed products of these categories.
 func (s *server) catalogChanged(categories ...string) {
 	if len(categories) == 0 {
 		return
@@ -83,7 +83,7 @@ func (s *server) catalogChanged(categories ...string) {
 	}
 }
 
-// listCategories makes each category a resource of its own, so that it is in the list.
+// listCategories adds each category as a resource of its own, so that lists show it.
 func (s *server) listCategories(ctx context.Context, d *database) error {
 	all, err := view(ctx, d, func(tx *sql.Tx) ([]category, error) { return categories(ctx, tx) })
 	for _, c := range all {
@@ -109,8 +109,8 @@ func (s *server) completeCategory(ctx context.Context, prefix string, _ map[stri
 	return ids, err
 }
 
-// completeProduct suggests the ids that begin with the prefix, and those of products
-// that have it in their names.
+// completeProduct suggests ids that begin with the prefix, and ids of products with
+// the prefix in their names.
 func (s *server) completeProduct(ctx context.Context, prefix string, _ map[string]string) ([]string, error) {
 	all, err := view(ctx, s.db, func(tx *sql.Tx) ([]product, error) { return products(ctx, tx, "", 0, maxProducts) })
 	ids := []string{}

@@ -22,18 +22,18 @@ const (
 )
 
 type creation struct {
-	Name          string `json:"name" doc:"its name, unlike that of any other product" min:"1" max:"100"`
+	Name          string `json:"name" doc:"its name, which no other product has" min:"1" max:"100"`
 	Category      string `json:"category" doc:"id of its category, such as tents" pattern:"^[a-z][a-z0-9-]{0,39}$" examples:"tents"`
-	CategoryTitle string `json:"category_title,omitempty" doc:"makes the category if there is none of that id, under this title" max:"100"`
+	CategoryTitle string `json:"category_title,omitempty" doc:"the title of the category, which is created if it does not exist" max:"100"`
 	Price         money  `json:"price" doc:"in EUR, such as 24.90" examples:"24.90"`
-	Stock         int    `json:"stock,omitempty" doc:"how many there are to sell" default:"0" min:"0" max:"100000"`
+	Stock         int    `json:"stock,omitempty" doc:"pieces in stock" default:"0" min:"0" max:"100000"`
 	Description   string `json:"description,omitempty" doc:"a sentence or two; without it, the model of the client writes it" max:"1000"`
 }
 
 func (s *server) addCreation() {
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "create-product", Title: "Create a product",
-		Description: "Adds a product to the catalogue. Without a description, the model of the client is asked to write one.",
+		Description: "Adds a product to the catalogue. Without a description, the client's model writes one (sampling).",
 		Annotations: adds,
 	}, s.createProduct)
 }
@@ -43,7 +43,7 @@ func (s *server) createProduct(ctx context.Context, in creation) (*product, erro
 		return nil, errors.New("the name is empty")
 	}
 	in.CategoryTitle = plain(in.CategoryTitle)
-	// What cannot be created is refused before the model is put to work.
+	// A product that cannot be created is refused before the model is asked.
 	_, err := view(ctx, s.db, func(tx *sql.Tx) (bool, error) { return creatable(ctx, tx, in) })
 	if err != nil {
 		return nil, err
@@ -53,8 +53,7 @@ func (s *server) createProduct(ctx context.Context, in creation) (*product, erro
 			return nil, err
 		}
 	}
-	// No question comes after this, so it is run once. An answer that is sent again
-	// finds the name taken.
+	// No question follows, so this runs once. A repeated answer finds the name taken.
 	newCategory := false
 	out, err := change(ctx, s.db, func(tx *sql.Tx) (_ *product, err error) {
 		if newCategory, err = creatable(ctx, tx, in); err != nil {
@@ -72,8 +71,8 @@ func (s *server) createProduct(ctx context.Context, in creation) (*product, erro
 	return out, nil
 }
 
-// creatable tells what keeps a product from being created, and whether its category
-// has to be made.
+// creatable returns an error if a product cannot be created, and whether its
+// category must be created.
 func creatable(ctx context.Context, tx *sql.Tx, in creation) (newCategory bool, err error) {
 	var same string
 	err = tx.QueryRowContext(ctx, "SELECT id FROM products WHERE name = ?", in.Name).Scan(&same)
@@ -90,11 +89,11 @@ func creatable(ctx context.Context, tx *sql.Tx, in creation) (newCategory bool, 
 	case err != nil:
 		return false, err
 	case newCategory && in.CategoryTitle == "":
-		return false, fmt.Errorf("%w; category_title makes a new one", unknown("category", in.Category, "categories"))
+		return false, fmt.Errorf("%w; category_title creates it", unknown("category", in.Category, "categories"))
 	case products >= maxProducts:
-		return false, fmt.Errorf("the catalogue has %d products, which is all it takes", products)
+		return false, fmt.Errorf("the catalogue is full with %d products", products)
 	case newCategory && categories >= maxCategories:
-		return false, fmt.Errorf("the catalogue has %d categories, which is all it takes; choose one of them", categories)
+		return false, fmt.Errorf("the catalogue already has the maximum of %d categories; choose one of them", categories)
 	}
 	return newCategory, nil
 }
@@ -124,15 +123,15 @@ func write(ctx context.Context, in creation) (string, error) {
 	var refused *mcp.Error
 	switch {
 	case errors.Is(err, mcp.ErrNotSupported):
-		return "", errors.New("this client has no model to write the description (sampling); give one as description")
+		return "", errors.New("this client does not offer a model to write the description (sampling); set description")
 	case errors.As(err, &refused):
-		return "", fmt.Errorf("the client's model wrote no description: %s; give one as description", quoted(refused.Message))
+		return "", fmt.Errorf("the client's model did not write a description: %s; set description", quoted(refused.Message))
 	case err != nil:
 		return "", err
 	}
 	text := plain(res.Text())
 	if text == "" {
-		return "", errors.New("the client's model answered without any text; give a description")
+		return "", errors.New("the client's model answered without text; set description")
 	}
 	if utf8.RuneCountInString(text) > maxDescription {
 		text = string([]rune(text)[:maxDescription-1]) + "…"
@@ -140,7 +139,7 @@ func write(ctx context.Context, in creation) (string, error) {
 	return text, nil
 }
 
-// task is what a model is asked for when it describes a product.
+// task is the instruction for a model that describes a product.
 func task(name, category string, price money) string {
 	return fmt.Sprintf("Write a description of one or two sentences for the product %q of the category %q, which costs %s. Answer with the description alone.", name, category, price)
 }

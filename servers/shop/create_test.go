@@ -47,7 +47,7 @@ func TestCreateAsksTheModel(t *testing.T) {
 			t.Errorf("a long description has %d characters, want 1000 with an ellipsis", len([]rune(got.Description)))
 		}
 		text = " \n"
-		refused(t, s, "create-product", kettle(args{"name": "C"}), "without any text", "give a description")
+		refused(t, s, "create-product", kettle(args{"name": "C"}), "answered without text", "set description")
 
 		// Clients of 2026-07-28 have no word for a refusal, and end the call themselves.
 		for _, fails = range []error{mcp.ErrDeclined, errors.New("out of words " + strings.Repeat("!", 500))} {
@@ -58,7 +58,7 @@ func TestCreateAsksTheModel(t *testing.T) {
 				}
 				continue
 			}
-			if err != nil || !res.IsError || !strings.Contains(res.Text(), "give one as description") || len(res.Text()) > 250 {
+			if err != nil || !res.IsError || !strings.Contains(res.Text(), "set description") || len(res.Text()) > 250 {
 				t.Errorf("create-product = %v, %v after %v; want a short tool error", res, err, fails)
 			}
 		}
@@ -73,7 +73,7 @@ func TestCreateAsksTheModel(t *testing.T) {
 func TestCreateWithoutModel(t *testing.T) {
 	for _, rev := range mcp.Revisions() {
 		s := mcptest.Connect(t, newServer(t, shop.Options{}), &mcp.Client{}, rev)
-		refused(t, s, "create-product", kettle(nil), "sampling", "give one as description")
+		refused(t, s, "create-product", kettle(nil), "sampling", "set description")
 		if got := call[product](t, s, "create-product", kettle(args{"description": "It whistles."})); got.Description != "It whistles." {
 			t.Errorf("%s: create-product = %+v", rev, got)
 		}

@@ -13,8 +13,8 @@ type customer struct {
 	Name   string `json:"name"`
 	Email  string `json:"email"`
 	City   string `json:"city"`
-	Member bool   `json:"member" doc:"whether they hear of new trips first"`
-	Orders int    `json:"orders" doc:"how many they have placed"`
+	Member bool   `json:"member" doc:"whether they learn of new trips first"`
+	Orders int    `json:"orders" doc:"number of orders placed"`
 }
 
 func (c *customer) fields() []any {
@@ -23,7 +23,7 @@ func (c *customer) fields() []any {
 
 type customerList struct {
 	Customers []customer `json:"customers"`
-	Next      string     `json:"next,omitempty" doc:"there are more: give this as after"`
+	Next      string     `json:"next,omitempty" doc:"set if there are more: the value of after for the next page"`
 }
 
 func (s *server) addCustomers() {
@@ -53,13 +53,13 @@ func knownCustomer(ctx context.Context, tx *sql.Tx, id string) error {
 	return known(ctx, tx, "customers", "customer", id, "get-customers")
 }
 
-// owner is who a cart belongs to when a caller names somebody: both may be empty.
+// owner returns the customer of a cart when a caller names one: both may be empty.
 func owner(ctx context.Context, tx *sql.Tx, cart, has, given string) (string, error) {
 	switch {
 	case given == "" || given == has:
 		return has, nil
 	case has != "":
-		return "", fmt.Errorf("%s belongs to %s and not to %s; leave customer out, or make another cart", cart, has, quoted(given))
+		return "", fmt.Errorf("%s belongs to %s and not to %s; leave customer out, or create another cart", cart, has, quoted(given))
 	}
 	return given, knownCustomer(ctx, tx, given)
 }

@@ -23,29 +23,28 @@ var schemaSQL string
 var seedSQL string
 
 const (
-	// application marks the file of a shop ("shop" in ASCII), where SQLite wants it.
+	// application is SQLite's application id of a shop's file ("shop" in ASCII).
 	application = 0x73686f70
-	// version is that of schema.sql.
+	// version is the version of schema.sql.
 	version = 1
 )
 
-// settings of the connection. Another program may hold the lock for 5 seconds. A
-// transaction that writes has it from its beginning: one that takes it later could be
-// refused at once.
+// settings of the connection. It waits 5 seconds for another program's lock. A writing
+// transaction locks at its beginning: one that locks later could be refused at once.
 const settings = "_busy_timeout=5000&_txlock=immediate&_foreign_keys=1&_defensive=1&_error_rc=1&_pragma=trusted_schema(0)"
 
-// database is an open database. SQLite has one writer at a time and all that happens
-// here is short, so one connection does everything.
+// database is an open database. SQLite has one writer at a time and all transactions here are
+// short, so one connection is enough.
 type database struct {
 	db *sql.DB
 
-	// anchor keeps a database in memory alive, which goes with its last connection, and
-	// the pool drops connections that were interrupted. Nil for a file.
+	// anchor keeps a database in memory alive, which ends with its last connection: the pool
+	// drops interrupted connections. Nil for a file.
 	anchor *sql.Conn
 }
 
-// Check tells what would keep the database from being opened: a folder that does
-// not exist, a file that is no database or not of a shop, missing rights. It creates nothing.
+// Check returns an error if the database could not be opened: a folder does not exist, a file
+// is not a database or not a shop's, or rights are missing. It creates nothing.
 func (o Options) Check() error {
 	if o.DB == "" {
 		return nil
@@ -61,11 +60,11 @@ func (o Options) Check() error {
 		return fmt.Errorf("database %q: %w", o.DB, err)
 	}
 	defer f.Close()
-	// The application id is in the bytes from 68 on, see "The Database Header" of
-	// the file format of SQLite. 0 may still be an empty database, which open finds out.
+	// The application id is in the bytes from 68 on, see "The Database Header" of the file
+	// format of SQLite. 0 may still be an empty database, which open checks.
 	head := make([]byte, 72)
 	if _, err := io.ReadFull(f, head); err != nil {
-		return nil // too short for a database with anything in it
+		return nil // too short for a database with content
 	}
 	if id := binary.BigEndian.Uint32(head[68:]); id != 0 && id != application {
 		return fmt.Errorf("database %q: %w", o.DB, errForeign)
@@ -75,7 +74,7 @@ func (o Options) Check() error {
 
 var errForeign = errors.New("it belongs to another program; name another file")
 
-// open opens the database. It makes and fills one where there is none.
+// open opens the database. It creates and fills a missing one.
 func open(ctx context.Context, o Options) (_ *database, err error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -86,7 +85,7 @@ func open(ctx context.Context, o Options) (_ *database, err error) {
 		if name, err = sqlitefile.URI(o.DB); err != nil {
 			return nil, err
 		}
-		// SQLite would make a file that everybody may read.
+		// SQLite would create a file that everybody can read.
 		f, err := os.OpenFile(o.DB, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
 			return nil, fmt.Errorf("database %s: %w", shown, err)
@@ -117,8 +116,8 @@ func open(ctx context.Context, o Options) (_ *database, err error) {
 		return nil, err
 	}
 	if o.DB != "" {
-		// The mode stays with the file, so it is not set before the file is known to be
-		// ours. It cannot be set while another program is at work, and need not be.
+		// The mode persists in the file, so it is set only once the file is known to be ours. While
+		// another program uses the file it cannot be set, and need not be.
 		if _, err := pool.ExecContext(ctx, "PRAGMA journal_mode = WAL"); err != nil && codeOf(err) != codeBusy {
 			return nil, err
 		}
@@ -126,7 +125,8 @@ func open(ctx context.Context, o Options) (_ *database, err error) {
 	return d, nil
 }
 
-// prepare makes and fills the tables of an empty database, and refuses one that is not ours.
+// prepare creates and fills the tables of an empty database, and refuses one that is not
+// ours.
 func prepare(ctx context.Context, tx *sql.Tx) error {
 	var app, have, objects int
 	err := tx.QueryRowContext(ctx, "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id, pragma_user_version").Scan(&app, &have, &objects)
@@ -148,7 +148,7 @@ func prepare(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// close closes what is open, after what is in progress.
+// close waits for transactions in progress and closes the database.
 func (d *database) close() error {
 	var err error
 	if d.anchor != nil {
@@ -157,12 +157,12 @@ func (d *database) close() error {
 	return errors.Join(err, d.db.Close())
 }
 
-// view runs fn in a transaction that reads.
+// view runs fn in a reading transaction.
 func view[T any](ctx context.Context, d *database, fn func(*sql.Tx) (T, error)) (T, error) {
 	return run(ctx, d, &sql.TxOptions{ReadOnly: true}, fn)
 }
 
-// change runs fn in a transaction that writes, and keeps nothing of it if fn fails.
+// change runs fn in a writing transaction, and rolls it back if fn fails.
 func change[T any](ctx context.Context, d *database, fn func(*sql.Tx) (T, error)) (T, error) {
 	return run(ctx, d, nil, fn)
 }
@@ -199,15 +199,15 @@ func codeOf(err error) int {
 	return e.Code() & 0xff
 }
 
-// explain says what to do about an error of SQLite. Whatever it is, the transaction
-// was rolled back.
+// explain adds the next step to an error of SQLite. The transaction was rolled back in any
+// case.
 func explain(err error) error {
 	why := ""
 	switch codeOf(err) {
 	case codeBusy:
 		why = "another program uses the database; try again"
 	case codeReadOnly:
-		why = "the database cannot be written; see to the rights of the file and its folder"
+		why = "the database cannot be written; check the rights of the file and its folder"
 	case codeIO:
 		why = "the disk cannot be read or written, or is full"
 	case codeFull:
@@ -218,7 +218,7 @@ func explain(err error) error {
 	return fmt.Errorf("nothing was changed: %s: %w", why, err)
 }
 
-// list returns the rows of a query. Fields says where the columns go.
+// list returns the rows of a query. Fields returns the destinations of the columns.
 func list[T any](ctx context.Context, tx *sql.Tx, fields func(*T) []any, query string, args ...any) ([]T, error) {
 	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -236,13 +236,13 @@ func list[T any](ctx context.Context, tx *sql.Tx, fields func(*T) []any, query s
 	return out, rows.Err()
 }
 
-// nextID returns the number and the id of the row to be added to a table next.
+// nextID returns the number and the id for the next row of a table.
 func nextID(ctx context.Context, tx *sql.Tx, table, prefix string) (n int64, id string, err error) {
 	err = tx.QueryRowContext(ctx, "SELECT coalesce(max(n), 1000) + 1 FROM "+table).Scan(&n)
 	return n, fmt.Sprintf("%s-%d", prefix, n), err
 }
 
-// known is an error unless a table has the id; tool is where ids come from.
+// known returns an error unless a table has the id; tool is the tool that lists ids.
 func known(ctx context.Context, tx *sql.Tx, table, what, id, tool string) error {
 	err := tx.QueryRowContext(ctx, "SELECT 1 FROM "+table+" WHERE id = ?", id).Scan(new(int))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -251,14 +251,14 @@ func known(ctx context.Context, tx *sql.Tx, table, what, id, tool string) error 
 	return err
 }
 
-// errUnknown is what errors about ids that nothing has are.
+// errUnknown is wrapped by errors about unknown ids.
 var errUnknown = errors.New("there is no")
 
 func unknown(what, id, tool string) error {
-	return fmt.Errorf("%w %s %s; %s names those there are", errUnknown, what, quoted(id), tool)
+	return fmt.Errorf("%w %s %s; %s lists the known ones", errUnknown, what, quoted(id), tool)
 }
 
-// quoted is what somebody sent, for an error.
+// quoted quotes a caller's text for an error.
 func quoted(s string) string {
 	const most = 60
 	return fmt.Sprintf("%q", text.Clip(s, most))

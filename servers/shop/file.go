@@ -12,28 +12,28 @@ import (
 // file is a delivery note.
 type file struct {
 	Name     string `json:"name"`
-	Product  string `json:"product" doc:"id of what was delivered"`
+	Product  string `json:"product" doc:"id of the delivered product"`
 	Quantity int    `json:"quantity" doc:"how many"`
 
 	category string // of the product
 }
 
 type filesProcessed struct {
-	Processed int    `json:"processed" doc:"how many files were processed"`
-	Left      int    `json:"left" doc:"how many still wait"`
-	Files     []file `json:"files" doc:"those that were processed"`
+	Processed int    `json:"processed" doc:"number of processed files"`
+	Left      int    `json:"left" doc:"number of waiting files"`
+	Files     []file `json:"files" doc:"the processed files"`
 }
 
 func (s *server) addFiles() {
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "process-files", Title: "Process files",
-		Description: "Books the delivery notes that wait into the stock, each once, with progress and a log message for each. Nothing is left for a second call.",
+		Description: "Adds the waiting delivery notes to the stock, each once, with progress and a log message for each. A second call finds none.",
 		Annotations: &mcp.ToolAnnotations{Destructive: new(false), Idempotent: new(true), OpenWorld: new(false)},
 	}, s.processFiles)
 }
 
-// processFiles takes one file at a time, so that a call that is cancelled has
-// processed some and left the rest, and two calls at once share them.
+// processFiles processes one file per transaction, so a cancelled call leaves the
+// remaining files, and two concurrent calls share them.
 func (s *server) processFiles(ctx context.Context, _ none) (*filesProcessed, error) {
 	total, err := view(ctx, s.db, func(tx *sql.Tx) (int, error) { return pending(ctx, tx) })
 	if err != nil {
@@ -64,7 +64,7 @@ func pending(ctx context.Context, tx *sql.Tx) (n int, err error) {
 	return n, err
 }
 
-// processNext processes the oldest file that waits, and returns nil if none does.
+// processNext processes the oldest waiting file, and returns nil if there is none.
 func processNext(ctx context.Context, tx *sql.Tx) (*file, error) {
 	f := &file{}
 	err := tx.QueryRowContext(ctx, `UPDATE files SET processed = ?

@@ -16,11 +16,11 @@ var amount = regexp.MustCompile(`^([0-9]{1,6})(?:\.([0-9]{2}))?(?: ` + currency 
 
 func (m money) String() string { return fmt.Sprintf("%d.%02d %s", m/100, m%100, currency) }
 
-// MarshalText makes JSON of it a string.
+// MarshalText makes its JSON a string.
 func (m money) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
-// UnmarshalText takes what MarshalText makes, and the same without currency or cents,
-// up to 999999.99.
+// UnmarshalText reads the form of MarshalText, also without currency or cents, up to
+// 999999.99.
 func (m *money) UnmarshalText(text []byte) error {
 	parts := amount.FindSubmatch(text)
 	if parts == nil {

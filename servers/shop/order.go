@@ -15,11 +15,11 @@ import (
 // order is an order as lists show it.
 type order struct {
 	ID           string `json:"id" examples:"ord-1001"`
-	Customer     string `json:"customer" doc:"id of who placed it"`
+	Customer     string `json:"customer" doc:"id of the customer"`
 	CustomerName string `json:"customer_name"`
 	Placed       string `json:"placed" format:"date-time"`
 	Status       string `json:"status" enum:"placed,shipped,delivered"`
-	Items        int    `json:"items" doc:"how many things are in it"`
+	Items        int    `json:"items" doc:"number of pieces in it"`
 	Total        money  `json:"total" examples:"49.80 EUR"`
 }
 
@@ -35,7 +35,7 @@ const orders = `SELECT o.id, c.id, c.name, o.placed, o.status,
 
 type orderList struct {
 	Orders []order `json:"orders" doc:"newest first"`
-	Next   string  `json:"next,omitempty" doc:"there are older ones: give this as after"`
+	Next   string  `json:"next,omitempty" doc:"set if there are older ones: the value of after for the next page"`
 }
 
 type fullOrder struct {
@@ -43,7 +43,7 @@ type fullOrder struct {
 	Lines []line `json:"lines"`
 }
 
-// wanted is a product that somebody orders.
+// wanted is an ordered product.
 type wanted struct {
 	Product  string `json:"product" doc:"id of the product, such as prd-1001" max:"100"`
 	Quantity int    `json:"quantity,omitempty" doc:"how many" default:"1" min:"1" max:"1000"`
@@ -51,7 +51,7 @@ type wanted struct {
 
 type placement struct {
 	Cart     string   `json:"cart,omitempty" doc:"id of the cart to order and empty; or give items" max:"100"`
-	Items    []wanted `json:"items,omitempty" doc:"what to order without a cart" max:"100"`
+	Items    []wanted `json:"items,omitempty" doc:"products to order without a cart" max:"100"`
 	Customer string   `json:"customer,omitempty" doc:"id of the customer; not needed if the cart belongs to one" max:"100"`
 }
 
@@ -89,7 +89,7 @@ func (s *server) addOrders() {
 		Order string `json:"order" doc:"id of the order, such as ord-1001" max:"100"`
 	}
 	mcp.AddTool(s.mcp, mcp.Tool{
-		Name: "get-order", Title: "Show an order", Description: "Tells all about one order, with its lines.",
+		Name: "get-order", Title: "Show an order", Description: "Returns one order, with its lines.",
 		Annotations: reads,
 	}, func(ctx context.Context, in one) (*fullOrder, error) {
 		return view(ctx, s.db, func(tx *sql.Tx) (*fullOrder, error) { return orderOf(ctx, tx, in.Order) })
@@ -97,7 +97,7 @@ func (s *server) addOrders() {
 
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "place-order", Title: "Place an order",
-		Description: "Orders what is in a cart, which is empty then, or what is listed. All of it or nothing.",
+		Description: "Orders the products of a cart, which it empties, or the given items: all of them or none.",
 		Annotations: &mcp.ToolAnnotations{Destructive: new(true), OpenWorld: new(false)},
 	}, s.placeOrder)
 }
@@ -136,7 +136,7 @@ func (s *server) placeOrder(ctx context.Context, in placement) (*fullOrder, erro
 			}
 		}
 		if who == "" {
-			return nil, errors.New("the order is nobody's; give its customer, get-customers names them")
+			return nil, errors.New("the order has no customer; set customer to an id from get-customers")
 		}
 		if err := knownCustomer(ctx, tx, who); err != nil {
 			return nil, err
@@ -160,7 +160,7 @@ func (s *server) placeOrder(ctx context.Context, in placement) (*fullOrder, erro
 	return out, nil
 }
 
-// takeCart empties a cart and returns what was in it.
+// takeCart empties a cart and returns its products.
 func takeCart(ctx context.Context, tx *sql.Tx, id string) ([]wanted, error) {
 	items, err := list(ctx, tx, func(w *wanted) []any { return []any{&w.Product, &w.Quantity} },
 		"DELETE FROM cart_items WHERE cart = ? RETURNING product, quantity", id)
@@ -170,8 +170,8 @@ func takeCart(ctx context.Context, tx *sql.Tx, id string) ([]wanted, error) {
 	return items, err
 }
 
-// sell moves items from the stock to an order, and returns the categories they are
-// of. It names all that there is too little of.
+// sell moves items from the stock to an order, and returns their categories. Its
+// error names all products with too little stock.
 func sell(ctx context.Context, tx *sql.Tx, order string, items []wanted) (changed []string, err error) {
 	var short []string
 	for _, w := range items {
@@ -179,7 +179,7 @@ func sell(ctx context.Context, tx *sql.Tx, order string, items []wanted) (change
 		if err != nil {
 			return nil, err
 		}
-		// The transaction has the lock from its beginning, so that this is still so.
+		// The transaction has held the lock from its beginning, so this still holds.
 		if p.Stock < w.Quantity {
 			short = append(short, shortage(p, w.Quantity).Error())
 			continue

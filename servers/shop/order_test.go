@@ -22,12 +22,12 @@ func TestWhatCannotBe(t *testing.T) {
 		in   args
 		want []string
 	}{
-		{"product", args{"product": "prd-9"}, []string{`no product "prd-9"`, "products names"}},
-		{"products", args{"category": "cars"}, []string{`no category "cars"`, "categories names"}},
+		{"product", args{"product": "prd-9"}, []string{`no product "prd-9"`, "products lists"}},
+		{"products", args{"category": "cars"}, []string{`no category "cars"`, "categories lists"}},
 		{"products", args{"after": "prd-9"}, []string{`"prd-9"`, "leave it out"}},
 		{"products", args{"limit": 101}, []string{"limit", "100"}},
-		{"get-orders", args{"customer": "cus-9"}, []string{`no customer "cus-9"`, "get-customers names"}},
-		{"get-order", args{"order": "ord-9"}, []string{`no order "ord-9"`, "get-orders names"}},
+		{"get-orders", args{"customer": "cus-9"}, []string{`no customer "cus-9"`, "get-customers lists"}},
+		{"get-order", args{"order": "ord-9"}, []string{`no order "ord-9"`, "get-orders lists"}},
 		{"get-cart", args{"cart": "crt-9"}, []string{`no cart "crt-9"`, "add-to-cart"}},
 		{"get-cart-items", args{"cart": strings.Repeat("x", 100)}, []string{`no cart "xxx`, "…"}},
 		{"add-to-cart", args{"product": "prd-9"}, []string{`no product "prd-9"`}},
@@ -42,7 +42,7 @@ func TestWhatCannotBe(t *testing.T) {
 		{"add-to-cart", args{"product": "prd-1024", "quantity": 2}, []string{"only one Brass Sextant"}},
 		{"place-order", args{}, []string{"either the cart"}},
 		{"place-order", args{"cart": "crt-1001", "items": []args{{"product": "prd-1001"}}}, []string{"either the cart"}},
-		{"place-order", args{"cart": "crt-1002"}, []string{"give its customer"}},
+		{"place-order", args{"cart": "crt-1002"}, []string{"set customer"}},
 		{"place-order", args{"cart": "crt-1001", "customer": "cus-1001"}, []string{"belongs to cus-1002"}},
 		{"place-order", args{"items": []args{{"product": "prd-1001"}}, "customer": "cus-9"}, []string{`no customer "cus-9"`}},
 		{"place-order", args{"items": []args{{"product": "prd-9"}}, "customer": "cus-1001"}, []string{`no product "prd-9"`}},
@@ -184,7 +184,7 @@ func TestCartIsBounded(t *testing.T) {
 	s := connect(t)
 	call[product](t, s, "create-product", args{"name": "Peg", "category": "tents", "price": "0.50", "stock": 100_000, "description": "One peg."})
 	c := call[cart](t, s, "add-to-cart", args{"product": "prd-1025", "quantity": 1000})
-	refused(t, s, "add-to-cart", args{"product": "prd-1025", "cart": c.ID}, "1001", "at most 1000")
+	refused(t, s, "add-to-cart", args{"product": "prd-1025", "cart": c.ID}, "1001", "the maximum is 1000")
 	for i := range 100 {
 		id := fmt.Sprintf("prd-%d", 1026+i)
 		call[product](t, s, "create-product", args{"name": id, "category": "tents", "price": "1", "stock": 1, "description": "x"})
@@ -192,7 +192,7 @@ func TestCartIsBounded(t *testing.T) {
 			call[cart](t, s, "add-to-cart", args{"product": id, "cart": c.ID})
 			continue
 		}
-		refused(t, s, "add-to-cart", args{"product": id, "cart": c.ID}, "at most 100")
+		refused(t, s, "add-to-cart", args{"product": id, "cart": c.ID}, "the maximum is 100")
 	}
 	if o := call[order](t, s, "place-order", args{"cart": c.ID, "customer": "cus-1001"}); len(o.Lines) != 100 || o.Total != "599.00 EUR" {
 		t.Errorf("order of %d lines for %s, want 100 for 599.00 EUR", len(o.Lines), o.Total)

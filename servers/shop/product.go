@@ -13,7 +13,7 @@ type product struct {
 	Name        string `json:"name"`
 	Category    string `json:"category" doc:"id of its category"`
 	Price       money  `json:"price" examples:"24.90 EUR"`
-	Stock       int    `json:"stock" doc:"how many there are to buy"`
+	Stock       int    `json:"stock" doc:"pieces in stock"`
 	Description string `json:"description"`
 }
 
@@ -25,13 +25,13 @@ const productColumns = "id, name, category, price, stock, description"
 
 type productList struct {
 	Products []product `json:"products"`
-	Next     string    `json:"next,omitempty" doc:"there are more: give this as after"`
+	Next     string    `json:"next,omitempty" doc:"set if there are more: the value of after for the next page"`
 }
 
 type category struct {
 	ID       string `json:"id" examples:"tents"`
 	Title    string `json:"title"`
-	Products int    `json:"products" doc:"how many it has"`
+	Products int    `json:"products" doc:"number of products"`
 }
 
 func (c *category) fields() []any { return []any{&c.ID, &c.Title, &c.Products} }
@@ -73,7 +73,7 @@ func (s *server) addProducts() {
 		Product string `json:"product" doc:"id of the product, such as prd-1001" max:"100"`
 	}
 	mcp.AddTool(s.mcp, mcp.Tool{
-		Name: "product", Title: "Show a product", Description: "Tells all about one product: price, stock, description.",
+		Name: "product", Title: "Show a product", Description: "Returns one product: price, stock, description.",
 		Annotations: reads,
 	}, func(ctx context.Context, in one) (*product, error) {
 		return view(ctx, s.db, func(tx *sql.Tx) (*product, error) { return productOf(ctx, tx, in.Product) })

@@ -8,31 +8,31 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Options configure a server. The zero value is a new shop in memory.
+// Options configures a server. The zero value is a new shop in memory.
 type Options struct {
-	// DB is the path of the database file, which is made and filled if it does not
+	// DB is the path of the database file, which is created and filled if it does not
 	// exist. Empty: a database in memory that lives as long as the server.
 	DB string
 
-	// Logger gets what the server cannot return to anybody. Nil: it is discarded.
+	// Logger gets the errors that cannot be returned to a client. Nil discards them.
 	Logger *slog.Logger
 }
 
-// server is what the handlers of one server share.
+// server is the shared state of the handlers of one server.
 type server struct {
 	mcp *mcp.Server
 	db  *database // set by OnStart, before any handler runs
 }
 
-// New makes a server. The database is opened with the first request; [Options.Check]
-// tells earlier what would keep it from that.
+// New returns a server. The database is opened with the first request;
+// [Options.Check] reports earlier if that would fail.
 func New(o Options) *mcp.Server {
 	s := &server{}
 	s.mcp = &mcp.Server{
 		Name:         "shop",
 		Title:        "Shop",
 		Version:      "0.1.0",
-		Instructions: "A small outdoor shop. Look with products, categories and get-customers for the ids that other tools take. Fill a cart with add-to-cart, then place-order.",
+		Instructions: "A small outdoor shop. Get the ids for other tools from products, categories and get-customers. Fill a cart with add-to-cart, then place-order.",
 		Logger:       o.Logger,
 		OnStart: func(ctx context.Context) error {
 			db, err := open(ctx, o)
@@ -58,11 +58,11 @@ func New(o Options) *mcp.Server {
 	return s.mcp
 }
 
-// reads marks tools that change nothing. Nothing here reaches beyond the database.
+// reads marks read-only tools. No tool reaches beyond the database.
 var reads = &mcp.ToolAnnotations{ReadOnly: new(true), OpenWorld: new(false)}
 
-// adds marks tools that add something and take nothing away.
+// adds marks tools that only add.
 var adds = &mcp.ToolAnnotations{Destructive: new(false), OpenWorld: new(false)}
 
-// none is the arguments of what takes none.
+// none is the type of empty arguments.
 type none struct{}

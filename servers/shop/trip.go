@@ -13,11 +13,11 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// destination is where a trip goes, by its id.
+// destination is the id of a trip's destination.
 type destination string
 
-// destinations are what there are of them, with the price for one person. The schema
-// of book-trip names their ids.
+// destinations are all destinations, with the price for one person. The schema of
+// book-trip lists their ids.
 var destinations = []struct {
 	id    destination
 	title string
@@ -29,7 +29,7 @@ var destinations = []struct {
 	{"dolomites", "Via ferrata in the Dolomites", 135_00},
 }
 
-// Enum is what the schema of arguments allows.
+// Enum returns the values for the schema of arguments.
 func (destination) Enum() []string {
 	ids := make([]string, len(destinations))
 	for i, d := range destinations {
@@ -38,7 +38,7 @@ func (destination) Enum() []string {
 	return ids
 }
 
-// describe returns what is done at a destination that Enum has let pass, and its price.
+// describe returns the title and price of a destination of Enum.
 func (d destination) describe() (title string, price money) {
 	for _, one := range destinations {
 		if one.id == d {
@@ -49,26 +49,26 @@ func (d destination) describe() (title string, price money) {
 }
 
 const (
-	// maxQuestions is how often a call asks for another date.
+	// maxQuestions bounds the questions of a call for another date.
 	maxQuestions = 3
-	// maxAhead is how many days ahead a trip can be booked.
+	// maxAhead is the number of days for which trips can be booked.
 	maxAhead = 366
-	// offered is how many free days a question names.
+	// offered is the number of free days that a question names.
 	offered = 3
 )
 
 type tripRequest struct {
-	Customer    string      `json:"customer" doc:"id of who books, such as cus-1001" max:"100"`
+	Customer    string      `json:"customer" doc:"id of the customer, such as cus-1001" max:"100"`
 	Destination destination `json:"destination" doc:"where to"`
 	Date        string      `json:"date" doc:"the day, from tomorrow on for a year; if it is taken, the user is asked for another" format:"date"`
-	People      int         `json:"people,omitempty" doc:"how many come along" default:"1" min:"1" max:"8"`
+	People      int         `json:"people,omitempty" doc:"number of people" default:"1" min:"1" max:"8"`
 }
 
 type trip struct {
 	ID          string      `json:"id" examples:"trp-1001"`
-	Customer    string      `json:"customer" doc:"id of who booked it"`
+	Customer    string      `json:"customer" doc:"id of the customer"`
 	Destination destination `json:"destination"`
-	Title       string      `json:"title" doc:"what is done there"`
+	Title       string      `json:"title" doc:"the activity"`
 	Date        string      `json:"date" format:"date"`
 	People      int         `json:"people"`
 	Price       money       `json:"price" doc:"for all of them" examples:"298.00 EUR"`
@@ -79,12 +79,12 @@ func (t *trip) fields() []any {
 }
 
 type tripResult struct {
-	Trip   *trip  `json:"trip,omitempty" doc:"what was booked; absent: nothing was"`
+	Trip   *trip  `json:"trip,omitempty" doc:"the booked trip; absent: none was booked"`
 	Member bool   `json:"member" doc:"whether the customer is a member now"`
-	Note   string `json:"note" doc:"what happened, in a sentence"`
+	Note   string `json:"note" doc:"the outcome, in a sentence"`
 }
 
-// dateError says that there is no trip on a date, and when there would be.
+// dateError says that a date cannot be booked, and names free dates.
 type dateError struct {
 	reason string
 	free   []string
@@ -105,9 +105,9 @@ func (s *server) addTrips() {
 	}, s.bookTrip)
 }
 
-// bookTrip asks up to two kinds of questions. It runs again from the top with each answer,
-// so that what it has done by then is kept by Once, and the booking by its request:
-// an answer that a client sends twice books nothing more.
+// bookTrip asks up to two kinds of questions. It runs again from the top with each answer.
+// Once keeps its earlier results, and the request identifies the booking: a repeated
+// answer does not book again.
 func (s *server) bookTrip(ctx context.Context, in tripRequest) (*tripResult, error) {
 	request, err := mcp.Once(ctx, "request", func(context.Context) (string, error) { return rand.Text(), nil })
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *server) bookTrip(ctx context.Context, in tripRequest) (*tripResult, err
 	var unfit *dateError
 	switch {
 	case errors.As(err, &unfit) && (errors.Is(err, mcp.ErrDeclined) || errors.Is(err, mcp.ErrDismissed)):
-		return &tripResult{Note: fmt.Sprintf("Nothing was booked: %s. The user named no other date.", unfit)}, nil
+		return &tripResult{Note: fmt.Sprintf("Nothing was booked: %s. The user did not name another date.", unfit)}, nil
 	case err != nil:
 		return nil, err
 	}
@@ -126,15 +126,15 @@ func (s *server) bookTrip(ctx context.Context, in tripRequest) (*tripResult, err
 	switch {
 	case err == nil, errors.Is(err, mcp.ErrDeclined), errors.Is(err, mcp.ErrDismissed), errors.Is(err, mcp.ErrNotSupported):
 	default:
-		// The trip stands whatever became of the offer. A question that waits for its
-		// answer comes here too, and goes out in place of this result.
-		out.Note += fmt.Sprintf(" The offer of a membership went wrong: %s.", quoted(err.Error()))
+		// The trip stays booked whatever the outcome of the offer. A pending question comes here
+		// too, and is sent in place of this result.
+		out.Note += fmt.Sprintf(" The offer of a membership failed: %s.", quoted(err.Error()))
 	}
 	return out, nil
 }
 
-// findDate books the wanted date, or one that the user names instead. When the user
-// does not, the error is also the *dateError that was asked about.
+// findDate books the wanted date, or one that the user names instead. If the user names
+// none, the error wraps the *dateError of the question.
 func (s *server) findDate(ctx context.Context, in tripRequest, request string) (*trip, error) {
 	for asked := 1; ; asked++ {
 		out, err := change(ctx, s.db, func(tx *sql.Tx) (*trip, error) { return book(ctx, tx, in, request) })
@@ -156,7 +156,7 @@ func (s *server) findDate(ctx context.Context, in tripRequest, request string) (
 	}
 }
 
-// book books a trip, or returns the one that the same request has booked.
+// book books a trip, or returns the trip that the same request has already booked.
 func book(ctx context.Context, tx *sql.Tx, in tripRequest, request string) (*trip, error) {
 	const of = "SELECT id, customer, destination, date, people, price FROM trips "
 	t := &trip{}
@@ -195,7 +195,7 @@ func takenDates(ctx context.Context, tx *sql.Tx, to destination) (map[string]boo
 	return taken, err
 }
 
-// checkDate returns a *dateError unless a date can be booked.
+// checkDate returns a *dateError if a date cannot be booked.
 func checkDate(date, title string, now time.Time, taken map[string]bool) error {
 	day, err := time.Parse(time.DateOnly, date)
 	if err != nil {
@@ -239,7 +239,7 @@ func daysFrom(day, first, last time.Time) iter.Seq[time.Time] {
 	}
 }
 
-// offerMembership tells whether a customer is a member, after asking one who is not.
+// offerMembership reports whether a customer is a member, and asks one who is not.
 func (s *server) offerMembership(ctx context.Context, id string) (bool, error) {
 	member, err := view(ctx, s.db, func(tx *sql.Tx) (member bool, err error) {
 		err = tx.QueryRowContext(ctx, "SELECT member FROM customers WHERE id = ?", id).Scan(&member)
@@ -248,7 +248,7 @@ func (s *server) offerMembership(ctx context.Context, id string) (bool, error) {
 	if err != nil || member {
 		return member, err
 	}
-	yes, err := mcp.Confirm(ctx, "Shall the customer be a member of the shop? It is free, and members hear of new trips first.", mcp.Key("member"))
+	yes, err := mcp.Confirm(ctx, "Should the customer become a member of the shop? It is free, and members hear of new trips first.", mcp.Key("member"))
 	if err != nil || !yes {
 		return false, err
 	}

@@ -71,7 +71,7 @@ func TestTripAnswers(t *testing.T) {
 			note      string
 		}{
 			{name: "declined", date: mcp.ErrDeclined, note: "free are " + day(61)},
-			{name: "dismissed", date: mcp.ErrDismissed, note: "named no other date"},
+			{name: "dismissed", date: mcp.ErrDismissed, note: "did not name another date"},
 			{name: "member", wants: true, booked: true, memberNow: true, note: "Booked"},
 			{name: "no member", booked: true, note: "Booked"},
 			{name: "member declined", member: mcp.ErrDeclined, booked: true, note: "Booked"},
@@ -99,8 +99,8 @@ func TestTripAnswers(t *testing.T) {
 		p := &person{date: func(string) (string, error) { return "", broken }, member: func() (bool, error) { return false, broken }}
 		s := mcptest.Connect(t, newServer(t, shop.Options{}), p.client(), mcp.V2025_11_25)
 		got := call[trip](t, s, "book-trip", booking(day(60)))
-		if got.Trip == nil || !strings.Contains(got.Note, "went wrong") {
-			t.Errorf("book-trip = %+v, want that it was booked and the offer went wrong", got)
+		if got.Trip == nil || !strings.Contains(got.Note, "failed") {
+			t.Errorf("book-trip = %+v, want that it was booked and the offer failed", got)
 		}
 	})
 	t.Run("cannot be asked", func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 )
 
-// readers is how many queries may read at once.
+// readers bounds concurrent reading queries.
 const readers = 4
 
 // Settings of every connection. _defensive keeps SQL from corrupting the file,
@@ -24,14 +24,14 @@ type database struct {
 	write *sql.DB
 	read  *sql.DB
 
-	// anchor keeps a database in memory alive with a connection that nobody uses: the
-	// database goes with its last connection, and the pools drop those that were
-	// interrupted. Nil for a file.
+	// anchor keeps a database in memory alive with an unused connection: the database
+	// ends with its last connection, and the pools drop interrupted ones. Nil for a
+	// file.
 	anchor *sql.DB
 }
 
-// Check tells what would keep the database from being opened: a folder that does
-// not exist, a file that is no database, missing rights. It creates nothing.
+// Check returns an error if the database could not be opened: a folder does not
+// exist, a file is not a database, or rights are missing. It creates nothing.
 func (o Options) Check() error {
 	if o.DB == "" {
 		return nil
@@ -85,7 +85,7 @@ func open(ctx context.Context, o Options) (_ *database, err error) {
 	return db, nil
 }
 
-// close closes what is open. Queries in progress end first.
+// close waits for queries in progress and closes the database.
 func (db *database) close() error {
 	var errs []error
 	if db.read != nil {

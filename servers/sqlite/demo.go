@@ -2,7 +2,7 @@ package sqlite
 
 import (
 	"context"
-	_ "embed" // of the data to try things with
+	_ "embed" // for the sample data
 	"fmt"
 
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -11,7 +11,7 @@ import (
 //go:embed demo.sql
 var demoSQL string
 
-// fill fills a database without tables with data to try things with, all or nothing.
+// fill fills a database without tables with sample data, all or nothing.
 func (db *database) fill(ctx context.Context) error {
 	tx, err := db.write.BeginTx(ctx, nil)
 	if err != nil {
@@ -28,7 +28,7 @@ func (db *database) fill(ctx context.Context) error {
 	return tx.Commit()
 }
 
-// addDemo adds the prompt that leads a model, and who watches it, through the server.
+// addDemo adds the prompt that leads a model and its user through the server.
 func addDemo(srv *mcp.Server) {
 	type input struct {
 		Topic string `json:"topic" doc:"what the data should be about, for instance a bakery"`

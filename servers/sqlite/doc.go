@@ -1,5 +1,5 @@
-// Package sqlite is a server for one SQLite database: tools to look, to read and to
-// write, and a memo of insights.
+// Package sqlite is a server for one SQLite database: tools to inspect, query and change it, and a
+// memo of insights.
 //
 // From the command line, on a file or on a database in memory that lives as long as
 // the server:
@@ -19,34 +19,33 @@
 //	create_table     one CREATE TABLE
 //	list_tables      tables and views
 //	describe_table   columns, indexes, foreign keys, SQL
-//	append_insight   adds to memo://insights, whose subscribers are told
-//	memo://insights  what was found out; kept in memory, gone with the server
-//	mcp-demo         a prompt that shows all of this on a topic
+//	append_insight   adds to memo://insights, and notifies its subscribers
+//	memo://insights  the findings so far; kept in memory until the server ends
+//	mcp-demo         a prompt that demonstrates all of this on a topic
 //
-// # What a caller can and cannot do
+// # Access
 //
-// The engine decides, not a look at the text of a query. read_query runs on
-// connections that are read-only twice over (mode=ro and query_only), also for a database
-// in memory. On every connection an authorizer refuses, while a statement is
-// compiled, what would reach another file or outlive the statement: ATTACH, DETACH,
-// VACUUM INTO, load_extension, transactions and savepoints, temporary objects,
-// pragmas but those that only tell something, and virtual tables of unknown modules.
-// Defensive mode is on, the schema is not trusted, no database can be attached, and
+// The engine enforces the rules, not a check of the query's text. read_query runs on connections
+// that are read-only in two ways (mode=ro and query_only), also for a database in memory. On every
+// connection an authorizer refuses, while a statement is compiled, everything that would reach
+// another file or outlive the statement: ATTACH, DETACH, VACUUM INTO, load_extension, transactions
+// and savepoints, temporary objects, pragmas except informative ones, and virtual tables of unknown
+// modules. Defensive mode is on, the schema is not trusted, no database can be attached, and
 // foreign keys are enforced. Several statements in one query are refused.
 //
-// A tool runs at most [Options.Timeout] and ends when its caller cancels. Other
-// programs may use the file at the same time; a lock is waited for, 5 seconds.
+// A tool runs at most [Options.Timeout] and ends when its caller cancels. Other programs may use
+// the file at the same time; a tool waits 5 seconds for a lock.
 //
 // # Values
 //
-// Cells are JSON: NULL is null, INTEGER and REAL are numbers, TEXT is a string, as
-// it is stored. What JSON or its readers would distort is an object with one member that
-// says what it is: {"integer":"9007199254740993"} beyond 2^53-1, {"real":"Infinity"},
-// {"blob":"AAEC"} in base64, {"text_base64":"/w=="} for text that is no UTF-8.
+// Cells are JSON: NULL is null, INTEGER and REAL are numbers, TEXT is a string, as it is stored. A
+// value that JSON or its decoders would distort is an object with one member that names its kind:
+// {"integer":"9007199254740993"} beyond 2^53-1, {"real":"Infinity"}, {"blob":"AAEC"} in base64,
+// {"text_base64":"/w=="} for text that is not UTF-8.
 //
 // # Guarantees
 //
 //   - A failed or cancelled write_query or create_table changes nothing.
-//   - Results stop at a row limit, and at 1 MiB, and say so with how to read on.
+//   - Results stop at a row limit, and at 1 MiB, and then say how to read the rest.
 //   - The database is opened with the first request and closed by Shutdown.
 package sqlite

@@ -14,9 +14,9 @@ import (
 // zeroblob(1e9) cannot fill the memory of the server.
 const maxValue = 64 << 20
 
-// guard is the authorizer of one statement: it decides what may be compiled, and
-// notes what the statement does. The engine calls it on the goroutine that runs the
-// statement.
+// guard is the authorizer of one statement: it permits or refuses its actions
+// during compilation, and records them. The engine calls it on the goroutine that
+// runs the statement.
 type guard struct {
 	reading bool   // whether the connection cannot write
 	refused string // why the statement was refused, for people; empty if it was not
@@ -26,27 +26,27 @@ type guard struct {
 	creates bool // whether it creates a table
 }
 
-// tells are the pragmas that only tell something, with what follows them.
+// tells are the informative pragmas, with the kind of their argument.
 var tells = map[string]bool{
 	"application_id": false, "collation_list": false, "compile_options": false, "data_version": false,
 	"encoding": false, "foreign_keys": false, "freelist_count": false, "function_list": false,
 	"journal_mode": false, "module_list": false, "page_count": false, "page_size": false,
 	"pragma_list": false, "schema_version": false, "user_version": false,
 
-	// These take the name of what to tell about, not a new value.
+	// The argument of these is a name, not a new value.
 	"foreign_key_check": true, "foreign_key_list": true, "index_info": true, "index_list": true,
 	"index_xinfo": true, "integrity_check": true, "quick_check": true, "table_info": true,
 	"table_list": true, "table_xinfo": true,
 }
 
-// modules are the virtual tables that keep all they have inside the database.
+// modules are the virtual tables that keep all data inside the database.
 var modules = map[string]bool{
 	"fts3": true, "fts4": true, "fts5": true, "fts5vocab": true, "geopoly": true,
 	"rtree": true, "rtree_i32": true, "vec0": true,
 }
 
-// install puts the guard on a connection, in place of the one before. A connection
-// must not be used for a caller's statement without.
+// install sets the guard of a connection, in place of the previous one. A caller's
+// statement must never run without a guard.
 func (g *guard) install(conn *sql.Conn) error {
 	for limit, n := range map[int]int{lib.SQLITE_LIMIT_ATTACHED: 0, lib.SQLITE_LIMIT_LENGTH: maxValue} {
 		if _, err := driver.Limit(conn, limit, n); err != nil {
@@ -56,7 +56,7 @@ func (g *guard) install(conn *sql.Conn) error {
 	return register(conn, g.authorize)
 }
 
-// uninstall takes the guard off a connection, for statements of our own.
+// uninstall removes the guard of a connection, for the server's own statements.
 func uninstall(conn *sql.Conn) error { return register(conn, nil) }
 
 func register(conn *sql.Conn, f driver.AuthorizerFn) error {
@@ -83,7 +83,7 @@ func (g *guard) authorize(action driver.AuthorizerActionCode, arg1, arg2, _, _ s
 	case driver.AuthPragma:
 		takes, ok := tells[strings.ToLower(arg1)]
 		if !ok || (arg2 != "" && !takes) {
-			return g.refuse("PRAGMA %s is not available: only pragmas that tell something are, such as table_info", arg1)
+			return g.refuse("PRAGMA %s is not available: only informative pragmas are, such as table_info", arg1)
 		}
 		return driver.AuthorizerOK
 	case driver.AuthAttach, driver.AuthDetach:
@@ -104,8 +104,8 @@ func (g *guard) authorize(action driver.AuthorizerActionCode, arg1, arg2, _, _ s
 		g.creates, g.writes = true, true
 		return driver.AuthorizerOK
 	case driver.AuthInsert:
-		// The first action of a statement is its own; what follows may be that of
-		// triggers and virtual tables. The schema is a table too.
+		// The first action of a statement is its own; later ones may belong to triggers
+		// and virtual tables. The schema is a table too.
 		if !g.writes && !strings.HasPrefix(arg1, "sqlite_") {
 			g.inserts = true
 		}
@@ -127,7 +127,7 @@ func (g *guard) refuse(format string, args ...any) driver.AuthorizerReturnCode {
 	return driver.AuthorizerDeny
 }
 
-// explain makes of an engine's error one that says what to do next.
+// explain adds the next step to an error of the engine.
 func (g *guard) explain(err error) error {
 	var e *driver.Error
 	if !errors.As(err, &e) {
@@ -145,12 +145,12 @@ func (g *guard) explain(err error) error {
 	case lib.SQLITE_BUSY:
 		return errors.New("the database is locked by another program; try again")
 	case lib.SQLITE_TOOBIG:
-		return fmt.Errorf("a value is over %d MiB, the most this server handles", maxValue>>20)
+		return fmt.Errorf("a value is over %d MiB, the limit of this server", maxValue>>20)
 	}
 	return err
 }
 
-// bounded cuts text of a caller for use in an error.
+// bounded shortens a caller's text for use in an error.
 func bounded(s string) string {
 	if len(s) > 100 {
 		return strings.ToValidUTF8(s[:100], "") + "..."

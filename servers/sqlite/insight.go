@@ -12,14 +12,14 @@ import (
 
 const insightsURI = "memo://insights"
 
-// What the memo holds at most.
+// The limits of the memo.
 const (
 	maxInsight  = 10_000 // characters each
 	maxInsights = 1_000
 )
 
-// insights is the memo: what callers found out, in the order they did. It is kept
-// in memory, so that a database is never changed by taking a note.
+// insights is the memo: the callers' findings, in order. It is kept in memory, so
+// that notes never change the database.
 type insights struct {
 	mu    sync.Mutex
 	texts []string // guarded by mu
@@ -27,11 +27,11 @@ type insights struct {
 
 func (s *server) addInsights() {
 	mcp.AddResource(s.mcp, mcp.Resource{
-		URI: insightsURI, Name: "Insights", Description: "What was found out about the data so far.", MIMEType: "text/plain",
+		URI: insightsURI, Name: "Insights", Description: "The findings about the data so far.", MIMEType: "text/plain",
 	}, func(context.Context) (string, error) { return s.insights.memo(), nil })
 
 	type input struct {
-		Insight string `json:"insight" doc:"one thing found out about the data" min:"1" max:"10000"`
+		Insight string `json:"insight" doc:"one finding about the data" min:"1" max:"10000"`
 	}
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "append_insight", Title: "Note an insight",
@@ -56,7 +56,7 @@ func (i *insights) add(text string) (int, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if len(i.texts) == maxInsights {
-		return 0, fmt.Errorf("the memo holds %d insights, which is all it takes", maxInsights)
+		return 0, fmt.Errorf("the memo is full with %d insights", maxInsights)
 	}
 	i.texts = append(i.texts, text)
 	return len(i.texts), nil

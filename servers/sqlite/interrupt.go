@@ -11,11 +11,11 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// interruptible has the engine stop what a connection runs once ctx ends. The caller
-// calls stop before it gives the connection back.
+// interruptible makes the engine stop the connection's statement when ctx ends. The
+// caller calls stop before it returns the connection.
 //
-// The driver (v1.61.1) does so itself, but only until the first row: a query that goes
-// on for ever behind it could not be ended. The engine's handle is a private field of
+// The driver (v1.61.1) does so itself, but only until the first row: a query that
+// never ends after it could not be stopped. The engine's handle is a private field of
 // the driver's connection, which reflection may read; TestCancel fails if it moves.
 // Remove when the driver watches the context in Rows.Next.
 func interruptible(ctx context.Context, conn *sql.Conn) (stop func(), err error) {

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// maxResult bounds the cells of a result in bytes of JSON.
+	// maxResult bounds the cells of a result, in bytes of JSON.
 	maxResult = 1 << 20
 
-	// returnedRows bounds the rows of RETURNING that a write answers.
+	// returnedRows bounds the rows of RETURNING in the result of a write.
 	returnedRows = 200
 )
 
 type readInput struct {
 	Query  string `json:"query" doc:"one SQL statement that reads; put ? where params go"`
 	Params []any  `json:"params,omitempty" doc:"values for the ? of the query, in order: strings, numbers, booleans, null"`
-	Limit  int    `json:"limit,omitempty" doc:"at most so many rows" default:"200" min:"1" max:"10000"`
+	Limit  int    `json:"limit,omitempty" doc:"maximum number of rows" default:"200" min:"1" max:"10000"`
 }
 
 type writeInput struct {
@@ -37,13 +37,13 @@ type createInput struct {
 	Query string `json:"query" doc:"one CREATE TABLE statement"`
 }
 
-// rowSet is the rows of a result.
+// rowSet holds the rows of a result.
 type rowSet struct {
 	Columns   []string            `json:"columns"`
 	Rows      [][]json.RawMessage `json:"rows" doc:"cells in the order of columns; see the server's package for how values are written"`
 	RowCount  int                 `json:"row_count" doc:"number of rows here"`
 	Truncated bool                `json:"truncated" doc:"whether there are more rows"`
-	Note      string              `json:"note,omitempty" doc:"how to read on"`
+	Note      string              `json:"note,omitempty" doc:"how to read the rest"`
 }
 
 // written is the result of a write.
@@ -92,7 +92,7 @@ func (s *server) read(ctx context.Context, in readInput) (*rowSet, error) {
 func (s *server) write(ctx context.Context, in writeInput) (*written, error) {
 	return s.change(ctx, in.Query, in.Params, func(g *guard) error {
 		if !g.writes {
-			return errors.New("the statement changes neither data nor schema; read_query is for those that read, and VACUUM is not available")
+			return errors.New("the statement changes neither data nor schema; use read_query for reading, and VACUUM is not available")
 		}
 		return nil
 	})
@@ -105,7 +105,7 @@ type created struct {
 func (s *server) create(ctx context.Context, in createInput) (*created, error) {
 	_, err := s.change(ctx, in.Query, nil, func(g *guard) error {
 		if !g.creates {
-			return errors.New("the statement is no CREATE TABLE; use write_query")
+			return errors.New("the statement is not a CREATE TABLE; use write_query")
 		}
 		return nil
 	})
@@ -115,8 +115,8 @@ func (s *server) create(ctx context.Context, in createInput) (*created, error) {
 	return &created{true}, nil
 }
 
-// change runs a statement that writes. Allow decides once it is known what the
-// statement does.
+// change runs a statement that writes. Allow decides once the statement's actions
+// are known.
 func (s *server) change(ctx context.Context, query string, params []any, allow func(*guard) error) (*written, error) {
 	query, err := statement(query)
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *server) change(ctx context.Context, query string, params []any, allow f
 	return out, nil
 }
 
-// bound gives a query its time.
+// bound sets the time limit of a query.
 func (s *server) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	if s.options.Timeout < 0 {
 		return context.WithCancel(ctx)
@@ -145,7 +145,7 @@ func (s *server) bound(ctx context.Context) (context.Context, context.CancelFunc
 		fmt.Errorf("the query was stopped after %v; make it do less, with an index, a WHERE or a LIMIT", s.options.Timeout))
 }
 
-// ended prefers the reason why ctx ended to what the driver made of it.
+// ended returns the cause of ctx's end in place of the driver's error.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -167,7 +167,7 @@ func (db *database) selectRows(ctx context.Context, g *guard, query string, args
 	if err != nil {
 		return nil, err
 	}
-	if !g.writes { // else it is about to fail, and should as it was written
+	if !g.writes { // else it is about to fail, with its original text
 		query = rawTimes(query, columns)
 	}
 	stop, err := interruptible(ctx, conn)
@@ -203,7 +203,7 @@ func (db *database) change(ctx context.Context, g *guard, query string, args []a
 	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return nil, err
 	}
-	settle := context.WithoutCancel(ctx) // the end of a transaction is not up to the caller
+	settle := context.WithoutCancel(ctx) // a transaction ends even if its caller has cancelled
 	defer func() {
 		if e := uninstall(conn); err == nil {
 			err = e
@@ -218,8 +218,8 @@ func (db *database) change(ctx context.Context, g *guard, query string, args []a
 		}
 		out = nil
 		if _, e := conn.ExecContext(settle, "ROLLBACK"); e != nil {
-			// The engine has rolled back already, or cannot. Either way the connection
-			// is not for another use.
+			// The engine has rolled back already, or cannot. Either way the connection must
+			// not be reused.
 			_ = conn.Raw(func(any) error { return sqldriver.ErrBadConn })
 		}
 	}()
@@ -247,7 +247,7 @@ func (db *database) change(ctx context.Context, g *guard, query string, args []a
 			out.Returned.Note += "; the statement was run in full"
 		}
 	}
-	for err == nil && rows.Next() { // all of it runs, shown or not
+	for err == nil && rows.Next() { // the statement runs to its end, shown or not
 	}
 	if err = errors.Join(err, rows.Err(), rows.Close()); err != nil {
 		return nil, err
@@ -268,7 +268,7 @@ func (db *database) change(ctx context.Context, g *guard, query string, args []a
 	return out, nil
 }
 
-// changes is what a connection has changed so far.
+// changes are the counters of a connection's changes.
 type changes struct{ total, last, rowid int64 }
 
 func changesOf(ctx context.Context, conn *sql.Conn) (c changes, err error) {
@@ -276,8 +276,8 @@ func changesOf(ctx context.Context, conn *sql.Conn) (c changes, err error) {
 	return c, err
 }
 
-// compile has the engine compile a statement, and so the guard judge it, without
-// running it.
+// compile makes the engine compile a statement, so that the guard checks it,
+// without running it.
 func compile(conn *sql.Conn, query string) (columns []driver.ColumnInfo, err error) {
 	err = conn.Raw(func(dc any) error {
 		c, ok := dc.(interface {
@@ -293,9 +293,9 @@ func compile(conn *sql.Conn, query string) (columns []driver.ColumnInfo, err err
 }
 
 // rawTimes rewrites a query so that text of columns declared DATE, DATETIME or
-// TIMESTAMP arrives as it is stored. The driver makes times of it, by the declared
-// type, which an expression such as +column has not. Such a type only comes with a
-// SELECT here, so that the query can stand in a WITH clause.
+// TIMESTAMP arrives as it is stored. The driver converts such text to times, by the
+// declared type, which an expression such as +column does not have. Only a SELECT
+// has such columns here, so the query fits into a WITH clause.
 func rawTimes(query string, columns []driver.ColumnInfo) string {
 	found := false
 	for _, c := range columns {
@@ -328,7 +328,7 @@ func fetch(rows *sql.Rows, columns []driver.ColumnInfo, limit int) (*rowSet, err
 	size := 0
 	for rows.Next() {
 		if len(out.Rows) == limit {
-			out.stop(fmt.Sprintf("stopped after %d rows, there are more", limit))
+			out.stop(fmt.Sprintf("stopped after %d rows; there are more", limit))
 			break
 		}
 		if err := rows.Scan(targets...); err != nil {

@@ -8,24 +8,23 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Options configure a server. The zero value is an empty database in memory.
+// Options configures a server. The zero value is an empty database in memory.
 type Options struct {
 	// DB is the path of the database file, which is created if it does not exist.
 	// Empty: a database in memory that lives as long as the server.
 	DB string
 
-	// Demo fills a database that has no tables with a few of a small library, to try things
-	// with.
+	// Demo fills a database without tables with a small library, for experiments.
 	Demo bool
 
-	// Timeout bounds the run of one query. Zero: 30 seconds; negative: no bound.
+	// Timeout bounds one query. Zero: 30 seconds; negative: no limit.
 	Timeout time.Duration
 
-	// Logger gets what the server cannot return to anybody. Nil: it is discarded.
+	// Logger gets the errors that cannot be returned to a client. Nil discards them.
 	Logger *slog.Logger
 }
 
-// server is what the handlers of one server share.
+// server is the shared state of the handlers of one server.
 type server struct {
 	options  Options
 	mcp      *mcp.Server
@@ -33,8 +32,8 @@ type server struct {
 	insights insights
 }
 
-// New makes a server. The database is opened with the first request; [Options.Check]
-// tells earlier what would keep it from that.
+// New returns a server. The database is opened with the first request;
+// [Options.Check] reports earlier if that would fail.
 func New(o Options) *mcp.Server {
 	if o.Timeout == 0 {
 		o.Timeout = 30 * time.Second
@@ -44,7 +43,7 @@ func New(o Options) *mcp.Server {
 		Name:         "sqlite",
 		Title:        "SQLite",
 		Version:      "0.1.0",
-		Instructions: "One SQLite database. Look with list_tables and describe_table before you query. Pass values as params, not inside the SQL.",
+		Instructions: "One SQLite database. Use list_tables and describe_table before you query. Pass values as params, not inside the SQL.",
 		Logger:       o.Logger,
 		OnStart: func(ctx context.Context) error {
 			db, err := open(ctx, o)
@@ -65,11 +64,11 @@ func New(o Options) *mcp.Server {
 	return s.mcp
 }
 
-// reads marks tools that change nothing. Nothing here reaches beyond the database.
+// reads marks read-only tools. No tool reaches beyond the database.
 var reads = &mcp.ToolAnnotations{ReadOnly: new(true), OpenWorld: new(false)}
 
 // adds marks tools that add but do not destroy.
 var adds = &mcp.ToolAnnotations{Destructive: new(false), OpenWorld: new(false)}
 
-// writes marks tools that may destroy.
+// writes marks destructive tools.
 var writes = &mcp.ToolAnnotations{Destructive: new(true), OpenWorld: new(false)}

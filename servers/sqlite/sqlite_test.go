@@ -234,8 +234,8 @@ func TestWriteStaysInside(t *testing.T) {
 		} {
 			refused(t, s, "write_query", tt.query, tt.want)
 		}
-		refused(t, s, "create_table", "INSERT INTO t VALUES (1)", "no CREATE TABLE")
-		refused(t, s, "create_table", "DROP TABLE t", "no CREATE TABLE")
+		refused(t, s, "create_table", "INSERT INTO t VALUES (1)", "not a CREATE TABLE")
+		refused(t, s, "create_table", "DROP TABLE t", "not a CREATE TABLE")
 		if got := rowsOf(read(t, s, "SELECT count(*) FROM t")); got != "[[0]]" {
 			t.Errorf("t has %s rows after all this, want 0", got)
 		}

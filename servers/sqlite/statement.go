@@ -9,17 +9,16 @@ import (
 // maxQuery bounds the text of a query in bytes, as SQLite itself does.
 const maxQuery = 1_000_000
 
-// statement returns the one statement that text holds, without comments, blanks and
-// semicolons around it. Text with no statement or with several is an error.
+// statement returns the only statement in text, without comments, blanks and
+// semicolons around it. Text without a statement or with several is an error.
 //
-// The driver would run all statements of a text, so their number has to be known
-// before. The rules are those of SQLite's tokenizer and grammar: a statement ends at a
-// semicolon outside of quotes, comments and variables, that of a trigger at
-// "; END ;". FuzzStatement holds this to the engine's own idea of where a statement
-// ends; where in doubt, this sees one statement more.
+// The driver would run all statements of a text, so they are counted first. The rules
+// are those of SQLite's tokenizer and grammar: a statement ends at a semicolon outside
+// of quotes, comments and variables, that of a trigger at "; END ;". FuzzStatement
+// compares this with the engine's own parser; in doubt, this finds one statement more.
 func statement(text string) (string, error) {
 	if len(text) > maxQuery {
-		return "", fmt.Errorf("the query has %d bytes, at most %d are taken; pass values as params", len(text), maxQuery)
+		return "", fmt.Errorf("the query has %d bytes; the maximum is %d; pass values as params", len(text), maxQuery)
 	}
 	if strings.IndexByte(text, 0) >= 0 {
 		return "", errors.New("the query holds a NUL character; pass such values as params")
@@ -41,7 +40,7 @@ type scanner struct {
 	at   int
 }
 
-// kind is a class of tokens, as far as it matters where a statement ends.
+// kind is a class of tokens, as far as it matters for the end of a statement.
 type kind int
 
 const (
@@ -51,13 +50,12 @@ const (
 	word // keywords, names, numbers
 )
 
-// The states of next: how far a statement has been recognised as a trigger, and
-// how far its end.
+// The states of next: the recognised part of a trigger's beginning or end.
 type state int
 
 const (
 	atStart   state = iota
-	plain           // no trigger
+	plain           // not a trigger
 	explained       // after EXPLAIN, which other words may follow
 	creating        // after CREATE, which TEMP may follow
 	inTrigger       // inside of a CREATE TRIGGER
@@ -65,7 +63,7 @@ const (
 	afterEnd        // inside, after "; END"
 )
 
-// after is the state after a token that is no semicolon.
+// after is the state after a token other than a semicolon.
 func (s state) after(k kind, text string) state {
 	if k == word {
 		text = strings.ToLower(text)
@@ -105,8 +103,7 @@ func (s state) after(k kind, text string) state {
 	return plain
 }
 
-// next returns the next statement, without the semicolon that ends it, and ""
-// when there is none.
+// next returns the next statement, without its final semicolon, or "" at the end.
 func (s *scanner) next() string {
 	start, end, st := 0, 0, atStart
 	for s.at < len(s.text) {
@@ -130,7 +127,7 @@ func (s *scanner) next() string {
 	return s.text[start:end]
 }
 
-// byteOrderMark is a blank to SQLite wherever a token could begin.
+// byteOrderMark is a blank for SQLite wherever a token could begin.
 const byteOrderMark = "\xef\xbb\xbf"
 
 // token moves past one token, or past the rest if it has no end.
@@ -157,7 +154,7 @@ func (s *scanner) token() kind {
 		s.past("*/", 2)
 		return blank
 	case c == '\'' || c == '"' || c == '`':
-		s.past(string(c), 1) // a doubled quote is an end and a start, which comes to the same
+		s.past(string(c), 1) // a doubled quote is an end and a start, with the same effect
 		return other
 	case c == '[':
 		s.past("]", 1)
@@ -177,7 +174,7 @@ func (s *scanner) token() kind {
 	return other
 }
 
-// past moves behind the next mark, looking from n bytes on.
+// past moves behind the next mark, searching from n bytes on.
 func (s *scanner) past(mark string, n int) {
 	if i := strings.Index(s.text[s.at+n:], mark); i >= 0 {
 		s.at += n + i + len(mark)
@@ -212,7 +209,7 @@ func variable(t string) int {
 	return i
 }
 
-// isName tells whether a byte may be part of a name; all beyond ASCII may.
+// isName reports whether a byte can be part of a name; all beyond ASCII can.
 func isName(c byte) bool {
 	return c >= 0x80 || c == '_' || c == '$' ||
 		'0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'

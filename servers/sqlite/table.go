@@ -67,7 +67,7 @@ func (s *server) addTables() {
 		return out, nil
 	})
 	mcp.AddTool(s.mcp, mcp.Tool{
-		Name: "describe_table", Title: "Describe a table", Description: "Tells columns, indexes and foreign keys of a table or view.",
+		Name: "describe_table", Title: "Describe a table", Description: "Returns the columns, indexes and foreign keys of a table or view.",
 		Annotations: reads,
 	}, func(ctx context.Context, in tableInput) (*table, error) {
 		ctx, cancel := s.bound(ctx)
@@ -80,7 +80,7 @@ func (s *server) addTables() {
 	})
 }
 
-// tables lists what a person made, without what the engine keeps for itself.
+// tables lists the tables and views of people, without the engine's internal ones.
 func (db *database) tables(ctx context.Context) (*tableList, error) {
 	out := &tableList{Tables: []tableEntry{}}
 	err := db.each(ctx, func(rows *sql.Rows) error {
@@ -106,7 +106,7 @@ func (db *database) describe(ctx context.Context, name string) (*table, error) {
 		return nil, err
 	}
 	if out.Name == "" {
-		return nil, fmt.Errorf("no table or view %q; list_tables names those there are", bounded(name))
+		return nil, fmt.Errorf("no table or view %q; list_tables lists the existing ones", bounded(name))
 	}
 	err = errors.Join(
 		db.each(ctx, func(rows *sql.Rows) error {
@@ -163,7 +163,7 @@ func (db *database) foreignKeys(ctx context.Context, out *table) error {
 	}, `SELECT id, "table", "from", "to" FROM pragma_foreign_key_list(?1) ORDER BY id, seq`, out.Name)
 }
 
-// each runs a query of this package and hands on its rows.
+// each runs a query of this package and passes on its rows.
 func (db *database) each(ctx context.Context, row func(*sql.Rows) error, query string, args ...any) error {
 	conn, err := db.read.Conn(ctx)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxExact bounds the integers that every reader of JSON keeps exact.
+// maxExact bounds the integers that every JSON decoder keeps exact.
 const maxExact = 1<<53 - 1
 
-// bind makes of the JSON values of params what the driver takes.
+// bind converts the JSON values of params for the driver.
 func bind(params []any) ([]any, error) {
 	out := make([]any, len(params))
 	for i, p := range params {
@@ -84,12 +84,12 @@ func text(s string) json.RawMessage {
 	return b
 }
 
-// tagged is an object that says what its value is. The value is plain ASCII.
+// tagged is an object that names the kind of its value. The value is plain ASCII.
 func tagged(kind, value string) json.RawMessage {
 	return json.RawMessage(`{"` + kind + `":"` + value + `"}`)
 }
 
-// float keeps 1.0 apart from 1, and says what JSON cannot.
+// float keeps 1.0 distinct from 1, and encodes values that JSON lacks.
 func float(f float64) json.RawMessage {
 	switch {
 	case math.IsInf(f, 1):
@@ -108,9 +108,9 @@ func float(f float64) json.RawMessage {
 	return b
 }
 
-// timeText writes a time as SQLite's own functions do. The driver makes times of
-// the text of columns declared DATE and the like; only RETURNING hands them on
-// (see rawTimes).
+// timeText writes a time as SQLite's own functions do. The driver converts the text
+// of columns declared DATE and the like to times; only RETURNING returns them (see
+// rawTimes).
 func timeText(t time.Time) string {
 	layout := "2006-01-02 15:04:05.999999999"
 	if t.Hour() == 0 && t.Minute() == 0 && t.Second() == 0 && t.Nanosecond() == 0 {
