@@ -14,21 +14,21 @@ const (
 	item
 )
 
-// container is something that indents its blocks.
+// container is an element that indents its blocks.
 type container struct {
 	kind    containerKind
 	ordered bool
 	next    int    // number of the next item of an ordered list
-	marker  string // in front of the first line of an item, empty once it is written
-	indent  string // in front of all others
+	marker  string // before the first line of an item, empty once it is written
+	indent  string // before all other lines
 }
 
-// block ends the paragraph at work. In a cell of a table there are none.
+// block ends the current paragraph. Cells of a table do not have paragraphs.
 func (r *renderer) block() {
 	switch {
 	case r.pre != nil:
 		if text := r.pre.text.String(); text != "" && !strings.HasSuffix(text, "\n") {
-			r.pre.text.WriteByte('\n') // a line in an element of its own
+			r.pre.text.WriteByte('\n') // an element that holds one line
 		}
 		return
 	case r.table != nil && r.table.inCell:
@@ -51,7 +51,7 @@ func (r *renderer) block() {
 	r.para(text)
 }
 
-// para writes a block, indented as the containers say.
+// para writes a block with the indentation of its containers.
 func (r *renderer) para(text string) {
 	if r.out.Len() > 0 {
 		r.out.WriteByte('\n')
@@ -79,7 +79,7 @@ func (r *renderer) para(text string) {
 	r.inList = slices.ContainsFunc(r.containers, func(c container) bool { return c.kind == list })
 }
 
-// prefix is what stands in front of a line in the first so many containers.
+// prefix is the text before a line within the first n containers.
 func (r *renderer) prefix(containers int, mark bool) string {
 	if containers == 0 {
 		return ""
@@ -108,8 +108,8 @@ func (r *renderer) push(c container) {
 	r.containers = append(r.containers, c)
 }
 
-// pop closes the innermost container of a kind and all in it. An item only ends inside of
-// its list.
+// pop closes the innermost container of a kind and all within it. An item ends only
+// inside its list.
 func (r *renderer) pop(kind containerKind) {
 	if r.table != nil {
 		return

@@ -10,39 +10,40 @@
 //
 //	http.Handle("/mcp", fetch.New(fetch.Options{}))
 //
-// # What comes back
+// # Results
 //
-// HTML as Markdown, as text, or as its source; JSON, XML and other text as it is, in UTF-8;
-// PNG, JPEG, GIF and WebP of up to 1 MiB as a picture. Other content is refused, with its type
-// and size. Of HTML the main part is kept if the page marks one; scripts, styles, navigation,
-// forms' controls, the page's footer and what is hidden are left out.
+// HTML is returned as Markdown, as text, or as its source; JSON, XML and other text unchanged, in
+// UTF-8; PNG, JPEG, GIF and WebP of up to 1 MiB as a picture. Other content is refused, with its
+// type and size. Of HTML the main part is kept if the page marks one; scripts, styles, navigation,
+// form controls, the page's footer and hidden elements are left out.
 //
-// A result has up to three blocks of text: where the page is from and what it answered,
-// a part of the page, and how to read on. A part is counted in characters (Unicode code
-// points) of the text that was made, from start_index on, max_length of them. A page that was
-// read in part is kept for five minutes, for the same caller to read on; four are, at most.
+// A result has up to three blocks of text: the origin and status of the page, a part of the page,
+// and how to read the next part. A part is counted in characters (Unicode code points) of the
+// resulting text: max_length of them, from start_index on. A page that was read in part is cached
+// for five minutes, for the same caller; at most four are.
 //
-// An answer with a status of 400 or more is a tool error that has the page nevertheless.
+// An answer with a status of 400 or more is a tool error that includes the page.
 //
-// # Where it connects to
+// # Connections
 //
-// To public addresses. Addresses of this machine, of private, shared, link-local and
-// reserved networks, and IPv6 addresses that stand for such ones, are refused when they are
-// about to be dialled: also after a redirect, and whatever a name resolved to
-// before. [Options.AllowPrivate] and [Options.AllowHosts] permit them. Proxies of the environment are
-// not used, as they would connect for the server where it does not.
+// The server connects to public addresses. Addresses of this machine, of private, shared,
+// link-local and reserved networks, and IPv6 addresses that stand for such ones, are refused when
+// they are dialled: also after a redirect, and after a DNS name has changed. [Options.AllowPrivate]
+// and [Options.AllowHosts] permit them. Proxies of the environment are not used, as they would
+// bypass this check.
 //
-// Redirects are followed to [Options.MaxRedirects], but not from https to http. URLs with a
+// At most [Options.MaxRedirects] redirects are followed, but not from https to http. URLs with a
 // user name or password are refused. No cookies, credentials or referrer are sent.
 //
-// The server acts when its user asks for a page, as a browser does, and does not read
-// robots.txt. It says who it is in User-Agent.
+// Like a browser, the server fetches pages that its user asks for, and does not read robots.txt.
+// User-Agent names it.
 //
 // # Guarantees
 //
-//   - A fetch ends within [Options.Timeout], and with the call it is for.
-//   - No more than [Options.MaxBytes] of a body are read, after decompression. What is cut says so.
-//   - Work and memory are proportional to that, whatever the bytes are: HTML is read as a
-//     stream and never becomes a tree.
-//   - Pages are not run. What only a script would show is not there.
+//   - A fetch ends within [Options.Timeout], and with its call.
+//   - No more than [Options.MaxBytes] of a body are read, after decompression. A cut result says
+//     so.
+//   - Work and memory are proportional to that for any content: HTML is read as a stream and never
+//     becomes a tree.
+//   - Scripts do not run. Content that only a script creates is missing.
 package fetch

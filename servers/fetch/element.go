@@ -2,7 +2,7 @@ package fetch
 
 import "strings"
 
-// noise tells whether an element is no part of what a reader comes for.
+// noise reports whether an element is not part of a page's content.
 func (r *renderer) noise(name string, attr map[string]string) bool {
 	switch name {
 	case "script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "embed", "video", "audio", "map",
@@ -42,7 +42,7 @@ func language(class string) string {
 	return ""
 }
 
-// isBlock tells whether an element stands on lines of its own.
+// isBlock reports whether an element begins on a line of its own.
 func isBlock(name string) bool {
 	switch name {
 	case "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "div", "dl", "dt", "fieldset",
@@ -53,7 +53,7 @@ func isBlock(name string) bool {
 	return false
 }
 
-// endIsOptional tells whether HTML lets authors leave out the end tag of an element.
+// endIsOptional reports whether the end tag of an element may be omitted in HTML.
 func endIsOptional(name string) bool {
 	switch name {
 	case "p", "li", "dt", "dd", "tr", "td", "th":
@@ -62,7 +62,7 @@ func endIsOptional(name string) bool {
 	return false
 }
 
-// isVoid tells whether an element has neither content nor end tag.
+// isVoid reports whether an element has neither content nor end tag.
 func isVoid(name string) bool {
 	switch name {
 	case "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr":

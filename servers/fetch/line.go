@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// style is a set of ways to set text.
+// style is a set of text styles.
 type style uint8
 
 const (
@@ -17,14 +17,14 @@ const (
 	code
 )
 
-// marks are in the order in which styles nest, outermost first. Code is apart: nothing
-// is marked inside of it.
+// marks are in the order in which styles nest, outermost first. Code is separate: it cannot contain
+// marks.
 var marks = []struct {
 	style style
 	mark  string
 }{{bold, "**"}, {italic, "_"}, {struck, "~~"}}
 
-// styleOf is what an element does to its text, 0 for nothing.
+// styleOf is the style of an element, 0 for none.
 func styleOf(element string) style {
 	switch element {
 	case "b", "strong":
@@ -39,23 +39,23 @@ func styleOf(element string) style {
 	return 0
 }
 
-// line is a paragraph at work: text with white space collapsed and line breaks as \n, and
-// how it is set.
+// line is an unfinished paragraph: text with white space collapsed and line breaks as and its
+// styles.
 type line struct {
 	text  []byte
 	spans []span
-	extra int // what the spans are counted as, in bytes
+	extra int // the accounted size of the spans, in bytes
 
-	opened [4]int // how many elements of each style are open
-	href   string // of the link that is open, empty if none is
+	opened [4]int // number of open elements of each style
+	href   string // of the open link, empty if there is none
 }
 
-// span is a piece of the text that is set in one way.
+// span is a piece of the text with one style.
 type span struct {
 	end   int // offset in the text
 	style style
 	href  string
-	src   string // of a picture, whose words the text is
+	src   string // of a picture, if the text is its alternative text
 	alone bool   // a picture: not to be joined with a neighbour
 }
 
@@ -87,7 +87,7 @@ func (l *line) add(b []byte) {
 			if n := len(l.text); n > 0 && l.text[n-1] != ' ' && l.text[n-1] != '\n' {
 				l.text = append(l.text, ' ')
 			}
-		case r == '\u00ad' || r == '\u200b': // where a word may be divided
+		case r == '\u00ad' || r == '\u200b': // an optional hyphenation point
 		default:
 			l.text = append(l.text, b[:size]...)
 		}
@@ -96,7 +96,7 @@ func (l *line) add(b []byte) {
 	l.mark("", false)
 }
 
-// lineBreak begins a new line in the paragraph. More than one empty line is none.
+// lineBreak begins a new line in the paragraph. It writes at most one empty line.
 func (l *line) lineBreak() {
 	text := strings.TrimRight(string(l.text[max(0, len(l.text)-3):]), " ")
 	if len(l.text) == 0 || strings.HasSuffix(text, "\n\n") {
@@ -112,8 +112,8 @@ func (l *line) image(alt, src string) {
 	l.mark(src, true)
 }
 
-// dropSign takes back what was added from an offset on if it has no words: the ¶ or § with
-// which a heading links to itself.
+// dropSign removes the text from an offset on if it has no words: the ¶ or § with which a heading
+// links to itself.
 func (l *line) dropSign(from int) {
 	if from > len(l.text) || bytes.ContainsFunc(l.text[from:], wordRune) {
 		return
@@ -128,7 +128,7 @@ func (l *line) dropSign(from int) {
 	}
 }
 
-// mark sets all that was appended since the last span.
+// mark sets the style of the text since the last span.
 func (l *line) mark(src string, alone bool) {
 	begin, n := 0, len(l.spans)
 	if n > 0 {
@@ -151,10 +151,10 @@ func (l *line) mark(src string, alone bool) {
 	l.extra += spanCost + len(s.href) + len(s.src)
 }
 
-// reset ends what is open. Cells do that to what is open in them.
+// reset closes the open styles. The end of a cell does that.
 func (l *line) reset() { l.opened, l.href = [4]int{}, "" }
 
-// flush returns the paragraph and begins another. What is open stays open.
+// flush returns the paragraph and begins another. Open styles stay open.
 func (l *line) flush(plain, cell bool) string {
 	defer func() { l.text, l.spans, l.extra = l.text[:0], l.spans[:0], 0 }()
 	if plain {
@@ -170,7 +170,7 @@ func (l *line) flush(plain, cell bool) string {
 	return w.String()
 }
 
-// tidy takes white space off the ends of lines, and empty lines off the ends of the text.
+// tidy trims white space at the ends of lines, and empty lines at both ends of the text.
 func tidy(text string) string {
 	text = strings.TrimSpace(text)
 	if !strings.Contains(text, "\n") {
@@ -187,12 +187,12 @@ func tidy(text string) string {
 type writer struct {
 	strings.Builder
 	cell    bool   // in a cell of a table
-	now     span   // how the text at the end is set
+	now     span   // the style at the end of the text
 	pending string // white space that waits for the next word, " " or line breaks
 }
 
-// span writes text, and what begins and ends around it. Marks stand next to words, white space outside
-// of them.
+// span writes text with the marks that begin and end around it. Marks are next to words, with white
+// space outside.
 func (w *writer) span(text string, s span) {
 	for text != "" {
 		n := strings.IndexAny(text, " \n")
@@ -206,7 +206,7 @@ func (w *writer) span(text string, s span) {
 			}
 			text = text[1:]
 		default:
-			if s.style&code != 0 || s.alone { // not to be taken apart
+			if s.style&code != 0 || s.alone { // never split
 				n = len(strings.TrimRight(text, " \n"))
 			} else if n < 0 {
 				n = len(text)
@@ -220,7 +220,8 @@ func (w *writer) span(text string, s span) {
 	}
 }
 
-// set ends what does not go on in the next span, or would be around what begins there.
+// set ends the marks that do not continue in the next span, or that would enclose marks beginning
+// there.
 func (w *writer) set(next span) {
 	outermost := len(marks)
 	for i := range marks {
@@ -237,7 +238,7 @@ func (w *writer) set(next span) {
 	}
 }
 
-// end ends all marks from the i-th inwards.
+// end ends all marks from the i-th inward.
 func (w *writer) end(i int) {
 	for j := len(marks) - 1; j >= i; j-- {
 		if w.now.style&marks[j].style != 0 {
@@ -247,18 +248,18 @@ func (w *writer) end(i int) {
 	}
 }
 
-// space writes the white space that is due, if anything stands before it.
+// space writes the pending white space, unless the output is empty.
 func (w *writer) space() {
 	if w.Len() > 0 {
 		if w.pending == "\n" {
-			w.WriteString("  ") // makes a line break of a line's end
+			w.WriteString("  ") // two spaces make a line break
 		}
 		w.WriteString(w.pending)
 	}
 	w.pending = ""
 }
 
-// begin begins what is new in a span. Marks are inside of a link, and in their order.
+// begin begins the new marks of a span. Marks are inside a link, in their order.
 func (w *writer) begin(s span) {
 	if s.href != "" && w.now.href == "" {
 		w.WriteByte('[')
@@ -296,8 +297,8 @@ func (w *writer) word(text string, s span) {
 	}
 }
 
-// escape writes text so that nothing in it is taken for a mark, with as few backslashes as that
-// takes: they are noise to who reads the source.
+// escape writes text so that no part of it is read as a mark, with as few backslashes as possible,
+// since they make the source harder to read.
 func (w *writer) escape(text string) {
 	before, _ := utf8.DecodeLastRuneInString(w.tail())
 	for len(text) > 0 {
@@ -308,7 +309,7 @@ func (w *writer) escape(text string) {
 		case '\\', '`', '*':
 			w.WriteByte('\\')
 		case '_':
-			if !wordRune(before) || !wordRune(after) { // snake_case is no emphasis
+			if !wordRune(before) || !wordRune(after) { // snake_case is not emphasis
 				w.WriteByte('\\')
 			}
 		case '~':
@@ -333,7 +334,7 @@ func (w *writer) escape(text string) {
 	}
 }
 
-// tail is the end of what was written.
+// tail is the end of the written text.
 func (w *writer) tail() string {
 	s := w.String()
 	return s[max(0, len(s)-utf8.UTFMax):]
@@ -343,8 +344,8 @@ func wordRune(r rune) bool {
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r))
 }
 
-// guardLine keeps a paragraph from being read as a heading, a list, a quotation or a rule
-// because of how it begins.
+// guardLine escapes the beginning of a paragraph that would be read as a heading, a list, a
+// quotation or a rule.
 func guardLine(text string) string {
 	if text == "" {
 		return ""
@@ -374,7 +375,7 @@ func guardLine(text string) string {
 	return text
 }
 
-// longestRun is how often a byte is repeated at most.
+// longestRun is the length of the longest run of a byte.
 func longestRun(s string, b byte) int {
 	longest, run := 0, 0
 	for i := range len(s) {

@@ -10,57 +10,57 @@ import (
 	"golang.org/x/net/html"
 )
 
-// What markup may make of us. HTML is the choice of a stranger: nothing here grows with
-// how deep it nests, and no work is done twice.
+// Limits of markup. The HTML may be hostile: nothing here grows with its nesting, and no work
+// is done twice.
 const (
-	maxNesting = 8     // lists and quotations that are indented; deeper ones are not
+	maxNesting = 8     // levels of lists and quotations that are indented
 	maxLink    = 2_000 // bytes of a URL in a link
-	spanCost   = 48    // bytes that a change of style is counted as
+	spanCost   = 48    // accounted bytes of a change of style
 )
 
-// document is what HTML was made into.
+// document is the result of converting HTML.
 type document struct {
 	title string
 	text  string
-	cut   bool // the limit ended it early
+	cut   bool // the limit was reached
 }
 
-// renderer makes Markdown, or plain text, of HTML as it reads it. It goes through the
-// tokens once and builds no tree: a tree of the standard's algorithm can have a hundred
-// nodes for each byte of a page that is made for it.
+// renderer converts HTML to Markdown, or plain text, as it reads it. It reads the tokens once
+// and does not build a tree: with the standard's algorithm a hostile page can have a hundred
+// nodes per byte.
 type renderer struct {
 	z     *html.Tokenizer
-	base  *url.URL // what links are relative to
-	based bool     // the page has said what that is
+	base  *url.URL // the base of relative links
+	based bool     // the page has set the base
 	plain bool     // text without marks
-	limit int      // bytes of out, and of what waits to get there
+	limit int      // bytes of out, and of pending text
 
 	out        strings.Builder // finished blocks
-	line       line            // the paragraph at work
+	line       line            // the current paragraph
 	containers []container     // lists, items and quotations around it
-	tooDeep    int             // how many more there are
+	tooDeep    int             // number of further containers
 	depth      int             // len(containers) of the last block
 	inList     bool            // the last block was in a list
-	heading    int             // level of the heading at work, 0 for none
-	sign       int             // where a link of a heading to itself begins in the line, -1 for none
+	heading    int             // level of the current heading, 0 for none
+	sign       int             // the start of a heading's link to itself in the line, -1 for none
 	pre        *preformatted   // nil outside of pre
 	table      *table          // nil outside of a table, and in one for layout
 
 	title    *strings.Builder // nil outside of the first title
 	titled   string
-	skipped  string // name of an element that is left out, with all in it
-	skipping int    // how many of that name are open
-	sections int    // article, main and section that are open
+	skipped  string // name of an omitted element
+	skipping int    // number of open elements of that name
+	sections int    // number of open article, main and section elements
 
 	main     mainPart
-	resolved [2]string // the last reference, and where it leads
+	resolved [2]string // the last reference, and its target
 }
 
-// mainPart is where the main part of the page is in the output.
+// mainPart is the position of the page's main part in the output.
 type mainPart struct {
 	count      int
 	name       string // of the element
-	open       int    // how many of that name are open
+	open       int    // number of open elements of that name
 	start, end int
 }
 
@@ -70,8 +70,8 @@ type preformatted struct {
 	text     strings.Builder
 }
 
-// render makes text of HTML, Markdown unless plain. The result is cut at about limit bytes. The
-// error is that of ctx.
+// render converts HTML to Markdown, or to text if plain. The result is cut at about limit
+// bytes. The error is that of ctx.
 func render(ctx context.Context, source string, base *url.URL, plain bool, limit int) (document, error) {
 	r := &renderer{z: html.NewTokenizer(strings.NewReader(source)), base: base, plain: plain, limit: limit, sign: -1}
 	cut := false
@@ -105,7 +105,7 @@ func render(ctx context.Context, source string, base *url.URL, plain bool, limit
 	return document{title, strings.Trim(text, "\n"), cut}, nil
 }
 
-// size is how much text there is, finished and not.
+// size is the length of the text, finished or not.
 func (r *renderer) size() int {
 	n := r.out.Len() + len(r.line.text) + r.line.extra
 	if r.pre != nil {
@@ -130,7 +130,7 @@ func (r *renderer) token(kind html.TokenType) {
 	}
 }
 
-// attributes returns the attributes of the tag that this package looks at.
+// attributes returns the attributes of the tag that this package uses.
 func (r *renderer) attributes(more bool) map[string]string {
 	var found map[string]string
 	for more {
@@ -181,7 +181,7 @@ func (r *renderer) start(name string, attr map[string]string, selfClosing bool) 
 		return
 	}
 	switch {
-	case r.main.open > 0: // one in the main part is no other
+	case r.main.open > 0: // it is within the main part
 		if name == r.main.name {
 			r.main.open++
 		}
@@ -205,7 +205,7 @@ func (r *renderer) start(name string, attr map[string]string, selfClosing bool) 
 		if !is || r.based || len(href) > maxLink {
 			return
 		}
-		r.based = true // the first counts, and cannot be built upon
+		r.based = true // only the first base element counts
 		if u, err := r.base.Parse(href); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
 			r.base, r.resolved = u, [2]string{}
 		}
@@ -329,7 +329,7 @@ func (r *renderer) end(name string) {
 	}
 }
 
-// finish ends all that waits to be written.
+// finish writes all pending text.
 func (r *renderer) finish() {
 	if r.table != nil {
 		r.finishCell()
@@ -339,7 +339,7 @@ func (r *renderer) finish() {
 	r.block()
 }
 
-// startMain notes where the main part begins. Of several, none counts.
+// startMain records the beginning of the main part. If there are several, none counts.
 func (r *renderer) startMain(name string) {
 	r.spill()
 	r.block()
@@ -359,17 +359,17 @@ func (r *renderer) lineBreak() {
 	}
 }
 
-// image leaves the words that stand for a picture, and where it is.
+// image writes the alternative text and the address of a picture.
 func (r *renderer) image(attr map[string]string) {
 	alt := strings.Join(strings.Fields(attr["alt"]), " ")
 	if alt == "" || len(alt) > maxLink || r.pre != nil {
-		return // a picture that its author finds not worth a word
+		return // a decorative picture
 	}
 	r.line.image(alt, r.resolve(attr["src"]))
 }
 
-// resolve returns the URL that a page refers to, as it may stand in a link of Markdown. It is
-// empty for what leads nowhere else.
+// resolve returns the URL of a reference, escaped for a link in Markdown. It is empty for
+// references within the page and for unusable ones.
 func (r *renderer) resolve(ref string) string {
 	if ref != r.resolved[0] {
 		r.resolved = [2]string{ref, r.follow(strings.TrimSpace(ref))}

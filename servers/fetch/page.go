@@ -20,25 +20,25 @@ import (
 // maxImage bounds the bytes of a picture.
 const maxImage = 1 << 20
 
-// page is what was at a URL, ready to be handed out in pieces.
+// page is the content of a URL, ready to be returned in parts.
 type page struct {
 	url       string // after redirects
 	asked     string // before them
 	status    int
-	mediaType string // as the server says it, or what it seems to be
+	mediaType string // as the server declares it, or detected
 	title     string
 	text      string
-	form      string // what the text is: "Markdown made of HTML", "text"
+	form      string // a description of the text: "Markdown made of HTML", "text"
 	picture   []byte // in place of text
-	cut       string // why the text is not all there is; empty if it is
+	cut       string // the reason why the text is incomplete, or empty
 	loaded    time.Time
 }
 
-// kind is what to make of a body.
+// kind is the treatment of a body.
 type kind int
 
 const (
-	opaque kind = iota // of no use to a model
+	opaque kind = iota // not usable by a model
 	plainText
 	markup
 	picture
@@ -53,7 +53,7 @@ func (s *server) load(ctx context.Context, raw string, as format) (*page, error)
 	if s.options.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, s.options.Timeout,
-			fmt.Errorf("%q took longer than %v, which is all the time there is for a page; its server is slow, or the page has no end", shownURL(u, 200), s.options.Timeout))
+			fmt.Errorf("%q took longer than the limit of %v; its server is slow, or the page does not end", shownURL(u, 200), s.options.Timeout))
 		defer cancel()
 	}
 	res, err := s.web.open(ctx, u, as.accept())
@@ -93,7 +93,7 @@ func (s *server) load(ctx context.Context, raw string, as format) (*page, error)
 	}
 	text := decode(data, res.Header.Get("Content-Type"), k, p.cut != "")
 	if strings.Contains(text, "\x00") {
-		return nil, fmt.Errorf("%s says that its content is %s, but that has zero bytes in it, as only binary content does", p.origin(), clip(mediaType, 100))
+		return nil, fmt.Errorf("%s declares its content as %s, but it has zero bytes, which only binary content has", p.origin(), clip(mediaType, 100))
 	}
 	p.text, p.form = text, "text"
 	if k == markup && as != asSource {
@@ -115,8 +115,8 @@ func (s *server) load(ctx context.Context, raw string, as format) (*page, error)
 	return p, nil
 }
 
-// render makes text of HTML when it is its turn: HTML that is made for it takes twenty times its size
-// of memory, for less than a second.
+// render waits for a slot and converts HTML. Hostile HTML takes twenty times its size of memory,
+// for less than a second.
 func (s *server) render(ctx context.Context, source string, base *url.URL, plain bool) (document, error) {
 	select {
 	case s.rendering <- struct{}{}:
@@ -127,7 +127,7 @@ func (s *server) render(ctx context.Context, source string, base *url.URL, plain
 	return render(ctx, source, base, plain, int(s.options.MaxBytes))
 }
 
-// origin says where a page is from, for the beginning of a sentence.
+// origin names a page's address, for the beginning of a sentence.
 func (p *page) origin() string {
 	where := p.url
 	if p.asked != p.url {
@@ -136,7 +136,7 @@ func (p *page) origin() string {
 	return where
 }
 
-// brokeOff says that a body ended early, or why it was given up.
+// brokeOff returns the error for a body that ended early or timed out.
 func (p *page) brokeOff(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -144,7 +144,7 @@ func (p *page) brokeOff(ctx context.Context, err error) error {
 	return fmt.Errorf("the answer of %s broke off: %w", p.origin(), explain(ctx, err))
 }
 
-// kindOf decides what a body is, by its type and how it begins, and tells the type.
+// kindOf determines the kind and type of a body, by its declared type and first bytes.
 func kindOf(contentType string, head []byte) (kind, string) {
 	looks, _, _ := mime.ParseMediaType(http.DetectContentType(head))
 	declared, _, _ := mime.ParseMediaType(contentType)
@@ -162,22 +162,22 @@ func kindOf(contentType string, head []byte) (kind, string) {
 	case "image/png", "image/jpeg", "image/gif", "image/webp": // what clients show
 		return picture, looks
 	}
-	// A type that says nothing, such as application/octet-stream, or one of many for text.
+	// An unspecific type, such as application/octet-stream, or one of the many text types.
 	if strings.HasPrefix(looks, "text/") && !strings.HasPrefix(declared, "image/") && !strings.HasPrefix(declared, "audio/") && !strings.HasPrefix(declared, "video/") {
 		return plainText, declared
 	}
 	return opaque, declared
 }
 
-// decode makes valid UTF-8 of a body.
+// decode converts a body to valid UTF-8.
 //
-// A byte order mark decides, then what the header says, then, in HTML, a meta element. Where
-// they say windows-1252, or nothing, UTF-8 is what it is if it can be: no other text
-// looks like it by chance, and the wrong header is common.
+// A byte order mark decides, then the header, then, in HTML, a meta element. If they say
+// windows-1252, or nothing, a body that is valid UTF-8 is read as such: other text is almost never
+// valid UTF-8 by chance, and the wrong header is common.
 func decode(body []byte, contentType string, k kind, cut bool) string {
 	head := body[:min(len(body), 1024)]
 	if k != markup {
-		head = body[:min(len(body), 3)] // a byte order mark, and no meta element
+		head = body[:min(len(body), 3)] // only a byte order mark counts, not a meta element
 	}
 	encoding, name, _ := charset.DetermineEncoding(head, contentType)
 	whole := body

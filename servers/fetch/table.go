@@ -2,8 +2,8 @@ package fetch
 
 import "strings"
 
-// table is a table whose rows are kept until it ends: only then it is known to be one. Many
-// pages use tables for their layout; those become blocks.
+// table keeps its rows until it ends, since only then it is known whether it is a table of
+// data. Many pages use tables for layout; those become blocks.
 type table struct {
 	rows   [][]string
 	inCell bool
@@ -40,7 +40,7 @@ func (r *renderer) endCell(name string) {
 	}
 }
 
-// finishCell keeps the cell at work. Text between cells, such as a caption, becomes a
+// finishCell stores the current cell. Text between cells, such as a caption, becomes a
 // paragraph before the table.
 func (r *renderer) finishCell() {
 	t := r.table
@@ -56,7 +56,7 @@ func (r *renderer) finishCell() {
 	t.size += spanCost + len(text)
 }
 
-// spill gives up on a table: what it held becomes paragraphs, and its further cells will be
+// spill stops treating a table as data: its cells so far become paragraphs, and later ones
 // blocks.
 func (r *renderer) spill() {
 	t := r.table
@@ -71,7 +71,7 @@ func (r *renderer) spill() {
 			}
 		}
 	}
-	r.block() // the cell at work
+	r.block() // the current cell
 }
 
 func (r *renderer) endTable() {

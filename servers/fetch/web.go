@@ -17,11 +17,13 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// What this file guards against: a URL is the choice of a model that may have read it on a
-// hostile page, and so are the places that it redirects to and the bytes that are there.
+// The threat: a model may have read the URL on a hostile page, whose author then also controls the
+// redirects and the content.
 //
-//   - Addresses are judged as they are dialled, so that no name can lead elsewhere afterwards.
-//   - Nothing of ours is sent along: no cookies, credentials, referrer; no proxy of the environment.
+//   - Addresses are checked as they are dialled, so that a name cannot resolve differently
+//     afterwards.
+//   - Requests do not carry cookies, credentials or a referrer, and do not use a proxy of the
+//     environment.
 //   - Redirects, headers, bytes after decompression, and time in all are bounded.
 
 const (
@@ -29,10 +31,10 @@ const (
 	maxHeader  = 64 << 10 // bytes of a response's header
 	dialTime   = 10 * time.Second
 	beat       = time.Second // between notifications of progress
-	maxMessage = 1000        // bytes of an error that may have a peer's text in it
+	maxMessage = 1000        // bytes of an error that may contain a peer's text
 )
 
-// web opens what URLs name.
+// web opens URLs.
 type web struct {
 	options Options
 	dialer  net.Dialer
@@ -45,7 +47,7 @@ func newWeb(o Options) *web {
 		DialContext:            w.dial,
 		ForceAttemptHTTP2:      true,
 		TLSHandshakeTimeout:    dialTime,
-		DisableKeepAlives:      true, // each exchange is dialled, and judged
+		DisableKeepAlives:      true, // each exchange is dialled, and checked
 		MaxResponseHeaderBytes: maxHeader,
 	}
 	if o.Proxy != nil {
@@ -55,7 +57,7 @@ func newWeb(o Options) *web {
 	return w
 }
 
-// refusal says that an address is not for this server.
+// refusal is the error for an address that this server must not use.
 type refusal struct {
 	host string
 	zone zone.Zone
@@ -69,7 +71,7 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%q is at %s; this server fetches there only if it was started %s", clip(r.host, 200), r.zone, permits)
 }
 
-// dial connects to an address that may be connected to.
+// dial connects to a permitted address.
 func (w *web) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := w.dialer
 	host, port, err := net.SplitHostPort(address)
@@ -88,7 +90,7 @@ func (w *web) dial(ctx context.Context, network, address string) (net.Conn, erro
 	return d.DialContext(ctx, network, address)
 }
 
-// judge tells whether a host may be connected to at an address.
+// judge returns an error if the server must not connect to a host at an address.
 func (w *web) judge(host, port string, ip netip.Addr) error {
 	most := zone.Public
 	if w.options.AllowPrivate {
@@ -98,38 +100,38 @@ func (w *web) judge(host, port string, ip netip.Addr) error {
 	if z <= most || w.options.allowsHost(host, port) {
 		return nil
 	}
-	if w.options.Logger != nil { // the caller does not learn where names inside lead
+	if w.options.Logger != nil { // the caller does not learn the addresses of internal names
 		w.options.Logger.Info("address refused", "host", host, "addr", ip.String())
 	}
 	return &refusal{host, z}
 }
 
-// escapeQuery makes a query fit for the first line of a request: Go leaves spaces in it.
+// escapeQuery escapes a query for the request line: Go leaves spaces in it.
 func escapeQuery(u *url.URL) { u.RawQuery = queryEscaper.Replace(u.RawQuery) }
 
 var queryEscaper = strings.NewReplacer(" ", "%20", `"`, "%22", "<", "%3C", ">", "%3E")
 
-// check tells whether a URL may be fetched, as far as the URL tells.
+// check returns an error if the URL itself shows that it must not be fetched.
 func (w *web) check(u *url.URL) error {
 	shown := shownURL(u, 200)
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("%q is no http or https URL; write it in full, such as https://example.com/", shown)
+		return fmt.Errorf("%q is not an http or https URL; write it in full, such as https://example.com/", shown)
 	case u.Hostname() == "" || u.Opaque != "":
-		return fmt.Errorf("%q names no host", shown)
+		return fmt.Errorf("%q does not have a host", shown)
 	case u.User != nil:
 		return fmt.Errorf("%q has a user name or password in it, which are not sent; leave them out", shown)
 	case len(u.String()) > maxURL:
 		return fmt.Errorf("%q is longer than %d bytes", shown, maxURL)
 	}
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
-		// Dialling would find the same, but for a proxy.
+		// Dialling would find the same, except with a proxy.
 		return w.judge(u.Hostname(), portOf(u), ip)
 	}
 	return nil
 }
 
-// redirect decides about each redirect. Via is what was requested so far.
+// redirect decides about each redirect. Via are the requests so far.
 func (w *web) redirect(req *http.Request, via []*http.Request) error {
 	from, to := via[len(via)-1].URL, req.URL
 	escapeQuery(to)
@@ -137,7 +139,7 @@ func (w *web) redirect(req *http.Request, via []*http.Request) error {
 	case len(via) > w.options.MaxRedirects:
 		return fmt.Errorf("%d redirects are too many; the last leads to %q", len(via), shownURL(to, 200))
 	case from.Scheme == "https" && to.Scheme == "http":
-		return fmt.Errorf("%q redirects from https to http, where anybody could change it: %q; fetch that URL itself if it is what you want",
+		return fmt.Errorf("%q redirects from https to http, where anybody could change it: %q; fetch that URL itself if you want it",
 			shownURL(from, 200), shownURL(to, 200))
 	}
 	req.Header.Del("Referer")
@@ -163,7 +165,7 @@ func (w *web) open(ctx context.Context, u *url.URL, accept string) (*http.Respon
 	if err != nil {
 		return nil, explain(ctx, err)
 	}
-	// The transport asks for gzip, and undoes it.
+	// The transport asks for gzip, and decompresses it.
 	if encoding := res.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		res.Body.Close()
 		return nil, fmt.Errorf("the answer is encoded as %q, which was not asked for", clip(encoding, 60))
@@ -171,7 +173,7 @@ func (w *web) open(ctx context.Context, u *url.URL, accept string) (*http.Respon
 	return res, nil
 }
 
-// explain makes of an error of the HTTP client what a caller can use.
+// explain turns an error of the HTTP client into one with the next step.
 func explain(ctx context.Context, err error) error {
 	var refused *refusal
 	var dns *net.DNSError
@@ -194,11 +196,11 @@ func explain(ctx context.Context, err error) error {
 	return err
 }
 
-// meter tells the caller of ctx how far a download is.
+// meter reports the progress of a download to the caller of ctx.
 type meter struct {
 	io.Reader
 	ctx         context.Context // of the call
-	done, total int64           // bytes; total is 0 if it is not known
+	done, total int64           // bytes; total is 0 if unknown
 	told        time.Time
 }
 
@@ -216,8 +218,8 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// shownURL is the beginning of a URL, without anything that could be read as a sentence next to
-// it, and without a password.
+// shownURL is the beginning of a URL, without spaces that could make it read like a sentence, and
+// without a password.
 func shownURL(u *url.URL, most int) string {
 	var b strings.Builder
 	for _, c := range []byte(u.Redacted()) {
@@ -238,7 +240,7 @@ func portOf(u *url.URL) string {
 	return map[string]string{"http": "80", "https": "443"}[u.Scheme]
 }
 
-// bytesText shows a number of bytes to people.
+// bytesText formats a number of bytes.
 func bytesText(n int64) string {
 	switch {
 	case n < 0:
@@ -251,7 +253,7 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%d MiB", n>>20)
 }
 
-// clip bounds text of others for use in an error.
+// clip shortens foreign text for use in an error.
 func clip(s string, most int) string {
 	if len(s) > most {
 		return strings.ToValidUTF8(s[:most], "") + "..."
