@@ -99,3 +99,35 @@ func ExampleClient_Use() {
 	// tools/call "look"
 	// a view <nil>
 }
+
+// A tool calls a tool of another server, whose question goes to the caller of the first.
+func ExampleOnBehalf() {
+	shop := &mcp.Server{Name: "shop"}
+	mcp.AddTool(shop, mcp.Tool{Name: "order"}, func(ctx context.Context, _ struct{}) (string, error) {
+		if yes, err := mcp.Confirm(ctx, "Order a book?"); err != nil || !yes {
+			return "not ordered", err
+		}
+		return "ordered", nil
+	})
+	declares := func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) { return nil, mcp.ErrNotSupported }
+	inner, err := (&mcp.Client{OnElicit: declares}).Open(context.Background(), shop)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer inner.Close()
+
+	assistant := &mcp.Server{Name: "assistant"}
+	mcp.AddTool(assistant, mcp.Tool{Name: "gift"}, func(ctx context.Context, _ struct{}) (string, error) {
+		return mcp.CallAs[string](ctx, inner, "order", nil, mcp.OnBehalf())
+	})
+	s := connect(assistant, &mcp.Client{OnElicit: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		fmt.Println(r.Message)
+		return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"confirm": true}}, nil
+	}})
+	defer s.Close()
+	fmt.Println(mcp.CallAs[string](context.Background(), s, "gift", nil))
+	// Output:
+	// Order a book?
+	// ordered <nil>
+}

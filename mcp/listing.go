@@ -83,9 +83,8 @@ func (l *listing) page(ctx context.Context) (json.RawMessage, error) {
 		if l.cursor != nil {
 			params = append(append([]byte(`{"cursor":`), l.cursor...), '}')
 		}
-		x := l.s.outgoing(ctx, l.method, params, l.opts)
-		raw, err := x.Once()
-		err = x.End(err)
+		x := l.s.outgoing(l.opts)
+		raw, err := x.send(ctx, l.s, l.method, params)
 		l.kept = l.kept || x.Cached()
 		if err == nil {
 			if list, _ := jsonx.Lookup(raw, l.member); jsonx.KindOf(list) != '[' {

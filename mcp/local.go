@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/buffer"
@@ -142,7 +143,7 @@ type localWire struct {
 	err  error         // why; set before done is closed
 	once sync.Once
 
-	infoMu sync.Mutex // held while the handler is asked for info
+	asking atomic.Int32 // calls of info in progress
 }
 
 // serve is the engine's handler.
@@ -170,13 +171,11 @@ func (w *localWire) Call(ctx context.Context, out *engine.Outgoing) (json.RawMes
 		return nil, w.err
 	default:
 	}
-	level := ""
-	if w.s.client.LogLevel != nil {
-		level = logLevel(w.s.client.LogLevel.Level())
-	}
-	w.session.SetLocalLevel(level)
 	x := &localCall{w: w, answered: make(chan struct{}), err: usercode.Failed()}
 	x.exchange.inbox = out.Inbox
+	if call, ok := out.Inbox.(interface{ LogLevel() string }); ok {
+		x.level = call.LogLevel()
+	}
 	x.ctx.Init(ctx, nil)
 	x.params = buffer.Get()
 	*x.params = append(*x.params, out.Params...) // those of out are used again when this returns
@@ -198,6 +197,7 @@ type localCall struct {
 	ctx      engine.Context
 	msg      jsonrpc.Message
 	params   *[]byte
+	level    string // of the log messages that the caller wants
 	exchange localExchange
 
 	answered chan struct{} // closed when res and err are set
@@ -224,7 +224,7 @@ func (x *localCall) run() {
 			x.drop()
 		}
 	}()
-	x.res, x.err = x.w.eng.Local(&x.ctx, x.w.session, &x.msg, &x.exchange)
+	x.res, x.err = x.w.eng.Local(&x.ctx, x.w.session, &x.msg, x.level, &x.exchange)
 	if local := (*engine.LocalError)(nil); errors.As(x.err, &local) {
 		local.RPC.Code = x.w.s.server().remote.Rev.Code(local.RPC.Code) // as without middleware
 	}
@@ -332,26 +332,30 @@ func (w *localWire) Close() error {
 	return nil
 }
 
-// infoTime bounds how long a handler may take to say what it is.
-const infoTime = 10 * time.Second
+// Bounds of asking a handler what it is.
+const (
+	infoTime  = 10 * time.Second
+	maxAsking = 64 // at a time: more is a handler that asks its own session
+)
 
 // info asks the handler what it is. If it does not say, there is nothing to know, for now.
 func (w *localWire) info() *ServerInfo {
-	w.infoMu.Lock()
-	defer w.infoMu.Unlock()
-	if info := w.s.info.Load(); info != nil {
-		return info
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.session.Context()), infoTime)
-	defer cancel()
-	raw, err := w.Call(ctx, &engine.Outgoing{Method: revision.MethodDiscover, Params: json.RawMessage(`{}`)})
-	if err == nil {
-		var info *ServerInfo
-		if info, err = decodeServerInfo(raw); err == nil {
-			w.s.info.Store(info)
-			return info
+	defer w.asking.Add(-1)
+	err := errAsksItself
+	if w.asking.Add(1) <= maxAsking {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.session.Context()), infoTime)
+		defer cancel()
+		var raw json.RawMessage
+		if raw, err = w.Call(ctx, &engine.Outgoing{Method: revision.MethodDiscover, Params: json.RawMessage(`{}`)}); err == nil {
+			var info *ServerInfo
+			if info, err = decodeServerInfo(raw); err == nil {
+				w.s.info.CompareAndSwap(nil, info)
+				return w.s.info.Load()
+			}
 		}
 	}
 	w.s.log.Debug("a Handler does not say what it is", "err", err)
 	return &ServerInfo{}
 }
+
+var errAsksItself = errors.New("it calls Server of its own session")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -260,4 +261,26 @@ func TestOpenWatchAndTasks(t *testing.T) {
 	if res, err := s.CallTool(t.Context(), "long", nil); err != nil || res.Text() != "done" {
 		t.Errorf("call of a task = %v, %v", res, err)
 	}
+}
+
+// A Handler that asks the session in front of it what it is gets an answer at once.
+func TestOpenAsksItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s *mcp.Session
+		h := mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+			return &mcp.ServerInfo{Implementation: mcp.Implementation{Name: "of " + s.Server().Name}}, nil
+		})
+		var err error
+		if s, err = new(mcp.Client).Open(t.Context(), h); err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		start := time.Now()
+		if got := s.Server().Name; !strings.HasPrefix(got, "of ") {
+			t.Errorf("the name is %q, want one that begins with of", got)
+		}
+		if waited := time.Since(start); waited > 0 {
+			t.Errorf("Server waited %v, want 0", waited)
+		}
+	})
 }

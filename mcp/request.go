@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/patchbay-dev/patchbay/internal/bridge"
+	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
@@ -13,9 +14,7 @@ import (
 // functions. Params are an object in the inner form; so is the result. A server that
 // makes a task of it is waited for.
 func (s *Session) request(ctx context.Context, method string, params json.RawMessage, opts []CallOption) (raw json.RawMessage, err error) {
-	x := s.outgoing(ctx, method, params, opts)
-	defer func() { err = x.End(err) }() // what the call tells may end the goroutine
-	return x.Wait()
+	return s.outgoing(opts).send(ctx, s, method, params)
 }
 
 // outgoing is one request of the API with its options.
@@ -24,18 +23,39 @@ type outgoing struct {
 	opts callOptions
 }
 
-// outgoing prepares a request of the API. End must follow.
-func (s *Session) outgoing(ctx context.Context, method string, params json.RawMessage, opts []CallOption) *outgoing {
+// outgoing prepares a request of the API.
+func (s *Session) outgoing(opts []CallOption) *outgoing {
 	x := new(outgoing)
 	x.opts.idle = s.remote.Limits.Idle
 	for _, f := range opts {
 		f(&x.opts)
 	}
+	return x
+}
+
+// send sends the request and waits for its result.
+func (x *outgoing) send(ctx context.Context, s *Session, method string, params json.RawMessage) (raw json.RawMessage, err error) {
+	if x.opts.onBehalf {
+		call := engine.From(ctx)
+		if call == nil {
+			return nil, ErrNoCall
+		}
+		if params, err = x.opts.meta.with(params); err != nil {
+			return nil, err
+		}
+		return s.remote.OnBehalf(ctx, call, method, params, x.opts.idle)
+	}
+	x.begin(ctx, s, method, params)
+	defer func() { err = x.End(err) }() // what the call tells may end the goroutine
+	return x.Wait()
+}
+
+// begin begins the request without sending it. End must follow.
+func (x *outgoing) begin(ctx context.Context, s *Session, method string, params json.RawMessage) {
 	params, fault := x.opts.meta.with(params)
 	x.Begin(ctx, &s.remote, method, params, bridge.Options{
 		Idle: x.opts.idle, Listener: x, Progress: x.opts.progress != nil, Fresh: x.opts.fresh, Fault: fault,
 	})
-	return x
 }
 
 // Note implements [bridge.Listener].

@@ -182,6 +182,7 @@ type callOptions struct {
 	meta     Meta
 	page     func(Meta)
 	fresh    bool
+	onBehalf bool
 
 	told bool    // some progress
 	done float64 // the last progress
@@ -213,6 +214,16 @@ func IdleTimeout(d time.Duration) CallOption { return func(o *callOptions) { o.i
 //
 // Specification: 2026-07-28, server/utilities/caching.
 func Fresh() CallOption { return func(o *callOptions) { o.fresh = true } }
+
+// OnBehalf has questions, progress and log messages of one call go to the caller of ctx instead of the
+// functions of the [Client] and of the call: for a tool that calls another [Handler]. Without a call in
+// ctx the call fails with [ErrNoCall].
+//
+// A caller of 2026-07-28 that is asked comes back with the answer, as after [Elicit]: the call fails with
+// [ErrPending], the handler returns that error, runs again, and makes the same call again, which goes on
+// where it was. The functions of the Client still declare what a server before 2026-07-28, or a Handler
+// of this process, may ask. [Session.StartTask] refuses OnBehalf.
+func OnBehalf() CallOption { return func(o *callOptions) { o.onBehalf = true } }
 
 // OnPage has f called with the _meta of each page of a list, before its entries; nil for a page
 // without one.
@@ -337,8 +348,24 @@ func (s *Session) Complete(ctx context.Context, of Feature, argument, prefix str
 	return &CompleteResult{w.Completion.Values, w.Completion.Total, w.Completion.HasMore}, nil
 }
 
-// Raw sends any request and returns its result object without what belongs to the
-// wire. Params is what becomes a JSON object; nil means an empty one.
+// Do sends any request, in the shape of revision 2026-07-28 whatever the server speaks, and returns its
+// result as a [RawResult]. Unlike [Session.Handle], it is a request of this client: what the server asks
+// is answered by the functions of the [Client], and a task that the server makes of it is waited for.
+// Params must be a JSON object; nil stands for an empty one. Errors are those of [Session.CallTool].
+func (s *Session) Do(ctx context.Context, req *Request, opts ...CallOption) (Result, error) {
+	params := jsonx.OrObject(req.Params)
+	if jsonx.KindOf(params) != '{' {
+		return nil, fmt.Errorf("%s: params must be a JSON object", req.Method)
+	}
+	raw, err := s.request(ctx, req.Method, params, opts)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", req.Method, err)
+	}
+	return RawResult(raw), nil
+}
+
+// Raw is [Session.Do] for params that become a JSON object, nil for an empty one, and returns the
+// result object without what belongs to the wire.
 func (s *Session) Raw(ctx context.Context, method string, params any, opts ...CallOption) (json.RawMessage, error) {
 	raw := json.RawMessage(`{}`)
 	if params != nil {
@@ -346,15 +373,12 @@ func (s *Session) Raw(ctx context.Context, method string, params any, opts ...Ca
 		if raw, err = jsonx.Marshal(params); err != nil {
 			return nil, fmt.Errorf("%s: params: %w", method, err)
 		}
-		if jsonx.KindOf(raw) != '{' {
-			return nil, fmt.Errorf("%s: params must be a JSON object", method)
-		}
 	}
-	raw, err := s.request(ctx, method, raw, opts)
+	res, err := s.Do(ctx, &Request{Method: method, Params: raw}, opts...)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", method, err)
+		return nil, err
 	}
-	return raw, nil
+	return json.RawMessage(res.(RawResult)), nil
 }
 
 // Tools iterates over the server's tools; pages are fetched as needed, unless the session

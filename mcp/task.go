@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -64,9 +65,13 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 	if err != nil {
 		return nil, fmt.Errorf("call %q: %w", name, err)
 	}
+	x := s.outgoing(opts)
+	if x.opts.onBehalf {
+		return nil, fmt.Errorf("call %q: %w", name, errTaskOnBehalf)
+	}
 	t := &Task{s: s, name: name, opts: opts}
 	if s.makesTask(ctx, name) {
-		x := s.outgoing(ctx, revision.MethodCall, params, opts)
+		x.begin(ctx, s, revision.MethodCall, params)
 		id, raw, err := x.StartTask()
 		if err = x.End(err); err != nil {
 			return nil, fmt.Errorf("call %q: %w", name, err)
@@ -90,6 +95,10 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 	}
 	return t, nil
 }
+
+// errTaskOnBehalf refuses OnBehalf for a task, which asks its questions when the handler may have
+// returned.
+var errTaskOnBehalf = errors.New("mcp: OnBehalf needs a call that waits for its result; use CallTool, which waits for a task")
 
 // makesTask tells whether the answer to a call may come before its result. Behind middleware, a
 // server before 2026-07-28 makes tasks only of tools that require it.
@@ -187,7 +196,8 @@ func (t *Task) wait(ctx context.Context) (json.RawMessage, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
-	x := t.s.outgoing(ctx, revision.MethodCall, nil, t.opts)
+	x := t.s.outgoing(t.opts)
+	x.begin(ctx, t.s, revision.MethodCall, nil)
 	raw, err := x.Await(t.ID)
 	if ctx.Err() == nil && t.call != nil {
 		t.call.Forget()

@@ -130,6 +130,11 @@ func (x *Call) End(err error) error {
 		err = context.Cause(x.ctx())
 	}
 	x.over()
+	return x.fail(err)
+}
+
+// fail turns an error of the call into one for the user, nil into nil.
+func (x *Call) fail(err error) error {
 	if err = x.r.Owner.Public(err); err != nil && (x.begun.Load() || revision.Asks(x.method) && x.asked != x.r.asked.Load()) {
 		return &begunError{err}
 	}
@@ -242,6 +247,9 @@ func (x *Call) notify(method string, params json.RawMessage) {
 
 // callInbox is a call as the wire sees it.
 type callInbox Call
+
+// LogLevel is the least level of log messages that the call wants, for a server in this process.
+func (i *callInbox) LogLevel() string { return i.logLevel }
 
 // Note implements engine.Inbox.
 func (i *callInbox) Note(method string, params json.RawMessage) {

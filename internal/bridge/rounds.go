@@ -123,11 +123,11 @@ func (x *Call) rounds(ctx context.Context) (json.RawMessage, error) {
 			case x.method != revision.MethodCall: // XTASK-26-003
 			case x.onTask != nil:
 				return x.onTask(ctx, inner(raw))
+			case x.waits:
+				return x.finishTask(ctx, inner(raw))
 			case x.front != nil:
 				x.handle = inner(raw)
 				return x.handle, nil
-			case x.waits:
-				return x.finishTask(ctx, inner(raw))
 			}
 			return nil, fmt.Errorf("the server made a task of %q, where that is not allowed", x.method)
 		default:

@@ -22,21 +22,14 @@ func NewLocal(opened context.Context, info, capabilities json.RawMessage, events
 	return s
 }
 
-// SetLocalLevel sets the least level of log messages that the caller wants; empty: none.
-func (s *Session) SetLocalLevel(level string) {
-	if *s.level.Load() != level {
-		s.level.Store(&level)
-	}
-}
-
 // Local has Handler answer a request of a caller in this process, whose principal is that of the
-// parent of ctx. The result and codes of errors are in the inner form. An error is or wraps a
+// parent of ctx, and which wants log messages of a least level, none if that is empty. The result and codes of errors are in the inner form. An error is or wraps a
 // *jsonrpc.Error, or is the cause of the end of ctx. Params must be good until Local returns.
-func (e *Engine) Local(ctx *Context, s *Session, msg *jsonrpc.Message, ex Exchange) (Result, error) {
+func (e *Engine) Local(ctx *Context, s *Session, msg *jsonrpc.Message, level string, ex Exchange) (Result, error) {
 	ctx.peer = *s.Peer
 	ctx.peer.Principal = principal.From(ctx.parent)
 	c := &ctx.call
-	*c = Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: &ctx.peer, of: ctx, ex: ex, asker: ctx, logLevel: s.LogLevel(), session: s}
+	*c = Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: &ctx.peer, of: ctx, ex: ex, asker: ctx, logLevel: level, session: s}
 	if raw, ok := msg.ParamIn("_meta", "progressToken"); ok {
 		c.progress = newProgress(raw)
 	}

@@ -1,0 +1,71 @@
+package bridge
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+)
+
+// OnBehalf sends a request of the client itself, whose questions, progress and log messages go to the
+// caller of another call, and returns its result in the inner form. A task that the server makes of it
+// is waited for. Idle is as in [Options].
+//
+// Where the caller is asked by results, the error is engine.ErrSuspended until the answer is there: the
+// handler of the other call returns it, runs again with the answer, and calls OnBehalf again. A server
+// that waits for the answer is left waiting meanwhile, as by [Remote.Forward].
+func (r *Remote) OnBehalf(ctx context.Context, call *engine.Call, method string, params json.RawMessage, idle time.Duration) (json.RawMessage, error) {
+	var caps json.RawMessage
+	if !call.While(func() { caps = bytes.Clone(forwardCapabilities(call)) }) {
+		return nil, ErrNoCall
+	}
+	r.wantLevel(ctx, call)
+	params = bytes.Clone(params) // a server that is left waiting has them still
+	begin := func(caps json.RawMessage) *Call {
+		x := &Call{r: r, method: method, params: params, caps: caps, front: call, logLevel: call.LogLevel(), waits: true, asked: r.asked.Load()}
+		x.timer.idle, x.timer.total = idle, r.Limits.CallLimit
+		x.turn = &turn{by: askedOf(call), session: call.Session(), front: call}
+		if revision.Asks(method) && (call.ProgressWanted() || idle > 0) {
+			x.setToken()
+		}
+		return x
+	}
+	var x *Call
+	var raw json.RawMessage
+	var err error
+	byResult := !r.Rev.Sessions && !r.Local // the server asks by results, so that nothing is left waiting
+	if byResult {
+		x = begin(withoutTasks(caps))
+		x.memo, x.turn = call, nil
+		raw, err = x.run(ctx)
+	}
+	if !byResult || needsTask(err) {
+		if x = begin(takingTasks(caps)); comesBack(call) {
+			raw, err = r.hold(ctx, call, x)
+		} else {
+			raw, err = x.straight(ctx)
+		}
+	}
+	var end *unsupportedQuestion
+	switch {
+	case errors.Is(err, engine.ErrSuspended):
+		return nil, err
+	case errors.As(err, &end):
+		err = end.lacks
+	}
+	return raw, x.fail(err)
+}
+
+// withoutTasks declares no extension of tasks.
+func withoutTasks(caps json.RawMessage) json.RawMessage {
+	ext, ok := jsonx.Lookup(caps, "extensions")
+	if !ok {
+		return caps
+	}
+	return jsonx.With(nil, caps, "extensions", jsonx.Without(nil, ext, revision.Tasks))
+}
