@@ -116,7 +116,7 @@ type conn struct {
 	last  time.Time // that users became 0; guarded by mu of the pool
 	until time.Time // something waits in the server until then; guarded by mu of the pool
 
-	lists silence
+	lists listHealth
 	fresh fresh
 	turns turner // up, if callers can take turns there
 
@@ -290,10 +290,20 @@ func (p *pool) unavailable() error {
 	case p.state == NeedsLogin:
 		return p.needsLogin(p.reason)
 	case p.reason == "":
-		return mcp.Errorf(mcp.CodeInternal, "server %q is %s", p.src.Name, p.state)
+		return &UnavailableError{p.state, mcp.Errorf(mcp.CodeInternal, "server %q is %s", p.src.Name, p.state)}
 	}
-	return mcp.Errorf(mcp.CodeInternal, "server %q is %s: %s", p.src.Name, p.state, p.reason)
+	return &UnavailableError{p.state, mcp.Errorf(mcp.CodeInternal, "server %q is %s: %s", p.src.Name, p.state, p.reason)}
 }
+
+// UnavailableError says that a request has not reached a server, as that is not there.
+type UnavailableError struct {
+	State State // of the server
+	Err   error // a [*mcp.Error], for callers
+}
+
+func (e *UnavailableError) Error() string { return e.Err.Error() }
+
+func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // openOwn opens the connection of a client, on the goroutine of its caller; mu is held and
 // given up. Others of that client wait, and open it themselves if the caller leaves.

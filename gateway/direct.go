@@ -34,6 +34,6 @@ func (g *Gateway) Direct(name string) mcp.Handler {
 				return up.offered(ctx, req.Method, req.Params)
 			})).Handle(ctx, req)
 		}
-		return nil, mcp.Errorf(mcp.CodeInternal, "there is no server %q", bounded(name))
+		return nil, &UnavailableError{Stopped, mcp.Errorf(mcp.CodeInternal, "there is no server %q", bounded(name))}
 	})
 }

@@ -70,11 +70,11 @@ func (p *pool) heard(err error) error {
 	if p.refused.Swap(&refusal{time.Now(), login.Do}) == nil {
 		p.tell()
 	}
-	return p.needsLogin(login.Do)
+	return p.needsLogin(login.Do).Err // it has reached the server
 }
 
-func (p *pool) needsLogin(do string) error {
-	return mcp.Errorf(mcp.CodeInternal, "server %q needs login: %s", p.src.Name, do)
+func (p *pool) needsLogin(do string) *UnavailableError {
+	return &UnavailableError{NeedsLogin, mcp.Errorf(mcp.CodeInternal, "server %q needs login: %s", p.src.Name, do)}
 }
 
 // unopened is what the caller is told whose connection could not be opened.
@@ -83,7 +83,7 @@ func (p *pool) unopened(err error) error {
 	if errors.As(err, &login) {
 		return p.needsLogin(login.Do)
 	}
-	return mcp.Errorf(mcp.CodeInternal, "server %q is failing: %v", p.src.Name, err)
+	return &UnavailableError{Failing, mcp.Errorf(mcp.CodeInternal, "server %q is failing: %v", p.src.Name, err)}
 }
 
 // rest waits between two attempts as the function rest does, unless it is told to try now.

@@ -156,6 +156,9 @@ func (p *pool) open(ctx context.Context) (*conn, error) {
 		return nil, errors.New("Source.Open returned neither a connection nor an error")
 	case err == nil:
 		c := newConn(up)
+		if p.src.Around != nil {
+			c.h = p.src.Around(up)
+		}
 		p.takeTurns(c)
 		if res, err := up.Handle(ctx, &mcp.Request{Method: "server/discover"}); err == nil {
 			c.info = mcp.ResultJSON(res)

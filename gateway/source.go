@@ -23,6 +23,11 @@ type Source struct {
 	// goroutines at once.
 	Open func(ctx context.Context) (Upstream, error)
 
+	// Around returns what stands between the gateway and a connection that Open has made: everything
+	// that the gateway sends over it passes there, in the context of the caller, if it is for one.
+	// Nil: nothing does.
+	Around func(Upstream) mcp.Handler
+
 	// Share says whose connections are.
 	Share Share
 

@@ -204,8 +204,15 @@ func (up *upstream) lost(ctx context.Context, c *conn, method string, err error)
 		}
 		unknown += "; what it kept for you is gone"
 	}
-	return mcp.Errorf(mcp.CodeInternal, "connection to server %q lost%s: %s", up.name, unknown, forCallers(err))
+	return &lostError{mcp.Errorf(mcp.CodeInternal, "connection to server %q lost%s: %s", up.name, unknown, forCallers(err)), err}
 }
+
+// lostError is what a caller is told of a lost connection, and why that was lost.
+type lostError struct{ told, cause error }
+
+func (e *lostError) Error() string { return e.told.Error() }
+
+func (e *lostError) Unwrap() []error { return []error{e.told, e.cause} }
 
 // forgotten returns the error of a request that did not run, as the server has forgotten all that
 // it kept for those who use c.

@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -135,11 +136,12 @@ func TestChangedTool(t *testing.T) {
 		mcp.AddTool(after, mcp.Tool{Name: "plain", Description: "New"}, func(context.Context, struct{}) (string, error) { return "ok", nil })
 		s, next := inMemory("s", before), inMemory("s", after)
 		first := s.Open
-		s.Open = func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+		s.Open = func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 			open := first
 			first = next.Open
 			return open(ctx, c)
 		}
+		s, lose := closing(s)
 		h := newHost(t, &host.Host{Model: calls([]string{"s_plain {}"}, []string{"s_plain {}"}), Approvals: &kept{}, Person: approver{approve: func(_ context.Context, a *host.Approval) (host.Verdict, error) {
 			asked = append(asked, a.Tool.Description+": "+a.Changed)
 			return host.Verdict{Answer: host.AllowAlways}, nil
@@ -149,9 +151,7 @@ func TestChangedTool(t *testing.T) {
 		if _, err := c.Send(t.Context(), "go"); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.Use(t.Context(), "s", func(s host.Session) error { return s.Close() }); err != nil {
-			t.Fatal(err)
-		}
+		lose()
 		time.Sleep(10 * time.Second) // the server is connected anew
 		c.Model = calls([]string{"s_plain {}"})
 		if _, err := c.Send(t.Context(), "go on"); err != nil {
@@ -239,7 +239,7 @@ func TestReplacedWhileAsked(t *testing.T) {
 						if err := h.Replace(place("new")); err != nil {
 							t.Error(err)
 						}
-						h.Use(ctx, "s", func(host.Session) error { return nil }) // it is there
+						h.Use(ctx, "s", func(s *mcp.Session) error { _, err := s.Raw(ctx, "server/discover", nil); return err }) // it is there
 					}
 					return host.Verdict{Answer: host.AllowOnce}, nil
 				}}}, place("old"))
@@ -290,19 +290,24 @@ func TestAuditFails(t *testing.T) {
 func TestAuditOfFailures(t *testing.T) {
 	const said = "no customer planted"
 	failed := &mcp.ToolResult{IsError: true, Content: []mcp.Content{mcp.Text(said)}}
+	misfit := &mcp.ToolResult{Content: []mcp.Content{mcp.Text("ok")}, Structured: json.RawMessage(`{"` + said + `":1}`)}
 	for want, answer := range map[string]struct {
-		res *mcp.ToolResult
+		res mcp.Result
 		err error
 	}{
 		"the tool answered with an error":                            {failed, nil},
 		"the server answered with error -32602":                      {nil, mcp.Errorf(mcp.CodeInvalidParams, said)},
 		"the server answered with status 400":                        {nil, fmt.Errorf("%s: %w", said, &mcp.HTTPError{Status: 400})},
-		"the answer does not fit the output schema":                  {failed, errors.New(said)},
+		"the answer does not fit the output schema":                  {misfit, nil},
 		"the server could not be reached, or its answer not be read": {nil, &mcp.ExitError{Command: "s", State: said}},
 		"no answer and no progress in time":                          {nil, fmt.Errorf("%s: %w", said, context.DeadlineExceeded)},
 	} {
 		var log []host.Decision
-		s := rig(inMemory("s", tools()), func(context.Context, func() (*mcp.ToolResult, error)) (*mcp.ToolResult, error) {
+		srv := tools()
+		if answer.res == misfit {
+			mcp.AddTool(srv, mcp.Tool{Name: "plain"}, func(context.Context, struct{}) (struct{}, error) { return struct{}{}, nil })
+		}
+		s := rig(inMemory("s", srv), func(func() (mcp.Result, error)) (mcp.Result, error) {
 			return answer.res, answer.err
 		})
 		h := &host.Host{Model: calls([]string{"s_plain {}"}), Allow: []string{"*"}, Audit: func(d host.Decision) error {

@@ -102,6 +102,28 @@ func expected(whole json.RawMessage, faults []schema.Fault) string {
 	return b.String()
 }
 
+// misfit returns an error if a result does not fit the output schema of its tool (2026-07-28,
+// server/tools, Output Schema).
+func (h *Host) misfit(t *mcp.Tool, res *mcp.ToolResult) error {
+	if len(t.OutputSchema) == 0 || res.IsError {
+		return nil
+	}
+	check, err := h.schemas.of(t.OutputSchema)
+	switch {
+	case err != nil:
+		h.log().Warn("output schema not enforced", "tool", clip(t.Name), "err", err)
+		return nil
+	case res.Structured == nil:
+		err = errors.New("the result has no structured content, though the tool has an output schema")
+	default:
+		if err = check.Validate(res.Structured); err == nil {
+			return nil
+		}
+		err = fmt.Errorf("the structured result does not fit the tool's output schema: %w", err)
+	}
+	return fmt.Errorf("call %q: %w", t.Name, err)
+}
+
 // schemaAt follows the path of a fault into a schema as far as it is plain: through properties,
 // items and references within the schema. It returns how far it came.
 func schemaAt(whole json.RawMessage, path string) (at string, part json.RawMessage) {

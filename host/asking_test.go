@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -153,7 +154,8 @@ func TestQuestionBounds(t *testing.T) {
 }
 
 // An older server over one wire does not say which call its question belongs to. It is that of
-// the only call in progress; of several it is that of none, but of their conversation.
+// the only call in progress; of several it is that of none, but of their conversation. Calls of
+// several conversations take turns.
 func TestQuestionOfWhichCall(t *testing.T) {
 	for _, over := range []string{"memory", "http"} {
 		t.Run(over, func(t *testing.T) {
@@ -191,7 +193,7 @@ func TestQuestionOfWhichCall(t *testing.T) {
 				srv := newServer()
 				web := httptest.NewServer(srv)
 				t.Cleanup(web.Close) // after the host
-				open = func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+				open = func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 					c.Revisions = []mcp.Revision{mcp.V2025_06_18}
 					return c.Dial(ctx, web.URL)
 				}
@@ -215,14 +217,28 @@ func TestQuestionOfWhichCall(t *testing.T) {
 			end()
 
 			byItself := over == "http" // a question comes on the stream of its call
-			_, end = talks([]string{`q_together {"N":1}`}, []string{`q_together {"N":2}`})
+			turns := [][]string{{`q_together {"N":1}`}, {`q_together {"N":2}`}}
+			if !byItself { // the server is known to ask, so that conversations take turns there
+				turns = [][]string{{`q_age {}`}, {`q_age {}`}}
+			}
+			ids, end = talks(turns...)
+			var of []string
 			for range 2 {
-				if q := <-asked; (q.Conversation != "") != byItself || (q.Call != "") != byItself || q.Server != "q" {
+				q := <-asked
+				if of = append(of, q.Conversation); q.Call != "c1.1" || q.Server != "q" {
 					t.Errorf("one of two conversations: %+v", q)
 				}
+				if !byItself {
+					answered <- struct{}{}
+				}
 			}
-			answered <- struct{}{}
-			answered <- struct{}{}
+			if slices.Sort(of); !slices.Equal(of, slices.Sorted(slices.Values(ids))) {
+				t.Errorf("questions of the conversations %q, want %q", of, ids)
+			}
+			if byItself {
+				answered <- struct{}{}
+				answered <- struct{}{}
+			}
 			end()
 
 			ids, end = talks([]string{`q_together {"N":1}`, `q_together {"N":2}`})
@@ -407,7 +423,7 @@ func TestRootsOfAHost(t *testing.T) {
 			h := &host.Host{Allow: []string{"q/*"}, Roots: []mcp.Root{{URI: "file:///work"}}}
 			defer h.Close()
 			open := speaking(t, rev, inquirer)
-			added(t, h, host.Server{Name: "q", Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+			added(t, h, host.Server{Name: "q", Open: func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 				c.OnFrame = func(f trace.Frame) {
 					if f.Dir == trace.Out && strings.Contains(string(f.Msg), "notifications/roots/list_changed") {
 						changed <- struct{}{}

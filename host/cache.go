@@ -61,7 +61,7 @@ type ticket struct {
 }
 
 // begin is called before a call. End must follow.
-func (r *results) begin(s Session, p *pending) *ticket {
+func (r *results) begin(connection <-chan struct{}, p *pending) *ticket {
 	if p.server.Cache <= 0 {
 		return &ticket{}
 	}
@@ -74,7 +74,7 @@ func (r *results) begin(s Session, p *pending) *ticket {
 		return t
 	}
 	now, _, _ := p.server.standing()
-	t.key = resultKey{s.Done(), now, approval.Hash(p.tool.Tool), string(jsonx.Canonical(p.args))}
+	t.key = resultKey{connection, now, approval.Hash(p.tool.Tool), string(jsonx.Canonical(p.args))}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t.changes = r.changes

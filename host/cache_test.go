@@ -104,14 +104,13 @@ func TestCacheOfConnection(t *testing.T) {
 		var runs atomic.Int64
 		s := inMemory("s", counting(&runs))
 		s.Cache = time.Hour
+		s, lose := closing(s)
 		h := newHost(t, &host.Host{Allow: []string{"*"}}, s)
 		defer h.Close()
 		for range 2 {
 			h.Model = calls([]string{`s_read {}`}, []string{`s_read {}`})
 			talk(t, h)
-			if err := h.Use(t.Context(), "s", func(s host.Session) error { return s.Close() }); err != nil {
-				t.Fatal(err)
-			}
+			lose()
 			time.Sleep(10 * time.Second)
 		}
 		if runs.Load() != 2 {

@@ -5,11 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http/httptrace"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/host/model"
@@ -299,48 +297,6 @@ func (p *pending) make(ctx context.Context) *model.Result {
 	r := p.end(outcome, why, class, took, parts...)
 	r.Unknown = doubtful
 	return r
-}
-
-// attempt makes the call once, at the server that it was decided about, and at none that has its
-// name since, and as the tool that it was decided about. Sent tells whether the server may have got it.
-func (p *pending) attempt(ctx context.Context) (res *mcp.ToolResult, sent bool, err error) {
-	var wrote atomic.Bool // something went out over HTTP
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { wrote.Store(true) }})
-	reached, err := p.server.use(ctx, func(s Session) error {
-		sent = false // this may be the next of a group, as the one before has refused
-		wrote.Store(false)
-		select {
-		case <-s.Done():
-			return fmt.Errorf("the connection to server %q is lost: %w", p.tool.Server, s.Err())
-		default:
-		}
-		if err := p.unchanged(ctx); err != nil {
-			return err
-		}
-		ticket := p.server.kept.begin(s, p)
-		defer ticket.end()
-		if res = ticket.hit(); res != nil {
-			p.event.Cached = true
-			return nil
-		}
-		sent = true
-		var err error
-		res, err = s.CallTool(traced, p.tool.Tool.Name, p.args, mcp.IdleTimeout(p.patience()),
-			mcp.OnProgress(p.progressed), mcp.OnLog(p.logged))
-		if err == nil {
-			ticket.keep(res)
-		}
-		if unwritten(err) && !wrote.Load() {
-			sent = false
-		}
-		return err
-	})
-	return res, sent && reached, err
-}
-
-// patience is how long the call may be silent.
-func (p *pending) patience() time.Duration {
-	return or(p.server.CallTimeout, or(p.c.h.Limits.CallTimeout, 2*time.Minute))
 }
 
 func (p *pending) progressed(e mcp.ProgressEvent) {

@@ -88,11 +88,32 @@ func (m *caller) result(t testing.TB, id string) string {
 
 // inMemory is a server of a host that runs in this process.
 func inMemory(name string, srv *mcp.Server) host.Server {
-	return host.Server{Name: name, Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+	return host.Server{Name: name, Open: func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 		near, far := jsonrpc.Pipe()
 		go srv.Serve(context.WithoutCancel(ctx), far) // ended by the session
 		return c.Connect(ctx, mcptest.Wire(near))
 	}}
+}
+
+// closing has the sessions with a server closed by the function that it returns.
+func closing(s host.Server) (host.Server, func()) {
+	var mu sync.Mutex
+	var last *mcp.Session
+	open := s.Open
+	s.Open = func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
+		h, err := open(ctx, c)
+		if err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			last = h.(*mcp.Session)
+		}
+		return h, err
+	}
+	return s, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		last.Close()
+	}
 }
 
 // newHost makes a host of servers that are ready. It ends with the test.

@@ -52,8 +52,8 @@ func (h *Host) sections(ctx context.Context) []section {
 		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if s.info != nil {
-			sec.instructions, sec.resources = s.info.Instructions, s.info.Capabilities.Has("resources")
+		if s.said != nil {
+			sec.instructions, sec.resources = s.said.Instructions, s.said.Capabilities.Has("resources")
 		}
 		return sec
 	})

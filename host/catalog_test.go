@@ -47,7 +47,7 @@ func count(s *mcp.Server) *counted {
 // ofRevision makes a server one of which a session speaks a revision.
 func ofRevision(s host.Server, rev mcp.Revision) host.Server {
 	open := s.Open
-	s.Open = func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+	s.Open = func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 		c.Revisions = []mcp.Revision{rev}
 		return open(ctx, c)
 	}
@@ -180,11 +180,11 @@ func TestSlowServersDelayOneStep(t *testing.T) {
 		})
 		late := inMemory("late", clock())
 		open := late.Open
-		late.Open = func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+		late.Open = func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 			time.Sleep(30 * time.Second)
 			return open(ctx, c)
 		}
-		broken := host.Server{Name: "broken", Open: func(context.Context, *mcp.Client) (host.Session, error) { return nil, errors.New("no such program") }}
+		broken := host.Server{Name: "broken", Open: func(context.Context, *mcp.Client) (mcp.Handler, error) { return nil, errors.New("no such program") }}
 		m := &talker{answers: []answer{want("clock_tick"), want("clock_tick"), say("a"), say("b")}}
 		h := &host.Host{Model: m, Allow: []string{"*"}}
 		defer settle(h)
@@ -253,7 +253,11 @@ func TestListsOfGatewaysAreWaitedFor(t *testing.T) {
 							}
 							c := &mcp.Client{Name: "up", Version: "1"}
 							gateway.Relay(ctx, c)
-							return inner.Open(ctx, c)
+							h, err := inner.Open(ctx, c)
+							if err != nil {
+								return nil, err
+							}
+							return h.(gateway.Upstream), nil
 						}})
 					})
 				}
@@ -284,7 +288,7 @@ func TestStartIsWaitedForOnce(t *testing.T) {
 		m := &talker{answers: []answer{say("a")}}
 		h := &host.Host{Model: m}
 		defer settle(h)
-		if err := h.Add(host.Server{Name: "slow", StartTimeout: time.Hour, Open: func(ctx context.Context, _ *mcp.Client) (host.Session, error) {
+		if err := h.Add(host.Server{Name: "slow", StartTimeout: time.Hour, Open: func(ctx context.Context, _ *mcp.Client) (mcp.Handler, error) {
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
 		}}); err != nil {
@@ -311,7 +315,7 @@ func TestToolsComeBackInTheirPlace(t *testing.T) {
 		down := false
 		first := inMemory("first", clock())
 		open := first.Open
-		first.Open = func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+		first.Open = func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if down {

@@ -126,7 +126,7 @@ func TestChangedByRestart(t *testing.T) {
 		}
 		s, next := version("Old"), version("New")
 		first := s.Open
-		s.Open = func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+		s.Open = func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 			open := first
 			first = next.Open
 			return open(ctx, c)

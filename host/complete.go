@@ -260,13 +260,13 @@ func (h *Host) completeTemplate(ctx context.Context, s *server, t Template, writ
 // valuesFor asks a server for values of an argument; there are none if it does not say so in time.
 func (h *Host) valuesFor(ctx context.Context, s *server, of mcp.Feature, argument, prefix string, others map[string]string) []string {
 	h.mu.Lock()
-	offers := s.info != nil && s.info.Capabilities.Has("completions")
+	offers := s.said != nil && s.said.Capabilities.Has("completions")
 	h.mu.Unlock()
 	if !offers {
 		return nil
 	}
 	var values []string
-	err := h.Use(ctx, s.Name, func(session Session) error {
+	err := h.Use(ctx, s.Name, func(session *mcp.Session) error {
 		res, err := session.Complete(ctx, of, argument, prefix, others)
 		if err == nil {
 			values = res.Values

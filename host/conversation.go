@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
@@ -56,16 +57,17 @@ type Conversation struct {
 	shelf   shelf
 	beside  atomic.Int32 // how many results come in one message, which share its room
 
-	mu      sync.Mutex        // Entries, Usage and Cost are changed with it held
-	allowed map[string]bool   // tools allowed until the end, by grantOf; guarded by mu
-	doubts  map[string]string // why calls must not be made again, by callKey; nil: nobody has looked yet; guarded by mu
-	turn    int               // guarded by mu
-	step    int               // guarded by mu
-	asides  model.Usage       // of completions for servers, not billed yet; guarded by mu
-	extra   float64           // what asides has cost; guarded by mu
-	left    trimmed           // guarded by mu
-	places  map[string]int    // of tools among those offered, by name; guarded by mu
-	found   []string          // names of tools to offer if there are too many, the newest last; guarded by mu
+	mu       sync.Mutex               // Entries, Usage and Cost are changed with it held
+	sessions map[*server]*mcp.Session // guarded by mu
+	allowed  map[string]bool          // tools allowed until the end, by grantOf; guarded by mu
+	doubts   map[string]string        // why calls must not be made again, by callKey; nil: nobody has looked yet; guarded by mu
+	turn     int                      // guarded by mu
+	step     int                      // guarded by mu
+	asides   model.Usage              // of completions for servers, not billed yet; guarded by mu
+	extra    float64                  // what asides has cost; guarded by mu
+	left     trimmed                  // guarded by mu
+	places   map[string]int           // of tools among those offered, by name; guarded by mu
+	found    []string                 // names of tools to offer if there are too many, the newest last; guarded by mu
 }
 
 // NewConversation begins a conversation.

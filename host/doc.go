@@ -4,7 +4,7 @@
 // all servers, calls are approved, made, and answered, until the model has its answer:
 //
 //	h := &host.Host{Model: m, Person: person}
-//	h.Add(host.Server{Name: "shop", Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+//	h.Add(host.Server{Name: "shop", Open: func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 //		return c.Start(ctx, exec.Command("shop-server"))
 //	}})
 //	defer h.Close()
@@ -37,8 +37,11 @@
 // # Questions of servers
 //
 // Forms, pages to visit and requests for completions go to the [Person], with the conversation and
-// the call that they belong to, as far as that is known. The model that completes something for a
-// server knows what is in the request and nothing else. How often a server may ask is bounded; see
+// the call that they belong to. Each conversation has a session of its own with each server, so that
+// questions find it. A server before 2026-07-28 need not say which call its question belongs to: once
+// it has asked, conversations take turns there, and of several calls in one conversation it is not
+// known which has asked. The model that completes something for a server knows what is in the request
+// and nothing else. How often a server may ask is bounded; see
 // [Limits]. With nobody there, forms and pages are declined, and completions are not offered,
 // unless [Host].AutoSample says so.
 //

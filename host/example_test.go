@@ -37,7 +37,7 @@ func calculator() host.Server {
 		return in.A + in.B, nil
 	})
 	mcp.AddResource(srv, mcp.Resource{URI: "calc:history", Name: "history"}, func(context.Context) (string, error) { return "1 + 1 = 2", nil })
-	return host.Server{Name: "calc", Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+	return host.Server{Name: "calc", Open: func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 		near, far := jsonrpc.Pipe()
 		go srv.Serve(context.Background(), far)
 		return c.Connect(ctx, mcptest.Wire(near))

@@ -139,6 +139,10 @@ func (s *server) faultOf(ctx context.Context, sent, answered bool, err error) *f
 		f.kind = outdated
 	case errors.Is(err, mcp.ErrSessionLost): // what it needs may be gone: the model has to know
 		f.ran = never
+	case !sent && errors.As(err, &rpc) && !notThere(err): // Host.Middleware refuses it
+		f.ran = never
+		f.ofRPC(rpc)
+		f.ran = never
 	case !sent:
 		f.kind = s.without()
 	case errors.As(err, &he):

@@ -22,23 +22,30 @@ import (
 
 // rigged is a session whose calls fail as wanted.
 type rigged struct {
-	host.Session
-	call func(ctx context.Context, next func() (*mcp.ToolResult, error)) (*mcp.ToolResult, error)
+	*mcp.Session
+	call func(next func() (mcp.Result, error)) (mcp.Result, error)
 }
 
-func (s rigged) CallTool(ctx context.Context, name string, args any, o ...mcp.CallOption) (*mcp.ToolResult, error) {
-	return s.call(ctx, func() (*mcp.ToolResult, error) { return s.Session.CallTool(ctx, name, args, o...) })
+func (s rigged) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	if req.Method != "tools/call" {
+		return s.Session.Handle(ctx, req)
+	}
+	res, err := s.call(func() (mcp.Result, error) { return s.Session.Handle(ctx, req) })
+	if errors.Is(err, mcp.ErrClosed) || errors.As(err, new(*mcp.ExitError)) {
+		s.Close()
+	}
+	return res, err
 }
 
 // rig has the calls of a server go through call.
-func rig(s host.Server, call func(ctx context.Context, next func() (*mcp.ToolResult, error)) (*mcp.ToolResult, error)) host.Server {
+func rig(s host.Server, call func(next func() (mcp.Result, error)) (mcp.Result, error)) host.Server {
 	open := s.Open
-	s.Open = func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+	s.Open = func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 		session, err := open(ctx, c)
 		if err != nil {
 			return nil, err
 		}
-		return rigged{session, call}, nil
+		return rigged{session.(*mcp.Session), call}, nil
 	}
 	return s
 }
@@ -105,7 +112,8 @@ func TestFaults(t *testing.T) {
 				check := func(tool string, trusted bool, times int, outcome host.Outcome, told string) {
 					t.Helper()
 					var made atomic.Int64
-					s := rig(inMemory("s", tools()), func(context.Context, func() (*mcp.ToolResult, error)) (*mcp.ToolResult, error) {
+					s := rig(inMemory("s", tools()), func(func() (mcp.Result, error)) (mcp.Result, error) {
+						time.Sleep(time.Minute) // one that is lost sooner, again and again, is crashing
 						made.Add(1)
 						return nil, tt.err
 					})
@@ -138,7 +146,7 @@ func TestFaults(t *testing.T) {
 func TestRetrySucceeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := 0
-		s := rig(inMemory("s", tools()), func(_ context.Context, next func() (*mcp.ToolResult, error)) (*mcp.ToolResult, error) {
+		s := rig(inMemory("s", tools()), func(next func() (mcp.Result, error)) (mcp.Result, error) {
 			if made++; made < 3 {
 				return nil, &mcp.HTTPError{Status: 429, Header: http.Header{"Retry-After": {"7"}}}
 			}
@@ -165,7 +173,7 @@ func TestDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made atomic.Int64
 		lossy := func() host.Server {
-			return rig(inMemory("s", tools()), func(_ context.Context, next func() (*mcp.ToolResult, error)) (*mcp.ToolResult, error) {
+			return rig(inMemory("s", tools()), func(next func() (mcp.Result, error)) (mcp.Result, error) {
 				res, err := next()
 				if made.Add(1) == 1 {
 					return nil, io.ErrUnexpectedEOF
@@ -256,17 +264,18 @@ func TestCallTimeouts(t *testing.T) {
 func TestMisfit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := 0
-		s := rig(inMemory("s", tools()), func(_ context.Context, next func() (*mcp.ToolResult, error)) (*mcp.ToolResult, error) {
+		srv := tools()
+		mcp.AddTool(srv, mcp.Tool{Name: "plain"}, func(context.Context, struct{}) (struct{ N int }, error) { return struct{ N int }{1}, nil })
+		s := rig(inMemory("s", srv), func(func() (mcp.Result, error)) (mcp.Result, error) {
 			made++
-			res, _ := next()
-			return res, errors.New("the structured result does not fit the tool's output schema")
+			return mcp.RawResult(`{"content":[{"type":"text","text":"ok"}],"structuredContent":{"N":"one"}}`), nil
 		})
 		m := calls([]string{"s_plain {}"}, []string{"s_plain {}"})
 		h := newHost(t, &host.Host{Model: m, Allow: []string{"*"}}, s)
 		defer h.Close()
 		d := talk(t, h)
 		got := m.result(t, "c1.1")
-		if !strings.Contains(got, "It has run") || !strings.Contains(got, "does not fit") || !strings.HasSuffix(got, "ok") || d.outcome(t, "c1.1") != host.Broken {
+		if !strings.Contains(got, "It has run") || !strings.Contains(got, "does not fit") || !strings.HasSuffix(got, "ok\n"+`{"N":"one"}`) || d.outcome(t, "c1.1") != host.Broken {
 			t.Errorf("%s: %q", d.outcome(t, "c1.1"), got)
 		}
 		if d.outcome(t, "c2.1") != host.Denied || made != 1 {
@@ -316,7 +325,7 @@ func TestRefusedAfterAll(t *testing.T) {
 					})
 					s := inMemory("s", srv)
 					open := s.Open
-					s.Open = func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+					s.Open = func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 						c.Revisions = []mcp.Revision{rev}
 						return open(ctx, c)
 					}

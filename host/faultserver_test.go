@@ -280,7 +280,7 @@ func (f fixture) servers(t testing.TB) []host.Server {
 	}
 	var list []host.Server
 	for _, name := range []string{"ledger", "slow", "raw"} {
-		list = append(list, host.Server{Name: name, Trusted: true, Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+		list = append(list, host.Server{Name: name, Trusted: true, Open: func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 			cmd := exec.Command(program)
 			cmd.Env = append(os.Environ(), faultyServer+"="+name, faultyFolder+"="+f.folder)
 			return c.Start(ctx, cmd)
@@ -289,7 +289,7 @@ func (f fixture) servers(t testing.TB) []host.Server {
 	url := f.web(t)
 	web := &http.Transport{}
 	t.Cleanup(web.CloseIdleConnections)
-	list = append(list, host.Server{Name: "web", Trusted: true, Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+	list = append(list, host.Server{Name: "web", Trusted: true, Open: func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 		c.HTTPClient = &http.Client{Transport: web}
 		return c.Dial(ctx, url)
 	}})

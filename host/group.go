@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // How a group chooses among its servers:
@@ -58,39 +61,86 @@ func (s *server) all() []*server {
 	return s.members
 }
 
-// first calls f with the session of the server or, of a group, of the first that is fit: what is
-// listed comes from the same one as long as that is there.
-func (s *server) first(ctx context.Context, f func(Session) error) error {
-	if s.members == nil {
-		_, err := s.use(ctx, f)
-		return err
+// spread is Handle for a group. What is listed comes from the first that is fit, as long as that is
+// there, and requests about a task go where the task is. If none takes the request, the error is that
+// of one that was reached, if there is such a one.
+func (s *server) spread(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	pick := next
+	switch {
+	case strings.HasPrefix(req.Method, "tasks/"):
+		if m := s.memberOf(req.Param("taskId")); m != nil {
+			return m.Handle(ctx, req)
+		}
+	case strings.HasSuffix(req.Method, "/list"), req.Method == "server/discover":
+		pick = func(fit []*server) *server { return fit[0] }
 	}
-	_, err := s.spread(ctx, func(fit []*server) *server { return fit[0] }, f)
-	return err
-}
-
-// spread is use for a group: of the members that are fit it is the one that pick chooses. If none
-// takes the request, the error is that of one that was reached, if there is such a one.
-func (s *server) spread(ctx context.Context, pick func(fit []*server) *server, f func(Session) error) (reached bool, err error) {
-	tried := map[*server]bool{}
-	for {
+	a := attemptOf(ctx)
+	if a == nil {
+		a = &attempt{}
+		ctx = a.in(ctx)
+	}
+	var last error
+	reached := false
+	for tried := map[*server]bool{}; ; {
 		m := s.choose(tried, pick)
 		if m == nil {
-			return reached, err
+			return nil, last
 		}
 		tried[m] = true
-		here, why := m.use(ctx, f)
-		if !here && ctx.Err() == nil {
+		a.choose()
+		res, err := m.Handle(ctx, req)
+		here, why := a.reached()
+		switch {
+		case err == nil:
+			s.noteTask(res, m)
+			return res, nil
+		case !here && !notThere(err): // Host.Middleware refuses it
+			return nil, err
+		case !here && ctx.Err() == nil:
 			m.stats.missed()
 		}
-		if why == nil || ctx.Err() != nil || here && !m.untouched(ctx, why) {
-			return here, why
+		if ctx.Err() != nil || here && !m.untouched(ctx, why) {
+			return nil, err
 		}
-		s.h.log().Debug("the next of a group is tried", "server", m.Name, "err", why)
+		s.h.log().Debug("the next of a group is tried", "server", m.Name, "err", err)
 		if here || !reached {
-			reached, err = here, why
+			reached, last = here, err
 		}
 	}
+}
+
+// maxTasks bounds the tasks of which a group knows where they are.
+const maxTasks = 1000
+
+// noteTask takes note of the member that has made a task of a call.
+func (s *server) noteTask(res mcp.Result, m *server) {
+	made, ok := res.(*mcp.CreateTaskResult)
+	if !ok {
+		return
+	}
+	id, _ := jsonx.Lookup(made.Task, "taskId")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.tasks) >= maxTasks {
+		for other := range s.tasks { // any
+			delete(s.tasks, other)
+			break
+		}
+	}
+	s.tasks[string(id)] = m
+}
+
+// memberOf returns the member that has a task, nil if that is not known.
+func (s *server) memberOf(id json.RawMessage) *server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tasks[string(id)]
+}
+
+// notThere tells whether a request has not reached a server, as that is not there.
+func notThere(err error) bool {
+	var unavailable *gateway.UnavailableError
+	return errors.As(err, &unavailable) || errors.Is(err, errGone) || errors.Is(err, ErrClosed)
 }
 
 // choose finds the member for the next call, nil if all were tried.
@@ -210,8 +260,8 @@ func (s *stats) missed() {
 	s.setAside()
 }
 
-// forgive forgets that a server was set aside.
-func (s *stats) forgive() {
+// reset forgets that a server was set aside.
+func (s *stats) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.streak, s.aside, s.pause, s.trial = 0, time.Time{}, 0, false

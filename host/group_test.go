@@ -250,7 +250,7 @@ func TestGroupRefuses(t *testing.T) {
 				a.set(func() { a.fails = func(int) error { return &mcp.HTTPError{Status: http.StatusTooManyRequests} } })
 				missing := b.server("g")
 				if cancelled {
-					missing.Open = func(ctx context.Context, _ *mcp.Client) (host.Session, error) {
+					missing.Open = func(ctx context.Context, _ *mcp.Client) (mcp.Handler, error) {
 						<-ctx.Done()
 						return nil, ctx.Err()
 					}

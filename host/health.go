@@ -21,19 +21,20 @@ const (
 	checkMost  = 4                // without an answer in a row, and the connection is given up
 )
 
-// silence is that of a server that does not answer.
-type silence struct {
+// health is that of a server that does not answer.
+type health struct {
 	since  time.Time
 	reason string // empty: it answers
 }
 
-// asker is a session that can be asked anything.
+// asker is an upstream that can be asked anything, as a [*mcp.Session] can.
 type asker interface {
+	Revision() mcp.Revision
 	Raw(ctx context.Context, method string, params any, o ...mcp.CallOption) (json.RawMessage, error)
 }
 
-// doubt has a server looked at whose call has failed.
-func (s *server) doubt(err error) {
+// suspect has a server looked at whose call has failed.
+func (s *server) suspect(err error) {
 	if !faulty(err) {
 		return
 	}
@@ -43,20 +44,20 @@ func (s *server) doubt(err error) {
 	}
 }
 
-// care has an eye on a session until it ends.
-func (s *server) care(session Session) {
-	a, ok := session.(asker)
+// watch looks at a connection until it ends.
+func (s *server) watch(up gateway.Upstream) {
+	a, ok := up.(asker)
 	if !ok {
 		return
 	}
-	defer s.ended(session)
+	defer s.ended(up)
 	began, missed := time.Now(), 0
 	t := time.NewTimer(checkEvery)
 	defer t.Stop()
 	for {
 		doubted := false
 		select {
-		case <-session.Done():
+		case <-up.Done():
 			return
 		case <-s.doubts:
 			doubted = true
@@ -67,9 +68,9 @@ func (s *server) care(session Session) {
 			t.Reset(max(checkSoon, checkEvery-quiet))
 			continue
 		}
-		err := s.check(session, a)
+		err := probe(a)
 		select {
-		case <-session.Done():
+		case <-up.Done():
 			return
 		default:
 		}
@@ -81,21 +82,21 @@ func (s *server) care(session Session) {
 			missed++
 			t.Reset(checkSoon)
 		}
-		s.fell(session, err)
+		s.fell(up, err)
 		if missed >= checkMost && s.stats.quiet(began) > 0 {
 			s.h.log().Warn("connection given up", "server", s.Name, "err", err)
-			session.Close()
+			up.Close()
 			return
 		}
 	}
 }
 
-// check asks a session whether it answers, be it with an error.
-func (s *server) check(session Session, a asker) error {
+// probe asks a server whether it answers, be it with an error.
+func probe(a asker) error {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
 	defer cancel()
 	method := "server/discover"
-	if session.Revision().Sessions() {
+	if a.Revision().Sessions() {
 		method = "ping"
 	}
 	_, err := a.Raw(ctx, method, nil, mcp.Fresh())
@@ -111,27 +112,27 @@ func (s *server) check(session Session, a asker) error {
 	return err
 }
 
-// fell notes that a session does not answer, or does, and tells of it if that is news.
-func (s *server) fell(session Session, err error) {
+// fell notes that a connection does not answer, or does, and tells of it if that is news.
+func (s *server) fell(up gateway.Upstream, err error) {
 	s.mu.Lock()
 	was := s.silent.reason != ""
-	if s.session != session || was == (err != nil) {
+	if s.up.Done() != up.Done() || was == (err != nil) {
 		s.mu.Unlock()
 		return
 	}
-	s.silent = silence{}
+	s.silent = health{}
 	if err != nil {
-		s.silent = silence{time.Now(), err.Error()}
+		s.silent = health{time.Now(), err.Error()}
 	}
 	s.mu.Unlock()
 	s.tell()
 }
 
-// ended forgets what was said of a session.
-func (s *server) ended(session Session) {
+// ended forgets what was said of a connection.
+func (s *server) ended(up gateway.Upstream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.session == session {
-		s.silent = silence{}
+	if s.up.Done() == up.Done() {
+		s.silent = health{}
 	}
 }

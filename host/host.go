@@ -30,6 +30,10 @@ type Host struct {
 	// Person to review them. Without it, servers are told then that there is no model for them.
 	AutoSample bool
 
+	// OnSample answers requests of servers for completions in the place of a model: no Person reviews
+	// them. Nil: a model does.
+	OnSample func(ctx context.Context, r *mcp.SampleRequest) (*mcp.SampleResult, error)
+
 	// Person approves calls and answers questions. Nil: there is nobody, so that what is not
 	// allowed is denied, and what is asked is declined.
 	Person Person
@@ -51,7 +55,7 @@ type Host struct {
 
 	// Middleware returns what stands between the host and a server, as that of a gateway does: calls
 	// of a model pass it after they were approved, and so does everything else that the host asks
-	// the server. It is called when a server is connected. Nil: nothing.
+	// the server. It is called for each server that comes. Nil: nothing.
 	Middleware func(server string) mcp.Middleware
 
 	// Roots are the folders that servers may use, see [Host.SetRoots]. Nil: servers are not
@@ -59,6 +63,9 @@ type Host struct {
 	Roots []mcp.Root
 
 	Limits Limits
+
+	// LogLevel is the least level of the log messages that servers are asked for. Nil: none.
+	LogLevel slog.Leveler
 
 	// OnStatus is told what becomes of servers: of each in order, of several at the same time. It
 	// must not block for long. Nil: nobody is.
@@ -80,9 +87,10 @@ type Host struct {
 	changes atomic.Int64 // counts the calls of Changed
 
 	mu      sync.Mutex
-	servers []*server // what the model takes for servers, in the order in which they came; guarded by mu
-	running []*server // all of them, those of groups too; guarded by mu
-	closed  bool      // guarded by mu
+	servers []*server                  // what the model takes for servers, in the order in which they came; guarded by mu
+	running []*server                  // all of them, those of groups too; guarded by mu
+	talks   map[*Conversation]struct{} // those with open sessions; guarded by mu
+	closed  bool                       // guarded by mu
 }
 
 // Limits bound what a conversation does. Zero stands for the default of each.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -46,7 +47,13 @@ type offering struct {
 	resources listing[Resource]
 	templates listing[Template]
 
-	info *mcp.ServerInfo // as last listed, nil: it was not; guarded by mu of the host
+	said *said // as last listed, nil: it was not; guarded by mu of the host
+}
+
+// said is what a server says of itself.
+type said struct {
+	Capabilities mcp.Capabilities `json:"capabilities"`
+	Instructions string           `json:"instructions"`
 }
 
 // listing is one list of a server.
@@ -188,7 +195,7 @@ func (s *server) standing() (e edition, why string, idle bool) {
 }
 
 // listOf returns a list of a server. What it asks it asks with a session that has the capability.
-func listOf[T any](ctx context.Context, h *Host, s *server, l *listing[T], capability string, patience time.Duration, list func(context.Context, Session) ([]T, error)) ([]T, error) {
+func listOf[T any](ctx context.Context, h *Host, s *server, l *listing[T], capability string, patience time.Duration, list func(context.Context, *mcp.Session) ([]T, error)) ([]T, error) {
 	now, why, idle := s.standing()
 	if why != "" || idle {
 		l.mu.Lock()
@@ -199,19 +206,27 @@ func listOf[T any](ctx context.Context, h *Host, s *server, l *listing[T], capab
 		l.mu.Unlock()
 	}
 	return l.get(ctx, now, patience, h.begin, func(ctx context.Context) (items []T, good time.Duration, err error) {
-		err = s.first(ctx, func(session Session) error {
+		err = s.use(ctx, func(session *mcp.Session) error {
 			good = quietAge
-			info := session.Server()
-			if info != nil {
+			raw, err := session.Raw(ctx, "server/discover", nil)
+			var rpc *mcp.Error
+			switch {
+			case err == nil:
+				var is said
+				if err := jsonx.Unmarshal(raw, &is); err != nil {
+					return fmt.Errorf("what the server says of itself: %w", err)
+				}
 				h.mu.Lock()
-				s.info = info
+				s.said = &is
 				h.mu.Unlock()
-				if info.Capabilities.Has(capability, "listChanged") {
+				if is.Capabilities.Has(capability, "listChanged") {
 					good = 0
 				}
-				if !info.Capabilities.Has(capability) {
+				if !is.Capabilities.Has(capability) {
 					return nil
 				}
+			case !errors.As(err, &rpc) || rpc.Code != mcp.CodeMethodNotFound:
+				return err
 			}
 			items, err = list(ctx, session)
 			return err

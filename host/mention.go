@@ -68,7 +68,7 @@ func (h *Host) Prompts(ctx context.Context) []Prompt {
 }
 
 func (h *Host) resourcesOf(ctx context.Context, s *server, patience time.Duration) []Resource {
-	list, err := listOf(ctx, h, s, &s.resources, "resources", patience, func(ctx context.Context, session Session) ([]Resource, error) {
+	list, err := listOf(ctx, h, s, &s.resources, "resources", patience, func(ctx context.Context, session *mcp.Session) ([]Resource, error) {
 		found, err := gather(ctx, session.Resources)
 		list := make([]Resource, len(found))
 		for i, r := range found {
@@ -83,7 +83,7 @@ func (h *Host) resourcesOf(ctx context.Context, s *server, patience time.Duratio
 }
 
 func (h *Host) templatesOf(ctx context.Context, s *server, patience time.Duration) []Template {
-	list, err := listOf(ctx, h, s, &s.templates, "resources", patience, func(ctx context.Context, session Session) ([]Template, error) {
+	list, err := listOf(ctx, h, s, &s.templates, "resources", patience, func(ctx context.Context, session *mcp.Session) ([]Template, error) {
 		found, err := gather(ctx, session.Templates)
 		list := make([]Template, len(found))
 		for i, t := range found {
@@ -98,7 +98,7 @@ func (h *Host) templatesOf(ctx context.Context, s *server, patience time.Duratio
 }
 
 func (h *Host) promptsOf(ctx context.Context, s *server, patience time.Duration) ([]Prompt, error) {
-	return listOf(ctx, h, s, &s.prompts, "prompts", patience, func(ctx context.Context, session Session) ([]Prompt, error) {
+	return listOf(ctx, h, s, &s.prompts, "prompts", patience, func(ctx context.Context, session *mcp.Session) ([]Prompt, error) {
 		found, err := gather(ctx, session.Prompts)
 		list := make([]Prompt, len(found))
 		for i, p := range found {
@@ -313,10 +313,10 @@ func (c *Conversation) prompt(ctx context.Context, s *server, written string) ([
 		return nil, err
 	}
 	var res *mcp.PromptResult
-	err = c.h.Use(ctx, s.Name, func(session Session) (err error) {
+	session, err := c.session(s)
+	if err == nil {
 		res, err = session.Prompt(ctx, name, args)
-		return err
-	})
+	}
 	if err == nil && len(res.Messages) == 0 {
 		err = errors.New("it is empty")
 	}

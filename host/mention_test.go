@@ -73,7 +73,7 @@ func TestMentions(t *testing.T) {
 	} {
 		t.Run(tt.said[:min(len(tt.said), 40)], func(t *testing.T) {
 			m := &talker{info: model.Info{Images: true}, answers: []answer{say("ok")}}
-			down := host.Server{Name: "down", Open: func(context.Context, *mcp.Client) (host.Session, error) { return nil, errors.New("gone") }}
+			down := host.Server{Name: "down", Open: func(context.Context, *mcp.Client) (mcp.Handler, error) { return nil, errors.New("gone") }}
 			h := newHost(t, &host.Host{Model: m}, inMemory("lib", library()), inMemory("my lib", library()), inMemory("p", prompter()), inMemory("clock", clock()), inMemory("clock2", clock()))
 			if err := h.Add(down); err != nil {
 				t.Fatal(err)

@@ -31,7 +31,7 @@ type node struct {
 
 // server makes a server of a host of the node.
 func (n *node) server(group string) host.Server {
-	return host.Server{Name: n.name, Group: group, Open: func(_ context.Context, c *mcp.Client) (host.Session, error) {
+	return host.Server{Name: n.name, Group: group, Open: func(_ context.Context, c *mcp.Client) (mcp.Handler, error) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		if n.refuses != nil {
@@ -66,24 +66,28 @@ func (n *node) seen() (checks, opened int) {
 	return n.checks, n.opened
 }
 
-// nodeSession is a session with a node. Methods that it does not have are not called.
+// nodeSession is a session with a node.
 type nodeSession struct {
-	host.Session
 	n    *node
 	once sync.Once
 	done chan struct{}
 }
 
-func (s *nodeSession) Handle(context.Context, *mcp.Request) (mcp.Result, error) {
+func (s *nodeSession) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	switch req.Method {
+	case "server/discover":
+		return &mcp.ServerInfo{Implementation: mcp.Implementation{Name: s.n.name}, Capabilities: mcp.Capabilities{"tools": json.RawMessage(`{}`)}}, nil
+	case "tools/list":
+		return mcp.RawResult(`{"tools":[{"name":"work","description":"as ` + s.n.name + ` has it","inputSchema":{"type":"object"}}]}`), nil
+	case "tools/call":
+		return s.work(ctx)
+	}
 	return nil, mcp.Errorf(mcp.CodeMethodNotFound, "no")
 }
 
 func (s *nodeSession) Done() <-chan struct{}  { return s.done }
 func (s *nodeSession) Err() error             { return errors.New("gone") }
 func (s *nodeSession) Revision() mcp.Revision { return mcp.V2025_11_25 }
-func (s *nodeSession) Server() *mcp.ServerInfo {
-	return &mcp.ServerInfo{Implementation: mcp.Implementation{Name: s.n.name}, Capabilities: mcp.Capabilities{"tools": json.RawMessage(`{}`)}}
-}
 
 func (s *nodeSession) Close() error {
 	s.once.Do(func() { close(s.done) })
@@ -96,12 +100,6 @@ func (s *nodeSession) Watch(ctx context.Context, _ ...string) iter.Seq2[mcp.Even
 		case <-ctx.Done():
 		case <-s.done:
 		}
-	}
-}
-
-func (s *nodeSession) Tools(context.Context, ...mcp.CallOption) iter.Seq2[*mcp.Tool, error] {
-	return func(yield func(*mcp.Tool, error) bool) {
-		yield(&mcp.Tool{Name: "work", Description: "as " + s.n.name + " has it", InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
 	}
 }
 
@@ -121,7 +119,7 @@ func (s *nodeSession) Raw(ctx context.Context, _ string, _ any, _ ...mcp.CallOpt
 	return json.RawMessage(`{}`), nil
 }
 
-func (s *nodeSession) CallTool(ctx context.Context, _ string, _ any, _ ...mcp.CallOption) (*mcp.ToolResult, error) {
+func (s *nodeSession) work(ctx context.Context) (mcp.Result, error) {
 	s.n.mu.Lock()
 	s.n.calls++
 	takes, fails, at, nth := s.n.takes, s.n.fails, s.n.at, s.n.calls
@@ -148,8 +146,8 @@ func (s *nodeSession) CallTool(ctx context.Context, _ string, _ any, _ ...mcp.Ca
 
 // work calls the tool of a node, or of one of a group.
 func work(ctx context.Context, h *host.Host, name string) (text string, err error) {
-	err = h.Use(ctx, name, func(s host.Session) error {
-		res, err := s.CallTool(ctx, "work", nil)
+	err = h.Use(ctx, name, func(s *mcp.Session) error {
+		res, err := s.CallTool(ctx, "work", nil, mcp.IdleTimeout(-1))
 		if err == nil {
 			text = res.Text()
 		}

@@ -20,23 +20,32 @@ const (
 	perMinute = 20 // questions of a server that belong to no call, and as many completions
 )
 
-// client makes the client of a server: its questions go to the person.
-func (h *Host) client(s *server) *mcp.Client {
-	c := &mcp.Client{Name: cmp.Or(h.Name, "patchbay-host"), Version: h.Version, Logger: h.Logger, Eras: &h.eras}
-	c.OnElicit = s.elicit
-	if (h.Person != nil || h.AutoSample) && (h.Model != nil || h.Sampler != nil) {
-		c.OnSample = s.sample
-	}
+// client makes a client for a server, or for sessions of a conversation with it. Questions in a call
+// go to who made it; others go to the conversation, or else to the person.
+func (h *Host) client(s *server, c *Conversation) *mcp.Client {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.clientLocked(s, c)
+}
+
+// clientLocked is client with mu held.
+func (h *Host) clientLocked(s *server, c *Conversation) *mcp.Client {
+	client := &mcp.Client{Name: cmp.Or(h.Name, "patchbay-host"), Version: h.Version, Logger: h.Logger, LogLevel: h.LogLevel, Eras: &h.eras}
+	client.OnElicit = func(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) { return s.elicit(ctx, c, r) }
+	switch {
+	case h.OnSample != nil:
+		client.OnSample = h.OnSample
+	case (h.Person != nil || h.AutoSample) && (h.Model != nil || h.Sampler != nil):
+		client.OnSample = func(ctx context.Context, r *mcp.SampleRequest) (*mcp.SampleResult, error) { return s.sample(ctx, c, r) }
+	}
 	if h.Roots != nil {
-		c.Roots = func(context.Context) ([]mcp.Root, error) {
+		client.Roots = func(context.Context) ([]mcp.Root, error) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			return h.Roots, nil
 		}
 	}
-	return c
+	return client
 }
 
 // SetRoots replaces the folders that servers may use, and tells those servers that want to
@@ -105,25 +114,6 @@ func (c *Conversation) calling(ctx context.Context, e *CallEvent) context.Contex
 	return context.WithValue(ctx, callingKey{}, &calling{c: c, e: CallEvent{ID: e.ID, Server: e.Server, Tool: e.Tool}, ctx: ctx})
 }
 
-// enter counts the call of ctx, if it is one of a conversation, among those at the server. The
-// function that it returns ends that.
-func (s *server) enter(ctx context.Context) (leave func()) {
-	k, ok := ctx.Value(callingKey{}).(*calling)
-	if !ok {
-		return func() {}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.calling[k]++
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.calling[k]--; s.calling[k] == 0 {
-			delete(s.calling, k)
-		}
-	}
-}
-
 // question is something that a server wants of the person or of a model.
 type question struct {
 	s    *server
@@ -135,49 +125,40 @@ type question struct {
 // question finds what a question belongs to, and makes a context that ends with that.
 //
 // A server of 2026-07-28 asks in the answer to a call. An older one asks by itself: over HTTP on
-// the stream of the call; elsewhere the question is that of the only call in progress. Of
-// several it is not known which, but if all are of one conversation it belongs to that.
-func (s *server) question(ctx context.Context) (context.Context, *question) {
-	q := &question{s: s}
+// the stream of the call; elsewhere the question is that of the only call in progress, or of c, the
+// conversation of all of them. Nil: it belongs to none.
+func (s *server) question(ctx context.Context, c *Conversation) (context.Context, *question) {
+	q := &question{s: s, c: c}
+	waits := func() (over func()) { return s.stats.waits() }
+	if a := attemptOf(ctx); a != nil {
+		a.mu.Lock()
+		if a.at != nil {
+			q.s = a.at
+		}
+		if a.timing != nil {
+			waits = a.timing.wait
+		}
+		a.mu.Unlock()
+	}
 	q.call, _ = ctx.Value(callingKey{}).(*calling)
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := func() bool { return true }
 	if q.call != nil {
 		q.c = q.call.c
 		stop = context.AfterFunc(q.call.ctx, func() { cancel(context.Cause(q.call.ctx)) })
-	} else {
-		q.c = s.only()
 	}
-	waits := s.stats.waits(ctx)
+	waited := waits()
 	q.over = func() {
 		stop()
 		cancel(nil)
-		waits()
+		waited()
 	}
 	return ctx, q
 }
 
-// only returns the conversation of all calls in progress, nil if there is none or are several.
-func (s *server) only() *Conversation {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var c *Conversation
-	for k := range s.calling {
-		if c != nil && k.c != c {
-			return nil
-		}
-		c = k.c
-	}
-	return c
-}
-
-// waits notes that the server waits for an answer: in the call of ctx or, if that is not
-// known, in all of them.
-func (s *stats) waits(ctx context.Context) (over func()) {
+// waits notes that the server waits for an answer, in all calls in progress: it is not known in which.
+func (s *stats) waits() (over func()) {
 	var ends []func()
-	if t, ok := ctx.Value(timingKey{}).(*timing); ok {
-		return t.wait()
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.underway {
@@ -266,8 +247,8 @@ func (q *question) may(what string, most int, of func(*budget) *int) error {
 }
 
 // elicit puts a question of the server to the person.
-func (s *server) elicit(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-	ctx, q := s.question(ctx)
+func (s *server) elicit(ctx context.Context, c *Conversation, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+	ctx, q := s.question(ctx, c)
 	defer q.over()
 	if err := q.mayAsk(); err != nil {
 		q.unanswered(err)
@@ -276,10 +257,10 @@ func (s *server) elicit(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitR
 	q.tell(Event{Kind: Asked, Text: clip(r.Message)})
 	switch person := s.h.Person; {
 	case r.URL != "" && !visitable(r.URL):
-		q.note("declined the page %q of server %q: it is no http address", bounded(r.URL, 200), s.Name)
+		q.note("declined the page %q of server %q: it is not an http address", bounded(r.URL, 200), q.s.Name)
 		return &mcp.ElicitResult{Action: "decline"}, nil
 	case person == nil:
-		q.note("declined the question %q of server %q: there is nobody to answer it", bounded(r.Message, 200), s.Name)
+		q.note("declined the question %q of server %q: there is nobody to answer it", bounded(r.Message, 200), q.s.Name)
 		return &mcp.ElicitResult{Action: "decline"}, nil
 	default:
 		return q.elicit(ctx, person, r)

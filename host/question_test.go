@@ -106,8 +106,8 @@ func (p *agreeable) ReviewAnswer(_ context.Context, s *host.Sampling, r *mcp.Sam
 }
 
 // speaking opens sessions with a server in memory that speak a revision.
-func speaking(t testing.TB, rev mcp.Revision, newServer func() *mcp.Server) func(context.Context, *mcp.Client) (host.Session, error) {
-	return func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+func speaking(t testing.TB, rev mcp.Revision, newServer func() *mcp.Server) func(context.Context, *mcp.Client) (mcp.Handler, error) {
+	return func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 		near, far := jsonrpc.Pipe()
 		srv := newServer()
 		serving, stop := context.WithCancel(context.Background())
@@ -150,7 +150,7 @@ func everywhere(t *testing.T, name string, newServer func() *mcp.Server, prepare
 				once.Do(func() { close(listed) })
 			}
 		}
-		if err := h.Add(host.Server{Name: name, Open: func(_ context.Context, c *mcp.Client) (host.Session, error) {
+		if err := h.Add(host.Server{Name: name, Open: func(_ context.Context, c *mcp.Client) (mcp.Handler, error) {
 			prepared = c
 			return s, nil
 		}}); err != nil {
@@ -162,15 +162,9 @@ func everywhere(t *testing.T, name string, newServer func() *mcp.Server, prepare
 }
 
 // revisionOf tells what is spoken with a server.
-func revisionOf(t *testing.T, h *host.Host, name string) (rev mcp.Revision) {
+func revisionOf(t *testing.T, h *host.Host, name string) mcp.Revision {
 	t.Helper()
-	if err := h.Use(t.Context(), name, func(s host.Session) error {
-		rev = s.Revision()
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return rev
+	return status(t, h, name).Revision
 }
 
 // lastResult is the text of the result of the last call.

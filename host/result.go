@@ -302,10 +302,10 @@ func (c *Conversation) reading(s *server, uri string) Tool {
 // read reads a resource for the model.
 func (c *Conversation) read(ctx context.Context, s *server, uri string) ([]model.Part, error) {
 	var res *mcp.ReadResult
-	_, err := s.use(ctx, func(session Session) (err error) {
+	session, err := c.session(s)
+	if err == nil {
 		res, err = session.Read(ctx, uri)
-		return err
-	})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("resource %s of server %s: %w", quoted(uri), quoted(s.Name), err)
 	}

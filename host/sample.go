@@ -29,8 +29,8 @@ type nestedKey struct{}
 // conversations (includeContext) is not.
 //
 // Specification: 2026-07-28, client/sampling.
-func (s *server) sample(ctx context.Context, r *mcp.SampleRequest) (res *mcp.SampleResult, err error) {
-	ctx, q := s.question(ctx)
+func (s *server) sample(ctx context.Context, c *Conversation, r *mcp.SampleRequest) (res *mcp.SampleResult, err error) {
+	ctx, q := s.question(ctx, c)
 	defer q.over()
 	defer func() { q.unanswered(err) }()
 	nested, _ := ctx.Value(nestedKey{}).(int)
@@ -41,8 +41,8 @@ func (s *server) sample(ctx context.Context, r *mcp.SampleRequest) (res *mcp.Sam
 		return nil, err
 	}
 	select {
-	case s.asking <- struct{}{}:
-		defer func() { <-s.asking }()
+	case q.s.asking <- struct{}{}:
+		defer func() { <-q.s.asking }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}

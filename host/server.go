@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -17,10 +17,15 @@ import (
 type Server struct {
 	Name string // of at most 40 letters, digits, "-" and "_" it stands in the names of tools
 
-	// Open connects with a client that the host has prepared: it puts the questions of the
-	// server to the person. What belongs to the way there may be set in it. Ctx bounds the
-	// opening alone. Open is called again, with another client, when the connection was lost.
-	Open func(ctx context.Context, c *mcp.Client) (Session, error)
+	// Open returns the server: a session that it opens with c, or any other Handler. C is a client
+	// that the host has prepared: it declares what servers can ask of the host, and puts the
+	// questions to the person that belong to no call. What belongs to the way there may be set in
+	// it. Ctx bounds the opening alone.
+	//
+	// A Handler that is a [gateway.Upstream] ends at some time; then Open is called again, with
+	// another client. One that has the method Raw of a session too is asked now and then whether it
+	// still answers.
+	Open func(ctx context.Context, c *mcp.Client) (mcp.Handler, error)
 
 	Identity string        // what approvals are kept for, such as its command or URL; empty: Name
 	Trusted  bool          // what it says of its tools is believed: read-only ones need no approval
@@ -36,25 +41,6 @@ type Server struct {
 	StartTimeout time.Duration // as in gateway.Source
 	Stderr       func() string // as in gateway.Source
 }
-
-// Session is what a host needs of a *mcp.Session, which has it all. One that has the method Raw
-// of that too is asked now and then whether it still answers.
-type Session interface {
-	gateway.Upstream
-	CallTool(ctx context.Context, name string, args any, o ...mcp.CallOption) (*mcp.ToolResult, error)
-	Tools(ctx context.Context, o ...mcp.CallOption) iter.Seq2[*mcp.Tool, error]
-	Prompts(ctx context.Context, o ...mcp.CallOption) iter.Seq2[*mcp.Prompt, error]
-	Prompt(ctx context.Context, name string, args map[string]string, o ...mcp.CallOption) (*mcp.PromptResult, error)
-	Resources(ctx context.Context, o ...mcp.CallOption) iter.Seq2[*mcp.Resource, error]
-	Templates(ctx context.Context, o ...mcp.CallOption) iter.Seq2[*mcp.ResourceTemplate, error]
-	Read(ctx context.Context, uri string, o ...mcp.CallOption) (*mcp.ReadResult, error)
-	Complete(ctx context.Context, of mcp.Feature, argument, prefix string, others map[string]string) (*mcp.CompleteResult, error)
-	Server() *mcp.ServerInfo
-	Revision() mcp.Revision
-	Watch(ctx context.Context, uris ...string) iter.Seq2[mcp.Event, error]
-}
-
-var _ Session = (*mcp.Session)(nil)
 
 // ServerStatus is what becomes of a server.
 type ServerStatus struct {
@@ -91,17 +77,17 @@ type server struct {
 
 	telling sync.Mutex // orders what OnStatus is told
 
-	mu      sync.Mutex
-	run     int                // counts the runs of the gateway; guarded by mu
-	again   context.CancelFunc // ends the run; guarded by mu
-	placed  chan struct{}      // closed when the gateway has the run; guarded by mu
-	last    gateway.Status     // of the run, as OnStatus was told; guarded by mu
-	session Session            // the last one, nil before the first; guarded by mu
-	client  *mcp.Client        // of session; guarded by mu
-	silent  silence            // of session; guarded by mu
-	calling map[*calling]int   // calls of conversations that are there; guarded by mu
-	lately  budget             // of questions that belong to no call; guarded by mu
-	doubts  chan struct{}      // capacity 1: something speaks against it
+	mu     sync.Mutex
+	run    int                // counts the runs of the gateway; guarded by mu
+	again  context.CancelFunc // ends the run; guarded by mu
+	placed chan struct{}      // closed when the gateway has the run; guarded by mu
+	last   gateway.Status     // of the run, as OnStatus was told; guarded by mu
+	up     gateway.Upstream   // the last one, nil before the first; guarded by mu
+	client *mcp.Client        // that up was opened with; guarded by mu
+	silent health             // of up; guarded by mu
+	tasks  map[string]*server // of a group: which member has a task, by its id; guarded by mu
+	lately budget             // of questions that belong to no call; guarded by mu
+	doubts chan struct{}      // capacity 1: something speaks against it
 }
 
 // ErrClosed is that of a host that was closed.
@@ -113,7 +99,7 @@ const drainTime = 30 * time.Second
 func (h *Host) start() {
 	h.setUp.Do(func() {
 		h.ctx, h.cancel = context.WithCancel(context.Background())
-		h.links = &gateway.Gateway{Name: "host", Logger: h.Logger}
+		h.links = &gateway.Gateway{Name: "host", Logger: h.Logger, Middleware: h.Middleware}
 	})
 }
 
@@ -153,7 +139,7 @@ func (h *Host) put(s Server, replace bool) error {
 	}
 	r := &server{
 		Server: s, h: h, placed: make(chan struct{}), asking: make(chan struct{}, maxSampling),
-		calling: map[*calling]int{}, doubts: make(chan struct{}, 1),
+		doubts: make(chan struct{}, 1),
 	}
 	r.ctx, r.end = context.WithCancel(h.ctx)
 	var before *server
@@ -182,7 +168,9 @@ func (h *Host) arrange() {
 		}
 		at := slices.IndexFunc(shown, func(s *server) bool { return s.members != nil && s.Name == r.Group })
 		if at < 0 {
-			shown = append(shown, &server{h: h, Server: Server{Name: r.Group}, members: []*server{r}})
+			shown = append(shown, &server{
+				h: h, Server: Server{Name: r.Group}, members: []*server{r}, asking: make(chan struct{}, maxSampling), tasks: map[string]*server{},
+			})
 			continue
 		}
 		shown[at].members = append(shown[at].members, r)
@@ -251,7 +239,7 @@ func (h *Host) Remove(name string) {
 // somebody has logged in. A group is each of its servers.
 func (h *Host) Retry(name string) {
 	for _, s := range h.those(name) {
-		s.stats.forgive()
+		s.stats.reset()
 		h.links.Retry(s.Name)
 	}
 }
@@ -270,7 +258,11 @@ func (h *Host) Close() error {
 	h.start()
 	h.mu.Lock()
 	h.closed = true
+	talks := slices.Collect(maps.Keys(h.talks))
 	h.mu.Unlock()
+	for _, c := range talks {
+		c.Close()
+	}
 	h.cancel()
 	h.wg.Wait()
 	return nil
@@ -293,17 +285,15 @@ func (h *Host) Servers() []ServerStatus {
 	return all
 }
 
-// Use calls f with the session of a server. It waits for one that is starting; that of one that
-// is failing is an error at once, without a call of f.
-//
-// Of a group it chooses a server. If that cannot be reached, or its answer to f's request says
-// that it has not taken it, f is called with the next one.
-func (h *Host) Use(ctx context.Context, name string, f func(Session) error) error {
+// Use calls f with a session with a server, which is good until f returns and belongs to no
+// conversation. Requests wait for a server that is starting; those to one that is failing fail at
+// once. Each request to a group goes to one of its servers: if that has surely not taken it, to the
+// next.
+func (h *Host) Use(ctx context.Context, name string, f func(*mcp.Session) error) error {
 	h.start()
 	s := h.named(name)
 	if s == nil {
 		return fmt.Errorf("there is no server %q", name)
 	}
-	_, err := s.use(ctx, f)
-	return err
+	return s.use(ctx, f)
 }

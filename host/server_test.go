@@ -43,7 +43,7 @@ func TestServersStartSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := (&node{name: "slow"}).server("")
 		open := slow.Open
-		slow.Open = func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+		slow.Open = func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 			time.Sleep(20 * time.Second)
 			return open(ctx, c)
 		}
@@ -199,11 +199,11 @@ func TestRestart(t *testing.T) {
 }
 
 // slowToClose is a session whose end takes its time.
-type slowToClose struct{ host.Session }
+type slowToClose struct{ *nodeSession }
 
 func (s slowToClose) Close() error {
 	time.Sleep(time.Second)
-	return s.Session.Close()
+	return s.nodeSession.Close()
 }
 
 // Who waits for a server that is restarted waits for the last restart, however many there are.
@@ -211,9 +211,9 @@ func TestRestartTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := (&node{name: "n"}).server("")
 		open := s.Open
-		s.Open = func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+		s.Open = func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 			session, err := open(ctx, c)
-			return slowToClose{session}, err
+			return slowToClose{session.(*nodeSession)}, err
 		}
 		h := &host.Host{}
 		defer h.Close()

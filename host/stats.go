@@ -172,34 +172,3 @@ func faulty(err error) bool {
 	}
 	return true
 }
-
-// measured is a session whose calls count.
-type measured struct {
-	Session
-	s *server
-}
-
-// timingKey is where the context of a call has its timing.
-type timingKey struct{}
-
-// measure makes a call that counts.
-func measure[T any](ctx context.Context, m measured, f func(context.Context) (T, error)) (T, error) {
-	t := m.s.stats.begin()
-	defer m.s.enter(ctx)()
-	res, err := f(context.WithValue(ctx, timingKey{}, t))
-	m.s.stats.end(ctx, t, err)
-	m.s.doubt(err)
-	return res, err
-}
-
-func (m measured) CallTool(ctx context.Context, name string, args any, o ...mcp.CallOption) (*mcp.ToolResult, error) {
-	return measure(ctx, m, func(ctx context.Context) (*mcp.ToolResult, error) { return m.Session.CallTool(ctx, name, args, o...) })
-}
-
-func (m measured) Prompt(ctx context.Context, name string, args map[string]string, o ...mcp.CallOption) (*mcp.PromptResult, error) {
-	return measure(ctx, m, func(ctx context.Context) (*mcp.PromptResult, error) { return m.Session.Prompt(ctx, name, args, o...) })
-}
-
-func (m measured) Read(ctx context.Context, uri string, o ...mcp.CallOption) (*mcp.ReadResult, error) {
-	return measure(ctx, m, func(ctx context.Context) (*mcp.ReadResult, error) { return m.Session.Read(ctx, uri, o...) })
-}

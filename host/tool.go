@@ -84,7 +84,7 @@ func (h *Host) listedTools(ctx context.Context, patience time.Duration, want fun
 
 // toolsOf returns all tools of a server, or what was known of them and why they are missing.
 func (h *Host) toolsOf(ctx context.Context, s *server, patience time.Duration) ([]Tool, error) {
-	return listOf(ctx, h, s, &s.tools, "tools", patience, func(ctx context.Context, session Session) ([]Tool, error) {
+	return listOf(ctx, h, s, &s.tools, "tools", patience, func(ctx context.Context, session *mcp.Session) ([]Tool, error) {
 		found, err := gather(ctx, session.Tools)
 		if err != nil {
 			return nil, err

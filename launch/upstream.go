@@ -49,12 +49,12 @@ func (e *Env) Upstream(ctx context.Context, s config.Server, client *mcp.Client,
 // Handle is that of the session.
 func (u *Upstream) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	res, err := u.Session.Handle(ctx, req)
-	return res, u.Told(err)
+	return res, u.told(err)
 }
 
-// Told returns an error of the session as others may see it. An error of the server itself is data, and
+// told returns an error of the session as others may see it. An error of the server itself is data, and
 // passes.
-func (u *Upstream) Told(err error) error {
+func (u *Upstream) told(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -124,7 +124,7 @@ func (a *app) newHost() (*hosting, error) {
 // hosting completes a host with what this run says of all hosts. It is to be closed.
 func (a *app) hosting(base *host.Host) (*hosting, error) {
 	h := &hosting{a: a, board: newBoard(a), Host: base}
-	h.Name, h.Version, h.Logger = "patchbay", Version, a.logger()
+	h.Name, h.Version, h.Logger, h.LogLevel = "patchbay", Version, a.logger(), a.logLevel()
 	dirs := a.Root
 	if len(dirs) == 0 {
 		dirs = []string{"."}
@@ -146,8 +146,8 @@ func (a *app) hosting(base *host.Host) (*hosting, error) {
 // start has the servers started, side by side. Questions for their inputs come before that; a
 // server whose input is missing fails, and the others do not.
 func (h *hosting) start(list []config.Server) error {
-	sample, err := h.a.sampled()
-	if err != nil {
+	var err error
+	if h.OnSample, err = h.a.sampled(); err != nil {
 		return err
 	}
 	identities := make([]string, len(list))
@@ -169,16 +169,13 @@ func (h *hosting) start(list []config.Server) error {
 		err := h.Add(host.Server{
 			Name: name, Identity: identities[i], Trusted: trustedServer(s), Group: s.Group, Cache: s.Cache, Offers: s.Offers,
 			CallTimeout: cmp.Or(h.a.callTimeout(s), defaultTimeout), Idle: s.Idle, StartTimeout: bound, Stderr: log.Last,
-			Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
-				if c.LogLevel = h.a.logLevel(); sample != nil {
-					c.OnSample = sample
-				}
+			Open: func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 				u, err := h.a.openPeer(ctx, s, c, log)
 				if err != nil {
 					return nil, err
 				}
 				h.keep(u.Session)
-				return &hosted{u}, nil
+				return u, nil
 			},
 		})
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 func answer(ctx context.Context, m model.Model, task string, command []string) (*host.Reply, error) {
 	h := &host.Host{Model: m, Allow: []string{"db/list_*", "db/read_query"}}
 	defer h.Close()
-	if err := h.Add(host.Server{Name: "db", Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+	if err := h.Add(host.Server{Name: "db", Open: func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 		return c.Start(ctx, exec.Command(command[0], command[1:]...))
 	}}); err != nil {
 		return nil, err

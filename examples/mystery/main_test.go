@@ -128,7 +128,7 @@ func TestThroughHost(t *testing.T) {
 	defer h.Close()
 	c := h.NewConversation()
 	s := newServer()
-	if err := h.Add(host.Server{Name: "mystery", Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+	if err := h.Add(host.Server{Name: "mystery", Open: func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 		return mcptest.Connect(t, s, c, mcp.V2026_07_28), nil
 	}}); err != nil {
 		t.Fatal(err)

@@ -81,7 +81,7 @@ func start(_ context.Context, h *host.Host) error {
 	mcp.AddTool(srv, mcp.Tool{Name: "peek", Annotations: &mcp.ToolAnnotations{ReadOnly: &yes}}, func(context.Context, struct{}) (string, error) {
 		return fmt.Sprint("sum ", sum.Load()), nil
 	})
-	return h.Add(host.Server{Name: "c", Trusted: true, Open: func(ctx context.Context, c *mcp.Client) (host.Session, error) {
+	return h.Add(host.Server{Name: "c", Trusted: true, Open: func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 		near, far := jsonrpc.Pipe()
 		go srv.Serve(context.WithoutCancel(ctx), far) // ended by the session
 		return c.Connect(ctx, mcptest.Wire(near))
@@ -328,7 +328,7 @@ func TestServerThatIsNotThere(t *testing.T) {
 	r := &eval.Runner{
 		Model: func(string) (model.Model, error) { return rules(counting), nil },
 		Start: func(_ context.Context, h *host.Host) error {
-			return h.Add(host.Server{Name: "gone", Open: func(context.Context, *mcp.Client) (host.Session, error) { return nil, errors.New("nobody is there") }})
+			return h.Add(host.Server{Name: "gone", Open: func(context.Context, *mcp.Client) (mcp.Handler, error) { return nil, errors.New("nobody is there") }})
 		},
 	}
 	report, err := r.Run(t.Context(), &eval.Suite{Models: []string{"m"}, Tasks: []*eval.Task{{Name: "a", Prompt: "x"}}})

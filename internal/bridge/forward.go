@@ -68,11 +68,13 @@ func (r *Remote) Forward(ctx context.Context, call *engine.Call, req Request) (A
 		return Answer{}, err
 	}
 	x := &Call{r: r, method: req.Method, cache: cachePublic, params: params, front: call}
-	if own := call != nil && r.Own != nil && call.Session() == r.Own; own {
-		// The session in front has a timer and a cache, and is no other hop.
-		x.hops, x.cache = req.Hops, cacheNone
-	} else {
+	x.hops = req.Hops
+	if call == nil || !call.Peer.Local { // a caller in this process is not another hop
 		x.hops = r.hopsAfter(req.Hops)
+	}
+	if own := call != nil && r.Own != nil && call.Session() == r.Own; own {
+		x.cache = cacheNone // the session in front has a timer and a cache
+	} else {
 		x.timer.idle, x.timer.total = r.IdleLimit(req.Method), r.Limits.CallLimit
 	}
 	if call == nil {

@@ -227,7 +227,7 @@ func (x *Call) answers(ctx context.Context, k keptRound) (json.RawMessage, error
 		qs[i] = engine.Question{Method: q.Method, Params: q.Params, Key: prefix + q.Key}
 	}
 	got, err := x.answer(ctx, qs...)
-	if err != nil && x.memo != nil {
+	if err != nil && x.memo != nil && !x.front.Peer.Local { // a caller that waits gets its own error
 		got, err = x.excuse(ctx, qs, err)
 	}
 	if err != nil {

@@ -52,7 +52,7 @@ func (c *Chat) call(ctx context.Context, t *talk, server, tool string, words []s
 	tell(host.Started, "", *e)
 	began := time.Now()
 	var res *mcp.ToolResult
-	err = c.h.Use(ctx, server, func(s host.Session) error {
+	err = c.h.Use(ctx, server, func(s *mcp.Session) error {
 		var err error
 		res, err = s.CallTool(ctx, tool, args,
 			mcp.OnProgress(func(p mcp.ProgressEvent) {
@@ -83,7 +83,7 @@ func (c *Chat) call(ctx context.Context, t *talk, server, tool string, words []s
 // tool finds a tool of a server.
 func (c *Chat) tool(ctx context.Context, server, name string) (*mcp.Tool, error) {
 	var found *mcp.Tool
-	err := c.h.Use(ctx, server, func(s host.Session) error {
+	err := c.h.Use(ctx, server, func(s *mcp.Session) error {
 		for t, err := range s.Tools(ctx) {
 			if err != nil {
 				return err
@@ -149,7 +149,7 @@ func (u *ui) readResource(rest string, _ []string) tea.Cmd {
 	}
 	u.run("reading "+uri, func(ctx context.Context) error {
 		var res *mcp.ReadResult
-		err := u.c.h.Use(ctx, server, func(s host.Session) error {
+		err := u.c.h.Use(ctx, server, func(s *mcp.Session) error {
 			var err error
 			res, err = s.Read(ctx, uri)
 			return err
@@ -193,7 +193,7 @@ func (u *ui) getPrompt(_ string, words []string) tea.Cmd {
 	}
 	u.run("getting "+name, func(ctx context.Context) error {
 		var res *mcp.PromptResult
-		err := u.c.h.Use(ctx, server, func(s host.Session) error {
+		err := u.c.h.Use(ctx, server, func(s *mcp.Session) error {
 			var err error
 			res, err = s.Prompt(ctx, name, args)
 			return err

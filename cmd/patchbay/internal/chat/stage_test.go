@@ -109,7 +109,7 @@ func theatre(ctx context.Context) host.Server {
 		})
 	mcp.AddResource(srv, mcp.Resource{URI: "play://programme", Name: "programme"},
 		func(context.Context) (string, error) { return "# Tonight\n\n**Hamlet**, in `5` acts", nil })
-	return host.Server{Name: "theatre", Open: func(opening context.Context, c *mcp.Client) (host.Session, error) {
+	return host.Server{Name: "theatre", Open: func(opening context.Context, c *mcp.Client) (mcp.Handler, error) {
 		near, far := jsonrpc.Pipe()
 		go srv.Serve(ctx, far)
 		return c.Connect(opening, wire{near})

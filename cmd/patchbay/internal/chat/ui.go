@@ -111,6 +111,7 @@ func (u *ui) begin(conv *host.Conversation) {
 	conv.OnEvent = func(e host.Event) { u.c.mail.put(happened{t, e}) }
 	if u.talk != nil {
 		conv.Model = u.talk.Model
+		u.talk.Close()
 	}
 	if u.c.o.Memory != nil {
 		u.c.o.Memory.Keep(conv)

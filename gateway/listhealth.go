@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// silence tells whether a connection answers lists. Lists wait for one that does not once,
+// listHealth tells whether a connection answers lists. Lists wait for one that does not once,
 // and no more until it is known to answer again.
-type silence struct {
+type listHealth struct {
 	mu      sync.Mutex
 	since   time.Time // guarded by mu
 	reason  string    // empty: it answers; guarded by mu
@@ -19,14 +19,14 @@ type silence struct {
 const probeTime = time.Minute
 
 // silent returns why a connection is said not to answer, and since when; empty if it does.
-func (s *silence) silent() (time.Time, string) {
+func (s *listHealth) silent() (time.Time, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.since, s.reason
 }
 
 // fell records that a connection has not answered; false if that is known.
-func (s *silence) fell(reason string) bool {
+func (s *listHealth) fell(reason string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.reason != "" {
@@ -38,7 +38,7 @@ func (s *silence) fell(reason string) bool {
 
 // probe looks whether a silent connection answers again, on a goroutine of its own that ends
 // within probeTime, unless that is being looked at. Back is called if it does.
-func (s *silence) probe(ask func(context.Context) error, back func()) {
+func (s *listHealth) probe(ask func(context.Context) error, back func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.probing {

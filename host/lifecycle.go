@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // keep runs a server until it is removed, each time that it is restarted anew.
 func (s *server) keep() {
 	defer s.end()
 	// At the end of the host nobody waits for calls in progress.
-	defer context.AfterFunc(s.h.ctx, s.hangUp)()
+	defer context.AfterFunc(s.h.ctx, s.disconnect)()
 	for s.ctx.Err() == nil {
 		ctx, again := context.WithCancel(s.ctx)
 		s.mu.Lock()
@@ -22,40 +23,49 @@ func (s *server) keep() {
 		s.mu.Unlock()
 		s.h.links.Run(ctx, gateway.Source{
 			Name: s.Name, Share: gateway.Shared, Idle: s.Idle, StartTimeout: s.StartTimeout, Stderr: s.Stderr, Drain: drainTime,
-			Open:     s.open,
+			Open: s.open, Around: s.connection,
 			OnStatus: func(st gateway.Status) { s.became(run, st) },
 		})
 		again()
 	}
 }
 
-// open opens a session, and has an eye on it until it ends.
+// open opens the server, and watches it until it ends.
 func (s *server) open(ctx context.Context) (gateway.Upstream, error) {
-	c := s.h.client(s)
-	if around := s.h.Middleware; around != nil {
-		c.Use(around(s.Name))
-	}
-	session, err := s.Open(ctx, c)
+	c := s.h.client(s, nil)
+	c.Limits.CallTimeout = s.patience()
+	h, err := s.Open(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	if session == nil {
-		return nil, fmt.Errorf("server %q: Server.Open returned neither a session nor an error", s.Name)
+	if h == nil {
+		return nil, fmt.Errorf("server %q: Server.Open returned neither a Handler nor an error", s.Name)
+	}
+	up, ok := h.(gateway.Upstream)
+	if !ok {
+		if up, err = c.Open(ctx, h); err != nil {
+			return nil, err
+		}
 	}
 	s.mu.Lock()
-	s.session, s.client, s.silent = session, c, silence{}
+	s.up, s.client, s.silent = up, c, health{}
 	s.mu.Unlock()
-	s.h.wg.Go(func() { s.care(session) })
-	return measured{session, s}, nil
+	s.h.wg.Go(func() { s.watch(up) })
+	return up, nil
 }
 
-// hangUp closes the connection.
-func (s *server) hangUp() {
+// patience is how long a call may be silent.
+func (s *server) patience() time.Duration {
+	return or(s.CallTimeout, or(s.h.Limits.CallTimeout, 2*time.Minute))
+}
+
+// disconnect closes the connection.
+func (s *server) disconnect() {
 	s.mu.Lock()
-	session := s.session
+	up := s.up
 	s.mu.Unlock()
-	if session != nil {
-		session.Close()
+	if up != nil {
+		up.Close()
 	}
 }
 
@@ -74,9 +84,9 @@ func (s *server) restart() {
 	default: // who waits for the run before this one waits for this one
 	}
 	s.mu.Unlock()
-	s.stats.forgive()
+	s.stats.reset()
 	again()
-	s.hangUp()
+	s.disconnect()
 }
 
 // became takes in what has become of a run of the server.
@@ -139,30 +149,6 @@ func (s *server) status(st gateway.Status) ServerStatus {
 	return all
 }
 
-// use calls f with the session of the server, or of a member of the group. Reached tells whether
-// the error is that of f.
-func (s *server) use(ctx context.Context, f func(Session) error) (reached bool, err error) {
-	if s.members != nil {
-		return s.spread(ctx, next, f)
-	}
-	if err := s.there(ctx); err != nil {
-		return false, err
-	}
-	up, release, err := s.h.links.Lend(ctx, s.Name)
-	if err != nil {
-		return false, err
-	}
-	session := up.(measured)
-	if session.s != s { // the gateway knows servers by their names
-		err := s.gone()
-		release(err)
-		return false, err
-	}
-	err = f(session)
-	release(err)
-	return true, err
-}
-
 // errGone is that of a server that has lost its place.
 var errGone = errors.New("the server was removed or replaced")
 
@@ -180,7 +166,7 @@ func (s *server) there(ctx context.Context) error {
 	placed, why := s.placed, s.silent.reason
 	s.mu.Unlock()
 	if why != "" {
-		return fmt.Errorf("server %q is %s: %s", s.Name, gateway.Failing, why)
+		return &gateway.UnavailableError{State: gateway.Failing, Err: mcp.Errorf(mcp.CodeInternal, "server %q is %s: %s", s.Name, gateway.Failing, why)}
 	}
 	if s.ctx.Err() != nil {
 		return s.gone()
