@@ -12,6 +12,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/schema"
@@ -79,7 +80,7 @@ func (a *app) elicitation() (elicitFunc, error) {
 // whose elements answer one question each, in order. An element is an object of
 // values, or "accept", "decline" or "cancel".
 func (a *app) fileAnswers(path string) (elicitFunc, error) {
-	data, err := readFile(path)
+	data, err := arguments.ReadFile(path)
 	if err != nil {
 		return nil, usagef("--on-elicit: %w", err)
 	}
@@ -183,7 +184,7 @@ func sampleAnswer(flag string) (*mcp.SampleResult, error) {
 	if !ok {
 		return nil, usagef("--on-sample takes @FILE, got %q", flag)
 	}
-	data, err := readFile(path)
+	data, err := arguments.ReadFile(path)
 	if err != nil {
 		return nil, usagef("--on-sample: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/launch"
@@ -101,19 +102,19 @@ func (a *app) failedTool(p *launch.Session, name string) error {
 
 // arguments types the words of the command line by the schema of the tool, which is fetched only
 // if a word needs it, or the session does.
-func (c *callCmd) arguments(a *app, p *launch.Session, words []word) (json.RawMessage, error) {
+func (c *callCmd) arguments(a *app, p *launch.Session, words []arguments.Word) (json.RawMessage, error) {
 	var form *schema.Form
 	var input json.RawMessage
 	// A server of 2026-07-28 over HTTP says in its list which arguments go into headers too, and
 	// which tools must not be used for what they say of that.
-	needs, headers := needsSchema(words), a.server.Command == "" && !p.Revision().Sessions()
+	needs, headers := arguments.NeedSchema(words), a.server.Command == "" && !p.Revision().Sessions()
 	if needs || headers {
 		l, err := a.listFor(p, "tools/list", "tools", c.Tool)
 		switch {
 		case err != nil && needs:
 			return nil, err
 		case err != nil || !needs:
-			return buildArguments(words, nil, nil, a.other("tools", c.Tool))
+			return arguments.Build(words, nil, nil, a.other("tools", c.Tool))
 		}
 		if raw, _ := pick(l.items, c.Tool); raw != nil {
 			input, _ = jsonx.Lookup(raw, "inputSchema")
@@ -123,7 +124,7 @@ func (c *callCmd) arguments(a *app, p *launch.Session, words []word) (json.RawMe
 			}
 		}
 	}
-	return buildArguments(words, form, input, a.other("tools", c.Tool))
+	return arguments.Build(words, form, input, a.other("tools", c.Tool))
 }
 
 // listening shows the progress and log of a call.

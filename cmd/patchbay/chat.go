@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/patchbay-dev/patchbay/auth/login"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chat"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/memory"
@@ -164,7 +165,7 @@ func (a *app) typed(words []string, tool *mcp.Tool) (json.RawMessage, error) {
 	if err != nil {
 		form = nil // values are guessed
 	}
-	args, err := buildArguments(read, form, tool.InputSchema, "")
+	args, err := arguments.Build(read, form, tool.InputSchema, "")
 	var f *fault
 	if errors.As(err, &f) && f.detail != "" {
 		err = fmt.Errorf("%w:\n%s", err, f.detail)

@@ -41,7 +41,7 @@ func (c *completeCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if words[0].raw != nil {
+	if words[0].Raw != nil {
 		return usagef("the first argument is the one to complete: NAME=PREFIX").hint("patchbay help complete")
 	}
 	others, err := textArguments(words[1:])
@@ -52,7 +52,7 @@ func (c *completeCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	raw, err := p.Raw(a.ctx, "completion/complete", completion(c.Of, words[0].key, words[0].value, others))
+	raw, err := p.Raw(a.ctx, "completion/complete", completion(c.Of, words[0].Key, words[0].Value, others))
 	if err != nil {
 		return &fault{err: a.noList(err, "completion/complete", "completions"), next: a.other(listVerb(c.Of))}
 	}

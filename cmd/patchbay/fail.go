@@ -8,12 +8,11 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/netfault"
-	"github.com/patchbay-dev/patchbay/internal/spelling"
-	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -113,6 +112,10 @@ func (a *app) explain(err error) *fault {
 	if errors.As(err, &f) && f.code != 0 {
 		return f
 	}
+	var words *arguments.Error
+	if errors.As(err, &words) {
+		return &fault{code: exitUsage, err: words.Err, detail: words.Detail, next: words.Next}
+	}
 	out := &fault{code: exitLocal, err: err}
 	if f != nil {
 		out.next = f.next
@@ -175,32 +178,4 @@ func (a *app) missingHint(rpc *mcp.Error) string {
 		return a.again("--on-sample", "@FILE")
 	}
 	return ""
-}
-
-// clip bounds the text of a peer.
-func clip(s string) string { return text.Clip(s, 2000) }
-
-// lastLines returns the last n lines of s.
-func lastLines(s string, n int) string {
-	lines := strings.Split(strings.TrimSpace(s), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
-}
-
-// didYouMean suggests the name nearest to a word, with a leading "; ". It is empty if
-// none is near.
-func didYouMean(word string, names []string) string {
-	best, least := "", 3
-	for _, n := range names {
-		if strings.HasPrefix(n, "__") {
-			continue
-		}
-		d := spelling.Distance(strings.ToLower(word), strings.ToLower(n))
-		if d < least && d < max(len(n), len(word)) {
-			best, least = n, d
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %q?", best)
 }

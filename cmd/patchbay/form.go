@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/schema"
@@ -187,7 +188,7 @@ func (d *dialog) field(f *schema.Field, values map[string]json.RawMessage) error
 		d.say(d.paint(" (optional)", "2"))
 	}
 	d.say("\n")
-	if text := strings.TrimSpace(f.Description); !sameWords(text, label(f)) && text != "" {
+	if text := strings.TrimSpace(f.Description); !screen.SameWords(text, label(f)) && text != "" {
 		d.say(wrap("  "+oneLine(text), d.width) + "\n")
 	}
 	many := f.Kind == schema.MultiEnum
@@ -204,7 +205,7 @@ func (d *dialog) field(f *schema.Field, values map[string]json.RawMessage) error
 	case schema.Boolean:
 		prompt += "yes or no"
 	default:
-		prompt += kindOf(without(f))
+		prompt += arguments.Kind(without(f))
 	}
 	// What has a default cannot be left out: it gets the default again.
 	removable := !f.Required && f.Default == nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 
 	"github.com/patchbay-dev/patchbay/servers"

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/model"
@@ -196,7 +197,7 @@ func (a *app) system(f modelFlags, otherwise string) (string, error) {
 	case !isFile:
 		return f.System, nil
 	}
-	data, err := readFile(path)
+	data, err := arguments.ReadFile(path)
 	if err != nil {
 		return "", usagef("--system: %w", err)
 	}

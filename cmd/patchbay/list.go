@@ -216,25 +216,6 @@ func (a *app) table(rows []row, none string) {
 	}
 }
 
-// about is what a list says of an entry: its title, if it says more than the name,
-// and the beginning of its description.
-func about(name, title, description string) string {
-	title, description = strings.TrimSpace(title), strings.TrimSpace(description)
-	switch {
-	case title == "" || sameWords(title, name):
-		return description
-	case description == "":
-		return title
-	}
-	return title + ": " + description
-}
-
-// sameWords reports whether a title says no more than a name.
-func sameWords(title, name string) bool {
-	fold := strings.NewReplacer("_", " ", "-", " ", ".", " ")
-	return strings.EqualFold(fold.Replace(title), fold.Replace(name))
-}
-
 // items prints a list of one kind.
 func items[T any](a *app, method, member, none string, make func(*T) row) error {
 	p, err := a.open()

@@ -325,21 +325,6 @@ func (a *app) serverFlags() (flags []string) {
 	return flags
 }
 
-// shell joins words so that a shell takes them apart again.
-func shell(words []string) string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		switch {
-		case strings.Contains(w, "$TOKEN") && !strings.ContainsAny(strings.ReplaceAll(w, "$TOKEN", ""), "\"`$\\!"): // to be filled in by the shell
-			w = `"` + w + `"`
-		case w == "" || strings.ContainsAny(w, " \t\n\"'`$&|;<>()*?[]{}!#~\\"):
-			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-		out[i] = w
-	}
-	return strings.Join(out, " ")
-}
-
 // reachHint says what to try when a server cannot be reached.
 func (a *app) reachHint(err error) string {
 	var dns *net.DNSError

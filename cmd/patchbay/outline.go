@@ -5,124 +5,36 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// The arguments and the result of a tool, for people: a table with the members of objects and lists below
-// them. A schema may be huge or contain itself, so depth, rows and choices have bounds.
-const (
-	outlineDepth   = 4   // levels of members
-	outlineRows    = 200 // members in all
-	outlineChoices = 20  // values of an enum, or alternatives
-)
+// readArguments reads the arguments of a tool or prompt from the words of the command line.
+func (a *app) readArguments(args []string) ([]arguments.Word, error) {
+	return arguments.Read(args, a.stdin, "patchbay help "+a.verb)
+}
 
 // outline prints the members that a schema of objects names, none if there are no such members.
 // Marks tell those that are required.
 func (a *app) outline(heading, none string, raw []byte, marks bool) {
-	root := schema.Outline(raw)
-	o := outline{marks: marks}
-	o.parts(&root, 1)
-	if len(o.rows) == 0 {
+	rows, more := arguments.Outline(raw, marks)
+	if len(rows) == 0 {
 		a.print("\n" + none)
 		return
 	}
 	a.print("\n" + heading + ":")
-	a.rows(o.rows)
-	if o.more > 0 {
-		a.print(fmt.Sprintf("\n  and %d more; --json shows the whole schema", o.more))
+	a.rows(rows)
+	if more > 0 {
+		a.print(fmt.Sprintf("\n  and %d more; --json shows the whole schema", more))
 	}
 }
-
-// outline collects the rows.
-type outline struct {
-	rows []row
-	more int // that found no place
-
-	marks bool // required members are marked
-}
-
-func (o *outline) add(depth int, name, text string) bool {
-	if len(o.rows) >= outlineRows {
-		o.more++
-		return false
-	}
-	o.rows = append(o.rows, row{strings.Repeat("  ", depth) + oneLine(name), text})
-	return true
-}
-
-// parts adds what a field consists of: the members of an object, of the elements of a list, and
-// of the alternatives that are objects.
-func (o *outline) parts(f *schema.Field, depth int) {
-	f = innermost(f)
-	if depth > outlineDepth || f.Kind != schema.Other {
-		return
-	}
-	members := f.Members()
-	for i := range members {
-		m := &members[i]
-		if len(o.rows) >= outlineRows {
-			o.more += len(members) - i
-			return
-		}
-		name := m.Name
-		if m.Required && o.marks {
-			name += requiredMark
-		}
-		text := kindOf(m)
-		if more := about(m.Name, m.Title, m.Description); more != "" {
-			text += ": " + more
-		}
-		o.add(depth, name, text)
-		o.parts(m, depth+1)
-	}
-	if others := f.Others(); others != nil && hasParts(others) {
-		if o.add(depth, "NAME", "any other name, "+kindOf(others)) {
-			o.parts(others, depth+1)
-		}
-	}
-	said := "either"
-	for i, alt := range f.Alternatives() {
-		if i < outlineChoices && hasParts(&alt) && o.add(depth, said, strings.TrimSpace(alt.Title+" "+alt.Description)) {
-			o.parts(&alt, depth+1)
-			said = "or"
-		}
-	}
-}
-
-// innermost is what the elements of a list are, of a list of lists too, or f itself.
-func innermost(f *schema.Field) *schema.Field {
-	for range outlineDepth {
-		e := f.Elements()
-		if e == nil {
-			break
-		}
-		f = e
-	}
-	return f
-}
-
-// hasParts tells whether a field has members to show.
-func hasParts(f *schema.Field) bool { return namesMembers(innermost(f)) }
-
-// namesMembers tells whether Members of a field has some.
-func namesMembers(f *schema.Field) bool {
-	properties, _ := jsonx.Lookup(f.Schema, "properties")
-	for range jsonx.Members(properties) {
-		return true
-	}
-	return false
-}
-
-// requiredMark stands behind the name of an argument that must be given.
-const requiredMark = " *"
 
 // rows prints arguments, each description wrapped beside its name.
-func (a *app) rows(rows []row) {
+func (a *app) rows(rows []arguments.Row) {
 	first := 0
 	for i := range rows {
-		rows[i].name = visible(rows[i].name)
-		first = max(first, columns(rows[i].name))
+		rows[i].Name = visible(rows[i].Name)
+		first = max(first, columns(rows[i].Name))
 	}
 	if a.tty.width > 0 {
 		first = min(first, max(20, a.tty.width*2/5))
@@ -132,120 +44,31 @@ func (a *app) rows(rows []row) {
 		if a.tty.width > 0 {
 			room = max(20, a.tty.width-first-2)
 		}
-		name := r.name
+		name := r.Name
 		if columns(name) > first {
 			a.print(a.paint(name, "1"))
 			name = ""
 		}
-		for _, text := range strings.Split(wrap(oneLine(r.about), room), "\n") {
+		for _, text := range strings.Split(wrap(oneLine(r.About), room), "\n") {
 			a.print(strings.TrimRight(a.paint(pad(name, first), "1")+"  "+text, " "))
 			name = ""
 		}
 	}
-	if slices.ContainsFunc(rows, func(r row) bool { return strings.HasSuffix(r.name, requiredMark) }) {
+	if slices.ContainsFunc(rows, func(r arguments.Row) bool { return strings.HasSuffix(r.Name, arguments.RequiredMark) }) {
 		a.print("\n  (* required)")
 	}
 }
 
-// kindOf words what a field takes.
-func kindOf(f *schema.Field) string {
-	s := kindWords(f, false, 0)
-	if d := string(f.Default); d != "" && d != "[]" && d != "{}" && d != "null" {
-		s += " [" + plain(f.Default) + "]"
-	}
-	return s
-}
-
-// kindWords words what a field takes, or several of its kind.
-func kindWords(f *schema.Field, several bool, depth int) string {
-	s := ""
-	if several {
-		s = "s"
-	}
-	switch f.Kind {
-	case schema.Enum, schema.MultiEnum:
-		var names []string
-		for i, o := range f.Options {
-			if i == outlineChoices {
-				names = append(names, fmt.Sprintf("%d more", len(f.Options)-i))
-				break
-			}
-			v := plain(o.Value)
-			if o.Title != v {
-				v += " (" + o.Title + ")"
-			}
-			names = append(names, v)
-		}
-		choices := strings.Join(names, " | ")
-		if f.Kind == schema.MultiEnum {
-			return "several of " + choices
-		}
-		return choices
-	case schema.String:
-		if f.Format != "" {
-			return f.Format + bounds(f, " characters")
-		}
-		return "text" + bounds(f, " characters")
-	case schema.Integer:
-		return "whole number" + s + bounds(f, "")
-	case schema.Number:
-		return "number" + s + bounds(f, "")
-	case schema.Boolean:
-		return "true or false"
-	}
-	alternatives := f.Alternatives()
-	types := f.Types()
+// example is a call of a tool that can be pasted into a shell, empty if there is none. The names
+// and values are the server's: none may be taken for a flag, a variable or an end of the line.
+func (a *app) example(name string, form *schema.Form, input []byte) string {
+	words := arguments.Example(form, input)
+	command := a.other(append([]string{"call", name}, words...)...)
 	switch {
-	case depth > outlineDepth:
-		return "JSON"
-	case len(alternatives) > 0 && !namesMembers(f):
-		var all []string
-		for i := range alternatives {
-			if i == outlineChoices {
-				all = append(all, fmt.Sprintf("%d more", len(alternatives)-i))
-				break
-			}
-			if words := kindWords(&alternatives[i], several, depth+1); !slices.Contains(all, words) {
-				all = append(all, words)
-			}
-		}
-		return strings.Join(all, ", or ")
-	case slices.Equal(types, []string{"array"}):
-		if e := f.Elements(); e != nil {
-			if words := kindWords(e, true, depth+1); words != "JSON" {
-				return "list" + s + " of " + words
-			}
-		}
-		return "list" + s
-	case slices.Equal(types, []string{"object"}) || len(types) == 0 && namesMembers(f):
-		if o := f.Others(); o != nil && !namesMembers(f) {
-			return "object" + s + ", each value " + kindWords(o, false, depth+1)
-		}
-		return "object" + s
-	case len(types) > 1:
-		names := map[string]string{"string": "text", "integer": "whole number" + s, "number": "number" + s, "boolean": "true or false", "array": "list" + s, "object": "object" + s}
-		var all []string
-		for _, t := range types {
-			all = append(all, orName(names[t], t))
-		}
-		return strings.Join(all, ", or ")
-	}
-	return "JSON"
-}
-
-// bounds words the least and the most of a field, of so many units, which may be none.
-func bounds(f *schema.Field, unit string) string {
-	of, least := "", " from "+string(f.Min)
-	if unit != "" {
-		of, least = " of", " of "+string(f.Min)+" or more"
-	}
-	switch {
-	case f.Min != "" && f.Max != "":
-		return fmt.Sprintf("%s %s to %s%s", of, f.Min, f.Max, unit)
-	case f.Min != "":
-		return least + unit
-	case f.Max != "":
-		return fmt.Sprintf("%s up to %s%s", of, f.Max, unit)
+	case words == nil, strings.HasPrefix(name, "-"), visible(command) != command:
+	case strings.ContainsAny(command, "\n\t"), strings.Contains(strings.Join(words, " "), "$TOKEN"):
+	default:
+		return command
 	}
 	return ""
 }

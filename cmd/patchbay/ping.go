@@ -141,14 +141,3 @@ func (t *roundTrips) summary() error {
 	}
 	return nil
 }
-
-// shortTime is a duration with three digits or so.
-func shortTime(d time.Duration) string {
-	switch {
-	case d < time.Millisecond:
-		return d.Round(time.Microsecond).String()
-	case d < time.Second:
-		return d.Round(10 * time.Microsecond).String()
-	}
-	return d.Round(10 * time.Millisecond).String()
-}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/follow"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
@@ -72,9 +73,9 @@ func policyFault(err error) error {
 
 // read reads the file again, and tells whether it says something else than before.
 func (f *ruleFile) read() (changed bool, err error) {
-	content, err := ownfile.ReadNow(f.path, maxInput)
-	if err == nil && len(content) > maxInput {
-		err = fmt.Errorf("%s has more than %d MiB", f.path, maxInput>>20)
+	content, err := ownfile.ReadNow(f.path, arguments.MaxInput)
+	if err == nil && len(content) > arguments.MaxInput {
+		err = fmt.Errorf("%s has more than %d MiB", f.path, arguments.MaxInput>>20)
 	}
 	if err != nil || f.set.Load() != nil && string(content) == string(f.content) {
 		return false, err

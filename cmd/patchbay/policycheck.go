@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/policy"
@@ -138,7 +139,7 @@ func (c *policyCheckCmd) access(a *app) (*policy.Access, error) {
 	if err != nil {
 		return nil, err
 	}
-	if out.Arguments, err = buildArguments(words, nil, nil, "patchbay help policy check"); err != nil {
+	if out.Arguments, err = arguments.Build(words, nil, nil, "patchbay help policy check"); err != nil {
 		return nil, err
 	}
 	if out.Principal, err = c.principal(); err != nil {
@@ -176,7 +177,7 @@ func (c *policyCheckCmd) principal() (*auth.Principal, error) {
 			return nil, usagef("--claim %q is no NAME=VALUE", text)
 		}
 		var v any
-		if err := jsonx.Unmarshal(guess(value), &v); err != nil {
+		if err := jsonx.Unmarshal(arguments.Guess(value), &v); err != nil {
 			return nil, usagef("--claim %s: %v", name, err)
 		}
 		p.Claims[name] = v

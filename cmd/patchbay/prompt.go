@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
@@ -61,17 +62,17 @@ func (c *promptCmd) Run(a *app) error {
 }
 
 // textArguments are the arguments of a prompt, which are texts.
-func textArguments(words []word) (map[string]string, error) {
+func textArguments(words []arguments.Word) (map[string]string, error) {
 	out := map[string]string{}
 	for _, w := range words {
 		switch {
-		case w.raw == nil:
-			out[w.key] = w.value
-		case w.key != "":
-			out[w.key] = plain(w.raw)
+		case w.Raw == nil:
+			out[w.Key] = w.Value
+		case w.Key != "":
+			out[w.Key] = plain(w.Raw)
 		default:
 			var m map[string]json.RawMessage
-			if err := jsonx.Unmarshal(w.raw, &m); err != nil {
+			if err := jsonx.Unmarshal(w.Raw, &m); err != nil {
 				return nil, usagef("the arguments of a prompt: %v", err)
 			}
 			for k, v := range m {

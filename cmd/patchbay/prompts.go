@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -59,13 +60,13 @@ func (c *promptsCmd) Run(a *app) error {
 		return nil
 	}
 	a.print("\narguments:")
-	var rows []row
+	var rows []arguments.Row
 	for _, arg := range d.Arguments {
 		name := "  " + arg.Name
 		if arg.Required {
-			name += requiredMark
+			name += arguments.RequiredMark
 		}
-		rows = append(rows, row{name, about(arg.Name, arg.Title, arg.Description)})
+		rows = append(rows, arguments.Row{Name: name, About: about(arg.Name, arg.Title, arg.Description)})
 	}
 	a.rows(rows)
 	return nil

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"strings"
 )
 
@@ -26,11 +25,11 @@ func (c *rawCmd) Run(a *app) error {
 		if !strings.HasPrefix(c.Params, "{") && !strings.HasPrefix(c.Params, "@") && c.Params != "-" {
 			return usagef("the params %q are no JSON object", c.Params).hint("patchbay help raw")
 		}
-		w, err := a.readArgument(c.Params)
+		words, err := a.readArguments([]string{c.Params})
 		if err != nil {
 			return err
 		}
-		params = json.RawMessage(w.raw)
+		params = words[0].Raw
 	}
 	p, err := a.open()
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -159,7 +160,7 @@ func (c *runCmd) format() (json.RawMessage, error) {
 	}
 	if text[0] != '{' {
 		var err error
-		if text, err = readFile(strings.TrimPrefix(c.OutputSchema, "@")); err != nil {
+		if text, err = arguments.ReadFile(strings.TrimPrefix(c.OutputSchema, "@")); err != nil {
 			return nil, usagef("--output-schema: %w", err)
 		}
 	}
@@ -202,7 +203,7 @@ func (c *runCmd) task(ctx context.Context, a *app) (string, []model.Part, error)
 	}
 	done := make(chan read, 1)
 	go func() { // a read cannot be ended: after ctrl-C it lives as long as the program
-		data, err := readAll(a.stdin)
+		data, err := arguments.ReadAll(a.stdin)
 		done <- read{data, err}
 	}()
 	var in read

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -245,7 +246,7 @@ func (a *app) toolArguments(current string) []complete.Candidate {
 		f := &form.Fields[i]
 		switch {
 		case !valued && !a.given(f.Name):
-			out = append(out, complete.Candidate{Text: f.Name + "=", About: kindOf(f) + " " + f.Description})
+			out = append(out, complete.Candidate{Text: f.Name + "=", About: arguments.Kind(f) + " " + f.Description})
 		case valued && f.Name == name:
 			for _, o := range f.Options {
 				out = append(out, complete.Candidate{Text: name + "=" + plain(o.Value), About: o.Title})

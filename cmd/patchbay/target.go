@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"net/url"
 	"os"
 	"slices"
@@ -97,14 +96,6 @@ func (a *app) named(name string) (config.Server, error) {
 	}
 	names := a.knownServers()
 	return config.Server{}, usagef("no server %q%s there are %s", name, didYouMean(name, names)+";", strings.Join(names, ", "))
-}
-
-// quantity words a number of things.
-func quantity(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // inspected is mcp.json as far as it is right, and what is wrong with it. The zero

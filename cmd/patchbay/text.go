@@ -19,6 +19,15 @@ var (
 	plain    = screen.Plain
 	indented = screen.Indented
 	bytesOf  = screen.Bytes
+
+	shell      = screen.Shell
+	quantity   = screen.Quantity
+	clip       = screen.Clip
+	lastLines  = screen.LastLines
+	didYouMean = screen.DidYouMean
+	shortTime  = screen.ShortTime
+	age        = screen.Age
+	about      = screen.About
 )
 
 // levelName is the protocol's word for a log level.

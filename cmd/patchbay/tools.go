@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -38,7 +40,7 @@ func (c *toolsCmd) Run(a *app) error {
 	c.Name = a.serverAlone(c.Name)
 	if c.Name == "" {
 		return items(a, "tools/list", "tools", "has no tools", func(t *mcp.Tool) row {
-			return row{signature(t.Name, t.InputSchema, a.tty.width), about(t.Name, t.Title, t.Description)}
+			return row{arguments.Signature(t.Name, t.InputSchema, a.tty.width), about(t.Name, t.Title, t.Description)}
 		})
 	}
 	c.Name = a.slashed(c.Name)
@@ -99,7 +101,7 @@ func pick(items []json.RawMessage, name string) (raw json.RawMessage, names []st
 
 // head prints what an entry is.
 func (a *app) head(name, title, description string) {
-	if title = oneLine(title); title == "" || sameWords(title, name) {
+	if title = oneLine(title); title == "" || screen.SameWords(title, name) {
 		title = ""
 	} else {
 		title = "  " + title

@@ -1,24 +1,25 @@
-package main
+package arguments
 
 import (
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
 // signatureWidth is the most columns of a signature where no terminal sets a width.
 const signatureWidth = 160
 
-// signature is a tool in one line: edit_file(path, edits: {oldText, newText}[], dryRun?). What
+// Signature is a tool in one line: edit_file(path, edits: {oldText, newText}[], dryRun?). What
 // does not fit into width columns, of 0 as many as signatureWidth, is left out from the inside:
 // first the members of members, then those of arguments, then what is optional.
-func signature(name string, input []byte, width int) string {
+func Signature(name string, input []byte, width int) string {
 	if width <= 0 {
 		width = signatureWidth
 	}
-	name = oneLine(name)
+	name = screen.OneLine(name)
 	root := schema.Outline(input)
-	room := width - columns(name)
+	room := width - screen.Columns(name)
 	members := root.Members()
 	for depth := 3; depth >= 1; depth-- {
 		if inside, ok := membersLine(members, depth, room-2, false); ok {
@@ -41,11 +42,11 @@ func membersLine(members []schema.Field, depth, room int, requiredOnly bool) (st
 		if requiredOnly && !m.Required {
 			continue
 		}
-		text, optional := oneLine(m.Name), "?"
+		text, optional := screen.OneLine(m.Name), "?"
 		if m.Required {
 			optional = ""
 		}
-		inside, ok := insideOf(m, depth-1, room-used-columns(text))
+		inside, ok := insideOf(m, depth-1, room-used-screen.Columns(text))
 		switch {
 		case !ok:
 			return "", false
@@ -57,7 +58,7 @@ func membersLine(members []schema.Field, depth, room int, requiredOnly bool) (st
 		if b.Len() > 0 {
 			text = ", " + text
 		}
-		if used += columns(text); used > room {
+		if used += screen.Columns(text); used > room {
 			return "", false
 		}
 		b.WriteString(text)

@@ -1,4 +1,19 @@
-package main
+// Package arguments has the arguments of tools for people: typed as words of a command line, shown as a
+// table or in one line, and as an example.
+//
+// The words are
+//
+//	key=value    typed by the schema of the tool; several of a key make a list
+//	key=@file    the contents of a file
+//	key:=JSON    raw JSON, not looked at
+//	{"a":1}      all arguments; also @file.json, and - for standard input
+//
+// and are merged from left to right: [Read], then [Build]. What [Example] makes is read back by these
+// into arguments that the schema accepts.
+//
+// A schema is the server's and may be huge, cyclic or hostile: every function bounds depth, rows and
+// bytes, and what it returns has no control characters.
+package arguments
 
 import (
 	"encoding/json"
@@ -10,34 +25,46 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// Arguments of a tool on the command line:
-//
-//	key=value    typed by the tool's schema; several of a key make a list
-//	key=@file    the contents of a file
-//	key:=JSON    raw JSON, not looked at
-//	{"a":1}      all arguments; also @file.json, and - for standard input
-//
-// They are merged from left to right.
-
-// word is one of them, its files read.
-type word struct {
-	key   string
-	value string          // of key=value
-	raw   json.RawMessage // of key:=JSON, or an object if key is empty
+// Word is a word of a command line, its file read.
+type Word struct {
+	Key   string
+	Value string          // of key=value
+	Raw   json.RawMessage // of key:=JSON, or an object if Key is empty
 }
 
-// maxInput bounds what is read of a file or of standard input.
-const maxInput = 64 << 20
+// Error says what is wrong with the words.
+type Error struct {
+	Err    error
+	Detail string // lines to show below; may be empty
+	Next   string // what to type instead; may be empty
+}
 
-// readArguments reads the words of a command line.
-func (a *app) readArguments(args []string) ([]word, error) {
-	var out []word
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+func errorf(format string, args ...any) *Error { return &Error{Err: fmt.Errorf(format, args...)} }
+
+func (e *Error) hint(next string) *Error {
+	e.Next = next
+	return e
+}
+
+// MaxInput bounds what is read of a file or of standard input, in bytes.
+const MaxInput = 64 << 20
+
+// Read reads the words of a command line. Help is a command that explains them. An error is an [*Error],
+// or that of a file.
+func Read(args []string, stdin io.Reader, help string) ([]Word, error) {
+	var out []Word
 	for _, arg := range args {
-		w, err := a.readArgument(arg)
+		w, err := read(arg, stdin, help)
 		if err != nil {
 			return nil, err
 		}
@@ -46,94 +73,96 @@ func (a *app) readArguments(args []string) ([]word, error) {
 	return out, nil
 }
 
-func (a *app) readArgument(arg string) (word, error) {
+func read(arg string, stdin io.Reader, help string) (Word, error) {
 	switch {
 	case strings.HasPrefix(arg, "{"):
 		return object([]byte(arg), "the argument")
 	case arg == "-":
-		data, err := readAll(a.stdin)
+		data, err := ReadAll(stdin)
 		if err != nil {
-			return word{}, fmt.Errorf("read standard input: %w", err)
+			return Word{}, fmt.Errorf("read standard input: %w", err)
 		}
 		return object(data, "standard input")
 	case strings.HasPrefix(arg, "@"):
-		data, err := readFile(arg[1:])
+		data, err := ReadFile(arg[1:])
 		if err != nil {
-			return word{}, err
+			return Word{}, err
 		}
 		return object(data, arg[1:])
 	}
 	key, value, ok := strings.Cut(arg, "=")
 	if !ok || key == "" {
-		return word{}, usagef("argument %q is neither key=value nor a JSON object", arg).hint("patchbay help " + a.verb)
+		return Word{}, errorf("argument %q is neither key=value nor a JSON object", arg).hint(help)
 	}
 	if name, isJSON := strings.CutSuffix(key, ":"); isJSON && name != "" {
 		if err := jsonx.Valid([]byte(value), 0); err != nil {
-			return word{}, usagef("argument %q: what stands after := is not JSON: %v", name, err).
-				hint(shell([]string{name + "=" + value}) + " takes it as text")
+			return Word{}, errorf("argument %q: what stands after := is not JSON: %v", name, err).
+				hint(screen.Shell([]string{name + "=" + value}) + " takes it as text")
 		}
-		return word{key: name, raw: json.RawMessage(value)}, nil
+		return Word{Key: name, Raw: json.RawMessage(value)}, nil
 	}
 	if path, isFile := strings.CutPrefix(value, "@"); isFile {
-		data, err := readFile(path)
+		data, err := ReadFile(path)
 		if err != nil {
-			f := usagef("argument %q: %v", key, err)
+			f := errorf("argument %q: %v", key, err)
 			literal, _ := jsonx.Marshal(value)
-			return word{}, f.hint(shell([]string{key + ":=" + string(literal)}) + " sends the text itself")
+			return Word{}, f.hint(screen.Shell([]string{key + ":=" + string(literal)}) + " sends the text itself")
 		}
 		if !utf8.Valid(data) {
-			return word{}, usagef("argument %q: %s is not text in UTF-8", key, path)
+			return Word{}, errorf("argument %q: %s is not text in UTF-8", key, path)
 		}
 		value = string(data)
 	}
 	if !utf8.ValidString(value) {
-		return word{}, usagef("argument %q is not text in UTF-8", key)
+		return Word{}, errorf("argument %q is not text in UTF-8", key)
 	}
-	return word{key: key, value: value}, nil
+	return Word{Key: key, Value: value}, nil
 }
 
 // object reads a JSON object from where.
-func object(data []byte, where string) (word, error) {
+func object(data []byte, where string) (Word, error) {
 	data = []byte(strings.TrimSpace(string(data)))
 	if err := jsonx.Valid(data, 0); err != nil {
-		return word{}, usagef("%s is not JSON: %v", where, err)
+		return Word{}, errorf("%s is not JSON: %v", where, err)
 	}
 	if jsonx.KindOf(data) != '{' {
-		return word{}, usagef("%s is JSON, but not an object", where)
+		return Word{}, errorf("%s is JSON, but not an object", where)
 	}
-	return word{raw: data}, nil
+	return Word{Raw: data}, nil
 }
 
-func readFile(path string) ([]byte, error) {
+// ReadFile reads a file of at most MaxInput bytes.
+func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := readAll(f)
+	data, err := ReadAll(f)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	return data, nil
 }
 
-func readAll(r io.Reader) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxInput+1))
-	if err == nil && len(data) > maxInput {
-		err = fmt.Errorf("more than %d MiB", maxInput>>20)
+// ReadAll reads at most MaxInput bytes; more are an error.
+func ReadAll(r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, MaxInput+1))
+	if err == nil && len(data) > MaxInput {
+		err = fmt.Errorf("more than %d MiB", MaxInput>>20)
 	}
 	return data, err
 }
 
-// needsSchema reports whether a word is to be typed.
-func needsSchema(words []word) bool {
-	return slices.ContainsFunc(words, func(w word) bool { return w.raw == nil })
+// NeedSchema reports whether the types of some words are those of a schema.
+func NeedSchema(words []Word) bool {
+	return slices.ContainsFunc(words, func(w Word) bool { return w.Raw == nil })
 }
 
-// buildArguments makes the arguments of a call. Form and input are what the tool
+// Build makes the arguments of a call. Form and input are what the tool
 // takes; form is nil if that is not known, and then values that read as JSON numbers,
 // booleans, lists or objects are those. Help is a command that shows the arguments.
-func buildArguments(words []word, form *schema.Form, input json.RawMessage, help string) (json.RawMessage, error) {
+func Build(words []Word, form *schema.Form, input json.RawMessage, help string) (json.RawMessage, error) {
 	values := map[string]json.RawMessage{}
 	var order, typed []string
 	set := func(key string, v json.RawMessage) {
@@ -145,31 +174,31 @@ func buildArguments(words []word, form *schema.Form, input json.RawMessage, help
 	several := map[string][]string{}
 	for _, w := range words {
 		switch {
-		case w.raw != nil && w.key == "":
-			for name, v := range jsonx.Members(w.raw) {
+		case w.Raw != nil && w.Key == "":
+			for name, v := range jsonx.Members(w.Raw) {
 				key := string(name)
 				delete(several, key)
 				set(key, v)
 			}
-		case w.raw != nil:
-			delete(several, w.key)
-			set(w.key, w.raw)
+		case w.Raw != nil:
+			delete(several, w.Key)
+			set(w.Key, w.Raw)
 		default:
-			several[w.key] = append(several[w.key], w.value)
-			v, err := typedValue(w.key, several[w.key], form, input)
+			several[w.Key] = append(several[w.Key], w.Value)
+			v, err := typedValue(w.Key, several[w.Key], form, input)
 			if err != nil {
-				return nil, usageOf(err).hint(help)
+				return nil, misfit(err).hint(help)
 			}
-			if !slices.Contains(typed, w.key) {
-				typed = append(typed, w.key)
+			if !slices.Contains(typed, w.Key) {
+				typed = append(typed, w.Key)
 			}
-			set(w.key, v)
+			set(w.Key, v)
 		}
 	}
 	if form != nil && len(typed) > 0 {
 		var bad *schema.ValidationError
 		if err := form.Check(values); errors.As(err, &bad) {
-			return nil, usageOf(err).hint(help)
+			return nil, misfit(err).hint(help)
 		}
 	}
 	out := []byte{'{'}
@@ -182,15 +211,15 @@ func buildArguments(words []word, form *schema.Form, input json.RawMessage, help
 	return append(out, '}'), nil
 }
 
-// usageOf makes a fault of what does not fit a schema: one line each.
-func usageOf(err error) *fault {
+// misfit words what does not fit a schema, one line each.
+func misfit(err error) *Error {
 	var bad *schema.ValidationError
 	if !errors.As(err, &bad) {
-		var f *fault
-		if errors.As(err, &f) {
-			return f
+		var own *Error
+		if errors.As(err, &own) {
+			return own
 		}
-		return &fault{code: exitUsage, err: err}
+		return &Error{Err: err}
 	}
 	var lines []string
 	for _, f := range bad.Faults {
@@ -200,18 +229,18 @@ func usageOf(err error) *fault {
 		lines = append(lines, fmt.Sprintf("and %d more", bad.More))
 	}
 	if len(lines) == 1 {
-		return usagef("argument %s", lines[0])
+		return errorf("argument %s", lines[0])
 	}
-	return &fault{code: exitUsage, err: errors.New("the arguments do not fit the tool"), detail: strings.Join(lines, "\n")}
+	return &Error{Err: errors.New("the arguments do not fit the tool"), Detail: strings.Join(lines, "\n")}
 }
 
 // typedValue makes JSON of what was typed for one key, in one or several words.
 func typedValue(key string, texts []string, form *schema.Form, input json.RawMessage) (json.RawMessage, error) {
 	if form == nil {
 		if len(texts) == 1 {
-			return guess(texts[0]), nil
+			return Guess(texts[0]), nil
 		}
-		return arrayOf(texts, func(s string) (json.RawMessage, error) { return guess(s), nil })
+		return arrayOf(texts, func(s string) (json.RawMessage, error) { return Guess(s), nil })
 	}
 	field := form.Field(key)
 	if field == nil {
@@ -224,7 +253,7 @@ func typedValue(key string, texts []string, form *schema.Form, input json.RawMes
 			if len(names) > 0 {
 				takes = "there are " + strings.Join(names, ", ")
 			}
-			return nil, usagef("no argument %q%s; %s", key, didYouMean(key, names), takes)
+			return nil, errorf("no argument %q%s; %s", key, screen.DidYouMean(key, names), takes)
 		}
 		return typedValue(key, texts, nil, nil)
 	}
@@ -252,19 +281,19 @@ func typedValue(key string, texts []string, form *schema.Form, input json.RawMes
 		}
 		return arrayOf(texts, func(s string) (json.RawMessage, error) {
 			if item == nil {
-				return guess(s), nil
+				return Guess(s), nil
 			}
 			return item.Parse(s)
 		})
 	}
 	if len(texts) > 1 {
-		return nil, usagef("argument %q takes one value, not %d", key, len(texts))
+		return nil, errorf("argument %q takes one value, not %d", key, len(texts))
 	}
 	return field.Parse(texts[0])
 }
 
-// guess types a text that no schema says anything about.
-func guess(s string) json.RawMessage {
+// Guess types a text that no schema says anything about.
+func Guess(s string) json.RawMessage {
 	if t := []byte(strings.TrimSpace(s)); jsonx.Valid(t, 0) == nil {
 		return t
 	}

@@ -1,12 +1,14 @@
-package main
+package arguments
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/schema"
 )
@@ -19,25 +21,11 @@ const (
 	exampleBytes = 2000
 )
 
-// example is a call of a tool that can be pasted into a shell, empty if there is none. The names
-// and values are the server's: none may be taken for a flag, a variable or an end of the line.
-func (a *app) example(name string, form *schema.Form, input []byte) string {
-	words := exampleWords(form, input)
-	command := a.other(append([]string{"call", name}, words...)...)
-	switch {
-	case words == nil, strings.HasPrefix(name, "-"), visible(command) != command:
-	case strings.ContainsAny(command, "\n\t"), strings.Contains(strings.Join(words, " "), "$TOKEN"):
-	default:
-		return command
-	}
-	return ""
-}
-
-// exampleWords are the arguments of a call in the words of a command line: what is required, or
+// Example returns the arguments of a call in the words of a command line: what is required, or
 // everything if the schema wants more. If nothing is required, it is what cannot be typed without an
-// example: the first member with members of its own. They are nil if no example fits the schema or it
+// example: the first member with members of its own. It returns nil if no example fits the schema or it
 // is long.
-func exampleWords(form *schema.Form, input []byte) []string {
+func Example(form *schema.Form, input []byte) []string {
 	root := schema.Outline(input)
 	members := root.Members()
 	teaches := -1 // an optional member for the example
@@ -73,7 +61,7 @@ func exampleWord(f *schema.Field, v json.RawMessage) []string {
 	asJSON := []string{f.Name + ":=" + string(v)}
 	switch f.Kind {
 	case schema.String, schema.Enum, schema.Number, schema.Integer, schema.Boolean:
-		text := plain(v)
+		text := screen.Plain(v)
 		if got, err := f.Parse(text); strings.HasPrefix(text, "@") || err != nil || string(got) != string(v) {
 			return asJSON
 		}
@@ -190,7 +178,7 @@ func exampleText(f *schema.Field) string {
 		}
 		last = r
 	}
-	text := orName(b.String(), "TEXT")
+	text := cmp.Or(b.String(), "TEXT")
 	least, _ := strconv.Atoi(string(f.Min))
 	for least = min(least, exampleBytes); len(text) < least; {
 		text += "X"

@@ -1,0 +1,218 @@
+package arguments
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/schema"
+)
+
+// The arguments and the result of a tool, for people: a table with the members of objects and lists below
+// them. A schema may be huge or contain itself, so depth, rows and choices have bounds.
+const (
+	outlineDepth   = 4   // levels of members
+	outlineRows    = 200 // members in all
+	outlineChoices = 20  // values of an enum, or alternatives
+)
+
+// RequiredMark stands behind the name of an argument that must be given.
+const RequiredMark = " *"
+
+// Row is an argument: its name, indented below what it is a part of, and what it takes.
+type Row struct{ Name, About string }
+
+// Outline returns the members that a schema of objects names, and how many more there are than are
+// shown. Marks tell those that are required.
+func Outline(raw []byte, marks bool) (rows []Row, more int) {
+	root := schema.Outline(raw)
+	o := outline{marks: marks}
+	o.parts(&root, 1)
+	return o.rows, o.more
+}
+
+// outline collects the rows.
+type outline struct {
+	rows []Row
+	more int // that found no place
+
+	marks bool // required members are marked
+}
+
+func (o *outline) add(depth int, name, text string) bool {
+	if len(o.rows) >= outlineRows {
+		o.more++
+		return false
+	}
+	o.rows = append(o.rows, Row{strings.Repeat("  ", depth) + screen.OneLine(name), text})
+	return true
+}
+
+// parts adds what a field consists of: the members of an object, of the elements of a list, and
+// of the alternatives that are objects.
+func (o *outline) parts(f *schema.Field, depth int) {
+	f = innermost(f)
+	if depth > outlineDepth || f.Kind != schema.Other {
+		return
+	}
+	members := f.Members()
+	for i := range members {
+		m := &members[i]
+		if len(o.rows) >= outlineRows {
+			o.more += len(members) - i
+			return
+		}
+		name := m.Name
+		if m.Required && o.marks {
+			name += RequiredMark
+		}
+		text := Kind(m)
+		if more := screen.About(m.Name, m.Title, m.Description); more != "" {
+			text += ": " + more
+		}
+		o.add(depth, name, text)
+		o.parts(m, depth+1)
+	}
+	if others := f.Others(); others != nil && hasParts(others) {
+		if o.add(depth, "NAME", "any other name, "+Kind(others)) {
+			o.parts(others, depth+1)
+		}
+	}
+	said := "either"
+	for i, alt := range f.Alternatives() {
+		if i < outlineChoices && hasParts(&alt) && o.add(depth, said, strings.TrimSpace(alt.Title+" "+alt.Description)) {
+			o.parts(&alt, depth+1)
+			said = "or"
+		}
+	}
+}
+
+// innermost is what the elements of a list are, of a list of lists too, or f itself.
+func innermost(f *schema.Field) *schema.Field {
+	for range outlineDepth {
+		e := f.Elements()
+		if e == nil {
+			break
+		}
+		f = e
+	}
+	return f
+}
+
+// hasParts tells whether a field has members to show.
+func hasParts(f *schema.Field) bool { return namesMembers(innermost(f)) }
+
+// namesMembers tells whether Members of a field has some.
+func namesMembers(f *schema.Field) bool {
+	properties, _ := jsonx.Lookup(f.Schema, "properties")
+	for range jsonx.Members(properties) {
+		return true
+	}
+	return false
+}
+
+// Kind words what a field takes.
+func Kind(f *schema.Field) string {
+	s := kindWords(f, false, 0)
+	if d := string(f.Default); d != "" && d != "[]" && d != "{}" && d != "null" {
+		s += " [" + screen.Plain(f.Default) + "]"
+	}
+	return s
+}
+
+// kindWords words what a field takes, or several of its kind.
+func kindWords(f *schema.Field, several bool, depth int) string {
+	s := ""
+	if several {
+		s = "s"
+	}
+	switch f.Kind {
+	case schema.Enum, schema.MultiEnum:
+		var names []string
+		for i, o := range f.Options {
+			if i == outlineChoices {
+				names = append(names, fmt.Sprintf("%d more", len(f.Options)-i))
+				break
+			}
+			v := screen.Plain(o.Value)
+			if o.Title != v {
+				v += " (" + o.Title + ")"
+			}
+			names = append(names, v)
+		}
+		choices := strings.Join(names, " | ")
+		if f.Kind == schema.MultiEnum {
+			return "several of " + choices
+		}
+		return choices
+	case schema.String:
+		if f.Format != "" {
+			return f.Format + bounds(f, " characters")
+		}
+		return "text" + bounds(f, " characters")
+	case schema.Integer:
+		return "whole number" + s + bounds(f, "")
+	case schema.Number:
+		return "number" + s + bounds(f, "")
+	case schema.Boolean:
+		return "true or false"
+	}
+	alternatives := f.Alternatives()
+	types := f.Types()
+	switch {
+	case depth > outlineDepth:
+		return "JSON"
+	case len(alternatives) > 0 && !namesMembers(f):
+		var all []string
+		for i := range alternatives {
+			if i == outlineChoices {
+				all = append(all, fmt.Sprintf("%d more", len(alternatives)-i))
+				break
+			}
+			if words := kindWords(&alternatives[i], several, depth+1); !slices.Contains(all, words) {
+				all = append(all, words)
+			}
+		}
+		return strings.Join(all, ", or ")
+	case slices.Equal(types, []string{"array"}):
+		if e := f.Elements(); e != nil {
+			if words := kindWords(e, true, depth+1); words != "JSON" {
+				return "list" + s + " of " + words
+			}
+		}
+		return "list" + s
+	case slices.Equal(types, []string{"object"}) || len(types) == 0 && namesMembers(f):
+		if o := f.Others(); o != nil && !namesMembers(f) {
+			return "object" + s + ", each value " + kindWords(o, false, depth+1)
+		}
+		return "object" + s
+	case len(types) > 1:
+		names := map[string]string{"string": "text", "integer": "whole number" + s, "number": "number" + s, "boolean": "true or false", "array": "list" + s, "object": "object" + s}
+		var all []string
+		for _, t := range types {
+			all = append(all, cmp.Or(names[t], t))
+		}
+		return strings.Join(all, ", or ")
+	}
+	return "JSON"
+}
+
+// bounds words the least and the most of a field, of so many units, which may be none.
+func bounds(f *schema.Field, unit string) string {
+	of, least := "", " from "+string(f.Min)
+	if unit != "" {
+		of, least = " of", " of "+string(f.Min)+" or more"
+	}
+	switch {
+	case f.Min != "" && f.Max != "":
+		return fmt.Sprintf("%s %s to %s%s", of, f.Min, f.Max, unit)
+	case f.Min != "":
+		return least + unit
+	case f.Max != "":
+		return fmt.Sprintf("%s up to %s%s", of, f.Max, unit)
+	}
+	return ""
+}
