@@ -302,3 +302,31 @@ func (l *loader) numbers(name, example string, most float64, members map[string]
 		*to = number
 	}
 }
+
+// Address is the URL below which its provider is reached, without a slash at its end.
+func (m *Model) Address() string {
+	switch {
+	case m.BaseURL != "":
+		return strings.TrimRight(m.BaseURL, "/")
+	case m.Provider == "anthropic":
+		return "https://api.anthropic.com/v1"
+	}
+	return "https://api.openai.com/v1"
+}
+
+// KeyVariable is the variable of the environment that the provider's key is from, if the file has none;
+// empty for an address of the file, which gets no key of the environment.
+func (m *Model) KeyVariable() string {
+	if m.BaseURL != "" && m.Source != "" {
+		return ""
+	}
+	return VariablesOf(m.Provider) + "_API_KEY"
+}
+
+// VariablesOf is what the names of a provider's variables begin with.
+func VariablesOf(provider string) string {
+	if provider == "anthropic" {
+		return "ANTHROPIC"
+	}
+	return "OPENAI"
+}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -61,18 +60,6 @@ func (a *app) edit(user bool, change func(doc *config.Document, path string) err
 		a.stillTrusted(path, before, after)
 	}
 	return path, err
-}
-
-// here is a path as people write it from the current folder, if it is below that.
-func here(path string) string {
-	dir, err := os.Getwd()
-	if err != nil {
-		return path
-	}
-	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsAbs(path) && filepath.IsLocal(rel) {
-		return rel
-	}
-	return path
 }
 
 // system says where the files of hosts are looked for.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
-	"github.com/patchbay-dev/patchbay/internal/secrets"
 )
 
 var configListVerb = verb{
@@ -129,23 +128,6 @@ func (a *app) columns(what string, head []string, rows [][]string) {
 	}
 }
 
-// hereLine shortens the path of a source, "path:line".
-func hereLine(source string) string {
-	path, line, ok := cutLast(source, ":")
-	if !ok {
-		return source
-	}
-	return here(path) + ":" + line
-}
-
-func cutLast(s, sep string) (before, after string, ok bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
-}
-
 func lineOf(source string) int {
 	_, line, _ := cutLast(source, ":")
 	n, _ := strconv.Atoi(line) // a source without a line sorts first
@@ -161,21 +143,4 @@ func transportOf(s *config.Server) string {
 		return "http"
 	}
 	return cmp.Or(s.Transport, "stdio")
-}
-
-// where shows what is started or reached, as the file has it and without what may be
-// a secret.
-func where(s *config.Server) string {
-	switch {
-	case s.Builtin != "":
-		return shell(secrets.ShownArgs(append([]string{s.Builtin}, s.Args...)))
-	case s.URL != "":
-		for _, v := range s.Values() {
-			if v.Member == "url" {
-				return secrets.ShownURL(v.Written)
-			}
-		}
-		return secrets.ShownURL(s.URL)
-	}
-	return shell(secrets.ShownArgs(s.CommandLine()))
 }

@@ -57,12 +57,6 @@ func useOf(s config.Server) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// fileOf is the file that a server is from.
-func fileOf(s config.Server) string {
-	path, _, _ := cutLast(s.Source, ":")
-	return path
-}
-
 // keptAnswers reads the answers that are kept for a file.
 func keptAnswers(v *vault.Vault, path string) ([]keptAnswer, error) {
 	name, err := inputsOf(path)

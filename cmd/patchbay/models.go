@@ -100,43 +100,16 @@ func (a *app) modelNames() []complete.Candidate {
 	return out
 }
 
-// modelAddress is where a model is asked.
-func modelAddress(m *config.Model) string {
-	switch {
-	case m.BaseURL != "":
-		return strings.TrimRight(m.BaseURL, "/")
-	case m.Provider == "anthropic":
-		return "https://api.anthropic.com/v1"
-	}
-	return "https://api.openai.com/v1"
-}
-
-// keyVariable is the variable of a provider's key, empty for an address that a file says.
-func keyVariable(m *config.Model) string {
-	if m.BaseURL != "" && m.Source != "" {
-		return ""
-	}
-	return variablesOf(m.Provider) + "_API_KEY"
-}
-
-// variablesOf is what the names of a provider's variables begin with.
-func variablesOf(provider string) string {
-	if provider == "anthropic" {
-		return "ANTHROPIC"
-	}
-	return "OPENAI"
-}
-
 // ofEnvironment is a model of which only the name is known, as PROVIDER/NAME: the environment
 // says how it is reached.
 func ofEnvironment(name string) config.Model {
 	provider, id, _ := strings.Cut(name, "/")
-	return config.Model{Name: name, Provider: provider, Model: id, BaseURL: strings.TrimSpace(os.Getenv(variablesOf(provider) + "_BASE_URL"))}
+	return config.Model{Name: name, Provider: provider, Model: id, BaseURL: strings.TrimSpace(os.Getenv(config.VariablesOf(provider) + "_BASE_URL"))}
 }
 
 // asServer is a model as somebody who is given the answers to inputs: its address alone gets them.
 func asServer(m *config.Model) config.Server {
-	return config.Server{Name: m.Name, URL: modelAddress(m), Source: m.Source}
+	return config.Server{Name: m.Name, URL: m.Address(), Source: m.Source}
 }
 
 // resolveModel puts its key in place, asking for it where it is an input, and keeps it out of
@@ -150,7 +123,7 @@ func (a *app) resolveModel(m config.Model) (config.Model, error) {
 	if err != nil {
 		return m, err
 	}
-	if name := keyVariable(&m); m.Key == "" && name != "" {
+	if name := m.KeyVariable(); m.Key == "" && name != "" {
 		m.Key = os.Getenv(name)
 	}
 	a.secrets.Learn(m.Secrets(secrets.Name)...)
@@ -193,7 +166,7 @@ func (c *configModelsCmd) Run(a *app) error {
 	}
 	rows := []listedModel{}
 	for _, m := range list {
-		row := listedModel{Name: m.Name, Provider: m.Provider, Model: m.Model, Address: secrets.ShownURL(modelAddress(&m)), Default: m.Name == set.use, Window: m.Window, Source: m.Source}
+		row := listedModel{Name: m.Name, Provider: m.Provider, Model: m.Model, Address: secrets.ShownURL(m.Address()), Default: m.Name == set.use, Window: m.Window, Source: m.Source}
 		row.Key, row.HasKey = a.keyOf(&m)
 		for _, p := range m.Missing() {
 			row.Missing = append(row.Missing, p.String())
@@ -251,7 +224,7 @@ func (a *app) keyOf(m *config.Model) (text string, has bool) {
 		}
 		return "in the file", true
 	}
-	name := keyVariable(m)
+	name := m.KeyVariable()
 	switch {
 	case name == "":
 		return "none", false

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/doctor"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/host/approval"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -106,7 +107,7 @@ func TestDoctorOfModels(t *testing.T) {
 	if text := typedRun(t, "", 1, "config", "doctor"); !strings.Contains(text, "6 checks of 12 failed") {
 		t.Errorf("doctor of all says %s", text)
 	}
-	var reports []examReport
+	var reports []doctor.Report
 	text := typedRun(t, "", 0, "config", "doctor", "good", "--json")
 	if err := json.Unmarshal([]byte(text), &reports); err != nil || len(reports) != 1 || reports[0].Model != "openai/small" || !reports[0].OK {
 		t.Errorf("as JSON: %+v, %v", reports, err)

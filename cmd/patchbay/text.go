@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
+
 	"log/slog"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
@@ -28,6 +30,12 @@ var (
 	shortTime  = screen.ShortTime
 	age        = screen.Age
 	about      = screen.About
+
+	here     = entry.Here
+	hereLine = entry.HereLine
+	fileOf   = entry.File
+	where    = entry.Where
+	cutLast  = entry.CutLast
 )
 
 // levelName is the protocol's word for a log level.

@@ -1,7 +1,6 @@
-package main
+package doctor
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,72 +9,29 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"slices"
+	"path/filepath"
 	"strings"
 
-	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 )
 
 // maxModels bounds a list of models, of which some providers have thousands.
 const maxModels = 16 << 20
 
-// modelExams makes the examinations of models: of those that are named, or of all.
-func (c *configDoctorCmd) modelExams(a *app, wanted func(name string) bool) ([]*exam, error) {
-	set, err := a.models()
-	if err != nil {
-		return nil, err
-	}
-	var out []*exam
-	begin := func(m config.Model, s config.Server) *exam {
-		e := &exam{a: a, server: s, model: &m, done: make(chan struct{})}
-		out = append(out, e)
-		return e
-	}
-	list := slices.Clone(set.list)
-	for _, name := range append(slices.Clone(c.Names), set.use) {
-		known := slices.ContainsFunc(list, func(m config.Model) bool { return m.Name == name })
-		if of, _, _ := strings.Cut(name, "/"); name != of && slices.Contains(config.Providers, of) && !known {
-			list = append(list, ofEnvironment(name))
-		}
-	}
-	for _, m := range list {
-		if !wanted(m.Name) {
-			continue
-		}
-		e := begin(m, asServer(&m))
-		e.ok("config", cmp.Or(hereLine(m.Source), "the environment alone"))
-		if missing := m.Missing(); len(missing) > 0 {
-			e.fail("key", missing[0].Text, missing[0].Fix)
-			continue
-		}
-		resolved, err := a.resolveModel(m)
-		if err != nil {
-			e.fail("key", err.Error(), "")
-			continue
-		}
-		e.model = &resolved
-	}
-	for _, p := range set.faults {
-		if p.Model != "" && wanted(p.Model) && set.named(p.Model) == nil {
-			begin(config.Model{Name: p.Model}, config.Server{Name: p.Model}).fail("config", p.String(), "correct the file")
-		}
-	}
-	return out, nil
-}
-
 // runModel asks a model's provider which models there are, with the key.
-func (e *exam) runModel(ctx context.Context) {
-	m := e.model
-	variable := keyVariable(m)
+func (e *Exam) runModel(ctx context.Context) {
+	m := e.Model
+	variable := m.KeyVariable()
 	switch {
 	case m.Key != "":
-		e.ok("key", e.keyFrom())
+		e.OK("key", e.keyFrom())
 	case variable != "":
-		e.fail("key", "there is none, and "+variable+" is not set", "set "+variable+", or give the model a \"key\"")
+		e.Fail("key", "there is none, and "+variable+" is not set", "set "+variable+", or give the model a \"key\"")
 		return
 	default:
-		e.ok("key", "none is sent")
+		e.OK("key", "none is sent")
 	}
 	if !e.network(ctx) {
 		return
@@ -86,38 +42,38 @@ func (e *exam) runModel(ctx context.Context) {
 	}
 	for _, id := range ids {
 		if id == m.Model {
-			e.ok("model", fmt.Sprintf("it is one of %d that are listed", len(ids)))
+			e.OK("model", fmt.Sprintf("it is one of %d that are listed", len(ids)))
 			return
 		}
 	}
-	e.warn("model", fmt.Sprintf("%q is none of the %s that are listed%s", cut(m.Model, 100), quantity(len(ids), "model"), strings.TrimSuffix(didYouMean(m.Model, ids), "?")))
+	e.warn("model", fmt.Sprintf("%q is none of the %s that are listed%s", screen.Cut(m.Model, 100), screen.Quantity(len(ids), "model"), strings.TrimSuffix(screen.DidYouMean(m.Model, ids), "?")))
 }
 
 // keyFrom tells where the key is from.
-func (e *exam) keyFrom() string {
-	for _, v := range e.model.Values() {
+func (e *Exam) keyFrom() string {
+	for _, v := range e.Model.Values() {
 		if from := v.From(); v.Member == "key" && len(from) > 0 {
 			return strings.Join(from, ", ")
 		}
 	}
-	if name := keyVariable(e.model); name != "" && os.Getenv(name) == e.model.Key {
+	if name := e.Model.KeyVariable(); name != "" && os.Getenv(name) == e.Model.Key {
 		return name + " of the environment"
 	}
 	return "the one in the file"
 }
 
 // keyAdvice words what to do when a key is refused.
-func (e *exam) keyAdvice() string {
-	if e.model.Key == "" {
+func (e *Exam) keyAdvice() string {
+	if e.Model.Key == "" {
 		return `give the model a "key"`
 	}
-	for _, v := range e.model.Values() {
+	for _, v := range e.Model.Values() {
 		if id, ok := strings.CutPrefix(v.Written, "${input:"); ok && v.Member == "key" {
 			words := []string{"patchbay", "config", "inputs", "--forget", strings.TrimSuffix(id, "}")}
-			if path := fileOf(e.server); !sameFilePath(path, e.a.file.path) { // the person's own
+			if path := entry.File(e.Server); e.Config == "" || !sameFile(path, e.Config) { // the person's own
 				words = append(words, "--config", path)
 			}
-			return shell(words) + ", and be asked for the key again"
+			return screen.Shell(words) + ", and be asked for the key again"
 		}
 	}
 	return "is the key right, and for this provider? it is " + e.keyFrom()
@@ -125,11 +81,11 @@ func (e *exam) keyAdvice() string {
 
 // listModels gets the names of the models at an address. It is not ok if there is nothing more
 // to say.
-func (e *exam) listModels(ctx context.Context) (ids []string, ok bool) {
-	m := e.model
-	address, err := url.Parse(modelAddress(m))
+func (e *Exam) listModels(ctx context.Context) (ids []string, ok bool) {
+	m := e.Model
+	address, err := url.Parse(m.Address())
 	if err != nil {
-		e.fail("http", secrets.ShownURL(modelAddress(m))+" is not a URL", `correct "baseUrl"`)
+		e.Fail("http", secrets.ShownURL(m.Address())+" is not a URL", `correct "baseUrl"`)
 		return nil, false
 	}
 	if m.Provider == "anthropic" && !strings.HasSuffix(address.Path, "/v1") {
@@ -137,7 +93,7 @@ func (e *exam) listModels(ctx context.Context) (ids []string, ok bool) {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.JoinPath("models").String(), nil)
 	if err != nil {
-		e.fail("http", err.Error(), `correct "baseUrl"`)
+		e.Fail("http", err.Error(), `correct "baseUrl"`)
 		return nil, false
 	}
 	if m.Provider == "anthropic" {
@@ -153,7 +109,7 @@ func (e *exam) listModels(ctx context.Context) (ids []string, ok bool) {
 	}
 	secure, err := e.secure()
 	if err != nil {
-		e.fail("tls", err.Error(), "correct --server-ca")
+		e.Fail("tls", err.Error(), "correct --server-ca")
 		return nil, false
 	}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: secure, ForceAttemptHTTP2: true, DisableKeepAlives: true}
@@ -170,13 +126,13 @@ func (e *exam) listModels(ctx context.Context) (ids []string, ok bool) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			next = `is "baseUrl" right?`
 		}
-		e.fail("http", oneLine(err.Error()), next)
+		e.Fail("http", screen.OneLine(err.Error()), next)
 		return nil, false
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxModels))
 	if err != nil {
-		e.fail("http", oneLine(err.Error()), "try again")
+		e.Fail("http", screen.OneLine(err.Error()), "try again")
 		return nil, false
 	}
 	if res.StatusCode != http.StatusOK {
@@ -195,7 +151,7 @@ func (e *exam) listModels(ctx context.Context) (ids []string, ok bool) {
 	for _, d := range list.Data {
 		ids = append(ids, d.ID)
 	}
-	e.ok("http", "it answers, and takes the key")
+	e.OK("http", "it answers, and takes the key")
 	if m.Key == "" {
 		e.steps[len(e.steps)-1].Detail = "it answers"
 	}
@@ -203,7 +159,7 @@ func (e *exam) listModels(ctx context.Context) (ids []string, ok bool) {
 }
 
 // modelStatus explains an answer that is none.
-func (e *exam) modelStatus(res *http.Response, body []byte) {
+func (e *Exam) modelStatus(res *http.Response, body []byte) {
 	text := fmt.Sprintf("HTTP %d %s", res.StatusCode, http.StatusText(res.StatusCode))
 	var said struct {
 		Error struct {
@@ -211,22 +167,29 @@ func (e *exam) modelStatus(res *http.Response, body []byte) {
 		} `json:"error"`
 	}
 	if err := json.Unmarshal(body, &said); err == nil && said.Error.Message != "" {
-		text += ": " + cut(oneLine(said.Error.Message), 300)
-	} else if line := oneLine(strings.ToValidUTF8(string(body[:min(len(body), 1000)]), "�")); line != "" {
-		text += ": " + cut(line, 300)
+		text += ": " + screen.Cut(screen.OneLine(said.Error.Message), 300)
+	} else if line := screen.OneLine(strings.ToValidUTF8(string(body[:min(len(body), 1000)]), "�")); line != "" {
+		text += ": " + screen.Cut(line, 300)
 	}
 	switch status := res.StatusCode; {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		e.fail("auth", text, e.keyAdvice())
+		e.Fail("auth", text, e.keyAdvice())
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed:
 		e.warn("http", text+"; it answers and has no list of models here: if it does not work, is \"baseUrl\" right?")
 	case status == http.StatusTooManyRequests:
 		e.warn("http", text)
 	case status >= 500:
-		e.fail("http", text, "it fails itself: try again later, or tell who runs it")
+		e.Fail("http", text, "it fails itself: try again later, or tell who runs it")
 	case status >= 300 && status < 400:
-		e.fail("http", text, `it sends you elsewhere: write that address as "baseUrl", if you trust it`)
+		e.Fail("http", text, `it sends you elsewhere: write that address as "baseUrl", if you trust it`)
 	default:
-		e.fail("http", text, `is "baseUrl" right?`)
+		e.Fail("http", text, `is "baseUrl" right?`)
 	}
+}
+
+// sameFile compares two paths, which may be relative.
+func sameFile(a, b string) bool {
+	x, errX := filepath.Abs(a)
+	y, errY := filepath.Abs(b)
+	return errX == nil && errY == nil && x == y
 }

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"maps"
@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/launch"
 )
@@ -20,8 +22,8 @@ const maxWanted = 3
 // it needs, and does not get: those that it names on its standard error, those that are named
 // like the server and like secrets, and the ways to the network if it speaks of that. Values
 // are not looked at.
-func (e *exam) wanted() []string {
-	s := e.server
+func (e *Exam) wanted() []string {
+	s := e.Server
 	if s.Command == "" || s.InheritEnv {
 		return nil
 	}
@@ -90,18 +92,18 @@ func partOfName(s string, i int) bool {
 	return i >= 0 && i < len(s) && (s[i] == '_' || s[i] >= '0' && s[i] <= '9' || s[i] >= 'A' && s[i] <= 'Z' || s[i] >= 'a' && s[i] <= 'z')
 }
 
-// passOn words how a server gets variables, which are named and not shown.
-func passOn(names []string, server, source string) string {
+// PassOn words how a server gets variables, which are named and not shown.
+func PassOn(names []string, server, source string) string {
 	pairs := make([]string, len(names))
 	for i, name := range names {
 		pairs[i] = `"` + name + `": "${` + name + `}"`
 	}
-	is, to := "is", shell([]string{server})
+	is, to := "is", screen.Shell([]string{server})
 	if len(names) > 1 {
 		is = "are"
 	}
 	if source != "" {
-		to += " (" + hereLine(source) + ")"
+		to += " (" + entry.HereLine(source) + ")"
 	}
 	return strings.Join(names, ", ") + " " + is + " set here and not passed on to it; if it needs that, add \"env\": {" + strings.Join(pairs, ", ") + "} to " + to
 }

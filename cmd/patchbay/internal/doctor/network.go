@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -12,7 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/internal/listen"
+	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -25,14 +27,14 @@ const (
 )
 
 // network goes the way to a URL up to where HTTP begins.
-func (e *exam) network(ctx context.Context) bool {
-	u, err := url.Parse(e.server.URL)
+func (e *Exam) network(ctx context.Context) bool {
+	u, err := url.Parse(e.Server.URL)
 	if err != nil { // it was read before
-		e.fail("url", "it is no URL", `correct "url"`)
+		e.Fail("url", "it is no URL", `correct "url"`)
 		return false
 	}
 	if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u}); err == nil && proxy != nil {
-		e.ok("proxy", "the environment sends it through "+proxy.Host)
+		e.OK("proxy", "the environment sends it through "+proxy.Host)
 		return true // what lies behind it is seen by HTTP alone
 	}
 	host, port := u.Hostname(), u.Port()
@@ -51,20 +53,20 @@ func (e *exam) network(ctx context.Context) bool {
 	return u.Scheme != "https" && u.Scheme != "wss" || e.tls(ctx, conn, host)
 }
 
-func (e *exam) resolve(ctx context.Context, host string) ([]string, bool) {
+func (e *Exam) resolve(ctx context.Context, host string) ([]string, bool) {
 	ctx, cancel := context.WithTimeout(ctx, netStep)
 	defer cancel()
 	addresses, err := net.DefaultResolver.LookupHost(ctx, host)
 	if err != nil {
-		e.fail("dns", err.Error(), "check the name of the host, and whether this machine is online")
+		e.Fail("dns", err.Error(), "check the name of the host, and whether this machine is online")
 		return nil, false
 	}
-	e.ok("dns", strings.Join(addresses[:min(3, len(addresses))], ", "))
+	e.OK("dns", strings.Join(addresses[:min(3, len(addresses))], ", "))
 	return addresses, true
 }
 
 // dial takes the first address that answers.
-func (e *exam) dial(ctx context.Context, addresses []string, port string) (net.Conn, bool) {
+func (e *Exam) dial(ctx context.Context, addresses []string, port string) (net.Conn, bool) {
 	ctx, cancel := context.WithTimeout(ctx, netStep)
 	defer cancel()
 	var first error
@@ -72,31 +74,34 @@ func (e *exam) dial(ctx context.Context, addresses []string, port string) (net.C
 	for _, address := range addresses {
 		conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(address, port))
 		if err == nil {
-			e.ok("tcp", conn.RemoteAddr().String())
+			e.OK("tcp", conn.RemoteAddr().String())
 			return conn, true
 		}
 		if first == nil {
 			first = err
 		}
 	}
-	e.fail("tcp", first.Error(), "is it running, and is the port right? a firewall may be between")
+	e.Fail("tcp", first.Error(), "is it running, and is the port right? a firewall may be between")
 	return nil, false
 }
 
 // secure is how the connection is secured; nil: as usual.
-func (e *exam) secure() (*tls.Config, error) {
-	if e.model != nil {
-		return e.a.modelTLS()
+func (e *Exam) secure() (*tls.Config, error) {
+	if e.Model != nil {
+		if e.TLS == nil {
+			return nil, nil
+		}
+		return e.TLS()
 	}
-	return clientTLS(e.a.withTLS(e.server))
+	return tlsfiles.Client(e.Server.CA, e.Server.Cert, e.Server.Key)
 }
 
-func (e *exam) tls(ctx context.Context, conn net.Conn, host string) bool {
+func (e *Exam) tls(ctx context.Context, conn net.Conn, host string) bool {
 	ctx, cancel := context.WithTimeout(ctx, netStep)
 	defer cancel()
 	config, err := e.secure()
 	if err != nil {
-		e.fail("tls", err.Error(), `correct "ca", "cert" and "key"`)
+		e.Fail("tls", err.Error(), `correct "ca", "cert" and "key"`)
 		return false
 	}
 	if config == nil {
@@ -105,7 +110,7 @@ func (e *exam) tls(ctx context.Context, conn net.Conn, host string) bool {
 	config.ServerName, config.NextProtos = host, []string{"h2", "http/1.1"}
 	c := tls.Client(conn, config)
 	if err := c.HandshakeContext(ctx); err != nil {
-		e.fail("tls", err.Error(), tlsAdvice(err, host))
+		e.Fail("tls", err.Error(), tlsAdvice(err, host))
 		return false
 	}
 	state := c.ConnectionState()
@@ -115,7 +120,7 @@ func (e *exam) tls(ctx context.Context, conn net.Conn, host string) bool {
 	if left < soonEnds {
 		e.warn("tls", text+", which is soon")
 	} else {
-		e.ok("tls", text)
+		e.OK("tls", text)
 	}
 	return true
 }
@@ -140,33 +145,33 @@ func tlsAdvice(err error, host string) string {
 }
 
 // status explains an answer of HTTP that is none of the protocol.
-func (e *exam) status(err *mcp.HTTPError) {
+func (e *Exam) status(err *mcp.HTTPError) {
 	text := fmt.Sprintf("HTTP %d %s", err.Status, http.StatusText(err.Status))
-	if body := oneLine(err.Body); body != "" {
-		text += ": " + cut(body, 300)
+	if body := screen.OneLine(err.Body); body != "" {
+		text += ": " + screen.Cut(body, 300)
 	}
-	name := shell([]string{e.server.Name})
+	name := screen.Shell([]string{e.Server.Name})
 	switch {
 	case err.Status == http.StatusUnauthorized || err.Status == http.StatusForbidden:
 		if wants := err.Header.Get("WWW-Authenticate"); wants != "" {
-			text += "; it wants " + cut(oneLine(wants), 300)
+			text += "; it wants " + screen.Cut(screen.OneLine(wants), 300)
 		}
 		next := `put a token into "headers": {"Authorization": "Bearer ${TOKEN}"}`
-		if _, has := e.server.Headers["Authorization"]; has {
+		if _, has := e.Server.Headers["Authorization"]; has {
 			next = `it does not accept the Authorization of "headers": is the token still valid, and for this server?`
 		} else {
 			next = "patchbay login " + name
 		}
-		e.fail("auth", text, next)
+		e.Fail("auth", text, next)
 	case err.Status == http.StatusNotFound || err.Status == http.StatusMethodNotAllowed:
 		next := `is the path of "url" right?`
-		if u, err := url.Parse(e.server.URL); err == nil && u.Path != listen.Path {
+		if u, err := url.Parse(e.Server.URL); err == nil && u.Path != listen.Path {
 			next += " many servers are at " + listen.Path
 		}
-		e.fail("http", text, next)
+		e.Fail("http", text, next)
 	case err.Status >= 500:
-		e.fail("http", text, "it fails itself: try again later, or tell who runs it")
+		e.Fail("http", text, "it fails itself: try again later, or tell who runs it")
 	default:
-		e.fail("http", text, "patchbay discover -s "+name+" -v shows what was said")
+		e.Fail("http", text, "patchbay discover -s "+name+" -v shows what was said")
 	}
 }
