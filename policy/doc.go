@@ -6,7 +6,7 @@
 // function. Package policy/rules reads one from a file of CEL expressions.
 //
 //	srv.Use(policy.Middleware("shop", &policy.Require{
-//		Tools: map[string]policy.Need{"refund": {Scopes: []string{"shop:refund"}}},
+//		Tools: map[string]policy.Requirement{"refund": {Scopes: []string{"shop:refund"}}},
 //	}, nil))
 //
 // The caller is the principal that sessions and tasks belong to (mcp.Call.Principal), with the

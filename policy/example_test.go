@@ -14,7 +14,7 @@ func Example() {
 	mcp.AddTool(srv, mcp.Tool{Name: "search"}, func(context.Context, nothing) (string, error) { return "found", nil })
 	mcp.AddTool(srv, mcp.Tool{Name: "refund"}, func(context.Context, nothing) (string, error) { return "refunded", nil })
 	srv.Use(policy.Middleware("shop", &policy.Require{
-		Tools: map[string]policy.Need{"refund": {Scopes: []string{"shop:refund"}}},
+		Tools: map[string]policy.Requirement{"refund": {Scopes: []string{"shop:refund"}}},
 	}, nil))
 
 	// An auth.Guard in front of the server does this for each request.

@@ -12,8 +12,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Need is what a caller must have. The zero value is nothing: everybody may.
-type Need struct {
+// Requirement is what a caller must have. The zero value requires nothing.
+type Requirement struct {
 	Scopes []string // all of them
 	Roles  []string // all of them
 }
@@ -28,16 +28,16 @@ type Need struct {
 // Scopes that are missing are told to the caller if they are all that is missing; a role
 // cannot be asked for. To nobody, everything is told: who logs in may have the role.
 type Require struct {
-	All     Need            // whatever it is
-	Tools   map[string]Need // by name
-	Prompts map[string]Need // by name
+	All     Requirement            // whatever it is
+	Tools   map[string]Requirement // by name
+	Prompts map[string]Requirement // by name
 
 	// Resources are by URI. Templates are by URI template, and are for all URIs that match
 	// them, listed or not.
-	Resources, Templates map[string]Need
+	Resources, Templates map[string]Requirement
 
 	// Tasks is for requests about tasks, in addition to what their tools need.
-	Tasks Need
+	Tasks Requirement
 
 	// Show has what scopes would open in lists.
 	Show bool
@@ -50,7 +50,7 @@ type Require struct {
 }
 
 // namesOf are the names that the policy has for the entries of a list.
-func (r *Require) namesOf(l *featureList) map[string]Need {
+func (r *Require) namesOf(l *featureList) map[string]Requirement {
 	switch l {
 	case toolList:
 		return r.Tools
@@ -63,7 +63,7 @@ func (r *Require) namesOf(l *featureList) map[string]Need {
 // family is the URIs of a template.
 type family struct {
 	match *urimatch.Template
-	need  Need
+	need  Requirement
 }
 
 // Check tells what is wrong with Templates. With such a fault all resources are refused.
@@ -108,9 +108,9 @@ func (r *Require) Decide(_ context.Context, a *Access) Decision {
 }
 
 // needs is what an access needs, of all entries that are about it.
-func (r *Require) needs(a *Access) Need {
+func (r *Require) needs(a *Access) Requirement {
 	all := r.All
-	add := func(n Need) {
+	add := func(n Requirement) {
 		all.Scopes = union(all.Scopes, n.Scopes)
 		all.Roles = union(all.Roles, n.Roles)
 	}
@@ -144,7 +144,7 @@ func (r *Require) needs(a *Access) Need {
 }
 
 // named is the entry of a name. An unknown name, which is empty, needs nothing of its own.
-func named(by map[string]Need, name string) Need {
+func named(by map[string]Requirement, name string) Requirement {
 	if n, ok := by[name]; ok || name == "" {
 		return n
 	}

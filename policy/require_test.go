@@ -12,12 +12,12 @@ import (
 
 func TestRequire(t *testing.T) {
 	r := &policy.Require{
-		All:       policy.Need{Scopes: []string{"base"}},
-		Tools:     map[string]policy.Need{"refund": {Scopes: []string{"refund"}}, "erase": {Roles: []string{"admin"}}, "both": {Scopes: []string{"x"}, Roles: []string{"admin"}}, "*": {Scopes: []string{"tools"}}},
-		Prompts:   map[string]policy.Need{"p": {Scopes: []string{"p"}}},
-		Resources: map[string]policy.Need{"db://users/me": {Scopes: []string{"me"}}, "*": {Scopes: []string{"rest"}}},
-		Templates: map[string]policy.Need{"db://users/{id}": {Scopes: []string{"users"}}},
-		Tasks:     policy.Need{Scopes: []string{"tasks"}},
+		All:       policy.Requirement{Scopes: []string{"base"}},
+		Tools:     map[string]policy.Requirement{"refund": {Scopes: []string{"refund"}}, "erase": {Roles: []string{"admin"}}, "both": {Scopes: []string{"x"}, Roles: []string{"admin"}}, "*": {Scopes: []string{"tools"}}},
+		Prompts:   map[string]policy.Requirement{"p": {Scopes: []string{"p"}}},
+		Resources: map[string]policy.Requirement{"db://users/me": {Scopes: []string{"me"}}, "*": {Scopes: []string{"rest"}}},
+		Templates: map[string]policy.Requirement{"db://users/{id}": {Scopes: []string{"users"}}},
+		Tasks:     policy.Requirement{Scopes: []string{"tasks"}},
 	}
 	tool := func(name string) policy.Access {
 		return policy.Access{Kind: mcp.KindTool, Name: name, Method: "tools/call"}
@@ -75,7 +75,7 @@ func TestRequire(t *testing.T) {
 	if d := r.Decide(t.Context(), &erase); d.Allow || !slices.Equal(d.Scopes, []string{"base"}) {
 		t.Errorf("nobody: %+v", d)
 	}
-	if d := (&policy.Require{Tools: map[string]policy.Need{"erase": {Roles: []string{"admin"}}}}).Decide(t.Context(), &erase); d.Allow || d.Scopes == nil {
+	if d := (&policy.Require{Tools: map[string]policy.Requirement{"erase": {Roles: []string{"admin"}}}}).Decide(t.Context(), &erase); d.Allow || d.Scopes == nil {
 		t.Errorf("nobody, who needs a role: %+v", d)
 	}
 	r = &policy.Require{Show: true, Tools: r.Tools}
@@ -85,7 +85,7 @@ func TestRequire(t *testing.T) {
 	}
 
 	// A template that is none is found out, and does not open what it was to close.
-	r = &policy.Require{Templates: map[string]policy.Need{"db://{": {}}}
+	r = &policy.Require{Templates: map[string]policy.Requirement{"db://{": {}}}
 	if err := r.Check(); err == nil {
 		t.Error("Check finds nothing wrong")
 	}

@@ -39,7 +39,7 @@ func (u *unlisted) join() {
 
 // page takes note of a page of a list, and of whether there are more, and logs which of the names
 // that the policy has for that kind are in none.
-func (u *unlisted) page(g *gate, l *featureList, entries iter.Seq[json.RawMessage], more bool, wanted map[string]Need, log *slog.Logger) {
+func (u *unlisted) page(g *gate, l *featureList, entries iter.Seq[json.RawMessage], more bool, wanted map[string]Requirement, log *slog.Logger) {
 	if len(wanted) == 0 {
 		return
 	}

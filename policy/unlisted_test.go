@@ -17,10 +17,10 @@ import (
 func TestUnlistedNamesAreLogged(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
-	need := policy.Need{Scopes: []string{"s"}}
+	need := policy.Requirement{Scopes: []string{"s"}}
 	require := &policy.Require{
-		Tools:   map[string]policy.Need{"refund": need, "reufnd": need, "ship": need, "*": {}},
-		Prompts: map[string]policy.Need{"greeting": need},
+		Tools:   map[string]policy.Requirement{"refund": need, "reufnd": need, "ship": need, "*": {}},
+		Prompts: map[string]policy.Requirement{"greeting": need},
 	}
 	session := func(name string, tools ...string) *mcp.Session {
 		srv := &mcp.Server{Name: name, Version: "1", Limits: mcp.Limits{PageSize: 1}}

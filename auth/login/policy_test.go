@@ -31,7 +31,7 @@ rules:
 		t.Fatal(err)
 	}
 	policies := map[string]policy.Policy{
-		"require": &policy.Require{Tools: map[string]policy.Need{"look": {}, "write": {Scopes: []string{"shop:write"}}, "*": {Roles: []string{"nobody"}}}},
+		"require": &policy.Require{Tools: map[string]policy.Requirement{"look": {}, "write": {Scopes: []string{"shop:write"}}, "*": {Roles: []string{"nobody"}}}},
 		"rules":   file,
 	}
 	fronts := map[string]func(srv *mcp.Server, p policy.Policy) (*mcp.Server, string){
