@@ -51,6 +51,7 @@ func TestTasksPass(t *testing.T) {
 		return &mcp.Server{Name: "gw", Version: "1", Handler: g}
 	}
 	mcptest.Every(t, newServer, newClient, func(t *testing.T, s *mcp.Session) {
+		t.Parallel() // it waits for polls
 		for _, name := range []string{"in_work", gateway.Name("out/side", "work")} {
 			task, err := s.StartTask(t.Context(), name, nil)
 			if err != nil {

@@ -42,34 +42,38 @@ func TestTaskPairs(t *testing.T) {
 				continue // a question fails there: the server was told that it may ask
 			}
 			t.Run(fmt.Sprintf("%s on %s", front, back), func(t *testing.T) {
-				session := mcptest.Connect(t, taskServer(), middle(t), back)
-				s := mcptest.Connect(t, &mcp.Server{Name: "front", Version: "1", Handler: session}, answeringYes(), front)
-				for _, name := range []string{"optional", "required", "never", "late"} {
-					if res, err := s.CallTool(t.Context(), name, nil); err != nil || res.Text() != "done" {
-						t.Errorf("call %q = %v, %v", name, res, err)
-					}
-					task, err := s.StartTask(t.Context(), name, nil)
-					if err != nil {
-						t.Errorf("start %q: %v", name, err)
-						continue
-					}
-					if (task.ID != "") != becomesTask(front, back, name) {
-						t.Errorf("start %q has the id %q", name, task.ID)
-					}
-					if res, err := task.Wait(t.Context()); err != nil || res.Text() != "done" {
-						t.Errorf("wait for %q = %v, %v", name, res, err)
-					}
-				}
-				// A server of 2026-07-28 that makes no task has nothing to say before the result.
-				if front != mcp.V2026_07_28 || becomesTask(front, back, "forever") {
-					giveUp(t, s)
-				}
-				var rpc *mcp.Error
-				if res, err := s.CallTool(t.Context(), "fail", nil); !errors.As(err, &rpc) || rpc.Message != "broken" {
-					t.Errorf("fail = %v, %v", res, err)
-				}
+				synctest.Test(t, func(t *testing.T) { taskPair(t, front, back) })
 			})
 		}
+	}
+}
+
+func taskPair(t *testing.T, front, back mcp.Revision) {
+	session := mcptest.Connect(t, taskServer(), middle(t), back)
+	s := mcptest.Connect(t, &mcp.Server{Name: "front", Version: "1", Handler: session}, answeringYes(), front)
+	for _, name := range []string{"optional", "required", "never", "late"} {
+		if res, err := s.CallTool(t.Context(), name, nil); err != nil || res.Text() != "done" {
+			t.Errorf("call %q = %v, %v", name, res, err)
+		}
+		task, err := s.StartTask(t.Context(), name, nil)
+		if err != nil {
+			t.Errorf("start %q: %v", name, err)
+			continue
+		}
+		if (task.ID != "") != becomesTask(front, back, name) {
+			t.Errorf("start %q has the id %q", name, task.ID)
+		}
+		if res, err := task.Wait(t.Context()); err != nil || res.Text() != "done" {
+			t.Errorf("wait for %q = %v, %v", name, res, err)
+		}
+	}
+	// A server of 2026-07-28 that makes no task has nothing to say before the result.
+	if front != mcp.V2026_07_28 || becomesTask(front, back, "forever") {
+		giveUp(t, s)
+	}
+	var rpc *mcp.Error
+	if res, err := s.CallTool(t.Context(), "fail", nil); !errors.As(err, &rpc) || rpc.Message != "broken" {
+		t.Errorf("fail = %v, %v", res, err)
 	}
 }
 

@@ -64,6 +64,7 @@ func asks(s *mcp.Session) bool { return s.Revision() >= mcp.V2025_06_18 }
 
 func TestEveryRevision(t *testing.T) {
 	mcptest.Every(t, everything.New, newClient, func(t *testing.T, s *mcp.Session) {
+		t.Parallel() // the tools take their time
 		t.Run("tools", func(t *testing.T) { testTools(t, s) })
 		t.Run("content", func(t *testing.T) { testContent(t, s) })
 		t.Run("notifications", func(t *testing.T) { testNotifications(t, s) })
