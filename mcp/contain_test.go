@@ -192,6 +192,7 @@ func misbehave(n int) (any, error) { return oddities[n].do() }
 
 func newHazard() *hazard {
 	h := &hazard{Server: &mcp.Server{Name: "hazard", Version: "1", Tasks: mcp.TaskConfig{Poll: time.Millisecond}}}
+	h.HTTP.Retry = time.Millisecond // a client behind middleware follows a released call
 	h.OnPanic = func(context.Context, any, []byte) { h.panics.Add(1) }
 	h.Visible = func(_ context.Context, f mcp.Feature) bool {
 		if n := h.hidden.Swap(0); n > 0 {
@@ -292,6 +293,7 @@ func TestContain(t *testing.T) {
 	var h *hazard
 	mcptest.Every(t, func() *mcp.Server { h = newHazard(); return h.Server }, func() *mcp.Client { return &mcp.Client{Name: "c"} }, func(t *testing.T, s *mcp.Session) {
 		h := h
+		t.Parallel()
 		call := func(kind string, n int, f func(ctx context.Context) error) {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

@@ -105,7 +105,8 @@ func TestKitchenEverywhere(t *testing.T) {
 		}
 	}
 	mcptest.Every(t, newServer, newClient, func(t *testing.T, s *mcp.Session) {
-		soup := dish{"soup", 3}
+		k, soup := k, dish{"soup", 3}
+		t.Parallel()
 		if got, err := mcp.CallAs[dish](t.Context(), s, "dish", soup); err != nil || got.Minutes != 4 {
 			t.Errorf("dish = %v, %v", got, err)
 		}

@@ -72,6 +72,7 @@ func taskServer() *mcp.Server {
 func TestTaskEverywhere(t *testing.T) {
 	mcptest.LeakCheck(t)
 	mcptest.Every(t, taskServer, answeringYes, func(t *testing.T, s *mcp.Session) {
+		t.Parallel()
 		for _, name := range []string{"optional", "required", "never", "late"} {
 			res, err := s.CallTool(t.Context(), name, nil)
 			if err != nil || res.Text() != "done" {

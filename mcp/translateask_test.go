@@ -67,22 +67,24 @@ func TestQuestionsOfAModernServerWithoutAnAnswer(t *testing.T) {
 		{askModel, mcp.V2025_06_18, failing, "declined", true},
 		{askRoots, mcp.V2025_11_25, failing, "broken", true},
 	} {
-		back, err := middle(t).Connect(t.Context(), rudeServer(t, tt.question))
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := mcptest.Connect(t, &mcp.Server{Name: "front", Version: "1", Handler: back}, tt.client, tt.front)
-		res, err := s.CallTool(t.Context(), "x", nil)
-		if err != nil || res.IsError != tt.isError || !strings.Contains(res.Text(), tt.want) {
-			t.Errorf("%s in front, asked %.40s: %+v, %v; want %s", tt.front, tt.question, res, err, tt.want)
-		}
-		if tt.isError {
-			var rpc *mcp.Error
-			if _, err := s.Prompt(t.Context(), "x", nil); !errors.As(err, &rpc) || rpc.Code != mcp.CodeInternal {
-				t.Errorf("%s in front, a prompt that asks %.40s: %v; want -32603", tt.front, tt.question, err)
+		synctest.Test(t, func(t *testing.T) {
+			back, err := middle(t).Connect(t.Context(), rudeServer(t, tt.question))
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		back.Close()
+			s := mcptest.Connect(t, &mcp.Server{Name: "front", Version: "1", Handler: back}, tt.client, tt.front)
+			res, err := s.CallTool(t.Context(), "x", nil)
+			if err != nil || res.IsError != tt.isError || !strings.Contains(res.Text(), tt.want) {
+				t.Errorf("%s in front, asked %.40s: %+v, %v; want %s", tt.front, tt.question, res, err, tt.want)
+			}
+			if tt.isError {
+				var rpc *mcp.Error
+				if _, err := s.Prompt(t.Context(), "x", nil); !errors.As(err, &rpc) || rpc.Code != mcp.CodeInternal {
+					t.Errorf("%s in front, a prompt that asks %.40s: %v; want -32603", tt.front, tt.question, err)
+				}
+			}
+			back.Close()
+		})
 	}
 }
 

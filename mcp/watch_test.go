@@ -83,6 +83,7 @@ func TestWatchEverywhere(t *testing.T) {
 	}
 	mcptest.Every(t, newServer, nothing, func(t *testing.T, s *mcp.Session) {
 		srv := srv
+		t.Parallel()
 		events := watching(t, t.Context(), s, "lib:text", "lib:blob")
 		// The GET stream of a legacy session opens when it likes, and what changes
 		// before is not told; so the first change is repeated.

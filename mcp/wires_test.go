@@ -132,6 +132,7 @@ func TestShutdownOfWires(t *testing.T) {
 	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
 		for _, stuck := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/stuck=%v", rev, stuck), func(t *testing.T) {
+				t.Parallel()
 				w := newWorkshop()
 				urls := serveWires(t, w.Server)
 				if rev == mcp.V2026_07_28 {
