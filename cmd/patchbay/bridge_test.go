@@ -113,6 +113,7 @@ func wantThrough(t *testing.T, s *mcp.Session, behind mcp.Revision) {
 func TestBridgeCommand(t *testing.T) {
 	for _, behind := range mcp.Revisions() {
 		t.Run(string(behind), func(t *testing.T) {
+			t.Parallel()
 			url := bridged(t, append([]string{"--http", "127.0.0.1:0", "--sse"}, child(t, behind)...)...)
 			for _, r := range mcp.Revisions() {
 				t.Run(string(r), func(t *testing.T) {
@@ -153,6 +154,7 @@ func TestBridgeURL(t *testing.T) {
 		t.Cleanup(web.Close)
 		for _, r := range mcp.Revisions() {
 			t.Run(string(r)+" in front of "+string(behind), func(t *testing.T) {
+				t.Parallel()
 				cmd := exec.Command(self, "bridge", "-s", web.URL+at)
 				cmd.Env = append(os.Environ(), testRun+"=patchbay")
 				s, err := answering(r).Start(t.Context(), cmd)

@@ -32,6 +32,7 @@ func TestKilledProgramLeavesNothing(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			cmd, descendants := startTree(t, tt.script)
 			if len(descendants) < 3 {
 				t.Fatalf("the program has the descendants %v, want the guard, the server and a sleep at least", descendants)

@@ -20,6 +20,7 @@ import (
 //
 // Ledger: STDIO-26-002, STDIO-26-004.
 func TestHostileChildren(t *testing.T) {
+	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

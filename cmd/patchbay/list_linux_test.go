@@ -8,7 +8,7 @@ import (
 
 // A verb that wants an entry of a server that is ready does not wait for another that is starting.
 func TestListWaitsForNoOther(t *testing.T) {
-	runtimeFolder(t)
+	t.Parallel()
 	r := startUp(t, map[string]any{
 		"late": map[string]any{"command": "sleep", "args": []string{"1000"}},
 		"one":  stubServer(t),
@@ -23,11 +23,14 @@ func TestListWaitsForNoOther(t *testing.T) {
 		{[]string{"tools", "other_args", "-s", r.url}, "has no tool"},
 		{[]string{"prompts", "one_missing", "-s", r.url}, "one_missing"},
 	} {
-		began := time.Now()
-		text, _ := runProgram(t, tt.args...)
-		if took := time.Since(began); took >= restTime || !strings.Contains(text, tt.want) {
-			t.Errorf("patchbay %s took %v and printed %s, want %q soon", strings.Join(tt.args, " "), took, text, tt.want)
-		}
+		t.Run(strings.Join(tt.args[:2], " "), func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			text, _ := runProgram(t, tt.args...)
+			if took := time.Since(began); took >= restTime || !strings.Contains(text, tt.want) {
+				t.Errorf("patchbay %s took %v and printed %s, want %q soon", strings.Join(tt.args, " "), took, text, tt.want)
+			}
+		})
 	}
 }
 

@@ -47,6 +47,7 @@ func TestQuestionsThroughTheProgram(t *testing.T) {
 	} {
 		for _, rev := range mcp.Revisions() {
 			t.Run(name+"/"+string(rev), func(t *testing.T) {
+				t.Parallel()
 				var asked atomic.Int64
 				c := answering(rev)
 				c.OnSample = func(_ context.Context, r *mcp.SampleRequest) (*mcp.SampleResult, error) {

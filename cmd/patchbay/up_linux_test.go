@@ -17,6 +17,7 @@ import (
 func TestUpLeavesNothing(t *testing.T) {
 	for name, sig := range map[string]syscall.Signal{"ctrl-C": syscall.SIGINT, "kill -9": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			self, err := os.Executable()
 			if err != nil {
 				t.Fatal(err)

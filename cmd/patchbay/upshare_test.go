@@ -43,6 +43,7 @@ func TestUpShare(t *testing.T) {
 		{"callers who are known, and the file", "session", "", []string{"--auth", "apikeys:" + keys}, "session", 4},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			server := stubServer(t, "stuck", string(mcp.V2025_11_25))
 			if tt.server != "" {
 				server["patchbay"] = map[string]any{"share": tt.server}
