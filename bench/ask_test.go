@@ -7,8 +7,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// A call that asks its user one question: a request on the wire before 2026-07-28, and from
-// then on a second round of the call with the sealed state of the first.
+// A call that asks its user one question: a request on the wire before 2026-07-28, and a
+// second round of the call with the sealed state of the first since then.
 func BenchmarkAsk(b *testing.B) {
 	for _, w := range wires {
 		for _, rev := range revisions {

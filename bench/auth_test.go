@@ -19,7 +19,7 @@ const (
 	benchResource = "https://mcp.example.com/mcp"
 )
 
-// guarded puts a Guard for JWTs in front of a server, and makes a token that it takes.
+// guarded puts a Guard for JWTs in front of a server, and makes a token that it accepts.
 func guarded(tb testing.TB, s *mcp.Server) (h http.Handler, token string) {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -45,8 +45,8 @@ func guarded(tb testing.TB, s *mcp.Server) (h http.Handler, token string) {
 	return g.Protect(s), token
 }
 
-// BenchmarkAuth is what an access token costs a call: on a socket, and without what net/http
-// does. The target is 1.3 times the call without.
+// BenchmarkAuth measures the cost of an access token in a call: on a socket, and without
+// net/http. The target is 1.3 times the call without a token.
 func BenchmarkAuth(b *testing.B) {
 	text := prose(100)
 	frame := modernFrame("tools/call", echoMembers(text))

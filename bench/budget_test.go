@@ -15,9 +15,9 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// The budgets: what the hot paths may allocate, default settings, all checks on. They are
-// what the code does today and a little more; a change that goes beyond one has to be worth
-// it. Lower them when something gets cheaper.
+// The budgets bound the allocations of the hot paths, with default settings and all checks.
+// They are a little above the current figures; a change that exceeds one must be worth it.
+// Lower them when a path gets cheaper.
 var budgets = []struct {
 	path   string
 	allocs uint64 // allocations per operation, of all goroutines together
@@ -77,8 +77,8 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// measure returns what op allocates each time, on average and rounded down, in the best of
-// some rounds: what else goes on in the process can only add.
+// measure returns the average allocations of op, rounded down, in the best of several
+// rounds: other work in the process can only add.
 func measure(op func()) (allocs, bytes uint64) {
 	const rounds, perRound = 5, 200
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -193,7 +193,7 @@ func callsSession(accept string, stateless bool) func(*testing.T) func() {
 	}
 }
 
-// opensSession opens sessions, which stay open.
+// opensSession opens sessions and leaves them open.
 func opensSession(t *testing.T) func() {
 	return posts(t, newCaller(t, newServer(t, 1000)), legacyFrame("initialize", initialize))
 }
@@ -211,7 +211,7 @@ func callsMinimal(t *testing.T) func() {
 	return func() { echo(t, s, text) }
 }
 
-// An instant transport answers without a net.
+// An instant transport answers without a network.
 type instant struct {
 	minimal
 	in  bytes.Buffer
@@ -280,7 +280,7 @@ type stepsIn struct {
 	Steps int `json:"steps"`
 }
 
-// progressServer returns a server whose tool "steps" notifies of so many steps.
+// progressServer returns a server with a tool "steps" that sends progress.
 func progressServer() *mcp.Server {
 	s := &mcp.Server{Name: "bench", Version: "1"}
 	mcp.AddTool(s, mcp.Tool{Name: "steps"}, func(ctx context.Context, in stepsIn) (string, error) {
@@ -292,7 +292,7 @@ func progressServer() *mcp.Server {
 	return s
 }
 
-// A notification is followed by a ping, as it has no answer that says when it was read.
+// A ping follows each notification, to know when it was read.
 func notifies(t *testing.T) func() {
 	p := newPipe(t, newServer(t, 1))
 	p.initialize()

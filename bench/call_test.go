@@ -12,7 +12,7 @@ import (
 
 var revisions = []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28}
 
-// wires are what a session is opened on.
+// wires are the transports of a session.
 var wires = []struct {
 	name string
 	open func(*testing.B, *mcp.Server, *mcp.Client) *mcp.Session
@@ -67,7 +67,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// benchmarkAtOnce makes n calls at once, or somewhat more if n is not a multiple of
+// benchmarkAtOnce makes n concurrent calls, or somewhat more if n is not a multiple of
 // GOMAXPROCS.
 func benchmarkAtOnce(b *testing.B, s *mcp.Session, n int) {
 	procs := runtime.GOMAXPROCS(0)

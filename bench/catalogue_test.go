@@ -69,14 +69,14 @@ func catalogueOf(tb testing.TB, back mcp.Revision, p policy.Policy) *mcp.Server 
 	return &mcp.Server{Name: "gw", Version: "1", Handler: g}
 }
 
-// lister asks for the tools of a catalogue, and counts the bytes of the answer.
+// lister requests the tools of a catalogue, and counts the bytes of the answer.
 type lister struct {
 	*caller
 	frame []byte
 	bytes int
 }
 
-// Write counts what the server answers.
+// Write counts the bytes of the answer.
 func (l *lister) Write(p []byte) (int, error) { l.bytes += len(p); return len(p), nil }
 
 func (l *lister) list() {
@@ -87,7 +87,8 @@ func (l *lister) list() {
 	l.h.ServeHTTP(l, l.req)
 }
 
-// listsOf returns what asks for the tools of a catalogue. The first answer must have so many.
+// listsOf returns a function that requests the tools of a catalogue. The first answer must have all
+// of them.
 func listsOf(tb testing.TB, front *mcp.Server, modern bool, want int) func() {
 	l := &lister{caller: modernCaller(tb, front, "tools/list", ""), frame: modernFrame("tools/list", "")}
 	if !modern {
@@ -108,7 +109,7 @@ func listsOf(tb testing.TB, front *mcp.Server, modern bool, want int) func() {
 	}
 }
 
-// catalogues are what lists are measured with: a front, servers behind, and a policy.
+// catalogues are the measured combinations: a front, servers behind, and a policy.
 var catalogues = []struct {
 	name   string
 	back   mcp.Revision
@@ -131,8 +132,8 @@ var catalogues = []struct {
 	}, 64 * 45},
 }
 
-// BenchmarkCatalogue is tools/list of 64 servers with 50 tools each through a gateway, from the HTTP
-// request to the bytes of the answer, while nothing changes.
+// BenchmarkCatalogue is tools/list of 64 servers with 50 tools each through a gateway, from the
+// HTTP request to the bytes of the answer, without changes.
 func BenchmarkCatalogue(b *testing.B) {
 	for _, tt := range catalogues {
 		for _, modern := range []bool{true, false} {
@@ -170,7 +171,7 @@ func BenchmarkCatalogueCold(b *testing.B) {
 	}
 }
 
-// listsCatalogue is a list through a gateway that has given it before.
+// listsCatalogue is a list through a gateway that has it cached.
 func listsCatalogue(modern bool) func(*testing.T) func() {
 	return func(t *testing.T) func() {
 		return listsOf(t, catalogueOf(t, mcp.V2025_11_25, nil), modern, catalogueServers*catalogueTools)

@@ -11,8 +11,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// A typed call of a server that does next to nothing, so that it is the client that is
-// measured. Over HTTP, what net/http does on both sides is in it.
+// A typed call of a minimal server, so that it measures the client. Over HTTP it
+// includes net/http on both sides.
 func BenchmarkClient(b *testing.B) {
 	text := prose(100)
 	for _, wire := range []struct {
@@ -40,7 +40,7 @@ type minimal struct {
 	buf    []byte
 }
 
-// answer returns what to write for a frame, nil for a notification.
+// answer returns the answer to a frame, nil for a notification.
 func (m *minimal) answer(frame []byte) ([]byte, error) {
 	msg, err := jsonrpc.Decode(frame, jsonrpc.Limits{})
 	if err != nil || msg.Kind() != jsonrpc.KindRequest {

@@ -9,7 +9,8 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// sizes are those of the text in a message. In the last nearly each byte is escaped.
+// sizes are the sizes of the text in a message. In the last one nearly every byte is
+// escaped.
 var sizes = []struct{ name, text string }{
 	{"100B", prose(100)},
 	{"10KiB", prose(10 << 10)},

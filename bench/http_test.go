@@ -8,7 +8,7 @@ import (
 
 const both = "application/json, text/event-stream"
 
-// What a server does for a request over HTTP, in each mode, without what net/http does.
+// The server's work for a request over HTTP, in each mode, without that of net/http.
 func BenchmarkHTTP(b *testing.B) {
 	text := prose(100)
 	legacy := legacyFrame("tools/call", echoParams(text))
@@ -19,7 +19,7 @@ func BenchmarkHTTP(b *testing.B) {
 		{"modern-json", func(b *testing.B) (*caller, []byte) {
 			return modernCaller(b, newServer(b, 1), "tools/call", "echo"), modernFrame("tools/call", echoMembers(text))
 		}},
-		// An answer is a stream when something comes before its end.
+		// An answer is a stream if a message comes before its end.
 		{"modern-sse", func(b *testing.B) (*caller, []byte) {
 			frame := modernFrame("tools/call", `"name":"steps","arguments":{"steps":1},`)
 			return modernCaller(b, progressServer(), "tools/call", "steps"),

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// What a session costs that does nothing, in bytes of memory: heap and stacks together, after
-// a collection, and more than a handler without any library costs that does as little.
+// The memory of an idle session in bytes: heap and stacks together, after a collection,
+// beyond that of an equally idle handler without a library.
 func TestIdleBudgets(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates too: memory budgets hold without it")
@@ -54,7 +54,7 @@ func (bareSessions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "{}")
 }
 
-// restsAt opens sessions and returns what each costs.
+// restsAt opens sessions and returns the bytes of each.
 func restsAt(t *testing.T, h http.Handler, stream bool) int64 {
 	const sessions = 400
 	srv := httptest.NewServer(h)

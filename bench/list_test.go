@@ -8,7 +8,7 @@ import (
 )
 
 // A list of 1,000 tools with schemas of 1 KiB: as the pages that a server writes, and as the
-// Tools that a client makes of them.
+// Tools that a client decodes.
 func BenchmarkList(b *testing.B) {
 	const tools = 1000
 	for _, rev := range revisions {

@@ -33,8 +33,8 @@ func BenchmarkProgress(b *testing.B) {
 	}
 }
 
-// A tool comes or goes, and every session is told. The server waits a moment (10 ms) for
-// further changes before it tells, which is most of the time with few listeners.
+// A tool is added or removed, and every session is notified. The server first waits 10
+// ms for further changes, which is most of the time with few listeners.
 func BenchmarkListChanged(b *testing.B) {
 	for _, listeners := range []int{1, 100, 1000} {
 		b.Run(fmt.Sprintf("listeners=%d", listeners), func(b *testing.B) {

@@ -2,5 +2,5 @@
 
 package bench_test
 
-// raceEnabled tells that the race detector is on, which allocates too.
+// raceEnabled reports whether the race detector is on, which allocates too.
 const raceEnabled = true

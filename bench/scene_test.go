@@ -17,8 +17,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// What all benchmarks and budgets measure is a call of an echo tool, on a server and a
-// client with default settings.
+// All benchmarks and budgets measure a call of an echo tool, on a server and a client with
+// default settings.
 
 type echoIn struct {
 	Message string `json:"message" doc:"the text to echo"`
@@ -87,8 +87,8 @@ func prose(n int) string {
 	return strings.Repeat("the quick brown fox jumps over the lazy dog\n", n/44+1)[:n]
 }
 
-// modernFrame is a request of 2026-07-28. members is what its params have beside _meta,
-// each followed by a comma.
+// modernFrame is a request of 2026-07-28. members are the members of its params beside
+// _meta, each followed by a comma.
 func modernFrame(method, members string) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
 		`"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`, method, members)
@@ -139,7 +139,7 @@ func (p *pipe) send(frame []byte) {
 	}
 }
 
-// exchange sends a request and returns what comes next.
+// exchange sends a request and returns the next frame.
 func (p *pipe) exchange(frame []byte) []byte {
 	p.send(frame)
 	return p.read()
@@ -176,8 +176,8 @@ func (c *caller) Write(p []byte) (int, error) { return c.out.Write(p) }
 func (c *caller) WriteHeader(status int)      { c.status = status }
 func (c *caller) Flush()                      {}
 
-// Hijack is there as with HTTP/1.1: the handler may then serve a call without a goroutine of
-// its own.
+// Hijack exists as with HTTP/1.1: it lets the handler serve a call without a separate
+// goroutine.
 func (c *caller) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, http.ErrHijacked }
 
 // served is the context of requests that an http.Server serves.

@@ -7,7 +7,7 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// order is what a tool that does something may take.
+// order is a realistic argument of a tool.
 type order struct {
 	Customer string            `json:"customer"`
 	Priority int               `json:"priority,omitempty"`
@@ -49,7 +49,7 @@ func benchmarkArguments[T any](b *testing.B, args []byte) {
 	}
 }
 
-// A foreign schema is one that came as JSON: of a tool made with HandleTool, or of another
+// A foreign schema arrives as JSON: from a tool made with HandleTool, or from another
 // server.
 func BenchmarkForeignSchema(b *testing.B) {
 	typ, err := schema.For[order]()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Memory of one session of 2025-11-25 over HTTP in which nothing happens, alone and with the
-// GET stream of its client open. What net/http keeps for a connection is not in it.
+// Memory of one idle session of 2025-11-25 over HTTP, alone and with an open GET stream. It
+// does not include net/http's memory of a connection.
 func BenchmarkIdleSession(b *testing.B) {
 	b.Run("stream=none", func(b *testing.B) { benchmarkIdle(b, 2000, false) })
 	b.Run("stream=open", func(b *testing.B) { benchmarkIdle(b, 500, true) })
@@ -51,7 +51,7 @@ func idle(tb testing.TB, sessions int, streams bool) int64 {
 			}
 		}
 	}
-	begin(10) // what the first sessions cost is not theirs alone
+	begin(10) // the first sessions also pay for one-time allocations
 	before := atRest()
 	begin(sessions)
 	grown := atRest() - before
@@ -63,7 +63,7 @@ func idle(tb testing.TB, sessions int, streams bool) int64 {
 	return grown / int64(sessions)
 }
 
-// A streamWriter tells when the answer has begun.
+// A streamWriter signals when the answer has begun.
 type streamWriter struct {
 	header http.Header
 	begun  chan struct{}
@@ -88,7 +88,7 @@ func (w *streamWriter) Flush() { w.WriteHeader(http.StatusOK) }
 func atRest() int64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what the first one moved out of pools
+	runtime.GC() // the first one only empties pools
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc + m.StackInuse)
 }

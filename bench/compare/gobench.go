@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// parseBenchmark returns the figures of a benchmark, by unit, from what a test binary printed.
+// parseBenchmark returns the figures of a benchmark, by unit, from the output of a test
+// binary.
 func parseBenchmark(out, name string) (map[string]float64, error) {
 	for line := range strings.Lines(out) {
 		f := strings.Fields(line)

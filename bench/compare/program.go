@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 )
 
-// folders holds the module and the folder in it where the programs of a peer are.
+// folders holds the module and folder of the programs of each peer.
 var folders = map[string]struct{ module, folder string }{
 	"patchbay": {".", "bench/target"},
 	"bare":     {"bench/peers", "bare"},

@@ -21,7 +21,7 @@ type bench struct {
 	warm, dur time.Duration
 }
 
-// A row is something to measure, of each peer.
+// A row is one measurement of each peer.
 type row struct {
 	name    string
 	measure func(ctx context.Context, b *bench, peer string) ([]figure, error)
@@ -29,7 +29,7 @@ type row struct {
 
 const kib = 1 << 10
 
-// rows are what is measured. docs/performance.md explains each.
+// rows are all measurements. docs/performance.md explains each.
 var rows = []row{
 	{"stdio, 100 B", stdio(load.Legacy, 100, 1)},
 	{"stdio, 100 B, 64 in flight", stdio(load.Legacy, 100, 64)},
@@ -88,8 +88,8 @@ func choose(words string) ([]row, error) {
 
 type measureFunc = func(ctx context.Context, b *bench, peer string) ([]figure, error)
 
-// of returns the figures of a sample. The latency of calls that wait for each other says
-// more of the machine than of the peer, and so is left out.
+// of returns the figures of a sample. It leaves out the latency of concurrent calls, which
+// depends more on the machine than on the peer.
 func of(s load.Sample, sequential bool) []figure {
 	f := []figure{{"CPU µs", micro(s.CPUPerCall())}}
 	if sequential {
@@ -117,7 +117,7 @@ func stdio(r load.Revision, size, inFlight int) measureFunc {
 	}
 }
 
-// A mode is how a server is asked to serve HTTP.
+// A mode is a way to serve HTTP.
 type mode struct {
 	revision      load.Revision
 	session, resp string
@@ -157,7 +157,7 @@ func list(ctx context.Context, b *bench, peer string) ([]figure, error) {
 	return of(sample, true), err
 }
 
-// start has a server start some times, and takes the middle.
+// start starts a server several times, and returns the median.
 func start(tools int) measureFunc {
 	return func(ctx context.Context, b *bench, peer string) ([]figure, error) {
 		var times []float64
@@ -218,7 +218,8 @@ func client(transport string, conc int) measureFunc {
 	}
 }
 
-// output runs a program and returns what it printed. Its error has what the program said.
+// output runs a program and returns its standard output. Its error includes the standard
+// error.
 func output(cmd *exec.Cmd) ([]byte, error) {
 	out, err := cmd.Output()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
@@ -245,8 +246,8 @@ func inproc(name string) measureFunc {
 	}
 }
 
-// gateway measures patchbay up in front of our server on stdio, next to a call of our server
-// over HTTP: a caller sees the same of both.
+// gateway measures patchbay up in front of Patchbay's server on stdio, next to a call of
+// that server over HTTP: a caller cannot tell them apart.
 func gateway(conns int) measureFunc {
 	return func(ctx context.Context, b *bench, peer string) ([]figure, error) {
 		if peer != "patchbay" {

@@ -14,12 +14,12 @@ import (
 	"github.com/patchbay-dev/patchbay/bench/load"
 )
 
-// results are what was measured so far.
+// results are the measurements so far.
 type results struct {
 	peers    []string // ours first
 	rounds   int
 	lines    []*line
-	failures []failure // other than what a peer does not support
+	failures []failure // except unsupported modes
 }
 
 // A figure is one number of a measurement.
@@ -41,7 +41,7 @@ type failure struct {
 
 func newResults(peers []string, rounds int) *results { return &results{peers: peers, rounds: rounds} }
 
-// add takes the figures of a measurement, or the error that it ended with.
+// add adds the figures of a measurement, or its error.
 func (r *results) add(row, peer string, round int, figures []figure, err error) {
 	if err != nil {
 		if !errors.Is(err, load.ErrUnsupported) {
@@ -58,7 +58,7 @@ func (r *results) add(row, peer string, round int, figures []figure, err error) 
 func (r *results) line(row, figure, peer string) []float64 {
 	i := slices.IndexFunc(r.lines, func(l *line) bool { return l.row == row && l.figure == figure })
 	if i < 0 {
-		// The lines of a row stay together, whatever came first.
+		// The lines of a row stay together, in any order of arrival.
 		i = len(r.lines)
 		for j, l := range r.lines {
 			if l.row == row {
@@ -74,7 +74,7 @@ func (r *results) line(row, figure, peer string) []float64 {
 	return l.values[peer]
 }
 
-// measured returns the values that are there.
+// measured returns the values that exist.
 func (l *line) measured(peer string) []float64 {
 	return slices.DeleteFunc(slices.Clone(l.values[peer]), math.IsNaN)
 }

@@ -15,7 +15,7 @@ import (
 func filled() *results {
 	r := newResults([]string{"patchbay", "bare", "mcp-go"}, 3)
 	for round, v := range []float64{10, 12, 20} {
-		// The second round was slow for all, which a ratio does not see.
+		// The second round was slow for all, which does not affect a ratio.
 		r.add("stdio", "patchbay", round, []figure{{"CPU µs", v}, {"p50 µs", 3 * v}}, nil)
 		r.add("stdio", "bare", round, []figure{{"CPU µs", v / 2}, {"p50 µs", v}}, nil)
 	}

@@ -7,11 +7,11 @@ import (
 	"fmt"
 )
 
-// ErrUnsupported says that a server lacks what was to be measured.
+// ErrUnsupported says that a server does not support a measurement.
 var ErrUnsupported = errors.New("not supported")
 
-// answerID returns the id of a response. It takes the first member called "id" for it, and
-// looks at the text of results last.
+// answerID returns the id of a response. It uses the first member called "id", and
+// searches the text of results last.
 func answerID(frame []byte) (int, error) {
 	raw := after(frame, `"id"`)
 	id, n := 0, 0
@@ -25,7 +25,7 @@ func answerID(frame []byte) (int, error) {
 	return id, nil
 }
 
-// after returns what follows the first `key:` in frame, nil if there is none.
+// after returns the bytes after the first `key:` in frame, nil if there is none.
 func after(frame []byte, key string) []byte {
 	for {
 		i := bytes.Index(frame, []byte(key))
@@ -42,7 +42,7 @@ func after(frame []byte, key string) []byte {
 // An echoCheck checks answers to a call that echoes a text.
 type echoCheck struct {
 	text   string
-	quoted []byte // text as it was sent; most servers write it alike
+	quoted []byte // text as it was sent; most servers write it in the same form
 }
 
 func newEchoCheck(text string) *echoCheck { return &echoCheck{text, quote(text)} }

@@ -67,7 +67,7 @@ func TestResultTellsWhatIsUnsupported(t *testing.T) {
 	}
 }
 
-// What the cheap check accepts, the full one does.
+// The full check accepts all answers that the cheap one accepts.
 func FuzzEchoCheck(f *testing.F) {
 	f.Add(`a\u000ab`, "a\nb")
 	f.Add(`x","text":"y`, "y")

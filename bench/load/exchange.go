@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A frame is a request as it goes on the wire.
+// A frame is a request in its wire form.
 type frame struct {
 	bytes []byte
 	idAt  int
@@ -24,8 +24,8 @@ type wire interface {
 	exchange(frame) ([]byte, error)
 }
 
-// measure has each wire make one call of the tool after the other, without a word to the
-// others, first for warm and then for dur.
+// measure makes one call of the tool after the other on each wire, independently, first
+// for warm and then for dur.
 func measure(p *Process, wires []wire, b *body, check *echoCheck, warm, dur time.Duration) (Sample, error) {
 	frames := make([]frame, len(wires))
 	times := make([][]time.Duration, len(wires))
@@ -86,10 +86,10 @@ func measure(p *Process, wires []wire, b *body, check *echoCheck, warm, dur time
 	return Sample{Calls: len(calls), CPU: used, P50: p50(calls)}, nil
 }
 
-// toolMark is what each tool of a list has once.
+// toolMark is a text that each tool of a list has once.
 var toolMark = []byte(`"inputSchema":`)
 
-// lists reads the whole list of tools over and over. A call of the sample is a whole list.
+// lists reads the whole list of tools repeatedly. A call of the sample is a whole list.
 func lists(p *Process, w wire, r Revision, tools int, warm, dur time.Duration) (Sample, error) {
 	type page struct {
 		frame frame

@@ -23,7 +23,7 @@ type HTTP struct {
 	revision Revision
 }
 
-// Addr stands, among the arguments of StartHTTP, for the address to listen on.
+// Addr, in the arguments of StartHTTP, is replaced by the address to listen on.
 const Addr = "{addr}"
 
 // StartHTTP starts a server and waits until it answers.
@@ -50,7 +50,7 @@ func StartHTTP(ctx context.Context, r Revision, argv ...string) (*HTTP, error) {
 	return h, nil
 }
 
-// freeAddr returns an address of loopback that nobody listens on.
+// freeAddr returns a free address on loopback.
 func freeAddr() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -90,7 +90,7 @@ type client struct {
 	answer   response
 }
 
-// patience bounds what a connection may take for all that is measured on it.
+// patience bounds the whole use of a connection.
 const patience = time.Minute
 
 func (h *HTTP) dial() (*client, error) {
@@ -102,7 +102,8 @@ func (h *HTTP) dial() (*client, error) {
 	return &client{Conn: conn, addr: h.Addr, revision: h.revision, id: firstID, in: bufio.NewReaderSize(conn, 32<<10)}, nil
 }
 
-// open makes the first exchange of a revision. Without sessions, the server gives no id.
+// open makes the first exchange of a revision. A server without sessions does not return an
+// id.
 func (c *client) open() error {
 	c.session = ""
 	message, err := c.exchange(c.prepare(c.revision.open()))
@@ -172,7 +173,7 @@ func (c *client) read() error {
 	return c.answer.readBody(c.in)
 }
 
-// clients opens n connections, each with a session of its own if the server has such.
+// clients opens n connections, each with a session of its own if the server has sessions.
 func (h *HTTP) clients(n int) ([]*client, error) {
 	all := make([]*client, n)
 	for i := range all {
@@ -188,8 +189,8 @@ func (h *HTTP) clients(n int) ([]*client, error) {
 	return all, nil
 }
 
-// Echo calls a tool for dur, after an unmeasured warm, on so many connections, each of which
-// makes one call after the other.
+// Echo calls a tool for dur, after an unmeasured warm, on several connections, each with one
+// call after the other.
 func (h *HTTP) Echo(tool, text string, conns int, warm, dur time.Duration) (Sample, error) {
 	all, err := h.clients(conns)
 	defer closeAll(all)
@@ -203,8 +204,8 @@ func (h *HTTP) Echo(tool, text string, conns int, warm, dur time.Duration) (Samp
 	return measure(h.Process, wires, h.revision.call(tool, text), newEchoCheck(text), warm, dur)
 }
 
-// List reads the list of so many tools over and over for dur, after an unmeasured warm. A
-// call of the sample is the whole list.
+// List reads the list of tools repeatedly for dur, after an unmeasured warm. A call of the
+// sample is the whole list.
 func (h *HTTP) List(tools int, warm, dur time.Duration) (Sample, error) {
 	all, err := h.clients(1)
 	defer closeAll(all)
@@ -221,7 +222,7 @@ func closeAll(all []*client) {
 }
 
 // Idle opens n sessions, each with a standing GET stream if streams is set, and returns the
-// bytes of memory that one adds to the server while nothing happens.
+// bytes of memory that one idle session adds to the server.
 func (h *HTTP) Idle(ctx context.Context, n int, streams bool) (float64, error) {
 	const workers = 8
 	var mu sync.Mutex
@@ -263,7 +264,7 @@ func (h *HTTP) Idle(ctx context.Context, n int, streams bool) (float64, error) {
 		all.Wait()
 		return errors.Join(errs...)
 	}
-	// What the first ones cost is not theirs alone.
+	// The first sessions also pay for one-time allocations.
 	if err := open(max(n/10, workers)); err != nil {
 		return 0, h.explain(err)
 	}
@@ -299,12 +300,12 @@ func (h *HTTP) stream(session string) (*client, error) {
 		c.Close()
 		return nil, err
 	}
-	c.in = nil // nobody reads it
+	c.in = nil // the stream is not read
 	return c, nil
 }
 
-// Tool waits until the server lists a tool whose name ends so, and returns the name: a gateway
-// puts something before it, and may have to wait for its own servers.
+// Tool waits until the server lists a tool with this suffix, and returns its name: a gateway
+// adds a prefix, and may have to wait for its own servers.
 func (h *HTTP) Tool(ctx context.Context, suffix string) (string, error) {
 	all, err := h.clients(1)
 	defer closeAll(all)

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exitUnsupported is the status by which a program says that it has no such mode.
+// exitUnsupported is the exit status of a program that does not support a mode.
 const exitUnsupported = 64
 
 // A Process is a program under test. Close ends it.
@@ -65,8 +65,8 @@ func start(ctx context.Context, pipes bool, argv []string) (*Process, error) {
 }
 
 // blockingPipe returns a pipe whose ends block in the kernel. The files that os.Pipe makes
-// go through the poller of the runtime, which adds to each read what it costs to park a
-// goroutine.
+// go through the poller of the runtime, which adds the cost of parking a goroutine to each
+// read.
 func blockingPipe(writes bool) (near, far *os.File, err error) {
 	var fd [2]int
 	if err := syscall.Pipe2(fd[:], syscall.O_CLOEXEC); err != nil {
@@ -104,7 +104,7 @@ func (p *Process) Close() {
 	}
 }
 
-// explain adds to err what the process said, if it is over.
+// explain adds the output of the process to err, if it has ended.
 func (p *Process) explain(err error) error {
 	if err == nil {
 		return nil
@@ -130,7 +130,7 @@ func (p *Process) Adopt() error {
 	for _, file := range parents {
 		b, err := os.ReadFile(file)
 		if err != nil {
-			continue // it is over
+			continue // it has ended
 		}
 		pid, parent, ok := parseStat(b)
 		if ok {
@@ -193,7 +193,7 @@ func parseAnon(status string) (int64, error) {
 	return 0, fmt.Errorf("this kernel does not tell the anonymous memory of a process (RssAnon)")
 }
 
-// settle has the process collect its garbage and returns its memory when that no longer
+// settle makes the process collect its garbage and returns its memory when that no longer
 // falls.
 func (p *Process) settle(ctx context.Context) (int64, error) {
 	least := int64(1 << 62)
@@ -218,7 +218,7 @@ func (p *Process) settle(ctx context.Context) (int64, error) {
 	return least, nil
 }
 
-// tail keeps the last bytes that were written to it.
+// tail keeps the last bytes written to it.
 type tail struct {
 	mu sync.Mutex
 	b  []byte // guarded by mu

@@ -94,7 +94,7 @@ func TestStdio(t *testing.T) {
 	}
 }
 
-// Answers behind the first few are checked too.
+// Later answers are checked too.
 func TestStdioLiar(t *testing.T) {
 	for _, inFlight := range []int{1, 16} {
 		s, err := startKind(t, "liar", Legacy)

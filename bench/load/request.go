@@ -15,7 +15,7 @@ const (
 	Modern Revision = "2026-07-28"
 )
 
-// Ids have nine digits, so that they are exchanged in place.
+// Ids have nine digits, so that they can be replaced in place.
 const (
 	firstID = 100000000
 	lastID  = 999999999
@@ -26,7 +26,7 @@ type body struct {
 	method string
 	name   string // of the tool, if any
 	bytes  []byte
-	idAt   int // where the digits of the id are
+	idAt   int // offset of the digits of the id
 }
 
 // newBody returns a request. members are the members of params.
@@ -40,7 +40,7 @@ func (r Revision) newBody(method, name string, members ...string) *body {
 		bytes: fmt.Appendf(nil, `%s%d,"method":%q,"params":{%s}}`, head, firstID, method, strings.Join(members, ","))}
 }
 
-// open returns the request that comes first.
+// open returns the first request of a session.
 func (r Revision) open() *body {
 	if r == Modern {
 		return r.newBody("server/discover", "")

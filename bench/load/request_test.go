@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is sent is JSON-RPC, with the id where it is patched.
+// Requests are valid JSON-RPC, with the id at its recorded position.
 func TestBodies(t *testing.T) {
 	for _, r := range []Revision{Legacy, Modern} {
 		for name, b := range map[string]*body{"open": r.open(), "call": r.call("echo", "a\n\"b\""), "list": r.list(""), "page": r.list(`c"`)} {

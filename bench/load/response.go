@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// A response is what came back on an HTTP/1.1 connection.
+// A response is a response on an HTTP/1.1 connection.
 type response struct {
 	status  int
 	session string // Mcp-Session-Id
@@ -18,7 +18,8 @@ type response struct {
 	body    []byte
 }
 
-// readHead reads up to the body. It knows what net/http servers write, and refuses the rest.
+// readHead reads up to the body. It reads the forms that net/http servers write, and refuses
+// others.
 func (r *response) readHead(in *bufio.Reader) error {
 	line, err := headLine(in)
 	if err != nil {

@@ -67,7 +67,7 @@ func TestResponseSession(t *testing.T) {
 	}
 }
 
-// However broken an answer is, reading it ends, within its bounds.
+// Reading any broken answer ends within the limits.
 func FuzzResponse(f *testing.F) {
 	f.Add("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
 	f.Add("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n0\r\n\r\n")

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// A Sample is what a series of calls cost.
+// A Sample is the cost of a series of calls.
 type Sample struct {
 	Calls int
 	CPU   time.Duration // of the server, all calls together
-	P50   time.Duration // of a call, as the caller saw it
+	P50   time.Duration // of a call, for the caller
 }
 
 // CPUPerCall returns the CPU time of one call.
 func (s Sample) CPUPerCall() time.Duration { return s.CPU / time.Duration(max(s.Calls, 1)) }
 
 // Median returns the middle of v, the mean of both if there are two, and NaN if v is empty.
-// It leaves v as it is.
+// It does not change v.
 func Median(v []float64) float64 {
 	if len(v) == 0 {
 		return math.NaN()

@@ -80,14 +80,14 @@ func (s *Stdio) line() ([]byte, error) {
 	return line, nil
 }
 
-// ready tells whether a whole line was read already.
+// ready reports whether a whole line is buffered.
 func (s *Stdio) ready() bool {
 	b, _ := s.in.Peek(s.in.Buffered())
 	return bytes.IndexByte(b, '\n') >= 0
 }
 
-// Echo calls a tool for dur, after an unmeasured warm, with so many calls in flight. It
-// writes without reading, so if there are several, they must fit into a pipe, of 64 KiB.
+// Echo calls a tool for dur, after an unmeasured warm, with inFlight calls at a time. It
+// writes without reading, so several calls must fit into a pipe of 64 KiB.
 func (s *Stdio) Echo(tool, text string, inFlight int, warm, dur time.Duration) (Sample, error) {
 	b, check := s.revision.call(tool, text), newEchoCheck(text)
 	if inFlight == 1 {
@@ -105,11 +105,11 @@ func (s *Stdio) Echo(tool, text string, inFlight int, warm, dur time.Duration) (
 	return Sample{Calls: len(times), CPU: s.CPU() - before, P50: p50(times)}, s.explain(err)
 }
 
-// pipelined keeps so many calls in flight for d, and returns how long each took. The calls
-// that were answered in one reading are followed by as many in one writing.
+// pipelined keeps inFlight calls in progress for d, and returns the duration of each. The
+// calls answered in one read are followed by as many in one write.
 func (s *Stdio) pipelined(f frame, check *echoCheck, inFlight int, d time.Duration) ([]time.Duration, error) {
 	type slot struct {
-		id   int // the slot's number more than base, modulo inFlight
+		id   int // base plus the slot's number, modulo inFlight
 		sent time.Time
 	}
 	slots, base := make([]slot, inFlight), s.id+1
@@ -159,8 +159,8 @@ func (s *Stdio) pipelined(f frame, check *echoCheck, inFlight int, d time.Durati
 	return times, nil
 }
 
-// List reads the list of so many tools over and over for dur, after an unmeasured warm. A
-// call of the sample is the whole list.
+// List reads the list of tools repeatedly for dur, after an unmeasured warm. A call of the
+// sample is the whole list.
 func (s *Stdio) List(tools int, warm, dur time.Duration) (Sample, error) {
 	return lists(s.Process, s, s.revision, tools, warm, dur)
 }

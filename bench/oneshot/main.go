@@ -5,7 +5,7 @@
 //
 // The servers are this program itself: one that ends with its input, and one that
 // ignores both the end of its input and SIGTERM. A bare client, which writes the same
-// requests without an MCP library, says how long the server alone takes.
+// requests without an MCP library, measures the server alone.
 package main
 
 import (
@@ -65,7 +65,7 @@ func serve(deaf bool) error {
 	return err
 }
 
-// times are how long one run took until its output began and until it had ended.
+// times are the durations of one run until its first output and until its end.
 type times struct{ answer, exit time.Duration }
 
 func measure(patchbay string, runs int) error {
@@ -91,7 +91,7 @@ func measure(patchbay string, runs int) error {
 	}
 	fmt.Printf("%-12s  %9s  %9s  %9s  %9s\n", "", "answer", "p90", "exit", "p90")
 	all := make([][]times, len(cases))
-	for range runs { // in turn, so that a busy moment of the machine meets all alike
+	for range runs { // in turn, so that a busy machine affects all alike
 		for i, c := range cases {
 			t, err := c.run()
 			if err != nil {
@@ -108,7 +108,7 @@ func measure(patchbay string, runs int) error {
 	return nil
 }
 
-// program runs a program and notes when its output begins.
+// program runs a program and records the time of its first output.
 func program(cmd *exec.Cmd) (times, error) {
 	var t times
 	out, err := cmd.StdoutPipe()
@@ -131,8 +131,8 @@ func program(cmd *exec.Cmd) (times, error) {
 	return t, err
 }
 
-// bare is the least that a client can do: it sends the requests that a call needs
-// one after the other, and closes the server's input.
+// bare is the minimal client: it sends the requests of a call one after the other,
+// and closes the server's input.
 func bare(self string) (times, error) {
 	var t times
 	cmd := exec.Command(self, serveQuick)

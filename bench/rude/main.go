@@ -1,13 +1,13 @@
 //go:build linux
 
-// Command rude treats a running "patchbay up" badly: clients that go away in the middle
-// of things, and SIGKILL at random moments. It fails if that leaves a process, a descriptor or
-// a program that does not answer.
+// Command rude tests a running "patchbay up" with clients that disconnect abruptly and with
+// SIGKILL at random moments. It fails if a process or a descriptor is left, or if the program
+// does not answer.
 //
 //	go run ./bench/rude
 //	go run ./bench/rude -disconnects 0 -kills 20 -seed 7 ./patchbay
 //
-// Without a program it builds the one beside it.
+// Without a program it builds cmd/patchbay of this module.
 package main
 
 import (
@@ -26,9 +26,9 @@ import (
 )
 
 func main() {
-	disconnects := flag.Int("disconnects", 10_000, "how many `clients` leave")
-	kills := flag.Int("kills", 200, "how often the program is `killed`")
-	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "of what is random")
+	disconnects := flag.Int("disconnects", 10_000, "number of `clients` that disconnect")
+	kills := flag.Int("kills", 200, "`number` of times the program is killed")
+	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "seed of the random choices")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -1,6 +1,6 @@
 //go:build !linux
 
-// Command rude needs Linux, whose /proc tells which processes are left.
+// Command rude needs Linux, whose /proc lists the remaining processes.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// Command auth-apikey serves those who have a key of keys.jsonl, which is made by
-// patchbay token key alice --file keys.jsonl
+// Command auth-apikey serves callers with a key of keys.jsonl. To make a key:
+//
+//	patchbay token key alice --file keys.jsonl
 package main
 
 import (

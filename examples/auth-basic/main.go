@@ -1,5 +1,6 @@
-// Command auth-basic serves those who know a password of the file users, a line of which is
-// made by patchbay token password alice
+// Command auth-basic serves callers with a password of the file users. To make a line of it:
+//
+//	patchbay token password alice
 package main
 
 import (

@@ -10,7 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/auth"
 )
 
-// Strangers are refused, and who has the credential is let in.
+// Callers without a valid credential are refused, and others admitted.
 func TestExample(t *testing.T) {
 	t.Chdir(t.TempDir())
 	hash, _ := auth.HashPassword("secret")

@@ -1,5 +1,6 @@
-// Command auth-hmac serves those who have a JWT signed with the secret, such as is made by
-// patchbay token jwt alice --secret env:SECRET
+// Command auth-hmac serves callers with a JWT that is signed with the secret. To make one:
+//
+//	patchbay token jwt alice --secret env:SECRET
 package main
 
 import (

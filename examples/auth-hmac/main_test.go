@@ -9,7 +9,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Strangers are refused, and who has the credential is let in.
+// Callers without a valid credential are refused, and others admitted.
 func TestExample(t *testing.T) {
 	const secret = "0123456789abcdef0123456789abcdef"
 	t.Setenv("SECRET", secret)

@@ -1,5 +1,5 @@
-// Command auth-introspect asks the issuer about each token, so that one that was taken back
-// is good for 30 seconds more at the most.
+// Command auth-introspect asks the issuer about each token, so that a revoked token stops
+// working within 30 seconds.
 package main
 
 import (

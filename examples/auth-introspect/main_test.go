@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Strangers are refused. What a token is worth only the issuer knows.
+// Callers without a token are refused; the issuer decides about tokens.
 func TestExample(t *testing.T) {
 	h := handler()
 	for credential, want := range map[string]int{"": http.StatusUnauthorized, "Negotiate abc": http.StatusUnauthorized} {

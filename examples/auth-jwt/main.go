@@ -1,5 +1,5 @@
-// Command auth-jwt is a resource server of OAuth 2.1: it serves those who have an access
-// token of the issuer, and tells others where to get one.
+// Command auth-jwt is a resource server of OAuth 2.1: it serves callers with an access
+// token of the issuer, and names the issuer to others.
 package main
 
 import (

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Strangers are refused.
+// Callers without a valid credential are refused.
 func TestExample(t *testing.T) {
 	h := handler()
 	for credential, want := range map[string]int{"": http.StatusUnauthorized, "Bearer no.such.token": http.StatusUnauthorized, "Bearer opaque": http.StatusUnauthorized} {

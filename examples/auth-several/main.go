@@ -1,5 +1,5 @@
-// Command auth-several takes keys of programs, passwords of people and access tokens, in this
-// order, and lets nobody write without the scope for it.
+// Command auth-several accepts keys of programs, passwords of people and access tokens, in
+// this order, and requires a scope for writing.
 package main
 
 import (
@@ -15,7 +15,7 @@ func handler() http.Handler {
 	srv := &mcp.Server{Name: "guarded", Version: "1.0.0"}
 	mcp.AddTool(srv, mcp.Tool{Name: "write"}, func(ctx context.Context, _ struct{}) (string, error) {
 		if err := auth.RequireScopes(ctx, "write"); err != nil {
-			return "", err // over HTTP 403, from which a client logs in for more
+			return "", err // over HTTP 403, and the client can log in for the scope
 		}
 		return "written by " + auth.From(ctx).ID, nil
 	})

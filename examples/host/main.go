@@ -1,5 +1,6 @@
-// Command host has a language model do a task with the tools of a server that it starts, as with
-// go run ./examples/host "Which tables are there?" patchbay serve sqlite --demo
+// Command host gives a language model a task and the tools of a server that it starts:
+//
+//	go run ./examples/host "Which tables are there?" patchbay serve sqlite --demo
 package main
 
 import (

@@ -10,7 +10,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == "serve" { // the test has started itself as the server
+	if len(os.Args) == 2 && os.Args[1] == "serve" { // the test started itself as the server
 		if err := sqlite.New(sqlite.Options{Demo: true}).ServeStdio(context.Background()); err != nil {
 			os.Exit(1)
 		}
@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// A model calls a tool and answers, whatever its API is; what is not allowed is not called.
+// A model calls a tool and answers, with any API. A tool that is not allowed is not called.
 func TestExample(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

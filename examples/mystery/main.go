@@ -1,12 +1,12 @@
-// Mystery is a game in which one talks to the people on a quay, and finds out who stole the
-// pendulum of its clock. The model of the player's own host speaks for them (sampling); what they
-// know, and when they tell it, is up to the rules of the game (story.go). So no model can be
-// talked into giving the end away: it is not told what its character keeps to itself.
+// Mystery is a game: the player talks to the people on a quay to find out who stole the pendulum
+// of its clock. The model of the player's own host speaks for them (sampling). The rules of the
+// game (story.go) decide which facts a character knows and when it tells them. A model cannot
+// reveal the solution early, because it does not get the facts that its character still hides.
 //
 //	patchbay chat -- go run ./examples/mystery
 //
-// It works on every revision. A server of 2026-07-28 has no session, so that a game has a handle,
-// which each call names.
+// It works on every revision. 2026-07-28 does not have sessions, so each call names the handle of
+// its game.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 
 const (
 	maxGames   = 1000 // the oldest makes room
-	maxLines   = 20   // of a talk that the model is reminded of
+	maxLines   = 20   // of a conversation that the model gets again
 	maxGuesses = 3
 	maxSaid    = 500 // bytes of an answer that are kept
 )
@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// tower has the games.
+// tower holds the games.
 type tower struct {
 	srv *mcp.Server
 
@@ -91,7 +91,7 @@ func (t *tower) start(ctx context.Context, _ struct{}) (*started, error) {
 
 func notesURI(id string) string { return "mystery://games/" + id + "/notes" }
 
-// game finds a game that goes on; mu is held.
+// game returns a game in progress. The caller holds mu.
 func (t *tower) game(id string) (*game, error) {
 	g := t.games[id]
 	switch {
@@ -114,7 +114,7 @@ type answer struct {
 	Clues []string `json:"clues,omitempty" doc:"what was noted down just now, as ID: text"`
 }
 
-// talk runs again from the top when the model has answered, so that what it changes comes last.
+// talk runs again from the top when the model has answered, so it changes the game last.
 func (t *tower) talk(ctx context.Context, in saying) (*answer, error) {
 	c := find(in.To)
 	if c == nil {
@@ -138,7 +138,7 @@ func (t *tower) talk(ctx context.Context, in saying) (*answer, error) {
 	defer t.mu.Unlock()
 	out := &answer{Says: says}
 	for _, k := range told {
-		if !g.has[k.id] { // in another talk meanwhile
+		if !g.has[k.id] { // by a concurrent call
 			g.has[k.id] = true
 			g.notes = append(g.notes, fmt.Sprintf("%s: %s (%s)", k.id, k.note, c.name))
 			out.Clues = append(out.Clues, k.id+": "+k.note)
@@ -156,8 +156,8 @@ func line(role, text string) mcp.SampleMessage {
 	return mcp.SampleMessage{Role: role, Content: []mcp.Content{mcp.Text(strings.ToValidUTF8(text, ""))}}
 }
 
-// speak has the player's model speak for a character. Where there is none, the character says
-// what it has to say and no more.
+// speak lets the player's model speak for a character. Without a model, the character only states
+// its facts.
 func speak(ctx context.Context, c *character, told []clue, talk []mcp.SampleMessage) (string, error) {
 	facts := "Nothing of what was said just now is anything that you know more about: answer in a friendly way, and give nothing away."
 	plain := c.name + " shrugs."

@@ -21,8 +21,8 @@ func call[Out any](t *testing.T, s *mcp.Session, tool string, args map[string]st
 	return out
 }
 
-// The story can be solved, in its order alone, on every revision and wire; the model is told
-// what its character tells, what was said before, and nothing that is not said yet.
+// The story can be solved, only in its order, on every revision and wire. The model gets the
+// facts that its character tells now and the conversation so far, and nothing else.
 func TestSolve(t *testing.T) {
 	var asked []*mcp.SampleRequest
 	newClient := func() *mcp.Client {
@@ -72,7 +72,8 @@ func TestSolve(t *testing.T) {
 	})
 }
 
-// Without a model the characters say what they have to, and who is wrong three times has lost.
+// Without a model the characters state their facts. A player who is wrong three times has
+// lost.
 func TestWithoutModel(t *testing.T) {
 	s := mcptest.Connect(t, newServer(), &mcp.Client{}, mcp.V2025_06_18)
 	g := call[started](t, s, "start_game", nil)
@@ -98,7 +99,7 @@ func TestWithoutModel(t *testing.T) {
 	}
 }
 
-// player is a model that plays, and speaks for the characters.
+// player is a model that plays the game and speaks for the characters.
 type player struct{}
 
 func (player) Info() model.Info { return model.Info{Name: "test/player"} }
@@ -122,7 +123,7 @@ func (player) Generate(_ context.Context, r *model.Request, _ func(model.Delta))
 	return res, nil
 }
 
-// One talks to a character through a host.
+// A host passes a conversation with a character on.
 func TestThroughHost(t *testing.T) {
 	h := &host.Host{Model: player{}, Allow: []string{"mystery/*"}, AutoSample: true}
 	defer h.Close()

@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// The story: what is known, and to whom. Nothing of it is left to a model.
+// The story: the facts, and the characters that know them. None of it is left to a model.
 
 const scene = `Harrow Quay, the morning after the regatta. The harbour clock has stopped at eleven minutes
 past nine: its brass pendulum is gone. Three people had a key to the tower, and all three are still on
@@ -13,19 +13,20 @@ const solved = `Teague puts the sack on the table, and the pendulum rings inside
 he says. "With it stopped there was no proof how late I was, the night I left Bram's boy standing on the quay."
 At noon the clock of Harrow Quay strikes again. You have solved it.`
 
-// character is somebody to talk to.
+// character is a person to talk to.
 type character struct {
 	id, name, manner string
 	clues            []clue
 }
 
-// clue is what a character tells who asks about the right thing and knows enough.
+// clue is a fact that a character tells a player who asks about the right thing and has the
+// clue before it.
 type clue struct {
 	id    string
-	about []string // any of these words brings it up
-	needs string   // the clue that one must have before; empty: none
-	fact  string   // what the character says, in the first person
-	note  string   // what is noted
+	about []string // any of these words triggers it
+	needs string   // the clue that the player must have before; empty: none
+	fact  string   // in the character's words, in the first person
+	note  string   // for the notebook
 }
 
 const culprit, proof = "teague", "sack"
@@ -54,7 +55,7 @@ func find(id string) *character {
 	return nil
 }
 
-// tells returns what a character brings up when something is said by one who has these clues.
+// tells returns the clues that a character tells a player with these clues who says a text.
 func (c *character) tells(said string, has map[string]bool) []clue {
 	said = strings.ToLower(said)
 	var told []clue

@@ -12,16 +12,15 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// maxFrame bounds a frame in bytes. One that is longer is skipped and reported, and the
+// maxFrame bounds a frame in bytes. A longer frame is skipped and reported, and the
 // connection goes on.
 const maxFrame = 16 << 20
 
-// frames is a mcp.Conn: each message has its length in front, four bytes, the highest
-// first.
+// frames is a mcp.Conn. Each message follows its length in four bytes, big-endian.
 type frames struct {
 	conn   net.Conn
 	in     *bufio.Reader
-	write  sync.Mutex // keeps frames of several writers apart
+	write  sync.Mutex // serializes the frames of several writers
 	closed atomic.Bool
 }
 
@@ -31,11 +30,11 @@ func newFrames(c net.Conn) *frames { return &frames{conn: c, in: bufio.NewReader
 func (f *frames) Read(buf []byte) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(f.in, head[:]); err != nil {
-		return nil, f.ended(err) // io.EOF between two frames is the orderly end
+		return nil, f.ended(err) // io.EOF between two frames is a clean end
 	}
 	n := int64(binary.BigEndian.Uint32(head[:]))
 	if n > maxFrame {
-		start := make([]byte, 512) // it tells whose request has to be refused
+		start := make([]byte, 512) // it holds the id of the request to refuse
 		if _, err := io.ReadFull(f.in, start); err != nil {
 			return nil, f.ended(err)
 		}
@@ -74,7 +73,7 @@ func (f *frames) Close() error {
 	return f.conn.Close()
 }
 
-// ended is jsonrpc.ErrClosed for what fails because of Close.
+// ended replaces errors that Close causes by jsonrpc.ErrClosed.
 func (f *frames) ended(err error) error {
 	if err != nil && f.closed.Load() {
 		return jsonrpc.ErrClosed

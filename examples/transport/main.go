@@ -1,6 +1,5 @@
-// Transport shows how MCP travels over a wire that Patchbay does not know: frames with
-// their length in front, over TCP. It uses nothing but the public packages, and could
-// live in a module of its own.
+// Transport sends MCP over a custom transport: length-prefixed frames over TCP. It
+// uses only public packages, and could be a module of its own.
 //
 //	go run ./examples/transport serve 127.0.0.1:7777 &
 //	go run ./examples/transport greet 127.0.0.1:7777 Ada
@@ -52,7 +51,7 @@ func run(ctx context.Context, args []string) error {
 
 func newServer() *mcp.Server {
 	type person struct {
-		Name string `json:"name" doc:"whom to greet"`
+		Name string `json:"name" doc:"name to greet"`
 	}
 	s := &mcp.Server{Name: "frames", Version: "1"}
 	mcp.AddTool(s, mcp.Tool{Name: "greet", Description: "Says hello"},

@@ -13,7 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// A wire made outside of the SDK carries every revision, in both directions.
+// A transport from outside the SDK carries every revision, in both directions.
 func TestEveryRevision(t *testing.T) {
 	mcptest.LeakCheck(t)
 	ctx, stop := context.WithCancel(t.Context())

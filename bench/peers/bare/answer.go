@@ -1,7 +1,7 @@
-// Package bare is what a tool call costs without a library: the limit that none can beat by
-// much. It finds what it needs by searching the bytes of a request, and copies it. It checks
-// nothing: not the JSON, not the headers, not the arguments; it knows one tool, has no
-// limits, cannot be cancelled, and a panic would end it.
+// Package bare makes tool calls without a library: a lower bound on the cost of any library.
+// It searches the bytes of a request for the members it needs, and copies them. It does not
+// check the JSON, the headers or the arguments; it has one tool and no limits, cannot be
+// cancelled, and a panic would end it.
 package bare
 
 import (
@@ -16,8 +16,7 @@ type Server struct {
 	tools []byte // the result of tools/list
 }
 
-// NewServer returns a server with so many tools: "echo", and others with schemas of about
-// 1 KiB.
+// NewServer returns a server with n tools: "echo", and others with schemas of about 1 KiB.
 func NewServer(tools int) *Server {
 	const tool = `{"name":%q,"description":"Echoes its message.","inputSchema":{"type":"object",` +
 		`"properties":{"message":{"type":"string","description":%q}},"required":["message"]}}`
@@ -92,7 +91,7 @@ func Member(b []byte, key string) []byte {
 // AppendCall appends a request that calls the echo tool.
 func AppendCall(dst []byte, id int64, text string) []byte {
 	dst = fmt.Appendf(dst, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"message":`, id)
-	quoted, _ := json.Marshal(text) // a string always can
+	quoted, _ := json.Marshal(text) // a string never fails
 	dst = append(dst, quoted...)
 	return append(dst, `}}}`...)
 }

@@ -17,13 +17,13 @@ import (
 	"time"
 )
 
-// rudeness is one way to leave.
+// rudeness is one way to disconnect.
 type rudeness struct {
 	name string
 	do   func(c *client) error
 }
 
-// client is one connection of a client without manners.
+// client is one connection of a client that disconnects abruptly.
 type client struct {
 	conn *net.TCPConn
 	in   *bufio.Reader
@@ -31,7 +31,7 @@ type client struct {
 	rnd  *rand.Rand
 }
 
-// reset has the connection end with RST, and not in an orderly way.
+// reset makes the connection end with RST.
 func (c *client) reset() { c.conn.SetLinger(0) }
 
 // send writes an HTTP request, or the first part of it.
@@ -45,7 +45,7 @@ func (c *client) send(method, header, body string, part float64) error {
 	return err
 }
 
-// event reads until the answer is there: up to the first event of a stream, or all of the
+// event reads the beginning of the answer: up to the first event of a stream, or the whole
 // head of another answer. It returns the head.
 func (c *client) event() (string, error) {
 	var head strings.Builder
@@ -92,7 +92,7 @@ func (c *client) long(part float64) error {
 	return c.call("long_operation", `{"seconds":20,"steps":1000}`, `,"progressToken":1`, part)
 }
 
-// manners are the ways to leave.
+// manners are the ways to disconnect.
 var manners = []rudeness{
 	{"says nothing", func(c *client) error { return nil }},
 	{"half a head", func(c *client) error { return c.call("echo", `{"message":"hi"}`, "", 0.1) }},
@@ -148,7 +148,7 @@ func (c *client) session() (string, error) {
 	return "", fmt.Errorf("no session: HTTP %d", res.StatusCode)
 }
 
-// leave connects, does what is rude and is gone.
+// leave connects and disconnects in one of the ways.
 func (m rudeness) leave(ctx context.Context, address string, rnd *rand.Rand) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -159,26 +159,26 @@ func (m rudeness) leave(ctx context.Context, address string, rnd *rand.Rand) err
 	return m.do(&client{conn.(*net.TCPConn), bufio.NewReader(conn), address, rnd})
 }
 
-// Disconnected is what n disconnects have left.
+// Disconnected is the result of n disconnects.
 type Disconnected struct {
 	Took          time.Duration
-	Failed        int64 // of the clients: they were refused, or not answered
+	Failed        int64 // clients that were refused, or not answered
 	Before, After holding
 	Answer        time.Duration // of an ordinary call afterwards
 }
 
-// settleTime is how long the program may take to be as it was. Calls of sessions go on for
-// half a second when their client has left, and connections to single clients are kept for as
-// long again.
+// settleTime bounds the time until the program has released everything. Calls of sessions go
+// on for half a second after their client has left, and connections for single clients are
+// kept for another half second.
 const settleTime = 15 * time.Second
 
-// spare is how many descriptors the program may have more afterwards: idle connections of
-// this process that have not been closed yet, and those of the runtime.
+// spare is the number of additional descriptors that the program may hold afterwards: idle
+// connections of this process, and descriptors of the runtime.
 const spare = 8
 
-// Disconnect has n clients leave rudely, and returns an error if that leaves anything: more
-// descriptors or processes than before, an ordinary call that is not answered, or, after
-// the program was ended, any process.
+// Disconnect makes n clients disconnect abruptly, and returns an error if the program then
+// holds more descriptors or processes than before or does not answer an ordinary call, or if
+// any process outlives it.
 func Disconnect(ctx context.Context, p Program, n int, seed uint64) (*Disconnected, error) {
 	r, err := p.start(ctx)
 	if err != nil {
@@ -189,7 +189,7 @@ func Disconnect(ctx context.Context, p Program, n int, seed uint64) (*Disconnect
 		return nil, err
 	}
 	d := new(Disconnected)
-	if err := r.leave(ctx, d, 4*len(manners), seed); err != nil { // what is made once is made
+	if err := r.leave(ctx, d, 4*len(manners), seed); err != nil { // one-time allocations happen here
 		return d, err
 	}
 	if d.Before, err = r.settle(ctx, holding{}); err != nil {
@@ -220,10 +220,10 @@ func Disconnect(ctx context.Context, p Program, n int, seed uint64) (*Disconnect
 	return d, nil
 }
 
-// parallel is how many clients leave at a time.
+// parallel is the number of clients that disconnect at a time.
 const parallel = 16
 
-// leave has n clients leave.
+// leave makes n clients disconnect.
 func (r *run) leave(ctx context.Context, d *Disconnected, n int, seed uint64) error {
 	var next atomic.Int64
 	var failed atomic.Int64
@@ -252,8 +252,8 @@ func (r *run) leave(ctx context.Context, d *Disconnected, n int, seed uint64) er
 	}
 }
 
-// settle waits until the program holds no more than before, or for a while, and returns
-// what it holds. Of the zero value it waits until that does not change any more.
+// settle waits, up to a limit, until the program holds no more than before, and returns what
+// it holds. For the zero value it waits until that does not change any more.
 func (r *run) settle(ctx context.Context, before holding) (holding, error) {
 	var last holding
 	still := 0
@@ -276,7 +276,7 @@ func (r *run) settle(ctx context.Context, before holding) (holding, error) {
 	}
 }
 
-// servers asks the program what became of its servers.
+// servers asks the program for the states of its servers.
 func (r *run) servers(ctx context.Context) string {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.address+"/readyz", nil)
 	if err != nil {
@@ -291,7 +291,7 @@ func (r *run) servers(ctx context.Context) string {
 	return string(body)
 }
 
-// ordinary makes a call as polite clients do.
+// ordinary makes a complete call.
 func (r *run) ordinary(ctx context.Context) (string, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", r.address)
 	if err != nil {

@@ -1,11 +1,10 @@
-// Package trial treats a running "patchbay up" badly and looks at what that leaves behind:
-// clients that go away in the middle of things ([Disconnect]), and a program that is killed
-// at a random moment ([Kill]).
+// Package trial tests that "patchbay up" leaves nothing behind when clients disconnect abruptly
+// ([Disconnect]) and when it is killed at a random moment ([Kill]).
 //
-// The program is a process of its own, behind which are servers that are no better: one that
-// ignores both the end of its input and SIGTERM, one that leaves processes in its group, in a
-// session of their own and as daemons, one that ends at once, one that is slow to start. All of
-// them inherit a variable of the environment, by which what is left of them is found.
+// The program is a process of its own with badly behaved servers: one that ignores both the end
+// of its input and SIGTERM, one that leaves processes in its group, in a session of their own
+// and as daemons, one that ends at once, one that is slow to start. All inherit an environment
+// variable, by which remaining processes are found.
 //
 // Processes are found in /proc, so the trials need Linux.
 package trial

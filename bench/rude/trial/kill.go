@@ -15,21 +15,22 @@ import (
 const (
 	interrupt = syscall.SIGINT
 
-	// endTime bounds the end of all processes, however the program ends.
+	// endTime bounds the end of all processes after any end of the program.
 	endTime = 5 * time.Second
 
-	// killWithin is when the program is killed at the latest, from its start.
+	// killWithin is the latest time of the kill, from the program's start.
 	killWithin = 1500 * time.Millisecond
 )
 
-// Killed is what kills have left.
+// Killed is the result of kills.
 type Killed struct {
-	Times     []time.Duration // until nothing was left, of each kill, sorted
-	Processes int             // the most there were when the program was killed
+	Times     []time.Duration // until no process was left, of each kill, sorted
+	Processes int             // the maximum at the time of a kill
 }
 
-// Kill starts the program n times, has clients leave rudely, and kills it by SIGKILL
-// at a random moment. It returns an error if a process is left 5 seconds later.
+// Kill starts the program n times, makes clients disconnect abruptly, and kills it
+// by SIGKILL at a random moment. It returns an error if a process is left 5 seconds
+// later.
 func Kill(ctx context.Context, p Program, n int, seed uint64, each func(i int)) (*Killed, error) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	k := new(Killed)

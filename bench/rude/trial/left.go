@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// process is one that carries a marker.
+// process is a process with the marker.
 type process struct {
 	pid  int
 	line string // its command line
 }
 
-// marked lists the processes with a variable in their environment. Those that have ended
-// and were not waited for have none.
+// marked lists the processes with a variable in their environment. It does not list
+// zombies.
 func marked(variable string) []process {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -41,8 +41,8 @@ func marked(variable string) []process {
 	return list
 }
 
-// gone waits until no process has the variable any more, and tells how long that took, or
-// after most which are left.
+// gone waits until no process has the variable any more, and returns the time that took,
+// or after most the remaining processes.
 func gone(ctx context.Context, variable string, most time.Duration) (time.Duration, []process) {
 	start := time.Now()
 	for {
@@ -51,11 +51,11 @@ func gone(ctx context.Context, variable string, most time.Duration) (time.Durati
 		if len(left) == 0 || took > most || ctx.Err() != nil {
 			return took, left
 		}
-		time.Sleep(5 * time.Millisecond) // processes of others tell nobody of their end
+		time.Sleep(5 * time.Millisecond) // the end of a foreign process cannot be waited for
 	}
 }
 
-// names words processes.
+// names formats processes.
 func names(list []process) string {
 	var out []string
 	for _, p := range list {
@@ -68,7 +68,7 @@ func names(list []process) string {
 	return strings.Join(out, ", ")
 }
 
-// holding is what a process holds of the system.
+// holding are the system resources of a process.
 type holding struct{ FDs, Threads, Children, RSS int } // RSS in KiB
 
 func held(pid int) (holding, error) {

@@ -40,7 +40,7 @@ type run struct {
 	ended     chan struct{}
 }
 
-// said keeps what a program writes to its standard error.
+// said keeps the standard error of a program.
 type said struct {
 	mu   sync.Mutex
 	text strings.Builder // guarded by mu
@@ -61,7 +61,7 @@ func (s *said) String() string {
 	return s.text.String()
 }
 
-// servers are what stands behind the program. They are made of the program itself and a shell.
+// servers are the program's servers. They run the program itself and a shell.
 func (p Program) servers() map[string]any {
 	words := make([]string, 0, len(p.Command)+2)
 	for _, w := range append(p.Command, "serve", "everything") {
@@ -71,7 +71,7 @@ func (p Program) servers() map[string]any {
 	shell := func(script string, more ...any) map[string]any {
 		s := map[string]any{
 			"command": "sh", "args": []string{"-c", strings.ReplaceAll(script, "SERVE", serve)},
-			"patchbay": map[string]any{"inheritEnv": true}, // the marker, and what makes a test be the program
+			"patchbay": map[string]any{"inheritEnv": true}, // for the marker, and the variable that makes a test binary the program
 		}
 		for i := 0; i+1 < len(more); i += 2 {
 			s[more[i].(string)] = more[i+1]
@@ -111,7 +111,7 @@ func (p Program) start(ctx context.Context) (*run, error) {
 	r.cmd.Env = append(append(os.Environ(), p.Env...), r.marker, "XDG_RUNTIME_DIR="+dir)
 	r.cmd.Stderr = &r.said
 	r.cmd.WaitDelay = time.Second
-	// Whatever ends this process ends the program.
+	// Any end of this process ends the program.
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := r.cmd.StdoutPipe()
 	if err != nil {
@@ -140,7 +140,7 @@ func (p Program) start(ctx context.Context) (*run, error) {
 
 var served = regexp.MustCompile(` serves http://([^/]+)/`)
 
-// await waits until the program has come so far.
+// await waits for a stage of the program's start.
 func (r *run) await(ctx context.Context, so <-chan struct{}) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTime, fmt.Errorf("the program was not ready within %v", readyTime))
 	defer cancel()
@@ -154,7 +154,7 @@ func (r *run) await(ctx context.Context, so <-chan struct{}) error {
 	}
 }
 
-// stop kills what is left of the program.
+// stop kills the remaining processes of the program.
 func (r *run) stop() {
 	r.cmd.Process.Kill()
 	<-r.ended

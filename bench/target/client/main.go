@@ -20,8 +20,8 @@ import (
 func main() {
 	o := clientkit.Parse()
 	ctx := context.Background()
-	// The default transport of net/http keeps two idle connections per host; a client that
-	// makes many calls at once has to raise that.
+	// The default transport of net/http keeps two idle connections per host; a client
+	// with many concurrent calls must raise that.
 	wire := http.DefaultTransport.(*http.Transport).Clone()
 	wire.MaxIdleConnsPerHost = 256
 	c := &mcp.Client{Name: "bench", Version: "1", HTTPClient: &http.Client{Transport: wire}}

@@ -8,7 +8,7 @@
 //	CLIENT stdio -c N -dur D -warm D -size B -- SERVER ARG...
 //	CLIENT http  -c N -dur D -warm D -size B -url URL
 //
-// and exits with status 64 if it has no such transport.
+// and exits with status 64 if it does not support the transport.
 package clientkit
 
 import (

@@ -6,7 +6,7 @@
 //	server stdio [-tools N]
 //	server http -addr HOST:PORT -session stateful|stateless|modern -resp json|sse [-tools N]
 //
-// It ends with its input, or on SIGTERM. On SIGUSR2 it gives memory back.
+// It ends with its input, or on SIGTERM. On SIGUSR2 it returns memory to the system.
 package main
 
 import (

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package serverkit is what the servers under test have in common: their flags, and how
-// they listen and end.
+// Package serverkit is the common part of the servers under test: flags, listening and
+// shutdown.
 //
 // A server has one tool "echo" with a required string "message", which it returns as one
 // text block, and is run as
@@ -9,9 +9,9 @@
 //	SERVER stdio [-tools N]
 //	SERVER http -addr HOST:PORT -session stateful|stateless|modern -resp json|sse [-tools N]
 //
-// HTTP is served at /mcp. -tools N has it register N tools in all, the others with a schema
-// of about 1 KiB. It exits with status 64 if it has no such mode. On SIGUSR2 it collects its
-// garbage and gives the memory back.
+// HTTP is served at /mcp. With -tools N it registers N tools in all, the others with a
+// schema of about 1 KiB. It exits with status 64 if it does not support a mode. On SIGUSR2
+// it collects its garbage and returns the memory to the system.
 package serverkit
 
 import (

@@ -49,7 +49,7 @@ func main() {
 }
 
 // A stdioClient calls a server that it started. A goroutine, which ends with the server's
-// output, hands the answers to those who wait for them.
+// output, passes the answers to their callers.
 type stdioClient struct {
 	cmd  *exec.Cmd
 	out  io.WriteCloser

@@ -43,7 +43,7 @@ func BenchmarkEcho(b *testing.B) {
 	}
 }
 
-// There is a wire for each caller, as there is nothing that tells answers apart.
+// Each caller has a wire of its own, as answers cannot be told apart.
 func BenchmarkEchoParallel(b *testing.B) {
 	s := bare.NewServer(1)
 	b.ReportAllocs()

@@ -27,7 +27,7 @@ func main() {
 	serverkit.ListenAndServe(o, h)
 }
 
-// serveStdio answers line by line, and writes when there is nothing more to read.
+// serveStdio answers line by line, and writes when its input is drained.
 func serveStdio(s *bare.Server, in io.Reader, out io.Writer) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	w := bufio.NewWriterSize(out, 64<<10)

@@ -27,7 +27,7 @@ func main() {
 		t = &mcp.CommandTransport{Command: exec.Command(o.Server[0], o.Server[1:]...)}
 	case "http":
 		wire := http.DefaultTransport.(*http.Transport).Clone()
-		wire.MaxIdleConnsPerHost = 256 // as all clients here: the default keeps two
+		wire.MaxIdleConnsPerHost = 256 // as in all clients here: the default keeps two
 		t = &mcp.StreamableClientTransport{Endpoint: o.URL, HTTPClient: &http.Client{Transport: wire}}
 	default:
 		os.Exit(clientkit.Unsupported)

@@ -56,7 +56,7 @@ func open(ctx context.Context, o clientkit.Options) (*client.Client, error) {
 		return client.NewStdioMCPClient(o.Server[0], nil, o.Server[1:]...)
 	case "http":
 		wire := http.DefaultTransport.(*http.Transport).Clone()
-		wire.MaxIdleConnsPerHost = 256 // as all clients here: the default keeps two
+		wire.MaxIdleConnsPerHost = 256 // as in all clients here: the default keeps two
 		c, err := client.NewStreamableHttpClient(o.URL, transport.WithHTTPBasicClient(&http.Client{Transport: wire}))
 		if err != nil {
 			return nil, err

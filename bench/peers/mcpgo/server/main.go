@@ -38,7 +38,7 @@ func main() {
 		return
 	}
 	if o.Resp == "sse" {
-		os.Exit(serverkit.Unsupported) // only what comes before an answer makes it a stream
+		os.Exit(serverkit.Unsupported) // only a message before the answer makes it a stream
 	}
 	serverkit.ListenAndServe(o, server.NewStreamableHTTPServer(s,
 		server.WithStateful(o.Session == "stateful"), server.WithStateLess(o.Session != "stateful")))
