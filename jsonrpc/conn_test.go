@@ -15,7 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// writerFunc is an io.Writer of a function.
+// writerFunc is a function as an io.Writer.
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
@@ -97,7 +97,8 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A frame that only grows ends the connection, with its size; one that ends before that does not.
+// A frame that does not end closes the connection, with its size in the error; a long frame that
+// ends does not.
 func TestEndlessFrame(t *testing.T) {
 	const limit = 100_000
 	most := jsonrpc.EndlessFrame * limit
@@ -118,7 +119,8 @@ func TestEndlessFrame(t *testing.T) {
 	}
 }
 
-// F2: a flood that is no JSON is one, though an answer ends a line of it now and then.
+// F2: a flood that is not JSON ends the connection, even if an answer ends a line of it now and
+// then.
 func TestFloodWithLineEnds(t *testing.T) {
 	const limit = 100_000
 	line := strings.Repeat("x", 3*limit) + `{"id":7,"result":{}}` + "\n"
@@ -142,8 +144,8 @@ func TestFloodWithLineEnds(t *testing.T) {
 	}
 }
 
-// F2: a frame over the limit is refused when it passes that, though its end never comes; what
-// follows its end is read.
+// F2: a frame is refused as soon as it is over the limit, before its end; frames after its end
+// are read.
 func TestFrameOverTheLimitIsRefusedAtOnce(t *testing.T) {
 	r, w := io.Pipe()
 	c := jsonrpc.NewLineConn(r, io.Discard, r.Close, 1000)
@@ -198,7 +200,7 @@ func TestLineConnWrite(t *testing.T) {
 	}
 }
 
-// Frames of many writers arrive whole, each once and in the order of its writer.
+// Frames of many writers arrive whole, once, and in the order of each writer.
 func TestLineConnManyWriters(t *testing.T) {
 	const writers, frames = 16, 200
 	r, w := io.Pipe()
@@ -278,7 +280,7 @@ func TestLineConnCoalesces(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		// Which of those who wait goes first is the scheduler's business.
+		// The scheduler decides which waiting writer goes first.
 		sum := 0
 		for _, n := range sizes {
 			if sum += n; n > 256<<10 {
@@ -334,8 +336,8 @@ func TestLineConnWriteErrorReachesWaiters(t *testing.T) {
 	})
 }
 
-// Close unblocks a reader, the writer in Write and those that wait for it. Where nothing
-// can interrupt r and w, a Read and a Write that are in them return when these do.
+// Close unblocks a reader, the writer in Write and those that wait for it. If nothing can
+// interrupt r and w, a pending Read or Write returns when r or w does.
 func TestCloseUnblocks(t *testing.T) {
 	pipe := func() (jsonrpc.Conn, func()) {
 		a, _ := jsonrpc.Pipe()
@@ -405,8 +407,8 @@ func TestCloseUnblocks(t *testing.T) {
 	}
 }
 
-// Frames that are longer than what is read ahead come whole, and what follows them is not
-// lost; they go out whole too, with raw line breaks taken out.
+// Frames longer than the read buffer arrive whole, and the frames after them are not lost; they
+// are written whole too, without raw line breaks.
 func TestLongFrames(t *testing.T) {
 	for _, n := range []int{32<<10 - 1, 32 << 10, 64 << 10, 64<<10 + 1, 96<<10 + 1, 1 << 20} {
 		long := strings.Repeat("x", n)
@@ -448,8 +450,8 @@ type stager interface {
 	Flush(ctx context.Context) (sent bool, err error)
 }
 
-// Frames staged while a write is under way go out together after it, by one Flush or by the next
-// Write, also if the one who flushes does not wait that long.
+// Frames staged during a write are sent together after it, by one Flush or the next Write, even
+// if the caller of Flush stops waiting first.
 func TestStageWhileBusy(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -494,7 +496,7 @@ func TestStageWhileBusy(t *testing.T) {
 	}
 }
 
-// What is staged goes out by Flush, or in front of the next frame that is written.
+// Staged frames are sent by Flush, or before the next frame that is written.
 func TestStage(t *testing.T) {
 	var writes []string
 	w := writerFunc(func(p []byte) (int, error) { writes = append(writes, string(p)); return len(p), nil })

@@ -9,8 +9,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// Limits bounds what [Decode] and [DecodeBatch] accept. The zero value is the
-// defaults.
+// Limits bounds what [Decode] and [DecodeBatch] accept. The zero value means the defaults.
 type Limits struct {
 	// MaxBytes bounds the whole input. Zero means no bound: the framing has one.
 	MaxBytes int
@@ -26,9 +25,9 @@ const defaultMaxBatch = 1000
 // Decode reads exactly one message from b, in one pass. Raw values of the
 // message are sub-slices of b.
 //
-// The error is a [*DecodeError]. Its code is [CodeParse] for what is not JSON:
-// syntax, invalid UTF-8, two members with the same name in any object, bytes
-// after the message, nesting over lim.MaxDepth. It is [CodeInvalidRequest] for
+// The error is a [*DecodeError]. Its code is [CodeParse] for input that is not JSON: bad syntax,
+// invalid UTF-8, two members with the same name in any object, bytes after the message, nesting
+// over lim.MaxDepth. It is [CodeInvalidRequest] for
 //
 //   - a jsonrpc member that is absent or not "2.0",
 //   - a member that differs from one of JSON-RPC only by case, such as "Method",
@@ -43,9 +42,8 @@ const defaultMaxBatch = 1000
 //
 // Other members are ignored.
 //
-// Specification: JSON-RPC 2.0, sections 4 and 5; 2026-07-28, basic/index.mdx,
-// Messages. Revisions differ in nothing that Decode looks at, but before
-// 2025-11-25 an error response without an id was not foreseen.
+// Specification: JSON-RPC 2.0, sections 4 and 5; 2026-07-28, basic/index.mdx, Messages. Decode
+// treats all revisions alike; an error response without an id exists since 2025-11-25.
 func Decode(b []byte, lim Limits) (Message, error) {
 	if err := tooLong(b, lim); err != nil {
 		return Message{}, err
@@ -63,7 +61,7 @@ func Decode(b []byte, lim Limits) (Message, error) {
 	return d.m, nil
 }
 
-// Element is one message of a batch, or why it is none.
+// Element is one message of a batch, or the error of an element that is not a message.
 type Element struct {
 	Message Message      // zero if Err is not nil
 	Err     *DecodeError // nil if Message is good
@@ -71,10 +69,10 @@ type Element struct {
 
 // DecodeBatch reads a batch: an array of one or more messages.
 //
-// An element that is JSON but no message does not spoil the others: its
-// Element has Err set. The error is for the whole batch, a [*DecodeError] with
-// no ID: [CodeParse] when b is not JSON as [Decode] defines it, and
-// [CodeInvalidRequest] when it is not an array, is empty, or is over a limit.
+// An element that is JSON but not a message has Err set and does not affect the others. The error
+// returned is for the whole batch, a [*DecodeError] without an ID: [CodeParse] when b is not JSON
+// as [Decode] defines it, and [CodeInvalidRequest] when it is not an array, is empty, or is over
+// a limit.
 //
 // Specification: JSON-RPC 2.0, section 6; 2025-03-26, basic/index.mdx, Batching
 // (BASE-2503-001). No other revision has batches.
@@ -149,8 +147,8 @@ func parseError(err error) *DecodeError {
 	return &DecodeError{Err: &Error{Code: CodeParse, Message: err.Error()}}
 }
 
-// decoder reads one message. It goes on after a fault of the envelope, because
-// the id may come later and bad JSON is the graver fault.
+// decoder reads one message. It continues after a fault of the envelope, because the id may come
+// later and a syntax error takes precedence.
 type decoder struct {
 	s      *jsonx.Scanner
 	b      []byte
@@ -206,7 +204,7 @@ func (d *decoder) text(name string) string {
 	return string(text)
 }
 
-// frequent are methods that need no string of their own, the most frequent first.
+// frequent lists common methods, most frequent first, so that decoding them allocates no string.
 var frequent = [...]string{
 	"tools/call", "tools/list", "resources/read", "prompts/get", "completion/complete", "ping",
 	"notifications/progress", "notifications/message",
@@ -260,8 +258,7 @@ var (
 	errorNames    = []string{"code", "message", "data"}
 )
 
-// refuseFolded refuses a name that a reader which ignores case would take for
-// one of these.
+// refuseFolded refuses a name that a case-insensitive reader would take for one of names.
 func (d *decoder) refuseFolded(name []byte, names []string) {
 	for _, known := range names {
 		if bytes.EqualFold(name, []byte(known)) {
@@ -350,8 +347,8 @@ func (d *decoder) params() {
 	}
 }
 
-// places takes the next value, an object whose members take takes. It notes where they lie
-// in the object; known is false if that is more than into can hold.
+// places takes the next value, which must be an object, and calls take for each member. It stores
+// the positions of the members in into; known is false if into cannot hold them.
 func places[T uint16 | uint32](d *decoder, into []place[T], take func(name []byte)) (n int, known bool) {
 	start := d.s.Offset()
 	known = true

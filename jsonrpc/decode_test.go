@@ -65,7 +65,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"\xff\"}}", parse, one, false},
 		{`{"jsonrpc":"2.0","id":1,"result":{"a":1},"x":}`, parse, one, true},
 		{`{"jsonrpc":"2.0","id":1,"error":{"code":1,`, parse, one, true},
-		// Of a fault of the envelope and bad JSON, the second is told.
+		// A syntax error is reported rather than a fault of the envelope.
 		{`{"jsonrpc":"1.0","id":1,"method":"m"`, parse, one, false},
 		// Not a message.
 		{`null`, invalid, none, false},
@@ -157,7 +157,7 @@ func TestDecodeLimits(t *testing.T) {
 			t.Errorf("Decode of %d bytes with %+v = %v, want code %d", len(tt.in), tt.lim, err, tt.code)
 		}
 	}
-	// In a batch a message may be as deep as alone.
+	// A message of a batch may be as deep as a single one.
 	if batch, err := jsonrpc.DecodeBatch(fmt.Appendf(nil, "[%s]", nested(128)), jsonrpc.Limits{}); err != nil || batch[0].Err != nil {
 		t.Errorf("DecodeBatch of a message of depth 128: %v", err)
 	}
@@ -229,9 +229,9 @@ func TestDecodeAllocs(t *testing.T) {
 	}
 }
 
-// FuzzDecode: what is decoded comes back from its encoding; we and jsontext
-// agree on what is JSON; no input gives a message and an error; Param finds what
-// a scan of params finds.
+// FuzzDecode: encoding and decoding again gives the same message; Decode and jsontext accept the
+// same JSON; no input gives both a message and an error; Param finds the members that a scan of
+// params finds.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		toolsCall,

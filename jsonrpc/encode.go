@@ -9,8 +9,8 @@ import (
 
 const opening = `{"jsonrpc":"2.0"`
 
-// Append appends m as [AppendRequest], [AppendNotification], [AppendResult] or
-// [AppendError] would, whichever its [Kind] asks for.
+// Append appends m with [AppendRequest], [AppendNotification], [AppendResult] or [AppendError],
+// according to its [Kind].
 func Append(dst []byte, m *Message) []byte {
 	switch m.Kind() {
 	case KindRequest:
@@ -24,8 +24,8 @@ func Append(dst []byte, m *Message) []byte {
 	return AppendResult(dst, m.ID, m.Result)
 }
 
-// AppendRequest appends a request. The id must not be zero. Params must be an
-// object or array known to be valid; empty means that there are none.
+// AppendRequest appends a request. The id must not be zero. Params must be a valid object or
+// array; empty omits the member.
 func AppendRequest(dst []byte, id ID, method string, params json.RawMessage) []byte {
 	dst = append(dst, opening+`,"id":`...)
 	dst = id.AppendJSON(dst)
@@ -48,9 +48,8 @@ func appendCall(dst []byte, method string, params json.RawMessage) []byte {
 	return append(dst, '}')
 }
 
-// AppendResult appends a response with a result, one JSON value known to be
-// valid. Empty means {}: a response must have a result, and the least that all
-// revisions of MCP accept is an object.
+// AppendResult appends a response with a result, which must be one valid JSON value. Empty means
+// {}, the smallest result that all revisions of MCP accept.
 func AppendResult(dst []byte, id ID, result json.RawMessage) []byte {
 	dst = AppendResultHead(dst, id)
 	if len(result) == 0 {
@@ -60,26 +59,25 @@ func AppendResult(dst []byte, id ID, result json.RawMessage) []byte {
 	return append(dst, '}')
 }
 
-// AppendResultHead appends a response up to its result, which the caller appends in
-// one line, and after it the brace that ends the response.
+// AppendResultHead appends the beginning of a response. The caller appends the result, without
+// newlines, and the closing brace.
 func AppendResultHead(dst []byte, id ID) []byte {
 	dst = append(dst, opening+`,"id":`...)
 	dst = id.AppendJSON(dst)
 	return append(dst, `,"result":`...)
 }
 
-// AppendError appends a response with an error. A zero id is written as null,
-// as JSON-RPC 2.0, section 5, asks for when the id of the request could not be
-// read; see [AppendErrorWithoutID].
+// AppendError appends a response with an error. A zero id is written as null, as JSON-RPC 2.0,
+// section 5, requires when the id of the request could not be read; see [AppendErrorWithoutID].
 func AppendError(dst []byte, id ID, e *Error) []byte {
 	dst = append(dst, opening+`,"id":`...)
 	dst = id.AppendJSON(dst)
 	return appendFailure(dst, e)
 }
 
-// AppendErrorWithoutID appends a response with an error and no id member, which
-// is how revisions from 2025-11-25 on answer a request whose id could not be
-// read (their schema has no null id, BASE-26-012).
+// AppendErrorWithoutID appends a response with an error and no id member, as revisions since
+// 2025-11-25 answer a request whose id could not be read (their schema has no null id,
+// BASE-26-012).
 func AppendErrorWithoutID(dst []byte, e *Error) []byte {
 	return appendFailure(append(dst, opening...), e)
 }

@@ -37,16 +37,15 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Code == e.Code
 }
 
-// DecodeError says why bytes are not a message, and what to answer.
+// DecodeError reports why bytes are not a message, and holds the error to answer with.
 type DecodeError struct {
-	// Err is the error to answer with: code [CodeParse] or
-	// [CodeInvalidRequest]. Its Message has no text of the peer but short,
-	// quoted names.
+	// Err is the error to answer with: code [CodeParse] or [CodeInvalidRequest]. Its Message
+	// quotes only short names of the peer.
 	Err *Error
 	// ID is the id of the message when it could be read, else zero.
 	ID ID
-	// Response is set when the message has a result or error member. It must
-	// not be answered; the request with this ID will get no other response.
+	// Response reports whether the message has a result or error member. Such a message must not
+	// be answered, and the request with this ID gets no other response.
 	Response bool
 }
 
@@ -58,12 +57,12 @@ func (e *DecodeError) Unwrap() error { return e.Err }
 // ErrClosed is returned by a [Conn] after its own Close.
 var ErrClosed = errors.New("connection is closed")
 
-// FrameTooLargeError reports a frame over the bound of a [Conn], as soon as it passes that. The
-// next Read skips the rest.
+// FrameTooLargeError reports a frame over the limit of a [Conn] as soon as the limit is passed.
+// The next Read skips the rest of the frame.
 type FrameTooLargeError struct {
 	Limit int // bytes allowed
-	// Head is the beginning of the frame, up to 512 bytes. Decode refuses it,
-	// but with the id of the message if it was near the beginning.
+	// Head is the beginning of the frame, up to 512 bytes. The error of [Decode] for it has the
+	// id of the message if the id is in Head.
 	Head []byte
 }
 
@@ -71,10 +70,11 @@ func (e *FrameTooLargeError) Error() string {
 	return fmt.Sprintf("frame is over the limit of %d bytes", e.Limit)
 }
 
-// EndlessFrame is how many times the bound of a [Conn] a frame may have while it is skipped.
+// EndlessFrame times the limit of a [Conn] is the length at which a skipped frame ends the
+// connection.
 const EndlessFrame = 16
 
-// EndlessFrameError ends a [Conn] whose peer sends a frame that only grows.
+// EndlessFrameError ends a [Conn] whose peer sends a frame without an end.
 type EndlessFrameError struct {
 	Limit int // bytes allowed
 	Read  int // bytes of the frame that came

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// hurriedFile is a pipe, or another file that knows deadlines, for one writer at a time.
-// Setting a deadline costs about as much as a short write, so one is used for several.
+// hurriedFile is a pipe, or another file that supports deadlines, for one writer at a time.
+// Setting a deadline costs about as much as a short write, so one deadline serves several writes.
 type hurriedFile struct {
 	*os.File
 	until time.Time // the deadline, zero for none
 }
 
-// writeWithin writes for at most d, at least half of that: the error is
-// os.ErrDeadlineExceeded then, and n bytes are written.
+// writeWithin writes p and gives up after between d/2 and d: then the error is
+// os.ErrDeadlineExceeded, and n bytes are written.
 func (f *hurriedFile) writeWithin(p []byte, d time.Duration) (n int, err error) {
 	if now := time.Now(); f.until.Sub(now) < d/2 {
 		f.until = now.Add(d)
@@ -24,7 +24,7 @@ func (f *hurriedFile) writeWithin(p []byte, d time.Duration) (n int, err error) 
 	return f.File.Write(p)
 }
 
-// Write writes for as long as it takes.
+// Write writes p without a deadline.
 func (f *hurriedFile) Write(p []byte) (n int, err error) {
 	if !f.until.IsZero() {
 		f.until = time.Time{}

@@ -12,15 +12,15 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// contextWriter is what the connections of this package have beside Conn.
+// contextWriter is the method that the connections of this package have besides those of Conn.
 type contextWriter interface {
 	WriteContext(ctx context.Context, frame []byte) (sent bool, err error)
 }
 
 var errEnough = errors.New("waited long enough")
 
-// A peer that does not read holds a writer no longer than its context, and what was begun
-// arrives whole when the peer reads after all.
+// A peer that does not read blocks a writer only until the writer's context ends, and a frame
+// that was begun arrives whole if the peer reads later.
 func TestWriteContextToAPipe(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -79,7 +79,7 @@ func TestWriteContextToAPipe(t *testing.T) {
 	}
 }
 
-// In memory a frame that has no room is not sent when its context has ended.
+// In a full Pipe, a frame whose context ends is not sent.
 func TestWriteContextInMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := jsonrpc.Pipe()

@@ -12,9 +12,9 @@ import (
 // maxIDDigits bounds the digits of an integer id. 2^128 has 39.
 const maxIDDigits = 40
 
-// ID is the id of a request: a string or an integer, kept exactly. Ids are
-// compared with == and can be keys of a map: the integer 1 and the string "1"
-// differ. The zero ID is no id.
+// ID is the id of a request: a string or an integer, kept exactly. Ids are compared with == and
+// can be keys of a map: the integer 1 and the string "1" differ. The zero ID means that there is
+// no id.
 //
 // Specification: 2026-07-28, basic/index.mdx, Requests (BASE-26-003); the same
 // in all revisions.
@@ -39,11 +39,11 @@ func StringID(s string) ID { return ID{kind: stringID, s: s} }
 // IntID returns the id that is the integer n.
 func IntID(n int64) ID { return ID{kind: intID, n: n} }
 
-// IsZero reports whether there is no id.
+// IsZero reports whether id is the zero ID.
 func (id ID) IsZero() bool { return id.kind == noID }
 
-// String returns the id for people and logs: the digits of an integer, a
-// string in quotes and cut to 64 bytes, "null" for no id.
+// String returns the id for people and logs: the digits of an integer, a string in quotes,
+// clipped to 64 bytes, or "null" for the zero ID.
 func (id ID) String() string {
 	if id.kind != stringID {
 		return string(id.AppendJSON(nil))
@@ -52,7 +52,7 @@ func (id ID) String() string {
 	return strconv.Quote(text.Clip(id.s, most))
 }
 
-// AppendJSON appends the id as JSON, null for no id.
+// AppendJSON appends the id as JSON; the zero ID is null.
 func (id ID) AppendJSON(dst []byte) []byte {
 	switch id.kind {
 	case intID:
@@ -69,7 +69,7 @@ func (id ID) AppendJSON(dst []byte) []byte {
 // a field without an id.
 func (id ID) MarshalJSON() ([]byte, error) { return id.AppendJSON(nil), nil }
 
-// UnmarshalJSON is [ParseID], except that null gives no id.
+// UnmarshalJSON is [ParseID], except that null gives the zero ID.
 func (id *ID) UnmarshalJSON(raw []byte) error {
 	if string(raw) == "null" {
 		*id = ID{}
@@ -83,9 +83,9 @@ func (id *ID) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// ParseID reads an id from its JSON: a string or an integer literal. Refused
-// are null, fractions and exponents (even 1.0 and 1e3), integers of more than
-// 40 digits, and every other kind. -0 is 0.
+// ParseID reads an id from its JSON: a string or an integer literal. It refuses null, fractions
+// and exponents (even 1.0 and 1e3), integers of more than 40 digits, and every other kind. -0 is
+// 0.
 func ParseID(raw []byte) (ID, error) {
 	switch jsonx.KindOf(raw) {
 	case '"':

@@ -22,23 +22,20 @@ const (
 // NewLineConn returns a [Conn] of newline-delimited JSON, as the stdio
 // transport uses it, over r and w.
 //
-// Read accepts CRLF, skips lines of nothing but white space, and takes a last
-// line without newline for a frame. A frame over maxFrame bytes is refused;
-// zero means 16 MiB. One that has not ended after [EndlessFrame] times as many ends
-// the connection: its error names the bytes.
+// Read accepts CRLF, skips lines of nothing but white space, and accepts a last line without a
+// newline. A frame over maxFrame bytes is refused; zero means 16 MiB. A frame that has not ended
+// after [EndlessFrame] times as many bytes ends the connection with an [*EndlessFrameError].
 //
-// Write removes newlines inside the frame, which are white space in JSON, and
-// hands the frame and its newline to w in one Write, or in two if it is over
-// 64 KiB. Frames that come while a write is under way wait, and go out together
-// in the next one; over 256 KiB of them make further writers wait. After a
-// failed write the wire may hold half a frame, so all later ones return the same
-// error. Writing to a standard output whose reader is gone kills a Go program,
-// unless it asks for SIGPIPE with os/signal.
+// Write removes newlines inside the frame, which are white space in JSON, and hands the frame and
+// its newline to w in one Write, or in two if it is over 64 KiB. Frames that arrive during a
+// write are sent together in the next one; when they exceed 256 KiB, further writers wait. After
+// a failed write the peer may have half a frame, so all later writes return the same error.
+// Writing to a standard output without a reader kills a Go program, unless it handles SIGPIPE
+// with os/signal.
 //
-// Close calls closer once, which must unblock a Read of r and a Write of w.
-// A nil closer says that nothing can, as for the standard streams of the
-// process: then Close leaves a Read and a Write that are under way behind, to
-// return [ErrClosed] when r and w let them.
+// Close calls closer once, which must unblock a Read of r and a Write of w. A nil closer means
+// that nothing can unblock them, as for the standard streams of the process: a Read and a Write
+// under way then return [ErrClosed] when r and w return.
 //
 // Specification: 2026-07-28, basic/transports/stdio.mdx (STDIO-26-001); the
 // same in all revisions.
@@ -78,22 +75,21 @@ func (c *lineConn) Close() error {
 	return c.closeErr
 }
 
-// lineIn is the reading half.
+// lineIn is the reading half of a line connection.
 type lineIn struct {
 	r    io.Reader
 	buf  []byte // buf[at:end] was read and is not taken yet
 	at   int
 	end  int
-	err  error // of r, for when nothing is left
+	err  error // of r, returned when nothing is left
 	max  int   // bytes of a frame
 	done chan struct{}
 
-	skips bool // the rest of a line that is too long is to be skipped
-	over  int  // bytes of that line, and of those before it that were no frames either
+	skips bool // the rest of a line that is too long must be skipped
+	over  int  // bytes of that line, and of the lines before it that were not frames either
 }
 
-// Ready tells whether a Read would return at once. It is called by the goroutine
-// that reads.
+// Ready reports whether a Read would return at once. Only the goroutine that reads may call it.
 func (c *lineIn) Ready() bool { return !c.skips && bytes.IndexByte(c.buf[c.at:c.end], '\n') >= 0 }
 
 func (c *lineIn) Read(buf []byte) ([]byte, error) {
@@ -115,7 +111,7 @@ func (c *lineIn) Read(buf []byte) ([]byte, error) {
 	}
 }
 
-// blank tells whether a line has nothing but white space.
+// blank reports whether a line has only white space.
 func blank(line []byte) bool {
 	for _, c := range line {
 		if c != ' ' && c != '\t' && c != '\r' {
@@ -125,8 +121,8 @@ func blank(line []byte) bool {
 	return true
 }
 
-// line appends the next line to buf, without its end. An error of the reader
-// is kept for the next call when there is a line to return before it.
+// line appends the next line to buf, without its end. If there is a line to return before an
+// error of the reader, the next call returns the error.
 func (c *lineIn) line(buf []byte) ([]byte, error) {
 	if err := c.skip(); err != nil {
 		return nil, err
@@ -163,8 +159,8 @@ func (c *lineIn) fill() {
 	c.end, c.err = c.r.Read(c.buf)
 }
 
-// fillLong reads the next bytes of a long line to where they belong; what comes after
-// the end of the line goes to the buffer.
+// fillLong reads the next bytes of a long line directly into buf; bytes after the end of the line
+// go to the read buffer.
 func (c *lineIn) fillLong(buf []byte) (line []byte, ended bool) {
 	n := len(buf)
 	buf = buffer.Grow(buf, readAhead)
@@ -183,10 +179,10 @@ func (c *lineIn) fillLong(buf []byte) (line []byte, ended bool) {
 	return buf[:n+i], true
 }
 
-// longRead bounds one read of a long line: what a pipe can hold on Linux.
+// longRead bounds one read of a long line: the capacity of a pipe on Linux, in bytes.
 const longRead = 64 << 10
 
-// frame returns a line as a frame, without the CR of its end.
+// frame returns a line as a frame, without a CR at its end.
 func (c *lineIn) frame(line []byte) ([]byte, error) {
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	if len(line) > c.max {
@@ -217,8 +213,9 @@ func (c *lineIn) skip() error {
 	return nil
 }
 
-// tooLarge is the error for a line that begins so. What is no JSON is no frame: a peer that floods
-// its output may end a line now and then, by an answer in the middle of it.
+// tooLarge returns the error for a line that begins with head and is over the limit. A line that
+// is not JSON counts towards the bound of an endless frame: a peer that floods its output may end
+// a line now and then with an answer.
 func (c *lineIn) tooLarge(head []byte) error {
 	if head[0] == '{' || head[0] == '[' {
 		c.over = 0
@@ -240,26 +237,26 @@ func closed(done <-chan struct{}) bool {
 // single frame may be longer.
 const writeAhead = 256 << 10
 
-// lineOut is the writing half. The writer that finds it idle writes at once,
-// without a copy to another goroutine. Writers that find it busy put their
-// frames into one batch, and one of them writes it when its turn comes.
+// lineOut is the writing half. The writer that finds it idle writes at once, without a copy to
+// another goroutine. Writers that find it busy add their frames to a batch, and one of them
+// writes the batch when its turn comes.
 type lineOut struct {
 	w    io.Writer
 	file *hurriedFile // w, if a write to it can be given up; else nil
 	done <-chan struct{}
-	own  []byte // staged frames while the wire is idle, guarded by mu; else of the writer that found it so
+	own  []byte // staged frames, guarded by mu while the wire is idle; while it is busy they belong to the writer
 
 	mu   sync.Mutex
-	busy bool       // guarded by mu; somebody writes, or was told that it is its turn
-	next *lineBatch // guarded by mu; what goes out when the write under way ends
+	busy bool       // guarded by mu; a writer writes, or its turn has come
+	next *lineBatch // guarded by mu; written when the write under way ends
 	err  error      // guarded by mu; of the first write that failed
 }
 
 // stageBytes bounds the frames that Stage holds back.
 const stageBytes = 32 << 10
 
-// Stage holds a frame back until the next Write or Flush, which must follow. It is false, and the
-// frame is not taken, when enough is held back or the wire is broken.
+// Stage holds a frame back until the next Write or Flush, which must follow. It returns false,
+// and does not take the frame, when it already holds stageBytes or a write has failed.
 func (o *lineOut) Stage(frame []byte) (held bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -275,8 +272,7 @@ func (o *lineOut) Stage(frame []byte) (held bool) {
 	return true
 }
 
-// Flush writes what is held back, for a caller who waits no longer than ctx lasts, see
-// [Conn].
+// Flush writes the staged frames. Ctx bounds it as it bounds WriteContext; see [Conn].
 func (o *lineOut) Flush(ctx context.Context) (sent bool, err error) {
 	o.mu.Lock()
 	switch {
@@ -284,7 +280,7 @@ func (o *lineOut) Flush(ctx context.Context) (sent bool, err error) {
 		b := o.next
 		o.mu.Unlock()
 		return o.wait(ctx, b)
-	case o.busy || len(o.own) == 0: // another writer has taken it along
+	case o.busy || len(o.own) == 0: // another writer has taken the frames
 		err := o.err
 		o.mu.Unlock()
 		return err == nil, err
@@ -294,8 +290,8 @@ func (o *lineOut) Flush(ctx context.Context) (sent bool, err error) {
 	return o.writeOwn(ctx, nil)
 }
 
-// writeOwn writes what was staged, and then frame if it is not empty, as the one who
-// found the wire idle.
+// writeOwn writes the staged frames and then frame, if it is not empty. The caller has found the
+// wire idle.
 func (o *lineOut) writeOwn(ctx context.Context, frame []byte) (sent bool, err error) {
 	if len(frame) > longFrame && !broken(frame) {
 		return o.put(ctx, nil, o.own, frame, []byte("\n"))
@@ -306,21 +302,21 @@ func (o *lineOut) writeOwn(ctx context.Context, frame []byte) (sent bool, err er
 	return o.put(ctx, nil, o.own)
 }
 
-// longFrame is the size over which a frame is written from where it is.
+// longFrame is the size in bytes over which a frame is written without a copy.
 const longFrame = 64 << 10
 
-// broken tells whether a frame has raw line breaks in it.
+// broken reports whether a frame has raw line breaks.
 func broken(frame []byte) bool {
 	return bytes.IndexByte(frame, '\n') >= 0 || bytes.IndexByte(frame, '\r') >= 0
 }
 
-// lineBatch is frames that wait to be written together.
+// lineBatch holds frames that wait to be written together.
 type lineBatch struct {
 	buf   []byte
-	turn  chan struct{} // capacity 1; whoever receives must write the batch
+	turn  chan struct{} // capacity 1; the receiver must write the batch
 	taken chan struct{} // closed when the batch takes no more frames
 	done  chan struct{} // closed when the batch was written
-	err   error         // how that went; read after done
+	err   error         // of the write; read after done
 }
 
 func (o *lineOut) Write(frame []byte) error {
@@ -328,7 +324,7 @@ func (o *lineOut) Write(frame []byte) error {
 	return err
 }
 
-// WriteContext is Write for a caller who waits no longer than ctx lasts, see [Conn].
+// WriteContext is Write bounded by ctx; see [Conn].
 func (o *lineOut) WriteContext(ctx context.Context, frame []byte) (sent bool, err error) {
 	o.mu.Lock()
 	for {
@@ -362,8 +358,8 @@ func (o *lineOut) WriteContext(ctx context.Context, frame []byte) (sent bool, er
 	}
 }
 
-// join puts a frame into the batch that is written next, and returns that: nil if it is full. The
-// wire is busy, and mu is held.
+// join adds a frame to the batch that is written next and returns the batch, or nil if it is
+// full. The wire must be busy and mu held.
 func (o *lineOut) join(frame []byte) *lineBatch {
 	if o.next == nil {
 		o.next = &lineBatch{turn: make(chan struct{}, 1), taken: make(chan struct{}), done: make(chan struct{})}
@@ -400,12 +396,12 @@ func (o *lineOut) wait(ctx context.Context, b *lineBatch) (sent bool, err error)
 	return o.put(ctx, b, b.buf)
 }
 
-// patience is how long a writer whose context can end writes itself. A peer that has
-// not taken the bytes by then is slow, or does not read at all.
+// patience bounds the write of a caller whose context can end. After it, a goroutine finishes the
+// write: the peer is slow, or does not read at all.
 const patience = 10 * time.Millisecond
 
-// put writes the parts of b, or of what the writer has itself if b is nil, and passes
-// the turn on.
+// put writes parts, which are those of b or, if b is nil, the writer's own, and passes the turn
+// on.
 func (o *lineOut) put(ctx context.Context, b *lineBatch, parts ...[]byte) (sent bool, err error) {
 	for i, p := range parts {
 		var n int
@@ -413,7 +409,7 @@ func (o *lineOut) put(ctx context.Context, b *lineBatch, parts ...[]byte) (sent 
 		switch {
 		case ctx == context.Background():
 			n, err = o.w.Write(p)
-		case o.file != nil: // whether ctx can end matters only if this takes long
+		case o.file != nil: // ctx matters only if this takes long
 			n, err = o.file.writeWithin(p, patience)
 			apart = errors.Is(err, os.ErrDeadlineExceeded)
 		case ctx.Done() == nil:
@@ -436,7 +432,7 @@ func (o *lineOut) put(ctx context.Context, b *lineBatch, parts ...[]byte) (sent 
 	return err == nil, err
 }
 
-// putApart is put on a goroutine, which ends when the peer has read, or with Close.
+// putApart is put on a goroutine, which ends when the peer has read, or at Close.
 func (o *lineOut) putApart(ctx context.Context, b *lineBatch, rest []byte) (sent bool, err error) {
 	written := make(chan error, 1)
 	go func() {
@@ -451,8 +447,8 @@ func (o *lineOut) putApart(ctx context.Context, b *lineBatch, rest []byte) (sent
 	}
 }
 
-// pass ends a write, of b or of what the writer had itself, and gives its turn to the
-// next batch. It returns what the writer is told.
+// pass ends a write, of b or of the writer's own frames, and gives the turn to the next batch. It
+// returns the error for the writer.
 func (o *lineOut) pass(b *lineBatch, err error) error {
 	if err != nil && closed(o.done) {
 		err = ErrClosed

@@ -9,7 +9,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// Kind says what a [Message] is.
+// Kind is the kind of a [Message].
 type Kind uint8
 
 const (
@@ -38,8 +38,8 @@ type Message struct {
 	ID ID
 	// Method of a request or notification, never empty there.
 	Method string
-	// Params is an object or array as it was received, nil if absent. It may
-	// be replaced, but not changed in place: Param remembers where members lie.
+	// Params is an object or array as it was received, nil if absent. It may be replaced but not
+	// changed in place, because Param keeps the positions of its members.
 	Params json.RawMessage
 	// Result of a response as it was received, not nil after Decode.
 	Result json.RawMessage
@@ -49,8 +49,7 @@ type Message struct {
 	index paramIndex
 }
 
-// Kind says what m is. A message without method is a response, and one without
-// Error a result.
+// Kind returns the kind of m. A message without a method is a response.
 func (m *Message) Kind() Kind {
 	switch {
 	case m.Method == "":
@@ -121,8 +120,8 @@ func (m *Message) ParamIn(object, name string) (json.RawMessage, bool) {
 	return jsonx.Lookup(obj, name)
 }
 
-// ParamNames goes over the names of the members of Params, unescaped, in their order. A name is
-// good for its step only. After [Decode] the values are not read again, unless there are more
+// ParamNames yields the names of the members of Params, unescaped and in order. A name is valid
+// only until the next step. After [Decode] the values are not read again, unless there are more
 // than six members.
 func (m *Message) ParamNames() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
@@ -143,8 +142,8 @@ func (m *Message) ParamNames() iter.Seq[[]byte] {
 	}
 }
 
-// paramIndex says where the members of params lie, and those of the _meta in it. It is
-// filled while params are checked, and used for as long as they are the same slice.
+// paramIndex holds the positions of the members of params and of its _meta. It is filled while
+// params are checked, and valid while Params is the same slice.
 type paramIndex struct {
 	first *byte // of the params it describes; nil if it describes none
 	size  uint32
@@ -152,12 +151,12 @@ type paramIndex struct {
 	n, metaN  uint8
 	metaKnown bool             // there is a _meta, and meta describes it
 	metaStart uint32           // of its value
-	members   [6]place[uint32] // as many as a call has, at most, in the newest revision
-	meta      [5]place[uint16] // as many as the protocol knows
+	members   [6]place[uint32] // the most that a request has in the newest revision
+	meta      [5]place[uint16] // the most that the protocol defines
 }
 
-// place is where a member lies in an object: the text of its name, which has no escapes,
-// begins at name, and [value:end] is its value.
+// place is the position of a member in an object: its name, which has no escapes, begins at name,
+// and its value is at [value:end].
 type place[T uint16 | uint32] struct{ name, value, end T }
 
 func (x *paramIndex) describes(obj json.RawMessage) bool {
@@ -166,8 +165,7 @@ func (x *paramIndex) describes(obj json.RawMessage) bool {
 
 func lookup[T uint16 | uint32](members []place[T], obj json.RawMessage, name string) (json.RawMessage, bool) {
 	for _, p := range members {
-		// The first quote behind the beginning of the name is the one behind its end, and
-		// before the value.
+		// The name has no escapes, so the first quote after its beginning ends it.
 		start := int(p.name)
 		if end := start + len(name); end < int(p.value) && obj[end] == '"' && string(obj[start:end]) == name {
 			return obj[p.value:p.end:p.end], true

@@ -10,13 +10,12 @@ import (
 // pipeFrames is the number of frames that a [Pipe] holds in each direction.
 const pipeFrames = 16
 
-// Pipe returns the two ends of a wire in memory. Each direction holds up to 16
-// frames; a writer then waits until the peer reads or either end is closed.
-// After one end is closed the other still reads what was written before, then
-// io.EOF, and its Write fails with an error that wraps io.ErrClosedPipe.
+// Pipe returns the two ends of a connection in memory. Each direction holds up to 16 frames; a
+// writer then waits until the peer reads or either end is closed. After one end is closed, the
+// other still reads the frames written before, then io.EOF, and its Write fails with an error
+// that wraps io.ErrClosedPipe.
 //
-// A Pipe starts no goroutine and waits on channels alone, so it works in a
-// synctest bubble.
+// A Pipe starts no goroutine and waits only on channels, so it works in a synctest bubble.
 func Pipe() (a, b Conn) {
 	ab, ba := newPipeQueue(), newPipeQueue()
 	x := &pipeEnd{in: ba, out: ab, done: make(chan struct{})}
@@ -25,15 +24,15 @@ func Pipe() (a, b Conn) {
 	return x, y
 }
 
-// pipeQueue is one direction: frames are written by one end and read by the
-// other, spare holds their buffers for the next writes.
+// pipeQueue is one direction: one end writes frames and the other reads them; spare holds their
+// buffers for later writes.
 type pipeQueue struct{ frames, spare chan []byte }
 
 func newPipeQueue() pipeQueue {
 	return pipeQueue{make(chan []byte, pipeFrames), make(chan []byte, pipeFrames)}
 }
 
-// spareBytes bounds the buffers that are kept.
+// spareBytes bounds the size of a buffer that is kept.
 const spareBytes = 64 << 10
 
 type pipeEnd struct {
@@ -80,7 +79,7 @@ func (p *pipeEnd) Write(frame []byte) error {
 	return err
 }
 
-// WriteContext is Write for a caller who waits no longer than ctx lasts.
+// WriteContext is Write bounded by ctx; see [Conn].
 func (p *pipeEnd) WriteContext(ctx context.Context, frame []byte) (sent bool, err error) {
 	if err := p.gone(); err != nil {
 		return false, err
@@ -107,7 +106,7 @@ func (p *pipeEnd) WriteContext(ctx context.Context, frame []byte) (sent bool, er
 	return false, p.gone()
 }
 
-// gone says why nothing can be written any more, or returns nil.
+// gone returns the reason why nothing can be written any more, or nil.
 func (p *pipeEnd) gone() error {
 	select {
 	case <-p.done:
@@ -122,7 +121,7 @@ func (p *pipeEnd) gone() error {
 	}
 }
 
-// Transport names the wire in recordings.
+// Transport returns the name of the transport in recordings.
 func (p *pipeEnd) Transport() string { return "memory" }
 
 func (p *pipeEnd) Close() error {

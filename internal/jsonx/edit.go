@@ -2,9 +2,9 @@ package jsonx
 
 import "encoding/json"
 
-// Filter appends obj, an object known to be valid, with those of its members that keep
-// wants. The name is unescaped and good for this call only; the value is a sub-slice of obj.
-// The members that stay, and the space between them, stay byte for byte. Anything but an
+// Filter appends obj, a valid object, with only those members for which keep returns true. The
+// name passed to keep is unescaped and valid only during the call; the value is a sub-slice of
+// obj. The members that stay, and the space between them, stay byte for byte. Anything but an
 // object is appended as it is. Dst may be obj[:0].
 func Filter(dst, obj []byte, keep func(name []byte, value json.RawMessage) bool) []byte {
 	at, ok := firstMember(obj)
@@ -12,8 +12,8 @@ func Filter(dst, obj []byte, keep func(name []byte, value json.RawMessage) bool)
 		return append(dst, obj...)
 	}
 	dst = append(dst, obj[:at.name]...)
-	last := at.name         // where the member before ends
-	from, kept := -1, false // obj[from:last] stays and is not appended yet
+	last := at.name         // end of the member before
+	from, kept := -1, false // obj[from:last] is kept and not appended yet
 	for ; ok; at, ok = nextMember(obj, at.end) {
 		stays := keep(at.text(obj), obj[at.value:at.end:at.end])
 		switch {
@@ -34,7 +34,7 @@ func Filter(dst, obj []byte, keep func(name []byte, value json.RawMessage) bool)
 	return append(dst, obj[from:]...)
 }
 
-// Without is [Filter] of the members that have none of these names.
+// Without appends obj without the members of these names, see [Filter].
 func Without(dst, obj []byte, names ...string) []byte {
 	return Filter(dst, obj, func(member []byte, _ json.RawMessage) bool {
 		for _, name := range names {
@@ -46,10 +46,9 @@ func Without(dst, obj []byte, names ...string) []byte {
 	})
 }
 
-// With appends obj, an object known to be valid, with the member name set to
-// value, one raw JSON value. The member is replaced where it stands, or added
-// at the end; all else stays byte for byte. An obj that is nil, or anything
-// but an object, counts as {}.
+// With appends obj, a valid object, with the member name set to value, one raw JSON value. The
+// member is replaced where it stands, or added at the end; all else stays byte for byte. An obj
+// that is nil, or anything but an object, counts as {}.
 func With(dst, obj []byte, name string, value []byte) []byte {
 	if KindOf(obj) != '{' {
 		obj = []byte("{}")

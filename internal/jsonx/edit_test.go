@@ -47,8 +47,8 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// Whatever stays, what is left is an object with that in its order; it can take the place of
-// the one it came from.
+// The members that are kept form an object in their order, also when the result overwrites its
+// input.
 func TestFilter(t *testing.T) {
 	const obj = ` { "a":1 , "b" : "x\"}" ,"c":[1,{"a":2}],"d":{"b":[]} , "e":null,"f":"\\" } `
 	all := []string{"a", "b", "c", "d", "e", "f"}

@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// Mistakable tells whether a reader that is lax about the names of members takes name for
-// known, although they differ. Such readers ignore case, as encoding/json does by Unicode
-// simple folding (K, the sign of Kelvin, is a k) and others by upper or lower case (ı and İ are
-// an i), or take snake_case for camelCase, so "_" and "-" do not count either.
+// Mistakable reports whether name differs from known but a lax reader takes it for known. Such
+// readers ignore case, as encoding/json does by Unicode simple folding (K, the Kelvin sign, is a
+// k) and others by upper or lower case (ı and İ are an i), or accept snake_case for camelCase, so
+// "_" and "-" are ignored too.
 func Mistakable(name []byte, known string) bool {
 	if string(name) == known {
 		return false
@@ -27,8 +27,8 @@ func Mistakable(name []byte, known string) bool {
 	}
 }
 
-// laxRune returns the first rune of s that counts, folded, and the place behind it; -1 and 0 at
-// the end.
+// laxRune returns the first rune of s that is not ignored, folded, and the position after it; -1
+// and 0 at the end.
 func laxRune[T string | []byte](s T) (r rune, n int) {
 	for n < len(s) {
 		c := s[n]
@@ -48,8 +48,8 @@ func laxRune[T string | []byte](s T) (r rune, n int) {
 	return -1, 0
 }
 
-// foldRune returns the same rune for all that are one letter in different cases. That of an
-// ASCII letter is the small one.
+// foldRune returns the same rune for all case variants of a letter; for an ASCII letter, the
+// lower-case one.
 func foldRune(r rune) rune {
 	if r == 'ı' || r == 'İ' {
 		return 'i'

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// The names that lax readers take for one, and those that they do not (trap 5).
+// Names that lax readers take for a known one, and names that they do not (trap 5).
 func TestMistakable(t *testing.T) {
 	tests := []struct {
 		name, known string
@@ -42,7 +42,7 @@ func TestMistakable(t *testing.T) {
 	}
 }
 
-// FuzzMistakable holds Mistakable against readers of the standard library.
+// FuzzMistakable compares Mistakable with readers of the standard library.
 func FuzzMistakable(f *testing.F) {
 	for _, name := range []string{"Name", "namE", "K", "arguments", "a_B", "\xff"} {
 		f.Add(name)
@@ -56,7 +56,7 @@ func FuzzMistakable(f *testing.F) {
 			}
 			return
 		}
-		// Readers fold each in their own way, and these three differ: lower("İ") is "i̇".
+		// Readers fold in different ways, and these three disagree: lower("İ") is "i̇".
 		lower, upper := strings.ToLower(name), strings.ToUpper(name)
 		lax := strings.EqualFold(name, known) || lower == strings.ToLower(known) || upper == strings.ToUpper(known)
 		var read struct {

@@ -8,11 +8,11 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/buffer"
 )
 
-// Long texts have escapes here and there: line breaks, most of all. Between them they are
-// taken word by word, and a word is written before it is known how much of it counts, which
-// beats finding the end of each stretch and copying it by half.
+// Long texts have few escapes, most of them line breaks. Between escapes the text is copied eight
+// bytes at a time, before it is known how many of them are plain; this takes half as long as
+// finding the end of each plain stretch and copying it.
 
-// longText is the length from which that is worth its preparation.
+// longText is the length in bytes from which this is faster.
 const longText = 256
 
 // appendLong appends s as AppendString does, up to the last few bytes, which it returns.
@@ -62,15 +62,15 @@ func appendLong(dst []byte, s string) (out []byte, rest string) {
 		case c < ' ':
 			n = len(appendEscape(dst[:n], c))
 			i++
-		default: // written with its word
+		default: // already written with its word
 			i, n = i+1, n+1
 		}
 	}
 	return dst[:n], s[i:]
 }
 
-// unescapeTo appends the text of the valid string whose opening quote is b[i], and returns
-// the place after its closing quote. There is room for len(b)-i+8 bytes.
+// unescapeTo appends the text of the valid string whose opening quote is b[i], and returns the
+// position after its closing quote. Dst must have room for len(b)-i+8 bytes.
 func unescapeTo(dst, b []byte, i int) (out []byte, next int) {
 	n := len(dst)
 	dst = dst[:cap(dst)]
@@ -104,8 +104,9 @@ func unescapeTo(dst, b []byte, i int) (out []byte, next int) {
 	return dst[:n], i
 }
 
-// short holds what stands behind a backslash for what, but for what takes a u.
+// short maps a character to the one that stands for it after a backslash, if there is one.
 var short = [256]byte{'"': '"', '\\': '\\', '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't'}
 
-// simple is the other way round: what stands for what behind a backslash, but for u.
+// simple is the inverse: the character that stands for each character after a backslash, except
+// u.
 var simple = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// Long texts are escaped, checked and unescaped as short ones are: piece by piece it is
-// the same.
+// Long texts are escaped, checked and unescaped as their short pieces are.
 func TestLongTexts(t *testing.T) {
 	units := []string{"a", "0123456", "line\n", "\"", "\\", "\x00", "\x1f", "\x7f", "é", "世界", "\U0001F600", "\xff", "\xe4\xb8", strings.Repeat("plain ", 20)}
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -17,7 +16,7 @@ func TestLongTexts(t *testing.T) {
 		for n := rng.IntN(200); n > 0; n-- {
 			unit := units[rng.IntN(len(units))]
 			if text.Len()+len(unit) > longText && strings.HasSuffix(text.String(), "\xe4\xb8") {
-				continue // what follows would complete it
+				continue // the next bytes would complete it
 			}
 			short := AppendString(nil, unit) // is shorter than longText
 			text.WriteString(unit)
@@ -41,7 +40,7 @@ func TestLongTexts(t *testing.T) {
 // oneByOne replaces each byte that is not UTF-8.
 func oneByOne(s string) string { return string([]rune(s)) }
 
-// A long string with a fault is refused where a short one is.
+// A fault in a long string is reported at the same offset as in a short one.
 func TestLongFaults(t *testing.T) {
 	head := `"` + strings.Repeat(`0123456789012345678901234567890123456789\n`, 20)
 	for _, tt := range []struct{ tail, msg string }{

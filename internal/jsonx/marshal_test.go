@@ -21,7 +21,7 @@ type tagged struct {
 	Ptr      *bool           `json:"ptr,omitempty"`
 }
 
-// What the package comment says of omitempty and omitzero.
+// The package comment's rules for omitempty and omitzero.
 func TestMarshalTags(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -56,7 +56,7 @@ type scalars struct {
 	Any   any             `json:"any,omitempty"`
 }
 
-// Durations and numbers are what package schema says, wherever they stand.
+// Durations and numbers have the form that package schema describes, wherever they are.
 func TestScalars(t *testing.T) {
 	wait := 1500 * time.Microsecond
 	for _, tt := range []struct {

@@ -9,11 +9,11 @@ import (
 // is negative, side[^off:^off+n] of the Scanner.
 type span struct{ off, n int }
 
-// few is the number of names that are compared one by one. An object with more
-// gets a hash table, so that a hostile object costs no more than its length.
+// few is the number of names that are compared one by one. An object with more gets a hash table,
+// so that the cost of a hostile object stays linear in its length.
 const few = 16
 
-// The seed is secret, so that nobody can send names that collide.
+// The seed is secret, so that a peer cannot send names that collide.
 var nameSeed = maphash.MakeSeed()
 
 func (s *Scanner) nameText(sp span) []byte {
@@ -23,8 +23,8 @@ func (s *Scanner) nameText(sp span) []byte {
 	return s.b[sp.off : sp.off+sp.n]
 }
 
-// nameBit returns one of 64 bits for a name. It is cheap and no good hash: a
-// name whose bit no other has is new, and all others are compared.
+// nameBit returns one of 64 bits for a name. It is a cheap, weak hash: a name whose bit is not
+// set yet is new, and every other name is compared.
 func nameBit(name []byte) uint64 {
 	n := len(name)
 	if n == 0 {
@@ -33,8 +33,7 @@ func nameBit(name []byte) uint64 {
 	return 1 << ((uint(n)<<3 ^ uint(name[0]) ^ uint(name[n/2])<<1 ^ uint(name[n-1])<<2) & 63)
 }
 
-// addName remembers a name of the object f. It returns false if the object
-// had it.
+// addName records a name of the object f. It returns false if the object already has it.
 func (s *Scanner) addName(f *frame, at NameSpan) (fresh bool) {
 	if bit := nameBit(s.b[at.Start:at.End]); !at.Escaped && f.filter&bit == 0 && len(s.names)-f.names < few {
 		f.filter |= bit
@@ -44,7 +43,7 @@ func (s *Scanner) addName(f *frame, at NameSpan) (fresh bool) {
 	return s.addDoubtful(f, at)
 }
 
-// addDoubtful is addName for a name that others may be like.
+// addDoubtful is addName for a name whose bit is already set.
 func (s *Scanner) addDoubtful(f *frame, at NameSpan) (fresh bool) {
 	sp := span{at.Start, at.End - at.Start}
 	if at.Escaped {
@@ -71,7 +70,7 @@ func (s *Scanner) addDoubtful(f *frame, at NameSpan) (fresh bool) {
 		f.many = true
 		s.tables = append(s.tables, nil)
 	}
-	// An open object inside f would have the last table, but it was left.
+	// Objects inside f are closed, so the last table is that of f.
 	table := &s.tables[len(s.tables)-1]
 	if 2*len(known) >= len(*table) {
 		*table = make(nameTable, 8*len(known))
@@ -88,11 +87,11 @@ func (s *Scanner) addDoubtful(f *frame, at NameSpan) (fresh bool) {
 	return true
 }
 
-// nameTable is an open hash table of the names of one object. A slot holds 0,
-// or one more than the number of the name.
+// nameTable is an open hash table of the names of one object. A slot holds 0, or the number of a
+// name plus one.
 type nameTable []uint32
 
-// slot returns the slot that name is in, or the empty one where it belongs.
+// slot returns the slot of name, or the empty slot where it belongs.
 func (s *Scanner) slot(t nameTable, known []span, name []byte) *uint32 {
 	for i := maphash.Bytes(nameSeed, name) % uint64(len(t)); ; {
 		slot := &t[i]

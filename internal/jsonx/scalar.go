@@ -10,14 +10,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The scalars that the codec has no form for, or another one than schemas say.
+// Scalars for which the codec has no form, or a form that differs from the one in schemas.
 
 var marshalers = json.JoinMarshalers(
 	json.MarshalToFunc(func(e *jsontext.Encoder, d time.Duration) error {
 		return e.WriteToken(jsontext.String(d.String()))
 	}),
 	json.MarshalToFunc(func(e *jsontext.Encoder, n stdjson.Number) error {
-		if n == "" { // as encoding/json has it
+		if n == "" { // as in encoding/json
 			n = "0"
 		}
 		raw := []byte(n)
@@ -62,7 +62,7 @@ var unmarshalers = json.JoinUnmarshalers(
 	}),
 )
 
-// mismatch passes over a value of the wrong kind.
+// mismatch skips a value of the wrong kind and returns the error for it.
 func mismatch(d *jsontext.Decoder, kind jsontext.Kind, want string) error {
 	if err := d.SkipValue(); err != nil {
 		return err

@@ -9,18 +9,18 @@ import (
 // DefaultDepth bounds nesting where the caller gives no bound.
 const DefaultDepth = 128
 
-// A SyntaxError says where and why bytes are not one JSON value.
+// A SyntaxError reports where and why bytes are not one JSON value.
 type SyntaxError struct {
-	Offset int    // place in the input, counted in bytes from 0
-	Msg    string // what is wrong there; never holds text of the input
+	Offset int    // position in the input, in bytes from 0
+	Msg    string // what is wrong there; never quotes the input
 }
 
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("invalid JSON at byte %d: %s", e.Offset, e.Msg)
 }
 
-// Valid reports why b is not exactly one JSON value, with white space around
-// it, or nil when it is. The package comment says what is refused.
+// Valid returns nil if b is exactly one JSON value, white space around it allowed. The package
+// comment lists what is refused.
 //
 // A scalar has depth 0 and [] has depth 1. A value nested deeper than maxDepth
 // is refused; zero or less means [DefaultDepth]. The error is a [*SyntaxError].
@@ -33,9 +33,8 @@ func Valid(b []byte, maxDepth int) error {
 	return s.End()
 }
 
-// A Scanner goes once over a JSON text and checks all of it on the way, as
-// [Valid] does. Its caller enters the objects and arrays whose members it wants
-// to see and takes the other values whole:
+// A Scanner reads a JSON text once and checks all of it, as [Valid] does. The caller enters the
+// objects and arrays whose members it needs and takes the other values whole:
 //
 //	s := jsonx.NewScanner(b, 0)
 //	defer s.Free()
@@ -48,7 +47,7 @@ func Valid(b []byte, maxDepth int) error {
 //		}
 //	}
 //
-// After an error a Scanner is of no more use. It is for one goroutine.
+// A Scanner must not be used after an error, nor by several goroutines at once.
 type Scanner struct {
 	b      []byte
 	pos    int
@@ -65,20 +64,21 @@ type Scanner struct {
 type frame struct {
 	names  int    // where the names of this object begin in Scanner.names
 	filter uint64 // has the bit of every name of this object, see nameBit
-	object bool   // and not an array
-	begun  bool   // the first member or element was reached
-	many   bool   // the last of Scanner.tables is of this object
+	object bool   // false for an array
+	begun  bool   // the first member or element has been reached
+	many   bool   // the last of Scanner.tables belongs to this object
 }
 
-// NameSpan says where a member name stands in the input.
+// NameSpan is the position of a member name in the input.
 type NameSpan struct {
 	Start, End int  // the text between the quotes
-	Escaped    bool // the text there is not the name itself
+	Escaped    bool // the text has escapes
 }
 
 var scanners = sync.Pool{New: func() any { return new(Scanner) }}
 
-// NewScanner returns a Scanner at the beginning of b. Give it back with Free.
+// NewScanner returns a Scanner at the beginning of b. A maxDepth of zero or less means
+// [DefaultDepth]. Call Free when done.
 func NewScanner(b []byte, maxDepth int) *Scanner {
 	if maxDepth <= 0 {
 		maxDepth = DefaultDepth
@@ -88,8 +88,7 @@ func NewScanner(b []byte, maxDepth int) *Scanner {
 	return s
 }
 
-// Free gives the Scanner back. It must not be used after, nor must names that
-// Member returned.
+// Free releases the Scanner. Neither it nor names that Member returned may be used afterwards.
 func (s *Scanner) Free() {
 	const kept = 1 << 10 // one hostile message must not pin its memory
 	if cap(s.names) > kept || cap(s.frames) > kept || cap(s.side) > kept {
@@ -99,17 +98,16 @@ func (s *Scanner) Free() {
 	scanners.Put(s)
 }
 
-// Offset returns the place of the next byte that is not white space.
+// Offset returns the position of the next byte that is not white space.
 func (s *Scanner) Offset() int {
 	s.pos = skipSpace(s.b, s.pos)
 	return s.pos
 }
 
-// Taken returns the place after what was taken last.
+// Taken returns the position after the value taken last.
 func (s *Scanner) Taken() int { return s.pos }
 
-// Kind returns the kind of the next value, as [KindOf] does, without checking
-// more than its first byte.
+// Kind returns the kind of the next value, as [KindOf] does, and checks only its first byte.
 func (s *Scanner) Kind() byte {
 	if i := s.Offset(); i < len(s.b) {
 		return kinds[s.b[i]]
@@ -117,7 +115,7 @@ func (s *Scanner) Kind() byte {
 	return 0
 }
 
-// Name says where the name stands that Member returned last.
+// Name returns the position of the name that Member returned last.
 func (s *Scanner) Name() NameSpan { return s.name }
 
 // End checks that nothing but white space is left.
@@ -146,7 +144,7 @@ func (s *Scanner) Array() error {
 	return s.at(s.push(i, false))
 }
 
-// at goes to the place next, unless err says that there is none.
+// at moves to the position next, unless err is set.
 func (s *Scanner) at(next int, err *SyntaxError) error {
 	if err != nil {
 		return err
@@ -155,9 +153,9 @@ func (s *Scanner) at(next int, err *SyntaxError) error {
 	return nil
 }
 
-// Member goes to the next member of the object entered last and returns its
-// name, unescaped and good until the next call. The value must be taken or
-// entered next. At the end of the object Member leaves it and returns false.
+// Member moves to the next member of the object entered last and returns its name, unescaped and
+// valid until the next call. The value must be taken or entered next. At the end of the object
+// Member leaves it and returns false.
 func (s *Scanner) Member() (name []byte, more bool, err error) {
 	next, more, fault := s.member(&s.frames[len(s.frames)-1], s.pos)
 	if fault != nil {
@@ -173,9 +171,8 @@ func (s *Scanner) Member() (name []byte, more bool, err error) {
 	return s.b[s.name.Start:s.name.End], true, nil
 }
 
-// Element goes to the next element of the array entered last, which must be
-// taken or entered next. At the end of the array Element leaves it and returns
-// false.
+// Element moves to the next element of the array entered last, which must be taken or entered
+// next. At the end of the array Element leaves it and returns false.
 func (s *Scanner) Element() (more bool, err error) {
 	next, more, fault := s.element(&s.frames[len(s.frames)-1], s.pos)
 	return more, s.at(next, fault)
@@ -192,8 +189,8 @@ func (s *Scanner) Value() (json.RawMessage, error) {
 	return s.b[start:next:next], nil
 }
 
-// Text takes the next value, which must be a string, and returns its text,
-// unescaped and good until the next call. It may be a sub-slice of the input.
+// Text takes the next value, which must be a string, and returns its text, unescaped and valid
+// until the next call. It may be a sub-slice of the input.
 func (s *Scanner) Text() ([]byte, error) {
 	i := s.Offset()
 	if i >= len(s.b) || s.b[i] != '"' {
@@ -208,7 +205,7 @@ func (s *Scanner) Text() ([]byte, error) {
 	if !escaped {
 		return body, nil
 	}
-	// What is past the end of side belongs to nobody.
+	// The memory past the end of side is free to use.
 	kept := len(s.side)
 	s.side = appendUnescaped(s.side, body)
 	body = s.side[kept:]
@@ -216,10 +213,10 @@ func (s *Scanner) Text() ([]byte, error) {
 	return body, nil
 }
 
-// The functions below go from the place i to the place they return. It stays
-// out of Scanner.pos, and so in a register, while a value is passed over.
+// The functions below take a position i and return the next one, not in Scanner.pos, so that it
+// stays in a register.
 
-// value is a loop, not a recursion, so that depth costs no stack.
+// value skips one value. It is a loop, not a recursion, so that depth costs no stack.
 func (s *Scanner) value(i int) (next int, err *SyntaxError) {
 	b, outer := s.b, len(s.frames)
 	for {
@@ -239,7 +236,7 @@ func (s *Scanner) value(i int) (next int, err *SyntaxError) {
 		if err != nil {
 			return 0, err
 		}
-		// Go on to the next value inside, leaving what ends here.
+		// Move to the next value inside, leaving objects and arrays that end here.
 		for more := false; !more; {
 			open := len(s.frames)
 			if open == outer {
@@ -273,8 +270,7 @@ func (s *Scanner) pop(f *frame) {
 	s.frames = s.frames[:len(s.frames)-1]
 }
 
-// member goes to the value of the next member of f and leaves the name in
-// Scanner.name.
+// member moves to the value of the next member of f and stores the name in Scanner.name.
 func (s *Scanner) member(f *frame, i int) (next int, more bool, err *SyntaxError) {
 	b := s.b
 	i = skipSpace(b, i)

@@ -62,8 +62,8 @@ func TestValidDepth(t *testing.T) {
 	}
 }
 
-// An object with many members goes over to the hash table; both sides of the
-// border and escaped names must find the same duplicates.
+// An object with many members uses the hash table; with and without it, and for escaped names,
+// the same duplicates are found.
 func TestValidManyNames(t *testing.T) {
 	for _, n := range []int{1, few - 1, few, few + 1, 2 * few, 100, 3000} {
 		var obj strings.Builder
@@ -125,7 +125,7 @@ func TestScanner(t *testing.T) {
 	}
 }
 
-// What is open around a value counts towards the bound.
+// Objects and arrays around a value count towards the bound.
 func TestScanValueDepth(t *testing.T) {
 	for _, tt := range []struct {
 		in        string
@@ -151,8 +151,8 @@ func TestValidAllocatesNothing(t *testing.T) {
 	}
 }
 
-// FuzzScanner: we and jsontext agree on what is valid, and what is valid can
-// be walked, compacted and edited.
+// FuzzScanner: Valid and jsontext accept the same input, and valid input can be walked, compacted
+// and edited.
 func FuzzScanner(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":1,"b":[true,null,"x\u00e9\ud83d\ude00"],"c":{"a":-1.5e3}}`, `[]`, `"\ud800"`, "\"\xff\"", `{"a":1,"\u0061":2}`,

@@ -21,7 +21,7 @@ func AppendString(dst []byte, s string) []byte {
 	if len(s) > longText {
 		dst, s = appendLong(dst, s)
 	}
-	start, i := 0, 0 // s[start:i] is plain and not yet written
+	start, i := 0, 0 // s[start:i] is plain and not written yet
 	for i < len(s) {
 		for i+8 <= len(s) {
 			w := loadString(s, i)
@@ -69,8 +69,8 @@ func appendEscape(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
 
-// Unquote returns the text of b, one JSON string with its quotes and nothing
-// around it. The error is a [*SyntaxError].
+// Unquote returns the text of b, one JSON string in quotes without white space around it. The
+// error is a [*SyntaxError].
 func Unquote(b []byte) (string, error) {
 	end, escaped, err := quoted(b)
 	if err != nil {
@@ -83,11 +83,11 @@ func Unquote(b []byte) (string, error) {
 	return text, nil
 }
 
-// ShortText is the length of what [Unescaped] needs no memory for beside the text.
+// ShortText is the length in bytes up to which [Unescaped] allocates nothing besides the text.
 const ShortText = 120
 
-// Unescaped returns the text of the valid string whose opening quote is b[i], and the
-// place after its closing quote.
+// Unescaped returns the text of the valid string whose opening quote is b[i], and the position
+// after its closing quote.
 func Unescaped(b []byte, i int) (text string, next int) {
 	body := b[i+1:]
 	if n := bytes.IndexByte(body, '"'); n >= 0 && bytes.IndexByte(body[:n], '\\') < 0 {
@@ -104,9 +104,8 @@ func Unescaped(b []byte, i int) (text string, next int) {
 	return string(*lent), next
 }
 
-// AppendUnquote appends the text of b, one JSON string with its quotes and
-// nothing around it. The error is a [*SyntaxError], and dst is then returned
-// as it was.
+// AppendUnquote appends the text of b, one JSON string with its quotes and nothing around it. The
+// error is a [*SyntaxError], and dst is then returned unchanged.
 func AppendUnquote(dst, b []byte) ([]byte, error) {
 	end, escaped, err := quoted(b)
 	if err != nil {
@@ -118,8 +117,7 @@ func AppendUnquote(dst, b []byte) ([]byte, error) {
 	return appendUnescaped(dst, b[1:end]), nil
 }
 
-// quoted checks that b is exactly one JSON string and returns the place of the
-// closing quote.
+// quoted checks that b is exactly one JSON string and returns the position of the closing quote.
 func quoted(b []byte) (end int, escaped bool, err error) {
 	if len(b) == 0 || b[0] != '"' {
 		return 0, false, &SyntaxError{0, "want a string"}
@@ -134,8 +132,8 @@ func quoted(b []byte) (end int, escaped bool, err error) {
 	return next - 1, escaped, nil
 }
 
-// scanString checks the string whose opening quote is b[i] and returns the
-// place after its closing quote.
+// scanString checks the string whose opening quote is b[i] and returns the position after its
+// closing quote.
 func scanString(b []byte, i int) (next int, escaped bool, err *SyntaxError) {
 	start := i
 	i++
@@ -153,9 +151,9 @@ func scanString(b []byte, i int) (next int, escaped bool, err *SyntaxError) {
 	return scanStringFrom(b, start, i)
 }
 
-// scanStringFrom goes on at b[i], what is before it in the string being plain.
+// scanStringFrom continues at b[i]; the string is plain before it.
 func scanStringFrom(b []byte, start, i int) (next int, escaped bool, err *SyntaxError) {
-	var seen uint64 // all words or-ed: its high bits tell of bytes over 0x7f
+	var seen uint64 // all words or-ed; a high bit means a byte over 0x7f
 	for {
 		for i+8 <= len(b) {
 			w := load(b, i)
@@ -246,8 +244,8 @@ func hex4(b []byte, i int) (r rune, ok bool) {
 	return r, true
 }
 
-// appendUnescaped appends the text of body, the inside of a string. Of an
-// invalid body it makes something, without panic.
+// appendUnescaped appends the text of body, the inside of a string. For an invalid body the
+// result is unspecified, but it does not panic.
 func appendUnescaped(dst, body []byte) []byte {
 	for i := 0; i < len(body); {
 		j := bytes.IndexByte(body[i:], '\\')
@@ -264,8 +262,7 @@ func appendUnescaped(dst, body []byte) []byte {
 	return dst
 }
 
-// unescape appends what the escape sequence at body[i] stands for, and returns the place
-// after it.
+// unescape appends the text of the escape sequence at body[i] and returns the position after it.
 func unescape(dst, body []byte, i int) (out []byte, next int) {
 	next = i + 2
 	switch c := body[i+1]; {
@@ -286,7 +283,7 @@ func unescape(dst, body []byte, i int) (out []byte, next int) {
 	return dst, next
 }
 
-// invalidUTF8 returns the place of the first byte of b that is not UTF-8, or -1.
+// invalidUTF8 returns the position of the first byte of b that is not UTF-8, or -1.
 func invalidUTF8(b []byte) int {
 	if utf8.Valid(b) {
 		return -1

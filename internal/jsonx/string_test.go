@@ -24,7 +24,7 @@ func TestAppendString(t *testing.T) {
 	}
 }
 
-// Every byte at every place of a word is found, before and after it plain ones.
+// Every byte is found at every position of a word, with plain bytes around it.
 func TestAppendStringEveryByte(t *testing.T) {
 	for c := range 256 {
 		for at := range 20 {
@@ -71,8 +71,8 @@ func TestUnquote(t *testing.T) {
 	}
 }
 
-// FuzzString: whatever the string, what we write is read back as the string
-// with its invalid bytes replaced, by us and by encoding/json.
+// FuzzString: AppendString's output is read by Unquote and by encoding/json as the string with
+// its invalid bytes replaced.
 func FuzzString(f *testing.F) {
 	f.Add("plain")
 	f.Add("a\xff\"\\\n\u2028😀\xf0\x9f")

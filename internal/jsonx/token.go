@@ -1,14 +1,14 @@
 package jsonx
 
-// The functions of this file are for readers that keep track of objects and
-// arrays themselves: they check what begins at b[i] as [Valid] does.
+// The functions of this file are for readers that keep track of objects and arrays themselves:
+// they check the token at b[i] as [Valid] does.
 
-// SkipSpace returns the place of the first byte from b[i] on that is not white
-// space, or len(b).
+// SkipSpace returns the position of the first byte from b[i] on that is not white space, or
+// len(b).
 func SkipSpace(b []byte, i int) int { return skipSpace(b, i) }
 
-// ScanString checks the string whose opening quote is b[i]. It returns the
-// place after its closing quote, and whether the text needs [AppendUnescaped].
+// ScanString checks the string whose opening quote is b[i]. It returns the position after its
+// closing quote, and whether the text needs [AppendUnescaped].
 func ScanString(b []byte, i int) (next int, escaped bool, err *SyntaxError) {
 	return scanString(b, i)
 }
@@ -20,9 +20,9 @@ func SkipString(b []byte, i int) (next int, escaped bool) { return skipString(b,
 // [ScanString] has accepted.
 func AppendUnescaped(dst, body []byte) []byte { return appendUnescaped(dst, body) }
 
-// ScanValue checks the value whose first byte is b[i] and returns the place
-// after it. It stands in as many as open objects and arrays, and maxDepth bounds
-// them and those inside it together.
+// ScanValue checks the value whose first byte is b[i] and returns the position after it. Open is
+// the number of objects and arrays around it; maxDepth bounds those and the ones inside it
+// together.
 func ScanValue(b []byte, i, open, maxDepth int) (next int, err *SyntaxError) {
 	if i < len(b) {
 		switch b[i] {
@@ -40,7 +40,7 @@ func ScanValue(b []byte, i, open, maxDepth int) (next int, err *SyntaxError) {
 	return scanBare(b, i)
 }
 
-// scanBare checks the number or word at b[i] and returns the place after it.
+// scanBare checks the number or literal at b[i] and returns the position after it.
 func scanBare(b []byte, i int) (next int, err *SyntaxError) {
 	if i < len(b) {
 		switch b[i] {
@@ -63,7 +63,7 @@ func literal(b []byte, i int, word string) (next int, err *SyntaxError) {
 	return end, nil
 }
 
-// scanNumber checks the number at b[i] and returns the place after it.
+// scanNumber checks the number at b[i] and returns the position after it.
 func scanNumber(b []byte, i int) (next int, err *SyntaxError) {
 	start := i
 	if i < len(b) && b[i] == '-' {

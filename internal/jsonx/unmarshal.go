@@ -20,9 +20,9 @@ var unmarshalOptions = json.JoinOptions(
 	jsontext.AllowInvalidUTF8(false),
 )
 
-// Unmarshal decodes data, exactly one JSON value, into v, a pointer. Member
-// names match in their exact case; members without a field are ignored. Null is
-// the zero value. The error is an [*Error].
+// Unmarshal decodes data, exactly one JSON value, into v, a pointer. Member names match in their
+// exact case; members without a field are ignored. Null gives the zero value. The error is an
+// [*Error].
 func Unmarshal(data []byte, v any) error {
 	if err := json.Unmarshal(data, v, unmarshalOptions); err != nil {
 		return reword(err, "unmarshal")
@@ -30,11 +30,11 @@ func Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// Error says which part of a JSON value cannot be read or written, and why.
+// Error reports which part of a JSON value cannot be read or written, and why.
 type Error struct {
 	// Pointer is the RFC 6901 pointer to that part; empty for the whole value.
 	Pointer string
-	// Msg says what is wrong, in lower case, in words of JSON and not of Go.
+	// Msg describes the fault, in lower case, in terms of JSON rather than Go.
 	Msg string
 	// Err is the cause, from the codec or from a method of the type.
 	Err error
@@ -50,7 +50,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// reword makes an Error of an error of the codec.
+// reword turns an error of the codec into an Error.
 func reword(err error, verb string) error {
 	var syntactic *jsontext.SyntacticError
 	if errors.As(err, &syntactic) {
@@ -109,7 +109,7 @@ var (
 	jsonUnmarshalerFrom = reflect.TypeFor[json.UnmarshalerFrom]()
 )
 
-// wantOf names the JSON that a Go type is read from, or is empty.
+// wantOf returns the kind of JSON that a Go type is read from, or "".
 func wantOf(t reflect.Type) string {
 	if t == nil {
 		return ""
@@ -144,7 +144,7 @@ func wantOf(t reflect.Type) string {
 	return ""
 }
 
-// rangeOf names the range of a number type, after "an integer" or "a number".
+// rangeOf returns the range of a number type, to follow "an integer" or "a number".
 func rangeOf(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -7,9 +7,8 @@ import (
 	"math/bits"
 )
 
-// KindOf returns the kind of a raw value: '{', '[', '"', '0' for a number,
-// 't', 'f', 'n', or 0 when no value begins there. It looks at the first byte
-// that is not white space and nothing else.
+// KindOf returns the kind of a raw value: '{', '[', '"', '0' for a number, 't', 'f', 'n', or 0
+// when no value begins there. It looks only at the first byte that is not white space.
 func KindOf(raw []byte) byte {
 	if i := skipSpace(raw, 0); i < len(raw) {
 		return kinds[raw[i]]
@@ -31,9 +30,8 @@ func OrObject(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// Members goes over the members of an object that is known to be valid, in the
-// order they stand. The name is unescaped and good for this step only; the
-// value is a sub-slice of obj. Anything but an object has no members.
+// Members yields the members of a valid object in order. The name is unescaped and valid only
+// until the next step; the value is a sub-slice of obj. Anything but an object has no members.
 func Members(obj []byte) iter.Seq2[[]byte, json.RawMessage] {
 	return func(yield func([]byte, json.RawMessage) bool) {
 		for at, ok := firstMember(obj); ok; at, ok = nextMember(obj, at.end) {
@@ -44,8 +42,8 @@ func Members(obj []byte) iter.Seq2[[]byte, json.RawMessage] {
 	}
 }
 
-// Elements goes over the elements of an array that is known to be valid; they
-// are sub-slices of arr. Anything but an array has no elements.
+// Elements yields the elements of a valid array, as sub-slices of arr. Anything but an array has
+// no elements.
 func Elements(arr []byte) iter.Seq[json.RawMessage] {
 	return func(yield func(json.RawMessage) bool) {
 		i := skipSpace(arr, 0)
@@ -66,8 +64,7 @@ func Elements(arr []byte) iter.Seq[json.RawMessage] {
 	}
 }
 
-// Lookup returns the value of a member of an object that is known to be valid,
-// as a sub-slice of obj.
+// Lookup returns the value of a member of a valid object, as a sub-slice of obj.
 func Lookup(obj []byte, name string) (value json.RawMessage, ok bool) {
 	for at, ok := firstMember(obj); ok; at, ok = nextMember(obj, at.end) {
 		if at.is(obj, name) {
@@ -77,8 +74,8 @@ func Lookup(obj []byte, name string) (value json.RawMessage, ok bool) {
 	return nil, false
 }
 
-// LookupPath is [Lookup] from member to member: with "a" and "b" it returns
-// the member "b" of the member "a". Without names it returns obj.
+// LookupPath is [Lookup] along a path: with "a" and "b" it returns the member "b" of the member
+// "a". Without names it returns obj.
 func LookupPath(obj []byte, names ...string) (value json.RawMessage, ok bool) {
 	value = obj
 	for _, name := range names {
@@ -89,8 +86,8 @@ func LookupPath(obj []byte, names ...string) (value json.RawMessage, ok bool) {
 	return value, true
 }
 
-// member is where a member stands in an object: obj[name:value] is the quoted
-// name, the colon and the space around it, obj[value:end] is the value.
+// member is the position of a member in an object: obj[name:value] is the quoted name, the colon
+// and the space around it, obj[value:end] is the value.
 type member struct {
 	name, nameEnd int // with the quotes
 	value, end    int
@@ -144,7 +141,7 @@ func memberAt(obj []byte, i int) (m member, ok bool) {
 	return m, m.end > m.value
 }
 
-// skipString returns the place after the string that begins at b[i].
+// skipString returns the position after the string that begins at b[i].
 func skipString(b []byte, i int) (next int, escaped bool) {
 	i++
 	for far := i + longSkip; i+8 <= len(b); {
@@ -175,20 +172,21 @@ func skipString(b []byte, i int) (next int, escaped bool) {
 	return len(b), escaped
 }
 
-// longSkip is how far into a string its end is looked for word by word.
+// longSkip is the number of bytes of a string after which its end is searched eight bytes at a
+// time.
 const longSkip = 64
 
-// skipLong goes on at b[start], inside a string and not behind a backslash that escapes.
+// skipLong continues at b[start], inside a string and not after an escaping backslash.
 func skipLong(b []byte, start int) (next int, escaped bool) {
 	next = skipBody(b, start)
 	return next, bytes.IndexByte(b[start:next], '\\') >= 0
 }
 
-// skipText is skipString for who does not care for escapes.
+// skipText is skipString without the report of escapes.
 func skipText(b []byte, i int) (next int) { return skipBody(b, i+1) }
 
-// skipBody returns the place after the quote that ends the string in which b[start] is, not
-// behind a backslash that escapes.
+// skipBody returns the position after the quote that ends the string around b[start], which must
+// not follow an escaping backslash.
 func skipBody(b []byte, start int) (next int) {
 	for i := start; ; {
 		n := bytes.IndexByte(b[i:], '"')
@@ -207,7 +205,7 @@ func skipBody(b []byte, start int) (next int) {
 	}
 }
 
-// skipValue returns the place after the value that begins at b[i].
+// skipValue returns the position after the value that begins at b[i].
 func skipValue(b []byte, i int) int {
 	depth := 0
 	for i < len(b) {
@@ -249,8 +247,8 @@ func ends(c byte) bool {
 	return false
 }
 
-// Compact appends raw, known to be valid, without the white space between its
-// tokens. Strings and numbers stay byte for byte.
+// Compact appends raw, which must be valid, without the white space between its tokens. Strings
+// and numbers stay byte for byte.
 func Compact(dst, raw []byte) []byte {
 	start := 0 // raw[start:i] is not yet written
 	for i := 0; i < len(raw); {
@@ -268,9 +266,8 @@ func Compact(dst, raw []byte) []byte {
 	return append(dst, raw[start:]...)
 }
 
-// AppendLine appends raw without its raw newlines and carriage returns, so that
-// it can stand in a line. In valid JSON they are white space, and text that is
-// not valid stays one line too. All else stays byte for byte.
+// AppendLine appends raw without its raw newlines and carriage returns, so that it fits in one
+// line, valid or not. In valid JSON they are white space. All else stays byte for byte.
 func AppendLine(dst, raw []byte) []byte {
 	if bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0 {
 		return append(dst, raw...)

@@ -111,7 +111,7 @@ func TestAppendLine(t *testing.T) {
 	}
 }
 
-// A string that is skipped ends where one that is checked does, however long it is.
+// SkipString and ScanString find the same end of a string of any length.
 func TestSkipString(t *testing.T) {
 	for _, unit := range []string{"x", `\n`, `\\`, `\"`, `é`, `\\\"`, `0123456789012345678901234567890123456789012\n`} {
 		for _, n := range []int{0, 1, 2, 3, 7, 8, 9, 55, 56, 57, 62, 63, 64, 65, 66, 71, 72, 73, 200, 1000} {
