@@ -14,14 +14,13 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// Property: for any Go type and any JSON, Decode accepts exactly what a
-// validator accepts that knows only the type's schema, after nulls that the
-// schema refuses and does not require were left out.
+// Property: for any Go type and any JSON, Decode accepts exactly the values that a validator
+// accepts that knows only the type's schema, once nulls that the schema neither accepts nor
+// requires are removed.
 //
-// What the schema does not say, and the tests leave out: integers over 64
-// bits, floating-point numbers out of range, durations over 292 years, dates
-// that a calendar refuses but no format check would, and what UnmarshalText
-// and UnmarshalJSON refuse.
+// The schema cannot express, and the tests leave out: integers over 64 bits, floating-point
+// numbers out of range, durations over 292 years, dates that are not in the calendar although
+// they have the right format, and values that UnmarshalText and UnmarshalJSON refuse.
 
 type agreeLevel string
 
@@ -145,8 +144,8 @@ func checkAgreement(t *testing.T, typ *Type, v *Validator, data []byte) {
 	t.Fatalf("%s: %s\n Decode says %v\n the schema says %v\n schema %s", typ, data, decoded, checked, typ.JSON())
 }
 
-// leaveOutNulls takes the null members that v finds fault with out of part, a part of
-// root, and reports whether v accepts root then.
+// leaveOutNulls removes from part, a part of root, the null members that v refuses, and reports
+// whether v then accepts root.
 func leaveOutNulls(v *Validator, root, part any) bool {
 	count := func() int {
 		raw, _ := json.Marshal(root)
@@ -176,7 +175,7 @@ func leaveOutNulls(v *Validator, root, part any) bool {
 	return count() == 0
 }
 
-// TestDecodeAgreesWithSchema throws values at every type that nearly fit.
+// TestDecodeAgreesWithSchema tries values that nearly fit on every type.
 func TestDecodeAgreesWithSchema(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	fit, refused := 0, 0
@@ -202,7 +201,7 @@ func TestDecodeAgreesWithSchema(t *testing.T) {
 	}
 }
 
-// FuzzDecodeAgreesWithSchema does the same with whatever the fuzzer finds.
+// FuzzDecodeAgreesWithSchema does the same with values of the fuzzer.
 func FuzzDecodeAgreesWithSchema(f *testing.F) {
 	types := agreeTypes(f)
 	oracles := make([]*Validator, len(types))
@@ -359,7 +358,7 @@ func FuzzDecode(f *testing.F) {
 		var invalid *ValidationError
 		switch {
 		case err == nil:
-			// What was accepted is JSON for the rest of the world, too.
+			// A value that is accepted is valid JSON for encoding/json too.
 			if !json.Valid(data) {
 				t.Fatalf("Decode accepted %q, which is not JSON", data)
 			}

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// explain words why none of the alternatives in list fits. Those that are for
-// another type of value, or that another tag stands in, were not meant; if one
-// is left its faults are the faults. It returns false.
+// explain reports why none of the alternatives in list fits. It disregards alternatives for
+// another type of value or with another tag; if one is left, it reports the faults of that one.
+// It returns false.
 func (r *run) explain(list []*subschema, at int32) bool {
 	var meant []faults
 	var types typeSet
@@ -31,7 +31,7 @@ func (r *run) explain(list []*subschema, at int32) bool {
 	}
 	if len(meant) == 1 && len(meant[0].kept) > 0 {
 		for _, f := range meant[0].kept {
-			r.fault(f.at, f.problem) // no longer about the type or the tag of this value
+			r.fault(f.at, f.problem) // without the notes on type and tag, which are for this value
 		}
 		r.more += meant[0].more
 		return false
@@ -52,8 +52,8 @@ func (r *run) explain(list []*subschema, at int32) bool {
 	return r.fault(at, b.String())
 }
 
-// wrongType returns the types that an alternative is for, if the value at a
-// place is of none of them.
+// wrongType returns the types that an alternative accepts, if the value at a place has none of
+// them.
 func wrongType(found faults, at int32) typeSet {
 	for _, f := range found.kept {
 		if f.at == at && f.types != 0 {

@@ -137,8 +137,8 @@ func BenchmarkValidator(b *testing.B) {
 	})
 }
 
-// TestDecodeAllocations keeps the budget of the hot path: the strings that are
-// kept, and nothing else.
+// TestDecodeAllocations checks the budget of the hot path: only strings that are kept are
+// allocated.
 func TestDecodeAllocations(t *testing.T) {
 	typ := mustFor[benchArgs](t)
 	var v benchArgs

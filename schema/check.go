@@ -8,25 +8,25 @@ import (
 
 // Bounds on one validation.
 const (
-	// Work is counted in subschemas and members looked at: a schema of a few
-	// lines can ask for 2^128 of them.
+	// Work is counted in subschemas and members visited: a schema of a few lines can require
+	// 2^128 of them.
 	workBase    = 100_000
 	workPerByte = 8
 	workMost    = 10_000_000
 
-	// Bounds on the faults that are kept: of all, after which the search ends,
-	// and of each alternative, to see whether it was meant.
+	// Bounds on the faults that are kept: in all, after which the search ends, and for each
+	// alternative, to see whether it was meant.
 	maxKept  = 1000
 	maxAside = 50
 )
 
-// run is one validation of one document. Made silent it only learns whether the
-// document fits; made loud it goes on after a fault, and words each.
+// run is one validation of one document. A silent run only finds out whether the document fits; a
+// loud run continues after a fault and describes each.
 type run struct {
 	doc    *document
 	loud   bool
 	work   int   // left
-	gaveUp error // why the run is over before its end
+	gaveUp error // why the run was given up; nil otherwise
 
 	faults
 	most int // to keep
@@ -37,15 +37,15 @@ type run struct {
 	named *document   // scratch: a name of a member as a value
 }
 
-// fault is a fault before it is known whether people see it.
+// fault is a fault that may or may not be reported.
 type fault struct {
 	at      int32
 	problem string
-	types   typeSet // of a value of the wrong type: the right ones
-	fixed   bool    // the value is not the one, or of those, that it must be
+	types   typeSet // the accepted types, if the value has the wrong one
+	fixed   bool    // the value is not among the choices of a const or enum
 }
 
-// faults are what was found, and how many more were.
+// faults are the faults that are kept, and the number of further ones.
 type faults struct {
 	kept []fault
 	more int
@@ -54,11 +54,11 @@ type faults struct {
 var (
 	errWork    = errors.New("takes too long to validate against this schema")
 	errEnough  = errors.New("has faults enough")
-	errForever = errors.New("cannot be checked: the schema refers to itself for ever")
+	errForever = errors.New("cannot be checked: the schema refers to itself without end")
 )
 
-// validate returns everything that is wrong with doc, and how much more. Of a
-// validation that was given up that is the whole of it.
+// validate returns the faults of doc, and the number of further ones. A validation that is given
+// up has a single fault that says so.
 func validate(s *subschema, doc *document, bytes int) faults {
 	if doc.huge >= 0 {
 		return faults{kept: []fault{{at: doc.huge, problem: tooLarge}}}
@@ -71,7 +71,7 @@ func validate(s *subschema, doc *document, bytes int) faults {
 	if r.gaveUp == nil {
 		r = run{doc: doc, work: work, loud: true, most: maxKept}
 		if r.check(s, root, nil) {
-			r.fault(root, unexplained) // cannot be: it did not fit a moment ago
+			r.fault(root, unexplained) // cannot happen: the silent run found a fault
 		}
 	}
 	if r.gaveUp != nil && r.gaveUp != errEnough {
@@ -82,7 +82,7 @@ func validate(s *subschema, doc *document, bytes int) faults {
 
 const unexplained = "does not fit the schema"
 
-// settled turns faults into those that people see, in order.
+// settled returns the faults to report, in order.
 func settled(doc *document, faults []fault) []Fault {
 	list := make([]Fault, len(faults))
 	for i, f := range faults {
@@ -121,8 +121,8 @@ func (r *run) keep(f fault) bool {
 	return false
 }
 
-// check reports whether the value at a place fits s. It notes in seen, if that
-// is not nil, which members or items s has looked at.
+// check reports whether the value at a place fits s. If seen is not nil, check adds to it the
+// members or items that s has evaluated.
 func (r *run) check(s *subschema, at int32, seen *evaluated) bool {
 	switch {
 	case !r.spend(1):
@@ -132,7 +132,7 @@ func (r *run) check(s *subschema, at int32, seen *evaluated) bool {
 	case s.never:
 		return r.loud && r.fault(at, "is not allowed here")
 	}
-	// Only dynamic references lead on after so many: Compile refuses others.
+	// Only dynamic references make such a long chain: Compile refuses all others.
 	if r.chain++; r.chain > 2*maxChain {
 		r.giveUp(errForever)
 		return false
@@ -147,8 +147,8 @@ func (r *run) check(s *subschema, at int32, seen *evaluated) bool {
 	return ok
 }
 
-// same checks the same value against a part of the schema it is checked
-// against. What a part has looked at counts if the value fits it.
+// same checks the value against a part of its schema. The members or items that the part has
+// evaluated count if the value fits it.
 func (r *run) same(s *subschema, at int32, seen *evaluated) bool {
 	if seen == nil {
 		return r.check(s, at, nil)
@@ -166,7 +166,7 @@ func (r *run) below(s *subschema, at int32) bool {
 	return ok
 }
 
-// quietly runs f without a word.
+// quietly runs f without reporting faults.
 func (r *run) quietly(f func() bool) bool {
 	loud := r.loud
 	r.loud = false
@@ -209,8 +209,8 @@ func (r *run) rules(s *subschema, at int32, seen *evaluated) bool {
 	}
 	composed := s.logic == nil || s.logic.check(r, at, seen)
 	if !composed {
-		// What a part looked at that did not fit counts as not looked at. To
-		// say so beside what was wrong with it helps nobody.
+		// Members evaluated by a part that did not fit count as unevaluated. Reporting them
+		// besides the part's own fault does not help.
 		return false
 	}
 	if s.wantsEvaluated(v) {
@@ -226,15 +226,13 @@ func (r *run) rules(s *subschema, at int32, seen *evaluated) bool {
 	return ok
 }
 
-// wantsEvaluated reports whether s asks which members or items of a value
-// nothing has looked at.
+// wantsEvaluated reports whether s has a keyword for the unevaluated members or items of a value.
 func (s *subschema) wantsEvaluated(v *value) bool {
 	return v.kind == '{' && s.object != nil && s.object.unevaluated != nil ||
 		v.kind == '[' && s.list != nil && s.list.unevaluated != nil
 }
 
-// aside returns the faults of what f checks, which are not yet those of the
-// value.
+// aside returns the faults that f finds, without adding them to those of the run.
 func (r *run) aside(f func()) faults {
 	before, most := r.faults, r.most
 	r.faults, r.most = faults{}, maxAside
@@ -244,7 +242,7 @@ func (r *run) aside(f func()) faults {
 	return found
 }
 
-// first words the first fault of what f checks, after sep.
+// first returns the text of the first fault that f finds, after sep.
 func (r *run) first(sep string, f func()) string {
 	if found := r.aside(f); len(found.kept) > 0 {
 		return sep + r.word(found.kept[0])
@@ -252,7 +250,7 @@ func (r *run) first(sep string, f func()) string {
 	return ""
 }
 
-// word is a fault as part of another.
+// word returns a fault as part of another's text.
 func (r *run) word(f fault) string {
 	return cutText(Fault{r.doc.path(f.at), f.problem}.String())
 }

@@ -8,8 +8,8 @@ import (
 
 // choices are the values of an enum, or the one of a const.
 type choices struct {
-	strings map[string]bool // of choices that are strings, what they say
-	others  map[string]bool // of the rest, the canonical text
+	strings map[string]bool // the choices that are strings
+	others  map[string]bool // the canonical text of the other choices
 	written []json.RawMessage
 }
 

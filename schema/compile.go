@@ -9,24 +9,24 @@ import (
 	"strings"
 )
 
-// compiler turns one document into subschemas. The first pass makes them and
-// holds them against their dialect; link then joins them.
+// compiler turns one document into subschemas. The first pass makes them and checks them against
+// their dialect; link then joins them.
 type compiler struct {
 	doc    *document
 	strict bool // as of newValidator
 
-	// onlyCheck is set to learn whether a value is a valid schema, and no more.
-	// The dialect is then the same all over, and nothing refers to anything.
+	// onlyCheck is set to find out only whether a value is a valid schema. The dialect is then
+	// the same throughout, and references are ignored.
 	onlyCheck bool
 
-	made     []*subschema // by place; what is no schema has none
+	made     []*subschema // by place; nil for a value that is not a schema
 	whole    *resource
-	embedded map[string]*resource // by URI, with whole if that has one
+	embedded map[string]*resource // by URI, including whole if it has one
 	refers   bool                 // there are references
-	followed int                  // values that references passed over
+	followed int                  // values that resolving references has skipped
 	patterns patternSet
 	faults   []fault
-	err      error // what else is wrong
+	err      error // the first error that is not about the dialect
 }
 
 // compile returns the root of the schema in raw.
@@ -54,10 +54,10 @@ func compile(raw json.RawMessage, strict bool) (*subschema, error) {
 	return s, c.failure()
 }
 
-// sound reports whether nothing wrong was found so far.
+// sound reports whether no error has been found so far.
 func (c *compiler) sound() bool { return c.err == nil && len(c.faults) == 0 }
 
-// failure is what is wrong with the schema.
+// failure returns the error of the schema, nil if there is none.
 func (c *compiler) failure() error {
 	if c.err == nil && len(c.faults) > 0 {
 		return fmt.Errorf("not a valid schema: %w", faultError(settled(c.doc, c.faults), 0))
@@ -131,8 +131,7 @@ type keywords struct {
 	dialect dialect
 }
 
-// read takes one keyword with its value at i. What it does not know it leaves
-// alone.
+// read reads one keyword with its value at i. It ignores unknown keywords.
 func (k *keywords) read(i int32, name string) {
 	if !k.dialect.has(name) {
 		return
@@ -245,7 +244,7 @@ func (k *keywords) schemas(i int32, least int) []*subschema {
 	return list
 }
 
-// names returns the strings in an array, of which there may be no two alike.
+// names returns the strings in an array, which must differ.
 func (k *keywords) names(i int32) []string {
 	least := 0
 	if k.dialect == draft4 {
@@ -278,7 +277,7 @@ func (k *keywords) unique(places []int32) {
 	}
 }
 
-// count reads a keyword whose value is a number of things.
+// count reads a keyword whose value is a count.
 func (k *keywords) count(i int32) int {
 	if !k.is(i, typeInteger) {
 		return 0

@@ -13,8 +13,8 @@ import (
 // it. Its methods return false when the text itself is broken and reading
 // cannot go on.
 //
-// Faults are recorded with an empty path; each level on the way out puts its
-// own name in front. A value without faults pays nothing for paths.
+// Faults are recorded with an empty path; each level prepends its own name on the way out, so
+// that paths cost nothing for a value without faults.
 type decoder struct {
 	scanner
 	faults []Fault
@@ -22,8 +22,8 @@ type decoder struct {
 	answer bool // unknown properties are stepped over
 }
 
-// decodeInto reads data, one JSON value, into v, a place with spec s. Valid says that it is
-// known to be one.
+// decodeInto reads data, one JSON value, into v, a place with spec s. If valid is set, the syntax
+// is not checked again.
 func decodeInto(data []byte, s *spec, v reflect.Value, valid bool) error {
 	d := decoder{scanner: scanner{data: data, valid: valid}}
 	return d.into(s, v)
@@ -153,8 +153,8 @@ func (d *decoder) value(s *spec, v reflect.Value) bool {
 	return d.texty(n, r, v, c)
 }
 
-// numeric reports whether a value that begins with c is a number, or else no
-// JSON at all: take says so then.
+// numeric reports whether a value that begins with c is a number, or else not JSON, which take
+// then reports.
 func numeric(c byte) bool { return kindName(c) == "number" }
 
 // object reads a struct.
@@ -197,7 +197,7 @@ func (d *decoder) object(n *node, v reflect.Value, c byte) bool {
 		seen[i/64] |= 1 << (i % 64)
 		f := &n.fields[i]
 		if d.peek() == 'n' && !f.required && !n.out && !f.takesNull() {
-			// Models send null for what they would leave out, in strict modes always.
+			// Models send null for properties that they mean to omit, in strict modes always.
 			if _, ok := d.take(); !ok {
 				return false
 			}
@@ -237,7 +237,7 @@ func (f *field) absent(v reflect.Value) {
 	}
 }
 
-// takesNull reports whether null is a value of its own at the place s.
+// takesNull reports whether the place s accepts null as a value.
 func (s *spec) takesNull() bool {
 	switch n := s.node; n.kind {
 	case kindAny, kindRaw:
@@ -319,8 +319,8 @@ func (d *decoder) integer(n *node, r *rules, v reflect.Value, c byte) bool {
 	return true
 }
 
-// beyond words the fault of an integer outside of its bounds: those of the
-// rules if it breaks one, else those of the Go type.
+// beyond returns the fault of an integer outside of its bounds: those of the rules if it breaks
+// one, else those of the Go type.
 func beyond(n *node, r *rules, low bool, lit []byte) string {
 	if r != nil {
 		if problem := r.ofNumber(lit); problem != "" && problem != tooLarge {
@@ -503,7 +503,7 @@ func (d *decoder) custom(n *node, v reflect.Value) bool {
 	return true
 }
 
-// adopt takes over the faults in err.
+// adopt adds the faults in err to those of d.
 func (d *decoder) adopt(err error) {
 	var e *ValidationError
 	if e, _ = err.(*ValidationError); e == nil {

@@ -43,8 +43,8 @@ type address struct {
 	Number int8   `json:"number,omitempty"`
 }
 
-// Every fault is listed, where it is, and what would be right. TOOL-26-028;
-// the text is what a model reads to correct its call (TOOL-26-026).
+// Every fault is listed with its place and the accepted values. TOOL-26-028; the text is what a
+// model reads to correct its call (TOOL-26-026).
 func TestDecodeFaults(t *testing.T) {
 	const ok = `"city":"x","age":1,"ship":{"street":"s"}`
 	tests := []struct{ name, in, want string }{
@@ -145,8 +145,8 @@ func (p *picky) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &p.Text)
 }
 
-// A null for an optional property is absence, wherever null is not a value of its own
-// (trap 17). What is left holds what it holds without the property.
+// Null for an optional property means absence, wherever null is not an accepted value (trap 17).
+// The result is the same as without the property.
 func TestDecodeNullIsAbsent(t *testing.T) {
 	type deep struct {
 		Inner string `json:"inner,omitempty"`
@@ -184,7 +184,7 @@ func TestDecodeNullIsAbsent(t *testing.T) {
 		t.Errorf("Decode of nulls (-got +without):\n%s", diff)
 	}
 
-	// Where null is a value, it stays one; where a value is required, it is a fault.
+	// Null stays a value where it is accepted, and is a fault where another value is required.
 	type valued struct {
 		Any  any             `json:"any,omitempty"`
 		Raw  json.RawMessage `json:"raw,omitempty"`
@@ -215,8 +215,8 @@ func (evenNumber) JSONSchema() json.RawMessage {
 	return json.RawMessage(`{"type":"integer","multipleOf":2}`)
 }
 
-// The schema of a form cannot forbid more members, so an answer may have them (trap 17);
-// what was asked for is checked as ever.
+// The schema of a form cannot forbid more members, so an answer may have them (trap 17); the
+// members of the form are checked as usual.
 func TestDecodeAnswer(t *testing.T) {
 	type form struct {
 		Name string `json:"name" min:"2"`
@@ -245,7 +245,7 @@ func TestDecodeAnswer(t *testing.T) {
 	}
 }
 
-// Integers are exact at the ends of 64 bits, in every way to write them.
+// Integers are exact at the ends of 64 bits, however they are written.
 func TestDecodeIntegersExactly(t *testing.T) {
 	type ints struct {
 		I int64
@@ -360,7 +360,7 @@ func TestForConcurrently(t *testing.T) {
 	}
 }
 
-// Structs with many fields find their names by another way.
+// Structs with many fields look names up in an index.
 func TestDecodeWide(t *testing.T) {
 	type wide struct {
 		F00, F01, F02, F03, F04, F05, F06, F07, F08, F09 int

@@ -62,7 +62,7 @@ func (d dialect) id() string {
 	return "$id"
 }
 
-// refHides reports whether nothing that stands beside a $ref counts.
+// refHides reports whether the keywords beside a $ref are ignored.
 func (d dialect) refHides() bool { return d <= draft7 }
 
 // checksFormat reports whether format is more than an annotation.

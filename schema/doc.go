@@ -37,15 +37,15 @@
 //	time.Time                       string, format date-time (RFC 3339)
 //	time.Duration                   string as in time.Duration.String: 1m30s, 250ms
 //	any                             any value; numbers decode as json.Number
-//	json.RawMessage                 any value, as it stands in the text
-//	JSONSchema() json.RawMessage    what the method says
+//	json.RawMessage any value, byte for byte
+//	JSONSchema() json.RawMessage the schema that the method returns
 //	UnmarshalJSON                   any value
 //	UnmarshalText                   string
 //
-// A type with a JSONSchema method is checked against what the method returns
-// and then decoded by encoding/json/v2; as part of another type its schema
-// must do without $ref, $id and $schema. Channels, functions, complex numbers,
-// interfaces with methods and maps with other keys have no schema.
+// A type with a JSONSchema method is checked against what the method returns and then decoded by
+// encoding/json/v2; as part of another type its schema must not have $ref, $id or $schema.
+// Channels, functions, complex numbers, interfaces with methods and maps with other keys have no
+// schema.
 //
 // # Required, optional, nullable
 //
@@ -59,13 +59,13 @@
 //	T or *T with nullable:"true"    as above  zero value, nil
 //	any, json.RawMessage            as T      a value like any other
 //
-// Fields that are reached through an embedded pointer are optional. The schema
-// does not mention that null is taken for absence: models send it all the same
-// for what they would leave out. A type with UnmarshalJSON or JSONSchema is
-// given null if it takes it; else an optional field of the type is absent.
+// Fields that are reached through an embedded pointer are optional. The schema does not mention
+// that null means absence, but models send null for properties that they mean to omit. A type
+// with UnmarshalJSON or JSONSchema gets null if it accepts it; otherwise an optional field of the
+// type is absent.
 //
-// That is for values that come in. Of values that go out [ForOutput] makes a
-// schema of what is always written; [Output] has the differences.
+// These rules are for input. For output, [ForOutput] makes a schema in which fields that are
+// always written are required; see [Output] for the differences.
 //
 // # Struct tags
 //
@@ -89,34 +89,29 @@
 //	header:"Region"           x-mcp-header (2026-07-28, transports); strings,
 //	                          integers within 2^53 and booleans only
 //
-// A comma inside a list is written \, and a tag that makes no sense for its
-// field is an error of [For]. The tag jsonschema is read as other packages
-// write it: a plain description, or "required,minimum=1,enum=a,enum=b" and the
-// like.
+// A comma inside a list is written \, and a tag that does not apply to its field is an error of
+// [For]. The tag jsonschema is read as other packages write it: a plain description, or
+// "required,minimum=1,enum=a,enum=b" and the like.
 //
 // # Foreign schemas
 //
-// [Compile] reads 2020-12 when a schema has no $schema, and 2019-09 and drafts
-// 7, 6 and 4 when it says so, with everything that the required tests of the
-// JSON-Schema-Test-Suite ask of them. Any other dialect is an error, also one
-// that a schema in it describes ($vocabulary). Nothing is ever fetched: a
-// reference that leads out of the schema is an error. [Validator.Validate] takes
-// null for null; [Validator.Fit] takes it for absence where the schema takes none.
+// [Compile] reads 2020-12 when a schema has no $schema, and 2019-09 and drafts 7, 6 and 4 when it
+// says so, and passes the required tests of the JSON-Schema-Test-Suite for them. Any other
+// dialect is an error, including one that the schema itself describes ($vocabulary). Nothing is
+// ever fetched: a reference that leads out of the schema is an error. [Validator.Validate] reads
+// null as null; [Validator.Fit] reads it as absence where the schema does not accept null.
 //
 // # Guarantees
 //
 //   - No input makes a function of this package panic, loop or recurse without
 //     bound. Values and schemas nest at most 128 levels, patterns see at most
 //     64 KiB, validation against a foreign schema has a budget of work.
-//   - What [Type.Decode] accepts is what a validator accepts that knows only
-//     [Type.JSON], with two exceptions. Decode takes null for an optional
-//     property as absence. And it refuses what a schema cannot say: integers over
-//     64 bits, numbers over the range of the Go type, durations over 292 years,
-//     and what UnmarshalText and UnmarshalJSON refuse.
-//   - JSON is read strictly: exact case, no name twice in an object, valid
-//     UTF-8, nothing after the value. Numbers are compared exactly and never
-//     rounded on the way to an integer.
-//   - What [Output.Encode] returns is what a validator accepts that knows only
-//     [Output.JSON].
+//   - [Type.Decode] accepts the values that a validator accepts that knows only [Type.JSON], with
+//     two exceptions. It reads null for an optional property as absence. And it refuses values
+//     that a schema cannot exclude: integers over 64 bits, numbers over the range of the Go type,
+//     durations over 292 years, and values that UnmarshalText and UnmarshalJSON refuse.
+//   - JSON is read strictly: exact case, unique names in an object, valid UTF-8, nothing after
+//     the value. Numbers are compared exactly and never rounded on the way to an integer.
+//   - The result of [Output.Encode] is accepted by a validator that knows only [Output.JSON].
 //   - Errors quote at most 60 bytes of a value and list at most 20 faults.
 package schema

@@ -11,30 +11,30 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// document is one JSON text taken apart: every value in it, in the order of the
-// text, so that what an object or array contains follows it at once.
+// document is one parsed JSON text: every value in it, in the order of the text, so that the
+// contents of an object or array follow it directly.
 type document struct {
 	values  []value
 	objects int   // how many of values are objects
-	huge    int32 // the first number that is too large to be worked out, -1 for none
+	huge    int32 // the first number that is too large to compute exactly, -1 for none
 }
 
 // value is one value of a document. Places are indexes into document.values.
 type value struct {
 	kind   byte   // as of jsonx.KindOf
-	order  int32  // which member or element it is of its parent
+	order  int32  // its number among the members or elements of its parent
 	parent int32  // -1 for the root
 	size   int32  // members or elements
 	next   int32  // the place after the value and all that it contains
 	begin  int32  // of a member: where its name begins in the text
 	name   string // of a member
-	text   string // of a string what it says, of anything else what is written
+	text   string // the unescaped text of a string, the literal of any other value
 }
 
 // root is the place of the value that contains all others.
 const root = 0
 
-// parseDocument reads data, one JSON value, strictly as jsonx has it.
+// parseDocument reads data, one JSON value, as strictly as jsonx.
 func parseDocument(data []byte) (*document, error) {
 	if err := jsonx.Valid(data, maxDepth); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func parseDocument(data []byte) (*document, error) {
 	return r.doc, nil
 }
 
-// documentReader goes over a text that is known to be valid.
+// documentReader reads a text that is known to be valid.
 type documentReader struct {
 	data []byte
 	text string // the same
@@ -98,7 +98,7 @@ func (r *documentReader) read(parent, order int32, name string) {
 	v.size, v.text, v.next = size, text, int32(len(r.doc.values))
 }
 
-// more goes to the next member or element, or behind the end.
+// more moves to the next member or element, or past the end.
 func (r *documentReader) more(end byte) bool {
 	switch r.peek() {
 	case end:
@@ -123,7 +123,7 @@ func (r *documentReader) string() (text string) {
 	return r.text[start+1 : next-1]
 }
 
-// hugeNumber reports whether a number is too large to be worked out exactly.
+// hugeNumber reports whether a number is too large to compute exactly.
 func hugeNumber(lit string) bool {
 	return (len(lit) > 20 || strings.ContainsAny(lit, "eE")) && !parseDecimal([]byte(lit)).bounded()
 }
@@ -142,8 +142,8 @@ func (d *document) find(at int32, name string) int32 {
 	return -1
 }
 
-// follow returns the place that a JSON pointer leads to from at, -1 if it leads
-// nowhere (RFC 6901). It passes over as many values as it adds to work.
+// follow returns the place that a JSON pointer leads to from at, -1 if it leads nowhere (RFC
+// 6901). It adds to work the number of values that it skips.
 func (d *document) follow(at int32, pointer string, work *int) int32 {
 	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		if d.values[at].kind == '[' {
@@ -178,8 +178,8 @@ func (d *document) path(at int32) string {
 	return joinPath(d.path(v.parent), pathName(v.name))
 }
 
-// shown writes the value at a place for an error: as it stands in the text,
-// without white space, and cut when long.
+// shown returns the value at a place for an error: its text without white space, clipped when
+// long.
 func (d *document) shown(at int32) string {
 	v := &d.values[at]
 	if v.kind == '"' {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzDocument: parseDocument takes what parseAny takes, and it is the same
-// value. Places know their parents, order and paths.
+// FuzzDocument: parseDocument and parseAny accept the same input and give the same value. Places
+// know their parents, order and paths.
 func FuzzDocument(f *testing.F) {
 	for _, s := range []string{`{"a":[1,-2.5e+3,true,null,"x\u00e6\n"],"":{}," ":[[]]}`, ` [ ] `, `{"a":1,"a":2}`, `[1,]`, `{"\u0061":{"b c":[{}]}}`, `"\ud800"`, ``} {
 		f.Add([]byte(s))

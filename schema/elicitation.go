@@ -17,9 +17,9 @@ var elicitationFormats = map[string]bool{"email": true, "uri": true, "date": tru
 // numbers, booleans, choices and lists of choices. A choice with titles (tag
 // enumTitles) is a oneOf, and a list of such choices an anyOf.
 //
-// It fails, naming the field, if T is not a struct or a field is not flat. What
-// the restricted form cannot say (patterns, exclusive bounds of floating-point
-// numbers, multiples) is left out; [Type.Decode] checks it in the answer.
+// It fails, naming the field, if T is not a struct or a field is not flat. Constraints that the
+// restricted form does not have (patterns, exclusive bounds of floating-point numbers, multiples)
+// are left out; [Type.Decode] checks them in the answer.
 //
 // Specification: 2026-07-28, client/elicitation, Requested Schema (ELIC-26-013).
 // Lists of choices and titles exist since 2025-11-25.
@@ -54,8 +54,8 @@ func (t *Type) flat() (json.RawMessage, error) {
 	return e.buf, nil
 }
 
-// primitive writes the members of a PrimitiveSchemaDefinition. It returns why
-// the place cannot be one, or "".
+// primitive writes the members of a PrimitiveSchemaDefinition. It returns the reason why the
+// place cannot be one, or "".
 func (e *emitter) primitive(s *spec) string {
 	n, r := s.node, s.rules
 	if r == nil {

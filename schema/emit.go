@@ -22,7 +22,7 @@ type emitter struct {
 	err   error
 }
 
-// emit returns the schema of root and which nodes stand in its $defs.
+// emit returns the schema of root and the nodes in its $defs.
 func emit(root *spec) (json.RawMessage, map[*node]string, error) {
 	recursive := cycles(root.node)
 	e := emitter{defs: named(recursive), limit: maxInline}
@@ -224,7 +224,7 @@ func (e *emitter) place(s *spec, root bool) {
 	e.buf = append(e.buf, '}')
 }
 
-// base64Length says that a base64 text holds exactly n bytes.
+// base64Length writes that a base64 text holds exactly n bytes.
 func (e *emitter) base64Length(n int) {
 	padding := (3 - n%3) % 3
 	digits := (n+2)/3*4 - padding
@@ -259,7 +259,7 @@ func (e *emitter) object(n *node) {
 	e.raw("additionalProperties", "false")
 }
 
-// hook writes what a type says of itself, with the annotations of the place.
+// hook writes the schema that a type returns of itself, with the annotations of the place.
 func (e *emitter) hook(s *spec, root bool) {
 	raw := string(s.node.raw)
 	if root {
@@ -268,7 +268,7 @@ func (e *emitter) hook(s *spec, root bool) {
 	}
 	for _, word := range []string{`"$ref"`, `"$dynamicRef"`, `"$id"`, `"$schema"`, `"$anchor"`} {
 		if strings.Contains(raw, word) && e.err == nil {
-			// A reference means another place inside a larger schema.
+			// Inside a larger schema a reference would lead to another place.
 			e.err = fmt.Errorf("%s: its JSONSchema has %s and can only be the whole schema, not a part of one", s.node.typ, word)
 		}
 	}
@@ -307,7 +307,7 @@ func (n *node) jsonType() string {
 	return ""
 }
 
-// annotations writes what says nothing about validity.
+// annotations writes the keywords that do not affect validity.
 func (e *emitter) annotations(r *rules) {
 	if r == nil {
 		return
@@ -329,7 +329,7 @@ func (e *emitter) annotations(r *rules) {
 	}
 }
 
-// constraints writes what the rules of a place ask for.
+// constraints writes the constraints of the rules of a place.
 func (e *emitter) constraints(s *spec) {
 	r := s.rules
 	if r == nil {

@@ -1,8 +1,8 @@
 package schema
 
-// evaluated is the set of the members or items of one value that a schema has
-// looked at: what unevaluatedProperties and unevaluatedItems leave alone. Its
-// methods may be called on nil, which nobody asks.
+// evaluated is the set of the members or items of one value that a schema has evaluated, which
+// unevaluatedProperties and unevaluatedItems skip. Its methods may be called on nil, the set that
+// is not needed.
 type evaluated struct {
 	bits []uint64 // by order
 	all  bool

@@ -11,12 +11,11 @@ const maxFaults = 20
 
 // A Fault is one thing wrong with a JSON value.
 type Fault struct {
-	// Path says where, as people write it: a.b[2].c. Names that are not plain
+	// Path is the place of the fault, as people write it: a.b[2].c. Names that are not plain
 	// words are quoted: a["odd name"]. Empty means the root.
 	Path string
 
-	// Problem says what is wrong, and what would be right:
-	// "must be at least 0, got -3".
+	// Problem describes the fault and the accepted values: "must be at least 0, got -3".
 	Problem string
 }
 
@@ -28,16 +27,14 @@ func (f Fault) String() string {
 	return f.Path + ": " + f.Problem
 }
 
-// ValidationError lists what is wrong with a JSON value. It is what
-// [Type.Decode], [Validator.Validate] and [Form.Check] return for a value that
-// does not fit.
+// ValidationError lists what is wrong with a JSON value. [Type.Decode], [Validator.Validate] and
+// [Form.Check] return it for a value that does not fit.
 type ValidationError struct {
 	// Faults are in the order they stand in the JSON text for Type.Decode and
 	// in the order of their paths for a Validator. At most 20 are kept.
 	Faults []Fault
 
-	// More counts the faults that were found but not kept. A Validator looks
-	// for no more than 1000 in all.
+	// More counts the faults that were found but not kept. A Validator stops after 1000 in all.
 	More int
 }
 
@@ -56,8 +53,8 @@ func (e *ValidationError) Error() string {
 	return b.String()
 }
 
-// faultError returns the first faults as an error, nil if there are none. Beside
-// them there are more.
+// faultError returns the first faults as an error, nil if there are none. More is the number of
+// faults besides.
 func faultError(faults []Fault, more int) error {
 	switch n := len(faults); {
 	case n == 0:
@@ -106,7 +103,7 @@ func pathName(name string) string {
 // quoteMax bounds how much of a peer's text is repeated in an error.
 const quoteMax = 60
 
-// quote quotes text from a peer for an error, cut when long.
+// quote quotes text from a peer for an error, clipped when long.
 func quote(s string) string {
 	if len(s) <= quoteMax {
 		return strconv.Quote(s)
@@ -118,7 +115,7 @@ func quote(s string) string {
 	return strconv.Quote(s[:cut]) + "..."
 }
 
-// excerpt cuts a number or another bare literal for an error.
+// excerpt clips a number or another bare literal for an error.
 func excerpt(s string) string {
 	if len(s) <= quoteMax {
 		return s

@@ -9,7 +9,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// newField works out what kind of field the schema in raw asks for.
+// newField returns the field for the schema in raw.
 func newField(name string, raw json.RawMessage, refs *references) Field {
 	f := Field{Name: name, refs: refs}
 	s := f.unwrap(refs.resolve(raw))
@@ -70,9 +70,9 @@ func (f *Field) unwrap(s schemaObject) schemaObject {
 	return s
 }
 
-// options returns the choices of a schema: enum, with enumNames if there are
-// as many; oneOf or anyOf with nothing but const in them; const. Null is no
-// choice: it is the field left out.
+// options returns the choices of a schema: enum, with enumNames if there are as many; oneOf or
+// anyOf with only const in them; const. Null is not a choice: it means that the field is left
+// out.
 func options(s schemaObject) []Option {
 	var found []Option
 	add := func(value json.RawMessage, title string) {
@@ -117,7 +117,7 @@ func options(s schemaObject) []Option {
 	return nil
 }
 
-// shown is a JSON value as people see it: strings without their quotes.
+// shown returns a JSON value for people: strings without their quotes.
 func shown(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil && len(raw) > 0 && raw[0] == '"' {
@@ -126,14 +126,13 @@ func shown(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// Parse turns what a person typed into a JSON value that fits the field. If it
-// does not fit, the error is a [*ValidationError] that says what does.
+// Parse turns what a person typed into a JSON value that fits the field. If it does not fit, the
+// error is a [*ValidationError] that names the accepted values.
 //
-// A String takes the text as it is. A Boolean takes true, yes, y, on and 1 and
-// their opposites. An Enum takes a value or its title, in any case where that
-// is clear. A MultiEnum takes several, with commas between them, or a JSON
-// array. An Other takes JSON, or plain text where a string is allowed. Null is
-// null in any field that may be null, except in a String.
+// A String takes the text as it is. A Boolean takes true, yes, y, on and 1 and their opposites.
+// An Enum takes a value or its title, in any letter case if that is unambiguous. A MultiEnum
+// takes several, with commas between them, or a JSON array. An Other takes JSON, or plain text
+// where a string is allowed. Null is null in any field that may be null, except in a String.
 func (f *Field) Parse(text string) (json.RawMessage, error) {
 	value, problem := f.read(text)
 	if problem == "" {
@@ -240,7 +239,7 @@ func (f *Field) option(text string) *Option {
 	return found
 }
 
-// choices words the fault of a text that names no option.
+// choices returns the fault of a text that names no option.
 func (f *Field) choices(text string) string {
 	values := make([]json.RawMessage, len(f.Options))
 	for i, o := range f.Options {
@@ -252,8 +251,8 @@ func (f *Field) choices(text string) string {
 	return "must be " + oneOf(values) + ", got " + quote(text)
 }
 
-// problem returns the first thing wrong with value in the eyes of the schema,
-// "" if it fits. The rest of the form is left out of it.
+// problem returns the first fault of value according to the field's schema, "" if it fits. It
+// does not check the rest of the form.
 func (f *Field) problem(value json.RawMessage) string {
 	if f.check == nil {
 		return ""

@@ -127,7 +127,7 @@ func (b *builder) field(c *candidate) (field, error) {
 		return f, err
 	}
 	if b.out {
-		tags.hasDefault, tags.header = false, "" // about arguments
+		tags.hasDefault, tags.header = false, "" // these are for arguments
 	}
 	if f.spec, err = b.place(c.Type); err != nil {
 		return f, err

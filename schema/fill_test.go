@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// filler makes values of Go types. They obey no tags.
+// filler makes values of Go types. It ignores tags.
 type filler struct {
 	rng  *rand.Rand
 	nils bool // pointers, slices and maps may be nil

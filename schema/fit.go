@@ -7,18 +7,18 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// maxRounds bounds how often [Validator.Fit] looks again for nulls: one round finds
-// up to 1000, and up to 50 within alternatives.
+// maxRounds bounds the rounds in which [Validator.Fit] looks for nulls: one round finds up to
+// 1000, and up to 50 within alternatives.
 const maxRounds = 50
 
-// Fit returns data without the members that are null where the schema takes no
-// null, at any level, if the rest fits the schema. Models send null for what
-// they would leave out, in strict modes always. A member stays if the schema
-// allows null there or says nothing of it, and so does an item of an array. All
-// else stays byte for byte; with nothing to leave out the result is data.
+// Fit returns data without the members, at any level, that are null where the schema does not
+// accept null, if the rest fits the schema. Models send null for properties that they mean to
+// omit, in strict modes always. A member stays if the schema allows null there or does not
+// mention it; items of an array always stay. All else stays byte for byte; with nothing to leave
+// out the result is data.
 //
-// What does not fit is an error as from [Validator.Validate]. It calls a
-// required property missing that is null and must not be.
+// If data does not fit, the error is that of [Validator.Validate]; a required property that is
+// null where null is not accepted counts as missing.
 func (v *Validator) Fit(data []byte) ([]byte, error) {
 	for round := 0; ; round++ {
 		doc, err := parseDocument(data)
@@ -51,7 +51,7 @@ func (d *document) withoutNulls(data []byte, found []fault) []byte {
 	}
 	slices.Sort(places)
 	data = bytes.Clone(data)
-	for _, at := range slices.Backward(slices.Compact(places)) { // what stands before keeps its place
+	for _, at := range slices.Backward(slices.Compact(places)) { // the members before it keep their places
 		data = withoutMember(data, int(d.values[at].begin))
 	}
 	return data

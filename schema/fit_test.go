@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Trap 17, for schemas of others: null is absence where the schema takes no null.
+// Trap 17, for schemas of others: null means absence where the schema does not accept null.
 func TestFit(t *testing.T) {
 	const deep = `{"type":"object","properties":{"n":{"type":["integer","null"]},"s":{"type":"string"},"e":{"enum":["a","b"]},"any":{},
 		"list":{"type":"array","items":{"$ref":"#/$defs/o"}},"o":{"$ref":"#/$defs/o"},"strings":{"type":"array","items":{"type":"string"}},

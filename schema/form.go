@@ -33,9 +33,9 @@ type Field struct {
 	Format      string
 	Pattern     string
 
-	// Min and Max bound the value of a Number or Integer, the characters of a
-	// String, and the choices of a MultiEnum, both inclusive. Empty: no bound.
-	// Bounds of other forms are in Schema, and are checked all the same.
+	// Min and Max bound the value of a Number or Integer, the characters of a String, and the
+	// choices of a MultiEnum, both inclusive. Empty: no bound. Other bounds are in Schema and are
+	// checked too.
 	Min, Max json.Number
 
 	// Schema is the property's schema, with a local $ref resolved.
@@ -44,7 +44,7 @@ type Field struct {
 	nullable, text bool // null, or a string, is among the types of an Other
 	check          *Validator
 	refs           *references
-	outer          *Field // the field that it is a part of; nil: the form
+	outer          *Field // the field that contains it; nil: the form
 	element        bool   // it is an element of outer, which is a list
 }
 
@@ -54,7 +54,7 @@ type Option struct {
 	Title string // what to show; never empty
 }
 
-// Kind says what a form field takes.
+// Kind is the kind of value that a form field takes.
 type Kind uint8
 
 // The kinds of fields. The zero Kind is none of them.
@@ -76,12 +76,12 @@ func (k Kind) String() string {
 	return names[0]
 }
 
-// FormOf returns the form of an object schema. It takes what [Compile] takes;
-// in forms, formats are always checked. A property that is only a local $ref,
-// or that may be null or one other thing, is shown as what it refers to.
+// FormOf returns the form of an object schema. It accepts the schemas that [Compile] accepts; in
+// forms, formats are always checked. A property that is only a local $ref, or that may be null or
+// one other thing, is shown as the schema it refers to.
 //
-// A property that is no primitive and no list of choices is a field of kind
-// [Other]. FormOf fails if the schema does not compile, or is not for objects.
+// A property that is neither a primitive nor a list of choices is a field of kind [Other]. FormOf
+// fails if the schema does not compile, or is not for objects.
 func FormOf(raw json.RawMessage) (*Form, error) {
 	check, err := newValidator(raw, true)
 	if err != nil {
@@ -203,7 +203,7 @@ func orNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// with returns s with the members of above laid over it.
+// with returns s with the members of above added or replaced.
 func (s schemaObject) with(above schemaObject) schemaObject {
 	merged := slices.Clone(s)
 	for _, m := range above {

@@ -74,7 +74,7 @@ func TestFormOf(t *testing.T) {
 	if form.Title != "Sign up" {
 		t.Errorf("Title = %q", form.Title)
 	}
-	// ELIC-26-014: what a client fills in beforehand.
+	// ELIC-26-014: the values that a client fills in beforehand.
 	defaults := form.Defaults()
 	if len(defaults) != 5 || string(defaults["age"]) != "30" || string(defaults["tags"]) != `["x"]` {
 		t.Errorf("Defaults() = %s", defaults)
@@ -193,8 +193,8 @@ type signUp struct {
 	Wait  time.Duration `json:"wait,omitempty"`
 }
 
-// ELIC-26-013: the schema of a form is flat, and what the revision's own
-// schema allows. Titled and multiple choices came with 2025-11-25.
+// ELIC-26-013: the schema of a form is flat and valid in the revision's own schema. Titled and
+// multiple choices came with 2025-11-25.
 func TestElicitation(t *testing.T) {
 	typ, err := schema.For[signUp]()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// format is a string format that is checked, not only noted.
+// format is a string format that is checked.
 type format struct {
 	name  string
 	want  string // ends "must be ..."
@@ -45,7 +45,7 @@ func index(list ...format) map[string]*format {
 	return m
 }
 
-// moreFormats are those that only foreign schemas ask for.
+// moreFormats are those that only foreign schemas use.
 var moreFormats = index(
 	format{"uri-reference", "a URI or a relative reference", isReference},
 	format{"iri", "an absolute URI", isIRI},
@@ -173,7 +173,7 @@ func isTemplate(s string) bool {
 	return !open
 }
 
-// isPointer accepts what RFC 6901 allows.
+// isPointer reports whether s is a JSON pointer (RFC 6901).
 func isPointer(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if s[i] == '~' && (i+1 == len(s) || s[i+1] != '0' && s[i+1] != '1') {
@@ -189,7 +189,7 @@ func isRelativePointer(s string) bool {
 	return up != "" && (up == "0" || up[0] != '0') && (rest == "#" || isPointer(rest))
 }
 
-// durationFormat is that of ISO 8601, as RFC 3339 has it in appendix A.
+// durationFormat is that of ISO 8601, as in RFC 3339, appendix A.
 var durationFormat = sync.OnceValue(func() *regexp.Regexp {
 	const date, hours = `([0-9]+Y([0-9]+M([0-9]+D)?)?|[0-9]+M([0-9]+D)?|[0-9]+D)`, `T([0-9]+H([0-9]+M([0-9]+S)?)?|[0-9]+M([0-9]+S)?|[0-9]+S)`
 	return regexp.MustCompile(`^P([0-9]+W|` + date + `(` + hours + `)?|` + hours + `)$`)

@@ -27,10 +27,9 @@ func checkHeaderName(name string) error {
 	return nil
 }
 
-// checkHeaders checks what the specification asks of header tags in a whole
-// type: unique without regard to case (HTTP-26-038), on fields that are
-// reached from the root through properties alone (HTTP-26-041, HTTP-26-042).
-// The nodes in defs stand behind a $ref.
+// checkHeaders checks the specification's rules for header tags in a whole type: unique without
+// regard to case (HTTP-26-038), on fields that are reached from the root through properties alone
+// (HTTP-26-041, HTTP-26-042). The nodes in defs are reached through a $ref.
 func checkHeaders(root *node, defs map[*node]string) error {
 	seen := map[string]string{}
 	var reached func(n *node, path string) error

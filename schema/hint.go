@@ -8,9 +8,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/spelling"
 )
 
-// hint proposes the property that was meant by an unknown name, as the tail of
-// an error: `, did you mean "city"?`. Without a near miss of a struct with few
-// fields it lists what is known.
+// hint proposes the property that an unknown name probably means, as the tail of an error: `, did
+// you mean "city"?`. If no name is close and the struct has few fields, it lists them.
 func hint(n *node, name string) string {
 	if len(n.fields) == 0 {
 		return ", no properties are allowed"
@@ -45,7 +44,7 @@ func hint(n *node, name string) string {
 	return b.String()
 }
 
-// fold drops what people vary in names: case, and the way words are joined.
+// fold removes differences in case and in the way words are joined.
 func fold(s string) string { return joints.Replace(strings.ToLower(s)) }
 
 var joints = strings.NewReplacer("_", "", "-", "", " ", "")

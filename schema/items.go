@@ -11,11 +11,11 @@ type listRules struct {
 
 	prefix []*subschema // for the first items
 	rest   *subschema   // for those after
-	tuple  bool         // rest was additionalItems, and is worded so
+	tuple  bool         // rest was additionalItems, and faults say so
 
 	contains       *subschema
-	minOf, maxOf   int  // of the items that contains is about; maxOf -1: none
-	containsCounts bool // they are evaluated (2020-12)
+	minOf, maxOf   int  // of the items that fit contains; maxOf -1: none
+	containsCounts bool // the items that fit contains are evaluated (2020-12)
 	unevaluated    *subschema
 }
 
@@ -43,7 +43,7 @@ func (k *keywords) ofList(i int32, name string) {
 	case "additionalItems":
 		rest := k.additional(i)
 		if j := k.doc.find(k.at, "items"); j >= 0 && k.doc.values[j].kind == '[' {
-			l.rest, l.tuple = rest, true // beside one schema for all items it says nothing
+			l.rest, l.tuple = rest, true // it has no effect beside one schema for all items
 		}
 	case "contains":
 		l.contains = k.schema(i, k.s.res)
@@ -115,7 +115,7 @@ func (l *listRules) allDiffer(r *run, at int32) bool {
 	return true
 }
 
-// containsFit checks how many items are of the kind that contains is about.
+// containsFit checks how many items fit contains.
 func (l *listRules) containsFit(r *run, at int32, seen *evaluated) bool {
 	v := &r.doc.values[at]
 	found := 0
@@ -152,7 +152,7 @@ func (l *listRules) containsFit(r *run, at int32, seen *evaluated) bool {
 	return r.fault(at, fmt.Sprintf("must have at most %d %s of a kind, got %d", l.maxOf, plural(l.maxOf, "item", "items"), found))
 }
 
-// unevaluatedFit checks the items that nothing else has looked at.
+// unevaluatedFit checks the items that no other keyword has evaluated.
 func (l *listRules) unevaluatedFit(r *run, at int32, seen *evaluated) bool {
 	ok := true
 	for i := at + 1; i < r.doc.values[at].next; i = r.doc.values[i].next {

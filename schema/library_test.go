@@ -13,8 +13,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Property: of a schema that both read, a Validator and a library that others
-// wrote say the same about any value. JSON-26-001 to JSON-26-005.
+// Property: for a schema that both accept, a Validator and an independent library agree on every
+// value. JSON-26-001 to JSON-26-005.
 
 // library compiles a schema with the library, which loads nothing.
 func library(schema []byte) (*jsonschema.Schema, error) {
@@ -46,7 +46,7 @@ type nowhere struct{}
 
 func (nowhere) Load(url string) (any, error) { return nil, errors.New("not loaded") }
 
-// checkLibrary compares what both say about values, and counts them.
+// checkLibrary compares the verdicts of both on values, and counts them.
 func checkLibrary(t *testing.T, schema []byte, values ...[]byte) (fit, refused int) {
 	t.Helper()
 	ours, err := Compile(schema)
@@ -76,7 +76,7 @@ func checkLibrary(t *testing.T, schema []byte, values ...[]byte) (fit, refused i
 	return fit, refused
 }
 
-// beyondLibrary reports whether err is about a bound that the library has not.
+// beyondLibrary reports whether err is about a bound that the library does not have.
 func beyondLibrary(err error) bool {
 	for _, bound := range []string{errForever.Error(), errWork.Error(), errPatternInput.Error(), tooLarge, "invalid JSON"} {
 		if strings.Contains(err.Error(), bound) {
@@ -86,7 +86,7 @@ func beyondLibrary(err error) bool {
 	return false
 }
 
-// TestAgreesWithLibrary throws values at schemas that are made by chance.
+// TestAgreesWithLibrary checks random values against random schemas.
 func TestAgreesWithLibrary(t *testing.T) {
 	fit, refused := 0, 0
 	for seed := range uint64(400) {
@@ -105,8 +105,8 @@ func TestAgreesWithLibrary(t *testing.T) {
 	}
 }
 
-// TestCompileAgreesWithLibrary gives every keyword values of every kind, in
-// every dialect: both must hold the same of them for valid schemas.
+// TestCompileAgreesWithLibrary gives every keyword values of every kind, in every dialect: both
+// must accept the same schemas.
 func TestCompileAgreesWithLibrary(t *testing.T) {
 	keywords := strings.Fields(`$id id $schema $anchor $dynamicAnchor $recursiveAnchor $ref $dynamicRef $recursiveRef $defs $comment
 		title description default examples readOnly writeOnly deprecated contentMediaType contentEncoding contentSchema definitions
@@ -151,8 +151,7 @@ func FuzzAgreesWithLibrary(f *testing.F) {
 	})
 }
 
-// schemaGenerator makes schemas and values by chance, of few names and numbers
-// so that they meet.
+// schemaGenerator makes random schemas and values, of few names and numbers so that they meet.
 type schemaGenerator struct {
 	rng     *rand.Rand
 	dialect dialect

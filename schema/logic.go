@@ -2,7 +2,7 @@ package schema
 
 // logic is the keywords that apply other subschemas to the same value.
 type logic struct {
-	written []reference // where the next three come from
+	written []reference // the references behind the next three
 	ref     *subschema
 	meta    dialect // instead of ref, for the published schema of a dialect
 	dynamic *dynamicRef
@@ -82,8 +82,7 @@ func (l *logic) check(r *run, at int32, seen *evaluated) bool {
 	return ok
 }
 
-// any checks alternatives: that one of them fits, or with only set that no
-// other does besides.
+// any checks alternatives: one of them must fit, and with only set exactly one.
 func (r *run) any(list []*subschema, at int32, seen *evaluated, only bool) bool {
 	fit := 0
 	for _, s := range list {

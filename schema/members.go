@@ -12,7 +12,7 @@ type objectRules struct {
 	unevaluated *subschema
 }
 
-// property is what is said of the members of one name.
+// property holds the keywords for members of one name.
 type property struct {
 	schema   *subschema // may be nil
 	required bool
@@ -24,7 +24,7 @@ type patternProperty struct {
 	schema  *subschema
 }
 
-// dependent is what holds for objects that have a member of one name.
+// dependent holds the keywords for objects that have a member of one name.
 type dependent struct {
 	name     string
 	required []string
@@ -152,7 +152,7 @@ func (o *objectRules) check(r *run, at int32, seen *evaluated) bool {
 	return ok
 }
 
-// dependent checks what holds because of a member that is there.
+// dependent checks the keywords that apply because of a member that is present.
 func (o *objectRules) dependent(r *run, at int32, seen *evaluated) bool {
 	ok := true
 	for i := range o.dependents {
@@ -176,7 +176,7 @@ func (o *objectRules) dependent(r *run, at int32, seen *evaluated) bool {
 	return ok
 }
 
-// unevaluatedFit checks the members that nothing else has looked at.
+// unevaluatedFit checks the members that no other keyword has evaluated.
 func (o *objectRules) unevaluatedFit(r *run, at int32, seen *evaluated) bool {
 	ok := true
 	for i := at + 1; i < r.doc.values[at].next; i = r.doc.values[i].next {
@@ -203,7 +203,7 @@ func (r *run) has(at int32, name string) bool {
 	return r.spend(1+int(r.doc.values[at].size)/16) && r.doc.find(at, name) >= 0
 }
 
-// missing words which of the names an object lacks. It returns false.
+// missing reports the names that an object lacks. It returns false.
 func (r *run) missing(at int32, names []string, because string) bool {
 	if !r.loud {
 		return false

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Outline returns what a schema takes as one field without a name, for showing it. It does not
-// compile the schema: Parse of the field and of its parts checks kinds only.
+// Outline returns a schema as one field without a name, to be shown. It does not compile the
+// schema: Parse of the field and of its parts checks only kinds.
 func Outline(raw json.RawMessage) Field { return newField("", raw, newReferences(raw)) }
 
 // Types returns the JSON types that the schema names, without null; none if it names no type.
@@ -26,8 +26,8 @@ func (f *Field) Members() []Field {
 	return out
 }
 
-// Elements returns what each element of a list takes, under the name of the list. It returns nil
-// if the schema does not say, and for a field that is not a list.
+// Elements returns the field for each element of a list, under the name of the list. It returns
+// nil if the schema does not say, and for a field that is not a list.
 func (f *Field) Elements() *Field {
 	list, _ := members(f.Schema)
 	items := schemaObject(list).get("items")
@@ -39,7 +39,7 @@ func (f *Field) Elements() *Field {
 	return &e
 }
 
-// Others returns what the members of an object take that Members does not name: its
+// Others returns the field for the members of an object that Members does not name: its
 // additionalProperties. It returns nil if the schema does not say.
 func (f *Field) Others() *Field {
 	list, _ := members(f.Schema)
@@ -69,7 +69,7 @@ func (f *Field) Alternatives() []Field {
 	return out
 }
 
-// part is what a part of the field names as the field it belongs to; nil for the whole document.
+// part returns the outer field for a part of f; nil for the whole document.
 func (f *Field) part() *Field {
 	if f.Name == "" && f.outer == nil && !f.element {
 		return nil

@@ -7,19 +7,19 @@ import (
 	"strconv"
 )
 
-// maxExponent bounds the powers of ten that are worked out exactly. A number
-// like 1e999999999 is a few bytes of text and hundreds of megabytes of digits.
+// maxExponent bounds the powers of ten that are computed exactly. A number like 1e999999999 is a
+// few bytes of text and hundreds of megabytes of digits.
 const maxExponent = 2000
 
-// decimal is a number literal taken apart: the value is digits × 10^exp, with
-// no zeros at either end of digits. Zero has no digits, whatever its exponent.
+// decimal is a parsed number literal: the value is digits × 10^exp, with no zeros at either end
+// of digits. Zero has no digits, whatever its exponent.
 type decimal struct {
 	neg    bool
 	digits []byte
 	exp    int // saturated at ±1<<30
 }
 
-// parseDecimal takes the number literal lit apart.
+// parseDecimal parses the number literal lit.
 func parseDecimal(lit []byte) decimal {
 	var d decimal
 	i := 0
@@ -63,7 +63,7 @@ func parseDecimal(lit []byte) decimal {
 	return d
 }
 
-// bounded reports whether the number is small enough to be worked out exactly.
+// bounded reports whether the number is small enough to be computed exactly.
 func (d decimal) bounded() bool {
 	return len(d.digits) <= maxExponent && -maxExponent <= d.exp && d.exp <= maxExponent
 }
@@ -81,7 +81,7 @@ func rat(lit string) *big.Rat {
 	return r
 }
 
-// magnitude is what became of reading a literal as an integer.
+// magnitude is the outcome of reading a literal as an integer.
 type magnitude uint8
 
 const (
@@ -206,5 +206,5 @@ func (q quantity) multipleOf(p quantity) bool {
 	return new(big.Rat).Quo(rat(q.lit), rat(p.lit)).IsInt()
 }
 
-// digits is how many digits it takes to write the number out.
+// digits returns the number of digits of the number written in full.
 func (q quantity) digits() int { return len(q.dec.digits) + max(q.dec.exp, -q.dec.exp) }

@@ -13,8 +13,8 @@ import (
 // Output is the schema and the encoder of one Go type as a result. It is
 // immutable and may be used by several goroutines at once.
 //
-// It differs from the [Type] of the same Go type, which says what may be left
-// out of arguments, by what is always written in results:
+// It differs from the [Type] of the same Go type, whose schema lets callers omit arguments, in
+// that fields that are always written are required:
 //
 //	field                       Type        Output
 //	T                           required    required
@@ -29,21 +29,20 @@ import (
 //	items, values of maps *T    never null  may be null
 //	header                      x-mcp-header  nothing
 //
-// Types are told apart by MarshalJSON and MarshalText where a Type looks at
-// UnmarshalJSON and UnmarshalText. A root that is a pointer is described as
-// what it points to.
+// Output looks at MarshalJSON and MarshalText where Type looks at UnmarshalJSON and
+// UnmarshalText. A root that is a pointer is described as what it points to.
 type Output struct {
 	typ   reflect.Type
 	root  spec
 	json  json.RawMessage
-	check bool // what is written may break the schema
+	check bool // encoded values may not fit the schema
 }
 
 // outputs holds the Output of every Go type that was asked for.
 var outputs sync.Map // reflect.Type -> *Output
 
-// ForOutput returns the Output of T. It is made once per T and then kept. It
-// fails where [For] does, and on struct fields that the codec refuses.
+// ForOutput returns the Output of T. It is made once per T and then cached. It fails where [For]
+// does, and on struct fields that the codec refuses.
 func ForOutput[T any]() (*Output, error) {
 	t := reflect.TypeFor[T]()
 	if have, ok := outputs.Load(t); ok {
@@ -71,7 +70,7 @@ func newOutput(t reflect.Type) (*Output, error) {
 	return made, checkDefaults(root.node, map[*node]bool{})
 }
 
-// JSON returns the JSON Schema of what Encode returns, made as [Type.JSON] is.
+// JSON returns the JSON Schema of the results of Encode, in the form of [Type.JSON].
 func (o *Output) JSON() json.RawMessage { return o.json }
 
 // String returns the name of the Go type.
@@ -99,7 +98,7 @@ func (o *Output) Encode(v any) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// written works out when the codec writes the field, and when as null.
+// written finds out when the codec writes the field, and when as null.
 func (f *field) written(c *candidate) {
 	f.required = !c.through && !c.omitzero && !(c.omitempty && f.mayBeEmpty())
 	if c.omitempty || c.omitzero && f.ptrs == 1 && f.node.kind != kindHook {
@@ -107,8 +106,8 @@ func (f *field) written(c *candidate) {
 	}
 }
 
-// mayBeEmpty reports whether what is written may be null, "", {} or []. Of a
-// struct that is still being built it does not know, and says that it may.
+// mayBeEmpty reports whether the encoded value may be null, "", {} or []. For a struct that is
+// still being built it returns true.
 func (s *spec) mayBeEmpty() bool {
 	n := s.node
 	if s.ptrs > 0 {
@@ -125,12 +124,11 @@ func (s *spec) mayBeEmpty() bool {
 	return true
 }
 
-// written returns why the codec refuses to write any value of a struct. It
-// looks at the fields of a type in the same way for reading, which needs no
-// value.
+// written returns the error with which the codec refuses to write any value of a struct. It reads
+// instead of writing, which checks the fields in the same way and needs no value.
 func written(t reflect.Type, fields int) error {
 	if fields == 0 || implements(t, reading.json) || implements(t, reading.text) {
-		return nil // nothing to look at, or no way to ask
+		return nil // nothing to check, or no way to check it
 	}
 	return jsonx.Unmarshal([]byte("{}"), reflect.New(t).Interface())
 }

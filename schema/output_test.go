@@ -59,7 +59,7 @@ type place struct {
 	Number int8   `json:"number,omitempty"`
 }
 
-// pointers is the same for what may be nil.
+// pointers is the same for fields that may be nil.
 type pointers struct {
 	*Extra
 	P      *int              `json:"p"`
@@ -99,7 +99,7 @@ func (m money) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, `"%d.%02d"`, m.cents/100, m.cents%100), nil
 }
 
-// writes has only the methods that write, reads only those that read.
+// writes has only marshal methods, reads only unmarshal methods.
 type writes struct{ _ int }
 
 func (w writes) MarshalText() ([]byte, error) { return []byte("w"), nil }
@@ -124,8 +124,7 @@ type methodical struct {
 	RP []*reads    `json:"rp"`
 }
 
-// checkOutput holds what is written of n values of T against the schema that
-// is published. TOOL-26-023.
+// checkOutput validates n encoded values of T against the published schema. TOOL-26-023.
 func checkOutput[T any](t *testing.T, n int) {
 	t.Helper()
 	out, err := schema.ForOutput[T]()
@@ -228,7 +227,7 @@ func TestOutputJSON(t *testing.T) {
 	}
 }
 
-// A value that breaks its own tags is an error here and not at the client.
+// A value that breaks its own tags is an error on the server, not at the client.
 func TestOutputRefuses(t *testing.T) {
 	type result struct {
 		Level string   `json:"level" enum:"low,high"`
@@ -274,8 +273,8 @@ func TestOutputRefuses(t *testing.T) {
 	}
 }
 
-// What Marshal writes of a value without nil pointers is what the schema of
-// its type describes, and both ways to read it return the value.
+// The output of Marshal for a value without nil pointers fits the schema of its type, and both
+// decoders return the value.
 func TestMarshalIsDecoded(t *testing.T) {
 	typ, err := schema.For[everything]()
 	if err != nil {

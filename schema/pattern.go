@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// maxPatternSize bounds all patterns of a foreign schema together, in what
-// regexp has to build for them: x{1000} is seven bytes and a thousand steps.
+// maxPatternSize bounds all patterns of a foreign schema together, in steps of the compiled
+// regexp: x{1000} is seven bytes and a thousand steps.
 const maxPatternSize = 100_000
 
 // pattern is a regular expression of a foreign schema.
 type pattern struct {
 	re   *regexp.Regexp
-	text string // as it stands in the schema
+	text string // as in the schema
 	size int
 }
 
@@ -28,7 +28,7 @@ type patternSet struct {
 
 var errPatterns = errors.New("the patterns in the schema are too large")
 
-// pattern compiles the text of a pattern that stands at a place.
+// pattern compiles the text of the pattern at a place.
 func (c *compiler) pattern(at int32, text string) *pattern {
 	if p := c.patterns.known[text]; p != nil {
 		return p
@@ -72,8 +72,7 @@ func patternSize(re *syntax.Regexp) int {
 	return n
 }
 
-// errPatternInput is why a validation is given up that meets a text too long
-// for a pattern.
+// errPatternInput ends a validation in which a text is too long for a pattern.
 var errPatternInput = fmt.Errorf("has a text of more than %d bytes where a pattern is to be matched", maxPatternInput)
 
 // match reports whether s contains a match of the pattern.
@@ -85,8 +84,7 @@ func (p *pattern) match(r *run, s string) bool {
 	return r.spend(2+len(s)/8+len(s)*p.size/128) && p.re.MatchString(s)
 }
 
-// goPattern rewrites a pattern, which is meant for ECMAScript, for regexp: what
-// is \u00e9 there is \x{00e9} here.
+// goPattern rewrites a pattern of ECMAScript for regexp: \u00e9 becomes \x{00e9}.
 func goPattern(text string) string {
 	if !strings.Contains(text, `\u`) {
 		return text

@@ -13,8 +13,8 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 )
 
-// A Go type is compiled once into a graph of nodes, which both the schema and
-// the decoder are read from.
+// A Go type is compiled once into a graph of nodes, from which both the schema and the decoder
+// work.
 
 type kind uint8
 
@@ -59,7 +59,7 @@ type node struct {
 	out bool // of an Output: methods that read are not called
 }
 
-// spec is a place for a value: a node and what this place adds to it.
+// spec is a place for a value: a node, and the rules and pointers of this place.
 type spec struct {
 	node     *node
 	ptrs     int // how many pointers lead from the place to the node's type
@@ -121,7 +121,7 @@ type builder struct {
 	depth int
 	out   bool
 
-	stricter bool // a tag or a method says more than the Go types do
+	stricter bool // a tag or a method constrains more than the Go types do
 }
 
 // place returns the spec of a place of type t without tags.
@@ -149,7 +149,7 @@ func (b *builder) node(t reflect.Type) (*node, error) {
 	}
 	defer func() { b.depth-- }()
 	n := &node{typ: t, out: b.out}
-	b.nodes[t] = n // before what is inside: the type may contain itself
+	b.nodes[t] = n // before its parts: the type may contain itself
 	if err := b.fill(n, t); err != nil {
 		return nil, err
 	}
@@ -300,14 +300,14 @@ func (n *node) find(name []byte, next int) int {
 	return -1
 }
 
-// refine adds what the tags say to the place s, of the field called name.
+// refine adds the tags of a field to the place s.
 func (b *builder) refine(s *spec, t *tagged) error {
 	n := s.node
 	if !b.out || n.kind == kindHook {
 		s.nullable = s.nullable || t.nullable
 	}
 	b.stricter = b.stricter || t.words != nil || t.enum != nil || t.unique
-	// On a list, what describes one value describes the items.
+	// On a list, the tags for one value apply to the items.
 	outer, inner := *t, tagged{}
 	if n.kind == kindSlice || n.kind == kindArray {
 		outer.words = nil
@@ -359,7 +359,7 @@ func (b *builder) refine(s *spec, t *tagged) error {
 	return nil
 }
 
-// from takes over the enum of base; bounds of the type are in newRules.
+// from copies the enum of base; newRules has the bounds of the type.
 func (r *rules) from(base *rules) *rules {
 	if base != nil {
 		r.enum, r.enumText = base.enum, base.enumText

@@ -12,8 +12,8 @@ import (
 // stack of a validation.
 const maxChain = 256
 
-// maxFollowed bounds how many values the references of a schema pass over, by
-// their JSON pointers.
+// maxFollowed bounds the values that resolving the JSON pointers of a schema's references may
+// skip.
 const maxFollowed = 50_000_000
 
 // openChain marks a subschema whose chains are being followed.
@@ -22,16 +22,15 @@ const openChain = -1
 // reference is a keyword that names another subschema.
 type reference struct{ keyword, uri string }
 
-// dynamicRef is a reference that may lead elsewhere, by the resources through
-// which a validation has come.
+// dynamicRef is a reference that may lead elsewhere, depending on the resources that a validation
+// has entered.
 type dynamicRef struct {
-	first     *subschema // where it leads to without any of them
+	first     *subschema // the target without any of them
 	anchor    string     // of $dynamicRef; empty if only first counts
 	recursive bool       // of $recursiveRef
 }
 
-// target returns where the reference leads to: into the outermost resource that
-// has a place for it.
+// target returns the target of the reference, in the outermost resource of scope that has one.
 func (d *dynamicRef) target(scope []*resource) *subschema {
 	if d.anchor == "" && !d.recursive {
 		return d.first
@@ -47,8 +46,8 @@ func (d *dynamicRef) target(scope []*resource) *subschema {
 	return d.first
 }
 
-// link joins the subschemas that lead to each other, from s on. What none of
-// them leads to is left alone, whatever it refers to.
+// link joins the subschemas that are reachable from s. References in unreachable ones are
+// ignored.
 func (c *compiler) link(s *subschema) {
 	for todo := []*subschema{s}; len(todo) > 0 && c.sound(); {
 		last := len(todo) - 1
@@ -59,8 +58,8 @@ func (c *compiler) link(s *subschema) {
 	}
 }
 
-// chain links s and what applies to the same value, and returns the longest
-// chain that starts at s. What applies to members and items is left in todo.
+// chain links s and the subschemas for the same value, and returns the longest chain that starts
+// at s. It adds the subschemas for members and items to todo.
 func (c *compiler) chain(s *subschema, todo *[]*subschema) int {
 	switch {
 	case s.chain == openChain:
@@ -162,8 +161,7 @@ func (c *compiler) target(res *resource, fragment string) *subschema {
 	if at < 0 {
 		return nil
 	}
-	// It may stand where no keyword expects a schema. Then it belongs to the
-	// resource around it.
+	// The schema may be where no keyword expects one. Then it belongs to the resource around it.
 	for i := at; ; i = c.doc.values[i].parent {
 		if s := c.made[i]; s != nil {
 			return c.schema(at, s.res)

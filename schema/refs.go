@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// references finds what a $ref in a schema document names, for the view that a [Form] gives. It is
-// immutable.
+// references resolves each $ref in a schema document for a [Form]. It is immutable.
 type references struct {
 	doc  json.RawMessage
 	defs map[string]json.RawMessage // the members of $defs and definitions, by pointer
@@ -40,8 +39,8 @@ var (
 func (r *references) anew() *references { return &references{r.doc, r.defs, new(maxNested)} }
 
 // resolve returns the schema in raw, a part of the document, with a $ref into the document
-// replaced by what it names. What stands beside the $ref wins. A schema that would make the whole
-// larger than maxReferenced, or maxNested, stays a reference: many small ones may name one huge one.
+// replaced by its target. Keywords beside the $ref win. A schema that would make the whole larger
+// than maxReferenced, or maxNested, stays a reference: many small ones may name one huge one.
 func (r *references) resolve(raw json.RawMessage) schemaObject {
 	list, err := members(raw)
 	if err != nil {
@@ -65,7 +64,7 @@ func (r *references) resolve(raw json.RawMessage) schemaObject {
 	return s
 }
 
-// find returns what a JSON pointer names.
+// find returns the target of a JSON pointer.
 func (r *references) find(pointer string) (json.RawMessage, bool) {
 	if target, ok := r.defs[pointer]; ok {
 		return target, true

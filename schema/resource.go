@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// base is where schemas live that do not say where. It leads nowhere.
+// base is the URI of schemas without one. It cannot be fetched.
 const base = "schema://local/"
 
 // maxURI bounds the URIs of resources, in bytes. Each is made of those around
 // it.
 const maxURI = 4096
 
-// resource is a schema with a URI, whole or embedded in another. What is in it
-// names others by way of that URI.
+// resource is a schema with a URI, whole or embedded in another. References in it are resolved
+// against that URI.
 type resource struct {
 	uri     string // without fragment
 	dialect dialect
@@ -28,8 +28,7 @@ type resource struct {
 	reached   bool                  // while linking
 }
 
-// identify reads what the object at a place says about itself: the dialect, a
-// URI of its own, anchors. It sets s.res.
+// identify reads the identifiers of the object at a place: dialect, URI, anchors. It sets s.res.
 func (c *compiler) identify(s *subschema, at int32) {
 	text := func(keyword string) string {
 		if i := c.doc.find(at, keyword); i >= 0 && c.doc.values[i].kind == '"' {
@@ -46,7 +45,7 @@ func (c *compiler) identify(s *subschema, at int32) {
 			c.fail(errors.New("$schema must be a string"))
 			return
 		case declared != 0:
-			if at == root || text(declared.id()) != "" { // elsewhere it says nothing
+			if at == root || text(declared.id()) != "" { // elsewhere it has no effect
 				dialect = declared
 			}
 		case v.kind == '"':
@@ -135,7 +134,7 @@ func (res *resource) join(reference string) (string, error) {
 	return from.ResolveReference(ref).String(), nil
 }
 
-// identifier holds a keyword that identify reads against the dialect.
+// identifier checks a keyword that identify reads against the dialect.
 func (k *keywords) identifier(i int32, name string) {
 	if !k.is(i, typeString) {
 		return

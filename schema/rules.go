@@ -30,9 +30,8 @@ type rules struct {
 	enumTitles []string
 	enumText   []string // of strings: enum unquoted
 
-	// Bounds of numbers as written, and worked out for the kind in hand: lo
-	// and hi for integers (ulo and uhi for unsigned ones), with the bounds of
-	// the Go type; exact for floating point.
+	// Bounds of numbers as written, and computed for the kind of the node: lo and hi for integers
+	// (ulo and uhi for unsigned ones), with the bounds of the Go type; exact for floating point.
 	min, max, exMin, exMax, multipleOf *bound
 	lo, hi                             int64
 	ulo, uhi                           uint64
@@ -58,7 +57,7 @@ func (r *rules) header() string {
 	return r.headerName
 }
 
-// newRules returns what every place of a node of this kind starts with.
+// newRules returns the initial rules of a place of a node of this kind.
 func newRules(n *node) *rules {
 	r := &rules{maxSize: -1}
 	switch n.kind {
@@ -118,7 +117,7 @@ func (r *rules) setEnum(values []string) {
 	}
 }
 
-// apply adds the constraints of t, which stand on a place with node n.
+// apply adds the constraints of t, the tags of a place with node n.
 func (r *rules) apply(t *tagged, n *node) error {
 	for _, w := range t.words {
 		if err := r.word(w, n); err != nil {
@@ -162,8 +161,7 @@ func (r *rules) enumOf(t *tagged, n *node) error {
 	return nil
 }
 
-// word applies one keyword. The short names mean the keyword that fits the
-// kind of value.
+// word applies one keyword. A short name means the keyword for the kind of value.
 func (r *rules) word(w keyword, n *node) error {
 	var number, text, list, object bool
 	switch n.kind {
@@ -260,7 +258,7 @@ func (r *rules) word(w keyword, n *node) error {
 	return nil
 }
 
-// settle works the bounds out for the kind, once all are known.
+// settle computes the bounds for the kind, once all are known.
 func (r *rules) settle(n *node) error {
 	if r.maxSize >= 0 && r.minSize > r.maxSize {
 		return fmt.Errorf("at least %d and at most %d cannot both hold", r.minSize, r.maxSize)
@@ -316,7 +314,7 @@ func ceil(r *big.Rat) *big.Int {
 	return new(big.Int).Neg(new(big.Int).Div(new(big.Int).Neg(r.Num()), r.Denom()))
 }
 
-// ofString returns what is wrong with s, or "".
+// ofString returns the fault of s, or "".
 func (r *rules) ofString(s string) string {
 	if r.enumText != nil && !slices.Contains(r.enumText, s) {
 		return notAmong(r.enum, quote(s))
@@ -340,7 +338,7 @@ func (r *rules) ofString(s string) string {
 	return ""
 }
 
-// ofSize returns what is wrong with a list or a map of n elements, or "".
+// ofSize returns the fault of a list or a map of n elements, or "".
 func (r *rules) ofSize(n int, one, many string) string {
 	if n < r.minSize || r.maxSize >= 0 && n > r.maxSize {
 		return wrongSize(n, r.minSize, r.maxSize, one, many)
@@ -348,8 +346,8 @@ func (r *rules) ofSize(n int, one, many string) string {
 	return ""
 }
 
-// wrongSize words the fault of a value of n parts, of which there must be at
-// least least and, unless it is negative, at most most.
+// wrongSize returns the fault of a value of n parts, which must have at least least and, unless
+// most is negative, at most most.
 func wrongSize(n, least, most int, one, many string) string {
 	limit, how := least, "at least"
 	if n >= least {
@@ -365,12 +363,12 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// notAmong words the fault of a value that is none of the choices.
+// notAmong returns the fault of a value that is not one of the choices.
 func notAmong(choices []json.RawMessage, got string) string {
 	return "must be " + oneOf(choices) + ", got " + got
 }
 
-// oneOf lists allowed values, not more than fit a line.
+// oneOf lists allowed values, as many as fit on a line.
 func oneOf(values []json.RawMessage) string {
 	var b strings.Builder
 	if len(values) > 1 {
@@ -389,8 +387,7 @@ func oneOf(values []json.RawMessage) string {
 	return b.String()
 }
 
-// ofNumber returns what is wrong with a number, given as its literal, or "".
-// It is exact.
+// ofNumber returns the fault of a number, given as its literal, or "". It is exact.
 func (r *rules) ofNumber(lit []byte) string {
 	got := excerpt(string(lit))
 	v := rat(string(lit))
@@ -436,17 +433,16 @@ func firstBound(a, b *bound) *bound {
 	return b
 }
 
-// plainFloat reports whether f is clearly within the bounds, so that its
-// literal need not be looked at. Rounding to float64 keeps order, so only a
-// value that equals a bound is unclear.
+// plainFloat reports whether f is clearly within the bounds, so that its literal need not be
+// parsed. Rounding to float64 keeps order, so only a value that equals a bound is unclear.
 func (r *rules) plainFloat(f float64) bool {
 	return r.enum == nil && r.multipleOf == nil &&
 		(r.min == nil || f > r.min.f) && (r.max == nil || f < r.max.f) &&
 		(r.exMin == nil || f > r.exMin.f) && (r.exMax == nil || f < r.exMax.f)
 }
 
-// quoteJSON returns s as a JSON string. Invalid UTF-8, which only a Go program
-// can bring in, becomes the replacement character.
+// quoteJSON returns s as a JSON string. Invalid UTF-8, which only a Go program can pass, becomes
+// the replacement character.
 func quoteJSON(s string) json.RawMessage { return jsonx.AppendString(nil, s) }
 
 // isText reports whether places of n take JSON strings.

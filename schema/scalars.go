@@ -14,7 +14,7 @@ func (k *keywords) bound(i int32, name string) {
 	exclusive := false
 	if k.dialect == draft4 {
 		switch name {
-		case "exclusiveMinimum", "exclusiveMaximum": // says something about the other
+		case "exclusiveMinimum", "exclusiveMaximum": // a boolean in draft 4, about the other bound
 			k.is(i, typeBoolean)
 			if other := "m" + name[len("exclusiveM"):]; k.doc.find(k.at, other) < 0 {
 				k.fault(k.at, missingFault(other, name))

@@ -4,8 +4,7 @@ import (
 	"strings"
 )
 
-// subschema is one schema of a foreign schema, compiled. Once [Compile] is done
-// nothing in it changes.
+// subschema is one schema of a foreign schema, compiled. It is immutable once [Compile] returns.
 type subschema struct {
 	res   *resource
 	chain int // the longest chain of subschemas for one value from here on
@@ -76,7 +75,7 @@ func (s *subschema) below(list []*subschema) []*subschema {
 	return list
 }
 
-// typeSet is a set of JSON Schema types; the empty one asks for none.
+// typeSet is a set of JSON Schema types; the empty set allows all.
 type typeSet uint8
 
 const (
@@ -104,7 +103,7 @@ func typeNamed(name string) typeSet {
 	return 0
 }
 
-// typesOf returns the types that a value is of.
+// typesOf returns the types of a value.
 func typesOf(v *value) typeSet {
 	switch v.kind {
 	case '{':
@@ -133,11 +132,11 @@ func isInteger(lit string) bool {
 	return d.exp >= 0 || d.sign() == 0
 }
 
-// mismatch words the fault of a value that is of none of the wanted types.
+// mismatch returns the fault of a value that has none of the wanted types.
 func (want typeSet) mismatch(v *value) string {
 	got := kindName(v.kind)
 	if v.kind == '0' && want&typeInteger != 0 {
-		got = excerpt(v.text) // it is a number, but no integer
+		got = excerpt(v.text) // it is a number, but not an integer
 	}
 	var b strings.Builder
 	b.WriteString("must be ")

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// tagged is what the struct tags of one field say, before it is known what
-// they mean for the field's type.
+// tagged holds the struct tags of one field, before they are applied to the field's type.
 type tagged struct {
 	title, doc, header string
 	words              []keyword // in the order of the tags

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// durationPattern is what the schema of a time.Duration says: what
-// time.Duration.String writes, and the like.
+// durationPattern is the pattern in the schema of a time.Duration. It matches the output of
+// time.Duration.String and similar texts.
 const durationPattern = `^-?([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 
 var durationRE = regexp.MustCompile(durationPattern)
 
-// texty reads a JSON string into something that is no Go string.
+// texty reads a JSON string into a value that is not a Go string.
 func (d *decoder) texty(n *node, r *rules, v reflect.Value, c byte) bool {
 	if c != '"' {
 		return d.mismatch("must be a string")
@@ -75,8 +75,8 @@ func (d *decoder) bytes(n *node, v reflect.Value, raw []byte) {
 	}
 }
 
-// decodeBase64 decodes standard base64 with padding, and nothing beside it:
-// encoding/base64 alone lets line breaks through.
+// decodeBase64 decodes standard base64 with padding. Unlike encoding/base64 it refuses line
+// breaks.
 func decodeBase64(s string) ([]byte, error) {
 	if strings.ContainsAny(s, "\r\n") {
 		return nil, errors.New("line break in base64")

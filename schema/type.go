@@ -23,12 +23,11 @@ type Type struct {
 // types holds the Type of every Go type that was asked for.
 var types sync.Map // reflect.Type -> *Type
 
-// For returns the Type of T. It is made once per T and then kept.
+// For returns the Type of T. It is made once per T and then cached.
 //
-// For fails on what JSON cannot express (channels, functions, complex numbers,
-// interfaces with methods) and on struct tags that make no sense; the error
-// names the type and the field. The package comment says how Go types and tags
-// become schemas.
+// For fails on types that JSON cannot express (channels, functions, complex numbers, interfaces
+// with methods) and on struct tags that do not apply to their field; the error names the type and
+// the field. The package comment says how Go types and tags become schemas.
 func For[T any]() (*Type, error) { return ForType(reflect.TypeFor[T]()) }
 
 // ForType is [For] with a type known at run time. A nil type is an error.
@@ -123,24 +122,23 @@ func (t *Type) IsObject() bool {
 	return false
 }
 
-// Decode reads the one JSON value in data into v, which must be a non-nil
-// pointer to the Go type, and checks it on the way. What v pointed to before
-// is overwritten; properties that are absent, or null where they are optional and
-// not nullable, get their default. Nothing of data is kept.
+// Decode reads the one JSON value in data into v, which must be a non-nil pointer to the Go type,
+// and checks it. It overwrites the value of v; properties that are absent, or null where they are
+// optional and not nullable, get their default. Decode keeps no reference to data.
 //
-// If the value does not fit the schema the error is a [*ValidationError] with
-// every fault in the order of the text, and v holds what could be read. Text
-// that is not JSON ends the search: the last fault then says where.
+// If the value does not fit the schema, the error is a [*ValidationError] with the faults in the
+// order of the text, and v holds the parts that could be read. Invalid JSON ends the search: the
+// last fault then has its position.
 //
-// Integers are exact: 3, 3.0 and 3e0 are the integer 3, nothing is rounded, and
-// what the Go type cannot hold is a fault. Names match in their exact case, no
-// name may stand twice in an object, and nesting ends at 128 levels.
+// Integers are exact: 3, 3.0 and 3e0 are the integer 3, nothing is rounded, and a number that the
+// Go type cannot hold is a fault. Names match in their exact case, a name must not occur twice in
+// an object, and nesting is limited to 128 levels.
 func (t *Type) Decode(data []byte, v any) error {
 	return t.decodeTo(decoder{scanner: scanner{data: data}}, v)
 }
 
-// DecodeValid is [Type.Decode] for data known to be valid JSON, such as a part of a
-// message that was decoded before: what the strings are made of is not checked again.
+// DecodeValid is [Type.Decode] for data known to be valid JSON, such as a part of a decoded
+// message: the contents of strings are not checked again.
 func (t *Type) DecodeValid(data []byte, v any) error {
 	return t.decodeTo(decoder{scanner: scanner{data: data, valid: true}}, v)
 }
@@ -163,7 +161,7 @@ func (t *Type) decodeTo(d decoder, v any) error {
 	return d.into(&t.root, p.Elem())
 }
 
-// Validate checks the JSON value in data as Decode does and keeps nothing.
+// Validate checks the JSON value in data as Decode does, without returning it.
 func (t *Type) Validate(data []byte) error {
 	return decodeInto(data, &t.root, reflect.New(t.typ).Elem(), false)
 }

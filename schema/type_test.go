@@ -62,8 +62,8 @@ func (m *money) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// The inferred schemas, whole. They are what every client of a tool sees.
-// JSON-26-004, TOOL-26-009, TOOL-26-010.
+// The inferred schemas in full, as every client of a tool sees them. JSON-26-004, TOOL-26-009,
+// TOOL-26-010.
 func TestJSON(t *testing.T) {
 	type empty struct{}
 	type fields struct {
@@ -161,7 +161,7 @@ func TestJSON(t *testing.T) {
 			if diff := cmp.Diff(string(typ.JSON()), tt.want); diff != "" {
 				t.Errorf("JSON() (-got +want):\n%s", diff)
 			}
-			// JSON-26-007: what is emitted is valid in its dialect.
+			// JSON-26-007: an emitted schema is valid in its dialect.
 			if _, err := schema.Compile(typ.JSON()); err != nil {
 				t.Errorf("the schema does not compile: %v", err)
 			}
@@ -299,8 +299,8 @@ func TestForRefuses(t *testing.T) {
 	}
 }
 
-// A type that repeats its parts over and over does not blow up its schema:
-// past 64 KiB the parts move to $defs.
+// A type that repeats its parts many times does not get a huge schema: past 64 KiB the parts move
+// to $defs.
 func TestSharedPartsMoveToDefs(t *testing.T) {
 	type a struct{ One, Two, Three, Four, Five, Six string }
 	type b struct{ A1, A2, A3, A4, A5, A6, A7, A8 a }
@@ -321,8 +321,8 @@ func TestSharedPartsMoveToDefs(t *testing.T) {
 	}
 }
 
-// What the house's encoder writes for a type is what the type's schema says:
-// a tool's result passes its own output schema (TOOL-26-023).
+// The encoder's output for a type fits the type's schema: a tool's result passes its own output
+// schema (TOOL-26-023).
 func TestEncodedValuesFit(t *testing.T) {
 	type small byte
 	type value struct {

@@ -31,7 +31,7 @@ func (u *uniqueItems) addValue(doc *document, at int32, i int) (earlier int, dup
 	return 0, false
 }
 
-// repeatFault words the fault of an item that is equal to an earlier one.
+// repeatFault returns the fault of an item that is equal to an earlier one.
 func repeatFault(i, earlier int) string {
 	return "items must differ, but item " + strconv.Itoa(i) + " repeats item " + strconv.Itoa(earlier)
 }

@@ -68,7 +68,7 @@ func TestValidate(t *testing.T) {
 		{"unused references", `{"$defs":{"a":{"$ref":"http://x.example/elsewhere"}},"type":"null"}`, `1`, `must be null, got number`},
 		{"reference into what is no keyword", `{"x":{"y":[{"type":"string"}]},"$ref":"#/x/y/0"}`, `1`, `must be a string, got number`},
 		{"a reference that comes back", `{"$id":"http://x.example/r","$dynamicAnchor":"a","$ref":"t","$defs":{"t":{"$id":"t","$dynamicRef":"#a","$defs":{"d":{"$dynamicAnchor":"a"}}}}}`, `1`,
-			`cannot be checked: the schema refers to itself for ever`},
+			`cannot be checked: the schema refers to itself without end`},
 		{"alternatives in alternatives", `{"anyOf":[{"anyOf":[{"type":"string"},{"type":"null"}]},{"type":"integer"}]}`, `{}`, `must be a string or an integer or null, got object`},
 		{"odd white space", `{"const":1}`, "{ \"a b\" : [ 1 ,\n \"\\\" \" ] }", `must be 1, got {"a b":[1,"\" "]}`},
 	}
@@ -258,7 +258,8 @@ func TestValidateLargeValues(t *testing.T) {
 	}
 }
 
-// A Validator serves many at once, and one that is given up harms no other.
+// A Validator serves several goroutines at once, and a validation that is given up does not
+// affect the others.
 func TestValidateConcurrently(t *testing.T) {
 	v, err := Compile([]byte(`{"$ref":"#/$defs/n","$defs":{"n":{"allOf":[{"properties":{"c":{"$ref":"#/$defs/n"}}},{"properties":{"c":{"$ref":"#/$defs/n"}}}],"type":["object","number"]}}}`))
 	if err != nil {
@@ -286,8 +287,8 @@ func TestValidateConcurrently(t *testing.T) {
 	wg.Wait()
 }
 
-// FuzzCompile: whatever compiles also validates without ado, and a value fits or
-// not for reasons that can be told.
+// FuzzCompile: a schema that compiles validates without a panic, and a value either fits or has
+// faults.
 func FuzzCompile(f *testing.F) {
 	f.Add([]byte(`{"type":"object","properties":{"a":{"$ref":"#/$defs/x"}},"$defs":{"x":{"enum":[1,"a"]}}}`), []byte(`{"a":1}`))
 	f.Add([]byte(`{"anyOf":[{"type":"string"},{"type":"null"}],"unevaluatedProperties":false}`), []byte(`[null]`))

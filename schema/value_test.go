@@ -40,7 +40,7 @@ func FuzzParseAny(f *testing.F) {
 	})
 }
 
-// depth is no less than how deep data nests.
+// depth returns an upper bound of the nesting of data.
 func depth(data []byte) int {
 	return strings.Count(string(data), "[") + strings.Count(string(data), "{")
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// The keywords of 2020-12 that schemas of tools use: each lets one value pass
-// and refuses another, and the fault says where. JSON-26-001, JSON-26-002.
+// The keywords of 2020-12 that schemas of tools use: each accepts one value and refuses another,
+// and the fault names the place. JSON-26-001, JSON-26-002.
 func TestVocabulary(t *testing.T) {
 	const byKind = `{"if":{"properties":{"kind":{"const":"a"}},"required":["kind"]},
 		"then":{"properties":{"n":{"type":"integer"}}},"else":{"properties":{"n":{"type":"string"}}}}`
