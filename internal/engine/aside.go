@@ -9,13 +9,13 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// What passes between a legacy session and a handler outside of any call of the client:
+// Messages between a legacy session and a handler outside of any call of the client:
 //
-//   - The handler may send notifications, and ask for the roots, which are the session's and
-//     no call's. Other questions belong to calls (T-09), but for those of a server behind the
-//     handler that name none (insession.go).
-//   - The client may say that its roots have changed. Handlers that stand for other servers
-//     are told ([Engine.TellRoots]).
+//   - The handler may send notifications, and ask for the roots, which belong to the session.
+//     Other questions belong to calls (T-09), except those of a server behind the handler that
+//     name no call (insession.go).
+//   - The client may announce that its roots have changed. Handlers that stand for other servers
+//     are notified ([Engine.TellRoots]).
 
 // sessionContext is the context of a session.
 type sessionContext struct {
@@ -55,11 +55,11 @@ func (a *rootsAsker) ask(ctx context.Context, c *Call, qs []Question) ([]json.Ra
 	return a.live.ask(ctx, c, qs)
 }
 
-// rootsNews is what a handler is yet to be told of changes of the roots: however often they
-// change, it is told by one goroutine, and once more if they have changed meanwhile.
+// rootsNews coalesces changes of the roots: one goroutine notifies the handler, and once more if
+// they have changed in the meantime.
 type rootsNews struct{ telling, again bool }
 
-// RootsChanged takes the word of the client that its roots have changed. It does not wait.
+// RootsChanged handles the client's notification that its roots have changed. It does not wait.
 func (s *Session) RootsChanged(e *Engine) {
 	if !e.TellRoots || s.loose {
 		return
@@ -82,7 +82,7 @@ func (s *Session) RootsChanged(e *Engine) {
 			}
 		}()
 		for {
-			_, _ = e.run(ctx, s.aside(revision.NoteRootsChanged)) // there is nobody to answer
+			_, _ = e.run(ctx, s.aside(revision.NoteRootsChanged)) // a notification has no answer
 			s.mu.Lock()
 			again := s.roots.again && s.closed == nil
 			s.roots = rootsNews{telling: again}

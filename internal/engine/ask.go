@@ -21,15 +21,15 @@ import (
 type Question struct {
 	Method string
 	Params json.RawMessage
-	Key    string // identity; empty: the ordinal and a digest of what is asked
+	Key    string // identity; empty: the ordinal and a digest of the question
 }
 
-// ErrSuspended is what Ask returns when the answer is still to come. A handler
-// returns it like any error; the engine then answers input_required.
+// ErrSuspended is returned by Ask when the answer is not there yet. A handler returns it like any
+// error; the engine then answers input_required.
 var ErrSuspended = errors.New("mcp: waiting for the caller's answer; return this error")
 
-// LacksError says that the caller did not declare, or its revision does not have,
-// what a question needs.
+// LacksError reports that the caller did not declare, or its revision does not have, a capability
+// that a question needs.
 type LacksError struct {
 	// Required is the missing part as a ClientCapabilities object, nil if no
 	// capability would help.
@@ -39,7 +39,7 @@ type LacksError struct {
 
 func (e *LacksError) Error() string { return "the caller has no " + e.What }
 
-// asker is one era's way to put questions.
+// asker asks questions in the way of one era.
 type asker interface {
 	ask(ctx context.Context, c *Call, qs []Question) ([]json.RawMessage, error)
 	remember(key string, v json.RawMessage)
@@ -47,9 +47,9 @@ type asker interface {
 	round() int
 }
 
-// Ask puts questions to the caller, all at once, and returns the answers in
-// order. Errors are [LacksError] before anything is sent, [ErrSuspended], the
-// client's *jsonrpc.Error, ErrOver if the call is answered, or that of ctx.
+// Ask asks the caller all questions at once and returns the answers in order. The error is a
+// [*LacksError] if nothing was sent, [ErrSuspended], the client's *jsonrpc.Error, [ErrOver] if
+// the call has been answered, or the cause of ctx.
 func (c *Call) Ask(ctx context.Context, qs ...Question) ([]json.RawMessage, error) {
 	if c.asker == nil {
 		return nil, &LacksError{What: "way to be asked on this connection"}
@@ -72,7 +72,7 @@ func (c *Call) Ask(ctx context.Context, qs ...Question) ([]json.RawMessage, erro
 	return c.asker.ask(ctx, c, fitting)
 }
 
-// ErrOver says that a question comes after the answer to its call.
+// ErrOver is the error of a question asked after its call was answered.
 var ErrOver = errors.New("the call was answered; there is nobody to ask any more")
 
 // Remember keeps a value for the later runs of the same call.
@@ -82,7 +82,7 @@ func (c *Call) Remember(key string, v json.RawMessage) {
 	}
 }
 
-// Recall returns what an earlier run of the same call, or this one, remembered.
+// Recall returns a value that this or an earlier run of the same call remembered.
 func (c *Call) Recall(key string) (json.RawMessage, bool) {
 	if c.asker == nil {
 		return nil, false
@@ -98,8 +98,8 @@ func (c *Call) Round() int {
 	return c.asker.round()
 }
 
-// CanAnswer checks a question against what the client declared (MRTR-26: no
-// input request without its capability).
+// CanAnswer checks a question against the capabilities of the client (MRTR-26: no input request
+// without its capability).
 func (p *Peer) CanAnswer(q Question) error {
 	lacks := func(what, required string) error {
 		return &LacksError{What: what, Required: json.RawMessage(required)}
@@ -142,9 +142,10 @@ func (p *Peer) CanAnswer(q Question) error {
 	return nil
 }
 
-// withoutContext drops the wish for other servers' context from a sampling request,
-// unless the client declared that it can include it. Revisions without settings of
-// sampling could not say so (T-81). In front of those, a caller in this process speaks the newest.
+// withoutContext removes the request for other servers' context from a sampling request, unless
+// the client declared that it can include it. Clients of revisions without sampling settings
+// cannot declare it, so they get it (T-81), and so does a caller in this process, which may stand
+// in front of such a client.
 func (p *Peer) withoutContext(q Question) Question {
 	if q.Method != revision.MethodSample || p.Local || p.Revision.Lacks&revision.SampleTools != 0 {
 		return q
@@ -156,11 +157,11 @@ func (p *Peer) withoutContext(q Question) Question {
 	return q
 }
 
-// live asks by requests on the wire of a legacy session and waits.
+// live asks with requests to a legacy client and waits for the answers.
 type live struct {
 	mu     sync.Mutex
 	kept   map[string]json.RawMessage // guarded by mu
-	visits []json.RawMessage          // elicitationIds of pages that the user has gone to; guarded by mu
+	visits []json.RawMessage          // elicitationIds of URLs that the user has opened; guarded by mu
 }
 
 func (l *live) ask(ctx context.Context, c *Call, qs []Question) ([]json.RawMessage, error) {
@@ -195,7 +196,7 @@ func (l *live) ask(ctx context.Context, c *Call, qs []Question) ([]json.RawMessa
 	return answers, errors.Join(errs...)
 }
 
-// visit keeps the elicitationId of a question whose answer is that the user goes to a page.
+// visit records the elicitationId of a URL elicitation that the user accepted.
 func (l *live) visit(params, answer json.RawMessage) {
 	id, ok := jsonx.Lookup(params, "elicitationId")
 	if action, _ := jsonx.Lookup(answer, "action"); !ok || string(action) != `"accept"` {
@@ -206,14 +207,14 @@ func (l *live) visit(params, answer json.RawMessage) {
 	l.visits = append(l.visits, id)
 }
 
-// complete tells the client of the call, and nobody else, that its visits are complete
+// complete notifies the client of the call, and no other, that its URL elicitations are complete
 // (ELIC-25-001, -002).
 func (l *live) complete(c *Call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, id := range l.visits {
 		params := append(append([]byte(`{"elicitationId":`), id...), '}')
-		_ = c.Emit(revision.NoteElicited, params) // a client that is gone needs no word
+		_ = c.Emit(revision.NoteElicited, params) // the client may have disconnected
 	}
 }
 
@@ -235,8 +236,8 @@ func (l *live) recall(key string) (json.RawMessage, bool) {
 
 func (*live) round() int { return 0 }
 
-// replay answers questions from what came with the request, and gathers those
-// without an answer for an input_required result.
+// replay answers questions from the inputResponses of the request, and collects those without an
+// answer for an input_required result.
 type replay struct {
 	answers map[string]json.RawMessage // that came with this request, by wire key
 
@@ -252,8 +253,8 @@ type pendingQuestion struct {
 	q   Question
 }
 
-// maxVolatile is how often a question may change its wording between two runs
-// before the call is given up: such a handler would ask for ever.
+// maxVolatile is the number of times a question may change its wording between two runs before
+// the call fails: such a handler would never stop asking.
 const maxVolatile = 2
 
 func (r *replay) ask(_ context.Context, _ *Call, qs []Question) ([]json.RawMessage, error) {
@@ -290,8 +291,8 @@ func (r *replay) ask(_ context.Context, _ *Call, qs []Question) ([]json.RawMessa
 	return out, nil
 }
 
-// key is the identity of a question within its call: the name its author gave
-// it, or its ordinal and a digest of what it shows.
+// key returns the identity of a question within its call: the name its author gave it, or its
+// ordinal and a digest of its content.
 func (r *replay) key(q Question) string {
 	if q.Key != "" {
 		return q.Key
@@ -305,8 +306,8 @@ func (r *replay) key(q Question) string {
 	return strconv.Itoa(r.ordinal) + "." + base64.RawURLEncoding.EncodeToString(sum[:9])
 }
 
-// answeredOther tells whether the client answered a question of the same ordinal
-// but with other wording.
+// answeredOther reports whether the client answered a question with the same ordinal but another
+// wording.
 func (r *replay) answeredOther(key string) bool {
 	ordinal, _, _ := strings.Cut(key, ".")
 	for k := range r.answers {
@@ -371,7 +372,7 @@ func (e *Engine) answered(ctx context.Context, msg *jsonrpc.Message, principal s
 		r.state, err = e.Sealer.open(ctx, token, bind(msg, principal))
 	}
 	if err != nil {
-		// One text for every failure: what exactly was wrong is nobody's business (Q-22).
+		// One text for every failure, so that it gives nothing away (Q-22).
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState is invalid or expired; start the call again without it"}
 	}
 	r.state.Round++

@@ -25,19 +25,19 @@ const (
 	MetaSubscription = "io.modelcontextprotocol/subscriptionId"
 )
 
-// Peer is what is known of a client: from its request if it is modern, from
-// initialize if it is legacy. It is not changed once made.
+// Peer describes a client: from its request if it is modern, from initialize if it is legacy. It
+// is immutable.
 type Peer struct {
 	Revision     *revision.Table
 	Info         json.RawMessage // clientInfo, may be nil
 	Capabilities json.RawMessage // may be nil
-	Principal    string          // who was authenticated, empty for nobody; package principal finds it in contexts
-	Alone        bool            // nobody else can reach the server: it is this peer's own
-	Local        bool            // it is in this process, and waits while it is asked
-	Stateless    bool            // nothing is known of it beyond its request
+	Principal    string          // the authenticated caller, or empty; package principal has it in contexts
+	Alone        bool            // no other peer can reach the server
+	Local        bool            // the peer is in this process, and waits while it is asked
+	Stateless    bool            // the server keeps nothing about it between requests
 }
 
-// Opened is what a recording says when the peer has opened a legacy session.
+// Opened returns the frame of a recording for the opening of a legacy session.
 func (p *Peer) Opened() trace.Frame {
 	note := p.Revision.Name + ": initialize"
 	if name, ok := jsonx.Lookup(p.Info, "name"); ok {
@@ -48,22 +48,21 @@ func (p *Peer) Opened() trace.Frame {
 	return trace.Frame{Kind: trace.KindSession, Dir: trace.In, Note: note}
 }
 
-// Identified tells whether the peer can be told from others.
+// Identified reports whether the peer can be distinguished from others.
 func (p *Peer) Identified() bool { return p.Principal != "" || p.Alone }
 
-// An Exchange is a transport's half of one request: the way for messages that
-// belong to it. Its methods are safe for several goroutines.
+// An Exchange carries the messages that belong to one request. A transport implements it. Its
+// methods are safe for concurrent use.
 type Exchange interface {
 	// Notify sends a notification on the stream of the request.
 	Notify(method string, params json.RawMessage) error
 
-	// Request sends a request of the server's own on that stream and waits for the
-	// answer. It is called for legacy sessions only. An error response is returned as
-	// a *jsonrpc.Error.
+	// Request sends a request of the server on that stream and waits for the answer. It is called
+	// only for legacy sessions. An error response is returned as a *jsonrpc.Error.
 	Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 }
 
-// Call is one request on its way to a handler.
+// Call is one request to a handler.
 type Call struct {
 	Method string
 	Params json.RawMessage  // as received, nil if there were none
@@ -71,7 +70,7 @@ type Call struct {
 	Peer   *Peer
 	Header http.Header // nil on other transports than HTTP
 
-	of       *Context // whose call it is, as long as that is not over; nil: what it came in is its own
+	of       *Context // the context of the call; nil if the call owns its bytes
 	ex       Exchange
 	asker    asker
 	logLevel string    // empty: the caller wants no log messages
@@ -84,20 +83,20 @@ type Call struct {
 // User runs code of the user that belongs to the call.
 func (c *Call) User() *usercode.Runner { return c.user }
 
-// progress is what a caller was told of how far its call is.
+// progress is the state of the progress notifications of a call.
 type progress struct {
 	token json.RawMessage // of the caller
 
 	mu   sync.Mutex
 	done float64 // the last; guarded by mu
-	told bool    // there was one; guarded by mu
+	told bool    // a notification was sent; guarded by mu
 }
 
-// rare is what few calls have.
+// rare holds the fields that few calls need.
 type rare struct {
-	rename func(id string) string // of the task that the call becomes; nil: it keeps its id
+	rename func(id string) string // renames the task that the call becomes; nil: it keeps its id
 	faults map[string]error
-	tag    json.RawMessage // subscription id to put on notifications of a modern listen
+	tag    json.RawMessage // subscription id for notifications of a modern listen
 }
 
 // callContext carries a Call without the cost of a context.WithValue chain.
@@ -127,9 +126,9 @@ func From(ctx context.Context) *Call {
 // With returns a context that belongs to the call.
 func With(ctx context.Context, c *Call) context.Context { return &callContext{ctx, c} }
 
-// While has f read what the request came in: Params, and what Peer says of itself. It returns
-// false if that cannot be read any more, as the call is over, and does not call f then. f must
-// not use the call otherwise.
+// While calls f, which may read Params and the raw values of Peer. If the call is over, their
+// bytes may be in use for another request; then While returns false without calling f. f must not
+// use the call otherwise.
 func (c *Call) While(f func()) bool {
 	if c.of != nil {
 		c.of.mu.Lock()
@@ -150,7 +149,7 @@ func (c *Call) Emit(method string, params json.RawMessage) error {
 	}
 	tag := c.tag()
 	if tag != nil && (method == revision.NoteProgress || method == revision.NoteMessage) {
-		return nil // SUB-26-010: a subscription carries neither
+		return nil // SUB-26-010: a subscription has neither progress nor logs
 	}
 	if params == nil {
 		params = json.RawMessage(`{}`)
@@ -166,7 +165,7 @@ func (c *Call) Emit(method string, params json.RawMessage) error {
 	return c.ex.Notify(method, params)
 }
 
-// tag is the id that belongs on what a modern listen tells, nil for other calls.
+// tag returns the subscription id for notifications of a modern listen, nil for other calls.
 func (c *Call) tag() json.RawMessage {
 	if c.rare == nil {
 		return nil
@@ -174,20 +173,20 @@ func (c *Call) tag() json.RawMessage {
 	return c.rare.tag
 }
 
-// A Releaser is an Exchange whose client can come back to a call: Release lets go of
-// the connection that carries it.
+// A Releaser is an Exchange whose client can resume a call: Release closes the connection that
+// carries it.
 type Releaser interface{ Release() }
 
-// Release lets go of the connection that carries the call, where the client can
-// come back for the answer.
+// Release closes the connection that carries the call, if the client can resume it and get the
+// answer.
 func (c *Call) Release() {
 	if x, ok := c.ex.(Releaser); ok {
 		x.Release()
 	}
 }
 
-// Redirect returns a call like c whose notifications go to f. What it asks and
-// remembers is c's.
+// Redirect returns a call like c whose notifications go to f. Questions and remembered values are
+// those of c.
 func (c *Call) Redirect(f func(method string, params json.RawMessage) error) *Call {
 	return &Call{
 		Method: c.Method, Params: c.Params, Msg: c.Msg, Peer: c.Peer, Header: c.Header,
@@ -195,8 +194,8 @@ func (c *Call) Redirect(f func(method string, params json.RawMessage) error) *Ca
 	}
 }
 
-// Rename returns a call like c whose task, if it becomes one, is called what f makes of
-// its id, in what its caller is told of it.
+// Rename returns a call like c. If it becomes a task, the caller sees f(id) as the id of the
+// task.
 func (c *Call) Rename(f func(id string) string) *Call {
 	out := c.Redirect(nil)
 	out.ex = c.ex
@@ -204,11 +203,11 @@ func (c *Call) Rename(f func(id string) string) *Call {
 	return out
 }
 
-// TasksNamed tells whether a handler in front gives tasks names of its own, by Rename: it then
-// knows whose they are.
+// TasksNamed reports whether a handler in front renames tasks with Rename; that handler then
+// knows their owners.
 func (c *Call) TasksNamed() bool { return c.rare != nil && c.rare.rename != nil }
 
-// redirected is an Exchange whose notifications go elsewhere.
+// redirected is an Exchange whose notifications go to a function.
 type redirected struct {
 	Exchange
 	notify func(method string, params json.RawMessage) error
@@ -224,9 +223,9 @@ func (r redirected) Notify(method string, params json.RawMessage) error {
 	return r.notify(method, params)
 }
 
-// newProgress is for a request that carries this token, nil if it is no string or number. The
-// token is copied: a goroutine that a handler left behind may still tell progress when the bytes
-// of the request are used for another.
+// newProgress returns the state for a request with this token, nil if it is not a string or
+// number. The token is copied: a goroutine that a handler left behind may still send progress
+// when the bytes of the request are reused.
 func newProgress(token json.RawMessage) *progress {
 	if k := jsonx.KindOf(token); k != '"' && k != '0' {
 		return nil
@@ -234,7 +233,7 @@ func newProgress(token json.RawMessage) *progress {
 	return &progress{token: bytes.Clone(token)}
 }
 
-// again is for a call of its own with the same token.
+// again returns new state with the same token, for another call.
 func (p *progress) again() *progress {
 	if p == nil {
 		return nil
@@ -242,7 +241,7 @@ func (p *progress) again() *progress {
 	return &progress{token: p.token}
 }
 
-// again is for a call like the one that r is of. It is no subscription.
+// again returns a copy of r for a call that is not a subscription.
 func (r *rare) again() *rare {
 	if r == nil || r.rename == nil {
 		return nil
@@ -275,7 +274,7 @@ func (c *Call) Progress(done, total float64, message string) {
 	if raw, err := jsonx.Marshal(w); err == nil {
 		// The order of two progress notifications must be that of their values, so
 		// the lock is held while writing; the wire bounds how long that takes.
-		_ = c.Emit(revision.NoteProgress, raw) // a wire that is gone ends the call by its context
+		_ = c.Emit(revision.NoteProgress, raw) // if the connection is lost, the context ends the call
 	}
 }
 
@@ -287,13 +286,13 @@ func (c *Call) Session() *Session {
 	return c.session
 }
 
-// ProgressWanted tells whether the caller asked for progress.
+// ProgressWanted reports whether the caller asked for progress.
 func (c *Call) ProgressWanted() bool { return c.progress != nil }
 
-// LogLevel is the least level of log messages that the caller wants, empty for none.
+// LogLevel returns the minimum level of log messages that the caller wants, empty for none.
 func (c *Call) LogLevel() string { return c.logLevel }
 
-// LogLevelSet is LogLevel of a caller who has said what it wants, empty for others.
+// LogLevelSet returns LogLevel if the caller has set it, and "" otherwise.
 func (c *Call) LogLevelSet() string {
 	if c.session != nil && c.session.level.Load() == nil {
 		return ""
@@ -301,7 +300,7 @@ func (c *Call) LogLevelSet() string {
 	return c.logLevel
 }
 
-// LogEnabled tells whether the caller wants log messages of a level.
+// LogEnabled reports whether the caller wants log messages of a level.
 func (c *Call) LogEnabled(level string) bool {
 	return c.logLevel != "" && LevelIndex(level) >= LevelIndex(c.logLevel)
 }

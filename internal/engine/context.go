@@ -10,9 +10,9 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/principal"
 )
 
-// Part is a context for a call or a part of one. It ends with what it was made of, or by Cancel.
-// The means to wait for that end, and to have contexts depend on it, are made when they are first
-// needed; mostly they never are. The zero value is not usable before Init.
+// Part is a context for a call or a part of one. It ends with its parent, or by Cancel. The
+// channel of Done, and the links to child contexts, are made when they are first needed; most
+// calls never need them. Init must be called before use.
 type Part struct {
 	parent context.Context
 	gone   error // the cause of the end if parent ends; nil: that of parent
@@ -34,7 +34,7 @@ type Context struct {
 	over   bool  // End was called; guarded by mu of Part
 }
 
-// wholeness is a context of the standard library that stands for a Part.
+// wholeness is a standard library context that represents a Part.
 type wholeness struct {
 	context.Context
 	cancel context.CancelCauseFunc
@@ -46,19 +46,19 @@ var _, _ context.Context = (*Part)(nil), (*Context)(nil)
 // ErrNever as the second argument of [Part.Init] lets a context outlive its parent.
 var ErrNever = errors.New("never")
 
-// Init makes c a child of parent. When parent ends, gone is the cause of c's end; nil
-// stands for that of parent.
+// Init makes c a child of parent. When parent ends, gone is the cause of c's end; nil means the
+// cause of parent.
 func (c *Part) Init(parent context.Context, gone error) { c.parent, c.gone = parent, gone }
 
-// Cancel ends c; the first cause counts. It or End is called at least once.
+// Cancel ends c; the first cause counts. Cancel or End must be called at least once.
 func (c *Part) Cancel(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cancelLocked(cause)
 }
 
-// End ends c when its call is answered. What the request came in may serve another after that:
-// who was left behind by the handler is not let near it any more.
+// End ends c when its call is answered. The bytes of the request may then be reused for another,
+// so goroutines that the handler left behind cannot read them any more.
 func (c *Context) End() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,14 +84,14 @@ func (c *Part) cancelLocked(cause error) {
 	}
 }
 
-// asked returns what puts the questions of the call, nil if nothing was asked or kept.
+// asked returns the asker of the call, nil if nothing was asked or remembered.
 func (c *Context) asked() asker {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.asking
 }
 
-// asker is [Context.asked], and makes what is not there.
+// asker is [Context.asked], but makes the asker if there is none.
 func (c *Context) asker() asker {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,7 +125,7 @@ func (c *Context) round() int {
 	return 0
 }
 
-// whole returns a context of the standard library that stands for c.
+// whole returns a standard library context that represents c.
 func (c *Part) whole() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,10 +167,10 @@ func (c *Part) Deadline() (time.Time, bool) {
 // Done implements [context.Context].
 func (c *Part) Done() <-chan struct{} { return c.whole().Done() }
 
-// Rouse has wake be sent a value, without waiting, when ctx is cancelled, and returns what ctx ends
-// with besides, nil if that is all. It is Done for a goroutine that waits on a channel of its own
-// anyway, and spares a [Context], and a [Part] of one, the channels that stand for their end.
-// [Sleep] must follow.
+// Rouse arranges that wake is sent a value, without blocking, when ctx is cancelled. It returns a
+// channel that is closed if ctx ends in another way, nil if it cannot. Rouse replaces Done for a
+// goroutine that waits on a channel of its own, so that a [Context], or a [Part] of one, needs no
+// Done channel. [Sleep] must follow.
 func Rouse(ctx context.Context, wake chan<- struct{}) (end <-chan struct{}) {
 	for {
 		p := partOf(ctx)
@@ -183,7 +183,7 @@ func Rouse(ctx context.Context, wake chan<- struct{}) (end <-chan struct{}) {
 	}
 }
 
-// Sleep takes back what Rouse did: nothing is sent to wake when it has returned.
+// Sleep undoes Rouse: nothing is sent to wake after it returns.
 func Sleep(ctx context.Context, wake chan<- struct{}) {
 	for p := partOf(ctx); p != nil; p = partOf(p.parent) {
 		p.mu.Lock()
@@ -204,7 +204,7 @@ func partOf(ctx context.Context) *Part {
 	return nil
 }
 
-// rouse returns what c ends with besides its own end: a context, or else a channel.
+// rouse returns the other end that ends c: a context, or else a channel.
 func (c *Part) rouse(wake chan<- struct{}) (parent context.Context, end <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,7 +214,7 @@ func (c *Part) rouse(wake chan<- struct{}) (parent context.Context, end <-chan s
 		return nil, nil
 	case c.full != nil:
 		return nil, c.full.Done()
-	case c.wake != nil: // another waits for the same
+	case c.wake != nil: // another goroutine waits already
 		return nil, c.wholeLocked().Done()
 	}
 	c.wake = wake
@@ -227,7 +227,7 @@ func (c *Part) rouse(wake chan<- struct{}) (parent context.Context, end <-chan s
 func rouse(wake chan<- struct{}) {
 	select {
 	case wake <- struct{}{}:
-	default: // it is awake
+	default: // it has a value already
 	}
 }
 
@@ -256,8 +256,7 @@ func (c *Part) Err() error {
 // Value implements [context.Context].
 func (c *Part) Value(key any) any {
 	if _, ok := key.(*int); ok {
-		// The key by which package context finds whom to ask for a cause, and whom to
-		// add a child to, is of this type.
+		// Package context looks up the parent for causes and children with a key of this type.
 		return c.whole().Value(key)
 	}
 	return c.parent.Value(key)

@@ -12,8 +12,8 @@ import (
 
 type testKey struct{}
 
-// A Context is like one of the standard library, whether anybody waits for it before it
-// ends or looks at it afterwards, and leaves no goroutine behind.
+// A Context behaves like one of the standard library, whether it is waited for before its end or
+// read afterwards, and leaves no goroutine behind.
 func TestContextEnds(t *testing.T) {
 	gone, given := errors.New("gone"), errors.New("given")
 	parentCause := errors.New("of the parent")
@@ -52,7 +52,7 @@ func TestContextEnds(t *testing.T) {
 						defer Sleep(c, wake)
 						return ended(Rouse(c, wake), wake)
 					}
-					if over() { // before watch: Rouse does not rely on what that makes
+					if over() { // before watch: Rouse does not need the channels that watch makes
 						t.Error("Rouse tells of an end before it")
 					}
 					if early {
@@ -85,8 +85,7 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
-// ended tells whether one of the channels of Ends is closed.
-// ended tells whether one of the channels, of which each may be nil, has something or is closed.
+// ended reports whether one of the channels, each of which may be nil, has a value or is closed.
 func ended(cs ...<-chan struct{}) bool {
 	for _, c := range cs {
 		select {
@@ -98,7 +97,7 @@ func ended(cs ...<-chan struct{}) bool {
 	return false
 }
 
-// A channel that Sleep took back is not sent anything, so that it can serve another.
+// Nothing is sent to a channel after Sleep, so that it can be reused.
 func TestSleep(t *testing.T) {
 	c, p := &Context{}, &Part{}
 	c.Init(t.Context(), nil)
@@ -113,7 +112,7 @@ func TestSleep(t *testing.T) {
 	}
 }
 
-// A Part of a call ends by itself, with the call and with what the call belongs to, and tells the
+// A Part of a call ends by Cancel, with the call and with the call's parent, and returns the
 // cause; the call goes on when a part of it ends.
 func TestPartEnds(t *testing.T) {
 	own, ofCall, above := errors.New("own"), errors.New("of the call"), errors.New("above")
@@ -161,7 +160,7 @@ func TestPartEnds(t *testing.T) {
 	}
 }
 
-// A deadline of the parent counts unless the context has an end of its own.
+// The deadline of the parent applies unless the context outlives its parent.
 func TestContextDeadline(t *testing.T) {
 	parent, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
@@ -175,7 +174,7 @@ func TestContextDeadline(t *testing.T) {
 	}
 }
 
-// The call of a context is found from what is made of it.
+// The call of a context is found from its child contexts.
 func TestContextCall(t *testing.T) {
 	var c Context
 	c.Init(t.Context(), nil)

@@ -16,8 +16,8 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// coreTask is one request about a task in the form of 2025-11-25, served by a handler
-// that knows the form of the extension (T-105 to T-107, T-110).
+// coreTask is one request about a task in the form of 2025-11-25, served by a handler that uses
+// the form of the extension (T-105 to T-107, T-110).
 type coreTask struct {
 	e       *Engine
 	session *Session
@@ -33,13 +33,13 @@ type coreTask struct {
 	news chan struct{}           // capacity 1
 
 	mu     sync.Mutex
-	asking context.Context // of the questions put by this request; nil while another asks; guarded by mu
+	asking context.Context // of the questions asked by this request; nil while another asks; guarded by mu
 	stop   func()          // ends asking; guarded by mu
-	put    map[string]bool // questions put by this request; guarded by mu
+	put    map[string]bool // questions asked by this request; guarded by mu
 }
 
-// A change of a task that nobody announces is noticed by asking, as often as the task
-// says within these bounds.
+// A task whose changes are not announced is polled, at the interval that the task gives within
+// these bounds.
 const (
 	minTaskPoll = 50 * time.Millisecond
 	maxTaskPoll = 2 * time.Second
@@ -57,7 +57,7 @@ func taskPoll(task json.RawMessage) time.Duration {
 func (e *Engine) coreTask(ctx context.Context, s *Session, msg *jsonrpc.Message, header http.Header, ex Exchange) Reply {
 	x := &coreTask{e: e, session: s, id: msg.ID, header: header, ex: ex}
 	var res json.RawMessage
-	err := e.User.Run(ctx, msg.Method, func() (err error) { // what the handler returned is converted
+	err := e.User.Run(ctx, msg.Method, func() (err error) { // converts the handler's result
 		res, err = x.serve(ctx, msg)
 		return err
 	})
@@ -71,7 +71,7 @@ func (x *coreTask) serve(ctx context.Context, msg *jsonrpc.Message) (res json.Ra
 	if msg.Method == revision.MethodTasks {
 		return x.list(ctx, msg)
 	}
-	x.task, _ = msg.Param("taskId") // TASK-25-036, -038: and nothing in _meta
+	x.task, _ = msg.Param("taskId") // TASK-25-036, -038: the id in _meta does not count
 	if x.name, err = jsonx.Unquote(x.task); err != nil {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: msg.Method + `: missing "taskId", a string`}
 	}
@@ -87,7 +87,7 @@ func (x *coreTask) serve(ctx context.Context, msg *jsonrpc.Message) (res json.Ra
 	return x.result(ctx)
 }
 
-// call asks the handler.
+// call calls the handler.
 func (x *coreTask) call(ctx context.Context, method string, params json.RawMessage, ex Exchange, faults map[string]error) (json.RawMessage, error) {
 	c := &Call{Method: method, Params: params, Msg: &jsonrpc.Message{ID: x.id, Method: method, Params: params},
 		Peer: x.session.Peer, Header: x.header, ex: ex, session: x.session}
@@ -111,8 +111,8 @@ func (x *coreTask) get(ctx context.Context) (json.RawMessage, error) {
 
 func (x *coreTask) list(ctx context.Context, msg *jsonrpc.Message) (json.RawMessage, error) {
 	if !x.session.Peer.Identified() {
-		// TASK-25-059: whoever is not identified would see the tasks of all others.
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "tasks are listed for callers with an identity only"}
+		// TASK-25-059: callers without an identity would see the tasks of all others.
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "tasks/list needs an authenticated caller"}
 	}
 	params := []byte(`{}`)
 	if cursor, ok := msg.Param("cursor"); ok {
@@ -154,8 +154,8 @@ func (x *coreTask) cancel(ctx context.Context) (json.RawMessage, error) {
 	return revision.CoreTask(task), nil
 }
 
-// result answers when the task is over, and puts its questions to the client
-// meanwhile (TASK-25-031 to -035, T-107).
+// result answers when the task is over, and asks the client its questions meanwhile (TASK-25-031
+// to -035, T-107).
 func (x *coreTask) result(ctx context.Context) (json.RawMessage, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	x.ctx, x.end, x.news = ctx, stop, make(chan struct{}, 1)
@@ -198,7 +198,7 @@ func (x *coreTask) result(ctx context.Context) (json.RawMessage, error) {
 	}
 }
 
-// question puts a question to the client, if it is for this request to ask.
+// question asks the client a question, if it is this request's turn to ask.
 func (x *coreTask) question(wg *sync.WaitGroup, key string, q json.RawMessage) {
 	x.mu.Lock()
 	ctx := x.asking
@@ -211,12 +211,12 @@ func (x *coreTask) question(wg *sync.WaitGroup, key string, q json.RawMessage) {
 		return
 	}
 	wg.Go(func() {
-		// The handler's own words about its task are converted.
+		// The handler's description of its task is converted.
 		_ = x.e.User.Run(ctx, revision.MethodTaskResult, func() error { x.pose(ctx, key, q); return nil })
 	})
 }
 
-// pose puts a question to the client and gives the handler the answer.
+// pose asks the client a question and gives the handler the answer.
 func (x *coreTask) pose(ctx context.Context, key string, q json.RawMessage) {
 	raw, _ := jsonx.Lookup(q, "method")
 	method, _ := jsonx.Unquote(raw)
@@ -229,7 +229,7 @@ func (x *coreTask) pose(ctx context.Context, key string, q json.RawMessage) {
 	var rpc *jsonrpc.Error
 	var lack *revision.Lack
 	if ctx.Err() != nil || err != nil && !errors.As(err, &rpc) && !errors.As(err, &lack) {
-		return // nobody answered; who asks from now on asks again
+		return // not answered; the request that asks next asks again
 	}
 	responses := []byte(`,"inputResponses":{`)
 	faults := map[string]error{}
@@ -242,7 +242,7 @@ func (x *coreTask) pose(ctx context.Context, key string, q json.RawMessage) {
 	_, _ = x.call(x.ctx, revision.MethodTaskUpdate, x.params(string(append(responses, '}'))), nil, faults)
 }
 
-// outcome is what the request that became a task would have been answered.
+// outcome returns the answer that the request would have had if it had not become a task.
 func (x *coreTask) outcome(status string, task json.RawMessage) (json.RawMessage, error) {
 	if result, ok := jsonx.Lookup(task, "result"); ok {
 		result = x.session.Peer.Revision.Result(revision.MethodCall, result, revision.Unknown)
@@ -260,8 +260,8 @@ func (x *coreTask) outcome(status string, task json.RawMessage) (json.RawMessage
 	return nil, errors.New("the task is " + status + " and has no result")
 }
 
-// Faults are the errors that a client gave for answers to questions of a task, by key;
-// the form of the extension has no way to say them.
+// Faults returns the errors with which a client answered questions of a task, by key; the form of
+// the extension cannot carry them.
 func (c *Call) Faults() map[string]error {
 	if c.rare == nil {
 		return nil
@@ -282,11 +282,11 @@ func terminal(status string) bool {
 // maxWaiting bounds the requests of a session that wait for the result of one task.
 const maxWaiting = 16
 
-var errTooManyWait = fmt.Errorf("%d later requests wait for the result of this task, the most there may be", maxWaiting)
+var errTooManyWait = fmt.Errorf("%d later requests wait for the result of this task, which is the limit", maxWaiting)
 
-// ask makes a request for the result of a task the one that puts its questions: the last
-// of them does, since the client may have lost the stream of those before. When it ends
-// the one before has its turn again. If there are too many the first is given up.
+// ask lets a request for the result of a task ask the task's questions. The latest request asks,
+// since the client may have lost the streams of earlier ones; when it ends, the one before it
+// asks again. If too many wait, the oldest fails.
 func (s *Session) ask(x *coreTask) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -298,7 +298,7 @@ func (s *Session) ask(x *coreTask) {
 		waiting[n-1].pause()
 	}
 	if over := len(waiting) - maxWaiting; over >= 0 {
-		waiting[over].end(errTooManyWait) // those before are ending
+		waiting[over].end(errTooManyWait) // earlier ones are ending
 	}
 	s.askers[x.name] = append(waiting, x)
 	x.resume()
@@ -341,7 +341,7 @@ func (x *coreTask) resume() {
 	}
 }
 
-// wakes is an Exchange that tells of notifications, whatever they say.
+// wakes is an Exchange that signals that a notification came.
 type wakes chan struct{}
 
 func (w wakes) Notify(string, json.RawMessage) error {

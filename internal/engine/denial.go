@@ -5,9 +5,8 @@ import (
 	"net/http"
 )
 
-// A Denial is the error of a handler that HTTP has an answer of its own for: a status, and
-// headers. Where the answer is no HTTP response of its own, it is a JSON-RPC error like
-// others.
+// A Denial is a handler's error with its own HTTP status and headers. If the answer is not an
+// HTTP response of its own, it is a JSON-RPC error like others.
 type Denial interface {
 	error
 
@@ -16,14 +15,14 @@ type Denial interface {
 	HTTPHeader(ctx context.Context) (status int, h http.Header)
 }
 
-// denial is what a reply has of a [Denial].
+// denial is the part of a [Denial] that a reply keeps.
 type denial struct {
 	status int
 	header http.Header
 }
 
-// Denial returns the status and the headers of the HTTP response, zero if it has none of
-// its own.
+// Denial returns the status and the headers of the HTTP response, zero if the error is not a
+// [Denial].
 func (r *Reply) Denial() (status int, h http.Header) {
 	if r.denial == nil {
 		return 0, nil

@@ -19,7 +19,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// Limits bound what callers can make the engine do. All are set.
+// Limits bound the work that callers can cause. All fields must be set.
 type Limits struct {
 	CallTimeout time.Duration // of one run of a handler; 0 for none
 	Rounds      int           // of questions in one call
@@ -29,27 +29,28 @@ type Limits struct {
 // answered as that; ErrSuspended and LacksError have their own answers.
 type Handler func(ctx context.Context, c *Call) (Result, error)
 
-// Engine serves calls with a Handler. Its fields are set before use and not
-// changed after. It may be used by several goroutines.
+// Engine serves calls with a Handler. Its fields are set before use and not changed afterwards.
+// It is safe for concurrent use.
 type Engine struct {
 	Handler   Handler
 	Revisions []*revision.Table // served, oldest first
 	Info      json.RawMessage   // the server's Implementation
 	Sealer    *Sealer
-	Lists     Hint // of results of the lists and of server/discover that have none
+	Lists     Hint // for results of lists and of server/discover without a hint
 	Limits    Limits
 	Logger    *slog.Logger
 
-	// Watch has changes of all lists, or of the resource uri if that is not empty, told
-	// until stop is called. It stands for what Handler does when a legacy session asks
-	// for that. It may be nil; then Handler listens, on a goroutine for each.
+	// Watch calls tell with changes of all lists, or of the resource uri if that is not empty,
+	// until stop is called. It replaces subscriptions/listen of Handler for legacy sessions. If
+	// nil, Handler listens, on a goroutine for each subscription.
 	Watch func(uri string, tell func(method string, params json.RawMessage) error) (stop func())
 
-	// TellRoots has Handler called with notifications/roots/list_changed when the client of a
-	// legacy session says so. The context is that of the session; the result goes nowhere.
+	// TellRoots makes the engine call Handler with notifications/roots/list_changed when the
+	// client of a legacy session sends it. The context is that of the session; the result is
+	// dropped.
 	TellRoots bool
 
-	// User runs the handler, and what else is code of the user. Nil: as its zero value does.
+	// User runs the handler and other code of the user. Nil means the zero value.
 	User *usercode.Runner
 
 	peers    peers  // of legacy sessions
@@ -79,17 +80,17 @@ type Reply struct {
 	Result json.RawMessage // in its final form, but for head and tail; nil if Err is set
 	Err    *jsonrpc.Error  // with the code of the caller's revision
 
-	// Refused says that the request was turned down before a handler ran.
+	// Refused reports whether the request was refused before a handler ran.
 	Refused bool
 
 	plain  bool    // Result is one line
 	tail   []byte  // of a complete modern result: members behind those of a plain Result; else nil
-	lent   *[]byte // what Result lies in, to be given back; nil: it is not lent
+	lent   *[]byte // the pooled buffer of Result; nil: it has none
 	drop   func()  // see Result; nil for nothing
 	denial *denial // nil: none
 }
 
-// Append appends the response message, in room made for it.
+// Append appends the response message and grows dst at most once.
 func (r *Reply) Append(dst []byte) []byte {
 	if r.Err != nil {
 		return jsonrpc.AppendError(dst, r.ID, r.Err)
@@ -109,10 +110,10 @@ func (r *Reply) Append(dst []byte) []byte {
 	return append(append(dst, r.tail...), "}}"...)
 }
 
-// replyRoom is for what a response has beside its result.
+// replyRoom bounds the bytes of a response besides its result.
 const replyRoom = 128
 
-// Release gives back what the reply lies in. It must not be used after that.
+// Release returns the buffer of the reply. The reply must not be used afterwards.
 func (r *Reply) Release() {
 	if r.lent != nil {
 		buffer.Put(r.lent)
@@ -120,15 +121,15 @@ func (r *Reply) Release() {
 	}
 }
 
-// Drop tells who made the reply that it does not reach its caller. It is called before
-// Release, and at most once.
+// Drop tells the handler that the reply does not reach the caller. It is called before Release,
+// and at most once.
 func (r *Reply) Drop() {
 	if r.drop != nil {
 		r.drop()
 	}
 }
 
-// Status is the HTTP status of a reply to a modern request (2026-07-28,
+// Status returns the HTTP status of a reply to a modern request (2026-07-28,
 // basic/transports/streamable-http; Q-04).
 func (r *Reply) Status() int {
 	if r.Err == nil {
@@ -150,15 +151,14 @@ func refuse(id jsonrpc.ID, code int, format string, args ...any) Reply {
 	return Reply{ID: id, Refused: true, Err: &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}}
 }
 
-// IsModern tells whether a request or notification belongs to the modern era:
-// it names its version in _meta (VER-26, era table of the server).
+// IsModern reports whether a request or notification belongs to the modern era: it names its
+// version in _meta (VER-26, era table of the server).
 func IsModern(msg *jsonrpc.Message) bool {
 	_, ok := msg.ParamIn("_meta", MetaVersion)
 	return ok
 }
 
-// meta is what the _meta of a request says to the protocol, as it is there; nil for what
-// is absent.
+// meta holds the protocol's members of a request's _meta as raw JSON; nil if absent.
 type meta struct{ version, info, capabilities, logLevel, token json.RawMessage }
 
 func metaOf(msg *jsonrpc.Message) (m meta) {
@@ -170,12 +170,11 @@ func metaOf(msg *jsonrpc.Message) (m meta) {
 	return m
 }
 
-// Peer reads who is asking from the _meta of a modern request, and returns the version
-// that it names. A reply other than nil refuses a request whose required fields are
-// missing (META-26: -32602).
+// Peer reads the caller from the _meta of a modern request, and returns the version there. If
+// required fields are missing, refused is the reply (META-26: -32602).
 func (e *Engine) Peer(ctx *Context, msg *jsonrpc.Message, principal string) (version string, refused *Reply) {
 	m := metaOf(msg)
-	ctx.call.logLevel = string(m.logLevel) // as it is there, until admitModern
+	ctx.call.logLevel = string(m.logLevel) // raw, until admitModern
 	ctx.call.progress = newProgress(m.token)
 	if m.version == nil {
 		r := refuse(msg.ID, jsonrpc.CodeInvalidParams, "missing _meta member %q; this server speaks %s",
@@ -205,8 +204,8 @@ func (e *Engine) Peer(ctx *Context, msg *jsonrpc.Message, principal string) (ver
 	return version, nil
 }
 
-// Modern serves a self-contained request after [Engine.Peer] has read who asks, into the
-// same ctx. If the handler ends the goroutine, so that Modern does not return, reply says so.
+// Modern serves a self-contained request after [Engine.Peer] has read the caller into the same
+// ctx. If the handler ends the goroutine, so that Modern does not return, reply is [Failed].
 func (e *Engine) Modern(ctx *Context, msg *jsonrpc.Message, version string, header http.Header, ex Exchange, reply *Reply) {
 	*reply = Failed(msg.ID) // if the handler ends the goroutine
 	if e.admitModern(ctx, msg, version, header, ex, reply) {
@@ -218,16 +217,14 @@ func (e *Engine) Modern(ctx *Context, msg *jsonrpc.Message, version string, head
 // Failed is the reply to a request whose handler panicked or ended its goroutine.
 func Failed(id jsonrpc.ID) Reply { return Reply{ID: id, Err: errFailed} }
 
-// errFailed is shared, and so not to be changed.
+// errFailed is shared and must not be changed.
 var errFailed = AsError(usercode.Failed())
 
-// What comes before the handler and what comes after are functions of their own, so that
-// their frames are not below it on the stack, and replies are handed up by their place: the
-// stacks of connections that wait are shrunk by the collector, and have to grow again for
-// whatever needs more.
+// The steps before and after the handler are functions of their own, so that their frames are not
+// on the stack below it, and replies are returned through pointers: the collector shrinks the
+// stacks of idle connections, and they must grow again for larger frames.
 
-// admitModern makes the call of ctx; false: it has made the reply to a request that gets no
-// further.
+// admitModern makes the call of ctx. It returns false if it has refused the request in reply.
 func (e *Engine) admitModern(ctx *Context, msg *jsonrpc.Message, version string, header http.Header, ex Exchange, reply *Reply) (ok bool) {
 	peer, c := &ctx.peer, &ctx.call
 	switch {
@@ -262,8 +259,8 @@ func (e *Engine) admitModern(ctx *Context, msg *jsonrpc.Message, version string,
 	return true
 }
 
-// conclude makes the reply of what a handler has returned. A result that turns out to be none
-// is a failure of the handler.
+// conclude makes the reply from the handler's result or error. An invalid result is a failure of
+// the handler.
 func (e *Engine) conclude(ctx *Context, res *Result, err error, reply *Reply) {
 	if e.User.Run(ctx, ctx.call.Method, func() error { e.concluded(ctx, res, err, reply); return nil }) != nil {
 		*reply = Failed(ctx.call.Msg.ID)
@@ -278,7 +275,7 @@ func (e *Engine) concluded(ctx *Context, res *Result, err error, reply *Reply) {
 	id := c.Msg.ID
 	switch a := ctx.asked().(type) {
 	case *replay:
-		// A pending question wins over whatever the handler returned.
+		// A pending question takes precedence over the handler's result.
 		raw, pendErr := e.inputRequired(ctx, a, c.Msg, c.Peer.Principal)
 		if (raw != nil || pendErr != nil) && res.Drop != nil {
 			res.Drop()
@@ -303,9 +300,9 @@ func (e *Engine) concluded(ctx *Context, res *Result, err error, reply *Reply) {
 	e.answer(c, id, res, reply)
 }
 
-// Legacy serves a request within a session. Those that belong to the session
-// itself (ping, setLevel, subscribe) never reach the handler. If the handler ends the goroutine, so
-// that Legacy does not return, reply says so.
+// Legacy serves a request within a session. Those that belong to the session itself (ping,
+// setLevel, subscribe) never reach the handler. If the handler ends the goroutine, so that Legacy
+// does not return, reply is [Failed].
 func (e *Engine) Legacy(ctx *Context, s *Session, msg *jsonrpc.Message, header http.Header, ex Exchange, reply *Reply) {
 	*reply = Failed(msg.ID) // if the handler ends the goroutine
 	if e.admitLegacy(ctx, s, msg, header, ex, reply) {
@@ -314,8 +311,8 @@ func (e *Engine) Legacy(ctx *Context, s *Session, msg *jsonrpc.Message, header h
 	}
 }
 
-// admitLegacy makes the call of ctx; false: it has made the reply to a request that needs no
-// handler or gets no further.
+// admitLegacy makes the call of ctx. It returns false if it has already answered or refused the
+// request in reply.
 func (e *Engine) admitLegacy(ctx *Context, s *Session, msg *jsonrpc.Message, header http.Header, ex Exchange, reply *Reply) (ok bool) {
 	t := s.Peer.Revision
 	switch method := msg.Method; {
@@ -345,14 +342,14 @@ func (e *Engine) admitLegacy(ctx *Context, s *Session, msg *jsonrpc.Message, hea
 	return false
 }
 
-// answer finishes a result. It panics if a raw value is no JSON, which is found out here.
+// answer makes the reply of a result. It panics if a raw value is not JSON.
 func (e *Engine) answer(c *Call, id jsonrpc.ID, res *Result, reply *Reply) {
 	if res.Task && !c.TakesTask() {
-		// XTASK-26-001: whoever stands behind the handler forgot whom it answers.
-		panic(fmt.Errorf("the handler of %q returned a task to a caller that takes none", c.Method))
+		// XTASK-26-001: the handler must not return a task to such a caller.
+		panic(fmt.Errorf("the handler of %q returned a task to a caller that does not accept tasks", c.Method))
 	}
 	if tag := c.tag(); tag != nil {
-		// The end of a subscription carries its id and nothing else (SUB-26).
+		// The end of a subscription has only its id (SUB-26).
 		*res = Result{JSON: append(append([]byte(`{"_meta":{"`+MetaSubscription+`":`), tag...), `}}`...), Meta: true}
 	}
 	if res.Memo == nil && jsonx.KindOf(res.JSON) != '{' {
@@ -377,8 +374,8 @@ func (e *Engine) answer(c *Call, id jsonrpc.ID, res *Result, reply *Reply) {
 	*reply = out
 }
 
-// ownVersions has the answer to server/discover name the versions of this hop, whoever the
-// handler speaks for (T-10).
+// ownVersions sets the versions of this hop in the answer to server/discover, even if the handler
+// answers for another server (T-10).
 func (e *Engine) ownVersions(res *Result) {
 	raw := res.JSON
 	if res.Memo != nil {
@@ -410,7 +407,7 @@ func (e *Engine) run(ctx context.Context, c *Call) (res Result, err error) {
 }
 
 // failure turns a handler's error into the answer of the caller's revision. The methods of that
-// error are code of the user.
+// error are user code.
 func (e *Engine) failure(ctx context.Context, c *Call, id jsonrpc.ID, err error) (r Reply) {
 	if e.User.Run(ctx, c.Method, func() error { r = failureOf(ctx, c, id, err); return nil }) != nil {
 		return Failed(id)
@@ -458,5 +455,5 @@ func (e *Engine) inputEnvelope(raw json.RawMessage) json.RawMessage {
 	return append(append(out, e.tail...), '}')
 }
 
-// bounded cuts text of a peer for use in an error.
+// bounded clips text of a peer for use in an error.
 func bounded(s string) string { return text.Clip(s, 100) }

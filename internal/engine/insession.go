@@ -6,12 +6,12 @@ import (
 )
 
 // Questions of a server behind a handler that may belong to any of several calls of one legacy
-// session, or to none: they are put to the session, on the stream for what belongs to no call.
+// session, or to none: the session is asked, on its stream for messages outside of calls.
 
-// InSession returns a call like c whose questions and notifications take the stream that its
-// session has for what belongs to no call, so that they outlast c. It returns nil if there is no
-// such stream now, as in a session over HTTP whose client has no GET stream open, and for calls
-// without a session.
+// InSession returns a call like c whose questions and notifications use the session's stream for
+// messages outside of calls, so that they outlast c. It returns nil if there is no such stream at
+// present, as in a session over HTTP whose client has no GET stream open, and for calls without a
+// session.
 //
 // Specification: 2025-11-25, basic/transports, Listening for Messages from the Server.
 func (c *Call) InSession() *Call {
@@ -24,7 +24,7 @@ func (c *Call) InSession() *Call {
 	return out
 }
 
-// Reachable tells whether the client can be asked outside of its calls now.
+// Reachable reports whether the client can currently be asked outside of its calls.
 func (s *Session) Reachable() bool {
 	if s.NoAsking || s.loose {
 		return false
@@ -33,8 +33,8 @@ func (s *Session) Reachable() bool {
 	return !ok || v.Open()
 }
 
-// OutsideCalls returns a call that can be asked everything and that the client of the session
-// did not make, nil if the client cannot be asked.
+// OutsideCalls returns a call that the client did not make but that can ask it any question, nil
+// if the client cannot be asked.
 func (s *Session) OutsideCalls() *Call {
 	c := s.aside("")
 	if c.asker == nil {
@@ -61,7 +61,7 @@ func (x inSession) Request(ctx context.Context, method string, params json.RawMe
 	return x.Exchange.Request(ctx, method, params)
 }
 
-// sessionOver says why a question has no answer: the session of its caller has ended.
+// sessionOver is the error of a question whose caller's session has ended.
 type sessionOver struct{ cause error }
 
 func (e *sessionOver) Error() string { return "the caller's session has ended: " + e.cause.Error() }

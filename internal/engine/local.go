@@ -10,11 +10,11 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// A caller in this process reaches a handler without a wire. It speaks the newest revision and, unlike
-// others that do, has a session and waits while it is asked: handlers run once.
+// A caller in this process reaches a handler without a transport. It speaks the newest revision
+// but has a session and waits while it is asked, so handlers run once.
 
-// NewLocal returns the session of a caller in this process. Opened has the values that the
-// session's own context has. Events gets what belongs to no call.
+// NewLocal returns the session of a caller in this process. The session's context has the values
+// of opened. Events gets messages outside of calls.
 func NewLocal(opened context.Context, info, capabilities json.RawMessage, events Exchange) *Session {
 	s := &Session{opened: opened, Events: events}
 	s.Peer = &Peer{Revision: revision.Newest, Info: info, Capabilities: capabilities, Principal: principal.From(opened), Alone: true, Local: true}
@@ -22,9 +22,10 @@ func NewLocal(opened context.Context, info, capabilities json.RawMessage, events
 	return s
 }
 
-// Local has Handler answer a request of a caller in this process, whose principal is that of the
-// parent of ctx, and which wants log messages of a least level, none if that is empty. The result and codes of errors are in the inner form. An error is or wraps a
-// *jsonrpc.Error, or is the cause of the end of ctx. Params must be good until Local returns.
+// Local calls Handler for a caller in this process, whose principal is that of the parent of ctx.
+// Level is the minimum level of log messages that the caller wants, empty for none. The result and
+// the codes of errors are in the inner form. An error is or wraps a *jsonrpc.Error, or is the cause
+// of the end of ctx. Params must be valid until Local returns.
 func (e *Engine) Local(ctx *Context, s *Session, msg *jsonrpc.Message, level string, ex Exchange) (Result, error) {
 	ctx.peer = *s.Peer
 	ctx.peer.Principal = principal.From(ctx.parent)
@@ -48,8 +49,8 @@ func (e *Engine) Local(ctx *Context, s *Session, msg *jsonrpc.Message, level str
 	return res, &LocalError{RPC: &said, Cause: err}
 }
 
-// LocalError is the error of a handler in this process: what it would be on a wire, and what the
-// handler has returned.
+// LocalError is the error of a handler in this process: the JSON-RPC error that a remote caller
+// would get, and the error that the handler returned.
 type LocalError struct {
 	RPC   *jsonrpc.Error
 	Cause error

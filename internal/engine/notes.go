@@ -6,23 +6,22 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// A Note is a notification of a call that nobody has taken yet.
+// A Note is a queued notification of a call.
 type Note struct {
 	Method string
 	Params json.RawMessage
 }
 
-// MaxNotes bounds the notes of one call that wait.
+// MaxNotes bounds the queued notes of one call.
 const MaxNotes = 4096
 
-// Notes are the notifications of one call that wait to be taken, in order. If there are too
-// many the oldest are dropped, but not the newest progress, so that its reader learns how far
-// the call is, nor the acknowledgement of a subscription, which has no progress. The zero value
-// is empty.
+// Notes is the queue of the notifications of one call. If there are too many, the oldest are
+// dropped, except the newest progress and the acknowledgement of a subscription, which has no
+// progress. The zero value is empty.
 type Notes struct {
-	list    []Note // list[at:] wait
+	list    []Note // list[at:] is queued
 	at      int
-	pinned  int // one more than the place in list of the note that is not dropped, 0 for none
+	pinned  int // index in list of the note that is not dropped, plus one; 0 for none
 	dropped int
 }
 
@@ -49,8 +48,8 @@ func (q *Notes) Put(n Note) {
 	}
 }
 
-// Take returns what waits, and how many notes were dropped before that. The notes are the
-// caller's.
+// Take empties the queue. It returns the notes and the number that were dropped. The caller owns
+// the notes.
 func (q *Notes) Take() (list []Note, dropped int) {
 	list, dropped = q.list[q.at:], q.dropped
 	*q = Notes{}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Trap 46: of too many notes the newest are kept, in order, and the newest progress always.
+// Trap 46: of too many notes the newest are kept, in order, and always the newest progress.
 func TestNotes(t *testing.T) {
 	for _, tt := range []struct {
 		name     string

@@ -8,17 +8,17 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// Bounds of what peers keeps beyond the sessions.
+// Bounds of the clients that peers keeps.
 const (
 	maxPeers     = 256
-	maxPeerBytes = 4 << 10 // of one; larger ones are not shared
+	maxPeerBytes = 4 << 10 // of one client; larger ones are not shared
 )
 
-// peers keeps clients of sessions that say the same of themselves once: there may be many
-// of few kinds. The zero value is ready for use.
+// peers shares one Peer among sessions whose clients are alike: there may be many sessions of few
+// kinds of clients. The zero value is ready for use.
 type peers struct {
 	mu    sync.Mutex
-	known map[string]*Peer // by all that makes them; guarded by mu
+	known map[string]*Peer // by all their fields; guarded by mu
 }
 
 // of returns the Peer for a client that opens a session. The raw values are not kept.
@@ -41,7 +41,7 @@ func (ps *peers) of(t *revision.Table, who Caller, info, capabilities json.RawMe
 	p := ps.known[string(key)]
 	if p == nil {
 		if len(ps.known) >= maxPeers {
-			clear(ps.known) // their sessions have them still
+			clear(ps.known) // sessions keep their own references
 		}
 		if ps.known == nil {
 			ps.known = map[string]*Peer{}

@@ -8,7 +8,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// Clients share a Peer if they differ in nothing, and never else.
+// Clients share a Peer only if all their fields are equal.
 func TestPeersShared(t *testing.T) {
 	var ps peers
 	t25, t26 := revision.Find(revision.All, "2025-11-25"), revision.Find(revision.All, "2025-06-18")
@@ -38,7 +38,7 @@ func TestPeersShared(t *testing.T) {
 	}
 }
 
-// What is kept for clients to come is bounded, in number and in size.
+// Shared peers are bounded in number and in size.
 func TestPeersBounded(t *testing.T) {
 	var ps peers
 	rev := revision.All[0]

@@ -13,25 +13,24 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// Result is what a handler answers, in the inner form.
+// Result is the result of a handler, in the inner form.
 type Result struct {
 	JSON json.RawMessage  // an object; unused if Memo is set
-	Uses revision.Feature // what the result uses that older revisions may lack
+	Uses revision.Feature // features of the result that older revisions may lack
 	Meta bool             // the object may have a _meta (implied by Uses == Unknown)
 
-	// Typed says that JSON is the encoding of a typed result that is not cacheable.
+	// Typed reports whether JSON is the encoding of a typed result that is not cacheable.
 	Typed bool
 
-	// Task says that the result is the handle of a task and not what the method
-	// promises.
+	// Task reports whether the result is the handle of a task instead of the method's result.
 	Task bool
 
-	// Drop is called if the answer does not reach the caller, so that nobody will ever
-	// ask for the task. It does not wait. Nil: there is nothing to do.
+	// Drop is called if the answer does not reach the caller, who then cannot know the task. It
+	// must not wait. It may be nil.
 	Drop func()
 
-	// Lent is the buffer that JSON lies in, if the engine may give it back once the
-	// answer is sent (package buffer).
+	// Lent is the pooled buffer of JSON, if the engine may return it once the answer is sent
+	// (package buffer).
 	Lent *[]byte
 
 	// Memo holds a result that is answered many times, such as a list. The engine
@@ -39,14 +38,14 @@ type Result struct {
 	Memo *Memo
 }
 
-// plain tells whether a result is one of ours, in one line and without white space around
-// it, to which nothing has to be done but to put it into the envelope.
+// plain reports whether a result is one of ours, in one line and without white space around it,
+// that only needs the envelope.
 func (r *Result) plain() bool {
 	return r.Typed && r.Memo == nil && !r.Task && !r.Meta && r.Uses != revision.Unknown
 }
 
-// Memo is a result with its final forms. It belongs to one owner, so that a copy of
-// the owner that was changed does not use it.
+// Memo is a result with its final forms. It belongs to one owner, so that a changed copy of the
+// owner does not use it.
 type Memo struct {
 	owner any
 	inner json.RawMessage
@@ -54,7 +53,7 @@ type Memo struct {
 	mu    sync.Mutex // held while a final form is made
 }
 
-// final is the final form of a result on one hop, which says in it whose it is.
+// final is the final form of a result on one hop, which includes the identity of that hop.
 type final struct {
 	of   *Engine
 	json json.RawMessage
@@ -82,7 +81,7 @@ func (e *Engine) finish(t *revision.Table, method string, r Result) json.RawMess
 		if f := slot.Load(); f != nil && f.of == e {
 			return f.json
 		}
-		r.Memo.mu.Lock() // many may want a long one at once
+		r.Memo.mu.Lock() // several callers may need a long one at once
 		defer r.Memo.mu.Unlock()
 		if f := slot.Load(); f != nil && f.of == e {
 			return f.json
@@ -107,7 +106,7 @@ func (e *Engine) convert(t *revision.Table, method string, raw json.RawMessage, 
 	raw = t.Result(method, raw, uses)
 	if t.Sessions {
 		if uses == revision.Unknown {
-			// What only the modern envelope has (T-20).
+			// Members that only the modern envelope has (T-20).
 			raw = jsonx.Without(nil, raw, "resultType", "ttlMs", "cacheScope")
 			raw = withoutServerInfo(raw)
 		}
@@ -116,8 +115,8 @@ func (e *Engine) convert(t *revision.Table, method string, raw json.RawMessage, 
 	return e.envelope(method, "complete", raw, uses == revision.Unknown, meta)
 }
 
-// A Hint says how long, and for whom, a result is good (2026-07-28,
-// server/utilities/caching). The zero value: not at all.
+// A Hint is the cache lifetime and scope of a result (2026-07-28, server/utilities/caching). The
+// zero value forbids caching.
 type Hint struct {
 	TTL    time.Duration
 	Public bool
@@ -126,7 +125,7 @@ type Hint struct {
 // none are the members of the zero Hint.
 var none = Hint{}.append(nil)
 
-// append appends the members of a hint, each after a comma. A negative time is none
+// append appends the members of a hint, each after a comma. A negative TTL counts as zero
 // (CACHE-26-009).
 func (h Hint) append(dst []byte) []byte {
 	dst = append(dst, `,"ttlMs":`...)
@@ -148,8 +147,8 @@ func (h Hint) AppendTo(obj json.RawMessage) json.RawMessage {
 	return append(out, '}')
 }
 
-// soundHints leaves in a result of a handler both hints, or none: those that it has if they
-// are as the specification wants them, else what is safe.
+// soundHints leaves both hints in a handler's result, or none: its own if they are valid, else
+// safe ones.
 func soundHints(raw json.RawMessage) json.RawMessage {
 	ttl, timed := jsonx.Lookup(raw, "ttlMs")
 	scope, scoped := jsonx.Lookup(raw, "cacheScope")
@@ -171,8 +170,8 @@ func soundHints(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// envelope adds what every result of 2026-07-28 has: resultType, the server's
-// identity, and on cacheable results how long and for whom they are good.
+// envelope adds what every result of 2026-07-28 has: resultType, the server's identity, and on
+// cacheable results the cache hints.
 func (e *Engine) envelope(method, kind string, raw json.RawMessage, foreign, meta bool) json.RawMessage {
 	out := make([]byte, 0, len(raw)+len(e.tail)+64)
 	out = append(append(append(out, `{"resultType":"`...), kind...), '"')

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What a round of questions costs beside the call itself: its state is sealed when it asks,
-// and opened when the answer comes.
+// The cost of a round of questions besides the call itself: its state is sealed with the question
+// and opened with the answer.
 func BenchmarkSeal(b *testing.B) {
 	bound := []byte(strings.Repeat("b", 32))
 	for _, size := range []int{100, 10 << 10} {

@@ -16,32 +16,32 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// Session is what a legacy client opened with initialize. It lives at the edge: a
+// Session is a session that a legacy client opened with initialize. Only the transports see it: a
 // handler sees only calls.
 type Session struct {
 	Peer *Peer
 
-	// NoAsking says that this transport has no way for the server's own requests.
+	// NoAsking reports that this transport cannot carry the server's requests.
 	NoAsking bool
 
 	level atomic.Pointer[string] // of log messages
 	loose bool                   // made by Loose
 
-	// Events is where messages go that belong to no request. The transport sets
-	// it before the first request is served. One with the method Idle tells how long the client
-	// has had no request and no stream open; the others are open as long as the session.
+	// Events gets the messages outside of requests. The transport sets it before the first
+	// request is served. If it has the method Idle, that returns how long the client has had no
+	// request and no stream open; otherwise the client counts as connected.
 	Events Exchange
 
-	opened context.Context // of the message that opened it
+	opened context.Context // of the message that opened the session
 
 	mu      sync.Mutex
 	watches map[string]*watch       // by URI; guarded by mu
-	askers  map[string][]*coreTask  // requests for the result of a task, the last asks; guarded by mu
+	askers  map[string][]*coreTask  // requests for the result of a task; the last one asks; guarded by mu
 	lists   bool                    // WatchLists was called; guarded by mu
 	roots   rootsNews               // guarded by mu
-	stop    func()                  // ends what WatchLists began, nil if closing does; guarded by mu
-	closed  error                   // why it was; guarded by mu
-	ctx     context.Context         // made when it is first wanted; guarded by mu
+	stop    func()                  // ends WatchLists, nil if closing does; guarded by mu
+	closed  error                   // the cause of Close; guarded by mu
+	ctx     context.Context         // made when first needed; guarded by mu
 	cancel  context.CancelCauseFunc // of ctx; guarded by mu
 	wg      sync.WaitGroup
 }
@@ -54,14 +54,14 @@ type watch struct {
 	err  error         // why it was refused; read after said
 }
 
-// saidYes is closed: there was nothing to wait for.
+// saidYes is a closed channel, for subscriptions that need no wait.
 var saidYes = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// say tells those who wait what became of the subscription; the first time counts,
-// since a server behind the handler may acknowledge more than once.
+// say sets the outcome of the subscription and wakes its waiters. The first call counts, since a
+// server behind the handler may acknowledge more than once.
 func (w *watch) say(err error) { w.once.Do(func() { w.err = err; close(w.said) }) }
 
-// Caller is who opens a session, as its transport knows.
+// Caller is the client that opens a session, as the transport knows it.
 type Caller struct {
 	Principal string
 	Alone     bool
@@ -70,8 +70,8 @@ type Caller struct {
 // maxWatches bounds the resources one session may subscribe to.
 const maxWatches = 1000
 
-// Initialize opens a session. The reply is the answer to give; the session is nil
-// if the request was refused.
+// Initialize opens a session. The reply answers the request; the session is nil if the request
+// was refused.
 //
 // The requested version is answered if it is served, else the newest legacy one
 // (INIT-25-009 to -011; 2026-07-28 is never negotiated this way, Q-12).
@@ -79,8 +79,8 @@ func (e *Engine) Initialize(ctx context.Context, msg *jsonrpc.Message, who Calle
 	return e.initialize(ctx, msg, who, header, false)
 }
 
-// Introduce answers initialize without opening a session. What needs one is not among
-// the capabilities.
+// Introduce answers initialize without opening a session. It leaves out capabilities that need
+// one.
 func (e *Engine) Introduce(ctx context.Context, msg *jsonrpc.Message, who Caller, header http.Header) Reply {
 	_, reply := e.initialize(ctx, msg, who, header, true)
 	return reply
@@ -89,7 +89,7 @@ func (e *Engine) Introduce(ctx context.Context, msg *jsonrpc.Message, who Caller
 func (e *Engine) initialize(ctx context.Context, msg *jsonrpc.Message, who Caller, header http.Header, stateless bool) (*Session, Reply) {
 	latest := revision.Latest(e.Revisions, true)
 	if latest == nil {
-		// VER-26-008: name what is spoken here.
+		// VER-26-008: name the supported versions.
 		r := refuse(msg.ID, jsonrpc.CodeInvalidParams, "this server speaks only %s, which has no initialize", strings.Join(revision.Names(e.Revisions), ", "))
 		r.Err.Data = append(append([]byte(`{"supported":`), e.versions...), '}')
 		return nil, r
@@ -127,14 +127,13 @@ func objectParam(msg *jsonrpc.Message, name string) json.RawMessage {
 	return nil
 }
 
-// Loose is the session of a single legacy request of a server without state: what the
-// client said in initialize is forgotten, so it cannot be asked anything and gets no
-// log messages.
+// Loose returns the session of a single legacy request to a stateless server: the client's
+// initialize is not kept, so it cannot be asked and gets no log messages.
 func (e *Engine) Loose(t *revision.Table, principal string) *Session {
 	return &Session{Peer: &Peer{Revision: t, Principal: principal, Stateless: true}, NoAsking: true, loose: true, opened: context.Background()}
 }
 
-// withoutState takes out of a server's description what needs a session.
+// withoutState removes the capabilities that need a session from a server's description.
 func withoutState(discovered json.RawMessage) json.RawMessage {
 	caps, ok := jsonx.Lookup(discovered, "capabilities")
 	if !ok {
@@ -152,7 +151,8 @@ func withoutState(discovered json.RawMessage) json.RawMessage {
 	return jsonx.With(nil, discovered, "capabilities", caps)
 }
 
-// introduction asks the handler what it offers, and makes the answer to initialize of that (T-10).
+// introduction calls server/discover of the handler and converts the result to the answer to
+// initialize (T-10).
 func (e *Engine) introduction(ctx context.Context, id jsonrpc.ID, p *Peer, header http.Header, stateless bool) (answer json.RawMessage, refused *Reply) {
 	c := &Call{Method: revision.MethodDiscover, Params: json.RawMessage(`{}`), Msg: &jsonrpc.Message{ID: id, Method: revision.MethodDiscover}, Peer: p, Header: header}
 	res, err := e.run(ctx, c)
@@ -176,7 +176,7 @@ func (e *Engine) introduction(ctx context.Context, id jsonrpc.ID, p *Peer, heade
 	return answer, nil
 }
 
-// initializeResult converts what a server says of itself to the answer to initialize.
+// initializeResult converts a server's description to the answer to initialize.
 func initializeResult(p *Peer, discovered, own json.RawMessage) json.RawMessage {
 	t := p.Revision
 	caps, ok := jsonx.Lookup(discovered, "capabilities")
@@ -202,8 +202,8 @@ func initializeResult(p *Peer, discovered, own json.RawMessage) json.RawMessage 
 	return append(out, '}')
 }
 
-// LogLevel is the least level of messages that the client wants: what it set, or
-// info, the server's choice before it did (LOG). Empty: none.
+// LogLevel returns the minimum level of log messages for the client: the level it set, or before
+// that info, the server's choice (LOG). Empty means none.
 func (s *Session) LogLevel() string {
 	if s.loose {
 		return ""
@@ -234,12 +234,12 @@ func (s *Session) Listen(ctx context.Context, e *Engine, filter json.RawMessage,
 	return err
 }
 
-// ListChanges is the filter of the notifications that legacy clients get unasked.
+// ListChanges is the filter of the notifications that legacy clients get without a subscription.
 var ListChanges = json.RawMessage(`{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}`)
 
-// WatchLists has changes of lists told to Events from now on, until the session is
-// closed; what is being told then may come yet. A server that has no such events may still
-// have those of single resources.
+// WatchLists sends changes of lists to Events from now on, until the session is closed; a
+// notification under way then may still arrive. A server without list changes may still have
+// updates of single resources.
 func (s *Session) WatchLists(e *Engine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,7 +255,7 @@ func (s *Session) WatchLists(e *Engine) {
 	s.wg.Go(func() { _ = s.Listen(ctx, e, ListChanges, s.Events, nil) })
 }
 
-// tell sends Events what a watch says.
+// tell sends a notification of a watch to Events.
 func (s *Session) tell(method string, params json.RawMessage) error {
 	return s.Events.Notify(method, s.Peer.Revision.Notification(method, params))
 }
@@ -308,7 +308,7 @@ func (s *Session) subscription(ctx context.Context, e *Engine, msg *jsonrpc.Mess
 		w = s.watch(e, uri, raw)
 	}
 	s.mu.Unlock()
-	// The client may rely on the subscription as soon as it has the answer.
+	// The subscription is in effect when the client has the answer.
 	select {
 	case <-w.said:
 		if w.err != nil {
@@ -324,8 +324,8 @@ func (s *Session) subscription(ctx context.Context, e *Engine, msg *jsonrpc.Mess
 	}
 }
 
-// watch begins to watch a resource, named by its URI and that in JSON. It is called
-// with mu held, so that Close waits for what it starts.
+// watch begins to watch a resource; raw is its URI as JSON. It is called with mu held, so that
+// Close waits for its goroutine.
 func (s *Session) watch(e *Engine, uri string, raw json.RawMessage) *watch {
 	if s.watches == nil {
 		s.watches = map[string]*watch{}
@@ -363,9 +363,9 @@ func (s *Session) forget(uri string, w *watch) {
 	}
 }
 
-// Context has the values of the message that opened the session, and ends when the
-// session is closed. It belongs to a call that is none of the client's: what it says goes to
-// Events, and all it may ask for is roots.
+// Context has the values of the message that opened the session, and ends when the session is
+// closed. It belongs to a call that the client did not make: its notifications go to Events, and
+// it may only ask for roots.
 func (s *Session) Context() context.Context {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -393,7 +393,7 @@ func (s *Session) Idle() time.Duration {
 	return 0
 }
 
-// Close ends what the session started and waits for it. The cause is not nil.
+// Close ends the session's goroutines and waits for them. The cause must not be nil.
 func (s *Session) Close(cause error) {
 	s.mu.Lock()
 	if s.closed == nil {

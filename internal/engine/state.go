@@ -18,31 +18,30 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// state is what a call carries from one round to the next, sealed in requestState.
+// state is the state of a call between two rounds, sealed in requestState.
 type state struct {
 	Expires  int64                      `json:"e"` // Unix seconds
-	Bind     []byte                     `json:"b"` // digest of what the state belongs to
+	Bind     []byte                     `json:"b"` // digest of the call, see bind
 	Round    int                        `json:"r,omitzero"`
 	Volatile int                        `json:"v,omitzero"`
 	Answers  map[string]json.RawMessage `json:"a,omitempty"` // of earlier rounds, by question
-	Kept     map[string]json.RawMessage `json:"k,omitempty"` // what Remember kept
+	Kept     map[string]json.RawMessage `json:"k,omitempty"` // values of Remember
 }
 
-// maxState bounds a requestState that travels through the client, in bytes of
-// its JSON. What is larger needs a store.
+// maxState bounds a requestState that travels through the client, in bytes of its JSON. A larger
+// state needs a store.
 const maxState = 256 << 10
 
 // StateStore keeps states on the server, so that a requestState is a reference
 // that works once. Its methods are safe for several goroutines.
 type StateStore interface {
-	// Put keeps a state until it is taken or ttl has passed, and names it.
+	// Put keeps a state until it is taken or ttl has passed, and returns a reference to it.
 	Put(ctx context.Context, state []byte, ttl time.Duration) (ref string, err error)
-	// Take returns a state and forgets it. An unknown reference is an error.
+	// Take returns a state and deletes it. An unknown reference is an error.
 	Take(ctx context.Context, ref string) ([]byte, error)
 }
 
-// Sealer seals and opens requestState. Keys are derived once. It may be used by
-// several goroutines.
+// Sealer seals and opens requestState. Keys are derived once. It is safe for concurrent use.
 type Sealer struct {
 	ring  []sealKey
 	name  []byte
@@ -55,9 +54,9 @@ type sealKey struct {
 	aead cipher.AEAD
 }
 
-// NewSealer makes a sealer for a server of that name. The first key seals and
-// all open; without keys one is made up, good for this process alone. Zero ttl
-// means 15 minutes. Store may be nil.
+// NewSealer makes a sealer for a server of that name. The first key seals and all open; without
+// keys a random one is used, valid only in this process. Zero ttl means 15 minutes. Store may be
+// nil.
 func NewSealer(name string, keys [][]byte, ttl time.Duration, store StateStore) (*Sealer, error) {
 	if ttl == 0 {
 		ttl = 15 * time.Minute
@@ -72,8 +71,8 @@ func NewSealer(name string, keys [][]byte, ttl time.Duration, store StateStore) 
 		if len(k) < 16 {
 			return nil, fmt.Errorf("state key %d has %d bytes; use at least 16, better 32 random ones", i, len(k))
 		}
-		// A key of any length becomes one of AES-256; its id is a digest of the
-		// derived key, so it tells nothing about it.
+		// A key of any length becomes one of AES-256; its id is a digest of the derived key and
+		// does not reveal it.
 		derived := sha256.Sum256(append([]byte("patchbay state key 1\x00"), k...))
 		block, err := aes.NewCipher(derived[:])
 		if err != nil {
@@ -113,8 +112,8 @@ func (s *Sealer) seal(ctx context.Context, st state, bound []byte) (string, erro
 
 func (s *Sealer) open(ctx context.Context, token string, bound []byte) (state, error) {
 	sealed, err := base64.RawURLEncoding.DecodeString(token)
-	// Several texts decode to the same bytes: line breaks and the last bits are not
-	// looked at. Only the one that was given out is taken.
+	// Several texts decode to the same bytes, because line breaks and the last bits are ignored.
+	// Only the text that was issued is accepted.
 	if err != nil || len(sealed) < 4 || base64.RawURLEncoding.EncodeToString(sealed) != token {
 		return state{}, errState
 	}
@@ -127,7 +126,7 @@ func (s *Sealer) open(ctx context.Context, token string, bound []byte) (state, e
 		return state{}, errState
 	}
 	if s.store != nil {
-		// A reference works once, so it is not spent on a call that it does not belong to.
+		// A reference works once, so it is not taken for a call that it does not belong to.
 		ref, ours := bytes.CutPrefix(plain, bound)
 		if !ours {
 			return state{}, errState
@@ -146,9 +145,9 @@ func (s *Sealer) open(ctx context.Context, token string, bound []byte) (state, e
 	return st, nil
 }
 
-// bind digests what a state belongs to: principal, method and every param but
-// those that change between rounds. Members are sorted, so that a client may write
-// the same params in another order.
+// bind returns a digest of the call that a state belongs to: principal, method and every param
+// except those that change between rounds. Members are sorted, so that a client may write the
+// same params in another order.
 func bind(msg *jsonrpc.Message, principal string) []byte {
 	params := jsonx.Without(nil, jsonx.OrObject(msg.Params), "_meta", "inputResponses", "requestState")
 	h := sha256.New()

@@ -27,9 +27,9 @@ func sealer(t testing.TB, name string, keys ...string) *Sealer {
 
 var kept = state{Round: 2, Answers: map[string]json.RawMessage{"q": json.RawMessage(`{"action":"accept"}`)}, Kept: map[string]json.RawMessage{"once:k": json.RawMessage(`[1]`)}}
 
-// MRTR-26: the first key of a ring seals and all open, so that keys can be changed
-// without losing calls; names of servers keep their states apart. What travels cannot be
-// read on the way (ELIC-26-019).
+// MRTR-26: the first key of a ring seals and all open, so that keys can be changed without losing
+// calls; servers with different names do not accept each other's states. The state is encrypted
+// in transit (ELIC-26-019).
 func TestKeyRing(t *testing.T) {
 	bound := []byte("this call")
 	token, err := sealer(t, "s", "a").seal(t.Context(), kept, bound)
@@ -92,7 +92,7 @@ func TestStateIsBounded(t *testing.T) {
 	}
 }
 
-// What a state belongs to is told apart, and nothing else is.
+// The digest differs for different calls, and only for those.
 func TestBind(t *testing.T) {
 	digest := func(principal, frame string) string {
 		m, err := jsonrpc.Decode([]byte(frame), jsonrpc.Limits{})
@@ -134,8 +134,8 @@ func TestBind(t *testing.T) {
 	}
 }
 
-// FuzzOpen: nothing opens but what was sealed. The seal differs from process to
-// process, so what opens is known by what it holds.
+// FuzzOpen: only sealed states open. The key differs from process to process, so a state that
+// opens is recognized by its content.
 func FuzzOpen(f *testing.F) {
 	s := sealer(f, "s", "a", "b")
 	token, err := s.seal(f.Context(), kept, []byte("bound"))

@@ -14,23 +14,22 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// Task is what a call that goes on after its caller was answered has to ask and to
-// tell. Its answers come by other requests.
+// Task holds the questions and progress of a call that goes on after its caller was answered.
+// Answers come in other requests.
 type Task struct {
 	id      string
 	changed func()               // called when questions come or go, without locks held
-	told    func(message string) // called with what progress says
+	told    func(message string) // called with the message of progress
 
 	mu      sync.Mutex
 	pending []*taskQuestion // guarded by mu
 	used    map[string]bool // keys, ever; guarded by mu
-	closed  bool            // nothing more is asked or told; guarded by mu
+	closed  bool            // no more questions or progress; guarded by mu
 }
 
 var errTaskOver = errors.New("the task is over")
 
-// Close ends what the task asks and tells, whatever its handler still does
-// (PROG-25-003).
+// Close ends the task's questions and progress, even if its handler still runs (PROG-25-003).
 func (t *Task) Close() {
 	t.mu.Lock()
 	pending := t.pending
@@ -50,7 +49,7 @@ func (t *Task) over() bool {
 type taskQuestion struct {
 	key string
 	q   Question
-	got chan answered // has room for the one answer
+	got chan answered // capacity 1, for the answer
 }
 
 type answered struct {
@@ -58,14 +57,13 @@ type answered struct {
 	err error
 }
 
-// NewTask makes a task. Changed is called when questions come or go, told when the
-// handler tells how far it is.
+// NewTask makes a task. Changed is called when questions are added or removed, told when the
+// handler reports progress.
 func NewTask(id string, changed func(), told func(message string)) *Task {
 	return &Task{id: id, changed: changed, told: told, used: map[string]bool{}}
 }
 
-// InputRequests is the object of all questions without an answer, nil if there are
-// none.
+// InputRequests returns an object with all unanswered questions, nil if there are none.
 func (t *Task) InputRequests() json.RawMessage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,7 +103,7 @@ func (t *Task) Answer(key string, raw json.RawMessage, err error) {
 	}
 }
 
-// ask puts questions and waits until all are answered.
+// ask adds questions and waits until all are answered.
 func (t *Task) ask(ctx context.Context, qs []Question) ([]json.RawMessage, error) {
 	t.mu.Lock()
 	if t.closed {
@@ -136,7 +134,7 @@ func (t *Task) ask(ctx context.Context, qs []Question) ([]json.RawMessage, error
 	return out, nil
 }
 
-// key is one that the task never used before (XTASK-26-022 to -024); mu is held.
+// key returns a key that the task has not used before (XTASK-26-022 to -024); mu is held.
 func (t *Task) key(q Question) string {
 	base, key := q.Key, q.Key
 	if base == "" {
@@ -150,7 +148,7 @@ func (t *Task) key(q Question) string {
 	return key
 }
 
-// drop takes questions back.
+// drop withdraws questions.
 func (t *Task) drop(mine []*taskQuestion) {
 	t.mu.Lock()
 	rest := t.pending[:0:0]
@@ -168,8 +166,8 @@ func (t *Task) drop(mine []*taskQuestion) {
 	t.changed()
 }
 
-// TakesTask tells whether the caller takes a task for an answer: it declared the
-// extension (2026-07-28), or asked for one (2025-11-25).
+// TakesTask reports whether the caller accepts a task as the answer: it declared the extension
+// (2026-07-28), or asked for one (2025-11-25).
 func (c *Call) TakesTask() bool {
 	switch {
 	case c.Peer.Stateless:
@@ -187,14 +185,14 @@ func (c *Call) TakesTask() bool {
 	return false
 }
 
-// MayTakeTask tells whether callers of the peer's revision could take a task, be it by
+// MayTakeTask reports whether callers of the peer's revision can accept a task, possibly after
 // declaring so.
 func (p *Peer) MayTakeTask() bool {
 	return !p.Stateless && (!p.Revision.Sessions || p.Revision.CoreTasks)
 }
 
-// TaskNotes is the way of notifications about a task of the call, nil if the caller
-// gets none unasked.
+// TaskNotes returns the function that sends notifications about a task of the call, nil if the
+// caller gets none without asking.
 func (c *Call) TaskNotes() func(method string, params json.RawMessage) {
 	s := c.session
 	if s == nil || s.Events == nil {
@@ -210,7 +208,7 @@ func (c *Call) TaskNotes() func(method string, params json.RawMessage) {
 	}
 }
 
-// taskName is what the caller calls the task of an id.
+// taskName returns the name of a task for the caller.
 func (c *Call) taskName(id string) string {
 	if !c.TasksNamed() {
 		return id
@@ -218,8 +216,8 @@ func (c *Call) taskName(id string) string {
 	return c.rare.rename(id)
 }
 
-// TaskTTL is the lifetime in milliseconds that the caller of 2025-11-25 wishes a task,
-// 0 for none.
+// TaskTTL returns the lifetime in milliseconds that a caller of 2025-11-25 requests for a task, 0
+// for none.
 func (c *Call) TaskTTL() int64 {
 	raw, _ := c.Msg.ParamIn("task", "ttl")
 	ms, err := strconv.ParseInt(string(raw), 10, 64)
@@ -229,17 +227,17 @@ func (c *Call) TaskTTL() int64 {
 	return ms
 }
 
-// NeedsTask is the error for a caller who does not take the task that there must be.
+// NeedsTask returns the error for a caller that does not accept a task where one is required.
 func (c *Call) NeedsTask() error {
 	if !c.Peer.Revision.Sessions {
 		return &LacksError{What: "extension " + revision.Tasks, Required: json.RawMessage(`{"extensions":{"` + revision.Tasks + `":{}}}`)}
 	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this tool runs as a task only; call it with a task member"}
+	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this tool runs only as a task; call it with a task member"}
 }
 
-// Detach returns a copy of the call for a handler that may go on when the caller was
-// answered. Until [Call.Become] it asks and tells like c; release is called when the
-// handler lets go of its caller, nil for nothing.
+// Detach returns a copy of the call for a handler that may go on after the caller is answered.
+// Until [Call.Become] its questions and notifications are those of c. Release is called when the
+// handler releases its caller; it may be nil.
 func (c *Call) Detach(release func()) *Call {
 	params := bytes.Clone(c.Params)
 	peer := *c.Peer
@@ -253,8 +251,8 @@ func (c *Call) Detach(release func()) *Call {
 	return out
 }
 
-// Outlive returns a copy of the call for work that may go on when the caller was answered: it
-// describes the caller, and reaches it no more.
+// Outlive returns a copy of the call for work that may go on after the caller is answered: it
+// describes the caller but cannot reach it.
 func (c *Call) Outlive() *Call {
 	params := bytes.Clone(c.Params)
 	peer := *c.Peer
@@ -276,7 +274,7 @@ func (c *Call) Become(t *Task) {
 	x.mu.Unlock()
 }
 
-// turning asks like the call before it became a task, and then as a task.
+// turning asks as a call, and as a task once the call becomes one.
 type turning struct {
 	before asker
 
@@ -298,8 +296,8 @@ func (a *turning) remember(key string, v json.RawMessage)    { a.before.remember
 func (a *turning) recall(key string) (json.RawMessage, bool) { return a.before.recall(key) }
 func (a *turning) round() int                                { return a.before.round() }
 
-// taskExchange is the way of notifications of a detached call: its caller's, then that
-// of the session, which revisions with sessions alone have.
+// taskExchange sends the notifications of a detached call: to its caller, and later to the
+// session in revisions with sessions.
 type taskExchange struct {
 	before  Exchange
 	session *Session
@@ -328,17 +326,17 @@ func (x *taskExchange) Notify(method string, params json.RawMessage) error {
 }
 
 func (x *taskExchange) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	return x.before.Request(ctx, method, params) // not called by a task, which has its own way to ask
+	return x.before.Request(ctx, method, params) // not called by a task, which asks in its own way
 }
 
-// Release lets go of the caller.
+// Release releases the caller.
 func (x *taskExchange) Release() {
 	if x.now() == nil && x.release != nil {
 		x.release()
 	}
 }
 
-// tell takes what progress says as the status of a task.
+// tell reports progress as the status of a task.
 func (x *taskExchange) tell(done, total float64, message string) {
 	t := x.now()
 	if t == nil {

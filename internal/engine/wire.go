@@ -14,25 +14,23 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// A Wire is our end, as a client, of a connection to one server, whatever
-// transport carries it. It knows messages, not their meaning: who speaks which
-// revision is the business of its user. Its methods are safe for several
-// goroutines.
+// A Wire is the client's end of a connection to one server, over any transport. It carries
+// messages without interpreting them: its user handles revisions. Its methods are safe for
+// concurrent use.
 type Wire interface {
-	// Call sends a request under an id of its own and waits for the answer. It
-	// returns the raw result; a *jsonrpc.Error or *HTTPError if the server answered
-	// with one; else a local failure. When ctx ends first it tells the server so,
-	// without waiting for that to be written, and returns the cause of ctx. It keeps
-	// nothing of out, and nobody else has the result.
+	// Call sends a request under a new id and waits for the answer. It returns the raw result,
+	// which the caller owns; a *jsonrpc.Error or *HTTPError if the server answered with one; else
+	// a local failure. If ctx ends first, it cancels the request without waiting for the
+	// cancellation to be written, and returns the cause of ctx. It keeps no reference to out.
 	Call(ctx context.Context, out *Outgoing) (json.RawMessage, error)
 
 	// Notify sends a notification.
 	Notify(ctx context.Context, method string, params json.RawMessage) error
 
-	// Negotiated tells the wire which revision is spoken from now on.
+	// Negotiated sets the revision for the messages that follow.
 	Negotiated(t *revision.Table)
 
-	// Done is closed when the connection is over; Err then says why.
+	// Done is closed when the connection is over; Err then returns the reason.
 	Done() <-chan struct{}
 	Err() error
 
@@ -40,7 +38,7 @@ type Wire interface {
 	Close() error
 }
 
-// Outgoing is one request of ours.
+// Outgoing is one request of the client.
 type Outgoing struct {
 	Method string
 	Params json.RawMessage
@@ -49,20 +47,20 @@ type Outgoing struct {
 	// wire without a stream per request finds the call by it.
 	Token json.RawMessage
 
-	// Logs says that the request asks for log messages, which nothing ties to it on a wire
-	// without a stream per request.
+	// Logs reports whether the request asks for log messages, which cannot be assigned to it on a
+	// wire without a stream per request.
 	Logs bool
 
-	// Header is sent with the request on HTTP, beside what the transport adds.
+	// Header is sent with the request over HTTP, besides the transport's own headers.
 	Header http.Header
 
-	// Inbox gets what belongs to the call: Note is called in order and before Call
-	// returns, on its goroutine; Question for what a legacy server asks on a stream that is
-	// of the call alone. Nil: the inbox of the wire gets it.
+	// Inbox gets the messages that belong to the call: Note is called in order, before Call
+	// returns and on its goroutine; Question for requests of a legacy server on a stream of this
+	// call alone. If nil, the inbox of the wire gets them.
 	Inbox Inbox
 }
 
-// Inbox gets what a server sends beside its answers.
+// Inbox gets the messages of a server other than answers.
 type Inbox interface {
 	// Note is called with each notification, in order. It must not block.
 	Note(method string, params json.RawMessage)
@@ -72,20 +70,20 @@ type Inbox interface {
 	Question(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 }
 
-// LateInbox is an Inbox that may want the answer to a call that was given up. Where giving
-// up ends the way for answers, as over HTTP, none comes.
+// LateInbox is an Inbox that may get the answer to a call that was given up. No answer comes if
+// giving up closes its stream, as over HTTP.
 type LateInbox interface {
 	Inbox
 
-	// GivenUp is called when Call gives up a request that was or may yet be sent. What it
-	// returns is called at most once, with the result if that comes all the same, nil if
-	// there is none. It must not block; nil: nobody wants to know.
+	// GivenUp is called when Call gives up a request that was or may yet be sent. The function it
+	// returns is called at most once, with the late result, or nil if there is none. The function
+	// must not block and may be nil.
 	GivenUp() (late func(result json.RawMessage))
 }
 
-// Only returns the call in flight that a message can belong to which does not say so: the only
-// one that is likely, or else the only one. It is nil if there are several: to doubt is better
-// than to tell one caller what is another's.
+// Only returns the call in flight that a message without a reference to a call must belong to:
+// the only likely one, or else the only one. It returns nil if there are several, so that a
+// message never reaches the wrong caller.
 func Only[T any](calls iter.Seq[*T], likely func(*T) bool) *T {
 	var only, best *T
 	n, likelies := 0, 0
@@ -106,8 +104,8 @@ func Only[T any](calls iter.Seq[*T], likely func(*T) bool) *T {
 	return nil
 }
 
-// HTTPError is an HTTP answer that is no success. RPC holds the JSON-RPC error of
-// its body, if there was one.
+// HTTPError is an HTTP response that is not a success. RPC holds the JSON-RPC error of its body,
+// if there was one.
 type HTTPError struct {
 	Status int
 	Header http.Header
@@ -133,8 +131,8 @@ func (e *HTTPError) Unwrap() error {
 	return e.RPC
 }
 
-// Lost marks the reason why a connection ended as the loss of what was in progress: the error
-// is io.ErrUnexpectedEOF to errors.Is, and else what it was.
+// Lost wraps the reason why a connection ended with requests in progress: to errors.Is the error
+// is also io.ErrUnexpectedEOF.
 func Lost(err error) error { return lost{err} }
 
 type lost struct{ error }
@@ -142,8 +140,7 @@ type lost struct{ error }
 func (l lost) Unwrap() error        { return l.error }
 func (l lost) Is(target error) bool { return target == io.ErrUnexpectedEOF }
 
-// AnswerTo makes the response to a server's request from what a Question
-// function returned.
+// AnswerTo makes the response to a server's request from the result of a Question function.
 func AnswerTo(id jsonrpc.ID, result json.RawMessage, err error) []byte {
 	if err != nil {
 		return jsonrpc.AppendError(nil, id, AsError(err))
@@ -151,7 +148,7 @@ func AnswerTo(id jsonrpc.ID, result json.RawMessage, err error) []byte {
 	return jsonrpc.AppendResult(nil, id, jsonx.OrObject(result))
 }
 
-// Tap is told of every frame that crosses a wire, as bytes, before it is decoded
-// or after it was encoded, and of what becomes of the wire. It must not keep or change
-// what the frame refers to, nor block for long.
+// Tap is called with every frame that crosses a wire, as bytes before decoding or after encoding,
+// and with the events of the wire. It must not keep or change the bytes of the frame, nor block
+// for long.
 type Tap func(trace.Frame)
