@@ -8,13 +8,13 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// batch serves the messages of a batch and answers with one (2025-03-26 alone). It returns
-// the refusal to be written of what it does not serve.
+// batch serves the messages of a batch and answers with a batch (only 2025-03-26). It returns the
+// refusal to write if it does not serve the batch.
 func (p *peer) batch(buf *[]byte, lim jsonrpc.Limits) (refusal []byte) {
 	sess := p.session()
 	if sess == nil || !sess.Peer.Revision.Batches {
 		buffer.Put(buf)
-		return jsonrpc.AppendError(nil, jsonrpc.ID{}, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "batches are part of revision 2025-03-26 alone; send one message a line"})
+		return jsonrpc.AppendError(nil, jsonrpc.ID{}, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "only revision 2025-03-26 has batches; send one message per line"})
 	}
 	elements, err := jsonrpc.DecodeBatch(*buf, lim)
 	if err != nil {

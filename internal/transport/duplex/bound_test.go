@@ -13,7 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// stuck is a connection whose peer sends what it has and reads nothing.
+// stuck is a connection whose peer sends messages and reads nothing.
 type stuck struct {
 	frames []string
 	closed chan struct{}
@@ -48,7 +48,7 @@ func (s *stuck) Close() error {
 	return nil
 }
 
-// noted is an Inbox that tells of notifications.
+// noted is an Inbox that sends the methods of notifications to a channel.
 type noted chan string
 
 func (n noted) Note(method string, _ json.RawMessage) { n <- method }
@@ -57,8 +57,8 @@ func (noted) Question(context.Context, string, json.RawMessage) (json.RawMessage
 	return nil, errors.New("nobody is here")
 }
 
-// A server that sends pings and reads no answers gets only so many, and its other messages
-// are read all the same.
+// A server that sends pings and reads no answers gets a bounded number of them, and its other
+// messages are still read.
 func TestRepliesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &stuck{closed: make(chan struct{})}

@@ -19,15 +19,15 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// Bounds of what a server can pile up at a client.
+// Bounds of the work that a server can queue at a client.
 const (
-	maxQuestions = 64  // requests of the server's own in progress
-	maxSpare     = 64  // calls that ended and are kept for the next
-	maxReplies   = 64  // pings, and requests too many, that are being answered
-	maxLate      = 256 // answers that are listened for after their calls were given up
+	maxQuestions = 64  // requests of the server in progress
+	maxSpare     = 64  // ended calls that are kept for reuse
+	maxReplies   = 64  // pings, and requests over maxQuestions, that are being answered
+	maxLate      = 256 // answers that may still come to calls that were given up
 )
 
-// ErrClosed says that the connection was closed on this side.
+// ErrClosed is the error after Close on this side.
 var ErrClosed = errors.New("the connection is closed")
 
 // ClientOptions configure a [Client]. Inbox and Logger are required.
@@ -42,16 +42,16 @@ type ClientOptions struct {
 	Explain func(err error) error
 }
 
-// Client is our end, as a client, of a duplex wire. It owns a reading goroutine
-// and one per question of the server, finished when Close returns, unless the
-// function that answers ignores the end of its context.
+// Client is the client's end of a duplex wire. It owns a reading goroutine and one per question
+// of the server. They have ended when Close returns, unless a function that answers ignores the
+// end of its context.
 type Client struct {
 	conn jsonrpc.Conn
 	opts ClientOptions
 
-	contextWriter contextWriter // conn, if it is one; else nil
+	contextWriter contextWriter // conn, if it implements contextWriter; else nil
 	stager        stager        // conn, if it can hold frames back; else nil
-	flushing      atomic.Bool   // somebody is about to flush stager
+	flushing      atomic.Bool   // a goroutine is about to flush stager
 
 	modern atomic.Bool
 	nextID atomic.Int64
@@ -64,24 +64,23 @@ type Client struct {
 	replying chan struct{} // a slot per reply being written
 
 	mu        sync.Mutex
-	calls     map[jsonrpc.ID]*call              // without an answer yet; guarded by mu
-	standing  int                               // calls that are subscriptions, and stay; guarded by mu
+	calls     map[jsonrpc.ID]*call              // unanswered calls; guarded by mu
+	standing  int                               // calls that are subscriptions; guarded by mu
 	spare     []*call                           // guarded by mu
-	late      []lateAnswer                      // that may come, of the calls given up last; guarded by mu
+	late      []lateAnswer                      // of the calls given up last; guarded by mu
 	questions map[jsonrpc.ID]context.CancelFunc // guarded by mu
-	ending    bool                              // somebody sets err and closes done; guarded by mu
+	ending    bool                              // err is being set and done closed; guarded by mu
 	err       error                             // why done is closed; guarded by mu
 
-	_       [64]byte      // what follows is written by the goroutine that reads
-	frames  atomic.Uint64 // that came
-	strayed bool          // a frame was no message
+	_       [64]byte      // the fields below are written by the reading goroutine
+	frames  atomic.Uint64 // received
+	strayed bool          // a frame was not a message
 }
 
 var _ engine.Wire = (*Client)(nil)
 
-// NewClient starts reading from conn, which the client owns from now on. An error of
-// its Write that is or wraps an *engine.HTTPError is about that message alone; any
-// other ends the connection.
+// NewClient starts reading from conn and takes ownership of it. An error of its Write that is or
+// wraps an *engine.HTTPError concerns only that message; any other ends the connection.
 func NewClient(conn jsonrpc.Conn, opts ClientOptions) *Client {
 	conn = newTapped(conn, opts.Tap, trace.Out)
 	c := &Client{conn: conn, opts: opts, done: make(chan struct{}), replying: make(chan struct{}, maxReplies), calls: map[jsonrpc.ID]*call{}, questions: map[jsonrpc.ID]context.CancelFunc{}}
@@ -92,9 +91,9 @@ func NewClient(conn jsonrpc.Conn, opts ClientOptions) *Client {
 	return c
 }
 
-// call is a request of ours in flight. Its notes wait here for the goroutine of
-// Call. All but wake is guarded by mu of the client, and nobody has it any more when
-// its goroutine has taken it out of calls: so it can be used again.
+// call is a request of the client in flight. Its notes wait here for the goroutine of Call. All
+// but wake is guarded by mu of the client. Once its goroutine has removed it from calls there are
+// no other references, so it can be reused.
 type call struct {
 	id    jsonrpc.ID
 	out   *engine.Outgoing
@@ -104,7 +103,7 @@ type call struct {
 	result   json.RawMessage
 	err      error // of the server, or of the connection
 
-	wake chan struct{} // capacity 1: there is something new
+	wake chan struct{} // capacity 1: there are notes or an answer
 }
 
 // tell gives a call a notification. Mu is held.
@@ -123,18 +122,17 @@ func (c *Client) answer(cl *call, result json.RawMessage, err error) {
 func (cl *call) rouse() {
 	select {
 	case cl.wake <- struct{}{}:
-	default: // it will look anyway
+	default: // it wakes anyway
 	}
 }
 
-// lateAnswer is what wants the answer to a call that was given up.
+// lateAnswer is the receiver of the answer to a call that was given up.
 type lateAnswer struct {
 	id   jsonrpc.ID
 	take func(result json.RawMessage)
 }
 
-// begin registers a call, and tells whether there are others that were begun of late, as far as
-// that can be told.
+// begin registers a call. Others reports whether other calls have probably begun recently.
 func (c *Client) begin(out *engine.Outgoing) (cl *call, others bool, err error) {
 	id := jsonrpc.IntID(c.nextID.Add(1))
 	c.mu.Lock()
@@ -226,15 +224,14 @@ func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 				c.abandon(cl.id, out.Method)
 			}
 			if ctx.Err() == nil {
-				<-ctx.Done() // the end of what it depends on is on its way to it
+				<-ctx.Done() // its parent has ended; ctx follows at once
 			}
 			return nil, context.Cause(ctx)
 		}
 	}
 }
 
-// giveUp lets an answer that comes all the same go to who may want it; false if it is here
-// already.
+// giveUp registers the receiver of a late answer. It returns false if the answer is here already.
 func (c *Client) giveUp(cl *call) bool {
 	var late func(json.RawMessage)
 	if inbox, ok := cl.out.Inbox.(engine.LateInbox); ok {
@@ -257,7 +254,8 @@ func (c *Client) giveUp(cl *call) bool {
 	return open
 }
 
-// takeLate hands on the answer to a call that was given up; false if nobody wants it.
+// takeLate passes on the answer to a call that was given up. It returns false if there is no
+// receiver.
 func (c *Client) takeLate(msg *jsonrpc.Message, result json.RawMessage) bool {
 	c.mu.Lock()
 	i := slices.IndexFunc(c.late, func(l lateAnswer) bool { return l.id == msg.ID })
@@ -272,8 +270,8 @@ func (c *Client) takeLate(msg *jsonrpc.Message, result json.RawMessage) bool {
 	return true
 }
 
-// abandon tells the server that an answer is no longer wanted, without waiting
-// for that to be written. Initialize is never cancelled (CANC-25-002).
+// abandon sends a cancellation to the server, without waiting for it to be written. Initialize is
+// never cancelled (CANC-25-002).
 func (c *Client) abandon(id jsonrpc.ID, method string) {
 	if method == revision.MethodInitialize || id.IsZero() {
 		return
@@ -284,9 +282,9 @@ func (c *Client) abandon(id jsonrpc.ID, method string) {
 	}()
 }
 
-// write sends a frame, but does not wait longer than ctx: a server that does not read
-// must not hold its client. If the frame, a request with this id, goes out all the same, it
-// is abandoned; a zero id stands for a notification.
+// write sends a frame, but does not wait longer than ctx: a server that does not read must not
+// block its client. If the frame is still sent afterwards, the request with this id is abandoned;
+// a zero id means a notification.
 func (c *Client) write(ctx context.Context, frame []byte, id jsonrpc.ID, method string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -304,22 +302,22 @@ func (c *Client) write(ctx context.Context, frame []byte, id jsonrpc.ID, method 
 	return c.written(ctx, sent, err, id, method)
 }
 
-// writeAlong is write of a request among others. Those that come at about the same time go
-// out together: one write for them, and one read for the server.
+// writeAlong is write for a request among others. Concurrent requests are sent together, in one
+// write for them and one read for the server.
 func (c *Client) writeAlong(ctx context.Context, frame []byte, id jsonrpc.ID, method string) error {
 	if c.stager == nil || ctx.Err() != nil || !c.stager.Stage(frame) {
 		return c.write(ctx, frame, id, method)
 	}
 	if c.flushing.Swap(true) {
-		return nil // if that fails the connection ends, and the call with it
+		return nil // if that fails, the connection ends, and the call with it
 	}
-	runtime.Gosched() // whoever is about to call
+	runtime.Gosched() // lets other callers add their frames
 	c.flushing.Store(false)
 	sent, err := c.stager.Flush(ctx)
 	return c.written(ctx, sent, err, id, method)
 }
 
-// written deals with how a write went.
+// written handles the outcome of a write.
 func (c *Client) written(ctx context.Context, sent bool, err error, id jsonrpc.ID, method string) error {
 	if err != nil && ctx.Err() != nil && err == context.Cause(ctx) {
 		if sent {
@@ -348,13 +346,13 @@ func (c *Client) writeApart(ctx context.Context, frame []byte, id jsonrpc.ID, me
 	}
 }
 
-// refused tells whether a wire turned down one message and is as good as before.
+// refused reports whether a wire refused one message and is still usable.
 func refused(err error) bool {
 	var he *engine.HTTPError
 	return errors.As(err, &he)
 }
 
-// writeError prefers the reason why the connection ended over what writing to it says.
+// writeError returns the reason why the connection ended, if it has, else err.
 func (c *Client) writeError(err error) error {
 	if err == nil || refused(err) {
 		return err
@@ -381,7 +379,7 @@ func (c *Client) Err() error {
 	return c.err
 }
 
-// closeGrace is for the functions that answer questions to notice the end.
+// closeGrace is the time for functions that answer questions to notice the end.
 const closeGrace = 250 * time.Millisecond
 
 // Close implements engine.Wire.
@@ -394,19 +392,19 @@ func (c *Client) Close() error {
 	defer t.Stop()
 	select {
 	case <-ended:
-	case <-t.C: // a function of the user does not return; it is left behind
+	case <-t.C: // a user's function does not return; it is left running
 	}
 	return err
 }
 
-// Frames counts the frames that came from the server so far.
+// Frames returns the number of frames received so far.
 func (c *Client) Frames() uint64 { return c.frames.Load() }
 
-// End ends the connection for a reason, as if it were lost. It returns when Done is closed, which
-// may wait half a second for Explain.
+// End ends the connection with err as the reason, as if it were lost. It returns when Done is
+// closed, which may wait half a second for Explain.
 func (c *Client) End(err error) { c.end(err) }
 
-// end marks the connection as over and returns when it is; the first reason counts.
+// end ends the connection and returns when done is closed; the first reason counts.
 func (c *Client) end(err error) {
 	c.mu.Lock()
 	first := !c.ending
@@ -428,6 +426,6 @@ func (c *Client) end(err error) {
 		c.answer(cl, nil, err)
 	}
 	c.cancel(err)
-	close(c.done) // with mu held: who sees its call fail finds that the connection is over
+	close(c.done) // with mu held: when a call fails, the connection is already over
 	c.mu.Unlock()
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// nobody is an Inbox that expects nothing.
+// nobody is an Inbox that ignores everything.
 type nobody struct{}
 
 func (nobody) Note(string, json.RawMessage) {}
@@ -36,11 +36,11 @@ func (counter) Question(context.Context, string, json.RawMessage) (json.RawMessa
 	return nil, errors.New("nobody is here")
 }
 
-// plain hides what a connection has beside Conn.
+// plain hides the optional methods of a connection.
 type plain struct{ jsonrpc.Conn }
 
-// CANC-25-001, CANC-26: a server that does not read holds no call longer than its context;
-// when it reads after all, what was sent is followed by its cancellation.
+// CANC-25-001, CANC-26: a server that does not read blocks a call only until its context ends; if
+// it reads later, the request is followed by its cancellation.
 func TestCallOfAServerThatDoesNotRead(t *testing.T) {
 	for name, hide := range map[string]func(jsonrpc.Conn) jsonrpc.Conn{
 		"line":  func(c jsonrpc.Conn) jsonrpc.Conn { return c },
@@ -84,7 +84,7 @@ func TestCallOfAServerThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// A call that is over leaves nothing to the one that takes its place.
+// A reused call has no state of the previous one.
 func TestCallsAreUsedAgain(t *testing.T) {
 	near, far := jsonrpc.Pipe()
 	c := NewClient(near, ClientOptions{Inbox: nobody{}, Logger: slog.New(slog.DiscardHandler)})
@@ -135,8 +135,8 @@ type readerFunc func(p []byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// Requests of calls at the same time go out together: each goes out once and is answered, and
-// when the wire fails no call waits for the answer to one that somebody else wrote.
+// Requests of concurrent calls are sent together: each is sent once and answered, and when the
+// wire fails no call hangs because another goroutine wrote its request.
 func TestCallsGoAlong(t *testing.T) {
 	const calls, turns = 32, 50
 	in, toClient := io.Pipe()
@@ -144,7 +144,7 @@ func TestCallsGoAlong(t *testing.T) {
 	conn := jsonrpc.NewLineConn(in, out, func() error { in.Close(); return out.Close() }, 0)
 	c := NewClient(conn, ClientOptions{Inbox: nobody{}, Logger: slog.New(slog.DiscardHandler)})
 	defer c.Close()
-	// So that a write ends only when its last frame is being read.
+	// A write ends only when its last frame is being read.
 	server := jsonrpc.NewLineConn(readerFunc(func(p []byte) (int, error) { return fromClient.Read(p[:7]) }), toClient, nil, 0)
 	ended := make(chan int)
 	go func() {
@@ -161,7 +161,7 @@ func TestCallsGoAlong(t *testing.T) {
 				return
 			}
 			if msg.Method == "last" {
-				fromClient.CloseWithError(errors.New("no more")) // which writes of the client are told
+				fromClient.CloseWithError(errors.New("no more")) // the error of the client's writes
 				return
 			}
 			server.Write(jsonrpc.AppendResult(nil, msg.ID, json.RawMessage(`{"of":`+msg.ID.String()+`}`)))
@@ -202,7 +202,7 @@ func (l listener) Question(context.Context, string, json.RawMessage) (json.RawMe
 }
 
 // A question on a pipe does not say which call it belongs to. It goes to the inbox of the wire,
-// whose owner knows more of the calls in flight.
+// whose owner knows the calls in flight.
 func TestWhoIsAsked(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -239,7 +239,7 @@ func TestWhoIsAsked(t *testing.T) {
 	}
 }
 
-// noter tells of its notes.
+// noter sends its notes to a channel.
 type noter struct {
 	listener
 	heard chan<- string
@@ -247,7 +247,8 @@ type noter struct {
 
 func (n noter) Note(string, json.RawMessage) { n.heard <- string(n.listener) }
 
-// Nor does a log message say it: it goes to the only one that asked for any (LOG-26-005).
+// A log message does not name its call either: it goes to the only call that asked for logs
+// (LOG-26-005).
 func TestWhoseLog(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -285,7 +286,7 @@ func TestWhoseLog(t *testing.T) {
 	}
 }
 
-// An answer that only grows fails its call at once, and ends the connection (F2).
+// An answer without an end fails its call at once, and ends the connection (F2).
 func TestAnswerWithoutEnd(t *testing.T) {
 	in, toClient := io.Pipe()
 	fromClient, out := io.Pipe()
@@ -319,8 +320,8 @@ func TestAnswerWithoutEnd(t *testing.T) {
 	}
 }
 
-// An answer that is too large fails its call and no other: the one whose id it begins with, else
-// the only one that waits for an answer. A subscription does not.
+// An answer that is too large fails only its call: the one whose id is at its beginning, else the
+// only one that waits for an answer, subscriptions aside.
 func TestAnswerTooLarge(t *testing.T) {
 	in, toClient := io.Pipe()
 	fromClient, out := io.Pipe()
@@ -361,8 +362,8 @@ func TestAnswerTooLarge(t *testing.T) {
 	standing, _ := call("subscriptions/listen")
 	a, aOver := call("tools/call")
 	b, bOver := call("tools/call")
-	send(`{"jsonrpc":"2.0","result":%s,"id":%v}`, big, a)                       // whose this is cannot be told
-	send(`{"jsonrpc":"2.0","id":%v,"method":"roots/list","params":%s}`, a, big) // nor is this an answer
+	send(`{"jsonrpc":"2.0","result":%s,"id":%v}`, big, a)                       // the call is not known
+	send(`{"jsonrpc":"2.0","id":%v,"method":"roots/list","params":%s}`, a, big) // this is not an answer
 	send(`{"jsonrpc":"2.0","id":%v,"result":%s}`, a, big)
 	if err := <-aOver; err == nil || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("the call ended with %v", err)

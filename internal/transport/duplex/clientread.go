@@ -18,13 +18,13 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// read deals with what the server sends, until the connection ends.
+// read handles the messages of the server until the connection ends.
 func (c *Client) read() {
 	lim := jsonrpc.Limits{MaxDepth: c.opts.MaxDepth}
 	var buf []byte
 	for {
-		// What somebody keeps of a frame is copied, so the next takes its place; but a
-		// small one not that of one so large that keeping it would hurt.
+		// Receivers copy what they keep of a frame, so the buffer is reused, unless it is much
+		// larger than its last frame.
 		if cap(buf) > 64<<10 && len(buf) < cap(buf)/4 {
 			buf = nil
 		}
@@ -61,7 +61,7 @@ func (c *Client) read() {
 	}
 }
 
-// passOver deals with an error of Read, and tells whether reading goes on after it.
+// passOver handles an error of Read, and reports whether reading goes on.
 func (c *Client) passOver(err error) bool {
 	var big *jsonrpc.FrameTooLargeError
 	switch {
@@ -76,16 +76,15 @@ func (c *Client) passOver(err error) bool {
 	return false
 }
 
-// broken deals with a frame that is no message: if it was an answer, the call
-// fails with what is wrong; anything else, such as a stray print of the server, is
-// logged and passed over.
+// broken handles a frame that is not a message. A broken answer fails its call; anything else,
+// such as a stray print of the server, is logged and skipped.
 func (c *Client) broken(err error, frame []byte) {
 	var bad *jsonrpc.DecodeError
 	if errors.As(err, &bad) && !bad.ID.IsZero() {
 		c.mu.Lock()
 		cl := c.calls[bad.ID]
 		if cl != nil {
-			c.answer(cl, nil, &jsonrpc.Error{Code: bad.Err.Code, Message: "the server's answer is no valid message: " + bad.Err.Message})
+			c.answer(cl, nil, &jsonrpc.Error{Code: bad.Err.Code, Message: "the server's answer is not a valid message: " + bad.Err.Message})
 		}
 		c.mu.Unlock()
 		if cl != nil {
@@ -95,18 +94,18 @@ func (c *Client) broken(err error, frame []byte) {
 	c.stray(err, frame)
 }
 
-// stray logs a frame that is no message. A program that prints for people does so line by line: one
-// warning tells of that, the rest is for those who look closer.
+// stray logs a frame that is not a message. A program that prints for people prints many lines:
+// the first is a warning, the others are debug messages.
 func (c *Client) stray(err error, frame []byte) {
 	level := slog.LevelDebug
 	if !c.strayed {
 		c.strayed, level = true, slog.LevelWarn
 	}
-	c.opts.Logger.Log(context.Background(), level, "server sent something that is no MCP message; what it prints belongs on its standard error", "err", err, "line", clip(frame))
+	c.opts.Logger.Log(context.Background(), level, "the server sent a line that is not an MCP message; it should print to its standard error", "err", err, "line", clip(frame))
 }
 
-// tooLarge fails the call whose answer was skipped, if that can be told: by its beginning, or
-// because there is only one.
+// tooLarge fails the call whose answer was skipped, if it is known from the beginning of the
+// answer or is the only one.
 func (c *Client) tooLarge(big *jsonrpc.FrameTooLargeError) {
 	if _, asks := jsonx.Lookup(big.Head, "method"); asks {
 		return
@@ -126,7 +125,7 @@ func (c *Client) tooLarge(big *jsonrpc.FrameTooLargeError) {
 	}
 }
 
-// message deals with one message, whose bytes are good until it returns.
+// message handles one message, whose bytes are valid until it returns.
 func (c *Client) message(msg *jsonrpc.Message) {
 	switch msg.Kind() {
 	case jsonrpc.KindResponse:
@@ -181,8 +180,8 @@ func (c *Client) notification(msg *jsonrpc.Message) {
 	}
 }
 
-// owner finds the call that a notification belongs to: by progress token or by
-// subscription id, and a log message by being the only one in flight that wants any. Mu is held.
+// owner finds the call that a notification belongs to: by progress token or subscription id; a
+// log message belongs to the only call in flight that asked for logs. Mu is held.
 func (c *Client) owner(msg *jsonrpc.Message) *call {
 	token, subscription := tieOf(msg)
 	switch {
@@ -202,7 +201,7 @@ func (c *Client) owner(msg *jsonrpc.Message) *call {
 	return nil
 }
 
-// speaking are the calls in flight but for subscriptions, which have no log messages
+// speaking yields the calls in flight except subscriptions, which have no log messages
 // (LOG-26-005). Mu is held.
 func (c *Client) speaking() iter.Seq[*call] {
 	return func(yield func(*call) bool) {
@@ -214,8 +213,8 @@ func (c *Client) speaking() iter.Seq[*call] {
 	}
 }
 
-// question has a request of the server's own answered, by the inbox of the wire: nothing on a
-// pipe says which call it belongs to. A modern server sends none; one that does gets no answer
+// question lets the inbox of the wire answer a request of the server: on a pipe it does not name
+// the call it belongs to. A modern server must not send requests; it gets no answer
 // (STDIO-26-005).
 func (c *Client) question(msg *jsonrpc.Message) {
 	if c.modern.Load() {
@@ -236,7 +235,7 @@ func (c *Client) question(msg *jsonrpc.Message) {
 	c.mu.Unlock()
 	if busy || twice {
 		stop()
-		err := fmt.Errorf("%d requests of the server are in progress, the most there may be; wait for an answer", maxQuestions)
+		err := fmt.Errorf("%d requests of the server are in progress, which is the limit; wait for an answer", maxQuestions)
 		if twice {
 			err = fmt.Errorf("a request with the id %.100s is in progress; use another", msg.ID.String())
 		}
@@ -248,7 +247,7 @@ func (c *Client) question(msg *jsonrpc.Message) {
 		defer stop()
 		var result json.RawMessage
 		err := usercode.Failed()
-		defer func() { // a function of the user may end the goroutine
+		defer func() { // a user's function may end the goroutine
 			c.mu.Lock()
 			delete(c.questions, id)
 			c.mu.Unlock()
@@ -260,13 +259,13 @@ func (c *Client) question(msg *jsonrpc.Message) {
 	})
 }
 
-// reply writes a response without holding up the reading goroutine, on which
-// it is called. A server that does not read them gets no more.
+// reply writes a response without blocking the reading goroutine, on which it is called.
+// Responses are dropped while maxReplies are waiting.
 func (c *Client) reply(frame []byte) {
 	select {
 	case c.replying <- struct{}{}:
 	default:
-		c.opts.Logger.Warn("answer dropped, since the server reads none", "waiting", maxReplies)
+		c.opts.Logger.Warn("answer dropped: too many wait for the server", "waiting", maxReplies)
 		return
 	}
 	c.wg.Go(func() {

@@ -12,26 +12,26 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// exchange is one request in flight, or the way for messages outside of any.
+// exchange is one request in flight, or the sender of messages outside of requests.
 type exchange struct {
 	ctx    engine.Context
 	p      *peer
 	msg    jsonrpc.Message
-	turn   *turn // of the goroutine that reads and serves the request; nil: it does not read
+	turn   *turn // of the goroutine that reads and serves the request; nil: that goroutine does not read
 	listen bool
 
-	mu   sync.Mutex  // held while sending: the answer is the last
-	done atomic.Bool // nothing more may be sent
+	mu   sync.Mutex  // held while sending, so that the answer comes last
+	done atomic.Bool // no more messages
 }
 
-// finish ends the sending; it tells whether the exchange was still open.
+// finish ends the exchange and reports whether it was open.
 func (x *exchange) finish() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return !x.done.Swap(true)
 }
 
-// send sends a frame that belongs to the request, unless that is over.
+// send sends a frame that belongs to the request, unless the request is over.
 func (x *exchange) send(frame []byte) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -52,14 +52,14 @@ func (x *exchange) Request(ctx context.Context, method string, params json.RawMe
 		return nil, context.Cause(ctx)
 	}
 	if x.turn != nil {
-		x.turn.pass() // or nobody would read the answer
+		x.turn.pass() // so that another goroutine reads the answer
 	}
 	ch := make(chan jsonrpc.Message, 1)
 	p := x.p
 	p.mu.Lock()
 	if len(p.pending) >= p.s.Concurrent {
 		p.mu.Unlock()
-		return nil, fmt.Errorf("%d questions to the client have no answer, the most there may be on one connection (Limits.Concurrent); wait for some", p.s.Concurrent)
+		return nil, fmt.Errorf("%d questions to the client have no answer yet, which is the limit of a connection (Limits.Concurrent); wait for some", p.s.Concurrent)
 	}
 	p.nextID++
 	id := jsonrpc.IntID(p.nextID)

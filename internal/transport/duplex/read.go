@@ -12,25 +12,24 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// Requests are served on the goroutine that has read them, which costs no switch to
-// another. Those that take their time must hold up nothing: after guardTime another
-// goroutine takes over the reading, and as long as requests are slow each gets a goroutine
-// of its own at once.
+// Requests are served on the goroutine that has read them, which saves a switch to another. A
+// slow request must not delay others: after guardTime another goroutine takes over the reading,
+// and while requests are slow each gets a goroutine of its own at once.
 const (
 	guardTime = 100 * time.Microsecond
-	quickTime = 50 * time.Microsecond // of a request that is worth no goroutine
-	slowRun   = 8                     // requests after a slow one that are taken for slow
+	quickTime = 50 * time.Microsecond // of a request that does not need a goroutine of its own
+	slowRun   = 8                     // requests after a slow one that are treated as slow
 )
 
-// stager is a Conn that can hold frames back, so that several go out in one write.
+// stager is a Conn that can hold frames back, so that several are sent in one write.
 type stager interface {
 	Ready() bool // a Read would return at once
 	Stage(frame []byte) (held bool)
 	Flush(ctx context.Context) (sent bool, err error)
 }
 
-// turn is the right of one goroutine to read. It can pass to another one while its owner
-// is at work on what it has read.
+// turn is the right of one goroutine to read. It can pass to another one while its owner serves a
+// request.
 type turn struct {
 	p     *peer
 	state atomic.Int32
@@ -40,8 +39,8 @@ type turn struct {
 const (
 	reading int32 = iota
 	working
-	looking // at work, and needs the wire for a moment
-	passed  // the owner does not read any more
+	looking // serving, and needs the wire for a moment
+	passed  // the owner no longer reads
 )
 
 // lead reads and serves until the wire ends or the turn has passed to another goroutine.
@@ -54,7 +53,7 @@ func (p *peer) lead() {
 		if p.staged.Load() && !p.stager.Ready() {
 			p.staged.Store(false)
 			p.mu.Lock()
-			p.running++ // the end of the wire, if another goroutine reads that, waits for it
+			p.running++ // the end of the wire, read by another goroutine, waits for it
 			p.mu.Unlock()
 			if !t.work(p.flushStaged) {
 				return
@@ -75,8 +74,8 @@ func (p *peer) lead() {
 		case jsonrpc.IsBatch(frame):
 			refusal = p.batch(buf, lim)
 		default:
-			// The turn does not pass before what the frame says is known: what comes after
-			// it, the end of the wire too, relies on that.
+			// The turn does not pass before the frame is handled: later frames, and the end of
+			// the wire, rely on that.
 			if x, refusal = p.message(frame, lim); x == nil {
 				buffer.Put(buf)
 			}
@@ -100,7 +99,7 @@ func (p *peer) lead() {
 // dispatch serves a request here, or on a goroutine of its own.
 func (p *peer) dispatch(t *turn, x *exchange, buf *[]byte) {
 	switch x.msg.Method {
-	case revision.MethodListen, revision.MethodSubscribe, revision.MethodTaskResult: // wait for others
+	case revision.MethodListen, revision.MethodSubscribe, revision.MethodTaskResult: // these wait for other events
 		go p.serve(x, buf)
 		return
 	}
@@ -113,7 +112,7 @@ func (p *peer) dispatch(t *turn, x *exchange, buf *[]byte) {
 	p.serve(x, buf)
 }
 
-// work does what may take time. It returns false if the turn has passed meanwhile.
+// work runs f, which may take time. It returns false if the turn has passed in the meantime.
 func (t *turn) work(f func()) bool {
 	t.state.Store(working)
 	t.guard.Reset(guardTime)
@@ -123,21 +122,21 @@ func (t *turn) work(f func()) bool {
 	return t.state.CompareAndSwap(working, reading)
 }
 
-// answer writes the answer to a request that the owner of the turn serves. If the next
-// request is there already, it waits to go out with the answer to that.
+// answer writes the answer to a request that the owner of the turn serves. If the next request is
+// there already, the answer is sent together with the next one.
 func (t *turn) answer(frame []byte) error {
 	p := t.p
 	if !t.another() || !p.stager.Stage(frame) {
 		return p.write(frame)
 	}
 	p.staged.Store(true)
-	if t.state.Load() == passed { // perhaps before whoever reads now could see it
+	if t.state.Load() == passed { // perhaps before the new reader could see it
 		return p.flush()
 	}
 	return nil
 }
 
-// flushStaged is flush, for one who counts as running.
+// flushStaged is flush for a goroutine that counts as running.
 func (p *peer) flushStaged() {
 	p.flush()
 	p.mu.Lock()
@@ -145,13 +144,13 @@ func (p *peer) flushStaged() {
 	p.ended()
 }
 
-// flush writes what is held back.
+// flush writes the frames that are held back.
 func (p *peer) flush() error {
 	_, err := p.stager.Flush(context.Background())
 	return p.failed(err)
 }
 
-// another tells whether a further frame is there already, and the turn has not passed.
+// another reports whether another frame is there already, and the turn has not passed.
 func (t *turn) another() bool {
 	if t.p.stager == nil || !t.state.CompareAndSwap(working, looking) {
 		return false
@@ -161,7 +160,7 @@ func (t *turn) another() bool {
 	return ready
 }
 
-// pass lets another goroutine read, if the owner of the turn is at work.
+// pass lets another goroutine read, if the owner of the turn is serving.
 func (t *turn) pass() {
 	for !t.state.CompareAndSwap(working, passed) {
 		if t.state.Load() != looking {

@@ -26,50 +26,49 @@ var (
 	errGone      = errors.New("the caller closed the connection")
 )
 
-// Bounds of what a connection waits for.
+// Bounds of the waits of a connection.
 const (
-	// drainTime is for calls in flight when the peer closes its side: a script
-	// that pipes in a few requests still gets its answers.
+	// drainTime is the time for calls in flight when the peer closes its side, so that a script
+	// that pipes in a few requests gets its answers.
 	drainTime = time.Second
 
-	// maxReason is for why a call was cancelled, in bytes.
+	// maxReason bounds the reason of a cancellation, in bytes.
 	maxReason = 200
-	// unwindTime is for handlers to notice that their context has ended.
+	// unwindTime is the time for handlers to notice that their context has ended.
 	unwindTime = time.Second
-	// openTime is for a session to be opened before the next frame is read.
+	// openTime bounds the wait for a session to be opened before the next frame is read.
 	openTime = 500 * time.Millisecond
-	// announceTime is for the list changes of a session to be listened for.
+	// announceTime bounds the wait for the subscription to the list changes of a session.
 	announceTime = 500 * time.Millisecond
 )
 
-// ErrShutdown is what Serve returns after Drain.
+// ErrShutdown is returned by Serve after Drain.
 var ErrShutdown = errors.New("the server is shutting down")
 
-// Server serves the far end of wires with an engine. Its fields are set before
-// use.
+// Server serves connections with an engine. Its fields are set before use.
 type Server struct {
 	Engine     *engine.Engine
 	MaxDepth   int // of JSON
 	Concurrent int // requests in flight on one connection
 	Principal  string
-	Alone      bool       // nobody else can reach the server: see [engine.Peer]
+	Alone      bool       // no other peer can reach the server: see [engine.Peer]
 	Tap        engine.Tap // may be nil
 	Logger     *slog.Logger
 
-	// Drain, once closed, has Serve end subscriptions, refuse new requests and
-	// return when those in flight are answered. Nil: it never does.
+	// When Drain is closed, Serve ends subscriptions, refuses new requests and returns when those
+	// in flight are answered. It may be nil.
 	Drain <-chan struct{}
 }
 
-// Serve serves one connection until the peer closes it or takes nothing more
-// (nil), ctx ends (its cause), Drain is closed and done (ErrShutdown) or the wire
-// fails. It closes conn. A Read that nothing can interrupt is left behind.
+// Serve serves one connection until the peer closes it or stops reading (nil), ctx ends (its
+// cause), draining is done (ErrShutdown) or the connection fails (its error). It closes conn. A
+// Read that cannot be interrupted is left running.
 func (s *Server) Serve(ctx context.Context, conn jsonrpc.Conn) error {
 	p := &peer{s: s, conn: newTapped(conn, s.Tap, trace.In), inflight: map[jsonrpc.ID]*exchange{}, pending: map[jsonrpc.ID]chan jsonrpc.Message{},
 		read: make(chan error, 1), closed: make(chan struct{})}
 	p.stager, _ = conn.(stager)
 	if s.Tap != nil {
-		p.stager = nil // each frame is told when it goes
+		p.stager = nil // the tap gets each frame when it is sent
 	}
 	p.ctx, p.cancel = context.WithCancelCause(ctx)
 	defer p.cancel(errGone)
@@ -101,7 +100,7 @@ func (s *Server) Serve(ctx context.Context, conn jsonrpc.Conn) error {
 	}
 	p.cancel(errGone)
 	if sess := p.session(); sess != nil {
-		// What it waits for may wait in turn for a peer that does not read.
+		// Close may wait for a peer that does not read.
 		p.start(func() { sess.Close(errGone) })
 	}
 	p.wait(context.Background(), unwindTime)
@@ -110,8 +109,8 @@ func (s *Server) Serve(ctx context.Context, conn jsonrpc.Conn) error {
 	return err
 }
 
-// watch ends the reading when ctx ends or, after Drain, the last request is
-// answered. It returns once the reading is over.
+// watch ends the reading when ctx ends or, after Drain, the last request is answered. It returns
+// when the reading is over.
 func (p *peer) watch(ctx context.Context, over <-chan struct{}) {
 	select {
 	case <-over:
@@ -136,9 +135,9 @@ func (p *peer) watch(ctx context.Context, over <-chan struct{}) {
 	p.close()
 }
 
-// peer is one connection being served. It owns a goroutine that reads, one for each
-// request that takes its time, and one for the list changes of a legacy session; all
-// end with ctx, or when the wire is closed.
+// peer is one connection being served. It owns a goroutine that reads, one for each slow request,
+// and one for the list changes of a legacy session; all end with ctx, or when the connection is
+// closed.
 type peer struct {
 	s      *Server
 	conn   jsonrpc.Conn
@@ -155,16 +154,16 @@ type peer struct {
 	mu       sync.Mutex
 	sess     *engine.Session                     // guarded by mu
 	inflight map[jsonrpc.ID]*exchange            // requests of the peer; guarded by mu
-	pending  map[jsonrpc.ID]chan jsonrpc.Message // requests of ours; guarded by mu
-	nextID   int64                               // of our requests; guarded by mu
+	pending  map[jsonrpc.ID]chan jsonrpc.Message // requests of the server; guarded by mu
+	nextID   int64                               // id of the last request of the server; guarded by mu
 	busy     int                                 // requests whose answer is not sent yet; guarded by mu
-	down     bool                                // no new requests are taken; guarded by mu
+	down     bool                                // new requests are refused; guarded by mu
 	changes  context.CancelCauseFunc             // ends the list changes of a legacy session; guarded by mu
 	running  int                                 // goroutines and requests; guarded by mu
-	quiet    chan struct{}                       // closed when running gets to 0, nil if nobody waits; guarded by mu
+	quiet    chan struct{}                       // closed when running gets to 0, nil if not needed; guarded by mu
 }
 
-// close closes the wire.
+// close closes the connection.
 func (p *peer) close() {
 	p.closing.Do(func() {
 		p.conn.Close()
@@ -214,8 +213,8 @@ func (p *peer) idle() <-chan struct{} {
 	return quiet
 }
 
-// wait waits for what the connection started, at most d and while ctx lasts.
-// Handlers that ignore their context are left behind.
+// wait waits for the goroutines of the connection, at most d and until ctx ends. Handlers that
+// ignore their context are left running.
 func (p *peer) wait(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -226,8 +225,8 @@ func (p *peer) wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// broken deals with a frame that is no message: a request is answered with what is
-// wrong, a response fails the request of ours that it belongs to.
+// broken handles a frame that is not a message: a request is answered with the error, a response
+// fails the server's request that it belongs to.
 func (p *peer) broken(err error) (refusal []byte) {
 	var bad *jsonrpc.DecodeError
 	if errors.As(err, &bad) && bad.Response {
@@ -237,7 +236,7 @@ func (p *peer) broken(err error) (refusal []byte) {
 	return decodeError(err)
 }
 
-// decodeError answers a frame that is no message.
+// decodeError returns the answer to a frame that is not a message.
 func decodeError(err error) []byte {
 	var bad *jsonrpc.DecodeError
 	if errors.As(err, &bad) {
@@ -246,9 +245,8 @@ func decodeError(err error) []byte {
 	return jsonrpc.AppendError(nil, jsonrpc.ID{}, &jsonrpc.Error{Code: jsonrpc.CodeParse, Message: err.Error()})
 }
 
-// message takes notice of one message. It returns a request, which is registered and has to
-// be served, or the refusal to be written of one that will not be. The function's frame,
-// which is large, is gone when a handler runs.
+// message handles one message. It returns a registered request to serve, or the refusal to write.
+// It is a function of its own so that its large frame is not on the stack while a handler runs.
 func (p *peer) message(frame []byte, lim jsonrpc.Limits) (x *exchange, refusal []byte) {
 	msg, err := jsonrpc.Decode(frame, lim)
 	if err != nil {
@@ -273,14 +271,14 @@ func (p *peer) message(frame []byte, lim jsonrpc.Limits) (x *exchange, refusal [
 	return x, refusal
 }
 
-// open handles the request whose effect later ones on the wire rely on: initialize. It
-// returns when that is done, or takes so long that there may be other things to read.
+// open handles initialize, on whose effect later requests rely. It returns when that is done, or
+// after openTime.
 func (p *peer) open(msg *jsonrpc.Message) (refused *engine.Reply) {
 	if p.session() != nil {
 		return &engine.Reply{ID: msg.ID, Err: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "initialize: this connection is initialized already"}}
 	}
-	// The handler says what it offers. The end of the connection does not wait for
-	// one that takes its time, nor do the bytes of the message.
+	// The handler describes the server. A slow one must not delay the end of the connection, nor
+	// hold the bytes of the message.
 	m := msg.Clone()
 	opened := make(chan struct{})
 	p.start(func() {
@@ -337,15 +335,15 @@ func (p *peer) begin(msg *jsonrpc.Message) (*exchange, *engine.Reply) {
 	return x, nil
 }
 
-// free makes the id of a request free for another. It comes before the answer is
-// sent, since the peer may use the id again as soon as it has that.
+// free makes the id of a request free for another. It is called before the answer is sent, since
+// the peer may reuse the id as soon as it has the answer.
 func (p *peer) free(id jsonrpc.ID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.inflight, id)
 }
 
-// end gives back the place that a request took under Concurrent.
+// end releases the place of a request under Concurrent.
 func (p *peer) end(x *exchange) {
 	x.ctx.End()
 	p.mu.Lock()
@@ -354,7 +352,7 @@ func (p *peer) end(x *exchange) {
 	p.ended()
 }
 
-// ended takes one off those that run; mu is held.
+// ended decrements running; mu is held.
 func (p *peer) ended() {
 	if p.running--; p.running == 0 && p.quiet != nil {
 		close(p.quiet)
@@ -377,14 +375,14 @@ func (p *peer) serve(x *exchange, buf *[]byte) {
 	}
 }
 
-// conclude sends the answer to a request, if it is wanted, and lets go of it.
+// conclude sends the answer to a request, if it is wanted, and releases it.
 func (p *peer) conclude(x *exchange, reply *engine.Reply) {
 	p.free(x.msg.ID)
 	if !x.finish() {
 		reply.Drop()
 	} else {
 		if x.listen && x.ctx.Err() != nil {
-			// The end of a subscription on our side is said twice.
+			// The end of a subscription on the server's side is announced twice.
 			p.write(jsonrpc.AppendNotification(nil, revision.NoteCancelled, requestID(x.msg.ID)))
 		}
 		out := buffer.Get()
@@ -403,8 +401,7 @@ func (p *peer) conclude(x *exchange, reply *engine.Reply) {
 	reply.Release()
 }
 
-// answer decides which era a request belongs to and has it served (VER-26, era
-// table of the server).
+// answer determines the era of a request and serves it (VER-26, era table of the server).
 func (p *peer) answer(x *exchange, reply *engine.Reply) {
 	msg := &x.msg
 	e := p.s.Engine
@@ -475,7 +472,7 @@ func (p *peer) notification(msg *jsonrpc.Message) {
 	}
 }
 
-// announce tells a legacy session of list changes from now on.
+// announce sends list changes to a legacy session from now on.
 func (p *peer) announce() {
 	ctx, cancel := context.WithCancelCause(p.ctx)
 	p.mu.Lock()
@@ -497,8 +494,8 @@ func (p *peer) announce() {
 			p.s.Logger.Debug("no list changes", "err", err)
 		}
 	})
-	// What changes after a list that the client asks for next must reach it, so
-	// the next frame waits; but not for a server behind this one that is slow.
+	// The client must get every change after its next list request, so the next frame waits, but
+	// not long for a slow server behind this one.
 	t := time.NewTimer(announceTime)
 	defer t.Stop()
 	select {
@@ -507,7 +504,7 @@ func (p *peer) announce() {
 	}
 }
 
-// endListens ends the subscriptions, which would otherwise go on for ever.
+// endListens ends the subscriptions, which do not end by themselves.
 func (p *peer) endListens(cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -521,13 +518,12 @@ func (p *peer) endListens(cause error) {
 	}
 }
 
-// write sends a frame. A wire that fails ends the reading too, so the error
-// needs no other way up.
+// write sends a frame. A failed connection ends the reading too, which reports the error.
 func (p *peer) write(frame []byte) error {
 	return p.failed(p.conn.Write(frame))
 }
 
-// failed takes notice of how a write went.
+// failed handles the outcome of a write.
 func (p *peer) failed(err error) error {
 	if err != nil {
 		p.cancel(fmt.Errorf("%w: %w", errGone, err))

@@ -21,7 +21,7 @@ type tapped struct {
 	over sync.Once
 }
 
-// newTapped returns conn itself without a tap. Opened tells who opened it.
+// newTapped returns conn itself if tap is nil. Opened is the side that opened it.
 func newTapped(conn jsonrpc.Conn, tap engine.Tap, opened trace.Dir) jsonrpc.Conn {
 	if tap == nil {
 		return conn
@@ -42,7 +42,7 @@ func (t *tapped) Read(buf []byte) ([]byte, error) {
 		t.tap(trace.Frame{Dir: trace.In, Msg: frame})
 	case errors.As(err, &big):
 		t.tap(trace.Frame{Dir: trace.In, Raw: big.Head, Size: big.Limit + 1, Cut: big.Limit + 1 - len(big.Head), Note: big.Error()})
-	case errors.Is(err, jsonrpc.ErrClosed): // by Close, which tells
+	case errors.Is(err, jsonrpc.ErrClosed): // by Close, which reports it
 	case errors.Is(err, io.EOF):
 		t.end(trace.In, "the peer closed the connection")
 	default:
@@ -56,9 +56,7 @@ func (t *tapped) Write(frame []byte) error {
 	return t.Conn.Write(frame)
 }
 
-// contextWriter is a connection that can give up a Write. When ctx ends first the error
-// is its cause, and sent tells whether the frame goes out all the same, before those of
-// later writes.
+// contextWriter is a connection that can give up a Write, see [jsonrpc.Conn].
 type contextWriter interface {
 	WriteContext(ctx context.Context, frame []byte) (sent bool, err error)
 }
@@ -79,13 +77,13 @@ func (t *tapped) Close() error {
 	return t.Conn.Close()
 }
 
-// end tells once how the wire ended.
+// end reports the end of the wire, once.
 func (t *tapped) end(by trace.Dir, why string) {
 	t.over.Do(func() { t.tap(trace.Frame{Kind: trace.KindClose, Dir: by, Note: why}) })
 }
 
-// tieOf returns the raw value that ties a notification to a request of its
-// receiver: a progress token or a subscription id.
+// tieOf returns the raw value that assigns a notification to a request of its receiver: a
+// progress token or a subscription id.
 func tieOf(msg *jsonrpc.Message) (token, subscription json.RawMessage) {
 	token, _ = msg.Param("progressToken")
 	if meta, ok := msg.Param("_meta"); ok {

@@ -21,42 +21,42 @@ import (
 // ClientOptions configure [Dial]. URL is required.
 type ClientOptions struct {
 	URL        string       // of the event stream
-	HTTP       *http.Client // nil: one without a time-out of its own
+	HTTP       *http.Client // nil: a client without a timeout
 	Header     http.Header  // sent with every request
-	Tap        engine.Tap   // told of every exchange, which has the messages; may be nil
+	Tap        engine.Tap   // gets every exchange with its messages; may be nil
 	MaxMessage int          // bytes of one message; zero means 4 MiB
 }
 
 const (
 	defaultMaxMessage = 4 << 20
 	endpointTimeout   = 30 * time.Second // for the endpoint event
-	postTimeout       = 60 * time.Second // for the answer to a POST, which is no more than a receipt
+	postTimeout       = 60 * time.Second // for the answer to a POST, which is only a receipt
 )
 
 // conn is the client's end of a session.
 type conn struct {
 	opts    ClientOptions
 	http    *http.Client
-	release func()          // of the connections that http keeps
+	release func()          // closes the idle connections of http
 	ctx     context.Context // of all requests; ends with the session
 	cancel  context.CancelCauseFunc
 	body    io.Closer // of the stream
 	events  *web.EventReader
-	post    string // where messages go
+	post    string // URL for messages
 }
 
 var _ jsonrpc.Conn = (*conn)(nil)
 
-// Dial opens an event stream and waits for its endpoint event, at most 30 seconds and
-// while ctx lasts. The stream itself outlives ctx.
+// Dial opens an event stream and waits for its endpoint event, at most 30 seconds and until ctx
+// ends. The stream itself outlives ctx.
 //
-// Errors are *engine.HTTPError for an answer that is no success, and those of a server
-// that is none of this transport: another content type, or an endpoint of another
-// origin than the stream (SSE-24-006).
+// The error is an *engine.HTTPError for a response that is not a success. Dial also fails if the
+// content type is not that of an event stream, or if the endpoint has another origin than the
+// stream (SSE-24-006).
 //
-// A Write of the connection returns when the server has taken the message. It returns
-// an *engine.HTTPError for one that the server refused, after which the connection goes
-// on; but a status of 404 or 410 says that the session is gone, and is the end.
+// A Write of the connection returns when the server has accepted the message. If the server
+// refuses it, the error is an *engine.HTTPError and the connection stays open; but status 404 or
+// 410 means that the session has ended, and ends the connection.
 func Dial(ctx context.Context, opts ClientOptions) (jsonrpc.Conn, error) {
 	if opts.MaxMessage <= 0 {
 		opts.MaxMessage = defaultMaxMessage
@@ -106,22 +106,22 @@ func (c *conn) open() error {
 		case err != nil:
 			return c.cause(err)
 		case name != "endpoint":
-			continue // SSE-24-005 has it first, but nothing is lost by waiting
+			continue // SSE-24-005 requires it first, but waiting does no harm
 		}
 		c.post, err = endpoint(req.URL, res.Request.URL, string(data))
 		return err
 	}
 }
 
-// endpoint resolves the URI of an endpoint event. The origin must be that of the URL
-// that a person gave: our headers and messages are not for other servers.
+// endpoint resolves the URI of an endpoint event. The origin must be that of the URL given to
+// Dial: headers and messages must not go to other servers.
 func endpoint(dialled, stream *url.URL, uri string) (string, error) {
 	u, err := stream.Parse(uri)
 	if err != nil {
-		return "", fmt.Errorf("endpoint event: %q is no URI", clip(uri))
+		return "", fmt.Errorf("endpoint event: %q is not a URI", clip(uri))
 	}
 	if !web.SameOrigin(u, dialled) || u.User != nil {
-		return "", fmt.Errorf("endpoint event: %q is not of the origin of the stream, %s://%s; messages go nowhere else", clip(uri), dialled.Scheme, dialled.Host)
+		return "", fmt.Errorf("endpoint event: %q does not have the origin of the stream, %s://%s; messages are not sent elsewhere", clip(uri), dialled.Scheme, dialled.Host)
 	}
 	u.Fragment = ""
 	return u.String(), nil
@@ -133,7 +133,7 @@ func (c *conn) header(req *http.Request) {
 	}
 }
 
-// cause prefers the reason why the session ended over what that did to a request.
+// cause returns the reason why the session ended, if it has, else err.
 func (c *conn) cause(err error) error {
 	if c.ctx.Err() != nil {
 		return context.Cause(c.ctx)
@@ -160,9 +160,9 @@ func (c *conn) Write(frame []byte) error {
 	if c.ctx.Err() != nil {
 		return context.Cause(c.ctx)
 	}
-	ctx, cancel := context.WithTimeoutCause(c.ctx, postTimeout, fmt.Errorf("the server did not take a message within %v", postTimeout))
+	ctx, cancel := context.WithTimeoutCause(c.ctx, postTimeout, fmt.Errorf("the server did not accept a message within %v", postTimeout))
 	defer cancel()
-	// The transport may still read the body when the answer is here.
+	// The transport may still read the body after the response has come.
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.post, bytes.NewReader(bytes.Clone(frame)))
 	if err != nil {
 		return err

@@ -39,13 +39,13 @@ func say(w http.ResponseWriter, format string, args ...any) {
 
 func stay(r *http.Request) { <-r.Context().Done() }
 
-// TestDial: SSE-24-006, and servers of all manners.
+// TestDial: SSE-24-006, and servers with all kinds of answers.
 func TestDial(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		stream func(w http.ResponseWriter, r *http.Request)
 		want   string // part of the error; empty: none
-		post   string // where a message goes
+		post   string // URL for messages
 	}{
 		{"relative", func(w http.ResponseWriter, r *http.Request) { say(w, "event: endpoint\ndata: m?s=1\n\n"); stay(r) }, "", "/a/m?s=1"},
 		{"absolute path", func(w http.ResponseWriter, r *http.Request) { say(w, "event: endpoint\ndata: /m?s=1\n\n"); stay(r) }, "", "/m?s=1"},
@@ -83,7 +83,7 @@ func TestDial(t *testing.T) {
 		{"script", func(w http.ResponseWriter, r *http.Request) {
 			say(w, "event: endpoint\ndata: javascript:alert(1)\n\n")
 		}, "is not of the origin", ""},
-		{"no URI", func(w http.ResponseWriter, r *http.Request) { say(w, "event: endpoint\ndata: %%zz\n\n") }, "is no URI", ""},
+		{"no URI", func(w http.ResponseWriter, r *http.Request) { say(w, "event: endpoint\ndata: %%zz\n\n") }, "is not a URI", ""},
 		{"end", func(w http.ResponseWriter, r *http.Request) { say(w, "data: x\n\n") }, "ended before its endpoint event", ""},
 		{"huge", func(w http.ResponseWriter, r *http.Request) {
 			say(w, "event: endpoint\ndata: %s\n\n", strings.Repeat("x", 2000))
@@ -123,7 +123,7 @@ func TestDial(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			cancel(nil) // bounds the opening alone
+			cancel(nil) // bounds only the opening
 			if err := conn.Write([]byte(`{}`)); err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +134,7 @@ func TestDial(t *testing.T) {
 	}
 }
 
-// TestClientReads what comes on a stream, to its end.
+// TestClientReads: the client reads the events of a stream to its end.
 func TestClientReads(t *testing.T) {
 	big := strings.Repeat("x", 2000)
 	for _, tt := range []struct{ name, stream, want string }{
@@ -175,7 +175,7 @@ func TestClientReads(t *testing.T) {
 	}
 }
 
-// A refused message is no end of the session, unless the server does not know it.
+// A refused message does not end the session, unless the server does not know the session.
 func TestRefusedMessage(t *testing.T) {
 	status := http.StatusUnauthorized
 	hs := stub(t, func(w http.ResponseWriter, r *http.Request) { say(w, "event: endpoint\ndata: m\n\n"); stay(r) },
@@ -204,7 +204,7 @@ func TestRefusedMessage(t *testing.T) {
 	}
 }
 
-// Close unblocks Read and Write of a server that does nothing.
+// Close unblocks Read and Write if the server does nothing.
 func TestClientClose(t *testing.T) {
 	posted := make(chan struct{})
 	hs := stub(t, func(w http.ResponseWriter, r *http.Request) { say(w, "event: endpoint\ndata: m\n\n"); stay(r) },

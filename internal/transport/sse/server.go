@@ -16,31 +16,31 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// Server opens a stream for each GET and takes the messages of its client by POST
-// (2024-11-05, basic/transports, HTTP with SSE). Its fields are set before use and not
-// changed after.
+// Server opens a stream for each GET and accepts the messages of its client by POST (2024-11-05,
+// basic/transports, HTTP with SSE). Its fields are set before use and not changed afterwards.
 //
-// How long a client may take to send a message is bounded as [web.ReadBody] says.
+// [web.ReadBody] bounds the time for sending a message.
 type Server struct {
 	// Serve serves one stream until it or ctx, which is that of the GET, ends. It
 	// closes conn.
 	Serve func(ctx context.Context, conn jsonrpc.Conn, principal string) error
 
-	// MessagePath is where the Server also gets the POSTs. A path that begins with a
-	// slash is announced relative to that of the stream, so that it holds behind a
-	// proxy that adds a prefix to both; any other URL is announced as it is. Empty
-	// means the path of the stream.
+	// MessagePath is the path at which the Server also gets the POSTs. A path that begins with a
+	// slash is announced relative to that of the stream, so that it is valid behind a proxy that
+	// adds a prefix to both; any other URL is announced as it is. Empty means the path of the
+	// stream.
 	MessagePath string
 
 	Guard      web.Guard
 	MaxBody    int64         // bytes of a message; more is answered with 413
 	MaxStreams int           // open at once, a quarter of them for one principal; a further one is answered with 503; zero means no bound
-	KeepAlive  time.Duration // after which a quiet stream gets a comment; zero means never
+	KeepAlive  time.Duration // time after which a quiet stream gets a comment; zero means never
 
-	// Principal tells who was authenticated; nil: nobody ever is.
+	// Principal returns the authenticated caller of a request, or "". If nil, no caller is
+	// authenticated.
 	Principal func(*http.Request) string
 
-	// Drain, once closed, has new streams refused. It may be nil.
+	// When Drain is closed, new streams are refused. It may be nil.
 	Drain <-chan struct{}
 
 	// Recorder records the exchanges, and with them the messages. It may be nil.
@@ -50,7 +50,7 @@ type Server struct {
 
 	pacer    web.Pacer
 	places   web.Places
-	buffered sync.Once // guards the line about what keeps event streams back
+	buffered sync.Once // guards the log line about middleware that buffers event streams
 
 	mu      sync.Mutex
 	streams map[string]*stream // by id; guarded by mu
@@ -60,8 +60,8 @@ type Server struct {
 // endpoint event. Clients take the URI as it is.
 const sessionParam = "sessionId"
 
-// ServeHTTP opens a stream for a GET, which it serves to its end, and hands on the
-// message of a POST.
+// ServeHTTP opens a stream for a GET and serves it to its end, or passes on the message of a
+// POST.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.Recorder != nil {
 		var end func()
@@ -120,7 +120,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// add makes room for a stream, or says why there is none.
+// add registers a stream, or returns the reason why there is no room.
 func (s *Server) add(id string, st *stream) error {
 	select {
 	case <-s.Drain:
@@ -146,12 +146,12 @@ func (s *Server) remove(id string, st *stream) {
 	delete(s.streams, id)
 }
 
-// post hands the message of a client to its stream. That is all a 202 says: what is
-// wrong with the message is answered on the stream.
+// post passes the message of a client to its stream. A 202 means only that: errors in the message
+// are answered on the stream.
 func (s *Server) post(w http.ResponseWriter, r *http.Request, pace *web.Pace) {
 	id := r.URL.Query().Get(sessionParam)
 	if id == "" {
-		// 400 sends a client that tried Streamable HTTP first on to GET (HTTP-26-077).
+		// 400 makes a client that tried Streamable HTTP first fall back to GET (HTTP-26-077).
 		refuse(w, http.StatusBadRequest, "post to the URI of the endpoint event; a GET opens the event stream that begins with it")
 		return
 	}
@@ -163,7 +163,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, pace *web.Pace) {
 		return
 	}
 	if !web.IsJSON(r.Header) {
-		refuse(w, http.StatusUnsupportedMediaType, "Content-Type must be application/json, said once, and the body not compressed")
+		refuse(w, http.StatusUnsupportedMediaType, "Content-Type must be application/json, sent once, and the body not compressed")
 		return
 	}
 	b := buffer.Get()
@@ -184,7 +184,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, pace *web.Pace) {
 	}
 }
 
-// endpoint is the URI for the messages of a session, as its client is told.
+// endpoint returns the URI for the messages of a session, as announced to its client.
 func (s *Server) endpoint(r *http.Request, id string) string {
 	path, query, _ := strings.Cut(s.MessagePath, "?")
 	at := r.URL.EscapedPath()
@@ -200,12 +200,11 @@ func (s *Server) endpoint(r *http.Request, id string) string {
 	return path + "?" + query + sessionParam + "=" + id
 }
 
-// refuse answers in words: up to 2025-06-18 there is no JSON-RPC error without the id of
-// a request.
+// refuse answers with plain text: up to 2025-06-18 a JSON-RPC error without the id of a request
+// does not exist.
 func refuse(w http.ResponseWriter, status int, text string) { http.Error(w, text, status) }
 
-// reference is the relative reference that leads from one absolute path to another
-// (RFC 3986, 4.2).
+// reference returns the relative reference from one absolute path to another (RFC 3986, 4.2).
 func reference(from, to string) string {
 	a, b := strings.Split(from, "/"), strings.Split(to, "/")
 	same := 0

@@ -53,7 +53,7 @@ func start(t testing.TB, s *sse.Server) *httptest.Server {
 	return hs
 }
 
-// TestStream goes through a session by hand (SSE-24-004 to -007).
+// TestStream runs a session by hand (SSE-24-004 to -007).
 func TestStream(t *testing.T) {
 	s := newServer()
 	s.KeepAlive = 20 * time.Millisecond
@@ -180,7 +180,7 @@ func TestOnePrincipalDoesNotTakeAllStreams(t *testing.T) {
 	stream.Close()
 }
 
-// TestRefusals: SSE-24-001, Q-23, and what a session answers to whom.
+// TestRefusals: SSE-24-001, Q-23, and the answers of a session to other principals.
 func TestRefusals(t *testing.T) {
 	s := newServer()
 	s.Principal = func(r *http.Request) string { return r.Header.Get("X-User") }
@@ -235,7 +235,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A closed Drain refuses new streams; those there are go on until Serve ends them.
+// A closed Drain refuses new streams; open ones go on until Serve ends them.
 func TestDrain(t *testing.T) {
 	s := newServer()
 	drain := make(chan struct{})
@@ -257,12 +257,12 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A place is free again when its stream has ended, also for those who wait there.
+// A place is free again when its stream has ended, and pending POSTs to the stream return.
 func TestEndOfStream(t *testing.T) {
 	s := newServer()
 	ended := make(chan error, 1)
 	s.Serve = func(ctx context.Context, conn jsonrpc.Conn, p string) error {
-		<-ctx.Done() // takes no message
+		<-ctx.Done() // reads no message
 		conn.Close()
 		ended <- ctx.Err()
 		return nil
@@ -290,7 +290,7 @@ func TestServerTimeouts(t *testing.T) {
 	}
 	defer conn.Close()
 	later := time.NewTimer(200 * time.Millisecond)
-	<-later.C // that nothing happens takes time
+	<-later.C // the absence of an end takes time to see
 	if err := conn.Write([]byte(`{"a":1}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -299,8 +299,8 @@ func TestServerTimeouts(t *testing.T) {
 	}
 }
 
-// A thousand clients that are cut off leave nothing behind. TestMain counts the
-// goroutines; the streams end because the server lets each go.
+// A thousand clients whose connections are reset leave no goroutines behind, which TestMain
+// checks.
 func TestAbruptDisconnects(t *testing.T) {
 	mcptest.LeakCheck(t)
 	s := newServer()

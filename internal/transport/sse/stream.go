@@ -20,7 +20,7 @@ const (
 // long as its handler, which ends with leave.
 type stream struct {
 	principal string
-	incoming  chan []byte // lent by the handler of a POST until taken
+	incoming  chan []byte // owned by the handler of a POST until taken
 	taken     chan struct{}
 	done      chan struct{} // closed by Close
 
@@ -52,9 +52,9 @@ func (s *stream) begin(endpoint string) error {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // HTTP-26-019
-	h.Set("Connection", "close")     // deadlines of the stream must not outlive it
-	// A http.Server.ReadTimeout is for the request, not for the time that it is served.
-	_ = s.control.SetReadDeadline(time.Time{}) // a writer that knows none has none
+	h.Set("Connection", "close")     // the connection must not be reused with the stream's deadlines
+	// http.Server.ReadTimeout applies to the request, not to the stream.
+	_ = s.control.SetReadDeadline(time.Time{}) // a writer without deadlines has none
 	s.w.WriteHeader(http.StatusOK)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,10 +64,10 @@ func (s *stream) begin(endpoint string) error {
 	return s.write([]byte("event: endpoint\ndata: " + endpoint + "\n\n"))
 }
 
-// leave ends the stream: nothing touches the response after it.
+// leave ends the stream: the response is not used after it.
 func (s *stream) leave() {
 	s.Close()
-	s.mu.Lock() // a write in progress was told to end
+	s.mu.Lock() // a write in progress has been ended
 	defer s.mu.Unlock()
 	if s.beat != nil {
 		s.beat.Stop()
@@ -77,11 +77,11 @@ func (s *stream) leave() {
 	}
 }
 
-// deliver hands a message to the reader. It returns false if the session has ended.
+// deliver passes a message to the reader. It returns false if the session has ended.
 func (s *stream) deliver(ctx context.Context, frame []byte) bool {
 	select {
 	case s.incoming <- frame:
-		<-s.taken // the reader copies it and says so
+		<-s.taken // the reader has copied it
 		return true
 	case <-s.done:
 	case <-ctx.Done():
@@ -118,7 +118,7 @@ func (s *stream) Write(frame []byte) error {
 	return s.write(*b)
 }
 
-// comment keeps a quiet stream from being taken for dead, and finds out if it is.
+// comment keeps a quiet stream alive, and detects a dead one.
 func (s *stream) comment() {
 	if !s.mu.TryLock() {
 		return // it is not quiet

@@ -13,8 +13,8 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// TestReference: the endpoint holds behind a proxy that serves the same tree below
-// another prefix (SSE-24-005).
+// TestReference: the endpoint is valid behind a proxy that serves the same tree below another
+// prefix (SSE-24-005).
 func TestReference(t *testing.T) {
 	for _, tt := range []struct{ from, to, want string }{
 		{"/sse", "/messages", "messages"},
@@ -37,8 +37,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// FuzzReference: what a client resolves is the path that was meant, with and without
-// a prefix in front.
+// FuzzReference: a client resolves the reference to the intended path, with and without a prefix.
 func FuzzReference(f *testing.F) {
 	f.Add("a/sse", "b/messages")
 	f.Add("", "x:y/z")
@@ -85,7 +84,7 @@ func (d *deaf) SetWriteDeadline(at time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.timer == nil || !d.timer.Stop() {
-		d.deadline = make(chan struct{}) // the one before has passed
+		d.deadline = make(chan struct{}) // the previous one has passed
 	}
 	passed := d.deadline
 	d.timer = time.AfterFunc(time.Until(at), func() { close(passed) })
@@ -103,7 +102,7 @@ func (d *deaf) Write(b []byte) (int, error) {
 	return 0, errors.New("write deadline passed")
 }
 
-// A client that does not read gets 30 seconds for a message, and then no more.
+// A client that does not read loses its stream after 30 seconds.
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDeaf(100)
@@ -123,7 +122,7 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
-// The keep-alive finds out that a client is gone while there is nothing to say.
+// The keep-alive detects a disconnected client on a quiet stream.
 func TestKeepAliveFindsOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDeaf(60)
@@ -141,7 +140,7 @@ func TestKeepAliveFindsOut(t *testing.T) {
 	})
 }
 
-// Close ends a Write at once, and leave waits until nothing touches the response.
+// Close ends a Write at once, and leave waits until the response is not in use.
 func TestCloseEndsWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStream(newDeaf(100), "", 0)

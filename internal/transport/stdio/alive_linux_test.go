@@ -8,7 +8,7 @@ import (
 
 const diesWithParent = true
 
-// alive tells whether a process runs; one that waits to be reaped does not.
+// alive reports whether a process runs; a zombie does not.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 const diesWithParent = false
 
-// alive tells whether a process runs.
+// alive reports whether a process runs.
 func alive(pid int) bool {
 	p, err := os.FindProcess(pid)
 	return err == nil && p.Signal(syscall.Signal(0)) == nil

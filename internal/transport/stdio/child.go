@@ -28,8 +28,8 @@ const (
 	CloseTime = eofGrace + termGrace + killGrace
 )
 
-// lingering bounds the wait for the last output of a child that has ended while
-// somebody else still holds its standard output.
+// lingering bounds the wait for the last output of a child that has ended while another process
+// holds its standard output.
 const lingering = 500 * time.Millisecond
 
 // Child is a server running as a child process. It owns a goroutine that waits
@@ -47,13 +47,13 @@ type Child struct {
 	once    sync.Once
 }
 
-// Start starts cmd with its standard input and output as a wire. Cmd.Stdin and
-// cmd.Stdout must be nil; what the child writes to standard error goes to
-// cmd.Stderr, if set, and its end is kept for [Child.Explain]. Tap, which may be nil,
-// is told when the process starts and ends, and each line of its standard error.
+// Start starts cmd with its standard input and output as the connection. Cmd.Stdin and cmd.Stdout
+// must be nil. The child's standard error goes to cmd.Stderr, if set; its last lines are kept for
+// [Child.Explain]. Tap, which may be nil, gets the start and end of the process and each line of
+// its standard error.
 func Start(cmd *exec.Cmd, maxFrame int, tap engine.Tap) (*Child, error) {
 	if cmd.Stdin != nil || cmd.Stdout != nil {
-		return nil, errors.New("the command's Stdin and Stdout are the wire; leave them nil")
+		return nil, errors.New("the command's Stdin and Stdout are the connection; leave them nil")
 	}
 	c := &Child{cmd: cmd, exited: make(chan struct{})}
 	if err := c.pipes(); err != nil {
@@ -109,8 +109,8 @@ func Start(cmd *exec.Cmd, maxFrame int, tap engine.Tap) (*Child, error) {
 		}
 		return nil, fmt.Errorf("start %q: %w", Name(cmd), err)
 	}
-	// The end of the output is the end of the connection, also when somebody
-	// else holds the other end of the pipe.
+	// The end of the process ends the connection, even if another process holds the other end of
+	// the pipe.
 	go func() {
 		<-c.exited
 		time.AfterFunc(lingering, func() { c.stdout.Close() })
@@ -135,7 +135,7 @@ func (c *Child) pipes() error {
 	return nil
 }
 
-// Name is what a command calls itself, which need not be the file that is run.
+// Name returns the name of a command, which is not always the file that is run.
 func Name(cmd *exec.Cmd) string {
 	if len(cmd.Args) > 0 && cmd.Args[0] != "" {
 		return cmd.Args[0]
@@ -143,10 +143,10 @@ func Name(cmd *exec.Cmd) string {
 	return cmd.Path
 }
 
-// Conn is the wire to the child. Closing it ends the child.
+// Conn returns the connection to the child. Closing it ends the child.
 func (c *Child) Conn() jsonrpc.Conn { return c.conn }
 
-// Explain adds to err how the process ended and what it said last.
+// Explain adds the exit state of the process and its last lines of standard error to err.
 func (c *Child) Explain(err error) error {
 	select {
 	case <-c.exited:
@@ -171,7 +171,7 @@ func (c *Child) close() error {
 				c.wait(killGrace)
 			}
 		}
-		// What the process started itself ends with it.
+		// Processes that the child started end with it.
 		c.group.kill(c.cmd)
 		c.stdout.Close()
 	})
@@ -189,12 +189,12 @@ func (c *Child) wait(d time.Duration) bool {
 	}
 }
 
-// ExitError says how a child process ended.
+// ExitError reports how a child process ended.
 type ExitError struct {
 	Command string
 	State   string // "exit status 1", "signal: killed"
 	Stderr  string // its last lines, bounded
-	Err     error  // what was noticed first
+	Err     error  // the first error noticed
 }
 
 func (e *ExitError) Error() string {

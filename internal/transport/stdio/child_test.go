@@ -17,7 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// The test binary plays the children: STDIO_TEST says which.
+// The test binary runs as the children: STDIO_TEST selects which.
 func TestMain(m *testing.M) {
 	switch os.Getenv("STDIO_TEST") {
 	case "":
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println(os.Getpid())
 		linger()
-	case "deaf": // ignores the end of its input alone
+	case "deaf": // ignores only the end of its input
 		fmt.Println(os.Getpid())
 		linger()
 	case "dies":
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	case "env":
 		fmt.Println(os.Getenv("STDIO_WANT"))
 		lines(func(string) {})
-	case "grandchild": // leaves a process of its own behind that keeps the pipes
+	case "grandchild": // leaves a process behind that keeps the pipes open
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "STDIO_TEST=deaf")
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
@@ -95,7 +95,7 @@ func lines(f func(string)) {
 
 func command(kind string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
-	// The race detector would have each child sleep for a second before it exits.
+	// Otherwise the race detector makes each child sleep for a second before it exits.
 	cmd.Env = append(os.Environ(), "STDIO_TEST="+kind, "GORACE=atexit_sleep_ms=0")
 	return cmd
 }
@@ -119,7 +119,7 @@ func readLine(t *testing.T, c *Child) string {
 	return string(line)
 }
 
-// gone waits until a process is no more.
+// gone waits until a process has ended.
 func gone(t *testing.T, pid string) {
 	t.Helper()
 	n, err := strconv.Atoi(pid)
@@ -133,7 +133,7 @@ func gone(t *testing.T, pid string) {
 		if wait > 4*time.Second {
 			t.Fatalf("process %d is still there", n)
 		}
-		time.Sleep(wait) // nobody tells when a process of somebody else ends
+		time.Sleep(wait) // the end of another process must be polled
 	}
 }
 
@@ -175,7 +175,7 @@ func TestClosingSequence(t *testing.T) {
 	}
 }
 
-// What a child started itself ends with it.
+// Processes that a child started end with it.
 func TestGrandchildEnds(t *testing.T) {
 	c := start(t, command("grandchild"))
 	pid := readLine(t, c)
@@ -183,8 +183,8 @@ func TestGrandchildEnds(t *testing.T) {
 	gone(t, pid)
 }
 
-// A child that dies ends the reading, also when it leaves others behind that hold
-// its pipes, and tells how.
+// A child that dies ends the reading with its exit state, even if processes that it leaves behind
+// hold its pipes.
 func TestExplain(t *testing.T) {
 	var seen strings.Builder
 	cmd := command("dies")
@@ -215,8 +215,8 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// STDIO-26-002: what a server prints does not reach its client. STDIO-26-004: what it writes
-// to standard error is no error of the connection.
+// STDIO-26-002: the prints of a server do not reach its client. STDIO-26-004: output on standard
+// error is not an error of the connection.
 func TestOwnStreams(t *testing.T) {
 	cmd := command("serve")
 	var stderr strings.Builder
@@ -240,7 +240,7 @@ func TestOwnStreams(t *testing.T) {
 	}
 }
 
-// The kernel ends the child of a parent that was killed.
+// The kernel ends the child of a killed parent.
 func TestChildOfKilledParent(t *testing.T) {
 	if !diesWithParent {
 		t.Skip("this system has no parent-death signal; there the end of input ends the child")

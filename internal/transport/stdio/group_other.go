@@ -4,6 +4,6 @@ package stdio
 
 import "syscall"
 
-// Other Unix kernels have no parent-death signal; there a child whose parent was
-// killed ends by the end of its input.
+// Other Unix kernels have no parent-death signal; there a child whose parent was killed ends at
+// the end of its input.
 func dieWithParent(*syscall.SysProcAttr) {}

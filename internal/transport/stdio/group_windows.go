@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// group is a job object: its processes end when the last handle to it is closed,
-// which the system does when this process ends, however it does.
+// group is a job object: its processes end when the last handle to it is closed, at the latest
+// when this process ends.
 type group struct{ job windows.Handle }
 
 func (*group) prepare(*exec.Cmd) {}

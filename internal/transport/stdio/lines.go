@@ -8,10 +8,10 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// maxLine is when a line of standard error is told in pieces, in bytes.
+// maxLine is the length in bytes from which a line of standard error is reported in pieces.
 const maxLine = 64 << 10
 
-// lineTap tells what is written to it line by line.
+// lineTap reports its input line by line.
 type lineTap struct {
 	tap engine.Tap
 
@@ -40,7 +40,7 @@ func (l *lineTap) Write(p []byte) (int, error) {
 	}
 }
 
-// flush tells what is left without an end of line.
+// flush reports the last line if it has no line end.
 func (l *lineTap) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

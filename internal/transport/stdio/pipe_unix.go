@@ -8,6 +8,6 @@ import (
 	"syscall"
 )
 
-// catchPipe makes a write to standard output whose reader is gone an error; the Go
-// runtime would end the program instead.
+// catchPipe makes a write to a standard output without a reader return an error; by default the
+// Go runtime ends the program.
 func catchPipe() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }

@@ -13,9 +13,8 @@ var (
 	serving   bool // guarded by servingMu
 )
 
-// Own returns the wire of this process's own standard streams and takes them out of
-// reach of everybody else: os.Stdout is os.Stderr until restore is called. The
-// streams can be served once at a time.
+// Own returns the connection over this process's standard streams and reserves them: os.Stdout is
+// os.Stderr until restore is called. The streams can be served once at a time.
 func Own(maxFrame int) (conn jsonrpc.Conn, restore func(), err error) {
 	servingMu.Lock()
 	defer servingMu.Unlock()

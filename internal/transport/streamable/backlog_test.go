@@ -15,13 +15,13 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
 )
 
-// watcher tells the listeners of a server of numbered updates, at once.
+// watcher sends numbered updates to the listeners of a server, synchronously.
 type watcher struct {
 	tell func(method string, params json.RawMessage) error
 	n    int
 }
 
-// newWatched makes a server with a session that has listened, and does so no more.
+// newWatched makes a server with a session that had a GET stream and closed it.
 func newWatched(t *testing.T) (*streamable.Server, []string, *watcher) {
 	w := &watcher{}
 	s := newServer(t, nil)
@@ -66,9 +66,8 @@ func (h hook) WithAttrs([]slog.Attr) slog.Handler            { return h }
 func (h hook) WithGroup(string) slog.Handler                 { return h }
 func (h hook) Handle(_ context.Context, r slog.Record) error { h(r.Message); return nil }
 
-// What happens while a new stream is given what was kept comes behind that
-// (SHTTP-25-027): in the moment in which it is told that some was lost, and while the first
-// is being written.
+// Messages that arrive while a new stream gets the backlog come after it (SHTTP-25-027), whether
+// the loss of messages is being logged or the first message is being written.
 func TestNewsDoesNotOvertakeTheBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, h, news := newWatched(t)
@@ -123,8 +122,8 @@ func (f *frail) Write(p []byte) (int, error) {
 	return f.recorder.Write(p)
 }
 
-// A new stream whose connection breaks while it is given what was kept leaves the rest to
-// the next, before what has happened meanwhile.
+// If the connection of a new stream breaks while it gets the backlog, the next stream gets the
+// rest, before newer messages.
 func TestBacklogOfABrokenStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, h, news := newWatched(t)

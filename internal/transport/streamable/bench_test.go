@@ -38,7 +38,7 @@ func modernBench(b testing.TB) (serve func()) {
 	})
 	in := strings.Replace(modernCall, `"arguments":{}`, `"arguments":{"content":[],"text":"`+strings.Repeat("x", 1<<10)+`"}`, 1)
 	r := request(in, modern()...)
-	ctx, cancel := context.WithCancel(context.Background()) // as net/http has it
+	ctx, cancel := context.WithCancel(context.Background()) // as in net/http
 	b.Cleanup(cancel)
 	r = r.WithContext(ctx)
 	w := &sink{header: http.Header{}}
@@ -63,8 +63,8 @@ func BenchmarkModernEcho(b *testing.B) {
 	}
 }
 
-// TestModernAllocs keeps the hot path lean. It is 18 without the race detector,
-// which empties pools now and then.
+// TestModernAllocs bounds the allocations of the hot path: 18 without the race detector, which
+// empties pools now and then.
 func TestModernAllocs(t *testing.T) {
 	const most = 24
 	if got := testing.AllocsPerRun(200, modernBench(t)); got > most {

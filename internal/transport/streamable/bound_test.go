@@ -19,8 +19,8 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// The calls of a session are bounded, those too whose connections are gone; other sessions
-// have room of their own.
+// The calls of a session are bounded, including those whose connections are closed; other
+// sessions are not affected.
 func TestCallsOfASessionAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		let := make(chan struct{})
@@ -52,7 +52,7 @@ func TestCallsOfASessionAreBounded(t *testing.T) {
 	})
 }
 
-// The questions of a session that have no answer are bounded.
+// The unanswered questions of a session are bounded.
 func TestQuestionsOfASessionAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failed := make(chan error, 3)
@@ -94,8 +94,8 @@ func TestQuestionsOfASessionAreBounded(t *testing.T) {
 	})
 }
 
-// asking is a server of 2025-11-25 that sends requests on the GET stream, and takes its time
-// with the answers.
+// asking is a server of 2025-11-25 that sends requests on the GET stream and is slow to accept
+// the answers.
 type asking struct {
 	frames []string
 	take   func(body string)
@@ -147,7 +147,7 @@ func TestClientAnswersPings(t *testing.T) {
 	c.Close()
 }
 
-// A server that sends pings and questions, and takes no answers, gets only so many.
+// A server that sends pings and questions but accepts no answers gets a bounded number of them.
 func TestClientAnswersOnlySoManyAtOnce(t *testing.T) {
 	var mu sync.Mutex
 	pings, refused := 0, 0
@@ -184,7 +184,7 @@ func TestClientAnswersOnlySoManyAtOnce(t *testing.T) {
 	c := dial(t, hs.URL, streamable.ClientOptions{Inbox: inbox})
 	handshake(t, c, revision.V20251125)
 	select {
-	case <-inbox.noted: // the stream is read to its end: nothing holds it up
+	case <-inbox.noted: // the stream is read to its end: nothing blocks it
 	case <-time.After(20 * time.Second):
 		t.Fatal("the client reads no further")
 	}
@@ -198,10 +198,10 @@ func TestClientAnswersOnlySoManyAtOnce(t *testing.T) {
 	c.Close()
 }
 
-// patient is an Inbox that answers when it is let, or its context ends.
+// patient is an Inbox that answers when released, or when its context ends.
 type patient struct {
 	noted chan string
-	asked chan struct{} // nil: nobody counts
+	asked chan struct{} // nil: not counted
 	let   chan struct{}
 }
 
@@ -219,8 +219,7 @@ func (p *patient) Question(ctx context.Context, _ string, _ json.RawMessage) (js
 	}
 }
 
-// A question that comes twice, as a stream that was resumed may bring it, is asked once and
-// has one answer.
+// A question that arrives twice, as on a resumed stream, is asked once and has one answer.
 func TestClientAnswersAQuestionOnce(t *testing.T) {
 	got := make(chan string, 9)
 	const question = `{"jsonrpc":"2.0","id":"q","method":"roots/list"}`

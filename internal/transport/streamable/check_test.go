@@ -14,9 +14,9 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// TestModernChecks goes through the checks of a modern POST in their order
-// (REVISIONS 2.3). What a header gets wrong is answered with 400 and -32020 (HTTP-26-057,
-// -066, -067), and the codes from -32020 to -32022 stand for nothing else (BASE-26-019).
+// TestModernChecks goes through the checks of a modern POST in their order (REVISIONS 2.3). A
+// wrong header is answered with 400 and -32020 (HTTP-26-057, -066, -067), and the codes from
+// -32020 to -32022 have no other use (BASE-26-019).
 func TestModernChecks(t *testing.T) {
 	s := newServer(t, func(_ context.Context, c *engine.Call) (engine.Result, error) {
 		if raw, _ := c.Msg.Param("name"); string(raw) == `"needy"` {
@@ -97,7 +97,7 @@ func TestModernChecks(t *testing.T) {
 			if id := w.Header().Get("Mcp-Session-Id"); id != "" {
 				t.Errorf("POST got the session %q", id)
 			}
-			// What was refused after it was read echoes the id.
+			// A message that is refused after it was read has its id in the answer.
 			if parsed := tt.code != 0 && tt.code != -32600 && tt.code != -32700; parsed && !strings.Contains(w.Body.String(), `"id":7`) {
 				t.Errorf("error has not the id of the request: %s", w.Body)
 			}
@@ -298,7 +298,7 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// endless is a body without end that counts what was read of it.
+// endless is a body without end that counts the bytes read.
 type endless struct{ read int64 }
 
 func (e *endless) Read(p []byte) (int, error) {

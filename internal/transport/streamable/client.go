@@ -25,18 +25,18 @@ type ClientOptions struct {
 	// URL is the endpoint.
 	URL string
 
-	// HTTP sends the requests; its CheckRedirect is asked after ours. It must have no
-	// Timeout, which would end long calls. Nil means one of the Client's own.
+	// HTTP sends the requests; its CheckRedirect is called after the Client's own. It must not
+	// have a Timeout, which would end long calls. Nil means a new client.
 	HTTP *http.Client
 
-	// Inbox gets what belongs to no call. Nil drops it, and refuses questions.
+	// Inbox gets messages outside of calls. If nil, they are dropped and questions are refused.
 	Inbox engine.Inbox
 
 	MaxMessage int // bytes of a message of the server; zero means 4 MiB
 	MaxDepth   int // of JSON; zero means 128
 
-	// Renew opens a new session, by calls with its ctx, after the server has ended
-	// one. Nil: the client is over then.
+	// Renew opens a new session after the server has ended one; its calls must use ctx. If nil,
+	// the end of the session ends the client.
 	Renew func(ctx context.Context) error
 
 	Tap    engine.Tap   // may be nil
@@ -48,19 +48,19 @@ type ClientOptions struct {
 const (
 	defaultMaxMessage = 4 << 20
 	maxQuestions      = 64               // of the server at the same time
-	maxReplies        = 16               // to its pings, and its questions beyond these
-	cancelTimeout     = 2 * time.Second  // to tell the server of a cancellation
+	maxReplies        = 16               // to pings of the server, and to questions beyond maxQuestions
+	cancelTimeout     = 2 * time.Second  // to send a cancellation
 	deleteTimeout     = 2 * time.Second  // to end the session
 	answerTimeout     = 30 * time.Second // to post the answer to a question
 	drainTimeout      = time.Second      // to see the end of a stream after its response
 	closeGrace        = 5 * time.Second  // for goroutines to end
 )
 
-// LostError says that the connection broke before the answer came, so that nobody
-// here knows whether the call was carried out.
+// LostError reports that the connection broke before the answer came: the call may or may not
+// have run.
 type LostError struct {
 	Method string
-	Err    error // what broke it; nil if the server just ended the stream
+	Err    error // the cause; nil if the server ended the stream
 }
 
 func (e *LostError) Error() string {
@@ -73,24 +73,24 @@ func (e *LostError) Error() string {
 
 func (e *LostError) Unwrap() error { return e.Err }
 
-// Is tells that the error is io.ErrUnexpectedEOF, as that of other wires is.
+// Is reports whether target is io.ErrUnexpectedEOF, as for other wires.
 func (e *LostError) Is(target error) bool { return target == io.ErrUnexpectedEOF }
 
-// Client is the client's end of Streamable HTTP. It owns a goroutine for the GET
-// stream of a legacy session, one for each question of the server, and one for each
-// cancellation on its way; Close ends them.
+// Client is the client's end of Streamable HTTP. It owns a goroutine for the GET stream of a
+// legacy session, one for each question of the server, and one for each cancellation being sent;
+// Close ends them.
 type Client struct {
 	opts    ClientOptions
-	blank   *http.Request // what all requests have in common; nil if the URL is none
-	noURL   error         // why that is
+	blank   *http.Request // the common part of all requests; nil if the URL is invalid
+	noURL   error         // why the URL is invalid
 	http    *http.Client
-	release func()          // of the connections that http keeps
+	release func()          // closes the idle connections of http
 	ctx     context.Context // of the whole client; its cause is Err
 	cancel  context.CancelCauseFunc
 	lastID  atomic.Int64
 
 	streams atomic.Uint64 // GET streams that were opened
-	ended   atomic.Uint64 // of these, those that have ended
+	ended   atomic.Uint64 // GET streams that have ended
 
 	asking chan struct{} // a slot per question being answered
 	close  sync.Once
@@ -99,10 +99,10 @@ type Client struct {
 
 	mu        sync.Mutex
 	session   string                   // guarded by mu
-	opened    time.Time                // when the session was; guarded by mu
-	useful    bool                     // it has answered a call; guarded by mu
-	acted     bool                     // the server may keep something for it; guarded by mu
-	gone      *RenewedError            // what the server kept for the one before, until that is told; guarded by mu
+	opened    time.Time                // when the session was opened; guarded by mu
+	useful    bool                     // the session has answered a call; guarded by mu
+	acted     bool                     // the session may have state on the server; guarded by mu
+	gone      *RenewedError            // the loss of the previous session's state, until it is reported; guarded by mu
 	renewal   *renewal                 // of the session, nil most of the time; guarded by mu
 	table     *revision.Table          // guarded by mu
 	listening bool                     // guarded by mu
@@ -136,31 +136,31 @@ func NewClient(opts ClientOptions) *Client {
 	return c
 }
 
-// nobody is an Inbox for a client that expects nothing.
+// nobody is an Inbox that drops notifications and refuses questions.
 type nobody struct{}
 
 func (nobody) Note(string, json.RawMessage) {}
 
 func (nobody) Question(_ context.Context, method string, _ json.RawMessage) (json.RawMessage, error) {
-	return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this client answers no " + clip(method)}
+	return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this client does not answer " + clip(method)}
 }
 
-// Done is closed when the client was closed or its session is lost.
+// Done is closed when the client is closed or its session is lost.
 func (c *Client) Done() <-chan struct{} { return c.ctx.Done() }
 
-// Err is why the client is over: jsonrpc.ErrClosed or a [*SessionLostError]. Nil
-// while it is not.
+// Err returns the reason why the client is over: jsonrpc.ErrClosed or a [*SessionLostError]. It
+// returns nil before that.
 func (c *Client) Err() error { return context.Cause(c.ctx) }
 
-// Negotiated tells which revision is spoken. A legacy client opens its GET stream
-// after it has sent notifications/initialized.
+// Negotiated sets the revision. A legacy client opens its GET stream after it has sent
+// notifications/initialized.
 func (c *Client) Negotiated(t *revision.Table) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.table = t
 }
 
-// start runs f on a goroutine that Close waits for; false if it is too late.
+// start runs f on a goroutine that Close waits for. It returns false after Close.
 func (c *Client) start(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,8 +199,7 @@ func (c *Client) Close() error {
 	return err
 }
 
-// deleteSession tells the server that the session is not needed any more
-// (SHTTP-25-040). What it answers does not matter.
+// deleteSession ends the session on the server (SHTTP-25-040). It ignores the answer.
 func (c *Client) deleteSession() {
 	ctx, cancel := context.WithTimeout(context.Background(), deleteTimeout)
 	defer cancel()
@@ -216,14 +215,13 @@ func (c *Client) deleteSession() {
 	res.Body.Close()
 }
 
-// request makes a request with the headers that all have, and returns the revision
-// that is spoken, nil before that is known. Message is the method that place takes.
+// request makes a request with the common headers, and returns the negotiated revision, nil
+// before that. Message is the method for place.
 func (c *Client) request(ctx context.Context, method string, body []byte, message string) (*http.Request, *revision.Table, error) {
 	if c.noURL != nil {
 		return nil, nil, c.noURL
 	}
-	// A transport of the user may change a request, so nothing is shared that can be
-	// changed in place.
+	// A transport of the user may change a request, so requests share no mutable values.
 	req := c.blank.WithContext(ctx)
 	at := *c.blank.URL
 	req.Method, req.URL, req.Header = method, &at, make(http.Header, 8)
@@ -250,8 +248,8 @@ func (c *Client) request(ctx context.Context, method string, body []byte, messag
 	return req, t, nil
 }
 
-// postRequest makes the POST of one message. Modern tells whether the message is
-// of the modern era.
+// postRequest makes the POST of one message. Modern reports whether the message is of the modern
+// era.
 func (c *Client) postRequest(ctx context.Context, body []byte, method string, params json.RawMessage) (req *http.Request, modern bool, err error) {
 	req, t, err := c.request(ctx, http.MethodPost, body, method)
 	if err != nil {
@@ -268,8 +266,8 @@ func (c *Client) postRequest(ctx context.Context, body []byte, method string, pa
 	if version == "" || method == "" {
 		return req, false, nil
 	}
-	// HTTP-26-025 to -032. A name is the same in header and body, or the server
-	// must refuse the request.
+	// HTTP-26-025 to -032. The server must refuse a request whose header and body have different
+	// names.
 	delete(h, headerSession)
 	h[headerVersion] = []string{version}
 	h[headerMethod] = []string{method}
@@ -285,8 +283,8 @@ func (c *Client) postRequest(ctx context.Context, body []byte, method string, pa
 
 var acceptBoth = []string{web.AcceptBoth}
 
-// versionOf is the revision that a message of the modern era names, empty for others. A
-// notification does not name it, but t does, what is spoken.
+// versionOf returns the revision of a message of the modern era, empty for others. A notification
+// does not name it; there t, the negotiated revision, decides.
 func versionOf(params json.RawMessage, t *revision.Table) string {
 	raw, ok := jsonx.LookupPath(params, "_meta", engine.MetaVersion)
 	switch {
@@ -299,8 +297,8 @@ func versionOf(params json.RawMessage, t *revision.Table) string {
 	return ""
 }
 
-// do sends a request and returns the answer if it is a success, else an
-// *engine.HTTPError or a local failure.
+// do sends a request and returns the response if it is a success, else an *engine.HTTPError or a
+// local failure.
 func (c *Client) do(req *http.Request, body []byte) (*http.Response, error) {
 	if err := c.Err(); err != nil {
 		return nil, err
@@ -319,7 +317,7 @@ func (c *Client) do(req *http.Request, body []byte) (*http.Response, error) {
 	return nil, c.lost(req.Header.Get(headerSession), c.httpError(res))
 }
 
-// httpError reads an answer that is no success.
+// httpError reads a response that is not a success.
 func (c *Client) httpError(res *http.Response) *engine.HTTPError {
 	return web.Failure(res)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// exchange is one call of ours: a POST, and the GETs that resume its stream.
+// exchange is one call of the client: a POST, and the GETs that resume its stream.
 type exchange struct {
 	c      *Client
 	out    *engine.Outgoing
@@ -29,9 +29,9 @@ type exchange struct {
 	modern bool
 	ctx    context.Context
 
-	session string // the one the request was sent in
+	session string // the session that the request was sent in
 
-	rest io.ReadCloser // of an event stream after the response
+	rest io.ReadCloser // the rest of an event stream after the response
 
 	questions questions
 
@@ -49,8 +49,7 @@ func (c *Client) endCalls() {
 	}
 }
 
-// astray takes the response from a stream where it should not be, and ends the
-// waiting for it elsewhere.
+// astray takes the response from a stream that should not carry it, and ends the wait for it.
 func (x *exchange) astray(msg *jsonrpc.Message) {
 	m := msg.Clone()
 	x.c.mu.Lock()
@@ -71,8 +70,8 @@ func (c *Client) call(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 	c.mu.Unlock()
 	raw, err := x.run()
 	x.questions.end()
-	// The server is about to end the stream. Its connection can be used again if that is
-	// read, for which the caller need not wait.
+	// The server is about to end the stream. Reading its end, for which the caller need not wait,
+	// makes the connection reusable.
 	if rest := x.rest; rest != nil {
 		attached()
 		if c.start(func() { drain(rest); x.over() }) {
@@ -97,7 +96,7 @@ func (c *Client) call(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 	return nil, err
 }
 
-// errOver is why the context of a call ends when nothing else has ended it.
+// errOver is the cause with which the context of a finished call ends.
 var errOver = errors.New("the call is over")
 
 // over ends a call, and returns the response if it came on another stream.
@@ -117,8 +116,7 @@ func drain(rest io.ReadCloser) {
 	rest.Close()
 }
 
-// cancelled tells a legacy server that nobody waits for an answer any more
-// (SHTTP-25-021).
+// cancelled sends notifications/cancelled to a legacy server (SHTTP-25-021).
 func (c *Client) cancelled(id jsonrpc.ID, cause error) {
 	params := id.AppendJSON([]byte(`{"requestId":`))
 	params = append(params, `,"reason":`...)
@@ -138,7 +136,8 @@ func (c *Client) cancelled(id jsonrpc.ID, cause error) {
 
 func (x *exchange) run() (json.RawMessage, error) {
 	c, out := x.c, x.out
-	// The transport may still read the body when the answer is here: it is used once.
+	// The transport may still read the body after the response has come, so the buffer is not
+	// reused.
 	body := jsonrpc.AppendRequest(make([]byte, 0, len(out.Params)+len(out.Method)+80), x.id, out.Method, out.Params)
 	req, modern, err := c.postRequest(x.ctx, body, out.Method, out.Params)
 	if err != nil {
@@ -182,7 +181,7 @@ func (x *exchange) run() (json.RawMessage, error) {
 func (c *Client) takeSession(id string) error {
 	for i := range len(id) {
 		if id[i] < 0x21 || id[i] > 0x7e { // SHTTP-25-034
-			return errors.New("the server's Mcp-Session-Id has characters that no session id may have")
+			return errors.New("the server's Mcp-Session-Id has characters that are not visible ASCII")
 		}
 	}
 	c.mu.Lock()
@@ -191,7 +190,7 @@ func (c *Client) takeSession(id string) error {
 	return nil
 }
 
-// mediaType is the Content-Type without its parameters.
+// mediaType returns the Content-Type without its parameters.
 func mediaType(h http.Header) string {
 	v := h.Get("Content-Type")
 	if v == "application/json" || v == "text/event-stream" {
@@ -208,7 +207,7 @@ func (x *exchange) json(res *http.Response) (json.RawMessage, error) {
 	defer buffer.Put(buf)
 	body, err := *buf, error(nil)
 	if n := res.ContentLength; n > 0 && n <= int64(limit) {
-		body = buffer.Grow(body, int(n)+1) // one more, to see the end
+		body = buffer.Grow(body, int(n)+1) // one byte more, to see the end
 	}
 	for err == nil && len(body) <= limit {
 		var n int
@@ -230,8 +229,8 @@ func (x *exchange) json(res *http.Response) (json.RawMessage, error) {
 	return raw, err
 }
 
-// follow reads an event stream to the response, and resumes it where a legacy
-// server made that possible (SHTTP-25-014, -016, -031).
+// follow reads an event stream up to the response, and resumes it if a legacy server allows it
+// (SHTTP-25-014, -016, -031).
 func (x *exchange) follow(res **http.Response) (json.RawMessage, error) {
 	var (
 		lastID   string
@@ -279,17 +278,17 @@ func (x *exchange) follow(res **http.Response) (json.RawMessage, error) {
 	}
 }
 
-// maxResumptions bounds the attempts in a row that brought nothing.
+// maxResumptions bounds the consecutive attempts without a message.
 const maxResumptions = 8
 
-// What became of a stream.
+// How the reading of a stream ended.
 type streamEnd int
 
 const (
-	streamEmpty      streamEnd = iota // it broke, without a message
-	streamProgressed                  // it broke, after some message
+	streamEmpty      streamEnd = iota // it broke without a message
+	streamProgressed                  // it broke after a message
 	streamAnswered                    // the response came
-	streamSpoilt                      // the server sent what makes no sense
+	streamSpoilt                      // the server sent an invalid message
 )
 
 func (x *exchange) stream(events *web.EventReader) (streamEnd, json.RawMessage, error) {
@@ -315,11 +314,11 @@ func (x *exchange) stream(events *web.EventReader) (streamEnd, json.RawMessage, 
 	}
 }
 
-// frame takes one message, or a batch of them, of the server. Found tells that
-// the response was among them.
+// frame handles one message of the server, or a batch. Found reports that the response was among
+// them.
 //
-// A message that cannot be read is a failure of ours: its error must not look like
-// a JSON-RPC error of the server, so it is not wrapped.
+// An unreadable message is a local failure: its error must not look like a JSON-RPC error of the
+// server, so it is not wrapped.
 func (x *exchange) frame(data []byte) (raw json.RawMessage, found bool, err error) {
 	lim := jsonrpc.Limits{MaxDepth: x.c.opts.MaxDepth}
 	if !x.modern && jsonrpc.IsBatch(data) { // 2025-03-26
@@ -352,7 +351,7 @@ func (x *exchange) message(msg *jsonrpc.Message) (raw json.RawMessage, found boo
 		return nil, false, nil
 	case jsonrpc.KindRequest:
 		if x.modern { // HTTP-26-017
-			x.c.opts.Logger.Warn("request of a server ignored, which 2026-07-28 does not allow", "method", clip(msg.Method))
+			x.c.opts.Logger.Warn("request of a server ignored; 2026-07-28 does not allow it", "method", clip(msg.Method))
 			return nil, false, nil
 		}
 		inbox := x.c.opts.Inbox
@@ -374,8 +373,8 @@ func (x *exchange) message(msg *jsonrpc.Message) (raw json.RawMessage, found boo
 	return append(json.RawMessage(nil), msg.Result...), true, nil
 }
 
-// note hands on a notification. On a stream of a legacy server also comes what
-// belongs to no call.
+// note passes on a notification. The stream of a legacy server also carries messages outside of
+// calls.
 func (x *exchange) note(msg *jsonrpc.Message) {
 	own := x.modern || msg.Method == revision.NoteProgress || msg.Method == revision.NoteMessage
 	switch {
@@ -395,10 +394,10 @@ type questions struct {
 	running map[jsonrpc.ID]context.CancelCauseFunc // guarded by mu
 }
 
-var errWithdrawn = errors.New("the server withdrew the question")
+var errWithdrawn = errors.New("the server cancelled the question")
 
-// start answers a question on a goroutine of its own. The answer is posted unless
-// ctx ends or the server withdraws the question.
+// start answers a question on a goroutine of its own. The answer is posted unless ctx ends or the
+// server cancels the question.
 func (q *questions) start(c *Client, ctx context.Context, msg *jsonrpc.Message, answer func(context.Context, string, json.RawMessage) (json.RawMessage, error)) {
 	id, method := msg.ID, msg.Method
 	if method == revision.MethodPing { // PING-25-001
@@ -408,7 +407,7 @@ func (q *questions) start(c *Client, ctx context.Context, msg *jsonrpc.Message, 
 	select {
 	case c.asking <- struct{}{}:
 	default:
-		c.reply(id, fmt.Errorf("%d requests of the server are in progress, the most there may be; wait for an answer", maxQuestions))
+		c.reply(id, fmt.Errorf("%d requests of the server are in progress, which is the limit; wait for an answer", maxQuestions))
 		return
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -416,7 +415,7 @@ func (q *questions) start(c *Client, ctx context.Context, msg *jsonrpc.Message, 
 	if !q.begin(id, cancel) {
 		cancel(nil)
 		<-c.asking
-		c.opts.Logger.Warn("question ignored whose id is that of one being answered", "id", id)
+		c.opts.Logger.Warn("question ignored: its id is that of a question being answered", "id", id)
 		return
 	}
 	session := c.sessionID()
@@ -429,7 +428,7 @@ func (q *questions) start(c *Client, ctx context.Context, msg *jsonrpc.Message, 
 			q.mu.Lock()
 			delete(q.running, id)
 			q.mu.Unlock()
-			if ctx.Err() == nil && session == c.sessionID() { // a new session did not ask
+			if ctx.Err() == nil && session == c.sessionID() { // the question is not of a new session
 				c.respond(id, result, err)
 			}
 		}()
@@ -441,8 +440,8 @@ func (q *questions) start(c *Client, ctx context.Context, msg *jsonrpc.Message, 
 	}
 }
 
-// begin registers a question; false if one with the id is being answered, as when a stream
-// that was resumed brings it again.
+// begin registers a question. It returns false if a question with the id is being answered, as
+// when a resumed stream brings it again.
 func (q *questions) begin(id jsonrpc.ID, cancel context.CancelCauseFunc) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -470,7 +469,7 @@ func (q *questions) cancel(msg *jsonrpc.Message) {
 	}
 }
 
-// end withdraws what is still being answered.
+// end cancels the questions that are still being answered.
 func (q *questions) end() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -479,13 +478,13 @@ func (q *questions) end() {
 	}
 }
 
-// reply posts an empty answer, or an error, without holding up who reads. A server that
-// does not take them gets no more.
+// reply posts an empty answer, or an error, without blocking the reader of the stream. Answers
+// are dropped while maxReplies are waiting.
 func (c *Client) reply(id jsonrpc.ID, err error) {
 	select {
 	case c.replying <- struct{}{}:
 	default:
-		c.opts.Logger.Warn("answer dropped, since the server takes none", "waiting", maxReplies)
+		c.opts.Logger.Warn("answer dropped: too many wait for the server", "waiting", maxReplies)
 		return
 	}
 	started := c.start(func() {

@@ -21,9 +21,9 @@ import (
 // streamTime bounds how long the opening of a session waits for its GET stream.
 const streamTime = time.Second
 
-// awaitListening opens the GET stream of a legacy session, once, and waits until
-// the server has taken or refused it: some servers put requests of a call on that
-// stream, and lose them if there is none yet.
+// awaitListening opens the GET stream of a legacy session, once, and waits until the server has
+// accepted or refused it: some servers send requests of a call on that stream, and lose them if
+// it is not open yet.
 func (c *Client) awaitListening(ctx context.Context) {
 	c.mu.Lock()
 	if c.listening || c.table == nil || !c.table.Sessions {
@@ -45,8 +45,8 @@ func (c *Client) awaitListening(ctx context.Context) {
 	}
 }
 
-// listenLoop keeps the stream open until the client or the session is over or the server
-// says that it has none. Settled is called when the first attempt was answered.
+// listenLoop keeps the stream open until the client or the session ends or the server answers
+// that it has none. Settled is called when the first attempt is answered.
 func (c *Client) listenLoop(settled func()) {
 	var (
 		q        questions
@@ -71,14 +71,15 @@ func (c *Client) listenLoop(settled func()) {
 			lastID, retry = events.LastID, events.Retry
 		} else if !transient(err) {
 			if lost, ok := c.renewable(c.ctx, err); ok {
-				// Nobody may call for long, and there may be somebody who listens.
-				c.start(func() { _ = c.renew(c.ctx, lost) }) // a failure is that of the client
+				// The session is renewed at once: the next call may come late, and notifications
+				// are expected.
+				c.start(func() { _ = c.renew(c.ctx, lost) }) // a failure ends the client
 				return
 			}
 			var he *engine.HTTPError
 			refused := errors.As(err, &he)
 			if refused && he.Status == http.StatusBadRequest && lastID != "" {
-				lastID = "" // what is behind it is no longer kept; what comes now is
+				lastID = "" // later events are no longer kept; only new ones come
 				continue
 			}
 			if !refused || he.Status != http.StatusMethodNotAllowed { // SHTTP-25-023
@@ -93,15 +94,15 @@ func (c *Client) listenLoop(settled func()) {
 	}
 }
 
-// Streams returns how often the GET stream was opened or has ended, and whether it is open: what
-// the server sends outside of calls comes by it, and may be lost while there is none.
+// Streams returns the number of times the GET stream was opened or ended, and whether it is open.
+// It carries the server's messages outside of calls, which may be lost while it is closed.
 func (c *Client) Streams() (times uint64, open bool) {
 	ended := c.ended.Load()
 	opened := c.streams.Load()
 	return opened + ended, opened > ended
 }
 
-// receive hands on what comes on the GET stream; it tells whether anything came.
+// receive passes on the messages of the GET stream. It reports whether there were any.
 func (c *Client) receive(events *web.EventReader, q *questions) (some bool) {
 	for {
 		data, err := events.Message()
@@ -134,7 +135,7 @@ func (c *Client) receive(events *web.EventReader, q *questions) (some bool) {
 	}
 }
 
-// take hands on one message that belongs to no call.
+// take passes on one message outside of calls.
 func (c *Client) take(msg *jsonrpc.Message, q *questions) {
 	switch msg.Kind() {
 	case jsonrpc.KindRequest:
@@ -146,8 +147,7 @@ func (c *Client) take(msg *jsonrpc.Message, q *questions) {
 		}
 		c.opts.Inbox.Note(msg.Method, append(json.RawMessage(nil), msg.Params...))
 	default:
-		// A response has no business here (SHTTP-25-025), but the server that sent
-		// it will not send another.
+		// A response is not allowed here (SHTTP-25-025), but the server will not send it again.
 		c.mu.Lock()
 		x := c.open[msg.ID]
 		c.mu.Unlock()
@@ -159,8 +159,8 @@ func (c *Client) take(msg *jsonrpc.Message, q *questions) {
 	}
 }
 
-// stream opens a stream by GET: that of the session, or one that broke after the
-// event lastID.
+// stream opens a stream with GET: that of the session, or, if lastID is set, the stream that
+// broke after that event.
 func (c *Client) stream(ctx context.Context, lastID string) (*http.Response, error) {
 	req, _, err := c.request(ctx, http.MethodGet, nil, "")
 	if err != nil {
@@ -181,7 +181,7 @@ func (c *Client) stream(ctx context.Context, lastID string) (*http.Response, err
 	return res, nil
 }
 
-// transient tells whether the same request may succeed later.
+// transient reports whether the same request may succeed later.
 func transient(err error) bool {
 	var he *engine.HTTPError
 	if errors.As(err, &he) {
@@ -196,9 +196,8 @@ const (
 	maxPause   = 30 * time.Second
 )
 
-// pause is how long to wait before the n-th attempt in a row: what the server
-// asked for and not less (SHTTP-25-016), longer each time, and a little different
-// for each client.
+// pause returns the backoff before the n-th consecutive attempt: at least the server's retry time
+// (SHTTP-25-016), longer each time, with jitter.
 func pause(retry time.Duration, n int) time.Duration {
 	d := firstPause
 	if retry >= 0 {

@@ -16,40 +16,40 @@ import (
 
 // A session that the server has ended is opened again (SHTTP-25-039), in this way:
 //
-//   - It is found out by a 404. The request was refused, so it has not run.
-//   - Whoever finds it out first has the session renewed; requests that come meanwhile
-//     wait for that.
-//   - If nothing but reads had happened in the session, the server has lost nothing of this client:
-//     what was refused is sent again, once, in the new session. So are reads, always.
-//   - Otherwise the next requests that may depend on what is lost fail with a [*RenewedError]:
-//     those that were refused, or the next one. It goes out a moment later, so that requests sent
-//     at the same time fail with it too.
-//   - A session that is lost before it was of any use is not renewed: the client is
-//     over. So a server cannot make a client initialize without end.
+//   - The client notices it by a 404. The request was refused, so it has not run.
+//   - The first request that gets a 404 renews the session; requests that come in the meantime
+//     wait.
+//   - If only reads had happened in the session, no state is lost: the refused request is sent
+//     again, once, in the new session. Reads are always sent again.
+//   - Otherwise the refused requests that may depend on the lost state, or the next such request,
+//     fail with a [*RenewedError]. The first one fails after a short wait, so that requests sent
+//     at the same time fail too.
+//   - A session that is lost before it has been useful is not renewed: the client is over. A
+//     server thus cannot make a client initialize without end.
 
 // Bounds of renewing.
 const (
 	renewTime  = 30 * time.Second // to open the new session
-	usefulTime = 10 * time.Second // after which a session has been of use
+	usefulTime = 10 * time.Second // after which a session counts as useful
 
-	// The first request that fails for what is lost waits as long for others like it.
+	// The time that the first request failing for lost state waits for others like it.
 	tellTime = 200 * time.Millisecond
 )
 
 // renewal is a new session being opened.
 type renewal struct {
-	done chan struct{} // closed when it is
+	done chan struct{} // closed when it is open
 	err  error         // read after done
 }
 
 type renewingKey struct{}
 
-// SessionLostError says that the server does not know our session any more, and that
-// no other could be opened, or was wanted. The client is over.
+// SessionLostError reports that the server no longer knows the session, and that opening another
+// one failed or was not wanted. The client is over.
 type SessionLostError struct {
-	Err error // what the server answered
+	Err error // the server's answer
 
-	session string // the one that is lost
+	session string // the lost session
 }
 
 func (e *SessionLostError) Error() string {
@@ -58,20 +58,20 @@ func (e *SessionLostError) Error() string {
 
 func (e *SessionLostError) Unwrap() error { return e.Err }
 
-// RenewedError says that the server has ended the session and that another is open, without what
-// the server kept for the client. The request has not run.
+// RenewedError reports that the server has ended the session and lost its state, and that another
+// session is open. The request has not run.
 type RenewedError struct {
-	Err error // what the server answered
+	Err error // the server's answer
 
 	told chan struct{} // closed when later requests are sent; nil before the first; guarded by mu of the client
 }
 
 func (e *RenewedError) Error() string {
-	return fmt.Sprintf("the server has ended the session, and what it kept for it is gone (%v); this request has not run, the next one is sent in a new session", e.Err)
+	return fmt.Sprintf("the server has ended the session and lost its state (%v); this request has not run, the next one is sent in a new session", e.Err)
 }
 
-// needsState tells whether a request may depend on what the server keeps for the session, or add
-// to it. Subscriptions and the log level are renewed with the session.
+// needsState reports whether a request may depend on state of the session, or add to it.
+// Subscriptions and the log level are renewed with the session.
 func needsState(method string) bool {
 	switch method {
 	case "", revision.MethodInitialize, revision.MethodListen, revision.MethodSubscribe, revision.MethodUnsubscribe, revision.MethodSetLevel:
@@ -80,7 +80,7 @@ func needsState(method string) bool {
 	return !revision.Reads(method) && !strings.HasPrefix(method, "notifications/")
 }
 
-// tell has a request fail for what is lost, and no request that comes after it has.
+// tell returns the error for a request that fails because of lost state. Later requests succeed.
 func (c *Client) tell(ctx context.Context, gone *RenewedError) error {
 	c.mu.Lock()
 	if gone.told == nil {
@@ -104,18 +104,18 @@ func (c *Client) tell(ctx context.Context, gone *RenewedError) error {
 	return gone
 }
 
-// renewable tells whether a request of ctx, refused with err, may be sent again in
-// a new session.
+// renewable reports whether a request of ctx, refused with err, may be sent again in a new
+// session.
 func (c *Client) renewable(ctx context.Context, err error) (lost *SessionLostError, ok bool) {
-	// Only as it is: in a LostError it says that a stream cannot be resumed, and the
-	// call may have run.
+	// Not errors.As: inside a LostError it means that a stream cannot be resumed, and the call
+	// may have run.
 	lost, ok = err.(*SessionLostError)
 	return lost, ok && c.opts.Renew != nil && ctx.Value(renewingKey{}) == nil
 }
 
-// place returns the revision that is spoken and the session to send something in: a message of a
-// user by its method, empty for any other. Such a message is not sent in a session that is still
-// being opened, nor, with a [*RenewedError], if what it needs is lost.
+// place returns the negotiated revision and the session for a message. Method is the method of a
+// user's message, empty for any other. A user's message waits while a session is being opened,
+// and fails with a [*RenewedError] if the state it needs is lost.
 func (c *Client) place(ctx context.Context, method string) (*revision.Table, string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,14 +143,14 @@ func (r *renewal) wait(ctx context.Context) error {
 	}
 }
 
-// renew has another session opened, unless that was done already. It returns when
-// that session can be used.
+// renew opens another session, unless that is done already. It returns when the session can be
+// used.
 func (c *Client) renew(ctx context.Context, lost *SessionLostError) error {
 	c.mu.Lock()
 	r := c.renewal
 	switch {
-	case r != nil: // somebody else has it opened
-	case c.session != lost.session: // somebody else had it opened
+	case r != nil: // it is being opened
+	case c.session != lost.session: // it has been opened
 		c.mu.Unlock()
 		return nil
 	case c.over:
@@ -186,7 +186,7 @@ func (c *Client) runRenewal(r *renewal, lost *SessionLostError) {
 	close(r.done)
 }
 
-// used keeps that the session has answered a call, and that it may have state.
+// used records that the session has answered a call, and whether it may have state.
 func (c *Client) used(ctx context.Context, method string, err error) {
 	if c.opts.Renew == nil || ctx.Value(renewingKey{}) != nil {
 		return
@@ -201,7 +201,7 @@ func (c *Client) used(ctx context.Context, method string, err error) {
 	c.acted = c.acted || acts
 }
 
-// lostWith tells whether a call failed as the server has ended the session.
+// lostWith reports whether a call failed because the server has ended the session.
 func lostWith(err error) bool {
 	if err == nil {
 		return false // before there is a pointer that escapes
@@ -210,7 +210,7 @@ func lostWith(err error) bool {
 	return errors.As(err, &lost)
 }
 
-// answered tells whether a call that ended with err was answered.
+// answered reports whether a call that ended with err was answered.
 func answered(err error) bool {
 	if err == nil {
 		return true
@@ -221,10 +221,10 @@ func answered(err error) bool {
 
 // Call sends a request and waits for the answer.
 //
-// Beside the errors of engine.Wire it returns a [*LostError] if the connection
-// broke, a [*RenewedError] if the server forgot the session, and a [*SessionLostError] if no
-// other could be opened. When ctx ends, a modern call is cancelled by closing its response, a
-// legacy one by notifications/cancelled, sent in the background.
+// Besides the errors of engine.Wire it returns a [*LostError] if the connection broke, a
+// [*RenewedError] if the server ended the session, and a [*SessionLostError] if another could not
+// be opened. When ctx ends, a modern call is cancelled by closing its response, a legacy one by
+// notifications/cancelled, sent in the background.
 func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessage, error) {
 	raw, err := c.call(ctx, out)
 	if lost, ok := c.renewable(ctx, err); ok {
@@ -252,16 +252,16 @@ func (c *Client) Notify(ctx context.Context, method string, params json.RawMessa
 	return err
 }
 
-// sessionID is the session that requests carry now, empty for none.
+// sessionID returns the id of the current session, empty for none.
 func (c *Client) sessionID() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.session
 }
 
-// lost finds out whether an answer says that the session is gone: a 404 to a request
-// with a session id that is not about the method (SHTTP-25-038, -039). Without Renew the
-// client is over then.
+// lost checks whether an error means that the session has ended: a 404 to a request with a
+// session id that is not about the method (SHTTP-25-038, -039). Without Renew the client is then
+// over.
 func (c *Client) lost(session string, err error) error {
 	var he *engine.HTTPError
 	if session == "" || !errors.As(err, &he) || he.Status != http.StatusNotFound {

@@ -47,8 +47,8 @@ func modernParams(members string) json.RawMessage {
 	return json.RawMessage(`{` + members + meta + `}`)
 }
 
-// TestRoundTrip drives our server with our client in both eras, at one address that
-// takes POST (HTTP-26-001).
+// TestRoundTrip drives our server with our client in both eras, at one address that accepts POST
+// (HTTP-26-001).
 func TestRoundTrip(t *testing.T) {
 	s := newServer(t, func(ctx context.Context, c *engine.Call) (engine.Result, error) {
 		if c.Method == revision.MethodListen {
@@ -99,7 +99,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// Each message of a client is a POST of its own that takes both answers (SHTTP-25-006,
+// Each message of a client is a POST of its own that accepts both kinds of answer (SHTTP-25-006,
 // -007, -008).
 func TestOnePOSTPerMessage(t *testing.T) {
 	s := newServer(t, nil)

@@ -10,7 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
 )
 
-// countedEvents knows what it was given and did not have to forget.
+// countedEvents counts the events that were appended and not forgotten.
 type countedEvents struct {
 	streamable.MemoryEvents
 	mu   sync.Mutex
@@ -31,7 +31,7 @@ func (c *countedEvents) Forget(ctx context.Context, stream string) error {
 	return c.MemoryEvents.Forget(ctx, stream)
 }
 
-// What a call still sends when its session is over is kept for nobody (SHTTP-25-040).
+// Messages that a call sends after the end of its session are not kept (SHTTP-25-040).
 func TestNothingIsKeptOfAnEndedSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := make(chan int)
@@ -42,7 +42,7 @@ func TestNothingIsKeptOfAnEndedSession(t *testing.T) {
 		_, begun := background(s, request(toolCall(1), h...))
 		next <- 1
 		synctest.Wait()
-		_, quiet := background(s, request(toolCall(2), h...)) // says nothing before the end
+		_, quiet := background(s, request(toolCall(2), h...)) // sends nothing before the end
 		synctest.Wait()
 		del := httptest.NewRequest("DELETE", "/mcp", nil)
 		set(del.Header, h)

@@ -22,7 +22,7 @@ const (
 	headerLastEvent = "Last-Event-Id"
 )
 
-// What marks a value in Base64. The markers are case-sensitive (HTTP-26-049).
+// The markers of a value in Base64. They are case-sensitive (HTTP-26-049).
 const (
 	sentinelOpen  = "=?base64?"
 	sentinelClose = "?="
@@ -38,8 +38,8 @@ func EncodeValue(s string) string {
 	return sentinelOpen + base64.StdEncoding.EncodeToString([]byte(s)) + sentinelClose
 }
 
-// DecodeValue is the inverse of [EncodeValue]. It fails on bytes that must not
-// stand in a header and on bad Base64; a value without both markers is literal.
+// DecodeValue is the inverse of [EncodeValue]. It fails on bytes that a header must not have and
+// on bad Base64; a value without both markers is literal.
 func DecodeValue(s string) (string, error) {
 	s = trim(s)
 	if !plain(s) {
@@ -60,8 +60,7 @@ func sentinel(s string) bool {
 		strings.HasPrefix(s, sentinelOpen) && strings.HasSuffix(s, sentinelClose)
 }
 
-// plain tells whether s has only what a header value may have: visible ASCII,
-// space and tab.
+// plain reports whether s has only visible ASCII, space and tab.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < 0x20 || c > 0x7e) && c != '\t' {
@@ -71,8 +70,8 @@ func plain(s string) bool {
 	return true
 }
 
-// nameParam is the member of params that Mcp-Name mirrors, empty if a method has
-// none (HTTP-26-031).
+// nameParam returns the member of params that Mcp-Name mirrors, empty if the method has none
+// (HTTP-26-031).
 func nameParam(method string) string {
 	switch method {
 	case revision.MethodCall, revision.MethodPrompt:
@@ -134,8 +133,8 @@ func single(h http.Header, name string) (string, *jsonrpc.Error) {
 	return "", mismatch("header %s is sent %d times", name, len(v))
 }
 
-// header returns the first value of a header that is named as http.Header spells it, empty if
-// there is none. It is Get without the spelling.
+// header returns the first value of a header, empty if there is none. It is Get without
+// canonicalizing the name.
 func header(h http.Header, name string) string {
 	if v := h[name]; len(v) > 0 {
 		return v[0]
@@ -143,7 +142,7 @@ func header(h http.Header, name string) string {
 	return ""
 }
 
-// trim takes the white space from the ends of a value, of which net/http leaves none.
+// trim removes leading and trailing white space, which net/http does too.
 func trim(s string) string {
 	if n := len(s); n > 0 && s[0] > ' ' && s[n-1] > ' ' {
 		return s
@@ -151,7 +150,7 @@ func trim(s string) string {
 	return strings.Trim(s, " \t")
 }
 
-// textIs tells whether a JSON string has the text s.
+// textIs reports whether a JSON string has the text s.
 func textIs(raw json.RawMessage, s string) bool {
 	if len(raw) == len(s)+2 && string(raw[1:len(raw)-1]) == s {
 		return strings.IndexByte(s, '\\') < 0

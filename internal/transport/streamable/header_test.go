@@ -7,8 +7,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
 )
 
-// TestEncodeValue is the table of 2026-07-28, basic/transports/streamable-http,
-// Value Encoding (HTTP-26-032, -047, -048, -052), and its neighbours.
+// TestEncodeValue is the table of 2026-07-28, basic/transports/streamable-http, Value Encoding
+// (HTTP-26-032, -047, -048, -052), and similar values.
 func TestEncodeValue(t *testing.T) {
 	for _, tt := range []struct{ value, want string }{
 		{"us-west1", "us-west1"},
@@ -38,7 +38,7 @@ func TestEncodeValue(t *testing.T) {
 	}
 }
 
-// FuzzEncodeValue: every value survives, and what is sent may stand in a header.
+// FuzzEncodeValue: every value survives, and its encoding is a valid header value.
 func FuzzEncodeValue(f *testing.F) {
 	f.Add("us-west1")
 	f.Add("=?base64?literal?=")

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Ten thousand sessions that do nothing keep no goroutine. Those that are used go on, the
-// others end with their idle time, and Shutdown ends the rest.
+// Ten thousand idle sessions hold no goroutine. Sessions in use go on, the others end after their
+// idle time, and Shutdown ends the rest.
 func TestManySessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, nil)
@@ -45,7 +45,7 @@ func TestManySessions(t *testing.T) {
 	})
 }
 
-// A subscription is one watch and no goroutine, and ends with unsubscribe or the session.
+// A subscription is one watch without a goroutine, and ends with unsubscribe or the session.
 func TestManyWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, nil)
@@ -62,7 +62,7 @@ func TestManyWatches(t *testing.T) {
 		var h []string
 		for range 1000 {
 			h = open(t, s, "2025-11-25")
-			for range 2 { // the second is no other
+			for range 2 { // the second adds no watch
 				if w := serve(s, request(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"x:a"}}`, h...)); w.Code != 200 {
 					t.Fatalf("subscribe = %d %s", w.Code, w.Body)
 				}

@@ -22,14 +22,14 @@ type ParamHeader struct {
 
 const headerParam = "Mcp-Param-"
 
-// ParamHeaders reads the x-mcp-header annotations of a tool's input schema. An error
-// says which of them breaks the rules (HTTP-26-038 to -045); such a tool must not be
-// offered over HTTP.
+// ParamHeaders reads the x-mcp-header annotations of a tool's input schema. The error names the
+// annotation that breaks the rules (HTTP-26-038 to -045); such a tool must not be offered over
+// HTTP.
 func ParamHeaders(schema json.RawMessage) ([]ParamHeader, error) {
 	r := headerReader{seen: map[string]bool{}}
 	r.object(schema, nil)
 	if r.err == nil && r.legal < count(schema, 0) {
-		r.err = fmt.Errorf("x-mcp-header stands where only a chain of properties may lead")
+		r.err = fmt.Errorf("x-mcp-header is only allowed on properties that are reached through properties")
 	}
 	return r.found, r.err
 }
@@ -72,7 +72,7 @@ func (r *headerReader) annotation(raw, prop json.RawMessage, path []string) {
 	case err != nil:
 		fail("must be a string")
 	case !token(name):
-		fail("%q is no header name", clip(name))
+		fail("%q is not a header name", clip(name))
 	case r.seen[strings.ToLower(name)]:
 		fail("%q is used twice", name)
 	default:
@@ -87,8 +87,8 @@ func (r *headerReader) annotation(raw, prop json.RawMessage, path []string) {
 	}
 }
 
-// count counts the annotations of a schema wherever they stand. What data there is
-// in a schema (const, enum, default, examples) is no schema.
+// count counts the annotations of a schema wherever they are, except in its data (const, enum,
+// default, examples).
 func count(v json.RawMessage, depth int) int {
 	n := 0
 	if depth > 64 {
@@ -115,7 +115,7 @@ func count(v json.RawMessage, depth int) int {
 	return n
 }
 
-// WithoutParamHeaders returns a schema without its annotations, wherever they stand.
+// WithoutParamHeaders returns a schema without its x-mcp-header annotations, wherever they are.
 func WithoutParamHeaders(schema json.RawMessage) json.RawMessage {
 	return appendBare(nil, schema, 0)
 }
@@ -158,7 +158,7 @@ func appendBare(dst []byte, v json.RawMessage, depth int) []byte {
 	return append(dst, '}')
 }
 
-// token tells whether s may be part of a header's name (RFC 9110, 5.6.2).
+// token reports whether s may be part of a header's name (RFC 9110, 5.6.2).
 func token(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -169,14 +169,14 @@ func token(s string) bool {
 	return s != ""
 }
 
-// argument returns the value that a header mirrors, false if it is absent or null.
+// argument returns the argument that a header mirrors, false if it is absent or null.
 func (p *ParamHeader) argument(args json.RawMessage) (json.RawMessage, bool) {
 	v, ok := jsonx.LookupPath(args, p.path...)
 	return v, ok && string(v) != "null"
 }
 
-// SetParams adds the headers that mirror arguments (HTTP-26-053, -054). A value of
-// another type than the schema's is left out; the server will say so.
+// SetParams adds the headers that mirror arguments (HTTP-26-053, -054). A value of another type
+// than the schema's is left out; the server reports it.
 func SetParams(h http.Header, ps []ParamHeader, args json.RawMessage) {
 	for i := range ps {
 		v, ok := ps[i].argument(args)
@@ -226,8 +226,8 @@ func CheckParams(h http.Header, ps []ParamHeader, args json.RawMessage) *jsonrpc
 	return nil
 }
 
-// mirrors tells whether the text of a header stands for a JSON value. Numbers are
-// compared as numbers.
+// mirrors reports whether the text of a header is equal to a JSON value. Numbers are compared as
+// numbers.
 func mirrors(v json.RawMessage, text string) bool {
 	switch jsonx.KindOf(v) {
 	case '"':

@@ -16,8 +16,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
 )
 
-// steps is a handler that emits a notification for each value it gets, and answers
-// when there are no more. A negative one lets go of the connection.
+// steps is a handler that emits a notification for each value it receives, and answers when the
+// channel is closed. A negative value releases the connection.
 func steps(next <-chan int) engine.Handler {
 	return func(ctx context.Context, c *engine.Call) (engine.Result, error) {
 		if c.Method != revision.MethodCall {
@@ -58,9 +58,9 @@ func numbers(messages []string) []string {
 	return out
 }
 
-// A client whose connection broke in mid-stream goes on behind the last event it saw,
-// and gets each message of that stream once, the answer too; ids are unique and name
-// their stream (SHTTP-25-029, -030, -032).
+// A client whose connection broke resumes after the last event it saw, and gets each message of
+// the stream once, including the answer; ids are unique and name their stream (SHTTP-25-029,
+// -030, -032).
 func TestStreamGoesOn(t *testing.T) {
 	for _, version := range []string{"2025-03-26", "2025-06-18", "2025-11-25"} {
 		t.Run(version, func(t *testing.T) {
@@ -105,8 +105,8 @@ func TestStreamGoesOn(t *testing.T) {
 	}
 }
 
-// A handler lets go of the connection; the client was told how to come back, and
-// does (2025-11-25, basic/transports).
+// A handler releases the connection; the client knows how to resume the stream, and does
+// (2025-11-25, basic/transports).
 func TestRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := make(chan int)
@@ -137,7 +137,7 @@ func TestRelease(t *testing.T) {
 		if got := numbers(events(last.Body.String())); !slices.Equal(got, []string{"2", "answer"}) {
 			t.Errorf("came back for %q", got)
 		}
-		// Older clients do not know how to come back; they keep their connection.
+		// Older clients cannot resume a stream; they keep their connection.
 		next = make(chan int)
 		s = newServer(t, steps(next))
 		h = open(t, s, "2025-06-18")
@@ -153,7 +153,8 @@ func TestRelease(t *testing.T) {
 	})
 }
 
-// SHTTP-25-032: nobody gets what is not theirs, and a position that is gone is said to be.
+// SHTTP-25-032: a client gets only its own events, and a position that is no longer kept is an
+// error.
 func TestResumeRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := make(chan int, 10)
@@ -181,15 +182,14 @@ func TestResumeRefused(t *testing.T) {
 				t.Errorf("%s: HTTP status %d %s, want 400", name, w.Code, w.Body)
 			}
 		}
-		time.Sleep(time.Hour) // the session is over, and its events with it
+		time.Sleep(time.Hour) // the session has ended, and its events are dropped
 		if w := serve(s, get(append(h, "Last-Event-ID", id)...)); w.Code != 404 {
 			t.Errorf("after the session: HTTP status %d, want 404", w.Code)
 		}
 	})
 }
 
-// Events that were too old or too many are gone: the client is told, rather than
-// given half of them.
+// If events were pruned, the client gets an error instead of the remaining ones.
 func TestResumeOfPrunedEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := make(chan int)

@@ -17,7 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// Why the context of a handler ended.
+// Causes of the end of a handler's context.
 var (
 	ErrDisconnected = errors.New("the client closed the connection")
 	ErrCancelled    = errors.New("the client cancelled the call")
@@ -25,13 +25,12 @@ var (
 	ErrShutdown     = errors.New("the server is shutting down")
 )
 
-// Server serves both eras on one endpoint. Its fields are set before use and not
-// changed after. Authentication is the business of a middleware in front of it.
+// Server serves both eras on one endpoint. Its fields are set before use and not changed
+// afterwards. A middleware in front of it authenticates callers.
 //
-// A write to a client may take 30 seconds, but for an answer of at most 2 KiB that is
-// sent alone: that is written by the http.Server (WriteTimeout). How long a client may take to
-// send the header of a request is bounded by the http.Server (ReadHeaderTimeout), and the body as
-// [web.ReadBody] says.
+// A write to a client may take 30 seconds, except for a single answer of at most 2 KiB, which the
+// http.Server writes (WriteTimeout). The http.Server bounds the time for the header of a request
+// (ReadHeaderTimeout), and [web.ReadBody] the time for its body.
 type Server struct {
 	Engine *engine.Engine
 
@@ -41,19 +40,19 @@ type Server struct {
 	MaxBody  int64 // bytes of a request; more is answered with 413
 	MaxDepth int   // of JSON
 
-	// SessionIdle is how long a legacy session lives without a request, a running
-	// call or an open stream. Zero means for ever.
+	// SessionIdle is the time after which a legacy session without a request, a running call or
+	// an open stream ends. Zero means no limit.
 	SessionIdle time.Duration
 
 	// MaxSessions bounds the legacy sessions, of which one principal has at most a quarter
-	// ([web.Places]). For a further one the caller's quietest session in which nothing but
-	// reads has happened makes room; if there is none it is answered with 503. Zero means no
+	// ([web.Places]). A further one replaces the caller's longest idle session in which only
+	// reads have happened; if there is none, the request is answered with 503. Zero means no
 	// bound.
 	MaxSessions int
 
-	// Concurrent bounds what is in progress in one legacy session: its calls, which go on
-	// when their connections break, and likewise the questions to its client. A further
-	// call is answered with 429. Zero means no bound.
+	// Concurrent bounds the calls in progress in one legacy session, which go on when their
+	// connections break, and likewise the questions to its client. A further call is answered
+	// with 429. Zero means no bound.
 	Concurrent int
 
 	// KeepAlive is the time after which a quiet event stream gets a comment. Zero
@@ -63,12 +62,13 @@ type Server struct {
 	// Stateless serves legacy clients without sessions.
 	Stateless bool
 
-	// Events keeps what legacy calls send, for clients that come back; it must be set if
-	// a revision with sessions is served. Retry is the time after which they may.
+	// Events keeps the messages of legacy calls for clients that resume a stream; it must be set
+	// if a revision with sessions is served. Retry is the time after which they may resume.
 	Events EventStore
 	Retry  time.Duration
 
-	// Principal tells who was authenticated; nil: nobody ever is.
+	// Principal returns the authenticated caller of a request, or "". If nil, no caller is
+	// authenticated.
 	Principal func(*http.Request) string
 
 	// CheckHeaders checks more headers of a modern request, after those of the
@@ -82,26 +82,27 @@ type Server struct {
 
 	pacer    web.Pacer
 	places   web.Places   // of sessions
-	buffered sync.Once    // guards the line about what keeps event streams back
+	buffered sync.Once    // guards the log line about middleware that buffers event streams
 	names    atomic.Int64 // of connections, for the log
 
 	mu       sync.Mutex
 	down     bool          // Shutdown was called; guarded by mu
-	running  *run          // the newest, which leads to the others; guarded by mu
+	running  *run          // the newest run, which links to the others; guarded by mu
 	drained  chan struct{} // closed when the last run ends after Shutdown; guarded by mu
 	sessions sessionTable  // guarded by mu
 }
 
-// run is one exchange that has a handler at work, or waits for events. It is part of that.
+// run is one exchange whose handler is running or which waits for events. It is embedded in that
+// exchange.
 type run struct {
 	of      interface{ Cancel(cause error) }
-	endless bool // it waits for events and has no end of its own
+	endless bool // it waits for events and does not end by itself
 
 	older, newer *run // guarded by mu of the server
 }
 
-// work is a run of a handler for a request, with the context that it gets. What the handler has
-// left behind may keep it.
+// work is a run of a handler for a request, with the handler's context. Goroutines that the
+// handler left behind may still refer to it.
 type work struct {
 	run
 	id  jsonrpc.ID
@@ -115,7 +116,7 @@ func (w *work) begin(parent context.Context, gone error) {
 	w.ctx.Init(parent, gone)
 }
 
-// start registers a run; false if the server is shutting down. Each start that
+// start registers a run. It returns false if the server is shutting down. Each start that
 // returned true is followed by a stop.
 func (s *Server) start(r *run) bool {
 	s.mu.Lock()
@@ -149,7 +150,7 @@ func (s *Server) stopLocked(r *run) {
 	} else {
 		s.running = r.older
 	}
-	r.older, r.newer = nil, nil // what a handler has left behind may keep r
+	r.older, r.newer = nil, nil // goroutines of a handler may still refer to r
 	if s.down && s.running == nil {
 		close(s.drained)
 	}
@@ -157,8 +158,8 @@ func (s *Server) stopLocked(r *run) {
 
 // ServeHTTP serves one request of either era.
 //
-// The order of the checks is that of 2026-07-28 as Q-02 puts it: Host and Origin,
-// content type and size, parse, and then what the era asks for.
+// The order of the checks is that of 2026-07-28: Host and Origin, content type and size,
+// parsing, and then the checks of the era.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.Recorder != nil {
 		var end func()
@@ -192,10 +193,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// legacy tells whether any revision with sessions is served.
+// legacy reports whether any revision with sessions is served.
 func (s *Server) legacy() bool { return revision.Latest(s.Engine.Revisions, true) != nil }
 
-// sessionful tells whether any session can be opened.
+// sessionful reports whether a session can be opened.
 func (s *Server) sessionful() bool { return s.legacy() && !s.Stateless }
 
 func (s *Server) principal(r *http.Request) string {
@@ -207,7 +208,7 @@ func (s *Server) principal(r *http.Request) string {
 
 func (s *Server) limits() jsonrpc.Limits { return jsonrpc.Limits{MaxDepth: s.MaxDepth} }
 
-// post reads what was posted and finds out whose it is.
+// post reads a POST and passes it to its era.
 func (s *Server) post(w http.ResponseWriter, r *http.Request, pace *web.Pace) {
 	in := incomings.Get().(*incoming)
 	kept := false // beyond the exchange
@@ -225,8 +226,8 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, pace *web.Pace) {
 	}
 }
 
-// incoming is a body, and the message that is one. They live as long: the values of the message
-// are slices of the body.
+// incoming is a body and its message. They have the same lifetime: the values of the message are
+// slices of the body.
 type incoming struct {
 	body []byte
 	msg  jsonrpc.Message
@@ -239,20 +240,21 @@ func (in *incoming) free() {
 	incomings.Put(in)
 }
 
-// What a POST carries.
+// The kinds of POST.
 type posting int
 
 const (
-	ofNothing posting = iota // that can be served; it was answered
+	ofNothing posting = iota // nothing to serve; it was answered
 	ofModern
 	ofLegacy
 	ofBatch
 )
 
-// receive reads a POST. Its frame, which is large, is gone when a handler runs.
+// receive reads a POST. It is a function of its own so that its large frame is not on the stack
+// while a handler runs.
 func (s *Server) receive(in *incoming, w http.ResponseWriter, r *http.Request, pace *web.Pace) (p *posted, kind posting, version string) {
 	if !web.IsJSON(r.Header) {
-		web.Refuse(w, http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest, "Content-Type must be application/json, said once, and the body not compressed")
+		web.Refuse(w, http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest, "Content-Type must be application/json, sent once, and the body not compressed")
 		return nil, ofNothing, ""
 	}
 	asJSON, asEvents := web.Accepts(r.Header)
@@ -308,7 +310,7 @@ func (s *Server) receive(in *incoming, w http.ResponseWriter, r *http.Request, p
 	return p, ofModern, version
 }
 
-// answerable is the id to answer a refused message with: that of a request.
+// answerable returns the id for the answer to a refused message: that of a request.
 func answerable(msg *jsonrpc.Message) jsonrpc.ID {
 	if msg.Kind() == jsonrpc.KindRequest {
 		return msg.ID
@@ -324,13 +326,12 @@ func (s *Server) unavailable(w http.ResponseWriter, id jsonrpc.ID) {
 // shutdownGrace bounds how long Shutdown waits for handlers that it cancelled.
 const shutdownGrace = 5 * time.Second
 
-// Shutdown ends the service: it refuses new requests with 503, ends the streams
-// that only wait for events (a modern one gets its completion result), waits for
-// the calls at work, and ends all sessions. When ctx ends first it cancels the calls
-// that are left and waits at most 5 seconds more. What it does not do is close
-// connections; that is the http.Server's.
+// Shutdown ends the service: it refuses new requests with 503, ends the streams that only wait
+// for events (a modern one gets its completion result), waits for the running calls, and ends all
+// sessions. If ctx ends first, it cancels the remaining calls and waits at most 5 seconds more.
+// It does not close connections; the http.Server does.
 //
-// Answers of clients to questions of running calls are accepted meanwhile.
+// Meanwhile it accepts answers of clients to questions of running calls.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.down {
@@ -352,7 +353,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		err = waitFor(drained, "handlers")
 	}
 	ended := make(chan struct{})
-	go func() { // ends with the handlers of the sessions' own listens
+	go func() { // ends with the handlers of the sessions' listens
 		defer close(ended)
 		for _, sess := range s.takeSessions() {
 			sess.end(ErrShutdown)
@@ -364,7 +365,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// cancelRuns ends the runs; with onlyEndless those that have no end of their own.
+// cancelRuns ends the runs; with onlyEndless only those that do not end by themselves.
 func (s *Server) cancelRuns(onlyEndless bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -63,7 +63,7 @@ func (s *Server) batch(p *response, r *http.Request, body []byte, version string
 	frames := s.runBatch(p, r, sess, elements)
 	if len(frames) == 0 {
 		p.mu.Lock()
-		quiet := !p.events // else a call spoke and was cancelled then
+		quiet := !p.events // otherwise a call sent messages and was then cancelled
 		p.mu.Unlock()
 		if quiet {
 			p.w.WriteHeader(http.StatusAccepted)
@@ -109,7 +109,7 @@ func (s *Server) runBatch(p *response, r *http.Request, sess *session, elements 
 	return frames
 }
 
-// element is the engine's way to what a request of a batch may send.
+// element is the engine.Exchange of a request in a batch.
 type element struct {
 	*response
 	session *session

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// detachable tells whether the response can be ended while the handler of net/http that
-// has it goes on. The answer is kept for letGo.
+// detachable reports whether the response can be ended while its net/http handler goes on. It
+// records the result for letGo.
 //
-// A call is served on the goroutine of its handler, which is where net/http ends the
-// response. A call that lets go of its connection long before it is done has to end it by
-// itself, for which it takes the connection over; that works with HTTP/1.1 alone.
+// A call is served on the goroutine of its net/http handler, and net/http ends the response when
+// that returns. A call that releases its connection earlier has to end the response itself, for
+// which it hijacks the connection; that works only with HTTP/1.1.
 func (p *response) detachable(r *http.Request) bool {
 	if p.server.Recorder != nil {
-		return false // which records until the handler returns
+		return false // a recording lasts until the handler returns
 	}
 	p.chunked = r.ProtoAtLeast(1, 1)
 	for w := p.w; ; {
@@ -30,16 +30,15 @@ func (p *response) detachable(r *http.Request) bool {
 	}
 }
 
-// watch lets go of the response as soon as its client goes away. The lock of the stream is
-// held.
+// watch releases the response as soon as its client disconnects. The lock of the stream is held.
 func (p *response) watch(st *stream) {
 	if p.detaches {
 		p.unwatch = context.AfterFunc(p.client, func() { st.leave(p) })
 	}
 }
 
-// letGo ends the response for a stream that has left it; over says that its handler is
-// about to return too. The lock of the stream is held.
+// letGo ends the response of a stream that has left it; over means that its handler is about to
+// return too. The lock of the stream is held.
 func (p *response) letGo(over bool) {
 	if p.unwatch != nil {
 		p.unwatch()
@@ -53,8 +52,8 @@ func (p *response) letGo(over bool) {
 	}
 }
 
-// hangUp takes the connection of an event stream over from net/http, ends the stream in
-// good order, and closes it.
+// hangUp hijacks the connection of an event stream, ends the stream in order, and closes the
+// connection.
 func (p *response) hangUp() {
 	conn, rw, err := http.NewResponseController(p.w).Hijack()
 	if err != nil {
@@ -65,5 +64,5 @@ func (p *response) hangUp() {
 	if p.chunked {
 		_, _ = rw.WriteString("0\r\n\r\n")
 	}
-	_ = rw.Flush() // a client that is gone needs no end
+	_ = rw.Flush() // the client may have disconnected
 }

@@ -19,15 +19,15 @@ const (
 	maxBacklog   = 64 // messages kept while no GET stream is open
 	maxListeners = 8  // GET streams of one session
 
-	arrivalTime = time.Second // that a question waits for a GET stream
+	arrivalTime = time.Second // the time that a question waits for a GET stream
 )
 
-// events is where messages of a session go that belong to no call: to the newest
-// of its GET streams, and to that one only (SHTTP-25-027, -028).
+// events sends the messages of a session outside of calls, only to the newest of its GET streams
+// (SHTTP-25-027, -028).
 //
-// The lock of a stream is taken before mu, not with it held.
+// The lock of a stream is taken before mu, never while mu is held.
 type events struct {
-	session *session // nil: nobody can be asked
+	session *session // nil: the client cannot be asked
 
 	mu        sync.Mutex
 	listeners []*listener   // newest last; guarded by mu
@@ -42,10 +42,10 @@ type listener struct {
 	*stream
 	run
 	once sync.Once
-	over chan struct{} // closed when the connection is to end
+	over chan struct{} // closed to end the connection
 }
 
-// Cancel ends the connection, whatever the cause.
+// Cancel ends the connection.
 func (l *listener) Cancel(error) { l.once.Do(func() { close(l.over) }) }
 
 type note struct {
@@ -53,7 +53,7 @@ type note struct {
 	frame  []byte
 }
 
-var errNoStream = errors.New("the client has no stream open for what belongs to no call")
+var errNoStream = errors.New("the client has no GET stream open for messages outside of calls")
 
 // Notify sends a notification to the newest stream, or keeps it for the next.
 func (v *events) Notify(method string, params json.RawMessage) error {
@@ -61,15 +61,15 @@ func (v *events) Notify(method string, params json.RawMessage) error {
 	return nil
 }
 
-// Open tells whether the client has a stream open.
+// Open reports whether the client has a stream open.
 func (v *events) Open() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.session != nil && len(v.listeners) > 0
 }
 
-// Request asks on the newest stream. If there is none it waits for a moment, as clients open
-// theirs when the session has begun.
+// Request asks on the newest stream. If there is none, it waits for arrivalTime, since clients
+// open theirs after the session has begun.
 func (v *events) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	if v.session == nil {
 		return nil, errNoStream
@@ -101,7 +101,7 @@ func (v *events) arrival() <-chan struct{} {
 	return v.arrived
 }
 
-// sendNow sends a frame to the newest stream, and keeps it for no other.
+// sendNow sends a frame to the newest stream, without keeping it.
 func (v *events) sendNow(frame []byte) error {
 	v.mu.Lock()
 	if len(v.listeners) == 0 {
@@ -127,11 +127,11 @@ func (v *events) deliver(n note) {
 		if l.send(n.frame) == nil {
 			return
 		}
-		v.leave(l) // its connection is gone; the one before it is next
+		v.leave(l) // its connection is closed; the previous stream is next
 	}
 }
 
-// keep puts a message aside; mu is held. That a thing has changed is worth saying once.
+// keep adds a message to the backlog; mu is held. Equal change notifications are kept once.
 func (v *events) keep(n note) {
 	switch n.method {
 	case revision.NoteToolsChanged, revision.NotePromptsChanged, revision.NoteResourcesChanged, revision.NoteResourceUpdated:
@@ -144,11 +144,10 @@ func (v *events) keep(n note) {
 	v.backlog = append(v.backlog, n)
 }
 
-// join makes l the newest stream and gives it what was kept, before what comes meanwhile.
-// Lost is the number of messages that there was no room for. If the session has ended, so
-// does l.
+// join makes l the newest stream and sends it the backlog, before newer messages. Lost is the
+// number of messages that were dropped from the backlog. If the session has ended, join ends l.
 func (v *events) join(l *listener) (lost int) {
-	l.stream.mu.Lock() // whoever has something for l from now on waits
+	l.stream.mu.Lock() // senders of newer messages to l wait
 	backlog, lost := v.enter(l)
 	for len(backlog) > 0 && l.offerLocked(backlog[0].frame) == nil {
 		backlog = backlog[1:]
@@ -163,7 +162,7 @@ func (v *events) join(l *listener) (lost int) {
 	return lost
 }
 
-// enter makes l the newest stream and returns what was kept.
+// enter makes l the newest stream and returns the backlog.
 func (v *events) enter(l *listener) (backlog []note, lost int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -172,7 +171,7 @@ func (v *events) enter(l *listener) (backlog []note, lost int) {
 		return nil, 0
 	}
 	if len(v.listeners) == maxListeners {
-		v.listeners[0].Cancel(nil) // the client opened more
+		v.listeners[0].Cancel(nil) // the client opened too many
 		v.listeners = slices.Delete(v.listeners, 0, 1)
 	}
 	v.listeners = append(v.listeners, l)
@@ -185,7 +184,7 @@ func (v *events) enter(l *listener) (backlog []note, lost int) {
 	return backlog, lost
 }
 
-// leave takes l out; the newest of the others takes over.
+// leave removes l; the newest of the others takes over.
 func (v *events) leave(l *listener) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -197,8 +196,8 @@ func (v *events) leaveLocked(l *listener) {
 	l.Cancel(ErrDisconnected)
 }
 
-// putBack takes out l, whose connection is gone, and keeps what it was not given, before
-// what comes meanwhile. It returns that if there is another stream, which should have it.
+// putBack removes l, whose connection is closed, and puts the messages that l did not get back
+// before newer ones. If there is another stream, it returns them for that stream.
 func (v *events) putBack(l *listener, rest []note) []note {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -214,7 +213,7 @@ func (v *events) putBack(l *listener, rest []note) []note {
 	return nil
 }
 
-// end ends the streams; there will be no others.
+// end ends the streams and refuses new ones.
 func (v *events) end() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -224,13 +223,12 @@ func (v *events) end() {
 	}
 }
 
-// get opens an event stream for what belongs to no call, or goes on with a stream
-// that broke off, until the client leaves, the stream or the session ends, or the
-// server shuts down (2025-11-25, basic/transports, Listening for Messages from the
-// Server, and Resumability and Redelivery).
+// get opens an event stream for messages outside of calls, or resumes a stream that broke, until
+// the client disconnects, the stream or the session ends, or the server shuts down (2025-11-25,
+// basic/transports, Listening for Messages from the Server, and Resumability and Redelivery).
 //
-// A stream that is not the newest stays open and gets nothing: closing it would
-// make a client that wants two of them open it again and again.
+// An older stream stays open and gets nothing: if it were closed, a client that wants two streams
+// would reopen it again and again.
 func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 	if _, asEvents := web.Accepts(r.Header); !asEvents {
 		web.Refuse(w, http.StatusNotAcceptable, jsonrpc.CodeInvalidRequest, "Accept must list text/event-stream")
@@ -266,18 +264,18 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// listen gives l its stream, a new one or that of the event lastID, on p. It answers
-// itself, and returns false, if there is none.
+// listen gives l its stream on p, a new one or that of the event lastID. If there is none, it
+// answers the request and returns false.
 func (s *Server) listen(l *listener, p *response, sess *session, lastID string) bool {
 	if lastID != "" {
 		st, position := sess.find(lastID)
 		if st == nil || !st.resume(p, position) {
-			web.Refuse(p.w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "nothing is kept behind this Last-Event-ID; its stream cannot be resumed")
+			web.Refuse(p.w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "no events are kept after this Last-Event-ID; its stream cannot be resumed")
 			return false
 		}
 		l.stream = st
 	} else {
-		sess.WatchLists(s.Engine) // first: a client that sees the stream open has every change after that told
+		sess.WatchLists(s.Engine) // first: once the stream is open, the client gets every change
 		if l.stream = s.newStream(p, sess, false); p.open() != nil {
 			return false
 		}
@@ -285,7 +283,7 @@ func (s *Server) listen(l *listener, p *response, sess *session, lastID string) 
 	if l.ofCall {
 		return true
 	}
-	sess.WatchLists(s.Engine) // of a stream that was resumed
+	sess.WatchLists(s.Engine) // for a resumed stream
 	if lost := sess.events.join(l); lost > 0 {
 		s.Logger.Warn("notifications dropped", "conn", sess.name, "count", lost)
 	}

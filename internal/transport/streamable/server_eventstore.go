@@ -8,35 +8,34 @@ import (
 	"time"
 )
 
-// An EventStore keeps the events of the streams of legacy calls, so that a client
-// whose connection broke can go on where it was. Positions count from 1 within a stream
-// and come in order; names of streams are unguessable. Its methods are safe for several
-// goroutines.
+// An EventStore keeps the events of the streams of legacy calls, so that a client whose
+// connection broke can resume a stream. Positions count from 1 within a stream and come in order;
+// names of streams are unguessable. Its methods are safe for concurrent use.
 type EventStore interface {
-	// Append keeps an event, whose bytes it may not hold on to.
+	// Append stores a copy of an event.
 	Append(ctx context.Context, stream string, position int64, event []byte) error
-	// After returns the events behind a position, in order. Those that are no longer
-	// kept are missing, oldest first; that is no error.
+	// After returns the events after a position, in order. The oldest may be missing because they
+	// are no longer kept; that is not an error.
 	After(ctx context.Context, stream string, position int64) ([][]byte, error)
-	// Forget drops a stream, which may be unknown.
+	// Forget drops a stream. An unknown stream is not an error.
 	Forget(ctx context.Context, stream string) error
 }
 
-// Bounds of what a MemoryEvents keeps.
+// Bounds of MemoryEvents.
 const (
 	maxEventBytes = 64 << 20
 	maxEventAge   = 5 * time.Minute
 )
 
-// MemoryEvents is an [EventStore] in memory, of at most 64 MiB and 5 minutes; the
-// oldest events go first. The zero value is ready for use.
+// MemoryEvents is an [EventStore] in memory. It keeps at most 64 MiB, for at most 5 minutes; the
+// oldest events are dropped first. The zero value is ready for use.
 type MemoryEvents struct {
 	mu      sync.Mutex
 	streams map[string][]*list.Element // in order of their positions; guarded by mu
 	all     list.List                  // of *keptEvent, oldest first; guarded by mu
 	bytes   int                        // guarded by mu
-	timer   *time.Timer                // comes when the oldest is too old, also if nobody calls; guarded by mu
-	due     bool                       // it will; guarded by mu
+	timer   *time.Timer                // fires when the oldest event expires; guarded by mu
+	due     bool                       // timer is set; guarded by mu
 }
 
 type keptEvent struct {
@@ -46,7 +45,7 @@ type keptEvent struct {
 	at       time.Time
 }
 
-// size is what an event costs, about.
+// size returns the approximate memory of an event, in bytes.
 func (k *keptEvent) size() int { return len(k.event) + 200 }
 
 // Append implements [EventStore].
@@ -64,7 +63,7 @@ func (m *MemoryEvents) Append(_ context.Context, stream string, position int64, 
 	return nil
 }
 
-// schedule has the timer come when the oldest event is too old, if there is one; mu is held.
+// schedule sets the timer to the expiry of the oldest event, if there is one; mu is held.
 func (m *MemoryEvents) schedule(now time.Time) {
 	oldest := m.all.Front()
 	if m.due || oldest == nil {
@@ -79,7 +78,7 @@ func (m *MemoryEvents) schedule(now time.Time) {
 	m.timer.Reset(wait)
 }
 
-// expire drops what is too old. It runs on the timer.
+// expire drops expired events. It runs on the timer.
 func (m *MemoryEvents) expire() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,7 +114,7 @@ func (m *MemoryEvents) Forget(_ context.Context, stream string) error {
 	return nil
 }
 
-// prune drops what is too old or too much; mu is held.
+// prune drops expired events, and the oldest ones over the bound; mu is held.
 func (m *MemoryEvents) prune(now time.Time) {
 	for e := m.all.Front(); e != nil; e = m.all.Front() {
 		k := e.Value.(*keptEvent)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What nobody came back for is let go of after its time, also by a server that nobody uses.
+// Events expire on their own, even if the server gets no requests.
 func TestEventsExpireOnTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m MemoryEvents
@@ -33,7 +33,7 @@ func TestEventsExpireOnTheirOwn(t *testing.T) {
 				t.Errorf("%d events held, want %d", n, step.want)
 			}
 		}
-		add(3) // the timer goes on after a rest
+		add(3) // the timer is set again after a pause
 		time.Sleep(maxEventAge)
 		synctest.Wait()
 		if n := held(); n != 0 || m.bytes != 0 || len(m.streams) != 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// legacyPost serves one message without evidence of the modern era. It tells whether the
-// message is still used.
+// legacyPost serves one message without evidence of the modern era. It reports whether the
+// message is still in use.
 func (s *Server) legacyPost(p *posted, r *http.Request, version string) (kept bool) {
 	msg := p.msg
 	if msg.Method == revision.MethodInitialize && msg.Kind() == jsonrpc.KindRequest && (s.Stateless || header(r.Header, headerSession) == "") {
@@ -39,9 +39,9 @@ func (s *Server) legacyPost(p *posted, r *http.Request, version string) (kept bo
 	return false
 }
 
-// session finds the session of a request and checks its version header
-// (SHTTP-25-037, -038, -044). It answers itself, and returns nil, if there is none. It is in
-// use until done is called, and at is at work, if it is not nil.
+// session finds the session of a request and checks its version header (SHTTP-25-037, -038,
+// -044). If there is none, it answers the request and returns nil. The session is in use until
+// done is called, and so is the run at, if not nil.
 func (s *Server) session(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, version string, at *run) *session {
 	if s.Stateless && s.legacy() {
 		return s.loose(w, r, id, version, at)
@@ -69,9 +69,8 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, 
 		web.RefuseID(w, http.StatusNotFound, id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "there is no such session (any more); call initialize again, without Mcp-Session-Id"})
 		return nil
 	}
-	// Another legacy revision is let pass, though a client should name the one agreed
-	// on (SHTTP-25-042): that one is spoken anyway, and clients that always send the
-	// oldest exist.
+	// Another legacy revision is accepted, although a client should send the negotiated one
+	// (SHTTP-25-042): the negotiated one is used anyway, and some clients always send the oldest.
 	if t := revision.Find(s.Engine.Revisions, version); version != "" && (t == nil || !t.Sessions) {
 		s.done(sess, at)
 		web.RefuseID(w, http.StatusBadRequest, id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "MCP-Protocol-Version is not " + sess.Peer.Revision.Name + ", which initialize agreed on"})
@@ -123,7 +122,7 @@ func (s *Server) initialize(p *posted, r *http.Request) {
 	s.open(p, r, principal)
 }
 
-// open opens a session, for which there is room, and answers.
+// open opens a session on a reserved place and answers.
 func (s *Server) open(p *posted, r *http.Request, principal string) {
 	var es *engine.Session
 	reply, returned := engine.Failed(p.msg.ID), false
@@ -141,7 +140,7 @@ func (s *Server) open(p *posted, r *http.Request, principal string) {
 		p.w.Header().Set(headerSession, sess.id)
 		err := p.reply(http.StatusOK, &reply)
 		s.done(sess, nil)
-		if err != nil && s.remove(sess) { // nobody knows the id
+		if err != nil && s.remove(sess) { // the client does not know the id
 			sess.end(ErrDisconnected)
 		}
 	}()
@@ -149,8 +148,8 @@ func (s *Server) open(p *posted, r *http.Request, principal string) {
 	returned = true
 }
 
-// call serves one request of a session. It goes on when the connection breaks
-// (SHTTP-25-020). It tells whether the call is still at work.
+// call serves one request of a session. The request goes on when the connection breaks
+// (SHTTP-25-020). It reports whether the call is still running.
 func (s *Server) call(p *posted, r *http.Request, version string) (goesOn bool) {
 	p.begin(r.Context(), engine.ErrNever)
 	sess := s.session(p.w, r, p.msg.ID, version, &p.run)
@@ -162,10 +161,10 @@ func (s *Server) call(p *posted, r *http.Request, version string) (goesOn bool) 
 		s.answer(st, p, r)
 		return false
 	}
-	// The handler may let go of the connection while it works.
+	// The handler may release the connection while it runs.
 	gone, done := make(chan struct{}), make(chan struct{})
 	p.left = func() { close(gone) }
-	go func() { // it ends with the call, which Shutdown waits for
+	go func() { // ends with the call, for which Shutdown waits
 		defer close(done)
 		s.answer(st, p, r)
 	}()
@@ -201,8 +200,8 @@ func (s *Server) answer(st *stream, p *posted, r *http.Request) {
 }
 
 // run runs one request of a session and calls done when the reply is there; wanted is false if
-// the client cancelled the request and wants none, returned if the handler has ended the
-// goroutine. The error says why the request was not begun.
+// the client cancelled the request, returned is false if the handler has ended the goroutine. The
+// error is the reason why the request was not begun.
 func (s *Server) run(w *work, r *http.Request, sess *session, ex engine.Exchange, reply *engine.Reply, done func(wanted, returned bool)) error {
 	if err := sess.begin(w); err != nil {
 		w.ctx.End()
@@ -216,7 +215,7 @@ func (s *Server) run(w *work, r *http.Request, sess *session, ex engine.Exchange
 			cause := context.Cause(&w.ctx)
 			wanted = !errors.Is(cause, ErrCancelled)
 			if !wanted || errors.Is(cause, ErrSessionEnded) {
-				reply.Drop() // whoever has lost its connection may yet ask for what it began, but not these
+				reply.Drop() // a client that lost its connection may still ask for its task, but not in these cases
 			}
 		}
 		w.ctx.End()
@@ -227,8 +226,8 @@ func (s *Server) run(w *work, r *http.Request, sess *session, ex engine.Exchange
 	return nil
 }
 
-// Notify sends a notification of the call that the stream belongs to. Where there can be no
-// event stream it is dropped.
+// Notify sends a notification of the call that the stream belongs to. If there cannot be an event
+// stream, it is dropped.
 func (st *stream) Notify(method string, params json.RawMessage) error {
 	return orWithout(st.send(jsonrpc.AppendNotification(nil, method, params)))
 }

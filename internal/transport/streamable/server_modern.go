@@ -29,7 +29,7 @@ func (s *Server) modern(p *posted, r *http.Request) {
 			reply.Drop()
 			return
 		}
-		if p.reply(reply.Status(), &reply) != nil { // the client is gone
+		if p.reply(reply.Status(), &reply) != nil { // the client has disconnected
 			reply.Drop()
 		}
 		reply.Release()
@@ -38,22 +38,22 @@ func (s *Server) modern(p *posted, r *http.Request) {
 	returned = true
 }
 
-// admit begins a request whose headers are as they have to be. It returns false if it has
-// answered; else a stop follows.
+// admit checks the headers of a request and begins it. It returns false if it has refused the
+// request; else a stop must follow.
 func (s *Server) admit(p *posted, r *http.Request) (version string, ok bool) {
 	msg := p.msg
 	switch msg.Kind() {
 	case jsonrpc.KindResponse: // HTTP-26-010, -011
-		web.Refuse(p.w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "a client sends requests and notifications, no responses")
+		web.Refuse(p.w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "a client sends requests and notifications, not responses")
 		return "", false
 	case jsonrpc.KindNotification:
-		// The core protocol has none over HTTP, so there is nothing to do; it needs
-		// no headers either (HTTP-26-012, Q-05).
+		// The core protocol has no notifications over HTTP, so there is nothing to do; headers
+		// are not checked either (HTTP-26-012, Q-05).
 		p.w.WriteHeader(http.StatusAccepted)
 		return "", false
 	}
-	// The client's going away is its way to cancel (HTTP-26-022), and the handler
-	// should see that as the cause. The context of net/http has no cause to give.
+	// A client cancels by disconnecting (HTTP-26-022), and the handler should see that as the
+	// cause; the context of net/http has no cause.
 	p.begin(r.Context(), ErrDisconnected)
 	p.endless = msg.Method == revision.MethodListen
 	version, refusal := s.Engine.Peer(&p.ctx, msg, s.principal(r))
@@ -81,8 +81,8 @@ func (s *Server) admit(p *posted, r *http.Request) (version string, ok bool) {
 	return version, true
 }
 
-// cutShort deals with the reply to a request whose context has ended. It returns false if
-// nobody is there any more to get it.
+// cutShort sets the reply to a request whose context has ended. It returns false if the client
+// has disconnected.
 func (w *work) cutShort(reply *engine.Reply) bool {
 	switch cause := context.Cause(&w.ctx); {
 	case cause == ErrDisconnected:
@@ -93,19 +93,19 @@ func (w *work) cutShort(reply *engine.Reply) bool {
 	return true
 }
 
-// completed is the answer that ends a subscription in good order
-// (basic/patterns/subscriptions, Graceful Closure; Q-01).
+// completed returns the answer that ends a subscription in order (basic/patterns/subscriptions,
+// Graceful Closure; Q-01).
 func completed(id jsonrpc.ID) engine.Reply {
 	tag := id.AppendJSON([]byte(`{"resultType":"complete","_meta":{"` + engine.MetaSubscription + `":`))
 	return engine.Reply{ID: id, Result: append(tag, '}', '}')}
 }
 
-// modernExchange is the engine's way to what a request at work may send.
+// modernExchange is the engine.Exchange of a modern request.
 type modernExchange struct{ *posted }
 
-var errNoRequests = errors.New("a server of 2026-07-28 sends no requests")
+var errNoRequests = errors.New("a server of 2026-07-28 does not send requests")
 
-// Request fails: what it would ask travels in the result (HTTP-26-017).
+// Request fails: questions travel in the result (HTTP-26-017).
 func (modernExchange) Request(context.Context, string, json.RawMessage) (json.RawMessage, error) {
 	return nil, errNoRequests
 }

@@ -21,42 +21,41 @@ import (
 // writeTimeout bounds one write to a client.
 const writeTimeout = 30 * time.Second
 
-// response is the HTTP response to one request: one JSON object, or an event
-// stream as soon as something is sent before the end. Its methods may be called by
-// several goroutines.
+// response is the HTTP response to one request: one JSON object, or an event stream as soon as a
+// message is sent before the end. Its methods are safe for concurrent use.
 //
-// Writes happen under its lock: they are bounded in time, and nobody but the
-// writers of this one stream waits for them.
+// Writes happen under its lock: they are bounded in time, and only the writers of this stream
+// wait for them.
 type response struct {
 	server *Server
 	w      http.ResponseWriter
-	client context.Context // ends when the client goes away
+	client context.Context // ends when the client disconnects
 
 	mu       sync.Mutex
 	err      error       // why the client cannot be reached; guarded by mu
 	beat     *time.Timer // sends comments while the stream is quiet; guarded by mu
 	events   bool        // the response is an event stream; guarded by mu
-	finished bool        // nothing may be written any more; guarded by mu
+	finished bool        // no more writes; guarded by mu
 	bounded  bool        // the connection has a deadline; guarded by mu
 
 	noJSON   bool  // the client does not take JSON; guarded by mu once the handler runs
 	noEvents error // why there can be no event stream: errNoEvents, or a [web.BufferedError]
 	abrupt   bool  // a handler has ended the goroutine of net/http, which will not finish the response
 
-	// What belongs to the stream on this response: left is called when it has let go,
-	// nil if nobody waits for that; unwatch ends the watching of client, nil if nobody
-	// does; detaches says that the handler goes on after it has let go.
+	// For the stream on this response: left is called when the stream has released the response,
+	// nil if not needed; unwatch ends the watch on client, nil if there is none; detaches reports
+	// that the handler goes on after the release.
 	chunked  bool // how the response is framed
 	detaches bool
 	left     func()
 	unwatch  func() bool
 }
 
-// posted is a POST of one message and the response to it, with what serving it takes: one
-// allocation for all.
+// posted is a POST of one message, the response to it and the state for serving it, in one
+// allocation.
 //
-// It has over 480 bytes on purpose. Those of that size would lie among what net/http has of a
-// connection, and keep its memory in pieces: half a KiB for each open stream.
+// It has over 480 bytes on purpose. Smaller ones would share a size class with the connection
+// state of net/http and fragment its memory: half a KiB for each open stream.
 type posted struct {
 	response
 	work
@@ -105,15 +104,15 @@ func (p *response) beginEvents() {
 	h["Cache-Control"] = noStore
 }
 
-// comment keeps a quiet stream from being taken for dead (HTTP-26-020). It runs on
-// the timer, which whoever writes sets again.
+// comment keeps a quiet stream alive (HTTP-26-020). It runs on the timer, which each write
+// resets.
 func (p *response) comment() {
 	if !p.mu.TryLock() {
 		return // it is not quiet
 	}
 	defer p.mu.Unlock()
 	if !p.finished {
-		_ = p.write([]byte(":\n\n")) // the error is kept for who has something to say
+		_ = p.write([]byte(":\n\n")) // the next message gets the error
 	}
 }
 
@@ -133,7 +132,7 @@ func (p *response) send(frame []byte) error {
 	return p.event("", frame)
 }
 
-// event writes one message, with the id under which it is kept, if it is.
+// event writes one message, with the id under which it is kept, empty if it is not.
 func (p *response) event(id string, frame []byte) error {
 	b := buffer.Get()
 	defer buffer.Put(b)
@@ -163,7 +162,7 @@ func (p *response) finish(status int, batch bool, frames ...[]byte) error {
 		return p.err
 	}
 	if p.noJSON && !p.events && len(frames) > 0 {
-		p.beginEvents() // all is known: no time will pass, whoever holds it back
+		p.beginEvents() // all messages are here, so buffering in front of us does no harm
 		p.w.WriteHeader(http.StatusOK)
 		b := buffer.Get()
 		defer buffer.Put(b)
@@ -211,8 +210,8 @@ func (p *response) reply(status int, r *engine.Reply) error {
 	return p.finish(status, false, *b)
 }
 
-// deny gives a response that has not begun the headers of a denial. It is JSON then, as no
-// client can refuse an error.
+// deny sets the headers of a denial on a response that has not begun. The response is JSON then,
+// whatever the client accepts.
 func (p *response) deny(h http.Header) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -257,7 +256,7 @@ func (p *response) json(status int, body []byte) error {
 	return p.whole(body)
 }
 
-// whole writes the one and last piece of a body.
+// whole writes a body that is sent in one piece.
 func (p *response) whole(body []byte) error {
 	if len(body) > wholeBytes || p.abrupt {
 		return p.write(body)
@@ -272,7 +271,7 @@ func (p *response) write(b []byte) error {
 	if p.err != nil {
 		return p.err
 	}
-	// A writer that knows no deadlines is not a connection; nothing to bound then.
+	// A writer without deadlines is not a connection and needs no bound.
 	c := http.NewResponseController(p.w)
 	_ = c.SetWriteDeadline(time.Now().Add(writeTimeout))
 	p.bounded = true
@@ -300,8 +299,8 @@ func (p *response) Notify(method string, params json.RawMessage) error {
 	return orWithout(p.send(*b))
 }
 
-// checkEvents returns why a response cannot be an event stream. Asked tells whether the
-// client takes one.
+// checkEvents returns why a response cannot be an event stream. Asked reports whether the client
+// accepts one.
 func checkEvents(w http.ResponseWriter, asked bool) error {
 	if !asked {
 		return errNoEvents
@@ -309,8 +308,8 @@ func checkEvents(w http.ResponseWriter, asked bool) error {
 	return web.CheckFlush(w)
 }
 
-// refuseEvents returns why there is no event stream. If something in front of the server is to
-// blame, the first to want one has it logged.
+// refuseEvents returns why there is no event stream. If middleware in front of the server is the
+// reason, it is logged once.
 func (p *response) refuseEvents() error {
 	p.server.warnBuffered(p.noEvents)
 	return p.noEvents
@@ -324,8 +323,8 @@ func (s *Server) warnBuffered(err error) {
 	}
 }
 
-// orWithout is the error of what was sent, nil if it could only go out on an event stream and
-// there can be none.
+// orWithout returns err, but nil for a message that needs an event stream where there cannot be
+// one.
 func orWithout(err error) error {
 	if _, buffered := err.(*web.BufferedError); buffered || err == errNoEvents {
 		return nil

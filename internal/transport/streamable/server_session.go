@@ -17,14 +17,14 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// session is what a legacy client opened, as this transport sees it.
+// session is the transport's state of a legacy session.
 type session struct {
 	*engine.Session
 	server    *Server
 	id        string
 	name      string // for recordings: the id is a secret
 	principal string
-	most      int // calls at work, and questions without an answer; 0 for no bound
+	most      int // bounds the running calls, and the unanswered questions; 0 for no bound
 	events    events
 	acted     atomic.Bool // more than reads has happened
 
@@ -35,14 +35,14 @@ type session struct {
 
 	mu      sync.Mutex
 	calls   calls                                // at work; guarded by mu
-	asked   map[jsonrpc.ID]chan *jsonrpc.Message // our requests without an answer; guarded by mu
+	asked   map[jsonrpc.ID]chan *jsonrpc.Message // unanswered requests of the server; guarded by mu
 	lastAsk int64                                // guarded by mu
 	streams []*stream                            // that can be resumed, oldest first; guarded by mu
 	closed  error                                // guarded by mu
 }
 
-// calls are the calls at work in a session, by their ids. Most sessions have one at a time, and
-// that takes no map.
+// calls holds the running calls of a session by id. Most sessions have one at a time, which needs
+// no map.
 type calls struct {
 	one  *work // nil: none
 	more map[jsonrpc.ID]*work
@@ -62,7 +62,7 @@ func (c *calls) get(id jsonrpc.ID) *work {
 	return c.more[id]
 }
 
-// put adds a call whose id no other has.
+// put adds a call with a new id.
 func (c *calls) put(w *work) {
 	if c.one == nil {
 		c.one = w
@@ -91,18 +91,17 @@ func (c *calls) cancel(cause error) {
 	}
 }
 
-// sessionTable holds the sessions of a server. One timer ends the idle ones. It comes when
-// the first may have been idle for too long, and looks at all: a session in use costs
-// nothing but the time of its last use.
+// sessionTable holds the sessions of a server. One timer ends the idle ones. It fires when the
+// first may have been idle for too long, and checks all, so that a use only records its time.
 type sessionTable struct {
 	byID  map[string]*session
 	timer *time.Timer
-	due   time.Time // when the timer comes; zero if it does not
+	due   time.Time // when the timer fires; zero if it is not set
 }
 
-// reserve takes a place for a session of a principal. If there is none, a quiet session of the
-// same principal makes room; if there is none of these either, reserve says why and how long to
-// wait. The place is given back when the session that add puts there is removed, or by hand.
+// reserve takes a place for a session of a principal. If there is none, it ends an idle session
+// of the same principal; if there is none either, it returns the reason and the time to wait. The
+// place is released when the session that add puts there is removed, or by the caller.
 func (s *Server) reserve(principal string) (wait time.Duration, err error) {
 	for {
 		if err = s.places.Take(principal, s.MaxSessions, "sessions"); err == nil {
@@ -120,18 +119,17 @@ func (s *Server) reserve(principal string) (wait time.Duration, err error) {
 		}
 		s.removeLocked(quiet)
 		s.mu.Unlock()
-		quiet.end(fmt.Errorf("%w: it made room for another one of its caller (HTTPConfig.MaxSessions)", ErrSessionEnded))
+		quiet.end(fmt.Errorf("%w: it was replaced by a newer session of its caller (HTTPConfig.MaxSessions)", ErrSessionEnded))
 	}
 }
 
-// maxLooks bounds the sessions among which the quietest is looked for, as that is done for each
-// session that is opened when there is no room. They are any: a caller without room has a
-// quarter of them.
+// maxLooks bounds the sessions that quietest examines, since it runs for each session that is
+// opened when there is no room. A sample is enough: a caller without room has a quarter of all.
 const maxLooks = 500
 
-// quietest finds the session of a principal that nobody has used for longest, among those in
-// which nothing but reads has happened: its client loses nothing and opens another. Nil: there
-// is none. Mu is held.
+// quietest returns the longest idle session of a principal among those in which only reads have
+// happened: its client can open another without loss. It returns nil if there is none. Mu is
+// held.
 func (s *Server) quietest(principal string) (quiet *session) {
 	looks := 0
 	for _, sess := range s.sessions.byID {
@@ -170,9 +168,9 @@ func (s *Server) add(es *engine.Session, principal string) *session {
 	return sess
 }
 
-// use finds a session and keeps it from being idle until done is called. A session
-// of another principal is as unknown as one that never was. With a run it starts that too,
-// to be stopped by done; the error is [ErrShutdown].
+// use finds a session and keeps it from being idle until done is called. It does not find
+// sessions of other principals. If r is not nil it is started too, until done; the error is
+// [ErrShutdown].
 func (s *Server) use(id, principal string, r *run) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,7 +179,7 @@ func (s *Server) use(id, principal string, r *run) (*session, error) {
 		return nil, nil
 	}
 	if sess.users == 0 && s.SessionIdle > 0 && time.Since(sess.idleSince) >= s.SessionIdle {
-		return nil, nil // the timer is about to come
+		return nil, nil // the timer is about to end it
 	}
 	if r != nil && !s.startLocked(r) {
 		return nil, ErrShutdown
@@ -220,7 +218,7 @@ func (e *events) Idle() time.Duration {
 	return time.Since(e.session.idleSince)
 }
 
-// schedule lets the timer come; mu is held.
+// schedule sets the timer; mu is held.
 func (s *Server) schedule(d time.Duration) {
 	s.sessions.due = time.Now().Add(d)
 	if s.sessions.timer == nil {
@@ -257,11 +255,11 @@ func (s *Server) reap() {
 	}
 }
 
-// lookTime is the time between two looks at all sessions, for each of them: a hundred times
-// what a look takes.
+// lookTime times the number of sessions is the minimum time between two checks of all sessions: a
+// hundred times the cost of a check.
 const lookTime = 10 * time.Microsecond
 
-// remove forgets a session; false if somebody else did.
+// remove forgets a session. It returns false if that was done before.
 func (s *Server) remove(sess *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -294,8 +292,7 @@ func (s *Server) takeSessions() []*session {
 	return all
 }
 
-// end cancels what the session has at work and waits for its own listens. The
-// session was removed before.
+// end cancels the running calls of a removed session and waits for its listens.
 func (sess *session) end(cause error) {
 	sess.mu.Lock()
 	sess.closed = cause
@@ -307,7 +304,7 @@ func (sess *session) end(cause error) {
 }
 
 var (
-	errDuplicate = errors.New("a request with this id is already at work in the session; ids are used once")
+	errDuplicate = errors.New("a request with this id is already running in the session; ids are used once")
 	errTooMany   = errors.New("wait for some to end (Limits.Concurrent)")
 )
 
@@ -322,7 +319,7 @@ func (sess *session) begin(w *work) error {
 		return errDuplicate
 	}
 	if sess.most > 0 && sess.calls.len() >= sess.most {
-		return fmt.Errorf("%d requests of the session are in progress, the most there may be; %w", sess.most, errTooMany)
+		return fmt.Errorf("%d requests of the session are in progress, which is the limit; %w", sess.most, errTooMany)
 	}
 	sess.calls.put(w)
 	if !revision.Reads(w.msg.Method) && !sess.acted.Load() {
@@ -337,7 +334,7 @@ func (sess *session) over(w *work) {
 	sess.calls.drop(w)
 }
 
-// note takes a notification of the client.
+// note handles a notification of the client.
 func (sess *session) note(msg *jsonrpc.Message, s *Server) {
 	if msg.Method == revision.NoteRootsChanged {
 		sess.RootsChanged(s.Engine)
@@ -367,8 +364,7 @@ func (sess *session) note(msg *jsonrpc.Message, s *Server) {
 	}
 }
 
-// answer takes a response of the client to a request of ours. One that nobody
-// waits for may be late, and is dropped.
+// answer handles a client's response to a request of the server. A late one is dropped.
 func (sess *session) answer(msg *jsonrpc.Message) {
 	sess.mu.Lock()
 	got := sess.asked[msg.ID]
@@ -376,18 +372,18 @@ func (sess *session) answer(msg *jsonrpc.Message) {
 	sess.mu.Unlock()
 	if got != nil {
 		m := msg.Clone()
-		got <- &m // has room for the one answer
+		got <- &m // capacity 1
 	}
 }
 
-// ask sends a request of ours on the stream of a call and waits for the answer,
-// which comes by another POST.
+// ask sends a request of the server on the stream of a call and waits for the answer, which comes
+// in another POST.
 func (sess *session) ask(ctx context.Context, send func(frame []byte) error, method string, params json.RawMessage) (json.RawMessage, error) {
 	got := make(chan *jsonrpc.Message, 1)
 	sess.mu.Lock()
 	if sess.most > 0 && len(sess.asked) >= sess.most {
 		sess.mu.Unlock()
-		return nil, fmt.Errorf("ask the client: %d questions of the session have no answer, the most there may be; %w", sess.most, errTooMany)
+		return nil, fmt.Errorf("ask the client: %d questions of the session have no answer yet, which is the limit; %w", sess.most, errTooMany)
 	}
 	sess.lastAsk++
 	id := jsonrpc.IntID(sess.lastAsk)
@@ -412,7 +408,7 @@ func (sess *session) ask(ctx context.Context, send func(frame []byte) error, met
 		return msg.Result, nil
 	case <-ctx.Done():
 		note := id.AppendJSON([]byte(`{"requestId":`))
-		_ = send(jsonrpc.AppendNotification(nil, revision.NoteCancelled, append(note, '}'))) // a courtesy
+		_ = send(jsonrpc.AppendNotification(nil, revision.NoteCancelled, append(note, '}'))) // the client may ignore it
 		return nil, context.Cause(ctx)
 	}
 }

@@ -50,8 +50,8 @@ func toolCall(id int) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x"}}`, id)
 }
 
-// A session, with what is asked in it, is of whoever opened it: its id alone is worth
-// nothing (ELIC-25-010, -011).
+// A session and its questions belong to the principal that opened it: the id alone gives no
+// access (ELIC-25-010, -011).
 func TestSessionIsOfItsPrincipal(t *testing.T) {
 	s := newServer(t, nil)
 	s.Principal = func(r *http.Request) string { return r.Header.Get("X-User") }
@@ -74,14 +74,14 @@ func TestSessionIsOfItsPrincipal(t *testing.T) {
 	}
 }
 
-// Who knows a thousand ids of sessions cannot guess one: they have 128 bits at least, and no
-// place in them is the same, or counts (SEC-25-003, SHTTP-25-033).
+// Session ids cannot be guessed from a thousand others: they have at least 128 bits, and none of
+// their characters is constant or a counter (SEC-25-003, SHTTP-25-033).
 func TestSessionIDsAreRandom(t *testing.T) {
 	const sessions = 1000
 	s := newServer(t, nil)
 	s.MaxSessions = sessions
 	seen := map[string]bool{}
-	var at []map[byte]bool // by place, the letters that were there
+	var at []map[byte]bool // by position, the letters that occurred
 	for range sessions {
 		h := open(t, s, "2025-11-25")
 		id := h[len(h)-1]
@@ -95,7 +95,7 @@ func TestSessionIDsAreRandom(t *testing.T) {
 	}
 	bits := 0
 	for _, letters := range at {
-		if len(letters) >= 32 { // a place of 5 bits lacks a letter in one run of 10 to the 12th
+		if len(letters) >= 32 { // a position of 5 bits lacks a letter in one run of 10 to the 12th
 			bits += 5
 		}
 	}
@@ -168,15 +168,15 @@ func TestSessionCap(t *testing.T) {
 		open(t, s, "2025-11-25")
 		time.Sleep(30 * time.Minute)
 		synctest.Wait()
-		open(t, s, "2025-11-25") // on the place of an idle one
+		open(t, s, "2025-11-25") // replaces an idle one
 		if err := s.Shutdown(t.Context()); err != nil {
 			t.Errorf("Shutdown = %v", err)
 		}
 	})
 }
 
-// Trap 8: a principal at its quarter of the sessions makes room for its next one among its own,
-// never among those of others, and never of one that may have left state behind.
+// Trap 8: the next session of a principal that has its quarter replaces one of its own, never one
+// of another principal, and never one that may have state.
 func TestOnePrincipalDoesNotTakeAllSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, nil)
@@ -211,7 +211,7 @@ func TestOnePrincipalDoesNotTakeAllSessions(t *testing.T) {
 				t.Errorf("session %d of another principal is gone", i)
 			}
 		}
-		// Callers who are not known are bounded by the whole.
+		// Unauthenticated callers are bounded only by the total.
 		var nobody [][]string
 		for range 6 {
 			nobody = append(nobody, open(t, s, "2025-11-25"))
@@ -232,8 +232,8 @@ func TestOnePrincipalDoesNotTakeAllSessions(t *testing.T) {
 	})
 }
 
-// TestQuestion: a request of the server travels on the stream of the call, and the
-// answer comes by another POST, of the same session.
+// TestQuestion: a request of the server travels on the stream of the call, and the answer comes
+// in another POST of the same session.
 func TestQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, func(ctx context.Context, c *engine.Call) (engine.Result, error) {
@@ -283,7 +283,8 @@ func TestQuestion(t *testing.T) {
 	})
 }
 
-// TestClientThatTakesNoEvents gets its answer without what would make a stream.
+// TestClientThatTakesNoEvents: a client that does not accept event streams gets its answer
+// without notifications.
 func TestClientThatTakesNoEvents(t *testing.T) {
 	s := newServer(t, func(ctx context.Context, c *engine.Call) (engine.Result, error) {
 		c.Progress(1, 2, "")
@@ -401,8 +402,8 @@ func (l *listHandler) handle(ctx context.Context, c *engine.Call) (engine.Result
 	}
 }
 
-// A GET stream goes on behind the last event that its client saw; what could not be sent
-// is sent once, whether the client goes on or opens a new stream (SHTTP-25-025, -027, -032).
+// A GET stream resumes after the last event that its client saw; messages that could not be sent
+// are sent once, whether the client resumes or opens a new stream (SHTTP-25-025, -027, -032).
 func TestResumeGET(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &listHandler{topic: make(chan string)}
@@ -418,7 +419,7 @@ func TestResumeGET(t *testing.T) {
 		if len(ids) != 3 {
 			t.Fatalf("ids = %q", ids)
 		}
-		// The client saw the first only, and comes back before the server knows.
+		// The client saw only the first, and resumes before the server notices the disconnect.
 		w2, done2 := background(s, get(append(h, "Last-Event-ID", ids[0])...))
 		if !finished(done1) {
 			t.Error("the old connection goes on")
@@ -429,19 +430,19 @@ func TestResumeGET(t *testing.T) {
 			t.Errorf("resumed with %q", got)
 		}
 		w2.cut()
-		l.topic <- revision.NoteResourceUpdated // nobody takes it
+		l.topic <- revision.NoteResourceUpdated // no stream gets it
 		if !finished(done2) {
 			t.Error("the broken connection goes on")
 		}
 		l.topic <- revision.NoteResourceUpdated
-		synctest.Wait() // or it may overtake what waits for the next stream
+		synctest.Wait() // or it may overtake the backlog
 		ids = eventIDs(w2.text())
 		w3, _ := background(s, get(append(h, "Last-Event-ID", ids[len(ids)-1])...))
 		synctest.Wait()
 		if got := uris(w3.messages()); got != "5 6" {
 			t.Errorf("resumed with %q", got)
 		}
-		// Streams that nobody comes back to make room.
+		// Streams that are not resumed are dropped for new ones.
 		var first string
 		for range 70 {
 			ctx, leave := context.WithCancel(t.Context())
@@ -513,12 +514,12 @@ func TestGET(t *testing.T) {
 			t.Fatal("GET goes on without its client")
 		}
 
-		// What changes now is kept for the next stream, and that a list did is told once.
+		// Changes are kept for the next stream, and a list change is sent once.
 		sub := serve(s, request(`{"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"a:b"}}`, h...))
 		if sub.Code != 200 || code(sub.Body.Bytes()) != 0 {
 			t.Fatalf("subscribe = %d %s", sub.Code, sub.Body)
 		}
-		// Two listens take turns: one change at a time, or they are told in any order.
+		// Two listens run concurrently: send one change at a time, or their order is undefined.
 		tell := func(method string, times int) {
 			for range times {
 				l.topic <- method
@@ -534,7 +535,7 @@ func TestGET(t *testing.T) {
 		if got := w3.messages(); len(got) != 64 || !strings.Contains(got[0], `"a:2"`) || !strings.Contains(got[63], "tools/list_changed") {
 			t.Errorf("next stream has %d messages, want the last 64", len(got))
 		}
-		// A stream whose connection is gone hands on what it could not send.
+		// A stream whose connection is closed passes on the messages it could not send.
 		w3.cut()
 		serve(s, request(`{"jsonrpc":"2.0","id":4,"method":"resources/unsubscribe","params":{"uri":"a:b"}}`, h...))
 		l.topic <- "notifications/tools/list_changed"

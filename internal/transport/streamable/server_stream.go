@@ -20,25 +20,24 @@ import (
 // maxStreams bounds the streams of one session that can still be resumed.
 const maxStreams = 64
 
-// polls is the first revision whose clients come back to a stream that the server
-// closed, and so get the event that primes them.
+// polls is the first revision whose clients resume a stream that the server closed, and so get a
+// priming event.
 const polls = "2025-11-25"
 
-// stream is a stream of events of a session: what a legacy call sends before and with
-// its answer, or what belongs to no call. It outlives the connection that carries it: a
-// GET with Last-Event-ID goes on with it (2025-11-25, basic/transports, Resumability
-// and Redelivery). What a call sends meanwhile is kept; what belongs to no call goes
-// to another stream, or waits for one.
+// stream is an event stream of a session: the messages of a legacy call and its answer, or the
+// messages outside of calls. It outlives its connection: a GET with Last-Event-ID resumes it
+// (2025-11-25, basic/transports, Resumability and Redelivery). Meanwhile messages of a call are
+// kept; those outside of calls go to another stream, or wait for one.
 //
-// A call that sends nothing but its answer has none: that goes out as JSON.
+// A call that sends only its answer has no stream: the answer is JSON.
 type stream struct {
 	server  *Server
 	session *session
 	ofCall  bool
-	primes  bool // the client may be let go and comes back
+	primes  bool // the connection may be closed; the client resumes the stream
 
 	done  bool        // the answer is sent, or never will be; guarded by mu
-	quiet atomic.Bool // nothing will be sent unless a client comes back
+	quiet atomic.Bool // nothing will be sent unless the client resumes the stream
 	mu    sync.Mutex
 	conn  *response // carries the stream; nil while none does; guarded by mu
 	id    string    // empty until something is sent; guarded by mu
@@ -50,7 +49,7 @@ func (s *Server) newStream(p *response, sess *session, ofCall bool) *stream {
 	return &stream{server: s, session: sess, ofCall: ofCall, primes: primes, conn: p}
 }
 
-// eventID names a position of the stream; empty if nobody can come back to it.
+// eventID returns the event id of a position, empty if the stream cannot be resumed.
 func (st *stream) eventID(position int64) string {
 	if st.server.Stateless {
 		return ""
@@ -58,7 +57,7 @@ func (st *stream) eventID(position int64) string {
 	return st.id + "-" + strconv.FormatInt(position, 10)
 }
 
-// send sends one message, or keeps it for who comes back.
+// send sends one message, or keeps it for a client that resumes the stream.
 func (st *stream) send(frame []byte) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -70,7 +69,7 @@ func (st *stream) offerLocked(frame []byte) error {
 	case st.done:
 		return errFinished
 	case st.id == "" && st.conn == nil:
-		return ErrDisconnected // nobody has an id to come back with
+		return ErrDisconnected // the client has no id to resume with
 	case st.id == "" && st.conn.noEvents != nil:
 		return st.conn.refuseEvents()
 	}
@@ -89,12 +88,12 @@ func (st *stream) sendLocked(frame []byte) error {
 		return sent
 	}
 	if st.session.Context().Err() != nil {
-		return sent // nobody comes back to a session that is over
+		return sent // an ended session cannot be resumed
 	}
 	st.last++
 	kept := st.server.Events.Append(st.session.Context(), st.id, st.last, frame)
 	if kept != nil {
-		st.server.Logger.Error("event not kept for a client that comes back", "conn", st.session.name, "err", kept)
+		st.server.Logger.Error("event not kept for a resumption", "conn", st.session.name, "err", kept)
 	}
 	if sent == nil {
 		return nil
@@ -109,17 +108,17 @@ func (st *stream) beginLocked() {
 	}
 	st.id = rand.Text()
 	if st.server.Stateless {
-		return // nobody can come back to it
+		return // it cannot be resumed
 	}
 	st.session.keepStream(st)
 	st.conn.watch(st)
 	if st.primes {
-		// An error is noticed by what is sent next.
+		// The next send gets the error.
 		_ = st.conn.prime(st.eventID(0), st.server.Retry)
 	}
 }
 
-// leaveLocked lets go of the connection.
+// leaveLocked releases the connection.
 func (st *stream) leaveLocked() {
 	if st.conn != nil {
 		st.conn.end()
@@ -129,7 +128,7 @@ func (st *stream) leaveLocked() {
 	st.quiet.Store(st.done || !st.ofCall)
 }
 
-// leave lets go of a connection, if it is still the one that carries the stream.
+// leave releases a connection, if it still carries the stream.
 func (st *stream) leave(p *response) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -138,7 +137,7 @@ func (st *stream) leave(p *response) {
 	}
 }
 
-// Release lets go of the connection, if the client knows how to come back.
+// Release closes the connection, if the client can resume the stream.
 func (st *stream) Release() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -158,14 +157,14 @@ func (st *stream) finish(r *engine.Reply) {
 	}
 	if st.id == "" {
 		switch {
-		case st.conn == nil: // its client is gone
+		case st.conn == nil: // its client has disconnected
 		case r == nil:
 			st.conn.finish(http.StatusOK, false) // cancelled: an empty stream
-		default: // a lone answer needs no event id: whoever could name it would have it
+		default: // a single answer needs no event id: a client with the id has the answer
 			st.conn.reply(http.StatusOK, r)
 		}
 	} else if r != nil {
-		_ = st.sendLocked(r.Append(nil)) // it was logged
+		_ = st.sendLocked(r.Append(nil)) // already logged
 	}
 	if r != nil {
 		r.Release()
@@ -174,7 +173,7 @@ func (st *stream) finish(r *engine.Reply) {
 	st.leaveLocked()
 }
 
-// isDone tells whether all is sent that ever will be.
+// isDone reports whether everything has been sent.
 func (st *stream) isDone() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -199,8 +198,8 @@ func (st *stream) refuse(id jsonrpc.ID, cause error) {
 	st.leaveLocked()
 }
 
-// resume goes on with the stream on another connection, behind a position. It
-// returns false if events behind that are no longer kept.
+// resume continues the stream on another connection, after a position. It returns false if later
+// events are no longer kept.
 func (st *stream) resume(p *response, position int64) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -208,7 +207,7 @@ func (st *stream) resume(p *response, position int64) bool {
 		if st.ofCall {
 			return false
 		}
-		position = st.last // it has what could not be told to have arrived
+		position = st.last // the client may have events whose arrival is unknown
 	}
 	events, err := st.server.Events.After(st.session.Context(), st.id, position)
 	if err != nil {
@@ -236,7 +235,7 @@ func (st *stream) resume(p *response, position int64) bool {
 	return true
 }
 
-// keepStream makes a stream known to who comes back; the oldest quiet ones make room.
+// keepStream registers a stream for resumption and drops the oldest quiet ones over the bound.
 func (sess *session) keepStream(st *stream) {
 	sess.mu.Lock()
 	var gone []string
@@ -255,14 +254,14 @@ func (sess *session) keepStream(st *stream) {
 	}
 }
 
-// forget drops what is kept of a stream.
+// forget drops the kept events of a stream.
 func (s *Server) forget(id string) {
 	if err := s.Events.Forget(context.Background(), id); err != nil {
 		s.Logger.Warn("events of a stream not dropped", "err", err)
 	}
 }
 
-// dropStreams forgets the streams of a session that is over.
+// dropStreams forgets the streams of an ended session.
 func (sess *session) dropStreams() {
 	sess.mu.Lock()
 	streams := sess.streams
@@ -291,8 +290,8 @@ func (sess *session) find(eventID string) (*stream, int64) {
 	return nil, 0
 }
 
-// prime makes the response an event stream that begins with an event without a
-// message, for its id and the time after which the client may come back.
+// prime makes the response an event stream that begins with an event without a message, with an
+// id and the retry time.
 func (p *response) prime(id string, retry time.Duration) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

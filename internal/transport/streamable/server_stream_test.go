@@ -54,8 +54,8 @@ func TestLazyStream(t *testing.T) {
 	}
 }
 
-// TestStreamsAreApart: HTTP-26-016. What is told during two calls at once goes to the
-// stream of its own call.
+// TestStreamsAreApart: HTTP-26-016. Messages of two concurrent calls go to the stream of their
+// own call.
 func TestStreamsAreApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var both sync.WaitGroup
@@ -151,7 +151,7 @@ func TestShutdown(t *testing.T) {
 				t.Errorf("%s during Shutdown = %d, want 503", r.Method, w.Code)
 			}
 		}
-		// A call at work goes on, with its question.
+		// A running call goes on, with its question.
 		if finished(called) {
 			t.Fatal("call was ended at once")
 		}
@@ -197,8 +197,8 @@ func TestShutdownIsBounded(t *testing.T) {
 	})
 }
 
-// TestAbruptDisconnects drops 1,000 connections in the middle of a call, in both
-// eras, and looks for what is left.
+// TestAbruptDisconnects drops 1,000 connections in the middle of a call, in both eras, and looks
+// for leaks.
 func TestAbruptDisconnects(t *testing.T) {
 	var running atomic.Int64
 	s := newServer(t, func(ctx context.Context, c *engine.Call) (engine.Result, error) {
@@ -277,7 +277,7 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
-// pipeListener hands out connections that are made already, for synctest.
+// pipeListener accepts connections that exist already, for synctest.
 type pipeListener struct {
 	conns []net.Conn
 	done  chan struct{}

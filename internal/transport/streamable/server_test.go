@@ -20,8 +20,8 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// newServer makes a server of all revisions with this handler behind it; discover
-// and what is not "tools/..." are answered without it.
+// newServer makes a server of all revisions with this handler behind it; server/discover and
+// methods outside of "tools/" are answered without it.
 func newServer(t testing.TB, tools engine.Handler) *streamable.Server {
 	t.Helper()
 	return newServerOf(t, revision.All, tools)
@@ -217,7 +217,7 @@ func (w *recorder) text() string {
 // messages returns the data of the events so far.
 func (w *recorder) messages() []string { return events(w.text()) }
 
-// cut makes all writes fail, as to a connection that is gone.
+// cut makes all writes fail, as on a closed connection.
 func (w *recorder) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

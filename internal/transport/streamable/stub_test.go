@@ -39,7 +39,7 @@ func sse(w http.ResponseWriter, format string, args ...any) {
 	w.(http.Flusher).Flush()
 }
 
-// TestAnswers drives the client against servers of all manners (HTTP-26-015,
+// TestAnswers drives the client against servers with all kinds of answers (HTTP-26-015,
 // SHTTP-25-012).
 func TestAnswers(t *testing.T) {
 	respond := func(format string) func(w http.ResponseWriter, id string) {
@@ -176,15 +176,15 @@ func TestModernHeaders(t *testing.T) {
 	}
 }
 
-// legacyStub is a server of 2025-11-25 by hand: initialize, and what the test adds.
+// legacyStub is a hand-written server of 2025-11-25: initialize, and the handlers of the test.
 type legacyStub struct {
 	t    *testing.T
-	post func(w http.ResponseWriter, r *http.Request, id, body string) // of requests beside initialize
+	post func(w http.ResponseWriter, r *http.Request, id, body string) // of requests other than initialize
 	get  func(w http.ResponseWriter, r *http.Request)                  // nil: 405
 
 	mu   sync.Mutex
-	seen []string      // verbs, and messages of POSTs that are no calls
-	note chan struct{} // told of each
+	seen []string      // HTTP methods, and messages of POSTs that are not calls
+	note chan struct{} // sent a value for each
 }
 
 func (s *legacyStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -256,8 +256,8 @@ func startLegacy(t *testing.T, s *legacyStub, opts streamable.ClientOptions) *st
 	return c
 }
 
-// TestResume: SHTTP-25-014, -016, -031. The server ends its stream early, twice;
-// the client comes back with the last id, after the time that was asked for.
+// TestResume: SHTTP-25-014, -016, -031. The server ends its stream early, twice; the client
+// resumes with the last id, after the retry time.
 func TestResume(t *testing.T) {
 	var mu sync.Mutex
 	var ids []string
@@ -305,7 +305,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestLegacyCancel: SHTTP-25-021. Call returns at once, and the server is told.
+// TestLegacyCancel: SHTTP-25-021. Call returns at once, and the server is notified.
 func TestLegacyCancel(t *testing.T) {
 	cause := errors.New("changed my mind")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -339,7 +339,7 @@ func TestLegacyCancel(t *testing.T) {
 	}
 }
 
-// TestModernCancel: ending ctx closes the response, and that is all.
+// TestModernCancel: the end of ctx only closes the response.
 func TestModernCancel(t *testing.T) {
 	left := make(chan struct{})
 	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -400,7 +400,7 @@ func TestSessionLost(t *testing.T) {
 	}
 }
 
-// inbox collects.
+// inbox collects notifications and questions.
 type inbox struct {
 	notes chan string
 }
@@ -445,8 +445,8 @@ func TestListening(t *testing.T) {
 	}
 }
 
-// TestQuestionBesideACall: what a server asks on the GET stream goes to the inbox of the wire,
-// whose owner knows more of the calls in flight.
+// TestQuestionBesideACall: a question on the GET stream goes to the inbox of the wire, whose
+// owner knows the calls in flight.
 func TestQuestionBesideACall(t *testing.T) {
 	calls, asked := make(chan int), make(chan struct{})
 	s := &legacyStub{}

@@ -10,27 +10,26 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/buffer"
 )
 
-// ErrTooLarge says that the body of a request is over the limit.
+// ErrTooLarge reports a request body over the limit.
 var ErrTooLarge = errors.New("body is over the limit")
 
-// believed is the length of a body that a client may declare and have room made for.
+// believed is the largest declared length, in bytes, for which ReadBody allocates in advance.
 const believed = 32 << 10
 
-// ReadBody appends the body of a request of at most limit bytes. The length that
-// the client declares is believed only where it is harmless. The body may take 20 seconds
-// from the beginning of its pace, or up to 21, and one more for each KiB; the error is
-// [ErrSlow] then.
+// ReadBody appends the body of a request of at most limit bytes. It trusts the declared length
+// only up to 32 KiB. The body may take 20 to 21 seconds from the beginning of its pace, and one
+// more for each KiB; after that the error is [ErrSlow].
 func ReadBody(dst []byte, w http.ResponseWriter, r *http.Request, pace *Pace, limit int64) ([]byte, error) {
 	if len(r.TransferEncoding) > 0 {
-		// There may have been a length too, which net/http drops: what a proxy took for the
-		// rest of the body would be the next request (RFC 9112, 6.1).
+		// There may have been a Content-Length too, which net/http drops: a proxy could take the
+		// next request for the rest of the body (RFC 9112, 6.1).
 		w.Header().Set("Connection", "close")
 	}
 	if r.ContentLength > limit {
 		return dst, ErrTooLarge
 	}
 	if n := int(min(r.ContentLength, believed)); n > 0 {
-		dst = buffer.Grow(dst, n+1) // one more, to see the end without growing
+		dst = buffer.Grow(dst, n+1) // one byte more, to see the end without growing
 	}
 	for {
 		if len(dst) == cap(dst) {
@@ -39,7 +38,7 @@ func ReadBody(dst []byte, w http.ResponseWriter, r *http.Request, pace *Pace, li
 		n, err := r.Body.Read(dst[len(dst):min(cap(dst), int(limit)+1)])
 		dst = dst[:len(dst)+n]
 		if int64(len(dst)) > limit {
-			// Nothing more of it is wanted: the connection ends after the answer.
+			// The rest is not read: the connection ends after the answer.
 			w.Header().Set("Connection", "close")
 			return dst, ErrTooLarge
 		}
@@ -55,9 +54,8 @@ func ReadBody(dst []byte, w http.ResponseWriter, r *http.Request, pace *Pace, li
 	}
 }
 
-// IsJSON tells whether a body is application/json and nothing else: the type is said once,
-// and the body is as it is, not compressed. A proxy in front could otherwise have read
-// something else.
+// IsJSON reports whether a body is plain application/json: the type is sent once, and the body is
+// not compressed. Otherwise a proxy in front could read it differently.
 func IsJSON(h http.Header) bool {
 	types := h["Content-Type"]
 	if len(types) != 1 || len(h["Content-Encoding"]) > 0 {
@@ -71,8 +69,8 @@ func IsJSON(h http.Header) bool {
 	return err == nil && t == "application/json"
 }
 
-// Accepts says what a client takes as an answer. No Accept header at all means
-// everything (RFC 9110, 12.5.1).
+// Accepts reports which kinds of answer a client accepts. Without an Accept header it accepts
+// both (RFC 9110, 12.5.1).
 func Accepts(h http.Header) (json, events bool) {
 	values := h["Accept"]
 	if len(values) == 0 {
@@ -100,10 +98,10 @@ func Accepts(h http.Header) (json, events bool) {
 	return json, events
 }
 
-// AcceptBoth is the Accept header that the specification asks clients for.
+// AcceptBoth is the Accept header that the specification requires of clients.
 const AcceptBoth = "application/json, text/event-stream"
 
-// refused tells whether the parameters of a media range have the weight 0.
+// refused reports whether the parameters of a media range have the weight 0.
 func refused(params string) bool {
 	for p := range strings.SplitSeq(params, ";") {
 		name, v, ok := strings.Cut(strings.TrimSpace(p), "=")

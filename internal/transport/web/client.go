@@ -12,13 +12,12 @@ import (
 
 const maxRedirects = 5
 
-// NewClient returns an HTTP client that follows redirects within one origin and
-// where the method and the body stay the same, and no others: headers of ours are not
-// for other servers, and the redirect itself is an answer like any error. It is a copy
-// of theirs, whose own CheckRedirect is asked after that; if theirs is nil it has
-// connections of its own, which release ends when they are idle.
+// NewClient returns an HTTP client that follows only redirects that keep the origin, the method
+// and the body: headers must not go to other servers, and any other redirect is returned as an
+// error response. It is a copy of theirs, whose CheckRedirect is called afterwards. If theirs is
+// nil, it has its own connections, and release closes the idle ones.
 //
-// Tap, if it is not nil, is told of every exchange.
+// Tap, if not nil, gets every exchange.
 func NewClient(theirs *http.Client, tap engine.Tap) (c *http.Client, release func()) {
 	release = func() {}
 	c = &http.Client{}
@@ -61,7 +60,7 @@ func NewClient(theirs *http.Client, tap engine.Tap) (c *http.Client, release fun
 	return c, release
 }
 
-// SameOrigin tells whether two URLs have the same scheme, host and port (RFC 6454).
+// SameOrigin reports whether two URLs have the same scheme, host and port (RFC 6454).
 func SameOrigin(a, b *url.URL) bool {
 	return strings.EqualFold(a.Scheme, b.Scheme) && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
 }

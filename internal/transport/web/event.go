@@ -20,42 +20,42 @@ type EventReader struct {
 	max int // bytes of one line, and of the data of one event
 
 	LastID string        // of the last event that had one
-	Retry  time.Duration // that the server asked for; negative: it did not
+	Retry  time.Duration // requested by the server; negative: none
 
 	chunk      []byte            // read and not yet parsed
-	buf        *[chunkBytes]byte // that chunks are read to, lent; nil before the first
+	buf        *[chunkBytes]byte // pooled buffer for chunks; nil before the first
 	line       []byte            // the beginning of a line that goes on in the next chunk
 	data       []byte
-	afterCR    bool // a LF that comes next belongs to the line before
+	afterCR    bool // a LF that comes next belongs to the previous line
 	begun      bool // a line was read: no byte order mark any more
 	id         string
 	hasID      bool
 	hasData    bool
 	name       string
-	skip       bool // what is left of an event over the limit comes first
+	skip       bool // the rest of an event over the limit comes first
 	skipped    int  // bytes of it
-	cut        bool // what is left of a line over the limit comes first
+	cut        bool // the rest of a line over the limit comes first
 	unreadable error
 }
 
-// ErrEventTooLarge says that a line, or the data of an event, is over the limit.
+// ErrEventTooLarge reports a line, or the data of an event, over the limit.
 var ErrEventTooLarge = errors.New("an event is over the limit")
 
-// maxRetry bounds what a server can ask for.
+// maxRetry bounds the retry time of a server.
 const maxRetry = time.Hour
 
 const chunkBytes = 4 << 10
 
 var chunks = sync.Pool{New: func() any { return new([chunkBytes]byte) }}
 
-// NewEventReader returns a reader of the events that come from r, each of whose lines
-// and data may have maxBytes bytes.
+// NewEventReader returns a reader of the events in r. A line, and the data of an event, may have
+// maxBytes bytes.
 func NewEventReader(r io.Reader, maxBytes int) *EventReader {
 	return &EventReader{r: r, max: maxBytes, Retry: -1}
 }
 
-// Release gives back what the reader was lent. Neither it nor what it has returned may be
-// used after that. A reader need not be released.
+// Release returns the reader's buffers to their pool. Neither the reader nor data it returned may
+// be used afterwards. A reader need not be released.
 func (e *EventReader) Release() {
 	if e.buf != nil {
 		chunks.Put(e.buf)
@@ -63,8 +63,8 @@ func (e *EventReader) Release() {
 	*e = EventReader{unreadable: io.ErrClosedPipe}
 }
 
-// Message returns the data of the next event named "message" as [EventReader.Next]
-// does, and passes over the others.
+// Message returns the data of the next event named "message", like [EventReader.Next], and skips
+// others.
 func (e *EventReader) Message() ([]byte, error) {
 	for {
 		name, data, err := e.Next()
@@ -74,10 +74,10 @@ func (e *EventReader) Message() ([]byte, error) {
 	}
 }
 
-// Next returns the name, "message" if it has none, and the data of the next event
-// that has any. Data is good until the next call. The error is io.EOF at the end of
-// the stream, and [ErrEventTooLarge] once for an event over the limit: what is left of
-// it is skipped by the next call, whose error is final if that only grows.
+// Next returns the name, "message" if it has none, and the data of the next event with data. Data
+// is valid until the next call. The error is io.EOF at the end of the stream, and
+// [ErrEventTooLarge] once for an event over the limit. The next call skips the rest of that
+// event; if it does not end, the error of that call is final.
 func (e *EventReader) Next() (name string, data []byte, err error) {
 	if e.skip {
 		if err := e.skipEvent(); err != nil {
@@ -94,7 +94,7 @@ func (e *EventReader) Next() (name string, data []byte, err error) {
 		if e.hasID {
 			e.LastID = e.id
 		}
-		// A priming event has an id and empty data; it is no message.
+		// A priming event has an id and empty data; it is not a message.
 		if e.hasData && len(e.data) > 0 {
 			return e.name, e.data, nil
 		}
@@ -164,7 +164,7 @@ func (e *EventReader) field(line []byte) error {
 	return nil
 }
 
-// readLine returns the next line without its end, good until the next call.
+// readLine returns the next line without its end, valid until the next call.
 func (e *EventReader) readLine() ([]byte, error) {
 	e.line = e.line[:0]
 	for {

@@ -77,7 +77,7 @@ func TestEventReaderBounds(t *testing.T) {
 			t.Errorf("%s: %d events, %v, want ErrEventTooLarge", name, len(got), err)
 		}
 	}
-	// CR that a server sends last in what it flushes ends the line at once.
+	// A CR at the end of a flush ends the line at once.
 	r, w := io.Pipe()
 	go w.Write([]byte("data: a\r\r"))
 	e := NewEventReader(r, 1000)
@@ -86,8 +86,8 @@ func TestEventReaderBounds(t *testing.T) {
 	}
 }
 
-// FuzzEventReader: how the bytes arrive makes no difference, the ways to end a line
-// neither, and nothing over the limit gets through.
+// FuzzEventReader: the result does not depend on how the bytes are chunked or how lines end, and
+// events over the limit are not returned.
 func FuzzEventReader(f *testing.F) {
 	f.Add([]byte("id: 1\nevent: message\ndata: {}\n\n: x\n\nretry: 1\ndata: a\r\ndata: b\r\n\r\n"))
 	f.Add([]byte("\xef\xbb\xbfdata\rdata:\r\r"))
@@ -110,7 +110,7 @@ func FuzzEventReader(f *testing.F) {
 	})
 }
 
-// An event that only grows ends the stream, in one line or in many.
+// An event without an end ends the stream, in one line or in many.
 func TestEventReaderEnds(t *testing.T) {
 	for name, some := range map[string]string{"one line": "x", "many lines": "data: x\n"} {
 		const limit = 1000
@@ -132,7 +132,7 @@ func TestEventReaderEnds(t *testing.T) {
 	}
 }
 
-// What comes after an event over the limit is read, and nothing of that event.
+// An event over the limit is skipped whole, and later events are read.
 func TestEventReaderSkips(t *testing.T) {
 	long := strings.Repeat("x", 2000)
 	for name, big := range map[string]string{

@@ -14,19 +14,19 @@ const (
 	maxErrorText = 1 << 10  // bytes of it kept for people
 )
 
-// Failure reads an answer that is no success, whatever its type. It does not close its
+// Failure reads a response that is not a success, of any content type. It does not close its
 // body.
 func Failure(res *http.Response) *engine.HTTPError {
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
 	if err != nil {
-		body = nil // what came of it may mislead
+		body = nil // a part of it may mislead
 	}
 	e := &engine.HTTPError{Status: res.StatusCode, Header: res.Header, RPC: rpcError(body)}
 	e.Body = string(body[:min(len(body), maxErrorText)])
 	return e
 }
 
-// rpcError finds a JSON-RPC error in a body; it need not be a perfect message.
+// rpcError finds a JSON-RPC error in a body, which may be an invalid message otherwise.
 func rpcError(body []byte) *jsonrpc.Error {
 	var m struct {
 		Error *jsonrpc.Error `json:"error"`
@@ -37,8 +37,7 @@ func rpcError(body []byte) *jsonrpc.Error {
 	return m.Error
 }
 
-// Discard ends an answer whose body says nothing, so that its connection can be used
-// again.
+// Discard reads the end of a response without content, so that its connection can be reused.
 func Discard(res *http.Response) {
 	_, _ = io.CopyN(io.Discard, res.Body, 4<<10)
 	res.Body.Close()

@@ -5,10 +5,10 @@ import (
 	"net/http"
 )
 
-// BufferedError says that no event stream can be sent, because something in front of the
-// handler keeps what is written until the handler returns.
+// BufferedError reports that an event stream cannot be sent, because middleware buffers the
+// response until the handler returns.
 type BufferedError struct {
-	Writer string // Go type of the http.ResponseWriter that does it
+	Writer string // Go type of the buffering http.ResponseWriter
 }
 
 func (e *BufferedError) Error() string {
@@ -16,8 +16,8 @@ func (e *BufferedError) Error() string {
 		", has neither Flush nor Unwrap: add the method Unwrap() http.ResponseWriter to it, or serve this handler without it (http.TimeoutHandler has neither)"
 }
 
-// CheckFlush tells whether what is written to w can be sent at once, as an
-// [http.ResponseController] does it. The error is a [*BufferedError].
+// CheckFlush checks that w can be flushed, as an [http.ResponseController] does. The error is a
+// [*BufferedError].
 func CheckFlush(w http.ResponseWriter) error {
 	w = innermost(w, func(w http.ResponseWriter) bool {
 		switch w.(type) {
@@ -32,7 +32,7 @@ func CheckFlush(w http.ResponseWriter) error {
 	return &BufferedError{fmt.Sprintf("%T", w)}
 }
 
-// CheckHijack tells whether the connection of w can be taken over.
+// CheckHijack checks that the connection of w can be hijacked.
 func CheckHijack(w http.ResponseWriter) error {
 	w = innermost(w, func(w http.ResponseWriter) bool { _, ok := w.(http.Hijacker); return ok })
 	if w == nil {
@@ -41,7 +41,7 @@ func CheckHijack(w http.ResponseWriter) error {
 	return fmt.Errorf("a WebSocket cannot be opened on the http.ResponseWriter %T, which has neither Hijack nor Unwrap: if it is that of a middleware, add the method Unwrap() http.ResponseWriter to it; HTTP/2 has no WebSockets here", w)
 }
 
-// innermost returns the writer at which the way to one that fits ends, nil if one fits.
+// innermost unwraps w and returns the innermost writer, or nil if one of the writers fits.
 func innermost(w http.ResponseWriter, fits func(http.ResponseWriter) bool) http.ResponseWriter {
 	for !fits(w) {
 		on, ok := w.(interface{ Unwrap() http.ResponseWriter })

@@ -11,18 +11,18 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// Guard tells which requests are meant for a server.
+// Guard decides which requests are meant for a server.
 type Guard struct {
-	// AllowedHosts are accepted in Host beside the loopback names: names, or names
-	// with a port. When it is empty Host is checked on loopback addresses only.
+	// AllowedHosts are accepted in Host besides the loopback names: names, or names with a port.
+	// When it is empty Host is checked on loopback addresses only.
 	AllowedHosts []string
 
-	// AllowedOrigins are accepted in Origin beside that of the server itself, in full
+	// AllowedOrigins are accepted in Origin besides that of the server itself, in full
 	// ("https://app.example.com"); "*" is any.
 	AllowedOrigins []string
 }
 
-// Check tells which names and origins no request can have.
+// Check returns an error for names and origins that no request can have.
 func (g *Guard) Check() error {
 	for _, host := range g.AllowedHosts {
 		if host == "" || strings.ContainsAny(host, "/*, ") {
@@ -61,11 +61,10 @@ func (g *Guard) Admit(w http.ResponseWriter, r *http.Request, methods string) bo
 	return true
 }
 
-// checkHost refuses a request whose Host cannot be meant for this server, which is
-// how a page that rebinds a DNS name to a loopback address shows itself (Q-23). An
-// empty string means that it is fine.
+// checkHost refuses a request whose Host is not a name of this server, as in DNS rebinding to a
+// loopback address (Q-23). An empty string means that the Host is allowed.
 func (g *Guard) checkHost(r *http.Request) string {
-	if usualHost(r.Host) { // it is fine wherever it was sent to
+	if usualHost(r.Host) { // it is allowed on any address
 		return ""
 	}
 	local, known := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
@@ -86,7 +85,7 @@ func (g *Guard) checkHost(r *http.Request) string {
 	return "requests for the host " + shown(r.Host) + " are refused here: a server on loopback is protected against DNS rebinding. If it is reached by this name, start it with --allow-host NAME (in Go: HTTPConfig.AllowedHosts)"
 }
 
-// shown is what a client sent, bounded, for the text of a refusal.
+// shown returns text of a client, quoted and clipped, for a refusal.
 func shown(s string) string {
 	if len(s) > 100 {
 		s = strings.ToValidUTF8(s[:100], "") + "…"
@@ -94,9 +93,9 @@ func shown(s string) string {
 	return strconv.Quote(s)
 }
 
-// checkOrigin refuses requests of pages that are neither from this server nor
-// listed (HTTP-26-002, -003; SHTTP-25-002, -003). Listed is the Origin if it is
-// from elsewhere and allowed.
+// checkOrigin refuses requests of pages that are neither from this server nor listed
+// (HTTP-26-002, -003; SHTTP-25-002, -003). Listed is the Origin if it is another one that is
+// allowed.
 func (g *Guard) checkOrigin(r *http.Request) (listed, refusal string) {
 	values := r.Header["Origin"]
 	if len(values) == 0 {
@@ -114,8 +113,8 @@ func (g *Guard) checkOrigin(r *http.Request) (listed, refusal string) {
 	return "", "requests of pages of the origin " + shown(origin) + " are refused: any web page could use the server. If this page may, start the server with --allow-origin ORIGIN (in Go: HTTPConfig.AllowedOrigins)"
 }
 
-// sameHost tells whether an Origin names the same host and port as Host. The
-// scheme is left out: a server behind a TLS proxy does not know its own.
+// sameHost reports whether an Origin names the same host and port as Host. The scheme is left
+// out: a server behind a TLS proxy does not know its own.
 func sameHost(origin, host string) bool {
 	scheme, rest, ok := strings.Cut(origin, "://")
 	if !ok {
@@ -127,14 +126,13 @@ func sameHost(origin, host string) bool {
 		port = ":80"
 	case strings.EqualFold(scheme, "https"):
 		port = ":443"
-	default: // pages that were loaded otherwise are not from a server
+	default: // pages with another scheme are not from a server
 		return false
 	}
 	return rest != "" && strings.EqualFold(strings.TrimSuffix(rest, port), strings.TrimSuffix(host, port))
 }
 
-// usualHost tells, faster than IsLoopback does, of what most clients on loopback send that
-// it is a loopback name.
+// usualHost recognizes the loopback names that most clients send, faster than IsLoopback.
 func usualHost(host string) bool {
 	port, ok := strings.CutPrefix(host, "127.0.0.1:")
 	if !ok {
@@ -146,7 +144,7 @@ func usualHost(host string) bool {
 	return ok
 }
 
-// hostname is Host without port and brackets.
+// hostname returns Host without port and brackets.
 func hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return strings.TrimSuffix(name, ".")
@@ -154,7 +152,7 @@ func hostname(host string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 }
 
-// IsLoopback tells whether a Host header, with a port or not, is a name of loopback.
+// IsLoopback reports whether a Host header, with or without a port, is a loopback name.
 func IsLoopback(host string) bool {
 	name := hostname(strings.TrimSuffix(host, "."))
 	if strings.EqualFold(name, "localhost") {
@@ -171,14 +169,14 @@ func loopbackAddr(a net.Addr) bool {
 
 const allowedHeaders = "content-type, accept, authorization, mcp-protocol-version, mcp-method, mcp-name, mcp-session-id, last-event-id"
 
-// allowOrigin adds what lets a page of another origin read the response.
+// allowOrigin adds the headers that let a page of another origin read the response.
 func allowOrigin(h http.Header, origin string) {
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Expose-Headers", "mcp-session-id, www-authenticate")
 	h.Add("Vary", "Origin")
 }
 
-// preflight answers the question of a browser whether a page may send a request.
+// preflight answers a CORS preflight request.
 func preflight(w http.ResponseWriter, r *http.Request, origin, methods string) {
 	headers := allowedHeaders
 	// Arguments of tools may travel in headers whose names only the page knows.

@@ -8,42 +8,42 @@ import (
 	"time"
 )
 
-// How fast a body has to come: a client may take its time, but not for ever.
+// The minimum rate of a body.
 const (
 	bodyGrace = 20 * time.Second // for any body
 	bodyRate  = 1 << 10          // bytes for each second beyond that
 )
 
-// ErrSlow says that the body of a request came too slowly.
+// ErrSlow reports a request body that came too slowly.
 var ErrSlow = errors.New("body comes too slowly")
 
-// TooSlow says so to who sent it.
+// TooSlow is the text of the answer to a slow body.
 const TooSlow = "the body came too slowly: it may take 20 seconds, and one more for each KiB"
 
-// A Pacer bounds the time that the bodies of the requests to one server take, without a
-// deadline for each, which costs as much as all else that is done for a small request: it looks
-// once a second at those that are being read, and bounds the ones that have been for a second.
-// The zero value is ready for use, by several goroutines.
+// A Pacer bounds the time for the bodies of the requests to one server. A deadline for each would
+// cost as much as everything else about a small request, so the Pacer checks the bodies being
+// read once a second, and sets deadlines for those that have been read for a second. The zero
+// value is ready for use. A Pacer is safe for concurrent use.
 //
-// It owns a timer while there are requests, and for up to a second after that.
+// It owns a timer while there are requests, and for up to a second afterwards.
 type Pacer struct {
 	mu     sync.Mutex
-	newest *Pace       // leads to the others; guarded by mu
-	looks  uint        // taken so far; guarded by mu
+	newest *Pace       // links to the others; guarded by mu
+	looks  uint        // checks so far; guarded by mu
 	timer  *time.Timer // nil before the first request; guarded by mu
 	ticks  bool        // the timer runs; guarded by mu
-	used   bool        // since the last look; guarded by mu
+	used   bool        // used since the last check; guarded by mu
 }
 
-// pacerLook is the time between two looks of a [Pacer].
+// pacerLook is the time between two checks of a [Pacer].
 const pacerLook = time.Second
 
-// Pace is the time that one body still has. A nil Pace bounds nothing.
+// Pace is the time left for one body. A nil Pace bounds nothing.
 type Pace struct {
 	of           *Pacer
 	older, newer *Pace // guarded by of.mu
-	since        uint  // looks before it began; guarded by of.mu
-	watched      bool  // it is among those of the Pacer; changed by its owner alone
+	since        uint  // value of looks when it began; guarded by of.mu
+	watched      bool  // it is in the list of the Pacer; changed only by its owner
 
 	mu    sync.Mutex
 	w     http.ResponseWriter // guarded by mu; nil: it is over
@@ -54,8 +54,8 @@ type Pace struct {
 
 var paces = sync.Pool{New: func() any { return new(Pace) }}
 
-// Begin bounds the reading of the body of a request, by whomever: net/http itself reads what
-// a handler did not, before it sends the answer. Without a body it returns nil. End must follow.
+// Begin bounds the reading of the body of a request by the handler, and by net/http, which reads
+// the rest before it sends the answer. Without a body it returns nil. End must follow.
 func (p *Pacer) Begin(w http.ResponseWriter, r *http.Request) *Pace {
 	if r.ContentLength == 0 {
 		return nil
@@ -83,7 +83,8 @@ func (p *Pacer) Begin(w http.ResponseWriter, r *http.Request) *Pace {
 	return b
 }
 
-// look bounds the bodies that have been read since before the last look. It runs on the timer.
+// look bounds the bodies that have been read since before the previous check. It runs on the
+// timer.
 func (p *Pacer) look() {
 	var slow []*Pace
 	p.mu.Lock()
@@ -99,12 +100,12 @@ func (p *Pacer) look() {
 	p.used = false
 	p.mu.Unlock()
 	for _, b := range slow {
-		// If that is over by now, and b is of another body, that one is bounded early.
+		// If b has been reused for another body by now, that body is bounded early.
 		b.bound(time.Now().Add(-pacerLook))
 	}
 }
 
-// bound gives a body that began then and is not over a deadline.
+// bound sets the deadline of a body that began at begin, unless it is over.
 func (b *Pace) bound(begin time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -117,12 +118,12 @@ func (b *Pace) bound(begin time.Time) {
 	}
 }
 
-// extend sets the deadline for what has come so far; mu is held.
+// extend sets the deadline according to the bytes received; mu is held.
 func (b *Pace) extend() {
 	_ = b.on.SetReadDeadline(b.begin.Add(bodyGrace + time.Duration(b.size)*time.Second/bodyRate))
 }
 
-// got gives the body more time for the bytes that have come so far.
+// got extends the time according to n, the bytes received so far.
 func (b *Pace) got(n int) {
 	if b == nil {
 		return
@@ -134,7 +135,7 @@ func (b *Pace) got(n int) {
 	}
 }
 
-// whole ends the bound: what is read from now on is whether the client leaves.
+// whole ends the bound: from now on net/http reads only to detect a disconnect.
 func (b *Pace) whole() {
 	if b == nil {
 		return
@@ -148,7 +149,7 @@ func (b *Pace) whole() {
 	b.w, b.on = nil, nil
 }
 
-// unwatch takes the body from those that its Pacer looks at.
+// unwatch removes the body from the list of its Pacer.
 func (b *Pace) unwatch() {
 	p := b.of
 	p.mu.Lock()
@@ -164,8 +165,8 @@ func (b *Pace) unwatch() {
 	b.older, b.newer, b.watched = nil, nil, false
 }
 
-// End is called when the handler returns. A body that was not read to its end has a deadline
-// from then on.
+// End is called when the handler returns. A body that was not read to its end has a deadline from
+// now on.
 func (b *Pace) End() {
 	if b == nil {
 		return
@@ -183,8 +184,8 @@ func (b *Pace) End() {
 // deadliner is a connection, as its http.ResponseWriter shows it.
 type deadliner interface{ SetReadDeadline(time.Time) error }
 
-// deadlinerOf returns the connection under w, nil if there is none. It looks for it as an
-// http.ResponseController does, which makes an error if there is none.
+// deadlinerOf returns the connection under w, nil if there is none. It unwraps w like an
+// http.ResponseController, but without allocating an error.
 func deadlinerOf(w http.ResponseWriter) deadliner {
 	for w != nil {
 		if on, ok := w.(deadliner); ok {
@@ -199,7 +200,7 @@ func deadlinerOf(w http.ResponseWriter) deadliner {
 	return nil
 }
 
-// BoundBody bounds a body that nobody but net/http will read, if the request has one.
+// BoundBody bounds a body that only net/http reads, if the request has one.
 func BoundBody(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength == 0 {
 		return
@@ -209,7 +210,7 @@ func BoundBody(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// slow turns the error of a read that took too long into [ErrSlow].
+// slow replaces the error of a read past its deadline with [ErrSlow].
 func slow(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return ErrSlow

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// line is a connection on which a body comes in pieces, one after each pause.
+// line is a connection on which a body arrives in pieces, one after each pause.
 type line struct {
 	*httptest.ResponseRecorder
 	piece, left int
@@ -19,7 +19,7 @@ type line struct {
 
 	mu    sync.Mutex
 	until time.Time     // guarded by mu
-	moved chan struct{} // closed when until changes; guarded by mu; nil: nobody waits
+	moved chan struct{} // closed when until changes; guarded by mu; nil: no waiter
 }
 
 func (l *line) SetReadDeadline(t time.Time) error {
@@ -74,19 +74,18 @@ func (l *line) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// wrapped is what a middleware makes of a writer.
+// wrapped is a writer wrapped by a middleware.
 type wrapped struct{ http.ResponseWriter }
 
 func (w wrapped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// A body has to come at some pace, which what has come makes up for; and what is read after it
-// has no bound.
+// A body must arrive at a minimum rate, averaged over the body; reads after it are not bounded.
 func TestSlowBody(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
 		bytes, piece int
 		pause        time.Duration
-		before       time.Duration // when the Pacer began to look
+		before       time.Duration // before the Pacer's first check
 		took         time.Duration
 		err          error
 	}{
@@ -132,14 +131,14 @@ func TestSlowBody(t *testing.T) {
 	}
 }
 
-// request is a POST whose body is said to have so many bytes.
+// request is a POST whose body has the declared length bytes.
 func request(body io.ReadCloser, bytes int) *http.Request {
 	r := httptest.NewRequest("POST", "/", body)
 	r.ContentLength = int64(bytes)
 	return r
 }
 
-// What a handler leaves of a body is read by net/http: while the handler runs, and after it.
+// net/http reads the part of a body that a handler leaves, while the handler runs and after it.
 func TestUnreadBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p Pacer
@@ -162,7 +161,7 @@ func TestUnreadBody(t *testing.T) {
 	})
 }
 
-// A request without a body costs nothing, and one whose writer is no connection does no harm.
+// A request without a body is not watched, and a writer without a connection does no harm.
 func TestNoBodyIsNotBounded(t *testing.T) {
 	l := &line{ResponseRecorder: httptest.NewRecorder()}
 	BoundBody(l, httptest.NewRequest("GET", "/", nil))

@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// Places bounds how many of something are open at once, and how many of them one principal may
-// have: a quarter of all, at least one, so that no one locks out the others. Callers whom nobody
-// has authenticated cannot be told apart and are bounded by the whole alone. The zero value is
-// ready for use, by several goroutines.
+// Places bounds how many sessions, streams or connections are open at once, and how many of them
+// one principal may have: a quarter of all, at least one, so that one principal cannot lock out
+// the others. Unauthenticated callers cannot be distinguished and are bounded only by the total.
+// The zero value is ready for use. Places is safe for concurrent use.
 type Places struct {
 	mu  sync.Mutex
 	all int            // taken; guarded by mu
-	of  map[string]int // by principals that are known; guarded by mu
+	of  map[string]int // taken by each authenticated principal; guarded by mu
 }
 
-// Take takes a place of most, zero for no bound. What names what the places are for, in the
-// error that says why there is none. Each Take without error is followed by a Leave.
+// Take takes one of most places; zero means no bound. What names the kind of places for the
+// error, which says why there is none. A Leave must follow each Take without error.
 func (p *Places) Take(principal string, most int, what string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -38,7 +38,7 @@ func (p *Places) Take(principal string, most int, what string) error {
 	return nil
 }
 
-// Leave gives a place back.
+// Leave releases a place.
 func (p *Places) Leave(principal string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

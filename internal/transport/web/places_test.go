@@ -8,13 +8,13 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
 )
 
-// Trap 8: a known principal has at most a quarter of the places, and those who are not known have
-// what there is.
+// Trap 8: an authenticated principal has at most a quarter of the places, and unauthenticated
+// callers may have all.
 func TestPlaces(t *testing.T) {
 	for _, tt := range []struct {
 		most  int
-		taken string // who takes places, a letter each; _ is nobody
-		want  string // of each, whether it gets one: y, q for "a quarter", f for "all are taken"
+		taken string // the principals that take places, a letter each; _ is unauthenticated
+		want  string // the outcome for each: y for a place, q for "a quarter", f for "all are taken"
 	}{
 		{8, "aaabbb", "yyqyyq"},
 		{8, "aabbccddea", "yyyyyyyyfq"},

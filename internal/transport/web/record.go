@@ -17,15 +17,15 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// A recorder sees an HTTP exchange below the protocol: the bytes of both bodies as
-// they pass, also those that nobody can read. Of each exchange it tells
+// A recorder sees an HTTP exchange below the protocol: the bytes of both bodies as they pass,
+// even invalid ones. Of each exchange it reports
 //
-//   - the request, when its body was read to the end or, if it never is, when the
-//     answer begins;
+//   - the request, when its body has been read to the end or, if it never is, when the answer
+//     begins;
 //   - the answer with its body; or its head, and then each event of its stream.
 
-// maxRecorded bounds what is kept of a body, or of one event, until it is told. The
-// rest is counted.
+// maxRecorded bounds the bytes kept of a body, or of one event, until it is reported. The rest is
+// counted.
 const maxRecorded = 32 << 20
 
 // exchange is one HTTP exchange being recorded. Its frames have the number n.
@@ -48,7 +48,7 @@ func (x *exchange) tell(f trace.Frame) {
 	x.tap(f)
 }
 
-// body is what was kept of a body.
+// body is the recorded part of a body.
 type body struct {
 	kept []byte
 	size int
@@ -60,7 +60,7 @@ func (b *body) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// frame is the body on the wire in a direction.
+// frame returns the frame of a body in a direction.
 func (b *body) frame(dir trace.Dir, head *trace.HTTP) trace.Frame {
 	f := trace.Frame{Dir: dir, HTTP: head, Size: b.size, Cut: b.size - len(b.kept)}
 	if f.Cut > 0 {
@@ -71,8 +71,7 @@ func (b *body) frame(dir trace.Dir, head *trace.HTTP) trace.Frame {
 	return f
 }
 
-// reader tells what is read of a body when that is over. It may be closed while it is
-// read.
+// reader reports a body when its reading ends. It may be closed while it is read.
 type reader struct {
 	io.ReadCloser
 
@@ -100,7 +99,7 @@ func (r *reader) Close() error {
 	return r.ReadCloser.Close()
 }
 
-// end tells what was read so far, if nobody did.
+// end reports the part that was read, unless that was done before.
 func (r *reader) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +113,7 @@ func (r *reader) endLocked() {
 	}
 }
 
-// isStream tells whether an answer is a stream of events.
+// isStream reports whether an answer is a stream of events.
 func isStream(h http.Header) bool {
 	t, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
 	return t == "text/event-stream"
@@ -157,7 +156,7 @@ func (t *recordingTransport) RoundTrip(req *http.Request) (*http.Response, error
 	return res, nil
 }
 
-// withHost adds to the headers what Go keeps beside them.
+// withHost adds the Host header, which Go keeps apart from the others.
 func withHost(h http.Header, host string) http.Header {
 	out := h.Clone()
 	if out == nil {
@@ -173,9 +172,9 @@ type Recorder struct {
 	last atomic.Int64
 }
 
-// Record returns what a handler is to use in place of w and r, and a function to call
-// when the handler has returned. The names of connections are those of sessions, but
-// not their ids; an exchange without a session is a connection of its own.
+// Record returns the writer and the request for a handler to use in place of w and r, and a
+// function to call when the handler has returned. The names of connections are those of sessions,
+// but not their ids; an exchange without a session is a connection of its own.
 func (rec *Recorder) Record(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *http.Request, func()) {
 	n := int(rec.last.Add(1))
 	x := &exchange{tap: rec.Tap, n: n, conn: "http-" + strconv.Itoa(n)}
@@ -203,14 +202,14 @@ func (rec *Recorder) Record(w http.ResponseWriter, r *http.Request) (http.Respon
 	return rw, out, rw.end
 }
 
-// Session tells that a peer has opened a session with an id.
+// Session records that a peer has opened a session with an id.
 func (rec *Recorder) Session(id string, peer *engine.Peer) {
 	f := peer.Opened()
 	f.Conn = sessionName(id)
 	rec.Tap(f)
 }
 
-// sessionName names a session by what does not open it.
+// sessionName returns a name for a session that does not reveal its id.
 func sessionName(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return "session-" + hex.EncodeToString(sum[:4])
@@ -225,9 +224,9 @@ type recordingWriter struct {
 
 	mu     sync.Mutex
 	head   *trace.HTTP // nil: not written; guarded by mu
-	length int         // that the handler promised, -1 if it did not; guarded by mu
+	length int         // the Content-Length of the handler, -1 if none; guarded by mu
 	body   body        // guarded by mu
-	events *eventTap   // nil: the answer is no stream; guarded by mu
+	events *eventTap   // nil: the answer is not a stream; guarded by mu
 	told   bool        // guarded by mu
 }
 
@@ -240,7 +239,7 @@ func (w *recordingWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// begin notes the head of the answer. The caller holds mu.
+// begin records the head of the answer. The caller holds mu.
 func (w *recordingWriter) begin(status int) {
 	if w.head != nil || status < 200 && status != http.StatusSwitchingProtocols {
 		return
@@ -267,14 +266,14 @@ func (w *recordingWriter) Write(p []byte) (int, error) {
 	} else {
 		w.body.Write(p)
 		if w.length >= 0 && w.body.size >= w.length {
-			w.tell() // before the client has it and goes on
+			w.tell() // before the client gets it and continues
 		}
 	}
 	w.mu.Unlock()
 	return w.ResponseWriter.Write(p)
 }
 
-// tell tells the answer once. The caller holds mu.
+// tell reports the answer, once. The caller holds mu.
 func (w *recordingWriter) tell() {
 	if !w.told {
 		w.told = true
@@ -293,8 +292,8 @@ func (w *recordingWriter) end() {
 	w.tell()
 }
 
-// eventTap tells the events of a stream whose bytes are written to it, as far as they
-// were written (WHATWG HTML, 9.2). It is used by one goroutine at a time.
+// eventTap reports the events of a stream whose bytes are written to it (WHATWG HTML, 9.2). It is
+// used by one goroutine at a time.
 type eventTap struct {
 	x   *exchange
 	dir trace.Dir
@@ -331,10 +330,10 @@ func (e *eventTap) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// keptLine is the capacity of the longest line whose memory is used again.
+// keptLine is the capacity of the longest line whose memory is reused.
 const keptLine = 64 << 10
 
-// field takes a line.
+// field handles a line.
 func (e *eventTap) field() {
 	line, cut := string(e.line.kept), e.line.size-len(e.line.kept)
 	e.line = body{kept: e.line.kept[:0]}
@@ -370,7 +369,7 @@ func (e *eventTap) field() {
 	}
 }
 
-// dispatch tells the event that a blank line ends.
+// dispatch reports the event that a blank line ends.
 func (e *eventTap) dispatch() {
 	f := e.data.frame(e.dir, nil)
 	f.Event = e.id
@@ -390,7 +389,7 @@ func (e *eventTap) dispatch() {
 	e.data, e.hasData, e.name, e.id, e.hasID = body{}, false, "", "", false
 }
 
-// endpoint gives the exchange the name of the session that the event of HTTP+SSE opens.
+// endpoint gives the exchange the name of the session in the endpoint event of HTTP+SSE.
 func (e *eventTap) endpoint(uri string) {
 	u, err := url.Parse(uri)
 	if err != nil || u.Query().Get("sessionId") == "" {
@@ -403,7 +402,7 @@ func (e *eventTap) endpoint(uri string) {
 	}
 }
 
-// end tells what the stream has left unfinished.
+// end reports an unfinished event.
 func (e *eventTap) end() {
 	e.afterCR = false
 	if e.line.size > 0 || e.hasData {

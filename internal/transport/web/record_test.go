@@ -17,7 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// recorded words the frames that a tap is told.
+// recorded formats the frames that a tap gets.
 type recorded struct {
 	mu    sync.Mutex
 	lines []string // guarded by mu
@@ -51,7 +51,7 @@ func (r *recorded) tap(f trace.Frame) {
 	r.lines = append(r.lines, s)
 }
 
-// TestRecord: what either side tells of exchanges of each shape.
+// TestRecord: the frames of either side for each kind of exchange.
 func TestRecord(t *testing.T) {
 	stream := "\xef\xbb\xbf: hi\n\nid: 1\ndata:\n\nid: 2\nevent: message\ndata: {\ndata: }\n\nevent: ping\ndata: x\n\ndata: cut o"
 	var server recorded
@@ -137,8 +137,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestRecordNamesSessions: the frames of a session have a name in common, which is not
-// its id.
+// TestRecordNamesSessions: the frames of a session share a name, which is not its id.
 func TestRecordNamesSessions(t *testing.T) {
 	var conns []string
 	rec := &Recorder{Tap: func(f trace.Frame) { conns = append(conns, f.Conn) }}
@@ -166,7 +165,7 @@ func TestRecordNamesSessions(t *testing.T) {
 	}
 }
 
-// TestBodyIsBounded: what is not kept is counted.
+// TestBodyIsBounded: the bytes that are not kept are counted.
 func TestBodyIsBounded(t *testing.T) {
 	var b body
 	chunk := bytes.Repeat([]byte("x"), 1<<20)
@@ -179,8 +178,8 @@ func TestBodyIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzEventTap: a tap finds the messages that the reader of the stream finds, however
-// the bytes arrive.
+// FuzzEventTap: a tap finds the same messages as the reader of the stream, however the bytes are
+// chunked.
 func FuzzEventTap(f *testing.F) {
 	f.Add([]byte("id: 1\nevent: message\ndata: {}\n\n: x\n\nretry: 1\ndata: a\r\ndata: b\r\n\r\n"))
 	f.Add([]byte("\xef\xbb\xbfdata\rdata:\r\r"))

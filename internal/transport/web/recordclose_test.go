@@ -9,13 +9,13 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// endless is a stream of comments without an end, of any number of readers.
+// endless is a stream of comments without an end, for any number of readers.
 type endless struct{ io.Closer }
 
 func (endless) Read(p []byte) (int, error) { return copy(p, ":tick\n\n"), nil }
 
-// A stream may be closed while it is read, by the timer that ends a server's last words.
-// Nothing is told after its end.
+// A stream may be closed while it is read, as by the timer that bounds the reading of its end.
+// Nothing is reported after its end.
 func TestRecordedStreamIsClosedWhileItIsRead(t *testing.T) {
 	var mu sync.Mutex
 	var told []trace.Kind

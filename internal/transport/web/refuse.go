@@ -7,13 +7,13 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// Refuse answers what never became a request of the protocol, with a JSON-RPC
-// error without an id.
+// Refuse answers an HTTP request that is not a request of the protocol, with a JSON-RPC error
+// without an id.
 func Refuse(w http.ResponseWriter, status int, code int, message string) {
 	RefuseID(w, status, jsonrpc.ID{}, &jsonrpc.Error{Code: code, Message: message})
 }
 
-// RefuseID answers a request with an error; the zero id stands for none.
+// RefuseID answers a request with an error; the zero id means none.
 func RefuseID(w http.ResponseWriter, status int, id jsonrpc.ID, e *jsonrpc.Error) {
 	var body []byte
 	if id.IsZero() {
@@ -25,5 +25,5 @@ func RefuseID(w http.ResponseWriter, status int, id jsonrpc.ID, e *jsonrpc.Error
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client may be gone, which ends the exchange as well
+	_, _ = w.Write(body) // the client may have disconnected, which ends the exchange too
 }

@@ -17,11 +17,11 @@ import (
 // ClientOptions configure [Dial]. URL is required.
 type ClientOptions struct {
 	URL        string        // with the scheme ws or wss
-	HTTP       *http.Client  // sends the opening request; nil: one without a time-out of its own
+	HTTP       *http.Client  // sends the opening request; nil: a client without a timeout
 	Header     http.Header   // of the opening request
 	MaxMessage int           // bytes of one message; zero means 16 MiB
 	KeepAlive  time.Duration // between pings; zero means 30 seconds, negative never
-	Tap        engine.Tap    // told of the opening request and its answer; may be nil
+	Tap        engine.Tap    // gets the opening request and its answer; may be nil
 }
 
 const (
@@ -30,8 +30,8 @@ const (
 	openTimeout       = 30 * time.Second // for the answer to the opening request
 )
 
-// Dial opens a connection. Ctx, and 30 seconds, bound the opening alone. An answer
-// that opens none is an *engine.HTTPError.
+// Dial opens a connection. Ctx, and 30 seconds, bound only the opening. If the answer does not
+// open a connection, the error is an *engine.HTTPError.
 func Dial(ctx context.Context, opts ClientOptions) (jsonrpc.Conn, error) {
 	if opts.MaxMessage <= 0 {
 		opts.MaxMessage = defaultMaxMessage
@@ -62,7 +62,7 @@ func Dial(ctx context.Context, opts ClientOptions) (jsonrpc.Conn, error) {
 	return nil, err
 }
 
-// upgrader keeps the connection that an answer hands out as its body.
+// upgrader keeps the connection that a response returns as its body.
 type upgrader struct {
 	http.RoundTripper
 	body io.Closer

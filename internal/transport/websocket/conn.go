@@ -14,7 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// Subprotocol is what client and server agree on.
+// Subprotocol is the WebSocket subprotocol of MCP.
 const Subprotocol = "mcp"
 
 const (
@@ -28,7 +28,7 @@ const (
 // it, and one that closes, which takes little more than closeGrace.
 type conn struct {
 	ws     *websocket.Conn
-	wire   io.Closer // below ws, which itself waits for a peer for 10 seconds
+	wire   io.Closer // below ws, whose own Close waits for a peer for 10 seconds
 	max    int
 	status websocket.StatusCode // of our end
 
@@ -37,15 +37,15 @@ type conn struct {
 	close  sync.Once
 	done   chan struct{} // closed by Close
 
-	over io.Reader // the rest of a message that is too large, nil: there is none; of Read
+	over io.Reader // the rest of a message that is too large, nil: none; used by Read
 	came int       // bytes of that message before it
 }
 
 var _ jsonrpc.Conn = (*conn)(nil)
 
-// newConn takes over an open connection. Ctx lends its values.
+// newConn takes ownership of an open connection. Ctx gives only its values.
 func newConn(ctx context.Context, ws *websocket.Conn, wire io.Closer, maxMessage int, keepAlive time.Duration, status websocket.StatusCode) *conn {
-	ws.SetReadLimit(-1) // Read has its own, which does not end the connection
+	ws.SetReadLimit(-1) // Read has its own limit, which does not end the connection
 	c := &conn{ws: ws, wire: wire, max: maxMessage, status: status, done: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if keepAlive > 0 {
@@ -54,8 +54,7 @@ func newConn(ctx context.Context, ws *websocket.Conn, wire io.Closer, maxMessage
 	return c
 }
 
-// ping finds out whether the peer is there, and keeps proxies from thinking
-// otherwise. The pong is taken by Read.
+// ping detects a dead peer, and keeps the connection alive in proxies. Read handles the pong.
 func (c *conn) ping(every time.Duration) {
 	t := time.NewTicker(every)
 	defer t.Stop()
@@ -117,7 +116,7 @@ func (c *conn) skip() error {
 	n, err := io.CopyN(io.Discard, c.over, int64(jsonrpc.EndlessFrame-1)*int64(c.max))
 	switch {
 	case err == nil: // there may be more
-		c.end(websocket.StatusMessageTooBig, "a message has no end")
+		c.end(websocket.StatusMessageTooBig, "a message does not end")
 		return &jsonrpc.EndlessFrameError{Limit: c.max, Read: c.came + int(n)}
 	case err != io.EOF:
 		return c.readError(err)
@@ -126,7 +125,7 @@ func (c *conn) skip() error {
 	return nil
 }
 
-// readError says why there is nothing to read: io.EOF if the peer closed in order.
+// readError returns the reason why reading ended: io.EOF if the peer closed in order.
 func (c *conn) readError(err error) error {
 	if c.closed() {
 		return jsonrpc.ErrClosed
@@ -156,7 +155,7 @@ func (c *conn) Write(frame []byte) error {
 	case err != nil && c.closed():
 		return jsonrpc.ErrClosed
 	case err != nil && ctx.Err() != nil:
-		return fmt.Errorf("the peer did not take a message within %v", writeTimeout)
+		return fmt.Errorf("the peer did not read a message within %v", writeTimeout)
 	}
 	return err
 }
@@ -176,7 +175,7 @@ func (c *conn) end(status websocket.StatusCode, reason string) {
 		go func() {
 			defer t.Stop()
 			defer c.cancel()
-			_ = c.ws.Close(status, reason) // that the peer is gone is fine
+			_ = c.ws.Close(status, reason) // the peer may have disconnected
 		}()
 	})
 }

@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { mcptest.Main(m) }
 
-// echo sends every frame back, and what it heard of those over the limit.
+// echo sends every frame back, and the beginning of those over the limit.
 func echo(_ context.Context, conn jsonrpc.Conn, _ string) error {
 	defer conn.Close()
 	for {
@@ -62,7 +62,7 @@ func wsURL(hs *httptest.Server) string { return "ws" + strings.TrimPrefix(hs.URL
 func dial(t testing.TB, hs *httptest.Server) jsonrpc.Conn {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel() // bounds the opening alone
+	defer cancel() // bounds only the opening
 	conn, err := websocket.Dial(ctx, websocket.ClientOptions{URL: wsURL(hs), MaxMessage: 1000})
 	if err != nil {
 		t.Fatal(err)
@@ -100,8 +100,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestEnds: what each side sees when the other ends the connection.
-// A message that only grows ends the connection, with its size.
+// TestEnds: what each side sees when the other ends the connection. A message without an end ends
+// the connection, with its size in the error.
 func TestMessageWithoutEnd(t *testing.T) {
 	mcptest.LeakCheck(t)
 	ended := make(chan error, 1)
@@ -150,7 +150,7 @@ func TestEnds(t *testing.T) {
 		name string
 		end  func(c *coder.Conn)
 		want string           // what the server reads
-		code coder.StatusCode // what the client is told; zero: nothing
+		code coder.StatusCode // the close status for the client; zero: none
 	}{
 		{"normal", func(c *coder.Conn) { c.Close(coder.StatusNormalClosure, "") }, "EOF", 0},
 		{"leaves the page", func(c *coder.Conn) { c.Close(coder.StatusGoingAway, "") }, "EOF", 0},
@@ -233,7 +233,7 @@ func frame(first byte, payload []byte) []byte {
 	return append(append(b, 0, 0, 0, 0), payload...)
 }
 
-// TestHostileFrames: they end the connection, soon, or are put together.
+// TestHostileFrames: hostile frames end the connection soon, or are reassembled.
 func TestHostileFrames(t *testing.T) {
 	mcptest.LeakCheck(t)
 	hs := start(t, nil)
@@ -258,7 +258,7 @@ func TestHostileFrames(t *testing.T) {
 			}
 			defer c.Close()
 			begin := time.Now()
-			c.SetDeadline(begin.Add(4 * time.Second)) // one that the server does not end by itself
+			c.SetDeadline(begin.Add(4 * time.Second)) // a bound for one that the server does not end
 			if _, err := c.Write(tt.sent); err != nil {
 				t.Fatal(err)
 			}
@@ -271,7 +271,7 @@ func TestHostileFrames(t *testing.T) {
 	}
 }
 
-// A client that never reads cannot hold the server beyond the end of its connection.
+// A client that never reads does not block the server beyond the end of its connection.
 func TestCloseOfDeafPeer(t *testing.T) {
 	mcptest.LeakCheck(t)
 	writing, ended := make(chan jsonrpc.Conn, 1), make(chan error, 1)
@@ -316,7 +316,7 @@ func TestPing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.CloseNow()
-	go c.Read(context.Background()) // takes the pings; ends with CloseNow
+	go c.Read(context.Background()) // answers the pings; ends with CloseNow
 	<-pinged
 }
 
@@ -425,7 +425,7 @@ func TestDialErrors(t *testing.T) {
 	})
 }
 
-// A thousand clients that are cut off leave nothing behind.
+// A thousand clients whose connections are reset leave nothing behind.
 func TestAbruptDisconnects(t *testing.T) {
 	mcptest.LeakCheck(t)
 	var open sync.WaitGroup

@@ -16,7 +16,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// Server takes connections. Its fields are set before use and not changed after.
+// Server accepts connections. Its fields are set before use and not changed afterwards.
 type Server struct {
 	// Serve serves one connection until it or ctx, which has the values of the
 	// opening request and does not end by itself, ends. It closes conn.
@@ -27,19 +27,20 @@ type Server struct {
 	MaxConns   int           // open at once, a quarter of them for one principal; a further one is answered with 503; zero means no bound
 	KeepAlive  time.Duration // between pings; zero means never
 
-	// Principal tells who was authenticated; nil: nobody ever is.
+	// Principal returns the authenticated caller of a request, or "". If nil, no caller is
+	// authenticated.
 	Principal func(*http.Request) string
 
-	// Drain, once closed, has new connections refused. It may be nil.
+	// When Drain is closed, new connections are refused. It may be nil.
 	Drain <-chan struct{}
 
 	Logger *slog.Logger
 
 	places web.Places
-	hijack sync.Once // guards the line about what keeps connections back
+	hijack sync.Once // guards the log line about middleware that prevents connections
 }
 
-// ServeHTTP turns the request into a connection and serves that to its end.
+// ServeHTTP upgrades the request to a connection and serves it to its end.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	web.BoundBody(w, r)
 	if !s.Guard.Admit(w, r, "GET") {
@@ -63,12 +64,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := &hijacker{ResponseWriter: w}
 	ws, err := websocket.Accept(h, r, &websocket.AcceptOptions{
 		Subprotocols:       []string{Subprotocol},
-		InsecureSkipVerify: true, // of Origin alone, which the Guard has checked
+		InsecureSkipVerify: true, // only for Origin, which the Guard has checked
 	})
 	if err != nil {
-		return // it was answered
+		return // already answered
 	}
-	// net/http does not end the context of a connection that was taken over; auth.Guard does, with the credential.
+	// net/http does not end the context of a hijacked connection; auth.Guard does, with the
+	// credential.
 	ctx := r.Context()
 	c := newConn(ctx, ws, h.conn, s.MaxMessage, s.KeepAlive, websocket.StatusGoingAway)
 	defer c.Close()
@@ -77,7 +79,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter makes room for a connection, or says why there is none.
+// enter registers a connection, or returns the reason why there is no room.
 func (s *Server) enter(principal string) error {
 	select {
 	case <-s.Drain:
@@ -87,7 +89,7 @@ func (s *Server) enter(principal string) error {
 	return s.places.Take(principal, s.MaxConns, "connections")
 }
 
-// hijacker keeps the connection that it hands out.
+// hijacker keeps the connection that it returns.
 type hijacker struct {
 	http.ResponseWriter
 	conn net.Conn

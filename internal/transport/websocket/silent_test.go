@@ -38,8 +38,8 @@ func (l *one) Accept() (net.Conn, error) {
 func (l *one) Close() error   { l.close.Do(func() { close(l.closed) }); return nil }
 func (l *one) Addr() net.Addr { return &net.UnixAddr{Name: "one"} }
 
-// opened runs f in a bubble, with what comes on a connection that is served by serve,
-// and with its error.
+// opened runs f in a bubble, with the reading end of a connection that serve serves, and with the
+// error of serve.
 func opened(t *testing.T, serve func(conn jsonrpc.Conn) error, f func(t *testing.T, r *bufio.Reader, served <-chan error)) {
 	synctest.Test(t, func(t *testing.T) {
 		served := make(chan error, 1)
@@ -64,7 +64,7 @@ func opened(t *testing.T, serve func(conn jsonrpc.Conn) error, f func(t *testing
 	})
 }
 
-// A peer that reads but answers no ping is given up, 30 seconds after it.
+// A peer that reads but does not answer a ping is disconnected 30 seconds after it.
 func TestSilentPeer(t *testing.T) {
 	opened(t, func(conn jsonrpc.Conn) error {
 		_, err := conn.Read(nil)
@@ -81,7 +81,7 @@ func TestSilentPeer(t *testing.T) {
 	})
 }
 
-// A peer that does not read has 30 seconds for a message.
+// A peer that does not read is disconnected after 30 seconds.
 func TestSlowReader(t *testing.T) {
 	opened(t, func(conn jsonrpc.Conn) error {
 		err := conn.Write(make([]byte, 10_000))
@@ -91,7 +91,7 @@ func TestSlowReader(t *testing.T) {
 		return err
 	}, func(t *testing.T, _ *bufio.Reader, served <-chan error) {
 		begin := time.Now()
-		if err := <-served; err == nil || !strings.Contains(err.Error(), "did not take a message") || time.Since(begin) != 30*time.Second {
+		if err := <-served; err == nil || !strings.Contains(err.Error(), "did not read a message") || time.Since(begin) != 30*time.Second {
 			t.Errorf("Write = %v after %v, want an error after 30s", err, time.Since(begin))
 		}
 	})
