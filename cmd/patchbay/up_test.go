@@ -250,7 +250,7 @@ func TestPrintedLinesAreToldOnce(t *testing.T) {
 	if !regexp.MustCompile(`(?m)^prints +5 `).MatchString(r.banner) {
 		t.Errorf("up printed\n%swant a server that is ready", r.banner)
 	}
-	if said := r.stderr.String(); strings.Count(said, "no MCP message") != 1 || !strings.Contains(said, "line 0") {
+	if said := r.stderr.String(); strings.Count(said, "not an MCP message") != 1 || !strings.Contains(said, "line 0") {
 		t.Errorf("of 20 printed lines up says:\n%s", said)
 	}
 }

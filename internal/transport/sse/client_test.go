@@ -67,22 +67,22 @@ func TestDial(t *testing.T) {
 		}, "", "/b/m"},
 		{"other host", func(w http.ResponseWriter, r *http.Request) {
 			say(w, "event: endpoint\ndata: http://evil.example.com/m\n\n")
-		}, `"http://evil.example.com/m" is not of the origin`, ""},
+		}, `"http://evil.example.com/m" does not have the origin`, ""},
 		{"other host, no scheme", func(w http.ResponseWriter, r *http.Request) {
 			say(w, "event: endpoint\ndata: //evil.example.com/m\n\n")
-		}, "is not of the origin", ""},
+		}, "does not have the origin", ""},
 		{"other scheme", func(w http.ResponseWriter, r *http.Request) {
 			say(w, "event: endpoint\ndata: https://%s/m\n\n", r.Host)
-		}, "is not of the origin", ""},
+		}, "does not have the origin", ""},
 		{"other port", func(w http.ResponseWriter, r *http.Request) {
 			say(w, "event: endpoint\ndata: http://127.0.0.1:1/m\n\n")
-		}, "is not of the origin", ""},
+		}, "does not have the origin", ""},
 		{"user", func(w http.ResponseWriter, r *http.Request) {
 			say(w, "event: endpoint\ndata: http://eve:pw@%s/m\n\n", r.Host)
-		}, "is not of the origin", ""},
+		}, "does not have the origin", ""},
 		{"script", func(w http.ResponseWriter, r *http.Request) {
 			say(w, "event: endpoint\ndata: javascript:alert(1)\n\n")
-		}, "is not of the origin", ""},
+		}, "does not have the origin", ""},
 		{"no URI", func(w http.ResponseWriter, r *http.Request) { say(w, "event: endpoint\ndata: %%zz\n\n") }, "is not a URI", ""},
 		{"end", func(w http.ResponseWriter, r *http.Request) { say(w, "data: x\n\n") }, "ended before its endpoint event", ""},
 		{"huge", func(w http.ResponseWriter, r *http.Request) {

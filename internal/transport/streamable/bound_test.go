@@ -168,7 +168,7 @@ func TestClientAnswersOnlySoManyAtOnce(t *testing.T) {
 		switch {
 		case strings.Contains(body, `"result"`):
 			pings++
-		case strings.Contains(body, "most there may be"):
+		case strings.Contains(body, "which is the limit"):
 			refused++
 		default:
 			t.Errorf("the client posted %s", body)
