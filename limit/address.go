@@ -15,9 +15,9 @@ import (
 
 type addressKey struct{}
 
-// Protect returns a handler that serves with next what comes from addresses which have not sent
-// too much, and tells [Limiter.Limit] from where requests without a principal come. It belongs
-// in front of authentication, whose refusals count too. What is too much is answered with 429.
+// Protect returns a handler that passes requests to next and answers those over [Limiter.Address]
+// with 429. It also gives [Limiter.Limit] the address of requests without a principal. Put it in
+// front of authentication, so that refused requests count too.
 func (l *Limiter) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		from := l.origin(r)
@@ -29,7 +29,7 @@ func (l *Limiter) Protect(next http.Handler) http.Handler {
 	})
 }
 
-// address counts a request of an address.
+// admitAddress counts a request of an address.
 func (l *Limiter) admitAddress(from netip.Addr) *Error {
 	if l.Address.none() {
 		return nil
@@ -45,7 +45,8 @@ func (l *Limiter) admitAddress(from netip.Addr) *Error {
 	return nil
 }
 
-// bodyTime is for the body of a request that is refused: net/http reads it before it answers.
+// bodyTime bounds the reading of the body of a refused request, which net/http does before it
+// answers.
 const bodyTime = 5 * time.Second
 
 // refuse answers a request that was not read.
@@ -55,7 +56,7 @@ func (e *Error) refuse(w http.ResponseWriter) {
 	h.Set("Retry-After", strconv.Itoa(e.seconds()))
 	h.Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusTooManyRequests)
-	_, _ = w.Write(jsonrpc.AppendErrorWithoutID(nil, e.rpc())) // the client may be gone
+	_, _ = w.Write(jsonrpc.AppendErrorWithoutID(nil, e.rpc())) // the client may have disconnected
 }
 
 // HTTPHeader returns the status and the headers of the answer to a call.
@@ -63,8 +64,8 @@ func (e *Error) HTTPHeader(context.Context) (status int, h http.Header) {
 	return http.StatusTooManyRequests, http.Header{"Retry-After": {strconv.Itoa(e.seconds())}}
 }
 
-// origin is the network from which a request came: of the connection, or what trusted proxies
-// say of it.
+// origin returns the network from which a request came: that of the connection, or the one
+// reported by trusted proxies.
 func (l *Limiter) origin(r *http.Request) netip.Addr {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -80,7 +81,7 @@ func (l *Limiter) origin(r *http.Request) netip.Addr {
 			}
 			hop, ok := parseHop(strings.TrimSpace(hops[j]))
 			if !ok {
-				return Network(from) // what stands before it is anybody's word
+				return Network(from) // entries before it are not trustworthy
 			}
 			from = hop
 		}
@@ -88,7 +89,7 @@ func (l *Limiter) origin(r *http.Request) netip.Addr {
 	return Network(from)
 }
 
-// parseHop reads an address as proxies write it, with a port or not.
+// parseHop reads an address as proxies write it, with or without a port.
 func parseHop(s string) (netip.Addr, bool) {
 	if a, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {
 		return a.Unmap().WithZone(""), true
@@ -110,8 +111,8 @@ func (l *Limiter) trusted(a netip.Addr) bool {
 	return false
 }
 
-// Network is what one sender of an address has: the address, or of IPv6, where a sender has
-// many, the network.
+// Network returns the network that counts as one sender: an IPv4 address itself, or the /64 of an
+// IPv6 address, since a sender has many of those.
 func Network(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
 	if !a.Is6() || a.IsLoopback() {

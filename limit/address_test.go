@@ -12,8 +12,8 @@ import (
 	"github.com/patchbay-dev/patchbay/limit"
 )
 
-// The address is that of the connection, unless a proxy that is trusted says otherwise; what
-// others say of themselves is not heard.
+// The address is that of the connection, unless a trusted proxy reports another; reports of
+// others are ignored.
 func TestRateOfAddresses(t *testing.T) {
 	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
 	for _, tt := range []struct {
@@ -73,7 +73,7 @@ func TestRateOfAddresses(t *testing.T) {
 	}
 }
 
-// Callers without a name are told apart by their addresses, and those with one are not.
+// Callers without a principal are distinguished by address, those with one are not.
 func TestCallersWithoutName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &limit.Limiter{Caller: limit.Rate{Count: 1, Per: time.Minute}}
@@ -87,7 +87,7 @@ func TestCallersWithoutName(t *testing.T) {
 	})
 }
 
-// However many callers there are, those that were heard of last are known, and not many more.
+// The number of buckets is bounded, and the most recent callers keep theirs.
 func TestManyCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &limit.Limiter{Address: limit.Rate{Count: 1, Per: 24 * time.Hour}}

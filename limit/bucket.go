@@ -8,12 +8,12 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// kind is what a bucket counts.
+// kind is the kind of requests that a bucket counts.
 type kind uint8
 
 const (
 	caller  kind = iota // requests of a caller
-	further             // what goes on with something, of a caller
+	further             // follow-up requests of a caller
 	ofTool              // calls of tools, of a caller
 	address             // HTTP requests of an address
 )
@@ -32,7 +32,7 @@ type bucket struct {
 	running int
 }
 
-// wait is the time until there is a token.
+// wait returns the time until there is a token.
 func (b *bucket) wait(now time.Time) time.Duration {
 	if b.tokens == nil {
 		return 0
@@ -50,15 +50,14 @@ func (b *bucket) take(now time.Time) {
 	}
 }
 
-// maxBuckets bounds the buckets; those of the callers that were not heard of for longest go
-// first.
+// maxBuckets bounds the buckets; the least recently used are dropped first.
 const maxBuckets = 50_000
 
-// buckets are all buckets of a Limiter. The zero value is ready for use.
+// buckets holds the buckets of a Limiter. The zero value is ready for use.
 type buckets struct {
 	mu    sync.Mutex
 	byKey map[key]*list.Element // guarded by mu
-	all   list.List             // of *bucket, those used last first; guarded by mu
+	all   list.List             // of *bucket, most recently used first; guarded by mu
 }
 
 // of finds a bucket, or makes a full one; mu is held.

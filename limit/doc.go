@@ -1,4 +1,4 @@
-// Package limit bounds how often callers may call, and how much at a time.
+// Package limit is a rate limit for callers, and a bound for their concurrent requests.
 //
 //	l := &limit.Limiter{
 //		Caller: limit.Rate{Count: 100, Per: time.Second},
@@ -7,18 +7,18 @@
 //	srv.Use(l.Limit)
 //	mux.Handle("/mcp", l.Protect(guard.Protect(srv)))
 //
-// A caller is the principal that was authenticated. Where nobody is, it is the address of an
-// HTTP request that came through [Limiter.Protect], and else all callers are one.
+// A caller is the authenticated principal. Without one, it is the address of an HTTP request that
+// came through [Limiter.Protect]; all other requests count as one caller.
 //
 // # Guarantees
 //
-//   - A request that is too many is not run. It is answered with a JSON-RPC error whose data
-//     has retryAfter, in seconds; over HTTP with status 429 and Retry-After, if nothing was sent
-//     yet. See [Error].
-//   - Pings, cancellations and answers of sessions to questions do not count. What goes on with
-//     something that was begun has room of its own: the retry of a call of 2026-07-28 with its
-//     answers, and requests about tasks.
-//   - What is known of callers is bounded: of those that were heard of last.
+//   - A request over a limit does not run. It is answered with a JSON-RPC error whose data has
+//     retryAfter, in seconds; over HTTP with status 429 and Retry-After, if the response has not
+//     begun. See [Error].
+//   - Pings, cancellations and answers of sessions to questions do not count. Follow-up requests
+//     have a limit of their own: the retry of a call of 2026-07-28 with its answers, and requests
+//     about tasks.
+//   - Memory is bounded: only the most recent callers are kept.
 //
 // Specification: 2026-07-28, server/tools and server/utilities/completion, Security
 // Considerations.

@@ -12,44 +12,43 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// A Limiter bounds requests by who sends them. Its fields are read when it is first used and
-// not changed after. The zero value bounds nothing. It may be used by several goroutines.
+// A Limiter limits the requests of each caller. Its fields must not change after the first use.
+// The zero value bounds nothing. It is safe for concurrent use.
 type Limiter struct {
 	// Caller bounds the requests of each caller.
 	Caller Rate
 
-	// Tools bounds the calls of tools, of each caller. A name that ends in "*" stands for all
-	// tools that begin with the rest, together.
+	// Tools bounds the tool calls of each caller, by tool name. A name that ends in "*" is one
+	// limit for all tools that begin with the rest.
 	Tools map[string]Rate
 
-	// Concurrent bounds the requests of each caller that are at work, without subscriptions.
-	// Zero: no bound.
+	// Concurrent bounds the running requests of each caller, subscriptions aside. Zero means no
+	// bound.
 	Concurrent int
 
-	// Address bounds the HTTP requests of each address, whatever they are: also those of
-	// callers who are not let in. It is that of the connection; of IPv6 it is the network, a
-	// /64.
+	// Address bounds the HTTP requests of each address, including those that fail authentication.
+	// The address is that of the connection; for IPv6 it is the /64 network.
 	Address Rate
 
-	// Proxies are trusted to say in X-Forwarded-For where a request came from.
+	// Proxies are the networks whose X-Forwarded-For is trusted.
 	Proxies []netip.Prefix
 
 	known buckets
 }
 
-// Error says that a caller has to wait. It reaches callers as an [*mcp.Error] with
+// Error reports that a caller has to wait. It reaches callers as an [*mcp.Error] with
 // [mcp.CodeInternal] and the data {"retryAfter": SECONDS}, and over HTTP with status 429.
 type Error struct {
-	What       string        // there is too much of
-	RetryAfter time.Duration // when it may be tried again
+	What       string        // the exceeded limit
+	RetryAfter time.Duration // time until a retry can succeed
 }
 
-// Error says what there is too much of, and for how long.
+// Error returns What and the time to wait, in seconds.
 func (e *Error) Error() string {
 	return fmt.Sprintf("%s; try again in %d s", e.What, e.seconds())
 }
 
-// seconds is the time to wait in whole seconds, at least one.
+// seconds returns the time to wait in whole seconds, at least one.
 func (e *Error) seconds() int { return max(1, int(math.Ceil(e.RetryAfter.Seconds()))) }
 
 // Unwrap returns the error as callers get it, an [*mcp.Error].
@@ -59,7 +58,7 @@ func (e *Error) rpc() *mcp.Error {
 	return &mcp.Error{Code: mcp.CodeInternal, Message: e.Error(), Data: json.RawMessage(fmt.Sprintf(`{"retryAfter":%d}`, e.seconds()))}
 }
 
-// Limit is an [mcp.Middleware] that answers requests that are too many with an [*Error].
+// Limit is an [mcp.Middleware] that answers requests over a limit with an [*Error].
 func (l *Limiter) Limit(next mcp.Handler) mcp.Handler {
 	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 		done, err := l.admit(ctx, req)
@@ -76,7 +75,7 @@ func (l *Limiter) admit(ctx context.Context, req *mcp.Request) (done func(), err
 	call := mcp.CallFrom(ctx)
 	listens := req.Method == "subscriptions/listen"
 	if listens && call != nil && call.Revision.Sessions() {
-		return func() {}, nil // of the session itself, for what it has opened or subscribed to
+		return func() {}, nil // a request of the session itself, for a subscription
 	}
 	who := callerOf(ctx, call)
 	now := time.Now()
@@ -84,7 +83,7 @@ func (l *Limiter) admit(ctx context.Context, req *mcp.Request) (done func(), err
 	defer l.known.mu.Unlock()
 	b := l.known.of(key{caller, who, ""}, l.Caller)
 	if l.Concurrent > 0 && !listens && b.running >= l.Concurrent {
-		return nil, &Error{fmt.Sprintf("%d requests of this caller are at work, the most there may be", b.running), time.Second}
+		return nil, &Error{fmt.Sprintf("%d requests of this caller are running, which is the limit", b.running), time.Second}
 	}
 	takes := []*bucket{b}
 	if goesOn(call, req) {
@@ -127,14 +126,14 @@ func (l *Limiter) admit(ctx context.Context, req *mcp.Request) (done func(), err
 	}, nil
 }
 
-// What goes on with something may come so much faster than what begins something, and at
-// least so fast: a task is asked after again and again, and has many questions.
+// Follow-up requests may come furtherTimes as fast as others, and at least at furtherLeast: a
+// task is polled and has many questions.
 const (
 	furtherTimes = 16
 	furtherLeast = 20 // a second
 )
 
-// further is the rate of what goes on with something.
+// further returns the rate of follow-up requests.
 func (l *Limiter) further() Rate {
 	if l.Caller.none() {
 		return Rate{}
@@ -146,12 +145,12 @@ func (l *Limiter) further() Rate {
 	return r
 }
 
-// goesOn tells whether a request belongs to what an earlier one began.
+// goesOn reports whether a request is a follow-up of an earlier one.
 func goesOn(call *mcp.Call, req *mcp.Request) bool {
 	return strings.HasPrefix(req.Method, "tasks/") || call != nil && call.Round > 0
 }
 
-// toolOf names the tool of a call.
+// toolOf returns the tool of a call.
 func toolOf(req *mcp.Request) (string, bool) {
 	if req.Method != "tools/call" {
 		return "", false
@@ -168,7 +167,7 @@ func matches(pattern, name string) bool {
 	return name == pattern
 }
 
-// callerOf names who calls. A principal is never taken for an address.
+// callerOf returns the key of the caller. A principal never equals an address.
 func callerOf(ctx context.Context, call *mcp.Call) string {
 	if call != nil && call.Principal != "" {
 		return "principal " + call.Principal

@@ -107,7 +107,7 @@ func (w *wire) call(tool string) *httptest.ResponseRecorder {
 	return w.send("tools/call", `"name":"`+tool+`","arguments":{}`)
 }
 
-// wantLate wants a refusal with a time to wait.
+// wantLate checks for a refusal with a time to wait.
 func wantLate(t *testing.T, res *httptest.ResponseRecorder, seconds string, what string) {
 	t.Helper()
 	if res.Code != 429 || res.Header().Get("Retry-After") != seconds ||
@@ -123,8 +123,8 @@ func wantOK(t *testing.T, res *httptest.ResponseRecorder) {
 	}
 }
 
-// Each caller has a bucket, whichever revision and session it calls by; it fills with time.
-// TOOL-26-030, COMP-26-009.
+// Each caller has one bucket for all revisions and sessions; it fills with time. TOOL-26-030,
+// COMP-26-009.
 func TestRateOfCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(&limit.Limiter{Caller: limit.Rate{Count: 5, Per: 10 * time.Second}})
@@ -160,7 +160,7 @@ func TestRateOfCallers(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		wantOK(t, ada.call("one"))
 		wantLate(t, ada.call("one"), "2", "")
-		time.Sleep(time.Hour) // no more than the burst gathers
+		time.Sleep(time.Hour) // at most the burst accumulates
 		for range 5 {
 			wantOK(t, ada.call("one"))
 		}
@@ -180,7 +180,7 @@ func TestRateOfTools(t *testing.T) {
 		wantOK(t, eve.call("one"))
 		wantOK(t, ada.call("db_write"))
 		for range 5 {
-			wantLate(t, ada.call("db_write"), "3600", "db_write") // takes nothing of the others
+			wantLate(t, ada.call("db_write"), "3600", "db_write") // takes no token of the others
 		}
 		wantOK(t, ada.call("db_read"))
 		wantOK(t, ada.call("db_read"))
@@ -189,7 +189,7 @@ func TestRateOfTools(t *testing.T) {
 	})
 }
 
-// So many requests of a caller are at work, over all its sessions; subscriptions are none.
+// The running requests of a caller are bounded over all its sessions; subscriptions do not count.
 func TestConcurrentOfCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(&limit.Limiter{Concurrent: 2})
@@ -205,7 +205,7 @@ func TestConcurrentOfCallers(t *testing.T) {
 		}
 		wg.Go(func() { wantOK(t, eve.call("hold")) })
 		synctest.Wait()
-		wantLate(t, ada.call("one"), "1", "2 requests of this caller are at work")
+		wantLate(t, ada.call("one"), "1", "2 requests of this caller are running")
 		wantOK(t, eve.call("one"))
 		close(release)
 		wg.Wait()
@@ -213,8 +213,8 @@ func TestConcurrentOfCallers(t *testing.T) {
 	})
 }
 
-// The answers to the questions of a call are not kept back by the calls of their caller, and
-// are bounded themselves: a requestState can be sent again and again.
+// The answers to questions have a limit of their own, since a requestState can be sent again and
+// again.
 func TestAnswersHaveRoomOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(&limit.Limiter{Caller: limit.Rate{Count: 1, Per: time.Minute}, Tools: map[string]limit.Rate{"ask": {Count: 1, Per: time.Hour}}})
@@ -253,8 +253,8 @@ func TestAnswersHaveRoomOfTheirOwn(t *testing.T) {
 	})
 }
 
-// On every transport and revision there is an error that says how long to wait; nothing that a
-// session needs for itself counts.
+// Every transport and revision gets an error with the time to wait; a session's own requests do
+// not count.
 func TestEveryWire(t *testing.T) {
 	mcptest.Every(t, func() *mcp.Server {
 		s := newServer(&limit.Limiter{Tools: map[string]limit.Rate{"one": {Count: 2, Per: time.Hour}}})

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// A Rate is so many requests in a time. The zero value is no bound.
+// A Rate is Count requests in the time Per. The zero value means no bound.
 type Rate struct {
 	Count int
 	Per   time.Duration
 
-	// Burst is how many there may be at once after a pause. Zero: Count.
+	// Burst is the number of requests allowed at once after a pause. Zero means Count.
 	Burst int
 }
 
-// maxRate bounds what a Rate counts, so that nothing overflows.
+// maxRate bounds Count and Burst, so that nothing overflows.
 const maxRate = 1_000_000_000
 
 // ParseRate reads a rate such as "100/s", "5/m", "1000/h" or "10/30s", and its burst behind a
@@ -39,12 +39,12 @@ func ParseRate(text string) (Rate, error) {
 		per = "1" + per
 	}
 	if r.Per, err = time.ParseDuration(per); err != nil || r.Per <= 0 {
-		return bad("its time is none of s, m, h and durations")
+		return bad("its time must be s, m, h or a duration")
 	}
 	if burst {
 		value, ok := strings.CutPrefix(more, "burst=")
 		if !ok {
-			return bad("nothing but burst= may follow")
+			return bad("only burst= may follow")
 		}
 		if r.Burst, err = number(value); err != nil {
 			return bad(err.Error())
@@ -56,7 +56,7 @@ func ParseRate(text string) (Rate, error) {
 func number(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 || n > maxRate || strconv.Itoa(n) != s {
-		return 0, fmt.Errorf("%.20q is no number from 1 to %d", s, maxRate)
+		return 0, fmt.Errorf("%.20q is not a number from 1 to %d", s, maxRate)
 	}
 	return n, nil
 }
@@ -85,7 +85,7 @@ func (r Rate) String() string {
 
 func (r Rate) none() bool { return r.Count <= 0 || r.Per <= 0 }
 
-// perSecond is the rate as a number.
+// perSecond returns the requests per second.
 func (r Rate) perSecond() float64 { return float64(r.Count) / r.Per.Seconds() }
 
 func (r Rate) burst() int {

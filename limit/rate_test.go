@@ -33,7 +33,8 @@ func TestParseRate(t *testing.T) {
 	}
 }
 
-// FuzzParseRate: what is taken is some rate, and is written as it would be read again.
+// FuzzParseRate: an accepted text gives a valid rate, which is written so that it is read as the
+// same rate.
 func FuzzParseRate(f *testing.F) {
 	f.Add("100/s")
 	f.Add("10/1h30m,burst=7")

@@ -1,45 +1,44 @@
-// Package policy says what a caller may do, feature by feature. A [Policy] decides on an
-// [Access]; [Middleware] asks it about everything that reaches a handler, so that it is the
-// same in front of an mcp.Server, of a gateway, and of each server behind one.
+// Package policy authorizes callers, feature by feature. A [Policy] decides on an [Access];
+// [Middleware] asks it about every request to a handler, so that it works in the same way in
+// front of an mcp.Server, of a gateway, and of each server behind one.
 //
-// [Require] is a policy that is data: scopes and roles by feature. [Func] is one that is a
-// function. Package policy/rules reads one from a file of CEL expressions.
+// [Require] is a policy as data: scopes and roles by feature. [Func] is a policy as a function.
+// Package policy/rules reads a policy from a file of CEL expressions.
 //
 //	srv.Use(policy.Middleware("shop", &policy.Require{
 //		Tools: map[string]policy.Requirement{"refund": {Scopes: []string{"shop:refund"}}},
 //	}, nil))
 //
 // The caller is the principal that sessions and tasks belong to (mcp.Call.Principal), with the
-// scopes and roles that an [auth.Guard] in front of the server knows of it. A principal that
-// mcp.HTTPConfig.Principal names has its ID alone where there is no Guard.
+// scopes and roles from an [auth.Guard] in front of the server. Without a Guard, a principal from
+// mcp.HTTPConfig.Principal has only its ID.
 //
 // # What a caller sees
 //
-//   - Lists have what the policy would not refuse for sure: arguments are not known yet, so
-//     a feature is there if some would be allowed.
-//   - A refusal that scopes would lift is 403 with error="insufficient_scope" and their names
-//     (401 if nobody is calling), from which clients log in for more. Such a feature is in no
-//     list, unless the policy says so ([Decision.Show]).
-//   - Other refusals of what a list would not show have the answer of something that does
-//     not exist, and that answer does not depend on whether it does.
-//   - Where only the arguments are refused, the error says so and names what decided.
+//   - A list has the features that the policy does not refuse for certain: arguments are not
+//     known yet, so a feature is listed if some arguments would be allowed.
+//   - A refusal that more scopes would lift is 403 with error="insufficient_scope" and the names
+//     of the scopes (401 if the caller is not authenticated), so that clients can log in for
+//     more. Such a feature is not listed unless the policy wants it ([Decision.Show]).
+//   - Any other refusal of an unlisted feature is the answer for a feature that does not exist,
+//     and does not depend on whether it exists.
+//   - If only the arguments are refused, the error says so and names the rule.
 //
 // # Guarantees
 //
-//   - tools/call, prompts/get, resources/read, completion/complete and the four lists are
-//     decided one by one. subscriptions/listen is refused if any of its resources is, and
-//     what it tells later is decided again when it is told. Requests about a task are refused
-//     when all calls of its tool would be. Which tool that is, is remembered for 10,000
-//     tasks; for another it is any tool. Methods of extensions are decided by their names.
-//   - A URI with dot segments, or with escapes or letters that could be others, is decided as
-//     it is and as it could be written: both must be allowed.
-//   - server/discover, ping and notifications pass. Changes of lists are told without saying
-//     what has changed.
-//   - What passes is for the caller alone: a result that others could keep (cacheScope
-//     "public") becomes private, and a list is not kept at all, since other scopes may
-//     show more.
-//   - Annotations of features are those of servers that are trusted: the program's own, and
-//     those that [Foreign] is told are. Of others a policy sees none.
+//   - tools/call, prompts/get, resources/read, completion/complete and the four lists are decided
+//     one by one. subscriptions/listen is refused if any of its resources is, and each of its
+//     notifications is decided when it is sent. Requests about a task are refused when all calls
+//     of its tool would be. The tools of 10,000 tasks are remembered; any other task may be of
+//     any tool. Methods of extensions are decided by name.
+//   - A URI that is not in its simplest form (dot segments, needless escapes, letter case) is
+//     decided in both forms: both must be allowed.
+//   - server/discover, ping and notifications pass. List change notifications do not name what
+//     has changed.
+//   - Results are for the caller alone: cacheScope "public" becomes private, and lists are not
+//     cached at all, since other scopes may show more.
+//   - A policy sees the annotations of trusted servers only: the program's own, and those that
+//     [Foreign] declares trusted.
 //   - Refusals are logged without arguments.
 //
 // Specification: 2026-07-28, basic/authorization, Scope Challenge Handling; server/utilities/caching,

@@ -17,7 +17,7 @@ func Example() {
 		Tools: map[string]policy.Requirement{"refund": {Scopes: []string{"shop:refund"}}},
 	}, nil))
 
-	// An auth.Guard in front of the server does this for each request.
+	// An auth.Guard in front of the server sets the principal of each request.
 	ctx := auth.With(context.Background(), &auth.Principal{ID: "apikey#ada"})
 	call := func(ctx context.Context) {
 		res, err := srv.Handle(ctx, &mcp.Request{Method: "tools/call", Params: []byte(`{"name":"refund"}`)})

@@ -10,20 +10,19 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// known is what servers say of features, as their callers were told in the last seconds. It
-// is filled when a policy asks for annotations in a call, and not before. The zero value is
-// ready for use.
+// known caches the lists of servers for a few seconds, by caller. It is filled when a policy asks
+// for annotations in a call. The zero value is ready for use.
 type known struct {
 	mu   sync.Mutex
 	said map[saidKey]*said // guarded by mu
 }
 
 type saidKey struct {
-	who  string // principal: servers may tell each something else
+	who  string // principal: servers may give each a different list
 	list *featureList
 }
 
-// said is a list at one moment. It is not changed once made.
+// said is a list at one moment. It is immutable.
 type said struct {
 	at time.Time
 	by map[string]*Annotations
@@ -32,11 +31,11 @@ type said struct {
 const (
 	knownFor    = 5 * time.Second
 	maxSaid     = 200    // lists
-	maxEntries  = 10_000 // of a list; what comes later is not annotated
+	maxEntries  = 10_000 // of a list; later entries are not annotated
 	maxListPage = 1000   // pages of a list
 )
 
-// find returns what the server says of the feature of a call, nil for nothing.
+// find returns the server's annotations of the feature of a call, nil for none.
 func (k *known) find(ctx context.Context, next mcp.Handler, a *Access) *Annotations {
 	l, name := listFor(a)
 	key := saidKey{list: l}
@@ -61,7 +60,7 @@ func (k *known) find(ctx context.Context, next mcp.Handler, a *Access) *Annotati
 	return s.by[name]
 }
 
-// listFor is the list that a feature is in, and its name there.
+// listFor returns the list that a feature is in, and its name there.
 func listFor(a *Access) (*featureList, string) {
 	switch {
 	case a.Kind == mcp.KindTool:
@@ -74,7 +73,7 @@ func listFor(a *Access) (*featureList, string) {
 	return resourceList, a.Name
 }
 
-// ask reads a list of the server. What cannot be read is not annotated.
+// ask reads a list of the server. Entries that cannot be read are not annotated.
 func ask(ctx context.Context, next mcp.Handler, l *featureList) *said {
 	s := &said{at: time.Now(), by: map[string]*Annotations{}}
 	params := json.RawMessage(`{}`)
@@ -102,8 +101,8 @@ func ask(ctx context.Context, next mcp.Handler, l *featureList) *said {
 	return s
 }
 
-// annotationsOf reads the annotations of an entry of a list, nil if it has none. What is of
-// the wrong type says nothing.
+// annotationsOf reads the annotations of an entry of a list, nil if it has none. Members of the
+// wrong type are ignored.
 func annotationsOf(entry json.RawMessage) *Annotations {
 	raw, ok := jsonx.Lookup(entry, "annotations")
 	if !ok || jsonx.KindOf(raw) != '{' {

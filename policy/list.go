@@ -15,8 +15,8 @@ import (
 // featureList is one of the lists of a server.
 type featureList struct {
 	method string
-	member string // of the result, that has the entries
-	key    string // of an entry, that names it
+	member string // member of the result with the entries
+	key    string // member of an entry with its name
 	kind   mcp.Kind
 	use    string // the method that entries are used with
 }
@@ -37,8 +37,8 @@ func listOf(method string) *featureList {
 	return nil
 }
 
-// list answers with the entries of a page that the caller may see. Pages keep their cursors,
-// so one may be empty that is not the last.
+// list answers with the entries of a page that the caller may see. Pages keep their cursors, so a
+// page before the last may be empty.
 func (g *gate) list(ctx context.Context, req *mcp.Request, next mcp.Handler, l *featureList) (mcp.Result, error) {
 	res, err := next.Handle(ctx, req)
 	if err != nil {
@@ -49,15 +49,15 @@ func (g *gate) list(ctx context.Context, req *mcp.Request, next mcp.Handler, l *
 	cursor, more := jsonx.Lookup(raw, "nextCursor")
 	g.census(l, jsonx.Elements(entries), more && string(cursor) != "null")
 	shown := filter(raw, l.member, func(entry json.RawMessage) bool { return g.shows(ctx, l, entry) })
-	// Nobody else may be given this, and the caller soon may see more.
+	// The result is for this caller only, and the caller may soon see more.
 	return mcp.RawResult(jsonx.With(nil, jsonx.With(nil, shown, "ttlMs", []byte("0")), "cacheScope", []byte(`"private"`))), nil
 }
 
-// shows tells whether the caller may see an entry of a list.
+// shows reports whether the caller may see an entry of a list.
 func (g *gate) shows(ctx context.Context, l *featureList, entry json.RawMessage) bool {
 	a := g.entry(ctx, l, entry)
 	if a == nil {
-		return false // nobody could use it
+		return false // an entry without a name cannot be used
 	}
 	d := g.policy.Decide(ctx, a)
 	if d.Err != nil {
@@ -66,16 +66,16 @@ func (g *gate) shows(ctx context.Context, l *featureList, entry json.RawMessage)
 	return d.visible()
 }
 
-// census has the names that a Require has compared with a page of a list.
+// census compares the names in a Require with a page of a list.
 func (g *gate) census(l *featureList, entries iter.Seq[json.RawMessage], more bool) {
 	if r, ok := g.policy.(*Require); ok {
 		r.unlisted.page(g, l, entries, more, r.namesOf(l), g.log)
 	}
 }
 
-// Leaves is for a gateway, which encodes a list once for all who are shown the same of it. It returns
-// a bitmap of the entries of a whole list that the caller of ctx may see. Lists with one serial, which
-// is not zero, are the same.
+// Leaves returns a bitmap of the entries of a whole list that the caller of ctx may see. A
+// gateway uses it to encode a list once for all callers who see the same entries. Lists with the
+// same serial, which is not zero, are equal.
 func (h *guarded) Leaves(ctx context.Context, method string, serial uint64, entries iter.Seq[json.RawMessage]) (left string) {
 	g := h.gate
 	l := listOf(method)
@@ -112,22 +112,22 @@ func (g *gate) leaves(ctx context.Context, l *featureList, entries iter.Seq[json
 	return string(bits)
 }
 
-// chosen is what callers were shown of lists. The zero value is ready for use.
+// chosen caches the bitmaps of lists. The zero value is ready for use.
 type chosen struct {
 	mu   sync.Mutex
 	left map[chosenKey]string // guarded by mu
 }
 
-// chosenKey is all that a decision about an entry may depend on.
+// chosenKey holds everything that a decision about an entry may depend on.
 type chosenKey struct {
 	serial  uint64          // of the list
 	version any             // of the policy
-	caller  *auth.Principal // that of a Guard is the same for all requests with one credential
+	caller  *auth.Principal // a Guard uses the same pointer for all requests with one credential
 	id      string
 	says    string // mcp.CallerKey
 }
 
-// maxChosen bounds what is kept.
+// maxChosen bounds the cached bitmaps.
 const maxChosen = 500
 
 func (c *chosen) get(key chosenKey) (left string, ok bool) {
@@ -170,7 +170,7 @@ func nameOf(entry json.RawMessage, key string) string {
 	return name
 }
 
-// filter returns an object whose array has only what is wanted of it.
+// filter returns obj with only the wanted elements in an array member.
 func filter(obj json.RawMessage, member string, wanted func(json.RawMessage) bool) json.RawMessage {
 	all, _ := jsonx.Lookup(obj, member)
 	out := make([]byte, 1, len(all)+1)

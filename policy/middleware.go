@@ -13,22 +13,23 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Middleware returns what lets through to a handler what a policy allows: for the Use of an
-// mcp.Server, or the Middleware of a gateway. Server is what the policy knows the handler
-// by. Refusals of requests are logged at Info, and policies that fail at Warn; log may be nil.
+// Middleware returns a middleware that passes on the requests that a policy allows: for the Use
+// of an mcp.Server, or the Middleware of a gateway. Server is the name of the handler in the
+// policy. Refusals of requests are logged at Info, and policies that fail at Warn; log may be
+// nil.
 //
-// What a server says of its features, such as that a tool is read-only, is believed of the
-// program's own tools, and of no others: in the Use of a server with a Handler, directly in front
-// of an [mcp.Session], and as the Middleware of a gateway, the policy sees no annotations. [Foreign]
-// says otherwise, and is for handlers with middleware of another make in between.
+// Annotations, such as that a tool is read-only, are trusted only for the program's own tools: in
+// the Use of a server with a Handler, directly in front of an [mcp.Session], and as the
+// Middleware of a gateway, the policy sees none. Use [Foreign] to override this, and for handlers
+// behind other middleware.
 //
-// One Middleware may be put around several handlers if they are connections to one server.
+// One Middleware may wrap several handlers if they are connections to one server.
 func Middleware(server string, p Policy, log *slog.Logger) mcp.Middleware {
 	return newGate(server, p, log).middleware
 }
 
-// Foreign is [Middleware] for a server that somebody else may have written. Trusted tells whether
-// its annotations are believed.
+// Foreign is [Middleware] for a server that is not part of the program. Trusted reports whether
+// the policy sees its annotations.
 func Foreign(server string, trusted bool, p Policy, log *slog.Logger) mcp.Middleware {
 	g := newGate(server, p, log)
 	g.trusted = &trusted
@@ -40,8 +41,8 @@ type gate struct {
 	server  string
 	policy  Policy
 	log     *slog.Logger
-	trusted *bool       // nil: unless it is foreign
-	foreign atomic.Bool // the server is one of somebody else
+	trusted *bool       // nil: the annotations are trusted unless the server is foreign
+	foreign atomic.Bool // the server is not part of the program
 	known   known
 	chosen  chosen
 	tasks   taskTools
@@ -75,12 +76,12 @@ type guarded struct {
 	next mcp.Handler
 }
 
-// Handle answers what the policy lets through.
+// Handle passes on the requests that the policy allows.
 func (h *guarded) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	return h.gate.handle(ctx, req, h.next)
 }
 
-// believed returns what finds annotations, or finds none if they are not believed.
+// believed returns find, or a function that finds none if annotations are not trusted.
 func (g *gate) believed(find func() *Annotations) func() *Annotations {
 	trusted := !g.foreign.Load()
 	if g.trusted != nil {
@@ -125,8 +126,8 @@ func (g *gate) handle(ctx context.Context, req *mcp.Request, next mcp.Handler) (
 	return next.Handle(ctx, req)
 }
 
-// callerOf is the principal that sessions and tasks belong to, with what a Guard knows of it. A
-// principal of another source, such as mcp.HTTPConfig.Principal, has its ID alone.
+// callerOf returns the principal that sessions and tasks belong to, with the scopes and roles of
+// a Guard. A principal from another source, such as mcp.HTTPConfig.Principal, has only its ID.
 func callerOf(ctx context.Context) *auth.Principal {
 	p, id := auth.From(ctx), principal.From(ctx)
 	switch {
@@ -188,7 +189,7 @@ func (g *gate) read(ctx context.Context, req *mcp.Request, next mcp.Handler) (mc
 	return private(res), nil
 }
 
-// resource is an Access to a resource.
+// resource returns an Access to a resource.
 func (g *gate) resource(ctx context.Context, method, uri string, next mcp.Handler) *Access {
 	a := g.access(ctx, method)
 	a.Kind, a.Name = mcp.KindResource, uri
@@ -196,7 +197,7 @@ func (g *gate) resource(ctx context.Context, method, uri string, next mcp.Handle
 	return a
 }
 
-// private keeps what a caller may read from others who share a cache with it.
+// private marks a result as private, so that shared caches do not serve it to other callers.
 func private(res mcp.Result) mcp.Result {
 	switch r := res.(type) {
 	case *mcp.ReadResult:
@@ -213,7 +214,7 @@ func private(res mcp.Result) mcp.Result {
 	return res
 }
 
-// complete decides completion/complete: what has the argument must not be refused for sure.
+// complete decides completion/complete: the prompt or template must not be refused for certain.
 func (g *gate) complete(ctx context.Context, req *mcp.Request, next mcp.Handler) (mcp.Result, error) {
 	ref := &mcp.Request{Method: req.Method, Params: req.Param("ref")}
 	kind, err := text(ref, "type")
@@ -253,7 +254,7 @@ func text(req *mcp.Request, member string) (string, error) {
 	return s, nil
 }
 
-// object is a member of the params that is an object, {} if there is none.
+// object returns a member of the params that must be an object, {} if there is none.
 func object(req *mcp.Request, member string) (json.RawMessage, error) {
 	raw := req.Param(member)
 	switch {

@@ -57,7 +57,7 @@ func newShop() *mcp.Server {
 	return srv
 }
 
-// shopPolicy opens what is called so, and is lifted by the scope s, or nothing.
+// shopPolicy needs the scope s for "scoped" features, refuses "hidden" ones and allows the rest.
 func shopPolicy(_ context.Context, a *policy.Access) policy.Decision {
 	name := a.Name + a.Template
 	switch {
@@ -85,7 +85,7 @@ func as(p *auth.Principal) mcp.Middleware {
 	}
 }
 
-// fronts are the ways to put a policy in front of the shop, each with what names begin with.
+// fronts are the ways to put a policy in front of the shop, each with the prefix of its names.
 var fronts = []struct {
 	name, prefix string
 	around       func(srv *mcp.Server, caller mcp.Middleware, pol mcp.Middleware) *mcp.Server
@@ -113,10 +113,10 @@ func behind(srv *mcp.Server, caller, pol mcp.Middleware, of func(*gateway.Gatewa
 	return front
 }
 
-// client is that of the tests.
+// client returns the client of the tests.
 func client() *mcp.Client { return &mcp.Client{Name: "test", Version: "1"} }
 
-// names collects what a list has.
+// names collects the names in a list.
 func names[T any](t *testing.T, list func(func(*T, error) bool), name func(*T) string) (all []string) {
 	t.Helper()
 	for e, err := range list {
@@ -128,9 +128,9 @@ func names[T any](t *testing.T, list func(func(*T, error) bool), name func(*T) s
 	return all
 }
 
-// On every revision and wire, in front of a server, of a gateway and of a bridge: lists have
-// what may be used, calls of the rest are refused, and each says what it should.
-// CACHE-26-022: who calls what is in no list of its is refused.
+// On every revision and wire, in front of a server, of a gateway and of a bridge: lists have the
+// usable features, and calls of the others are refused with the right error. CACHE-26-022: a call
+// of a feature that is not in the caller's list is refused.
 func TestEveryFeatureIsDecided(t *testing.T) {
 	for _, front := range fronts {
 		for _, scoped := range []bool{false, true} {
@@ -205,7 +205,7 @@ func testDecided(t *testing.T, s *mcp.Session, prefix string, scoped bool) {
 		case !scoped && (err == nil || !strings.Contains(err.Error(), "scope")):
 			t.Errorf("%s without the scope: %v, want that it is named", what, err)
 		}
-		// What is hidden is like what is not there, and that is not told from it.
+		// A hidden feature and a missing one have the same answer.
 		there, not := use("hidden"), use("nothinghidden")
 		var one, other *mcp.Error
 		if !errors.As(there, &one) || !errors.As(not, &other) {
@@ -216,7 +216,7 @@ func testDecided(t *testing.T, s *mcp.Session, prefix string, scoped bool) {
 			t.Errorf("%s of what is hidden: %d %q %s; of what is not there: %d %q %s", what, one.Code, one.Message, one.Data, other.Code, other.Message, other.Data)
 		}
 	}
-	// Arguments alone.
+	// Refused only for the arguments.
 	var rpc *mcp.Error
 	_, err := s.CallTool(ctx, prefix+"open", map[string]int{"amount": 999})
 	if !errors.As(err, &rpc) || rpc.Code != mcp.CodeInvalidRequest || !strings.Contains(rpc.Message, `"too much"`) || !strings.Contains(rpc.Message, "at most 998") {
@@ -229,8 +229,8 @@ func testDecided(t *testing.T, s *mcp.Session, prefix string, scoped bool) {
 	}
 }
 
-// Nobody else may be given what one was allowed: hints for caches are private, whatever the
-// server says (CACHE-26-018, CACHE-26-022).
+// Results for one caller must not reach others: cache hints are private, whatever the server says
+// (CACHE-26-018, CACHE-26-022).
 func TestResultsArePrivate(t *testing.T) {
 	for _, front := range fronts {
 		s := mcptest.Connect(t, front.around(newShop(), as(nil), policy.Middleware("shop", policy.Func(shopPolicy), nil)), client(), mcp.V2026_07_28)
@@ -271,7 +271,8 @@ func TestCallersDoNotShareLists(t *testing.T) {
 	}
 }
 
-// Subscriptions are refused if a resource is, and silent about what is refused later.
+// A subscription is refused if a resource is, and drops notifications about resources that are
+// refused later.
 func TestListen(t *testing.T) {
 	for _, front := range fronts {
 		for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
@@ -323,7 +324,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// A task is refused when its tool is: it is not there, in no list, and untouched.
+// A task is refused when its tool is: it seems not to exist, is not listed, and is not changed.
 func TestTasks(t *testing.T) {
 	for _, front := range fronts {
 		for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
@@ -357,7 +358,7 @@ func TestTasks(t *testing.T) {
 	}
 }
 
-// What a server says of a feature is asked for only if the policy wants it.
+// A server is asked for annotations only if the policy needs them.
 func TestAnnotations(t *testing.T) {
 	for _, front := range fronts {
 		var asks atomic.Bool
@@ -383,7 +384,7 @@ func TestAnnotations(t *testing.T) {
 			_, err := srv.Handle(t.Context(), &mcp.Request{Method: "tools/call", Params: []byte(`{"name":"` + front.prefix + name + `"}`)})
 			return err
 		}
-		if err := call("open"); err != nil { // a gateway lists before its first call
+		if err := call("open"); err != nil { // a gateway reads the list before its first call
 			t.Errorf("%s: %v", front.name, err)
 		}
 		before := lists.Load()
@@ -405,8 +406,8 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
-// Trap 22: the annotations of a feature are believed only of the program's own servers and of those
-// that the program trusts, in calls and in lists (TOOL-26-012).
+// Trap 22: annotations count only for the program's own features and those of trusted servers, in
+// calls and in lists (TOOL-26-012).
 func TestAnnotationsOfOthers(t *testing.T) {
 	readOnly := policy.Func(func(_ context.Context, a *policy.Access) policy.Decision {
 		n := a.Annotations()
@@ -436,8 +437,8 @@ func TestAnnotationsOfOthers(t *testing.T) {
 	}
 }
 
-// A Session that is served is a server of somebody else, whether the policy is a step of the server
-// or stands in front of the Session itself.
+// A served Session is a foreign server, whether the policy is in the Use of a server or directly
+// in front of the Session.
 func TestAnnotationsOfSession(t *testing.T) {
 	readOnly := policy.Func(func(_ context.Context, a *policy.Access) policy.Decision {
 		n := a.Annotations()

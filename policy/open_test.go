@@ -9,7 +9,7 @@ import (
 )
 
 // A policy around a client refuses in the same words as one around a server, and a refused tool
-// cannot be told from one that is not there.
+// has the same answer as a missing one.
 func TestPolicyAroundClient(t *testing.T) {
 	newServer := func() *mcp.Server {
 		srv := &mcp.Server{Name: "s", Version: "1"}

@@ -8,41 +8,42 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// A Policy decides who may do what. Decide is called by several goroutines at once. It must
-// not wait for anybody: each call of a tool waits for it, and a list asks about each entry.
+// A Policy decides whether a caller may do something. Decide must be safe for concurrent use and
+// must not block: each call of a tool waits for it, and a list calls it for each entry.
 type Policy interface {
 	Decide(ctx context.Context, a *Access) Decision
 }
 
-// Versioned is a Policy that decides by nothing but the fields of the Access, its Annotations and
-// its Client, in the same way as long as Version returns the same value, which can be compared. What
-// it leaves of a list is kept then. A [Require] and the rules of package policy/rules are Versioned.
+// Versioned is a Policy whose decisions depend only on the fields of the Access, its Annotations
+// and its Client, and do not change while Version returns the same value, which must be
+// comparable. Filtered lists are then cached. A [Require] and the rules of package policy/rules
+// are Versioned.
 type Versioned interface {
 	Policy
 	Version() any
 }
 
-// Func makes a Policy of a function.
+// Func is a function as a Policy.
 type Func func(ctx context.Context, a *Access) Decision
 
 // Decide calls f.
 func (f Func) Decide(ctx context.Context, a *Access) Decision { return f(ctx, a) }
 
-// Access is what a caller wants to do.
+// Access is one use of a feature by a caller.
 type Access struct {
-	Principal *auth.Principal // of the caller; nil: the caller is not known
+	Principal *auth.Principal // of the caller; nil: not authenticated
 	Server    string          // as the configuration names it
 
-	// Method is what is asked: "tools/call", "resources/read", "tasks/cancel". In a list it
-	// is what the entry would be used with.
+	// Method is the method of the request: "tools/call", "resources/read", "tasks/cancel". For an
+	// entry of a list it is the method that uses the entry.
 	Method string
 
 	// Kind is KindTool, KindPrompt or KindResource. A template is a resource whose URI is
 	// not known. It is empty for a method of an extension.
 	Kind mcp.Kind
 
-	// Name is that of the tool or prompt, as its server calls it, the URI of the
-	// resource, or the method of the extension.
+	// Name is the name of the tool or prompt on its server, the URI of the resource, or the
+	// method of the extension.
 	Name string
 
 	// Template is the URI template that is listed or completed; Name is empty then.
@@ -51,53 +52,54 @@ type Access struct {
 	// Arguments are an object, nil for none. A policy must not keep or change them.
 	Arguments json.RawMessage
 
-	// Partial says that Arguments are not known, and that Name is not if it is empty. Then a
-	// policy refuses only what it would refuse whatever they are.
+	// Partial reports that Arguments are not known, nor Name if it is empty. A policy must then
+	// refuse only what it would refuse for all their values.
 	Partial bool
 
-	// Annotations returns what the server says of the feature, nil if it says nothing or is
-	// not trusted (see [Middleware]): then [Unannotated] holds. It may have to ask the server.
-	// A nil function stands for one that returns nil.
+	// Annotations returns the server's annotations of the feature, nil if there are none or the
+	// server is not trusted (see [Middleware]): then [Unannotated] applies. It may have to ask
+	// the server. A nil function means one that returns nil.
 	Annotations func() *Annotations
 
-	// Client returns how the client names itself, which proves nothing. Nil: it does not.
+	// Client returns the client's own description, which is not verified. Nil: there is none.
 	Client func() mcp.Implementation
 }
 
-// Annotations are what a server that is trusted says of a feature.
+// Annotations are a trusted server's annotations of a feature.
 type Annotations struct {
 	Title string
 
-	// Of tools. The defaults are those of the specification, the worst: see [Unannotated].
+	// For tools. The defaults are those of the specification, which assume the worst: see
+	// [Unannotated].
 	ReadOnly, Destructive, Idempotent, OpenWorld bool
 
-	// Of resources and templates.
+	// For resources and templates.
 	Audience []string // "user", "assistant"
 	Priority float64
 }
 
-// Unannotated is what holds of a feature of which nothing is said (2026-07-28, schema,
+// Unannotated holds the defaults for a feature without annotations (2026-07-28, schema,
 // ToolAnnotations).
 var Unannotated = Annotations{Destructive: true, OpenWorld: true}
 
-// Decision is what a policy says to an [Access]. The zero value refuses.
+// Decision is a policy's decision on an [Access]. The zero value refuses.
 type Decision struct {
 	Allow bool
 
-	// Rule names what decided, for logs and for callers who may know of the feature.
+	// Rule names the rule that decided, for logs and for callers who may see the feature.
 	Rule string
 
-	// Scopes, if the access is refused, are all the scopes with which it would be allowed. A
-	// caller who has none of them is told. Nil: no scope would help.
+	// Scopes, if the access is refused, are all the scopes with which it would be allowed. They
+	// are sent to the caller. Nil: no scope would help.
 	Scopes []string
 
-	// Show has a feature that Scopes would open in lists all the same.
+	// Show keeps a feature that Scopes would allow in lists.
 	Show bool
 
-	// Reason is told to a caller whose arguments are refused. It may be empty.
+	// Reason is sent to a caller whose arguments are refused. It may be empty.
 	Reason string
 
-	// Err is why the policy could not be evaluated, so that it refuses. It is logged, and
-	// never told.
+	// Err is the error because of which the policy could not be evaluated and refuses. It is
+	// logged, and never sent to the caller.
 	Err error
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// admit returns nil if the policy allows an access, else what its caller is answered.
+// admit returns nil if the policy allows an access, else the error for the caller.
 func (g *gate) admit(ctx context.Context, a *Access) error {
 	d := g.policy.Decide(ctx, a)
 	if d.Allow {
@@ -25,7 +25,8 @@ func (g *gate) admit(ctx context.Context, a *Access) error {
 	return unknown(a)
 }
 
-// shown tells whether a list would show what was refused: whether that is for its arguments.
+// shown reports whether a list would show a refused feature: whether the refusal is about its
+// arguments.
 func (g *gate) shown(ctx context.Context, a *Access) bool {
 	if a.Partial || a.Kind == "" {
 		return false
@@ -36,10 +37,10 @@ func (g *gate) shown(ctx context.Context, a *Access) bool {
 	return d.visible()
 }
 
-// visible tells whether a list has what was decided on.
+// visible reports whether a list shows the feature.
 func (d *Decision) visible() bool { return d.Allow || d.Show && d.Scopes != nil }
 
-// forbidden is the answer where the caller may know what it may not do.
+// forbidden returns the error for a feature that the caller may see.
 func forbidden(a *Access, d *Decision) error {
 	why := ""
 	if d.Reason != "" {
@@ -48,7 +49,7 @@ func forbidden(a *Access, d *Decision) error {
 	return mcp.Errorf(mcp.CodeInvalidRequest, "%s %q is refused with these arguments by %q of the policy%s", a.Kind, clip(a.Name), clip(d.Rule), why)
 }
 
-// unknown is the answer to who asks for what there is not.
+// unknown returns the error for a feature that does not exist, or seems not to.
 func unknown(a *Access) error {
 	switch a.Kind {
 	case mcp.KindTool:

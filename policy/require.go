@@ -12,23 +12,23 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Requirement is what a caller must have. The zero value requires nothing.
+// Requirement holds the scopes and roles that a caller must have. The zero value requires nothing.
 type Requirement struct {
 	Scopes []string // all of them
 	Roles  []string // all of them
 }
 
-// Require is a policy that is data: what each feature needs. Names stand for themselves, and
-// "*" for all that have no entry of their own. What has none at all needs nothing, but for
-// All. No field may change after the first decision.
+// Require is a policy as data: the requirement of each feature. "*" is the entry for all names without
+// an entry of their own. A feature without any entry needs only All. Fields must not change after
+// the first decision.
 //
-// A tool or prompt that none of the servers lists, such as a misspelt one, is logged once at Warn, when
-// all servers with a [Middleware] of the policy have been listed.
+// A tool or prompt that no server lists, such as a misspelt one, is logged once at Warn, when all
+// servers with a [Middleware] of the policy have been listed.
 //
-// Scopes that are missing are told to the caller if they are all that is missing; a role
-// cannot be asked for. To nobody, everything is told: who logs in may have the role.
+// Missing scopes are sent to the caller if only scopes are missing; a role cannot be requested.
+// An unauthenticated caller gets all scopes, since it may have the role after logging in.
 type Require struct {
-	All     Requirement            // whatever it is
+	All     Requirement            // every feature
 	Tools   map[string]Requirement // by name
 	Prompts map[string]Requirement // by name
 
@@ -36,10 +36,10 @@ type Require struct {
 	// them, listed or not.
 	Resources, Templates map[string]Requirement
 
-	// Tasks is for requests about tasks, in addition to what their tools need.
+	// Tasks is the requirement of requests about tasks, in addition to that of their tools.
 	Tasks Requirement
 
-	// Show has what scopes would open in lists.
+	// Show keeps features that more scopes would allow in lists.
 	Show bool
 
 	once     sync.Once
@@ -49,7 +49,7 @@ type Require struct {
 	unlisted unlisted
 }
 
-// namesOf are the names that the policy has for the entries of a list.
+// namesOf returns the entries of the policy for a list.
 func (r *Require) namesOf(l *featureList) map[string]Requirement {
 	switch l {
 	case toolList:
@@ -66,7 +66,8 @@ type family struct {
 	need  Requirement
 }
 
-// Check tells what is wrong with Templates. With such a fault all resources are refused.
+// Check returns the error in Templates, if there is one. With such an error all resources are
+// refused.
 func (r *Require) Check() error {
 	r.once.Do(func() {
 		for template, need := range r.Templates {
@@ -75,7 +76,7 @@ func (r *Require) Check() error {
 			}
 			match, err := urimatch.New(template)
 			if err != nil {
-				r.fault = errors.Join(r.fault, fmt.Errorf("policy: Require.Templates: %q is no URI template: %w", clip(template), err))
+				r.fault = errors.Join(r.fault, fmt.Errorf("policy: Require.Templates: %q is not a URI template: %w", clip(template), err))
 				continue
 			}
 			r.families = append(r.families, family{match, need})
@@ -87,7 +88,7 @@ func (r *Require) Check() error {
 // Version returns r, whose fields do not change.
 func (r *Require) Version() any { return r }
 
-// Decide tells whether the caller has what the feature needs.
+// Decide reports whether the caller meets the need of the feature.
 func (r *Require) Decide(_ context.Context, a *Access) Decision {
 	if err := r.Check(); err != nil && a.Kind == mcp.KindResource {
 		return Decision{Rule: "require", Err: err}
@@ -99,7 +100,7 @@ func (r *Require) Decide(_ context.Context, a *Access) Decision {
 	switch {
 	case d.Allow:
 	case a.Principal == nil:
-		d.Scopes = append([]string{}, need.Scopes...) // not nil: to be known may help
+		d.Scopes = append([]string{}, need.Scopes...) // not nil: logging in may help
 	case !lacksRole:
 		d.Scopes = need.Scopes
 	}
@@ -107,7 +108,7 @@ func (r *Require) Decide(_ context.Context, a *Access) Decision {
 	return d
 }
 
-// needs is what an access needs, of all entries that are about it.
+// needs returns the union of all needs that apply to an access.
 func (r *Require) needs(a *Access) Requirement {
 	all := r.All
 	add := func(n Requirement) {
@@ -130,7 +131,7 @@ func (r *Require) needs(a *Access) Requirement {
 		n, listed := r.Resources[a.Name]
 		add(n)
 		for _, f := range r.families {
-			// A URI of which nobody can tell needs what all do that it may be of.
+			// A URI that cannot be matched needs the union of all templates that it may match.
 			if values, err := f.match.Match(a.Name); values != nil || err != nil {
 				listed = true
 				add(f.need)
@@ -143,7 +144,7 @@ func (r *Require) needs(a *Access) Requirement {
 	return all
 }
 
-// named is the entry of a name. An unknown name, which is empty, needs nothing of its own.
+// named returns the entry of a name. An unknown name, which is empty, has no entry of its own.
 func named(by map[string]Requirement, name string) Requirement {
 	if n, ok := by[name]; ok || name == "" {
 		return n
@@ -151,7 +152,7 @@ func named(by map[string]Requirement, name string) Requirement {
 	return by["*"]
 }
 
-// union returns a with those of b that it lacks. It changes neither.
+// union returns the union of a and b. It changes neither.
 func union(a, b []string) []string {
 	if len(a) == 0 {
 		return b

@@ -70,7 +70,7 @@ func TestRequire(t *testing.T) {
 		})
 	}
 
-	// Nobody is told everything: to be somebody may help.
+	// An unauthenticated caller gets all scopes: logging in may help.
 	erase := tool("erase")
 	if d := r.Decide(t.Context(), &erase); d.Allow || !slices.Equal(d.Scopes, []string{"base"}) {
 		t.Errorf("nobody: %+v", d)
@@ -84,7 +84,7 @@ func TestRequire(t *testing.T) {
 		t.Errorf("with Show: %+v", d)
 	}
 
-	// A template that is none is found out, and does not open what it was to close.
+	// An invalid template is an error, and refuses instead of allowing.
 	r = &policy.Require{Templates: map[string]policy.Requirement{"db://{": {}}}
 	if err := r.Check(); err == nil {
 		t.Error("Check finds nothing wrong")

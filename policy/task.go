@@ -9,7 +9,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// maxTasks bounds the tasks whose tools are known; the oldest make room.
+// maxTasks bounds the tasks whose tools are known; the oldest are dropped.
 const maxTasks = 10_000
 
 // taskTools remembers the tools of tasks. The zero value is ready for use.
@@ -20,11 +20,10 @@ type taskTools struct {
 	next int               // in ring, when it is full; guarded by mu
 }
 
-// taskID names a task. Processes that a server starts for each client may give theirs the
-// same ids.
+// taskID identifies a task. Server processes for different clients may use the same ids.
 type taskID struct{ principal, id string }
 
-// taskKey is the id of a task of a principal; zero if it has none.
+// taskKey returns the key of a principal's task; zero if there is no id.
 func taskKey(p *auth.Principal, task json.RawMessage) (key taskID) {
 	if key.id = nameOf(task, "taskId"); key.id != "" && p != nil {
 		key.principal = p.ID
@@ -40,7 +39,7 @@ func (t *taskTools) put(key taskID, tool string) {
 	defer t.mu.Unlock()
 	if old, ok := t.tool[key]; ok {
 		if old != tool {
-			t.tool[key] = "" // two of one name: it may be either
+			t.tool[key] = "" // two tasks with one id: it may be either tool
 		}
 		return
 	}
@@ -64,7 +63,7 @@ func (t *taskTools) get(key taskID) string {
 	return t.tool[key]
 }
 
-// ofTask is the access to a task: to some call of its tool.
+// ofTask returns the access to a task: to some call of its tool.
 func (g *gate) ofTask(ctx context.Context, method string, task json.RawMessage, next mcp.Handler) *Access {
 	a := g.access(ctx, method)
 	a.Kind, a.Partial = mcp.KindTool, true
@@ -74,7 +73,7 @@ func (g *gate) ofTask(ctx context.Context, method string, task json.RawMessage, 
 	return a
 }
 
-// task decides what is about one task.
+// task decides requests about one task.
 func (g *gate) task(ctx context.Context, req *mcp.Request, next mcp.Handler) (mcp.Result, error) {
 	id, err := text(req, "taskId")
 	if err != nil {
@@ -86,7 +85,7 @@ func (g *gate) task(ctx context.Context, req *mcp.Request, next mcp.Handler) (mc
 	return next.Handle(ctx, req)
 }
 
-// admitTask is admit for a task, which is what there is not, and not its tool.
+// admitTask is admit for a task. Its error reports a missing task, not a missing tool.
 func (g *gate) admitTask(ctx context.Context, a *Access, id string) error {
 	d := g.policy.Decide(ctx, a)
 	if d.Allow {

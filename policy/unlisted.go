@@ -12,10 +12,10 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/spelling"
 )
 
-// A name of a [Require] that no server has, such as a misspelt one, protects nothing, and nothing
-// shows it. So the lists that pass are held against the tools and prompts that it names. When the
-// servers of all its middleware have been listed to the end, each name that none of them has had
-// is logged once, at Warn. URIs and templates are left out: they need not be listed.
+// A misspelt name in a [Require] protects nothing, without any sign of it. So its tools and
+// prompts are compared with the lists that pass. When the servers of all its middleware have been
+// listed to the end, each name that no server has is logged once, at Warn. URIs and templates are
+// left out: servers need not list them.
 
 // unlisted watches the lists of the servers of one Require. The zero value is ready for use.
 type unlisted struct {
@@ -24,11 +24,11 @@ type unlisted struct {
 	seen  map[*featureList]*census // guarded by mu
 }
 
-// census is what is known of one kind of list.
+// census holds the names seen in one kind of list.
 type census struct {
 	names map[string]bool // of all lists so far, maxEntries of them
 	ended map[*gate]bool  // the servers whose last page was seen
-	told  bool            // what is missing was logged
+	told  bool            // missing names have been logged
 }
 
 func (u *unlisted) join() {
@@ -37,8 +37,8 @@ func (u *unlisted) join() {
 	u.gates++
 }
 
-// page takes note of a page of a list, and of whether there are more, and logs which of the names
-// that the policy has for that kind are in none.
+// page records a page of a list. After the last page of all servers it logs the wanted names that
+// are in no list.
 func (u *unlisted) page(g *gate, l *featureList, entries iter.Seq[json.RawMessage], more bool, wanted map[string]Requirement, log *slog.Logger) {
 	if len(wanted) == 0 {
 		return
@@ -76,7 +76,7 @@ func (u *unlisted) page(g *gate, l *featureList, entries iter.Seq[json.RawMessag
 	c.names, c.ended = nil, nil
 }
 
-// near is the name that may have been meant, empty if there is none.
+// near returns the closest name, empty if none is close.
 func near(name string, names map[string]bool) (found string) {
 	best := max(1, len(name)/3) + 1
 	for _, n := range slices.Sorted(maps.Keys(names)) {

@@ -12,8 +12,8 @@ import (
 	"github.com/patchbay-dev/patchbay/policy"
 )
 
-// Trap 4: a name of a Require that no server lists is logged, once, with the name that may have been
-// meant, and not before all servers of the policy were listed to their ends.
+// Trap 4: a name of a Require that no server lists is logged, once, with the closest name, after
+// all servers of the policy have been listed to the end.
 func TestUnlistedNamesAreLogged(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// admitURI is admit for a resource. A URI that could be written more simply is decided as it
-// is and as it would be then: "file:///public/%2e%2e/etc" is no way around a rule about
-// "file:///etc", whichever of the two a server makes of it.
+// admitURI is admit for a resource. A URI that has a simpler form is decided in both forms:
+// "file:///public/%2e%2e/etc" does not bypass a rule about "file:///etc", however a server reads
+// it.
 func (g *gate) admitURI(ctx context.Context, a *Access) error {
 	if err := g.admit(ctx, a); err != nil {
 		return err
@@ -21,8 +21,8 @@ func (g *gate) admitURI(ctx context.Context, a *Access) error {
 	return g.admit(ctx, &simple)
 }
 
-// simplified returns a URI with its scheme and host in lower case, no dot segments or
-// backslashes in its path, and nothing escaped there that need not be.
+// simplified returns a URI with its scheme and host in lower case, and without dot segments,
+// backslashes and needless escapes in its path.
 func simplified(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil || u.Opaque != "" || u.Path == "" {

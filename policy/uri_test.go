@@ -9,7 +9,7 @@ import (
 	"github.com/patchbay-dev/patchbay/policy"
 )
 
-// A rule about some URIs is not passed by another spelling of them.
+// Another spelling of a URI does not bypass a rule about it.
 func TestURIsAreDecidedAsTheyAreMeant(t *testing.T) {
 	read := 0
 	srv := mcp.HandlerFunc(func(context.Context, *mcp.Request) (mcp.Result, error) {

@@ -1,26 +1,25 @@
-// Package trace reads and writes recorded frames: what crossed the wire, in
-// one format for the recorder, the inspector, the gateway's flight record,
-// replay and golden tests.
+// Package trace reads and writes recorded frames of the wire, in one format for the recorder, the
+// inspector, the gateway's flight record, replay and golden tests.
 //
-// A frame is one recorded unit: a JSON-RPC message or batch as it stood on the
-// wire, or an HTTP exchange without a message. A trace is JSON lines, one
-// frame each, in the order the recorder saw them:
+// A frame is one recorded unit: a JSON-RPC message or batch as it was on the wire, or an HTTP
+// exchange without a message. A trace is JSON lines, one frame each, in the order the recorder
+// saw them:
 //
 //	{"dir":"in","msg":{"jsonrpc":"2.0","id":1,"method":"ping"}}
 //	{"dir":"out","time":"2026-07-28T09:30:00.000000001Z","conn":"c1","msg":{"jsonrpc":"2.0","id":1,"result":{}}}
 //
 // The members of a line, in the order they are written:
 //
-//	dir     "in" or "out", seen from the one who records; required
+//	dir     "in" or "out", seen from the recorder; required
 //	time    when, RFC 3339 with nanoseconds
 //	kind    what the frame is, if no message: see [Kind]
 //	conn    which connection, any name
 //	transport  "stdio", "http" and so on: see [Frame]
 //	lost    how many frames were dropped just before this one
 //	size    bytes on the wire, before redaction and cut
-//	cut     how many bytes of them were left out at the end, at least
+//	cut     minimum number of bytes left out at the end
 //	event   id of the server-sent event that carried the message
-//	note    words about kind
+//	note    text about kind
 //	args    command line of a child process
 //	http    {"exchange","method","path","status","headers"}, each optional; a
 //	        header is a name with a list of values
@@ -31,20 +30,19 @@
 // At most one of msg, raw and base64 is present, and at least one of them,
 // http or kind. A reader ignores members it does not know.
 //
-// The recorder sees bytes, not objects. The text of numbers and strings, the
-// order of members, duplicate names and unknown members of a message are
-// written as they came; white space between tokens is dropped where it would
-// break the line.
+// The recorder sees bytes, not objects. The text of numbers and strings, the order of members,
+// duplicate names and unknown members of a message are kept; white space between tokens is
+// dropped where it would break the line.
 //
 // # Guarantees
 //
-//   - A [Writer] redacts every frame before it leaves the process; see
-//     [Redactor] for what it replaces and what it cannot know.
-//   - [Writer.Record] may be called from any goroutine and waits at most
-//     [WriterOptions.MaxWait]. When the sink is slower than the wire, frames
-//     are dropped, counted, and the gap is marked by "lost" in the trace.
-//   - When the sink fails nothing more is written; what is missing is counted, and
-//     [WriterOptions.OnFault] is told once.
+//   - A [Writer] redacts every frame before it leaves the process; see [Redactor] for its rules
+//     and limits.
+//   - [Writer.Record] may be called from any goroutine and waits at most [WriterOptions.MaxWait].
+//     When the sink is slower than the wire, frames are dropped and counted, and "lost" marks the
+//     gap in the trace.
+//   - When the sink fails, nothing more is written; missing frames are counted, and
+//     [WriterOptions.OnFault] is called once.
 //   - Frames are written in the order in which Record queued them.
 //   - [Read] bounds the length of a line, reports a bad line with its number
 //     and goes on with the next.

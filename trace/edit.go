@@ -7,21 +7,21 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// place says where in a message a value stands. The elements of an array
-// share the place of the array.
+// place is the position of a value in a message. The elements of an array share the place of the
+// array.
 type place struct {
 	name   string // member name, empty at the top
 	parent *place // nil at the top
 	secret bool   // set by the redactor for a whole subtree
 }
 
-// editor rewrites single values of a JSON text and leaves every other byte.
+// editor rewrites single values of a JSON text and keeps every other byte.
 type editor struct {
-	// enter, if set, sees each object member before its value; rest begins
-	// with the value.
+	// enter, if set, is called for each object member before its value; rest begins with the
+	// value.
 	enter func(p *place, rest []byte)
-	// leaf sees each string, number and literal and returns its replacement
-	// as JSON, or nil to keep it.
+	// leaf is called for each string, number and literal and returns its replacement as JSON, or
+	// nil to keep it.
 	leaf func(p *place, value jsontext.Value) []byte
 
 	src  []byte

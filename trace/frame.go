@@ -16,7 +16,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Dir is the direction of a frame, seen from the one who records.
+// Dir is the direction of a frame, seen from the recorder.
 type Dir string
 
 // The two directions.
@@ -25,63 +25,64 @@ const (
 	Out Dir = "out" // the recorder's side sent it
 )
 
-// Kind says what a frame is, if it is no message.
+// Kind is the kind of a frame that is not a message.
 type Kind string
 
-// The kinds of frames. Out is what the recorder's side did, In what happened to it.
+// The kinds of frames. For these, Out is an action of the recorder's side, In an event from the
+// other side.
 const (
 	KindMessage Kind = ""        // a message, stray bytes, or an HTTP exchange without either
 	KindStart   Kind = "start"   // a child process was started; Args is its command line
 	KindStderr  Kind = "stderr"  // Raw is a line that a child wrote to standard error
-	KindExit    Kind = "exit"    // a child process has ended; Note says how
+	KindExit    Kind = "exit"    // a child process has ended; Note is the exit state
 	KindOpen    Kind = "open"    // a connection was opened
-	KindClose   Kind = "close"   // a connection was closed, or could not be opened; Note says why
-	KindSession Kind = "session" // a session is open; Note says in which revision, and how that was found
-	KindEvent   Kind = "event"   // a server-sent event that is no message; Note is its name
+	KindClose   Kind = "close"   // a connection was closed, or could not be opened; Note is the reason
+	KindSession Kind = "session" // a session is open; Note is its revision, and how it was found
+	KindEvent   Kind = "event"   // a server-sent event that is not a message; Note is its name
 	KindComment Kind = "comment" // a comment on a stream of server-sent events
 )
 
 // Frame is one recorded unit on the wire.
 //
-// A frame holds a message in Msg, or bytes that are no JSON in Raw, or only
-// the facts in HTTP (a GET, a 202 without a body), or what its Kind says.
+// A frame has a message in Msg, or bytes that are not JSON in Raw, or only HTTP (a GET, a 202
+// without a body), or the fields of its Kind.
 type Frame struct {
 	Time time.Time // zero: not recorded
 	Dir  Dir
 	Kind Kind
-	Conn string // name of the connection, no secret such as a session id; empty: not recorded
+	Conn string // name of the connection, not a secret such as a session id; empty: not recorded
 	Lost int    // frames dropped just before this one because the sink was slow
 
 	Transport string // "stdio", "http", "sse", "websocket", "tcp", "unix", "memory", "custom"; empty: not recorded
 
 	Size  int      // bytes of Msg and Raw on the wire; zero: not recorded
-	Cut   int      // bytes left out at the end, at least; the message then is in Raw, as it is none any more
+	Cut   int      // minimum number of bytes left out at the end; the cut message is in Raw
 	Event string   // id of the server-sent event that carried the message
 	Note  string   // about Kind, for people
 	Args  []string // command line of a child
 
-	Msg  json.RawMessage // a message or batch, the bytes as they came
+	Msg  json.RawMessage // a message or batch, unchanged
 	Raw  []byte          // bytes that are not JSON; written only if Msg is empty
 	HTTP *HTTP           // nil: not HTTP, or not recorded
 }
 
-// Message reports whether the frame is a whole message, or should have been one: bytes
-// on the place of a message, and no HTTP error page.
+// Message reports whether the frame is a whole message, or should have been one: bytes in the
+// place of a message, but not an HTTP error page.
 func (f *Frame) Message() bool {
 	return f.Kind == KindMessage && len(f.Msg) > 0 && (f.HTTP == nil || f.HTTP.Status < 300 || hasMember(f.Msg, "jsonrpc"))
 }
 
-// HTTP holds what an HTTP exchange says beside the message.
+// HTTP holds the parts of an HTTP exchange besides the message.
 type HTTP struct {
-	Exchange int                 // which request and answer belong together, from 1; zero: not recorded
+	Exchange int                 // number shared by a request and its response, from 1; zero: not recorded
 	Method   string              // "POST"; empty for a response
 	Path     string              // path and query as sent
 	Status   int                 // 200; zero for a request
 	Headers  map[string][]string // an http.Header is assignable to it
 }
 
-// lax is how recorded messages are read: whatever the grammar allows was on
-// the wire and stays in the trace. Duplicate names are for the peer to refuse.
+// lax is the option for reading recorded messages: duplicate names were on the wire and stay in
+// the trace.
 var lax = jsontext.AllowDuplicateNames(true)
 
 // Append appends the frame as one line of a trace, without the newline, and
@@ -197,8 +198,8 @@ func (h *HTTP) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// appendString appends s as a JSON string; bytes that are no UTF-8 become
-// U+FFFD, which only header values, paths and names can hit.
+// appendString appends s as a JSON string; bytes that are not UTF-8 become U+FFFD; only header
+// values, paths and names can have them.
 func appendString(dst []byte, s string) []byte {
 	dst, _ = jsontext.AppendQuote(dst, s) // the error reports the replacement
 	return dst
@@ -312,7 +313,7 @@ func parseHTTP(value jsontext.Value) (*HTTP, error) {
 			err = object(value, func(name string, value jsontext.Value) error {
 				var list []string
 				if err := json.Unmarshal(value, &list); err != nil {
-					return fmt.Errorf("header %q is no list of strings", bound(name))
+					return fmt.Errorf("header %q is not a list of strings", bound(name))
 				}
 				h.Headers[name] = list
 				return nil
@@ -326,8 +327,8 @@ func parseHTTP(value jsontext.Value) (*HTTP, error) {
 	return h, nil
 }
 
-// object calls member for each member of the JSON object in b. A name given
-// twice is an error, in this object only: what is inside is not its concern.
+// object calls member for each member of the JSON object in b. A name given twice is an error, in
+// this object but not inside its values.
 func object(b []byte, member func(name string, value jsontext.Value) error) error {
 	d := jsontext.NewDecoder(bytes.NewBuffer(b), lax)
 	if d.PeekKind() != '{' {
@@ -381,7 +382,7 @@ func hasMember(b []byte, member string) bool {
 func number(value jsontext.Value) (int, error) {
 	n, err := strconv.Atoi(string(value))
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%q is no count", bound(string(value)))
+		return 0, fmt.Errorf("%q is not a count", bound(string(value)))
 	}
 	return n, nil
 }
@@ -394,7 +395,7 @@ func unquote(value jsontext.Value) (string, error) {
 	return string(b), err
 }
 
-// bound cuts text of unknown origin to a length fit for an error.
+// bound clips text for an error.
 func bound(s string) string {
 	const most = 80
 	if len(s) <= most {

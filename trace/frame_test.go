@@ -135,7 +135,7 @@ func TestReadReturnsErrorOfReader(t *testing.T) {
 	}
 }
 
-// A line that reads is written and read again as the same frame.
+// A frame that was read is written so that it reads as the same frame.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		`{"dir":"in","msg":{"jsonrpc":"2.0","id":1,"method":"ping"}}`,
@@ -167,7 +167,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// What counts as a message: not an error page, not what says what it is.
+// Frames that count as messages: not error pages, nor frames with a kind.
 func TestFrameMessage(t *testing.T) {
 	msg := json.RawMessage(`{"jsonrpc":"2.0","method":"ping","id":1}`)
 	for _, tt := range []struct {
@@ -191,8 +191,7 @@ func TestFrameMessage(t *testing.T) {
 	}
 }
 
-// A line of 100 MB that is none is passed over in bounded memory, and what comes after
-// it is read.
+// A line of 100 MB that is not a frame is skipped in bounded memory, and later lines are read.
 func TestReadPassesOverAHugeLine(t *testing.T) {
 	huge := io.LimitReader(endless{}, 150<<20)
 	in := io.MultiReader(huge, strings.NewReader("\n{\"dir\":\"in\",\"msg\":1}\n"))

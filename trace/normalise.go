@@ -1,11 +1,11 @@
 package trace
 
-// What Normalise replaces, and why each stays comparable:
+// Normalise replaces:
 //
 //   - times and sizes of frames are dropped, other RFC 3339 times become one fixed time;
-//   - connections, sessions, request states, tasks and stream events become
-//     "conn-1", "session-1", "state-1", ... in order of first appearance, so
-//     that a golden test still sees that the same value came back;
+//   - connections, sessions, request states, tasks and stream events become "conn-1",
+//     "session-1", "state-1", ... in order of first appearance, so that a golden test still shows
+//     that the same value came back;
 //   - with IDs, request ids and progress tokens become 1, 2, 3 or "id-1", ...,
 //     keeping their JSON type;
 //   - Date and Content-Length headers are dropped, and the port of a loopback
@@ -35,8 +35,8 @@ type NormaliseOptions struct {
 	Names map[string]string
 }
 
-// normalTime stands for every time inside a message. It is a time itself, so
-// that a normalised message still fits its schema.
+// normalTime replaces every time inside a message. It is a time itself, so that a normalised
+// message still fits its schema.
 const normalTime = "2000-01-01T00:00:00Z"
 
 var volatileNames = map[string]string{
@@ -150,15 +150,14 @@ func (n *normaliser) http(h *HTTP) *HTTP {
 	return &out
 }
 
-// top reports whether p is a member of a message itself, alone or in a
-// batch, rather than of something inside it.
+// top reports whether p is a member of a message itself, alone or in a batch, rather than of a
+// value inside it.
 func (p *place) top() bool { return p.parent != nil && p.parent.parent == nil }
 
 func (n *normaliser) message(f Frame) json.RawMessage {
 	sender, receiver := "id "+f.Conn+" "+string(f.Dir), "id "+f.Conn+" "+string(opposite(f.Dir))
-	// The id of a response belongs to whoever sent the request: a message
-	// without a method answers the other side. A batch holds requests and
-	// notifications, or responses, never both.
+	// The id of a response belongs to the sender of the request: a message without a method
+	// answers the other side. A batch holds requests and notifications, or responses, never both.
 	response := !hasMethod(f.Msg)
 	e := editor{leaf: func(p *place, value jsontext.Value) []byte {
 		if !n.ids {
@@ -212,10 +211,10 @@ func (n *normaliser) id(value jsontext.Value, space string) []byte {
 	case '"':
 		return []byte(`"id-` + n.number(space, string(value)) + `"`)
 	}
-	return nil // null has nothing to hide
+	return nil // null stays
 }
 
-// leaf replaces strings whose member name or form says they are volatile.
+// leaf replaces strings that are volatile according to their member name or form.
 func (n *normaliser) leaf(p *place, value jsontext.Value) []byte {
 	if value.Kind() != '"' {
 		return nil
@@ -242,6 +241,6 @@ func hasMethod(msg []byte) bool {
 		found = found || p.name == "method" && p.top()
 		return nil
 	}}
-	_, _ = e.edit(msg) // a fault in msg is found by the caller
+	_, _ = e.edit(msg) // the caller finds a fault in msg
 	return found
 }

@@ -72,7 +72,7 @@ func lines(frames []trace.Frame) []string {
 	return out
 }
 
-// Normalising twice is normalising once, and messages keep their shape.
+// Normalise is idempotent, and messages keep their shape.
 func FuzzNormalise(f *testing.F) {
 	f.Add([]byte(`{"dir":"in","conn":"a","http":{"path":"/m?sessionId=abc","headers":{"Mcp-Session-Id":["abc"]}},"msg":{"id":77,"method":"x","params":{"requestState":"s","_meta":{"progressToken":"p"}}}}
 {"dir":"out","conn":"a","event":"e9","msg":[{"id":77,"result":{"at":"2026-07-28T09:30:00.5Z","taskId":"t"}}]}`))

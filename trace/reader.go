@@ -13,7 +13,7 @@ import (
 // stdio frame (16 MiB) with each byte escaped.
 const MaxLineBytes = 128 << 20
 
-// ErrLineTooLong is in the error of a line longer than [MaxLineBytes].
+// ErrLineTooLong is wrapped by the error of a line longer than [MaxLineBytes].
 var ErrLineTooLong = errors.New("line too long")
 
 // LineError reports one line of a trace that is not a frame.
@@ -29,9 +29,8 @@ func (e *LineError) Unwrap() error { return e.Err }
 
 // Read returns the frames of a trace in order. Blank lines are skipped.
 //
-// A line that is no frame gives a [*LineError]; reading goes on after it if
-// the loop does. An error of r itself is returned as it is and is the last.
-// The sequence reads r as it goes and can be used once.
+// A line that is not a frame gives a [*LineError]; reading goes on after it if the loop does. An
+// error of r is wrapped and is the last. The sequence reads r on demand and can be used once.
 func Read(r io.Reader) iter.Seq2[Frame, error] { return read(r, MaxLineBytes) }
 
 func read(r io.Reader, maxBytes int) iter.Seq2[Frame, error] {

@@ -1,23 +1,23 @@
 package trace
 
-// What is replaced by "[redacted]", and the limits of it:
+// The redactor replaces with "[redacted]":
 //
 //   - the values of headers that carry credentials or sessions;
-//   - strings and numbers under a JSON member whose name says secret, however
-//     deep, in messages and in JSON that is carried as text in a string;
+//   - strings and numbers under a JSON member with the name of a secret, at any depth, in
+//     messages and in JSON text inside a string;
 //   - user information and query values with such names in URLs, in paths,
 //     header values and strings;
-//   - in bytes that are not JSON: what follows such a name and = or :, and
-//     what follows Bearer or Basic;
-//   - in a command line: what follows a flag with such a name, and all of the above;
-//   - the values that the one who records knows to be secret, wherever they stand;
-//   - secrets that have a shape of their own, wherever they stand: tokens and keys of GitHub,
+//   - in bytes that are not JSON: the text after such a name and = or :, and after Bearer or
+//     Basic;
+//   - in a command line: the value of a flag with such a name, and all of the above;
+//   - the secrets that the recorder knows, wherever they are;
+//   - secrets that have a shape of their own, wherever they are: tokens and keys of GitHub,
 //     GitLab, AWS, Slack, Stripe, Google, OpenAI, Anthropic, npm and others, JWTs, private keys
 //     in PEM (shape.go).
 //
-// A JSON Schema under "properties" describes a member and holds no secret: it
-// is kept, so that a recorded tool list stays one. A secret under a name that
-// does not say so ("q", "text") cannot be known and is kept.
+// A JSON Schema under "properties" describes a member and is kept, so that a recorded tool list
+// stays valid. A secret without a shape under an ordinary name ("q", "text") is not recognized
+// and is kept.
 
 import (
 	"bytes"
@@ -36,7 +36,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Redacted stands in a trace where a secret was.
+// Redacted replaces a secret in a trace.
 const Redacted = "[redacted]"
 
 // DefaultNames are the member names whose values are replaced when
@@ -49,7 +49,7 @@ var DefaultNames = []string{
 	"client_assertion", "assertion", "code_verifier", "credential", "credentials", "session_id",
 }
 
-// headers whose values never reach a trace.
+// secretHeaders are the headers whose values never reach a trace.
 var secretHeaders = []string{
 	"Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie", "Mcp-Session-Id",
 	"X-Api-Key", "X-Auth-Token", "X-Access-Token",
@@ -63,21 +63,20 @@ type RedactorOptions struct {
 	// "apiKey" and "API-Key". Nil means [DefaultNames].
 	Names []string
 
-	// Headers are header names whose values are replaced, in addition to
-	// those that always are: Authorization, Proxy-Authorization, Cookie,
-	// Set-Cookie, Mcp-Session-Id and common API key headers. A header is also
-	// replaced when its name, its last words, or the x of Mcp-Param-{x}, is one of Names.
+	// Headers are header names whose values are replaced, in addition to those that always are
+	// replaced: Authorization, Proxy-Authorization, Cookie, Set-Cookie, Mcp-Session-Id and common
+	// API key headers. A header is also replaced when its name, its last words, or the x of
+	// Mcp-Param-{x}, is one of Names.
 	Headers []string
 
-	// Values are secrets that are known, as if [Redactor.Learn] was called with them.
+	// Values are known secrets, as for [Redactor.Learn].
 	Values []string
 }
 
-// minValue is the least length of a known secret in bytes.
+// minValue is the minimum length of a known secret in bytes.
 const minValue = 6
 
-// Redactor replaces secrets by "[redacted]". It may be used by several
-// goroutines at once.
+// Redactor replaces secrets with "[redacted]". It is safe for concurrent use.
 type Redactor struct {
 	names   map[string]bool                  // folded
 	headers map[string]bool                  // folded
@@ -86,8 +85,8 @@ type Redactor struct {
 	values  atomic.Pointer[strings.Replacer] // nil without known values
 
 	mu     sync.Mutex
-	learnt map[string]bool   // what values replaces; guarded by mu
-	lines  map[string]*Lines // what children write to standard error, by connection; guarded by mu
+	learnt map[string]bool   // the texts that values replaces; guarded by mu
+	lines  map[string]*Lines // standard error of children, by connection; guarded by mu
 }
 
 var (
@@ -136,9 +135,9 @@ func NewRedactor(opts *RedactorOptions) *Redactor {
 	return r
 }
 
-// Learn has secrets replaced from now on, such as those that a child is given in its
-// environment: wherever they stand, as they are, in base64, and as they are written in JSON, in
-// Go and in a URL. One of less than 6 bytes is not, as it may be part of any word.
+// Learn adds secrets to replace from now on, such as those in the environment of a child:
+// wherever they are, as they are, in base64, and as written in JSON, in Go and in a URL. Secrets
+// of less than 6 bytes are ignored, since they may be part of any word.
 func (r *Redactor) Learn(secrets ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -164,10 +163,11 @@ func (r *Redactor) Learn(secrets ...string) {
 	r.values.Store(strings.NewReplacer(pairs...))
 }
 
-// minLine is the least length of a line of a secret that is one too, such as of a key in PEM.
+// minLine is the minimum length in bytes of a line of a secret that counts as a secret too, such
+// as of a key in PEM.
 const minLine = 16
 
-// forms are the ways in which a secret may be written.
+// forms returns the ways in which a secret may be written.
 func forms(s string) []string {
 	inner := func(quoted string) string { return quoted[1 : len(quoted)-1] }
 	list := []string{
@@ -189,8 +189,7 @@ func forms(s string) []string {
 	return list
 }
 
-// Text replaces in a text the secrets that were learnt and those that are known by their shape,
-// and nothing else.
+// Text replaces only learnt secrets and those with a known shape.
 func (r *Redactor) Text(s string) string {
 	s = shaped(s)
 	if values := r.values.Load(); values != nil {
@@ -199,7 +198,7 @@ func (r *Redactor) Text(s string) string {
 	return s
 }
 
-// longest puts a value before those that it contains: the first that fits is replaced.
+// longest orders a value before those that it contains: the first match is replaced.
 func longest(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
 
 // fold brings apiKey, api_key and API-Key to one form.
@@ -207,8 +206,8 @@ func fold(name string) string { return strings.ToLower(separators.Replace(name))
 
 var separators = strings.NewReplacer("_", "", "-", "")
 
-// Frame returns f without its secrets. Msg, Raw and HTTP of f are not
-// changed; what had nothing to replace is shared with f.
+// Frame returns f without its secrets. Msg, Raw and HTTP of f are not changed; unchanged parts
+// are shared with f.
 func (r *Redactor) Frame(f Frame) Frame {
 	if f.Kind == KindStderr && r.ofKey(f.Conn, f.Raw) {
 		f.Raw = []byte(Redacted)
@@ -233,10 +232,10 @@ func (r *Redactor) Frame(f Frame) Frame {
 	return f
 }
 
-// maxStderr bounds the connections whose standard error is followed.
+// maxStderr bounds the connections whose standard error is tracked.
 const maxStderr = 1000
 
-// ofKey tells whether a line of standard error is part of a private key.
+// ofKey reports whether a line of standard error is part of a private key.
 func (r *Redactor) ofKey(conn string, line []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -283,8 +282,8 @@ func (r *Redactor) args(args []string) []string {
 	return out
 }
 
-// flag reports whether a flag, a variable or a header is named like a secret: as one of the
-// names, or with one as its last word, such as --github-token and DB_PASSWORD.
+// flag reports whether a flag, a variable or a header has the name of a secret: one of the names,
+// or one as its last word, such as --github-token and DB_PASSWORD.
 func (r *Redactor) flag(name string) bool {
 	name = strings.TrimLeft(name, "-")
 	for {
@@ -376,7 +375,7 @@ func describes(p *place, rest []byte) bool {
 	return schema || members == 0
 }
 
-// str redacts what is inside one string, or returns nil.
+// str redacts the content of one string, or returns nil.
 func (r *Redactor) str(value jsontext.Value, nested int) []byte {
 	maybeJSON := bytes.IndexByte(value, '{') >= 0 && nested < maxNested
 	maybeURL := bytes.Contains(value, []byte(`:`)) && bytes.ContainsAny(value, "?@#&")
@@ -418,7 +417,7 @@ func (r *Redactor) url(s string) string {
 	return s
 }
 
-// free redacts bytes that are not JSON, as well as names and marks allow.
+// free redacts bytes that are not JSON by names and marks.
 func (r *Redactor) free(b []byte) []byte {
 	b = authScheme.ReplaceAll(b, []byte("$1 "+Redacted))
 	b = userInfo.ReplaceAll(b, []byte("${1}"+Redacted+"@"))

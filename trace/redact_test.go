@@ -96,7 +96,7 @@ func TestRedactorNames(t *testing.T) {
 	}
 }
 
-// LOG-26-008: a command line shows no secrets, nor do words about a frame.
+// LOG-26-008: a command line shows no secrets, nor does the note of a frame.
 func TestRedactArgsAndNotes(t *testing.T) {
 	in := trace.Frame{
 		Dir: trace.Out, Kind: trace.KindStart, Note: "see https://me:hunter2@example.com/?api_key=hunter2, Bearer hunter2",
@@ -121,8 +121,7 @@ func TestRedactArgsAndNotes(t *testing.T) {
 	}
 }
 
-// LOG-26-008: what is known to be secret is gone wherever it stands, also where no name
-// gives it away.
+// LOG-26-008: known secrets are replaced everywhere, even under ordinary names.
 func TestRedactValues(t *testing.T) {
 	red := trace.NewRedactor(&trace.RedactorOptions{Values: []string{"s3cr3t-value", "s3cr3t-value-long", "short", ""}})
 	line := string(red.Frame(trace.Frame{
@@ -149,8 +148,8 @@ func TestRedactCutMessage(t *testing.T) {
 	}
 }
 
-// A redacted message is JSON of the same shape, and a secret under a known
-// name is gone wherever it stands.
+// A redacted message is JSON of the same shape, and a secret under a known name is replaced
+// everywhere.
 func FuzzRedact(f *testing.F) {
 	f.Add([]byte(`{"a":{"password":"x","b":[{"token":1}]},"properties":{"secret":{"type":"string"}}}`))
 	f.Add([]byte(`{"t":"{\"token\":\"a\"}"}`))
@@ -160,7 +159,7 @@ func FuzzRedact(f *testing.F) {
 		out := red.Frame(trace.Frame{Dir: trace.In, Msg: in}).Msg
 		var before, after any
 		if json.Unmarshal(in, &before) != nil || !utf8.Valid(in) {
-			return // no message; encoding/json puts up with bad UTF-8
+			return // not a message; encoding/json accepts bad UTF-8
 		}
 		if err := json.Unmarshal(out, &after); err != nil {
 			t.Fatalf("%q redacted to %q: %v", in, out, err)
@@ -198,8 +197,7 @@ func shape(v any) any {
 	return nil
 }
 
-// LOG-26-008: what was learnt is replaced in every form that it may be written in, also when
-// it was learnt after the first frame.
+// LOG-26-008: learnt secrets are replaced in every form, even if learnt after the first frame.
 func TestLearn(t *testing.T) {
 	red := trace.NewRedactor(&trace.RedactorOptions{Names: []string{}})
 	const secret = `pl&nted "sec/ret" +ä`

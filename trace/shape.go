@@ -2,17 +2,16 @@ package trace
 
 import "strings"
 
-// What a secret is can be seen from its shape where its issuer has given it one: a beginning
-// that nothing else has, an alphabet and a length. A text is looked through once, for words
-// that begin so; what is random enough behind the beginning is a secret, and "sk-your-key-here"
-// is not.
+// Many issuers give their secrets a recognizable shape: a unique prefix, an alphabet and a
+// length. A text is scanned once for words with such a prefix; if the rest looks random, the word
+// is a secret, unlike "sk-your-key-here".
 
-// shape is how the secrets of an issuer look.
+// shape is the shape of an issuer's secrets.
 type shape struct {
-	head  string // how they begin
-	class uint8  // of the characters behind it
-	min   int    // of these
-	max   int    // of these; 0: any number
+	head  string // prefix
+	class uint8  // of the characters after head
+	min   int    // minimum number of these
+	max   int    // maximum number of these; 0: no limit
 }
 
 // Classes of characters.
@@ -37,7 +36,7 @@ var shapes = func() (by [256][]shape) {
 		// GitLab.
 		{"glpat-", word | isDot, 20, 300}, {"gldt-", word, 20, 300}, {"glrt-", word | isDot, 20, 300}, {"glptt-", word, 40, 300},
 		{"glcbt-", word, 20, 300}, {"glsoat-", word, 20, 300}, {"gloas-", word, 40, 300}, {"glagent-", word, 40, 300}, {"glft-", word, 20, 300},
-		// AWS: keys, by their ids, and of sessions.
+		// AWS: ids of access keys, and of temporary ones.
 		{"AKIA", isUpper | isDigit, 16, 16}, {"ASIA", isUpper | isDigit, 16, 16},
 		// Slack.
 		{"xoxb-", word, 20, 300}, {"xoxp-", word, 20, 300}, {"xoxa-", word, 20, 300}, {"xoxr-", word, 20, 300}, {"xoxs-", word, 20, 300},
@@ -60,7 +59,7 @@ var shapes = func() (by [256][]shape) {
 	return by
 }()
 
-// classOf is the class of each byte.
+// classOf holds the class of each byte.
 var classOf = func() (of [256]uint8) {
 	for c := 'a'; c <= 'z'; c++ {
 		of[c], of[c-'a'+'A'] = isLower, isUpper
@@ -80,8 +79,7 @@ var starts = func() (at [256]bool) {
 	return at
 }()
 
-// shaped replaces the secrets that are known by their shapes. It returns s itself if there are
-// none.
+// shaped replaces the secrets with a known shape. It returns s itself if there are none.
 func shaped[T string | []byte](s T) T {
 	var out []byte
 	done := 0 // s[:done] is in out
@@ -104,7 +102,7 @@ func shaped[T string | []byte](s T) T {
 	return T(append(out, s[done:]...))
 }
 
-// maybeShaped tells whether a string in JSON may hold a secret that has a shape. One with escapes
+// maybeShaped reports whether a JSON string may hold a secret with a shape. A string with escapes
 // may.
 func maybeShaped(value []byte) bool {
 	for i := range value {
@@ -155,8 +153,8 @@ func run[T string | []byte](s T, i int, class uint8) int {
 	return i
 }
 
-// apart tells whether a word begins at s[i]: behind anything but a letter or digit, or behind
-// one that ends an escape, of a URL (%3D) or of JSON (\n, \u003d).
+// apart reports whether a word begins at s[i]: after anything but a letter or digit, or after one
+// that ends an escape, of a URL (%3D) or of JSON (\n, \u003d).
 func apart[T string | []byte](s T, i int) bool {
 	switch {
 	case i == 0 || classOf[s[i-1]]&alnum == 0 && s[i-1] != '-':
@@ -175,7 +173,7 @@ func hex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
 }
 
-// random tells whether a text may be made of random characters, as words with hyphens are not.
+// random reports whether a text looks random, unlike words with hyphens.
 func random[T string | []byte](s T) bool {
 	var classes uint8
 	var seen [4]uint64
@@ -192,8 +190,8 @@ func random[T string | []byte](s T) bool {
 	return different >= 8 && (letters == isUpper|isLower || letters != 0 && classes&isDigit != 0)
 }
 
-// jwt returns the length of a JSON Web Token, signed or encrypted. Each part of one that begins
-// with an object in base64 begins with eyJ.
+// jwt returns the length of a JSON Web Token, signed or encrypted. A part that is a JSON object
+// in base64 begins with eyJ.
 func jwt[T string | []byte](s T, i int) int {
 	if !begins(s, i, "eyJ") || !apart(s, i) {
 		return 0
@@ -229,7 +227,7 @@ const (
 	maxLabel = 64
 )
 
-// pemSpace makes spaces of what a URL has for them.
+// pemSpace replaces the URL encodings of a space.
 var pemSpace = strings.NewReplacer("+", " ", "%20", " ")
 
 // pem returns the length of a private key in PEM; up to the end of s if that does not hold all
@@ -255,14 +253,14 @@ func pem[T string | []byte](s T, i int) int {
 	return len(s) - i
 }
 
-// Lines replaces private keys in PEM in a text that comes line by line. The zero value is ready
-// for use, for one text; it must not be used by several goroutines at once.
+// Lines finds private keys in PEM in a text that comes line by line. The zero value is ready for
+// use, for one text; it is not safe for concurrent use.
 type Lines struct{ inside int }
 
-// maxKeyLines bounds the lines of a key whose end does not come.
+// maxKeyLines bounds the lines of a key without an end.
 const maxKeyLines = 200
 
-// Secret tells whether a line is part of a private key.
+// Secret reports whether a line is part of a private key.
 func (l *Lines) Secret(line string) bool {
 	begin := strings.LastIndex(line, pemBegin)
 	begins := begin >= 0 && pem(line, begin) > 0

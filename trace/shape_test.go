@@ -10,7 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// Made up, and put together here so that nobody who looks for secrets in sources finds one.
+// Invented, and assembled here so that secret scanners do not report them.
 const (
 	letters36 = "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
 	letters24 = "aB3dE5fG7hJ9kL1mN3pQ5rS7"
@@ -54,8 +54,8 @@ func jwtOf(header, payload, signature string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + "." + signature
 }
 
-// Secrets are known by the shape that their issuers gave them (trap 23), wherever they stand in a
-// recording and however they are written there.
+// Secrets are recognized by their shape (trap 23), wherever they are in a recording and however
+// they are written.
 func TestShapedSecrets(t *testing.T) {
 	red := trace.NewRedactor(nil)
 	lines := trace.NewRedactor(&trace.RedactorOptions{Names: []string{}})
@@ -92,7 +92,7 @@ func TestShapedSecrets(t *testing.T) {
 	}
 }
 
-// What only looks like a secret stays.
+// Text that only resembles a secret stays.
 func TestOrdinaryTexts(t *testing.T) {
 	red := trace.NewRedactor(nil)
 	for _, text := range []string{
@@ -118,7 +118,7 @@ func TestOrdinaryTexts(t *testing.T) {
 	}
 }
 
-// Random data in base64 is hardly ever taken for a secret.
+// Random data in base64 is rarely taken for a secret.
 func TestBinaryIsNoSecret(t *testing.T) {
 	var state uint64 = 1
 	data := make([]byte, 3<<20)
@@ -134,8 +134,8 @@ func TestBinaryIsNoSecret(t *testing.T) {
 	}
 }
 
-// A private key that a child writes to standard error line by line is gone, and what follows it
-// is not; that of one connection does not hide the lines of another.
+// A private key that a child writes to standard error line by line is replaced, and later lines
+// are not; a key on one connection does not hide the lines of another.
 func TestKeysInLines(t *testing.T) {
 	red := trace.NewRedactor(nil)
 	line := func(conn, text string) string {
@@ -164,7 +164,7 @@ func TestKeysInLines(t *testing.T) {
 	}
 }
 
-// Nothing panics, and redacting twice is redacting once.
+// Redaction does not panic and is idempotent.
 func FuzzShapes(f *testing.F) {
 	for _, secret := range shapedSecrets {
 		f.Add("a " + secret + " b")

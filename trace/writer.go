@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// ErrDropped is in the error of [Writer.Err] when frames are missing from the
-// trace because its sink was slower than the wire.
+// ErrDropped is wrapped by the error of [Writer.Err] when frames are missing from the trace
+// because its sink was slower than the wire.
 var ErrDropped = errors.New("frames dropped")
 
 // ErrClosed is returned by [Writer.Flush] after [Writer.Close].
@@ -23,7 +23,7 @@ const (
 	defaultMaxBytes = 64 << 20
 	defaultMaxWait  = 50 * time.Millisecond
 	defaultMaxFrame = 16 << 20
-	// A sink that takes longer than this for what is queued is given up.
+	// Bounds the time that the sink may take for the queue.
 	closeGrace = 5 * time.Second
 )
 
@@ -32,29 +32,29 @@ type WriterOptions struct {
 	// Redactor replaces secrets. Nil means NewRedactor(nil).
 	Redactor *Redactor
 
-	// OmitTime leaves out the time and the size of every frame, as fixtures want it.
-	// Otherwise a frame without them gets the time of its Record and its length.
+	// OmitTime leaves out the time and the size of every frame, for fixtures. Otherwise a frame
+	// without them gets the time of its Record and its length.
 	OmitTime bool
 
 	// MaxQueued bounds the frames that wait for the sink. Zero means 1024.
 	MaxQueued int
 
-	// MaxQueuedBytes bounds what they hold. Zero means 64 MiB. One frame may
-	// always wait, however long it is.
+	// MaxQueuedBytes bounds the bytes of these frames. Zero means 64 MiB. One frame of any length
+	// may always wait.
 	MaxQueuedBytes int64
 
-	// MaxWait bounds how long Record waits for room in the queue before the
-	// frame is dropped. Zero means 50 ms; negative means not at all. After a
-	// drop nobody waits until the sink has taken a frame.
+	// MaxWait bounds the time that Record waits for room in the queue before it drops the frame.
+	// Zero means 50 ms; negative means no wait. After a drop, Record does not wait until the sink
+	// has taken a frame.
 	MaxWait time.Duration
 
-	// MaxFrame bounds the bytes of a message that are written; the rest is cut.
-	// Zero means 16 MiB. A message that was cut can be read, not replayed.
+	// MaxFrame bounds the bytes of a message that are written; the rest is cut. Zero means 16
+	// MiB. A cut message can be read but not replayed.
 	MaxFrame int
 
-	// OnFault is told the first time that something is lost, by the sink's error
-	// or because it is slow. It runs on the goroutine of Record or of the Writer
-	// and must not call the Writer. Nil: see [Writer.Err].
+	// OnFault is called with the first loss of a frame, because of an error of the sink or
+	// because it is slow. It runs on the goroutine of Record or of the Writer and must not call
+	// the Writer. It may be nil; see [Writer.Err].
 	OnFault func(error)
 }
 
@@ -75,7 +75,7 @@ type Writer struct {
 	mu      sync.Mutex
 	queue   []Frame       // guarded by mu
 	queued  uint64        // guarded by mu; frames that ever entered queue
-	written uint64        // guarded by mu; of these, how many are with the sink
+	written uint64        // guarded by mu; frames handed to the sink
 	bytes   int64         // guarded by mu; of the frames queued and not written
 	lost    int           // guarded by mu; dropped since the last frame queued
 	dropped int           // guarded by mu; dropped in all
@@ -115,9 +115,8 @@ func NewWriter(w io.Writer, opts *WriterOptions) *Writer {
 	return t
 }
 
-// Record queues a frame to be written. It keeps no reference to the frame's
-// Msg, Raw or HTTP, waits at most [WriterOptions.MaxWait] and returns no
-// error: what went wrong is told by [Writer.Err] and [Writer.Close]. After
+// Record queues a frame to be written. It keeps no reference to the frame's Msg, Raw or HTTP, and
+// waits at most [WriterOptions.MaxWait]. [Writer.Err] and [Writer.Close] return its errors. After
 // Close it does nothing.
 func (t *Writer) Record(f Frame) {
 	if f.Time.IsZero() {
@@ -193,7 +192,7 @@ func (t *Writer) full(f Frame) bool {
 // waiting counts the frames not yet with the sink. The caller holds mu.
 func (t *Writer) waiting() int { return int(t.queued - t.written) }
 
-// size is what a frame that waits holds. Peers choose the length of most of it.
+// size returns the memory of a queued frame in bytes. Peers choose the length of most of it.
 func size(f Frame) int64 {
 	n := len(f.Msg) + len(f.Raw) + len(f.Event) + len(f.Note)
 	for _, arg := range f.Args {
@@ -211,14 +210,14 @@ func size(f Frame) int64 {
 	return int64(n)
 }
 
-// signal wakes whoever waits for a change. The caller holds mu.
+// signal wakes the waiters for a change. The caller holds mu.
 func (t *Writer) signal() {
 	close(t.changed)
 	t.changed = make(chan struct{})
 }
 
-// writeLoop writes what is queued, a batch at a time, until the writer is
-// closed and the queue is empty, or the sink has failed.
+// writeLoop writes the queue, a batch at a time, until the writer is closed and the queue is
+// empty, or the sink has failed.
 func (t *Writer) writeLoop() {
 	defer close(t.finished)
 	const keep = 1 << 20 // a longer line does not pin its buffer
@@ -255,7 +254,7 @@ func (t *Writer) writeLoop() {
 	}
 }
 
-// cut bounds what is written of a message, which was redacted before.
+// cut bounds a message, which must be redacted already.
 func (t *Writer) cut(f Frame) Frame {
 	body := []byte(f.Msg)
 	if len(body) == 0 {
@@ -287,8 +286,8 @@ func (t *Writer) take() []Frame {
 	return batch
 }
 
-// Flush waits until the frames recorded before it are with the sink, at most
-// five seconds, and returns [Writer.Err] or why it gave up.
+// Flush waits until the sink has the frames recorded before it, at most five seconds, and returns
+// [Writer.Err] or an error that it gave up.
 func (t *Writer) Flush() error {
 	timeout := time.NewTimer(closeGrace)
 	defer timeout.Stop()
@@ -311,8 +310,8 @@ func (t *Writer) Flush() error {
 	return ErrClosed
 }
 
-// Err returns what went wrong so far: the first error of the sink, and
-// [ErrDropped] with the number of frames that are missing.
+// Err returns the errors so far: the first error of the sink, and [ErrDropped] with the number of
+// missing frames.
 func (t *Writer) Err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -325,8 +324,8 @@ func (t *Writer) Err() error {
 	return nil
 }
 
-// Close writes what is queued and returns [Writer.Err]. It waits for the sink
-// at most five seconds, does not close it, and may be called more than once.
+// Close writes the queue and returns [Writer.Err]. It waits for the sink at most five seconds,
+// does not close it, and may be called more than once.
 func (t *Writer) Close() error {
 	t.mu.Lock()
 	if !t.closed {

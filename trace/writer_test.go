@@ -111,8 +111,8 @@ func TestWriterBoundsBytes(t *testing.T) {
 	})
 }
 
-// Whatever a peer makes long counts: the text of a comment on a stream, the headers of an
-// answer.
+// Every part that a peer can make long counts: the text of a comment on a stream, the headers of
+// an answer.
 func TestWriterBoundsAllThatWaits(t *testing.T) {
 	long := strings.Repeat("x", 200)
 	for name, f := range map[string]trace.Frame{
@@ -200,7 +200,7 @@ func BenchmarkRecord(b *testing.B) {
 	}
 }
 
-// A sink that fails is told once, everything after it is counted.
+// A sink failure is reported once, and all later frames are counted.
 func TestWriterCountsWhatAFullDiskLoses(t *testing.T) {
 	full := errors.New("no space left")
 	var told []error
@@ -231,7 +231,7 @@ func TestWriterCountsWhatAFullDiskLoses(t *testing.T) {
 	}
 }
 
-// A slow sink is told once too, at the first loss.
+// A slow sink is reported once too, at the first loss.
 func TestWriterTellsOfTheFirstLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -253,7 +253,7 @@ func TestWriterTellsOfTheFirstLoss(t *testing.T) {
 	})
 }
 
-// A long message is cut after it was redacted, between two characters.
+// A long message is cut after redaction, between two characters.
 func TestWriterCutsLongMessages(t *testing.T) {
 	var out bytes.Buffer
 	w := trace.NewWriter(&out, &trace.WriterOptions{MaxFrame: 30, OmitTime: true})

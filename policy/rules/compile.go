@@ -18,7 +18,7 @@ import (
 // operation, and one for each ten bytes that a text is searched.
 const maxCost = 1_000_000
 
-// compile makes programs of the condition of a rule.
+// compile makes the programs of a rule's condition.
 func (r *reader) compile(n *yaml.Node, one *rule) {
 	if one.when = strings.TrimSpace(r.Text(n, "when")); one.when == "" {
 		if n.Kind == yaml.ScalarNode {
@@ -52,9 +52,9 @@ func (r *reader) compile(n *yaml.Node, one *rule) {
 	}
 }
 
-// programs makes the programs of a condition, for accesses that are known and for those that
-// are not. Counting the cost takes longer than most conditions do, so it is counted only if
-// there are arguments with which it could be too much.
+// programs makes the programs of a condition, for exact and for partial accesses. Counting the
+// cost takes longer than most conditions, so it is counted only if some arguments could exceed
+// the bound.
 func programs(env *cel.Env, checked *cel.Ast) (exact, partial cel.Program, err error) {
 	var bound []cel.ProgramOption
 	if most, err := env.EstimateCost(checked, sizes{}); err != nil || most.Max > maxCost {
@@ -70,11 +70,11 @@ func programs(env *cel.Env, checked *cel.Ast) (exact, partial cel.Program, err e
 // maxInput bounds the name and the arguments of an access, in bytes.
 const maxInput = 16 << 20
 
-// maxCredential bounds what a credential says, in bytes: it travels in a header, or is an
-// answer of an authorization server that is read up to that length.
+// maxCredential bounds the claims of a credential, in bytes: it is in a header, or in an answer
+// of an authorization server that is read up to that length.
 const maxCredential = 256 << 10
 
-// sizes estimates what an access holds, at most.
+// sizes estimates the maximum sizes of the values of an access.
 type sizes struct{}
 
 // EstimateSize bounds the length of a value.
@@ -87,7 +87,7 @@ func (sizes) EstimateSize(e cost.AstNode) *cost.SizeEstimate {
 	return &s
 }
 
-// EstimateCallCost leaves functions to what is known of them.
+// EstimateCallCost returns nil: functions have their default costs.
 func (sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *cost.CallEstimate {
 	return nil
 }
@@ -100,7 +100,7 @@ var (
 	operator   = regexp.MustCompile(`^_(.+)_$|^@(in)$|^(!)_$`)
 )
 
-// reword says what CEL reports as the rest of the program speaks.
+// reword rewrites an error of CEL in the style of this program.
 func reword(message string) (text, fix string) {
 	if m := undeclared.FindStringSubmatch(message); m != nil {
 		return "there is no " + yamlfile.Quote(m[1]), yamlfile.Nearest(m[1], variables)
@@ -122,7 +122,7 @@ func reword(message string) (text, fix string) {
 		return m[1], ""
 	}
 	if message == "invalid matches argument" {
-		return "this is no regular expression", "see github.com/google/re2/wiki/Syntax"
+		return "this is not a regular expression", "see github.com/google/re2/wiki/Syntax"
 	}
 	return message, ""
 }

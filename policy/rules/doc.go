@@ -2,7 +2,7 @@
 // the Common Expression Language.
 //
 //	# YAML, or JSON with the same members. The first rule that matches decides.
-//	default: deny # if none does; deny is also meant if this line is not there
+//	default: deny # if none does; without this line it is deny too
 //	rules:
 //	  - name: everybody may look
 //	    when: kind == "tool" && annotations.readOnlyHint
@@ -16,9 +16,8 @@
 //	    effect: allow
 //
 // A rule has a name, a condition and an effect. One that denies may have scopes: with all of
-// these the access would be allowed, and the caller is told so. With show: true lists have
-// such features all the same. It may have a reason, which is told to callers whose arguments
-// are refused.
+// these the access would be allowed, and they are sent to the caller. With show: true lists show
+// such features. It may have a reason, which is sent to callers whose arguments are refused.
 //
 // # Variables
 //
@@ -29,10 +28,10 @@
 //   - name: of the tool or prompt, without the server's prefix; the URI; the method.
 //   - template: the URI template that is listed or completed. Its name, a URI, is not known then.
 //   - method: "tools/call", "prompts/get", "resources/read", "completion/complete",
-//     "subscriptions/listen", "tasks/get", "tasks/update" or "tasks/cancel". An entry of a list is
-//     decided as what it would be used with.
-//   - arguments: a map. Whole numbers are int, others double. A member that is not there is
-//     an error, so ask has(arguments.path) first.
+//     "subscriptions/listen", "tasks/get", "tasks/update" or "tasks/cancel". An entry of a list
+//     is decided for the method that uses it.
+//   - arguments: a map. Whole numbers are int, others double. A missing member is an error, so
+//     test has(arguments.path) first.
 //   - annotations: readOnlyHint, destructiveHint, idempotentHint, openWorldHint (with the
 //     defaults of the specification), title, audience, priority. They are what the server
 //     claims.
@@ -40,12 +39,13 @@
 //
 // # Guarantees
 //
-//   - A file is taken whole or not at all: [Parse] returns all its faults, with line and column.
+//   - A file is accepted whole or not at all: [Parse] returns all its faults, with line and
+//     column.
 //   - A rule whose evaluation fails denies, and so does one that costs more than a million
 //     units of CEL. No rule is skipped because it fails.
 //   - Where arguments are not known, as in lists, a feature is refused only if no arguments
 //     could be allowed.
-//   - What a rule does not look at is not read: neither the arguments nor the annotations, for
-//     which a server may have to be asked.
-//   - A [Set] never changes, and may be used by several goroutines at once.
+//   - Arguments and annotations are read only if a rule uses them; for annotations a server may
+//     have to be asked.
+//   - A [Set] is immutable and safe for concurrent use.
 package rules

@@ -35,7 +35,7 @@ rules:
 	// false default
 }
 
-// All faults of a file are told at once.
+// All faults of a file are reported at once.
 func ExampleProblems() {
 	_, err := rules.Parse("policy.yaml", []byte("rules:\n  - {name: a, effect: allow, when: kind == 'tols'}\n  - {name: b, when: nmae == 'x'}\n"))
 	fmt.Println(err)

@@ -15,13 +15,13 @@ import (
 	"github.com/patchbay-dev/patchbay/policy"
 )
 
-// Explanation says how a decision came about.
+// Explanation holds the steps of a decision.
 type Explanation struct {
 	Decision policy.Decision
 	Tried    []Tried // in order, up to the rule that decided
 }
 
-// Tried is a rule that was looked at.
+// Tried is a rule that was evaluated.
 type Tried struct {
 	Rule    string  `json:"rule"`
 	Line    int     `json:"line"`
@@ -29,16 +29,16 @@ type Tried struct {
 	Effect  string  `json:"effect"`          // "allow" or "deny"
 	Outcome string  `json:"outcome"`         // "yes", "no", "perhaps" (it depends on what is not known) or "failed"
 	Err     string  `json:"error,omitempty"` // why it failed
-	Values  []Value `json:"values"`          // that the outcome is made of
+	Values  []Value `json:"values"`          // values that the outcome depends on
 }
 
-// Value is what a part of a condition was.
+// Value is the value of a part of a condition.
 type Value struct {
 	Of    string `json:"of"`    // "principal.scopes"
 	Value string `json:"value"` // as CEL writes it, at most 200 bytes
 }
 
-// Explain is Decide with its reasons. It is slower: it is for people. The values may be
+// Explain is Decide with its reasons. It is slower and meant for people. The values may be
 // secret.
 func (s *Set) Explain(_ context.Context, a *policy.Access) Explanation {
 	out := Explanation{Tried: []Tried{}}
@@ -84,8 +84,7 @@ func (r *rule) trace(vars cel.Activation, t *Tried) (outcome, error) {
 	return outcomeOf(out, err)
 }
 
-// used notes the values of the variables below an expression, and of what is behind their
-// dots, as far as they were looked at.
+// used records the evaluated values of the variables in an expression, and of their members.
 func used(e ast.Expr, state interpreter.EvalState, t *Tried) {
 	if path := pathOf(e); path != "" {
 		if v, ok := state.Value(e.ID()); ok && !types.IsError(v) {
@@ -114,8 +113,7 @@ func used(e ast.Expr, state interpreter.EvalState, t *Tried) {
 	}
 }
 
-// pathOf is the text of an expression that is a variable or what is behind its dots, else
-// empty.
+// pathOf returns the text of an expression that is a variable or a member of one, else "".
 func pathOf(e ast.Expr) string {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -144,7 +142,7 @@ func pathOf(e ast.Expr) string {
 	return ""
 }
 
-// shown is a value for people.
+// shown returns a value for people.
 func shown(v ref.Val) string {
 	if types.IsUnknown(v) {
 		return "not known"

@@ -76,7 +76,7 @@ func (r *reader) rules(n *yaml.Node, set *Set) {
 	}
 	set.rules = []*rule{}
 	if len(n.Content) > maxRules {
-		r.Fault(n, "", "there are %d rules, and at most %d may be", len(n.Content), maxRules)
+		r.Fault(n, "", "there are %d rules, over the limit of %d", len(n.Content), maxRules)
 		return
 	}
 	lines := map[string]int{}
@@ -93,7 +93,7 @@ func (r *reader) rules(n *yaml.Node, set *Set) {
 	}
 }
 
-// rule reads one rule; nil if it is none.
+// rule reads one rule; nil if it is invalid.
 func (r *reader) rule(n *yaml.Node) *rule {
 	one := &rule{line: n.Line}
 	var effect, when, scopes, reason, show *yaml.Node
@@ -130,11 +130,11 @@ func (r *reader) rule(n *yaml.Node) *rule {
 	}
 	for what, n := range map[string]*yaml.Node{"scopes": scopes, "reason": reason, "show": show} {
 		if n != nil && one.allow {
-			r.Fault(n, "remove it", "%s says more about a refusal, and rule %s allows", what, yamlfile.Quote(one.name))
+			r.Fault(n, "remove it", "%s is for refusals, and rule %s allows", what, yamlfile.Quote(one.name))
 		}
 	}
 	if show != nil && scopes == nil {
-		r.Fault(show, "add scopes:", "show is for what scopes would allow, and rule %s has none", yamlfile.Quote(one.name))
+		r.Fault(show, "add scopes:", "show needs scopes, and rule %s has none", yamlfile.Quote(one.name))
 	}
 	return one
 }
@@ -150,7 +150,7 @@ func (r *reader) scopes(n *yaml.Node) (list []string) {
 	for _, n := range nodes {
 		s := r.Text(n, "a scope")
 		if s != "" && strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c > '~' || c == '"' || c == '\\' }) {
-			r.Fault(n, "", "%s is no scope (RFC 6749, 3.3)", yamlfile.Quote(s))
+			r.Fault(n, "", "%s is not a scope (RFC 6749, 3.3)", yamlfile.Quote(s))
 		}
 		list = append(list, s)
 	}
@@ -181,7 +181,7 @@ func (r *reader) place(n *yaml.Node, line, column int) (int, int) {
 	if n.Style == yaml.DoubleQuotedStyle || n.Style == yaml.SingleQuotedStyle {
 		start++
 	}
-	// Is the expression in the file as it is?
+	// The expression may be in the file unchanged.
 	if text := []rune(string(r.Lines[n.Line-1])); start-1 > len(text) || !strings.HasPrefix(string(text[start-1:]), n.Value) {
 		return n.Line, n.Column
 	}

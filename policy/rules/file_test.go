@@ -12,7 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/policy/rules"
 )
 
-// All faults of a file are told at once, each with its place and what to do.
+// All faults of a file are reported at once, each with its place and a fix.
 func TestParseTellsAllFaults(t *testing.T) {
 	const text = `default: perhaps
 rules:
@@ -40,16 +40,16 @@ p.yaml:4:41: rule "look": there is no field "readonlyHint"; did you mean "readOn
 p.yaml:5:13: there is no effect "alow"; use allow or deny
 p.yaml:6:5: there is a rule "look" in line 3; name it differently
 p.yaml:9:9: rule "look": there is no "nmae"; did you mean "name"?
-p.yaml:11:13: scopes says more about a refusal, and rule "look" allows; remove it
+p.yaml:11:13: scopes is for refusals, and rule "look" allows; remove it
 p.yaml:12:5: rule "three" has no effect; add effect: allow or effect: deny
 p.yaml:13:16: rule "three": "==" does not go with string, int
 p.yaml:14:5: a rule has no member "efect"; did you mean "effect"?
 p.yaml:15:58: rule "four": the expression ends too early
 p.yaml:15:61: a rule has no member "shov"; did you mean "show"?
 p.yaml:16:38: rule "five": the condition is a string and must be true or false; compare it with something, as in kind == "tool"
-p.yaml:16:52: show is for what scopes would allow, and rule "five" has none; add scopes:
-p.yaml:17:51: rule "six": this is no regular expression; see github.com/google/re2/wiki/Syntax
-p.yaml:17:67: "a b" is no scope (RFC 6749, 3.3)
+p.yaml:16:52: show needs scopes, and rule "five" has none; add scopes:
+p.yaml:17:51: rule "six": this is not a regular expression; see github.com/google/re2/wiki/Syntax
+p.yaml:17:67: "a b" is not a scope (RFC 6749, 3.3)
 p.yaml:18:59: rule "seven": kind is never "resorce"; did you mean "resource"?
 p.yaml:18:80: the list of scopes is empty; remove it
 p.yaml:19:5: a rule has no name; add name:
@@ -114,8 +114,7 @@ func TestParseJSON(t *testing.T) {
 	}
 }
 
-// Whatever a file says, there are rules or faults, and never both; and every fault is in the
-// file.
+// Any file gives either rules or faults, and every fault has a place in the file.
 func FuzzParse(f *testing.F) {
 	f.Add(shop)
 	f.Add("{\"rules\":[{\"name\":\"a\",\"when\":\"true\",\"effect\":\"allow\"}]}")
@@ -142,7 +141,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The rules that the documentation shows are right.
+// The rules in the documentation are valid.
 func TestDocumentedRules(t *testing.T) {
 	for _, path := range []string{"../../docs/policy.md", "doc.go"} {
 		text, err := os.ReadFile(path)

@@ -11,10 +11,10 @@ import (
 	"github.com/patchbay-dev/patchbay/policy"
 )
 
-// Set is the rules of a file, a [policy.Policy].
+// Set holds the rules of a file. It is a [policy.Policy].
 type Set struct {
 	path  string
-	allow bool // what no rule matches
+	allow bool // the decision if no rule matches
 	rules []*rule
 }
 
@@ -29,29 +29,29 @@ type rule struct {
 
 	checked *cel.Ast
 	exact   cel.Program
-	partial cel.Program // for accesses of which something is not known
+	partial cel.Program // for partial accesses
 }
 
-// byDefault names what decides when no rule matches.
+// byDefault is the name in a decision when no rule matches.
 const byDefault = "default"
 
 // Len returns the number of rules.
 func (s *Set) Len() int { return len(s.rules) }
 
-// outcome is what became of the condition of a rule.
+// outcome is the result of the condition of a rule.
 type outcome int
 
 const (
 	no outcome = iota
 	yes
-	perhaps // it depends on what is not known
+	perhaps // it depends on unknown values
 	failed
 )
 
 // Version returns s, which does not change.
 func (s *Set) Version() any { return s }
 
-// Decide tells what the first rule that matches says.
+// Decide returns the decision of the first rule that matches.
 func (s *Set) Decide(_ context.Context, a *policy.Access) policy.Decision {
 	vars, err := activation(a)
 	if err != nil {
@@ -67,9 +67,9 @@ func (s *Set) Decide(_ context.Context, a *policy.Access) policy.Decision {
 	})
 }
 
-// decide goes through the rules until one decides.
+// decide evaluates the rules in order until one decides.
 func (s *Set) decide(eval func(*rule) (outcome, error)) policy.Decision {
-	maybe := "" // the first rule that would allow it, if what is not known is right
+	maybe := "" // the first rule that would allow it for some unknown values
 	for _, r := range s.rules {
 		what, err := eval(r)
 		switch what {
@@ -95,7 +95,7 @@ func (s *Set) decide(eval func(*rule) (outcome, error)) policy.Decision {
 	return policy.Decision{Allow: s.allow, Rule: byDefault}
 }
 
-// decision is what a rule says.
+// decision returns the decision of a rule.
 func (r *rule) decision() policy.Decision {
 	return policy.Decision{Allow: r.allow, Rule: r.name, Scopes: r.scopes, Show: r.show, Reason: r.reason}
 }
@@ -116,7 +116,7 @@ func outcomeOf(out ref.Val, err error) (outcome, error) {
 	return failed, fmt.Errorf("the condition is a %s and not true or false", out.Type().TypeName())
 }
 
-// What is not known of an access.
+// The unknown variables of a partial access.
 var (
 	noArguments = []*cel.AttributePatternType{cel.AttributePattern("arguments")}
 	noURI       = append(noArguments[:1:1], cel.AttributePattern("name"))
@@ -126,7 +126,7 @@ var (
 // activation gives expressions the variables of an access.
 func activation(a *policy.Access) (cel.Activation, error) {
 	if n := len(a.Arguments) + len(a.Name); n > maxInput {
-		return nil, fmt.Errorf("name and arguments have %d bytes, and at most %d are looked at", n, maxInput)
+		return nil, fmt.Errorf("name and arguments have %d bytes, over the limit of %d", n, maxInput)
 	}
 	vars := &values{a: a}
 	if !a.Partial {

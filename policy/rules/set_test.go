@@ -16,7 +16,7 @@ import (
 	"github.com/patchbay-dev/patchbay/policy/rules"
 )
 
-// shop is a policy of all that rules can say.
+// shop is a policy with every feature of rules.
 const shop = `
 # Who may do what in the shop.
 default: deny
@@ -125,8 +125,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// A refusal in a list is certain: whatever the arguments turn out to be, the call is refused.
-// What a list has, some arguments are allowed for, or might be.
+// A refusal in a list is certain: the call is then refused for all arguments. For a listed
+// feature some arguments are allowed, or might be.
 func TestPartialRefusesOnlyWhatIsRefused(t *testing.T) {
 	conditions := []string{
 		"true", "false", `name == "a"`, `arguments.x == 1`, `has(arguments.x)`, `arguments.x == 1 && name == "a"`,
@@ -160,7 +160,7 @@ func TestPartialRefusesOnlyWhatIsRefused(t *testing.T) {
 	}
 }
 
-// The cost of a condition is bounded, whoever chose the arguments.
+// The cost of a condition is bounded for all arguments.
 func TestCostIsBounded(t *testing.T) {
 	s := parse(t, `rules: [{name: pairs, effect: allow, when: 'arguments.a.all(x, arguments.a.all(y, x + y != "q"))'}]`)
 	a := policy.Access{Kind: mcp.KindTool, Name: "t", Arguments: []byte(`{"a":["x"` + strings.Repeat(`,"y"`, 100_000) + `]}`)}
@@ -173,7 +173,7 @@ func TestCostIsBounded(t *testing.T) {
 	}
 }
 
-// What no condition looks at is not asked for.
+// A value that no condition uses is not requested.
 func TestNothingIsReadInVain(t *testing.T) {
 	s := parse(t, `rules: [{name: a, effect: allow, when: 'name == "a" || annotations.readOnlyHint'}]`)
 	asked := 0

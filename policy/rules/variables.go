@@ -17,7 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/policy"
 )
 
-// What expressions see of a principal, of annotations and of a client.
+// The fields of a principal, of annotations and of a client in expressions.
 type (
 	principal struct {
 		ID      string         `cel:"id"`
@@ -60,8 +60,8 @@ var fields = sync.OnceValue(func() (all []string) {
 	return slices.Compact(all)
 })
 
-// environment is what expressions are compiled in. It is made when the first is: a program
-// without a policy does not pay for it.
+// environment is the environment in which expressions are compiled. It is made with the first
+// one, so that a program without a policy does not pay for it.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	tags := types.ParseStructTags(true)
 	return cel.NewEnv(
@@ -93,8 +93,8 @@ const kindMethod = "method"
 // kinds are the values of kind.
 var kinds = []string{string(mcp.KindTool), string(mcp.KindPrompt), string(mcp.KindResource), kindMethod}
 
-// values gives expressions the variables of one access, each made when it is first wanted.
-// It is used by one goroutine.
+// values gives expressions the variables of one access, each made when first used. It is used by
+// one goroutine.
 type values struct {
 	a    *policy.Access
 	made [9]ref.Val // in the order of variables
@@ -150,7 +150,7 @@ func (v *values) make(name string) ref.Val {
 	return types.NewErr("there is no %q", name)
 }
 
-// adapt makes a value of CEL.
+// adapt converts a value to CEL.
 func adapt(v any) ref.Val {
 	env, err := environment()
 	if err != nil {
@@ -184,7 +184,7 @@ func argumentsOf(raw []byte) (map[string]any, error) {
 		return map[string]any{}, nil
 	case '{':
 	default:
-		return nil, errors.New("they are no object")
+		return nil, errors.New("they are not an object")
 	}
 	const maxDepth = 128
 	if err := jsonx.Valid(raw, maxDepth); err != nil {
@@ -197,7 +197,7 @@ func argumentsOf(raw []byte) (map[string]any, error) {
 	return v.(map[string]any), nil
 }
 
-// decode makes Go values of valid JSON. Whole numbers stay whole as far as they fit.
+// decode converts valid JSON to Go values. Whole numbers that fit become int64.
 func decode(raw []byte) (any, error) {
 	switch jsonx.KindOf(raw) {
 	case '{':
