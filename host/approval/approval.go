@@ -1,7 +1,8 @@
-// Package approval keeps which tools a person has allowed for ever.
+// Package approval stores the tools that a person has allowed permanently.
 //
-// What is allowed is one tool of one server as it was defined then: a tool that changes its
-// description, its schemas or anything else that a model or a person goes by is asked for again.
+// An approval is for one tool of one server with its current definition: if the description, the
+// schemas or any other member that a model or a person relies on changes, the person is asked
+// again.
 //
 //	f, err := approval.Open("")
 //	if err != nil {
@@ -9,15 +10,15 @@
 //	}
 //	ok, changed, err := f.Allowed(identity, tool)
 //
-// Who a server is, its identity, is a text that the caller makes, such as of its URL or its
-// command. A server that can choose it can take what another one was allowed.
+// The identity of a server is a text from the caller, for instance its URL or its command. A
+// server must not be able to choose it, or it could use the approvals of another.
 //
 // # Guarantees
 //
-//   - The file is replaced whole, under a lock, for its owner's eyes alone: several processes
+//   - The file is replaced whole, under a lock, and readable only by its owner; several processes
 //     may change it at once.
-//   - What cannot be read allows nothing: it is an error.
-//   - Nothing is forgotten but by Revoke.
+//   - A file that cannot be read is an error and allows nothing.
+//   - Only Revoke removes an approval.
 package approval
 
 import (
@@ -31,25 +32,25 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Approval is a tool that was allowed for ever.
+// Approval is a permanently allowed tool.
 type Approval struct {
 	Identity string    `json:"identity"` // of the server
-	Server   string    `json:"server"`   // as the person calls it
+	Server   string    `json:"server"`   // the person's name for it
 	Tool     string    `json:"tool"`
 	Hash     string    `json:"hash"` // of the tool's definition, see [Hash]
 	By       string    `json:"by,omitempty"`
 	At       time.Time `json:"at"`
 
-	// Members are the hashes of the members of the definition, to tell what has changed.
+	// Members are the hashes of the members of the definition, to find out which have changed.
 	Members map[string]string `json:"members"`
 }
 
-// unseen are the members of a tool that say nothing about what it does.
+// unseen are the members of a tool that do not describe what it does.
 var unseen = []string{"icons", "_meta"}
 
-// Hash returns the SHA-256, in hex, of a tool's definition: all its members, those that nobody
-// knows too, but not its icons and its _meta. Spelling, white space and the order of members make no
-// difference. It is empty if the definition is no JSON.
+// Hash returns the SHA-256, in hex, of a tool's definition: all its members, unknown ones too,
+// except icons and _meta. White space, escapes and the order of members make no difference. It is
+// empty if the definition is not JSON.
 func Hash(t *mcp.Tool) string {
 	hash, _, err := hashes(t)
 	if err != nil {
@@ -77,7 +78,8 @@ func sum(b []byte) string {
 	return hex.EncodeToString(h[:])
 }
 
-// differing names the members that differ between two definitions, in alphabetical order.
+// differing returns the names of the members that differ between two definitions, in alphabetical
+// order.
 func differing(a, b map[string]string) (names []string) {
 	for _, pair := range [][2]map[string]string{{a, b}, {b, a}} {
 		for name, h := range pair[0] {

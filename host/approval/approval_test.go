@@ -117,7 +117,7 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
-// Processes that allow at once lose nothing.
+// Concurrent approvals of several processes are all kept.
 func TestAllowAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.json")
 	var all sync.WaitGroup
@@ -138,7 +138,7 @@ func TestAllowAtOnce(t *testing.T) {
 	}
 }
 
-// What cannot be read allows nothing, and is not written over.
+// A file that cannot be read allows nothing, and is not overwritten.
 func TestDamaged(t *testing.T) {
 	for _, content := range []string{`{"approvals":[`, `[]`, `{"version":99}`, "\x00\x01"} {
 		path := filepath.Join(t.TempDir(), "a.json")
@@ -158,7 +158,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// A digest is the same for the same text with the same key, which is for its owner's eyes.
+// A digest is the same for the same text and key, and only the owner can read the key.
 func TestDigest(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "a.json")
 	digest := func(path, text string) string {
@@ -186,7 +186,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// A tool that is no JSON has no hash, and none is allowed.
+// A tool that is not JSON has no hash and is never allowed.
 func TestNoDefinition(t *testing.T) {
 	f := open(t, filepath.Join(t.TempDir(), "a.json"))
 	bad := &mcp.Tool{Name: "x", InputSchema: json.RawMessage(`{"a":`)}

@@ -20,14 +20,13 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// File is a file of approvals. Its methods may be used by several goroutines at once, and the
-// file by several processes.
+// File is a file of approvals. It is safe for concurrent use, by several processes too.
 type File struct {
 	path string
 	by   string
 }
 
-// kept is what is in the file.
+// kept is the content of the file.
 type kept struct {
 	Version   int        `json:"version"`
 	Approvals []Approval `json:"approvals"`
@@ -43,8 +42,8 @@ const (
 // DefaultPath returns the user's file: approvals.json in the folder patchbay of the user's data.
 func DefaultPath() (string, error) { return ownfile.Data("approvals.json") }
 
-// Open returns the approvals of a file, which need not exist. Empty: [DefaultPath]. It reads
-// nothing.
+// Open returns the approvals of a file, which need not exist. An empty path means [DefaultPath].
+// Open does not read the file.
 func Open(path string) (*File, error) {
 	var err error
 	if path == "" {
@@ -56,7 +55,7 @@ func Open(path string) (*File, error) {
 		return nil, fmt.Errorf("approvals: %w", err)
 	}
 	f := &File{path: path}
-	if u, err := user.Current(); err == nil { // who has allowed a tool is good to know, and no more
+	if u, err := user.Current(); err == nil { // the user is for information only
 		f.by = u.Username
 	}
 	return f, nil
@@ -83,9 +82,9 @@ func (f *File) read() ([]Approval, error) {
 	return k.Approvals, nil
 }
 
-// lock keeps other processes from changing anything.
+// lock keeps other processes from changing the file.
 func (f *File) lock() (unlock func(), err error) {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), lockTime, errors.New("it has been so for a long time"))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), lockTime, errors.New("another process has held the lock for too long"))
 	defer cancel()
 	return ownfile.Lock(ctx, f.path+".lock")
 }
@@ -114,8 +113,9 @@ func (f *File) change(do func([]Approval) []Approval) error {
 	return nil
 }
 
-// Allowed tells whether a tool of a server was allowed as it is now. If it was allowed as
-// something else, changed names the members of its definition that differ: "description, inputSchema".
+// Allowed reports whether a tool of a server is allowed with its current definition. If it was
+// allowed with another one, changed names the members of the definition that differ:
+// "description, inputSchema".
 func (f *File) Allowed(identity string, tool *mcp.Tool) (ok bool, changed string, err error) {
 	hash, members, err := hashes(tool)
 	if err != nil {
@@ -134,13 +134,13 @@ func (f *File) Allowed(identity string, tool *mcp.Tool) (ok bool, changed string
 	}
 	names := differing(list[i].Members, members)
 	if len(names) == 0 {
-		names = []string{"definition"} // somebody has changed the file
+		names = []string{"definition"} // the file was edited
 	}
 	return false, strings.Join(names, ", "), nil
 }
 
-// Allow keeps that a tool of a server is allowed as it is now. Server is what the person calls
-// it.
+// Allow stores that a tool of a server is allowed with its current definition. Server is the
+// person's name for it.
 func (f *File) Allow(identity, server string, tool *mcp.Tool) error {
 	hash, members, err := hashes(tool)
 	if err != nil {
@@ -153,7 +153,7 @@ func (f *File) Allow(identity, server string, tool *mcp.Tool) error {
 	})
 }
 
-// Revoke forgets the approvals that which says yes to, and returns them.
+// Revoke removes the approvals for which the function returns true, and returns them.
 func (f *File) Revoke(which func(Approval) bool) (gone []Approval, err error) {
 	err = f.change(func(list []Approval) []Approval {
 		gone = nil
@@ -174,9 +174,9 @@ func (f *File) Revoke(which func(Approval) bool) (gone []Approval, err error) {
 // List returns all approvals, the oldest first.
 func (f *File) List() ([]Approval, error) { return f.read() }
 
-// Digest returns 16 hex digits that tell a text from others, for an identity that does not show
-// all of it: who has not got the key beside the file, which is made when it is first needed,
-// cannot find out a text by trying.
+// Digest returns 16 hex digits that distinguish a text from others, for an identity that does not
+// reveal all of it. It uses a key in a file beside the approvals, made on first use, so that the
+// text cannot be guessed without the key.
 func (f *File) Digest(text string) (string, error) {
 	key, err := f.key()
 	if err != nil {

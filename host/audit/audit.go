@@ -1,5 +1,5 @@
-// Package audit writes which calls of tools were decided about, how, by whom, and what came of
-// them: a line of JSON for each, at the end of a file.
+// Package audit appends a line of JSON to a file for each decision about a tool call, and for
+// each outcome of a call.
 //
 //	log, err := audit.Open("audit.jsonl", nil)
 //	if err != nil {
@@ -8,16 +8,16 @@
 //	defer log.Close()
 //	err = log.Write(audit.Record{Server: "shop", Tool: "buy", Arguments: args, Allowed: true, By: "person"})
 //
-// Of the arguments of a call there is a digest, which tells whether two calls were the same, and
-// the arguments themselves only if [Options] say so. Answers are not written.
+// A line has a digest of the arguments, by which equal calls can be found, and the arguments
+// themselves only if [Options] say so. Results are not written.
 //
 // # Guarantees
 //
-//   - Lines are only added, each with one write: several processes may write to one file. Between
-//     their lines there may be empty ones.
-//   - A line that cannot be written whole is an error of Write, and no line after it is joined to
-//     what is there of it.
-//   - A new file is readable by its owner alone.
+//   - Lines are only added, each with one write: several processes may write to one file. There
+//     may be empty lines between theirs.
+//   - A line that cannot be written whole is an error of Write, and later lines are not joined to
+//     its fragment.
+//   - A new file is readable only by its owner.
 package audit
 
 import (
@@ -37,24 +37,24 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// Record is a decision about a call, or what came of it: two lines that have their Call in common.
+// Record is a decision about a call, or the outcome of the call: two lines with the same Call.
 type Record struct {
-	Time         time.Time // zero: when it is written
+	Time         time.Time // zero: the time of Write
 	Conversation string
-	Call         string // its id
+	Call         string // id of the call
 	Server       string // as the person calls it
 	Identity     string // of the server
 	Tool         string
 	Arguments    json.RawMessage
 	Allowed      bool
-	By           string        // who decided: "person", "conversation", "always", "rule", "read-only", "nobody"
-	Outcome      string        // empty: it was only decided; "done", "failed", "unknown", "cancelled", ...
-	Reason       string        // of a denial, or what kind of failure it was; it is written as it is; may be empty
-	Cached       bool          // nothing was called: the result was kept from an earlier call
-	Took         time.Duration // of a call that is over
+	By           string        // the origin of the decision: "person", "conversation", "always", "rule", "read-only", "nobody"
+	Outcome      string        // empty: a decision; "done", "failed", "unknown", "cancelled", ...
+	Reason       string        // of a denial, or the kind of failure; it is not redacted; may be empty
+	Cached       bool          // the result came from the cache
+	Took         time.Duration // duration of a finished call
 }
 
-// line is a record as it is written.
+// line is the JSON form of a record.
 type line struct {
 	Time         time.Time       `json:"time"`
 	Conversation string          `json:"conversation,omitempty"`
@@ -64,7 +64,7 @@ type line struct {
 	Tool         string          `json:"tool"`
 	Digest       string          `json:"digest"`
 	Arguments    json.RawMessage `json:"arguments,omitzero"`
-	Bytes        int             `json:"argumentsBytes,omitzero"` // in the place of arguments that are too long
+	Bytes        int             `json:"argumentsBytes,omitzero"` // instead of arguments that are too long
 	Allowed      bool            `json:"allowed"`
 	By           string          `json:"by,omitempty"`
 	Outcome      string          `json:"outcome,omitempty"`
@@ -75,10 +75,10 @@ type line struct {
 
 // Options configure a [Log]. Nil and the zero value mean defaults.
 type Options struct {
-	// Arguments says that arguments are written, without secrets, up to 64 KiB of each call.
+	// Arguments enables writing arguments, redacted, of at most 64 KiB per call.
 	Arguments bool
 
-	// Redactor takes secrets out of arguments. Nil: one that goes by the names of members, see
+	// Redactor removes secrets from arguments. Nil means the default one, see
 	// [trace.NewRedactor].
 	Redactor *trace.Redactor
 }
@@ -88,7 +88,7 @@ const (
 	maxText      = 1 << 10
 )
 
-// Log is an open audit log. It may be used by several goroutines at once.
+// Log is an open audit log. It is safe for concurrent use.
 type Log struct {
 	options Options
 
@@ -99,8 +99,8 @@ type Log struct {
 // DefaultPath returns the user's file: audit.jsonl in the folder patchbay of the user's data.
 func DefaultPath() (string, error) { return ownfile.Data("audit.jsonl") }
 
-// Open opens a log to write at its end, and makes the file and its folder where there are none.
-// Empty: [DefaultPath].
+// Open opens a log to append to, and creates the file and its folder if needed. An empty path
+// means [DefaultPath].
 func Open(path string, o *Options) (*Log, error) {
 	if path == "" {
 		var err error
@@ -125,8 +125,8 @@ func Open(path string, o *Options) (*Log, error) {
 	return l, nil
 }
 
-// torn tells whether a file ends in the middle of a line: its writer was stopped there, or is
-// writing it just now, when an empty line comes behind it.
+// torn reports whether a file ends in the middle of a line: its writer was stopped there, or is
+// still writing, in which case an empty line will follow.
 func torn(f *os.File) (bool, error) {
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
@@ -139,8 +139,8 @@ func torn(f *os.File) (bool, error) {
 	return last[0] != '\n', nil
 }
 
-// Write writes a record. An error says that it is not in the log, or not whole: what must not
-// happen without a record must not happen then.
+// Write writes a record. After an error the record is not in the log, or not whole; an action
+// that requires a record must not happen then.
 func (l *Log) Write(r Record) error {
 	out := line{
 		Time: r.Time.UTC(), Conversation: clip(r.Conversation), Call: clip(r.Call), Server: clip(r.Server), Identity: clip(r.Identity),
@@ -163,7 +163,7 @@ func (l *Log) Write(r Record) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	half, err := torn(l.file) // by whoever wrote last
+	half, err := torn(l.file) // of the last writer
 	if err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
@@ -176,13 +176,13 @@ func (l *Log) Write(r Record) error {
 	return nil
 }
 
-// redacted is JSON without its secrets.
+// redacted returns JSON without its secrets.
 func (l *Log) redacted(arguments json.RawMessage) json.RawMessage {
 	f := l.options.Redactor.Frame(trace.Frame{Msg: arguments})
 	if f.Msg != nil && jsonx.Valid(f.Msg, 0) == nil {
 		return f.Msg
 	}
-	return jsonx.AppendString(nil, strings.ToValidUTF8(string(f.Raw), "�")) // what a model wrote is no JSON
+	return jsonx.AppendString(nil, strings.ToValidUTF8(string(f.Raw), "�")) // the model's arguments are not JSON
 }
 
 // Close closes the file.
@@ -205,7 +205,7 @@ func Digest(arguments json.RawMessage) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// clip bounds a text of a line.
+// clip bounds a text in a line.
 func clip(s string) string {
 	if len(s) > maxText {
 		s = s[:maxText]

@@ -126,8 +126,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// What somebody did not write to its end, before the log was opened or since, does not take the
-// next line with it.
+// An incomplete line, written before the log was opened or since, does not damage the next line.
 func TestTornLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	tear := func() {

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// archive is a conversation as a file.
+// archive is the JSON form of a conversation.
 type archive struct {
 	Format       string       `json:"format"`
 	Version      int          `json:"version"`
@@ -44,7 +44,7 @@ func WriteJSON(w io.Writer, c Conversation, entries []Entry) error {
 	return out.Flush()
 }
 
-// marshal returns the JSON of a value. What is raw in it stays so, but for white space.
+// marshal returns the JSON of a value. Raw values in it change only in white space.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -14,17 +14,17 @@ import (
 	"github.com/patchbay-dev/patchbay/host/model"
 )
 
-// Conversation is what is known of a conversation besides its messages.
+// Conversation describes a conversation, without its messages.
 type Conversation struct {
 	ID      string    `json:"id"`
 	Title   string    `json:"title,omitempty"`
 	Created time.Time `json:"created"`
-	Updated time.Time `json:"updated"`          // when something was last said; each Write moves it
-	Model   string    `json:"model,omitempty"`  // that answered last, or is to
-	Folder  string    `json:"folder,omitempty"` // that the person worked in, absolute
-	Entries int       `json:"entries"`          // how many there are
+	Updated time.Time `json:"updated"`          // time of the last message; each Write advances it
+	Model   string    `json:"model,omitempty"`  // the model that answered last, or will answer
+	Folder  string    `json:"folder,omitempty"` // working folder of the person, absolute
+	Entries int       `json:"entries"`          // number of messages
 
-	// Usage and Cost are what was used in all, also for what was taken back since.
+	// Usage and Cost are totals, including messages that were removed since.
 	Usage model.Usage `json:"usage"`
 	Cost  float64     `json:"cost,omitempty"`
 }
@@ -45,9 +45,9 @@ func newID() string {
 	return idEncoding.EncodeToString(b)
 }
 
-// Create begins a conversation, and returns it as it is kept: with an ID if it had none, and the
-// times. Of what was given, ID, Title, Created, Updated, Model and Folder are kept, Usage and Cost
-// too. An ID that is taken is an error.
+// Create stores a new conversation and returns it, with an ID if it had none, and the times. It
+// keeps ID, Title, Created, Updated, Model, Folder, Usage and Cost of c. An ID that is in use is
+// an error.
 func (s *Store) Create(ctx context.Context, c Conversation) (Conversation, error) {
 	given := c.ID
 	if given != "" && !validID(given) {
@@ -63,7 +63,7 @@ func (s *Store) Create(ctx context.Context, c Conversation) (Conversation, error
 	c.Created, c.Updated = whole(c.Created), whole(c.Updated)
 	c.Title, c.Model, c.Folder, c.Entries = bound(oneLine(c.Title), maxText), bound(c.Model, maxText), bound(c.Folder, maxPath), 0
 	err := s.change(ctx, "create a conversation", func(tx *sql.Tx) error {
-		for range 20 { // ids of 40 bits are hardly ever taken
+		for range 20 { // ids of 40 bits rarely collide
 			c.ID = cmp.Or(given, newID())
 			res, err := tx.ExecContext(ctx, `INSERT INTO conversations (id, title, created, updated, model, folder, input, output, cached, stored, cost)
 				VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
@@ -91,7 +91,7 @@ func (s *Store) Create(ctx context.Context, c Conversation) (Conversation, error
 	return c, err
 }
 
-// whole is a time as it is kept.
+// whole returns a time in the stored precision, milliseconds.
 func whole(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()).UTC() }
 
 func validID(id string) bool {
@@ -125,8 +125,8 @@ func get(ctx context.Context, q queryer, id string) (int64, Conversation, error)
 	return n, c, err
 }
 
-// Find returns the conversation of an id, or of the beginning of one if no other begins so. The
-// error wraps [ErrNone] or [ErrMany].
+// Find returns the conversation with an id, or with an id that begins so if there is only one.
+// The error wraps [ErrNone] or [ErrMany].
 func (s *Store) Find(ctx context.Context, id string) (Conversation, error) {
 	id = strings.ToLower(strings.TrimSpace(id))
 	_, c, err := get(ctx, s.db, id)
@@ -161,14 +161,14 @@ func (s *Store) Find(ctx context.Context, id string) (Conversation, error) {
 	return Conversation{}, s.fail("find a conversation", fmt.Errorf("%w as %q: %s; write one more character", ErrMany, clip(id), strings.Join(ids, ", ")))
 }
 
-// ListOptions say which conversations are listed. The zero value lists the newest 50.
+// ListOptions select conversations. The zero value selects the newest 50.
 type ListOptions struct {
-	Folder string // those alone that were begun in it; empty: all
+	Folder string // only conversations of this folder; empty: all
 	Limit  int    // 0: 50; negative: no bound
-	Offset int    // how many of the newest are left out
+	Offset int    // number of the newest to skip
 }
 
-// List returns conversations, those that something was last said in first.
+// List returns conversations, the most recently updated first.
 func (s *Store) List(ctx context.Context, o ListOptions) ([]Conversation, error) {
 	where, args := "", []any{cmp.Or(o.Limit, 50), max(0, o.Offset)}
 	if o.Folder != "" {
@@ -198,7 +198,7 @@ func (s *Store) list(ctx context.Context, how string, args ...any) (out []Conver
 }
 
 // Delete deletes a conversation. Its text is overwritten in the file; if another process is
-// reading just then, the log beside the file has some of it until that is used up.
+// reading at that moment, the -wal file keeps some of it until the next checkpoint.
 func (s *Store) Delete(ctx context.Context, id string) error {
 	err := s.change(ctx, "delete a conversation", func(tx *sql.Tx) error {
 		n, _, err := get(ctx, tx, id)
@@ -215,15 +215,15 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 		return err
 	})
 	if err == nil {
-		s.db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)") // deleted it is in any case
+		s.db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)") // an error does not matter: it is deleted
 	}
 	return err
 }
 
-// oneLine makes one line of a text.
+// oneLine joins the lines of a text.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// bound cuts a text to a number of bytes.
+// bound clips a text to a number of bytes.
 func bound(s string, most int) string {
 	if len(s) <= most {
 		return strings.ToValidUTF8(s, "�")

@@ -11,16 +11,16 @@
 //	}
 //	c, err = s.Write(ctx, c, 0, memory.Entry{Turn: 1, Message: model.UserText("hello")})
 //
-// What it keeps can be listed, searched, taken back, deleted, and written out as Markdown for
-// people or as JSON.
+// Conversations can be listed, searched, deleted, and written as Markdown for people or as JSON;
+// messages can be replaced or removed.
 //
 // # Guarantees
 //
-//   - What Write has kept survives the end of the process at any moment; the last moments before
+//   - The result of Write survives the end of the process at any moment; the last changes before
 //     a power cut may be lost. A change that fails, as on a full disk, changes nothing.
-//   - Several processes may have the file open. Each change waits up to 5 seconds for another. Of
-//     two that go on with one conversation the second is told so, and takes nothing away.
-//   - The file and its companions (-wal, -shm) are readable by their owner alone.
-//   - No text of a search is an error.
-//   - Lists and searches read no messages: they take as long with results of 10 MB as without.
+//   - Several processes may have the file open. Each change waits up to 5 seconds for another. If
+//     two continue one conversation, the second gets an error and overwrites nothing.
+//   - The file and its companions (-wal, -shm) are readable only by their owner.
+//   - No search text is an error.
+//   - Lists and searches do not read messages, so large results do not slow them down.
 package memory

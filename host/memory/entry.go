@@ -11,26 +11,25 @@ import (
 	"github.com/patchbay-dev/patchbay/host/model"
 )
 
-// Entry is one message of a conversation, and what is known of it.
+// Entry is one message of a conversation with its details.
 type Entry struct {
-	At      time.Time     `json:"at"`             // zero: when it is appended
-	Turn    int           `json:"turn,omitempty"` // of the conversation, from 1; 0: not known
+	At      time.Time     `json:"at"`             // zero: the time of Write
+	Turn    int           `json:"turn,omitempty"` // turn of the conversation, from 1; 0: not known
 	Model   string        `json:"model,omitempty"`
-	Usage   model.Usage   `json:"usage,omitzero"` // of the answer that it is
+	Usage   model.Usage   `json:"usage,omitzero"` // of an answer
 	Cost    float64       `json:"cost,omitempty"`
 	Message model.Message `json:"message"`
 }
 
-// maxMessage bounds a message in bytes of JSON. SQLite takes no more than 1 GB.
+// maxMessage bounds a message in bytes of JSON. SQLite's own limit is 1 GB.
 const maxMessage = 256 << 20
 
-// Write puts entries in the place of those from a position on, all or none, and returns the
-// conversation as it is then. C is the conversation as Create, Load or Write has returned it last:
-// if it has gone on since, the error wraps [ErrElsewhere] and nothing is changed. Its Usage and
-// Cost are kept too.
+// Write replaces the entries from a position on, all or none, and returns the updated
+// conversation. C is the conversation as last returned by Create, Load or Write: if it has
+// changed since, the error wraps [ErrElsewhere] and nothing is changed. The Usage and Cost of c
+// are stored too.
 //
-// Arguments of a call that are no JSON, which models write now and then, come back as the JSON
-// string of what was written.
+// Models sometimes write arguments that are not JSON. Those are stored as a JSON string.
 func (s *Store) Write(ctx context.Context, c Conversation, from int, entries ...Entry) (Conversation, error) {
 	var after Conversation
 	err := s.change(ctx, "keep messages", func(tx *sql.Tx) error {
@@ -47,7 +46,7 @@ func (s *Store) Write(ctx context.Context, c Conversation, from int, entries ...
 			return err
 		}
 		now.Entries, now.Usage, now.Cost = from, c.Usage, c.Cost
-		now.Updated = now.Updated.Add(time.Millisecond) // at least, so that it tells one change from the next
+		now.Updated = now.Updated.Add(time.Millisecond) // so that Updated differs after each change
 		after, err = insert(ctx, tx, n, now, entries)
 		return err
 	})
@@ -70,7 +69,7 @@ func cut(ctx context.Context, tx *sql.Tx, conversation int64, from int) error {
 	return nil
 }
 
-// insert adds entries behind the ones that a conversation has, and returns it as it is then.
+// insert appends entries to a conversation and returns its new state.
 func insert(ctx context.Context, tx *sql.Tx, conversation int64, c Conversation, entries []Entry) (Conversation, error) {
 	now := time.Now()
 	for _, e := range entries {
@@ -79,7 +78,7 @@ func insert(ctx context.Context, tx *sql.Tx, conversation int64, c Conversation,
 		}
 		raw, err := marshal(keepable(e.Message))
 		if err != nil {
-			return c, fmt.Errorf("a message that cannot be kept: %w", err)
+			return c, fmt.Errorf("a message cannot be stored: %w", err)
 		}
 		if len(raw) > maxMessage {
 			return c, fmt.Errorf("a message of %d bytes is over the bound of %d", len(raw), maxMessage)
@@ -111,8 +110,7 @@ func insert(ctx context.Context, tx *sql.Tx, conversation int64, c Conversation,
 	return c, err
 }
 
-// keepable returns a message that is JSON all through: what a model writes as arguments may not
-// be. The message itself is not changed.
+// keepable returns a copy of a message in which arguments that are not JSON are JSON strings.
 func keepable(m model.Message) model.Message {
 	m.Parts = slices.Clone(m.Parts)
 	for i, p := range m.Parts {
@@ -145,7 +143,7 @@ func (s *Store) Load(ctx context.Context, id string) (Conversation, []Entry, err
 }
 
 func (s *Store) load(ctx context.Context, id string) (Conversation, []Entry, error) {
-	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // both of the same moment
+	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // a consistent snapshot of both
 	if err != nil {
 		return Conversation{}, nil, err
 	}
@@ -163,7 +161,7 @@ func (s *Store) load(ctx context.Context, id string) (Conversation, []Entry, err
 	for rows.Next() {
 		var e Entry
 		var at int64
-		var raw sql.RawBytes // a copy of ten megabytes less
+		var raw sql.RawBytes // saves a copy of up to ten megabytes
 		if err := rows.Scan(&at, &e.Turn, &e.Model, &e.Usage.Input, &e.Usage.Output, &e.Usage.Cached, &e.Usage.Stored, &e.Cost, &raw); err != nil {
 			return c, nil, err
 		}

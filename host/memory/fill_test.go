@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Fill makes the disk of a store full: the file may not grow any more.
+// Fill simulates a full disk: the file cannot grow any more.
 func Fill(t *testing.T, s *Store) {
 	t.Helper()
-	if _, err := s.db.ExecContext(t.Context(), "PRAGMA max_page_count = 1"); err != nil { // no less than there are
+	if _, err := s.db.ExecContext(t.Context(), "PRAGMA max_page_count = 1"); err != nil { // the minimum is the current number
 		t.Fatal(err)
 	}
 }
 
-// Version says by which schema the file of a store was made.
+// Version sets the schema version of the file of a store.
 func Version(t *testing.T, s *Store, version string) {
 	t.Helper()
 	if _, err := s.db.ExecContext(t.Context(), "PRAGMA user_version = "+version); err != nil {
@@ -33,7 +33,7 @@ func Interrupt(t *testing.T, s *Store) {
 	}
 }
 
-// Overwrites tells whether a store overwrites what it deletes.
+// Overwrites reports whether a store overwrites deleted data.
 func Overwrites(t *testing.T, s *Store) bool {
 	t.Helper()
 	var on int

@@ -10,9 +10,9 @@ import (
 	"github.com/patchbay-dev/patchbay/host/model"
 )
 
-// WriteMarkdown writes a conversation for people: who said what, and calls of tools as blocks
-// with their arguments and results, but no thoughts. Of pictures, sounds and files the names and
-// sizes are written. Times are in UTC.
+// WriteMarkdown writes a conversation for people: messages with their speakers, and tool calls as
+// blocks with their arguments and results, but not thoughts. Pictures, sounds and files appear as
+// names and sizes. Times are in UTC.
 func WriteMarkdown(w io.Writer, c Conversation, entries []Entry) error {
 	m := &markdown{}
 	title := c.Title
@@ -48,7 +48,7 @@ func WriteMarkdown(w io.Writer, c Conversation, entries []Entry) error {
 	return err
 }
 
-// speaker names who says a message, "" if nobody does: results are of what was called before.
+// speaker returns the speaker of a message, "" for results, which belong to the calls before.
 func speaker(e *Entry) string {
 	switch e.Message.Role {
 	case model.Assistant:
@@ -104,7 +104,7 @@ func (m *markdown) part(p *model.Part) {
 	}
 }
 
-// block writes text as it is, whatever fences it has itself.
+// block writes text in a fence longer than any fence in it.
 func (m *markdown) block(language, text string) {
 	fence := strings.Repeat("`", max(3, 1+longest(text)))
 	m.paragraph(fence + language + "\n" + strings.TrimRight(text, "\n") + "\n" + fence)
@@ -122,7 +122,7 @@ func longest(text string) int {
 	return most
 }
 
-// pretty lays JSON out, and says what a text is.
+// pretty indents JSON, and returns the language of a text.
 func pretty(raw []byte) (language, text string) {
 	if t := bytes.TrimSpace(raw); len(t) > 0 && (t[0] == '{' || t[0] == '[') {
 		var b bytes.Buffer
@@ -141,7 +141,7 @@ func media(v *model.Media) string {
 	return "[" + inline(name) + "] (" + inline(v.MIME) + ", " + size(len(v.Data)) + ")"
 }
 
-// kind is what a MIME type begins with.
+// kind returns the first part of a MIME type.
 func kind(mime string) string {
 	k, _, _ := strings.Cut(mime, "/")
 	if k == "" || k == "application" {
@@ -160,7 +160,7 @@ func size(n int) string {
 	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }
 
-// code is a name in a line of text.
+// code returns a name as inline code.
 func code(name string) string {
 	name = oneLine(name)
 	fence := strings.Repeat("`", 1+longest(name))

@@ -61,7 +61,7 @@ func write(t testing.TB, s *memory.Store, c memory.Conversation, entries ...memo
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// turn is a turn with a call of a tool.
+// turn is a turn with a tool call.
 func turn(n int) []memory.Entry {
 	at := noon.Add(time.Duration(n) * time.Minute)
 	return []memory.Entry{
@@ -112,7 +112,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// What a model wrote as arguments need not be JSON.
+// Arguments of a model need not be JSON.
 func TestArgumentsThatAreNoJSON(t *testing.T) {
 	s := open(t, "")
 	c := create(t, s, memory.Conversation{})
@@ -165,7 +165,7 @@ func TestWriteFrom(t *testing.T) {
 	}
 }
 
-// Who does not know of the last change changes nothing, also if there are as many messages again.
+// A writer with a stale conversation changes nothing, even if the number of messages is the same.
 func TestWriteElsewhere(t *testing.T) {
 	s := open(t, "")
 	mine := write(t, s, create(t, s, memory.Conversation{}), turn(1)...)
@@ -320,7 +320,7 @@ func FuzzSearch(f *testing.F) {
 	})
 }
 
-// What is deleted is not in the file any more.
+// Deleted text is not in the file any more.
 func TestDelete(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.db")
 	s := open(t, path)
@@ -345,7 +345,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// It is overwritten also when a read was cancelled before.
+// It is overwritten even if a read was cancelled before.
 func TestDeleteAfterCancel(t *testing.T) {
 	s := open(t, "")
 	memory.Interrupt(t, s)
@@ -354,8 +354,7 @@ func TestDeleteAfterCancel(t *testing.T) {
 	}
 }
 
-// Several processes write at once, which each has its own store: who is told of another one looks
-// again.
+// Several processes write at once, each with its own store: after ErrElsewhere they load again.
 func TestManyAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.db")
 	id := create(t, open(t, path), memory.Conversation{}).ID
@@ -384,14 +383,14 @@ func TestManyAtOnce(t *testing.T) {
 	if err != nil || c.Entries != writers*each*4 || len(entries) != c.Entries {
 		t.Fatalf("%d entries, %d counted, %v; want %d", len(entries), c.Entries, err, writers*each*4)
 	}
-	for i := range entries { // a turn is never torn apart, and none lost
+	for i := range entries { // turns are never interleaved or lost
 		if got, want := entries[i], turn(1 + i/4)[i%4]; got.Message.Role != want.Message.Role || got.Turn != want.Turn {
 			t.Fatalf("entry %d is of %s in turn %d, want %s in %d", i, got.Message.Role, got.Turn, want.Message.Role, want.Turn)
 		}
 	}
 }
 
-// A full disk is told, and nothing of the change is kept.
+// A full disk is an error, and nothing of the change is stored.
 func TestFullDisk(t *testing.T) {
 	s := open(t, "")
 	c := write(t, s, create(t, s, memory.Conversation{}), turn(1)...)

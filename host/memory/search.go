@@ -12,20 +12,19 @@ import (
 )
 
 const (
-	// maxIndexed bounds what of a message is found, in bytes: a result of 10 MB is no text that
-	// somebody remembers.
+	// maxIndexed bounds the indexed part of a message, in bytes.
 	maxIndexed = 64 << 10
 
 	maxQuery = 32 // words
 )
 
-// begin and end stand around what was found. They are in no text that is indexed.
+// begin and end mark a match. Indexed text does not contain them.
 const begin, end = "\x02", "\x03"
 
 var noMarks = strings.NewReplacer(begin, " ", end, " ", "\x00", " ")
 
-// words are the texts of a message that it is found by: what was said, and the names, arguments
-// and results of tools.
+// words returns the searchable text of a message: its text, and the names, arguments and results
+// of tools.
 func words(m *model.Message) string {
 	var b strings.Builder
 	add := func(s string) {
@@ -60,7 +59,7 @@ func index(ctx context.Context, tx *sql.Tx, row int64, text string) error {
 	return err
 }
 
-// Hit is a message, or a title, in which something was found.
+// Hit is a message or a title that matches a search.
 type Hit struct {
 	Conversation Conversation
 	Entry        int // its place, from 0; -1: it is the title
@@ -68,20 +67,20 @@ type Hit struct {
 	Role         model.Role // empty: it is the title
 	At           time.Time
 
-	// Snippet is what stands around the first of the words, in one line.
+	// Snippet is the text around the first match, in one line.
 	Snippet string
-	Found   [][2]int // where the words are in Snippet: offsets in bytes
+	Found   [][2]int // matches in Snippet: offsets in bytes
 }
 
-// Search finds the messages and titles that have all words of a text, or words that begin so,
-// the best first. Case and accents make no difference. Limit 0: 20. A text without words finds
-// nothing.
+// Search finds the messages and titles that have all words of a text, or words that begin with
+// them, best match first. Case and accents are ignored. Limit 0 means 20. A text without words
+// finds nothing.
 func (s *Store) Search(ctx context.Context, text string, limit int) ([]Hit, error) {
 	q := query(text)
 	if q == "" {
 		return nil, nil
 	}
-	// A row of words is of an entry or of a title: the number says which.
+	// A row of words belongs to an entry or, with a negative number, to a title.
 	rows, err := s.db.QueryContext(ctx, `SELECT c.n, c.id, c.title, c.created, c.updated, c.model, c.folder, c.entries, c.input, c.output, c.cached, c.stored, c.cost,
 			coalesce(e.position, -1), coalesce(e.turn, 0), coalesce(e.role, ''), coalesce(e.at, c.created), snippet(words, 0, ?3, ?4, '…', 24)
 		FROM words LEFT JOIN entries e ON e.n = words.rowid JOIN conversations c ON c.n = coalesce(e.conversation, -words.rowid)
@@ -108,7 +107,7 @@ func (s *Store) Search(ctx context.Context, text string, limit int) ([]Hit, erro
 	return hits, nil
 }
 
-// query makes a query of FTS5 of what a person has typed. Nothing in it is an operator.
+// query makes an FTS5 query from the text of a person. Nothing in it is an operator.
 func query(text string) string {
 	var q []string
 	for word := range strings.FieldsSeq(noMarks.Replace(strings.ToValidUTF8(text, " "))) {
@@ -122,7 +121,7 @@ func query(text string) string {
 	return strings.Join(q, " ")
 }
 
-// unmark takes the marks out of a snippet, and tells where they were.
+// unmark removes the marks from a snippet and returns their positions.
 func unmark(s string) (text string, found [][2]int) {
 	var b strings.Builder
 	for {

@@ -12,8 +12,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/sqlitefile"
 )
 
-// migrations make a new database, each from what the one before left. They are never
-// changed, only added to.
+// migrations make a new database, each from the result of the one before. They are never changed,
+// only added to.
 var migrations = []string{
 	// Times are Unix times in milliseconds. The words of an entry have its number, those of a
 	// title the negative one of its conversation.
@@ -54,7 +54,7 @@ var migrations = []string{
 	INSERT INTO words (words, rank) VALUES ('secure-delete', 1);`,
 }
 
-// Store is an open file of conversations. Its methods may be used by several goroutines.
+// Store is an open file of conversations. It is safe for concurrent use.
 type Store struct {
 	path string
 	db   *sql.DB
@@ -64,8 +64,8 @@ type Store struct {
 // patchbay of the user's data.
 func DefaultPath() (string, error) { return ownfile.Data("conversations.db") }
 
-// Open opens a file of conversations, and makes one, and its folder, where there is none. Empty:
-// [DefaultPath]. A file that a newer version made is an error.
+// Open opens a file of conversations, and creates it and its folder if needed. An empty path
+// means [DefaultPath]. A file of a newer version is an error.
 func Open(path string) (*Store, error) {
 	if path == "" {
 		var err error
@@ -91,7 +91,7 @@ func Open(path string) (*Store, error) {
 // Path returns the path of the file.
 func (s *Store) Path() string { return s.path }
 
-// Close closes the file. What is used after that fails.
+// Close closes the file. Methods called afterwards fail.
 func (s *Store) Close() error {
 	if err := s.db.Close(); err != nil {
 		return s.fail("close", err)
@@ -99,15 +99,14 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Errors that say what is wrong with an id, and with a conversation that is written. They are
-// wrapped.
+// Errors of an id, and of a conversation that is written. They are wrapped.
 var (
 	ErrNone      = errors.New("there is no such conversation")
-	ErrMany      = errors.New("several conversations begin so")
+	ErrMany      = errors.New("several conversations have ids that begin so")
 	ErrElsewhere = errors.New("the conversation has gone on elsewhere")
 )
 
-// fail says what was to be done with which file.
+// fail adds the operation and the file to err.
 func (s *Store) fail(doing string, err error) error {
 	if sqlitefile.Damaged(err) {
 		err = fmt.Errorf("%w; the file is damaged: move it away, with -wal and -shm beside it, and a new one is made", err)

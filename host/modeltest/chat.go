@@ -62,7 +62,7 @@ func (chatAPI) read(body []byte, _ http.Header) (*Request, error) {
 	return req, r.err
 }
 
-// openAIChoice reads a choice of tools, whose name stands in an object of its own if inner says so.
+// openAIChoice reads a choice of tools. If inner is set, the name is in an object of its own.
 func (r *reader) openAIChoice(v any, tools []string, inner bool) string {
 	switch v := v.(type) {
 	case nil:
@@ -89,7 +89,7 @@ func (r *reader) openAIChoice(v any, tools []string, inner bool) string {
 }
 
 func (r *reader) chatMessages(req *Request, messages []any) {
-	open := map[string]string{} // names of the calls that wait for a result, by id
+	open := map[string]string{} // names of the calls without a result, by id
 	if len(messages) == 0 {
 		r.wrong("messages", "expected at least one")
 	}
@@ -272,7 +272,7 @@ func (chatAPI) fail(kind, message string) (any, event) {
 	return body, event{data: body}
 }
 
-// openAICode is what OpenAI calls an error that others know by its type.
+// openAICode returns OpenAI's code for a kind of error.
 func openAICode(kind string) any {
 	switch kind {
 	case "authentication_error":

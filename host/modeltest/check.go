@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// reader reads a request and keeps the first thing that is wrong with it. The path of what is
-// read stands before each message, as the real servers have it.
+// reader reads a request and keeps its first error. Each message begins with the path, as those
+// of the real servers do.
 type reader struct{ err error }
 
 func (r *reader) wrong(path, format string, args ...any) {
@@ -64,7 +64,7 @@ func (r *reader) number(path string, v any, least, most float64) {
 	}
 }
 
-// thinking refuses parameters that models which think do not take.
+// thinking refuses parameters that reasoning models do not accept.
 func (r *reader) thinking(model string, o object, parameters ...string) {
 	if !thinks.MatchString(model) || strings.HasPrefix(model, "gpt-5-chat") {
 		return
@@ -91,7 +91,7 @@ func (r *reader) name(path string, v any) string {
 	return s
 }
 
-// arguments reads the arguments of a call that comes back: the JSON of an object.
+// arguments reads the arguments of a repeated call: the JSON of an object.
 func (r *reader) arguments(path string, v any) {
 	var o object
 	if err := json.Unmarshal([]byte(r.text(path, v)), &o); err != nil {
@@ -123,12 +123,12 @@ func (r *reader) parameters(path string, v any) {
 	r.schema(path, schema, schema, 0)
 }
 
-// schema checks that keywords are well formed in draft 2020-12, as far as servers are known to.
+// schema checks that keywords are well formed in draft 2020-12, as far as the real servers do.
 func (r *reader) schema(path string, v any, root object, depth int) {
 	s, ok := v.(object)
 	if !ok {
 		if _, ok := v.(bool); !ok {
-			r.wrong(path, "%v is no schema", v)
+			r.wrong(path, "%v is not a schema", v)
 		}
 		return
 	}
@@ -143,7 +143,7 @@ func (r *reader) schema(path string, v any, root object, depth int) {
 			switch value.(type) {
 			case string, []any:
 			default:
-				r.wrong(at, "%v is no type", value)
+				r.wrong(at, "%v is not a type", value)
 			}
 		case "properties", "patternProperties", "$defs", "definitions":
 			members, ok := value.(object)
@@ -165,7 +165,7 @@ func (r *reader) schema(path string, v any, root object, depth int) {
 			}
 		case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems":
 			if _, ok := value.(float64); !ok {
-				r.wrong(at, "JSON schema is invalid: it must match draft 2020-12: %v is no number", value)
+				r.wrong(at, "JSON schema is invalid: it must match draft 2020-12: %v is not a number", value)
 			}
 		case "$ref":
 			ref := r.text(at, value)
@@ -198,7 +198,7 @@ func (r *reader) base64(path string, v any) {
 	}
 }
 
-// sealed is what a thought must bring back with it.
+// sealed returns the signature that must come back with a thought.
 func sealed(thought string) string {
 	h := fnv.New64a()
 	h.Write([]byte(thought))

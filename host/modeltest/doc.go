@@ -11,7 +11,7 @@
 //	    answer: [text: It is 5.]
 //	`))
 //
-// One script serves all APIs, and models that write their calls as text ([model.Text]) too. What
-// a request must be like is checked as strictly as the real servers do, and refused in their words,
-// so that a client cannot be wrong unnoticed. A request that fits no turn fails the test.
+// One script serves all APIs, and models that write their calls as text ([model.Text]) too.
+// Requests are checked as strictly as the real servers do, and refused in their words, so that
+// errors of a client do not go unnoticed. A request that fits no turn fails the test.
 package modeltest

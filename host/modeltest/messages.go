@@ -114,7 +114,7 @@ func (r *messagesReader) choice(v any, tools []string) string {
 }
 
 func (r *messagesReader) messages(req *Request, messages []any) {
-	var open []string // calls that wait for a result
+	var open []string // calls without a result
 	names := map[string]string{}
 	for i, v := range messages {
 		at := fmt.Sprintf("messages.%d", i)
@@ -233,7 +233,7 @@ func (a *answer) block(p Piece) object {
 	case p.Call != nil:
 		var input any
 		if json.Unmarshal([]byte(p.Call.arguments()), &input) != nil {
-			input = object{} // what the real one does is not known
+			input = object{} // the behaviour of the real server is not known
 		}
 		return object{"type": "tool_use", "id": p.Call.id, "name": p.Call.Name, "input": input}
 	}

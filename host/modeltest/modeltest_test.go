@@ -49,7 +49,7 @@ func post(t *testing.T, h http.Handler, path, body string) (int, string) {
 	return w.Code, string(got)
 }
 
-// Requests that the real servers refuse are refused, and told to the test.
+// Requests that the real servers refuse are refused, and reported to the test.
 func TestRefusals(t *testing.T) {
 	const tool = `{"name":"add","input_schema":{"type":"object","properties":{}}}`
 	const use = `{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"add","input":{}}]}`

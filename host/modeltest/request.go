@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Request is what was asked, whatever the API.
+// Request is a request in a form common to all APIs.
 type Request struct {
 	API      string // "chat", "responses", "messages" or "text"
 	Model    string
@@ -66,7 +66,7 @@ func (r *Request) answers() (n int) {
 	return n
 }
 
-// say returns the message of a role to add to.
+// say returns the last message if it has the role, else a new one.
 func (r *Request) say(assistant bool) *Message {
 	if n := len(r.Messages); n == 0 || r.Messages[n-1].Assistant != assistant {
 		r.Messages = append(r.Messages, Message{Assistant: assistant})
@@ -81,7 +81,7 @@ func (m *Message) add(text string) {
 	m.Text += text
 }
 
-// What a request in text mode is known by.
+// The marks of a request in text mode.
 const textMark = "To call one, write a JSON object in a fence"
 
 var (

@@ -15,15 +15,15 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
-// Script says what is answered to which request. Turns are for one request each, in their order.
-// A request that the next turn does not fit is answered by the first of the rules that fits it,
-// any number of times: for conversations at the same time, and for those of no fixed order.
+// Script maps requests to answers. Turns are for one request each, in order. A request that does
+// not fit the next turn is answered by the first rule that fits, any number of times: for
+// concurrent conversations, and for requests without a fixed order.
 type Script struct {
 	Turns []Turn `yaml:"turns"`
 	Rules []Turn `yaml:"rules"`
 
-	// Answer answers what no turn and no rule fits, for models that think. It is called for one
-	// request after the other. Nil: such a request is a fault.
+	// Answer answers requests that fit no turn and no rule. Calls do not overlap. If nil, such a
+	// request is a fault.
 	Answer func(*Request) []Piece `yaml:"-"`
 }
 
@@ -33,17 +33,17 @@ type Turn struct {
 	Answer []Piece `yaml:"answer"`
 	Stop   string  `yaml:"stop"` // "length", "text" or "refused"; empty: the answer is complete
 	Usage  Usage   `yaml:"usage"`
-	Fault  *Fault  `yaml:"fault"` // comes after what Answer says
+	Fault  *Fault  `yaml:"fault"` // comes after Answer
 }
 
-// When says what a request must be like. Texts are regular expressions that match a part. The
-// zero value fits every request.
+// When is the condition of a turn. Texts are regular expressions that match a part. The zero
+// value fits every request.
 type When struct {
 	Model   string            `yaml:"model"`
 	System  string            `yaml:"system"`
 	User    string            `yaml:"user"`    // the last text of the user
 	Results map[string]string `yaml:"results"` // of the last calls, by tool
-	Tools   []string          `yaml:"tools"`   // offered, others may be too
+	Tools   []string          `yaml:"tools"`   // offered tools; others are allowed
 	Choice  string            `yaml:"choice"`  // "none", "required" or the name of a tool
 	Images  int               `yaml:"images"`  // since the last answer
 	Length  int               `yaml:"length"`  // answers that came before
@@ -63,25 +63,25 @@ type Call struct {
 	id        string
 }
 
-// Usage is what an answer claims to have cost.
+// Usage is the token usage in an answer.
 type Usage struct {
 	Input  int64 `yaml:"input"` // cached tokens too
 	Output int64 `yaml:"output"`
 	Cached int64 `yaml:"cached"`
 }
 
-// Fault is what goes wrong.
+// Fault is a simulated failure.
 type Fault struct {
-	Status  int           `yaml:"status"`  // of HTTP, in place of an answer
-	After   time.Duration `yaml:"after"`   // what a status says of when to ask again
+	Status  int           `yaml:"status"`  // HTTP status instead of an answer
+	After   time.Duration `yaml:"after"`   // retry time sent with a status
 	Code    string        `yaml:"code"`    // of a status or event; empty: a likely one
 	Message string        `yaml:"message"` // of a status or event
 	Event   bool          `yaml:"event"`   // an error event
 	Cut     bool          `yaml:"cut"`     // the connection ends
-	Hang    bool          `yaml:"hang"`    // nothing more comes until the client goes
-	Garbage bool          `yaml:"garbage"` // an event that is no JSON
-	HTML    bool          `yaml:"html"`    // a page in place of an answer
-	Slow    time.Duration `yaml:"slow"`    // between the pieces of an answer that is whole otherwise
+	Hang    bool          `yaml:"hang"`    // nothing more comes until the client disconnects
+	Garbage bool          `yaml:"garbage"` // an event that is not JSON
+	HTML    bool          `yaml:"html"`    // an HTML page instead of an answer
+	Slow    time.Duration `yaml:"slow"`    // pause between the pieces of a complete answer
 }
 
 // Parse reads a script in YAML.
@@ -105,7 +105,7 @@ func Parse(data []byte) (*Script, error) {
 	return s, nil
 }
 
-// MustParse reads a script, and panics if it is none.
+// MustParse reads a script, and panics if it is not valid.
 func MustParse(text string) *Script {
 	s, err := Parse([]byte(text))
 	if err != nil {
@@ -127,7 +127,7 @@ func Load(file string) (*Script, error) {
 	return s, nil
 }
 
-// unfit says why a request is not what is expected; empty: it is.
+// unfit returns the reasons why a request does not fit, "" if it fits.
 func (w *When) unfit(r *Request) string {
 	var why []string
 	text := func(what, want, got string) {
@@ -167,7 +167,7 @@ func (w *When) unfit(r *Request) string {
 	return strings.Join(why, "; ")
 }
 
-// arguments returns what is written as the arguments of a call.
+// arguments returns the text of the arguments of a call.
 func (c *Call) arguments() string {
 	switch a := c.Arguments.(type) {
 	case nil:

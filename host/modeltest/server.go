@@ -19,25 +19,25 @@ import (
 // maxBody bounds a request, in bytes.
 const maxBody = 64 << 20
 
-// Server answers requests of the three APIs by a script: POST /v1/chat/completions,
-// /v1/responses and /v1/messages. It may be used by several goroutines at once.
+// Server answers requests of the three APIs by a script: POST /v1/chat/completions, /v1/responses
+// and /v1/messages. It is safe for concurrent use.
 type Server struct {
 	script *Script
 
 	mu       sync.Mutex
-	key      string    // that requests must have, empty: any or none; guarded by mu
+	key      string    // required API key, empty: any or none; guarded by mu
 	next     int       // turn; guarded by mu
-	ids      int       // that were given out; guarded by mu
+	ids      int       // ids used so far; guarded by mu
 	requests []Request // guarded by mu
 	errs     []error   // guarded by mu
 }
 
-// Handler returns a server for a script that nobody else uses.
+// Handler returns a server for a script, which must not be used elsewhere.
 func Handler(script *Script) *Server { return &Server{script: script} }
 
 // Start serves a script until the test ends, and returns the URL at which the server listens: add
-// /v1 for the APIs of OpenAI. The test fails if a request fits no turn or is at fault, or a turn is
-// left over.
+// /v1 for the APIs of OpenAI. The test fails if a request fits no turn or is at fault, or a turn
+// is unused.
 func Start(t testing.TB, script *Script) (*Server, string) {
 	t.Helper()
 	s := Handler(script)
@@ -52,7 +52,7 @@ func Start(t testing.TB, script *Script) (*Server, string) {
 	return s, listener.URL
 }
 
-// Open starts a server and opens a model at it that takes images and files. api is "chat",
+// Open starts a server and opens a model on it that accepts images and files. api is "chat",
 // "responses", "messages" or "text", as [provider.Options.API].
 func Open(t testing.TB, api string, script *Script) model.Model {
 	t.Helper()
@@ -66,7 +66,7 @@ func Open(t testing.TB, api string, script *Script) model.Model {
 	return m
 }
 
-// OpenAt opens a model at a server that listens at url.
+// OpenAt opens a model on the server at url.
 func OpenAt(url, api, key string) (model.Model, error) {
 	name := map[string]string{"chat": "openai", "responses": "openai-responses", "messages": "anthropic", "text": "text"}[api]
 	return provider.Open(name+"/scripted", provider.Options{
@@ -77,7 +77,8 @@ func OpenAt(url, api, key string) (model.Model, error) {
 	})
 }
 
-// Require says which key requests must have from now on. Before that, any or none will do.
+// Require sets the API key that requests must have from now on. Before that, the key is not
+// checked.
 func (s *Server) Require(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,14 +91,14 @@ func (s *Server) lets(key string) bool {
 	return s.key == "" || key == s.key
 }
 
-// Requests returns what was asked so far.
+// Requests returns the requests so far.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Request(nil), s.requests...)
 }
 
-// Err returns what was wrong with requests, and which turns are left over.
+// Err returns the faults of requests, and the unused turns.
 func (s *Server) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +109,7 @@ func (s *Server) Err() error {
 	return errors.Join(errs...)
 }
 
-// api is what differs between the APIs.
+// api holds the differences between the APIs.
 type api interface {
 	// read checks a request as the real server does.
 	read(body []byte, h http.Header) (*Request, error)
@@ -126,7 +127,7 @@ type event struct {
 	data any    // a string is sent as it is
 }
 
-// answer is an answer to be written.
+// answer is an answer to write.
 type answer struct {
 	*Turn
 	id, model string
@@ -213,7 +214,7 @@ func (s *Server) turn(req *Request) (*Turn, string, error) {
 	if len(s.script.Rules) > 0 {
 		why += fmt.Sprintf("; nor does it fit one of the %d rules", len(s.script.Rules))
 	}
-	return nil, "", fmt.Errorf("a request came that nobody expects: %s; the last text of the user is %q, the last results are %q", why, cut(req.User()), req.Results())
+	return nil, "", fmt.Errorf("unexpected request: %s; the last text of the user is %q, the last results are %q", why, cut(req.User()), req.Results())
 }
 
 func (s *Server) fault(err error) {
@@ -229,7 +230,7 @@ func (s *Server) refuse(w http.ResponseWriter, a api, status int, kind, message 
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// write sends an answer, and what goes wrong with it.
+// write sends an answer with its fault.
 func (s *Server) write(w http.ResponseWriter, r *http.Request, a api, req *Request, ans *answer) {
 	f := ans.Fault
 	if f == nil {
@@ -284,7 +285,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, a api, req *Reque
 	}
 }
 
-// closing tells whether an event ends an answer or its last piece.
+// closing reports whether an event ends an answer or its last piece.
 func closing(e event) bool {
 	if e.data == "[DONE]" {
 		return true
@@ -303,7 +304,7 @@ func send(w http.ResponseWriter, e event) {
 	if !ok {
 		text, err := json.Marshal(e.data)
 		if err != nil {
-			panic(err) // it is made of what json knows
+			panic(err) // it consists of values that json can encode
 		}
 		data = string(text)
 	}
@@ -328,7 +329,7 @@ func inText(t *Turn) *Turn {
 	return &out
 }
 
-// pieces cuts a text as models do.
+// pieces splits a text as models do.
 func pieces(text string) []string {
 	var all []string
 	for start, i := 0, 0; i < len(text); i++ {
@@ -340,7 +341,7 @@ func pieces(text string) []string {
 	return all
 }
 
-// calls tells whether an answer has calls.
+// calls reports whether an answer has calls.
 func (a *answer) calls() bool {
 	for _, p := range a.Answer {
 		if p.Call != nil {
@@ -357,7 +358,7 @@ func or(text, otherwise string) string {
 	return text
 }
 
-// kindOf is what a status is called.
+// kindOf returns the type of the error for a status.
 func kindOf(status int) string {
 	switch status {
 	case 401:

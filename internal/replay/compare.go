@@ -15,8 +15,8 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// Difference is one place in which two answers differ. An empty text says that there
-// is nothing at this place.
+// Difference is one place in which two answers differ. An empty text means that there is no
+// value.
 type Difference struct {
 	Path     string // "result.content[0].text"
 	Recorded string // JSON, bounded
@@ -28,11 +28,11 @@ const (
 	maxShown       = 300 // bytes of a value
 )
 
-// document is what is compared of an exchange, as one JSON object.
+// document returns the compared parts of an exchange, as one JSON object.
 //
-// What only one of two revisions can express is left out of both sides: they are
-// brought to a form that both have. Logs tells whether log messages count: servers log
-// what they please, and on a pipe nobody can tell to what it belongs.
+// Parts that only one of the two revisions can express are left out of both sides. Logs reports
+// whether log messages are compared: servers log freely, and on a pipe log messages do not name
+// their request.
 func document(x *Exchange, mine, other *revision.Table, logs bool) []byte {
 	notes := !x.Overlaps
 	t, newer := mine, other
@@ -41,7 +41,7 @@ func document(x *Exchange, mine, other *revision.Table, logs bool) []byte {
 	}
 	across := mine.Sessions != other.Sessions
 	if across && len(x.Questions()) > 0 {
-		notes = false // a modern server runs anew after each question and tells again
+		notes = false // a modern server runs again after each question and repeats its notifications
 	}
 	var out []byte
 	add := func(name string, value []byte) {
@@ -73,7 +73,7 @@ func document(x *Exchange, mine, other *revision.Table, logs bool) []byte {
 	for _, s := range x.Steps {
 		for _, q := range s.Questions {
 			if q.Method == revision.MethodRoots && (mine.Sessions || other.Sessions) {
-				continue // up to 2025-11-25 servers ask at any time, and not on behalf of a call
+				continue // up to 2025-11-25 servers ask at any time, independently of calls
 			}
 			params := q.Params
 			if mine != other {
@@ -92,7 +92,7 @@ func document(x *Exchange, mine, other *revision.Table, logs bool) []byte {
 
 func errorDocument(e *jsonrpc.Error, across bool) []byte {
 	code := e.Code
-	if across { // what a code of one era is called in the other
+	if across { // codes of one era converted to the other
 		code = revision.V20251125.Code(revision.V20260728.Code(code))
 	}
 	out := strconv.AppendInt([]byte(`{"code":`), int64(code), 10)
@@ -119,8 +119,8 @@ func onlyMembers(obj json.RawMessage, names ...string) json.RawMessage {
 	return out
 }
 
-// stable replaces what differs from run to run by what does not, the same for the
-// same values within one call.
+// stable replaces values that differ from run to run with placeholders, equal for equal values
+// within one call.
 func stable(documents [][]byte) []any {
 	frames := make([]trace.Frame, len(documents))
 	for i, d := range documents {
@@ -137,8 +137,8 @@ func stable(documents [][]byte) []any {
 	return out
 }
 
-// differ finds the places in which two decoded documents differ. Members whose name is
-// in ignore are passed over.
+// differ finds the places in which two decoded documents differ. Members whose name is in ignore
+// are skipped.
 type differ struct {
 	ignore []string
 	found  []Difference
@@ -246,7 +246,7 @@ func (d *differ) report(path string, a, b any, inA, inB bool) {
 	d.found = append(d.found, diff)
 }
 
-// shown words a value as JSON of bounded length.
+// shown returns a value as JSON of bounded length.
 func shown(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -257,7 +257,7 @@ func shown(v any) string {
 	return clip(strings.TrimSuffix(b.String(), "\n"))
 }
 
-// around shows of two long texts what is near their first difference.
+// around returns the parts of two long texts around their first difference.
 func around(a, b string) (string, string) {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

@@ -48,7 +48,8 @@ func TestDiffer(t *testing.T) {
 	}
 }
 
-// TestDocumentsAcrossRevisions: what only one of two revisions can say is no difference.
+// TestDocumentsAcrossRevisions: parts that only one of two revisions can express are not
+// differences.
 func TestDocumentsAcrossRevisions(t *testing.T) {
 	oldest, newest := revision.V20241105, revision.V20260728
 	for _, tt := range []struct {

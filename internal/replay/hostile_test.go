@@ -20,7 +20,7 @@ const good = `{"dir":"out","conn":"c","msg":{"jsonrpc":"2.0","id":1,"method":"in
 {"dir":"in","conn":"c","msg":{"jsonrpc":"2.0","id":2,"result":{"content":[]}}}
 `
 
-// outline words what was found in a recording.
+// outlineOf summarizes a recording.
 func outlineOf(r *Recording) string {
 	var b strings.Builder
 	for _, x := range r.Exchanges {
@@ -38,8 +38,7 @@ func outlineOf(r *Recording) string {
 	return b.String()
 }
 
-// TestHostileRecordings: what is wrong with a trace is told, the rest of it is used, and
-// nothing panics.
+// TestHostileRecordings: faults of a trace are reported, the rest is used, and nothing panics.
 func TestHostileRecordings(t *testing.T) {
 	lines := strings.SplitAfter(good, "\n")
 	all := "tools/call a true asked elicitation/create={\"action\":\"accept\",\"content\":{}} note notifications/message\n"
@@ -88,7 +87,7 @@ func TestHostileRecordings(t *testing.T) {
 	}
 }
 
-// TestFaultsAreBounded: a file of garbage does not fill the screen.
+// TestFaultsAreBounded: the faults reported for a file of garbage are bounded.
 func TestFaultsAreBounded(t *testing.T) {
 	rec, err := Read(strings.NewReader(strings.Repeat("x\n", 5000)+good), "")
 	if err != nil || len(rec.Faults) > maxFaults+1 {
@@ -96,7 +95,7 @@ func TestFaultsAreBounded(t *testing.T) {
 	}
 }
 
-// TestBothSidesOfAGateway: the side of the clients counts, or what was chosen.
+// TestBothSidesOfAGateway: the clients' side is used, or the chosen one.
 func TestBothSidesOfAGateway(t *testing.T) {
 	request := func(dir, conn, name string) string {
 		return `{"dir":"` + dir + `","conn":"` + conn + `","msg":{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + name + `"}}}` + "\n"
@@ -116,8 +115,8 @@ func TestBothSidesOfAGateway(t *testing.T) {
 	}
 }
 
-// FuzzRead: an exchange that is done has one answer, params are always an object, and a
-// mock of whatever was read answers or refuses.
+// FuzzRead: an exchange that is done has one answer, params are always an object, and a mock of
+// any recording answers or refuses.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(good))
 	f.Add([]byte(strings.ReplaceAll(good, `"out"`, `"in"`)))

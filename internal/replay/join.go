@@ -15,12 +15,12 @@ import (
 // serverMethods are the requests that a server sends.
 var serverMethods = []string{revision.MethodElicit, revision.MethodSample, revision.MethodRoots}
 
-// joiner puts messages together as exchanges, one frame after the other.
+// joiner assembles exchanges from messages, one frame after the other.
 type joiner struct {
 	rec      *Recording
-	open     map[key]*opened   // requests of the client without an answer
-	asked    map[key]*Question // requests of the server without an answer
-	waiting  []*Exchange       // that were answered by input_required
+	open     map[key]*opened   // unanswered requests of the client
+	asked    map[key]*Question // unanswered requests of the server
+	waiting  []*Exchange       // answered with input_required
 	states   map[*Exchange]json.RawMessage
 	spoken   map[string]string // revision by connection
 	answered int
@@ -31,9 +31,9 @@ type key struct {
 	id   jsonrpc.ID
 }
 
-// opened is a request of the client on its way.
+// opened is an unanswered request of the client.
 type opened struct {
-	ex       *Exchange // nil for what is no exchange: initialize, ping and others
+	ex       *Exchange // nil for requests that are not exchanges: initialize, ping and others
 	method   string
 	token    string // progress token as raw JSON
 	exchange int    // of HTTP
@@ -46,7 +46,7 @@ func newJoiner() *joiner {
 	}
 }
 
-// add takes the next frame; client is the direction of the client's messages.
+// add adds the next frame; client is the direction of the client's messages.
 func (j *joiner) add(f numbered, client trace.Dir) {
 	if f.Transport != "" && !slices.Contains(j.rec.Transports, f.Transport) {
 		j.rec.Transports = append(j.rec.Transports, f.Transport)
@@ -62,7 +62,7 @@ func (j *joiner) add(f numbered, client trace.Dir) {
 	if !jsonrpc.IsBatch(raw) {
 		msg, err := jsonrpc.Decode(raw, jsonrpc.Limits{})
 		if err != nil {
-			j.rec.fault("frame %d is no message: %v", f.n, err)
+			j.rec.fault("frame %d is not a message: %v", f.n, err)
 			return
 		}
 		j.message(f, fromClient, &msg)
@@ -70,12 +70,12 @@ func (j *joiner) add(f numbered, client trace.Dir) {
 	}
 	elements, err := jsonrpc.DecodeBatch(raw, jsonrpc.Limits{})
 	if err != nil {
-		j.rec.fault("frame %d is no batch of messages: %v", f.n, err)
+		j.rec.fault("frame %d is not a batch of messages: %v", f.n, err)
 		return
 	}
 	for i := range elements {
 		if e := &elements[i]; e.Err != nil {
-			j.rec.fault("frame %d has an element that is no message: %v", f.n, e.Err)
+			j.rec.fault("frame %d has an element that is not a message: %v", f.n, e.Err)
 		} else {
 			j.message(f, fromClient, &e.Message)
 		}
@@ -107,8 +107,8 @@ func (j *joiner) message(f numbered, fromClient bool, msg *jsonrpc.Message) {
 	}
 }
 
-// refused finds the request that an error without an id is about: that of the same
-// exchange of HTTP.
+// refused finds the request that an error without an id belongs to: that of the same HTTP
+// exchange.
 func (j *joiner) refused(f numbered) key {
 	if f.HTTP != nil && f.HTTP.Exchange != 0 {
 		for at, o := range j.open {
@@ -176,7 +176,7 @@ func (j *joiner) request(f numbered, at key, msg *jsonrpc.Message) {
 	j.open[at] = o
 }
 
-// client takes in what a request says of the client.
+// client records the client's description in a request.
 func (j *joiner) client(msg *jsonrpc.Message) {
 	get := func(name, meta string) json.RawMessage {
 		if msg.Method == revision.MethodInitialize {
@@ -197,7 +197,7 @@ func (j *joiner) client(msg *jsonrpc.Message) {
 	}
 }
 
-// plainParams returns params without what belongs to one hop or one round.
+// plainParams returns params without the members for one hop or one round.
 func plainParams(params json.RawMessage) json.RawMessage {
 	if jsonx.KindOf(params) != '{' {
 		return json.RawMessage(`{}`)
@@ -206,7 +206,7 @@ func plainParams(params json.RawMessage) json.RawMessage {
 	return withoutMeta(params, engine.MetaVersion, engine.MetaClientInfo, engine.MetaCapabilities, engine.MetaLogLevel, "progressToken")
 }
 
-// withoutMeta removes members of _meta, and _meta if nothing is left of it.
+// withoutMeta removes members of _meta, and _meta itself if it is then empty.
 func withoutMeta(obj json.RawMessage, names ...string) json.RawMessage {
 	meta, ok := jsonx.Lookup(obj, "_meta")
 	if !ok || jsonx.KindOf(meta) != '{' {
@@ -219,8 +219,8 @@ func withoutMeta(obj json.RawMessage, names ...string) json.RawMessage {
 	return jsonx.With(nil, obj, "_meta", rest)
 }
 
-// continued finds the exchange that a request goes on with, after a round of
-// questions, and takes the answers. It returns nil for a new request.
+// continued finds the exchange that a request continues after a round of questions, and takes the
+// answers. It returns nil for a new request.
 func (j *joiner) continued(msg *jsonrpc.Message, params json.RawMessage) *Exchange {
 	responses, answers := msg.Param("inputResponses")
 	state, stateful := msg.Param("requestState")
@@ -246,8 +246,8 @@ func (j *joiner) continued(msg *jsonrpc.Message, params json.RawMessage) *Exchan
 	return nil
 }
 
-// owner finds the request that a message of the server belongs to: by its progress
-// token, by the HTTP exchange that carries it, or as the only one there is.
+// owner finds the request that a message of the server belongs to: by its progress token, by the
+// HTTP exchange that carries it, or as the only one.
 func (j *joiner) owner(f numbered, token json.RawMessage) *opened {
 	var only *opened
 	many := false
@@ -357,7 +357,7 @@ func plainResult(raw json.RawMessage) json.RawMessage {
 	return withoutMeta(jsonx.Without(nil, raw, "resultType"), engine.MetaServerInfo)
 }
 
-// inputRequired takes the questions of a round.
+// inputRequired records the questions of a round.
 func (j *joiner) inputRequired(x *Exchange, raw json.RawMessage) {
 	x.Result = nil
 	requests, _ := jsonx.Lookup(raw, "inputRequests")
@@ -382,7 +382,7 @@ func (j *joiner) inputRequired(x *Exchange, raw json.RawMessage) {
 	j.waiting = append(j.waiting, x)
 }
 
-// server takes in what the server says of itself.
+// server records the server's description.
 func (j *joiner) server(method string, result json.RawMessage) {
 	if result == nil {
 		return
@@ -395,7 +395,7 @@ func (j *joiner) server(method string, result json.RawMessage) {
 	j.rec.Server = s
 }
 
-// end tells what was left without an answer.
+// end reports unanswered requests.
 func (j *joiner) end() {
 	for _, x := range j.rec.Exchanges {
 		if !x.Done {

@@ -17,24 +17,23 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// Mock answers as the server of a recording did. It is a [mcp.Handler]; put into
-// mcp.Server.Handler, it serves clients of every revision on every transport.
+// Mock answers like the server of a recording. It is an [mcp.Handler]; as mcp.Server.Handler it
+// serves clients of every revision on every transport.
 //
-// A request is answered by the exchange with the same method and params, or else by
-// one about the same tool, prompt or resource. Where there are several they are used in
-// recorded order, the last of them again and again. What the server asked and told
-// before its answer, it asks and tells again; notifications that belonged to no request
-// go to those who listen, after as many answers as when they were recorded.
+// A request is answered by the exchange with the same method and params, or else by one about the
+// same tool, prompt or resource. Several exchanges are used in recorded order, the last of them
+// repeatedly. The questions and notifications before the recorded answer are repeated;
+// notifications outside of requests go to subscribers, after as many answers as in the recording.
 type Mock struct {
 	rec      *Recording
 	redactor *trace.Redactor
 	info     *mcp.ServerInfo
 
 	mu        sync.Mutex
-	next      map[string]int         // how often a kind of request was answered; guarded by mu
+	next      map[string]int         // number of answers to a kind of request; guarded by mu
 	answered  int                    // guarded by mu
-	free      []FreeNote             // not told yet; guarded by mu
-	listeners map[chan struct{}]bool // woken when there may be something to tell; guarded by mu
+	free      []FreeNote             // not sent yet; guarded by mu
+	listeners map[chan struct{}]bool // woken when there may be notifications to send; guarded by mu
 }
 
 var _ mcp.Handler = (*Mock)(nil)
@@ -44,7 +43,7 @@ func NewMock(rec *Recording) *Mock {
 	m := &Mock{rec: rec, redactor: trace.NewRedactor(nil), next: map[string]int{}, free: slices.Clone(rec.Free), listeners: map[chan struct{}]bool{}}
 	m.info = &mcp.ServerInfo{Implementation: mcp.Implementation{Name: "mock", Version: "0"}, Revisions: mcp.Revisions()}
 	if s := rec.Server; s != nil {
-		// What cannot be read is not offered.
+		// Capabilities that cannot be read are not offered.
 		if s.Info != nil {
 			_ = jsonx.Unmarshal(s.Info, &m.info.Implementation)
 		}
@@ -58,7 +57,7 @@ func NewMock(rec *Recording) *Mock {
 	return m
 }
 
-// capabilities are those that the recorded requests need.
+// capabilities returns those that the recorded requests need.
 func (m *Mock) capabilities() mcp.Capabilities {
 	caps := mcp.Capabilities{}
 	for _, x := range m.rec.Exchanges {
@@ -81,7 +80,7 @@ func (m *Mock) Server() *mcp.Server {
 	}
 }
 
-// memoPick keeps which exchange answers a call, for its further rounds.
+// memoPick is the key of the exchange that answers a call, for its later rounds.
 const memoPick = "mock:exchange"
 
 // Handle answers one request.
@@ -105,7 +104,7 @@ func (m *Mock) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error)
 	case x.Error != nil:
 		e := &mcp.Error{Code: x.Error.Code, Message: x.Error.Message, Data: x.Error.Data}
 		if uri, _ := jsonx.Lookup(e.Data, "uri"); x.Method == revision.MethodRead && e.Code == mcp.CodeInvalidParams && uri != nil {
-			e.Code = mcp.CodeResourceNotFound // as it is called inside
+			e.Code = mcp.CodeResourceNotFound // the code in the inner form
 		}
 		return nil, e
 	case x.Task:
@@ -137,7 +136,7 @@ func (m *Mock) exchange(call *engine.Call, req *mcp.Request) (*Exchange, error) 
 	return m.rec.Exchanges[i], nil
 }
 
-// pick finds an exchange by what is asked for.
+// pick finds an exchange for a method and its params.
 func (m *Mock) pick(method string, params json.RawMessage) (int, error) {
 	plain := plainParams(m.redactor.Frame(trace.Frame{Msg: orObject(params)}).Msg)
 	wanted, name := string(jsonx.Canonical(plain)), nameOf(plain)
@@ -168,7 +167,7 @@ func (m *Mock) pick(method string, params json.RawMessage) (int, error) {
 	return found[min(n, len(found)-1)], nil
 }
 
-// missing says that something was never recorded, and what was.
+// missing returns the error for a request that was not recorded, and lists what was.
 func (m *Mock) missing(method, name string, params json.RawMessage) error {
 	var names, methods []string
 	for _, x := range m.rec.Exchanges {
@@ -194,7 +193,7 @@ func (m *Mock) missing(method, name string, params json.RawMessage) error {
 	return mcp.Errorf(mcp.CodeInvalidParams, "the recording has no %s of %q; it has %s", method, clip(name), list(names))
 }
 
-// list names at most 20 things.
+// list returns at most 20 names.
 func list(names []string) string {
 	const most = 20
 	more := ""
@@ -208,9 +207,9 @@ func list(names []string) string {
 	return clip(strings.Join(names, ", ")) + more
 }
 
-// steps does what the server did before its answer. A call that is suspended by a
-// question runs again from the top: what was told before the questions that are
-// answered by then is not told again.
+// steps repeats the recorded server's steps before its answer. A call that is suspended by a
+// question runs again from the start; notifications before questions that are answered by then
+// are not repeated.
 func (m *Mock) steps(ctx context.Context, call *engine.Call, x *Exchange) error {
 	if call == nil {
 		return nil
@@ -226,7 +225,7 @@ func (m *Mock) steps(ctx context.Context, call *engine.Call, x *Exchange) error 
 		}
 		if len(s.Questions) == 1 && s.Questions[0].Method == revision.MethodRoots {
 			if _, ok := jsonx.Lookup(call.Peer.Capabilities, "roots"); !ok {
-				continue // asked at any time, so hardly what the answer hangs on
+				continue // asked at any time, so the answer hardly depends on it
 			}
 		}
 		qs := make([]engine.Question, len(s.Questions))
@@ -243,7 +242,7 @@ func (m *Mock) steps(ctx context.Context, call *engine.Call, x *Exchange) error 
 	return nil
 }
 
-// lacking turns the error of a question that the caller cannot be asked into one for it.
+// lacking returns the error for a caller that cannot be asked a question.
 func lacking(err error) error {
 	var lacks *engine.LacksError
 	if !errors.As(err, &lacks) {
@@ -274,10 +273,10 @@ func (m *Mock) tell(call *engine.Call, n *Note) {
 			return
 		}
 	}
-	_ = call.Emit(n.Method, n.Params) // a caller that is gone ends the call by its context
+	_ = call.Emit(n.Method, n.Params) // if the caller disconnects, the context ends the call
 }
 
-// count counts an answer and wakes who listens.
+// count counts an answer and wakes the listeners.
 func (m *Mock) count() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -295,7 +294,7 @@ func (m *Mock) wake() {
 	}
 }
 
-// listen tells the free notifications that the caller wants, when it is their turn.
+// listen sends the free notifications that the caller wants, when they are due.
 func (m *Mock) listen(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	call := engine.From(ctx)
 	if call == nil {
@@ -330,8 +329,8 @@ func (m *Mock) listen(ctx context.Context, req *mcp.Request) (mcp.Result, error)
 	}
 }
 
-// due takes the notifications whose turn has come and that a listener wants. Each is
-// told to one listener.
+// due removes and returns the notifications that are due and that a listener wants. Each goes to
+// one listener.
 func (m *Mock) due(wanted json.RawMessage) []FreeNote {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -347,7 +346,7 @@ func (m *Mock) due(wanted json.RawMessage) []FreeNote {
 	return out
 }
 
-// wants tells whether the filter of a subscription lets a notification through.
+// wants reports whether the filter of a subscription accepts a notification.
 func wants(filter json.RawMessage, n Note) bool {
 	member := map[string]string{
 		revision.NoteToolsChanged: "toolsListChanged", revision.NotePromptsChanged: "promptsListChanged",

@@ -41,8 +41,8 @@ func answered(text string) string {
 
 func call(params, text string) string { return asked(params) + "\n" + answered(text) }
 
-// TestMockPicks: exactly what was recorded first, then by name, in recorded order; the
-// last answer again and again.
+// TestMockPicks: an exact match first, then by name, in recorded order; the last answer
+// repeatedly.
 func TestMockPicks(t *testing.T) {
 	s := mockOf(t,
 		call(`{"name":"a","arguments":{"n":1,"m":[1,2]}}`, "first"),
@@ -78,7 +78,8 @@ type rawJSON string
 
 func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
-// TestMockNamesWhatIsThere: what was never recorded is refused, and the refusal helps.
+// TestMockNamesWhatIsThere: a request that was not recorded is refused with the names of recorded
+// ones.
 func TestMockNamesWhatIsThere(t *testing.T) {
 	s := mockOf(t, call(`{"name":"a"}`, "x"), call(`{"name":"b"}`, "x"),
 		`{"dir":"out","msg":{"jsonrpc":"2.0","id":ID,"method":"resources/read","params":{"uri":"test://r"}}}
@@ -109,8 +110,8 @@ func TestMockNamesWhatIsThere(t *testing.T) {
 	refused(err, mcp.CodeInvalidParams, `no page "2"`)
 }
 
-// TestMockAsksAgain: a recorded question is asked on every revision that can; whatever the
-// answer is, the recorded result comes.
+// TestMockAsksAgain: a recorded question is asked in every revision that can; any answer leads to
+// the recorded result.
 func TestMockAsksAgain(t *testing.T) {
 	const question = `{"dir":"in","msg":{"jsonrpc":"2.0","id":"qID","method":"elicitation/create","params":{"message":"Your name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}}}
 {"dir":"out","msg":{"jsonrpc":"2.0","id":"qID","result":{"action":"accept","content":{"name":"Ada"}}}}
@@ -132,15 +133,15 @@ func TestMockAsksAgain(t *testing.T) {
 		if err != nil || res.Text() != "hello Ada" || !slices.Equal(questions, []string{"Your name?"}) {
 			t.Errorf("%s: %v, %v after the questions %q", rev, res, err, questions)
 		}
-		// Nobody who could answer: an error that says so.
+		// A client that cannot answer gets an error that says so.
 		if _, err := mcptest.Connect(t, s, &mcp.Client{Name: "c"}, rev).CallTool(t.Context(), "ask", nil); err == nil {
 			t.Errorf("%s: a client that cannot be asked got an answer", rev)
 		}
 	}
 }
 
-// TestMockNotifies: what belonged to no request goes to those who listen, when as many
-// requests were answered as when it was recorded.
+// TestMockNotifies: notifications outside of requests go to subscribers after as many answers as
+// in the recording.
 func TestMockNotifies(t *testing.T) {
 	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
 		t.Run(string(rev), func(t *testing.T) {
@@ -174,8 +175,8 @@ func TestMockNotifies(t *testing.T) {
 	}
 }
 
-// TestMockDoesWithoutRoots: a server of an older revision asks for roots when it likes, so
-// a client that has none gets its answer.
+// TestMockDoesWithoutRoots: a server of an older revision asks for roots at any time, so a client
+// without roots gets its answer.
 func TestMockDoesWithoutRoots(t *testing.T) {
 	for _, rev := range mcp.Revisions() {
 		s := mockOf(t, asked(`{"name":"a"}`)+`

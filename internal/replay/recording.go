@@ -13,14 +13,14 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// Recording is a trace, taken apart.
+// Recording is a trace split into exchanges.
 type Recording struct {
-	Revision   string // the last that was spoken, empty if that cannot be told
+	Revision   string // the last one used, empty if unknown
 	Transports []string
 
-	Client       json.RawMessage // clientInfo, nil if it is not known
-	Capabilities json.RawMessage // of the client, nil if they are not known
-	LogLevel     string          // that the client asked for first, empty for none
+	Client       json.RawMessage // clientInfo, nil if unknown
+	Capabilities json.RawMessage // of the client, nil if unknown
+	LogLevel     string          // first level that the client requested, empty for none
 
 	Server *Server // nil if the opening was not recorded
 
@@ -29,18 +29,18 @@ type Recording struct {
 	// Free are notifications that belong to no exchange.
 	Free []FreeNote
 
-	// Faults tell what could not be used, for people.
+	// Faults lists the parts that could not be used, for people.
 	Faults []string
 
 	// Redacted is the number of requests of the client in which secrets were replaced.
 	Redacted int
 
-	answers []*Question // that belong to no exchange, such as roots after initialize
+	answers []*Question // outside of exchanges, such as roots after initialize
 }
 
-// Server is what the server said of itself.
+// Server is the server's description of itself.
 type Server struct {
-	Method       string // that it answered: "initialize" or "server/discover"
+	Method       string // of the request: "initialize" or "server/discover"
 	Info         json.RawMessage
 	Capabilities json.RawMessage
 	Instructions json.RawMessage
@@ -52,23 +52,22 @@ type Exchange struct {
 	Conn     string
 	Revision string
 	Method   string
-	Params   json.RawMessage // an object without what belongs to the hop
-	Progress bool            // the client wanted to be told of progress
+	Params   json.RawMessage // an object without the members for the hop
+	Progress bool            // the client asked for progress
 
-	Steps []Step // what came before the answer
+	Steps []Step // messages before the answer
 
 	Result json.RawMessage // in the form of Revision, without its envelope; nil: see Error
 	Error  *jsonrpc.Error
 	Task   bool // Result is the handle of a task
 	Done   bool // it was answered
 
-	// Overlaps says that another exchange was in progress, so that what came without a
-	// token may belong to either.
+	// Overlaps reports whether another exchange was in progress, so that messages without a token
+	// may belong to either.
 	Overlaps bool
 }
 
-// Step is something that the server sent before it answered: a notification, or
-// questions that it asked together.
+// Step is a message of the server before its answer: a notification, or questions asked together.
 type Step struct {
 	Note      *Note
 	Questions []*Question
@@ -83,20 +82,20 @@ type Note struct {
 // FreeNote is a notification that belongs to no exchange.
 type FreeNote struct {
 	Note
-	After int // exchanges that were answered before
+	After int // number of exchanges answered before
 }
 
-// Question is a request to the client, in the inner form, and what it answered.
+// Question is a request to the client, in the inner form, and the client's answer.
 type Question struct {
 	Method string
 	Params json.RawMessage
 	Answer json.RawMessage // nil: see Error
 	Error  *jsonrpc.Error  // nil with Answer: it was not answered
 
-	key string // among the input requests of a round
+	key string // key among the input requests of a round
 }
 
-// Questions returns what was asked, in order.
+// Questions returns the questions in order.
 func (x *Exchange) Questions() []*Question {
 	var out []*Question
 	for _, s := range x.Steps {
@@ -105,7 +104,7 @@ func (x *Exchange) Questions() []*Question {
 	return out
 }
 
-// Name is the name of the tool or prompt, or the URI, that the request is about.
+// Name returns the name of the tool or prompt, or the URI, of the request.
 func (x *Exchange) Name() string { return nameOf(x.Params) }
 
 func nameOf(params json.RawMessage) string {
@@ -119,12 +118,12 @@ func nameOf(params json.RawMessage) string {
 	return ""
 }
 
-// Label names an exchange for people.
+// Label returns a name of the exchange for people.
 func (x *Exchange) Label() string {
 	return strings.TrimSpace(x.Method + " " + x.Name())
 }
 
-// maxFaults bounds what is told of a bad trace.
+// maxFaults bounds the faults that are reported.
 const maxFaults = 20
 
 func (r *Recording) fault(format string, args ...any) {
@@ -137,12 +136,11 @@ func (r *Recording) fault(format string, args ...any) {
 	}
 }
 
-// Read reads a trace. Conns is a pattern of [path.Match] that chooses connections by
-// their names, empty for all; in names, "/" is like any character. If a trace has both
-// connections in which its recorder was the server and such in which it was a client, as
-// that of a gateway, and none are chosen, the former count.
+// Read reads a trace. Conns is a pattern of [path.Match] for the names of connections, empty for
+// all; "/" in names is an ordinary character. If conns is empty and the recorder was both a
+// server and a client, as in a gateway, only the connections in which it was the server are used.
 //
-// An error is one of r or of the pattern, or says that there is no request at all.
+// The error is one of r or of the pattern, or reports that there are no requests.
 func Read(r io.Reader, conns string) (*Recording, error) {
 	flat := strings.NewReplacer("/", "\x00")
 	pattern := flat.Replace(conns)
@@ -220,7 +218,7 @@ type numbered struct {
 	trace.Frame
 }
 
-// sidesOf finds out for each connection in which direction requests of the client go.
+// sidesOf finds the direction of the client's requests for each connection.
 func sidesOf(frames []numbered) map[string]trace.Dir {
 	sides := map[string]trace.Dir{}
 	for _, f := range frames {

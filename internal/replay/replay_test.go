@@ -16,8 +16,8 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// newServer is a server that does everything that a recording can hold. Greeting is
-// what it says.
+// newServer returns a server that produces everything that a recording can hold. Greeting is the
+// text of its answers.
 func newServer(greeting string) *mcp.Server {
 	s := &mcp.Server{Name: "all", Version: "3", Instructions: "Be kind.", Limits: mcp.Limits{PageSize: 2}}
 	type name struct {
@@ -80,7 +80,7 @@ func newClient() *mcp.Client {
 	}
 }
 
-// walk uses everything that the server has, with errors and repetitions.
+// walk uses every feature of the server, with errors and repetitions.
 func walk(ctx context.Context, s *mcp.Session) {
 	progress := mcp.OnProgress(func(mcp.ProgressEvent) {})
 	for range s.Tools(ctx) {
@@ -128,7 +128,7 @@ var wires = map[string]func(testing.TB, *mcp.Server) func(context.Context, *mcp.
 	},
 }
 
-// record walks through a server and returns the trace of one side.
+// record runs walk on a server and returns the trace of one side.
 func record(t *testing.T, s *mcp.Server, wire string, rev mcp.Revision, serverSide bool) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -178,7 +178,7 @@ func play(t *testing.T, file []byte, s *mcp.Server, wire string, rev mcp.Revisio
 	return report
 }
 
-// differences words what a report found.
+// differences formats the differences in a report.
 func differences(r *replay.Report) string {
 	var b strings.Builder
 	for _, o := range r.Outcomes {
@@ -189,8 +189,8 @@ func differences(r *replay.Report) string {
 	return b.String()
 }
 
-// TestRoundTrip: what was recorded on any revision, wire and side is answered alike by a
-// mock of it and by the server itself.
+// TestRoundTrip: a recording of any revision, wire and side is answered alike by its mock and by
+// the server itself.
 func TestRoundTrip(t *testing.T) {
 	for _, rev := range mcp.Revisions() {
 		for wire := range wires {
@@ -225,8 +225,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestAcross: a recording is good on every other revision too, of the server and of a
-// mock.
+// TestAcross: a recording works with every other revision too, on the server and on a mock.
 func TestAcross(t *testing.T) {
 	for _, from := range mcp.Revisions() {
 		file := record(t, newServer("hello"), "memory", from, false)
@@ -240,7 +239,7 @@ func TestAcross(t *testing.T) {
 				for who, s := range map[string]*mcp.Server{"the server": newServer("hello"), "a mock": replay.NewMock(rec).Server()} {
 					differ := 0
 					if from < mcp.V2025_06_18 && to == mcp.V2026_07_28 && who == "the server" {
-						differ = 2 // that nobody can be asked is an error of the protocol now
+						differ = 2 // a client that cannot be asked causes a protocol error now
 					}
 					if report := play(t, file, s, "http", to); report.Differ != differ || report.Same < 15 || report.Skipped > 2 {
 						t.Errorf("%s: %d same, %d differ, %d skipped\n%s", who, report.Same, report.Differ, report.Skipped, differences(report))

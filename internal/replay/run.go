@@ -17,41 +17,41 @@ import (
 
 // Options configure [Run]. Open is required.
 type Options struct {
-	// Open opens a session with the live server, which is not closed. The client has the name, the
-	// capabilities and the answers of the recorded one; Open may change the rest of it,
-	// but must keep a function that is set as OnFrame, or call it.
+	// Open opens a session with the live server. Run does not close it. The client has the name,
+	// the capabilities and the answers of the recorded one; Open may change the rest, but must
+	// keep the OnFrame function or call it.
 	Open func(ctx context.Context, c *mcp.Client) (*mcp.Session, error)
 
 	// Ignore are names of members that may differ.
 	Ignore []string
 
-	// Logs says that the log messages of a call must be the same too.
+	// Logs reports whether the log messages of a call must be equal too.
 	Logs bool
 
-	// Each is told of each outcome as soon as it is known. It may be nil. Differences
-	// are not known yet, as values can be told to be volatile only at the end.
+	// Each is called with each outcome as soon as it is known. It may be nil. Differences are set
+	// later, since volatile values are recognized only at the end.
 	Each func(*Outcome)
 
-	// Redactor is the one that the recording was made with. Nil: the default.
+	// Redactor is the redactor of the recording. Nil means the default.
 	Redactor *trace.Redactor
 }
 
-// Report is what came of a replay.
+// Report is the result of a replay.
 type Report struct {
-	Revision string // spoken with the live server
+	Revision string // revision of the live session
 	Server   *mcp.ServerInfo
-	Outcomes []*Outcome // of the opening, if it can be compared, and of each exchange
+	Outcomes []*Outcome // for the opening, if it can be compared, and for each exchange
 
 	Same, Differ, Skipped int
 }
 
-// Outcome is what came of one exchange.
+// Outcome is the result of one exchange.
 type Outcome struct {
 	Line        int // of the request in the trace; zero: the opening
 	Label       string
-	Skipped     string // why it was not played, empty if it was
+	Skipped     string // reason why it was not played, empty if it was
 	Differences []Difference
-	More        int // differences beyond those
+	More        int // number of further differences
 }
 
 // player is the client of a replay.
@@ -66,8 +66,8 @@ type player struct {
 	used    map[*Question]bool // guarded by mu
 }
 
-// Run plays the client's side of a recording against a live server, and compares what
-// it answers. An error says that no session could be opened, or is the cause of ctx.
+// Run plays the client's side of a recording against a live server, and compares the answers. The
+// error is that of opts.Open, or the cause of ctx.
 func Run(ctx context.Context, rec *Recording, opts *Options) (*Report, error) {
 	p := &player{rec: rec, redactor: opts.Redactor, live: newJoiner(), used: map[*Question]bool{}}
 	if p.redactor == nil {
@@ -105,7 +105,7 @@ func Run(ctx context.Context, rec *Recording, opts *Options) (*Report, error) {
 	return report, nil
 }
 
-// outline says in short what was answered.
+// outline returns a short form of an answer.
 func outline(x *Exchange) string {
 	if x.Error != nil {
 		return clip(string(errorDocument(x.Error, false)))
@@ -113,7 +113,7 @@ func outline(x *Exchange) string {
 	return clip(string(x.Result))
 }
 
-// skip says why an exchange cannot be played, empty if it can.
+// skip returns the reason why an exchange cannot be played, empty if it can.
 func (p *player) skip(x *Exchange, spoken *revision.Table) string {
 	switch {
 	case !x.Done:
@@ -137,7 +137,7 @@ func (p *player) skip(x *Exchange, spoken *revision.Table) string {
 	return ""
 }
 
-// play sends one request and returns the exchange that came of it.
+// play sends one request and returns its exchange.
 func (p *player) play(ctx context.Context, s *mcp.Session, x *Exchange, cursors map[string]json.RawMessage) (*Exchange, error) {
 	params := x.Params
 	if c, ok := jsonx.Lookup(params, "cursor"); ok {
@@ -174,7 +174,7 @@ func (p *player) play(ctx context.Context, s *mcp.Session, x *Exchange, cursors 
 			cursors[string(was)] = is
 		}
 	}
-	// A copy: what comes late must not change it.
+	// A copy: late messages must not change it.
 	y := *got
 	if !x.Progress {
 		y.Steps = nil
@@ -187,12 +187,12 @@ func (p *player) play(ctx context.Context, s *mcp.Session, x *Exchange, cursors 
 	return &y, nil
 }
 
-// compare fills in the differences and counts.
+// compare sets the differences and the counts.
 func (p *player) compare(report *Report, recorded, now []*Exchange, played []*Outcome, spoken *revision.Table, opts *Options) {
 	var was, is [][]byte
 	for i, x := range recorded {
 		mine := revision.Find(revision.All, x.Revision)
-		now[i].Overlaps = x.Overlaps // its notifications say nothing then
+		now[i].Overlaps = x.Overlaps // its notifications are then not compared
 		was = append(was, document(x, mine, spoken, opts.Logs))
 		is = append(is, document(now[i], spoken, mine, opts.Logs))
 	}
@@ -220,8 +220,8 @@ func (p *player) compare(report *Report, recorded, now []*Exchange, played []*Ou
 	}
 }
 
-// opening compares what the server said of itself, if it was asked in the same way.
-// Its name and version are not compared: that they change is why people replay.
+// opening compares the server's description, if it was requested in the same way. Name and
+// version are not compared: a replay usually tests another version.
 func (p *player) opening(ignore []string) *Outcome {
 	was, is := p.rec.Server, p.live.rec.Server
 	if was == nil || is == nil || was.Method != is.Method || p.rec.Revision != p.live.rec.Revision {
@@ -242,9 +242,9 @@ func (p *player) opening(ignore []string) *Outcome {
 	return &Outcome{Label: was.Method, Differences: d.found, More: d.more}
 }
 
-// client makes a client like the recorded one.
+// client returns a client like the recorded one.
 func (p *player) client() *mcp.Client {
-	c := &mcp.Client{OnFrame: p.frame, Limits: mcp.Limits{Cache: -1}} // a repeated request is one on the wire
+	c := &mcp.Client{OnFrame: p.frame, Limits: mcp.Limits{Cache: -1}} // repeated requests must go over the wire
 	var info struct{ Name, Title, Version string }
 	if p.rec.Client != nil && json.Unmarshal(p.rec.Client, &info) == nil {
 		c.Name, c.Title, c.Version = info.Name, info.Title, info.Version
@@ -273,7 +273,7 @@ var levels = map[string]slog.Level{
 	"error": slog.LevelError, "critical": mcp.LevelCritical, "alert": mcp.LevelAlert, "emergency": mcp.LevelEmergency,
 }
 
-// frame takes in what crosses the live wire, as it would have been recorded.
+// frame adds a frame of the live wire, redacted like a recorded one.
 func (p *player) frame(f trace.Frame) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -281,9 +281,8 @@ func (p *player) frame(f trace.Frame) {
 	p.live.add(numbered{p.frames, p.redactor.Frame(f)}, trace.Out)
 }
 
-// answer finds the recorded answer to a question of the live server: of the exchange
-// being played, the one with the same words or else the next; or one that belonged to
-// no exchange.
+// answer finds the recorded answer to a question of the live server: of the exchange being
+// played, the one with the same text or else the next; or one outside of exchanges.
 func (p *player) answer(method, message string) (json.RawMessage, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -310,7 +309,7 @@ func (p *player) answer(method, message string) (json.RawMessage, error) {
 			consider(q)
 		}
 	}
-	if pick == nil && method == revision.MethodRoots { // may be asked any time and again
+	if pick == nil && method == revision.MethodRoots { // may be asked at any time, repeatedly
 		for _, x := range p.rec.Exchanges {
 			for _, q := range x.Questions() {
 				consider(q)
@@ -328,7 +327,7 @@ func (p *player) answer(method, message string) (json.RawMessage, error) {
 	return pick.Answer, nil
 }
 
-// textOf is what a question says to a person.
+// textOf returns the text of a question for a person.
 func textOf(q *Question) string {
 	raw, _ := jsonx.Lookup(q.Params, "message")
 	s, err := jsonx.Unquote(raw)

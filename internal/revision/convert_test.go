@@ -30,11 +30,11 @@ func TestAnswerConversion(t *testing.T) {
 	}
 }
 
-// T-60 to T-69, T-72 to T-79: what each revision makes of the inner form.
+// T-60 to T-69, T-72 to T-79: the form of each revision.
 func TestResultConversion(t *testing.T) {
 	tests := []struct {
 		name, method, in string
-		want             map[*Table]string // for the rest it stays as it is
+		want             map[*Table]string // the other revisions keep it unchanged
 	}{
 		{"audio", MethodCall, `{"content":[{"type":"audio","data":"AA==","mimeType":"audio/wav"}]}`, map[*Table]string{
 			V20241105: `{"content":[{"type":"resource","resource":{"uri":"data:audio","blob":"AA==","mimeType":"audio/wav"}}]}`}},
@@ -125,8 +125,8 @@ func TestHas(t *testing.T) {
 	}
 }
 
-// FuzzResult: a conversion of any object is an object, the newest revision's is what
-// it was, and converting twice changes no more.
+// FuzzResult: a conversion of any object is an object, the newest revision changes nothing, and
+// conversion is idempotent.
 func FuzzResult(f *testing.F) {
 	for _, seed := range []string{
 		`{"content":[{"type":"audio","data":"AA=="},{"type":"resource_link","icons":[]},{"type":"resource","resource":{"_meta":{}}}],"structuredContent":3}`,

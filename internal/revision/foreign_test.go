@@ -7,7 +7,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// T-60 to T-81: whatever a foreign peer leaves out, what is made of it is JSON.
+// T-60 to T-81: the conversion of incomplete input is JSON.
 func TestIncompleteInputStaysJSON(t *testing.T) {
 	for _, rev := range revision.All {
 		for method, inputs := range map[string][]string{

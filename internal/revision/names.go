@@ -10,7 +10,7 @@ import (
 // Known are the members of an object that some revision defines.
 type Known []string
 
-// Has tells whether name is one of the names.
+// Has reports whether name is one of the names.
 func (ns Known) Has(name []byte) bool {
 	for _, n := range ns {
 		if string(name) == n {
@@ -34,7 +34,7 @@ func (ns Known) Check(name []byte) error {
 	return nil
 }
 
-// CheckAll is Check of each member of an object.
+// CheckAll calls Check for each member of an object.
 func (ns Known) CheckAll(obj json.RawMessage) error {
 	for name := range jsonx.Members(obj) {
 		if err := ns.Check(name); err != nil {
@@ -65,8 +65,8 @@ var completeInside = map[string]Known{
 	"context":  {"arguments"},
 }
 
-// ParamNames are the members that the params of a request may have, whatever the revision. Of
-// a method that no revision defines it is known that there may be a _meta.
+// ParamNames returns the members that the params of a request may have in any revision. For an
+// unknown method that is only _meta.
 func ParamNames(method string) Known {
 	switch method {
 	case MethodCall, MethodPrompt:
@@ -93,8 +93,8 @@ func ParamNames(method string) Known {
 	return otherNames
 }
 
-// CheckInside is CheckAll for a member of the params of a method, if a revision says what is
-// in it.
+// CheckInside is CheckAll for a member of the params of a method, if a revision defines its
+// content.
 func CheckInside(method string, member []byte, value json.RawMessage) error {
 	if method != MethodComplete {
 		return nil
@@ -103,9 +103,9 @@ func CheckInside(method string, member []byte, value json.RawMessage) error {
 }
 
 // CheckParams returns an error if a lax reader finds another value in params than an exact one:
-// if they have a member that is not defined, and differs from a defined one by its case alone.
-// Whatever is decided on such params, others may not see what was decided on. Arguments of tools
-// and prompts, and what is in _meta, are not looked into.
+// if a member is not defined but a lax reader takes it for a defined one ([jsonx.Mistakable]). A
+// decision on such params could be bypassed. Arguments of tools and prompts, and the content of
+// _meta, are not checked.
 func CheckParams(method string, params json.RawMessage) error {
 	names := ParamNames(method)
 	for name, value := range jsonx.Members(params) {

@@ -8,9 +8,9 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// Question converts the params of a request that a server sends to a client
-// (elicitation, sampling, roots) from the inner form. An error says what the client
-// cannot be asked.
+// Question converts the params of a request that a server sends to a client (elicitation,
+// sampling, roots) from the inner form. The error, a [*Lack], names the part that the revision
+// does not have.
 func (t *Table) Question(method string, params json.RawMessage) (json.RawMessage, error) {
 	switch method {
 	case MethodElicit:
@@ -30,9 +30,9 @@ func (t *Table) InnerQuestion(method string, params json.RawMessage) json.RawMes
 	return params
 }
 
-// Answer converts the answer of a client to such a request from the inner form. A completion is
-// one block before 2025-11-25: the texts of several are joined, and if there are none the first
-// block stands for all.
+// Answer converts the answer of a client to such a request from the inner form. Before 2025-11-25
+// a completion is one block: the texts of several are joined; without texts the first block is
+// used.
 func (t *Table) Answer(method string, answer json.RawMessage) json.RawMessage {
 	if method != MethodSample || t.Lacks&SampleTools == 0 {
 		return answer
@@ -78,10 +78,10 @@ func (t *Table) Notification(method string, params json.RawMessage) json.RawMess
 	return params
 }
 
-// ClientCapabilities converts what a client declares to what this revision can say.
+// ClientCapabilities converts a client's capabilities to those that this revision has.
 func (t *Table) ClientCapabilities(caps json.RawMessage) json.RawMessage {
 	if ext, ok := jsonx.Lookup(caps, "extensions"); ok && t.Sessions {
-		// What a client of 2025-11-25 asks as a task it says with each call.
+		// A client of 2025-11-25 requests a task with each call.
 		if ext = jsonx.Without(nil, ext, Tasks); len(ext) > 2 {
 			caps = jsonx.With(nil, caps, "extensions", ext)
 		} else {
@@ -102,7 +102,7 @@ func dropAll(caps json.RawMessage, gone string, empty ...string) json.RawMessage
 	return dropSettings(jsonx.Without(nil, caps, gone), empty...)
 }
 
-// dropSettings leaves capabilities but empties their settings.
+// dropSettings keeps capabilities but empties their settings.
 func dropSettings(caps json.RawMessage, names ...string) json.RawMessage {
 	for _, n := range names {
 		if _, ok := jsonx.Lookup(caps, n); ok {
@@ -112,7 +112,7 @@ func dropSettings(caps json.RawMessage, names ...string) json.RawMessage {
 	return caps
 }
 
-// ServerCapabilities converts what a server declares to what this revision can say.
+// ServerCapabilities converts a server's capabilities to those that this revision has.
 func (t *Table) ServerCapabilities(caps json.RawMessage) json.RawMessage {
 	if !t.Sessions {
 		return caps
@@ -144,7 +144,8 @@ func (t *Table) elicitation(params json.RawMessage) (json.RawMessage, error) {
 			return nil, &Lack{Revision: t.Name, What: "elicitation by URL"}
 		}
 		if t.Sessions {
-			// 2025-11-25 names each visit; 2026-07-28 tells by the retry (T-26).
+			// 2025-11-25 gives each URL elicitation an id; in 2026-07-28 the retry signals its
+			// end (T-26).
 			params = jsonx.With(nil, params, "elicitationId", jsonx.AppendString(nil, rand.Text()))
 		}
 		return params, nil
@@ -176,7 +177,7 @@ func (t *Table) elicitation(params json.RawMessage) (json.RawMessage, error) {
 	return jsonx.With(nil, params, "requestedSchema", jsonx.With(nil, form, "properties", plain)), nil
 }
 
-// plainField converts one field of a form to what 2025-06-18 knows (T-72 to T-76).
+// plainField converts one field of a form to 2025-06-18 (T-72 to T-76).
 func (t *Table) plainField(field json.RawMessage) (json.RawMessage, error) {
 	kind := text(field, "type")
 	if kind == "array" {
@@ -194,7 +195,7 @@ func (t *Table) plainField(field json.RawMessage) (json.RawMessage, error) {
 	for o := range jsonx.Elements(options) {
 		value, ok := jsonx.Lookup(o, "const")
 		if !ok {
-			continue // no option that could be chosen
+			continue // not an option that could be chosen
 		}
 		name, ok := jsonx.Lookup(o, "title")
 		if !ok {
@@ -240,7 +241,7 @@ func (t *Table) sampling(params json.RawMessage) (json.RawMessage, error) {
 	return params, fault
 }
 
-// Lack is an error for what a revision has no way to say.
+// Lack is the error for a part of a message that a revision does not have.
 type Lack struct {
 	Revision string
 	What     string

@@ -7,9 +7,9 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// Result converts a result from the inner form to this revision. Uses tells what
-// the result uses; the input is returned as it is when nothing has to change.
-// What older peers get instead of what they lack is listed in docs/revisions.md.
+// Result converts a result from the inner form to this revision. Uses is the set of features in
+// the result; if nothing has to change, raw is returned. docs/revisions.md lists the replacements
+// for features that a revision lacks.
 func (t *Table) Result(method string, raw json.RawMessage, uses Feature) json.RawMessage {
 	if uses&t.Lacks == 0 || !t.Sessions && method != MethodTools {
 		return raw
@@ -44,7 +44,7 @@ func (t *Table) Implementation(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// named drops the members that any listed feature may have too many.
+// named drops the members of a listed feature that this revision lacks.
 func (t *Table) named(raw json.RawMessage) json.RawMessage {
 	if t.Lacks&Icons != 0 {
 		raw = jsonx.Without(nil, raw, "icons")
@@ -67,7 +67,7 @@ func (t *Table) tool(raw json.RawMessage) json.RawMessage {
 			raw = jsonx.Without(nil, raw, "outputSchema")
 		}
 	}
-	// 2025-03-26 knows titles of tools, but among the annotations (T-65).
+	// 2025-03-26 has titles of tools among the annotations (T-65).
 	if hasTitle && t.Lacks&Titles != 0 && t.Lacks&ToolAnnotations == 0 {
 		notes, ok := jsonx.Lookup(raw, "annotations")
 		if !ok {
@@ -137,7 +137,7 @@ func (t *Table) toolResult(raw json.RawMessage) json.RawMessage {
 			return raw
 		}
 	}
-	// Nobody has put the value into words yet (T-62, T-63).
+	// The value is not in a text block yet (T-62, T-63).
 	return jsonx.With(nil, raw, "content", appendElement(content, textBlock(string(value))))
 }
 
@@ -196,7 +196,7 @@ func audioAsResource(raw json.RawMessage) json.RawMessage {
 	return append(out, `}}`...)
 }
 
-// linkAsText names a resource in words (T-61).
+// linkAsText converts a resource link to text (T-61).
 func linkAsText(raw json.RawMessage) json.RawMessage {
 	return textBlock(fmt.Sprintf("%s: %s", text(raw, "name"), text(raw, "uri")))
 }

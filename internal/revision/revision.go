@@ -1,13 +1,13 @@
-// Package revision holds one table per published revision of MCP: which methods
-// and codes it has, what it lacks compared with the newest, and how messages are
-// converted at the edge. The inner form of everything is that of 2026-07-28
-// without its envelope (resultType, the _meta keys of requests, serverInfo).
+// Package revision holds one table per published revision of MCP: its methods and codes, the
+// features that it lacks compared with the newest, and the conversion of messages. The inner form
+// of everything is that of 2026-07-28 without its envelope (resultType, the _meta keys of
+// requests, serverInfo).
 //
-// No other package asks for a revision by name, the transports apart.
+// Other packages, except the transports, do not test for a revision by name.
 package revision
 
-// Feature is a set of things that some revision lacks. A typed result tells
-// which of them it uses, so that nothing is converted that needs no conversion.
+// Feature is a set of features that some revision lacks. A typed result has the set that it uses,
+// so that only those are converted.
 type Feature uint32
 
 const (
@@ -25,10 +25,10 @@ const (
 	ElicitURL                           // since 2025-11-25
 	RichForms                           // titled and multi-select enums, all defaults, mode, since 2025-11-25
 	SampleTools                         // tools and several blocks in sampling, since 2025-11-25
-	StructuredAny                       // structured results that are no object, since 2026-07-28
-	Execution                           // execution of tools, in 2025-11-25 alone
+	StructuredAny                       // structured results that are not objects, since 2026-07-28
+	Execution                           // execution of tools, only in 2025-11-25
 
-	// Unknown marks JSON that nobody looked into: it may use anything.
+	// Unknown is for JSON that was not examined: it may use any feature.
 	Unknown Feature = 1<<32 - 1
 )
 
@@ -55,7 +55,7 @@ const (
 	MethodTask        = "tasks/get"
 	MethodTaskUpdate  = "tasks/update"
 	MethodTaskCancel  = "tasks/cancel"
-	MethodTaskResult  = "tasks/result" // 2025-11-25; no handler sees it
+	MethodTaskResult  = "tasks/result" // 2025-11-25; not passed to handlers
 	MethodTasks       = "tasks/list"   // 2025-11-25
 )
 
@@ -70,7 +70,7 @@ const (
 	NoteResourcesChanged = "notifications/resources/list_changed"
 	NoteResourceUpdated  = "notifications/resources/updated"
 	NoteRootsChanged     = "notifications/roots/list_changed"
-	NoteElicited         = "notifications/elicitation/complete" // in 2025-11-25 alone
+	NoteElicited         = "notifications/elicitation/complete" // only in 2025-11-25
 	NoteAcknowledged     = "notifications/subscriptions/acknowledged"
 	NoteTask             = "notifications/tasks"
 	NoteTaskStatus       = "notifications/tasks/status" // 2025-11-25
@@ -89,29 +89,27 @@ const (
 type Table struct {
 	Name string
 
-	// Sessions says that a connection begins with initialize and that the server may send
-	// requests on it. Without, each request carries everything, and questions travel in results.
+	// Sessions reports whether a connection begins with initialize and the server may send
+	// requests on it. Otherwise each request is self-contained, and questions travel in results.
 	Sessions bool
 
-	// ParamHeaders says that HTTP requests repeat names and annotated arguments in headers.
+	// ParamHeaders reports whether HTTP requests repeat names and annotated arguments in headers.
 	ParamHeaders bool
 
-	// Batches of messages are accepted.
+	// Batches reports whether batches of messages are accepted.
 	Batches bool
 
-	// VersionHeader says that HTTP requests after initialize carry
-	// MCP-Protocol-Version.
+	// VersionHeader reports whether HTTP requests after initialize carry MCP-Protocol-Version.
 	VersionHeader bool
 
-	// CoreTasks says that tasks are part of the protocol, in the form of 2025-11-25.
-	// The inner form is that of the extension [Tasks].
+	// CoreTasks reports whether tasks are part of the protocol, in the form of 2025-11-25. The
+	// inner form is that of the extension [Tasks].
 	CoreTasks bool
 
-	// Lacks is what the inner form has and this revision has not.
+	// Lacks is the set of features of the inner form that this revision does not have.
 	Lacks Feature
 
-	// edge are the requests that a client of this revision may send beside those of
-	// the core, which all revisions share.
+	// edge are the requests that a client of this revision may send besides core.
 	edge []string
 
 	// codes maps error codes of the inner form to those of this revision.
@@ -120,7 +118,7 @@ type Table struct {
 	index int
 }
 
-// core are the requests that reach a Handler, on every revision.
+// core are the requests that reach a Handler in every revision.
 var core = []string{
 	MethodCall, MethodTools, MethodPrompts, MethodPrompt,
 	MethodResources, MethodTemplates, MethodRead, MethodComplete,
@@ -131,8 +129,7 @@ var (
 	taskEdge   = append([]string{MethodTask, MethodTaskCancel, MethodTaskResult, MethodTasks}, legacyEdge...)
 )
 
-// legacyCodes: what a client before 2026-07-28 never heard of becomes what the
-// base protocol has.
+// legacyCodes maps codes that are new in 2026-07-28 to those of the base protocol.
 var legacyCodes = map[int]int{
 	CodeHeaderMismatch:     -32600,
 	CodeMissingCapability:  -32600,
@@ -161,7 +158,7 @@ var (
 // All holds every revision, oldest first; Count is their number.
 var All = []*Table{V20241105, V20250326, V20250618, V20251125, V20260728}
 
-// Newest is the last revision, whose form is the inner form but for its envelope.
+// Newest is the last revision, whose form, without its envelope, is the inner form.
 var Newest = V20260728
 
 // Count is the number of revisions; Table.Index is below it.
@@ -170,7 +167,7 @@ const Count = 5
 // Index is the place of the revision in [All].
 func (t *Table) Index() int { return t.index }
 
-// Find returns the revision of that name among ts, nil if there is none.
+// Find returns the revision called name among ts, nil if there is none.
 func Find(ts []*Table, name string) *Table {
 	for _, t := range ts {
 		if t.Name == name {
@@ -199,14 +196,14 @@ func Names(ts []*Table) []string {
 	return out
 }
 
-// Has tells whether a client of this revision may send the request. A method
-// that no revision knows is allowed too: it may belong to an extension.
+// Has reports whether a client of this revision may send the request. A method that no revision
+// defines is allowed too: it may belong to an extension.
 func (t *Table) Has(method string) bool {
 	return contains(core, method) || contains(t.edge, method) || !Defines(method)
 }
 
-// Defines tells whether some revision defines the request, of a client or of a
-// server. The tasks of 2025-11-25 are counted as what they have become, an extension.
+// Defines reports whether some revision defines the request, of a client or of a server. The task
+// methods of 2025-11-25 count as an extension, which they are now.
 func Defines(method string) bool {
 	if contains(core, method) {
 		return true
@@ -231,10 +228,10 @@ func (t *Table) Code(code int) int {
 	return code
 }
 
-// Cacheable tells whether results of a method carry ttlMs and cacheScope in this revision.
+// Cacheable reports whether results of a method carry ttlMs and cacheScope in this revision.
 func (t *Table) Cacheable(method string) bool { return !t.Sessions && Cacheable(method) }
 
-// Cacheable tells whether results of a method carry ttlMs and cacheScope in the inner form.
+// Cacheable reports whether results of a method carry ttlMs and cacheScope in the inner form.
 func Cacheable(method string) bool {
 	switch method {
 	case MethodDiscover, MethodTools, MethodPrompts, MethodResources, MethodTemplates, MethodRead:
@@ -243,13 +240,13 @@ func Cacheable(method string) bool {
 	return false
 }
 
-// Asks tells whether a result of a method may be input_required.
+// Asks reports whether a result of a method may be input_required.
 func Asks(method string) bool {
 	return method == MethodCall || method == MethodPrompt || method == MethodRead
 }
 
-// Reads tells whether a request changes nothing at a server: it may be sent twice, and nothing
-// that it does can be lost. That a tool says so of itself is not believed.
+// Reads reports whether a request only reads: it may be sent twice, and leaves no state that
+// could be lost. Calls of tools never count, even with readOnlyHint.
 func Reads(method string) bool {
 	switch method {
 	case MethodPing, MethodDiscover, MethodTools, MethodPrompts, MethodPrompt, MethodResources, MethodTemplates, MethodRead,
@@ -259,7 +256,7 @@ func Reads(method string) bool {
 	return false
 }
 
-// OfTasks tells whether a request is about a task.
+// OfTasks reports whether a request is about a task.
 func OfTasks(method string) bool {
 	switch method {
 	case MethodTask, MethodTaskUpdate, MethodTaskCancel, MethodTaskResult, MethodTasks:

@@ -6,14 +6,14 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// Tasks is the extension that has tasks in the inner form.
+// Tasks is the name of the extension for tasks in the inner form.
 const Tasks = "io.modelcontextprotocol/tasks"
 
-// RelatedTask is the key of _meta that ties a message to a task at 2025-11-25.
+// RelatedTask is the key of _meta that relates a message to a task in 2025-11-25.
 const RelatedTask = "io.modelcontextprotocol/related-task"
 
-// CoreTask converts a task from the inner form to that of 2025-11-25: other names, no
-// result in it, and a result that says isError is a failure.
+// CoreTask converts a task from the inner form to that of 2025-11-25: other names, without the
+// result, and failed if the result has isError.
 func CoreTask(task json.RawMessage) json.RawMessage {
 	out := []byte{'{'}
 	add := func(name string, v json.RawMessage) {
@@ -57,21 +57,21 @@ func InnerTask(task json.RawMessage) json.RawMessage {
 	return task
 }
 
-// WithTaskSupport says of the tools of a list that they may run as tasks.
+// WithTaskSupport marks the tools of a list as able to run as tasks.
 func WithTaskSupport(list json.RawMessage) json.RawMessage {
 	return mapMember(list, "tools", func(tool json.RawMessage) json.RawMessage {
 		return jsonx.With(nil, tool, "execution", []byte(`{"taskSupport":"optional"}`))
 	})
 }
 
-// WithoutExecution removes from a list of tools how they run.
+// WithoutExecution removes the member execution from a list of tools.
 func WithoutExecution(list json.RawMessage) json.RawMessage {
 	return mapMember(list, "tools", func(tool json.RawMessage) json.RawMessage {
 		return jsonx.Without(nil, tool, "execution")
 	})
 }
 
-// WithRelatedTask ties a message to a task: obj is its params or result.
+// WithRelatedTask relates a message to a task: obj is its params or result.
 func WithRelatedTask(obj json.RawMessage, id string) json.RawMessage {
 	meta, ok := jsonx.Lookup(obj, "_meta")
 	if !ok {

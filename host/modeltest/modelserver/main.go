@@ -24,7 +24,7 @@ func main() {
 }
 
 func run() error {
-	listen := flag.String("listen", "127.0.0.1:0", "the address to listen at")
+	listen := flag.String("listen", "127.0.0.1:0", "address to listen on")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		return fmt.Errorf("%d arguments: give the file of one script", flag.NArg())
