@@ -34,15 +34,15 @@ var chromium = sync.OnceValues(func() (string, error) {
 // pageLimit bounds the wait for something on a page.
 const pageLimit = 60 * time.Second
 
-// A person looks at pages in a browser of their own, by what is on them: roles and names, as
-// a screen reader has them. The browser ends with the test.
+// A person uses pages in a browser of their own, by roles and names, like a screen reader. The
+// browser ends with the test.
 type person struct {
 	t   *testing.T
 	ctx context.Context
 }
 
 // newPerson starts a browser, or ends the test: skipped on a machine without one, failed where
-// it is required. The browser knows no host but this machine.
+// it is required. The browser can reach only this machine.
 func newPerson(t *testing.T) *person {
 	t.Helper()
 	path, err := chromium()
@@ -58,7 +58,7 @@ func newPerson(t *testing.T) *person {
 	t.Cleanup(cancel)
 	ctx, cancel := chromedp.NewContext(all)
 	t.Cleanup(cancel)
-	t.Cleanup(func() { // waits until nothing is left of it
+	t.Cleanup(func() { // waits until all its processes have ended
 		bounded, cancel := context.WithTimeout(ctx, pageLimit)
 		defer cancel()
 		if err := chromedp.Cancel(bounded); err != nil {
@@ -129,7 +129,7 @@ func (p *person) reads(want string) {
 			return
 		}
 		select {
-		case <-again.C: // an error too: the page may have gone meanwhile
+		case <-again.C: // also after an error: the page may have been replaced
 		case <-ctx.Done():
 			p.t.Fatalf("%q is not on the page (%v)\n%s", want, err, p.sees())
 		}
@@ -144,8 +144,8 @@ func (p *person) sees() string {
 	return fmt.Sprintf("the page is %s (error %v)", text, err)
 }
 
-// isSentAway presses a button that leads to a page which this browser cannot reach, as if it
-// ran on another machine, and returns the address that it ends up at.
+// isSentAway presses a button that leads to a page out of the browser's reach, as if the
+// browser ran on another machine, and returns its address.
 func (p *person) isSentAway(button, prefix string) string {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, pageLimit)

@@ -9,9 +9,9 @@ import (
 // The scenarios for an authorization server.
 var authorizationScenarios = []string{"authorization-server-metadata-endpoint", "authorization-code-grant"}
 
-// TestConformanceAuthorizationServer runs the suite against the authorization server that the
-// tests of logging in use: what they prove, they prove with one that does it right. The
-// suite shows a page, where a person signs in and agrees.
+// TestConformanceAuthorizationServer runs the suite against the authorization server of the
+// login tests, which therefore run against a conforming one. The suite shows a page on which
+// a person signs in and consents.
 func TestConformanceAuthorizationServer(t *testing.T) {
 	t.Parallel()
 	for _, revision := range spoken {
@@ -48,7 +48,7 @@ func TestConformanceAuthorizationServer(t *testing.T) {
 	}
 }
 
-// freePort is a port of loopback that nobody listens at.
+// freePort is a free port of loopback.
 func freePort(t *testing.T) int {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

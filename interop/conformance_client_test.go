@@ -27,7 +27,7 @@ var clientScenarios = []scenario{
 	{"sep-2640-client-verify-frontmatter", "", "", false},
 }
 
-// loginScenarios are those in which the client has to log in.
+// loginScenarios are the scenarios in which the client has to log in.
 var loginScenarios = []scenario{
 	{"auth/metadata-default", v2025_11_25, last, true},
 	{"auth/metadata-var1", v2025_11_25, last, true},
@@ -102,7 +102,7 @@ func TestConformanceClient(t *testing.T) {
 		v2026_07_28: func(s scenario) bool { return s.in(v2026_07_28) || extension(s) },
 	}) {
 		t.Run(r.name, func(t *testing.T) {
-			// The suite runs all clients at once, which takes a small machine a while.
+			// The suite runs all clients at once, which is slow on a small machine.
 			conform(t, "client", r, all, "--command", client, "--timeout", "120000")
 		})
 	}

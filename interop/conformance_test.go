@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// The official suites that npm installed: the released one, and the newest alpha,
-// which alone knows 2026-07-28.
+// The official suites that npm installed: the released one, and the newest alpha, the only
+// one with 2026-07-28.
 var (
 	suiteReleased = npmFile("node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js")
 	suiteNext     = npmFile("node_modules", "conformance-next", "dist", "index.js")
@@ -28,7 +28,7 @@ type scenario struct {
 	released    bool   // the released suite has it too
 }
 
-// in tells whether a scenario belongs to a revision.
+// in reports whether a scenario belongs to a revision.
 func (s scenario) in(revision string) bool {
 	return s.from != "" && s.from <= revision && revision <= s.until
 }
@@ -41,29 +41,29 @@ type suiteRun struct {
 	want  func(scenario) bool
 }
 
-// outcome is what a suite wrote of one scenario.
+// outcome is a suite's result of one scenario.
 type outcome struct {
 	checks []check
 	stderr string // of the client; a server has none
 }
 
-// check is one thing that a scenario looked at.
+// check is one check of a scenario.
 type check struct {
 	ID      string `json:"id"`
 	Status  string `json:"status"`
 	Message string `json:"errorMessage"`
 }
 
-// conform runs a suite, with each scenario as a subtest. A scenario fails by a check that
-// failed or warns, by having no check, by what the client says on standard error, and by not
-// being run. No failure is expected in advance, and the suite runs nothing beside them.
+// conform runs a suite, with each scenario as a subtest. A scenario fails if a check fails
+// or warns, if it has no checks, if the client writes to standard error, or if it does not
+// run. There are no expected failures, and the suite runs no other scenarios.
 func conform(t *testing.T, role string, r suiteRun, all []scenario, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	command := append([]string{node(t), r.suite, role, "-o", dir}, append(args, r.args...)...)
-	stdout, stderr, err := run(ctx, command) // the exit code knows nothing of scenarios that are left out
+	stdout, stderr, err := run(ctx, command) // the exit code ignores omitted scenarios
 	ran := results(t, dir)
 	if role == "server" { // the suite puts the role before the name
 		bare := map[string]outcome{}
@@ -92,7 +92,7 @@ func conform(t *testing.T, role string, r suiteRun, all []scenario, args ...stri
 			}
 			for _, c := range checks {
 				switch {
-				case c.Status == "FAILURE", c.Status == "WARNING": // a warning is about a SHOULD, and we leave out none
+				case c.Status == "FAILURE", c.Status == "WARNING": // a warning is a violated SHOULD, and Patchbay violates none
 					t.Errorf("%s: %s: %s", c.Status, c.ID, c.Message)
 				case c.Status == "SKIPPED":
 					skipped = append(skipped, s.name+"/"+c.ID)
@@ -111,7 +111,8 @@ func conform(t *testing.T, role string, r suiteRun, all []scenario, args ...stri
 	}
 }
 
-// results reads what a suite wrote, by scenario: a folder each, with the time in its name.
+// results reads the results of a suite, by scenario: a folder each, with the time in its
+// name.
 func results(t *testing.T, dir string) map[string]outcome {
 	t.Helper()
 	found := map[string]outcome{}
@@ -145,7 +146,7 @@ func results(t *testing.T, dir string) map[string]outcome {
 	return found
 }
 
-// spoken are the revisions that the newer suite knows.
+// spoken are the revisions of the newer suite.
 var spoken = []string{v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28}
 
 // nextRuns are the runs of the newer suite: all scenarios of each revision; both lists of

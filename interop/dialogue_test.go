@@ -15,10 +15,11 @@ import (
 	"time"
 )
 
-// dialogueLimit bounds the wait for what a program says, and for its end.
+// dialogueLimit bounds the wait for a program's output, and for its end.
 const dialogueLimit = 2 * time.Minute
 
-// A dialogue is with a program that runs. It ends with the test, with all that it started.
+// A dialogue is a conversation with a running program. The program and all its children
+// end with the test.
 type dialogue struct {
 	t     *testing.T
 	stdin io.WriteCloser
@@ -30,7 +31,7 @@ type dialogue struct {
 	heard chan struct{}   // closed with the next line; guarded by mu
 }
 
-// begin starts a program to talk with.
+// begin starts a program for a dialogue.
 func begin(t *testing.T, command []string, env ...string) *dialogue {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), dialogueLimit)
@@ -76,7 +77,7 @@ func begin(t *testing.T, command []string, env ...string) *dialogue {
 	return d
 }
 
-// all is all that was said so far.
+// all is the output so far.
 func (d *dialogue) all() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -112,7 +113,7 @@ func (d *dialogue) says(line string) {
 	}
 }
 
-// ends waits for the end of the program, with an exit code, and returns all that it said.
+// ends waits for the end of the program, with an exit code, and returns its output.
 func (d *dialogue) ends(code int) string {
 	d.t.Helper()
 	<-d.ended
@@ -122,7 +123,7 @@ func (d *dialogue) ends(code int) string {
 	return d.all()
 }
 
-// exitCode is that of a program which ended so; -1: it was killed, or not started.
+// exitCode is the exit code for the error of a program; -1: it was killed, or not started.
 func exitCode(err error) int {
 	var exit *exec.ExitError
 	switch {

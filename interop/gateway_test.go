@@ -31,8 +31,8 @@ var behind = []struct {
 	{"mcpgo", "mcpgo", stdio},
 }
 
-// up starts "patchbay up" in front of the servers above, one that comes along and some more,
-// and returns its address.
+// up starts "patchbay up" in front of the servers above, a bundled one and some more, and returns
+// its address.
 func up(t *testing.T, more map[string]any) string {
 	t.Helper()
 	servers := map[string]any{"conjugate": map[string]any{"builtin": "conjugate"}}
@@ -91,10 +91,10 @@ func ready(t *testing.T, address string) {
 	}
 }
 
-// TestGateway lets every client ask all that it asks of a server of the servers behind "up":
-// two rounds of elicitation, sampling, progress, logs, changes and cancellation go through
-// between all pairs of eras, and so do questions that are asked while another call runs (trap 6):
-// those of the TypeScript server name no call, neither on its pipe nor on its GET stream.
+// TestGateway makes every client ask each server behind "up" everything that it asks a server
+// directly: two rounds of elicitation, sampling, progress, logs, changes and cancellation go
+// through between all pairs of eras, and so do questions during another call (trap 6): those of
+// the TypeScript server do not name a call, neither on its pipe nor on its GET stream.
 func TestGateway(t *testing.T) {
 	ours := peer{name: "patchbay", ask: askOurs, as: all}
 	for _, client := range append([]peer{ours}, peers...) {
@@ -142,8 +142,8 @@ func throughGateway(t *testing.T, client peer, revision, address, server string)
 	}
 }
 
-// declined changes what is wanted for revisions that have no elicitation yet: questions fail, or
-// are declined for the user if a server asks them all the same (T-23).
+// declined adjusts the expectation for revisions without elicitation: questions fail, or are
+// declined for the user if a server still asks them (T-23).
 func declined(t *testing.T, want *report, got report, skip []string) {
 	t.Helper()
 	want.Ask, want.Twice, want.AskBeside = got.Ask, got.Twice, got.AskBeside

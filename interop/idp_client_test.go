@@ -20,7 +20,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// guarded starts a server of ours that lets in whom an issuer vouches for, and returns its
+// guarded starts a Patchbay server that admits callers with a token of an issuer, and returns its
 // address. Its tool "refund" needs a scope that the others do not.
 func guarded(t *testing.T, issuer string) string {
 	t.Helper()
@@ -29,7 +29,7 @@ func guarded(t *testing.T, issuer string) string {
 	mcp.AddTool(s, mcp.Tool{Name: "refund"}, func(ctx context.Context, _ struct{}) (string, error) {
 		return "refunded", auth.RequireScopes(ctx, "orders", "refunds")
 	})
-	var h atomic.Pointer[http.Handler] // its metadata names the address, which is not known before
+	var h atomic.Pointer[http.Handler] // its metadata names the address, which is known only later
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*h.Load()).ServeHTTP(w, r) }))
 	t.Cleanup(srv.Close)
 	g := &auth.Guard{
@@ -40,7 +40,7 @@ func guarded(t *testing.T, issuer string) string {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", g.Protect(s)) // at no well-known path: clients have to go by the challenge
+	mux.Handle("/mcp", g.Protect(s)) // not at a well-known path: clients have to follow the challenge
 	protected := http.Handler(mux)
 	h.Store(&protected)
 	return srv.URL + "/mcp"
@@ -70,9 +70,9 @@ func document(t *testing.T, redirect string, change map[string]any) (at string, 
 	return srv.URL + "/client.json", "NODE_EXTRA_CA_CERTS=" + file
 }
 
-// A client is known by a document of its own, without registration; agrees with its user to
-// one scope, and to another when a tool needs that; and goes on without the user when tokens end.
-// AUTH-26-026, AUTH-26-029 to -032.
+// A client identifies itself by a metadata document, without registration; its user consents to
+// one scope, and to another when a tool needs it; and it goes on without the user when tokens
+// expire. AUTH-26-026, AUTH-26-029 to -032.
 func TestClientByDocument(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
@@ -131,9 +131,8 @@ func TestClientByDocument(t *testing.T) {
 	}
 }
 
-// A document that is not about its URL, or does not know where the browser is to go, gets
-// nowhere: the browser is not sent to where it says. AUTH-26-030, AUTH-26-032, AUTH-26-103,
-// AUTH-26-105.
+// A document that is not about its URL, or lacks the redirect URI, is refused: the browser is not
+// redirected. AUTH-26-030, AUTH-26-032, AUTH-26-103, AUTH-26-105.
 func TestDocumentOfAnother(t *testing.T) {
 	t.Parallel()
 	const redirect = "http://127.0.0.1:9/callback"
@@ -155,7 +154,7 @@ func TestDocumentOfAnother(t *testing.T) {
 	}
 }
 
-// visitPlainly opens a page as a browser does, and comes back where it leads to at once.
+// visitPlainly opens a page as a browser does, and returns the redirect target.
 func visitPlainly(ctx context.Context, page string) (*url.URL, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
 	if err != nil {

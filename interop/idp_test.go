@@ -18,7 +18,7 @@ import (
 
 // The authorization server of these tests is oidc-provider, with its own pages: npm/peers/idp.mjs.
 
-// secretOfShop is what a shop that introspects authenticates with there.
+// secretOfShop is the client secret of a shop that introspects tokens.
 const secretOfShop = "secret of the shop"
 
 // startIDP starts the authorization server, whose access tokens are "jwt" or "opaque" and live for
@@ -43,7 +43,7 @@ func startIDPWith(t *testing.T, env []string, args ...string) (issuer string) {
 // openerName is the program that the system opens pages with; empty: it cannot be replaced.
 var openerName = map[string]string{"linux": "xdg-open", "darwin": "open"}[runtime.GOOS]
 
-// openPage is what this test binary does in the place of that program: it tells the test.
+// openPage makes this test binary act as that program: it reports the page to the test.
 func openPage(page string) error {
 	res, err := http.PostForm(os.Getenv("PATCHBAY_OPENED"), url.Values{"page": {page}})
 	if err != nil {
@@ -75,7 +75,7 @@ func opener(t *testing.T) (env []string, pages <-chan string) {
 	}, opened
 }
 
-// user runs the program as somebody with a home of their own.
+// user runs the program as a user with a separate home folder.
 type user struct {
 	t   *testing.T
 	env []string
@@ -112,7 +112,7 @@ func (u *user) logIn(p *person, pages <-chan string, server string, signsIn bool
 	return login.ends(0)
 }
 
-// opens opens the page that a program brings the user to.
+// opens opens the page to which a program sends the user.
 func (p *person) opens(pages <-chan string) {
 	p.t.Helper()
 	select {
@@ -131,7 +131,7 @@ func (p *person) signIn() {
 	p.press("button", "Sign-in")
 }
 
-// agree reads on the page for consent what is asked for, and agrees.
+// agree checks the requested scopes on the consent page, and consents.
 func (p *person) agree(scope string) {
 	p.t.Helper()
 	p.reads("Authorize")
@@ -139,7 +139,7 @@ func (p *person) agree(scope string) {
 	p.press("button", "Continue")
 }
 
-// takeBack takes back what was agreed to.
+// takeBack revokes the consent.
 func (p *person) takeBack(issuer string) {
 	p.t.Helper()
 	p.goTo(issuer + "/agreed")
@@ -147,7 +147,7 @@ func (p *person) takeBack(issuer string) {
 	p.reads("Nobody has access.")
 }
 
-// startShop starts a shop that a credential is needed for, and returns its address.
+// startShop starts a shop that requires a credential, and returns its address.
 func startShop(t *testing.T, auth string) string {
 	t.Helper()
 	return startServer(t, patchbay(t, "serve", "shop", "--http", "127.0.0.1:0", "--auth", auth, "--auth-scope", "orders"), home(t)...)
@@ -157,8 +157,8 @@ func startShop(t *testing.T, auth string) string {
 func orders(server string) []string { return []string{"call", "get-orders", "-s", server} }
 
 // A user of the program logs in with a browser at a server that a real authorization server
-// protects: discovery, registration, PKCE, consent, and a token that is good there and nowhere
-// else. AUTH-26-004.
+// protects: discovery, registration, PKCE, consent, and a token that is valid only there.
+// AUTH-26-004.
 func TestProgramLogsIn(t *testing.T) {
 	t.Parallel()
 	issuer := startIDP(t, "jwt", 3600)
@@ -200,8 +200,8 @@ func TestProgramLogsIn(t *testing.T) {
 	u.runs(3, orders(shop)...)
 }
 
-// The authorization server says of itself what clients need. AUTH-26-008, AUTH-26-051, AUTH-26-101,
-// XAUTH-26-003.
+// The metadata of the authorization server has everything that clients need. AUTH-26-008,
+// AUTH-26-051, AUTH-26-101, XAUTH-26-003.
 func TestIssuerSaysWhatItOffers(t *testing.T) {
 	t.Parallel()
 	issuer := startIDP(t, "jwt", 3600)
@@ -245,7 +245,7 @@ func knock(t *testing.T, server, token string) (status int) {
 	return res.StatusCode
 }
 
-// Who does not agree is told so, and is not logged in.
+// A user who does not consent gets an error, and is not logged in.
 func TestProgramIsDenied(t *testing.T) {
 	t.Parallel()
 	issuer := startIDP(t, "jwt", 3600)
@@ -268,8 +268,8 @@ func TestProgramIsDenied(t *testing.T) {
 	u.runs(3, "whoami", shop)
 }
 
-// An authorization server that registers nobody wants a client that it knows: the program says so,
-// and takes one, with any port of loopback. Its login is refreshed without naming it again.
+// An authorization server without registration requires a known client: the program says so, and
+// accepts one, with any port of loopback. Its login is refreshed without naming it again.
 func TestProgramIsAKnownClient(t *testing.T) {
 	t.Parallel()
 	issuer := startIDPWith(t, nil, "jwt", "6", "closed")
@@ -297,7 +297,7 @@ func TestProgramIsAKnownClient(t *testing.T) {
 	}
 }
 
-// A user whose browser is on another machine pastes where it ended up. AUTH-26-050.
+// A user with a browser on another machine pastes its final address. AUTH-26-050.
 func TestProgramLogsInByPaste(t *testing.T) {
 	t.Parallel()
 	issuer := startIDP(t, "jwt", 3600)
@@ -322,8 +322,8 @@ func TestProgramLogsInByPaste(t *testing.T) {
 	u.runs(0, orders(shop)...)
 }
 
-// Tokens end, and are refreshed without the user; the refresh token is another one each time.
-// What was agreed to is taken back, and the program says what to do. AUTH-26-092.
+// Tokens expire, and are refreshed without the user; each refresh rotates the refresh token. After
+// the consent is revoked, the program says what to do. AUTH-26-092.
 func TestTokensEnd(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ format, verifier string }{

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// eras are what the inspector can be told to speak.
+// eras are the eras that the inspector can be set to speak.
 var eras = []string{"legacy", "modern", "auto"}
 
 // inspect runs the inspector's command line and returns the result it printed.
@@ -63,8 +63,8 @@ func resultText(result map[string]any) string {
 	return strings.Join(texts, "\n")
 }
 
-// TestInspectorServe looks into "serve sqlite" with the inspector, on both wires
-// and in both eras.
+// TestInspectorServe inspects "serve sqlite" with the inspector, on both wires and in both
+// eras.
 func TestInspectorServe(t *testing.T) {
 	db := database(t)
 	targets := map[wire][]string{
@@ -88,8 +88,8 @@ func TestInspectorServe(t *testing.T) {
 	}
 }
 
-// TestInspectorUp looks through the gateway at the servers of TestGateway, one more foreign
-// one and one of ours, behind one endpoint.
+// TestInspectorUp inspects the servers of TestGateway, one more foreign one and a bundled
+// one through the gateway, behind one endpoint.
 func TestInspectorUp(t *testing.T) {
 	everything := npmProgram(t, "mcp-server-everything")
 	url := up(t, map[string]any{

@@ -17,7 +17,7 @@ import (
 )
 
 // laxPeers are servers that ignore the case of names: of name and Name the last counts. Each has a
-// tool that is harmless and one that is not.
+// harmless tool and a destructive one.
 var laxPeers = []struct {
 	name       string
 	mild, wild string
@@ -41,7 +41,7 @@ func goSDK12(t *testing.T) []string {
 	return []string{path}
 }
 
-// serveLax is a server that reads by encoding/json alone.
+// serveLax is a server that decodes only by encoding/json.
 func serveLax(context.Context, wire) error {
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		var msg struct {
@@ -69,9 +69,9 @@ func serveLax(context.Context, wire) error {
 	return nil
 }
 
-// TestLaxServers sends servers that ignore case a call with two names, of which an exact reader, such as
-// a policy, sees the harmless one. Each runs the other if it is asked itself; behind up and bridge the
-// call is refused.
+// TestLaxServers sends servers that ignore case a call with two names, of which an exact decoder,
+// such as a policy, sees the harmless one. Called directly, each server runs the other; behind up
+// and bridge the call is refused.
 func TestLaxServers(t *testing.T) {
 	const call = `{"name":"%s","Name":"%s","arguments":{"message":"hi"}%s}`
 	configured := map[string]any{}
@@ -102,7 +102,7 @@ func TestLaxServers(t *testing.T) {
 	}
 }
 
-// refusedTwice wants that a call passes, and that it does not with a second name.
+// refusedTwice checks that a call passes, and that it is refused with a second name.
 func refusedTwice(t *testing.T, url, mild, wild, call string) {
 	t.Helper()
 	const meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`

@@ -18,8 +18,8 @@ var servers = map[string]func(ctx context.Context, w wire) error{
 	"patchbay": serveOurs,
 }
 
-// TestMain runs the tests; or, as "serve NAME WIRE", one of the Go peers; or is the program
-// that opens pages, if it is called so.
+// TestMain runs the tests; or, as "serve NAME WIRE", one of the Go peers; or, under that
+// name, the program that opens pages.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && filepath.Base(os.Args[0]) == openerName {
 		if err := openPage(os.Args[1]); err != nil {

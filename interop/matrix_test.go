@@ -16,7 +16,7 @@ var (
 	withAuto = slices.Concat(all, []string{auto})
 )
 
-// peers are the implementations that meet in the matrix.
+// peers are the implementations of the matrix.
 var peers = []peer{
 	{name: "gosdk", ask: askGoSDK, serve: goServer("gosdk"), as: withAuto, serves: all},
 	{name: "mcpgo", ask: askMCPGo, serve: goServer("mcpgo"), as: withAuto, serves: all},
@@ -26,8 +26,8 @@ var peers = []peer{
 		as: []string{v2025_11_25, v2026_07_28, auto}, serves: all, node: true},
 }
 
-// A gap is a step that a foreign peer does not do as the others do. An empty
-// client, server or wire means any.
+// A gap is a step that a foreign peer does differently. An empty client, server or
+// wire means any.
 type gap struct {
 	client, server string
 	wire           wire
@@ -35,16 +35,16 @@ type gap struct {
 	step           string
 }
 
-// gaps are known of the pinned versions. None is ours.
+// gaps are the known gaps of the pinned versions. Patchbay has none.
 var gaps = []gap{
-	// It only closes the connection, which up to 2025-11-25 cancels nothing.
+	// It only closes the connection, which does not cancel up to 2025-11-25.
 	{client: "mcpgo", wire: web, step: "cancelled"},
-	// It posts notifications/cancelled, which 2026-07-28 has on stdio only, and
-	// takes the refusal for the end of the connection.
+	// It posts notifications/cancelled, which 2026-07-28 has on stdio only, and treats
+	// the refusal as the end of the connection.
 	{client: "gosdk", server: "ts2", wire: web, modern: true, step: "cancelled"},
 	{client: "gosdk", server: "mcpgo", wire: web, modern: true, step: "cancelled"},
-	// It puts the questions of one round to older clients, and hands on those of a second
-	// as a result that they do not know.
+	// It sends the questions of one round to older clients, and forwards those of a
+	// second round as a result that they do not know.
 	{server: "gosdk", step: "twice"},
 }
 
@@ -62,8 +62,8 @@ func gapsOf(client, server string, w wire, revision string) (steps []string) {
 	return steps
 }
 
-// TestPatchbay joins Patchbay with every foreign peer, as the client and as the
-// server, in every revision that both speak.
+// TestPatchbay runs Patchbay with every foreign peer, as the client and as the server,
+// in every revision that both speak.
 func TestPatchbay(t *testing.T) {
 	ours := peer{name: "patchbay", ask: askOurs, serve: goServer("patchbay"), as: withAuto, serves: all}
 	pair(t, ours, ours)
@@ -73,10 +73,10 @@ func TestPatchbay(t *testing.T) {
 	}
 }
 
-// TestForeign joins the foreign peers with each other, in the newest revision
-// of each era. It tests no line of Patchbay: it shows that a failure of
-// TestPatchbay is not the harness's. Their time-outs are not ours to set, and a busy
-// machine is too slow for some, so it runs only when PATCHBAY_FOREIGN is set.
+// TestForeign runs the foreign peers with each other, in the newest revision of each
+// era. It does not test Patchbay: it shows that a failure of TestPatchbay is not the
+// harness's. Their timeouts cannot be changed here, and a busy machine is too slow for
+// some, so it runs only when PATCHBAY_FOREIGN is set.
 func TestForeign(t *testing.T) {
 	if os.Getenv("PATCHBAY_FOREIGN") == "" {
 		t.Skip("joins others' software with each other; set PATCHBAY_FOREIGN=1 to run it")
@@ -137,8 +137,8 @@ func pair(t *testing.T, client, server peer) {
 	}
 }
 
-// unasked changes what is wanted for revisions that have no elicitation yet: questions
-// must fail, though foreign peers ask them all the same.
+// unasked adjusts the expectation for revisions without elicitation: questions must
+// fail, though foreign peers still ask them.
 func unasked(t *testing.T, want *report, got report, skip []string) {
 	t.Helper()
 	want.Ask, want.Twice, want.AskBeside = "", "", ""

@@ -84,7 +84,7 @@ func serveMCPGo(_ context.Context, w wire) error {
 		if err := s.SendLogMessageToClient(ctx, note); err != nil {
 			return nil, err
 		}
-		apart() // its notifications and results leave by different ways
+		apart() // its notifications and results take different paths
 		return say("done")
 	})
 	tool("grow", func(context.Context, mcp.CallToolRequest) (*result, error) {
@@ -152,7 +152,7 @@ func askMCPGo(ctx context.Context, to target) (report, error) {
 	if to.wire == stdio {
 		t = transport.NewStdioWithOptions(to.command[0], os.Environ(), to.command[1:])
 	} else {
-		// A legacy client hears unsolicited messages only on the GET stream.
+		// A legacy client gets unsolicited messages only on the GET stream.
 		opts := []transport.StreamableHTTPCOption{transport.WithHTTPLogger(slog.New(slog.DiscardHandler))}
 		if to.revision != auto && to.revision < v2026_07_28 {
 			opts = append(opts, transport.WithContinuousListening())
@@ -237,7 +237,7 @@ func askMCPGo(ctx context.Context, to target) (report, error) {
 	}
 	c.call = func(ctx context.Context, tool string, args map[string]any, f func(float64)) (string, error) {
 		if args == nil {
-			args = map[string]any{} // a nil map goes out as null, which TypeScript servers refuse
+			args = map[string]any{} // a nil map is sent as null, which TypeScript servers refuse
 		}
 		req := mcp.CallToolRequest{}
 		req.Params.Name, req.Params.Arguments = tool, args

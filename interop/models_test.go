@@ -8,8 +8,8 @@ import (
 	"github.com/patchbay-dev/patchbay/host/modeltest"
 )
 
-// The official libraries of OpenAI and Anthropic for JavaScript understand what package modeltest
-// answers, and it understands them: so it is a fair judge of our own clients.
+// The official JavaScript libraries of OpenAI and Anthropic and package modeltest understand each
+// other, so modeltest is a valid test server for our own clients.
 func TestModelLibraries(t *testing.T) {
 	binary := node(t)
 	for _, module := range []string{"openai", "@anthropic-ai"} {

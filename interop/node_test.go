@@ -16,8 +16,8 @@ import (
 // required reports whether a missing Node is a failure and not a skip.
 func required() bool { return os.Getenv("PATCHBAY_INTEROP") == "required" }
 
-// nodeBinary is the Node 22 or newer to run everything with: the one in PATH if
-// it is new enough, else the one npm installed.
+// nodeBinary is a Node of version 22 or newer: the one in PATH if it is new enough,
+// else the one that npm installed.
 var nodeBinary = sync.OnceValues(func() (string, error) {
 	npm, err := filepath.Abs("npm")
 	if err != nil {

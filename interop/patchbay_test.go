@@ -94,7 +94,7 @@ func askOurs(ctx context.Context, to target) (report, error) {
 		OnSample: func(context.Context, *mcp.SampleRequest) (*mcp.SampleResult, error) {
 			return &mcp.SampleResult{Role: "assistant", Model: "none", Content: []mcp.Content{mcp.Text("pong")}}, nil
 		},
-		// Logs on stdio belong to no call up to 2025-11-25.
+		// Up to 2025-11-25, logs on stdio do not belong to a call.
 		OnEvent: func(_ *mcp.Session, e mcp.Event) { hearLog(h, e.Log) },
 	}
 	if to.revision != auto {

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// A target is where a client finds its server, and the revision to speak.
+// A target is the server of a client, and the revision to speak.
 type target struct {
 	wire     wire
 	revision string
 	command  []string // on stdio
 	url      string   // on http
-	skip     []string // steps the client is known to lack
+	skip     []string // known gaps of the client
 	prefix   string   // of the names of tools and prompts, behind a gateway
 }
 
@@ -32,8 +32,8 @@ type peer struct {
 	// prints its address first.
 	serve func(w wire) []string
 
-	// as lists what the client can be told to speak; serves what the server
-	// speaks.
+	// as lists the revisions that the client can be set to speak, serves those of the
+	// server.
 	as, serves []string
 
 	node bool // needs Node
@@ -51,8 +51,8 @@ func goServer(name string) func(wire) []string {
 }
 
 // startServer starts a server that prints its address, and returns the first
-// address that it prints. What it says goes to the test's log. The process, with
-// all it started, ends with the test.
+// address that it prints. Its output goes to the test's log. The process and its
+// children end with the test.
 func startServer(t *testing.T, command []string, env ...string) (address string) {
 	t.Helper()
 	cmd := exec.Command(command[0], command[1:]...)
@@ -60,14 +60,14 @@ func startServer(t *testing.T, command []string, env ...string) (address string)
 	cmd.Env = append(os.Environ(), env...)
 	r, w := io.Pipe()
 	cmd.Stdout, cmd.Stderr = w, w
-	if _, err := cmd.StdinPipe(); err != nil { // held open: its end ends some servers
+	if _, err := cmd.StdinPipe(); err != nil { // held open: some servers end with it
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("start %q: %v", command, err)
 	}
 	go func() {
-		_ = cmd.Wait() // the test knows by what it printed, or did not
+		_ = cmd.Wait() // the test judges by its output
 		w.Close()
 	}()
 	found := make(chan string, 1)
@@ -105,9 +105,8 @@ func startServer(t *testing.T, command []string, env ...string) (address string)
 	return ""
 }
 
-// run runs a command to its end in a process group of its own and returns what
-// it printed. A command that has not ended when ctx does is killed, with all
-// it started.
+// run runs a command to its end in a process group of its own and returns its
+// output. When ctx ends, it kills the command and its children.
 func run(ctx context.Context, command []string, env ...string) (stdout, stderr string, err error) {
 	cmd := inGroup(ctx, command)
 	cmd.Env = append(os.Environ(), env...)

@@ -18,7 +18,7 @@ var program = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "patchbay.exe") // the suffix matters on one system and harms on none
+	path := filepath.Join(dir, "patchbay.exe") // Windows needs the suffix, and other systems ignore it
 	build := exec.Command("go", "build", "-o", path, "./cmd/patchbay")
 	build.Dir = ".."
 	if out, err := build.CombinedOutput(); err != nil {
@@ -27,7 +27,7 @@ var program = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// removeProgram ends what program began. It builds nothing.
+// removeProgram removes the program that was built.
 func removeProgram() {
 	if programUsed {
 		path, _ := program()
@@ -95,8 +95,8 @@ func TestCallReferenceServers(t *testing.T) {
 	}
 }
 
-// TestCallNpx runs the line of the README. npx finds the installed package and
-// is kept from downloading another.
+// TestCallNpx runs the line of the README. npx finds the installed package and must
+// not download another.
 func TestCallNpx(t *testing.T) {
 	path := nodePath(t)
 	npx, err := exec.LookPath("npx")

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// A progressBoard hands out progress tokens for SDKs that leave them to their
-// users. Its zero value is ready to use.
+// A progressBoard creates progress tokens for SDKs that leave them to their users.
+// Its zero value is ready to use.
 type progressBoard struct {
 	mu       sync.Mutex
 	last     int                      // guarded by mu
@@ -30,7 +30,7 @@ func (b *progressBoard) watch(f func(float64)) (token string, stop func()) {
 	}
 }
 
-// report passes p to whoever watches token.
+// report passes p to the watcher of token.
 func (b *progressBoard) report(token string, p float64) {
 	b.mu.Lock()
 	f := b.watchers[token]

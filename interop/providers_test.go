@@ -26,15 +26,15 @@ import (
 	"github.com/patchbay-dev/patchbay/host/provider"
 )
 
-// understood is an answer as a client reads it.
+// understood is an answer as decoded by a client.
 type understood struct {
 	Text   string
 	Calls  []model.Call
 	Tokens model.Usage
-	Long   bool // the answer was cut off by the bound of tokens
+	Long   bool // the answer was cut off by the token limit
 }
 
-// recorder keeps the requests that a client sends, with the headers that the API knows.
+// recorder keeps the requests of a client, with the headers of the API.
 type recorder struct{ heads, bodies []string }
 
 func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -54,9 +54,9 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(again)
 }
 
-// The official Go libraries of OpenAI and Anthropic take each request of ours for theirs, send the same
-// one, byte for byte but for escapes and the order within the schemas of the Messages API, and
-// understand the same of the answer.
+// The official Go libraries of OpenAI and Anthropic decode each of our requests, encode the same
+// request, byte for byte except escapes and the order within the schemas of the Messages API, and
+// decode the same from the answer.
 func TestProviderLibraries(t *testing.T) {
 	libraries := map[string]func(*testing.T, string, *http.Client, []byte) understood{"chat": chatLibrary, "responses": responsesLibrary, "messages": messagesLibrary}
 	for _, script := range []string{"text", "call", "parallel", "correction", "image", "thinking", "steps"} {
@@ -184,7 +184,7 @@ func chatLibrary(t *testing.T, url string, c *http.Client, body []byte) (s under
 	var params openai.ChatCompletionNewParams
 	var raw struct {
 		Messages []struct {
-			Thought *string `json:"reasoning_content"` // which the library does not know
+			Thought *string `json:"reasoning_content"` // unknown to the library
 		}
 	}
 	if err := errors.Join(json.Unmarshal(body, &params), json.Unmarshal(body, &raw)); err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 // A cutter is a proxy whose connection breaks once, in the middle of the stream that
-// answers a call of the tool "steps": behind the first message of it that has an id.
+// answers a call of the tool "steps": after the first message with an id.
 type cutter struct {
 	t      *testing.T
 	server string
@@ -70,7 +70,7 @@ func (c *cutter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				if c.ends {
 					return
 				}
-				panic(http.ErrAbortHandler) // the connection is gone, without an end
+				panic(http.ErrAbortHandler) // the connection breaks, without an end
 			}
 			id, message = false, false
 		}
@@ -90,9 +90,9 @@ func (c *cutter) first() bool {
 	return !was
 }
 
-// A client whose connection breaks in mid-stream comes back and misses nothing, whoever
-// made it and whoever serves it. Streams can be resumed from 2025-03-26 to 2025-11-25.
-// The client of mcp-go comes back to streams that end, not to those that break.
+// After a connection breaks in mid-stream, a client of any implementation comes back to
+// a server of any other and misses nothing. Streams can be resumed from 2025-03-26 to
+// 2025-11-25. The client of mcp-go resumes streams that end, not those that break.
 func TestResumption(t *testing.T) {
 	ours := peer{name: "patchbay", ask: askOurs, serve: goServer("patchbay"), as: legacy, serves: legacy}
 	gosdk := peer{name: "gosdk", ask: askGoSDK, serve: goServer("gosdk"), as: legacy, serves: legacy}
@@ -107,7 +107,7 @@ func TestResumption(t *testing.T) {
 	} {
 		for _, revision := range p.client.as {
 			if revision < v2025_03_26 {
-				continue // it has no Streamable HTTP
+				continue // it does not have Streamable HTTP
 			}
 			t.Run(p.client.name+"-"+p.server.name+"/"+revision, func(t *testing.T) {
 				t.Parallel()
@@ -122,9 +122,8 @@ func TestResumption(t *testing.T) {
 				defer proxy.CloseClientConnections()
 				to := target{wire: web, revision: revision, url: proxy.URL}
 				if p.client.name == "gosdk" {
-					// It hands on a result before notifications that came in front of it in
-					// one read, as they do on a stream that goes on. The step "log" calls the
-					// same tool, and breaks too.
+					// It delivers a result before notifications that preceded it in the same read, as
+					// on a resumed stream. The step "log" calls the same tool, and breaks too.
 					to.skip = []string{"progress"}
 				}
 				got, err := p.client.ask(ctx, to)
@@ -133,10 +132,10 @@ func TestResumption(t *testing.T) {
 				}
 				want := goodReport(p.server.name, revision)
 				if slices.Contains(gapsOf(p.client.name, p.server.name, web, revision), "cancelled") {
-					delete(got.Errors, "cancelled") // the matrix names it
+					delete(got.Errors, "cancelled") // a known gap of the matrix
 					got.Cancelled = true
 				}
-				got.Ask, want.Ask, got.Twice, want.Twice = "", "", "", "" // the matrix looks at them
+				got.Ask, want.Ask, got.Twice, want.Twice = "", "", "", "" // the matrix checks them
 				got.AskBeside, want.AskBeside = "", ""
 				if to.skip != nil {
 					want.Progress = nil

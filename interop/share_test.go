@@ -19,9 +19,9 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// TestWindowsOfOnePerson counts the processes that 11 windows of one person have behind "up" with
-// three older servers of Node, and what they cost (trap 8, F8). Windows that have roots share no
-// process of a server that asks for them.
+// TestWindowsOfOnePerson counts the processes and memory of 11 windows of one person behind "up"
+// with three older servers of Node (trap 8, F8). Windows with roots do not share a process of a
+// server that asks for roots.
 func TestWindowsOfOnePerson(t *testing.T) {
 	const windows = 11
 	key, entry := auth.NewAPIKey("ada")
@@ -38,7 +38,7 @@ func TestWindowsOfOnePerson(t *testing.T) {
 		flags []string
 		roots bool
 		want  int // processes of the servers
-		most  int // MB of all processes, with up and the guards; 0: not bounded
+		most  int // maximum MB of all processes, with up and the guards; 0: no maximum
 	}{
 		{"session", nil, false, 3 * (1 + windows), 0},
 		{"principal", []string{"--share", "principal"}, false, 3 * (1 + 1), 350},
@@ -105,7 +105,7 @@ func TestWindowsOfOnePerson(t *testing.T) {
 						t.Fatalf("window %d: %s = %v, %v", i, tool, res, err)
 					}
 				}
-				// A window that has called before its server asks for roots would lose what that kept.
+				// A window that has called before its server asks for roots would lose the server's state.
 				for began := time.Now(); tt.roots && i == 0; time.Sleep(50 * time.Millisecond) {
 					up, text := status()
 					asking := 0
@@ -143,7 +143,7 @@ func TestWindowsOfOnePerson(t *testing.T) {
 	}
 }
 
-// upStatus is an up in what status --json prints.
+// upStatus is an up in the output of status --json.
 type upStatus struct {
 	PID     int
 	Servers []struct {
@@ -155,8 +155,8 @@ type upStatus struct {
 	}
 }
 
-// costs counts the processes from one on, and their proportional memory in MB. It is 0, 0 where the
-// system does not tell.
+// costs counts the processes from one on, and their proportional memory in MB. It is 0, 0 on
+// systems without these figures.
 func costs(root int) (processes, megabytes int) {
 	if runtime.GOOS != "linux" {
 		return 0, 0

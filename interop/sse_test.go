@@ -20,7 +20,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// bridge is the command of the TypeScript transports that are joined to stdio.
+// bridge is the command that connects the TypeScript transports to stdio.
 func bridge(args ...string) []string {
 	path, _ := nodeBinary() // the tests have asked before
 	return append([]string{path, npmFile("peers", "sse_bridge.mjs")}, args...)
@@ -55,14 +55,14 @@ func oldWires(t *testing.T) (sse, ws string) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = srv.Shutdown(ctx) // a client that is still there is cut off
+		_ = srv.Shutdown(ctx) // remaining clients are disconnected
 		hs.Close()
 		world.Close()
 	})
 	return hs.URL + "/old/sse", "ws" + strings.TrimPrefix(hs.URL, "http") + "/ws"
 }
 
-// TestOldWiresTS joins Patchbay with the HTTP+SSE and WebSocket transports of the
+// TestOldWiresTS runs Patchbay with the HTTP+SSE and WebSocket transports of the
 // TypeScript SDK (SSE-24-004 to -007).
 func TestOldWiresTS(t *testing.T) {
 	node(t)
@@ -98,7 +98,7 @@ func TestOldWiresTS(t *testing.T) {
 	}
 }
 
-// TestOldWiresGo joins Patchbay with HTTP+SSE of the Go SDKs.
+// TestOldWiresGo runs Patchbay with HTTP+SSE of the Go SDKs.
 func TestOldWiresGo(t *testing.T) {
 	type in struct {
 		Message string `json:"message"`
@@ -136,7 +136,7 @@ func TestOldWiresGo(t *testing.T) {
 			if err := s.SendNotificationToClient(ctx, "notifications/progress", p); err != nil {
 				return nil, err
 			}
-			apart() // its notifications and results leave by different ways
+			apart() // its notifications and results take different paths
 			return mcpgo.NewToolResultText(req.GetString("message", "")), nil
 		})
 		ours(t, server.NewSSEServer(s), "/sse")

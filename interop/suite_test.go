@@ -10,15 +10,16 @@ import (
 	"strings"
 	"testing"
 
-	_ "cuelang.org/go/cue/token" // of the module that has the JSON-Schema-Test-Suite with it
+	_ "cuelang.org/go/cue/token" // of the module that includes the JSON-Schema-Test-Suite
 
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// suiteDialects are the folders of the suite and what its schemas leave out.
+// suiteDialects are the folders of the suite, with the $schema that its schemas
+// omit.
 var suiteDialects = []struct {
 	folder, uri string
-	tests       int // at least so many; fewer are a suite that was not found
+	tests       int // the minimum; with fewer the suite was not found
 }{
 	{"draft4", "http://json-schema.org/draft-04/schema#", 600},
 	{"draft6", "http://json-schema.org/draft-06/schema#", 800},
@@ -27,9 +28,9 @@ var suiteDialects = []struct {
 	{"draft2020-12", "https://json-schema.org/draft/2020-12/schema", 1200},
 }
 
-// suiteRefused are the groups of tests, by file, that need a document which is
-// not there: nothing is ever loaded, so Compile refuses their schemas
-// (JSON-26-006, JSON-26-008, JSON-26-011). An empty list is all of a file.
+// suiteRefused are the groups of tests, by file, that need a remote document:
+// documents are never loaded, so Compile refuses their schemas (JSON-26-006,
+// JSON-26-008, JSON-26-011). An empty list is all of a file.
 var suiteRefused = map[string][]string{
 	"refRemote.json": {}, // documents of http://localhost:1234
 	"dynamicRef.json": { // the same
@@ -45,8 +46,8 @@ var suiteRefused = map[string][]string{
 	},
 }
 
-// TestSuite holds foreign schemas against the required part of the official
-// JSON-Schema-Test-Suite, in all dialects. JSON-26-001 to JSON-26-005.
+// TestSuite runs the required part of the official JSON-Schema-Test-Suite on
+// foreign schemas, in all dialects. JSON-26-001 to JSON-26-005.
 func TestSuite(t *testing.T) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "cuelang.org/go").Output()
 	if err != nil {
@@ -91,7 +92,7 @@ type suiteGroup struct {
 	}
 }
 
-// run returns how many tests were run.
+// run returns the number of tests that ran.
 func (g *suiteGroup) run(t *testing.T, file, dialect string) int {
 	s := bytes.TrimSpace(g.Schema)
 	if s[0] == '{' && !bytes.Contains(s, []byte(`"$schema"`)) {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A wire is how a client and a server are joined.
+// A wire is a connection of a client and a server.
 type wire string
 
 const (
@@ -18,7 +18,7 @@ const (
 	web   wire = "http"  // Streamable HTTP on loopback
 )
 
-// The revisions a peer can be told to speak. In auto the client finds out.
+// The revisions that a peer can be set to speak. In auto the client negotiates.
 const (
 	v2024_11_05 = "2024-11-05"
 	v2025_03_26 = "2025-03-26"
@@ -28,8 +28,8 @@ const (
 	auto        = "auto"
 )
 
-// A report is what a client learned from a server. The .mjs clients print the
-// same members.
+// A report is the result of a client's probe of a server. The .mjs clients print the same
+// members.
 type report struct {
 	Revision  string    `json:"revision"`
 	Server    string    `json:"server"`
@@ -48,14 +48,14 @@ type report struct {
 	Changed   bool      `json:"changed"`
 	Cancelled bool      `json:"cancelled"`
 
-	// Of questions that are asked while another call runs.
+	// Questions during another call.
 	AskBeside    string `json:"askBeside"`
 	SampleBeside string `json:"sampleBeside"`
 
 	Errors map[string]string `json:"errors"`
 }
 
-// goodReport is what every client must learn from every server.
+// goodReport is the report that every client must make of every server.
 func goodReport(server, revision string) report {
 	return report{
 		Revision:  revision,
@@ -82,8 +82,8 @@ func goodReport(server, revision string) report {
 	}
 }
 
-// A caller is a client of some Go SDK, connected, in the terms of the world.
-// Names and texts come back in the order the server gave them.
+// A caller is a connected client of a Go SDK, with a common interface. Names and texts come
+// back in the order the server gave them.
 type caller struct {
 	server, revision string
 
@@ -98,7 +98,7 @@ type caller struct {
 	heard *heard
 }
 
-// heard is what a client was told without asking.
+// heard holds the unsolicited messages of a client.
 type heard struct {
 	logs    chan string
 	changes chan struct{}
@@ -126,8 +126,8 @@ func (h *heard) changed() {
 // stepLimit bounds each question.
 const stepLimit = 10 * time.Second
 
-// behind is c as it sees one server behind a gateway: that of a prefix. Resources have none;
-// all servers of the world have the same.
+// behind is c restricted to one server behind a gateway: the one with a prefix. Resources do
+// not have prefixes; all servers of the world have the same.
 func (c caller) behind(prefix string) *caller {
 	own := func(list func(context.Context) ([]string, error)) func(context.Context) ([]string, error) {
 		return func(ctx context.Context) (names []string, err error) {
@@ -151,7 +151,7 @@ func (c caller) behind(prefix string) *caller {
 	return &c
 }
 
-// probe asks everything but the steps that the target says to skip. It is probe.mjs in Go.
+// probe asks everything except the steps that the target skips. It is probe.mjs in Go.
 func probe(ctx context.Context, c *caller, to target) report {
 	skip := to.skip
 	c = c.behind(to.prefix)
@@ -200,7 +200,7 @@ func probe(ctx context.Context, c *caller, to target) report {
 		if _, err := c.call(ctx, "steps", nil, func(p float64) { seen <- p }); err != nil {
 			return err
 		}
-		for len(r.Progress) < 3 { // an SDK may hand on the result before the last reports
+		for len(r.Progress) < 3 { // an SDK may deliver the result before the last reports
 			p, err := receive(ctx, seen, "progress")
 			if err != nil {
 				return err
@@ -235,7 +235,7 @@ func probe(ctx context.Context, c *caller, to target) report {
 	return r
 }
 
-// beside calls a tool that asks while the tool that waits runs.
+// beside calls a tool that asks a question while the waiting tool runs.
 func beside(ctx context.Context, c *caller, tool string) (string, error) {
 	waitCtx, giveUp := context.WithCancel(ctx)
 	defer giveUp()
@@ -260,8 +260,7 @@ func beside(ctx context.Context, c *caller, tool string) (string, error) {
 	return answer, nil
 }
 
-// cancelWait calls the tool that waits, gives up, and sees that the server
-// noticed.
+// cancelWait calls the waiting tool, cancels it, and checks that the server noticed.
 func cancelWait(ctx context.Context, c *caller) error {
 	waitCtx, giveUp := context.WithCancel(ctx)
 	defer giveUp()
@@ -282,8 +281,7 @@ func cancelWait(ctx context.Context, c *caller) error {
 	return until(ctx, c, func(s string) bool { return s == "0 waiting, 1 cancelled" })
 }
 
-// until asks for the state of the waits until it is good. There is nothing to
-// listen to in a foreign process, so it asks again.
+// until polls the state of the waits until it is good: a foreign process does not notify.
 func until(ctx context.Context, c *caller, good func(string) bool) error {
 	tick := time.NewTicker(25 * time.Millisecond)
 	defer tick.Stop()
@@ -317,7 +315,7 @@ func drain[T any](ch <-chan T) {
 	}
 }
 
-// waitRoom counts the calls of the tool that waits, in a server.
+// waitRoom counts the calls of the waiting tool in a server.
 type waitRoom struct {
 	mu                 sync.Mutex
 	waiting, cancelled int // guarded by mu
@@ -343,7 +341,7 @@ func (w *waitRoom) String() string {
 	return fmt.Sprintf("%d waiting, %d cancelled", w.waiting, w.cancelled)
 }
 
-// apart keeps two messages of a server out of one read. Both TypeScript clients
-// lose progress that arrives in one chunk with the result, because they take a
-// result at once and a notification only after a microtask.
+// apart keeps two messages of a server out of one read. Both TypeScript clients lose
+// progress that arrives in one chunk with the result, because they handle a result at once
+// and a notification only after a microtask.
 func apart() { time.Sleep(20 * time.Millisecond) }

@@ -1,6 +1,6 @@
-// Command gosdk12 is a server on version 1.2.0 of the Go SDK of the protocol, the last whose
-// messages were read by encoding/json, which ignores the case of names. It is a module of its
-// own since a module has one version of another.
+// Command gosdk12 is a server on version 1.2.0 of the Go SDK of the protocol, the last
+// version that reads messages by encoding/json, which ignores the case of names. It is a
+// module of its own because a module can use only one version of another.
 package main
 
 import (
