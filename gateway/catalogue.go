@@ -56,7 +56,7 @@ func (g *Gateway) parts(ctx context.Context, k *listKind, h *hurry) []part {
 			asked = append(asked, i)
 		}
 	}
-	g.atOnce(ctx, k.method, asked, func(i int) { found[i] = ups[i].shown(ctx, k) })
+	g.atOnce(ctx, k.Method, asked, func(i int) { found[i] = ups[i].shown(ctx, k) })
 	return found
 }
 
@@ -110,7 +110,7 @@ func (g *Gateway) merge(k *listKind, parts []part, pages bool) []byte {
 			size, n = size+p.list.size+(len(p.list.entries)+1)*24, n+len(p.list.entries)
 		}
 	}
-	out := jsonx.AppendString(append(make([]byte, 0, size), '{'), k.member)
+	out := jsonx.AppendString(append(make([]byte, 0, size), '{'), k.Member)
 	out = append(out, ':', '[')
 	seen := make(map[string]bool, n)
 	for _, p := range parts {
@@ -119,7 +119,7 @@ func (g *Gateway) merge(k *listKind, parts []part, pages bool) []byte {
 				continue
 			}
 			id := e.id
-			if k.key == "name" {
+			if k.Key == "name" {
 				id = nameOf(e.up.prefix, e.up.name, id)
 			}
 			if seen[id] {
@@ -133,7 +133,7 @@ func (g *Gateway) merge(k *listKind, parts []part, pages bool) []byte {
 			if id == e.id {
 				out = append(out, e.raw...)
 			} else {
-				out = jsonx.With(out, e.raw, k.key, jsonx.AppendString(nil, id))
+				out = jsonx.With(out, e.raw, k.Key, jsonx.AppendString(nil, id))
 			}
 		}
 	}
@@ -147,8 +147,8 @@ func (g *Gateway) merge(k *listKind, parts []part, pages bool) []byte {
 // keyOf is what the bytes of a list depend on; false if a part of it is not kept, so that it is
 // never the same again.
 func keyOf(k *listKind, parts []part, pages bool) (string, bool) {
-	key := make([]byte, 0, len(k.method)+1+len(parts)*10)
-	key = append(key, k.method...)
+	key := make([]byte, 0, len(k.Method)+1+len(parts)*10)
+	key = append(key, k.Method...)
 	if pages {
 		key = append(key, '+')
 	} else {

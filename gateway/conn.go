@@ -146,10 +146,10 @@ func newConn(up Upstream) *conn {
 // offers tells whether the server may have features of a kind: whether it did not say
 // that it has none.
 func (c *conn) offers(k *listKind) bool {
-	if c.info == nil || k.capability == "" {
+	if c.info == nil || k.Capability == "" {
 		return true
 	}
-	_, ok := jsonx.LookupPath(c.info, "capabilities", k.capability)
+	_, ok := jsonx.LookupPath(c.info, "capabilities", k.Capability)
 	return ok
 }
 
@@ -437,7 +437,7 @@ func (p *pool) forList(ctx context.Context, who client, k *listKind) (*conn, *ke
 		case p.state == Ready && p.main != nil:
 			defer p.mu.Unlock()
 			return p.use(p.main), nil, nil
-		case !p.inLists() && p.state != Starting, p.state == Idle && k.capability == "":
+		case !p.inLists() && p.state != Starting, p.state == Idle && k.Capability == "":
 			defer p.mu.Unlock()
 			return nil, nil, fmt.Errorf("%w: %s", errMissing, p.state)
 		case p.opened > 0:

@@ -42,7 +42,7 @@ func (c *conn) version(k *listKind) (v listVersion, heard bool) {
 	if c.lister == nil {
 		return v, false
 	}
-	v.told, heard = c.lister.ListVersion(k.method)
+	v.told, heard = c.lister.ListVersion(k.Method)
 	if c.news != nil {
 		var follows bool
 		v.news, follows = c.news.version(k.change)
@@ -99,7 +99,7 @@ func (c *conn) known(k *listKind, a audience) *keptList {
 	}
 	f := &c.fresh
 	f.mu.Lock()
-	l := f.lists[freshKey{k.method, a.to(c)}]
+	l := f.lists[freshKey{k.Method, a.to(c)}]
 	f.mu.Unlock()
 	if l == nil || !l.over() {
 		return nil
@@ -115,13 +115,13 @@ func (c *conn) known(k *listKind, a audience) *keptList {
 func (c *conn) join(k *listKind, a audience) (l *freshList, asks bool) {
 	v, heard := c.version(k)
 	l = &freshList{version: v, heard: heard, done: make(chan struct{})}
-	if c.lister == nil || k.capability == "" {
+	if c.lister == nil || k.Capability == "" {
 		return l, true
 	}
 	f := &c.fresh
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	key := freshKey{k.method, a.to(c)}
+	key := freshKey{k.Method, a.to(c)}
 	if other := f.lists[key]; other != nil {
 		if other.version == v && (!other.over() || other.holds(v, heard)) {
 			return other, false
@@ -153,7 +153,7 @@ func (c *conn) settle(k *listKind, a audience, l *freshList, list *keptList, ttl
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	close(l.done)
-	key := freshKey{k.method, a.to(c)}
+	key := freshKey{k.Method, a.to(c)}
 	if f.lists[key] != l {
 		return l.missed
 	}

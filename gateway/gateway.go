@@ -218,13 +218,13 @@ func (g *Gateway) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, err
 	switch req.Method {
 	case "server/discover":
 		return g.discover(ctx), nil
-	case listTools.method:
+	case listTools.Method:
 		return g.list(ctx, req, listTools)
-	case listPrompts.method:
+	case listPrompts.Method:
 		return g.list(ctx, req, listPrompts)
-	case listResources.method:
+	case listResources.Method:
 		return g.list(ctx, req, listResources)
-	case listTemplates.method:
+	case listTemplates.Method:
 		return g.list(ctx, req, listTemplates)
 	case "tools/call":
 		return g.byName(ctx, req, listTools)

@@ -68,7 +68,7 @@ func sameText(a, b entry) bool { return bytes.Equal(a.raw, b.raw) }
 func (k *kept) list(who client, kind *listKind) *keptList {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.lists[keptKey{who, kind.method}]
+	return k.lists[keptKey{who, kind.Method}]
 }
 
 // get returns a list, nil if its entries are not kept.
@@ -95,9 +95,9 @@ func (k *kept) count(kind *listKind) int {
 // put keeps a list, and returns it: the list that was kept before if that is the same, so that
 // what was made of it is good for this one.
 func (k *kept) put(who client, kind *listKind, entries []entry) *keptList {
-	key := keptKey{who, kind.method}
+	key := keptKey{who, kind.Method}
 	k.mu.Lock()
-	before := []*keptList{k.lists[key], k.lists[keptKey{client{}, kind.method}]}
+	before := []*keptList{k.lists[key], k.lists[keptKey{client{}, kind.Method}]}
 	k.mu.Unlock()
 	for _, l := range before {
 		if l.made(entries) {
@@ -143,7 +143,7 @@ func newKeptList(kind *listKind, entries []entry) *keptList {
 		if e.template != nil {
 			l.matched = append(l.matched, *e)
 		}
-		if kind.key != "name" {
+		if kind.Key != "name" {
 			continue
 		}
 		name := nameOf(e.up.prefix, e.up.name, e.id)
@@ -179,7 +179,7 @@ func (k *kept) forget(who client) {
 
 // drop drops a list of all clients.
 func (k *kept) drop(kind *listKind) {
-	k.dropIf(func(key keptKey) bool { return key.method == kind.method })
+	k.dropIf(func(key keptKey) bool { return key.method == kind.Method })
 }
 
 func (k *kept) dropIf(gone func(keptKey) bool) {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/urimatch"
@@ -24,27 +25,24 @@ const (
 	maxTemplates = 200 // that URIs are held against
 )
 
-// listKind is one of the lists of a server.
+// listKind is one of the lists of a server. One without a capability is not kept.
 type listKind struct {
-	method     string
-	member     string // of the result that holds the entries
-	key        string // of an entry that tells it from others
-	capability string // of servers that have some; empty: it is not known, and the list is not kept
-	change     changeSet
+	feature.List
+	change changeSet
 }
 
 var (
-	listTools     = &listKind{"tools/list", "tools", "name", "tools", 1}
-	listPrompts   = &listKind{"prompts/list", "prompts", "name", "prompts", 2}
-	listResources = &listKind{"resources/list", "resources", "uri", "resources", 4}
-	listTemplates = &listKind{"resources/templates/list", "resourceTemplates", "uriTemplate", "resources", 4}
-	listTasks     = &listKind{method: "tasks/list", member: "tasks", key: "taskId"}
+	listTools     = &listKind{feature.Tools, 1}
+	listPrompts   = &listKind{feature.Prompts, 2}
+	listResources = &listKind{feature.Resources, 4}
+	listTemplates = &listKind{feature.Templates, 4}
+	listTasks     = &listKind{List: feature.Tasks}
 )
 
 // listOf is the list of a method, nil if it asks for none.
 func listOf(method string) *listKind {
 	for _, k := range []*listKind{listTools, listPrompts, listResources, listTemplates, listTasks} {
-		if k.method == method {
+		if k.Method == method {
 			return k
 		}
 	}
@@ -77,7 +75,7 @@ func (e *entry) is(uri string) bool {
 func (g *Gateway) entries(ctx context.Context, k *listKind, of func(*upstream, context.Context, *listKind) part) []entry {
 	ups := g.upstreams()
 	found := make([]part, len(ups))
-	g.atOnce(ctx, k.method, indexes(ups), func(i int) { found[i] = of(ups[i], ctx, k) })
+	g.atOnce(ctx, k.Method, indexes(ups), func(i int) { found[i] = of(ups[i], ctx, k) })
 	var out []entry
 	for i := range found {
 		for e := range found[i].entries {
@@ -105,7 +103,7 @@ func (up *upstream) listed(ctx context.Context, k *listKind) part {
 			if h != nil && errors.Is(err, errStarting) {
 				h.misses(up.name)
 			}
-			up.g.log().Debug("server missing from a list", "server", up.name, "method", k.method, "err", err)
+			up.g.log().Debug("server missing from a list", "server", up.name, "method", k.Method, "err", err)
 			return part{}
 		case c == nil:
 			return part{list: kept}
@@ -152,7 +150,7 @@ func (up *upstream) fetch(ctx context.Context, c *conn, who client, k *listKind)
 	var rpc *mcp.Error
 	switch {
 	case err == nil:
-		if now, _ := c.version(k); k.capability == "" || now != version {
+		if now, _ := c.version(k); k.Capability == "" || now != version {
 			return &keptList{entries: entries}, 0, nil
 		}
 		if forwarded { // others may be shown more
@@ -162,7 +160,7 @@ func (up *upstream) fetch(ctx context.Context, c *conn, who client, k *listKind)
 	case errors.As(err, &rpc) && rpc.Code == mcp.CodeMethodNotFound: // it has none of these
 		return nothing, 0, nil
 	case errors.Is(context.Cause(ctx), errSlow):
-		reason := fmt.Sprintf("%s: no answer within %v", k.method, up.g.listTimeout())
+		reason := fmt.Sprintf("%s: no answer within %v", k.Method, up.g.listTimeout())
 		if c.lists.fell(reason) {
 			up.listsChanged(reason)
 		}
@@ -173,7 +171,7 @@ func (up *upstream) fetch(ctx context.Context, c *conn, who client, k *listKind)
 			up.listsChanged(leadsBack)
 		}
 	default:
-		up.g.log().Warn("server missing from a list", "server", up.name, "method", k.method, "err", err)
+		up.g.log().Warn("server missing from a list", "server", up.name, "method", k.Method, "err", err)
 	}
 	return &keptList{entries: entries}, 0, err
 }
@@ -223,8 +221,8 @@ func (c *conn) list(ctx context.Context, up *upstream, k *listKind) (out []entry
 	seen, size := map[string]bool{}, 0
 	for {
 		var res mcp.Result
-		err := up.g.user().Run(ctx, k.method, func() (err error) {
-			res, err = c.h.Handle(ctx, &mcp.Request{Method: k.method, Params: params})
+		err := up.g.user().Run(ctx, k.Method, func() (err error) {
+			res, err = c.h.Handle(ctx, &mcp.Request{Method: k.Method, Params: params})
 			return err
 		})
 		if err != nil {
@@ -274,12 +272,12 @@ func ttlOf(page json.RawMessage) time.Duration {
 
 // entriesOf reads the entries of a page, and the cursor of the next; nil if it is the last.
 func (up *upstream) entriesOf(k *listKind, page json.RawMessage) (out []entry, next json.RawMessage, err error) {
-	list, _ := jsonx.Lookup(page, k.member)
+	list, _ := jsonx.Lookup(page, k.Member)
 	if jsonx.KindOf(list) != '[' {
-		return nil, nil, fmt.Errorf("the result has no array %q", k.member)
+		return nil, nil, fmt.Errorf("the result has no array %q", k.Member)
 	}
 	for e := range jsonx.Elements(list) {
-		v, _ := jsonx.Lookup(e, k.key)
+		v, _ := jsonx.Lookup(e, k.Key)
 		id, err := jsonx.Unquote(v)
 		if err != nil || !up.offers(k, id) {
 			continue // no caller could use what has no name
@@ -300,7 +298,7 @@ func (up *upstream) entriesOf(k *listKind, page json.RawMessage) (out []entry, n
 
 // encodeList makes one page of entries.
 func encodeList(k *listKind, entries iter.Seq[*entry]) json.RawMessage {
-	out := append(jsonx.AppendString([]byte{'{'}, k.member), `:[`...)
+	out := append(jsonx.AppendString([]byte{'{'}, k.Member), `:[`...)
 	first := true
 	for e := range entries {
 		if !first {

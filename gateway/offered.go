@@ -45,7 +45,7 @@ func (up *upstream) narrowed(ctx context.Context, req *mcp.Request) (mcp.Result,
 		if !up.offers(listTools, name) {
 			return nil, absent(listTools, name)
 		}
-	case listTools.method:
+	case listTools.Method:
 		res, err := up.forward(ctx, req.Method, req.Params)
 		if err != nil {
 			return nil, err
@@ -55,8 +55,8 @@ func (up *upstream) narrowed(ctx context.Context, req *mcp.Request) (mcp.Result,
 		if err != nil {
 			return nil, err
 		}
-		list, _ := jsonx.Lookup(encodeList(listTools, part{list: &keptList{entries: entries}}.entries), listTools.member)
-		return mcp.RawResult(jsonx.With(nil, page, listTools.member, list)), nil
+		list, _ := jsonx.Lookup(encodeList(listTools, part{list: &keptList{entries: entries}}.entries), listTools.Member)
+		return mcp.RawResult(jsonx.With(nil, page, listTools.Member, list)), nil
 	}
 	return up.forward(ctx, req.Method, req.Params)
 }
@@ -110,7 +110,7 @@ func (up *upstream) mustList(ctx context.Context, k *listKind, quoted json.RawMe
 	case errors.As(err, &rpc):
 		return err
 	}
-	return mcp.Errorf(mcp.CodeInternal, "server %q offers what it lists, and %s failed: %v", bounded(up.name), k.method, err)
+	return mcp.Errorf(mcp.CodeInternal, "server %q offers what it lists, and %s failed: %v", bounded(up.name), k.Method, err)
 }
 
 // lists tells whether a name, which is in JSON, is in the list. That is false for nil.
@@ -127,7 +127,7 @@ func (l *keptList) lists(quoted json.RawMessage) bool {
 
 // absent is the answer to a name that is in no list. A policy answers so to what it refuses.
 func absent(k *listKind, name string) error {
-	return mcp.Errorf(mcp.CodeInvalidParams, "no %s %q; %s names those there are", k.member[:len(k.member)-1], bounded(name), k.method)
+	return mcp.Errorf(mcp.CodeInvalidParams, "no %s %q; %s names those there are", k.Member[:len(k.Member)-1], bounded(name), k.Method)
 }
 
 // renamed returns err, with the name that callers use for a feature where it says that the
@@ -162,7 +162,7 @@ func (up *upstream) relist(ctx context.Context, k *listKind) ([]entry, error) {
 	c, whose := up.fixed, clientOf(ctx).all()
 	if c == nil {
 		var err error
-		if c, err = up.pool.take(ctx, k.method); err != nil {
+		if c, err = up.pool.take(ctx, k.Method); err != nil {
 			return nil, err
 		}
 		defer up.pool.release(c, nil, nil)
@@ -170,7 +170,7 @@ func (up *upstream) relist(ctx context.Context, k *listKind) ([]entry, error) {
 			whose = up.pool.ownerOf(clientOf(ctx))
 		}
 	}
-	key := keptKey{whose, k.method}
+	key := keptKey{whose, k.Method}
 	r := &up.relisting
 	for {
 		r.mu.Lock()

@@ -97,7 +97,7 @@ func (up *upstream) choose(ctx context.Context, k *listKind, list *keptList) par
 	if list == nil || up.leaver == nil {
 		return part{list: list}
 	}
-	return part{list: list, filtered: true, left: up.leaver.Leaves(ctx, k.method, list.serial, list.each)}
+	return part{list: list, filtered: true, left: up.leaver.Leaves(ctx, k.Method, list.serial, list.each)}
 }
 
 // shown returns what the middleware leaves of a list.
@@ -105,14 +105,14 @@ func (up *upstream) shown(ctx context.Context, k *listKind) part {
 	if up.front == nil || up.leaver != nil && k != listTasks {
 		return up.choose(ctx, k, up.listed(ctx, k).list)
 	}
-	res, err := up.front.Handle(ctx, &mcp.Request{Method: k.method})
+	res, err := up.front.Handle(ctx, &mcp.Request{Method: k.Method})
 	if err != nil {
-		up.g.log().Debug("server missing from a list", "server", up.name, "method", k.method, "err", err)
+		up.g.log().Debug("server missing from a list", "server", up.name, "method", k.Method, "err", err)
 		return part{}
 	}
 	entries, _, err := up.entriesOf(k, mcp.ResultJSON(res))
 	if err != nil {
-		up.g.log().Warn("server missing from a list", "server", up.name, "method", k.method, "err", err)
+		up.g.log().Warn("server missing from a list", "server", up.name, "method", k.Method, "err", err)
 	}
 	return part{list: &keptList{entries: entries}}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
@@ -19,10 +20,9 @@ const (
 
 // A listing goes through the pages of one list of a server.
 type listing struct {
-	s           *Session
-	method      string
-	member, key string // the array in the result, and what its entries are known by
-	opts        []CallOption
+	s    *Session
+	of   feature.List
+	opts []CallOption
 
 	cursor json.RawMessage // of the page to fetch, nil for the first
 	pages  int             // fetched so far
@@ -39,26 +39,25 @@ type mark [sha256.Size]byte
 
 func markOf(raw json.RawMessage) mark { return sha256.Sum256(raw) }
 
-// listOf iterates over all pages of a list. Each entry is an object that is known by
-// its member key.
-func listOf[T any](ctx context.Context, s *Session, method, member, key string, opts []CallOption) iter.Seq2[*T, error] {
+// listOf iterates over all pages of a list. Each entry is an object.
+func listOf[T any](ctx context.Context, s *Session, of feature.List, opts []CallOption) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		l := &listing{s: s, method: method, member: member, key: key, opts: opts, seen: map[mark]bool{}, told: map[mark]bool{}}
+		l := &listing{s: s, of: of, opts: opts, seen: map[mark]bool{}, told: map[mark]bool{}}
 		for more := true; more; {
 			page, err := l.page(ctx)
 			if err != nil {
-				yield(nil, fmt.Errorf("%s: %w", method, err))
+				yield(nil, fmt.Errorf("%s: %w", of.Method, err))
 				return
 			}
-			list, _ := jsonx.Lookup(page, member)
+			list, _ := jsonx.Lookup(page, of.Member)
 			for e := range jsonx.Elements(list) {
 				if l.items++; l.items > maxItems {
-					yield(nil, fmt.Errorf("%s: more than %d entries", method, maxItems))
+					yield(nil, fmt.Errorf("%s: more than %d entries", of.Method, maxItems))
 					return
 				}
 				item := new(T)
 				if err := l.entry(e, item); err != nil {
-					s.log.Warn("list entry left out", "method", method, "index", l.items-1, "err", err)
+					s.log.Warn("list entry left out", "method", of.Method, "index", l.items-1, "err", err)
 					continue
 				}
 				if l.again(e) {
@@ -69,7 +68,7 @@ func listOf[T any](ctx context.Context, s *Session, method, member, key string, 
 				}
 			}
 			if more, err = l.next(page); err != nil {
-				yield(nil, fmt.Errorf("%s: %w", method, err))
+				yield(nil, fmt.Errorf("%s: %w", of.Method, err))
 				return
 			}
 		}
@@ -84,11 +83,11 @@ func (l *listing) page(ctx context.Context) (json.RawMessage, error) {
 			params = append(append([]byte(`{"cursor":`), l.cursor...), '}')
 		}
 		x := l.s.outgoing(l.opts)
-		raw, err := x.send(ctx, l.s, l.method, params)
+		raw, err := x.send(ctx, l.s, l.of.Method, params)
 		l.kept = l.kept || x.Cached()
 		if err == nil {
-			if list, _ := jsonx.Lookup(raw, l.member); jsonx.KindOf(list) != '[' {
-				return nil, fmt.Errorf("the result has no array %q", l.member)
+			if list, _ := jsonx.Lookup(raw, l.of.Member); jsonx.KindOf(list) != '[' {
+				return nil, fmt.Errorf("the result has no array %q", l.of.Member)
 			}
 			if x.opts.page != nil {
 				var meta Meta
@@ -103,7 +102,7 @@ func (l *listing) page(ctx context.Context) (json.RawMessage, error) {
 		if l.cursor == nil || !errors.As(err, &rpc) || rpc.Code != CodeInvalidParams {
 			return nil, err
 		}
-		l.s.remote.DropCached(l.method)
+		l.s.remote.DropCached(l.of.Method)
 		if !l.kept {
 			return nil, fmt.Errorf("the server refuses the cursor it gave after page %d; the list may have changed, list again: %w", l.pages, err)
 		}
@@ -120,8 +119,8 @@ func (l *listing) entry(raw json.RawMessage, item any) error {
 	if jsonx.KindOf(raw) != '{' { // null fits any type
 		return errors.New("want an object")
 	}
-	if key, _ := jsonx.Lookup(raw, l.key); jsonx.KindOf(key) != '"' {
-		return fmt.Errorf("it has no %q", l.key)
+	if key, _ := jsonx.Lookup(raw, l.of.Key); jsonx.KindOf(key) != '"' {
+		return fmt.Errorf("it has no %q", l.of.Key)
 	}
 	if u, ok := item.(json.Unmarshaler); ok { // at once: the codec would look at it twice
 		return u.UnmarshalJSON(raw)
@@ -131,10 +130,10 @@ func (l *listing) entry(raw json.RawMessage, item any) error {
 
 // again tells whether an entry was told before a new start.
 func (l *listing) again(raw json.RawMessage) bool {
-	if !l.s.remote.Rev.Cacheable(l.method) {
+	if !l.s.remote.Rev.Cacheable(l.of.Method) {
 		return false
 	}
-	key, _ := jsonx.Lookup(raw, l.key)
+	key, _ := jsonx.Lookup(raw, l.of.Key)
 	if l.before[markOf(key)] {
 		return true
 	}

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
@@ -173,7 +174,7 @@ func encodePage[E entry](kind Kind, entries []E, next string) json.RawMessage {
 		raws[i] = e.json()
 		size += len(raws[i]) + 1
 	}
-	out := append(append(append(make([]byte, 0, size), `{"`...), listMembers[kind]...), `":[`...)
+	out := append(append(append(make([]byte, 0, size), `{"`...), lists[kind].Member...), `":[`...)
 	for i, raw := range raws {
 		if i > 0 {
 			out = append(out, ',')
@@ -187,8 +188,8 @@ func encodePage[E entry](kind Kind, entries []E, next string) json.RawMessage {
 	return append(out, '}')
 }
 
-// listMembers are the members of list results that have the entries.
-var listMembers = map[Kind]string{KindTool: "tools", KindPrompt: "prompts", KindResource: "resources", KindResourceTemplate: "resourceTemplates"}
+// lists are the lists that have the entries of a kind.
+var lists = map[Kind]feature.List{KindTool: feature.Tools, KindPrompt: feature.Prompts, KindResource: feature.Resources, KindResourceTemplate: feature.Templates}
 
 // maxPageBytes ends a page before its entries are more: clients bound what they read, at
 // 4 MiB in this package.

@@ -14,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/bridge"
 	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/usercode"
@@ -387,7 +388,7 @@ func (s *Session) Raw(ctx context.Context, method string, params any, opts ...Ca
 // its x-mcp-header annotations ([Session.CheckTool]), is left out and logged.
 func (s *Session) Tools(ctx context.Context, opts ...CallOption) iter.Seq2[*Tool, error] {
 	return func(yield func(*Tool, error) bool) {
-		for t, err := range listOf[Tool](ctx, s, revision.MethodTools, "tools", "name", opts) {
+		for t, err := range listOf[Tool](ctx, s, feature.Tools, opts) {
 			if t != nil && s.learn(t) != nil {
 				continue
 			}
@@ -400,17 +401,17 @@ func (s *Session) Tools(ctx context.Context, opts ...CallOption) iter.Seq2[*Tool
 
 // Prompts iterates over the server's prompts, like [Session.Tools].
 func (s *Session) Prompts(ctx context.Context, opts ...CallOption) iter.Seq2[*Prompt, error] {
-	return listOf[Prompt](ctx, s, revision.MethodPrompts, "prompts", "name", opts)
+	return listOf[Prompt](ctx, s, feature.Prompts, opts)
 }
 
 // Resources iterates over the server's resources, like [Session.Tools].
 func (s *Session) Resources(ctx context.Context, opts ...CallOption) iter.Seq2[*Resource, error] {
-	return listOf[Resource](ctx, s, revision.MethodResources, "resources", "uri", opts)
+	return listOf[Resource](ctx, s, feature.Resources, opts)
 }
 
 // Templates iterates over the server's resource templates, like [Session.Tools].
 func (s *Session) Templates(ctx context.Context, opts ...CallOption) iter.Seq2[*ResourceTemplate, error] {
-	return listOf[ResourceTemplate](ctx, s, revision.MethodTemplates, "resourceTemplates", "uriTemplate", opts)
+	return listOf[ResourceTemplate](ctx, s, feature.Templates, opts)
 }
 
 // namedParams makes the params of a request that names a feature.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/bridge"
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
@@ -136,7 +137,7 @@ func (s *Session) Tasks(ctx context.Context) iter.Seq2[TaskInfo, error] {
 			yield(TaskInfo{}, fmt.Errorf("%s: %w", revision.MethodTasks, ErrNotSupported))
 			return
 		}
-		for item, err := range listOf[json.RawMessage](ctx, s, revision.MethodTasks, "tasks", "taskId", nil) {
+		for item, err := range listOf[json.RawMessage](ctx, s, feature.Tasks, nil) {
 			var state engine.TaskState
 			if err == nil {
 				raw := *item

@@ -78,17 +78,17 @@ func ask(ctx context.Context, next mcp.Handler, l *featureList) *said {
 	s := &said{at: time.Now(), by: map[string]*Annotations{}}
 	params := json.RawMessage(`{}`)
 	for range maxListPage {
-		res, err := next.Handle(ctx, &mcp.Request{Method: l.method, Params: params})
+		res, err := next.Handle(ctx, &mcp.Request{Method: l.Method, Params: params})
 		if err != nil {
 			return s
 		}
 		raw := mcp.ResultJSON(res)
-		entries, _ := jsonx.Lookup(raw, l.member)
+		entries, _ := jsonx.Lookup(raw, l.Member)
 		for e := range jsonx.Elements(entries) {
 			if len(s.by) >= maxEntries {
 				return s
 			}
-			if name := nameOf(e, l.key); name != "" {
+			if name := nameOf(e, l.Key); name != "" {
 				s.by[name] = annotationsOf(e)
 			}
 		}

@@ -7,30 +7,28 @@ import (
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/principal"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// featureList is one of the lists of a server.
+// featureList is one of the lists of a server, and the kind of its features.
 type featureList struct {
-	method string
-	member string // member of the result with the entries
-	key    string // member of an entry with its name
-	kind   mcp.Kind
-	use    string // the method that entries are used with
+	feature.List
+	kind mcp.Kind
 }
 
 var (
-	toolList     = &featureList{"tools/list", "tools", "name", mcp.KindTool, "tools/call"}
-	promptList   = &featureList{"prompts/list", "prompts", "name", mcp.KindPrompt, "prompts/get"}
-	resourceList = &featureList{"resources/list", "resources", "uri", mcp.KindResource, "resources/read"}
-	templateList = &featureList{"resources/templates/list", "resourceTemplates", "uriTemplate", mcp.KindResource, "resources/read"}
+	toolList     = &featureList{feature.Tools, mcp.KindTool}
+	promptList   = &featureList{feature.Prompts, mcp.KindPrompt}
+	resourceList = &featureList{feature.Resources, mcp.KindResource}
+	templateList = &featureList{feature.Templates, mcp.KindResource}
 )
 
 func listOf(method string) *featureList {
 	for _, l := range []*featureList{toolList, promptList, resourceList, templateList} {
-		if l.method == method {
+		if l.Method == method {
 			return l
 		}
 	}
@@ -45,10 +43,10 @@ func (g *gate) list(ctx context.Context, req *mcp.Request, next mcp.Handler, l *
 		return nil, err
 	}
 	raw := mcp.ResultJSON(res)
-	entries, _ := jsonx.Lookup(raw, l.member)
+	entries, _ := jsonx.Lookup(raw, l.Member)
 	cursor, more := jsonx.Lookup(raw, "nextCursor")
 	g.census(l, jsonx.Elements(entries), more && string(cursor) != "null")
-	shown := filter(raw, l.member, func(entry json.RawMessage) bool { return g.shows(ctx, l, entry) })
+	shown := filter(raw, l.Member, func(entry json.RawMessage) bool { return g.shows(ctx, l, entry) })
 	// The result is for this caller only, and the caller may soon see more.
 	return mcp.RawResult(jsonx.With(nil, jsonx.With(nil, shown, "ttlMs", []byte("0")), "cacheScope", []byte(`"private"`))), nil
 }
@@ -148,11 +146,11 @@ func (c *chosen) put(key chosenKey, left string) {
 
 // entry is the access to an entry of a list, nil if it has no name.
 func (g *gate) entry(ctx context.Context, l *featureList, raw json.RawMessage) *Access {
-	name := nameOf(raw, l.key)
+	name := nameOf(raw, l.Key)
 	if name == "" {
 		return nil
 	}
-	a := g.access(ctx, l.use)
+	a := g.access(ctx, l.Use)
 	a.Kind, a.Name, a.Partial = l.kind, name, true
 	if l == templateList {
 		a.Name, a.Template = "", name

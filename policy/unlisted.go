@@ -57,7 +57,7 @@ func (u *unlisted) page(g *gate, l *featureList, entries iter.Seq[json.RawMessag
 		return
 	}
 	for e := range entries {
-		if name := nameOf(e, l.key); name != "" && len(c.names) < maxEntries {
+		if name := nameOf(e, l.Key); name != "" && len(c.names) < maxEntries {
 			c.names[name] = true
 		}
 	}

@@ -26,7 +26,7 @@ const (
 // Send makes a request of the wire, again if the server wants that.
 func (r *Remote) Send(ctx context.Context, out *engine.Outgoing) (json.RawMessage, error) {
 	raw, err := r.Wire.Call(ctx, out)
-	if err == nil || !repeatable(out.Method) {
+	if err == nil || !revision.Reads(out.Method) {
 		return raw, err
 	}
 	waited := time.Duration(0)
@@ -49,16 +49,6 @@ func (r *Remote) Send(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 		}
 	}
 	return raw, err
-}
-
-// repeatable tells whether a request only asks what there is.
-func repeatable(method string) bool {
-	switch method {
-	case revision.MethodDiscover, revision.MethodInitialize, revision.MethodTools, revision.MethodPrompts, revision.MethodResources,
-		revision.MethodTemplates, revision.MethodTask, revision.MethodTasks:
-		return true
-	}
-	return false
 }
 
 // RetryAfter returns how long a server wants to be left alone that has refused a request for

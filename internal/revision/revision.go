@@ -246,10 +246,11 @@ func Asks(method string) bool {
 }
 
 // Reads reports whether a request only reads: it may be sent twice, and leaves no state that
-// could be lost. Calls of tools never count, even with readOnlyHint.
+// could be lost. It is the one rule for retries, after a refusal for now and after a lost connection.
+// Calls of tools never count, even with readOnlyHint.
 func Reads(method string) bool {
 	switch method {
-	case MethodPing, MethodDiscover, MethodTools, MethodPrompts, MethodPrompt, MethodResources, MethodTemplates, MethodRead,
+	case MethodInitialize, MethodPing, MethodDiscover, MethodTools, MethodPrompts, MethodPrompt, MethodResources, MethodTemplates, MethodRead,
 		MethodComplete, MethodTask, MethodTasks:
 		return true
 	}

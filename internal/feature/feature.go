@@ -1,0 +1,24 @@
+// Package feature is the table of the lists that servers have: which method asks for a list, where its
+// entries stand in the result, and what is done with one. The sessions of package mcp, the gateway and
+// policies read the same table.
+package feature
+
+// List is one list of a server.
+type List struct {
+	Method     string // "tools/list"
+	Member     string // of the result, with the entries: "tools"
+	Key        string // of an entry, which tells it from the others: "name"
+	Capability string // of servers that have such entries: "tools"; empty: none is declared
+	Use        string // the method that an entry is used with: "tools/call"
+}
+
+// The lists of features, in every revision.
+var (
+	Tools     = List{"tools/list", "tools", "name", "tools", "tools/call"}
+	Prompts   = List{"prompts/list", "prompts", "name", "prompts", "prompts/get"}
+	Resources = List{"resources/list", "resources", "uri", "resources", "resources/read"}
+	Templates = List{"resources/templates/list", "resourceTemplates", "uriTemplate", "resources", "resources/read"}
+)
+
+// Tasks is the list of the tasks of a caller (2025-11-25, basic/utilities/tasks).
+var Tasks = List{Method: "tasks/list", Member: "tasks", Key: "taskId", Use: "tasks/get"}
