@@ -110,11 +110,11 @@ type conn struct {
 	info json.RawMessage // the result of server/discover, nil: not known
 
 	// Of a connection in a pool.
-	own   bool      // it is for one client
-	news  *news     // of changes, nil: nobody follows them for all
-	users int       // calls and subscriptions; guarded by mu of the pool
-	last  time.Time // that users became 0; guarded by mu of the pool
-	until time.Time // something waits in the server until then; guarded by mu of the pool
+	own    bool          // it is for one client
+	shared *subscription // of changes, nil: nobody follows them for all
+	users  int           // calls and subscriptions; guarded by mu of the pool
+	last   time.Time     // that users became 0; guarded by mu of the pool
+	until  time.Time     // something waits in the server until then; guarded by mu of the pool
 
 	lists listHealth
 	fresh fresh

@@ -35,7 +35,7 @@ type lister interface {
 }
 
 // listVersion is the state of a list at a server, as far as it was announced.
-type listVersion struct{ told, news uint64 }
+type listVersion struct{ told, shared uint64 }
 
 // version returns the state of a list, and whether a change of it would be heard.
 func (c *conn) version(k *listKind) (v listVersion, heard bool) {
@@ -43,9 +43,9 @@ func (c *conn) version(k *listKind) (v listVersion, heard bool) {
 		return v, false
 	}
 	v.told, heard = c.lister.ListVersion(k.Method)
-	if c.news != nil {
+	if c.shared != nil {
 		var follows bool
-		v.news, follows = c.news.version(k.change)
+		v.shared, follows = c.shared.version(k.change)
 		heard = heard || follows && c.modern
 	}
 	return v, heard

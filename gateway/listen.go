@@ -297,8 +297,8 @@ func (f *following) listen(ctx context.Context, again *bool) error {
 			return err
 		}
 		defer p.release(c, nil, nil)
-		if c.news != nil && !f.tasks {
-			return f.read(ctx, c.news, again)
+		if c.shared != nil && !f.tasks {
+			return f.read(ctx, c.shared, again)
 		}
 		return f.listenAt(ctx, c, again)
 	}
@@ -316,7 +316,7 @@ func (f *following) listen(ctx context.Context, again *bool) error {
 	own, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ended := make(chan error, 1)
-	if f.lists && c.news != nil {
+	if f.lists && c.shared != nil {
 		*again = true
 		f.begin() // the gateway tells
 		context.AfterFunc(own, func() { ended <- context.Cause(own) })
@@ -343,13 +343,13 @@ func (f *following) listen(ctx context.Context, again *bool) error {
 }
 
 // read listens at a connection whose subscription all share, behind the middleware.
-func (f *following) read(ctx context.Context, n *news, again *bool) error {
+func (f *following) read(ctx context.Context, n *subscription, again *bool) error {
 	shared := mcp.HandlerFunc(func(ctx context.Context, _ *mcp.Request) (mcp.Result, error) { return nil, f.readShared(ctx, n, again) })
 	_, err := f.up.guarded(shared).Handle(ctx, &mcp.Request{Method: "subscriptions/listen", Params: listenParams(f.filter)})
 	return err
 }
 
-func (f *following) readShared(ctx context.Context, n *news, again *bool) error {
+func (f *following) readShared(ctx context.Context, n *subscription, again *bool) error {
 	r, err := n.join(ctx, f.uris)
 	defer n.leave(r)
 	if err != nil {
@@ -387,7 +387,7 @@ func (f *following) listenAt(ctx context.Context, c *conn, again *bool) error {
 		return mcp.Notify(l.ctx, method, params)
 	})
 	filter := f.filter
-	if c.news != nil { // of lists the gateway tells
+	if c.shared != nil { // of lists the gateway tells
 		for _, n := range listChanges {
 			filter = jsonx.Without(nil, filter, n.member)
 		}

@@ -212,7 +212,7 @@ func (p *pool) serve(c *conn, crashing bool) error {
 	following, stop := context.WithCancel(p.ctx)
 	defer stop()
 	if w, ok := c.up.(watcher); ok {
-		c.news = newNews(p, c, w)
+		c.shared = newSubscription(p, c, w)
 	}
 	p.announce()
 	p.mu.Unlock()
@@ -226,8 +226,8 @@ func (p *pool) serve(c *conn, crashing bool) error {
 	p.mu.Lock()
 	p.spawn(func() {
 		p.up.refetch(c, changedAll)
-		if c.news != nil {
-			c.news.run(following)
+		if c.shared != nil {
+			c.shared.run(following)
 		}
 	})
 	p.mu.Unlock()
@@ -350,9 +350,9 @@ func (p *pool) become(s State, reason string) {
 	}
 	p.reason = reason
 	p.announce()
-	news := s == Ready || before != p.inLists()
+	changed := s == Ready || before != p.inLists()
 	p.mu.Unlock()
-	if news {
+	if changed {
 		p.g.announceOf(p.up)
 	}
 	p.tell()

@@ -73,7 +73,7 @@ func (c *Conversation) catalog(ctx context.Context, info model.Info, insisted ..
 		resources = resources || sec.resources && sec.missing == ""
 	}
 	var own []Tool
-	if len(there) > 0 || !c.shelf.empty() {
+	if len(there) > 0 || !c.long.empty() {
 		own = append(own, c.readMore())
 	}
 	if resources {

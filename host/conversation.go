@@ -54,7 +54,7 @@ type Conversation struct {
 	h       *Host
 	busy    chan struct{} // capacity 1: who has put something in has the turn
 	telling sync.Mutex    // orders events
-	shelf   shelf
+	long    longTexts
 	beside  atomic.Int32 // how many results come in one message, which share its room
 
 	mu       sync.Mutex               // Entries, Usage and Cost are changed with it held

@@ -30,10 +30,10 @@ type Folder struct {
 	srv  *mcp.Server
 	fsys fs.FS
 
-	mu    sync.Mutex // held while scanning, so that one scan serves all who wait for it
-	shelf *shelf     // guarded by mu
-	at    time.Time  // of the last scan; guarded by mu
-	said  string     // what was wrong at the last scan; guarded by mu
+	mu       sync.Mutex // held while scanning, so that one scan serves all who wait for it
+	snapshot *snapshot  // guarded by mu
+	at       time.Time  // of the last scan; guarded by mu
+	said     string     // what was wrong at the last scan; guarded by mu
 }
 
 // Serve has a server offer the skills in a folder and declare the extension. A skill is a
@@ -50,8 +50,8 @@ type Folder struct {
 // be called before the server serves, and once for a server.
 func Serve(s *mcp.Server, fsys fs.FS) (*Folder, error) {
 	f := &Folder{srv: s, fsys: fsys}
-	shelf, err := scan(fsys, nil)
-	if err == nil && len(shelf.skills) == 0 {
+	snapshot, err := scan(fsys, nil)
+	if err == nil && len(snapshot.skills) == 0 {
 		err = fmt.Errorf("no skill found: a skill is a folder with a %s", manifest)
 	}
 	if err != nil {
@@ -61,7 +61,7 @@ func Serve(s *mcp.Server, fsys fs.FS) (*Folder, error) {
 		s.Extensions = map[string]json.RawMessage{}
 	}
 	s.Extensions[Extension] = json.RawMessage(`{"directoryRead":true}`)
-	f.put(shelf)
+	f.put(snapshot)
 	s.HandleMethod("skills/list", f.list)
 	s.HandleMethod("skills/get", f.get)
 	s.HandleMethod("resources/directory/read", f.directory)
@@ -72,7 +72,7 @@ func Serve(s *mcp.Server, fsys fs.FS) (*Folder, error) {
 func (f *Folder) Skills() []*Skill {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.shelf.skills)
+	return slices.Clone(f.snapshot.skills)
 }
 
 // Reload scans the folder now. The error names the skills that break a rule; they are
@@ -84,7 +84,7 @@ func (f *Folder) Reload() error {
 }
 
 // current returns what is in the folder, scanned if it was not of late.
-func (f *Folder) current() *shelf {
+func (f *Folder) current() *snapshot {
 	now, fault := f.refresh()
 	if fault != "" && f.srv.Logger != nil {
 		f.srv.Logger.Warn("skills left out", "err", fault)
@@ -94,11 +94,11 @@ func (f *Folder) current() *shelf {
 
 // refresh scans if that was not done of late. Fault is what is wrong, if it was not
 // before.
-func (f *Folder) refresh() (now *shelf, fault string) {
+func (f *Folder) refresh() (now *snapshot, fault string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if time.Since(f.at) < fresh {
-		return f.shelf, ""
+		return f.snapshot, ""
 	}
 	said := ""
 	if err := f.reload(); err != nil {
@@ -107,12 +107,12 @@ func (f *Folder) refresh() (now *shelf, fault string) {
 	if said != f.said {
 		f.said, fault = said, said
 	}
-	return f.shelf, fault
+	return f.snapshot, fault
 }
 
 // reload scans with f.mu held.
 func (f *Folder) reload() error {
-	next, err := scan(f.fsys, f.shelf)
+	next, err := scan(f.fsys, f.snapshot)
 	f.at = time.Now()
 	if next != nil {
 		f.put(next)
@@ -124,12 +124,12 @@ func (f *Folder) reload() error {
 }
 
 // put makes a scan what is served: the server's resources become its files.
-func (f *Folder) put(next *shelf) {
-	before := f.shelf
+func (f *Folder) put(next *snapshot) {
+	before := f.snapshot
 	if before == nil {
-		before = new(shelf)
+		before = new(snapshot)
 	}
-	f.shelf, f.at = next, time.Now()
+	f.snapshot, f.at = next, time.Now()
 	for uri := range before.files {
 		if next.files[uri] == nil {
 			f.srv.Remove(mcp.Feature{Kind: mcp.KindResource, Name: uri})
@@ -157,7 +157,7 @@ func described(r mcp.Resource) description {
 }
 
 // order returns the URIs of the files: each skill, and what it is made of.
-func (s *shelf) order() []string {
+func (s *snapshot) order() []string {
 	var out []string
 	seen := map[string]bool{}
 	add := func(uri string) {

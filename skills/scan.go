@@ -21,8 +21,8 @@ import (
 // maxEntries bounds what one scan looks at.
 const maxEntries = 100_000
 
-// shelf is what a folder holds at one moment. It is not changed once made.
-type shelf struct {
+// snapshot is what a folder holds at one moment. It is not changed once made.
+type snapshot struct {
 	skills []*Skill                   // by URI
 	files  map[string]*stored         // by URI
 	dirs   map[string][]*mcp.Resource // children by URI of the folder, by URI
@@ -50,12 +50,12 @@ type found struct {
 
 // scan reads a folder. Files that are as they were are taken from before, which may
 // be nil. A skill that breaks a rule is left out; the error says why, of each.
-func scan(fsys fs.FS, before *shelf) (*shelf, error) {
+func scan(fsys fs.FS, before *snapshot) (*snapshot, error) {
 	files, faults, err := walk(fsys)
 	if err != nil {
 		return nil, err
 	}
-	out := &shelf{files: map[string]*stored{}, dirs: map[string][]*mcp.Resource{}}
+	out := &snapshot{files: map[string]*stored{}, dirs: map[string][]*mcp.Resource{}}
 	var errs []error
 	for _, f := range files {
 		root, ok := skillRoot(f.path)
@@ -132,7 +132,7 @@ func walk(fsys fs.FS) (files []found, faults map[string]error, err error) {
 
 // readSkill makes the entry of the skill in the folder root, and returns its files.
 // Those of skills within it were perhaps read already, and are in known.
-func readSkill(fsys fs.FS, root string, files []found, faults map[string]error, before *shelf, known map[string]*stored) (*Skill, []*stored, error) {
+func readSkill(fsys fs.FS, root string, files []found, faults map[string]error, before *snapshot, known map[string]*stored) (*Skill, []*stored, error) {
 	if root == "." {
 		return nil, nil, fmt.Errorf("%s stands outside of any folder: put it in one that has the name of the skill", manifest)
 	}
@@ -194,7 +194,7 @@ func readSkill(fsys fs.FS, root string, files []found, faults map[string]error, 
 }
 
 // readFile reads one file to know its digest, unless that is known from before.
-func readFile(fsys fs.FS, f found, before *shelf) (*stored, error) {
+func readFile(fsys fs.FS, f found, before *snapshot) (*stored, error) {
 	uri := uriOf(f.path)
 	if before != nil {
 		// A file system that keeps no times does not tell that a file was changed.
@@ -248,7 +248,7 @@ func read(fsys fs.FS, name string) ([]byte, error) {
 }
 
 // index lists what each folder holds.
-func (s *shelf) index() {
+func (s *snapshot) index() {
 	seen := map[string]bool{}
 	for _, f := range s.files {
 		child := &f.resource
@@ -268,7 +268,7 @@ func (s *shelf) index() {
 }
 
 // skill returns the skill of that URI, nil if there is none.
-func (s *shelf) skill(uri string) *Skill {
+func (s *snapshot) skill(uri string) *Skill {
 	i, ok := slices.BinarySearchFunc(s.skills, uri, func(a *Skill, uri string) int { return cmp.Compare(a.URI, uri) })
 	if !ok {
 		return nil

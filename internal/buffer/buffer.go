@@ -1,7 +1,7 @@
 // Package buffer lends byte slices to messages on their way.
 //
 // Small and large slices are kept apart, so that a large one is never bound by small
-// messages. Large ones are on a [shelf], which is cleared once no large messages come any
+// messages. Large ones are in a [pool], which is cleared once no large messages come any
 // more.
 package buffer
 
@@ -14,7 +14,7 @@ const (
 
 var (
 	smalls = sync.Pool{New: func() any { b := make([]byte, 0, initial); return &b }}
-	larges shelf
+	larges pool
 )
 
 // Get returns an empty slice.

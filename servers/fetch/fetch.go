@@ -103,7 +103,7 @@ type server struct {
 	options Options
 	mcp     *mcp.Server
 	web     *web
-	shelf   shelf
+	pages   pageCache
 
 	rendering chan struct{} // holds one value for each page that is being converted, 4 at most
 }
@@ -204,7 +204,7 @@ func (s *server) fetch(ctx context.Context, in input) (*mcp.ToolResult, error) {
 	}
 	var p *page
 	if in.StartIndex > 0 { // the next part comes from the same version of the page
-		p = s.shelf.get(where)
+		p = s.pages.get(where)
 	}
 	if p == nil {
 		var err error
@@ -217,7 +217,7 @@ func (s *server) fetch(ctx context.Context, in input) (*mcp.ToolResult, error) {
 		return nil, fmt.Errorf("%s has %d characters, so nothing begins at start_index %d", p.origin(), total, in.StartIndex)
 	}
 	if in.StartIndex+in.MaxLength < total {
-		s.shelf.put(where, p)
+		s.pages.put(where, p)
 	}
 	return &mcp.ToolResult{Content: p.content(in.StartIndex, in.MaxLength), IsError: p.status >= 400}, nil
 }

@@ -462,7 +462,7 @@ func TestSlowBody(t *testing.T) {
 // What was read in part is kept for a while, for who read it.
 func TestShelf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s shelf
+		var s pageCache
 		at := func(principal string, n int) place { return place{principal, fmt.Sprint(n), asMarkdown} }
 		put := func(at place) *page {
 			p := &page{loaded: time.Now()}
@@ -473,17 +473,17 @@ func TestShelf(t *testing.T) {
 		if s.get(at("ada", 1)) != one || s.get(at("bob", 1)) != nil || s.get(place{"ada", "1", asText}) != nil {
 			t.Error("a page is found by all that it was kept under, and not otherwise")
 		}
-		for n := range maxShelf {
+		for n := range maxPages {
 			put(at("bob", n))
 		}
-		if s.get(at("ada", 1)) != nil || s.get(at("bob", 0)) == nil || len(s.pages) != maxShelf {
-			t.Errorf("%d pages, want the last %d", len(s.pages), maxShelf)
+		if s.get(at("ada", 1)) != nil || s.get(at("bob", 0)) == nil || len(s.pages) != maxPages {
+			t.Errorf("%d pages, want the last %d", len(s.pages), maxPages)
 		}
 		again := put(at("bob", 0))
-		if s.get(at("bob", 0)) != again || len(s.pages) != maxShelf {
+		if s.get(at("bob", 0)) != again || len(s.pages) != maxPages {
 			t.Error("a page did not take its own place")
 		}
-		time.Sleep(shelfTime + time.Second) // in the bubble
+		time.Sleep(pageTime + time.Second) // in the bubble
 		if s.get(at("bob", 0)) != nil || len(s.pages) != 0 {
 			t.Error("pages are kept for too long")
 		}

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	shelfBytes = 16 << 20        // kept on a shelf at most
-	shelfTime  = 5 * time.Second // after which what nobody has asked for is not kept
+	poolBytes = 16 << 20        // kept in a pool at most
+	poolTime  = 5 * time.Second // after which what nobody has asked for is not kept
 )
 
-// shelf keeps slices for those who need large ones. A [sync.Pool] would not: large messages
+// pool keeps slices for those who need large ones. A [sync.Pool] would not: large messages
 // bring about the garbage collections that empty it. The first collection that finds that
-// nothing was asked for in shelfTime clears the shelf; there is one every two minutes at
+// nothing was asked for in poolTime clears the pool; there is one every two minutes at
 // least. The zero value is ready for use.
-type shelf struct {
+type pool struct {
 	mu      sync.Mutex
 	kept    [][]byte  // guarded by mu; empty, the one put last at the end
 	bytes   int       // capacity of kept; guarded by mu
@@ -26,7 +26,7 @@ type shelf struct {
 
 // get returns an empty slice with room for need bytes, the one with the least capacity that
 // has it, or nil.
-func (s *shelf) get(need int) []byte {
+func (s *pool) get(need int) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = time.Now()
@@ -46,13 +46,13 @@ func (s *shelf) get(need int) []byte {
 }
 
 // put keeps a slice. Those that were put longest ago make room for it.
-func (s *shelf) put(b []byte) {
-	if cap(b) > shelfBytes {
+func (s *pool) put(b []byte) {
+	if cap(b) > poolBytes {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.bytes+cap(b) > shelfBytes {
+	for s.bytes+cap(b) > poolBytes {
 		s.bytes -= cap(s.kept[0])
 		s.kept = slices.Delete(s.kept, 0, 1)
 	}
@@ -65,14 +65,14 @@ func (s *shelf) put(b []byte) {
 }
 
 // watch has the next garbage collection call collected.
-func (s *shelf) watch() {
+func (s *pool) watch() {
 	runtime.SetFinalizer(&struct{ _ [16]byte }{}, func(*struct{ _ [16]byte }) { s.collected(time.Now()) })
 }
 
-func (s *shelf) collected(now time.Time) {
+func (s *pool) collected(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now.Sub(s.asked) >= shelfTime {
+	if now.Sub(s.asked) >= poolTime {
 		s.kept, s.bytes = nil, 0
 	}
 	if s.watched = len(s.kept) > 0; s.watched {

@@ -39,9 +39,9 @@ type watcher interface {
 	Watch(ctx context.Context, uris ...string) iter.Seq2[mcp.Event, error]
 }
 
-// news is the subscription at one connection. It owns the goroutines of its rounds, ended with
+// subscription is what is followed at one connection. It owns the goroutines of its rounds, ended with
 // run.
-type news struct {
+type subscription struct {
 	p *pool
 	c *conn
 	w watcher
@@ -53,17 +53,17 @@ type news struct {
 	versions [len(listChanges)]atomic.Uint64 // times that a list has changed, or may have
 	hears    atomic.Int64                    // the changeSet of lists whose changes are heard now
 
-	mu      sync.Mutex
-	readers map[string]map[*reader]struct{} // by resource; guarded by mu
-	coming  []*reader                       // who wait for a subscription; guarded by mu
-	current *round                          // the newest that was acknowledged, nil while there is none; guarded by mu
-	dropped time.Time                       // that a resource lost its last reader, zero if none did; guarded by mu
-	lists   changeSet                       // of which nobody was told yet; guarded by mu
-	over    bool                            // run has ended; guarded by mu
+	mu          sync.Mutex
+	subscribers map[string]map[*subscriber]struct{} // by resource; guarded by mu
+	waiting     []*subscriber                       // who wait for a subscription; guarded by mu
+	current     *round                              // the newest that was acknowledged, nil while there is none; guarded by mu
+	dropped     time.Time                           // that a resource lost its last subscriber, zero if none did; guarded by mu
+	lists       changeSet                           // of which nobody was told yet; guarded by mu
+	over        bool                                // run has ended; guarded by mu
 }
 
-// reader is a caller who listens to resources.
-type reader struct {
+// subscriber is a caller who listens to resources.
+type subscriber struct {
 	uris []string
 	said chan struct{} // closed when honoured and err are set
 
@@ -72,9 +72,9 @@ type reader struct {
 
 	wake chan struct{} // capacity 1: there is something to tell
 
-	changed map[string][]byte // params of what is to be told, by URI; guarded by mu of the news
-	lost    error             // why there is no more to tell; guarded by mu of the news
-	left    bool              // guarded by mu of the news
+	changed map[string][]byte // params of what is to be told, by URI; guarded by mu of the subscription
+	lost    error             // why there is no more to tell; guarded by mu of the subscription
+	left    bool              // guarded by mu of the subscription
 }
 
 // round is one subscription at the server.
@@ -86,18 +86,18 @@ type round struct {
 	ended    chan struct{} // closed when err is set
 	err      error
 
-	told  map[string]bool // by method and URI, as long as an older one may say the same; guarded by mu of the news
-	since time.Time       // of acked; guarded by mu of the news
+	told  map[string]bool // by method and URI, as long as an older one may say the same; guarded by mu of the subscription
+	since time.Time       // of acked; guarded by mu of the subscription
 
-	failed bool // it was not acknowledged in time; guarded by mu of the news
+	failed bool // it was not acknowledged in time; guarded by mu of the subscription
 }
 
-func newNews(p *pool, c *conn, w watcher) *news {
-	return &news{p: p, c: c, w: w, wake: make(chan struct{}, 1), relist: make(chan struct{}, 1), readers: map[string]map[*reader]struct{}{}}
+func newSubscription(p *pool, c *conn, w watcher) *subscription {
+	return &subscription{p: p, c: c, w: w, wake: make(chan struct{}, 1), relist: make(chan struct{}, 1), subscribers: map[string]map[*subscriber]struct{}{}}
 }
 
 // run keeps the subscription until ctx ends, with the connection.
-func (n *news) run(ctx context.Context) {
+func (n *subscription) run(ctx context.Context) {
 	defer n.wg.Wait()
 	defer n.end(errors.New("the connection has ended"))
 	n.wg.Go(func() { n.tellLists(ctx) })
@@ -105,9 +105,9 @@ func (n *news) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		began := time.Now()
 		// Those who have just come wait for the next round: what they ask for may be refused.
-		coming := n.holdBack()
+		waiting := n.holdBack()
 		r, err := n.replace(ctx, lost)
-		for _, c := range coming {
+		for _, c := range waiting {
 			n.again(c)
 		}
 		if err == nil {
@@ -125,7 +125,7 @@ func (n *news) run(ctx context.Context) {
 }
 
 // keep has r, and those that take its place, last until one ends on its own.
-func (n *news) keep(ctx context.Context, r *round) error {
+func (n *subscription) keep(ctx context.Context, r *round) error {
 	for {
 		var linger <-chan time.Time
 		if since := n.idleSince(); !since.IsZero() {
@@ -175,11 +175,11 @@ func sleep(ctx context.Context, d time.Duration) {
 
 // replace opens a round for all that is wanted now, and answers those who wait for it. After a
 // loss all is told to have changed.
-func (n *news) replace(ctx context.Context, lost bool) (*round, error) {
+func (n *subscription) replace(ctx context.Context, lost bool) (*round, error) {
 	n.mu.Lock()
-	coming := n.coming
+	waiting := n.waiting
 	uris := map[string]bool{}
-	for uri := range n.readers {
+	for uri := range n.subscribers {
 		uris[uri] = true
 	}
 	n.dropped = time.Time{}
@@ -189,12 +189,12 @@ func (n *news) replace(ctx context.Context, lost bool) (*round, error) {
 		return nil, err
 	}
 	n.mu.Lock()
-	n.coming = slices.DeleteFunc(slices.Clone(n.coming), func(c *reader) bool { return slices.Contains(coming, c) })
-	for _, c := range coming {
+	n.waiting = slices.DeleteFunc(slices.Clone(n.waiting), func(c *subscriber) bool { return slices.Contains(waiting, c) })
+	for _, c := range waiting {
 		n.answerLocked(c, r)
 	}
 	if lost {
-		for uri := range n.readers {
+		for uri := range n.subscribers {
 			n.tellLocked(uri, uri, nil)
 		}
 	}
@@ -207,10 +207,10 @@ func (n *news) replace(ctx context.Context, lost bool) (*round, error) {
 
 // oneByOne tries each of those who wait alone, as one of them has asked for what the server
 // refuses. It returns the last round that was opened, r if none was.
-func (n *news) oneByOne(ctx context.Context, r *round, err error) *round {
-	coming := n.holdBack()
-	for _, c := range coming {
-		if len(coming) > 1 && n.again(c) {
+func (n *subscription) oneByOne(ctx context.Context, r *round, err error) *round {
+	waiting := n.holdBack()
+	for _, c := range waiting {
+		if len(waiting) > 1 && n.again(c) {
 			next, failed := n.replace(ctx, false)
 			if failed == nil {
 				time.AfterFunc(overlapTime, r.cancel)
@@ -227,19 +227,19 @@ func (n *news) oneByOne(ctx context.Context, r *round, err error) *round {
 }
 
 // holdBack takes out those who wait. Each of them is then given again, or refused.
-func (n *news) holdBack() []*reader {
+func (n *subscription) holdBack() []*subscriber {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	coming := n.coming
-	n.coming = nil
-	for _, c := range coming {
+	waiting := n.waiting
+	n.waiting = nil
+	for _, c := range waiting {
 		n.dropLocked(c)
 	}
-	return coming
+	return waiting
 }
 
-// again has a reader wait once more; false if it has left.
-func (n *news) again(c *reader) bool {
+// again has a subscriber wait once more; false if it has left.
+func (n *subscription) again(c *subscriber) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !c.left {
@@ -249,7 +249,7 @@ func (n *news) again(c *reader) bool {
 }
 
 // open begins a round and waits for its acknowledgement.
-func (n *news) open(ctx context.Context, uris map[string]bool) (*round, error) {
+func (n *subscription) open(ctx context.Context, uris map[string]bool) (*round, error) {
 	own, cancel := context.WithCancel(ctx)
 	r := &round{uris: uris, cancel: cancel, acked: make(chan struct{}), ended: make(chan struct{}), told: map[string]bool{}}
 	n.wg.Go(func() {
@@ -291,7 +291,7 @@ func (n *news) open(ctx context.Context, uris map[string]bool) (*round, error) {
 
 // event takes in what a round says. While two overlap, the newest tells all, and the older one
 // what that has not told.
-func (n *news) event(r *round, e mcp.Event) {
+func (n *subscription) event(r *round, e mcp.Event) {
 	if e.Method == noteAcknowledged {
 		select {
 		case <-r.acked:
@@ -359,9 +359,9 @@ func ofAll(params []byte) []byte {
 	return jsonx.Without(nil, params, "_meta")
 }
 
-// updatedLocked records that a resource changed, for its readers and those of what it is a part
+// updatedLocked records that a resource changed, for its subscribers and those of what it is a part
 // of, such as a folder (T-57).
-func (n *news) updatedLocked(uri string, params []byte) {
+func (n *subscription) updatedLocked(uri string, params []byte) {
 	n.tellLocked(uri, uri, params)
 	for i := 1; i < len(uri); i++ {
 		if strings.IndexByte("/?#", uri[i]) < 0 {
@@ -374,8 +374,8 @@ func (n *news) updatedLocked(uri string, params []byte) {
 	}
 }
 
-func (n *news) tellLocked(watched, uri string, params []byte) {
-	for r := range n.readers[watched] {
+func (n *subscription) tellLocked(watched, uri string, params []byte) {
+	for r := range n.subscribers[watched] {
 		about, with := uri, params
 		if _, known := r.changed[uri]; !known && uri != watched && len(r.changed) >= maxParts {
 			about, with = watched, nil // there is room for those
@@ -391,17 +391,17 @@ func (n *news) tellLocked(watched, uri string, params []byte) {
 	}
 }
 
-func (r *reader) rouse() {
+func (r *subscriber) rouse() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
 	}
 }
 
-// join adds a reader, and returns when the server has answered for it, which honoured and err
+// join adds a subscriber, and returns when the server has answered for it, which honoured and err
 // tell then. Leave must follow.
-func (n *news) join(ctx context.Context, uris []string) (*reader, error) {
-	r := &reader{uris: uris, said: make(chan struct{}), wake: make(chan struct{}, 1)}
+func (n *subscription) join(ctx context.Context, uris []string) (*subscriber, error) {
+	r := &subscriber{uris: uris, said: make(chan struct{}), wake: make(chan struct{}, 1)}
 	n.mu.Lock()
 	switch {
 	case n.over:
@@ -423,29 +423,29 @@ func (n *news) join(ctx context.Context, uris []string) (*reader, error) {
 }
 
 // tooMany tells whether more resources would be too many; mu is held.
-func (n *news) tooMany(uris []string) bool {
+func (n *subscription) tooMany(uris []string) bool {
 	fresh := 0
 	for _, uri := range uris {
-		if n.readers[uri] == nil {
+		if n.subscribers[uri] == nil {
 			fresh++
 		}
 	}
-	return len(n.readers)+fresh > maxWatched
+	return len(n.subscribers)+fresh > maxWatched
 }
 
-// addLocked has a reader wait for the subscription.
-func (n *news) addLocked(r *reader) {
+// addLocked has a subscriber wait for the subscription.
+func (n *subscription) addLocked(r *subscriber) {
 	for _, uri := range r.uris {
-		if n.readers[uri] == nil {
-			n.readers[uri] = map[*reader]struct{}{}
+		if n.subscribers[uri] == nil {
+			n.subscribers[uri] = map[*subscriber]struct{}{}
 		}
-		n.readers[uri][r] = struct{}{}
+		n.subscribers[uri][r] = struct{}{}
 	}
-	n.coming = append(n.coming, r)
+	n.waiting = append(n.waiting, r)
 }
 
-// answerLocked tells a reader what a round has brought.
-func (n *news) answerLocked(c *reader, r *round) {
+// answerLocked tells a subscriber what a round has brought.
+func (n *subscription) answerLocked(c *subscriber, r *round) {
 	c.honoured = map[string]bool{}
 	for _, uri := range c.uris {
 		c.honoured[uri] = r.honoured[uri]
@@ -455,44 +455,44 @@ func (n *news) answerLocked(c *reader, r *round) {
 
 // wanted answers those who wait for what is subscribed to already, and tells whether anybody
 // still waits.
-func (n *news) wanted() bool {
+func (n *subscription) wanted() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.coming = slices.DeleteFunc(n.coming, func(c *reader) bool {
+	n.waiting = slices.DeleteFunc(n.waiting, func(c *subscriber) bool {
 		if n.current == nil || slices.ContainsFunc(c.uris, func(uri string) bool { return !n.current.uris[uri] }) {
 			return false
 		}
 		n.answerLocked(c, n.current)
 		return true
 	})
-	return len(n.coming) > 0
+	return len(n.waiting) > 0
 }
 
-// leave takes a reader out.
-func (n *news) leave(r *reader) {
+// leave takes a subscriber out.
+func (n *subscription) leave(r *subscriber) {
 	n.mu.Lock()
 	r.left = true
-	n.coming = slices.DeleteFunc(n.coming, func(o *reader) bool { return o == r })
+	n.waiting = slices.DeleteFunc(n.waiting, func(o *subscriber) bool { return o == r })
 	n.dropLocked(r)
 	n.mu.Unlock()
 	n.rouse()
 }
 
 // rouse has run look what there is to do.
-func (n *news) rouse() {
+func (n *subscription) rouse() {
 	select {
 	case n.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (n *news) dropLocked(r *reader) {
+func (n *subscription) dropLocked(r *subscriber) {
 	for _, uri := range r.uris {
-		if _, ok := n.readers[uri][r]; !ok {
+		if _, ok := n.subscribers[uri][r]; !ok {
 			continue
 		}
-		if delete(n.readers[uri], r); len(n.readers[uri]) == 0 {
-			delete(n.readers, uri)
+		if delete(n.subscribers[uri], r); len(n.subscribers[uri]) == 0 {
+			delete(n.subscribers, uri)
 			n.dropped = time.Now()
 		}
 	}
@@ -500,13 +500,13 @@ func (n *news) dropLocked(r *reader) {
 
 // differs tells whether other resources are wanted than those of a round, and has it that
 // nothing is dropped any more if not.
-func (n *news) differs(r *round) bool {
+func (n *subscription) differs(r *round) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.readers) != len(r.uris) {
+	if len(n.subscribers) != len(r.uris) {
 		return true
 	}
-	for uri := range n.readers {
+	for uri := range n.subscribers {
 		if !r.uris[uri] {
 			return true
 		}
@@ -515,39 +515,39 @@ func (n *news) differs(r *round) bool {
 	return false
 }
 
-// idleSince returns when a resource lost its last reader, zero if none did.
-func (n *news) idleSince() time.Time {
+// idleSince returns when a resource lost its last subscriber, zero if none did.
+func (n *subscription) idleSince() time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.dropped
 }
 
 // refuse answers those who wait with an error.
-func (n *news) refuse(err error) {
+func (n *subscription) refuse(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, c := range n.coming {
+	for _, c := range n.waiting {
 		n.refuseLocked(c, err)
 	}
-	n.coming = nil
+	n.waiting = nil
 }
 
 // refuseLocked answers one of them, or one who has left.
-func (n *news) refuseLocked(c *reader, err error) {
-	n.coming = slices.DeleteFunc(slices.Clone(n.coming), func(o *reader) bool { return o == c })
+func (n *subscription) refuseLocked(c *subscriber, err error) {
+	n.waiting = slices.DeleteFunc(slices.Clone(n.waiting), func(o *subscriber) bool { return o == c })
 	n.dropLocked(c)
 	c.err = err
 	close(c.said)
 }
 
-// end tells the readers that there will be no more.
-func (n *news) end(err error) {
+// end tells the subscribers that there will be no more.
+func (n *subscription) end(err error) {
 	n.refuse(err)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.over = true
-	for _, readers := range n.readers {
-		for r := range readers {
+	for _, subscribers := range n.subscribers {
+		for r := range subscribers {
 			r.lost = err
 			r.rouse()
 		}
@@ -555,7 +555,7 @@ func (n *news) end(err error) {
 }
 
 // next waits for something to tell, and returns the params of the notifications.
-func (n *news) next(ctx context.Context, r *reader) ([][]byte, error) {
+func (n *subscription) next(ctx context.Context, r *subscriber) ([][]byte, error) {
 	for {
 		n.mu.Lock()
 		changed, lost := r.changed, r.lost

@@ -13,13 +13,13 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// shelfBytes bounds what a conversation keeps of texts that were cut. A longer one is kept in
+// maxLongTexts bounds what a conversation keeps of texts that were cut. A longer one is kept in
 // part; the oldest make room.
-const shelfBytes = 16 << 20
+const maxLongTexts = 16 << 20
 
-// shelf keeps texts that the model was not given as a whole, for read_more. The zero value is
+// longTexts keeps texts that the model was not given as a whole, for read_more. The zero value is
 // empty.
-type shelf struct {
+type longTexts struct {
 	mu    sync.Mutex
 	last  int // how many there were
 	bytes int
@@ -31,26 +31,26 @@ type longText struct {
 	size            int // in bytes, of the whole
 }
 
-func (s *shelf) empty() bool {
+func (s *longTexts) empty() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last == 0
 }
 
 // put keeps a text, and returns its id.
-func (s *shelf) put(about, text string) string {
+func (s *longTexts) put(about, text string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last++
-	t := longText{fmt.Sprintf("t%d", s.last), about, strings.Clone(head(text, shelfBytes)), len(text)}
+	t := longText{fmt.Sprintf("t%d", s.last), about, strings.Clone(head(text, maxLongTexts)), len(text)}
 	s.texts = append(s.texts, t)
-	for s.bytes += len(t.text); s.bytes > shelfBytes; s.texts = s.texts[1:] {
+	for s.bytes += len(t.text); s.bytes > maxLongTexts; s.texts = s.texts[1:] {
 		s.bytes -= len(s.texts[0].text)
 	}
 	return t.id
 }
 
-func (s *shelf) get(id string) (longText, error) {
+func (s *longTexts) get(id string) (longText, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.texts {
@@ -71,7 +71,7 @@ func (c *Conversation) cut(text, about string, most int) string {
 		return text
 	}
 	shown := head(text, most)
-	id := c.shelf.put(about, text)
+	id := c.long.put(about, text)
 	return fmt.Sprintf("%s\n[cut: this was bytes 0 to %d of %d; read_more with id %q and offset %d goes on]", shown, len(shown), len(text), id, len(shown))
 }
 
@@ -105,7 +105,7 @@ func (c *Conversation) readMore() Tool {
 		if err := json.Unmarshal(args, &in); err != nil {
 			return nil, err
 		}
-		t, err := c.shelf.get(in.ID)
+		t, err := c.long.get(in.ID)
 		switch {
 		case err != nil:
 			return nil, err

@@ -9,7 +9,7 @@ import (
 // callers of the gateway hear of it.
 
 // unheard takes note that a round has ended: without one no change is heard.
-func (n *news) unheard(r *round) {
+func (n *subscription) unheard(r *round) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.current != r {
@@ -20,7 +20,7 @@ func (n *news) unheard(r *round) {
 }
 
 // grow counts changes of lists.
-func (n *news) grow(set changeSet) {
+func (n *subscription) grow(set changeSet) {
 	for i := range n.versions {
 		if set&(1<<i) != 0 {
 			n.versions[i].Add(1)
@@ -29,7 +29,7 @@ func (n *news) grow(set changeSet) {
 }
 
 // version returns how often a list has changed, and whether its changes are heard.
-func (n *news) version(kind changeSet) (version uint64, heard bool) {
+func (n *subscription) version(kind changeSet) (version uint64, heard bool) {
 	for i := range n.versions {
 		if kind&(1<<i) != 0 {
 			version = n.versions[i].Load()
@@ -39,7 +39,7 @@ func (n *news) version(kind changeSet) (version uint64, heard bool) {
 }
 
 // listsChanged has the listeners told, and what is kept refreshed, of changes of lists.
-func (n *news) listsChanged(set changeSet) {
+func (n *subscription) listsChanged(set changeSet) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.grow(set) // before anybody is told
@@ -56,7 +56,7 @@ func (n *news) listsChanged(set changeSet) {
 // A change that the gateway itself sees is told at once. One that it does not see may be one for
 // other callers, and is told too, but after pauses that grow while that is all that comes: of two
 // gateways that have each other as servers, each would wake the other without end.
-func (n *news) tellLists(ctx context.Context) {
+func (n *subscription) tellLists(ctx context.Context) {
 	var unseen changeSet
 	var due <-chan time.Time // when unseen is told
 	var last time.Time       // that it was

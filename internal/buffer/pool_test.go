@@ -7,9 +7,9 @@ import (
 )
 
 func TestShelf(t *testing.T) {
-	var s shelf
+	var s pool
 	if s.get(1) != nil {
-		t.Error("an empty shelf has a slice")
+		t.Error("an empty pool has a slice")
 	}
 	for _, n := range []int{1 << 20, 4 << 20, 2 << 20} {
 		s.put(make([]byte, 7, n))
@@ -19,8 +19,8 @@ func TestShelf(t *testing.T) {
 			t.Errorf("for %d bytes there are %d of %d, want none of %d", tt.need, len(b), cap(b), tt.cap)
 		}
 	}
-	if s.put(make([]byte, shelfBytes+1)); len(s.kept) != 0 {
-		t.Error("a slice that is larger than the shelf is kept")
+	if s.put(make([]byte, poolBytes+1)); len(s.kept) != 0 {
+		t.Error("a slice that is larger than the pool is kept")
 	}
 	for range 40 {
 		s.put(make([]byte, 3<<20))
@@ -32,14 +32,14 @@ func TestShelf(t *testing.T) {
 
 // What nobody asks for any more is given back, whether or not anybody comes again.
 func TestShelfIsCleared(t *testing.T) {
-	var s shelf
+	var s pool
 	s.get(1)
 	s.put(make([]byte, 1<<20))
-	s.collected(s.asked.Add(shelfTime - 1))
+	s.collected(s.asked.Add(poolTime - 1))
 	if len(s.kept) != 1 || !s.watched {
 		t.Error("a slice that was just asked for is not kept")
 	}
-	s.collected(s.asked.Add(shelfTime))
+	s.collected(s.asked.Add(poolTime))
 	if len(s.kept) != 0 || s.bytes != 0 || s.watched {
 		t.Errorf("%d slices of %d bytes are kept", len(s.kept), s.bytes)
 	}
@@ -57,7 +57,7 @@ func TestShelfIsCleared(t *testing.T) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatal("no garbage collection clears the shelf")
+			t.Fatal("no garbage collection clears the pool")
 		}
 		runtime.Gosched()
 	}
