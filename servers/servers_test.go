@@ -54,7 +54,7 @@ func TestNamesOfTools(t *testing.T) {
 	}
 }
 
-// What is served when nobody chose how changes nothing outside of the server.
+// Servers with default arguments change nothing outside of themselves.
 func TestUnattended(t *testing.T) {
 	srv, err := servers.New("files", append(servers.Unattended("files"), t.TempDir()), nil)
 	if err != nil {

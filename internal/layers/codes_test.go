@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// BASE-26-015, -016: no code of our own is between -32019 and -32000. -32002 is one of the
-// older revisions. What is compared with is not allocated.
+// BASE-26-015, -016: our own codes are not between -32019 and -32000. -32002 is one of the
+// older revisions. A comparison does not allocate a code.
 func TestNoCodeIsAllocated(t *testing.T) {
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -37,7 +37,7 @@ func TestNoCodeIsAllocated(t *testing.T) {
 	}
 }
 
-// allocated returns the reserved codes that a file uses other than to compare with.
+// allocated returns the reserved codes that a file uses, except in comparisons.
 func allocated(f *ast.File) []*ast.BasicLit {
 	var found []*ast.BasicLit
 	ast.Inspect(f, func(n ast.Node) bool {

@@ -1,3 +1,3 @@
-// Package layers holds the tests of the house: what each folder may import, and
-// that every package says what it is.
+// Package layers holds tests of the module's structure: the imports that each
+// folder may have, and that every package has a comment.
 package layers

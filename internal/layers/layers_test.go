@@ -13,10 +13,10 @@ import (
 
 const module = "github.com/patchbay-dev/patchbay/"
 
-// forbidden says what the packages below a folder must not import, and why. Test
-// files are free.
+// forbidden lists the imports that the packages below a folder must not have, and why. Test
+// files are exempt.
 var forbidden = []struct {
-	folder  string   // "/." at the end: of that package alone, and not of those below it
+	folder  string   // "/." at the end: only that package, not those below it
 	imports []string // prefixes of import paths; "./" stands for the module, "/." as in folder
 	reason  string
 }{
@@ -64,8 +64,8 @@ var forbidden = []struct {
 	{"gateway", []string{"./host", "./policy", "./limit", "./auth", "./config", "./cmd", "./servers", "./internal/engine", "./internal/transport"}, "the gateway is made of the public SDK alone"},
 }
 
-// sdk lists what the packages that every user imports may depend on outside of
-// the standard library and the module.
+// sdk lists the dependencies, outside of the standard library and the module, of the packages
+// that every user imports.
 var sdk = []string{
 	"github.com/coder/websocket", // has no dependencies of its own
 	"github.com/go-json-experiment/json",
@@ -109,7 +109,8 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// under tells whether a package is in a folder, or is the package that a folder with "/." names.
+// under reports whether a package is in a folder, or is the package that a folder with "/."
+// names.
 func under(path, folder string) bool {
 	if alone, ok := strings.CutSuffix(folder, "/."); ok {
 		return path == alone
@@ -135,8 +136,8 @@ func TestEveryPackageHasAComment(t *testing.T) {
 	}
 }
 
-// sources returns the imports of every Go file of the module that is no test, by
-// path from its root.
+// sources returns the imports of every Go file of the module except tests, by path from its
+// root.
 func sources(t *testing.T) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}

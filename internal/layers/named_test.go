@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// docs/security.md names a test for each defence. The tests are there, in the packages that it names.
+// The tests that docs/security.md names exist, in the named packages.
 func TestNamedTestsExist(t *testing.T) {
 	page, err := os.ReadFile("../../docs/security.md")
 	if err != nil {

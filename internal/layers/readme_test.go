@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The program in the README builds, and its links lead somewhere.
+// The program in the README builds, and the targets of its links exist.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {

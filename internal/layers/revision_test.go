@@ -12,8 +12,8 @@ import (
 )
 
 // byName lists the files outside of internal/revision, internal/bridge and the transports that may
-// name a revision, and why. Everything else asks what a revision has (revision.Table,
-// mcp.Revision.Sessions), so that the next one is a row of the table.
+// name a revision, and why. All other code asks for features of a revision (revision.Table,
+// mcp.Revision.Sessions), so that the next revision is a row of the table.
 var byName = map[string]string{
 	"mcp/revision.go":              "defines the public names",
 	"internal/replay/compare.go":   "translates error codes between the two eras",
@@ -64,7 +64,7 @@ var ok = call.Revision.Sessions() && "2025-11-26" != ""`, parser.SkipObjectResol
 	}
 }
 
-// revisionTests are the places of a file that name a revision or compare one.
+// revisionTests returns the places of a file that name or compare a revision.
 func revisionTests(f *ast.File) (found []ast.Node) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -92,7 +92,7 @@ func revisionTests(f *ast.File) (found []ast.Node) {
 	return found
 }
 
-// ofRevision tells whether an expression is a revision by its name: x.Revision or x.Revision().
+// ofRevision reports whether an expression is a revision by its name: x.Revision or x.Revision().
 func ofRevision(e ast.Expr) bool {
 	if call, ok := e.(*ast.CallExpr); ok {
 		e = call.Fun

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// behind lists the functions that call code of the user outside of usercode.Runner.Run, and
-// why that is right. A new hook does not belong here unless its caller could not go on.
+// behind lists the functions that call user code outside of usercode.Runner.Run, and why that is
+// right. A new hook belongs here only if its caller could not go on.
 var behind = map[string]string{
 	// Reached through dispatch, that is behind contained.Handle or engine.run.
 	"AddTool":             "called by runTool, in Run",
@@ -26,7 +26,7 @@ var behind = map[string]string{
 	"Server.principalOf":  "called by serveWeb, in Run",
 	"Server.Handle":       "calls contained.Handle",
 	"failureOf":           "called by Engine.failure, in Run",
-	// On the goroutine of a caller who passed the function, and who gets its panic.
+	// On the goroutine of the caller that passed the function, which gets its panic.
 	"Once": "called in the handler that passed it",
 }
 

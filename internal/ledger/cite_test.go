@@ -13,7 +13,7 @@ import (
 )
 
 // cited returns the names of the tests that cite each rule, sorted: "mcp TestX".
-// Only what stands in the doc comment of a test or inside its function counts.
+// Only citations in the doc comment of a test or inside its function count.
 func cited(t *testing.T) map[string][]string {
 	found := map[string][]string{}
 	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {

@@ -24,10 +24,10 @@ type row struct {
 func (r *row) area() string  { area, _, _ := strings.Cut(r.id, "-"); return area }
 func (r *row) binding() bool { return strings.HasPrefix(r.level, "MUST") }
 
-// A reason says why a rule has no test.
+// A reason says why a rule does not have a test.
 type reason struct{ kind, text string }
 
-// kinds of reasons, with what they mean.
+// kinds are the kinds of reasons, with their meanings.
 var kinds = map[string]string{
 	"host":     "a duty of the application around the SDK",
 	"type":     "the types make a violation impossible to write",
@@ -91,7 +91,7 @@ func TestEveryRuleHasATestOrAReason(t *testing.T) {
 	}
 }
 
-// Several rules are named by one citation.
+// One citation can name several rules.
 func TestCitations(t *testing.T) {
 	for text, want := range map[string][]string{
 		"TOOL-26-003: a name":               {"TOOL-26-003"},
@@ -151,7 +151,7 @@ func fields(t *testing.T, name string, n int) [][]string {
 var citation = regexp.MustCompile(`\b([A-Z]+-(?:26|25|2506|2503|24)-)(\d{3})\b((?:(?:,? and |, | to )-\d{3}\b)*)`)
 var follower = regexp.MustCompile(`( to )?-(\d{3})`)
 
-// ids returns the rules that a text names.
+// ids returns the ids of the rules in a text.
 func ids(text string) []string {
 	var out []string
 	for _, m := range citation.FindAllStringSubmatch(text, -1) {

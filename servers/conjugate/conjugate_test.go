@@ -102,7 +102,7 @@ func TestCompletions(t *testing.T) {
 	}
 }
 
-// The tool's schema says what there is, so that nobody has to guess.
+// The tool's schema lists all values.
 func TestEnums(t *testing.T) {
 	s := mcptest.Connect(t, newServer(), &mcp.Client{}, mcp.V2026_07_28)
 	for tool, err := range s.Tools(t.Context()) {

@@ -59,7 +59,7 @@ func call(t *testing.T, s *mcp.Session, tool string, in args, opts ...mcp.CallOp
 	return res.Text()
 }
 
-// asks tells whether a revision has elicitation.
+// asks reports whether a revision has elicitation.
 func asks(s *mcp.Session) bool { return s.Revision() >= mcp.V2025_06_18 }
 
 func TestEveryRevision(t *testing.T) {

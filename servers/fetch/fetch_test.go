@@ -225,7 +225,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A text read in parts is whole again, whatever the parts cut, and is loaded once.
+// A text that is read in any parts is whole again, and is fetched once.
 func TestReadingOn(t *testing.T) {
 	web := newSite(t)
 	s := connect(t, fetch.Options{AllowPrivate: true})

@@ -137,7 +137,7 @@ func TestAddressesThatAreRefused(t *testing.T) {
 	}
 }
 
-// What is permitted is permitted, and no more.
+// Only the permitted addresses are reachable.
 func TestAddressesThatArePermitted(t *testing.T) {
 	base, port := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if to := r.URL.Query().Get("to"); to != "" {
@@ -299,7 +299,7 @@ func TestNoWayFromHTTPSToHTTP(t *testing.T) {
 	srv := newServer(Options{AllowPrivate: true})
 	srv.web.client.Transport.(*http.Transport).TLSClientConfig = hs.Client().Transport.(*http.Transport).TLSClientConfig
 	refuses(t, connect(t, srv), hs.URL, "from https to http")
-	// Without the right certificate there is no page at all.
+	// Without the right certificate the page is not returned.
 	refuses(t, connect(t, newServer(Options{AllowPrivate: true})), hs.URL, "certificate")
 }
 
@@ -322,7 +322,7 @@ func TestEndlessBody(t *testing.T) {
 	}
 }
 
-// What is made of a body is bounded as the body is: here each byte becomes three.
+// The text made from a body is bounded like the body: here each byte becomes three.
 func TestTextIsBounded(t *testing.T) {
 	base, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=windows-1252")
@@ -431,7 +431,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// A slow page tells how far it is, and ends with its time, or with its call.
+// A slow page reports progress, and ends with its timeout, or with its call.
 func TestSlowBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(Options{})
@@ -459,7 +459,7 @@ func TestSlowBody(t *testing.T) {
 	})
 }
 
-// What was read in part is kept for a while, for who read it.
+// A page that was read in part is cached for a while, for the same caller.
 func TestShelf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s pageCache

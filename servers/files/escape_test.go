@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// No path reads what is outside of a root, whatever links there are.
+// No path reads a file outside of a root, with any links.
 func FuzzEscape(f *testing.F) {
 	base, err := os.MkdirTemp("", "files")
 	if err != nil {

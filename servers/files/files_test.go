@@ -200,7 +200,7 @@ func testResource(t *testing.T, s *mcp.Session, dir string) {
 	if err != nil || string(res.Contents[0].Blob) != "\x7fELF\x02\x01\x01\x00\x00" || res.Contents[0].MIMEType != "application/octet-stream" {
 		t.Errorf("read program = %+v, %v", res, err)
 	}
-	// What is not there, and what is outside, are one answer.
+	// Missing files and files outside get the same answer.
 	for _, path := range []string{dir + "/nosuch", filepath.Dir(dir), os.DevNull} {
 		u := "file://" + filepath.ToSlash(path)
 		if filepath.Separator != '/' {

@@ -166,8 +166,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// What a path means is local to a folder, whatever the path is, and means the same when
-// it is written as answers write it.
+// The meaning of any path is local to a folder, and the same when it is written as
+// answers write it.
 func FuzzLocate(f *testing.F) {
 	for _, p := range []string{
 		"", ".", "..", "a/b", "/x/a/b", "../../etc/passwd", "a/../../b", "b/..", `..\..\x`, `C:\x\a\y`, `c:x`, `d:\`, `\\srv\share\..\x`, `\\?\C:\x`,

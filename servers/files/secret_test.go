@@ -91,7 +91,8 @@ func TestSecretsAreKeptBack(t *testing.T) {
 	}
 }
 
-// A root is served whatever its name is: somebody has named it. The roots of a client name nothing.
+// A root of the server is served under any name, since its user named it. This does not hold for
+// roots of a client.
 func TestSecretRoots(t *testing.T) {
 	dir, _ := withSecrets(t)
 	s := connect(t, files.Options{Roots: []string{filepath.Join(dir, ".ssh")}})

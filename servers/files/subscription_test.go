@@ -9,7 +9,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// testSubscription subscribes to a file and waits for a change of it to be told.
+// testSubscription subscribes to a file and waits for the notification of a change.
 func testSubscription(t *testing.T, s *mcp.Session, dir string) {
 	uri := fileURI(t, s, "crlf.txt")
 	ctx, cancel := context.WithCancel(t.Context())

@@ -13,7 +13,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// listen subscribes to resources and returns what is told of them, and what ends that.
+// listen subscribes to resources and returns their notifications, and a function that
+// ends the subscription.
 func listen(t testing.TB, s *mcp.Session, uris ...string) (<-chan string, func()) {
 	t.Helper()
 	events := make(chan string, 1000)
@@ -45,7 +46,7 @@ func listen(t testing.TB, s *mcp.Session, uris ...string) (<-chan string, func()
 	return events, stop
 }
 
-// told waits until a change of uri is told.
+// told waits for a notification of uri.
 func told(t testing.TB, events <-chan string, uri, what string) {
 	t.Helper()
 	select {
@@ -58,7 +59,7 @@ func told(t testing.TB, events <-chan string, uri, what string) {
 	}
 }
 
-// quiet drops what is told of an earlier change, which may come in two parts.
+// quiet drops notifications of an earlier change, which may come in two parts.
 func quiet(events <-chan string) {
 	for {
 		select {
@@ -76,8 +77,8 @@ func write(t testing.TB, path, text string) {
 	}
 }
 
-// A subscription tells of a file that is written, replaced, removed and made again, and
-// of no other. What it took is given back.
+// A subscription reports that a file is written, replaced, removed and created again,
+// and of no other. What it took is given back.
 func TestWatch(t *testing.T) {
 	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
 		t.Run(string(rev), func(t *testing.T) {
@@ -167,7 +168,7 @@ func TestWatchEndsWithTheClient(t *testing.T) {
 	})
 }
 
-// What is not below a root is not honoured: an older client gets an error, a newer one
+// A file outside the roots is not honoured: an older client gets an error, a newer one
 // an acknowledgement that leaves it out (SUB-26-004).
 func TestWatchOutside(t *testing.T) {
 	dir := t.TempDir()

@@ -26,8 +26,8 @@ func uris(t *testing.T, s *mcp.Session) []string {
 	return out
 }
 
-// Who watches the catalogue hears of what is bought, delivered and created, and the list
-// of resources grows with the categories.
+// Subscribers of the catalogue are notified of orders, deliveries and new products, and
+// the list of resources grows with the categories.
 func TestCatalogIsWatched(t *testing.T) {
 	const all, kitchen, lights = "catalog://products", "catalog://products/kitchen", "catalog://products/lights"
 	mcptest.Every(t, func() *mcp.Server { return newServer(t, shop.Options{}) }, func() *mcp.Client { return &mcp.Client{} }, func(t *testing.T, s *mcp.Session) {

@@ -49,7 +49,7 @@ func TestCreateAsksTheModel(t *testing.T) {
 		text = " \n"
 		refused(t, s, "create-product", kettle(args{"name": "C"}), "answered without text", "set description")
 
-		// Clients of 2026-07-28 have no word for a refusal, and end the call themselves.
+		// Clients of 2026-07-28 cannot send a refusal, and end the call themselves.
 		for _, fails = range []error{mcp.ErrDeclined, errors.New("out of words " + strings.Repeat("!", 500))} {
 			res, err := s.CallTool(t.Context(), "create-product", kettle(args{"name": "C"}))
 			if rev == mcp.V2026_07_28 {
@@ -68,8 +68,8 @@ func TestCreateAsksTheModel(t *testing.T) {
 	})
 }
 
-// Without a model the caller is told to write the description, in words that a model can
-// act on.
+// Without a model the error asks the caller for the description, in words that a model
+// can act on.
 func TestCreateWithoutModel(t *testing.T) {
 	for _, rev := range mcp.Revisions() {
 		s := mcptest.Connect(t, newServer(t, shop.Options{}), &mcp.Client{}, rev)

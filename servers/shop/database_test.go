@@ -54,7 +54,7 @@ func count(t *testing.T, d *database, table string) int {
 	return n
 }
 
-// What is not a database of a shop is refused in words, and left as it was.
+// A file other than a shop's database is refused with a clear error, and not changed.
 func TestForeignFiles(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -305,7 +305,7 @@ func TestFreeDates(t *testing.T) {
 	}
 }
 
-// What cannot be written is told in words.
+// A file that cannot be written gives a clear error.
 func TestReadOnlyFile(t *testing.T) {
 	if os.Geteuid() == 0 || runtime.GOOS == "windows" {
 		t.Skip("whoever runs this may write everything")

@@ -36,7 +36,7 @@ func TestMoney(t *testing.T) {
 	}
 }
 
-// What is taken is within bounds, and reads as it is shown.
+// Accepted amounts are within bounds, and round-trip.
 func FuzzMoney(f *testing.F) {
 	for _, seed := range []string{"24.90", "0", "999999.99 EUR", "1.5", "x"} {
 		f.Add(seed)

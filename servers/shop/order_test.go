@@ -13,7 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/servers/shop"
 )
 
-// What does not fit, or names nothing, is a tool error that says what would be right
+// An invalid or unknown argument is a tool error that names the valid values
 // (TOOL-26-028).
 func TestWhatCannotBe(t *testing.T) {
 	s := connect(t)

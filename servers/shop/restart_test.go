@@ -11,7 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/servers/shop"
 )
 
-// What was answered is there after a restart on the same file, over HTTP as for a user.
+// Answered changes survive a restart on the same file, over HTTP as for a user.
 func TestRestart(t *testing.T) {
 	mcptest.LeakCheck(t)
 	db := filepath.Join(t.TempDir(), "shop.db")

@@ -31,11 +31,11 @@ func (db *database) fill(ctx context.Context) error {
 // addDemo adds the prompt that leads a model and its user through the server.
 func addDemo(srv *mcp.Server) {
 	type input struct {
-		Topic string `json:"topic" doc:"what the data should be about, for instance a bakery"`
+		Topic string `json:"topic" doc:"topic of the data, for instance a bakery"`
 	}
 	mcp.AddPrompt(srv, mcp.Prompt{
 		Name: "mcp-demo", Title: "Demonstration",
-		Description: "Makes up a small database about a topic and explores it together with you.",
+		Description: "Invents a small database about a topic and explores it with you.",
 	}, func(_ context.Context, in input) (string, error) { return fmt.Sprintf(demo, in.Topic), nil })
 }
 
