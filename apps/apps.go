@@ -202,7 +202,7 @@ func (a *Apps) negotiate(next mcp.Handler) mcp.Handler {
 		switch req.Method {
 		case "tools/list":
 			res, err := next.Handle(ctx, req)
-			if list, ok := res.(*mcp.ToolList); ok && err == nil && !CanRender(ctx) {
+			if list, ok := res.(*mcp.List[mcp.Tool]); ok && err == nil && !CanRender(ctx) {
 				return a.plain(list), nil
 			}
 			return res, err
@@ -227,12 +227,12 @@ func (a *Apps) negotiate(next mcp.Handler) mcp.Handler {
 
 // plain makes a list of tools one for a caller that renders nothing: without the tools
 // that are for views alone, and without the links of the others.
-func (a *Apps) plain(list *mcp.ToolList) *mcp.ToolList {
-	out := &mcp.ToolList{Tools: make([]*mcp.Tool, 0, len(list.Tools)), NextCursor: list.NextCursor, Meta: list.Meta}
-	for _, t := range list.Tools {
+func (a *Apps) plain(list *mcp.List[mcp.Tool]) *mcp.List[mcp.Tool] {
+	out := &mcp.List[mcp.Tool]{Items: make([]*mcp.Tool, 0, len(list.Items)), NextCursor: list.NextCursor, Meta: list.Meta}
+	for _, t := range list.Items {
 		l, ok := a.linkOf(t.Name)
 		if !ok {
-			out.Tools = append(out.Tools, t)
+			out.Items = append(out.Items, t)
 			continue
 		}
 		if !l.For(Model) {
@@ -249,7 +249,7 @@ func (a *Apps) plain(list *mcp.ToolList) *mcp.ToolList {
 			}
 			bare.Meta[name] = v
 		}
-		out.Tools = append(out.Tools, &bare)
+		out.Items = append(out.Items, &bare)
 	}
 	return out
 }

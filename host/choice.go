@@ -35,12 +35,12 @@ func (cs Choices) Choose(p *mcp.ModelPreferences) model.Model {
 	}
 	left := cs
 	for _, hint := range p.Hints {
-		if hint.Name == "" {
+		if hint == "" {
 			continue
 		}
 		var meant Choices
 		for _, c := range cs {
-			if c.meant(hint.Name) {
+			if c.meant(hint) {
 				meant = append(meant, c)
 			}
 		}

@@ -342,12 +342,12 @@ func TestChoices(t *testing.T) {
 	}{
 		{"nothing", nil, "openai/gpt-mini"},
 		{"no preference", &mcp.ModelPreferences{}, "openai/gpt-mini"},
-		{"a hint", &mcp.ModelPreferences{Hints: []mcp.ModelHint{{Name: "claude"}}}, "anthropic/claude-sonnet"},
-		{"the first that fits", &mcp.ModelPreferences{Hints: []mcp.ModelHint{{Name: "gemini"}, {}, {Name: "Haiku"}, {Name: "gpt"}}}, "anthropic/claude-haiku"},
-		{"a hint and a priority", &mcp.ModelPreferences{Hints: []mcp.ModelHint{{Name: "claude"}}, SpeedPriority: p(1)}, "anthropic/claude-haiku"},
-		{"a hint outranks", &mcp.ModelPreferences{Hints: []mcp.ModelHint{{Name: "sonnet"}}, CostPriority: p(1)}, "anthropic/claude-sonnet"},
-		{"another name", &mcp.ModelPreferences{Hints: []mcp.ModelHint{{Name: "as-ant"}}}, "anthropic/claude-sonnet"},
-		{"no hint fits", &mcp.ModelPreferences{Hints: []mcp.ModelHint{{Name: "llama"}}, IntelligencePriority: p(1)}, "openai/gpt-max"},
+		{"a hint", &mcp.ModelPreferences{Hints: []string{"claude"}}, "anthropic/claude-sonnet"},
+		{"the first that fits", &mcp.ModelPreferences{Hints: []string{"gemini", "", "Haiku", "gpt"}}, "anthropic/claude-haiku"},
+		{"a hint and a priority", &mcp.ModelPreferences{Hints: []string{"claude"}, SpeedPriority: p(1)}, "anthropic/claude-haiku"},
+		{"a hint outranks", &mcp.ModelPreferences{Hints: []string{"sonnet"}, CostPriority: p(1)}, "anthropic/claude-sonnet"},
+		{"another name", &mcp.ModelPreferences{Hints: []string{"as-ant"}}, "anthropic/claude-sonnet"},
+		{"no hint fits", &mcp.ModelPreferences{Hints: []string{"llama"}, IntelligencePriority: p(1)}, "openai/gpt-max"},
 		{"several priorities", &mcp.ModelPreferences{IntelligencePriority: p(0.9), SpeedPriority: p(0.5), CostPriority: p(0.3)}, "anthropic/claude-haiku"},
 		{"out of bounds", &mcp.ModelPreferences{IntelligencePriority: p(1e9), CostPriority: p(1)}, "openai/gpt-mini"},
 	}

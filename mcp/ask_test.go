@@ -251,7 +251,7 @@ func TestSampleRootsURL(t *testing.T) {
 			half := 0.5
 			res, err := mcp.Sample(ctx, &mcp.SampleRequest{
 				MaxTokens: 10, SystemPrompt: "be brief", Temperature: &half, StopSequences: []string{"."},
-				Preferences: &mcp.ModelPreferences{Hints: []mcp.ModelHint{{Name: "small"}}, CostPriority: &half},
+				Preferences: &mcp.ModelPreferences{Hints: []string{"small"}, CostPriority: &half},
 				Messages:    []mcp.SampleMessage{{Role: "user", Content: []mcp.Content{mcp.Text("ping")}}},
 			})
 			if err != nil {
@@ -275,7 +275,7 @@ func TestSampleRootsURL(t *testing.T) {
 			Name: "c",
 			OnSample: func(_ context.Context, r *mcp.SampleRequest) (*mcp.SampleResult, error) {
 				if r.MaxTokens != 10 || r.SystemPrompt != "be brief" || *r.Temperature != 0.5 || r.StopSequences[0] != "." ||
-					r.Preferences.Hints[0].Name != "small" || r.Messages[0].Role != "user" {
+					r.Preferences.Hints[0] != "small" || r.Messages[0].Role != "user" {
 					return nil, fmt.Errorf("request %+v", r)
 				}
 				return &mcp.SampleResult{Content: []mcp.Content{mcp.Text("pong")}, Model: "tiny", StopReason: "endTurn"}, nil

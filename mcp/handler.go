@@ -101,7 +101,7 @@ func (r *Request) paramString(name string) (string, error) {
 
 // A Result is what a [Handler] answers: one of this package's result types by
 // pointer ([ToolResult], [CreateTaskResult], [PromptResult], [ReadResult], [CompleteResult],
-// [ServerInfo], [ToolList], [PromptList], [ResourceList], [TemplateList], [KeptResult]), or a
+// [ServerInfo], [List], [KeptResult]), or a
 // [RawResult].
 //
 // A result must not be modified once it has been returned.
@@ -132,8 +132,4 @@ func (*PromptResult) result()     {}
 func (*ReadResult) result()       {}
 func (*CompleteResult) result()   {}
 func (*ServerInfo) result()       {}
-func (*ToolList) result()         {}
-func (*PromptList) result()       {}
-func (*ResourceList) result()     {}
-func (*TemplateList) result()     {}
 func (*KeptResult) result()       {}

@@ -107,11 +107,11 @@ func TestCursors(t *testing.T) {
 		if err != nil {
 			return nil, "", err
 		}
-		var l mcp.ToolList
+		var l mcp.List[mcp.Tool]
 		if err := json.Unmarshal(raw, &l); err != nil {
 			t.Fatal(err)
 		}
-		for _, tool := range l.Tools {
+		for _, tool := range l.Items {
 			names = append(names, tool.Name)
 		}
 		return names, l.NextCursor, nil
@@ -330,8 +330,8 @@ func TestUnknownMembersOfFeatures(t *testing.T) {
 		list string
 		into any
 	}{
-		{lists["tools/list"], new(mcp.ToolList)}, {lists["prompts/list"], new(mcp.PromptList)},
-		{lists["resources/list"], new(mcp.ResourceList)}, {lists["resources/templates/list"], new(mcp.TemplateList)},
+		{lists["tools/list"], new(mcp.List[mcp.Tool])}, {lists["prompts/list"], new(mcp.List[mcp.Prompt])},
+		{lists["resources/list"], new(mcp.List[mcp.Resource])}, {lists["resources/templates/list"], new(mcp.List[mcp.ResourceTemplate])},
 	} {
 		if err := json.Unmarshal([]byte(encoded.list), encoded.into); err != nil {
 			t.Fatal(err)

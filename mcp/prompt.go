@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/schema"
 )
@@ -150,13 +149,7 @@ func promptResult(v any, description string) (*PromptResult, error) {
 }
 
 func (s *Server) listPrompts(ctx context.Context, req *Request) (Result, error) {
-	return listPage(ctx, s, &s.prompts, KindPrompt, req, func(entries []*promptEntry, next string) *PromptList {
-		l := &PromptList{Prompts: make([]*Prompt, len(entries)), NextCursor: next}
-		for i, e := range entries {
-			l.Prompts[i] = e.def
-		}
-		return l
-	}, func(l *PromptList, m *engine.Memo) { l.memo = m })
+	return listPage(ctx, s, &s.prompts, KindPrompt, req, func(e *promptEntry) *Prompt { return e.def })
 }
 
 func (s *Server) getPrompt(ctx context.Context, req *Request) (Result, error) {

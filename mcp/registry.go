@@ -137,15 +137,21 @@ func (s *snapshot[E]) named(raw json.RawMessage) (e E, ok bool) {
 // listPage answers a request for the page of a list that its cursor names. The order is
 // that of registration; an entry added or removed meanwhile moves no other (PAGE-26).
 //
-// Build makes a page of its entries and the cursor behind it. If all callers see the same
-// it is kept with its encodings, which seal gives it, until the list changes.
-func listPage[E entry, L Result](ctx context.Context, s *Server, set *set[E], kind Kind, req *Request, build func(entries []E, next string) L, seal func(L, *engine.Memo)) (Result, error) {
+// If all callers see the same, a page is kept with its encodings until the list changes.
+func listPage[E entry, T Tool | Prompt | Resource | ResourceTemplate](ctx context.Context, s *Server, set *set[E], kind Kind, req *Request, def func(E) *T) (Result, error) {
 	if !set.used() && kind != KindResourceTemplate && kind != KindResource {
 		return nil, Errorf(CodeMethodNotFound, "%s: this server has no %ss", req.Method, kind)
 	}
 	after, err := parseCursor(req)
 	if err != nil {
 		return nil, err
+	}
+	build := func(entries []E, next string) *List[T] {
+		l := &List[T]{Items: make([]*T, len(entries)), NextCursor: next}
+		for i, e := range entries {
+			l.Items[i] = def(e)
+		}
+		return l
 	}
 	snap := set.snapshot()
 	if s.Visible != nil {
@@ -154,11 +160,11 @@ func listPage[E entry, L Result](ctx context.Context, s *Server, set *set[E], ki
 	snap.mu.Lock()
 	defer snap.mu.Unlock()
 	if l, ok := snap.pages[after]; ok {
-		return l.(L), nil
+		return l, nil
 	}
 	entries, next := snap.after(after, s.limits.PageSize, func(E) bool { return true })
 	l := build(entries, next)
-	seal(l, engine.NewMemo(l, encodePage(kind, entries, next)))
+	l.memo = engine.NewMemo(l, encodePage(kind, entries, next))
 	// A client can make up cursors; more than the whole list once need no keeping.
 	if n := snap.kept + max(len(entries), 1); n <= max(len(snap.order), 1) {
 		snap.pages[after], snap.kept = l, n

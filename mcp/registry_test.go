@@ -48,7 +48,7 @@ func BenchmarkListChanged(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			next := res.(*ToolList).NextCursor
+			next := res.(*List[Tool]).NextCursor
 			if next == "" {
 				break
 			}
@@ -124,8 +124,8 @@ func TestPagesOfLargeTools(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := res.(*ToolList)
-		got, after = append(got, len(l.Tools)), l.NextCursor
+		l := res.(*List[Tool])
+		got, after = append(got, len(l.Items)), l.NextCursor
 	}
 	if want := []int{2, 1, 1, 2}; !slices.Equal(got, want) {
 		t.Errorf("the pages have %v tools, want %v", got, want)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/yosida95/uritemplate/v3"
 
-	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/urimatch"
 	"github.com/patchbay-dev/patchbay/schema"
@@ -176,26 +175,14 @@ func (s *Server) listResources(ctx context.Context, req *Request) (Result, error
 	if !s.resources.used() && !s.templates.used() {
 		return nil, Errorf(CodeMethodNotFound, "%s: this server has no resources", req.Method)
 	}
-	return listPage(ctx, s, &s.resources, KindResource, req, func(entries []*resourceEntry, next string) *ResourceList {
-		l := &ResourceList{Resources: make([]*Resource, len(entries)), NextCursor: next}
-		for i, e := range entries {
-			l.Resources[i] = e.def
-		}
-		return l
-	}, func(l *ResourceList, m *engine.Memo) { l.memo = m })
+	return listPage(ctx, s, &s.resources, KindResource, req, func(e *resourceEntry) *Resource { return e.def })
 }
 
 func (s *Server) listTemplates(ctx context.Context, req *Request) (Result, error) {
 	if !s.resources.used() && !s.templates.used() {
 		return nil, Errorf(CodeMethodNotFound, "%s: this server has no resources", req.Method)
 	}
-	return listPage(ctx, s, &s.templates, KindResourceTemplate, req, func(entries []*templateEntry, next string) *TemplateList {
-		l := &TemplateList{Templates: make([]*ResourceTemplate, len(entries)), NextCursor: next}
-		for i, e := range entries {
-			l.Templates[i] = e.def
-		}
-		return l
-	}, func(l *TemplateList, m *engine.Memo) { l.memo = m })
+	return listPage(ctx, s, &s.templates, KindResourceTemplate, req, func(e *templateEntry) *ResourceTemplate { return e.def })
 }
 
 // readResource answers resources/read: a resource of that URI, else the first

@@ -243,42 +243,6 @@ type ServerInfo struct {
 	memo *engine.Memo
 }
 
-// ToolList is a page of tools. NextCursor is empty on the last one.
-type ToolList struct {
-	Tools      []*Tool `json:"tools"`
-	NextCursor string  `json:"nextCursor,omitempty"`
-	Meta       Meta    `json:"_meta,omitempty"`
-
-	memo *engine.Memo
-}
-
-// PromptList is a page of prompts. NextCursor is empty on the last one.
-type PromptList struct {
-	Prompts    []*Prompt `json:"prompts"`
-	NextCursor string    `json:"nextCursor,omitempty"`
-	Meta       Meta      `json:"_meta,omitempty"`
-
-	memo *engine.Memo
-}
-
-// ResourceList is a page of resources. NextCursor is empty on the last one.
-type ResourceList struct {
-	Resources  []*Resource `json:"resources"`
-	NextCursor string      `json:"nextCursor,omitempty"`
-	Meta       Meta        `json:"_meta,omitempty"`
-
-	memo *engine.Memo
-}
-
-// TemplateList is a page of resource templates. NextCursor is empty on the last one.
-type TemplateList struct {
-	Templates  []*ResourceTemplate `json:"resourceTemplates"`
-	NextCursor string              `json:"nextCursor,omitempty"`
-	Meta       Meta                `json:"_meta,omitempty"`
-
-	memo *engine.Memo
-}
-
 // appendMeta ends an object with its _meta.
 func appendMeta(dst []byte, m Meta) []byte {
 	if m != nil {
@@ -315,14 +279,8 @@ func encodeResult(r Result) engine.Result {
 			return engine.Result{Memo: memo, Uses: revision.Unknown}
 		}
 		return engine.Result{JSON: r.encode(), Uses: revision.Unknown}
-	case *ToolList:
-		return listResult(r.memo.Of(r), r)
-	case *PromptList:
-		return listResult(r.memo.Of(r), r)
-	case *ResourceList:
-		return listResult(r.memo.Of(r), r)
-	case *TemplateList:
-		return listResult(r.memo.Of(r), r)
+	case interface{ encodeList() engine.Result }:
+		return r.encodeList()
 	case *KeptResult:
 		if r.memo != nil {
 			return engine.Result{Memo: r.memo, Uses: revision.Unknown}
@@ -339,13 +297,6 @@ func ResultJSON(r Result) json.RawMessage {
 		return res.Memo.Inner()
 	}
 	return res.JSON
-}
-
-func listResult(memo *engine.Memo, list any) engine.Result {
-	if memo != nil {
-		return engine.Result{Memo: memo, Uses: revision.Unknown}
-	}
-	return engine.Result{JSON: encode(list), Uses: revision.Unknown}
 }
 
 // encode writes the inner form: a DiscoverResult without what the edge adds.

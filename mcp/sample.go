@@ -37,15 +37,44 @@ type SampleMessage struct {
 
 // ModelPreferences say what matters in the choice of a model; priorities are 0 to 1.
 type ModelPreferences struct {
-	Hints                []ModelHint `json:"hints,omitempty"`
+	Hints                []string // parts of model names, such as "claude" or "sonnet", the best first
+	CostPriority         *float64
+	SpeedPriority        *float64
+	IntelligencePriority *float64
+}
+
+// preferencesWire is the JSON of ModelPreferences.
+type preferencesWire struct {
+	Hints                []modelHint `json:"hints,omitempty"`
 	CostPriority         *float64    `json:"costPriority,omitempty"`
 	SpeedPriority        *float64    `json:"speedPriority,omitempty"`
 	IntelligencePriority *float64    `json:"intelligencePriority,omitempty"`
 }
 
-// ModelHint is part of a model's name, such as "claude" or "sonnet".
-type ModelHint struct {
+type modelHint struct {
 	Name string `json:"name,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (p ModelPreferences) MarshalJSON() ([]byte, error) {
+	w := preferencesWire{nil, p.CostPriority, p.SpeedPriority, p.IntelligencePriority}
+	for _, name := range p.Hints {
+		w.Hints = append(w.Hints, modelHint{name})
+	}
+	return jsonx.Marshal(w)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *ModelPreferences) UnmarshalJSON(raw []byte) error {
+	var w preferencesWire
+	if err := jsonx.Unmarshal(raw, &w); err != nil {
+		return err
+	}
+	*p = ModelPreferences{nil, w.CostPriority, w.SpeedPriority, w.IntelligencePriority}
+	for _, hint := range w.Hints {
+		p.Hints = append(p.Hints, hint.Name)
+	}
+	return nil
 }
 
 // SampleResult is what the client's model answered.

@@ -302,13 +302,7 @@ func (t *toolEntry) held(res *ToolResult) error {
 }
 
 func (s *Server) listTools(ctx context.Context, req *Request) (Result, error) {
-	return listPage(ctx, s, &s.tools, KindTool, req, func(entries []*toolEntry, next string) *ToolList {
-		l := &ToolList{Tools: make([]*Tool, len(entries)), NextCursor: next}
-		for i, e := range entries {
-			l.Tools[i] = e.def
-		}
-		return l
-	}, func(l *ToolList, m *engine.Memo) { l.memo = m })
+	return listPage(ctx, s, &s.tools, KindTool, req, func(e *toolEntry) *Tool { return e.def })
 }
 
 func (s *Server) callTool(ctx context.Context, req *Request) (Result, error) {
