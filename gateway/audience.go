@@ -11,6 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/principal"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/forward"
 )
 
 // audience is all of a caller that a list of a server may depend on.
@@ -18,13 +19,13 @@ type audience struct {
 	principal  string
 	credential any      // principal.Credential
 	header     [32]byte // a digest of the caller's HTTP header, which the client of a connection may pass on
-	says       string   // mcp.CallerKey: a server of 2026-07-28 is told that
+	says       string   // forward.CallerKey: a server of 2026-07-28 is told that
 	hops       string   // who has forwarded the request: a server that leads back to them leaves that out
 }
 
 func audienceOf(ctx context.Context, call *mcp.Call, req *mcp.Request) audience {
 	hops, _ := jsonx.Lookup(req.Param("_meta"), hop.Meta)
-	a := audience{credential: principal.Credential(ctx), says: mcp.CallerKey(ctx), hops: string(hops)}
+	a := audience{credential: principal.Credential(ctx), says: forward.CallerKey(ctx), hops: string(hops)}
 	if call != nil {
 		a.principal, a.header = call.Principal, headerDigest(call.Header)
 	}

@@ -189,7 +189,7 @@ type catalogue struct {
 // merged is one encoded list.
 type merged struct {
 	once sync.Once
-	res  *mcp.KeptResult
+	res  mcp.Result
 	size int // 0 before it is made; guarded by mu of the catalogue
 
 	used uint64 // the last use; guarded by mu of the catalogue
@@ -211,7 +211,7 @@ func (c *catalogue) get(key string, encode func() []byte) mcp.Result {
 	c.mu.Unlock()
 	m.once.Do(func() {
 		raw := json.RawMessage(encode())
-		m.res = mcp.Keep(mcp.RawResult(raw))
+		m.res = mcp.RawResult(raw).Keep()
 		c.made(key, m, 2*len(raw)+2*len(key))
 	})
 	return m.res

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/forward"
 )
 
 // A connection keeps the lists that it has given for as long as they hold, and gives them to callers
@@ -208,7 +208,7 @@ func (up *upstream) listNow(ctx context.Context, c *conn, who client, k *listKin
 // false if the pool is closing.
 func (up *upstream) ask(ctx context.Context, c *conn, who client, k *listKind, a audience, l *freshList) bool {
 	before := up.kept.list(who, k)
-	ctx = mcp.Outlive(ctx)
+	ctx = forward.Outlive(ctx)
 	p := up.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()

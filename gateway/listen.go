@@ -11,6 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/forward"
 )
 
 // listen answers subscriptions/listen: one listen at each upstream, and the coming and
@@ -377,7 +378,7 @@ func (f *following) readShared(ctx context.Context, n *subscription, again *bool
 // listenAt listens at one connection and passes on what it says, but for its acknowledgement.
 func (f *following) listenAt(ctx context.Context, c *conn, again *bool) error {
 	l := f.l
-	out := mcp.WithNotify(l.g.naming(ctx, f.up), func(method string, params json.RawMessage) error {
+	out := forward.WithNotify(l.g.naming(ctx, f.up), func(method string, params json.RawMessage) error {
 		switch method {
 		case noteAcknowledged:
 			return f.acknowledged(params, c, again)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/forward"
 )
 
 // A place is room for the connection of one client, which may be a process. Places are few
@@ -154,7 +155,7 @@ func (p *pool) room(principal string) error {
 // abandoned tells whether the client of c may have left without a word: c is that of a session
 // that has been quiet, and nothing waits for it in the server; mu of the pool is held.
 func (c *conn) abandoned() bool {
-	return c.who.session != nil && c.unused(quietTime) <= 0 && mcp.SessionIdle(c.who.session) >= quietTime
+	return c.who.session != nil && c.unused(quietTime) <= 0 && forward.SessionIdle(c.who.session) >= quietTime
 }
 
 // asksRoots is an Upstream that tells whether its server has asked for roots, as a [*mcp.Session]

@@ -84,7 +84,7 @@ type Source struct {
 // what changes. What Watch tells is for all who share the connection. One that has the methods
 // Asks and TakeTurns of a Session has callers take turns by them. Lists of one that has the method
 // ListVersion of a Session are kept for callers with the same principal, credential, HTTP header and
-// [mcp.CallerKey]: what it answers to them must not differ. One to whose server callers differ in more
+// forward.CallerKey of package mcp/forward: what it answers to them must not differ. One to whose server callers differ in more
 // has a ListVersion that returns another number each time.
 type Upstream interface {
 	mcp.Handler

@@ -12,6 +12,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/forward"
 )
 
 // Tasks of an upstream have ids of the gateway's: the upstream, a seal, and the id they
@@ -57,7 +58,7 @@ func (g *Gateway) task(ctx context.Context, req *mcp.Request) (mcp.Result, error
 // naming says that tasks of an upstream have ids of the gateway's, and so who may ask for them.
 func (g *Gateway) naming(ctx context.Context, up *upstream) context.Context {
 	tag := up.tagOf(ctx)
-	return mcp.WithTaskID(ctx, func(principal, id string) string { return g.taskID(principal, up, tag, id) })
+	return forward.WithTaskID(ctx, func(principal, id string) string { return g.taskID(principal, up, tag, id) })
 }
 
 // ofTask gives a task of an upstream the id that it has here.

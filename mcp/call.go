@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -35,17 +34,6 @@ func (c *Call) Session() context.Context {
 		return nil
 	}
 	return c.session.Context()
-}
-
-// SessionIdle returns how long the client of a session has had no request and no stream open. Ctx
-// is what [Call.Session] returns. It is 0 while the client has one, and where the session is a
-// connection, as on all transports but Streamable HTTP.
-func SessionIdle(ctx context.Context) time.Duration {
-	c := engine.From(ctx)
-	if c == nil || c.Session() == nil {
-		return 0
-	}
-	return c.Session().Idle()
 }
 
 // CallFrom returns the call being served, nil if ctx belongs to none. A goroutine that a handler
@@ -126,49 +114,6 @@ func Notify(ctx context.Context, method string, params any) error {
 		return c.Emit(method, nil)
 	}
 	return fmt.Errorf("%s: params must be a JSON object", method)
-}
-
-// Outlive returns a context for work that may outlive the call of ctx: it has the values of ctx and
-// describes the caller, and does not end with the call. Nothing reaches the caller by it. Outlive is
-// called before the call ends.
-func Outlive(ctx context.Context) context.Context {
-	c := engine.From(ctx)
-	ctx = context.WithoutCancel(ctx)
-	if c == nil {
-		return ctx
-	}
-	return engine.With(ctx, c.Outlive())
-}
-
-// WithNotify returns a context in which the notifications of the call go to f
-// instead of its caller. Questions still go to the caller. Outside a call it
-// returns ctx.
-func WithNotify(ctx context.Context, f func(method string, params json.RawMessage) error) context.Context {
-	c := engine.From(ctx)
-	if c == nil {
-		return ctx
-	}
-	return engine.With(ctx, c.Redirect(func(method string, params json.RawMessage) error {
-		// On the goroutine of whoever has something to tell, which may be one of a connection.
-		return c.User().Run(ctx, "WithNotify", func() error { return f(method, params) })
-	}))
-}
-
-// WithTaskID returns a context in which a task that the call becomes is called what f makes
-// of its id, and of the principal of the caller, in what its caller is told of it. A handler
-// in front of others that gives tasks ids of its own needs it. F is called when the request
-// may be over. Outside a call it returns ctx.
-func WithTaskID(ctx context.Context, f func(principal, id string) string) context.Context {
-	c := engine.From(ctx)
-	if c == nil || !c.TakesTask() {
-		return ctx
-	}
-	principal := c.Peer.Principal
-	return engine.With(ctx, c.Rename(func(id string) string {
-		name := ""
-		_ = c.User().Run(ctx, "WithTaskID", func() error { name = f(principal, id); return nil })
-		return name
-	}))
 }
 
 // logHandler writes log records as notifications/message on the stream of a call.

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/forward"
 	"github.com/patchbay-dev/patchbay/mcptest"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -510,7 +511,7 @@ func TestContainHooks(t *testing.T) {
 			return "told", nil
 		})
 		mcp.AddTool(s, mcp.Tool{Name: "note"}, func(ctx context.Context, _ struct{}) (string, error) {
-			return "told", mcp.Notify(mcp.WithNotify(ctx, func(string, json.RawMessage) error { fault(); return nil }), "notifications/x", nil)
+			return "told", mcp.Notify(forward.WithNotify(ctx, func(string, json.RawMessage) error { fault(); return nil }), "notifications/x", nil)
 		})
 		set(s)
 		return s

@@ -101,8 +101,7 @@ func (r *Request) paramString(name string) (string, error) {
 
 // A Result is what a [Handler] answers: one of this package's result types by
 // pointer ([ToolResult], [CreateTaskResult], [PromptResult], [ReadResult], [CompleteResult],
-// [ServerInfo], [List], [KeptResult]), or a
-// [RawResult].
+// [ServerInfo], [List]), or a [RawResult].
 //
 // A result must not be modified once it has been returned.
 type Result interface{ result() }
@@ -112,18 +111,16 @@ type Result interface{ result() }
 // valid JSON, which is not checked again.
 type RawResult json.RawMessage
 
-// KeptResult is a [RawResult] that is answered many times, such as a long list: a server converts
-// it once for each revision of its callers, and keeps that with it. [Keep] makes one.
-type KeptResult struct {
-	memo *engine.Memo
+// Keep returns a result with the JSON of r for a handler that answers with it many times, such as a
+// long list: a server converts it once for each revision of its callers, and keeps that with it. R
+// must not be changed any more.
+func (r RawResult) Keep() Result {
+	kept := new(keptResult)
+	kept.memo = engine.NewMemo(kept, jsonx.OrObject(json.RawMessage(r)))
+	return kept
 }
 
-// Keep makes a result that is answered many times of one that nobody changes any more.
-func Keep(raw RawResult) *KeptResult {
-	r := new(KeptResult)
-	r.memo = engine.NewMemo(r, jsonx.OrObject(json.RawMessage(raw)))
-	return r
-}
+type keptResult struct{ memo *engine.Memo }
 
 func (RawResult) result()         {}
 func (*ToolResult) result()       {}
@@ -132,4 +129,4 @@ func (*PromptResult) result()     {}
 func (*ReadResult) result()       {}
 func (*CompleteResult) result()   {}
 func (*ServerInfo) result()       {}
-func (*KeptResult) result()       {}
+func (*keptResult) result()       {}

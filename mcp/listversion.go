@@ -1,14 +1,8 @@
 package mcp
 
 import (
-	"context"
-	"crypto/sha256"
-	"slices"
-	"strconv"
 	"sync/atomic"
 
-	"github.com/patchbay-dev/patchbay/internal/bridge"
-	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
@@ -63,35 +57,4 @@ func (s *Session) ListVersion(method string) (version uint64, heard bool) {
 		version, heard = version+times, heard && open
 	}
 	return version, heard
-}
-
-// CallerKey returns what the caller of ctx says of itself, and its revision, as a key: two callers
-// with one key have declared the same, and are the same to a server that a [Session] forwards
-// their lists to, but for their principals. It is empty outside of a call.
-func CallerKey(ctx context.Context) string {
-	call := engine.From(ctx)
-	if call == nil {
-		return ""
-	}
-	var key []byte
-	call.While(func() { key = appendCallerKey(key, call) })
-	if len(key) > bridge.MaxIdentity {
-		sum := sha256.Sum256(key)
-		return string(sum[:])
-	}
-	return string(key)
-}
-
-func appendCallerKey(key []byte, call *engine.Call) []byte {
-	peer := call.Peer
-	key = slices.Grow(key, len(peer.Revision.Name)+len(peer.Capabilities)+len(peer.Info)+10)
-	key = append(key, peer.Revision.Name...)
-	if peer.MayTakeTask() {
-		key = append(key, '+')
-	}
-	if call.TakesTask() {
-		key = append(key, '+')
-	}
-	key = strconv.AppendInt(append(key, ' '), int64(len(peer.Capabilities)), 10)
-	return append(append(append(key, ' '), peer.Capabilities...), peer.Info...)
 }

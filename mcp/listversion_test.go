@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/forward"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
@@ -85,7 +86,7 @@ func TestCallerKey(t *testing.T) {
 	keys := make(chan string, 1)
 	srv := &mcp.Server{Name: "s", Version: "1"}
 	mcp.AddTool(srv, mcp.Tool{Name: "key"}, func(ctx context.Context, _ struct{}) (string, error) {
-		keys <- mcp.CallerKey(ctx)
+		keys <- forward.CallerKey(ctx)
 		return "", nil
 	})
 	whose := map[string]string{}
@@ -113,7 +114,7 @@ func TestCallerKey(t *testing.T) {
 			}
 		}
 	}
-	if key := mcp.CallerKey(t.Context()); key != "" {
+	if key := forward.CallerKey(t.Context()); key != "" {
 		t.Errorf("outside of a call the key is %q", key)
 	}
 }
@@ -121,7 +122,7 @@ func TestCallerKey(t *testing.T) {
 // A kept result has the form of a RawResult on each revision.
 func TestKeptResult(t *testing.T) {
 	raw := mcp.RawResult(`{"tools":[{"name":"x","title":"X","icons":[],"inputSchema":{"type":"object"},"x-new":[1,2.50]}],` + "\n" + `"ttlMs":5,"cacheScope":"public","_meta":{"a":1}}`)
-	kept := mcp.Keep(raw)
+	kept := raw.Keep()
 	answer := func(res mcp.Result) mcp.Handler {
 		return mcp.HandlerFunc(func(_ context.Context, req *mcp.Request) (mcp.Result, error) {
 			if req.Method == "server/discover" {
@@ -145,10 +146,7 @@ func TestKeptResult(t *testing.T) {
 			}
 		}
 	}
-	if got := string(mcp.ResultJSON(mcp.Keep(nil))); got != "{}" {
-		t.Errorf("Keep(nil) is %s, want {}", got)
-	}
-	if got := string(mcp.ResultJSON(new(mcp.KeptResult))); got != "{}" {
-		t.Errorf("the zero KeptResult is %s, want {}", got)
+	if got := string(mcp.ResultJSON(mcp.RawResult(nil).Keep())); got != "{}" {
+		t.Errorf("RawResult(nil).Keep() is %s, want {}", got)
 	}
 }

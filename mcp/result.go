@@ -281,11 +281,8 @@ func encodeResult(r Result) engine.Result {
 		return engine.Result{JSON: r.encode(), Uses: revision.Unknown}
 	case interface{ encodeList() engine.Result }:
 		return r.encodeList()
-	case *KeptResult:
-		if r.memo != nil {
-			return engine.Result{Memo: r.memo, Uses: revision.Unknown}
-		}
-		return engine.Result{JSON: json.RawMessage(`{}`)}
+	case *keptResult:
+		return engine.Result{Memo: r.memo, Uses: revision.Unknown}
 	}
 	panic(errNoResult)
 }

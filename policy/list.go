@@ -11,6 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/principal"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/forward"
 )
 
 // featureList is one of the lists of a server, and the kind of its features.
@@ -84,7 +85,7 @@ func (h *guarded) Leaves(ctx context.Context, method string, serial uint64, entr
 	if !ok || serial == 0 {
 		return g.leaves(ctx, l, entries)
 	}
-	key := chosenKey{serial: serial, version: v.Version(), caller: auth.From(ctx), id: principal.From(ctx), says: mcp.CallerKey(ctx)}
+	key := chosenKey{serial: serial, version: v.Version(), caller: auth.From(ctx), id: principal.From(ctx), says: forward.CallerKey(ctx)}
 	if left, ok := g.chosen.get(key); ok {
 		return left
 	}
@@ -122,7 +123,7 @@ type chosenKey struct {
 	version any             // of the policy
 	caller  *auth.Principal // a Guard uses the same pointer for all requests with one credential
 	id      string
-	says    string // mcp.CallerKey
+	says    string // forward.CallerKey
 }
 
 // maxChosen bounds the cached bitmaps.

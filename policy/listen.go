@@ -6,6 +6,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/forward"
 )
 
 // listen decides subscriptions/listen, and then each of its notifications: the policy may have
@@ -37,7 +38,7 @@ func (g *gate) listen(ctx context.Context, req *mcp.Request, next mcp.Handler) (
 	if len(uris) == 0 && len(tasks) == 0 {
 		return next.Handle(ctx, req)
 	}
-	return next.Handle(mcp.WithNotify(ctx, func(method string, params json.RawMessage) error {
+	return next.Handle(forward.WithNotify(ctx, func(method string, params json.RawMessage) error {
 		switch method {
 		case "notifications/resources/updated":
 			a := g.resource(ctx, req.Method, nameOf(params, "uri"), next)
