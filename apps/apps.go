@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -213,7 +214,7 @@ func (a *Apps) negotiate(next mcp.Handler) mcp.Handler {
 				break
 			}
 			if !l.For(Model) && !CanRender(ctx) {
-				return nil, mcp.Errorf(mcp.CodeInvalidParams, "no tool %q for a client that renders no views", name)
+				return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "no tool %q for a client that renders no views", name)
 			}
 			res, err := next.Handle(ctx, req)
 			if out, ok := res.(*mcp.ToolResult); ok && err == nil {

@@ -137,8 +137,8 @@ func TestNegotiation(t *testing.T) {
 			}
 			if m := ask("tools/call", `"name":"refresh"`); (m.Error == nil) != tt.refresh {
 				t.Errorf("a call of the tool for views: %s, want success %v", m.Result, tt.refresh)
-			} else if m.Error != nil && m.Error.Code != mcp.CodeInvalidParams {
-				t.Errorf("error %v, want code %d", m.Error, mcp.CodeInvalidParams)
+			} else if m.Error != nil && m.Error.Code != jsonrpc.CodeInvalidParams {
+				t.Errorf("error %v, want code %d", m.Error, jsonrpc.CodeInvalidParams)
 			}
 			if m := ask("tools/call", `"name":"warn"`); !strings.Contains(string(m.Result), fmt.Sprintf(`"text":"%v"`, tt.refresh)) {
 				t.Errorf("CanRender in a tool: %s, want %v", m.Result, tt.refresh)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -272,7 +273,7 @@ func TestStepUp(t *testing.T) {
 				t.Errorf("the challenge is %q, want %q", got, want)
 			}
 			var rpc *mcp.Error
-			if !errors.As(err, &rpc) || rpc.Code != mcp.CodeInvalidRequest {
+			if !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInvalidRequest {
 				t.Errorf("the body holds %v, want a JSON-RPC error", rpc)
 			}
 			res, err := dial("root").CallTool(t.Context(), "write", nothing{})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/policy"
 )
@@ -55,7 +56,7 @@ func (l *listing) farm(back mcp.Revision) *farm {
 					}
 					return mcp.RawResult(strings.ReplaceAll(string(mcp.ResultJSON(res)), `"listChanged":true`, `"listChanged":false`)), nil
 				case req.Method == "subscriptions/listen" && l.mute:
-					return nil, mcp.Errorf(mcp.CodeInternal, "no subscriptions today")
+					return nil, mcp.Errorf(jsonrpc.CodeInternal, "no subscriptions today")
 				}
 				return next.Handle(ctx, req)
 			})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -290,9 +291,9 @@ func (p *pool) unavailable() error {
 	case p.state == NeedsLogin:
 		return p.needsLogin(p.reason)
 	case p.reason == "":
-		return &UnavailableError{p.state, mcp.Errorf(mcp.CodeInternal, "server %q is %s", p.src.Name, p.state)}
+		return &UnavailableError{p.state, mcp.Errorf(jsonrpc.CodeInternal, "server %q is %s", p.src.Name, p.state)}
 	}
-	return &UnavailableError{p.state, mcp.Errorf(mcp.CodeInternal, "server %q is %s: %s", p.src.Name, p.state, p.reason)}
+	return &UnavailableError{p.state, mcp.Errorf(jsonrpc.CodeInternal, "server %q is %s: %s", p.src.Name, p.state, p.reason)}
 }
 
 // UnavailableError says that a request has not reached a server, as that is not there.

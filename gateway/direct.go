@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -34,6 +35,6 @@ func (g *Gateway) Direct(name string) mcp.Handler {
 				return up.offered(ctx, req.Method, req.Params)
 			})).Handle(ctx, req)
 		}
-		return nil, &UnavailableError{Stopped, mcp.Errorf(mcp.CodeInternal, "there is no server %q", bounded(name))}
+		return nil, &UnavailableError{Stopped, mcp.Errorf(jsonrpc.CodeInternal, "there is no server %q", bounded(name))}
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/text"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -245,7 +246,7 @@ func (g *Gateway) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, err
 		g.atOnce(ctx, req.Method, indexes(ups), func(i int) { ups[i].rootsChanged(ctx, req) })
 		return mcp.RawResult(`{}`), nil
 	}
-	return nil, mcp.Errorf(mcp.CodeMethodNotFound, "the gateway has no method %q", bounded(req.Method))
+	return nil, mcp.Errorf(jsonrpc.CodeMethodNotFound, "the gateway has no method %q", bounded(req.Method))
 }
 
 // refuseLoop returns an error for a request that goes in circles. Without it a gateway that is a
@@ -256,7 +257,7 @@ func (g *Gateway) refuseLoop(req *mcp.Request) error {
 		return nil
 	}
 	if err := hop.Check(hops, g.id()); err != nil {
-		return mcp.Errorf(mcp.CodeInternal, "%v", err)
+		return mcp.Errorf(jsonrpc.CodeInternal, "%v", err)
 	}
 	return nil
 }

@@ -122,12 +122,12 @@ func TestListsAreMergedAndCallsRouted(t *testing.T) {
 func TestUnknownNamesAreRefused(t *testing.T) {
 	every(t, func(t *testing.T, s *mcp.Session) {
 		var rpc *mcp.Error
-		if _, err := s.CallTool(t.Context(), "monthly_whoami", nil); !errors.As(err, &rpc) || rpc.Code != mcp.CodeInvalidParams {
+		if _, err := s.CallTool(t.Context(), "monthly_whoami", nil); !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInvalidParams {
 			t.Errorf("call of an unknown server = %v, want -32602", err)
 		}
 		want := mcp.CodeResourceNotFound
 		if s.Revision() == mcp.V2026_07_28 {
-			want = mcp.CodeInvalidParams
+			want = jsonrpc.CodeInvalidParams
 		}
 		if _, err := s.Read(t.Context(), "nobody://has/this"); !errors.As(err, &rpc) || rpc.Code != want {
 			t.Errorf("read of an unknown resource = %v, want %d", err, want)
@@ -374,7 +374,7 @@ func TestRefusedSubscriptions(t *testing.T) {
 			<-ctx.Done()
 			return mcp.RawResult(`{}`), err
 		}
-		return nil, mcp.Errorf(mcp.CodeMethodNotFound, "no method %q", req.Method)
+		return nil, mcp.Errorf(jsonrpc.CodeMethodNotFound, "no method %q", req.Method)
 	})
 	g := newGateway(t, map[string]mcp.Handler{"deaf": deaf, "daily": newsServer("daily")}, "deaf", "daily")
 	for _, rev := range mcp.Revisions() {
@@ -382,7 +382,7 @@ func TestRefusedSubscriptions(t *testing.T) {
 		for e, err := range connect(t, g, rev).Watch(ctx, "deaf://page", "daily://front") {
 			var rpc *mcp.Error
 			switch {
-			case rev < mcp.V2026_07_28 && (!errors.As(err, &rpc) || rpc.Code != mcp.CodeInvalidParams):
+			case rev < mcp.V2026_07_28 && (!errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInvalidParams):
 				t.Errorf("%s: %v, %v; want -32602", rev, e, err)
 			case rev == mcp.V2026_07_28 && (err != nil || strings.Contains(string(e.Params), "deaf") || !strings.Contains(string(e.Params), "daily")):
 				t.Errorf("%s: %s, %v; want daily alone", rev, e.Params, err)

@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -18,9 +19,9 @@ func (up *upstream) limited(method string, err error) error {
 		unknown, who = "; whether the tool has run is not known", "the tool"
 	}
 	if limit.Total {
-		return mcp.Errorf(mcp.CodeInternal, "server %q took longer than %v (callLimit), so the call was cancelled%s. If %s needs more time, raise callLimit of the server in mcp.json",
+		return mcp.Errorf(jsonrpc.CodeInternal, "server %q took longer than %v (callLimit), so the call was cancelled%s. If %s needs more time, raise callLimit of the server in mcp.json",
 			up.name, limit.Limit, unknown, who)
 	}
-	return mcp.Errorf(mcp.CodeInternal, "server %q said nothing for %v (callTimeout), so the call was cancelled%s. If %s needs more time, have it report progress, or raise callTimeout of the server in mcp.json",
+	return mcp.Errorf(jsonrpc.CodeInternal, "server %q said nothing for %v (callTimeout), so the call was cancelled%s. If %s needs more time, have it report progress, or raise callTimeout of the server in mcp.json",
 		up.name, limit.Limit, unknown, who)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/urimatch"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -157,7 +158,7 @@ func (up *upstream) fetch(ctx context.Context, c *conn, who client, k *listKind)
 			return newKeptList(k, entries), ttl, nil
 		}
 		return up.kept.put(who, k, entries), ttl, nil
-	case errors.As(err, &rpc) && rpc.Code == mcp.CodeMethodNotFound: // it has none of these
+	case errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeMethodNotFound: // it has none of these
 		return nothing, 0, nil
 	case errors.Is(context.Cause(ctx), errSlow):
 		reason := fmt.Sprintf("%s: no answer within %v", k.Method, up.g.listTimeout())

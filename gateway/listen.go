@@ -10,6 +10,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcp/forward"
 )
@@ -22,7 +23,7 @@ func (g *Gateway) listen(ctx context.Context, req *mcp.Request) (mcp.Result, err
 		wanted = json.RawMessage(`{}`)
 	}
 	if jsonx.KindOf(wanted) != '{' {
-		return nil, mcp.Errorf(mcp.CodeInvalidParams, "%s: %q must be an object", req.Method, "notifications")
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "%s: %q must be an object", req.Method, "notifications")
 	}
 	uris, err := watched(req.Method, wanted)
 	if err != nil {
@@ -40,7 +41,7 @@ func (g *Gateway) listen(ctx context.Context, req *mcp.Request) (mcp.Result, err
 	l.update(ups)
 	honoured, left := l.honoured()
 	if call := mcp.CallFrom(ctx); left > 0 && call != nil && call.Revision.Sessions() {
-		return nil, mcp.Errorf(mcp.CodeInvalidParams, "the server takes no subscription to this resource") // T-50
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "the server takes no subscription to this resource") // T-50
 	}
 	if err := mcp.Notify(ctx, noteAcknowledged, listenParams(honoured)); err != nil {
 		return nil, err
@@ -268,7 +269,7 @@ func (f *following) run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case errors.As(err, &rpc) && rpc.Code == mcp.CodeMethodNotFound:
+		case errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeMethodNotFound:
 			return // the handler has nothing to tell
 		case errors.Is(err, errMoved):
 			pause = firstPause
@@ -464,10 +465,10 @@ func watched(method string, wanted json.RawMessage) ([]string, error) {
 	}
 	uris := []string{}
 	if err := jsonx.Unmarshal(raw, &uris); err != nil {
-		return nil, mcp.Errorf(mcp.CodeInvalidParams, "%s: resourceSubscriptions must be a list of URIs", method)
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "%s: resourceSubscriptions must be a list of URIs", method)
 	}
 	if len(uris) > maxWatched {
-		return nil, mcp.Errorf(mcp.CodeInvalidParams, "%s: %d resources at once, at most %d", method, len(uris), maxWatched)
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "%s: %d resources at once, at most %d", method, len(uris), maxWatched)
 	}
 	return uris, nil
 }

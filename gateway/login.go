@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -74,7 +75,7 @@ func (p *pool) heard(err error) error {
 }
 
 func (p *pool) needsLogin(do string) *UnavailableError {
-	return &UnavailableError{NeedsLogin, mcp.Errorf(mcp.CodeInternal, "server %q needs login: %s", p.src.Name, do)}
+	return &UnavailableError{NeedsLogin, mcp.Errorf(jsonrpc.CodeInternal, "server %q needs login: %s", p.src.Name, do)}
 }
 
 // unopened is what the caller is told whose connection could not be opened.
@@ -83,7 +84,7 @@ func (p *pool) unopened(err error) error {
 	if errors.As(err, &login) {
 		return p.needsLogin(login.Do)
 	}
-	return &UnavailableError{Failing, mcp.Errorf(mcp.CodeInternal, "server %q is failing: %v", p.src.Name, err)}
+	return &UnavailableError{Failing, mcp.Errorf(jsonrpc.CodeInternal, "server %q is failing: %v", p.src.Name, err)}
 }
 
 // rest waits between two attempts as the function rest does, unless it is told to try now.

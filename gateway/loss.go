@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -139,7 +140,7 @@ func (d *due) wait(ctx context.Context) {
 // tell returns the error of a request that was not made.
 func (d *due) tell(ctx context.Context, server string) error {
 	d.wait(ctx)
-	return mcp.Errorf(mcp.CodeInternal, "what server %q kept for you is gone: %s. This request did not reach it; the next one starts anew", server, d.why)
+	return mcp.Errorf(jsonrpc.CodeInternal, "what server %q kept for you is gone: %s. This request did not reach it; the next one starts anew", server, d.why)
 }
 
 // leaves tells whether a request may leave state behind at the server, in its session. One

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -95,7 +96,7 @@ func (up *upstream) mustList(ctx context.Context, k *listKind, quoted json.RawMe
 	}
 	name, err := jsonx.Unquote(quoted)
 	if err != nil {
-		return mcp.Errorf(mcp.CodeInvalidParams, "%q must be a string", "name")
+		return mcp.Errorf(jsonrpc.CodeInvalidParams, "%q must be a string", "name")
 	}
 	entries, err := up.relist(ctx, k)
 	for i := range entries {
@@ -110,7 +111,7 @@ func (up *upstream) mustList(ctx context.Context, k *listKind, quoted json.RawMe
 	case errors.As(err, &rpc):
 		return err
 	}
-	return mcp.Errorf(mcp.CodeInternal, "server %q offers what it lists, and %s failed: %v", bounded(up.name), k.Method, err)
+	return mcp.Errorf(jsonrpc.CodeInternal, "server %q offers what it lists, and %s failed: %v", bounded(up.name), k.Method, err)
 }
 
 // lists tells whether a name, which is in JSON, is in the list. That is false for nil.
@@ -127,14 +128,14 @@ func (l *keptList) lists(quoted json.RawMessage) bool {
 
 // absent is the answer to a name that is in no list. A policy answers so to what it refuses.
 func absent(k *listKind, name string) error {
-	return mcp.Errorf(mcp.CodeInvalidParams, "no %s %q; %s names those there are", k.Member[:len(k.Member)-1], bounded(name), k.Method)
+	return mcp.Errorf(jsonrpc.CodeInvalidParams, "no %s %q; %s names those there are", k.Member[:len(k.Member)-1], bounded(name), k.Method)
 }
 
 // renamed returns err, with the name that callers use for a feature where it says that the
 // server has none of its own name.
 func renamed(err error, k *listKind, own, name string) error {
 	var rpc *mcp.Error
-	if own != name && errors.As(err, &rpc) && rpc.Code == mcp.CodeInvalidParams && rpc.Error() == absent(k, own).Error() {
+	if own != name && errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeInvalidParams && rpc.Error() == absent(k, own).Error() {
 		return absent(k, name)
 	}
 	return err

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 	"github.com/patchbay-dev/patchbay/policy"
@@ -61,7 +62,7 @@ func (f *foreign) Handle(_ context.Context, req *mcp.Request) (mcp.Result, error
 	}
 	f.calls = append(f.calls, p.Name+p.Ref.Name)
 	if !slices.ContainsFunc([]string{"safe", "delete_all", "hidden"}, func(known string) bool { return strings.EqualFold(known, p.Name+p.Ref.Name) }) {
-		return nil, mcp.Errorf(mcp.CodeInternal, "Unknown thing: %s", p.Name)
+		return nil, mcp.Errorf(jsonrpc.CodeInternal, "Unknown thing: %s", p.Name)
 	}
 	return mcp.RawResult(`{"content":[],"messages":[],"completion":{"values":[]}}`), nil
 }
@@ -122,7 +123,7 @@ func TestOnlyListedNames(t *testing.T) {
 					for _, name := range names {
 						err := use(prefix + name)
 						var rpc *mcp.Error
-						if !errors.As(err, &rpc) || rpc.Code != mcp.CodeInvalidParams || len(f.take()) > 0 {
+						if !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInvalidParams || len(f.take()) > 0 {
 							t.Errorf("%s %q = %v, want that there is none", method, name, err)
 							continue
 						}
@@ -240,7 +241,7 @@ func TestNamesOfALongList(t *testing.T) {
 func TestUnlistedResources(t *testing.T) {
 	g := &gateway.Gateway{Name: "gw"}
 	rude := mcp.HandlerFunc(func(_ context.Context, req *mcp.Request) (mcp.Result, error) {
-		return nil, mcp.Errorf(mcp.CodeInternal, "bad scheme")
+		return nil, mcp.Errorf(jsonrpc.CodeInternal, "bad scheme")
 	})
 	kind := mcp.HandlerFunc(func(_ context.Context, req *mcp.Request) (mcp.Result, error) {
 		if req.Method == "resources/read" && strings.Contains(string(req.Params), "made://1") {
@@ -293,7 +294,7 @@ func TestOffers(t *testing.T) {
 					s := mcptest.Connect(t, &mcp.Server{Name: "gw", Version: "1", Handler: h}, &mcp.Client{Name: "c", Version: "1"}, rev)
 					for range 2 { // the second call finds what is kept
 						var rpc *mcp.Error
-						if res, err := s.CallTool(t.Context(), tt.prefix+"whoami", nil); !errors.As(err, &rpc) || rpc.Code != mcp.CodeInvalidParams {
+						if res, err := s.CallTool(t.Context(), tt.prefix+"whoami", nil); !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInvalidParams {
 							t.Errorf("a call of a tool that is left out = %v, %v", res, err)
 						}
 					}

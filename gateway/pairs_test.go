@@ -257,7 +257,7 @@ func (p *pair) testCalls(t *testing.T) {
 	}
 	missing := mcp.CodeResourceNotFound // T-130, T-131
 	if p.front == mcp.V2026_07_28 {
-		missing = mcp.CodeInvalidParams
+		missing = jsonrpc.CodeInvalidParams
 	}
 	if _, err := s.Read(ctx, "one://none"); !errors.Is(err, &mcp.Error{Code: missing}) {
 		t.Errorf("a missing resource = %v, want %d", err, missing)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcp/forward"
 )
@@ -146,10 +147,10 @@ func (p *pool) room(principal string) error {
 		p.evicted++
 		return nil
 	case own >= share && share < p.src.MaxClients:
-		return mcp.Errorf(mcp.CodeInternal, "server %q: you have %d connections, and one caller may have a quarter of the %d that there may be, so that others are left some; end a session, or try again later",
+		return mcp.Errorf(jsonrpc.CodeInternal, "server %q: you have %d connections, and one caller may have a quarter of the %d that there may be, so that others are left some; end a session, or try again later",
 			p.src.Name, own, p.src.MaxClients)
 	}
-	return mcp.Errorf(mcp.CodeInternal, "server %q is used by %d clients, the most there may be; try again later", p.src.Name, len(p.clients))
+	return mcp.Errorf(jsonrpc.CodeInternal, "server %q is used by %d clients, the most there may be; try again later", p.src.Name, len(p.clients))
 }
 
 // abandoned tells whether the client of c may have left without a word: c is that of a session

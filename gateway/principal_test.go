@@ -149,7 +149,7 @@ func TestRoundsAreOfPrincipals(t *testing.T) {
 			t.Fatalf("%s: call = %+v", back, first)
 		}
 		retry := answer(first.Result.RequestState, first.Result.InputRequests)
-		if got := post("eve", retry); got.Error == nil || got.Error.Code != mcp.CodeInvalidParams {
+		if got := post("eve", retry); got.Error == nil || got.Error.Code != jsonrpc.CodeInvalidParams {
 			t.Errorf("%s: eve goes on with ada's call: %+v", back, got)
 		}
 		second := post("ada", retry)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/patchbay-dev/patchbay/internal/hop"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -91,4 +92,4 @@ func Relay(ctx context.Context, c *mcp.Client) {
 }
 
 // errWhose refuses a question of no call, over a connection that is for no session.
-var errWhose = mcp.Errorf(mcp.CodeInternal, "cannot tell whose question this is: no call is in progress that it can belong to; ask while a call is")
+var errWhose = mcp.Errorf(jsonrpc.CodeInternal, "cannot tell whose question this is: no call is in progress that it can belong to; ask while a call is")

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -43,7 +44,7 @@ func (g *Gateway) byName(ctx context.Context, req *mcp.Request, k *listKind) (mc
 func (g *Gateway) feature(ctx context.Context, name string, k *listKind) (*upstream, string, error) {
 	up := g.serverOf(name)
 	if up == nil {
-		return nil, "", mcp.Errorf(mcp.CodeInvalidParams, "no server offers %q; the names start with that of a server", bounded(name))
+		return nil, "", mcp.Errorf(jsonrpc.CodeInvalidParams, "no server offers %q; the names start with that of a server", bounded(name))
 	}
 	if own, ok := up.plain(name); ok {
 		return up, own, nil
@@ -131,7 +132,7 @@ func (g *Gateway) byURI(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 // hasNot tells whether a server says that it has not what it was asked for.
 func hasNot(err error) bool {
 	var rpc *mcp.Error
-	return errors.As(err, &rpc) && (rpc.Code == mcp.CodeResourceNotFound || rpc.Code == mcp.CodeInvalidParams || rpc.Code == mcp.CodeMethodNotFound)
+	return errors.As(err, &rpc) && (rpc.Code == mcp.CodeResourceNotFound || rpc.Code == jsonrpc.CodeInvalidParams || rpc.Code == jsonrpc.CodeMethodNotFound)
 }
 
 // owners finds the upstreams of several URIs: those that list them, or a template that
@@ -232,7 +233,7 @@ func (g *Gateway) complete(ctx context.Context, req *mcp.Request) (mcp.Result, e
 func (up *upstream) completion(ctx context.Context, params json.RawMessage) (mcp.Result, error) {
 	res, err := up.handle(ctx, "completion/complete", params)
 	var rpc *mcp.Error
-	if errors.As(err, &rpc) && rpc.Code == mcp.CodeMethodNotFound {
+	if errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeMethodNotFound {
 		return mcp.RawResult(`{"completion":{"values":[]}}`), nil
 	}
 	return res, err
@@ -243,7 +244,7 @@ func member(method string, obj json.RawMessage, name string) (string, error) {
 	raw, _ := jsonx.Lookup(obj, name)
 	s, err := jsonx.Unquote(raw)
 	if err != nil {
-		return "", mcp.Errorf(mcp.CodeInvalidParams, "%s: %q must be a string", method, name)
+		return "", mcp.Errorf(jsonrpc.CodeInvalidParams, "%s: %q must be a string", method, name)
 	}
 	return s, nil
 }

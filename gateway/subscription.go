@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -409,7 +410,7 @@ func (n *subscription) join(ctx context.Context, uris []string) (*subscriber, er
 		return r, errors.New("the connection has ended")
 	case n.tooMany(uris):
 		n.mu.Unlock()
-		return r, mcp.Errorf(mcp.CodeInternal, "more than %d resources of server %q are listened to; try again later", maxWatched, n.p.src.Name)
+		return r, mcp.Errorf(jsonrpc.CodeInternal, "more than %d resources of server %q are listened to; try again later", maxWatched, n.p.src.Name)
 	}
 	n.addLocked(r)
 	n.mu.Unlock()

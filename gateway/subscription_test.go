@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
@@ -51,7 +52,7 @@ func (l *listens) farm(back mcp.Revision) *farm {
 				l.mu.Lock()
 				if l.refuse != "" && strings.Contains(uris, l.refuse) {
 					l.mu.Unlock()
-					return nil, mcp.Errorf(mcp.CodeInvalidParams, "no subscription to %s", l.refuse)
+					return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "no subscription to %s", l.refuse)
 				}
 				l.all, l.open = append(l.all, uris), append(l.open, uris)
 				ctx, l.end = context.WithCancelCause(ctx)

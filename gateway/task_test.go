@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 	"github.com/patchbay-dev/patchbay/trace"
@@ -69,7 +70,7 @@ func TestTasksPass(t *testing.T) {
 			// The id is of no use in another form.
 			other := strings.Replace(task.ID, "/", "/x", 1)
 			var rpc *mcp.Error
-			if info, err := s.Task(other).Info(t.Context()); !errors.As(err, &rpc) || rpc.Code != mcp.CodeInvalidParams {
+			if info, err := s.Task(other).Info(t.Context()); !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInvalidParams {
 				t.Errorf("task %q = %v, %v", other, info, err)
 			}
 		}
@@ -128,7 +129,7 @@ func TestTaskListIsOfThePrincipal(t *testing.T) {
 	}
 	var rpc *mcp.Error
 	for _, id := range seen {
-		if info, err := eve.Task(id).Info(t.Context()); !errors.As(err, &rpc) || rpc.Code != mcp.CodeInvalidParams {
+		if info, err := eve.Task(id).Info(t.Context()); !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInvalidParams {
 			t.Errorf("eve sees %v, %v", info, err)
 		}
 	}

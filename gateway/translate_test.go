@@ -283,7 +283,7 @@ func TestResultsOfALegacyServer(t *testing.T) {
 		plain.Use(func(next mcp.Handler) mcp.Handler {
 			return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 				if req.Method == "completion/complete" {
-					return nil, mcp.Errorf(mcp.CodeMethodNotFound, "no method %q", req.Method)
+					return nil, mcp.Errorf(jsonrpc.CodeMethodNotFound, "no method %q", req.Method)
 				}
 				return next.Handle(ctx, req)
 			})
@@ -413,7 +413,7 @@ func TestRefusedCredentialsAreTheGatewaysOwn(t *testing.T) {
 		}
 		_, err = s.CallTool(t.Context(), "web_x", nil)
 		var rpc *mcp.Error
-		if !errors.As(err, &rpc) || rpc.Code != mcp.CodeInternal {
+		if !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInternal {
 			t.Errorf("%s: %v, want -32603 and no HTTP status", rev, err)
 		}
 		s.Close()

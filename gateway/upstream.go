@@ -9,6 +9,7 @@ import (
 	"net/url"
 
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -204,7 +205,7 @@ func (up *upstream) lost(ctx context.Context, c *conn, method string, err error)
 		}
 		unknown += "; what it kept for you is gone"
 	}
-	return &lostError{mcp.Errorf(mcp.CodeInternal, "connection to server %q lost%s: %s", up.name, unknown, forCallers(err)), err}
+	return &lostError{mcp.Errorf(jsonrpc.CodeInternal, "connection to server %q lost%s: %s", up.name, unknown, forCallers(err)), err}
 }
 
 // lostError is what a caller is told of a lost connection, and why that was lost.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/approval"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -296,7 +297,7 @@ func TestAuditOfFailures(t *testing.T) {
 		err error
 	}{
 		"the tool answered with an error":                            {failed, nil},
-		"the server answered with error -32602":                      {nil, mcp.Errorf(mcp.CodeInvalidParams, said)},
+		"the server answered with error -32602":                      {nil, mcp.Errorf(jsonrpc.CodeInvalidParams, said)},
 		"the server answered with status 400":                        {nil, fmt.Errorf("%s: %w", said, &mcp.HTTPError{Status: 400})},
 		"the answer does not fit the output schema":                  {misfit, nil},
 		"the server could not be reached, or its answer not be read": {nil, &mcp.ExitError{Command: "s", State: said}},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -230,7 +231,7 @@ func (f *fault) ofRPC(e *mcp.Error) {
 		}
 	}
 	switch e.Code {
-	case mcp.CodeMethodNotFound, mcp.CodeInvalidParams, mcp.CodeResourceNotFound, mcp.CodeHeaderMismatch, mcp.CodeMissingCapability, mcp.CodeUnsupportedVersion:
+	case jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidParams, mcp.CodeResourceNotFound, mcp.CodeHeaderMismatch, mcp.CodeMissingCapability, mcp.CodeUnsupportedVersion:
 		f.ran = never
 	}
 	// That the request is none, or no JSON, is what the client makes of an answer that is none.

@@ -17,6 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -100,11 +101,11 @@ func TestFaults(t *testing.T) {
 		{"process ended", &mcp.ExitError{Command: "s", State: "exit status 2"}, 1, 5, host.Unknown, host.Broken, "exit status 2", "exit status 2"},
 		{"nobody there", &url.Error{Op: "Post", URL: "http://127.0.0.1:1", Err: errors.New("connection refused")}, 5, 5, host.Broken, host.Broken, "later", "later"},
 		{"no answer", fmt.Errorf("call: %w", context.DeadlineExceeded), 1, 2, host.Unknown, host.Broken, "Outcome unknown", "tried 2 times"},
-		{"invalid params", mcp.Errorf(mcp.CodeInvalidParams, "x"), 1, 1, host.Broken, host.Broken, "has not run", "has not run"},
-		{"no such method", mcp.Errorf(mcp.CodeMethodNotFound, "x"), 1, 1, host.Broken, host.Broken, "has not run", "has not run"},
-		{"internal error", mcp.Errorf(mcp.CodeInternal, "x"), 1, 1, host.Unknown, host.Broken, "Outcome unknown", "likely to fail again"},
-		{"an answer that is none", mcp.Errorf(mcp.CodeParse, "x"), 1, 1, host.Unknown, host.Broken, "Outcome unknown", "likely to fail again"},
-		{"refused for now", &mcp.Error{Code: mcp.CodeInternal, Message: "x", Data: []byte(`{"retryAfter":0.5}`)}, 5, 5, host.Broken, host.Broken, "later", "later"},
+		{"invalid params", mcp.Errorf(jsonrpc.CodeInvalidParams, "x"), 1, 1, host.Broken, host.Broken, "has not run", "has not run"},
+		{"no such method", mcp.Errorf(jsonrpc.CodeMethodNotFound, "x"), 1, 1, host.Broken, host.Broken, "has not run", "has not run"},
+		{"internal error", mcp.Errorf(jsonrpc.CodeInternal, "x"), 1, 1, host.Unknown, host.Broken, "Outcome unknown", "likely to fail again"},
+		{"an answer that is none", mcp.Errorf(jsonrpc.CodeParse, "x"), 1, 1, host.Unknown, host.Broken, "Outcome unknown", "likely to fail again"},
+		{"refused for now", &mcp.Error{Code: jsonrpc.CodeInternal, Message: "x", Data: []byte(`{"retryAfter":0.5}`)}, 5, 5, host.Broken, host.Broken, "later", "later"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -287,7 +288,7 @@ func TestMisfit(t *testing.T) {
 // What is refused after the server has asked something, or made a task of the call, may have run: it
 // is not made again without asking, neither by the host nor by the model.
 func TestRefusedAfterAll(t *testing.T) {
-	forNow := &mcp.Error{Code: mcp.CodeInternal, Message: "x", Data: []byte(`{"retryAfter":0.5}`)}
+	forNow := &mcp.Error{Code: jsonrpc.CodeInternal, Message: "x", Data: []byte(`{"retryAfter":0.5}`)}
 	tests := []struct {
 		name  string
 		from  mcp.Revision
@@ -297,13 +298,13 @@ func TestRefusedAfterAll(t *testing.T) {
 		begun bool
 		runs  int64 // of two calls
 	}{
-		{"at once", "", nil, "", mcp.Errorf(mcp.CodeInvalidParams, "no"), false, 2},
+		{"at once", "", nil, "", mcp.Errorf(jsonrpc.CodeInvalidParams, "no"), false, 2},
 		{"at once, for now", "", nil, "", forNow, false, 10},
-		{"after a question", "", roots, "", mcp.Errorf(mcp.CodeInvalidParams, "no"), true, 1},
+		{"after a question", "", roots, "", mcp.Errorf(jsonrpc.CodeInvalidParams, "no"), true, 1},
 		{"after a question, for now", "", roots, "", forNow, true, 1},
-		{"after a form", mcp.V2025_06_18, confirm, "", mcp.Errorf(mcp.CodeInvalidParams, "no"), true, 1},
-		{"after a question without an answer", "", complete, "", mcp.Errorf(mcp.CodeInvalidParams, "no"), true, 1},
-		{"in a task", mcp.V2025_11_25, nil, mcp.TaskRequired, mcp.Errorf(mcp.CodeInvalidParams, "no"), true, 1},
+		{"after a form", mcp.V2025_06_18, confirm, "", mcp.Errorf(jsonrpc.CodeInvalidParams, "no"), true, 1},
+		{"after a question without an answer", "", complete, "", mcp.Errorf(jsonrpc.CodeInvalidParams, "no"), true, 1},
+		{"in a task", mcp.V2025_11_25, nil, mcp.TaskRequired, mcp.Errorf(jsonrpc.CodeInvalidParams, "no"), true, 1},
 	}
 	for _, rev := range mcp.Revisions() {
 		for _, tt := range tests {

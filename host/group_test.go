@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -63,7 +64,7 @@ func TestGroupShares(t *testing.T) {
 			a.takes, b.takes = 20*time.Millisecond, 20*time.Millisecond
 			a.fails = func(n int) error {
 				if n%2 == 0 {
-					return mcp.Errorf(mcp.CodeInternal, "no")
+					return mcp.Errorf(jsonrpc.CodeInternal, "no")
 				}
 				return nil
 			}
@@ -218,7 +219,7 @@ func TestGroupGoesOn(t *testing.T) {
 		{"401", &mcp.HTTPError{Status: http.StatusUnauthorized}, true},
 		{"500", &mcp.HTTPError{Status: http.StatusInternalServerError}, false},
 		{"lost", mcp.ErrClosed, false},
-		{"invalid params", mcp.Errorf(mcp.CodeInvalidParams, "no"), false},
+		{"invalid params", mcp.Errorf(jsonrpc.CodeInvalidParams, "no"), false},
 		{"time-out", context.DeadlineExceeded, false},
 	}
 	for _, tt := range tests {

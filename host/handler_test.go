@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -35,7 +36,7 @@ func TestHandlerOfAHost(t *testing.T) {
 				return func(next mcp.Handler) mcp.Handler {
 					return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 						if name := req.Param("name"); req.Method == "tools/call" && string(name) == `"ask"` && len(asked) > 0 {
-							return nil, mcp.Errorf(mcp.CodeInternal, "once is enough at %s", server)
+							return nil, mcp.Errorf(jsonrpc.CodeInternal, "once is enough at %s", server)
 						}
 						return next.Handle(ctx, req)
 					})

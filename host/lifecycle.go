@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -166,7 +167,7 @@ func (s *server) there(ctx context.Context) error {
 	placed, why := s.placed, s.silent.reason
 	s.mu.Unlock()
 	if why != "" {
-		return &gateway.UnavailableError{State: gateway.Failing, Err: mcp.Errorf(mcp.CodeInternal, "server %q is %s: %s", s.Name, gateway.Failing, why)}
+		return &gateway.UnavailableError{State: gateway.Failing, Err: mcp.Errorf(jsonrpc.CodeInternal, "server %q is %s: %s", s.Name, gateway.Failing, why)}
 	}
 	if s.ctx.Err() != nil {
 		return s.gone()

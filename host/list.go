@@ -12,6 +12,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -225,7 +226,7 @@ func listOf[T any](ctx context.Context, h *Host, s *server, l *listing[T], capab
 				if !is.Capabilities.Has(capability) {
 					return nil
 				}
-			case !errors.As(err, &rpc) || rpc.Code != mcp.CodeMethodNotFound:
+			case !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeMethodNotFound:
 				return err
 			}
 			items, err = list(ctx, session)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -82,7 +83,7 @@ func (s *nodeSession) Handle(ctx context.Context, req *mcp.Request) (mcp.Result,
 	case "tools/call":
 		return s.work(ctx)
 	}
-	return nil, mcp.Errorf(mcp.CodeMethodNotFound, "no")
+	return nil, mcp.Errorf(jsonrpc.CodeMethodNotFound, "no")
 }
 
 func (s *nodeSession) Done() <-chan struct{}  { return s.done }

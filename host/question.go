@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/schema"
 )
@@ -243,7 +244,7 @@ func (q *question) may(what string, most int, of func(*budget) *int) error {
 	if n == most {
 		q.note("server %q wants more than %d %s %s; it gets no more", q.s.Name, most, what, in)
 	}
-	return mcp.Errorf(mcp.CodeInternal, "this host allows %d %s %s, and no more", most, what, in)
+	return mcp.Errorf(jsonrpc.CodeInternal, "this host allows %d %s %s, and no more", most, what, in)
 }
 
 // elicit puts a question of the server to the person.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -35,7 +36,7 @@ func (s *server) sample(ctx context.Context, c *Conversation, r *mcp.SampleReque
 	defer func() { q.unanswered(err) }()
 	nested, _ := ctx.Value(nestedKey{}).(int)
 	if nested >= maxNested {
-		return nil, mcp.Errorf(mcp.CodeInternal, "this completion is asked for inside of %d others, which is too deep", nested)
+		return nil, mcp.Errorf(jsonrpc.CodeInternal, "this completion is asked for inside of %d others, which is too deep", nested)
 	}
 	if err := q.maySample(); err != nil {
 		return nil, err
@@ -48,7 +49,7 @@ func (s *server) sample(ctx context.Context, c *Conversation, r *mcp.SampleReque
 	}
 	m := q.model(r.Preferences)
 	if m == nil {
-		return nil, mcp.Errorf(mcp.CodeInternal, "this host has no model for completions")
+		return nil, mcp.Errorf(jsonrpc.CodeInternal, "this host has no model for completions")
 	}
 	return q.sample(context.WithValue(ctx, nestedKey{}, nested+1), m, r)
 }
@@ -92,7 +93,7 @@ func (q *question) sample(ctx context.Context, m model.Model, r *mcp.SampleReque
 	}
 	req, names, err := toModel(r, m.Info())
 	if err != nil {
-		return nil, mcp.Errorf(mcp.CodeInvalidParams, "%v", err)
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "%v", err)
 	}
 	answering, cancel := context.WithTimeoutCause(ctx, sampleTime, fmt.Errorf("no answer within %v", sampleTime))
 	defer cancel()
@@ -115,7 +116,7 @@ func (q *question) sample(ctx context.Context, m model.Model, r *mcp.SampleReque
 		out.Model = sampling.Model
 	}
 	if r.ToolChoice == "required" && out.StopReason != "toolUse" {
-		return nil, mcp.Errorf(mcp.CodeInternal, "the model has used no tool, which was required")
+		return nil, mcp.Errorf(jsonrpc.CodeInternal, "the model has used no tool, which was required")
 	}
 	if h.Person == nil {
 		return out, nil
@@ -150,7 +151,7 @@ func (q *question) failed(ctx context.Context, name string, err error) error {
 	if errors.As(err, &known) {
 		kind = string(known.Kind)
 	}
-	return mcp.Errorf(mcp.CodeInternal, "no answer of %s: %s", name, kind)
+	return mcp.Errorf(jsonrpc.CodeInternal, "no answer of %s: %s", name, kind)
 }
 
 // toolNames are the names of tools as a model takes them, for those of the server.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -168,7 +169,7 @@ func faulty(err error) bool {
 	case err == nil, errors.As(err, &login):
 		return false
 	case errors.As(err, &rpc):
-		return rpc.Code == mcp.CodeInternal || rpc.Code == mcp.CodeParse
+		return rpc.Code == jsonrpc.CodeInternal || rpc.Code == jsonrpc.CodeParse
 	}
 	return true
 }

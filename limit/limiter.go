@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -37,7 +38,7 @@ type Limiter struct {
 }
 
 // Error reports that a caller has to wait. It reaches callers as an [*mcp.Error] with
-// [mcp.CodeInternal] and the data {"retryAfter": SECONDS}, and over HTTP with status 429.
+// [jsonrpc.CodeInternal] and the data {"retryAfter": SECONDS}, and over HTTP with status 429.
 type Error struct {
 	What       string        // the exceeded limit
 	RetryAfter time.Duration // time until a retry can succeed
@@ -55,7 +56,7 @@ func (e *Error) seconds() int { return max(1, int(math.Ceil(e.RetryAfter.Seconds
 func (e *Error) Unwrap() error { return e.rpc() }
 
 func (e *Error) rpc() *mcp.Error {
-	return &mcp.Error{Code: mcp.CodeInternal, Message: e.Error(), Data: json.RawMessage(fmt.Sprintf(`{"retryAfter":%d}`, e.seconds()))}
+	return &mcp.Error{Code: jsonrpc.CodeInternal, Message: e.Error(), Data: json.RawMessage(fmt.Sprintf(`{"retryAfter":%d}`, e.seconds()))}
 }
 
 // Limit is an [mcp.Middleware] that answers requests over a limit with an [*Error].

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/limit"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
@@ -268,7 +269,7 @@ func TestEveryWire(t *testing.T) {
 		}
 		_, err := s.CallTool(t.Context(), "one", nil)
 		var rpc *mcp.Error
-		if !errors.As(err, &rpc) || rpc.Code != mcp.CodeInternal || string(rpc.Data) != `{"retryAfter":1800}` || !strings.Contains(err.Error(), "try again in 1800 s") {
+		if !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInternal || string(rpc.Data) != `{"retryAfter":1800}` || !strings.Contains(err.Error(), "try again in 1800 s") {
 			t.Errorf("the third call = %v (%+v), want an error with the time to wait", err, rpc)
 		}
 		if res, err := s.CallTool(t.Context(), "db_read", nil); err != nil || res.Text() != "db_read" {

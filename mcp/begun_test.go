@@ -46,12 +46,12 @@ func TestBegun(t *testing.T) {
 					if tt.asks {
 						mcp.Roots(ctx)
 					}
-					return "", mcp.Errorf(mcp.CodeInvalidParams, "no")
+					return "", mcp.Errorf(jsonrpc.CodeInvalidParams, "no")
 				})
 				c := nothing()
 				c.Roots = func(context.Context) ([]mcp.Root, error) {
 					if !tt.answer {
-						return nil, mcp.Errorf(mcp.CodeInternal, "not now")
+						return nil, mcp.Errorf(jsonrpc.CodeInternal, "not now")
 					}
 					return nil, nil
 				}
@@ -96,7 +96,7 @@ func TestBegunByWhom(t *testing.T) {
 	var both sync.WaitGroup
 	both.Add(2)
 	s := &mcp.Server{Name: "s", Version: "1"}
-	refuse := mcp.Errorf(mcp.CodeInvalidParams, "no")
+	refuse := mcp.Errorf(jsonrpc.CodeInvalidParams, "no")
 	mcp.AddTool(s, mcp.Tool{Name: "together"}, func(ctx context.Context, _ struct{}) (string, error) {
 		both.Done()
 		both.Wait()

@@ -24,7 +24,7 @@ func TestWaitingForOneResultIsBounded(t *testing.T) {
 		}
 		for _, id := range []int64{first, first + 1} {
 			m := p.answer(id)
-			wantError(t, m, mcp.CodeInternal)
+			wantError(t, m, jsonrpc.CodeInternal)
 			if !strings.Contains(show(&m), "16 later requests") {
 				t.Errorf("the first request got %s", show(&m))
 			}

@@ -317,7 +317,7 @@ func TestCachedPages(t *testing.T) {
 			case cursor == epoch+"2":
 				return page("two four", `,"ttlMs":10000`)
 			}
-			return nil, mcp.Errorf(mcp.CodeInvalidParams, "no such cursor")
+			return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "no such cursor")
 		}}
 		s := unchecked(t, c.server(), nothing())
 		list := func(want string, requests ...string) {
@@ -340,13 +340,13 @@ func TestCachedPages(t *testing.T) {
 		// A server that refuses the cursor it has just given.
 		refusing := &counting{answer: func(r *mcp.Request, n int) (mcp.Result, error) {
 			if r.Param("cursor") != nil {
-				return nil, mcp.Errorf(mcp.CodeInvalidParams, "no such cursor")
+				return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "no such cursor")
 			}
 			return tools(n, `,"nextCursor":"x","ttlMs":100000`), nil
 		}}
 		for range 2 {
 			names, err := gather(unchecked(t, refusing.server(), nothing()).Tools(t.Context()), func(t *mcp.Tool) string { return t.Name })
-			if len(names) != 1 || !errors.Is(err, &mcp.Error{Code: mcp.CodeInvalidParams}) || !strings.Contains(err.Error(), "refuses the cursor it gave after page 1") {
+			if len(names) != 1 || !errors.Is(err, &mcp.Error{Code: jsonrpc.CodeInvalidParams}) || !strings.Contains(err.Error(), "refuses the cursor it gave after page 1") {
 				t.Errorf("list = %q, %v", names, err)
 			}
 		}

@@ -447,7 +447,7 @@ func (c *Client) ask(ctx context.Context, user *usercode.Runner, method string, 
 	case method == revision.MethodSample && c.OnSample != nil:
 		r, err := decodeSampleRequest(params)
 		if err != nil {
-			return nil, Errorf(CodeInvalidParams, "%v", err)
+			return nil, Errorf(jsonrpc.CodeInvalidParams, "%v", err)
 		}
 		var res *SampleResult
 		err = user.Run(ctx, "Client.OnSample", func() error { res, err = c.OnSample(ctx, r); return err })
@@ -476,5 +476,5 @@ func (c *Client) ask(ctx context.Context, user *usercode.Runner, method string, 
 			Roots []Root `json:"roots"`
 		}{roots}), nil
 	}
-	return nil, Errorf(CodeMethodNotFound, "this client does not answer %q", clip(method))
+	return nil, Errorf(jsonrpc.CodeMethodNotFound, "this client does not answer %q", clip(method))
 }

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcp/forward"
 	"github.com/patchbay-dev/patchbay/mcptest"
@@ -284,7 +285,7 @@ func answered(t *testing.T, kind string, o oddity, err error) {
 		t.Errorf("%s, %s: no answer: %v", kind, o.name, err)
 	case !errors.As(err, &rpc):
 		t.Errorf("%s, %s: %v, want an answer of the server", kind, o.name, err)
-	case !sane && (rpc.Code != mcp.CodeInternal || rpc.Message != "internal error"):
+	case !sane && (rpc.Code != jsonrpc.CodeInternal || rpc.Message != "internal error"):
 		t.Errorf("%s, %s: %v, want an internal error without detail", kind, o.name, err)
 	}
 }
@@ -368,7 +369,7 @@ func TestMiddlewareSeesPanic(t *testing.T) {
 			_, err := s.Handle(t.Context(), &mcp.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"odd"}`)})
 			for i, err := range append(got[:], err) {
 				var rpc *mcp.Error
-				if !errors.As(err, &rpc) || rpc.Code != mcp.CodeInternal {
+				if !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInternal {
 					t.Errorf("place %d saw %v, want an internal error", i, err)
 				}
 			}

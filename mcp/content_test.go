@@ -98,15 +98,15 @@ func TestURIsOfResources(t *testing.T) {
 		"file:///a b", "file:///%zz", "file:///a\x7f", "file:///a\\b", "note:\xff", "note:ä", "file:///{x}"} {
 		id := int64(i + 1)
 		p.send(modern(id, "resources/read", `{}`, `"uri":`+quote(uri)))
-		if m := p.answer(id); m.Error == nil || m.Error.Code != mcp.CodeInvalidParams || ran != 0 {
-			t.Errorf("read %q = %s with %d handlers run, want %d", uri, show(&m), ran, mcp.CodeInvalidParams)
+		if m := p.answer(id); m.Error == nil || m.Error.Code != jsonrpc.CodeInvalidParams || ran != 0 {
+			t.Errorf("read %q = %s with %d handlers run, want %d", uri, show(&m), ran, jsonrpc.CodeInvalidParams)
 		}
 		ran = 0
 	}
 	for i, uri := range []string{`null`, `7`, `{}`, `["note:a"]`} {
 		id := int64(i + 100)
 		p.send(modern(id, "resources/read", `{}`, `"uri":`+uri))
-		wantError(t, p.answer(id), mcp.CodeInvalidParams)
+		wantError(t, p.answer(id), jsonrpc.CodeInvalidParams)
 	}
 	for i, uri := range []string{"note:a", "note:%C3%A4", "file:///a/b%20c"} {
 		id := int64(i + 200)
@@ -142,7 +142,7 @@ func TestCompletionInputs(t *testing.T) {
 	} {
 		id := int64(i + 1)
 		p.send(modern(id, "completion/complete", `{}`, params))
-		if m := p.answer(id); m.Error == nil || m.Error.Code != mcp.CodeInvalidParams || ran != 0 {
+		if m := p.answer(id); m.Error == nil || m.Error.Code != jsonrpc.CodeInvalidParams || ran != 0 {
 			t.Errorf("%s = %s, and the function ran %d times", params, show(&m), ran)
 		}
 		ran = 0
@@ -175,7 +175,7 @@ func TestInputsAndOutputsOfPrompts(t *testing.T) {
 		return p.answer(id)
 	}
 	for _, args := range []string{`{}`, `null`, `7`, `[]`, `"a"`, `{"kind":"c"}`, `{"kind":7}`, `{"kind":null}`, `{"Kind":"a"}`, `{"kind":"a","note":7}`, `{"kind":"a","more":"x"}`} {
-		if m := get(args); m.Error == nil || m.Error.Code != mcp.CodeInvalidParams || ran != 0 {
+		if m := get(args); m.Error == nil || m.Error.Code != jsonrpc.CodeInvalidParams || ran != 0 {
 			t.Errorf("arguments %s = %s, and the function ran %d times", args, show(&m), ran)
 		}
 	}
@@ -187,7 +187,7 @@ func TestInputsAndOutputsOfPrompts(t *testing.T) {
 		{mcp.PromptMessage{Role: "system", Content: mcp.Text("x")}, false}, {mcp.PromptMessage{Content: mcp.Text("x")}, false}, {mcp.PromptMessage{Role: "user"}, false},
 	} {
 		out = []mcp.PromptMessage{tt.out}
-		if m := get(`{"kind":"a"}`); (m.Error == nil) != tt.want || m.Error != nil && m.Error.Code != mcp.CodeInternal || ran != 1 {
+		if m := get(`{"kind":"a"}`); (m.Error == nil) != tt.want || m.Error != nil && m.Error.Code != jsonrpc.CodeInternal || ran != 1 {
 			t.Errorf("the message %+v = %s", tt.out, show(&m))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/usercode"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
@@ -20,10 +21,10 @@ func (c *Client) elicit(ctx context.Context, user *usercode.Runner, params json.
 		Mode    string          `json:"mode"`
 	}
 	if err := jsonx.Unmarshal(jsonx.OrObject(params), &w); err != nil {
-		return nil, Errorf(CodeInvalidParams, "elicitation: %v", err)
+		return nil, Errorf(jsonrpc.CodeInvalidParams, "elicitation: %v", err)
 	}
 	if w.Mode != "" && w.Mode != "form" && w.Mode != "url" {
-		return nil, Errorf(CodeInvalidParams, "elicitation: unknown mode %q", clip(w.Mode))
+		return nil, Errorf(jsonrpc.CodeInvalidParams, "elicitation: unknown mode %q", clip(w.Mode))
 	}
 	var res *ElicitResult
 	err := user.Run(ctx, "Client.OnElicit", func() (err error) {

@@ -218,7 +218,7 @@ func TestClientAnswersElicitation(t *testing.T) {
 			p.send(`{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{` + tt.params + `}}`)
 			m := p.answer(1)
 			if tt.want == "" {
-				wantError(t, m, mcp.CodeInvalidParams)
+				wantError(t, m, jsonrpc.CodeInvalidParams)
 			} else if string(m.Result) != tt.want {
 				t.Errorf("got %s, want %s", show(&m), tt.want)
 			}
@@ -243,7 +243,7 @@ func TestURLElicitationRequired(t *testing.T) {
 	})
 	bothEras(t, func(t *testing.T, rev mcp.Revision) {
 		_, err := mcptest.Connect(t, s, nothing(), rev).CallTool(t.Context(), "ask", nil)
-		want := map[mcp.Revision]int{mcp.V2025_11_25: -32042, mcp.V2026_07_28: mcp.CodeInternal}[rev]
+		want := map[mcp.Revision]int{mcp.V2025_11_25: -32042, mcp.V2026_07_28: jsonrpc.CodeInternal}[rev]
 		if !errors.Is(err, &mcp.Error{Code: want}) {
 			t.Errorf("call = %v, want code %d", err, want)
 		}

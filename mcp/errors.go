@@ -16,14 +16,8 @@ import (
 // codes.
 type Error = jsonrpc.Error
 
-// Error codes of JSON-RPC and of MCP.
+// Error codes of MCP. Package jsonrpc has those of JSON-RPC, such as jsonrpc.CodeInvalidParams.
 const (
-	CodeParse          = jsonrpc.CodeParse
-	CodeInvalidRequest = jsonrpc.CodeInvalidRequest
-	CodeMethodNotFound = jsonrpc.CodeMethodNotFound
-	CodeInvalidParams  = jsonrpc.CodeInvalidParams
-	CodeInternal       = jsonrpc.CodeInternal
-
 	// CodeResourceNotFound is written as -32602 toward 2026-07-28 peers.
 	CodeResourceNotFound = -32002 // 2024-11-05 to 2025-11-25, server/resources
 

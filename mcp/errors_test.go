@@ -65,7 +65,7 @@ func TestExtensionOfOneSide(t *testing.T) {
 		t.Errorf("got %s", show(&m))
 	}
 	p.send(modern(2, "com.example/do", caps, ""))
-	wantError(t, p.answer(2), mcp.CodeMethodNotFound)
+	wantError(t, p.answer(2), jsonrpc.CodeMethodNotFound)
 
 	s, err := nothing().Connect(t.Context(), stub(t, func(m jsonrpc.Message) []string {
 		if m.Method == "server/discover" {
@@ -108,7 +108,7 @@ func TestOldCodeOfAMissingResource(t *testing.T) {
 		}
 		p := rawClient(t, &mcp.Server{Name: "front", Version: "1", Handler: s})
 		p.send(modern(1, "resources/read", `{}`, `"uri":"a:b"`))
-		wantError(t, p.answer(1), mcp.CodeInvalidParams)
+		wantError(t, p.answer(1), jsonrpc.CodeInvalidParams)
 		s.Close()
 	}
 }
@@ -142,7 +142,7 @@ func TestMessagesOfErrors(t *testing.T) {
 					t.Errorf("%.30s with %.30s: a message of %d bytes: %.600q", method, params, n, m.Error.Message)
 				}
 				switch m.Error.Code {
-				case mcp.CodeInvalidParams, mcp.CodeMethodNotFound, mcp.CodeInvalidRequest, mcp.CodeResourceNotFound:
+				case jsonrpc.CodeInvalidParams, jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidRequest, mcp.CodeResourceNotFound:
 				default:
 					t.Errorf("%.30s with %.30s: code %d", method, params, m.Error.Code)
 				}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -36,7 +37,7 @@ func TestTaskSupportOfTools(t *testing.T) {
 		t.Errorf("no tools %v in %s", want, show(&m))
 	}
 	p.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"required"}}`)
-	wantError(t, p.answer(2), mcp.CodeMethodNotFound)
+	wantError(t, p.answer(2), jsonrpc.CodeMethodNotFound)
 	p.send(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"never","task":{}}}`)
-	wantError(t, p.answer(3), mcp.CodeMethodNotFound)
+	wantError(t, p.answer(3), jsonrpc.CodeMethodNotFound)
 }

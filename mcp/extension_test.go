@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
@@ -49,8 +50,8 @@ func TestExtension(t *testing.T) {
 			t.Errorf("com.example/audit = %s, want %s", raw, want)
 		}
 		var rpc *mcp.Error
-		if _, err := s.Raw(t.Context(), "com.example/other", nil); !errors.As(err, &rpc) || rpc.Code != mcp.CodeMethodNotFound {
-			t.Errorf("a method that nobody serves: %v, want %d", err, mcp.CodeMethodNotFound)
+		if _, err := s.Raw(t.Context(), "com.example/other", nil); !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeMethodNotFound {
+			t.Errorf("a method that nobody serves: %v, want %d", err, jsonrpc.CodeMethodNotFound)
 		}
 	})
 }

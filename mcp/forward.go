@@ -12,6 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // Handle forwards a request to the server, and its questions, progress and log
@@ -117,7 +118,7 @@ func (s *Session) forwardListen(ctx context.Context, call *engine.Call, req *Req
 	ack := func(honoured filter) error {
 		heard()
 		if len(honoured.URIs) < asked && call.Peer.Revision.Sessions {
-			return Errorf(CodeInvalidParams, "the server takes no subscription to this resource") // T-50
+			return Errorf(jsonrpc.CodeInvalidParams, "the server takes no subscription to this resource") // T-50
 		}
 		return call.Emit(revision.NoteAcknowledged, encode(map[string]filter{"notifications": honoured}))
 	}

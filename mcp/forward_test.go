@@ -150,7 +150,7 @@ func TestResultsThatAreNoObjects(t *testing.T) {
 		}}
 		p := rawClient(t, gw)
 		p.send(modern(1, "tools/call", `{}`, `"name":"x"`))
-		wantError(t, p.answer(1), mcp.CodeInternal)
+		wantError(t, p.answer(1), jsonrpc.CodeInternal)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestHeldCallIsResumedOnce(t *testing.T) {
 		good, bad := 0, 0
 		for range 2 {
 			switch m := p.read(); {
-			case m.Error != nil && m.Error.Code == mcp.CodeInvalidParams:
+			case m.Error != nil && m.Error.Code == jsonrpc.CodeInvalidParams:
 				bad++
 			case strings.Contains(string(m.Result), "hello"):
 				good++

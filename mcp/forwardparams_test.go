@@ -128,7 +128,7 @@ func TestForwardedNames(t *testing.T) {
 			case fault == "" && (err != nil || len(seen) != 1):
 				t.Errorf("%s %s = %v, the server saw %q; want it to pass", method, params, err, seen)
 			case fault == "":
-			case !errors.As(err, &rpc) || rpc.Code != mcp.CodeInvalidParams || !strings.Contains(rpc.Message, fault):
+			case !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInvalidParams || !strings.Contains(rpc.Message, fault):
 				t.Errorf("%s %s = %v, want -32602 with %s", method, params, err, fault)
 			case len(seen) > 0:
 				t.Errorf("%s %s was refused, and yet the server saw %q", method, params, seen)
@@ -192,7 +192,7 @@ func TestForwardedNamesOfTasks(t *testing.T) {
 		for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
 			_, err := behind.Handle(t.Context(), &mcp.Request{Method: method, Params: json.RawMessage(params)})
 			var rpc *mcp.Error
-			if !errors.As(err, &rpc) || rpc.Code != mcp.CodeInvalidParams || !strings.Contains(rpc.Message, `must be written "taskId"`) || len(lax.take()) > 0 {
+			if !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInvalidParams || !strings.Contains(rpc.Message, `must be written "taskId"`) || len(lax.take()) > 0 {
 				t.Errorf("%s %s = %v, want -32602", method, params, err)
 			}
 		}

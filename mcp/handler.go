@@ -66,7 +66,7 @@ func (r *Request) Param(name string) json.RawMessage {
 func exactNames(next Handler) Handler {
 	return HandlerFunc(func(ctx context.Context, req *Request) (Result, error) {
 		if err := req.checkNames(); err != nil {
-			return nil, Errorf(CodeInvalidParams, "%s: %v", clip(req.Method), err)
+			return nil, Errorf(jsonrpc.CodeInvalidParams, "%s: %v", clip(req.Method), err)
 		}
 		return next.Handle(ctx, req)
 	})
@@ -90,11 +90,11 @@ func (r *Request) checkNames() error {
 func (r *Request) paramString(name string) (string, error) {
 	raw := r.Param(name)
 	if raw == nil {
-		return "", Errorf(CodeInvalidParams, "%s: missing %q", r.Method, name)
+		return "", Errorf(jsonrpc.CodeInvalidParams, "%s: missing %q", r.Method, name)
 	}
 	s, err := jsonx.Unquote(raw)
 	if err != nil {
-		return "", Errorf(CodeInvalidParams, "%s: %q must be a string", r.Method, name)
+		return "", Errorf(jsonrpc.CodeInvalidParams, "%s: %q must be a string", r.Method, name)
 	}
 	return s, nil
 }

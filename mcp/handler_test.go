@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
@@ -158,8 +159,8 @@ func TestHandlerAnswersNonsense(t *testing.T) {
 	for _, rev := range []mcp.Revision{mcp.V2024_11_05, mcp.V2026_07_28} {
 		session := unchecked(t, s, &mcp.Client{Name: "c", Revisions: []mcp.Revision{rev}})
 		for _, name := range []string{"nil", "array"} {
-			if _, err := session.CallTool(t.Context(), name, nil); !errors.Is(err, &mcp.Error{Code: mcp.CodeInternal}) {
-				t.Errorf("%s on %s = %v, want %d", name, rev, err, mcp.CodeInternal)
+			if _, err := session.CallTool(t.Context(), name, nil); !errors.Is(err, &mcp.Error{Code: jsonrpc.CodeInternal}) {
+				t.Errorf("%s on %s = %v, want %d", name, rev, err, jsonrpc.CodeInternal)
 			}
 		}
 		if _, err := session.CallTool(t.Context(), "empty", nil); err != nil {

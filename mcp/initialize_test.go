@@ -121,7 +121,7 @@ func TestProbeComesFirst(t *testing.T) {
 				version, _ = m.Param("protocolVersion")
 			}
 			sent = append(sent, m.Method+" "+strings.Trim(string(version), `"`))
-			p.send(failure(m, mcp.CodeMethodNotFound, "")[0])
+			p.send(failure(m, jsonrpc.CodeMethodNotFound, "")[0])
 		}
 		if frames := p.end(); len(frames) > 0 || strings.Join(sent, ", ") != tt.want {
 			t.Errorf("a client of %v sends %q and then %q, want %s", tt.revs, sent, frames, tt.want)

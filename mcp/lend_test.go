@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
@@ -34,7 +35,7 @@ func TestLentTasksMakeRoom(t *testing.T) {
 		if s := p.state(last); s.Status != "completed" {
 			t.Errorf("the last task: %+v", s)
 		}
-		wantError(t, p.get("tasks/get", `"taskId":"`+first+`"`), mcp.CodeInvalidParams)
+		wantError(t, p.get("tasks/get", `"taskId":"`+first+`"`), jsonrpc.CodeInvalidParams)
 
 		for i := range 7 {
 			last = p.begin("big", "{}").TaskID
@@ -46,6 +47,6 @@ func TestLentTasksMakeRoom(t *testing.T) {
 		if s := p.state(last); s.Status != "completed" || len(s.Result) < len(big) {
 			t.Errorf("the last big task is %s with %d bytes", s.Status, len(s.Result))
 		}
-		wantError(t, p.get("tasks/get", `"taskId":"`+first+`"`), mcp.CodeInvalidParams)
+		wantError(t, p.get("tasks/get", `"taskId":"`+first+`"`), jsonrpc.CodeInvalidParams)
 	})
 }

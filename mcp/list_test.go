@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
@@ -129,8 +130,8 @@ func TestCursors(t *testing.T) {
 	}
 	foreign := []any{"", "abc", "!!", base64.RawURLEncoding.EncodeToString([]byte("p2.5")), base64.RawURLEncoding.EncodeToString([]byte("p1.-1")), strings.Repeat("A", 5000)}
 	for _, c := range foreign {
-		if _, _, err := list(c); !errors.Is(err, &mcp.Error{Code: mcp.CodeInvalidParams}) {
-			t.Errorf("cursor %.20q = %v, want %d", c, err, mcp.CodeInvalidParams)
+		if _, _, err := list(c); !errors.Is(err, &mcp.Error{Code: jsonrpc.CodeInvalidParams}) {
+			t.Errorf("cursor %.20q = %v, want %d", c, err, jsonrpc.CodeInvalidParams)
 		}
 	}
 }
@@ -139,7 +140,7 @@ func TestCursors(t *testing.T) {
 func TestListsOfNothing(t *testing.T) {
 	mcptest.Every(t, func() *mcp.Server { return &mcp.Server{Name: "empty", Version: "1"} }, nothing, func(t *testing.T, s *mcp.Session) {
 		for _, method := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
-			if _, err := s.Raw(t.Context(), method, nil); !errors.Is(err, &mcp.Error{Code: mcp.CodeMethodNotFound}) {
+			if _, err := s.Raw(t.Context(), method, nil); !errors.Is(err, &mcp.Error{Code: jsonrpc.CodeMethodNotFound}) {
 				t.Errorf("%s = %v", method, err)
 			}
 		}
@@ -168,10 +169,10 @@ func TestVisibleEverywhere(t *testing.T) {
 		if got := fmt.Sprint(toolNames(t, s)); got != "[t000 t002 t003 t004]" {
 			t.Errorf("tools %s", got)
 		}
-		if _, err := s.CallTool(t.Context(), "t001", nil); !errors.Is(err, &mcp.Error{Code: mcp.CodeInvalidParams}) {
+		if _, err := s.CallTool(t.Context(), "t001", nil); !errors.Is(err, &mcp.Error{Code: jsonrpc.CodeInvalidParams}) {
 			t.Errorf("a call of a hidden tool = %v", err)
 		}
-		if _, err := s.Prompt(t.Context(), "greet", map[string]string{"name": "x"}); !errors.Is(err, &mcp.Error{Code: mcp.CodeInvalidParams}) {
+		if _, err := s.Prompt(t.Context(), "greet", map[string]string{"name": "x"}); !errors.Is(err, &mcp.Error{Code: jsonrpc.CodeInvalidParams}) {
 			t.Errorf("a hidden prompt = %v", err)
 		}
 		for _, uri := range []string{"lib:text", "page://de/x"} {

@@ -9,6 +9,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // filter is what a listener asks for, and what is honoured of it.
@@ -78,11 +79,11 @@ func filterOf(req *Request) (f filter, err error) {
 		return f, err
 	}
 	if err := jsonx.Unmarshal(raw, &f); err != nil {
-		return f, Errorf(CodeInvalidParams, "%s: notifications: %v", req.Method, err)
+		return f, Errorf(jsonrpc.CodeInvalidParams, "%s: notifications: %v", req.Method, err)
 	}
 	const most = 10_000
 	if len(f.URIs) > most || len(f.Tasks) > most {
-		return f, Errorf(CodeInvalidParams, "%s: %d resources and %d tasks at once, at most %d", req.Method, len(f.URIs), len(f.Tasks), most)
+		return f, Errorf(jsonrpc.CodeInvalidParams, "%s: %d resources and %d tasks at once, at most %d", req.Method, len(f.URIs), len(f.Tasks), most)
 	}
 	return f, nil
 }

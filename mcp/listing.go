@@ -10,6 +10,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // Bounds of a listing, for servers whose pages have no end.
@@ -99,7 +100,7 @@ func (l *listing) page(ctx context.Context) (json.RawMessage, error) {
 			return raw, nil
 		}
 		var rpc *Error
-		if l.cursor == nil || !errors.As(err, &rpc) || rpc.Code != CodeInvalidParams {
+		if l.cursor == nil || !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInvalidParams {
 			return nil, err
 		}
 		l.s.remote.DropCached(l.of.Method)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -107,9 +108,9 @@ func TestLogLevels(t *testing.T) {
 	for i, level := range []string{`"verbose"`, `"Info"`, `""`, `3`, `null`, `{}`} {
 		id := int64(i + 1)
 		legacy.sendf(`{"jsonrpc":"2.0","id":%d,"method":"logging/setLevel","params":{"level":%s}}`, id, level)
-		wantError(t, legacy.answer(id), mcp.CodeInvalidParams)
+		wantError(t, legacy.answer(id), jsonrpc.CodeInvalidParams)
 		now.send(strings.Replace(modern(id, "tools/call", `{}`, `"name":"ask"`), `"_meta":{`, `"_meta":{"io.modelcontextprotocol/logLevel":`+level+`,`, 1))
-		wantError(t, now.answer(id), mcp.CodeInvalidParams)
+		wantError(t, now.answer(id), jsonrpc.CodeInvalidParams)
 	}
 	for i, level := range levels {
 		id := int64(100 + 2*i)

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
-	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // Methods that 2026-07-28 removed are no methods of it, with status 404 over HTTP: the
@@ -30,7 +29,7 @@ func TestRemovedMethods(t *testing.T) {
 	} {
 		frame := modern(int64(i+1), tt.method, `{}`, tt.more)
 		p.send(frame)
-		wantError(t, p.answer(int64(i+1)), mcp.CodeMethodNotFound)
+		wantError(t, p.answer(int64(i+1)), jsonrpc.CodeMethodNotFound)
 
 		req, err := http.NewRequestWithContext(t.Context(), "POST", srv.URL, strings.NewReader(frame))
 		if err != nil {
@@ -53,6 +52,6 @@ func TestRemovedMethods(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantError(t, m, mcp.CodeMethodNotFound)
+		wantError(t, m, jsonrpc.CodeMethodNotFound)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -130,7 +131,7 @@ func TestOpenPasses(t *testing.T) {
 	if _, err := s.Read(t.Context(), "no:where"); !errors.As(err, &rpc) {
 		t.Errorf("read of an unknown resource: %v, want an *Error", err)
 	}
-	if _, err := s.CallTool(t.Context(), "nothing", nil); !errors.As(err, &rpc) || rpc.Code != mcp.CodeInvalidParams {
+	if _, err := s.CallTool(t.Context(), "nothing", nil); !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInvalidParams {
 		t.Errorf("unknown tool: %v", err)
 	}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, errors.New("enough"))
@@ -167,10 +168,10 @@ func TestOpenKeepsErrors(t *testing.T) {
 	}
 	defer s.Close()
 	var rpc *mcp.Error
-	if _, err := s.CallTool(t.Context(), "x", nil); !errors.Is(err, own) || !errors.As(err, &rpc) || rpc.Code != mcp.CodeInternal {
+	if _, err := s.CallTool(t.Context(), "x", nil); !errors.Is(err, own) || !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInternal {
 		t.Errorf("err = %v, want the handler's own and -32603", err)
 	}
-	if _, err := s.Raw(t.Context(), "tools/list", nil); !errors.As(err, &rpc) || rpc.Code != mcp.CodeInternal {
+	if _, err := s.Raw(t.Context(), "tools/list", nil); !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInternal {
 		t.Errorf("no result: %v, want -32603", err)
 	}
 	if info := s.Server(); info == nil {

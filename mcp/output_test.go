@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 	"github.com/patchbay-dev/patchbay/schema"
@@ -86,7 +87,7 @@ func TestResultFitsOutputSchema(t *testing.T) {
 				res, err := s.CallTool(t.Context(), tool.Name, nil)
 				if want, bad := faults[tool.Name]; bad {
 					var rpc *mcp.Error
-					if !errors.As(err, &rpc) || rpc.Code != mcp.CodeInternal || !strings.HasSuffix(rpc.Message, want) {
+					if !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInternal || !strings.HasSuffix(rpc.Message, want) {
 						t.Errorf("%s: got %v, %v, want an internal error with %q", tool.Name, res, err, want)
 					}
 					continue

@@ -126,7 +126,7 @@ func testPair(t *testing.T, f *far, s *mcp.Session, front, back mcp.Revision) {
 	if _, err := s.CallTool(ctx, "rpc", nil); !errors.As(err, &rpc) || rpc.Code != 1234 || rpc.Message != "own" || string(rpc.Data) != `{"k":1}` {
 		t.Errorf("rpc = %v", err)
 	}
-	if _, err := s.CallTool(ctx, "none", nil); !errors.Is(err, &mcp.Error{Code: mcp.CodeInvalidParams}) {
+	if _, err := s.CallTool(ctx, "none", nil); !errors.Is(err, &mcp.Error{Code: jsonrpc.CodeInvalidParams}) {
 		t.Errorf("an unknown tool = %v", err)
 	}
 	if got, err := mcp.CallAs[point](ctx, s, "structured", nil); err != nil || got != (point{1, 2}) {
@@ -134,14 +134,14 @@ func testPair(t *testing.T, f *far, s *mcp.Session, front, back mcp.Revision) {
 	}
 	missing := mcp.CodeResourceNotFound // T-130, T-131
 	if front == mcp.V2026_07_28 {
-		missing = mcp.CodeInvalidParams
+		missing = jsonrpc.CodeInvalidParams
 	}
 	if _, err := s.Read(ctx, "lib:none"); !errors.Is(err, &mcp.Error{Code: missing}) {
 		t.Errorf("a missing resource = %v, want %d", err, missing)
 	}
 	refused := -32000 // T-139
 	if front == mcp.V2026_07_28 {
-		refused = mcp.CodeInternal
+		refused = jsonrpc.CodeInternal
 	}
 	if _, err := s.CallTool(ctx, "busy", nil); !errors.Is(err, &mcp.Error{Code: refused}) {
 		t.Errorf("an error of the server's own range = %v, want %d", err, refused)
@@ -259,7 +259,7 @@ func TestHeldCall(t *testing.T) {
 		state2, _ := inputRequired(t, p.answer(2)) // without the answer the question comes again
 		retry := ask + "," + accept(qs, `{"color":"red"}`) + `,"requestState":`
 		p.send(modern(3, "tools/call", canElicit, retry+quote(state)))
-		wantError(t, p.answer(3), mcp.CodeInvalidParams) // that state was used
+		wantError(t, p.answer(3), jsonrpc.CodeInvalidParams) // that state was used
 		p.send(modern(4, "tools/call", canElicit, retry+quote(state2)))
 		if m := p.answer(4); !strings.Contains(string(m.Result), "red") {
 			t.Errorf("got %s", show(&m))
@@ -319,5 +319,5 @@ func TestPairsHonour(t *testing.T) {
 	p := rawClient(t, front)
 	p.initialize(mcp.V2025_11_25, `{}`)
 	p.send(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"x:y"}}`)
-	wantError(t, p.answer(1), mcp.CodeInvalidParams)
+	wantError(t, p.answer(1), jsonrpc.CodeInvalidParams)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
@@ -48,7 +49,7 @@ func AddPrompt[In, Out any](s *Server, p Prompt, h func(context.Context, In) (Ou
 	s.prompts.put(&promptEntry{def: &p, get: func(ctx context.Context, args json.RawMessage) (*PromptResult, error) {
 		var in In
 		if err := typ.Decode(args, &in); err != nil {
-			return nil, Errorf(CodeInvalidParams, "prompt %q: %v", p.Name, err)
+			return nil, Errorf(jsonrpc.CodeInvalidParams, "prompt %q: %v", p.Name, err)
 		}
 		out, err := h(ctx, in)
 		if err != nil {
@@ -159,7 +160,7 @@ func (s *Server) getPrompt(ctx context.Context, req *Request) (Result, error) {
 	}
 	p, ok := s.prompts.snapshot().by[name]
 	if !ok || !s.visible(ctx, KindPrompt, name) {
-		return nil, Errorf(CodeInvalidParams, "no prompt %q; prompts/list names those there are", clip(name))
+		return nil, Errorf(jsonrpc.CodeInvalidParams, "no prompt %q; prompts/list names those there are", clip(name))
 	}
 	args, err := rawObject(req, "arguments")
 	if err != nil {
@@ -197,27 +198,27 @@ func (s *Server) complete(ctx context.Context, req *Request) (Result, error) {
 		} `json:"context"`
 	}
 	if err := jsonx.Unmarshal(jsonx.OrObject(req.Params), &p); err != nil {
-		return nil, Errorf(CodeInvalidParams, "%s: %v", req.Method, err)
+		return nil, Errorf(jsonrpc.CodeInvalidParams, "%s: %v", req.Method, err)
 	}
 	var complete map[string]CompleteFunc
 	switch p.Ref.Type {
 	case "ref/prompt":
 		e, ok := s.prompts.snapshot().by[p.Ref.Name]
 		if !ok || !s.visible(ctx, KindPrompt, p.Ref.Name) {
-			return nil, Errorf(CodeInvalidParams, "no prompt %q to complete", clip(p.Ref.Name))
+			return nil, Errorf(jsonrpc.CodeInvalidParams, "no prompt %q to complete", clip(p.Ref.Name))
 		}
 		complete = e.def.Complete
 	case "ref/resource":
 		if e, ok := s.templates.snapshot().by[p.Ref.URI]; ok && s.visible(ctx, KindResourceTemplate, p.Ref.URI) {
 			complete = e.def.Complete
 		} else if _, ok := s.resources.snapshot().by[p.Ref.URI]; !ok || !s.visible(ctx, KindResource, p.Ref.URI) {
-			return nil, Errorf(CodeInvalidParams, "no resource or template %q to complete", clip(p.Ref.URI))
+			return nil, Errorf(jsonrpc.CodeInvalidParams, "no resource or template %q to complete", clip(p.Ref.URI))
 		}
 	default:
-		return nil, Errorf(CodeInvalidParams, "%s: ref.type must be %q or %q", req.Method, "ref/prompt", "ref/resource")
+		return nil, Errorf(jsonrpc.CodeInvalidParams, "%s: ref.type must be %q or %q", req.Method, "ref/prompt", "ref/resource")
 	}
 	if p.Argument.Name == nil || p.Argument.Value == nil {
-		return nil, Errorf(CodeInvalidParams, "%s: missing argument.name or argument.value", req.Method)
+		return nil, Errorf(jsonrpc.CodeInvalidParams, "%s: missing argument.name or argument.value", req.Method)
 	}
 	f := complete[*p.Argument.Name]
 	if f == nil {

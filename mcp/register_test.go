@@ -233,7 +233,7 @@ func TestTemplateVariables(t *testing.T) {
 			res, err := c.Read(t.Context(), uri)
 			if wrong, bad := strings.CutPrefix(want, "error: "); bad {
 				var rpc *mcp.Error
-				if !errors.As(err, &rpc) || !strings.Contains(rpc.Message, wrong) || rpc.Code != mcp.CodeInvalidParams {
+				if !errors.As(err, &rpc) || !strings.Contains(rpc.Message, wrong) || rpc.Code != jsonrpc.CodeInvalidParams {
 					t.Errorf("%s = %v, %v; want the error %q", uri, res, err, wrong)
 				}
 				continue

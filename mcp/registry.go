@@ -16,6 +16,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // entry is a registered feature.
@@ -140,7 +141,7 @@ func (s *snapshot[E]) named(raw json.RawMessage) (e E, ok bool) {
 // If all callers see the same, a page is kept with its encodings until the list changes.
 func listPage[E entry, T Tool | Prompt | Resource | ResourceTemplate](ctx context.Context, s *Server, set *set[E], kind Kind, req *Request, def func(E) *T) (Result, error) {
 	if !set.used() && kind != KindResourceTemplate && kind != KindResource {
-		return nil, Errorf(CodeMethodNotFound, "%s: this server has no %ss", req.Method, kind)
+		return nil, Errorf(jsonrpc.CodeMethodNotFound, "%s: this server has no %ss", req.Method, kind)
 	}
 	after, err := parseCursor(req)
 	if err != nil {
@@ -241,7 +242,7 @@ func parseCursor(req *Request) (uint64, error) {
 			}
 		}
 	}
-	return 0, Errorf(CodeInvalidParams, "%s: the cursor is not one of this server; start without a cursor", req.Method)
+	return 0, Errorf(jsonrpc.CodeInvalidParams, "%s: the cursor is not one of this server; start without a cursor", req.Method)
 }
 
 // Remove removes features. What does not exist is left out.
@@ -271,7 +272,7 @@ func rawObject(req *Request, name string) (json.RawMessage, error) {
 		return json.RawMessage(`{}`), nil
 	}
 	if jsonx.KindOf(raw) != '{' {
-		return nil, Errorf(CodeInvalidParams, "%s: %q must be an object", req.Method, name)
+		return nil, Errorf(jsonrpc.CodeInvalidParams, "%s: %q must be an object", req.Method, name)
 	}
 	return raw, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/urimatch"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
@@ -101,7 +102,7 @@ func AddResourceTemplate[In, Out any](s *Server, t ResourceTemplate, h func(cont
 	s.templates.put(&templateEntry{def: &t, match: match, read: func(ctx context.Context, uri string, values uritemplate.Values) (*ReadResult, error) {
 		var in In
 		if err := typ.Decode(bound(vars, values), &in); err != nil {
-			return nil, Errorf(CodeInvalidParams, "resource %q: %v", clip(uri), err)
+			return nil, Errorf(jsonrpc.CodeInvalidParams, "resource %q: %v", clip(uri), err)
 		}
 		out, err := h(ctx, in)
 		if err != nil {
@@ -173,14 +174,14 @@ func readResult(v any, uri, mime string) (*ReadResult, error) {
 
 func (s *Server) listResources(ctx context.Context, req *Request) (Result, error) {
 	if !s.resources.used() && !s.templates.used() {
-		return nil, Errorf(CodeMethodNotFound, "%s: this server has no resources", req.Method)
+		return nil, Errorf(jsonrpc.CodeMethodNotFound, "%s: this server has no resources", req.Method)
 	}
 	return listPage(ctx, s, &s.resources, KindResource, req, func(e *resourceEntry) *Resource { return e.def })
 }
 
 func (s *Server) listTemplates(ctx context.Context, req *Request) (Result, error) {
 	if !s.resources.used() && !s.templates.used() {
-		return nil, Errorf(CodeMethodNotFound, "%s: this server has no resources", req.Method)
+		return nil, Errorf(jsonrpc.CodeMethodNotFound, "%s: this server has no resources", req.Method)
 	}
 	return listPage(ctx, s, &s.templates, KindResourceTemplate, req, func(e *templateEntry) *ResourceTemplate { return e.def })
 }
@@ -202,7 +203,7 @@ func (s *Server) readResource(ctx context.Context, req *Request) (Result, error)
 		vars, err := p.e.match.Match(uri)
 		switch {
 		case err != nil:
-			return nil, Errorf(CodeInvalidParams, "resource %q: %v", clip(uri), err)
+			return nil, Errorf(jsonrpc.CodeInvalidParams, "resource %q: %v", clip(uri), err)
 		case vars != nil:
 			return orNothing(p.e.read(ctx, uri, vars))
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
@@ -112,7 +113,7 @@ func TestResourcesEverywhere(t *testing.T) {
 		}
 		missing := mcp.CodeResourceNotFound
 		if s.Revision() == mcp.V2026_07_28 {
-			missing = mcp.CodeInvalidParams
+			missing = jsonrpc.CodeInvalidParams
 		}
 		for _, uri := range []string{"lib:none", "page://xx/y"} {
 			var rpc *mcp.Error
@@ -120,7 +121,7 @@ func TestResourcesEverywhere(t *testing.T) {
 				t.Errorf("read %q = %v, want error %d", uri, err, missing)
 			}
 		}
-		if _, err := s.Read(t.Context(), "lib:broken"); !errors.Is(err, &mcp.Error{Code: mcp.CodeInternal}) || !strings.Contains(err.Error(), "disk on fire") { // RES-26-010
+		if _, err := s.Read(t.Context(), "lib:broken"); !errors.Is(err, &mcp.Error{Code: jsonrpc.CodeInternal}) || !strings.Contains(err.Error(), "disk on fire") { // RES-26-010
 			t.Errorf("a resource that fails = %v", err)
 		}
 		got, err := s.Read(t.Context(), "lib:asks")
@@ -163,8 +164,8 @@ func TestPromptsEverywhere(t *testing.T) {
 			t.Errorf("greet (-want +got):\n%s", d)
 		}
 		for name, args := range map[string]map[string]string{"greet": nil, "none": {}} {
-			if _, err := s.Prompt(t.Context(), name, args); !errors.Is(err, &mcp.Error{Code: mcp.CodeInvalidParams}) {
-				t.Errorf("%s with %v = %v, want %d", name, args, err, mcp.CodeInvalidParams)
+			if _, err := s.Prompt(t.Context(), name, args); !errors.Is(err, &mcp.Error{Code: jsonrpc.CodeInvalidParams}) {
+				t.Errorf("%s with %v = %v, want %d", name, args, err, jsonrpc.CodeInvalidParams)
 			}
 		}
 		res, err = s.Prompt(t.Context(), "asks", nil)
@@ -223,7 +224,7 @@ func TestPromptsEverywhere(t *testing.T) {
 			t.Errorf("others = %+v, %v, want %s", got, err, want)
 		}
 		for _, of := range []mcp.Feature{{Kind: mcp.KindPrompt, Name: "none"}, {Kind: mcp.KindResourceTemplate, Name: "none"}} {
-			if _, err := s.Complete(t.Context(), of, "x", "", nil); !errors.Is(err, &mcp.Error{Code: mcp.CodeInvalidParams}) {
+			if _, err := s.Complete(t.Context(), of, "x", "", nil); !errors.Is(err, &mcp.Error{Code: jsonrpc.CodeInvalidParams}) {
 				t.Errorf("complete %v = %v", of, err)
 			}
 		}

@@ -77,8 +77,8 @@ func TestPanicIsContained(t *testing.T) {
 		func(t *testing.T, s *mcp.Session) {
 			_, err := s.CallTool(t.Context(), "panic", nil)
 			var rpc *mcp.Error
-			if !errors.As(err, &rpc) || rpc.Code != mcp.CodeInternal || strings.Contains(rpc.Message, "secret") {
-				t.Errorf("panic = %v; want error %d without detail", err, mcp.CodeInternal)
+			if !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInternal || strings.Contains(rpc.Message, "secret") {
+				t.Errorf("panic = %v; want error %d without detail", err, jsonrpc.CodeInternal)
 			}
 			if n := w.panics.Load(); n != 1 {
 				t.Errorf("OnPanic was called %d times", n)
@@ -167,32 +167,32 @@ func TestGarbageToServer(t *testing.T) {
 		name, frame string
 		code        int // of the answer; 0: there is none
 	}{
-		{"no JSON", `hello`, mcp.CodeParse},
-		{"half a message", `{"jsonrpc":"2.0","id":2,"met`, mcp.CodeParse},
-		{"bad UTF-8", "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"\xff\"}", mcp.CodeParse},
-		{"a member twice", `{"jsonrpc":"2.0","id":2,"id":3,"method":"ping"}`, mcp.CodeParse},
+		{"no JSON", `hello`, jsonrpc.CodeParse},
+		{"half a message", `{"jsonrpc":"2.0","id":2,"met`, jsonrpc.CodeParse},
+		{"bad UTF-8", "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"\xff\"}", jsonrpc.CodeParse},
+		{"a member twice", `{"jsonrpc":"2.0","id":2,"id":3,"method":"ping"}`, jsonrpc.CodeParse},
 		{"too deep", strings.Repeat("[", 100), 0},
-		{"a number", `17`, mcp.CodeInvalidRequest},
-		{"null", `null`, mcp.CodeInvalidRequest},
-		{"an empty object", `{}`, mcp.CodeInvalidRequest},
-		{"another version", `{"jsonrpc":"1.0","id":2,"method":"ping"}`, mcp.CodeInvalidRequest},
-		{"an id that is none", `{"jsonrpc":"2.0","id":{},"method":"ping"}`, mcp.CodeInvalidRequest},
-		{"a fraction as id", `{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, mcp.CodeInvalidRequest},
-		{"a null id", `{"jsonrpc":"2.0","id":null,"method":"ping"}`, mcp.CodeInvalidRequest},
-		{"params that are none", `{"jsonrpc":"2.0","id":2,"method":"ping","params":3}`, mcp.CodeInvalidRequest},
-		{"an id in use", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, mcp.CodeInvalidRequest},
-		{"a batch", `[{"jsonrpc":"2.0","id":2,"method":"ping"}]`, mcp.CodeInvalidRequest},
-		{"an unknown method", `{"jsonrpc":"2.0","id":2,"method":"no/such"}`, mcp.CodeMethodNotFound},
-		{"a method of another revision", `{"jsonrpc":"2.0","id":2,"method":"server/discover"}`, mcp.CodeMethodNotFound},
-		{"a method of the client", `{"jsonrpc":"2.0","id":2,"method":"roots/list"}`, mcp.CodeMethodNotFound},
-		{"initialize again", `{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`, mcp.CodeInvalidRequest},
+		{"a number", `17`, jsonrpc.CodeInvalidRequest},
+		{"null", `null`, jsonrpc.CodeInvalidRequest},
+		{"an empty object", `{}`, jsonrpc.CodeInvalidRequest},
+		{"another version", `{"jsonrpc":"1.0","id":2,"method":"ping"}`, jsonrpc.CodeInvalidRequest},
+		{"an id that is none", `{"jsonrpc":"2.0","id":{},"method":"ping"}`, jsonrpc.CodeInvalidRequest},
+		{"a fraction as id", `{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, jsonrpc.CodeInvalidRequest},
+		{"a null id", `{"jsonrpc":"2.0","id":null,"method":"ping"}`, jsonrpc.CodeInvalidRequest},
+		{"params that are none", `{"jsonrpc":"2.0","id":2,"method":"ping","params":3}`, jsonrpc.CodeInvalidRequest},
+		{"an id in use", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, jsonrpc.CodeInvalidRequest},
+		{"a batch", `[{"jsonrpc":"2.0","id":2,"method":"ping"}]`, jsonrpc.CodeInvalidRequest},
+		{"an unknown method", `{"jsonrpc":"2.0","id":2,"method":"no/such"}`, jsonrpc.CodeMethodNotFound},
+		{"a method of another revision", `{"jsonrpc":"2.0","id":2,"method":"server/discover"}`, jsonrpc.CodeMethodNotFound},
+		{"a method of the client", `{"jsonrpc":"2.0","id":2,"method":"roots/list"}`, jsonrpc.CodeMethodNotFound},
+		{"initialize again", `{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`, jsonrpc.CodeInvalidRequest},
 		{"a response to nothing", `{"jsonrpc":"2.0","id":77,"result":{}}`, 0},
 		{"a bad response", `{"jsonrpc":"2.0","id":78,"result":{},"error":3}`, 0},
 		{"an unknown notification", `{"jsonrpc":"2.0","method":"notifications/x"}`, 0}, // BASE-26-023
-		{"arguments that are no object", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":[]}}`, mcp.CodeInvalidParams},
-		{"a name that is no string", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":7}}`, mcp.CodeInvalidParams},
-		{"no params", `{"jsonrpc":"2.0","id":2,"method":"tools/call"}`, mcp.CodeInvalidParams},
-		{"a level that is none", `{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"loud"}}`, mcp.CodeInvalidParams},
+		{"arguments that are no object", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":[]}}`, jsonrpc.CodeInvalidParams},
+		{"a name that is no string", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":7}}`, jsonrpc.CodeInvalidParams},
+		{"no params", `{"jsonrpc":"2.0","id":2,"method":"tools/call"}`, jsonrpc.CodeInvalidParams},
+		{"a level that is none", `{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"loud"}}`, jsonrpc.CodeInvalidParams},
 	}
 	for _, g := range garbage {
 		t.Run(g.name, func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestConcurrentLimit(t *testing.T) {
 	}
 	p.send(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
 	m := p.answer(3)
-	wantError(t, m, mcp.CodeInternal)
+	wantError(t, m, jsonrpc.CodeInternal)
 	if !strings.Contains(m.Error.Message, "Limits.Concurrent") {
 		t.Errorf("message %q names no limit", m.Error.Message)
 	}
@@ -380,7 +380,7 @@ func TestShutdownFinishesCalls(t *testing.T) {
 		synctest.Wait()
 		p.answer(2) // the subscription ends at once
 		p.send(modern(3, "tools/call", `{}`, `"name":"echo","arguments":{"text":"x"}`))
-		wantError(t, p.answer(3), mcp.CodeInternal)
+		wantError(t, p.answer(3), jsonrpc.CodeInternal)
 		select {
 		case err := <-down:
 			t.Fatalf("Shutdown returned %v with a call in progress", err)
@@ -513,7 +513,7 @@ func TestGarbageToClient(t *testing.T) {
 			}
 			answers[a.ID.String()] = code
 		}
-		if want := fmt.Sprint(map[string]int{"5": mcp.CodeMethodNotFound, "6": 0}); fmt.Sprint(answers) != want {
+		if want := fmt.Sprint(map[string]int{"5": jsonrpc.CodeMethodNotFound, "6": 0}); fmt.Sprint(answers) != want {
 			t.Errorf("answers %v, want %s", answers, want)
 		}
 		p.send(`{"jsonrpc":"2.0","id":` + m.ID.String() + `,"result":{"content":[]}}`)

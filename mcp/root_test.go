@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -26,14 +27,14 @@ func TestRootsOfAClient(t *testing.T) {
 		p.send(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
 		m := p.answer(1)
 		if !want {
-			wantError(t, m, mcp.CodeInternal)
+			wantError(t, m, jsonrpc.CodeInternal)
 		} else if m.Error != nil || !strings.Contains(string(m.Result), uri) {
 			t.Errorf("root %q: %s", uri, show(&m))
 		}
 	}
 	failing := nothing()
 	failing.Roots = func(context.Context) ([]mcp.Root, error) { return nil, errors.New("no disk") }
-	for c, code := range map[*mcp.Client]int{failing: mcp.CodeInternal, nothing(): mcp.CodeMethodNotFound} {
+	for c, code := range map[*mcp.Client]int{failing: jsonrpc.CodeInternal, nothing(): jsonrpc.CodeMethodNotFound} {
 		p := legacyServer(t, c, mcp.V2025_11_25)
 		p.send(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
 		wantError(t, p.answer(1), code)

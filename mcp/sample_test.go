@@ -104,7 +104,7 @@ func TestConversations(t *testing.T) {
 				t.Errorf("the client refuses %s: %s", list, show(&m))
 			}
 			if tt.want != "" {
-				wantError(t, m, mcp.CodeInvalidParams)
+				wantError(t, m, jsonrpc.CodeInvalidParams)
 			}
 		})
 	}

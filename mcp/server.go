@@ -606,7 +606,7 @@ func (s *Server) dispatch(ctx context.Context, req *Request) (Result, error) {
 	if revision.OfTasks(req.Method) {
 		return s.jobs.serve(ctx, req)
 	}
-	return nil, Errorf(CodeMethodNotFound, "no method %q", clip(req.Method))
+	return nil, Errorf(jsonrpc.CodeMethodNotFound, "no method %q", clip(req.Method))
 }
 
 // offered is what a server has to offer, as far as its capabilities tell: what it says of itself

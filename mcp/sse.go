@@ -12,6 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/transport/duplex"
 	"github.com/patchbay-dev/patchbay/internal/transport/sse"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // SSE returns a handler for HTTP with server-sent events, the HTTP transport of
@@ -102,7 +103,7 @@ func mayBeSSE(err error) bool {
 	}
 	if he.RPC != nil {
 		switch he.RPC.Code {
-		case CodeHeaderMismatch, CodeMissingCapability, CodeUnsupportedVersion, CodeMethodNotFound:
+		case CodeHeaderMismatch, CodeMissingCapability, CodeUnsupportedVersion, jsonrpc.CodeMethodNotFound:
 			return false
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
-	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
@@ -102,13 +101,13 @@ func TestStateIsBound(t *testing.T) {
 	}
 	for _, tt := range refused {
 		t.Run(tt.name, func(t *testing.T) {
-			wantError(t, post(t, srv, tt.who, tt.tool, tt.frame), mcp.CodeInvalidParams)
+			wantError(t, post(t, srv, tt.who, tt.tool, tt.frame), jsonrpc.CodeInvalidParams)
 		})
 	}
 	t.Run("another key", func(t *testing.T) {
 		other := httptest.NewServer(asker(d))
 		defer other.Close()
-		wantError(t, post(t, other, "", "book", retry(args, state)), mcp.CodeInvalidParams)
+		wantError(t, post(t, other, "", "book", retry(args, state)), jsonrpc.CodeInvalidParams)
 	})
 }
 
@@ -139,7 +138,7 @@ func TestStateExpires(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		p.send(modern(3, "tools/call", canElicit, retry))
-		wantError(t, p.answer(3), mcp.CodeInvalidParams)
+		wantError(t, p.answer(3), jsonrpc.CodeInvalidParams)
 	})
 }
 
@@ -183,12 +182,12 @@ func TestStateStore(t *testing.T) {
 	answered := "," + accept(qs, `{"date":"2026-12-27"}`) + `,"requestState":` + quote(state)
 	// The state of another call is refused, and not spent.
 	p.send(modern(9, "tools/call", canElicit, `"name":"deploy","arguments":{"name":"api"}`+answered))
-	wantError(t, p.answer(9), mcp.CodeInvalidParams)
+	wantError(t, p.answer(9), jsonrpc.CodeInvalidParams)
 	retry := args + answered
 	p.send(modern(2, "tools/call", canElicit, retry))
 	if m := p.answer(2); !bytes.Contains(m.Result, []byte("booked 2026-12-27")) {
 		t.Errorf("got %s", show(&m))
 	}
 	p.send(modern(3, "tools/call", canElicit, retry))
-	wantError(t, p.answer(3), mcp.CodeInvalidParams)
+	wantError(t, p.answer(3), jsonrpc.CodeInvalidParams)
 }

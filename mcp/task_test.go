@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 	"github.com/patchbay-dev/patchbay/trace"
@@ -102,7 +103,7 @@ func TestTaskEverywhere(t *testing.T) {
 		if res, err := s.CallTool(t.Context(), "unwell", nil); err != nil || !res.IsError || res.Text() != "no such file" {
 			t.Errorf("unwell = %v, %v", res, err)
 		}
-		if res, err := s.CallTool(t.Context(), "panic", nil); !errors.As(err, &rpc) || rpc.Code != mcp.CodeInternal || strings.Contains(rpc.Message, "oops") {
+		if res, err := s.CallTool(t.Context(), "panic", nil); !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInternal || strings.Contains(rpc.Message, "oops") {
 			t.Errorf("panic = %v, %v", res, err)
 		}
 		task, err := s.StartTask(t.Context(), "forever", nil)

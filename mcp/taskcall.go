@@ -9,6 +9,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/usercode"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // ToolExecution says how calls of a tool run.
@@ -62,7 +63,7 @@ func (s *Server) callAsTask(ctx context.Context, how ToolExecution, args json.Ra
 		if !call.Peer.Revision.Sessions || !s.taskTools() {
 			return run(ctx, args) // TASK-25-015
 		}
-		return nil, Errorf(CodeMethodNotFound, "this tool does not run as a task; call it without a task member") // TASK-25-006
+		return nil, Errorf(jsonrpc.CodeMethodNotFound, "this tool does not run as a task; call it without a task member") // TASK-25-006
 	}
 	args = slices.Clone(args)
 	if !how.OnRelease || call.Peer.Revision.Sessions {
@@ -156,6 +157,6 @@ func (s *Server) runTask(ctx context.Context, call *engine.Call, run func(contex
 		return err
 	})
 	if failed, ok := res.(*ToolResult); errors.Is(context.Cause(ctx), errShutdown) && (err != nil || ok && failed.IsError) {
-		err = Errorf(CodeInternal, "interrupted: the server was shut down while the task was at work")
+		err = Errorf(jsonrpc.CodeInternal, "interrupted: the server was shut down while the task was at work")
 	}
 }

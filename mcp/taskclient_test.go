@@ -199,7 +199,7 @@ func TestClientRefusesOfATask(t *testing.T) {
 			t.Errorf("a prompt = %v, %v", res, err)
 		}
 		var rpc *mcp.Error
-		if res, err := s.CallTool(t.Context(), "slow", nil); !errors.As(err, &rpc) || rpc.Code != mcp.CodeMethodNotFound {
+		if res, err := s.CallTool(t.Context(), "slow", nil); !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeMethodNotFound {
 			t.Errorf("a call whose questions nobody answers = %v, %v", res, err)
 		}
 		if calls := srv.log(); slices.Contains(calls, "tasks/update") {

@@ -401,7 +401,7 @@ func TestTasksMadeHereMakeRoom(t *testing.T) {
 			ids = append(ids, p.begin("unwell", "{}").TaskID)
 			time.Sleep(time.Second)
 		}
-		wantError(t, p.get("tasks/get", `"taskId":"`+ids[0]+`"`), mcp.CodeInvalidParams)
+		wantError(t, p.get("tasks/get", `"taskId":"`+ids[0]+`"`), jsonrpc.CodeInvalidParams)
 		if s := p.state(ids[100]); s.Status != "failed" {
 			t.Errorf("the last is %+v", s)
 		}
@@ -409,7 +409,7 @@ func TestTasksMadeHereMakeRoom(t *testing.T) {
 		for range 100 {
 			busy = append(busy, p.begin("forever", "{}").TaskID)
 		}
-		wantError(t, p.get("tools/call", `"name":"forever","arguments":{},"task":{}`), mcp.CodeInternal)
+		wantError(t, p.get("tools/call", `"name":"forever","arguments":{},"task":{}`), jsonrpc.CodeInternal)
 		for _, id := range slices.Backward(busy) {
 			p.get("tasks/cancel", `"taskId":"`+id+`"`)
 		}

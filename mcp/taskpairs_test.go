@@ -171,7 +171,7 @@ func TestTaskLent(t *testing.T) {
 			}
 		}
 		for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
-			wantError(t, p.get(method, `"taskId":"unknown","inputResponses":{}`), mcp.CodeInvalidParams)
+			wantError(t, p.get(method, `"taskId":"unknown","inputResponses":{}`), jsonrpc.CodeInvalidParams)
 		}
 		// Without the extension the call is waited for inside (T-104).
 		p.send(modern(900, "tools/call", canElicit, `"name":"fails"`))
@@ -196,7 +196,7 @@ func TestTaskLentPrincipals(t *testing.T) {
 	bob.initialize()
 	id := taskOf(t, ada.get("tools/call", `"name":"fail","task":{}`)).Task.TaskID
 	for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
-		wantError(t, bob.get(method, `"taskId":"`+id+`"`), mcp.CodeInvalidParams)
+		wantError(t, bob.get(method, `"taskId":"`+id+`"`), jsonrpc.CodeInvalidParams)
 	}
 	if m := bob.get("tasks/list", ""); string(m.Result) != `{"tasks":[]}` {
 		t.Errorf("the tasks of bob: %s", show(&m))
@@ -209,5 +209,5 @@ func TestTaskLentPrincipals(t *testing.T) {
 	if m := ada.get("tasks/result", `"taskId":"`+id+`"`); !errors.As(m.Error, &rpc) || rpc.Message != "broken" {
 		t.Errorf("result: %s", show(&m))
 	}
-	wantError(t, ada.get("tools/call", `"name":"never","task":{}`), mcp.CodeMethodNotFound)
+	wantError(t, ada.get("tools/call", `"name":"never","task":{}`), jsonrpc.CodeMethodNotFound)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // TaskConfig configures the tasks of a [Server]. A task belongs to the principal that
@@ -118,10 +119,10 @@ func (m *tasks) create(ctx context.Context, call *engine.Call) (*task, error) {
 		return nil, ErrClosed
 	case m.own[t.owner] >= m.max:
 		m.mu.Unlock()
-		return nil, Errorf(CodeInternal, "%d tasks are at work for this caller, the most that this server allows; wait for one to end", m.max)
+		return nil, Errorf(jsonrpc.CodeInternal, "%d tasks are at work for this caller, the most that this server allows; wait for one to end", m.max)
 	case len(m.work) >= maxTasks:
 		m.mu.Unlock()
-		return nil, Errorf(CodeInternal, "%d tasks are at work, the most that this server allows; try again later", maxTasks)
+		return nil, Errorf(jsonrpc.CodeInternal, "%d tasks are at work, the most that this server allows; try again later", maxTasks)
 	}
 	m.own[t.owner]++
 	m.work[t.state.ID] = t
@@ -233,7 +234,7 @@ func (m *tasks) finish(t *task, res Result, err error) {
 		case errors.As(err, &rpc):
 			t.state.Status, t.state.Message, t.state.Error = "failed", rpc.Message, rpc
 		default:
-			t.state.Status, t.state.Message, t.state.Error = "failed", err.Error(), Errorf(CodeInternal, "%s", err)
+			t.state.Status, t.state.Message, t.state.Error = "failed", err.Error(), Errorf(jsonrpc.CodeInternal, "%s", err)
 		}
 	}
 	stop := t.cancel
@@ -289,7 +290,7 @@ func (t *task) loseResult() {
 	defer t.mu.Unlock()
 	if t.state.Result != nil {
 		const why = "the result could not be kept"
-		t.state.Status, t.state.Message, t.state.Result, t.state.Error = "failed", why, nil, Errorf(CodeInternal, why)
+		t.state.Status, t.state.Message, t.state.Result, t.state.Error = "failed", why, nil, Errorf(jsonrpc.CodeInternal, why)
 	}
 }
 
@@ -411,7 +412,7 @@ func (m *tasks) read(ctx context.Context, rec TaskRecord) (*engine.TaskState, er
 		return &state, nil
 	}
 	const why = "interrupted: the server ended while the task was at work"
-	state.Status, state.Message, state.Error, state.Requests, state.Updated = "failed", why, Errorf(CodeInternal, why), nil, engine.TaskTime()
+	state.Status, state.Message, state.Error, state.Requests, state.Updated = "failed", why, Errorf(jsonrpc.CodeInternal, why), nil, engine.TaskTime()
 	rec.Data, rec.Over = encode(state), true
 	if err := m.store.PutTask(ctx, rec); err != nil {
 		return nil, fmt.Errorf("task %q: %w", clip(rec.ID), err)
@@ -423,7 +424,7 @@ func (m *tasks) read(ctx context.Context, rec TaskRecord) (*engine.TaskState, er
 func (m *tasks) serve(ctx context.Context, req *Request) (Result, error) {
 	call := engine.From(ctx)
 	if !m.s.taskTools() {
-		return nil, Errorf(CodeMethodNotFound, "no method %q: this server has no tasks", req.Method)
+		return nil, Errorf(jsonrpc.CodeMethodNotFound, "no method %q: this server has no tasks", req.Method)
 	}
 	owner := ""
 	if call != nil {
@@ -489,7 +490,7 @@ func (m *tasks) list(ctx context.Context, owner string, req *Request) (Result, e
 		}
 		var ok bool
 		if after, ok = strings.CutPrefix(cursor, "after:"); !ok {
-			return nil, Errorf(CodeInvalidParams, "%s: unknown cursor %q; start again without one", req.Method, clip(cursor))
+			return nil, Errorf(jsonrpc.CodeInvalidParams, "%s: unknown cursor %q; start again without one", req.Method, clip(cursor))
 		}
 	}
 	size := m.s.limits.PageSize

@@ -199,28 +199,28 @@ func TestTaskPrincipals(t *testing.T) {
 		for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
 			m := other.get(method, `"taskId":"`+asks+`","inputResponses":{}`)
 			never := other.get(method, `"taskId":"`+strings.Repeat("A", len(asks))+`","inputResponses":{}`)
-			wantError(t, m, mcp.CodeInvalidParams)
+			wantError(t, m, jsonrpc.CodeInvalidParams)
 			if m.Error != nil && strings.Replace(m.Error.Message, asks, "", 1) != strings.Replace(never.Error.Message, strings.Repeat("A", len(asks)), "", 1) {
 				t.Errorf("%s tells a task of somebody else from one that never was: %s, %s", method, m.Error.Message, never.Error.Message)
 			}
 		}
 		said := other.initialize()
 		for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
-			wantError(t, other.get(method, `"taskId":"`+asks+`"`), mcp.CodeInvalidParams)
+			wantError(t, other.get(method, `"taskId":"`+asks+`"`), jsonrpc.CodeInvalidParams)
 		}
 		list := other.get("tasks/list", "")
 		if listed := strings.Contains(said, `"list":{}`); listed != (who != "") {
 			t.Errorf("%q was told %s", who, said)
 		}
 		if who == "" {
-			wantError(t, list, mcp.CodeMethodNotFound)
+			wantError(t, list, jsonrpc.CodeMethodNotFound)
 		} else if string(list.Result) != `{"tasks":[]}` {
 			t.Errorf("the tasks of %q are %s", who, show(&list))
 		}
 	}
 
 	ada.initialize()
-	wantError(t, ada.get("tasks/list", `"cursor":"made up"`), mcp.CodeInvalidParams)
+	wantError(t, ada.get("tasks/list", `"cursor":"made up"`), jsonrpc.CodeInvalidParams)
 	more := ""
 	pages := 0
 	for seen := map[string]bool{}; ; pages++ {
@@ -325,13 +325,13 @@ func TestTaskTTL(t *testing.T) {
 			t.Errorf("within the ttl: %+v", s)
 		}
 		time.Sleep(2 * time.Second)
-		wantError(t, p.get("tasks/get", `"taskId":"`+short+`"`), mcp.CodeInvalidParams)
+		wantError(t, p.get("tasks/get", `"taskId":"`+short+`"`), jsonrpc.CodeInvalidParams)
 		if s := p.state(kept); s.Status != "failed" {
 			t.Errorf("kept: %+v", s)
 		}
 		time.Sleep(time.Minute)
-		wantError(t, p.get("tasks/get", `"taskId":"`+kept+`"`), mcp.CodeInvalidParams)
-		wantError(t, p.get("tasks/result", `"taskId":"`+kept+`"`), mcp.CodeInvalidParams)
+		wantError(t, p.get("tasks/get", `"taskId":"`+kept+`"`), jsonrpc.CodeInvalidParams)
+		wantError(t, p.get("tasks/result", `"taskId":"`+kept+`"`), jsonrpc.CodeInvalidParams)
 	})
 }
 
@@ -347,7 +347,7 @@ func TestTaskFlood(t *testing.T) {
 			p.get("tasks/cancel", `"taskId":"`+id+`"`)
 		}
 		m := p.get("tools/call", `"name":"slow","arguments":{"seconds":1}`)
-		wantError(t, m, mcp.CodeInternal)
+		wantError(t, m, jsonrpc.CodeInternal)
 		time.Sleep(2 * time.Minute)
 		p.begin("slow", `{"seconds":1}`)
 	})
@@ -403,11 +403,11 @@ func TestTaskStoreFails(t *testing.T) {
 			id := p.begin("slow", `{"seconds":1}`).TaskID
 			kept.fail(true)
 			m := p.get("tools/call", `"name":"slow","task":{}`)
-			wantError(t, m, mcp.CodeInternal)
+			wantError(t, m, jsonrpc.CodeInternal)
 			if m.Error != nil && !strings.Contains(m.Error.Message, "disk full") {
 				t.Errorf("the error says %q", m.Error.Message)
 			}
-			wantError(t, p.get("tasks/get", `"taskId":"unknown"`), mcp.CodeInternal)
+			wantError(t, p.get("tasks/get", `"taskId":"unknown"`), jsonrpc.CodeInternal)
 			time.Sleep(2 * time.Second)
 			if s := p.state(id); s.Status != "completed" {
 				t.Errorf("what could not be kept: %+v", s)

@@ -195,7 +195,7 @@ func TestTaskOfExtension(t *testing.T) {
 		}
 		// Keys that are not open are passed over, and what is no answer is refused.
 		for _, bad := range []string{`"inputResponses":{"name":7}`, `"inputResponses":[]`, `"x":1`} {
-			wantError(t, p.get("tasks/update", `"taskId":"`+made.TaskID+`",`+bad), mcp.CodeInvalidParams)
+			wantError(t, p.get("tasks/update", `"taskId":"`+made.TaskID+`",`+bad), jsonrpc.CodeInvalidParams)
 		}
 		ack := p.get("tasks/update", `"taskId":"`+made.TaskID+`","inputResponses":{"other":{"action":"decline"}}`)
 		if string(ack.Result) != `{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"shop","version":"1"}}}` {
@@ -296,12 +296,12 @@ func TestTaskOptIn(t *testing.T) {
 			}
 		}
 		for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
-			wantError(t, p.get(method, `"taskId":"unknown","inputResponses":{}`), mcp.CodeInvalidParams)
-			wantError(t, p.get(method, `"taskId":7`), mcp.CodeInvalidParams)
+			wantError(t, p.get(method, `"taskId":"unknown","inputResponses":{}`), jsonrpc.CodeInvalidParams)
+			wantError(t, p.get(method, `"taskId":7`), jsonrpc.CodeInvalidParams)
 		}
 		// What only 2025-11-25 has.
 		for _, method := range []string{"tasks/result", "tasks/list"} {
-			wantError(t, p.get(method, `"taskId":"`+id+`"`), mcp.CodeMethodNotFound)
+			wantError(t, p.get(method, `"taskId":"`+id+`"`), jsonrpc.CodeMethodNotFound)
 		}
 	})
 }
@@ -320,7 +320,7 @@ func TestTaskEnds(t *testing.T) {
 		{"slow", "completed", "completed", "", `{"content":[{"type":"text","text":"done"}]`, 0},
 		{"fails", "completed", "failed", "no luck", `{"content":[{"type":"text","text":"no luck"}],"isError":true`, 0},
 		{"breaks", "failed", "failed", "broken", "", -31999},
-		{"panics", "failed", "failed", "internal error", "", mcp.CodeInternal},
+		{"panics", "failed", "failed", "internal error", "", jsonrpc.CodeInternal},
 	}
 	for _, tt := range tests {
 		t.Run(tt.tool, func(t *testing.T) {
@@ -428,13 +428,13 @@ func TestTaskProgress(t *testing.T) {
 func TestTaskRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newShopper(t, taskShop(), mcp.V2025_11_25)
-		wantError(t, p.get("tools/call", `"name":"plain","task":{}`), mcp.CodeMethodNotFound)
-		wantError(t, p.get("tools/call", `"name":"must"`), mcp.CodeMethodNotFound)
-		wantError(t, p.get("tasks/list", ``), mcp.CodeMethodNotFound) // of whom?
-		wantError(t, p.get("tasks/update", `"taskId":"x","inputResponses":{}`), mcp.CodeMethodNotFound)
+		wantError(t, p.get("tools/call", `"name":"plain","task":{}`), jsonrpc.CodeMethodNotFound)
+		wantError(t, p.get("tools/call", `"name":"must"`), jsonrpc.CodeMethodNotFound)
+		wantError(t, p.get("tasks/list", ``), jsonrpc.CodeMethodNotFound) // of whom?
+		wantError(t, p.get("tasks/update", `"taskId":"x","inputResponses":{}`), jsonrpc.CodeMethodNotFound)
 		for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
-			wantError(t, p.get(method, `"taskId":"unknown"`), mcp.CodeInvalidParams)
-			wantError(t, p.get(method, ``), mcp.CodeInvalidParams)
+			wantError(t, p.get(method, `"taskId":"unknown"`), jsonrpc.CodeInvalidParams)
+			wantError(t, p.get(method, ``), jsonrpc.CodeInvalidParams)
 		}
 		for _, tool := range []string{"slow", "stubborn"} {
 			id := p.begin(tool, `{"seconds":3}`).TaskID
@@ -447,8 +447,8 @@ func TestTaskRefusals(t *testing.T) {
 			if s := taskOf(t, p.get("tasks/cancel", `"taskId":"`+id+`"`)); s.Status != "cancelled" || s.TaskID != id {
 				t.Errorf("%s: the answer to tasks/cancel is %+v", tool, s)
 			}
-			wantError(t, p.get("tasks/cancel", `"taskId":"`+id+`"`), mcp.CodeInvalidParams)
-			wantError(t, p.get("tasks/result", `"taskId":"`+id+`"`), mcp.CodeInternal)
+			wantError(t, p.get("tasks/cancel", `"taskId":"`+id+`"`), jsonrpc.CodeInvalidParams)
+			wantError(t, p.get("tasks/result", `"taskId":"`+id+`"`), jsonrpc.CodeInternal)
 			time.Sleep(5 * time.Second)
 			if s := p.state(id); s.Status != "cancelled" {
 				t.Errorf("%s when its handler has ended: %+v", tool, s)
@@ -456,7 +456,7 @@ func TestTaskRefusals(t *testing.T) {
 		}
 		id := p.begin("slow", "{}").TaskID
 		synctest.Wait()
-		wantError(t, p.get("tasks/cancel", `"taskId":"`+id+`"`), mcp.CodeInvalidParams)
+		wantError(t, p.get("tasks/cancel", `"taskId":"`+id+`"`), jsonrpc.CodeInvalidParams)
 
 		// A server without such tools processes the call as if nothing had been asked.
 		plain := &mcp.Server{Name: "plain"}
@@ -465,7 +465,7 @@ func TestTaskRefusals(t *testing.T) {
 		if s := taskOf(t, p.get("tools/call", `"name":"plain","task":{}`)); s.Task != nil {
 			t.Errorf("a server without tasks made %+v", s.Task)
 		}
-		wantError(t, p.get("tasks/get", `"taskId":"x"`), mcp.CodeMethodNotFound)
+		wantError(t, p.get("tasks/get", `"taskId":"x"`), jsonrpc.CodeMethodNotFound)
 		// Nor does another request know tasks.
 		mcp.AddPrompt(plain, mcp.Prompt{Name: "p"}, func(context.Context, struct{}) (string, error) { return "hi", nil })
 		if s := taskOf(t, p.get("prompts/get", `"name":"p","task":{}`)); s.Task != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
@@ -48,7 +49,7 @@ func (t *toolEntry) json() json.RawMessage { return t.of(t.def) }
 // content; *ToolResult is taken as it is; any other type becomes structured content, with
 // its schema ([schema.ForOutput]), and its JSON as text. A result without structured
 // content, or with one that does not fit the schema, be it that one or t.OutputSchema, is
-// a fault of the server that no model can mend: an [*Error] with [CodeInternal].
+// a fault of the server that no model can mend: an [*Error] with [jsonrpc.CodeInternal].
 //
 // An error of h becomes a tool error with its text, for the model to act on; an
 // [*Error] a JSON-RPC error; a panic an internal error without detail.
@@ -273,7 +274,7 @@ func structured(raw json.RawMessage, err error) (*ToolResult, error) {
 
 // badResult is the error of a tool whose result breaks what its own schema says.
 func badResult(err error) error {
-	return Errorf(CodeInternal, "the result does not fit the output schema of the tool: %v", err)
+	return Errorf(jsonrpc.CodeInternal, "the result does not fit the output schema of the tool: %v", err)
 }
 
 // hold makes the entry check results against the tool's own output schema.
@@ -312,7 +313,7 @@ func (s *Server) callTool(ctx context.Context, req *Request) (Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		return nil, Errorf(CodeInvalidParams, "no tool %q; tools/list names those there are", clip(name))
+		return nil, Errorf(jsonrpc.CodeInvalidParams, "no tool %q; tools/list names those there are", clip(name))
 	}
 	args, err := rawObject(req, "arguments")
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
@@ -365,8 +366,8 @@ func TestToolErrorsEverywhere(t *testing.T) {
 		if _, err := s.CallTool(t.Context(), "rpc", nil); !errors.As(err, &rpc) || rpc.Code != 1234 || rpc.Message != "own code" || string(rpc.Data) != `{"k":[1]}` {
 			t.Errorf("rpc = %v", err)
 		}
-		if _, err := s.CallTool(t.Context(), "none", nil); !errors.Is(err, &mcp.Error{Code: mcp.CodeInvalidParams}) {
-			t.Errorf("an unknown tool = %v, want %d", err, mcp.CodeInvalidParams)
+		if _, err := s.CallTool(t.Context(), "none", nil); !errors.Is(err, &mcp.Error{Code: jsonrpc.CodeInvalidParams}) {
+			t.Errorf("an unknown tool = %v, want %d", err, jsonrpc.CodeInvalidParams)
 		}
 		if _, err := s.Prompt(t.Context(), "none", nil); err == nil {
 			t.Error("an unknown prompt is no error")
@@ -396,7 +397,7 @@ func TestNamesOfTools(t *testing.T) {
 		id := int64(i + 2)
 		p.send(modern(id, "tools/call", `{}`, `"name":`+quote(tt.name)))
 		if m := p.answer(id); tt.want == "" {
-			wantError(t, m, mcp.CodeInvalidParams)
+			wantError(t, m, jsonrpc.CodeInvalidParams)
 		} else if !strings.Contains(string(m.Result), tt.want) {
 			t.Errorf("%s = %s, want %s", tt.name, show(&m), tt.want)
 		}

@@ -79,7 +79,7 @@ func TestQuestionsOfAModernServerWithoutAnAnswer(t *testing.T) {
 			}
 			if tt.isError {
 				var rpc *mcp.Error
-				if _, err := s.Prompt(t.Context(), "x", nil); !errors.As(err, &rpc) || rpc.Code != mcp.CodeInternal {
+				if _, err := s.Prompt(t.Context(), "x", nil); !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInternal {
 					t.Errorf("%s in front, a prompt that asks %.40s: %v; want -32603", tt.front, tt.question, err)
 				}
 			}

@@ -197,7 +197,7 @@ func start(s *mcp.Session, tool string) (end chan error, giveUp context.CancelFu
 func middleman() *mcp.Client {
 	c := &mcp.Client{Name: "middle", Version: "1", Limits: mcp.Limits{CallTimeout: -1}}
 	c.OnElicit = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-		return nil, mcp.Errorf(mcp.CodeInternal, "nobody to ask")
+		return nil, mcp.Errorf(jsonrpc.CodeInternal, "nobody to ask")
 	}
 	return c
 }
@@ -421,7 +421,7 @@ func TestWaitForATurn(t *testing.T) {
 		time.Sleep(time.Minute)
 		next, _ := start(eve, "next")
 		var rpc *mcp.Error
-		if err := <-late; !errors.As(err, &rpc) || rpc.Code != mcp.CodeInternal || !strings.Contains(rpc.Message, "take turns") || time.Since(begun) < 4*time.Minute {
+		if err := <-late; !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInternal || !strings.Contains(rpc.Message, "take turns") || time.Since(begun) < 4*time.Minute {
 			t.Errorf("the call that waits in vain = %v after %v", err, time.Since(begun))
 		}
 		sc.none()

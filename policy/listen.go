@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcp/forward"
 )
@@ -66,7 +67,7 @@ func texts(method string, obj json.RawMessage, member string) ([]string, error) 
 	}
 	var list []string
 	if err := jsonx.Unmarshal(raw, &list); err != nil || len(list) > maxListened {
-		return nil, mcp.Errorf(mcp.CodeInvalidParams, "%s: %q must be a list of at most %d strings", method, member, maxListened)
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "%s: %q must be a list of at most %d strings", method, member, maxListened)
 	}
 	return list, nil
 }

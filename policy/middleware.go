@@ -10,6 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/principal"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -249,7 +250,7 @@ func (g *gate) complete(ctx context.Context, req *mcp.Request, next mcp.Handler)
 func text(req *mcp.Request, member string) (string, error) {
 	s, err := jsonx.Unquote(req.Param(member))
 	if err != nil {
-		return "", mcp.Errorf(mcp.CodeInvalidParams, "%s: %q must be a string", req.Method, member)
+		return "", mcp.Errorf(jsonrpc.CodeInvalidParams, "%s: %q must be a string", req.Method, member)
 	}
 	return s, nil
 }
@@ -261,7 +262,7 @@ func object(req *mcp.Request, member string) (json.RawMessage, error) {
 	case raw == nil || string(raw) == "null":
 		return json.RawMessage(`{}`), nil
 	case jsonx.KindOf(raw) != '{':
-		return nil, mcp.Errorf(mcp.CodeInvalidParams, "%s: %q must be an object", req.Method, member)
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "%s: %q must be an object", req.Method, member)
 	}
 	return raw, nil
 }

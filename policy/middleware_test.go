@@ -14,6 +14,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 	"github.com/patchbay-dev/patchbay/policy"
@@ -219,11 +220,11 @@ func testDecided(t *testing.T, s *mcp.Session, prefix string, scoped bool) {
 	// Refused only for the arguments.
 	var rpc *mcp.Error
 	_, err := s.CallTool(ctx, prefix+"open", map[string]int{"amount": 999})
-	if !errors.As(err, &rpc) || rpc.Code != mcp.CodeInvalidRequest || !strings.Contains(rpc.Message, `"too much"`) || !strings.Contains(rpc.Message, "at most 998") {
+	if !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInvalidRequest || !strings.Contains(rpc.Message, `"too much"`) || !strings.Contains(rpc.Message, "at most 998") {
 		t.Errorf("with arguments that are refused: %v", err)
 	}
 	if prefix == "" && s.Revision() == mcp.V2026_07_28 {
-		if _, err := s.Raw(ctx, "com.example/method", nothing{}); !errors.As(err, &rpc) || rpc.Code != mcp.CodeMethodNotFound {
+		if _, err := s.Raw(ctx, "com.example/method", nothing{}); !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeMethodNotFound {
 			t.Errorf("a method of an extension: %v", err)
 		}
 	}
@@ -343,10 +344,10 @@ func TestTasks(t *testing.T) {
 				}
 				closed.Store(true)
 				var rpc *mcp.Error
-				if info, err := task.Info(t.Context()); !errors.As(err, &rpc) || rpc.Code != mcp.CodeInvalidParams {
+				if info, err := task.Info(t.Context()); !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInvalidParams {
 					t.Errorf("tasks/get of a refused tool: %+v, %v", info, err)
 				}
-				if err := task.Cancel(t.Context()); !errors.As(err, &rpc) || rpc.Code != mcp.CodeInvalidParams {
+				if err := task.Cancel(t.Context()); !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInvalidParams {
 					t.Errorf("tasks/cancel of a refused tool: %v", err)
 				}
 				closed.Store(false)

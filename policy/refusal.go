@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -46,23 +47,23 @@ func forbidden(a *Access, d *Decision) error {
 	if d.Reason != "" {
 		why = ": " + d.Reason
 	}
-	return mcp.Errorf(mcp.CodeInvalidRequest, "%s %q is refused with these arguments by %q of the policy%s", a.Kind, clip(a.Name), clip(d.Rule), why)
+	return mcp.Errorf(jsonrpc.CodeInvalidRequest, "%s %q is refused with these arguments by %q of the policy%s", a.Kind, clip(a.Name), clip(d.Rule), why)
 }
 
 // unknown returns the error for a feature that does not exist, or seems not to.
 func unknown(a *Access) error {
 	switch a.Kind {
 	case mcp.KindTool:
-		return mcp.Errorf(mcp.CodeInvalidParams, "no tool %q; tools/list names those there are", clip(a.Name))
+		return mcp.Errorf(jsonrpc.CodeInvalidParams, "no tool %q; tools/list names those there are", clip(a.Name))
 	case mcp.KindPrompt:
-		return mcp.Errorf(mcp.CodeInvalidParams, "no prompt %q; prompts/list names those there are", clip(a.Name))
+		return mcp.Errorf(jsonrpc.CodeInvalidParams, "no prompt %q; prompts/list names those there are", clip(a.Name))
 	case mcp.KindResource:
 		if a.Template != "" {
 			return mcp.ResourceNotFound(a.Template)
 		}
 		return mcp.ResourceNotFound(a.Name)
 	}
-	return mcp.Errorf(mcp.CodeMethodNotFound, "no method %q", clip(a.Name))
+	return mcp.Errorf(jsonrpc.CodeMethodNotFound, "no method %q", clip(a.Name))
 }
 
 // refused logs a refusal.

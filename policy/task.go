@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -95,7 +96,7 @@ func (g *gate) admitTask(ctx context.Context, a *Access, id string) error {
 	if d.Scopes != nil {
 		return &auth.InsufficientScopeError{Scopes: d.Scopes}
 	}
-	return mcp.Errorf(mcp.CodeInvalidParams, "no task %q (any more)", clip(id))
+	return mcp.Errorf(jsonrpc.CodeInvalidParams, "no task %q (any more)", clip(id))
 }
 
 // taskList lists the tasks of tools that the caller may still call.

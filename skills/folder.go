@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -232,7 +233,7 @@ func (f *Folder) get(ctx context.Context, req *mcp.Request) (mcp.Result, error) 
 	}
 	skill := f.current().skill(uri)
 	if skill == nil || !f.visible(ctx, uri) {
-		return nil, mcp.Errorf(mcp.CodeInvalidParams, "skills/get: no skill %q; skills/list names those there are", clip(uri))
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "skills/get: no skill %q; skills/list names those there are", clip(uri))
 	}
 	return result(struct {
 		Skill *Skill `json:"skill"`
@@ -252,7 +253,7 @@ func (f *Folder) directory(ctx context.Context, req *mcp.Request) (mcp.Result, e
 	}
 	children, ok := f.current().dirs[uri]
 	if !ok {
-		return nil, mcp.Errorf(mcp.CodeInvalidParams, "resources/directory/read: %q is no folder here", clip(uri))
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "resources/directory/read: %q is no folder here", clip(uri))
 	}
 	var res struct {
 		Resources []*mcp.Resource `json:"resources"`
@@ -289,7 +290,7 @@ func result(v any) (mcp.Result, error) {
 func uriParam(req *mcp.Request) (string, error) {
 	uri, err := jsonx.Unquote(req.Param("uri"))
 	if err != nil {
-		return "", mcp.Errorf(mcp.CodeInvalidParams, `%s: "uri" must be a string`, req.Method)
+		return "", mcp.Errorf(jsonrpc.CodeInvalidParams, `%s: "uri" must be a string`, req.Method)
 	}
 	return uri, nil
 }
@@ -309,5 +310,5 @@ func cursorOf(req *mcp.Request) (string, error) {
 			return string(b[3:]), nil
 		}
 	}
-	return "", mcp.Errorf(mcp.CodeInvalidParams, "%s: the cursor is not one of this server; start without a cursor", req.Method)
+	return "", mcp.Errorf(jsonrpc.CodeInvalidParams, "%s: the cursor is not one of this server; start without a cursor", req.Method)
 }

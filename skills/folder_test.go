@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 	"github.com/patchbay-dev/patchbay/skills"
@@ -153,8 +154,8 @@ func TestUnknown(t *testing.T) {
 	} {
 		raw, err := s.Raw(t.Context(), tt.method, tt.params)
 		var rpc *mcp.Error
-		if !errors.As(err, &rpc) || rpc.Code != mcp.CodeInvalidParams {
-			t.Errorf("%s %v = %s, %v, want error %d", tt.method, tt.params, raw, err, mcp.CodeInvalidParams)
+		if !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInvalidParams {
+			t.Errorf("%s %v = %s, %v, want error %d", tt.method, tt.params, raw, err, jsonrpc.CodeInvalidParams)
 		}
 	}
 }

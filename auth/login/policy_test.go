@@ -10,6 +10,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/policy"
 	"github.com/patchbay-dev/patchbay/policy/rules"
@@ -125,7 +126,7 @@ func testPolicyStepUp(t *testing.T, srv *mcp.Server, prefix string, rev mcp.Revi
 	sameList(t, "tools afterwards", tools(), prefix+"look", prefix+"write")
 	for _, name := range []string{"secret", "nothing"} {
 		var rpc *mcp.Error
-		if _, err := s.CallTool(t.Context(), prefix+name, struct{}{}); !errors.As(err, &rpc) || rpc.Code != mcp.CodeInvalidParams {
+		if _, err := s.CallTool(t.Context(), prefix+name, struct{}{}); !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInvalidParams {
 			t.Errorf("%s: %v, want that it is unknown", name, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/schema"
 )
@@ -91,7 +92,7 @@ func (d *dialog) intro(message string) {
 func (d *dialog) form(message string, raw json.RawMessage) (*mcp.ElicitResult, error) {
 	form, err := schema.FormOf(raw)
 	if err != nil {
-		return nil, mcp.Errorf(mcp.CodeInvalidParams, "the form cannot be read: %v", err)
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "the form cannot be read: %v", err)
 	}
 	d.intro(message)
 	enter := ""
@@ -328,7 +329,7 @@ func (d *dialog) page(message, address string) (*mcp.ElicitResult, error) {
 	d.intro(message)
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return nil, mcp.Errorf(mcp.CodeInvalidParams, "the URL of the page cannot be read")
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "the URL of the page cannot be read")
 	}
 	d.say("\n  " + visible(address) + "\n\n")
 	d.say("It is a page of " + d.paint(visible(u.Hostname()), "1") + ".\n")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -141,7 +142,7 @@ func (a *app) unusable(p *launch.Session, tool json.RawMessage) bool {
 // noList says in words that a server has no such list.
 func (a *app) noList(err error, method, member string) error {
 	var rpc *mcp.Error
-	if errors.As(err, &rpc) && rpc.Code == mcp.CodeMethodNotFound {
+	if errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeMethodNotFound {
 		what := map[string]string{"resourceTemplates": "resource templates"}[member]
 		if what == "" {
 			what = member

@@ -10,6 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/schema"
@@ -141,7 +142,7 @@ func toolHints(h *mcp.ToolAnnotations) string {
 // unknownTool adds to the error of a call that the server has no such tool, if so.
 func (a *app) unknownTool(p *launch.Session, name string, err error) error {
 	var rpc *mcp.Error
-	if a.toldUnusable[name] || !errors.As(err, &rpc) || (rpc.Code != mcp.CodeInvalidParams && rpc.Code != mcp.CodeMethodNotFound) {
+	if a.toldUnusable[name] || !errors.As(err, &rpc) || (rpc.Code != jsonrpc.CodeInvalidParams && rpc.Code != jsonrpc.CodeMethodNotFound) {
 		return err
 	}
 	l, listErr := a.listOnce(p, "tools/list", "tools")

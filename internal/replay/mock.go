@@ -13,6 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -103,7 +104,7 @@ func (m *Mock) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error)
 	switch {
 	case x.Error != nil:
 		e := &mcp.Error{Code: x.Error.Code, Message: x.Error.Message, Data: x.Error.Data}
-		if uri, _ := jsonx.Lookup(e.Data, "uri"); x.Method == revision.MethodRead && e.Code == mcp.CodeInvalidParams && uri != nil {
+		if uri, _ := jsonx.Lookup(e.Data, "uri"); x.Method == revision.MethodRead && e.Code == jsonrpc.CodeInvalidParams && uri != nil {
 			e.Code = mcp.CodeResourceNotFound // the code in the inner form
 		}
 		return nil, e
@@ -183,14 +184,14 @@ func (m *Mock) missing(method, name string, params json.RawMessage) error {
 	}
 	switch cursor, paged := jsonx.Lookup(params, "cursor"); {
 	case len(names) == 0:
-		return mcp.Errorf(mcp.CodeMethodNotFound, "the recording has no %s; it has %s", method, list(methods))
+		return mcp.Errorf(jsonrpc.CodeMethodNotFound, "the recording has no %s; it has %s", method, list(methods))
 	case paged:
-		return mcp.Errorf(mcp.CodeInvalidParams, "the recording has no page %s of %s", clip(string(cursor)), method)
+		return mcp.Errorf(jsonrpc.CodeInvalidParams, "the recording has no page %s of %s", clip(string(cursor)), method)
 	case method == revision.MethodRead:
 		return &mcp.Error{Code: mcp.CodeResourceNotFound, Message: fmt.Sprintf("the recording has no %s of %q; it has %s", method, clip(name), list(names)),
 			Data: append(jsonx.AppendString([]byte(`{"uri":`), name), '}')}
 	}
-	return mcp.Errorf(mcp.CodeInvalidParams, "the recording has no %s of %q; it has %s", method, clip(name), list(names))
+	return mcp.Errorf(jsonrpc.CodeInvalidParams, "the recording has no %s of %q; it has %s", method, clip(name), list(names))
 }
 
 // list returns at most 20 names.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/internal/replay"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
@@ -101,13 +102,13 @@ func TestMockNamesWhatIsThere(t *testing.T) {
 		}
 	}
 	_, err := session.CallTool(t.Context(), "c", nil)
-	refused(err, mcp.CodeInvalidParams, `no tools/call of "c"`, "a, b")
+	refused(err, jsonrpc.CodeInvalidParams, `no tools/call of "c"`, "a, b")
 	_, err = session.Read(t.Context(), "test://x")
-	refused(err, mcp.CodeInvalidParams, `no resources/read of "test://x"`, "test://r")
+	refused(err, jsonrpc.CodeInvalidParams, `no resources/read of "test://x"`, "test://r")
 	_, err = session.Raw(t.Context(), "prompts/list", nil)
-	refused(err, mcp.CodeMethodNotFound, "no prompts/list", "tools/call, resources/read, tools/list")
+	refused(err, jsonrpc.CodeMethodNotFound, "no prompts/list", "tools/call, resources/read, tools/list")
 	_, err = session.Raw(t.Context(), "tools/list", map[string]string{"cursor": "2"})
-	refused(err, mcp.CodeInvalidParams, `no page "2"`)
+	refused(err, jsonrpc.CodeInvalidParams, `no page "2"`)
 }
 
 // TestMockAsksAgain: a recorded question is asked in every revision that can; any answer leads to

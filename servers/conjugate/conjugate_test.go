@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 	"github.com/patchbay-dev/patchbay/servers/conjugate"
@@ -48,7 +49,7 @@ func TestEveryRevision(t *testing.T) {
 			}
 		}
 		var e *mcp.Error
-		if _, err := s.Prompt(t.Context(), "conjugate_verb", map[string]string{"verb": "be", "tense": "aorist", "person": "first"}); !errors.As(err, &e) || e.Code != mcp.CodeInvalidParams {
+		if _, err := s.Prompt(t.Context(), "conjugate_verb", map[string]string{"verb": "be", "tense": "aorist", "person": "first"}); !errors.As(err, &e) || e.Code != jsonrpc.CodeInvalidParams {
 			t.Errorf("aorist = %v, want invalid params", err)
 		}
 

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 	"github.com/patchbay-dev/patchbay/servers/everything"
@@ -265,7 +266,7 @@ func testResources(t *testing.T, s *mcp.Session) {
 	}
 	_, err := s.Read(t.Context(), "test://nosuch")
 	var e *mcp.Error
-	if !errors.As(err, &e) || e.Code != mcp.CodeResourceNotFound && e.Code != mcp.CodeInvalidParams || !strings.Contains(string(e.Data), "test://nosuch") {
+	if !errors.As(err, &e) || e.Code != mcp.CodeResourceNotFound && e.Code != jsonrpc.CodeInvalidParams || !strings.Contains(string(e.Data), "test://nosuch") {
 		t.Errorf("unknown resource = %v", err)
 	}
 	noted := false
@@ -397,7 +398,7 @@ func TestRounds(t *testing.T) {
 		if state[i] == 'A' {
 			swap = 'B'
 		}
-		if a := round(answers + withState(state[:i]+string(swap)+state[i+1:])); a.Error == nil || a.Error.Code != mcp.CodeInvalidParams {
+		if a := round(answers + withState(state[:i]+string(swap)+state[i+1:])); a.Error == nil || a.Error.Code != jsonrpc.CodeInvalidParams {
 			t.Errorf("state changed at %d = %+v, want -32602", i, a)
 		}
 	}

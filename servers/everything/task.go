@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -55,7 +56,7 @@ func addTasks(srv *mcp.Server) {
 		if err := pause(ctx, beat); err != nil {
 			return "", err
 		}
-		return "", mcp.Errorf(mcp.CodeInternal, "the job broke the protocol, as it always does")
+		return "", mcp.Errorf(jsonrpc.CodeInternal, "the job broke the protocol, as it always does")
 	})
 
 	type file struct {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -54,7 +55,7 @@ func (s *server) readResource(ctx context.Context, p string) (c mcp.ResourceCont
 		if _, stat := t.place.dir.Stat(t.name()); stat != nil {
 			return c, notFound
 		}
-		return c, mcp.Errorf(mcp.CodeInvalidParams, "%v", err)
+		return c, mcp.Errorf(jsonrpc.CodeInvalidParams, "%v", err)
 	}
 	defer f.Close()
 	data, err := readWhole(f, info, maxBlob)
@@ -63,7 +64,7 @@ func (s *server) readResource(ctx context.Context, p string) (c mcp.ResourceCont
 		if head, sniff := headOf(f); sniff == nil && isText(head) {
 			err = fmt.Errorf("%w; the tool read reads it in parts", err)
 		}
-		return c, mcp.Errorf(mcp.CodeInvalidParams, "%v", err)
+		return c, mcp.Errorf(jsonrpc.CodeInvalidParams, "%v", err)
 	}
 	c.MIMEType = mimeOf(t.rel, data)
 	if isText(data) && utf8.Valid(data) && escaped(data) <= maxEscaped {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -47,7 +48,7 @@ func (s *server) addCatalog() {
 	}, func(ctx context.Context, in subject) (string, error) {
 		p, err := view(ctx, s.db, func(tx *sql.Tx) (*product, error) { return productOf(ctx, tx, in.Product) })
 		if errors.Is(err, errUnknown) {
-			return "", mcp.Errorf(mcp.CodeInvalidParams, "product: %v", err)
+			return "", mcp.Errorf(jsonrpc.CodeInvalidParams, "product: %v", err)
 		}
 		if err != nil {
 			return "", err

@@ -18,6 +18,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -141,13 +142,13 @@ func (c *Chat) Elicit(ctx context.Context, q *host.Elicitation) (*mcp.ElicitResu
 	if q.URL != "" {
 		p, err := newPage(c, q)
 		if err != nil {
-			return nil, mcp.Errorf(mcp.CodeInvalidParams, "%v", err)
+			return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "%v", err)
 		}
 		return ask[*mcp.ElicitResult](ctx, c, q.Server, q.Call, p)
 	}
 	f, err := newForm(q)
 	if err != nil {
-		return nil, mcp.Errorf(mcp.CodeInvalidParams, "the form cannot be read: %v", err)
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "the form cannot be read: %v", err)
 	}
 	return ask[*mcp.ElicitResult](ctx, c, q.Server, q.Call, f)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -103,7 +104,7 @@ func TestPageWithoutHost(t *testing.T) {
 			bound, cancel := context.WithTimeout(ctx, time.Minute)
 			_, err := u.c.Elicit(bound, &host.Elicitation{Server: "s", ElicitRequest: &mcp.ElicitRequest{URL: address}})
 			cancel()
-			if !errors.Is(err, &mcp.Error{Code: mcp.CodeInvalidParams}) {
+			if !errors.Is(err, &mcp.Error{Code: jsonrpc.CodeInvalidParams}) {
 				t.Errorf("Elicit of %s: %v, want invalid params", address, err)
 			}
 		}
