@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/launch"
@@ -32,9 +34,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 type app struct {
 	ctx    context.Context // of the run; ends with ctrl-C
 	stdin  io.Reader
-	out    *bufio.Writer // standard output, flushed before anything is closed
-	rawOut io.Writer     // the same, for what is a terminal's own affair
-	talk   *talk         // standard error
+	out    *bufio.Writer  // standard output, flushed before anything is closed
+	rawOut io.Writer      // the same, for what is a terminal's own affair
+	talk   *terminal.Talk // standard error
 	tty    terminals
 
 	toldUnusable map[string]bool // tools that were said to be left out
@@ -49,14 +51,14 @@ type app struct {
 	dashed  bool     // there was a "--"
 	timed   bool     // there was a --timeout
 	server  *config.Server
-	written *config.Server // the same before its inputs were answered; nil: none were
-	keys    *keyboard      // nil until something is asked
-	answers answers        // to the inputs of mcp.json
-	secrets *secrets.Known // of this run
-	eras    mcp.Eras       // of servers that this run has reached
-	env     *launch.Env    // of the servers that this run opens
-	file    *inspected     // mcp.json, once it was read
-	served  bool           // standard input is a client's
+	written *config.Server     // the same before its inputs were answered; nil: none were
+	keys    *terminal.Keyboard // nil until something is asked
+	answers answers            // to the inputs of mcp.json
+	secrets *secrets.Known     // of this run
+	eras    mcp.Eras           // of servers that this run has reached
+	env     *launch.Env        // of the servers that this run opens
+	file    *inspected         // mcp.json, once it was read
+	served  bool               // standard input is a client's
 
 	tape    *tape    // nil without --trace
 	saveDir string   // where bytes go without --save; empty until there are some
@@ -75,7 +77,7 @@ func newApp(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) *app
 	tty, known := terminalsOf(stdin, stdout, stderr), secrets.New()
 	a := &app{
 		ctx: ctx, stdin: stdin, out: bufio.NewWriterSize(stdout, 64<<10), rawOut: stdout, tty: tty, secrets: known,
-		talk: &talk{w: stderr, tty: tty.err, width: tty.errWidth, color: tty.err && tty.color, secrets: known}, globals: new(globals),
+		talk: &terminal.Talk{W: stderr, TTY: tty.err, Width: tty.errWidth, Color: tty.err && tty.color, Clean: known.Text}, globals: new(globals),
 	}
 	a.env = a.newEnv()
 	return a
@@ -110,7 +112,7 @@ func (a *app) run(args []string) int {
 	if flushed := a.out.Flush(); err == nil && flushed != nil {
 		err = flushed
 	}
-	a.talk.endProgress()
+	a.talk.EndProgress()
 	code := a.report(err)
 	for _, f := range slices.Backward(a.atEnd) {
 		f()
@@ -146,4 +148,25 @@ func (a *app) serverName() string {
 		return cut(shell(append([]string{filepath.Base(a.command[0])}, a.command[1:]...)), 60)
 	}
 	return cmp.Or(a.server.Name, a.server.URL, "the server")
+}
+
+// keyboard is that of standard input.
+func (a *app) keyboard() *terminal.Keyboard {
+	if a.keys == nil {
+		a.keys = terminal.NewKeyboard(a.stdin)
+	}
+	return a.keys
+}
+
+// logger logs what cannot be returned to standard error: in the words of this program at a terminal,
+// else in those of package log/slog, with the time.
+func (a *app) logger() *slog.Logger {
+	level := slog.LevelWarn
+	if a.Verbose {
+		level = slog.LevelDebug
+	}
+	if a.tty.err {
+		return slog.New(a.talk.Handler(level))
+	}
+	return slog.New(slog.NewTextHandler(a.talk, &slog.HandlerOptions{Level: level}))
 }

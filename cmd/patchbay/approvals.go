@@ -74,7 +74,7 @@ func (c *configApprovalsCmd) revoke(a *app, f *approval.File) error {
 		a.print("revoked " + a.shown(oneLine(p.Server+" "+p.Tool)))
 	}
 	if len(gone) == 0 {
-		a.talk.note("nothing was allowed for ever")
+		a.talk.Note("nothing was allowed for ever")
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (a *app) showApprovals(f *approval.File, list []approval.Approval) error {
 	}
 	a.columns("approvals", []string{"SERVER", "TOOL", "SINCE", "BY", "IDENTITY"}, cells)
 	if len(list) > 0 {
-		a.talk.note("kept in %s", f.Path())
+		a.talk.Note("kept in %s", f.Path())
 	}
 	return nil
 }

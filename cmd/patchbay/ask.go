@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/form"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/schema"
@@ -47,7 +49,7 @@ func (a *app) answerQuestions(c *mcp.Client) error {
 	// Up to 2025-11-25 the log of a server need not belong to a call.
 	c.OnEvent = func(_ *mcp.Session, e mcp.Event) {
 		if e.Log != nil {
-			a.talk.log(*e.Log)
+			a.talk.Log(*e.Log)
 		}
 	}
 	return nil
@@ -71,7 +73,7 @@ func (a *app) elicitation() (elicitFunc, error) {
 		return a.askPerson, nil
 	}
 	return func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-		a.talk.note("declined the question %q, as nobody can be asked without a terminal; --on-elicit @answers.json answers it", oneLine(r.Message))
+		a.talk.Note("declined the question %q, as nobody can be asked without a terminal; --on-elicit @answers.json answers it", oneLine(r.Message))
 		return &mcp.ElicitResult{Action: "decline"}, nil
 	}, nil
 }
@@ -104,7 +106,7 @@ func (a *app) fileAnswers(path string) (elicitFunc, error) {
 	used := 0
 	return func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 		if used >= len(answers) {
-			a.talk.note("declined the question %q: %s has %d answers, and all are used", oneLine(r.Message), path, len(answers))
+			a.talk.Note("declined the question %q: %s has %d answers, and all are used", oneLine(r.Message), path, len(answers))
 			return &mcp.ElicitResult{Action: "decline"}, nil
 		}
 		used++
@@ -116,7 +118,7 @@ func (a *app) fileAnswers(path string) (elicitFunc, error) {
 // not ask for are left out.
 func (a *app) givenAnswer(r *mcp.ElicitRequest, raw json.RawMessage, path string) *mcp.ElicitResult {
 	declined := func(why string) *mcp.ElicitResult {
-		a.talk.note("declined the question %q: %s", oneLine(r.Message), why)
+		a.talk.Note("declined the question %q: %s", oneLine(r.Message), why)
 		return &mcp.ElicitResult{Action: "decline"}
 	}
 	if action, err := jsonx.Unquote(raw); err == nil {
@@ -133,36 +135,28 @@ func (a *app) givenAnswer(r *mcp.ElicitRequest, raw json.RawMessage, path string
 	if r.URL != "" {
 		return declined(`it is about a page to visit, which takes "accept" in a list of answers`)
 	}
-	form, err := schema.FormOf(r.Schema)
+	fields, err := schema.FormOf(r.Schema)
 	if err != nil {
 		return declined("its form cannot be read: " + err.Error())
 	}
-	values := form.Defaults()
-	for i := range form.Fields {
-		if v, ok := jsonx.Lookup(raw, form.Fields[i].Name); ok {
-			values[form.Fields[i].Name] = v
+	values := fields.Defaults()
+	for i := range fields.Fields {
+		if v, ok := jsonx.Lookup(raw, fields.Fields[i].Name); ok {
+			values[fields.Fields[i].Name] = v
 		}
 	}
-	if err := form.Check(values); err != nil {
+	if err := fields.Check(values); err != nil {
 		return declined(fmt.Sprintf("the values of %s do not fit: %v", path, err))
 	}
-	return accept(values)
-}
-
-func accept(values map[string]json.RawMessage) *mcp.ElicitResult {
-	content := make(map[string]any, len(values))
-	for k, v := range values {
-		content[k] = v
-	}
-	return &mcp.ElicitResult{Action: "accept", Content: content}
+	return form.Accept(values)
 }
 
 // askPerson asks at the terminal.
 func (a *app) askPerson(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-	a.talk.hold()
-	defer a.talk.release()
-	d := &dialog{ctx: ctx, keys: a.keyboard(), say: a.talk.say, paint: a.talk.paint, width: a.tty.errWidth, server: a.serverName()}
-	return d.ask(r)
+	a.talk.Hold()
+	defer a.talk.Release()
+	d := &terminal.Dialog{Keys: a.keyboard(), Say: a.talk.Say, Paint: a.talk.Paint, Width: a.tty.errWidth, Server: a.serverName()}
+	return d.Ask(ctx, r)
 }
 
 // sampled is what answers sampling requests; nil: nothing does.

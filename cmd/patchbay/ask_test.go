@@ -1,14 +1,10 @@
 package main
 
 import (
-	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -22,7 +18,7 @@ func atTerminal(t *testing.T, input string, args ...string) (stdout, stderr stri
 	var out, talk strings.Builder
 	a := newApp(t.Context(), strings.NewReader(input), &out, &talk)
 	a.tty = terminals{in: true, out: true, err: true, width: 80, errWidth: 80}
-	a.talk.width = 80
+	a.talk.Width = 80
 	code = a.run(args)
 	return out.String(), talk.String(), code
 }
@@ -112,22 +108,6 @@ func TestTerminalIsNotObeyed(t *testing.T) {
 	if !strings.Contains(stdout, "␛[31mred") {
 		t.Errorf("printed %q, want the text with a picture of the control character", stdout)
 	}
-}
-
-// TestInterruptedQuestion ends a question when its call is cancelled, though nobody
-// types anything.
-func TestInterruptedQuestion(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		typed, unblock := io.Pipe()
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, cancel)
-		var said strings.Builder
-		d := &dialog{ctx: ctx, keys: newKeyboard(typed), say: func(s string) { said.WriteString(s) }, paint: func(s, _ string) string { return s }, server: "x"}
-		if _, err := d.page("Please?", "https://example.com/"); err != context.Canceled {
-			t.Errorf("the question ended with %v, want %v", err, context.Canceled)
-		}
-		unblock.Close()
-	})
 }
 
 // golden compares a dialog with a file. PATCHBAY_UPDATE=1 writes the file.

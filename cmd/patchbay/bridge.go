@@ -160,12 +160,12 @@ func (c *bridgeCmd) check(s config.Server) error {
 // serveHTTP serves the bridge over HTTP until ctx ends.
 func (c *bridgeCmd) serveHTTP(ctx context.Context, h *hub, w *listen.Endpoint) error {
 	a := h.a
-	a.talk.always("listening on " + w.URL)
+	a.talk.Always("listening on " + w.URL)
 	if c.SSE {
 		sse := h.front.SSE(ssePosts)
 		w.Handle(sseEndpoint, sse)
 		w.Handle(ssePosts, sse)
-		a.talk.always("and for clients of 2024-11-05 on " + w.URL[:len(w.URL)-len(listen.Path)] + sseEndpoint)
+		a.talk.Always("and for clients of 2024-11-05 on " + w.URL[:len(w.URL)-len(listen.Path)] + sseEndpoint)
 	}
 	served := w.Serve()
 	select {

@@ -70,7 +70,7 @@ func (c *callCmd) Run(a *app) error {
 		Arguments json.RawMessage `json:"arguments"`
 	}{c.Tool, args}
 	raw, err := p.Raw(a.ctx, "tools/call", params, a.listening()...)
-	a.talk.endProgress()
+	a.talk.EndProgress()
 	if err != nil {
 		return a.unknownTool(p, c.Tool, err)
 	}
@@ -119,7 +119,7 @@ func (c *callCmd) arguments(a *app, p *launch.Session, words []arguments.Word) (
 		if raw, _ := pick(l.items, c.Tool); raw != nil {
 			input, _ = jsonx.Lookup(raw, "inputSchema")
 			if form, err = schema.FormOf(input); err != nil {
-				a.talk.note("warning: the input schema of %s cannot be read, values are guessed: %v", c.Tool, err)
+				a.talk.Note("warning: the input schema of %s cannot be read, values are guessed: %v", c.Tool, err)
 				form = nil
 			}
 		}
@@ -132,7 +132,7 @@ func (a *app) listening() []mcp.CallOption {
 	if a.Quiet {
 		return nil
 	}
-	return []mcp.CallOption{mcp.OnProgress(a.talk.progress), mcp.OnLog(a.talk.log)}
+	return []mcp.CallOption{mcp.OnProgress(a.talk.Progress), mcp.OnLog(a.talk.Log)}
 }
 
 // logLevel is the least level of the server's log to show. A verb that only lists asks

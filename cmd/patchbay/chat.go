@@ -112,7 +112,7 @@ func (c *chatCmd) Run(a *app) error {
 		return err
 	}
 	// What the program has to say from now on is a part of the talk.
-	defer a.talk.divert(ui)()
+	defer a.talk.Divert(ui)()
 	ctx, stop := signal.NotifyContext(a.ctx, syscall.SIGHUP)
 	defer stop()
 	return ui.Run(ctx, a.stdin.(*os.File), a.rawOut.(*os.File))
@@ -127,7 +127,7 @@ func (c *chatCmd) lines(a *app, h *hosting, plan *plan, o chat.Options) error {
 	o.Color, o.Person = false, who
 	ui := chat.New(h.Host, o)
 	if o.NoModel != "" {
-		a.talk.note("%s", o.NoModel)
+		a.talk.Note("%s", o.NoModel)
 	}
 	if err := h.start(plan.servers); err != nil {
 		return err
@@ -137,9 +137,9 @@ func (c *chatCmd) lines(a *app, h *hosting, plan *plan, o chat.Options) error {
 	}
 	read := func(ctx context.Context) (string, error) {
 		if a.tty.in && a.tty.err {
-			a.talk.say("> ")
+			a.talk.Say("> ")
 		}
-		return a.keyboard().line(ctx)
+		return a.keyboard().Line(ctx)
 	}
 	return ui.Lines(a.ctx, read, flushing{a.out})
 }

@@ -34,7 +34,7 @@ turns:
       - thinking: They want a trip.
       - text: I book it.
       - call: {name: shop_book-trip, arguments: {customer: cus-1001, destination: lofoten, date: "2020-02-01", people: 3}}
-  - when: {results: {shop_book-trip: "named no other date"}}
+  - when: {results: {shop_book-trip: "name another date"}}
     answer: [text: "Then **not**."]
 `))
 	x := atScreen(t, "chat", "-m", "anthropic/scripted", "-s", "shop")
@@ -63,7 +63,7 @@ turns:
   - when: {user: "three people"}
     answer:
       - call: {name: shop_book-trip, arguments: {customer: cus-1001, destination: lofoten, date: "2020-02-01", people: 3}}
-  - when: {results: {shop_book-trip: "named no other date"}}
+  - when: {results: {shop_book-trip: "name another date"}}
     answer: [text: "Then **not**."]
 `))
 	x := atScreen(t, "chat", "-m", "anthropic/scripted", "-s", "shop", "--on-elicit", "decline")

@@ -74,7 +74,7 @@ func (a *app) dispatch(args []string) error {
 	if err := a.checkGlobals(before); err != nil {
 		return err
 	}
-	a.talk.quiet = a.Quiet
+	a.talk.Quiet = a.Quiet
 	return line.parser.command.Run(a)
 }
 

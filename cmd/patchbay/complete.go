@@ -69,11 +69,11 @@ func (c *completeCmd) Run(a *app) error {
 	}
 	switch n := len(w.Completion.Values); {
 	case n == 0:
-		a.talk.note("%s suggests nothing", a.serverName())
+		a.talk.Note("%s suggests nothing", a.serverName())
 	case w.Completion.Total > n:
-		a.talk.note("%d of %d; type more to narrow them down", n, w.Completion.Total)
+		a.talk.Note("%d of %d; type more to narrow them down", n, w.Completion.Total)
 	case w.Completion.HasMore:
-		a.talk.note("there are more; type more to narrow them down")
+		a.talk.Note("there are more; type more to narrow them down")
 	}
 	return nil
 }

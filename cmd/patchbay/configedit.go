@@ -52,8 +52,8 @@ func (c *configAddCmd) Run(a *app) error {
 	}
 	a.print(fmt.Sprintf("added %s to %s", c.Name, path))
 	if plain := c.plainSecrets(a); len(plain) > 0 {
-		a.talk.note("warning: %s now holds a secret as plain text (%s); write ${VARIABLE} in its place and set that variable", path, strings.Join(plain, ", "))
-		a.talk.note("hint: patchbay config remove %s, then add it with single quotes around ${VARIABLE}", shell([]string{c.Name}))
+		a.talk.Note("warning: %s now holds a secret as plain text (%s); write ${VARIABLE} in its place and set that variable", path, strings.Join(plain, ", "))
+		a.talk.Note("hint: patchbay config remove %s, then add it with single quotes around ${VARIABLE}", shell([]string{c.Name}))
 	}
 	a.afterEdit(path, []string{c.Name})
 	return nil
@@ -175,7 +175,7 @@ func (a *app) afterEdit(path string, names []string) {
 	for _, p := range faults {
 		for _, name := range names {
 			if p.Server == name {
-				a.talk.note("warning: %s", p)
+				a.talk.Note("warning: %s", p)
 			}
 		}
 	}

@@ -83,10 +83,10 @@ func (c *configExportCmd) Run(a *app) error {
 	a.out.Write(out)
 	slices.Sort(l.Notes)
 	for _, note := range slices.Compact(l.Notes) {
-		a.talk.note("%s", note)
+		a.talk.Note("%s", note)
 	}
 	if hidden > 0 {
-		a.talk.note("%s that may be secrets became variables; --secrets prints them as they are", quantity(hidden, "value"))
+		a.talk.Note("%s that may be secrets became variables; --secrets prints them as they are", quantity(hidden, "value"))
 	}
 	return nil
 }

@@ -93,15 +93,15 @@ func (c *configImportCmd) Run(a *app) error {
 	}
 	switch {
 	case len(in.added) == 0:
-		a.talk.note("nothing was added to %s", path)
+		a.talk.Note("nothing was added to %s", path)
 		return nil
 	case c.DryRun:
-		a.talk.note("nothing was written to %s", path)
+		a.talk.Note("nothing was written to %s", path)
 		return nil
 	}
 	a.afterEdit(path, in.added)
 	if in.secrets > 0 && !filepath.IsAbs(path) {
-		a.talk.note("warning: %s holds %s of env or headers now: look at them before you share the file", path, quantity(in.secrets, "value"))
+		a.talk.Note("warning: %s holds %s of env or headers now: look at them before you share the file", path, quantity(in.secrets, "value"))
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func (a *app) filesOf(h hosts.Host, sys hosts.System) []foreign {
 			l, err = h.Read(data, hosts.From{Path: p.Path, Dir: sys.Dir})
 		}
 		if err != nil {
-			a.talk.note("warning: %s: %v", h.Title, err)
+			a.talk.Note("warning: %s: %v", h.Title, err)
 			continue
 		}
 		out = append(out, foreign{h, p.Path, l})
@@ -201,11 +201,11 @@ func (a *app) showForeign(files []foreign) {
 		}
 	}
 	if len(rows) == 0 {
-		a.talk.note("no other host has servers here; patchbay config import FILE reads any file")
+		a.talk.Note("no other host has servers here; patchbay config import FILE reads any file")
 		return
 	}
 	a.columns("hosts", []string{"HOST", "FILE", "SERVERS"}, rows)
-	a.talk.note("hint: patchbay config import HOST takes them over")
+	a.talk.Note("hint: patchbay config import HOST takes them over")
 }
 
 // importer adds servers to a document.
@@ -225,11 +225,11 @@ var errDryRun = errors.New("nothing is written")
 
 func (in *importer) file(f foreign) error {
 	if same(f.path, in.path) {
-		in.a.talk.note("%s is the file to import into", here(f.path))
+		in.a.talk.Note("%s is the file to import into", here(f.path))
 		return nil
 	}
 	for _, note := range f.listing.Notes {
-		in.a.talk.note("%s: %s", here(f.path), note)
+		in.a.talk.Note("%s: %s", here(f.path), note)
 	}
 	for _, e := range f.listing.Servers {
 		in.seen[e.Name] = true

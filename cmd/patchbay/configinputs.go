@@ -107,7 +107,7 @@ func (c *configInputsCmd) Run(a *app) error {
 	}
 	a.printInputs(rows)
 	if len(kept) > 0 {
-		a.talk.note("kept in %s; --forget forgets", v.Where())
+		a.talk.Note("kept in %s; --forget forgets", v.Where())
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (c *configInputsCmd) forget(a *app, path string) error {
 		a.print("forgot " + a.shown(oneLine(id)))
 	}
 	if len(gone) == 0 {
-		a.talk.note("nothing was kept")
+		a.talk.Note("nothing was kept")
 	}
 	return nil
 }

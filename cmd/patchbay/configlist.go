@@ -43,8 +43,8 @@ func (c *configListCmd) Run(a *app) error {
 		if err != nil {
 			return err
 		}
-		a.talk.note("there is no mcp.json; I looked for %s", strings.Join(config.Places(dir), ", "))
-		a.talk.note("hint: patchbay config add NAME -- COMMAND")
+		a.talk.Note("there is no mcp.json; I looked for %s", strings.Join(config.Places(dir), ", "))
+		a.talk.Note("hint: patchbay config add NAME -- COMMAND")
 		if a.JSON {
 			a.print("[]")
 		}
@@ -102,7 +102,7 @@ func (a *app) printListed(rows []listed) {
 // columns prints a table of what there is, whose last column is cut to the width of the terminal.
 func (a *app) columns(what string, head []string, rows [][]string) {
 	if len(rows) == 0 {
-		a.talk.note("there are no %s", what)
+		a.talk.Note("there are no %s", what)
 		return
 	}
 	wide := make([]int, len(head))

@@ -47,7 +47,7 @@ func (c *configDoctorCmd) Run(a *app) error {
 		return err
 	}
 	if !a.JSON && a.file.path != "" && slices.ContainsFunc(exams, func(e *doctor.Exam) bool { return e.Model == nil }) {
-		a.talk.note("the servers of %s are started", here(a.file.path))
+		a.talk.Note("the servers of %s are started", here(a.file.path))
 	}
 	if _, err := a.recorder(); err != nil { // one recording of all
 		return err

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/eval"
@@ -90,10 +91,10 @@ func (c *evalCmd) Run(a *app) error {
 	r.OnResult = func(res *eval.Result) {
 		done++
 		c.tell(a, res)
-		a.talk.status(fmt.Sprintf("%d of %d", done, all))
+		a.talk.Status(fmt.Sprintf("%d of %d", done, all))
 	}
 	report, err := r.Run(a.ctx, s)
-	a.talk.endProgress()
+	a.talk.EndProgress()
 	if report == nil {
 		return err
 	}
@@ -174,22 +175,22 @@ func (c *evalCmd) servers(a *app, s *eval.Suite) ([]config.Server, error) {
 
 // tell tells of a run that is over.
 func (c *evalCmd) tell(a *app, r *eval.Result) {
-	what := a.talk.paint("ok", "32")
+	what := a.talk.Paint("ok", "32")
 	switch {
 	case r.Error != "":
-		what = a.talk.paint("error", "31")
+		what = a.talk.Paint("error", "31")
 	case !r.Passed:
-		what = a.talk.paint("failed", "31")
+		what = a.talk.Paint("failed", "31")
 	}
-	if a.talk.quiet {
+	if a.talk.Quiet {
 		return
 	}
-	a.talk.always(fmt.Sprintf("%s  %s, %s, run %d: %s", what, oneLine(r.Task), oneLine(r.Model), r.Run, quantity(r.Steps, "step")))
+	a.talk.Always(fmt.Sprintf("%s  %s, %s, run %d: %s", what, oneLine(r.Task), oneLine(r.Model), r.Run, quantity(r.Steps, "step")))
 	for _, f := range r.Faults {
-		a.talk.always("  " + visible(clip(f)))
+		a.talk.Always("  " + visible(clip(f)))
 	}
 	if r.Error != "" {
-		a.talk.always("  " + visible(clip(r.Error)))
+		a.talk.Always("  " + visible(clip(r.Error)))
 	}
 }
 
@@ -205,16 +206,16 @@ func (c *evalCmd) print(a *app, report *eval.Report) error {
 		}
 		return err
 	}
-	g := grid{right: []bool{false, false, true, true, true, true, true}}
-	g.add("TASK", "MODEL", "PASSED", "STEPS", "TOKENS", "COST", "TIME")
+	g := &screen.Grid{Right: []bool{false, false, true, true, true, true, true}}
+	g.Add("TASK", "MODEL", "PASSED", "STEPS", "TOKENS", "COST", "TIME")
 	for _, r := range report.Rows() {
 		cost := "-"
 		if r.Cost > 0 {
 			cost = fmt.Sprintf("%.4f", r.Cost)
 		}
-		g.add(r.Task, r.Model, fmt.Sprintf("%d/%d", r.Passed, r.Runs), fmt.Sprintf("%.1f", r.Steps), fmt.Sprint(r.Tokens), cost, shortTime(r.Median))
+		g.Add(r.Task, r.Model, fmt.Sprintf("%d/%d", r.Passed, r.Runs), fmt.Sprintf("%.1f", r.Steps), fmt.Sprint(r.Tokens), cost, shortTime(r.Median))
 	}
-	g.print(a)
+	a.printGrid(g)
 	return nil
 }
 

@@ -69,39 +69,39 @@ func (a *app) report(err error) int {
 		return exitOK
 	}
 	if errors.Is(err, errTool) {
-		a.talk.always("patchbay: " + errTool.Error())
+		a.talk.Always("patchbay: " + errTool.Error())
 		return exitAnswer
 	}
 	if errors.Is(err, errRefused) {
-		a.talk.always("patchbay: " + errRefused.Error())
+		a.talk.Always("patchbay: " + errRefused.Error())
 		return exitRefused
 	}
 	if errors.Is(err, errFailed) {
-		a.talk.always("patchbay: " + errFailed.Error())
+		a.talk.Always("patchbay: " + errFailed.Error())
 		return exitLocal
 	}
 	if a.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(a.ctx))) {
-		a.talk.always("patchbay: interrupted")
+		a.talk.Always("patchbay: interrupted")
 		return exitLocal
 	}
 	f := a.explain(err)
-	label := a.talk.paint("error:", "31")
+	label := a.talk.Paint("error:", "31")
 	for i, text := range strings.Split(visible(f.err.Error()), "\n") {
 		if i == 0 {
 			text = "patchbay: " + label + " " + text
 		}
-		a.talk.always(text)
+		a.talk.Always(text)
 	}
 	if f.detail != "" {
 		for _, text := range strings.Split(visible(f.detail), "\n") {
-			a.talk.always("  | " + text)
+			a.talk.Always("  | " + text)
 		}
 	}
 	if words, ok := complete.Split(f.next); ok && len(words) == 2 && strings.HasPrefix(f.next, "--") {
 		f.next = a.again(words...) // flags alone cannot be pasted
 	}
 	if f.next != "" {
-		a.talk.always("patchbay: " + a.talk.paint("hint:", "36") + " " + f.next)
+		a.talk.Always("patchbay: " + a.talk.Paint("hint:", "36") + " " + f.next)
 	}
 	return f.code
 }

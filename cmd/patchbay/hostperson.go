@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/internal/wildcard"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -21,10 +22,10 @@ import (
 // answer is not asked, and what nobody can answer is refused, and stderr says so.
 type person struct {
 	a        *app
-	keys     *keyboard     // nil: there is nobody
-	turn     chan struct{} // capacity 1: who has put something in may ask
-	elicit   elicitFunc    // of --on-elicit; nil: the person is asked
-	sampling []string      // servers whose requests for completions are not asked about, as patterns
+	keys     *terminal.Keyboard // nil: there is nobody
+	turn     chan struct{}      // capacity 1: who has put something in may ask
+	elicit   elicitFunc         // of --on-elicit; nil: the person is asked
+	sampling []string           // servers whose requests for completions are not asked about, as patterns
 }
 
 var _ host.Person = (*person)(nil)
@@ -44,7 +45,7 @@ func (a *app) newPerson(silent bool, sampling []string) (*person, error) {
 	if a.tty.in {
 		p.keys = a.keyboard()
 	} else if tty := terminalBeside(); tty != nil {
-		p.keys = newKeyboard(tty)
+		p.keys = terminal.NewKeyboard(tty)
 	}
 	return p, nil
 }
@@ -69,15 +70,15 @@ func (p *person) take(ctx context.Context) (release func(), err error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	p.a.talk.hold()
+	p.a.talk.Hold()
 	return func() {
-		p.a.talk.release()
+		p.a.talk.Release()
 		<-p.turn
 	}, nil
 }
 
-func (p *person) dialog(ctx context.Context, server string) *dialog {
-	return &dialog{ctx: ctx, keys: p.keys, say: p.a.talk.say, paint: p.a.talk.paint, width: p.a.tty.errWidth, server: server}
+func (p *person) dialog(server string) *terminal.Dialog {
+	return &terminal.Dialog{Keys: p.keys, Say: p.a.talk.Say, Paint: p.a.talk.Paint, Width: p.a.tty.errWidth, Server: server}
 }
 
 // Approve implements host.Person.
@@ -90,15 +91,15 @@ func (p *person) Approve(ctx context.Context, ask *host.Approval) (host.Verdict,
 		return host.Verdict{}, err
 	}
 	defer release()
-	d := p.dialog(ctx, ask.Server)
-	d.say("\n" + d.paint("The model wants to call "+oneLine(ask.Server+"/"+ask.Tool.Name), "1;36") + "\n")
+	d := p.dialog(ask.Server)
+	d.Say("\n" + d.Paint("The model wants to call "+oneLine(ask.Server+"/"+ask.Tool.Name), "1;36") + "\n")
 	for _, remark := range remarks(ask) {
-		d.say(d.paint(wrap(visible(remark), d.width), "33") + "\n")
+		d.Say(d.Paint(wrap(visible(remark), d.Width), "33") + "\n")
 	}
-	d.say(visible(indented(ask.Arguments)) + "\n")
+	d.Say(visible(indented(ask.Arguments)) + "\n")
 	for {
-		text, err := d.read("Allow it? [y]es, in this [r]un, [a]lways, [n]o, or say why not: ")
-		var no refusal
+		text, err := d.Read(ctx, "Allow it? [y]es, in this [r]un, [a]lways, [n]o, or say why not: ")
+		var no terminal.Refusal
 		switch {
 		case errors.As(err, &no):
 			return host.Verdict{}, nil
@@ -117,7 +118,7 @@ func (p *person) Approve(ctx context.Context, ask *host.Approval) (host.Verdict,
 			return host.Verdict{}, nil
 		default:
 			if len(text) < 4 { // a slip of the finger is no reason
-				d.say("  one of y, r, a and n, or a reason in words\n")
+				d.Say("  one of y, r, a and n, or a reason in words\n")
 				continue
 			}
 			return host.Verdict{Reason: text}, nil
@@ -144,7 +145,7 @@ func remarks(ask *host.Approval) (list []string) {
 // Elicit implements host.Person.
 func (p *person) Elicit(ctx context.Context, q *host.Elicitation) (*mcp.ElicitResult, error) {
 	if p.elicit == nil && p.keys == nil {
-		p.a.talk.note("declined the question %q of %s, as nobody can be asked without a terminal; --on-elicit @answers.json answers it", oneLine(q.Message), q.Server)
+		p.a.talk.Note("declined the question %q of %s, as nobody can be asked without a terminal; --on-elicit @answers.json answers it", oneLine(q.Message), q.Server)
 		return &mcp.ElicitResult{Action: "decline"}, nil
 	}
 	release, err := p.take(ctx)
@@ -155,7 +156,7 @@ func (p *person) Elicit(ctx context.Context, q *host.Elicitation) (*mcp.ElicitRe
 	if p.elicit != nil {
 		return p.elicit(ctx, q.ElicitRequest)
 	}
-	return p.dialog(ctx, q.Server).ask(q.ElicitRequest)
+	return p.dialog(q.Server).Ask(ctx, q.ElicitRequest)
 }
 
 // preset is a person for whom --on-elicit answers what servers ask.
@@ -178,7 +179,7 @@ func (p *person) ReviewRequest(ctx context.Context, s *host.Sampling) (*mcp.Samp
 		return s.Request, nil
 	}
 	if p.keys == nil {
-		p.a.talk.note("refused to have the model complete something for %s; --allow-sampling %s allows it", s.Server, shell([]string{s.Server}))
+		p.a.talk.Note("refused to have the model complete something for %s; --allow-sampling %s allows it", s.Server, shell([]string{s.Server}))
 		return nil, mcp.ErrDeclined
 	}
 	release, err := p.take(ctx)
@@ -186,18 +187,18 @@ func (p *person) ReviewRequest(ctx context.Context, s *host.Sampling) (*mcp.Samp
 		return nil, err
 	}
 	defer release()
-	d := p.dialog(ctx, s.Server)
-	d.say("\n" + d.paint(oneLine(s.Server)+" wants "+oneLine(s.Model)+" to complete this:", "1;36") + "\n")
+	d := p.dialog(s.Server)
+	d.Say("\n" + d.Paint(oneLine(s.Server)+" wants "+oneLine(s.Model)+" to complete this:", "1;36") + "\n")
 	if s.Request.SystemPrompt != "" {
-		d.part("system", s.Request.SystemPrompt)
+		d.Part("system", s.Request.SystemPrompt)
 	}
 	for _, m := range s.Request.Messages {
-		d.part(m.Role, screen.Content(m.Content))
+		d.Part(m.Role, screen.Content(m.Content))
 	}
 	if len(s.Request.Tools) > 0 {
-		d.say(d.paint(fmt.Sprintf("with %d tools", len(s.Request.Tools)), "2") + "\n")
+		d.Say(d.Paint(fmt.Sprintf("with %d tools", len(s.Request.Tools)), "2") + "\n")
 	}
-	switch yes, err := d.yes("Allow it? [y/n] "); {
+	switch yes, err := d.Yes(ctx, "Allow it? [y/n] "); {
 	case err != nil:
 		return nil, err
 	case !yes:
@@ -216,10 +217,10 @@ func (p *person) ReviewAnswer(ctx context.Context, s *host.Sampling, r *mcp.Samp
 		return nil, err
 	}
 	defer release()
-	d := p.dialog(ctx, s.Server)
-	d.say("\n")
-	d.part("The answer for "+s.Server, screen.Content(r.Content))
-	switch yes, err := d.yes("Send it? [y/n] "); {
+	d := p.dialog(s.Server)
+	d.Say("\n")
+	d.Part("The answer for "+s.Server, screen.Content(r.Content))
+	switch yes, err := d.Yes(ctx, "Send it? [y/n] "); {
 	case err != nil:
 		return nil, err
 	case !yes:
@@ -230,19 +231,4 @@ func (p *person) ReviewAnswer(ctx context.Context, s *host.Sampling, r *mcp.Samp
 
 func (p *person) letsSample(server string) bool {
 	return slices.ContainsFunc(p.sampling, func(pattern string) bool { return wildcard.Match(pattern, server) })
-}
-
-// part shows a text whole, indented below its name: no line of it can pass for another part.
-func (d *dialog) part(name, text string) {
-	d.say(d.paint(oneLine(name), "1;36") + "\n  " + strings.ReplaceAll(wrap(visible(text), d.width-2), "\n", "\n  ") + "\n")
-}
-
-// yes asks for yes or no. What refuses a question is no.
-func (d *dialog) yes(prompt string) (bool, error) {
-	_, err := d.agree(prompt, nil)
-	var no refusal
-	if errors.As(err, &no) {
-		return false, nil
-	}
-	return err == nil, err
 }

@@ -31,27 +31,27 @@ func (t *telling) event(e host.Event) {
 	switch e.Kind {
 	case host.Asking:
 		t.aside()
-		t.a.talk.status("waiting for " + e.Model)
+		t.a.talk.Status("waiting for " + e.Model)
 	case host.Answered:
 		t.said = e.Text
 	case host.Again:
-		t.a.talk.note("asked again: %s", oneLine(e.Text))
+		t.a.talk.Note("asked again: %s", oneLine(e.Text))
 	case host.Noted:
-		t.a.talk.note("%s", oneLine(e.Text))
+		t.a.talk.Note("%s", oneLine(e.Text))
 	case host.Retried:
-		t.a.talk.note("%s is called again: %s", toolOf(e.Call), oneLine(e.Text))
+		t.a.talk.Note("%s is called again: %s", toolOf(e.Call), oneLine(e.Text))
 	case host.Logged:
-		t.a.talk.note("%s: %s", oneLine(e.Call.Server), oneLine(e.Text))
+		t.a.talk.Note("%s: %s", oneLine(e.Call.Server), oneLine(e.Text))
 	case host.Called:
 		t.aside()
 		t.note("→ "+toolOf(e.Call), string(e.Call.Arguments))
 	case host.Progress:
-		t.a.talk.progress(mcp.ProgressEvent{Done: e.Call.Done, Total: e.Call.Total, Message: e.Text})
+		t.a.talk.Progress(mcp.ProgressEvent{Done: e.Call.Done, Total: e.Call.Total, Message: e.Text})
 	case host.Resulted:
 		t.result(e.Call)
 	}
 	if e.Kind == host.Answered || e.Kind == host.Ended {
-		t.a.talk.endProgress()
+		t.a.talk.EndProgress()
 	}
 }
 
@@ -69,8 +69,8 @@ func (t *telling) line(e host.Event) {
 
 // aside shows what the model has said beside its calls.
 func (t *telling) aside() {
-	if t.said != "" && !t.a.talk.quiet {
-		t.a.talk.always(t.a.talk.paint(wrap(visible(strings.TrimSpace(t.said)), t.a.tty.errWidth), "2"))
+	if t.said != "" && !t.a.talk.Quiet {
+		t.a.talk.Always(t.a.talk.Paint(wrap(visible(strings.TrimSpace(t.said)), t.a.tty.errWidth), "2"))
 	}
 	t.said = ""
 }
@@ -98,14 +98,14 @@ func (t *telling) result(c *host.CallEvent) {
 
 // note writes a line of which the second part may be cut.
 func (t *telling) note(head, text string) {
-	if t.a.talk.quiet {
+	if t.a.talk.Quiet {
 		return
 	}
 	width := t.a.tty.errWidth
 	if width <= 0 {
 		width = 160
 	}
-	t.a.talk.always(cut("patchbay: "+visible(head)+" "+oneLine(clip(text)), width))
+	t.a.talk.Always(cut("patchbay: "+visible(head)+" "+oneLine(clip(text)), width))
 }
 
 // toolOf names the tool of a call as --allow does.
@@ -136,5 +136,5 @@ func (t *telling) sum(r *host.Reply, took time.Duration) {
 	if r.Cost > 0 {
 		text += fmt.Sprintf(", cost %.4f", r.Cost)
 	}
-	t.a.talk.note("%s, %v", text, took.Round(100*time.Millisecond))
+	t.a.talk.Note("%s, %v", text, took.Round(100*time.Millisecond))
 }

@@ -100,7 +100,7 @@ func (a *app) findInput(s config.Server, in config.Input) answer {
 	}
 	if a.tty.in && a.tty.err && !a.answers.mute {
 		if lost != nil {
-			a.talk.note("warning: kept answers cannot be read: %v", lost)
+			a.talk.Note("warning: kept answers cannot be read: %v", lost)
 		}
 		return a.askToKeep(s, in, kept)
 	}
@@ -123,7 +123,7 @@ func (a *app) findInput(s config.Server, in config.Input) answer {
 // another server was given: a person decides whether this one gets it.
 func (a *app) askToKeep(s config.Server, in config.Input, kept *keptAnswer) answer {
 	if kept != nil {
-		a.talk.note("%s was not given to %s before, as that is written now: %s", oneLine(in.ID), s.Name, where(&s))
+		a.talk.Note("%s was not given to %s before, as that is written now: %s", oneLine(in.ID), s.Name, where(&s))
 	}
 	text, err := a.askInput(s.Name, in, kept != nil)
 	if err != nil {
@@ -141,9 +141,9 @@ func (a *app) askToKeep(s config.Server, in config.Input, kept *keptAnswer) answ
 // itself. What is a password is not shown while it is typed. If there is
 // an answer already, an empty one stands for that.
 func (a *app) askInput(asker string, in config.Input, there bool) (string, error) {
-	a.talk.hold()
-	defer a.talk.release()
-	a.keyboard().drop()
+	a.talk.Hold()
+	defer a.talk.Release()
+	a.keyboard().Drop()
 	for {
 		text, err := a.readInput(asker, in, there)
 		if err != nil {
@@ -155,14 +155,14 @@ func (a *app) askInput(asker string, in config.Input, there bool) (string, error
 		case text == "" && in.Default != "":
 			return in.Default, nil
 		case text == "":
-			a.talk.say("  an answer is needed (ctrl-D: none)\n")
+			a.talk.Say("  an answer is needed (ctrl-D: none)\n")
 		case strings.ContainsFunc(text, unicode.IsControl): // of a paste gone wrong, or an arrow key
-			a.talk.say("  that has control characters in it; once more\n")
+			a.talk.Say("  that has control characters in it; once more\n")
 		case len(in.Options) > 0 && !slices.Contains(in.Options, text):
 			if n := slices.Index(numbers(len(in.Options)), text); n >= 0 {
 				return in.Options[n], nil
 			}
-			a.talk.say("  that is none of the choices\n")
+			a.talk.Say("  that is none of the choices\n")
 		default:
 			return text, nil
 		}
@@ -181,12 +181,12 @@ func numbers(n int) []string {
 // readInput shows the question and reads one line.
 func (a *app) readInput(asker string, in config.Input, there bool) (string, error) {
 	if asker != "" {
-		a.talk.say(a.talk.paint(oneLine(asker)+" needs:", "1;36") + "\n")
+		a.talk.Say(a.talk.Paint(oneLine(asker)+" needs:", "1;36") + "\n")
 	}
 	for i, option := range in.Options {
-		a.talk.say(fmt.Sprintf("  %2d) %s\n", i+1, oneLine(option)))
+		a.talk.Say(fmt.Sprintf("  %2d) %s\n", i+1, oneLine(option)))
 	}
-	prompt := a.talk.paint(oneLine(orName(in.Description, in.ID)), "1")
+	prompt := a.talk.Paint(oneLine(orName(in.Description, in.ID)), "1")
 	switch {
 	case there:
 		prompt += " [Enter gives it what is kept]"
@@ -198,10 +198,10 @@ func (a *app) readInput(asker string, in config.Input, there bool) (string, erro
 	if in.Password {
 		prompt += " (hidden)"
 	}
-	a.talk.say(prompt + ": ")
+	a.talk.Say(prompt + ": ")
 	text, err := a.line(in.Password)
 	if in.Password || err != nil {
-		a.talk.say("\n") // Enter was not shown either
+		a.talk.Say("\n") // Enter was not shown either
 	}
 	if errors.Is(err, io.EOF) {
 		return "", fmt.Errorf("no answer was given; %s answers it too", in.EnvName())
@@ -213,7 +213,7 @@ func (a *app) readInput(asker string, in config.Input, there bool) (string, erro
 func (a *app) line(hidden bool) (string, error) {
 	stdin, ok := a.stdin.(*os.File)
 	if !hidden || !ok {
-		return a.keyboard().line(a.ctx)
+		return a.keyboard().Line(a.ctx)
 	}
 	fd := int(stdin.Fd())
 	before, err := term.GetState(fd)

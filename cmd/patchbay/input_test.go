@@ -84,7 +84,7 @@ func TestInputIsHidden(t *testing.T) {
 	if got := a.input(config.Server{}, config.Input{ID: "key", Password: true}); got.err != nil {
 		t.Fatal(got.err)
 	}
-	a.talk.note("the server said sekrit")
+	a.talk.Note("the server said sekrit")
 	if got := said.String(); strings.Contains(got, "sekrit") || !strings.Contains(got, "[redacted]") {
 		t.Errorf("said %q", got)
 	}

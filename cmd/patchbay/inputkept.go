@@ -164,10 +164,10 @@ func (a *app) keepAnswer(s config.Server, in config.Input, got *answer) {
 	}
 	switch {
 	case err != nil:
-		a.talk.note("warning: the answer holds for this run alone, as it cannot be kept: %v", err)
+		a.talk.Note("warning: the answer holds for this run alone, as it cannot be kept: %v", err)
 	case !a.answers.told:
 		a.answers.told = true
-		a.talk.note("kept in %s; patchbay config inputs --forget forgets it", v.Where())
+		a.talk.Note("kept in %s; patchbay config inputs --forget forgets it", v.Where())
 	}
 }
 
@@ -215,7 +215,7 @@ func (a *app) askAgain(s config.Server) bool {
 	if len(list) == 0 || !a.tty.in || !a.tty.err || a.answers.mute {
 		return false
 	}
-	a.talk.note("%s refuses what it was given; ctrl-D leaves it so", s.Name)
+	a.talk.Note("%s refuses what it was given; ctrl-D leaves it so", s.Name)
 	for _, in := range list {
 		text, err := a.askInput("", in, false)
 		if err != nil {

@@ -36,7 +36,7 @@ func (a *app) list(p *launch.Session, method, member string) (*listing, error) {
 // listFor is list for one who looks for the entry of a name: it waits only while that is missing and
 // may be one of a server that is starting. An empty name is that of any entry.
 func (a *app) listFor(p *launch.Session, method, member, name string) (*listing, error) {
-	defer a.talk.endProgress()
+	defer a.talk.EndProgress()
 	for began := time.Now(); ; {
 		l, err := a.listOnce(p, method, member)
 		if err != nil {
@@ -56,7 +56,7 @@ func (a *app) listFor(p *launch.Session, method, member, name string) (*listing,
 				return l, nil
 			}
 		}
-		a.talk.status("starting " + names)
+		a.talk.Status("starting " + names)
 		select {
 		case <-time.After(restTime / 50):
 		case <-a.ctx.Done():
@@ -134,7 +134,7 @@ func (a *app) unusable(p *launch.Session, tool json.RawMessage) bool {
 			a.toldUnusable = map[string]bool{}
 		}
 		a.toldUnusable[name] = true
-		a.talk.note("warning: the tool %s of %s is left out, it must not be used over HTTP: %v", name, a.serverName(), why)
+		a.talk.Note("warning: the tool %s of %s is left out, it must not be used over HTTP: %v", name, a.serverName(), why)
 	}
 	return why != nil
 }
@@ -161,7 +161,7 @@ func rowsOf[T any](a *app, l *listing, make func(*T) row) []row {
 	for i, raw := range l.items {
 		v, err := decode[T](raw)
 		if err != nil {
-			a.talk.note("warning: entry %d cannot be read: %v", i, err)
+			a.talk.Note("warning: entry %d cannot be read: %v", i, err)
 			continue
 		}
 		out = append(out, make(v))
@@ -185,7 +185,7 @@ const leastRoom = 24
 // width of the terminal.
 func (a *app) table(rows []row, none string) {
 	if len(rows) == 0 {
-		a.talk.note("%s", none)
+		a.talk.Note("%s", none)
 		return
 	}
 	// One very long name must not push all descriptions away.

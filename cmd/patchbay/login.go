@@ -60,7 +60,7 @@ func (a *app) login(s config.Server, how *loginCmd) error {
 	}
 	if how.Device {
 		t.Grant = &login.Device{Show: func(_ context.Context, code login.DeviceCode) error {
-			a.talk.always("patchbay: go to " + visible(code.Page) + " and type " + visible(code.Code))
+			a.talk.Always("patchbay: go to " + visible(code.Page) + " and type " + visible(code.Code))
 			return nil
 		}}
 	} else {
@@ -94,19 +94,19 @@ func (a *app) login(s config.Server, how *loginCmd) error {
 	if err != nil {
 		return err
 	}
-	a.talk.note("logged in at %s, by %s%s", s.Name, l.Issuer, validity(l, time.Now()))
-	a.talk.note("the tokens are in %s", store.Where())
+	a.talk.Note("logged in at %s, by %s%s", s.Name, l.Issuer, validity(l, time.Now()))
+	a.talk.Note("the tokens are in %s", store.Where())
 	return nil
 }
 
 // showPage brings the user to a page, which auth has checked to be of http or https.
 func (a *app) showPage(page string, open bool) error {
 	if open && login.OpenBrowser(a.ctx, page) == nil {
-		a.talk.always("patchbay: log in with the browser that opens. If none does, go to")
+		a.talk.Always("patchbay: log in with the browser that opens. If none does, go to")
 	} else {
-		a.talk.always("patchbay: to log in, go to")
+		a.talk.Always("patchbay: to log in, go to")
 	}
-	a.talk.always("  " + visible(page))
+	a.talk.Always("  " + visible(page))
 	return nil
 }
 
@@ -122,7 +122,7 @@ func (a *app) visitByHand(ctx context.Context, back *login.Loopback, page string
 	done := make(chan visit, 2)
 	go func() { at, err := back.Visit(ctx, page); done <- visit{at, err} }()
 	go func() {
-		a.talk.always("patchbay: the page it ends at may not be there; then paste its address here:")
+		a.talk.Always("patchbay: the page it ends at may not be there; then paste its address here:")
 		text, err := a.line(false)
 		if err != nil {
 			<-ctx.Done() // the browser may still come
@@ -143,16 +143,16 @@ func (a *app) offerLogin(s config.Server) bool {
 	if !a.tty.in || !a.tty.err {
 		return false
 	}
-	a.talk.hold()
-	a.keyboard().drop()
-	a.talk.say(visible(fmt.Sprintf("%s wants a login. Open the browser? [Y/n] ", a.serverName())))
+	a.talk.Hold()
+	a.keyboard().Drop()
+	a.talk.Say(visible(fmt.Sprintf("%s wants a login. Open the browser? [Y/n] ", a.serverName())))
 	text, err := a.line(false)
-	a.talk.release()
+	a.talk.Release()
 	if answer := strings.ToLower(strings.TrimSpace(text)); err != nil || answer != "" && answer != "y" && answer != "yes" {
 		return false
 	}
 	if err := a.login(s, &loginCmd{}); err != nil {
-		a.talk.note("%v", err)
+		a.talk.Note("%v", err)
 		return false
 	}
 	return true

@@ -38,15 +38,15 @@ func (c *logoutCmd) Run(a *app) error {
 	ended, err := t.Logout(ctx)
 	for _, l := range ended {
 		if l.RevokeURL == "" {
-			a.talk.note("logged out at %s; %s has no way to revoke tokens", s.Name, l.Issuer)
+			a.talk.Note("logged out at %s; %s has no way to revoke tokens", s.Name, l.Issuer)
 		} else if err == nil {
-			a.talk.note("logged out at %s; %s has revoked the tokens", s.Name, l.Issuer)
+			a.talk.Note("logged out at %s; %s has revoked the tokens", s.Name, l.Issuer)
 		} else {
-			a.talk.note("the tokens for %s are forgotten here", s.Name)
+			a.talk.Note("the tokens for %s are forgotten here", s.Name)
 		}
 	}
 	if len(ended) == 0 && err == nil {
-		a.talk.note("nobody was logged in at %s", s.Name)
+		a.talk.Note("nobody was logged in at %s", s.Name)
 	}
 	return err
 }
@@ -62,11 +62,11 @@ func (a *app) logoutInputs(s config.Server) (done bool, err error) {
 	}
 	gone, err := forgetAnswers(a.ctx, fileOf(s), ids...)
 	for _, id := range gone {
-		a.talk.note("the answer to the input %s is forgotten", id)
+		a.talk.Note("the answer to the input %s is forgotten", id)
 	}
 	done = len(gone) > 0 || !launch.CanLogIn(s)
 	if len(gone) == 0 && done && err == nil {
-		a.talk.note("nothing was kept for %s", s.Name)
+		a.talk.Note("nothing was kept for %s", s.Name)
 	}
 	return done, err
 }

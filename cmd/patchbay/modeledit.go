@@ -71,7 +71,7 @@ func (c *modelAddCmd) Run(a *app) error {
 	}
 	a.print(fmt.Sprintf("added %s to %s", a.shown(oneLine(c.Name)), path))
 	if chosen {
-		a.talk.note("it is the model that is used from now on")
+		a.talk.Note("it is the model that is used from now on")
 	}
 	return c.after(a, path)
 }
@@ -145,7 +145,7 @@ func (c *modelAddCmd) after(a *app, path string) error {
 	}
 	for _, p := range faults {
 		if p.Model == c.Name {
-			a.talk.note("warning: %s", p)
+			a.talk.Note("warning: %s", p)
 		}
 	}
 	i := slices.IndexFunc(file.Models, func(m config.Model) bool { return m.Name == c.Name })
@@ -154,17 +154,17 @@ func (c *modelAddCmd) after(a *app, path string) error {
 	}
 	m := file.Models[i]
 	for _, p := range m.Missing() {
-		a.talk.note("warning: %s", p)
+		a.talk.Note("warning: %s", p)
 	}
 	if !c.KeyInput {
 		return nil
 	}
 	if text, has := a.answerOf(&m, m.Inputs()[0]); has {
-		a.talk.note("its key: %s", text)
+		a.talk.Note("its key: %s", text)
 		return nil
 	}
 	if !a.tty.in || !a.tty.err {
-		a.talk.note("its key is asked for at the terminal when the model is used, or set %s", m.Inputs()[0].EnvName())
+		a.talk.Note("its key is asked for at the terminal when the model is used, or set %s", m.Inputs()[0].EnvName())
 		return nil
 	}
 	_, err = a.resolveModel(m)
@@ -204,7 +204,7 @@ func (c *modelRemoveCmd) Run(a *app) error {
 	}
 	a.print(fmt.Sprintf("removed %s from %s", a.shown(oneLine(c.Name)), path))
 	if used && len(left) > 0 {
-		a.talk.note("it was the one to use; choose another with patchbay config model use %s", shell(left[:1]))
+		a.talk.Note("it was the one to use; choose another with patchbay config model use %s", shell(left[:1]))
 	}
 	return nil
 }

@@ -199,7 +199,7 @@ func (a *app) printModels(rows []listedModel) {
 	}
 	a.columns("models", []string{"NAME", "MODEL", "USE", "KEY", "FROM", "WHERE"}, cells)
 	if len(rows) == 0 {
-		a.talk.note("hint: patchbay config model add NAME --provider openai --model gpt-5 --key-input")
+		a.talk.Note("hint: patchbay config model add NAME --provider openai --model gpt-5 --key-input")
 	}
 }
 

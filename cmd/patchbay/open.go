@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth/vault"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/internal/netfault"
@@ -39,7 +40,7 @@ func (a *app) newEnv() *launch.Env {
 			}
 			return a.withEnv(s)
 		},
-		Note:   func(text string) { a.talk.note("%s", text) },
+		Note:   func(text string) { a.talk.Note("%s", text) },
 		Redact: a.secrets,
 		Builtin: func(name string, args []string, log *slog.Logger) (mcp.Handler, error) {
 			return newBuiltin(name, args, log)
@@ -365,7 +366,7 @@ func (a *app) reachHint(err error) string {
 // there, which nobody wants to see. If the opening takes long, it may say why, so
 // that it is shown then.
 type childLog struct {
-	to    *talk
+	to    *terminal.Talk
 	mu    sync.Mutex
 	state int    // guarded by mu
 	held  []byte // at most maxHeld; guarded by mu
@@ -383,7 +384,7 @@ const (
 	maxHeld     = 16 << 10
 )
 
-func newChildLog(to *talk, all bool) *childLog {
+func newChildLog(to *terminal.Talk, all bool) *childLog {
 	l := &childLog{to: to}
 	if all {
 		l.state = passing

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
@@ -71,4 +72,9 @@ func (a *app) example(name string, form *schema.Form, input []byte) string {
 		return command
 	}
 	return ""
+}
+
+// printGrid prints a table.
+func (a *app) printGrid(g *screen.Grid) {
+	g.Print(a.tty.width, func(s string) string { return a.paint(s, "1") }, a.print)
 }

@@ -139,7 +139,7 @@ func (f *ruleFile) follow(ctx context.Context, a *app, changed func()) {
 			return follow.Look{Fault: "patchbay: " + visible(err.Error()) + "; the policy stays as it is", Wrong: true}
 		}
 		if other {
-			a.talk.note("%s: %s from now on", f.path, counted(f.set.Load().Len(), "rule"))
+			a.talk.Note("%s: %s from now on", f.path, counted(f.set.Load().Len(), "rule"))
 			changed()
 		}
 		return follow.Look{}

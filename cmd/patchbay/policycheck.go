@@ -9,6 +9,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/policy"
@@ -257,8 +258,8 @@ func (c *policyCheckCmd) show(a *app, access *policy.Access, v *verdict) {
 		return
 	}
 	a.print("")
-	g := &grid{}
-	g.add("RULE", "LINE", "EFFECT", "MATCHES", "BECAUSE OF")
+	g := &screen.Grid{}
+	g.Add("RULE", "LINE", "EFFECT", "MATCHES", "BECAUSE OF")
 	for _, t := range v.Tried {
 		var because []string
 		for _, value := range t.Values {
@@ -267,9 +268,9 @@ func (c *policyCheckCmd) show(a *app, access *policy.Access, v *verdict) {
 		if t.Err != "" {
 			because = append(because, t.Err)
 		}
-		g.add(t.Rule, fmt.Sprint(t.Line), t.Effect, t.Outcome, strings.Join(because, ", "))
+		g.Add(t.Rule, fmt.Sprint(t.Line), t.Effect, t.Outcome, strings.Join(because, ", "))
 	}
-	g.print(a)
+	a.printGrid(g)
 }
 
 // counted is a number of things.

@@ -39,7 +39,7 @@ func (c *rawCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	a.talk.endProgress()
+	a.talk.EndProgress()
 	if a.tty.out && !a.JSON && !a.Plain {
 		a.print(a.shownJSON(raw))
 		return nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
@@ -48,7 +49,7 @@ func (a *app) recorder() (func(trace.Frame), error) {
 			arrow = "→"
 		}
 		f = redactor.Frame(f)
-		a.talk.always(a.talk.paint(arrow, "2") + " " + oneLine(string(f.Msg)+string(f.Raw)))
+		a.talk.Always(a.talk.Paint(arrow, "2") + " " + oneLine(string(f.Msg)+string(f.Raw)))
 	}, nil
 }
 
@@ -67,16 +68,16 @@ func (a *app) openTape() error {
 	a.tape = &tape{trace.NewWriter(sink, &trace.WriterOptions{
 		MaxFrame: a.TraceMax,
 		Redactor: a.secrets.Redactor(),
-		OnFault:  func(err error) { a.talk.always("patchbay: warning: --trace " + visible(err.Error())) },
+		OnFault:  func(err error) { a.talk.Always("patchbay: warning: --trace " + visible(err.Error())) },
 	}), file}
 	a.atEnd = slices.Insert(a.atEnd, 0, func() {
 		err := a.tape.Close()
 		if errors.Is(err, trace.ErrDropped) {
-			a.talk.always("patchbay: warning: --trace " + a.Trace + " is not complete: " + visible(err.Error()))
+			a.talk.Always("patchbay: warning: --trace " + a.Trace + " is not complete: " + visible(err.Error()))
 			err = nil
 		}
 		if err := errors.Join(err, file.Close()); err != nil {
-			a.talk.always("patchbay: warning: --trace: " + visible(err.Error()))
+			a.talk.Always("patchbay: warning: --trace: " + visible(err.Error()))
 		}
 	})
 	return nil
@@ -88,9 +89,9 @@ type nopFile struct{}
 func (nopFile) Close() error { return nil }
 
 // talkLines writes whole lines to standard error, byte by byte.
-type talkLines struct{ t *talk }
+type talkLines struct{ t *terminal.Talk }
 
 func (w talkLines) Write(p []byte) (int, error) {
-	w.t.always(strings.TrimSuffix(string(p), "\n"))
+	w.t.Always(strings.TrimSuffix(string(p), "\n"))
 	return len(p), nil
 }

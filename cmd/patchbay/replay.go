@@ -38,7 +38,7 @@ func (c *replayCmd) Run(a *app) error {
 		return err
 	}
 	if rec.Redacted > 0 {
-		a.talk.note("warning: %d requests were recorded without their secrets; they are sent with %s in their place", rec.Redacted, trace.Redacted)
+		a.talk.Note("warning: %d requests were recorded without their secrets; they are sent with %s in their place", rec.Redacted, trace.Redacted)
 	}
 	opened := func(ctx context.Context, like *mcp.Client) (*mcp.Session, error) {
 		p, err := a.openLike(like, mcp.Revision(rec.Revision))
@@ -54,10 +54,10 @@ func (c *replayCmd) Run(a *app) error {
 			if played++; !a.tty.err {
 				return // the result comes soon enough
 			}
-			a.talk.progress(mcp.ProgressEvent{Done: float64(played), Total: float64(len(rec.Exchanges))})
+			a.talk.Progress(mcp.ProgressEvent{Done: float64(played), Total: float64(len(rec.Exchanges))})
 		},
 	})
-	a.talk.endProgress()
+	a.talk.EndProgress()
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (a *app) readRecording(file, conns string) (*replay.Recording, error) {
 		return nil, &fault{code: exitUsage, err: fmt.Errorf("%s: %w", file, err), next: "patchbay trace " + shell([]string{file})}
 	}
 	for _, f := range rec.Faults {
-		a.talk.note("warning: %s: %s", file, f)
+		a.talk.Note("warning: %s: %s", file, f)
 	}
 	return rec, nil
 }
@@ -127,7 +127,7 @@ func (a *app) openLike(like *mcp.Client, rev mcp.Revision) (*launch.Session, err
 	if err == nil || a.ctx.Err() != nil || a.explain(err).code == exitUsage || netfault.Is(err) {
 		return p, err
 	}
-	a.talk.note("the server does not speak %s, as was recorded: %v", rev, err)
+	a.talk.Note("the server does not speak %s, as was recorded: %v", rev, err)
 	return a.openWith(change)
 }
 
@@ -204,7 +204,7 @@ func (a *app) printReportJSON(file string, rec *replay.Recording, r *replay.Repo
 	}
 	raw, err := json.Marshal(out)
 	if err != nil {
-		a.talk.always("patchbay: " + err.Error()) // strings and numbers always marshal
+		a.talk.Always("patchbay: " + err.Error()) // strings and numbers always marshal
 		return
 	}
 	a.print(string(raw))

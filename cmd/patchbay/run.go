@@ -104,7 +104,7 @@ func (c *runCmd) Run(a *app) error {
 	talk.OnEvent, talk.Schema = told.event, format
 	began := time.Now()
 	reply, err := talk.Send(ctx, task, parts...)
-	a.talk.endProgress()
+	a.talk.EndProgress()
 	if reply != nil {
 		told.sum(reply, time.Since(began))
 	}
@@ -194,7 +194,7 @@ func (c *runCmd) task(ctx context.Context, a *app) (string, []model.Part, error)
 		return task, nil, nil
 	}
 	slow := time.AfterFunc(slowInput, func() {
-		a.talk.note("waits for the end of standard input; < /dev/null gives none")
+		a.talk.Note("waits for the end of standard input; < /dev/null gives none")
 	})
 	defer slow.Stop()
 	type read struct {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/modeltest"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -189,7 +190,7 @@ func TestPersonApproves(t *testing.T) {
 		{"", host.Verdict{}}, // ctrl-D
 	} {
 		a, stderr := testApp(t)
-		p := &person{a: a, turn: make(chan struct{}, 1), keys: newKeyboard(strings.NewReader(tt.typed))}
+		p := &person{a: a, turn: make(chan struct{}, 1), keys: terminal.NewKeyboard(strings.NewReader(tt.typed))}
 		v, err := p.Approve(t.Context(), &host.Approval{Server: "db", Tool: tool, Arguments: []byte("{\"sql\":\"DROP \x1b[31mTABLE\"}"), Destructive: true, Doubt: "it may have run"})
 		if err != nil || v != tt.want {
 			t.Errorf("typed %q: %+v, %v; want %+v", tt.typed, v, err, tt.want)
@@ -211,7 +212,7 @@ func TestPersonIsSilent(t *testing.T) {
 	}
 	defer w.Close()
 	defer r.Close()
-	p := &person{a: a, turn: make(chan struct{}, 1), keys: newKeyboard(r)}
+	p := &person{a: a, turn: make(chan struct{}, 1), keys: terminal.NewKeyboard(r)}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("over")
 	cancel(why)
@@ -231,7 +232,7 @@ func TestPersonReviews(t *testing.T) {
 			mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: "file:///a", Text: "what it says"}}, mcp.ResourceLink{Resource: mcp.Resource{URI: "file:///b"}},
 		}}},
 	}}
-	p := &person{a: a, turn: make(chan struct{}, 1), keys: newKeyboard(strings.NewReader("y\nn\n"))}
+	p := &person{a: a, turn: make(chan struct{}, 1), keys: terminal.NewKeyboard(strings.NewReader("y\nn\n"))}
 	if r, err := p.ReviewRequest(t.Context(), s); err != nil || r != s.Request {
 		t.Errorf("ReviewRequest = %v, %v", r, err)
 	}

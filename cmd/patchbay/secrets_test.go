@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -48,7 +49,7 @@ func TestHeadersOfFlagsAreSecrets(t *testing.T) {
 func TestKeysOfServersAreNotShown(t *testing.T) {
 	var out strings.Builder
 	a := &app{secrets: secrets.New(), globals: &globals{}}
-	a.talk = &talk{w: &out, secrets: a.secrets}
+	a.talk = &terminal.Talk{W: &out, Clean: a.secrets.Text}
 	a.Verbose = true
 	a.env = a.newEnv()
 	log := a.newServerLog("db")

@@ -110,7 +110,7 @@ func (a *app) serveStdio(ctx context.Context, srv *mcp.Server) error {
 // noteStdio says at a terminal why nothing happens: a host should be where a person sits.
 func (a *app) noteStdio() {
 	if a.tty.in {
-		a.talk.note("waiting for MCP messages on standard input, which hosts send; --http 127.0.0.1:7421 serves HTTP instead, ctrl-C ends this")
+		a.talk.Note("waiting for MCP messages on standard input, which hosts send; --http 127.0.0.1:7421 serves HTTP instead, ctrl-C ends this")
 	}
 }
 
@@ -121,7 +121,7 @@ func (a *app) serveHTTP(srv *mcp.Server, address string, p protection, mw ...mcp
 		return err
 	}
 	srv.Use(mw...)
-	a.talk.always("listening on " + web.URL)
+	a.talk.Always("listening on " + web.URL)
 	served := web.Serve()
 	select {
 	case err := <-served:
@@ -163,9 +163,9 @@ func (a *app) listen(srv *mcp.Server, address string, p protection) (*listen.End
 	}
 	if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
 		if o.Guard == nil {
-			a.talk.always("patchbay: warning: everybody who reaches " + l.Addr().String() + " can use the server, without authentication")
+			a.talk.Always("patchbay: warning: everybody who reaches " + l.Addr().String() + " can use the server, without authentication")
 		} else if secure == nil {
-			a.talk.always("patchbay: warning: credentials come to " + l.Addr().String() + " over plain HTTP; use --tls-cert, or put a proxy with TLS in front")
+			a.talk.Always("patchbay: warning: credentials come to " + l.Addr().String() + " over plain HTTP; use --tls-cert, or put a proxy with TLS in front")
 		}
 	}
 	p.admit(a, srv)

@@ -96,7 +96,7 @@ func (p *protection) admit(a *app, srv *mcp.Server) {
 	srv.HTTP.AllowedHosts = append(srv.HTTP.AllowedHosts, p.Hosts...)
 	srv.HTTP.AllowedOrigins = append(srv.HTTP.AllowedOrigins, p.Origins...)
 	if slices.Contains(p.Origins, "*") && !p.knows() {
-		a.talk.always("patchbay: warning: every web page that is open in a browser here can use the server, without authentication")
+		a.talk.Always("patchbay: warning: every web page that is open in a browser here can use the server, without authentication")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
@@ -88,7 +89,7 @@ func (a *app) showResult(raw json.RawMessage, output string) error {
 	for item := range jsonx.Elements(list) {
 		b, err := decodeBlock(item)
 		if err != nil {
-			a.talk.note("warning: content block %d cannot be read: %v", len(blocks), err)
+			a.talk.Note("warning: content block %d cannot be read: %v", len(blocks), err)
 			b = &block{Type: "unreadable", Raw: item}
 		}
 		if _, ok := b.text(); ok {
@@ -101,7 +102,7 @@ func (a *app) showResult(raw json.RawMessage, output string) error {
 		blocks = append(blocks, &block{Type: "text", Text: indented(structured)})
 	}
 	if len(blocks) == 0 {
-		a.talk.note("the tool has answered, without any content")
+		a.talk.Note("the tool has answered, without any content")
 	}
 	if output != "" {
 		return a.saveBlocks(blocks, output)
@@ -213,7 +214,7 @@ func (a *app) save(path string, data []byte, mime string) error {
 	if err := os.WriteFile(filepath.Clean(path), data, 0o666); err != nil {
 		return err
 	}
-	a.talk.note("saved %s, %s, to %s", orName(mime, "bytes"), bytesOf(len(data)), path)
+	a.talk.Note("saved %s, %s, to %s", orName(mime, "bytes"), bytesOf(len(data)), path)
 	return nil
 }
 
@@ -224,4 +225,16 @@ func (a *app) shownJSON(raw json.RawMessage) string {
 		return screen.PaintJSON(text)
 	}
 	return text
+}
+
+// showPicture shows an image to a person whose terminal can, and tells whether it did.
+func (a *app) showPicture(data []byte) bool {
+	if !a.tty.out {
+		return false
+	}
+	shown := terminal.Picture(data, terminal.GraphicsOf(os.Getenv), a.tty.width)
+	if shown != "" {
+		a.print(shown)
+	}
+	return shown != ""
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/health"
@@ -49,7 +50,7 @@ func (*statusCmd) Run(a *app) error {
 			a.print("")
 		}
 		if u.Err != nil {
-			a.talk.always("patchbay: warning: the one at " + u.Path + " does not say how it is: " + visible(u.Err.Error()))
+			a.talk.Always("patchbay: warning: the one at " + u.Path + " does not say how it is: " + visible(u.Err.Error()))
 			continue
 		}
 		answered = true
@@ -101,8 +102,8 @@ func (a *app) showUp(r *health.Report, now time.Time) {
 	a.print(fmt.Sprintf("patchbay %s, %s: %s", a.shown(r.Version), a.shown(where), a.shown(r.State)))
 	a.print(fmt.Sprintf("(pid %d for %s, %s)", r.PID, age(r.Since, now), a.shown(r.From)))
 	a.print("")
-	t := grid{right: []bool{false, false, true, true, false, true, true, true}}
-	t.add("SERVER", "STATE", "SINCE", "RESTARTS", "SHARE", "CLIENTS", "PROCESSES", "TOOLS", "ABOUT")
+	t := &screen.Grid{Right: []bool{false, false, true, true, false, true, true, true}}
+	t.Add("SERVER", "STATE", "SINCE", "RESTARTS", "SHARE", "CLIENTS", "PROCESSES", "TOOLS", "ABOUT")
 	for _, s := range r.Servers {
 		about := s.Server
 		if s.Reason != "" {
@@ -112,12 +113,12 @@ func (a *app) showUp(r *health.Report, now time.Time) {
 		if s.Share == gateway.PerSession.String() || s.Share == gateway.PerPrincipal.String() {
 			clients = strconv.Itoa(s.Clients)
 		}
-		t.add(s.Name, s.State, age(s.Since, now), strconv.Itoa(s.Restarts), s.Share, clients, strconv.Itoa(s.Processes), count(s.Tools), about)
+		t.Add(s.Name, s.State, age(s.Since, now), strconv.Itoa(s.Restarts), s.Share, clients, strconv.Itoa(s.Processes), count(s.Tools), about)
 		if s.Running() {
-			t.below(serverRemarks(&s, now)...)
+			t.Below(serverRemarks(&s, now)...)
 		} else {
-			t.below(s.Said...)
+			t.Below(s.Said...)
 		}
 	}
-	t.print(a)
+	a.printGrid(t)
 }

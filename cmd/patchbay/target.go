@@ -35,7 +35,7 @@ func (a *app) target() (config.Server, error) {
 			return config.Server{}, err
 		}
 		if a.tty.err { // nobody named it, and the line says which file that was
-			a.talk.note("%s of %s", names[0], here(read.path))
+			a.talk.Note("%s of %s", names[0], here(read.path))
 		}
 		return a.named(names[0])
 	}
@@ -68,7 +68,7 @@ func (a *app) named(name string) (config.Server, error) {
 	if err != nil && (!builtin || a.Config != "") {
 		return config.Server{}, err
 	} else if err != nil {
-		a.talk.note("warning: mcp.json is not read: %v", err)
+		a.talk.Note("warning: mcp.json is not read: %v", err)
 		return config.Server{Name: name, Builtin: name}, nil
 	}
 	for _, s := range read.servers {
@@ -80,7 +80,7 @@ func (a *app) named(name string) (config.Server, error) {
 			return s, a.mayUse(read.file)
 		default:
 			if n := len(read.faults) - len(read.ofModels()); n > 0 {
-				a.talk.note("warning: %s has %s about other servers; patchbay config list shows them", read.path, quantity(n, "fault"))
+				a.talk.Note("warning: %s has %s about other servers; patchbay config list shows them", read.path, quantity(n, "fault"))
 			}
 			return s, nil
 		}
@@ -174,7 +174,7 @@ func (a *app) inspectConfig() (*inspected, error) {
 			return nil, err
 		}
 		for _, w := range file.Warnings {
-			a.talk.note("warning: %s", w)
+			a.talk.Note("warning: %s", w)
 		}
 		read.servers, read.faults, read.file = file.Servers, faults, file
 	}

@@ -71,7 +71,7 @@ func (c *tokenKeyCmd) Run(a *app) error {
 		if err := appendLine(c.File, line); err != nil {
 			return err
 		}
-		a.talk.note("the entry of key %s is in %s; the key itself is shown once", entry.ID, c.File)
+		a.talk.Note("the entry of key %s is in %s; the key itself is shown once", entry.ID, c.File)
 	}
 	switch {
 	case a.JSON:
@@ -88,7 +88,7 @@ func (c *tokenKeyCmd) Run(a *app) error {
 	default:
 		a.print(key)
 		a.print(string(line))
-		a.talk.note("the first line is the key, to give away; the second is for the file of --auth apikeys:FILE")
+		a.talk.Note("the first line is the key, to give away; the second is for the file of --auth apikeys:FILE")
 	}
 	return nil
 }
@@ -200,7 +200,7 @@ func (c *tokenJWTCmd) Run(a *app) error {
 			return err
 		}
 		if made {
-			a.talk.note("%s is a new key, for tests", c.Key)
+			a.talk.Note("%s is a new key, for tests", c.Key)
 		}
 		key = jose.SigningKey{Algorithm: jose.ES256, Key: private}
 	}

@@ -37,7 +37,7 @@ func (c *tokenGetCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	a.talk.note("an access token for %s, by %s%s", l.Server, l.Issuer, validity(l, time.Now()))
+	a.talk.Note("an access token for %s, by %s%s", l.Server, l.Issuer, validity(l, time.Now()))
 	a.print(string(l.Access)) // the one place where a token is shown
 	return nil
 }

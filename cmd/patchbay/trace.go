@@ -52,7 +52,7 @@ func (c *traceCmd) Run(a *app) error {
 		switch {
 		case errors.As(err, &line):
 			bad++
-			a.talk.note("warning: %s: %v", c.File, err)
+			a.talk.Note("warning: %s: %v", c.File, err)
 		case err != nil:
 			return err
 		default:

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/trust"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -137,26 +138,26 @@ func agreement(file *config.File) []byte {
 // asksTrust shows what a file starts and asks whether to use it. What is typed before a person can
 // have read that is dropped: it may be the answer to another question.
 func (a *app) asksTrust(ctx context.Context, file *config.File, faults config.Problems, why string) (bool, error) {
-	a.talk.hold()
-	defer a.talk.release()
-	a.talk.say(visible(here(file.Path)) + " " + why + ". It starts, as you:\n")
+	a.talk.Hold()
+	defer a.talk.Release()
+	a.talk.Say(visible(here(file.Path)) + " " + why + ". It starts, as you:\n")
 	lines := starts(file, faults)
 	for _, line := range lines {
-		a.talk.say("  " + visible(line) + "\n")
+		a.talk.Say("  " + visible(line) + "\n")
 	}
 	keys := a.keyboard()
-	dropped, err := keys.settle(ctx)
+	dropped, err := keys.Settle(ctx)
 	switch {
-	case errors.Is(err, errNeverQuiet):
-		a.talk.say("the input never pauses, so nobody is asked\n")
+	case errors.Is(err, terminal.ErrNeverQuiet):
+		a.talk.Say("the input never pauses, so nobody is asked\n")
 		return false, nil
 	case err != nil:
 		return false, err
 	case dropped:
-		a.talk.say("what was typed before this line is not an answer\n")
+		a.talk.Say("what was typed before this line is not an answer\n")
 	}
-	a.talk.prompt(fmt.Sprintf("%s: use it (%s), and remember that? [y/N] ", visible(here(file.Path)), counted(len(lines), "server")))
-	answer, err := keys.line(ctx)
+	a.talk.Prompt(fmt.Sprintf("%s: use it (%s), and remember that? [y/N] ", visible(here(file.Path)), counted(len(lines), "server")))
+	answer, err := keys.Line(ctx)
 	if err != nil && ctx.Err() != nil {
 		return false, err
 	}
@@ -362,7 +363,7 @@ func (h *hub) takes(ctx context.Context, file *config.File, faults config.Proble
 	}
 	if err == nil && yes {
 		if h.withdraw() {
-			a.talk.note("the question is withdrawn: %s is as you have agreed to it", file.Path)
+			a.talk.Note("the question is withdrawn: %s is as you have agreed to it", file.Path)
 		}
 		d.Take = true
 		return d
@@ -413,7 +414,7 @@ func (h *hub) withdraw() bool {
 	}
 	q.cancel()
 	<-q.done
-	h.a.talk.say("\n")
+	h.a.talk.Say("\n")
 	return true
 }
 
@@ -432,6 +433,6 @@ func (a *app) stillTrusted(path string, before, after []byte) {
 		err = s.Trust(a.ctx, path, after)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		a.talk.note("warning: %v", err)
+		a.talk.Note("warning: %v", err)
 	}
 }

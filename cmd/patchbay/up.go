@@ -129,7 +129,7 @@ func (c *upCmd) Run(a *app) error {
 		over := make(chan error, 1)
 		go func() { over <- h.front.ServeStdio(a.ctx) }()
 		served = over
-		a.talk.note("serves %s over stdio (%s)", strings.Join(h.servers.Names(), ", "), p.from)
+		a.talk.Note("serves %s over stdio (%s)", strings.Join(h.servers.Names(), ", "), p.from)
 	} else {
 		served = w.Serve()
 		if err := h.show(ctx); err != nil {
@@ -275,7 +275,7 @@ func (a *app) upPlan(stdio bool) (*plan, error) {
 	p := &plan{servers: launch.Enabled(file), share: file.Share, faulty: launch.FaultyServers(read.faults), from: file.Path, path: file.Path, stdio: []string{"up", "--stdio", "--config", ownfile.InRealFolder(file.Path)}}
 	if a.verb != "up" {
 		for _, f := range p.faulty {
-			a.talk.note("warning: %s is left out: %v", f.Name, f.Why)
+			a.talk.Note("warning: %s is left out: %v", f.Name, f.Why)
 		}
 	}
 	if len(p.servers)+len(p.faulty) == 0 {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/health"
 )
@@ -39,7 +40,7 @@ func (b *board) tell(s gateway.Status) {
 	up := func(s gateway.Status) bool { return s.State == gateway.Ready || s.State == gateway.Idle }
 	switch {
 	case up(s) && s.Tools >= 0 && (!up(before) || before.Tools < 0):
-		b.a.talk.note("%s: ready, %d tools", s.Name, s.Tools)
+		b.a.talk.Note("%s: ready, %d tools", s.Name, s.Tools)
 	case s.State == gateway.NeedsLogin && before.State != gateway.NeedsLogin,
 		s.State == gateway.Failing && (before.State != gateway.Failing || before.Reason != s.Reason),
 		s.State == gateway.Crashing && before.State != gateway.Crashing,
@@ -74,10 +75,10 @@ func (b *board) leaveOut(name, why string) {
 // complain says that a server is not there, and why.
 func (b *board) complain(s gateway.Status) {
 	reason, said := apart(s.Reason)
-	b.a.talk.note("%s: %s: %s", s.Name, s.State, oneLine(reason))
-	if !b.a.talk.quiet {
+	b.a.talk.Note("%s: %s: %s", s.Name, s.State, oneLine(reason))
+	if !b.a.talk.Quiet {
 		for _, line := range said {
-			b.a.talk.always("  | " + visible(line))
+			b.a.talk.Always("  | " + visible(line))
 		}
 	}
 }
@@ -117,7 +118,7 @@ const countTime = time.Second
 func (b *board) wait(ctx context.Context, names []string, d time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	defer b.a.talk.endProgress()
+	defer b.a.talk.EndProgress()
 	patience := time.NewTimer(time.Second)
 	defer patience.Stop()
 	patient := true
@@ -139,7 +140,7 @@ func (b *board) wait(ctx context.Context, names []string, d time.Duration) {
 			late = time.After(countTime)
 		}
 		if !patient && len(starting) > 0 {
-			b.a.talk.status("starting " + strings.Join(starting, ", "))
+			b.a.talk.Status("starting " + strings.Join(starting, ", "))
 		}
 		select {
 		case <-changed:
@@ -170,8 +171,8 @@ const saidLast = "; it last said: "
 
 // table prints a line per server.
 func (h *hub) table() {
-	t := grid{right: []bool{false, true, true, true}}
-	t.add("SERVER", "TOOLS", "PROMPTS", "RESOURCES", "STATE")
+	t := &screen.Grid{Right: []bool{false, true, true, true}}
+	t.Add("SERVER", "TOOLS", "PROMPTS", "RESOURCES", "STATE")
 	for _, s := range h.report().Servers {
 		what := s.State
 		switch {
@@ -180,10 +181,10 @@ func (h *hub) table() {
 		case s.Reason != "":
 			what += ": " + s.Reason
 		}
-		t.add(s.Name, count(s.Tools), count(s.Prompts), count(s.Resources), what)
-		t.below(s.Said...)
+		t.Add(s.Name, count(s.Tools), count(s.Prompts), count(s.Resources), what)
+		t.Below(s.Said...)
 	}
-	t.print(h.a)
+	h.a.printGrid(t)
 }
 
 func count(n int) string {

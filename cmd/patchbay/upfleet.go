@@ -50,7 +50,7 @@ func (a *app) noteUnused(verb string, s config.Server) {
 		unused = append(unused, `"cache"`)
 	}
 	if len(unused) > 0 {
-		a.talk.note("%s: %s does not use %s yet, conversations do", s.Name, verb, strings.Join(unused, " and "))
+		a.talk.Note("%s: %s does not use %s yet, conversations do", s.Name, verb, strings.Join(unused, " and "))
 	}
 }
 
@@ -72,5 +72,5 @@ func (a *app) said() func(line string) {
 	if !a.Verbose {
 		return nil
 	}
-	return func(line string) { a.talk.always(visible(line)) }
+	return func(line string) { a.talk.Always(visible(line)) }
 }

@@ -13,7 +13,7 @@ import (
 // servers to what it says, until ctx ends. A file with faults, or none, changes nothing.
 func (h *hub) follow(ctx context.Context, path string) {
 	defer func() { h.withdraw() }()
-	note := func(text string) { h.a.talk.note("%s", text) }
+	note := func(text string) { h.a.talk.Note("%s", text) }
 	h.servers.Follow(ctx, path, &launch.Following{
 		Accept: h.takes,
 		Changed: func(change string) {
@@ -23,7 +23,7 @@ func (h *hub) follow(ctx context.Context, path string) {
 			}
 		},
 		Warn:  func(text string) { note("warning: " + text) },
-		Fault: func(text string) { h.a.talk.always("patchbay: " + visible(text)) },
+		Fault: func(text string) { h.a.talk.Always("patchbay: " + visible(text)) },
 		Right: func() { note(path + " is right again") },
 	})
 }
@@ -31,7 +31,7 @@ func (h *hub) follow(ctx context.Context, path string) {
 // follow calls look at once, and whenever a file may have changed, until ctx ends. It tells people of a
 // fault that is new, and when the file has none any more.
 func (a *app) follow(ctx context.Context, path string, look func() follow.Look) {
-	follow.File(ctx, path, look, a.talk.always, func() { a.talk.note("%s is right again", path) })
+	follow.File(ctx, path, look, a.talk.Always, func() { a.talk.Note("%s is right again", path) })
 }
 
 // followLogins has servers that need a login tried again when another process has changed what

@@ -117,13 +117,13 @@ func (c *watchCmd) acknowledged(a *app, params json.RawMessage) error {
 	what = append(what, n.URIs...)
 	for _, uri := range c.URIs {
 		if !slices.Contains(n.URIs, uri) {
-			a.talk.note("warning: %s does not tell of updates of %s", a.serverName(), uri)
+			a.talk.Note("warning: %s does not tell of updates of %s", a.serverName(), uri)
 		}
 	}
 	if len(what) == 0 {
 		return &fault{code: exitAnswer, err: fmt.Errorf("%s announces no changes", a.serverName()), next: a.other("discover")}
 	}
-	a.talk.note("watching %s; ctrl-C ends it", strings.Join(what, ", "))
+	a.talk.Note("watching %s; ctrl-C ends it", strings.Join(what, ", "))
 	return nil
 }
 
@@ -133,7 +133,7 @@ func (c *watchCmd) read(a *app, p *launch.Session, uri string) error {
 	var rpc *mcp.Error
 	switch {
 	case errors.As(err, &rpc):
-		a.talk.note("warning: %s cannot be read: %s", uri, clip(rpc.Message))
+		a.talk.Note("warning: %s cannot be read: %s", uri, clip(rpc.Message))
 		return nil
 	case err != nil:
 		return err

@@ -54,6 +54,8 @@ var forbidden = []struct {
 	{"launch", []string{"./servers", "./cmd", "./host", "./policy", "./limit", "./mcptest", "./internal/listen", "./internal/health", "./internal/engine", "./internal/transport", "./internal/revision"}, "it opens servers for any program, which brings its built-in ones along"},
 	{"cmd/patchbay/internal/doctor", []string{"./host", "./gateway", "./servers", "./policy", "./limit", "./auth", "./internal/engine", "./internal/transport"}, "it goes the way to a server that launch goes, and no other"},
 	{"cmd/patchbay/internal/arguments", []string{"./mcp", "./config", "./launch", "./gateway", "./host"}, "words and schemas, whoever calls"},
+	{"cmd/patchbay/internal/terminal", []string{"./config", "./launch", "./gateway", "./host", "./auth"}, "it asks and says, whatever it is about"},
+	{"cmd/patchbay/internal/form", []string{"./config", "./launch", "./gateway", "./host", "./cmd/patchbay/internal/terminal", "./cmd/patchbay/internal/chat"}, "both ways to show a form import the form"},
 	{"cmd/patchbay/internal/entry", []string{"./mcp", "./launch", "./gateway", "./host"}, "an entry is shown as it stands in the file"},
 	{"cmd/patchbay/internal/screen", []string{"./config", "./launch", "./gateway", "./host", "./schema"}, "text and terminals, whatever the text is about"},
 	{"internal/secrets", []string{"./mcp", "./gateway", "./launch", "./host", "./cmd"}, "what is a secret is said by its name, whoever asks"},

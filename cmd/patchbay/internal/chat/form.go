@@ -2,13 +2,13 @@ package chat
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
+	engine "github.com/patchbay-dev/patchbay/cmd/patchbay/internal/form"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -86,12 +86,7 @@ func (e *entry) options() []string {
 	return out
 }
 
-func (e *entry) label() string {
-	if e.Title != "" {
-		return screen.OneLine(e.Title)
-	}
-	return screen.OneLine(e.Name)
-}
+func (e *entry) label() string { return engine.Label(e.Field) }
 
 // value returns what the field holds; nil: it is left out.
 func (e *entry) value() (json.RawMessage, error) {
@@ -120,39 +115,16 @@ func (e *entry) value() (json.RawMessage, error) {
 		}
 		return e.Parse(string(raw))
 	default:
-		text := e.text.String()
-		if text == `""` && e.Kind == schema.String {
-			return e.Parse("")
-		}
-		if text != "" {
-			return e.Parse(text)
-		}
-		if e.Required && e.Kind == schema.String {
-			return nil, errors.New(`an answer is required; "" is the empty text`)
-		}
+		return engine.Value(e.Field, e.text.String())
 	}
-	if e.Required {
-		return nil, errors.New("an answer is required")
-	}
-	return nil, nil
+	return engine.Value(e.Field, "")
 }
 
 // check says at the field what is wrong with it.
 func (e *entry) check() bool {
 	_, err := e.value()
-	e.problem = problemOf(err)
+	e.problem = engine.Problem(err)
 	return err == nil
-}
-
-func problemOf(err error) string {
-	var bad *schema.ValidationError
-	switch {
-	case err == nil:
-		return ""
-	case errors.As(err, &bad) && len(bad.Faults) > 0:
-		return bad.Faults[0].Problem
-	}
-	return err.Error()
 }
 
 // values returns the answers. It is nil if they do not fit, and the cursor is where they do not.
@@ -161,7 +133,7 @@ func (f *form) values() map[string]json.RawMessage {
 	wrong := -1
 	for i, e := range f.fields {
 		v, err := e.value()
-		if e.problem = problemOf(err); err != nil && wrong < 0 {
+		if e.problem = engine.Problem(err); err != nil && wrong < 0 {
 			wrong = i
 		}
 		if v != nil {
@@ -203,11 +175,7 @@ func (f *form) key(k tea.KeyPressMsg) any {
 		switch k.String() {
 		case "enter", "y":
 			if values := f.values(); values != nil {
-				content := map[string]any{}
-				for name, v := range values {
-					content[name] = v
-				}
-				return &mcp.ElicitResult{Action: "accept", Content: content}
+				return engine.Accept(values)
 			}
 			f.review = len(f.fields) == 0
 		case "e":
@@ -457,21 +425,10 @@ func hint(e *entry) string {
 
 // shown is a value as people read it.
 func (e *entry) shown(v json.RawMessage) string {
-	switch e.Kind {
-	case schema.Boolean:
-		return map[bool]string{true: "yes", false: "no"}[string(v) == "true"]
-	case schema.Enum:
-		return e.options()[e.choice]
-	case schema.MultiEnum:
-		var on []string
-		for i := range e.options() {
-			if e.chosen[i] {
-				on = append(on, e.options()[i])
-			}
-		}
-		return strings.Join(on, ", ")
+	if len(e.options()) > 0 {
+		return screen.OneLine(engine.Shown(e.Field, v))
 	}
-	return screen.Visible(screen.Plain(v))
+	return screen.Visible(engine.Shown(e.Field, v))
 }
 
 // writes tells that the arrows belong to the form.

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ import (
 	"golang.org/x/term"
 )
 
-// keyboard reads lines of the terminal. A read of a terminal cannot be ended: one that nobody waits
+// Keyboard reads lines of the terminal. A read of a terminal cannot be ended: one that nobody waits
 // for any more goes on in a goroutine of its own, and what it gets is the beginning of the next line.
-type keyboard struct {
+type Keyboard struct {
 	in   io.Reader
 	tty  *os.File      // in, if it is a terminal; else nil
 	news chan struct{} // capacity 1: a read has ended
@@ -26,24 +26,17 @@ type keyboard struct {
 	err     error  // of the last read, until it is returned; guarded by mu
 }
 
-func newKeyboard(r io.Reader) *keyboard {
-	k := &keyboard{in: r, news: make(chan struct{}, 1)}
+// NewKeyboard reads lines of r.
+func NewKeyboard(r io.Reader) *Keyboard {
+	k := &Keyboard{in: r, news: make(chan struct{}, 1)}
 	if f, ok := r.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		k.tty = f
 	}
 	return k
 }
 
-// keyboard is that of standard input.
-func (a *app) keyboard() *keyboard {
-	if a.keys == nil {
-		a.keys = newKeyboard(a.stdin)
-	}
-	return a.keys
-}
-
-// line waits for a line. The end of input (ctrl-D) is io.EOF.
-func (k *keyboard) line(ctx context.Context) (string, error) {
+// Line waits for a line. The end of input (ctrl-D) is io.EOF.
+func (k *Keyboard) Line(ctx context.Context) (string, error) {
 	for {
 		if text, err, ok := k.take(); ok {
 			return text, err
@@ -57,7 +50,7 @@ func (k *keyboard) line(ctx context.Context) (string, error) {
 }
 
 // take returns a line that was read. If there is none, it has a read under way.
-func (k *keyboard) take() (text string, err error, ok bool) {
+func (k *Keyboard) take() (text string, err error, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch i := bytes.IndexByte(k.typed, '\n'); {
@@ -77,27 +70,27 @@ func (k *keyboard) take() (text string, err error, ok bool) {
 }
 
 // ended tells whether the input has ended, which line returns.
-func (k *keyboard) ended() bool {
+func (k *Keyboard) ended() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.err != nil
 }
 
 // listen has a read under way.
-func (k *keyboard) listen() {
+func (k *Keyboard) listen() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.listenLocked()
 }
 
-func (k *keyboard) listenLocked() {
+func (k *Keyboard) listenLocked() {
 	if !k.reading {
 		k.reading = true
 		go k.read()
 	}
 }
 
-func (k *keyboard) read() {
+func (k *Keyboard) read() {
 	buf := make([]byte, 4<<10)
 	n, err := k.in.Read(buf)
 	k.mu.Lock()
@@ -109,10 +102,10 @@ func (k *keyboard) read() {
 	}
 }
 
-// drop forgets what was typed so far at a terminal, a line without its end too: it was not typed for
+// Drop forgets what was typed so far at a terminal, a line without its end too: it was not typed for
 // the question that is on the screen now. (A Windows console keeps the beginning of a line that a
 // read under way has taken.)
-func (k *keyboard) drop() {
+func (k *Keyboard) Drop() {
 	if k.tty == nil {
 		return
 	}
@@ -128,13 +121,13 @@ const (
 	busyTime  = 10 * time.Second       // of input that does not pause, and there is no question
 )
 
-// errNeverQuiet says that the input did not pause.
-var errNeverQuiet = errors.New("the input never pauses")
+// ErrNeverQuiet says that the input did not pause.
+var ErrNeverQuiet = errors.New("the input never pauses")
 
-// settle gives a person at a terminal the time to read what is on the screen, and drops what comes
+// Settle gives a person at a terminal the time to read what is on the screen, and drops what comes
 // until then, and after that until the input pauses: a long paste comes in pieces. It reports whether
 // lines were dropped.
-func (k *keyboard) settle(ctx context.Context) (dropped bool, err error) {
+func (k *Keyboard) Settle(ctx context.Context) (dropped bool, err error) {
 	if k.tty == nil {
 		return false, nil
 	}
@@ -142,11 +135,11 @@ func (k *keyboard) settle(ctx context.Context) (dropped bool, err error) {
 	quiet := time.NewTimer(readTime)
 	defer quiet.Stop()
 	for !k.ended() {
-		k.drop()
+		k.Drop()
 		k.listen()
 		select {
 		case <-quiet.C:
-			k.drop()
+			k.Drop()
 			return dropped, nil
 		case <-k.news:
 			dropped = true
@@ -155,7 +148,7 @@ func (k *keyboard) settle(ctx context.Context) (dropped bool, err error) {
 			return dropped, context.Cause(ctx)
 		}
 		if time.Since(start) > busyTime {
-			return dropped, errNeverQuiet
+			return dropped, ErrNeverQuiet
 		}
 	}
 	return dropped, nil

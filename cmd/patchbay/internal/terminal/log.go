@@ -1,23 +1,15 @@
-package main
+package terminal
 
 import (
 	"context"
 	"log/slog"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 )
 
-// logger logs what cannot be returned to standard error: in the words of this program at a terminal,
-// else in those of package log/slog, with the time.
-func (a *app) logger() *slog.Logger {
-	level := slog.LevelWarn
-	if a.Verbose {
-		level = slog.LevelDebug
-	}
-	if a.tty.err {
-		return slog.New(&logLines{talk: a.talk, level: level})
-	}
-	return slog.New(slog.NewTextHandler(a.talk, &slog.HandlerOptions{Level: level}))
-}
+// Handler returns a handler of log records that says them in lines of the talk.
+func (t *Talk) Handler(level slog.Level) slog.Handler { return &logLines{talk: t, level: level} }
 
 // logLines is a handler of records for people:
 //
@@ -25,7 +17,7 @@ func (a *app) logger() *slog.Logger {
 //
 // The server comes first, the error behind the message, everything else in brackets.
 type logLines struct {
-	talk   *talk
+	talk   *Talk
 	level  slog.Level
 	prefix string // of the groups
 	server string
@@ -60,7 +52,7 @@ func (l *logLines) Handle(_ context.Context, r slog.Record) error {
 	if len(line.rest) > 0 {
 		text += " (" + strings.Join(line.rest, ", ") + ")"
 	}
-	l.talk.always("patchbay: " + oneLine(text))
+	l.talk.Always("patchbay: " + screen.OneLine(text))
 	return nil
 }
 
@@ -77,7 +69,7 @@ func (l *logLines) add(a slog.Attr) {
 		l.server, l.err, l.rest = inner.server, inner.err, inner.rest
 		return
 	}
-	switch text := clip(value.String()); {
+	switch text := screen.Clip(value.String()); {
 	case text == "" && a.Key == "":
 	case l.prefix == "" && a.Key == "server":
 		l.server = text

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"bytes"
@@ -8,21 +8,20 @@ import (
 	_ "image/gif" // formats to be shown
 	_ "image/jpeg"
 	"image/png"
-	"os"
 	"strings"
 )
 
-// graphics is how a terminal shows pictures.
-type graphics int
+// Graphics is how a terminal shows pictures.
+type Graphics int
 
 const (
-	graphicsNone  graphics = iota
+	graphicsNone  Graphics = iota
 	graphicsKitty          // kitty, Ghostty: escape sequences with PNG
 	graphicsITerm          // iTerm2, WezTerm, mintty: any format, as a file
 )
 
-// graphicsOf finds out what the terminal says that it can. Multiplexers pass no pictures on.
-func graphicsOf(env func(string) string) graphics {
+// GraphicsOf finds out what the terminal says that it can. Multiplexers pass no pictures on.
+func GraphicsOf(env func(string) string) Graphics {
 	term, program := env("TERM"), env("TERM_PROGRAM")
 	switch {
 	case env("TMUX") != "" || strings.HasPrefix(term, "screen") || strings.HasPrefix(term, "tmux") || term == "dumb":
@@ -47,9 +46,9 @@ const (
 	pixelsPerColumn = 8
 )
 
-// picture returns what makes a terminal of so many columns show an image. It is empty if
+// Picture returns what makes a terminal of so many columns show an image. It is empty if
 // that cannot be shown. What the server sent is in it as base64 alone.
-func picture(data []byte, how graphics, width int) string {
+func Picture(data []byte, how Graphics, width int) string {
 	if how == graphicsNone || len(data) > maxShown {
 		return ""
 	}
@@ -95,16 +94,4 @@ func picture(data []byte, how graphics, width int) string {
 		text = text[n:]
 	}
 	return out.String()
-}
-
-// showPicture shows an image to a person whose terminal can, and tells whether it did.
-func (a *app) showPicture(data []byte) bool {
-	if !a.tty.out {
-		return false
-	}
-	shown := picture(data, graphicsOf(os.Getenv), a.tty.width)
-	if shown != "" {
-		a.print(shown)
-	}
-	return shown != ""
 }

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 func TestGraphicsOf(t *testing.T) {
 	tests := []struct {
 		env  map[string]string
-		want graphics
+		want Graphics
 	}{
 		{map[string]string{"TERM": "xterm-256color"}, graphicsNone},
 		{map[string]string{"TERM": "xterm-kitty"}, graphicsKitty},
@@ -28,8 +28,8 @@ func TestGraphicsOf(t *testing.T) {
 		{map[string]string{"TERM": "dumb", "TERM_PROGRAM": "iTerm.app"}, graphicsNone},
 	}
 	for _, tt := range tests {
-		if got := graphicsOf(func(name string) string { return tt.env[name] }); got != tt.want {
-			t.Errorf("graphicsOf(%v) = %v, want %v", tt.env, got, tt.want)
+		if got := GraphicsOf(func(name string) string { return tt.env[name] }); got != tt.want {
+			t.Errorf("GraphicsOf(%v) = %v, want %v", tt.env, got, tt.want)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func pictures(t *testing.T, width int) (asPNG, asGIF []byte) {
 func TestPictureKitty(t *testing.T) {
 	asPNG, asGIF := pictures(t, 2000)
 	for name, data := range map[string][]byte{"png": asPNG, "gif": asGIF} {
-		out := picture(data, graphicsKitty, 80)
+		out := Picture(data, graphicsKitty, 80)
 		chunks := regexp.MustCompile("\x1b_G([^;]*);([A-Za-z0-9+/=]*)\x1b\\\\").FindAllStringSubmatch(out, -1)
 		var text, whole strings.Builder
 		for i, c := range chunks {
@@ -87,7 +87,7 @@ func TestPictureKitty(t *testing.T) {
 
 func TestPictureITerm(t *testing.T) {
 	_, data := pictures(t, 10)
-	got := picture(data, graphicsITerm, 80)
+	got := Picture(data, graphicsITerm, 80)
 	if !strings.HasPrefix(got, "\x1b]1337;File=inline=1;size=") || !strings.HasSuffix(got, ":"+base64.StdEncoding.EncodeToString(data)+"\a") {
 		t.Errorf("picture = %q", got)
 	}
@@ -97,13 +97,13 @@ func TestPictureITerm(t *testing.T) {
 func TestNoPicture(t *testing.T) {
 	asPNG, _ := pictures(t, 10)
 	for name, data := range map[string][]byte{"empty": nil, "escape": []byte("\x1b]0;title\a"), "cut": asPNG[:12], "long": make([]byte, maxShown+1)} {
-		for _, how := range []graphics{graphicsKitty, graphicsITerm} {
-			if got := picture(data, how, 80); got != "" {
+		for _, how := range []Graphics{graphicsKitty, graphicsITerm} {
+			if got := Picture(data, how, 80); got != "" {
 				t.Errorf("%s: picture = %q, want nothing", name, got)
 			}
 		}
 	}
-	if got := picture(asPNG, graphicsNone, 80); got != "" {
+	if got := Picture(asPNG, graphicsNone, 80); got != "" {
 		t.Errorf("a terminal without pictures gets %q", got)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"bytes"
@@ -41,23 +41,23 @@ func pseudoterminal(t *testing.T) (person, program *os.File) {
 // its lines answers a question about what is started. A line after it does.
 func TestLongPasteIsNoAnswer(t *testing.T) {
 	person, program := pseudoterminal(t)
-	k := newKeyboard(program)
+	k := NewKeyboard(program)
 	pasted := make(chan struct{})
 	go func() {
 		defer close(pasted)
 		person.Write(bytes.Repeat([]byte("y\n"), 100_000))
 	}()
-	if dropped, err := k.settle(t.Context()); !dropped || err != nil {
+	if dropped, err := k.Settle(t.Context()); !dropped || err != nil {
 		t.Errorf("settle: dropped %t, %v", dropped, err)
 	}
 	<-pasted
 	soon, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if text, err := k.line(soon); err == nil {
+	if text, err := k.Line(soon); err == nil {
 		t.Errorf("%q of the paste is an answer", text)
 	}
 	person.Write([]byte("yes\n"))
-	if text, err := k.line(t.Context()); text != "yes" || err != nil {
+	if text, err := k.Line(t.Context()); text != "yes" || err != nil {
 		t.Errorf("line() = %q, %v after the paste", text, err)
 	}
 }
@@ -81,7 +81,7 @@ func TestInputNeverPauses(t *testing.T) {
 			}
 		}
 	}()
-	if _, err := newKeyboard(program).settle(t.Context()); !errors.Is(err, errNeverQuiet) {
+	if _, err := NewKeyboard(program).Settle(t.Context()); !errors.Is(err, ErrNeverQuiet) {
 		t.Errorf("settle: %v", err)
 	}
 }

@@ -1,0 +1,235 @@
+// Package terminal is what a program says to a person beside its data, and what that person types.
+//
+// A [Talk] is standard error: lines, a progress bar that is kept apart from them, and questions. A
+// [Keyboard] reads lines; a [Dialog] puts the questions of servers with both. [Picture] shows images.
+//
+// # Guarantees
+//
+//   - Text of servers never moves the cursor, sets colours or looks like another line.
+//   - No line holds a secret that [Talk.Clean] knows.
+//   - What was typed before a question was on the screen does not answer it.
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// Talk is standard error: everything that is said beside the data. It keeps the
+// Progress bar, which is one line that is written over, apart from the lines. Its exported fields are set
+// before it is used; then it may be used by several goroutines.
+type Talk struct {
+	W     io.Writer
+	TTY   bool // W is a terminal
+	Width int  // of it, in columns
+	Color bool
+	Quiet bool // no progress, log lines and notes
+
+	// Clean takes the secrets out of a line. Nil: none are known.
+	Clean func(line string) string
+
+	mu    sync.Mutex
+	bar   string // on the screen now; guarded by mu
+	last  string // Progress line before, without a terminal; guarded by mu
+	drawn time.Time
+	held  bool   // a question is on the screen: no bar; guarded by mu
+	ask   string // the last line of that question, which stays the last; guarded by mu
+}
+
+// Always writes a line, also when quiet.
+func (t *Talk) Always(s string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.Clean != nil {
+		s = t.Clean(s)
+	}
+	bar := t.clear()
+	if t.ask != "" {
+		io.WriteString(t.W, "\r\x1b[K")
+	}
+	io.WriteString(t.W, s+"\n"+t.ask)
+	t.draw(bar)
+}
+
+// Note writes a line about the work.
+func (t *Talk) Note(format string, args ...any) {
+	if !t.Quiet {
+		t.Always("patchbay: " + screen.Visible(fmt.Sprintf(format, args...)))
+	}
+}
+
+// Write writes what a server says on its standard error.
+func (t *Talk) Write(p []byte) (int, error) {
+	t.Always(screen.Visible(strings.TrimRight(string(p), "\n")))
+	return len(p), nil
+}
+
+// Divert has all lines go elsewhere until back.
+func (t *Talk) Divert(w io.Writer) (back func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.clear()
+	before, tty, color := t.W, t.TTY, t.Color
+	t.W, t.TTY, t.Color = w, false, false
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.W, t.TTY, t.Color = before, tty, color
+	}
+}
+
+// Paint colours a text with the codes of a style, if colours are shown.
+func (t *Talk) Paint(s, style string) string { return screen.Paint(s, style, t.Color) }
+
+// clear removes the bar from the screen and returns it. The caller holds mu.
+func (t *Talk) clear() string {
+	bar := t.bar
+	if bar != "" {
+		io.WriteString(t.W, "\r\x1b[K")
+		t.bar = ""
+	}
+	return bar
+}
+
+// draw puts the bar on the screen. The caller holds mu.
+func (t *Talk) draw(bar string) {
+	if bar != "" && !t.held {
+		io.WriteString(t.W, "\r"+bar+"\x1b[K")
+		t.bar = bar
+	}
+}
+
+// redrawn is the least time between two pictures of the bar.
+const redrawn = 50 * time.Millisecond
+
+// Progress shows how far a call is: a bar on a terminal, else a line for each new
+// message or tenth of the work.
+func (t *Talk) Progress(e mcp.ProgressEvent) {
+	if t.Quiet {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	message := screen.OneLine(e.Message)
+	if !t.TTY {
+		key, count := message, fmt.Sprintf("%g", e.Done)
+		if e.Total > 0 {
+			key = fmt.Sprintf("%d %s", int(10*e.Done/e.Total), message)
+			count = fmt.Sprintf("%g/%g", e.Done, e.Total)
+		} else if message == "" {
+			key = count
+		}
+		if key != t.last {
+			t.last = key
+			io.WriteString(t.W, strings.TrimSpace("progress "+count+" "+message)+"\n")
+		}
+		return
+	}
+	if t.held || time.Since(t.drawn) < redrawn && e.Done < e.Total {
+		return
+	}
+	t.drawn = time.Now()
+	t.draw(barOf(e, message, t.Width))
+}
+
+// Status shows a line that gives way to the next, on a terminal.
+func (t *Talk) Status(s string) {
+	if t.Quiet || !t.TTY {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.draw(screen.Cut(screen.OneLine(s), max(t.Width-1, 20)))
+}
+
+// EndProgress removes the progress bar.
+func (t *Talk) EndProgress() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.clear()
+}
+
+// Hold keeps the bar off the screen until release, while a question is asked.
+func (t *Talk) Hold() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.clear()
+	t.held = true
+}
+
+// Release ends Hold.
+func (t *Talk) Release() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.held, t.ask = false, ""
+}
+
+// Prompt writes the last line of a question. At a terminal it stays the last line until release.
+func (t *Talk) Prompt(s string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	io.WriteString(t.W, s)
+	if t.TTY {
+		t.ask = s
+	}
+}
+
+// Say writes text of a question, as it is.
+func (t *Talk) Say(s string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	io.WriteString(t.W, s)
+}
+
+// barOf draws progress into one line.
+func barOf(e mcp.ProgressEvent, message string, width int) string {
+	const cells = 24
+	head := fmt.Sprintf("%g", e.Done)
+	if e.Total > 0 {
+		part := min(max(e.Done/e.Total, 0), 1)
+		n := int(part*cells + 0.5)
+		head = fmt.Sprintf("[%s%s] %3d%%", strings.Repeat("█", n), strings.Repeat("░", cells-n), int(part*100+0.5))
+	}
+	return screen.Cut(strings.TrimSpace(head+"  "+message), max(width-1, 20))
+}
+
+// Log words a log message of a server.
+func (t *Talk) Log(m mcp.LogMessage) {
+	if t.Quiet {
+		return
+	}
+	level := LevelName(m.Level)
+	style := map[string]string{"debug": "2", "info": "34", "notice": "34", "warning": "33"}[level]
+	if style == "" {
+		style = "31"
+	}
+	text := screen.Plain(m.Data)
+	if m.Logger != "" {
+		text = m.Logger + ": " + text
+	}
+	t.Always(t.Paint("["+level+"]", style) + " " + screen.Visible(text))
+}
+
+// LevelName is the protocol's word for a log level.
+func LevelName(l slog.Level) string {
+	names := []struct {
+		from slog.Level
+		name string
+	}{
+		{mcp.LevelEmergency, "emergency"}, {mcp.LevelAlert, "alert"}, {mcp.LevelCritical, "critical"},
+		{slog.LevelError, "error"}, {slog.LevelWarn, "warning"}, {mcp.LevelNotice, "notice"}, {slog.LevelInfo, "info"},
+	}
+	for _, n := range names {
+		if l >= n.from {
+			return n.name
+		}
+	}
+	return "debug"
+}

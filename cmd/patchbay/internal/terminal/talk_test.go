@@ -1,0 +1,38 @@
+package terminal
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// TestProgress draws over one line on a terminal, and keeps it apart from other lines.
+func TestProgress(t *testing.T) {
+	var out strings.Builder
+	k := &Talk{W: &out, TTY: true, Width: 40}
+	k.Progress(mcp.ProgressEvent{Done: 1, Total: 4, Message: "a message that is too long for the line"})
+	k.Always("a line")
+	k.EndProgress()
+	bar := "[██████░░░░░░░░░░░░░░░░░░]  25%  a mes…"
+	want := "\r" + bar + "\x1b[K" + "\r\x1b[Ka line\n" + "\r" + bar + "\x1b[K" + "\r\x1b[K"
+	if got := out.String(); got != want {
+		t.Errorf("the terminal got\n%q, want\n%q", got, want)
+	}
+}
+
+// TestProgressLines writes lines where there is no terminal, and not one for each of a
+// thousand steps.
+func TestProgressLines(t *testing.T) {
+	var out strings.Builder
+	k := &Talk{W: &out}
+	for i := range 1001 {
+		k.Progress(mcp.ProgressEvent{Done: float64(i), Total: 1000})
+	}
+	if n := strings.Count(out.String(), "\n"); n != 11 {
+		t.Errorf("1001 steps made %d lines, want 11:\n%s", n, out.String())
+	}
+	if !strings.HasSuffix(out.String(), "progress 1000/1000\n") {
+		t.Errorf("the last line of %q is not the last step", out.String())
+	}
+}
