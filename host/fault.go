@@ -165,7 +165,7 @@ func (s *server) faultOf(ctx context.Context, sent, answered bool, err error) *f
 
 // hasBegun tells whether the server had begun with a call before the error.
 func hasBegun(err error) bool {
-	var b interface{ Begun() bool }
+	var b mcp.BegunError
 	return errors.As(err, &b) && b.Begun()
 }
 

@@ -1,9 +1,11 @@
 package mcp
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/patchbay-dev/patchbay/internal/bridge"
 	"github.com/patchbay-dev/patchbay/internal/engine"
@@ -36,6 +38,27 @@ func Errorf(code int, format string, args ...any) *Error {
 func ResourceNotFound(uri string) *Error {
 	data, _ := json.Marshal(map[string]string{"uri": uri})
 	return &Error{Code: CodeResourceNotFound, Message: fmt.Sprintf("no resource %q", clip(uri)), Data: data}
+}
+
+// Denial is an error of a handler with an HTTP status and headers of its own, such as 429 with Retry-After
+// or 401 with a challenge. Where the answer is not an HTTP response of its own, as on other transports or
+// in an event stream, it is the JSON-RPC error that the Denial is, wraps, or else becomes.
+type Denial interface {
+	error
+
+	// HTTPHeader returns the status and the headers of the answer to the call of ctx.
+	HTTPHeader(ctx context.Context) (status int, h http.Header)
+}
+
+var _ engine.Denial = Denial(nil)
+
+// BegunError is an error of a call that the server had begun with: it has asked a question in it, or
+// made a task of it. So the call may have had an effect, whatever the error is. [errors.As] finds it.
+type BegunError interface {
+	error
+
+	// Begun returns true if the server had begun.
+	Begun() bool
 }
 
 var (

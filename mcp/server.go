@@ -79,6 +79,13 @@ type Server struct {
 	// them.
 	OnPanic func(ctx context.Context, v any, stack []byte)
 
+	// OnSession is called when a client before 2026-07-28 has opened a session, before that client
+	// has its answer to initialize. Session is what [Call.Session] returns in its calls: it ends with
+	// the session, so that [context.AfterFunc] runs code at the end, and [CallFrom] tells of the client.
+	// The client waits for OnSession. Sessions of [Client.Open] and callers of 2026-07-28, who have
+	// none, are not told. Nil: nothing is called.
+	OnSession func(session context.Context)
+
 	// OnFrame is told, before anybody else is, of each message on the wire, of each
 	// HTTP exchange, and of what becomes of connections: [trace.Writer.Record] records
 	// them. It may be called by several goroutines at once, must not block for long, and
@@ -312,6 +319,7 @@ func (s *Server) init() error {
 			Logger:    logger,
 			User:      user,
 			TellRoots: s.Handler != nil,
+			OnSession: s.OnSession,
 		}
 		if s.Handler == nil && len(s.middleware) == 0 {
 			s.eng.Watch = s.feed.watch // as listen does, without a goroutine each
@@ -399,7 +407,7 @@ func (s *Server) recorder(transport string) *web.Recorder {
 
 // transportOf names a wire that was opened elsewhere, for recordings.
 func transportOf(conn Conn) string {
-	if named, ok := conn.(interface{ Transport() string }); ok {
+	if named, ok := conn.(NamedConn); ok {
 		return named.Transport()
 	}
 	return "custom"
@@ -666,3 +674,12 @@ var _ interface {
 
 // Conn is one two-way wire that carries whole messages.
 type Conn = jsonrpc.Conn
+
+// NamedConn is a [Conn] that tells which transport it belongs to. Recordings ([Server.OnFrame],
+// [Client.OnFrame]) show the name; that of another Conn is "custom".
+type NamedConn interface {
+	Conn
+
+	// Transport returns a short name in lower case, such as "memory".
+	Transport() string
+}

@@ -238,8 +238,8 @@ func OnPage(f func(Meta)) CallOption { return func(o *callOptions) { o.page = f 
 // server's [*Error], [*HTTPError], [*ExitError], [ErrClosed], one that is
 // [io.ErrUnexpectedEOF] when the connection was lost, or the cause of ctx; after one
 // of the last five it is not known whether the tool has run. If the server had begun with the
-// call, as it has asked a question or made a task of it, the error has besides, for
-// [errors.As], a method Begun() bool that tells so. A question of an older server that may belong
+// call, as it has asked a question or made a task of it, the error is also a
+// [BegunError]. A question of an older server that may belong
 // to any of several calls counts for each.
 //
 // If the tool was listed with an output schema, a structured result that does not fit it

@@ -50,6 +50,9 @@ type Engine struct {
 	// dropped.
 	TellRoots bool
 
+	// OnSession is called with the context of each session that is open, by Opened. May be nil.
+	OnSession func(session context.Context)
+
 	// User runs the handler and other code of the user. Nil means the zero value.
 	User *usercode.Runner
 

@@ -119,6 +119,16 @@ func (e *Engine) initialize(ctx context.Context, msg *jsonrpc.Message, who Calle
 	return s, Reply{ID: msg.ID, Result: answer}
 }
 
+// Opened calls OnSession. The transport calls it when Events of the session is set, before it answers
+// initialize. Code of the user may end the goroutine in it.
+func (e *Engine) Opened(s *Session) {
+	if e.OnSession == nil {
+		return
+	}
+	session := s.Context()
+	_ = e.User.Run(session, "Server.OnSession", func() error { e.OnSession(session); return nil })
+}
+
 // objectParam returns a member of the params that is an object, else nil.
 func objectParam(msg *jsonrpc.Message, name string) json.RawMessage {
 	if raw, ok := msg.Param(name); ok && jsonx.KindOf(raw) == '{' {

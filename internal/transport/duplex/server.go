@@ -308,6 +308,7 @@ func (p *peer) initialize(msg *jsonrpc.Message) {
 		if p.s.Tap != nil {
 			p.s.Tap(sess.Peer.Opened())
 		}
+		p.s.Engine.Opened(sess)
 	}
 }
 

@@ -124,18 +124,14 @@ func (s *Server) initialize(p *posted, r *http.Request) {
 
 // open opens a session on a reserved place and answers.
 func (s *Server) open(p *posted, r *http.Request, principal string) {
-	var es *engine.Session
+	var sess *session
 	reply, returned := engine.Failed(p.msg.ID), false
 	defer func() { // a handler may end its goroutine
 		p.abrupt = !returned
-		if es == nil {
+		if sess == nil {
 			s.places.Leave(principal)
 			p.reply(reply.Status(), &reply)
 			return
-		}
-		sess := s.add(es, principal)
-		if s.Recorder != nil {
-			s.Recorder.Session(sess.id, es.Peer)
 		}
 		p.w.Header().Set(headerSession, sess.id)
 		err := p.reply(http.StatusOK, &reply)
@@ -144,7 +140,14 @@ func (s *Server) open(p *posted, r *http.Request, principal string) {
 			sess.end(ErrDisconnected)
 		}
 	}()
-	es, reply = s.Engine.Initialize(&p.ctx, p.msg, engine.Caller{Principal: principal}, r.Header)
+	es, answer := s.Engine.Initialize(&p.ctx, p.msg, engine.Caller{Principal: principal}, r.Header)
+	if reply = answer; es != nil {
+		sess = s.add(es, principal)
+		if s.Recorder != nil {
+			s.Recorder.Session(sess.id, es.Peer)
+		}
+		s.Engine.Opened(es)
+	}
 	returned = true
 }
 

@@ -1,0 +1,73 @@
+package mcp_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcptest"
+)
+
+// OnSession is told of each session before 2026-07-28, before the first call in it, and its context ends
+// with the session.
+func TestOnSession(t *testing.T) {
+	type told struct {
+		client  string
+		rev     mcp.Revision
+		session context.Context
+	}
+	var mu sync.Mutex
+	var sessions []told
+	newServer := func() *mcp.Server {
+		mu.Lock()
+		sessions = nil
+		mu.Unlock()
+		srv := &mcp.Server{Name: "s", Version: "1", OnSession: func(session context.Context) {
+			call := mcp.CallFrom(session)
+			mu.Lock()
+			defer mu.Unlock()
+			sessions = append(sessions, told{call.Client.Name, call.Revision, call.Session()})
+		}}
+		mcp.AddTool(srv, mcp.Tool{Name: "same"}, func(ctx context.Context, _ struct{}) (bool, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(sessions) == 1 && sessions[0].session == mcp.CallFrom(ctx).Session(), nil
+		})
+		return srv
+	}
+	mcptest.Every(t, newServer, func() *mcp.Client { return &mcp.Client{Name: "c", Version: "1"} }, func(t *testing.T, s *mcp.Session) {
+		same, err := mcp.CallAs[bool](t.Context(), s, "same", nil)
+		mu.Lock()
+		all := sessions
+		mu.Unlock()
+		if !s.Revision().Sessions() {
+			if len(all) > 0 {
+				t.Errorf("told of %+v", all)
+			}
+			return
+		}
+		if err != nil || !same || len(all) != 1 || all[0].client != "c" || all[0].rev != s.Revision() {
+			t.Fatalf("told of %+v; the session of the call is that one: %v, %v", all, same, err)
+		}
+		s.Close()
+		select {
+		case <-all[0].session.Done():
+		case <-time.After(20 * time.Second):
+			t.Error("the session goes on for OnSession")
+		}
+	})
+}
+
+// A panic of OnSession fails nothing else.
+func TestOnSessionPanics(t *testing.T) {
+	srv := &mcp.Server{Name: "s", Version: "1", OnSession: func(context.Context) { panic("no") }, OnPanic: func(context.Context, any, []byte) {}}
+	mcp.AddTool(srv, mcp.Tool{Name: "t"}, func(context.Context, struct{}) (string, error) { return "", nil })
+	s := mcptest.Connect(t, srv, &mcp.Client{Name: "c"}, mcp.V2025_11_25)
+	for _, err := range s.Tools(t.Context()) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
