@@ -12,13 +12,12 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// Check returns an OnFrame function that holds the frames of one connection against
-// the specification and fails the test for each that breaks it. Revision is what
-// is spoken; empty: what each message or initialize says. FromClient tells on which
-// side the frames are seen: true for [mcp.Client], false for [mcp.Server]. Frames are
-// then passed on to next, which may be nil.
+// Check returns an OnFrame function that checks the frames of one connection against the
+// specification and fails the test for each invalid one. Rev is the revision; empty means the one
+// named by each message or by initialize. FromClient is true for the frames of an [mcp.Client],
+// false for those of an [mcp.Server]. Frames are then passed on to next, which may be nil.
 //
-// Sessions that this package opens are checked already.
+// Sessions that this package opens are always checked.
 func Check(t testing.TB, rev mcp.Revision, fromClient bool, next func(trace.Frame)) func(trace.Frame) {
 	c := &checked{t: t, rev: rev, check: newChecker(rev)}
 	t.Cleanup(c.close)
@@ -50,7 +49,7 @@ type checked struct {
 	mu      sync.Mutex
 	t       testing.TB         // nil when the test is over; guarded by mu
 	check   *wirecheck.Checker // guarded by mu
-	opening bool               // initialize was sent and nothing came since; guarded by mu
+	opening bool               // initialize was sent and not answered yet; guarded by mu
 }
 
 func (c *checked) close() {
@@ -67,7 +66,7 @@ func (c *checked) frame(ofClient bool, data []byte) {
 	}
 	initialize := ofClient && bytes.Contains(data, []byte(`"method":"initialize"`))
 	if initialize && c.opening {
-		// Nobody answered: the client tries the same on another transport.
+		// No answer: the client tries again on another transport.
 		c.check = newChecker(c.rev)
 	}
 	c.opening = initialize || c.opening && ofClient

@@ -10,9 +10,9 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Connect serves s in memory and opens a session of c with it that speaks rev. Both
-// end with the test, before the Cleanup functions registered earlier. A server and a
-// client can be connected as often as wanted, one Connect after the other.
+// Connect serves s in memory and opens a session of c with it in revision rev. Both end with the
+// test, before the Cleanup functions registered earlier. A server and a client can be connected
+// any number of times, one Connect after the other.
 func Connect(t testing.TB, s *mcp.Server, c *mcp.Client, rev mcp.Revision) *mcp.Session {
 	t.Helper()
 	near, far := jsonrpc.Pipe()
@@ -40,11 +40,11 @@ func serve(t testing.TB, s *mcp.Server, conn jsonrpc.Conn) {
 	})
 }
 
-// opening keeps two tests from configuring a client at the same time.
+// opening prevents two tests from configuring a client at the same time.
 var opening sync.Mutex
 
-// open opens a session in which c speaks rev alone and every frame is checked. The
-// fields of c are as before when it returns.
+// open opens a session in which c offers only rev and every frame is checked. It restores the
+// fields of c before it returns.
 func open(t testing.TB, c *mcp.Client, rev mcp.Revision, dial func(context.Context) (*mcp.Session, error)) *mcp.Session {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

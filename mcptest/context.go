@@ -7,9 +7,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Context returns a context to call a handler with directly. It belongs to a call of
-// a client of 2025-11-25 that can answer everything, and does so with answers, in
-// their order:
+// Context returns a context to call a handler with directly. It belongs to a call of a client of
+// 2025-11-25 that supports every question and answers with answers, in order:
 //
 //   - for [mcp.Elicit] and [mcp.ElicitForm] a struct or map with the fields of the
 //     form, or a bare value if the form has one field;
@@ -18,8 +17,8 @@ import (
 //   - [mcp.ErrDeclined] or [mcp.ErrDismissed] for a refusal, another error for a client
 //     that fails.
 //
-// A question without an answer fails the test with the question's text, and so does an
-// answer that nobody asked for. Progress and log messages go nowhere.
+// A question without an answer fails the test with the question's text, and so does an unused
+// answer. Progress and log messages are dropped.
 func Context(t testing.TB, answers ...any) context.Context {
 	t.Helper()
 	script := newScript(t, answers)
@@ -54,23 +53,21 @@ func Context(t testing.TB, answers ...any) context.Context {
 	}
 }
 
-// Run calls a handler as a server does and returns what it returned: live, as for a
-// caller of 2025-11-25, where a question waits for its answer; and twice replayed, as
-// for one of 2026-07-28, where the handler runs again from the top with each answer.
-// The three must put the same questions, and end the same way, or the test fails: that
-// is how a handler shows that it does something between two questions that belongs into
-// [mcp.Once].
+// Run calls a handler as a server does and returns its result: live, as for a caller of
+// 2025-11-25, where a question waits for its answer; and twice replayed, as for one of
+// 2026-07-28, where the handler runs again from the start with each answer. The three runs must
+// ask the same questions and end in the same way, or the test fails: the handler then has a side
+// effect between two questions that belongs in [mcp.Once].
 //
-// Answers are as for [Context]; each of the three gets all of them. Side effects that show
-// neither in a question nor in the result are not found, but they happen more than
-// once: count them.
+// Answers are as for [Context]; each of the three gets all of them. Run cannot find side effects
+// that change neither a question nor the result, but they happen more than once: count them.
 func Run[In, Out any](t testing.TB, handler func(context.Context, In) (Out, error), in In, answers ...any) (Out, error) {
 	t.Helper()
 	first := runOnce(t, mcp.V2025_11_25, handler, in, answers)
 	for _, name := range []string{"replayed", "replayed a second time"} {
 		again := runOnce(t, mcp.V2026_07_28, handler, in, answers)
 		if got, want := list(again.questions), list(first.questions); got != want {
-			t.Errorf("the handler asks other questions when it is %s:\n%s\nlive it asked:\n%s\nkeep what happens between questions in mcp.Once, and name questions with mcp.Key", name, got, want)
+			t.Errorf("the handler asks other questions when it is %s:\n%s\nlive it asked:\n%s\nput side effects between questions into mcp.Once, and name questions with mcp.Key", name, got, want)
 		}
 		if got, want := again.outcome(), first.outcome(); got != want {
 			t.Errorf("the handler ends differently when it is %s: %s; live: %s", name, got, want)

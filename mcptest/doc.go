@@ -8,23 +8,22 @@
 //		})
 //	}
 //
-// [Connect] opens one session in memory, [Every] runs a test on all of them,
-// [Context] and [Run] call a handler without any session, [Nodes] is a fleet behind one
-// URL, [Golden] holds a session against a recorded trace, [Faults] damages a
-// wire and [LeakCheck] finds goroutines that were left behind.
+// [Connect] opens one session in memory, [Every] runs a test on all of them, [Context] and [Run]
+// call a handler without any session, [Nodes] starts several servers behind one URL, [Golden]
+// compares a session with a recorded trace, [Faults] damages a connection and [LeakCheck] finds
+// leaked goroutines.
 //
-// Every frame of a session that this package opens is held against the schema of
-// its revision; an invalid one, of either side, fails the test. Of the official
-// extensions, and of methods that carry a vendor's domain such as "com.example/audit", the
-// envelope is checked.
+// Every frame of a session that this package opens is checked against the schema of its revision;
+// an invalid one, of either side, fails the test. For the official extensions, and for methods
+// with a vendor's domain such as "com.example/audit", only the envelope is checked.
 //
 // The package registers the test flags -update and -mcptest.seed, so a test
 // binary that uses it cannot define flags of these names.
 //
 // # Guarantees
 //
-//   - What a function of this package starts ends with the test that it was
-//     given, and before the Cleanup functions registered earlier.
-//   - Connect, Context and Run start goroutines that wait on channels alone, so
-//     they work inside a testing/synctest bubble.
+//   - Everything that a function of this package starts ends with its test, before the Cleanup
+//     functions registered earlier.
+//   - Connect, Context and Run start goroutines that wait only on channels, so they work inside a
+//     testing/synctest bubble.
 package mcptest

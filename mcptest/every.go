@@ -19,7 +19,7 @@ import (
 // client that changes nothing. Each is a subtest of its own, such as "2025-11-25/http" and
 // "2025-11-25/http, middleware", with a server, client and session of its own.
 //
-// Streamable HTTP is newer than 2024-11-05, but a server speaks that on the same
+// Streamable HTTP is newer than 2024-11-05, but a server serves that revision on the same
 // endpoint.
 func Every(t *testing.T, newServer func() *mcp.Server, newClient func() *mcp.Client, body func(t *testing.T, s *mcp.Session)) {
 	t.Helper()
@@ -48,8 +48,8 @@ func Every(t *testing.T, newServer func() *mcp.Server, newClient func() *mcp.Cli
 var wires = []struct {
 	name   string
 	open   func(testing.TB, *mcp.Server, *mcp.Client, mcp.Revision) *mcp.Session
-	legacy bool // it carries no 2026-07-28
-	twice  bool // also behind middleware of the client
+	legacy bool // it cannot carry 2026-07-28
+	twice  bool // also with middleware of the client
 }{
 	{"memory", Connect, false, true},
 	{"stdio", connectPipes, false, false},
@@ -66,7 +66,7 @@ func connectPipes(t testing.TB, s *mcp.Server, c *mcp.Client, rev mcp.Revision) 
 	return connect(t, s, c, rev, near, far)
 }
 
-// Pipes returns the two ends of a wire of newline-delimited JSON over pipes of the
+// Pipes returns the two ends of a connection of newline-delimited JSON over pipes of the
 // operating system, as between a program and its child.
 func Pipes(t testing.TB) (near, far mcp.Conn) {
 	t.Helper()
@@ -97,7 +97,7 @@ func connectHTTP(t testing.TB, s *mcp.Server, c *mcp.Client, rev mcp.Revision) *
 	return open(t, c, rev, dialer(c, srv.URL))
 }
 
-// ended is the context of a Shutdown that waits for nobody: the test is over.
+// ended returns an ended context, for a Shutdown that does not wait.
 func ended() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -108,7 +108,7 @@ func dialer(c *mcp.Client, url string) func(context.Context) (*mcp.Session, erro
 	return func(ctx context.Context) (*mcp.Session, error) { return c.Dial(ctx, url) }
 }
 
-// connectSSE opens a session over HTTP+SSE, with a server that has nothing else.
+// connectSSE opens a session over HTTP+SSE, with a server that has no other transport.
 func connectSSE(t testing.TB, s *mcp.Server, c *mcp.Client, rev mcp.Revision) *mcp.Session {
 	t.Helper()
 	srv := httptest.NewServer(s.SSE(""))

@@ -16,28 +16,28 @@ const (
 	Drop      Damage = iota // the frame is lost
 	Delay                   // the frame, and all after it, waits for Fault.Wait
 	Duplicate               // the frame is sent twice
-	Garbage                 // bytes that are no message are sent before the frame
+	Garbage                 // bytes that are not a message are sent before the frame
 	Truncate                // only the first half of the frame is sent
 	Close                   // the connection is closed instead
 )
 
 // A Fault damages one written frame, or every one.
 type Fault struct {
-	Frame int // which of the frames written, from 1; 0: each
+	Frame int // number of the written frame, from 1; 0: each
 	Do    Damage
 	Wait  time.Duration // of Delay
-	Bytes []byte        // of Garbage; nil: something that is no JSON
+	Bytes []byte        // of Garbage; nil: bytes that are not JSON
 }
 
-// Faults returns conn with faults in its writing direction. To damage what a side
-// reads, wrap the other end of its wire.
+// Faults returns conn with faults in its writing direction. To damage the frames that a side
+// reads, wrap the other end of its connection.
 func Faults(conn mcp.Conn, faults ...Fault) mcp.Conn { return &faulty{Conn: conn, faults: faults} }
 
 type faulty struct {
 	jsonrpc.Conn
 	faults []Fault
 
-	mu      sync.Mutex // held while writing: a delayed frame holds up those after it
+	mu      sync.Mutex // held while writing: a delayed frame delays those after it
 	written int        // guarded by mu
 }
 

@@ -16,13 +16,13 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden wire traces of mcptest.Golden")
 
-// Golden opens a session in memory, like [Connect], runs body with it, and compares
-// the frames on the wire, as the server saw them, with those in file. Ids, states and
-// times are normalised (package trace). The flag -update rewrites the file.
+// Golden opens a session in memory, like [Connect], runs body with it, and compares the frames on
+// the wire, as the server saw them, with those in file. Ids, states and times are normalised with
+// [trace.Normalise]. The flag -update rewrites the file.
 //
-// The file is an archive: a comment that says what is shown, and then a section
-// "-- trace.jsonl --" with a frame a line. Other sections, and the comment, are kept
-// when the file is rewritten.
+// The file is an archive: a comment that describes the case, and then a section "-- trace.jsonl
+// --" with one frame per line. Other sections, and the comment, are kept when the file is
+// rewritten.
 func Golden(t testing.TB, file string, s *mcp.Server, c *mcp.Client, rev mcp.Revision, body func(s *mcp.Session)) {
 	t.Helper()
 	var rec recorder
@@ -88,7 +88,7 @@ func (r *recorder) lines() string {
 
 const traceSection = "-- trace.jsonl --\n"
 
-// splitArchive finds the trace in an archive, and what stands before and after it.
+// splitArchive returns the trace in an archive, and the text before and after it.
 func splitArchive(s string) (before, body, after string) {
 	before, rest, ok := strings.Cut(s, traceSection)
 	if !ok {
@@ -100,7 +100,7 @@ func splitArchive(s string) (before, body, after string) {
 	return before, rest, ""
 }
 
-// diffLines shows the first line in which two texts differ.
+// diffLines returns the first line in which two texts differ.
 func diffLines(want, got string) string {
 	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
 	for i := range max(len(w), len(g)) {

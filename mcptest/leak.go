@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// patience is how long a goroutine may take to end after its test.
+// patience is the time that a goroutine may take to end after its test.
 const patience = 5 * time.Second
 
-// LeakCheck fails the test if goroutines that were not there when it was called are
-// still there after the test and its Cleanup functions, with their stacks. Call it
-// first, and not in a test that runs in parallel with others.
+// LeakCheck fails the test if goroutines that started after the call are still running after the
+// test and its Cleanup functions, and reports their stacks. Call it first, and not in a parallel
+// test.
 func LeakCheck(t testing.TB) {
 	t.Helper()
 	before := goroutines()
@@ -42,7 +42,7 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// leaks returns the stacks of the goroutines that are not among before, and stay.
+// leaks returns the stacks of the goroutines that are not in before and do not end.
 func leaks(before map[string]string) []string {
 	for wait := time.Millisecond; ; wait *= 2 {
 		var left []string
@@ -55,11 +55,11 @@ func leaks(before map[string]string) []string {
 			slices.Sort(left)
 			return left
 		}
-		time.Sleep(wait) // the goroutine that is looked for tells nobody when it ends
+		time.Sleep(wait) // the end of a goroutine must be polled
 	}
 }
 
-// harmless matches what the test framework and the runtime keep for themselves.
+// harmless matches goroutines of the test framework and the runtime.
 var harmless = regexp.MustCompile(`testing\.\(\*[TBFM]\)\.|testing\.tRunner|testing\.runFuzzing|testing\.\(\*testContext\)|` +
 	`os/signal\.signal_recv|os/signal\.loop|runtime\.ensureSigM|runtime/trace|` +
 	`internal/synctest|created by runtime`)

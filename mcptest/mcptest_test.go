@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { mcptest.Main(m) }
 
-// fakeT is a test that keeps what it is told. Fatal ends its goroutine.
+// fakeT is a test that records its failures. Fatal ends its goroutine.
 type fakeT struct {
 	testing.TB
 	mu       sync.Mutex
@@ -29,7 +29,7 @@ type fakeT struct {
 	cleanups []func()
 }
 
-// fake runs body as a test of its own and returns what failed.
+// fake runs body as a test of its own and returns its failures.
 func fake(t *testing.T, body func(t testing.TB)) []string {
 	t.Helper()
 	f := &fakeT{TB: t}
@@ -87,7 +87,7 @@ func TestEveryNamesItsSubtests(t *testing.T) {
 		_, sub, _ := strings.Cut(t.Name(), "/")
 		seen[sub] = s.Revision()
 	})
-	if want := 5*5 + 4 + 5*2; len(seen) != want { // HTTP+SSE carries legacy revisions alone
+	if want := 5*5 + 4 + 5*2; len(seen) != want { // HTTP+SSE carries only legacy revisions
 		t.Errorf("%d subtests, want %d", len(seen), want)
 	}
 	for sub, rev := range seen {
@@ -97,7 +97,7 @@ func TestEveryNamesItsSubtests(t *testing.T) {
 	}
 }
 
-// A client keeps its fields, and each of its sessions its own checks.
+// A client keeps its fields, and each of its sessions has its own checker.
 func TestConnectTwice(t *testing.T) {
 	c := client()
 	frames := 0
@@ -112,7 +112,7 @@ func TestConnectTwice(t *testing.T) {
 	}
 }
 
-// An invalid frame fails the test that sees it, of whichever side.
+// An invalid frame of either side fails the test.
 func TestInvalidFrameFails(t *testing.T) {
 	bad := &mcp.Server{Name: "bad", Version: "1", Handler: mcp.HandlerFunc(func(_ context.Context, r *mcp.Request) (mcp.Result, error) {
 		if r.Method == "tools/call" {
@@ -286,8 +286,8 @@ func TestGoldenTrace(t *testing.T) {
 	}
 }
 
-// A recording of the wire, as it is, is a golden test: of the server that was recorded,
-// of a client against what was recorded, and of another server, which fails.
+// A recording of the wire can be used as a golden test: it passes for the recorded server and for
+// a client against its mock, and fails for another server.
 func TestRecordingIsAGoldenTest(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "t.jsonl")
 	out, err := os.Create(file)

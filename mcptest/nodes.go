@@ -55,7 +55,7 @@ func Nodes(t testing.TB, n int, newServer func() *mcp.Server) *Fleet {
 	return f
 }
 
-// ServeHTTP hands a request to one of the nodes.
+// ServeHTTP passes a request to one of the nodes.
 func (f *Fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	node := 0
 	f.mu.Lock()
@@ -67,14 +67,14 @@ func (f *Fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.Nodes[node].ServeHTTP(w, r)
 }
 
-// Served returns how many requests each node got.
+// Served returns the number of requests of each node.
 func (f *Fleet) Served() []int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]int(nil), f.served...)
 }
 
-// Dial opens a session of c with the fleet that speaks rev. It ends with the test.
+// Dial opens a session of c with the fleet in revision rev. It ends with the test.
 func (f *Fleet) Dial(t testing.TB, c *mcp.Client, rev mcp.Revision) *mcp.Session {
 	t.Helper()
 	return open(t, c, rev, dialer(c, f.URL))

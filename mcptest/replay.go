@@ -12,12 +12,12 @@ import (
 )
 
 // Replay plays the client's side of a recording against s, in memory and in the recorded
-// revision, and fails the test for each answer that differs from the recorded one. Ids,
-// times, states and cursors may differ, and the members that ignore names. A request that
-// cannot be played is logged.
+// revision, and fails the test for each answer that differs from the recorded one. Ids, times,
+// states and cursors may differ, and the members named in ignore. A request that cannot be played
+// is logged.
 //
-// File is what package trace has written, for instance by the flag --trace of the program
-// patchbay, or an archive of [Golden].
+// File is a trace of package trace, for instance by the flag --trace of the program patchbay, or
+// an archive of [Golden].
 func Replay(t testing.TB, file string, s *mcp.Server, ignore ...string) {
 	t.Helper()
 	rec := readRecording(t, file)
@@ -47,10 +47,10 @@ func Replay(t testing.TB, file string, s *mcp.Server, ignore ...string) {
 	}
 }
 
-// Mock returns a server that answers as the one in a recording did, for tests of clients.
-// It serves clients of every revision: a request is answered by the exchange with the same
-// method and params, or else by one about the same tool, prompt or resource, in recorded
-// order. What was not recorded is an error that names what was.
+// Mock returns a server that answers like the recorded one, for tests of clients. It serves
+// clients of every revision: a request is answered by the exchange with the same method and
+// params, or else by one about the same tool, prompt or resource, in recorded order. A request
+// that was not recorded is an error that lists the recorded ones.
 func Mock(t testing.TB, file string) *mcp.Server {
 	t.Helper()
 	return replay.NewMock(readRecording(t, file)).Server()

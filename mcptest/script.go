@@ -13,12 +13,12 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// script answers the questions of a handler with what its test has prepared.
+// script answers the questions of a handler with the prepared answers.
 type script struct {
 	t testing.TB
 
 	mu      sync.Mutex
-	answers []any    // not given yet; guarded by mu
+	answers []any    // not used yet; guarded by mu
 	asked   []string // guarded by mu
 	over    bool     // the test has ended; guarded by mu
 }
@@ -33,12 +33,12 @@ func newScript(t testing.TB, answers []any) *script {
 	return s
 }
 
-// client is a client that can answer everything.
+// client returns a client that supports every question.
 func (s *script) client() *mcp.Client {
 	return &mcp.Client{Name: "mcptest", OnElicit: s.elicit, OnSample: s.sample, Roots: s.roots}
 }
 
-// used fails the test if answers are left.
+// used fails the test if answers are unused.
 func (s *script) used() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *script) next(question string) (any, error) {
 	return a, nil
 }
 
-// unfit fails the test for an answer of a kind that the question does not take.
+// unfit fails the test for an answer of the wrong kind.
 func (s *script) unfit(question string, answer any, want string) error {
 	err := fmt.Errorf("mcptest: the answer %#v does not fit the question %s; use %s", answer, question, want)
 	s.mu.Lock()
@@ -111,8 +111,8 @@ func (s *script) elicit(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitRes
 	return &mcp.ElicitResult{Action: "accept", Content: content}, nil
 }
 
-// formContent makes the values of a form of an answer: an object, or the value of
-// the one field. It tells whether they fit the form.
+// formContent makes the values of a form from an answer: an object, or the value of its only
+// field. It reports whether they fit the form.
 func formContent(raw json.RawMessage, answer any) (map[string]any, bool) {
 	value, err := json.Marshal(answer)
 	if err != nil {
@@ -130,7 +130,7 @@ func formContent(raw json.RawMessage, answer any) (map[string]any, bool) {
 		values = map[string]json.RawMessage{form.Fields[0].Name: value}
 	}
 	content := map[string]any{}
-	filled := form.Defaults() // what the client adds
+	filled := form.Defaults() // the client adds these
 	for k, v := range values {
 		content[k], filled[k] = v, v
 	}
@@ -211,7 +211,7 @@ func runOnce[In, Out any](t testing.TB, rev mcp.Revision, handler func(context.C
 	return r
 }
 
-// outcome is how a run ended, for comparison.
+// outcome returns the end of a run as text, for comparison.
 func (r run[Out]) outcome() string {
 	if r.err != nil {
 		return fmt.Sprintf("error %q", r.err)

@@ -417,7 +417,7 @@ func TestOpenRefuses(t *testing.T) {
 	if err := os.WriteFile(damaged, append([]byte("SQLite format 3\x00"), bytes.Repeat([]byte{0xff}, 8192)...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{text: "no SQLite database", newer: "newer version", damaged: "damaged", dir: "is a folder"} {
+	for path, want := range map[string]string{text: "not an SQLite database", newer: "newer version", damaged: "damaged", dir: "is a folder"} {
 		s, err := memory.Open(path)
 		if err == nil {
 			s.Close()

@@ -1,11 +1,10 @@
-// Package model is what a host needs of a language model: one interface, the messages that
-// go through it, and the errors that come back. It knows no provider; those are in package
-// provider beside it.
+// Package model is the interface between a host and language models: one interface, its messages,
+// and its errors. Providers are in package provider.
 //
-// A conversation is a list of messages of two roles. What the model wants called stands in its
-// message as calls, and the results stand in the next message of the user, one for each call, in
-// any order. Everything here can be kept as JSON and read again.
+// A conversation is a list of messages of two roles. The tool calls of the model are in its
+// message, and the results are in the next message of the user, one for each call, in any order.
+// All types can be stored as JSON and read again.
 //
-// [Retry] asks a model again that is busy, and ends the silence of a dead one. [Text] lets models
-// call tools that know only text.
+// [Retry] retries transient errors and times out silent providers. [Text] adds tool calls to
+// models that only write text.
 package model

@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// Kind says what to do about an error of a provider.
+// Kind is the kind of a provider's error.
 type Kind string
 
 const (
-	Limited     Kind = "rate limited"   // too many requests or tokens: later
-	Overloaded  Kind = "overloaded"     // the provider is busy: later
-	Unavailable Kind = "unavailable"    // it cannot be reached, failed or broke off: again
+	Limited     Kind = "rate limited"   // too many requests or tokens: retry later
+	Overloaded  Kind = "overloaded"     // the provider is busy: retry later
+	Unavailable Kind = "unavailable"    // it cannot be reached, failed or broke off: retry
 	NoKey       Kind = "not let in"     // the key is missing, wrong or has no right to the model
 	NoModel     Kind = "no such model"  // or no such address
-	NoMoney     Kind = "nothing left"   // the account has no means left
+	NoMoney     Kind = "nothing left"   // the account has no credit left
 	TooLong     Kind = "too long"       // the conversation does not fit the window of the model
 	Rejected    Kind = "rejected"       // the request is at fault in another way
-	Malformed   Kind = "not understood" // the answer is none of the provider's API
+	Malformed   Kind = "not understood" // the answer does not conform to the provider's API
 )
 
-// Error is what a provider has said in place of an answer.
+// Error is the error of a provider instead of an answer.
 type Error struct {
 	Kind    Kind
-	Model   string        // whom it was asked of
+	Model   string        // name of the model
 	Status  int           // of HTTP; 0: there was none
-	Message string        // of the provider, or what went wrong
-	After   time.Duration // when to ask again, as the provider said; 0: it did not
+	Message string        // of the provider, or a description of the failure
+	After   time.Duration // retry time of the provider; 0: none
 	Err     error         // the cause; nil: none
 }
 
@@ -40,7 +40,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Transient tells whether the same request may succeed later.
+// Transient reports whether the same request may succeed later.
 func (e *Error) Transient() bool {
 	return e.Kind == Limited || e.Kind == Overloaded || e.Kind == Unavailable
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host/model"
 )
 
-// A model that knows no calls of tools makes one nonetheless.
+// A model without tool calls makes one in its text.
 func ExampleText() {
 	plain := &fake{generate: func(_ context.Context, _ *model.Request, _ func(model.Delta)) (*model.Response, error) {
 		return &model.Response{Message: model.Message{Role: model.Assistant, Parts: []model.Part{{
@@ -32,7 +32,7 @@ func ExampleText() {
 	// weather {"city": "Oslo"}
 }
 
-// A provider that is busy is asked again.
+// A request to a busy provider is retried.
 func ExampleRetry() {
 	attempts := 0
 	busy := &fake{generate: func(context.Context, *model.Request, func(model.Delta)) (*model.Response, error) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Role is whose a message is.
+// Role is the role of a message's author.
 type Role string
 
 const (
@@ -35,30 +35,30 @@ type Media struct {
 	Name string `json:"name,omitempty"`
 }
 
-// Call is what the model wants called.
+// Call is a tool call of the model.
 type Call struct {
 	ID        string          `json:"id"` // of its result too
 	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"arguments"` // as of [Arguments]; an object if the model kept to the rules
+	Arguments json.RawMessage `json:"arguments"` // as of [Arguments]; an object if the model followed the rules
 }
 
-// Result is what came of a call.
+// Result is the result of a call.
 type Result struct {
 	ID    string `json:"id"`
 	Name  string `json:"name"`            // of the tool
 	Parts []Part `json:"parts"`           // texts and media
-	Error bool   `json:"error,omitempty"` // the parts tell what went wrong
+	Error bool   `json:"error,omitempty"` // the parts describe an error
 
-	// Unknown says that the call may have had its effect, though its answer was lost: it must not
-	// be made again by mistake. Providers are not told; the parts say it.
+	// Unknown reports that the answer of the call was lost, so that the call may have had its
+	// effect and must not be repeated by mistake. It is not sent to providers; the parts say it.
 	Unknown bool `json:"unknown,omitempty"`
 }
 
-// Opaque is what a provider wants to have back unchanged with the message, such as a signed
-// thought. Others are not sent it.
+// Opaque is data that a provider requires back unchanged with the message, such as a signed
+// thought. It is not sent to other providers.
 type Opaque struct {
 	Provider string          `json:"provider"`
-	Text     string          `json:"text,omitempty"` // of it, for people
+	Text     string          `json:"text,omitempty"` // text of it, for people
 	Data     json.RawMessage `json:"data"`
 }
 

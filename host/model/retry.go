@@ -8,29 +8,27 @@ import (
 	"time"
 )
 
-// RetryOptions says how patient [Retry] is. Nil and the zero value mean the defaults.
+// RetryOptions configure [Retry]. Nil and the zero value mean the defaults.
 type RetryOptions struct {
-	Attempts int           // how often is asked at most, the first time too; 0: 5
+	Attempts int           // maximum attempts, with the first; 0: 5
 	Wait     time.Duration // before the second attempt; twice as long before each further one; 0: 1 second
 	MaxWait  time.Duration // the longest wait between two attempts; 0: 1 minute
 
-	// First bounds the time until an answer begins, and Idle the silence after that. Models
-	// may think for long before they say the first word, and local ones read for long. What is
-	// too long is an error of kind [Unavailable], so it is asked again. 0: 5 and 2 minutes.
+	// First bounds the time until an answer begins, and Idle the silence after that. Models may
+	// think for a long time before the first word, and local ones read for a long time. A longer
+	// silence is an error of kind [Unavailable], which is retried. 0: 5 and 2 minutes.
 	First, Idle time.Duration
 }
 
-// Retry returns a model that asks m again what failed for a reason that passes
-// ([Error.Transient]).
+// Retry returns a model that retries requests to m after transient errors ([Error.Transient]).
 //
-// It waits for longer each time, with some chance in it so that many conversations do not
-// return together, and never for less than [Error.After]: if that is more than
-// [RetryOptions.MaxWait], the error is returned at once. The last error is returned as it is,
-// with what there was of the last answer.
+// The backoff doubles with each attempt, with jitter, and is at least [Error.After]: if that is
+// more than [RetryOptions.MaxWait], the error is returned at once. The last error is returned
+// unchanged, with the beginning of the last answer.
 //
-// Before it waits it tells emit so with [Delta.Again]. Deltas with no field set are heard as
-// signs of life and not passed on. Cancelling ctx ends waits and answers at once. The usage is
-// that of the last attempt.
+// Before each wait it calls emit with [Delta.Again]. Deltas without a field count as signs of
+// life and are not passed on. Cancelling ctx ends waits and answers at once. The usage is that of
+// the last attempt.
 func Retry(m Model, o *RetryOptions) Model {
 	r := &retry{Model: m}
 	if o != nil {
@@ -75,7 +73,7 @@ func (r *retry) Generate(ctx context.Context, req *Request, emit func(Delta)) (*
 		}
 		wait *= 2
 		if emit != nil {
-			emit(Delta{Again: fmt.Sprintf("%v; asking again in %v", err, pause.Round(100*time.Millisecond))})
+			emit(Delta{Again: fmt.Sprintf("%v; retrying in %v", err, pause.Round(100*time.Millisecond))})
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -87,10 +85,10 @@ func (r *retry) Generate(ctx context.Context, req *Request, emit func(Delta)) (*
 	}
 }
 
-// errSilent ends an attempt of which nothing was heard for too long.
+// errSilent ends an attempt without data for too long.
 var errSilent = errors.New("nothing heard for too long")
 
-// once asks once, under the bounds of silence. The time that emit takes is not silence.
+// once makes one attempt, under the bounds of silence. The time that emit takes does not count.
 func (r *retry) once(parent context.Context, req *Request, emit func(Delta)) (*Response, error) {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)

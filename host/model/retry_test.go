@@ -27,7 +27,7 @@ func (f *fake) Generate(ctx context.Context, req *model.Request, emit func(model
 	return f.generate(ctx, req, emit)
 }
 
-// failing fails with errs, one an attempt, then answers.
+// failing fails with errs, one per attempt, then answers.
 func failing(errs ...error) (*fake, *[]time.Time) {
 	asked := new([]time.Time)
 	return &fake{generate: func(_ context.Context, _ *model.Request, emit func(model.Delta)) (*model.Response, error) {

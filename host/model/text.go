@@ -11,26 +11,27 @@ import (
 	"strings"
 )
 
-// Text returns m for models that know no calls of tools: the system prompt tells what tools
-// there are, the model writes a call as JSON into its text, and the results are a text of the
-// user. Who uses it sees calls and results like those of any other model.
+// Text adds tool calls to a model that has none: the system prompt describes the tools, the model
+// writes a call as JSON into its text, and the results are text of the user. Callers see calls
+// and results as with any other model.
 //
 // A call is an object such as
 //
 //	{"tool": "add", "arguments": {"a": 1, "b": 2}}
 //
 // anywhere in the answer, in a fence or not, several of them or an array. Models that write
-// "name", "function", "parameters" or "args" instead, a string of JSON for arguments, commas
-// too many or line breaks in strings are understood. Other objects stay text, and so does an
-// object that only resembles a call, unless its tool is one of the request's. Thoughts are those of
-// [Thoughts], and a call in one is none.
+// "name", "function", "parameters" or "args" instead, a string of JSON for arguments, extra
+// commas or line breaks in strings are understood. Other objects stay text, and so does an object
+// that only resembles a call, unless its tool is one of the request's. Thoughts are recognized as
+// by [Thoughts], and calls in them are ignored.
 //
-// Text is emitted as it comes; what may become a call is held back until it is known.
+// Text is emitted as it comes, except text that may become a call, which is held back until that
+// is decided.
 func Text(m Model) Model { return &textMode{Thoughts(m)} }
 
 type textMode struct{ model Model }
 
-// Info is that of the model, with no bound of tools.
+// Info returns that of the model, without a bound for tools.
 func (t *textMode) Info() Info {
 	info := t.model.Info()
 	info.Tools = 0
@@ -43,10 +44,10 @@ func (t *textMode) Generate(ctx context.Context, req *Request, emit func(Delta))
 	asked.Messages = textMessages(req.Messages)
 	asked.Tools, asked.Choice = nil, Choice{}
 	if len(req.Tools) > 0 {
-		asked.Schema = nil // a provider would force the calls into it
+		asked.Schema = nil // a provider would apply it to the calls
 	}
 	calls := len(req.Tools) > 0 && req.Choice.Mode != "none"
-	var ids []string // of the calls of the answer, as no others of the conversation have them
+	var ids []string // for the calls of the answer, unique in the conversation
 	id := func(n int) string {
 		if n == len(ids) {
 			ids = append(ids, "text_"+rand.Text())
@@ -153,8 +154,8 @@ The tools are:
 	return b.String()
 }
 
-// writeArguments tells the arguments of a tool: a line for each property of a plain schema, else
-// the schema.
+// writeArguments describes the arguments of a tool: a line for each property of a plain schema,
+// else the schema.
 func writeArguments(b *strings.Builder, schema json.RawMessage) {
 	var object struct {
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -223,7 +224,7 @@ func writeArguments(b *strings.Builder, schema json.RawMessage) {
 // textMessages returns messages with their calls and results as text.
 func textMessages(messages []Message) []Message {
 	out := make([]Message, len(messages))
-	var asked []*Call // of the message before
+	var asked []*Call // of the previous message
 	for i, m := range messages {
 		parts := make([]Part, 0, len(m.Parts))
 		var results []*Result
@@ -268,7 +269,7 @@ func joinTexts(parts []Part) []Part {
 	return out
 }
 
-// textCall writes a call as the model is told to.
+// textCall writes a call in the form that the model must use.
 func textCall(name string, arguments json.RawMessage) string {
 	quoted, _ := json.Marshal(name)
 	args := compact(arguments)

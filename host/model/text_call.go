@@ -2,8 +2,8 @@ package model
 
 import "encoding/json"
 
-// Arguments returns what a model wrote as the arguments of a call: JSON as it is, nothing as an
-// object with no members, anything else as a JSON string of it.
+// Arguments returns the arguments of a call as JSON: valid JSON unchanged, an empty text as {},
+// and any other text as a JSON string.
 func Arguments(text string) json.RawMessage {
 	switch {
 	case text == "":
@@ -15,8 +15,8 @@ func Arguments(text string) json.RawMessage {
 	return quoted
 }
 
-// callsIn returns the calls of a JSON value; nil: it is something else. Objects around a call
-// are looked into as deep as unwrap says.
+// callsIn returns the calls in a JSON value, nil if there are none. It looks into at most unwrap
+// levels of objects around a call.
 func callsIn(raw []byte, known map[string]bool, unwrap int) []Call {
 	if !json.Valid(raw) {
 		if raw = repair(raw); !json.Valid(raw) {
@@ -88,8 +88,8 @@ func callsIn(raw []byte, known map[string]bool, unwrap int) []Call {
 	return []Call{{Name: name, Arguments: arguments}}
 }
 
-// repair returns JSON without commas that nothing follows, and with the control characters of
-// its strings escaped. Valid JSON has neither.
+// repair returns JSON without trailing commas, and with the control characters of its strings
+// escaped. Valid JSON has neither.
 func repair(raw []byte) []byte {
 	out := make([]byte, 0, len(raw)+16)
 	comma := -1 // place in out of the last comma, with only white space behind it

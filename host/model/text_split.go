@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// A splitter parts the text of a model into text and calls, as it comes. What it tells does not
-// depend on how the text was cut into pieces.
+// A splitter splits the streamed text of a model into text and calls. Its output does not depend
+// on the chunks of the input.
 //
-// White space before and after a call is dropped, the rest of the text is told unchanged.
+// White space before and after a call is dropped, the rest of the text is emitted unchanged.
 type splitter struct {
 	known map[string]bool // the tools
 	text  func(string)
@@ -17,12 +17,12 @@ type splitter struct {
 
 	buf    []byte // not decided
 	state  splitState
-	opened string // of inFence: the opening of the fence and what followed it, not told
-	read   scan   // how far the value at the start of buf is read
-	gaveUp int    // how many values that never ended were given up
+	opened string // of inFence: the opening of the fence and the text after it, not emitted
+	read   scan   // state of reading the value at the start of buf
+	gaveUp int    // number of unfinished values that were given up
 	cut    bool   // the text was cut off, so that a value that never ended is the start of a call, or of its arguments
 
-	space string // told before the next text, dropped before a call
+	space string // emitted before the next text, dropped before a call
 	drop  bool   // nothing but white space came after a call
 }
 
@@ -54,7 +54,7 @@ func (s *splitter) add(text string) {
 	s.run(false)
 }
 
-// end tells what is left, as nothing more comes. Cut says that more was to come.
+// end handles the rest at the end of the text. Cut means that the text is incomplete.
 func (s *splitter) end(cut bool) {
 	s.cut = cut
 	s.run(true)
@@ -69,8 +69,8 @@ func (s *splitter) run(end bool) {
 	}
 }
 
-// step decides about the start of the buffer. It returns false if more must come before, which
-// it never does at the end.
+// step processes the start of the buffer. It returns false if it needs more text, never at the
+// end.
 func (s *splitter) step(end bool) bool {
 	switch s.state {
 	case inText:
@@ -140,7 +140,7 @@ func (s *splitter) stepText(end bool) bool {
 	return s.value(end)
 }
 
-// fence decides about back quotes in the text.
+// fence processes back quotes in the text.
 func (s *splitter) fence(end bool) bool {
 	n := ticks(s.buf)
 	if n == len(s.buf) && !end {
@@ -192,9 +192,9 @@ func (s *splitter) stepCode(end bool) bool {
 	return true
 }
 
-// value decides about a bracket.
+// value processes a bracket.
 func (s *splitter) value(end bool) bool {
-	want := byte('"') // what a call would go on with
+	want := byte('"') // the next character of a call
 	if s.buf[0] == '[' {
 		want = '{'
 	}
@@ -210,8 +210,8 @@ func (s *splitter) value(end bool) bool {
 		if !end {
 			return false
 		}
-		// Perhaps the bracket was one of a sentence, and a call follows. Not for ever, as
-		// each attempt reads all of the rest.
+		// The bracket may belong to a sentence, and a call may follow. The attempts are bounded,
+		// since each reads all of the rest.
 		s.read = scan{}
 		s.gaveUp++
 		if s.cut || s.gaveUp > 8 {
@@ -239,7 +239,7 @@ func (s *splitter) value(end bool) bool {
 	return true
 }
 
-// release tells the opening of the fence and n bytes, as they are no call.
+// release emits the opening of the fence and n bytes, which are not a call.
 func (s *splitter) release(n int) {
 	code := s.opened != "" && s.opened[0] == '`' || s.state == inCalls
 	s.tell(s.opened)
@@ -253,7 +253,7 @@ func (s *splitter) release(n int) {
 	}
 }
 
-// take tells the first n bytes as text.
+// take emits the first n bytes as text.
 func (s *splitter) take(n int) {
 	s.tell(string(s.buf[:n]))
 	s.buf = s.buf[n:]

@@ -15,7 +15,7 @@ var textTools = []Tool{
 	{Name: "odd", Schema: json.RawMessage(`{"type": "object", "oneOf": [{"required": ["x"]}]}`)},
 }
 
-// split returns what a splitter makes of text cut into pieces: calls as <name arguments>.
+// split returns the output of a splitter for text in pieces: calls as <name arguments>.
 func split(pieces ...string) string {
 	var b strings.Builder
 	s := newSplitter(textTools, func(text string) { b.WriteString(text) }, func(name string, arguments json.RawMessage) {
@@ -72,7 +72,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// What comes of a text does not depend on how it was cut, and no text is lost.
+// The output does not depend on the chunks, and no text is lost.
 func FuzzSplit(f *testing.F) {
 	for _, seed := range []string{
 		"I add.\n```json\n{\"tool\":\"add\",\"arguments\":{\"a\":1}}\n```\n", `[{"tool":"now"},{"a":1}]`,

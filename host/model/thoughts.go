@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Thoughts returns m for models that write their thoughts into their text, between <think> and
-// </think> at its beginning. They are told as [Delta.Thinking] and are not part of the answer: of the
-// response they are an [Opaque] that is sent to nobody. A thought with no end goes on to the end
-// of the answer.
+// Thoughts supports models that write their thoughts at the beginning of their text, between
+// <think> and </think>. Thoughts are emitted as [Delta.Thinking] and are not part of the answer:
+// in the response they are an [Opaque] that is never sent. A thought without an end extends to
+// the end of the answer.
 func Thoughts(m Model) Model { return &thoughtful{m} }
 
 type thoughtful struct{ Model }
@@ -65,8 +65,8 @@ func (t *thoughtful) Generate(ctx context.Context, req *Request, emit func(Delta
 	return &out, err
 }
 
-// A thinker parts a text, as it comes, into the thought at its beginning and the rest. What it
-// tells does not depend on how the text was cut into pieces.
+// A thinker splits a streamed text into the thought at its beginning and the rest. Its output
+// does not depend on the chunks of the input.
 type thinker struct {
 	think, text func(string)
 
@@ -95,7 +95,7 @@ func (t *thinker) add(text string) {
 	}
 }
 
-// step decides about the start of the buffer. It returns false if more must come before.
+// step processes the start of the buffer. It returns false if it needs more text.
 func (t *thinker) step() bool {
 	switch t.state {
 	case beforeThought:
@@ -136,7 +136,7 @@ func (t *thinker) step() bool {
 	return true
 }
 
-// end tells what is left, as nothing more comes.
+// end emits the rest at the end of the text.
 func (t *thinker) end() {
 	switch {
 	case t.buf == "":

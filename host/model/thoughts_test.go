@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// think returns what a thinker makes of text cut into pieces: the thought, a bar, and the rest.
+// think returns the output of a thinker for text in pieces: the thought, a bar, and the rest.
 func think(pieces ...string) string {
 	var thought, text strings.Builder
 	t := &thinker{think: func(s string) { thought.WriteString(s) }, text: func(s string) { text.WriteString(s) }}
@@ -43,7 +43,8 @@ func TestThinker(t *testing.T) {
 	}
 }
 
-// What comes of a text does not depend on how it was cut, and only what stands around a thought is lost.
+// The output does not depend on the chunks, and only the marks and white space around a thought
+// are dropped.
 func FuzzThinker(f *testing.F) {
 	for _, seed := range []string{"<think>hm</think>\n\nhello", " <think></thin</think> x", "hello <think>", "<think>" + strings.Repeat(" ", 2000)} {
 		f.Add(seed, uint16(3), uint16(7))
@@ -63,7 +64,7 @@ func FuzzThinker(f *testing.F) {
 	})
 }
 
-// A hostile answer takes no time that grows with the square of its length.
+// The time for a hostile answer does not grow with the square of its length.
 func TestThinkerHostile(t *testing.T) {
 	for _, in := range []string{" ", "<", "</think", "<think>"} {
 		th := &thinker{think: func(string) {}, text: func(string) {}}
@@ -79,7 +80,7 @@ func TestThinkerHostile(t *testing.T) {
 	}
 }
 
-// What a model has drafted in its thoughts is not called, and is no part of the answer.
+// Calls in the thoughts of a model are not made and are not part of the answer.
 func TestThoughtsOfTextMode(t *testing.T) {
 	for _, tt := range []struct {
 		pieces               []string
@@ -119,7 +120,7 @@ func TestThoughtsOfTextMode(t *testing.T) {
 	}
 }
 
-// One that begins anew is parsed anew, and what there was of one that broke off is returned.
+// A retried answer is parsed anew, and the beginning of one that broke off is returned.
 func TestThoughtsBreakOff(t *testing.T) {
 	cut := fmt.Errorf("cut")
 	m := Thoughts(&fakeModel{func(emit func(Delta)) (*Response, error) {

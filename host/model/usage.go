@@ -8,7 +8,7 @@ type Usage struct {
 	Stored int64 `json:"stored,omitempty"` // of Input: written to one
 }
 
-// Add adds what another answer has used.
+// Add adds the usage of another answer.
 func (u *Usage) Add(v Usage) {
 	u.Input += v.Input
 	u.Output += v.Output
@@ -16,7 +16,8 @@ func (u *Usage) Add(v Usage) {
 	u.Stored += v.Stored
 }
 
-// Price is what a million tokens cost, in any currency. The zero value says that it is not known.
+// Price is the price of a million tokens, in any currency. The zero value means that it is not
+// known.
 type Price struct {
 	Input  float64 `json:"input,omitempty"`
 	Output float64 `json:"output,omitempty"`
@@ -24,7 +25,7 @@ type Price struct {
 	Stored float64 `json:"stored,omitempty"` // 0: as Input
 }
 
-// Of returns what usage has cost.
+// Of returns the cost of a usage.
 func (p Price) Of(u Usage) float64 {
 	or := func(price float64) float64 {
 		if price == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host/provider/internal/toolschema"
 )
 
-// chat speaks the Chat Completions API, as OpenAI has it and as many others have it.
+// chat is a client of the Chat Completions API, of OpenAI and of many other servers.
 type chat struct{ *client }
 
 func (c *chat) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Response, error) {
@@ -133,7 +133,7 @@ func (c *chat) request(req *model.Request) *chatRequest {
 	if c.official {
 		p.MaxCompletionTokens = c.tokens(req)
 	} else {
-		p.MaxTokens = c.tokens(req) // the name that all others know
+		p.MaxTokens = c.tokens(req) // the name that all other servers know
 	}
 	if !c.reasons() {
 		p.Temperature, p.Stop = req.Temperature, req.Stop
@@ -156,7 +156,7 @@ func (c *chat) request(req *model.Request) *chatRequest {
 	return p
 }
 
-// describe adds to a description what a schema could not say.
+// describe adds the rules that a schema could not express to a description.
 func describe(description, words string) string {
 	return strings.TrimSpace(description + "\n\n" + words)
 }
@@ -166,7 +166,7 @@ func (c *chat) messages(req *model.Request) []chatMessage {
 	if req.System != "" {
 		out = append(out, chatMessage{Content: req.System, Role: "system"})
 	}
-	last := 0 // the last message in which the user has said something
+	last := 0 // the last message with text of the user
 	for i, m := range req.Messages {
 		if _, others := partition(m.Parts); m.Role == model.User && len(others) > 0 {
 			last = i
@@ -193,8 +193,8 @@ func (c *chat) messages(req *model.Request) []chatMessage {
 	return out
 }
 
-// assistant returns a message of the model. Some models want the thoughts back that led to their
-// calls, while the user has said nothing new; signatures go back always.
+// assistant returns a message of the model. Some models need the thoughts that led to their calls
+// until the next text of the user; signatures are always sent back.
 func (c *chat) assistant(m *model.Message, thoughts bool) chatMessage {
 	a := chatMessage{Role: "assistant"}
 	if text := m.Text(); text != "" {
@@ -225,7 +225,8 @@ func (c *chat) assistant(m *model.Message, thoughts bool) chatMessage {
 	return a
 }
 
-// content returns what a user says: a string, as every server knows it, if it is text alone.
+// content returns the content of a user message: a string, which every server accepts, if it is
+// only text.
 func (c *chat) content(parts []model.Part) any {
 	content := []chatPart{}
 	var texts []string

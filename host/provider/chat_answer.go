@@ -46,7 +46,7 @@ type chatPiece struct {
 	chatSignature
 }
 
-// chatEvents takes a whole answer for the only event of a stream.
+// chatEvents returns a whole answer as the only event of a stream.
 func chatEvents(answer []byte) [][]byte {
 	var whole chatChunk
 	if decode(answer, &whole) != nil || whole.Choices == nil {
@@ -69,7 +69,7 @@ type chatAnswer struct {
 
 type chatCall struct {
 	index     int64  // as the server counts
-	given     string // its id as the server has it; empty: it gave none
+	given     string // the server's id for it; empty: none
 	id, name  string
 	arguments strings.Builder
 	chatSignature
@@ -78,7 +78,7 @@ type chatCall struct {
 // add takes a chunk. The last one is followed by the end of the stream.
 func (a *chatAnswer) add(event []byte) (last bool) {
 	var chunk chatChunk
-	_ = decode(event, &chunk) // it is JSON: the stream has seen that
+	_ = decode(event, &chunk) // it is valid JSON: the stream has checked it
 	if chunk.Model != "" {
 		a.model = chunk.Model
 	}
@@ -168,7 +168,7 @@ func (a *chatAnswer) call(piece *chatPiece) {
 	}
 }
 
-// response returns what has come. Of a broken answer the last call is left out.
+// response returns the answer so far. The last call of a broken answer is left out.
 func (a *chatAnswer) response(broken bool) *model.Response {
 	r := &model.Response{Message: model.Message{Role: model.Assistant}, Usage: a.usage, Model: a.model, Stop: model.StopEnd}
 	add := func(p model.Part) { r.Message.Parts = append(r.Message.Parts, p) }
@@ -197,7 +197,7 @@ func (a *chatAnswer) response(broken bool) *model.Response {
 	return r
 }
 
-// kept returns what goes back as it came, and the thoughts as text; nil: there is nothing of it.
+// kept returns the data to send back unchanged, nil if there is none, and the thoughts as text.
 func (a *chatAnswer) kept(calls []*chatCall) (data json.RawMessage, text string) {
 	var kept chatKept
 	kept.chatThoughts, text = a.thought.whole()
@@ -224,8 +224,8 @@ type chatDetail struct {
 	text    map[string]*strings.Builder // of the members that come in pieces
 }
 
-// add takes what came, and returns the text to show. Some servers send the same thought in two members;
-// the first one is kept.
+// add adds a piece and returns the text to show. Some servers send the same thought in two
+// members; the first one is kept.
 func (t *chatThought) add(d *chatThoughts) (text string) {
 	for _, member := range []struct {
 		raw  json.RawMessage

@@ -12,17 +12,17 @@ import (
 	"github.com/patchbay-dev/patchbay/host/model"
 )
 
-// form is how a medium goes to a model.
+// form is the form in which a medium is sent to a model.
 type form int
 
 const (
-	asText form = iota // a text that says what is not there
+	asText form = iota // a text in place of the medium
 	asImage
 	asAudio
 	asFile
 )
 
-// formOf says how the model takes a medium.
+// formOf returns the form in which the model accepts a medium.
 func (c *client) formOf(m *model.Media) form {
 	switch {
 	case c.info.Images && slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, m.MIME):
@@ -45,7 +45,8 @@ func audioFormat(mime string) string {
 	return ""
 }
 
-// mediaText stands for a medium that the model does not take. Text files are given as they are.
+// mediaText returns the text that replaces a medium that the model does not accept. Text files
+// are included unchanged.
 func mediaText(m *model.Media) string {
 	name := m.Name
 	if name != "" {
@@ -68,7 +69,7 @@ func fileName(m *model.Media) string {
 	return "file.pdf"
 }
 
-// partition parts what a user message holds: results, in order, and everything else.
+// partition splits a user message into results, in order, and all other parts.
 func partition(parts []model.Part) (results []*model.Result, others []model.Part) {
 	for _, p := range parts {
 		if p.Result != nil {
@@ -80,8 +81,8 @@ func partition(parts []model.Part) (results []*model.Result, others []model.Part
 	return results, others
 }
 
-// resultText returns the texts of a result for APIs that take nothing else there, and the media
-// that are to follow it.
+// resultText returns the text of a result for APIs that accept only text there, and the media to
+// send after it.
 func (c *client) resultText(r *model.Result) (text string, media []model.Part) {
 	var b strings.Builder
 	for i, p := range r.Parts {
@@ -104,7 +105,8 @@ func (c *client) resultText(r *model.Result) (text string, media []model.Part) {
 	return b.String(), media
 }
 
-// callID returns the id of a call as every API takes it. Conversations may come from another.
+// callID returns the id of a call in a form that every API accepts. The conversation may come
+// from another API.
 func callID(id string) string {
 	if id != "" && len(id) <= 40 && plain(id) {
 		return id
@@ -113,7 +115,7 @@ func callID(id string) string {
 	return "call_" + hex.EncodeToString(sum[:12])
 }
 
-// toolName returns a name as every API takes it: models call tools that do not exist.
+// toolName returns a name in a form that every API accepts: models call tools that do not exist.
 func toolName(name string) string {
 	if name != "" && len(name) <= 64 && plain(name) {
 		return name
@@ -139,7 +141,7 @@ func plain(s string) bool {
 	return true
 }
 
-// object returns the arguments of a call as the object that every API wants back.
+// object returns the arguments of a call as the object that every API requires.
 func object(arguments json.RawMessage) json.RawMessage {
 	if isObject(arguments) {
 		return arguments
@@ -157,8 +159,8 @@ func isObject(raw json.RawMessage) bool {
 	return json.Unmarshal(raw, &members) == nil && members != nil
 }
 
-// written is what a model wrote as the arguments of a call. The APIs send a string of JSON; some servers
-// send the object itself.
+// written is the text of a call's arguments. The APIs send a string of JSON; some servers send
+// the object itself.
 type written string
 
 func (w *written) UnmarshalJSON(data []byte) error {
@@ -170,9 +172,8 @@ func (w *written) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// settle brings the arguments of the calls of an answer from what the model wrote into their form.
-// Of an answer that was too long it takes out the calls whose end is missing: all that are no
-// object, and those of which nothing came but the name.
+// settle converts the arguments of the calls of an answer. From an answer that was too long it
+// removes incomplete calls: those whose arguments are not an object or missing.
 func settle(resp *model.Response) {
 	resp.Message.Parts = slices.DeleteFunc(resp.Message.Parts, func(p model.Part) bool {
 		if p.Call == nil {

@@ -91,7 +91,7 @@ func converse(t *testing.T, m model.Model, messages []model.Message) ([]model.Me
 				t.Errorf("call %d (-emitted +returned):\n%s", i, diff)
 			}
 		}
-		// What a memory keeps is what is sent.
+		// Messages are sent as they come back from storage.
 		kept, err := json.Marshal(resp.Message)
 		if err != nil {
 			t.Fatal(err)
@@ -163,7 +163,7 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// An answer that ended in a thought can be gone on from.
+// A conversation can continue after an answer that ended in a thought.
 func TestThoughtAtTheEnd(t *testing.T) {
 	for _, api := range apis {
 		t.Run(api, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host/provider"
 )
 
-// A model on one's own machine, asked again if it is busy. Here it is a script.
+// A local model with retries. Here it is a script.
 func ExampleOpen() {
 	server := httptest.NewServer(modeltest.Handler(modeltest.MustParse(`
 turns:

@@ -36,7 +36,7 @@ func (x *exchange) failed(err error) error {
 	return x.error(model.Unavailable, 0, x.clean(err.Error()), nil)
 }
 
-// brokeOff is the error of an answer with no end.
+// brokeOff returns the error of an answer without an end.
 func (x *exchange) brokeOff() error {
 	return x.error(model.Unavailable, 0, "the answer broke off", io.ErrUnexpectedEOF)
 }
@@ -49,10 +49,10 @@ func (x *exchange) error(kind model.Kind, status int, message string, err error)
 	return &model.Error{Kind: kind, Model: x.info.Name, Status: status, Message: message, Err: err}
 }
 
-// refused is the error of an answer with a status of HTTP that is none of success.
+// refused returns the error of an HTTP response that is not a success.
 func (x *exchange) refused(res *http.Response, body []byte) error {
 	if res.StatusCode < 400 {
-		return x.error(model.NoModel, res.StatusCode, fmt.Sprintf("the address leads on to %s: set that as the base URL", said(x.clean(res.Header.Get("Location")))), nil)
+		return x.error(model.NoModel, res.StatusCode, fmt.Sprintf("the address redirects to %s: set that as the base URL", said(x.clean(res.Header.Get("Location")))), nil)
 	}
 	kind, text := x.classify(res.StatusCode, body)
 	e := x.error(kind, res.StatusCode, text, nil)
@@ -70,13 +70,13 @@ func (x *exchange) refused(res *http.Response, body []byte) error {
 	return e
 }
 
-// event is the error of an event in the middle of a stream.
+// event returns the error of an event in the middle of a stream.
 func (x *exchange) event(data []byte) error {
 	kind, text := x.classify(0, data)
 	return x.error(kind, 0, text, nil)
 }
 
-// classify returns the kind of an error, and what is to be told of it.
+// classify returns the kind and the text of an error.
 func (x *exchange) classify(status int, body []byte) (model.Kind, string) {
 	type reason struct {
 		Message string `json:"message"`
@@ -146,7 +146,7 @@ func containsAny(text string, parts []string) bool {
 	return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(text, p) })
 }
 
-// clean takes keys out of a text: those of the options, and what may be one in the base URL.
+// clean removes keys from a text: those of the options, and possible keys in the base URL.
 func (x *exchange) clean(text string) string {
 	secrets := []string{x.key}
 	if password, ok := x.base.User.Password(); ok {
@@ -166,7 +166,7 @@ func (x *exchange) clean(text string) string {
 	return text
 }
 
-// said quotes what somebody else has written.
+// said quotes text of a server.
 func said(text string) string {
 	if runes := []rune(text); len(runes) > maxSaid {
 		text = string(runes[:maxSaid]) + "…"
@@ -174,7 +174,7 @@ func said(text string) string {
 	return strconv.Quote(text)
 }
 
-// after is when to ask again, as the header says; 0: it does not.
+// after returns the retry time in the header, 0 if there is none.
 func after(h http.Header) time.Duration {
 	const most = 1e6 // seconds, also where a number is too big for a float
 	if ms, _ := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); ms > 0 {

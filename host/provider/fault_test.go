@@ -17,7 +17,7 @@ import (
 
 var hello = &model.Request{Messages: []model.Message{model.UserText("hello")}, Tools: tools}
 
-// What goes wrong is told with its kind, on every API.
+// Failures have the right kind on every API.
 func TestFaults(t *testing.T) {
 	for _, tt := range []struct {
 		fault string
@@ -71,7 +71,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// An answer that broke off has no call of which the end is missing.
+// An answer that broke off has no incomplete call.
 func TestCutInACall(t *testing.T) {
 	for _, api := range apis {
 		t.Run(api, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestCutInACall(t *testing.T) {
 	}
 }
 
-// Nor has one that was too long, wherever in the call it was cut.
+// An answer that was too long has no incomplete call either, wherever it was cut.
 func TestCutByLength(t *testing.T) {
 	for _, tt := range []struct {
 		written string
@@ -104,7 +104,7 @@ func TestCutByLength(t *testing.T) {
 	}
 }
 
-// A call with no arguments is one, if its answer is complete.
+// A call without arguments counts if its answer is complete.
 func TestNoArguments(t *testing.T) {
 	for _, api := range []string{"chat", "responses", "messages"} {
 		m := modeltest.Open(t, api, modeltest.MustParse("turns: [{answer: [call: {name: picture, arguments: ''}]}]"))
@@ -115,7 +115,7 @@ func TestNoArguments(t *testing.T) {
 	}
 }
 
-// However long a provider says to wait, it is not asked at once.
+// A retry is never immediate, however long the provider's retry time is.
 func TestRetryAfter(t *testing.T) {
 	const most = 1e6 * time.Second
 	for header, want := range map[string]time.Duration{
@@ -158,7 +158,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// A provider that falls silent is given up, and asked again.
+// A request to a silent provider times out and is retried.
 func TestRetryOfAHang(t *testing.T) {
 	for _, api := range apis {
 		t.Run(api, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// Keys stay with the host that they are for.
+// Keys are sent only to their host.
 func TestRedirect(t *testing.T) {
 	for _, api := range apis {
 		t.Run(api, func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// A server that repeats the key in its error does not get it shown.
+// A key that a server repeats in its error is not shown.
 func TestKeyInAnError(t *testing.T) {
 	for _, api := range apis {
 		m := modeltest.Open(t, api, modeltest.MustParse("turns: [{fault: {status: 401, message: 'key-of-the-test is wrong'}}]"))

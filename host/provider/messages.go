@@ -11,7 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host/provider/internal/toolschema"
 )
 
-// messages speaks the Messages API of Anthropic.
+// messages is a client of the Messages API of Anthropic.
 type messages struct{ *client }
 
 func (c *messages) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Response, error) {
@@ -160,7 +160,7 @@ func (c *messages) request(req *model.Request) *messagesRequest {
 	return p
 }
 
-// longest is the most tokens of an answer, which the API wants to be told.
+// longest returns the maximum number of tokens of an answer, which the API requires.
 func longest(id string) int64 {
 	switch {
 	case strings.HasPrefix(id, "claude-3-5"), strings.HasPrefix(id, "claude-3-7"):
@@ -171,8 +171,8 @@ func longest(id string) int64 {
 	return 32_000
 }
 
-// takesSchema reports whether the API can see to a schema of the answer. It takes closed objects and few
-// keywords, on models of 2025-09 and later.
+// takesSchema reports whether the API can enforce a schema of the answer. It supports closed
+// objects and few keywords, on models of 2025-09 and later.
 func takesSchema(id string, raw json.RawMessage) bool {
 	for _, old := range []string{"claude-2", "claude-3", "claude-opus-4-0", "claude-opus-4-2025", "claude-sonnet-4-0", "claude-sonnet-4-2025"} {
 		if strings.HasPrefix(id, old) {
@@ -224,7 +224,7 @@ func tool(name, description string, raw json.RawMessage) messagesTool {
 	return messagesTool{InputSchema: schema, Name: name, Description: describe(description, words)}
 }
 
-// called returns the names of the tools that a conversation has called, each once.
+// called returns the names of the tools called in a conversation, each once.
 func called(messages []model.Message) []string {
 	var found []string
 	for _, m := range messages {
@@ -246,14 +246,14 @@ func (c *messages) messages(in []model.Message) []message {
 		}
 		results, others := partition(m.Parts)
 		var blocks []block
-		for _, r := range results { // they come first, as the API wants it
+		for _, r := range results { // the API requires them first
 			blocks = append(blocks, c.result(r))
 		}
 		for _, p := range others {
 			blocks = append(blocks, c.blocks(p)...)
 		}
 		for n := len(blocks); n > 0 && blocks[n-1].thought != nil; n-- {
-			blocks = blocks[:n-1] // no thought may stand at the end
+			blocks = blocks[:n-1] // a thought must not be the last block
 		}
 		if len(blocks) == 0 {
 			if m.Role == model.Assistant {
@@ -274,7 +274,7 @@ func (c *messages) messages(in []model.Message) []message {
 	return out
 }
 
-// blocks returns the block of a part; none: there is nothing in it that can be sent.
+// blocks returns the block of a part, none if it cannot be sent.
 func (c *messages) blocks(p model.Part) []block {
 	switch {
 	case p.Media != nil:
@@ -286,7 +286,7 @@ func (c *messages) blocks(p model.Part) []block {
 		if p.Opaque.Provider == c.provider && json.Unmarshal(p.Opaque.Data, &thought) == nil && isThought(thought.Type) {
 			return []block{{thought: p.Opaque.Data}}
 		}
-	case strings.TrimSpace(p.Text) != "": // the API takes no empty text
+	case strings.TrimSpace(p.Text) != "": // the API refuses empty text
 		return []block{textBlock(p.Text)}
 	}
 	return nil

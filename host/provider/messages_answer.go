@@ -47,7 +47,7 @@ func messageEvents(answer []byte) [][]byte {
 	type object map[string]any
 	var out [][]byte
 	add := func(event object) {
-		data, _ := encode(event) // it is made of JSON
+		data, _ := encode(event) // it consists of JSON
 		out = append(out, data)
 	}
 	add(object{"type": "message_start", "message": json.RawMessage(answer)})
@@ -68,7 +68,7 @@ type messagesAnswer struct {
 	calls  int
 	stop   string
 	usage  model.Usage
-	fresh  int64 // tokens of the request that no cache has to do with
+	fresh  int64 // tokens of the request outside of the cache
 	ended  bool
 }
 
@@ -86,7 +86,7 @@ type messagesBlock struct {
 // add takes an event. It returns true for the last one.
 func (a *messagesAnswer) add(event []byte) (last bool) {
 	var e messagesEvent
-	_ = decode(event, &e) // it is JSON: the stream has seen that
+	_ = decode(event, &e) // it is valid JSON: the stream has checked it
 	switch e.Type {
 	case "message_start":
 		if e.Message.Model != "" {
@@ -112,7 +112,7 @@ func (a *messagesAnswer) add(event []byte) (last bool) {
 	return a.ended
 }
 
-// count takes what an event tells of the usage; the numbers grow, and zero says nothing.
+// count records the usage in an event; the numbers grow, and zero is ignored.
 func (a *messagesAnswer) count(u messagesUsage) {
 	a.fresh = max(a.fresh, u.Input)
 	a.usage.Cached = max(a.usage.Cached, u.Cached)
@@ -180,7 +180,7 @@ func (a *messagesAnswer) delta(e *messagesEvent) {
 	}
 }
 
-// response returns what has come, without calls and thoughts that did not end.
+// response returns the answer so far, without incomplete calls and thoughts.
 func (a *messagesAnswer) response() *model.Response {
 	r := &model.Response{Message: model.Message{Role: model.Assistant}, Usage: a.usage, Model: a.model, Stop: model.StopEnd}
 	add := func(p model.Part) { r.Message.Parts = append(r.Message.Parts, p) }
@@ -212,7 +212,7 @@ func (a *messagesAnswer) response() *model.Response {
 	return r
 }
 
-// thought returns the block of a thought as the API wants it back: with all members of its start.
+// thought returns the block of a thought to send back: with all members of its start.
 func (b *messagesBlock) thought() json.RawMessage {
 	members := maps.Clone(b.members)
 	if b.kind == "thinking" {

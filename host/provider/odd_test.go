@@ -13,7 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host/provider"
 )
 
-// Servers that nearly speak Chat Completions are understood.
+// Servers that deviate from Chat Completions are understood.
 func TestOddServers(t *testing.T) {
 	chunk := func(delta, finish string) string {
 		return fmt.Sprintf(`{"choices":[{"delta":%s,"finish_reason":%s}]}`, delta, finish)
@@ -108,7 +108,8 @@ func check(t *testing.T, url string, want []model.Part, stop model.Stop) {
 	}
 }
 
-// Thoughts that came as a member of their own go back the same way, until the user says something.
+// Thoughts that came as a member of their own go back the same way, until the next text of the
+// user.
 func TestReasoningContent(t *testing.T) {
 	var got []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -15,26 +15,27 @@ import (
 	"github.com/patchbay-dev/patchbay/host/model"
 )
 
-// Options says how a model is reached. The zero value takes all from the environment.
+// Options configure access to a model. The zero value takes everything from the environment.
 type Options struct {
-	// BaseURL is where the API begins, such as "http://localhost:11434/v1". Empty:
-	// OPENAI_BASE_URL or ANTHROPIC_BASE_URL, else the provider's own.
+	// BaseURL is the URL of the API, such as "http://localhost:11434/v1". Empty: OPENAI_BASE_URL
+	// or ANTHROPIC_BASE_URL, else the provider's own.
 	BaseURL string
 
-	// Key is the key of the API. Empty: OPENAI_API_KEY or ANTHROPIC_API_KEY, but for a BaseURL
-	// that is set here and is not the provider's own: that server gets no key that it was not
-	// given. Servers other than the provider's own may do without.
+	// Key is the key of the API. Empty: OPENAI_API_KEY or ANTHROPIC_API_KEY, except if BaseURL is
+	// set and not the provider's own: such a server gets no key from the environment, and may
+	// need none.
 	Key string
 
-	// API is "chat", "responses", "messages" or "text" and chooses another API than the name
-	// does. Empty: the name does.
+	// API is "chat", "responses", "messages" or "text" and overrides the API in the model's name.
+	// Empty means that of the name.
 	API string
 
-	Header     http.Header  // sent with each request, over what is sent otherwise
+	Header     http.Header  // sent with each request; overrides other headers
 	HTTPClient *http.Client // nil: http.DefaultClient
 
-	// Info may change what is known of the model, such as its window and its price. Nil: what
-	// is known by its name, which is nothing of most models and no price of any.
+	// Info may change the description of the model, such as its window and its price. Nil means
+	// the description known by the model's name, which is empty for most models and has no
+	// prices.
 	Info func(*model.Info)
 
 	MaxTokens int           // of an answer, where the request does not say; 0: as many as the model has
@@ -44,8 +45,8 @@ type Options struct {
 }
 
 // Open opens a model by its name: "openai/NAME" (Chat Completions), "openai-responses/NAME"
-// (Responses), "anthropic/NAME" (Messages), or "text/NAME" (Chat Completions, for models that
-// know no calls of tools). It does not connect. The error says what is missing.
+// (Responses), "anthropic/NAME" (Messages), or "text/NAME" (Chat Completions, for models without
+// tool calls). It does not connect. The error names the missing part.
 func Open(name string, o Options) (model.Model, error) {
 	provider, id, _ := strings.Cut(name, "/")
 	var api, variables, official string
@@ -85,10 +86,10 @@ func Open(name string, o Options) (model.Model, error) {
 	}
 	base, err := url.Parse(strings.TrimRight(o.BaseURL, "/"))
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
-		return nil, fmt.Errorf("model %q: the base URL is none of http or https: it looks like %s", name, official)
+		return nil, fmt.Errorf("model %q: the base URL is not an http or https URL; it looks like %s", name, official)
 	}
 	if api == "messages" && !strings.HasSuffix(base.Path, "/v1") {
-		base = base.JoinPath("v1") // which base URLs of Anthropic leave out
+		base = base.JoinPath("v1") // base URLs of Anthropic leave it out
 	}
 	own, _ := url.Parse(official)
 	c := &client{
@@ -150,17 +151,17 @@ func Open(name string, o Options) (model.Model, error) {
 		m = &chat{c}
 	}
 	if !c.official {
-		m = model.Thoughts(m) // of many a model that is served elsewhere
+		m = model.Thoughts(m) // other servers have many models with such thoughts
 	}
 	return m, nil
 }
 
-// client is what the three APIs have in common.
+// client is the common part of the three APIs.
 type client struct {
 	id        string // of the model, as the provider knows it
 	base      *url.URL
 	official  bool   // it is the provider's own server
-	provider  string // whom an [model.Opaque] is of
+	provider  string // provider of its [model.Opaque] parts
 	key       string
 	own       http.Header // the key and what else the API wants in each request
 	header    http.Header // of the caller, over those
@@ -172,8 +173,8 @@ type client struct {
 
 func (c *client) Info() model.Info { return c.info }
 
-// reasons tells whether it is a model of OpenAI that may think, as far as its name says. Such
-// models refuse a temperature, and Chat Completions texts to stop at.
+// reasons reports whether the name is that of an OpenAI model that may reason. Such models refuse
+// a temperature, and in Chat Completions stop texts.
 func (c *client) reasons() bool {
 	is := func(families ...string) bool {
 		return slices.ContainsFunc(families, func(f string) bool { return strings.HasPrefix(strings.TrimPrefix(c.id, "ft:"), f) })
@@ -181,7 +182,7 @@ func (c *client) reasons() bool {
 	return !is("gpt-3", "gpt-4", "chatgpt-4", "gpt-5-chat") && (c.official || is("gpt-5", "o1", "o3", "o4"))
 }
 
-// bound puts the time-out on a request.
+// bound adds the timeout to a context.
 func (c *client) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	if c.timeout <= 0 {
 		return context.WithCancel(ctx)
@@ -191,7 +192,7 @@ func (c *client) bound(ctx context.Context) (context.Context, context.CancelFunc
 
 var errTimeout = errors.New("the answer took too long")
 
-// tokens is the most tokens of the answer to a request; 0: nobody says.
+// tokens returns the maximum number of tokens of an answer; 0: not set.
 func (c *client) tokens(req *model.Request) int64 {
 	if req.MaxTokens > 0 {
 		return int64(req.MaxTokens)
@@ -199,8 +200,8 @@ func (c *client) tokens(req *model.Request) int64 {
 	return int64(c.maxTokens)
 }
 
-// families is what is known of models by the start of their names, longest first. It goes
-// stale; what is not in it is not known.
+// families describes models by the beginning of their names, longest first. It becomes outdated;
+// other models are unknown.
 var families = []struct {
 	prefix string
 	info   model.Info

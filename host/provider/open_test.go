@@ -44,7 +44,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// Address and key come from the environment that is given, and none from that of the process.
+// Address and key come from the given environment, not from that of the process.
 func TestOpenEnvironment(t *testing.T) {
 	t.Setenv("OPENAI_ORG_ID", "of the process")
 	t.Setenv("OPENAI_PROJECT_ID", "of the process")
@@ -80,8 +80,8 @@ func TestOpenEnvironment(t *testing.T) {
 	}
 }
 
-// The key of the environment is for the provider, or for whom the environment names, and for nobody
-// that the caller names.
+// The key in the environment is sent to the provider or the base URL in the environment, not to a
+// base URL in the options.
 func TestKeyStaysAtHome(t *testing.T) {
 	for _, tt := range []struct {
 		name, base string // of the options; empty: that of the environment
@@ -122,7 +122,7 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Models that think refuse a temperature, so that they are not told it, at OpenAI and elsewhere.
+// Reasoning models refuse a temperature, so it is not sent to them, at OpenAI and elsewhere.
 func TestThinkingModels(t *testing.T) {
 	warm := 0.7
 	req := &model.Request{Messages: hello.Messages, Temperature: &warm, Stop: []string{"END"}}
@@ -180,7 +180,7 @@ func TestInfo(t *testing.T) {
 	}
 }
 
-// body returns what a request is on the wire.
+// body returns the body of a request on the wire.
 func body(t *testing.T, name string, o provider.Options, req *model.Request) map[string]any {
 	t.Helper()
 	var got map[string]any
@@ -199,7 +199,7 @@ func body(t *testing.T, name string, o provider.Options, req *model.Request) map
 	return got
 }
 
-// Everything that a request may have is told to every API.
+// Every field of a request is sent in every API.
 func TestRequestIsTranslated(t *testing.T) {
 	zero := 0.0
 	req := &model.Request{
@@ -260,7 +260,8 @@ func sortedJSON(t *testing.T, raw json.RawMessage) []byte {
 	return out
 }
 
-// What a model does not take becomes a text, and thoughts go back to whom they came from alone.
+// Media that a model does not accept become text, and thoughts are sent back only to their
+// provider.
 func TestMessagesAreTranslated(t *testing.T) {
 	req := &model.Request{Messages: []model.Message{
 		{Role: model.User, Parts: []model.Part{{Media: png}, {Media: &model.Media{MIME: "video/mp4", Data: []byte("film"), Name: "a.mp4"}}, {Media: &model.Media{MIME: "text/plain", Data: []byte("plain words")}}}},

@@ -8,8 +8,8 @@ import (
 	"github.com/patchbay-dev/patchbay/host/provider/internal/toolschema"
 )
 
-// response speaks the Responses API of OpenAI. The server is asked to keep nothing: thoughts go
-// there and back in encrypted form. The API knows no [model.Request.Stop].
+// response is a client of the Responses API of OpenAI. It asks the server to store nothing:
+// thoughts travel in encrypted form. The API does not have [model.Request.Stop].
 type response struct{ *client }
 
 func (c *response) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Response, error) {
@@ -98,7 +98,7 @@ func (c *response) request(req *model.Request) *responseRequest {
 		p.Include = []string{"reasoning.encrypted_content"}
 	}
 	if n := c.tokens(req); n > 0 {
-		p.MaxOutputTokens = max(n, 16) // fewer are refused
+		p.MaxOutputTokens = max(n, 16) // the API refuses fewer
 	}
 	if !c.reasons() {
 		p.Temperature = req.Temperature
@@ -154,7 +154,7 @@ func (c *response) items(messages []model.Message) []any {
 	return out
 }
 
-// said returns the item of a part of the model's; nil: there is nothing in it that can be sent.
+// said returns the item for a part of the model's message, nil if it cannot be sent.
 func (c *response) said(p model.Part) any {
 	switch {
 	case p.Text != "":
@@ -174,7 +174,7 @@ func (c *response) said(p model.Part) any {
 	return nil
 }
 
-// content returns the texts and media of a message or a result. The detail is that of pictures.
+// content returns the texts and media of a message or a result. Detail applies to pictures.
 func (c *response) content(parts []model.Part, detail string) []inputContent {
 	var out []inputContent
 	for _, p := range parts {

@@ -68,7 +68,7 @@ type responseItem struct {
 	raw   json.RawMessage
 }
 
-// outputItem is what matters of an item of an answer.
+// outputItem holds the used members of an item of an answer.
 type outputItem struct {
 	Type      string       `json:"type"`
 	CallID    string       `json:"call_id"`
@@ -101,7 +101,7 @@ func (a *responseAnswer) item(index int64) *responseItem {
 // add takes an event. It returns true for the last one.
 func (a *responseAnswer) add(event []byte) (last bool) {
 	var e responseEvent
-	_ = decode(event, &e) // it is JSON: the stream has seen that
+	_ = decode(event, &e) // it is valid JSON: the stream has checked it
 	switch e.Type {
 	case "response.output_item.added":
 		var item outputItem
@@ -139,7 +139,7 @@ func (a *responseAnswer) begin(it *responseItem, id, name string) {
 	a.x.tell(model.Delta{Call: &model.CallDelta{Index: it.call, ID: id, Name: name}})
 }
 
-// done takes an item that is whole, and tells what was not told of it.
+// done handles a complete item and emits the parts that were not emitted yet.
 func (a *responseAnswer) done(it *responseItem, raw json.RawMessage) {
 	var whole outputItem
 	if it.done != nil || decode(raw, &whole) != nil {
@@ -194,7 +194,7 @@ func (a *responseAnswer) end(e *responseEvent) {
 	}
 }
 
-// response returns what has come, without calls and thoughts that did not end.
+// response returns the answer so far, without incomplete calls and thoughts.
 func (a *responseAnswer) response() *model.Response {
 	r := &model.Response{Message: model.Message{Role: model.Assistant}, Usage: a.usage, Model: a.model, Stop: model.StopEnd}
 	add := func(p model.Part) { r.Message.Parts = append(r.Message.Parts, p) }

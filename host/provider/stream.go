@@ -18,21 +18,21 @@ import (
 
 const maxAnswer = 64 << 20 // bytes of an answer
 
-// exchange is one request and its answer. Errors, and what is odd about servers, are handled here once
-// for all APIs.
+// exchange is one request and its answer. Errors and oddities of servers are handled here for all
+// APIs.
 type exchange struct {
 	*client
 	ctx  context.Context
 	emit func(model.Delta)
 
-	// events returns the events that a whole answer would have been as a stream; nil: it is not an
-	// answer of the API. Some servers do not stream.
+	// events converts a whole answer to the events of a stream, nil if it is not an answer of the
+	// API. Some servers do not stream.
 	events func(answer []byte) [][]byte
 
-	done bool // the server has said that the stream is whole
+	done bool // the server has marked the end of the stream
 }
 
-// answer is the body of an answer. Whatever is read of it is a sign of life.
+// answer is the body of an answer. Each read is a sign of life.
 type answer struct {
 	io.ReadCloser
 	x    *exchange
@@ -132,7 +132,7 @@ func (x *exchange) post(path string, body any) (*http.Response, error) {
 	return res, nil
 }
 
-// scan reads the events of a stream (WHATWG HTML, section 9.2). Servers may forget the empty line
+// scan reads the events of a stream (WHATWG HTML, section 9.2). Servers may omit the empty line
 // after the last event.
 func (x *exchange) scan(body io.Reader, each func([]byte) bool) error {
 	lines := bufio.NewScanner(body)
@@ -171,7 +171,7 @@ func (x *exchange) scan(body io.Reader, each func([]byte) bool) error {
 	return nil
 }
 
-// read takes one event. An error in the middle of a stream is an event with its name, or with a
+// read handles one event. An error in the middle of a stream is an event with its name, or with a
 // member of that name.
 func (x *exchange) read(name string, data []byte, each func([]byte) bool) (last bool, err error) {
 	if len(data) == 0 {
@@ -208,7 +208,7 @@ func encode(v any) ([]byte, error) {
 }
 
 // decode reads JSON. A member of another type than its field leaves the field as it is: servers
-// differ in what they send beside the answer.
+// differ in the members besides the answer.
 func decode(data []byte, v any) error {
 	err := json.Unmarshal(data, v)
 	var other *json.UnmarshalTypeError

@@ -36,8 +36,8 @@ func answering(t *testing.T, name, contentType, answer string) (model.Model, *[]
 	return m, sent
 }
 
-// Streams are read by the rules of server-sent events (WHATWG HTML, section 9.2), and by what servers
-// make of them.
+// Streams are read by the rules of server-sent events (WHATWG HTML, section 9.2), and by the
+// habits of servers.
 func TestStreams(t *testing.T) {
 	const hi, end = `{"choices":[{"delta":{"content":"hi"}}]}`, `{"choices":[{"delta":{},"finish_reason":"stop"}]}`
 	for name, tt := range map[string]struct {
@@ -198,7 +198,7 @@ func TestQueryOfTheBaseURL(t *testing.T) {
 	for name, path := range map[string]string{"openai/x": "chat/completions", "openai-responses/x": "responses", "anthropic/x": "v1/messages"} {
 		for says, answer := range map[string]func() (*http.Response, error){
 			"the line is dead": func() (*http.Response, error) { return nil, errors.New("the line is dead") },
-			"leads on to": func() (*http.Response, error) {
+			"redirects to": func() (*http.Response, error) {
 				return &http.Response{StatusCode: 307, Header: http.Header{"Location": {"http://model.test/?key=of-the-query"}}, Body: http.NoBody}, nil
 			},
 			"unknown key": func() (*http.Response, error) {

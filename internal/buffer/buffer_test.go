@@ -19,7 +19,7 @@ func TestGrow(t *testing.T) {
 	}
 }
 
-// What grows step by step is copied a number of times that grows with its logarithm.
+// A slice that grows step by step is copied a logarithmic number of times.
 func TestGrowIsAmortized(t *testing.T) {
 	b, moves := []byte(nil), 0
 	for len(b) < 8<<20 {

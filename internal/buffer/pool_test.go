@@ -30,7 +30,7 @@ func TestShelf(t *testing.T) {
 	}
 }
 
-// What nobody asks for any more is given back, whether or not anybody comes again.
+// Unused slices are dropped, whether or not get is called again.
 func TestShelfIsCleared(t *testing.T) {
 	var s pool
 	s.get(1)

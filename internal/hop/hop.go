@@ -1,10 +1,10 @@
-// Package hop marks requests that are forwarded, so that one that comes back to where it was is
-// refused instead of going round until the memory is gone.
+// Package hop marks forwarded requests, so that a forwarding loop is detected and the request
+// refused.
 //
-// A gateway, and a session that is a handler, has a random id. It appends
-// the id to the list that the request came with, in [Meta] and, over HTTP, in [Header]. A request whose
-// list has the id of who is to forward it, or more than [Most] ids, goes in circles. Several in one
-// process have ids of their own, so that they can be chained.
+// A gateway, and a session that is a handler, has a random id. It appends the id to the list in
+// the request, in [Meta] and, over HTTP, in [Header]. A request whose list already has the id, or
+// more than [Most] ids, is in a loop. Gateways in one process have different ids, so that they
+// can be chained.
 package hop
 
 import (
@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// Meta is the member of _meta that has the list, an array of strings. Its prefix is ours, as
-	// the specification wants it (2026-07-28, basic/index, _meta).
+	// Meta is the member of _meta that has the list, an array of strings. It has a prefix of our
+	// own, as the specification requires (2026-07-28, basic/index, _meta).
 	Meta = "dev.patchbay/hops"
 
 	// Header has the list in HTTP, joined by ", ".
 	Header = "Patchbay-Hops"
 
-	// Most is how many programs may forward a request, one after the other.
+	// Most is the number of programs that may forward a request in turn.
 	Most = 8
 
 	maxID = 64 // bytes of an id that is passed on
@@ -34,23 +34,23 @@ const (
 // New returns an id, 80 random bits.
 func New() string { return rand.Text()[:16] }
 
-// Self is the id of a program that forwards by one gateway alone.
+// Self is the id of a program that forwards with only one gateway.
 var Self = New()
 
-// ErrLoop says that a request has come back to the program that has forwarded it.
+// ErrLoop reports that a request has come back to the program that forwarded it.
 var ErrLoop = errors.New("this request was forwarded by the program that it comes to: remove the server that leads back here from the configuration")
 
-// ErrFar says that a request has passed through more programs than Most.
+// ErrFar reports that a request has passed through more programs than Most.
 var ErrFar = errors.New("this request was forwarded by more than 8 programs: do their configurations lead in a circle?")
 
-// Loops tells whether the text of an error is that of ErrLoop or ErrFar, which may have come over
-// several wires.
+// Loops reports whether the text of an error contains that of ErrLoop or ErrFar, possibly from a
+// remote program.
 func Loops(text string) bool {
 	return strings.Contains(text, ErrLoop.Error()) || strings.Contains(text, ErrFar.Error())
 }
 
-// Check returns [ErrLoop] or [ErrFar] for a list that goes in circles, for who has the id self. Anything but an array of
-// strings is no list, which is no fault here.
+// Check returns [ErrLoop] if list contains the id self, and [ErrFar] if it is too long. Anything
+// but an array of strings counts as no list, which is not an error.
 func Check(list json.RawMessage, self string) error {
 	if len(list) == 0 {
 		return nil
@@ -73,7 +73,7 @@ func is(el []byte, self string) bool {
 	return len(el) == len(self)+2 && string(el[1:len(el)-1]) == self
 }
 
-// Append returns list with an id at its end. Elements that are no ids are left out.
+// Append returns list with an id at its end. Elements that are not ids are left out.
 func Append(list json.RawMessage, self string) json.RawMessage {
 	out := make([]byte, 0, len(list)+len(self)+len(`[""],`))
 	out = append(out, '[')
@@ -85,7 +85,7 @@ func Append(list json.RawMessage, self string) json.RawMessage {
 	return append(append(append(out, '"'), self...), `"]`...)
 }
 
-// HeaderOf is the value of [Header] for a list that Append has made.
+// HeaderOf returns the value of [Header] for a list made by Append.
 func HeaderOf(list json.RawMessage) string {
 	ids := make([]string, 0, Most+1)
 	for el := range jsonx.Elements(list) {
@@ -96,7 +96,7 @@ func HeaderOf(list json.RawMessage) string {
 	return strings.Join(ids, ", ")
 }
 
-// plain tells whether an id may stand in a header.
+// plain reports whether an id is valid in a header.
 func plain(id string) bool {
 	for i := range len(id) {
 		c := id[i]
@@ -109,7 +109,7 @@ func plain(id string) bool {
 	return id != ""
 }
 
-// CheckHeader does for a header what Check does for _meta, for who has the id [Self].
+// CheckHeader is Check for the header, with the id [Self].
 func CheckHeader(h http.Header) error {
 	values := h[Header]
 	if len(values) == 0 {
@@ -130,8 +130,8 @@ func CheckHeader(h http.Header) error {
 	return nil
 }
 
-// Refuse answers requests that go in circles by 508 Loop Detected (RFC 5842, section 7.2), before
-// anybody asks who they are from.
+// Refuse answers requests in a loop with 508 Loop Detected (RFC 5842, section 7.2). Put it in
+// front of authentication.
 func Refuse(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := CheckHeader(r.Header); err != nil {

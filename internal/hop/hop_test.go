@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A list goes in circles when this process is in it, or when it is long, in _meta and in the
-// header alike (trap 1).
+// A list with the id of this process, or a long one, is a loop, in _meta and in the header (trap
+// 1).
 func TestCheck(t *testing.T) {
 	eight := `["a","b","c","d","e","f","g","h"]`
 	for _, tt := range []struct {

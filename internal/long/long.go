@@ -1,5 +1,5 @@
-// Package long has the switch between the short and the long form of a test.
-// Tests import it, and nothing else does.
+// Package long has the switch between the short and the long form of a test. Only tests import
+// it.
 //
 // The gate, .ci/run, runs the short forms, and .ci/long runs the long ones, with
 // PATCHBAY_LONG set.
@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// On tells whether tests run in their long form: PATCHBAY_LONG is set and not empty.
+// On reports whether tests run in their long form: PATCHBAY_LONG is set and not empty.
 func On() bool { return os.Getenv("PATCHBAY_LONG") != "" }
 
 // Or returns full in the long form, and short otherwise.

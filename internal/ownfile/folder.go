@@ -7,8 +7,8 @@ import (
 	"runtime"
 )
 
-// Data returns where a file of the program's data is: "patchbay" in $XDG_DATA_HOME, or in
-// ~/.local/share, ~/Library/Application Support (macOS) or %LOCALAPPDATA%. It makes nothing.
+// Data returns the path of a file of the program's data: "patchbay" in $XDG_DATA_HOME, or in
+// ~/.local/share, ~/Library/Application Support (macOS) or %LOCALAPPDATA%. It creates nothing.
 func Data(name string) (string, error) {
 	dir, err := data()
 	if err != nil {

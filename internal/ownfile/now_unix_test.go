@@ -13,7 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
-// A file that was replaced by a pipe is read, or an error, and not waited for without end (trap 24).
+// A pipe in place of a file is read or an error, after a bounded wait (trap 24).
 func TestReadNow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	if err := unix.Mkfifo(path, 0o600); err != nil {

@@ -1,5 +1,5 @@
-// Package ownfile reads, replaces and locks the files that the program keeps for a person: for
-// their eyes alone, by several processes at once.
+// Package ownfile reads, replaces and locks the program's private files of a person: only their
+// owner can read them, and several processes may use them at once.
 package ownfile
 
 import (
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Read reads a file of bounded length in bytes; nil without error: there is none.
+// Read reads a file of at most most bytes. It returns nil without an error if there is no file.
 func Read(path string, most int64) ([]byte, error) {
 	f, err := open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -34,8 +34,8 @@ func Read(path string, most int64) ([]byte, error) {
 	return content, nil
 }
 
-// Replace puts content in the place of a file, whole or not at all, and makes its folder. The
-// file is 0600, the folder 0700.
+// Replace replaces a file atomically, and creates its folder if needed. The file has mode 0600,
+// the folder 0700.
 func Replace(path string, content []byte) error { return ReplaceMode(path, content, 0o600) }
 
 // ReplaceMode is [Replace] for a file with another mode.
@@ -72,12 +72,12 @@ func ReplaceMode(path string, content []byte, mode fs.FileMode) (err error) {
 	return syncDir(dir)
 }
 
-// lockEvery is the longest time between two looks at a lock that somebody else holds.
+// lockEvery is the maximum time between two attempts to take a lock.
 const lockEvery = 50 * time.Millisecond
 
-// Lock takes the lock that a file is, and makes it and its folder. The file stays when the lock
-// is let go: to remove it would take it from those who wait. The lock ends with the process. The
-// error wraps the cause of ctx when somebody else has the lock until then.
+// Lock takes a lock on a file, and creates it and its folder if needed. Unlocking does not remove
+// the file, since others may wait for its lock. The lock ends with the process. If another
+// process holds the lock until ctx ends, the error wraps the cause of ctx.
 func Lock(ctx context.Context, path string) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func Lock(ctx context.Context, path string) (unlock func(), err error) {
 			return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
 		}
 		select {
-		case <-time.After(wait): // locks tell nobody when they end
+		case <-time.After(wait): // the end of a lock must be polled
 		case <-ctx.Done():
 			f.Close()
 			return nil, fmt.Errorf("%s is locked by another process: %w", f.Name(), context.Cause(ctx))

@@ -2,8 +2,8 @@ package ownfile
 
 import "path/filepath"
 
-// RealPath is the one absolute path of a file or folder, which need not be there, without symbolic
-// links.
+// RealPath returns the absolute path, without symbolic links, of a file or folder, which need not
+// exist.
 func RealPath(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
@@ -18,9 +18,9 @@ func RealPath(path string) string {
 	}
 }
 
-// InRealFolder is the one absolute path of a file by the name that it has in its folder: symbolic links
-// on the way to the folder are resolved, and one that the file itself is is kept. Relative paths in a
-// file that is read by that name are relative to that folder.
+// InRealFolder returns the absolute path of a file with the symbolic links in its folder
+// resolved. If the file itself is a symbolic link, that is kept, because relative paths in the
+// file are relative to the folder of the link.
 func InRealFolder(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock takes the lock of an open file, if nobody else has it. Closing the file lets it go.
+// tryLock takes the lock of an open file, if it is free. Closing the file releases it.
 func tryLock(f *os.File) (bool, error) {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR) {
@@ -22,7 +22,7 @@ func open(path string) (*os.File, error) { return os.Open(path) }
 
 func rename(from, to string) error { return os.Rename(from, to) }
 
-// syncDir makes a rename outlast a power cut.
+// syncDir makes a rename survive a power cut.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -32,7 +32,7 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
-// openNow opens a file to read without waiting for somebody who writes.
+// openNow opens a file for reading without waiting for a writer of a pipe.
 func openNow(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 }

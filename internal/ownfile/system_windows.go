@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// tryLock takes the lock of an open file, if nobody else has it. Closing the file lets it go.
+// tryLock takes the lock of an open file, if it is free. Closing the file releases it.
 func tryLock(f *os.File) (bool, error) {
 	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &windows.Overlapped{})
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
@@ -17,7 +17,8 @@ func tryLock(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
-// A file that is read or replaced just now, here or by a virus scanner, is there again at once.
+// A file that another process is reading or replacing, such as a virus scanner, is available
+// again soon.
 const busyTries = 50
 
 func busy(err error) bool {
@@ -44,8 +45,8 @@ func rename(from, to string) (err error) {
 	return err
 }
 
-// syncDir does nothing: Windows has no such thing for folders.
+// syncDir does nothing: Windows cannot sync folders.
 func syncDir(string) error { return nil }
 
-// openNow opens a file to read. Nothing in a folder is a pipe.
+// openNow opens a file for reading. Folders do not contain pipes on Windows.
 func openNow(path string) (*os.File, error) { return open(path) }

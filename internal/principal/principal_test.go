@@ -6,7 +6,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/principal"
 )
 
-// The innermost identity holds, and nobody is an identity too.
+// The innermost identity counts, and an empty one counts too.
 func TestFrom(t *testing.T) {
 	ctx := t.Context()
 	if id := principal.From(ctx); id != "" {

@@ -1,13 +1,12 @@
-// Package spelling tells how far two words are apart, so that errors can propose
-// what was meant.
+// Package spelling measures the distance between words, so that errors can propose a correction.
 package spelling
 
-// longest bounds the words that are compared, in bytes: the time grows with their
-// product.
+// longest bounds the words that are compared, in bytes: the time grows with the product of their
+// lengths.
 const longest = 256
 
-// Distance counts the bytes to insert, remove, change or swap with a neighbour to
-// make b of a. Words over 256 bytes are as far apart as the longer of them is long.
+// Distance returns the number of bytes to insert, remove, change or swap with a neighbour to turn
+// a into b. For words over 256 bytes it returns the length of the longer one.
 func Distance(a, b string) int {
 	if len(a) > longest || len(b) > longest {
 		return max(len(a), len(b))

@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 )
 
-// magic is how every SQLite file begins that is not empty.
+// magic is the beginning of every SQLite file that is not empty.
 var magic = []byte("SQLite format 3\x00")
 
-// Check tells what would keep a database from being opened: a folder that does
-// not exist, a file that is no database, missing rights. It creates nothing.
+// Check returns the error that opening a database would give: a folder that does not exist, a
+// file that is not a database, missing rights. It creates nothing.
 func Check(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -25,7 +25,7 @@ func Check(path string) error {
 		case err != nil:
 			return fmt.Errorf("database %q: %w", path, err)
 		case !info.IsDir():
-			return fmt.Errorf("database %q: %q is no folder; name another file", path, dir)
+			return fmt.Errorf("database %q: %q is not a folder; name another file", path, dir)
 		}
 		return nil
 	}
@@ -47,7 +47,7 @@ func Check(path string) error {
 	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("database %q: %w", path, err)
 	case !bytes.Equal(head, magic):
-		return fmt.Errorf("%q is no SQLite database; name another file", path)
+		return fmt.Errorf("%q is not an SQLite database; name another file", path)
 	}
 	return nil
 }

@@ -12,8 +12,9 @@ import (
 	"modernc.org/sqlite"
 )
 
-// settings of each connection: database/sql opens another one when a statement was cancelled. A second process may hold the lock for 5 seconds. A
-// transaction has it from its beginning: one that takes it later is refused at once.
+// settings apply to each connection: database/sql opens another one after a cancelled statement.
+// A second process may hold the lock for 5 seconds. A transaction takes the lock at its
+// beginning: one that takes it later fails at once.
 const settings = "_busy_timeout=5000&_txlock=immediate&_journal_mode=WAL&_synchronous=NORMAL&_foreign_keys=1&_defensive=1&_error_rc=1&_pragma=trusted_schema(0)"
 
 // Result codes of SQLite, in the lowest byte.
@@ -23,17 +24,17 @@ const (
 	codeNotADB  = 26
 )
 
-// Open opens a database of the program's own in a file: one connection, write-ahead log, for
-// its owner alone. It makes one where there is none, in a folder that exists, and brings an old
-// one up to date: migrations make a new database, each from what the one before left. They are
-// never changed, only added to. A database that knows more of them is an error. Pragmas hold in
-// each connection besides those of all such files: "secure_delete(1)".
+// Open opens a database of the program in a file: one connection, write-ahead log, private to its
+// owner. It creates the file if needed, in an existing folder, and migrates an old one:
+// migrations make a new database, each from the result of the one before. They are never changed,
+// only added to. A database with more migrations is an error. Pragmas apply to each connection in
+// addition to the common ones: "secure_delete(1)".
 func Open(path string, migrations []string, pragmas ...string) (*sql.DB, error) {
 	uri, err := URI(path)
 	if err != nil {
 		return nil, err
 	}
-	// SQLite would make a file that everybody may read.
+	// SQLite would create a file that everybody can read.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -58,7 +59,7 @@ func Open(path string, migrations []string, pragmas ...string) (*sql.DB, error) 
 	return db, nil
 }
 
-// code is what SQLite says of an error, 0 if it says nothing.
+// code returns the SQLite result code of an error, 0 if it has none.
 func code(err error) int {
 	var e *sqlite.Error
 	if errors.As(err, &e) {
@@ -67,14 +68,14 @@ func code(err error) int {
 	return 0
 }
 
-// Damaged tells whether an error says that a file is no database, or not a whole one.
+// Damaged reports whether an error means that a file is not a database, or a damaged one.
 func Damaged(err error) bool {
 	c := code(err)
 	return c == codeCorrupt || c == codeNotADB
 }
 
-// prepare makes the connection and the tables. While another process makes a new file a
-// database, SQLite does not wait for that; prepare does.
+// prepare makes the connection and the tables. SQLite does not wait while another process
+// initializes a new file; prepare does.
 func prepare(ctx context.Context, db *sql.DB, migrations []string) error {
 	for begun := time.Now(); ; {
 		err := migrate(ctx, db, migrations)

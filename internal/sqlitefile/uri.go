@@ -1,4 +1,4 @@
-// Package sqlitefile names, checks and opens the files of SQLite databases.
+// Package sqlitefile checks and opens the files of SQLite databases.
 package sqlitefile
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// URI is a path as SQLite takes it in a URI, where "?" and "%" mean something.
+// URI returns a path as an SQLite URI, with "?" and "%" escaped.
 func URI(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {

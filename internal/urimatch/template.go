@@ -1,8 +1,7 @@
-// Package urimatch tells which URIs are those of a URI template, in bounded time, whoever wrote
-// either of them.
+// Package urimatch matches URIs against URI templates, in bounded time for all input.
 //
-// The time that the library takes grows with the square of what a variable may be cut into, so
-// "a,a,a,…" in a URI of some kilobytes takes seconds; and its stack grows with the template.
+// The library's time grows with the square of the parts that a variable can be split into, so
+// "a,a,a,…" in a URI of some kilobytes takes seconds, and its stack grows with the template.
 package urimatch
 
 import (
@@ -21,20 +20,20 @@ const (
 	maxWork        = 400_000  // about a tenth of a second
 )
 
-// Template is a URI template (RFC 6570). It may be used by several goroutines.
+// Template is a URI template (RFC 6570). It is safe for concurrent use.
 type Template struct {
 	lib         *uritemplate.Template
 	expressions int
 }
 
-// New reads a template of at most 2 KiB, with 16 expressions and 16 commas.
+// New reads a template of at most 2 KiB, with at most 16 expressions and 16 commas.
 func New(template string) (*Template, error) {
 	if len(template) > maxTemplate {
-		return nil, fmt.Errorf("a URI template has %d bytes, at most %d are taken", len(template), maxTemplate)
+		return nil, fmt.Errorf("a URI template has %d bytes, over the limit of %d", len(template), maxTemplate)
 	}
 	n := strings.Count(template, "{")
 	if n > maxExpressions || strings.Count(template, ",") > maxExpressions {
-		return nil, fmt.Errorf("a URI template has %d expressions, at most %d with %d commas are taken", n, maxExpressions, maxExpressions)
+		return nil, fmt.Errorf("a URI template has %d expressions; the limits are %d expressions and %d commas", n, maxExpressions, maxExpressions)
 	}
 	lib, err := uritemplate.New(template)
 	if err != nil {
@@ -43,17 +42,17 @@ func New(template string) (*Template, error) {
 	return &Template{lib, n + strings.Count(template, ",")}, nil
 }
 
-// ErrTooMuch says that nobody can tell in time whether a URI is one of a template.
+// ErrTooMuch reports that matching a URI would take too long.
 var ErrTooMuch = errors.New("the URI is too long, or has too many parts, for a URI template")
 
-// Match returns the values of the variables in a URI of the template, nil if it is none. The
+// Match returns the values of the variables in a URI, nil if it does not match the template. The
 // error is [ErrTooMuch].
 func (t *Template) Match(uri string) (uritemplate.Values, error) {
 	if len(uri) > maxURI {
 		return nil, ErrTooMuch
 	}
-	// The literal beginning costs nothing, and tells most URIs apart. One that is all there is
-	// has to be the URI.
+	// Comparing the literal beginning is cheap and excludes most URIs. A template without
+	// variables must equal the URI.
 	head, _, some := strings.Cut(t.lib.Raw(), "{")
 	if !some && uri != head || !strings.HasPrefix(uri, head) && plain(head) {
 		return nil, nil
@@ -67,7 +66,7 @@ func (t *Template) Match(uri string) (uritemplate.Values, error) {
 // Names returns the names of the variables.
 func (t *Template) Names() []string { return t.lib.Varnames() }
 
-// plain tells whether a literal stands in URIs as it is.
+// plain reports whether a literal needs no escapes in a URI.
 func plain(s string) bool {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] >= 0x7f || strings.IndexByte(`"'<>\^`+"`{|}%", s[i]) >= 0 {

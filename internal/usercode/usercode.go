@@ -1,5 +1,5 @@
-// Package usercode runs the code of those who use the SDK: handlers, hooks, middleware,
-// stores. What goes wrong in it fails one call and nothing else.
+// Package usercode runs user code of the SDK: handlers, hooks, middleware, stores. A failure in
+// it fails only one call.
 //
 // [Runner.Run] is the only place where such code is called; a test in internal/layers
 // finds calls elsewhere.
@@ -9,8 +9,8 @@
 //   - A panic becomes an error without detail. The value and the stack go to the report.
 //   - So does an error that cannot be used: a nil pointer in an error interface, an Error,
 //     Unwrap, As or Is method that panics, a chain of errors without an end.
-//   - A call of runtime.Goexit, which testing.T.FailNow makes, is reported. Nothing can
-//     stop it: whoever has to answer does so in a deferred function.
+//   - A call of runtime.Goexit, which testing.T.FailNow makes, is reported. It cannot be stopped:
+//     a caller that must answer does so in a deferred function.
 //
 // A stack overflow and a concurrent write to a map end the process; no Go program can
 // recover from them.
@@ -30,27 +30,26 @@ import (
 // ErrGoexit is reported for code that ended its goroutine.
 var ErrGoexit = errors.New("runtime.Goexit was called, perhaps by testing.T.FailNow")
 
-// A Runner runs code of the user. Nil and the zero value are ready for use. Its fields are
-// not changed after the first Run.
+// A Runner runs user code. Nil and the zero value are ready for use. Its fields must not change
+// after the first Run.
 type Runner struct {
-	// OnPanic gets each panic. Nil: it is logged.
+	// OnPanic is called with each panic. If nil, panics are logged.
 	OnPanic func(ctx context.Context, v any, stack []byte)
 
-	// Logger gets panics. Nil: the standard logger of package log does, which prints to
-	// standard error, as in net/http.
+	// Logger logs panics. Nil means the standard logger of package log, as in net/http.
 	Logger *slog.Logger
 }
 
-// Failed returns the error that stands for a panic: an internal error without detail.
+// Failed returns the error for a panic: an internal error without detail.
 func Failed() error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "internal error"}
 }
 
-// Run calls f, which is or calls code of the user, and returns its error. Where names that
-// code in reports, such as "tools/call" or "Client.OnElicit". After a panic, or if the error
-// cannot be used, the error is that of [Failed].
+// Run calls f, which is or calls user code, and returns its error. Where names that code in
+// reports, such as "tools/call" or "Client.OnElicit". After a panic, or if the error cannot be
+// used, the error is that of [Failed].
 //
-// f runs on the goroutine of the caller. If it ends that, Run does not return.
+// f runs on the goroutine of the caller. If f ends the goroutine, Run does not return.
 func (r *Runner) Run(ctx context.Context, where string, f func() error) (err error) {
 	done := false
 	defer func() {
@@ -71,7 +70,7 @@ func (r *Runner) Run(ctx context.Context, where string, f func() error) (err err
 	return err
 }
 
-// report tells of a panic. OnPanic is code of the user too.
+// report reports a panic. OnPanic is user code too.
 func (r *Runner) report(ctx context.Context, where string, v any, stack []byte) {
 	defer func() {
 		if again := recover(); again != nil {
@@ -91,7 +90,7 @@ func (r *Runner) report(ctx context.Context, where string, v any, stack []byte) 
 // maxChain bounds the errors that one error wraps.
 const maxChain = 1000
 
-// prove panics unless err can be used: others call Error, and look for what it wraps.
+// prove panics unless err is usable: callers use its Error method and its chain.
 func prove(err error) {
 	if e, ok := err.(*jsonrpc.Error); ok && e != nil {
 		return

@@ -1,9 +1,9 @@
-// Package wildcard holds names against patterns.
+// Package wildcard matches names against patterns.
 package wildcard
 
 import "strings"
 
-// Match tells whether a name fits a pattern in which * stands for any text, also none.
+// Match reports whether a name matches a pattern in which * stands for any text, even empty.
 func Match(pattern, name string) bool {
 	first, rest, star := strings.Cut(pattern, "*")
 	if !star {

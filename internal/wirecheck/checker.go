@@ -15,16 +15,16 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Checker checks the frames of one connection. It may be used by several
-// goroutines at once, though frames must be handed over in their order.
+// Checker checks the frames of one connection. It is safe for concurrent use, but frames must be
+// passed in their order.
 type Checker struct {
-	// Methods are the methods of extensions, beside those that carry the domain of
-	// a vendor, such as "com.example/audit". Their messages are checked as envelopes
-	// only. Set before the first frame.
+	// Methods are the methods of extensions, besides those with the domain of a vendor, such as
+	// "com.example/audit". Only the envelopes of their messages are checked. It must be set
+	// before the first frame.
 	Methods []string
 
-	// ResultTypes are values of resultType that extensions add; such results
-	// are checked as Result only. Set before the first frame.
+	// ResultTypes are values of resultType that extensions add; such results are checked only as
+	// Result. It must be set before the first frame.
 	ResultTypes []string
 
 	fixed *spec // nil: decided per message
@@ -39,7 +39,7 @@ type Checker struct {
 	listens    map[string]*listen     // guarded by mu; by id
 }
 
-// extension tells whether a method belongs to an extension.
+// extension reports whether a method belongs to an extension.
 func (c *Checker) extension(method string) bool {
 	if slices.Contains(c.Methods, method) {
 		return true
@@ -48,7 +48,7 @@ func (c *Checker) extension(method string) bool {
 	return ok && strings.Contains(vendor, ".")
 }
 
-// request is what a response is held against.
+// request is a request whose response is checked against it.
 type request struct {
 	spec   *spec
 	method string
@@ -57,9 +57,9 @@ type request struct {
 	sender side
 }
 
-// New returns a checker for the frames of one connection of a revision, or,
-// with an empty revision, for a connection of any: each message is then
-// checked by the revision its request names, or that initialize settled.
+// New returns a checker for the frames of one connection of a revision, or, with an empty
+// revision, for a connection of any: each message is then checked by the revision in its request,
+// or the one negotiated by initialize.
 //
 // New panics if it does not know the revision.
 func New(revision string) *Checker {
@@ -81,8 +81,8 @@ func New(revision string) *Checker {
 	return c
 }
 
-// Frame checks one frame: nil, or a [*Fault]. A bad request is remembered all
-// the same, so that its response can be checked.
+// Frame checks one frame and returns nil or a [*Fault]. Even a bad request is recorded, so that
+// its response can be checked.
 func (c *Checker) Frame(fromClient bool, frame []byte) error {
 	sender := server
 	if fromClient {
@@ -131,7 +131,7 @@ func decode(frame []byte) (any, error) {
 	return jsonschema.UnmarshalJSON(bytes.NewReader(value))
 }
 
-// batch checks a JSON-RPC batch, which only 2025-03-26 knows.
+// batch checks a JSON-RPC batch, which only 2025-03-26 has.
 func (c *Checker) batch(sender side, batch []any) error {
 	s := c.fixed
 	if s == nil {
@@ -172,7 +172,7 @@ type envelope struct {
 	sender  side
 	pointer string
 	value   map[string]any
-	id      string // key of the id; empty if there is none that can be one
+	id      string // key of the id; empty if there is no valid one
 }
 
 // fault returns a fault of the message itself.
@@ -224,7 +224,7 @@ func (c *Checker) message(sender side, pointer string, value any) error {
 
 var integer = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
-// idKey tells ids apart by kind and value; "" is for what is no id.
+// idKey returns a key of the kind and value of an id; "" if v is not an id.
 func idKey(v any) string {
 	switch v := v.(type) {
 	case string:

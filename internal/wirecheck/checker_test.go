@@ -362,7 +362,7 @@ func TestMetaKeys(t *testing.T) {
 	} {
 		for _, revision := range wirecheck.Revisions() {
 			fault := "META-26-002"
-			if want || revision < "2025-06-18" { // before, every key is one
+			if want || revision < "2025-06-18" { // earlier, every key is valid
 				fault = ""
 			}
 			meta := `{"` + key + `":1}`
@@ -412,7 +412,7 @@ func TestAnyRevision(t *testing.T) {
 	})
 }
 
-// A bad request is remembered, so that its answer can be checked.
+// A bad request is recorded, so that its answer can be checked.
 func TestAnswerToABadRequest(t *testing.T) {
 	c := wirecheck.New("2026-07-28")
 	if err := c.Frame(true, []byte(`{"jsonrpc":"2.0","id":1,"method":"nope"}`)); err == nil {
@@ -438,7 +438,7 @@ func TestNewPanicsOnAnUnknownRevision(t *testing.T) {
 	wirecheck.New("2023-01-01")
 }
 
-// Whatever the bytes, the answer is nil or a *Fault, and it is bounded.
+// For all input the result is nil or a *Fault of bounded length.
 func FuzzFrame(f *testing.F) {
 	for _, tests := range [][]exchange{always, legacy} {
 		for _, tt := range tests {

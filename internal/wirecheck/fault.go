@@ -13,13 +13,13 @@ import (
 	"golang.org/x/text/message"
 )
 
-// Fault says what is wrong with a frame.
+// Fault reports the fault of a frame.
 type Fault struct {
-	Revision string // the revision it was held against; empty if none
-	Type     string // the definition, or the part of JSON-RPC, it breaks
+	Revision string // the revision it was checked against; empty if none
+	Type     string // the definition, or the part of JSON-RPC, that it violates
 	Pointer  string // JSON pointer to the value that was checked
-	Text     string // what is wrong, with the places of the faults inside
-	Rule     string // ID of the requirement, if the schema does not say it
+	Text     string // the fault, with the places of the faults inside
+	Rule     string // ID of the requirement, if it is not in the schema
 }
 
 // Error returns the revision, type, place and text on one line.
@@ -34,13 +34,12 @@ func (f *Fault) Error() string {
 	return s
 }
 
-// mostFaults bounds how many faults of one value are told.
+// mostFaults bounds the faults of one value that are reported.
 const mostFaults = 3
 
 var english = message.NewPrinter(language.English)
 
-// describe tells the faults that matter: of alternatives, only those of the
-// one that was meant.
+// describe returns the relevant faults: of alternatives, only those of the one that was meant.
 func describe(err error, pointer string) string {
 	var top *jsonschema.ValidationError
 	if !errors.As(err, &top) {
@@ -79,9 +78,9 @@ func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	return out
 }
 
-// meant picks the alternative a value was probably meant to be: one whose
-// discriminating constant (type, method, mode) is right, then the one that
-// came furthest, then the one with the fewest faults.
+// meant returns the alternative that a value was probably meant to be: one whose discriminating
+// constant (type, method, mode) fits, then the one that matched furthest, then the one with the
+// fewest faults.
 func meant(e *jsonschema.ValidationError) *jsonschema.ValidationError {
 	var best *jsonschema.ValidationError
 	bestScore := math.MinInt
@@ -110,7 +109,7 @@ func pointerOf(tokens []string) string {
 	return b.String()
 }
 
-// bound cuts text with words of a peer in it to a length fit for a test log.
+// bound clips text of a peer for a test log.
 func bound(s string) string {
 	const most = 200
 	if len(s) > most {

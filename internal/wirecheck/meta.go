@@ -13,7 +13,7 @@ var metaKey = regexp.MustCompile(`^(?:` + label + `(?:\.` + label + `)*/)?(?:[A-
 
 const label = `[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?`
 
-// metaKeys reports a key of value's _meta that cannot be one.
+// metaKeys reports an invalid key in value's _meta.
 func metaKeys(m *envelope, s *spec, def, pointer string, value any) error {
 	meta, _ := at(value, "_meta").(map[string]any)
 	if s.revision < rev2506 {
@@ -21,7 +21,7 @@ func metaKeys(m *envelope, s *spec, def, pointer string, value any) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(meta)) {
 		if !metaKey.MatchString(key) {
-			return m.fault(s, def, pointer+"/_meta"+pointerOf([]string{key}), "META-26-002", "%q is no key of _meta", key)
+			return m.fault(s, def, pointer+"/_meta"+pointerOf([]string{key}), "META-26-002", "%q is not a key of _meta", key)
 		}
 	}
 	return nil

@@ -16,7 +16,7 @@ func newListen(params any) *listen {
 	return &listen{asked: asked}
 }
 
-// wants maps what only a listen stream delivers to what asks for it.
+// wants maps notifications of listen streams to the members that request them.
 var wants = map[string]string{
 	"notifications/tools/list_changed":     "toolsListChanged",
 	"notifications/prompts/list_changed":   "promptsListChanged",
@@ -68,8 +68,8 @@ func (c *Checker) notification(m *envelope) error {
 	return nil
 }
 
-// specOfNotification decides the revision of a notification; nil if there is
-// none. Notifications do not say it, so what they refer to does.
+// specOfNotification decides the revision of a notification; nil if there is none. Notifications
+// do not name it, so the request or stream they refer to decides.
 func (c *Checker) specOfNotification(m *envelope, method string, params any) *spec {
 	if c.fixed != nil {
 		return c.fixed
@@ -100,15 +100,14 @@ func (c *Checker) specOfNotification(m *envelope, method string, params any) *sp
 	return c.negotiated
 }
 
-// work is what a progress token stands for.
+// work is the request or task of a progress token.
 type work struct {
 	done    bool
 	last    float64
 	started bool
 }
 
-// progress checks that a token was given, is in use, and that its progress
-// grows.
+// progress checks that a token is known and in use, and that its progress grows.
 func (c *Checker) progress(m *envelope, s *spec, def string, params any) error {
 	w := c.tokens[m.sender.other()][idKey(at(params, "progressToken"))]
 	switch {
@@ -126,8 +125,8 @@ func (c *Checker) progress(m *envelope, s *spec, def string, params any) error {
 	return nil
 }
 
-// cancelled checks that a side cancels what it asked for itself; a response
-// may have crossed the notification. 2025-11-25 may leave the id out.
+// cancelled checks that a side cancels only its own requests; the response may have crossed the
+// notification. 2025-11-25 may omit the id.
 func (c *Checker) cancelled(m *envelope, s *spec, def string, params any) error {
 	if at(params, "requestId") == nil {
 		return nil
@@ -135,7 +134,7 @@ func (c *Checker) cancelled(m *envelope, s *spec, def string, params any) error 
 	id := idKey(at(params, "requestId"))
 	if s.modern && m.sender == server {
 		if c.listens[id] == nil {
-			return m.fault(s, def, "/params/requestId", "CANC-26-009", "a server cancels nothing but a listen stream")
+			return m.fault(s, def, "/params/requestId", "CANC-26-009", "a server cancels only listen streams")
 		}
 		return nil
 	}
@@ -152,8 +151,8 @@ func (c *Checker) cancelled(m *envelope, s *spec, def string, params any) error 
 	return nil
 }
 
-// modernNotification holds what a server of 2026-07-28 sends against what the
-// client asked for.
+// modernNotification checks a notification of a server of 2026-07-28 against the client's
+// requests.
 func (c *Checker) modernNotification(m *envelope, s *spec, def, method string, params any) error {
 	id := idKey(at(params, "_meta", metaSubscription))
 	switch method {

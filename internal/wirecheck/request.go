@@ -1,6 +1,6 @@
 package wirecheck
 
-// Keys of _meta by which a request of 2026-07-28 speaks for itself.
+// Keys of _meta that make a request of 2026-07-28 self-contained.
 const (
 	metaVersion      = "io.modelcontextprotocol/protocolVersion"
 	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
@@ -12,7 +12,7 @@ const (
 
 const extTasks = "io.modelcontextprotocol/tasks"
 
-// request checks a request and remembers it.
+// request checks a request and records it.
 func (c *Checker) request(m *envelope) error {
 	method, _ := m.value["method"].(string)
 	s := c.specOfRequest(m, method)
@@ -59,7 +59,7 @@ func (c *Checker) request(m *envelope) error {
 	case !known && c.extension(method):
 		return nil
 	case !known && m.sender == server && s.modern:
-		return m.fault(s, "ServerRequest", "/method", "MRTR-26-001", "a server sends no requests, and this is %q", method)
+		return m.fault(s, "ServerRequest", "/method", "MRTR-26-001", "a server does not send requests, but this is %q", method)
 	case !known:
 		return m.fault(s, "JSONRPCRequest", "/method", "", "the %v has no request %q", m.sender, method)
 	}
@@ -95,7 +95,7 @@ func (c *Checker) specOfRequest(m *envelope, method string) *spec {
 	return c.negotiated
 }
 
-// requestRules are what the schema does not say of requests.
+// requestRules checks the rules for requests that are not in the schema.
 func (c *Checker) requestRules(m *envelope, s *spec, def string, params any) error {
 	if !s.modern {
 		return foreign(m, s, def, "/params", params,
@@ -120,8 +120,7 @@ func rounds(method any) bool {
 	return method == "tools/call" || method == "prompts/get" || method == "resources/read"
 }
 
-// foreign reports members of value, and keys of its _meta, that another
-// revision brought in.
+// foreign reports members of value, and keys of its _meta, that belong to another revision.
 func foreign(m *envelope, s *spec, def, pointer string, value any, members, metaKeys []string) error {
 	for _, name := range members {
 		if object, _ := value.(map[string]any); object != nil {

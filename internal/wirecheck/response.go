@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// take returns the request a response answers, and why there is none.
+// take returns the request that a response answers, or an error if there is none.
 func (c *Checker) take(m *envelope) (*request, error) {
 	asker := m.sender.other()
 	if m.id == "" {
@@ -20,7 +20,7 @@ func (c *Checker) take(m *envelope) (*request, error) {
 	}
 	delete(c.open[asker], m.id)
 	c.answered[asker][m.id] = true
-	// PROG-25-001: the token of a task lives on after the first answer.
+	// PROG-25-001: the token of a task is valid after the first answer.
 	if w := c.tokens[asker][idKey(at(r.params, "_meta", "progressToken"))]; w != nil && at(m.value, "result", "task") == nil {
 		w.done = true
 	}
@@ -56,8 +56,8 @@ func (c *Checker) result(m *envelope) error {
 		[]string{"resultType", "ttlMs", "cacheScope", "inputRequests", "requestState"}, []string{metaServerInfo}); err != nil {
 		return err
 	}
-	// TASK-25-029 and 015: who accepts a task answers with it, who knows no
-	// tasks answers as if it had not been asked for one.
+	// TASK-25-029 and 015: a server that accepts a task answers with it; one without tasks
+	// answers as to an ordinary request.
 	if s.has("CreateTaskResult") && at(r.params, "task") != nil && at(result, "task") != nil {
 		if id := text(at(result, "task", "taskId")); id != "" {
 			c.tasks[r.sender][id] = r.result
@@ -67,7 +67,7 @@ func (c *Checker) result(m *envelope) error {
 	return c.typedResult(m, s, r, result)
 }
 
-// settle reads the revision out of the result of initialize.
+// settle reads the revision from the result of initialize.
 func (c *Checker) settle(m *envelope, s *spec, result any) (*spec, error) {
 	version := text(at(result, "protocolVersion"))
 	loaded := specs[version]
@@ -99,7 +99,7 @@ func (c *Checker) typedResult(m *envelope, s *spec, r *request, result any) erro
 func (c *Checker) modernResult(m *envelope, s *spec, r *request, result any) error {
 	switch kind := text(at(result, "resultType")); {
 	case m.sender == client:
-		return m.fault(s, "JSON-RPC response", "", "MRTR-26-001", "a client sends no responses")
+		return m.fault(s, "JSON-RPC response", "", "MRTR-26-001", "a client does not send responses")
 	case kind == "complete":
 	case kind == "input_required":
 		if !rounds(r.method) {
@@ -138,8 +138,8 @@ func (c *Checker) modernResult(m *envelope, s *spec, r *request, result any) err
 	return nil
 }
 
-// inputRequired checks that the server asks for something, and only for what
-// the client declared with this request.
+// inputRequired checks that the server asks for input, and only for kinds that the client
+// declared with this request.
 func (c *Checker) inputRequired(m *envelope, s *spec, r *request, result any) error {
 	const def = "InputRequiredResult"
 	inputs, _ := at(result, "inputRequests").(map[string]any)
@@ -201,8 +201,8 @@ func (c *Checker) error(m *envelope) error {
 	if s.has("JSONRPCError") {
 		def = "JSONRPCError"
 		if id == nil {
-			// The schemas before 2025-11-25 demand an id and leave nothing to
-			// say when none could be read; JSON-RPC 2.0, section 5, says null.
+			// The schemas before 2025-11-25 require an id even if none could be read; JSON-RPC
+			// 2.0, section 5, requires null then.
 			if _, null := value["id"]; !null {
 				return m.fault(s, def, "", "BASE-26-012", "an error without id")
 			}
@@ -214,7 +214,7 @@ func (c *Checker) error(m *envelope) error {
 		return err
 	}
 	if s.modern && m.sender == client {
-		return m.fault(s, def, "", "MRTR-26-001", "a client sends no responses")
+		return m.fault(s, def, "", "MRTR-26-001", "a client does not send responses")
 	}
 	code, ok := number(at(value, "error", "code"))
 	if !ok {

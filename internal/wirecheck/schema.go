@@ -28,10 +28,10 @@ const (
 
 var revisions = []string{rev2411, rev2503, rev2506, rev2511, rev2607}
 
-// Revisions returns the revisions this package knows, oldest first.
+// Revisions returns the supported revisions, oldest first.
 func Revisions() []string { return slices.Clone(revisions) }
 
-// side is who sends a message.
+// side is the sender of a message.
 type side int
 
 const (
@@ -87,8 +87,7 @@ func read(name string) map[string]any {
 	return value.(map[string]any)
 }
 
-// extend adds the definitions of the tasks extension; what it shares with the core is
-// the core's.
+// extend adds the definitions of the tasks extension; those of the core take precedence.
 func (s *spec) extend() {
 	for name, def := range read("ext-tasks")["$defs"].(map[string]any) {
 		if s.defs[name] == nil {
@@ -133,8 +132,8 @@ func load(revision string) *spec {
 	s.compiler = jsonschema.NewCompiler()
 	s.compiler.AssertFormat()
 	s.compiler.RegisterFormat(&jsonschema.Format{Name: "byte", Validate: isBase64})
-	// The library takes a template for a URL once it is expanded, and so
-	// refuses an expression where the host would be.
+	// The library parses an expanded template as a URL, and so refuses an expression in place of
+	// the host.
 	s.compiler.RegisterFormat(&jsonschema.Format{Name: "uri-template", Validate: isTemplate})
 	if err := s.compiler.AddResource(s.url, doc); err != nil {
 		panic(fmt.Errorf("schema %s: %w", revision, err))
@@ -142,11 +141,10 @@ func load(revision string) *spec {
 	return s
 }
 
-// correct mends what the generator of the published schemas got wrong: where
-// the type is "string, number or boolean", it wrote integer for number (the
-// content of ElicitResult; JSONValue, which also lost null). In older drafts
-// the bounds of NumberSchema were integers too; the copies here have them
-// right, and are corrected all the same should they be replaced.
+// correct fixes errors in the published, generated schemas: for "string, number or boolean" they
+// have integer instead of number (the content of ElicitResult; JSONValue, which also lacks null).
+// In older drafts the bounds of NumberSchema were integers too; the copies here are right, but
+// are corrected too in case they are replaced.
 func correct(v any) {
 	switch v := v.(type) {
 	case []any:
@@ -211,8 +209,8 @@ func at(v any, names ...string) any {
 	return v
 }
 
-// methods maps the method of each definition in a union to its name. A union
-// of one is written without anyOf.
+// methods maps the method of each definition in a union to its name. A union of one member has no
+// anyOf.
 func (s *spec) methods(union string) map[string]string {
 	out := make(map[string]string)
 	def := s.defs[union]
@@ -260,8 +258,7 @@ func (s *spec) resultOf(request string) string {
 // has reports whether the revision defines a type.
 func (s *spec) has(def string) bool { return s.defs[def] != nil }
 
-// validate checks value, which stands at pointer in its frame, against a
-// definition.
+// validate checks value, which is at pointer in its frame, against a definition.
 func (s *spec) validate(def, pointer string, value any) error {
 	schema, err := s.compile(def)
 	if err != nil {

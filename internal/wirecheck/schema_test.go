@@ -13,8 +13,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// The methods of each revision as the specification lists them. The checker
-// reads them from the schemas; this table is what it must have found.
+// The methods of each revision as the specification lists them. The checker reads them from the
+// schemas; this table is the expected result.
 func TestMethods(t *testing.T) {
 	legacy := map[string]string{
 		"initialize": "InitializeResult", "ping": "EmptyResult",
@@ -69,8 +69,8 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// Every definition compiles, and "integer" stands for a number nowhere that
-// the copies of the schemas are known to have it wrong.
+// Every definition compiles, and "integer" is corrected to "number" wherever the copies of the
+// schemas are known to be wrong.
 func TestSchemasCompile(t *testing.T) {
 	for _, revision := range revisions {
 		s := specs[revision]()
@@ -97,7 +97,7 @@ func TestSchemasCompile(t *testing.T) {
 	}
 }
 
-// The examples published with 2026-07-28 fit the types they are examples of.
+// The examples published with 2026-07-28 fit their types.
 func TestPublishedExamples(t *testing.T) {
 	const dir = "schemas/examples-2026-07-28"
 	entries, err := os.ReadDir(dir)

@@ -1,3 +1,3 @@
 // Package yamlfile reads files that people write in YAML, or in JSON with the same members: all
-// faults at once, each with its line, and nothing that is misspelt is passed over.
+// faults at once, each with its line, and unknown members are faults.
 package yamlfile

@@ -12,8 +12,8 @@ type Problem struct {
 	Path   string
 	Line   int    // from 1
 	Column int    // in characters, from 1
-	Text   string // what is wrong
-	Fix    string // what to do about it; may be empty
+	Text   string // the fault
+	Fix    string // how to correct it; may be empty
 }
 
 // String returns "path:line:column: text: fix".
@@ -37,7 +37,7 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Nearest returns what a word was meant to be, or else all that there is.
+// Nearest proposes the word that was probably meant, or else lists all.
 func Nearest(word string, all []string) string {
 	best, at := "", 3
 	for _, w := range all {
@@ -51,7 +51,7 @@ func Nearest(word string, all []string) string {
 	return "there are " + strings.Join(all, ", ")
 }
 
-// Quote quotes text of the file for a person, bounded in length.
+// Quote quotes text of the file for a person, clipped when long.
 func Quote(s string) string {
 	const most = 60
 	if r := []rune(s); len(r) > most {

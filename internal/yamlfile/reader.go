@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// MaxBytes bounds a file.
+// MaxBytes bounds the length of a file.
 const MaxBytes = 1 << 20
 
 // Load reads the content of a file, or the beginning of one that is too long for Root.
@@ -29,7 +29,7 @@ func Load(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, MaxBytes+1))
 }
 
-// Reader reads one file and collects its faults. Path is what they call it.
+// Reader reads one file and collects its faults, which name it by Path.
 type Reader struct {
 	Path  string
 	Lines [][]byte // of the file, once Root has read it
@@ -37,12 +37,12 @@ type Reader struct {
 	faults Problems
 }
 
-// Fault reports what is wrong with a node.
+// Fault records a fault at a node.
 func (r *Reader) Fault(n *yaml.Node, fix, format string, args ...any) {
 	r.FaultAt(max(n.Line, 1), max(n.Column, 1), fix, format, args...)
 }
 
-// FaultAt reports what is wrong at a place.
+// FaultAt records a fault at a place.
 func (r *Reader) FaultAt(line, column int, fix, format string, args ...any) {
 	r.faults = append(r.faults, Problem{r.Path, line, column, fmt.Sprintf(format, args...), fix})
 }
@@ -58,8 +58,8 @@ func (r *Reader) Faults() Problems {
 	return r.faults
 }
 
-// Root returns the outermost node of a file; nil if it cannot be read, or is empty: the faults
-// say so, and begin is what to begin with.
+// Root returns the outermost node of a file; nil, with a fault, if the file cannot be read or is
+// empty. Begin is the proposal for an empty file.
 func (r *Reader) Root(data []byte, begin string) *yaml.Node {
 	if len(data) > MaxBytes {
 		r.FaultAt(1, 1, "", "the file has more than %d bytes", MaxBytes)
@@ -71,7 +71,7 @@ func (r *Reader) Root(data []byte, begin string) *yaml.Node {
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if t := bytes.TrimSpace(data); len(t) > 0 && t[0] == '{' {
-		// YAML wants no tabs where JSON may have them.
+		// YAML does not allow tabs where JSON does.
 		data = bytes.ReplaceAll(data, []byte{'\t'}, []byte{' '})
 	}
 	r.Lines = bytes.Split(data, []byte{'\n'})
@@ -96,7 +96,7 @@ func (r *Reader) Root(data []byte, begin string) *yaml.Node {
 
 var atLine = regexp.MustCompile(`^line (\d+): `)
 
-// syntax is a fault that YAML reports.
+// syntax records the errors of the YAML parser.
 func (r *Reader) syntax(err error) {
 	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
 	if m := atLine.FindStringSubmatch(text); m != nil {
@@ -106,8 +106,8 @@ func (r *Reader) syntax(err error) {
 	r.FaultAt(line, 1, "", "%s", text)
 }
 
-// Mapping calls a function for each member of a mapping, which has no others. It tells whether
-// the node is a mapping.
+// Mapping calls the function of each member of a mapping; other members are faults. It reports
+// whether the node is a mapping.
 func (r *Reader) Mapping(n *yaml.Node, what string, members map[string]func(*yaml.Node)) bool {
 	names := slices.Sorted(maps.Keys(members))
 	return r.Members(n, what, func(key, value *yaml.Node) {
@@ -120,8 +120,8 @@ func (r *Reader) Mapping(n *yaml.Node, what string, members map[string]func(*yam
 	})
 }
 
-// Members calls a function for each member of a mapping, whatever its name. It tells whether the
-// node is a mapping.
+// Members calls a function for each member of a mapping. It reports whether the node is a
+// mapping.
 func (r *Reader) Members(n *yaml.Node, what string, do func(key, value *yaml.Node)) bool {
 	if n.Kind != yaml.MappingNode {
 		r.Fault(n, "", "%s must be a mapping, name: value", what)
@@ -145,7 +145,7 @@ func (r *Reader) Members(n *yaml.Node, what string, do func(key, value *yaml.Nod
 	return true
 }
 
-// Text reads a scalar, whatever YAML makes of it.
+// Text returns the text of a scalar of any YAML type.
 func (r *Reader) Text(n *yaml.Node, what string) string {
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
 		r.Fault(n, "", "%s must be text", what)

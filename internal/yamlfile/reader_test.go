@@ -9,7 +9,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/yamlfile"
 )
 
-// What a name is cannot be hidden behind an anchor or an alias, and a name is text.
+// A name is text, not an anchor or an alias.
 func TestNames(t *testing.T) {
 	for _, tt := range []struct{ file, fault string }{
 		{"a: 1\nb: 2\n", ""},

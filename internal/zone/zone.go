@@ -1,23 +1,23 @@
-// Package zone tells how far inside of a network an address is, for programs that
-// connect to where somebody else says, and must not become that person's way in.
+// Package zone classifies addresses by reach, for programs that connect to addresses given by
+// others and must not give them access to internal networks.
 //
-// The place to ask is the dialer ([net.Dialer.ControlContext]), with the address that is
-// about to be connected to: a name may lead elsewhere each time it is looked up.
+// Check the address in the dialer ([net.Dialer.ControlContext]) just before the connection: a
+// name may resolve to another address each time.
 package zone
 
 import "net/netip"
 
-// Zone says how far inside an address is. Larger is further.
+// Zone is the reach of an address. A larger zone is more internal.
 type Zone int
 
 const (
 	Public  Zone = iota // reached from anywhere
-	Private             // of this site, or of no use that is known
-	Local               // of this machine: what listens there trusts its neighbours
+	Private             // of this site, or without a known use
+	Local               // of this machine: its listeners often trust local clients
 	Link                // of this link; in a cloud, where machines get their credentials
 )
 
-// String says what z is, to follow "is": "a private address".
+// String returns z in words, to follow "is": "a private address".
 func (z Zone) String() string {
 	switch z {
 	case Public:
@@ -30,9 +30,9 @@ func (z Zone) String() string {
 	return "an address of this link, or a cloud's metadata service"
 }
 
-// Of returns the zone of an address. An IPv6 address that carries an IPv4 address, for a
-// translator or a tunnel, is where that one is. What is not known to be public is
-// not public.
+// Of returns the zone of an address. An IPv6 address that embeds an IPv4 address, for a
+// translator or a tunnel, has the zone of that address. Only addresses known to be public are
+// public.
 func Of(ip netip.Addr) Zone {
 	ip = ip.WithZone("").Unmap() // no prefix contains an address with a zone
 	if !ip.IsValid() {
@@ -53,12 +53,12 @@ func Of(ip netip.Addr) Zone {
 	return Private
 }
 
-// global is all of IPv6 that has been given out to be reached from anywhere (RFC 4291,
-// 2.4, and the IANA registry of the address space).
+// global is the range of IPv6 for global unicast (RFC 4291, 2.4, and the IANA registry of the
+// address space).
 var global = netip.MustParsePrefix("2000::/3")
 
-// ranges are what is special, from the IANA registries of special-purpose addresses. The
-// first that contains an address counts.
+// ranges are the special ranges of the IANA registries of special-purpose addresses. The first
+// that contains an address counts.
 var ranges = []struct {
 	prefix   netip.Prefix
 	zone     Zone

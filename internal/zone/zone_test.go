@@ -20,7 +20,7 @@ func TestOf(t *testing.T) {
 		"169.254.169.254": Link, "169.254.0.1": Link, "fe80::1": Link, "fe80::1%eth0": Link, "febf::1": Link, "168.63.129.16": Link, "100.100.100.200": Link,
 		"fd00:ec2::254": Link,
 
-		// An address in another.
+		// An embedded address.
 		"::ffff:127.0.0.1": Local, "::ffff:10.0.0.1": Private, "::ffff:169.254.169.254": Link, "::ffff:8.8.8.8": Public, "::ffff:127.0.0.1%eth0": Local,
 		"64:ff9b::127.0.0.1": Local, "64:ff9b::a9fe:a9fe": Link, "64:ff9b::10.0.0.1": Private, "64:ff9b::8.8.8.8": Public, "64:ff9b:1::8.8.8.8": Private,
 		"2002:7f00:1::": Local, "2002:a9fe:a9fe::1": Link, "2002:c0a8:1::1": Private, "2002:808:808::1": Public,
@@ -35,8 +35,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// FuzzOf holds what is public against what the standard library knows of addresses, and an
-// IPv4 address against its IPv6 spellings.
+// FuzzOf compares public addresses with the classification of the standard library, and an IPv4
+// address with its IPv6 forms.
 func FuzzOf(f *testing.F) {
 	f.Add([]byte{127, 0, 0, 1})
 	f.Add([]byte{0xfe, 0x80, 15: 1})

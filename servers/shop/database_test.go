@@ -66,7 +66,7 @@ func TestForeignFiles(t *testing.T) {
 			if err := os.WriteFile(path, []byte("to do: tents, ropes, stoves"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-		}, "no SQLite database", true},
+		}, "not an SQLite database", true},
 		{"folder", func(t *testing.T, path string) {
 			if err := os.Mkdir(path, 0o700); err != nil {
 				t.Fatal(err)

@@ -425,7 +425,7 @@ func TestFile(t *testing.T) {
 	}
 	for _, tt := range []struct{ db, want string }{
 		{filepath.Join(dir, "missing", "x.db"), `missing" does not exist; create it`},
-		{noDatabase, "is no SQLite database"},
+		{noDatabase, "is not an SQLite database"},
 		{dir, "is a folder"},
 		{filepath.Join(noDatabase, "x.db"), "notes.txt"},
 	} {

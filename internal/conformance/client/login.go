@@ -13,7 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// known is what the scenario's context says of the client.
+// known holds the client's data in the scenario's context.
 type known struct {
 	ID       string `json:"client_id"`
 	Secret   string `json:"client_secret"`
@@ -24,8 +24,8 @@ type known struct {
 	Workload string `json:"valid_jwt"`
 }
 
-// transport logs in at the suite's servers. Credentials that the scenario's context gives are
-// for whatever issuer there is: its name is not known in advance.
+// transport logs in at the suite's servers. Credentials in the scenario's context are for any
+// issuer: its name is not known in advance.
 func transport(server, scenario, given string) (*login.Transport, error) {
 	var k known
 	_ = json.Unmarshal([]byte(given), &k) // most scenarios give nothing
@@ -38,7 +38,7 @@ func transport(server, scenario, given string) (*login.Transport, error) {
 	}
 	t := &login.Transport{
 		Server:      server,
-		RedirectURL: "http://127.0.0.1:8765/callback", // nobody listens: visit reads where the page leads
+		RedirectURL: "http://127.0.0.1:8765/callback", // nothing listens there: visit reads the redirect
 		Visit:       visit,
 		DocumentURL: "https://conformance-test.local/client-metadata.json",
 		Registered: func(context.Context, string, string) (*login.Credentials, error) {
@@ -59,12 +59,12 @@ func transport(server, scenario, given string) (*login.Transport, error) {
 	case k.Workload != "":
 		t.Grant = &login.Workload{Token: func(context.Context, string) (string, error) { return k.Workload, nil }}
 	case scenario == "auth/offline-access-scope":
-		t.DocumentURL = "" // it wants to see a registration, and the document is nowhere to be read
+		t.DocumentURL = "" // the scenario expects a registration, and the document is not published
 	}
 	return t, nil
 }
 
-// visit is a user who agrees to everything: the page sends the browser back at once.
+// visit simulates a user who agrees: the page redirects the browser at once.
 func visit(ctx context.Context, page string) (*url.URL, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
 	if err != nil {
@@ -77,7 +77,7 @@ func visit(ctx context.Context, page string) (*url.URL, error) {
 	defer res.Body.Close()
 	back, err := res.Location()
 	if err != nil {
-		return nil, fmt.Errorf("the page answers HTTP %d and leads nowhere", res.StatusCode)
+		return nil, fmt.Errorf("the page answers HTTP %d without a redirect", res.StatusCode)
 	}
 	return back, nil
 }
@@ -92,21 +92,21 @@ var deceptive = map[string]bool{
 	"auth/metadata-issuer-mismatch": true,
 }
 
-// refused turns round a scenario in which the client must not log in. The suite looks at
+// refused inverts the result of a scenario in which the client must not log in. The suite checks
 // how far it went.
 func refused(err error) error {
 	if err == nil {
-		return errors.New("the client logged in, though what it was told was wrong")
+		return errors.New("the client logged in despite wrong data")
 	}
 	return nil
 }
 
-// forbidden turns round a scenario in which the server must have the last word: 403.
+// forbidden inverts the result of a scenario in which the server must answer 403.
 func forbidden(err error) error {
 	var refused *mcp.HTTPError
 	switch {
 	case err == nil:
-		return errors.New("the server let us in, though it refuses everybody")
+		return errors.New("the server accepted the client, but must refuse it")
 	case errors.As(err, &refused) && refused.Status == http.StatusForbidden:
 		return nil
 	}

@@ -1,11 +1,10 @@
-// Command client is what the client suites of the official conformance suite run:
+// Command client is the program that the client suites of the official conformance suite run:
 //
 //	client URL
 //
-// The environment says what to do: MCP_CONFORMANCE_SCENARIO names the scenario,
-// MCP_CONFORMANCE_PROTOCOL_VERSION the revision to speak, and MCP_CONFORMANCE_CONTEXT
-// holds what else the scenario gives, as JSON. The exit code is 0 if all went as it
-// should, 1 if not, and 2 for a scenario that it does not know.
+// The environment selects the work: MCP_CONFORMANCE_SCENARIO names the scenario,
+// MCP_CONFORMANCE_PROTOCOL_VERSION the revision, and MCP_CONFORMANCE_CONTEXT holds further data
+// as JSON. The exit code is 0 for success, 1 for a failure, and 2 for an unknown scenario.
 package main
 
 import (
@@ -24,8 +23,7 @@ func main() {
 	os.Exit(run(context.Background(), os.Args[1:], os.Getenv, os.Stderr))
 }
 
-// patience is below what the suite is told to have, so that what hangs is told and not
-// killed.
+// patience is shorter than the suite's timeout, so that a hang is reported instead of killed.
 const patience = 100 * time.Second
 
 func run(ctx context.Context, args []string, env func(string) string, stderr io.Writer) int {

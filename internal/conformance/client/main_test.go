@@ -8,7 +8,7 @@ import (
 	"github.com/patchbay-dev/patchbay/servers/everything"
 )
 
-// The client says what went wrong, and ends in the way that the suite reads.
+// The client reports a failure and exits with the code that the suite expects.
 func TestRun(t *testing.T) {
 	web := httptest.NewServer(everything.New())
 	defer web.Close()

@@ -10,8 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/skills"
 )
 
-// scenarios are what the client does, by the suite's name of it; given is the
-// scenario's context.
+// scenarios are the client's actions by the suite's names; given is the scenario's context.
 var scenarios = map[string]func(ctx context.Context, s *mcp.Session, given string) error{
 	"initialize":                          listTools,
 	"request-metadata":                    listTools,
@@ -67,7 +66,7 @@ var scenarios = map[string]func(ctx context.Context, s *mcp.Session, given strin
 	"auth/metadata-issuer-mismatch":             callTest,
 }
 
-// callTest calls the one tool that there is behind a login.
+// callTest calls the only tool behind a login.
 var callTest = calls(call{"test-tool", nil})
 
 // call is one call of a tool.
@@ -112,7 +111,7 @@ func tools(ctx context.Context, s *mcp.Session) ([]*mcp.Tool, error) {
 	return all, nil
 }
 
-// callGiven calls what the scenario's context says.
+// callGiven makes the calls in the scenario's context.
 func callGiven(ctx context.Context, s *mcp.Session, given string) error {
 	var wanted struct {
 		ToolCalls []call `json:"toolCalls"`
@@ -123,7 +122,7 @@ func callGiven(ctx context.Context, s *mcp.Session, given string) error {
 	return calls(wanted.ToolCalls...)(ctx, s, "")
 }
 
-// callAll calls every tool that the client does not leave out.
+// callAll calls every tool that the client accepts.
 func callAll(ctx context.Context, s *mcp.Session, _ string) error {
 	all, err := tools(ctx, s)
 	for _, t := range all {
@@ -132,7 +131,7 @@ func callAll(ctx context.Context, s *mcp.Session, _ string) error {
 	return err
 }
 
-// useAll uses everything that has a name or a URI in its headers.
+// useAll uses every feature whose name or URI is in headers.
 func useAll(ctx context.Context, s *mcp.Session, _ string) error {
 	all, err := tools(ctx, s)
 	for _, t := range all {
@@ -153,7 +152,7 @@ func useAll(ctx context.Context, s *mcp.Session, _ string) error {
 	return err
 }
 
-// echoSchema returns a tool's schema to the server, as it came.
+// echoSchema returns a tool's schema to the server, unchanged.
 func echoSchema(ctx context.Context, s *mcp.Session, _ string) error {
 	all, err := tools(ctx, s)
 	if err != nil {

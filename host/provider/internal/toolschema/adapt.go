@@ -1,4 +1,4 @@
-// Package toolschema adapts the JSON Schemas of tools to what the APIs of language models take.
+// Package toolschema adapts the JSON Schemas of tools to the APIs of language models.
 package toolschema
 
 import (
@@ -16,18 +16,18 @@ const (
 	maxNodes    = 5000 // schemas within the schema of one tool, with what references repeat
 	maxDepth    = 40
 	maxBranches = 200  // alternatives at its top
-	maxWords    = 2000 // bytes of what a schema could not say
+	maxWords    = 2000 // bytes of the rules in words
 )
 
-// Adapt returns a schema of arguments that the APIs take, and what it could not say in words for
-// the description; empty: nothing is lost.
+// Adapt returns a schema of arguments that the APIs accept, and the rules that it could not
+// express, in words for the description; empty if there are none.
 //
-// The APIs want an object at the top, with no alternatives, and keywords that are well formed in
-// JSON Schema 2020-12. Many other servers do not follow references, so with inline they are
-// replaced by what they refer to; where that has no end, anything is allowed.
+// The APIs require an object at the top, without alternatives, and keywords that are well formed
+// in JSON Schema 2020-12. Many other servers do not follow references, so with inline they are
+// replaced by their targets; where that does not end, any value is allowed.
 //
-// Every object that fits the original fits what is returned. In words is what stands at the top of
-// the original and may not stand there; what is not well formed, or refers to nothing, is left out.
+// Every object that fits the original fits the result. Rules that are not allowed at the top are
+// returned in words; invalid keywords and broken references are left out.
 func Adapt(raw json.RawMessage, inline bool) (map[string]any, string) {
 	open := func() map[string]any { return map[string]any{"type": "object", "properties": map[string]any{}} }
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -95,14 +95,14 @@ func sealed(schema map[string]any) map[string]any {
 	return schema
 }
 
-// since are the drafts that keywords came with. In older ones they mean nothing.
+// since holds the draft that introduced each keyword. Older drafts ignore it.
 var since = map[string]int{
 	"const": 6, "contains": 6, "propertyNames": 6, "if": 7, "then": 7, "else": 7,
 	"dependentSchemas": 2019, "dependentRequired": 2019, "minContains": 2019, "maxContains": 2019, "unevaluatedProperties": 2019, "unevaluatedItems": 2019,
 	"prefixItems": 2020, "$dynamicRef": 2020,
 }
 
-// besideRef is what means something beside a reference in drafts up to 7.
+// besideRef holds the keywords that count beside a reference in drafts up to 7.
 var besideRef = map[string]bool{"$defs": true, "definitions": true, "description": true, "title": true, "default": true}
 
 func draftOf(uri any) int {
@@ -127,7 +127,7 @@ type adapter struct {
 	words    []string
 }
 
-// say keeps something for the description.
+// say records a rule for the description.
 func (a *adapter) say(what string, schema any) {
 	text, err := json.Marshal(schema)
 	if err == nil {
@@ -143,8 +143,8 @@ func (a *adapter) said() string {
 	return text
 }
 
-// schema returns a copy of a schema without what is not well formed. refs are the references
-// that led here.
+// schema returns a copy of a schema without invalid keywords. refs are the references that led
+// here.
 //
 // To leave something out makes a schema wider, but one wider below "not", "if" or "oneOf" is
 // narrower above. So these go when anything below them was left out.
@@ -275,7 +275,7 @@ func (a *adapter) schema(v any, refs []string) any {
 	return out
 }
 
-// refer puts what a reference leads to into a schema.
+// refer replaces a reference in a schema with its target.
 func (a *adapter) refer(out map[string]any, ref string, refs []string) {
 	target := a.lookup(ref)
 	if target == nil || slices.Contains(refs, ref) || len(refs) > maxDepth {
@@ -347,7 +347,7 @@ func (a *adapter) list(in []any, refs []string) []any {
 	return out
 }
 
-// lookup returns what a reference within the schema leads to; nil: nothing.
+// lookup returns the target of a reference within the schema, nil if there is none.
 func (a *adapter) lookup(ref string) any {
 	pointer, ok := strings.CutPrefix(ref, "#")
 	if !ok {
@@ -383,8 +383,8 @@ func (a *adapter) lookup(ref string) any {
 	return at
 }
 
-// fold takes out of an object schema what the APIs refuse at its top, and keeps of it what the
-// properties can say.
+// fold removes the keywords that the APIs refuse at the top of an object schema, and keeps their
+// rules in the properties where possible.
 func (a *adapter) fold(out map[string]any, depth int) {
 	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
 		list, ok := out[key].([]any)
@@ -480,8 +480,8 @@ func (a *adapter) foldProperties(properties map[string]any, branches []map[strin
 	}
 }
 
-// branch returns an alternative at the top as an object schema with no alternatives of its own;
-// nil: no object fits it.
+// branch returns an alternative at the top as an object schema without alternatives of its own,
+// nil if no object fits it.
 func (a *adapter) branch(v any, depth int) map[string]any {
 	if v == false {
 		return nil
@@ -507,7 +507,7 @@ func (a *adapter) branch(v any, depth int) map[string]any {
 	return b
 }
 
-// hasRules tells whether a branch says more than properties can.
+// hasRules reports whether a branch has rules that properties cannot express.
 func hasRules(branch map[string]any) bool {
 	for key := range branch {
 		switch key {
@@ -519,7 +519,7 @@ func hasRules(branch map[string]any) bool {
 	return false
 }
 
-// either is the schema of a property that two schemas speak of.
+// either returns the schema of a property that is in two schemas.
 func either(x, y any, and bool) any {
 	switch {
 	case x == nil:
@@ -554,7 +554,7 @@ func setList(out map[string]any, key string, list []any) {
 	out[key] = list
 }
 
-// types returns the value of "type" if it is well formed; nil: it is not.
+// types returns the value of "type" if it is valid, else nil.
 func types(v any) any {
 	known := []string{"object", "array", "string", "number", "integer", "boolean", "null"}
 	switch v := v.(type) {
@@ -576,7 +576,7 @@ func types(v any) any {
 	return nil
 }
 
-// names returns the strings of a list, each once; nil: it is no list of strings.
+// names returns the strings of a list, each once, nil if it is not a list of strings.
 func names(v any) []any {
 	list, _ := v.([]any)
 	var out []any

@@ -74,7 +74,7 @@ func TestAdapt(t *testing.T) {
 	}
 }
 
-// A schema with very much in it is cut short, in little time.
+// A very large schema is cut short, in little time.
 func TestAdaptHostile(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`{"properties":{"a":{"$ref":"#/$defs/0"}},"$defs":{`)
