@@ -19,15 +19,13 @@ const Extension = "io.modelcontextprotocol/ui"
 // MIMEType is that of views.
 const MIMEType = "text/html;profile=mcp-app"
 
-// metaKey is where the extension writes in _meta; oldMetaKey is the deprecated place of
-// a tool's view.
+// metaKey is the extension's member of _meta; oldMetaKey is the deprecated one for a tool's view.
 const (
 	metaKey    = "ui"
 	oldMetaKey = "ui/resourceUri"
 )
 
-// Apps are the views of a server and the tools that use them. Its methods may be
-// called by several goroutines at once.
+// Apps holds the views of a server and the tools that use them. It is safe for concurrent use.
 type Apps struct {
 	srv *mcp.Server
 
@@ -48,13 +46,13 @@ func Enable(s *mcp.Server) *Apps {
 	return a
 }
 
-// Settings are what a client that renders views declares of the extension.
+// Settings returns the extension's settings for a client that renders views.
 //
 // Specification: extensions/apps, Client<>Server Capability Negotiation.
 func Settings() json.RawMessage { return json.RawMessage(`{"mimeTypes":["` + MIMEType + `"]}`) }
 
-// CanRender tells whether the caller of a handler's context declared that it renders
-// views. Callers of revisions before 2025-06-18 cannot: their tools have no _meta.
+// CanRender reports whether the caller of a handler's context declared that it renders views.
+// Callers of revisions before 2025-06-18 cannot: their tools have no _meta.
 func CanRender(ctx context.Context) bool {
 	call := mcp.CallFrom(ctx)
 	if call == nil || call.Revision < mcp.V2025_06_18 {
@@ -69,7 +67,7 @@ func CanRender(ctx context.Context) bool {
 	return false
 }
 
-// Audience is who may see and call a tool.
+// Audience is a group that may see and call a tool.
 type Audience string
 
 // The audiences of tools.
@@ -78,23 +76,22 @@ const (
 	App   Audience = "app"   // views of the same server
 )
 
-// Link ties a tool to a view.
+// Link connects a tool to a view.
 type Link struct {
-	// ResourceURI is the view that shows the tool's results. Empty: none.
+	// ResourceURI is the URI of the view that shows the tool's results. Empty means none.
 	ResourceURI string `json:"resourceUri,omitempty"`
 
-	// Visibility is who may see and call the tool. Nil: the model and views.
+	// Visibility lists the audiences that may see and call the tool. Nil means the model and
+	// views.
 	Visibility []Audience `json:"visibility,omitempty"`
 }
 
-// For tells whether a tool is for an audience. A host gives a model only the tools that
-// are for [Model], and refuses calls by a view of tools that are not for [App] or are of
-// another server.
+// For reports whether a tool is for an audience. A host gives a model only the tools for [Model],
+// and refuses calls by a view of tools that are not for [App] or belong to another server.
 func (l Link) For(a Audience) bool { return l.Visibility == nil || slices.Contains(l.Visibility, a) }
 
-// LinkOf returns the link of a tool that a server listed. The zero Link is that of a
-// tool without one. A link that breaks the rules is an error, and the Link is that of a
-// tool that is for nobody.
+// LinkOf returns the link of a listed tool, the zero Link if it has none. An invalid link is an
+// error, and the Link returned is for no audience.
 func LinkOf(t *mcp.Tool) (Link, error) {
 	var l Link
 	if raw, ok := t.Meta[oldMetaKey]; ok {
@@ -113,8 +110,8 @@ func LinkOf(t *mcp.Tool) (Link, error) {
 	return l, nil
 }
 
-// NeedsOf returns what a view that was read wants of its host, checked as a server's
-// own are.
+// NeedsOf returns the requirements of a view that was read, checked like those of a server's own
+// views.
 func NeedsOf(c mcp.ResourceContents) (Needs, error) {
 	var n Needs
 	if raw, ok := c.Meta[metaKey]; ok {
@@ -128,9 +125,9 @@ func NeedsOf(c mcp.ResourceContents) (Needs, error) {
 	return n, nil
 }
 
-// AddTool adds a tool as [mcp.AddTool] does, and ties it to a view. Its result must have
-// content that can be read without the view: a result without any is an internal error,
-// unless it is structured, whose JSON is then its text.
+// AddTool adds a tool as [mcp.AddTool] does, and connects it to a view. Its result must have
+// content that can be read without the view: a result without content is an internal error,
+// unless it is structured; then its JSON becomes its text.
 //
 // AddTool panics where mcp.AddTool does, and if the link names a view that was not added or
 // an audience that does not exist.
@@ -144,7 +141,7 @@ func AddTool[In, Out any](a *Apps, t mcp.Tool, l Link, h func(context.Context, I
 	mcp.AddTool(a.srv, t, h)
 }
 
-// HandleTool adds an untyped tool as [mcp.Server.HandleTool] does, and ties it to a view.
+// HandleTool adds an untyped tool as [mcp.Server.HandleTool] does, and connects it to a view.
 func (a *Apps) HandleTool(t mcp.Tool, l Link, h mcp.ToolHandler) error {
 	meta, err := a.link(t, l)
 	if err != nil {
@@ -176,7 +173,7 @@ func (a *Apps) link(t mcp.Tool, l Link) (mcp.Meta, error) {
 	meta := mcp.Meta{metaKey: encode(l)}
 	for name, v := range t.Meta {
 		if name == metaKey || name == oldMetaKey {
-			return nil, fmt.Errorf("_meta.%s of the tool is what the link says", name)
+			return nil, fmt.Errorf("_meta.%s of the tool is set by the link", name)
 		}
 		meta[name] = v
 	}
@@ -197,7 +194,7 @@ func (a *Apps) linkOf(tool string) (Link, bool) {
 	return l, ok
 }
 
-// negotiate is the middleware that shows each caller what it can use.
+// negotiate is the middleware that shows each caller only the tools and links it can use.
 func (a *Apps) negotiate(next mcp.Handler) mcp.Handler {
 	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 		switch req.Method {
@@ -214,7 +211,7 @@ func (a *Apps) negotiate(next mcp.Handler) mcp.Handler {
 				break
 			}
 			if !l.For(Model) && !CanRender(ctx) {
-				return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "no tool %q for a client that renders no views", name)
+				return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "no tool %q for a client that does not render views", name)
 			}
 			res, err := next.Handle(ctx, req)
 			if out, ok := res.(*mcp.ToolResult); ok && err == nil {
@@ -226,8 +223,8 @@ func (a *Apps) negotiate(next mcp.Handler) mcp.Handler {
 	})
 }
 
-// plain makes a list of tools one for a caller that renders nothing: without the tools
-// that are for views alone, and without the links of the others.
+// plain returns a list of tools for a caller that does not render views: without the tools only
+// for views, and without the links of the others.
 func (a *Apps) plain(list *mcp.List[mcp.Tool]) *mcp.List[mcp.Tool] {
 	out := &mcp.List[mcp.Tool]{Items: make([]*mcp.Tool, 0, len(list.Items)), NextCursor: list.NextCursor, Meta: list.Meta}
 	for _, t := range list.Items {
@@ -255,7 +252,7 @@ func (a *Apps) plain(list *mcp.List[mcp.Tool]) *mcp.List[mcp.Tool] {
 	return out
 }
 
-// readable gives a result content that can be read without the view.
+// readable returns a result with content that can be read without the view.
 func readable(tool string, res *mcp.ToolResult) (mcp.Result, error) {
 	if len(res.Content) > 0 {
 		return res, nil

@@ -27,8 +27,8 @@ type place struct {
 	City string `json:"city"`
 }
 
-// weather is a server with a view, a tool that it shows, a tool for it alone, a tool for
-// the model alone and a tool without any.
+// weather is a server with a view, a tool that it shows, a tool only for the view, a tool only
+// for the model and a tool without a link.
 func weather() *mcp.Server {
 	srv := &mcp.Server{Name: "weather", Version: "1"}
 	ui := apps.Enable(srv)
@@ -105,9 +105,9 @@ func tools(t testing.TB, m jsonrpc.Message) map[string]string {
 	return out
 }
 
-// A client that renders views sees all tools with their links, and one that does not
-// sees neither links nor what is for views alone (XAPP-26-032; VER-26-005). What says that
-// it does is a list of MIME types (XAPP-26-031).
+// A client that renders views sees all tools with their links, and one that does not sees neither
+// links nor tools only for views (XAPP-26-032; VER-26-005). A client declares it with a list of
+// MIME types (XAPP-26-031).
 func TestNegotiation(t *testing.T) {
 	all := map[string]string{
 		"forecast":     `{"com.example/kept":1,"ui":{"resourceUri":"ui://weather/forecast"}}`,
@@ -197,7 +197,7 @@ func TestEveryClientCanUseTheTools(t *testing.T) {
 	})
 }
 
-// A view says what it needs, where it is listed and where it is read (XAPP-26-002).
+// A view declares its needs where it is listed and where it is read (XAPP-26-002).
 func TestViewMeta(t *testing.T) {
 	s := mcptest.Connect(t, weather(), &mcp.Client{Name: "c"}, mcp.V2025_11_25)
 	want := `{"csp":{"connectDomains":["https://api.example.com"],"resourceDomains":["https://*.example.com:8443"]},"permissions":{"geolocation":{}},"prefersBorder":false}`
@@ -226,8 +226,8 @@ func TestViewMeta(t *testing.T) {
 	}
 }
 
-// A view that breaks a rule is refused when it is added: its URI (XAPP-26-001), its
-// document (XAPP-26-003), what it wants.
+// An invalid view is refused when it is added: its URI (XAPP-26-001), its document (XAPP-26-003),
+// its needs.
 func TestAddViewRefuses(t *testing.T) {
 	good := apps.View{URI: "ui://a/b", Name: "n", HTML: page}
 	tests := []struct {
@@ -292,7 +292,7 @@ func caught(f func()) (err error) {
 	return nil
 }
 
-// A tool can name a view only if that exists (XAPP-26-008), and an audience that does.
+// A tool can name only a view (XAPP-26-008) and an audience that exist.
 func TestAddToolRefuses(t *testing.T) {
 	tests := []struct {
 		name string
@@ -349,14 +349,14 @@ func TestToolsAnswerInText(t *testing.T) {
 	if res, err := s.CallTool(t.Context(), "empty", nil); !errors.As(err, &rpc) || !strings.Contains(rpc.Message, "no content") {
 		t.Errorf("empty = %+v, %v, want an error", res, err)
 	}
-	// What Render makes is checked when it is read.
+	// The output of Render is checked when it is read.
 	if res, err := s.Read(t.Context(), "ui://v"); err == nil {
 		t.Errorf("a view that is no document = %+v", res)
 	}
 }
 
-// A host gives a model the tools that are for it (XAPP-26-010) and lets a view call
-// those that are for views; a link that it cannot read is for nobody.
+// A host gives a model the tools that are for it (XAPP-26-010) and lets a view call those that
+// are for views; an invalid link is for no audience.
 func TestLinkOf(t *testing.T) {
 	tests := []struct {
 		meta       string
@@ -394,8 +394,7 @@ func TestLinkOf(t *testing.T) {
 	}
 }
 
-// A gateway passes on links and views as the server wrote them, and who renders is told
-// by the client behind it.
+// A gateway passes links and views unchanged, and the client's declaration reaches the server.
 func TestThroughAGateway(t *testing.T) {
 	up := mcptest.Connect(t, weather(), &mcp.Client{Name: "g"}, mcp.V2026_07_28)
 	gw := &gateway.Gateway{Name: "gw"}

@@ -13,14 +13,13 @@
 //
 // # Guarantees
 //
-//   - What a tool names exists: a view is added before the tools that name it.
-//   - A caller that did not declare that it renders views sees the tools without their
-//     views, and neither sees nor can call the tools that are for views alone.
+//   - A tool names only existing views: a view is added before the tools that name it.
+//   - A caller that did not declare that it renders views sees the tools without their views, and
+//     neither sees nor can call the tools only for views.
 //   - A tool with a view answers with content that can be read without it.
-//   - What a view wants is declared and checked when it is added: a source that could
-//     widen the content security policy of a host, such as one with a space, is refused.
+//   - The needs of a view are declared and checked when it is added: a source that could widen
+//     the content security policy of a host, such as one with a space, is refused.
 //
-// This package is the server's part, and what a client needs to declare and to
-// decide. It renders nothing. What other servers say of their views passes through a
-// Session and a gateway untouched.
+// This package has the server's part, and the declarations and checks of a client. It renders
+// nothing. Views and links of other servers pass through a Session and a gateway unchanged.
 package apps

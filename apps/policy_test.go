@@ -9,8 +9,8 @@ import (
 	"github.com/patchbay-dev/patchbay/apps"
 )
 
-// A policy is made of what a view declared (XAPP-26-004); without a declaration it is the
-// restrictive default (XAPP-26-005); nothing else gets into it (XAPP-26-006, -036).
+// A policy has the declared origins of a view (XAPP-26-004); without a declaration it is the
+// restrictive default (XAPP-26-005); it has nothing else (XAPP-26-006, -036).
 func TestPolicy(t *testing.T) {
 	const restrictive = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; " +
 		"media-src 'self' data:; connect-src 'none'; frame-src 'none'; base-uri 'self'; object-src 'none'"

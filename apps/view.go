@@ -13,41 +13,40 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// View is a user interface: an HTML document, and what it needs of a host.
+// View is a user interface: an HTML document, and its needs of a host.
 type View struct {
 	URI         string // "ui://" and a name, such as "ui://weather/forecast"
 	Name        string
 	Title       string
 	Description string
 
-	// HTML is the document. It begins with <!DOCTYPE html>; no more of it is checked.
+	// HTML is the document. It must begin with <!DOCTYPE html>; the rest is not checked.
 	HTML string
 
-	// Render makes the document in place of HTML, each time that it is read.
+	// Render returns the document, instead of HTML, each time that it is read.
 	Render func(ctx context.Context) (string, error)
 
 	Needs
 }
 
-// Needs are what a view wants of its host. The zero value is a view that reaches
-// nothing outside of itself. A host may grant less.
+// Needs are the requirements of a view. With the zero value a view can connect to nothing. A host
+// may grant less.
 type Needs struct {
-	// CSP names the origins that the view uses. Nil: none.
+	// CSP lists the origins that the view uses. Nil means none.
 	CSP *CSP `json:"csp,omitempty"`
 
-	// Permissions are what the view wants of the browser. A view must do without.
+	// Permissions are the browser features that the view requests. A view must work without them.
 	Permissions *Permissions `json:"permissions,omitempty"`
 
-	// Domain is an origin of the view's own, in the form that the host's
-	// documentation says. Empty: the host chooses.
+	// Domain is an origin of the view's own, in the form that the host documents. Empty means
+	// that the host chooses.
 	Domain string `json:"domain,omitempty"`
 
-	// PrefersBorder asks for a border and background, or for none. Nil: the host
-	// decides.
+	// PrefersBorder requests a border and background, or none. Nil means that the host decides.
 	PrefersBorder *bool `json:"prefersBorder,omitempty"`
 }
 
-// CSP names the origins that a view uses, such as "https://api.example.com" or
+// CSP lists the origins that a view uses, such as "https://api.example.com" or
 // "https://*.example.com". An empty list allows none.
 type CSP struct {
 	Connect  []string `json:"connectDomains,omitempty"`  // fetch, XMLHttpRequest, WebSocket
@@ -90,10 +89,10 @@ func (p *Permissions) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// AddView adds a view, or replaces the one of that URI. It is a resource of the server.
+// AddView adds a view, or replaces the one with its URI. It is a resource of the server.
 //
-// AddView panics if the view breaks a rule of the extension: mistakes of the program
-// that no input can cause. A document made by Render is checked when it is read.
+// AddView panics if the view is invalid, a mistake of the program that no input can cause. A
+// document made by Render is checked when it is read.
 func (a *Apps) AddView(v View) {
 	if err := v.check(); err != nil {
 		panic(fmt.Errorf("apps: AddView %q: %w", v.URI, err))
@@ -142,21 +141,21 @@ func (v *View) check() error {
 
 func (n Needs) check() error {
 	if n.Domain != "" && !isHost(n.Domain) {
-		return fmt.Errorf("the domain %q is no host name", n.Domain)
+		return fmt.Errorf("the domain %q is not a host name", n.Domain)
 	}
 	return n.CSP.check()
 }
 
-// checkURI holds a URI against the rules of views.
+// checkURI checks the URI of a view.
 func checkURI(uri string) error {
 	u, err := url.Parse(uri)
 	if err != nil || !strings.HasPrefix(uri, "ui://") || u.Host == "" {
-		return errors.New("the URI of a view is ui:// and a name")
+		return errors.New("the URI of a view must be ui:// and a name")
 	}
 	return nil
 }
 
-// checkHTML tells whether a text can be an HTML5 document.
+// checkHTML checks that a text can be an HTML5 document.
 func checkHTML(page string) error {
 	rest := strings.TrimPrefix(page, "\ufeff")
 	for {
@@ -193,7 +192,7 @@ func (c *CSP) check() error {
 	return nil
 }
 
-// checkOrigin refuses what is no origin: it becomes part of a content security policy.
+// checkOrigin refuses an invalid origin, since it becomes part of a content security policy.
 func checkOrigin(origin string) error {
 	scheme, rest, _ := strings.Cut(origin, "://")
 	host, port, hasPort := strings.Cut(rest, ":")
@@ -212,7 +211,7 @@ func checkOrigin(origin string) error {
 	return nil
 }
 
-// isHost tells whether s is a host name: labels of letters, digits and hyphens.
+// isHost reports whether s is a host name: labels of letters, digits and hyphens.
 func isHost(s string) bool {
 	for label := range strings.SplitSeq(s, ".") {
 		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' ||

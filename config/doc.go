@@ -1,6 +1,5 @@
-// Package config reads and changes mcp.json, the file in which people list their
-// servers, in the dialects that hosts use. The files of other hosts are the business
-// of package hosts below it.
+// Package config reads and changes mcp.json, the file in which people list their servers, in the
+// dialects that hosts use. Package hosts below it handles the files of other hosts.
 //
 // Two shapes are read, {"mcpServers": {NAME: {...}}} and {"servers": {NAME:
 // {...}}}, with comments and trailing commas. A server is one of
@@ -14,12 +13,12 @@
 // are ignored; a known member that looks misspelt, or the word of another host
 // for it, gives a warning.
 //
-// What is Patchbay's own stands under "patchbay", in a server or at the top of the
-// file, where no other host looks:
+// Patchbay's own settings are under "patchbay", in a server or at the top of the file, which
+// other hosts ignore:
 //
 //	"patchbay": {"servers": {NAME: {"share": "shared", "idle": "10m"}}}
 //
-// So do language models, and which of them is to be used:
+// Language models, and the choice of one, are there too:
 //
 //	"patchbay": {"model": "fast", "models": {
 //		"fast": {"provider": "openai", "name": "gpt-5-mini", "key": "${env:OPENAI_API_KEY}"}
@@ -30,26 +29,25 @@
 //
 //	${NAME}  ${env:NAME}       the environment variable; it must be set
 //	${NAME:-text}              the variable, or text if it is unset or empty
-//	${input:ID}                what a person answers, or see [Input.EnvName]
+//	${input:ID} the answer of a person, or see [Input.EnvName]
 //	${userHome}                the home folder
 //	${workspaceFolder}         the folder the file belongs to
 //	${workspaceFolderBasename} the last part of it
-//	${pathSeparator}  ${/}     what stands between the parts of a path here
+//	${pathSeparator} ${/} the path separator of this system
 //
-// The rest of a value is kept as it is: $NAME is not replaced, and there is no
-// way to write a literal ${. A replaced text is not looked at again.
+// The rest of a value is kept unchanged: $NAME is not replaced, and a literal ${ cannot be
+// written. Replaced text is not expanded again.
 //
-// Inputs are not asked for when a file is read: [Server.Resolve] and [Model.Resolve] put their
-// values in place when a server is to be started, or a model to be asked.
+// Reading a file does not ask for inputs: [Server.Resolve] and [Model.Resolve] insert their
+// values before a server is started or a model is used.
 //
 // A [Document] changes a file: servers and models are added and removed in its text.
 //
 // # Guarantees
 //
-//   - All faults of a file are reported at once, each with its line and
-//     column, what is wrong, and the fix.
+//   - All faults of a file are reported at once, each with its line, column and fix.
 //   - No value of a variable, an input, of env, headers, args or a URL appears in an
 //     error or a warning.
-//   - Nothing is started or fetched. Files are read: the one that is asked for, and
-//     each "envFile" that it names. Only [Document.Save] writes.
+//   - Nothing is started or fetched. Only the given file and each "envFile" in it are read. Only
+//     [Edit] writes.
 package config

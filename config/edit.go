@@ -20,14 +20,14 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
-// Entry is one server as it stands in a file: nothing is replaced or left out.
+// Entry is one server or model as it is in a file: nothing is replaced or left out.
 type Entry struct {
 	Name   string
 	Object json.RawMessage // its members, in their order
 }
 
-// Document is the text of a configuration file: [Open] reads one, [Edit] changes one. What is
-// not changed keeps its comments, its order and its layout.
+// Document is the text of a configuration file: [Open] reads one, [Edit] changes one. Unchanged
+// parts keep their comments, order and layout.
 type Document struct {
 	path string
 	was  []byte // nil: there is no file yet
@@ -35,9 +35,8 @@ type Document struct {
 	root *node
 }
 
-// Open reads a file as it stands; [Edit] is for changes that are to be written. A file that is not there is empty. The error is
-// [Problems] when the file as a whole is wrong; faults of single servers are no
-// hindrance.
+// Open reads a file; use [Edit] to change one. A missing file counts as empty. The error is
+// [Problems] if the file as a whole is wrong; faults of single servers are not errors.
 func Open(path string) (*Document, error) {
 	data, err := readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,7 +53,7 @@ func Open(path string) (*Document, error) {
 	return d, d.set(data)
 }
 
-// set takes a text, if it is right as a whole.
+// set replaces the text, if the new one is valid as a whole.
 func (d *Document) set(data []byte) error {
 	l, err := newLoader(d.path, data, nil)
 	if err != nil {
@@ -73,10 +72,10 @@ func (d *Document) set(data []byte) error {
 	return nil
 }
 
-// Bytes returns the text as it is now.
+// Bytes returns the current text.
 func (d *Document) Bytes() []byte { return bytes.Clone(d.data) }
 
-// lists returns the objects that servers stand in.
+// lists returns the objects that list servers.
 func (d *Document) lists() []*node {
 	var out []*node
 	for _, name := range []string{"mcpServers", "servers"} {
@@ -92,8 +91,8 @@ func (d *Document) lists() []*node {
 	return out
 }
 
-// Entries returns the servers of the file, as they stand there. Those that stand
-// only under "patchbay" come last; settings of others that stand there are not in it.
+// Entries returns the servers of the file unchanged. Those only under "patchbay" come last;
+// settings there for other servers are not included.
 func (d *Document) Entries() []Entry {
 	var out []Entry
 	text, seen := strip(d.data), make(map[string]bool)
@@ -120,7 +119,7 @@ func (d *Document) Entry(name string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// Inputs returns the inputs of the file, as they stand there.
+// Inputs returns the inputs of the file unchanged.
 func (d *Document) Inputs() []json.RawMessage {
 	var out []json.RawMessage
 	if n := d.root.member("inputs"); n != nil {
@@ -152,7 +151,7 @@ func (d *Document) Add(e Entry) error {
 	return d.insert(e.Name, e.Object, name)
 }
 
-// insert adds a member to an object, which is made, with those above it, where it is not there.
+// insert adds a member to the object at path, and creates missing objects.
 func (d *Document) insert(name string, value json.RawMessage, path ...string) error {
 	obj := d.root
 	for len(path) > 0 {
@@ -196,7 +195,7 @@ func (d *Document) AddInput(input json.RawMessage) error {
 	}))
 }
 
-// Models returns the models of the file, as they stand there.
+// Models returns the models of the file unchanged.
 func (d *Document) Models() []Entry {
 	var out []Entry
 	text := strip(d.data)
@@ -216,7 +215,7 @@ func (d *Document) own(name string) *node {
 	return nil
 }
 
-// Model returns the name of the model that is to be used, empty if the file does not say it.
+// Model returns the name of the chosen model, empty if the file has none.
 func (d *Document) Model() string {
 	if n := d.own("model"); n != nil {
 		return n.text
@@ -224,7 +223,7 @@ func (d *Document) Model() string {
 	return ""
 }
 
-// AddModel adds a model to "models" of "patchbay". A name that is there already is an error.
+// AddModel adds a model to "models" of "patchbay". An existing name is an error.
 func (d *Document) AddModel(e Entry) error {
 	if slices.ContainsFunc(d.Models(), func(m Entry) bool { return m.Name == e.Name }) {
 		return fmt.Errorf("%s has a model %s already", d.path, quote(e.Name))
@@ -238,7 +237,7 @@ func (d *Document) AddModel(e Entry) error {
 	return d.insert(e.Name, e.Object, "patchbay", "models")
 }
 
-// UseModel says which model is to be used: one of the file, or "PROVIDER/NAME".
+// UseModel sets the chosen model: one of the file, or "PROVIDER/NAME".
 func (d *Document) UseModel(name string) error {
 	value := jsonx.AppendString(nil, name)
 	if n := d.own("model"); n != nil {
@@ -247,8 +246,7 @@ func (d *Document) UseModel(name string) error {
 	return d.insert("model", value, "patchbay")
 }
 
-// RemoveModel removes a model, also as the one that is to be used. A name that is not there is
-// an error.
+// RemoveModel removes a model, and the choice of it. An unknown name is an error.
 func (d *Document) RemoveModel(name string) error {
 	is := func(name string) func(member) bool { return func(m member) bool { return m.name == name } }
 	list := d.own("models")
@@ -260,18 +258,18 @@ func (d *Document) RemoveModel(name string) error {
 			return err
 		}
 	}
-	list = d.own("models") // the text is another one now
+	list = d.own("models") // the text has changed
 	return d.set(removeMember(d.data, list, slices.IndexFunc(list.members, is(name))))
 }
 
-// Remove removes a server, and what "patchbay" says of it. A comment in the lines
-// above it stays. A name that is not there is an error.
+// Remove removes a server, and its settings under "patchbay". A comment in the lines above it
+// stays. An unknown name is an error.
 func (d *Document) Remove(name string) error {
 	if _, ok := d.Entry(name); !ok {
 		return fmt.Errorf("%s has no server %s", d.path, quote(name))
 	}
 	for i := range d.lists() {
-		list := d.lists()[i] // the text is another one each time
+		list := d.lists()[i] // the text changes each time
 		at := slices.IndexFunc(list.members, func(m member) bool { return m.name == name })
 		if at < 0 {
 			continue
@@ -283,19 +281,18 @@ func (d *Document) Remove(name string) error {
 	return nil
 }
 
-// Edit changes a file: it reads the file, calls change with the document, and writes what the
-// document has become. When change returns an error nothing is written, and Edit returns it.
+// Edit changes a file: it reads the file, calls change with the document, and writes the
+// document. If change returns an error, Edit writes nothing and returns it.
 //
-// Edits of one file by several processes of a user wait for each other, by whatever path each
-// of them names it, so that none is lost. When another program writes the file between the
-// read and the write, Edit writes nothing and returns an error. Edit also returns an error
-// when ctx ends, or 10 seconds pass, while other edits hold the file.
+// Edits of one file by several processes of a user wait for each other, under any of its paths,
+// so that none is lost. When another program writes the file between the read and the write, Edit
+// writes nothing and returns an error. Edit also returns an error when ctx ends, or 10 seconds
+// pass, while other edits hold the file.
 //
-// The file is replaced as a whole: nobody ever sees half of it. Its mode is kept, and a symbolic
-// link followed. A new file is for its owner alone, since it may hold secrets. A document that
-// was not changed is not written.
+// The file is replaced atomically. Its mode is kept, and a symbolic link followed. A new file is
+// readable only by its owner, since it may hold secrets. An unchanged document is not written.
 func Edit(ctx context.Context, path string, change func(*Document) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, editTime, fmt.Errorf("other edits of %s take longer than %v; do it again", path, editTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, editTime, fmt.Errorf("other edits of %s take longer than %v; try again", path, editTime))
 	defer cancel()
 	unlock, err := lockEdits(ctx, path)
 	if err != nil {
@@ -316,14 +313,14 @@ func Edit(ctx context.Context, path string, change func(*Document) error) error 
 	return nil
 }
 
-// editTime bounds how long an edit waits for others.
+// editTime bounds the time that an edit waits for others.
 const editTime = 10 * time.Second
 
-// lockEdits takes the lock for edits of a file. It stands in the folder of the program's data,
-// as a lock beside the file would end up in people's repositories; a user who has no such
-// folder gets it beside the file after all.
+// lockEdits takes the lock for edits of a file. The lock file is in the folder of the program's
+// data, since one beside the file would end up in people's repositories; without such a folder it
+// is beside the file.
 func lockEdits(ctx context.Context, path string) (unlock func(), err error) {
-	name := sha256.Sum256([]byte(strings.ToLower(ownfile.RealPath(path)))) // some systems tell no capitals apart
+	name := sha256.Sum256([]byte(strings.ToLower(ownfile.RealPath(path)))) // some file systems ignore case
 	if lock, err := ownfile.Data(filepath.Join("edits", hex.EncodeToString(name[:8])+".lock")); err == nil {
 		if unlock, err = ownfile.Lock(ctx, lock); err == nil || ctx.Err() != nil {
 			return unlock, err
@@ -332,7 +329,7 @@ func lockEdits(ctx context.Context, path string) (unlock func(), err error) {
 	return ownfile.Lock(ctx, filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock"))
 }
 
-// save replaces the file, unless it is another one than [Open] has read.
+// save replaces the file, unless it has changed since [Open] read it.
 func (d *Document) save() error {
 	now, err := readFile(d.path)
 	switch {
@@ -341,7 +338,7 @@ func (d *Document) save() error {
 	case err != nil:
 		return err
 	case d.was == nil || !bytes.Equal(now, d.was):
-		return fmt.Errorf("another program has changed %s meanwhile; do it again", d.path)
+		return fmt.Errorf("another program has changed %s in the meantime; try again", d.path)
 	}
 	path, err := filepath.EvalSymlinks(d.path)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// document is a file of a test that stands nowhere.
+// document returns a document without a file.
 func document(t testing.TB, text string) *Document {
 	t.Helper()
 	d := &Document{path: "mcp.json"}
@@ -180,7 +180,7 @@ func TestEdit(t *testing.T) {
 	if now, _ := os.ReadFile(path); err == nil || !bytes.Equal(now, byOthers) {
 		t.Errorf("Edit over the change of another program = %v, and left %s", err, now)
 	}
-	if runtime.GOOS != "windows" { // which has neither modes nor links for everybody
+	if runtime.GOOS != "windows" { // which has no modes, and links only for some users
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("a new file has the mode %v, %v", info.Mode(), err)
 		}
@@ -209,7 +209,7 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// editRun is the variable that has this test binary add a server to the file it names.
+// editRun is the variable that makes this test binary add a server to the file it names.
 const editRun = "PATCHBAY_TEST_EDIT"
 
 func TestMain(m *testing.M) {
@@ -227,7 +227,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	os.Setenv("XDG_DATA_HOME", data) // for locks, which stay
+	os.Setenv("XDG_DATA_HOME", data) // for lock files, which are not removed
 	os.Setenv("LOCALAPPDATA", data)
 	code := m.Run()
 	os.RemoveAll(data)
@@ -266,7 +266,7 @@ func TestEditAtOnce(t *testing.T) {
 	}
 }
 
-// An edit that waits for another ends with its context, and says why.
+// An edit that waits for another ends with its context, and returns its cause.
 func TestEditWaits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mcp.json")
 	gone := errors.New("the person has left")
@@ -280,8 +280,7 @@ func TestEditWaits(t *testing.T) {
 	}
 }
 
-// An addition only adds text, and a removal only takes text away; what they leave is
-// what was there, value for value.
+// An addition only adds text, and a removal only removes text; the other values stay the same.
 func FuzzEdit(f *testing.F) {
 	f.Add("{\"servers\": {\n\t\"a\": {\"command\": \"x\"}, // c\n},}", "n", `{"args":[1,{"a":[]}]}`)
 	f.Add("{\"mcpServers\": {}, /* c */ \"inputs\": [ ] // d\n}", "\"", `{}`)
@@ -348,7 +347,7 @@ func FuzzEdit(f *testing.F) {
 		}
 		after := compact(strip(d.data))
 		if without, ok := bytes.CutSuffix(after, []byte(`"mcpServers":{}}`)); ok && !bytes.Equal(after, values) {
-			after = append(bytes.TrimSuffix(without, []byte(",")), '}') // the list is what Add made
+			after = append(bytes.TrimSuffix(without, []byte(",")), '}') // Add made the list
 		}
 		if !bytes.Equal(after, values) {
 			t.Fatalf("Add and Remove made %s of %s", after, values)

@@ -17,13 +17,12 @@ type envLine struct {
 	line        int
 }
 
-// parseEnv reads an environment file, a line NAME=VALUE for each variable. Empty
-// lines and those that begin with # are skipped, "export " before a name too.
-// Spaces around a value are not part of it, nor is a # after a space and what
-// follows. In single quotes everything stands for itself; in double quotes \n, \r,
-// \t, \" and \\ are read as in JSON. A quoted value may have several lines. Nothing
-// is replaced. Where the text cannot be read, bad is called with the line, what is
-// wrong and the fix; none of them holds a value.
+// parseEnv reads an environment file, a line NAME=VALUE for each variable. Empty lines and those
+// that begin with # are skipped, "export " before a name too. Spaces around a value are not part
+// of it, nor is a comment, # after a space. In single quotes every character is literal; in
+// double quotes \n, \r, \t, \" and \\ are read as in JSON. A quoted value may have several lines.
+// Nothing is replaced. For an invalid line, bad is called with the line, the fault and the fix;
+// none of them holds a value.
 func parseEnv(data []byte, bad func(line int, text, fix string)) []envLine {
 	var out []envLine
 	rest := strings.ReplaceAll(string(bytes.TrimPrefix(data, utf8BOM)), "\r\n", "\n")
@@ -100,7 +99,7 @@ func unquoteEnv(s string) (value string, end int) {
 // envFile adds the variables of an environment file that "env" does not have.
 func (v values) envFile(n *node, s *Server) {
 	if n == nil || len(v.into.values) == 0 || v.into.values[len(v.into.values)-1].Member != "envFile" {
-		return // it is none, or wrong
+		return // missing or invalid
 	}
 	from := &v.into.values[len(v.into.values)-1]
 	if from.unresolved() {
@@ -141,11 +140,11 @@ func (v values) envFile(n *node, s *Server) {
 	}
 }
 
-// readText reads a file of text, or tells in words why it cannot be read.
+// readText reads a text file, or returns the reason why it cannot be read, in words.
 func readText(path string) (data []byte, text string) {
 	if info, err := os.Stat(path); err != nil {
 		return nil, "is not there"
-	} else if !info.Mode().IsRegular() { // a pipe would be waited for
+	} else if !info.Mode().IsRegular() { // reading a pipe would block
 		return nil, "is not a file"
 	}
 	data, err := ownfile.ReadNow(path, MaxBytes)

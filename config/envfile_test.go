@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A value in double quotes comes back as it went in, wherever it stands, and every
-// variable has a name and a line of the file.
+// A value in double quotes is read back unchanged, and every variable has a name and a line of
+// the file.
 func FuzzParseEnv(f *testing.F) {
 	f.Add("A=1\nexport B = 'x y' # c\n", "two\nlines \"and\" \\n")
 	f.Add("A='", "'")

@@ -17,25 +17,25 @@ type expander struct {
 	inputs    func(id string) (Input, bool)
 }
 
-// piece is a part of a value: text, or an input that nobody was asked for yet.
+// piece is a part of a value: text, or an input without a value yet.
 type piece struct {
 	text  string
-	from  string // where text is from, in words; empty: from the file
+	from  string // origin of text, in words; empty: the file
 	input string // the id of an input; text is empty
 
 	variable string // of the environment that text is from; empty: from none
 	secret   bool   // text is a password
 }
 
-// unreplaced says why a variable cannot be replaced. The texts name variables, never their
+// unreplaced is the reason why a variable cannot be replaced. It names variables, never their
 // values.
 type unreplaced struct {
 	text, fix string
-	unset     bool // in the environment; the file is right
+	unset     bool // not set in the environment; the file is valid
 }
 
-// expand takes s apart and replaces its variables, or tells what is wrong with the
-// first one that cannot be.
+// expand splits s and replaces its variables, or returns the fault of the first one that cannot
+// be replaced.
 func (e *expander) expand(s string) (out []piece, wrong *unreplaced) {
 	for {
 		before, rest, found := strings.Cut(s, "${")
@@ -96,8 +96,8 @@ func (e *expander) variable(ref string) (p piece, wrong *unreplaced) {
 	return piece{text: value, from: bare(name) + " of the environment", variable: name}, nil
 }
 
-// form shows what kind of variable name asks for, such as ${config:...}. What
-// stands between the braces by mistake may be a secret and is not shown.
+// form returns the kind of a variable, such as ${config:...}. Text between the braces may be a
+// secret and is not shown.
 func form(name string) string {
 	kind, _, ok := strings.Cut(name, ":")
 	if ok && variableName.MatchString(kind) {
@@ -106,8 +106,7 @@ func form(name string) string {
 	return "${...}"
 }
 
-// bare shows the name of a variable or input, in printable characters and
-// bounded in length.
+// bare returns the name of a variable or input for people, in printable characters and clipped.
 func bare(name string) string {
 	if len(name) > 60 {
 		name = name[:60]

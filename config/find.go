@@ -5,8 +5,7 @@ import (
 	"path/filepath"
 )
 
-// Find returns the configuration file that holds for the folder dir: the first of
-// [Places] that is a file.
+// Find returns the configuration file for the folder dir: the first of [Places] that is a file.
 func Find(dir string) (path string, ok bool) {
 	for _, path := range Places(dir) {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
@@ -16,7 +15,7 @@ func Find(dir string) (path string, ok bool) {
 	return "", false
 }
 
-// Places returns where [Find] looks, in its order: dir/mcp.json, dir/.mcp.json,
+// Places returns the paths at which [Find] looks, in order: dir/mcp.json, dir/.mcp.json,
 // dir/.vscode/mcp.json and [UserFile]. Folders above dir are not searched.
 func Places(dir string) []string {
 	places := []string{
@@ -30,8 +29,8 @@ func Places(dir string) []string {
 	return places
 }
 
-// UserFile returns the path of the user's own file: patchbay/mcp.json in the user's
-// configuration folder ([os.UserConfigDir]). It is not ok if that folder is not known.
+// UserFile returns the path of the user's own file: patchbay/mcp.json in the user's configuration
+// folder ([os.UserConfigDir]). Ok is false if that folder is not known.
 func UserFile() (path string, ok bool) {
 	dir, ok := userDir()
 	return filepath.Join(dir, "mcp.json"), ok

@@ -6,21 +6,20 @@ import (
 	"strings"
 )
 
-// Input is a value that nobody writes into a file: a person is asked for it when a
-// server that needs it is started. It is an element of "inputs", as VS Code has
-// them; a server refers to it as ${input:ID}.
+// Input is a value that is not in the file: a person is asked for it when a server that needs it
+// is started. It is an element of "inputs", as in VS Code; a server refers to it as ${input:ID}.
 type Input struct {
 	ID          string
 	Type        string // "promptString", "pickString", "command" or another word
 	Description string
 	Default     string
-	Password    bool     // what is typed must not be shown
+	Password    bool     // the answer must not be shown
 	Options     []string // of pickString: the values to choose from
 }
 
-// EnvName returns the environment variable that answers an input where there is
-// nobody to ask: PATCHBAY_INPUT_ and the id in upper case, _ for all characters
-// other than ASCII letters and digits.
+// EnvName returns the environment variable with the value of an input where no person can be
+// asked: PATCHBAY_INPUT_ and the id in upper case, _ for all characters other than ASCII letters
+// and digits.
 func (in Input) EnvName() string {
 	return InputEnvPrefix + strings.Map(func(r rune) rune {
 		switch {
@@ -33,10 +32,10 @@ func (in Input) EnvName() string {
 	}, in.ID)
 }
 
-// InputEnvPrefix begins the names that [Input.EnvName] makes.
+// InputEnvPrefix is the prefix of the names from [Input.EnvName].
 const InputEnvPrefix = "PATCHBAY_INPUT_"
 
-// maxInputs bounds the inputs of a file, which are looked through for each reference.
+// maxInputs bounds the inputs of a file, which are searched for each reference.
 const maxInputs = 1000
 
 // inputs reads the list of inputs of a file.
@@ -93,7 +92,7 @@ func (l *loader) input(n *node) (in Input, id *node) {
 			if m.value.kind != 't' && m.value.kind != 'f' {
 				l.fail(m.value.pos, `"password" is not true or false`, "write true or false without quotes")
 			}
-			in.Password = m.value.kind != 'f' // in doubt it is hidden
+			in.Password = m.value.kind != 'f' // hidden unless it is false
 		case "options":
 			for _, option := range m.value.items {
 				if option.kind == '"' {
@@ -109,7 +108,7 @@ func (l *loader) input(n *node) (in Input, id *node) {
 	return in, id
 }
 
-// named returns the input of an id.
+// named returns the input with an id.
 func (f *File) named(id string) (Input, bool) {
 	i := slices.IndexFunc(f.Inputs, func(in Input) bool { return in.ID == id })
 	if i < 0 {

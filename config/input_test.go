@@ -25,7 +25,7 @@ const withInputs = `{
   }
 }`
 
-// A value that looks like a variable is not looked at again, whatever it is from.
+// A value that looks like a variable is not expanded again, whatever its origin.
 func TestResolve(t *testing.T) {
 	file, faults, _ := load(t, withInputs, map[string]string{"X": "${input:host}"})
 	if faults != nil {

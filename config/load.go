@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// MaxBytes bounds a configuration file.
+	// MaxBytes bounds the length of a configuration file.
 	MaxBytes = 1 << 20
 
-	// A file that is no configuration at all should not scroll the terminal.
+	// A file that is not a configuration must not flood the terminal.
 	maxProblems = 100
 )
 
@@ -26,8 +26,8 @@ type File struct {
 	Servers  []Server // in the order of the file
 	Inputs   []Input
 	Models   []Model // in the order of the file
-	Share    string  // Server.Share of those that do not say it
-	Model    string  // the one to use: the name of a model, or "PROVIDER/NAME"; empty: not said
+	Share    string  // default of Server.Share
+	Model    string  // the chosen model: the name of a model, or "PROVIDER/NAME"; empty: none
 	Warnings []Problem
 
 	Text []byte // as it was read
@@ -36,9 +36,8 @@ type File struct {
 // Load reads the configuration file at path. env looks variables up as
 // [os.LookupEnv] does, which is used if env is nil.
 //
-// When the file can be read and is wrong, the error is [Problems] with every
-// fault in it. Variables of a disabled server are looked up too, but one that
-// cannot be replaced leaves that value as it was written.
+// If the file is readable but wrong, the error is [Problems] with every fault. Variables of a
+// disabled server are replaced too, but a value with one that cannot be replaced stays unchanged.
 func Load(path string, env func(string) (string, bool)) (*File, error) {
 	file, faults, err := Inspect(path, env)
 	if err != nil {
@@ -50,8 +49,8 @@ func Load(path string, env func(string) (string, bool)) (*File, error) {
 	return file, nil
 }
 
-// Inspect reads a configuration file as [Load] does. Of a file with faults it
-// returns what is right of it beside them: servers that have none.
+// Inspect reads a configuration file as [Load] does. If the file has faults, it returns the valid
+// servers besides.
 func Inspect(path string, env func(string) (string, bool)) (file *File, faults Problems, err error) {
 	data, err := readFile(path)
 	if err != nil {
@@ -60,7 +59,7 @@ func Inspect(path string, env func(string) (string, bool)) (file *File, faults P
 	return parse(path, data, env)
 }
 
-// Parse is Inspect of a file that was read already, or that is in another one.
+// Parse is [Inspect] for a text that is already in memory.
 func Parse(path string, data []byte, env func(string) (string, bool)) (file *File, faults Problems, err error) {
 	return parse(path, data, env)
 }
@@ -83,7 +82,7 @@ func parse(path string, data []byte, env func(string) (string, bool)) (*File, Pr
 		return nil, nil, err
 	}
 	l.load()
-	other := func(p Problem) int { // those of an envFile come last
+	other := func(p Problem) int { // problems of an envFile come last
 		if p.Path == path {
 			return 0
 		}
@@ -97,7 +96,7 @@ func parse(path string, data []byte, env func(string) (string, bool)) (*File, Pr
 	return l.file, l.problems, nil
 }
 
-// loader collects what one file says and what is wrong with it.
+// loader collects the content and the faults of one file.
 type loader struct {
 	file       *File
 	data       []byte
@@ -108,7 +107,7 @@ type loader struct {
 	aboutModel string // the model that is being read
 
 	unfinished bool              // the file need not have a list of servers
-	above      map[string]member // what "patchbay" at the top says of servers, by name
+	above      map[string]member // settings of servers under "patchbay" at the top, by name
 }
 
 // line returns the line of an offset, from 1.
@@ -117,7 +116,7 @@ func (l *loader) line(pos int) int {
 	return n + 1
 }
 
-// source names a place of the file, as Server.Source does.
+// source returns a place in the file, as in Server.Source.
 func (l *loader) source(pos int) string { return fmt.Sprintf("%s:%d", l.file.Path, l.line(pos)) }
 
 func (l *loader) at(pos int, text, fix string) Problem {
@@ -130,7 +129,7 @@ func (l *loader) at(pos int, text, fix string) Problem {
 }
 
 func (l *loader) fail(pos int, text, fix string) {
-	if len(l.problems) < maxProblems { // looked at first: a place takes time to find
+	if len(l.problems) < maxProblems { // checked first: finding a place takes time
 		l.problems = append(l.problems, l.at(pos, text, fix))
 	}
 }
@@ -176,7 +175,7 @@ func (l *loader) load() {
 	}
 	lists, seen, servers := 0, make(map[string]int), make(map[string]int)
 	l.above = make(map[string]member)
-	// These two are needed to read the servers, and inputs to read models, wherever they stand.
+	// These two are needed to read the servers, and inputs to read models, wherever they are.
 	first := func(name string, read func(*node)) {
 		if i := slices.IndexFunc(root.members, func(m member) bool { return m.name == name }); i >= 0 {
 			read(root.members[i].value)
@@ -207,7 +206,7 @@ func (l *loader) load() {
 	}
 }
 
-// twice reports a name that was there before.
+// twice reports a repeated name.
 func (l *loader) twice(seen map[string]int, m member, what string) bool {
 	pos, ok := seen[m.name]
 	if !ok {
@@ -239,9 +238,8 @@ func (l *loader) servers(list member, seen map[string]int) {
 	}
 }
 
-// Standardize returns the JSON of a text with comments and trailing commas: a text
-// of the same length in which every offset keeps its meaning. path is for its
-// errors, which are [Problems].
+// Standardize returns the JSON of a text with comments and trailing commas: a text of the same
+// length with the same offsets. path is for its errors, which are [Problems].
 func Standardize(path string, data []byte) ([]byte, error) {
 	l, err := newLoader(path, data, nil)
 	if err != nil {

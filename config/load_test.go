@@ -208,8 +208,8 @@ func TestLoadWarnings(t *testing.T) {
 		`1:2: the member "mcpServer" is not read: did you mean "mcpServers"?`,
 		`2:25: the member "arg" is not read: did you mean "args"?`,
 		`2:36: the member "ENV" is not read: did you mean "env"?`,
-		`2:58: "headers" means nothing beside "command": remove it`,
-		`3:36: "cwd" means nothing beside "url": remove it`,
+		`2:58: "headers" has no effect besides "command": remove it`,
+		`3:36: "cwd" has no effect besides "url": remove it`,
 		`3:41: the member "hedaers" is not read: did you mean "headers"?`,
 		`4:38: a builtin server has no transport: remove it`,
 	}
@@ -221,7 +221,7 @@ func TestLoadWarnings(t *testing.T) {
 	}
 }
 
-// LOG-26-008: no secret is in what people are shown or what is logged.
+// LOG-26-008: secrets are not in texts for people or in logs.
 func TestLoadKeepsSecrets(t *testing.T) {
 	env := map[string]string{"SECRET": "hunter2"}
 	for _, text := range []string{

@@ -10,25 +10,25 @@ import (
 	"strings"
 )
 
-// Model is a language model of a configuration file, its variables replaced. Inputs stand in its
-// Key and Headers as they are written, ${input:ID}, until [Model.Resolve] replaces them.
+// Model is a language model of a configuration file, its variables replaced. Inputs in its Key
+// and Headers stay ${input:ID} until [Model.Resolve] replaces them.
 type Model struct {
-	Name     string            // as the file calls it
+	Name     string            // its name in the file
 	Provider string            // one of [Providers]
-	Model    string            // as the provider calls it
+	Model    string            // the provider's name for it
 	BaseURL  string            // http or https; empty: that of the provider
 	Key      string            // empty: not said
 	Headers  map[string]string // sent with each request to BaseURL
 
 	Window    int   // tokens of a request and its answer together; 0: not said
 	MaxTokens int   // of an answer; 0: not said
-	Images    *bool // whether it takes pictures; nil: not said
+	Images    *bool // whether it accepts pictures; nil: not set
 	Audio     *bool // sounds
 	Files     *bool // PDF files
 	Price     Price
 
-	// Rank and Hints are for the preferences that a server has when it asks for a completion: how
-	// well the model does, and names by which servers may mean it.
+	// Rank and Hints are for the model preferences in sampling requests: how good the model is,
+	// and names that servers may use for it.
 	Rank  Rank
 	Hints []string
 
@@ -38,48 +38,48 @@ type Model struct {
 	missing Problems // variables that are not set
 }
 
-// Price is what a million tokens cost, in any currency. The zero value says that it is not known.
+// Price is the price of a million tokens, in any currency. The zero value means that it is not
+// known.
 type Price struct {
 	Input, Output  float64
 	Cached, Stored float64 // read from and written to a cache; 0: as Input
 }
 
-// Rank says how well a model does, from 0 to 1, which is best: the cheapest, the fastest, the most
-// able. 0 is not said.
+// Rank rates a model from 0 to 1, the best: cheapest, fastest, most able. 0 means not set.
 type Rank struct {
 	Cost, Speed, Intelligence float64
 }
 
-// Providers are the APIs by which models are asked. "text" is for models without tools: it writes
-// them into the text.
+// Providers are the APIs of models. "text" is for models without tool calls, which are then
+// written as text.
 var Providers = []string{"openai", "openai-responses", "anthropic", "text"}
 
 // modelMembers are the members of a model that this package reads.
 var modelMembers = []string{"provider", "name", "baseUrl", "key", "headers", "window", "maxTokens", "price", "images", "audio", "files", "rank", "hints"}
 
-// elsewhereInModels are words that a person may write instead.
+// elsewhereInModels maps members that a person may write instead to the right ones.
 var elsewhereInModels = map[string]string{
 	"model": "name", "url": "baseUrl", "endpoint": "baseUrl", "apiBase": "baseUrl", "apiKey": "key", "api_key": "key", "token": "key",
 	"contextWindow": "window", "contextLength": "window", "max_tokens": "maxTokens", "maxOutputTokens": "maxTokens", "type": "provider", "vision": "images",
 }
 
-// String names the model and nothing else of it: its fields hold secrets.
+// String returns only the name of the model: its fields hold secrets.
 func (m Model) String() string { return "model " + quote(m.Name) }
 
-// GoString returns what String does.
+// GoString returns the same as String.
 func (m Model) GoString() string { return m.String() }
 
-// Values returns what [Server.Values] does, of a model.
+// Values is [Server.Values] for a model.
 func (m Model) Values() []Value { return slices.Clone(m.values) }
 
-// Inputs returns the inputs that the model needs: [Model.Resolve] puts their values in place.
+// Inputs returns the inputs that the model needs: [Model.Resolve] inserts their values.
 func (m Model) Inputs() []Input { return slices.Clone(m.inputs) }
 
-// Missing returns which variables of the environment the model needs that are not set. A file is
-// not at fault for them: the model of somebody else must not keep a person from their servers.
+// Missing returns the unset environment variables that the model needs. They are not faults of
+// the file, since a model must not prevent the use of the servers.
 func (m Model) Missing() Problems { return slices.Clone(m.missing) }
 
-// Secrets returns what [Server.Secrets] does, and the key.
+// Secrets is [Server.Secrets] for a model, with the key.
 func (m Model) Secrets(named func(variable string) bool) []string {
 	out := m.secrets(named)
 	if m.Key != "" && !m.open("key") {
@@ -88,8 +88,8 @@ func (m Model) Secrets(named func(variable string) bool) []string {
 	return out
 }
 
-// Resolve returns the model with the values of its inputs in place, as [Server.Resolve] does. What
-// is missing is an error, of the type [Problems].
+// Resolve returns the model with the values of its inputs inserted, as [Server.Resolve] does.
+// Missing variables are an error of the type [Problems].
 func (m Model) Resolve(value func(Input) (string, error)) (Model, error) {
 	if len(m.missing) > 0 {
 		return m, m.missing
@@ -120,7 +120,7 @@ func (m *Model) set(v Value) error {
 	return nil
 }
 
-// models reads the models among the members of "patchbay", and which one is to be used.
+// models reads the models under "patchbay", and the choice of one.
 func (l *loader) models(own *node) {
 	names := []string{}
 	if list := own.member("models"); list != nil && list.kind != '{' {
@@ -226,7 +226,7 @@ func (l *loader) model(m member) {
 	}
 }
 
-// key reads the key of a model. One that is empty as its variable is belongs to what is missing.
+// key reads the key of a model. A key that is empty because of its variable counts as missing.
 func (v values) key(n *node, m *Model) string {
 	const fix = "write ${env:NAME} or ${input:ID}"
 	if n.kind != '"' || strings.TrimSpace(n.text) == "" {
@@ -303,7 +303,7 @@ func (l *loader) numbers(name, example string, most float64, members map[string]
 	}
 }
 
-// Address is the URL below which its provider is reached, without a slash at its end.
+// Address returns the base URL of the model, without a slash at its end.
 func (m *Model) Address() string {
 	switch {
 	case m.BaseURL != "":
@@ -314,8 +314,8 @@ func (m *Model) Address() string {
 	return "https://api.openai.com/v1"
 }
 
-// KeyVariable is the variable of the environment that the provider's key is from, if the file has none;
-// empty for an address of the file, which gets no key of the environment.
+// KeyVariable returns the environment variable for the provider's key, if the file has none;
+// empty if the file has a base URL, which gets no key from the environment.
 func (m *Model) KeyVariable() string {
 	if m.BaseURL != "" && m.Source != "" {
 		return ""
@@ -323,7 +323,7 @@ func (m *Model) KeyVariable() string {
 	return VariablesOf(m.Provider) + "_API_KEY"
 }
 
-// VariablesOf is what the names of a provider's variables begin with.
+// VariablesOf returns the prefix of a provider's environment variables.
 func VariablesOf(provider string) string {
 	if provider == "anthropic" {
 		return "ANTHROPIC"

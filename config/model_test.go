@@ -70,7 +70,7 @@ func TestLoadModels(t *testing.T) {
 	}
 }
 
-// A variable that is not set is no fault of the file: servers need it not.
+// An unset variable of a model is not a fault of the file: servers do not need it.
 func TestModelsMissing(t *testing.T) {
 	file, faults, _ := load(t, `{"patchbay": {"models": {
   "a": {"provider": "anthropic", "name": "x", "key": "${env:NONE}", "baseUrl": "${NONE_EITHER}/v1"},

@@ -11,10 +11,10 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/wildcard"
 )
 
-// What is Patchbay's own stands under the key "patchbay", where no other host
-// looks: in a server, or for all servers at the top of the file.
+// Patchbay's own settings are under the key "patchbay", which other hosts ignore: in a server, or
+// for all servers at the top of the file.
 
-// settings are the members that Patchbay alone reads of a server.
+// settings are the members of a server that only Patchbay reads.
 var settings = []string{"share", "clients", "queue", "idle", "startTimeout", "callTimeout", "callLimit", "inheritEnv", "ca", "cert", "key", "trusted", "required", "group", "cache", "tools"}
 
 // own reads the settings of a server from the value of a "patchbay" key, which may
@@ -119,7 +119,7 @@ func (l *loader) truth(name string, n *node) bool {
 	return n.kind == 't'
 }
 
-// tools reads which tools of a server are offered.
+// tools reads the selection of a server's tools.
 func (l *loader) tools(n *node, s *Server) {
 	if n.kind != '{' {
 		l.fail(n.pos, `"tools" is not an object`, `write {"disabled": ["NAME"]}`)
@@ -161,7 +161,7 @@ var shares = []string{"auto", "shared", "session", "principal"}
 func (l *loader) share(n *node) string {
 	switch {
 	case n.kind != '"':
-	case n.text == "per-client": // its former name
+	case n.text == "per-client": // the former name of "session"
 		return "session"
 	case slices.Contains(shares, n.text):
 		return n.text
@@ -183,9 +183,9 @@ func (l *loader) duration(name string, n *node) time.Duration {
 	return d
 }
 
-// patchbay reads the key at the top of the file. What it says of a server holds
-// where the server itself is silent; a server that is in no list may stand there
-// whole, as built-in ones do, which other hosts could not start.
+// patchbay reads the key at the top of the file. Its settings of a server apply unless the server
+// has its own; a server that is in no list may be there whole, such as a built-in one, which
+// other hosts cannot start.
 func (l *loader) patchbay(n *node) {
 	if n.kind != '{' {
 		l.fail(n.pos, `"patchbay" is not an object`, `write {"servers": {"NAME": {"idle": "10m"}}}`)
@@ -222,8 +222,7 @@ func (l *loader) ownServers(n *node) {
 	}
 }
 
-// alone reads the servers that stand under "patchbay" and in no list. lists has
-// the names of the others.
+// alone reads the servers that are only under "patchbay". lists has the names of the others.
 func (l *loader) alone(lists map[string]int) {
 	names := slices.SortedFunc(maps.Keys(l.above), func(a, b string) int { return l.above[a].pos - l.above[b].pos })
 	for _, name := range names {
@@ -232,11 +231,11 @@ func (l *loader) alone(lists map[string]int) {
 		_, listed := lists[name]
 		switch {
 		case listed && whole:
-			l.fail(m.pos, "the server "+quote(name)+" is here and in a list", "keep its settings alone here, or rename one")
+			l.fail(m.pos, "the server "+quote(name)+" is here and in a list", "keep only its settings here, or rename one")
 		case listed:
 		case whole:
 			l.server(m, true)
-		case len(l.file.Warnings) < maxProblems: // what is meant takes time to find
+		case len(l.file.Warnings) < maxProblems: // finding a proposal takes time
 			fix := "name one of the servers of this file"
 			if near := misspelt(name, slices.Sorted(maps.Keys(lists))); near != "" {
 				fix = "did you mean " + quote(near) + "?"
@@ -246,8 +245,8 @@ func (l *loader) alone(lists map[string]int) {
 	}
 }
 
-// Equal reports whether s and t are reached, started and treated alike: they
-// differ at most in where they stand, and in Required.
+// Equal reports whether s and t are reached, started and treated alike: they differ at most in
+// Source and Required.
 func (s Server) Equal(t Server) bool {
 	return s.Name == t.Name && s.Command == t.Command && slices.Equal(s.Args, t.Args) && maps.Equal(s.Env, t.Env) &&
 		s.Dir == t.Dir && s.URL == t.URL && maps.Equal(s.Headers, t.Headers) && s.Transport == t.Transport &&
@@ -257,8 +256,8 @@ func (s Server) Equal(t Server) bool {
 		slices.Equal(s.EnabledTools, t.EnabledTools) && (s.EnabledTools == nil) == (t.EnabledTools == nil) && slices.Equal(s.DisabledTools, t.DisabledTools)
 }
 
-// Offers tells whether a host offers a tool of the server to its model, by what EnabledTools and
-// DisabledTools say.
+// Offers reports whether a host offers a tool of the server to its model, according to
+// EnabledTools and DisabledTools.
 func (s Server) Offers(tool string) bool {
 	fits := func(pattern string) bool { return wildcard.Match(pattern, tool) }
 	return (s.EnabledTools == nil || slices.ContainsFunc(s.EnabledTools, fits)) && !slices.ContainsFunc(s.DisabledTools, fits)

@@ -90,7 +90,7 @@ func TestLoadOwnFaults(t *testing.T) {
 	}
 }
 
-// The files for TLS are those of a server with a URL, relative to the folder of the file.
+// The TLS files are for servers with a URL, and relative to the folder of the configuration.
 func TestTLSFiles(t *testing.T) {
 	env := map[string]string{"DIR": "certs"}
 	file, faults, _ := load(t, `{"servers": {

@@ -11,62 +11,61 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Server is one server of a configuration file, its variables replaced.
-// Exactly one of Command, URL and Builtin is set. Inputs stand in its fields as
-// they are written, ${input:ID}, until [Server.Resolve] replaces them.
+// Server is one server of a configuration file, its variables replaced. Exactly one of Command,
+// URL and Builtin is set. Inputs in its fields stay ${input:ID} until [Server.Resolve] replaces
+// them.
 type Server struct {
 	Name      string
 	Command   string            // program to start; never through a shell
 	Args      []string          // of Command or Builtin
-	Env       map[string]string // of Command, beside what every server gets
-	EnvFile   string            // absolute path of the file that Env is from too; empty: there is none
+	Env       map[string]string // of Command, in addition to those of every server
+	EnvFile   string            // absolute path of a file with more of Env; empty: none
 	Dir       string            // absolute folder to start in; empty: that of the caller
 	URL       string            // http or https, ws or wss
 	Headers   map[string]string // sent with each request to URL
 	Transport string            // "stdio", "http" or "sse"; empty: not said
-	Builtin   string            // name of a server that Patchbay brings along
+	Builtin   string            // name of a built-in server
 	Disabled  bool
 
-	// Share says whether the clients of a gateway have one session with the server together
-	// ("shared"), or one for each session ("session") or principal ("principal"). "auto": the
-	// gateway decides by the server's revision. Empty: not said.
+	// Share selects the sessions of a gateway with the server: one for all clients ("shared"), or
+	// one for each session ("session") or principal ("principal"). "auto": the gateway decides by
+	// the server's revision. Empty: not set.
 	Share string
 
-	Clients int           // of a gateway, that may use the server at once; 0: not said
-	Queue   time.Duration // that a call waits for a place among them; 0: not said; negative: it does not
+	Clients int           // concurrent clients of a gateway; 0: not set
+	Queue   time.Duration // time that a call waits for a place among them; 0: not set; negative: no wait
 
-	Idle         time.Duration // a Command nobody uses so long is stopped; 0: not said; negative: never
-	StartTimeout time.Duration // for the session to open; 0: not said; negative: no bound
-	CallTimeout  time.Duration // that a call may be silent; 0: not said; negative: no bound
-	CallLimit    time.Duration // for one call however much is heard; 0: not said; negative: no bound
+	Idle         time.Duration // a Command that is unused for this time is stopped; 0: not set; negative: never
+	StartTimeout time.Duration // bounds the opening of the session; 0: not set; negative: no bound
+	CallTimeout  time.Duration // bounds the silence of a call; 0: not set; negative: no bound
+	CallLimit    time.Duration // bounds one call in all; 0: not set; negative: no bound
 
-	// InheritEnv says that Command gets the whole environment of the program that starts
-	// it. Without it that is what a host thinks every server needs.
+	// InheritEnv passes the whole environment of the starting program to Command. Otherwise
+	// Command gets the variables that a host passes to every server.
 	InheritEnv bool
 
-	// CA is a PEM file of authorities that URL's certificate may be of, besides those that the
-	// system trusts. Cert and Key are PEM files of what is shown to it; an empty Key is in Cert.
-	// All are absolute paths or empty.
+	// CA is a PEM file of authorities for URL's certificate, besides those that the system
+	// trusts. Cert and Key are PEM files of the client certificate; if Key is empty, Cert has the
+	// key too. All are absolute paths or empty.
 	CA, Cert, Key string
 
-	// Trusted says that a host may believe what the server says of its tools, such as that one
-	// changes nothing.
+	// Trusted lets a host rely on the annotations of the server's tools, such as readOnlyHint.
 	Trusted bool
 
-	// Required says that a gateway is not ready while the server cannot be used.
+	// Required means that a gateway is not ready while the server is unusable.
 	Required bool
 
-	Group string        // of servers that stand for each other in a host; empty: none
-	Cache time.Duration // how long a host may use a result of a tool that changes nothing again; 0: not at all
+	Group string        // group of servers that replace each other in a host; empty: none
+	Cache time.Duration // time that a host may cache a result of a read-only tool; 0: no cache
 
-	// EnabledTools are the tools that are offered, nil for all, without the DisabledTools. In both
+	// EnabledTools are the tools that are offered, nil for all, except the DisabledTools. In both
 	// * stands for any text; see [Server.Offers].
 	EnabledTools, DisabledTools []string
 
 	Source string // "path:line" of its name
 
 	filled
-	workspace string // what a relative cwd is relative to
+	workspace string // folder of a relative cwd
 }
 
 // filled are the values of a server or a model, and the inputs that they need.
@@ -75,30 +74,30 @@ type filled struct {
 	inputs []Input
 }
 
-// open tells whether a member has inputs in it that nobody was asked for yet.
+// open reports whether a member has inputs without a value yet.
 func (f filled) open(member string) bool {
 	return slices.ContainsFunc(f.values, func(v Value) bool { return v.Member == member && v.unresolved() })
 }
 
-// String names the server and nothing else of it: its fields hold secrets.
+// String returns only the name of the server: its fields hold secrets.
 func (s Server) String() string { return "server " + quote(s.Name) }
 
-// GoString returns what String does.
+// GoString returns the same as String.
 func (s Server) GoString() string { return s.String() }
 
-// transports maps what files say to what Server says.
+// transports maps the words in files to those of Server.Transport.
 var transports = map[string]string{
 	"stdio": "stdio", "http": "http", "streamable-http": "http", "streamableHttp": "http", "streamable_http": "http", "sse": "sse",
 }
 
-// kinds are the members that say what a server is. It has one of them.
+// kinds are the members of which a server has exactly one.
 var kinds = []string{"command", "url", "builtin"}
 
 // known are the members this package reads.
 var known = []string{"command", "args", "env", "envFile", "cwd", "url", "headers", "type", "transport", "disabled", "builtin", "patchbay"}
 
-// elsewhere are members of other hosts that a person would miss here, and
-// what to write instead. Others of theirs are ignored in silence.
+// elsewhere maps members of other hosts to the ones to write instead. Other members of theirs are
+// ignored.
 var elsewhere = map[string]string{
 	"environment": `write "env"`, "arguments": `write "args"`, "workingDirectory": `write "cwd"`, "dir": `write "cwd"`,
 	"serverUrl": `write "url"`, "httpUrl": `write "url"`, "uri": `write "url"`, "endpoint": `write "url"`, "cmd": `write "command"`,
@@ -106,8 +105,8 @@ var elsewhere = map[string]string{
 	"headersHelper": `write "headers" with ${NAME}`, "oauth": "",
 }
 
-// server reads one server. One that stands alone under "patchbay" has its settings
-// among its other members.
+// server reads one server. One that is only under "patchbay" has its settings among its other
+// members.
 func (l *loader) server(m member, alone bool) {
 	l.about = m.name
 	defer func() { l.about = "" }()
@@ -160,7 +159,7 @@ func (l *loader) server(m member, alone bool) {
 	}
 	l.own(members["patchbay"], &s)
 	if len(l.problems) > faults {
-		return // the rest would repeat these in other words
+		return // further checks would report the same faults
 	}
 	l.check(m, members, &s)
 	if len(l.problems) == faults {
@@ -168,7 +167,7 @@ func (l *loader) server(m member, alone bool) {
 	}
 }
 
-// tildes warns of paths that a shell would complete: no shell reads them.
+// tildes warns of paths with ~, which only a shell would expand.
 func (l *loader) tildes(places ...*node) {
 	for _, n := range places {
 		if n == nil {
@@ -182,7 +181,7 @@ func (l *loader) tildes(places ...*node) {
 	}
 }
 
-// check reports what members that are right alone say wrongly together.
+// check reports members that contradict each other.
 func (l *loader) check(m member, members map[string]*node, s *Server) {
 	var said []string
 	for _, name := range kinds {
@@ -214,7 +213,7 @@ func (l *loader) check(m member, members map[string]*node, s *Server) {
 	useless := func(names ...string) {
 		for _, name := range names {
 			if n := members[name]; n != nil {
-				l.warn(n.pos, fmt.Sprintf("%q means nothing beside %q", name, said[0]), "remove it")
+				l.warn(n.pos, fmt.Sprintf("%q has no effect besides %q", name, said[0]), "remove it")
 			}
 		}
 	}
@@ -262,8 +261,8 @@ func (l *loader) transport(members map[string]*node) string {
 	return said
 }
 
-// checkServerURL tells what is wrong with the URL of a server, if anything is. It may also be of
-// WebSocket.
+// checkServerURL returns the fault of the URL of a server, if there is one. The URL may also be
+// of WebSocket.
 func checkServerURL(text string) (problem, fix string) {
 	if rest, ok := strings.CutPrefix(text, "ws"); ok && (strings.HasPrefix(rest, "://") || strings.HasPrefix(rest, "s://")) {
 		text = "http" + rest
@@ -271,7 +270,7 @@ func checkServerURL(text string) (problem, fix string) {
 	return checkURL("url", text)
 }
 
-// checkURL tells what is wrong with the URL of a member, if anything is.
+// checkURL returns the fault of the URL of a member, if there is one.
 func checkURL(member, text string) (problem, fix string) {
 	u, err := url.Parse(text)
 	switch {
@@ -283,15 +282,15 @@ func checkURL(member, text string) (problem, fix string) {
 	return "", ""
 }
 
-// values reads the values of one server or model. missing, which may be nil, is told of a value
-// whose variables cannot be replaced, and says whether it is kept as it is written.
+// values reads the values of one server or model. missing, which may be nil, is called for a
+// value whose variables cannot be replaced, and returns whether to keep the value unchanged.
 type values struct {
 	*loader
 	into    *filled
 	missing func(*node, *unreplaced) bool
 }
 
-// expand reads one value, and keeps where it is from.
+// expand reads one value and records its origin.
 func (v values) expand(n *node, member, name string) string {
 	pieces, wrong := v.expander.expand(n.text)
 	if wrong != nil {
@@ -304,7 +303,7 @@ func (v values) expand(n *node, member, name string) string {
 	v.into.values = append(v.into.values, value)
 	for _, p := range pieces {
 		if p.input != "" && !slices.ContainsFunc(v.into.inputs, func(in Input) bool { return in.ID == p.input }) {
-			in, _ := v.file.named(p.input) // expand made sure that it is there
+			in, _ := v.file.named(p.input) // expand has checked that it exists
 			v.into.inputs = append(v.into.inputs, in)
 		}
 	}
@@ -354,7 +353,7 @@ func (v values) list(n *node) []string {
 	return out
 }
 
-// table reads env and headers. A number stands for its text, as hosts read it.
+// table reads env and headers. A number counts as its text, as in other hosts.
 func (v values) table(members map[string]*node, name string) map[string]string {
 	n := members[name]
 	if n == nil {

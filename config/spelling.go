@@ -7,8 +7,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/spelling"
 )
 
-// misspelt returns the word of list that name looks like, or "" if it is one
-// of them or like none.
+// misspelt returns the word of list that resembles name, or "" if name is in the list or
+// resembles none.
 func misspelt(name string, list []string) string {
 	if slices.Contains(list, name) {
 		return ""

@@ -8,10 +8,10 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// A change of a file is a change of its text: what is not touched keeps its
-// comments, its order and its layout. Offsets are those of the tree.
+// A change of a file changes its text: untouched parts keep their comments, order and layout.
+// Offsets are those of the tree.
 
-// splice is one place of a text and what is to be there.
+// splice is one place of a text and its new content.
 type splice struct {
 	pos, end int
 	text     string
@@ -28,10 +28,10 @@ func apply(data []byte, changes ...splice) []byte {
 	return append(out, data[at:]...)
 }
 
-// layout is how a text is laid out.
+// layout is the indentation of a text.
 type layout struct {
 	newline string
-	step    string // of one level
+	step    string // indentation of one level
 }
 
 func layoutOf(data []byte, root *node) layout {
@@ -47,8 +47,8 @@ func layoutOf(data []byte, root *node) layout {
 	return l
 }
 
-// indentOf returns the white space that the line of an offset begins with, and
-// whether nothing else stands before it.
+// indentOf returns the white space that the line of an offset begins with, and whether only white
+// space is before it.
 func indentOf(data []byte, pos int) (indent string, first bool) {
 	line := data[bytes.LastIndexByte(data[:pos], '\n')+1 : pos]
 	line = bytes.TrimPrefix(line, utf8BOM)
@@ -94,9 +94,8 @@ func endsLine(data []byte, pos int) bool {
 	return pos == len(data) || data[pos] == '\n' || data[pos] == '\r'
 }
 
-// insertMember adds a member to the end of an object of the text. Write is given
-// the indentation of the line that it begins in; it is empty if everything is to
-// be on one line.
+// insertMember adds a member to the end of an object of the text. Write gets the indentation of
+// its line, empty if everything is on one line.
 func insertMember(data []byte, obj *node, l layout, write func(indent string, oneLine bool) string) []byte {
 	return insertInto(data, obj, memberEnds(obj), l, write)
 }
@@ -140,13 +139,13 @@ func insertInto(data []byte, n *node, elements [][2]int, l layout, write func(in
 		changes = append(changes, splice{anchor, anchor, ","})
 	}
 	if end := skip(data, anchor, true); endsLine(data, end) {
-		anchor = end // a comment at the end of the line is about what was there
+		anchor = end // a comment at the end of the line belongs to the existing text
 	}
 	return apply(data, append(changes, splice{anchor, anchor, l.newline + indent + write(indent, false) + after})...)
 }
 
-// removeMember takes a member out of an object of the text, with what stands behind
-// it in its line.
+// removeMember removes a member from an object of the text, with the comment behind it in its
+// line.
 func removeMember(data []byte, obj *node, i int) []byte {
 	start, end := obj.members[i].pos, obj.members[i].value.end
 	var changes []splice

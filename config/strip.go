@@ -4,10 +4,9 @@ import "bytes"
 
 var utf8BOM = []byte("\xef\xbb\xbf")
 
-// strip turns JSON with comments into JSON of the same length: comments,
-// trailing commas and a byte order mark become spaces, line breaks and strings
-// stay, so that every offset keeps its meaning. Valid JSON is returned
-// unchanged.
+// strip turns JSON with comments into JSON of the same length: comments, trailing commas and a
+// byte order mark become spaces, line breaks and strings stay, so that offsets do not change.
+// Valid JSON is returned unchanged.
 //
 // A block comment without an end is left in place, for the parser to report.
 func strip(src []byte) []byte {
@@ -15,7 +14,7 @@ func strip(src []byte) []byte {
 	if bytes.HasPrefix(out, utf8BOM) {
 		blank(out[:len(utf8BOM)])
 	}
-	comma := -1       // offset of a comma with nothing but space and comments after it
+	comma := -1       // offset of a comma followed only by space and comments
 	last := byte('[') // last byte that is neither space nor comment; '[': no value before
 	for i := 0; i < len(out); {
 		switch c := out[i]; {

@@ -32,8 +32,8 @@ func TestStrip(t *testing.T) {
 	}
 }
 
-// The output is as long as the input, keeps its line breaks, and is the input
-// when that is JSON already; strip of strip changes nothing.
+// The output is as long as the input and keeps its line breaks; valid JSON is unchanged, and
+// strip is idempotent.
 func FuzzStrip(f *testing.F) {
 	for _, seed := range []string{`{"a": [1, 2,], /* x */ "b": "//"} // c`, "\xef\xbb\xbf{}", `{"C:\\": "\""}`, "[1,\n]"} {
 		f.Add([]byte(seed))
@@ -58,7 +58,7 @@ func FuzzStrip(f *testing.F) {
 	})
 }
 
-// Whatever a file holds, Load gives servers or faults that have a place in it.
+// For any file, Load returns servers or faults with a place in it.
 func FuzzLoad(f *testing.F) {
 	for _, seed := range []string{
 		`{"mcpServers":{"a":{"command":"x","args":["${A:-b}"],"env":{"K":"v"},"cwd":"d"}}}`,

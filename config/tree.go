@@ -113,8 +113,8 @@ func parseNode(d *jsontext.Decoder) (*node, error) {
 	}
 }
 
-// explain says in words what is wrong at pos. It quotes nothing but a single
-// character, since the text around may be a secret.
+// explain returns the fault at pos in words. It quotes only a single character, since the text
+// around it may be a secret.
 func explain(src []byte, pos int) *syntaxError {
 	e := &syntaxError{pos: pos, text: "this is not valid JSON", fix: "check the quotes, commas and braces around here"}
 	before := bytes.TrimRight(src[:pos], " \t\r\n")

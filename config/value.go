@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Value is one value of a server or a model: what the file says, and what became of it.
+// Value is one value of a server or a model: its text in the file, and its expansion.
 type Value struct {
 	Member  string // command, args, env, envFile, cwd, url or headers; of a model baseUrl, key or headers
 	Name    string // of a variable or header; of an argument its index
@@ -20,8 +20,7 @@ type Value struct {
 	pieces []piece
 }
 
-// Text returns the value with its variables replaced. Inputs stay as they are
-// written.
+// Text returns the value with its variables replaced. Inputs stay ${input:ID}.
 func (v Value) Text() string {
 	var b strings.Builder
 	for _, p := range v.pieces {
@@ -33,8 +32,8 @@ func (v Value) Text() string {
 	return b.String()
 }
 
-// From says in words where the parts of the value are from that are not from the
-// file itself, such as "HOME of the environment".
+// From returns the origins, in words, of the parts of the value that are not from the file
+// itself, such as "HOME of the environment".
 func (v Value) From() []string {
 	var out []string
 	for _, p := range v.pieces {
@@ -49,21 +48,19 @@ func (v Value) From() []string {
 	return out
 }
 
-// Values returns the values of a server and where they came from, grouped by member.
-// The texts may be secrets.
+// Values returns the values of a server with their origins, grouped by member. The texts may be
+// secrets.
 func (s Server) Values() []Value { return slices.Clone(s.values) }
 
-// Inputs returns the inputs that a server needs: [Server.Resolve] puts their values
-// in place.
+// Inputs returns the inputs that a server needs: [Server.Resolve] inserts their values.
 func (s Server) Inputs() []Input { return slices.Clone(s.inputs) }
 
-// Secrets returns the values that no person is to see and that the file does not
-// name as such: those of the inputs with a password, and of the environment variables
-// of which named tells by their names that they are secrets.
+// Secrets returns the secret values that the file itself does not mark: those of password inputs,
+// and of the environment variables whose names are secret according to named.
 func (s Server) Secrets(named func(variable string) bool) []string { return s.secrets(named) }
 
-// CommandLine returns Command and Args as the file has them, without what their
-// variables stand for, so that it can be shown.
+// CommandLine returns Command and Args as written in the file, with their variables, so that it
+// can be shown.
 func (s Server) CommandLine() []string {
 	if s.values == nil {
 		return append([]string{s.Command}, s.Args...)
@@ -77,9 +74,9 @@ func (s Server) CommandLine() []string {
 	return out
 }
 
-// Resolve returns the server with the values of its inputs in place. It calls value
-// once for each of them, and not at all if there are none. An error of value is
-// returned, with the server and the input named.
+// Resolve returns the server with the values of its inputs inserted. It calls value once for each
+// of them, and not at all if there are none. An error of value is returned with the names of the
+// server and the input.
 func (s Server) Resolve(value func(Input) (string, error)) (Server, error) {
 	if len(s.inputs) == 0 {
 		return s, nil
@@ -93,8 +90,8 @@ func (s Server) Resolve(value func(Input) (string, error)) (Server, error) {
 	return s, nil
 }
 
-// resolve returns the values with those of the inputs in place, and has each that is another one
-// now set in its field. who and source name the server or model in errors.
+// resolve returns the values with those of the inputs inserted, and calls set for each changed
+// one. who and source name the server or model in errors.
 func (f filled) resolve(who, source string, value func(Input) (string, error), set func(Value) error) (filled, error) {
 	known := make(map[string]piece)
 	for _, in := range f.inputs {
@@ -123,7 +120,7 @@ func (f filled) resolve(who, source string, value func(Input) (string, error), s
 	return out, nil
 }
 
-// secrets returns what [Server.Secrets] says.
+// secrets implements [Server.Secrets].
 func (f filled) secrets(named func(variable string) bool) []string {
 	var out []string
 	for _, v := range f.values {
@@ -170,7 +167,7 @@ func (s *Server) set(v Value) error {
 	return nil
 }
 
-// absolute makes a path absolute that is relative to a folder. An empty one stays so.
+// absolute makes a path relative to a folder absolute. An empty path stays empty.
 func absolute(folder, path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path

@@ -15,10 +15,9 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// ErrUnverified is wrapped by errors that say that what a server sent is not what the
-// skill's entry describes: it was changed since, or tampered with. Nothing of it is
-// returned. [Get] fetches the entry as it is now; what a person approved of the old one
-// does not stand for the new.
+// ErrUnverified is wrapped by the error for content that differs from the skill's entry: it was
+// changed since, or tampered with. The content is not returned. [Get] fetches the current entry;
+// an approval of the old one does not apply to it.
 var ErrUnverified = errors.New("skills: not what the entry describes")
 
 // Bounds of a listing, for servers whose pages have no end.
@@ -27,12 +26,12 @@ const (
 	maxSkills = 100_000
 )
 
-// Offered tells whether the server of a session declares the extension.
+// Offered reports whether the server of a session declares the extension.
 func Offered(s *mcp.Session) bool { return s.Server().Capabilities.Has("extensions", Extension) }
 
-// List iterates over the skills that a server lists; pages are fetched as needed, and
-// no file is read. An entry that breaks the rules is reported and left out. A skill
-// may exist without being listed: see [Get]. Names need not be unique.
+// List iterates over the skills that a server lists; pages are fetched as needed, and no file is
+// read. An invalid entry is reported and left out. A skill may exist without being listed: see
+// [Get]. Names need not be unique.
 //
 // The error is [mcp.ErrNotSupported] if the server does not declare the extension.
 func List(ctx context.Context, s *mcp.Session) iter.Seq2[*Skill, error] {
@@ -126,8 +125,8 @@ func Get(ctx context.Context, s *mcp.Session, uri string) (*Skill, error) {
 	return res.Skill, nil
 }
 
-// Active is a skill whose SKILL.md was loaded and verified. It holds the entry that it
-// was loaded by: what that does not list cannot be read.
+// Active is a skill whose SKILL.md was loaded and verified. It holds the entry that it was loaded
+// with: files that the entry does not list cannot be read.
 type Active struct {
 	Skill *Skill
 	Text  string // of the SKILL.md, with its front matter
@@ -135,9 +134,9 @@ type Active struct {
 	session *mcp.Session
 }
 
-// Load reads the SKILL.md of a skill and verifies it: size and digest against the
-// entry's, unless the skill is dynamic, and each field of its front matter. Load it
-// when it is needed, not before, and after whoever must approve of it has.
+// Load reads the SKILL.md of a skill and verifies it: size and digest against the entry's, unless
+// the skill is dynamic, and each field of its front matter. Load a skill only when it is needed,
+// and after any approval that it needs.
 func Load(ctx context.Context, s *mcp.Session, skill *Skill) (*Active, error) {
 	data, err := fetch(ctx, s, skill, skill.URI)
 	if err != nil {
@@ -159,7 +158,7 @@ func (a *Active) Read(ctx context.Context, file string) ([]byte, error) {
 	uri := file
 	if !strings.Contains(file, "://") {
 		if !tidy(file) {
-			return nil, fmt.Errorf("skill %q: the path %q leads out of the skill", clip(a.Skill.URI), clip(file))
+			return nil, fmt.Errorf("skill %q: the path %q is outside of the skill", clip(a.Skill.URI), clip(file))
 		}
 		uri = strings.TrimSuffix(a.Skill.URI, manifest) + escapePath(file)
 	}
@@ -191,7 +190,7 @@ func fetch(ctx context.Context, s *mcp.Session, skill *Skill, uri string) ([]byt
 	case !found:
 		err = errors.New("the answer has no contents of that URI")
 	case want == nil && len(data) > MaxBytes:
-		err = fmt.Errorf("it has %d bytes; %d are the most of a skill", len(data), MaxBytes)
+		err = fmt.Errorf("it has %d bytes, over the limit of %d for a skill", len(data), MaxBytes)
 	case want != nil && int64(len(data)) != want.Size:
 		err = fmt.Errorf("it has %d bytes and not the %d of the entry", len(data), want.Size)
 	case want != nil && digestOf(data) != want.Digest:
@@ -203,8 +202,8 @@ func fetch(ctx context.Context, s *mcp.Session, skill *Skill, uri string) ([]byt
 	return data, nil
 }
 
-// file returns what the entry says of a file, nil if the skill is dynamic. A file that
-// is not listed is as bad as one that was changed.
+// file returns the entry's description of a file, nil if the skill is dynamic. A file that is not
+// listed is an error, like a changed one.
 func (s *Skill) file(uri string) (*File, error) {
 	if s.Files == nil {
 		root := strings.TrimSuffix(s.URI, manifest)
@@ -221,9 +220,9 @@ func (s *Skill) file(uri string) (*File, error) {
 	return nil, fmt.Errorf("read %q: the entry of the skill lists no such file: %w", clip(uri), ErrUnverified)
 }
 
-// ReadDirectory lists what is in a folder, such as that of a skill, without what is
-// below: files as resources, folders as resources of the MIME type inode/directory. It
-// shows what the server has now, and adds nothing to an entry.
+// ReadDirectory lists the direct children of a folder, such as that of a skill: files as
+// resources, folders as resources of the MIME type inode/directory. It shows the current state of
+// the server, and adds nothing to an entry.
 //
 // The error is [mcp.ErrNotSupported] if the server does not declare directoryRead.
 func ReadDirectory(ctx context.Context, s *mcp.Session, uri string) ([]*mcp.Resource, error) {
@@ -248,7 +247,7 @@ func ReadDirectory(ctx context.Context, s *mcp.Session, uri string) ([]*mcp.Reso
 	return out, nil
 }
 
-// same tells whether two JSON values are the same, however numbers are spelled.
+// same reports whether two JSON values are equal; the spelling of numbers does not matter.
 func same(a, b json.RawMessage) bool {
 	var x, y any
 	if json.NewDecoder(bytes.NewReader(a)).Decode(&x) != nil || json.NewDecoder(bytes.NewReader(b)).Decode(&y) != nil {

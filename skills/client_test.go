@@ -12,8 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/skills"
 )
 
-// tampering is a server of skills whose reads a test changes, and that keeps what
-// was read.
+// tampering is a server of skills whose reads a test can change, and that records the reads.
 type tampering struct {
 	change func(uri string, c *mcp.ResourceContents)
 	reads  []string
@@ -40,8 +39,7 @@ func (x *tampering) serve(t testing.TB) *mcp.Session {
 	return mcptest.Connect(t, srv, client(), mcp.V2025_11_25)
 }
 
-// A SKILL.md that is not what its entry describes is not loaded, and nothing after it
-// is read.
+// A SKILL.md that differs from its entry is not loaded, and no further file is read.
 func TestLoadVerifies(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -85,7 +83,7 @@ func TestLoadVerifies(t *testing.T) {
 	}
 }
 
-// Numbers may be spelled otherwise in an entry; the front matter is the same.
+// Numbers may be spelled differently in an entry.
 func TestLoadTakesOtherSpellings(t *testing.T) {
 	srv := &mcp.Server{Name: "s"}
 	files := folder()
@@ -104,7 +102,7 @@ func TestLoadTakesOtherSpellings(t *testing.T) {
 	}
 }
 
-// Listing reads no file, and loading reads the SKILL.md alone.
+// Listing reads no file, and loading reads only the SKILL.md.
 func TestNothingIsReadAhead(t *testing.T) {
 	x := &tampering{}
 	s := x.serve(t)
@@ -118,8 +116,8 @@ func TestNothingIsReadAhead(t *testing.T) {
 	}
 }
 
-// A file that was changed, or that the entry does not list, is not returned; what is
-// not listed is not even asked for.
+// A file that was changed, or that the entry does not list, is not returned; an unlisted file is
+// not even requested.
 func TestReadVerifies(t *testing.T) {
 	x := &tampering{change: func(uri string, c *mcp.ResourceContents) {
 		if strings.HasSuffix(uri, "raw.bin") {
@@ -171,7 +169,7 @@ func TestDynamicSkill(t *testing.T) {
 	}
 }
 
-// A bad entry is reported with its place and left out; pages without an end end.
+// An invalid entry is reported with its place and left out; endless pages are detected.
 func TestListOfABadServer(t *testing.T) {
 	srv := &mcp.Server{Name: "s", Extensions: map[string]jsonRaw{skills.Extension: jsonRaw(`{}`)}}
 	srv.HandleMethod("skills/list", func(context.Context, *mcp.Request) (mcp.Result, error) {

@@ -12,7 +12,7 @@
 // It then answers skills/list, skills/get and resources/directory/read, and every file
 // is a resource, skill://<path of the skill>/<path of the file>.
 //
-// A client lists what there is, which reads no file, and loads what it wants:
+// A client lists the skills, which reads no file, and loads those it needs:
 //
 //	for skill, err := range skills.List(ctx, session) { ... }
 //	active, err := skills.Load(ctx, session, skill)
@@ -20,13 +20,11 @@
 //
 // # Guarantees
 //
-//   - Nothing outside of the folder is served: symbolic links and special files are
-//     refused, and only what a scan has found can be read. Files whose names begin with
-//     a dot are left out.
-//   - Nothing is read before it is asked for. What was read is returned only if its size
-//     and digest are those of the entry, and of a SKILL.md also only if its front
-//     matter is that of the entry; no file of a skill is read before its SKILL.md has
-//     passed.
-//   - A digest proves that the server is consistent, not that it can be trusted. What
-//     a skill says is input of the server; run nothing of it without asking.
+//   - Nothing outside of the folder is served: symbolic links and special files are refused, and
+//     only files found by a scan can be read. Files whose names begin with a dot are left out.
+//   - Nothing is read before it is requested. A file is returned only if its size and digest
+//     match the entry, and a SKILL.md only if its front matter does too; no file of a skill is
+//     read before its SKILL.md is verified.
+//   - A digest proves that the server is consistent, not that it can be trusted. The text of a
+//     skill is input of the server; run nothing of it without asking.
 package skills

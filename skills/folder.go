@@ -16,7 +16,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// fresh is how long a scan stands for what is in the folder.
+// fresh is the time for which a scan is considered current.
 const fresh = 2 * time.Second
 
 // Bounds of a page.
@@ -31,24 +31,22 @@ type Folder struct {
 	srv  *mcp.Server
 	fsys fs.FS
 
-	mu       sync.Mutex // held while scanning, so that one scan serves all who wait for it
+	mu       sync.Mutex // held while scanning, so that one scan serves all waiters
 	snapshot *snapshot  // guarded by mu
 	at       time.Time  // of the last scan; guarded by mu
-	said     string     // what was wrong at the last scan; guarded by mu
+	said     string     // fault of the last scan; guarded by mu
 }
 
-// Serve has a server offer the skills in a folder and declare the extension. A skill is a
-// folder with a SKILL.md, at any depth; one may stand within another. The
-// name in its front matter is that of its folder, and the folders above become part
-// of its URI.
+// Serve makes a server offer the skills in a folder and declare the extension. A skill is a
+// folder with a SKILL.md, at any depth; skills may be nested. The name in its front matter is
+// that of its folder, and the folders above become part of its URI.
 //
-// A folder on disk is best opened with [os.OpenRoot], which nothing leads out of. What
-// changes in it is found when skills are listed or asked for, at most every 2
-// seconds, or by [Folder.Reload]; whoever watches the resources is told. Server.Visible
-// hides skills and files: they are resources.
+// Open a folder on disk with [os.OpenRoot], which confines access to it. Changes are found when
+// skills are listed or requested, at most every 2 seconds, or by [Folder.Reload]; subscribers to
+// the resources are notified. Server.Visible hides skills and files: they are resources.
 //
-// An error names every skill that breaks a rule, and if there is none at all. Serve must
-// be called before the server serves, and once for a server.
+// The error names every invalid skill, or reports that there are no skills. Serve must be called
+// before the server serves, and once for a server.
 func Serve(s *mcp.Server, fsys fs.FS) (*Folder, error) {
 	f := &Folder{srv: s, fsys: fsys}
 	snapshot, err := scan(fsys, nil)
@@ -76,15 +74,15 @@ func (f *Folder) Skills() []*Skill {
 	return slices.Clone(f.snapshot.skills)
 }
 
-// Reload scans the folder now. The error names the skills that break a rule; they are
-// not served until they keep it.
+// Reload scans the folder now. The error names the invalid skills; they are not served until they
+// are corrected.
 func (f *Folder) Reload() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.reload()
 }
 
-// current returns what is in the folder, scanned if it was not of late.
+// current returns the content of the folder, scanned again if the last scan is not fresh.
 func (f *Folder) current() *snapshot {
 	now, fault := f.refresh()
 	if fault != "" && f.srv.Logger != nil {
@@ -93,8 +91,8 @@ func (f *Folder) current() *snapshot {
 	return now
 }
 
-// refresh scans if that was not done of late. Fault is what is wrong, if it was not
-// before.
+// refresh scans if the last scan is not fresh. Fault is the error of the scan, if it is a new
+// one.
 func (f *Folder) refresh() (now *snapshot, fault string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -124,7 +122,7 @@ func (f *Folder) reload() error {
 	return nil
 }
 
-// put makes a scan what is served: the server's resources become its files.
+// put serves the result of a scan: the server's resources become its files.
 func (f *Folder) put(next *snapshot) {
 	before := f.snapshot
 	if before == nil {
@@ -147,7 +145,7 @@ func (f *Folder) put(next *snapshot) {
 	}
 }
 
-// description is what a resource says of a file, to compare.
+// description holds the data of a file's resource, to compare.
 type description struct {
 	name, description, mime string
 	size                    int64
@@ -157,7 +155,7 @@ func described(r mcp.Resource) description {
 	return description{r.Name, r.Description, r.MIMEType, r.Size}
 }
 
-// order returns the URIs of the files: each skill, and what it is made of.
+// order returns the URIs of the files, skill by skill.
 func (s *snapshot) order() []string {
 	var out []string
 	seen := map[string]bool{}
@@ -176,7 +174,7 @@ func (s *snapshot) order() []string {
 	return out
 }
 
-// contents reads a file as it is now.
+// contents reads the current content of a file.
 func (f *Folder) contents(s *stored) (mcp.ResourceContents, error) {
 	data, err := read(f.fsys, s.path)
 	switch {
@@ -194,7 +192,7 @@ func (f *Folder) contents(s *stored) (mcp.ResourceContents, error) {
 	return c, nil
 }
 
-// visible tells whether the caller may see a file.
+// visible reports whether the caller may see a file.
 func (f *Folder) visible(ctx context.Context, uri string) bool {
 	return f.srv.Visible == nil || f.srv.Visible(ctx, mcp.Feature{Kind: mcp.KindResource, Name: uri})
 }
@@ -253,7 +251,7 @@ func (f *Folder) directory(ctx context.Context, req *mcp.Request) (mcp.Result, e
 	}
 	children, ok := f.current().dirs[uri]
 	if !ok {
-		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "resources/directory/read: %q is no folder here", clip(uri))
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "resources/directory/read: %q is not a folder here", clip(uri))
 	}
 	var res struct {
 		Resources []*mcp.Resource `json:"resources"`
@@ -273,8 +271,8 @@ func (f *Folder) directory(ctx context.Context, req *mcp.Request) (mcp.Result, e
 	return result(res)
 }
 
-// cached is what results that may be kept have; ours may not, for the folder can
-// change at any time and Server.Visible can tell callers apart.
+// cached holds the cache hints of results; these forbid caching, since the folder can change at
+// any time and Server.Visible can depend on the caller.
 type cached struct {
 	TTL   int    `json:"ttlMs"`
 	Scope string `json:"cacheScope"`
@@ -295,7 +293,7 @@ func uriParam(req *mcp.Request) (string, error) {
 	return uri, nil
 }
 
-// Cursors name the URI that they continue after, so that they are good across changes.
+// Cursors hold the URI that they continue after, so that they stay valid across changes.
 func cursor(after string) string { return base64.RawURLEncoding.EncodeToString([]byte("s1." + after)) }
 
 func cursorOf(req *mcp.Request) (string, error) {

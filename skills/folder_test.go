@@ -30,7 +30,7 @@ func manifest(name string) *fstest.MapFile {
 	return file("---\nname: " + name + "\ndescription: About " + name + ".\n---\n\n# " + name + "\n")
 }
 
-// folder is a folder of three skills, of which one stands in another.
+// folder is a folder of three skills, one of them nested in another.
 func folder() fstest.MapFS {
 	return fstest.MapFS{
 		"README.md":                         file("not part of any skill"),
@@ -57,7 +57,7 @@ func served(t testing.TB, files fstest.MapFS) (*mcp.Server, *skills.Folder) {
 
 func client() *mcp.Client { return &mcp.Client{Name: "c", Version: "1"} }
 
-// uris lists what a server lists.
+// uris returns the URIs of the skills that a server lists.
 func uris(t testing.TB, s *mcp.Session) []string {
 	t.Helper()
 	var out []string
@@ -70,8 +70,7 @@ func uris(t testing.TB, s *mcp.Session) []string {
 	return out
 }
 
-// Skills are listed, got and read on every revision and wire, and what is read is what
-// the entry says.
+// Skills are listed, got and read on every revision and wire, and the files match their entries.
 func TestSkills(t *testing.T) {
 	newServer := func() *mcp.Server { s, _ := served(t, folder()); return s }
 	mcptest.Every(t, newServer, client, func(t *testing.T, s *mcp.Session) {
@@ -128,8 +127,7 @@ func TestNestedSkills(t *testing.T) {
 	}
 }
 
-// What is no skill and no folder is refused with -32602, and so is a cursor that was
-// made up.
+// A URI that is neither a skill nor a folder is refused with -32602, and so is an invalid cursor.
 func TestUnknown(t *testing.T) {
 	srv, _ := served(t, folder())
 	s := mcptest.Connect(t, srv, client(), mcp.V2026_07_28)
@@ -160,7 +158,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// A folder with a mistake is not served, and the error says where it is.
+// A folder with a mistake is not served, and the error names the place.
 func TestServeRefuses(t *testing.T) {
 	many := fstest.MapFS{"a/SKILL.md": manifest("a")}
 	for i := range skills.MaxFiles {
@@ -175,11 +173,11 @@ func TestServeRefuses(t *testing.T) {
 		{"no front matter", fstest.MapFS{"a/SKILL.md": file("# a\n")}, `skill "a": no front matter`},
 		{"other name", fstest.MapFS{"a/SKILL.md": manifest("b")}, `the folder is "a" and the name in the front matter "b"`},
 		{"bad name", fstest.MapFS{"A_B/SKILL.md": manifest("A_B")}, `the name "A_B"`},
-		{"no folder", fstest.MapFS{"SKILL.md": manifest("a")}, "outside of any folder"},
+		{"no folder", fstest.MapFS{"SKILL.md": manifest("a")}, "not in a folder"},
 		{"folder that is no part of a URI", fstest.MapFS{"x:y/a/SKILL.md": manifest("a")}, `"x:y"`},
 		{"many files", many, "513 files"},
-		{"many bytes", fstest.MapFS{"a/SKILL.md": manifest("a"), "a/big": &fstest.MapFile{Data: make([]byte, skills.MaxBytes)}}, "are the most"},
-		{"device", fstest.MapFS{"a/SKILL.md": manifest("a"), "a/dev": &fstest.MapFile{Mode: os.ModeDevice}}, "no regular file"},
+		{"many bytes", fstest.MapFS{"a/SKILL.md": manifest("a"), "a/big": &fstest.MapFile{Data: make([]byte, skills.MaxBytes)}}, "over the limit"},
+		{"device", fstest.MapFS{"a/SKILL.md": manifest("a"), "a/dev": &fstest.MapFile{Mode: os.ModeDevice}}, "not a regular file"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -191,8 +189,7 @@ func TestServeRefuses(t *testing.T) {
 	}
 }
 
-// Symbolic links are refused when a folder is scanned, and when what was a file has
-// become one since.
+// Symbolic links are refused when a folder is scanned, and when a file has become one since.
 func TestSymbolicLinks(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("making symbolic links needs a privilege on Windows")
@@ -239,7 +236,7 @@ func TestSymbolicLinks(t *testing.T) {
 	}
 }
 
-// Pages of a listing have no end before the last skill, and split none.
+// A listing has all pages up to the last skill, and does not split a skill.
 func TestPages(t *testing.T) {
 	files := fstest.MapFS{}
 	for i := range 250 {
@@ -271,7 +268,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// What changes in the folder is found, and told to who watches.
+// Changes in the folder are found, and subscribers are notified.
 func TestChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		files := folder()
@@ -318,7 +315,7 @@ func TestChanges(t *testing.T) {
 			t.Errorf("events %q, want %q", events, want)
 		}
 
-		// The old entry is no good for the new file.
+		// The old entry does not match the new file.
 		active, err := skills.Load(t.Context(), s, skill)
 		if err != nil {
 			t.Fatal(err)
@@ -329,7 +326,7 @@ func TestChanges(t *testing.T) {
 			}
 		}
 
-		// A skill that breaks a rule is left out, and comes back.
+		// An invalid skill is left out, and comes back when corrected.
 		files["pdf/SKILL.md"] = file("broken")
 		if err := f.Reload(); err == nil || !strings.Contains(err.Error(), `skill "pdf"`) {
 			t.Errorf("Reload = %v, want what is wrong with pdf", err)
@@ -347,7 +344,7 @@ func TestChanges(t *testing.T) {
 	})
 }
 
-// Server.Visible hides skills and files from who may not see them.
+// Server.Visible hides skills and files from callers who may not see them.
 func TestVisible(t *testing.T) {
 	srv, _ := served(t, folder())
 	srv.Visible = func(_ context.Context, f mcp.Feature) bool { return !strings.HasPrefix(f.Name, "skill://pdf") }
@@ -388,7 +385,7 @@ func TestNotOffered(t *testing.T) {
 	}
 }
 
-// The settings stand in the capabilities, beside the resources capability.
+// The settings are in the capabilities, besides the resources capability.
 func TestDeclaration(t *testing.T) {
 	srv, _ := served(t, folder())
 	res, err := srv.Handle(t.Context(), &mcp.Request{Method: "server/discover"})

@@ -23,13 +23,12 @@ const (
 	maxDepth       = 16
 )
 
-// frontmatter reads the front matter of a SKILL.md: what stands between a first
-// line "---" and the next such line, as a JSON object whose members are in the order
-// of the file.
+// frontmatter reads the front matter of a SKILL.md: the text between a first line "---" and the
+// next such line, as a JSON object whose members are in the order of the file.
 //
-// The YAML is that of its core schema: null, booleans, numbers, and everything else is
-// a string, dates too. This package refuses anchors, aliases and tags, keys that are
-// no strings and keys that come twice, infinities, and more than one document.
+// The YAML is that of its core schema: null, booleans, numbers, and everything else is a string,
+// dates too. This package refuses anchors, aliases and tags, keys that are not strings and
+// duplicate keys, infinities, and more than one document.
 func frontmatter(file []byte) (json.RawMessage, error) {
 	file = bytes.TrimPrefix(file, []byte("\ufeff"))
 	line, rest, ok := bytes.Cut(file, []byte("\n"))
@@ -108,14 +107,14 @@ func appendNode(dst []byte, n *yaml.Node, depth int) ([]byte, error) {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := n.Content[i]
 			if key.Kind != yaml.ScalarNode {
-				return nil, faultAt(key, "a key is no string")
+				return nil, faultAt(key, "a key is not a string")
 			}
 			name, err := appendNode(nil, key, 1)
 			if err != nil {
 				return nil, err
 			}
 			if name[0] != '"' || key.Tag == "!!merge" {
-				return nil, faultAt(key, "the key %q is no string", clip(key.Value))
+				return nil, faultAt(key, "the key %q is not a string", clip(key.Value))
 			}
 			if seen[key.Value] {
 				return nil, faultAt(key, "the key %q comes twice", clip(key.Value))
@@ -133,12 +132,12 @@ func appendNode(dst []byte, n *yaml.Node, depth int) ([]byte, error) {
 	return nil, at("neither text, a list nor fields")
 }
 
-// faultAt names the line of the file that a fault is in; the first one is "---".
+// faultAt adds the line of the file to a fault; the first line is "---".
 func faultAt(n *yaml.Node, format string, args ...any) error {
 	return fmt.Errorf("line %d: "+format, append([]any{n.Line + 1}, args...)...)
 }
 
-// plain gives an unquoted scalar its JSON, by the core schema of YAML 1.2.
+// plain returns the JSON of an unquoted scalar in the core schema of YAML 1.2.
 func plain(s string) (json.RawMessage, error) {
 	switch s {
 	case "", "~", "null", "Null", "NULL":

@@ -48,10 +48,10 @@ func TestFrontmatterRefuses(t *testing.T) {
 		{"twice, spelled otherwise", "---\nname: a\n\"name\": b\n---\n", "twice"},
 		{"anchor", "---\na: &x 1\n---\n", "line 2: anchors"},
 		{"alias", "---\na: &x [1]\nb: *x\n---\n", "anchors"},
-		{"merge", "---\nb:\n  <<: {c: 1}\n---\n", "no string"},
+		{"merge", "---\nb:\n  <<: {c: 1}\n---\n", "not a string"},
 		{"tag", "---\na: !!binary aGk=\n---\n", "tag"},
-		{"number as a key", "---\n1: a\n---\n", "no string"},
-		{"list as a key", "---\n? [a]\n: b\n---\n", "no string"},
+		{"number as a key", "---\n1: a\n---\n", "not a string"},
+		{"list as a key", "---\n? [a]\n: b\n---\n", "not a string"},
 		{"infinite", "---\na: .inf\n---\n", "quotes"},
 		{"not a number", "---\na: .NaN\n---\n", "quotes"},
 		{"two documents", "---\na: 1\n...\nb: 2\n---\n", "document"},
@@ -70,8 +70,8 @@ func TestFrontmatterRefuses(t *testing.T) {
 	}
 }
 
-// What frontmatter returns is a valid object, and says the same when it is read as
-// YAML again, for JSON is YAML.
+// The result of frontmatter is a valid object, and gives the same object when read as YAML again,
+// since JSON is YAML.
 func FuzzFrontmatter(f *testing.F) {
 	for _, seed := range []string{
 		"---\nname: a\ndescription: b\n---\n", "---\na: [1, {b: 'c'}]\n---\n", "---\na: |\n  x\n---\n", "---\na: 0x1\nb: -1.5e3\nc: ~\n---\n", "---\n? a\n: b\n---",
@@ -126,8 +126,8 @@ func TestCheck(t *testing.T) {
 		{"twice", entry("skill://a/SKILL.md", "a", "["+file("skill://a/SKILL.md")+","+file("skill://a/SKILL.md")+"]"), "twice"},
 		{"digest", entry("skill://a/SKILL.md", "a", `[{"uri":"skill://a/SKILL.md","digest":"md5:00","size":0}]`), "digest"},
 		{"size", entry("skill://a/SKILL.md", "a", `[{"uri":"skill://a/SKILL.md","digest":"`+digest+`","size":-1}]`), "size"},
-		{"large", entry("skill://a/SKILL.md", "a", `[{"uri":"skill://a/SKILL.md","digest":"`+digest+`","size":16777217}]`), "the most"},
-		{"large in sum", entry("skill://a/SKILL.md", "a", `[{"uri":"skill://a/SKILL.md","digest":"`+digest+`","size":16777216},{"uri":"skill://a/x","digest":"`+digest+`","size":1}]`), "the most"},
+		{"large", entry("skill://a/SKILL.md", "a", `[{"uri":"skill://a/SKILL.md","digest":"`+digest+`","size":16777217}]`), "want 0 to"},
+		{"large in sum", entry("skill://a/SKILL.md", "a", `[{"uri":"skill://a/SKILL.md","digest":"`+digest+`","size":16777216},{"uri":"skill://a/x","digest":"`+digest+`","size":1}]`), "over the limit"},
 		{"many", entry("skill://a/SKILL.md", "a", "["+many+"]"), "513 files"},
 		{"null", `null`, ""},
 	}

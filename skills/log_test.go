@@ -13,7 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/skills"
 )
 
-// A skill that breaks a rule later on is logged, once until something else is wrong.
+// A skill that becomes invalid is logged once, until its fault changes.
 func TestBrokenSkillIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

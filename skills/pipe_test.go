@@ -15,7 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/skills"
 )
 
-// A file that became a named pipe is refused; whoever opened it would wait for a writer.
+// A file that became a named pipe is refused; opening it would wait for a writer.
 func TestPipeIsNotOpened(t *testing.T) {
 	dir := t.TempDir()
 	note := filepath.Join(dir, "a", "note.md")
@@ -40,7 +40,7 @@ func TestPipeIsNotOpened(t *testing.T) {
 	if err == nil || ctx.Err() != nil {
 		t.Errorf("Read of a pipe: %v, want a refusal at once", err)
 	}
-	// Whoever waits for a writer gets one, so that a failure ends.
+	// Give a waiting reader a writer, so that a failed test ends.
 	if w, err := os.OpenFile(note, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
 		w.Close()
 	}

@@ -18,10 +18,10 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// maxEntries bounds what one scan looks at.
+// maxEntries bounds the files and folders of one scan.
 const maxEntries = 100_000
 
-// snapshot is what a folder holds at one moment. It is not changed once made.
+// snapshot is the content of a folder at one moment. It is immutable.
 type snapshot struct {
 	skills []*Skill                   // by URI
 	files  map[string]*stored         // by URI
@@ -36,20 +36,20 @@ type stored struct {
 	text     bool
 	resource mcp.Resource
 
-	// Of a SKILL.md: its front matter as JSON, or what is wrong with it. From a skill
-	// around this one it is a file like any other.
+	// For a SKILL.md: its front matter as JSON, or its fault. In an outer skill it is a file like
+	// any other.
 	front    json.RawMessage
 	frontErr error
 }
 
-// found is one file that a walk came by.
+// found is one file that a walk found.
 type found struct {
 	path string
 	info fs.FileInfo
 }
 
-// scan reads a folder. Files that are as they were are taken from before, which may
-// be nil. A skill that breaks a rule is left out; the error says why, of each.
+// scan reads a folder. Unchanged files are taken from before, which may be nil. An invalid skill
+// is left out; the error has the reason for each.
 func scan(fsys fs.FS, before *snapshot) (*snapshot, error) {
 	files, faults, err := walk(fsys)
 	if err != nil {
@@ -77,7 +77,7 @@ func scan(fsys fs.FS, before *snapshot) (*snapshot, error) {
 	return out, errors.Join(errs...)
 }
 
-// skillRoot returns the folder of the skill that a path is the SKILL.md of.
+// skillRoot returns the folder of the skill whose SKILL.md is at a path.
 func skillRoot(p string) (string, bool) {
 	if path.Base(p) != manifest {
 		return "", false
@@ -85,8 +85,8 @@ func skillRoot(p string) (string, bool) {
 	return path.Dir(p), true
 }
 
-// walk finds the files of a folder, in order, and by path what cannot be served. What
-// has a name that begins with a dot is passed over.
+// walk returns the files of a folder, in order, and the faults of those that cannot be served, by
+// path. It skips names that begin with a dot.
 func walk(fsys fs.FS) (files []found, faults map[string]error, err error) {
 	faults = map[string]error{}
 	entries := 0
@@ -111,7 +111,7 @@ func walk(fsys fs.FS) (files []found, faults map[string]error, err error) {
 			faults[p] = errors.New("is a symbolic link, which is not served")
 			return nil
 		case !d.Type().IsRegular():
-			faults[p] = errors.New("is no regular file")
+			faults[p] = errors.New("is not a regular file")
 			return nil
 		case !utf8.ValidString(p):
 			faults[p] = errors.New("has a name that is not UTF-8")
@@ -119,7 +119,7 @@ func walk(fsys fs.FS) (files []found, faults map[string]error, err error) {
 		}
 		info, err := d.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it went away meanwhile
+			return nil // it was removed in the meantime
 		}
 		if err != nil {
 			return err
@@ -130,15 +130,15 @@ func walk(fsys fs.FS) (files []found, faults map[string]error, err error) {
 	return files, faults, err
 }
 
-// readSkill makes the entry of the skill in the folder root, and returns its files.
-// Those of skills within it were perhaps read already, and are in known.
+// readSkill makes the entry of the skill in the folder root, and returns its files. Files of
+// nested skills that were read already are in known.
 func readSkill(fsys fs.FS, root string, files []found, faults map[string]error, before *snapshot, known map[string]*stored) (*Skill, []*stored, error) {
 	if root == "." {
-		return nil, nil, fmt.Errorf("%s stands outside of any folder: put it in one that has the name of the skill", manifest)
+		return nil, nil, fmt.Errorf("%s is not in a folder: put it in one with the name of the skill", manifest)
 	}
 	for seg := range strings.SplitSeq(path.Dir(root), "/") {
 		if seg != "." && strings.Trim(strings.ToLower(seg), "abcdefghijklmnopqrstuvwxyz0123456789-_~") != "" {
-			return nil, nil, fmt.Errorf("the folder name %q must be of letters, digits, - and _, for it is part of a URI", clip(seg))
+			return nil, nil, fmt.Errorf("the folder name %q must have only letters, digits, - and _, since it is part of a URI", clip(seg))
 		}
 	}
 	within := func(p string) bool { return strings.HasPrefix(p, root+"/") }
@@ -157,10 +157,10 @@ func readSkill(fsys fs.FS, root string, files []found, faults map[string]error, 
 	}
 	// Before anything is read.
 	if len(mine) > MaxFiles {
-		return nil, nil, fmt.Errorf("it has %d files; %d are the most", len(mine), MaxFiles)
+		return nil, nil, fmt.Errorf("it has %d files, over the limit of %d", len(mine), MaxFiles)
 	}
 	if total > MaxBytes {
-		return nil, nil, fmt.Errorf("it has %d bytes; %d are the most", total, MaxBytes)
+		return nil, nil, fmt.Errorf("it has %d bytes, over the limit of %d", total, MaxBytes)
 	}
 	skill := &Skill{URI: uriOf(root + "/" + manifest), Files: []File{}}
 	var kept []*stored
@@ -185,7 +185,7 @@ func readSkill(fsys fs.FS, root string, files []found, faults map[string]error, 
 		return nil, nil, err
 	}
 	for _, s := range kept {
-		// What was taken from before has them already, and is being served.
+		// Files from before have them already, and are being served.
 		if s.URI == skill.URI && s.resource.Description != skill.Description {
 			s.resource.Name, s.resource.Description = skill.Name, skill.Description
 		}
@@ -193,11 +193,11 @@ func readSkill(fsys fs.FS, root string, files []found, faults map[string]error, 
 	return skill, kept, nil
 }
 
-// readFile reads one file to know its digest, unless that is known from before.
+// readFile reads one file to compute its digest, unless before has it.
 func readFile(fsys fs.FS, f found, before *snapshot) (*stored, error) {
 	uri := uriOf(f.path)
 	if before != nil {
-		// A file system that keeps no times does not tell that a file was changed.
+		// Without modification times a change cannot be detected.
 		if s := before.files[uri]; s != nil && s.Size == f.info.Size() && !s.modified.IsZero() && s.modified.Equal(f.info.ModTime()) {
 			return s, nil
 		}
@@ -215,7 +215,7 @@ func readFile(fsys fs.FS, f found, before *snapshot) (*stored, error) {
 	return s, nil
 }
 
-// read reads a file that is, and stands in folders that are, no symbolic link.
+// read reads a file whose path has no symbolic links.
 func read(fsys fs.FS, name string) ([]byte, error) {
 	for i := range len(name) + 1 {
 		if i < len(name) && name[i] != '/' {
@@ -228,8 +228,8 @@ func read(fsys fs.FS, name string) ([]byte, error) {
 		switch {
 		case info.Mode()&fs.ModeSymlink != 0:
 			return nil, fmt.Errorf("%q is a symbolic link, which is not served", clip(name[:i]))
-		case i == len(name) && !info.Mode().IsRegular(): // to open a pipe may take for ever
-			return nil, fmt.Errorf("%q is no regular file", clip(name))
+		case i == len(name) && !info.Mode().IsRegular(): // opening a pipe may block
+			return nil, fmt.Errorf("%q is not a regular file", clip(name))
 		}
 	}
 	f, err := fsys.Open(name)
@@ -238,7 +238,7 @@ func read(fsys fs.FS, name string) ([]byte, error) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("%q is no regular file", clip(name)), err)
+		return nil, errors.Join(fmt.Errorf("%q is not a regular file", clip(name)), err)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
 	if err == nil && len(data) > MaxBytes {
@@ -276,7 +276,7 @@ func (s *snapshot) skill(uri string) *Skill {
 	return s.skills[i]
 }
 
-// uriOf is the URI of a path in the folder.
+// uriOf returns the URI of a path in the folder.
 func uriOf(p string) string { return "skill://" + escapePath(p) }
 
 // escapePath escapes the segments of a path for use in a URI.
@@ -288,13 +288,13 @@ func escapePath(p string) string {
 	return strings.Join(segs, "/")
 }
 
-// isText tells whether a file can travel as text without a change.
+// isText reports whether a file can be sent as text unchanged.
 func isText(data []byte) bool { return utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 }
 
 const directoryType = "inode/directory"
 
-// mimeTypes by ending. They are ours and not the system's, so that a folder is the
-// same on every machine.
+// mimeTypes by ending. They do not depend on the system, so that a folder is the same on every
+// machine.
 var mimeTypes = map[string]string{
 	".css": "text/css", ".csv": "text/csv", ".html": "text/html", ".js": "text/javascript", ".mjs": "text/javascript",
 	".json": "application/json", ".md": "text/markdown", ".py": "text/x-python", ".sh": "application/x-sh",

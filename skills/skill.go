@@ -14,7 +14,7 @@ import (
 // Extension identifies the extension in the capabilities of a server.
 const Extension = "io.modelcontextprotocol/skills"
 
-// What every host accepts of one skill, and so what a server serves.
+// Limits of one skill that every host accepts, and that a server therefore applies.
 const (
 	MaxFiles = 512      // files of a skill, with its SKILL.md
 	MaxBytes = 16 << 20 // of all its files
@@ -22,8 +22,7 @@ const (
 
 const manifest = "SKILL.md"
 
-// Skill is the entry of one skill: what a host needs to know of it before it
-// reads any of its files.
+// Skill is the entry of one skill, which a host gets before it reads any of its files.
 type Skill struct {
 	URI  string // of its SKILL.md
 	Name string // of the front matter; the last segment of the skill's path
@@ -34,8 +33,8 @@ type Skill struct {
 	// Frontmatter is the front matter of the SKILL.md as a JSON object, with all fields.
 	Frontmatter json.RawMessage
 
-	// Files are all files of the skill, its SKILL.md among them. Nil: the skill is
-	// dynamic; its content is made up as it is read and cannot be verified.
+	// Files are all files of the skill, its SKILL.md among them. Nil: the skill is dynamic; its
+	// content is generated when read and cannot be verified.
 	Files []File
 }
 
@@ -53,7 +52,7 @@ type entry struct {
 	Resources   json.RawMessage `json:"resources"`
 }
 
-// MarshalJSON writes the form of the extension.
+// MarshalJSON returns the form of the extension.
 func (s *Skill) MarshalJSON() ([]byte, error) {
 	e := entry{s.URI, s.Frontmatter, json.RawMessage(`"dynamic"`)}
 	if s.Files != nil {
@@ -65,8 +64,8 @@ func (s *Skill) MarshalJSON() ([]byte, error) {
 	return jsonx.Marshal(e)
 }
 
-// UnmarshalJSON reads the form of the extension. An entry that breaks a rule of the
-// extension, or a limit, is an error.
+// UnmarshalJSON reads the form of the extension. An entry that violates a rule of the extension,
+// or a limit, is an error.
 func (s *Skill) UnmarshalJSON(data []byte) error {
 	var e entry
 	if err := jsonx.Unmarshal(data, &e); err != nil {
@@ -93,7 +92,7 @@ func (s *Skill) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// check holds an entry against the rules, and fills in what its front matter says.
+// check validates an entry, and sets the fields from its front matter.
 func (s *Skill) check() error {
 	root, ok := strings.CutSuffix(s.URI, "/"+manifest)
 	_, path, hasScheme := strings.Cut(root, "://")
@@ -128,7 +127,7 @@ func (s *Skill) check() error {
 
 func (s *Skill) checkFiles(root string) error {
 	if len(s.Files) > MaxFiles {
-		return fmt.Errorf("it has %d files; %d are the most", len(s.Files), MaxFiles)
+		return fmt.Errorf("it has %d files, over the limit of %d", len(s.Files), MaxFiles)
 	}
 	seen := make(map[string]bool, len(s.Files))
 	var total int64
@@ -142,7 +141,7 @@ func (s *Skill) checkFiles(root string) error {
 		case !isDigest(f.Digest):
 			return fmt.Errorf("the file %q has the digest %q: want sha256: and 64 lowercase hex digits", clip(f.URI), clip(f.Digest))
 		case f.Size < 0 || f.Size > MaxBytes:
-			return fmt.Errorf("the file %q has a size of %d bytes; %d are the most of a skill", clip(f.URI), f.Size, MaxBytes)
+			return fmt.Errorf("the file %q has a size of %d bytes, want 0 to %d", clip(f.URI), f.Size, MaxBytes)
 		}
 		seen[f.URI] = true
 		total += f.Size
@@ -151,12 +150,12 @@ func (s *Skill) checkFiles(root string) error {
 	case !seen[s.URI]:
 		return fmt.Errorf("its files do not name %s itself", manifest)
 	case total > MaxBytes:
-		return fmt.Errorf("it has %d bytes; %d are the most", total, MaxBytes)
+		return fmt.Errorf("it has %d bytes, over the limit of %d", total, MaxBytes)
 	}
 	return nil
 }
 
-// tidy tells whether a path has neither empty segments nor such as lead elsewhere.
+// tidy reports whether a path has neither empty segments nor dot segments.
 func tidy(path string) bool {
 	for seg := range strings.SplitSeq(path, "/") {
 		switch strings.ToLower(strings.ReplaceAll(strings.ToLower(seg), "%2e", ".")) {
@@ -167,8 +166,8 @@ func tidy(path string) bool {
 	return true
 }
 
-// checkName holds a name against the rules of Agent Skills: 1 to 64 lowercase
-// letters, digits and single hyphens between them.
+// checkName checks a name against the rules of Agent Skills: 1 to 64 lowercase letters, digits
+// and single hyphens between them.
 func checkName(name string) error {
 	ok := len(name) >= 1 && len(name) <= 64 && name[0] != '-' && name[len(name)-1] != '-' && !strings.Contains(name, "--")
 	for i := range len(name) {
@@ -181,7 +180,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// digestOf is the digest of a file's bytes.
+// digestOf returns the digest of a file's bytes.
 func digestOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:])

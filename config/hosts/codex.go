@@ -15,8 +15,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// Codex lists servers in TOML. It replaces no variables: it has members of their own
-// for the names of variables that are to be passed on or sent.
+// Codex lists servers in TOML. It does not replace variables: it has separate members for the
+// names of variables to pass on or send.
 
 var (
 	wholeVariable  = regexp.MustCompile(`^\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}$`)
@@ -40,7 +40,7 @@ func readCodex(_ Host, data []byte, from From) (*Listing, error) {
 		note := l.about(name)
 		o, ok := ordered(file.Servers[name])
 		if !ok {
-			note("left out: it is not a table that JSON could hold")
+			note("left out: it is a table that JSON cannot represent")
 			continue
 		}
 		if !o.has("command") && !o.has("url") {
@@ -55,7 +55,7 @@ func readCodex(_ Host, data []byte, from From) (*Listing, error) {
 	return l, nil
 }
 
-// takeHeaders gathers the three members in which Codex has headers.
+// takeHeaders merges the three members in which Codex has headers.
 func takeHeaders(o *object) {
 	headers := new(object)
 	if jsonx.KindOf(o.get("http_headers")) == '{' {

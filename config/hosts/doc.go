@@ -2,13 +2,12 @@
 // servers: Claude Desktop, Claude Code, Cursor, VS Code, Windsurf, Zed, goose, Codex
 // and Gemini CLI.
 //
-// A server is taken over into the words of mcp.json that package config reads. What
-// has no such word stays in it as it is, so that nothing is lost: a file that is read
-// and written again says the same to its host. What a host does that Patchbay cannot
-// do, and the other way round, is told in a note.
+// A server is converted to the members of mcp.json that package config reads. Other members are
+// kept unchanged, so that a file that is read and written again means the same to its host. A
+// note reports features of a host that Patchbay does not have, and the reverse.
 //
 // # Guarantees
 //
-//   - Nothing is started, fetched or written, and no file is opened: the caller does.
+//   - Nothing is started or fetched, and no file is opened or written: the caller does that.
 //   - No value of env or headers appears in a note or an error.
 package hosts

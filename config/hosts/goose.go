@@ -14,7 +14,7 @@ import (
 // goose lists extensions in YAML. Those of the types stdio, sse and streamable_http
 // are servers; the others are parts of goose itself.
 
-// gooseWords are what goose calls what mcp.json has other words for.
+// gooseWords are goose's names for members of mcp.json.
 var gooseWords = [][2]string{{"cmd", "command"}, {"envs", "env"}, {"uri", "url"}}
 
 func readGoose(_ Host, data []byte, from From) (*Listing, error) {
@@ -41,13 +41,13 @@ func readGoose(_ Host, data []byte, from From) (*Listing, error) {
 		}
 		o, ok := ordered(v)
 		if !ok {
-			note("left out: it is not a mapping that JSON could hold")
+			note("left out: it is a mapping that JSON cannot represent")
 			continue
 		}
 		switch kind := o.text("type"); kind {
 		case "stdio", "sse", "streamable_http":
 		default:
-			note(fmt.Sprintf("left out: an extension of the type %q is a part of goose", kind))
+			note(fmt.Sprintf("left out: an extension of the type %q is part of goose", kind))
 			continue
 		}
 		for _, w := range gooseWords {
@@ -66,7 +66,7 @@ func readGoose(_ Host, data []byte, from From) (*Listing, error) {
 	return l, nil
 }
 
-// arrange puts the members of an object into the usual order.
+// arrange sorts the members of an object into the usual order.
 func arrange(o *object) json.RawMessage {
 	out := new(object)
 	for _, name := range order {
@@ -145,8 +145,8 @@ func writeGoose(_ Host, l *Listing) ([]byte, error) {
 	return out.Bytes(), enc.Close()
 }
 
-// takeVariables removes from a table what is nothing but the variable of the same
-// name, ${K} or ${env:K} for K, and returns the names.
+// takeVariables removes the entries of a table that are only the variable of the same name, ${K}
+// or ${env:K} for K, and returns the names.
 func takeVariables(o *object, member string) []string {
 	if jsonx.KindOf(o.get(member)) != '{' {
 		return nil
@@ -169,7 +169,7 @@ func takeVariables(o *object, member string) []string {
 	return names
 }
 
-// variable returns the name of the variable that a text is, or "".
+// variable returns the name of the variable if the text is only a variable, else "".
 func variable(raw json.RawMessage) string {
 	text, err := jsonx.Unquote(raw)
 	if err != nil {

@@ -22,14 +22,14 @@ type Host struct {
 	write  func(h Host, l *Listing) ([]byte, error)
 
 	// For hosts whose file is JSON.
-	list  []string                         // where the servers stand
-	take  func(*object, func(string))      // puts a server into Patchbay's words
-	give  func(*object, func(string)) bool // puts it into the host's words, if it has any
+	list  []string                         // members that list servers
+	take  func(*object, func(string))      // converts a server to mcp.json
+	give  func(*object, func(string)) bool // converts it to the host's form, if possible
 	spell spelling                         // how the host writes variables
-	shuns bool                             // it cannot keep a server without starting it
+	shuns bool                             // it starts every server in its file
 }
 
-// System is where to look for files. All folders are absolute.
+// System holds the folders in which to look for files. All are absolute.
 type System struct {
 	OS     string // as runtime.GOOS
 	Home   string
@@ -37,23 +37,23 @@ type System struct {
 	Dir    string // of the project
 }
 
-// Place is where a host may have a file.
+// Place is a path where a host may have a file.
 type Place struct {
 	Path  string
 	Scope string // "user" or "project"
 }
 
-// From says which file is read.
+// From describes the file that is read.
 type From struct {
 	Path string // for errors
 	Dir  string // the folder of the project, whose servers Claude Code keeps in the user's file
 }
 
-// Listing is what one file lists.
+// Listing is the content of one file.
 type Listing struct {
-	Servers []config.Entry    // in the words of mcp.json
-	Inputs  []json.RawMessage // as VS Code has them
-	Notes   []string          // what to know about it, in words
+	Servers []config.Entry    // in the form of mcp.json
+	Inputs  []json.RawMessage // in the form of VS Code
+	Notes   []string          // remarks for people
 }
 
 func (l *Listing) note(format string, args ...any) {
@@ -65,7 +65,7 @@ func (l *Listing) about(name string) func(string) {
 	return func(text string) { l.note("%q: %s", name, text) }
 }
 
-// All returns the hosts, in the order in which people are told of them.
+// All returns the hosts in the order for display.
 func All() []Host {
 	all := []Host{
 		{Name: "claude-desktop", Title: "Claude Desktop", places: claudeDesktop, list: []string{"mcpServers"}, spell: verbatim, give: plainTypes, shuns: true},
@@ -86,7 +86,7 @@ func All() []Host {
 	return all
 }
 
-// Named returns the host of a name.
+// Named returns the host called name.
 func Named(name string) (Host, bool) {
 	all := All()
 	i := slices.IndexFunc(all, func(h Host) bool { return h.Name == name })
@@ -96,7 +96,7 @@ func Named(name string) (Host, bool) {
 	return all[i], true
 }
 
-// Guess returns the host that a file is of, by its path and what stands in it.
+// Guess returns the host of a file, by its path and content.
 func Guess(path string, data []byte) Host {
 	path = filepath.ToSlash(path)
 	name := "claude-code"
@@ -127,19 +127,17 @@ func Guess(path string, data []byte) Host {
 	return h
 }
 
-// Places returns where the host has its files on a system, those of the user first.
+// Places returns the places of the host's files on a system, those of the user first.
 func (h Host) Places(sys System) []Place { return h.places(sys) }
 
-// Read reads the servers of a file. A file of the host that lists none is no error.
+// Read reads the servers of a file. A file without servers is not an error.
 func (h Host) Read(data []byte, from From) (*Listing, error) { return h.read(h, data, from) }
 
-// Write returns a file of the host that lists the servers, and nothing else: it is
-// for people to put into the place of it, or into what stands there. What the host
-// cannot do is noted in l.
+// Write returns a file of the host with only the servers, for people to use as the file or to
+// merge into it. Features that the host does not have are noted in l.
 func (h Host) Write(l *Listing) ([]byte, error) { return h.write(h, l) }
 
-// homely are the places of hosts that keep their files in a folder of the same name
-// in the home folder and in a project.
+// homely returns the places of hosts that have the same path in the home folder and in a project.
 func homely(path string) func(System) []Place {
 	return func(sys System) []Place {
 		return []Place{{filepath.Join(sys.Home, path), "user"}, {filepath.Join(sys.Dir, path), "project"}}
@@ -182,8 +180,8 @@ func goose(sys System) []Place {
 	return []Place{{filepath.Join(user, "config.yaml"), "user"}}
 }
 
-// xdg is the configuration folder of programs that use the same one on macOS as on
-// other Unix systems.
+// xdg returns the configuration folder of programs that use the same one on macOS as on other
+// Unix systems.
 func (sys System) xdg() string {
 	if sys.OS == "darwin" {
 		return filepath.Join(sys.Home, ".config")

@@ -59,13 +59,13 @@ func values(t *testing.T, name string, data []byte) map[string]any {
 	return v
 }
 
-// What a file says of its servers is the same after it went through mcp.json: each
-// server is added to a document, read back from there and written again.
+// A file has the same servers after a round trip through mcp.json: each server is added to a
+// document, read back from there and written again.
 func TestRoundTrip(t *testing.T) {
 	tests := []struct {
 		host, name string
-		keys       []string // what the written file has
-		without    []string // servers that are no servers of ours
+		keys       []string // keys of the written file
+		without    []string // entries that are not converted
 	}{
 		{"claude-desktop", "claude_desktop_config.json", []string{"mcpServers"}, nil},
 		{"claude-code", ".mcp.json", []string{"mcpServers"}, nil},
@@ -133,7 +133,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// show lists what was read, in short.
+// show returns a short form of a listing.
 func show(l *hosts.Listing) []string {
 	var out []string
 	for _, e := range l.Servers {
@@ -150,7 +150,7 @@ func TestRead(t *testing.T) {
 		{"claude-code", ".claude.json", []string{
 			`notes {"type":"stdio","command":"notes-server","args":["--local"],"env":{}}`,
 			`issues {"type":"http","url":"https://issues.example.com/mcp"}`,
-			`"notes" of "mcpServers" is left out: the file has another one of that name, which goes before it`,
+			`"notes" of "mcpServers" is left out: another one of that name in the file takes precedence`,
 		}},
 		{"vscode", "settings.json", []string{
 			`old {"type":"sse","url":"https://old.example.com/sse","headers":{"X-Key":"${input:k}"}}`,
@@ -167,7 +167,7 @@ func TestRead(t *testing.T) {
 			`fetch {"type":"stdio","command":"uvx","args":["mcp-server-fetch"],"env":{"FETCH_AGENT":"goose"},"disabled":false,"available_tools":[],"bundled":null,"description":"Fetches pages","env_keys":["FETCH_TOKEN"],"name":"fetch","timeout":300}`,
 			`remote {"type":"streamable_http","env":{},"url":"https://remote.example.com/mcp","headers":{"Authorization":"Bearer token"},"disabled":true,"name":"Remote","timeout":60}`,
 			`events {"type":"sse","url":"https://events.example.com/sse","disabled":false,"name":"events","timeout":300}`,
-			`"developer": left out: an extension of the type "builtin" is a part of goose`,
+			`"developer": left out: an extension of the type "builtin" is part of goose`,
 			`"fetch": goose keeps the value of FETCH_TOKEN itself: set the environment variable FETCH_TOKEN`,
 		}},
 		{"gemini", "settings.json", []string{
@@ -186,12 +186,12 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A list of another host in the same file is not left out in silence.
+// A list of another host in the same file is noted.
 func TestOtherLists(t *testing.T) {
 	data := []byte(`{"servers":{"a":{"command":"x"}},"mcpServers":{"b":{"command":"y"}}}`)
 	for host, want := range map[string]string{
-		"vscode": `the list "mcpServers" is left out: VS Code reads "servers" alone`,
-		"cursor": `the list "servers" is left out: Cursor reads "mcpServers" alone`,
+		"vscode": `the list "mcpServers" is left out: VS Code reads only "servers"`,
+		"cursor": `the list "servers" is left out: Cursor reads only "mcpServers"`,
 	} {
 		h, _ := hosts.Named(host)
 		l, err := h.Read(data, hosts.From{Path: "mcp.json"})
@@ -201,7 +201,7 @@ func TestOtherLists(t *testing.T) {
 	}
 }
 
-// One server with everything, as each host can have it.
+// One server with all members, as far as each host supports them.
 func TestWriteOfOtherWords(t *testing.T) {
 	l := func() *hosts.Listing {
 		return &hosts.Listing{
@@ -299,7 +299,7 @@ func TestGuess(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want == "cursor" {
-			want = "claude-code" // the same words; only its folder tells it
+			want = "claude-code" // the same form; only the folder differs
 		}
 		if got := hosts.Guess(path, data); got.Name != want {
 			t.Errorf("Guess of %s = %s, want %s", path, got.Name, want)
@@ -307,7 +307,7 @@ func TestGuess(t *testing.T) {
 	}
 }
 
-// A wrong file is told by its place and none of its values.
+// The error of a wrong file has its place and none of its values.
 func TestReadFaults(t *testing.T) {
 	for host, text := range map[string]string{
 		"cursor": "{\"mcpServers\": {\"a\": {\"env\": {\"K\": \"hunter2}}}",
@@ -328,8 +328,7 @@ func TestReadFaults(t *testing.T) {
 	}
 }
 
-// Whatever a file holds, what is read of it are objects that can be written to every
-// host and to mcp.json.
+// All entries read from any file are objects that can be written to every host and to mcp.json.
 func FuzzRead(f *testing.F) {
 	for i, h := range hosts.All() {
 		files, err := filepath.Glob(filepath.Join("testdata", h.Name, "*.*"))

@@ -10,7 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// readJSON reads a host whose file is JSON, perhaps with comments.
+// readJSON reads the file of a host with JSON, which may have comments.
 func readJSON(h Host, data []byte, from From) (*Listing, error) {
 	l := new(Listing)
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -32,7 +32,7 @@ func readJSON(h Host, data []byte, from From) (*Listing, error) {
 			name := string(raw)
 			switch {
 			case seen[name]:
-				l.note("%q of %s is left out: the file has another one of that name, which goes before it", name, where)
+				l.note("%q of %s is left out: another one of that name in the file takes precedence", name, where)
 				continue
 			case jsonx.KindOf(value) != '{':
 				l.note("%q is left out: it is not an object", name)
@@ -53,7 +53,7 @@ func readJSON(h Host, data []byte, from From) (*Listing, error) {
 		return nil
 	}
 	inputs, _ := jsonx.Lookup(text, "inputs")
-	if h.Name == "claude-code" { // what is local to a project goes before the rest
+	if h.Name == "claude-code" { // servers of a project take precedence
 		local, found := jsonx.LookupPath(text, "projects", from.Dir, "mcpServers")
 		if !found {
 			local, _ = jsonx.LookupPath(text, "projects", filepath.ToSlash(from.Dir), "mcpServers")
@@ -72,7 +72,7 @@ func readJSON(h Host, data []byte, from From) (*Listing, error) {
 	}
 	for _, other := range []string{"mcpServers", "servers", "context_servers"} {
 		if v, ok := jsonx.Lookup(text, other); ok && jsonx.KindOf(v) == '{' && other != h.list[0] {
-			l.note("the list %q is left out: %s reads %q alone", other, h.Title, h.list[0])
+			l.note("the list %q is left out: %s reads only %q", other, h.Title, h.list[0])
 		}
 	}
 	if jsonx.KindOf(inputs) == '[' {
@@ -83,7 +83,7 @@ func readJSON(h Host, data []byte, from From) (*Listing, error) {
 	return l, nil
 }
 
-// writeJSON writes a host whose file is JSON.
+// writeJSON writes the file of a host with JSON.
 func writeJSON(h Host, l *Listing) ([]byte, error) {
 	list := new(object)
 	for _, e := range l.Servers {
@@ -125,8 +125,8 @@ func writeJSON(h Host, l *Listing) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// portable puts a server into words that other hosts understand, as far as Patchbay
-// has words of its own. It is false if the server is not for other hosts.
+// portable converts Patchbay's own members of a server to ones that other hosts understand. It
+// returns false if other hosts cannot use the server.
 func portable(o *object, note func(string)) bool {
 	o.remove("patchbay")
 	if name := o.text("builtin"); name != "" {
@@ -156,7 +156,7 @@ func portable(o *object, note func(string)) bool {
 	return true
 }
 
-// transport is the kind of a server that has a url.
+// transport returns the transport of a server with a url.
 func transport(o *object) string {
 	if o.text("type") == "sse" {
 		return "sse"
@@ -164,7 +164,7 @@ func transport(o *object) string {
 	return "http"
 }
 
-// setType says how a server is reached, first of all.
+// setType sets the type of a server as its first member.
 func setType(o *object, kind string) {
 	if o.has("type") {
 		o.setText("type", kind)
@@ -221,7 +221,7 @@ func takeGemini(o *object, note func(string)) {
 	switch {
 	case o.has("httpUrl"):
 		if o.has("url") {
-			note(`it has "url" beside "httpUrl", which goes before it`)
+			note(`it has "url" besides "httpUrl", which takes precedence`)
 		}
 		o.remove("url", "type")
 		o.rename("httpUrl", "url")
@@ -245,7 +245,7 @@ func giveGemini(o *object, note func(string)) bool {
 	return true
 }
 
-// Zed says what is enabled, and once had an object for the command.
+// Zed has "enabled", and once had an object for the command.
 func takeZed(o *object, _ func(string)) {
 	if jsonx.KindOf(o.get("command")) == '{' {
 		command := objectOf(o.get("command"))

@@ -59,7 +59,7 @@ func (o *object) set(name string, value json.RawMessage) {
 
 func (o *object) setText(name, value string) { o.set(name, quoted(value)) }
 
-// rename gives a member another name, unless there is a member of that.
+// rename gives a member another name, unless that is taken.
 func (o *object) rename(from, to string) {
 	if i := o.at(from); i >= 0 && !o.has(to) {
 		o.fields[i].name = to
@@ -83,11 +83,11 @@ func (o *object) json() json.RawMessage {
 
 func quoted(s string) json.RawMessage { return jsonx.AppendString(nil, s) }
 
-// order is that of the members of a server from a file whose format has none.
+// order is the order of a server's members for formats without an order.
 var order = []string{"type", "command", "args", "env", "envFile", "cwd", "url", "headers", "disabled"}
 
-// ordered makes an object of decoded YAML or TOML. It is not ok if the value is none
-// of JSON.
+// ordered makes an object of decoded YAML or TOML. Ok is false if JSON cannot represent the
+// value.
 func ordered(v any) (o *object, ok bool) {
 	members, ok := v.(map[string]any)
 	if !ok {
@@ -115,7 +115,7 @@ func ordered(v any) (o *object, ok bool) {
 	return o, true
 }
 
-// decoded is the value of a JSON text with whole numbers as such.
+// decoded decodes a JSON text and keeps whole numbers as integers.
 func decoded(raw json.RawMessage) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()

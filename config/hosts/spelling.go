@@ -9,13 +9,13 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// spelling is how a host writes variables in the values of a server.
+// spelling is the syntax of a host for variables in the values of a server.
 type spelling struct {
 	env      func(name string) string // nil: it has no variables
 	defaults bool                     // ${NAME:-text}
 	inputs   bool                     // ${input:ID}
 	folders  bool                     // ${userHome}, ${workspaceFolder} and their like
-	bare     bool                     // a value that is $NAME is one too
+	bare     bool                     // a value $NAME is a variable too
 }
 
 var (
@@ -29,7 +29,7 @@ var (
 func braced(name string) string   { return "${" + name + "}" }
 func prefixed(name string) string { return "${env:" + name + "}" }
 
-// each replaces the texts of a server in which variables may stand.
+// each replaces the texts of a server that may have variables.
 func each(o *object, change func(text string) string) {
 	one := func(raw json.RawMessage) json.RawMessage {
 		text, err := jsonx.Unquote(raw)
@@ -71,13 +71,13 @@ func each(o *object, change func(text string) string) {
 
 var bareVariable = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
 
-// check reads the variables of a server that was taken over.
+// check notes the variables of a converted server that Patchbay reads differently.
 func (s spelling) check(o *object, note func(string)) {
 	noted := false
 	each(o, func(text string) string {
 		if s.env == nil && strings.Contains(text, "${") && !noted {
 			noted = true
-			note("it has a ${ in a value, which its host takes as it stands and Patchbay replaces")
+			note("a value has ${, which its host keeps and Patchbay replaces")
 		}
 		if s.bare {
 			return bareVariable.ReplaceAllString(text, "$${$1}")
@@ -86,12 +86,12 @@ func (s spelling) check(o *object, note func(string)) {
 	})
 }
 
-// write puts the variables of a server into the host's words.
+// write converts the variables of a server to the host's syntax.
 func (s spelling) write(o *object, note func(string)) {
 	each(o, func(text string) string { return s.text(text, note) })
 }
 
-// text puts the variables of one value into the host's words.
+// text converts the variables of one value to the host's syntax.
 func (s spelling) text(text string, note func(string)) string {
 	var out strings.Builder
 	rest := text
@@ -116,7 +116,7 @@ func (s spelling) text(text string, note func(string)) string {
 func (s spelling) variable(ref string, note func(string)) string {
 	asIs := "${" + ref + "}"
 	unknown := func(what string) string {
-		note("its host does not replace " + what + ", which stays as it stands")
+		note("its host does not replace " + what + ", which stays unchanged")
 		return asIs
 	}
 	if id, ok := strings.CutPrefix(ref, "input:"); ok {
@@ -127,7 +127,7 @@ func (s spelling) variable(ref string, note func(string)) string {
 		case s.env == nil:
 			return unknown("${input:...}")
 		}
-		note("its host asks for no inputs: set the environment variable " + name)
+		note("its host does not ask for inputs: set the environment variable " + name)
 		return s.env(name)
 	}
 	switch ref {
@@ -149,14 +149,14 @@ func (s spelling) variable(ref string, note func(string)) string {
 	case has && s.defaults:
 		return "${" + name + ":-" + fallback + "}"
 	case has:
-		note("its host knows no defaults: set the environment variable " + name)
+		note("its host has no defaults: set the environment variable " + name)
 	}
 	return s.env(name)
 }
 
-// Redact replaces the texts that stand in env and headers by variables of the
-// environment, and returns how many: a text of a variable K by ${K}, one of a header
-// by a name made of the server and the header.
+// Redact replaces the values in env and headers with environment variables, and returns their
+// number: the value of K with ${K}, that of a header with a name made of the server and the
+// header.
 func Redact(e config.Entry) (config.Entry, int) {
 	if jsonx.KindOf(e.Object) != '{' {
 		return e, 0
@@ -188,7 +188,7 @@ func Redact(e config.Entry) (config.Entry, int) {
 	return config.Entry{Name: e.Name, Object: o.json()}, n
 }
 
-// variableOf makes the name of an environment variable.
+// variableOf returns an environment variable name made from s.
 func variableOf(s string) string {
 	if regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(s) && strings.ToUpper(s) == s {
 		return s

@@ -1,9 +1,9 @@
-// Package trust remembers which files a person has said yes to, by what is in them: files that come
-// with a folder, as with a repository that was cloned or an archive that was unpacked, and that have commands run.
+// Package trust stores the files that a person has trusted, by content: files that run commands
+// and come with a folder, such as a cloned repository or an unpacked archive.
 //
-// The store remembers the path and the SHA-256 of the content, for this person alone. A file that
-// says something else is another one, and so is a symbolic link to a trusted file: relative paths in
-// it lead elsewhere. The package starts nothing and asks nobody.
+// The store has the path and the SHA-256 of the content, for one person. A file with other
+// content is not trusted, nor is a symbolic link to a trusted file, since relative paths in it
+// lead elsewhere. The package starts nothing and does not ask the person.
 package trust
 
 import (
@@ -18,11 +18,11 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
-// Store is the file that remembers. It may be used by several goroutines and processes.
+// Store is the file of trusted files. It is safe for concurrent use, by several processes too.
 type Store struct{ path string }
 
-// Open returns the store at a path; empty means trust.json among the data of the program. It makes
-// nothing.
+// Open returns the store at a path; empty means trust.json in the folder of the program's data.
+// It creates nothing.
 func Open(path string) (*Store, error) {
 	if path == "" {
 		var err error
@@ -33,17 +33,17 @@ func Open(path string) (*Store, error) {
 	return &Store{path}, nil
 }
 
-// Path is where the store is.
+// Path returns the path of the store.
 func (s *Store) Path() string { return s.path }
 
 // Bounds of a store.
 const (
 	maxBytes    = 4 << 20
-	maxContents = 32 // of one file; the oldest is forgotten
+	maxContents = 32 // contents of one file; the oldest is dropped
 	lockTime    = 10 * time.Second
 )
 
-// content is the store as it is written: hashes by path, the newest last.
+// content is the JSON form of the store: hashes by path, the newest last.
 type content struct {
 	Trusted map[string][]string `json:"trusted"`
 }
@@ -55,13 +55,13 @@ func (s *Store) read() (*content, error) {
 		err = json.Unmarshal(raw, c)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("what you trust cannot be read: %s: %w", s.path, err)
+		return nil, fmt.Errorf("the list of trusted files cannot be read: %s: %w", s.path, err)
 	}
 	return c, nil
 }
 
-// Trusts tells whether a person has said yes to a file with this content. A store that is not there
-// trusts nothing.
+// Trusts reports whether the person has trusted a file with this content. A missing store trusts
+// nothing.
 func (s *Store) Trusts(file string, text []byte) (bool, error) {
 	c, err := s.read()
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Store) Trusts(file string, text []byte) (bool, error) {
 	return slices.Contains(c.Trusted[ownfile.InRealFolder(file)], hash(text)), nil
 }
 
-// Trust remembers that a person has said yes to a file with this content.
+// Trust stores that the person trusts a file with this content.
 func (s *Store) Trust(ctx context.Context, file string, text []byte) error {
 	return s.change(ctx, func(c *content) {
 		h := hash(text)
@@ -80,7 +80,7 @@ func (s *Store) Trust(ctx context.Context, file string, text []byte) error {
 	})
 }
 
-// Forget takes back what was said of a file, and tells whether anything was.
+// Forget removes the trust in a file, and reports whether there was any.
 func (s *Store) Forget(ctx context.Context, file string) (was bool, err error) {
 	err = s.change(ctx, func(c *content) {
 		_, was = c.Trusted[ownfile.InRealFolder(file)]

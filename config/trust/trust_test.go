@@ -28,8 +28,8 @@ func trusts(t *testing.T, s *trust.Store, file, text string) bool {
 	return yes
 }
 
-// A yes is for a file by its name in its folder: relative paths in a file that a link leads to are those
-// of the folder of the link, which may be anybody's. A link to the folder changes nothing.
+// Trust is for a file by its name in its folder: relative paths in a linked file are relative to
+// the folder of the link, which may belong to anyone. A link to the folder makes no difference.
 func TestLinkIsAnotherFile(t *testing.T) {
 	dir := t.TempDir()
 	mine, theirs := filepath.Join(dir, "mine"), filepath.Join(dir, "theirs")
@@ -66,7 +66,7 @@ func TestLinkIsAnotherFile(t *testing.T) {
 	}
 }
 
-// A yes is for one file with one content, by whatever path, until it is taken back (trap 24).
+// Trust is for one file with one content, under any path, until it is removed (trap 24).
 func TestTrust(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -88,7 +88,7 @@ func TestTrust(t *testing.T) {
 	if trusts(t, s, "mcp.json", "two") || trusts(t, s, "other.json", "one") {
 		t.Error("another content, or another file, is trusted")
 	}
-	// Branches alternate: what was trusted before still is.
+	// Branches alternate: content that was trusted before stays trusted.
 	if err := s.Trust(t.Context(), "mcp.json", []byte("two")); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,8 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// Several at once lose nothing, and a store that cannot be read trusts nothing and is not replaced.
+// Concurrent changes are all kept, and a store that cannot be read trusts nothing and is not
+// replaced.
 func TestTrustAtOnce(t *testing.T) {
 	s := open(t)
 	var wg sync.WaitGroup
