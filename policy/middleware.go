@@ -157,7 +157,7 @@ func (g *gate) access(ctx context.Context, method string) *Access {
 
 // named decides tools/call and prompts/get.
 func (g *gate) named(ctx context.Context, req *mcp.Request, next mcp.Handler, kind mcp.Kind) (mcp.Result, error) {
-	name, err := text(req, "name")
+	name, err := stringParam(req, "name")
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (g *gate) named(ctx context.Context, req *mcp.Request, next mcp.Handler, ki
 
 // read decides resources/read.
 func (g *gate) read(ctx context.Context, req *mcp.Request, next mcp.Handler) (mcp.Result, error) {
-	uri, err := text(req, "uri")
+	uri, err := stringParam(req, "uri")
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +218,7 @@ func private(res mcp.Result) mcp.Result {
 // complete decides completion/complete: the prompt or template must not be refused for certain.
 func (g *gate) complete(ctx context.Context, req *mcp.Request, next mcp.Handler) (mcp.Result, error) {
 	ref := &mcp.Request{Method: req.Method, Params: req.Param("ref")}
-	kind, err := text(ref, "type")
+	kind, err := stringParam(ref, "type")
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +228,7 @@ func (g *gate) complete(ctx context.Context, req *mcp.Request, next mcp.Handler)
 	if kind == "ref/prompt" {
 		member = "name"
 	}
-	name, err := text(ref, member)
+	name, err := stringParam(ref, member)
 	if err != nil {
 		return nil, err
 	}
@@ -246,8 +246,8 @@ func (g *gate) complete(ctx context.Context, req *mcp.Request, next mcp.Handler)
 	return next.Handle(ctx, req)
 }
 
-// text returns a member of the params that must be a string.
-func text(req *mcp.Request, member string) (string, error) {
+// stringParam returns a member of the params that must be a string.
+func stringParam(req *mcp.Request, member string) (string, error) {
 	s, err := jsonx.Unquote(req.Param(member))
 	if err != nil {
 		return "", mcp.Errorf(jsonrpc.CodeInvalidParams, "%s: %q must be a string", req.Method, member)

@@ -3,9 +3,9 @@ package policy
 import (
 	"context"
 	"log/slog"
-	"strings"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -47,23 +47,23 @@ func forbidden(a *Access, d *Decision) error {
 	if d.Reason != "" {
 		why = ": " + d.Reason
 	}
-	return mcp.Errorf(jsonrpc.CodeInvalidRequest, "%s %q is refused with these arguments by %q of the policy%s", a.Kind, clip(a.Name), clip(d.Rule), why)
+	return mcp.Errorf(jsonrpc.CodeInvalidRequest, "%s %q is refused with these arguments by %q of the policy%s", a.Kind, text.Short(a.Name), text.Short(d.Rule), why)
 }
 
 // unknown returns the error for a feature that does not exist, or seems not to.
 func unknown(a *Access) error {
 	switch a.Kind {
 	case mcp.KindTool:
-		return mcp.Errorf(jsonrpc.CodeInvalidParams, "no tool %q; tools/list names those there are", clip(a.Name))
+		return mcp.Errorf(jsonrpc.CodeInvalidParams, "no tool %q; tools/list names those there are", text.Short(a.Name))
 	case mcp.KindPrompt:
-		return mcp.Errorf(jsonrpc.CodeInvalidParams, "no prompt %q; prompts/list names those there are", clip(a.Name))
+		return mcp.Errorf(jsonrpc.CodeInvalidParams, "no prompt %q; prompts/list names those there are", text.Short(a.Name))
 	case mcp.KindResource:
 		if a.Template != "" {
 			return mcp.ResourceNotFound(a.Template)
 		}
 		return mcp.ResourceNotFound(a.Name)
 	}
-	return mcp.Errorf(jsonrpc.CodeMethodNotFound, "no method %q", clip(a.Name))
+	return mcp.Errorf(jsonrpc.CodeMethodNotFound, "no method %q", text.Short(a.Name))
 }
 
 // refused logs a refusal.
@@ -77,16 +77,16 @@ func (g *gate) refused(ctx context.Context, a *Access, d *Decision) {
 	}
 	who := ""
 	if a.Principal != nil {
-		who = clip(a.Principal.ID)
+		who = text.Short(a.Principal.ID)
 	}
-	attrs := []slog.Attr{slog.String("rule", d.Rule), slog.String("principal", who), slog.String("server", a.Server), slog.String("method", clip(a.Method))}
+	attrs := []slog.Attr{slog.String("rule", d.Rule), slog.String("principal", who), slog.String("server", a.Server), slog.String("method", text.Short(a.Method))}
 	switch {
 	case a.Template != "":
-		attrs = append(attrs, slog.String("template", clip(a.Template)))
+		attrs = append(attrs, slog.String("template", text.Short(a.Template)))
 	case a.Kind == mcp.KindResource:
-		attrs = append(attrs, slog.String("uri", clip(a.Name)))
+		attrs = append(attrs, slog.String("uri", text.Short(a.Name)))
 	case a.Kind != "":
-		attrs = append(attrs, slog.String(string(a.Kind), clip(a.Name)))
+		attrs = append(attrs, slog.String(string(a.Kind), text.Short(a.Name)))
 	}
 	if d.Scopes != nil {
 		attrs = append(attrs, slog.Any("scopes", d.Scopes))
@@ -95,13 +95,4 @@ func (g *gate) refused(ctx context.Context, a *Access, d *Decision) {
 		attrs = append(attrs, slog.String("err", d.Err.Error()))
 	}
 	g.log.LogAttrs(ctx, level, what, attrs...)
-}
-
-// clip bounds text of a peer for use in an error and in the log.
-func clip(s string) string {
-	const most = 200
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
 }

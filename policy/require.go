@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/urimatch"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -76,7 +77,7 @@ func (r *Require) Check() error {
 			}
 			match, err := urimatch.New(template)
 			if err != nil {
-				r.fault = errors.Join(r.fault, fmt.Errorf("policy: Require.Templates: %q is not a URI template: %w", clip(template), err))
+				r.fault = errors.Join(r.fault, fmt.Errorf("policy: Require.Templates: %q is not a URI template: %w", text.Short(template), err))
 				continue
 			}
 			r.families = append(r.families, family{match, need})

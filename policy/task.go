@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -76,7 +77,7 @@ func (g *gate) ofTask(ctx context.Context, method string, task json.RawMessage, 
 
 // task decides requests about one task.
 func (g *gate) task(ctx context.Context, req *mcp.Request, next mcp.Handler) (mcp.Result, error) {
-	id, err := text(req, "taskId")
+	id, err := stringParam(req, "taskId")
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +97,7 @@ func (g *gate) admitTask(ctx context.Context, a *Access, id string) error {
 	if d.Scopes != nil {
 		return &auth.InsufficientScopeError{Scopes: d.Scopes}
 	}
-	return mcp.Errorf(jsonrpc.CodeInvalidParams, "no task %q (any more)", clip(id))
+	return mcp.Errorf(jsonrpc.CodeInvalidParams, "no task %q (any more)", text.Short(id))
 }
 
 // taskList lists the tasks of tools that the caller may still call.

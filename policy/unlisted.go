@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/internal/spelling"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // A misspelt name in a [Require] protects nothing, without any sign of it. So its tools and
@@ -70,7 +71,7 @@ func (u *unlisted) page(g *gate, l *featureList, entries iter.Seq[json.RawMessag
 	c.told = true
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if name != "*" && !c.names[name] {
-			log.Warn("the policy names a feature that no server lists; is it misspelt?", "kind", string(l.kind), "name", clip(name), "near", near(name, c.names))
+			log.Warn("the policy names a feature that no server lists; is it misspelt?", "kind", string(l.kind), "name", text.Short(name), "near", near(name, c.names))
 		}
 	}
 	c.names, c.ended = nil, nil
@@ -81,7 +82,7 @@ func near(name string, names map[string]bool) (found string) {
 	best := max(1, len(name)/3) + 1
 	for _, n := range slices.Sorted(maps.Keys(names)) {
 		if d := spelling.Distance(strings.ToLower(name), strings.ToLower(n)); d < best {
-			best, found = d, clip(n)
+			best, found = d, text.Short(n)
 		}
 	}
 	return found

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -96,7 +97,7 @@ func pages(ctx context.Context, s *mcp.Session, method string, params map[string
 			}
 			mark := sha256.Sum256([]byte(cursor)) // it may be long
 			if seen[mark] || len(seen) >= maxPages {
-				yield(nil, fmt.Errorf("%s: the server's pages have no end: cursor %q comes again", method, clip(cursor)))
+				yield(nil, fmt.Errorf("%s: the server's pages have no end: cursor %q comes again", method, text.Short(cursor)))
 				return
 			}
 			seen[mark] = true
@@ -120,7 +121,7 @@ func Get(ctx context.Context, s *mcp.Session, uri string) (*Skill, error) {
 		return nil, fmt.Errorf("skills/get: %w", err)
 	}
 	if res.Skill == nil || res.Skill.URI != uri {
-		return nil, fmt.Errorf("skills/get: the entry is not that of %q", clip(uri))
+		return nil, fmt.Errorf("skills/get: the entry is not that of %q", text.Short(uri))
 	}
 	return res.Skill, nil
 }
@@ -144,10 +145,10 @@ func Load(ctx context.Context, s *mcp.Session, skill *Skill) (*Active, error) {
 	}
 	got, err := frontmatter(data)
 	if err != nil {
-		return nil, fmt.Errorf("skill %q: %w: %w", clip(skill.URI), err, ErrUnverified)
+		return nil, fmt.Errorf("skill %q: %w: %w", text.Short(skill.URI), err, ErrUnverified)
 	}
 	if !same(got, skill.Frontmatter) {
-		return nil, fmt.Errorf("skill %q: the front matter of the file is not that of the entry: %w", clip(skill.URI), ErrUnverified)
+		return nil, fmt.Errorf("skill %q: the front matter of the file is not that of the entry: %w", text.Short(skill.URI), ErrUnverified)
 	}
 	return &Active{skill, string(data), s}, nil
 }
@@ -158,7 +159,7 @@ func (a *Active) Read(ctx context.Context, file string) ([]byte, error) {
 	uri := file
 	if !strings.Contains(file, "://") {
 		if !tidy(file) {
-			return nil, fmt.Errorf("skill %q: the path %q is outside of the skill", clip(a.Skill.URI), clip(file))
+			return nil, fmt.Errorf("skill %q: the path %q is outside of the skill", text.Short(a.Skill.URI), text.Short(file))
 		}
 		uri = strings.TrimSuffix(a.Skill.URI, manifest) + escapePath(file)
 	}
@@ -197,7 +198,7 @@ func fetch(ctx context.Context, s *mcp.Session, skill *Skill, uri string) ([]byt
 		err = fmt.Errorf("its digest is not %s", want.Digest)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %q: %w: %w", clip(uri), err, ErrUnverified)
+		return nil, fmt.Errorf("read %q: %w: %w", text.Short(uri), err, ErrUnverified)
 	}
 	return data, nil
 }
@@ -208,7 +209,7 @@ func (s *Skill) file(uri string) (*File, error) {
 	if s.Files == nil {
 		root := strings.TrimSuffix(s.URI, manifest)
 		if path, ok := strings.CutPrefix(uri, root); !ok || !tidy(path) {
-			return nil, fmt.Errorf("read %q: the file is outside of the skill %q", clip(uri), clip(s.URI))
+			return nil, fmt.Errorf("read %q: the file is outside of the skill %q", text.Short(uri), text.Short(s.URI))
 		}
 		return nil, nil
 	}
@@ -217,7 +218,7 @@ func (s *Skill) file(uri string) (*File, error) {
 			return &s.Files[i], nil
 		}
 	}
-	return nil, fmt.Errorf("read %q: the entry of the skill lists no such file: %w", clip(uri), ErrUnverified)
+	return nil, fmt.Errorf("read %q: the entry of the skill lists no such file: %w", text.Short(uri), ErrUnverified)
 }
 
 // ReadDirectory lists the direct children of a folder, such as that of a skill: files as

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -231,7 +232,7 @@ func (f *Folder) get(ctx context.Context, req *mcp.Request) (mcp.Result, error) 
 	}
 	skill := f.current().skill(uri)
 	if skill == nil || !f.visible(ctx, uri) {
-		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "skills/get: no skill %q; skills/list names those there are", clip(uri))
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "skills/get: no skill %q; skills/list names those there are", text.Short(uri))
 	}
 	return result(struct {
 		Skill *Skill `json:"skill"`
@@ -251,7 +252,7 @@ func (f *Folder) directory(ctx context.Context, req *mcp.Request) (mcp.Result, e
 	}
 	children, ok := f.current().dirs[uri]
 	if !ok {
-		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "resources/directory/read: %q is not a folder here", clip(uri))
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "resources/directory/read: %q is not a folder here", text.Short(uri))
 	}
 	var res struct {
 		Resources []*mcp.Resource `json:"resources"`

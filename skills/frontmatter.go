@@ -114,10 +114,10 @@ func appendNode(dst []byte, n *yaml.Node, depth int) ([]byte, error) {
 				return nil, err
 			}
 			if name[0] != '"' || key.Tag == "!!merge" {
-				return nil, faultAt(key, "the key %q is not a string", clip(key.Value))
+				return nil, faultAt(key, "the key %q is not a string", text.Short(key.Value))
 			}
 			if seen[key.Value] {
-				return nil, faultAt(key, "the key %q comes twice", clip(key.Value))
+				return nil, faultAt(key, "the key %q comes twice", text.Short(key.Value))
 			}
 			seen[key.Value] = true
 			if i > 0 {
@@ -169,6 +169,3 @@ func plain(s string) (json.RawMessage, error) {
 	}
 	return jsonx.AppendString(nil, s), nil
 }
-
-// clip bounds text of others for use in an error.
-func clip(s string) string { return text.Clip(s, 100) }

@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -64,7 +65,7 @@ func scan(fsys fs.FS, before *snapshot) (*snapshot, error) {
 		}
 		skill, kept, err := readSkill(fsys, root, files, faults, before, out.files)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("skill %q: %w", clip(root), err))
+			errs = append(errs, fmt.Errorf("skill %q: %w", text.Short(root), err))
 			continue
 		}
 		out.skills = append(out.skills, skill)
@@ -138,13 +139,13 @@ func readSkill(fsys fs.FS, root string, files []found, faults map[string]error, 
 	}
 	for seg := range strings.SplitSeq(path.Dir(root), "/") {
 		if seg != "." && strings.Trim(strings.ToLower(seg), "abcdefghijklmnopqrstuvwxyz0123456789-_~") != "" {
-			return nil, nil, fmt.Errorf("the folder name %q must have only letters, digits, - and _, since it is part of a URI", clip(seg))
+			return nil, nil, fmt.Errorf("the folder name %q must have only letters, digits, - and _, since it is part of a URI", text.Short(seg))
 		}
 	}
 	within := func(p string) bool { return strings.HasPrefix(p, root+"/") }
 	for p, fault := range faults {
 		if within(p) {
-			return nil, nil, fmt.Errorf("%q %w", clip(p), fault)
+			return nil, nil, fmt.Errorf("%q %w", text.Short(p), fault)
 		}
 	}
 	var mine []found
@@ -227,9 +228,9 @@ func read(fsys fs.FS, name string) ([]byte, error) {
 		}
 		switch {
 		case info.Mode()&fs.ModeSymlink != 0:
-			return nil, fmt.Errorf("%q is a symbolic link, which is not served", clip(name[:i]))
+			return nil, fmt.Errorf("%q is a symbolic link, which is not served", text.Short(name[:i]))
 		case i == len(name) && !info.Mode().IsRegular(): // opening a pipe may block
-			return nil, fmt.Errorf("%q is not a regular file", clip(name))
+			return nil, fmt.Errorf("%q is not a regular file", text.Short(name))
 		}
 	}
 	f, err := fsys.Open(name)
@@ -238,11 +239,11 @@ func read(fsys fs.FS, name string) ([]byte, error) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("%q is not a regular file", clip(name)), err)
+		return nil, errors.Join(fmt.Errorf("%q is not a regular file", text.Short(name)), err)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
 	if err == nil && len(data) > MaxBytes {
-		err = fmt.Errorf("%q has more than %d bytes", clip(name), MaxBytes)
+		err = fmt.Errorf("%q has more than %d bytes", text.Short(name), MaxBytes)
 	}
 	return data, err
 }

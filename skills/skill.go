@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Extension identifies the extension in the capabilities of a server.
@@ -75,18 +76,18 @@ func (s *Skill) UnmarshalJSON(data []byte) error {
 	switch jsonx.KindOf(e.Resources) {
 	case '[':
 		if err := jsonx.Unmarshal(e.Resources, &out.Files); err != nil {
-			return fmt.Errorf("skill %q: %w", clip(e.URI), err)
+			return fmt.Errorf("skill %q: %w", text.Short(e.URI), err)
 		}
 		if out.Files == nil {
 			out.Files = []File{}
 		}
 	default:
 		if string(e.Resources) != `"dynamic"` {
-			return fmt.Errorf(`skill %q: resources must be a list of files or "dynamic"`, clip(e.URI))
+			return fmt.Errorf(`skill %q: resources must be a list of files or "dynamic"`, text.Short(e.URI))
 		}
 	}
 	if err := out.check(); err != nil {
-		return fmt.Errorf("skill %q: %w", clip(e.URI), err)
+		return fmt.Errorf("skill %q: %w", text.Short(e.URI), err)
 	}
 	*s = out
 	return nil
@@ -117,7 +118,7 @@ func (s *Skill) check() error {
 		return errors.New("the front matter has no description")
 	}
 	if last := path[strings.LastIndexByte(path, '/')+1:]; last != s.Name {
-		return fmt.Errorf("the folder is %q and the name in the front matter %q: they must be the same", clip(last), s.Name)
+		return fmt.Errorf("the folder is %q and the name in the front matter %q: they must be the same", text.Short(last), s.Name)
 	}
 	if s.Files == nil {
 		return nil
@@ -135,13 +136,13 @@ func (s *Skill) checkFiles(root string) error {
 		file, inside := strings.CutPrefix(f.URI, root+"/")
 		switch {
 		case !inside || !tidy(file):
-			return fmt.Errorf("the file %q is outside of the skill", clip(f.URI))
+			return fmt.Errorf("the file %q is outside of the skill", text.Short(f.URI))
 		case seen[f.URI]:
-			return fmt.Errorf("the file %q is listed twice", clip(f.URI))
+			return fmt.Errorf("the file %q is listed twice", text.Short(f.URI))
 		case !isDigest(f.Digest):
-			return fmt.Errorf("the file %q has the digest %q: want sha256: and 64 lowercase hex digits", clip(f.URI), clip(f.Digest))
+			return fmt.Errorf("the file %q has the digest %q: want sha256: and 64 lowercase hex digits", text.Short(f.URI), text.Short(f.Digest))
 		case f.Size < 0 || f.Size > MaxBytes:
-			return fmt.Errorf("the file %q has a size of %d bytes, want 0 to %d", clip(f.URI), f.Size, MaxBytes)
+			return fmt.Errorf("the file %q has a size of %d bytes, want 0 to %d", text.Short(f.URI), f.Size, MaxBytes)
 		}
 		seen[f.URI] = true
 		total += f.Size
@@ -175,7 +176,7 @@ func checkName(name string) error {
 		ok = ok && ('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-')
 	}
 	if !ok {
-		return fmt.Errorf("the name %q must be 1 to 64 of a-z, 0-9 and single hyphens between them", clip(name))
+		return fmt.Errorf("the name %q must be 1 to 64 of a-z, 0-9 and single hyphens between them", text.Short(name))
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // keyFile says where the key of a vault is, and holds the key if its Kind is inFile.
@@ -109,7 +110,7 @@ func (v *Vault) readKey() (k []byte, kind string, err error) {
 			return nil, "", err
 		}
 	default:
-		return nil, "", fmt.Errorf("%s wants a key of the kind %q; is this program too old?", path, clip(f.Kind))
+		return nil, "", fmt.Errorf("%s wants a key of the kind %q; is this program too old?", path, text.Short(f.Kind))
 	}
 	if len(k) != keySize || !hmac.Equal(check(k), f.Check) {
 		if f.Kind == ofPassphrase {

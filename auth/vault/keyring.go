@@ -13,6 +13,7 @@ import (
 	"github.com/zalando/go-keyring"
 
 	"github.com/patchbay-dev/patchbay/auth/login"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Keyring stores short texts in a safe of the system.
@@ -75,7 +76,7 @@ func bounded(do func() error) error {
 			return errors.New("it is not there any more; move the folder away and log in again")
 		}
 		if err != nil {
-			return fmt.Errorf("%w (%s)", errNoKeyring, clip(err.Error()))
+			return fmt.Errorf("%w (%s)", errNoKeyring, text.Short(err.Error()))
 		}
 		return nil
 	case <-time.After(keyringTime):

@@ -115,7 +115,7 @@ func (v *Vault) logins(server string) ([]record, error) {
 		err = json.Unmarshal(plain, &kept)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("tokens for %q: %w", clip(server), err)
+		return nil, fmt.Errorf("tokens for %q: %w", text.Short(server), err)
 	}
 	return kept, nil
 }
@@ -143,7 +143,7 @@ func (v *Vault) change(ctx context.Context, server string, do func([]record) []r
 	name := file("login", server)
 	unlock, err := v.lock(ctx, name+".write")
 	if err != nil {
-		return fmt.Errorf("tokens for %q: %w", clip(server), err)
+		return fmt.Errorf("tokens for %q: %w", text.Short(server), err)
 	}
 	defer unlock()
 	kept, err := v.logins(server)
@@ -162,7 +162,7 @@ func (v *Vault) change(ctx context.Context, server string, do func([]record) []r
 		err = v.write(ctx, name, plain)
 	}
 	if err != nil {
-		return fmt.Errorf("tokens for %q: %w", clip(server), err)
+		return fmt.Errorf("tokens for %q: %w", text.Short(server), err)
 	}
 	return nil
 }
@@ -227,6 +227,3 @@ func (v *Vault) lock(ctx context.Context, name string) (unlock func(), err error
 	}
 	return unlock, err
 }
-
-// clip bounds text for use in an error.
-func clip(s string) string { return text.Clip(s, 200) }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -137,7 +138,7 @@ func (p *Peer) CanAnswer(q Question) error {
 			return lacks("roots", `{"roots":{}}`)
 		}
 	default:
-		return &LacksError{What: fmt.Sprintf("answer to %q", bounded(q.Method))} // MRTR-26-005: the three above and no other
+		return &LacksError{What: fmt.Sprintf("answer to %q", text.Short(q.Method))} // MRTR-26-005: the three above and no other
 	}
 	return nil
 }

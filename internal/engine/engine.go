@@ -445,10 +445,10 @@ func failureOf(ctx context.Context, c *Call, id jsonrpc.ID, err error) Reply {
 
 // unsupported refuses a version (VER-26-001, VER-26-010).
 func (e *Engine) unsupported(id jsonrpc.ID, requested string) Reply {
-	r := refuse(id, revision.CodeUnsupportedVersion, "protocol version %q is not supported", bounded(requested))
+	r := refuse(id, revision.CodeUnsupportedVersion, "protocol version %q is not supported", text.Short(requested))
 	data := append([]byte(`{"supported":`), e.versions...)
 	data = append(data, `,"requested":`...)
-	r.Err.Data = append(jsonx.AppendString(data, bounded(requested)), '}')
+	r.Err.Data = append(jsonx.AppendString(data, text.Short(requested)), '}')
 	return r
 }
 
@@ -457,6 +457,3 @@ func (e *Engine) inputEnvelope(raw json.RawMessage) json.RawMessage {
 	out := append([]byte(`{"resultType":"input_required",`), raw[1:len(raw)-1]...)
 	return append(append(out, e.tail...), '}')
 }
-
-// bounded clips text of a peer for use in an error.
-func bounded(s string) string { return text.Clip(s, 100) }

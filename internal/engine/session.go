@@ -13,6 +13,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -322,7 +323,7 @@ func (s *Session) subscription(ctx context.Context, e *Engine, msg *jsonrpc.Mess
 	select {
 	case <-w.said:
 		if w.err != nil {
-			return e.failure(ctx, &Call{Method: msg.Method, Peer: s.Peer}, msg.ID, fmt.Errorf("subscribe to %q: %w", bounded(uri), w.err))
+			return e.failure(ctx, &Call{Method: msg.Method, Peer: s.Peer}, msg.ID, fmt.Errorf("subscribe to %q: %w", text.Short(uri), w.err))
 		}
 		return done
 	case <-ctx.Done():

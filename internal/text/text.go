@@ -15,3 +15,6 @@ func Clip[T ~string | ~[]byte](s T, most int) string {
 	}
 	return string(s[:end]) + "…"
 }
+
+// Short is Clip to 200 bytes: the bound for a name, URI or message of a peer in an error or a log line.
+func Short[T ~string | ~[]byte](s T) string { return Clip(s, 200) }

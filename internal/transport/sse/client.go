@@ -95,7 +95,7 @@ func (c *conn) open() error {
 		return web.Failure(res)
 	}
 	if t, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); res.StatusCode != http.StatusOK || t != "text/event-stream" {
-		return fmt.Errorf("the answer to GET is HTTP %d of type %q, want an event stream", res.StatusCode, clip(t))
+		return fmt.Errorf("the answer to GET is HTTP %d of type %q, want an event stream", res.StatusCode, text.Short(t))
 	}
 	c.events = web.NewEventReader(res.Body, c.opts.MaxMessage)
 	for {
@@ -118,10 +118,10 @@ func (c *conn) open() error {
 func endpoint(dialled, stream *url.URL, uri string) (string, error) {
 	u, err := stream.Parse(uri)
 	if err != nil {
-		return "", fmt.Errorf("endpoint event: %q is not a URI", clip(uri))
+		return "", fmt.Errorf("endpoint event: %q is not a URI", text.Short(uri))
 	}
 	if !web.SameOrigin(u, dialled) || u.User != nil {
-		return "", fmt.Errorf("endpoint event: %q does not have the origin of the stream, %s://%s; messages are not sent elsewhere", clip(uri), dialled.Scheme, dialled.Host)
+		return "", fmt.Errorf("endpoint event: %q does not have the origin of the stream, %s://%s; messages are not sent elsewhere", text.Short(uri), dialled.Scheme, dialled.Host)
 	}
 	u.Fragment = ""
 	return u.String(), nil
@@ -199,6 +199,3 @@ func (c *conn) Close() error {
 	c.release()
 	return nil
 }
-
-// clip bounds text of the server for use in an error.
-func clip(s string) string { return text.Clip(s, 200) }

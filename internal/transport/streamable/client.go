@@ -16,6 +16,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
@@ -142,7 +143,7 @@ type nobody struct{}
 func (nobody) Note(string, json.RawMessage) {}
 
 func (nobody) Question(_ context.Context, method string, _ json.RawMessage) (json.RawMessage, error) {
-	return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this client does not answer " + clip(method)}
+	return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this client does not answer " + text.Short(method)}
 }
 
 // Done is closed when the client is closed or its session is lost.

@@ -16,6 +16,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/internal/usercode"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -120,7 +121,7 @@ func drain(rest io.ReadCloser) {
 func (c *Client) cancelled(id jsonrpc.ID, cause error) {
 	params := id.AppendJSON([]byte(`{"requestId":`))
 	params = append(params, `,"reason":`...)
-	reason, err := json.Marshal(clip(cause.Error()))
+	reason, err := json.Marshal(text.Short(cause.Error()))
 	if err != nil {
 		return
 	}
@@ -173,7 +174,7 @@ func (x *exchange) run() (json.RawMessage, error) {
 		return nil, fmt.Errorf("%s: it answers, but is not an MCP server: a web page", out.Method)
 	default:
 		head, _ := io.ReadAll(io.LimitReader(res.Body, 200))
-		return nil, fmt.Errorf("%s: the server answered %q, want application/json or text/event-stream; it begins %q", out.Method, clip(t), head)
+		return nil, fmt.Errorf("%s: the server answered %q, want application/json or text/event-stream; it begins %q", out.Method, text.Short(t), head)
 	}
 }
 
@@ -351,7 +352,7 @@ func (x *exchange) message(msg *jsonrpc.Message) (raw json.RawMessage, found boo
 		return nil, false, nil
 	case jsonrpc.KindRequest:
 		if x.modern { // HTTP-26-017
-			x.c.opts.Logger.Warn("request of a server ignored; 2026-07-28 does not allow it", "method", clip(msg.Method))
+			x.c.opts.Logger.Warn("request of a server ignored; 2026-07-28 does not allow it", "method", text.Short(msg.Method))
 			return nil, false, nil
 		}
 		inbox := x.c.opts.Inbox

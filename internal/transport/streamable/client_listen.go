@@ -14,6 +14,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
@@ -176,7 +177,7 @@ func (c *Client) stream(ctx context.Context, lastID string) (*http.Response, err
 	}
 	if t, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); res.StatusCode != http.StatusOK || t != "text/event-stream" {
 		web.Discard(res)
-		return nil, &engine.HTTPError{Status: res.StatusCode, Header: res.Header, Body: fmt.Sprintf("the answer to GET is %q, want text/event-stream", clip(t))}
+		return nil, &engine.HTTPError{Status: res.StatusCode, Header: res.Header, Body: fmt.Sprintf("the answer to GET is %q, want text/event-stream", text.Short(t))}
 	}
 	return res, nil
 }

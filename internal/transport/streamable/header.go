@@ -43,14 +43,14 @@ func EncodeValue(s string) string {
 func DecodeValue(s string) (string, error) {
 	s = trim(s)
 	if !plain(s) {
-		return "", fmt.Errorf("%q holds characters that must be sent as %s...%s", clip(s), sentinelOpen, sentinelClose)
+		return "", fmt.Errorf("%q holds characters that must be sent as %s...%s", text.Short(s), sentinelOpen, sentinelClose)
 	}
 	if !sentinel(s) {
 		return s, nil
 	}
 	raw, err := base64.StdEncoding.Strict().DecodeString(s[len(sentinelOpen) : len(s)-len(sentinelClose)])
 	if err != nil {
-		return "", fmt.Errorf("%q is not valid Base64", clip(s))
+		return "", fmt.Errorf("%q is not valid Base64", text.Short(s))
 	}
 	return string(raw), nil
 }
@@ -92,13 +92,13 @@ func checkHeaders(h http.Header, msg *jsonrpc.Message, version string) *jsonrpc.
 		return err
 	}
 	if got != version {
-		return mismatch("MCP-Protocol-Version is %q but _meta says %q", clip(got), clip(version))
+		return mismatch("MCP-Protocol-Version is %q but _meta says %q", text.Short(got), text.Short(version))
 	}
 	if got, err = single(h, headerMethod); err != nil {
 		return err
 	}
 	if got != msg.Method {
-		return mismatch("Mcp-Method is %q but the method is %q", clip(got), clip(msg.Method))
+		return mismatch("Mcp-Method is %q but the method is %q", text.Short(got), text.Short(msg.Method))
 	}
 	param := nameParam(msg.Method)
 	if param == "" {
@@ -116,7 +116,7 @@ func checkHeaders(h http.Header, msg *jsonrpc.Message, version string) *jsonrpc.
 		return mismatch("Mcp-Name: %v", bad)
 	}
 	if !ok || !textIs(raw, name) {
-		return mismatch("Mcp-Name is %q, which is not params.%s", clip(name), param)
+		return mismatch("Mcp-Name is %q, which is not params.%s", text.Short(name), param)
 	}
 	return nil
 }
@@ -164,6 +164,3 @@ func textIs(raw json.RawMessage, s string) bool {
 func mismatch(format string, args ...any) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: revision.CodeHeaderMismatch, Message: "header mismatch: " + fmt.Sprintf(format, args...)}
 }
-
-// clip bounds text of a peer for use in an error.
-func clip(s string) string { return text.Clip(s, 100) }

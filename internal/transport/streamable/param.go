@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -72,7 +73,7 @@ func (r *headerReader) annotation(raw, prop json.RawMessage, path []string) {
 	case err != nil:
 		fail("must be a string")
 	case !token(name):
-		fail("%q is not a header name", clip(name))
+		fail("%q is not a header name", text.Short(name))
 	case r.seen[strings.ToLower(name)]:
 		fail("%q is used twice", name)
 	default:
@@ -220,7 +221,7 @@ func CheckParams(h http.Header, ps []ParamHeader, args json.RawMessage) *jsonrpc
 		case !present:
 			return mismatch("%s is sent, but the argument %s is not", p.header, strings.Join(p.path, "."))
 		case !mirrors(v, value):
-			return mismatch("%s is %q, which is not the argument %s", p.header, clip(value), strings.Join(p.path, "."))
+			return mismatch("%s is %q, which is not the argument %s", p.header, text.Short(value), strings.Join(p.path, "."))
 		}
 	}
 	return nil

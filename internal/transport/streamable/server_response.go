@@ -14,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
@@ -343,6 +344,6 @@ func (s *Server) unsupported(version string) *jsonrpc.Error {
 		data = append(append(append(data, '"'), name...), '"')
 	}
 	data = append(data, `],"requested":`...)
-	e.Data = append(jsonx.AppendString(data, clip(version)), '}')
+	e.Data = append(jsonx.AppendString(data, text.Short(version)), '}')
 	return e
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -351,7 +352,7 @@ func (sess *session) note(msg *jsonrpc.Message, s *Server) {
 	cause := ErrCancelled
 	if raw, ok := msg.Param("reason"); ok {
 		if reason, err := jsonx.Unquote(raw); err == nil && reason != "" {
-			cause = fmt.Errorf("%w: %q", ErrCancelled, clip(reason))
+			cause = fmt.Errorf("%w: %q", ErrCancelled, text.Short(reason))
 		}
 	}
 	// An initialize is not among the calls, and so cannot be cancelled.
