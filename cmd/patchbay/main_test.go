@@ -24,6 +24,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/patchbay-dev/patchbay/host/modeltest"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -200,6 +201,11 @@ func TestScripts(t *testing.T) {
 			}))
 			e.Defer(page.Close)
 			e.Setenv("PAGE", page.URL)
+			guard := &guarded{}
+			guard.Server = httptest.NewServer(guard)
+			e.Defer(guard.Close)
+			e.Setenv("GUARDED", guard.URL+"/mcp")
+			e.Setenv("PATCHBAY_KEYRING", "off")
 			web := newStub()
 			sockets := httptest.NewServer(web.WebSocket())
 			e.Defer(func() {
@@ -216,7 +222,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("FREE", free.Addr().String())
 			return free.Close()
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "listening": listening, "awaits": awaits, "bearer": bearer},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "listening": listening, "awaits": awaits, "bearer": bearer, "model": scriptedModel, "visits": visits},
 	})
 }
 
@@ -259,6 +265,30 @@ func awaits(ts *testscript.TestScript, _ bool, args []string) {
 // bearer makes a variable of the header that a credential in a file goes in: bearer NAME FILE.
 func bearer(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], "Authorization: Bearer "+strings.TrimSpace(ts.ReadFile(args[1])))
+}
+
+// scriptedModel serves a script of package modeltest as the models of OpenAI: model FILE.
+func scriptedModel(ts *testscript.TestScript, _ bool, args []string) {
+	script, err := modeltest.Load(ts.MkAbs(args[0]))
+	if err != nil {
+		ts.Fatalf("model: %v", err)
+	}
+	srv := httptest.NewServer(modeltest.Handler(script))
+	ts.Defer(srv.Close)
+	ts.Setenv("OPENAI_BASE_URL", srv.URL+"/v1")
+	ts.Setenv("OPENAI_API_KEY", "key-of-the-test")
+}
+
+// visits waits for the link of a login in a file, and goes there as a browser does: visits FILE.
+func visits(ts *testscript.TestScript, _ bool, args []string) {
+	awaits(ts, false, []string{`^  http`, args[0]})
+	text, err := os.ReadFile(ts.MkAbs(args[0]))
+	if err != nil {
+		ts.Fatalf("visits: %v", err)
+	}
+	_, page, _ := strings.Cut(string(text), "\n  http")
+	page, _, _ = strings.Cut(page, "\n")
+	(&visitor{}).visit("http" + page)
 }
 
 // listening waits until somebody listens on an address.

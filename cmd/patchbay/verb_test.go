@@ -2,6 +2,8 @@ package main
 
 import (
 	"io"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -132,4 +134,28 @@ func TestTrialVerb(t *testing.T) {
 	if code := run(t.Context(), []string{"trial", "x", "-s", "everything"}, strings.NewReader(""), io.Discard, &said); code != exitUsage || !strings.Contains(said.String(), "trial takes no -s") {
 		t.Errorf("a server for a verb that takes none: exit code %d, %s", code, said.String())
 	}
+}
+
+// TestEachVerbHasAScript wants of each verb that a script of testdata runs the program with it, as a person does.
+func TestEachVerbHasAScript(t *testing.T) {
+	files, err := filepath.Glob("testdata/script/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var scripts strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scripts.Write(text)
+	}
+	eachVerb(func(v *verb, path string) {
+		if v.command == nil {
+			return
+		}
+		if ok, err := regexp.MatchString(`(?m)^(exec|exits \d+) .*\bpatchbay `+path+`\b`, scripts.String()); !ok || err != nil {
+			t.Errorf("no script runs patchbay %s", path)
+		}
+	})
 }
