@@ -74,6 +74,7 @@ func TestInspectorServe(t *testing.T) {
 	for w, to := range targets {
 		for _, era := range eras {
 			t.Run(string(w)+"/"+era, func(t *testing.T) {
+				t.Parallel()
 				tools := toolNames(inspect(t, era, to, "--method", "tools/list"))
 				if !slices.Contains(tools, "read_query") {
 					t.Fatalf("tools/list has %q, want read_query among them", tools)
@@ -99,6 +100,7 @@ func TestInspectorUp(t *testing.T) {
 	to := []string{"--server-url", url, "--transport", "http"}
 	for _, era := range eras {
 		t.Run(era, func(t *testing.T) {
+			t.Parallel()
 			tools := toolNames(inspect(t, era, to, "--method", "tools/list"))
 			for _, want := range []string{"foreign_echo", "ours_read_query", "conjugate_conjugate"} {
 				if !slices.Contains(tools, want) {
