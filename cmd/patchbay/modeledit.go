@@ -91,7 +91,7 @@ func (c *modelAddCmd) object() (object, input []byte, err error) {
 		return nil, nil, usagef("--window and --max-tokens are numbers of tokens")
 	}
 	if u, err := url.Parse(c.BaseURL); c.BaseURL != "" && !strings.Contains(c.BaseURL, "${") && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-		return nil, nil, usagef("--base-url is no http or https URL").hint("--base-url http://127.0.0.1:11434/v1")
+		return nil, nil, usagef("--base-url is not an http or https URL").hint("--base-url http://127.0.0.1:11434/v1")
 	}
 	o := struct {
 		Provider  string `json:"provider"`

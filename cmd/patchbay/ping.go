@@ -31,7 +31,7 @@ type pingCmd struct {
 
 func (c *pingCmd) Run(a *app) error {
 	if c.Count < 0 || c.Interval < 0 {
-		return usagef("--count and --interval are not negative")
+		return usagef("--count and --interval must not be negative")
 	}
 	start := time.Now()
 	p, err := a.open()

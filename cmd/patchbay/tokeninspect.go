@@ -141,7 +141,7 @@ func inspectToken(text string, now time.Time) *inspectedToken {
 	}
 	if iss, _ := claims["iss"].(string); iss != "" {
 		if u, err := url.Parse(iss); err != nil || u.Scheme != "https" {
-			warn("its issuer is no https URL")
+			warn("its issuer is not an https URL")
 		}
 	}
 	if claims["cnf"] != nil {

@@ -33,7 +33,7 @@ type traceCmd struct {
 func (c *traceCmd) Run(a *app) error {
 	for _, p := range []string{c.Method, c.Conn} {
 		if _, err := path.Match(p, ""); err != nil {
-			return usagef("%q is no pattern: %w", p, err)
+			return usagef("%q is not a pattern: %w", p, err)
 		}
 	}
 	in := a.stdin

@@ -275,7 +275,7 @@ func (e *Exam) heard(at int) {
 	e.mu.Unlock()
 	step := Step{"stdout", "ok", "messages alone"}
 	if noise != "" {
-		step = Step{"stdout", "warning", e.clean("lines that are no messages: " + noise + "; they belong on standard error")}
+		step = Step{"stdout", "warning", e.clean("lines that are not messages: " + noise + "; they belong on standard error")}
 	}
 	e.steps = slices.Insert(e.steps, at, step)
 }
@@ -307,7 +307,7 @@ func (e *Exam) noSession(err error, said *tailOf, took time.Duration) {
 		}
 		e.OK("start", "")
 		if noise != "" {
-			e.warn("stdout", "lines that are no messages: "+noise)
+			e.warn("stdout", "lines that are not messages: "+noise)
 		}
 		next := e.byHand()
 		if known && code == 0 {
@@ -316,7 +316,7 @@ func (e *Exam) noSession(err error, said *tailOf, took time.Duration) {
 		e.Fail("handshake", fmt.Sprintf("it ended (%s) before it answered, after %s", launch.Ending(exit.State), screen.ShortTime(took)), next)
 	case e.Server.Command != "" && noise != "":
 		e.OK("start", "")
-		e.Fail("stdout", "lines that are no messages, and no answer: "+noise, "standard output is for messages alone: have it log to standard error, or reach it by its \"url\" if it says one")
+		e.Fail("stdout", "lines that are not messages, and no answer: "+noise, "standard output is for messages alone: have it log to standard error, or reach it by its \"url\" if it says one")
 	case e.Server.Command != "" && late:
 		e.OK("start", "")
 		e.OK("stdout", "nothing")
