@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -171,7 +172,7 @@ func (w *localWire) Call(ctx context.Context, out *engine.Outgoing) (json.RawMes
 		return nil, w.err
 	default:
 	}
-	x := &localCall{w: w, answered: make(chan struct{}), err: usercode.Failed()}
+	x := &localCall{w: w, header: out.Header, answered: make(chan struct{}), err: usercode.Failed()}
 	x.exchange.inbox = out.Inbox
 	if call, ok := out.Inbox.(interface{ LogLevel() string }); ok {
 		x.level = call.LogLevel()
@@ -198,6 +199,7 @@ type localCall struct {
 	msg      jsonrpc.Message
 	params   *[]byte
 	level    string // of the log messages that the caller wants
+	header   http.Header
 	exchange localExchange
 
 	answered chan struct{} // closed when res and err are set
@@ -224,7 +226,7 @@ func (x *localCall) run() {
 			x.drop()
 		}
 	}()
-	x.res, x.err = x.w.eng.Local(&x.ctx, x.w.session, &x.msg, x.level, &x.exchange)
+	x.res, x.err = x.w.eng.Local(&x.ctx, x.w.session, &x.msg, x.level, x.header, &x.exchange)
 	if local := (*engine.LocalError)(nil); errors.As(x.err, &local) {
 		local.RPC.Code = x.w.s.server().remote.Rev.Code(local.RPC.Code) // as without middleware
 	}

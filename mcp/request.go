@@ -53,8 +53,11 @@ func (x *outgoing) send(ctx context.Context, s *Session, method string, params j
 // begin begins the request without sending it. End must follow.
 func (x *outgoing) begin(ctx context.Context, s *Session, method string, params json.RawMessage) {
 	params, fault := x.opts.meta.with(params)
+	if fault == nil {
+		fault = checkHeader(x.opts.header)
+	}
 	x.Begin(ctx, &s.remote, method, params, bridge.Options{
-		Idle: x.opts.idle, Listener: x, Progress: x.opts.progress != nil, Fresh: x.opts.fresh, Fault: fault,
+		Idle: x.opts.idle, Listener: x, Progress: x.opts.progress != nil, Fresh: x.opts.fresh, Header: x.opts.header, Fault: fault,
 	})
 }
 

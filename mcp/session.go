@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -181,6 +182,7 @@ type callOptions struct {
 	log      func(LogMessage)
 	idle     time.Duration
 	meta     Meta
+	header   http.Header // of WithHeader, with canonical names
 	page     func(Meta)
 	fresh    bool
 	onBehalf bool

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,7 @@ type Call struct {
 	logLevel string
 	memo     *engine.Call // keeps what outlives a run of a forwarded call; nil for others
 	fault    error        // of the caller; nothing is sent
+	header   http.Header  // of Options
 
 	ours  bool        // it is a request of the client itself, whose timer begins before run
 	waits bool        // a task is waited for
@@ -77,6 +79,7 @@ type Options struct {
 	Listener Listener      // nil: the Remote has what belongs to the call
 	Progress bool          // progress is asked for in any case
 	Fresh    bool          // nothing is taken from the cache
+	Header   http.Header   // sent with the request over HTTP, with names in canonical form
 	Fault    error         // of the caller; nothing is sent, and the call fails with it
 }
 
@@ -93,8 +96,11 @@ func (r *Remote) Request(ctx context.Context, method string, params json.RawMess
 // inner form. End must follow.
 func (x *Call) Begin(ctx context.Context, r *Remote, method string, params json.RawMessage, o Options) {
 	x.r, x.method, x.params, x.caps, x.cache, x.asked = r, method, params, r.Caps, cacheOwn, r.asked.Load()
-	x.listener, x.fault, x.ours = o.Listener, o.Fault, true
-	if o.Fresh {
+	x.listener, x.fault, x.header, x.ours = o.Listener, o.Fault, o.Header, true
+	switch {
+	case o.Header != nil: // the result may depend on it
+		x.cache = cacheNone
+	case o.Fresh:
 		x.cache = cacheFill
 	}
 	x.timer.idle, x.timer.total = o.Idle, r.Limits.CallLimit
@@ -353,7 +359,7 @@ func (x *Call) plain(ctx context.Context, params json.RawMessage) (json.RawMessa
 		Method: x.method, Params: x.r.Rev.Params(x.method, params),
 		Token: x.token(), Inbox: (*callInbox)(x),
 		Logs:   revision.Asks(x.method), // if anything does: the level is that of the session
-		Header: x.hopHeader(nil),
+		Header: x.requestHeader(nil),
 	}
 	return object(x.r.Send(ctx, &x.out))
 }

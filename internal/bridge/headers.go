@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
@@ -123,7 +124,7 @@ func (r *Remote) forwardTools(raw json.RawMessage) json.RawMessage {
 // checkForwarded compares the headers of a call in front with its arguments, as far as the
 // list of tools that it goes by has passed here (T-48).
 func (r *Remote) checkForwarded(call *engine.Call, method string, params json.RawMessage) error {
-	if method != revision.MethodCall || call.Header == nil || !call.Peer.Revision.ParamHeaders {
+	if method != revision.MethodCall || call.Header == nil || call.Peer.Local || !call.Peer.Revision.ParamHeaders {
 		return nil
 	}
 	raw, _ := jsonx.Lookup(params, "name")
@@ -169,8 +170,13 @@ func (r *Remote) headersOf(method string, params json.RawMessage) http.Header {
 	return h
 }
 
-// hopHeader adds to the headers of a call who has forwarded it. h may be nil.
-func (x *Call) hopHeader(h http.Header) http.Header {
+// requestHeader adds to the headers of a call those of its caller, and who has forwarded it. h may be nil.
+func (x *Call) requestHeader(h http.Header) http.Header {
+	if x.header != nil {
+		own := h
+		h = x.header.Clone()
+		maps.Copy(h, own)
+	}
 	switch {
 	case x.hops == nil || !x.r.HTTP:
 		return h

@@ -170,7 +170,7 @@ func (x *Call) send(ctx context.Context, params json.RawMessage) (json.RawMessag
 	*buf = x.r.appendModern(*buf, params, Envelope{x.self, x.caps, x.logLevel, x.token(), x.hops})
 	x.out = engine.Outgoing{
 		Method: x.method, Params: *buf, Token: x.token(), Inbox: (*callInbox)(x), Logs: x.logLevel != "",
-		Header: x.hopHeader(x.r.headersOf(x.method, params)),
+		Header: x.requestHeader(x.r.headersOf(x.method, params)),
 	}
 	return object(x.r.Send(ctx, &x.out))
 }

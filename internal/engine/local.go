@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 
 	"github.com/patchbay-dev/patchbay/internal/principal"
 	"github.com/patchbay-dev/patchbay/internal/revision"
@@ -23,14 +24,15 @@ func NewLocal(opened context.Context, info, capabilities json.RawMessage, events
 }
 
 // Local calls Handler for a caller in this process, whose principal is that of the parent of ctx.
-// Level is the minimum level of log messages that the caller wants, empty for none. The result and
+// Level is the minimum level of log messages that the caller wants, empty for none; header has the
+// headers that it gave its call, nil for none. The result and
 // the codes of errors are in the inner form. An error is or wraps a *jsonrpc.Error, or is the cause
 // of the end of ctx. Params must be valid until Local returns.
-func (e *Engine) Local(ctx *Context, s *Session, msg *jsonrpc.Message, level string, ex Exchange) (Result, error) {
+func (e *Engine) Local(ctx *Context, s *Session, msg *jsonrpc.Message, level string, header http.Header, ex Exchange) (Result, error) {
 	ctx.peer = *s.Peer
 	ctx.peer.Principal = principal.From(ctx.parent)
 	c := &ctx.call
-	*c = Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: &ctx.peer, of: ctx, ex: ex, asker: ctx, logLevel: level, session: s}
+	*c = Call{Method: msg.Method, Header: header, Params: msg.Params, Msg: msg, Peer: &ctx.peer, of: ctx, ex: ex, asker: ctx, logLevel: level, session: s}
 	if raw, ok := msg.ParamIn("_meta", "progressToken"); ok {
 		c.progress = newProgress(raw)
 	}
