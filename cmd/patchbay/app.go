@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/inputs"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
@@ -53,7 +54,7 @@ type app struct {
 	server  *config.Server
 	written *config.Server     // the same before its inputs were answered; nil: none were
 	keys    *terminal.Keyboard // nil until something is asked
-	answers answers            // to the inputs of mcp.json
+	answers *inputs.Answers    // to the inputs of mcp.json
 	secrets *secrets.Known     // of this run
 	eras    mcp.Eras           // of servers that this run has reached
 	env     *launch.Env        // of the servers that this run opens
@@ -79,6 +80,12 @@ func newApp(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) *app
 		ctx: ctx, stdin: stdin, out: bufio.NewWriterSize(stdout, 64<<10), rawOut: stdout, tty: tty, secrets: known,
 		talk: &terminal.Talk{W: stderr, TTY: tty.err, Width: tty.errWidth, Color: tty.err && tty.color, Clean: known.Text}, globals: new(globals),
 	}
+	a.answers = &inputs.Answers{Context: func() context.Context { return a.ctx }, Talk: a.talk, Learn: known.Learn, Keys: func() *terminal.Keyboard {
+		if !a.tty.in || !a.tty.err {
+			return nil
+		}
+		return a.keyboard()
+	}}
 	a.env = a.newEnv()
 	return a
 }

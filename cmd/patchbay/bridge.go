@@ -57,7 +57,7 @@ func (c *bridgeCmd) Run(a *app) error {
 		return err
 	}
 	if c.Stdio { // standard input is the client's
-		a.answers.silence()
+		a.answers.Silence()
 	}
 	share, err := gateway.ParseShare(cmp.Or(c.Share, s.Share))
 	if err != nil {

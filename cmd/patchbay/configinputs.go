@@ -10,6 +10,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth/vault"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/inputs"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
@@ -77,7 +78,7 @@ func (c *configInputsCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	kept, err := keptAnswers(v, path)
+	kept, err := inputs.AllKept(v, path)
 	if err != nil {
 		return err
 	}
@@ -113,7 +114,7 @@ func (c *configInputsCmd) Run(a *app) error {
 }
 
 func (c *configInputsCmd) forget(a *app, path string) error {
-	gone, err := forgetAnswers(a.ctx, path, c.IDs...)
+	gone, err := inputs.Forget(a.ctx, path, c.IDs...)
 	if err != nil {
 		return err
 	}
@@ -135,7 +136,7 @@ func (c *configInputsCmd) forget(a *app, path string) error {
 }
 
 // listInputs lists the inputs of a file, and the answers whose inputs are there no more.
-func listInputs(file *config.File, kept []keptAnswer) []listedInput {
+func listInputs(file *config.File, kept []inputs.Kept) []listedInput {
 	rows := []listedInput{}
 	for _, in := range file.Inputs {
 		_, set := os.LookupEnv(in.EnvName())

@@ -134,7 +134,7 @@ func (a *app) explain(err error) *fault {
 		out.code = exitUnauthorized
 		out.err = fmt.Errorf("%s wants authorization: HTTP %d %s", a.serverName(), status.Status, http.StatusText(status.Status))
 		out.next = a.again("--header", "Authorization: Bearer $TOKEN")
-		if given := a.refusable(a.written); len(given) > 0 {
+		if given := a.answers.Refusable(a.written); len(given) > 0 {
 			out.next = forgetting(given)
 		} else if a.wantsLogin(err, a.server) {
 			out.next = a.beside("login", a.server.Name)

@@ -160,7 +160,7 @@ func (h *hosting) start(list []config.Server) error {
 			return err
 		}
 	}
-	h.a.answers.silence()
+	h.a.answers.Silence()
 	for i, s := range list {
 		name := h.nameOf(s)
 		h.names = append(h.names, name)

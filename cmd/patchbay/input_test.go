@@ -38,8 +38,8 @@ func TestInputIsAsked(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			a, said := asking(t, tt.typed)
-			if got := a.input(config.Server{}, tt.in); got.err != nil || string(got.text) != tt.want {
-				t.Errorf("input = %q, %v, want %q", string(got.text), got.err, tt.want)
+			if got, err := a.answers.Answer(config.Server{}, tt.in); err != nil || got != tt.want {
+				t.Errorf("input = %q, %v, want %q", got, err, tt.want)
 			}
 			for _, want := range tt.said {
 				if !strings.Contains(said.String(), want) {
@@ -56,7 +56,7 @@ func TestInputIsAsked(t *testing.T) {
 // Trap 36: a question names the server that needs the answer.
 func TestInputNamesTheServer(t *testing.T) {
 	a, said := asking(t, "one\n")
-	a.input(config.Server{Name: "tracker"}, config.Input{ID: "word"})
+	a.answers.Answer(config.Server{Name: "tracker"}, config.Input{ID: "word"})
 	if want := "tracker needs:\nword: "; !strings.HasPrefix(said.String(), want) {
 		t.Errorf("said %q, want it to begin with %q", said, want)
 	}
@@ -66,12 +66,13 @@ func TestInputIsAskedOnce(t *testing.T) {
 	a, _ := asking(t, "one\ntwo\n")
 	in := config.Input{ID: "word"}
 	for range 2 {
-		if got := a.input(config.Server{}, in); got.err != nil || got.text != "one" {
-			t.Errorf("input = %q, %v, want the first answer", string(got.text), got.err)
+		if got, err := a.answers.Answer(config.Server{}, in); err != nil || got != "one" {
+			t.Errorf("input = %q, %v, want the first answer", got, err)
 		}
 	}
 	a, _ = asking(t, "")
-	first, again := a.input(config.Server{}, in).err, a.input(config.Server{}, in).err
+	_, first := a.answers.Answer(config.Server{}, in)
+	_, again := a.answers.Answer(config.Server{}, in)
 	if first == nil || again == nil || !strings.Contains(first.Error(), "PATCHBAY_INPUT_WORD") {
 		t.Errorf("input at the end of what is typed = %v and %v, want the variable named", first, again)
 	}
@@ -81,8 +82,8 @@ func TestInputIsAskedOnce(t *testing.T) {
 func TestInputIsHidden(t *testing.T) {
 	t.Setenv("PATCHBAY_INPUT_KEY", "sekrit")
 	a, said := asking(t, "")
-	if got := a.input(config.Server{}, config.Input{ID: "key", Password: true}); got.err != nil {
-		t.Fatal(got.err)
+	if _, err := a.answers.Answer(config.Server{}, config.Input{ID: "key", Password: true}); err != nil {
+		t.Fatal(err)
 	}
 	a.talk.Note("the server said sekrit")
 	if got := said.String(); strings.Contains(got, "sekrit") || !strings.Contains(got, "[redacted]") {
@@ -93,7 +94,7 @@ func TestInputIsHidden(t *testing.T) {
 func TestInputOfTheEnvironment(t *testing.T) {
 	t.Setenv("PATCHBAY_INPUT_REGION", "moon")
 	a, _ := asking(t, "eu\n")
-	if got := a.input(config.Server{}, config.Input{ID: "region", Type: "pickString", Options: []string{"eu", "us"}}); got.err == nil {
-		t.Errorf("input = %q, want an error: it is none of the options", string(got.text))
+	if got, err := a.answers.Answer(config.Server{}, config.Input{ID: "region", Type: "pickString", Options: []string{"eu", "us"}}); err == nil {
+		t.Errorf("input = %q, want an error: it is none of the options", got)
 	}
 }

@@ -2,17 +2,12 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-
-	"github.com/patchbay-dev/patchbay/auth/vault"
-	"github.com/patchbay-dev/patchbay/config"
 )
 
 // ownFolders has the test, and programs that it starts, use folders of settings that are new,
@@ -216,27 +211,5 @@ func TestVariableGoesBeforeKeptInput(t *testing.T) {
 	t.Setenv("PATCHBAY_INPUT_KEY", "planted-wrong")
 	if got := typedRun(t, "", exitUnauthorized, ping...); strings.Contains(got, "--forget") {
 		t.Errorf("said %s, though nothing that is kept was refused", got)
-	}
-}
-
-// Answers that several keep at once are all kept.
-func TestAnswersKeptAtOnce(t *testing.T) {
-	ownFolders(t)
-	s := config.Server{Name: "web", URL: "https://example.com/mcp", Source: filepath.Join(t.TempDir(), "mcp.json") + ":1"}
-	const n = 8
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() {
-			a := newApp(t.Context(), strings.NewReader(""), io.Discard, io.Discard)
-			a.keepAnswer(s, config.Input{ID: fmt.Sprint("i", i)}, &answer{text: "planted"})
-		})
-	}
-	all.Wait()
-	v, err := vault.Open("", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if kept, err := keptAnswers(v, fileOf(s)); len(kept) != n || err != nil {
-		t.Errorf("%d answers are kept, %v; want %d", len(kept), err, n)
 	}
 }

@@ -123,7 +123,7 @@ func (a *app) visitByHand(ctx context.Context, back *login.Loopback, page string
 	go func() { at, err := back.Visit(ctx, page); done <- visit{at, err} }()
 	go func() {
 		a.talk.Always("patchbay: the page it ends at may not be there; then paste its address here:")
-		text, err := a.line(false)
+		text, err := a.keyboard().Line(a.ctx)
 		if err != nil {
 			<-ctx.Done() // the browser may still come
 			return
@@ -146,7 +146,7 @@ func (a *app) offerLogin(s config.Server) bool {
 	a.talk.Hold()
 	a.keyboard().Drop()
 	a.talk.Say(visible(fmt.Sprintf("%s wants a login. Open the browser? [Y/n] ", a.serverName())))
-	text, err := a.line(false)
+	text, err := a.keyboard().Line(a.ctx)
 	a.talk.Release()
 	if answer := strings.ToLower(strings.TrimSpace(text)); err != nil || answer != "" && answer != "y" && answer != "yes" {
 		return false

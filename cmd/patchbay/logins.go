@@ -39,8 +39,8 @@ func (a *app) wantsLogin(err error, s *config.Server) bool {
 // forgotten.
 func (a *app) loginFor(s config.Server, err error) (do string, reopen bool) {
 	switch {
-	case launch.Refused(err) && len(a.refusable(&s)) > 0:
-		a.unlearn(s)
+	case launch.Refused(err) && len(a.answers.Refusable(&s)) > 0:
+		a.answers.Unlearn(s)
 		return a.byName("ping", s, "-s"), true
 	case a.wantsLogin(err, &s):
 		return a.byName("login", s), false
@@ -132,3 +132,12 @@ func (a *app) modelTLS() (*tls.Config, error) {
 
 // clientTLS is how connections to a server are secured; nil: as usual.
 func clientTLS(s config.Server) (*tls.Config, error) { return tlsfiles.Client(s.CA, s.Cert, s.Key) }
+
+// forgetting words the command that forgets what was given for inputs.
+func forgetting(list []config.Input) string {
+	words := []string{"patchbay", "config", "inputs", "--forget"}
+	for _, in := range list {
+		words = append(words, in.ID)
+	}
+	return shell(words)
+}

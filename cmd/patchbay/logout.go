@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/inputs"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/launch"
 )
@@ -60,7 +61,7 @@ func (a *app) logoutInputs(s config.Server) (done bool, err error) {
 	for _, in := range s.Inputs() {
 		ids = append(ids, in.ID)
 	}
-	gone, err := forgetAnswers(a.ctx, fileOf(s), ids...)
+	gone, err := inputs.Forget(a.ctx, fileOf(s), ids...)
 	for _, id := range gone {
 		a.talk.Note("the answer to the input %s is forgotten", id)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/inputs"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
@@ -117,8 +118,7 @@ func asServer(m *config.Model) config.Server {
 func (a *app) resolveModel(m config.Model) (config.Model, error) {
 	s := asServer(&m)
 	m, err := m.Resolve(func(in config.Input) (string, error) {
-		got := a.input(s, in)
-		return string(got.text), got.err
+		return a.answers.Answer(s, in)
 	})
 	if err != nil {
 		return m, err
@@ -240,10 +240,10 @@ func (a *app) answerOf(m *config.Model, in config.Input) (text string, has bool)
 		return "from " + in.EnvName(), true
 	}
 	s := asServer(m)
-	switch kept, err := a.keptAnswer(s, in); {
+	switch kept, err := a.answers.Kept(s, in); {
 	case err != nil:
 		return "the vault cannot be read", false
-	case kept != nil && slices.Contains(kept.For, useOf(s)):
+	case kept != nil && slices.Contains(kept.For, inputs.Use(s)):
 		return "kept", true
 	case kept != nil:
 		return "kept for another address", false

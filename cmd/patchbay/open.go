@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth/vault"
@@ -30,10 +29,7 @@ import (
 // newEnv is what this run lends to the servers that it opens.
 func (a *app) newEnv() *launch.Env {
 	e := &launch.Env{
-		Ask: func(s config.Server, in config.Input) (string, error) {
-			got := a.input(s, in)
-			return string(got.text), got.err
-		},
+		Ask: a.answers.Answer,
 		Amend: func(s config.Server) (config.Server, error) {
 			if s.Command == "" {
 				return a.withTLS(s), nil
@@ -78,7 +74,7 @@ func (a *app) openWith(change func(*mcp.Client)) (*launch.Session, error) {
 		return nil, err
 	}
 	p, err := a.openOnce(s, change)
-	for asked := 0; asked < maxAsked && launch.Refused(err) && a.askAgain(s); asked++ {
+	for asked := 0; asked < maxAsked && launch.Refused(err) && a.answers.AskAgain(s); asked++ {
 		p, err = a.openOnce(s, change)
 	}
 	if a.wantsLogin(err, a.server) && a.offerLogin(*a.server) {
@@ -117,8 +113,8 @@ func (a *app) openOnce(s config.Server, change func(*mcp.Client)) (*launch.Sessi
 	change(client)
 	ctx, cancel := a.startContext(a.ctx, s)
 	defer cancel()
-	said := newChildLog(a.talk, a.Verbose)
-	defer said.opened()
+	said := terminal.NewServerLog(a.talk, a.Verbose)
+	defer said.Opened()
 	p, err := a.env.Open(ctx, s, client, said)
 	var open *launch.Error
 	if errors.As(err, &open) {
@@ -360,69 +356,4 @@ func (a *app) reachHint(err error) string {
 		return "run it by hand to see what it says: " + shell(a.server.CommandLine())
 	}
 	return ""
-}
-
-// childLog holds back what a child says on its standard error: most servers greet
-// there, which nobody wants to see. If the opening takes long, it may say why, so
-// that it is shown then.
-type childLog struct {
-	to    *terminal.Talk
-	mu    sync.Mutex
-	state int    // guarded by mu
-	held  []byte // at most maxHeld; guarded by mu
-	timer *time.Timer
-}
-
-const (
-	holding = iota
-	passing
-	dropping
-)
-
-const (
-	slowOpening = 5 * time.Second
-	maxHeld     = 16 << 10
-)
-
-func newChildLog(to *terminal.Talk, all bool) *childLog {
-	l := &childLog{to: to}
-	if all {
-		l.state = passing
-		return l
-	}
-	l.timer = time.AfterFunc(slowOpening, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.state == holding {
-			l.state = passing
-			if len(l.held) > 0 {
-				l.to.Write(l.held)
-			}
-			l.held = nil
-		}
-	})
-	return l
-}
-
-func (l *childLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case l.state == passing:
-		l.to.Write(p)
-	case l.state == holding && len(l.held)+len(p) <= maxHeld:
-		l.held = append(l.held, p...)
-	}
-	return len(p), nil
-}
-
-// opened says that the session is open, or is not going to be.
-func (l *childLog) opened() {
-	if l.timer == nil {
-		return
-	}
-	l.timer.Stop()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.state, l.held = dropping, nil
 }

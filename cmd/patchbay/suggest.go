@@ -35,7 +35,7 @@ func suggest(ctx context.Context, args []string, stdout io.Writer) int {
 	ctx, cancel := context.WithTimeout(ctx, suggestTime)
 	defer cancel()
 	a := newApp(ctx, strings.NewReader(""), io.Discard, io.Discard)
-	a.answers.silence()
+	a.answers.Silence()
 	_ = r.Write(stdout, a.suggestions(r.Before, r.Current)) // nobody is there to hear of an error
 	for _, f := range slices.Backward(a.atEnd) {
 		f()

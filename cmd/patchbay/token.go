@@ -149,7 +149,7 @@ func (c *tokenPasswordCmd) Run(a *app) error {
 // secretInput asks a person for a secret, or reads a line of standard input.
 func (a *app) secretInput(what string) (string, error) {
 	if a.tty.in && a.tty.err {
-		return a.askInput("", config.Input{ID: what, Description: what, Password: true}, false)
+		return a.answers.Ask("", config.Input{ID: what, Description: what, Password: true}, false)
 	}
 	raw, err := io.ReadAll(io.LimitReader(a.stdin, 64<<10))
 	if err != nil {

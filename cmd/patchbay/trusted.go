@@ -3,23 +3,17 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/trust"
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
-	"github.com/patchbay-dev/patchbay/internal/secrets"
-	"github.com/patchbay-dev/patchbay/internal/wildcard"
 	"github.com/patchbay-dev/patchbay/launch"
 )
 
@@ -62,10 +56,10 @@ func (c *configTrustCmd) Run(a *app) error {
 		}
 		return err
 	}
-	for _, line := range starts(read.file, read.faults) {
+	for _, line := range entry.Starts(read.file, read.faults) {
 		a.print(a.shown(line))
 	}
-	if err := store.Trust(a.ctx, read.path, agreement(read.file)); err != nil {
+	if err := store.Trust(a.ctx, read.path, entry.Agreement(read.file)); err != nil {
 		return err
 	}
 	a.print("trusted as it is now: " + here(read.path))
@@ -94,13 +88,13 @@ func (a *app) mayUse(file *config.File) error {
 	if err != nil {
 		return err
 	}
-	yes, err := store.Trusts(file.Path, agreement(file))
+	yes, err := store.Trusts(file.Path, entry.Agreement(file))
 	if err != nil {
 		return err
 	}
 	if !yes && a.tty.in && a.tty.err && !a.served {
 		if yes, err = a.asksTrust(a.ctx, file, a.faultsOf(file), "is new here"); yes && err == nil {
-			err = store.Trust(a.ctx, file.Path, agreement(file))
+			err = store.Trust(a.ctx, file.Path, entry.Agreement(file))
 		}
 		if now, e := ownfile.ReadNow(file.Path, config.MaxBytes); yes && err == nil && (e != nil || !bytes.Equal(now, file.Text)) {
 			return fmt.Errorf("%s was changed during the question; run this again", here(file.Path))
@@ -118,30 +112,13 @@ func (a *app) mayUse(file *config.File) error {
 	return f.hint("patchbay config trust " + named + " shows it and says yes; --config " + named + " is a yes for this run, edits of the file included")
 }
 
-// agreement is what a yes to a file is to: its text, and the variables of environment files that
-// change what its servers run. The other variables of these files may change.
-func agreement(file *config.File) []byte {
-	text := slices.Clone(file.Text)
-	for _, s := range file.Servers {
-		if s.Disabled || s.EnvFile == "" {
-			continue
-		}
-		for _, v := range s.Values() {
-			if v.Member == "env" && v.Written == "" && changesRun(v.Name) {
-				text = fmt.Appendf(text, "\x00%q %q=%q", s.Name, v.Name, v.Text())
-			}
-		}
-	}
-	return text
-}
-
 // asksTrust shows what a file starts and asks whether to use it. What is typed before a person can
 // have read that is dropped: it may be the answer to another question.
 func (a *app) asksTrust(ctx context.Context, file *config.File, faults config.Problems, why string) (bool, error) {
 	a.talk.Hold()
 	defer a.talk.Release()
 	a.talk.Say(visible(here(file.Path)) + " " + why + ". It starts, as you:\n")
-	lines := starts(file, faults)
+	lines := entry.Starts(file, faults)
 	for _, line := range lines {
 		a.talk.Say("  " + visible(line) + "\n")
 	}
@@ -165,166 +142,6 @@ func (a *app) asksTrust(ctx context.Context, file *config.File, faults config.Pr
 	return err == nil && (answer == "y" || answer == "yes"), nil
 }
 
-// starts are lines about what a file starts or reaches, each of them one line whatever the file says:
-// commands and addresses, and what they are given.
-func starts(file *config.File, faults config.Problems) []string {
-	var lines []string
-	for _, s := range file.Servers {
-		if s.Disabled {
-			continue
-		}
-		var g given
-		envFile := ""
-		for _, v := range s.Values() {
-			written := v.Written
-			switch {
-			case v.Member == "envFile":
-				envFile = " (envFile: " + secrets.Lookalikes(written) + ")"
-			case written == "":
-				written = v.Text() // of the envFile
-			}
-			g.add(v.Member, v.Name, written)
-		}
-		line := s.Name + ": " + secrets.Lookalikes(where(&s)) + g.String() + envFile
-		if s.InheritEnv {
-			line += " (gets your whole environment)"
-		}
-		if s.Dir != "" {
-			line += " (in " + s.Dir + ")"
-		}
-		lines = append(lines, inOneLine(line))
-	}
-	doc, err := config.Open(file.Path)
-	if err != nil {
-		return lines
-	}
-	for _, e := range doc.Entries() {
-		if !slices.ContainsFunc(faults, func(p config.Problem) bool { return p.Server == e.Name }) {
-			continue
-		}
-		// It cannot be started now, and may be when a variable is set.
-		line := e.Name + ":"
-		for _, member := range []string{"builtin", "command", "args", "url"} {
-			if raw, ok := jsonx.Lookup(e.Object, member); ok {
-				line += " " + asWritten(raw)
-			}
-		}
-		var g given
-		for _, member := range []string{"env", "headers"} {
-			table, _ := jsonx.Lookup(e.Object, member)
-			for name, value := range jsonx.Members(table) {
-				text, err := jsonx.Unquote(value)
-				if err != nil {
-					text = string(value)
-				}
-				g.add(member, string(name), text)
-			}
-		}
-		line += g.String()
-		for _, member := range []string{"envFile", "cwd", "patchbay"} {
-			if raw, ok := jsonx.Lookup(e.Object, member); ok {
-				line += fmt.Sprintf(" (%s: %s)", member, asWritten(raw))
-			}
-		}
-		lines = append(lines, inOneLine(line+" (with faults)"))
-	}
-	if bytes.Contains(file.Text, []byte(`"inheritEnv"`)) && !slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, "your whole environment") }) {
-		lines = append(lines, `the file says "inheritEnv": a server with that gets your whole environment`)
-	}
-	return lines
-}
-
-// given is what a server gets: variables and headers by their names, with the values that a person is
-// to see.
-type given struct{ sets, sends []string }
-
-func (g *given) add(member, name, written string) {
-	value, show := g.shown(member, name, written)
-	switch {
-	case member == "env" && show:
-		g.sets = append(g.sets, name+"="+value)
-	case member == "env":
-		g.sets = append(g.sets, name)
-	case member == "headers" && show:
-		g.sends = append(g.sends, name+": "+value)
-	case member == "headers":
-		g.sends = append(g.sends, name)
-	}
-}
-
-// shown returns a value as a question of trust shows it, and whether it does. Those are shown that
-// the file does not hold, as they stand elsewhere, and those of variables that change what runs;
-// any other may be a secret, whatever its name.
-func (*given) shown(member, name, written string) (value string, show bool) {
-	if m := reference.FindStringSubmatch(written); m != nil {
-		if m[2] != "" {
-			return "${" + m[1] + ":-…}", true
-		}
-		return written, true
-	}
-	if member != "env" || !changesRun(name) {
-		return "", false
-	}
-	return secrets.Lookalikes(secrets.ShownArg("", written)), true
-}
-
-// reference is a value that stands elsewhere, and what is taken if nothing does.
-var reference = regexp.MustCompile(`^\$\{([^{}]*?)(:-[^{}]*)?\}$`)
-
-// runChanging are variables that change which program runs, what it loads, or whom it asks, in lower
-// case; a "*" stands for any end.
-var runChanging = []string{
-	"path", "pathext", "home", "userprofile", "shell", "comspec", "env", "bash_env", "bash_func_*", "zdotdir", "ifs", "prompt_command", "editor", "visual", "pager", "browser",
-	"ld_*", "dyld_*", "glibc_tunables", "gconv_path", "*_proxy", "ssl_cert_file", "ssl_cert_dir", "ssh_askpass", "curl_ca_bundle", "requests_ca_bundle",
-	"node_options", "node_path", "node_extra_ca_certs", "npm_config_*", "python*", "pip_*", "uv_*", "virtual_env", "perl5*", "perllib", "ruby*", "gem_*", "bundle_*",
-	"java_tool_options", "_java_options", "jdk_java_options", "java_home", "classpath", "maven_opts", "gradle_opts", "dotnet_*", "coreclr_*", "php_ini_scan_dir", "phprc", "lua_*",
-	"go*", "cargo_*", "rustc*", "rustflags", "deno_*", "bun_*", "git_*", "docker_*", "kubeconfig", "tmpdir", "temp", "tmp", "xdg_*",
-}
-
-// changesRun tells whether a variable changes what runs. One that names a secret may, and is a secret.
-func changesRun(name string) bool {
-	lower := strings.ToLower(name)
-	if secrets.Name(name) && !strings.HasPrefix(lower, "git_config_key_") {
-		return false
-	}
-	return slices.ContainsFunc(runChanging, func(p string) bool { return wildcard.Match(p, lower) })
-}
-
-func (g *given) String() (text string) {
-	if slices.Sort(g.sets); len(g.sets) > 0 {
-		text += " (sets " + strings.Join(g.sets, ", ") + ")"
-	}
-	if slices.Sort(g.sends); len(g.sends) > 0 {
-		text += " (sends " + strings.Join(g.sends, ", ") + ")"
-	}
-	return text
-}
-
-// asWritten is a member of a server that cannot be read, without what looks like a secret.
-func asWritten(raw json.RawMessage) string {
-	var args []string
-	if jsonx.KindOf(raw) == '[' && json.Unmarshal(raw, &args) == nil {
-		if text, err := jsonx.Marshal(secrets.ShownArgs(args)); err == nil {
-			raw = text
-		}
-	}
-	if text, err := jsonx.Unquote(raw); err == nil && len(secrets.URL(text)) > 0 {
-		return strconv.Quote(secrets.ShownURL(text))
-	}
-	return secrets.Lookalikes(string(raw))
-}
-
-// inOneLine shows line ends as characters, since a line of a question must not look like the next, and
-// many blanks as their number, since they push what follows off the screen.
-func inOneLine(s string) string {
-	s = strings.NewReplacer("\r\n", "␊", "\n", "␊", "\r", "␍").Replace(s)
-	return blanks.ReplaceAllStringFunc(s, func(run string) string {
-		return fmt.Sprintf("⟨%d blanks⟩", utf8.RuneCountInString(run))
-	})
-}
-
-var blanks = regexp.MustCompile(`[\s\p{Z}]{9,}`)
-
 // faultsOf are the faults of the file that was read.
 func (a *app) faultsOf(file *config.File) config.Problems {
 	if a.file == nil || a.file.file != file {
@@ -346,7 +163,7 @@ type trustQuestion struct {
 // is of others, and the person has not said yes to it as it is now. At a terminal they are asked, once
 // for each content, while everything goes on and files are followed.
 func (h *hub) takes(ctx context.Context, file *config.File, faults config.Problems) launch.Decision {
-	a, text := h.a, string(agreement(file))
+	a, text := h.a, string(entry.Agreement(file))
 	if !a.foreign(file.Path) {
 		return launch.Decision{Take: true}
 	}
@@ -356,7 +173,7 @@ func (h *hub) takes(ctx context.Context, file *config.File, faults config.Proble
 	}
 	d := launch.Decision{Files: []string{s.Path()}}
 	changed := "has changed"
-	yes, err := s.Trusts(file.Path, agreement(file))
+	yes, err := s.Trusts(file.Path, entry.Agreement(file))
 	if !yes && h.question != nil && h.question.text != text {
 		h.withdraw()
 		changed = "has changed once more"
@@ -390,7 +207,7 @@ func (h *hub) takes(ctx context.Context, file *config.File, faults config.Proble
 			defer cancel()
 			yes, err := a.asksTrust(ctx, file, faults, changed)
 			if err == nil && yes {
-				err = s.Trust(ctx, file.Path, agreement(file))
+				err = s.Trust(ctx, file.Path, entry.Agreement(file))
 			}
 			q.err = err
 		}()

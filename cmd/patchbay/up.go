@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/project"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/rerun"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/health"
@@ -84,12 +86,12 @@ func (c *upCmd) Run(a *app) error {
 	// Questions come before anything is started. A server whose input is missing fails
 	// when it is to start, and the others do not.
 	if c.Stdio {
-		a.answers.silence()
+		a.answers.Silence()
 	}
 	for _, s := range p.servers {
 		a.env.Resolve(s)
 	}
-	a.answers.silence()
+	a.answers.Silence()
 	h := &hub{a: a, began: time.Now(), plan: p, board: newBoard(a), guarded: len(c.Auth) > 0}
 	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.board.tell}
 	h.gateway.Middleware = policy.around(h.trusts)
@@ -206,7 +208,7 @@ func demo(from string) (*plan, error) {
 		return nil, err
 	}
 	p := &plan{from: from}
-	why := hereFolders().project(ownfile.RealPath(dir))
+	why := project.Why(ownfile.RealPath(dir))
 	for _, name := range []string{"shop", "sqlite", "files", "conjugate"} {
 		if name == "files" && why != "" {
 			p.notes = append(p.notes, "files is not served: "+dir+" is not a project ("+why+")")
@@ -324,24 +326,24 @@ func (h *hub) lines() []string {
 	var lines []string
 	if h.guarded {
 		const header = "Authorization: Bearer CREDENTIAL"
-		flag, member = " --header "+quoted(header), `,"headers":{"Authorization":"Bearer CREDENTIAL"}`
+		flag, member = " --header "+rerun.Quoted(header), `,"headers":{"Authorization":"Bearer CREDENTIAL"}`
 		lines = append(lines, "CREDENTIAL below is the key or token of whoever connects.")
 	}
 	lines = append(lines,
 		"Claude Code, in a terminal:",
 		"  claude mcp add --transport http patchbay "+h.url+flag,
 		"VS Code, in a terminal:",
-		"  code --add-mcp "+quoted(`{"name":"patchbay","type":"http","url":"`+h.url+`"`+member+`}`),
+		"  code --add-mcp "+rerun.Quoted(`{"name":"patchbay","type":"http","url":"`+h.url+`"`+member+`}`),
 		"Cursor (~/.cursor/mcp.json) and other hosts (their own file"+not+"):",
 		`  {"mcpServers": {"patchbay": {"url": "`+h.url+`"`+member+`}}}`,
 	)
 	// Over stdio it would be another gateway, without the credentials.
-	if exe := programPath(); exe != "" && h.stdio != nil && !h.guarded {
+	if exe := rerun.Path(); exe != "" && h.stdio != nil && !h.guarded {
 		command, _ := json.Marshal(struct { // no member of it can fail
 			Command string   `json:"command"`
 			Args    []string `json:"args"`
 		}{exe, h.stdio})
 		lines = append(lines, "Hosts that only start commands (their own file"+not+"):", `  {"mcpServers": {"patchbay": `+string(command)+`}}`)
 	}
-	return append(lines, "Here, in another terminal:", "  "+self()+" tools -s "+h.url+flag)
+	return append(lines, "Here, in another terminal:", "  "+rerun.Command()+" tools -s "+h.url+flag)
 }

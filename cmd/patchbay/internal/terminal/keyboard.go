@@ -153,3 +153,31 @@ func (k *Keyboard) Settle(ctx context.Context) (dropped bool, err error) {
 	}
 	return dropped, nil
 }
+
+// Hidden waits for a line that is not shown while it is typed, if the keyboard is a terminal's.
+func (k *Keyboard) Hidden(ctx context.Context) (string, error) {
+	if k.tty == nil {
+		return k.Line(ctx)
+	}
+	fd := int(k.tty.Fd())
+	before, err := term.GetState(fd)
+	if err != nil {
+		return "", err
+	}
+	type read struct {
+		text []byte
+		err  error
+	}
+	done := make(chan read, 1)
+	go func() { // a read of a terminal cannot be ended: after ctrl-C it lives as long as the program
+		text, err := term.ReadPassword(fd)
+		done <- read{text, err}
+	}()
+	select {
+	case r := <-done:
+		return string(r.text), r.err
+	case <-ctx.Done():
+		term.Restore(fd, before) // what is typed is to be seen again
+		return "", context.Cause(ctx)
+	}
+}

@@ -1,4 +1,5 @@
-package main
+// Package rerun words how a person, or another program, runs this program again.
+package rerun
 
 import (
 	"os"
@@ -7,11 +8,13 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 )
 
-// self are the words by which a person runs this program again: those they came with, as far as
+// Command are the words by which a person runs this program again: those they came with, as far as
 // they can be told.
-func self() string {
+func Command() string {
 	exe, err := os.Executable()
 	if err != nil {
 		return "patchbay"
@@ -29,14 +32,14 @@ func self() string {
 		return "patchbay"
 	}
 	if strings.ContainsRune(os.Args[0], filepath.Separator) {
-		return shell([]string{os.Args[0]})
+		return screen.Shell([]string{os.Args[0]})
 	}
-	return shell([]string{exe})
+	return screen.Shell([]string{exe})
 }
 
-// programPath is the absolute path by which another program starts this one; empty if it has none
+// Path is the absolute path by which another program starts this one; empty if it has none
 // that lasts.
-func programPath() string {
+func Path() string {
 	exe, err := os.Executable()
 	if err != nil || byGoRun(exe) {
 		return ""
@@ -70,11 +73,11 @@ func onPath(exe string) string {
 	return path
 }
 
-// quoted is a word in the quotes of the shell that a person has: PowerShell and cmd take
+// Quoted is a word in the quotes of the shell that a person has: PowerShell and cmd take
 // only double ones around what has double quotes in it.
-func quoted(word string) string {
+func Quoted(word string) string {
 	if runtime.GOOS == "windows" {
 		return `"` + strings.ReplaceAll(word, `"`, `\"`) + `"`
 	}
-	return shell([]string{word})
+	return screen.Shell([]string{word})
 }

@@ -1,4 +1,4 @@
-package main
+package inputs
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/auth/vault"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
 	"github.com/patchbay-dev/patchbay/config"
 )
 
@@ -21,11 +22,11 @@ import (
 // each file. A file may change, as those of repositories do, and must not get an answer for
 // somebody whom the person had not in mind: each is kept with the servers it was given to.
 
-// keptAnswer is an answer as it is kept.
-type keptAnswer struct {
+// Kept is an answer as it is kept.
+type Kept struct {
 	ID    string
 	Text  auth.Secret
-	For   []string // servers that may have it, see [useOf]
+	For   []string // servers that may have it, see [Use]
 	Since time.Time
 }
 
@@ -41,9 +42,9 @@ func inputsOf(path string) (string, error) {
 	return "inputs of " + abs, err
 }
 
-// useOf stands for who gets an answer: the origin that a URL leads to, or a command as it is
+// Use stands for who gets an answer: the origin that a URL leads to, or a command as it is
 // written, with its arguments, folder and environment.
-func useOf(s config.Server) string {
+func Use(s config.Server) string {
 	h := sha256.New()
 	if u, err := url.Parse(s.URL); err == nil && s.URL != "" {
 		fmt.Fprintf(h, "%s://%s", u.Scheme, u.Host)
@@ -57,8 +58,8 @@ func useOf(s config.Server) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// keptAnswers reads the answers that are kept for a file.
-func keptAnswers(v *vault.Vault, path string) ([]keptAnswer, error) {
+// AllKept reads the answers that are kept for a file.
+func AllKept(v *vault.Vault, path string) ([]Kept, error) {
 	name, err := inputsOf(path)
 	if err != nil {
 		return nil, err
@@ -71,14 +72,14 @@ func keptAnswers(v *vault.Vault, path string) ([]keptAnswer, error) {
 	if json.Unmarshal([]byte(text), &list) != nil { // its error could show the text
 		return nil, errors.New("they were written by another patchbay; is this one too old?")
 	}
-	out := make([]keptAnswer, len(list))
+	out := make([]Kept, len(list))
 	for i, l := range list {
-		out[i] = keptAnswer{l.ID, auth.Secret(l.Text), l.For, l.Since}
+		out[i] = Kept{l.ID, auth.Secret(l.Text), l.For, l.Since}
 	}
 	return out, nil
 }
 
-// keptLine is a keptAnswer that shows its text: what is encrypted.
+// keptLine is a Kept that shows its text: what is encrypted.
 type keptLine struct {
 	ID    string    `json:"id"`
 	Text  string    `json:"text"`
@@ -87,7 +88,7 @@ type keptLine struct {
 }
 
 // changeKept replaces the answers that are kept for a file, one change at a time.
-func changeKept(ctx context.Context, v *vault.Vault, path string, do func([]keptAnswer) []keptAnswer) error {
+func changeKept(ctx context.Context, v *vault.Vault, path string, do func([]Kept) []Kept) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, keepTime, fmt.Errorf("another process keeps the vault busy for %v", keepTime))
 	defer cancel()
 	name, err := inputsOf(path)
@@ -99,7 +100,7 @@ func changeKept(ctx context.Context, v *vault.Vault, path string, do func([]kept
 		return err
 	}
 	defer unlock()
-	list, err := keptAnswers(v, path)
+	list, err := AllKept(v, path)
 	if err != nil {
 		return err
 	}
@@ -122,17 +123,17 @@ func changeKept(ctx context.Context, v *vault.Vault, path string, do func([]kept
 	return v.SetSecret(ctx, name, auth.Secret(text))
 }
 
-// keptAnswer finds the answer to an input that is kept, nil if there is none that fits.
-func (a *app) keptAnswer(s config.Server, in config.Input) (*keptAnswer, error) {
+// Kept finds the answer to an input that is kept, nil if there is none that fits.
+func (a *Answers) Kept(s config.Server, in config.Input) (*Kept, error) {
 	v, err := vault.Open("", nil)
 	if err != nil {
 		return nil, err
 	}
-	list, err := keptAnswers(v, fileOf(s))
+	list, err := AllKept(v, entry.File(s))
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(list, func(k keptAnswer) bool { return k.ID == in.ID })
+	i := slices.IndexFunc(list, func(k Kept) bool { return k.ID == in.ID })
 	if i < 0 || len(in.Options) > 0 && !slices.Contains(in.Options, string(list[i].Text)) {
 		return nil, nil
 	}
@@ -141,17 +142,17 @@ func (a *app) keptAnswer(s config.Server, in config.Input) (*keptAnswer, error) 
 
 // keepAnswer keeps the answer of a person for a server. It is called with the lock of answers held.
 // An answer that cannot be kept holds for this run.
-func (a *app) keepAnswer(s config.Server, in config.Input, got *answer) {
-	use := useOf(s)
+func (a *Answers) keepAnswer(s config.Server, in config.Input, got *answer) {
+	use := Use(s)
 	got.uses = append(slices.Clone(got.uses), use)
 	if s.Source == "" || len(got.text) > maxKeptText {
 		return
 	}
 	v, err := vault.Open("", nil)
 	if err == nil {
-		err = changeKept(a.ctx, v, fileOf(s), func(list []keptAnswer) []keptAnswer {
-			k := keptAnswer{ID: in.ID, Text: got.text, Since: time.Now().UTC().Truncate(time.Second)}
-			if i := slices.IndexFunc(list, func(k keptAnswer) bool { return k.ID == in.ID }); i >= 0 {
+		err = changeKept(a.Context(), v, entry.File(s), func(list []Kept) []Kept {
+			k := Kept{ID: in.ID, Text: got.text, Since: time.Now().UTC().Truncate(time.Second)}
+			if i := slices.IndexFunc(list, func(k Kept) bool { return k.ID == in.ID }); i >= 0 {
 				if list[i].Text == got.text {
 					k = list[i]
 				}
@@ -164,22 +165,22 @@ func (a *app) keepAnswer(s config.Server, in config.Input, got *answer) {
 	}
 	switch {
 	case err != nil:
-		a.talk.Note("warning: the answer holds for this run alone, as it cannot be kept: %v", err)
-	case !a.answers.told:
-		a.answers.told = true
-		a.talk.Note("kept in %s; patchbay config inputs --forget forgets it", v.Where())
+		a.Talk.Note("warning: the answer holds for this run alone, as it cannot be kept: %v", err)
+	case !a.told:
+		a.told = true
+		a.Talk.Note("kept in %s; patchbay config inputs --forget forgets it", v.Where())
 	}
 }
 
-// forgetAnswers forgets what is kept for inputs of a file, all of them if none is named, and
+// Forget forgets what is kept for inputs of a file, all of them if none is named, and
 // returns the ids of those that there were.
-func forgetAnswers(ctx context.Context, path string, ids ...string) (gone []string, err error) {
+func Forget(ctx context.Context, path string, ids ...string) (gone []string, err error) {
 	v, err := vault.Open("", nil)
 	if err != nil {
 		return nil, err
 	}
-	err = changeKept(ctx, v, path, func(list []keptAnswer) []keptAnswer {
-		return slices.DeleteFunc(list, func(k keptAnswer) bool {
+	err = changeKept(ctx, v, path, func(list []Kept) []Kept {
+		return slices.DeleteFunc(list, func(k Kept) bool {
 			if len(ids) > 0 && !slices.Contains(ids, k.ID) {
 				return false
 			}
@@ -190,34 +191,34 @@ func forgetAnswers(ctx context.Context, path string, ids ...string) (gone []stri
 	return gone, err
 }
 
-// refusable returns the inputs of a server, nil for none, whose answers a person has given,
+// Refusable returns the inputs of a server, nil for none, whose answers a person has given,
 // now or before.
-func (a *app) refusable(s *config.Server) (list []config.Input) {
+func (a *Answers) Refusable(s *config.Server) (list []config.Input) {
 	if s == nil {
 		return nil
 	}
-	a.answers.mu.Lock()
-	defer a.answers.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	for _, in := range s.Inputs() {
-		if got, ok := a.answers.known[in.ID]; ok && got.err == nil && got.from != bySetting {
+		if got, ok := a.known[in.ID]; ok && got.err == nil && got.from != bySetting {
 			list = append(list, in)
 		}
 	}
 	return list
 }
 
-// askAgain asks once more for what a server refuses, and tells whether there is something new
+// AskAgain asks once more for what a server refuses, and tells whether there is something new
 // to try.
-func (a *app) askAgain(s config.Server) bool {
-	list := a.refusable(&s)
-	a.answers.mu.Lock()
-	defer a.answers.mu.Unlock()
-	if len(list) == 0 || !a.tty.in || !a.tty.err || a.answers.mute {
+func (a *Answers) AskAgain(s config.Server) bool {
+	list := a.Refusable(&s)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(list) == 0 || a.mute || a.Keys() == nil {
 		return false
 	}
-	a.talk.Note("%s refuses what it was given; ctrl-D leaves it so", s.Name)
+	a.Talk.Note("%s refuses what it was given; ctrl-D leaves it so", s.Name)
 	for _, in := range list {
-		text, err := a.askInput("", in, false)
+		text, err := a.Ask("", in, false)
 		if err != nil {
 			return false
 		}
@@ -228,21 +229,12 @@ func (a *app) askAgain(s config.Server) bool {
 	return true
 }
 
-// unlearn forgets in this run what a server has refused: another process may have kept
+// Unlearn forgets in this run what a server has refused: another process may have kept
 // something better meanwhile.
-func (a *app) unlearn(s config.Server) {
-	for _, in := range a.refusable(&s) {
-		a.answers.mu.Lock()
-		delete(a.answers.known, in.ID)
-		a.answers.mu.Unlock()
+func (a *Answers) Unlearn(s config.Server) {
+	for _, in := range a.Refusable(&s) {
+		a.mu.Lock()
+		delete(a.known, in.ID)
+		a.mu.Unlock()
 	}
-}
-
-// forgetting words the command that forgets what was given for inputs.
-func forgetting(list []config.Input) string {
-	words := []string{"patchbay", "config", "inputs", "--forget"}
-	for _, in := range list {
-		words = append(words, in.ID)
-	}
-	return shell(words)
 }

@@ -1,6 +1,18 @@
-package main
+// Package inputs answers the inputs of an mcp.json.
+//
+// An input is looked up in the environment, then among the answers that are kept in the vault; then a
+// person at the terminal is asked, and the answer is kept.
+//
+// # Guarantees
+//
+//   - An answer is never shown, and given only to the servers that a person gave it to: a file that
+//     changes, as those of repositories do, does not get it for another server without a question.
+//   - One question is asked after the other, and each once per run.
+//   - A password is learned as a secret before it is returned.
+package inputs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,28 +23,30 @@ import (
 	"sync"
 	"unicode"
 
-	"golang.org/x/term"
-
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/config"
 )
 
-// The inputs of mcp.json are asked for when a server that needs them is started: first of
-// the environment, then of the vault, then of the person at the terminal, whose answer is
-// kept in the vault (inputkept.go). An answer is never shown, and told to no server but those
-// it was given for.
+// Answers remembers what inputs were answered in this run. Its exported fields are set before it is used;
+// then it may be used by several goroutines.
+type Answers struct {
+	Context func() context.Context // of the run
+	Talk    *terminal.Talk
+	Keys    func() *terminal.Keyboard // of the person at the terminal; nil: there is nobody
+	Learn   func(secrets ...string)
 
-// answers remembers what inputs were answered. The zero value is ready.
-type answers struct {
 	mu    sync.Mutex
 	known map[string]answer // by id; guarded by mu, which is held while a person is asked
 	mute  bool              // nobody is asked any more; guarded by mu
 	told  bool              // it was said where answers are kept; guarded by mu
 }
 
-// silence has questions from now on answered by the environment or not at all: the
+// Silence has questions from now on answered by the environment or not at all: the
 // terminal is used for other things, or is none.
-func (a *answers) silence() {
+func (a *Answers) Silence() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.mute = true
@@ -43,7 +57,7 @@ type answer struct {
 	text auth.Secret
 	err  error
 	from answered
-	uses []string // servers that it is kept for, see [useOf]
+	uses []string // servers that it is kept for, see [Use]
 }
 
 // answered is who has answered.
@@ -55,12 +69,17 @@ const (
 	byVault                   // a person, in an earlier run
 )
 
-// input finds the value of an input for a server.
-func (a *app) input(s config.Server, in config.Input) answer {
-	a.answers.mu.Lock()
-	defer a.answers.mu.Unlock()
-	use := useOf(s)
-	got, ok := a.answers.known[in.ID]
+// Answer finds the value of an input for a server.
+func (a *Answers) Answer(s config.Server, in config.Input) (string, error) {
+	got := a.input(s, in)
+	return string(got.text), got.err
+}
+
+func (a *Answers) input(s config.Server, in config.Input) answer {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	use := Use(s)
+	got, ok := a.known[in.ID]
 	switch {
 	case ok && (got.err != nil || got.from == bySetting || slices.Contains(got.uses, use)):
 		return got
@@ -69,24 +88,24 @@ func (a *app) input(s config.Server, in config.Input) answer {
 	default:
 		got = a.findInput(s, in)
 	}
-	if got.err == nil || !a.answers.mute { // what another process is told may be there at the next try
+	if got.err == nil || !a.mute { // what another process is told may be there at the next try
 		a.know(in, got)
 	}
 	return got
 }
 
 // know remembers an answer. It is called with the lock of answers held.
-func (a *app) know(in config.Input, got answer) {
-	if a.answers.known == nil {
-		a.answers.known = make(map[string]answer)
+func (a *Answers) know(in config.Input, got answer) {
+	if a.known == nil {
+		a.known = make(map[string]answer)
 	}
-	a.answers.known[in.ID] = got
+	a.known[in.ID] = got
 	if in.Password && got.err == nil {
-		a.secrets.Learn(string(got.text))
+		a.Learn(string(got.text))
 	}
 }
 
-func (a *app) findInput(s config.Server, in config.Input) answer {
+func (a *Answers) findInput(s config.Server, in config.Input) answer {
 	name := in.EnvName()
 	if text, ok := os.LookupEnv(name); ok {
 		if in.Type == "pickString" && len(in.Options) > 0 && !slices.Contains(in.Options, text) {
@@ -94,19 +113,19 @@ func (a *app) findInput(s config.Server, in config.Input) answer {
 		}
 		return answer{text: auth.Secret(text)}
 	}
-	kept, lost := a.keptAnswer(s, in)
-	if kept != nil && slices.Contains(kept.For, useOf(s)) {
+	kept, lost := a.Kept(s, in)
+	if kept != nil && slices.Contains(kept.For, Use(s)) {
 		return answer{text: kept.Text, from: byVault, uses: kept.For}
 	}
-	if a.tty.in && a.tty.err && !a.answers.mute {
+	if !a.mute && a.Keys() != nil {
 		if lost != nil {
-			a.talk.Note("warning: kept answers cannot be read: %v", lost)
+			a.Talk.Note("warning: kept answers cannot be read: %v", lost)
 		}
 		return a.askToKeep(s, in, kept)
 	}
 	set := "set " + name + ", or run this in a terminal to be asked"
-	if a.answers.mute {
-		set = "set " + name + " and start patchbay again, or be asked by patchbay ping -s " + shell([]string{s.Name}) + " in a terminal"
+	if a.mute {
+		set = "set " + name + " and start patchbay again, or be asked by patchbay ping -s " + screen.Shell([]string{s.Name}) + " in a terminal"
 	}
 	switch {
 	case kept != nil:
@@ -121,11 +140,11 @@ func (a *app) findInput(s config.Server, in config.Input) answer {
 
 // askToKeep asks at the terminal, and keeps the answer. Kept, which may be nil, is one that
 // another server was given: a person decides whether this one gets it.
-func (a *app) askToKeep(s config.Server, in config.Input, kept *keptAnswer) answer {
+func (a *Answers) askToKeep(s config.Server, in config.Input, kept *Kept) answer {
 	if kept != nil {
-		a.talk.Note("%s was not given to %s before, as that is written now: %s", oneLine(in.ID), s.Name, where(&s))
+		a.Talk.Note("%s was not given to %s before, as that is written now: %s", screen.OneLine(in.ID), s.Name, entry.Where(&s))
 	}
-	text, err := a.askInput(s.Name, in, kept != nil)
+	text, err := a.Ask(s.Name, in, kept != nil)
 	if err != nil {
 		return answer{err: err}
 	}
@@ -137,13 +156,13 @@ func (a *app) askToKeep(s config.Server, in config.Input, kept *keptAnswer) answ
 	return got
 }
 
-// askInput asks at the terminal for what the server asker needs; empty: it is for the program
+// Ask asks at the terminal for what the server asker needs; empty: it is for the program
 // itself. What is a password is not shown while it is typed. If there is
 // an answer already, an empty one stands for that.
-func (a *app) askInput(asker string, in config.Input, there bool) (string, error) {
-	a.talk.Hold()
-	defer a.talk.Release()
-	a.keyboard().Drop()
+func (a *Answers) Ask(asker string, in config.Input, there bool) (string, error) {
+	a.Talk.Hold()
+	defer a.Talk.Release()
+	a.Keys().Drop()
 	for {
 		text, err := a.readInput(asker, in, there)
 		if err != nil {
@@ -155,14 +174,14 @@ func (a *app) askInput(asker string, in config.Input, there bool) (string, error
 		case text == "" && in.Default != "":
 			return in.Default, nil
 		case text == "":
-			a.talk.Say("  an answer is needed (ctrl-D: none)\n")
+			a.Talk.Say("  an answer is needed (ctrl-D: none)\n")
 		case strings.ContainsFunc(text, unicode.IsControl): // of a paste gone wrong, or an arrow key
-			a.talk.Say("  that has control characters in it; once more\n")
+			a.Talk.Say("  that has control characters in it; once more\n")
 		case len(in.Options) > 0 && !slices.Contains(in.Options, text):
 			if n := slices.Index(numbers(len(in.Options)), text); n >= 0 {
 				return in.Options[n], nil
 			}
-			a.talk.Say("  that is none of the choices\n")
+			a.Talk.Say("  that is none of the choices\n")
 		default:
 			return text, nil
 		}
@@ -179,61 +198,36 @@ func numbers(n int) []string {
 }
 
 // readInput shows the question and reads one line.
-func (a *app) readInput(asker string, in config.Input, there bool) (string, error) {
+func (a *Answers) readInput(asker string, in config.Input, there bool) (string, error) {
 	if asker != "" {
-		a.talk.Say(a.talk.Paint(oneLine(asker)+" needs:", "1;36") + "\n")
+		a.Talk.Say(a.Talk.Paint(screen.OneLine(asker)+" needs:", "1;36") + "\n")
 	}
 	for i, option := range in.Options {
-		a.talk.Say(fmt.Sprintf("  %2d) %s\n", i+1, oneLine(option)))
+		a.Talk.Say(fmt.Sprintf("  %2d) %s\n", i+1, screen.OneLine(option)))
 	}
-	prompt := a.talk.Paint(oneLine(orName(in.Description, in.ID)), "1")
+	prompt := a.Talk.Paint(screen.OneLine(cmp.Or(in.Description, in.ID)), "1")
 	switch {
 	case there:
 		prompt += " [Enter gives it what is kept]"
 	case in.Password && in.Default != "":
 		prompt += " [Enter takes the default]"
 	case in.Default != "":
-		prompt += " [" + oneLine(in.Default) + "]"
+		prompt += " [" + screen.OneLine(in.Default) + "]"
 	}
 	if in.Password {
 		prompt += " (hidden)"
 	}
-	a.talk.Say(prompt + ": ")
-	text, err := a.line(in.Password)
+	a.Talk.Say(prompt + ": ")
+	read := a.Keys().Line
+	if in.Password {
+		read = a.Keys().Hidden
+	}
+	text, err := read(a.Context())
 	if in.Password || err != nil {
-		a.talk.Say("\n") // Enter was not shown either
+		a.Talk.Say("\n") // Enter was not shown either
 	}
 	if errors.Is(err, io.EOF) {
 		return "", fmt.Errorf("no answer was given; %s answers it too", in.EnvName())
 	}
 	return text, err
-}
-
-// line reads a line of the terminal.
-func (a *app) line(hidden bool) (string, error) {
-	stdin, ok := a.stdin.(*os.File)
-	if !hidden || !ok {
-		return a.keyboard().Line(a.ctx)
-	}
-	fd := int(stdin.Fd())
-	before, err := term.GetState(fd)
-	if err != nil {
-		return "", err
-	}
-	type read struct {
-		text []byte
-		err  error
-	}
-	done := make(chan read, 1)
-	go func() { // a read of a terminal cannot be ended: after ctrl-C it lives as long as the program
-		text, err := term.ReadPassword(fd)
-		done <- read{text, err}
-	}()
-	select {
-	case r := <-done:
-		return string(r.text), r.err
-	case <-a.ctx.Done():
-		term.Restore(fd, before) // what is typed is to be seen again
-		return "", context.Cause(a.ctx)
-	}
 }

@@ -1,4 +1,6 @@
-package main
+// Package project tells which folders are projects, which a program may show to servers without a
+// question, on Linux, macOS and Windows.
+package project
 
 import (
 	"os"
@@ -19,6 +21,10 @@ type folders struct {
 	home   string // of the person; empty: it is not known
 	exists func(path string) bool
 }
+
+// Why says why a folder of this machine is not plainly a project; empty if it is one. Dir is an absolute
+// path without links.
+func Why(dir string) string { return hereFolders().project(dir) }
 
 func hereFolders() folders {
 	home, _ := os.UserHomeDir() // an error gives ""

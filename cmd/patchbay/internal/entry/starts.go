@@ -1,0 +1,194 @@
+package entry
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/secrets"
+	"github.com/patchbay-dev/patchbay/internal/wildcard"
+)
+
+// Starts are lines about what a file starts or reaches, each of them one line whatever the file says:
+// commands and addresses, and what they are given.
+func Starts(file *config.File, faults config.Problems) []string {
+	var lines []string
+	for _, s := range file.Servers {
+		if s.Disabled {
+			continue
+		}
+		var g given
+		envFile := ""
+		for _, v := range s.Values() {
+			written := v.Written
+			switch {
+			case v.Member == "envFile":
+				envFile = " (envFile: " + secrets.Lookalikes(written) + ")"
+			case written == "":
+				written = v.Text() // of the envFile
+			}
+			g.add(v.Member, v.Name, written)
+		}
+		line := s.Name + ": " + secrets.Lookalikes(Where(&s)) + g.String() + envFile
+		if s.InheritEnv {
+			line += " (gets your whole environment)"
+		}
+		if s.Dir != "" {
+			line += " (in " + s.Dir + ")"
+		}
+		lines = append(lines, inOneLine(line))
+	}
+	doc, err := config.Open(file.Path)
+	if err != nil {
+		return lines
+	}
+	for _, e := range doc.Entries() {
+		if !slices.ContainsFunc(faults, func(p config.Problem) bool { return p.Server == e.Name }) {
+			continue
+		}
+		// It cannot be started now, and may be when a variable is set.
+		line := e.Name + ":"
+		for _, member := range []string{"builtin", "command", "args", "url"} {
+			if raw, ok := jsonx.Lookup(e.Object, member); ok {
+				line += " " + asWritten(raw)
+			}
+		}
+		var g given
+		for _, member := range []string{"env", "headers"} {
+			table, _ := jsonx.Lookup(e.Object, member)
+			for name, value := range jsonx.Members(table) {
+				text, err := jsonx.Unquote(value)
+				if err != nil {
+					text = string(value)
+				}
+				g.add(member, string(name), text)
+			}
+		}
+		line += g.String()
+		for _, member := range []string{"envFile", "cwd", "patchbay"} {
+			if raw, ok := jsonx.Lookup(e.Object, member); ok {
+				line += fmt.Sprintf(" (%s: %s)", member, asWritten(raw))
+			}
+		}
+		lines = append(lines, inOneLine(line+" (with faults)"))
+	}
+	if bytes.Contains(file.Text, []byte(`"inheritEnv"`)) && !slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, "your whole environment") }) {
+		lines = append(lines, `the file says "inheritEnv": a server with that gets your whole environment`)
+	}
+	return lines
+}
+
+// given is what a server gets: variables and headers by their names, with the values that a person is
+// to see.
+type given struct{ sets, sends []string }
+
+func (g *given) add(member, name, written string) {
+	value, show := g.shown(member, name, written)
+	switch {
+	case member == "env" && show:
+		g.sets = append(g.sets, name+"="+value)
+	case member == "env":
+		g.sets = append(g.sets, name)
+	case member == "headers" && show:
+		g.sends = append(g.sends, name+": "+value)
+	case member == "headers":
+		g.sends = append(g.sends, name)
+	}
+}
+
+// shown returns a value as a question of trust shows it, and whether it does. Those are shown that
+// the file does not hold, as they stand elsewhere, and those of variables that change what runs;
+// any other may be a secret, whatever its name.
+func (*given) shown(member, name, written string) (value string, show bool) {
+	if m := reference.FindStringSubmatch(written); m != nil {
+		if m[2] != "" {
+			return "${" + m[1] + ":-…}", true
+		}
+		return written, true
+	}
+	if member != "env" || !changesRun(name) {
+		return "", false
+	}
+	return secrets.Lookalikes(secrets.ShownArg("", written)), true
+}
+
+// reference is a value that stands elsewhere, and what is taken if nothing does.
+var reference = regexp.MustCompile(`^\$\{([^{}]*?)(:-[^{}]*)?\}$`)
+
+// runChanging are variables that change which program runs, what it loads, or whom it asks, in lower
+// case; a "*" stands for any end.
+var runChanging = []string{
+	"path", "pathext", "home", "userprofile", "shell", "comspec", "env", "bash_env", "bash_func_*", "zdotdir", "ifs", "prompt_command", "editor", "visual", "pager", "browser",
+	"ld_*", "dyld_*", "glibc_tunables", "gconv_path", "*_proxy", "ssl_cert_file", "ssl_cert_dir", "ssh_askpass", "curl_ca_bundle", "requests_ca_bundle",
+	"node_options", "node_path", "node_extra_ca_certs", "npm_config_*", "python*", "pip_*", "uv_*", "virtual_env", "perl5*", "perllib", "ruby*", "gem_*", "bundle_*",
+	"java_tool_options", "_java_options", "jdk_java_options", "java_home", "classpath", "maven_opts", "gradle_opts", "dotnet_*", "coreclr_*", "php_ini_scan_dir", "phprc", "lua_*",
+	"go*", "cargo_*", "rustc*", "rustflags", "deno_*", "bun_*", "git_*", "docker_*", "kubeconfig", "tmpdir", "temp", "tmp", "xdg_*",
+}
+
+// changesRun tells whether a variable changes what runs. One that names a secret may, and is a secret.
+func changesRun(name string) bool {
+	lower := strings.ToLower(name)
+	if secrets.Name(name) && !strings.HasPrefix(lower, "git_config_key_") {
+		return false
+	}
+	return slices.ContainsFunc(runChanging, func(p string) bool { return wildcard.Match(p, lower) })
+}
+
+func (g *given) String() (text string) {
+	if slices.Sort(g.sets); len(g.sets) > 0 {
+		text += " (sets " + strings.Join(g.sets, ", ") + ")"
+	}
+	if slices.Sort(g.sends); len(g.sends) > 0 {
+		text += " (sends " + strings.Join(g.sends, ", ") + ")"
+	}
+	return text
+}
+
+// asWritten is a member of a server that cannot be read, without what looks like a secret.
+func asWritten(raw json.RawMessage) string {
+	var args []string
+	if jsonx.KindOf(raw) == '[' && json.Unmarshal(raw, &args) == nil {
+		if text, err := jsonx.Marshal(secrets.ShownArgs(args)); err == nil {
+			raw = text
+		}
+	}
+	if text, err := jsonx.Unquote(raw); err == nil && len(secrets.URL(text)) > 0 {
+		return strconv.Quote(secrets.ShownURL(text))
+	}
+	return secrets.Lookalikes(string(raw))
+}
+
+// inOneLine shows line ends as characters, since a line of a question must not look like the next, and
+// many blanks as their number, since they push what follows off the screen.
+func inOneLine(s string) string {
+	s = strings.NewReplacer("\r\n", "␊", "\n", "␊", "\r", "␍").Replace(s)
+	return blanks.ReplaceAllStringFunc(s, func(run string) string {
+		return fmt.Sprintf("⟨%d blanks⟩", utf8.RuneCountInString(run))
+	})
+}
+
+var blanks = regexp.MustCompile(`[\s\p{Z}]{9,}`)
+
+// Agreement is what a yes to a file is to: its text, and the variables of environment files that
+// change what its servers run. The other variables of these files may change.
+func Agreement(file *config.File) []byte {
+	text := slices.Clone(file.Text)
+	for _, s := range file.Servers {
+		if s.Disabled || s.EnvFile == "" {
+			continue
+		}
+		for _, v := range s.Values() {
+			if v.Member == "env" && v.Written == "" && changesRun(v.Name) {
+				text = fmt.Appendf(text, "\x00%q %q=%q", s.Name, v.Name, v.Text())
+			}
+		}
+	}
+	return text
+}
