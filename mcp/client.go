@@ -396,16 +396,16 @@ func (c *Client) capabilities() json.RawMessage {
 //
 // Specification: 2025-11-25, client/roots, Root List Changes.
 func (c *Client) RootsChanged(ctx context.Context) {
+	if c.Roots == nil {
+		return
+	}
 	c.mu.Lock()
 	sessions := slices.Collect(maps.Keys(c.sessions))
 	c.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, s := range sessions {
-		if !s.remote.Rev.Sessions || s.client.Roots == nil { // ROOT-26-004: there is no such notification
-			continue
-		}
 		wg.Go(func() {
-			if err := s.remote.Wire.Notify(ctx, revision.NoteRootsChanged, nil); err != nil && !s.remote.Ended() {
+			if err := s.remote.RootsChanged(ctx); err != nil && !s.remote.Ended() {
 				s.log.Warn("server not told that the roots changed", "server", clip(s.Server().Name), "err", err)
 			}
 		})

@@ -51,7 +51,10 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	case revision.MethodListen:
 		return s.forwardListen(ctx, call, req)
 	case revision.NoteRootsChanged:
-		return RawResult(`{}`), s.tellRootsChanged(ctx)
+		if s.client.Roots == nil {
+			return RawResult(`{}`), nil
+		}
+		return RawResult(`{}`), s.remote.RootsChanged(ctx)
 	}
 	answer, err := s.remote.Forward(ctx, call, bridge.Request{Method: req.Method, Params: req.Params, Hops: hops})
 	var failure *bridge.ToolFailure
@@ -82,15 +85,6 @@ func (s *Session) forwardInfo() *ServerInfo {
 	return &info
 }
 
-// tellRootsChanged tells a legacy server that the roots have changed (T-58). For others there
-// is no such notification, and they ask anew in each call.
-func (s *Session) tellRootsChanged(ctx context.Context) error {
-	if !s.remote.Rev.Sessions || s.client.Roots == nil {
-		return nil
-	}
-	return publicError(s.remote.Wire.Notify(ctx, revision.NoteRootsChanged, nil))
-}
-
 // forwardListen answers subscriptions/listen of a caller in front.
 func (s *Session) forwardListen(ctx context.Context, call *engine.Call, req *Request) (Result, error) {
 	if call == nil {
@@ -102,9 +96,6 @@ func (s *Session) forwardListen(ctx context.Context, call *engine.Call, req *Req
 	}
 	asked := len(f.URIs)
 	f.Tasks = slices.DeleteFunc(f.Tasks, func(id string) bool { return !s.remote.MayWatch(call, id) })
-	if s.remote.Rev.Sessions {
-		f = f.offered(s.Server().Capabilities) // T-51
-	}
 	// A server that does not acknowledge is given up like one that does not answer; what comes
 	// later has no limit.
 	within, giveUp := context.WithCancelCause(ctx)

@@ -3,7 +3,6 @@ package mcp
 import (
 	"sync/atomic"
 
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
@@ -48,10 +47,7 @@ func (s *Session) ListVersion(method string) (version uint64, heard bool) {
 	}
 	s = s.server()
 	version = s.changes[at].Load()
-	if s.remote.Rev.Sessions {
-		declared, _ := jsonx.Lookup(s.Server().Capabilities[capability], "listChanged")
-		heard = string(declared) == "true"
-	}
+	heard = s.remote.Announces(capability)
 	if w, ok := s.remote.Wire.(interface{ Streams() (uint64, bool) }); ok {
 		times, open := w.Streams()
 		version, heard = version+times, heard && open

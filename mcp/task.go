@@ -71,7 +71,7 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 		return nil, fmt.Errorf("call %q: %w", name, errTaskOnBehalf)
 	}
 	t := &Task{s: s, name: name, opts: opts}
-	if s.makesTask(ctx, name) {
+	if s.server().remote.MakesTask(ctx, name, s.behind == nil) {
 		x.begin(ctx, s, revision.MethodCall, params)
 		id, raw, err := x.StartTask()
 		if err = x.End(err); err != nil {
@@ -101,25 +101,6 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 // returned.
 var errTaskOnBehalf = errors.New("mcp: OnBehalf needs a call that waits for its result; use CallTool, which waits for a task")
 
-// makesTask tells whether the answer to a call may come before its result. Behind middleware, a
-// server before 2026-07-28 makes tasks only of tools that require it.
-func (s *Session) makesTask(ctx context.Context, tool string) bool {
-	server := &s.server().remote
-	if !server.Rev.Sessions {
-		return true
-	}
-	if !server.CoreTasks() {
-		return false
-	}
-	switch TaskSupport(server.TaskSupport(ctx, tool)) {
-	case TaskRequired:
-		return true
-	case TaskOptional:
-		return s.behind == nil // TASK-25-005
-	}
-	return false
-}
-
 // answered makes the task one that is over.
 func (t *Task) answered(raw json.RawMessage) {
 	t.raw, t.done, t.cancel = raw, make(chan struct{}), func() {}
@@ -133,18 +114,14 @@ func (s *Session) Task(id string) *Task { return &Task{ID: id, s: s} }
 // list, and not every server of it: [ErrNotSupported].
 func (s *Session) Tasks(ctx context.Context) iter.Seq2[TaskInfo, error] {
 	return func(yield func(TaskInfo, error) bool) {
-		if !s.server().remote.Rev.CoreTasks || !s.Server().Capabilities.Has("tasks", "list") {
+		if !s.server().remote.ListsTasks() {
 			yield(TaskInfo{}, fmt.Errorf("%s: %w", revision.MethodTasks, ErrNotSupported))
 			return
 		}
 		for item, err := range listOf[json.RawMessage](ctx, s, feature.Tasks, nil) {
 			var state engine.TaskState
 			if err == nil {
-				raw := *item
-				if s.remote.Rev.CoreTasks {
-					raw = revision.InnerTask(raw)
-				}
-				err = jsonx.Unmarshal(raw, &state)
+				err = jsonx.Unmarshal(s.remote.InnerTask(*item), &state)
 			}
 			if !yield(taskInfo(&state), err) {
 				return

@@ -95,7 +95,7 @@ func (s *Session) listen(ctx context.Context, f filter, e bridge.Envelope, ack f
 	if !s.remote.Rev.Sessions {
 		return s.listenModern(ctx, f, e, ack, emit)
 	}
-	f = f.offered(s.Server().Capabilities)
+	f = f.offered(s.Server().Capabilities) // T-51
 	err := s.feed.listen(ctx, s.remote.Wire.Done(), f, func() error {
 		for _, uri := range f.URIs {
 			if err := s.subscribe(ctx, uri); err != nil {

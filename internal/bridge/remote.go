@@ -233,6 +233,26 @@ func (r *Remote) taskSupport(tool string) (support string, known bool) {
 	return support, known
 }
 
+// Announces tells whether the server announces changes of a list unasked, as servers with sessions do
+// that declare listChanged for the capability.
+func (r *Remote) Announces(capability string) bool {
+	if !r.Rev.Sessions {
+		return false
+	}
+	_, caps := r.Owner.Server()
+	declared, _ := jsonx.Lookup(caps[capability], "listChanged")
+	return string(declared) == "true"
+}
+
+// RootsChanged tells a legacy server that the roots have changed (T-58). For others there is no such
+// notification, and they ask anew in each call (ROOT-26-004).
+func (r *Remote) RootsChanged(ctx context.Context) error {
+	if !r.Rev.Sessions {
+		return nil
+	}
+	return r.Owner.Public(r.Wire.Notify(ctx, revision.NoteRootsChanged, nil))
+}
+
 // Changed drops what is not known any more after a notification.
 func (r *Remote) Changed(method string, params json.RawMessage) { r.cache.changed(method, params) }
 

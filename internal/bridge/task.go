@@ -47,14 +47,41 @@ func (r *Remote) Task(ctx context.Context, id string) (*engine.TaskState, error)
 	if err != nil {
 		return nil, err
 	}
-	if r.Rev.CoreTasks {
-		raw = revision.InnerTask(raw)
-	}
 	var state engine.TaskState
-	if err := jsonx.Unmarshal(raw, &state); err != nil {
+	if err := jsonx.Unmarshal(r.InnerTask(raw), &state); err != nil {
 		return nil, fmt.Errorf("the server's task: %w", err)
 	}
 	return &state, nil
+}
+
+// InnerTask gives a task, as the server describes it, the inner form.
+func (r *Remote) InnerTask(raw json.RawMessage) json.RawMessage {
+	if r.Rev.CoreTasks {
+		return revision.InnerTask(raw)
+	}
+	return raw
+}
+
+// ListsTasks tells whether the server lists its tasks, as only 2025-11-25 has it.
+func (r *Remote) ListsTasks() bool { return r.Rev.CoreTasks && r.has("tasks", "list") }
+
+// MakesTask tells whether the answer to a call of a tool may come before its result. If the call is
+// not direct, as middleware stands between, a server before 2026-07-28 makes tasks only of tools that
+// require it.
+func (r *Remote) MakesTask(ctx context.Context, tool string, direct bool) bool {
+	if !r.Rev.Sessions {
+		return true
+	}
+	if !r.CoreTasks() {
+		return false
+	}
+	switch r.TaskSupport(ctx, tool) {
+	case taskRequired:
+		return true
+	case taskOptional:
+		return direct // TASK-25-005
+	}
+	return false
 }
 
 // StartTask sends a call of a tool and returns when the server has begun: with the id of the task
