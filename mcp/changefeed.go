@@ -38,7 +38,7 @@ type listener struct {
 	wake chan struct{}                                     // of a listen; capacity 1
 	tell func(method string, params json.RawMessage) error // of a watch
 
-	// What there is to tell; guarded by mu of the feed.
+	// Changes that are not sent yet; guarded by mu of the feed.
 	changed kindSet
 	updated map[string]bool
 	moved   map[string]bool // tasks
@@ -253,7 +253,7 @@ func (n news) send(emit func(method string, params json.RawMessage) error, task 
 }
 
 // watch has changes of all lists, or of the resource uri if that is not empty, told until
-// stop is called. One thing is told at a time. What is being told then may still arrive.
+// stop is called. One thing is told at a time. A notification that is under way then may still arrive.
 func (h *changeFeed) watch(uri string, tell func(method string, params json.RawMessage) error) (stop func()) {
 	l := &listener{tell: tell}
 	if uri == "" {

@@ -297,8 +297,8 @@ func (x *localExchange) Request(ctx context.Context, method string, params json.
 	return x.inbox.Question(ctx, method, params)
 }
 
-// Notify implements [engine.Wire]. What a client tells in the newest revision, a handler does
-// not hear.
+// Notify implements [engine.Wire]. In the newest revision a client sends no
+// notification that a handler gets.
 func (w *localWire) Notify(context.Context, string, json.RawMessage) error { return nil }
 
 // Negotiated implements [engine.Wire].

@@ -12,12 +12,12 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// What a client keeps of a modern server (2026-07-28, server/utilities/caching):
+// The results of a modern server that a client keeps (2026-07-28, server/utilities/caching):
 //
 //   - Complete results of the six cacheable methods, for ttlMs after they came. Nothing
 //     is fetched before somebody asks for it.
 //   - One cache per Session, which is one principal to its server: nothing private is
-//     shared. What the session forwards for others is kept only if it is public.
+//     shared. Results of forwarded requests are kept only if they are public.
 //   - A notification that something changed drops what it is about, also if the answer
 //     to an earlier request is still on its way.
 //   - Answers to questions are no part of a key, so what they led to is not kept.
@@ -135,8 +135,8 @@ func (c *cache) put(t ticket, use cacheUse, raw json.RawMessage) {
 	}
 }
 
-// Freshness reads how long, and for whom, a result is good. What is missing, negative or
-// makes no sense means not at all, and not for others.
+// Freshness reads how long, and for whom, a result is good. A value that is missing, negative or
+// meaningless stands for 0, or for private.
 func Freshness(raw json.RawMessage) (ttl time.Duration, public bool) {
 	v, _ := jsonx.Lookup(raw, "ttlMs")
 	if ms, err := strconv.ParseFloat(string(v), 64); err == nil && ms > 0 {
@@ -182,7 +182,7 @@ func (c *cache) changed(method string, params json.RawMessage) {
 	case revision.NoteResourcesChanged:
 		c.drop(revision.MethodResources)
 	case revision.NoteResourceUpdated:
-		// What is below a resource, such as a file in a folder, changes it too.
+		// A part of a resource, such as a file in a folder, changes the resource too.
 		raw, _ := jsonx.Lookup(params, "uri")
 		uri, _ := jsonx.Unquote(raw)
 		c.dropIf(revision.MethodRead, func(e *cached) bool { return strings.HasPrefix(uri, e.uri) })

@@ -59,7 +59,7 @@ type Call struct {
 	note func(method string, params json.RawMessage)
 
 	// onTask turns the handle of a task into the result. Nil: the handle of a forwarded
-	// call is kept, a task is waited for if waits is set, or else is no answer.
+	// call is kept, a task is waited for if waits is set, or else is an error.
 	onTask func(ctx context.Context, handle json.RawMessage) (json.RawMessage, error)
 
 	noteMu sync.Mutex // orders what arrives on several streams
@@ -183,14 +183,14 @@ func (x *Call) token() json.RawMessage {
 	return x.tokenRaw[:x.tokenLen]
 }
 
-// listen has what is told of the call by its token reach it, until Forget.
+// listen has notifications with the token of the call reach it, until Forget.
 func (x *Call) listen() {
 	x.r.mu.Lock()
 	defer x.r.mu.Unlock()
 	x.r.tokens[x.tokenID] = x
 }
 
-// Forget ends that what is told of the call by its token reaches it.
+// Forget stops notifications with the token of the call, which come on another stream, from reaching it.
 func (x *Call) Forget() {
 	x.r.mu.Lock()
 	defer x.r.mu.Unlock()

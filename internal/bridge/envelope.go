@@ -118,7 +118,7 @@ func inner(raw json.RawMessage) json.RawMessage {
 	return p.append(raw[:0], raw)
 }
 
-// What a result says about its hop.
+// The members of a result that belong to its hop.
 var (
 	resultGone = revision.Known{"resultType"}
 	resultMeta = revision.Known{engine.MetaServerInfo}

@@ -240,8 +240,8 @@ func (r *Remote) Hops(call *engine.Call, params json.RawMessage) (list json.RawM
 	return list, nil
 }
 
-// EnvelopeOf is what a modern server is told of a caller in front who listens, to tasks too if tasks
-// is set: a caller of 2025-11-25 cannot say so there. It may share bytes with the request of the call.
+// EnvelopeOf describes a caller in front to a modern server that it listens to, also for tasks if tasks
+// is set: a caller of 2025-11-25 cannot declare them there. It may share bytes with the request of the call.
 func EnvelopeOf(call *engine.Call, tasks bool) Envelope {
 	e := Envelope{Self: forwardIdentity(call), Caps: forwardCapabilities(call)}
 	if tasks {

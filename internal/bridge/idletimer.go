@@ -58,7 +58,7 @@ type mute struct {
 	round uint32 // of changes of heard and calls; guarded by mu of idleTimers
 }
 
-// idleTimer bounds one call, and is the context that ends with it. It is no context before its Init.
+// idleTimer bounds one call, and is the context that ends with it. It is not a context before its Init.
 type idleTimer struct {
 	engine.Part
 

@@ -10,7 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// A task goes on when its caller has left, so the server has to be told when nobody waits for it:
+// A task goes on when its caller has left, so the server has to be told when nothing waits for it any more:
 //
 //   - A call that waits for a task, and is given up, has the task cancelled.
 //   - A call that is given up before its answer is there has the task cancelled that the

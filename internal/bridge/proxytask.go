@@ -47,8 +47,8 @@ const (
 	proxyPage     = 50               // tasks of a page of a list
 )
 
-// lends tells whether a call for somebody in front is made as a task: one that has to be,
-// or that the caller wants to be and can.
+// wantsProxy reports whether a forwarded call is made as a task: the tool requires it, or allows it
+// and the caller wants it.
 func (r *Remote) wantsProxy(ctx context.Context, call *engine.Call, method string, params json.RawMessage) (bool, error) {
 	if method != revision.MethodCall || !r.CoreTasks() || !call.TakesTask() {
 		return false, nil
@@ -76,7 +76,7 @@ func (r *Remote) wantsProxy(ctx context.Context, call *engine.Call, method strin
 	return false, nil
 }
 
-// lend makes a call as a task and hands its handle to the caller in front.
+// proxy makes a call as a task and returns its handle for the caller in front.
 func (r *Remote) proxy(ctx context.Context, call *engine.Call, x *Call) (Answer, error) {
 	if err := r.proxyRoom(call.Peer.Principal); err != nil {
 		return Answer{}, err
@@ -120,7 +120,7 @@ func (r *Remote) proxy(ctx context.Context, call *engine.Call, x *Call) (Answer,
 	r.mu.Lock()
 	r.proxies[id] = t
 	r.mu.Unlock()
-	going, _ := r.cancels.add(context.Background()) // there is time for it: d is owed
+	going, _ := r.cancels.add(context.Background()) // there is time for it: d is open
 	going.doneAfter(func() {
 		defer close(t.done)
 		t.raw, t.err = x.await(going.ctx, id)
@@ -205,7 +205,7 @@ func (r *Remote) forgetProxy(id string, t *proxyTask) {
 	}
 }
 
-// forwardTask answers a request about a task that was lent.
+// forwardTask answers a request about a proxyTask.
 func (r *Remote) forwardTask(ctx context.Context, call *engine.Call, req Request) (Answer, error) {
 	switch {
 	case call == nil:
@@ -345,8 +345,8 @@ func (r *Remote) listProxyTasks(ctx context.Context, call *engine.Call, req Requ
 	return Answer{JSON: encode(page)}, nil
 }
 
-// proxyAsk has a question of a task answered by the caller that the task was lent to; false if
-// it was lent to none. Such a question may come on any stream (TASK-25-024).
+// proxyAsk has a question of a task answered by the caller that has a proxyTask of it; false if none
+// has. Such a question may come on any stream (TASK-25-024).
 func (r *Remote) proxyAsk(ctx context.Context, id, method string, params json.RawMessage) (json.RawMessage, bool, error) {
 	r.mu.Lock()
 	t := r.proxies[id]

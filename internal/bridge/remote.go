@@ -71,7 +71,7 @@ type Remote struct {
 	support   map[string]string                   // execution.taskSupport of tools, as far as listed; guarded by mu
 	proxies   map[string]*proxyTask               // tasks of callers in front, by id; guarded by mu
 	proxyEnds uint64                              // of these that ended, the dropped ones too; guarded by mu
-	elicited  map[string]func()                   // called when a visit is complete, by elicitationId; guarded by mu
+	elicited  map[string]func()                   // called when the user is done at a URL, by elicitationId; guarded by mu
 }
 
 // Owner is what a Remote needs of the session that it belongs to. Its methods are safe for several

@@ -15,13 +15,13 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// Pages that a user must visit before a server can do its work. A server of 2025-11-25
+// URLs that a user must open before a server can do its work. A server of 2025-11-25
 // refuses the call with -32042 (2025-11-25, client/elicitation, URL Elicitation Required
 // Error). Its client:
 //
 //   - asks the user about each page, once;
 //   - waits until the server says that the visits are complete, which it need not say, so
-//     that the call is also repeated now and then. What is refused has not run;
+//     that the call is also repeated now and then. A refused call has not run;
 //   - gives up when the user declines, or after a time.
 
 // Bounds of waiting for visits.
@@ -34,7 +34,7 @@ const (
 	maxPagesOnce = 16   // in one error
 )
 
-// visit is an elicitation in an error -32042.
+// requiredURL is an elicitation in an error -32042.
 type requiredURL struct {
 	ID      string `json:"elicitationId"`
 	Mode    string `json:"mode"`
@@ -65,7 +65,7 @@ func URLParams(message, url string) json.RawMessage {
 	}{"url", message, url})
 }
 
-// requiredURLs reads the pages that an error wants visited, nil if it is no such error.
+// requiredURLs reads the URLs of an error -32042, nil if err is another one.
 func requiredURLs(err error) []requiredURL {
 	if err == nil {
 		return nil
@@ -209,8 +209,8 @@ func (r *Remote) awaitVisits(pages []requiredURL) (done <-chan struct{}, forget 
 	}
 }
 
-// expectVisit keeps the name of a visit that a server has asked for by a question of its
-// own, so that its completion is an event.
+// expectURL keeps the elicitationId of a URL that a server has asked for by a question of its own, so
+// that its completion is an event.
 func (r *Remote) expectVisit(params json.RawMessage) {
 	raw, _ := jsonx.Lookup(params, "elicitationId")
 	id, err := jsonx.Unquote(raw)
@@ -227,8 +227,8 @@ func (r *Remote) expectVisit(params json.RawMessage) {
 	}
 }
 
-// visited takes the server's word that a visit is complete; false if it was not
-// expected, or was said before (ELIC-25-003).
+// urlOpened handles the server's notification that the user is done at a URL; false if the URL was not
+// expected, or is done already (ELIC-25-003).
 func (r *Remote) visited(params json.RawMessage) bool {
 	raw, _ := jsonx.Lookup(params, "elicitationId")
 	id, err := jsonx.Unquote(raw)

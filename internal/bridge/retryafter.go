@@ -16,7 +16,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// What a server refuses as it comes too often has not run. A request that changes nothing is
+// A request that a server refuses for its rate has not run. A request that changes nothing is
 // made again if the server names a time soon enough; of others the caller is told the time.
 const (
 	maxLater = 5 * time.Second // that one request waits, in all

@@ -17,7 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// object refuses a result that is no object; every result of the protocol is one.
+// object refuses a result that is not an object; every result of the protocol is one.
 func object(raw json.RawMessage, err error) (json.RawMessage, error) {
 	if err == nil && jsonx.KindOf(raw) != '{' {
 		return nil, errors.New("the server's result is no object")
@@ -42,8 +42,8 @@ type keptQuestion struct {
 const memoRound = "forward:round:" // and a scope
 
 // scope names a call to a server among all that the call in front becomes: a gateway
-// may ask several servers, a handler may forward more than once. What is kept of one, and
-// the answers to its questions, must reach no other. It is the same in each run.
+// may ask several servers, a handler may forward more than once. State of one, and
+// the answers to its questions, must not reach another. It is the same in each run.
 func (x *Call) scope() string {
 	h := sha256.New()
 	server := x.r.ID
@@ -245,9 +245,9 @@ func (x *Call) answers(ctx context.Context, k keptRound) (json.RawMessage, error
 }
 
 // excuse answers the questions of a modern server that a caller in front could not be asked, or
-// has answered with an error: in that era a question has no error for an answer. Who cannot be
-// asked declines (T-23, T-73), and a user interface that failed dismisses (T-24). Without a
-// model's answer or roots there is no going on.
+// has answered with an error: in that era a question has no error for an answer. A caller that cannot
+// be asked declines (T-23, T-73), and a user interface that failed dismisses (T-24). Without a
+// model's answer or roots the call fails.
 func (x *Call) excuse(ctx context.Context, qs []engine.Question, err error) ([]json.RawMessage, error) {
 	var rpc *jsonrpc.Error
 	var lacks *engine.LacksError

@@ -124,8 +124,8 @@ func (x *Call) StartTask() (id string, result json.RawMessage, err error) {
 // are answered meanwhile.
 func (x *Call) Await(id string) (json.RawMessage, error) { return x.await(x.ctx(), id) }
 
-// await waits for the end of a task and answers its questions meanwhile. The clock stands: a task
-// may take long and say nothing. What is asked about it has limits of its own.
+// await waits for the end of a task and answers its questions meanwhile. The idle timer stands: a
+// task may take long and say nothing. Requests about it have limits of their own.
 func (x *Call) await(ctx context.Context, id string) (json.RawMessage, error) {
 	x.timer.pause()
 	defer x.timer.resume()
@@ -228,7 +228,7 @@ func (x *Call) finishTask(ctx context.Context, handle json.RawMessage) (json.Raw
 	return x.finishOwed(d, handle)
 }
 
-// finishOwed is finishTask for a debt, which it pays.
+// finishPending is finishTask for a pendingCancel, which it ends.
 func (x *Call) finishOwed(d *pendingCancel, handle json.RawMessage) (json.RawMessage, error) {
 	id, err := TaskID(handle)
 	if err != nil {
