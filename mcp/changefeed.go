@@ -205,14 +205,14 @@ func (h *changeFeed) rouse(l *listener) {
 	}
 }
 
-// news is what a listener takes at once.
-type news struct {
+// pendingChanges are the changes that a listener takes at once.
+type pendingChanges struct {
 	kinds       kindSet
 	uris, tasks []string
 }
 
 // take returns what was recorded for l.
-func (h *changeFeed) take(l *listener) (n news) {
+func (h *changeFeed) take(l *listener) (n pendingChanges) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !l.gone {
@@ -228,8 +228,8 @@ func (h *changeFeed) take(l *listener) (n news) {
 	return n
 }
 
-// send emits the news; the state of a task is that of now.
-func (n news) send(emit func(method string, params json.RawMessage) error, task func(id string) json.RawMessage) error {
+// send emits the changes; the state of a task is that of now.
+func (n pendingChanges) send(emit func(method string, params json.RawMessage) error, task func(id string) json.RawMessage) error {
 	for i, note := range changeNotes {
 		if n.kinds&(1<<i) != 0 {
 			if err := emit(note.method, json.RawMessage(`{}`)); err != nil {

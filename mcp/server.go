@@ -518,9 +518,9 @@ func (s *Server) serveCall(ctx context.Context, c *engine.Call) (engine.Result, 
 		return engine.Result{}, err
 	}
 	if r, ok := res.(*ToolResult); ok {
-		lent := buffer.Get()
-		out := r.encode(*lent)
-		*lent, out.Lent = out.JSON, lent
+		pooled := buffer.Get()
+		out := r.encode(*pooled)
+		*pooled, out.Pooled = out.JSON, pooled
 		return out, nil
 	}
 	return encodeResult(res), nil

@@ -269,7 +269,7 @@ func (i *callInbox) Question(ctx context.Context, method string, params json.Raw
 	if err := x.r.mayAsk(method, params); err != nil {
 		return nil, err
 	}
-	x.r.expectVisit(params)
+	x.r.expectURL(params)
 	x.r.calls.opened(x.turn, 1)
 	defer x.r.calls.opened(x.turn, -1)
 	answers, err := settled(x.answer(ctx, engine.Question{Method: method, Params: x.r.Rev.InnerQuestion(method, params)}))
@@ -309,7 +309,7 @@ func (x *Call) run(ctx context.Context) (json.RawMessage, error) {
 	if x.requiresTask(ctx, nil) {
 		return x.asTask(ctx)
 	}
-	raw, err := x.visiting(ctx)
+	raw, err := x.withRequiredURLs(ctx)
 	if err != nil && !x.begun.Load() && x.requiresTask(ctx, err) {
 		return x.asTask(ctx)
 	}
@@ -333,7 +333,7 @@ func (x *Call) asTask(ctx context.Context) (json.RawMessage, error) {
 		return raw, nil
 	}
 	x.begun.Store(true)
-	return x.finishOwed(d, handle)
+	return x.finishPending(d, handle)
 }
 
 // bare is a further request on behalf of the call: what is asked and told meanwhile

@@ -317,14 +317,14 @@ func (r *Remote) listProxyTasks(ctx context.Context, call *engine.Call, req Requ
 		}
 	}
 	r.mu.Lock()
-	lent := maps.Clone(r.proxies)
+	proxies := maps.Clone(r.proxies)
 	r.mu.Unlock()
 	page := struct {
 		Tasks []json.RawMessage `json:"tasks"`
 		Next  string            `json:"nextCursor,omitempty"`
 	}{Tasks: []json.RawMessage{}}
-	for _, id := range slices.Sorted(maps.Keys(lent)) {
-		if lent[id].owner != call.Peer.Principal || id <= after {
+	for _, id := range slices.Sorted(maps.Keys(proxies)) {
+		if proxies[id].owner != call.Peer.Principal || id <= after {
 			continue
 		}
 		if len(page.Tasks) == proxyPage {
@@ -332,7 +332,7 @@ func (r *Remote) listProxyTasks(ctx context.Context, call *engine.Call, req Requ
 			break
 		}
 		after = id
-		state, err := r.proxyState(ctx, call, id, lent[id])
+		state, err := r.proxyState(ctx, call, id, proxies[id])
 		var rpc *jsonrpc.Error
 		switch {
 		case errors.As(err, &rpc):

@@ -215,7 +215,7 @@ type unclear struct{}
 func (r *Remote) Question(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	if raw, ok := jsonx.LookupPath(params, "_meta", revision.RelatedTask, "taskId"); ok {
 		id, _ := jsonx.Unquote(raw)
-		if answer, lent, err := r.proxyAsk(ctx, id, method, params); lent {
+		if answer, ok, err := r.proxyAsk(ctx, id, method, params); ok {
 			return answer, err
 		}
 		if x := r.calls.ofTask(id); x != nil {
@@ -258,7 +258,7 @@ func (r *Remote) askSeveral(ctx context.Context, causes []*Call, method string, 
 	if err := r.mayAsk(method, params); err != nil {
 		return nil, err
 	}
-	r.expectVisit(params)
+	r.expectURL(params)
 	q := engine.Question{Method: method, Params: r.Rev.InnerQuestion(method, params)}
 	asking, stop := r.calls.whileMore(ctx, 0, causes)
 	defer stop(nil)
@@ -329,7 +329,7 @@ func (r *Remote) askClient(ctx context.Context, method string, params json.RawMe
 	if err := r.mayAsk(method, params); err != nil {
 		return nil, err
 	}
-	r.expectVisit(params)
+	r.expectURL(params)
 	rev := r.asker.Load()
 	var answer json.RawMessage
 	var err error

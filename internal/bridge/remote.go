@@ -263,7 +263,7 @@ func (r *Remote) DropCached(method string) { r.cache.drop(method) }
 func (r *Remote) Note(method string, params json.RawMessage) {
 	switch method {
 	case revision.NoteElicited:
-		if !r.visited(params) {
+		if !r.urlOpened(params) {
 			return
 		}
 	case revision.NoteProgress:

@@ -26,12 +26,12 @@ import (
 
 // Bounds of waiting for visits.
 const (
-	visitTime    = 10 * time.Minute // for a call of the API, without the time to ask
-	heldVisit    = 45 * time.Second // for a forwarded call, whose caller waits
+	urlTime      = 10 * time.Minute // for a call of the API, without the time to ask
+	heldURL      = 45 * time.Second // for a forwarded call, whose caller waits
 	firstRetry   = 2 * time.Second  // without a word of the server
 	slowestRetry = 15 * time.Second
-	maxVisits    = 1000 // that a session waits for
-	maxPagesOnce = 16   // in one error
+	maxURLs      = 1000 // that a session waits for
+	maxURLsOnce  = 16   // in one error
 )
 
 // requiredURL is an elicitation in an error -32042.
@@ -77,7 +77,7 @@ func requiredURLs(err error) []requiredURL {
 	var w struct {
 		Elicitations []requiredURL `json:"elicitations"`
 	}
-	if jsonx.Unmarshal(jsonx.OrObject(rpc.Data), &w) != nil || len(w.Elicitations) > maxPagesOnce {
+	if jsonx.Unmarshal(jsonx.OrObject(rpc.Data), &w) != nil || len(w.Elicitations) > maxURLsOnce {
 		return nil
 	}
 	for _, p := range w.Elicitations {
@@ -88,8 +88,8 @@ func requiredURLs(err error) []requiredURL {
 	return w.Elicitations
 }
 
-// visiting makes a request to a legacy server, with the visits that it wants.
-func (x *Call) visiting(ctx context.Context) (json.RawMessage, error) {
+// withRequiredURLs makes a request to a legacy server, with the visits that it wants.
+func (x *Call) withRequiredURLs(ctx context.Context) (json.RawMessage, error) {
 	raw, err := x.plain(ctx, x.params)
 	if err == nil || !revision.Asks(x.method) {
 		return raw, err
@@ -101,7 +101,7 @@ func (x *Call) visiting(ctx context.Context) (json.RawMessage, error) {
 		if pages == nil {
 			return raw, err
 		}
-		done, forget := x.r.awaitVisits(pages)
+		done, forget := x.r.awaitURLs(pages)
 		for _, p := range pages {
 			if accepted[Place(p.URL)] {
 				continue
@@ -121,9 +121,9 @@ func (x *Call) visiting(ctx context.Context) (json.RawMessage, error) {
 			pause = firstRetry
 		}
 		if deadline == nil {
-			wait := visitTime
+			wait := urlTime
 			if x.memo != nil {
-				wait = heldVisit
+				wait = heldURL
 			}
 			t := time.NewTimer(wait)
 			defer t.Stop()
@@ -177,9 +177,9 @@ func (x *Call) consent(ctx context.Context, p requiredURL) error {
 	return err
 }
 
-// awaitVisits returns a channel that is closed when the server has said of all pages that
+// awaitURLs returns a channel that is closed when the server has said of all pages that
 // the visit is complete. Forget ends the waiting.
-func (r *Remote) awaitVisits(pages []requiredURL) (done <-chan struct{}, forget func()) {
+func (r *Remote) awaitURLs(pages []requiredURL) (done <-chan struct{}, forget func()) {
 	all := make(chan struct{})
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -191,7 +191,7 @@ func (r *Remote) awaitVisits(pages []requiredURL) (done <-chan struct{}, forget 
 		if r.elicited == nil {
 			r.elicited = map[string]func(){}
 		}
-		if len(r.elicited) >= maxVisits {
+		if len(r.elicited) >= maxURLs {
 			break // there is the timer
 		}
 		r.elicited[id] = func() { // with mu held
@@ -211,7 +211,7 @@ func (r *Remote) awaitVisits(pages []requiredURL) (done <-chan struct{}, forget 
 
 // expectURL keeps the elicitationId of a URL that a server has asked for by a question of its own, so
 // that its completion is an event.
-func (r *Remote) expectVisit(params json.RawMessage) {
+func (r *Remote) expectURL(params json.RawMessage) {
 	raw, _ := jsonx.Lookup(params, "elicitationId")
 	id, err := jsonx.Unquote(raw)
 	if err != nil {
@@ -222,14 +222,14 @@ func (r *Remote) expectVisit(params json.RawMessage) {
 	if r.elicited == nil {
 		r.elicited = map[string]func(){}
 	}
-	if r.elicited[id] == nil && len(r.elicited) < maxVisits {
+	if r.elicited[id] == nil && len(r.elicited) < maxURLs {
 		r.elicited[id] = func() {}
 	}
 }
 
 // urlOpened handles the server's notification that the user is done at a URL; false if the URL was not
 // expected, or is done already (ELIC-25-003).
-func (r *Remote) visited(params json.RawMessage) bool {
+func (r *Remote) urlOpened(params json.RawMessage) bool {
 	raw, _ := jsonx.Lookup(params, "elicitationId")
 	id, err := jsonx.Unquote(raw)
 	if err != nil {

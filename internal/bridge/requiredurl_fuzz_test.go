@@ -24,7 +24,7 @@ func FuzzRequiredURLs(f *testing.F) {
 				n++
 			}
 		}
-		if len(pages) > 0 && len(pages) != n || len(pages) > maxPagesOnce {
+		if len(pages) > 0 && len(pages) != n || len(pages) > maxURLsOnce {
 			t.Errorf("%d pages of %s", len(pages), data)
 		}
 		for _, p := range pages {

@@ -225,11 +225,11 @@ func (x *Call) finishTask(ctx context.Context, handle json.RawMessage) (json.Raw
 	if !ok {
 		return nil, ErrClosed
 	}
-	return x.finishOwed(d, handle)
+	return x.finishPending(d, handle)
 }
 
 // finishPending is finishTask for a pendingCancel, which it ends.
-func (x *Call) finishOwed(d *pendingCancel, handle json.RawMessage) (json.RawMessage, error) {
+func (x *Call) finishPending(d *pendingCancel, handle json.RawMessage) (json.RawMessage, error) {
 	id, err := TaskID(handle)
 	if err != nil {
 		d.done()

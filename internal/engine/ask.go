@@ -162,7 +162,7 @@ func (p *Peer) withoutContext(q Question) Question {
 type live struct {
 	mu     sync.Mutex
 	kept   map[string]json.RawMessage // guarded by mu
-	visits []json.RawMessage          // elicitationIds of URLs that the user has opened; guarded by mu
+	opened []json.RawMessage          // elicitationIds of URLs that the user has opened; guarded by mu
 }
 
 func (l *live) ask(ctx context.Context, c *Call, qs []Question) ([]json.RawMessage, error) {
@@ -182,7 +182,7 @@ func (l *live) ask(ctx context.Context, c *Call, qs []Question) ([]json.RawMessa
 	if len(qs) == 1 {
 		var err error
 		answers[0], err = c.ex.Request(ctx, qs[0].Method, params[0])
-		l.visit(params[0], answers[0])
+		l.noteOpened(params[0], answers[0])
 		return answers, err
 	}
 	errs := make([]error, len(qs))
@@ -190,7 +190,7 @@ func (l *live) ask(ctx context.Context, c *Call, qs []Question) ([]json.RawMessa
 	for i, q := range qs {
 		wg.Go(func() {
 			answers[i], errs[i] = c.ex.Request(ctx, q.Method, params[i])
-			l.visit(params[i], answers[i])
+			l.noteOpened(params[i], answers[i])
 		})
 	}
 	wg.Wait()
@@ -198,14 +198,14 @@ func (l *live) ask(ctx context.Context, c *Call, qs []Question) ([]json.RawMessa
 }
 
 // visit records the elicitationId of a URL elicitation that the user accepted.
-func (l *live) visit(params, answer json.RawMessage) {
+func (l *live) noteOpened(params, answer json.RawMessage) {
 	id, ok := jsonx.Lookup(params, "elicitationId")
 	if action, _ := jsonx.Lookup(answer, "action"); !ok || string(action) != `"accept"` {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.visits = append(l.visits, id)
+	l.opened = append(l.opened, id)
 }
 
 // complete notifies the client of the call, and no other, that its URL elicitations are complete
@@ -213,7 +213,7 @@ func (l *live) visit(params, answer json.RawMessage) {
 func (l *live) complete(c *Call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, id := range l.visits {
+	for _, id := range l.opened {
 		params := append(append([]byte(`{"elicitationId":`), id...), '}')
 		_ = c.Emit(revision.NoteElicited, params) // the client may have disconnected
 	}

@@ -28,9 +28,9 @@ type coreTask struct {
 	name    string          // its id
 
 	// Of tasks/result:
-	ctx  context.Context         // of the request
-	end  context.CancelCauseFunc // of ctx
-	news chan struct{}           // capacity 1
+	ctx     context.Context         // of the request
+	end     context.CancelCauseFunc // of ctx
+	changed chan struct{}           // capacity 1
 
 	mu     sync.Mutex
 	asking context.Context // of the questions asked by this request; nil while another asks; guarded by mu
@@ -158,7 +158,7 @@ func (x *coreTask) cancel(ctx context.Context) (json.RawMessage, error) {
 // to -035, T-107).
 func (x *coreTask) result(ctx context.Context) (json.RawMessage, error) {
 	ctx, stop := context.WithCancelCause(ctx)
-	x.ctx, x.end, x.news = ctx, stop, make(chan struct{}, 1)
+	x.ctx, x.end, x.changed = ctx, stop, make(chan struct{}, 1)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop(nil)
@@ -167,7 +167,7 @@ func (x *coreTask) result(ctx context.Context) (json.RawMessage, error) {
 	wg.Go(func() {
 		filter := append(append([]byte(`{"notifications":{"taskIds":[`), x.task...), `]}}`...)
 		// A handler that announces nothing is polled.
-		_, _ = x.call(ctx, revision.MethodListen, filter, wakes(x.news), nil)
+		_, _ = x.call(ctx, revision.MethodListen, filter, wakes(x.changed), nil)
 	})
 	timer := time.NewTimer(maxTaskPoll)
 	defer timer.Stop()
@@ -190,7 +190,7 @@ func (x *coreTask) result(ctx context.Context) (json.RawMessage, error) {
 		}
 		timer.Reset(taskPoll(task))
 		select {
-		case <-x.news:
+		case <-x.changed:
 		case <-timer.C:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
@@ -336,7 +336,7 @@ func (x *coreTask) resume() {
 	x.asking, x.stop = context.WithCancel(x.ctx)
 	x.put = map[string]bool{}
 	select {
-	case x.news <- struct{}{}:
+	case x.changed <- struct{}{}:
 	default:
 	}
 }

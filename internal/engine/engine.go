@@ -56,10 +56,10 @@ type Engine struct {
 	// User runs the handler and other code of the user. Nil means the zero value.
 	User *usercode.Runner
 
-	peers    peers  // of legacy sessions
-	lists    []byte // `,"ttlMs":…,"cacheScope":…` for results of the lists that have none
-	tail     []byte // `,"_meta":{serverInfo}` for results without a _meta
-	versions []byte // names of the revisions served, as a JSON array
+	peers    sharedPeers // of legacy sessions
+	lists    []byte      // `,"ttlMs":…,"cacheScope":…` for results of the lists that have none
+	tail     []byte      // `,"_meta":{serverInfo}` for results without a _meta
+	versions []byte      // names of the revisions served, as a JSON array
 }
 
 // Init prepares the engine; it is called once, after the fields are set.
@@ -88,7 +88,7 @@ type Reply struct {
 
 	plain  bool    // Result is one line
 	tail   []byte  // of a complete modern result: members behind those of a plain Result; else nil
-	lent   *[]byte // the pooled buffer of Result; nil: it has none
+	pooled *[]byte // the pooled buffer of Result; nil: it has none
 	drop   func()  // see Result; nil for nothing
 	denial *denial // nil: none
 }
@@ -118,8 +118,8 @@ const replyRoom = 128
 
 // Release returns the buffer of the reply. The reply must not be used afterwards.
 func (r *Reply) Release() {
-	if r.lent != nil {
-		buffer.Put(r.lent)
+	if r.pooled != nil {
+		buffer.Put(r.pooled)
 		*r = Reply{}
 	}
 }
@@ -362,16 +362,16 @@ func (e *Engine) answer(c *Call, id jsonrpc.ID, res *Result, reply *Reply) {
 		e.ownVersions(res)
 	}
 	if res.plain() && !c.Peer.Revision.Sessions {
-		*reply = Reply{ID: id, Result: res.JSON, plain: true, tail: e.tail, lent: res.Lent}
+		*reply = Reply{ID: id, Result: res.JSON, plain: true, tail: e.tail, pooled: res.Pooled}
 		return
 	}
 	out := Reply{ID: id, Result: e.finish(c.Peer.Revision, c.Method, *res), drop: res.Drop}
 	out.plain = res.Memo != nil || res.plain() && &out.Result[0] == &res.JSON[0]
-	if res.Lent != nil {
+	if res.Pooled != nil {
 		if &out.Result[0] == &res.JSON[0] {
-			out.lent = res.Lent
+			out.pooled = res.Pooled
 		} else {
-			buffer.Put(res.Lent)
+			buffer.Put(res.Pooled)
 		}
 	}
 	*reply = out

@@ -36,7 +36,7 @@ func (s *Session) Reachable() bool {
 // OutsideCalls returns a call that the client did not make but that can ask it any question, nil
 // if the client cannot be asked.
 func (s *Session) OutsideCalls() *Call {
-	c := s.aside("")
+	c := s.pushCall("")
 	if c.asker == nil {
 		return nil
 	}

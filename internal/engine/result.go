@@ -29,9 +29,9 @@ type Result struct {
 	// must not wait. It may be nil.
 	Drop func()
 
-	// Lent is the pooled buffer of JSON, if the engine may return it once the answer is sent
+	// Pooled is the pooled buffer of JSON, if the engine may return it once the answer is sent
 	// (package buffer).
-	Lent *[]byte
+	Pooled *[]byte
 
 	// Memo holds a result that is answered many times, such as a list. The engine
 	// keeps its final form per revision there.

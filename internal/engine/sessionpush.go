@@ -26,15 +26,15 @@ type sessionContext struct {
 func (c *sessionContext) Value(key any) any {
 	switch key.(type) {
 	case callKey:
-		return c.s.aside("")
+		return c.s.pushCall("")
 	case principal.Key:
 		return &c.s.Peer.Principal
 	}
 	return c.Context.Value(key)
 }
 
-// aside is a call of the session that its client did not make.
-func (s *Session) aside(method string) *Call {
+// pushCall is a call of the session that its client did not make.
+func (s *Session) pushCall(method string) *Call {
 	c := &Call{Method: method, Params: json.RawMessage(`{}`), Peer: s.Peer, ex: s.Events, session: s, logLevel: s.LogLevel()}
 	c.Msg = &jsonrpc.Message{Method: method, Params: c.Params}
 	if !s.NoAsking && !s.loose {
@@ -82,7 +82,7 @@ func (s *Session) RootsChanged(e *Engine) {
 			}
 		}()
 		for {
-			_, _ = e.run(ctx, s.aside(revision.NoteRootsChanged)) // a notification has no answer
+			_, _ = e.run(ctx, s.pushCall(revision.NoteRootsChanged)) // a notification has no answer
 			s.mu.Lock()
 			again := s.roots.again && s.closed == nil
 			s.roots = rootsNews{telling: again}

@@ -16,13 +16,13 @@ const (
 
 // peers shares one Peer among sessions whose clients are alike: there may be many sessions of few
 // kinds of clients. The zero value is ready for use.
-type peers struct {
+type sharedPeers struct {
 	mu    sync.Mutex
 	known map[string]*Peer // by all their fields; guarded by mu
 }
 
 // of returns the Peer for a client that opens a session. The raw values are not kept.
-func (ps *peers) of(t *revision.Table, who Caller, info, capabilities json.RawMessage) *Peer {
+func (ps *sharedPeers) of(t *revision.Table, who Caller, info, capabilities json.RawMessage) *Peer {
 	fresh := func() *Peer {
 		return &Peer{Revision: t, Info: bytes.Clone(info), Capabilities: bytes.Clone(capabilities), Principal: who.Principal, Alone: who.Alone}
 	}

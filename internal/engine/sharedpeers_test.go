@@ -10,7 +10,7 @@ import (
 
 // Clients share a Peer only if all their fields are equal.
 func TestPeersShared(t *testing.T) {
-	var ps peers
+	var ps sharedPeers
 	t25, t26 := revision.Find(revision.All, "2025-11-25"), revision.Find(revision.All, "2025-06-18")
 	a, b := json.RawMessage(`{"name":"a"}`), json.RawMessage(`{}`)
 	one := ps.of(t25, Caller{}, a, b)
@@ -40,7 +40,7 @@ func TestPeersShared(t *testing.T) {
 
 // Shared peers are bounded in number and in size.
 func TestPeersBounded(t *testing.T) {
-	var ps peers
+	var ps sharedPeers
 	rev := revision.All[0]
 	for i := range 10 * maxPeers {
 		p := ps.of(rev, Caller{Principal: fmt.Sprint(i)}, nil, nil)
