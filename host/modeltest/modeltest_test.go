@@ -74,7 +74,7 @@ func TestRefusals(t *testing.T) {
 		{"chat/completions", function(`{}`), "type: \\\"object\\\""},
 		{"chat/completions", function(`{"type":"object","properties":{},"anyOf":[{}]}`), "anyOf"},
 		{"chat/completions", function(`{"type":"object","properties":{"a":{"$ref":"#/$defs/x"}}}`), "reference to nothing"},
-		{"chat/completions", function(`{"type":"object","properties":{"a":{"exclusiveMinimum":true}}}`), "no number"},
+		{"chat/completions", function(`{"type":"object","properties":{"a":{"exclusiveMinimum":true}}}`), "not a number"},
 		{"responses", `{"model":"m","input":[{"type":"function_call_output","call_id":"1","output":"x"}]}`, "no tool call found"},
 		{"responses", `{"model":"m","input":[{"type":"function_call","call_id":"1","name":"add","arguments":"{}"}]}`, "no tool output found"},
 		{"responses", `{"model":"m","input":[{"type":"reasoning","id":"1","summary":[],"encrypted_content":"made up"}]}`, "could not be verified"},
