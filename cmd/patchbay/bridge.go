@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/health"
@@ -74,8 +75,8 @@ func (c *bridgeCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	h := &hub{a: a, began: time.Now(), plan: &plan{from: "bridge to " + s.Name}, board: newBoard(a)}
-	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay bridge", Version: Version, Logger: a.logger(), OnStatus: h.board.tell}
+	h := &upServer{a: a, began: time.Now(), plan: &plan{from: "bridge to " + s.Name}, board: board.New(a.talk)}
+	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay bridge", Version: Version, Logger: a.logger(), OnStatus: h.board.Tell}
 	h.gateway.Middleware = policy.around(func(string) bool { return trustedServer(s) })
 	h.front = &mcp.Server{Name: "patchbay bridge", Version: Version, Handler: h.gateway.Direct(s.Name), Logger: a.logger()}
 	if h.front.OnFrame, err = a.recorder(); err != nil {
@@ -96,7 +97,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	h.servers = h.newServers("", false)
 	h.servers.Alone = c.Stdio
 	h.servers.LeftOut = func(_, why string) { stop(&fault{code: exitLoop, err: errors.New(why)}) }
-	h.board.report()
+	h.board.Report()
 	h.servers.Set([]config.Server{s}, nil, "")
 	if !a.env.Nested() { // else it is a server of another patchbay, whose status shows it
 		socket, err := health.OpenSocket(h.report)
@@ -158,7 +159,7 @@ func (c *bridgeCmd) check(s config.Server) error {
 }
 
 // serveHTTP serves the bridge over HTTP until ctx ends.
-func (c *bridgeCmd) serveHTTP(ctx context.Context, h *hub, w *listen.Endpoint) error {
+func (c *bridgeCmd) serveHTTP(ctx context.Context, h *upServer, w *listen.Endpoint) error {
 	a := h.a
 	a.talk.Always("listening on " + w.URL)
 	if c.SSE {

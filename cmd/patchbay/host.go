@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/host"
@@ -28,7 +29,7 @@ import (
 type hosting struct {
 	*host.Host
 	a     *app
-	board *board
+	board *board.Board
 	names []string // of the servers, in their order
 
 	approvals *approval.File // nil: none are kept
@@ -123,7 +124,7 @@ func (a *app) newHost() (*hosting, error) {
 
 // hosting completes a host with what this run says of all hosts. It is to be closed.
 func (a *app) hosting(base *host.Host) (*hosting, error) {
-	h := &hosting{a: a, board: newBoard(a), Host: base}
+	h := &hosting{a: a, board: board.New(a.talk), Host: base}
 	h.Name, h.Version, h.Logger, h.LogLevel = "patchbay", Version, a.logger(), a.logLevel()
 	dirs := a.Root
 	if len(dirs) == 0 {
@@ -135,7 +136,7 @@ func (a *app) hosting(base *host.Host) (*hosting, error) {
 	}
 	told := h.OnStatus
 	h.OnStatus = func(s host.ServerStatus) {
-		if h.board.tell(s.Status); told != nil {
+		if h.board.Tell(s.Status); told != nil {
 			told(s)
 		}
 	}
@@ -188,7 +189,7 @@ func (h *hosting) start(list []config.Server) error {
 // wait waits until each server has been tried, but not for longer than startTime, and says which
 // of them are not there. None of several: that is an error.
 func (h *hosting) wait(ctx context.Context) error {
-	h.board.wait(ctx, h.names, startTime)
+	h.board.Wait(ctx, h.names, startTime)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -198,12 +199,12 @@ func (h *hosting) wait(ctx context.Context) error {
 			lost = append(lost, s)
 		}
 	}
-	h.board.report()
+	h.board.Report()
 	if len(lost) > 0 && len(lost) == len(h.names) {
 		return h.lost(lost)
 	}
 	for _, s := range lost {
-		h.board.complain(s.Status)
+		h.board.Complain(s.Status)
 	}
 	return nil
 }
@@ -212,13 +213,13 @@ func (h *hosting) wait(ctx context.Context) error {
 func (h *hosting) lost(lost []host.ServerStatus) error {
 	f := &fault{code: exitUnreachable}
 	if s := lost[0]; len(lost) == 1 {
-		reason, said := apart(s.Reason)
+		reason, said := board.Apart(s.Reason)
 		f.err = fmt.Errorf("%s: %s: %s", s.Name, s.State, oneLine(reason))
 		f.detail = strings.Join(said, "\n")
 	} else {
 		f.err = fmt.Errorf("none of the %d servers is there", len(lost))
 		for _, s := range lost {
-			h.board.complain(s.Status)
+			h.board.Complain(s.Status)
 		}
 		f.hint(h.a.beside("config", "doctor"))
 	}

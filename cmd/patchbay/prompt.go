@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/block"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
@@ -96,14 +97,14 @@ func (a *app) showPrompt(raw json.RawMessage) error {
 		if err := jsonx.Unmarshal(item, &m); err != nil {
 			return fmt.Errorf("prompts/get: a message: %w", err)
 		}
-		b, err := decodeBlock(m.Content)
+		b, err := block.Decode(m.Content)
 		if err != nil {
 			return fmt.Errorf("prompts/get: a message: %w", err)
 		}
-		text, ok := b.text()
+		text, ok := b.Words()
 		switch {
 		case !ok:
-			text = b.describe()
+			text = b.Describe()
 		case b.Type == "resource":
 			text = "[resource " + oneLine(b.Resource.URI) + "]\n" + text
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/block"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
@@ -61,12 +62,12 @@ func (a *app) showContents(raw json.RawMessage) error {
 		return err
 	}
 	for _, b := range blocks {
-		if text, ok := b.text(); ok {
+		if text, ok := b.Words(); ok {
 			if len(blocks) > 1 {
 				a.print("[resource " + oneLine(b.Resource.URI) + "]")
 			}
 			a.showText(text, b.Resource.MIMEType)
-		} else if data, _ := b.blob(); data != nil && !a.tty.out && a.Save == "" {
+		} else if data, _ := b.Blob(); data != nil && !a.tty.out && a.Save == "" {
 			a.out.Write(data)
 		} else if err := a.showBlock(b); err != nil {
 			return err
@@ -76,18 +77,18 @@ func (a *app) showContents(raw json.RawMessage) error {
 }
 
 // readBlocks makes content blocks of what was read.
-func readBlocks(raw json.RawMessage) ([]*block, error) {
+func readBlocks(raw json.RawMessage) ([]*block.Block, error) {
 	list, _ := jsonx.Lookup(raw, "contents")
 	if jsonx.KindOf(list) != '[' {
 		return nil, fmt.Errorf("resources/read: the result has no array %q", "contents")
 	}
-	var out []*block
+	var out []*block.Block
 	for item := range jsonx.Elements(list) {
-		c, err := decode[contents](item)
+		c, err := decode[block.Contents](item)
 		if err != nil {
 			return nil, fmt.Errorf("resources/read: contents[%d]: %w", len(out), err)
 		}
-		out = append(out, &block{Type: "resource", Resource: c, Raw: item})
+		out = append(out, &block.Block{Type: "resource", Resource: c, Raw: item})
 	}
 	return out, nil
 }

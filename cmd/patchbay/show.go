@@ -2,104 +2,36 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/block"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// block is one content block, of a kind this program knows or not.
-type block struct {
-	Type        string          `json:"type"`
-	Text        string          `json:"text"`
-	Data        []byte          `json:"data"`
-	MIMEType    string          `json:"mimeType"`
-	URI         string          `json:"uri"`
-	Name        string          `json:"name"`
-	Title       string          `json:"title"`
-	Description string          `json:"description"`
-	Resource    *contents       `json:"resource"`
-	Raw         json.RawMessage `json:"-"`
-}
-
-// contents is the contents of a resource.
-type contents struct {
-	URI      string  `json:"uri"`
-	MIMEType string  `json:"mimeType"`
-	Text     *string `json:"text"`
-	Blob     []byte  `json:"blob"`
-}
-
-func decodeBlock(raw json.RawMessage) (*block, error) {
-	b, err := decode[block](raw)
-	if err != nil {
-		return nil, err
-	}
-	b.Raw = raw
-	return b, nil
-}
-
-// blob returns the bytes of a block that has some.
-func (b *block) blob() (data []byte, mime string) {
-	switch {
-	case (b.Type == "image" || b.Type == "audio") && b.Data != nil:
-		return b.Data, b.MIMEType
-	case b.Type == "resource" && b.Resource != nil && b.Resource.Blob != nil:
-		return b.Resource.Blob, b.Resource.MIMEType
-	}
-	return nil, ""
-}
-
-// text returns the text of a block that is text.
-func (b *block) text() (string, bool) {
-	switch {
-	case b.Type == "text":
-		return b.Text, true
-	case b.Type == "resource" && b.Resource != nil && b.Resource.Text != nil:
-		return *b.Resource.Text, true
-	}
-	return "", false
-}
-
-// describe words a block in one line.
-func (b *block) describe() string {
-	if data, mime := b.blob(); data != nil {
-		s := fmt.Sprintf("%s, %s", orName(oneLine(mime), "unknown type"), bytesOf(len(data)))
-		if b.Type == "resource" {
-			return "[blob " + oneLine(b.Resource.URI) + " " + s + "]"
-		}
-		return "[" + b.Type + " " + s + "]"
-	}
-	if b.Type == "resource_link" {
-		return strings.TrimSpace("[link " + oneLine(b.URI) + "] " + oneLine(about("", orName(b.Title, b.Name), b.Description)))
-	}
-	return "[" + oneLine(b.Type) + "] " + oneLine(string(jsonx.Compact(nil, b.Raw)))
-}
-
 // showResult prints the result of a tool. Output, if not empty, is where the first
 // bytes go, or the text if there are none.
 func (a *app) showResult(raw json.RawMessage, output string) error {
 	list, _ := jsonx.Lookup(raw, "content")
-	var blocks []*block
+	var blocks []*block.Block
 	hasText := false
 	for item := range jsonx.Elements(list) {
-		b, err := decodeBlock(item)
+		b, err := block.Decode(item)
 		if err != nil {
 			a.talk.Note("warning: content block %d cannot be read: %v", len(blocks), err)
-			b = &block{Type: "unreadable", Raw: item}
+			b = &block.Block{Type: "unreadable", Raw: item}
 		}
-		if _, ok := b.text(); ok {
+		if _, ok := b.Words(); ok {
 			hasText = true
 		}
 		blocks = append(blocks, b)
 	}
 	structured, _ := jsonx.Lookup(raw, "structuredContent")
 	if structured != nil && !hasText {
-		blocks = append(blocks, &block{Type: "text", Text: indented(structured)})
+		blocks = append(blocks, &block.Block{Type: "text", Text: indented(structured)})
 	}
 	if len(blocks) == 0 {
 		a.talk.Note("the tool has answered, without any content")
@@ -111,7 +43,7 @@ func (a *app) showResult(raw json.RawMessage, output string) error {
 }
 
 // showBlocks prints blocks one after the other.
-func (a *app) showBlocks(blocks []*block) error {
+func (a *app) showBlocks(blocks []*block.Block) error {
 	for _, b := range blocks {
 		if err := a.showBlock(b); err != nil {
 			return err
@@ -120,9 +52,9 @@ func (a *app) showBlocks(blocks []*block) error {
 	return nil
 }
 
-func (a *app) showBlock(b *block) error {
-	text, isText := b.text()
-	data, _ := b.blob()
+func (a *app) showBlock(b *block.Block) error {
+	text, isText := b.Words()
+	data, _ := b.Blob()
 	switch {
 	case isText && b.Type == "resource":
 		a.print("[resource " + oneLine(b.Resource.URI) + "]")
@@ -130,9 +62,9 @@ func (a *app) showBlock(b *block) error {
 	case isText:
 		a.showText(text, "")
 	case data == nil:
-		a.printText(b.describe())
+		a.printText(b.Describe())
 	case a.Save == "" && a.showPicture(data):
-		a.print(b.describe() + a.paint("  --save DIR keeps it", "2"))
+		a.print(b.Describe() + a.paint("  --save DIR keeps it", "2"))
 	default:
 		name, err := a.keep(b)
 		if err != nil {
@@ -141,7 +73,7 @@ func (a *app) showBlock(b *block) error {
 		if name != "" {
 			name = " saved as " + name
 		}
-		a.printText(b.describe() + name)
+		a.printText(b.Describe() + name)
 	}
 	return nil
 }
@@ -185,9 +117,9 @@ func (a *app) printText(text string) {
 
 // saveBlocks saves the first bytes among blocks and prints the rest, or saves the
 // text if there are no bytes.
-func (a *app) saveBlocks(blocks []*block, path string) error {
+func (a *app) saveBlocks(blocks []*block.Block, path string) error {
 	for i, b := range blocks {
-		if data, mime := b.blob(); data != nil {
+		if data, mime := b.Blob(); data != nil {
 			if err := a.save(path, data, mime); err != nil {
 				return err
 			}
@@ -196,10 +128,10 @@ func (a *app) saveBlocks(blocks []*block, path string) error {
 	}
 	var texts []string
 	for _, b := range blocks {
-		if s, ok := b.text(); ok {
+		if s, ok := b.Words(); ok {
 			texts = append(texts, s)
 		} else {
-			texts = append(texts, b.describe())
+			texts = append(texts, b.Describe())
 		}
 	}
 	return a.save(path, []byte(strings.Join(texts, "\n")), "text")

@@ -162,7 +162,7 @@ type trustQuestion struct {
 // takes says whether up takes a file that has changed, and what is to be told if it does not: the file
 // is of others, and the person has not said yes to it as it is now. At a terminal they are asked, once
 // for each content, while everything goes on and files are followed.
-func (h *hub) takes(ctx context.Context, file *config.File, faults config.Problems) launch.Decision {
+func (h *upServer) takes(ctx context.Context, file *config.File, faults config.Problems) launch.Decision {
 	a, text := h.a, string(entry.Agreement(file))
 	if !a.foreign(file.Path) {
 		return launch.Decision{Take: true}
@@ -219,7 +219,7 @@ func (h *hub) takes(ctx context.Context, file *config.File, faults config.Proble
 }
 
 // withdraw takes an open question back, and reports whether there was one.
-func (h *hub) withdraw() bool {
+func (h *upServer) withdraw() bool {
 	q := h.question
 	if h.question = nil; q == nil {
 		return false

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/project"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/rerun"
 	"github.com/patchbay-dev/patchbay/config"
@@ -55,11 +56,11 @@ const (
 // as starting, and a line says when they are ready or fail. Tests change it.
 var startTime = 1500 * time.Millisecond
 
-// ballast bytes that nobody touches, and that take no memory, stand in the heap of a gateway
+// heapFloor bytes that nobody touches, and that take no memory, stand in the heap of a gateway
 // with a listener. The heap of a gateway is so small that the collector would run after
 // every few thousand calls, which is a tenth of their cost; with these it runs when 16 MiB
 // more have been allocated than it would at least.
-const ballast = 16 << 20
+const heapFloor = 16 << 20
 
 // Run serves until ctrl-C, or the end of its input over stdio.
 func (c *upCmd) Run(a *app) error {
@@ -92,8 +93,8 @@ func (c *upCmd) Run(a *app) error {
 		a.env.Resolve(s)
 	}
 	a.answers.Silence()
-	h := &hub{a: a, began: time.Now(), plan: p, board: newBoard(a), guarded: len(c.Auth) > 0}
-	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.board.tell}
+	h := &upServer{a: a, began: time.Now(), plan: p, board: board.New(a.talk), guarded: len(c.Auth) > 0}
+	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.board.Tell}
 	h.gateway.Middleware = policy.around(h.trusts)
 	h.front = &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: h.gateway, Logger: a.logger()}
 	if h.front.OnFrame, err = a.recorder(); err != nil {
@@ -110,7 +111,7 @@ func (c *upCmd) Run(a *app) error {
 		}
 		h.url = w.URL
 		health.Handle(w.Mux, wayTo(w), h.front, h.report)
-		heap := make([]byte, ballast)
+		heap := make([]byte, heapFloor)
 		defer runtime.KeepAlive(heap)
 	}
 	h.servers = h.newServers(c.Share, c.knows())
@@ -138,7 +139,7 @@ func (c *upCmd) Run(a *app) error {
 			return err
 		}
 	}
-	h.board.report()
+	h.board.Report()
 	if p.path != "" { // a question about the file stands below the table
 		following.Go(func() { h.follow(ctx, p.path) })
 	}
@@ -171,8 +172,8 @@ func within(d time.Duration, do func()) {
 	}
 }
 
-// hub is one run of up.
-type hub struct {
+// upServer is one run of up.
+type upServer struct {
 	a       *app
 	began   time.Time
 	url     string // of the endpoint, empty over stdio
@@ -181,7 +182,7 @@ type hub struct {
 	front   *mcp.Server
 	servers *launch.Servers
 	trusted sync.Map // bool by name: whether the server that comes next under it is
-	board   *board
+	board   *board.Board
 	ending  atomic.Bool
 	guarded bool // callers need a credential
 
@@ -288,18 +289,18 @@ func (a *app) upPlan(stdio bool) (*plan, error) {
 
 // show prints what is served, as soon as something was heard of each server, and lines
 // to paste into hosts.
-func (h *hub) show(ctx context.Context) error {
+func (h *upServer) show(ctx context.Context) error {
 	a := h.a
 	a.print("patchbay " + Version + " serves " + h.url)
 	a.print("")
 	if err := a.out.Flush(); err != nil {
 		return err
 	}
-	h.board.wait(ctx, h.servers.Names(), startTime)
+	h.board.Wait(ctx, h.servers.Names(), startTime)
 	if ctx.Err() != nil {
 		return nil
 	}
-	h.board.report() // what changes from here on is not in the table
+	h.board.Report() // what changes from here on is not in the table
 	h.table()
 	h.warnOfProcesses()
 	a.print("(" + a.shown(h.from) + ")")
@@ -317,7 +318,7 @@ func (h *hub) show(ctx context.Context) error {
 
 // lines are what a person pastes, each below the place where it belongs. None belongs into a file
 // that up reads.
-func (h *hub) lines() []string {
+func (h *upServer) lines() []string {
 	not := ""
 	if h.path != "" {
 		not = ", not " + h.path

@@ -9,7 +9,7 @@ import (
 // The lines that up prints to paste have a place for the credential where callers need one, and none
 // that starts a gateway without.
 func TestLinesWithCredentials(t *testing.T) {
-	h := &hub{url: "http://127.0.0.1:7420/mcp", plan: &plan{path: "/p/mcp.json", stdio: []string{"up", "--stdio", "--config", "/p/mcp.json"}}, guarded: true}
+	h := &upServer{url: "http://127.0.0.1:7420/mcp", plan: &plan{path: "/p/mcp.json", stdio: []string{"up", "--stdio", "--config", "/p/mcp.json"}}, guarded: true}
 	lines := h.lines()
 	for _, line := range lines {
 		if strings.Contains(line, h.url) && !strings.Contains(line, "Bearer CREDENTIAL") {

@@ -11,7 +11,7 @@ import (
 
 // follow reads the configuration again whenever it has changed, and changes the
 // servers to what it says, until ctx ends. A file with faults, or none, changes nothing.
-func (h *hub) follow(ctx context.Context, path string) {
+func (h *upServer) follow(ctx context.Context, path string) {
 	defer func() { h.withdraw() }()
 	note := func(text string) { h.a.talk.Note("%s", text) }
 	h.servers.Follow(ctx, path, &launch.Following{
@@ -19,7 +19,7 @@ func (h *hub) follow(ctx context.Context, path string) {
 		Changed: func(change string) {
 			note(change)
 			if name, gone := strings.CutPrefix(change, "- "); gone {
-				h.board.forget(name)
+				h.board.Forget(name)
 			}
 		},
 		Warn:  func(text string) { note("warning: " + text) },
@@ -36,7 +36,7 @@ func (a *app) follow(ctx context.Context, path string, look func() follow.Look) 
 
 // followLogins has servers that need a login tried again when another process has changed what
 // the vault keeps, until ctx ends.
-func (h *hub) followLogins(ctx context.Context) {
+func (h *upServer) followLogins(ctx context.Context) {
 	if v, err := vault.Open("", nil); err == nil { // else nobody can log in
 		h.servers.FollowLogins(ctx, v.Dir())
 	}

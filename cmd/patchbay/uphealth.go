@@ -9,13 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 )
 
 // report tells how things are, the servers in the order of the configuration.
-func (h *hub) report() *health.Report {
+func (h *upServer) report() *health.Report {
 	r := &health.Report{Version: Version, PID: os.Getpid(), URL: h.url, From: h.from, Since: h.began}
 	names := h.servers.Names()
 	states := map[string]gateway.Status{}
@@ -35,8 +36,8 @@ func (h *hub) report() *health.Report {
 			Asks: s.Asks, Roots: s.Roots, Losses: s.Losses, Evicted: s.Evicted, Refused: s.Refused, Conns: s.Conns, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources, Shadowed: s.Shadowed,
 		}
 		row.Processes, row.Memory = h.servers.Processes(name)
-		row.Reason, row.Said = apart(s.Reason)
-		row.Lost, _ = apart(s.Lost)
+		row.Reason, row.Said = board.Apart(s.Reason)
+		row.Lost, _ = board.Apart(s.Lost)
 		row.LostAt = s.LostAt
 		if s.State == gateway.NeedsLogin {
 			row.Login = row.Reason
@@ -46,7 +47,7 @@ func (h *hub) report() *health.Report {
 		}
 		r.Servers = append(r.Servers, row)
 	}
-	if r.State = health.StateOf(r.Servers, h.board.starting(names), time.Since(h.began)); h.ending.Load() {
+	if r.State = health.StateOf(r.Servers, h.board.Starting(names), time.Since(h.began)); h.ending.Load() {
 		r.State = health.Ending
 	}
 	return r

@@ -52,7 +52,7 @@ func inMemory(bytes int64) string {
 
 // warnOfProcesses names the servers of which each session runs a process of its own, and what
 // one costs.
-func (h *hub) warnOfProcesses() {
+func (h *upServer) warnOfProcesses() {
 	var names []string
 	var memory int64
 	for _, s := range h.report().Servers {

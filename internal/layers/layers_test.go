@@ -55,6 +55,8 @@ var forbidden = []struct {
 	{"cmd/patchbay/internal/doctor", []string{"./host", "./gateway", "./servers", "./policy", "./limit", "./auth", "./internal/engine", "./internal/transport"}, "it goes the way to a server that launch goes, and no other"},
 	{"cmd/patchbay/internal/arguments", []string{"./mcp", "./config", "./launch", "./gateway", "./host"}, "words and schemas, whoever calls"},
 	{"cmd/patchbay/internal/terminal", []string{"./config", "./launch", "./gateway", "./host", "./auth"}, "it asks and says, whatever it is about"},
+	{"cmd/patchbay/internal/board", []string{"./config", "./launch", "./host"}, "news are told, whoever has the servers"},
+	{"cmd/patchbay/internal/block", []string{"./mcp", "./config", "./launch", "./host"}, "blocks are shown as they came, those too that mcp does not know"},
 	{"cmd/patchbay/internal/inputs", []string{"./mcp", "./launch", "./gateway", "./host"}, "an input is answered, whoever starts the server"},
 	{"cmd/patchbay/internal/project", []string{"./mcp", "./config", "./launch"}, "folders are looked at, whatever for"},
 	{"cmd/patchbay/internal/form", []string{"./config", "./launch", "./gateway", "./host", "./cmd/patchbay/internal/terminal", "./cmd/patchbay/internal/chat"}, "both ways to show a form import the form"},

@@ -12,10 +12,10 @@ import (
 
 // newServers makes the set of servers of a gateway, which is empty. Share is that of --share, known
 // tells whether callers are authenticated.
-func (h *hub) newServers(share string, known bool) *launch.Servers {
+func (h *upServer) newServers(share string, known bool) *launch.Servers {
 	a := h.a
 	return &launch.Servers{
-		Env: a.env, Gateway: h.gateway, Share: share, Known: known, Said: a.said(), LeftOut: h.board.leaveOut,
+		Env: a.env, Gateway: h.gateway, Share: share, Known: known, Said: a.said(), LeftOut: h.board.LeaveOut,
 		Client: func(s config.Server) (*mcp.Client, error) {
 			c := &mcp.Client{Name: "patchbay", Title: "Patchbay", Version: Version, Logger: a.logger().With("server", s.Name)}
 			if err := a.answerQuestions(c); err != nil {
@@ -35,7 +35,7 @@ func (h *hub) newServers(share string, known bool) *launch.Servers {
 }
 
 // trusts tells whether the server that comes under a name is trusted.
-func (h *hub) trusts(name string) bool {
+func (h *upServer) trusts(name string) bool {
 	trusted, _ := h.trusted.Load(name)
 	return trusted == true
 }

@@ -1,4 +1,4 @@
-package main
+package block
 
 import (
 	"os"
@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 )
 
 func TestFileName(t *testing.T) {
@@ -25,9 +27,9 @@ func TestFileName(t *testing.T) {
 		{"...", "", "result.bin"},
 	}
 	for _, tt := range tests {
-		stem, ext := fileName(tt.name, tt.mime)
+		stem, ext := FileName(tt.name, tt.mime)
 		if got := stem + ext; got != tt.want {
-			t.Errorf("fileName(%q, %q) = %q, want %q", tt.name, tt.mime, got, tt.want)
+			t.Errorf("FileName(%q, %q) = %q, want %q", tt.name, tt.mime, got, tt.want)
 		}
 	}
 }
@@ -38,11 +40,11 @@ func FuzzFileName(f *testing.F) {
 	f.Add("con\x00", "")
 	f.Add(strings.Repeat("日", 500), "a/b")
 	f.Fuzz(func(t *testing.T, name, mime string) {
-		stem, ext := fileName(name, mime)
+		stem, ext := FileName(name, mime)
 		got := stem + ext
 		if got != filepath.Base(got) || !filepath.IsLocal(got) || strings.ContainsAny(got, `/\:*?"<>|`) || got[0] == '.' || got[0] == '-' ||
-			len(got) > 255 || !utf8.ValidString(got) || visible(got) != got {
-			t.Errorf("fileName(%q, %q) = %q", name, mime, got)
+			len(got) > 255 || !utf8.ValidString(got) || screen.Visible(got) != got {
+			t.Errorf("FileName(%q, %q) = %q", name, mime, got)
 		}
 	})
 }
@@ -55,9 +57,9 @@ func TestWriteNew(t *testing.T) {
 		t.Skipf("no links here: %v", err)
 	}
 	for _, want := range []string{"a.png", "a-3.png", "a-4.png"} {
-		got, err := writeNew(dir, "a", ".png", []byte(want))
+		got, err := WriteNew(dir, "a", ".png", []byte(want))
 		if err != nil || filepath.Base(got) != want {
-			t.Errorf("writeNew = %q, %v, want %q", got, err, want)
+			t.Errorf("WriteNew = %q, %v, want %q", got, err, want)
 		}
 		if data, _ := os.ReadFile(got); string(data) != want {
 			t.Errorf("%s has %q", got, data)

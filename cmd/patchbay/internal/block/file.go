@@ -1,0 +1,90 @@
+package block
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"unicode"
+)
+
+// WriteNew writes a file that does not exist yet: stem.ext, stem-2.ext and so on.
+func WriteNew(dir, stem, ext string, data []byte) (string, error) {
+	for n := 1; n <= 10_000; n++ {
+		name := stem + ext
+		if n > 1 {
+			name = fmt.Sprintf("%s-%d%s", stem, n, ext)
+		}
+		full := filepath.Join(dir, name)
+		f, err := os.OpenFile(full, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		_, err = f.Write(data)
+		return full, errors.Join(err, f.Close())
+	}
+	return "", fmt.Errorf("%s has ten thousand files named %s%s; empty it", dir, stem, ext)
+}
+
+// extensions are those of types that tools return, and no others: the type alone says what
+// a file is opened with.
+var extensions = map[string]string{
+	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "image/svg+xml": ".svg",
+	"image/bmp": ".bmp", "image/tiff": ".tiff", "image/avif": ".avif",
+	"audio/mpeg": ".mp3", "audio/mp3": ".mp3", "audio/wav": ".wav", "audio/x-wav": ".wav", "audio/ogg": ".ogg", "audio/flac": ".flac",
+	"audio/aac": ".aac", "audio/mp4": ".m4a", "audio/webm": ".weba", "video/mp4": ".mp4", "video/webm": ".webm",
+	"application/pdf": ".pdf", "application/zip": ".zip", "application/gzip": ".gz", "application/json": ".json",
+	"text/plain": ".txt", "text/markdown": ".md", "text/csv": ".csv", "text/html": ".html",
+}
+
+// FileName makes a file name without surprises of what a server calls something.
+func FileName(name, mime string) (stem, ext string) {
+	mime, _, _ = strings.Cut(strings.ToLower(mime), ";")
+	if ext = extensions[strings.TrimSpace(mime)]; ext == "" {
+		ext = ".bin"
+	}
+	if old := path.Ext(name); strings.EqualFold(old, ext) || ext == ".jpg" && strings.EqualFold(old, ".jpeg") {
+		name = strings.TrimSuffix(name, old)
+	}
+	const most = 60 // letters, at most 4 bytes each
+	n := 0
+	stem = strings.Map(func(r rune) rune {
+		if n++; n > most {
+			return -1
+		}
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-", r) {
+			return r
+		}
+		return '-'
+	}, strings.ToValidUTF8(name, "-"))
+	stem = strings.Trim(stem, ".-_ ")
+	first, _, _ := strings.Cut(strings.ToUpper(stem), ".")
+	device := len(first) == 4 && (strings.HasPrefix(first, "COM") || strings.HasPrefix(first, "LPT"))
+	switch {
+	case stem == "":
+		stem = "result"
+	case device, first == "CON", first == "PRN", first == "AUX", first == "NUL": // devices of Windows
+		stem = "_" + stem
+	}
+	return stem, ext
+}
+
+// LastSegment is the last part of a URI's path, or of its host if it has none.
+func LastSegment(uri string) string {
+	u, err := url.Parse(uri)
+	if err != nil {
+		return ""
+	}
+	p := strings.Trim(u.Path, "/")
+	if p == "" {
+		p = u.Host + u.Opaque
+	}
+	return path.Base(p)
+}
