@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 
 	"github.com/patchbay-dev/patchbay/internal/bridge"
 	"github.com/patchbay-dev/patchbay/internal/engine"
@@ -54,12 +55,15 @@ func (x *outgoing) send(ctx context.Context, s *Session, method string, params j
 func (x *outgoing) begin(ctx context.Context, s *Session, method string, params json.RawMessage) {
 	params, fault := x.opts.meta.with(params)
 	if fault == nil {
-		fault = checkHeader(x.opts.header)
+		fault = checkHeader(x.opts.header())
 	}
 	x.Begin(ctx, &s.remote, method, params, bridge.Options{
-		Idle: x.opts.idle, Listener: x, Progress: x.opts.progress != nil, Fresh: x.opts.fresh, Header: x.opts.header, Fault: fault,
+		Idle: x.opts.idle, Listener: x, Progress: x.opts.progress != nil, Fresh: x.opts.fresh, Fault: fault,
 	})
 }
+
+// Header implements [bridge.Listener].
+func (x *outgoing) Header() http.Header { return x.opts.header() }
 
 // Note implements [bridge.Listener].
 func (x *outgoing) Note(method string, params json.RawMessage) {

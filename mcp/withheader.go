@@ -14,11 +14,12 @@ import (
 // the header for itself, such as Content-Type and all that begin with Mcp-.
 func WithHeader(h http.Header) CallOption {
 	return func(o *callOptions) {
-		if o.header == nil {
-			o.header = http.Header{}
+		rare := o.seldom()
+		if rare.header == nil {
+			rare.header = http.Header{}
 		}
 		for name, values := range h {
-			o.header[http.CanonicalHeaderKey(name)] = slices.Clone(values)
+			rare.header[http.CanonicalHeaderKey(name)] = slices.Clone(values)
 		}
 	}
 }

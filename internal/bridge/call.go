@@ -28,7 +28,6 @@ type Call struct {
 	logLevel string
 	memo     *engine.Call // keeps what outlives a run of a forwarded call; nil for others
 	fault    error        // of the caller; nothing is sent
-	header   http.Header  // of Options
 
 	ours  bool        // it is a request of the client itself, whose timer begins before run
 	waits bool        // a task is waited for
@@ -67,10 +66,13 @@ type Call struct {
 	late late // what came outside of the request's own stream
 }
 
-// Listener gets the notifications that belong to a call, one after the other and before the call
-// returns.
+// Listener is the caller of a request of the client itself. It gets the notifications that belong to the
+// call, one after the other and before the call returns.
 type Listener interface {
 	Note(method string, params json.RawMessage)
+
+	// Header returns the headers of the call over HTTP, with names in canonical form; nil for none.
+	Header() http.Header
 }
 
 // Options are those of a call of the client itself.
@@ -79,7 +81,6 @@ type Options struct {
 	Listener Listener      // nil: the Remote has what belongs to the call
 	Progress bool          // progress is asked for in any case
 	Fresh    bool          // nothing is taken from the cache
-	Header   http.Header   // sent with the request over HTTP, with names in canonical form
 	Fault    error         // of the caller; nothing is sent, and the call fails with it
 }
 
@@ -96,9 +97,9 @@ func (r *Remote) Request(ctx context.Context, method string, params json.RawMess
 // inner form. End must follow.
 func (x *Call) Begin(ctx context.Context, r *Remote, method string, params json.RawMessage, o Options) {
 	x.r, x.method, x.params, x.caps, x.cache, x.asked = r, method, params, r.Caps, cacheOwn, r.asked.Load()
-	x.listener, x.fault, x.header, x.ours = o.Listener, o.Fault, o.Header, true
+	x.listener, x.fault, x.ours = o.Listener, o.Fault, true
 	switch {
-	case o.Header != nil: // the result may depend on it
+	case x.callerHeader() != nil: // the result may depend on it
 		x.cache = cacheNone
 	case o.Fresh:
 		x.cache = cacheFill
