@@ -1,0 +1,157 @@
+// Package token reads the content of a credential for a person: its claims, its times and its weaknesses.
+//
+// # Guarantees
+//
+//   - Nothing is sent anywhere, and no signature is checked: [Inspect] says what a token claims.
+//   - A warning holds at most 2,000 bytes of a value of the token.
+package token
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// Info is the content of a token.
+type Info struct {
+	Kind     string          `json:"kind"` // "jwt", "apikey" (of Patchbay) or "opaque"
+	Header   json.RawMessage `json:"header,omitempty"`
+	Claims   json.RawMessage `json:"claims,omitempty"`
+	Warnings []string        `json:"warnings"` // weaknesses, a sentence each; never nil
+
+	// Times are iat, nbf and exp in words, a line each, for people.
+	Times []string `json:"-"`
+}
+
+// Inspect reads a token at a time. A text of unknown form is opaque.
+func Inspect(text string, now time.Time) *Info {
+	t := &Info{Kind: "opaque", Warnings: []string{}}
+	warn := func(format string, args ...any) { t.Warnings = append(t.Warnings, fmt.Sprintf(format, args...)) }
+	if strings.HasPrefix(text, "pb_") {
+		t.Kind = "apikey"
+		return t
+	}
+	parts := strings.Split(text, ".")
+	if len(parts) == 5 {
+		warn("five parts: it may be an encrypted JWT (JWE), which servers here do not take")
+	}
+	if len(parts) != 3 {
+		return t
+	}
+	var header, claims map[string]any
+	for i, into := range []*map[string]any{&header, &claims} {
+		raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(parts[i], "="))
+		if err != nil || jsonx.Unmarshal(raw, into) != nil || *into == nil {
+			warn("three parts, but no JWT: part %d is not JSON in base64url", i+1)
+			return t
+		}
+		if i == 0 {
+			t.Header = raw
+		} else {
+			t.Claims = raw
+		}
+	}
+	t.Kind = "jwt"
+
+	alg, _ := header["alg"].(string)
+	switch {
+	case alg == "" || strings.EqualFold(alg, "none"):
+		warn("it is not signed (alg %q): anybody can make it", screen.Clip(alg))
+	case parts[2] == "":
+		warn("its signature is missing")
+	case strings.HasPrefix(alg, "HS"):
+		warn("%s: whoever can check it can make it too; keep the secret to one server", alg)
+	}
+	for _, name := range []string{"jwk", "jku", "x5u", "x5c"} {
+		if header[name] != nil {
+			warn("the header brings a key of its own (%s), which servers must not trust", name)
+		}
+	}
+	if typ, _ := header["typ"].(string); typ != "" && !strings.EqualFold(typ, "JWT") && !strings.EqualFold(strings.TrimPrefix(strings.ToLower(typ), "application/"), "at+jwt") {
+		warn("its type is %q, and not that of an access token (at+jwt)", screen.Clip(typ))
+	}
+	if claims["nonce"] != nil || claims["at_hash"] != nil {
+		warn("it looks like an ID token, which is for the client and not for servers")
+	}
+	for _, missing := range []struct{ name, text string }{
+		{"iss", "it names no issuer (iss)"},
+		{"aud", "it is for anybody (no aud): a server that gets it can use it elsewhere"},
+		{"sub", "it names no subject (sub)"},
+	} {
+		if claims[missing.name] == nil {
+			warn("%s", missing.text)
+		}
+	}
+	if iss, _ := claims["iss"].(string); iss != "" {
+		if u, err := url.Parse(iss); err != nil || u.Scheme != "https" {
+			warn("its issuer is not an https URL")
+		}
+	}
+	if claims["cnf"] != nil {
+		warn("it is bound to a key (cnf); as a mere Bearer token it is refused, but for client certificates")
+	}
+	t.readTimes(claims, now, warn)
+	return t
+}
+
+// readTimes puts the times of claims into words.
+func (t *Info) readTimes(claims map[string]any, now time.Time, warn func(string, ...any)) {
+	at := map[string]time.Time{}
+	for _, c := range []struct{ name, verb string }{{"iat", "made"}, {"nbf", "good from"}, {"exp", "expires"}} {
+		v, there := claims[c.name]
+		if !there {
+			continue
+		}
+		s, ok := v.(float64)
+		if !ok || s < 0 || s > 1<<40 {
+			warn("%s is not a time in seconds", c.name)
+			continue
+		}
+		at[c.name] = time.Unix(int64(s), 0).UTC()
+		t.Times = append(t.Times, fmt.Sprintf("%-9s  %s, %s", c.verb, at[c.name].Format("2006-01-02 15:04:05 MST"), inWords(at[c.name].Sub(now))))
+	}
+	exp, ends := at["exp"]
+	switch {
+	case claims["exp"] == nil:
+		warn("it never expires (no exp)")
+	case ends && !now.Before(exp):
+		warn("it has expired")
+	case ends && at["iat"].Unix() > 0 && exp.Sub(at["iat"]) > 24*time.Hour, ends && at["iat"].Unix() <= 0 && exp.Sub(now) > 24*time.Hour:
+		warn("it is good for more than a day; who steals it can use it as long")
+	}
+	if nbf := at["nbf"]; nbf.After(now) {
+		warn("it is not good yet")
+	}
+	if at["iat"].After(now.Add(time.Minute)) {
+		warn("it was made in the future; a clock is wrong")
+	}
+}
+
+// inWords is a time from now: "in 2 hours", "3 days ago".
+func inWords(d time.Duration) string {
+	past := d < 0
+	d = d.Abs()
+	n, unit := int64(d/time.Second), "second"
+	for _, u := range []struct {
+		size time.Duration
+		name string
+	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}} {
+		if d >= u.size {
+			n, unit = int64((d+u.size/2)/u.size), u.name
+			break
+		}
+	}
+	if n != 1 {
+		unit += "s"
+	}
+	if past {
+		return fmt.Sprintf("%d %s ago", n, unit)
+	}
+	return fmt.Sprintf("in %d %s", n, unit)
+}
