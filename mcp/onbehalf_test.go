@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
@@ -124,5 +125,38 @@ func TestOnBehalf(t *testing.T) {
 				t.Errorf("outside of a call: %v, want ErrNoCall", err)
 			}
 		})
+	}
+}
+
+// A task that a server makes of a call on behalf of a caller asks that caller too, also one that
+// comes back with the answer, and is waited for. It is one task.
+func TestOnBehalfOfTask(t *testing.T) {
+	for _, far := range behalves {
+		for _, rev := range []mcp.Revision{mcp.V2025_06_18, mcp.V2025_11_25, mcp.V2026_07_28} {
+			t.Run(far.name+"/"+string(rev), func(t *testing.T) {
+				var runs atomic.Int32
+				inner := &mcp.Server{Name: "inner", Tasks: mcp.TaskConfig{Poll: 20 * time.Millisecond}}
+				mcp.AddTool(inner, mcp.Tool{Name: "work", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskRequired}}, func(ctx context.Context, _ struct{}) (string, error) {
+					runs.Add(1)
+					yes, err := mcp.Confirm(ctx, "Go on?")
+					return fmt.Sprint("confirmed: ", yes), err
+				})
+				s := far.open(t, inner, &mcp.Client{OnElicit: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+					t.Error("the client of the session was asked")
+					return nil, mcp.ErrDismissed
+				}})
+				outer := &mcp.Server{Name: "outer"}
+				mcp.AddTool(outer, mcp.Tool{Name: "behalf"}, func(ctx context.Context, _ struct{}) (string, error) {
+					return mcp.CallAs[string](ctx, s, "work", nil, mcp.OnBehalf())
+				})
+				caller := mcptest.Connect(t, outer, &mcp.Client{OnElicit: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+					return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"confirm": true}}, nil
+				}}, rev)
+				got, err := mcp.CallAs[string](t.Context(), caller, "behalf", nil)
+				if err != nil || got != "confirmed: true" || runs.Load() != 1 {
+					t.Errorf("%q, %v, and the tool ran %d times; want confirmed: true, and once", got, err, runs.Load())
+				}
+			})
+		}
 	}
 }
