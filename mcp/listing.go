@@ -90,12 +90,12 @@ func (l *listing) page(ctx context.Context) (json.RawMessage, error) {
 			if list, _ := jsonx.Lookup(raw, l.of.Member); jsonx.KindOf(list) != '[' {
 				return nil, fmt.Errorf("the result has no array %q", l.of.Member)
 			}
-			if rare := x.opts.rare; rare != nil && rare.page != nil {
+			if x.opts.page != nil {
 				var meta Meta
 				if m, ok := jsonx.Lookup(raw, "_meta"); ok {
 					_ = jsonx.Unmarshal(m, &meta) // what is no object holds nothing
 				}
-				rare.page(meta)
+				x.opts.page(meta)
 			}
 			return raw, nil
 		}

@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 
 	"github.com/patchbay-dev/patchbay/internal/bridge"
 	"github.com/patchbay-dev/patchbay/internal/engine"
@@ -37,33 +36,46 @@ func (s *Session) outgoing(opts []CallOption) *outgoing {
 // send sends the request and waits for its result.
 func (x *outgoing) send(ctx context.Context, s *Session, method string, params json.RawMessage) (raw json.RawMessage, err error) {
 	if x.opts.onBehalf {
-		call := engine.From(ctx)
-		if call == nil {
-			return nil, ErrNoCall
-		}
-		if params, err = x.opts.meta.with(params); err != nil {
-			return nil, err
-		}
-		return s.remote.OnBehalf(ctx, call, method, params, x.opts.idle)
+		return x.sendOnBehalf(ctx, s, method, params)
 	}
-	x.begin(ctx, s, method, params)
+	if err := x.begin(ctx, s, method, params); err != nil {
+		return nil, err
+	}
 	defer func() { err = x.End(err) }() // what the call tells may end the goroutine
 	return x.Wait()
 }
 
-// begin begins the request without sending it. End must follow.
-func (x *outgoing) begin(ctx context.Context, s *Session, method string, params json.RawMessage) {
-	params, fault := x.opts.meta.with(params)
-	if fault == nil {
-		fault = checkHeader(x.opts.header())
+// begin begins the request without sending it. End must follow unless there is an error.
+func (x *outgoing) begin(ctx context.Context, s *Session, method string, params json.RawMessage) error {
+	params, err := x.opts.check(params)
+	if err == nil {
+		x.Begin(ctx, &s.remote, method, params, bridge.Options{
+			Idle: x.opts.idle, Listener: x, Progress: x.opts.progress != nil, Fresh: x.opts.fresh, Header: x.opts.header,
+		})
 	}
-	x.Begin(ctx, &s.remote, method, params, bridge.Options{
-		Idle: x.opts.idle, Listener: x, Progress: x.opts.progress != nil, Fresh: x.opts.fresh, Fault: fault,
-	})
+	return err
 }
 
-// Header implements [bridge.Listener].
-func (x *outgoing) Header() http.Header { return x.opts.header() }
+// sendOnBehalf sends the request on behalf of the caller of ctx.
+func (x *outgoing) sendOnBehalf(ctx context.Context, s *Session, method string, params json.RawMessage) (json.RawMessage, error) {
+	call := engine.From(ctx)
+	if call == nil {
+		return nil, ErrNoCall
+	}
+	params, err := x.opts.check(params)
+	if err != nil {
+		return nil, err
+	}
+	return s.remote.OnBehalf(ctx, call, method, params, bridge.Options{Idle: x.opts.idle, Header: x.opts.header})
+}
+
+// check returns params with the _meta of the options, or what is wrong with the options.
+func (o *callOptions) check(params json.RawMessage) (json.RawMessage, error) {
+	if err := checkHeader(o.header); err != nil {
+		return nil, err
+	}
+	return o.meta.with(params)
+}
 
 // Note implements [bridge.Listener].
 func (x *outgoing) Note(method string, params json.RawMessage) {

@@ -182,34 +182,13 @@ type callOptions struct {
 	log      func(LogMessage)
 	idle     time.Duration
 	meta     Meta
-	rare     *rareOptions // nil: none of them
+	header   http.Header // of WithHeader, with canonical names
+	page     func(Meta)
 	fresh    bool
 	onBehalf bool
 
 	told bool    // some progress
 	done float64 // the last progress
-}
-
-// rareOptions are apart, so that they cost other calls nothing.
-type rareOptions struct {
-	header http.Header // of WithHeader, with canonical names
-	page   func(Meta)
-}
-
-// seldom returns the rare options, to be set.
-func (o *callOptions) seldom() *rareOptions {
-	if o.rare == nil {
-		o.rare = new(rareOptions)
-	}
-	return o.rare
-}
-
-// header returns the headers of WithHeader, nil if there are none.
-func (o *callOptions) header() http.Header {
-	if o.rare == nil {
-		return nil
-	}
-	return o.rare.header
 }
 
 // ProgressEvent tells how far a call is. Total is 0 if the server does not know.
@@ -251,7 +230,7 @@ func OnBehalf() CallOption { return func(o *callOptions) { o.onBehalf = true } }
 
 // OnPage has f called with the _meta of each page of a list, before its entries; nil for a page
 // without one.
-func OnPage(f func(Meta)) CallOption { return func(o *callOptions) { o.seldom().page = f } }
+func OnPage(f func(Meta)) CallOption { return func(o *callOptions) { o.page = f } }
 
 // CallTool calls a tool. Args is what becomes a JSON object: a struct, a map, a
 // json.RawMessage, or nil for none. Questions of the server are answered by the

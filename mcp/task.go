@@ -72,7 +72,9 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 	}
 	t := &Task{s: s, name: name, opts: opts}
 	if s.server().remote.MakesTask(ctx, name, s.behind == nil) {
-		x.begin(ctx, s, revision.MethodCall, params)
+		if err := x.begin(ctx, s, revision.MethodCall, params); err != nil {
+			return nil, fmt.Errorf("call %q: %w", name, err)
+		}
 		id, raw, err := x.StartTask()
 		if err = x.End(err); err != nil {
 			return nil, fmt.Errorf("call %q: %w", name, err)
@@ -175,7 +177,9 @@ func (t *Task) wait(ctx context.Context) (json.RawMessage, error) {
 		}
 	}
 	x := t.s.outgoing(t.opts)
-	x.begin(ctx, t.s, revision.MethodCall, nil)
+	if err := x.begin(ctx, t.s, revision.MethodCall, nil); err != nil {
+		return nil, err
+	}
 	raw, err := x.Await(t.ID)
 	if ctx.Err() == nil && t.call != nil {
 		t.call.Forget()

@@ -14,12 +14,11 @@ import (
 // the header for itself, such as Content-Type and all that begin with Mcp-.
 func WithHeader(h http.Header) CallOption {
 	return func(o *callOptions) {
-		rare := o.seldom()
-		if rare.header == nil {
-			rare.header = http.Header{}
+		if o.header == nil {
+			o.header = http.Header{}
 		}
 		for name, values := range h {
-			rare.header[http.CanonicalHeaderKey(name)] = slices.Clone(values)
+			o.header[http.CanonicalHeaderKey(name)] = slices.Clone(values)
 		}
 	}
 }

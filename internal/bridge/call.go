@@ -27,7 +27,7 @@ type Call struct {
 	hops     json.RawMessage // who has forwarded it, this process last; nil for a request of the client itself
 	logLevel string
 	memo     *engine.Call // keeps what outlives a run of a forwarded call; nil for others
-	fault    error        // of the caller; nothing is sent
+	header   http.Header  // of Options
 
 	ours  bool        // it is a request of the client itself, whose timer begins before run
 	waits bool        // a task is waited for
@@ -66,13 +66,10 @@ type Call struct {
 	late late // what came outside of the request's own stream
 }
 
-// Listener is the caller of a request of the client itself. It gets the notifications that belong to the
-// call, one after the other and before the call returns.
+// Listener gets the notifications that belong to a call, one after the other and before the call
+// returns.
 type Listener interface {
 	Note(method string, params json.RawMessage)
-
-	// Header returns the headers of the call over HTTP, with names in canonical form; nil for none.
-	Header() http.Header
 }
 
 // Options are those of a call of the client itself.
@@ -81,7 +78,7 @@ type Options struct {
 	Listener Listener      // nil: the Remote has what belongs to the call
 	Progress bool          // progress is asked for in any case
 	Fresh    bool          // nothing is taken from the cache
-	Fault    error         // of the caller; nothing is sent, and the call fails with it
+	Header   http.Header   // sent with the request over HTTP, with names in canonical form
 }
 
 // Request sends a request of the client itself and returns its result, in the inner form. Questions
@@ -97,9 +94,9 @@ func (r *Remote) Request(ctx context.Context, method string, params json.RawMess
 // inner form. End must follow.
 func (x *Call) Begin(ctx context.Context, r *Remote, method string, params json.RawMessage, o Options) {
 	x.r, x.method, x.params, x.caps, x.cache, x.asked = r, method, params, r.Caps, cacheOwn, r.asked.Load()
-	x.listener, x.fault, x.ours = o.Listener, o.Fault, true
+	x.listener, x.header, x.ours = o.Listener, o.Header, true
 	switch {
-	case x.callerHeader() != nil: // the result may depend on it
+	case o.Header != nil: // the result may depend on it
 		x.cache = cacheNone
 	case o.Fresh:
 		x.cache = cacheFill
@@ -281,9 +278,6 @@ func (i *callInbox) Question(ctx context.Context, method string, params json.Raw
 }
 
 func (x *Call) run(ctx context.Context) (json.RawMessage, error) {
-	if x.fault != nil {
-		return nil, x.fault
-	}
 	if x.r.SendsHeaders() {
 		if err := x.r.mustNotCall(x.method, x.params); err != nil {
 			return nil, err

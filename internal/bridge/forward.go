@@ -73,7 +73,7 @@ func (r *Remote) Forward(ctx context.Context, call *engine.Call, req Request) (A
 		x.hops = r.hopsAfter(req.Hops)
 	}
 	if own := call != nil && r.Own != nil && call.Session() == r.Own; own {
-		x.cache = cacheNone // the session in front has a timer and a cache
+		x.cache, x.header = cacheNone, call.Header // the session in front has a timer and a cache
 	} else {
 		x.timer.idle, x.timer.total = r.IdleLimit(req.Method), r.Limits.CallLimit
 	}

@@ -170,23 +170,11 @@ func (r *Remote) headersOf(method string, params json.RawMessage) http.Header {
 	return h
 }
 
-// callerHeader returns the headers that the caller gave the call, nil for none. Of a forwarded call they
-// count if the caller is the session in front of this one.
-func (x *Call) callerHeader() http.Header {
-	switch {
-	case x.listener != nil:
-		return x.listener.Header()
-	case x.front != nil && x.r.Own != nil && x.front.Session() == x.r.Own:
-		return x.front.Header
-	}
-	return nil
-}
-
 // requestHeader adds to the headers of a call those of its caller, and who has forwarded it. h may be nil.
 func (x *Call) requestHeader(h http.Header) http.Header {
-	if callers := x.callerHeader(); callers != nil {
+	if x.header != nil {
 		own := h
-		h = callers.Clone()
+		h = x.header.Clone()
 		maps.Copy(h, own)
 	}
 	switch {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -14,12 +13,12 @@ import (
 
 // OnBehalf sends a request of the client itself, whose questions, progress and log messages go to the
 // caller of another call, and returns its result in the inner form. A task that the server makes of it
-// is waited for. Idle is as in [Options].
+// is waited for. Of the options, Idle and Header count.
 //
 // Where the caller is asked by results, the error is engine.ErrSuspended until the answer is there: the
 // handler of the other call returns it, runs again with the answer, and calls OnBehalf again. A server
 // that waits for the answer is left waiting meanwhile, as by [Remote.Forward].
-func (r *Remote) OnBehalf(ctx context.Context, call *engine.Call, method string, params json.RawMessage, idle time.Duration) (json.RawMessage, error) {
+func (r *Remote) OnBehalf(ctx context.Context, call *engine.Call, method string, params json.RawMessage, o Options) (json.RawMessage, error) {
 	var caps json.RawMessage
 	if !call.While(func() { caps = bytes.Clone(forwardCapabilities(call)) }) {
 		return nil, ErrNoCall
@@ -27,10 +26,10 @@ func (r *Remote) OnBehalf(ctx context.Context, call *engine.Call, method string,
 	r.wantLevel(ctx, call)
 	params = bytes.Clone(params) // a server that is left waiting has them still
 	begin := func(caps json.RawMessage) *Call {
-		x := &Call{r: r, method: method, params: params, caps: caps, front: call, logLevel: call.LogLevel(), waits: true, asked: r.asked.Load()}
-		x.timer.idle, x.timer.total = idle, r.Limits.CallLimit
+		x := &Call{r: r, method: method, params: params, caps: caps, front: call, header: o.Header, logLevel: call.LogLevel(), waits: true, asked: r.asked.Load()}
+		x.timer.idle, x.timer.total = o.Idle, r.Limits.CallLimit
 		x.turn = &turn{by: askedOf(call), session: call.Session(), front: call}
-		if revision.Asks(method) && (call.ProgressWanted() || idle > 0) {
+		if revision.Asks(method) && (call.ProgressWanted() || o.Idle > 0) {
 			x.setToken()
 		}
 		return x

@@ -88,9 +88,6 @@ func (r *Remote) MakesTask(ctx context.Context, tool string, direct bool) bool {
 // that it has made, or else with the result. Progress of a task of 2025-11-25 reaches the listener
 // until Forget. Behind an error nothing goes on.
 func (x *Call) StartTask() (id string, result json.RawMessage, err error) {
-	if x.fault != nil {
-		return "", nil, x.fault
-	}
 	if !x.r.Rev.Sessions {
 		x.onTask = func(_ context.Context, handle json.RawMessage) (json.RawMessage, error) {
 			var err error
