@@ -47,11 +47,11 @@ func commandLinePage(t *testing.T, page string) string {
 		}
 		width := 0
 		for _, r := range rows {
-			width = max(width, columns(r.name))
+			width = max(width, columns(r.Name))
 		}
 		reference.WriteString("\n```\n")
 		for _, r := range rows {
-			reference.WriteString(pad(r.name, width) + "  " + r.about + "\n")
+			reference.WriteString(pad(r.Name, width) + "  " + r.About + "\n")
 		}
 		reference.WriteString("```\n")
 	})

@@ -6,18 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
-	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/servers"
-	"github.com/patchbay-dev/patchbay/trace"
 )
 
 var configExplainVerb = verb{
@@ -42,8 +38,8 @@ type explained struct {
 	Name     string           `json:"name"`
 	Source   string           `json:"source,omitempty"`
 	Search   []explainedPlace `json:"search"`
-	Values   []explainedValue `json:"values,omitempty"`
-	Settings []explainedValue `json:"settings,omitempty"`
+	Values   []entry.Value    `json:"values,omitempty"`
+	Settings []entry.Value    `json:"settings,omitempty"`
 	Faults   []string         `json:"faults,omitempty"`
 }
 
@@ -52,13 +48,6 @@ type explainedPlace struct {
 	Used bool   `json:"used"`
 	Why  string `json:"why"`
 	Has  bool   `json:"has"` // it has a server of the name
-}
-
-type explainedValue struct {
-	Name   string   `json:"name"`
-	Text   string   `json:"text"` // as it may be shown
-	From   []string `json:"from,omitempty"`
-	Source string   `json:"source,omitempty"`
 }
 
 func (c *configExplainCmd) Run(a *app) error {
@@ -77,7 +66,7 @@ func (c *configExplainCmd) Run(a *app) error {
 		if s.Name == c.Name {
 			known = true
 			out.Source = s.Source
-			out.Values, out.Settings = valuesOf(s), settingsOf(s)
+			out.Values, out.Settings = entry.Values(s), entry.Settings(s)
 		}
 	}
 	faults := append(read.about(c.Name), read.about("")...)
@@ -146,100 +135,6 @@ func (a *app) searched(name string) ([]explainedPlace, error) {
 		out = append(out, p)
 	}
 	return out, nil
-}
-
-// valuesOf lists the values of a server, without those that may be secrets.
-func valuesOf(s config.Server) []explainedValue {
-	var out []explainedValue
-	before := "" // the argument before
-	for _, v := range s.Values() {
-		e := explainedValue{Name: v.Member, Text: v.Text(), From: v.From(), Source: hereLine(v.Source)}
-		switch v.Member {
-		case "args":
-			e.Name += "[" + v.Name + "]"
-			e.Text = secrets.ShownArg(before, e.Text)
-			before = v.Written
-		case "env", "headers":
-			e.Name += " " + v.Name
-			e.Text = trace.Redacted
-			if text := v.Text(); text == "" {
-				e.Text = `""`
-			}
-		case "url":
-			e.Text = secrets.ShownURL(v.Text())
-		}
-		if secretVariable(v.Written) {
-			e.Text = v.Written
-			if v.Member == "url" {
-				e.Text = secrets.ShownURL(v.Written)
-			}
-		}
-		out = append(out, e)
-	}
-	return out
-}
-
-var variableRef = regexp.MustCompile(`\$\{(?:env:)?([^}:]+)`)
-
-// secretVariable reports whether a value is made of a variable that is named like a
-// secret.
-func secretVariable(written string) bool {
-	for _, m := range variableRef.FindAllStringSubmatch(written, -1) {
-		if secrets.Name(m[1]) {
-			return true
-		}
-	}
-	return false
-}
-
-// settingsOf lists what Patchbay alone reads of a server.
-func settingsOf(s config.Server) []explainedValue {
-	var out []explainedValue
-	add := func(name, text string) {
-		if text != "" {
-			out = append(out, explainedValue{Name: name, Text: text})
-		}
-	}
-	long := func(d time.Duration) string {
-		switch {
-		case d < 0:
-			return "never"
-		case d == 0:
-			return ""
-		}
-		return d.String()
-	}
-	if s.Disabled {
-		add("disabled", "true")
-	}
-	add("share", s.Share)
-	if s.Clients > 0 {
-		add("clients", strconv.Itoa(s.Clients))
-	}
-	add("queue", long(s.Queue))
-	add("idle", long(s.Idle))
-	add("startTimeout", long(s.StartTimeout))
-	add("callTimeout", long(s.CallTimeout))
-	add("callLimit", long(s.CallLimit))
-	add("ca", s.CA)
-	add("cert", s.Cert)
-	add("key", s.Key)
-	if s.InheritEnv {
-		add("inheritEnv", "true")
-	}
-	if s.Trusted {
-		add("trusted", "true")
-	}
-	if s.Required {
-		add("required", "true")
-	}
-	add("group", s.Group)
-	add("cache", long(s.Cache))
-	if s.EnabledTools != nil {
-		add("tools enabled", orName(strings.Join(s.EnabledTools, ", "), "none"))
-	}
-	add("tools disabled", strings.Join(s.DisabledTools, ", "))
-	return out
 }
 
 func (a *app) printExplained(e *explained) {

@@ -14,10 +14,10 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/hosts"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
-	"github.com/patchbay-dev/patchbay/trace"
 )
 
 var configImportVerb = verb{
@@ -279,7 +279,7 @@ func (in *importer) server(f foreign, e config.Entry) error {
 	}
 	say(text)
 	if in.c.DryRun {
-		in.said = append(in.said, "  "+in.a.shown(string(masked(e.Object))))
+		in.said = append(in.said, "  "+in.a.shown(string(entry.Masked(e.Object))))
 	}
 	return nil
 }
@@ -329,23 +329,6 @@ func (in *importer) inputs(f foreign, e config.Entry) (add []json.RawMessage, cl
 		}
 	}
 	return add, ""
-}
-
-// masked is a server without the texts of its env and headers.
-func masked(object json.RawMessage) json.RawMessage {
-	for _, member := range []string{"env", "headers"} {
-		table, ok := jsonx.Lookup(object, member)
-		if !ok || jsonx.KindOf(table) != '{' {
-			continue
-		}
-		for name, value := range jsonx.Members(table) {
-			if text, err := jsonx.Unquote(value); err != nil || text != "" && !strings.Contains(text, "${") {
-				table = jsonx.With(nil, table, string(name), jsonx.AppendString(nil, trace.Redacted))
-			}
-		}
-		object = jsonx.With(nil, object, member, table)
-	}
-	return object
 }
 
 // same reports whether two paths are one file.

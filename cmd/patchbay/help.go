@@ -195,10 +195,10 @@ func (a *app) flagTable(flags []*kong.Flag) {
 	first := 0
 	rows := flagRows(flags)
 	for _, r := range rows {
-		first = max(first, columns(r.name))
+		first = max(first, columns(r.Name))
 	}
 	for _, r := range rows {
-		a.print(pad("  "+r.name, first+2) + "  " + r.about)
+		a.print(pad("  "+r.Name, first+2) + "  " + r.About)
 	}
 }
 
@@ -216,7 +216,7 @@ func flagRows(flags []*kong.Flag) (rows []row) {
 		if f.HasDefault && !f.IsBool() && !strings.Contains(about, "default") {
 			about = strings.TrimSuffix(about, ".") + " [" + f.Default + "]."
 		}
-		rows = append(rows, row{name, about})
+		rows = append(rows, row{Name: name, About: about})
 	}
 	return rows
 }

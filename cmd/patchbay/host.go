@@ -5,9 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"net/url"
 	"os/user"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/host"
@@ -59,7 +58,7 @@ func (b *callRules) apply(a *app, h *hosting, list []config.Server) error {
 	}
 	trusted := map[string]bool{}
 	for _, s := range list {
-		trusted[h.nameOf(s)] = trustedServer(s)
+		trusted[entry.ShortName(s, h.names)] = trustedServer(s)
 	}
 	decide := rules.around(func(server string) bool { return trusted[server] })
 	h.Middleware = func(server string) mcp.Middleware {
@@ -163,7 +162,7 @@ func (h *hosting) start(list []config.Server) error {
 	}
 	h.a.answers.Silence()
 	for i, s := range list {
-		name := h.nameOf(s)
+		name := entry.ShortName(s, h.names)
 		h.names = append(h.names, name)
 		log := h.a.newServerLog(name)
 		bound, _ := h.a.startTimeout(s)
@@ -266,72 +265,16 @@ func (h *hosting) leave() {
 // what it has read elsewhere.
 func trustedBuiltin(s config.Server) bool { return s.Builtin != "" && s.Builtin != "fetch" }
 
-// nameOf is what people and models know a server by: the name that it has in mcp.json, or a
-// short one made of its URL or command, and no other server's.
-func (h *hosting) nameOf(s config.Server) string {
-	name := s.Name
-	switch {
-	case s.Source != "" || s.Builtin != "":
-		return name
-	case s.URL != "":
-		if u, err := url.Parse(s.URL); err == nil {
-			name = u.Hostname()
-		}
-	default:
-		name = strings.TrimSuffix(filepath.Base(s.Command), ".exe")
-		// "npx -y @modelcontextprotocol/server-memory", "node server.js", "go run ./x"
-		if i := slices.IndexFunc(s.Args, func(arg string) bool { return !strings.HasPrefix(arg, "-") && arg != "run" }); i >= 0 && slices.Contains(runners, name) {
-			name = filepath.Base(filepath.FromSlash(s.Args[i]))
-		}
-	}
-	name = strings.Trim(strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
-			return r
-		}
-		return '-'
-	}, name[:min(len(name), 30)]), "-_")
-	if name == "" {
-		name = "server"
-	}
-	free := name
-	for i := 2; slices.Contains(h.names, free); i++ {
-		free = fmt.Sprintf("%s-%d", name, i)
-	}
-	return free
-}
-
-// runners are commands that say less of a server than what they run.
-var runners = []string{"npx", "bunx", "uvx", "pipx", "node", "bun", "deno", "python", "python3", "ruby", "go", "uv", "docker", "podman"}
-
 // identityOf is what approvals of a server are kept for: who it is, and nothing secret. The same
 // command in another folder is another server, as it may run what lies there; and so is one of
 // another name, which may have other credentials. What is left out or asked for makes another
 // server too, which a digest tells apart. Full is the server with its inputs.
 func (h *hosting) identityOf(s, full config.Server) (string, error) {
 	s.URL, s.Args = secrets.ShownURL(s.URL), secrets.ShownArgs(s.Args)
-	shown, whole := targetOf(s), targetOf(full)
+	shown, whole := entry.Target(s), entry.Target(full)
 	if shown == whole || h.approvals == nil {
 		return shown, nil
 	}
 	digest, err := h.approvals.Digest(whole)
 	return shown + " #" + digest, err
-}
-
-// targetOf is the name of a server, and what it is reached by.
-func targetOf(s config.Server) string {
-	switch {
-	case s.URL != "":
-		return s.Name + " " + s.URL
-	case s.Builtin != "":
-		return s.Name + " built-in " + shell(append([]string{s.Builtin}, s.Args...)) + " in " + folderOf(s)
-	}
-	return s.Name + " " + shell(append([]string{s.Command}, s.Args...)) + " in " + folderOf(s)
-}
-
-func folderOf(s config.Server) string {
-	dir, err := filepath.Abs(s.Dir)
-	if err != nil {
-		return s.Dir
-	}
-	return dir
 }

@@ -96,26 +96,6 @@ func TestHostingWithoutAnyServer(t *testing.T) {
 	}
 }
 
-func TestHostedNames(t *testing.T) {
-	h := &hosting{}
-	for _, tt := range []struct {
-		server config.Server
-		want   string
-	}{
-		{config.Server{Name: "my files", Source: "mcp.json:3"}, "my files"},
-		{config.Server{Name: "http://127.0.0.1:7420/mcp", URL: "http://127.0.0.1:7420/mcp"}, "127-0-0-1"},
-		{config.Server{Name: "http://127.0.0.1:7421/mcp", URL: "http://127.0.0.1:7421/mcp"}, "127-0-0-1-2"},
-		{config.Server{Command: "npx", Args: []string{"-y", "@modelcontextprotocol/server-memory"}}, "server-memory"},
-		{config.Server{Command: "/opt/my server", Args: []string{"--token", "secret"}}, "my-server"},
-		{config.Server{Command: "日本"}, "server"},
-	} {
-		name := h.nameOf(tt.server)
-		if h.names = append(h.names, name); name != tt.want {
-			t.Errorf("nameOf(%q) = %q, want %q", tt.server.CommandLine(), name, tt.want)
-		}
-	}
-}
-
 // What approvals are kept for tells servers apart, by what is not shown of them too, and has no
 // secrets.
 func TestIdentities(t *testing.T) {

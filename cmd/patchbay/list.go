@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -153,7 +154,7 @@ func (a *app) noList(err error, method, member string) error {
 }
 
 // row is one entry of a list for people.
-type row struct{ name, about string }
+type row = screen.Row
 
 // rowsOf decodes the items of a list. What cannot be read is told and left out.
 func rowsOf[T any](a *app, l *listing, make func(*T) row) []row {
@@ -175,46 +176,6 @@ func decode[T any](raw json.RawMessage) (*T, error) {
 		return nil, err
 	}
 	return v, nil
-}
-
-// leastRoom is the least room for a description beside a name, in columns. Where there is
-// less it goes to a line of its own.
-const leastRoom = 24
-
-// table prints rows in two columns. A name is never cut; a description is cut to the
-// width of the terminal.
-func (a *app) table(rows []row, none string) {
-	if len(rows) == 0 {
-		a.talk.Note("%s", none)
-		return
-	}
-	// One very long name must not push all descriptions away.
-	first, limit := 0, 40
-	if a.tty.width > 0 {
-		limit = max(20, a.tty.width*2/5)
-	}
-	for i := range rows {
-		rows[i].name, rows[i].about = oneLine(rows[i].name), oneLine(rows[i].about)
-		if wide := columns(rows[i].name); wide <= limit {
-			first = max(first, wide)
-		}
-	}
-	for _, r := range rows {
-		used := max(first, columns(r.name)) + 2
-		name := a.paint(r.name, "1")
-		switch room := a.tty.width - used; {
-		case r.about == "":
-			a.print(name)
-		case a.tty.width == 0:
-			a.print(name + strings.Repeat(" ", used-columns(r.name)) + r.about)
-		case room < leastRoom:
-			const indent = 4
-			a.print(name)
-			a.print(strings.Repeat(" ", indent) + cut(r.about, max(1, a.tty.width-indent)))
-		default:
-			a.print(name + strings.Repeat(" ", used-columns(r.name)) + cut(r.about, room))
-		}
-	}
 }
 
 // items prints a list of one kind.

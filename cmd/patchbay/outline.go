@@ -31,34 +31,24 @@ func (a *app) outline(heading, none string, raw []byte, marks bool) {
 }
 
 // rows prints arguments, each description wrapped beside its name.
-func (a *app) rows(rows []arguments.Row) {
-	first := 0
-	for i := range rows {
-		rows[i].Name = visible(rows[i].Name)
-		first = max(first, columns(rows[i].Name))
-	}
-	if a.tty.width > 0 {
-		first = min(first, max(20, a.tty.width*2/5))
-	}
-	for _, r := range rows {
-		room := 0
-		if a.tty.width > 0 {
-			room = max(20, a.tty.width-first-2)
-		}
-		name := r.Name
-		if columns(name) > first {
-			a.print(a.paint(name, "1"))
-			name = ""
-		}
-		for _, text := range strings.Split(wrap(oneLine(r.About), room), "\n") {
-			a.print(strings.TrimRight(a.paint(pad(name, first), "1")+"  "+text, " "))
-			name = ""
-		}
-	}
-	if slices.ContainsFunc(rows, func(r arguments.Row) bool { return strings.HasSuffix(r.Name, arguments.RequiredMark) }) {
+func (a *app) rows(rows []screen.Row) {
+	screen.PrintRows(rows, a.tty.width, a.bold, a.print)
+	if slices.ContainsFunc(rows, func(r screen.Row) bool { return strings.HasSuffix(r.Name, arguments.RequiredMark) }) {
 		a.print("\n  (* required)")
 	}
 }
+
+// table prints rows in two columns, or, without rows, says that there are none.
+func (a *app) table(rows []row, none string) {
+	if len(rows) == 0 {
+		a.talk.Note("%s", none)
+		return
+	}
+	screen.PrintTable(rows, a.tty.width, a.bold, a.print)
+}
+
+// bold is a heading or a name on standard output.
+func (a *app) bold(s string) string { return a.paint(s, "1") }
 
 // example is a call of a tool that can be pasted into a shell, empty if there is none. The names
 // and values are the server's: none may be taken for a flag, a variable or an end of the line.
@@ -76,5 +66,5 @@ func (a *app) example(name string, form *schema.Form, input []byte) string {
 
 // printGrid prints a table.
 func (a *app) printGrid(g *screen.Grid) {
-	g.Print(a.tty.width, func(s string) string { return a.paint(s, "1") }, a.print)
+	g.Print(a.tty.width, a.bold, a.print)
 }

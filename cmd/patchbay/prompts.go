@@ -5,6 +5,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -30,7 +31,7 @@ func (c *promptsCmd) Run(a *app) error {
 	c.Name = a.serverAlone(c.Name)
 	if c.Name == "" {
 		return items(a, "prompts/list", "prompts", "has no prompts", func(p *mcp.Prompt) row {
-			return row{p.Name, about(p.Name, p.Title, p.Description)}
+			return row{Name: p.Name, About: about(p.Name, p.Title, p.Description)}
 		})
 	}
 	c.Name = a.slashed(c.Name)
@@ -60,13 +61,13 @@ func (c *promptsCmd) Run(a *app) error {
 		return nil
 	}
 	a.print("\narguments:")
-	var rows []arguments.Row
+	var rows []screen.Row
 	for _, arg := range d.Arguments {
 		name := "  " + arg.Name
 		if arg.Required {
 			name += arguments.RequiredMark
 		}
-		rows = append(rows, arguments.Row{Name: name, About: about(arg.Name, arg.Title, arg.Description)})
+		rows = append(rows, screen.Row{Name: name, About: about(arg.Name, arg.Title, arg.Description)})
 	}
 	a.rows(rows)
 	return nil

@@ -13,7 +13,7 @@ type resourcesCmd struct{}
 
 func (*resourcesCmd) Run(a *app) error {
 	return items(a, "resources/list", "resources", "has no resources", func(r *mcp.Resource) row {
-		return row{r.URI, about("", orName(r.Title, r.Name), r.Description)}
+		return row{Name: r.URI, About: about("", orName(r.Title, r.Name), r.Description)}
 	})
 }
 

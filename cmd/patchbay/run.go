@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/events"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -100,16 +101,22 @@ func (c *runCmd) Run(a *app) error {
 	if talk.System, err = a.system(c.modelFlags, runSystem); err != nil {
 		return err
 	}
-	told := &telling{a: a, nobody: who.keys == nil}
-	talk.OnEvent, talk.Schema = told.event, format
+	told := &events.Teller{Talk: a.talk, Width: a.tty.errWidth, Nobody: who.keys == nil}
+	if a.JSON {
+		told.JSON = func(line string) error {
+			a.print(a.shown(line))
+			return a.out.Flush()
+		}
+	}
+	talk.OnEvent, talk.Schema = told.Event, format
 	began := time.Now()
 	reply, err := talk.Send(ctx, task, parts...)
 	a.talk.EndProgress()
 	if reply != nil {
-		told.sum(reply, time.Since(began))
+		told.Sum(reply, time.Since(began))
 	}
-	if told.err != nil {
-		return told.err
+	if told.Err != nil {
+		return told.Err
 	}
 	if err != nil {
 		return c.explain(a, err)
@@ -122,8 +129,8 @@ func (c *runCmd) Run(a *app) error {
 		return c.explain(a, host.ErrSteps)
 	case reply.Early != "":
 		return &fault{code: exitBound, err: errors.New("brought to its end: the same call was made again and again; the answer is of what there was by then")}
-	case len(told.refused) > 0:
-		return c.refused(a, told.refused)
+	case len(told.Refused) > 0:
+		return c.refused(a, told.Refused)
 	}
 	return nil
 }

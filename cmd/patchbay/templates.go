@@ -13,6 +13,6 @@ type templatesCmd struct{}
 
 func (*templatesCmd) Run(a *app) error {
 	return items(a, "resources/templates/list", "resourceTemplates", "has no resource templates", func(t *mcp.ResourceTemplate) row {
-		return row{t.URITemplate, about("", orName(t.Title, t.Name), t.Description)}
+		return row{Name: t.URITemplate, About: about("", orName(t.Title, t.Name), t.Description)}
 	})
 }

@@ -1,17 +1,8 @@
 package main
 
 import (
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -19,6 +10,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/token"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/listen"
@@ -195,7 +187,7 @@ func (c *tokenJWTCmd) Run(a *app) error {
 		}
 		key = jose.SigningKey{Algorithm: jose.HS256, Key: []byte(secret)}
 	default:
-		private, made, err := signingKey(c.Key)
+		private, made, err := token.Key(c.Key)
 		if err != nil {
 			return err
 		}
@@ -241,46 +233,10 @@ func (c *tokenJWTCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	token, err := signed.CompactSerialize()
+	text, err := signed.CompactSerialize()
 	if err != nil {
 		return err
 	}
-	a.print(token)
+	a.print(text)
 	return nil
-}
-
-// signingKey reads a P-256 key, or makes one.
-func signingKey(path string) (key crypto.Signer, made bool, err error) {
-	raw, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		fresh, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			return nil, false, err
-		}
-		der, err := x509.MarshalPKCS8PrivateKey(fresh)
-		if err != nil {
-			return nil, false, err
-		}
-		// A key that another process has made meanwhile is kept: its tokens are out already.
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return nil, false, err
-		}
-		err = pem.Encode(f, &pem.Block{Type: "PRIVATE KEY", Bytes: der})
-		return fresh, true, errors.Join(err, f.Close())
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	block, _ := pem.Decode(raw)
-	if block == nil {
-		return nil, false, fmt.Errorf("%s holds no PEM", path)
-	}
-	if key, err = listen.ParsePrivate(block.Bytes); err != nil {
-		return nil, false, fmt.Errorf("%s: %w", path, err)
-	}
-	if ec, ok := key.(*ecdsa.PrivateKey); !ok || ec.Curve != elliptic.P256() {
-		return nil, false, fmt.Errorf("%s: ES256 wants an EC key on P-256", path)
-	}
-	return key, false, nil
 }

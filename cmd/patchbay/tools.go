@@ -41,7 +41,7 @@ func (c *toolsCmd) Run(a *app) error {
 	c.Name = a.serverAlone(c.Name)
 	if c.Name == "" {
 		return items(a, "tools/list", "tools", "has no tools", func(t *mcp.Tool) row {
-			return row{arguments.Signature(t.Name, t.InputSchema, a.tty.width), about(t.Name, t.Title, t.Description)}
+			return row{Name: arguments.Signature(t.Name, t.InputSchema, a.tty.width), About: about(t.Name, t.Title, t.Description)}
 		})
 	}
 	c.Name = a.slashed(c.Name)

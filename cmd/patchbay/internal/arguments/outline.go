@@ -22,12 +22,9 @@ const (
 // RequiredMark stands behind the name of an argument that must be given.
 const RequiredMark = " *"
 
-// Row is an argument: its name, indented below what it is a part of, and what it takes.
-type Row struct{ Name, About string }
-
-// Outline returns the members that a schema of objects names, and how many more there are than are
-// shown. Marks tell those that are required.
-func Outline(raw []byte, marks bool) (rows []Row, more int) {
+// Outline returns a row for each member that a schema of objects names, indented below what it is a part
+// of, and how many more there are than are shown. Marks tell those that are required.
+func Outline(raw []byte, marks bool) (rows []screen.Row, more int) {
 	root := schema.Outline(raw)
 	o := outline{marks: marks}
 	o.parts(&root, 1)
@@ -36,7 +33,7 @@ func Outline(raw []byte, marks bool) (rows []Row, more int) {
 
 // outline collects the rows.
 type outline struct {
-	rows []Row
+	rows []screen.Row
 	more int // that found no place
 
 	marks bool // required members are marked
@@ -47,7 +44,7 @@ func (o *outline) add(depth int, name, text string) bool {
 		o.more++
 		return false
 	}
-	o.rows = append(o.rows, Row{strings.Repeat("  ", depth) + screen.OneLine(name), text})
+	o.rows = append(o.rows, screen.Row{Name: strings.Repeat("  ", depth) + screen.OneLine(name), About: text})
 	return true
 }
 

@@ -1,0 +1,52 @@
+package token
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/patchbay-dev/patchbay/internal/listen"
+)
+
+// Key reads a P-256 key in PEM, or makes one if there is no file. A key of another process is kept.
+func Key(path string) (key crypto.Signer, made bool, err error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		fresh, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			return nil, false, err
+		}
+		der, err := x509.MarshalPKCS8PrivateKey(fresh)
+		if err != nil {
+			return nil, false, err
+		}
+		// A key that another process has made meanwhile is kept: its tokens are out already.
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return nil, false, err
+		}
+		err = pem.Encode(f, &pem.Block{Type: "PRIVATE KEY", Bytes: der})
+		return fresh, true, errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	block, _ := pem.Decode(raw)
+	if block == nil {
+		return nil, false, fmt.Errorf("%s holds no PEM", path)
+	}
+	if key, err = listen.ParsePrivate(block.Bytes); err != nil {
+		return nil, false, fmt.Errorf("%s: %w", path, err)
+	}
+	if ec, ok := key.(*ecdsa.PrivateKey); !ok || ec.Curve != elliptic.P256() {
+		return nil, false, fmt.Errorf("%s: ES256 wants an EC key on P-256", path)
+	}
+	return key, false, nil
+}
