@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/internal/parallel"
 )
 
 // The tools of a request, so that caches of prompts are of use:
@@ -43,7 +44,7 @@ func (h *Host) sections(ctx context.Context) []section {
 		defer h.mu.Unlock()
 		return s.off
 	})
-	return ofEach(servers, func(s *server) section {
+	return parallel.Map(servers, func(s *server) section {
 		tools, err := h.toolsOf(ctx, s, listTime)
 		sec := section{server: s.Name, tools: slices.DeleteFunc(slices.Clone(tools), func(t Tool) bool { return !h.enabled(s, t.Tool.Name) })}
 		if err != nil {

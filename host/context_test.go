@@ -235,25 +235,6 @@ func FuzzHead(f *testing.F) {
 	})
 }
 
-// What is quoted is read as it was, whatever stands around it.
-func FuzzSplit(f *testing.F) {
-	f.Add("a", "b c")
-	f.Add(`x"y`, `\`)
-	f.Add("", " ")
-	f.Fuzz(func(t *testing.T, a, b string) {
-		line := quotedIf(a) + "  " + quotedIf(b)
-		fields := split(line)
-		if len(fields) != 2 || fields[0].value != a || fields[1].value != b || fields[1].to != len(line) || fields[1].open {
-			t.Errorf("split(%q) = %+v, want %q and %q", line, fields, a, b)
-		}
-		for _, f := range split(a) {
-			if f.from < 0 || f.from >= f.to || f.to > len(a) {
-				t.Errorf("split(%q) has a field from %d to %d", a, f.from, f.to)
-			}
-		}
-	})
-}
-
 // Each line of what a server says is marked as its own, whatever it takes for the end of a line.
 func FuzzQuote(f *testing.F) {
 	f.Add("a\nb\r\nc\u2028d\x00")

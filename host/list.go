@@ -255,17 +255,6 @@ func (h *Host) snapshot() []*server {
 	return slices.Clone(h.servers)
 }
 
-// ofEach calls f for each of a list, at the same time, and returns what came of it in their order.
-func ofEach[A, B any](list []A, f func(A) B) []B {
-	out := make([]B, len(list))
-	var wg sync.WaitGroup
-	for i, a := range list {
-		wg.Go(func() { out[i] = f(a) })
-	}
-	wg.Wait()
-	return out
-}
-
 // metaStarting is in _meta of the lists of a Patchbay gateway behind which servers are starting.
 const metaStarting = "dev.patchbay/starting"
 

@@ -10,21 +10,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/host/mention"
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/internal/parallel"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// What a person can mention in a message:
-//
-//   - @server:uri attaches a resource. A URI with spaces stands in double quotes.
-//   - /server:prompt name=value ... at the beginning stands for the messages of a prompt. Values
-//     with spaces stand in double quotes. What is no name=value is the value of the one argument
-//     that is not given.
-//   - #tool has the model begin with a tool: by the name that the model knows it by, as
-//     server/tool, or by its own name if no other server has one of that name.
-//
-// A mention begins a word, and "@" and "/" are followed by the name of a server of the host. All
-// else is text.
+// What a person mentions in a message, in the language of package mention.
 const (
 	maxMentions = 20              // resources of one message
 	mentionTime = 2 * time.Minute // to read all of them, or to get the prompt
@@ -51,17 +43,17 @@ type Prompt struct {
 // Resources returns the resources of all servers that are there, by server in the order in which
 // these were added, and then in that of the server. It is as quick as Tools.
 func (h *Host) Resources(ctx context.Context) []Resource {
-	return slices.Concat(ofEach(h.snapshot(), func(s *server) []Resource { return h.resourcesOf(ctx, s, listTime) })...)
+	return slices.Concat(parallel.Map(h.snapshot(), func(s *server) []Resource { return h.resourcesOf(ctx, s, listTime) })...)
 }
 
 // Templates returns the resource templates of all servers, as Resources does.
 func (h *Host) Templates(ctx context.Context) []Template {
-	return slices.Concat(ofEach(h.snapshot(), func(s *server) []Template { return h.templatesOf(ctx, s, listTime) })...)
+	return slices.Concat(parallel.Map(h.snapshot(), func(s *server) []Template { return h.templatesOf(ctx, s, listTime) })...)
 }
 
 // Prompts returns the prompts of all servers, as Resources does.
 func (h *Host) Prompts(ctx context.Context) []Prompt {
-	return slices.Concat(ofEach(h.snapshot(), func(s *server) []Prompt {
+	return slices.Concat(parallel.Map(h.snapshot(), func(s *server) []Prompt {
 		list, _ := h.promptsOf(ctx, s, listTime)
 		return list
 	})...)
@@ -123,8 +115,8 @@ func (c *Conversation) compose(ctx context.Context, text string, more []model.Pa
 	defer cancel()
 	servers := c.h.snapshot()
 	c.beside.Store(1)
-	if s, rest := namedAt(servers, strings.TrimSpace(text), '/'); s != nil {
-		messages, err := c.prompt(ctx, s, rest)
+	if name, rest := mention.Server(namesOf(servers), strings.TrimSpace(text), '/'); name != "" {
+		messages, err := c.prompt(ctx, byName(servers, name), rest)
 		if err != nil {
 			return nil, err
 		}
@@ -156,71 +148,11 @@ func (c *Conversation) compose(ctx context.Context, text string, more []model.Pa
 	return &spoken{messages: []model.Message{message}, tools: tools}, nil
 }
 
-// namedAt finds the server that a mention at the beginning of a text names, and what follows its
-// colon. Names may have colons and spaces: the longest counts.
-func namedAt(servers []*server, text string, sign byte) (found *server, rest string) {
-	if text == "" || text[0] != sign {
-		return nil, ""
-	}
-	for _, s := range servers {
-		after, ok := strings.CutPrefix(text[1:], s.Name+":")
-		if ok && after != "" && (found == nil || len(s.Name) > len(found.Name)) {
-			found, rest = s, after
-		}
-	}
-	return found, rest
-}
-
-// beginsWord tells whether a mention can begin at i.
-func beginsWord(text string, i int) bool {
-	return i == 0 || strings.IndexByte(" \t\r\n([{<\"'", text[i-1]) >= 0
-}
-
-// trailing is what ends a sentence and not a mention.
-const trailing = ".,;:!?)]}>'\""
-
-// mention is one of a resource.
-type mention struct {
-	server *server
-	uri    string
-}
-
-// mentions finds the resources that a text mentions.
-func (h *Host) mentions(ctx context.Context, servers []*server, text string) []mention {
-	var all []mention
-	for i := range len(text) {
-		if text[i] != '@' || !beginsWord(text, i) {
-			continue
-		}
-		s, rest := namedAt(servers, text[i:], '@')
-		if s == nil {
-			continue
-		}
-		uri := rest
-		if rest[0] == '"' {
-			end := strings.IndexByte(rest[1:], '"')
-			if end < 0 {
-				continue
-			}
-			uri = rest[1 : 1+end]
-		} else {
-			if end := strings.IndexAny(rest, " \t\r\n"); end >= 0 {
-				uri = rest[:end]
-			}
-			if bare := strings.TrimRight(uri, trailing); bare != uri && !slices.ContainsFunc(h.resourcesOf(ctx, s, againTime), func(r Resource) bool { return r.URI == uri }) {
-				uri = bare
-			}
-		}
-		if m := (mention{s, uri}); uri != "" && !slices.Contains(all, m) {
-			all = append(all, m)
-		}
-	}
-	return all
-}
-
 // attached reads the resources that a text mentions.
 func (c *Conversation) attached(ctx context.Context, servers []*server, text string) ([]model.Part, error) {
-	all := c.h.mentions(ctx, servers, text)
+	all := mention.Resources(namesOf(servers), text, func(server, uri string) bool {
+		return slices.ContainsFunc(c.h.resourcesOf(ctx, byName(servers, server), againTime), func(r Resource) bool { return r.URI == uri })
+	})
 	if len(all) > maxMentions {
 		return nil, fmt.Errorf("%d resources are mentioned; at most %d can be attached to a message", len(all), maxMentions)
 	}
@@ -228,7 +160,7 @@ func (c *Conversation) attached(ctx context.Context, servers []*server, text str
 	parts, errs := make([][]model.Part, len(all)), make([]error, len(all))
 	var wg sync.WaitGroup
 	for i, m := range all {
-		wg.Go(func() { parts[i], errs[i] = c.read(ctx, m.server, m.uri) })
+		wg.Go(func() { parts[i], errs[i] = c.read(ctx, byName(servers, m.Server), m.URI) })
 	}
 	wg.Wait()
 	return slices.Concat(parts...), errors.Join(errs...)
@@ -236,22 +168,13 @@ func (c *Conversation) attached(ctx context.Context, servers []*server, text str
 
 // insisted finds the tools that a text insists on, by their names for the model.
 func (h *Host) insisted(ctx context.Context, text string) ([]string, error) {
+	words := mention.Words(text)
+	if len(words) == 0 {
+		return nil, nil
+	}
 	var names []string
-	var tools []Tool
-	for i := range len(text) {
-		if text[i] != '#' || !beginsWord(text, i) {
-			continue
-		}
-		word := text[i+1:]
-		if end := strings.IndexAny(word, " \t\r\n"); end >= 0 {
-			word = word[:end]
-		}
-		if word = strings.TrimRight(word, trailing); word == "" || word[0] == '#' {
-			continue
-		}
-		if tools == nil {
-			tools = h.Tools(ctx)
-		}
+	tools := h.Tools(ctx)
+	for _, word := range words {
 		t, err := h.toolCalled(tools, word)
 		if err != nil {
 			return nil, err
@@ -294,8 +217,8 @@ func (h *Host) toolCalled(tools []Tool, word string) (*Tool, error) {
 
 // prompt gets the messages of a prompt, written as its name and arguments.
 func (c *Conversation) prompt(ctx context.Context, s *server, written string) ([]model.Message, error) {
-	fields := split(written)
-	name := fields[0].value
+	fields := mention.Split(written)
+	name := fields[0].Value
 	list, err := c.h.promptsOf(ctx, s, listTime)
 	if err != nil {
 		return nil, fmt.Errorf("prompts of server %s: %w", quoted(s.Name), err)
@@ -304,11 +227,11 @@ func (c *Conversation) prompt(ctx context.Context, s *server, written string) ([
 	if at < 0 {
 		var names []string
 		for _, p := range list[:min(len(list), 20)] {
-			names = append(names, "/"+s.Name+":"+quotedIf(p.Name))
+			names = append(names, "/"+s.Name+":"+mention.Quote(p.Name))
 		}
 		return nil, fmt.Errorf("server %s has no prompt %s; it has: %s", quoted(s.Name), quoted(name), cmp.Or(strings.Join(names, ", "), "none"))
 	}
-	args, err := promptArguments(list[at].Prompt, fields[1:])
+	args, err := mention.Arguments(list[at].Prompt, fields[1:])
 	if err != nil {
 		return nil, err
 	}
@@ -349,106 +272,77 @@ func (c *Conversation) prompt(ctx context.Context, s *server, written string) ([
 	return messages, nil
 }
 
-// promptArguments reads the arguments of a prompt.
-func promptArguments(p *mcp.Prompt, fields []field) (map[string]string, error) {
-	args := map[string]string{}
-	var rest []string
-	for _, f := range fields {
-		name, value, ok := strings.Cut(f.value, "=")
-		if ok && slices.ContainsFunc(p.Arguments, func(a mcp.PromptArgument) bool { return a.Name == name }) {
-			args[name] = value
-			continue
-		}
-		rest = append(rest, f.value)
+func namesOf(servers []*server) []string {
+	names := make([]string, len(servers))
+	for i, s := range servers {
+		names[i] = s.Name
 	}
-	var open, missing []string
-	for _, a := range p.Arguments {
-		if _, ok := args[a.Name]; !ok {
-			open = append(open, a.Name)
-		}
-	}
-	switch {
-	case rest == nil:
-	case len(open) == 1:
-		args[open[0]] = strings.Join(rest, " ")
-	default:
-		return nil, fmt.Errorf("prompt %s has no argument %s; %s", quoted(p.Name), quoted(rest[0]), argumentsOf(p))
-	}
-	for _, a := range p.Arguments {
-		if _, ok := args[a.Name]; !ok && a.Required {
-			missing = append(missing, a.Name)
-		}
-	}
-	if missing != nil {
-		return nil, fmt.Errorf("prompt %s lacks %s; %s", quoted(p.Name), strings.Join(missing, ", "), argumentsOf(p))
-	}
-	return args, nil
+	return names
 }
 
-// argumentsOf tells which arguments a prompt takes.
-func argumentsOf(p *mcp.Prompt) string {
-	if len(p.Arguments) == 0 {
-		return "it takes none"
-	}
-	var all []string
-	for _, a := range p.Arguments {
-		text := bounded(a.Name, 100) + "=…"
-		if !a.Required {
-			text = "[" + text + "]"
-		}
-		all = append(all, text)
-	}
-	return "it takes " + strings.Join(all, " ")
+// completeTime bounds a completion.
+const completeTime = 2 * time.Second
+
+// Complete tells how a text that a person writes can go on at a cursor, see [mention.Complete]. It takes 2
+// seconds at most; what a server has not said by then is missing.
+func (h *Host) Complete(ctx context.Context, text string, cursor int) mention.Completions {
+	ctx, cancel := context.WithTimeout(ctx, completeTime)
+	defer cancel()
+	servers := h.snapshot()
+	return mention.Complete(ctx, &mention.Source{
+		Servers: namesOf(servers),
+		Tools: func(ctx context.Context) []mention.Tool {
+			var all []mention.Tool
+			for _, t := range h.listedTools(ctx, completeTime, h.enabled) {
+				all = append(all, mention.Tool{Server: t.Server, Name: t.Name, Tool: t.Tool})
+			}
+			return all
+		},
+		Resources: func(ctx context.Context, server string) []*mcp.Resource {
+			return mapped(h.resourcesOf(ctx, byName(servers, server), completeTime), func(r Resource) *mcp.Resource { return r.Resource })
+		},
+		Templates: func(ctx context.Context, server string) []*mcp.ResourceTemplate {
+			return mapped(h.templatesOf(ctx, byName(servers, server), completeTime), func(t Template) *mcp.ResourceTemplate { return t.ResourceTemplate })
+		},
+		Prompts: func(ctx context.Context, server string) []*mcp.Prompt {
+			list, err := h.promptsOf(ctx, byName(servers, server), completeTime)
+			if err != nil {
+				return nil
+			}
+			return mapped(list, func(p Prompt) *mcp.Prompt { return p.Prompt })
+		},
+		Values: func(ctx context.Context, server string, of mcp.Feature, argument, prefix string, others map[string]string) []string {
+			return h.valuesFor(ctx, byName(servers, server), of, argument, prefix, others)
+		},
+	}, text, cursor)
 }
 
-// field is a word of a command line.
-type field struct {
-	from, to int    // where it stands
-	value    string // without quotes
-	open     bool   // a quote is not closed
+func mapped[A, B any](list []A, f func(A) B) []B {
+	out := make([]B, len(list))
+	for i, a := range list {
+		out[i] = f(a)
+	}
+	return out
 }
 
-// split splits a command line into words. Within double quotes a backslash stands for the
-// character that follows it.
-func split(text string) []field {
-	var all []field
-	var word strings.Builder
-	from, quote, within := 0, false, false
-	end := func(to int) {
-		if within {
-			all = append(all, field{from, to, word.String(), quote})
-		}
-		word.Reset()
-		within = false
+// valuesFor asks a server for values of an argument; there are none if it does not say so in time.
+func (h *Host) valuesFor(ctx context.Context, s *server, of mcp.Feature, argument, prefix string, others map[string]string) []string {
+	h.mu.Lock()
+	offers := s.said != nil && s.said.Capabilities.Has("completions")
+	h.mu.Unlock()
+	if !offers {
+		return nil
 	}
-	for i := 0; i < len(text); i++ {
-		b := text[i]
-		space := b == ' ' || b == '\t' || b == '\n' || b == '\r'
-		if space && !quote {
-			end(i)
-			continue
+	var values []string
+	err := h.Use(ctx, s.Name, func(session *mcp.Session) error {
+		res, err := session.Complete(ctx, of, argument, prefix, others)
+		if err == nil {
+			values = res.Values
 		}
-		if !within {
-			from, within = i, true
-		}
-		switch {
-		case b == '"':
-			quote = !quote
-		case b == '\\' && quote && i+1 < len(text):
-			i++
-			word.WriteByte(text[i])
-		default:
-			word.WriteByte(b)
-		}
+		return err
+	})
+	if err != nil {
+		h.log().Debug("no completion", "server", s.Name, "err", err)
 	}
-	end(len(text))
-	return all
-}
-
-// quotedIf is a word of a command line that split reads as a text.
-func quotedIf(text string) string {
-	if text != "" && !strings.ContainsAny(text, " \t\r\n\"") {
-		return text
-	}
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+	return values
 }

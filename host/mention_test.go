@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/host/mention"
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -173,7 +174,7 @@ func TestInsistedTool(t *testing.T) {
 	}
 }
 
-func texts(items []host.Completion) string {
+func texts(items []mention.Completion) string {
 	var all []string
 	for _, i := range items {
 		all = append(all, i.Text)

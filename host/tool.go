@@ -10,6 +10,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/internal/parallel"
 	"github.com/patchbay-dev/patchbay/internal/wildcard"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -72,7 +73,7 @@ func (h *Host) AllTools(ctx context.Context) []Tool {
 
 func (h *Host) listedTools(ctx context.Context, patience time.Duration, want func(*server, string) bool) []Tool {
 	servers := h.snapshot()
-	lists := ofEach(servers, func(s *server) []Tool {
+	lists := parallel.Map(servers, func(s *server) []Tool {
 		all, err := h.toolsOf(ctx, s, patience)
 		if err != nil {
 			return nil

@@ -23,6 +23,8 @@ var forbidden = []struct {
 	{"internal/jsonx", []string{"./"}, "the codec is the ground floor"},
 	{"jsonrpc", []string{"./mcp", "./schema", "./internal/engine", "./internal/revision", "./internal/transport"}, "messages know nothing of MCP"},
 	{"internal/feature", []string{"./"}, "a table of strings"},
+	{"internal/parallel", []string{"./"}, "one function over the standard library"},
+	{"host/mention", []string{"./host", "./gateway", "./cmd"}, "a language: who uses it says what there is to mention"},
 	{"schema", []string{"./mcp", "./jsonrpc", "./internal/engine", "./internal/revision", "./internal/transport"}, "schemas know nothing of MCP's wire"},
 	{"internal/revision", []string{"./mcp", "./jsonrpc", "./internal/engine", "./internal/transport"}, "tables convert JSON and nothing else"},
 	{"internal/engine", []string{"./mcp", "./schema", "./internal/transport", "./internal/bridge"}, "the inside speaks raw: no Go types of features, no wires"},

@@ -1,21 +1,19 @@
-package host
+package mention
 
 import (
 	"cmp"
 	"context"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/parallel"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Bounds of a completion.
-const (
-	completeTime = 2 * time.Second
-	maxItems     = 100
-)
+// maxItems bounds the items of a completion.
+const maxItems = 100
 
 // Completions are the ways to go on with a text that a person is writing.
 type Completions struct {
@@ -29,19 +27,35 @@ type Completion struct {
 	About string // what it is, in a few words, of the server's choosing; may be empty
 }
 
+// Source says what there is to mention. Its functions may be called by several goroutines at once; the
+// end of ctx ends them.
+type Source struct {
+	Servers   []string
+	Tools     func(ctx context.Context) []Tool
+	Resources func(ctx context.Context, server string) []*mcp.Resource
+	Templates func(ctx context.Context, server string) []*mcp.ResourceTemplate
+	Prompts   func(ctx context.Context, server string) []*mcp.Prompt
+
+	// Values asks a server for values of an argument; none if it does not complete, or not in time.
+	Values func(ctx context.Context, server string, of mcp.Feature, argument, prefix string, others map[string]string) []string
+}
+
+// Tool is a tool of a server.
+type Tool struct {
+	Server string
+	Name   string // by which the model knows it
+	*mcp.Tool
+}
+
 // Complete tells how a text can go on at a cursor, which is counted in bytes: with servers and
 // URIs after "@", with servers, prompts, and their arguments after "/" at the beginning, with
-// tools after "#". Servers are asked for values where they offer that. It takes 2 seconds at
-// most; what a server has not said by then is missing. There are at most 100 items, and none
-// where nothing of the kind is being written.
-func (h *Host) Complete(ctx context.Context, text string, cursor int) Completions {
-	ctx, cancel := context.WithTimeout(ctx, completeTime)
-	defer cancel()
+// tools after "#". There are at most 100 items, and none where nothing of the kind is being written.
+// Complete takes as long as the functions of from.
+func Complete(ctx context.Context, from *Source, text string, cursor int) Completions {
 	text = text[:min(max(cursor, 0), len(text))]
-	servers := h.snapshot()
 	c := Completions{From: len(text)}
 	if lead := len(text) - len(strings.TrimLeft(text, " \t\r\n")); lead < len(text) && text[lead] == '/' {
-		c = h.completePrompt(ctx, servers, text[lead:])
+		c = from.prompt(ctx, text[lead:])
 		c.From += lead
 	} else if at := strings.LastIndexAny(text, "@#"); at >= 0 {
 		for at > 0 && !beginsWord(text, at) { // it is a part of a URI
@@ -50,10 +64,10 @@ func (h *Host) Complete(ctx context.Context, text string, cursor int) Completion
 		switch {
 		case at < 0 || !beginsWord(text, at):
 		case text[at] == '@':
-			c.Items = h.completeResource(ctx, servers, text[at:])
+			c.Items = from.resource(ctx, text[at:])
 			c.From = at
 		case !strings.ContainsAny(text[at:], " \t\r\n"):
-			c.Items = h.completeTool(ctx, text[at+1:])
+			c.Items = from.tool(ctx, text[at+1:])
 			c.From = at
 		}
 	}
@@ -100,9 +114,9 @@ func about(title, name, description string) string {
 	return bounded(text+description, 120)
 }
 
-func (h *Host) completeTool(ctx context.Context, written string) []Completion {
+func (from *Source) tool(ctx context.Context, written string) []Completion {
 	var items []Completion
-	for _, t := range h.listedTools(ctx, completeTime, h.enabled) {
+	for _, t := range from.Tools(ctx) {
 		name := t.Server + "/" + t.Tool.Name
 		if strings.ContainsAny(name, " \t\r\n") {
 			name = t.Name
@@ -114,36 +128,37 @@ func (h *Host) completeTool(ctx context.Context, written string) []Completion {
 	return bestFirst(items, "#"+written)
 }
 
-// completeResource completes a mention that begins with "@".
-func (h *Host) completeResource(ctx context.Context, servers []*server, written string) []Completion {
-	s, uri := namedAt(servers, written, '@')
+// resource completes a mention that begins with "@".
+func (from *Source) resource(ctx context.Context, written string) []Completion {
+	servers := from.Servers
+	s, uri := Server(servers, written, '@')
 	name, bare := strings.CutSuffix(written, ":")
-	at := slices.IndexFunc(servers, func(s *server) bool { return "@"+s.Name == name })
-	if s == nil && bare && at >= 0 {
+	at := slices.IndexFunc(servers, func(s string) bool { return "@"+s == name })
+	if s == "" && bare && at >= 0 {
 		s = servers[at]
 	}
-	if s != nil {
+	if s != "" {
 		uri = strings.TrimPrefix(uri, `"`)
-		if strings.ContainsAny(uri, "\"") || strings.ContainsAny(uri, " \t\r\n") && !strings.HasPrefix(written, "@"+s.Name+`:"`) {
+		if strings.ContainsAny(uri, "\"") || strings.ContainsAny(uri, " \t\r\n") && !strings.HasPrefix(written, "@"+s+`:"`) {
 			return nil // it has ended
 		}
-		return h.completeURI(ctx, s, uri)
+		return from.uri(ctx, s, uri)
 	}
-	if strings.ContainsAny(written, " \t\r\n") && !slices.ContainsFunc(servers, func(s *server) bool { return prefixFold("@"+s.Name, written) }) {
+	if strings.ContainsAny(written, " \t\r\n") && !slices.ContainsFunc(servers, func(s string) bool { return prefixFold("@"+s, written) }) {
 		return nil
 	}
 	type found struct{ server, resources []Completion }
-	all := ofEach(servers, func(s *server) (f found) {
-		resources := h.resourcesOf(ctx, s, completeTime)
-		if len(resources) == 0 && len(h.templatesOf(ctx, s, completeTime)) == 0 {
+	all := parallel.Map(servers, func(s string) (f found) {
+		resources := from.Resources(ctx, s)
+		if len(resources) == 0 && len(from.Templates(ctx, s)) == 0 {
 			return f
 		}
-		if prefixFold("@"+s.Name, written) {
-			f.server = []Completion{{"@" + s.Name + ":", plural(len(resources), "resource")}}
+		if prefixFold("@"+s, written) {
+			f.server = []Completion{{"@" + s + ":", plural(len(resources), "resource")}}
 		}
 		for _, r := range resources {
 			if len(written) > 1 && (hasFold(r.URI, written[1:]) || hasFold(r.Name, written[1:])) {
-				f.resources = append(f.resources, mentionOf(r))
+				f.resources = append(f.resources, mentionOf(s, r))
 			}
 		}
 		return f
@@ -158,8 +173,8 @@ func (h *Host) completeResource(ctx context.Context, servers []*server, written 
 	return items
 }
 
-func mentionOf(r Resource) Completion {
-	return Completion{atURI(r.Server, r.URI), about(r.Title, r.Name, r.Description)}
+func mentionOf(server string, r *mcp.Resource) Completion {
+	return Completion{atURI(server, r.URI), about(r.Title, r.Name, r.Description)}
 }
 
 // atURI mentions a resource.
@@ -170,17 +185,17 @@ func atURI(server, uri string) string {
 	return "@" + server + ":" + uri
 }
 
-// completeURI completes the URI of a resource: of those that are listed, and of templates.
-func (h *Host) completeURI(ctx context.Context, s *server, written string) []Completion {
+// uri completes the URI of a resource: of those that are listed, and of templates.
+func (from *Source) uri(ctx context.Context, s, written string) []Completion {
 	var items []Completion
-	for _, r := range h.resourcesOf(ctx, s, completeTime) {
+	for _, r := range from.Resources(ctx, s) {
 		if hasFold(r.URI, written) || hasFold(r.Name, written) || hasFold(r.Title, written) {
-			items = append(items, mentionOf(r))
+			items = append(items, mentionOf(s, r))
 		}
 	}
-	items = bestFirst(items, atURI(s.Name, written))
-	templates := h.templatesOf(ctx, s, completeTime)
-	of := ofEach(templates[:min(len(templates), 20)], func(t Template) []Completion { return h.completeTemplate(ctx, s, t, written) })
+	items = bestFirst(items, atURI(s, written))
+	templates := from.Templates(ctx, s)
+	of := parallel.Map(templates[:min(len(templates), 20)], func(t *mcp.ResourceTemplate) []Completion { return from.template(ctx, s, t, written) })
 	items = append(items, slices.Concat(of...)...)
 	return items
 }
@@ -215,9 +230,9 @@ func pieces(template string) (all []piece) {
 	}
 }
 
-// completeTemplate completes a URI of a template: the text up to the next variable, or the value
+// template completes a URI of a template: the text up to the next variable, or the value
 // of that which is being written.
-func (h *Host) completeTemplate(ctx context.Context, s *server, t Template, written string) []Completion {
+func (from *Source) template(ctx context.Context, s string, t *mcp.ResourceTemplate, written string) []Completion {
 	values := map[string]string{}
 	rest, all := written, pieces(t.URITemplate)
 	for i, p := range all {
@@ -225,7 +240,7 @@ func (h *Host) completeTemplate(ctx context.Context, s *server, t Template, writ
 			if p.variable == "" && i == 0 || !strings.HasPrefix(p.literal, rest) {
 				return nil
 			}
-			return []Completion{{atURI(s.Name, written+p.literal[len(rest):]), about(t.Title, t.Name, t.Description)}}
+			return []Completion{{atURI(s, written+p.literal[len(rest):]), about(t.Title, t.Name, t.Description)}}
 		}
 		if !strings.HasPrefix(rest, p.literal) || p.variable == "" {
 			return nil
@@ -246,93 +261,68 @@ func (h *Host) completeTemplate(ctx context.Context, s *server, t Template, writ
 			prefix = rest
 		}
 		var items []Completion
-		for _, v := range h.valuesFor(ctx, s, mcp.Feature{Kind: mcp.KindResourceTemplate, Name: t.URITemplate}, p.variable, prefix, values) {
+		for _, v := range from.Values(ctx, s, mcp.Feature{Kind: mcp.KindResourceTemplate, Name: t.URITemplate}, p.variable, prefix, values) {
 			if !p.reserved {
 				v = url.PathEscape(v)
 			}
-			items = append(items, Completion{atURI(s.Name, before+v+next), about(t.Title, t.Name, p.variable)})
+			items = append(items, Completion{atURI(s, before+v+next), about(t.Title, t.Name, p.variable)})
 		}
 		return items
 	}
 	return nil
 }
 
-// valuesFor asks a server for values of an argument; there are none if it does not say so in time.
-func (h *Host) valuesFor(ctx context.Context, s *server, of mcp.Feature, argument, prefix string, others map[string]string) []string {
-	h.mu.Lock()
-	offers := s.said != nil && s.said.Capabilities.Has("completions")
-	h.mu.Unlock()
-	if !offers {
-		return nil
-	}
-	var values []string
-	err := h.Use(ctx, s.Name, func(session *mcp.Session) error {
-		res, err := session.Complete(ctx, of, argument, prefix, others)
-		if err == nil {
-			values = res.Values
-		}
-		return err
-	})
-	if err != nil {
-		h.log().Debug("no completion", "server", s.Name, "err", err)
-	}
-	return values
-}
-
-// completePrompt completes a text that begins with "/".
-func (h *Host) completePrompt(ctx context.Context, servers []*server, text string) Completions {
-	s, rest := namedAt(servers, text, '/')
-	if s == nil { // it may be the bare name of a server and a colon
-		for _, other := range servers {
-			if text == "/"+other.Name+":" {
+// prompt completes a text that begins with "/".
+func (from *Source) prompt(ctx context.Context, text string) Completions {
+	s, rest := Server(from.Servers, text, '/')
+	if s == "" { // it may be the bare name of a server and a colon
+		for _, other := range from.Servers {
+			if text == "/"+other+":" {
 				s = other
 			}
 		}
 	}
-	if s == nil {
-		return Completions{Items: h.completePromptServer(ctx, servers, text)}
+	if s == "" {
+		return Completions{Items: from.promptServer(ctx, text)}
 	}
-	from := len(text) - len(rest) // of the name of the prompt
-	fields := split(rest)
-	list, err := h.promptsOf(ctx, s, completeTime)
-	if err != nil {
-		return Completions{From: len(text)}
-	}
+	start := len(text) - len(rest) // of the name of the prompt
+	fields := Split(rest)
+	list := from.Prompts(ctx, s)
 	if len(fields) == 0 || len(fields) == 1 && fields[0].to == len(rest) {
 		written := ""
 		if len(fields) > 0 {
-			written = fields[0].value
+			written = fields[0].Value
 		}
 		var items []Completion
 		for _, p := range list {
 			if hasFold(p.Name, written) || hasFold(p.Title, written) {
-				items = append(items, Completion{"/" + s.Name + ":" + quotedIf(p.Name), about(p.Title, "", p.Description)})
+				items = append(items, Completion{"/" + s + ":" + Quote(p.Name), about(p.Title, "", p.Description)})
 			}
 		}
-		return Completions{Items: bestFirst(items, "/"+s.Name+":"+written)}
+		return Completions{Items: bestFirst(items, "/"+s+":"+written)}
 	}
-	at := slices.IndexFunc(list, func(p Prompt) bool { return p.Name == fields[0].value })
+	at := slices.IndexFunc(list, func(p *mcp.Prompt) bool { return p.Name == fields[0].Value })
 	if at < 0 {
 		return Completions{From: len(text)}
 	}
 	p, given := list[at], fields[1:]
-	last := field{from: len(rest), to: len(rest)}
+	last := Word{from: len(rest), to: len(rest)}
 	if n := len(given); n > 0 && given[n-1].to == len(rest) {
 		last, given = given[n-1], given[:n-1]
 	}
-	return Completions{From: from + last.from, Items: h.completeArgument(ctx, s, p, given, last)}
+	return Completions{From: start + last.from, Items: from.argument(ctx, s, p, given, last)}
 }
 
-// completePromptServer completes the name of a server that has prompts.
-func (h *Host) completePromptServer(ctx context.Context, servers []*server, text string) []Completion {
-	lists := ofEach(servers, func(s *server) (items []Completion) {
-		list, _ := h.promptsOf(ctx, s, completeTime)
-		if len(list) > 0 && prefixFold("/"+s.Name, text) {
-			items = append(items, Completion{"/" + s.Name + ":", plural(len(list), "prompt")})
+// promptServer completes the name of a server that has prompts.
+func (from *Source) promptServer(ctx context.Context, text string) []Completion {
+	lists := parallel.Map(from.Servers, func(s string) (items []Completion) {
+		list := from.Prompts(ctx, s)
+		if len(list) > 0 && prefixFold("/"+s, text) {
+			items = append(items, Completion{"/" + s + ":", plural(len(list), "prompt")})
 		}
 		for _, p := range list {
 			if len(text) > 1 && hasFold(p.Name, text[1:]) {
-				items = append(items, Completion{"/" + s.Name + ":" + quotedIf(p.Name), about(p.Title, "", p.Description)})
+				items = append(items, Completion{"/" + s + ":" + Quote(p.Name), about(p.Title, "", p.Description)})
 			}
 		}
 		return items
@@ -340,19 +330,19 @@ func (h *Host) completePromptServer(ctx context.Context, servers []*server, text
 	return bestFirst(slices.Concat(lists...), text)
 }
 
-// completeArgument completes an argument of a prompt, its name or its value.
-func (h *Host) completeArgument(ctx context.Context, s *server, p Prompt, given []field, last field) []Completion {
+// argument completes an argument of a prompt, its name or its value.
+func (from *Source) argument(ctx context.Context, s string, p *mcp.Prompt, given []Word, last Word) []Completion {
 	others := map[string]string{}
 	for _, f := range given {
-		if name, value, ok := strings.Cut(f.value, "="); ok {
+		if name, value, ok := strings.Cut(f.Value, "="); ok {
 			others[name] = value
 		}
 	}
 	var items []Completion
-	name, value, valued := strings.Cut(last.value, "=")
+	name, value, valued := strings.Cut(last.Value, "=")
 	if valued {
-		for _, v := range h.valuesFor(ctx, s, mcp.Feature{Kind: mcp.KindPrompt, Name: p.Name}, name, value, others) {
-			items = append(items, Completion{name + "=" + quotedIf(v), ""})
+		for _, v := range from.Values(ctx, s, mcp.Feature{Kind: mcp.KindPrompt, Name: p.Name}, name, value, others) {
+			items = append(items, Completion{name + "=" + Quote(v), ""})
 		}
 		return items
 	}
@@ -367,4 +357,12 @@ func (h *Host) completeArgument(ctx context.Context, s *server, p Prompt, given 
 		items = append(items, Completion{a.Name + "=", about(a.Title, need, a.Description)})
 	}
 	return items
+}
+
+// plural counts things.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return strconv.Itoa(n) + " " + thing + "s"
 }

@@ -1,0 +1,16 @@
+// Package parallel calls a function for each value of a list at the same time.
+package parallel
+
+import "sync"
+
+// Map calls f for each value of list on a goroutine of its own, waits for all, and returns the results
+// in the order of list.
+func Map[A, B any](list []A, f func(A) B) []B {
+	out := make([]B, len(list))
+	var wg sync.WaitGroup
+	for i, a := range list {
+		wg.Go(func() { out[i] = f(a) })
+	}
+	wg.Wait()
+	return out
+}
