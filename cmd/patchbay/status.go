@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
@@ -115,7 +116,7 @@ func (a *app) showUp(r *health.Report, now time.Time) {
 		}
 		t.Add(s.Name, s.State, age(s.Since, now), strconv.Itoa(s.Restarts), s.Share, clients, strconv.Itoa(s.Processes), count(s.Tools), about)
 		if s.Running() {
-			t.Below(serverRemarks(&s, now)...)
+			t.Below(board.Remarks(&s, now)...)
 		} else {
 			t.Below(s.Said...)
 		}
