@@ -24,7 +24,9 @@ import (
 var configTrustVerb = verb{
 	name: "trust", summary: "Trust the mcp.json of a folder, or revoke that.", usage: "[FILE] [--forget]",
 	examples: []string{"patchbay config trust", "patchbay config trust .mcp.json --forget"},
-	command:  func() command { return new(configTrustCmd) },
+	details: `The servers of a folder's mcp.json start only after you agree, here or when up
+asks. A change of their commands or addresses needs a new agreement.`,
+	command: func() command { return new(configTrustCmd) },
 }
 
 // configTrustCmd says yes to a file.

@@ -18,8 +18,8 @@ var watchVerb = verb{
 	name: "watch", summary: "Show updates of resources and changes of lists.", usage: "[URI ...] [SERVER]",
 	examples: []string{"patchbay watch test://watched-resource --read -s everything", "patchbay watch --json -s http://127.0.0.1:7420/mcp"},
 	server:   oneServer,
-	details: `Runs until ctrl-C and prints a line per event, with --json as JSON. What it
-watches is said on stderr.`,
+	details: `Runs until ctrl-C and prints a line per event, with --json as JSON. Standard
+error names the watched lists and resources.`,
 	command: func() command { return new(watchCmd) },
 }
 
