@@ -29,12 +29,14 @@ import (
 //     goroutines at once have no certain place and need one.
 
 // AskOption changes one question.
-type AskOption func(*engine.Question)
+type AskOption func(*askOptions)
+
+type askOptions struct{ key string }
 
 // Key names a question, so that the answer is found again even when the wording
 // or the order of questions differs between two runs of the handler. Keys must be unique
 // within a call.
-func Key(key string) AskOption { return func(q *engine.Question) { q.Key = key } }
+func Key(key string) AskOption { return func(o *askOptions) { o.key = key } }
 
 // ElicitRequest is a question to the user.
 type ElicitRequest struct {
@@ -258,11 +260,11 @@ func ask(ctx context.Context, method string, params json.RawMessage, opts []AskO
 	if call == nil {
 		return nil, ErrNoCall
 	}
-	q := engine.Question{Method: method, Params: params}
-	for _, o := range opts {
-		o(&q)
+	var o askOptions
+	for _, f := range opts {
+		f(&o)
 	}
-	answers, err := call.Ask(ctx, q)
+	answers, err := call.Ask(ctx, engine.Question{Method: method, Params: params, Key: o.key})
 	if err != nil {
 		var lacks *engine.LacksError
 		if errors.As(err, &lacks) {
