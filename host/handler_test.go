@@ -65,3 +65,26 @@ func TestHandlerOfAHost(t *testing.T) {
 		}
 	})
 }
+
+// Use has the bound of the server for silence, as calls of a model have.
+func TestUseIsPatient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := &mcp.Server{Name: "s", Version: "1"}
+		mcp.AddTool(srv, mcp.Tool{Name: "slow"}, func(ctx context.Context, _ struct{}) (string, error) {
+			select {
+			case <-time.After(9 * time.Minute):
+				return "done", nil
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+		})
+		h := &host.Host{}
+		defer h.Close()
+		s := inMemory("s", srv)
+		s.CallTimeout = 10 * time.Minute
+		added(t, h, s)
+		if err := h.Use(t.Context(), "s", func(s *mcp.Session) error { _, err := s.CallTool(t.Context(), "slow", nil); return err }); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -34,7 +34,6 @@ func (s *server) keep() {
 // open opens the server, and watches it until it ends.
 func (s *server) open(ctx context.Context) (gateway.Upstream, error) {
 	c := s.h.client(s, nil)
-	c.Limits.CallTimeout = s.patience()
 	h, err := s.Open(ctx, c)
 	if err != nil {
 		return nil, err

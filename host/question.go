@@ -32,6 +32,7 @@ func (h *Host) client(s *server, c *Conversation) *mcp.Client {
 // clientLocked is client with mu held.
 func (h *Host) clientLocked(s *server, c *Conversation) *mcp.Client {
 	client := &mcp.Client{Name: cmp.Or(h.Name, "patchbay-host"), Version: h.Version, Logger: h.Logger, LogLevel: h.LogLevel, Eras: &h.eras}
+	client.Limits.CallTimeout = s.patience()
 	client.OnElicit = func(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) { return s.elicit(ctx, c, r) }
 	switch {
 	case h.OnSample != nil:
