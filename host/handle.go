@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http/httptrace"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -60,6 +62,22 @@ func (c *Conversation) Close() {
 	c.h.mu.Unlock()
 	for _, session := range sessions {
 		session.Close()
+	}
+}
+
+// closeSessions closes the sessions of all conversations with a server that has ended.
+func (h *Host) closeSessions(s *server) {
+	h.mu.Lock()
+	talks := slices.Collect(maps.Keys(h.talks))
+	h.mu.Unlock()
+	for _, c := range talks {
+		c.mu.Lock()
+		session := c.sessions[s]
+		delete(c.sessions, s)
+		c.mu.Unlock()
+		if session != nil {
+			session.Close()
+		}
 	}
 }
 

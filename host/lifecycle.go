@@ -14,6 +14,7 @@ import (
 // keep runs a server until it is removed, each time that it is restarted anew.
 func (s *server) keep() {
 	defer s.end()
+	defer s.h.closeSessions(s)
 	// At the end of the host nobody waits for calls in progress.
 	defer context.AfterFunc(s.h.ctx, s.disconnect)()
 	for s.ctx.Err() == nil {
