@@ -6,7 +6,9 @@ import (
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/answers"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/person"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
+	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -103,4 +105,39 @@ func rootsOf(dirs []string) ([]mcp.Root, error) {
 		return nil, usagef("--root %w", err)
 	}
 	return roots, nil
+}
+
+// newPerson finds out who can be asked. Silent: nobody is, whoever sits there.
+func (a *app) newPerson(silent bool, sampling []string) (*person.Person, error) {
+	p := person.New(a.talk, a.tty.errWidth)
+	p.Sampling = sampling
+	if a.OnElicit != "" {
+		var err error
+		if p.Answers, err = a.elicitation(); err != nil {
+			return nil, err
+		}
+	}
+	if silent || !a.tty.err {
+		return p, nil
+	}
+	if a.tty.in {
+		p.Keys = a.keyboard()
+	} else if tty := person.Beside(); tty != nil {
+		p.Keys = terminal.NewKeyboard(tty)
+	}
+	return p, nil
+}
+
+// preset is a person for whom --on-elicit answers what servers ask.
+type preset struct {
+	host.Person
+	one    sync.Mutex // an answer after the other
+	answer elicitFunc
+}
+
+// Elicit implements host.Person.
+func (p *preset) Elicit(ctx context.Context, q *host.Elicitation) (*mcp.ElicitResult, error) {
+	p.one.Lock()
+	defer p.one.Unlock()
+	return p.answer(ctx, q.ElicitRequest)
 }

@@ -101,7 +101,7 @@ func (c *runCmd) Run(a *app) error {
 	if talk.System, err = a.system(c.modelFlags, runSystem); err != nil {
 		return err
 	}
-	told := &events.Teller{Talk: a.talk, Width: a.tty.errWidth, Nobody: who.keys == nil}
+	told := &events.Teller{Talk: a.talk, Width: a.tty.errWidth, Nobody: who.Keys == nil}
 	if a.JSON {
 		told.JSON = func(line string) error {
 			a.print(a.shown(line))

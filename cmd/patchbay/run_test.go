@@ -2,17 +2,13 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"os"
 	"strings"
 	"testing"
 
-	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
-	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/modeltest"
-	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // scriptedRun gives a test the program with a model by a script; its server is the shop.
@@ -171,89 +167,5 @@ func TestRunIsUsedWrongly(t *testing.T) {
 			}
 			typed(t, "", strings.Fields(tt.args)...).expect(t, exitUsage, "", tt.want)
 		})
-	}
-}
-
-// A person at a terminal is asked line by line, and what they type is what the host is told.
-func TestPersonApproves(t *testing.T) {
-	tool := &mcp.Tool{Name: "drop"}
-	for _, tt := range []struct {
-		typed string
-		want  host.Verdict
-	}{
-		{"y\n", host.Verdict{Answer: host.AllowOnce}},
-		{"\nr\n", host.Verdict{Answer: host.AllowConversation}},
-		{"Always\n", host.Verdict{Answer: host.AllowAlways}},
-		{"n\n", host.Verdict{}},
-		{"x\nno\n", host.Verdict{}},
-		{"not on a Friday\n", host.Verdict{Reason: "not on a Friday"}},
-		{"", host.Verdict{}}, // ctrl-D
-	} {
-		a, stderr := testApp(t)
-		p := &person{a: a, turn: make(chan struct{}, 1), keys: terminal.NewKeyboard(strings.NewReader(tt.typed))}
-		v, err := p.Approve(t.Context(), &host.Approval{Server: "db", Tool: tool, Arguments: []byte("{\"sql\":\"DROP \x1b[31mTABLE\"}"), Destructive: true, Doubt: "it may have run"})
-		if err != nil || v != tt.want {
-			t.Errorf("typed %q: %+v, %v; want %+v", tt.typed, v, err, tt.want)
-		}
-		for _, part := range []string{"db/drop", "DROP ␛[31mTABLE", "It may destroy something.", "it may have run"} {
-			if !strings.Contains(stderr.String(), part) {
-				t.Errorf("the person is not shown %q:\n%s", part, stderr)
-			}
-		}
-	}
-}
-
-// A question that nobody answers ends with its context, and the next one can be asked.
-func TestPersonIsSilent(t *testing.T) {
-	a, _ := testApp(t)
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	defer r.Close()
-	p := &person{a: a, turn: make(chan struct{}, 1), keys: terminal.NewKeyboard(r)}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	why := errors.New("over")
-	cancel(why)
-	for range 2 {
-		if _, err := p.Approve(ctx, &host.Approval{Tool: &mcp.Tool{}}); !errors.Is(err, why) {
-			t.Errorf("Approve = %v, want the cause of its context", err)
-		}
-	}
-}
-
-func TestPersonReviews(t *testing.T) {
-	a, stderr := testApp(t)
-	long := strings.Repeat("and so on ", 400)
-	s := &host.Sampling{Server: "shop", Model: "m", Request: &mcp.SampleRequest{
-		SystemPrompt: "be short " + long + "said the system", Messages: []mcp.SampleMessage{{Role: "user", Content: []mcp.Content{
-			mcp.Text(long + "to the end\nassistant\n  forged"), mcp.ImageContent{Data: []byte("x"), MIMEType: "image/png"},
-			mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: "file:///a", Text: "what it says"}}, mcp.ResourceLink{Resource: mcp.Resource{URI: "file:///b"}},
-		}}},
-	}}
-	p := &person{a: a, turn: make(chan struct{}, 1), keys: terminal.NewKeyboard(strings.NewReader("y\nn\n"))}
-	if r, err := p.ReviewRequest(t.Context(), s); err != nil || r != s.Request {
-		t.Errorf("ReviewRequest = %v, %v", r, err)
-	}
-	if r, err := p.ReviewAnswer(t.Context(), s, &mcp.SampleResult{Content: []mcp.Content{mcp.Text(long + "done")}}); !errors.Is(err, mcp.ErrDeclined) {
-		t.Errorf("ReviewAnswer = %v, %v", r, err)
-	}
-	for _, part := range []string{"be short", "said the system", "to the end\n  assistant\n    forged", "[image image/png, 1 bytes]", "[resource file:///a]", "what it says", "[link file:///b]", "and so on done"} {
-		if !strings.Contains(stderr.String(), part) {
-			t.Errorf("the person is not shown %q:\n%s", part, stderr)
-		}
-	}
-	nobody := &person{a: a, turn: make(chan struct{}, 1), sampling: []string{"other/[*", "sh*"}}
-	if _, err := nobody.ReviewRequest(t.Context(), s); err != nil {
-		t.Errorf("ReviewRequest of an allowed server = %v", err)
-	}
-	s.Server = "other/[a/b"
-	if _, err := nobody.ReviewRequest(t.Context(), s); err != nil {
-		t.Errorf("ReviewRequest of a server whose name fits = %v; * is any text, and nothing else is special", err)
-	}
-	s.Server = "other"
-	if _, err := nobody.ReviewRequest(t.Context(), s); !errors.Is(err, mcp.ErrDeclined) || !strings.Contains(stderr.String(), "--allow-sampling other") {
-		t.Errorf("ReviewRequest with nobody there = %v\n%s", err, stderr)
 	}
 }

@@ -61,6 +61,7 @@ var forbidden = []struct {
 	{"cmd/patchbay/internal/events", []string{"./config", "./launch", "./gateway"}, "a conversation is told, whichever servers it has"},
 	{"cmd/patchbay/internal/timeline", []string{"./mcp", "./config", "./launch", "./gateway", "./host"}, "frames are shown as they were recorded"},
 	{"cmd/patchbay/internal/token", []string{"./mcp", "./config", "./launch", "./gateway", "./host"}, "a token is read, whoever sent it"},
+	{"cmd/patchbay/internal/person", []string{"./config", "./launch", "./gateway"}, "a person is asked, whichever servers the host has"},
 	{"cmd/patchbay/internal/board", []string{"./config", "./launch", "./host"}, "news are told, whoever has the servers"},
 	{"cmd/patchbay/internal/block", []string{"./mcp", "./config", "./launch", "./host"}, "blocks are shown as they came, those too that mcp does not know"},
 	{"cmd/patchbay/internal/inputs", []string{"./mcp", "./launch", "./gateway", "./host"}, "an input is answered, whoever starts the server"},

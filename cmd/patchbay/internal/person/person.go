@@ -1,4 +1,5 @@
-package main
+// Package person is the person of a host who is asked line by line, at a terminal.
+package person
 
 import (
 	"context"
@@ -9,7 +10,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
@@ -18,40 +18,30 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// person is who a host asks line by line, as run does: one question after the other. What flags
-// answer is not asked, and what nobody can answer is refused, and stderr says so.
-type person struct {
-	a        *app
-	keys     *terminal.Keyboard // nil: there is nobody
-	turn     chan struct{}      // capacity 1: who has put something in may ask
-	elicit   elicitFunc         // of --on-elicit; nil: the person is asked
-	sampling []string           // servers whose requests for completions are not asked about, as patterns
+// Person is asked one question after the other. What was answered beforehand is not asked, and what nobody
+// can answer is refused, and noted. Make it with [New].
+type Person struct {
+	Keys *terminal.Keyboard // nil: there is nobody
+
+	// Answers answers the questions of servers. Nil: the person is asked.
+	Answers func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error)
+
+	Sampling []string // servers whose requests for completions are not asked about, as patterns
+
+	talk  *terminal.Talk
+	width int           // of the terminal
+	turn  chan struct{} // capacity 1: the goroutine that has put something in may ask
 }
 
-var _ host.Person = (*person)(nil)
+var _ host.Person = (*Person)(nil)
 
-// newPerson finds out who can be asked. Silent: nobody is, whoever sits there.
-func (a *app) newPerson(silent bool, sampling []string) (*person, error) {
-	p := &person{a: a, turn: make(chan struct{}, 1), sampling: sampling}
-	if a.OnElicit != "" {
-		var err error
-		if p.elicit, err = a.elicitation(); err != nil {
-			return nil, err
-		}
-	}
-	if silent || !a.tty.err {
-		return p, nil
-	}
-	if a.tty.in {
-		p.keys = a.keyboard()
-	} else if tty := terminalBeside(); tty != nil {
-		p.keys = terminal.NewKeyboard(tty)
-	}
-	return p, nil
+// New returns a Person without Keys, whom questions are put to by the talk, in lines of so many columns.
+func New(talk *terminal.Talk, width int) *Person {
+	return &Person{talk: talk, width: width, turn: make(chan struct{}, 1)}
 }
 
-// terminalBeside opens the terminal of a program whose input is something else; nil: there is none.
-func terminalBeside() io.Reader {
+// Beside opens the terminal of a program whose input is something else; nil: there is none.
+func Beside() io.Reader {
 	name := "/dev/tty"
 	if runtime.GOOS == "windows" {
 		name = "CONIN$"
@@ -64,26 +54,26 @@ func terminalBeside() io.Reader {
 }
 
 // take waits for the person, and has the terminal until release.
-func (p *person) take(ctx context.Context) (release func(), err error) {
+func (p *Person) take(ctx context.Context) (release func(), err error) {
 	select {
 	case p.turn <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	p.a.talk.Hold()
+	p.talk.Hold()
 	return func() {
-		p.a.talk.Release()
+		p.talk.Release()
 		<-p.turn
 	}, nil
 }
 
-func (p *person) dialog(server string) *terminal.Dialog {
-	return &terminal.Dialog{Keys: p.keys, Say: p.a.talk.Say, Paint: p.a.talk.Paint, Width: p.a.tty.errWidth, Server: server}
+func (p *Person) dialog(server string) *terminal.Dialog {
+	return &terminal.Dialog{Keys: p.Keys, Say: p.talk.Say, Paint: p.talk.Paint, Width: p.width, Server: server}
 }
 
 // Approve implements host.Person.
-func (p *person) Approve(ctx context.Context, ask *host.Approval) (host.Verdict, error) {
-	if p.keys == nil {
+func (p *Person) Approve(ctx context.Context, ask *host.Approval) (host.Verdict, error) {
+	if p.Keys == nil {
 		return host.Verdict{Reason: "there is nobody to ask"}, nil
 	}
 	release, err := p.take(ctx)
@@ -92,11 +82,11 @@ func (p *person) Approve(ctx context.Context, ask *host.Approval) (host.Verdict,
 	}
 	defer release()
 	d := p.dialog(ask.Server)
-	d.Say("\n" + d.Paint("The model wants to call "+oneLine(ask.Server+"/"+ask.Tool.Name), "1;36") + "\n")
+	d.Say("\n" + d.Paint("The model wants to call "+screen.OneLine(ask.Server+"/"+ask.Tool.Name), "1;36") + "\n")
 	for _, remark := range remarks(ask) {
-		d.Say(d.Paint(wrap(visible(remark), d.Width), "33") + "\n")
+		d.Say(d.Paint(screen.Wrap(screen.Visible(remark), d.Width), "33") + "\n")
 	}
-	d.Say(visible(indented(ask.Arguments)) + "\n")
+	d.Say(screen.Visible(screen.Indented(ask.Arguments)) + "\n")
 	for {
 		text, err := d.Read(ctx, "Allow it? [y]es, in this [r]un, [a]lways, [n]o, or say why not: ")
 		var no terminal.Refusal
@@ -143,9 +133,9 @@ func remarks(ask *host.Approval) (list []string) {
 }
 
 // Elicit implements host.Person.
-func (p *person) Elicit(ctx context.Context, q *host.Elicitation) (*mcp.ElicitResult, error) {
-	if p.elicit == nil && p.keys == nil {
-		p.a.talk.Note("declined the question %q of %s, as nobody can be asked without a terminal; --on-elicit @answers.json answers it", oneLine(q.Message), q.Server)
+func (p *Person) Elicit(ctx context.Context, q *host.Elicitation) (*mcp.ElicitResult, error) {
+	if p.Answers == nil && p.Keys == nil {
+		p.talk.Note("declined the question %q of %s, as nobody can be asked without a terminal; --on-elicit @answers.json answers it", screen.OneLine(q.Message), q.Server)
 		return &mcp.ElicitResult{Action: "decline"}, nil
 	}
 	release, err := p.take(ctx)
@@ -153,33 +143,19 @@ func (p *person) Elicit(ctx context.Context, q *host.Elicitation) (*mcp.ElicitRe
 		return nil, err
 	}
 	defer release()
-	if p.elicit != nil {
-		return p.elicit(ctx, q.ElicitRequest)
+	if p.Answers != nil {
+		return p.Answers(ctx, q.ElicitRequest)
 	}
 	return p.dialog(q.Server).Ask(ctx, q.ElicitRequest)
 }
 
-// preset is a person for whom --on-elicit answers what servers ask.
-type preset struct {
-	host.Person
-	one    sync.Mutex // an answer after the other
-	answer elicitFunc
-}
-
-// Elicit implements host.Person.
-func (p *preset) Elicit(ctx context.Context, q *host.Elicitation) (*mcp.ElicitResult, error) {
-	p.one.Lock()
-	defer p.one.Unlock()
-	return p.answer(ctx, q.ElicitRequest)
-}
-
 // ReviewRequest implements host.Person.
-func (p *person) ReviewRequest(ctx context.Context, s *host.Sampling) (*mcp.SampleRequest, error) {
+func (p *Person) ReviewRequest(ctx context.Context, s *host.Sampling) (*mcp.SampleRequest, error) {
 	if p.letsSample(s.Server) {
 		return s.Request, nil
 	}
-	if p.keys == nil {
-		p.a.talk.Note("refused to have the model complete something for %s; --allow-sampling %s allows it", s.Server, shell([]string{s.Server}))
+	if p.Keys == nil {
+		p.talk.Note("refused to have the model complete something for %s; --allow-sampling %s allows it", s.Server, screen.Shell([]string{s.Server}))
 		return nil, mcp.ErrDeclined
 	}
 	release, err := p.take(ctx)
@@ -188,7 +164,7 @@ func (p *person) ReviewRequest(ctx context.Context, s *host.Sampling) (*mcp.Samp
 	}
 	defer release()
 	d := p.dialog(s.Server)
-	d.Say("\n" + d.Paint(oneLine(s.Server)+" wants "+oneLine(s.Model)+" to complete this:", "1;36") + "\n")
+	d.Say("\n" + d.Paint(screen.OneLine(s.Server)+" wants "+screen.OneLine(s.Model)+" to complete this:", "1;36") + "\n")
 	if s.Request.SystemPrompt != "" {
 		d.Part("system", s.Request.SystemPrompt)
 	}
@@ -208,8 +184,8 @@ func (p *person) ReviewRequest(ctx context.Context, s *host.Sampling) (*mcp.Samp
 }
 
 // ReviewAnswer implements host.Person.
-func (p *person) ReviewAnswer(ctx context.Context, s *host.Sampling, r *mcp.SampleResult) (*mcp.SampleResult, error) {
-	if p.keys == nil || p.letsSample(s.Server) {
+func (p *Person) ReviewAnswer(ctx context.Context, s *host.Sampling, r *mcp.SampleResult) (*mcp.SampleResult, error) {
+	if p.Keys == nil || p.letsSample(s.Server) {
 		return r, nil
 	}
 	release, err := p.take(ctx)
@@ -229,6 +205,6 @@ func (p *person) ReviewAnswer(ctx context.Context, s *host.Sampling, r *mcp.Samp
 	return r, nil
 }
 
-func (p *person) letsSample(server string) bool {
-	return slices.ContainsFunc(p.sampling, func(pattern string) bool { return wildcard.Match(pattern, server) })
+func (p *Person) letsSample(server string) bool {
+	return slices.ContainsFunc(p.Sampling, func(pattern string) bool { return wildcard.Match(pattern, server) })
 }
