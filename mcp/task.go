@@ -206,13 +206,3 @@ func (t *Task) fail(err error) error {
 	}
 	return fmt.Errorf("task %q of %q: %w", clip(t.ID), t.name, err)
 }
-
-// relist reads the list of tools for what calls need to know.
-func (s *Session) relist(ctx context.Context) bool {
-	for _, err := range s.Tools(ctx) {
-		if err != nil {
-			return false
-		}
-	}
-	return true
-}
