@@ -16,26 +16,25 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// Asking, in all functions of this file:
+// All functions of this file that ask follow these rules:
 //
-//   - A caller that did not declare what the question needs: an error that is
-//     ErrNotSupported, before anything is sent.
-//   - Toward 2026-07-28 an unanswered question returns [ErrPending], which the handler
-//     must return too (wrapping is fine, and so is asking more questions first: all
-//     of them then travel in one round). The handler runs again with the answers.
-//     A pending question wins over whatever the handler returns.
-//   - A question is known by its place among the questions of the call and by
-//     what it shows; [Key] gives it a name instead. Questions asked by several
-//     goroutines at once have no certain place and need one.
+//   - - If the caller did not declare what the question needs, the error is ErrNotSupported and
+//     nothing is sent.
+//   - - Toward 2026-07-28 an unanswered question returns [ErrPending]. The handler must return that
+//     error, wrapped or not. It may ask more questions first: all of them then travel in one round.
+//     The handler runs again with the answers. A pending question takes precedence over anything
+//     else the handler returns.
+//   - - A question is identified by its position among the questions of the call and by its
+//     content. [Key] identifies it by a name instead. Questions asked from several goroutines at
+//     once have no fixed position and need a Key.
 
 // AskOption changes one question.
 type AskOption func(*askOptions)
 
 type askOptions struct{ key string }
 
-// Key names a question, so that the answer is found again even when the wording
-// or the order of questions differs between two runs of the handler. Keys must be unique
-// within a call.
+// Key names a question, so that its answer is found even when the wording or the order of questions
+// differs between two runs of the handler. Keys must be unique within a call.
 func Key(key string) AskOption { return func(o *askOptions) { o.key = key } }
 
 // ElicitRequest is a question to the user.
@@ -55,11 +54,10 @@ type ElicitResult struct {
 	Content map[string]any // the form's values, if accepted
 }
 
-// Elicit asks the user to fill in a form and returns what they entered. T is a
-// struct of strings, numbers, booleans and enums; package schema documents the
-// tags. Values that were not asked for are ignored, and null is no value. Errors:
-// [ErrDeclined], [ErrDismissed], [ErrNotSupported], [ErrNoCall], and a
-// *schema.ValidationError if the client sent values that do not fit T.
+// Elicit asks the user to fill in a form and returns the values. T is a struct of strings, numbers,
+// booleans and enums; package schema documents the tags. Values that the form does not ask for are
+// ignored, and null counts as no value. Errors: [ErrDeclined], [ErrDismissed], [ErrNotSupported],
+// [ErrNoCall], and a *schema.ValidationError if the client sent values that do not fit T.
 //
 // Specification: client/elicitation, since 2025-06-18.
 func Elicit[T any](ctx context.Context, message string, opts ...AskOption) (T, error) {
@@ -101,8 +99,8 @@ func ElicitForm(ctx context.Context, message string, form json.RawMessage, opts 
 	return res, nil
 }
 
-// Confirm asks the user a question that is answered by yes or no. A refusal to
-// answer is no answer: it returns [ErrDeclined] or [ErrDismissed].
+// Confirm asks the user a yes-or-no question. If the user does not answer, the error is
+// [ErrDeclined] or [ErrDismissed].
 func Confirm(ctx context.Context, message string, opts ...AskOption) (bool, error) {
 	type form struct {
 		Confirm bool `json:"confirm" title:"Yes?"`
@@ -111,11 +109,11 @@ func Confirm(ctx context.Context, message string, opts ...AskOption) (bool, erro
 	return v.Confirm, err
 }
 
-// ElicitURL asks the user to visit a page, for instance to log in at a third party.
-// Nil means that the user agreed to open it, not that they finished there. It needs a
-// caller of 2025-11-25 or later, and an absolute URL. A caller of 2025-11-25 is told that
-// the visit is complete when the handler returns without an error. [RequireURL] ends the
-// call instead.
+// ElicitURL asks the user to visit a page, for instance to log in at a third party. A nil error
+// means that the user agreed to open the page, not that the visit is complete. The caller must
+// speak 2025-11-25 or later, and the URL must be absolute. A caller of 2025-11-25 is notified that
+// the visit is complete when the handler returns without an error. To end the call instead of
+// waiting, use [RequireURL].
 //
 // Specification: 2026-07-28, client/elicitation, URL mode.
 func ElicitURL(ctx context.Context, message, url string, opts ...AskOption) error {
@@ -150,17 +148,17 @@ func elicit(ctx context.Context, message string, form json.RawMessage, opts []As
 	return bridge.Accepted(raw)
 }
 
-// RequireURL ends a call that cannot go on before the user has visited a page, for
-// instance to log in at a third party: return the error that it returns. The handler should
-// look first whether the visit has been made, since the call comes again after it.
+// RequireURL ends a call that cannot go on before the user has visited a page, for instance to log
+// in at a third party. The handler returns the error that RequireURL returns. After the visit the
+// client calls again, so the handler should first check whether the visit has been made.
 //
 //	if token, ok := tokens.Of(mcp.CallFrom(ctx).Principal); !ok {
 //		return "", mcp.RequireURL(ctx, "Log in at Example", loginURL)
 //	}
 //
-// A caller of 2025-11-25 is answered with -32042, and one of 2026-07-28 with the question
-// of [ElicitURL] or, if the user has agreed but not finished, an error that says so. Callers
-// of other revisions, who cannot be sent to a page, get the page as the text of an error.
+// A caller of 2025-11-25 gets the error -32042. A caller of 2026-07-28 gets the question of
+// [ElicitURL] or, if the user has agreed but not finished, an error that says so. Callers of other
+// revisions cannot be sent to a page and get its URL in the text of an error.
 //
 // Specification: 2025-11-25, client/elicitation, URL Elicitation Required Error.
 func RequireURL(ctx context.Context, message, url string) error {
@@ -187,7 +185,7 @@ func RequireURL(ctx context.Context, message, url string) error {
 	return fmt.Errorf("%s: visit %s, then call again: %w", message, url, ErrNotSupported)
 }
 
-// Root is a folder or file that the client lets servers work on.
+// Root is a folder or file that the client allows servers to work on.
 type Root struct {
 	URI  string `json:"uri"` // a file: URI
 	Name string `json:"name,omitempty"`
@@ -223,12 +221,12 @@ func Roots(ctx context.Context, opts ...AskOption) ([]Root, error) {
 	return res.Roots, nil
 }
 
-// Once runs fn at most once per call, however many rounds of questions the call
-// takes, and returns its result in each round. T is kept as JSON in the sealed
-// requestState, so it should be small. An error of fn is returned and not kept.
+// Once runs fn at most once per call, even if the call takes several rounds of questions, and
+// returns the same result in each round. T is kept as JSON in the sealed requestState, so it should
+// be small. An error of fn is returned and not kept.
 //
-// A client that sends an old state again makes fn run again. What must never
-// happen twice, such as a payment, needs [StateConfig.Store] or an idempotency key.
+// A client that sends an old state again makes fn run again. An effect that must never happen
+// twice, such as a payment, needs [StateConfig.Store] or an idempotency key.
 func Once[T any](ctx context.Context, key string, fn func(context.Context) (T, error)) (T, error) {
 	var out T
 	call := engine.From(ctx)
@@ -254,7 +252,7 @@ func Once[T any](ctx context.Context, key string, fn func(context.Context) (T, e
 	return out, nil
 }
 
-// ask puts one question to whoever made the call of ctx.
+// ask sends one question to the caller of ctx.
 func ask(ctx context.Context, method string, params json.RawMessage, opts []AskOption) (json.RawMessage, error) {
 	call := engine.From(ctx)
 	if call == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// hasBegun tells whether the error of a call says that its server had begun with it.
+// hasBegun reports whether the error of a call says that its server had begun with it.
 func hasBegun(err error) bool {
 	var b interface{ Begun() bool }
 	return errors.As(err, &b) && b.Begun()

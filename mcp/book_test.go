@@ -89,7 +89,7 @@ func user() *mcp.Client {
 	}}
 }
 
-// asks tells whether a revision has elicitation.
+// asks reports whether a revision has elicitation.
 func asks(r mcp.Revision) bool { return r >= mcp.V2025_06_18 }
 
 // MRTR-26, ELIC-25: one handler asks on every revision and wire. Before 2025-06-18 there

@@ -12,7 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// Call is what is known of the call that a handler serves.
+// Call describes the call that a handler serves.
 type Call struct {
 	Revision     Revision       // that the caller speaks
 	Client       Implementation // as the caller names itself
@@ -25,10 +25,11 @@ type Call struct {
 	session *engine.Session
 }
 
-// Session returns a context that stands for the session of the caller: it is the same in all
-// calls of one session and no others, and ends with it. With it [Notify] sends what belongs to
-// no call, and [Roots] asks for the roots, if the client can be reached outside of its calls.
-// It is nil for a caller without a session, as all of 2026-07-28 are.
+// Session returns a context that stands for the session of the caller: it is the same for all calls
+// of one session, differs between sessions, and ends with the session. Pass it to [Notify] to send
+// a notification outside of any call, and to [Roots] to ask for the roots, if the client can be
+// reached outside of its calls. Session returns nil for a caller without a session, such as every
+// caller of 2026-07-28.
 func (c *Call) Session() context.Context {
 	if c.session == nil {
 		return nil
@@ -36,8 +37,9 @@ func (c *Call) Session() context.Context {
 	return c.session.Context()
 }
 
-// CallFrom returns the call being served, nil if ctx belongs to none. A goroutine that a handler
-// has left behind gets no Client, Capabilities and Meta when the call is answered: ask before.
+// CallFrom returns the call being served, nil if ctx belongs to none. Read what a goroutine needs
+// before the call is answered: after that, CallFrom returns a Call without Client, Capabilities and
+// Meta.
 func CallFrom(ctx context.Context) *Call {
 	c := engine.From(ctx)
 	if c == nil {
@@ -50,8 +52,8 @@ func CallFrom(ctx context.Context) *Call {
 		Round:     c.Round(),
 		session:   c.Session(),
 	}
-	// What does not decode was never declared: the peer's own description is
-	// for display and must not fail the call.
+	// A description that does not decode counts as not declared: it is for display and must not
+	// fail the call.
 	c.While(func() {
 		_ = jsonx.Unmarshal(jsonx.OrObject(c.Peer.Info), &out.Client)
 		_ = jsonx.Unmarshal(jsonx.OrObject(c.Peer.Capabilities), &out.Capabilities)
@@ -62,9 +64,9 @@ func CallFrom(ctx context.Context) *Call {
 	return out
 }
 
-// Progress tells the caller how far the work is. Total is 0 if unknown; done must
-// grow from call to call (what does not is left out). It does nothing if the caller
-// did not ask for progress.
+// Progress reports progress to the caller. Total is 0 if unknown. Done must grow from call to call;
+// a report that does not grow is dropped. Progress does nothing if the caller did not ask for
+// progress.
 //
 // Specification: 2026-07-28, basic/patterns/progress.
 func Progress(ctx context.Context, done, total float64, message string) {
@@ -75,10 +77,10 @@ func Progress(ctx context.Context, done, total float64, message string) {
 	c.Progress(done, total, message)
 }
 
-// Log returns a logger whose records go to the caller, at the level it asked for.
-// Outside a call, or if the caller asked for none, records go nowhere. The record's
-// message and attributes become the data of notifications/message; an attribute
-// "logger" names the logger.
+// Log returns a logger that sends its records to the caller, at the level the caller asked for.
+// Outside of a call, or if the caller asked for no level, records are dropped. The message and
+// attributes of a record become the data of notifications/message; an attribute "logger" names the
+// logger.
 //
 // Specification: 2026-07-28, server/utilities/logging (deprecated there, but served).
 func Log(ctx context.Context) *slog.Logger {
@@ -89,9 +91,9 @@ func Log(ctx context.Context) *slog.Logger {
 	return slog.New(&logHandler{call: c})
 }
 
-// Notify sends a notification on the stream of the call, for instance one of an
-// extension. Params is what becomes a JSON object; nil means an empty one. A log message
-// below the level that the caller wants is left out. Outside a call it returns [ErrNoCall].
+// Notify sends a notification on the stream of the call, for instance one of an extension. Params
+// must marshal to a JSON object; nil stands for an empty one. A log message below the level that
+// the caller asked for is dropped. Outside of a call Notify returns [ErrNoCall].
 func Notify(ctx context.Context, method string, params any) error {
 	c := engine.From(ctx)
 	if c == nil {
@@ -179,7 +181,7 @@ func (h *logHandler) WithGroup(name string) slog.Handler {
 	return &out
 }
 
-// logValue makes a value fit for JSON: what does not marshal is shown as text.
+// logValue makes a value fit for JSON: a value that does not marshal is formatted as text.
 func logValue(v slog.Value) any {
 	if b, err := jsonx.Marshal(v.Any()); err == nil {
 		return json.RawMessage(b)

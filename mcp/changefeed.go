@@ -10,24 +10,23 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// settle is how long a listener is left alone after a change, so that a burst of them
-// becomes one notification.
+// settle is the delay between a change and the notification to a listener, so that a burst of
+// changes becomes one notification.
 const settle = 10 * time.Millisecond
 
-// patience is how long others wait for a listener that is slow to take what it is told.
+// patience is how long a slow listener may hold up the others.
 const patience = 10 * time.Millisecond
 
-// changeFeed tells listeners of changes. A change is recorded with each listener that wants it,
-// so that nothing here ever waits and what is recorded is bounded by what was subscribed
-// to. It is taken by the goroutine of a listen, or told by one goroutine to all watches:
-// while a slow one keeps it, another goes on with the rest. The zero value is ready for
-// use.
+// changeFeed notifies listeners of changes. A change is recorded with each listener that wants it,
+// so that recording never blocks and its memory is bounded by the subscriptions. Each listen takes
+// its changes on its own goroutine. One goroutine notifies all watches; while a slow watch holds
+// it, another goroutine goes on with the rest. The zero value is ready for use.
 type changeFeed struct {
 	mu    sync.Mutex
 	lists map[*listener]struct{}            // those that want changes of lists; guarded by mu
 	uris  map[string]map[*listener]struct{} // by resource; guarded by mu
 	tasks map[string]map[*listener]struct{} // by task; guarded by mu
-	queue []*listener                       // watches that the next round tells; guarded by mu
+	queue []*listener                       // watches to notify in the next round; guarded by mu
 }
 
 // listener is a listen or a watch.
@@ -42,7 +41,7 @@ type listener struct {
 	changed kindSet
 	updated map[string]bool
 	moved   map[string]bool // tasks
-	busy    bool            // a watch that is in the queue, or being told
+	busy    bool            // a watch that is in the queue or being notified
 	gone    bool
 }
 
@@ -137,8 +136,8 @@ func (h *changeFeed) updated(uri string) {
 	h.updatedFor(uri, uri)
 }
 
-// updatedWithin records what a server says of a resource: it may name a part of one that is
-// listened to, such as a file in a folder (T-57).
+// updatedWithin records a server's notification of an update. It may name a part of a resource that
+// is listened to, such as a file in a folder (T-57).
 func (h *changeFeed) updatedWithin(uri string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -156,7 +155,7 @@ func (h *changeFeed) updatedWithin(uri string) {
 	}
 }
 
-// updatedFor records for the listeners of a resource that another, or itself, changed; mu is held.
+// updatedFor records an update of uri with the listeners of watched; mu is held.
 func (h *changeFeed) updatedFor(watched, uri string) {
 	for l := range h.uris[watched] {
 		if l.updated == nil {
@@ -171,7 +170,7 @@ func (h *changeFeed) updatedFor(watched, uri string) {
 	}
 }
 
-// maxUpdated bounds the parts of resources that a listener is yet to be told of.
+// maxUpdated bounds the parts of resources that are recorded for one listener.
 const maxUpdated = 1000
 
 // taskChanged records that a task changed.
@@ -187,7 +186,7 @@ func (h *changeFeed) taskChanged(id string) {
 	}
 }
 
-// rouse sees to it that a listener learns what was recorded; mu is held.
+// rouse wakes a listener for recorded changes; mu is held.
 func (h *changeFeed) rouse(l *listener) {
 	if l.wake != nil {
 		select {
@@ -197,11 +196,11 @@ func (h *changeFeed) rouse(l *listener) {
 		return
 	}
 	if l.busy {
-		return // it looks again when it was told
+		return // it checks again after being notified
 	}
 	l.busy = true
 	if h.queue = append(h.queue, l); len(h.queue) == 1 {
-		time.AfterFunc(settle, h.round) // it ends when all were told
+		time.AfterFunc(settle, h.round) // ends when all are notified
 	}
 }
 
@@ -228,7 +227,7 @@ func (h *changeFeed) take(l *listener) (n pendingChanges) {
 	return n
 }
 
-// send emits the changes; the state of a task is that of now.
+// send emits the changes, with the current state of each task.
 func (n pendingChanges) send(emit func(method string, params json.RawMessage) error, task func(id string) json.RawMessage) error {
 	for i, note := range changeNotes {
 		if n.kinds&(1<<i) != 0 {
@@ -252,8 +251,8 @@ func (n pendingChanges) send(emit func(method string, params json.RawMessage) er
 	return nil
 }
 
-// watch has changes of all lists, or of the resource uri if that is not empty, told until
-// stop is called. One thing is told at a time. A notification that is under way then may still arrive.
+// watch calls tell with changes of all lists, or of the resource uri if that is not empty, until
+// stop is called. Calls of tell do not overlap. One that is under way may still finish after stop.
 func (h *changeFeed) watch(uri string, tell func(method string, params json.RawMessage) error) (stop func()) {
 	l := &listener{tell: tell}
 	if uri == "" {
@@ -265,7 +264,7 @@ func (h *changeFeed) watch(uri string, tell func(method string, params json.RawM
 	return func() { h.remove(l) }
 }
 
-// round tells the watches in the queue.
+// round notifies the watches in the queue.
 func (h *changeFeed) round() {
 	h.mu.Lock()
 	due := &watches{list: h.queue}
@@ -274,7 +273,7 @@ func (h *changeFeed) round() {
 	h.tellAll(due)
 }
 
-// watches are those of one round that were not told yet.
+// watches are the watches of one round that are not notified yet.
 type watches struct {
 	mu   sync.Mutex
 	list []*listener // guarded by mu
@@ -291,8 +290,8 @@ func (w *watches) next() *listener {
 	return l
 }
 
-// tellAll tells one watch after the other. Each goroutine that it takes more than one ends
-// when the watch that keeps it has taken, or refused, what it is told.
+// tellAll notifies one watch after the other. Each additional goroutine ends when the watch that
+// holds it up has taken or refused its notifications.
 func (h *changeFeed) tellAll(due *watches) {
 	relief := time.AfterFunc(patience, func() { h.tellAll(due) })
 	defer relief.Stop()
@@ -303,7 +302,7 @@ func (h *changeFeed) tellAll(due *watches) {
 	}
 }
 
-// told lets a watch be told again, which it is at once if there was more meanwhile.
+// told lets a watch be notified again, at once if changes were recorded meanwhile.
 func (h *changeFeed) told(l *listener) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -313,6 +312,5 @@ func (h *changeFeed) told(l *listener) {
 	}
 }
 
-// ResourceUpdated tells subscribers that a resource has changed. It does not wait
-// for them.
+// ResourceUpdated notifies subscribers that a resource has changed. It does not wait for them.
 func (s *Server) ResourceUpdated(uri string) { s.feed.updated(uri) }

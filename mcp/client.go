@@ -31,49 +31,48 @@ import (
 type Client struct {
 	Name, Title, Version string
 
-	// OnElicit answers questions to the user. Nil: elicitation is not declared.
-	// Fields that the answer leaves out get the defaults of the form. In a question that
-	// belongs to a call, ctx has the values of the context of that call: always from a server
-	// of 2026-07-28, and from an older one if it is on the stream of the call or that is the
-	// only one in progress. The same holds for OnSample and Roots.
+	// OnElicit answers questions to the user. Nil: elicitation is not declared. Fields that the
+	// answer leaves out get the defaults of the form. If the question belongs to a call, ctx has
+	// the values of that call's context. A question of a 2026-07-28 server always does. A question
+	// of an older server does if it arrives on the stream of the call or only one call is in
+	// progress. The same holds for OnSample and Roots.
 	OnElicit func(ctx context.Context, r *ElicitRequest) (*ElicitResult, error)
 
 	// OnSample answers requests for a language model's completion. ErrDeclined says
 	// that the user refused. Nil: sampling is not declared.
 	OnSample func(ctx context.Context, r *SampleRequest) (*SampleResult, error)
 
-	// Roots answers requests for the client's roots: file: URIs without ".." in their
-	// paths, or the answer is an error. Nil: roots are not declared. What it returns may
-	// change; legacy servers learn that from [Client.RootsChanged].
+	// Roots answers requests for the client's roots: file: URIs without ".." in their paths,
+	// otherwise the answer is an error. Nil: roots are not declared. The result may change between
+	// calls; [Client.RootsChanged] notifies legacy servers of that.
 	Roots func(ctx context.Context) ([]Root, error)
 
-	// Capabilities narrow what is declared of elicitation, sampling and roots to what is in
-	// it, such as {"elicitation": {"form": {}}}; {} stands for forms there. What the functions
-	// above do not answer is never declared. Nil: all that they can.
+	// Capabilities restrict the declared settings of elicitation, sampling and roots to the given
+	// ones, such as {"elicitation": {"form": {}}}; {} stands for forms there. A capability without
+	// its function above is never declared. Nil: no restriction.
 	Capabilities Capabilities
 
-	// Front is the context of a call, of a handler that forwards requests with [Session.Handle]
-	// and opens a connection for the session of that call alone. What a legacy server asks in no
-	// call then goes to that session: it is answered there within 15 minutes, roots within 10
-	// seconds. The functions above only declare what may be asked. Nil, or the context of a call
-	// without a session: they answer.
+	// Front is the context of a call. It is for a handler that forwards requests with
+	// [Session.Handle] and opens a connection for the session of that call alone. A question that a
+	// legacy server asks outside of any call then goes to that session and is answered there within
+	// 15 minutes, roots within 10 seconds. The functions above then only determine the declared
+	// capabilities. Nil, or the context of a call without a session: the functions above answer.
 	Front context.Context
 
-	// Extensions are declared to servers of every revision: settings, {} for none, by
-	// identifier, such as "io.modelcontextprotocol/ui". Tasks are declared anyway. What
-	// an extension asks of a client beyond that is up to the application.
+	// Extensions are declared to servers of every revision: settings, {} for none, by identifier,
+	// such as "io.modelcontextprotocol/ui". The tasks extension is always declared. The application
+	// implements everything else that an extension asks of a client.
 	Extensions map[string]json.RawMessage
 
-	// OnEvent is called with what a server sends outside of calls, one event after the
-	// other. It must not wait for the session it is given. Nil: events are dropped.
+	// OnEvent is called with the notifications that a server sends outside of calls, one at a time.
+	// It must not wait for the session it is given. Nil: events are dropped.
 	OnEvent func(s *Session, e Event)
 
-	// LogLevel is the least level of log messages to ask servers for. Nil: none.
+	// LogLevel is the minimum level of log messages to ask servers for. Nil: none.
 	LogLevel slog.Leveler
 
-	// HTTPClient carries requests to HTTP servers. Nil: one without an overall
-	// time-out, as calls may be long. Package auth of this module has a Transport for it
-	// that logs in.
+	// HTTPClient carries requests to HTTP servers. Nil: a client without an overall timeout, as
+	// calls may be long. Package auth/login has a Transport for it that logs in.
 	HTTPClient *http.Client
 
 	// Header is sent with each HTTP request.
@@ -82,16 +81,17 @@ type Client struct {
 	Revisions []Revision // nil: all
 	Limits    Limits
 
-	// Eras remembers which servers are legacy. Nil: this Client does, for itself.
+	// Eras remembers which servers are legacy. Nil: this Client keeps its own.
 	Eras *Eras
 
-	// OnFrame is told of what happens on the wire, as [Server.OnFrame] is, and of the
-	// processes of servers and what they say on standard error.
+	// OnFrame is called for traffic on the wire, like [Server.OnFrame], and for the processes of
+	// servers and their standard error.
 	OnFrame func(trace.Frame)
 
-	// Logger gets what a session cannot return to anybody, and panics of the functions
-	// above and of those of calls, which fail what they were called for and nothing else.
-	// Nil: all is discarded but panics, which go to the standard logger of package log.
+	// Logger gets errors that a session cannot return to a caller, and panics of the functions
+	// above and of those in call options. Such a panic fails only the operation that called the
+	// function. Nil: everything is discarded except panics, which go to the standard logger of
+	// package log.
 	Logger *slog.Logger
 
 	wires atomic.Int64 // opened so far, for their names
@@ -104,9 +104,9 @@ type Client struct {
 	own      Eras
 }
 
-// A Transport opens connections of a kind that this package does not know.
+// A Transport opens connections of a kind that this package does not implement.
 type Transport interface {
-	// Connect opens a connection. Ctx bounds the opening alone.
+	// Connect opens a connection. Ctx bounds the opening only.
 	Connect(ctx context.Context) (Conn, error)
 }
 
@@ -126,8 +126,8 @@ type LogMessage struct {
 	Data   json.RawMessage
 }
 
-// HTTPError is an HTTP answer that is no success, without a JSON-RPC error in it
-// that would say more.
+// HTTPError is an HTTP answer with a status other than success and without a JSON-RPC error in its
+// body.
 type HTTPError struct {
 	Status int
 	Header http.Header
@@ -142,8 +142,8 @@ func (e *HTTPError) Error() string {
 	return fmt.Sprintf("HTTP %d %s: %q%s", e.Status, http.StatusText(e.Status), e.Body, wait)
 }
 
-// ExitError says that the process of a server has ended, how, and what it wrote
-// last to standard error.
+// ExitError says that the process of a server has ended, how it ended, and the last of its standard
+// error.
 type ExitError struct {
 	Command string
 	State   string // "exit status 1", "signal: killed"
@@ -188,7 +188,7 @@ func publicError(err error) error {
 	return err
 }
 
-// lostError has the text of an error of a transport and a cause of this package.
+// lostError combines the text of a transport error with a cause of this package.
 type lostError struct {
 	text  string
 	cause error
@@ -197,17 +197,17 @@ type lostError struct {
 func (e *lostError) Error() string { return e.text }
 func (e *lostError) Unwrap() error { return e.cause }
 
-// Dial opens a session with the server at a URL. Ctx bounds the opening alone.
+// Dial opens a session with the server at a URL. Ctx bounds the opening only.
 //
-//   - http and https: Streamable HTTP or, if that is not what the server has, HTTP+SSE
-//     of 2024-11-05, which has no way to resume: the end of its stream ends the session.
+//   - - http and https: Streamable HTTP or, if the server does not serve that, HTTP+SSE of
+//     2024-11-05. HTTP+SSE cannot resume: the end of its stream ends the session.
 //   - ws and wss: WebSocket, as [Server.WebSocket] serves it.
 //   - unix:///path and tcp://host:port: messages in lines, as [Server.ServeListener]
 //     serves them, without authentication and encryption.
 //
-// The era of the server is found by asking it (server/discover first, initialize if
-// that is no success of the modern era) and remembered for later Dials. Answers such as
-// 401 or 503 decide nothing and are returned as [*HTTPError].
+// Dial finds the era of the server by asking it: server/discover first, then initialize if the
+// answer is not one of the modern era. Later Dials remember the era. Answers such as 401 or 503 do
+// not decide it and are returned as [*HTTPError].
 //
 // Specification: 2026-07-28, basic/transports/streamable-http, Backward Compatibility.
 func (c *Client) Dial(ctx context.Context, url string) (*Session, error) {
@@ -231,13 +231,13 @@ func (c *Client) Dial(ctx context.Context, url string) (*Session, error) {
 	return s.begin()
 }
 
-// Start starts a server as a child process and opens a session over its standard
-// streams. Cmd.Stdin and cmd.Stdout must be nil; cmd.Stderr gets what the server
-// writes there. A command of which nothing is known, see [Eras], and that ends when it is
-// asked for its era is started a second time; cmd.Process is that of the session. Ctx bounds the opening alone; the process ends with the session:
-// its input is closed, then it is asked to terminate, then killed, with everything
-// in its process group, within 4 seconds. If this process dies, so does the child on
-// Linux and Windows.
+// Start starts a server as a child process and opens a session over its standard streams. Cmd.Stdin
+// and cmd.Stdout must be nil; cmd.Stderr gets the server's standard error. If the era of the
+// command is not known (see [Eras]) and the process ends when it is asked, Start starts it a second
+// time; cmd.Process is then the second process. Ctx bounds the opening only. The process ends with
+// the session: its input is closed, then it is asked to terminate, then killed, with everything in
+// its process group, within 4 seconds. If this process dies, the child also dies on Linux and
+// Windows.
 //
 // Specification: 2026-07-28, basic/transports/stdio.
 func (c *Client) Start(ctx context.Context, cmd *exec.Cmd) (*Session, error) {
@@ -273,7 +273,7 @@ func (c *Client) start(ctx context.Context, cmd *exec.Cmd, key string) (*Session
 	return c.openDuplex(ctx, child.Conn(), key, child.Explain, tap)
 }
 
-// cloneCmd copies what describes a command that has not been started.
+// cloneCmd copies the configuration of a command that has not been started.
 func cloneCmd(cmd *exec.Cmd) *exec.Cmd {
 	out := exec.Command(cmd.Path)
 	out.Args, out.Env, out.Dir, out.Stderr, out.ExtraFiles = cmd.Args, cmd.Env, cmd.Dir, cmd.Stderr, cmd.ExtraFiles
@@ -284,8 +284,7 @@ func cloneCmd(cmd *exec.Cmd) *exec.Cmd {
 	return out
 }
 
-// Connect opens a session over a transport of another kind. Ctx bounds the opening
-// alone.
+// Connect opens a session over a transport of another kind. Ctx bounds the opening only.
 func (c *Client) Connect(ctx context.Context, t Transport) (*Session, error) {
 	conn, err := t.Connect(ctx)
 	if err != nil {
@@ -339,9 +338,9 @@ func (c *Client) newSession() *Session {
 	return s
 }
 
-// tap tells of the frames of one session, nil if nobody wants to know.
+// tap returns the tap for the frames of one session, nil if OnFrame is nil.
 func (c *Client) tap(transport string) engine.Tap {
-	f := c.OnFrame // of this session, whatever the field holds later
+	f := c.OnFrame // later changes of the field do not count
 	if f == nil {
 		return nil
 	}
@@ -352,8 +351,8 @@ func (c *Client) implementation() Implementation {
 	return Implementation{Name: orDefault(c.Name, "patchbay"), Title: c.Title, Version: orDefault(c.Version, "0")}
 }
 
-// capabilities declares what the client's fields can answer, in the form of the
-// newest revision.
+// capabilities returns the capabilities for the client's fields, in the form of the newest
+// revision.
 func (c *Client) capabilities() json.RawMessage {
 	extensions := map[string]json.RawMessage{revision.Tasks: json.RawMessage(`{}`)}
 	maps.Copy(extensions, c.Extensions)
@@ -390,9 +389,9 @@ func (c *Client) capabilities() json.RawMessage {
 	return encode(caps)
 }
 
-// RootsChanged says that [Client.Roots] would now return something else. The open sessions
-// with legacy servers tell it their servers; modern servers ask anew with each call. Ctx
-// bounds the sending; what could not be told is logged.
+// RootsChanged announces that the result of [Client.Roots] has changed. Open sessions with legacy
+// servers send a notification; modern servers ask again in each call. Ctx bounds the sending;
+// failures are logged.
 //
 // Specification: 2025-11-25, client/roots, Root List Changes.
 func (c *Client) RootsChanged(ctx context.Context) {
@@ -413,7 +412,7 @@ func (c *Client) RootsChanged(ctx context.Context) {
 	wg.Wait()
 }
 
-// enter counts a session among the open ones; the function it returns ends that.
+// enter adds a session to the open ones; leave removes it.
 func (c *Client) enter(s *Session) (leave func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -439,7 +438,7 @@ func (c *Client) answer(ctx context.Context, method string, params json.RawMessa
 	return answer, err
 }
 
-// ask calls the client's own functions, and makes an answer of what they return.
+// ask calls the client's own functions and encodes their answer.
 func (c *Client) ask(ctx context.Context, user *usercode.Runner, method string, params json.RawMessage) (json.RawMessage, error) {
 	switch {
 	case method == revision.MethodElicit && c.OnElicit != nil:

@@ -15,28 +15,28 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// Code of the user runs behind usercode.Runner.Run, which makes an error of a panic:
+// User code runs behind usercode.Runner.Run, which turns a panic into an error:
 //
-//   - Every request, as the engine runs its handler behind one, and every step from one
-//     middleware to the next, so that middleware gets the error and not the panic. The
-//     functions of tools, resources, prompts and completion, and Server.Visible, are called
-//     in dispatch, behind the last of these steps.
+//   - - Every request, as the engine runs its handler behind one, and every step from one
+//     middleware to the next, so that middleware gets the error and not the panic. The functions of
+//     tools, resources, prompts and completion, and Server.Visible, are called in dispatch, behind
+//     the last of these steps.
 //   - A task, which goes on without a request.
 //   - The stores, as they are used on both sides of a call.
-//   - The functions of a Client, of a call and of a server that somebody else calls: a goroutine of
-//     a connection, a timer.
+//   - - The functions of a Client, of a call and of a server that run on other goroutines: those of
+//     a connection or a timer.
 //
 // A test in internal/layers finds calls elsewhere.
 
-// userCode runs the code of those who use the server.
+// userCode returns the runner for the code of the server's user.
 func (s *Server) userCode() *usercode.Runner {
 	return &usercode.Runner{OnPanic: s.OnPanic, Logger: s.Logger}
 }
 
-// userCode runs the code of those who use the client.
+// userCode returns the runner for the code of the client's user.
 func (c *Client) userCode() *usercode.Runner { return &usercode.Runner{Logger: c.Logger} }
 
-// contained is a Handler whose panics are errors.
+// contained is a Handler that turns panics into errors.
 type contained struct {
 	s    *Server
 	next Handler
@@ -56,8 +56,8 @@ func (h contained) Handle(ctx context.Context, req *Request) (res Result, err er
 	return res, nil
 }
 
-// Foreign tells package policy whether another program's words may come from behind h: they may
-// where the server serves a Handler, but for a server of this program.
+// Foreign tells package policy whether text of another program may come from behind h. It may if
+// the server serves a Handler that is not a server of this program.
 func (h contained) Foreign() bool { return h.s.foreign() }
 
 func (s *Server) foreign() bool {
@@ -65,7 +65,7 @@ func (s *Server) foreign() bool {
 	return s.Handler != nil && !(ok && !own.foreign())
 }
 
-// usable panics if a result cannot be answered.
+// usable panics if a result cannot be encoded.
 func usable(res Result) {
 	switch r := res.(type) {
 	case RawResult: // nil stands for {}
@@ -101,8 +101,8 @@ func usable(res Result) {
 // maxOwnDepth bounds the nesting of JSON in a result.
 const maxOwnDepth = 1000
 
-// mustBeJSON panics if a raw value of a handler is no JSON, as it would break the message it is
-// part of, and perhaps say something else in that.
+// mustBeJSON panics if a raw value of a handler is not valid JSON: it would break the message it is
+// part of, or change its meaning.
 func mustBeJSON(what string, raw json.RawMessage) {
 	if err := jsonx.Valid(raw, maxOwnDepth); err != nil {
 		panic(fmt.Errorf("mcp: %s of a handler: %w", what, err))
@@ -111,7 +111,7 @@ func mustBeJSON(what string, raw json.RawMessage) {
 
 var errNoResult = errors.New("mcp: a handler returned no result and no error")
 
-// absent tells whether a block is nil, or a nil pointer.
+// absent reports whether a block is nil, or a nil pointer.
 func absent(c Content) bool {
 	switch c.(type) {
 	case nil:
@@ -123,8 +123,8 @@ func absent(c Content) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// serveWeb serves a request of HTTP. What is called before it is known what the request is, such
-// as HTTPConfig.Principal, is code of the user too.
+// serveWeb serves an HTTP request. Functions that are called before the request is parsed, such as
+// HTTPConfig.Principal, are user code too.
 func (s *Server) serveWeb(h http.Handler, w http.ResponseWriter, r *http.Request) {
 	err := s.eng.User.Run(r.Context(), "ServeHTTP", func() error { h.ServeHTTP(w, r); return nil })
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *Server) serveWeb(h http.Handler, w http.ResponseWriter, r *http.Request
 	}
 }
 
-// containedTap is a tap that goes to a function of the user.
+// containedTap is a tap that calls a function of the user.
 func containedTap(user *usercode.Runner, on func(trace.Frame)) engine.Tap {
 	return func(f trace.Frame) {
 		_ = user.Run(context.Background(), "OnFrame", func() error { on(f); return nil })

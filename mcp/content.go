@@ -16,11 +16,11 @@ import (
 // [TextContent], [ImageContent], [AudioContent], [ResourceLink],
 // [EmbeddedResource], [ToolUseContent], [ToolResultContent], or [RawContent] for a kind that this
 // package does not know.
-//
-// What the caller's revision lacks is replaced by the nearest thing it has, for
+// Content that the caller's revision lacks is replaced by the nearest equivalent, for instance a
+// resource link by text before 2025-06-18.
 // instance a resource link by text before 2025-06-18.
 type Content interface {
-	// appendJSON appends the block and tells which newer features it uses.
+	// appendJSON appends the block and returns the newer features it uses.
 	appendJSON(dst []byte) ([]byte, revision.Feature)
 }
 
@@ -45,8 +45,8 @@ type TextContent struct {
 	Meta        Meta
 }
 
-// ImageContent is an image. Data holds its bytes, not their base64 form. An empty
-// MIMEType is sent as what the bytes look like.
+// ImageContent is an image. Data holds its bytes, not their base64 form. An empty MIMEType is
+// detected from the bytes.
 type ImageContent struct {
 	Data        []byte
 	MIMEType    string
@@ -54,8 +54,8 @@ type ImageContent struct {
 	Meta        Meta
 }
 
-// AudioContent is a sound (since 2025-03-26). Data holds its bytes, not their
-// base64 form. An empty MIMEType is sent as what the bytes look like.
+// AudioContent is a sound (since 2025-03-26). Data holds its bytes, not their base64 form. An empty
+// MIMEType is detected from the bytes.
 type AudioContent struct {
 	Data        []byte
 	MIMEType    string
@@ -68,15 +68,15 @@ type ResourceLink struct {
 	Resource
 }
 
-// EmbeddedResource carries the contents of a resource. An empty MIME type is sent as
-// text/plain, or application/octet-stream of a blob.
+// EmbeddedResource carries the contents of a resource. An empty MIME type is sent as text/plain, or
+// as application/octet-stream for a blob.
 type EmbeddedResource struct {
 	Resource    ResourceContents
 	Annotations *Annotations
 	Meta        Meta
 }
 
-// ToolUseContent is a model's wish to call a tool, in sampling (since 2025-11-25).
+// ToolUseContent is a model's request to call a tool, in sampling (since 2025-11-25).
 type ToolUseContent struct {
 	ID    string
 	Name  string
@@ -267,7 +267,7 @@ func decodeContent(raw json.RawMessage) (Content, error) {
 	return RawContent(append([]byte(nil), raw...)), nil
 }
 
-// plainText is the text of a block, known to be valid, that has text and nothing else.
+// plainText returns the text of a valid block that has text and nothing else.
 func plainText(raw json.RawMessage) (text string, ok bool) {
 	typed := false
 	for name, v := range jsonx.Members(raw) {
@@ -328,9 +328,8 @@ func textOf(cs []Content) string {
 	return strings.Join(parts, "\n")
 }
 
-// encode marshals a value of this package. It fails only for invalid JSON in a
-// raw field, a mistake of the program; the panic wall turns it into an internal
-// error of that one call.
+// encode marshals a value of this package. It fails only for invalid JSON in a raw field, a mistake
+// of the program: it panics, and the call gets an internal error.
 func encode(v any) json.RawMessage {
 	b, err := jsonx.Marshal(v)
 	if err != nil {

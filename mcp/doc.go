@@ -23,28 +23,26 @@
 //
 // # Revisions
 //
-// Public types carry no detail of a revision. The package speaks 2026-07-28
-// inside; one table per older revision converts at the edge of a connection.
-// [CallFrom] tells a handler which revision its caller speaks, should it care.
+// Public types do not depend on a revision. The package works in the form of 2026-07-28; one table
+// per older revision converts at the edge of a connection. [CallFrom] gives a handler the revision
+// of its caller.
 //
 // # Asking
 //
-// [Elicit], [Confirm], [ElicitURL], [Sample] and [Roots] put a question to the caller
-// from inside a handler. Up to 2025-11-25 the question travels as a request of the
-// server's own and the handler waits. In 2026-07-28 it travels in the result: the
-// handler returns the error it got, and runs again from the top when the answer
-// has come. Code between two questions therefore runs once per round; [Once]
-// keeps what must happen only once.
+// [Elicit], [Confirm], [ElicitURL], [Sample] and [Roots] ask the caller a question from inside a
+// handler. Up to 2025-11-25 the question travels as a request of the server, and the handler waits.
+// In 2026-07-28 it travels in the result: the handler returns the error it got, and runs again from
+// the top when the answer has come. Code between two questions therefore runs once per round;
+// [Once] runs a function once per call.
 //
 // # Guarantees
 //
-//   - A panic in a handler, in middleware, in a store or in another function of the program
-//     fails what it was called for and nothing else: a call is answered with an internal error.
-//     The same holds for runtime.Goexit, for an error that cannot be used, such as a nil
-//     [*Error], and for a result that is no JSON. Middleware gets the error, but for what is
-//     found only when the result is encoded. Value and stack go to [Server.OnPanic] or the
-//     Logger, or else to standard error. A stack overflow and a concurrent write to a map end
-//     the process.
+//   - - A panic in a handler, in middleware, in a store or in another function of the program fails
+//     only the operation that called it: a call is answered with an internal error. The same holds
+//     for runtime.Goexit, for an error that cannot be used, such as a nil [*Error], and for a
+//     result that is not valid JSON. Middleware gets the error, except for faults that are found
+//     only when the result is encoded. Value and stack go to [Server.OnPanic], else to the Logger,
+//     else to standard error. A stack overflow and a concurrent write to a map end the process.
 //   - Notifications of a call arrive before its answer, in the order they were sent.
 //   - A handler's context ends when the caller cancels, its connection closes,
 //     the server shuts down or [Limits.CallTimeout] passes; context.Cause says which.

@@ -12,7 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// elicit has the user asked by OnElicit and checks the answer against the form.
+// elicit asks the user with OnElicit and checks the answer against the form.
 func (c *Client) elicit(ctx context.Context, user *usercode.Runner, params json.RawMessage) (json.RawMessage, error) {
 	var w struct {
 		Message string          `json:"message"`
@@ -56,9 +56,8 @@ func (c *Client) elicit(ctx context.Context, user *usercode.Runner, params json.
 	return jsonx.Marshal(answer)
 }
 
-// fillIn adds to an answer what it leaves out and the form has a default for
-// (ELIC-25: clients pre-populate forms with the defaults), and checks that the whole
-// fits the form.
+// fillIn adds the form's defaults for values that an answer leaves out (ELIC-25: clients
+// pre-populate forms with the defaults), and checks that the whole fits the form.
 func fillIn(raw json.RawMessage, content map[string]any) (map[string]any, error) {
 	out := map[string]any{}
 	values := map[string]json.RawMessage{}
@@ -71,7 +70,7 @@ func fillIn(raw json.RawMessage, content map[string]any) (map[string]any, error)
 	}
 	form, err := schema.FormOf(raw)
 	if err != nil {
-		return out, nil // a form that nobody can read has no defaults; the server checks
+		return out, nil // a form that cannot be read has no defaults; the server checks
 	}
 	for k, v := range form.Defaults() {
 		if _, ok := out[k]; !ok {

@@ -25,7 +25,7 @@ import (
 // legacy server may stay silent.
 const probeTime = 5 * time.Second
 
-// errProbeFatal says that the server went away while it was probed.
+// errProbeFatal says that the server ended while it was probed.
 var errProbeFatal = errors.New("the server ended when it was asked server/discover")
 
 // errNoAnswer says that a server did not answer while a session was being opened.

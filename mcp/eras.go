@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Eras remembers how sessions with servers are best opened: which servers are legacy, and which
-// commands end by themselves whatever they are asked. Clients that share one ask fewer servers
-// twice, and start fewer commands twice. What it knows of a server it forgets after an hour, as
-// another version may have taken its place.
+// Eras remembers how best to open sessions with servers: which servers are legacy, and which
+// commands end by themselves at any first request. Clients that share one probe fewer servers
+// twice, and start fewer commands twice. An entry expires after an hour, as another version of the
+// server may have taken its place.
 //
 // The zero value is ready for use. Several Clients may use one at once.
 type Eras struct {
@@ -18,23 +18,23 @@ type Eras struct {
 	servers map[string]eraNote // by address or command; guarded by mu
 }
 
-// eraNote is what is known of a server. The zero value: nothing.
+// eraNote is what is known of a server. The zero value: nothing is known.
 type eraNote struct {
 	at             time.Time
-	modern, legacy bool // it has spoken that; not both
-	ends           int  // openings in a row in which it ended by itself, of a server that has not spoken yet
+	modern, legacy bool // eras it has spoken; never both
+	ends           int  // consecutive openings in which the server ended by itself without having spoken
 }
 
 const (
 	eraTime = time.Hour // after which a server may be another
 
-	// Of the openings of a server that always ends, one in so many begins with initialize: it may
-	// have become one that ends only when it is asked server/discover. The others leave a server
-	// of both eras the newer one.
+	// One in initializeEvery openings of a server that always ends begins with initialize, in case
+	// the server now ends only at server/discover. The other openings begin with server/discover,
+	// so that a server of both eras gets the newer one.
 	initializeEvery = 4
 )
 
-// note returns what is known; mu is held.
+// note returns the entry of a server; mu is held.
 func (e *Eras) note(key string) eraNote {
 	n := e.servers[key]
 	if time.Since(n.at) > eraTime {
@@ -43,7 +43,7 @@ func (e *Eras) note(key string) eraNote {
 	return n
 }
 
-// set keeps what is known; mu is held.
+// set stores the entry of a server; mu is held.
 func (e *Eras) set(key string, n eraNote) {
 	if key == "" {
 		return
@@ -55,7 +55,7 @@ func (e *Eras) set(key string, n eraNote) {
 	e.servers[key] = n
 }
 
-// legacy tells whether an opening begins with initialize, and why.
+// legacy reports whether an opening begins with initialize, and why.
 func (e *Eras) legacy(key string) (how string, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -68,22 +68,22 @@ func (e *Eras) legacy(key string) (how string, ok bool) {
 	return "", false
 }
 
-// spoke keeps which era a server was found to be of (VER-26-007).
+// spoke records the era of a server (VER-26-007).
 func (e *Eras) spoke(key string, legacy bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.set(key, eraNote{modern: !legacy, legacy: legacy})
 }
 
-// forget has a server asked again.
+// forget drops the era of a server, so that it is probed again.
 func (e *Eras) forget(key string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.servers, key)
 }
 
-// ended notes that a server ended while a session was opened, and tells whether nothing was known
-// of it before.
+// ended records that a server ended during an opening, and reports whether nothing was known of it
+// before.
 func (e *Eras) ended(key string) (first bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -96,14 +96,14 @@ func (e *Eras) ended(key string) (first bool) {
 	return n.ends == 1
 }
 
-// broken notes that a server that was started twice ended both times.
+// broken records that a server ended in both of its two starts.
 func (e *Eras) broken(key string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.set(key, eraNote{ends: 1})
 }
 
-// known is what the client knows of servers.
+// known returns the Eras of the client.
 func (c *Client) known() *Eras {
 	if c.Eras != nil {
 		return c.Eras
@@ -112,8 +112,8 @@ func (c *Client) known() *Eras {
 }
 
 // openTwice opens a session on a pipe, and once more if the server ended when it was asked
-// server/discover, as some do at the first message that they do not know. They are legacy. A
-// server that ends at initialize as well is simply broken: later tries start it once each.
+// server/discover. Some servers end at the first message that they do not know; they are legacy. A
+// server that also ends at initialize is broken: later tries start it once each.
 func (c *Client) openTwice(key string, open func() (*Session, error)) (*Session, error) {
 	s, err := open()
 	if !errors.Is(err, io.ErrUnexpectedEOF) || !c.known().ended(key) || !errors.Is(err, errProbeFatal) {

@@ -13,9 +13,8 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// Error is a JSON-RPC error: what a [Handler] returns to answer with one, and
-// what a [Session] returns when the server answered with one. errors.Is compares
-// codes.
+// Error is a JSON-RPC error. A [Handler] returns one to answer with it, and a [Session] returns one
+// when the server answered with it. errors.Is compares codes.
 type Error = jsonrpc.Error
 
 // Error codes of MCP. Package jsonrpc has those of JSON-RPC, such as jsonrpc.CodeInvalidParams.
@@ -40,9 +39,10 @@ func ResourceNotFound(uri string) *Error {
 	return &Error{Code: CodeResourceNotFound, Message: fmt.Sprintf("no resource %q", clip(uri)), Data: data}
 }
 
-// Denial is an error of a handler with an HTTP status and headers of its own, such as 429 with Retry-After
-// or 401 with a challenge. Where the answer is not an HTTP response of its own, as on other transports or
-// in an event stream, it is the JSON-RPC error that the Denial is, wraps, or else becomes.
+// Denial is an error of a handler with its own HTTP status and headers, such as 429 with
+// Retry-After or 401 with a challenge. Where the answer does not have an HTTP response of its own,
+// as on other transports or in an event stream, the caller gets the JSON-RPC error that the Denial
+// is or wraps, or else the one made from its text.
 type Denial interface {
 	error
 
@@ -52,8 +52,8 @@ type Denial interface {
 
 var _ engine.Denial = Denial(nil)
 
-// BegunError is an error of a call that the server had begun with: it has asked a question in it, or
-// made a task of it. So the call may have had an effect, whatever the error is. [errors.As] finds it.
+// BegunError is an error of a call that the server had begun: it has asked a question in the call,
+// or made a task of it. The call may therefore have had an effect. [errors.As] finds a BegunError.
 type BegunError interface {
 	error
 
@@ -66,21 +66,19 @@ var (
 	ErrDeclined = bridge.ErrDeclined
 	// ErrDismissed says that the user closed a question without an answer.
 	ErrDismissed = bridge.ErrDismissed
-	// ErrNotSupported says that the other side did not declare what a call
-	// or question needs. Returned unhandled by a handler, it becomes -32021 toward
-	// callers of 2026-07-28.
+	// ErrNotSupported says that the other side did not declare what a call or question needs. If a
+	// handler returns it, a caller of 2026-07-28 gets -32021.
 	ErrNotSupported = fmt.Errorf("mcp: not supported by the other side: %w", errors.ErrUnsupported)
 	// ErrNoCall says that a function such as [Elicit] was called with a context
 	// that does not belong to a call.
 	ErrNoCall = bridge.ErrNoCall
-	// ErrPending says that a question to a caller of 2026-07-28 has no answer yet: the handler
-	// returns it, the caller gets the question as the result, and the handler runs again when
-	// the caller calls again with the answer. Middleware gets it from the handler; it is not a
-	// failure of the call.
+	// ErrPending says that a question to a caller of 2026-07-28 has no answer yet. The handler
+	// returns it, the caller gets the question as the result, and the handler runs again when the
+	// caller calls again with the answer. For middleware, ErrPending is not a failure of the call.
 	ErrPending = engine.ErrSuspended
-	// ErrSessionLost says that a legacy server over HTTP has ended the session, and with it what
-	// it kept for this client. The [Session] goes on with a new one. The request has not run and
-	// was not repeated there, since it may depend on what is lost.
+	// ErrSessionLost says that a legacy server over HTTP has ended the session, and with it any
+	// state it kept for this client. The [Session] goes on with a new one. The request has not run
+	// and was not repeated in the new session, since it may depend on the lost state.
 	ErrSessionLost = errors.New("mcp: the server has ended the session")
 	// ErrClosed says that the session or server was closed on this side.
 	ErrClosed = bridge.ErrClosed

@@ -12,19 +12,19 @@ import (
 //
 // Specification: 2025-11-25, basic/transports, Resumability and Redelivery.
 type EventStore interface {
-	// Append keeps an event, whose bytes it may not hold on to.
+	// Append keeps an event. It must not retain event after it returns.
 	Append(ctx context.Context, stream string, position int64, event []byte) error
-	// After returns the events behind a position, in order. Those that are no longer
-	// kept are missing, oldest first; that is no error.
+	// After returns the events after a position, in order. The oldest may be missing if they are no
+	// longer kept; that is not an error.
 	After(ctx context.Context, stream string, position int64) ([][]byte, error)
-	// Forget drops a stream, which may be unknown.
+	// Forget drops a stream. The stream may be unknown.
 	Forget(ctx context.Context, stream string) error
 }
 
-// Release lets go of the caller of ctx, for work that takes long. With
-// [ToolExecution].OnRelease the call of a caller who takes one becomes a task. Else, over
-// HTTP, the connection that carries the call ends, and a client of 2025-11-25 comes back
-// for what the call sends and for its answer. Everywhere else it does nothing.
+// Release releases the caller of ctx from waiting, for work that takes long. With
+// [ToolExecution].OnRelease the call becomes a task if its caller accepts tasks. Otherwise, over
+// HTTP, the connection that carries the call ends, and a client of 2025-11-25 reconnects for the
+// call's messages and its answer. In all other cases Release does nothing.
 //
 // Specification: 2025-11-25, basic/transports, Sending Messages to the Server; extensions/tasks.
 func Release(ctx context.Context) {

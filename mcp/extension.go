@@ -11,18 +11,17 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// HandleMethod has h answer a method of an extension, such as "skills/list", or
-// replaces what answered it. Middleware sees its requests like all others.
+// HandleMethod registers h for a method of an extension, such as "skills/list", in place of any
+// earlier handler. Requests for the method pass through the middleware.
 //
-// The result is a [RawResult]. Toward callers of 2026-07-28 it gets what every
-// result has; where the extension wants ttlMs and cacheScope, h gives them. Whether
-// the caller opted in is for h to tell, by the capabilities of [CallFrom]; it
-// answers who did not with [CodeMissingCapability] or falls back, as the extension
-// says.
+// The result is a [RawResult]. Toward callers of 2026-07-28 it gets the members that every result
+// has; if the extension wants ttlMs and cacheScope, h adds them. H checks in the capabilities of
+// [CallFrom] whether the caller declared the extension. For a caller that did not, it returns
+// [CodeMissingCapability] or falls back, as the extension says.
 //
-// The extension itself is declared in Server.Extensions. HandleMethod may be called at
-// any time. It panics if a revision of the protocol defines the method, if it is
-// that of a notification, or if h is nil.
+// Declare the extension itself in Server.Extensions. HandleMethod may be called at any time. It
+// panics if a revision of the protocol defines the method, if the method is a notification, or if h
+// is nil.
 //
 // Specification: 2026-07-28, basic/versioning, Extension Negotiation.
 func (s *Server) HandleMethod(method string, h HandlerFunc) {
@@ -35,14 +34,14 @@ func (s *Server) HandleMethod(method string, h HandlerFunc) {
 	s.methods.Store(method, h)
 }
 
-// extension returns what answers a method of an extension, nil if nothing does.
+// extension returns the handler of an extension method, nil if there is none.
 func (s *Server) extension(method string) HandlerFunc {
 	h, _ := s.methods.Load(method)
 	f, _ := h.(HandlerFunc)
 	return f
 }
 
-// checkExtensions tells what is wrong with the extensions of a field (VER-26-004).
+// checkExtensions returns the first fault in the extensions of a field (VER-26-004).
 func checkExtensions(field string, extensions map[string]json.RawMessage, depth int) error {
 	for _, id := range slices.Sorted(maps.Keys(extensions)) {
 		if !extensionID(id) {
@@ -56,8 +55,8 @@ func checkExtensions(field string, extensions map[string]json.RawMessage, depth 
 	return nil
 }
 
-// declareExtensions adds the extensions to capabilities. Those of revisions before
-// 2026-07-28 are open objects, so they carry them too.
+// declareExtensions adds the extensions to capabilities. Capabilities before 2026-07-28 are open
+// objects, so they carry extensions too.
 func (s *Server) declareExtensions(caps Capabilities) {
 	all := maps.Clone(s.Extensions)
 	if s.taskTools() {
@@ -71,7 +70,7 @@ func (s *Server) declareExtensions(caps Capabilities) {
 	}
 }
 
-// extensionID tells whether an identifier follows the rules of _meta keys with a
+// extensionID reports whether an identifier follows the rules of _meta keys with a
 // prefix: labels joined by dots, a slash, a name (2026-07-28, basic/index, _meta).
 func extensionID(id string) bool {
 	prefix, name, ok := strings.Cut(id, "/")
@@ -86,8 +85,8 @@ func extensionID(id string) bool {
 	return true
 }
 
-// word tells whether s begins and ends with a letter or digit and has between them
-// only those and the characters of inner.
+// word reports whether s begins and ends with a letter or digit and has only those and the
+// characters of inner between them.
 func word(s, inner string) bool {
 	for i := range len(s) {
 		c := s[i]

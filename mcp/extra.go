@@ -8,9 +8,9 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// Members of listed features that this package does not know are kept in Extra, so
-// that what was decoded can be offered to others without loss. Each pair of methods below
-// reads and writes them beside the known members.
+// Extra keeps the members of listed features that this package does not know, so that a decoded
+// feature can be offered again without loss. Each pair of methods below reads and writes them
+// beside the known members.
 
 var (
 	toolMembers     = []string{"name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution", "icons", "_meta"}

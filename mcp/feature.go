@@ -149,7 +149,7 @@ type Feature struct {
 // extensions, experimental.
 type Capabilities map[string]json.RawMessage
 
-// Has tells whether a capability, or a setting within one ("resources",
+// Has reports whether a capability, or a setting within one ("resources",
 // "subscribe"), is declared.
 func (c Capabilities) Has(name string, settings ...string) bool {
 	raw, ok := c[name]

@@ -15,25 +15,25 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// Handle forwards a request to the server, and its questions, progress and log
-// messages to the caller of ctx, whatever revisions the two speak. Ids, progress
-// tokens, and what _meta says about a hop belong to that hop and are made anew (T-01,
-// T-04 of the translation rules).
+// Handle forwards a request to the server, and its questions, progress and log messages to the
+// caller of ctx, whatever revisions the two speak. Ids, progress tokens, and the _meta members of
+// one hop are created anew for each hop (T-01, T-04 of the translation rules).
 //
-// Each request that is forwarded says who has forwarded it, in _meta as dev.patchbay/hops and in the
-// HTTP header Patchbay-Hops. One that this session, or the gateway that it belongs to, has forwarded
-// already, or 8 others have, is refused: it goes in circles.
+// Each forwarded request carries the list of its forwarders, in _meta as dev.patchbay/hops and in
+// the HTTP header Patchbay-Hops. Handle refuses a request that this session, or the gateway it
+// belongs to, has already forwarded, since it is in a loop, and a request that 8 others have
+// forwarded.
 //
-// Of what the server lets clients keep, only what is public is kept here: a result that is
-// private to one caller is never given to another.
+// Of the results that the server allows clients to cache, only public ones are cached here: a
+// result that is private to one caller is never given to another.
 //
-// A server that asks by requests of its own, in front of a caller that is asked by
-// results, is left waiting with its call open until the caller comes back with the
-// answer, for at most 15 minutes.
+// If the server asks by requests, and the caller is asked by results, the server's call stays open
+// until the caller comes back with the answer, for at most 15 minutes.
 //
-// A question of a legacy server that names no call goes to the session of the caller. Where it
-// could belong to several callers it is refused; from then on their calls take turns, for which a
-// call waits at most 5 minutes. Calls of one caller without a session do so for at most 2 seconds.
+// A question of a legacy server that names no call goes to the session of the caller. If it could
+// belong to several callers it is refused; from then on the calls of different callers take turns.
+// A call waits for its turn at most 5 minutes, and at most 2 seconds for calls of its own
+// principal.
 func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	if s.local != nil {
 		var res Result
@@ -69,8 +69,8 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 	return RawResult(answer.JSON), nil
 }
 
-// forwardInfo is what the server said of itself, with the tasks of 2025-11-25 in the
-// inner form.
+// forwardInfo returns the server's description of itself, with the tasks of 2025-11-25 in the inner
+// form.
 func (s *Session) forwardInfo() *ServerInfo {
 	said := s.Server()
 	if !said.Capabilities.Has("tasks") {
@@ -96,8 +96,8 @@ func (s *Session) forwardListen(ctx context.Context, call *engine.Call, req *Req
 	}
 	asked := len(f.URIs)
 	f.Tasks = slices.DeleteFunc(f.Tasks, func(id string) bool { return !s.remote.MayWatch(call, id) })
-	// A server that does not acknowledge is given up like one that does not answer; what comes
-	// later has no limit.
+	// A server that does not acknowledge in time is given up, like one that does not answer. After
+	// the acknowledgement there is no time limit.
 	within, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	heard := func() {}

@@ -21,7 +21,7 @@ type Handler interface {
 	Handle(ctx context.Context, req *Request) (Result, error)
 }
 
-// HandlerFunc makes a Handler of a function.
+// HandlerFunc is a function as a Handler.
 type HandlerFunc func(ctx context.Context, req *Request) (Result, error)
 
 // Handle calls f.
@@ -30,22 +30,20 @@ func (f HandlerFunc) Handle(ctx context.Context, req *Request) (Result, error) {
 // Middleware makes a Handler that does something before or after another.
 type Middleware func(next Handler) Handler
 
-// Request is one request in the shape of revision 2026-07-28, whatever revision
-// the caller speaks. What older revisions express by sessions arrives here as the
-// newest revision says it: "initialize" as server/discover, resources/subscribe as
-// subscriptions/listen.
+// Request is one request in the form of revision 2026-07-28, whatever revision the caller speaks.
+// Session methods of older revisions arrive in their newest form: "initialize" as server/discover,
+// resources/subscribe as subscriptions/listen.
 //
-// It must not be kept after Handle returns, nor its Params: what they lie in is used for other
-// requests then.
+// A Request and its Params must not be kept after Handle returns: their memory is reused for other
+// requests.
 type Request struct {
 	// Method is the request's method, for instance "tools/call".
 	Method string
 
-	// Params is the params object as received, nil if there was none. It must not be
-	// modified. What reaches a [Server.Handler] or a [Middleware] has no member that a reader
-	// which ignores case takes for one of the protocol, such as "Name" for "name": a Server
-	// refuses that, so that all who read a request read the same. What arguments of a tool are
-	// called is the tool's own affair.
+	// Params is the params object as received, nil if there was none. It must not be modified. A
+	// [Server.Handler] or a [Middleware] never gets a member that a reader ignoring case could take
+	// for one of the protocol, such as "Name" for "name": a Server refuses such a request, so that
+	// all readers of a request agree. The names of a tool's arguments are not checked.
 	Params json.RawMessage
 
 	msg *jsonrpc.Message // the decoded message, if the request came off a wire
@@ -61,8 +59,8 @@ func (r *Request) Param(name string) json.RawMessage {
 	return v
 }
 
-// exactNames refuses requests of which a lax reader reads something else than an exact one, for a
-// handler that others decide in front of, or that reads for itself.
+// exactNames refuses requests that a lax reader reads differently from an exact one. It protects a
+// handler that reads the request itself, or that others decide in front of.
 func exactNames(next Handler) Handler {
 	return HandlerFunc(func(ctx context.Context, req *Request) (Result, error) {
 		if err := req.checkNames(); err != nil {
@@ -72,7 +70,7 @@ func exactNames(next Handler) Handler {
 	})
 }
 
-// checkNames is revision.CheckParams, without another look at the params of a decoded message.
+// checkNames is revision.CheckParams; it does not parse the params of a decoded message again.
 func (r *Request) checkNames() error {
 	if r.msg == nil || r.Method == revision.MethodComplete {
 		return revision.CheckParams(r.Method, r.Params)
@@ -106,14 +104,14 @@ func (r *Request) paramString(name string) (string, error) {
 // A result must not be modified once it has been returned.
 type Result interface{ result() }
 
-// RawResult is the JSON of a result object, passed on untouched but for what
-// the caller's revision lacks. It has no resultType; that belongs to the wire. It must be
-// valid JSON, which is not checked again.
+// RawResult is the JSON of a result object, passed on unchanged except for what the caller's
+// revision lacks. It has no resultType, which belongs to the wire. It must be valid JSON; that is
+// not checked again.
 type RawResult json.RawMessage
 
 // Keep returns a result with the JSON of r for a handler that answers with it many times, such as a
-// long list: a server converts it once for each revision of its callers, and keeps that with it. R
-// must not be changed any more.
+// long list: a server converts it once for each revision of its callers and keeps the conversion
+// with the result. R must not be changed after that.
 func (r RawResult) Keep() Result {
 	kept := new(keptResult)
 	kept.memo = engine.NewMemo(kept, jsonx.OrObject(json.RawMessage(r)))

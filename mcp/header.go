@@ -9,14 +9,14 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// Arguments that travel in headers too (x-mcp-header of a tool's input schema;
-// 2026-07-28, basic/transports/streamable-http, Custom Headers from Tool Parameters).
-// They exist in the modern era over HTTP alone.
+// Arguments that also travel in headers (x-mcp-header of a tool's input schema; 2026-07-28,
+// basic/transports/streamable-http, Custom Headers from Tool Parameters). Only the modern era over
+// HTTP has them.
 
 // checkHeaders compares the headers of a call with its arguments.
 func (s *Server) checkHeaders(msg *jsonrpc.Message, h http.Header) *jsonrpc.Error {
 	if msg.Method != revision.MethodCall || s.Handler != nil {
-		return nil // whoever stands behind another Handler checks what it knows
+		return nil // a handler behind another Handler checks the tools it knows
 	}
 	raw, _ := msg.Param("name")
 	t, ok := s.tools.snapshot().named(raw)
@@ -27,21 +27,22 @@ func (s *Server) checkHeaders(msg *jsonrpc.Message, h http.Header) *jsonrpc.Erro
 	return streamable.CheckParams(h, t.headers, args)
 }
 
-// learn keeps what calls of a tool need to know: which arguments travel in headers, what
-// it returns, and whether it must be a task. A tool whose annotations break the rules must not be used
-// over HTTP (HTTP-26-046), which the error says.
+// learn records what calls of a tool need: which arguments travel in headers, its output schema,
+// and whether it must be a task. If the annotations break the rules, the tool must not be used over
+// HTTP (HTTP-26-046), and learn returns an error.
 func (s *Session) learn(t *Tool) error {
 	s.learnOutput(t)
 	s.remote.LearnTool(t.Name, string(t.Execution.TaskSupport))
 	return s.CheckTool(t.Name, t.InputSchema)
 }
 
-// CheckTool tells why a tool that the server lists, with this input schema, must not be used in
-// this session; nil if it may. Over HTTP, since 2026-07-28, that is one whose x-mcp-header
-// annotations break the rules; it is logged once, and calls of it are refused from then on. A tool
-// that may be used has its annotated arguments sent in headers from then on.
+// CheckTool returns an error if a listed tool with this input schema must not be used in this
+// session, else nil. Since 2026-07-28 that is a tool over HTTP with x-mcp-header annotations that
+// break the rules. The error is logged once, and later calls of the tool are refused. For any other
+// tool, later calls send the annotated arguments in headers.
 //
-// [Session.Tools] does this by itself. It is for those who read the list by [Session.Raw].
+// [Session.Tools] calls CheckTool by itself. Programs that read the list with [Session.Raw] call
+// it.
 //
 // Specification: 2026-07-28, basic/transports/streamable-http, Custom Headers from Tool Parameters.
 func (s *Session) CheckTool(name string, inputSchema json.RawMessage) error {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Limits bound what the other side can cause. Zero means the default, a negative
-// value no bound where that is said.
+// Limits bound the resources that the other side can use. Zero means the default. A negative value
+// means no bound where the field says so.
 type Limits struct {
 	// Message bounds one incoming message in bytes. Zero: 4 MiB over HTTP, 16 MiB
 	// on other transports.
@@ -23,28 +23,28 @@ type Limits struct {
 	// Rounds bounds the rounds of questions of one call. Zero: 16.
 	Rounds int
 
-	// PageSize is the number of features on a page of a list, fewer if they would be more
-	// than 1 MiB. Zero: 500.
+	// PageSize is the number of features on a page of a list, fewer if the page would exceed 1 MiB.
+	// Zero: 500.
 	PageSize int
 
-	// CallTimeout bounds a call. A server's handler sees its context end. A client's call
-	// fails with a [*LimitError] when nothing was heard of it for so long: no answer, progress,
-	// question or log message. Negative: no bound. Zero: none for a server; 1 minute for a
-	// client, but 5 for a call of a tool that [Session.Handle] forwards.
+	// CallTimeout bounds a call. On a server the handler's context ends. On a client the call fails
+	// with a [*LimitError] when no answer, progress, question or log message arrives for this time.
+	// Negative: no bound. Zero: no bound on a server, 1 minute on a client, but 5 for a tool call
+	// that [Session.Handle] forwards.
 	CallTimeout time.Duration
 
-	// CallLimit bounds a client's call however much is heard of it. Zero or negative: it does
-	// not. Neither it nor CallTimeout counts the time in which a question of the server is
-	// answered, or a task is waited for.
+	// CallLimit bounds the total time of a client's call. Zero or negative: no bound. Neither
+	// CallLimit nor CallTimeout counts the time in which a question of the server is answered or a
+	// task is waited for.
 	CallLimit time.Duration
 
-	// Mute ends the session with a command that a client has started ([Client.Start]) when so many
-	// calls in a row, each begun after the one before had ended, reached a limit and nothing at
-	// all was heard of the server meanwhile. Zero: none are too many.
+	// Mute is the number of consecutive calls, each begun after the one before had ended, that may
+	// reach a limit without any message from the server. Then the session with a command that a
+	// client has started ([Client.Start]) ends. Zero: no bound.
 	Mute int
 
-	// Cache bounds, in bytes, the results that a client's session keeps for as long as
-	// the server says they are good. Zero: 4 MiB; negative: none is kept.
+	// Cache bounds, in bytes, the results that a client's session caches for as long as the server
+	// allows. Zero: 4 MiB; negative: no cache.
 	Cache int
 }
 
@@ -62,13 +62,13 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// A LimitError says that a call was given up as its time was over. The server was told, and what
-// it answers later is dropped. It is context.DeadlineExceeded to errors.Is.
+// A LimitError says that a call reached a time limit and was given up. The server was notified, and
+// a later answer is dropped. errors.Is treats it as context.DeadlineExceeded.
 type LimitError struct {
 	Limit time.Duration
 
-	// Total tells that the whole call took so long (Limits.CallLimit). Otherwise nothing was heard
-	// of it for so long (Limits.CallTimeout or IdleTimeout).
+	// Total reports whether the whole call took too long (Limits.CallLimit). Otherwise the server
+	// sent nothing for too long (Limits.CallTimeout or IdleTimeout).
 	Total bool
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// List is a page of a list of a server. Its JSON is the result of the method: the member tools,
-// prompts, resources or resourceTemplates has the Items.
+// List is a page of a list of a server. It marshals to the result of the method: the member tools,
+// prompts, resources or resourceTemplates holds the Items.
 type List[T Tool | Prompt | Resource | ResourceTemplate] struct {
 	Items      []*T
 	NextCursor string // empty on the last page
@@ -19,7 +19,7 @@ type List[T Tool | Prompt | Resource | ResourceTemplate] struct {
 
 func (*List[T]) result() {}
 
-// member is the member of the result that has the entries.
+// member returns the name of the result member that holds the entries.
 func (*List[T]) member() string {
 	switch any((*T)(nil)).(type) {
 	case *Tool:
@@ -32,7 +32,7 @@ func (*List[T]) member() string {
 	return feature.Templates.Member
 }
 
-// listRest are the members of list results beside the entries.
+// listRest holds the members of list results other than the entries.
 type listRest struct {
 	NextCursor string `json:"nextCursor,omitempty"`
 	Meta       Meta   `json:"_meta,omitempty"`
@@ -73,7 +73,7 @@ func (l *List[T]) UnmarshalJSON(raw []byte) error {
 	return jsonx.Unmarshal(items, &l.Items)
 }
 
-// encodeList gives the list its inner form.
+// encodeList encodes the list in its inner form.
 func (l *List[T]) encodeList() engine.Result {
 	if memo := l.memo.Of(l); memo != nil {
 		return engine.Result{Memo: memo, Uses: revision.Unknown}

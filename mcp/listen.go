@@ -12,7 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// filter is what a listener asks for, and what is honoured of it.
+// filter is the set of changes that a listener asks for, or the part of it that is honoured.
 type filter struct {
 	Tools     bool     `json:"toolsListChanged,omitzero"`
 	Prompts   bool     `json:"promptsListChanged,omitzero"`
@@ -36,7 +36,7 @@ func (f filter) and(acknowledged json.RawMessage) filter {
 	return filter{f.Tools && a.Tools, f.Prompts && a.Prompts, f.Resources && a.Resources, both(f.URIs, a.URIs), both(f.Tasks, a.Tasks)}
 }
 
-// without returns what another filter leaves out.
+// without returns the part of f that another filter leaves out.
 func (f filter) without(honoured filter) filter {
 	return filter{Tools: f.Tools && !honoured.Tools, Prompts: f.Prompts && !honoured.Prompts, Resources: f.Resources && !honoured.Resources,
 		URIs: slices.DeleteFunc(slices.Clone(f.URIs), func(u string) bool { return slices.Contains(honoured.URIs, u) })}
@@ -72,7 +72,7 @@ func (f filter) offered(c Capabilities) filter {
 	return f
 }
 
-// filterOf reads what a subscriptions/listen asks for.
+// filterOf reads the filter of a subscriptions/listen request.
 func filterOf(req *Request) (f filter, err error) {
 	raw, err := rawObject(req, "notifications")
 	if err != nil {
@@ -117,13 +117,13 @@ func (s *Server) listen(ctx context.Context, req *Request) (Result, error) {
 	return RawResult(`{}`), nil
 }
 
-// listen emits the changes that f asks for until ctx ends or over is closed (nil), or
-// emitting fails. Ack is called first, when nothing can be missed any more. Task returns
-// the state of a task, nil for none; it is not used if f names none.
+// listen emits the changes that f asks for until ctx ends or over is closed (nil error), or
+// emitting fails. It calls ack first, when no later change can be missed. Task returns the state of
+// a task, nil for none; it is not used if f names none.
 func (h *changeFeed) listen(ctx context.Context, over <-chan struct{}, f filter, ack func() error, emit func(method string, params json.RawMessage) error, task func(id string) json.RawMessage) error {
 	l := &listener{kinds: f.kinds(), uris: f.URIs, wake: make(chan struct{}, 1)}
 	if len(f.Tasks) > 0 && task != nil {
-		// What happened before is told too: a task may be over already.
+		// Earlier changes are sent too: a task may already be over.
 		l.tasks, l.moved = f.Tasks, map[string]bool{}
 		for _, id := range f.Tasks {
 			l.moved[id] = true

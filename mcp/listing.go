@@ -13,13 +13,13 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// Bounds of a listing, for servers whose pages have no end.
+// Bounds of a listing, for servers that never stop sending pages.
 const (
 	maxPages = 10_000
 	maxItems = 1_000_000
 )
 
-// A listing goes through the pages of one list of a server.
+// A listing iterates over the pages of one list of a server.
 type listing struct {
 	s    *Session
 	of   feature.List
@@ -31,11 +31,11 @@ type listing struct {
 	items  int             // so far, on all pages
 
 	kept   bool          // a page came from the cache
-	told   map[mark]bool // keys of entries, if pages may come from the cache
-	before map[mark]bool // keys not to tell again, after a new start
+	told   map[mark]bool // keys of entries yielded, if pages may come from the cache
+	before map[mark]bool // keys not to yield again, after a restart
 }
 
-// mark stands for a value of a server, which may be long.
+// mark is the hash of a value of a server, which may be long.
 type mark [sha256.Size]byte
 
 func markOf(raw json.RawMessage) mark { return sha256.Sum256(raw) }
@@ -93,7 +93,7 @@ func (l *listing) page(ctx context.Context) (json.RawMessage, error) {
 			if x.opts.page != nil {
 				var meta Meta
 				if m, ok := jsonx.Lookup(raw, "_meta"); ok {
-					_ = jsonx.Unmarshal(m, &meta) // what is no object holds nothing
+					_ = jsonx.Unmarshal(m, &meta) // a value that is not an object holds nothing
 				}
 				x.opts.page(meta)
 			}
@@ -107,8 +107,8 @@ func (l *listing) page(ctx context.Context) (json.RawMessage, error) {
 		if !l.kept {
 			return nil, fmt.Errorf("the server refuses the cursor it gave after page %d; the list may have changed, list again: %w", l.pages, err)
 		}
-		// A page that was kept named a cursor that is no longer good (CACHE-26-017):
-		// start again, once, without what was told already.
+		// A cached page named a cursor that is no longer valid (CACHE-26-017): restart once,
+		// without the entries that were already yielded.
 		l.before, l.told, l.kept = l.told, map[mark]bool{}, false
 		l.cursor, l.pages, l.items, l.seen = nil, 0, 0, map[mark]bool{}
 		l.opts = append(append([]CallOption(nil), l.opts...), Fresh())
@@ -129,7 +129,7 @@ func (l *listing) entry(raw json.RawMessage, item any) error {
 	return jsonx.Unmarshal(raw, item)
 }
 
-// again tells whether an entry was told before a new start.
+// again reports whether an entry was yielded before a restart.
 func (l *listing) again(raw json.RawMessage) bool {
 	if !l.s.remote.Rev.Cacheable(l.of.Method) {
 		return false
@@ -142,7 +142,7 @@ func (l *listing) again(raw json.RawMessage) bool {
 	return false
 }
 
-// next reads where the next page is; false if there is none.
+// next reads the cursor of the next page; false if there is none.
 func (l *listing) next(page json.RawMessage) (bool, error) {
 	next, ok := jsonx.Lookup(page, "nextCursor")
 	if !ok || string(next) == "null" {

@@ -6,10 +6,10 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// changes counts how often the lists of a server have changed, in the order of changeNotes.
+// changes counts the changes of each list of a server, in the order of changeNotes.
 type changes [len(changeNotes)]atomic.Uint64
 
-// note counts a notification, if it is one of a change of a list.
+// note counts a notification of a list change, and ignores others.
 func (c *changes) note(method string) {
 	for i := range changeNotes {
 		if changeNotes[i].method == method {
@@ -25,14 +25,14 @@ func (c *changes) all() {
 	}
 }
 
-// ListVersion returns a number that grows with each change that the server announces of the list
-// that a method asks for, such as "tools/list", on whatever stream the announcement comes. It
-// grows also when a change may have been missed. Whoever keeps a list compares the version of
-// before the request with that of now.
+// ListVersion returns a number that grows with each change that the server announces, on any
+// stream, of the list that a method asks for, such as "tools/list". It also grows when a change may
+// have been missed. A caller that caches a list compares the version from before its request with
+// the current one.
 //
-// Heard tells whether a change of the list is heard now without [Session.Watch]: the server is one
-// before 2026-07-28 that declares listChanged for the list, and its way for notifications is open,
-// which over Streamable HTTP is the GET stream.
+// Heard reports whether changes of the list are announced without [Session.Watch]: the server
+// speaks a revision before 2026-07-28 and declares listChanged for the list, and its channel for
+// notifications is open, which over Streamable HTTP is the GET stream.
 func (s *Session) ListVersion(method string) (version uint64, heard bool) {
 	capability, at := "", 0
 	switch method {

@@ -20,14 +20,14 @@ import (
 )
 
 // Open opens a session with a [Handler] of this process: a [Server], a gateway, another Session, or
-// a function. Nothing is sent before the first call, and nothing is written to a wire. The
-// handler sees calls in the shape of the newest revision, from a caller with a session that waits
-// for the answers to its questions, so that it runs once. The principal of a call is that of its
-// context. Errors of the handler are [*Error] values, as from any server, and wrap what it has
-// returned.
+// a function. Nothing is sent before the first call, and nothing is written to a wire. The handler
+// sees calls in the form of the newest revision, from a caller with a session that waits for the
+// answers to its questions, so the handler runs once per call. The principal of a call is that of
+// its context. Errors of the handler are [*Error] values, as from any server, and wrap the error
+// that it returned.
 //
-// A call ends with its context even if the handler does not, which goes on by itself then. Close
-// ends the contexts of the calls and does not end h.
+// A call ends with its context even if the handler does not return; the handler then goes on by
+// itself. Close ends the contexts of the calls but does not end h.
 func (c *Client) Open(ctx context.Context, h Handler) (*Session, error) {
 	if h == nil {
 		return nil, errors.New("open: the Handler is nil")
@@ -44,13 +44,13 @@ func (c *Client) Open(ctx context.Context, h Handler) (*Session, error) {
 	return s.begin()
 }
 
-// Use adds middleware around every request of the sessions that the client opens, the first
-// added is the outermost. Polls of a task and pages of a list are requests of their own; what a
-// session answers from its cache is none. The middleware gets requests in the shape of the newest
-// revision, whatever the server speaks, and [CallFrom] tells of this client. Behind
-// middleware [Session.StartTask] makes tasks at a server of 2025-11-25 only of tools that require one.
-// Use panics if a session
-// has been opened, as its requests would not pass through the middleware, and if a middleware is nil.
+// Use adds middleware around every request of the sessions that the client opens; the first added
+// is the outermost. Each poll of a task and each page of a list is a request of its own; an answer
+// from the session's cache does not make one. The middleware gets requests in the form of the
+// newest revision, whatever the server speaks, and [CallFrom] describes this client. Behind
+// middleware, [Session.StartTask] makes tasks at a server of 2025-11-25 only of tools that require
+// one. Use panics if a session has been opened, as the session's requests would bypass the
+// middleware, and if a middleware is nil.
 func (c *Client) Use(mw ...Middleware) {
 	for i, m := range mw {
 		if m == nil {
@@ -77,7 +77,7 @@ func (c *Client) chain(h Handler) (Handler, error) {
 	return h, err
 }
 
-// guarded is a handler behind middleware of a client. Its panics are errors.
+// guarded is a handler behind the middleware of a client. Panics become errors.
 type guarded struct {
 	user *usercode.Runner
 	next Handler
@@ -97,7 +97,7 @@ func (g guarded) Handle(ctx context.Context, req *Request) (res Result, err erro
 	return res, nil
 }
 
-// Foreign tells package policy whether another program's words may come from behind g.
+// Foreign tells package policy whether text of another program may come from behind g.
 func (g guarded) Foreign() bool {
 	switch next := g.next.(type) {
 	case *Server:
@@ -133,7 +133,7 @@ func (s *Session) openLocal(ctx context.Context, h Handler) {
 	s.local, s.remote.Wire, s.remote.Local = w, w, true
 }
 
-// localWire is the way to a handler of this process.
+// localWire is the wire to a handler of this process.
 type localWire struct {
 	s       *Session
 	h       Handler
@@ -179,7 +179,7 @@ func (w *localWire) Call(ctx context.Context, out *engine.Outgoing) (json.RawMes
 	}
 	x.ctx.Init(ctx, nil)
 	x.params = buffer.Get()
-	*x.params = append(*x.params, out.Params...) // those of out are used again when this returns
+	*x.params = append(*x.params, out.Params...) // the bytes of out are reused when this returns
 	x.msg = jsonrpc.Message{Method: out.Method, Params: *x.params}
 	go x.run()
 	select {
@@ -192,7 +192,7 @@ func (w *localWire) Call(ctx context.Context, out *engine.Outgoing) (json.RawMes
 	}
 }
 
-// localCall is one call on its way. It owns a goroutine, which ends with the handler.
+// localCall is one call in progress. It owns a goroutine, which ends with the handler.
 type localCall struct {
 	w        *localWire
 	ctx      engine.Context
@@ -213,7 +213,7 @@ type localCall struct {
 
 // run calls the handler.
 func (x *localCall) run() {
-	defer func() { // the handler may end the goroutine
+	defer func() { // the handler may end the goroutine with runtime.Goexit
 		x.ctx.End()
 		x.exchange.close()
 		x.mu.Lock()
@@ -235,7 +235,7 @@ func (x *localCall) run() {
 	}
 }
 
-// leave ends the call for its caller, with the cause that it returns.
+// leave ends the call for its caller and returns the cause.
 func (x *localCall) leave(cause error) error {
 	x.ctx.Cancel(cause)
 	x.exchange.close()
@@ -249,14 +249,14 @@ func (x *localCall) leave(cause error) error {
 	return cause
 }
 
-// drop gives up the task that nobody hears of.
+// drop cancels a task that no caller knows of.
 func (x *localCall) drop() {
 	if x.err == nil && x.res.Drop != nil {
 		x.res.Drop()
 	}
 }
 
-// localExchange is the way of what a handler sends beside its answer, until it is closed.
+// localExchange carries the handler's questions and notifications, until it is closed.
 type localExchange struct {
 	inbox engine.Inbox // may be nil
 
@@ -297,8 +297,8 @@ func (x *localExchange) Request(ctx context.Context, method string, params json.
 	return x.inbox.Question(ctx, method, params)
 }
 
-// Notify implements [engine.Wire]. In the newest revision a client sends no
-// notification that a handler gets.
+// Notify implements [engine.Wire]. In the newest revision a client does not send notifications to
+// handlers.
 func (w *localWire) Notify(context.Context, string, json.RawMessage) error { return nil }
 
 // Negotiated implements [engine.Wire].
@@ -317,7 +317,7 @@ func (w *localWire) Err() error {
 	}
 }
 
-// end ends the calls in progress, and lets no more begin.
+// end ends the calls in progress and refuses new ones.
 func (w *localWire) end(err error) { w.once.Do(func() { w.err = err; close(w.done) }) }
 
 // Close implements [engine.Wire].
@@ -334,13 +334,13 @@ func (w *localWire) Close() error {
 	return nil
 }
 
-// Bounds of asking a handler what it is.
+// Bounds of asking a handler for its ServerInfo.
 const (
 	infoTime  = 10 * time.Second
-	maxAsking = 64 // at a time: more is a handler that asks its own session
+	maxAsking = 64 // at a time; more means that a handler asks its own session
 )
 
-// info asks the handler what it is. If it does not say, there is nothing to know, for now.
+// info asks the handler for its ServerInfo. It is empty if the handler does not give one.
 func (w *localWire) info() *ServerInfo {
 	defer w.asking.Add(-1)
 	err := errAsksItself

@@ -10,13 +10,13 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// WithMeta adds members to the _meta of a request, for instance the context of a trace:
+// WithMeta adds members to the _meta of a request, for instance a trace context:
 //
 //	mcp.WithMeta(mcp.Meta{"traceparent": json.RawMessage(`"00-0af7…-b7ad…-01"`)})
 //
-// A handler reads them as [Call.Meta]; a [Session] that forwards passes them on. The call
-// fails before anything is sent if a name is not one that _meta may have, if a value is no
-// JSON, or if traceparent, tracestate or baggage do not have the form of the W3C.
+// A handler reads them as [Call.Meta]; a [Session] that forwards passes them on. The call fails
+// before anything is sent if a name is not a valid _meta name, if a value is not valid JSON, or if
+// traceparent, tracestate or baggage do not have the W3C form.
 //
 // Specification: 2026-07-28, basic/index, _meta.
 func WithMeta(m Meta) CallOption { return func(o *callOptions) { o.meta = m } }
@@ -65,7 +65,7 @@ func checkMeta(name string, value json.RawMessage) error {
 	return nil
 }
 
-// metaName tells whether a name follows the rules of _meta: labels joined by dots and a
+// metaName reports whether a name follows the rules of _meta: labels joined by dots and a
 // slash, if there is a prefix, then a name, which may be empty (META-26-002, -003, -005).
 func metaName(s string) bool {
 	prefix, name, prefixed := strings.Cut(s, "/")
@@ -144,7 +144,7 @@ func isBaggage(s string) bool {
 	return true
 }
 
-// token tells whether s is a token of HTTP (RFC 9110, section 5.6.2).
+// token reports whether s is a token of HTTP (RFC 9110, section 5.6.2).
 func token(s string) bool {
 	for i := range len(s) {
 		c := s[i]

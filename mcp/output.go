@@ -10,12 +10,12 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// maxOutputs bounds, in bytes, the output schemas that a session keeps. What is over it
-// is not checked.
+// maxOutputs bounds, in bytes, the output schemas that a session keeps. Results of further tools
+// are not checked.
 const maxOutputs = 16 << 20
 
-// outputs are the output schemas of a server's tools, as far as they were listed. A
-// schema is compiled when the first result comes. The zero value is empty.
+// outputs are the output schemas of a server's tools that were listed. A schema is compiled when
+// the first result arrives. The zero value is empty.
 type outputs struct {
 	mu    sync.Mutex
 	bytes int                    // guarded by mu
@@ -27,14 +27,14 @@ type toolOutput struct {
 	compile func() *schema.Validator // once; nil if the schema cannot be enforced
 }
 
-// learn keeps what a list says of a tool.
+// learnOutput keeps the output schema of a listed tool.
 func (s *Session) learnOutput(t *Tool) {
 	o := &s.outputs
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if old := o.tools[t.Name]; old != nil {
 		if string(old.raw) == string(t.OutputSchema) {
-			return // compiled, perhaps
+			return // keeps a compiled schema
 		}
 		o.bytes -= len(t.Name) + len(old.raw)
 		delete(o.tools, t.Name)
@@ -62,15 +62,15 @@ func (s *Session) learnOutput(t *Tool) {
 	})}
 }
 
-// forget drops everything: the server says that its tools have changed.
+// forget drops everything, after the server announced a change of its tools.
 func (o *outputs) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.bytes, o.tools = 0, nil
 }
 
-// check compares the structured result of a tool with its output schema, if that is
-// known (2026-07-28, server/tools, Output Schema).
+// check compares the structured result of a tool with its output schema, if one is known
+// (2026-07-28, server/tools, Output Schema).
 func (o *outputs) check(name string, res *ToolResult) error {
 	o.mu.Lock()
 	t := o.tools[name]

@@ -8,9 +8,9 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/principal"
 )
 
-// principalOf names the caller of a request on any wire of HTTP, empty for nobody.
-// [HTTPConfig.Principal] comes first, and what an auth.Guard found out holds where that
-// has no answer.
+// principalOf returns the caller of a request on any HTTP transport, empty if nobody is
+// authenticated. [HTTPConfig.Principal] comes first; if it returns an empty string, the principal
+// of an auth.Guard holds.
 func (s *Server) principalOf(r *http.Request) string {
 	if s.HTTP.Principal != nil {
 		if id := s.HTTP.Principal(r); id != "" {
@@ -20,7 +20,7 @@ func (s *Server) principalOf(r *http.Request) string {
 	return principal.From(r.Context())
 }
 
-// callerOf is the caller of a connection that was opened elsewhere.
+// callerOf returns the caller of a connection that was opened elsewhere.
 func callerOf(ctx context.Context) engine.Caller {
 	return engine.Caller{Principal: principal.From(ctx)}
 }

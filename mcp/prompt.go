@@ -22,14 +22,14 @@ type promptEntry struct {
 func (p *promptEntry) name() string          { return p.def.Name }
 func (p *promptEntry) json() json.RawMessage { return p.of(p.def) }
 
-// AddPrompt adds a prompt that is a Go function, or replaces the prompt of that
-// name. In is a struct whose fields are the arguments; as they travel as strings,
-// the fields are strings or types that read themselves from text. Null for an optional
-// argument is the same as no argument. Out is a string (one
-// message of the user), Content, PromptMessage, []PromptMessage or *PromptResult.
+// AddPrompt adds a prompt that is a Go function, or replaces the prompt of that name. In is a
+// struct whose fields are the arguments. Arguments travel as strings, so the fields are strings or
+// types that decode themselves from text. Null for an optional argument is the same as no argument.
+// Out is a string (one message of the user), Content, PromptMessage, []PromptMessage or
+// *PromptResult.
 //
-// AddPrompt panics if the prompt cannot work: In or Out does not fit, p.Arguments or p.Complete
-// names what In does not have, h is nil or p has no name.
+// AddPrompt panics if the prompt cannot work: In or Out has an unsuitable type, p.Arguments or
+// p.Complete names an argument that In does not have, h is nil or p has no name.
 //
 // Specification: 2026-07-28, server/prompts.
 func AddPrompt[In, Out any](s *Server, p Prompt, h func(context.Context, In) (Out, error)) {
@@ -60,8 +60,8 @@ func AddPrompt[In, Out any](s *Server, p Prompt, h func(context.Context, In) (Ou
 	s.feed.changed(KindPrompt)
 }
 
-// complete fills in the arguments of a prompt, and finds what is wrong with it. Closed says
-// that there are no others than those of typ.
+// complete fills in the arguments of a prompt and returns the first fault. Closed says that typ has
+// all the arguments there are.
 func (p *Prompt) complete(typ *schema.Type, closed bool) error {
 	if p.Name == "" {
 		return errors.New("the prompt has no name; set Prompt.Name")
@@ -94,7 +94,7 @@ func (p *Prompt) complete(typ *schema.Type, closed bool) error {
 	return checkComplete(p.Complete, "argument", names)
 }
 
-// isStruct tells whether a type, or what it points to, is a struct.
+// isStruct reports whether a type, or what it points to, is a struct.
 func isStruct(t reflect.Type) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -102,7 +102,7 @@ func isStruct(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct
 }
 
-// checkPromptOut tells whether values of a type become messages.
+// checkPromptOut reports whether values of a type become messages.
 func checkPromptOut(t reflect.Type) error {
 	switch t {
 	case reflect.TypeFor[string](), reflect.TypeFor[PromptMessage](), reflect.TypeFor[[]PromptMessage](), reflect.TypeFor[*PromptResult](), reflect.TypeFor[any]():
@@ -228,7 +228,7 @@ func (s *Server) complete(ctx context.Context, req *Request) (Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	// At most 100 values travel (COMP-26).
+	// At most 100 values are sent (COMP-26).
 	const most = 100
 	res := &CompleteResult{Values: values}
 	if len(values) > most {

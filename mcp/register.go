@@ -15,14 +15,14 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// What cannot work is refused when it is registered. An error names the feature, what is
-// wrong with it, and the cure.
+// A feature that cannot work is refused when it is registered. The error names the feature, the
+// fault and the cure.
 
-// errNoHandler is the fault of a feature that is registered with a nil function.
+// errNoHandler is the error for a feature that is registered with a nil function.
 var errNoHandler = errors.New("the handler is nil; give the function that does the work")
 
-// checkToolName holds a name against the rules of the specification. A slash is allowed too:
-// SEP-986, where the rules come from, has it, and so have servers.
+// checkToolName checks a name against the rules of the specification. It also allows a slash, as
+// SEP-986, the origin of the rules, does, and as existing servers use.
 //
 // Specification: 2026-07-28, server/tools, Tool Names (TOOL-26-013, -015, -016).
 func checkToolName(name string) error {
@@ -40,8 +40,8 @@ func checkToolName(name string) error {
 	return nil
 }
 
-// check finds what is wrong with a tool whose schemas are complete, and returns the entry
-// without its function.
+// check returns the first fault of a tool whose schemas are complete, and the entry without its
+// function.
 func (t *Tool) check() (*toolEntry, error) {
 	e := &toolEntry{def: t}
 	if err := checkToolName(t.Name); err != nil {
@@ -60,8 +60,8 @@ func (t *Tool) check() (*toolEntry, error) {
 	return e, err
 }
 
-// checkObjectSchema tells whether a schema says of itself that it is for objects. Clients with
-// strict types read no tool of a list at all if one does not (TOOL-26-010).
+// checkObjectSchema checks that a schema has type object. A client with strict types fails to read
+// the whole list if one tool's schema does not (TOOL-26-010).
 func checkObjectSchema(raw json.RawMessage) error {
 	typ, _ := jsonx.Lookup(raw, "type")
 	if jsonx.KindOf(raw) != '{' || string(typ) != `"object"` {
@@ -70,7 +70,7 @@ func checkObjectSchema(raw json.RawMessage) error {
 	return nil
 }
 
-// checkIn tells whether a Go type can hold an object, which arguments are.
+// checkIn checks that a Go type can hold an object, as arguments are.
 func checkIn(t reflect.Type) error {
 	cure := fmt.Errorf("arguments are a JSON object, which %s cannot hold; use a struct with a field for each argument", t)
 	for t.Kind() == reflect.Pointer {
@@ -94,7 +94,7 @@ func checkIn(t reflect.Type) error {
 	return nil
 }
 
-// checkOut tells whether values of a Go type can be results.
+// checkOut checks that values of a Go type can be results.
 func checkOut(t reflect.Type, allowed string) error {
 	switch t.Kind() {
 	case reflect.Interface:
@@ -107,7 +107,7 @@ func checkOut(t reflect.Type, allowed string) error {
 	return nil
 }
 
-// checkFields finds what is wrong with the fields of a server.
+// checkFields returns the first fault of the fields of a server.
 func (s *Server) checkFields() error {
 	if revs := tables(s.Revisions); len(revs) == 0 || len(s.Revisions) > 0 && len(revs) != len(s.Revisions) {
 		return fmt.Errorf("mcp: Server.Revisions %v: use some of %v, each once, or nil for all", s.Revisions, Revisions())
@@ -132,7 +132,7 @@ func (s *Server) checkFields() error {
 	return checkExtensions("Server.Extensions", s.Extensions, s.limits.Depth)
 }
 
-// checkComplete tells whether what has completions exists.
+// checkComplete checks that each name with a completion exists.
 func checkComplete(complete map[string]CompleteFunc, what string, names []string) error {
 	for _, name := range slices.Sorted(maps.Keys(complete)) {
 		if !slices.Contains(names, name) {

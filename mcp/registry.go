@@ -40,9 +40,8 @@ func (e *encoding) of(def any) json.RawMessage {
 	return raw
 }
 
-// set holds the features of one kind in the order of their registration. Readers
-// get an immutable snapshot, made when it is first wanted after a change. The zero
-// value is empty.
+// set holds the features of one kind in the order of their registration. Readers get an immutable
+// snapshot, made on the first read after a change. The zero value is empty.
 type set[E entry] struct {
 	mu  sync.RWMutex
 	seq uint64              // of the last entry; guarded by mu
@@ -83,7 +82,7 @@ func (s *set[E]) put(e E) {
 	s.snap.Store(nil)
 }
 
-// remove deletes an entry and tells whether there was one.
+// remove deletes an entry and reports whether there was one.
 func (s *set[E]) remove(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +94,7 @@ func (s *set[E]) remove(name string) bool {
 	return true
 }
 
-// used tells whether the set has, or ever had, an entry.
+// used reports whether the set has, or ever had, an entry.
 func (s *set[E]) used() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -135,10 +134,10 @@ func (s *snapshot[E]) named(raw json.RawMessage) (e E, ok bool) {
 	return e, ok
 }
 
-// listPage answers a request for the page of a list that its cursor names. The order is
-// that of registration; an entry added or removed meanwhile moves no other (PAGE-26).
+// listPage answers a request for the page of a list that its cursor names, in the order of
+// registration. Adding or removing an entry moves no other between pages (PAGE-26).
 //
-// If all callers see the same, a page is kept with its encodings until the list changes.
+// If all callers see the same list, a page is kept with its encodings until the list changes.
 func listPage[E entry, T Tool | Prompt | Resource | ResourceTemplate](ctx context.Context, s *Server, set *set[E], kind Kind, req *Request, def func(E) *T) (Result, error) {
 	if !set.used() && kind != KindResourceTemplate && kind != KindResource {
 		return nil, Errorf(jsonrpc.CodeMethodNotFound, "%s: this server has no %ss", req.Method, kind)
@@ -166,14 +165,14 @@ func listPage[E entry, T Tool | Prompt | Resource | ResourceTemplate](ctx contex
 	entries, next := snap.after(after, s.limits.PageSize, func(E) bool { return true })
 	l := build(entries, next)
 	l.memo = engine.NewMemo(l, encodePage(kind, entries, next))
-	// A client can make up cursors; more than the whole list once need no keeping.
+	// A client can make up cursors, so no more than the whole list once is kept.
 	if n := snap.kept + max(len(entries), 1); n <= max(len(snap.order), 1) {
 		snap.pages[after], snap.kept = l, n
 	}
 	return l, nil
 }
 
-// encodePage is the JSON of a page, put together of that of its entries.
+// encodePage builds the JSON of a page from the JSON of its entries.
 func encodePage[E entry](kind Kind, entries []E, next string) json.RawMessage {
 	raws := make([]json.RawMessage, len(entries))
 	size := 100
@@ -195,15 +194,15 @@ func encodePage[E entry](kind Kind, entries []E, next string) json.RawMessage {
 	return append(out, '}')
 }
 
-// lists are the lists that have the entries of a kind.
+// lists are the lists for each kind of entry.
 var lists = map[Kind]feature.List{KindTool: feature.Tools, KindPrompt: feature.Prompts, KindResource: feature.Resources, KindResourceTemplate: feature.Templates}
 
-// maxPageBytes ends a page before its entries are more: clients bound what they read, at
-// 4 MiB in this package.
+// maxPageBytes bounds the entries of a page: clients bound what they read, at 4 MiB in this
+// package.
 const maxPageBytes = 1 << 20
 
-// after returns the entries behind a place, at most size of those that are visible, and
-// the cursor behind them, empty if they are the last.
+// after returns at most size visible entries after a place, and the cursor after them, empty if
+// they are the last.
 func (s *snapshot[E]) after(seq uint64, size int, visible func(E) bool) (entries []E, next string) {
 	start := sort.Search(len(s.order), func(i int) bool { return s.order[i].seq > seq })
 	bytes := 0
@@ -220,8 +219,8 @@ func (s *snapshot[E]) after(seq uint64, size int, visible func(E) bool) (entries
 	return entries, ""
 }
 
-// Cursors name the place they continue after. They are opaque to clients, and
-// good across changes of the list.
+// cursor names the place to continue after. Cursors are opaque to clients and stay valid across
+// changes of the list.
 func cursor(after uint64) string {
 	return base64.RawURLEncoding.EncodeToString([]byte("p1." + strconv.FormatUint(after, 36)))
 }
@@ -245,7 +244,7 @@ func parseCursor(req *Request) (uint64, error) {
 	return 0, Errorf(jsonrpc.CodeInvalidParams, "%s: the cursor is not one of this server; start without a cursor", req.Method)
 }
 
-// Remove removes features. What does not exist is left out.
+// Remove removes features. Unknown features are ignored.
 func (s *Server) Remove(features ...Feature) {
 	for _, f := range features {
 		gone := false

@@ -10,9 +10,9 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// request sends a request of the API: questions are answered by the client's own
-// functions. Params are an object in the inner form; so is the result. A server that
-// makes a task of it is waited for.
+// request sends a request of the API; the client's own functions answer questions. Params and the
+// result are objects in the inner form. If the server makes a task of the request, request waits
+// for it.
 func (s *Session) request(ctx context.Context, method string, params json.RawMessage, opts []CallOption) (raw json.RawMessage, err error) {
 	return s.outgoing(opts).send(ctx, s, method, params)
 }
@@ -45,7 +45,7 @@ func (x *outgoing) send(ctx context.Context, s *Session, method string, params j
 	return x.Wait()
 }
 
-// begin begins the request without sending it. End must follow unless there is an error.
+// begin begins the request without sending it. On success, End must follow.
 func (x *outgoing) begin(ctx context.Context, s *Session, method string, params json.RawMessage) error {
 	params, err := x.opts.check(params)
 	if err == nil {

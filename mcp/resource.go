@@ -36,16 +36,15 @@ type templateEntry struct {
 func (t *templateEntry) name() string          { return t.def.URITemplate }
 func (t *templateEntry) json() json.RawMessage { return t.of(t.def) }
 
-// scheme is how a URI begins (RFC 3986, section 3.1).
+// scheme matches the scheme of a URI (RFC 3986, section 3.1).
 var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 
-// AddResource adds a resource whose contents a Go function makes, or replaces
-// the resource of that URI. Out is a string (text), []byte (blob), ResourceContents,
-// []ResourceContents or *ReadResult; another type becomes its JSON. URI and MIME type
-// are filled in where they are empty.
+// AddResource adds a resource with contents from a Go function, or replaces the resource of that
+// URI. Out is a string (text), []byte (blob), ResourceContents, []ResourceContents or *ReadResult;
+// a value of any other type becomes its JSON. An empty URI or MIME type is filled in.
 //
-// AddResource panics if the resource cannot work: it has no name, or no URI that begins with a
-// scheme, Out is what only tools and prompts return, or h is nil.
+// AddResource panics if the resource cannot work: it has no name, its URI does not begin with a
+// scheme, only tools and prompts can return Out, or h is nil.
 //
 // Specification: 2026-07-28, server/resources.
 func AddResource[Out any](s *Server, r Resource, h func(context.Context) (Out, error)) {
@@ -66,18 +65,18 @@ func AddResource[Out any](s *Server, r Resource, h func(context.Context) (Out, e
 	s.feed.changed(KindResource)
 }
 
-// AddResourceTemplate adds a family of resources, or replaces the one of that
-// template. The variables of the URI template bind to the fields of In by their json
-// names: strings, numbers, booleans, types that read themselves from text, and lists of
-// these. Out is as for [AddResource]; [ResourceNotFound] is the error for a URI that names
-// nothing.
+// AddResourceTemplate adds a family of resources, or replaces the one of that template. The
+// variables of the URI template bind to the fields of In by their json names: strings, numbers,
+// booleans, types that decode themselves from text, and lists of these. Out is as for
+// [AddResource]. For a URI without a resource, h returns [ResourceNotFound].
 //
-// AddResourceTemplate panics if the template cannot work: a variable has no field, a required
-// field no variable, a field or Out is of a type that does not fit, t.Complete names what is
-// not a variable, h is nil, or the template has more than 16 expressions or 2 KiB. URIs of more than 16 KiB, or with very many values, match none.
+// AddResourceTemplate panics if the template cannot work: a variable has no field, a required field
+// has no variable, a field or Out has an unsuitable type, t.Complete names something other than a
+// variable, h is nil, or the template has more than 16 expressions or 2 KiB. A URI of more than 16
+// KiB, or with very many values, matches no template.
 func AddResourceTemplate[In, Out any](s *Server, t ResourceTemplate, h func(context.Context, In) (Out, error)) {
 	typ, err := schema.For[In]()
-	// A scheme may come of a variable; else the template begins with one.
+	// A variable may supply the scheme; otherwise the template begins with one.
 	if err == nil && (t.Name == "" || !strings.HasPrefix(t.URITemplate, "{") && !scheme.MatchString(t.URITemplate)) {
 		err = errors.New("a resource template has a URI template, such as app:notes/{day}, and a name")
 	}
@@ -113,7 +112,7 @@ func AddResourceTemplate[In, Out any](s *Server, t ResourceTemplate, h func(cont
 	s.feed.changed(KindResourceTemplate)
 }
 
-// checkContents tells whether values of a type become the contents of a resource.
+// checkContents checks that values of a type can become the contents of a resource.
 func checkContents(t reflect.Type, noHandler bool) error {
 	const allowed = "string, []byte, ResourceContents, []ResourceContents, *ReadResult, or a type that is written as JSON"
 	switch {
@@ -125,7 +124,7 @@ func checkContents(t reflect.Type, noHandler bool) error {
 	return checkOut(t, allowed)
 }
 
-// mimeOf is the MIME type of what Out becomes, unless one is given.
+// mimeOf returns the MIME type for values of Out, unless one is given.
 func mimeOf[Out any](given string) string {
 	if given != "" {
 		return given
@@ -186,7 +185,7 @@ func (s *Server) listTemplates(ctx context.Context, req *Request) (Result, error
 	return listPage(ctx, s, &s.templates, KindResourceTemplate, req, func(e *templateEntry) *ResourceTemplate { return e.def })
 }
 
-// readResource answers resources/read: a resource of that URI, else the first
+// readResource answers resources/read from the resource of that URI, or else from the first
 // template that matches.
 func (s *Server) readResource(ctx context.Context, req *Request) (Result, error) {
 	uri, err := req.paramString("uri")
@@ -211,7 +210,7 @@ func (s *Server) readResource(ctx context.Context, req *Request) (Result, error)
 	return nil, ResourceNotFound(uri)
 }
 
-// orNothing keeps a nil pointer from becoming a Result that is not nil.
+// orNothing turns a nil pointer into a nil Result.
 func orNothing(r *ReadResult, err error) (Result, error) {
 	if err != nil {
 		return nil, err

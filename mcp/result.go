@@ -14,10 +14,9 @@ import (
 type ToolResult struct {
 	Content []Content
 
-	// Structured is the JSON of the structured result, nil if there is none. What is no JSON
-	// fails the call like a panic.
-	// Before 2026-07-28 it must be an object, before 2025-06-18 it does not exist;
-	// such callers get it as text.
+	// Structured is the JSON of the structured result, nil if there is none. Invalid JSON fails the
+	// call like a panic. Before 2026-07-28 it must be an object, and before 2025-06-18 it does not
+	// exist; such callers get it as text.
 	Structured json.RawMessage
 
 	// IsError says that the tool failed; Content says how, for the model to act on.
@@ -25,14 +24,13 @@ type ToolResult struct {
 
 	Meta Meta
 
-	own *byte // where Structured begins if this package has encoded it, so that it is JSON
+	own *byte // where Structured begins if this package has encoded it, so that it is valid JSON
 }
 
 // Text returns the text blocks of the result, joined by newlines.
 func (r *ToolResult) Text() string { return textOf(r.Content) }
 
-// appendJSON appends the result in the inner form and tells which newer features
-// it uses.
+// appendJSON appends the result in the inner form and returns the newer features it uses.
 func (r *ToolResult) appendJSON(dst []byte) ([]byte, revision.Feature) {
 	dst = append(dst, `{"content":`...)
 	dst, uses := appendContents(dst, r.Content)
@@ -51,14 +49,14 @@ func (r *ToolResult) appendJSON(dst []byte) ([]byte, revision.Feature) {
 	return appendMeta(dst, r.Meta), uses
 }
 
-// checkStructured panics if Structured is no JSON.
+// checkStructured panics if Structured is not valid JSON.
 func (r *ToolResult) checkStructured() {
 	if len(r.Structured) == 0 || &r.Structured[0] != r.own {
 		mustBeJSON("structured content", r.Structured)
 	}
 }
 
-// encode gives the result its inner form, in dst.
+// encode encodes the result in its inner form, in dst.
 func (r *ToolResult) encode(dst []byte) engine.Result {
 	b, uses := r.appendJSON(dst)
 	return engine.Result{JSON: b, Uses: uses, Meta: r.Meta != nil, Typed: true}
@@ -141,16 +139,16 @@ type ReadResult struct {
 	Contents []ResourceContents `json:"contents"`
 	Meta     Meta               `json:"_meta,omitempty"`
 
-	// Cache says how long the contents may be kept. A client finds here what the server
-	// said, less the time that it kept them itself.
+	// Cache says how long the contents may be cached. On a client it is the server's value, less
+	// the time that the client has already cached the result.
 	Cache CacheHint `json:"-"`
 }
 
-// CacheHint says how long, and for whom, a result is good (2026-07-28,
-// server/utilities/caching). Other revisions have no word for it.
+// CacheHint says how long, and for whom, a result may be cached (2026-07-28,
+// server/utilities/caching). Other revisions do not transmit it.
 type CacheHint struct {
-	TTL    time.Duration // zero or less: it is not to be kept
-	Public bool          // it is the same for every caller, and may be kept for all of them
+	TTL    time.Duration // zero or less: do not cache
+	Public bool          // the result is the same for every caller and may be cached for all of them
 }
 
 // PromptResult is a filled-in prompt.
@@ -166,7 +164,7 @@ type PromptMessage struct {
 	Content Content
 }
 
-// User makes a [PromptMessage] of the user with a text.
+// User returns a [PromptMessage] of the user with a text.
 func User(text string) PromptMessage { return PromptMessage{Role: "user", Content: Text(text)} }
 
 func (r *PromptResult) appendJSON(dst []byte) ([]byte, revision.Feature) {
@@ -217,7 +215,7 @@ func decodePromptResult(raw json.RawMessage) (*PromptResult, error) {
 	return r, nil
 }
 
-// CompleteResult is what completion suggests.
+// CompleteResult holds the suggested values.
 type CompleteResult struct {
 	Values  []string
 	Total   int // 0 if not known
@@ -232,13 +230,13 @@ type completeWire struct {
 	} `json:"completion"`
 }
 
-// ServerInfo is what a server says of itself: the result of server/discover, or
-// of initialize before 2026-07-28.
+// ServerInfo is a server's description of itself: the result of server/discover, or of initialize
+// before 2026-07-28.
 type ServerInfo struct {
 	Implementation
 	Capabilities Capabilities
 	Instructions string
-	Revisions    []Revision // that the server speaks, as far as it said
+	Revisions    []Revision // that the server speaks, as far as it names them
 
 	memo *engine.Memo
 }
@@ -252,7 +250,7 @@ func appendMeta(dst []byte, m Meta) []byte {
 	return append(dst, '}')
 }
 
-// encodeResult gives a Result its inner form.
+// encodeResult encodes a Result in its inner form.
 func encodeResult(r Result) engine.Result {
 	switch r := r.(type) {
 	case RawResult:
@@ -296,7 +294,7 @@ func ResultJSON(r Result) json.RawMessage {
 	return res.JSON
 }
 
-// encode writes the inner form: a DiscoverResult without what the edge adds.
+// encode returns the inner form: a DiscoverResult without the members that the edge adds.
 func (s *ServerInfo) encode() json.RawMessage {
 	versions := make([]string, len(s.Revisions))
 	for i, r := range s.Revisions {

@@ -15,10 +15,9 @@ const (
 	V2026_07_28 Revision = "2026-07-28"
 )
 
-// Sessions tells whether a connection of the revision begins with an initialize handshake, so that
-// its state belongs to a session and the server may send requests on it. It is false from
-// 2026-07-28 on, where each request carries everything, and for a revision that this package does
-// not speak.
+// Sessions reports whether a connection of the revision begins with an initialize handshake, so
+// that its state belongs to a session and the server may send requests. It returns false from
+// 2026-07-28 on, where each request is self-contained, and for an unknown revision.
 func (r Revision) Sessions() bool {
 	t := revision.Find(revision.All, string(r))
 	return t != nil && t.Sessions

@@ -35,7 +35,7 @@ type SampleMessage struct {
 	Content []Content
 }
 
-// ModelPreferences say what matters in the choice of a model; priorities are 0 to 1.
+// ModelPreferences state the client's priorities for the choice of a model, each from 0 to 1.
 type ModelPreferences struct {
 	Hints                []string // parts of model names, such as "claude" or "sonnet", the best first
 	CostPriority         *float64
@@ -77,7 +77,7 @@ func (p *ModelPreferences) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// SampleResult is what the client's model answered.
+// SampleResult is the answer of the client's model.
 type SampleResult struct {
 	Role       string // usually "assistant"
 	Content    []Content
@@ -117,10 +117,10 @@ type sampleResultWire struct {
 	StopReason string          `json:"stopReason,omitempty"`
 }
 
-// Sample asks the client's model for a completion and waits for it. Errors:
-// [ErrNotSupported], [ErrNoCall], or the client's [*Error], for instance when the user
-// refused. Messages that no model could follow are not sent: each has a role and content,
-// and the uses of tools in one are answered by the next, which holds nothing else.
+// Sample asks the client's model for a completion and waits for it. Errors: [ErrNotSupported],
+// [ErrNoCall], or the client's [*Error], for instance when the user refused. Sample refuses invalid
+// conversations: each message needs a role and content, and if one uses tools, the next holds the
+// results and nothing else.
 func Sample(ctx context.Context, r *SampleRequest, opts ...AskOption) (*SampleResult, error) {
 	if r.MaxTokens <= 0 {
 		return nil, fmt.Errorf("sample: MaxTokens must be more than 0, got %d", r.MaxTokens)

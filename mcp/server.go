@@ -26,9 +26,9 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// A Server offers tools, prompts and resources. The zero value plus a Name works.
-// Its fields are read when serving starts and not after; features may be added and
-// removed at any time, and callers are told.
+// A Server offers tools, prompts and resources. The zero value with a Name works. Its fields are
+// read when serving starts and not after. Features may be added and removed at any time, and
+// subscribed clients are notified.
 //
 // A Server is an [http.Handler] that serves Streamable HTTP of every revision, with
 // and without sessions, on one endpoint; [Server.ServeStdio], [Server.SSE],
@@ -44,10 +44,10 @@ type Server struct {
 	// [Server.HandleMethod] serves their methods.
 	Extensions map[string]json.RawMessage
 
-	// Handler answers the requests in place of the server's own registry. It is how a
-	// gateway, or a [Session], is put behind a transport. It is also called with the method
-	// "notifications/roots/list_changed" when the client of a session before 2026-07-28 sends
-	// that; what it returns then goes nowhere.
+	// Handler answers requests in place of the server's own registry. It puts a gateway or a
+	// [Session] behind a transport. It is also called with the method
+	// "notifications/roots/list_changed" when the client of a session before 2026-07-28 sends that
+	// notification; its result is then ignored.
 	Handler Handler
 
 	Revisions []Revision // nil: all
@@ -56,44 +56,41 @@ type Server struct {
 	Tasks     TaskConfig
 	Limits    Limits
 
-	// Visible tells whether the caller of ctx may see and use a feature; nil: all.
-	// It filters lists and calls alike.
+	// Visible reports whether the caller of ctx may see and use a feature. It filters lists and
+	// calls alike. Nil: all features are visible.
 	Visible func(ctx context.Context, f Feature) bool
 
-	// OnStart is called before the first request is served, for instance to open
-	// a database. If it fails, requests are answered with its error and it is
-	// tried again with the next one. OnShutdown is called once by Shutdown, after the
-	// last request has ended, if OnStart has succeeded.
+	// OnStart is called before the first request is served, for instance to open a database. If it
+	// fails, requests are answered with its error, and the next request calls it again. Shutdown
+	// calls OnShutdown once, after the last request has ended, if OnStart has succeeded.
 	OnStart    func(ctx context.Context) error
 	OnShutdown func(ctx context.Context) error
 
-	// Cache says how long clients of 2026-07-28 may keep the lists of this server and what
-	// it says of itself, unless a result says it by itself ([ReadResult.Cache]). Set Public
-	// only if all callers see the same; with Visible they do not, and it has no effect.
+	// Cache says how long clients of 2026-07-28 may cache the lists and the description of this
+	// server, unless a result says so itself ([ReadResult.Cache]). Set Public only if all callers
+	// see the same; it has no effect if Visible is set.
 	Cache CacheHint
 
-	// OnPanic gets each panic of a handler, of middleware and of the functions and stores that
-	// are set here: the value and the stack. The call is answered with an internal error
-	// without detail. A handler that calls runtime.Goexit, as testing.T.FailNow does, and an
-	// error that cannot be used, such as a nil [*Error], count as panics. Nil: Logger gets
-	// them.
+	// OnPanic is called with the value and the stack of each panic in a handler, in middleware and
+	// in the functions and stores that are set here. The call is answered with an internal error
+	// without detail. A handler that calls runtime.Goexit, as testing.T.FailNow does, and an error
+	// that cannot be used, such as a nil [*Error], count as panics. Nil: Logger gets them.
 	OnPanic func(ctx context.Context, v any, stack []byte)
 
-	// OnSession is called when a client before 2026-07-28 has opened a session, before that client
-	// has its answer to initialize. Session is what [Call.Session] returns in its calls: it ends with
-	// the session, so that [context.AfterFunc] runs code at the end, and [CallFrom] tells of the client.
-	// The client waits for OnSession. Sessions of [Client.Open] and callers of 2026-07-28, who have
-	// none, are not told. Nil: nothing is called.
+	// OnSession is called when a client before 2026-07-28 has opened a session. The client's answer
+	// to initialize waits until OnSession returns. Session is the context that [Call.Session]
+	// returns in the calls of the session. It ends with the session, so [context.AfterFunc] can run
+	// code at the end; [CallFrom] describes the client. OnSession is not called for sessions of
+	// [Client.Open] or for callers of 2026-07-28, which have no session. Nil: nothing is called.
 	OnSession func(session context.Context)
 
-	// OnFrame is told, before anybody else is, of each message on the wire, of each
-	// HTTP exchange, and of what becomes of connections: [trace.Writer.Record] records
-	// them. It may be called by several goroutines at once, must not block for long, and
-	// must not keep or change what a frame refers to. Nothing is redacted. Nil: nobody
-	// is told.
+	// OnFrame is called, before anything else, with each message on the wire, with each HTTP
+	// exchange, and with the opening and the end of connections; [trace.Writer.Record] records
+	// them. It may be called by several goroutines at once, must not block for long, and must not
+	// keep or change the data that a frame refers to. Nothing is redacted. Nil: nothing is called.
 	OnFrame func(trace.Frame)
 
-	// Logger gets what the server cannot return to anybody. Nil: that is discarded, but for
+	// Logger gets errors that the server cannot return to a caller. Nil: they are discarded, except
 	// panics, which go to the standard logger of package log, as in net/http.
 	Logger *slog.Logger
 
@@ -107,7 +104,7 @@ type Server struct {
 	feed      changeFeed
 	jobs      *tasks // set by init
 
-	introduced atomic.Pointer[introduction] // nil before somebody asked
+	introduced atomic.Pointer[introduction] // nil before the first request for it
 
 	begun    atomic.Bool // init was called
 	once     sync.Once
@@ -135,77 +132,77 @@ type serving struct {
 
 // HTTPConfig configures the HTTP side of a [Server]. The zero value is safe.
 type HTTPConfig struct {
-	// AllowedHosts are the names, beside those of loopback, under which a server on
-	// loopback may be addressed, such as "mcp.example.com" behind a proxy. If set, they
-	// are enforced on every address.
+	// AllowedHosts are the host names, other than those of loopback, that requests to a server on
+	// loopback may use, such as "mcp.example.com" behind a proxy. If set, they are enforced on
+	// every address.
 	AllowedHosts []string
 
 	// AllowedOrigins are the web origins, beside the server's own, whose pages may
 	// use it: "https://app.example.com", or "*" for all.
 	AllowedOrigins []string
 
-	// SessionIdle ends a legacy session that nobody used. Zero: 30 minutes.
+	// SessionIdle ends a legacy session without requests for this time. Zero: 30 minutes.
 	SessionIdle time.Duration
 
 	// MaxSessions bounds legacy sessions, and the connections of [Server.SSE] and
 	// [Server.WebSocket]. One principal has at most a quarter of them. Zero: 10,000.
 	MaxSessions int
 
-	// Stateless serves clients of revisions before 2026-07-28 without sessions, for
-	// servers of many nodes: each request stands alone, GET and DELETE are refused, and
-	// what needs a session is not offered: questions fail, there are no log messages,
-	// subscriptions and list changes.
+	// Stateless serves clients of revisions before 2026-07-28 without sessions, for servers of many
+	// nodes. Each request stands alone, and GET and DELETE are refused. Features that need a
+	// session are not available: questions fail, and there are no log messages, subscriptions and
+	// list changes.
 	Stateless bool
 
 	// KeepAlive is the interval of comments on quiet event streams. Zero: 15 seconds.
 	KeepAlive time.Duration
 
-	// Events keeps what calls of legacy sessions send on event streams, so that a client
-	// whose connection broke can resume with Last-Event-ID. Nil: in memory, at most
-	// 64 MiB and 5 minutes.
+	// Events keeps the messages that calls of legacy sessions send on event streams, so that a
+	// client can resume a broken stream with Last-Event-ID. Nil: in memory, at most 64 MiB and 5
+	// minutes.
 	Events EventStore
 
-	// Retry is how long a client of 2025-11-25 waits before it comes back to a stream
-	// that was closed. Zero: 1 second.
+	// Retry is the time that a client of 2025-11-25 waits before it reconnects to a closed stream.
+	// Zero: 1 second.
 	Retry time.Duration
 
-	// Principal names the caller of a request, for programs that know it from another
-	// source than an auth.Guard in front of the server. Sessions, streams, tasks,
-	// subscriptions and requestState belong to that principal. Nil, and an empty answer:
-	// the principal that the Guard let through; nobody if there is no Guard.
+	// Principal names the caller of a request, for programs that authenticate callers by other
+	// means than an auth.Guard in front of the server. Sessions, streams, tasks, subscriptions and
+	// requestState belong to that principal. Nil, or an empty result: the principal of the Guard,
+	// if there is one, else nobody.
 	Principal func(*http.Request) string
 }
 
-// StateConfig says how a call's answers travel between rounds of questions
-// ([Elicit] and others) toward callers of 2026-07-28.
+// StateConfig configures how the state of a call travels between rounds of questions ([Elicit] and
+// others) toward callers of 2026-07-28.
 type StateConfig struct {
-	// Keys seal requestState: the first seals, all open. Give all nodes of a fleet
-	// the same keys, of 32 random bytes each. Nil: one made up by this process.
+	// Keys seal requestState: the first seals, all open. Give all nodes of a server the same keys,
+	// of 32 random bytes each. Nil: a key made by this process.
 	Keys [][]byte
 
 	// TTL is how long a caller may take to answer. Zero: 15 minutes.
 	TTL time.Duration
 
-	// Store keeps states on the server, so that each works once. Nil: they travel
-	// with the caller, sealed, who can send one again until TTL has passed.
+	// Store keeps states on the server, so that each works once. Nil: they travel sealed with the
+	// caller, which can send one again until TTL has passed.
 	Store StateStore
 }
 
 // StateStore keeps the state of calls that wait for an answer. Its methods may be
 // called by several goroutines at once.
 type StateStore interface {
-	// Put keeps a state until it is taken or ttl has passed, and names it.
+	// Put keeps a state until it is taken or ttl has passed, and returns a reference to it.
 	Put(ctx context.Context, state []byte, ttl time.Duration) (ref string, err error)
 	// Take returns a state and forgets it. An unknown reference is an error.
 	Take(ctx context.Context, ref string) ([]byte, error)
 }
 
-// errShutdown is the cause of contexts that Shutdown ends.
+// errShutdown is the cause of contexts that Shutdown cancels.
 var errShutdown = errors.New("the server is shutting down")
 
-// Use adds middleware around the server's handling of requests; the first added
-// is the outermost. It panics if serving has started, since nothing would pass through the
-// middleware then, and if a middleware is nil.
+// Use adds middleware around the server's handling of requests; the first added is the outermost.
+// Use panics if serving has started, since requests would bypass the middleware, and if a
+// middleware is nil.
 func (s *Server) Use(mw ...Middleware) {
 	for i, m := range mw {
 		if m == nil {
@@ -218,10 +215,9 @@ func (s *Server) Use(mw ...Middleware) {
 	s.middleware = append(s.middleware, mw...)
 }
 
-// Check tells what is wrong with the fields of the server. It reads them as the start of
-// serving does: what is changed later has no effect. A server with faults does not serve:
-// the Serve methods, Handle and Shutdown return the error, and HTTP requests get it
-// as the text of a 500.
+// Check returns the first fault in the fields of the server. It reads them as the start of serving
+// does: later changes have no effect. A server with faults does not serve: the Serve methods,
+// Handle and Shutdown return the error, and HTTP requests get it as the text of a 500.
 func (s *Server) Check() error { return s.init() }
 
 // init resolves the configuration, once.
@@ -301,7 +297,7 @@ func (s *Server) init() error {
 	return s.engErr
 }
 
-// build makes the chain of handlers of the middleware.
+// build chains the middleware in front of the handler.
 func (s *Server) build() error {
 	s.chain = HandlerFunc(s.dispatch)
 	if s.Handler != nil {
@@ -328,7 +324,7 @@ func orDefault[T comparable](v, d T) T {
 	return v
 }
 
-// tap tells of the frames of one connection, nil if nobody wants to know.
+// tap returns the tap for the frames of one connection, nil if OnFrame is nil.
 func (s *Server) tap(transport string) engine.Tap {
 	if s.OnFrame == nil {
 		return nil
@@ -336,8 +332,8 @@ func (s *Server) tap(transport string) engine.Tap {
 	return newTap(s.userCode(), s.OnFrame, transport, &s.wires)
 }
 
-// recorder records the exchanges of an HTTP transport, which name their connections
-// themselves.
+// recorder returns the recorder for the exchanges of an HTTP transport, which names its connections
+// itself.
 func (s *Server) recorder(transport string) *web.Recorder {
 	if s.OnFrame == nil {
 		return nil
@@ -349,7 +345,7 @@ func (s *Server) recorder(transport string) *web.Recorder {
 	}}
 }
 
-// transportOf names a wire that was opened elsewhere, for recordings.
+// transportOf returns the transport of a wire that was opened elsewhere, for recordings.
 func transportOf(conn Conn) string {
 	if named, ok := conn.(NamedConn); ok {
 		return named.Transport()
@@ -357,7 +353,7 @@ func transportOf(conn Conn) string {
 	return "custom"
 }
 
-// newTap names the connection of the frames, after the transport and with a number.
+// newTap names the connection in its frames after the transport, with a number.
 func newTap(user *usercode.Runner, on func(trace.Frame), transport string, wires *atomic.Int64) engine.Tap {
 	conn := transport + "-" + strconv.FormatInt(wires.Add(1), 10)
 	tap := containedTap(user, on)
@@ -371,9 +367,10 @@ func (s *Server) implementation() Implementation {
 	return Implementation{Name: s.Name, Title: s.Title, Version: s.Version}
 }
 
-// ServeStdio serves the process's own standard streams until the client closes
-// them, ctx ends or Shutdown is called; then it shuts the server down, within 5
-// seconds. A client that goes away is not an error. Meanwhile os.Stdout is os.Stderr, so that a stray print does no harm.
+// ServeStdio serves the process's own standard streams until the client closes them, ctx ends or
+// Shutdown is called; then it shuts the server down, within 5 seconds. If the client closes the
+// connection, the error is nil. While it serves, os.Stdout is os.Stderr, so that a stray print
+// cannot corrupt the stream.
 //
 // Specification: 2026-07-28, basic/transports/stdio.
 func (s *Server) ServeStdio(ctx context.Context) error {
@@ -429,9 +426,9 @@ func (s *Server) serve(ctx context.Context, conn Conn, who engine.Caller, tap en
 	return err
 }
 
-// ServeHTTP serves Streamable HTTP: stateless requests of 2026-07-28 and legacy
-// sessions, on one endpoint at once. By default only requests addressed to loopback
-// names are served on loopback, and none from other web origins; see [HTTPConfig].
+// ServeHTTP serves Streamable HTTP: stateless requests of 2026-07-28 and legacy sessions, on one
+// endpoint. By default a server on loopback accepts only requests addressed to loopback names, and
+// none from other web origins; see [HTTPConfig].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := s.init(); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -440,8 +437,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serveWeb(s.http, w, r)
 }
 
-// Handle answers one request through the server's middleware. Without a transport
-// in front, questions and notifications of the call go nowhere.
+// Handle answers one request through the server's middleware. Without a transport in front,
+// questions and [Notify] fail with [ErrNoCall], and progress and log messages are dropped.
 func (s *Server) Handle(ctx context.Context, req *Request) (Result, error) {
 	if err := s.init(); err != nil {
 		return nil, err
@@ -452,7 +449,7 @@ func (s *Server) Handle(ctx context.Context, req *Request) (Result, error) {
 	return contained{s, s.chain}.Handle(ctx, req)
 }
 
-// serveCall is the engine's handler, which that contains.
+// serveCall is the engine's handler.
 func (s *Server) serveCall(ctx context.Context, c *engine.Call) (engine.Result, error) {
 	if err := s.start(ctx); err != nil {
 		return engine.Result{}, err
@@ -482,7 +479,7 @@ func (s *Server) start(ctx context.Context) error {
 	}
 	select {
 	case <-s.stopped:
-		return ErrClosed // OnShutdown would not be called for what starts now
+		return ErrClosed // OnShutdown would not be called for a server that starts now
 	default:
 	}
 	err := s.eng.User.Run(ctx, "Server.OnStart", func() error { return s.OnStart(context.WithoutCancel(ctx)) })
@@ -493,9 +490,9 @@ func (s *Server) start(ctx context.Context) error {
 	return nil
 }
 
-// Shutdown ends serving: no new requests are taken, subscriptions end, requests
-// in progress may finish until ctx ends and are cancelled then. After the last one
-// OnShutdown is called. It does not close listeners; they are the caller's.
+// Shutdown ends serving. New requests are refused and subscriptions end; requests in progress may
+// finish until ctx ends and are cancelled then. After the last request, Shutdown calls OnShutdown.
+// It does not close listeners; they are the caller's.
 func (s *Server) Shutdown(ctx context.Context) error {
 	if err := s.init(); err != nil {
 		return err
@@ -561,21 +558,21 @@ func (s *Server) dispatch(ctx context.Context, req *Request) (Result, error) {
 	return nil, Errorf(jsonrpc.CodeMethodNotFound, "no method %q", clip(req.Method))
 }
 
-// offered is what a server has to offer, as far as its capabilities tell: what it says of itself
-// is the same while this is.
+// offered is the part of a server's state that its ServerInfo depends on: while it is unchanged, so
+// is the ServerInfo.
 type offered struct {
 	tools                         *snapshot[*toolEntry]
 	prompts, resources, templates bool
 }
 
-// introduction is what a server says of itself, with its encodings.
+// introduction is a server's ServerInfo with its encodings.
 type introduction struct {
 	of   offered
 	info *ServerInfo
 }
 
-// discover says what the server offers: a capability is declared when the server
-// has, or had, a feature of that kind.
+// discover returns the ServerInfo: a capability is declared when the server has, or had, a feature
+// of that kind.
 func (s *Server) discover() *ServerInfo {
 	now := offered{s.tools.snapshot(), s.prompts.used(), s.resources.used(), s.templates.used()}
 	if last := s.introduced.Load(); last != nil && last.of == now {
@@ -606,7 +603,7 @@ func (s *Server) discover() *ServerInfo {
 	return info
 }
 
-// visible tells whether the caller may use a feature.
+// visible reports whether the caller may use a feature.
 func (s *Server) visible(ctx context.Context, kind Kind, name string) bool {
 	return s.Visible == nil || s.Visible(ctx, Feature{kind, name})
 }
@@ -619,8 +616,8 @@ var _ interface {
 // Conn is one two-way wire that carries whole messages.
 type Conn = jsonrpc.Conn
 
-// NamedConn is a [Conn] that tells which transport it belongs to. Recordings ([Server.OnFrame],
-// [Client.OnFrame]) show the name; that of another Conn is "custom".
+// NamedConn is a [Conn] with a name for its transport. Recordings ([Server.OnFrame],
+// [Client.OnFrame]) show the name; any other Conn is "custom".
 type NamedConn interface {
 	Conn
 

@@ -22,23 +22,22 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// A Session is our end of a logical connection to one server. It is made by a
-// [Client] and used by any number of goroutines. It is a [Handler]: Handle forwards a
-// request, with its questions and notifications, to the server.
+// A Session is the client's end of a logical connection to one server. A [Client] creates it, and
+// any number of goroutines may use it. It is a [Handler]: Handle forwards a request, with its
+// questions and notifications, to the server.
 //
-// A legacy HTTP server may end the session on its side, for instance because it was
-// started anew. The session is then opened again, with its subscriptions and its log
-// level, and Watch reports everything watched as changed. A read that was refused for it, so that
-// it has not run, is sent once more. If something but reads had happened in the session, the
-// server may have kept something for it: then the next call of a tool fails with [ErrSessionLost],
-// once, and so do those made at the same time. A server that loses the new session too before it
-// was of use ends the Session.
+// A legacy HTTP server may end the session on its side, for instance after a restart. The Session
+// then opens a new one with the same subscriptions and log level, and Watch reports everything
+// watched as changed. A read that the server refused for the lost session, and so has not run, is
+// sent once more. If the session has seen requests other than reads, the server may have kept state
+// for it: the next tool call, and those made at the same time, then fail once with
+// [ErrSessionLost]. If the server loses the new session before it was used, the Session ends.
 type Session struct {
 	client *Client
 	remote bridge.Remote // the server, at the far end of the wire
 	local  *localWire    // the wire, if the server is a Handler of this process; else nil
-	behind *Session      // with the server, behind the middleware of the client; nil if there is none in between
-	face   *Session      // that this one is behind of, or nil
+	behind *Session      // the session with the server, behind the middleware of the client; nil if there is none in between
+	face   *Session      // the session that this one is behind, or nil
 
 	older    *revision.Table // best common legacy revision, while opening
 	repeated bool            // server/discover was sent twice with one revision, while opening
@@ -47,11 +46,11 @@ type Session struct {
 	limits   Limits
 	log      *slog.Logger
 	user     *usercode.Runner
-	tap      engine.Tap // nil: nobody wants to know
+	tap      engine.Tap // nil: OnFrame is not set
 
 	outputs outputs
 	feed    changeFeed // of changes that a legacy server announces
-	changes changes    // of lists, that the server has announced
+	changes changes    // list changes that the server has announced
 	events  chan Event // for Client.OnEvent; full: the oldest is dropped and logged
 	wg      sync.WaitGroup
 
@@ -59,8 +58,8 @@ type Session struct {
 	subscribed map[string]*subscription // by URI, on a legacy server; guarded by mu
 }
 
-// begin starts what runs while the session is open, and returns what its user gets: the
-// session, or one in front of the client's middleware.
+// begin starts the session's goroutines and returns the session for the user: s itself, or one in
+// front of the client's middleware.
 func (s *Session) begin() (*Session, error) {
 	if s.local == nil && len(s.client.middleware) > 0 {
 		var err error
@@ -82,13 +81,13 @@ func (s *Session) start() {
 	s.wg.Go(func() { s.announce(leave) })
 }
 
-// announce calls Client.OnEvent until the session ends, and leave then.
+// announce calls Client.OnEvent until the session ends, and then leave.
 func (s *Session) announce(leave func()) {
 	over := false
 	defer func() {
 		if over {
 			leave()
-		} else { // OnEvent has ended the goroutine
+		} else { // OnEvent has ended the goroutine with runtime.Goexit
 			s.wg.Go(func() { s.announce(leave) })
 		}
 	}()
@@ -105,7 +104,7 @@ func (s *Session) announce(leave func()) {
 	}
 }
 
-// failed ends what did not become a session.
+// failed releases a session that could not be opened.
 func (s *Session) failed(err error) {
 	if s.tap != nil {
 		s.tap(trace.Frame{Kind: trace.KindClose, Dir: trace.Out, Note: "no session: " + publicError(err).Error()})
@@ -116,7 +115,7 @@ func (s *Session) failed(err error) {
 // Revision is the revision spoken with the server.
 func (s *Session) Revision() Revision { return Revision(s.server().remote.Rev.Name) }
 
-// server is the session with the server itself.
+// server returns the session with the server itself.
 func (s *Session) server() *Session {
 	if s.behind != nil {
 		return s.behind
@@ -124,9 +123,9 @@ func (s *Session) server() *Session {
 	return s
 }
 
-// Server is what the server said of itself when the session opened, the last time if
-// it had to be opened again. A Handler of this process is asked by the first call of Server, which
-// returns an empty value if it does not say. The value must not be changed.
+// Server returns the server's description of itself from the opening of the session, or from the
+// last time the session was opened again. For a Handler of this process, the first call of Server
+// asks it; if it does not answer, Server returns an empty value. The value must not be changed.
 func (s *Session) Server() *ServerInfo {
 	s = s.server()
 	if info := s.info.Load(); info != nil || s.local == nil {
@@ -135,7 +134,7 @@ func (s *Session) Server() *ServerInfo {
 	return s.local.info()
 }
 
-// capabilities are those of the server in the form of the revision that the session itself speaks.
+// capabilities are the server's, in the form of the revision that the session itself speaks.
 func (s *Session) capabilities() Capabilities {
 	if s.behind != nil {
 		return s.behind.forwardInfo().Capabilities
@@ -143,19 +142,19 @@ func (s *Session) capabilities() Capabilities {
 	return s.Server().Capabilities
 }
 
-// How tells in words how the server's era was found.
+// How describes in words how the server's era was found.
 func (s *Session) How() string { return s.server().how }
 
-// Done is closed when the session is over; [Session.Err] then says why.
+// Done is closed when the session is over; [Session.Err] then returns the reason.
 func (s *Session) Done() <-chan struct{} { return s.remote.Wire.Done() }
 
-// Err says why the session is over, nil while it is not: [ErrClosed] after Close, an
+// Err returns the reason why the session is over, nil while it is open: [ErrClosed] after Close, an
 // [*ExitError] if the server's process ended.
 func (s *Session) Err() error { return publicError(s.remote.Wire.Err()) }
 
-// Close ends the session, within 4 seconds whatever the server does, and half a second more
-// if there are tasks to give up. Calls in progress fail with [ErrClosed], and the tasks that
-// they wait for are cancelled.
+// Close ends the session, within 4 seconds whatever the server does, and half a second more if
+// there are tasks to cancel. Calls in progress fail with [ErrClosed], and the tasks that they wait
+// for are cancelled.
 func (s *Session) Close() error {
 	quiet, err := s.remote.Close()
 	if s.behind != nil {
@@ -167,7 +166,7 @@ func (s *Session) Close() error {
 	defer t.Stop()
 	select {
 	case <-ended:
-	case <-t.C: // Client.OnEvent does not return; it is left behind
+	case <-t.C: // Client.OnEvent does not return; its goroutine is abandoned
 	}
 	return err
 }
@@ -187,66 +186,63 @@ type callOptions struct {
 	fresh    bool
 	onBehalf bool
 
-	told bool    // some progress
-	done float64 // the last progress
+	told bool    // some progress was reported
+	done float64 // the last value reported
 }
 
-// ProgressEvent tells how far a call is. Total is 0 if the server does not know.
+// ProgressEvent is a report of progress. Total is 0 if the server does not know it.
 type ProgressEvent struct {
 	Done, Total float64
 	Message     string
 }
 
-// OnProgress has f called, in order and before the call returns, with the
-// progress of the call, as far as it grows (what does not is left out). It may use the
-// session.
+// OnProgress calls f, in order and before the call returns, with the progress of the call. Reports
+// that do not grow are dropped. F may use the session.
 func OnProgress(f func(ProgressEvent)) CallOption {
 	return func(o *callOptions) { o.progress = f }
 }
 
-// OnLog has f called, in order and before the call returns, with the log
-// messages that belong to the call. [Client.LogLevel] says which the server sends.
+// OnLog calls f, in order and before the call returns, with the log messages that belong to the
+// call. [Client.LogLevel] selects the messages that the server sends.
 func OnLog(f func(LogMessage)) CallOption { return func(o *callOptions) { o.log = f } }
 
-// IdleTimeout bounds the time without an answer, progress, question or log message, instead
-// of [Limits.CallTimeout]; negative: no bound. It does not run while a task is waited for.
+// IdleTimeout bounds the time without an answer, progress, question or log message, in place of
+// [Limits.CallTimeout]; negative: no bound. It does not run while the call waits for a task.
 func IdleTimeout(d time.Duration) CallOption { return func(o *callOptions) { o.idle = d } }
 
-// Fresh has a list, a resource or server/discover fetched from the server even if the
-// session still has a result that the server said is good. The new result is kept.
+// Fresh fetches a list, a resource or server/discover from the server even if the session has a
+// cached result that is still valid. The new result is cached.
 //
 // Specification: 2026-07-28, server/utilities/caching.
 func Fresh() CallOption { return func(o *callOptions) { o.fresh = true } }
 
-// OnBehalf has questions, progress and log messages of one call go to the caller of ctx instead of the
-// functions of the [Client] and of the call: for a tool that calls another [Handler]. Without a call in
-// ctx the call fails with [ErrNoCall].
+// OnBehalf sends questions, progress and log messages of one call to the caller of ctx instead of
+// the functions of the [Client] and of the call. It is for a tool that calls another [Handler].
+// Without a call in ctx, the call fails with [ErrNoCall].
 //
-// A caller of 2026-07-28 that is asked comes back with the answer, as after [Elicit]: the call fails with
-// [ErrPending], the handler returns that error, runs again, and makes the same call again, which goes on
-// where it was. The functions of the Client still declare what a server before 2026-07-28, or a Handler
-// of this process, may ask. [Session.StartTask] refuses OnBehalf.
+// A caller of 2026-07-28 that is asked comes back with the answer, as after [Elicit]: the call
+// fails with [ErrPending], the handler returns that error, runs again, and makes the same call
+// again, which continues where it was. The functions of the Client still determine what a server
+// before 2026-07-28, or a Handler of this process, may ask. [Session.StartTask] refuses OnBehalf.
 func OnBehalf() CallOption { return func(o *callOptions) { o.onBehalf = true } }
 
-// OnPage has f called with the _meta of each page of a list, before its entries; nil for a page
-// without one.
+// OnPage calls f with the _meta of each page of a list, before the entries of the page; nil for a
+// page without _meta.
 func OnPage(f func(Meta)) CallOption { return func(o *callOptions) { o.page = f } }
 
-// CallTool calls a tool. Args is what becomes a JSON object: a struct, a map, a
-// json.RawMessage, or nil for none. Questions of the server are answered by the
-// functions of the [Client].
+// CallTool calls a tool. Args must marshal to a JSON object: a struct, a map, a json.RawMessage, or
+// nil for none. The functions of the [Client] answer questions of the server.
 //
-// A failure of the tool is a result with IsError, not an error. Errors are the
-// server's [*Error], [*HTTPError], [*ExitError], [ErrClosed], one that is
-// [io.ErrUnexpectedEOF] when the connection was lost, or the cause of ctx; after one
-// of the last five it is not known whether the tool has run. If the server had begun with the
-// call, as it has asked a question or made a task of it, the error is also a
-// [BegunError]. A question of an older server that may belong
-// to any of several calls counts for each.
+// A failure of the tool is a result with IsError, not an error. Errors are the server's [*Error],
+// [*HTTPError], [*ExitError], [ErrClosed], one that is [io.ErrUnexpectedEOF] when the connection
+// was lost, or the cause of ctx; after one of the last five it is not known whether the tool has
+// run. If the server has asked a question in the call or made a task of it, the error is also a
+// [BegunError]. A question of an older server that may belong to any of several calls counts for
+// each.
 //
-// If the tool was listed with an output schema, a structured result that does not fit it
-// is an error that names the place, and the result is returned beside it. A schema that
-// cannot be compiled is logged and not enforced.
+// If the tool was listed with an output schema and the structured result does not fit it, CallTool
+// returns an error that names the place, and the result with it. A schema that cannot be compiled
+// is logged and not enforced.
 func (s *Session) CallTool(ctx context.Context, name string, args any, opts ...CallOption) (*ToolResult, error) {
 	buf := buffer.Get()
 	defer buffer.Put(buf)
@@ -269,8 +265,8 @@ func (s *Session) CallTool(ctx context.Context, name string, args any, opts ...C
 	return res, nil
 }
 
-// CallAs calls a tool and decodes its structured result, or its text if it has
-// none, into an Out. A result with IsError is returned as a [*ToolError].
+// CallAs calls a tool and decodes its structured result, or else its text, into an Out. A result
+// with IsError is returned as a [*ToolError].
 func CallAs[Out any](ctx context.Context, s *Session, name string, args any, opts ...CallOption) (Out, error) {
 	var out Out
 	res, err := s.CallTool(ctx, name, args, opts...)
@@ -328,9 +324,9 @@ func (s *Session) Read(ctx context.Context, uri string, opts ...CallOption) (*Re
 	return &res, nil
 }
 
-// Complete asks for values of an argument of a prompt, or of a variable of a
-// resource template, that suit what was typed so far. Of is a Feature of kind
-// KindPrompt, KindResource or KindResourceTemplate; others holds the arguments known already.
+// Complete asks for values of an argument of a prompt, or of a variable of a resource template,
+// that suit the prefix typed so far. Of is a Feature of kind KindPrompt, KindResource or
+// KindResourceTemplate; others holds the arguments that are already known.
 func (s *Session) Complete(ctx context.Context, of Feature, argument, prefix string, others map[string]string) (*CompleteResult, error) {
 	ref := map[string]string{"type": "ref/resource", "uri": of.Name}
 	if of.Kind == KindPrompt {
@@ -351,10 +347,11 @@ func (s *Session) Complete(ctx context.Context, of Feature, argument, prefix str
 	return &CompleteResult{w.Completion.Values, w.Completion.Total, w.Completion.HasMore}, nil
 }
 
-// Do sends any request, in the shape of revision 2026-07-28 whatever the server speaks, and returns its
-// result as a [RawResult]. Unlike [Session.Handle], it is a request of this client: what the server asks
-// is answered by the functions of the [Client], and a task that the server makes of it is waited for.
-// Params must be a JSON object; nil stands for an empty one. Errors are those of [Session.CallTool].
+// Do sends any request, in the form of revision 2026-07-28 whatever the server speaks, and returns
+// its result as a [RawResult]. Unlike [Session.Handle], it sends a request of this client: the
+// functions of the [Client] answer questions, and Do waits for a task that the server makes of the
+// request. Params must be a JSON object; nil stands for an empty one. Errors are those of
+// [Session.CallTool].
 func (s *Session) Do(ctx context.Context, req *Request, opts ...CallOption) (Result, error) {
 	params := jsonx.OrObject(req.Params)
 	if jsonx.KindOf(params) != '{' {
@@ -367,8 +364,8 @@ func (s *Session) Do(ctx context.Context, req *Request, opts ...CallOption) (Res
 	return RawResult(raw), nil
 }
 
-// Raw is [Session.Do] for params that become a JSON object, nil for an empty one, and returns the
-// result object without what belongs to the wire.
+// Raw is [Session.Do] for params that marshal to a JSON object, nil for an empty one. It returns
+// the result object without the members that belong to the wire.
 func (s *Session) Raw(ctx context.Context, method string, params any, opts ...CallOption) (json.RawMessage, error) {
 	raw := json.RawMessage(`{}`)
 	if params != nil {
@@ -384,10 +381,10 @@ func (s *Session) Raw(ctx context.Context, method string, params any, opts ...Ca
 	return json.RawMessage(res.(RawResult)), nil
 }
 
-// Tools iterates over the server's tools; pages are fetched as needed, unless the session
-// has them and the server said that they are still good ([Fresh]). An error ends the
-// iteration. A tool that cannot be decoded, or that the specification forbids to use for
-// its x-mcp-header annotations ([Session.CheckTool]), is left out and logged.
+// Tools iterates over the server's tools. Pages are fetched as needed, unless the session has a
+// cached page that is still valid ([Fresh]). An error ends the iteration. A tool that cannot be
+// decoded, or that must not be used because of its x-mcp-header annotations ([Session.CheckTool]),
+// is left out and logged.
 func (s *Session) Tools(ctx context.Context, opts ...CallOption) iter.Seq2[*Tool, error] {
 	return func(yield func(*Tool, error) bool) {
 		for t, err := range listOf[Tool](ctx, s, feature.Tools, opts) {
@@ -439,14 +436,14 @@ func appendNamed(dst []byte, name string, args any) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// AsksRoots tells whether a server before 2026-07-28 has asked for the client's roots, so that
-// what it does may depend on them from then on.
+// AsksRoots reports whether a server before 2026-07-28 has asked for the client's roots. From then
+// on its behaviour may depend on them.
 func (s *Session) AsksRoots() bool { return s.server().remote.AsksRoots() }
 
-// Asks tells whether the server asks questions that do not say which call they belong to, so that
-// forwarded calls of different callers take turns. It never does for a server of 2026-07-28.
+// Asks reports whether the server asks questions that do not name their call, so that forwarded
+// calls of different callers take turns. It is always false for a server of 2026-07-28.
 func (s *Session) Asks() bool { return s.remote.Asks() }
 
-// TakeTurns has s behave as if Asks were true: for one that knows the server from an earlier
+// TakeTurns makes s behave as if Asks were true. Use it for a server that is known from an earlier
 // session.
 func (s *Session) TakeTurns() { s.remote.TakeTurns() }

@@ -28,11 +28,11 @@ const (
 // after its connections have ended, and closes l. At most 1,000 connections are
 // served at a time; further peers wait. A write may take 30 seconds.
 //
-// There is no authentication and no encryption: whoever connects is served. Prefer a
-// Unix socket in a directory that only its user may enter (mode 0700), as the socket's
-// own mode is not heeded everywhere; listen for TCP on loopback only, and note that
-// there every user of the machine can connect. A listener of package crypto/tls that
-// asks for certificates is the way to offer more.
+// There is no authentication and no encryption: anybody who connects is served. Prefer a Unix
+// socket in a directory that only its user may enter (mode 0700), as some systems ignore the mode
+// of the socket itself. Listen for TCP on loopback only, and note that every user of the machine
+// can connect there. To serve other machines, pass a listener of package crypto/tls that requires
+// client certificates.
 //
 // Specification: 2026-07-28, basic/transports, Custom Transports (TRAN-26-005).
 func (s *Server) ServeListener(ctx context.Context, l net.Listener) error {
@@ -60,7 +60,7 @@ func (s *Server) ServeListener(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// accept serves connections until the listener is over, and says why.
+// accept serves connections until the listener is over, and returns the reason.
 func (s *Server) accept(ctx context.Context, l net.Listener, conns *sync.WaitGroup) error {
 	places := make(chan struct{}, maxSockets)
 	faults := 0
@@ -112,7 +112,7 @@ func socketConn(conn net.Conn, maxFrame int) Conn {
 	return jsonrpc.NewLineConn(bounded, bounded, conn.Close, maxFrame)
 }
 
-// boundedConn gives up a peer that does not read.
+// boundedConn bounds each write, for a peer that does not read.
 type boundedConn struct{ net.Conn }
 
 func (c boundedConn) Write(b []byte) (int, error) {
@@ -122,7 +122,7 @@ func (c boundedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// dialWire opens the wire of an address that is not of HTTP.
+// dialWire opens the wire of an address that is not HTTP.
 func (c *Client) dialWire(ctx context.Context, u *url.URL, tap engine.Tap) (Conn, error) {
 	network, address := u.Scheme, u.Host
 	switch u.Scheme {
@@ -139,7 +139,7 @@ func (c *Client) dialWire(ctx context.Context, u *url.URL, tap engine.Tap) (Conn
 	return socketConn(conn, c.Limits.Message), nil
 }
 
-// dialDuplex opens a session over a wire that is not of HTTP.
+// dialDuplex opens a session over a wire that is not HTTP.
 func (c *Client) dialDuplex(ctx context.Context, address string, u *url.URL) (*Session, error) {
 	key := origin(address)
 	s, err := c.openTwice(key, func() (*Session, error) {
@@ -156,7 +156,7 @@ func (c *Client) dialDuplex(ctx context.Context, address string, u *url.URL) (*S
 	return s, nil
 }
 
-// parseAddress checks what Dial is given.
+// parseAddress checks an address for Dial.
 func parseAddress(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -15,23 +15,21 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// SSE returns a handler for HTTP with server-sent events, the HTTP transport of
-// revision 2024-11-05, for clients that have no other one. It serves both endpoints:
-// a GET opens the event stream, and a POST to messagePath, on the same host, takes the
-// messages of its client:
+// SSE returns a handler for HTTP with server-sent events, the HTTP transport of revision
+// 2024-11-05, for clients that support only that. It serves both endpoints: a GET opens the event
+// stream, and a POST to messagePath, on the same host, takes the messages of its client:
 //
 //	h := srv.SSE("/messages")
 //	mux.Handle("/sse", h)
 //	mux.Handle("/messages", h)
 //	mux.Handle("/mcp", srv) // and Streamable HTTP for everybody else
 //
-// Clients are told messagePath relative to the path of the stream, so that a proxy, or
-// [http.StripPrefix], may serve both below some prefix.
+// Clients get messagePath relative to the path of the stream, so that a proxy, or
+// [http.StripPrefix], may serve both below a prefix.
 //
-// The stream is the session: it ends with the stream and with Shutdown. [HTTPConfig]
-// holds for it as for Streamable HTTP; MaxSessions bounds the streams of each SSE
-// handler. Every revision that has initialize can be spoken, and a stream is served like
-// any connection of [Server.Serve].
+// The session is the stream: it ends when the stream ends and on Shutdown. [HTTPConfig] applies as
+// for Streamable HTTP; MaxSessions bounds the streams of each SSE handler. Every revision that has
+// initialize can be spoken, and a stream is served like any connection of [Server.Serve].
 //
 // Specification: 2024-11-05, basic/transports, HTTP with SSE; deprecated since
 // 2025-03-26.
@@ -54,8 +52,8 @@ func (s *Server) SSE(messagePath string) http.Handler {
 	})
 }
 
-// lazy returns a handler that is made when the first request comes: the fields of the
-// server are read when serving starts.
+// lazy returns a handler that is created on the first request, as the fields of the server are read
+// when serving starts.
 func (s *Server) lazy(handler func() http.Handler) http.Handler {
 	made := sync.OnceValue(handler)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -71,8 +69,8 @@ func (s *Server) guard() web.Guard {
 	return web.Guard{AllowedHosts: s.HTTP.AllowedHosts, AllowedOrigins: s.HTTP.AllowedOrigins}
 }
 
-// initializeHTTP opens a legacy session with an HTTP server: over Streamable HTTP or,
-// if the server answers that as one of 2024-11-05 does, over HTTP+SSE.
+// initializeHTTP opens a legacy session with an HTTP server over Streamable HTTP or, if the server
+// answers like one of 2024-11-05, over HTTP+SSE.
 func (s *Session) initializeHTTP(ctx context.Context, address string, legacy *revision.Table) error {
 	err := s.initialize(ctx, legacy)
 	if !mayBeSSE(err) {
@@ -88,9 +86,8 @@ func (s *Session) initializeHTTP(ctx context.Context, address string, legacy *re
 	return fmt.Errorf("neither server/discover nor initialize is answered here, and there is no event stream of 2024-11-05 (%v); is this the MCP endpoint?: %w", sseErr, publicError(err))
 }
 
-// mayBeSSE tells whether the answer to a posted initialize is that of a server that
-// wants a GET: 400, 404 or 405, and no error of the modern era (HTTP-26-077,
-// SHTTP-25-045).
+// mayBeSSE reports whether the answer to a posted initialize may come from a server that expects a
+// GET: 400, 404 or 405, without an error of the modern era (HTTP-26-077, SHTTP-25-045).
 func mayBeSSE(err error) bool {
 	var he *engine.HTTPError
 	if !errors.As(err, &he) {
@@ -110,8 +107,8 @@ func mayBeSSE(err error) bool {
 	return true
 }
 
-// initializeSSE opens a legacy session over HTTP+SSE. If that fails the session is as
-// before.
+// initializeSSE opens a legacy session over HTTP+SSE. If that fails, it leaves the session as it
+// was.
 func (s *Session) initializeSSE(ctx context.Context, address string, legacy *revision.Table) error {
 	c := s.client
 	tap := c.tap("sse")
@@ -134,5 +131,5 @@ func (s *Session) initializeSSE(ctx context.Context, address string, legacy *rev
 	return nil
 }
 
-// sseKey is what it is remembered by that a server has HTTP+SSE alone.
+// sseKey is the key for remembering that a server has only HTTP+SSE.
 func sseKey(address string) string { return "sse " + origin(address) }

@@ -11,19 +11,19 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// subscription is one resource of a legacy server that somebody listens to. All
-// listeners of the session share it.
+// subscription is one resource of a legacy server that has listeners. All listeners of the session
+// share it.
 type subscription struct {
 	listeners int           // guarded by mu of the session
-	turn      chan struct{} // capacity 1; held while the server is told, so that it hears things in order
-	active    bool          // the server has it; guarded by mu of the session
+	turn      chan struct{} // capacity 1; held during a request to the server, so that requests keep their order
+	active    bool          // the server is subscribed; guarded by mu of the session
 }
 
-// unsubscribeTime bounds telling a server; the session may be closing.
+// unsubscribeTime bounds the request to unsubscribe; the session may be closing.
 const unsubscribeTime = 2 * time.Second
 
-// subscribe subscribes to a resource unless some listener already has. Each subscribe
-// that succeeded is followed by an unsubscribe.
+// subscribe subscribes to a resource unless another listener already has. An unsubscribe follows
+// each subscribe that succeeded.
 func (s *Session) subscribe(ctx context.Context, uri string) error {
 	s.mu.Lock()
 	sub := s.subscribed[uri]
@@ -41,7 +41,7 @@ func (s *Session) subscribe(ctx context.Context, uri string) error {
 		return context.Cause(ctx)
 	}
 	defer func() { <-sub.turn }()
-	// It counts from here, so that a session that is opened again on the way has it.
+	// It counts from here on, so that a session that is opened again meanwhile restores it.
 	if s.activate(sub, true) {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (s *Session) subscribe(ctx context.Context, uri string) error {
 	return nil
 }
 
-// activate sets whether the server has a subscription and tells whether it had it.
+// activate records whether the server is subscribed and reports whether it was before.
 func (s *Session) activate(sub *subscription, active bool) (before bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *Session) unsubscribe(uri string) {
 	select {
 	case sub.turn <- struct{}{}:
 	case <-ctx.Done():
-		s.leave(sub) // whoever holds the turn does not answer; the server keeps the subscription
+		s.leave(sub) // the server does not answer the holder of the turn and keeps the subscription
 		return
 	}
 	defer func() { <-sub.turn }()
@@ -116,7 +116,7 @@ func uriParams(uri string) json.RawMessage {
 	return append(jsonx.AppendString([]byte(`{"uri":`), uri), '}')
 }
 
-// leave counts one listener less and returns how many are left.
+// leave removes one listener and returns how many are left.
 func (s *Session) leave(sub *subscription) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +124,7 @@ func (s *Session) leave(sub *subscription) int {
 	return sub.listeners
 }
 
-// forget drops a subscription that nobody came back to meanwhile.
+// forget drops a subscription unless it has a new listener.
 func (s *Session) forget(uri string, sub *subscription) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

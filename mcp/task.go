@@ -15,20 +15,20 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// Task is a call of a tool that goes on at the server, whoever waits for it.
+// Task is a tool call that goes on at the server, even if nobody waits for it.
 //
 // Specification: extensions/tasks (2026-07-28); 2025-11-25, basic/utilities/tasks.
 type Task struct {
-	// ID names the task at its server; keep it to find the task again with
-	// [Session.Task]. It is empty if the server made no task: it answered at once, or the
-	// session waits for the answer in the background.
+	// ID names the task at its server; [Session.Task] finds the task again by its ID. It is empty
+	// if the server made no task: it answered at once, or the session waits for the answer in the
+	// background.
 	ID string
 
 	s    *Session
 	name string // of the tool, for errors; may be empty
 	opts []CallOption
 
-	call *outgoing // that made it; nil: none of this process
+	call *outgoing // the call that made it; nil if none of this process
 
 	// Of a task without an ID:
 	done   chan struct{} // closed when res and err are set
@@ -44,23 +44,21 @@ type TaskInfo struct {
 	Message string // for people
 	Created time.Time
 	Updated time.Time
-	TTL     time.Duration // how long the server keeps it, from Created; 0 if it does not say
+	TTL     time.Duration // how long the server keeps it, from Created; 0 if the server does not say
 	Poll    time.Duration // how often to ask; 0 if the server does not say
 }
 
-// Over tells whether the state is final.
+// Over reports whether the status is final.
 func (t TaskInfo) Over() bool {
 	return t.Status == "completed" || t.Status == "failed" || t.Status == "cancelled"
 }
 
-// StartTask calls a tool and returns when the server has begun: with a handle of the
-// task if it made one. If not, be it that the tool or the revision has no tasks, the call
-// goes on in the background, and the same methods work, within this session. A server of
-// 2026-07-28 decides by itself, so StartTask returns with what it answers first: the task,
-// or the result.
+// StartTask calls a tool and returns when the server has begun, with a handle of the task if the
+// server made one. If it did not, because the tool or the revision has no tasks, the call goes on
+// in the background, and the same methods work within this session. A server of 2026-07-28 decides
+// by itself, so StartTask returns with its first answer: the task, or the result.
 //
-// Questions of a task are answered, by the functions of the [Client], while
-// [Task.Wait] runs.
+// The functions of the [Client] answer questions of a task while [Task.Wait] runs.
 func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...CallOption) (*Task, error) {
 	params, err := namedParams(name, args)
 	if err != nil {
@@ -84,7 +82,7 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 		}
 		return t, nil
 	}
-	// There is nothing at the server to come back to.
+	// The server has no task to come back to.
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	t.done, t.cancel = make(chan struct{}), cancel
 	begun := s.remote.Spawn(func() {
@@ -99,11 +97,11 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 	return t, nil
 }
 
-// errTaskOnBehalf refuses OnBehalf for a task, which asks its questions when the handler may have
+// errTaskOnBehalf refuses OnBehalf for a task: a task may ask questions after the handler has
 // returned.
 var errTaskOnBehalf = errors.New("mcp: OnBehalf needs a call that waits for its result; use CallTool, which waits for a task")
 
-// answered makes the task one that is over.
+// answered makes the task one that has its result.
 func (t *Task) answered(raw json.RawMessage) {
 	t.raw, t.done, t.cancel = raw, make(chan struct{}), func() {}
 	close(t.done)
@@ -112,8 +110,8 @@ func (t *Task) answered(raw json.RawMessage) {
 // Task returns a handle of a task that exists at the server. Nothing is sent.
 func (s *Session) Task(id string) *Task { return &Task{ID: id, s: s} }
 
-// Tasks iterates over the tasks of this client at the server. Only 2025-11-25 has such a
-// list, and not every server of it: [ErrNotSupported].
+// Tasks iterates over the tasks of this client at the server. Only 2025-11-25 has such a list, and
+// not every server offers it; without it the error is [ErrNotSupported].
 func (s *Session) Tasks(ctx context.Context) iter.Seq2[TaskInfo, error] {
 	return func(yield func(TaskInfo, error) bool) {
 		if !s.server().remote.ListsTasks() {
@@ -157,8 +155,8 @@ func (t *Task) Info(ctx context.Context) (TaskInfo, error) {
 	return taskInfo(state), nil
 }
 
-// Wait waits for the result. When ctx ends, only the waiting does. A task that was
-// cancelled is an error, like one that failed.
+// Wait waits for the result. If ctx ends, only Wait ends, not the task. For a task that failed or
+// was cancelled, Wait returns an error.
 func (t *Task) Wait(ctx context.Context) (*ToolResult, error) {
 	raw, err := t.wait(ctx)
 	if err != nil {
@@ -187,7 +185,8 @@ func (t *Task) wait(ctx context.Context) (json.RawMessage, error) {
 	return raw, x.End(err)
 }
 
-// Cancel asks the server to give the task up. It need not: [Task.Info] tells.
+// Cancel asks the server to cancel the task. The server may ignore that; [Task.Info] returns the
+// state.
 func (t *Task) Cancel(ctx context.Context) error {
 	if t.ID == "" {
 		t.cancel()

@@ -12,33 +12,33 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// ToolExecution says how calls of a tool run.
+// ToolExecution configures how calls of a tool run.
 //
 // Specification: 2025-11-25, basic/utilities/tasks, and extensions/tasks.
 type ToolExecution struct {
-	// TaskSupport tells whether calls become tasks, which go on when the caller was
-	// answered: for callers of 2026-07-28 who declared the extension, and callers of
-	// 2025-11-25 who ask for it. Questions of a task reach the caller all the same. All
-	// others wait for the result. Zero: never.
+	// TaskSupport selects whether calls become tasks, which go on after the caller is answered. It
+	// applies to callers of 2026-07-28 that declare the extension, and to callers of 2025-11-25
+	// that ask for a task. Questions of a task still reach the caller. All other callers wait for
+	// the result. Zero: never.
 	TaskSupport TaskSupport `json:"taskSupport,omitempty"`
 
-	// OnRelease lets the handler choose the moment: the call becomes a task when it
-	// calls [Release], for instance after it has asked for what is missing. A
-	// caller of 2025-11-25 who asks for a task gets it at once.
+	// OnRelease lets the handler choose the moment: the call becomes a task when the handler calls
+	// [Release], for instance after its questions. A caller of 2025-11-25 that asks for a task gets
+	// it at once.
 	OnRelease bool `json:"-"`
 }
 
-// TaskSupport tells whether calls of a tool become tasks.
+// TaskSupport selects whether calls of a tool become tasks.
 type TaskSupport string
 
-// The kinds of task support beside none. A tool with TaskRequired refuses callers who
-// could have a task and do not take one; those before 2025-11-25 wait.
+// The kinds of task support other than none. A tool with TaskRequired refuses callers that could
+// take a task and do not; callers before 2025-11-25 wait.
 const (
 	TaskOptional TaskSupport = "optional"
 	TaskRequired TaskSupport = "required"
 )
 
-// taskTools tells whether any tool may run as a task.
+// taskTools reports whether any tool may run as a task.
 func (s *Server) taskTools() bool {
 	for _, p := range s.tools.snapshot().order {
 		if p.e.def.Execution.TaskSupport != "" {
@@ -48,7 +48,7 @@ func (s *Server) taskTools() bool {
 	return false
 }
 
-// callAsTask calls a tool, as a task if the caller takes one.
+// callAsTask calls a tool, as a task if the caller accepts one.
 func (s *Server) callAsTask(ctx context.Context, how ToolExecution, args json.RawMessage, run func(context.Context, json.RawMessage) (Result, error)) (Result, error) {
 	call := engine.From(ctx)
 	switch {
@@ -78,7 +78,7 @@ func (s *Server) callAsTask(ctx context.Context, how ToolExecution, args json.Ra
 	return s.callUntilRelease(ctx, call, args, run)
 }
 
-// callUntilRelease runs a handler that becomes a task when it lets go of its caller.
+// callUntilRelease runs a handler that becomes a task when it releases its caller.
 func (s *Server) callUntilRelease(ctx context.Context, call *engine.Call, args json.RawMessage, run func(context.Context, json.RawMessage) (Result, error)) (Result, error) {
 	type outcome struct {
 		res Result
@@ -95,7 +95,7 @@ func (s *Server) callUntilRelease(ctx context.Context, call *engine.Call, args j
 	attached := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	own = call.Detach(func() {
 		once.Do(func() {
-			if !attached() { // the caller is gone; so is the work, soon
+			if !attached() { // the caller is gone, so the work is about to be cancelled
 				answer <- outcome{err: context.Cause(ctx)}
 				return
 			}
@@ -113,7 +113,7 @@ func (s *Server) callUntilRelease(ctx context.Context, call *engine.Call, args j
 	begun := s.jobs.spawn(func() {
 		defer cancel(nil)
 		s.runTask(work, own, func(ctx context.Context) (Result, error) { return run(ctx, args) }, func(res Result, err error) {
-			once.Do(func() { // it did not let go, and what it left behind comes too late
+			once.Do(func() { // it did not release its caller; a Release by a goroutine it left behind is too late
 				close(became)
 				ended <- outcome{res: res, err: err}
 			})
@@ -122,7 +122,7 @@ func (s *Server) callUntilRelease(ctx context.Context, call *engine.Call, args j
 				if t != nil {
 					s.jobs.finish(t, res, err)
 				}
-			default: // there was no making a task
+			default: // no task could be made
 			}
 		})
 	})
@@ -143,8 +143,8 @@ func (s *Server) callUntilRelease(ctx context.Context, call *engine.Call, args j
 	}
 }
 
-// runTask runs a handler on a goroutine without a request, and calls done with what it returned,
-// also if it ends the goroutine.
+// runTask runs a handler on a goroutine without a request, and calls done with its result, also if
+// the handler ends the goroutine.
 func (s *Server) runTask(ctx context.Context, call *engine.Call, run func(context.Context) (Result, error), done func(Result, error)) {
 	var res Result
 	err := usercode.Failed()

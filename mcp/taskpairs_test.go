@@ -18,7 +18,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// becomesTask tells whether a call reaches the caller in front as a task.
+// becomesTask reports whether a call reaches the caller in front as a task.
 func becomesTask(front, back mcp.Revision, tool string) bool {
 	switch {
 	case front == mcp.V2025_11_25 && back == mcp.V2026_07_28:

@@ -18,43 +18,41 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// TaskConfig configures the tasks of a [Server]. A task belongs to the principal that
-// made it. Where nobody is authenticated its id, of 130 random bits, is all that
-// protects it.
+// TaskConfig configures the tasks of a [Server]. A task belongs to the principal that made it.
+// Without authentication, the task's id, of 130 random bits, is its only protection.
 type TaskConfig struct {
-	// Store keeps tasks and their results. Nil: in memory, at most 10,000 and 256 MiB;
-	// the oldest that are over make room. One server at a time may use a store: tasks
-	// that it finds at work and does not know have failed with the process that ran them.
+	// Store keeps tasks and their results. Nil: in memory, at most 10,000 and 256 MiB; the oldest
+	// finished tasks make room. Only one server at a time may use a store: a stored task at work
+	// that the server did not start counts as failed.
 	Store TaskStore
 
-	// TTL is how long a task may take and is kept, from its beginning; a caller may ask
-	// for less. Zero: 1 hour.
+	// TTL is how long a task may take and is kept, from its creation; a caller may ask for less.
+	// Zero: 1 hour.
 	TTL time.Duration
 
 	// Poll is how often callers should ask. Zero: 1 second.
 	Poll time.Duration
 
-	// Max bounds the tasks of one principal that are at work; one more is refused.
-	// Zero: 100.
+	// Max bounds the tasks of one principal that are at work; further ones are refused. Zero: 100.
 	Max int
 }
 
 // maxTasks bounds the tasks at work of all principals.
 const maxTasks = 10_000
 
-// unwindTime is for the handlers of tasks to notice that their contexts have ended.
+// unwindTime is the time for handlers of tasks to return after their contexts have ended.
 const unwindTime = time.Second
 
 // maxTaskResult bounds the result of one task in bytes.
 const maxTaskResult = 16 << 20
 
-// maxUnkept bounds in bytes the results that are held because the store did not take them.
+// maxUnkept bounds, in bytes, the results that are held because the store refused them.
 const maxUnkept = 64 << 20
 
-// settleTime bounds what a store takes to keep the end of a task.
+// settleTime bounds the time that a store may take to keep the end of a task.
 const settleTime = 30 * time.Second
 
-// tasks are those of a server.
+// tasks are the tasks of a server.
 type tasks struct {
 	s     *Server
 	store TaskStore
@@ -71,21 +69,21 @@ type tasks struct {
 	own  map[string]int   // at work, by owner; guarded by mu
 	down bool             // guarded by mu
 
-	unkept int // bytes of what the store did not take; guarded by mu
+	unkept int // bytes that the store refused; guarded by mu
 }
 
-// task is a call that goes on.
+// task is one tool call that runs as a task.
 type task struct {
 	*engine.Task
 	owner   string
 	expires time.Time
 	cancel  context.CancelCauseFunc
-	notify  func(method string, params json.RawMessage) // nil if the caller hears of nothing
+	notify  func(method string, params json.RawMessage) // nil if the caller gets no notifications
 
 	mu    sync.Mutex
 	state engine.TaskState // guarded by mu
 
-	telling sync.Mutex // held while the state is read and told, so that the last is the newest
+	telling sync.Mutex // held while the state is read and announced, so that the last announcement is the newest
 
 	rested bool // it is no longer counted as at work; guarded by mu of tasks
 	unkept int  // bytes that are counted as held for the store; guarded by mu of tasks
@@ -138,7 +136,7 @@ func (m *tasks) create(ctx context.Context, call *engine.Call) (*task, error) {
 	return t, nil
 }
 
-// leave takes a task out of those at work; mu is held.
+// leave removes a task from those at work; mu is held.
 func (m *tasks) leave(t *task) {
 	if m.work[t.state.ID] != t {
 		return
@@ -147,8 +145,8 @@ func (m *tasks) leave(t *task) {
 	m.unkept -= t.unkept
 }
 
-// rest counts the handler of a task as no longer at work; mu is held. One that goes on
-// when its task was cancelled counts.
+// rest counts the handler of a task as no longer at work; mu is held. A handler that goes on after
+// its task was cancelled still counts.
 func (m *tasks) rest(t *task) {
 	if t.rested {
 		return
@@ -159,7 +157,7 @@ func (m *tasks) rest(t *task) {
 	}
 }
 
-// spawn runs f on a goroutine that close waits for; false if it is too late.
+// spawn runs f on a goroutine that close waits for; false if the server is already closing.
 func (m *tasks) spawn(f func()) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -191,7 +189,7 @@ func (m *tasks) start(ctx context.Context, call *engine.Call, t *task, run func(
 	}
 }
 
-// adopt makes what works on a task end when the task is cancelled or out of time.
+// adopt cancels the task's work when the task is cancelled or its time is over.
 func (m *tasks) adopt(t *task, cancel context.CancelCauseFunc) {
 	timer := time.AfterFunc(time.Until(t.expires), func() {
 		cancel(fmt.Errorf("the task took longer than its time to live, %v", time.Duration(t.snapshot().TTL)*time.Millisecond))
@@ -208,7 +206,7 @@ func (m *tasks) adopt(t *task, cancel context.CancelCauseFunc) {
 	}
 }
 
-// finish ends a task with what its handler returned.
+// finish ends a task with its handler's result.
 func (m *tasks) finish(t *task, res Result, err error) {
 	var raw json.RawMessage
 	var text string
@@ -243,7 +241,7 @@ func (m *tasks) finish(t *task, res Result, err error) {
 	m.settle(t)
 }
 
-// failedText says in the status what the result of a tool that failed says.
+// failedText returns the text of a failed tool's result, for the status.
 func failedText(res Result) string {
 	if r, ok := res.(*ToolResult); ok && r.IsError {
 		return clip(r.Text())
@@ -251,7 +249,7 @@ func failedText(res Result) string {
 	return ""
 }
 
-// settle keeps a task that is over.
+// settle stores a task that is over.
 func (m *tasks) settle(t *task) {
 	t.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
@@ -263,7 +261,7 @@ func (m *tasks) settle(t *task) {
 	if err == nil {
 		m.leave(t)
 	} else if m.work[t.state.ID] == t && t.unkept == 0 {
-		// The result is not lost while this process lives, unless there are too many.
+		// The result is kept in memory while this process lives, up to maxUnkept.
 		if lost = m.unkept+len(record.Data) > maxUnkept; !lost {
 			t.unkept = len(record.Data)
 			m.unkept += t.unkept
@@ -284,7 +282,7 @@ func (m *tasks) settle(t *task) {
 	m.announce(t)
 }
 
-// loseResult makes a task that has a result one that failed.
+// loseResult turns a task that has a result into a failed one.
 func (t *task) loseResult() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -294,7 +292,7 @@ func (t *task) loseResult() {
 	}
 }
 
-// settleAgain keeps the end of a task that the store could not keep when it came.
+// settleAgain stores the end of a task that the store refused before.
 func (m *tasks) settleAgain(ctx context.Context, t *task) {
 	if err := m.store.PutTask(ctx, t.record()); err != nil {
 		m.s.eng.Logger.Error("the end of a task was not kept", "task", t.state.ID, "err", err)
@@ -305,7 +303,7 @@ func (m *tasks) settleAgain(ctx context.Context, t *task) {
 	m.leave(t)
 }
 
-// asks takes notice of questions that came or went.
+// asks records that questions were asked or answered.
 func (m *tasks) asks(t *task) {
 	t.mu.Lock()
 	if t.state.Over() {
@@ -321,7 +319,7 @@ func (m *tasks) asks(t *task) {
 	m.announce(t)
 }
 
-// tells takes progress as the status message.
+// tells records progress as the status message.
 func (m *tasks) tells(t *task, message string) {
 	t.mu.Lock()
 	if t.state.Over() || t.state.Message == message {
@@ -333,7 +331,7 @@ func (m *tasks) tells(t *task, message string) {
 	m.announce(t)
 }
 
-// announce tells those who listen that a task changed.
+// announce notifies listeners that a task changed.
 func (m *tasks) announce(t *task) {
 	m.s.feed.taskChanged(t.state.ID)
 	if t.notify != nil {
@@ -363,12 +361,12 @@ func (m *tasks) handle(t *task) Result {
 	}
 }
 
-// CreateTaskResult is the answer to a call of a tool that became a task. Callers who take
-// no task must not get it (extensions/tasks).
+// CreateTaskResult is the answer to a tool call that became a task. A caller that does not accept
+// tasks must not get it (extensions/tasks).
 type CreateTaskResult struct {
 	Task json.RawMessage // with taskId, status and others; an object
 
-	drop func() // gives the task up if the answer does not reach the caller; may be nil
+	drop func() // cancels the task if the answer does not reach the caller; may be nil
 }
 
 // find returns a task of the caller: one at work, or else its state.
@@ -394,8 +392,8 @@ func (m *tasks) find(ctx context.Context, owner, id string) (*task, *engine.Task
 	return nil, state, err
 }
 
-// read decodes a record. A task at work that nobody here works on ended with the
-// process that did.
+// read decodes a record. If it is at work and no task of this process, it ended with the process
+// that ran it.
 func (m *tasks) read(ctx context.Context, rec TaskRecord) (*engine.TaskState, error) {
 	var state engine.TaskState
 	if err := jsonx.Unmarshal(rec.Data, &state); err != nil {
@@ -466,7 +464,7 @@ func (m *tasks) serve(ctx context.Context, req *Request) (Result, error) {
 	return RawResult(`{}`), nil
 }
 
-// cancel ends a task at once; what works on it is told, and has no say any more.
+// cancel ends a task at once; its work is cancelled, and a later result is ignored.
 func (m *tasks) cancel(t *task, why string) {
 	t.mu.Lock()
 	if t.state.Over() {
@@ -516,7 +514,7 @@ func (m *tasks) list(ctx context.Context, owner string, req *Request) (Result, e
 	return RawResult(encode(page)), nil
 }
 
-// known returns those of some ids that are tasks of the caller.
+// known returns the given ids that belong to tasks of the caller.
 func (m *tasks) known(ctx context.Context, ids []string) []string {
 	owner := ""
 	if call := engine.From(ctx); call != nil {
@@ -528,7 +526,7 @@ func (m *tasks) known(ctx context.Context, ids []string) []string {
 	})
 }
 
-// detailed is what tasks/get would answer, nil for no task.
+// detailed returns the answer to tasks/get, nil if there is no such task.
 func (m *tasks) detailed(ctx context.Context, id string) json.RawMessage {
 	owner := ""
 	if call := engine.From(ctx); call != nil {
@@ -541,7 +539,7 @@ func (m *tasks) detailed(ctx context.Context, id string) json.RawMessage {
 	return encode(state)
 }
 
-// close cancels what is at work and waits for it until ctx ends.
+// close cancels the tasks at work and waits for them until ctx ends.
 func (m *tasks) close(ctx context.Context) error {
 	m.mu.Lock()
 	m.down = true
@@ -560,7 +558,7 @@ func (m *tasks) close(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
-	// Handlers that were cancelled just now have a moment, as those of requests have.
+	// Handlers that were just cancelled get a moment to return, as those of requests do.
 	t := time.NewTimer(unwindTime)
 	defer t.Stop()
 	select {

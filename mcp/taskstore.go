@@ -12,12 +12,12 @@ import (
 
 // TaskStore keeps tasks. Its methods may be called by several goroutines at once.
 type TaskStore interface {
-	// PutTask keeps a task, in place of what was kept under its id.
+	// PutTask keeps a task and replaces the one with the same ID.
 	PutTask(ctx context.Context, t TaskRecord) error
 	// Task returns a task; false if there is none, or it has expired.
 	Task(ctx context.Context, id string) (TaskRecord, bool, error)
-	// Tasks returns the first tasks of an owner, at most limit, in the order of their
-	// ids, with ids after the one given.
+	// Tasks returns the first tasks of an owner, at most limit, ordered by id, with ids greater
+	// than after.
 	Tasks(ctx context.Context, owner, after string, limit int) ([]TaskRecord, error)
 }
 
@@ -63,8 +63,8 @@ func (m *memoryTasks) drop(id string) {
 	delete(m.kept, id)
 }
 
-// makeRoom drops what has expired, and then tasks that are over, those first that
-// expire first, until a tenth is free, and room for so many bytes; mu is held.
+// makeRoom drops expired tasks, and then finished ones, those that expire first before others,
+// until a tenth is free and there is room for room bytes; mu is held.
 func (m *memoryTasks) makeRoom(room int) {
 	at := time.Now()
 	var over []TaskRecord

@@ -14,9 +14,9 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// ToolHandler is the untyped form of a tool, for tools known only at run time.
-// Arguments are an object that obeys the tool's InputSchema; they are not kept or
-// changed. Errors are treated as those of [AddTool].
+// ToolHandler is the untyped form of a tool, for tools known only at run time. Arguments are an
+// object that obeys the tool's InputSchema; the handler must not keep or change them. Errors are
+// treated as those of [AddTool].
 type ToolHandler func(ctx context.Context, call *ToolCall) (*ToolResult, error)
 
 // ToolCall is a call of a tool.
@@ -38,26 +38,25 @@ func (t *toolEntry) json() json.RawMessage { return t.of(t.def) }
 
 // AddTool adds a tool that is a Go function, or replaces the tool of that name.
 //
-// In is a struct; its fields and tags (package schema) make the input schema, and
-// arguments are checked and decoded in one go. What does not fit is answered as a
-// tool error that names every fault. In may be struct{} for no arguments. Null for an
-// optional argument is the same as no argument, because models send it for what they
-// leave out. A t.InputSchema that is not nil decides by itself instead: arguments are
-// exact JSON then, and null is a value that the schema allows or refuses.
+// In is a struct; its fields and tags (package schema) make the input schema, and arguments are
+// checked and decoded in one pass. Arguments that do not fit are answered with a tool error that
+// names every fault. In may be struct{} for no arguments. Null for an optional argument is the same
+// as no argument, because models send it for arguments they leave out. A t.InputSchema that is not
+// nil replaces these rules: arguments are then exact JSON, and the schema accepts or refuses null.
 //
-// Out decides the result: a string becomes text; Content, or a list of one of its types,
-// content; *ToolResult is taken as it is; any other type becomes structured content, with
-// its schema ([schema.ForOutput]), and its JSON as text. A result without structured
-// content, or with one that does not fit the schema, be it that one or t.OutputSchema, is
-// a fault of the server that no model can mend: an [*Error] with [jsonrpc.CodeInternal].
+// Out decides the result: a string becomes text; Content, or a list of one of its types, becomes
+// content; *ToolResult is used as it is; a value of any other type becomes structured content, with
+// its schema ([schema.ForOutput]), and its JSON as text. If t.OutputSchema or the schema of Out
+// requires structured content, and a result has none or one that does not fit, that is a fault of
+// the server that a model cannot correct: an [*Error] with [jsonrpc.CodeInternal].
 //
 // An error of h becomes a tool error with its text, for the model to act on; an
 // [*Error] a JSON-RPC error; a panic an internal error without detail.
 //
 // AddTool panics if the tool cannot work: In cannot hold an object, Out is an interface with
-// methods, one of them has no schema, h is nil, or the name has other characters than
-// letters, digits, _, -, . and /, or more than 128. These are mistakes of the program that
-// no input can cause.
+// methods, one of them has no schema, h is nil, or the name has characters other than letters,
+// digits, _, -, . and /, or more than 128. These are mistakes of the program that no input can
+// cause.
 //
 // Specification: 2026-07-28, server/tools, Output Schema and Error Handling.
 func AddTool[In, Out any](s *Server, t Tool, h func(context.Context, In) (Out, error)) {
@@ -83,7 +82,7 @@ func AddTool[In, Out any](s *Server, t Tool, h func(context.Context, In) (Out, e
 	s.feed.changed(KindTool)
 }
 
-// newTool completes the schemas of t from its types, and finds what is wrong with them.
+// newTool completes the schemas of t from its types, and returns the first fault.
 func newTool[In, Out any](t *Tool) (decode decodeFunc[In], result func(Out) (*ToolResult, error), e *toolEntry, err error) {
 	if decode, t.InputSchema, err = decoderOf[In](t.InputSchema); err != nil {
 		return nil, nil, nil, err
@@ -104,11 +103,11 @@ func newTool[In, Out any](t *Tool) (decode decodeFunc[In], result func(Out) (*To
 	return decode, result, e, err
 }
 
-// HandleTool adds an untyped tool, or replaces the tool of that name. Arguments are
-// checked against t.InputSchema, which may be nil for any object, and reach h as they were
-// sent: a schema that takes null for an optional argument says "type": ["string", "null"].
-// The structured content of results is checked against t.OutputSchema, if that is not nil,
-// as [AddTool] does. The error says what keeps the tool from working.
+// HandleTool adds an untyped tool, or replaces the tool of that name. Arguments are checked against
+// t.InputSchema, which may be nil for any object, and reach h as they were sent: a schema that
+// accepts null for an optional argument says "type": ["string", "null"]. The structured content of
+// results is checked against t.OutputSchema, if that is not nil, as [AddTool] does. If the tool
+// cannot work, HandleTool returns an error with the reason.
 func (s *Server) HandleTool(t Tool, h ToolHandler) error {
 	if t.InputSchema == nil {
 		t.InputSchema = json.RawMessage(`{"type":"object","properties":{}}`)
@@ -139,10 +138,10 @@ func (s *Server) HandleTool(t Tool, h ToolHandler) error {
 	return nil
 }
 
-// decodeFunc reads arguments. Valid says that they are known to be JSON.
+// decodeFunc reads arguments. Valid reports whether they are known to be valid JSON.
 type decodeFunc[In any] func(args json.RawMessage, v *In, valid bool) error
 
-// decoderOf returns how arguments become an In, and their schema.
+// decoderOf returns the decoder of arguments into an In, and their schema.
 func decoderOf[In any](given json.RawMessage) (decodeFunc[In], json.RawMessage, error) {
 	if err := checkIn(reflect.TypeFor[In]()); err != nil {
 		return nil, nil, err
@@ -175,8 +174,8 @@ func decoderOf[In any](given json.RawMessage) (decodeFunc[In], json.RawMessage, 
 	}, given, nil
 }
 
-// decoded tells whether arguments are just the bytes that came off a wire in the request
-// of ctx, which are known to be valid JSON.
+// decoded reports whether arguments are the bytes received in the request of ctx, which are known
+// to be valid JSON.
 func decoded(ctx context.Context, args json.RawMessage) bool {
 	call := engine.From(ctx)
 	if call == nil {
@@ -186,12 +185,12 @@ func decoded(ctx context.Context, args json.RawMessage) bool {
 	return ok && len(raw) == len(args) && &raw[0] == &args[0]
 }
 
-// resultOf returns how an Out becomes a tool result, and its schema if it is
-// structured. What does not fit the schema is an error (TOOL-26-023).
+// resultOf returns the encoder of an Out as a tool result, and its schema if it is structured. A
+// result that does not fit the schema is an error (TOOL-26-023).
 func resultOf[Out any](given json.RawMessage) (func(Out) (*ToolResult, error), json.RawMessage, error) {
 	if isPlainOut[Out]() {
 		return func(v Out) (*ToolResult, error) {
-			if text, ok := any(v).(string); ok { // which anyResult would have on the heap
+			if text, ok := any(v).(string); ok { // without the allocation of anyResult
 				return oneBlock(TextContent{Text: text}), nil
 			}
 			return anyResult(v)
@@ -217,7 +216,7 @@ func resultOf[Out any](given json.RawMessage) (func(Out) (*ToolResult, error), j
 	}, given, nil
 }
 
-// isPlainOut tells whether the values of an Out, and not its type, say what results are.
+// isPlainOut reports whether the values of an Out, not its type, determine the form of results.
 func isPlainOut[Out any]() bool {
 	t := reflect.TypeFor[Out]()
 	return t == reflect.TypeFor[string]() || t == reflect.TypeFor[*ToolResult]() || t == reflect.TypeFor[any]() || isContent(t) || isContents(t)
@@ -225,12 +224,12 @@ func isPlainOut[Out any]() bool {
 
 func isContent(t reflect.Type) bool { return t.Implements(reflect.TypeFor[Content]()) }
 
-// isContents tells whether a type is a list of content blocks. [RawContent] is a block.
+// isContents reports whether a type is a list of content blocks. [RawContent] is a block.
 func isContents(t reflect.Type) bool {
 	return (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) && isContent(t.Elem())
 }
 
-// anyResult makes a result of a value, no string, whose type says how.
+// anyResult returns the result for a value by its dynamic type. The value is not a string.
 func anyResult(v any) (*ToolResult, error) {
 	switch v := v.(type) {
 	case *ToolResult:
@@ -272,7 +271,7 @@ func structured(raw json.RawMessage, err error) (*ToolResult, error) {
 	return &ToolResult{Content: []Content{TextContent{Text: string(raw)}}, Structured: raw, own: &raw[0]}, nil
 }
 
-// badResult is the error of a tool whose result breaks what its own schema says.
+// badResult is the error for a result that breaks the tool's own schema.
 func badResult(err error) error {
 	return Errorf(jsonrpc.CodeInternal, "the result does not fit the output schema of the tool: %v", err)
 }
@@ -288,7 +287,7 @@ func (t *toolEntry) hold() (err error) {
 	return nil
 }
 
-// held returns the fault of a result that breaks the output schema (TOOL-26-023).
+// held returns an error for a result that breaks the output schema (TOOL-26-023).
 func (t *toolEntry) held(res *ToolResult) error {
 	switch {
 	case t.output == nil || res == nil || res.IsError:
@@ -325,7 +324,7 @@ func (s *Server) callTool(ctx context.Context, req *Request) (Result, error) {
 	return s.runTool(ctx, t, args)
 }
 
-// runTool calls a tool; what it fails with is a result, but for a panic.
+// runTool calls a tool; a failure becomes a result, a panic an error.
 func (s *Server) runTool(ctx context.Context, t *toolEntry, args json.RawMessage) (Result, error) {
 	var res *ToolResult
 	err := s.eng.User.Run(ctx, t.def.Name, func() (err error) {
@@ -344,8 +343,8 @@ func (s *Server) runTool(ctx context.Context, t *toolEntry, args json.RawMessage
 	return res, nil
 }
 
-// toolFailure makes a tool error of what a tool returned, unless it is meant for
-// the protocol (TOOL-26: input faults and failures are results with isError).
+// toolFailure turns an error of a tool into a tool error, unless the error is meant for the
+// protocol (TOOL-26: input faults and failures are results with isError).
 func toolFailure(ctx context.Context, err error) (Result, error) {
 	var rpc *Error
 	var lacks *engine.LacksError

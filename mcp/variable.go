@@ -13,16 +13,16 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// variable is how one variable of a URI template becomes JSON for its field.
+// variable says how one variable of a URI template becomes JSON for its field.
 type variable struct {
 	name string
 	kind string // type in JSON Schema; of a list, that of its items; empty: any
 	list bool
 }
 
-// bindVariables finds the field of each variable of a template in the schema of its In. It
-// refuses variables without a field, required fields without a variable, and fields that
-// no text can be read into.
+// bindVariables finds the field of each variable of a template in the schema of its In. It refuses
+// variables without a field, required fields without a variable, and fields that cannot be decoded
+// from text.
 func bindVariables(t *urimatch.Template, in reflect.Type, typ *schema.Type) ([]variable, error) {
 	if err := checkIn(in); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func bindVariables(t *urimatch.Template, in reflect.Type, typ *schema.Type) ([]v
 	return out, nil
 }
 
-// typeIn returns the type that a schema states, the first beside null of several.
+// typeIn returns the type of a schema; of several types, the first other than null.
 func typeIn(raw json.RawMessage) string {
 	typ, ok := jsonx.Lookup(raw, "type")
 	if !ok {
@@ -74,7 +74,7 @@ func typeIn(raw json.RawMessage) string {
 	return name
 }
 
-// bound makes an object of what a URI template matched.
+// bound builds an object from the values that a URI template matched.
 func bound(variables []variable, vars uritemplate.Values) json.RawMessage {
 	out := []byte{'{'}
 	for _, v := range variables {
@@ -102,8 +102,8 @@ func bound(variables []variable, vars uritemplate.Values) json.RawMessage {
 	return append(out, '}')
 }
 
-// append appends the text of a value: as it is if it is the number or boolean that the field
-// wants, else as a string, which the field's schema accepts or refuses.
+// append appends the text of a value: unquoted if it is the number or boolean that the field needs,
+// else as a string, which the field's schema accepts or refuses.
 func (v *variable) append(dst []byte, text string) []byte {
 	kind := jsonx.KindOf([]byte(text))
 	if jsonx.Valid([]byte(text), 1) == nil && len(text) > 0 && text[0] > ' ' && text[len(text)-1] > ' ' {

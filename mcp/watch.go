@@ -14,12 +14,12 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// Watch yields what the server announces: changes of its lists and of the
-// resources named by uris. The first event, notifications/subscriptions/acknowledged,
-// tells that nothing is missed from then on; its Params name what the server honours of
-// that. What it leaves out, though it offers it or was given by uris, is logged. The
-// iteration ends with ctx, without an error, or with the error that ended it; a subscription
-// that a server ends is such an error.
+// Watch yields the changes that the server announces: those of its lists and of the resources named
+// by uris. The first event, notifications/subscriptions/acknowledged, means that no later change is
+// missed; its Params name the changes that the server honours. A change that the server does not
+// honour, although it offers it or uris names it, is logged. The iteration ends with ctx, without
+// an error, or with the error that ended it; if the server ends the subscription, that is such an
+// error.
 //
 // Specification: 2026-07-28, basic/patterns/subscriptions; before it, resources/subscribe.
 func (s *Session) Watch(ctx context.Context, uris ...string) iter.Seq2[Event, error] {
@@ -89,8 +89,8 @@ func newEvent(method string, params json.RawMessage) Event {
 	return e
 }
 
-// listen runs one subscription until ctx ends (nil) or the server ends it.
-// Ack is told what the server honours of f. A modern server is told of whom e speaks.
+// listen runs one subscription until ctx ends (nil) or the server ends it. It calls ack with the
+// part of f that the server honours. A modern server gets the client's description e.
 func (s *Session) listen(ctx context.Context, f filter, e bridge.Envelope, ack func(filter) error, emit func(string, json.RawMessage) error) error {
 	if !s.remote.Rev.Sessions {
 		return s.listenModern(ctx, f, e, ack, emit)
@@ -113,8 +113,8 @@ func (s *Session) listen(ctx context.Context, f filter, e bridge.Envelope, ack f
 
 func (s *Session) listenModern(ctx context.Context, f filter, e bridge.Envelope, ack func(filter) error, emit func(string, json.RawMessage) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	// Some servers leave the subscription's id out, on a pipe. Such changes
-	// arrive outside of any call.
+	// On a pipe, some servers leave out the subscription's id. Such changes arrive outside of any
+	// call.
 	var untagged sync.WaitGroup
 	untagged.Go(func() {
 		if err := s.feed.listen(ctx, nil, f, func() error { return nil }, emit, nil); err != nil {
@@ -147,18 +147,18 @@ func (s *Session) listenModern(ctx context.Context, f filter, e bridge.Envelope,
 	return publicError(err)
 }
 
-// listenInbox gets what a subscription brings.
+// listenInbox receives the notifications of a subscription.
 type listenInbox func(method string, params json.RawMessage)
 
 // Note implements engine.Inbox.
 func (f listenInbox) Note(method string, params json.RawMessage) { f(method, params) }
 
-// Question implements engine.Inbox. A modern server has none.
+// Question implements engine.Inbox. A modern server asks none.
 func (f listenInbox) Question(context.Context, string, json.RawMessage) (json.RawMessage, error) {
 	return nil, ErrNoCall
 }
 
-// noteChange drops what is not known any more after a notification.
+// noteChange drops cached data that a notification invalidates.
 func (s *Session) noteChange(method string, params json.RawMessage) {
 	if s.face != nil {
 		s.face.noteChange(method, params)

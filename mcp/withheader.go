@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// WithHeader sends headers with the HTTP requests of one call, instead of those of the same names in
-// [Client.Header]: the request itself, and its repetitions with answers to questions. The polls of a task
-// have none, and the result is neither taken from a cache nor kept in one. Over other transports there are no headers; middleware of the client and a Handler of
-// [Client.Open] read them as [Call.Header]. The call fails before anything is sent if the transport needs
-// the header for itself, such as Content-Type and all that begin with Mcp-.
+// WithHeader adds headers to the HTTP requests of one call, in place of headers of the same names
+// in [Client.Header]: to the request itself and to its retries with answers to questions, but not
+// to polls of a task. The result is neither taken from a cache nor cached. Other transports do not
+// send them; middleware of the client and a Handler of [Client.Open] read them as [Call.Header].
+// The call fails before anything is sent if the transport sets the header itself, such as
+// Content-Type and all that begin with Mcp-.
 func WithHeader(h http.Header) CallOption {
 	return func(o *callOptions) {
 		if o.header == nil {
@@ -23,7 +24,7 @@ func WithHeader(h http.Header) CallOption {
 	}
 }
 
-// ownHeaders are the headers that the transport sets, besides those that begin with Mcp-.
+// ownHeaders are the headers that the transport sets, other than those that begin with Mcp-.
 var ownHeaders = []string{
 	"Accept", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Host", "Last-Event-Id", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
