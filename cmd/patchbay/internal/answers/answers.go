@@ -1,5 +1,5 @@
-// Package answers has what a program answers the questions of servers with, without a person: values and
-// texts from files, and folders.
+// Package answers answers the questions of servers without a person, from files and folders:
+// elicitation requests with values, sampling requests with a text, and roots/list with folders.
 package answers
 
 import (
@@ -21,9 +21,9 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// File answers questions from a file: an object of values for every question, or a list
-// whose elements answer one question each, in order. An element is an object of
-// values, or "accept", "decline" or "cancel". What cannot be answered is declined, and noted.
+// File answers elicitation requests from a JSON file. An object holds the values for every request;
+// a list answers one request per element, in order. An element is an object of values, or "accept",
+// "decline" or "cancel". A request that the file does not answer is declined, and note says so.
 func File(path string, note func(format string, args ...any)) (func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error), error) {
 	data, err := arguments.ReadFile(path)
 	if err != nil {
@@ -57,8 +57,8 @@ func File(path string, note func(format string, args ...any)) (func(context.Cont
 	}, nil
 }
 
-// given answers a question with what a file says. Values that the form does
-// not ask for are left out.
+// given answers a request with the values of a file. Values that the form does not ask for are
+// dropped.
 func given(r *mcp.ElicitRequest, raw json.RawMessage, path string, note func(string, ...any)) *mcp.ElicitResult {
 	declined := func(why string) *mcp.ElicitResult {
 		note("declined the question %q: %s", screen.OneLine(r.Message), why)
@@ -94,8 +94,8 @@ func given(r *mcp.ElicitRequest, raw json.RawMessage, path string, note func(str
 	return form.Accept(values)
 }
 
-// Sample reads the answer to sampling requests from a file: a result of the protocol if the
-// file is a JSON object with content, else its text.
+// Sample reads the answer to sampling requests from a file. A JSON object with content is the
+// result as it is; the text of any other file becomes the content.
 func Sample(path string) (*mcp.SampleResult, error) {
 	data, err := arguments.ReadFile(path)
 	if err != nil {
@@ -145,7 +145,7 @@ func Sample(path string) (*mcp.SampleResult, error) {
 	return res, nil
 }
 
-// Roots makes roots of folders.
+// Roots returns a root for each folder.
 func Roots(dirs []string) ([]mcp.Root, error) {
 	var out []mcp.Root
 	for _, dir := range dirs {

@@ -15,7 +15,7 @@ const editSchema = `{"type":"object","properties":{"path":{"type":"string"},
 	"edits":{"type":"array","items":{"type":"object","properties":{"oldText":{"type":"string"},"newText":{"type":"string"}},"required":["oldText","newText"]}},
 	"dryRun":{"type":"boolean","default":false}},"required":["path","edits"]}`
 
-// TestSignatures (trap 12): a tool in one line, which gets shorter from the inside.
+// TestSignatures (trap 12): a signature that is too long is shortened from the inside.
 func TestSignatures(t *testing.T) {
 	tree := `{"type":"object","properties":{"node":{"$ref":"#/$defs/n"}},"required":["node"],"$defs":{"n":{"type":"object","properties":{"name":{},"below":{"type":"array","items":{"$ref":"#/$defs/n"}}},"required":["name"]}}}`
 	tests := []struct {
@@ -44,7 +44,7 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// TestKindWords (trap 12): what is inside of lists, maps and alternatives is said.
+// TestKindWords (trap 12): a type names what lists, maps and alternatives contain.
 func TestKindWords(t *testing.T) {
 	tests := []struct{ schema, want string }{
 		{`{"type":"array","items":{"type":"integer"}}`, "list of whole numbers"},
@@ -67,8 +67,8 @@ func TestKindWords(t *testing.T) {
 	}
 }
 
-// TestExamplesWork (trap 12): the words of an example, read back as a command line, are
-// arguments that the schema accepts.
+// TestExamplesWork (trap 12): an example, read back as a command line, gives arguments that the
+// schema accepts.
 func TestExamplesWork(t *testing.T) {
 	tests := []struct{ input, want string }{
 		{editSchema, `path=PATH 'edits:=[{"oldText":"OLD_TEXT","newText":"NEW_TEXT"}]'`},
@@ -104,7 +104,7 @@ func TestExamplesWork(t *testing.T) {
 	}
 }
 
-// TestHostileOutlines: huge, deep and cyclic schemas are shown in part, and work is bounded.
+// TestHostileOutlines: huge, deep and cyclic schemas are shown in part, with bounded work.
 func TestHostileOutlines(t *testing.T) {
 	var wide, refs strings.Builder
 	for i := range 50_000 {

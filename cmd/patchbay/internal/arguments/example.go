@@ -13,22 +13,23 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// An example of a call is made from the schema: from its examples, defaults and choices, else a
-// text is the name of the argument in capitals. The schema accepts it; the server may refuse it.
+// An example of a call comes from the examples, defaults and choices of the schema. Without these,
+// a text is the name of its argument in capitals. The schema accepts the example; the server may
+// refuse it.
 
 const (
 	exampleDepth = 6
 	exampleBytes = 2000
 )
 
-// Example returns the arguments of a call in the words of a command line: what is required, or
-// everything if the schema wants more. If nothing is required, it is what cannot be typed without an
-// example: the first member with members of its own. It returns nil if no example fits the schema or it
-// is long.
+// Example returns arguments for a call as words of a command line: the required ones, or all if the
+// schema does not accept these alone. If no argument is required, the example has the first
+// argument with members of its own, which is hard to guess. Example returns nil if no example fits
+// the schema or the example is too long.
 func Example(form *schema.Form, input []byte) []string {
 	root := schema.Outline(input)
 	members := root.Members()
-	teaches := -1 // an optional member for the example
+	teaches := -1 // index of the optional member to show; -1: none
 	if !slices.ContainsFunc(members, func(m schema.Field) bool { return m.Required }) {
 		teaches = slices.IndexFunc(members, func(m schema.Field) bool { return hasParts(&m) })
 	}
@@ -53,7 +54,8 @@ func Example(form *schema.Form, input []byte) []string {
 	return nil
 }
 
-// exampleWord is an argument as it is typed: key=value where the schema types it, else key:=JSON.
+// exampleWord returns an argument as it is typed: key=value if the schema gives that the right
+// type, else key:=JSON.
 func exampleWord(f *schema.Field, v json.RawMessage) []string {
 	if f.Name == "" || strings.ContainsAny(f.Name, "=:{@-") {
 		return []string{string(slices.Concat([]byte{'{'}, jsonx.AppendString(nil, f.Name), []byte{':'}, v, []byte{'}'}))}
@@ -70,7 +72,8 @@ func exampleWord(f *schema.Field, v json.RawMessage) []string {
 	return asJSON
 }
 
-// exampleOf is a value that a field takes; of an object what is required, or all members.
+// exampleOf returns a value that a field accepts; for an object, its required members or all of
+// them.
 func exampleOf(f *schema.Field, all bool, depth int) json.RawMessage {
 	given, _ := jsonx.Lookup(f.Schema, "examples")
 	for v := range jsonx.Elements(given) {
@@ -151,7 +154,7 @@ func exampleNumber(f *schema.Field) json.RawMessage {
 	return json.RawMessage("1")
 }
 
-// exampleTexts are texts of the formats of JSON Schema.
+// exampleTexts are texts in the formats of JSON Schema.
 var exampleTexts = map[string]string{
 	"date": "2026-01-31", "date-time": "2026-01-31T12:00:00Z", "time": "12:00:00Z", "duration": "PT1H",
 	"email": "me@example.com", "hostname": "example.com", "ipv4": "192.0.2.1", "ipv6": "2001:db8::1",
@@ -159,7 +162,8 @@ var exampleTexts = map[string]string{
 	"uuid": "00000000-0000-4000-8000-000000000000", "regex": ".*",
 }
 
-// exampleText is a text for a field: its name in capitals, as long as the schema wants.
+// exampleText returns a text for a field: its name in capitals, made to fit minLength and
+// maxLength.
 func exampleText(f *schema.Field) string {
 	if s := exampleTexts[f.Format]; s != "" {
 		return s

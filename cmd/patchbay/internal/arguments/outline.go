@@ -11,19 +11,20 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// The arguments and the result of a tool, for people: a table with the members of objects and lists below
-// them. A schema may be huge or contain itself, so depth, rows and choices have bounds.
+// The outline shows the arguments or the result of a tool to people: a table in which the members
+// of objects and lists follow them, indented. A schema may be huge or contain itself, so depth,
+// rows and choices are bounded.
 const (
 	outlineDepth   = 4   // levels of members
 	outlineRows    = 200 // members in all
 	outlineChoices = 20  // values of an enum, or alternatives
 )
 
-// RequiredMark stands behind the name of an argument that must be given.
+// RequiredMark follows the name of a required argument.
 const RequiredMark = " *"
 
-// Outline returns a row for each member that a schema of objects names, indented below what it is a part
-// of, and how many more there are than are shown. Marks tell those that are required.
+// Outline returns a row for each member that a schema of objects names, indented below its parent,
+// and the number of members left out. With marks, required members carry [RequiredMark].
 func Outline(raw []byte, marks bool) (rows []screen.Row, more int) {
 	root := schema.Outline(raw)
 	o := outline{marks: marks}
@@ -34,7 +35,7 @@ func Outline(raw []byte, marks bool) (rows []screen.Row, more int) {
 // outline collects the rows.
 type outline struct {
 	rows []screen.Row
-	more int // that found no place
+	more int // members left out
 
 	marks bool // required members are marked
 }
@@ -48,8 +49,8 @@ func (o *outline) add(depth int, name, text string) bool {
 	return true
 }
 
-// parts adds what a field consists of: the members of an object, of the elements of a list, and
-// of the alternatives that are objects.
+// parts adds the members of an object, of the elements of a list, and of the alternatives that are
+// objects.
 func (o *outline) parts(f *schema.Field, depth int) {
 	f = innermost(f)
 	if depth > outlineDepth || f.Kind != schema.Other {
@@ -87,7 +88,7 @@ func (o *outline) parts(f *schema.Field, depth int) {
 	}
 }
 
-// innermost is what the elements of a list are, of a list of lists too, or f itself.
+// innermost returns the elements of a list, or of a list of lists; for anything else f itself.
 func innermost(f *schema.Field) *schema.Field {
 	for range outlineDepth {
 		e := f.Elements()
@@ -99,10 +100,10 @@ func innermost(f *schema.Field) *schema.Field {
 	return f
 }
 
-// hasParts tells whether a field has members to show.
+// hasParts reports whether a field has members to show.
 func hasParts(f *schema.Field) bool { return namesMembers(innermost(f)) }
 
-// namesMembers tells whether Members of a field has some.
+// namesMembers reports whether Members of a field returns any.
 func namesMembers(f *schema.Field) bool {
 	properties, _ := jsonx.Lookup(f.Schema, "properties")
 	for range jsonx.Members(properties) {
@@ -111,7 +112,7 @@ func namesMembers(f *schema.Field) bool {
 	return false
 }
 
-// Kind words what a field takes.
+// Kind describes the values that a field accepts.
 func Kind(f *schema.Field) string {
 	s := kindWords(f, false, 0)
 	if d := string(f.Default); d != "" && d != "[]" && d != "{}" && d != "null" {
@@ -120,7 +121,7 @@ func Kind(f *schema.Field) string {
 	return s
 }
 
-// kindWords words what a field takes, or several of its kind.
+// kindWords describes the values that a field accepts; several asks for the plural.
 func kindWords(f *schema.Field, several bool, depth int) string {
 	s := ""
 	if several {
@@ -197,7 +198,7 @@ func kindWords(f *schema.Field, several bool, depth int) string {
 	return "JSON"
 }
 
-// bounds words the least and the most of a field, of so many units, which may be none.
+// bounds describes the minimum and maximum of a field in a unit, which may be empty.
 func bounds(f *schema.Field, unit string) string {
 	of, least := "", " from "+string(f.Min)
 	if unit != "" {

@@ -7,12 +7,12 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// signatureWidth is the most columns of a signature where no terminal sets a width.
+// signatureWidth is the maximum width of a signature, in columns, without a terminal.
 const signatureWidth = 160
 
-// Signature is a tool in one line: edit_file(path, edits: {oldText, newText}[], dryRun?). What
-// does not fit into width columns, of 0 as many as signatureWidth, is left out from the inside:
-// first the members of members, then those of arguments, then what is optional.
+// Signature returns a tool in one line: edit_file(path, edits: {oldText, newText}[], dryRun?). It
+// has at most width columns; 0 means signatureWidth. A longer one is shortened from the inside:
+// first the members of members go, then those of arguments, then optional arguments.
 func Signature(name string, input []byte, width int) string {
 	if width <= 0 {
 		width = signatureWidth
@@ -32,8 +32,8 @@ func Signature(name string, input []byte, width int) string {
 	return name + "(…)"
 }
 
-// membersLine is the names of members with what is inside of them down to depth levels. It
-// reports false if that needs more than room columns.
+// membersLine returns the names of members, and what they contain down to depth levels. It reports
+// false if that needs more than room columns.
 func membersLine(members []schema.Field, depth, room int, requiredOnly bool) (string, bool) {
 	var b strings.Builder
 	used := 0
@@ -66,7 +66,7 @@ func membersLine(members []schema.Field, depth, room int, requiredOnly bool) (st
 	return b.String(), true
 }
 
-// insideOf is what a field consists of: {a, b}, {a, b}[], [], {…}, or nothing for a simple value.
+// insideOf returns the contents of a field: {a, b}, {a, b}[], [], {…}, or "" for a simple value.
 func insideOf(f *schema.Field, depth, room int) (string, bool) {
 	if f.Kind == schema.MultiEnum {
 		return "[]", true

@@ -1,18 +1,18 @@
-// Package arguments has the arguments of tools for people: typed as words of a command line, shown as a
-// table or in one line, and as an example.
+// Package arguments handles the arguments of tools for people: it reads them from the words of a
+// command line, shows them as a table or in one line, and makes examples.
 //
 // The words are
 //
 //	key=value    typed by the schema of the tool; several of a key make a list
 //	key=@file    the contents of a file
-//	key:=JSON    raw JSON, not looked at
+//	key:=JSON    raw JSON, passed on as it is
 //	{"a":1}      all arguments; also @file.json, and - for standard input
 //
-// and are merged from left to right: [Read], then [Build]. What [Example] makes is read back by these
-// into arguments that the schema accepts.
+// Words are merged from left to right: [Read] parses them, then [Build] applies the schema. Both
+// read an [Example] back into arguments that the schema accepts.
 //
-// A schema is the server's and may be huge, cyclic or hostile: every function bounds depth, rows and
-// bytes, and what it returns has no control characters.
+// A schema comes from the server and may be huge, cyclic or hostile: every function bounds depth,
+// rows and bytes, and returns text without control characters.
 package arguments
 
 import (
@@ -30,14 +30,14 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// Word is a word of a command line, its file read.
+// Word is one word of a command line. Its file, if it names one, has been read.
 type Word struct {
 	Key   string
 	Value string          // of key=value
 	Raw   json.RawMessage // of key:=JSON, or an object if Key is empty
 }
 
-// Error says what is wrong with the words.
+// Error describes a mistake in the words.
 type Error struct {
 	Err    error
 	Detail string // lines to show below; may be empty
@@ -56,11 +56,11 @@ func (e *Error) hint(next string) *Error {
 	return e
 }
 
-// MaxInput bounds what is read of a file or of standard input, in bytes.
+// MaxInput bounds a file or standard input, in bytes.
 const MaxInput = 64 << 20
 
-// Read reads the words of a command line. Help is a command that explains them. An error is an [*Error],
-// or that of a file.
+// Read reads the words of a command line. Help is a command that explains them. An error is an
+// [*Error], or comes from a file.
 func Read(args []string, stdin io.Reader, help string) ([]Word, error) {
 	var out []Word
 	for _, arg := range args {
@@ -119,7 +119,7 @@ func read(arg string, stdin io.Reader, help string) (Word, error) {
 	return Word{Key: key, Value: value}, nil
 }
 
-// object reads a JSON object from where.
+// object parses a JSON object; where names its source in errors.
 func object(data []byte, where string) (Word, error) {
 	data = []byte(strings.TrimSpace(string(data)))
 	if err := jsonx.Valid(data, 0); err != nil {
@@ -154,14 +154,14 @@ func ReadAll(r io.Reader) ([]byte, error) {
 	return data, err
 }
 
-// NeedSchema reports whether the types of some words are those of a schema.
+// NeedSchema reports whether the schema decides the type of any word.
 func NeedSchema(words []Word) bool {
 	return slices.ContainsFunc(words, func(w Word) bool { return w.Raw == nil })
 }
 
-// Build makes the arguments of a call. Form and input are what the tool
-// takes; form is nil if that is not known, and then values that read as JSON numbers,
-// booleans, lists or objects are those. Help is a command that shows the arguments.
+// Build returns the arguments of a call. Form and input are the tool's; if form is nil, texts that
+// read as JSON numbers, booleans, lists or objects become those. Help is a command that shows the
+// arguments.
 func Build(words []Word, form *schema.Form, input json.RawMessage, help string) (json.RawMessage, error) {
 	values := map[string]json.RawMessage{}
 	var order, typed []string
@@ -211,7 +211,7 @@ func Build(words []Word, form *schema.Form, input json.RawMessage, help string) 
 	return append(out, '}'), nil
 }
 
-// misfit words what does not fit a schema, one line each.
+// misfit describes the values that do not fit a schema, one per line.
 func misfit(err error) *Error {
 	var bad *schema.ValidationError
 	if !errors.As(err, &bad) {
@@ -234,7 +234,7 @@ func misfit(err error) *Error {
 	return &Error{Err: errors.New("the arguments do not fit the tool"), Detail: strings.Join(lines, "\n")}
 }
 
-// typedValue makes JSON of what was typed for one key, in one or several words.
+// typedValue converts the texts of one key, from one or several words, to JSON.
 func typedValue(key string, texts []string, form *schema.Form, input json.RawMessage) (json.RawMessage, error) {
 	if form == nil {
 		if len(texts) == 1 {
@@ -292,7 +292,7 @@ func typedValue(key string, texts []string, form *schema.Form, input json.RawMes
 	return field.Parse(texts[0])
 }
 
-// Guess types a text that no schema says anything about.
+// Guess gives a type to a text without a schema.
 func Guess(s string) json.RawMessage {
 	if t := []byte(strings.TrimSpace(s)); jsonx.Valid(t, 0) == nil {
 		return t
@@ -315,8 +315,8 @@ func arrayOf(texts []string, each func(string) (json.RawMessage, error)) (json.R
 	return append(out, ']'), nil
 }
 
-// takesMore reports whether a schema says that it takes arguments it does not name. To say
-// nothing allows them too, but then a misspelt name is likelier.
+// takesMore reports whether a schema says that it accepts arguments it does not name. A schema that
+// says nothing accepts them too, but then a misspelt name is likelier.
 func takesMore(input json.RawMessage) bool {
 	if v, ok := jsonx.Lookup(input, "additionalProperties"); ok {
 		return string(v) != "false"

@@ -1,6 +1,6 @@
-// Package block has the content blocks of results for people: what their text and bytes are, how a block
-// without text is described, and under which names bytes are saved. A kind of block that is not known is
-// described by its JSON.
+// Package block handles the content blocks of results for people: their text and bytes, a
+// description of blocks without text, and the file names that bytes are saved under. A block of an
+// unknown kind is described by its JSON.
 package block
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// Block is one content block, of a kind this program knows or not.
+// Block is one content block, of a known or unknown kind.
 type Block struct {
 	Type        string          `json:"type"`
 	Text        string          `json:"text"`
@@ -45,7 +45,7 @@ func Decode(raw json.RawMessage) (*Block, error) {
 	return b, nil
 }
 
-// Blob returns the bytes of a block that has some.
+// Blob returns the bytes of a block; nil if it has none.
 func (b *Block) Blob() (data []byte, mime string) {
 	switch {
 	case (b.Type == "image" || b.Type == "audio") && b.Data != nil:
@@ -56,7 +56,7 @@ func (b *Block) Blob() (data []byte, mime string) {
 	return nil, ""
 }
 
-// Words returns the text of a block that is text.
+// Words returns the text of a text block.
 func (b *Block) Words() (string, bool) {
 	switch {
 	case b.Type == "text":
@@ -67,7 +67,7 @@ func (b *Block) Words() (string, bool) {
 	return "", false
 }
 
-// Describe words a block in one line.
+// Describe describes a block in one line.
 func (b *Block) Describe() string {
 	if data, mime := b.Blob(); data != nil {
 		s := fmt.Sprintf("%s, %s", cmp.Or(screen.OneLine(mime), "unknown type"), screen.Bytes(len(data)))

@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// WriteNew writes a file that does not exist yet: stem.ext, stem-2.ext and so on.
+// WriteNew writes a new file: stem.ext, stem-2.ext and so on. It never overwrites a file.
 func WriteNew(dir, stem, ext string, data []byte) (string, error) {
 	for n := 1; n <= 10_000; n++ {
 		name := stem + ext
@@ -33,8 +33,8 @@ func WriteNew(dir, stem, ext string, data []byte) (string, error) {
 	return "", fmt.Errorf("%s has ten thousand files named %s%s; empty it", dir, stem, ext)
 }
 
-// extensions are those of types that tools return, and no others: the type alone says what
-// a file is opened with.
+// extensions are the file extensions of types that tools return. Only these are used, since systems
+// choose the program that opens a file by its extension.
 var extensions = map[string]string{
 	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "image/svg+xml": ".svg",
 	"image/bmp": ".bmp", "image/tiff": ".tiff", "image/avif": ".avif",
@@ -44,7 +44,7 @@ var extensions = map[string]string{
 	"text/plain": ".txt", "text/markdown": ".md", "text/csv": ".csv", "text/html": ".html",
 }
 
-// FileName makes a file name without surprises of what a server calls something.
+// FileName makes a safe file name from a name that a server chose.
 func FileName(name, mime string) (stem, ext string) {
 	mime, _, _ = strings.Cut(strings.ToLower(mime), ";")
 	if ext = extensions[strings.TrimSpace(mime)]; ext == "" {
@@ -76,7 +76,7 @@ func FileName(name, mime string) (stem, ext string) {
 	return stem, ext
 }
 
-// LastSegment is the last part of a URI's path, or of its host if it has none.
+// LastSegment returns the last segment of a URI's path, or its host if the path is empty.
 func LastSegment(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil {

@@ -34,7 +34,7 @@ func TestFileName(t *testing.T) {
 	}
 }
 
-// FuzzFileName wants a name that stays in its folder and is a file's on every system.
+// FuzzFileName wants names that stay in their folder and are valid on every system.
 func FuzzFileName(f *testing.F) {
 	f.Add("../x", "image/png")
 	f.Add("con\x00", "")
@@ -49,7 +49,7 @@ func FuzzFileName(f *testing.F) {
 	})
 }
 
-// TestWriteNew writes over nothing, and through no link.
+// TestWriteNew checks that WriteNew overwrites nothing and follows no link.
 func TestWriteNew(t *testing.T) {
 	dir := t.TempDir()
 	outside := filepath.Join(t.TempDir(), "outside")

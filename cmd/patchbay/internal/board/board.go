@@ -1,5 +1,5 @@
-// Package board keeps the state of the servers of a gateway or a host, and tells a person what is new: once
-// per change, in a line, and only after [Board.Report].
+// Package board keeps the state of the servers of a gateway or host, and, from [Board.Report] on,
+// prints one line for each change that concerns a person.
 package board
 
 import (
@@ -20,20 +20,20 @@ type Board struct {
 	talk *terminal.Talk
 
 	mu        sync.Mutex
-	last      map[string]gateway.Status // what was heard of each server; guarded by mu
-	settled   map[string]bool           // servers that have been tried; guarded by mu
-	reporting bool                      // news are told; guarded by mu
-	changed   chan struct{}             // closed at the next news; guarded by mu
+	last      map[string]gateway.Status // last state of each server; guarded by mu
+	settled   map[string]bool           // servers that have started or failed once; guarded by mu
+	reporting bool                      // changes are printed; guarded by mu
+	changed   chan struct{}             // closed at the next change; guarded by mu
 }
 
-// New returns a board without servers, which tells its news to talk.
+// New returns a board without servers. It prints changes to talk.
 func New(talk *terminal.Talk) *Board {
 	return &Board{talk: talk, last: map[string]gateway.Status{}, settled: map[string]bool{}, changed: make(chan struct{})}
 }
 
-// Tell takes in the state of a server.
+// Tell takes the new state of a server.
 func (b *Board) Tell(s gateway.Status) {
-	if s.State == gateway.Stopped { // another may have its name by now
+	if s.State == gateway.Stopped { // another server may have its name by now
 		return
 	}
 	before, reporting := b.take(s)
@@ -52,8 +52,7 @@ func (b *Board) Tell(s gateway.Status) {
 	}
 }
 
-// take keeps the state of a server. It returns what was known before, and whether
-// news are told.
+// take keeps the state of a server. It returns the state before, and whether changes are printed.
 func (b *Board) take(s gateway.Status) (before gateway.Status, reporting bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,7 +66,7 @@ func (b *Board) take(s gateway.Status) (before gateway.Status, reporting bool) {
 	return before, b.reporting
 }
 
-// LeaveOut takes note of a server that is not started.
+// LeaveOut records a server that is not started.
 func (b *Board) LeaveOut(name, why string) {
 	s := gateway.Status{Name: name, State: health.LeftOut, Reason: why, Tools: -1, Prompts: -1, Resources: -1}
 	if before, reporting := b.take(s); reporting && before.State != health.LeftOut {
@@ -75,7 +74,7 @@ func (b *Board) LeaveOut(name, why string) {
 	}
 }
 
-// Complain says that a server is not there, and why.
+// Complain prints that a server is not available, and why.
 func (b *Board) Complain(s gateway.Status) {
 	reason, said := Apart(s.Reason)
 	b.talk.Note("%s: %s: %s", s.Name, s.State, screen.OneLine(reason))
@@ -86,7 +85,7 @@ func (b *Board) Complain(s gateway.Status) {
 	}
 }
 
-// Forget drops what is known of a server that is gone, or begins anew.
+// Forget drops the state of a server that was removed or starts over.
 func (b *Board) Forget(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,14 +93,14 @@ func (b *Board) Forget(name string) {
 	delete(b.settled, name)
 }
 
-// Report begins to tell what is new.
+// Report starts to print changes.
 func (b *Board) Report() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.reporting = true
 }
 
-// Starting returns which of the servers were not tried yet.
+// Starting returns the servers that have neither started nor failed yet.
 func (b *Board) Starting(names []string) (list []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -113,11 +112,12 @@ func (b *Board) Starting(names []string) (list []string) {
 	return list
 }
 
-// countTime is for a server that is ready to say what it offers.
+// countTime bounds the wait for the tool counts of servers that are ready.
 const countTime = time.Second
 
-// Wait waits until each server has been tried, and those that are ready have said what
-// they offer, but not for longer than d. A person is shown what is waited for.
+// Wait waits until each server has started or failed, at most d, and then up to countTime for the
+// tool counts of those that are ready. After a second it shows the names of the servers that are
+// still starting.
 func (b *Board) Wait(ctx context.Context, names []string, d time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -156,8 +156,8 @@ func (b *Board) Wait(ctx context.Context, names []string, d time.Duration) {
 	}
 }
 
-// Apart takes the reason of a state and what the server has said last apart, which
-// package gateway puts behind it for callers.
+// Apart splits the reason of a state into the reason and the last lines of the server's output,
+// which package gateway appends for callers.
 func Apart(reason string) (why string, said []string) {
 	why, quoted, found := strings.Cut(reason, saidLast)
 	if !found {

@@ -2,8 +2,7 @@ package board
 
 import "testing"
 
-// The reason of a state and what the server said last, which package gateway joins, can
-// be told apart.
+// Apart splits the reason of a state and the last lines of the server, which package gateway joins.
 func TestApart(t *testing.T) {
 	tests := []struct {
 		reason, why string

@@ -9,10 +9,10 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/health"
 )
 
-// manyProcesses of one server are worth a remark.
+// manyProcesses is the number of processes of one server from which Remarks mentions them.
 const manyProcesses = 5
 
-// Remarks are what a person should know of a server that is running, beside its row.
+// Remarks returns what a person should know about a running server beyond its row.
 func Remarks(s *health.Server, now time.Time) (lines []string) {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if s.Lost != "" {
@@ -42,7 +42,7 @@ func Remarks(s *health.Server, now time.Time) (lines []string) {
 	return lines
 }
 
-// InMemory words what processes cost, empty if that is not known.
+// InMemory describes the memory of processes; empty if it is not known.
 func InMemory(bytes int64) string {
 	if bytes == 0 {
 		return ""

@@ -11,12 +11,13 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// KeepTime is the life of a stored list: to start a server for each press of a key would be slow.
+// KeepTime is the lifetime of a stored list. Starting a server for each press of a key would be
+// slow.
 const KeepTime = 5 * time.Minute
 
-const maxKept = 4 << 20 // bytes of a list
+const maxKept = 4 << 20 // bytes of one list
 
-// path is the file for a key; empty if there is no folder for it.
+// path returns the file for a key; empty if there is no cache folder.
 func path(key string) string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -26,7 +27,7 @@ func path(key string) string {
 	return filepath.Join(dir, "patchbay", "completion", hex.EncodeToString(sum[:16])+".json")
 }
 
-// Kept returns the list of a key, nil if none is stored or it is older than [KeepTime].
+// Kept returns the list stored under a key; nil if there is none or it is older than [KeepTime].
 func Kept(key string) json.RawMessage {
 	path := path(key)
 	info, err := os.Stat(path)
@@ -40,7 +41,8 @@ func Kept(key string) json.RawMessage {
 	return data
 }
 
-// Keep stores a list of at most 4 MiB for a key, if it can, and removes old ones.
+// Keep stores a list of at most 4 MiB under a key and removes old lists. Errors are ignored: the
+// cache is optional.
 func Keep(key string, raw json.RawMessage) {
 	path := path(key)
 	if path == "" || len(raw) > maxKept {
@@ -56,7 +58,7 @@ func Keep(key string, raw json.RawMessage) {
 			os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}
-	f, err := os.CreateTemp(dir, ".new-*") // which its owner alone can read
+	f, err := os.CreateTemp(dir, ".new-*") // readable by its owner alone
 	if err != nil {
 		return
 	}

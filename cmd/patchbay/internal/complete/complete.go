@@ -1,15 +1,16 @@
-// Package complete is the shells' side of completing command lines: the scripts that a user sources, the
-// call that they make, and the answer in the form of each shell. What the candidates are, its caller knows.
+// Package complete implements the shell side of command line completion: the scripts that a user
+// sources, the call that they make, and the answer in the form of each shell. The caller supplies
+// the candidates.
 //
 // # Guarantees
 //
-//   - A candidate that does not continue the current word is left out, and so is one with a line break, a tab
-//     or characters that cannot be seen: nothing invisible gets into a command line.
-//   - For bash every character of a candidate that means something to the shell is quoted.
-//   - [Keep] and [Kept] store lists for [KeepTime] below the user's folder for caches, readable by the user
+//   - A candidate that does not continue the current word is left out, and so is one with a line
+//     break, a tab or invisible characters: nothing invisible reaches a command line.
+//   - For bash, every special character of a candidate is quoted.
+//   - [Keep] and [Kept] store lists for [KeepTime] in the user's cache folder, readable by the user
 //     alone.
 //
-// To begin, print [Script] for a user, and answer the verb [Verb] by [Parse] and [Request.Write].
+// To begin, print [Script] for a user, and answer the verb [Verb] with [Parse] and [Request.Write].
 package complete
 
 import (
@@ -26,28 +27,28 @@ import (
 //	patchbay __complete bash LINE WORDBREAKS      the line up to the cursor
 //	patchbay __complete zsh|fish|powershell WORD ... CURRENT
 //
-// It prints a candidate a line, for other shells than bash with a tab and its description.
+// It prints one candidate per line; for other shells than bash, a tab and the description follow.
 const Verb = "__complete"
 
 // maxAbout bounds a description, in columns.
 const maxAbout = 60
 
-// Candidate is a text for the current word.
+// Candidate is a possible text for the current word.
 type Candidate struct {
 	Text  string
 	About string // one line for people, may be empty
 }
 
-// Request is what a shell asks.
+// Request is the request of a shell.
 type Request struct {
-	Before  []string // words behind the program
+	Before  []string // words after the program
 	Current string   // the word before the cursor, empty after a space
 
 	shell, breaks string
 }
 
-// Parse reads the arguments of [Verb]. It is not ok if there is nothing to complete: too few arguments, or a
-// cursor within quotes.
+// Parse reads the arguments of [Verb]. It reports false if there is nothing to complete: too few
+// arguments, or a cursor within quotes.
 func Parse(args []string) (r *Request, ok bool) {
 	if len(args) < 2 {
 		return nil, false
@@ -64,7 +65,7 @@ func Parse(args []string) (r *Request, ok bool) {
 		words = words[1:] // without the program
 	}
 	r.Before, r.Current = words[:len(words)-1], words[len(words)-1]
-	if r.shell == "powershell" { // which drops empty words, so that there is a sign before it
+	if r.shell == "powershell" { // PowerShell drops empty words, so the script puts a sign before them
 		r.Current = strings.TrimPrefix(r.Current, "=")
 	}
 	return r, true
@@ -86,9 +87,9 @@ func (r *Request) Write(w io.Writer, list []Candidate) error {
 	return out.Flush()
 }
 
-// Split takes a command line of bash apart as bash does, without expanding anything.
-// Only the last command counts. The last word is the one before the cursor, empty after a space. It is
-// not ok if that is within quotes.
+// Split splits a command line as bash does, without expanding anything. Only the last command
+// counts. The last word is the one before the cursor, empty after a space. Split reports false if
+// the cursor is within quotes.
 func Split(line string) (words []string, ok bool) {
 	var word strings.Builder
 	begun := false
@@ -129,7 +130,7 @@ func Split(line string) (words []string, ok bool) {
 	return append(words, word.String()), true
 }
 
-// closing finds the quote that ends a text.
+// closing returns the index of the quote that ends a text.
 func closing(s string, quote byte) int {
 	for i := 0; i < len(s); i++ {
 		if s[i] == '\\' && quote == '"' {
@@ -141,8 +142,8 @@ func closing(s string, quote byte) int {
 	return -1
 }
 
-// forBash is a candidate as bash wants it: the text behind the last sign that breaks
-// words, with all characters quoted that mean something to the shell.
+// forBash returns a candidate in the form that bash expects: the text after the last word break,
+// with special characters quoted.
 func forBash(candidate, current, breaks string) string {
 	from := 0
 	for i := range current {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestOtherShells has the shells that are there read their scripts.
+// TestOtherShells lets the installed shells parse their scripts.
 func TestOtherShells(t *testing.T) {
 	for shell, flags := range map[string][]string{"zsh": {"-n"}, "fish": {"--no-execute"}} {
 		t.Run(shell, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// A name of a server must not become a command of the shell.
+// The name of a server must not become a command of the shell.
 func TestForBash(t *testing.T) {
 	tests := []struct{ candidate, current, want string }{
 		{"evil$(rm -rf)`x`;'\"", "ev", "evil\\$\\(rm\\ -rf\\)\\`x\\`\\;\\'\\\""},

@@ -1,9 +1,10 @@
 package complete
 
-// Shells are the shells that have a script.
+// Shells returns the shells that have a script.
 func Shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
 
-// Script is the script of a shell, with its installation in a comment; empty for a shell without one.
+// Script returns the script of a shell, with its installation in a comment; empty for an unknown
+// shell.
 func Script(shell string) string { return scripts[shell] }
 
 // scripts call the hidden verb with the line before the cursor.

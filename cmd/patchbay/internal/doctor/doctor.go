@@ -1,15 +1,15 @@
-// Package doctor finds out why a server or a language model does not work. It goes the way that every
-// session goes, step by step, up to the first that fails, and says what to do about that.
+// Package doctor finds out why a server or a language model does not work. It takes the steps of a
+// session one by one, stops at the first that fails, and says how to fix it.
 //
-// The steps of a command are config, command, start, stdout, handshake, era and tools; those of a URL
-// have proxy, dns, tcp, tls and auth or http in place of the first ones; those of a model key, network and
-// the list of models.
+// The steps of a command are config, command, start, stdout, handshake, era and tools. For a URL,
+// proxy, dns, tcp, tls and auth or http take the place of those before handshake; for a model, key,
+// network and the list of models.
 //
 // # Guarantees
 //
-//   - An [Exam] leaves nothing behind: sessions are closed, processes ended.
-//   - No tool is called, and questions of a server are declined.
-//   - What is found holds no secret that [launch.Env.Redact] knows.
+//   - [Exam.Run] closes its session and ends its processes.
+//   - No tool is called, and elicitation requests are declined.
+//   - Reports hold no secret that [launch.Env.Redact] knows.
 package doctor
 
 import (
@@ -37,47 +37,47 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// Exam is the examination of one server or model. Its exported fields are read when work starts. Ok and Fail
-// may be called before Run, and nothing while it runs.
+// Exam examines one server or model. Its exported fields are read when work starts. OK and Fail may
+// be called before Run; no method may be called while it runs.
 type Exam struct {
 	Env    *launch.Env   // required
 	Server config.Server // resolved
-	Model  *config.Model // resolved; nil: it is of a server, else Server is its address
+	Model  *config.Model // resolved; nil: a server is examined; else Server is the address of the model
 
-	// Client makes the client of the session. Required for a server.
+	// Client returns the client of the session. Required for a server.
 	Client func(s config.Server) (*mcp.Client, error)
 
-	// Bound bounds the whole. Nil: the context of Run does.
+	// Bound returns the context that bounds the whole exam. Nil: the context of Run.
 	Bound func(ctx context.Context, s config.Server) (context.Context, context.CancelFunc)
 
-	// TLS is how connections to a model are secured; nil: as usual.
+	// TLS returns the TLS configuration for connections to a model; nil: the default.
 	TLS func() (*tls.Config, error)
 
-	Config string // the file that is examined, if another one may be named too; empty: there is none
+	Config string // the examined file, for hints if there is more than one; empty: none
 
 	steps  []Step
-	next   string   // what to do about the step that failed
-	code   *int     // the exit code of the command
-	stderr []string // its last lines
+	next   string   // how to fix the step that failed
+	code   *int     // the exit code of the command, if it ended
+	stderr []string // the last lines of its standard error
 	lacks  []string // variables that it may need
 
 	mu    sync.Mutex
-	noise []string // lines of its standard output that are no messages; guarded by mu
+	noise []string // lines of its standard output that are not messages; guarded by mu
 	exits []string // how its processes ended; guarded by mu
 }
 
-// Step is a step of an examination.
+// Step is one step of an examination.
 type Step struct {
 	Name   string `json:"name"`
 	State  string `json:"state"` // "ok", "warning" or "failed"
 	Detail string `json:"detail,omitempty"`
 }
 
-// Report is the outcome of an examination.
+// Report is the result of an examination.
 type Report struct {
 	Name     string   `json:"name"`
 	OK       bool     `json:"ok"`
-	Model    string   `json:"model,omitempty"` // PROVIDER/NAME; empty: it is a server
+	Model    string   `json:"model,omitempty"` // PROVIDER/NAME; empty: a server
 	Where    string   `json:"where,omitempty"`
 	Steps    []Step   `json:"steps"`
 	Failed   string   `json:"failed,omitempty"`
@@ -96,13 +96,13 @@ func (e *Exam) step(name, state, detail string) {
 func (e *Exam) OK(name, detail string)   { e.step(name, "ok", detail) }
 func (e *Exam) warn(name, detail string) { e.step(name, "warning", detail) }
 
-// Fail adds a step that failed, and what to do about it.
+// Fail adds a step that failed; next says how to fix it.
 func (e *Exam) Fail(name, detail, next string) {
 	e.step(name, "failed", detail)
 	e.next = e.clean(next)
 }
 
-// clean takes the secrets that the server was given out of a text.
+// clean removes the server's secrets from a text.
 func (e *Exam) clean(text string) string {
 	if e.Env != nil && e.Env.Redact != nil {
 		text = e.Env.Redact.Text(text)
@@ -110,7 +110,7 @@ func (e *Exam) clean(text string) string {
 	return screen.Clip(text)
 }
 
-// Failed returns the step that failed, nil if none did.
+// Failed returns the step that failed; nil if none did.
 func (e *Exam) Failed() *Step {
 	if n := len(e.steps); n > 0 && e.steps[n-1].State == "failed" {
 		return &e.steps[n-1]
@@ -118,7 +118,7 @@ func (e *Exam) Failed() *Step {
 	return nil
 }
 
-// Report returns what was found so far.
+// Report returns the results so far.
 func (e *Exam) Report() Report {
 	r := Report{Name: e.Server.Name, OK: e.Failed() == nil, Where: e.where(), Steps: e.steps, ExitCode: e.code, Stderr: e.stderr, Next: e.next, Wanted: e.lacks, Source: e.Server.Source}
 	if f := e.Failed(); f != nil {
@@ -130,7 +130,7 @@ func (e *Exam) Report() Report {
 	return r
 }
 
-// where shows what is started or reached, "" if the file does not say it rightly.
+// where returns the command or URL of the server; "" if its entry is faulty.
 func (e *Exam) where() string {
 	if e.Server.Command == "" && e.Server.URL == "" && e.Server.Builtin == "" {
 		return ""
@@ -138,8 +138,8 @@ func (e *Exam) where() string {
 	return entry.Where(&e.Server)
 }
 
-// Run goes the whole way, up to the first step that fails. It leaves nothing behind and takes no longer
-// than the opening of a session may take, twice, and a few seconds.
+// Run takes all steps, up to the first that fails. It takes no longer than Bound or ctx allows, and
+// a few seconds to close the session.
 func (e *Exam) Run(ctx context.Context) {
 	if e.Bound != nil {
 		var cancel context.CancelFunc
@@ -163,7 +163,7 @@ func (e *Exam) Run(ctx context.Context) {
 	e.session(ctx)
 }
 
-// command finds the program.
+// command looks for the program.
 func (e *Exam) command() bool {
 	s := e.Server
 	if err := launch.CheckSelf(s.CommandLine()); err != nil {
@@ -190,7 +190,7 @@ func (e *Exam) command() bool {
 	return true
 }
 
-// session opens a session, asks for the tools, and ends it.
+// session opens a session, lists the tools, and closes the session.
 func (e *Exam) session(ctx context.Context) {
 	client, err := e.Client(e.Server)
 	if err != nil {
@@ -220,7 +220,7 @@ func (e *Exam) session(ctx context.Context) {
 	if e.Server.Command != "" {
 		before := len(e.steps)
 		e.OK("start", "")
-		defer func() { e.heard(before + 1) }() // what it said until then
+		defer func() { e.heard(before + 1) }() // the lines until the end of the session
 	}
 	info := p.Server()
 	era := "modern"
@@ -246,7 +246,7 @@ func (e *Exam) session(ctx context.Context) {
 	e.OK("tools", screen.Quantity(n, "tool"))
 }
 
-// frame listens for what a server should not write, and how its process ends.
+// frame looks for lines that are not messages, and for the ends of processes.
 func (e *Exam) frame(f trace.Frame) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -267,8 +267,7 @@ func (e *Exam) frame(f trace.Frame) {
 	}
 }
 
-// heard tells at a place among the steps of lines on standard output that are no
-// messages.
+// heard inserts a step about lines on standard output that are not messages.
 func (e *Exam) heard(at int) {
 	e.mu.Lock()
 	noise := strings.Join(e.noise, ", ")
@@ -280,7 +279,7 @@ func (e *Exam) heard(at int) {
 	e.steps = slices.Insert(e.steps, at, step)
 }
 
-// noSession finds the step that failed when no session was opened.
+// noSession adds the step that failed when the session could not be opened.
 func (e *Exam) noSession(err error, said *tailOf, took time.Duration) {
 	var exit *mcp.ExitError
 	var status *mcp.HTTPError
@@ -294,7 +293,7 @@ func (e *Exam) noSession(err error, said *tailOf, took time.Duration) {
 	case errors.As(err, &status):
 		e.status(status)
 	case errors.As(err, &exit):
-		if last := strings.TrimSpace(screen.Visible(exit.Stderr)); last != "" { // of the last of several tries
+		if last := strings.TrimSpace(screen.Visible(exit.Stderr)); last != "" { // of the last of several attempts
 			e.stderr = strings.Split(e.clean(screen.LastLines(last, 8)), "\n")
 		}
 		code, known := launch.ExitCode(exit.State)
@@ -330,7 +329,7 @@ func (e *Exam) noSession(err error, said *tailOf, took time.Duration) {
 	}
 }
 
-// byHand words the command to run by hand.
+// byHand returns advice to run the command by hand.
 func (e *Exam) byHand() string {
 	if e.Server.Command == "" {
 		return ""
@@ -338,7 +337,7 @@ func (e *Exam) byHand() string {
 	return "run it by hand to see what it says: " + screen.Shell(secrets.ShownArgs(e.Server.CommandLine()))
 }
 
-// tailOf keeps the last of what a command says on standard error.
+// tailOf keeps the last bytes of a command's standard error.
 type tailOf struct {
 	mu  sync.Mutex
 	buf []byte // guarded by mu

@@ -22,7 +22,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// secure serves TLS with a certificate of its own making.
+// secure serves TLS with a certificate that it makes.
 func secure(t *testing.T, name string, ends time.Time) *httptest.Server {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -46,7 +46,7 @@ func secure(t *testing.T, name string, ends time.Time) *httptest.Server {
 	return srv
 }
 
-// examined examines one server.
+// examined runs the exam of one server.
 func examined(t *testing.T, s config.Server) *Exam {
 	t.Helper()
 	return bounded(t, s, 10*time.Second)
@@ -83,7 +83,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// A server that never answers costs no longer than it may, and nothing is left of it.
+// The exam of a server that never answers ends in time and leaves no process.
 func TestBounded(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -100,8 +100,8 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// A command that fails is told of what it seems to need of the person's environment, by name
-// and never by value.
+// After a command fails, the report names the variables of the person's environment that it seems
+// to need, never their values.
 func TestEnvironment(t *testing.T) {
 	for _, name := range networkVariables {
 		t.Setenv(name, "")

@@ -15,13 +15,12 @@ import (
 	"github.com/patchbay-dev/patchbay/launch"
 )
 
-// maxWanted bounds how many variables a person is told of.
+// maxWanted bounds the variables that a report names.
 const maxWanted = 3
 
-// wanted finds variables of the person's environment that a command which failed looks as if
-// it needs, and does not get: those that it names on its standard error, those that are named
-// like the server and like secrets, and the ways to the network if it speaks of that. Values
-// are not looked at.
+// wanted returns variables of the person's environment that the failed command seems to need and
+// does not get: those that its standard error names, those named like the server and like a secret,
+// and the proxy variables if its standard error mentions the network. It does not look at values.
 func (e *Exam) wanted() []string {
 	s := e.Server
 	if s.Command == "" || s.InheritEnv {
@@ -60,8 +59,8 @@ var (
 	wordBreaks = regexp.MustCompile(`[^A-Za-z0-9]+`)
 )
 
-// longWords are the words of names and arguments, in lower case, that are long enough to mean
-// something.
+// longWords returns the words of names and arguments, in lower case, that are long enough to be
+// distinctive.
 func longWords(texts []string) (words []string) {
 	for _, text := range texts {
 		for _, w := range wordBreaks.Split(strings.ToLower(text), -1) {
@@ -73,7 +72,7 @@ func longWords(texts []string) (words []string) {
 	return words
 }
 
-// hasWord tells whether a text has a name in it, and not as a part of another.
+// hasWord reports whether a text contains a name as a whole word.
 func hasWord(text, name string) bool {
 	for rest := text; ; {
 		i := strings.Index(rest, name)
@@ -92,7 +91,7 @@ func partOfName(s string, i int) bool {
 	return i >= 0 && i < len(s) && (s[i] == '_' || s[i] >= '0' && s[i] <= '9' || s[i] >= 'A' && s[i] <= 'Z' || s[i] >= 'a' && s[i] <= 'z')
 }
 
-// PassOn words how a server gets variables, which are named and not shown.
+// PassOn describes how to pass variables on to a server. It names them without their values.
 func PassOn(names []string, server, source string) string {
 	pairs := make([]string, len(names))
 	for i, name := range names {

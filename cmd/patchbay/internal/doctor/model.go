@@ -17,10 +17,10 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 )
 
-// maxModels bounds a list of models, of which some providers have thousands.
+// maxModels bounds a list of models, in bytes; some providers have thousands of models.
 const maxModels = 16 << 20
 
-// runModel asks a model's provider which models there are, with the key.
+// runModel asks a provider for its models, with the key.
 func (e *Exam) runModel(ctx context.Context) {
 	m := e.Model
 	variable := m.KeyVariable()
@@ -49,7 +49,7 @@ func (e *Exam) runModel(ctx context.Context) {
 	e.warn("model", fmt.Sprintf("%q is none of the %s that are listed%s", screen.Cut(m.Model, 100), screen.Quantity(len(ids), "model"), strings.TrimSuffix(screen.DidYouMean(m.Model, ids), "?")))
 }
 
-// keyFrom tells where the key is from.
+// keyFrom describes the source of the key.
 func (e *Exam) keyFrom() string {
 	for _, v := range e.Model.Values() {
 		if from := v.From(); v.Member == "key" && len(from) > 0 {
@@ -62,7 +62,7 @@ func (e *Exam) keyFrom() string {
 	return "the one in the file"
 }
 
-// keyAdvice words what to do when a key is refused.
+// keyAdvice describes how to fix a refused key.
 func (e *Exam) keyAdvice() string {
 	if e.Model.Key == "" {
 		return `give the model a "key"`
@@ -70,7 +70,7 @@ func (e *Exam) keyAdvice() string {
 	for _, v := range e.Model.Values() {
 		if id, ok := strings.CutPrefix(v.Written, "${input:"); ok && v.Member == "key" {
 			words := []string{"patchbay", "config", "inputs", "--forget", strings.TrimSuffix(id, "}")}
-			if path := entry.File(e.Server); e.Config == "" || !sameFile(path, e.Config) { // the person's own
+			if path := entry.File(e.Server); e.Config == "" || !sameFile(path, e.Config) { // the person's own file
 				words = append(words, "--config", path)
 			}
 			return screen.Shell(words) + ", and be asked for the key again"
@@ -79,8 +79,8 @@ func (e *Exam) keyAdvice() string {
 	return "is the key right, and for this provider? it is " + e.keyFrom()
 }
 
-// listModels gets the names of the models at an address. It is not ok if there is nothing more
-// to say.
+// listModels returns the names of the models at an address. If it reports false, all steps have
+// been added.
 func (e *Exam) listModels(ctx context.Context) (ids []string, ok bool) {
 	m := e.Model
 	address, err := url.Parse(m.Address())
@@ -114,7 +114,7 @@ func (e *Exam) listModels(ctx context.Context) (ids []string, ok bool) {
 	}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: secure, ForceAttemptHTTP2: true, DisableKeepAlives: true}
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse // the key is for this address
+		return http.ErrUseLastResponse // send the key to no other address
 	}}
 	res, err := client.Do(req)
 	if err != nil {
@@ -158,7 +158,7 @@ func (e *Exam) listModels(ctx context.Context) (ids []string, ok bool) {
 	return ids, true
 }
 
-// modelStatus explains an answer that is none.
+// modelStatus explains a response that is not a list of models.
 func (e *Exam) modelStatus(res *http.Response, body []byte) {
 	text := fmt.Sprintf("HTTP %d %s", res.StatusCode, http.StatusText(res.StatusCode))
 	var said struct {

@@ -19,23 +19,23 @@ import (
 )
 
 const (
-	// netStep bounds each step of the network.
+	// netStep bounds each network step.
 	netStep = 10 * time.Second
 
-	// soonEnds is when the end of a certificate is worth a word.
+	// soonEnds is the remaining lifetime of a certificate below which a step warns.
 	soonEnds = 14 * 24 * time.Hour
 )
 
-// network goes the way to a URL up to where HTTP begins.
+// network takes the steps to a URL that come before HTTP.
 func (e *Exam) network(ctx context.Context) bool {
 	u, err := url.Parse(e.Server.URL)
-	if err != nil { // it was read before
+	if err != nil { // it was parsed before
 		e.Fail("url", "it is no URL", `correct "url"`)
 		return false
 	}
 	if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u}); err == nil && proxy != nil {
 		e.OK("proxy", "the environment sends it through "+proxy.Host)
-		return true // what lies behind it is seen by HTTP alone
+		return true // only HTTP shows what is behind the proxy
 	}
 	host, port := u.Hostname(), u.Port()
 	if port == "" {
@@ -65,7 +65,7 @@ func (e *Exam) resolve(ctx context.Context, host string) ([]string, bool) {
 	return addresses, true
 }
 
-// dial takes the first address that answers.
+// dial connects to the first address that answers.
 func (e *Exam) dial(ctx context.Context, addresses []string, port string) (net.Conn, bool) {
 	ctx, cancel := context.WithTimeout(ctx, netStep)
 	defer cancel()
@@ -85,7 +85,7 @@ func (e *Exam) dial(ctx context.Context, addresses []string, port string) (net.C
 	return nil, false
 }
 
-// secure is how the connection is secured; nil: as usual.
+// secure returns the TLS configuration; nil: the default.
 func (e *Exam) secure() (*tls.Config, error) {
 	if e.Model != nil {
 		if e.TLS == nil {
@@ -125,7 +125,7 @@ func (e *Exam) tls(ctx context.Context, conn net.Conn, host string) bool {
 	return true
 }
 
-// tlsAdvice words what to do when a secure connection fails.
+// tlsAdvice describes how to fix a TLS connection.
 func tlsAdvice(err error, host string) string {
 	var record tls.RecordHeaderError
 	var name x509.HostnameError
@@ -144,7 +144,7 @@ func tlsAdvice(err error, host string) string {
 	return "tell who runs it"
 }
 
-// status explains an answer of HTTP that is none of the protocol.
+// status explains an HTTP response that is not MCP.
 func (e *Exam) status(err *mcp.HTTPError) {
 	text := fmt.Sprintf("HTTP %d %s", err.Status, http.StatusText(err.Status))
 	if body := screen.OneLine(err.Body); body != "" {

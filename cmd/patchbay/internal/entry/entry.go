@@ -1,5 +1,5 @@
-// Package entry shows entries of an mcp.json to people: where they stand, and what is started or reached
-// for them, without what may be a secret.
+// Package entry shows entries of an mcp.json to people: their place in the file, and the command or
+// URL, without possible secrets.
 package entry
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 )
 
-// Here is a path as people write it from the current folder, if it is below that.
+// Here returns a path relative to the current folder if it is below it.
 func Here(path string) string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -42,14 +42,13 @@ func CutLast(s, sep string) (before, after string, ok bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// File is the file that a server is from.
+// File returns the file that defines a server.
 func File(s config.Server) string {
 	path, _, _ := CutLast(s.Source, ":")
 	return path
 }
 
-// Where shows what is started or reached, as the file has it and without what may be
-// a secret.
+// Where returns the command or URL of a server as the file has it, without possible secrets.
 func Where(s *config.Server) string {
 	switch {
 	case s.Builtin != "":

@@ -11,8 +11,8 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 )
 
-// ShortName is what people and models know a server by: the name that it has in mcp.json, or a
-// short one made of its URL or command, and no other server's.
+// ShortName returns the name of a server for people and models: its name in mcp.json, or a short
+// one made from its URL or command. The name is none of taken.
 func ShortName(s config.Server, taken []string) string {
 	name := s.Name
 	switch {
@@ -45,10 +45,10 @@ func ShortName(s config.Server, taken []string) string {
 	return free
 }
 
-// runners are commands that say less of a server than what they run.
+// runners are commands that say less about a server than their arguments.
 var runners = []string{"npx", "bunx", "uvx", "pipx", "node", "bun", "deno", "python", "python3", "ruby", "go", "uv", "docker", "podman"}
 
-// Target is the name of a server, and what it is reached by.
+// Target returns the name of a server, and its URL or command.
 func Target(s config.Server) string {
 	switch {
 	case s.URL != "":

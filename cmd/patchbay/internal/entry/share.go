@@ -12,7 +12,8 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// Variables puts variables in the place of the secrets in the arguments and the URL of a server.
+// Variables replaces the secrets in the arguments and the URL of a server by variables. It returns
+// their number.
 func Variables(e config.Entry) (config.Entry, int, error) {
 	n := 0
 	variable := func(name string) string {
@@ -47,7 +48,7 @@ func Variables(e config.Entry) (config.Entry, int, error) {
 	return config.Entry{Name: e.Name, Object: object}, n, nil
 }
 
-// variableURL puts variables in the place of the secrets in a URL.
+// variableURL replaces the secrets in a URL by variables.
 func variableURL(text string, variable func(name string) string) string {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -64,14 +65,14 @@ func variableURL(text string, variable func(name string) string) string {
 		}
 	}
 	for _, left := range secrets.URL(text) {
-		if !strings.Contains(left, "${") { // it is written in another way than ours
+		if !strings.Contains(left, "${") { // the URL is written in a different form
 			return secrets.ShownURL(text)
 		}
 	}
 	return text
 }
 
-// Masked is a server without the texts of its env and headers.
+// Masked returns a server without the values of its env and headers.
 func Masked(object json.RawMessage) json.RawMessage {
 	for _, member := range []string{"env", "headers"} {
 		table, ok := jsonx.Lookup(object, member)

@@ -16,8 +16,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/wildcard"
 )
 
-// Starts are lines about what a file starts or reaches, each of them one line whatever the file says:
-// commands and addresses, and what they are given.
+// Starts returns lines about the commands that a file starts and the URLs that it reaches, with
+// their arguments, variables and headers. Each is one line, whatever the file contains.
 func Starts(file *config.File, faults config.Problems) []string {
 	var lines []string
 	for _, s := range file.Servers {
@@ -32,7 +32,7 @@ func Starts(file *config.File, faults config.Problems) []string {
 			case v.Member == "envFile":
 				envFile = " (envFile: " + secrets.Lookalikes(written) + ")"
 			case written == "":
-				written = v.Text() // of the envFile
+				written = v.Text() // from the envFile
 			}
 			g.add(v.Member, v.Name, written)
 		}
@@ -53,7 +53,7 @@ func Starts(file *config.File, faults config.Problems) []string {
 		if !slices.ContainsFunc(faults, func(p config.Problem) bool { return p.Server == e.Name }) {
 			continue
 		}
-		// It cannot be started now, and may be when a variable is set.
+		// The server cannot be started now; it can once a variable is set.
 		line := e.Name + ":"
 		for _, member := range []string{"builtin", "command", "args", "url"} {
 			if raw, ok := jsonx.Lookup(e.Object, member); ok {
@@ -85,8 +85,8 @@ func Starts(file *config.File, faults config.Problems) []string {
 	return lines
 }
 
-// given is what a server gets: variables and headers by their names, with the values that a person is
-// to see.
+// given collects the variables and headers that a server gets: their names, and the values that a
+// person may see.
 type given struct{ sets, sends []string }
 
 func (g *given) add(member, name, written string) {
@@ -103,9 +103,9 @@ func (g *given) add(member, name, written string) {
 	}
 }
 
-// shown returns a value as a question of trust shows it, and whether it does. Those are shown that
-// the file does not hold, as they stand elsewhere, and those of variables that change what runs;
-// any other may be a secret, whatever its name.
+// shown returns a value as a question of trust shows it, and whether it is shown. References are
+// shown, as the file does not hold their values; so are variables that change which program runs.
+// Any other value may be a secret, whatever its name.
 func (*given) shown(member, name, written string) (value string, show bool) {
 	if m := reference.FindStringSubmatch(written); m != nil {
 		if m[2] != "" {
@@ -119,11 +119,11 @@ func (*given) shown(member, name, written string) (value string, show bool) {
 	return secrets.Lookalikes(secrets.ShownArg("", written)), true
 }
 
-// reference is a value that stands elsewhere, and what is taken if nothing does.
+// reference matches a value that is only a reference, and its default.
 var reference = regexp.MustCompile(`^\$\{([^{}]*?)(:-[^{}]*)?\}$`)
 
-// runChanging are variables that change which program runs, what it loads, or whom it asks, in lower
-// case; a "*" stands for any end.
+// runChanging are variables, in lower case, that change which program runs, what it loads, or which
+// host it contacts; a "*" stands for any end.
 var runChanging = []string{
 	"path", "pathext", "home", "userprofile", "shell", "comspec", "env", "bash_env", "bash_func_*", "zdotdir", "ifs", "prompt_command", "editor", "visual", "pager", "browser",
 	"ld_*", "dyld_*", "glibc_tunables", "gconv_path", "*_proxy", "ssl_cert_file", "ssl_cert_dir", "ssh_askpass", "curl_ca_bundle", "requests_ca_bundle",
@@ -132,7 +132,8 @@ var runChanging = []string{
 	"go*", "cargo_*", "rustc*", "rustflags", "deno_*", "bun_*", "git_*", "docker_*", "kubeconfig", "tmpdir", "temp", "tmp", "xdg_*",
 }
 
-// changesRun tells whether a variable changes what runs. One that names a secret may, and is a secret.
+// changesRun reports whether a variable changes what runs. A variable that is named like a secret,
+// other than GIT_CONFIG_KEY_*, is treated as a secret instead.
 func changesRun(name string) bool {
 	lower := strings.ToLower(name)
 	if secrets.Name(name) && !strings.HasPrefix(lower, "git_config_key_") {
@@ -151,7 +152,7 @@ func (g *given) String() (text string) {
 	return text
 }
 
-// asWritten is a member of a server that cannot be read, without what looks like a secret.
+// asWritten returns a member of a server that cannot be parsed, without possible secrets.
 func asWritten(raw json.RawMessage) string {
 	var args []string
 	if jsonx.KindOf(raw) == '[' && json.Unmarshal(raw, &args) == nil {
@@ -165,8 +166,8 @@ func asWritten(raw json.RawMessage) string {
 	return secrets.Lookalikes(string(raw))
 }
 
-// inOneLine shows line ends as characters, since a line of a question must not look like the next, and
-// many blanks as their number, since they push what follows off the screen.
+// inOneLine shows line breaks as characters, since a line of a question must not look like the next
+// one, and long runs of blanks as their number, since they push text off the screen.
 func inOneLine(s string) string {
 	s = strings.NewReplacer("\r\n", "␊", "\n", "␊", "\r", "␍").Replace(s)
 	return blanks.ReplaceAllStringFunc(s, func(run string) string {
@@ -176,8 +177,9 @@ func inOneLine(s string) string {
 
 var blanks = regexp.MustCompile(`[\s\p{Z}]{9,}`)
 
-// Agreement is what a yes to a file is to: its text, and the variables of environment files that
-// change what its servers run. The other variables of these files may change.
+// Agreement returns the content that a yes to a file covers: its text, and the variables of
+// environment files that change what its enabled servers run. Other variables of these files may
+// change.
 func Agreement(file *config.File) []byte {
 	text := slices.Clone(file.Text)
 	for _, s := range file.Servers {

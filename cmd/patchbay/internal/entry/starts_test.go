@@ -7,8 +7,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 )
 
-// Which values a question of trust shows: references, and those of variables that change what
-// runs, without what looks like a secret. Names are shown always (traps 23, 24).
+// A question of trust shows references and variables that change what runs, without possible
+// secrets. It always shows names (traps 23, 24).
 func TestTrustShowsNoSecrets(t *testing.T) {
 	const secret = "s3cretValue9Zq"
 	github := "ghp_" + "R7kQ2vXz9LmN4pTc8WbJ" + "1hGd5FsY3aEu6oVi"

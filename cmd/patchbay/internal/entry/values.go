@@ -15,15 +15,15 @@ import (
 // Value is a member of an entry, or a setting.
 type Value struct {
 	Name   string   `json:"name"`
-	Text   string   `json:"text"` // as it may be shown
+	Text   string   `json:"text"` // without possible secrets
 	From   []string `json:"from,omitempty"`
 	Source string   `json:"source,omitempty"`
 }
 
-// Values lists the values of a server, without those that may be secrets.
+// Values returns the values of a server, without possible secrets.
 func Values(s config.Server) []Value {
 	var out []Value
-	before := "" // the argument before
+	before := "" // the previous argument
 	for _, v := range s.Values() {
 		e := Value{Name: v.Member, Text: v.Text(), From: v.From(), Source: HereLine(v.Source)}
 		switch v.Member {
@@ -53,8 +53,7 @@ func Values(s config.Server) []Value {
 
 var variableRef = regexp.MustCompile(`\$\{(?:env:)?([^}:]+)`)
 
-// secretVariable reports whether a value is made of a variable that is named like a
-// secret.
+// secretVariable reports whether a value refers to a variable that is named like a secret.
 func secretVariable(written string) bool {
 	for _, m := range variableRef.FindAllStringSubmatch(written, -1) {
 		if secrets.Name(m[1]) {
@@ -64,7 +63,7 @@ func secretVariable(written string) bool {
 	return false
 }
 
-// Settings lists what Patchbay alone reads of a server.
+// Settings returns the members of a server that only Patchbay reads.
 func Settings(s config.Server) []Value {
 	var out []Value
 	add := func(name, text string) {

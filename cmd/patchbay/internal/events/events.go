@@ -1,4 +1,5 @@
-// Package events tells a person, or a program, what happens in a conversation with a language model.
+// Package events reports the events of a conversation with a language model to a person or a
+// program.
 package events
 
 import (
@@ -15,23 +16,23 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Teller shows what happens in a conversation: a line for each call and result in the talk, and each event
-// as JSON where that is wanted. A host gives it one event after the other. Its exported fields are set
-// before it is used.
+// Teller reports the events of a conversation: a line on the talk for each call and result, and
+// each event as JSON if JSON is set. A host calls it for one event at a time. Its exported fields
+// are set before it is used.
 type Teller struct {
 	Talk   *terminal.Talk
-	Width  int                     // of the terminal; 0: none
-	JSON   func(line string) error // writes an event at once; nil: nobody wants them
+	Width  int                     // of the terminal, in columns; 0: no terminal
+	JSON   func(line string) error // writes an event at once; nil: no JSON
 	Nobody bool                    // there is no person to ask
 
-	Refused []string // SERVER/TOOL that nobody could be asked about
-	Err     error    // of JSON
+	Refused []string // SERVER/TOOL of denied calls that nobody could approve
+	Err     error    // the first error of JSON
 
-	said  string // of the model: its answer, or, if it wants tools called, talk
-	calls int    // that were made
+	said  string // the model's last text: its answer, or text beside calls
+	calls int    // number of calls made
 }
 
-// Event shows an event.
+// Event reports an event.
 func (t *Teller) Event(e host.Event) {
 	if t.JSON != nil {
 		t.line(e)
@@ -74,7 +75,7 @@ func (t *Teller) line(e host.Event) {
 	}
 }
 
-// aside shows what the model has said beside its calls.
+// aside prints the text that the model wrote beside its calls.
 func (t *Teller) aside() {
 	if t.said != "" && !t.Talk.Quiet {
 		t.Talk.Always(t.Talk.Paint(screen.Wrap(screen.Visible(strings.TrimSpace(t.said)), t.Width), "2"))
@@ -103,7 +104,7 @@ func (t *Teller) result(c *host.CallEvent) {
 	t.note("← "+name+" "+what+":", shortOf(c.Parts))
 }
 
-// note writes a line of which the second part may be cut.
+// note writes a line; the second part may be cut.
 func (t *Teller) note(head, text string) {
 	if t.Talk.Quiet {
 		return
@@ -115,7 +116,7 @@ func (t *Teller) note(head, text string) {
 	t.Talk.Always(screen.Cut("patchbay: "+screen.Visible(head)+" "+screen.OneLine(screen.Clip(text)), width))
 }
 
-// toolOf names the tool of a call as --allow does.
+// toolOf returns the tool of a call in the form of --allow.
 func toolOf(c *host.CallEvent) string {
 	if c.Server == "" {
 		return screen.OneLine(c.Tool)
@@ -123,7 +124,7 @@ func toolOf(c *host.CallEvent) string {
 	return screen.OneLine(c.Server + "/" + c.Tool)
 }
 
-// shortOf words parts in a line.
+// shortOf returns parts as one line.
 func shortOf(parts []model.Part) string {
 	var out []string
 	for _, p := range parts {
@@ -137,7 +138,7 @@ func shortOf(parts []model.Part) string {
 	return strings.Join(out, " ")
 }
 
-// Sum tells what a turn took.
+// Sum prints the steps, calls, tokens, cost and time of a turn.
 func (t *Teller) Sum(r *host.Reply, took time.Duration) {
 	text := fmt.Sprintf("%s, %s, %d+%d tokens", screen.Quantity(r.Steps, "step"), screen.Quantity(t.calls, "call"), r.Usage.Input, r.Usage.Output)
 	if r.Cost > 0 {

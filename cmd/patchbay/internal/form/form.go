@@ -1,6 +1,6 @@
-// Package form is the engine of a form that a server asks a person to fill in: what a field is called, what
-// a typed text means for it, what is wrong with that, and the answer that is sent. Package terminal asks
-// for one field after the other with it, package chat shows all fields at once.
+// Package form is the engine of a form that a server asks a person to fill in: it names the fields,
+// converts typed texts to values, checks them, and builds the answer. Package terminal asks for one
+// field at a time with it; package chat shows all fields at once.
 //
 // Specification: 2026-07-28, client/elicitation, form mode.
 package form
@@ -16,7 +16,7 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// Accept is the answer with these values.
+// Accept returns a result that accepts with these values.
 func Accept(values map[string]json.RawMessage) *mcp.ElicitResult {
 	content := make(map[string]any, len(values))
 	for k, v := range values {
@@ -25,7 +25,7 @@ func Accept(values map[string]json.RawMessage) *mcp.ElicitResult {
 	return &mcp.ElicitResult{Action: "accept", Content: content}
 }
 
-// Label names a field, in one line.
+// Label returns the name of a field, in one line.
 func Label(f *schema.Field) string {
 	if f.Title != "" {
 		return screen.OneLine(f.Title)
@@ -33,9 +33,9 @@ func Label(f *schema.Field) string {
 	return screen.OneLine(f.Name)
 }
 
-// Value is what a typed text means for a field; nil: the field is left out, which an empty text does.
-// Choices are named by their number, title or value; a choice that is itself a number is taken by its
-// value first. A text of two double quotes stands for the empty text.
+// Value converts a typed text to the value of a field; nil: the field is left out, as for an empty
+// text. A choice is named by its number, title or value; if its value is a number, the value wins.
+// Two double quotes stand for the empty text.
 func Value(f *schema.Field, text string) (json.RawMessage, error) {
 	switch {
 	case text == `""` && f.Kind == schema.String:
@@ -77,7 +77,7 @@ func numbered(f *schema.Field, text string) string {
 	return strings.Join(parts, ",")
 }
 
-// Problem words what is wrong with an answer, empty if err is nil.
+// Problem describes the error of an answer; empty if err is nil.
 func Problem(err error) string {
 	var bad *schema.ValidationError
 	switch {
@@ -89,8 +89,8 @@ func Problem(err error) string {
 	return err.Error()
 }
 
-// Shown is a value as its field shows it: choices by their titles, booleans as yes and no. It is the
-// server's text, and may have control characters.
+// Shown returns a value as its field shows it: choices by their titles, booleans as yes and no. The
+// text comes from the server and may contain control characters.
 func Shown(f *schema.Field, v json.RawMessage) string {
 	title := func(v json.RawMessage) string {
 		for _, o := range f.Options {

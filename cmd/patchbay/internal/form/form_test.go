@@ -7,7 +7,7 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// A typed text is a value, leaves the field out, or is wrong; and a value is shown as its field shows it.
+// Value converts, leaves out or refuses typed texts; Shown shows values as their field does.
 func TestValue(t *testing.T) {
 	raw := `{"type":"object","properties":{
 		"name":{"type":"string"},"note":{"type":"string"},"age":{"type":"integer","minimum":18},"on":{"type":"boolean"},
@@ -26,7 +26,7 @@ func TestValue(t *testing.T) {
 		{"age", "18", "18", "18", ""},
 		{"on", "yes", "true", "yes", ""},
 		{"size", "1", `"s"`, "Small", ""},
-		{"size", "2", `"2"`, "Large", ""}, // by its value, and not the second
+		{"size", "2", `"2"`, "Large", ""}, // the value 2, not the second choice
 		{"size", "small", `"s"`, "Small", ""},
 		{"size", "", "", "", "an answer is required"},
 		{"tags", "1, c", `["a","c"]`, "a, c", ""},

@@ -1,14 +1,15 @@
-// Package inputs answers the inputs of an mcp.json.
+// Package inputs resolves the inputs of an mcp.json.
 //
-// An input is looked up in the environment, then among the answers that are kept in the vault; then a
-// person at the terminal is asked, and the answer is kept.
+// The value of an input comes from the environment, then from the answers kept in the vault. If
+// neither has it, a person at the terminal is asked, and the answer is kept; without a person the
+// default counts.
 //
 // # Guarantees
 //
-//   - An answer is never shown, and given only to the servers that a person gave it to: a file that
+//   - An answer is never shown, and goes only to the servers that a person gave it to: a file that
 //     changes, as those of repositories do, does not get it for another server without a question.
-//   - One question is asked after the other, and each once per run.
-//   - A password is learned as a secret before it is returned.
+//   - Questions come one at a time, each once per run.
+//   - A password is passed to Learn before it is returned.
 package inputs
 
 import (
@@ -30,46 +31,46 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 )
 
-// Answers remembers what inputs were answered in this run. Its exported fields are set before it is used;
-// then it may be used by several goroutines.
+// Answers resolves inputs and remembers the answers of this run. Its exported fields are set before
+// it is used; then it may be used by several goroutines.
 type Answers struct {
-	Context func() context.Context // of the run
+	Context func() context.Context // returns the context of the run
 	Talk    *terminal.Talk
-	Keys    func() *terminal.Keyboard // of the person at the terminal; nil: there is nobody
+	Keys    func() *terminal.Keyboard // the keyboard of the person at the terminal; nil: there is no person
 	Learn   func(secrets ...string)
 
 	mu    sync.Mutex
 	known map[string]answer // by id; guarded by mu, which is held while a person is asked
-	mute  bool              // nobody is asked any more; guarded by mu
-	told  bool              // it was said where answers are kept; guarded by mu
+	mute  bool              // no more questions; guarded by mu
+	told  bool              // a line said where answers are kept; guarded by mu
 }
 
-// Silence has questions from now on answered by the environment or not at all: the
-// terminal is used for other things, or is none.
+// Silence ends the questions: from now on inputs resolve only from the environment, kept answers
+// and defaults. It is for a terminal that is used for something else, or is not there.
 func (a *Answers) Silence() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.mute = true
 }
 
-// answer is what became of the question for one input.
+// answer is the result for one input, a value or an error.
 type answer struct {
 	text auth.Secret
 	err  error
 	from answered
-	uses []string // servers that it is kept for, see [Use]
+	uses []string // servers that may have it, see [Use]
 }
 
-// answered is who has answered.
+// answered is the source of an answer.
 type answered int
 
 const (
 	bySetting answered = iota // the environment, or the default
-	byPerson                  // at the terminal, in this run
+	byPerson                  // a person at the terminal, in this run
 	byVault                   // a person, in an earlier run
 )
 
-// Answer finds the value of an input for a server.
+// Answer returns the value of an input for a server.
 func (a *Answers) Answer(s config.Server, in config.Input) (string, error) {
 	got := a.input(s, in)
 	return string(got.text), got.err
@@ -88,13 +89,13 @@ func (a *Answers) input(s config.Server, in config.Input) answer {
 	default:
 		got = a.findInput(s, in)
 	}
-	if got.err == nil || !a.mute { // what another process is told may be there at the next try
+	if got.err == nil || !a.mute { // another process may keep an answer before the next attempt
 		a.know(in, got)
 	}
 	return got
 }
 
-// know remembers an answer. It is called with the lock of answers held.
+// know remembers an answer. The caller holds mu.
 func (a *Answers) know(in config.Input, got answer) {
 	if a.known == nil {
 		a.known = make(map[string]answer)
@@ -138,8 +139,8 @@ func (a *Answers) findInput(s config.Server, in config.Input) answer {
 	return answer{err: errors.New(set)}
 }
 
-// askToKeep asks at the terminal, and keeps the answer. Kept, which may be nil, is one that
-// another server was given: a person decides whether this one gets it.
+// askToKeep asks at the terminal and keeps the answer. Kept is an answer that another server was
+// given, or nil: the person decides whether this server gets it too.
 func (a *Answers) askToKeep(s config.Server, in config.Input, kept *Kept) answer {
 	if kept != nil {
 		a.Talk.Note("%s was not given to %s before, as that is written now: %s", screen.OneLine(in.ID), s.Name, entry.Where(&s))
@@ -156,9 +157,8 @@ func (a *Answers) askToKeep(s config.Server, in config.Input, kept *Kept) answer
 	return got
 }
 
-// Ask asks at the terminal for what the server asker needs; empty: it is for the program
-// itself. What is a password is not shown while it is typed. If there is
-// an answer already, an empty one stands for that.
+// Ask asks at the terminal on behalf of the server asker; empty: the program itself. A password is
+// not shown while it is typed. With there, a kept answer exists, and an empty line stands for it.
 func (a *Answers) Ask(asker string, in config.Input, there bool) (string, error) {
 	a.Talk.Hold()
 	defer a.Talk.Release()
@@ -224,7 +224,7 @@ func (a *Answers) readInput(asker string, in config.Input, there bool) (string, 
 	}
 	text, err := read(a.Context())
 	if in.Password || err != nil {
-		a.Talk.Say("\n") // Enter was not shown either
+		a.Talk.Say("\n") // the Enter that ended it was not shown either
 	}
 	if errors.Is(err, io.EOF) {
 		return "", fmt.Errorf("no answer was given; %s answers it too", in.EnvName())

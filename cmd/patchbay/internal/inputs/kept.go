@@ -18,11 +18,11 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 )
 
-// What a person has answered to the inputs of an mcp.json is kept in the vault, a list for
-// each file. A file may change, as those of repositories do, and must not get an answer for
-// somebody whom the person had not in mind: each is kept with the servers it was given to.
+// The vault keeps the answers to inputs, one list per file. A file may change, as those of
+// repositories do, and must not get an answer for a server that the person did not mean: each
+// answer is kept with the servers that it was given to.
 
-// Kept is an answer as it is kept.
+// Kept is an answer in the vault.
 type Kept struct {
 	ID    string
 	Text  auth.Secret
@@ -31,18 +31,18 @@ type Kept struct {
 }
 
 const (
-	maxKeptUses = 32       // of one answer; the oldest goes
+	maxKeptUses = 32       // per answer; the oldest is dropped
 	maxKeptText = 64 << 10 // bytes
 	keepTime    = 10 * time.Second
 )
 
-// inputsOf names, in the vault, the answers to the inputs of a file.
+// inputsOf returns the name, in the vault, of the answers to the inputs of a file.
 func inputsOf(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	return "inputs of " + abs, err
 }
 
-// Use stands for who gets an answer: the origin that a URL leads to, or a command as it is
+// Use returns the identity that an answer is given to: the origin of a URL, or a command as it is
 // written, with its arguments, folder and environment.
 func Use(s config.Server) string {
 	h := sha256.New()
@@ -58,7 +58,7 @@ func Use(s config.Server) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// AllKept reads the answers that are kept for a file.
+// AllKept returns the answers that are kept for a file.
 func AllKept(v *vault.Vault, path string) ([]Kept, error) {
 	name, err := inputsOf(path)
 	if err != nil {
@@ -69,7 +69,7 @@ func AllKept(v *vault.Vault, path string) ([]Kept, error) {
 		return nil, err
 	}
 	var list []keptLine
-	if json.Unmarshal([]byte(text), &list) != nil { // its error could show the text
+	if json.Unmarshal([]byte(text), &list) != nil { // the error could show the text
 		return nil, errors.New("they were written by another patchbay; is this one too old?")
 	}
 	out := make([]Kept, len(list))
@@ -79,7 +79,7 @@ func AllKept(v *vault.Vault, path string) ([]Kept, error) {
 	return out, nil
 }
 
-// keptLine is a Kept that shows its text: what is encrypted.
+// keptLine is a Kept that marshals its text: the form that is encrypted.
 type keptLine struct {
 	ID    string    `json:"id"`
 	Text  string    `json:"text"`
@@ -123,7 +123,7 @@ func changeKept(ctx context.Context, v *vault.Vault, path string, do func([]Kept
 	return v.SetSecret(ctx, name, auth.Secret(text))
 }
 
-// Kept finds the answer to an input that is kept, nil if there is none that fits.
+// Kept returns the kept answer to an input of a server; nil if there is none.
 func (a *Answers) Kept(s config.Server, in config.Input) (*Kept, error) {
 	v, err := vault.Open("", nil)
 	if err != nil {
@@ -140,8 +140,8 @@ func (a *Answers) Kept(s config.Server, in config.Input) (*Kept, error) {
 	return &list[i], nil
 }
 
-// keepAnswer keeps the answer of a person for a server. It is called with the lock of answers held.
-// An answer that cannot be kept holds for this run.
+// keepAnswer keeps a person's answer for a server. The caller holds mu. An answer that cannot be
+// kept lasts for this run.
 func (a *Answers) keepAnswer(s config.Server, in config.Input, got *answer) {
 	use := Use(s)
 	got.uses = append(slices.Clone(got.uses), use)
@@ -172,8 +172,8 @@ func (a *Answers) keepAnswer(s config.Server, in config.Input, got *answer) {
 	}
 }
 
-// Forget forgets what is kept for inputs of a file, all of them if none is named, and
-// returns the ids of those that there were.
+// Forget deletes the answers that are kept for inputs of a file, all of them without ids, and
+// returns the ids of those that existed.
 func Forget(ctx context.Context, path string, ids ...string) (gone []string, err error) {
 	v, err := vault.Open("", nil)
 	if err != nil {
@@ -191,8 +191,8 @@ func Forget(ctx context.Context, path string, ids ...string) (gone []string, err
 	return gone, err
 }
 
-// Refusable returns the inputs of a server, nil for none, whose answers a person has given,
-// now or before.
+// Refusable returns the inputs of a server that a person has answered, now or before; none if s is
+// nil.
 func (a *Answers) Refusable(s *config.Server) (list []config.Input) {
 	if s == nil {
 		return nil
@@ -207,8 +207,8 @@ func (a *Answers) Refusable(s *config.Server) (list []config.Input) {
 	return list
 }
 
-// AskAgain asks once more for what a server refuses, and tells whether there is something new
-// to try.
+// AskAgain asks again for the inputs whose answers the server refused. It reports whether there is
+// a new answer to try.
 func (a *Answers) AskAgain(s config.Server) bool {
 	list := a.Refusable(&s)
 	a.mu.Lock()
@@ -229,8 +229,8 @@ func (a *Answers) AskAgain(s config.Server) bool {
 	return true
 }
 
-// Unlearn forgets in this run what a server has refused: another process may have kept
-// something better meanwhile.
+// Unlearn drops from this run the answers that a server refused: another process may have kept
+// better ones.
 func (a *Answers) Unlearn(s config.Server) {
 	for _, in := range a.Refusable(&s) {
 		a.mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 )
 
-// Answers that several keep at once are all kept.
+// Answers that several processes keep at once are all kept.
 func TestAnswersKeptAtOnce(t *testing.T) {
 	home := t.TempDir()
 	for _, name := range []string{"HOME", "AppData", "USERPROFILE", "LOCALAPPDATA", "XDG_DATA_HOME"} {

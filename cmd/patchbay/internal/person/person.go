@@ -1,4 +1,4 @@
-// Package person is the person of a host who is asked line by line, at a terminal.
+// Package person implements host.Person for a person who is asked line by line, at a terminal.
 package person
 
 import (
@@ -18,29 +18,30 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Person is asked one question after the other. What was answered beforehand is not asked, and what nobody
-// can answer is refused, and noted. Make it with [New].
+// Person asks one question at a time. Questions that were answered in advance are not asked; those
+// that cannot be answered are refused, with a note. Make it with [New].
 type Person struct {
-	Keys *terminal.Keyboard // nil: there is nobody
+	Keys *terminal.Keyboard // nil: there is no person
 
-	// Answers answers the questions of servers. Nil: the person is asked.
+	// Answers answers elicitation requests. Nil: the person is asked.
 	Answers func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error)
 
-	Sampling []string // servers whose requests for completions are not asked about, as patterns
+	Sampling []string // patterns of servers whose sampling requests are accepted without a question
 
 	talk  *terminal.Talk
-	width int           // of the terminal
-	turn  chan struct{} // capacity 1: the goroutine that has put something in may ask
+	width int           // of the terminal, in columns
+	turn  chan struct{} // capacity 1: a goroutine that has sent may ask
 }
 
 var _ host.Person = (*Person)(nil)
 
-// New returns a Person without Keys, whom questions are put to by the talk, in lines of so many columns.
+// New returns a Person without Keys, who is asked on talk, in lines of width columns.
 func New(talk *terminal.Talk, width int) *Person {
 	return &Person{talk: talk, width: width, turn: make(chan struct{}, 1)}
 }
 
-// Beside opens the terminal of a program whose input is something else; nil: there is none.
+// Beside opens the terminal of a program whose standard input is something else; nil: there is
+// none.
 func Beside() io.Reader {
 	name := "/dev/tty"
 	if runtime.GOOS == "windows" {
@@ -50,10 +51,10 @@ func Beside() io.Reader {
 	if err != nil {
 		return nil
 	}
-	return f // until the program ends
+	return f // stays open until the program ends
 }
 
-// take waits for the person, and has the terminal until release.
+// take waits for its turn, and holds the terminal until release.
 func (p *Person) take(ctx context.Context) (release func(), err error) {
 	select {
 	case p.turn <- struct{}{}:
@@ -107,7 +108,7 @@ func (p *Person) Approve(ctx context.Context, ask *host.Approval) (host.Verdict,
 		case "n", "no":
 			return host.Verdict{}, nil
 		default:
-			if len(text) < 4 { // a slip of the finger is no reason
+			if len(text) < 4 { // too short to be a reason: probably a typing error
 				d.Say("  one of y, r, a and n, or a reason in words\n")
 				continue
 			}
@@ -116,7 +117,7 @@ func (p *Person) Approve(ctx context.Context, ask *host.Approval) (host.Verdict,
 	}
 }
 
-// remarks are what a person should know of a call besides its arguments.
+// remarks returns what a person should know about a call besides its arguments.
 func remarks(ask *host.Approval) (list []string) {
 	if ask.Changed != "" {
 		list = append(list, "It was allowed for ever, but has changed since: "+ask.Changed)

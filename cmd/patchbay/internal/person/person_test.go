@@ -12,7 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// A person at a terminal is asked line by line, and what they type is what the host is told.
+// A person at a terminal is asked line by line, and the host gets the typed answer.
 func TestPersonApproves(t *testing.T) {
 	tool := &mcp.Tool{Name: "drop"}
 	for _, tt := range []struct {
@@ -42,7 +42,7 @@ func TestPersonApproves(t *testing.T) {
 	}
 }
 
-// A question that nobody answers ends with its context, and the next one can be asked.
+// A question without an answer ends with its context, and the next one can be asked.
 func TestPersonIsSilent(t *testing.T) {
 	stderr := new(strings.Builder)
 	r, w, err := os.Pipe()

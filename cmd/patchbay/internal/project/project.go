@@ -1,4 +1,4 @@
-// Package project tells which folders are projects, which a program may show to servers without a
+// Package project reports which folders are projects, which a program may show to servers without a
 // question, on Linux, macOS and Windows.
 package project
 
@@ -14,37 +14,37 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
-// folders knows which folders of a system are projects. Its fields are those of this system, but
-// in tests.
+// folders knows which folders of a system are projects. Outside tests, its fields describe this
+// system.
 type folders struct {
 	goos   string
-	home   string // of the person; empty: it is not known
+	home   string // of the person; empty: unknown
 	exists func(path string) bool
 }
 
-// Why says why a folder of this machine is not plainly a project; empty if it is one. Dir is an absolute
-// path without links.
+// Why returns the reason why a folder of this machine is not clearly a project; empty if it is one.
+// Dir is an absolute path without links.
 func Why(dir string) string { return hereFolders().project(dir) }
 
 func hereFolders() folders {
-	home, _ := os.UserHomeDir() // an error gives ""
+	home, _ := os.UserHomeDir() // "" on an error
 	return folders{runtime.GOOS, ownfile.RealPath(home), func(path string) bool {
 		_, err := os.Lstat(filepath.FromSlash(path))
 		return err == nil
 	}}
 }
 
-// markers are what lies in the folder of a project.
+// markers are files and folders that only projects contain.
 var markers = []string{
 	".git", ".hg", ".jj", ".svn",
 	"go.mod", "go.work", "package.json", "deno.json", "pyproject.toml", "setup.py", "requirements.txt", "Cargo.toml", "pom.xml",
 	"build.gradle", "build.gradle.kts", "Gemfile", "composer.json", "mix.exs", "Package.swift", "CMakeLists.txt", "Makefile",
 }
 
-// homes are what programs put into the home folder of somebody, wherever that is.
+// homes are files and folders that programs create in a home folder, wherever it is.
 var homes = []string{".bash_history", ".bash_logout", ".zsh_history", ".ssh", ".gnupg", "NTUSER.DAT"}
 
-// Folders that belong to the system with all that is in them, and folders that hold those of
+// Folders that belong to the system with all their contents, and folders that contain those of
 // others: people, mounted disks, programs, temporary files.
 var (
 	systemTrees = map[string][]string{
@@ -62,11 +62,10 @@ var (
 	}
 )
 
-// project says why a folder is not plainly a project, which may be shown to servers without a
-// question; empty if it is one. A project has something in it, or above it, that only projects
-// have. Never are projects: the root of a file system, a drive or a mounted disk; the home folder,
-// those above it and those of others; what belongs to the system; and what is hidden, such as
-// settings.
+// project returns the reason why a folder is not clearly a project, which may be shown to servers
+// without a question; empty if it is one. A project has a marker in it or above it. These are never
+// projects: the root of a file system, a drive or a mounted disk; the home folder, folders above it
+// and home folders of others; system folders; and hidden folders, such as those of settings.
 //
 // Dir is an absolute path without links.
 func (f folders) project(dir string) (why string) {
@@ -87,7 +86,7 @@ func (f folders) has(dir string, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return f.exists(strings.TrimSuffix(dir, "/") + "/" + name) })
 }
 
-// never says why a folder is no project, whatever is in it.
+// never returns the reason why a folder is not a project whatever it contains.
 func (f folders) never(dir string) string {
 	home := f.slashed(f.home)
 	switch {
@@ -131,7 +130,7 @@ func (f folders) never(dir string) string {
 	return ""
 }
 
-// above is the folder that a folder is in, that of a root the root itself.
+// above returns the parent of a folder; the parent of a root is the root itself.
 func above(dir string) string {
 	i := strings.LastIndexByte(dir, '/')
 	if i <= 0 || dir[i-1] == ':' {
@@ -140,10 +139,10 @@ func above(dir string) string {
 	return dir[:i]
 }
 
-// wslDisk is a disk of Windows, as Linux under it shows that.
+// wslDisk matches a Windows disk in WSL.
 var wslDisk = regexp.MustCompile(`^/mnt/([a-zA-Z])(?:/(.*))?$`)
 
-// root tells whether a folder is above all others of its disk.
+// root reports whether a folder is the root of its disk.
 func (f folders) root(dir string) bool {
 	if f.goos == "windows" {
 		rest, unc := strings.CutPrefix(dir, "//")
@@ -155,7 +154,7 @@ func (f folders) root(dir string) bool {
 	return dir == path.Dir(dir)
 }
 
-// hidden tells whether a part of a path is hidden, by its name.
+// hidden reports whether a part of a path has a hidden name.
 func (f folders) hidden(dir string) bool {
 	below := f.folded(dir)
 	if home := f.folded(f.slashed(f.home)); home != "" && f.within(dir, home) {
@@ -168,14 +167,14 @@ func (f folders) hidden(dir string) bool {
 	return strings.Contains(below, "/.")
 }
 
-// within tells whether a folder is below another.
+// within reports whether dir is below above.
 func (f folders) within(dir, above string) bool {
 	return strings.HasPrefix(f.folded(dir), strings.TrimRight(f.folded(above), "/")+"/")
 }
 
 func (f folders) same(a, b string) bool { return f.folded(a) == f.folded(b) }
 
-// folded is a path as the system compares it.
+// folded returns a path in the form in which the system compares it.
 func (f folders) folded(dir string) string {
 	if f.goos == "windows" || f.goos == "darwin" {
 		return strings.ToLower(dir)
@@ -183,7 +182,7 @@ func (f folders) folded(dir string) string {
 	return dir
 }
 
-// slashed is a path with slashes alone, without one at its end unless it is a root.
+// slashed returns a path with slashes only, and without one at its end unless it is a root.
 func (f folders) slashed(dir string) string {
 	if dir == "" {
 		return ""

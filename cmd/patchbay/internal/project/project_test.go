@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The folders that count as projects, on three systems (trap 2). A folder without a marker is none,
-// whatever its name, and some are none whatever is in them.
+// The folders that count as projects, on three systems (trap 2). A folder without a marker is not a
+// project, whatever its name, and some folders never are.
 func TestProject(t *testing.T) {
 	const linux, mac, windows = "linux", "darwin", "windows"
 	homes := map[string]string{linux: "/home/ada", mac: "/Users/ada", windows: `C:\Users\Ada`}
@@ -30,15 +30,15 @@ func TestProject(t *testing.T) {
 		{windows, `\\server\share\shop`, "//server/share/shop/.git", true},
 		{linux, "/mnt/c/Users/ada/shop", "/mnt/c/Users/ada/shop/.git", true},
 
-		// None.
+		// No marker.
 		{linux, "/home/ada/empty", "", false},
 		{mac, "/Users/ada/Documents", "", false},
 		{windows, `C:\Users\Ada\Documents`, "", false},
-		{linux, "/tmp/try", "/tmp/package.json", false}, // of nobody's
+		{linux, "/tmp/try", "/tmp/package.json", false}, // /tmp belongs to nobody
 		{linux, "/home/ada/notes", "/home/ada/.git", false},
 		{windows, `C:\Users\Ada\notes`, "C:/Users/Ada/.git", false},
 
-		// Whatever is in them.
+		// Not a project, whatever is in it.
 		{linux, "/", "/.git", false},
 		{mac, "/", "/.git", false},
 		{windows, `C:\`, "C:/.git", false},
@@ -92,7 +92,8 @@ func TestProject(t *testing.T) {
 	}
 }
 
-// A folder that looks like a home is not a project, wherever it lies, and neither is a folder in it for what the home holds.
+// A folder that looks like a home is not a project, wherever it is; neither is a folder in it
+// because of the home's contents.
 func TestForeignHome(t *testing.T) {
 	f := folders{"linux", "/home/ada", func(path string) bool {
 		return slices.Contains([]string{"/export/bob/.bash_history", "/export/bob/Makefile", "/export/bob/src/go.mod"}, path)

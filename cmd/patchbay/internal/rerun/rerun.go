@@ -1,4 +1,4 @@
-// Package rerun words how a person, or another program, runs this program again.
+// Package rerun returns commands by which a person, or another program, runs this program again.
 package rerun
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 )
 
-// Command are the words by which a person runs this program again: those they came with, as far as
-// they can be told.
+// Command returns the words by which a person runs this program again, as they typed them if that
+// can be found out.
 func Command() string {
 	exe, err := os.Executable()
 	if err != nil {
@@ -37,26 +37,27 @@ func Command() string {
 	return screen.Shell([]string{exe})
 }
 
-// Path is the absolute path by which another program starts this one; empty if it has none
-// that lasts.
+// Path returns the absolute path by which another program starts this one; empty if it has no
+// lasting path.
 func Path() string {
 	exe, err := os.Executable()
 	if err != nil || byGoRun(exe) {
 		return ""
 	}
 	if path := onPath(exe); path != "" {
-		return path // it may be a link that survives an update
+		return path // a link may survive an update of its target
 	}
 	return exe
 }
 
-// byGoRun tells whether an executable was made by "go run", which removes it at the end.
+// byGoRun reports whether "go run" built an executable; it removes it when the program ends.
 func byGoRun(exe string) bool {
 	dir, name := filepath.Split(exe)
 	return filepath.Base(dir) == "exe" && strings.Contains(dir, "go-build") && strings.HasPrefix(name, "patchbay")
 }
 
-// onPath is where the shell finds an executable as "patchbay", empty if it finds another or none.
+// onPath returns the path at which the shell finds this executable as "patchbay"; empty if it finds
+// another or none.
 func onPath(exe string) string {
 	path, err := exec.LookPath("patchbay")
 	if err != nil {
@@ -73,8 +74,8 @@ func onPath(exe string) string {
 	return path
 }
 
-// Quoted is a word in the quotes of the shell that a person has: PowerShell and cmd take
-// only double ones around what has double quotes in it.
+// Quoted returns a word in quotes that the person's shell understands. PowerShell and cmd accept
+// only double quotes around a word with double quotes in it.
 func Quoted(word string) string {
 	if runtime.GOOS == "windows" {
 		return `"` + strings.ReplaceAll(word, `"`, `\"`) + `"`

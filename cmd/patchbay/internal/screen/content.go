@@ -7,7 +7,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Content is what blocks say: texts whole, the rest by what it is. It is not made visible.
+// Content returns the texts of blocks, and a description of each block without text. It does not
+// make the text visible.
 func Content(blocks []mcp.Content) string {
 	var out []string
 	for _, c := range blocks {

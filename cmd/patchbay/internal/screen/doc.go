@@ -1,4 +1,4 @@
-// Package screen puts text on a terminal: it makes visible what a terminal would obey, measures
-// columns, breaks and cuts lines, and renders Markdown and JSON. Colour is that of the
-// terminal's own sixteen, so that it fits light and dark ones.
+// Package screen prepares text for a terminal: it replaces control characters by visible ones,
+// measures columns, wraps and cuts lines, and renders Markdown and JSON. Colours come from the
+// terminal's 16-colour palette, so they suit light and dark backgrounds.
 package screen

@@ -2,9 +2,9 @@ package screen
 
 import "strings"
 
-// Fold breaks a painted line into lines of at most so many columns, wherever that is: for text
-// that has no words, or whose words are too long. A style goes on in the next line. Width 0
-// leaves it.
+// Fold breaks a painted line after width columns, inside words if need be: it is for text without
+// words, or with words that are too long. A style continues on the next line. Width 0 leaves the
+// line whole.
 func Fold(line string, width int) []string {
 	if width <= 0 || Columns(Unpainted(line)) <= width {
 		return []string{line}
@@ -45,7 +45,7 @@ func Fold(line string, width int) []string {
 
 const reset = "\x1b[0m"
 
-// next is how long the text is up to the next style.
+// next returns the length of the text before the next style.
 func next(s string) int {
 	if at := sgr.FindStringIndex(s); at != nil {
 		return at[0]

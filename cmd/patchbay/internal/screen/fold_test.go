@@ -19,7 +19,7 @@ func TestFold(t *testing.T) {
 		{"ab" + Paint("cdef", "31", true) + "g", 3, []string{"ab\x1b[31mc\x1b[0m", "\x1b[31mdef\x1b[0m", "g"}},
 		{"", 3, []string{""}},
 		{"no bound", 0, []string{"no bound"}},
-		{"日", 1, []string{"日"}}, // wider than there is room for
+		{"日", 1, []string{"日"}}, // wider than the line
 	}
 	for _, tt := range tests {
 		if diff := cmp.Diff(tt.want, Fold(tt.line, tt.width)); diff != "" {
@@ -28,7 +28,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// FuzzFold wants every letter to survive, and no line to be wider than it may.
+// FuzzFold wants every letter to survive, and no line wider than the width.
 func FuzzFold(f *testing.F) {
 	f.Add("ab\x1b[31mcd\x1b[0mef", 2)
 	f.Add("日本\u0301語👩\u200d🚀", 3)

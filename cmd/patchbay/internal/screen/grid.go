@@ -2,10 +2,10 @@ package screen
 
 import "strings"
 
-// Grid is a table for people, with lines of text below a row. Its last column is the
-// one that may be long: what does not fit the width of the terminal goes below the row.
+// Grid is a table for people, with lines of text below a row. Its last column may be long: text
+// that does not fit the width of the terminal goes below the row.
 type Grid struct {
-	Right []bool // columns to the right
+	Right []bool // columns aligned to the right
 	rows  [][]string
 	under map[int][]string
 }
@@ -18,7 +18,7 @@ func (g *Grid) Add(cells ...string) {
 	g.rows = append(g.rows, cells)
 }
 
-// Below puts lines below the last row.
+// Below adds lines below the last row.
 func (g *Grid) Below(lines ...string) {
 	if g.under == nil {
 		g.under = map[int][]string{}
@@ -26,8 +26,8 @@ func (g *Grid) Below(lines ...string) {
 	g.under[len(g.rows)-1] = lines
 }
 
-// Print calls line with each line of the table on a terminal of so many columns; 0: they are not cut.
-// Bold makes the heading.
+// Print calls line with each line of the table, for a terminal of width columns; 0: lines are not
+// cut. Bold paints the heading.
 func (g *Grid) Print(width int, bold func(string) string, line func(string)) {
 	last := len(g.rows[0]) - 1
 	wide := make([]int, last)

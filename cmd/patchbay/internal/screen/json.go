@@ -14,7 +14,7 @@ const (
 	styleWord   = "35" // true, false, null
 )
 
-// PaintJSON colours indented JSON, whose text has been made visible.
+// PaintJSON colours indented JSON. Its text must have been made visible.
 func PaintJSON(s string) string {
 	var out strings.Builder
 	for i := 0; i < len(s); {
@@ -36,7 +36,7 @@ func PaintJSON(s string) string {
 	return out.String()
 }
 
-// stringLength is the length of the JSON string that s begins with.
+// stringLength returns the length of the JSON string at the start of s.
 func stringLength(s string) int {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {
@@ -49,7 +49,7 @@ func stringLength(s string) int {
 	return len(s)
 }
 
-// IsJSON tells whether a text is a JSON object or list.
+// IsJSON reports whether a text is a JSON object or array.
 func IsJSON(s string) bool {
 	t := strings.TrimSpace(s)
 	return len(t) > 1 && (t[0] == '{' || t[0] == '[') && jsonx.Valid([]byte(t), 0) == nil

@@ -1,12 +1,12 @@
 package screen
 
-// Letters takes a text apart into what a cursor steps over at once: a letter with what is joined
-// to it, such as accents, or the parts of an emoji.
+// Letters splits a text into units that a cursor moves over in one step: a letter with the
+// characters joined to it, such as accents or the parts of an emoji.
 func Letters(s string) []string {
 	var out []string
 	from := 0
 	var last rune
-	flag := false // the letter is half a flag
+	flag := false // the letter is half of a flag
 	for i, r := range s {
 		half := r >= 0x1f1e6 && r <= 0x1f1ff
 		joined := i > 0 && last != '\n' && last != '\t' && r >= 0x300 &&

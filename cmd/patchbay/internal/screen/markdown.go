@@ -6,14 +6,12 @@ import (
 	"unicode"
 )
 
-// Markdown is shown by a renderer of our own: the usual library costs 18 ms of each start
-// of the program, and joins lines, which spoils text that is not Markdown after all. This
-// one keeps lines, and every letter; it knows headings, lists, quotes, code, tables, rules,
-// emphasis and links.
+// This renderer is our own: the usual library adds 18 ms to each start of the program, and joins
+// lines, which spoils text that is not Markdown after all. This one keeps lines and every letter;
+// it supports headings, lists, quotes, code, tables, rules, emphasis and links.
 
-// Markdown renders a text of at most so many columns; 0: lines are not broken. Without
-// colour the marks inside of lines stay, as nothing would take their place. The text has been
-// made visible before.
+// Markdown renders a text in at most width columns; 0: lines are not wrapped. Without colour,
+// inline marks stay, as nothing would replace them. The text must have been made visible.
 func Markdown(text string, width int, color bool) string {
 	m := &markdownText{lines: strings.Split(strings.TrimRight(text, "\n"), "\n"), width: width, color: color}
 	for len(m.lines) > 0 {
@@ -23,15 +21,15 @@ func Markdown(text string, width int, color bool) string {
 }
 
 type markdownText struct {
-	lines []string // that are left
+	lines []string // not rendered yet
 	width int
 	color bool
 	out   strings.Builder
-	steps int // that were taken to find the ends of marks
+	steps int // taken to find the ends of marks
 }
 
-// maxSteps bounds the work on a text whose marks have no ends; most texts take less than a
-// thousandth of it. What comes after is printed with its marks.
+// maxSteps bounds the work on a text whose marks do not end; most texts need less than a thousandth
+// of it. The rest of the text is printed with its marks.
 const maxSteps = 200_000
 
 var (
@@ -48,9 +46,9 @@ var (
 	mdCode = regexp.MustCompile("`[^`\n]+`")
 )
 
-// IsMarkdown tells whether a text that says nothing of itself reads like Markdown: code in
-// fences or a table is enough, of all else there must be two kinds. A single sign, a "#"
-// or a "-", is in many texts that are none.
+// IsMarkdown reports whether a text of unknown type reads like Markdown: fenced code or a table is
+// enough; of everything else there must be two kinds. A single "#" or "-" occurs in many other
+// texts.
 func IsMarkdown(text string) bool {
 	lines := strings.Split(text, "\n")
 	kinds := map[string]bool{}
@@ -76,12 +74,12 @@ func IsMarkdown(text string) bool {
 	return len(kinds) >= 2
 }
 
-// isTable tells whether a line is the head of a table: the line below it is of dashes.
+// isTable reports whether a line is the head of a table: the next line consists of dashes.
 func isTable(line, next string) bool {
 	return strings.Contains(line, "|") && strings.Count(next, "|") <= maxCells && strings.Contains(next, "|") && mdTableRow.MatchString(next)
 }
 
-// next takes a line off.
+// next removes the first line and returns it.
 func (m *markdownText) next() string {
 	l := m.lines[0]
 	m.lines = m.lines[1:]
@@ -93,7 +91,7 @@ func (m *markdownText) print(s string) {
 	m.out.WriteByte('\n')
 }
 
-// block renders what begins at the first line that is left.
+// block renders the block at the first remaining line.
 func (m *markdownText) block() {
 	l := m.next()
 	following := ""
@@ -136,8 +134,8 @@ func (m *markdownText) block() {
 	}
 }
 
-// joined adds to a line that has to be broken those that go on with its paragraph, unless it
-// ends on purpose: a text that was broken for a wider screen would become ragged.
+// joined appends to a line that must be wrapped the next lines of its paragraph, unless it ends
+// with a hard break: text that was wrapped for a wider screen would become ragged.
 func (m *markdownText) joined(text, indent string) string {
 	if m.width == 0 || Columns(indent)+Columns(text) <= m.width {
 		return text
@@ -148,7 +146,7 @@ func (m *markdownText) joined(text, indent string) string {
 	return text
 }
 
-// goesOn tells whether the first line that is left is the text of the paragraph before it.
+// goesOn reports whether the next line continues the paragraph.
 func (m *markdownText) goesOn(indent string) bool {
 	l, following := m.lines[0], ""
 	if len(m.lines) > 1 {
@@ -166,7 +164,7 @@ func (m *markdownText) goesOn(indent string) bool {
 	return !isTable(l, following) && !mdUnder.MatchString(following)
 }
 
-// columns is a width that fits, and is at most so many.
+// columns returns a width that fits, at most most.
 func (m *markdownText) columns(most int) int {
 	if m.width > 0 {
 		return min(m.width, most)
@@ -185,7 +183,7 @@ func (m *markdownText) heading(marks, text string) {
 	m.wrapped(text, "", "", style)
 }
 
-// code prints what is in a fence, as it is.
+// code prints the contents of a fence unchanged.
 func (m *markdownText) code(indent, fence, language string) {
 	if language = strings.TrimSpace(language); language != "" {
 		m.print(indent + Paint("  "+language, "2", m.color))
@@ -199,7 +197,7 @@ func (m *markdownText) code(indent, fence, language string) {
 	}
 }
 
-// wrapped prints a paragraph, its first line behind first and the others behind rest.
+// wrapped prints a paragraph: its first line after first, the others after rest.
 func (m *markdownText) wrapped(text, first, rest, style string) {
 	room := 0
 	if m.width > 0 {
@@ -217,8 +215,8 @@ func (m *markdownText) wrapped(text, first, rest, style string) {
 // span is a part of a line in one style.
 type span struct{ text, style string }
 
-// wrap breaks spans into painted lines of at most so many columns, or of one longer word; 0:
-// into one line.
+// wrap wraps spans into painted lines of at most width columns, longer only for a single word; 0:
+// one line.
 func (m *markdownText) wrap(spans []span, width int) []string {
 	var lines []string
 	var line []span
@@ -234,7 +232,7 @@ func (m *markdownText) wrap(spans []span, width int) []string {
 			lines = append(lines, m.painted(line))
 			line, used = nil, 0
 		default:
-			// A space within a style has it too: underlines go through.
+			// A space within a style has the style too, so that underlines are continuous.
 			style := ""
 			if len(line) > 0 && len(word) > 0 && line[len(line)-1].style == word[0].style {
 				style = word[0].style
@@ -249,7 +247,7 @@ func (m *markdownText) wrap(spans []span, width int) []string {
 	return append(lines, m.painted(line))
 }
 
-// painted is a line with its styles.
+// painted returns a line with its styles.
 func (m *markdownText) painted(line []span) string {
 	var out strings.Builder
 	for i := 0; i < len(line); {
@@ -263,7 +261,7 @@ func (m *markdownText) painted(line []span) string {
 	return out.String()
 }
 
-// wordsOf takes spans apart at single spaces.
+// wordsOf splits spans at single spaces.
 func wordsOf(spans []span) [][]span {
 	words := [][]span{nil}
 	for _, s := range spans {
@@ -279,14 +277,14 @@ func wordsOf(spans []span) [][]span {
 	return words
 }
 
-// sgr is how paint colours.
+// sgr matches the escape sequences of paint.
 var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 func Unpainted(s string) string { return sgr.ReplaceAllString(s, "") }
 
-// inline takes the marks inside of a line away and styles what they mark.
+// inline removes the marks inside a line and styles the text between them.
 func (m *markdownText) inline(s, style string) []span {
-	const most = 8 << 10 // a longer line is not of a text that somebody wrote
+	const most = 8 << 10 // a longer line was not written by a person
 	if !m.color || len(s) > most || m.steps > maxSteps {
 		return []span{{s, style}}
 	}
@@ -321,7 +319,7 @@ func (m *markdownText) inline(s, style string) []span {
 	return out
 }
 
-// marked reads what begins with a mark at s[i], and tells how long it is; 0: it is none.
+// marked reads the span that begins with a mark at s[i], and returns its length; 0: no mark.
 func (m *markdownText) marked(s string, i int, style string) (int, []span) {
 	rest := s[i:]
 	switch rest[0] {
@@ -345,7 +343,7 @@ func (m *markdownText) marked(s string, i int, style string) (int, []span) {
 		}
 		if target != label {
 			spans = append(spans, span{" (" + target + ")", combined(style, "2")})
-		} // what a link leads to is always to be seen
+		} // the target of a link is always shown
 		return at + len("[](") + len(label) + len(target) + len(")"), spans
 	case '*', '_', '~':
 		for _, mark := range [...]struct{ mark, style string }{{"**", "1"}, {"__", "1"}, {"~~", "9"}, {"*", "3"}, {"_", "3"}} {
@@ -372,7 +370,7 @@ func (m *markdownText) link(s string) (label, target string, ok bool) {
 	return label, target, ok && target != "" && !strings.ContainsAny(target, " \t")
 }
 
-// combined adds a style to one.
+// combined adds a style to another.
 func combined(style, more string) string {
 	if style == "" {
 		return more
@@ -380,8 +378,8 @@ func combined(style, more string) string {
 	return style + ";" + more
 }
 
-// emphasis tells how long what mark encloses is at s[i], with the marks; 0: it encloses
-// nothing. The marks touch a word inside and none outside: 2*3*4 and snake_case_names are none.
+// emphasis returns the length of the text that mark encloses at s[i], marks included; 0: none.
+// Marks must touch a word inside and none outside: 2*3*4 and snake_case_names have none.
 func (m *markdownText) emphasis(s string, i int, mark string) int {
 	rest := s[i:]
 	if !strings.HasPrefix(rest, mark) || i > 0 && wordByte(s[i-1]) {
@@ -412,5 +410,5 @@ func (m *markdownText) emphasis(s string, i int, mark string) int {
 	}
 }
 
-// wordByte tells whether a byte belongs to a word; all bytes of other letters do.
+// wordByte reports whether a byte belongs to a word; all non-ASCII bytes do.
 func wordByte(b byte) bool { return b >= 0x80 || unicode.IsLetter(rune(b)) || unicode.IsDigit(rune(b)) }

@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write what is rendered into testdata/markdown")
 
-// TestMarkdown renders each file of testdata/markdown with and without colour. In the files
-// an escape sequence is written as ⟦style⟧.
+// TestMarkdown renders each file of testdata/markdown with and without colour. In the files an
+// escape sequence is written as ⟦style⟧.
 func TestMarkdown(t *testing.T) {
 	files, err := filepath.Glob("testdata/markdown/*.txt")
 	if err != nil || len(files) == 0 {
@@ -72,7 +72,7 @@ func TestIsMarkdown(t *testing.T) {
 		{"total 4\n-rw-r--r-- 1 root root 12 notes.txt", false},
 		{"# a comment\nkey: value\n# another\nlist:\n- a\n- b", false},
 		{"#!/bin/sh\n# run it\nx=$(ls)\n", false},
-		{`{"a": "**b**", "c": "` + "`d`" + `"}`, true}, // JSON is recognized before
+		{`{"a": "**b**", "c": "` + "`d`" + `"}`, true}, // JSON is recognized first
 	}
 	for _, tt := range tests {
 		if got := IsMarkdown(tt.text); got != tt.want {
@@ -81,8 +81,8 @@ func TestIsMarkdown(t *testing.T) {
 	}
 }
 
-// FuzzMarkdown wants every letter and digit to survive, and no escape sequence but those
-// that colour.
+// FuzzMarkdown wants every letter and digit to survive, and no escape sequences but those for
+// colour.
 func FuzzMarkdown(f *testing.F) {
 	data, err := os.ReadFile("testdata/markdown/tour.txt")
 	if err != nil {
@@ -101,7 +101,7 @@ func FuzzMarkdown(f *testing.F) {
 				t.Fatalf("Markdown(%q) = %q, with more than colour in it", in, out)
 			}
 			if got, want := lettersOf(bare), lettersOf(in); got != want {
-				// The word of an image is ours.
+				// The word for an image is ours.
 				if !strings.Contains(in, "![") {
 					t.Fatalf("Markdown(%q) = %q, which has the letters %q, want %q", in, bare, got, want)
 				}
@@ -113,7 +113,7 @@ func FuzzMarkdown(f *testing.F) {
 	})
 }
 
-// lettersOf are the letters and digits of a text, sorted.
+// lettersOf returns the letters and digits of a text, sorted.
 func lettersOf(s string) string {
 	var out []rune
 	for _, r := range s {

@@ -2,11 +2,11 @@ package screen
 
 import "strings"
 
-// Row is a name and what there is to say about it.
+// Row is a name and its description.
 type Row struct{ Name, About string }
 
-// PrintRows prints rows, each description wrapped beside its name. Bold makes a name, and line is called
-// with each line, for a terminal of so many columns; 0: lines are not broken.
+// PrintRows prints rows, each description wrapped beside its name. Bold paints a name, and line is
+// called with each line, for a terminal of width columns; 0: lines are not wrapped.
 func PrintRows(rows []Row, width int, bold func(string) string, line func(string)) {
 	first := 0
 	for i := range rows {
@@ -33,14 +33,14 @@ func PrintRows(rows []Row, width int, bold func(string) string, line func(string
 	}
 }
 
-// leastRoom is the least room for a description beside a name, in columns. Where there is
-// less it goes to a line of its own.
+// leastRoom is the minimum width of a description beside a name, in columns. A narrower one goes on
+// a line of its own.
 const leastRoom = 24
 
-// PrintTable prints rows in two columns, as PrintRows does. A name is never cut; a description is cut to
-// the width of the terminal.
+// PrintTable prints rows in two columns, like PrintRows. A name is never cut; a description is cut
+// to the width of the terminal.
 func PrintTable(rows []Row, width int, bold func(string) string, line func(string)) {
-	// One very long name must not push all descriptions away.
+	// One very long name must not move all descriptions to the right.
 	first, limit := 0, 40
 	if width > 0 {
 		limit = max(20, width*2/5)

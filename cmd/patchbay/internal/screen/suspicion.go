@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// Suspicions lists what may deceive a reader about where a URL leads.
+// Suspicions lists properties of a URL that may deceive a reader about its target.
 func Suspicions(u *url.URL) []string {
 	var out []string
 	host := u.Hostname()

@@ -2,11 +2,11 @@ package screen
 
 import "strings"
 
-// maxCells bounds the columns of a table; no terminal shows more.
+// maxCells bounds the columns of a table; no terminal is wide enough for more.
 const maxCells = 64
 
-// table renders a table whose head was taken off: columns as wide as they must be, and
-// their texts broken where the terminal is narrower.
+// table renders a table after its head: columns as wide as they need to be, with wrapped texts if
+// the terminal is narrower.
 func (m *markdownText) table(head string) {
 	m.next() // the line of dashes
 	rows := [][]string{cellsOf(head)}
@@ -65,7 +65,7 @@ func (m *markdownText) fit(wide []int) {
 
 // row prints one row, over several lines if its texts are longer than their columns.
 func (m *markdownText) row(cells []string, wide []int, style string) {
-	var texts [][]string // of each cell, its lines
+	var texts [][]string // the lines of each cell
 	most := 0
 	for i, c := range cells {
 		lines := m.wrap(broken(m.inline(c, style), wide[i]), wide[i])
@@ -119,7 +119,7 @@ func plainSpans(spans []span) string {
 	return out.String()
 }
 
-// cellsOf takes a row of a table apart. A bar after a backslash, or in code, is text.
+// cellsOf splits a row of a table. A bar after a backslash, or in code, is text.
 func cellsOf(line string) []string {
 	line = strings.TrimSpace(line)
 	line = strings.TrimPrefix(line, "|")

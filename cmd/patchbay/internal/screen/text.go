@@ -12,10 +12,10 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// OneLine makes one line of a text.
+// OneLine returns a text as one line, made visible.
 func OneLine(s string) string { return Visible(strings.Join(strings.Fields(s), " ")) }
 
-// Columns is the width of a text on a terminal.
+// Columns returns the width of a text on a terminal.
 func Columns(s string) int {
 	n := 0
 	var last rune
@@ -26,8 +26,9 @@ func Columns(s string) int {
 	return n
 }
 
-// runeColumns is how much wider a character makes a text that ends with last: what is joined
-// to an emoji adds nothing, and the selector of pictures makes its character wide.
+// runeColumns returns by how much a character widens a text that ends with last: a character that
+// is joined to an emoji adds nothing, and the emoji variation selector makes the character before
+// it wide.
 func runeColumns(last, r rune) int {
 	switch {
 	case r < 0x300:
@@ -47,7 +48,7 @@ func runeColumns(last, r rune) int {
 	return 1
 }
 
-// Cut shortens a line to so many columns; 0 leaves it.
+// Cut shortens a line to at most most columns; 0 leaves it.
 func Cut(s string, most int) string {
 	if most <= 0 || Columns(s) <= most {
 		return s
@@ -73,7 +74,7 @@ func Paint(s, style string, on bool) string {
 	return "\x1b[" + style + "m" + s + "\x1b[0m"
 }
 
-// Plain is a JSON value as people read it: strings without their quotes.
+// Plain returns a JSON value as people read it: strings without their quotes.
 func Plain(raw json.RawMessage) string {
 	if s, err := jsonx.Unquote(raw); err == nil {
 		return s
@@ -81,7 +82,7 @@ func Plain(raw json.RawMessage) string {
 	return string(jsonx.Compact(nil, raw))
 }
 
-// Indented is a JSON value over several lines, exact in its numbers and names.
+// Indented returns a JSON value over several lines, with its numbers and names unchanged.
 func Indented(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Indent(&b, raw, "", "  ") != nil {
@@ -90,7 +91,7 @@ func Indented(raw json.RawMessage) string {
 	return b.String()
 }
 
-// Bytes words a number of bytes.
+// Bytes returns a number of bytes in words, such as "1.5 kB".
 func Bytes(n int) string {
 	switch {
 	case n < 1000:
@@ -101,7 +102,7 @@ func Bytes(n int) string {
 	return fmt.Sprintf("%.1f MB", float64(n)/1000_000)
 }
 
-// Wrap breaks text into lines of at most so many columns; 0 leaves it.
+// Wrap wraps text into lines of at most most columns; 0 leaves it.
 func Wrap(s string, most int) string {
 	if most <= 0 {
 		return s

@@ -35,7 +35,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// FuzzVisible holds what is shown on a terminal against what a terminal obeys.
+// FuzzVisible compares the visible text with what a terminal obeys.
 func FuzzVisible(f *testing.F) {
 	for _, seed := range []string{"plain", "\x1b]0;title\a", "a\r\nb\tc", "\u009b1m", "\xff\xfe", "\u202eabc", "日本\x00"} {
 		f.Add(seed)

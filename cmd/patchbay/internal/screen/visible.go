@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// What a terminal would obey, or not show at all, is replaced where people read text of a
-// server: it may hide words from them that a model reads, or show others.
+// Characters that a terminal would obey, or not show at all, are replaced where people read text of
+// a server: they may hide words that a model reads, or show others.
 //
 //	control characters     their pictures: ␛ ␇ ␀
 //	direction (bidi)       their names: ⟨U+202E⟩
-//	invisible letters      their names, unless they join what is around them, as in emoji
-//	tags, selectors        their names, unless the first behind what they select
+//	invisible letters      their names, unless they join the characters around them, as in emoji
+//	tags, selectors        their names, unless they directly follow the character they select
 
-// Visible makes all of that visible. Newlines and tabs stay.
+// Visible replaces all of these. Newlines and tabs stay.
 func Visible(s string) string {
 	if plainASCII(s) {
 		return s
@@ -23,13 +23,13 @@ func Visible(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	var out strings.Builder
 	out.Grow(len(s))
-	var last rune // before r, as it was
+	var last rune // the rune before r, unreplaced
 	for _, r := range s {
 		switch {
 		case r == '\n' || r == '\t':
 			out.WriteRune(r)
 		case r < 0x20:
-			out.WriteRune('␀' + r) // the pictures of control characters begin there
+			out.WriteRune('␀' + r) // the pictures of control characters begin here
 		case r == 0x7f:
 			out.WriteRune('␡')
 		case r == utf8.RuneError, hidden(r) && !joins(last, r):
@@ -46,7 +46,7 @@ func Visible(s string) string {
 	return out.String()
 }
 
-// plainASCII tells that there is nothing to make visible.
+// plainASCII reports whether there is nothing to replace.
 func plainASCII(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c >= 0x7f || c < 0x20 && c != '\n' && c != '\t' {
@@ -56,7 +56,7 @@ func plainASCII(s string) bool {
 	return true
 }
 
-// hidden tells whether a character shows nothing, or changes how others show.
+// hidden reports whether a character is invisible or changes how others are shown.
 func hidden(r rune) bool {
 	switch {
 	case r < 0x80:
@@ -75,7 +75,7 @@ func hidden(r rune) bool {
 	return unicode.Is(unicode.Cf, r)
 }
 
-// joins tells whether a hidden character does its proper work behind another one.
+// joins reports whether a hidden character has its proper effect after another one.
 func joins(last, r rune) bool {
 	shown := last >= 0xa0 && !hidden(last)
 	switch {

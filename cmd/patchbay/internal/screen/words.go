@@ -9,8 +9,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
-// Shell joins words so that a POSIX shell takes them apart again. The variable $TOKEN is left to be filled
-// in by the shell.
+// Shell joins words so that a POSIX shell splits them again. The variable $TOKEN is left for the
+// shell to expand.
 func Shell(words []string) string {
 	out := make([]string, len(words))
 	for i, w := range words {
@@ -25,7 +25,7 @@ func Shell(words []string) string {
 	return strings.Join(out, " ")
 }
 
-// Quantity words a number of things: "1 tool", "2 tools".
+// Quantity returns a number of things: "1 tool", "2 tools".
 func Quantity(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -33,7 +33,7 @@ func Quantity(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// Clip bounds a text of others to 2000 bytes.
+// Clip shortens text of a peer to 2000 bytes.
 func Clip(s string) string { return text.Clip(s, 2000) }
 
 // LastLines returns the last n lines of s.
@@ -42,8 +42,8 @@ func LastLines(s string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// DidYouMean proposes the name nearest to a word: `; did you mean "echo"?`. It is empty if none is near,
-// and leaves out names that begin with "__".
+// DidYouMean proposes the name nearest to a word: `; did you mean "echo"?`. It returns "" if none
+// is near, and ignores names that begin with "__".
 func DidYouMean(word string, names []string) string {
 	best, least := "", 3
 	for _, n := range names {
@@ -61,7 +61,7 @@ func DidYouMean(word string, names []string) string {
 	return fmt.Sprintf("; did you mean %q?", best)
 }
 
-// ShortTime is a duration with three digits or so.
+// ShortTime formats a duration with about three digits.
 func ShortTime(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -72,7 +72,7 @@ func ShortTime(d time.Duration) string {
 	return d.Round(10 * time.Millisecond).String()
 }
 
-// Age words how long ago something was: "5s", "3h20m", "4d".
+// Age formats the time since t: "5s", "3h20m", "4d".
 func Age(t, now time.Time) string {
 	d := now.Sub(t).Round(time.Second)
 	switch {
@@ -86,7 +86,7 @@ func Age(t, now time.Time) string {
 	return fmt.Sprintf("%dd", d/(24*time.Hour))
 }
 
-// About is what a title and a description say beside a name.
+// About combines a title and a description into the text beside a name.
 func About(name, title, description string) string {
 	title, description = strings.TrimSpace(title), strings.TrimSpace(description)
 	switch {
@@ -98,7 +98,7 @@ func About(name, title, description string) string {
 	return title + ": " + description
 }
 
-// SameWords reports whether a title says no more than a name.
+// SameWords reports whether a title only repeats a name.
 func SameWords(title, name string) bool {
 	fold := strings.NewReplacer("_", " ", "-", " ", ".", " ")
 	return strings.EqualFold(fold.Replace(title), fold.Replace(name))

@@ -17,7 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// Refusal is the action of an answer that refuses: "decline" or "cancel". It is the error of a question.
+// Refusal is the action of an answer that refuses: "decline" or "cancel". It is an error.
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
@@ -27,19 +27,20 @@ const (
 	cancelled Refusal = "cancel"
 )
 
-// Dialog asks one question of a server at the terminal.
+// Dialog asks the questions of a server at the terminal.
 type Dialog struct {
 	Keys   *Keyboard
-	Say    func(string)                    // writes text as it is
-	Paint  func(text, style string) string // colours it
-	Width  int                             // of the terminal; 0: lines are not broken
-	Server string                          // who asks
+	Say    func(string)                    // writes text unchanged
+	Paint  func(text, style string) string // colours text
+	Width  int                             // of the terminal, in columns; 0: lines are not wrapped
+	Server string                          // the name of the server that asks
 
 	ctx   context.Context
-	asked bool // what was typed before the dialog is dropped
+	asked bool // input from before the dialog has been dropped
 }
 
-// Ask asks what a server wants to know. The words that refuse are an answer too. It ends with ctx.
+// Ask asks for the answer to an elicitation request. The words that refuse are an answer too. It
+// returns when ctx ends.
 func (d *Dialog) Ask(ctx context.Context, r *mcp.ElicitRequest) (res *mcp.ElicitResult, err error) {
 	d.ctx = ctx
 	if r.URL != "" {
@@ -58,8 +59,8 @@ func (d *Dialog) Ask(ctx context.Context, r *mcp.ElicitRequest) (res *mcp.Elicit
 	return res, nil
 }
 
-// read asks for a line. The words that refuse, and ctrl-D, are refusals. What was typed before the
-// first line is asked for is not taken.
+// read reads a line. The words that refuse, and ctrl-D, give a [Refusal]. Before the first line, it
+// drops earlier input.
 func (d *Dialog) read(prompt string) (string, error) {
 	if !d.asked {
 		d.asked = true
@@ -84,13 +85,13 @@ func (d *Dialog) read(prompt string) (string, error) {
 	return text, nil
 }
 
-// Read asks for a line, as Ask does for a field. It ends with ctx.
+// Read reads a line, as Ask does for a field. It returns when ctx ends.
 func (d *Dialog) Read(ctx context.Context, prompt string) (string, error) {
 	d.ctx = ctx
 	return d.read(prompt)
 }
 
-// Yes asks for yes or no; a [Refusal] is no. It ends with ctx.
+// Yes asks for yes or no; a [Refusal] is no. It returns when ctx ends.
 func (d *Dialog) Yes(ctx context.Context, prompt string) (bool, error) {
 	d.ctx = ctx
 	_, err := d.agree(prompt, nil)
@@ -101,17 +102,18 @@ func (d *Dialog) Yes(ctx context.Context, prompt string) (bool, error) {
 	return err == nil, err
 }
 
-// Part shows a text whole, indented below its name: no line of it can pass for another part.
+// Part shows a whole text, indented below its name, so that none of its lines looks like another
+// part.
 func (d *Dialog) Part(name, text string) {
 	d.Say(d.Paint(screen.OneLine(name), "1;36") + "\n  " + strings.ReplaceAll(screen.Wrap(screen.Visible(text), d.Width-2), "\n", "\n  ") + "\n")
 }
 
-// intro says who asks, and what (2026-07-28, client/elicitation: ELIC-26-003).
+// intro shows the server's name and message (2026-07-28, client/elicitation: ELIC-26-003).
 func (d *Dialog) intro(message string) {
 	d.Say("\n" + d.Paint(screen.OneLine(d.Server)+" asks:", "1;36") + "\n" + screen.Wrap(screen.Visible(message), d.Width) + "\n")
 }
 
-// form has a form filled in. With several fields the answers are shown before they are
+// form asks for the fields of a form. With several fields the answers are shown before they are
 // sent (ELIC-26-005).
 func (d *Dialog) form(message string, raw json.RawMessage) (*mcp.ElicitResult, error) {
 	fields, err := schema.FormOf(raw)
@@ -150,7 +152,7 @@ func (d *Dialog) form(message string, raw json.RawMessage) (*mcp.ElicitResult, e
 	}
 }
 
-// review shows the answers. It returns nothing if they are to be changed.
+// review shows the answers. It returns nil if the person wants to change them.
 func (d *Dialog) review(fields *schema.Form, values map[string]json.RawMessage) (*mcp.ElicitResult, error) {
 	d.Say("\n")
 	wide := 0
@@ -165,7 +167,7 @@ func (d *Dialog) review(fields *schema.Form, values map[string]json.RawMessage) 
 		}
 		d.Say("  " + screen.Pad(form.Label(f), wide) + "  " + text + "\n")
 	}
-	d.asked = false // the fields are
+	d.asked = false // the fields were asked for
 	for {
 		text, err := d.read("Send this? [Y/n/edit] ")
 		if err != nil {
@@ -198,8 +200,8 @@ func (d *Dialog) agree(prompt string, values map[string]json.RawMessage) (*mcp.E
 	}
 }
 
-// field asks for one value until it fits, and puts it into values. What is there
-// already is the default.
+// field asks for one value until it is valid, and puts it into values. A value in values is the
+// default.
 func (d *Dialog) field(f *schema.Field, values map[string]json.RawMessage) error {
 	def, has := values[f.Name]
 	if !has {
@@ -229,7 +231,7 @@ func (d *Dialog) field(f *schema.Field, values map[string]json.RawMessage) error
 	default:
 		prompt += arguments.Kind(without(f))
 	}
-	// What has a default cannot be left out: it gets the default again.
+	// A field with a default cannot be left out: it gets the default again.
 	removable := !f.Required && f.Default == nil
 	if has && removable {
 		d.Say(d.Paint("  (:skip leaves it out)", "2") + "\n")
@@ -264,15 +266,15 @@ func (d *Dialog) field(f *schema.Field, values map[string]json.RawMessage) error
 	}
 }
 
-// without is a field without its default, which the prompt shows itself.
+// without returns a field without its default, which the prompt shows.
 func without(f *schema.Field) *schema.Field {
 	g := *f
 	g.Default = nil
 	return &g
 }
 
-// page asks whether the user agrees to visit a page. It is shown in full, with its
-// host, and neither fetched nor opened (ELIC-26-006, 036, 037, 038, 040, 041).
+// page asks whether the user agrees to visit a page. It shows the whole URL and its host, and
+// neither fetches nor opens it (ELIC-26-006, 036, 037, 038, 040, 041).
 func (d *Dialog) page(message, address string) (*mcp.ElicitResult, error) {
 	d.intro(message)
 	u, err := url.Parse(address)

@@ -11,8 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// TestInterruptedQuestion ends a question when its call is cancelled, though nobody
-// types anything.
+// TestInterruptedQuestion ends a question when its call is cancelled, without any input.
 func TestInterruptedQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		typed, unblock := io.Pipe()

@@ -13,20 +13,21 @@ import (
 	"golang.org/x/term"
 )
 
-// Keyboard reads lines of the terminal. A read of a terminal cannot be ended: one that nobody waits
-// for any more goes on in a goroutine of its own, and what it gets is the beginning of the next line.
+// Keyboard reads lines from a terminal. A read from a terminal cannot be interrupted: when its
+// caller gives up, it goes on in a goroutine of its own, and its input becomes the start of the
+// next line.
 type Keyboard struct {
 	in   io.Reader
-	tty  *os.File      // in, if it is a terminal; else nil
+	tty  *os.File      // the input, if it is a terminal; else nil
 	news chan struct{} // capacity 1: a read has ended
 
 	mu      sync.Mutex
-	reading bool   // guarded by mu
-	typed   []byte // what was read and not returned yet; guarded by mu
+	reading bool   // a read is in progress; guarded by mu
+	typed   []byte // input that was read and not returned yet; guarded by mu
 	err     error  // of the last read, until it is returned; guarded by mu
 }
 
-// NewKeyboard reads lines of r.
+// NewKeyboard returns a keyboard that reads lines from r.
 func NewKeyboard(r io.Reader) *Keyboard {
 	k := &Keyboard{in: r, news: make(chan struct{}, 1)}
 	if f, ok := r.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
@@ -35,7 +36,7 @@ func NewKeyboard(r io.Reader) *Keyboard {
 	return k
 }
 
-// Line waits for a line. The end of input (ctrl-D) is io.EOF.
+// Line waits for a line. At the end of input (ctrl-D) it returns io.EOF.
 func (k *Keyboard) Line(ctx context.Context) (string, error) {
 	for {
 		if text, err, ok := k.take(); ok {
@@ -49,7 +50,7 @@ func (k *Keyboard) Line(ctx context.Context) (string, error) {
 	}
 }
 
-// take returns a line that was read. If there is none, it has a read under way.
+// take returns a line that was read. If there is none, it starts a read.
 func (k *Keyboard) take() (text string, err error, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -69,14 +70,14 @@ func (k *Keyboard) take() (text string, err error, ok bool) {
 	return strings.TrimRight(text, "\r"), err, true
 }
 
-// ended tells whether the input has ended, which line returns.
+// ended reports whether the input has ended, which Line returns.
 func (k *Keyboard) ended() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.err != nil
 }
 
-// listen has a read under way.
+// listen starts a read unless one is in progress.
 func (k *Keyboard) listen() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -102,9 +103,9 @@ func (k *Keyboard) read() {
 	}
 }
 
-// Drop forgets what was typed so far at a terminal, a line without its end too: it was not typed for
-// the question that is on the screen now. (A Windows console keeps the beginning of a line that a
-// read under way has taken.)
+// Drop discards the input so far of a terminal, an unfinished line included: it was not typed for
+// the question that is on the screen now. (On a Windows console, the start of a line that a read in
+// progress has taken stays.)
 func (k *Keyboard) Drop() {
 	if k.tty == nil {
 		return
@@ -116,17 +117,17 @@ func (k *Keyboard) Drop() {
 }
 
 const (
-	readTime  = time.Second            // the least in which a person reads a question about what is to be started
+	readTime  = time.Second            // minimum time to read a question about what a file starts
 	quietTime = 500 * time.Millisecond // without input before such a question; a paste does not pause so long
-	busyTime  = 10 * time.Second       // of input that does not pause, and there is no question
+	busyTime  = 10 * time.Second       // maximum time to wait for a pause; then the question is not asked
 )
 
-// ErrNeverQuiet says that the input did not pause.
+// ErrNeverQuiet reports that the input did not pause.
 var ErrNeverQuiet = errors.New("the input never pauses")
 
-// Settle gives a person at a terminal the time to read what is on the screen, and drops what comes
-// until then, and after that until the input pauses: a long paste comes in pieces. It reports whether
-// lines were dropped.
+// Settle gives a person at a terminal time to read the screen. It drops input during that time, and
+// then until the input pauses, since a long paste comes in pieces. It reports whether lines were
+// dropped. Input that does not pause is [ErrNeverQuiet].
 func (k *Keyboard) Settle(ctx context.Context) (dropped bool, err error) {
 	if k.tty == nil {
 		return false, nil
@@ -154,7 +155,7 @@ func (k *Keyboard) Settle(ctx context.Context) (dropped bool, err error) {
 	return dropped, nil
 }
 
-// Hidden waits for a line that is not shown while it is typed, if the keyboard is a terminal's.
+// Hidden waits for a line. A terminal does not show it while it is typed.
 func (k *Keyboard) Hidden(ctx context.Context) (string, error) {
 	if k.tty == nil {
 		return k.Line(ctx)
@@ -169,7 +170,7 @@ func (k *Keyboard) Hidden(ctx context.Context) (string, error) {
 		err  error
 	}
 	done := make(chan read, 1)
-	go func() { // a read of a terminal cannot be ended: after ctrl-C it lives as long as the program
+	go func() { // a read from a terminal cannot be interrupted: after ctrl-C it lives as long as the program
 		text, err := term.ReadPassword(fd)
 		done <- read{text, err}
 	}()
@@ -177,7 +178,7 @@ func (k *Keyboard) Hidden(ctx context.Context) (string, error) {
 	case r := <-done:
 		return string(r.text), r.err
 	case <-ctx.Done():
-		term.Restore(fd, before) // what is typed is to be seen again
+		term.Restore(fd, before) // show typed text again
 		return "", context.Cause(ctx)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flushInput drops what a terminal holds and nobody has read. Without a terminal it does nothing.
+// flushInput drops unread input of a terminal. For another file it does nothing.
 func flushInput(tty *os.File) {
 	_ = unix.IoctlSetPointerInt(int(tty.Fd()), unix.TIOCFLUSH, unix.TCIFLUSH)
 }

@@ -37,8 +37,8 @@ func pseudoterminal(t *testing.T) (person, program *os.File) {
 	return person, program
 }
 
-// A paste that is longer than what a terminal holds comes in pieces, after input was dropped too: none of
-// its lines answers a question about what is started. A line after it does.
+// A paste that is longer than the buffer of a terminal arrives in pieces, some of them after input
+// was dropped. None of its lines answers a question about what is started; a line after it does.
 func TestLongPasteIsNoAnswer(t *testing.T) {
 	person, program := pseudoterminal(t)
 	k := NewKeyboard(program)
@@ -62,7 +62,7 @@ func TestLongPasteIsNoAnswer(t *testing.T) {
 	}
 }
 
-// Input that never pauses, as of "yes", is not asked anything.
+// Input that never pauses, such as that of "yes", gets no question.
 func TestInputNeverPauses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 10 s")

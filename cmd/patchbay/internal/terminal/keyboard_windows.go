@@ -6,5 +6,5 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// flushInput drops what a console holds and nobody has read. Without a console it does nothing.
+// flushInput drops unread input of a console. For another file it does nothing.
 func flushInput(tty *os.File) { _ = windows.FlushConsoleInputBuffer(windows.Handle(tty.Fd())) }

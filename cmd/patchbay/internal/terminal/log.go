@@ -8,14 +8,14 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 )
 
-// Handler returns a handler of log records that says them in lines of the talk.
+// Handler returns a handler that writes log records as lines of the talk.
 func (t *Talk) Handler(level slog.Level) slog.Handler { return &logLines{talk: t, level: level} }
 
-// logLines is a handler of records for people:
+// logLines is a log handler for people:
 //
 //	patchbay: warning: shop: notifications dropped: the client is slow (count 3)
 //
-// The server comes first, the error behind the message, everything else in brackets.
+// The server comes first, an error follows the message, and everything else is in brackets.
 type logLines struct {
 	talk   *Talk
 	level  slog.Level

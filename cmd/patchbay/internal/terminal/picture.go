@@ -5,13 +5,13 @@ import (
 	"encoding/base64"
 	"fmt"
 	"image"
-	_ "image/gif" // formats to be shown
+	_ "image/gif" // formats that can be shown
 	_ "image/jpeg"
 	"image/png"
 	"strings"
 )
 
-// Graphics is how a terminal shows pictures.
+// Graphics is the protocol by which a terminal shows pictures.
 type Graphics int
 
 const (
@@ -20,7 +20,7 @@ const (
 	graphicsITerm          // iTerm2, WezTerm, mintty: any format, as a file
 )
 
-// GraphicsOf finds out what the terminal says that it can. Multiplexers pass no pictures on.
+// GraphicsOf detects the protocol from the environment. Multiplexers do not pass pictures on.
 func GraphicsOf(env func(string) string) Graphics {
 	term, program := env("TERM"), env("TERM_PROGRAM")
 	switch {
@@ -35,26 +35,26 @@ func GraphicsOf(env func(string) string) Graphics {
 }
 
 const (
-	// maxShown bounds a picture that is shown, in bytes; a longer one is saved alone.
+	// maxShown bounds a picture to show, in bytes; a larger one is only saved.
 	maxShown = 8 << 20
 
-	// maxPixels bounds a picture that has to be decoded to be shown.
+	// maxPixels bounds a picture that must be decoded to be shown.
 	maxPixels = 16 << 20
 
-	// pixelsPerColumn is about how wide a column is. A picture that is wider than the
-	// terminal is shown as wide as that.
+	// pixelsPerColumn is the approximate width of a column. A picture that is wider than the
+	// terminal is scaled to its width.
 	pixelsPerColumn = 8
 )
 
-// Picture returns what makes a terminal of so many columns show an image. It is empty if
-// that cannot be shown. What the server sent is in it as base64 alone.
+// Picture returns the escape sequences that show an image on a terminal of width columns; empty if
+// it cannot be shown. They contain the data of the server only as base64.
 func Picture(data []byte, how Graphics, width int) string {
 	if how == graphicsNone || len(data) > maxShown {
 		return ""
 	}
 	config, format, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil || config.Width <= 0 || config.Height <= 0 {
-		return "" // what no picture is, whatever its type says
+		return "" // not a picture, whatever its type says
 	}
 	wide := width > 0 && config.Width > width*pixelsPerColumn
 	if how == graphicsITerm {
@@ -78,7 +78,7 @@ func Picture(data []byte, how Graphics, width int) string {
 		}
 		data = again.Bytes()
 	}
-	// q=2: the terminal is not to answer, as nobody reads that.
+	// q=2: no response from the terminal, as nothing would read it
 	control := "a=T,f=100,q=2,"
 	if wide {
 		control += fmt.Sprintf("c=%d,", width)

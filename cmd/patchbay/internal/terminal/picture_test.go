@@ -37,7 +37,7 @@ func TestGraphicsOf(t *testing.T) {
 func pictures(t *testing.T, width int) (asPNG, asGIF []byte) {
 	t.Helper()
 	img := image.NewPaletted(image.Rect(0, 0, width, 7), palette.Plan9)
-	rnd := rand.New(rand.NewPCG(1, 2)) // noise does not shrink
+	rnd := rand.New(rand.NewPCG(1, 2)) // noise does not compress
 	for i := range img.Pix {
 		img.Pix[i] = byte(rnd.IntN(256))
 	}
@@ -51,8 +51,8 @@ func pictures(t *testing.T, width int) (asPNG, asGIF []byte) {
 	return p.Bytes(), g.Bytes()
 }
 
-// TestPictureKitty takes apart what a terminal gets: chunks of at most 4096 bytes that are
-// a PNG together, whatever the picture was.
+// TestPictureKitty decodes the output: chunks of at most 4096 bytes that form a PNG, whatever the
+// format of the picture.
 func TestPictureKitty(t *testing.T) {
 	asPNG, asGIF := pictures(t, 2000)
 	for name, data := range map[string][]byte{"png": asPNG, "gif": asGIF} {
@@ -93,7 +93,7 @@ func TestPictureITerm(t *testing.T) {
 	}
 }
 
-// TestNoPicture sends nothing to a terminal that is no picture, though it is said to be one.
+// TestNoPicture: data that is not a picture, whatever its type says, does not reach the terminal.
 func TestNoPicture(t *testing.T) {
 	asPNG, _ := pictures(t, 10)
 	for name, data := range map[string][]byte{"empty": nil, "escape": []byte("\x1b]0;title\a"), "cut": asPNG[:12], "long": make([]byte, maxShown+1)} {

@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// ServerLog holds back what a server says on its standard error: most greet there, which nobody wants to
-// see. If the opening takes long, it may say why, so
-// that it is shown then.
+// ServerLog holds back the standard error of a server: most servers print a greeting there that
+// nobody wants to see. If the opening takes long, the output may say why, and is shown.
 type ServerLog struct {
 	to    *Talk
 	mu    sync.Mutex
 	state int    // guarded by mu
-	held  []byte // at most maxHeld; guarded by mu
+	held  []byte // at most maxHeld bytes; guarded by mu
 	timer *time.Timer
 }
 
@@ -27,7 +26,8 @@ const (
 	maxHeld     = 16 << 10
 )
 
-// NewServerLog holds back what a server says until it is slow to open, or, with all, nothing.
+// NewServerLog holds back the output of a server until its opening is slow; with all it holds
+// nothing back.
 func NewServerLog(to *Talk, all bool) *ServerLog {
 	l := &ServerLog{to: to}
 	if all {
@@ -60,7 +60,7 @@ func (l *ServerLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Opened says that the session is open, or is not going to be.
+// Opened marks the end of the opening, successful or not.
 func (l *ServerLog) Opened() {
 	if l.timer == nil {
 		return

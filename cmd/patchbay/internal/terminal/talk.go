@@ -1,13 +1,15 @@
-// Package terminal is what a program says to a person beside its data, and what that person types.
+// Package terminal is the conversation of a program with a person, beside its data: lines on
+// standard error, and typed input.
 //
-// A [Talk] is standard error: lines, a progress bar that is kept apart from them, and questions. A
-// [Keyboard] reads lines; a [Dialog] puts the questions of servers with both. [Picture] shows images.
+// A [Talk] is standard error: lines, a progress bar kept apart from them, and questions. A
+// [Keyboard] reads lines; a [Dialog] asks the questions of servers with both. [Picture] shows
+// images.
 //
 // # Guarantees
 //
-//   - Text of servers never moves the cursor, sets colours or looks like another line.
+//   - Text of a server never moves the cursor, sets colours or looks like another line.
 //   - No line holds a secret that [Talk.Clean] knows.
-//   - What was typed before a question was on the screen does not answer it.
+//   - Text that was typed before a question was on the screen does not answer it.
 package terminal
 
 import (
@@ -22,28 +24,28 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Talk is standard error: everything that is said beside the data. It keeps the
-// Progress bar, which is one line that is written over, apart from the lines. Its exported fields are set
-// before it is used; then it may be used by several goroutines.
+// Talk is standard error: everything that is printed beside the data. It keeps the progress bar,
+// one line that is overwritten, apart from the other lines. Its exported fields are set before it
+// is used; then it may be used by several goroutines.
 type Talk struct {
 	W     io.Writer
 	TTY   bool // W is a terminal
-	Width int  // of it, in columns
+	Width int  // of W, in columns
 	Color bool
 	Quiet bool // no progress, log lines and notes
 
-	// Clean takes the secrets out of a line. Nil: none are known.
+	// Clean removes the secrets from a line. Nil: no secrets are known.
 	Clean func(line string) string
 
 	mu    sync.Mutex
 	bar   string // on the screen now; guarded by mu
-	last  string // Progress line before, without a terminal; guarded by mu
+	last  string // the last progress line, without a terminal; guarded by mu
 	drawn time.Time
 	held  bool   // a question is on the screen: no bar; guarded by mu
-	ask   string // the last line of that question, which stays the last; guarded by mu
+	ask   string // the last line of the question, which stays last; guarded by mu
 }
 
-// Always writes a line, also when quiet.
+// Always writes a line, also when Quiet is set.
 func (t *Talk) Always(s string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,20 +60,20 @@ func (t *Talk) Always(s string) {
 	t.draw(bar)
 }
 
-// Note writes a line about the work.
+// Note writes a line about the work of the program, unless Quiet is set.
 func (t *Talk) Note(format string, args ...any) {
 	if !t.Quiet {
 		t.Always("patchbay: " + screen.Visible(fmt.Sprintf(format, args...)))
 	}
 }
 
-// Write writes what a server says on its standard error.
+// Write writes the standard error of a server.
 func (t *Talk) Write(p []byte) (int, error) {
 	t.Always(screen.Visible(strings.TrimRight(string(p), "\n")))
 	return len(p), nil
 }
 
-// Divert has all lines go elsewhere until back.
+// Divert sends all lines to w, as to a file, until back is called.
 func (t *Talk) Divert(w io.Writer) (back func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,7 +87,7 @@ func (t *Talk) Divert(w io.Writer) (back func()) {
 	}
 }
 
-// Paint colours a text with the codes of a style, if colours are shown.
+// Paint colours text with the codes of a style, if colours are on.
 func (t *Talk) Paint(s, style string) string { return screen.Paint(s, style, t.Color) }
 
 // clear removes the bar from the screen and returns it. The caller holds mu.
@@ -106,11 +108,11 @@ func (t *Talk) draw(bar string) {
 	}
 }
 
-// redrawn is the least time between two pictures of the bar.
+// redrawn is the minimum time between two updates of the bar.
 const redrawn = 50 * time.Millisecond
 
-// Progress shows how far a call is: a bar on a terminal, else a line for each new
-// message or tenth of the work.
+// Progress shows the progress of a call: a bar on a terminal, else a line for each new message or
+// tenth of the work.
 func (t *Talk) Progress(e mcp.ProgressEvent) {
 	if t.Quiet {
 		return
@@ -139,7 +141,7 @@ func (t *Talk) Progress(e mcp.ProgressEvent) {
 	t.draw(barOf(e, message, t.Width))
 }
 
-// Status shows a line that gives way to the next, on a terminal.
+// Status shows a line that the next one replaces, on a terminal.
 func (t *Talk) Status(s string) {
 	if t.Quiet || !t.TTY {
 		return
@@ -156,7 +158,7 @@ func (t *Talk) EndProgress() {
 	t.clear()
 }
 
-// Hold keeps the bar off the screen until release, while a question is asked.
+// Hold keeps the bar off the screen until Release, while a question is asked.
 func (t *Talk) Hold() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -171,7 +173,7 @@ func (t *Talk) Release() {
 	t.held, t.ask = false, ""
 }
 
-// Prompt writes the last line of a question. At a terminal it stays the last line until release.
+// Prompt writes the last line of a question. On a terminal it stays the last line until Release.
 func (t *Talk) Prompt(s string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -181,14 +183,14 @@ func (t *Talk) Prompt(s string) {
 	}
 }
 
-// Say writes text of a question, as it is.
+// Say writes text of a question unchanged.
 func (t *Talk) Say(s string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	io.WriteString(t.W, s)
 }
 
-// barOf draws progress into one line.
+// barOf formats progress as one line.
 func barOf(e mcp.ProgressEvent, message string, width int) string {
 	const cells = 24
 	head := fmt.Sprintf("%g", e.Done)
@@ -200,7 +202,7 @@ func barOf(e mcp.ProgressEvent, message string, width int) string {
 	return screen.Cut(strings.TrimSpace(head+"  "+message), max(width-1, 20))
 }
 
-// Log words a log message of a server.
+// Log writes a log message of a server.
 func (t *Talk) Log(m mcp.LogMessage) {
 	if t.Quiet {
 		return
@@ -217,7 +219,7 @@ func (t *Talk) Log(m mcp.LogMessage) {
 	t.Always(t.Paint("["+level+"]", style) + " " + screen.Visible(text))
 }
 
-// LevelName is the protocol's word for a log level.
+// LevelName returns the protocol's name of a log level.
 func LevelName(l slog.Level) string {
 	names := []struct {
 		from slog.Level

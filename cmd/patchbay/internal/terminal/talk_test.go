@@ -7,7 +7,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// TestProgress draws over one line on a terminal, and keeps it apart from other lines.
+// TestProgress overwrites one line on a terminal, and keeps it apart from other lines.
 func TestProgress(t *testing.T) {
 	var out strings.Builder
 	k := &Talk{W: &out, TTY: true, Width: 40}
@@ -21,8 +21,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestProgressLines writes lines where there is no terminal, and not one for each of a
-// thousand steps.
+// TestProgressLines writes lines without a terminal, fewer than one for each of a thousand steps.
 func TestProgressLines(t *testing.T) {
 	var out strings.Builder
 	k := &Talk{W: &out}

@@ -1,11 +1,12 @@
-// Package timeline words the frames of a recording for people, a line each: seconds since the first,
-// connection, direction, content.
+// Package timeline prints the frames of a recording for people, one line each: seconds since the
+// first frame, connection, direction, content.
 //
 // # Guarantees
 //
 //   - Control characters and line breaks of a frame do not reach the terminal.
 //   - A line is cut to the width; [View.Full] adds headers and the whole message.
-//   - The memory of a View grows with the requests of a recording: an answer is named by its request.
+//   - The memory of a View grows with the requests of a recording, since a response shows the
+//     method of its request.
 package timeline
 
 import (
@@ -22,22 +23,22 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// View shows the frames of one recording, in their order. It is for one goroutine.
+// View shows the frames of one recording, in order. It is for one goroutine.
 type View struct {
-	// Method and Conn are patterns of [path.Match], in which "*" matches "/" too. Only frames of such
-	// methods, with their answers, and of such connections are shown. Empty: all.
+	// Method and Conn are patterns as in [path.Match], in which "*" also matches "/". They select
+	// the frames of these methods, responses included, and of these connections. Empty: all.
 	Method, Conn string
 
-	Full  bool                  // show headers and messages whole
+	Full  bool                  // show whole headers and messages
 	Width int                   // columns of the terminal; 0: lines are not cut
-	Faint func(s string) string // paints what comes before the content; nil: no colour
+	Faint func(s string) string // paints the part before the content; nil: no colour
 
 	start   time.Time
-	wide    int               // columns of the names of connections
+	wide    int               // columns of the longest connection name
 	methods map[string]string // of requests, by connection, direction and id
 }
 
-// Lines are the lines of a frame. They are not ok if Method or Conn leave it out.
+// Lines returns the lines of a frame. It reports false if Method or Conn leave the frame out.
 func (v *View) Lines(f *trace.Frame) (lines []string, ok bool) {
 	if v.methods == nil {
 		v.methods, v.wide, v.start = map[string]string{}, len("session-01234567"), f.Time
@@ -80,7 +81,7 @@ func (v *View) Lines(f *trace.Frame) (lines []string, ok bool) {
 	return lines, true
 }
 
-// about says what a frame is, and which method it has to do with.
+// about describes a frame, and returns the method that it belongs to.
 func (v *View) about(f *trace.Frame) (about, method string) {
 	var parts []string
 	if h := f.HTTP; h != nil {
@@ -123,7 +124,7 @@ func (v *View) about(f *trace.Frame) (about, method string) {
 	return strings.TrimSpace(strings.Join(parts, " ") + " " + size), method
 }
 
-// message words one message.
+// message describes one message.
 func (v *View) message(f *trace.Frame) (text, method string) {
 	get := func(at ...string) string {
 		raw, ok := jsonx.LookupPath(f.Msg, at...)
@@ -180,10 +181,10 @@ func (v *View) message(f *trace.Frame) (text, method string) {
 	return strings.Join(words, " "), method
 }
 
-// brief is the beginning of JSON, for a line; --full shows all of it.
+// brief returns the beginning of JSON, for a line; --full shows all of it.
 func brief(s string) string { return screen.Cut(screen.OneLine(s), 200) }
 
-// full is what a line leaves out: headers and the whole message.
+// full returns the parts that a line leaves out: headers and the whole message.
 func full(f *trace.Frame) (lines []string) {
 	if f.HTTP != nil {
 		for _, name := range slices.Sorted(maps.Keys(f.HTTP.Headers)) {
@@ -202,7 +203,7 @@ func full(f *trace.Frame) (lines []string) {
 	return lines
 }
 
-// matches matches a name in which "/" is like any character.
+// matches matches a name in which "/" is like any other character.
 func matches(pattern, name string) bool {
 	flat := strings.NewReplacer("/", "\x00")
 	ok, _ := path.Match(flat.Replace(pattern), flat.Replace(name))

@@ -1,5 +1,5 @@
-// Package tmux lets tests sit at a terminal: it runs a command in a terminal of its own, types,
-// and reads what is on the screen.
+// Package tmux runs commands in a terminal for tests: it starts a command, types, and reads the
+// screen.
 package tmux
 
 import (
@@ -19,12 +19,12 @@ type Terminal struct {
 	socket string
 }
 
-// patience is how long a screen is waited for.
+// patience bounds the wait for a screen.
 const patience = 60 * time.Second
 
-// Start runs a command in a terminal of so many columns and rows, with variables added to its
-// environment, as NAME=VALUE. When it ends, the screen shows "exit" and its code. The test is
-// skipped where there is no tmux, unless PATCHBAY_TMUX=required is set.
+// Start runs a command in a terminal of columns by rows. Env holds variables to add to its
+// environment, as NAME=VALUE. When the command ends, the screen shows "exit" and its exit code.
+// Without tmux the test is skipped, or fails if PATCHBAY_TMUX=required is set.
 func Start(t *testing.T, columns, rows int, env []string, command ...string) *Terminal {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
@@ -33,20 +33,20 @@ func Start(t *testing.T, columns, rows int, env []string, command ...string) *Te
 		}
 		t.Skip("tmux is not there: apt-get install tmux")
 	}
-	dir, err := os.MkdirTemp("", "tmux") // that of the test may be too long for a socket
+	dir, err := os.MkdirTemp("", "tmux") // the test's folder may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
 	x := &Terminal{t, filepath.Join(dir, "s")}
 	t.Cleanup(func() {
-		x.run("kill-server") // it may have ended
+		x.run("kill-server") // the server may have ended
 		os.RemoveAll(dir)
 	})
 	line := "env"
 	for _, w := range append(env, command...) {
 		line += " " + quoted(w)
 	}
-	// What the shell says must not be mistaken for what the command says.
+	// Messages of the shell must not look like output of the command.
 	line += "; echo exit $?; exec sleep 1000"
 	config := filepath.Join(dir, "tmux.conf")
 	if err := os.WriteFile(config, []byte("set -g default-terminal screen-256color\nset -g history-limit 5000\nset -s escape-time 0\n"), 0o600); err != nil {
@@ -58,7 +58,7 @@ func Start(t *testing.T, columns, rows int, env []string, command ...string) *Te
 	return x
 }
 
-// quoted is a word for a shell.
+// quoted quotes a word for a shell.
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 func (x *Terminal) run(args ...string) (string, error) {
@@ -77,49 +77,49 @@ func (x *Terminal) must(args ...string) string {
 	return out
 }
 
-// Type types a text as it is.
+// Type types a text literally.
 func (x *Terminal) Type(text string) {
 	x.t.Helper()
 	x.must("send-keys", "-l", "--", text)
 }
 
-// Press presses keys, by the names that tmux has for them: Enter, C-c, Up.
+// Press presses keys, by their tmux names: Enter, C-c, Up.
 func (x *Terminal) Press(keys ...string) {
 	x.t.Helper()
 	x.must(append([]string{"send-keys"}, keys...)...)
 }
 
-// Resize makes the terminal another size.
+// Resize changes the size of the terminal.
 func (x *Terminal) Resize(columns, rows int) {
 	x.t.Helper()
 	x.must("resize-window", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(rows))
 }
 
-// Screen returns what the terminal shows, without blank lines at its end.
+// Screen returns the text of the terminal, without blank lines at its end.
 func (x *Terminal) Screen() string {
 	x.t.Helper()
 	return strings.TrimRight(x.must("capture-pane", "-p"), "\n") + "\n"
 }
 
-// Painted is Screen with its colours, as escape sequences.
+// Painted returns the screen with its colours, as escape sequences.
 func (x *Terminal) Painted() string {
 	x.t.Helper()
 	return x.must("capture-pane", "-p", "-e")
 }
 
-// All returns what the terminal shows and has shown.
+// All returns the scrollback and the screen.
 func (x *Terminal) All() string {
 	x.t.Helper()
 	return strings.TrimRight(x.must("capture-pane", "-p", "-S", "-"), "\n") + "\n"
 }
 
-// Wait waits until the screen fits a regular expression, and returns it.
+// Wait waits until the screen matches a regular expression, and returns it.
 func (x *Terminal) Wait(pattern string) string {
 	x.t.Helper()
 	return x.wait(x.Screen, regexp.MustCompile(pattern).MatchString, pattern)
 }
 
-// WaitGone waits until the screen does not fit a regular expression, and returns it.
+// WaitGone waits until the screen does not match a regular expression, and returns it.
 func (x *Terminal) WaitGone(pattern string) string {
 	x.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -137,17 +137,17 @@ func (x *Terminal) wait(read func() string, ok func(string) bool, what string) s
 		if time.Now().After(deadline) {
 			x.t.Fatalf("the screen is not %s:\n%s", what, text)
 		}
-		time.Sleep(20 * time.Millisecond) // tmux does not tell of changes
+		time.Sleep(20 * time.Millisecond) // tmux does not report changes
 	}
 }
 
-// Hang ends the terminal, as a window that is closed does.
+// Hang closes the terminal, as closing its window does.
 func (x *Terminal) Hang() {
 	x.t.Helper()
 	x.must("kill-server")
 }
 
-// Pid returns the process id of what runs in the terminal: a shell, whose child the command is.
+// Pid returns the process id of the shell in the terminal; the command is its child.
 func (x *Terminal) Pid() string {
 	x.t.Helper()
 	return strings.TrimSpace(x.must("display-message", "-p", "#{pane_pid}"))

@@ -15,7 +15,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/listen"
 )
 
-// Key reads a P-256 key in PEM, or makes one if there is no file. A key of another process is kept.
+// Key reads a P-256 key from a PEM file. If there is no file, Key creates it with a new key and
+// reports made; if another process creates it meanwhile, the error wraps [fs.ErrExist].
 func Key(path string) (key crypto.Signer, made bool, err error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -27,7 +28,7 @@ func Key(path string) (key crypto.Signer, made bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		// A key that another process has made meanwhile is kept: its tokens are out already.
+		// Never overwrite a key that another process has just made: it may have signed tokens.
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
 			return nil, false, err

@@ -1,8 +1,8 @@
-// Package token reads the content of a credential for a person: its claims, its times and its weaknesses.
+// Package token reads a credential for a person: its claims, its times and its weaknesses.
 //
 // # Guarantees
 //
-//   - Nothing is sent anywhere, and no signature is checked: [Inspect] says what a token claims.
+//   - Nothing is sent anywhere, and no signature is checked: [Inspect] returns unverified claims.
 //   - A warning holds at most 2,000 bytes of a value of the token.
 package token
 
@@ -23,13 +23,13 @@ type Info struct {
 	Kind     string          `json:"kind"` // "jwt", "apikey" (of Patchbay) or "opaque"
 	Header   json.RawMessage `json:"header,omitempty"`
 	Claims   json.RawMessage `json:"claims,omitempty"`
-	Warnings []string        `json:"warnings"` // weaknesses, a sentence each; never nil
+	Warnings []string        `json:"warnings"` // weaknesses, one sentence each; never nil
 
-	// Times are iat, nbf and exp in words, a line each, for people.
+	// Times are iat, nbf and exp in words, one per line, for people.
 	Times []string `json:"-"`
 }
 
-// Inspect reads a token at a time. A text of unknown form is opaque.
+// Inspect reads a token as of now. A text of unknown form is opaque.
 func Inspect(text string, now time.Time) *Info {
 	t := &Info{Kind: "opaque", Warnings: []string{}}
 	warn := func(format string, args ...any) { t.Warnings = append(t.Warnings, fmt.Sprintf(format, args...)) }
@@ -100,7 +100,7 @@ func Inspect(text string, now time.Time) *Info {
 	return t
 }
 
-// readTimes puts the times of claims into words.
+// readTimes describes the times of claims.
 func (t *Info) readTimes(claims map[string]any, now time.Time, warn func(string, ...any)) {
 	at := map[string]time.Time{}
 	for _, c := range []struct{ name, verb string }{{"iat", "made"}, {"nbf", "good from"}, {"exp", "expires"}} {
@@ -133,7 +133,7 @@ func (t *Info) readTimes(claims map[string]any, now time.Time, warn func(string,
 	}
 }
 
-// inWords is a time from now: "in 2 hours", "3 days ago".
+// inWords describes a time from now: "in 2 hours", "3 days ago".
 func inWords(d time.Duration) string {
 	past := d < 0
 	d = d.Abs()
