@@ -22,8 +22,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// run is the whole program: it does what args say and returns the exit code. Ctx
-// ends with ctrl-C.
+// run is the whole program: it executes args and returns the exit code. Ctx ends with ctrl-C.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == complete.Verb {
 		return suggest(ctx, args[1:], stdout)
@@ -36,40 +35,40 @@ type app struct {
 	ctx    context.Context // of the run; ends with ctrl-C
 	stdin  io.Reader
 	out    *bufio.Writer  // standard output, flushed before anything is closed
-	rawOut io.Writer      // the same, for what is a terminal's own affair
+	rawOut io.Writer      // the same, unbuffered, for escape sequences of the terminal
 	talk   *terminal.Talk // standard error
 	tty    terminals
 
-	toldUnusable map[string]bool // tools that were said to be left out
+	toldUnusable map[string]bool // tools that a line has reported as unusable
 
 	*globals
-	of      *verb    // what is done
+	of      *verb    // the verb that runs
 	verb    string   // the first word of its name
-	sub     []string // and those below it, of "config" and the like
+	sub     []string // the words after it that name verbs, as in "config add"
 	flags   []string // as they were typed, each with its value
 	words   []string // the verb's positional arguments
-	command []string // what stands after "--"
+	command []string // the words after "--"
 	dashed  bool     // there was a "--"
 	timed   bool     // there was a --timeout
 	server  *config.Server
-	written *config.Server     // the same before its inputs were answered; nil: none were
-	keys    *terminal.Keyboard // nil until something is asked
-	answers *inputs.Answers    // to the inputs of mcp.json
+	written *config.Server     // server before its inputs were resolved; nil: no server yet
+	keys    *terminal.Keyboard // nil until the first question
+	answers *inputs.Answers    // resolves the inputs of mcp.json
 	secrets *secrets.Known     // of this run
 	eras    mcp.Eras           // of servers that this run has reached
-	env     *launch.Env        // of the servers that this run opens
-	file    *inspected         // mcp.json, once it was read
-	served  bool               // standard input is a client's
+	env     *launch.Env        // the environment of the servers that this run opens
+	file    *inspected         // mcp.json, once it has been read
+	served  bool               // standard input belongs to an MCP client
 
 	tape    *tape    // nil without --trace
-	saveDir string   // where bytes go without --save; empty until there are some
+	saveDir string   // folder for bytes without --save; empty until it is needed
 	atEnd   []func() // run in reverse order after the output is flushed
 }
 
-// terminals says which streams a person sits at.
+// terminals says which streams are terminals.
 type terminals struct {
 	in, out, err bool
-	width        int // of standard output in columns; 0: lines are not cut
+	width        int // of standard output, in columns; 0: lines are not cut
 	errWidth     int // of standard error
 	color        bool
 }
@@ -115,7 +114,7 @@ func terminalsOf(stdin, stdout, stderr any) terminals {
 
 func (a *app) run(args []string) int {
 	err := a.dispatch(args)
-	// The result first: a server may take seconds to end.
+	// The result comes first: a server may take seconds to end.
 	if flushed := a.out.Flush(); err == nil && flushed != nil {
 		err = flushed
 	}
@@ -134,11 +133,11 @@ func (a *app) print(s string) {
 	a.out.WriteByte('\n')
 }
 
-// paint colours text for standard output, if a person reads it there.
+// paint colours text for standard output if it is a terminal.
 func (a *app) paint(s, style string) string { return paint(s, style, a.tty.out && a.tty.color) }
 
-// shown is text of a server as it may be printed: as it is to a file or pipe,
-// without control characters to a terminal, which would obey them.
+// shown returns text of a server for printing: unchanged for a file or pipe, with control
+// characters made visible for a terminal, which would obey them.
 func (a *app) shown(s string) string {
 	if a.tty.out {
 		return visible(s)
@@ -146,18 +145,18 @@ func (a *app) shown(s string) string {
 	return s
 }
 
-// serverName is what people know the server by.
+// serverName returns the name of the server for people.
 func (a *app) serverName() string {
 	if a.server == nil {
 		return "the server"
 	}
-	if a.dashed { // "npx" alone would not tell one server from another
+	if a.dashed { // "npx" alone would not distinguish servers
 		return cut(shell(append([]string{filepath.Base(a.command[0])}, a.command[1:]...)), 60)
 	}
 	return cmp.Or(a.server.Name, a.server.URL, "the server")
 }
 
-// keyboard is that of standard input.
+// keyboard returns the keyboard that reads standard input.
 func (a *app) keyboard() *terminal.Keyboard {
 	if a.keys == nil {
 		a.keys = terminal.NewKeyboard(a.stdin)
@@ -165,8 +164,8 @@ func (a *app) keyboard() *terminal.Keyboard {
 	return a.keys
 }
 
-// logger logs what cannot be returned to standard error: in the words of this program at a terminal,
-// else in those of package log/slog, with the time.
+// logger logs errors that cannot be returned to standard error: at a terminal in the form of the
+// program's own lines, else in that of package log/slog, with the time.
 func (a *app) logger() *slog.Logger {
 	level := slog.LevelWarn
 	if a.Verbose {

@@ -17,7 +17,7 @@ a change a tool needs a new approval.`,
 	command: func() command { return new(configApprovalsCmd) },
 }
 
-// configApprovalsCmd lists and revokes which tools a person has allowed for ever.
+// configApprovalsCmd lists and revokes the permanent approvals of tools.
 type configApprovalsCmd struct {
 	Words []string `arg:"" optional:"" name:"revoke SERVER [TOOL]" help:"Revoke these."`
 	All   bool     `help:"With revoke: revoke all."`
@@ -99,7 +99,7 @@ func (a *app) showApprovals(f *approval.File, list []approval.Approval) error {
 	return nil
 }
 
-// approvedNames are the servers, or of one its tools, that something was allowed of.
+// approvedNames returns the servers with approvals, or the approved tools of one server.
 func (a *app) approvedNames() []complete.Candidate {
 	f, err := approval.Open("")
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Who answers the questions of a server: the flags --on-elicit and --on-sample, else
-// a person at the terminal. What nobody can answer is declined, and stderr says so.
+// The flags --on-elicit and --on-sample answer the questions of a server, else a person at the
+// terminal. A question that neither can answer is declined, with a line on stderr.
 
-// answerQuestions gives the client what it answers questions with.
+// answerQuestions sets the functions of the client that answer questions.
 func (a *app) answerQuestions(c *mcp.Client) error {
-	var one sync.Mutex // a person answers one question after the other
+	var one sync.Mutex // a person answers one question at a time
 	answer, err := a.elicitation()
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (a *app) answerQuestions(c *mcp.Client) error {
 		c.Roots = func(context.Context) ([]mcp.Root, error) { return roots, nil }
 	}
 	c.LogLevel = a.logLevel()
-	// Up to 2025-11-25 the log of a server need not belong to a call.
+	// Up to 2025-11-25 a log message need not belong to a call.
 	c.OnEvent = func(_ *mcp.Session, e mcp.Event) {
 		if e.Log != nil {
 			a.talk.Log(*e.Log)
@@ -49,7 +49,7 @@ func (a *app) answerQuestions(c *mcp.Client) error {
 
 type elicitFunc = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error)
 
-// elicitation chooses who answers.
+// elicitation returns the function that answers elicitation requests.
 func (a *app) elicitation() (elicitFunc, error) {
 	file, isFile := strings.CutPrefix(a.OnElicit, "@")
 	switch {
@@ -74,7 +74,7 @@ func (a *app) elicitation() (elicitFunc, error) {
 	}, nil
 }
 
-// askPerson asks at the terminal.
+// askPerson asks the person at the terminal.
 func (a *app) askPerson(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 	a.talk.Hold()
 	defer a.talk.Release()
@@ -82,7 +82,7 @@ func (a *app) askPerson(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitR
 	return d.Ask(ctx, r)
 }
 
-// sampled is what answers sampling requests; nil: nothing does.
+// sampled returns the function that answers sampling requests; nil without --on-sample.
 func (a *app) sampled() (func(context.Context, *mcp.SampleRequest) (*mcp.SampleResult, error), error) {
 	if a.OnSample == "" {
 		return nil, nil
@@ -98,7 +98,7 @@ func (a *app) sampled() (func(context.Context, *mcp.SampleRequest) (*mcp.SampleR
 	return func(context.Context, *mcp.SampleRequest) (*mcp.SampleResult, error) { return res, nil }, nil
 }
 
-// rootsOf makes roots of folders.
+// rootsOf returns a root for each folder.
 func rootsOf(dirs []string) ([]mcp.Root, error) {
 	roots, err := answers.Roots(dirs)
 	if err != nil {
@@ -107,7 +107,7 @@ func rootsOf(dirs []string) ([]mcp.Root, error) {
 	return roots, nil
 }
 
-// newPerson finds out who can be asked. Silent: nobody is, whoever sits there.
+// newPerson returns the person of a host. With silent, nobody is asked, even at a terminal.
 func (a *app) newPerson(silent bool, sampling []string) (*person.Person, error) {
 	p := person.New(a.talk, a.tty.errWidth)
 	p.Sampling = sampling
@@ -128,10 +128,10 @@ func (a *app) newPerson(silent bool, sampling []string) (*person.Person, error) 
 	return p, nil
 }
 
-// preset is a person for whom --on-elicit answers what servers ask.
+// preset is a person whose elicitation requests --on-elicit answers.
 type preset struct {
 	host.Person
-	one    sync.Mutex // an answer after the other
+	one    sync.Mutex // one answer at a time
 	answer elicitFunc
 }
 

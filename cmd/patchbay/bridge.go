@@ -27,9 +27,9 @@ SERVER is -s NAME, -s URL or -- COMMAND; default: the only one of mcp.json.`,
 	command: func() command { return new(bridgeCmd) },
 }
 
-// bridgeCmd serves one server over another transport, in every revision: a command over
-// HTTP, or a URL over stdio. Nothing is renamed or merged; the questions of the server go to
-// the clients of the bridge.
+// bridgeCmd serves one server over another transport, in every revision: a command over HTTP, or a
+// URL over stdio. It renames and merges nothing; the questions of the server go to the clients of
+// the bridge.
 type bridgeCmd struct {
 	HTTP  string        `name:"http" placeholder:"ADDR" help:"Serve HTTP; default for a command: 127.0.0.1:7421."`
 	Stdio bool          `help:"Serve stdio; default for a URL."`
@@ -57,7 +57,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	if err := c.protection.check(c.Stdio); err != nil {
 		return err
 	}
-	if c.Stdio { // standard input is the client's
+	if c.Stdio { // standard input belongs to the client
 		a.answers.Silence()
 	}
 	share, err := gateway.ParseShare(cmp.Or(c.Share, s.Share))
@@ -112,7 +112,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	a.atEnd = append(a.atEnd, func() {
 		stop(nil)
 		following.Wait()
-		within(time.Second, h.servers.Close) // what has not ended by then is the guards' to end
+		within(time.Second, h.servers.Close) // the guards end processes that are still running
 	})
 	if c.Stdio {
 		err = a.serveStdio(ctx, h.front)
@@ -126,8 +126,8 @@ func (c *bridgeCmd) Run(a *app) error {
 	return err
 }
 
-// startable returns an error if the server can never be started as it is written: then the bridge
-// ends at once, for there is nothing to wait for. Questions for its inputs are asked here.
+// startable returns an error if the server can never be started as it is written. Then the bridge
+// ends at once. It asks for missing inputs.
 func (c *bridgeCmd) startable(a *app, s config.Server) error {
 	if _, err := a.withEnv(s); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (c *bridgeCmd) startable(a *app, s config.Server) error {
 	return nil
 }
 
-// check completes the flags.
+// check validates the flags and sets defaults.
 func (c *bridgeCmd) check(s config.Server) error {
 	switch {
 	case c.Stdio && (c.HTTP != "" || c.SSE):
@@ -175,7 +175,7 @@ func (c *bridgeCmd) serveHTTP(ctx context.Context, h *upServer, w *listen.Endpoi
 	case <-ctx.Done():
 	}
 	h.ending.Store(true)
-	// A handler that ignores its end must not hold up the program's.
+	// A handler that ignores the end of its context must not delay the end of the program.
 	within(drainTime+drainTime/2, func() { w.End(a.ctx, drainTime) })
 	return nil
 }

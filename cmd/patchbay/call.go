@@ -86,10 +86,10 @@ func (c *callCmd) Run(a *app) error {
 	return nil
 }
 
-// failedTool says that a tool failed, or that the server has no such tool: some answer a wrong
-// name with a result.
+// failedTool returns the error of a failed tool, or of a tool that the server does not have: some
+// servers answer a wrong name with a result.
 func (a *app) failedTool(p *launch.Session, name string) error {
-	l, err := a.listOnce(p, "tools/list", "tools") // the call has waited already
+	l, err := a.listOnce(p, "tools/list", "tools") // the call has waited for starting servers already
 	if err != nil {
 		return errTool
 	}
@@ -100,13 +100,13 @@ func (a *app) failedTool(p *launch.Session, name string) error {
 	return errTool
 }
 
-// arguments types the words of the command line by the schema of the tool, which is fetched only
-// if a word needs it, or the session does.
+// arguments converts the words of the command line by the schema of the tool. It fetches the schema
+// only if a word or the session needs it.
 func (c *callCmd) arguments(a *app, p *launch.Session, words []arguments.Word) (json.RawMessage, error) {
 	var form *schema.Form
 	var input json.RawMessage
-	// A server of 2026-07-28 over HTTP says in its list which arguments go into headers too, and
-	// which tools must not be used for what they say of that.
+	// A server of 2026-07-28 over HTTP says in its list which arguments also go into headers, and
+	// its x-mcp-header annotations can make a tool unusable.
 	needs, headers := arguments.NeedSchema(words), a.server.Command == "" && !p.Revision().Sessions()
 	if needs || headers {
 		l, err := a.listFor(p, "tools/list", "tools", c.Tool)
@@ -127,7 +127,7 @@ func (c *callCmd) arguments(a *app, p *launch.Session, words []arguments.Word) (
 	return arguments.Build(words, form, input, a.other("tools", c.Tool))
 }
 
-// listening shows the progress and log of a call.
+// listening returns options that show the progress and log of a call.
 func (a *app) listening() []mcp.CallOption {
 	if a.Quiet {
 		return nil
@@ -135,8 +135,8 @@ func (a *app) listening() []mcp.CallOption {
 	return []mcp.CallOption{mcp.OnProgress(a.talk.Progress), mcp.OnLog(a.talk.Log)}
 }
 
-// logLevel is the least level of the server's log to show. A verb that only lists asks
-// for none, as that is one more request up to 2025-11-25.
+// logLevel returns the minimum level of the server's log to show. A verb that only lists sets none,
+// since that takes another request up to 2025-11-25.
 func (a *app) logLevel() slog.Leveler {
 	switch {
 	case a.Quiet, slices.Contains([]string{"tools", "resources", "templates", "prompts", "discover"}, a.verb):

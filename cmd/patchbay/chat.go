@@ -36,7 +36,7 @@ Without a terminal it reads lines and prints their results.
 	command: func() command { return new(chatCmd) },
 }
 
-// chatCmd is a talk with a language model that has the tools of servers.
+// chatCmd is a conversation with a language model that has the tools of servers.
 type chatCmd struct {
 	modelFlags
 	callRules
@@ -94,7 +94,7 @@ func (c *chatCmd) Run(a *app) error {
 	}
 	if !c.NoMemory {
 		kept := &remembering{}
-		a.atEnd = append([]func(){kept.close}, a.atEnd...) // after the host, which may have something to keep
+		a.atEnd = append([]func(){kept.close}, a.atEnd...) // after the host, which may still keep entries
 		o.Memory, o.History = kept, historyFile()
 	}
 	if o.Lines = !a.tty.in || !a.tty.out || os.Getenv("TERM") == "dumb"; o.Lines {
@@ -111,14 +111,14 @@ func (c *chatCmd) Run(a *app) error {
 	if err := h.start(plan.servers); err != nil {
 		return err
 	}
-	// What the program has to say from now on is a part of the talk.
+	// From now on, messages of the program are part of the chat.
 	defer a.talk.Divert(ui)()
 	ctx, stop := signal.NotifyContext(a.ctx, syscall.SIGHUP)
 	defer stop()
 	return ui.Run(ctx, a.stdin.(*os.File), a.rawOut.(*os.File))
 }
 
-// lines talks without a terminal.
+// lines runs the chat without a terminal.
 func (c *chatCmd) lines(a *app, h *hosting, plan *plan, o chat.Options) error {
 	who, err := a.newPerson(false, nil)
 	if err != nil {
@@ -144,7 +144,7 @@ func (c *chatCmd) lines(a *app, h *hosting, plan *plan, o chat.Options) error {
 	return ui.Lines(a.ctx, read, flushing{a.out})
 }
 
-// flushing writes at once.
+// flushing flushes after each write.
 type flushing struct{ w *bufio.Writer }
 
 func (f flushing) Write(p []byte) (int, error) {
@@ -152,7 +152,7 @@ func (f flushing) Write(p []byte) (int, error) {
 	return n, errors.Join(err, f.w.Flush())
 }
 
-// typed makes arguments of what was typed for a tool, as those of call are.
+// typed converts words that were typed for a tool to arguments, as call does.
 func (a *app) typed(words []string, tool *mcp.Tool) (json.RawMessage, error) {
 	if slices.Contains(words, "-") {
 		return nil, errors.New("standard input is where you type; @FILE reads a file")
@@ -163,7 +163,7 @@ func (a *app) typed(words []string, tool *mcp.Tool) (json.RawMessage, error) {
 	}
 	form, err := schema.FormOf(tool.InputSchema)
 	if err != nil {
-		form = nil // values are guessed
+		form = nil // types are guessed
 	}
 	args, err := arguments.Build(read, form, tool.InputSchema, "")
 	var f *fault
@@ -173,7 +173,7 @@ func (a *app) typed(words []string, tool *mcp.Tool) (json.RawMessage, error) {
 	return args, err
 }
 
-// historyFile is where chat keeps what was said, beside the conversations.
+// historyFile returns the file with the input history of chat, beside the conversations.
 func historyFile() string {
 	path, err := memory.DefaultPath()
 	if err != nil {

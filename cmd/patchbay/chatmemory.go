@@ -14,11 +14,11 @@ import (
 	"github.com/patchbay-dev/patchbay/host/memory"
 )
 
-// remembering keeps conversations in the file of the user. It is opened when it is needed first.
+// remembering keeps conversations in the user's file. It opens the file when it is first needed.
 type remembering struct {
 	mu      sync.Mutex
-	store   *memory.Store // nil: it was not needed yet; guarded by mu
-	current string        // the id of the conversation that goes on; guarded by mu
+	store   *memory.Store // nil: not needed yet; guarded by mu
+	current string        // the id of the current conversation; guarded by mu
 }
 
 func (r *remembering) open() (*memory.Store, error) {
@@ -32,27 +32,28 @@ func (r *remembering) open() (*memory.Store, error) {
 	return r.store, err
 }
 
-// Keep implements chat.Memory. A conversation in which nothing was said is not kept.
+// Keep implements chat.Memory. A conversation without entries is not kept.
 func (r *remembering) Keep(c *host.Conversation) {
 	r.begin(c.ID)
-	if c.Keep == nil { // one that is resumed is kept already
+	if c.Keep == nil { // a resumed one is kept already
 		r.keep(c, memory.Conversation{})
 	}
 }
 
-// begin takes note under which id is kept what is said now.
+// begin sets the id of the current conversation.
 func (r *remembering) begin(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.current = id
 }
 
-// keep has a conversation kept, of which the file has known; without an id: nothing. What could
-// not be written is written the next time. If another process has gone on with it, that stays as
-// it is, and this one is kept as another from there on.
+// keep writes the entries of a conversation from now on; known is its state in the file, and
+// without an id there is none. Entries that could not be written are written the next time. If
+// another process has continued the conversation, its version stays, and this one becomes a new
+// conversation.
 func (r *remembering) keep(c *host.Conversation, known memory.Conversation) {
 	id := c.ID
-	same := known.Entries // how many of the entries in the file are those of c
+	same := known.Entries // the number of entries in the file that are those of c
 	write := func(ctx context.Context, s *memory.Store, entries []host.Entry) (err error) {
 		if known.ID == "" {
 			if len(entries) == 0 {
@@ -95,7 +96,7 @@ func (r *remembering) keep(c *host.Conversation, known memory.Conversation) {
 	}
 }
 
-// titleOf is what a conversation is called: the beginning of what was said first.
+// titleOf returns the title of a conversation: the beginning of its first entry.
 func titleOf(e *host.Entry) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(e.Said()), "\n")
 	return cut(strings.TrimSpace(first), 80)
@@ -171,7 +172,7 @@ func (r *remembering) Forget(ctx context.Context, id string) error {
 	return err
 }
 
-// close closes the file if it was opened.
+// close closes the file if it is open.
 func (r *remembering) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

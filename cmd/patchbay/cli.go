@@ -113,7 +113,7 @@ func (a *app) checkGlobals(verb string) error {
 	return nil
 }
 
-// line is a command line taken apart.
+// line is a command line, split into its parts.
 type line struct {
 	verb    string
 	sub     []string // verbs below it
@@ -121,16 +121,16 @@ type line struct {
 	words   []string // positional arguments
 	command []string // after "--"
 	dashed  bool
-	help    bool // -h or --help was there
+	help    bool // -h or --help is present
 
 	of     *verb   // the last of verb and sub; nil: there is no such verb
 	parser *parser // of that verb
 
 	unknown string     // the first flag that the verb does not have
-	empty   *kong.Flag // has no value, and needs one; nil: none
+	empty   *kong.Flag // the last flag, if its value is missing; nil: none
 }
 
-// path is the verb with the verbs below it.
+// path returns the verb and the verbs below it.
 func (l *line) path() []string {
 	if l.verb == "" {
 		return nil
@@ -138,16 +138,16 @@ func (l *line) path() []string {
 	return append([]string{l.verb}, l.sub...)
 }
 
-// forKong is the line in the order that kong reads best: flags may stand anywhere,
-// and a word may be "-" or begin with it.
+// forKong returns the line in an order that kong accepts: flags may stand anywhere, and a word may
+// be "-" or begin with it.
 func (l *line) forKong() []string {
 	return slices.Concat([]string{l.of.name}, l.flags, []string{"--"}, l.words)
 }
 
-// means takes a word for a verb.
+// means sets the verb of the line.
 func (l *line) means(v *verb) { l.of, l.parser = v, parserOf(v) }
 
-// arrange takes a command line apart.
+// arrange splits a command line.
 func arrange(args []string) line {
 	l := line{parser: parserOf(nil)}
 	for i := 0; i < len(args); i++ {
@@ -206,7 +206,7 @@ func arrange(args []string) line {
 	return l
 }
 
-// below returns the verb that a word is below the verb of the line, nil if it is another word.
+// below returns the verb below the verb of the line that a word names; nil: the word is not a verb.
 func (l *line) below(word string) *verb {
 	if l.of == nil || len(l.words) > 0 {
 		return nil
@@ -222,7 +222,7 @@ func flagWithValue(flag, value string) string {
 	return flag + value
 }
 
-// unknownVerb says that there is no such verb, and which one may be meant.
+// unknownVerb returns the error for an unknown verb, with the nearest name.
 func unknownVerb(list []*verb, before, name string) *fault {
 	var names []string
 	for _, v := range list {

@@ -87,7 +87,7 @@ type completed struct {
 	} `json:"completion"`
 }
 
-// completion makes the params of completion/complete. Of is a prompt, or a template if it
+// completion returns the params of completion/complete. Of names a prompt, or a template if it
 // reads like a URI.
 func completion(of, argument, prefix string, others map[string]string) json.RawMessage {
 	ref := map[string]string{"type": "ref/prompt", "name": of}
@@ -99,7 +99,7 @@ func completion(of, argument, prefix string, others map[string]string) json.RawM
 		params["context"] = map[string]any{"arguments": others}
 	}
 	raw, err := jsonx.Marshal(params)
-	if err != nil { // a text that is no UTF-8
+	if err != nil { // a text that is not UTF-8
 		return json.RawMessage(`{}`)
 	}
 	return raw

@@ -19,8 +19,7 @@ Its lists are kept for 5 minutes in the user's cache folder.`,
 	command: func() command { return new(completionCmd) },
 }
 
-// completionCmd prints a script that makes a shell complete the command line of this
-// program.
+// completionCmd prints a script that adds completion of this program to a shell.
 type completionCmd struct {
 	Shell string `arg:"" help:"bash, zsh, fish or powershell."`
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/patchbay-dev/patchbay/config/hosts"
 )
 
-// configVerb has the verbs about mcp.json. What they show of it is this: commands, arguments and URLs as
-// the file has them, and of env and headers the names alone.
+// configVerb has the verbs about mcp.json. They show commands, arguments and URLs as the file has
+// them, and only the names of env and headers.
 var configVerb = verb{
 	name: "config", summary: "Add, remove, list, import, export, explain and check servers.",
 	examples: []string{"patchbay config list", "patchbay config add memory -- npx -y @modelcontextprotocol/server-memory", "patchbay config import", "patchbay config doctor"},
@@ -23,8 +23,8 @@ var configVerb = verb{
 	},
 }
 
-// editPath returns the file that is to be changed: the user's own, that of --config,
-// the one found from here, or a new one here.
+// editPath returns the file to change: the user's own, that of --config, the one found from here,
+// or a new one here.
 func (a *app) editPath(user bool) (string, error) {
 	if user {
 		if a.Config != "" {
@@ -62,7 +62,7 @@ func (a *app) edit(user bool, change func(doc *config.Document, path string) err
 	return path, err
 }
 
-// system says where the files of hosts are looked for.
+// system returns the places where the files of hosts are looked for.
 func system() (hosts.System, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -79,7 +79,7 @@ func system() (hosts.System, error) {
 	return hosts.System{OS: runtime.GOOS, Home: home, Config: folder, Dir: dir}, nil
 }
 
-// hostNamed returns a host by its name, of which people write the short form too.
+// hostNamed returns a host by its name or its short name.
 func hostNamed(name string) (hosts.Host, error) {
 	if name == "claude" {
 		name = "claude-code"
@@ -95,7 +95,7 @@ func hostNamed(name string) (hosts.Host, error) {
 	return h, nil
 }
 
-// hostNames are the hosts that have a configuration file of their own.
+// hostNames returns the hosts that have a configuration file of their own.
 func hostNames() (out []complete.Candidate) {
 	for _, h := range hosts.All() {
 		out = append(out, complete.Candidate{Text: h.Name, About: h.Title})

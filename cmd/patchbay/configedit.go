@@ -59,8 +59,8 @@ func (c *configAddCmd) Run(a *app) error {
 	return nil
 }
 
-// plainSecrets names what the command line gives as itself though its name says that it is a
-// secret: values of variables, of headers, in arguments and in the URL.
+// plainSecrets returns the names of values that the command line gives in plain text though they
+// are named like secrets: variables, headers, arguments and parts of the URL.
 func (c *configAddCmd) plainSecrets(a *app) []string {
 	var out []string
 	plain := func(value string) bool { return value != "" && !strings.Contains(value, "${") }
@@ -87,7 +87,7 @@ func (c *configAddCmd) plainSecrets(a *app) []string {
 	return out
 }
 
-// entry makes the server of the command line.
+// entry returns the server that the command line describes.
 func (c *configAddCmd) entry(a *app) (config.Entry, error) {
 	var none config.Entry
 	o := struct {
@@ -138,7 +138,7 @@ func (c *configAddCmd) entry(a *app) (config.Entry, error) {
 			return none, usagef("--env and --cwd are for a command")
 		}
 		if o.Type == "" && !strings.HasPrefix(c.URL, "ws") {
-			o.Type = "http" // several hosts need it
+			o.Type = "http" // several hosts need the type
 		}
 	}
 	for _, e := range a.Env {
@@ -165,12 +165,11 @@ func (c *configAddCmd) entry(a *app) (config.Entry, error) {
 	return config.Entry{Name: c.Name, Object: raw}, err
 }
 
-// afterEdit tells what is wrong with servers that were just written: a variable may
-// not be set yet.
+// afterEdit prints the faults of servers that were just written: a variable may not be set yet.
 func (a *app) afterEdit(path string, names []string) {
 	_, faults, err := config.Inspect(path, nil)
 	if err != nil {
-		return // it was written a moment ago; the next one who reads it is told
+		return // the file was just written; the next reader gets the error
 	}
 	for _, p := range faults {
 		for _, name := range names {

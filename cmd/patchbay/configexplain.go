@@ -24,7 +24,7 @@ of each value of the server. Values of env and headers are not shown.`,
 	command: func() command { return new(configExplainCmd) },
 }
 
-// configExplainCmd shows which file a server is from and why, and what it is made of.
+// configExplainCmd shows which file a server comes from and why, and its settings.
 type configExplainCmd struct {
 	Name string `arg:"" help:"The server."`
 }
@@ -33,7 +33,7 @@ func (*configExplainCmd) candidates(a *app, _ string) (out []complete.Candidate)
 	return append(a.configServers(), builtinNames()...)
 }
 
-// explained is what is to be told of a server.
+// explained is the explanation of a server.
 type explained struct {
 	Name     string           `json:"name"`
 	Source   string           `json:"source,omitempty"`
@@ -47,7 +47,7 @@ type explainedPlace struct {
 	Path string `json:"path"`
 	Used bool   `json:"used"`
 	Why  string `json:"why"`
-	Has  bool   `json:"has"` // it has a server of the name
+	Has  bool   `json:"has"` // the file has a server with the name
 }
 
 func (c *configExplainCmd) Run(a *app) error {
@@ -98,7 +98,7 @@ func (c *configExplainCmd) Run(a *app) error {
 	return nil
 }
 
-// searched tells of each place of mcp.json what is there, and why it is used or not.
+// searched lists each place of mcp.json, with what is there and why it is used or not.
 func (a *app) searched(name string) ([]explainedPlace, error) {
 	if a.Config != "" {
 		return []explainedPlace{{Path: a.Config, Used: true, Why: "used: --config names it"}}, nil
@@ -180,7 +180,7 @@ func (a *app) printExplained(e *explained) {
 	}
 }
 
-// sameFile compares the paths of two sources.
+// sameFile reports whether two sources, "path:line", have the same path.
 func sameFile(a, b string) bool {
 	x, _, _ := cutLast(hereLine(a), ":")
 	y, _, _ := cutLast(hereLine(b), ":")

@@ -17,7 +17,7 @@ Values of env and headers become variables, unless --secrets asks for them.`,
 	command: func() command { return new(configExportCmd) },
 }
 
-// configExportCmd prints the servers of mcp.json as another host has them.
+// configExportCmd prints the servers of mcp.json in the format of another host.
 type configExportCmd struct {
 	Host    string   `arg:"" help:"The host."`
 	Names   []string `arg:"" optional:"" help:"Only these servers."`

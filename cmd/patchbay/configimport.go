@@ -30,8 +30,7 @@ server are kept. The host's own files are never changed.`,
 	command: func() command { return new(configImportCmd) },
 }
 
-// configImportCmd takes servers over from the files of other hosts, which are read
-// and never written.
+// configImportCmd imports servers from the files of other hosts. It never writes these files.
 type configImportCmd struct {
 	From   string   `arg:"" optional:"" help:"A host, or a file of one."`
 	Names  []string `arg:"" optional:"" help:"Only these servers."`
@@ -43,19 +42,19 @@ type configImportCmd struct {
 
 func (*configImportCmd) candidates(a *app, _ string) (out []complete.Candidate) {
 	if len(a.words) > 0 {
-		return nil // names of the host's own file, which is not read at the press of a key
+		return nil // servers of the host's file, which completion does not read
 	}
 	return hostNames()
 }
 
-// foreign is a file of another host.
+// foreign is the file of another host.
 type foreign struct {
 	host    hosts.Host
 	path    string
 	listing *hosts.Listing
 }
 
-// maxForeign bounds the file of another host: some keep much else in it.
+// maxForeign bounds the file of another host, in bytes; some hosts keep much else in it.
 const maxForeign = 64 << 20
 
 func (c *configImportCmd) Run(a *app) error {
@@ -149,7 +148,7 @@ func (c *configImportCmd) files(a *app) ([]foreign, error) {
 	return files, nil
 }
 
-// filesOf reads the files of a host. One that cannot be read is told and left out.
+// filesOf reads the files of a host. It reports and skips a file that cannot be read.
 func (a *app) filesOf(h hosts.Host, sys hosts.System) []foreign {
 	var out []foreign
 	for _, p := range h.Places(sys) {
@@ -188,7 +187,7 @@ func readForeign(path string) ([]byte, error) {
 	return data, err
 }
 
-// showForeign lists what there is to import.
+// showForeign lists the servers that can be imported.
 func (a *app) showForeign(files []foreign) {
 	var rows [][]string
 	for _, f := range files {
@@ -214,13 +213,13 @@ type importer struct {
 	c       *configImportCmd
 	doc     *config.Document
 	path    string
-	seen    map[string]bool // names that the files list
-	said    []string        // what is printed once the file is written
+	seen    map[string]bool // names in the files
+	said    []string        // lines to print once the file is written
 	added   []string
 	secrets int
 }
 
-// errDryRun ends an edit that is not to be written.
+// errDryRun ends an edit without writing.
 var errDryRun = errors.New("nothing is written")
 
 func (in *importer) file(f foreign) error {
@@ -284,7 +283,7 @@ func (in *importer) server(f foreign, e config.Entry) error {
 	return nil
 }
 
-// free returns a name that no server has.
+// free returns a name that is not in use.
 func (in *importer) free(name string) string {
 	for n := 1; ; n++ {
 		try := name
@@ -299,8 +298,8 @@ func (in *importer) free(name string) string {
 
 var inputRef = regexp.MustCompile(`\$\{input:([^}]*)\}`)
 
-// inputs returns the inputs of a file that a server needs and the document has not,
-// or the id of one that the document has otherwise.
+// inputs returns the inputs of a file that a server needs and the document lacks, or the id of one
+// that the document defines differently.
 func (in *importer) inputs(f foreign, e config.Entry) (add []json.RawMessage, clash string) {
 	idOf := func(raw json.RawMessage) string {
 		v, _ := jsonx.Lookup(raw, "id")
@@ -331,7 +330,7 @@ func (in *importer) inputs(f foreign, e config.Entry) (add []json.RawMessage, cl
 	return add, ""
 }
 
-// same reports whether two paths are one file.
+// same reports whether two paths name one file.
 func same(a, b string) bool {
 	x, err := os.Stat(a)
 	y, err2 := os.Stat(b)

@@ -23,7 +23,7 @@ servers that they were given to. A variable PATCHBAY_INPUT_ID takes precedence.`
 	command: func() command { return new(configInputsCmd) },
 }
 
-// configInputsCmd lists the inputs of mcp.json and where their answers are, and forgets
+// configInputsCmd lists the inputs of mcp.json and the sources of their answers, and forgets
 // answers.
 type configInputsCmd struct {
 	IDs    []string `arg:"" optional:"" name:"id" help:"Only these inputs."`
@@ -45,17 +45,17 @@ func (*configInputsCmd) candidates(a *app, _ string) (out []complete.Candidate) 
 	return out
 }
 
-// listedInput is an input as it is listed.
+// listedInput is a row of the list.
 type listedInput struct {
 	ID          string     `json:"id"`
 	Description string     `json:"description,omitempty"`
 	Password    bool       `json:"password"`
 	Servers     []string   `json:"servers"`
 	Models      []string   `json:"models,omitempty"`
-	Variable    string     `json:"variable"`       // answers it too
-	Set         bool       `json:"set"`            // the variable
-	Kept        *time.Time `json:"kept,omitempty"` // since when; nil: it is not
-	Gone        bool       `json:"gone,omitempty"` // from the file
+	Variable    string     `json:"variable"`       // the environment variable that also answers it
+	Set         bool       `json:"set"`            // the variable is set
+	Kept        *time.Time `json:"kept,omitempty"` // since when an answer is kept; nil: none is
+	Gone        bool       `json:"gone,omitempty"` // the file no longer has the input
 }
 
 func (c *configInputsCmd) Run(a *app) error {
@@ -66,7 +66,7 @@ func (c *configInputsCmd) Run(a *app) error {
 	if path == "" {
 		return usagef("there is no mcp.json").hint(a.beside("config", "list"))
 	}
-	// What is kept can be forgotten whatever became of the file.
+	// Kept answers can be forgotten even if the file is faulty or missing.
 	file, _, err := config.Inspect(path, nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		file, err = &config.File{Path: path}, nil
@@ -135,7 +135,7 @@ func (c *configInputsCmd) forget(a *app, path string) error {
 	return nil
 }
 
-// listInputs lists the inputs of a file, and the answers whose inputs are there no more.
+// listInputs lists the inputs of a file, and kept answers to inputs that it no longer has.
 func listInputs(file *config.File, kept []inputs.Kept) []listedInput {
 	rows := []listedInput{}
 	for _, in := range file.Inputs {

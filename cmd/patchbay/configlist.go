@@ -19,10 +19,10 @@ var configListVerb = verb{
 	command:  func() command { return new(configListCmd) },
 }
 
-// configListCmd lists the servers of mcp.json, also those that have faults.
+// configListCmd lists the servers of mcp.json, including those with faults.
 type configListCmd struct{}
 
-// listed is a server as it is listed.
+// listed is a row of the list.
 type listed struct {
 	Name      string   `json:"name"`
 	Transport string   `json:"transport,omitempty"`
@@ -99,7 +99,7 @@ func (a *app) printListed(rows []listed) {
 	a.columns("servers", []string{"NAME", "HOW", "STATE", "FROM", "WHERE"}, cells)
 }
 
-// columns prints a table of what there is, whose last column is cut to the width of the terminal.
+// columns prints a table; its last column is cut to the width of the terminal.
 func (a *app) columns(what string, head []string, rows [][]string) {
 	if len(rows) == 0 {
 		a.talk.Note("there are no %s", what)
@@ -134,7 +134,7 @@ func lineOf(source string) int {
 	return n
 }
 
-// transportOf is how a server is reached, in the words of mcp.json.
+// transportOf returns the transport of a server, in the words of mcp.json.
 func transportOf(s *config.Server) string {
 	switch {
 	case s.Builtin != "":

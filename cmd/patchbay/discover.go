@@ -67,7 +67,7 @@ func (*discoverCmd) Run(a *app) error {
 	return nil
 }
 
-// capabilities words what a server offers: "tools (listChanged), logging".
+// capabilities formats the capabilities of a server: "tools (listChanged), logging".
 func capabilities(c mcp.Capabilities) string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(c)) {

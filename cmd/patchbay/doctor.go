@@ -28,8 +28,8 @@ something failed.`,
 	command: func() command { return new(configDoctorCmd) },
 }
 
-// configDoctorCmd finds out why servers and models do not work. It goes the way that every verb
-// goes to a server, step by step, up to the first that fails.
+// configDoctorCmd finds out why servers and models do not work. It takes the steps of every verb to
+// a server one by one, up to the first that fails.
 type configDoctorCmd struct {
 	Names []string `arg:"" optional:"" help:"Only these servers and models."`
 }
@@ -38,7 +38,7 @@ func (*configDoctorCmd) candidates(a *app, _ string) (out []complete.Candidate) 
 	return append(a.configServers(), a.modelNames()...)
 }
 
-// doctorAtOnce is how many servers are examined at the same time.
+// doctorAtOnce bounds the servers that are examined at the same time.
 const doctorAtOnce = 4
 
 func (c *configDoctorCmd) Run(a *app) error {
@@ -49,7 +49,7 @@ func (c *configDoctorCmd) Run(a *app) error {
 	if !a.JSON && a.file.path != "" && slices.ContainsFunc(exams, func(e *doctor.Exam) bool { return e.Model == nil }) {
 		a.talk.Note("the servers of %s are started", here(a.file.path))
 	}
-	if _, err := a.recorder(); err != nil { // one recording of all
+	if _, err := a.recorder(); err != nil { // one recording for all
 		return err
 	}
 	var all sync.WaitGroup
@@ -102,7 +102,7 @@ func (c *configDoctorCmd) Run(a *app) error {
 	return nil
 }
 
-// exams makes the examinations. What a person is asked for comes before all of them.
+// exams returns the examinations. Questions to the person come before all of them.
 func (c *configDoctorCmd) exams(a *app) ([]*doctor.Exam, error) {
 	if a.dashed {
 		s, err := a.target()
@@ -119,12 +119,12 @@ func (c *configDoctorCmd) exams(a *app) ([]*doctor.Exam, error) {
 	names := slices.Clone(c.Names)
 	if len(c.Names) == 0 {
 		if names = read.names(); len(names) > 0 && read.file != nil {
-			if err := a.mayUse(read.file); err != nil { // it starts all of them
+			if err := a.mayUse(read.file); err != nil { // it would start all of them
 				return nil, err
 			}
 		}
 	}
-	// Of a server and a model of one name, it is the server that is meant.
+	// If a server and a model have the same name, the server is meant.
 	known := append(read.names(), servers.Names()...)
 	models, err := c.modelExams(a, func(name string) bool {
 		return len(c.Names) == 0 || slices.Contains(c.Names, name) && !slices.Contains(known, name)
@@ -148,7 +148,7 @@ func (c *configDoctorCmd) exams(a *app) ([]*doctor.Exam, error) {
 		}
 		var s config.Server
 		if i := slices.IndexFunc(read.servers, func(s config.Server) bool { return s.Name == name }); i >= 0 {
-			s = read.servers[i] // also one that is disabled: it is why it was asked for
+			s = read.servers[i] // a disabled server too: it was named
 		} else if s, err = a.named(name); err != nil {
 			return nil, err
 		}
@@ -163,7 +163,7 @@ func (c *configDoctorCmd) exams(a *app) ([]*doctor.Exam, error) {
 	return append(out, models...), nil
 }
 
-// modelExams makes the examinations of models: of those that are named, or of all.
+// modelExams returns the examinations of the named models, or of all.
 func (c *configDoctorCmd) modelExams(a *app, wanted func(name string) bool) ([]*doctor.Exam, error) {
 	set, err := a.models()
 	if err != nil {
@@ -207,7 +207,8 @@ func (c *configDoctorCmd) modelExams(a *app, wanted func(name string) bool) ([]*
 	return out, nil
 }
 
-// exam makes the examination of a server, or, with a model, of that at its address.
+// exam returns the examination of a server or, if m is set, of a model; then s has the model's
+// address.
 func (a *app) exam(s config.Server, m *config.Model) *doctor.Exam {
 	e := &doctor.Exam{Env: a.env, Server: s, Model: m, Client: a.newClient, Bound: a.startContext, TLS: a.modelTLS}
 	if a.file != nil {

@@ -37,7 +37,7 @@ Exit code 1: a run failed.`,
 	command: func() command { return new(evalCmd) },
 }
 
-// evalCmd gives models tasks and looks at what they do.
+// evalCmd gives models tasks and checks the results.
 type evalCmd struct {
 	File     string   `arg:"" help:"Tasks and expectations, in YAML or JSON."`
 	Models   []string `name:"model" short:"m" sep:"none" placeholder:"MODEL" help:"Replace the models of the file (repeatable)."`
@@ -70,7 +70,7 @@ func (c *evalCmd) Run(a *app) error {
 		}
 		s.Models = []string{set.use}
 	}
-	for _, server := range list { // questions come before anything is started
+	for _, server := range list { // ask questions before anything is started
 		a.env.Resolve(server)
 	}
 	r := &eval.Runner{
@@ -112,7 +112,7 @@ func (c *evalCmd) Run(a *app) error {
 	return err
 }
 
-// choose has flags go before what the file says.
+// choose lets flags override the file.
 func (c *evalCmd) choose(s *eval.Suite) error {
 	if len(c.Models) > 0 {
 		s.Models = c.Models
@@ -146,7 +146,7 @@ func (c *evalCmd) choose(s *eval.Suite) error {
 	return nil
 }
 
-// servers are those of the command line, else those of the file, else those of mcp.json.
+// servers returns the servers of the command line, else of the file, else of mcp.json.
 func (c *evalCmd) servers(a *app, s *eval.Suite) ([]config.Server, error) {
 	switch {
 	case a.dashed || len(a.Servers) > 0:
@@ -173,7 +173,7 @@ func (c *evalCmd) servers(a *app, s *eval.Suite) ([]config.Server, error) {
 	return plan.servers, nil
 }
 
-// tell tells of a run that is over.
+// tell prints the result of one run.
 func (c *evalCmd) tell(a *app, r *eval.Result) {
 	what := a.talk.Paint("ok", "32")
 	switch {
@@ -194,7 +194,7 @@ func (c *evalCmd) tell(a *app, r *eval.Result) {
 	}
 }
 
-// print prints the report: a table, or JSON.
+// print prints the report: a table or JSON.
 func (c *evalCmd) print(a *app, report *eval.Report) error {
 	if a.JSON {
 		data, err := json.MarshalIndent(struct {

@@ -25,20 +25,20 @@ const (
 	exitUsage        = 2
 	exitUnauthorized = 3
 	exitUnreachable  = 4
-	exitAnswer       = 5               // the tool, or the server, answered with an error
+	exitAnswer       = 5               // the tool or the server answered with an error
 	exitRefused      = 6               // policy check: the policy refuses
-	exitModel        = 7               // the language model, or who serves it, gave no answer
+	exitModel        = 7               // the language model or its provider gave no answer
 	exitBound        = 8               // the task was not done within its steps or time
 	exitDenied       = 9               // a call was not allowed, and nobody could be asked
 	exitFormat       = 10              // the answer does not fit --output-schema
 	exitLoop         = launch.ExitLoop // the program would serve or start itself
 )
 
-// fault is an error with what a person needs besides its text.
+// fault is an error with advice for a person.
 type fault struct {
 	code   int
 	err    error
-	detail string // lines to show below, for instance a server's last words
+	detail string // lines to show below, for instance the last output of a server
 	next   string // a command to paste
 }
 
@@ -55,15 +55,13 @@ func usagef(format string, args ...any) *fault {
 	return &fault{code: exitUsage, err: fmt.Errorf(format, args...)}
 }
 
-// errTool says that the tool's result was an error. The result itself has been
-// printed.
+// errTool reports that the result of the tool is an error. The result has been printed.
 var errTool = errors.New("the tool reported an error")
 
-// errFailed says that runs of an evaluation did not do what was expected. The report has been
-// printed.
+// errFailed reports that runs of an evaluation failed. The report has been printed.
 var errFailed = errors.New("some runs failed")
 
-// report tells a person what went wrong and returns the exit code.
+// report prints an error with its advice and returns the exit code.
 func (a *app) report(err error) int {
 	if err == nil {
 		return exitOK
@@ -106,7 +104,7 @@ func (a *app) report(err error) int {
 	return f.code
 }
 
-// explain finds the exit code, and words what a person cannot be expected to know.
+// explain finds the exit code, and explains the error to a person.
 func (a *app) explain(err error) *fault {
 	var f *fault
 	if errors.As(err, &f) && f.code != 0 {
@@ -168,7 +166,7 @@ func (a *app) explain(err error) *fault {
 	return out
 }
 
-// missingHint names the flag that gives the capability which the server asks for.
+// missingHint names the flag that provides a capability that the server requires.
 func (a *app) missingHint(rpc *mcp.Error) string {
 	required, _ := jsonx.Lookup(rpc.Data, "requiredCapabilities")
 	if _, ok := jsonx.Lookup(required, "roots"); ok {

@@ -18,11 +18,11 @@ import (
 	"github.com/patchbay-dev/patchbay/servers"
 )
 
-// People bring habits from other programs. A server's URL or command is accepted wherever a
-// verb has a place for a server, without -s or --. Any other habit ends in an error that names
-// the right form and, where the meaning is clear, hints at the corrected command.
+// People bring habits from other programs. A server's URL or command is accepted wherever a verb
+// takes a server, without -s or --. Any other habit ends in an error that names the right form and,
+// where the meaning is clear, hints at the corrected command.
 
-// isServerURL tells whether a word is the URL of a server.
+// isServerURL reports whether a word is the URL of a server.
 func isServerURL(word string) bool {
 	for _, scheme := range []string{"http://", "https://", "ws://", "wss://"} {
 		if len(word) > len(scheme) && strings.HasPrefix(strings.ToLower(word), scheme) {
@@ -32,12 +32,12 @@ func isServerURL(word string) bool {
 	return false
 }
 
-// namesServer tells whether the flags so far name a server.
+// namesServer reports whether the flags so far name a server.
 func (l *line) namesServer() bool {
 	return slices.ContainsFunc(l.flags, func(f string) bool { return strings.HasPrefix(f, "-s") || strings.HasPrefix(f, "--server=") })
 }
 
-// meansServer tells whether a plain word names a server by itself.
+// meansServer reports whether a plain word names a server.
 func (l *line) meansServer(word string) bool {
 	switch {
 	case l.of.takes(wordIsServer):
@@ -48,8 +48,8 @@ func (l *line) meansServer(word string) bool {
 	return l.of.takes(firstURLIsServer) && len(l.words) == 0 && !l.namesServer() && isServerURL(word)
 }
 
-// meansCommand tells whether words begin a command that starts a server: a program that can be
-// run, and behind it something that would mean nothing to the verb.
+// meansCommand reports whether words begin a command that starts a server: an executable program,
+// followed by words that mean nothing to the verb.
 func (l *line) meansCommand(words []string) bool {
 	if !l.of.takes(programIsServer) || len(l.words) > 0 || l.namesServer() || isServerURL(words[0]) {
 		return false
@@ -75,13 +75,13 @@ func (l *line) meansCommand(words []string) bool {
 	return !known
 }
 
-// otherFlags are flags of other programs, each with the one that does the same here.
+// otherFlags are flags of other programs, each with its equivalent here.
 var otherFlags = map[string]string{
 	"--port": "--http", "-p": "--http", "--listen": "--http", "--addr": "--http", "--address": "--http", "--bind": "--http",
 	"--url": "--server", "--debug": "--verbose", "--silent": "--quiet", "--config-file": "--config",
 }
 
-// unknownFlag explains a flag that the verb does not have.
+// unknownFlag returns the error for a flag that the verb does not have.
 func (a *app) unknownFlag(l *line, args []string) *fault {
 	flags, help := l.parser.flags, "patchbay help "+strings.Join(l.path(), " ")
 	name, _, _ := strings.Cut(l.unknown, "=")
@@ -125,8 +125,8 @@ func (a *app) unknownFlag(l *line, args []string) *fault {
 	return f.hint(help)
 }
 
-// corrected words the command line args with each unknown flag replaced by what put makes of
-// it; nil keeps the flag. The value is empty if the flag has none.
+// corrected returns the command line args with each unknown flag replaced by the result of put; nil
+// keeps the flag. The value is empty if the flag has none.
 func corrected(flags map[string]*kong.Flag, args []string, put func(unknown, value string) []string) string {
 	words := []string{"patchbay"}
 	for i := 0; i < len(args); i++ {
@@ -165,7 +165,7 @@ func corrected(flags map[string]*kong.Flag, args []string, put func(unknown, val
 	return shell(words)
 }
 
-// withoutValue explains a flag at the end that needs a value.
+// withoutValue returns the error for a last flag without its value.
 func (a *app) withoutValue(l *line, f *kong.Flag) *fault {
 	if f.Name != "server" {
 		return usagef("--%s needs a value: --%s %s", f.Name, f.Name, f.PlaceHolder).hint("patchbay help flags")
@@ -179,7 +179,7 @@ func (a *app) withoutValue(l *line, f *kong.Flag) *fault {
 	return usagef("-s needs a server; there are %s, or a URL", strings.Join(names, ", ")).hint(a.again("-s", names[0]))
 }
 
-// knownServers are the names of mcp.json and of built-in servers, each once.
+// knownServers returns the names of mcp.json and of built-in servers, each once.
 func (a *app) knownServers() (names []string) {
 	if read, err := a.inspectConfig(); err == nil {
 		names = read.names()
@@ -197,10 +197,10 @@ var (
 	missing  = regexp.MustCompile(`"?<([a-z-]+)>`)
 )
 
-// kinds of values of flags, as the parser calls them and as people do.
+// valueKinds are the kinds of flag values, as kong and as people call them.
 var valueKinds = map[string]string{"duration": "a time such as 30s or 2m", "float": "a number", "bool": "true or false"}
 
-// wording says in plain words what the parser of the command line found wrong with a verb of this usage.
+// wording rephrases an error of the parser for people; usage is that of the verb.
 func wording(text, usage string) string {
 	usage = "; usage: " + usage
 	if arg, ok := strings.CutPrefix(text, "unexpected argument "); ok {
@@ -217,7 +217,8 @@ func wording(text, usage string) string {
 	return text
 }
 
-// asURL is the URL that a word without a scheme may stand for; empty: it does not look like one.
+// asURL returns the URL that a word without a scheme may stand for; empty: it does not look like
+// one.
 func asURL(word string) string {
 	at, _, _ := strings.Cut(word, "/")
 	host, port, err := net.SplitHostPort(at)
@@ -233,7 +234,7 @@ func asURL(word string) string {
 	return ""
 }
 
-// withServer words this command with another server.
+// withServer returns this command with another server.
 func (a *app) withServer(name string) string {
 	server, all := a.Server, a.Servers
 	defer func() { a.Server, a.Servers = server, all }()
@@ -241,8 +242,8 @@ func (a *app) withServer(name string) string {
 	return a.again()
 }
 
-// serverAlone takes the name of a server, or a host and port, for the server and not for a feature, if
-// no server is named otherwise. It returns the name of the feature that is left.
+// serverAlone treats the name of a server, or a host and port, as the server and not as a feature,
+// unless a server is named otherwise. It returns the name of the feature that is left.
 func (a *app) serverAlone(name string) string {
 	if name == "" || a.Server != "" || a.dashed || !slices.Contains(a.knownServers(), name) && !strings.HasPrefix(asURL(name), "http://") {
 		return name
@@ -251,7 +252,7 @@ func (a *app) serverAlone(name string) string {
 	return ""
 }
 
-// which says that the name of a feature is missing, and which there are.
+// which returns the error for a missing feature name, with the names to choose from.
 func (a *app) which(method, member, key, what string) error {
 	p, err := a.open()
 	if err != nil {
@@ -268,8 +269,8 @@ func (a *app) which(method, member, key, what string) error {
 	return usagef("which %s? %s has %s", what, a.serverName(), clip(strings.Join(names, ", "))).hint(a.other(what + "s"))
 }
 
-// owners are the built-in servers that have a tool of this name. Servers of mcp.json are not
-// started to find out.
+// owners returns the built-in servers that have a tool of this name. It does not start servers of
+// mcp.json.
 func (a *app) owners(tool string) (out []string) {
 	for _, name := range servers.Names() {
 		p, err := a.env.Open(a.ctx, config.Server{Builtin: name, Args: servers.Unattended(name)}, &mcp.Client{Name: "patchbay", Version: Version}, nil)
@@ -284,7 +285,7 @@ func (a *app) owners(tool string) (out []string) {
 	return out
 }
 
-// textsOf are the texts that entries of a list have at a member.
+// textsOf returns the texts that a member has in the entries of a list.
 func textsOf(items []json.RawMessage, member string) (out []string) {
 	for _, item := range items {
 		v, _ := jsonx.Lookup(item, member)

@@ -22,7 +22,7 @@ type helpCmd struct {
 	Topic []string `arg:"" optional:"" help:"A verb, flags, auth, limits or exits."`
 }
 
-// candidates are the topics of help: verbs, the verbs and servers below one, and pages.
+// candidates returns the topics of help: verbs, verbs and servers below one, and pages.
 func (*helpCmd) candidates(a *app, _ string) []complete.Candidate {
 	if len(a.words) > 0 {
 		v := find(a.words...)
@@ -41,10 +41,10 @@ func (*helpCmd) candidates(a *app, _ string) []complete.Candidate {
 	return out
 }
 
-// Run is not reached: help is given before a verb runs.
+// Run is never called: help is printed before a verb runs.
 func (*helpCmd) Run(*app) error { return nil }
 
-// overviewExamples begin the overview.
+// overviewExamples are the first lines of the overview.
 var overviewExamples = []string{
 	"patchbay tools -- npx -y @modelcontextprotocol/server-everything",
 	"patchbay call everything/add a=2 b=3",
@@ -79,7 +79,7 @@ const helpExits = `Exit codes
 
 // helpPages are the topics of help that are not verbs.
 var helpPages = []struct{ name, summary, text string }{
-	{"flags", "Flags of every verb.", ""}, // made from globals
+	{"flags", "Flags of every verb.", ""}, // generated from globals
 	{"auth", "Authentication of callers.", helpAuth},
 	{"limits", "Rate limits for callers.", helpLimits},
 	{"exits", "Exit codes.", helpExits},
@@ -123,8 +123,7 @@ func (a *app) help(topic []string) error {
 	return nil
 }
 
-// helpServer prints the help of a built-in server: its flags, and no more of serve than where
-// that is.
+// helpServer prints the help of a built-in server: its flags, and a reference to those of serve.
 func (a *app) helpServer(name string) error {
 	usage := servers.Usage(name)
 	if usage == "" {
@@ -202,7 +201,7 @@ func (a *app) flagTable(flags []*kong.Flag) {
 	}
 }
 
-// flagRows are flags as people read them, each with what it does.
+// flagRows returns a row for each flag, with its description.
 func flagRows(flags []*kong.Flag) (rows []row) {
 	for _, f := range flags {
 		name := "--" + f.Name

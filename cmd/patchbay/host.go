@@ -24,29 +24,29 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// hosting is a host of this run, with its servers.
+// hosting is the host of this run, with its servers.
 type hosting struct {
 	*host.Host
 	a     *app
 	board *board.Board
-	names []string // of the servers, in their order
+	names []string // of the servers, in order
 
-	approvals *approval.File // nil: none are kept
+	approvals *approval.File // nil: approvals are not kept
 
 	mu    sync.Mutex
-	peers []*launch.Session // that were opened; guarded by mu
+	peers []*launch.Session // all sessions that were opened; guarded by mu
 }
 
-// callRules say what a model may call, whoever approves: the limits and the rules that up has for
-// its callers, as the same middleware.
+// callRules bound the calls of a model, whoever approves them: the limits and the policy that up
+// applies to its callers, with the same middleware.
 type callRules struct {
 	governed
 	limits
 }
 
-// apply puts the limits, and behind them the rules, in front of each server of a host. The rules follow
-// their file, as those of up do. The calls of the run have a principal then, local#NAME, by the name
-// of the person at this machine.
+// apply puts the limits, and behind them the policy, in front of each server of a host. The policy
+// follows its file, as in up. The calls of the run then have the principal local#NAME, where NAME
+// is the user of this machine.
 func (b *callRules) apply(a *app, h *hosting, list []config.Server) error {
 	rules, err := b.rules(a)
 	if err != nil {
@@ -83,7 +83,7 @@ func (b *callRules) apply(a *app, h *hosting, list []config.Server) error {
 	return nil
 }
 
-// localPerson is the principal of calls that begin on this machine.
+// localPerson returns the principal of calls that begin on this machine.
 func localPerson() *auth.Principal {
 	name := "user"
 	if u, err := user.Current(); err == nil && u.Username != "" {
@@ -92,10 +92,9 @@ func localPerson() *auth.Principal {
 	return &auth.Principal{ID: "local#" + name, Scheme: "local", Subject: name, Name: name}
 }
 
-// newHost makes a host for the person of this run, with what they have allowed for ever and the
-// log of what is decided. What is not about servers, such as its model, may be set in it until
-// start. It is closed when the program ends, after its output was flushed, if nobody has closed
-// it by then.
+// newHost returns a host for the person of this run, with their permanent approvals and the log of
+// decisions. Its fields that do not concern servers, such as the model, may be set until start. If
+// nobody closes it, it is closed when the program ends, after the output is flushed.
 func (a *app) newHost() (*hosting, error) {
 	h, err := a.hosting(&host.Host{})
 	if err != nil {
@@ -121,7 +120,7 @@ func (a *app) newHost() (*hosting, error) {
 	return h, nil
 }
 
-// hosting completes a host with what this run says of all hosts. It is to be closed.
+// hosting completes a host with the settings of this run. The caller closes it.
 func (a *app) hosting(base *host.Host) (*hosting, error) {
 	h := &hosting{a: a, board: board.New(a.talk), Host: base}
 	h.Name, h.Version, h.Logger, h.LogLevel = "patchbay", Version, a.logger(), a.logLevel()
@@ -139,12 +138,12 @@ func (a *app) hosting(base *host.Host) (*hosting, error) {
 			told(s)
 		}
 	}
-	_, err = a.recorder() // it is opened before there are several who want it
+	_, err = a.recorder() // open the recording before several goroutines want it
 	return h, err
 }
 
-// start has the servers started, side by side. Questions for their inputs come before that; a
-// server whose input is missing fails, and the others do not.
+// start starts the servers concurrently. Questions for their inputs come first; a server whose
+// input is missing fails alone.
 func (h *hosting) start(list []config.Server) error {
 	var err error
 	if h.OnSample, err = h.a.sampled(); err != nil {
@@ -153,8 +152,8 @@ func (h *hosting) start(list []config.Server) error {
 	identities := make([]string, len(list))
 	for i, s := range list {
 		full, err := h.a.env.Resolve(s)
-		if err != nil { // it fails, or another process is told later what is missing
-			full.Name += rand.Text() // nothing was allowed to that one
+		if err != nil { // it fails, or another process supplies the input later
+			full.Name += rand.Text() // nothing was approved under this name
 		}
 		if identities[i], err = h.identityOf(s, full); err != nil {
 			return err
@@ -185,8 +184,8 @@ func (h *hosting) start(list []config.Server) error {
 	return nil
 }
 
-// wait waits until each server has been tried, but not for longer than startTime, and says which
-// of them are not there. None of several: that is an error.
+// wait waits until each server has started or failed, at most startTime, and prints those that are
+// not available. If none is available, it returns an error.
 func (h *hosting) wait(ctx context.Context) error {
 	h.board.Wait(ctx, h.names, startTime)
 	if ctx.Err() != nil {
@@ -208,7 +207,7 @@ func (h *hosting) wait(ctx context.Context) error {
 	return nil
 }
 
-// lost says that no server is there.
+// lost returns the error if no server is available.
 func (h *hosting) lost(lost []host.ServerStatus) error {
 	f := &fault{code: exitUnreachable}
 	if s := lost[0]; len(lost) == 1 {
@@ -246,10 +245,10 @@ func over(p *launch.Session) bool {
 	}
 }
 
-// leave ends the servers when the program is about to end, as Leave of a session does with one.
+// leave ends the servers when the program is about to end, as Leave of a session does.
 func (h *hosting) leave() {
 	bound := launch.LeaveGrace
-	if h.a.Trace != "" { // how servers end belongs to the recording
+	if h.a.Trace != "" { // the end of servers belongs to the recording
 		bound = closeTime + time.Second
 	}
 	within(bound, func() { h.Close() })
@@ -260,15 +259,15 @@ func (h *hosting) leave() {
 	}
 }
 
-// trustedBuiltin tells whether a server is a built-in one whose read-only tools need no approval.
-// What fetch reads it asks others for: a model that was led astray by a page could tell them
-// what it has read elsewhere.
+// trustedBuiltin reports whether a server is a built-in one whose read-only tools need no approval.
+// Fetch is not one: a page can inject instructions that make the model send what it has read
+// elsewhere in a request.
 func trustedBuiltin(s config.Server) bool { return s.Builtin != "" && s.Builtin != "fetch" }
 
-// identityOf is what approvals of a server are kept for: who it is, and nothing secret. The same
-// command in another folder is another server, as it may run what lies there; and so is one of
-// another name, which may have other credentials. What is left out or asked for makes another
-// server too, which a digest tells apart. Full is the server with its inputs.
+// identityOf returns the identity that approvals of a server are kept for, without secrets. The
+// same command in another folder is another server, as it may run files of that folder; so is one
+// with another name, which may have other credentials. Secrets and inputs that the identity does
+// not show are part of it as a digest. Full is the server with its inputs.
 func (h *hosting) identityOf(s, full config.Server) (string, error) {
 	s.URL, s.Args = secrets.ShownURL(s.URL), secrets.ShownArgs(s.Args)
 	shown, whole := entry.Target(s), entry.Target(full)

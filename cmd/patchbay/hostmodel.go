@@ -17,7 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// modelFlags say which language model is used, and what it is told first.
+// modelFlags name the language model and its system prompt.
 type modelFlags struct {
 	Model  string `short:"m" placeholder:"MODEL" help:"A name of mcp.json, or PROVIDER/NAME."`
 	System string `placeholder:"TEXT|@FILE" help:"System prompt."`
@@ -26,8 +26,8 @@ type modelFlags struct {
 // modelKeys are the variables with the keys of providers.
 var modelKeys = []struct{ provider, variable string }{{"openai", "OPENAI_API_KEY"}, {"anthropic", "ANTHROPIC_API_KEY"}}
 
-// model opens the model that flags or the configuration name. The error wraps host.ErrNoModel, in
-// a fault that says what to do, if they name none.
+// model opens the model that the flags or the configuration name. If they name none, the error
+// wraps host.ErrNoModel, in a fault with advice.
 func (a *app) model(f modelFlags) (model.Model, error) {
 	name := f.Model
 	if name == "" {
@@ -42,8 +42,8 @@ func (a *app) model(f modelFlags) (model.Model, error) {
 	return a.openModel(name)
 }
 
-// openModel opens a model by its name in the configuration, or as PROVIDER/NAME with what the
-// environment has for it.
+// openModel opens a model by its name in the configuration, or as PROVIDER/NAME with the settings
+// of the environment.
 func (a *app) openModel(name string) (model.Model, error) {
 	for _, k := range modelKeys {
 		if key := os.Getenv(k.variable); key != "" {
@@ -76,8 +76,8 @@ func (a *app) openModel(name string) (model.Model, error) {
 	return model.Retry(m, nil), nil
 }
 
-// configured opens a model of the configuration. Its key is the one that it has there, and no
-// other: it may be somebody else's server.
+// configured opens a model of the configuration. Its key is the configured one; the environment's
+// is used only without a base URL, which may be somebody else's server.
 func (a *app) configured(m config.Model) (model.Model, error) {
 	m, err := a.resolveModel(m)
 	if err != nil {
@@ -115,7 +115,7 @@ func (a *app) configured(m config.Model) (model.Model, error) {
 	return model.Retry(opened, nil), nil
 }
 
-// modelClient is what models are reached with; nil: the usual one.
+// modelClient returns the HTTP client for models; nil: the default.
 func (a *app) modelClient() (*http.Client, error) {
 	secure, err := a.modelTLS()
 	if err != nil || secure == nil {
@@ -126,7 +126,7 @@ func (a *app) modelClient() (*http.Client, error) {
 	return &http.Client{Transport: t}, nil
 }
 
-// noModel says that no model is named, and what to write.
+// noModel returns the error for a missing model, with a command that names one.
 func (a *app) noModel(set *modelSet) *fault {
 	f := &fault{code: exitUsage, err: host.ErrNoModel}
 	if len(set.list) > 0 {
@@ -143,8 +143,8 @@ func (a *app) noModel(set *modelSet) *fault {
 	return f.hint("set OPENAI_API_KEY or ANTHROPIC_API_KEY, and then " + a.again("--model", "openai/NAME"))
 }
 
-// sampler chooses among a model and those of the configuration for servers that have preferences.
-// The others are opened when a server first asks, if their keys are there by then.
+// sampler chooses between a model and those of the configuration, for servers that have
+// preferences. The others are opened at a server's first request, if their keys are available then.
 func (a *app) sampler(m model.Model) func(*mcp.ModelPreferences) model.Model {
 	choices := host.Choices{{Model: m}}
 	fill := sync.OnceFunc(func() {
@@ -167,7 +167,7 @@ func (a *app) sampler(m model.Model) func(*mcp.ModelPreferences) model.Model {
 	}
 }
 
-// modelFault says what a model, or who serves it, has said in place of an answer.
+// modelFault explains an error of a model or its provider.
 func (a *app) modelFault(e *model.Error) *fault {
 	f := &fault{code: exitModel, err: errors.New(clip(a.secrets.Text(e.Error())))}
 	name := e.Model
@@ -188,7 +188,7 @@ func (a *app) modelFault(e *model.Error) *fault {
 	return f
 }
 
-// system is what the model is told first.
+// system returns the system prompt.
 func (a *app) system(f modelFlags, otherwise string) (string, error) {
 	path, isFile := strings.CutPrefix(f.System, "@")
 	switch {

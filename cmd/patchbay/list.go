@@ -22,20 +22,20 @@ const maxPages = 10_000
 // listing is a whole list as the server sent it.
 type listing struct {
 	items []json.RawMessage
-	raw   json.RawMessage // the first page with the items of all
+	raw   json.RawMessage // the first page, with the items of all pages
 }
 
-// restTime bounds the wait for servers that are starting behind a gateway.
+// restTime bounds the wait for servers behind a gateway that are starting.
 const restTime = 10 * time.Second
 
-// list fetches all pages of a list. Unknown members are kept, of the items and of the
-// first page. If a gateway says that servers are missing that are starting, list waits for them.
+// list fetches all pages of a list. Unknown members of the items and of the first page are kept. If
+// a gateway reports servers that are still starting, list waits for them, at most restTime.
 func (a *app) list(p *launch.Session, method, member string) (*listing, error) {
 	return a.listFor(p, method, member, "")
 }
 
-// listFor is list for one who looks for the entry of a name: it waits only while that is missing and
-// may be one of a server that is starting. An empty name is that of any entry.
+// listFor is list for the entry of a name: it waits only while the entry is missing and may belong
+// to a server that is starting. An empty name stands for any entry.
 func (a *app) listFor(p *launch.Session, method, member, name string) (*listing, error) {
 	defer a.talk.EndProgress()
 	for began := time.Now(); ; {
@@ -66,8 +66,8 @@ func (a *app) listFor(p *launch.Session, method, member, name string) (*listing,
 	}
 }
 
-// mayBeOf tells whether a name that a gateway gives may be one of these servers, of which there are
-// none if the gateway does not say which.
+// mayBeOf reports whether a gateway's name for a feature may belong to one of these servers.
+// Without servers it reports true, as the gateway does not say which are starting.
 func mayBeOf(servers []string, name string) bool {
 	return len(servers) == 0 || slices.ContainsFunc(servers, func(s string) bool {
 		return strings.HasPrefix(name, strings.TrimSuffix(gateway.Name(s, "x"), "x"))
@@ -76,7 +76,7 @@ func mayBeOf(servers []string, name string) bool {
 
 func (a *app) listOnce(p *launch.Session, method, member string) (*listing, error) {
 	l := &listing{}
-	left := false // something is left out
+	left := false // an item is left out
 	var params any
 	seen := map[string]bool{}
 	for {
@@ -121,7 +121,7 @@ func (a *app) listOnce(p *launch.Session, method, member string) (*listing, erro
 	return l, nil
 }
 
-// unusable tells whether a tool must not be used in this session, and says so once.
+// unusable reports whether a tool cannot be used in this session, and prints that once.
 func (a *app) unusable(p *launch.Session, tool json.RawMessage) bool {
 	quoted, _ := jsonx.Lookup(tool, "name")
 	name, err := jsonx.Unquote(quoted)
@@ -140,7 +140,7 @@ func (a *app) unusable(p *launch.Session, tool json.RawMessage) bool {
 	return why != nil
 }
 
-// noList says in words that a server has no such list.
+// noList explains that a server does not have a list.
 func (a *app) noList(err error, method, member string) error {
 	var rpc *mcp.Error
 	if errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeMethodNotFound {
@@ -156,7 +156,7 @@ func (a *app) noList(err error, method, member string) error {
 // row is one entry of a list for people.
 type row = screen.Row
 
-// rowsOf decodes the items of a list. What cannot be read is told and left out.
+// rowsOf decodes the items of a list. It reports and skips those that cannot be decoded.
 func rowsOf[T any](a *app, l *listing, make func(*T) row) []row {
 	var out []row
 	for i, raw := range l.items {

@@ -22,7 +22,7 @@ var loginVerb = verb{
 	command:  func() command { return new(loginCmd) },
 }
 
-// loginCmd logs the user in at a server, and keeps the tokens for later runs.
+// loginCmd logs the user in to a server, and keeps the tokens for later runs.
 type loginCmd struct {
 	Target    string   `arg:"" optional:"" name:"server" help:"A name of mcp.json, or a URL."`
 	Scope     []string `sep:"none" placeholder:"SCOPE" help:"Request this scope, not the server's choice (repeatable)."`
@@ -42,7 +42,7 @@ func (c *loginCmd) Run(a *app) error {
 	return a.login(s, c)
 }
 
-// login logs in at a server, with a person to do so.
+// login logs a person in to a server.
 func (a *app) login(s config.Server, how *loginCmd) error {
 	store, err := vault.Open("", nil)
 	if err != nil {
@@ -53,7 +53,7 @@ func (a *app) login(s config.Server, how *loginCmd) error {
 		return err
 	}
 	t := &login.Transport{Server: s.URL, Store: a.secrets.Store(store), ClientName: "Patchbay", TLS: secure}
-	if how.ClientID != "" { // it is no secret: whichever issuer the server names may know it
+	if how.ClientID != "" { // not a secret: any issuer that the server names may know it
 		t.Registered = func(context.Context, string, string) (*login.Credentials, error) {
 			return &login.Credentials{ID: how.ClientID}, nil
 		}
@@ -99,7 +99,7 @@ func (a *app) login(s config.Server, how *loginCmd) error {
 	return nil
 }
 
-// showPage brings the user to a page, which auth has checked to be of http or https.
+// showPage leads the user to a page, whose scheme auth has checked to be http or https.
 func (a *app) showPage(page string, open bool) error {
 	if open && login.OpenBrowser(a.ctx, page) == nil {
 		a.talk.Always("patchbay: log in with the browser that opens. If none does, go to")
@@ -110,8 +110,8 @@ func (a *app) showPage(page string, open bool) error {
 	return nil
 }
 
-// visitByHand waits for the browser, and for an address that a person pastes: their browser may
-// be on another machine, where it ends at a page that is not there.
+// visitByHand waits for the browser, and for an address that a person pastes: their browser may be
+// on another machine, where the login ends at a page that cannot be reached.
 func (a *app) visitByHand(ctx context.Context, back *login.Loopback, page string) (*url.URL, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -125,7 +125,7 @@ func (a *app) visitByHand(ctx context.Context, back *login.Loopback, page string
 		a.talk.Always("patchbay: the page it ends at may not be there; then paste its address here:")
 		text, err := a.keyboard().Line(a.ctx)
 		if err != nil {
-			<-ctx.Done() // the browser may still come
+			<-ctx.Done() // the browser may still arrive
 			return
 		}
 		at, err := url.Parse(strings.TrimSpace(text))
@@ -138,7 +138,7 @@ func (a *app) visitByHand(ctx context.Context, back *login.Loopback, page string
 	return v.at, v.err
 }
 
-// offerLogin asks a person whether to log in now, and does.
+// offerLogin asks a person whether to log in now. It reports whether they did.
 func (a *app) offerLogin(s config.Server) bool {
 	if !a.tty.in || !a.tty.err {
 		return false
@@ -158,7 +158,7 @@ func (a *app) offerLogin(s config.Server) bool {
 	return true
 }
 
-// validity words for how long a token is good.
+// validity describes how long a token is valid.
 func validity(l *login.Record, now time.Time) string {
 	switch {
 	case l.Expires.IsZero() && l.Refresh == "":

@@ -12,7 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/launch"
 )
 
-// transport carries the requests to a server, with its stored token if there is one.
+// transport returns the transport for requests to a server, with its stored token if there is one.
 func (a *app) transport(s config.Server) (*login.Transport, error) {
 	if a.env.Vault == nil {
 		_, err := vault.Open("", nil)
@@ -21,7 +21,7 @@ func (a *app) transport(s config.Server) (*login.Transport, error) {
 	return a.env.Transport(s)
 }
 
-// wantsLogin tells an error that a login would change.
+// wantsLogin reports whether a login would fix an error.
 func (a *app) wantsLogin(err error, s *config.Server) bool {
 	if s == nil {
 		return false
@@ -34,9 +34,9 @@ func (a *app) wantsLogin(err error, s *config.Server) bool {
 	return launch.WantsLogin(err, *s)
 }
 
-// loginFor is what a person does about an error that a login would change, or another answer to an input;
-// empty: it is another. S is the server before its inputs were answered. An answer that was refused is
-// forgotten.
+// loginFor returns the command that fixes an error by a login or by another answer to an input;
+// empty: neither does. S is the server before its inputs were resolved. A refused answer is
+// forgotten for this run.
 func (a *app) loginFor(s config.Server, err error) (do string, reopen bool) {
 	switch {
 	case launch.Refused(err) && len(a.answers.Refusable(&s)) > 0:
@@ -48,7 +48,7 @@ func (a *app) loginFor(s config.Server, err error) (do string, reopen bool) {
 	return "", false
 }
 
-// byName words a command about a server of the configuration.
+// byName returns a command about a server of the configuration.
 func (a *app) byName(verb string, s config.Server, flag ...string) string {
 	words := append([]string{"patchbay", verb}, append(flag, s.Name)...)
 	if a.Config != "" && s.Source != "" {
@@ -57,7 +57,7 @@ func (a *app) byName(verb string, s config.Server, flag ...string) string {
 	return shell(words)
 }
 
-// loggedIn tells whether a login at a server is stored, be it of use or not.
+// loggedIn reports whether a login to a server is stored, valid or not.
 func (a *app) loggedIn(s config.Server) bool {
 	t, err := a.transport(s)
 	if err != nil {
@@ -67,7 +67,7 @@ func (a *app) loggedIn(s config.Server) bool {
 	return err == nil && len(list) > 0
 }
 
-// accountNamed finds the server that a verb about logins names.
+// accountNamed returns the server that a verb about logins names.
 func (a *app) accountNamed(name string) (config.Server, error) {
 	if name != "" {
 		if a.Server != "" || a.dashed {
@@ -78,7 +78,8 @@ func (a *app) accountNamed(name string) (config.Server, error) {
 	return a.target()
 }
 
-// accountOf resolves a server, so that its URL counts, and makes it that of this run.
+// accountOf resolves the inputs of a server, which may be in its URL, and makes it the server of
+// this run.
 func (a *app) accountOf(s config.Server) (config.Server, error) {
 	if s.URL == "" {
 		return s, usagef("%s is no server with a URL: there is nothing to log in at", s.Name)
@@ -94,7 +95,7 @@ func (a *app) accountOf(s config.Server) (config.Server, error) {
 	return s, nil
 }
 
-// account does both.
+// account combines accountNamed and accountOf.
 func (a *app) account(name string) (config.Server, error) {
 	s, err := a.accountNamed(name)
 	if err != nil {
@@ -103,14 +104,13 @@ func (a *app) account(name string) (config.Server, error) {
 	return a.accountOf(s)
 }
 
-// loggedOut says that somebody has to log in.
+// loggedOut returns the error that a login is required.
 func (a *app) loggedOut() error {
 	f := &fault{code: exitUnauthorized, err: errors.New("nobody is logged in at " + a.serverName())}
 	return f.hint(a.beside("login", a.server.Name))
 }
 
-// withTLS adds to a server with a URL what the command line says about how it is known and
-// shown who we are. The command line goes before the file.
+// withTLS adds the TLS flags of the command line to a server with a URL. They override the file.
 func (a *app) withTLS(s config.Server) config.Server {
 	if s.URL == "" {
 		return s
@@ -124,16 +124,16 @@ func (a *app) withTLS(s config.Server) config.Server {
 	return s
 }
 
-// modelTLS is how connections to language models are secured; nil: as usual. They are shown no
+// modelTLS returns the TLS configuration for language models; nil: the default. It has no client
 // certificate.
 func (a *app) modelTLS() (*tls.Config, error) {
 	return clientTLS(config.Server{CA: a.ServerCA})
 }
 
-// clientTLS is how connections to a server are secured; nil: as usual.
+// clientTLS returns the TLS configuration for a server; nil: the default.
 func clientTLS(s config.Server) (*tls.Config, error) { return tlsfiles.Client(s.CA, s.Cert, s.Key) }
 
-// forgetting words the command that forgets what was given for inputs.
+// forgetting returns the command that forgets the answers to inputs.
 func forgetting(list []config.Input) string {
 	words := []string{"patchbay", "config", "inputs", "--forget"}
 	for _, in := range list {

@@ -14,7 +14,7 @@ var logoutVerb = verb{
 	command:  func() command { return new(logoutCmd) },
 }
 
-// logoutCmd revokes the tokens for a server, where that is offered, and forgets them.
+// logoutCmd revokes the tokens for a server, if the server supports that, and forgets them.
 type logoutCmd struct {
 	Target string `arg:"" optional:"" name:"server" help:"A name of mcp.json, or a URL."`
 }
@@ -52,7 +52,8 @@ func (c *logoutCmd) Run(a *app) error {
 	return err
 }
 
-// logoutInputs forgets the answers that a server is given. It tells whether it has nothing else.
+// logoutInputs forgets the kept answers for a server. It reports whether there is nothing else to
+// do.
 func (a *app) logoutInputs(s config.Server) (done bool, err error) {
 	if len(s.Inputs()) == 0 {
 		return false, nil

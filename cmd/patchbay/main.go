@@ -1,11 +1,10 @@
-// Command patchbay talks to servers of the Model Context Protocol, and serves
-// those it brings along.
+// Command patchbay talks to servers of the Model Context Protocol, and serves servers of its own.
 //
 //	patchbay tools -- npx -y @modelcontextprotocol/server-everything
 //	patchbay call everything/echo message=hi
 //	patchbay serve everything --http 127.0.0.1:7420
 //
-// Standard output is data, standard error is talk. "patchbay help" lists the
+// Standard output is data; messages for people go to standard error. "patchbay help" lists the
 // verbs, "patchbay help exits" the exit codes.
 package main
 

@@ -14,7 +14,7 @@ may speak any revision. Without --http the mock speaks over stdio.`,
 	command: func() command { return new(mockCmd) },
 }
 
-// mockCmd serves a recording in place of the server that was recorded.
+// mockCmd serves a recording in place of the recorded server.
 type mockCmd struct {
 	File string `arg:"" name:"trace" help:"A recording of --trace."`
 	HTTP string `name:"http" placeholder:"ADDR" help:"Serve Streamable HTTP on this address; default: stdio."`

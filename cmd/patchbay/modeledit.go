@@ -76,7 +76,7 @@ func (c *modelAddCmd) Run(a *app) error {
 	return c.after(a, path)
 }
 
-// object makes the model of the command line, and the input of its key; nil: it has none.
+// object returns the model of the command line, and the input for its key; nil: it has none.
 func (c *modelAddCmd) object() (object, input []byte, err error) {
 	switch {
 	case strings.TrimSpace(c.Name) == "" || strings.Contains(c.Name, "/"):
@@ -86,7 +86,7 @@ func (c *modelAddCmd) object() (object, input []byte, err error) {
 	case c.KeyInput && c.KeyEnv != "":
 		return nil, nil, usagef("both --key-input and --key-env say where the key is from; keep one")
 	case strings.ContainsAny(c.KeyEnv, "${}:"):
-		return nil, nil, usagef("--key-env is the name of a variable").hint("--key-env OPENAI_API_KEY") // it may be the key itself
+		return nil, nil, usagef("--key-env is the name of a variable").hint("--key-env OPENAI_API_KEY") // the value may be the key
 	case c.Window < 0 || c.MaxTokens < 0:
 		return nil, nil, usagef("--window and --max-tokens are numbers of tokens")
 	}
@@ -120,7 +120,7 @@ func (c *modelAddCmd) object() (object, input []byte, err error) {
 	return object, input, err
 }
 
-// inputID names the input of the key.
+// inputID returns the id of the input for the key.
 func (c *modelAddCmd) inputID() string {
 	return strings.Map(func(r rune) rune {
 		if r == '}' || r == '{' || r < ' ' {
@@ -137,11 +137,11 @@ func hasInput(doc *config.Document, id string) bool {
 	})
 }
 
-// after asks for the key, if somebody is there, and tells what is wrong with the model.
+// after asks for the key at a terminal, and prints the faults of the model.
 func (c *modelAddCmd) after(a *app, path string) error {
 	file, faults, err := config.Inspect(path, nil)
 	if err != nil {
-		return nil // it was written a moment ago; the next one who reads it is told
+		return nil // the file was just written; the next reader gets the error
 	}
 	for _, p := range faults {
 		if p.Model == c.Name {

@@ -15,16 +15,16 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 )
 
-// modelSet are the models that a person has here: those of mcp.json, and, as models are somebody's
-// and not a project's, those of the person's own file.
+// modelSet holds the models that a person can use here: those of mcp.json and, since models belong
+// to a person and not to a project, those of the person's own file.
 type modelSet struct {
 	list   []config.Model
-	use    string // the default, a name or PROVIDER/NAME; empty: there is none
+	use    string // the default, a name or PROVIDER/NAME; empty: none
 	faults config.Problems
 }
 
-// models reads the models. One of mcp.json goes before one of the same name in the person's own
-// file, and its default likewise.
+// models reads the models. A model of mcp.json overrides one with the same name in the person's own
+// file; so does its default.
 func (a *app) models() (*modelSet, error) {
 	read, err := a.inspectConfig()
 	if err != nil {
@@ -47,7 +47,7 @@ func (a *app) models() (*modelSet, error) {
 	return set, nil
 }
 
-// add takes over the models of a file, which may be nil.
+// add adds the models of a file, which may be nil.
 func (s *modelSet) add(file *config.File, faults config.Problems) {
 	if file == nil {
 		return
@@ -65,7 +65,7 @@ func (s *modelSet) add(file *config.File, faults config.Problems) {
 	}
 }
 
-// named returns a model, nil if there is none of the name.
+// named returns the model of a name; nil if there is none.
 func (s *modelSet) named(name string) *config.Model {
 	if i := slices.IndexFunc(s.list, func(m config.Model) bool { return m.Name == name }); i >= 0 {
 		return &s.list[i]
@@ -81,14 +81,14 @@ func (s *modelSet) names() []string {
 	return names
 }
 
-// sameFilePath compares two paths, which may be relative.
+// sameFilePath reports whether two paths, which may be relative, are equal.
 func sameFilePath(a, b string) bool {
 	x, errX := filepath.Abs(a)
 	y, errY := filepath.Abs(b)
 	return errX == nil && errY == nil && b != "" && x == y
 }
 
-// modelNames are the names of models for completion.
+// modelNames returns the names of models for completion.
 func (a *app) modelNames() []complete.Candidate {
 	set, err := a.models()
 	if err != nil {
@@ -101,20 +101,21 @@ func (a *app) modelNames() []complete.Candidate {
 	return out
 }
 
-// ofEnvironment is a model of which only the name is known, as PROVIDER/NAME: the environment
-// says how it is reached.
+// ofEnvironment returns a model that is known only as PROVIDER/NAME; the environment may set its
+// base URL.
 func ofEnvironment(name string) config.Model {
 	provider, id, _ := strings.Cut(name, "/")
 	return config.Model{Name: name, Provider: provider, Model: id, BaseURL: strings.TrimSpace(os.Getenv(config.VariablesOf(provider) + "_BASE_URL"))}
 }
 
-// asServer is a model as somebody who is given the answers to inputs: its address alone gets them.
+// asServer returns a model as a server that answers to inputs are kept for: they belong to its
+// address.
 func asServer(m *config.Model) config.Server {
 	return config.Server{Name: m.Name, URL: m.Address(), Source: m.Source}
 }
 
-// resolveModel puts its key in place, asking for it where it is an input, and keeps it out of
-// everything that is written.
+// resolveModel sets the key of a model, from an input or the environment, and registers it as a
+// secret.
 func (a *app) resolveModel(m config.Model) (config.Model, error) {
 	s := asServer(&m)
 	m, err := m.Resolve(func(in config.Input) (string, error) {
@@ -141,14 +142,14 @@ are never shown.`,
 // configModelsCmd lists models.
 type configModelsCmd struct{}
 
-// listedModel is a model as it is listed.
+// listedModel is a row of the list.
 type listedModel struct {
 	Name     string   `json:"name"`
 	Provider string   `json:"provider"`
 	Model    string   `json:"model"`
 	Address  string   `json:"address"`
 	Default  bool     `json:"default"`
-	Key      string   `json:"key"` // where it is from, or what is missing, in words
+	Key      string   `json:"key"` // the source of the key, or what is missing, in words
 	HasKey   bool     `json:"hasKey"`
 	Window   int      `json:"window,omitzero"`
 	Source   string   `json:"source,omitempty"`
@@ -203,7 +204,7 @@ func (a *app) printModels(rows []listedModel) {
 	}
 }
 
-// keyOf tells in words where the key of a model is from, and whether there is one. It asks nobody.
+// keyOf describes the source of a model's key, and reports whether there is one. It asks nobody.
 func (a *app) keyOf(m *config.Model) (text string, has bool) {
 	if missing := m.Missing(); len(missing) > 0 {
 		return strings.TrimPrefix(missing[0].Text, "the environment variable "), false
@@ -234,7 +235,7 @@ func (a *app) keyOf(m *config.Model) (text string, has bool) {
 	return name + " of the environment", true
 }
 
-// answerOf tells whether there is an answer to an input of a model.
+// answerOf reports whether an input of a model has an answer, and describes its source.
 func (a *app) answerOf(m *config.Model, in config.Input) (text string, has bool) {
 	if _, set := os.LookupEnv(in.EnvName()); set {
 		return "from " + in.EnvName(), true

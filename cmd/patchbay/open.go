@@ -26,7 +26,7 @@ import (
 	"github.com/patchbay-dev/patchbay/servers"
 )
 
-// newEnv is what this run lends to the servers that it opens.
+// newEnv returns the environment of the servers that this run opens.
 func (a *app) newEnv() *launch.Env {
 	e := &launch.Env{
 		Ask: a.answers.Answer,
@@ -49,7 +49,7 @@ func (a *app) newEnv() *launch.Env {
 	return e
 }
 
-// newBuiltin makes a built-in server.
+// newBuiltin returns a new built-in server.
 func newBuiltin(name string, args []string, logger *slog.Logger) (*mcp.Server, error) {
 	srv, err := servers.New(name, args, logger)
 	if err != nil {
@@ -62,12 +62,12 @@ func newBuiltin(name string, args []string, logger *slog.Logger) (*mcp.Server, e
 	return srv, nil
 }
 
-// open opens the session that the command line names. It is left when the program
-// ends, after the output has been flushed.
+// open opens the session that the command line names. It is left when the program ends, after the
+// output is flushed.
 func (a *app) open() (*launch.Session, error) { return a.openWith(func(*mcp.Client) {}) }
 
-// openWith opens the session with a client that was changed. What the server refuses, a person
-// is asked for again.
+// openWith is open with a client that change has adjusted. If the server refuses the answers to
+// inputs, a person is asked again.
 func (a *app) openWith(change func(*mcp.Client)) (*launch.Session, error) {
 	s, err := a.target()
 	if err != nil {
@@ -84,18 +84,17 @@ func (a *app) openWith(change func(*mcp.Client)) (*launch.Session, error) {
 		return nil, err
 	}
 	leave := p.Leave
-	if a.Trace != "" { // how the server ends belongs to the recording
+	if a.Trace != "" { // the end of the server belongs to the recording
 		leave = func() { p.Close() }
 	}
 	a.atEnd = append(a.atEnd, leave)
 	return p, nil
 }
 
-// maxAsked bounds how often a person is asked for what the server then refuses.
+// maxAsked bounds the questions for answers that the server refuses.
 const maxAsked = 3
 
-// openOnce opens a session with a server whose inputs are not resolved yet, and makes it the
-// server of this run.
+// openOnce resolves the inputs of a server, opens a session, and makes the server that of this run.
 func (a *app) openOnce(s config.Server, change func(*mcp.Client)) (*launch.Session, error) {
 	written := s
 	if _, err := a.withEnv(s); err != nil { // before a question
@@ -123,8 +122,7 @@ func (a *app) openOnce(s config.Server, change func(*mcp.Client)) (*launch.Sessi
 	return p, err
 }
 
-// defaultTimeout is --timeout if it is not on the command line. Then what the
-// server's own settings say goes before it.
+// defaultTimeout is --timeout without the flag. Then the server's own settings override it.
 const defaultTimeout = time.Minute
 
 // startContext bounds the opening of a session.
@@ -133,14 +131,15 @@ func (a *app) startContext(ctx context.Context, s config.Server) (context.Contex
 	return context.WithTimeoutCause(ctx, d, fmt.Errorf("no answer in %v (%s): %w", d, from, context.DeadlineExceeded))
 }
 
-// startTimeout is how long a server may take to start, and what says so.
+// startTimeout returns the time that a server may take to start, and the setting that it comes
+// from.
 func (a *app) startTimeout(s config.Server) (d time.Duration, from string) {
 	d, from = a.Timeout, "--timeout"
 	if s.StartTimeout != 0 && !a.saysTimeout() {
 		d, from = s.StartTimeout, `"startTimeout"`
 	}
 	if d <= 0 {
-		d = math.MaxInt64 // it is not bounded
+		d = math.MaxInt64 // no bound
 	}
 	return d, from
 }
@@ -167,7 +166,7 @@ func (a *app) withEnv(s config.Server) (config.Server, error) {
 	return s, nil
 }
 
-// wireOf words how a server is reached.
+// wireOf describes the transport of a server.
 func wireOf(s *config.Server) string {
 	switch {
 	case s.Builtin != "":
@@ -178,7 +177,7 @@ func wireOf(s *config.Server) string {
 	return "stdio"
 }
 
-// newClient makes a client of the global flags, for one server.
+// newClient returns a client for one server, configured by the global flags.
 func (a *app) newClient(s config.Server) (*mcp.Client, error) {
 	c := &mcp.Client{Name: "patchbay", Title: "Patchbay", Version: Version}
 	if err := a.outfit(c, s); err != nil {
@@ -190,8 +189,8 @@ func (a *app) newClient(s config.Server) (*mcp.Client, error) {
 	return c, nil
 }
 
-// callTimeout is how long a call of a server may be silent; negative: without a bound; 0: neither
-// the command line nor the configuration says.
+// callTimeout returns how long a call may be silent; negative: no bound; 0: neither the command
+// line nor the configuration sets it.
 func (a *app) callTimeout(s config.Server) time.Duration {
 	switch {
 	case a.Timeout == 0:
@@ -202,11 +201,11 @@ func (a *app) callTimeout(s config.Server) time.Duration {
 	return a.Timeout
 }
 
-// saysTimeout tells whether --timeout is on the command line.
+// saysTimeout reports whether --timeout is on the command line.
 func (a *app) saysTimeout() bool { return a.timed || a.Timeout != defaultTimeout }
 
-// outfit gives a client what the way to a server takes, by the global flags. Its answers to
-// questions are untouched.
+// outfit configures a client for a server by the global flags. It leaves the functions that answer
+// questions as they are.
 func (a *app) outfit(c *mcp.Client, s config.Server) (err error) {
 	c.Limits.CallTimeout, c.Limits.CallLimit, c.Eras = a.callTimeout(s), s.CallLimit, &a.eras
 	if c.Header == nil {
@@ -239,19 +238,19 @@ func join[T ~string](list []T, sep string) string {
 	return strings.Join(out, sep)
 }
 
-// again words this command once more, with all that was typed and more flags behind it.
+// again returns this command with all its words, and more flags after them.
 func (a *app) again(flags ...string) string {
 	words := slices.Concat([]string{"patchbay", a.verb}, a.sub, a.words, a.serverFlags(), a.typedFlags(nil, flags))
 	return a.withCommand(append(words, flags...))
 }
 
-// other words a command of another verb on the same server, which is reached in the same way.
+// other returns a command of another verb on the same server, with the flags to reach it.
 func (a *app) other(words ...string) string {
 	words = slices.Concat([]string{"patchbay"}, words, a.serverFlags(), a.typedFlags(wayFlags, nil))
 	return a.withCommand(words)
 }
 
-// beside words a command about the same configuration that names no server by a flag.
+// beside returns a command about the same configuration, without the server flags.
 func (a *app) beside(words ...string) string {
 	return shell(slices.Concat([]string{"patchbay"}, words, a.typedFlags([]string{"--config"}, nil)))
 }
@@ -263,15 +262,15 @@ func (a *app) withCommand(words []string) string {
 	return shell(words)
 }
 
-// wayFlags are the flags that a server cannot be found or reached without.
+// wayFlags are the flags that are needed to find or reach a server.
 var wayFlags = []string{"--config", "--revision", "--env", "--header", "--server-ca", "--client-cert", "--client-key"}
 
-// repeatable flags keep what was typed beside what comes anew. Of others that may be repeated
-// the hint replaces what was wrong.
+// repeatable are flags whose new values add to the typed ones. For other flags the new value
+// replaces the typed one.
 var repeatable = []string{"--root"}
 
-// typedFlags are the flags of this command line but those that name servers and those that come
-// anew; of only, if it is not nil. A secret stands as the variable $TOKEN.
+// typedFlags returns the flags of this command line without those that name servers and those in
+// anew; if only is not nil, it returns only these. A secret is replaced by the variable $TOKEN.
 func (a *app) typedFlags(only, anew []string) (out []string) {
 	for _, f := range a.flags {
 		name, value, joined := strings.Cut(f, "=")
@@ -311,9 +310,9 @@ func (a *app) typedFlags(only, anew []string) (out []string) {
 	return out
 }
 
-// serverFlags are the flags that name the servers of this run.
+// serverFlags returns the flags that name the servers of this run.
 func (a *app) serverFlags() (flags []string) {
-	if a.Server != "" && len(a.Servers) < 2 { // it may be of another word
+	if a.Server != "" && len(a.Servers) < 2 { // the name may come from another word
 		return []string{"-s", a.Server}
 	}
 	for _, s := range a.Servers {
@@ -322,7 +321,7 @@ func (a *app) serverFlags() (flags []string) {
 	return flags
 }
 
-// reachHint says what to try when a server cannot be reached.
+// reachHint returns advice for a server that cannot be reached.
 func (a *app) reachHint(err error) string {
 	var dns *net.DNSError
 	var status *mcp.HTTPError
@@ -351,7 +350,7 @@ func (a *app) reachHint(err error) string {
 	case strings.HasPrefix(a.server.URL, "http") && netfault.Is(err):
 		return "is it running? try: curl -i " + shell([]string{a.server.URL})
 	case a.server.Command != "" && launch.CheckCommand(*a.server) != nil:
-		return "" // the error says what is wrong with it
+		return "" // the error explains it
 	case a.server.Command != "":
 		return "run it by hand to see what it says: " + shell(a.server.CommandLine())
 	}

@@ -15,8 +15,8 @@ func (a *app) readArguments(args []string) ([]arguments.Word, error) {
 	return arguments.Read(args, a.stdin, "patchbay help "+a.verb)
 }
 
-// outline prints the members that a schema of objects names, none if there are no such members.
-// Marks tell those that are required.
+// outline prints the members that a schema of objects names, or none if there are none. With marks,
+// required members are marked.
 func (a *app) outline(heading, none string, raw []byte, marks bool) {
 	rows, more := arguments.Outline(raw, marks)
 	if len(rows) == 0 {
@@ -38,7 +38,7 @@ func (a *app) rows(rows []screen.Row) {
 	}
 }
 
-// table prints rows in two columns, or, without rows, says that there are none.
+// table prints rows in two columns, or none if there are no rows.
 func (a *app) table(rows []row, none string) {
 	if len(rows) == 0 {
 		a.talk.Note("%s", none)
@@ -47,11 +47,11 @@ func (a *app) table(rows []row, none string) {
 	screen.PrintTable(rows, a.tty.width, a.bold, a.print)
 }
 
-// bold is a heading or a name on standard output.
+// bold formats a heading or a name for standard output.
 func (a *app) bold(s string) string { return a.paint(s, "1") }
 
-// example is a call of a tool that can be pasted into a shell, empty if there is none. The names
-// and values are the server's: none may be taken for a flag, a variable or an end of the line.
+// example returns a call of a tool that can be pasted into a shell; empty if there is none. The
+// names and values come from the server: none may act as a flag, a variable or the end of the line.
 func (a *app) example(name string, form *schema.Form, input []byte) string {
 	words := arguments.Example(form, input)
 	command := a.other(append([]string{"call", name}, words...)...)

@@ -21,9 +21,9 @@ server answered.`,
 	command: func() command { return new(pingCmd) },
 }
 
-// pingCmd measures round trips. Revision 2026-07-28 has no ping; there it is
-// server/discover, which every server answers without work (basic/utilities/ping of
-// 2025-11-25; server/discover of 2026-07-28).
+// pingCmd measures round trips. Revision 2026-07-28 has no ping; there it uses server/discover,
+// which every server answers without work (basic/utilities/ping of 2025-11-25; server/discover of
+// 2026-07-28).
 type pingCmd struct {
 	Count    int           `short:"n" default:"4" placeholder:"COUNT" help:"Number of pings; 0: until ctrl-C."`
 	Interval time.Duration `default:"1s" placeholder:"TIME" help:"Pause between two pings."`
@@ -60,7 +60,7 @@ func (c *pingCmd) Run(a *app) error {
 	return t.summary()
 }
 
-// pause waits for d, and tells whether ctx still lives.
+// pause waits for d, and reports whether ctx has not ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -72,16 +72,16 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// roundTrips collects what "ping" measures.
+// roundTrips collects the measurements.
 type roundTrips struct {
 	a      *app
 	method string
 	sent   int
 	times  []time.Duration
-	last   error // of a round trip that was none
+	last   error // the error of the last failed round trip
 }
 
-// one makes a round trip. An error is one that ends the series.
+// one makes a round trip. An error ends the series.
 func (t *roundTrips) one(p *launch.Session, n int) error {
 	start := time.Now()
 	_, err := p.Raw(t.a.ctx, t.method, nil, mcp.Fresh())
@@ -91,7 +91,7 @@ func (t *roundTrips) one(p *launch.Session, n int) error {
 	case err != nil && t.a.ctx.Err() != nil:
 		return nil // ctrl-C
 	case errors.As(err, &rpc):
-		// To refuse is to answer: the round trip was made.
+		// A refusal is a response: the round trip was made.
 		t.last = err
 	case err != nil && p.Err() != nil:
 		return err
@@ -125,7 +125,7 @@ func (t *roundTrips) one(p *launch.Session, n int) error {
 	return t.a.out.Flush()
 }
 
-// summary prints what came of all, and returns the error of a series without one answer.
+// summary prints the totals, and returns the error of a series without any response.
 func (t *roundTrips) summary() error {
 	answered := len(t.times)
 	if !t.a.JSON {

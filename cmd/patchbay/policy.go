@@ -36,7 +36,7 @@ method, arguments, annotations and client. docs/policy.md has all of it.`,
 	verbs: []*verb{&policyCheckVerb},
 }
 
-// governed says who may do what, among those who may use a server at all.
+// governed has the flag that decides which callers may do what.
 type governed struct {
 	Policy string `name:"policy" placeholder:"FILE" help:"Authorize by these rules: patchbay help policy."`
 }
@@ -46,10 +46,10 @@ type ruleFile struct {
 	path    string
 	log     *slog.Logger
 	set     atomic.Pointer[rules.Set]
-	content []byte // that set is from; of the one goroutine that rereads
+	content []byte // the text of set; only used by the goroutine that rereads the file
 }
 
-// rules reads the file of --policy; nil without one.
+// rules reads the file of --policy; nil without the flag.
 func (g *governed) rules(a *app) (*ruleFile, error) {
 	if g.Policy == "" {
 		return nil, nil
@@ -61,7 +61,7 @@ func (g *governed) rules(a *app) (*ruleFile, error) {
 	return f, nil
 }
 
-// policyFault is what is wrong with a file of rules.
+// policyFault explains an error in a policy file.
 func policyFault(err error) error {
 	f := &fault{code: exitLocal, err: err}
 	var bad rules.Problems
@@ -71,7 +71,7 @@ func policyFault(err error) error {
 	return f
 }
 
-// read reads the file again, and tells whether it says something else than before.
+// read rereads the file, and reports whether it has changed.
 func (f *ruleFile) read() (changed bool, err error) {
 	content, err := ownfile.ReadNow(f.path, arguments.MaxInput)
 	if err == nil && len(content) > arguments.MaxInput {
@@ -89,21 +89,22 @@ func (f *ruleFile) read() (changed bool, err error) {
 	return true, nil
 }
 
-// Decide decides by the rules as they are now.
+// Decide decides by the current rules.
 func (f *ruleFile) Decide(ctx context.Context, a *policy.Access) policy.Decision {
 	return f.set.Load().Decide(ctx, a)
 }
 
-// Version tells the rules of now from those of before.
+// Version identifies the current rules.
 func (f *ruleFile) Version() any { return f.set.Load() }
 
-// middleware puts the policy in front of a server that is built in.
+// middleware puts the policy in front of a built-in server.
 func (f *ruleFile) middleware(server string) mcp.Middleware {
 	return policy.Middleware(server, f, f.log)
 }
 
-// around puts the policy in front of servers of others, behind a gateway or of a host; nil without
-// a policy. Trusted tells whether what the server that comes says of its features is believed.
+// around returns middleware that puts the policy in front of other servers, behind a gateway or of
+// a host; nil without a policy. Trusted reports whether the annotations of a server's features are
+// believed.
 func (f *ruleFile) around(trusted func(server string) bool) func(server string) mcp.Middleware {
 	if f == nil {
 		return nil
@@ -113,12 +114,12 @@ func (f *ruleFile) around(trusted func(server string) bool) func(server string) 
 	}
 }
 
-// trustedServer tells whether what a server says of its features is believed: it is built in, or
-// its entry of mcp.json says so.
+// trustedServer reports whether the annotations of a server's features are believed: it is built
+// in, other than fetch, or its entry of mcp.json says so.
 func trustedServer(s config.Server) bool { return s.Trusted || trustedBuiltin(s) }
 
-// follow follows the file until ctx ends, and calls changed when other rules hold. A file with
-// faults, or none, changes nothing.
+// follow follows the file until ctx ends, and calls changed when the rules have changed. A faulty
+// or missing file changes nothing.
 func (f *ruleFile) follow(ctx context.Context, a *app, changed func()) {
 	if f == nil {
 		return

@@ -47,10 +47,10 @@ type policyCheckCmd struct {
 	Annotation []string `sep:"none" placeholder:"K=V" help:"Annotation of the tool, such as readOnlyHint=true."`
 }
 
-// errRefused says that a policy refuses. How it comes to that has been printed.
+// errRefused reports that the policy refuses. The reason has been printed.
 var errRefused = errors.New("the policy refuses")
 
-// Run checks the file, and a decision if it is asked for one.
+// Run checks the file and, if the flags describe one, a decision.
 func (c *policyCheckCmd) Run(a *app) error {
 	set, err := rules.Load(c.File)
 	if err != nil {
@@ -91,18 +91,18 @@ func (c *policyCheckCmd) Run(a *app) error {
 	return nil
 }
 
-// verdict is a decision, and how it came about.
+// verdict is a decision, and the reason for it.
 type verdict struct {
 	Allowed bool          `json:"allowed"`
-	Listed  bool          `json:"listed"` // lists have the feature
-	Rule    string        `json:"rule"`   // that decided; "default" for none
+	Listed  bool          `json:"listed"` // lists include the feature
+	Rule    string        `json:"rule"`   // the rule that decided; "default" for none
 	Scopes  []string      `json:"scopes,omitempty"`
 	Reason  string        `json:"reason,omitempty"`
 	Err     string        `json:"error,omitempty"`
 	Tried   []rules.Tried `json:"tried"`
 }
 
-// access is what the flags ask about; nil: nothing.
+// access returns the access that the flags describe; nil: none.
 func (c *policyCheckCmd) access(a *app) (*policy.Access, error) {
 	out := &policy.Access{Server: a.Server}
 	given := 0
@@ -155,7 +155,7 @@ func (c *policyCheckCmd) access(a *app) (*policy.Access, error) {
 	return out, nil
 }
 
-// principal is who asks; nil for nobody.
+// principal returns the caller; nil: anonymous.
 func (c *policyCheckCmd) principal() (*auth.Principal, error) {
 	if c.Principal == "" {
 		if len(c.Scopes)+len(c.Roles)+len(c.Claims) > 0 {
@@ -186,7 +186,7 @@ func (c *policyCheckCmd) principal() (*auth.Principal, error) {
 	return p, nil
 }
 
-// annotations are what the server says of the feature.
+// annotations returns the annotations of the feature.
 func (c *policyCheckCmd) annotations() (*policy.Annotations, error) {
 	n := policy.Unannotated
 	flags := map[string]*bool{"readOnlyHint": &n.ReadOnly, "destructiveHint": &n.Destructive, "idempotentHint": &n.Idempotent, "openWorldHint": &n.OpenWorld}
@@ -273,7 +273,7 @@ func (c *policyCheckCmd) show(a *app, access *policy.Access, v *verdict) {
 	a.printGrid(g)
 }
 
-// counted is a number of things.
+// counted formats a number of things.
 func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

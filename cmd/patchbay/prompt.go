@@ -62,7 +62,7 @@ func (c *promptCmd) Run(a *app) error {
 	return a.showPrompt(raw)
 }
 
-// textArguments are the arguments of a prompt, which are texts.
+// textArguments returns the arguments of a prompt, which are texts.
 func textArguments(words []arguments.Word) (map[string]string, error) {
 	out := map[string]string{}
 	for _, w := range words {
@@ -109,7 +109,7 @@ func (a *app) showPrompt(raw json.RawMessage) error {
 			text = "[resource " + oneLine(b.Resource.URI) + "]\n" + text
 		}
 		role := oneLine(m.Role) + ": "
-		// Lines of a long text stand under its beginning, so that roles are easy to see.
+		// Further lines of a text are indented, so that roles are easy to see.
 		text = strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n"+strings.Repeat(" ", len(role)))
 		a.print(a.paint(role, "1") + a.shown(text))
 	}

@@ -55,7 +55,8 @@ func (c *readCmd) Run(a *app) error {
 	return a.showContents(raw)
 }
 
-// showContents prints what was read: text as it is, and bytes too unless to a terminal.
+// showContents prints the contents of a resource: text, and bytes unless standard output is a
+// terminal.
 func (a *app) showContents(raw json.RawMessage) error {
 	blocks, err := readBlocks(raw)
 	if err != nil {
@@ -76,7 +77,7 @@ func (a *app) showContents(raw json.RawMessage) error {
 	return nil
 }
 
-// readBlocks makes content blocks of what was read.
+// readBlocks returns the contents of a resource as content blocks.
 func readBlocks(raw json.RawMessage) ([]*block.Block, error) {
 	list, _ := jsonx.Lookup(raw, "contents")
 	if jsonx.KindOf(list) != '[' {

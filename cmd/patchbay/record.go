@@ -11,9 +11,8 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// What is recorded with --trace, and what of it is a secret: package trace knows the
-// names and forms that secrets have; the values that this program passes on (secrets.go) are
-// replaced wherever they come up.
+// Redaction of --trace: package trace knows the names and forms of secrets; the values that this
+// program passes on (secrets.go) are replaced wherever they occur.
 
 // tape is the recording of a run.
 type tape struct {
@@ -21,9 +20,8 @@ type tape struct {
 	file io.Closer
 }
 
-// recorder returns what is to be told of the frames of a server: the recording of
-// --trace, and a person who reads along with --verbose. It is nil if nobody is. The
-// recording is opened by the first call.
+// recorder returns a function that takes the frames of a server: for the recording of --trace, and
+// for standard error with --verbose. It is nil without both. The first call opens the recording.
 func (a *app) recorder() (func(trace.Frame), error) {
 	if a.Trace != "" && a.tape == nil {
 		if err := a.openTape(); err != nil {
@@ -53,8 +51,8 @@ func (a *app) recorder() (func(trace.Frame), error) {
 	}, nil
 }
 
-// openTape opens the recording. It is closed when the program ends, after everything
-// that is recorded.
+// openTape opens the recording. It is closed when the program ends, after everything that is
+// recorded.
 func (a *app) openTape() error {
 	var sink io.Writer = talkLines{a.talk}
 	var file io.Closer = nopFile{}
@@ -83,12 +81,12 @@ func (a *app) openTape() error {
 	return nil
 }
 
-// nopFile is closed by others.
+// nopFile is a file that is closed elsewhere.
 type nopFile struct{}
 
 func (nopFile) Close() error { return nil }
 
-// talkLines writes whole lines to standard error, byte by byte.
+// talkLines writes whole lines to standard error.
 type talkLines struct{ t *terminal.Talk }
 
 func (w talkLines) Write(p []byte) (int, error) {

@@ -72,7 +72,7 @@ func (c *replayCmd) Run(a *app) error {
 	return nil
 }
 
-// readRecording reads a recording and tells what of it cannot be used.
+// readRecording reads a recording and reports the parts that cannot be used.
 func (a *app) readRecording(file, conns string) (*replay.Recording, error) {
 	in := a.stdin
 	if file != "-" {
@@ -98,9 +98,9 @@ func (a *app) readRecording(file, conns string) (*replay.Recording, error) {
 	return rec, nil
 }
 
-// openLike opens the session that the command line names, as the client that was
-// recorded: with its name, capabilities, answers and revision. A server that does not
-// speak that is spoken to in its own.
+// openLike opens the session that the command line names with the name, capabilities, answers and
+// revision of the recorded client. If the server does not support the revision, the session uses
+// the server's own.
 func (a *app) openLike(like *mcp.Client, rev mcp.Revision) (*launch.Session, error) {
 	change := func(c *mcp.Client) {
 		on := c.OnFrame
@@ -166,8 +166,8 @@ func orNothing(s string) string {
 	return s
 }
 
-// printReportJSON prints the report as one document. The values that differ are JSON as
-// text, as they may be cut.
+// printReportJSON prints the report as one document. Values that differ are JSON in strings, as
+// they may be cut.
 func (a *app) printReportJSON(file string, rec *replay.Recording, r *replay.Report) {
 	type difference struct {
 		Path     string `json:"path"`

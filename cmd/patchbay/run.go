@@ -50,7 +50,7 @@ type runCmd struct {
 	Within        time.Duration `placeholder:"TIME" help:"Time limit of the whole run."`
 }
 
-// runSystem is what the model is told if --system does not say anything.
+// runSystem is the system prompt without --system.
 const runSystem = `You are run once, from a command line, and there is nobody to answer questions. Do the task with the tools that there are, and then answer with its result alone, without talk about it.`
 
 func (c *runCmd) Run(a *app) error {
@@ -149,7 +149,7 @@ func (c *runCmd) check(a *app) error {
 	return checkAllow(c.Allow)
 }
 
-// checkAllow wants patterns of tools, and not of servers.
+// checkAllow refuses patterns that match whole servers.
 func checkAllow(patterns []string) error {
 	for _, pattern := range patterns {
 		if !strings.Contains(pattern, "/") && pattern != "*" {
@@ -181,10 +181,11 @@ func (c *runCmd) format() (json.RawMessage, error) {
 	return text, nil
 }
 
-// slowInput is how long standard input may be silent before a person is told what is waited for.
+// slowInput is the time without standard input after which a line says that the program waits for
+// it.
 const slowInput = 3 * time.Second
 
-// words are the task of the command line; empty: standard input says it.
+// words returns the task of the command line; empty: it comes from standard input.
 func (c *runCmd) words() string {
 	words := strings.TrimSpace(strings.Join(c.Task, " "))
 	if words == "-" {
@@ -193,8 +194,8 @@ func (c *runCmd) words() string {
 	return words
 }
 
-// task is what the model is told: the words of the command line, and below them what comes on
-// standard input, if that is no terminal.
+// task returns the message for the model: the words of the command line, followed by standard input
+// if it is not a terminal.
 func (c *runCmd) task(ctx context.Context, a *app) (string, []model.Part, error) {
 	task := c.words()
 	if a.tty.in {
@@ -209,7 +210,7 @@ func (c *runCmd) task(ctx context.Context, a *app) (string, []model.Part, error)
 		err  error
 	}
 	done := make(chan read, 1)
-	go func() { // a read cannot be ended: after ctrl-C it lives as long as the program
+	go func() { // a read cannot be interrupted: after ctrl-C it lives as long as the program
 		data, err := arguments.ReadAll(a.stdin)
 		done <- read{data, err}
 	}()
@@ -230,7 +231,7 @@ func (c *runCmd) task(ctx context.Context, a *app) (string, []model.Part, error)
 	case text == "":
 		return task, nil, nil
 	case utf8.ValidString(text) && alone:
-		return "", []model.Part{{Text: text}}, nil // no person has written it: what it mentions is not attached
+		return "", []model.Part{{Text: text}}, nil // no person wrote it: mentions in it are not attached
 	case utf8.ValidString(text):
 		return task, []model.Part{{Text: "\n\n<stdin>\n" + text + "\n</stdin>"}}, nil
 	}
@@ -246,7 +247,7 @@ func (c *runCmd) task(ctx context.Context, a *app) (string, []model.Part, error)
 
 var errWithin = errors.New("the time of --within is over")
 
-// explain finds the exit code of what ended a run, and what to do about it.
+// explain finds the exit code for the error of a run, with advice.
 func (c *runCmd) explain(a *app, err error) error {
 	var of *model.Error
 	switch {
@@ -264,7 +265,7 @@ func (c *runCmd) explain(a *app, err error) error {
 	return err
 }
 
-// refused says that the model wanted tools called that nobody could allow.
+// refused returns the error for tools that the model called and nobody could approve.
 func (c *runCmd) refused(a *app, tools []string) error {
 	f := &fault{code: exitDenied, err: fmt.Errorf("not allowed, and so not called: %s", strings.Join(tools, ", "))}
 	var flags []string

@@ -7,13 +7,12 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/block"
 )
 
-// Where bytes of servers go: to the file of --output, to the folder of --save, and else,
-// if a person sits at the terminal, to a new folder for temporary files. Without a terminal
-// nothing is saved unless a flag says so. The names of files are made of what the server says,
-// and lead nowhere else; no file is written over but that of --output.
+// Bytes of servers go to the file of --output, to the folder of --save or, if standard output is a
+// terminal, to a new temporary folder. Otherwise nothing is saved. File names come from the names
+// that a server gives, and cannot leave the folder; only the file of --output is overwritten.
 
-// keep saves the bytes of a block and returns the name of the file. It is empty if they
-// are not to be saved.
+// keep saves the bytes of a block and returns the name of the file; empty if nothing is to be
+// saved.
 func (a *app) keep(b *block.Block) (string, error) {
 	data, mime := b.Blob()
 	dir := a.Save
@@ -42,7 +41,7 @@ func (a *app) keep(b *block.Block) (string, error) {
 	return block.WriteNew(dir, stem, ext, data)
 }
 
-// subject is what the verb is about, such as the name of a tool.
+// subject returns the object of the verb, such as the name of a tool.
 func (a *app) subject() string {
 	if len(a.words) == 0 {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 )
 
-// learnFlags learns what the flags of this run say.
+// learnFlags registers the secrets in the flags of this run.
 func (a *app) learnFlags() {
 	for _, h := range a.Header {
 		if name, value, ok := strings.Cut(h, ":"); ok {

@@ -45,7 +45,7 @@ func (*serveCmd) candidates(a *app, _ string) (out []complete.Candidate) {
 	return a.serverNames("")
 }
 
-// shutdownTime bounds the end of serving: calls in progress may finish until then.
+// shutdownTime bounds the time that calls in progress have to finish at shutdown.
 const shutdownTime = 5 * time.Second
 
 func (c *serveCmd) Run(a *app) error {
@@ -72,11 +72,11 @@ func (c *serveCmd) Run(a *app) error {
 	return a.serve(srv, append(c.Args, a.command...), c.HTTP, c.protection, around...)
 }
 
-// serve serves a server that was given args over HTTP, or over stdio without an
-// address, until the client leaves or the program is told to end. Middleware stands behind
-// the bounds for callers.
+// serve serves a server over HTTP or, without an address, over stdio, until the client leaves or
+// the program is told to end. Args are those of the server. Middleware runs after the limits for
+// callers.
 func (a *app) serve(srv *mcp.Server, args []string, address string, p protection, mw ...mcp.Middleware) error {
-	client, err := a.newClient(config.Server{Args: args}) // for its checks of the flags
+	client, err := a.newClient(config.Server{Args: args}) // checks the flags
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (a *app) serveStdio(ctx context.Context, srv *mcp.Server) error {
 	return err
 }
 
-// noteStdio says at a terminal why nothing happens: a host should be where a person sits.
+// noteStdio explains at a terminal that the program waits for a host's messages.
 func (a *app) noteStdio() {
 	if a.tty.in {
 		a.talk.Note("waiting for MCP messages on standard input, which hosts send; --http 127.0.0.1:7421 serves HTTP instead, ctrl-C ends this")

@@ -12,7 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// protection says who may use a server over HTTP.
+// protection has the flags that decide which callers may use a server over HTTP.
 type protection struct {
 	Auth     []string `name:"auth" sep:"none" placeholder:"SPEC" help:"Authenticate callers (repeatable): patchbay help auth."`
 	Scopes   []string `name:"auth-scope" placeholder:"SCOPE" help:"Require this scope of callers (repeatable)."`
@@ -26,7 +26,7 @@ type protection struct {
 	limits
 }
 
-// helpAuth tells what --auth takes.
+// helpAuth describes the values of --auth.
 const helpAuth = `Authentication of callers, by --auth of serve, up, bridge and mock. The first
 SPEC that knows a credential decides.
 
@@ -50,7 +50,7 @@ Plain HTTP shows credentials to everybody on the way: for other machines use
 are read again when they change.
 `
 
-// scheme begins the URLs of the server.
+// scheme returns the start of the server's URLs.
 func (p *protection) scheme() string {
 	if p.TLSCert != "" {
 		return "https://"
@@ -58,13 +58,14 @@ func (p *protection) scheme() string {
 	return "http://"
 }
 
-// shared tells whether others than this machine may be let in.
+// shared reports whether callers from other machines may be admitted.
 func (p *protection) shared() bool { return p.Insecure || p.knows() }
 
-// knows tells whether callers have to be known. TLS alone knows nobody.
+// knows reports whether callers must authenticate. TLS alone does not require that.
 func (p *protection) knows() bool { return len(p.Auth) > 0 || p.ClientCA != "" }
 
-// check refuses flags that make no sense together. Over stdio none does.
+// check refuses flags that do not fit together, and over stdio --auth, --allow-host, --allow-origin
+// and the TLS flags.
 func (p *protection) check(stdio bool) error {
 	switch {
 	case stdio && len(p.Auth) > 0:
@@ -91,7 +92,7 @@ func (p *protection) check(stdio bool) error {
 	return nil
 }
 
-// admit tells a server under which names it is reached, and which pages may use it.
+// admit sets the host names and origins that a server accepts.
 func (p *protection) admit(a *app, srv *mcp.Server) {
 	srv.HTTP.AllowedHosts = append(srv.HTTP.AllowedHosts, p.Hosts...)
 	srv.HTTP.AllowedOrigins = append(srv.HTTP.AllowedOrigins, p.Origins...)
@@ -112,7 +113,7 @@ func (p *protection) secure(a *app) (*tlsfiles.Server, error) {
 	return f, nil
 }
 
-// guard makes what stands in front of a server at an address; nil without --auth.
+// guard returns the authentication for a server at an address; nil without --auth and a client CA.
 func (p *protection) guard(a *app, at net.Addr) (*auth.Guard, error) {
 	if !p.knows() {
 		if len(p.Scopes) > 0 || p.Resource != "" {
@@ -124,7 +125,7 @@ func (p *protection) guard(a *app, at net.Addr) (*auth.Guard, error) {
 	if p.ClientCA != "" {
 		g.Verifiers = append(g.Verifiers, &auth.MTLS{})
 	}
-	remote, own := false, true // who has tokens; whether each says whom they are for
+	remote, own := false, true // remote issuers of tokens; whether each has an audience
 	for _, text := range p.Auth {
 		v, err := listen.Verifier(text, a.logger())
 		if err != nil {

@@ -6,12 +6,12 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// limits say how much callers may ask for.
+// limits has the flag for rate limits of callers.
 type limits struct {
 	Limit []string `name:"limit" sep:"none" placeholder:"SPEC" help:"Rate limit (repeatable): patchbay help limits."`
 }
 
-// helpLimits tells what --limit takes.
+// helpLimits describes the values of --limit.
 const helpLimits = `Rate limits for callers, by --limit of serve, up, bridge, run and chat.
 Default: unlimited.
 
@@ -30,8 +30,8 @@ cancellations do not count; answers to questions and requests about tasks have
 limits of their own.
 `
 
-// limit bounds the requests of a server; nil: there is no bound. Over stdio there are no
-// addresses.
+// limit applies the limits to the requests of a server; nil: there are none. Limits by address are
+// refused over stdio.
 func (c *limits) limit(srv *mcp.Server, overHTTP bool) (*limit.Limiter, error) {
 	l, err := c.limiter(overHTTP)
 	if l != nil {
@@ -40,7 +40,7 @@ func (c *limits) limit(srv *mcp.Server, overHTTP bool) (*limit.Limiter, error) {
 	return l, err
 }
 
-// limiter makes the bounds; nil: there are none.
+// limiter returns the limits; nil: there are none.
 func (c *limits) limiter(overHTTP bool) (*limit.Limiter, error) {
 	if len(c.Limit) == 0 {
 		return nil, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// showResult prints the result of a tool. Output, if not empty, is where the first
-// bytes go, or the text if there are none.
+// showResult prints the result of a tool. Output, if not empty, is the file for the first bytes, or
+// for the text if there are none.
 func (a *app) showResult(raw json.RawMessage, output string) error {
 	list, _ := jsonx.Lookup(raw, "content")
 	var blocks []*block.Block
@@ -42,7 +42,7 @@ func (a *app) showResult(raw json.RawMessage, output string) error {
 	return a.showBlocks(blocks)
 }
 
-// showBlocks prints blocks one after the other.
+// showBlocks prints blocks in order.
 func (a *app) showBlocks(blocks []*block.Block) error {
 	for _, b := range blocks {
 		if err := a.showBlock(b); err != nil {
@@ -78,12 +78,11 @@ func (a *app) showBlock(b *block.Block) error {
 	return nil
 }
 
-// maxRendered bounds the texts that are rendered, in bytes; longer ones are printed as they
-// are.
+// maxRendered bounds texts that are rendered, in bytes; longer ones are printed unchanged.
 const maxRendered = 1 << 20
 
-// showText prints a text of the given MIME type, which may be empty: to people JSON in
-// colour and Markdown rendered, else as it is.
+// showText prints a text of the given MIME type, which may be empty: at a terminal JSON is coloured
+// and Markdown rendered.
 func (a *app) showText(text, mime string) {
 	mime, _, _ = strings.Cut(strings.ToLower(mime), ";")
 	switch {
@@ -98,8 +97,7 @@ func (a *app) showText(text, mime string) {
 	}
 }
 
-// prose is a text in which a server describes something, within so many columns; 0: its
-// lines are not broken.
+// prose formats a description by a server in at most width columns; 0: its lines are not wrapped.
 func (a *app) prose(text string, width int) string {
 	if a.tty.out && !a.Plain && len(text) <= maxRendered && screen.IsMarkdown(text) {
 		return strings.TrimRight(screen.Markdown(visible(text), width, a.tty.color), "\n")
@@ -115,8 +113,8 @@ func (a *app) printText(text string) {
 	}
 }
 
-// saveBlocks saves the first bytes among blocks and prints the rest, or saves the
-// text if there are no bytes.
+// saveBlocks saves the first bytes among blocks and prints the rest, or saves the text if there are
+// no bytes.
 func (a *app) saveBlocks(blocks []*block.Block, path string) error {
 	for i, b := range blocks {
 		if data, mime := b.Blob(); data != nil {
@@ -150,7 +148,7 @@ func (a *app) save(path string, data []byte, mime string) error {
 	return nil
 }
 
-// shownJSON is JSON as it is printed: over several lines, and for people coloured.
+// shownJSON returns JSON for printing: indented, and coloured at a terminal.
 func (a *app) shownJSON(raw json.RawMessage) string {
 	text := a.shown(indented(raw))
 	if a.tty.out && a.tty.color {
@@ -159,7 +157,7 @@ func (a *app) shownJSON(raw json.RawMessage) string {
 	return text
 }
 
-// showPicture shows an image to a person whose terminal can, and tells whether it did.
+// showPicture shows an image if the terminal can, and reports whether it did.
 func (a *app) showPicture(data []byte) bool {
 	if !a.tty.out {
 		return false

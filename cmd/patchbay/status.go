@@ -27,7 +27,7 @@ server it shows the last output. Exit code 4: none is running.`,
 	command: func() command { return new(statusCmd) },
 }
 
-// statusCmd shows what became of the servers of each running up.
+// statusCmd shows the state of the servers of each running up.
 type statusCmd struct{}
 
 // Run prints a table per run of up, or all as a JSON array.
@@ -64,7 +64,7 @@ func (*statusCmd) Run(a *app) error {
 	return nil
 }
 
-// askedUps returns the runs of up that the command line means.
+// askedUps returns the runs of up that the command line selects.
 func (a *app) askedUps() ([]health.Found, error) {
 	if a.Server == "" {
 		return health.Gateways(a.ctx)
@@ -89,7 +89,7 @@ func (a *app) askedUps() ([]health.Found, error) {
 	return []health.Found{{Report: report, Path: a.Server}}, nil
 }
 
-// showUp prints how one up is.
+// showUp prints the state of one up.
 func (a *app) showUp(r *health.Report, now time.Time) {
 	if r.PID == 0 {
 		a.print(r.State)

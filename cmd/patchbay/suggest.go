@@ -18,11 +18,11 @@ import (
 	"github.com/patchbay-dev/patchbay/servers"
 )
 
-// suggestTime bounds the wait for a server that has to be started or asked. A person waits
-// with a finger on the key.
+// suggestTime bounds the wait for a server that must be started or asked, while a person waits for
+// completion.
 const suggestTime = 2500 * time.Millisecond
 
-// suggest answers a shell that completes a command line. It asks nobody at the terminal, and takes at most
+// suggest answers a shell that completes a command line. It asks no questions, and takes at most
 // suggestTime.
 func suggest(ctx context.Context, args []string, stdout io.Writer) int {
 	r, ok := complete.Parse(args)
@@ -36,17 +36,17 @@ func suggest(ctx context.Context, args []string, stdout io.Writer) int {
 	defer cancel()
 	a := newApp(ctx, strings.NewReader(""), io.Discard, io.Discard)
 	a.answers.Silence()
-	_ = r.Write(stdout, a.suggestions(r.Before, r.Current)) // nobody is there to hear of an error
+	_ = r.Write(stdout, a.suggestions(r.Before, r.Current)) // nobody would see an error
 	for _, f := range slices.Backward(a.atEnd) {
 		f()
 	}
 	return exitOK
 }
 
-// suggestions finds the candidates for a word behind others.
+// suggestions returns the candidates for the current word.
 func (a *app) suggestions(before []string, current string) []complete.Candidate {
 	if slices.Contains(before, "--") {
-		return nil // a command of its own, whose completion is that of the shell
+		return nil // another command follows, which the shell completes
 	}
 	line := arrange(before)
 	a.of, a.verb, a.sub, a.words = line.of, line.verb, line.sub, line.words
@@ -93,7 +93,7 @@ func verbNames(list []*verb) (out []complete.Candidate) {
 	return out
 }
 
-// takeFlags takes in the flags that say which server is meant.
+// takeFlags applies the flags that select a server.
 func (a *app) takeFlags(flags []string) {
 	for _, f := range flags {
 		name, value, _ := strings.Cut(f, "=")
@@ -116,14 +116,14 @@ func (a *app) takeFlags(flags []string) {
 	a.Timeout, a.OnElicit, a.Quiet = suggestTime, "decline", true
 }
 
-// flagValues are the values of a flag that are known, each behind before.
+// flagValues returns the known values of a flag, each after the prefix before.
 func (a *app) flagValues(name, before string) []complete.Candidate {
 	var out []complete.Candidate
 	switch name {
 	case "server":
 		out = a.serverNames("")
 	case "model", "judge":
-		if a.of != &modelAddVerb { // there it is the provider's name of one
+		if a.of != &modelAddVerb { // there the flag takes the provider's name of a model
 			out = a.modelNames()
 		}
 	case "revision":
@@ -145,7 +145,7 @@ func (a *app) flagValues(name, before string) []complete.Candidate {
 	return out
 }
 
-// serverNames are the servers of mcp.json and the built-in ones, each with an ending.
+// serverNames returns the servers of mcp.json and the built-in ones, each followed by ending.
 func (a *app) serverNames(ending string) []complete.Candidate {
 	var out []complete.Candidate
 	if file, err := a.loadConfig(); err == nil {
@@ -161,8 +161,8 @@ func (a *app) serverNames(ending string) []complete.Candidate {
 	return out
 }
 
-// configServers are the servers of mcp.json. Disabled ones are servers too; a built-in one that the file
-// does not name is left out, as it cannot be removed.
+// configServers returns the servers of mcp.json, also disabled ones. It omits built-in servers that
+// the file does not name, as they cannot be removed.
 func (a *app) configServers() (out []complete.Candidate) {
 	read, err := a.inspectConfig()
 	if err != nil || read.file == nil {
@@ -187,7 +187,7 @@ func builtinNames() (out []complete.Candidate) {
 	return out
 }
 
-// lists says where the names of features come from.
+// lists describes the lists that names of features come from.
 var lists = map[string]struct{ method, member, name string }{
 	"tools":     {"tools/list", "tools", "name"},
 	"prompts":   {"prompts/list", "prompts", "name"},
@@ -195,8 +195,8 @@ var lists = map[string]struct{ method, member, name string }{
 	"templates": {"resources/templates/list", "resourceTemplates", "uriTemplate"},
 }
 
-// features are the names of tools and the like of the server that is meant. Without one,
-// and unless they are URIs, they are those of the server before a slash, and servers.
+// features returns the names of tools, prompts and the like of the selected server. Without one,
+// and unless they are URIs, it returns server names, or the features of the server before a slash.
 func (a *app) features(current string, uris bool, kind string) []complete.Candidate {
 	var out []complete.Candidate
 	before := ""
@@ -216,13 +216,13 @@ func (a *app) features(current string, uris bool, kind string) []complete.Candid
 			continue
 		}
 		var w struct{ Title, Description string }
-		_ = json.Unmarshal(item, &w) // it is for display
+		_ = json.Unmarshal(item, &w) // for display only
 		out = append(out, complete.Candidate{Text: before + text, About: orName(w.Description, w.Title)})
 	}
 	return out
 }
 
-// item is the entry of a list that the first word names.
+// item returns the entry of a list that the first word names.
 func (a *app) item(kind string) json.RawMessage {
 	name := a.slashed(a.words[0])
 	for _, item := range a.remembered(kind) {
@@ -233,7 +233,7 @@ func (a *app) item(kind string) json.RawMessage {
 	return nil
 }
 
-// toolArguments are the arguments of a tool, and the values of one that are known.
+// toolArguments returns the arguments of a tool, or the known values of one.
 func (a *app) toolArguments(current string) []complete.Candidate {
 	input, _ := jsonx.Lookup(a.item("tools"), "inputSchema")
 	form, err := schema.FormOf(input)
@@ -259,15 +259,15 @@ func (a *app) toolArguments(current string) []complete.Candidate {
 	return out
 }
 
-// given tells whether an argument is on the command line already. Lists may be given in
-// several words, but that is rare.
+// given reports whether an argument is on the command line already. Lists may take several words,
+// but that is rare.
 func (a *app) given(name string) bool {
 	return slices.ContainsFunc(a.words[1:], func(w string) bool {
 		return strings.HasPrefix(w, name+"=") || strings.HasPrefix(w, name+":=")
 	})
 }
 
-// promptArguments are the arguments of a prompt or template, and the values that its server
+// promptArguments returns the arguments of a prompt or template, or the values that its server
 // suggests for one.
 func (a *app) promptArguments(current string) []complete.Candidate {
 	name, prefix, valued := strings.Cut(current, "=")
@@ -309,11 +309,11 @@ func (a *app) promptArguments(current string) []complete.Candidate {
 	return out
 }
 
-// remembered returns the items of a list of the server that is meant: kept, or fetched now.
-// There are none if the server does not answer in time.
+// remembered returns the items of a list of the selected server, from the cache or fetched now;
+// none if the server does not answer in time.
 //
-// A server is asked only if the command line names it, or its configuration: to press a key
-// in a folder that came from somewhere must not start what stands in its mcp.json.
+// A server is asked only if the command line names it or its configuration: pressing a key in a
+// folder of unknown origin must not start the servers of its mcp.json.
 func (a *app) remembered(kind string) []json.RawMessage {
 	if a.Server == "" && a.Config == "" {
 		return nil

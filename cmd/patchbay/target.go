@@ -10,11 +10,11 @@ import (
 	"github.com/patchbay-dev/patchbay/servers"
 )
 
-// target finds the server that the command line means.
+// target returns the server that the command line selects.
 func (a *app) target() (config.Server, error) {
 	switch {
 	case a.dashed:
-		// Who types a command has it run as their shell would.
+		// A command that a person types runs as in their shell.
 		return config.Server{Name: a.command[0], Command: a.command[0], Args: a.command[1:], InheritEnv: true}, nil
 	case a.Server != "":
 		return a.named(a.Server)
@@ -29,12 +29,12 @@ func (a *app) target() (config.Server, error) {
 	names := read.names()
 	if len(names) == 1 {
 		if len(read.about(names[0])) > 0 {
-			return config.Server{}, read.faults // nothing of it could be started
+			return config.Server{}, read.faults // no server of it can be started
 		}
-		if err := a.mayUse(read.file); err != nil { // nobody has named the server
+		if err := a.mayUse(read.file); err != nil { // the command line does not name the server
 			return config.Server{}, err
 		}
-		if a.tty.err { // nobody named it, and the line says which file that was
+		if a.tty.err { // the line says which file the server comes from
 			a.talk.Note("%s of %s", names[0], here(read.path))
 		}
 		return a.named(names[0])
@@ -51,8 +51,8 @@ func (a *app) target() (config.Server, error) {
 	return config.Server{}, usagef("which server? %s has %s", read.path, strings.Join(names, ", ")).hint(a.withServer(names[0]))
 }
 
-// named finds a server by its name in the configuration, by the name of a built-in
-// one, or by its URL. Faults of the file that are about other servers are no hindrance.
+// named returns a server by its name in the configuration, the name of a built-in server, or its
+// URL. Faults about other servers do not matter.
 func (a *app) named(name string) (config.Server, error) {
 	if u, err := url.Parse(name); err == nil && strings.Contains(name, "://") {
 		if !isServerURL(name) || u.Host == "" {
@@ -98,8 +98,7 @@ func (a *app) named(name string) (config.Server, error) {
 	return config.Server{}, usagef("no server %q%s there are %s", name, didYouMean(name, names)+";", strings.Join(names, ", "))
 }
 
-// inspected is mcp.json as far as it is right, and what is wrong with it. The zero
-// value stands for no file.
+// inspected holds the valid part of mcp.json and its faults. The zero value stands for no file.
 type inspected struct {
 	path    string
 	servers []config.Server
@@ -107,8 +106,8 @@ type inspected struct {
 	file    *config.File
 }
 
-// about returns the faults about one server, or with "" about the file as a whole. Those about
-// models are neither.
+// about returns the faults about one server, or with "" those about the file as a whole. It
+// excludes those about models.
 func (r *inspected) about(server string) config.Problems {
 	var out config.Problems
 	for _, p := range r.faults {
@@ -124,8 +123,7 @@ func (r *inspected) ofModels() config.Problems {
 	return slices.DeleteFunc(slices.Clone(r.faults), func(p config.Problem) bool { return p.Model == "" })
 }
 
-// names returns the names of the servers that are not disabled, also of those that
-// have faults.
+// names returns the names of the servers that are not disabled, including those with faults.
 func (r *inspected) names() []string {
 	names := enabled(r.file)
 	for _, p := range r.faults {
@@ -149,7 +147,7 @@ func (a *app) configPath() (string, error) {
 	return path, nil
 }
 
-// places are where a configuration was looked for.
+// places returns the places where a configuration was looked for.
 func (a *app) places() []string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -158,7 +156,7 @@ func (a *app) places() []string {
 	return config.Places(dir)
 }
 
-// inspectConfig reads mcp.json once, and tells its warnings.
+// inspectConfig reads mcp.json once, and prints its warnings.
 func (a *app) inspectConfig() (*inspected, error) {
 	if a.file != nil {
 		return a.file, nil
@@ -208,8 +206,8 @@ func enabled(file *config.File) []string {
 	return names
 }
 
-// slashed takes "server/name" apart if no server was named otherwise and the part
-// before the slash is one.
+// slashed splits "server/name" unless a server is named otherwise or the part before the slash is
+// not a server. It returns the name.
 func (a *app) slashed(name string) string {
 	server, rest, ok := strings.Cut(name, "/")
 	if !ok || rest == "" || a.Server != "" || a.dashed {

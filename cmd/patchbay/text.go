@@ -6,7 +6,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 )
 
-// What the verbs use at every turn has short names here; package screen says what it does.
+// Short names for functions that most verbs use; package screen documents them.
 var (
 	visible  = screen.Visible
 	oneLine  = screen.OneLine

@@ -16,7 +16,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/listen"
 )
 
-// tokenVerb has the verbs about credentials. The credentials that they make go to standard output only.
+// tokenVerb has the verbs about credentials. New credentials go to standard output only.
 var tokenVerb = verb{
 	name: "token", summary: "Make and inspect test tokens, API keys and passwords.",
 	examples: []string{"patchbay token key alice --file keys.jsonl", "patchbay token jwt alice --secret env:SECRET --ttl 1h", "patchbay token inspect < token.txt"},
@@ -42,7 +42,7 @@ type tokenKeyCmd struct {
 	TTL     time.Duration `name:"ttl" placeholder:"TIME" help:"Lifetime; default: unlimited."`
 }
 
-// Run makes a key.
+// Run creates a key.
 func (c *tokenKeyCmd) Run(a *app) error {
 	key, entry := auth.NewAPIKey(c.Subject)
 	entry.Name, entry.Scopes, entry.Roles = c.Name, c.Scopes, c.Roles
@@ -85,7 +85,7 @@ func (c *tokenKeyCmd) Run(a *app) error {
 	return nil
 }
 
-// appendLine adds a line to a file that its user alone can read.
+// appendLine adds a line to a file that only its owner can read.
 func appendLine(path string, line []byte) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -117,7 +117,7 @@ type tokenPasswordCmd struct {
 	Scopes []string `name:"scope" placeholder:"SCOPE" help:"Grant this scope (repeatable)."`
 }
 
-// Run makes a line for --auth basic:FILE.
+// Run prints a line for --auth basic:FILE.
 func (c *tokenPasswordCmd) Run(a *app) error {
 	if strings.ContainsAny(c.User, ":\r\n") || strings.HasPrefix(c.User, "#") {
 		return usagef("the name of a user has no colon and no #: %q", c.User)
@@ -171,7 +171,7 @@ type tokenJWTCmd struct {
 	TTL      time.Duration `name:"ttl" default:"1h" placeholder:"TIME" help:"Lifetime."`
 }
 
-// Run makes a token.
+// Run prints a token.
 func (c *tokenJWTCmd) Run(a *app) error {
 	var key jose.SigningKey
 	switch {

@@ -14,7 +14,7 @@ var tokenGetVerb = verb{
 	command:  func() command { return new(tokenGetCmd) },
 }
 
-// tokenGetCmd lends a token to other programs.
+// tokenGetCmd prints a token for other programs.
 type tokenGetCmd struct {
 	Target string `arg:"" optional:"" name:"server" help:"A name of mcp.json, or a URL."`
 }
@@ -38,6 +38,6 @@ func (c *tokenGetCmd) Run(a *app) error {
 		return err
 	}
 	a.talk.Note("an access token for %s, by %s%s", l.Server, l.Issuer, validity(l, time.Now()))
-	a.print(string(l.Access)) // the one place where a token is shown
+	a.print(string(l.Access)) // no other verb prints a stored token
 	return nil
 }

@@ -20,7 +20,7 @@ type tokenInspectCmd struct {
 	Token string `arg:"" optional:"" help:"The token; default: standard input."`
 }
 
-// Run shows a token. Nothing is sent anywhere, and the signature is not looked at.
+// Run shows a token. It sends nothing anywhere, and does not check the signature.
 func (c *tokenInspectCmd) Run(a *app) error {
 	text := c.Token
 	if text == "" || text == "-" {

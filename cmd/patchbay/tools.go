@@ -84,7 +84,7 @@ func (c *toolsCmd) Run(a *app) error {
 	return nil
 }
 
-// pick finds an item of a list by its name, and returns all names.
+// pick returns the item of a list with a name, and all names.
 func pick(items []json.RawMessage, name string) (raw json.RawMessage, names []string) {
 	for _, item := range items {
 		v, _ := jsonx.Lookup(item, "name")
@@ -100,7 +100,7 @@ func pick(items []json.RawMessage, name string) (raw json.RawMessage, names []st
 	return raw, names
 }
 
-// head prints what an entry is.
+// head prints the name, title and description of an entry.
 func (a *app) head(name, title, description string) {
 	if title = oneLine(title); title == "" || screen.SameWords(title, name) {
 		title = ""
@@ -113,7 +113,7 @@ func (a *app) head(name, title, description string) {
 	}
 }
 
-// toolHints words the annotations of a tool, which are the server's own claims.
+// toolHints formats the annotations of a tool, which are the server's own claims.
 func toolHints(h *mcp.ToolAnnotations) string {
 	if h == nil {
 		return ""
@@ -139,7 +139,7 @@ func toolHints(h *mcp.ToolAnnotations) string {
 	return strings.Join(out, ", ")
 }
 
-// unknownTool adds to the error of a call that the server has no such tool, if so.
+// unknownTool explains the error of a call if the server does not have the tool.
 func (a *app) unknownTool(p *launch.Session, name string, err error) error {
 	var rpc *mcp.Error
 	if a.toldUnusable[name] || !errors.As(err, &rpc) || (rpc.Code != jsonrpc.CodeInvalidParams && rpc.Code != jsonrpc.CodeMethodNotFound) {

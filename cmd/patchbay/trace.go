@@ -19,7 +19,7 @@ verb records its frames to a file with --trace FILE, without secrets.`,
 	command: func() command { return new(traceCmd) },
 }
 
-// traceCmd shows a recording to people, a line per frame.
+// traceCmd shows a recording to people, one line per frame.
 type traceCmd struct {
 	File   string `arg:"" name:"trace" help:"A recording of --trace; -: standard input."`
 	Full   bool   `help:"Show messages and headers whole."`

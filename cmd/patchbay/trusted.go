@@ -17,9 +17,9 @@ import (
 	"github.com/patchbay-dev/patchbay/launch"
 )
 
-// An mcp.json has commands run as the person who starts this program beside it, and that person may
-// only just have cloned or unpacked the folder. So one that nobody has named, and that is not in the
-// person's own configuration folder, is used only after a yes to it as it is now.
+// An mcp.json runs commands as the person who starts this program beside it, and that person may
+// only just have cloned or unpacked the folder. So a file that the command line does not name, and
+// that is not the person's own, is used only after they have agreed to its current content.
 
 var configTrustVerb = verb{
 	name: "trust", summary: "Trust the mcp.json of a folder, or revoke that.", usage: "[FILE] [--forget]",
@@ -29,7 +29,7 @@ asks. A change of their commands or addresses needs a new agreement.`,
 	command: func() command { return new(configTrustCmd) },
 }
 
-// configTrustCmd says yes to a file.
+// configTrustCmd trusts a file.
 type configTrustCmd struct {
 	File   string `arg:"" optional:"" help:"The file; default: the one found from here."`
 	Forget bool   `help:"Revoke the trust."`
@@ -68,8 +68,8 @@ func (c *configTrustCmd) Run(a *app) error {
 	return nil
 }
 
-// foreign tells whether a file may be of others: the program has found it in a folder, and nobody has
-// named it.
+// foreign reports whether somebody else may have written a file: the program found it in a folder,
+// and the command line does not name it.
 func (a *app) foreign(path string) bool {
 	if a.Config != "" {
 		return false
@@ -80,8 +80,8 @@ func (a *app) foreign(path string) bool {
 	return true
 }
 
-// mayUse returns an error if a file is of others and the person has not said yes to it as it is. At a
-// terminal they are asked, once.
+// mayUse returns an error if a file is foreign and the person has not agreed to its current
+// content. At a terminal they are asked, once.
 func (a *app) mayUse(file *config.File) error {
 	if !a.foreign(file.Path) {
 		return nil
@@ -106,7 +106,7 @@ func (a *app) mayUse(file *config.File) error {
 		return err
 	}
 	path := here(file.Path)
-	if a.served { // nobody knows in which folder a host has started this
+	if a.served { // nobody knows in which folder a host starts this
 		path = ownfile.InRealFolder(file.Path)
 	}
 	named := shell([]string{path})
@@ -114,8 +114,8 @@ func (a *app) mayUse(file *config.File) error {
 	return f.hint("patchbay config trust " + named + " shows it and says yes; --config " + named + " is a yes for this run, edits of the file included")
 }
 
-// asksTrust shows what a file starts and asks whether to use it. What is typed before a person can
-// have read that is dropped: it may be the answer to another question.
+// asksTrust shows what a file starts and asks whether to use it. It drops input from before a
+// person can have read that, which may answer another question.
 func (a *app) asksTrust(ctx context.Context, file *config.File, faults config.Problems, why string) (bool, error) {
 	a.talk.Hold()
 	defer a.talk.Release()
@@ -144,7 +144,7 @@ func (a *app) asksTrust(ctx context.Context, file *config.File, faults config.Pr
 	return err == nil && (answer == "y" || answer == "yes"), nil
 }
 
-// faultsOf are the faults of the file that was read.
+// faultsOf returns the faults of the file that was read.
 func (a *app) faultsOf(file *config.File) config.Problems {
 	if a.file == nil || a.file.file != file {
 		return nil
@@ -152,18 +152,18 @@ func (a *app) faultsOf(file *config.File) config.Problems {
 	return a.file.faults
 }
 
-// trustQuestion is an open question whether to use a file as it is now. It owns a goroutine, which
-// ends with the answer, or soon after withdraw.
+// trustQuestion is an open question whether to use the current content of a file. It owns a
+// goroutine, which ends with the answer, and at the latest in withdraw.
 type trustQuestion struct {
-	text   string // what the yes is to
+	text   string // the content in question
 	cancel context.CancelFunc
 	done   chan struct{} // closed when there is an answer
-	err    error         // once done; nil: yes or no
+	err    error         // set before done closes; nil: yes or no
 }
 
-// takes says whether up takes a file that has changed, and what is to be told if it does not: the file
-// is of others, and the person has not said yes to it as it is now. At a terminal they are asked, once
-// for each content, while everything goes on and files are followed.
+// takes decides whether up uses a file that has changed, with the fault to print if it does not:
+// the file is foreign, and the person has not agreed to its current content. At a terminal they are
+// asked, once for each content, while up goes on serving and following files.
 func (h *upServer) takes(ctx context.Context, file *config.File, faults config.Problems) launch.Decision {
 	a, text := h.a, string(entry.Agreement(file))
 	if !a.foreign(file.Path) {
@@ -220,7 +220,7 @@ func (h *upServer) takes(ctx context.Context, file *config.File, faults config.P
 	return d
 }
 
-// withdraw takes an open question back, and reports whether there was one.
+// withdraw withdraws an open question, and reports whether there was one.
 func (h *upServer) withdraw() bool {
 	q := h.question
 	if h.question = nil; q == nil {
@@ -237,15 +237,15 @@ func (h *upServer) withdraw() bool {
 	return true
 }
 
-// stillTrusted keeps the yes to a file that the person has changed by a verb of this program, and
-// gives one to a file that the verb has made.
+// stillTrusted keeps a file trusted when a verb of this program has changed it, and trusts a file
+// that the verb has created.
 func (a *app) stillTrusted(path string, before, after []byte) {
 	if !a.foreign(path) && a.Config == "" {
 		return
 	}
 	s, err := trust.Open("")
 	if err != nil {
-		return // there is nobody to be asked for
+		return // without the store no file can be trusted
 	}
 	yes, err := s.Trusts(path, before)
 	if err == nil && (yes || slices.Contains([]string{"", "{}"}, strings.TrimSpace(string(before)))) {

@@ -36,7 +36,7 @@ again: see patchbay status, or /readyz. ctrl-C ends all within 5 s.`,
 	command: func() command { return new(upCmd) },
 }
 
-// upCmd serves every server of mcp.json, or the built-in ones, behind one endpoint.
+// upCmd serves all servers of mcp.json, or built-in ones, behind one endpoint.
 type upCmd struct {
 	HTTP  string `name:"http" default:"127.0.0.1:7420" placeholder:"ADDR" help:"Listen here; port 0: any free port."`
 	Stdio bool   `name:"stdio" help:"Serve stdio, for hosts that start commands."`
@@ -46,23 +46,23 @@ type upCmd struct {
 }
 
 const (
-	// drainTime is for calls in progress when the program is told to end. With
-	// the 4 seconds that a session may take to close it makes less than 5.
+	// drainTime is the time that calls in progress have when the program is told to end. With
+	// closeTime, the 4 seconds that a session may take to close, that is less than 5 seconds.
 	drainTime = 900 * time.Millisecond
 	closeTime = 4 * time.Second
 )
 
-// startTime is how long the first table waits for servers that are slow to start. Those stand there
-// as starting, and a line says when they are ready or fail. Tests change it.
+// startTime bounds the wait of the first table for slow servers. These are shown as starting, and a
+// line follows when they are ready or fail. Tests change it.
 var startTime = 1500 * time.Millisecond
 
-// heapFloor bytes that nobody touches, and that take no memory, stand in the heap of a gateway
-// with a listener. The heap of a gateway is so small that the collector would run after
-// every few thousand calls, which is a tenth of their cost; with these it runs when 16 MiB
-// more have been allocated than it would at least.
+// heapFloor is the size of an unused allocation, which takes no memory, in the heap of a gateway
+// with a listener. Without it the heap is so small that the garbage collector runs every few
+// thousand calls, at a tenth of their cost; with it the collector runs after 16 MiB of further
+// allocations.
 const heapFloor = 16 << 20
 
-// Run serves until ctrl-C, or the end of its input over stdio.
+// Run serves until ctrl-C or, over stdio, until the end of its input.
 func (c *upCmd) Run(a *app) error {
 	if err := c.check(c.Stdio); err != nil {
 		return err
@@ -84,8 +84,8 @@ func (c *upCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	// Questions come before anything is started. A server whose input is missing fails
-	// when it is to start, and the others do not.
+	// Questions come before anything is started. A server whose input is missing fails alone, when
+	// it starts.
 	if c.Stdio {
 		a.answers.Silence()
 	}
@@ -140,7 +140,7 @@ func (c *upCmd) Run(a *app) error {
 		}
 	}
 	h.board.Report()
-	if p.path != "" { // a question about the file stands below the table
+	if p.path != "" { // questions about the file come below the table
 		following.Go(func() { h.follow(ctx, p.path) })
 	}
 	select {
@@ -149,17 +149,17 @@ func (c *upCmd) Run(a *app) error {
 	case err = <-served:
 	}
 	stop()
-	following.Wait() // the servers change no more
+	following.Wait() // no server changes from here on
 	h.ending.Store(true)
 	if w != nil {
-		// A handler that ignores its end must not hold up the program's.
+		// A handler that ignores the end of its context must not delay the end of the program.
 		within(drainTime+drainTime/2, func() { w.End(a.ctx, drainTime) })
 	}
-	within(closeTime, h.servers.Close) // what has not ended by then is the guards' to end
+	within(closeTime, h.servers.Close) // the guards end processes that are still running
 	return err
 }
 
-// within does something that may take too long; then it goes on alone.
+// within runs do, and returns after d at the latest; do then continues on its own.
 func within(d time.Duration, do func()) {
 	done := make(chan struct{})
 	go func() { // ends with the program at the latest
@@ -176,33 +176,33 @@ func within(d time.Duration, do func()) {
 type upServer struct {
 	a       *app
 	began   time.Time
-	url     string // of the endpoint, empty over stdio
-	*plan          // it began with
+	url     string // of the endpoint; empty over stdio
+	*plan          // the plan that it began with
 	gateway *gateway.Gateway
 	front   *mcp.Server
 	servers *launch.Servers
-	trusted sync.Map // bool by name: whether the server that comes next under it is
+	trusted sync.Map // bool by name: whether the server of that name is trusted
 	board   *board.Board
 	ending  atomic.Bool
 	guarded bool // callers need a credential
 
-	question *trustQuestion // open at the terminal; of the goroutine that follows the file
-	refused  string         // content of the file that the person has said no to; likewise
+	question *trustQuestion // open at the terminal; used by the goroutine that follows the file
+	refused  string         // content of the file that the person has refused; likewise
 }
 
-// plan is what up serves.
+// plan is the set of servers that up serves.
 type plan struct {
 	servers []config.Server
-	share   string          // of the servers that do not say it
-	faulty  []launch.Faulty // those that cannot be started as they are written
-	from    string          // for people
-	path    string          // of the configuration to follow, empty if there is none
-	notes   []string        // for people, below the table
-	stdio   []string        // the words after the program that serve the same over stdio; nil: there are none
+	share   string          // default of the servers' "share"
+	faulty  []launch.Faulty // servers that cannot be started as they are written
+	from    string          // the source, for people
+	path    string          // the configuration file to follow; empty: none
+	notes   []string        // lines below the table
+	stdio   []string        // arguments of the program that serve the same over stdio; nil: none
 }
 
-// demo are the servers of a machine on which nothing is set up: they need nothing, and
-// show what a server is. The working folder is among them if it is a project.
+// demo returns the servers of a machine without any configuration: they need nothing, and show what
+// a server is. The working folder is among them if it is a project.
 func demo(from string) (*plan, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -223,13 +223,13 @@ func demo(from string) (*plan, error) {
 	return p, nil
 }
 
-// noConfig is the error of an up over stdio that has no servers to serve: a host starts it in any
-// folder, and would be given built-in ones instead of those of the person.
+// noConfig returns the error of an up over stdio without servers: a host starts it in any folder,
+// and would get built-in servers in place of the person's own.
 func noConfig(said string) error {
 	return usagef("%s; over stdio the built-in servers are served only if they are named", said).hint("patchbay up --stdio --config FILE")
 }
 
-// upPlan finds the servers to offer: those of -s or mcp.json, else the built-in ones.
+// upPlan returns the servers to serve: those of -s or mcp.json, else built-in ones.
 func (a *app) upPlan(stdio bool) (*plan, error) {
 	if a.dashed {
 		s, err := a.target()
@@ -287,8 +287,8 @@ func (a *app) upPlan(stdio bool) (*plan, error) {
 	return p, nil
 }
 
-// show prints what is served, as soon as something was heard of each server, and lines
-// to paste into hosts.
+// show prints the table of servers once each has started or failed, at most after startTime, and
+// lines to paste into hosts.
 func (h *upServer) show(ctx context.Context) error {
 	a := h.a
 	a.print("patchbay " + Version + " serves " + h.url)
@@ -300,7 +300,7 @@ func (h *upServer) show(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	h.board.Report() // what changes from here on is not in the table
+	h.board.Report() // later changes are not in the table
 	h.table()
 	h.warnOfProcesses()
 	a.print("(" + a.shown(h.from) + ")")
@@ -316,8 +316,7 @@ func (h *upServer) show(ctx context.Context) error {
 	return a.out.Flush()
 }
 
-// lines are what a person pastes, each below the place where it belongs. None belongs into a file
-// that up reads.
+// lines returns lines to paste, each below the name of its place. None is for a file that up reads.
 func (h *upServer) lines() []string {
 	not := ""
 	if h.path != "" {

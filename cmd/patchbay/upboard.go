@@ -6,7 +6,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 )
 
-// table prints a line per server.
+// table prints one line per server.
 func (h *upServer) table() {
 	t := &screen.Grid{Right: []bool{false, true, true, true}}
 	t.Add("SERVER", "TOOLS", "PROMPTS", "RESOURCES", "STATE")

@@ -9,8 +9,8 @@ import (
 	"github.com/patchbay-dev/patchbay/launch"
 )
 
-// follow reads the configuration again whenever it has changed, and changes the
-// servers to what it says, until ctx ends. A file with faults, or none, changes nothing.
+// follow rereads the configuration whenever it changes, and updates the servers, until ctx ends. A
+// faulty or missing file changes nothing.
 func (h *upServer) follow(ctx context.Context, path string) {
 	defer func() { h.withdraw() }()
 	note := func(text string) { h.a.talk.Note("%s", text) }
@@ -28,14 +28,14 @@ func (h *upServer) follow(ctx context.Context, path string) {
 	})
 }
 
-// follow calls look at once, and whenever a file may have changed, until ctx ends. It tells people of a
-// fault that is new, and when the file has none any more.
+// follow calls look at once, and whenever a file may have changed, until ctx ends. It prints each
+// new fault, and a line when the file is valid again.
 func (a *app) follow(ctx context.Context, path string, look func() follow.Look) {
 	follow.File(ctx, path, look, a.talk.Always, func() { a.talk.Note("%s is right again", path) })
 }
 
-// followLogins has servers that need a login tried again when another process has changed what
-// the vault keeps, until ctx ends.
+// followLogins retries servers that need a login whenever another process changes the vault, until
+// ctx ends.
 func (h *upServer) followLogins(ctx context.Context) {
 	if v, err := vault.Open("", nil); err == nil { // else nobody can log in
 		h.servers.FollowLogins(ctx, v.Dir())

@@ -15,7 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/listen"
 )
 
-// report tells how things are, the servers in the order of the configuration.
+// report returns the state of this run, with the servers in the order of the configuration.
 func (h *upServer) report() *health.Report {
 	r := &health.Report{Version: Version, PID: os.Getpid(), URL: h.url, From: h.from, Since: h.began}
 	names := h.servers.Names()
@@ -28,7 +28,7 @@ func (h *upServer) report() *health.Report {
 		s, ok := states[name]
 		if why := left[name]; why != "" {
 			s = gateway.Status{Name: name, State: health.LeftOut, Reason: why, Since: h.began, Tools: -1, Prompts: -1, Resources: -1}
-		} else if !ok { // it is about to be placed
+		} else if !ok { // about to be added
 			s = gateway.Status{Name: name, State: gateway.Starting, Since: time.Now(), Tools: -1, Prompts: -1, Resources: -1}
 		}
 		row := health.Server{
@@ -53,7 +53,7 @@ func (h *upServer) report() *health.Report {
 	return r
 }
 
-// wayTo is how requests for the health of the server behind an endpoint come.
+// wayTo returns how health requests reach an endpoint: past a guard, or over loopback.
 func wayTo(e *listen.Endpoint) health.Way {
 	if e.Guarded() {
 		return health.OverGuarded
@@ -61,7 +61,7 @@ func wayTo(e *listen.Endpoint) health.Way {
 	return health.OverLoopback
 }
 
-// explainTaken says who has the address that up was to listen at, if that is another up.
+// explainTaken adds to the error of a taken address which up has it, if one does.
 func (a *app) explainTaken(address string, err error) error {
 	var f *fault
 	if !errors.As(err, &f) || f.code != exitLocal {

@@ -8,8 +8,7 @@ import (
 	"github.com/patchbay-dev/patchbay/gateway"
 )
 
-// warnOfProcesses names the servers of which each session runs a process of its own, and what
-// one costs.
+// warnOfProcesses prints the servers that run a process per session, and the memory of one process.
 func (h *upServer) warnOfProcesses() {
 	var names []string
 	var memory int64

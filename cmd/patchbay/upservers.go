@@ -10,8 +10,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// newServers makes the set of servers of a gateway, which is empty. Share is that of --share, known
-// tells whether callers are authenticated.
+// newServers returns an empty set of servers for a gateway. Share is the value of --share; known
+// says whether callers are authenticated.
 func (h *upServer) newServers(share string, known bool) *launch.Servers {
 	a := h.a
 	return &launch.Servers{
@@ -34,13 +34,13 @@ func (h *upServer) newServers(share string, known bool) *launch.Servers {
 	}
 }
 
-// trusts tells whether the server that comes under a name is trusted.
+// trusts reports whether the server of a name is trusted.
 func (h *upServer) trusts(name string) bool {
 	trusted, _ := h.trusted.Load(name)
 	return trusted == true
 }
 
-// noteUnused names the settings of a server that hold in conversations alone.
+// noteUnused prints the settings of a server that only conversations use.
 func (a *app) noteUnused(verb string, s config.Server) {
 	var unused []string
 	if s.Group != "" {
@@ -54,9 +54,9 @@ func (a *app) noteUnused(verb string, s config.Server) {
 	}
 }
 
-// openPeer opens a session for others than the person of this run: a model, or those behind a gateway.
-// Client is what answers questions; the rest of it is set here. No error of it, and nothing that log has
-// of it, holds a secret: others are told both.
+// openPeer opens a session on behalf of others: a model, or the clients of a gateway. Client has
+// the functions that answer questions; the rest of it is set here. Its errors and the content of
+// log go to others, so they hold no secrets.
 func (a *app) openPeer(ctx context.Context, s config.Server, client *mcp.Client, log *launch.Log) (*launch.Upstream, error) {
 	if err := a.outfit(client, s); err != nil {
 		return nil, err
@@ -64,10 +64,11 @@ func (a *app) openPeer(ctx context.Context, s config.Server, client *mcp.Client,
 	return a.env.Upstream(ctx, s, client, log)
 }
 
-// newServerLog keeps the end of what a server says on its standard error, for people and others.
+// newServerLog keeps the last lines of a server's standard error.
 func (a *app) newServerLog(name string) *launch.Log { return a.env.NewLog(name, a.said()) }
 
-// said gets each line of the standard error of servers, with --verbose; else it is nil.
+// said returns a function that prints each line of the servers' standard error with --verbose; else
+// nil.
 func (a *app) said() func(line string) {
 	if !a.Verbose {
 		return nil

@@ -10,7 +10,8 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 )
 
-// verbs are the verbs of the program, in the order of the overview. Each stands in the file of its name.
+// verbs are the verbs of the program, in the order of the overview. Each is in the file of its
+// name.
 var verbs = []*verb{
 	&toolsVerb, &callVerb, &resourcesVerb, &templatesVerb, &readVerb, &promptsVerb, &promptVerb, &discoverVerb,
 	&completeVerb, &watchVerb, &pingVerb, &rawVerb, &runVerb, &evalVerb, &serveVerb, &upVerb, &statusVerb, &bridgeVerb,
@@ -18,26 +19,27 @@ var verbs = []*verb{
 	&loginVerb, &logoutVerb, &whoamiVerb, &versionVerb, &helpVerb,
 }
 
-// verb is a word of the command line with everything that the program knows about it. The parser of the
-// command line, help, completion and docs/command-line.md are made from it.
+// verb is a word of the command line with everything that the program knows about it. The parser of
+// the command line, help, completion and docs/command-line.md are generated from it.
 type verb struct {
 	name     string
 	summary  string         // one sentence
-	usage    string         // follows the name, such as "TOOL [SERVER]"
-	examples []string       // whole lines of a shell; their flags and arguments are those of the program
-	details  string         // an explanation beyond usage and flags; empty: none
-	minor    bool           // the overview names it without its summary
-	server   serverUse      // how its command line names servers; 0: it takes none
-	command  func() command // returns the work of the verb; nil for one that has verbs
+	usage    string         // the words after the name, such as "TOOL [SERVER]"
+	examples []string       // whole lines for a shell; their flags and arguments are those of the program
+	details  string         // explanation beyond usage and flags; may be empty
+	minor    bool           // the overview lists it without its summary
+	server   serverUse      // how the command line names servers; 0: it takes none
+	command  func() command // returns a new command; nil if the verb only has verbs below it
 	verbs    []*verb        // the verbs below it
 }
 
-// command is the work of a verb. Its fields are the flags and arguments of the verb, as kong reads them.
+// command implements a verb. Its fields are the flags and arguments of the verb, as kong reads
+// them.
 type command interface {
 	Run(a *app) error
 }
 
-// completer is a command that knows candidates for the current word of its arguments; a.words are those
+// completer is a command that completes the current word of its arguments; a.words are the words
 // before it.
 type completer interface {
 	candidates(a *app, current string) []complete.Candidate
@@ -47,23 +49,23 @@ type completer interface {
 type serverUse uint
 
 const (
-	oneServer         serverUse = 1 << iota // -s SERVER or -- COMMAND; without, the only one of mcp.json
-	manyServers                             // -s SERVER ... or -- COMMAND; without, all of mcp.json
-	loginServer                             // SERVER is an argument; without, the only one of mcp.json
-	namedServer                             // -s SERVER, without a command
-	wordsBehindDashes                       // no server: the words after -- are the verb's own
+	oneServer         serverUse = 1 << iota // -s SERVER or -- COMMAND; default: the only server of mcp.json
+	manyServers                             // -s SERVER ... or -- COMMAND; default: all servers of mcp.json
+	loginServer                             // SERVER is an argument; default: the only server of mcp.json
+	namedServer                             // -s SERVER, but not a command
+	wordsBehindDashes                       // no server: the words after -- belong to the verb
 	wordIsServer                            // every plain word names a server
 	urlIsServer                             // a plain word that is a URL names a server
 	firstURLIsServer                        // likewise, but only the first word
 	programIsServer                         // a program and its arguments may stand without --
-	serverExplained                         // details say what SERVER is
-	foreignFlags                            // a flag that the program does not have is a plain word
+	serverExplained                         // the details explain SERVER
+	foreignFlags                            // an unknown flag is a plain word
 )
 
-// takes tells whether a verb names servers in one of some ways.
+// takes reports whether a verb names servers in one of these ways.
 func (v *verb) takes(use serverUse) bool { return v != nil && v.server&use != 0 }
 
-// synopsis is the usage of a verb behind its path, such as "config model add".
+// synopsis returns the usage of a verb after its path, such as "config model add".
 func (v *verb) synopsis(path string) string {
 	usage := v.usage
 	if v.verbs != nil {
@@ -96,13 +98,13 @@ func find(path ...string) (v *verb) {
 type parser struct {
 	kong    *kong.Kong
 	globals globals
-	command command               // nil without a verb, and for one that has verbs
+	command command               // nil without a verb, and for one that only has verbs below it
 	own     []*kong.Flag          // the flags of the verb
-	flags   map[string]*kong.Flag // all of them as they are written: --name and -n
+	flags   map[string]*kong.Flag // all flags as they are written: --name and -n
 }
 
-// parserOf makes the parser of a verb; nil: only the flags of every verb are known. A mistake in the
-// tags of a command panics, which the tests of all verbs find.
+// parserOf returns the parser of a verb; for nil, one that knows only the flags of every verb. A
+// mistake in the tags of a command panics, which the tests of all verbs find.
 func parserOf(v *verb) *parser {
 	p := &parser{flags: make(map[string]*kong.Flag)}
 	options := []kong.Option{kong.Name("patchbay"), kong.NoDefaultHelp(), kong.Exit(func(int) {}), kong.Writers(io.Discard, io.Discard)}

@@ -10,20 +10,20 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// nextVersion is the release that the source is on the way to.
+// nextVersion is the next release.
 const nextVersion = "0.1.0"
 
-// Version is the version of the program: that of the module, as go install
-// …/cmd/patchbay@v0.1.0 records it, else the next release's with "-dev".
+// Version is the version of the program: the module's, as go install …/cmd/patchbay@v0.1.0 records
+// it, else the next release's with "-dev".
 var Version = func() string {
 	info, _ := debug.ReadBuildInfo()
 	return versionOf(info)
 }()
 
-// pseudo is the end of a version that names a commit and not a release.
+// pseudo matches the end of a pseudo-version, which names a commit and not a release.
 var pseudo = regexp.MustCompile(`[-.]\d{14}-[0-9a-f]{12}`)
 
-// versionOf is the version of a build; info is nil where nothing is known about it.
+// versionOf returns the version of a build; info is nil if it is unknown.
 func versionOf(info *debug.BuildInfo) string {
 	if info == nil || !strings.HasPrefix(info.Main.Version, "v") || pseudo.MatchString(info.Main.Version) {
 		return nextVersion + "-dev"
@@ -45,7 +45,7 @@ func (*versionCmd) Run(a *app) error {
 		Version   string         `json:"version"`
 		Commit    string         `json:"commit,omitempty"`
 		Time      string         `json:"time,omitempty"`
-		Modified  bool           `json:"modified,omitzero"` // built from a tree with changes
+		Modified  bool           `json:"modified,omitzero"` // built from a modified tree
 		Go        string         `json:"go"`
 		System    string         `json:"system"`
 		Revisions []mcp.Revision `json:"revisions"`

@@ -23,8 +23,7 @@ error names the watched lists and resources.`,
 	command: func() command { return new(watchCmd) },
 }
 
-// watchCmd prints what a server announces: updates of resources, and changes of its
-// lists.
+// watchCmd prints the notifications of a server: updates of resources, and changes of its lists.
 type watchCmd struct {
 	URIs []string `arg:"" optional:"" name:"uri" help:"Resources to watch, in addition to the lists."`
 	Read bool     `help:"Read each resource at the start and after updates."`
@@ -86,14 +85,14 @@ func (c *watchCmd) event(a *app, p *launch.Session, e mcp.Event) error {
 	return nil
 }
 
-// say prints an event for people, with its time.
+// say prints an event for people, with the time.
 func (c *watchCmd) say(a *app, text string) {
 	if !a.JSON {
 		a.print(a.paint(time.Now().Format("15:04:05"), "2") + " " + oneLine(text))
 	}
 }
 
-// acknowledged tells what is watched. It is an error if that is nothing.
+// acknowledged prints what is watched. It returns an error if that is nothing.
 func (c *watchCmd) acknowledged(a *app, params json.RawMessage) error {
 	var w struct {
 		Notifications struct {
@@ -127,7 +126,7 @@ func (c *watchCmd) acknowledged(a *app, params json.RawMessage) error {
 	return nil
 }
 
-// read prints the resource. That it is gone is news and no end.
+// read prints the resource. If it is gone, read prints that and watching goes on.
 func (c *watchCmd) read(a *app, p *launch.Session, uri string) error {
 	raw, err := p.Raw(a.ctx, "resources/read", map[string]string{"uri": uri}, mcp.Fresh())
 	var rpc *mcp.Error

@@ -16,7 +16,7 @@ var whoamiVerb = verb{
 	command:  func() command { return new(whoamiCmd) },
 }
 
-// whoamiCmd shows what is known of a login, and of its tokens nothing.
+// whoamiCmd shows what is known of a login, but not its tokens.
 type whoamiCmd struct {
 	Target string `arg:"" optional:"" name:"server" help:"A name of mcp.json, or a URL."`
 }
