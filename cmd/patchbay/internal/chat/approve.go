@@ -13,7 +13,7 @@ import (
 // approval asks whether a tool may be called.
 type approval struct {
 	*host.Approval
-	reason *editor // of a denial that is being written; nil: none is
+	reason *editor // the reason of a denial, while it is written; nil: none
 }
 
 func (a *approval) show(l *look) sheet {
@@ -39,7 +39,7 @@ func (a *approval) show(l *look) sheet {
 	return s
 }
 
-// json shows JSON exactly as it is sent, over several lines.
+// json shows JSON exactly as it is sent, indented.
 func (l *look) json(raw []byte) []string {
 	text := screen.Visible(screen.Indented(raw))
 	if l.color {
@@ -52,7 +52,7 @@ func (l *look) json(raw []byte) []string {
 	return out
 }
 
-// about words what a tool is for, in one line.
+// about returns the title and description of a tool, in one line.
 func about(t *mcp.Tool) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(t.Description), "\n")
 	if first == "" {
@@ -61,8 +61,7 @@ func about(t *mcp.Tool) string {
 	return screen.OneLine(first)
 }
 
-// claims words what a server says of a tool; what it does not say has the meaning that the
-// specification gives to that.
+// claims describes the annotations of a tool. Missing ones have the defaults of the specification.
 func claims(a *mcp.ToolAnnotations) string {
 	if a == nil {
 		a = &mcp.ToolAnnotations{}

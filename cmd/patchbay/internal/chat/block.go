@@ -10,22 +10,22 @@ import (
 	"github.com/patchbay-dev/patchbay/host/model"
 )
 
-// block is a part of a talk: something said, thought, called or noted. It stands in the frame
-// until it is over, and then goes above it.
+// block is a part of the chat: a message, a thought, a call or a note. It stays in the frame until
+// it is complete, and then moves above it.
 type block struct {
 	kind   blockKind
-	number int // by which a person opens it; 0: there is nothing more to see
+	number int // by which a person opens it; 0: everything is shown already
 	over   bool
 	began  time.Time
-	took   time.Duration // once it is over
+	took   time.Duration // set when it is complete
 
 	text  string         // of all kinds but called
-	call  host.CallEvent // as it was last told of
+	call  host.CallEvent // its last state
 	state callState
-	says  string   // the last message of its progress, or why it is made again
-	log   []string // what the server said about it, at most maxLog
+	says  string   // the last progress message, or the reason for a retry
+	log   []string // log messages of the server, at most maxLog
 
-	stream stream // of an answer: how far it has gone above the frame
+	stream stream // of an answer: the part that has moved above the frame
 }
 
 type blockKind int
@@ -34,9 +34,9 @@ const (
 	said    blockKind = iota // by the person
 	answer                   // of the model
 	thought                  // of the model
-	called                   // a tool
+	called                   // a tool call
 	noted                    // by the host
-	shown                    // lines that a command printed
+	shown                    // lines printed by a command
 )
 
 type callState int
@@ -50,18 +50,18 @@ const (
 
 const (
 	maxLog   = 50
-	preview  = 3         // lines of a result under its call
-	maxText  = 256 << 10 // of a block that is kept, in bytes
+	preview  = 3         // lines of a result below its call
+	maxText  = 256 << 10 // of a kept block, in bytes
 	maxKept  = 300       // blocks that can be opened
-	tailSize = 3         // lines of a thought while it is thought
+	tailSize = 3         // lines shown of a growing thought
 )
 
-// look is how things are shown.
+// look holds the settings of the display.
 type look struct {
 	width, height int
 	color         bool
-	thoughts      bool // are shown, not folded
-	lines         bool // there is no terminal: texts of the model are as they are
+	thoughts      bool // shown, not folded
+	lines         bool // without a terminal: texts of the model are unchanged
 	tick          int  // of the spinner
 	now           time.Time
 }
@@ -79,12 +79,12 @@ const (
 	cyan   = "36"
 )
 
-// spinner turns while something is done.
+// spinner turns while work is in progress.
 func (l *look) spinner() string {
 	return l.paint(string([]rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")[l.tick%10]), cyan)
 }
 
-// wrapped breaks text at words into lines that fit, and behind indent.
+// wrapped wraps text at words into lines that fit, indented.
 func (l *look) wrapped(text, indent, style string) []string {
 	room := max(10, l.width-screen.Columns(indent))
 	var out []string
@@ -96,7 +96,8 @@ func (l *look) wrapped(text, indent, style string) []string {
 	return out
 }
 
-// render shows a block as it is now. Of an answer that is what has not gone above yet.
+// render returns the current lines of a block; of an answer, those that have not moved above the
+// frame yet.
 func (b *block) render(l *look) []string {
 	switch b.kind {
 	case said:
@@ -136,7 +137,7 @@ func (b *block) renderThought(l *look) []string {
 	return append([]string{l.paint("✻ thinking", dim)}, lines...)
 }
 
-// name is what people know a tool by.
+// name returns the name of a tool for people.
 func (b *block) name() string {
 	if b.call.Server == "" {
 		return screen.OneLine(b.call.Tool)
@@ -144,7 +145,7 @@ func (b *block) name() string {
 	return screen.OneLine(b.call.Server) + "/" + screen.OneLine(b.call.Tool)
 }
 
-// sign stands before a call: how it is, or what came of it.
+// sign returns the sign before a call: its state or outcome.
 func (b *block) sign(l *look) string {
 	switch {
 	case b.state == waiting:
@@ -163,7 +164,7 @@ func (b *block) sign(l *look) string {
 	return l.paint("✗", red)
 }
 
-// head is the line of a call: which, with what, how long.
+// head returns the line of a call: tool, arguments, time.
 func (b *block) head(l *look) string {
 	var tail string
 	switch {
@@ -230,7 +231,7 @@ func (b *block) renderCall(l *look) []string {
 	return append(lines, "")
 }
 
-// progressLine words how far a call is.
+// progressLine formats the progress of a call.
 func progressLine(done, total float64, says string, room int) string {
 	head := ""
 	switch {
@@ -245,7 +246,7 @@ func progressLine(done, total float64, says string, room int) string {
 	return strings.TrimRight(head+screen.OneLine(says), " ")
 }
 
-// partsText is what a result says, as far as it can be shown.
+// partsText returns the parts of a result as text, as far as they can be shown.
 func partsText(parts []model.Part) string {
 	var out []string
 	for _, p := range parts {
@@ -277,7 +278,7 @@ func nonBlank(text string) []string {
 	return out
 }
 
-// seconds words a time that somebody waits.
+// seconds formats a waiting time.
 func seconds(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -291,7 +292,7 @@ func seconds(d time.Duration) string {
 	return fmt.Sprintf("%d min", int(d.Minutes()))
 }
 
-// bounded is a text whose middle is left out if it is too long to be kept.
+// bounded cuts out the middle of a text that is too long to keep.
 func bounded(s string) string {
 	if len(s) <= maxText {
 		return s

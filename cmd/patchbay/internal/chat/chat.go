@@ -22,65 +22,65 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Options configure a Chat. The zero value works, with a host that has a model.
+// Options configure a [Chat]. The zero value works, with a host that has a model.
 type Options struct {
-	Title string // the first line, such as the name of the program and its version
+	Title string // the first line, such as the name and version of the program
 	Color bool
 
-	// Models are the names that OpenModel is likely to know, to be offered.
+	// Models are names for OpenModel, to be offered.
 	Models []string
 
-	// OpenModel opens a model by its name. Nil: the model is that of the host.
+	// OpenModel opens a model by its name. Nil: only the host's model is available.
 	OpenModel func(name string) (model.Model, error)
 
-	// NoModel says how to configure a model, if the host has none.
+	// NoModel describes how to configure a model, if the host has none.
 	NoModel string
 
-	// System is what models are told first.
+	// System is the system prompt.
 	System string
 
-	// First is the message to begin with. Empty: the person types the first one.
+	// First is the first message. Empty: the person types it.
 	First string
 
-	// Memory keeps conversations. Nil: nothing does.
+	// Memory keeps conversations. Nil: they are not kept.
 	Memory Memory
 
-	// Arguments makes arguments of what was typed for a tool, as name=value. Nil: only a JSON
-	// object is taken.
+	// Arguments converts words that were typed for a tool, as name=value. Nil: only a JSON object
+	// is accepted.
 	Arguments func(words []string, tool *mcp.Tool) (json.RawMessage, error)
 
-	// Visit opens a page in the browser. Nil: there is none.
+	// Visit opens a page in the browser. Nil: there is no browser.
 	Visit func(ctx context.Context, address string) error
 
-	// History is the file of what was said. Empty: it is not kept.
+	// History is the file of the input history. Empty: it is not kept.
 	History string
 
-	// Resume is the id of a conversation of Memory to go on with. Empty: a new one begins.
+	// Resume is the id of a conversation in Memory to continue. Empty: a new one begins.
 	Resume string
 
-	// Lines says that there is no terminal and that Lines is called, not Run. Then Person is
-	// asked. Nil: nobody is.
+	// Lines says that there is no terminal, and that Lines is called in place of Run. Person then
+	// becomes the host's Person. Nil: nobody is asked.
 	Lines  bool
 	Person host.Person
 }
 
-// Memory keeps conversations, and finds them again.
+// Memory keeps conversations and finds them again.
 type Memory interface {
-	// Keep has a conversation kept from now on.
+	// Keep keeps a conversation from now on.
 	Keep(c *host.Conversation)
 
-	// List returns the newest conversations, or those in which words are found.
+	// List returns the newest conversations, or those that contain words.
 	List(ctx context.Context, words string) ([]Past, error)
 
-	// Resume returns a conversation of h that goes on, by its id or what that begins with. If there
-	// is none the error wraps memory.ErrNone.
+	// Resume returns a conversation of h to continue, by its id or a prefix of it. If there is
+	// none, the error wraps memory.ErrNone.
 	Resume(ctx context.Context, h *host.Host, id string) (*host.Conversation, error)
 
-	// Forget deletes a conversation by its whole id, but not the one that Keep was told of last.
+	// Forget deletes a conversation by its full id, but not the one that was last passed to Keep.
 	Forget(ctx context.Context, id string) error
 }
 
-// Past is a conversation that is kept.
+// Past is a kept conversation.
 type Past struct {
 	ID      string
 	Title   string
@@ -88,7 +88,7 @@ type Past struct {
 	Entries int
 }
 
-// Chat is a host's terminal, and its person.
+// Chat is the terminal of a host, and its person.
 type Chat struct {
 	h    *host.Host
 	o    Options
@@ -96,14 +96,15 @@ type Chat struct {
 
 	ctx    context.Context
 	cancel context.CancelFunc
-	wg     sync.WaitGroup // of what the UI has started
-	busy   atomic.Int32   // how much of that goes on
+	wg     sync.WaitGroup // goroutines that the UI has started
+	busy   atomic.Int32   // the number of them
 }
 
 var _ host.Person = (*Chat)(nil)
 
-// New makes a terminal for a host. It becomes its Person, and is told its OnStatus beside who
-// was before, so that it is to be made before the host is used. Then Run or Lines is called, once.
+// New returns the terminal of a host. It sets h.Person, to the Chat or, with Options.Lines, to
+// Options.Person, and wraps h.OnStatus, so it must be called before the host is used. Then either
+// Run or Lines is called, once.
 func New(h *host.Host, o Options) *Chat {
 	c := &Chat{h: h, o: o, mail: newMailbox()}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -121,8 +122,7 @@ func New(h *host.Host, o Options) *Chat {
 	return c
 }
 
-// Write takes lines that something else has to say, such as the log of the program, and shows
-// them in the talk.
+// Write shows lines from elsewhere, such as the program's log, in the chat.
 func (c *Chat) Write(p []byte) (int, error) {
 	if text := strings.TrimSpace(string(p)); text != "" {
 		c.mail.put(note(text))
@@ -133,7 +133,7 @@ func (c *Chat) Write(p []byte) (int, error) {
 // note is a line for the person.
 type note string
 
-// Approve asks the person, as do the other methods of host.Person.
+// Approve asks the person, like the other methods of host.Person.
 func (c *Chat) Approve(ctx context.Context, a *host.Approval) (host.Verdict, error) {
 	return ask[host.Verdict](ctx, c, a.Server, a.Call, &approval{Approval: a})
 }
@@ -164,7 +164,7 @@ func (c *Chat) ReviewAnswer(ctx context.Context, s *host.Sampling, r *mcp.Sample
 // errLeft says that the person has left.
 var errLeft = errors.New("the person has left")
 
-// ask puts a question to the person and waits for the answer.
+// ask asks the person a question and waits for the answer.
 func ask[T any](ctx context.Context, c *Chat, server, call string, d dialog) (T, error) {
 	var none T
 	q := &question{server: server, call: call, dialog: d, reply: make(chan any, 1), ctx: ctx}
@@ -183,7 +183,7 @@ func ask[T any](ctx context.Context, c *Chat, server, call string, d dialog) (T,
 	}
 }
 
-// visit opens a page, and says what came of it.
+// visit opens a page, and shows whether that worked.
 func (c *Chat) visit(address string) {
 	c.start(func(ctx context.Context) {
 		err := errors.New("no browser can be opened here")
@@ -201,13 +201,13 @@ type copied string
 
 func (c *Chat) copy(text string) { c.mail.put(copied(text)) }
 
-// start runs f beside the UI. Its context ends when the person leaves.
+// start runs f in a goroutine. Its context ends when the person leaves.
 func (c *Chat) start(f func(context.Context)) {
 	c.busy.Add(1)
 	c.wg.Go(func() {
 		defer func() {
 			c.busy.Add(-1)
-			c.mail.put(nil) // so that it is looked at
+			c.mail.put(nil) // wakes the UI
 		}()
 		defer func() {
 			if v := recover(); v != nil {
@@ -218,13 +218,13 @@ func (c *Chat) start(f func(context.Context)) {
 	})
 }
 
-// broken is a panic beside the UI, which ends with it: its value and where it was.
+// broken is a panic in such a goroutine, with its stack. The UI ends with it.
 type broken string
 
-// leaving is how long what was started is waited for at the end.
+// leaving bounds the wait for these goroutines at the end.
 const leaving = 5 * time.Second
 
-// Run talks until the person leaves or ctx ends. In and out are terminals.
+// Run runs the chat until the person leaves or ctx ends. In and out are terminals.
 func (c *Chat) Run(ctx context.Context, in, out *os.File) (err error) {
 	stop := context.AfterFunc(ctx, c.cancel)
 	defer stop()
@@ -265,7 +265,7 @@ func (c *Chat) Run(ctx context.Context, in, out *os.File) (err error) {
 	return err
 }
 
-// past finds the conversation to go on with; nil: there is none.
+// past returns the conversation to continue; nil: none.
 func (c *Chat) past(ctx context.Context) (*host.Conversation, error) {
 	if c.o.Resume == "" || c.o.Memory == nil {
 		return nil, nil
@@ -273,7 +273,7 @@ func (c *Chat) past(ctx context.Context) (*host.Conversation, error) {
 	return c.o.Memory.Resume(ctx, c.h, c.o.Resume)
 }
 
-// within waits for f, but not for longer than so long.
+// within runs f and returns after d at the latest.
 func within(d time.Duration, f func()) {
 	done := make(chan struct{})
 	go func() { // ends with the program at the latest

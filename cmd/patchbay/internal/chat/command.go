@@ -21,19 +21,19 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// command is a line that begins with a slash.
+// command is a command that begins with a slash.
 type command struct {
 	name, args, says string
 	idle             bool // it waits for the end of the turn
 	run              func(u *ui, rest string, words []string) tea.Cmd
 
-	// offers finds what may stand behind words. Nil: nothing is offered.
+	// offers completes the arguments. Nil: there is no completion.
 	offers func(ctx context.Context, c *Chat, words []string) []item
 }
 
 var commands []*command
 
-func init() { // commands refer to it
+func init() { // in init, since commands refer to it
 	commands = []*command{
 		{name: "help", says: "what there is", run: (*ui).help},
 		{name: "tools", args: "[on|off SERVER[/TOOL]]", says: "list tools, or give them to the model or not", run: (*ui).tools, offers: offerToolSwitch},
@@ -65,14 +65,15 @@ func commandNamed(name string) *command {
 	return commands[at]
 }
 
-// isCommand tells a command from text: /SERVER:PROMPT is for the model, and a path is text.
+// isCommand reports whether a line is a command. /SERVER:PROMPT goes to the model, and a path is
+// text.
 func isCommand(line string) bool {
 	name, ok := strings.CutPrefix(line, "/")
 	name, _, _ = strings.Cut(name, " ")
 	return ok && !strings.ContainsAny(name, ":/\n")
 }
 
-// command does what a line says, and tells whether it was taken from the input.
+// command runs the command of a line. It reports whether the line leaves the input.
 func (u *ui) command(line string) (tea.Cmd, bool) {
 	name, rest, _ := strings.Cut(strings.TrimPrefix(line, "/"), " ")
 	c := commandNamed(name)
@@ -96,8 +97,7 @@ func (u *ui) command(line string) (tea.Cmd, bool) {
 	return c.run(u, rest, words), true
 }
 
-// split takes words apart as a shell does: quotes and backslashes keep what is in or behind them
-// together.
+// split splits words like a shell: quotes and backslashes protect spaces.
 func split(s string) ([]string, error) {
 	var words []string
 	var word strings.Builder
@@ -166,7 +166,7 @@ func (u *ui) help(string, []string) tea.Cmd {
 	return nil
 }
 
-// row prints a name and what is said of it, below each other where there is no room.
+// row prints a name and its description, on two lines if they do not fit on one.
 func (u *ui) row(name string, wide int, says string) {
 	l := &u.look
 	room := l.width - wide - 4
@@ -182,10 +182,10 @@ func (u *ui) row(name string, wide int, says string) {
 	u.print(lines...)
 }
 
-// patience is how long a command waits for what it shows.
+// patience bounds the wait of a command for its output.
 const patience = 15 * time.Second
 
-// later does something that takes time, and then shows what came of it.
+// later runs f in a goroutine, and then shows its result.
 func (u *ui) later(f func(ctx context.Context) func(*ui)) tea.Cmd {
 	u.c.start(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, patience)
@@ -431,7 +431,7 @@ func (u *ui) cost(string, []string) tea.Cmd {
 	return nil
 }
 
-// save writes the conversation, as Markdown or, by the ending of the name, as JSON.
+// save writes the conversation to a file: as JSON if its name ends so, else as Markdown.
 func (u *ui) save(_ string, words []string) tea.Cmd {
 	name := "conversation-" + u.talk.ID + ".md"
 	if len(words) > 0 {
@@ -589,7 +589,7 @@ func (u *ui) pastOnes(rest string, words []string) tea.Cmd {
 	})
 }
 
-// forget deletes a conversation. That nobody does so by mistake its whole ID is wanted.
+// forget deletes a conversation. It requires the full ID, against mistakes.
 func (u *ui) forget(_ string, words []string) tea.Cmd {
 	switch {
 	case u.c.o.Memory == nil:
@@ -611,7 +611,7 @@ func (u *ui) forget(_ string, words []string) tea.Cmd {
 	})
 }
 
-// goOn shows the end of a conversation, and goes on with it.
+// goOn shows the end of a conversation and continues it.
 func (u *ui) goOn(conv *host.Conversation) {
 	u.begin(conv)
 	entries := conv.Snapshot()

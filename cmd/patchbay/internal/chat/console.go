@@ -17,7 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// What a person does by hand needs no approval, as they say themselves what is called.
+// Calls that a person makes by hand need no approval.
 
 // callTool calls a tool: /call SERVER/TOOL key=value ...
 func (u *ui) callTool(_ string, words []string) tea.Cmd {
@@ -35,7 +35,7 @@ func (u *ui) callTool(_ string, words []string) tea.Cmd {
 	return nil
 }
 
-// call makes a call, and tells of it as a conversation does.
+// call makes a call, and reports the same events as a conversation.
 func (c *Chat) call(ctx context.Context, t *talk, server, tool string, words []string) error {
 	listed, err := c.tool(ctx, server, tool)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *Chat) call(ctx context.Context, t *talk, server, tool string, words []s
 	return nil
 }
 
-// tool finds a tool of a server.
+// tool returns a tool of a server.
 func (c *Chat) tool(ctx context.Context, server, name string) (*mcp.Tool, error) {
 	var found *mcp.Tool
 	err := c.h.Use(ctx, server, func(s *mcp.Session) error {
@@ -110,7 +110,7 @@ func (c *Chat) arguments(words []string, tool *mcp.Tool) (json.RawMessage, error
 	return nil, errors.New("the arguments must be a JSON object")
 }
 
-// parts is what a result says, in the terms of a conversation.
+// parts converts a result to the parts of a conversation.
 func parts(res *mcp.ToolResult) []model.Part {
 	var out []model.Part
 	text := false
@@ -172,7 +172,7 @@ func (u *ui) readResource(rest string, _ []string) tea.Cmd {
 	return nil
 }
 
-// getPrompt shows what a prompt says: /prompt SERVER:PROMPT key=value ...
+// getPrompt shows the messages of a prompt: /prompt SERVER:PROMPT key=value ...
 func (u *ui) getPrompt(_ string, words []string) tea.Cmd {
 	server, name, ok := "", "", false
 	if len(words) > 0 {
@@ -212,7 +212,7 @@ func (u *ui) getPrompt(_ string, words []string) tea.Cmd {
 	return nil
 }
 
-// offerCall offers tools, and then the arguments of the one that was chosen.
+// offerCall completes a tool, and then its arguments.
 func offerCall(ctx context.Context, c *Chat, words []string) []item {
 	if len(words) == 0 {
 		return toolItems(ctx, c)
@@ -248,7 +248,7 @@ func offerResources(ctx context.Context, c *Chat, words []string) []item {
 	return out
 }
 
-// offerPrompts offers prompts, and then the arguments of the one that was chosen.
+// offerPrompts completes a prompt, and then its arguments.
 func offerPrompts(ctx context.Context, c *Chat, words []string) []item {
 	var out []item
 	for _, p := range c.h.Prompts(ctx) {

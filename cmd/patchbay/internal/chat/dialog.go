@@ -9,49 +9,49 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 )
 
-// dialog is something that a person is asked, in place of the input.
+// dialog is a question to the person, in place of the input.
 type dialog interface {
-	// show returns what stands still above and below, and what may be scrolled between.
+	// show returns the fixed lines above and below, and the scrollable lines between.
 	show(l *look) sheet
 
-	// key does what a key says, and returns the answer once there is one; an error is one too.
+	// key handles a key, and returns the answer once there is one; an error is an answer too.
 	key(k tea.KeyPressMsg) (answer any)
 
 	paste(text string)
 
-	// writes tells that something is being written, so that arrows are for that.
+	// writes reports whether the person is editing text, so that arrow keys move the cursor.
 	writes() bool
 }
 
-// sheet is a dialog as it is shown. Its lines are within the width of the look.
+// sheet is the layout of a dialog. Its lines fit the width of the look.
 type sheet struct {
-	title string   // what is asked, of any width
-	head  []string // what has to be known; without room for it, it is scrolled with the body
+	title string   // the question, of any width
+	head  []string // required reading; without room for it, it scrolls with the body
 	body  []string
-	foot  []string // what keys do; without room for it, they do nothing
+	foot  []string // describes the keys; without room for it, keys do nothing
 
-	cursor bool // there is one: in the foot at y, or in the body, which is scrolled so that it is seen
+	cursor bool // there is a cursor: in the foot at y, or in the body, which scrolls to show it
 	inBody bool
 	x, y   int
 }
 
-// question is a dialog and who waits for its answer.
+// question is a dialog, and the channel for its answer.
 type question struct {
 	server string
-	call   string // the id of the call that waits for it; empty: none does
+	call   string // the id of the call that waits for it; empty: none
 	dialog dialog
 	reply  chan any // capacity 1
 	ctx    context.Context
 
-	top  int  // of the body: the first line that is seen
-	page int  // lines of the body that are seen
+	top  int  // the first visible line of the body
+	page int  // the number of visible lines of the body
 	tiny bool // the terminal cannot show it: keys do not answer it
 }
 
-// withdrawn says that nobody waits for the answer any more.
+// withdrawn reports that the answer is no longer needed.
 type withdrawn struct{ *question }
 
-// scroll moves the body, and tells whether the key was for that.
+// scroll scrolls the body if the key is for that, and reports whether it was.
 func (q *question) scroll(k tea.KeyPressMsg) bool {
 	switch k.String() {
 	case "up":
@@ -75,8 +75,8 @@ func (q *question) scroll(k tea.KeyPressMsg) bool {
 
 const bar = "┃ "
 
-// view lays a dialog out in at most so many rows. Behind it there are so many others. Unless it
-// is armed keys do not answer it yet.
+// view lays a dialog out in at most rows rows. Others is the number of questions behind it. Unless
+// it is armed, keys do not answer it yet.
 func (q *question) view(l *look, rows, others int, armed bool) (lines []string, x, y int, cursor bool) {
 	inner := *l
 	inner.width = max(8, l.width-2)
@@ -87,7 +87,7 @@ func (q *question) view(l *look, rows, others int, armed bool) (lines []string, 
 		moved = append(title, "")
 		title = screen.Fold(l.paint(screen.Cut(s.title, 2*inner.width-1), bold), inner.width)
 	}
-	least := min(2, len(moved)+len(s.head)+len(s.body)) // a line, and one that says that there are more
+	least := min(2, len(moved)+len(s.head)+len(s.body)) // one line, and one that says that there are more
 	if q.tiny = l.width < 10 || rows < len(title)+least+len(s.foot); q.tiny {
 		s = sheet{foot: []string{l.paint("(this terminal is too small)", yellow)}}
 		moved = nil
@@ -140,7 +140,7 @@ func (q *question) view(l *look, rows, others int, armed bool) (lines []string, 
 	return lines[:min(len(lines), rows)], s.x + screen.Columns(bar), y, s.cursor
 }
 
-// keysLine shows what keys do, broken where it is too long.
+// keysLine shows the meaning of keys, wrapped if it is too long.
 func (l *look) keysLine(pairs ...string) []string {
 	var lines []string
 	line, used := "", 0
@@ -160,7 +160,7 @@ func (l *look) keysLine(pairs ...string) []string {
 	return append(lines, line)
 }
 
-// field is a line that a person writes, shown from so far left that the cursor is seen.
+// field returns the visible part of a single-line text, scrolled to show the cursor.
 func (e *editor) field(width int) (line string, x int) {
 	lines, x, y := e.view(width, 1)
 	return lines[y], x

@@ -14,7 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// posing runs a test with a UI to which questions can be put; after f they are withdrawn.
+// posing runs a test with a UI that can be asked questions; they are withdrawn after f.
 func posing(t *testing.T, f func(t *testing.T, ctx context.Context, u *ui, p *paper)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -26,16 +26,17 @@ func posing(t *testing.T, f func(t *testing.T, ctx context.Context, u *ui, p *pa
 	})
 }
 
-// resize makes the terminal another size.
+// resize changes the size of the terminal.
 func resize(u *ui, width, height int) {
 	u.size = func() (int, int, error) { return width, height, nil }
 	u.Update(ticked{})
 }
 
-// frameText is what the frame shows.
+// frameText returns the text of the frame.
 func (p *paper) frameText() string { return strings.Join(p.frame.lines, "\n") }
 
-// TestViewerHidesNoQuestion lets no key answer what came up behind the viewer before it was seen.
+// TestViewerHidesNoQuestion: no key answers a question that appeared behind the viewer before it
+// was visible.
 func TestViewerHidesNoQuestion(t *testing.T) {
 	for _, leave := range []string{"q", "ctrl+c"} {
 		onStage(t, func(t *testing.T, u *ui, p *paper) {
@@ -63,7 +64,7 @@ func TestViewerHidesNoQuestion(t *testing.T) {
 	}
 }
 
-// TestPageShowsAddressFirst has no text of the server between the person and the address
+// TestPageShowsAddressFirst: no text of the server comes between the person and the address
 // (ELIC-26-036, ELIC-26-037).
 func TestPageShowsAddressFirst(t *testing.T) {
 	posing(t, func(t *testing.T, ctx context.Context, u *ui, p *paper) {
@@ -86,7 +87,7 @@ func TestPageShowsAddressFirst(t *testing.T) {
 	})
 }
 
-// TestPageWithLongHost shows the end of the host, which says whose it is.
+// TestPageWithLongHost shows the end of the host, which names the owner.
 func TestPageWithLongHost(t *testing.T) {
 	posing(t, func(t *testing.T, ctx context.Context, u *ui, p *paper) {
 		go u.c.Elicit(ctx, &host.Elicitation{Server: "s", ElicitRequest: &mcp.ElicitRequest{URL: "https://accounts.bank.example" + strings.Repeat(".a", 40) + ".evil.example/"}})
@@ -97,7 +98,7 @@ func TestPageWithLongHost(t *testing.T) {
 	})
 }
 
-// TestPageWithoutHost is not asked about.
+// TestPageWithoutHost: a page without a host is refused without a question.
 func TestPageWithoutHost(t *testing.T) {
 	posing(t, func(t *testing.T, ctx context.Context, u *ui, p *paper) {
 		for _, address := range []string{"https://%zz", "mailto:a@example.com", "/bill"} {
@@ -111,7 +112,7 @@ func TestPageWithoutHost(t *testing.T) {
 	})
 }
 
-// TestApprovalSaysWhy tells why a call is asked about again, in the dialog and at the call.
+// TestApprovalSaysWhy shows why a call needs approval again, in the dialog and at the call.
 func TestApprovalSaysWhy(t *testing.T) {
 	posing(t, func(t *testing.T, ctx context.Context, u *ui, p *paper) {
 		go u.c.Approve(ctx, &host.Approval{Server: "s", Tool: &mcp.Tool{Name: "pay"}, Arguments: []byte("{}"), Doubt: "the same call\nmay have happened"})
@@ -124,8 +125,8 @@ func TestApprovalSaysWhy(t *testing.T) {
 	})
 }
 
-// TestApprovalWithLittleRoom takes no answer before the person could read what is asked, and
-// drops no warning.
+// TestApprovalWithLittleRoom: no answer is accepted before the person could read the question, and
+// no warning is lost.
 func TestApprovalWithLittleRoom(t *testing.T) {
 	ask := &host.Approval{
 		Server: "s", Tool: &mcp.Tool{Name: "pay", Description: "Pays."}, Arguments: []byte(`{"a": 1}`),
@@ -174,8 +175,8 @@ func TestApprovalWithLittleRoom(t *testing.T) {
 	})
 }
 
-// TestApprovalOfLongName shows the beginning of a name that fills the terminal, and all of it to
-// those who scroll.
+// TestApprovalOfLongName shows the beginning of a name that fills the terminal, and the rest by
+// scrolling.
 func TestApprovalOfLongName(t *testing.T) {
 	posing(t, func(t *testing.T, ctx context.Context, u *ui, p *paper) {
 		go u.c.Approve(ctx, &host.Approval{Server: "s", Tool: &mcp.Tool{Name: strings.Repeat("日本語 ", 800) + "END"}, Arguments: []byte("{}"), Changed: "all of it"})
@@ -191,7 +192,7 @@ func TestApprovalOfLongName(t *testing.T) {
 	})
 }
 
-// TestManyWait tells of those that wait only where there is room.
+// TestManyWait mentions waiting questions only where there is room.
 func TestManyWait(t *testing.T) {
 	posing(t, func(t *testing.T, ctx context.Context, u *ui, p *paper) {
 		for i := range 3 {

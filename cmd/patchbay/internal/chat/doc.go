@@ -1,17 +1,16 @@
-// Package chat is a host.Host at a terminal: a talk with a model in which the person sees every
-// call, approves and answers.
+// Package chat is a host.Host at a terminal: a conversation with a model in which the person sees
+// every call, approves calls and answers questions.
 //
-// What is over goes into the terminal's own scrollback, and only what still changes is painted:
-// so a talk can be selected, searched and scrolled as any other output, over SSH and in tmux,
-// and takes no more memory the longer it gets. A page of its own, which ctrl-O opens, shows in
-// full what stands there in short. The mouse is left to the terminal.
+// Finished output goes into the terminal's own scrollback, and only the part that still changes is
+// repainted. So a chat can be selected, searched and scrolled like any other output, over SSH and
+// in tmux, and its memory does not grow with its length. The viewer, opened by ctrl-O, shows in
+// full what the chat shortens. The mouse is left to the terminal.
 //
 // # Guarantees
 //
-//   - Nothing waits for the terminal but the one goroutine that writes to it: calls go on if it
-//     stands still.
-//   - No text of servers or models reaches the terminal before it was made visible.
-//   - Keys that a person presses while they write are no answers to a question that comes up
-//     meanwhile, nor are keys to one that cannot be seen.
-//   - The terminal is given back as it was, also after a panic of the UI.
+//   - Only the goroutine that writes to the terminal waits for it: calls go on while it is blocked.
+//   - All text of servers and models is made visible before it reaches the terminal.
+//   - Keys that a person presses while writing do not answer a question that appears meanwhile; nor
+//     do keys answer a question that is not visible.
+//   - The terminal is restored at the end, also after a panic of the UI.
 package chat

@@ -10,27 +10,27 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 )
 
-// editor is a text that a person writes, of one or several lines. The zero value is empty.
+// editor is a text that a person edits, of one or several lines. The zero value is empty.
 type editor struct {
-	text []string // what the cursor steps over at once: a letter and what is joined to it, or "\n"
-	at   int      // the cursor stands before text[at]
-	one  bool     // it is a single line: a line break becomes a space
+	text []string // units of cursor movement: a letter with its combining characters, or "\n"
+	at   int      // the cursor is before text[at]
+	one  bool     // a single line: a line break becomes a space
 }
 
-// maxInput bounds what is written or pasted, in letters.
+// maxInput bounds the text, in letters.
 const maxInput = 1 << 20
 
 func (e *editor) String() string { return strings.Join(e.text, "") }
 
 func (e *editor) empty() bool { return len(e.text) == 0 }
 
-// set replaces the text, and puts the cursor behind it.
+// set replaces the text, and moves the cursor to its end.
 func (e *editor) set(s string) {
 	e.text, e.at = nil, 0
 	e.insert(s)
 }
 
-// insert puts text in at the cursor. Control characters have no place in it.
+// insert inserts text at the cursor, without control characters.
 func (e *editor) insert(s string) {
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 	if e.one {
@@ -43,7 +43,7 @@ func (e *editor) insert(s string) {
 		return r
 	}, strings.ToValidUTF8(s, "\ufffd"))
 	before, after := strings.Join(e.text[:e.at], ""), strings.Join(e.text[e.at:], "")
-	// What is typed behind a letter may be joined to it.
+	// Typed characters may combine with the letter before them.
 	head := screen.Letters(before + s)
 	all := screen.Letters(before + s + after)
 	if len(all) > maxInput {
@@ -52,7 +52,7 @@ func (e *editor) insert(s string) {
 	e.text, e.at = all, min(len(head), len(all))
 }
 
-// delete removes text[from:to], and puts the cursor there.
+// delete removes text[from:to], and moves the cursor there.
 func (e *editor) delete(from, to int) {
 	from, to = max(0, from), min(to, len(e.text))
 	if from < to {
@@ -61,7 +61,7 @@ func (e *editor) delete(from, to int) {
 	e.at = min(from, len(e.text))
 }
 
-// key does what a key says, and tells whether it meant something.
+// key handles a key, and reports whether it had a meaning.
 func (e *editor) key(k tea.KeyPressMsg) bool {
 	switch k.String() {
 	case "left", "ctrl+b":
@@ -96,7 +96,7 @@ func (e *editor) key(k tea.KeyPressMsg) bool {
 	case "ctrl+k":
 		at, end := e.at, e.lineEnd()
 		if at == end {
-			end++ // the line break itself
+			end++ // the line break
 		}
 		e.delete(at, end)
 	case "ctrl+j", "alt+enter", "shift+enter", "ctrl+enter":
@@ -155,10 +155,10 @@ func (e *editor) wordAfter() int {
 	return at
 }
 
-// row is a line of the editor as it is shown: the letters from, to.
+// row is a displayed line: the letters from, to.
 type row struct{ from, to int }
 
-// rows breaks the text into lines of at most so many columns.
+// rows wraps the text into lines of at most width columns.
 func (e *editor) rows(width int) []row {
 	width = max(width, 2)
 	var rows []row
@@ -177,13 +177,13 @@ func (e *editor) rows(width int) []row {
 		used += n
 	}
 	rows = append(rows, row{from, len(e.text)})
-	if used >= width && e.at == len(e.text) { // the cursor needs a place behind it
+	if used >= width && e.at == len(e.text) { // the cursor needs a column after the text
 		rows = append(rows, row{len(e.text), len(e.text)})
 	}
 	return rows
 }
 
-// cursorRow finds the cursor among rows.
+// cursorRow returns the row of the cursor.
 func (e *editor) cursorRow(rows []row) int {
 	at := 0
 	for i, r := range rows {
@@ -194,7 +194,7 @@ func (e *editor) cursorRow(rows []row) int {
 	return at
 }
 
-// vertical moves the cursor up (-1) or down (1) a row, and tells whether there was one.
+// vertical moves the cursor up (-1) or down (1) a row, and reports whether there was one.
 func (e *editor) vertical(by, width int) bool {
 	rows := e.rows(width)
 	y := e.cursorRow(rows)
@@ -218,7 +218,7 @@ func (e *editor) columns(from, to int) int {
 	return n
 }
 
-// shownLetter is a letter as the terminal may have it.
+// shownLetter returns a letter in a form that is safe for the terminal.
 func shownLetter(l string) string {
 	if l == "\t" {
 		return "    "
@@ -226,8 +226,7 @@ func shownLetter(l string) string {
 	return screen.Visible(l)
 }
 
-// view shows at most so many rows of the text, those around the cursor, and where the cursor is
-// among them.
+// view returns at most most rows around the cursor, and the position of the cursor in them.
 func (e *editor) view(width, most int) (lines []string, x, y int) {
 	rows := e.rows(width)
 	y = e.cursorRow(rows)

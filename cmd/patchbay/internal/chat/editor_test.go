@@ -59,7 +59,7 @@ func TestEditorPaste(t *testing.T) {
 	}
 }
 
-// FuzzEditor wants the cursor on the screen, and lines within it, whatever is typed.
+// FuzzEditor wants the cursor on the screen, and lines within it, after any input.
 func FuzzEditor(f *testing.F) {
 	f.Add("hello 日本語\n👩\u200d🚀", 10, "left up backspace")
 	f.Fuzz(func(t *testing.T, text string, width int, keys string) {
@@ -150,7 +150,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestLongHistory reads the end of a file that grew beyond all bounds, and shortens it.
+// TestLongHistory reads the end of a file that is too long, and shortens it.
 func TestLongHistory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	line := `"` + strings.Repeat("x", maxSaid-10) + `"` + "\n"

@@ -9,7 +9,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host"
 )
 
-// event shows what happens in the conversation.
+// event shows an event of the conversation.
 func (u *ui) event(e host.Event) {
 	u.trace(e)
 	switch e.Kind {
@@ -34,14 +34,14 @@ func (u *ui) event(e host.Event) {
 	}
 }
 
-// doing says what is being done.
+// doing sets the current activity.
 func (u *ui) doing(what string) {
 	if u.turn != nil {
 		u.turn.what = what
 	}
 }
 
-// growing returns the block of a kind to which is added, and ends one of the other kind.
+// growing returns the block of a kind that is being extended, and ends one of the other kind.
 func (u *ui) growing(kind blockKind) *block {
 	for _, b := range u.blocks {
 		if b.kind == kind && !b.over {
@@ -54,10 +54,10 @@ func (u *ui) growing(kind blockKind) *block {
 	return b
 }
 
-// grows tells that the model still adds to a block.
+// grows reports whether the model is still adding to a block.
 func (b *block) grows() bool { return !b.over && (b.kind == answer || b.kind == thought) }
 
-// rest ends what the model has added to.
+// rest ends the blocks that the model was adding to.
 func (u *ui) rest() {
 	for _, b := range u.blocks {
 		if b.grows() {
@@ -66,7 +66,7 @@ func (u *ui) rest() {
 	}
 }
 
-// again begins the answer anew. What of it went above stays there, and is said to be void.
+// again starts the answer over. The part that has moved above stays, and is marked as void.
 func (u *ui) again(why string) {
 	went := false
 	u.blocks = slices.DeleteFunc(u.blocks, func(b *block) bool {
@@ -80,7 +80,7 @@ func (u *ui) again(why string) {
 	}
 }
 
-// callEvent shows how far a call is.
+// callEvent updates a call.
 func (u *ui) callEvent(e host.Event) {
 	var b *block
 	for _, have := range u.blocks {
@@ -122,7 +122,7 @@ func (u *ui) callEvent(e host.Event) {
 	}
 }
 
-// trace keeps what happened for /trace.
+// trace records an event for /trace.
 func (u *ui) trace(e host.Event) {
 	switch e.Kind {
 	case host.TextCame, host.Thought, host.Progress:

@@ -10,7 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host"
 )
 
-// saying runs a test with a UI and a way to tell it what the conversation tells.
+// saying runs a test with a UI, and a function that sends it events of the conversation.
 func saying(t *testing.T, f func(t *testing.T, u *ui, p *paper, tell func(host.EventKind, string))) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -26,7 +26,7 @@ func saying(t *testing.T, f func(t *testing.T, u *ui, p *paper, tell func(host.E
 	})
 }
 
-// TestPrintDuringAnswer breaks no answer that is coming, and goes above at once.
+// TestPrintDuringAnswer: printed lines do not interrupt an answer in progress, and appear at once.
 func TestPrintDuringAnswer(t *testing.T) {
 	saying(t, func(t *testing.T, u *ui, p *paper, tell func(host.EventKind, string)) {
 		tell(host.TextCame, "One **bo")
@@ -51,7 +51,7 @@ func TestPrintDuringAnswer(t *testing.T) {
 	})
 }
 
-// TestPrintDuringThought ends a thought when the answer begins, whatever was printed meanwhile.
+// TestPrintDuringThought: a thought ends when the answer begins, whatever was printed meanwhile.
 func TestPrintDuringThought(t *testing.T) {
 	saying(t, func(t *testing.T, u *ui, p *paper, tell func(host.EventKind, string)) {
 		tell(host.Thought, "Hm")
@@ -69,7 +69,7 @@ func TestPrintDuringThought(t *testing.T) {
 	})
 }
 
-// TestPrintDuringCall is not held up by a call that takes long.
+// TestPrintDuringCall: a long call does not delay printed lines.
 func TestPrintDuringCall(t *testing.T) {
 	saying(t, func(t *testing.T, u *ui, p *paper, tell func(host.EventKind, string)) {
 		tell(host.Started, "slow")
@@ -84,7 +84,7 @@ func TestPrintDuringCall(t *testing.T) {
 	})
 }
 
-// slowMemory finds a conversation once it is let.
+// slowMemory finds a conversation when the test permits it.
 type slowMemory struct{ let chan struct{} }
 
 func (slowMemory) Keep(*host.Conversation)                      {}
@@ -95,7 +95,8 @@ func (m slowMemory) Resume(_ context.Context, h *host.Host, _ string) (*host.Con
 	return h.NewConversation(), nil
 }
 
-// TestResumeDuringTurn leaves the conversation of a turn that began meanwhile.
+// TestResumeDuringTurn: a conversation that is found during a turn does not replace that of the
+// turn.
 func TestResumeDuringTurn(t *testing.T) {
 	onStage(t, func(t *testing.T, u *ui, p *paper) {
 		m := slowMemory{make(chan struct{})}

@@ -15,25 +15,25 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// form asks for the fields of a form, one under the other, and shows the answers before they
-// are sent (2026-07-28, client/elicitation, form mode).
+// form asks for the fields of a form, one below the other, and shows the answers before they are
+// sent (2026-07-28, client/elicitation, form mode).
 type form struct {
 	*host.Elicitation
 	*schema.Form
 	fields  []*entry
-	at      int    // the field that has the cursor
+	at      int    // index of the field with the cursor
 	review  bool   // the answers are shown
-	leaving bool   // the person is asked how to leave
-	problem string // of the answers together
+	leaving bool   // the person is choosing how to leave
+	problem string // of all answers together
 }
 
-// entry is a field as it is filled in.
+// entry is a field and its current content.
 type entry struct {
 	*schema.Field
-	text    editor // of what is typed
+	text    editor // the typed text
 	choice  int    // of an enum or a boolean; -1: none
-	chosen  []bool // of several
-	over    int    // the option that the cursor is on, of several
+	chosen  []bool // several choices
+	over    int    // with several choices, the option under the cursor
 	problem string
 }
 
@@ -60,7 +60,7 @@ func newEntry(f *schema.Field) *entry {
 		e.choice = slices.IndexFunc(f.Options, func(o schema.Option) bool { return string(o.Value) == string(f.Default) })
 	case schema.MultiEnum:
 		var values []json.RawMessage
-		_ = json.Unmarshal(f.Default, &values) // no list chooses nothing
+		_ = json.Unmarshal(f.Default, &values) // not a list: nothing is chosen
 		for i, o := range f.Options {
 			e.chosen[i] = slices.ContainsFunc(values, func(v json.RawMessage) bool { return string(v) == string(o.Value) })
 		}
@@ -74,7 +74,7 @@ func newEntry(f *schema.Field) *entry {
 	return e
 }
 
-// options are the words of what can be chosen.
+// options returns the labels of the choices.
 func (e *entry) options() []string {
 	if e.Kind == schema.Boolean {
 		return []string{"yes", "no"}
@@ -88,7 +88,7 @@ func (e *entry) options() []string {
 
 func (e *entry) label() string { return engine.Label(e.Field) }
 
-// value returns what the field holds; nil: it is left out.
+// value returns the value of the field; nil: it is left out.
 func (e *entry) value() (json.RawMessage, error) {
 	switch e.Kind {
 	case schema.Enum:
@@ -120,14 +120,14 @@ func (e *entry) value() (json.RawMessage, error) {
 	return engine.Value(e.Field, "")
 }
 
-// check says at the field what is wrong with it.
+// check validates the field and sets its error.
 func (e *entry) check() bool {
 	_, err := e.value()
 	e.problem = engine.Problem(err)
 	return err == nil
 }
 
-// values returns the answers. It is nil if they do not fit, and the cursor is where they do not.
+// values returns the answers; nil if they are not valid, with the cursor at the error.
 func (f *form) values() map[string]json.RawMessage {
 	values := map[string]json.RawMessage{}
 	wrong := -1
@@ -209,7 +209,7 @@ func (f *form) key(k tea.KeyPressMsg) any {
 	return nil
 }
 
-// key fills the field in.
+// key edits the field.
 func (e *entry) key(k tea.KeyPressMsg) {
 	n := len(e.options())
 	switch {
@@ -241,7 +241,7 @@ func (e *entry) key(k tea.KeyPressMsg) {
 	e.problem = ""
 }
 
-// choose goes to the next option that begins with a letter.
+// choose moves to the next option that begins with a letter.
 func (e *entry) choose(letter string) {
 	options := e.options()
 	for i := range options {
@@ -306,7 +306,7 @@ func (f *form) show(l *look) sheet {
 	return s
 }
 
-// showField shows a field, and below the one that has the cursor what belongs to it.
+// showField shows a field, with its details if it has the cursor.
 func (f *form) showField(l *look, s *sheet, e *entry, wide int, active bool) {
 	label := screen.Pad(screen.Cut(e.label(), wide), wide)
 	need := " "
@@ -349,7 +349,7 @@ func (f *form) showField(l *look, s *sheet, e *entry, wide int, active bool) {
 		style = bold
 	}
 	if active && !s.inBody {
-		s.inBody, s.y = true, len(s.body) // it is to be seen
+		s.inBody, s.y = true, len(s.body) // keep it visible
 	}
 	s.body = append(s.body, l.paint(label, style)+need+" "+value)
 	if active {
@@ -372,7 +372,7 @@ func (f *form) showField(l *look, s *sheet, e *entry, wide int, active bool) {
 	}
 }
 
-// list shows the options of which several may be chosen.
+// list shows the options of a field with several choices.
 func (e *entry) list(l *look, indent string) []string {
 	var out []string
 	const most = 7
@@ -395,7 +395,7 @@ func (e *entry) list(l *look, indent string) []string {
 	return append(out, l.wrapped(more, indent, dim)...)
 }
 
-// hint words what a field takes.
+// hint describes the values that a field accepts.
 func hint(e *entry) string {
 	var words []string
 	switch {
@@ -423,7 +423,7 @@ func hint(e *entry) string {
 	return strings.Join(words, ", ")
 }
 
-// shown is a value as people read it.
+// shown returns a value as text for people.
 func (e *entry) shown(v json.RawMessage) string {
 	if len(e.options()) > 0 {
 		return screen.OneLine(engine.Shown(e.Field, v))
@@ -431,5 +431,5 @@ func (e *entry) shown(v json.RawMessage) string {
 	return screen.Visible(engine.Shown(e.Field, v))
 }
 
-// writes tells that the arrows belong to the form.
+// writes reports whether the form uses the arrow keys.
 func (f *form) writes() bool { return !f.review && !f.leaving }

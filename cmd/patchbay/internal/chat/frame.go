@@ -12,7 +12,7 @@ const prompt = "❯ "
 
 func (u *ui) inputWidth() int { return max(4, u.look.width-screen.Columns(prompt)-1) }
 
-// draw has everything painted as it is now.
+// draw repaints the whole UI.
 func (u *ui) draw() {
 	u.flush()
 	above := u.above
@@ -30,7 +30,7 @@ func (u *ui) draw() {
 	if n := len(live); n > 0 && live[n-1] != "" {
 		live = append(live, "")
 	}
-	rows := max(1, l.height-1) // but for the status
+	rows := max(1, l.height-1) // one row is for the status
 	var bottom []string
 	asking := u.calmed()
 	if len(u.questions) > 0 {
@@ -58,7 +58,7 @@ func (u *ui) draw() {
 			bottom = append(bottom, u.menu.view(l, max(0, min(6, rows-len(bottom)-2)))...)
 		}
 	}
-	if cut := len(bottom) - rows; cut > 0 { // a tiny terminal: what the cursor is in goes last
+	if cut := len(bottom) - rows; cut > 0 { // a tiny terminal: the lines with the cursor stay longest
 		cut = min(cut, f.y)
 		bottom = bottom[cut:]
 		f.y -= cut
@@ -75,7 +75,7 @@ func (u *ui) draw() {
 	u.canvas.show(above, f)
 }
 
-// flush moves what is over above the frame, in its order.
+// flush moves finished blocks above the frame, in order.
 func (u *ui) flush() {
 	l := &u.look
 	for len(u.blocks) > 0 {
@@ -90,14 +90,14 @@ func (u *ui) flush() {
 			return
 		}
 		if b.kind == answer || b.kind == said || b.kind == shown {
-			b.text = "" // it stands above
+			b.text = "" // it has moved above
 		}
 		u.blocks = u.blocks[1:]
 	}
 	u.blocks = nil
 }
 
-// showInput shows what is being written.
+// showInput shows the input.
 func (u *ui) showInput(most int) (lines []string, x, y int) {
 	l := &u.look
 	mark := l.paint("❯", cyan) + " "
@@ -125,7 +125,7 @@ func (u *ui) showInput(most int) (lines []string, x, y int) {
 	return lines, x + len(indent), y
 }
 
-// statusLine is the last line: what is being done, and with what.
+// statusLine returns the last line: the current activity, the model and the servers.
 func (u *ui) statusLine() string {
 	l := &u.look
 	if u.hint != "" && l.now.Before(u.hintUntil) {
@@ -154,7 +154,7 @@ func (u *ui) statusLine() string {
 	return head + l.paint(screen.Cut(strings.Join(parts, " · "), max(1, l.width-screen.Columns(screen.Unpainted(head)))), dim)
 }
 
-// doingNow words what is being done in the turn.
+// doingNow describes the current activity of the turn.
 func (u *ui) doingNow() string {
 	var calls []string
 	for _, b := range u.blocks {
@@ -175,7 +175,7 @@ func (u *ui) doingNow() string {
 	return u.turn.what
 }
 
-// serverCount words how many servers are there.
+// serverCount returns the number of servers, as text.
 func (u *ui) serverCount() string {
 	ready, all := 0, 0
 	for _, s := range u.c.h.Servers() {
@@ -194,7 +194,7 @@ func (u *ui) serverCount() string {
 	return fmt.Sprintf("%d of %d %s ready", ready, all, word)
 }
 
-// count words a number of tokens.
+// count formats a number of tokens.
 func count(n int64) string {
 	switch {
 	case n < 1000:

@@ -13,21 +13,22 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
-// history is what the person said before, in this run and in earlier ones.
+// history holds the earlier inputs of the person, in this run and others.
 type history struct {
-	path  string // of the file, a JSON string a line; empty: none is kept
+	path  string // of the file, one JSON string per line; empty: none
 	said  []string
-	at    int    // len(said): what is being written now
-	draft string // that, while an earlier one is shown
+	at    int    // index into said; len(said): the current input
+	draft string // the current input, while an earlier one is shown
 }
 
 const (
 	maxHistory      = 1000
-	maxHistoryBytes = 4 << 20 // of the file that is read
+	maxHistoryBytes = 4 << 20 // bytes read from the file
 	maxSaid         = 16 << 10
 )
 
-// open reads the file, of one that is too long the end. One that cannot be read is as none.
+// open reads the file, or the end of one that is too long. A file that cannot be read counts as
+// empty.
 func (h *history) open(path string) {
 	h.path = path
 	if path == "" {
@@ -59,8 +60,7 @@ func (h *history) open(path string) {
 	}
 }
 
-// tail reads the lines at the end of a file, at most so many bytes, and tells whether there are
-// more.
+// tail reads the last lines of a file, at most most bytes, and reports whether there are more.
 func tail(path string, most int64) (data []byte, cut bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -74,19 +74,19 @@ func tail(path string, most int64) (data []byte, cut bool, err error) {
 	from := max(0, size-most)
 	data, err = io.ReadAll(io.NewSectionReader(f, from, most))
 	if from > 0 {
-		_, data, _ = bytes.Cut(data, []byte("\n")) // what is before is a piece of a line
+		_, data, _ = bytes.Cut(data, []byte("\n")) // before it is a partial line
 	}
 	return data, from > 0, err
 }
 
-// lock keeps other chats from changing the file. The lock is short, so a wait for it is too.
+// lock keeps other chats from changing the file. It is held briefly, so the wait for it is short.
 func (h *history) lock() (unlock func(), err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	return ownfile.Lock(ctx, h.path+".lock")
 }
 
-// add keeps what was said.
+// add stores an input.
 func (h *history) add(text string) error {
 	defer func() { h.at, h.draft = len(h.said), "" }()
 	if len(text) > maxSaid || len(h.said) > 0 && h.said[len(h.said)-1] == text {
@@ -117,18 +117,18 @@ func (h *history) add(text string) error {
 	return err
 }
 
-// shorten writes the file anew, with what is remembered. If that fails the file stays long. The
-// lock is held.
+// shorten rewrites the file with the remembered inputs. If that fails, the file stays long. The
+// caller holds the lock.
 func (h *history) shorten() {
 	var out []byte
 	for _, text := range h.said {
-		line, _ := json.Marshal(text) // of a string
+		line, _ := json.Marshal(text) // a string always marshals
 		out = append(append(out, line...), '\n')
 	}
 	_ = ownfile.Replace(h.path, out)
 }
 
-// move goes back (-1) or on (1) from what is shown now, and returns what is there.
+// move goes back (-1) or forward (1) from the shown input, and returns the new one.
 func (h *history) move(by int, now string) (string, bool) {
 	to := h.at + by
 	if to < 0 || to > len(h.said) {

@@ -6,8 +6,8 @@ import (
 	"github.com/patchbay-dev/patchbay/host"
 )
 
-// mailbox takes what happens elsewhere until there is time for it. To put something in never
-// waits, so that a terminal that stands still holds up no call.
+// mailbox queues events of other goroutines for the UI. Putting one in never blocks, so a blocked
+// terminal does not delay calls.
 type mailbox struct {
 	wake chan struct{} // capacity 1: there is mail
 
@@ -23,7 +23,7 @@ type happened struct {
 	host.Event
 }
 
-// put adds a piece of mail. What only goes on with the last one is added to it.
+// put adds an event. One that continues the last one is merged into it.
 func (m *mailbox) put(v any) {
 	m.mu.Lock()
 	if !m.merged(v) {
@@ -36,7 +36,8 @@ func (m *mailbox) put(v any) {
 	}
 }
 
-// merged joins pieces of one text, and keeps the last of several progresses. The caller holds mu.
+// merged joins pieces of one text, and keeps the last of several progress events. The caller holds
+// mu.
 func (m *mailbox) merged(v any) bool {
 	e, ok := v.(happened)
 	if !ok || len(m.mail) == 0 {
@@ -61,7 +62,7 @@ func (m *mailbox) merged(v any) bool {
 	return false
 }
 
-// take empties the mailbox.
+// take removes and returns all events.
 func (m *mailbox) take() []any {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,20 +12,20 @@ import (
 	"github.com/patchbay-dev/patchbay/host"
 )
 
-// menu offers what may be meant by what is being written. Commands are offered at once; what
-// servers are to be asked for comes when it comes.
+// menu offers completions of the input. Commands are offered at once; completions from servers
+// follow when they arrive.
 type menu struct {
 	items []item
-	at    int  // the item that is chosen; -1: none is yet
-	from  int  // what is replaced begins there in the input
-	asked bool // the person wants it, with nothing to offer yet
+	at    int  // the selected item; -1: none
+	from  int  // where the replaced text begins in the input
+	asked bool // the person has asked for it, and there is nothing to offer yet
 
-	run    int // counts what was written, so that what comes too late is left out
+	run    int // counts edits, so that late completions are dropped
 	cancel context.CancelFunc
 }
 
 type item struct {
-	text string // that takes the place of what is being written
+	text string // replaces the completed text
 	says string
 }
 
@@ -36,7 +36,7 @@ func (m *menu) close() {
 	*m = menu{run: m.run + 1}
 }
 
-// follow offers what fits the text up to the cursor. Asked tells that the person wants it.
+// follow offers completions of the text up to the cursor. Asked says that the person pressed tab.
 func (m *menu) follow(u *ui, asked bool) {
 	m.close()
 	m.at, m.asked = -1, asked
@@ -84,7 +84,7 @@ func (m *menu) follow(u *ui, asked bool) {
 	})
 }
 
-// mentions has the host say how a text can go on.
+// mentions asks the host for completions of a text.
 func (c *Chat) mentions(text string) func(context.Context) (int, []item) {
 	return func(ctx context.Context) (int, []item) {
 		found := c.h.Complete(ctx, text, len(text))
@@ -96,7 +96,7 @@ func (c *Chat) mentions(text string) func(context.Context) (int, []item) {
 	}
 }
 
-// fitting are the items that a word may mean, those first that begin with it.
+// fitting returns the items that match a word, those with it as a prefix first.
 func fitting(items []item, word string) []item {
 	word = strings.ToLower(word)
 	var first, rest []item
@@ -111,7 +111,7 @@ func fitting(items []item, word string) []item {
 	return append(first, rest...)
 }
 
-// settle shows items, of which one takes the place of text[from:].
+// settle shows items, each of which can replace text[from:].
 func (m *menu) settle(u *ui, text string, from int, items []item) {
 	m.from = len(screen.Letters(text[:from]))
 	m.items = slices.DeleteFunc(items, func(i item) bool { return i.text == text[from:] })
@@ -121,7 +121,7 @@ func (m *menu) settle(u *ui, text string, from int, items []item) {
 	}
 }
 
-// accept puts an item in the place of what was written.
+// accept inserts an item.
 func (m *menu) accept(u *ui, at int) {
 	text := m.items[at].text
 	u.input.delete(m.from, u.input.at)
@@ -132,7 +132,7 @@ func (m *menu) accept(u *ui, at int) {
 	m.follow(u, false)
 }
 
-// key does what a key says to a menu that is open, and tells whether it did.
+// key handles a key of an open menu, and reports whether it had a meaning.
 func (m *menu) key(k tea.KeyPressMsg, u *ui) bool {
 	if len(m.items) == 0 {
 		return false
@@ -157,7 +157,7 @@ func (m *menu) key(k tea.KeyPressMsg, u *ui) bool {
 	return true
 }
 
-// view shows the items around the one that is chosen.
+// view shows the items around the selected one.
 func (m *menu) view(l *look, most int) []string {
 	if len(m.items) == 0 || most < 1 {
 		return nil

@@ -11,12 +11,12 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// page asks whether the person agrees to visit a page. It is shown in full, with its host; only
-// the person opens it (2026-07-28, client/elicitation, URL mode).
+// page asks whether the person agrees to visit a page. It shows the full URL and its host; only the
+// person opens it (2026-07-28, client/elicitation, URL mode).
 type page struct {
 	*host.Elicitation
 	url  *url.URL
-	open func(address string) // opens it in the browser, and tells result
+	open func(address string) // opens it in the browser, and reports through result
 	copy func(text string)
 
 	result string // of opening or copying; empty: neither was tried
@@ -30,7 +30,7 @@ func newPage(c *Chat, q *host.Elicitation) (*page, error) {
 	return &page{Elicitation: q, url: u, open: c.visit, copy: c.copy}, nil
 }
 
-// show puts what the server says last, so that nothing of it can stand for the address.
+// show puts the server's message last, so that none of it can look like the address.
 func (p *page) show(l *look) sheet {
 	s := sheet{title: screen.OneLine(p.Server) + " wants you to visit a page"}
 	s.head = screen.Fold("It is a page of "+l.paint(screen.Visible(p.url.Hostname()), bold)+".", l.width)

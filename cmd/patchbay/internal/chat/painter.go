@@ -11,13 +11,13 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 )
 
-// frame is what stands at the bottom of the terminal and is painted over and over. None of its
-// lines is wider than the terminal.
+// frame is the part at the bottom of the terminal that is repainted. None of its lines is wider
+// than the terminal.
 type frame struct {
 	lines []string
 	x, y  int  // of the cursor in it
-	shown bool // the cursor is
-	alt   bool // it is a page of its own, on the alternate screen
+	shown bool // the cursor is visible
+	alt   bool // a full page on the alternate screen
 	width int  // of the terminal, in columns
 }
 
@@ -25,9 +25,9 @@ func (f *frame) equal(g frame) bool {
 	return slices.Equal(f.lines, g.lines) && f.x == g.x && f.y == g.y && f.shown == g.shown && f.alt == g.alt && f.width == g.width
 }
 
-// painter writes to the terminal. What is over goes above the frame, into the terminal's own
-// scrollback, and is never touched again. It owns one goroutine, the only one that waits for the
-// terminal: one that stands still holds up nothing else.
+// painter writes to the terminal. Finished lines go above the frame, into the terminal's own
+// scrollback, and are never touched again. It owns one goroutine, the only one that waits for the
+// terminal: a blocked terminal delays nothing else.
 type painter struct {
 	w      io.Writer
 	wake   chan struct{} // capacity 1
@@ -38,29 +38,30 @@ type painter struct {
 
 	mu     sync.Mutex
 	next   frame    // guarded by mu
-	fresh  bool     // next was not painted yet, or is to be painted anew; guarded by mu
-	above  []string // lines that are over and were not written yet; guarded by mu
-	silent string   // to be written by the way; guarded by mu
-	lost   int      // lines that were dropped, as the terminal took none; guarded by mu
-	anew   bool     // the screen is cleared first; guarded by mu
+	fresh  bool     // next must be painted; guarded by mu
+	above  []string // finished lines that were not written yet; guarded by mu
+	silent string   // text without width to write next; guarded by mu
+	lost   int      // lines that were dropped because the terminal was blocked; guarded by mu
+	anew   bool     // clear the screen first; guarded by mu
 
-	// Of the goroutine alone.
+	// Used only by the goroutine.
 	drawn  frame // on the main screen
-	alt    bool  // the alternate screen is shown
+	alt    bool  // the alternate screen is active
 	paused bool
 }
 
 const (
-	// repaint is the least time between two pictures.
+	// repaint is the minimum time between two updates.
 	repaint = 30 * time.Millisecond
 
-	// maxAbove bounds the lines that wait for a terminal that takes none, but for a quarter.
+	// maxAbove bounds the lines that wait for a blocked terminal. They are trimmed to it once they
+	// exceed it by a quarter.
 	maxAbove = 20_000
 
-	// parting is how long the end of the program waits for such a terminal.
+	// parting bounds the wait of close for a blocked terminal.
 	parting = time.Second
 
-	// Pastes are marked as such; keys with modifiers are told apart from those without.
+	// Enables bracketed paste and distinguishable modifier keys.
 	enter = "\x1b[?2004h\x1b[>1u\x1b[>4;2m"
 	leave = "\x1b[?2004l\x1b[<1u\x1b[>4m\x1b[?7h\x1b[?25h\x1b[0m"
 )
@@ -71,7 +72,7 @@ func newPainter(w io.Writer) *painter {
 	return p
 }
 
-// show has a frame painted, and lines put above it for good.
+// show paints a frame, and adds lines above it.
 func (p *painter) show(above []string, f frame) {
 	p.mu.Lock()
 	if len(above) == 0 && p.next.equal(f) {
@@ -88,7 +89,7 @@ func (p *painter) show(above []string, f frame) {
 	p.poke()
 }
 
-// emit writes what shows nothing, such as text for the clipboard.
+// emit writes text without width, such as the sequence for the clipboard.
 func (p *painter) emit(s string) {
 	p.mu.Lock()
 	p.silent, p.fresh = p.silent+s, true
@@ -96,7 +97,7 @@ func (p *painter) emit(s string) {
 	p.poke()
 }
 
-// redraw has the frame painted on a clear screen, as something else has written to it.
+// redraw repaints the frame on a clear screen, after something else has written to the terminal.
 func (p *painter) redraw() {
 	p.mu.Lock()
 	p.anew, p.fresh = true, true
@@ -111,7 +112,7 @@ func (p *painter) poke() {
 	}
 }
 
-// pause gives the terminal back until resume.
+// pause restores the terminal until resume.
 func (p *painter) pause() {
 	p.order(func() {
 		p.paint(true)
@@ -131,7 +132,7 @@ func (p *painter) resume() {
 	p.poke()
 }
 
-// order has the goroutine do something, and waits for that as close does.
+// order runs f in the goroutine, and waits for it as long as close does.
 func (p *painter) order(f func()) {
 	late := time.After(parting)
 	done := make(chan struct{})
@@ -148,8 +149,8 @@ func (p *painter) order(f func()) {
 	}
 }
 
-// close paints what is left without the frame, and gives the terminal back as it was. It waits
-// for a terminal that takes nothing for a moment only. It may be called more than once.
+// close paints the remaining lines without the frame, and restores the terminal. It waits at most
+// parting for a blocked terminal. It may be called more than once.
 func (p *painter) close() {
 	p.closer.Do(func() { close(p.over) })
 	select {
@@ -168,7 +169,7 @@ func (p *painter) loop() {
 				continue
 			}
 			p.paint(false)
-			select { // more may come in one picture
+			select { // collect more for one update
 			case <-time.After(repaint):
 			case <-p.over:
 			}
@@ -184,7 +185,7 @@ func (p *painter) loop() {
 	}
 }
 
-// paint writes what has changed.
+// paint writes the changes.
 func (p *painter) paint(last bool) {
 	p.mu.Lock()
 	next, fresh, anew := p.next, p.fresh, p.anew
@@ -220,13 +221,13 @@ func (p *painter) paint(last bool) {
 		p.paintBelow(&out, above, next, anew)
 	}
 	if out.Len() > 0 {
-		// Terminals that know synchronized output show it at once.
+		// Terminals with synchronized output show it as one update.
 		io.WriteString(p.w, "\x1b[?2026h\x1b[?25l"+out.String()+"\x1b[?2026l")
 	}
 }
 
-// paintPage paints the alternate screen. Lines are erased before they are written: behind one
-// that is as wide as the terminal the last character would go.
+// paintPage paints the alternate screen. It erases lines before it writes them: erasing after a
+// line as wide as the terminal would remove its last character.
 func (p *painter) paintPage(out *strings.Builder, next frame) {
 	out.WriteString("\x1b[?7l\x1b[H")
 	for i, l := range next.lines {
@@ -259,7 +260,7 @@ func (p *painter) paintBelow(out *strings.Builder, above []string, next frame, a
 	for _, l := range above {
 		out.WriteString(l + "\r\n")
 	}
-	// The frame does not break lines, whatever the terminal makes of their widths.
+	// The terminal must not wrap the frame, even if it measures widths differently.
 	out.WriteString("\x1b[?7l")
 	for i, l := range next.lines {
 		if i > 0 {
@@ -286,8 +287,8 @@ func (p *painter) paintBelow(out *strings.Builder, above []string, next frame, a
 	p.drawn = next
 }
 
-// rowsAbove is how far above the cursor the frame begins on a terminal of so many columns:
-// those that got narrower break the lines that they show.
+// rowsAbove returns how many rows the frame begins above the cursor, on a terminal of width
+// columns: a terminal that became narrower wraps the lines on it.
 func (f *frame) rowsAbove(width int) int {
 	if width <= 0 || width >= f.width {
 		return f.y

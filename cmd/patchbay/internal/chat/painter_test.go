@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// glass is a terminal that keeps what it is given, and that may stand still.
+// glass is a terminal that records its input, and can block.
 type glass struct {
 	mu    sync.Mutex
 	out   bytes.Buffer
-	still chan struct{} // nil: it takes everything; else it takes nothing until this is closed
+	still chan struct{} // nil: it accepts everything; else it blocks until this is closed
 }
 
 func (g *glass) Write(p []byte) (int, error) {
@@ -35,7 +35,7 @@ func (g *glass) String() string {
 	return g.out.String()
 }
 
-// TestPainterWritesChangedLines paints a line anew, and not those that stay as they are.
+// TestPainterWritesChangedLines repaints changed lines only.
 func TestPainterWritesChangedLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &glass{}
@@ -63,7 +63,8 @@ func TestPainterWritesChangedLines(t *testing.T) {
 	})
 }
 
-// TestPainterOfTerminalThatStandsStill holds up nobody, keeps no more than it must, and ends.
+// TestPainterOfTerminalThatStandsStill: a blocked terminal delays nobody, keeps memory bounded, and
+// can be closed.
 func TestPainterOfTerminalThatStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &glass{still: make(chan struct{})}
@@ -88,7 +89,7 @@ func TestPainterOfTerminalThatStandsStill(t *testing.T) {
 	})
 }
 
-// TestPainterGivesTheTerminalBack ends what it began.
+// TestPainterGivesTheTerminalBack: close ends every mode that was set.
 func TestPainterGivesTheTerminalBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &glass{}
@@ -106,7 +107,7 @@ func TestPainterGivesTheTerminalBack(t *testing.T) {
 	})
 }
 
-// TestPainterResumes paints again what it has painted before the terminal was somebody else's.
+// TestPainterResumes repaints after something else used the terminal.
 func TestPainterResumes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &glass{}

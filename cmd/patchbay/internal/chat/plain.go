@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// sheets is a canvas of lines: what is over is written, and what still changes is not.
+// sheets is a canvas without a terminal: it writes finished lines and ignores the frame.
 type sheets struct {
 	w   io.Writer
 	err error
@@ -25,12 +25,12 @@ func (s *sheets) show(above []string, _ frame) {
 func (s *sheets) redraw()     {}
 func (s *sheets) emit(string) {}
 
-// endless is the size of what has no columns: lines are not broken.
+// endless is the size without a terminal: lines are not wrapped.
 func endless() (width, height int, err error) { return 1 << 16, 24, nil }
 
-// Lines talks without a terminal: each line that read returns is said, or is a command, and what
-// comes of it is written before the next one is read. One that ends in a backslash goes on in the
-// next. It ends with the lines, which io.EOF tells.
+// Lines runs the chat without a terminal: each line that read returns is a message or a command,
+// and its output is written before the next line is read. A line that ends in a backslash continues
+// on the next one. Lines returns when read returns io.EOF.
 func (c *Chat) Lines(ctx context.Context, read func(context.Context) (string, error), out io.Writer) error {
 	stop := context.AfterFunc(ctx, c.cancel)
 	defer stop()
@@ -44,7 +44,7 @@ func (c *Chat) Lines(ctx context.Context, read func(context.Context) (string, er
 		c.cancel()
 		within(leaving, c.wg.Wait)
 	}()
-	begun := "" // what goes on in the next line
+	begun := "" // the lines that the next one continues
 	first := c.o.First
 	for {
 		line, err := first, error(nil)
@@ -82,10 +82,10 @@ func (c *Chat) Lines(ctx context.Context, read func(context.Context) (string, er
 	}
 }
 
-// settle waits until nothing is being done any more, and tells whether the person leaves.
+// settle waits until nothing is in progress, and reports whether the person leaves.
 func (u *ui) settle(ctx context.Context) (left bool) {
 	for {
-		idle := u.c.busy.Load() == 0 // what ends puts its mail before it says so
+		idle := u.c.busy.Load() == 0 // goroutines put their events before they count as done
 		mail := u.c.mail.take()
 		u.look.now = time.Now()
 		for _, m := range mail {
@@ -106,13 +106,13 @@ func (u *ui) settle(ctx context.Context) (left bool) {
 	}
 }
 
-// hinted says in a line what a terminal would show for a moment.
+// hinted prints a message that a terminal would show for a moment.
 func (u *ui) hinted() {
 	if u.hint != "" {
 		u.note("%s", u.hint)
 		u.hint = ""
 	}
-	if u.viewer != nil { // pages are lines
+	if u.viewer != nil { // print the page of the viewer as lines
 		lines, _ := u.viewer.lay(&u.look)
 		u.print(append(lines, "")...)
 		u.viewer = nil

@@ -12,8 +12,8 @@ import (
 	"github.com/patchbay-dev/patchbay/host"
 )
 
-// inLines talks in lines with the actor and the theatre, and returns what was written and what
-// it panicked with.
+// inLines runs a chat in lines with the actor and the theatre, and returns its output and its
+// panic.
 func inLines(t *testing.T, lines ...string) (out string, panicked string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,7 +47,7 @@ func inLines(t *testing.T, lines ...string) (out string, panicked string) {
 	return out, panicked
 }
 
-// TestLineThatGoesOn joins a line that ends in a backslash and the next one, also if there is none.
+// TestLineThatGoesOn joins a line that ends in a backslash and the next one, if there is one.
 func TestLineThatGoesOn(t *testing.T) {
 	out, _ := inLines(t, `one\`, `two`, `three\`)
 	if !strings.Contains(out, "You said: one\ntwo\n") || !strings.Contains(out, "You said: three\n") {
@@ -55,7 +55,7 @@ func TestLineThatGoesOn(t *testing.T) {
 	}
 }
 
-// TestListsInLines are as wide as what is in them.
+// TestListsInLines: lists are as wide as their content.
 func TestListsInLines(t *testing.T) {
 	out, _ := inLines(t, "/resources", "/prompts", "/tools", "/servers", "/help")
 	if !strings.Contains(out, "theatre:play://programme") {
@@ -68,7 +68,7 @@ func TestListsInLines(t *testing.T) {
 	}
 }
 
-// TestPanicInLines ends the talk, and tells where it was.
+// TestPanicInLines: a panic ends the chat, and the error has the stack.
 func TestPanicInLines(t *testing.T) {
 	_, panicked := inLines(t, "panic")
 	if !strings.Contains(panicked, "the actor fell off the stage") || !strings.Contains(panicked, "stage_test.go") {

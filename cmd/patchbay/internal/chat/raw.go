@@ -6,14 +6,14 @@ import (
 	"golang.org/x/term"
 )
 
-// rawState is how a terminal was before keys were read one by one.
+// rawState is the state of a terminal before raw mode.
 type rawState struct {
 	in     *os.File
 	state  *term.State
-	output func() // gives the output back as it was
+	output func() // restores the output
 }
 
-// raw has the keys of a terminal read one by one, and its output obeyed.
+// raw switches the input of a terminal to raw mode, and enables escape sequences on its output.
 func raw(in, out *os.File) (*rawState, error) {
 	state, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// prepareOutput has a console obey escape sequences, and not begin a line by itself behind a
-// line break.
+// prepareOutput makes a console process escape sequences, and not add a carriage return to a line
+// feed.
 func prepareOutput(out *os.File) (restore func()) {
 	h := windows.Handle(out.Fd())
 	var mode uint32

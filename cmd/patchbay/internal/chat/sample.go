@@ -12,12 +12,12 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// sampleRequest shows what a server wants a model to complete. The person may change what is
-// said last and the system prompt (2026-07-28, client/sampling, human in the loop).
+// sampleRequest shows a sampling request of a server. The person may change its last message and
+// the system prompt (2026-07-28, client/sampling, human in the loop).
 type sampleRequest struct {
 	*host.Sampling
 	r    *mcp.SampleRequest // a copy
-	edit *writing           // nil: nothing is being changed
+	edit *writing           // nil: no text is being changed
 }
 
 func newSampleRequest(s *host.Sampling) *sampleRequest {
@@ -26,7 +26,7 @@ func newSampleRequest(s *host.Sampling) *sampleRequest {
 	return &sampleRequest{Sampling: s, r: &r}
 }
 
-// writing is a text that is being changed, and what becomes of it.
+// writing is a text in an editor, and the function that gets the result.
 type writing struct {
 	editor
 	done func(string)
@@ -38,7 +38,7 @@ func write(text string, done func(string)) *writing {
 	return w
 }
 
-// key does what a key says, and tells whether the writing is over.
+// key handles a key, and reports whether editing is over.
 func (w *writing) key(k tea.KeyPressMsg, width int) bool {
 	switch k.String() {
 	case "esc":
@@ -58,7 +58,7 @@ func (w *writing) key(k tea.KeyPressMsg, width int) bool {
 	return false
 }
 
-// show puts the text in the place of the body.
+// show shows the editor in place of the body.
 func (w *writing) show(s *sheet, l *look) {
 	lines, x, y := w.view(l.width, 1<<20)
 	s.body, s.cursor, s.inBody, s.x, s.y = lines, true, true, x, y
@@ -91,7 +91,7 @@ func (s *sampleRequest) show(l *look) sheet {
 	return out
 }
 
-// withText replaces the texts of blocks by one.
+// withText replaces the texts of blocks by a single one.
 func withText(blocks []mcp.Content, text string) []mcp.Content {
 	out := []mcp.Content{mcp.Text(text)}
 	for _, c := range blocks {
@@ -135,7 +135,7 @@ func (s *sampleRequest) key(k tea.KeyPressMsg) any {
 	return nil
 }
 
-// editWidth is that in which lines are told apart when the cursor goes up and down.
+// editWidth is the width, in columns, at which up and down divide lines.
 const editWidth = 76
 
 func (s *sampleRequest) paste(text string) {
@@ -144,8 +144,7 @@ func (s *sampleRequest) paste(text string) {
 	}
 }
 
-// sampleAnswer shows what the model has answered, which the person may change before the server
-// is given it.
+// sampleAnswer shows the model's answer, which the person may change before the server gets it.
 type sampleAnswer struct {
 	*host.Sampling
 	r    *mcp.SampleResult // a copy

@@ -16,8 +16,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// stage is the variable that makes a run of the test binary a chat on its terminal, with a model
-// and a server that play along.
+// stage is the environment variable that makes the test binary a chat on its terminal, with a
+// scripted model and server.
 const stage = "PATCHBAY_CHAT_STAGE"
 
 func TestMain(m *testing.M) {
@@ -49,7 +49,7 @@ func play() error {
 	return c.Run(context.Background(), os.Stdin, os.Stdout)
 }
 
-// theatre is a server in memory with tools that ask, wait and fail. It ends with ctx.
+// theatre is an in-memory server with tools that ask, wait and fail. It ends with ctx.
 func theatre(ctx context.Context) host.Server {
 	srv := &mcp.Server{Name: "theatre", Version: "1"}
 	type words struct {
@@ -120,8 +120,8 @@ type wire struct{ conn mcp.Conn }
 
 func (w wire) Connect(context.Context) (mcp.Conn, error) { return w.conn, nil }
 
-// actor is a model that does what it is told: "call TOOL {ARGUMENTS}" calls a tool, "think",
-// "stream" and "hang" do as they say, and all else is answered with itself.
+// actor is a model that follows the message: "call TOOL {ARGUMENTS}" calls a tool, "think",
+// "stream" and "hang" do these, and it echoes everything else.
 type actor struct{}
 
 func (actor) Info() model.Info {

@@ -8,21 +8,21 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 )
 
-// stream shows Markdown while it comes. What nothing that follows can change goes above the
-// frame piece by piece: paragraphs that have ended, and lines of code. So the frame stays small
-// however long the answer gets.
+// stream shows Markdown while it arrives. Text that later text cannot change moves above the frame
+// piece by piece: finished paragraphs, and lines of code. So the frame stays small however long the
+// answer gets.
 type stream struct {
-	gone  int    // bytes of the text that went above
-	fence string // of the code in which that ended; empty: in none
-	gap   int    // blank lines that come before what follows
+	gone  int    // bytes of the text that have moved above
+	fence string // the open code fence at that point; empty: none
+	gap   int    // blank lines before the next text
 }
 
-// maxTail bounds a paragraph that does not end, in bytes.
+// maxTail bounds an unfinished paragraph, in bytes.
 const maxTail = 4 << 10
 
 var fenceLine = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})([^`]*)$")
 
-// settled returns the lines that go above now. All says that nothing more comes.
+// settled returns the lines to move above now. All says that the text is complete.
 func (s *stream) settled(text string, all bool, l *look) []string {
 	n, fence := len(text), s.fence
 	if !all {
@@ -43,7 +43,7 @@ func (s *stream) settled(text string, all bool, l *look) []string {
 	return lines
 }
 
-// rest returns the lines of what has not gone above.
+// rest returns the lines that have not moved above.
 func (s *stream) rest(text string, l *look) []string {
 	if strings.TrimSpace(text[s.gone:]) == "" {
 		return nil
@@ -51,7 +51,7 @@ func (s *stream) rest(text string, l *look) []string {
 	return s.rendered(text[s.gone:], l)
 }
 
-// cut finds how much of the text is settled, and in which fence it ends.
+// cut returns how much of the text is final, and the code fence that is open there.
 func (s *stream) cut(text string) (n int, fence string) {
 	n, fence = s.gone, s.fence
 	inside := s.fence

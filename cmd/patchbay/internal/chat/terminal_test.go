@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write what the screens show into testdata/screens")
 
-// at starts a chat with an actor and a theatre on a terminal.
+// at starts a chat with the actor and the theatre on a terminal.
 func at(t *testing.T, columns, rows int, env ...string) *tmux.Terminal {
 	t.Helper()
 	self, err := os.Executable()
@@ -28,16 +28,16 @@ func at(t *testing.T, columns, rows int, env ...string) *tmux.Terminal {
 	return x
 }
 
-// prompted is the screen when the server is there and a person can type.
+// prompted matches the screen when the server is connected and a person can type.
 const prompted = `(?m)^❯ .*\n.* 1 server`
 
 var (
 	times    = regexp.MustCompile(`\d+(\.\d)? (s|min)\b`)
-	busy     = regexp.MustCompile(`(?m)^.*ctrl-C cancels ·.*$`) // cut somewhere else as time goes by
+	busy     = regexp.MustCompile(`(?m)^.*ctrl-C cancels ·.*$`) // cut at different places over time
 	spinning = regexp.MustCompile(`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]`)
 )
 
-// golden compares a screen with a file, but for times.
+// golden compares a screen, without times, with a file.
 func golden(t *testing.T, name, screen string) {
 	t.Helper()
 	screen = busy.ReplaceAllString(screen, "(being done)")
@@ -68,12 +68,12 @@ func golden(t *testing.T, name, screen string) {
 
 const armed = `y once` // keys answer the question
 
-// done is the screen when the actor has answered so many times, and nothing is being done.
+// done matches the screen after a number of answers, when nothing is in progress.
 func done(answers int64) string {
 	return `(?m)^❯ Say something.*\n^test/actor · 1 server · ` + regexp.QuoteMeta(count(answers*(1200+34))) + ` tokens`
 }
 
-// TestScreens goes through a talk, and looks.
+// TestScreens plays a conversation and compares its screens.
 func TestScreens(t *testing.T) {
 	for _, size := range []struct {
 		name          string
@@ -132,8 +132,8 @@ func TestScreens(t *testing.T) {
 			if size.env != nil && strings.Contains(painted, "\x1b[3") {
 				t.Errorf("there is colour in spite of NO_COLOR: %q", painted)
 			}
-			// Colours of the terminal's own palette alone, and no background: so both dark and
-			// light ones can be read.
+			// Only colours of the terminal's palette, and no background, so that dark and light
+			// themes are readable.
 			for _, m := range regexp.MustCompile(`\x1b\[([0-9;]*)m`).FindAllStringSubmatch(painted, -1) {
 				for _, n := range strings.Split(m[1], ";") {
 					if !regexp.MustCompile(`^(|0|1|2|3|4|9|3[1-69]|49)$`).MatchString(n) {
@@ -145,8 +145,8 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// TestResizing changes the size in the middle of an answer, of a form and of the viewer, and
-// leaves no piece of an old frame behind.
+// TestResizing changes the size during an answer, a form and the viewer, and wants no remains of an
+// old frame.
 func TestResizing(t *testing.T) {
 	x := at(t, 80, 24)
 	x.Type("hang")
@@ -176,7 +176,7 @@ func TestResizing(t *testing.T) {
 	}
 }
 
-// TestScrollback finds the whole of a long talk in the terminal's own scrollback.
+// TestScrollback finds a whole long conversation in the terminal's scrollback.
 func TestScrollback(t *testing.T) {
 	x := at(t, 80, 24)
 	for i := range int64(3) {
@@ -192,7 +192,7 @@ func TestScrollback(t *testing.T) {
 	}
 }
 
-// TestLeaving gives the terminal back as it was.
+// TestLeaving restores the terminal.
 func TestLeaving(t *testing.T) {
 	x := at(t, 80, 24)
 	x.Type("call wait")
@@ -206,10 +206,10 @@ func TestLeaving(t *testing.T) {
 		t.Errorf("what was said is gone:\n%s", screen)
 	}
 	x.Type("echo")
-	x.Wait(`(?m)^echo`) // the terminal shows again what is typed
+	x.Wait(`(?m)^echo`) // the terminal echoes again
 }
 
-// TestSuspending gives the terminal to the shell, and shows the talk again behind what it wrote.
+// TestSuspending gives the terminal to the shell, and shows the chat again after its output.
 func TestSuspending(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -230,7 +230,7 @@ func TestSuspending(t *testing.T) {
 	x.Wait(`(?m)^exit 0$`)
 }
 
-// TestHistoryIsKept finds what was said in an earlier run.
+// TestHistoryIsKept finds the input of an earlier run.
 func TestHistoryIsKept(t *testing.T) {
 	kept := "PATCHBAY_CHAT_HISTORY=" + filepath.Join(t.TempDir(), "history")
 	x := at(t, 80, 24, kept)

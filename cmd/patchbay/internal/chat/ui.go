@@ -19,15 +19,15 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// talk is a conversation as the UI has it.
+// talk is a conversation of the UI.
 type talk struct {
 	*host.Conversation
-	steps []string // what happened, for /trace; at most maxSteps
+	steps []string // events for /trace, at most maxSteps
 }
 
 const maxSteps = 2000
 
-// turn is what is being done for the person: an answer of the model, or a call by hand.
+// turn is work in progress for the person: an answer of the model, or a call by hand.
 type turn struct {
 	cancel    context.CancelFunc
 	cancelled bool
@@ -35,58 +35,58 @@ type turn struct {
 	what      string
 }
 
-// turnOver says that a turn has ended.
+// turnOver reports the end of a turn.
 type turnOver struct {
 	*turn
 	talk *talk
 	err  error
 }
 
-// canvas is where the UI is painted: a *painter, but for tests.
+// canvas is the output of the UI: a *painter, or a *sheets without a terminal.
 type canvas interface {
 	show(above []string, f frame)
 	redraw()
 	emit(s string)
 }
 
-// ui is the state of the terminal. All of it belongs to the loop of tea; what happens elsewhere
-// comes through the mailbox.
+// ui is the state of the terminal. It belongs to the loop of tea; events of other goroutines come
+// through the mailbox.
 type ui struct {
 	c       *Chat
 	canvas  canvas
 	size    func() (width, height int, err error)
-	suspend func() // nil: the program cannot be stopped for a while
+	suspend func() // nil: the program cannot be suspended
 	resume  func()
 
 	look   look
 	talk   *talk
-	turn   *turn    // nil: nothing is being done
-	queued string   // to be said when the turn is over
-	blocks []*block // that are not above yet
-	kept   []*block // that can be opened, at most maxKept
-	number int      // of the last of them
-	above  []string // lines that go above next
+	turn   *turn    // nil: nothing is in progress
+	queued string   // the message to send when the turn ends
+	blocks []*block // not above the frame yet
+	kept   []*block // can be opened, at most maxKept
+	number int      // of the last kept block
+	above  []string // lines to move above the frame next
 
 	input     editor
 	history   history
 	menu      menu
 	questions []*question
-	keyed     time.Time // the last key that was none for a question
-	posed     time.Time // when the first question came up
+	keyed     time.Time // the last key that did not go to a question
+	posed     time.Time // when the first question appeared
 	viewer    *viewer   // nil: closed
 	states    map[string]gateway.State
 
-	hint      string // in the last line, until then
+	hint      string // shown in the last line, until hintUntil
 	hintUntil time.Time
-	leave     bool // the next ctrl-C leaves, while the hint is there
+	leave     bool // the next ctrl-C leaves, while the hint is shown
 	panicked  string
 }
 
-// calm is how long no key must have been pressed before keys answer a question.
+// calm is the time without a key before keys answer a question.
 const calm = 700 * time.Millisecond
 
-// newUI makes the UI of a chat, on a terminal of some size, with a conversation to go on with;
-// nil: there is none.
+// newUI returns the UI of a chat on a canvas; size returns that of the terminal. Past is a
+// conversation to continue; nil: none.
 func newUI(c *Chat, canvas canvas, size func() (width, height int, err error), past *host.Conversation) *ui {
 	u := &ui{c: c, canvas: canvas, states: map[string]gateway.State{}, size: size}
 	u.look = look{width: 80, height: 24, color: c.o.Color, now: time.Now()}
@@ -104,7 +104,7 @@ func newUI(c *Chat, canvas canvas, size func() (width, height int, err error), p
 	return u
 }
 
-// begin makes a conversation the one that is talked in.
+// begin makes a conversation the current one.
 func (u *ui) begin(conv *host.Conversation) {
 	t := &talk{Conversation: conv}
 	conv.System = u.c.o.System
@@ -119,7 +119,7 @@ func (u *ui) begin(conv *host.Conversation) {
 	u.talk = t
 }
 
-// model is the one that answers; nil: there is none.
+// model returns the current model; nil: none.
 func (u *ui) model() model.Model {
 	if u.talk.Model != nil {
 		return u.talk.Model
@@ -139,17 +139,17 @@ func (u *ui) welcome() {
 	}
 }
 
-// print puts lines above the frame. They are painted and visible.
+// print adds lines above the frame. They are painted, and their text has been made visible.
 func (u *ui) print(lines ...string) {
 	u.add(&block{kind: shown, over: true, text: strings.Join(lines, "\n")})
 }
 
-// note tells the person something.
+// note prints a line for the person.
 func (u *ui) note(format string, args ...any) {
 	u.add(&block{kind: noted, over: true, text: fmt.Sprintf(format, args...)})
 }
 
-// add puts a block that is over before what is not, so that it goes above at once.
+// add puts a finished block before unfinished ones, so that it moves above at once.
 func (u *ui) add(b *block) {
 	at := slices.IndexFunc(u.blocks, func(b *block) bool { return !b.over })
 	if at < 0 {
@@ -158,10 +158,10 @@ func (u *ui) add(b *block) {
 	u.blocks = slices.Insert(u.blocks, at, b)
 }
 
-// ticked comes now and then: something may have moved.
+// ticked is a timer event: something may have moved.
 type ticked struct{}
 
-// mailed says that there is mail.
+// mailed reports that there is mail.
 type mailed struct{}
 
 func (u *ui) Init() tea.Cmd {
@@ -180,7 +180,7 @@ func (u *ui) tick() tea.Msg {
 	return ticked{}
 }
 
-// collect waits for mail, and a moment for more of it.
+// collect waits for mail, and briefly for more of it.
 func (u *ui) collect() tea.Msg {
 	select {
 	case <-u.c.mail.wake:
@@ -197,10 +197,10 @@ func (u *ui) collect() tea.Msg {
 // View is empty: the UI paints itself.
 func (u *ui) View() tea.View { return tea.View{} }
 
-// Update never waits for anything.
+// Update handles a message of tea. It never blocks.
 func (u *ui) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	defer func() {
-		if v := recover(); v != nil { // the terminal is given back first
+		if v := recover(); v != nil { // restore the terminal first
 			u.panicked = fmt.Sprintf("%v\n%s", v, debug.Stack())
 			cmd = tea.Quit
 		}
@@ -229,7 +229,7 @@ func (u *ui) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	return u, cmd
 }
 
-// measure follows the size of the terminal.
+// measure updates the size of the terminal.
 func (u *ui) measure() {
 	w, h, err := u.size()
 	if err == nil && w > 0 && h > 0 {
@@ -237,7 +237,7 @@ func (u *ui) measure() {
 	}
 }
 
-// receive takes a piece of mail.
+// receive handles an event from the mailbox.
 func (u *ui) receive(m any) tea.Cmd {
 	switch m := m.(type) {
 	case happened:
@@ -269,7 +269,7 @@ func (u *ui) receive(m any) tea.Cmd {
 	return nil
 }
 
-// dismiss takes a question away.
+// dismiss removes a question.
 func (u *ui) dismiss(q *question) {
 	at := slices.Index(u.questions, q)
 	if at < 0 {
@@ -281,22 +281,23 @@ func (u *ui) dismiss(q *question) {
 	}
 }
 
-// closeViewer shows the talk again. A question that came up behind the viewer is seen only now.
+// closeViewer shows the chat again. A question that appeared behind the viewer becomes visible only
+// now.
 func (u *ui) closeViewer() {
 	u.viewer = nil
 	u.posed, u.keyed = u.look.now, u.look.now
 }
 
-// asking tells whether keys are for the first question: it can be seen.
+// asking reports whether keys go to the first question: it is visible and has room.
 func (u *ui) asking() bool { return u.calmed() && !u.questions[0].tiny }
 
-// calmed tells that the first question stands there for a moment, and that the person is not in
-// the middle of writing.
+// calmed reports whether the first question has been visible for a moment, and the person is not
+// typing.
 func (u *ui) calmed() bool {
 	return len(u.questions) > 0 && u.look.now.Sub(u.posed) >= repaint*10 && u.look.now.Sub(u.keyed) >= calm
 }
 
-// status tells of servers that fail, and of those that are back.
+// status prints that a server fails, or works again.
 func (u *ui) status(s host.ServerStatus) {
 	before := u.states[s.Name]
 	u.states[s.Name] = s.State
@@ -318,7 +319,7 @@ func firstLine(s string) string {
 	return screen.Cut(screen.OneLine(first), 300)
 }
 
-// send says something to the model.
+// send sends a message to the model.
 func (u *ui) send(text string) {
 	if !u.look.lines {
 		u.blocks = append(u.blocks, &block{kind: said, over: true, text: bounded(text)})
@@ -334,7 +335,7 @@ func (u *ui) send(text string) {
 	})
 }
 
-// noModel says that nobody answers, and what to do about it.
+// noModel returns the error for a missing model, with advice.
 func (c *Chat) noModel() string {
 	if c.o.NoModel != "" {
 		return c.o.NoModel
@@ -342,7 +343,7 @@ func (c *Chat) noModel() string {
 	return host.ErrNoModel.Error()
 }
 
-// run does something beside the UI, as the turn that ctrl-C cancels.
+// run runs f in a goroutine, as a turn that ctrl-C cancels.
 func (u *ui) run(what string, f func(context.Context) error) {
 	ctx, cancel := context.WithCancel(u.c.ctx)
 	t := &turn{cancel: cancel, began: u.look.now, what: what}
@@ -354,7 +355,7 @@ func (u *ui) run(what string, f func(context.Context) error) {
 	})
 }
 
-// ended is told that a turn is over.
+// ended handles the end of a turn.
 func (u *ui) ended(m turnOver) {
 	if m.turn != u.turn {
 		return
@@ -374,7 +375,7 @@ func (u *ui) ended(m turnOver) {
 	}
 	if queued := u.queued; queued != "" {
 		u.queued = ""
-		if m.err != nil { // it may not be meant any more
+		if m.err != nil { // the person may not mean it any more
 			u.input.set(strings.TrimSpace(queued + "\n" + u.input.String()))
 			return
 		}
@@ -382,13 +383,13 @@ func (u *ui) ended(m turnOver) {
 	}
 }
 
-// finish ends a block that nothing more is told of.
+// finish ends a block without further events.
 func (u *ui) finish(b *block) {
 	if b.over {
 		return
 	}
 	b.over = true
-	if b.kind == answer { // there is nothing more to see of it than what was shown
+	if b.kind == answer { // everything was shown already
 		return
 	}
 	if !b.began.IsZero() {
@@ -400,7 +401,7 @@ func (u *ui) finish(b *block) {
 	u.keep(b)
 }
 
-// keep has a block stay, to be opened.
+// keep keeps a block, so that it can be opened.
 func (u *ui) keep(b *block) {
 	if b.kind == thought && strings.TrimSpace(b.text) == "" {
 		return
@@ -413,10 +414,10 @@ func (u *ui) keep(b *block) {
 	u.kept = u.kept[max(0, len(u.kept)-maxKept):]
 }
 
-// say shows something for a moment.
+// say shows a text for a moment.
 func (u *ui) say(text string) { u.hint, u.hintUntil = text, u.look.now.Add(2*time.Second) }
 
-// key does what a key says.
+// key handles a key.
 func (u *ui) key(k tea.KeyPressMsg) tea.Cmd {
 	name := k.String()
 	if name != "ctrl+c" {
@@ -458,7 +459,7 @@ func (u *ui) key(k tea.KeyPressMsg) tea.Cmd {
 	return u.write(k)
 }
 
-// answer gives a key to the first question.
+// answer passes a key to the first question.
 func (u *ui) answer(k tea.KeyPressMsg) {
 	q := u.questions[0]
 	if !q.dialog.writes() && q.scroll(k) {
@@ -482,7 +483,7 @@ func (u *ui) paste(text string) {
 	}
 }
 
-// interrupt is ctrl-C: it cancels what is done, and twice it leaves.
+// interrupt handles ctrl-C: it cancels the turn, and leaves the second time.
 func (u *ui) interrupt() tea.Cmd {
 	again := u.leave && u.look.now.Before(u.hintUntil)
 	switch {
@@ -511,7 +512,7 @@ func (u *ui) interrupt() tea.Cmd {
 	return nil
 }
 
-// refusal is the answer of somebody who does not want to answer.
+// refusal returns the answer that refuses a question.
 func refusal(d dialog) any {
 	switch d.(type) {
 	case *approval:
@@ -522,7 +523,7 @@ func refusal(d dialog) any {
 	return mcp.ErrDeclined
 }
 
-// write gives a key to the input.
+// write passes a key to the input.
 func (u *ui) write(k tea.KeyPressMsg) tea.Cmd {
 	if u.menu.key(k, u) {
 		return nil
@@ -561,17 +562,17 @@ func (u *ui) write(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// recall shows what was said before or after that.
+// recall shows an earlier or later input.
 func (u *ui) recall(by int) {
 	if text, ok := u.history.move(by, u.input.String()); ok {
 		u.input.set(text)
 	}
 }
 
-// submit takes what was written.
+// submit sends the input.
 func (u *ui) submit() tea.Cmd {
 	text := u.input.String()
-	if strings.HasSuffix(text, `\`) && u.input.at == len(u.input.text) { // on any terminal a way to a new line
+	if strings.HasSuffix(text, `\`) && u.input.at == len(u.input.text) { // adds a new line, on any terminal
 		u.input.set(strings.TrimSuffix(text, `\`) + "\n")
 		return nil
 	}
@@ -599,7 +600,7 @@ func (u *ui) submit() tea.Cmd {
 	return nil
 }
 
-// taken empties the input, and remembers what was in it.
+// taken empties the input, and adds it to the history.
 func (u *ui) taken(text string) {
 	if err := u.history.add(strings.TrimSpace(text)); err != nil {
 		u.say(screen.OneLine(err.Error()))
@@ -608,7 +609,7 @@ func (u *ui) taken(text string) {
 	u.menu.close()
 }
 
-// osc52 has the terminal put text into its clipboard.
+// osc52 returns the sequence that puts text into the terminal's clipboard.
 func osc52(text string) string {
 	return "\x1b]52;c;" + base64.StdEncoding.EncodeToString([]byte(text)) + "\a"
 }

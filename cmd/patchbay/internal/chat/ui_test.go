@@ -16,7 +16,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// paper is a canvas that keeps what is painted.
+// paper is a canvas that records its output.
 type paper struct {
 	above []string
 	frame frame
@@ -29,13 +29,13 @@ func (p *paper) show(above []string, f frame) { p.above, p.frame = append(p.abov
 func (p *paper) redraw()                      {}
 func (p *paper) emit(s string)                { p.out += s }
 
-// text is all that was painted, as it is on the terminal.
+// text returns all output, as it appears on the terminal.
 func (p *paper) text() string {
 	return strings.Join(p.above, "\n") + "\n----\n" + strings.Join(p.frame.lines, "\n")
 }
 
-// newTestUI makes a UI of 80 by 24 without colours, on paper. It is for synctest bubbles: time
-// stands still.
+// newTestUI returns a UI of 80 by 24 without colours, on paper. It is for synctest bubbles, in
+// which time is controlled.
 func newTestUI(t *testing.T, h *host.Host, o Options) (*ui, *paper) {
 	t.Helper()
 	p := &paper{}
@@ -46,7 +46,7 @@ func newTestUI(t *testing.T, h *host.Host, o Options) (*ui, *paper) {
 	return u, p
 }
 
-// press presses keys, each as a string of the names that keys have, and "space" for that.
+// press presses keys by their names, and "space" for a space.
 func press(u *ui, keys ...string) {
 	for _, k := range keys {
 		u.Update(keyOf(k))
@@ -84,14 +84,14 @@ func keyOf(name string) tea.KeyPressMsg {
 	return k
 }
 
-// typed writes a line, as a person who types it.
+// typed types a line, as a person does.
 func typed(u *ui, text string) {
 	for _, r := range text {
 		u.Update(tea.KeyPressMsg{Code: r, Text: string(r)})
 	}
 }
 
-// collectMail gives the UI what came, until nothing comes any more.
+// collectMail passes mail to the UI until there is none left.
 func collectMail(u *ui) {
 	for {
 		synctest.Wait()
@@ -123,7 +123,7 @@ func onStage(t *testing.T, f func(t *testing.T, u *ui, p *paper)) {
 	})
 }
 
-// settle lets time pass in which nobody types, and everything else goes on.
+// settle lets time pass without typing.
 func settle(u *ui) {
 	for range 5 {
 		time.Sleep(300 * time.Millisecond)
@@ -152,7 +152,7 @@ func TestTalk(t *testing.T) {
 	})
 }
 
-// TestApproval shows the exact arguments, and takes keys for an answer only when nobody types.
+// TestApproval shows the exact arguments, and keys answer only when the person is not typing.
 func TestApproval(t *testing.T) {
 	onStage(t, func(t *testing.T, u *ui, p *paper) {
 		typed(u, `call say {"text":"\u001b]0;x\u202e"}`)
@@ -190,7 +190,7 @@ func TestDenialWithReason(t *testing.T) {
 	})
 }
 
-// TestForm fills in a form of every kind of field (ELIC-26-003, ELIC-26-005).
+// TestForm fills in a form with every kind of field (ELIC-26-003, ELIC-26-005).
 func TestForm(t *testing.T) {
 	onStage(t, func(t *testing.T, u *ui, p *paper) {
 		typed(u, "call book")
@@ -256,7 +256,7 @@ func TestPage(t *testing.T) {
 	})
 }
 
-// TestSampling shows the request and the answer, both of which may be changed.
+// TestSampling shows the request and the answer; the person may change both.
 func TestSampling(t *testing.T) {
 	onStage(t, func(t *testing.T, u *ui, p *paper) {
 		typed(u, "call muse")
@@ -280,7 +280,7 @@ func TestSampling(t *testing.T) {
 	})
 }
 
-// TestQuestionsQueue answers one question after the other.
+// TestQuestionsQueue answers one question at a time.
 func TestQuestionsQueue(t *testing.T) {
 	onStage(t, func(t *testing.T, u *ui, p *paper) {
 		typed(u, `call say {"text":"a"} & lines & fail`)
@@ -288,7 +288,7 @@ func TestQuestionsQueue(t *testing.T) {
 		settle(u)
 		wants(t, p, "and 2 more wait behind this")
 		press(u, "y")
-		press(u, "y") // too soon: it would answer what nobody has seen
+		press(u, "y") // too soon: it would answer a question that was not visible yet
 		collectMail(u)
 		if len(u.questions) != 2 {
 			t.Fatalf("%d questions are left, want 2", len(u.questions))
@@ -329,7 +329,7 @@ func TestInterrupt(t *testing.T) {
 	})
 }
 
-// TestInterruptWithdrawsQuestions takes the questions of a turn away with it.
+// TestInterruptWithdrawsQuestions: cancelling a turn withdraws its questions.
 func TestInterruptWithdrawsQuestions(t *testing.T) {
 	onStage(t, func(t *testing.T, u *ui, p *paper) {
 		typed(u, "call wait & lines")
@@ -343,7 +343,7 @@ func TestInterruptWithdrawsQuestions(t *testing.T) {
 	})
 }
 
-// TestQueuedMessage is said when the turn is over.
+// TestQueuedMessage sends the message when the turn ends.
 func TestQueuedMessage(t *testing.T) {
 	onStage(t, func(t *testing.T, u *ui, p *paper) {
 		typed(u, "call lines")
@@ -398,7 +398,7 @@ func TestThoughts(t *testing.T) {
 	})
 }
 
-// TestPanic gives the terminal back before the program ends.
+// TestPanic restores the terminal before the program ends.
 func TestPanic(t *testing.T) {
 	onStage(t, func(t *testing.T, u *ui, p *paper) {
 		u.c.start(func(context.Context) { panic("broken") })
@@ -433,7 +433,7 @@ func batch(cmd tea.Cmd) []tea.Cmd {
 	return []tea.Cmd{cmd}
 }
 
-// TestTinyTerminal shows something in any size.
+// TestTinyTerminal shows something at any size.
 func TestTinyTerminal(t *testing.T) {
 	onStage(t, func(t *testing.T, u *ui, p *paper) {
 		typed(u, "call book & lines & wait")
@@ -502,7 +502,7 @@ func TestNoModel(t *testing.T) {
 	})
 }
 
-// TestAnswersOfPerson returns errors for what is refused.
+// TestAnswersOfPerson: refusals are errors.
 func TestAnswersOfPerson(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host.Host{}
@@ -532,7 +532,7 @@ func TestAnswersOfPerson(t *testing.T) {
 
 var _ model.Model = actor{}
 
-// TestSuspendWhereThereIsNone goes on.
+// TestSuspendWhereThereIsNone: where suspending is not possible, the chat goes on.
 func TestSuspendWhereThereIsNone(t *testing.T) {
 	onStage(t, func(t *testing.T, u *ui, p *paper) {
 		u.suspend = nil

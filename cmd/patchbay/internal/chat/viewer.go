@@ -9,25 +9,25 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 )
 
-// viewer is a page of its own, on which what stands in the talk in short is seen in full: blocks
-// that are folded and unfolded.
+// viewer is a full-screen page that shows in full what the chat shortens: blocks that can be folded
+// and unfolded.
 type viewer struct {
 	title string
 	parts []part
-	at    int // the part that the cursor is on
-	top   int // the first line that is seen
+	at    int // the part with the cursor
+	top   int // the first visible line
 
-	width int  // that lines were made for
-	fresh bool // it was just opened, and is to show the part with the cursor
+	width int  // for which lines were made
+	fresh bool // it was just opened, and must show the part with the cursor
 }
 
 // part is a block in the viewer.
 type part struct {
-	head  func(l *look) string   // nil: there is no line to fold it into
-	body  func(l *look) []string // of it, unfolded
+	head  func(l *look) string   // nil: it cannot be folded
+	body  func(l *look) []string // unfolded
 	open  bool
-	moves bool     // it changes still
-	lines []string // of the body, made once for a width unless it moves; nil: not yet
+	moves bool     // it is still changing
+	lines []string // of the body, cached for a width unless it moves; nil: not yet
 }
 
 // open opens the viewer at a block; 0: at the last one.
@@ -72,7 +72,7 @@ func (b *block) headLine(l *look) string {
 	return l.paint(fmt.Sprintf("✻ thought for %s  #%d", seconds(b.took), b.number), dim)
 }
 
-// full shows all that is known of a block.
+// full shows everything that is known of a block.
 func (b *block) full(l *look) []string {
 	inner := *l
 	inner.width = max(8, l.width-2)
@@ -105,7 +105,7 @@ func (b *block) full(l *look) []string {
 	return append(out, "")
 }
 
-// text shows text of a server: JSON over several lines, Markdown rendered, else as it is.
+// text shows text of a server: JSON indented, Markdown rendered, anything else unchanged.
 func (l *look) text(text string) []string {
 	text = bounded(text)
 	switch {
@@ -123,7 +123,7 @@ func (l *look) text(text string) []string {
 	return out
 }
 
-// lay returns all lines, and which of them are the heads of parts.
+// lay returns all lines, and the indexes of the heads of parts.
 func (v *viewer) lay(l *look) (lines []string, heads []int) {
 	if v.width != l.width {
 		for i := range v.parts {
@@ -153,7 +153,7 @@ func (v *viewer) lay(l *look) (lines []string, heads []int) {
 	return lines, heads
 }
 
-// frame shows the page. Behind it so many questions wait.
+// frame returns the page. Questions is the number of questions that wait behind it.
 func (v *viewer) frame(l *look, questions int) frame {
 	lines, heads := v.lay(l)
 	room := max(1, l.height-2)
@@ -189,7 +189,7 @@ func (v *viewer) frame(l *look, questions int) frame {
 	return f
 }
 
-// key does what a key says, and tells whether the viewer is left.
+// key handles a key, and reports whether the viewer closes.
 func (v *viewer) key(k tea.KeyPressMsg, l *look) bool {
 	room := max(1, l.height-2)
 	switch k.String() {
@@ -221,7 +221,7 @@ func (v *viewer) key(k tea.KeyPressMsg, l *look) bool {
 	return false
 }
 
-// goTo moves the cursor to a part, which is scrolled to the top.
+// goTo moves the cursor to a part, and scrolls it to the top.
 func (v *viewer) goTo(at int, l *look) {
 	v.at = at
 	_, heads := v.lay(l)
